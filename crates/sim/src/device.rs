@@ -1,0 +1,138 @@
+//! The Device contract: what reaches a device, and what a device may do to its host.
+//!
+//! Everything above it (links, drivers, experiments) works on any [`Device`]; an engine below it knows nothing of
+//! links, drivers or other devices. All of it runs in simulated time.
+
+use crate::Time;
+
+/// A base address register of the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Bar {
+    /// BAR0: NVMe registers, doorbells, MSI-X table.
+    Nvme,
+    /// BAR2: the byte-addressable persistent-memory window.
+    Pm,
+    /// BAR4: the control bus.
+    Control,
+}
+
+/// A memory access that arrives at the device over its link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mmio {
+    /// A posted write.
+    Write {
+        /// The window that was hit.
+        bar: Bar,
+        /// Byte offset in the window.
+        offset: u64,
+        /// The bytes: 1 to 4096, never across a 4 KiB boundary.
+        data: Vec<u8>,
+    },
+    /// A read; the device answers through [`HostPort::mmio_data`] with the same tag.
+    Read {
+        /// The window that was hit.
+        bar: Bar,
+        /// Byte offset in the window.
+        offset: u64,
+        /// Bytes wanted: 1 to 4096, never across a 4 KiB boundary.
+        len: u32,
+        /// Names this read in the answer.
+        tag: u32,
+    },
+}
+
+/// Data that answers a device's read of host memory (or of a peer).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadData {
+    /// The tag that the device gave to the read.
+    pub tag: u32,
+    /// The bytes, or `None` when the read failed (unsupported request, completer abort, time-out).
+    pub data: Option<Vec<u8>>,
+    /// True for the last piece of this read. Pieces of one read come in address order.
+    pub last: bool,
+}
+
+/// The device's side of its link: what an engine calls while it advances.
+///
+/// The calls carry the device's own time `now`, which never goes backwards. The link takes what it can:
+/// `false` means no credit or tag now, try again on a later cycle.
+pub trait HostPort {
+    /// Posted write of `data` at host address `addr` (1 to 4096 bytes, in one 4 KiB page). Once accepted it is
+    /// ordered behind all accepted before. Writes to the MSI address range are interrupts.
+    fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool;
+
+    /// Read `len` bytes (1 to 4096, in one 4 KiB page) at host address `addr`. Reads are answered in any order
+    /// between tags; `tag` must not be in use.
+    fn read(&mut self, now: Time, tag: u32, addr: u64, len: u32) -> bool;
+
+    /// The answer to a [`Mmio::Read`]; `None` reports a failed read.
+    fn mmio_data(&mut self, now: Time, tag: u32, data: Option<Vec<u8>>);
+
+    /// The next access that has arrived by `now`, in order. Not taking it is back-pressure.
+    fn mmio(&mut self, now: Time) -> Option<Mmio>;
+
+    /// The next piece of read data that has arrived by `now`. Not taking it is back-pressure.
+    fn read_data(&mut self, now: Time) -> Option<ReadData>;
+
+    /// When the link will next have something for the device, if that is known already and nothing
+    /// further is sent: a time not after `now` means at once.
+    fn next_arrival(&self) -> Option<Time>;
+
+    /// True once the host wants control back before the end of the current advance (it saw a write or an
+    /// interrupt that it waits for). The engine then returns at its next clock edge.
+    fn attention(&self) -> bool;
+}
+
+/// A named count or measurement of an engine, for reports.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counter {
+    /// Dotted name, such as `cycles.evaluated`.
+    pub name: String,
+    /// Its value.
+    pub value: f64,
+    /// Its unit, such as `cycles`.
+    pub unit: &'static str,
+}
+
+/// Why a device can't go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Busy for too long without any progress at its ports; the text is a dump of what it waits for.
+    Hang(String),
+    /// An assertion in the hardware failed; the text is its message.
+    Assertion(String),
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Fault::Hang(dump) => write!(f, "the device hangs:\n{dump}"),
+            Fault::Assertion(message) => write!(f, "a hardware assertion failed: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// A near-data-processing NVM device.
+pub trait Device {
+    /// The device's time: that of its last clock edge.
+    fn now(&self) -> Time;
+
+    /// Runs to the last clock edge at or before `until`, taking accesses from `host` as they arrive. Returns early when
+    /// [`HostPort::attention`] says so. A device without power only lets time pass and discards what arrives
+    /// (writes are lost, reads fail).
+    fn advance(&mut self, until: Time, host: &mut dyn HostPort) -> Result<(), Fault>;
+
+    /// True when nothing in the device will change until something arrives: time may be skipped.
+    fn idle(&self) -> bool;
+
+    /// Takes power away at the present time: everything volatile is lost; what the media holds stays.
+    fn power_off(&mut self);
+
+    /// Gives power back: the device comes up as after a cold reset.
+    fn power_on(&mut self);
+
+    /// Counters of the engine.
+    fn counters(&self) -> Vec<Counter>;
+}
