@@ -1,0 +1,71 @@
+"""Reads the hardware file lists: hw/lib/lib.f, hw/ip/<ip>/<ip>.f, hw/top/top.f.
+
+One entry a line, paths relative to the repository root:
+
+    # comment                      (or // comment)
+    -f hw/lib/lib.f                another list; what two lists share is taken once
+    hw/lib/rtl/fifo.sv             a source; packages before their users
+    +incdir+hw/lib/rtl             where `include looks
+
+`verilator -f hw/ip/x/x.f`, run in the repository root, reads the same lists. Lint waivers need no entry: every
+lint/*.vlt beside a list belongs to it (Verilator takes them as further files on its command line).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass
+class FileList:
+    """The sources, include directories and waiver files of one or more lists, each once, in order."""
+
+    sources: list[Path] = field(default_factory=list)
+    incdirs: list[Path] = field(default_factory=list)
+    waivers: list[Path] = field(default_factory=list)
+    lists: list[Path] = field(default_factory=list)
+
+    def add(self, path: str | Path) -> FileList:
+        """Reads one list, and the lists that it includes."""
+        path = ROOT / path
+        if path in self.lists:
+            return self
+        self.lists.append(path)
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            entry = line.split("//")[0].split("#")[0].strip()
+            if not entry:
+                continue
+            if entry.startswith("-f "):
+                self.add(entry[3:].strip())
+            elif entry.startswith("+incdir+"):
+                _once(self.incdirs, ROOT / entry.removeprefix("+incdir+"))
+            elif entry.startswith(("-", "+")):
+                raise ValueError(f"{path}:{number}: only paths, -f and +incdir+ are allowed here, not {entry!r}")
+            elif not (ROOT / entry).is_file():
+                raise ValueError(f"{path}:{number}: {entry} does not exist")
+            else:
+                _once(self.sources, ROOT / entry)
+        for waiver in sorted(path.parent.glob("lint/*.vlt")):
+            _once(self.waivers, waiver)
+        return self
+
+    def inputs(self) -> list[Path]:
+        """Every file whose content matters to a build."""
+        headers = [h for d in self.incdirs for h in sorted(d.glob("*.*vh"))]
+        return [*self.waivers, *self.sources, *headers]
+
+
+def read(*paths: str | Path) -> FileList:
+    """Reads lists into one."""
+    result = FileList()
+    for path in paths:
+        result.add(path)
+    return result
+
+
+def _once(items: list[Path], item: Path) -> None:
+    if item not in items:
+        items.append(item)

