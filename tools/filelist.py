@@ -8,7 +8,8 @@ One entry a line, paths relative to the repository root:
     +incdir+hw/lib/rtl             where `include looks
 
 `verilator -f hw/ip/x/x.f`, run in the repository root, reads the same lists. Lint waivers need no entry: every
-lint/*.vlt beside a list belongs to it (Verilator takes them as further files on its command line).
+lint/*.vlt beside a list belongs to it (Verilator takes them as further files on its command line), and so does
+hw/lint/common.vlt, for all.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class FileList:
 
 def read(*paths: str | Path) -> FileList:
     """Reads lists into one."""
-    result = FileList()
+    result = FileList(waivers=[ROOT / "hw" / "lint" / "common.vlt"])
     for path in paths:
         result.add(path)
     return result

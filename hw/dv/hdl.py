@@ -79,13 +79,14 @@ def simulate(
     run.mkdir(parents=True, exist_ok=True)
     seed = seed if seed is not None else int(os.environ.get("COCOTB_RANDOM_SEED", "1"))
     simulator.timeout_s = timeout_s
-    python_path = [here, ROOT / "hw" / "dv", ROOT / "tools", os.environ.get("PYTHONPATH", "")]
+    simulator.python_path = [str(here), *sys.path]
     results, log = run / "results.xml", run / "sim.log"
     failure = ""
     try:
         simulator.test(
             test_module=test_module,
             hdl_toplevel=top,
+            hdl_toplevel_lang="verilog",
             build_dir=build,
             test_dir=run,
             testcase=testcase,
@@ -93,20 +94,18 @@ def simulate(
             plusargs=["+verilator+rand+reset+2", f"+verilator+seed+{seed % 2**31 or 1}", *plusargs],
             test_args=["--trace-file", "waves.fst"] if waves else [],
             waves=waves,
-            extra_env={"PYTHONPATH": os.pathsep.join(filter(None, map(str, python_path))), **(env or {})},
+            extra_env=dict(env or {}),
             results_xml=str(results),
             log_file=log,
         )
-    except SystemExit as exit:  # the runner's way to say that the simulator failed
-        failure = f"exit status {exit.code}" + (f" after {timeout_s} s" if exit.code == 124 else "")
-    try:
-        count, failed = get_results(results)
-    except RuntimeError:
-        count, failed = 0, 0
-        failure = failure or "no results"
+    except (RuntimeError, SystemExit) as error:  # the runner's two ways to say that the simulator failed
+        failure = str(error) if isinstance(error, RuntimeError) else "the simulator stopped without results"
+        if "code: 124" in failure:
+            failure = f"stopped after {timeout_s} s"
+    count, failed = get_results(results) if results.exists() else (0, 0)
     if failed or count == 0 or failure:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-60:])
-        summary = f"{failed} of {count} cocotb tests failed {failure}".strip()
+        summary = f"{failed} of {count} cocotb tests failed" + (f", {failure}" if failure else "")
         pytest.fail(f"{tail}\n{test_module}: {summary}; seed {seed}; log: {log.relative_to(ROOT)}", pytrace=False)
 
 
@@ -114,10 +113,11 @@ class Simulator(runner.Verilator):
     """cocotb's Verilator runner, with what makes its models slow taken out."""
 
     timeout_s = 600
+    python_path: Iterable[str] = ()
 
     def __init__(self) -> None:
         super().__init__()
-        self.log.setLevel(logging.WARNING)
+        self.log.setLevel(logging.CRITICAL)  # simulate() reports
         os.environ["PATH"] = f"{VENV_BIN}{os.pathsep}{os.environ['PATH']}"
 
     def _build_command(self) -> list[list[str]]:
@@ -126,6 +126,10 @@ class Simulator(runner.Verilator):
         at = verilate.index("--public-flat-rw")
         verilate[at : at + 1] = ["--public-depth", "1"]
         return [verilate, [*make, "OPT_FAST=-O1"]]  # -O2 gains 4 % and compiles much longer
+
+    def _set_env_test(self) -> None:
+        super()._set_env_test()  # hands our own sys.path to the simulation
+        self.env["PYTHONPATH"] = os.pathsep.join(self.python_path)
 
     def _get_sim_cmd_prefix(self) -> list[str]:
         return ["timeout", "-k", "5", str(self.timeout_s), *super()._get_sim_cmd_prefix()]
@@ -145,12 +149,11 @@ def _build(
         digest.update(f"\0{path.name}\0".encode() + path.read_bytes())
     folder = ROOT / "build" / "dv" / top / digest.hexdigest()[:12]
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder.with_suffix(".lock"), "w") as lock:
+    with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        stamp = folder / "built"
+        stamp, log = folder / "built", folder / "build.log"
         if not stamp.exists():
             _prune(folder.parent)
-            log = folder / "build.log"
             start = time.monotonic()
             try:
                 simulator.build(
@@ -164,11 +167,13 @@ def _build(
                     waves=waves,
                     log_file=log,
                 )
+                stamp.write_text(f"{time.monotonic() - start:.1f} s\n")
             except RuntimeError:
-                lines = log.read_text(errors="replace").splitlines()
-                shown = "\n".join(line.replace(f"{ROOT}/", "") for line in lines[:80])
-                pytest.fail(f"{shown}\nbuilding {top} failed; log: {log.relative_to(ROOT)}", pytrace=False)
-            stamp.write_text(f"{time.monotonic() - start:.1f} s\n")
+                pass  # reported below, without this exception's trace
+        if not stamp.exists():
+            lines = log.read_text(errors="replace").splitlines()
+            shown = "\n".join(line.replace(f"{ROOT}/", "") for line in lines[:80])
+            pytest.fail(f"{shown}\nbuilding {top} failed; log: {log.relative_to(ROOT)}", pytrace=False)
         os.utime(stamp)
     return folder
 
