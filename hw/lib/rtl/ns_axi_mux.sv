@@ -1,0 +1,271 @@
+// AXI4 multiplexer: N masters share one slave.
+//
+// Addresses are granted round robin, each channel on its own. Write data follows the order of the granted write addresses.
+// The port number goes into the upper log2(N) ID bits and routes the responses back, so masters must leave these bits 0;
+// they are 0 in the responses. Transactions of one master with one ID keep their order as far as the slave keeps it.
+// Full throughput on every channel; each channel passes one register slice on the slave's side. Up to `MaxWrites` writes
+// may wait for their data, and write data is accepted no earlier than the cycle after its address.
+// Does not check addresses, and does not limit what is outstanding.
+`include "ns_assert.svh"
+
+module ns_axi_mux
+  import ns_axi_pkg::*;
+#(
+  /// Number of masters, 1 to 128.
+  parameter int unsigned N = 2,
+  /// Writes whose address has been granted and whose data is not complete.
+  parameter int unsigned MaxWrites = 16
+) (
+  /// Clock.
+  input  logic         clk_i,
+  /// Reset.
+  input  logic         rst_ni,
+
+  /// Write address of each master.
+  input  ax_t  [N-1:0] s_aw_i,
+  /// Valid.
+  input  logic [N-1:0] s_aw_valid_i,
+  /// Ready.
+  output logic [N-1:0] s_aw_ready_o,
+  /// Write data of each master.
+  input  w_t   [N-1:0] s_w_i,
+  /// Valid.
+  input  logic [N-1:0] s_w_valid_i,
+  /// Ready.
+  output logic [N-1:0] s_w_ready_o,
+  /// Write response to each master.
+  output b_t   [N-1:0] s_b_o,
+  /// Valid.
+  output logic [N-1:0] s_b_valid_o,
+  /// Ready.
+  input  logic [N-1:0] s_b_ready_i,
+  /// Read address of each master.
+  input  ax_t  [N-1:0] s_ar_i,
+  /// Valid.
+  input  logic [N-1:0] s_ar_valid_i,
+  /// Ready.
+  output logic [N-1:0] s_ar_ready_o,
+  /// Read data to each master.
+  output r_t   [N-1:0] s_r_o,
+  /// Valid.
+  output logic [N-1:0] s_r_valid_o,
+  /// Ready.
+  input  logic [N-1:0] s_r_ready_i,
+
+  /// Write address to the slave.
+  output ax_t          m_aw_o,
+  /// Valid.
+  output logic         m_aw_valid_o,
+  /// Ready.
+  input  logic         m_aw_ready_i,
+  /// Write data to the slave.
+  output w_t           m_w_o,
+  /// Valid.
+  output logic         m_w_valid_o,
+  /// Ready.
+  input  logic         m_w_ready_i,
+  /// Write response of the slave.
+  input  b_t           m_b_i,
+  /// Valid.
+  input  logic         m_b_valid_i,
+  /// Ready.
+  output logic         m_b_ready_o,
+  /// Read address to the slave.
+  output ax_t          m_ar_o,
+  /// Valid.
+  output logic         m_ar_valid_o,
+  /// Ready.
+  input  logic         m_ar_ready_i,
+  /// Read data of the slave.
+  input  r_t           m_r_i,
+  /// Valid.
+  input  logic         m_r_valid_i,
+  /// Ready.
+  output logic         m_r_ready_o
+);
+
+  localparam int unsigned IdxBits = idx_width(N);
+  localparam int unsigned TagBits = unsigned'($clog2(N));
+  localparam logic [IdWidth-1:0] IdMask = IdWidth'((1 << (IdWidth - TagBits)) - 1);
+
+  // The master that an ID belongs to.
+  function automatic logic [IdxBits-1:0] owner(logic [IdWidth-1:0] id);
+    return (N > 1) ? IdxBits'(id >> (IdWidth - TagBits)) : '0;
+  endfunction
+
+  // Write addresses. An address is granted only together with a place in the queue of data to come.
+  logic aw_valid, aw_ready, aw_slice_ready, order_ready;
+  logic [N-1:0] aw_gnt;
+  logic [IdxBits-1:0] aw_idx;
+  ax_t aw;
+
+  assign aw_ready = aw_slice_ready && order_ready;
+  assign s_aw_ready_o = aw_gnt & {N{aw_ready}};
+
+  ns_rr_arbiter #(
+    .N(N)
+  ) u_aw_arbiter (
+    .clk_i,
+    .rst_ni,
+    .req_i  (s_aw_valid_i),
+    .next_i (aw_ready),
+    .gnt_o  (aw_gnt),
+    .idx_o  (aw_idx),
+    .valid_o(aw_valid)
+  );
+
+  always_comb begin
+    aw = s_aw_i[aw_idx];
+    aw.id |= IdWidth'(aw_idx) << (IdWidth - TagBits);
+  end
+
+  ns_skid #(
+    .Width($bits(ax_t))
+  ) u_aw_slice (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (aw_valid && order_ready),
+    .in_ready_o (aw_slice_ready),
+    .in_data_i  (aw),
+    .out_valid_o(m_aw_valid_o),
+    .out_ready_i(m_aw_ready_i),
+    .out_data_o (m_aw_o)
+  );
+
+  // Write data, in the order of the addresses.
+  logic order_valid, w_ready, w_fire;
+  logic [IdxBits-1:0] w_idx;
+  w_t w;
+
+  ns_fifo #(
+    .Width(IdxBits),
+    .Depth(MaxWrites)
+  ) u_order (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (aw_valid && aw_slice_ready),
+    .in_ready_o (order_ready),
+    .in_data_i  (aw_idx),
+    .out_valid_o(order_valid),
+    .out_ready_i(w_fire && w.last),
+    .out_data_o (w_idx),
+    .count_o    ()
+  );
+
+  assign w = s_w_i[w_idx];
+  assign w_fire = order_valid && s_w_valid_i[w_idx] && w_ready;
+  assign s_w_ready_o = N'(order_valid && w_ready) << w_idx;
+
+  ns_skid #(
+    .Width($bits(w_t))
+  ) u_w_slice (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (order_valid && s_w_valid_i[w_idx]),
+    .in_ready_o (w_ready),
+    .in_data_i  (w),
+    .out_valid_o(m_w_valid_o),
+    .out_ready_i(m_w_ready_i),
+    .out_data_o (m_w_o)
+  );
+
+  // Write responses.
+  logic b_valid;
+  logic [IdxBits-1:0] b_idx;
+  b_t b_tagged, b;
+
+  ns_skid #(
+    .Width($bits(b_t))
+  ) u_b_slice (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (m_b_valid_i),
+    .in_ready_o (m_b_ready_o),
+    .in_data_i  (m_b_i),
+    .out_valid_o(b_valid),
+    .out_ready_i(s_b_ready_i[b_idx]),
+    .out_data_o (b_tagged)
+  );
+
+  always_comb begin
+    b = b_tagged;
+    b.id &= IdMask;
+  end
+  assign b_idx = owner(b_tagged.id);
+  assign s_b_o = {N{b}};
+  assign s_b_valid_o = N'(b_valid) << b_idx;
+
+  // Read addresses.
+  logic ar_valid, ar_ready;
+  logic [N-1:0] ar_gnt;
+  logic [IdxBits-1:0] ar_idx;
+  ax_t ar;
+
+  assign s_ar_ready_o = ar_gnt & {N{ar_ready}};
+
+  ns_rr_arbiter #(
+    .N(N)
+  ) u_ar_arbiter (
+    .clk_i,
+    .rst_ni,
+    .req_i  (s_ar_valid_i),
+    .next_i (ar_ready),
+    .gnt_o  (ar_gnt),
+    .idx_o  (ar_idx),
+    .valid_o(ar_valid)
+  );
+
+  always_comb begin
+    ar = s_ar_i[ar_idx];
+    ar.id |= IdWidth'(ar_idx) << (IdWidth - TagBits);
+  end
+
+  ns_skid #(
+    .Width($bits(ax_t))
+  ) u_ar_slice (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (ar_valid),
+    .in_ready_o (ar_ready),
+    .in_data_i  (ar),
+    .out_valid_o(m_ar_valid_o),
+    .out_ready_i(m_ar_ready_i),
+    .out_data_o (m_ar_o)
+  );
+
+  // Read data.
+  logic r_valid;
+  logic [IdxBits-1:0] r_idx;
+  r_t r_tagged, r;
+
+  ns_skid #(
+    .Width($bits(r_t))
+  ) u_r_slice (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (m_r_valid_i),
+    .in_ready_o (m_r_ready_o),
+    .in_data_i  (m_r_i),
+    .out_valid_o(r_valid),
+    .out_ready_i(s_r_ready_i[r_idx]),
+    .out_data_o (r_tagged)
+  );
+
+  always_comb begin
+    r = r_tagged;
+    r.id &= IdMask;
+  end
+  assign r_idx = owner(r_tagged.id);
+  assign s_r_o = {N{r}};
+  assign s_r_valid_o = N'(r_valid) << r_idx;
+
+  if (N < 1 || N > 128) begin : gen_bad_n
+    $error("ns_axi_mux: N must be 1 to 128");
+  end
+
+  `NS_ASSERT(aw_id_in_range, !aw_valid || (s_aw_i[aw_idx].id & ~IdMask) == '0)
+  `NS_ASSERT(ar_id_in_range, !ar_valid || (s_ar_i[ar_idx].id & ~IdMask) == '0)
+  `NS_ASSERT(b_id_known, !b_valid || 32'(b_idx) < N)
+  `NS_ASSERT(r_id_known, !r_valid || 32'(r_idx) < N)
+
+endmodule

@@ -1,0 +1,27 @@
+// Clock gate without glitches: `clk_o` has a pulse for each high phase of `clk_i` that `en_i` was 1 before.
+//
+// Assumes that `en_i` comes from registers on the rising edge of `clk_i` (or of a clock gated from it).
+// Define NS_CLOCK_GATE_BUFGCE to use the cell of AMD FPGAs; an ASIC flow replaces the module with its own cell.
+module ns_clock_gate (
+  /// Free-running clock.
+  input  logic clk_i,
+  /// Let the next pulse through.
+  input  logic en_i,
+  /// Gated clock.
+  output logic clk_o
+);
+
+`ifdef NS_CLOCK_GATE_BUFGCE
+  BUFGCE u_bufgce (
+    .I (clk_i),
+    .CE(en_i),
+    .O (clk_o)
+  );
+`else
+  logic en;  // follows en_i while the clock is low only
+
+  always_latch if (!clk_i) en = en_i;
+  assign clk_o = clk_i && en;
+`endif
+
+endmodule

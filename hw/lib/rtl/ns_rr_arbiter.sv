@@ -1,0 +1,56 @@
+// Round-robin arbiter.
+//
+// The grant is combinational from `req_i` and one register. It stays with the same requester until `next_i`, as long as
+// that one goes on asking; then the turn passes to the next one above it. So a requester that holds its request waits for
+// at most N-1 grants of others. Assumes nothing of requests; one that is withdrawn loses its turn.
+`include "ns_assert.svh"
+
+module ns_rr_arbiter #(
+  /// Number of requesters.
+  parameter int unsigned N = 4,
+  localparam int unsigned IdxBits = N > 1 ? unsigned'($clog2(N)) : 1
+) (
+  /// Clock.
+  input  logic               clk_i,
+  /// Reset.
+  input  logic               rst_ni,
+  /// Requests.
+  input  logic [N-1:0]       req_i,
+  /// The grant is being used: move on. Ignored while there is none.
+  input  logic               next_i,
+  /// Grant, one-hot or zero.
+  output logic [N-1:0]       gnt_o,
+  /// Number of the requester granted, 0 if none.
+  output logic [IdxBits-1:0] idx_o,
+  /// There is a grant.
+  output logic               valid_o
+);
+
+  logic [N-1:0] mask_q;  // requesters whose turn comes before the wrap-around
+  logic [N-1:0] first, gnt;
+
+  assign first = req_i & mask_q;
+  assign gnt = (first != '0) ? (first & (~first + 1'b1)) : (req_i & (~req_i + 1'b1));
+  assign gnt_o = gnt;
+  assign valid_o = req_i != '0;
+
+  always_comb begin
+    idx_o = '0;
+    for (int unsigned i = 0; i < N; i++) if (gnt[i]) idx_o |= IdxBits'(i);
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) mask_q <= '1;
+    // ~(gnt - 1): the granted one and all above it.
+    else if (valid_o) mask_q <= next_i ? ~(gnt - 1'b1) & ~gnt : ~(gnt - 1'b1);
+  end
+
+  if (N < 1) begin : gen_bad_n
+    $error("ns_rr_arbiter: N must be at least 1");
+  end
+
+  `NS_ASSERT(grant_one_hot, (gnt & (gnt - 1'b1)) == '0)
+  `NS_ASSERT(grant_requested, (gnt & ~req_i) == '0)
+  `NS_ASSERT(grant_if_any, (gnt != '0) == (req_i != '0))
+
+endmodule

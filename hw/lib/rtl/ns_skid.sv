@@ -1,0 +1,63 @@
+// Skid buffer (register slice): cuts every combinational path of a ready/valid stream at full throughput.
+//
+// A word shows up one cycle after it came in. All outputs are registers. Holds up to two words.
+`include "ns_assert.svh"
+
+module ns_skid #(
+  /// Bits of a word.
+  parameter int unsigned Width = 32
+) (
+  /// Clock.
+  input  logic             clk_i,
+  /// Reset.
+  input  logic             rst_ni,
+  /// A word is offered.
+  input  logic             in_valid_i,
+  /// It is accepted.
+  output logic             in_ready_o,
+  /// The word offered.
+  input  logic [Width-1:0] in_data_i,
+  /// A word can be taken.
+  output logic             out_valid_o,
+  /// It is being taken.
+  input  logic             out_ready_i,
+  /// The oldest word.
+  output logic [Width-1:0] out_data_o
+);
+
+  logic ready_q, valid_q;  // !ready_q: the second word is in use
+  logic [Width-1:0] data_q, spare_q;
+  logic move;  // the output word may be replaced
+
+  assign move = out_ready_i || !valid_q;
+  assign in_ready_o = ready_q;
+  assign out_valid_o = valid_q;
+  assign out_data_o = data_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      ready_q <= 1'b1;
+      valid_q <= 1'b0;
+    end else begin
+      if (move) begin
+        ready_q <= 1'b1;
+        valid_q <= in_valid_i || !ready_q;
+      end else if (in_valid_i) begin
+        ready_q <= 1'b0;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (move && !ready_q) data_q <= spare_q;
+    else if (move && in_valid_i) data_q <= in_data_i;
+    if (!move && ready_q && in_valid_i) spare_q <= in_data_i;
+  end
+
+  if (Width < 1) begin : gen_bad_width
+    $error("ns_skid: Width must be at least 1");
+  end
+
+  `NS_ASSERT(spare_only_behind_output, ready_q || valid_q)
+
+endmodule
