@@ -1,0 +1,5 @@
+//! What software and hardware agree on: NVMe structures with the specification's names, and the register maps.
+//!
+//! Names and values are those of the NVM Express Base Specification 1.4.
+
+pub mod nvme;

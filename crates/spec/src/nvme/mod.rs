@@ -1,0 +1,96 @@
+//! NVMe 1.4: controller properties, queue entries, Identify data, status codes.
+
+pub mod command;
+pub mod identify;
+pub mod properties;
+pub mod status;
+
+pub use command::{Cqe, Sqe};
+pub use status::Status;
+
+/// Opcodes of the admin command set.
+pub mod admin {
+    /// Delete I/O Submission Queue.
+    pub const DELETE_IO_SQ: u8 = 0x00;
+    /// Create I/O Submission Queue.
+    pub const CREATE_IO_SQ: u8 = 0x01;
+    /// Get Log Page.
+    pub const GET_LOG_PAGE: u8 = 0x02;
+    /// Delete I/O Completion Queue.
+    pub const DELETE_IO_CQ: u8 = 0x04;
+    /// Create I/O Completion Queue.
+    pub const CREATE_IO_CQ: u8 = 0x05;
+    /// Identify.
+    pub const IDENTIFY: u8 = 0x06;
+    /// Abort.
+    pub const ABORT: u8 = 0x08;
+    /// Set Features.
+    pub const SET_FEATURES: u8 = 0x09;
+    /// Get Features.
+    pub const GET_FEATURES: u8 = 0x0A;
+    /// Asynchronous Event Request.
+    pub const ASYNC_EVENT_REQUEST: u8 = 0x0C;
+}
+
+/// Opcodes of the NVM command set.
+pub mod io {
+    /// Flush.
+    pub const FLUSH: u8 = 0x00;
+    /// Write.
+    pub const WRITE: u8 = 0x01;
+    /// Read.
+    pub const READ: u8 = 0x02;
+    /// Write Uncorrectable.
+    pub const WRITE_UNCORRECTABLE: u8 = 0x04;
+    /// Compare.
+    pub const COMPARE: u8 = 0x05;
+    /// Write Zeroes.
+    pub const WRITE_ZEROES: u8 = 0x08;
+    /// Dataset Management.
+    pub const DATASET_MANAGEMENT: u8 = 0x09;
+}
+
+/// Feature identifiers of Get and Set Features.
+pub mod feature {
+    /// Arbitration.
+    pub const ARBITRATION: u8 = 0x01;
+    /// Power Management.
+    pub const POWER_MANAGEMENT: u8 = 0x02;
+    /// Temperature Threshold.
+    pub const TEMPERATURE_THRESHOLD: u8 = 0x04;
+    /// Error Recovery.
+    pub const ERROR_RECOVERY: u8 = 0x05;
+    /// Volatile Write Cache.
+    pub const VOLATILE_WRITE_CACHE: u8 = 0x06;
+    /// Number of Queues.
+    pub const NUMBER_OF_QUEUES: u8 = 0x07;
+    /// Interrupt Coalescing.
+    pub const INTERRUPT_COALESCING: u8 = 0x08;
+    /// Interrupt Vector Configuration.
+    pub const INTERRUPT_VECTOR_CONFIGURATION: u8 = 0x09;
+    /// Write Atomicity Normal.
+    pub const WRITE_ATOMICITY_NORMAL: u8 = 0x0A;
+    /// Asynchronous Event Configuration.
+    pub const ASYNC_EVENT_CONFIGURATION: u8 = 0x0B;
+}
+
+/// Controller or Namespace Structure (CNS) values of Identify.
+pub mod cns {
+    /// Identify Namespace.
+    pub const NAMESPACE: u8 = 0x00;
+    /// Identify Controller.
+    pub const CONTROLLER: u8 = 0x01;
+    /// Active Namespace ID list.
+    pub const ACTIVE_NAMESPACES: u8 = 0x02;
+    /// Namespace Identification Descriptor list.
+    pub const NAMESPACE_DESCRIPTORS: u8 = 0x03;
+}
+
+/// Bytes of a submission queue entry.
+pub const SQE_BYTES: usize = 64;
+/// Bytes of a completion queue entry.
+pub const CQE_BYTES: usize = 16;
+/// Bytes of an Identify data structure.
+pub const IDENTIFY_BYTES: usize = 4096;
+/// The memory page size that Nearside's controllers and drivers use (CC.MPS 0).
+pub const PAGE_BYTES: u64 = 4096;
