@@ -1,0 +1,125 @@
+//! One-line errors that name the file, the key and what is allowed.
+
+use std::fmt;
+use std::path::Path;
+
+/// Why a design or a media profile can't be used: one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error(String);
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl Error {
+    pub(crate) fn new(text: impl Into<String>) -> Error {
+        Error(text.into())
+    }
+
+    pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+        Error(format!("{}: {error}", path.display()))
+    }
+
+    /// `kind` named `name` isn't in `folder`: says which are.
+    pub(crate) fn not_found(kind: &str, name: &str, folder: &Path) -> Error {
+        let mut names: Vec<String> = std::fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| {
+                let path = entry.ok()?.path();
+                let toml = path.extension()? == "toml";
+                toml.then(|| path.file_stem().map(|s| s.to_string_lossy().into_owned()))?
+            })
+            .collect();
+        names.sort();
+        let known = if names.is_empty() {
+            "none".into()
+        } else {
+            names.join(", ")
+        };
+        Error(format!(
+            "no {kind} {name:?} in {}; there: {known}",
+            folder.display()
+        ))
+    }
+
+    pub(crate) fn in_file(self, path: &Path) -> Error {
+        Error(format!("{}: {}", path.display(), self.0))
+    }
+
+    /// A syntax or type error: with its line, and the key that stands there.
+    pub(crate) fn from_toml(path: &Path, text: &str, error: &toml::de::Error) -> Error {
+        let message = error.message().replace('\n', " ");
+        let Some(span) = error.span().filter(|s| s.start <= text.len()) else {
+            return Error(format!("{}: {message}", path.display()));
+        };
+        let before = &text.as_bytes()[..span.start];
+        let line = before.iter().filter(|&&b| b == b'\n').count();
+        let at = format!("{}:{}", path.display(), line + 1);
+        let lines: Vec<&str> = text.lines().collect();
+        let header = |l: &&str| {
+            let l = l.trim();
+            l.strip_prefix('[')
+                .and_then(|l| l.split(']').next())
+                .map(|l| l.trim_matches('[').to_string())
+        };
+        let here = lines.get(line).copied().unwrap_or_default();
+        let table = lines[..line.min(lines.len())].iter().rev().find_map(header);
+        let prefix = table.map_or(String::new(), |t| format!("{t}."));
+        if let Some(rest) = message.strip_prefix("unknown field `") {
+            let (key, expected) = rest.split_once('`').unwrap_or((rest, ""));
+            let allowed = expected
+                .trim_start_matches(", expected ")
+                .trim_start_matches("one of ");
+            return Error(format!(
+                "{at}: unknown key `{prefix}{key}`; allowed: {allowed}"
+            ));
+        }
+        match here.split_once('=') {
+            Some((key, _)) if !here.trim_start().starts_with('#') => {
+                Error(format!("{at}: {prefix}{}: {message}", key.trim()))
+            }
+            _ => Error(format!("{at}: {message}")),
+        }
+    }
+}
+
+/// `Ok` when `ok`, else an error that says what is allowed.
+pub(crate) fn check(
+    key: &str,
+    value: impl fmt::Display,
+    ok: bool,
+    allowed: &str,
+) -> Result<(), Error> {
+    if ok {
+        return Ok(());
+    }
+    Err(Error(format!("{key} = {value}: allowed is {allowed}")))
+}
+
+/// A value of a short list.
+pub(crate) fn one_of(key: &str, value: u32, allowed: &[u32]) -> Result<(), Error> {
+    if allowed.contains(&value) {
+        return Ok(());
+    }
+    let list = allowed
+        .iter()
+        .map(u32::to_string)
+        .collect::<Vec<_>>()
+        .join(", ");
+    Err(Error(format!("{key} = {value}: allowed are {list}")))
+}
+
+/// A value of a range.
+pub(crate) fn range(key: &str, value: u32, low: u32, high: u32) -> Result<(), Error> {
+    check(
+        key,
+        value,
+        (low..=high).contains(&value),
+        &format!("{low} to {high}"),
+    )
+}

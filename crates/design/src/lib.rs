@@ -1,0 +1,462 @@
+//! Device configurations (`designs/*.toml`) and media profiles (`media/*.toml`).
+//!
+//! A design says what device is built and on what host it is run. Everything in it is checked when it is read: an unknown
+//! key or an impossible value is one line that names the file, the key and what is allowed.
+
+mod error;
+mod host;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+pub use error::Error;
+pub use host::{Host, HostCosts};
+
+use error::{check, one_of, range};
+
+/// Major version of the design format: part of the content hash.
+const FORMAT: u32 = 1;
+
+/// A device and the host it is attached to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Design {
+    /// Its name; for reports.
+    pub name: String,
+    /// The device's clock in MHz: one that divides 1,000,000 ps.
+    #[serde(default = "default_clock_mhz")]
+    pub clock_mhz: u32,
+    /// Memory channels: 1, 2 or 4.
+    #[serde(default = "default_channels")]
+    pub channels: u32,
+    /// Bytes that go to one channel before the next one's turn: a power of two from 4 KiB to 1 MiB.
+    #[serde(default = "default_granule")]
+    pub granule: Bytes,
+    /// The media.
+    pub media: Media,
+    /// The NVMe controller.
+    #[serde(default)]
+    pub nvme: Nvme,
+    /// The PCIe link.
+    #[serde(default)]
+    pub pcie: Pcie,
+    /// The DRAM that stands behind each channel.
+    #[serde(default)]
+    pub dram: Dram,
+    /// The host's CPU.
+    #[serde(default)]
+    pub host: Host,
+}
+
+/// What holds the data, and the timing it is given.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Media {
+    /// Bytes of the whole media: at least 1 MiB and a power of two.
+    pub bytes: Bytes,
+    /// A file that keeps the data; without one the media lives in memory and starts as zeros.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// The media profile whose timing `nvm_delay` gives to every channel: `media/<profile>.toml`.
+    #[serde(default = "default_profile")]
+    pub profile: String,
+}
+
+/// Sizes of the NVMe controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Nvme {
+    /// I/O queue pairs: 1 to 16.
+    pub io_queues: u32,
+    /// Entries of the longest queue (MQES + 1): a power of two from 16 to 1024.
+    pub queue_entries: u32,
+    /// Commands in flight inside the controller: 16, 32, 64 or 128.
+    pub slots: u32,
+}
+
+impl Default for Nvme {
+    fn default() -> Nvme {
+        Nvme {
+            io_queues: 16,
+            queue_entries: 1024,
+            slots: 64,
+        }
+    }
+}
+
+/// The PCIe link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Pcie {
+    /// Generation: 1 to 5.
+    pub generation: u32,
+    /// Lanes: 1, 2, 4, 8 or 16.
+    pub lanes: u32,
+    /// Max_Payload_Size in bytes.
+    pub mps: u32,
+    /// Max_Read_Request_Size in bytes.
+    pub mrrs: u32,
+    /// Read completion boundary in bytes: 64 or 128.
+    pub rcb: u32,
+    /// Reads that the device may have outstanding.
+    pub tags: u32,
+    /// One-way delay from the device to the host's root complex, in ns.
+    pub propagation_ns: u32,
+    /// Time that the host's memory takes to answer a read, in ns.
+    pub host_memory_ns: u32,
+}
+
+impl Default for Pcie {
+    fn default() -> Pcie {
+        Pcie {
+            generation: 3,
+            lanes: 8,
+            mps: 256,
+            mrrs: 512,
+            rcb: 64,
+            tags: 64,
+            propagation_ns: 150,
+            host_memory_ns: 100,
+        }
+    }
+}
+
+/// DRAM behind each channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Dram {
+    /// Speed grade.
+    pub speed: DramSpeed,
+}
+
+impl Default for Dram {
+    fn default() -> Dram {
+        Dram {
+            speed: DramSpeed::Ddr4_2400,
+        }
+    }
+}
+
+/// A DDR4 speed grade.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DramSpeed {
+    /// DDR4-2400.
+    #[serde(rename = "ddr4-2400")]
+    Ddr4_2400,
+    /// DDR4-3200.
+    #[serde(rename = "ddr4-3200")]
+    Ddr4_3200,
+}
+
+fn default_clock_mhz() -> u32 {
+    250
+}
+fn default_channels() -> u32 {
+    2
+}
+fn default_granule() -> Bytes {
+    Bytes(4096)
+}
+fn default_profile() -> String {
+    "dram".into()
+}
+
+impl Design {
+    /// Reads a design file.
+    pub fn load(path: &Path) -> Result<Design, Error> {
+        let text = std::fs::read_to_string(path).map_err(|e| Error::unreadable(path, &e))?;
+        Design::parse(&text, path)
+    }
+
+    /// Reads a design by name (`designs/<name>.toml` below `root`) or by path (anything with a `/` or `.toml` in it).
+    pub fn find(root: &Path, name: &str) -> Result<Design, Error> {
+        if name.contains('/') || name.ends_with(".toml") {
+            return Design::load(Path::new(name));
+        }
+        let folder = root.join("designs");
+        let path = folder.join(format!("{name}.toml"));
+        if !path.is_file() {
+            return Err(Error::not_found("design", name, &folder));
+        }
+        Design::load(&path)
+    }
+
+    /// Reads a design from text; `path` is what errors name.
+    pub fn parse(text: &str, path: &Path) -> Result<Design, Error> {
+        let design: Design = toml::from_str(text).map_err(|e| Error::from_toml(path, text, &e))?;
+        design.validate().map_err(|e| e.in_file(path))?;
+        Ok(design)
+    }
+
+    /// Checks every value against what the hardware and the models can be built for.
+    pub fn validate(&self) -> Result<(), Error> {
+        let name_ok = !self.name.is_empty()
+            && self
+                .name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        check(
+            "name",
+            &self.name,
+            name_ok,
+            "letters, digits, '-', '_' and '.'",
+        )?;
+        let clock_ok = (50..=500).contains(&self.clock_mhz) && 1_000_000 % self.clock_mhz == 0;
+        check(
+            "clock_mhz",
+            self.clock_mhz,
+            clock_ok,
+            "50, 100, 125, 200, 250, 400 or 500",
+        )?;
+        one_of("channels", self.channels, &[1, 2, 4])?;
+        let granule = self.granule.0;
+        let granule_ok = granule.is_power_of_two() && (4 << 10..=1 << 20).contains(&granule);
+        check(
+            "granule",
+            self.granule,
+            granule_ok,
+            "a power of two from 4 KiB to 1 MiB",
+        )?;
+        let media = self.media.bytes.0;
+        let media_ok = media.is_power_of_two() && (1 << 20..=1 << 40).contains(&media);
+        check(
+            "media.bytes",
+            self.media.bytes,
+            media_ok,
+            "a power of two from 1 MiB to 1 TiB",
+        )?;
+        let room = u64::from(self.channels) * granule;
+        check(
+            "granule",
+            self.granule,
+            room <= media,
+            "at most media.bytes / channels",
+        )?;
+
+        range("nvme.io_queues", self.nvme.io_queues, 1, 16)?;
+        let entries = self.nvme.queue_entries;
+        let entries_ok = entries.is_power_of_two() && (16..=1024).contains(&entries);
+        check(
+            "nvme.queue_entries",
+            entries,
+            entries_ok,
+            "a power of two from 16 to 1024",
+        )?;
+        one_of("nvme.slots", self.nvme.slots, &[16, 32, 64, 128])?;
+
+        range("pcie.generation", self.pcie.generation, 1, 5)?;
+        one_of("pcie.lanes", self.pcie.lanes, &[1, 2, 4, 8, 16])?;
+        one_of(
+            "pcie.mps",
+            self.pcie.mps,
+            &[128, 256, 512, 1024, 2048, 4096],
+        )?;
+        one_of(
+            "pcie.mrrs",
+            self.pcie.mrrs,
+            &[128, 256, 512, 1024, 2048, 4096],
+        )?;
+        one_of("pcie.rcb", self.pcie.rcb, &[64, 128])?;
+        range("pcie.tags", self.pcie.tags, 1, 256)?;
+        range("pcie.propagation_ns", self.pcie.propagation_ns, 0, 100_000)?;
+        range("pcie.host_memory_ns", self.pcie.host_memory_ns, 0, 100_000)?;
+        self.host.validate()
+    }
+
+    /// The clock period in picoseconds.
+    pub fn period_ps(&self) -> u64 {
+        1_000_000 / u64::from(self.clock_mhz)
+    }
+
+    /// SHA-256 of all that decides what this design does, whatever the order and spelling of its file.
+    pub fn hash(&self) -> String {
+        let canonical = serde_json::json!({ "format": FORMAT, "design": self }).to_string();
+        Sha256::digest(canonical.as_bytes())
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect()
+    }
+}
+
+/// A number of bytes; in files an integer or a string such as `"64 KiB"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Bytes(pub u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (mut value, mut unit) = (self.0, 0);
+        while value >= 1024 && value % 1024 == 0 && unit < UNITS.len() - 1 {
+            value /= 1024;
+            unit += 1;
+        }
+        write!(f, "{value} {}", UNITS[unit])
+    }
+}
+
+const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+impl std::str::FromStr for Bytes {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Bytes, String> {
+        let bad =
+            || format!("{text:?} is not a size; write an integer or e.g. \"64 KiB\", \"1 GiB\"");
+        let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let number: u64 = text[..digits].parse().map_err(|_| bad())?;
+        let unit = match text[digits..].trim() {
+            "" => 0,
+            name => UNITS
+                .iter()
+                .position(|u| u.eq_ignore_ascii_case(name))
+                .ok_or_else(bad)?,
+        };
+        number
+            .checked_mul(1 << (10 * unit))
+            .map(Bytes)
+            .ok_or_else(bad)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Bytes;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a size: an integer or a string such as \"1 GiB\"")
+            }
+            fn visit_i64<E: serde::de::Error>(self, v: i64) -> Result<Bytes, E> {
+                u64::try_from(v)
+                    .map(Bytes)
+                    .map_err(|_| E::custom("a size can't be negative"))
+            }
+            fn visit_u64<E: serde::de::Error>(self, v: u64) -> Result<Bytes, E> {
+                Ok(Bytes(v))
+            }
+            fn visit_str<E: serde::de::Error>(self, v: &str) -> Result<Bytes, E> {
+                v.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEFAULT: &str = include_str!("../../../designs/default.toml");
+
+    fn parse(text: &str) -> Result<Design, String> {
+        Design::parse(text, Path::new("x.toml")).map_err(|e| e.to_string())
+    }
+
+    fn minimal() -> Design {
+        parse("name = \"x\"\n[media]\nbytes = \"1 MiB\"\n").unwrap()
+    }
+
+    #[test]
+    fn shipped_designs_are_valid() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for entry in std::fs::read_dir(root.join("designs")).unwrap() {
+            let path = entry.unwrap().path();
+            let design = Design::load(&path).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(
+                Some(design.name.as_str()),
+                path.file_stem().and_then(|s| s.to_str())
+            );
+        }
+        let design = Design::find(&root, "default").unwrap();
+        assert_eq!((design.channels, design.media.bytes), (2, Bytes(1 << 30)));
+    }
+
+    #[test]
+    fn unknown_keys_name_file_key_and_what_is_allowed() {
+        let error = parse(&format!("chanels = 2\n{DEFAULT}")).unwrap_err();
+        assert!(
+            error.starts_with("x.toml:1: unknown key `chanels`"),
+            "{error}"
+        );
+        assert!(
+            error.contains("`channels`") && !error.contains('\n'),
+            "{error}"
+        );
+        let error =
+            parse("name = \"x\"\n[media]\nbytes = 1048576\n[pcie]\nlane = 8\n").unwrap_err();
+        assert!(
+            error.starts_with("x.toml:5: unknown key `pcie.lane`"),
+            "{error}"
+        );
+        assert!(error.contains("`lanes`"), "{error}");
+    }
+
+    #[test]
+    fn impossible_values_name_file_key_and_what_is_allowed() {
+        let text = "name = \"x\"\nchannels = 3\n[media]\nbytes = \"1 GiB\"\n";
+        assert_eq!(
+            parse(text).unwrap_err(),
+            "x.toml: channels = 3: allowed are 1, 2, 4"
+        );
+        let text = "name = \"x\"\n[media]\nbytes = \"3 MiB\"\n";
+        assert_eq!(
+            parse(text).unwrap_err(),
+            "x.toml: media.bytes = 3 MiB: allowed is a power of two from 1 MiB to 1 TiB"
+        );
+        let error =
+            parse("name = \"x\"\nchannels = \"two\"\n[media]\nbytes = 1048576\n").unwrap_err();
+        assert!(
+            error.starts_with("x.toml:2: channels: invalid type"),
+            "{error}"
+        );
+        let error = parse("name = \"x\"\n[media]\nbytes = \"1 furlong\"\n").unwrap_err();
+        assert!(
+            error.starts_with("x.toml:3: media.bytes: \"1 furlong\" is not a size"),
+            "{error}"
+        );
+        let error = parse("name = \"x\"\n[media]\nbytes = 1048576\n[dram]\nspeed = \"ddr9\"\n");
+        assert!(
+            error.as_ref().unwrap_err().contains("ddr4-2400"),
+            "{error:?}"
+        );
+        let error = parse("name = \"x\"\n").unwrap_err();
+        assert!(error.contains("media"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_design_lists_those_that_exist() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let error = Design::find(&root, "nonesuch").unwrap_err().to_string();
+        assert!(
+            error.contains("nonesuch") && error.contains("default"),
+            "{error}"
+        );
+        let error = Design::find(&root, "/nonexistent/x.toml")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("/nonexistent/x.toml: ") && !error.contains('\n'),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_hash_depends_on_meaning_alone() {
+        let a = parse("channels = 2\nname = \"x\"\n[media]\nbytes = \"1 MiB\"\n").unwrap();
+        assert_eq!(a.hash(), minimal().hash());
+        let mut b = minimal();
+        b.pcie.lanes = 4;
+        assert_ne!(a.hash(), b.hash());
+        assert_eq!(a.hash().len(), 64);
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!("4096".parse(), Ok(Bytes(4096)));
+        assert_eq!("64KiB".parse(), Ok(Bytes(65536)));
+        assert_eq!(Bytes(3 << 20).to_string(), "3 MiB");
+        assert_eq!(Bytes(1000).to_string(), "1000 B");
+        assert!("99999999999 TiB".parse::<Bytes>().is_err() && "x".parse::<Bytes>().is_err());
+    }
+}
