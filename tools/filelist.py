@@ -53,10 +53,21 @@ class FileList:
             _once(self.waivers, waiver)
         return self
 
+    def top(self) -> str | None:
+        """The module that the first list is named after (hw/ip/x/x.f: x), where there is one."""
+        name = self.lists[0].stem
+        return name if any(source.stem == name for source in self.sources) else None
+
     def inputs(self) -> list[Path]:
         """Every file whose content matters to a build."""
         headers = [h for d in self.incdirs for h in sorted(d.glob("*.*vh"))]
         return [*self.waivers, *self.sources, *headers]
+
+
+def every_list() -> list[Path]:
+    """All lists of the repository, relative to its root, in the order of their dependence."""
+    found = [*ROOT.glob("hw/lib/*.f"), *sorted(ROOT.glob("hw/ip/*/*.f")), *sorted(ROOT.glob("hw/top/**/*.f"))]
+    return [path.relative_to(ROOT) for path in found]
 
 
 def read(*paths: str | Path) -> FileList:

@@ -3,3 +3,4 @@
 //! Names and values are those of the NVM Express Base Specification 1.4.
 
 pub mod nvme;
+pub mod regs;

@@ -1,0 +1,53 @@
+# Everything goes through here; `make help` lists it. Each target first brings the set-up up to date.
+
+SHELL := /bin/bash
+BIN := .venv/bin
+# Any Python from 3.11 on; it only creates .venv.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+
+export VIRTUAL_ENV := $(CURDIR)/.venv
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo check test docs fmt regs lint-hw formal clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install the pinned tools into .venv (a second run is instant)
+	@$(PYTHON) tools/setup.py
+
+build: setup ## compile the Rust crates and the Python package `nearside`
+	@echo "build: cargo build --release"
+	@cargo build --release --workspace --exclude nearside-py
+	@echo "build: Python extension"
+	@$(BIN)/maturin develop --release --quiet
+
+demo: build ## send a generated 8 MiB file through the simulated device and back
+	@$(BIN)/nearside demo
+
+check: build ## format, lint, fast tests (under 4 minutes when built)
+	@$(BIN)/python tools/check.py check $(STEPS)
+
+test: build ## everything: proofs, simulations, cross-layer tests, quick claims (STEPS="words" picks steps)
+	@$(BIN)/python tools/check.py test $(STEPS)
+
+docs: build ## measure every claim and write docs/validation.md; register reference in build/docs
+	@$(BIN)/python tools/regs.py --html
+	@$(BIN)/nearside claim run --report docs/validation.md
+
+fmt: setup ## format Rust, Python and SystemVerilog in place
+	@cargo fmt --all
+	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
+	@$(BIN)/python tools/fmt_hw.py
+
+regs: setup ## regenerate register blocks and Rust modules from hw/ip/*/regs/*.rdl
+	@$(BIN)/python tools/regs.py
+
+lint-hw: setup ## lint the SystemVerilog
+	@$(BIN)/python tools/lint_hw.py
+
+formal: setup ## run the formal proofs
+	@$(BIN)/python tools/formal.py
+
+clean: ## remove what was built (the set-up in .venv stays)
+	rm -rf build target results

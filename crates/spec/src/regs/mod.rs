@@ -1,0 +1,4 @@
+//! Register maps, generated from hw/ip/*/regs/*.rdl by tools/regs.py.
+#![allow(missing_docs, clippy::all)]
+
+pub mod nvme;

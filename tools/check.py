@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Runs the checks: `make check` (format, lint, fast tests) and `make test` (everything).
+
+One line a step, with its time; full logs in build/logs. All steps run even when one fails. The closing line sums up
+the tests of every step; a step that isn't a test run counts as one test.
+
+usage: check.py check|test [STEP ...]     only the steps whose name contains one of these words
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelist import ROOT
+
+BIN = ROOT / ".venv" / "bin"
+LOGS = ROOT / "build" / "logs"
+STEP_LIMIT_S = 1500
+
+
+@dataclass
+class Step:
+    name: str
+    command: list[str]
+    counted: bool = False  # its output tells how many tests passed, failed and were skipped
+
+
+def python(script: str, *args: str) -> list[str]:
+    return [str(BIN / "python"), f"tools/{script}", *args]
+
+
+def static_steps() -> list[Step]:
+    """Format and lint."""
+    return [
+        Step("rustfmt", ["cargo", "fmt", "--all", "--check"]),
+        Step("ruff format", [str(BIN / "ruff"), "format", "--check", "."]),
+        Step("ruff", [str(BIN / "ruff"), "check", "."]),
+        Step("verible", python("fmt_hw.py", "--check")),
+        Step("verilator lint", python("lint_hw.py")),
+        Step("register maps", python("regs.py", "--check")),
+        Step("clippy", ["cargo", "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+    ]
+
+
+def test_steps(everything: bool) -> list[Step]:
+    """Proofs, Rust tests, simulations, cross-layer tests, claims."""
+    steps = []
+    if everything:
+        steps.append(Step("formal", python("formal.py"), counted=True))
+    # The Python extension leaves its Python symbols to the interpreter, so it has no test binary of its own.
+    cargo = ["cargo", "test", "--workspace", "--exclude", "nearside-py"]
+    steps.append(Step("cargo test", [*cargo, "--", "--include-ignored"] if everything else cargo, counted=True))
+    chosen = [] if everything else ["-m", "not slow"]
+    for folder in [ROOT / "hw" / "lib", *sorted(ROOT.glob("hw/ip/*")), ROOT / "hw" / "top", ROOT / "tests"]:
+        if any(folder.rglob("test_*.py")):
+            name = str(folder.relative_to(ROOT))
+            # Simulators are single threads: two at a time, each module's tests together, as they share a build.
+            command = [str(BIN / "pytest"), name, "-n", "2", "--dist", "loadfile", *chosen]
+            steps.append(Step(f"pytest {name}", command, counted=True))
+    if everything and (ROOT / "python" / "nearside").is_dir():
+        steps.append(Step("claims", [str(BIN / "nearside"), "claim", "run", "--quick"]))
+    return steps
+
+
+def counts(output: str) -> Counter[str]:
+    """Sums the closing lines of pytest, cargo test and our own tools."""
+    total: Counter[str] = Counter()
+    words = {"error": "failed", "errors": "failed", "ignored": "skipped", "xfailed": "skipped", "xpassed": "passed"}
+    for line in output.splitlines():
+        if re.match(r"test result: |=*\s*\d+ (passed|failed|skipped|errors?|deselected)\b", line):
+            for number, word in re.findall(r"(\d+) (passed|failed|skipped|errors?|ignored|xfailed|xpassed)", line):
+                total[words.get(word, word)] += int(number)
+    return total
+
+
+def run(step: Step, total: Counter[str]) -> None:
+    print(f"  {step.name:24} ", end="", flush=True)
+    log = LOGS / f"{re.sub(r'[^a-z0-9_]+', '-', step.name)}.log"
+    env = os.environ | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "VIRTUAL_ENV": str(ROOT / ".venv")}
+    start = time.monotonic()
+    with open(log, "w") as output:
+        command = ["timeout", "-k", "10", str(STEP_LIMIT_S), *step.command]
+        status = subprocess.run(command, cwd=ROOT, env=env, stdout=output, stderr=subprocess.STDOUT).returncode
+    seconds = time.monotonic() - start
+    text = log.read_text(errors="replace")
+    found = counts(text) if step.counted else Counter()
+    ok = status == 0 or (step.command[0].endswith("pytest") and status == 5)  # 5: every test was deselected
+    if not found and (not ok or not step.counted):
+        found["passed" if ok else "failed"] += 1
+    if not ok and not found["failed"]:
+        found["failed"] += 1
+    total.update(found)
+    detail = ", ".join(f"{found[k]} {k}" for k in ("passed", "failed", "skipped") if found[k]) if step.counted else ""
+    print(f"{'ok' if ok else 'FAIL':5} {seconds:6.1f} s  {detail}".rstrip(), flush=True)
+    if not ok:
+        reason = f"stopped after {STEP_LIMIT_S} s" if status == 124 else f"exit status {status}"
+        print("".join(f"      {line}\n" for line in text.splitlines()[-30:]), end="")
+        print(f"      {reason}; log: {log.relative_to(ROOT)}", flush=True)
+
+
+def main() -> int:
+    if sys.argv[1:2] not in (["check"], ["test"]):
+        sys.exit(__doc__)
+    everything, only = sys.argv[1] == "test", sys.argv[2:]
+    LOGS.mkdir(parents=True, exist_ok=True)
+    steps = [*static_steps(), *test_steps(everything)]
+    total: Counter[str] = Counter()
+    start = time.monotonic()
+    for step in steps:
+        if not only or any(word in step.name for word in only):
+            run(step, total)
+    print(f"  {'all':24}       {time.monotonic() - start:6.1f} s\n")
+    print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped")
+    return 1 if total["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Lints the hardware: `make lint-hw`.
+
+Every file list goes through `verilator --lint-only -Wall`, every warning being an error, and through slang, the
+front end of our synthesis, which refuses some things that Verilator lets pass (use before declaration). Every
+waiver, in a .vlt file or in a source, must have a comment with its reason on the line above.
+
+usage: lint_hw.py [LIST.f ...]     all lists when none is named
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import filelist
+
+BIN = Path(sys.executable).parent
+WAIVER = re.compile(r"\s*\w+_off\b")
+# In a process of its own: slang reports to the C++ stderr.
+SLANG = """
+import sys
+from pyslang.driver import Driver
+driver = Driver()
+driver.addStandardArgs()
+ok = driver.parseCommandLine(sys.argv[1]) and driver.processOptions() and driver.parseAllSources()
+ok = ok and driver.reportParseDiags()
+if ok:
+    driver.reportCompilation(driver.createCompilation(), True)
+    ok = driver.reportDiagnostics(True)
+sys.exit(not ok)
+"""
+
+
+def unexplained_waivers() -> list[str]:
+    """One line for each waiver that has no comment above it."""
+    found = []
+    for path in sorted([*filelist.ROOT.glob("hw/**/*.vlt"), *filelist.ROOT.glob("hw/**/*.sv*")]):
+        if "gen" in path.parts:
+            continue
+        above = ""
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            inline = path.suffix != ".vlt"
+            waives = "verilator lint_off" in line if inline else WAIVER.match(line)
+            explained = above.startswith(("//", "#")) and "lint_o" not in above
+            if waives and not explained:
+                found.append(f"{path.relative_to(filelist.ROOT)}:{number}: waiver without a reason on the line above")
+            above = line.strip()
+    return found
+
+
+def run(command: list[str | Path]) -> str:
+    """Empty when the command succeeds, else its output."""
+    done = subprocess.run(command, cwd=filelist.ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return "" if done.returncode == 0 else done.stdout or f"exit status {done.returncode}"
+
+
+def lint(path: Path) -> list[str]:
+    """What both front ends find in one list."""
+    files = filelist.read(path)
+    relative = [str(p.relative_to(filelist.ROOT)) for p in [*files.waivers, *files.sources]]
+    incdirs = [f"+incdir+{d.relative_to(filelist.ROOT)}" for d in files.incdirs]
+    top = files.top()
+    # A library has many tops; Verilator then elaborates all of them.
+    choice = ["--top-module", top] if top else ["-Wno-MULTITOP"]
+    verilator = run([BIN / "verilator", "--lint-only", "-Wall", "--timing", *choice, *incdirs, *relative])
+    # Only the language is checked here: what a block must not contain to be synthesised is found by tools/synth.py.
+    slang = run([sys.executable, "-c", SLANG, f"slang --threads 1 -f {path}"])
+    return [text for text in (verilator, slang) if text]
+
+
+def main() -> int:
+    problems = unexplained_waivers()
+    lists = [Path(a) for a in sys.argv[1:]] or filelist.every_list()
+    for path in lists:
+        found = lint(path)
+        print(f"{'FAIL' if found else 'ok':5} {path}", flush=True)
+        problems += found
+    print("\n".join(problems))
+    print(f"{len(lists)} lists, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Generates what follows from the register maps: `make regs`; with --check it only compares (part of `make check`).
+
+hw/ip/<ip>/regs/<name>_regs.rdl, whose top addrmap is <name>_regs, becomes
+    hw/ip/<ip>/rtl/gen/<name>_regs_pkg.sv and <name>_regs.sv    PeakRDL regblock, flat AXI4-Lite, reset arst_n
+    crates/spec/src/regs/<name>/                                PeakRDL rust, the module spec::regs::<name>
+`--html` writes the reference pages to build/docs/regs/ instead.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from filelist import ROOT
+
+BIN = Path(sys.executable).parent
+RUST = Path("crates/spec/src/regs")
+RUST_HEADER = "//! Register maps, generated from hw/ip/*/regs/*.rdl by tools/regs.py.\n#![allow(missing_docs, clippy::all)]\n\n"
+
+
+def peakrdl(*args: str | Path) -> None:
+    done = subprocess.run([BIN / "peakrdl", *args], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"peakrdl {' '.join(map(str, args))}\n{done.stdout}{done.stderr}".rstrip())
+
+
+def module(rdl: Path) -> str:
+    """Name of the Rust module of a map."""
+    return rdl.stem.removesuffix("_regs")
+
+
+def generate(maps: list[Path], out: Path) -> None:
+    """Writes everything below `out`, which stands for the repository root."""
+    for rdl in maps:
+        ip = rdl.relative_to(ROOT).parents[1]
+        verilog = out / ip / "rtl" / "gen"
+        verilog.mkdir(parents=True, exist_ok=True)
+        peakrdl(
+            *("regblock", rdl, "--top", rdl.stem, "-o", verilog),
+            *("--cpuif", "axi4-lite-flat", "--default-reset", "arst_n"),
+        )
+        peakrdl("rust", rdl, "--top", rdl.stem, "-o", out / RUST / module(rdl), "--force")
+    (out / RUST).mkdir(parents=True, exist_ok=True)
+    modules = "".join(f"pub mod {module(rdl)};\n" for rdl in maps)
+    (out / RUST / "mod.rs").write_text(RUST_HEADER + modules)
+    if maps:
+        config = ["--edition", "2021", "--config-path", ROOT / "rustfmt.toml"]
+        subprocess.run(["rustfmt", *config, out / RUST / "mod.rs"], check=True)
+
+
+def generated(root: Path) -> dict[str, bytes]:
+    """Every generated file below a root."""
+    files = [*root.glob("hw/ip/*/rtl/gen/*"), *(root / RUST).rglob("*.rs")]
+    return {str(f.relative_to(root)): f.read_bytes() for f in files if f.is_file()}
+
+
+def main() -> int:
+    maps = sorted(ROOT.glob("hw/ip/*/regs/*.rdl"), key=lambda path: path.stem)
+    if sys.argv[1:] == ["--html"]:
+        for rdl in maps:
+            peakrdl("html", rdl, "--top", rdl.stem, "-o", ROOT / "build" / "docs" / "regs" / rdl.stem)
+        return 0
+    with tempfile.TemporaryDirectory() as name:
+        fresh = Path(name)
+        generate(maps, fresh)
+        old, new = generated(ROOT), generated(fresh)
+        stale = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
+        if sys.argv[1:] == ["--check"]:
+            for path in stale:
+                print(f"{path} does not follow from the register maps; run make regs")
+            print(f"{len(maps)} register maps, {len(stale)} stale files")
+            return 1 if stale else 0
+        for path in stale:
+            if path in new:
+                (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(fresh / path, ROOT / path)
+            else:
+                (ROOT / path).unlink()
+            print(f"{'wrote' if path in new else 'removed'} {path}")
+        print(f"{len(maps)} register maps, {len(stale)} files changed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
