@@ -1,0 +1,399 @@
+// AXI4 demultiplexer: spreads one master over `M` slaves, address-interleaved.
+//
+// slave = (addr / Granule) % M, local address = (addr / Granule / M) * Granule + addr % Granule. A transaction at or above
+// `Bytes` goes to no slave and is answered DECERR here.
+//
+// Ordering: a transaction waits while another with the same ID (in its low `OrderBits` bits) is under way to another slave;
+// so responses of one ID come in the order of their addresses. It also waits while write data for another slave is
+// incomplete: then no ring of masters and slaves can wait for one another's write data. What follows on the same slave
+// does not wait, and neither does data: a change of slave costs no cycle. Responses of several slaves are taken in turn,
+// whole bursts at a time.
+//
+// Every channel passes one register slice on the master's side. Assumes bursts that do not cross a granule (4 KiB
+// or more, so every legal one) and slaves that do not interleave the beats of different reads.
+`include "ns_assert.svh"
+
+module ns_axi_demux
+  import ns_axi_pkg::*;
+#(
+  /// Number of slaves, a power of two.
+  parameter int unsigned M = 2,
+  /// Bytes of a granule, a power of two, at least 4096.
+  parameter int unsigned Granule = 4096,
+  /// Size of the address space, a multiple of M * Granule.
+  parameter logic [AddrWidth-1:0] Bytes = 64'h1_0000_0000,
+  /// Transactions under way per direction and ID.
+  parameter int unsigned MaxOutstanding = 32,
+  /// Low ID bits that tell transactions apart when order is kept.
+  parameter int unsigned OrderBits = 4
+) (
+  /// Clock.
+  input  logic         clk_i,
+  /// Reset.
+  input  logic         rst_ni,
+
+  /// Write address of the master.
+  input  ax_t          s_aw_i,
+  /// Valid.
+  input  logic         s_aw_valid_i,
+  /// Ready.
+  output logic         s_aw_ready_o,
+  /// Write data of the master.
+  input  w_t           s_w_i,
+  /// Valid.
+  input  logic         s_w_valid_i,
+  /// Ready.
+  output logic         s_w_ready_o,
+  /// Write response to the master.
+  output b_t           s_b_o,
+  /// Valid.
+  output logic         s_b_valid_o,
+  /// Ready.
+  input  logic         s_b_ready_i,
+  /// Read address of the master.
+  input  ax_t          s_ar_i,
+  /// Valid.
+  input  logic         s_ar_valid_i,
+  /// Ready.
+  output logic         s_ar_ready_o,
+  /// Read data to the master.
+  output r_t           s_r_o,
+  /// Valid.
+  output logic         s_r_valid_o,
+  /// Ready.
+  input  logic         s_r_ready_i,
+
+  /// Write address to each slave.
+  output ax_t  [M-1:0] m_aw_o,
+  /// Valid.
+  output logic [M-1:0] m_aw_valid_o,
+  /// Ready.
+  input  logic [M-1:0] m_aw_ready_i,
+  /// Write data to each slave.
+  output w_t   [M-1:0] m_w_o,
+  /// Valid.
+  output logic [M-1:0] m_w_valid_o,
+  /// Ready.
+  input  logic [M-1:0] m_w_ready_i,
+  /// Write response of each slave.
+  input  b_t   [M-1:0] m_b_i,
+  /// Valid.
+  input  logic [M-1:0] m_b_valid_i,
+  /// Ready.
+  output logic [M-1:0] m_b_ready_o,
+  /// Read address to each slave.
+  output ax_t  [M-1:0] m_ar_o,
+  /// Valid.
+  output logic [M-1:0] m_ar_valid_o,
+  /// Ready.
+  input  logic [M-1:0] m_ar_ready_i,
+  /// Read data of each slave.
+  input  r_t   [M-1:0] m_r_i,
+  /// Valid.
+  input  logic [M-1:0] m_r_valid_i,
+  /// Ready.
+  output logic [M-1:0] m_r_ready_o
+);
+
+  // Targets 0 to M-1 are the slaves, target M answers DECERR.
+  localparam int unsigned TargetBits = unsigned'($clog2(M + 1));
+  localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
+  localparam int unsigned SlaveBits = unsigned'($clog2(M));
+  localparam int unsigned OpenBits = unsigned'($clog2(MaxOutstanding + 1));
+  localparam logic [TargetBits-1:0] ErrorTarget = TargetBits'(M);
+
+  typedef struct packed {
+    logic [TargetBits-1:0] target;
+    ax_t                   ax;
+  } routed_t;
+
+  function automatic routed_t route(ax_t ax);
+    routed_t routed;
+    logic [AddrWidth-1:0] granule;
+    granule = ax.addr >> GranuleBits;
+    routed.ax = ax;
+    routed.ax.addr = ((granule >> SlaveBits) << GranuleBits) | (ax.addr & AddrWidth'(Granule - 1));
+    routed.target = (ax.addr >= Bytes) ? ErrorTarget : TargetBits'(granule & AddrWidth'(M - 1));
+    return routed;
+  endfunction
+
+  // ---------------------------------------------------------------- write addresses
+
+  routed_t aw;
+  logic aw_valid, aw_go, aw_fire, aw_order_ok, aw_data_ok;
+  logic [M:0] aw_ready;
+
+  logic [OpenBits-1:0] open_q;  // writes passed on whose data is not complete, all to open_target_q
+  logic [TargetBits-1:0] open_target_q;
+  logic w_fire, w_last_fire;
+
+  ns_skid #(
+    .Width($bits(routed_t))
+  ) u_aw_slice (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (s_aw_valid_i),
+    .in_ready_o (s_aw_ready_o),
+    .in_data_i  (route(s_aw_i)),
+    .out_valid_o(aw_valid),
+    .out_ready_i(aw_fire),
+    .out_data_o (aw)
+  );
+
+  assign aw_data_ok = (open_q == '0) || (open_q == OpenBits'(1) && w_last_fire) ||
+                      (aw.target == open_target_q && open_q != OpenBits'(MaxOutstanding));
+  assign aw_go = aw_valid && aw_order_ok && aw_data_ok;
+  assign aw_fire = aw_go && aw_ready[aw.target];
+  assign aw_ready[M-1:0] = m_aw_ready_i;
+  assign m_aw_o = {M{aw.ax}};
+  assign m_aw_valid_o = M'(aw_go) << aw.target;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      open_q <= '0;
+      open_target_q <= '0;
+    end else begin
+      if (aw_fire) open_target_q <= aw.target;
+      if (aw_fire && !w_last_fire) open_q <= open_q + 1'b1;
+      if (!aw_fire && w_last_fire) open_q <= open_q - 1'b1;
+    end
+  end
+
+  // ---------------------------------------------------------------- write data
+
+  w_t w;
+  logic w_valid, w_go;
+  logic [M:0] w_ready;
+
+  ns_skid #(
+    .Width($bits(w_t))
+  ) u_w_slice (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (s_w_valid_i),
+    .in_ready_o (s_w_ready_o),
+    .in_data_i  (s_w_i),
+    .out_valid_o(w_valid),
+    .out_ready_i(w_fire),
+    .out_data_o (w)
+  );
+
+  assign w_go = w_valid && open_q != '0;
+  assign w_fire = w_go && w_ready[open_target_q];
+  assign w_last_fire = w_fire && w.last;
+  assign w_ready[M-1:0] = m_w_ready_i;
+  assign m_w_o = {M{w}};
+  assign m_w_valid_o = M'(w_go) << open_target_q;
+
+  // ---------------------------------------------------------------- read addresses
+
+  routed_t ar;
+  logic ar_valid, ar_go, ar_fire, ar_order_ok;
+  logic [M:0] ar_ready;
+
+  ns_skid #(
+    .Width($bits(routed_t))
+  ) u_ar_slice (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (s_ar_valid_i),
+    .in_ready_o (s_ar_ready_o),
+    .in_data_i  (route(s_ar_i)),
+    .out_valid_o(ar_valid),
+    .out_ready_i(ar_fire),
+    .out_data_o (ar)
+  );
+
+  assign ar_go = ar_valid && ar_order_ok;
+  assign ar_fire = ar_go && ar_ready[ar.target];
+  assign ar_ready[M-1:0] = m_ar_ready_i;
+  assign m_ar_o = {M{ar.ax}};
+  assign m_ar_valid_o = M'(ar_go) << ar.target;
+
+  // ---------------------------------------------------------------- answers to addresses out of range
+
+  // One write and one read at a time: they are programming errors, not traffic.
+  logic err_aw_ready_q, err_b_valid_q;  // neither: the write's data is being taken
+  logic err_r_valid_q;
+  logic [IdWidth-1:0] err_b_id_q, err_r_id_q;
+  logic [7:0] err_r_left_q;
+  logic err_b_taken, err_r_taken;
+
+  assign aw_ready[M] = err_aw_ready_q;
+  assign w_ready[M] = !err_aw_ready_q && !err_b_valid_q;
+  assign ar_ready[M] = !err_r_valid_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      err_aw_ready_q <= 1'b1;
+      err_b_valid_q <= 1'b0;
+      err_r_valid_q <= 1'b0;
+    end else begin
+      if (aw_fire && aw.target == ErrorTarget) err_aw_ready_q <= 1'b0;
+      if (w_last_fire && open_target_q == ErrorTarget) err_b_valid_q <= 1'b1;
+      if (err_b_taken) begin
+        err_aw_ready_q <= 1'b1;
+        err_b_valid_q <= 1'b0;
+      end
+      if (ar_fire && ar.target == ErrorTarget) err_r_valid_q <= 1'b1;
+      if (err_r_taken && err_r_left_q == '0) err_r_valid_q <= 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (aw_fire && aw.target == ErrorTarget) err_b_id_q <= aw.ax.id;
+    if (ar_fire && ar.target == ErrorTarget) begin
+      err_r_id_q <= ar.ax.id;
+      err_r_left_q <= ar.ax.len;
+    end else if (err_r_taken) begin
+      err_r_left_q <= err_r_left_q - 1'b1;
+    end
+  end
+
+  // ---------------------------------------------------------------- write responses
+
+  logic [M:0] b_gnt;
+  logic b_valid, b_ready, b_fire;
+  b_t b;
+
+  ns_rr_arbiter #(
+    .N(M + 1)
+  ) u_b_arbiter (
+    .clk_i,
+    .rst_ni,
+    .req_i  ({err_b_valid_q, m_b_valid_i}),
+    .next_i (b_ready),
+    .gnt_o  (b_gnt),
+    .idx_o  (),
+    .valid_o(b_valid)
+  );
+
+  always_comb begin
+    b.id = err_b_id_q;
+    b.resp = RespDecErr;
+    for (int unsigned i = 0; i < M; i++) if (b_gnt[i]) b = m_b_i[i];
+  end
+
+  assign b_fire = b_valid && b_ready;
+  assign m_b_ready_o = b_gnt[M-1:0] & {M{b_ready}};
+  assign err_b_taken = b_gnt[M] && b_ready;
+
+  ns_skid #(
+    .Width($bits(b_t))
+  ) u_b_slice (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (b_valid),
+    .in_ready_o (b_ready),
+    .in_data_i  (b),
+    .out_valid_o(s_b_valid_o),
+    .out_ready_i(s_b_ready_i),
+    .out_data_o (s_b_o)
+  );
+
+  // ---------------------------------------------------------------- read data
+
+  logic [M:0] r_req, r_gnt;
+  logic r_valid, r_ready, r_last_fire;
+  logic r_locked_q;  // in the middle of a burst
+  logic [M:0] r_owner_q;  // whose
+  r_t r;
+
+  assign r_req = {err_r_valid_q, m_r_valid_i} & (r_locked_q ? r_owner_q : '1);
+  assign r_last_fire = r_valid && r_ready && r.last;
+
+  ns_rr_arbiter #(
+    .N(M + 1)
+  ) u_r_arbiter (
+    .clk_i,
+    .rst_ni,
+    .req_i  (r_req),
+    .next_i (r_last_fire),
+    .gnt_o  (r_gnt),
+    .idx_o  (),
+    .valid_o(r_valid)
+  );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      r_locked_q <= 1'b0;
+      r_owner_q <= '0;
+    end else if (r_valid && r_ready) begin
+      r_locked_q <= !r.last;
+      r_owner_q <= r_gnt;
+    end
+  end
+
+  always_comb begin
+    r.id = err_r_id_q;
+    r.resp = RespDecErr;
+    r.last = err_r_left_q == '0;
+    r.data = '0;
+    for (int unsigned i = 0; i < M; i++) if (r_gnt[i]) r = m_r_i[i];
+  end
+
+  assign m_r_ready_o = r_gnt[M-1:0] & {M{r_ready}};
+  assign err_r_taken = r_gnt[M] && r_ready;
+
+  ns_skid #(
+    .Width($bits(r_t))
+  ) u_r_slice (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (r_valid),
+    .in_ready_o (r_ready),
+    .in_data_i  (r),
+    .out_valid_o(s_r_valid_o),
+    .out_ready_i(s_r_ready_i),
+    .out_data_o (s_r_o)
+  );
+
+  // ---------------------------------------------------------------- order
+
+  ns_axi_order #(
+    .TargetBits    (TargetBits),
+    .IdBits        (OrderBits),
+    .MaxOutstanding(MaxOutstanding)
+  ) u_aw_order (
+    .clk_i,
+    .rst_ni,
+    .id_i    (aw.ax.id[OrderBits-1:0]),
+    .target_i(aw.target),
+    .ok_o    (aw_order_ok),
+    .start_i (aw_fire),
+    .end_i   (b_fire),
+    .end_id_i(b.id[OrderBits-1:0])
+  );
+
+  ns_axi_order #(
+    .TargetBits    (TargetBits),
+    .IdBits        (OrderBits),
+    .MaxOutstanding(MaxOutstanding)
+  ) u_ar_order (
+    .clk_i,
+    .rst_ni,
+    .id_i    (ar.ax.id[OrderBits-1:0]),
+    .target_i(ar.target),
+    .ok_o    (ar_order_ok),
+    .start_i (ar_fire),
+    .end_i   (r_last_fire),
+    .end_id_i(r.id[OrderBits-1:0])
+  );
+
+  if (M < 1 || (M & (M - 1)) != 0) begin : gen_bad_m
+    $error("ns_axi_demux: M must be a power of two");
+  end
+  if (Granule < 4096 || (Granule & (Granule - 1)) != 0) begin : gen_bad_granule
+    $error("ns_axi_demux: Granule must be a power of two of at least 4096");
+  end
+  if (Bytes == '0 || Bytes % (AddrWidth'(M) * AddrWidth'(Granule)) != '0) begin : gen_bad_bytes
+    $error("ns_axi_demux: Bytes must be a multiple of M * Granule");
+  end
+  if (OrderBits < 1 || OrderBits > IdWidth) begin : gen_bad_order_bits
+    $error("ns_axi_demux: OrderBits must be 1 to 8");
+  end
+
+  `NS_ASSERT(r_bursts_whole, !(r_valid && r_locked_q) || (r_gnt & ~r_owner_q) == '0)
+  `NS_ASSERT(open_in_range, open_q <= OpenBits'(MaxOutstanding))
+
+endmodule

@@ -1,0 +1,288 @@
+// AXI4-Lite demultiplexer: one master, `N` slaves at address ranges of their own; 24-bit addresses, 32-bit data.
+//
+// Slave i answers addresses with `(addr & ~Mask[i]) == Base[i]`; the first match wins. It is given `addr & Mask[i]`.
+// Anything else is answered DECERR. One write and one read at a time, each answered before the next is accepted: control
+// traffic, not bandwidth. Outputs depend on registers only. Reads and writes are not ordered against each other.
+`include "ns_assert.svh"
+
+module ns_axil_demux
+  import ns_axi_pkg::*;
+#(
+  /// Number of slaves.
+  parameter int unsigned N = 2,
+  /// Base address of each slave's range.
+  parameter logic [N-1:0][23:0] Base = '0,
+  /// Size - 1 of each slave's range, which is a power of two.
+  parameter logic [N-1:0][23:0] Mask = '0
+) (
+  /// Clock.
+  input  logic               clk_i,
+  /// Reset.
+  input  logic               rst_ni,
+
+  /// Write address of the master.
+  input  logic [23:0]        s_awaddr_i,
+  /// Valid.
+  input  logic               s_awvalid_i,
+  /// Ready.
+  output logic               s_awready_o,
+  /// Write data.
+  input  logic [31:0]        s_wdata_i,
+  /// Byte strobes.
+  input  logic [3:0]         s_wstrb_i,
+  /// Valid.
+  input  logic               s_wvalid_i,
+  /// Ready.
+  output logic               s_wready_o,
+  /// Write response.
+  output logic [1:0]         s_bresp_o,
+  /// Valid.
+  output logic               s_bvalid_o,
+  /// Ready.
+  input  logic               s_bready_i,
+  /// Read address.
+  input  logic [23:0]        s_araddr_i,
+  /// Valid.
+  input  logic               s_arvalid_i,
+  /// Ready.
+  output logic               s_arready_o,
+  /// Read data.
+  output logic [31:0]        s_rdata_o,
+  /// Read response.
+  output logic [1:0]         s_rresp_o,
+  /// Valid.
+  output logic               s_rvalid_o,
+  /// Ready.
+  input  logic               s_rready_i,
+
+  /// Write address, the same to all slaves, relative to the range.
+  output logic [23:0]        m_awaddr_o,
+  /// Valid, for each slave.
+  output logic [N-1:0]       m_awvalid_o,
+  /// Ready.
+  input  logic [N-1:0]       m_awready_i,
+  /// Write data, the same to all slaves.
+  output logic [31:0]        m_wdata_o,
+  /// Byte strobes.
+  output logic [3:0]         m_wstrb_o,
+  /// Valid.
+  output logic [N-1:0]       m_wvalid_o,
+  /// Ready.
+  input  logic [N-1:0]       m_wready_i,
+  /// Write response of each slave.
+  input  logic [N-1:0][1:0]  m_bresp_i,
+  /// Valid.
+  input  logic [N-1:0]       m_bvalid_i,
+  /// Ready.
+  output logic [N-1:0]       m_bready_o,
+  /// Read address, the same to all slaves, relative to the range.
+  output logic [23:0]        m_araddr_o,
+  /// Valid.
+  output logic [N-1:0]       m_arvalid_o,
+  /// Ready.
+  input  logic [N-1:0]       m_arready_i,
+  /// Read data of each slave.
+  input  logic [N-1:0][31:0] m_rdata_i,
+  /// Read response of each slave.
+  input  logic [N-1:0][1:0]  m_rresp_i,
+  /// Valid.
+  input  logic [N-1:0]       m_rvalid_i,
+  /// Ready.
+  output logic [N-1:0]       m_rready_o,
+
+  /// A transaction is under way.
+  output logic               busy_o
+);
+
+  // The slave that an address belongs to, one-hot; 0 for none.
+  function automatic logic [N-1:0] decode(logic [23:0] addr);
+    logic [N-1:0] hit;
+    for (int unsigned i = 0; i < N; i++) hit[i] = (addr & ~Mask[i]) == Base[i];
+    return hit & (~hit + 1'b1);
+  endfunction
+
+  function automatic logic [23:0] local_addr(logic [23:0] addr);
+    logic [N-1:0] hit;
+    hit = decode(addr);
+    local_addr = '0;
+    for (int unsigned i = 0; i < N; i++) if (hit[i]) local_addr |= addr & Mask[i];
+  endfunction
+
+  typedef enum logic [1:0] {
+    StIdle,
+    StDecode,
+    StSlave,   // the slave takes the transaction and answers
+    StRespond  // the master takes the answer
+  } state_e;
+
+  // ---------------------------------------------------------------- writes
+
+  state_e w_state_q;
+  logic awready_q, wready_q;  // the master's address, data are still awaited
+  logic [N-1:0] w_slave_q, awvalid_q, wvalid_q, bready_q;
+  logic [23:0] awaddr_q;
+  logic [31:0] wdata_q;
+  logic [3:0] wstrb_q;
+  logic [1:0] bresp_q, bresp;
+  logic aw_here, w_here;  // address, data are here or arrive now
+
+  assign aw_here = !awready_q || s_awvalid_i;
+  assign w_here = !wready_q || s_wvalid_i;
+
+  always_comb begin
+    bresp = '0;
+    for (int unsigned i = 0; i < N; i++) if (w_slave_q[i]) bresp |= m_bresp_i[i];
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      w_state_q <= StIdle;
+      awready_q <= 1'b1;
+      wready_q <= 1'b1;
+      awvalid_q <= '0;
+      wvalid_q <= '0;
+      bready_q <= '0;
+      bresp_q <= RespOkay;
+    end else begin
+      unique case (w_state_q)
+        StIdle: begin
+          if (s_awvalid_i) awready_q <= 1'b0;
+          if (s_wvalid_i) wready_q <= 1'b0;
+          if (aw_here && w_here) w_state_q <= StDecode;
+        end
+        StDecode: begin
+          if (w_slave_q == '0) begin
+            bresp_q <= RespDecErr;
+            w_state_q <= StRespond;
+          end else begin
+            awvalid_q <= w_slave_q;
+            wvalid_q <= w_slave_q;
+            bready_q <= w_slave_q;
+            w_state_q <= StSlave;
+          end
+        end
+        StSlave: begin
+          awvalid_q <= awvalid_q & ~m_awready_i;
+          wvalid_q <= wvalid_q & ~m_wready_i;
+          if ((bready_q & m_bvalid_i) != '0) begin
+            bready_q <= '0;
+            bresp_q <= bresp;
+            w_state_q <= StRespond;
+          end
+        end
+        default: begin
+          if (s_bready_i) begin
+            awready_q <= 1'b1;
+            wready_q <= 1'b1;
+            w_state_q <= StIdle;
+          end
+        end
+      endcase
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (s_awready_o && s_awvalid_i) begin
+      w_slave_q <= decode(s_awaddr_i);
+      awaddr_q <= local_addr(s_awaddr_i);
+    end
+    if (s_wready_o && s_wvalid_i) begin
+      wdata_q <= s_wdata_i;
+      wstrb_q <= s_wstrb_i;
+    end
+  end
+
+  assign s_awready_o = awready_q;
+  assign s_wready_o = wready_q;
+  assign s_bvalid_o = w_state_q == StRespond;
+  assign s_bresp_o = bresp_q;
+  assign m_awaddr_o = awaddr_q;
+  assign m_awvalid_o = awvalid_q;
+  assign m_wdata_o = wdata_q;
+  assign m_wstrb_o = wstrb_q;
+  assign m_wvalid_o = wvalid_q;
+  assign m_bready_o = bready_q;
+
+  // ---------------------------------------------------------------- reads
+
+  state_e r_state_q;
+  logic [N-1:0] r_slave_q, arvalid_q, rready_q;
+  logic [23:0] araddr_q;
+  logic [31:0] rdata_q, rdata;
+  logic [1:0] rresp_q, rresp;
+
+  always_comb begin
+    rdata = '0;
+    rresp = '0;
+    for (int unsigned i = 0; i < N; i++) begin
+      if (r_slave_q[i]) begin
+        rdata |= m_rdata_i[i];
+        rresp |= m_rresp_i[i];
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      r_state_q <= StIdle;
+      arvalid_q <= '0;
+      rready_q <= '0;
+      rdata_q <= '0;
+      rresp_q <= RespOkay;
+    end else begin
+      unique case (r_state_q)
+        StIdle: if (s_arvalid_i) r_state_q <= StDecode;
+        StDecode: begin
+          if (r_slave_q == '0) begin
+            rdata_q <= '0;
+            rresp_q <= RespDecErr;
+            r_state_q <= StRespond;
+          end else begin
+            arvalid_q <= r_slave_q;
+            rready_q <= r_slave_q;
+            r_state_q <= StSlave;
+          end
+        end
+        StSlave: begin
+          arvalid_q <= arvalid_q & ~m_arready_i;
+          if ((rready_q & m_rvalid_i) != '0) begin
+            rready_q <= '0;
+            rdata_q <= rdata;
+            rresp_q <= rresp;
+            r_state_q <= StRespond;
+          end
+        end
+        default: if (s_rready_i) r_state_q <= StIdle;
+      endcase
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (s_arready_o && s_arvalid_i) begin
+      r_slave_q <= decode(s_araddr_i);
+      araddr_q <= local_addr(s_araddr_i);
+    end
+  end
+
+  assign s_arready_o = r_state_q == StIdle;
+  assign s_rvalid_o = r_state_q == StRespond;
+  assign s_rdata_o = rdata_q;
+  assign s_rresp_o = rresp_q;
+  assign m_araddr_o = araddr_q;
+  assign m_arvalid_o = arvalid_q;
+  assign m_rready_o = rready_q;
+
+  assign busy_o = w_state_q != StIdle || !awready_q || !wready_q || r_state_q != StIdle;
+
+  for (genvar i = 0; i < N; i++) begin : gen_check
+    if ((Base[i] & Mask[i]) != '0 || (Mask[i] & (Mask[i] + 24'd1)) != '0) begin : gen_bad_range
+      $error("ns_axil_demux: a range must be a power of two in size and aligned to it");
+    end
+  end
+
+  `NS_ASSERT(one_write_slave, (awvalid_q & (awvalid_q - 1'b1)) == '0)
+  `NS_ASSERT(one_read_slave, (arvalid_q & (arvalid_q - 1'b1)) == '0)
+  `NS_ASSERT(no_early_write_response, (m_bvalid_i & bready_q & (awvalid_q | wvalid_q)) == '0)
+  `NS_ASSERT(no_early_read_response, (m_rvalid_i & rready_q & arvalid_q) == '0)
+
+endmodule
