@@ -16,7 +16,6 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
 from filelist import ROOT
 

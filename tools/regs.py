@@ -19,7 +19,9 @@ from filelist import ROOT
 
 BIN = Path(sys.executable).parent
 RUST = Path("crates/spec/src/regs")
-RUST_HEADER = "//! Register maps, generated from hw/ip/*/regs/*.rdl by tools/regs.py.\n#![allow(missing_docs, clippy::all)]\n\n"
+RUST_HEADER = (
+    "//! Register maps, generated from hw/ip/*/regs/*.rdl by tools/regs.py.\n#![allow(missing_docs, clippy::all)]\n\n"
+)
 
 
 def peakrdl(*args: str | Path) -> None:

