@@ -1,0 +1,487 @@
+//! Compiles a design into a bitstream, once for each content.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Instant, SystemTime};
+
+use sha2::{Digest, Sha256};
+
+use super::FileList;
+use crate::error::{Error, Result};
+
+const SHIM: &str = include_str!("shim.cpp");
+
+/// Flags that decide what the model does and how fast it is; part of the hash.
+///
+/// Undriven and uninitialised bits read 0: fast and deterministic (the unit tests of hw/ run with random ones).
+/// Assertions cost next to nothing and are always on.
+const VERILATOR_FLAGS: &[&str] = &[
+    "--cc",
+    "--prefix",
+    "Vdut",
+    "-Wall",
+    "--assert",
+    "--x-assign",
+    "fast",
+    "--x-initial",
+    "fast",
+    "--timescale",
+    "1ps/1ps",
+    "--output-split",
+    "4000",
+    "--output-split-cfuncs",
+    "1000",
+    "--no-timing",
+];
+const CXX_FLAGS: &str = "-fPIC -fvisibility=hidden -DVL_USER_STOP -DVL_USER_FINISH -DVL_USER_FATAL";
+const OPTIMISE: &str = "-O2";
+/// Builds that are kept; older ones that were not used for a day are removed.
+const KEPT_BUILDS: usize = 24;
+
+/// What to compile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BitstreamSpec {
+    /// The repository root, which everything else is relative to.
+    pub root: PathBuf,
+    /// The top module.
+    pub top: String,
+    /// File lists.
+    pub filelists: Vec<PathBuf>,
+    /// Further sources.
+    pub sources: Vec<PathBuf>,
+    /// Parameters of the top, as written in SystemVerilog (quotes around strings).
+    pub parameters: BTreeMap<String, String>,
+    /// Compile waveforms in: about 20 % slower even while none are written.
+    pub trace: bool,
+    /// Further options for Verilator.
+    pub options: Vec<String>,
+}
+
+/// How far a build is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Another process builds the same content; waiting for it.
+    Waiting,
+    /// Verilator translates the design.
+    Translating,
+    /// The C++ compiler works: (files begun, files in all).
+    Compiling(usize, usize),
+    /// Built after this many milliseconds.
+    Done(u64),
+}
+
+/// Reports a build on standard error, one line a step. Nothing is printed when the build is already there.
+pub fn stderr_progress(top: &str) -> impl FnMut(Progress) {
+    let top = top.to_string();
+    let mut shown = 0;
+    move |progress| match progress {
+        Progress::Waiting => eprintln!("{top}: waiting for another build of the same design"),
+        Progress::Translating => eprintln!("{top}: translating with Verilator"),
+        Progress::Compiling(begun, all) => {
+            let tenth = begun * 10 / all.max(1);
+            if begun == 1 || tenth > shown {
+                shown = tenth;
+                eprintln!("{top}: compiling {begun} of {all}");
+            }
+        }
+        Progress::Done(ms) => eprintln!("{top}: built in {:.1} s", ms as f64 / 1e3),
+    }
+}
+
+/// The repository that holds the hardware sources: `$NEARSIDE_ROOT`, the working directory or one above it, or where
+/// this crate was built.
+pub fn repo_root() -> Result<PathBuf> {
+    let is_root = |dir: &Path| dir.join("hw/lib/lib.f").is_file();
+    if let Some(dir) = std::env::var_os("NEARSIDE_ROOT") {
+        let dir = PathBuf::from(dir);
+        if is_root(&dir) {
+            return Ok(dir);
+        }
+        return Err(Error::Config(format!(
+            "NEARSIDE_ROOT={} is no checkout of Nearside (no hw/lib/lib.f in it)",
+            dir.display()
+        )));
+    }
+    let here = std::env::current_dir().map_err(|e| Error::io(Path::new("."), e))?;
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let found = here
+        .ancestors()
+        .chain([built.as_path()])
+        .find(|dir| is_root(dir));
+    found
+        .and_then(|dir| dir.canonicalize().ok())
+        .ok_or_else(|| {
+            Error::Config(
+                "the Nearside checkout was not found: run inside it or set NEARSIDE_ROOT"
+                    .to_string(),
+            )
+        })
+}
+
+/// The Verilator to use: `$NEARSIDE_VERILATOR`, the repository's own, or the one on PATH.
+pub fn find_verilator(root: &Path) -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os("NEARSIDE_VERILATOR") {
+        let path = PathBuf::from(path);
+        if path.is_file() {
+            return Ok(path);
+        }
+        return Err(Error::MissingTool {
+            tool: "Verilator",
+            advice: format!("NEARSIDE_VERILATOR={} is not a file", path.display()),
+        });
+    }
+    let own = root.join(".venv/bin/verilator");
+    if own.is_file() {
+        return Ok(own);
+    }
+    on_path("verilator").ok_or_else(|| Error::MissingTool {
+        tool: "Verilator",
+        advice: format!("run `make setup` in {}", root.display()),
+    })
+}
+
+fn on_path(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|path| path.is_file());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(program))
+        .find(|p| p.is_file())
+}
+
+/// Compiles `spec`, unless the same content was compiled before, and returns the path of the shared object.
+///
+/// Any number of processes may do so at once: one builds, the others wait. An interrupted build leaves nothing that a
+/// later one would take for a result.
+pub fn compile(spec: &BitstreamSpec, progress: &mut dyn FnMut(Progress)) -> Result<PathBuf> {
+    let build = Build::new(spec)?;
+    if build.output.is_file() {
+        touch(&build.output);
+        return Ok(build.output);
+    }
+    fs::create_dir_all(&build.folder).map_err(|e| Error::io(&build.folder, e))?;
+    let lock_path = build.folder.join("lock");
+    let lock = File::create(&lock_path).map_err(|e| Error::io(&lock_path, e))?;
+    if rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_err() {
+        progress(Progress::Waiting);
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
+            .map_err(|e| Error::io(&lock_path, e))?;
+    }
+    if !build.output.is_file() {
+        let start = Instant::now();
+        build.run(progress)?;
+        prune(build.folder.parent().unwrap_or(Path::new(".")));
+        progress(Progress::Done(start.elapsed().as_millis() as u64));
+    }
+    Ok(build.output)
+}
+
+struct Build<'a> {
+    spec: &'a BitstreamSpec,
+    files: FileList,
+    verilator: PathBuf,
+    cxx: String,
+    folder: PathBuf,
+    output: PathBuf,
+}
+
+impl<'a> Build<'a> {
+    fn new(spec: &'a BitstreamSpec) -> Result<Self> {
+        let mut files = FileList::default();
+        for list in &spec.filelists {
+            files.add(&spec.root, list)?;
+        }
+        files.sources.extend(spec.sources.iter().cloned());
+        let verilator = find_verilator(&spec.root)?;
+        let cxx = std::env::var("CXX").unwrap_or_else(|_| "g++".to_string());
+        let mut hash = Sha256::new();
+        let version = version_of(&verilator, "Verilator")?;
+        for text in [
+            version.as_str(),
+            &cxx,
+            SHIM,
+            CXX_FLAGS,
+            OPTIMISE,
+            &format!("{VERILATOR_FLAGS:?}"),
+        ] {
+            hash.update(text);
+            hash.update([0]);
+        }
+        hash.update(format!(
+            "{}{:?}{}{:?}",
+            spec.top, spec.parameters, spec.trace, spec.options
+        ));
+        for input in files.inputs(&spec.root).iter().chain(&spec.sources) {
+            let path = spec.root.join(input);
+            hash.update(fs::read(&path).map_err(|e| Error::io(&path, e))?);
+            hash.update(format!("\0{}\0", input.display()));
+        }
+        let digest: String = hash
+            .finalize()
+            .iter()
+            .take(8)
+            .map(|b| format!("{b:02x}"))
+            .collect();
+        let folder = spec.root.join("build/bitstream").join(digest);
+        let output = folder.join(format!("{}.so", spec.top));
+        Ok(Build {
+            spec,
+            files,
+            verilator,
+            cxx,
+            folder,
+            output,
+        })
+    }
+
+    fn run(&self, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+        if on_path(&self.cxx).is_none() {
+            return Err(Error::MissingTool {
+                tool: "the C++ compiler",
+                advice: format!(
+                    "`{}` is not on PATH; run: apt-get install -y g++ make",
+                    self.cxx
+                ),
+            });
+        }
+        if on_path("make").is_none() {
+            return Err(Error::MissingTool {
+                tool: "make",
+                advice: "run: apt-get install -y make".to_string(),
+            });
+        }
+        let obj = self.folder.join("obj");
+        if obj.exists() {
+            fs::remove_dir_all(&obj).map_err(|e| Error::io(&obj, e))?; // an interrupted build
+        }
+        fs::create_dir_all(&obj).map_err(|e| Error::io(&obj, e))?;
+        progress(Progress::Translating);
+        self.translate(&obj)?;
+        write(&obj.join("ns_shim.cpp"), SHIM)?;
+        write(&obj.join("ns_ports.inc"), &ports_of(&obj.join("Vdut.h"))?)?;
+        write(
+            &obj.join("ns_print.h"),
+            "#pragma once\nextern \"C\" int ns_print(const char *format, ...);\n#define VL_PRINTF ns_print\n",
+        )?;
+        write(
+            &obj.join("ns_symbols.map"),
+            "{ global: ns_*; local: *; };\n",
+        )?;
+        write(&obj.join("ns.mk"), MAKEFILE)?;
+        self.make(&obj, progress)?;
+        fs::rename(obj.join("bitstream.so"), &self.output)
+            .map_err(|e| Error::io(&self.output, e))?;
+        // The objects are in ccache; what Verilator wrote is of no further use.
+        fs::remove_dir_all(&obj).map_err(|e| Error::io(&obj, e))
+    }
+
+    fn translate(&self, obj: &Path) -> Result<()> {
+        let mut command = Command::new(&self.verilator);
+        command.current_dir(&self.spec.root).args(VERILATOR_FLAGS);
+        command
+            .arg("--top-module")
+            .arg(&self.spec.top)
+            .arg("--Mdir")
+            .arg(obj);
+        if self.spec.trace {
+            command.arg("--trace-fst");
+        }
+        for (name, value) in &self.spec.parameters {
+            command.arg(format!("-G{name}={value}"));
+        }
+        command.args(&self.spec.options);
+        command.args(
+            self.files
+                .incdirs
+                .iter()
+                .map(|dir| format!("+incdir+{}", dir.display())),
+        );
+        command.args(&self.files.waivers).args(&self.files.sources);
+        let done = command
+            .output()
+            .map_err(|e| Error::io(&self.verilator, e))?;
+        let log = self.folder.join("verilator.log");
+        let text = [done.stdout, done.stderr].concat();
+        fs::write(&log, &text).map_err(|e| Error::io(&log, e))?;
+        if done.status.success() {
+            return Ok(());
+        }
+        Err(Error::Build {
+            step: "Verilator",
+            message: first_error(&String::from_utf8_lossy(&text)),
+            log,
+        })
+    }
+
+    fn make(&self, obj: &Path, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+        let log_path = self.folder.join("make.log");
+        let mut log = File::create(&log_path).map_err(|e| Error::io(&log_path, e))?;
+        let total = count_units(obj);
+        let mut command = Command::new("make");
+        command
+            .args(["-C"])
+            .arg(obj)
+            .args(["-f", "ns.mk", "-j2", "bitstream.so"]);
+        command.arg(format!("CXX={}", self.cxx));
+        command.arg(format!(
+            "NS_FLAGS={CXX_FLAGS}{}",
+            if self.spec.trace { " -DNS_TRACE" } else { "" }
+        ));
+        command.arg(format!("OPT_FAST={OPTIMISE}"));
+        command.arg("OPT_SLOW=-O1");
+        command.arg(format!("OPT_GLOBAL={OPTIMISE} -include ns_print.h"));
+        command.stdout(Stdio::piped());
+        command.stderr(log.try_clone().map_err(|e| Error::io(&log_path, e))?);
+        let mut child = command
+            .spawn()
+            .map_err(|e| Error::io(Path::new("make"), e))?;
+        let mut begun = 0;
+        if let Some(stdout) = child.stdout.take() {
+            for line in BufReader::new(stdout)
+                .lines()
+                .map_while(std::result::Result::ok)
+            {
+                if line.contains(" -c ") && line.contains(".cpp") {
+                    begun += 1;
+                    progress(Progress::Compiling(begun, total.max(begun)));
+                }
+                writeln!(log, "{line}").map_err(|e| Error::io(&log_path, e))?;
+            }
+        }
+        let status = child.wait().map_err(|e| Error::io(Path::new("make"), e))?;
+        if status.success() {
+            return Ok(());
+        }
+        let text = fs::read_to_string(&log_path).unwrap_or_default();
+        Err(Error::Build {
+            step: "the C++ compiler",
+            message: first_error(&text),
+            log: log_path,
+        })
+    }
+}
+
+/// Links everything into one object that shares no symbol with other bitstreams in the process.
+const MAKEFILE: &str = "\
+include Vdut.mk
+VM_USER_CFLAGS += $(NS_FLAGS)
+ns_shim.o: ns_shim.cpp ns_ports.inc
+\t$(OBJCACHE) $(CXX) $(OPT_FAST) $(CXXFLAGS) $(CPPFLAGS) -c -o $@ $<
+bitstream.so: ns_shim.o libVdut.a libverilated.a
+\t$(CXX) -shared -o $@.tmp ns_shim.o libVdut.a libverilated.a $(LDFLAGS) $(LDLIBS) $(LIBS) \\
+\t\t-Wl,-Bsymbolic -Wl,--version-script=ns_symbols.map
+\tmv $@.tmp $@
+";
+
+/// The ports of the top, from the declarations `VL_IN8(&name,msb,lsb)` and the like in the model's header.
+fn ports_of(header: &Path) -> Result<String> {
+    let text = fs::read_to_string(header).map_err(|e| Error::io(header, e))?;
+    let mut out = String::new();
+    for line in text.lines() {
+        let line = line.trim();
+        let (dir, rest) = if let Some(rest) = line.strip_prefix("VL_IN") {
+            (0, rest)
+        } else if let Some(rest) = line.strip_prefix("VL_OUT") {
+            (1, rest)
+        } else {
+            continue;
+        };
+        let Some((_, arguments)) = rest.split_once("(&") else {
+            continue;
+        };
+        let mut parts = arguments.trim_end_matches(");").split(',');
+        let name = parts.next().unwrap_or("");
+        let mut number = || parts.next().and_then(|n| n.trim().parse::<u32>().ok());
+        let (Some(msb), Some(lsb)) = (number(), number()) else {
+            return Err(Error::FileList(format!(
+                "{}: not understood: {line}",
+                header.display()
+            )));
+        };
+        out.push_str(&format!("NS_PORT({name}, {}, {dir})\n", msb - lsb + 1));
+    }
+    if out.is_empty() {
+        return Err(Error::FileList(format!(
+            "{}: the top has no ports",
+            header.display()
+        )));
+    }
+    Ok(out)
+}
+
+fn count_units(obj: &Path) -> usize {
+    const RUNTIME: usize = 2; // verilated.cpp, verilated_threads.cpp
+    let Ok(entries) = fs::read_dir(obj) else {
+        return 0;
+    };
+    let cpp = |name: std::ffi::OsString| name.to_string_lossy().ends_with(".cpp");
+    entries.flatten().filter(|e| cpp(e.file_name())).count() + RUNTIME
+}
+
+/// The line that tells most about a failure.
+fn first_error(log: &str) -> String {
+    let line = log
+        .lines()
+        .find(|line| line.contains("%Error") && !line.contains("Exiting due to"))
+        .or_else(|| log.lines().find(|line| line.contains("error:")))
+        .or_else(|| log.lines().find(|line| line.contains("%Warning")))
+        .or_else(|| log.lines().rev().find(|line| !line.trim().is_empty()));
+    line.unwrap_or("no output").trim().to_string()
+}
+
+fn version_of(program: &Path, name: &'static str) -> Result<String> {
+    let done = Command::new(program).arg("--version").output();
+    match done {
+        Ok(done) if done.status.success() => {
+            Ok(String::from_utf8_lossy(&done.stdout).trim().to_string())
+        }
+        Ok(done) => Err(Error::MissingTool {
+            tool: name,
+            advice: format!(
+                "`{} --version` ended with {}",
+                program.display(),
+                done.status
+            ),
+        }),
+        Err(error) => Err(Error::io(program, error)),
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).map_err(|e| Error::io(path, e))
+}
+
+/// Marks a build as used now; only pruning looks at it, so failure does not matter.
+fn touch(path: &Path) {
+    if let Ok(file) = File::options().append(true).open(path) {
+        let _ = file.set_modified(SystemTime::now());
+    }
+}
+
+/// Removes builds that were not used for a day, beyond the `KEPT_BUILDS` latest ones.
+fn prune(parent: &Path) {
+    const DAY: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
+    let Ok(entries) = fs::read_dir(parent) else {
+        return;
+    };
+    let last_use = |dir: &Path| {
+        let files = fs::read_dir(dir).ok()?.flatten();
+        files
+            .filter_map(|f| f.metadata().ok()?.modified().ok())
+            .max()
+    };
+    let dirs = entries.flatten().map(|entry| entry.path());
+    let mut builds: Vec<(SystemTime, PathBuf)> = dirs
+        .filter_map(|dir| Some((last_use(&dir)?, dir)))
+        .collect();
+    builds.sort();
+    let old = |time: &SystemTime| time.elapsed().is_ok_and(|age| age > DAY);
+    let surplus = builds.len().saturating_sub(KEPT_BUILDS);
+    for (_, dir) in builds.iter().take(surplus).filter(|(time, _)| old(time)) {
+        let _ = fs::remove_dir_all(dir);
+    }
+}

@@ -1,0 +1,173 @@
+// The C ABI of a bitstream (docs/architecture.md), around the model that Verilator made of one top.
+// ns_ports.inc is generated from the model's header: NS_PORT(member, bits, is_output) for each port of the top.
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <string>
+
+#include "Vdut.h"
+#include "verilated.h"
+#ifdef NS_TRACE
+#include "verilated_fst_c.h"
+#endif
+
+namespace {
+
+// A fatal error inside the model. Only vl_fatal throws it; ns_eval turns it into a message.
+struct Fatal : std::exception {};
+
+struct Instance {
+    VerilatedContext context;
+    Vdut *dut = nullptr;
+    bool failed = false;
+    std::string text;   // what the model printed during the present evaluation
+    std::string error;  // the first failure
+#ifdef NS_TRACE
+    VerilatedFstC *trace = nullptr;
+#endif
+};
+
+thread_local Instance *current = nullptr;
+
+void fail(const char *file, int line, const char *what) {
+    if (!current || current->failed) return;
+    current->failed = true;
+    std::string &error = current->error;
+    error = current->text;
+    while (!error.empty() && (error.back() == '\n' || error.back() == ' ')) error.pop_back();
+    if (error.empty()) error = std::string(file ? file : "?") + ":" + std::to_string(line) + ": " + what;
+}
+
+}  // namespace
+
+// The Verilated runtime is built to call these instead of printing and ending the process.
+extern "C" int ns_print(const char *format, ...) {
+    char line[4096];
+    va_list args;
+    va_start(args, format);
+    const int length = std::vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (current && current->text.size() < 65536) current->text += line;
+    if (!current || !std::strstr(line, "%Error")) std::fputs(line, stderr);
+    return length;
+}
+
+void vl_stop(const char *file, int line, const char *) { fail(file, line, "$stop"); }
+void vl_finish(const char *file, int line, const char *) { fail(file, line, "$finish"); }
+void vl_fatal(const char *file, int line, const char *, const char *message) {
+    fail(file, line, message);
+    throw Fatal();
+}
+
+extern "C" {
+
+struct ns_port_t {
+    const char *name;
+    void *data;
+    uint32_t bits;
+    uint32_t dir;
+};
+
+#define NS_API __attribute__((visibility("default")))
+
+NS_API uint32_t ns_abi(void) { return 1; }
+
+NS_API void *ns_new(int argc, const char **argv) {
+    Instance *self = new Instance;
+    current = self;
+    try {
+        self->context.commandArgs(argc, argv);
+#ifdef NS_TRACE
+        self->context.traceEverOn(true);
+#endif
+        self->dut = new Vdut(&self->context, "top");
+    } catch (const Fatal &) {
+        self->failed = true;
+    }
+    current = nullptr;
+    return self;
+}
+
+NS_API void ns_trace_close(void *model) {
+#ifdef NS_TRACE
+    Instance *self = static_cast<Instance *>(model);
+    if (!self->trace) return;
+    self->trace->close();
+    delete self->trace;
+    self->trace = nullptr;
+#else
+    (void)model;
+#endif
+}
+
+NS_API void ns_free(void *model) {
+    Instance *self = static_cast<Instance *>(model);
+    ns_trace_close(self);
+    delete self->dut;
+    delete self;
+}
+
+NS_API size_t ns_ports(void *model, ns_port_t *out, size_t max) {
+    Vdut *dut = static_cast<Instance *>(model)->dut;
+    if (!dut) return 0;
+    const ns_port_t all[] = {
+#define NS_PORT(member, bits, dir) {#member, (void *)&dut->member, bits, dir},
+#include "ns_ports.inc"
+#undef NS_PORT
+    };
+    const size_t count = sizeof all / sizeof all[0];
+    for (size_t i = 0; i < count && i < max; i++) out[i] = all[i];
+    return count;
+}
+
+NS_API int ns_eval(void *model, uint64_t time_ps) {
+    Instance *self = static_cast<Instance *>(model);
+    if (__builtin_expect(self->failed, 0)) return -1;
+    current = self;
+    self->context.time(time_ps);
+    try {
+        self->dut->eval();
+    } catch (const Fatal &) {
+        self->failed = true;
+    }
+    current = nullptr;
+    if (__builtin_expect(!self->text.empty(), 0)) self->text.clear();
+    return self->failed ? -1 : 0;
+}
+
+NS_API const char *ns_error(void *model) {
+    const Instance *self = static_cast<Instance *>(model);
+    return self->failed ? self->error.c_str() : nullptr;
+}
+
+NS_API int ns_trace_open(void *model, const char *path) {
+#ifdef NS_TRACE
+    Instance *self = static_cast<Instance *>(model);
+    if (!self->dut) return -1;
+    ns_trace_close(self);
+    self->trace = new VerilatedFstC;
+    self->dut->trace(self->trace, 99);
+    self->trace->open(path);
+    if (self->trace->isOpen()) return 0;
+    ns_trace_close(self);
+    return -1;
+#else
+    (void)model;
+    (void)path;
+    return -1;
+#endif
+}
+
+NS_API void ns_trace_dump(void *model, uint64_t time_ps) {
+#ifdef NS_TRACE
+    Instance *self = static_cast<Instance *>(model);
+    if (self->trace) self->trace->dump(time_ps);
+#else
+    (void)model;
+    (void)time_ps;
+#endif
+}
+
+}  // extern "C"

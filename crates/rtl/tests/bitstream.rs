@@ -1,0 +1,197 @@
+//! Building and loading, on the fixture device.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use rtl::bitstream::{compile, Bitstream, Dir, Model};
+use rtl::Error;
+
+const ONE: u64 = 1;
+
+/// Resets a model; returns the time after.
+fn reset(model: &mut Model) -> u64 {
+    let rst = model.field("rst_ni").unwrap();
+    for (cycle, level) in [(0, 0), (1, 0), (2, 1)] {
+        model.set(rst, level);
+        model.clock(false, cycle * 4000).unwrap();
+        model.clock(true, cycle * 4000 + 2000).unwrap();
+    }
+    12_000
+}
+
+/// Writes one word over AXI-Lite; returns the time after.
+fn store(model: &mut Model, mut now: u64, addr: u64, data: u64) -> Result<u64, String> {
+    let field = |name: &str| format!("s_axil_{name}");
+    for (name, value) in [
+        ("awaddr", addr),
+        ("wdata", data),
+        ("wstrb", 15),
+        ("awvalid", ONE),
+        ("wvalid", ONE),
+    ] {
+        let f = model.field(&field(name)).unwrap();
+        model.set(f, value);
+    }
+    let ready = model.field("s_axil_awready").unwrap();
+    for _ in 0..20 {
+        let taken = model.is(ready);
+        model.clock(false, now)?;
+        model.clock(true, now + 2000)?;
+        now += 4000;
+        if taken {
+            for name in ["awvalid", "wvalid"] {
+                let f = model.field(&field(name)).unwrap();
+                model.set(f, 0);
+            }
+            let bready = model.field("s_axil_bready").unwrap();
+            model.set(bready, 1);
+            for _ in 0..3 {
+                model.clock(false, now)?;
+                model.clock(true, now + 2000)?;
+                now += 4000;
+            }
+            return Ok(now);
+        }
+    }
+    Err("no answer".to_string())
+}
+
+#[test]
+fn a_second_build_is_the_first() {
+    let spec = common::fixture_spec(false);
+    let first = compile(&spec, &mut |_| {}).unwrap();
+    let mut steps = Vec::new();
+    let second = compile(&spec, &mut |p| steps.push(p)).unwrap();
+    assert_eq!(first, second);
+    assert!(steps.is_empty(), "{steps:?}");
+    let traced = common::fixture_spec(true);
+    assert_ne!(compile(&traced, &mut |_| {}).unwrap(), first);
+}
+
+#[test]
+fn concurrent_builds_end_in_one_object() {
+    let mut spec = common::fixture_spec(false);
+    spec.options = vec![format!("+define+NS_TEST_{}", std::process::id())]; // content nobody has built yet
+    let paths: Vec<PathBuf> = std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..2)
+            .map(|_| scope.spawn(|| compile(&spec, &mut |_| {}).unwrap()))
+            .collect();
+        handles.into_iter().map(|h| h.join().unwrap()).collect()
+    });
+    assert_eq!(paths[0], paths[1]);
+    Bitstream::open(&paths[0]).unwrap();
+    std::fs::remove_dir_all(paths[0].parent().unwrap()).unwrap();
+}
+
+#[test]
+fn ports_and_fields() {
+    let bitstream = common::load(&common::fixture_spec(false));
+    let mut model = Model::new(&bitstream).unwrap();
+    let idle = model.ports().iter().find(|p| p.name == "idle_o").unwrap();
+    assert_eq!((idle.bits, idle.dir), (1, Dir::Output));
+    let wdata = model
+        .ports()
+        .iter()
+        .find(|p| p.name == "s_axi_pm_wdata")
+        .unwrap();
+    assert_eq!((wdata.bits, wdata.dir), (512, Dir::Input));
+    assert!(matches!(model.field("nonsense"), Err(Error::Port(_))));
+    assert!(matches!(
+        model.lane("s_axi_pm_wdata", 0, 3),
+        Err(Error::Port(_))
+    ));
+
+    // Every split of a wide port: neighbours are untouched, values come back.
+    let whole = model.field("s_axi_pm_wdata").unwrap();
+    for lanes in [8u32, 16, 64, 128, 512] {
+        let fields: Vec<_> = (0..lanes)
+            .map(|l| model.lane("s_axi_pm_wdata", l, lanes).unwrap())
+            .collect();
+        let value = |lane: u64| {
+            lane.wrapping_mul(0x9E37_79B9_7F4A_7C15) & (u64::MAX >> (64 - (512 / lanes).min(64)))
+        };
+        model.write(whole, &[0xFF; 64]);
+        for (lane, field) in fields.iter().enumerate() {
+            model.set(*field, value(lane as u64));
+        }
+        for (lane, field) in fields.iter().enumerate() {
+            assert_eq!(model.get(*field), value(lane as u64), "{lanes} lanes");
+        }
+    }
+    let bytes: Vec<u8> = (0..64).collect();
+    model.write(whole, &bytes);
+    let mut back = [0; 64];
+    model.read(whole, &mut back);
+    assert_eq!(&back[..], &bytes[..]);
+    // Lanes that straddle words: 24 bits are read at bit 48 of a 64-bit word.
+    let id = model.field("s_axi_pm_awid").unwrap();
+    model.set(id, 0xFF);
+    assert_eq!(model.get(id), 0xF);
+}
+
+#[test]
+fn instances_share_nothing() {
+    let bitstream = common::load(&common::fixture_spec(false));
+    let mut models: Vec<Model> = (0..2).map(|_| Model::new(&bitstream).unwrap()).collect();
+    let times: Vec<u64> = models.iter_mut().map(reset).collect();
+    store(&mut models[0], times[0], 0x10_0018, 0x1111_0000).unwrap();
+    store(&mut models[1], times[1], 0x10_0018, 0x2222_0000).unwrap();
+    let addr = models[0].field("m_axi_host_awaddr").unwrap();
+    assert_eq!(
+        (models[0].get(addr), models[1].get(addr)),
+        (0x1111_0000, 0x2222_0000)
+    );
+}
+
+#[test]
+fn a_failed_assertion_is_a_message() {
+    let bitstream = common::load(&common::fixture_spec(false));
+    let mut model = Model::new(&bitstream).unwrap();
+    let mut other = Model::new(&bitstream).unwrap();
+    let now = reset(&mut model);
+    let error = store(&mut model, now, 0x10_0008, 4).unwrap_err();
+    assert!(error.contains("told_to_fail"), "{error}");
+    assert!(error.contains("rtl_fixture.sv"), "{error}");
+    assert!(
+        model.clock(false, now).is_err(),
+        "a failed model stays failed"
+    );
+    let now = reset(&mut other);
+    store(&mut other, now, 0x10_0008, 0).unwrap();
+}
+
+#[test]
+fn waveforms() {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let path = dir.join("bitstream.fst");
+    let _ = std::fs::remove_file(&path);
+    let mut plain = Model::new(&common::load(&common::fixture_spec(false))).unwrap();
+    assert!(plain.trace_open(&path).is_err());
+    let mut model = Model::new(&common::load(&common::fixture_spec(true))).unwrap();
+    assert!(model.trace_open(Path::new("/nonexistent/x.fst")).is_err());
+    model.trace_open(&path).unwrap();
+    reset(&mut model);
+    model.trace_close();
+    assert!(std::fs::metadata(&path).unwrap().len() > 500);
+}
+
+#[test]
+fn bad_input_is_one_line() {
+    let one_line = |error: Error, wanted: &str| {
+        let text = error.to_string();
+        assert!(text.contains(wanted) && text.lines().count() == 1, "{text}");
+    };
+    let mut spec = common::fixture_spec(false);
+    spec.filelists.push(PathBuf::from("hw/top/none.f"));
+    one_line(compile(&spec, &mut |_| {}).unwrap_err(), "hw/top/none.f");
+
+    let mut spec = common::fixture_spec(false);
+    spec.top = "no_such_top".to_string();
+    one_line(compile(&spec, &mut |_| {}).unwrap_err(), "no_such_top");
+
+    one_line(
+        Bitstream::open(Path::new("/nonexistent.so")).err().unwrap(),
+        "/nonexistent.so",
+    );
+}
