@@ -1,8 +1,20 @@
 //! Simulated time, the Device contract, host memory, PCIe link, DDR4 and media.
 #![warn(missing_docs)]
 
+pub mod config;
 mod device;
+mod media;
+mod memory;
+mod pcie;
+mod random;
+mod system;
 mod time;
 
+pub use config::{HostConfig, LinkConfig};
 pub use device::{Bar, Counter, Device, Fault, HostPort, Mmio, ReadData};
+pub use media::{Media, MediaError};
+pub use memory::{HostMemory, Interrupt, Unmapped, Watch, MSI_BASE, MSI_LAST};
+pub use pcie::{Direction, Link, LinkStats};
+pub use random::Random;
+pub use system::{Error, System, WINDOW_BASE};
 pub use time::Time;

@@ -1,0 +1,290 @@
+//! Parameters of host, link and DRAM: plain structs with defaults, each checked by `validate()`.
+//!
+//! Keys read the same in a design file; units are part of the names. `validate` answers with one line that names the
+//! key and the allowed values.
+
+use serde::Deserialize;
+
+/// Bytes of a memory page, and the boundary that no TLP crosses.
+pub const PAGE: u64 = 4096;
+
+/// The message for a value that isn't allowed.
+fn bad<T: std::fmt::Display>(key: &str, value: T, allowed: &str) -> Result<(), String> {
+    Err(format!("{key} = {value}: allowed are {allowed}"))
+}
+
+/// Checks that `value` is between `low` and `high`.
+fn within(key: &str, value: u64, low: u64, high: u64) -> Result<(), String> {
+    if (low..=high).contains(&value) {
+        Ok(())
+    } else {
+        bad(key, value, &format!("{low} to {high}"))
+    }
+}
+
+/// Checks that `value` is a power of two between `low` and `high`.
+fn power_of_two(key: &str, value: u64, low: u64, high: u64) -> Result<(), String> {
+    if value.is_power_of_two() && (low..=high).contains(&value) {
+        Ok(())
+    } else {
+        bad(key, value, &format!("powers of two from {low} to {high}"))
+    }
+}
+
+/// The host: memory, root complex, CPU side of MMIO.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HostConfig {
+    /// First address of host memory. Above 4 GiB, so that TLPs carry 64-bit addresses.
+    pub memory_base: u64,
+    /// Host memory, MiB. Costs the machine only what is touched.
+    pub memory_mib: u64,
+    /// From a read request at the root complex to its first data, ns.
+    pub read_ns: u64,
+    /// Up to this much more per read request, drawn from `seed`, ns: requests then return out of order.
+    pub read_jitter_ns: u64,
+    /// How long a posted write holds its buffer (and credits) in the root complex, ns.
+    pub write_ns: u64,
+    /// Between the CPU and the root complex for an MMIO access, one way, ns.
+    pub mmio_ns: u64,
+    /// Posted MMIO writes that the CPU can have waiting for a link before it stalls; also a link's peer-to-peer queue.
+    pub mmio_queue: usize,
+    /// Extra latency through the root complex from one device to another, ns.
+    pub peer_ns: u64,
+    /// A read of a device that takes longer has failed, us.
+    pub completion_timeout_us: u64,
+    /// Seed of everything that the host draws at random.
+    pub seed: u64,
+}
+
+impl Default for HostConfig {
+    fn default() -> Self {
+        HostConfig {
+            memory_base: 1 << 32,
+            memory_mib: 1024,
+            read_ns: 250,
+            read_jitter_ns: 0,
+            write_ns: 100,
+            mmio_ns: 50,
+            mmio_queue: 64,
+            peer_ns: 100,
+            completion_timeout_us: 10_000,
+            seed: 1,
+        }
+    }
+}
+
+impl HostConfig {
+    /// One line that names the first key whose value isn't allowed.
+    pub fn validate(&self) -> Result<(), String> {
+        if self.memory_base % PAGE != 0 || !((1 << 32)..=(1 << 39)).contains(&self.memory_base) {
+            return bad(
+                "memory_base",
+                self.memory_base,
+                "multiples of 4096 from 2^32 to 2^39",
+            );
+        }
+        within("memory_mib", self.memory_mib, 1, 1 << 18)?;
+        within("read_ns", self.read_ns, 0, 1_000_000)?;
+        within("read_jitter_ns", self.read_jitter_ns, 0, 1_000_000)?;
+        within("write_ns", self.write_ns, 0, 1_000_000)?;
+        within("mmio_ns", self.mmio_ns, 0, 1_000_000)?;
+        within("mmio_queue", self.mmio_queue as u64, 1, 65_536)?;
+        within("peer_ns", self.peer_ns, 0, 1_000_000)?;
+        within(
+            "completion_timeout_us",
+            self.completion_timeout_us,
+            1,
+            100_000_000,
+        )
+    }
+}
+
+/// One PCIe link and the buffers at its two ends.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LinkConfig {
+    /// PCIe generation: 2.5, 5, 8, 16 or 32 GT/s.
+    pub generation: u8,
+    /// Lanes.
+    pub lanes: u8,
+    /// Largest payload of a TLP (MPS), bytes.
+    pub max_payload_bytes: u32,
+    /// Largest read request (MRRS), bytes.
+    pub max_read_request_bytes: u32,
+    /// Read completion boundary (RCB) of the host, bytes.
+    pub read_completion_boundary_bytes: u32,
+    /// Largest completion that the host sends, bytes; 64 is a host that answers in cache lines.
+    pub max_completion_bytes: u32,
+    /// Read requests that the device may have outstanding.
+    pub tags: u32,
+    /// Posted header credits of the host.
+    pub host_posted_headers: u32,
+    /// Posted data credits of the host, bytes.
+    pub host_posted_bytes: u32,
+    /// Non-posted header credits of the host.
+    pub host_nonposted_headers: u32,
+    /// Posted header credits of the device.
+    pub device_posted_headers: u32,
+    /// Posted data credits of the device, bytes.
+    pub device_posted_bytes: u32,
+    /// Non-posted header credits of the device.
+    pub device_nonposted_headers: u32,
+    /// The device's buffer for read data that it asked for, bytes; reads wait for room in it. 0: no limit.
+    pub device_completion_bytes: u32,
+    /// What the device may have waiting for the wire before it is refused, bytes.
+    pub device_tx_buffer_bytes: u32,
+    /// Latency of the device's PHY, MAC and bridge, each way, ns.
+    pub device_phy_ns: u64,
+    /// Time of flight, ns.
+    pub propagation_ns: u64,
+    /// Latency of the root port's PHY and MAC, each way, ns.
+    pub root_phy_ns: u64,
+    /// One ACK DLLP for so many TLPs received.
+    pub ack_every_tlps: u32,
+    /// One UpdateFC DLLP for so many TLPs received.
+    pub update_fc_every_tlps: u32,
+}
+
+impl Default for LinkConfig {
+    fn default() -> Self {
+        LinkConfig {
+            generation: 3,
+            lanes: 8,
+            max_payload_bytes: 256,
+            max_read_request_bytes: 512,
+            read_completion_boundary_bytes: 64,
+            max_completion_bytes: 256,
+            tags: 64,
+            host_posted_headers: 128,
+            host_posted_bytes: 32_768,
+            host_nonposted_headers: 128,
+            device_posted_headers: 32,
+            device_posted_bytes: 8_192,
+            device_nonposted_headers: 16,
+            device_completion_bytes: 0,
+            device_tx_buffer_bytes: 2_048,
+            device_phy_ns: 150,
+            propagation_ns: 10,
+            root_phy_ns: 100,
+            ack_every_tlps: 4,
+            update_fc_every_tlps: 4,
+        }
+    }
+}
+
+impl LinkConfig {
+    /// One line that names the first key whose value isn't allowed.
+    pub fn validate(&self) -> Result<(), String> {
+        within("generation", self.generation.into(), 1, 5)?;
+        if ![1, 2, 4, 8, 16].contains(&self.lanes) {
+            return bad("lanes", self.lanes, "1, 2, 4, 8, 16");
+        }
+        let mps = self.max_payload_bytes;
+        power_of_two("max_payload_bytes", mps.into(), 128, 4096)?;
+        power_of_two(
+            "max_read_request_bytes",
+            self.max_read_request_bytes.into(),
+            128,
+            4096,
+        )?;
+        power_of_two(
+            "read_completion_boundary_bytes",
+            self.read_completion_boundary_bytes.into(),
+            64,
+            128,
+        )?;
+        power_of_two(
+            "max_completion_bytes",
+            self.max_completion_bytes.into(),
+            self.read_completion_boundary_bytes.into(),
+            4096,
+        )?;
+        // A device reads up to a page at once and takes all its tags together.
+        let page_requests = PAGE / u64::from(self.max_read_request_bytes);
+        within("tags", self.tags.into(), page_requests, 1024)?;
+        within(
+            "host_nonposted_headers",
+            self.host_nonposted_headers.into(),
+            page_requests,
+            4096,
+        )?;
+        let page_writes = PAGE / u64::from(mps);
+        within(
+            "host_posted_headers",
+            self.host_posted_headers.into(),
+            page_writes,
+            65_536,
+        )?;
+        within(
+            "host_posted_bytes",
+            self.host_posted_bytes.into(),
+            PAGE + 16 * page_writes,
+            1 << 24,
+        )?;
+        within(
+            "device_posted_headers",
+            self.device_posted_headers.into(),
+            1,
+            65_536,
+        )?;
+        within(
+            "device_posted_bytes",
+            self.device_posted_bytes.into(),
+            u64::from(mps) + 16,
+            1 << 24,
+        )?;
+        within(
+            "device_nonposted_headers",
+            self.device_nonposted_headers.into(),
+            1,
+            4096,
+        )?;
+        if self.device_completion_bytes != 0 {
+            within(
+                "device_completion_bytes",
+                self.device_completion_bytes.into(),
+                PAGE,
+                1 << 24,
+            )?;
+        }
+        within(
+            "device_tx_buffer_bytes",
+            self.device_tx_buffer_bytes.into(),
+            64,
+            1 << 20,
+        )?;
+        within("device_phy_ns", self.device_phy_ns, 0, 1_000_000)?;
+        within("propagation_ns", self.propagation_ns, 0, 1_000_000)?;
+        within("root_phy_ns", self.root_phy_ns, 0, 1_000_000)?;
+        if self.device_phy_ns + self.propagation_ns + self.root_phy_ns < 10 {
+            return bad(
+                "device_phy_ns + propagation_ns + root_phy_ns",
+                self.device_phy_ns + self.propagation_ns + self.root_phy_ns,
+                "sums of at least 10: the scheduler runs devices apart for that long",
+            );
+        }
+        within("ack_every_tlps", self.ack_every_tlps.into(), 1, 1024)?;
+        within(
+            "update_fc_every_tlps",
+            self.update_fc_every_tlps.into(),
+            1,
+            1024,
+        )
+    }
+
+    /// Bytes that one direction carries, per ns: GT/s and lanes after line encoding and SKP ordered sets.
+    pub fn bytes_per_ns(&self) -> f64 {
+        let lanes = f64::from(self.lanes);
+        match self.generation {
+            // 8b/10b; one SKP ordered set of 4 symbols at most every 1538.
+            1 => 2.5 * lanes * 0.8 / 8.0 * (1.0 - 4.0 / 1538.0),
+            2 => 5.0 * lanes * 0.8 / 8.0 * (1.0 - 4.0 / 1538.0),
+            // 128b/130b; one SKP block every 371.
+            g => {
+                8.0 * f64::from(1u32 << (g - 3)) * lanes * (128.0 / 130.0) / 8.0
+                    * (1.0 - 1.0 / 371.0)
+            }
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! What the device stores: in memory, or in a file that survives a restart.
+//!
+//! Both start zeroed and are sparse. Timing is none of the media's business: see [`crate::dram`].
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use memmap2::MmapMut;
+
+/// Bytes that memory media allocate at a time.
+const CHUNK: usize = 64 << 10;
+
+/// Why media can't be opened or flushed; one line, naming the file.
+#[derive(Debug)]
+pub enum MediaError {
+    /// The size is zero or not a multiple of 64 bytes.
+    Size(u64),
+    /// The file exists with another size.
+    Mismatch {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        found: u64,
+        /// The size that the design asks for.
+        wanted: u64,
+    },
+    /// The directory of the file doesn't exist.
+    NoDirectory(PathBuf),
+    /// The path isn't a regular file.
+    NotAFile(PathBuf),
+    /// The operating system refuses.
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// Its answer.
+        source: io::Error,
+    },
+}
+
+impl std::fmt::Display for MediaError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            MediaError::Size(size) => write!(f, "media of {size} bytes: the size must be a positive multiple of 64"),
+            MediaError::Mismatch { path, found, wanted } => write!(
+                f,
+                "media file {} has {found} bytes, the design wants {wanted}: name another file or change the size",
+                path.display()
+            ),
+            MediaError::NoDirectory(path) => {
+                write!(f, "media file {}: its directory doesn't exist", path.display())
+            }
+            MediaError::NotAFile(path) => write!(f, "media file {}: not a regular file", path.display()),
+            MediaError::Io { path, action, source } => {
+                write!(f, "media file {}: can't {action}: {source}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for MediaError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            MediaError::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+enum Store {
+    Memory(Vec<Option<Box<[u8; CHUNK]>>>),
+    File { map: MmapMut, path: PathBuf },
+}
+
+/// Byte-addressable storage of a fixed size.
+///
+/// Accesses beyond the end read zeros and write nothing: whoever decodes addresses answers for errors.
+pub struct Media {
+    store: Store,
+    len: u64,
+}
+
+impl Media {
+    /// Zeroed media in memory. They cost memory only where they were written.
+    pub fn memory(len: u64) -> Result<Media, MediaError> {
+        check_size(len)?;
+        let chunks = len.div_ceil(CHUNK as u64) as usize;
+        Ok(Media {
+            store: Store::Memory((0..chunks).map(|_| None).collect()),
+            len,
+        })
+    }
+
+    /// Media in the file `path`, created sparse and zeroed if it doesn't exist. What is written survives this process.
+    pub fn file(path: &Path, len: u64) -> Result<Media, MediaError> {
+        check_size(len)?;
+        let fail = |action| {
+            move |source| MediaError::Io {
+                path: path.into(),
+                action,
+                source,
+            }
+        };
+        let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+        if parent.is_some_and(|p| !p.is_dir()) {
+            return Err(MediaError::NoDirectory(path.into()));
+        }
+        let file = match std::fs::metadata(path) {
+            Ok(meta) if !meta.is_file() => return Err(MediaError::NotAFile(path.into())),
+            Ok(meta) if meta.len() != len => {
+                return Err(MediaError::Mismatch {
+                    path: path.into(),
+                    found: meta.len(),
+                    wanted: len,
+                });
+            }
+            Ok(_) => OpenOptions::new()
+                .read(true)
+                .write(true)
+                .open(path)
+                .map_err(fail("open it for reading and writing"))?,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => create(path, len)?,
+            Err(e) => return Err(fail("look at it")(e)),
+        };
+        // SAFETY: the mapping is shared with the file; truncating the file from outside during a run is the user's fault
+        // and ends in a bus error, not in a wrong reference.
+        let map = unsafe { MmapMut::map_mut(&file) }.map_err(fail("map it"))?;
+        Ok(Media {
+            store: Store::File {
+                map,
+                path: path.into(),
+            },
+            len,
+        })
+    }
+
+    /// Bytes.
+    pub fn size(&self) -> u64 {
+        self.len
+    }
+
+    /// Reads from `addr`.
+    pub fn read(&self, addr: u64, out: &mut [u8]) {
+        let inside = self.inside(addr, out.len());
+        out[inside..].fill(0);
+        if inside == 0 {
+            return;
+        }
+        let (mut at, mut out) = (addr, &mut out[..inside]);
+        match &self.store {
+            Store::File { map, .. } => {
+                out.copy_from_slice(&map[addr as usize..addr as usize + inside])
+            }
+            Store::Memory(chunks) => {
+                while !out.is_empty() {
+                    let offset = at as usize % CHUNK;
+                    let (piece, rest) = out.split_at_mut(out.len().min(CHUNK - offset));
+                    match &chunks[at as usize / CHUNK] {
+                        Some(chunk) => piece.copy_from_slice(&chunk[offset..offset + piece.len()]),
+                        None => piece.fill(0),
+                    }
+                    at += piece.len() as u64;
+                    out = rest;
+                }
+            }
+        }
+    }
+
+    /// Writes at `addr`.
+    pub fn write(&mut self, addr: u64, data: &[u8]) {
+        let (mut at, mut data) = (addr, &data[..self.inside(addr, data.len())]);
+        if data.is_empty() {
+            return;
+        }
+        match &mut self.store {
+            Store::File { map, .. } => {
+                map[addr as usize..addr as usize + data.len()].copy_from_slice(data)
+            }
+            Store::Memory(chunks) => {
+                while !data.is_empty() {
+                    let offset = at as usize % CHUNK;
+                    let (piece, rest) = data.split_at(data.len().min(CHUNK - offset));
+                    let chunk = chunks[at as usize / CHUNK].get_or_insert_with(new_chunk);
+                    chunk[offset..offset + piece.len()].copy_from_slice(piece);
+                    at += piece.len() as u64;
+                    data = rest;
+                }
+            }
+        }
+    }
+
+    /// The aligned 64-byte line at `addr` (low 6 bits ignored).
+    #[inline]
+    pub fn read_line(&self, addr: u64) -> [u8; 64] {
+        let addr = (addr & !63) as usize;
+        if addr as u64 >= self.len {
+            return [0; 64];
+        }
+        match &self.store {
+            Store::File { map, .. } => copy_line(&map[addr..addr + 64]),
+            Store::Memory(chunks) => match &chunks[addr / CHUNK] {
+                Some(chunk) => copy_line(&chunk[addr % CHUNK..addr % CHUNK + 64]),
+                None => [0; 64],
+            },
+        }
+    }
+
+    /// Writes those bytes of the aligned 64-byte line at `addr` (low 6 bits ignored) whose bit in `enables` is set.
+    #[inline]
+    pub fn write_line(&mut self, addr: u64, data: &[u8; 64], enables: u64) {
+        let addr = (addr & !63) as usize;
+        if addr as u64 >= self.len || enables == 0 {
+            return;
+        }
+        let line = match &mut self.store {
+            Store::File { map, .. } => &mut map[addr..addr + 64],
+            Store::Memory(chunks) => {
+                let chunk = chunks[addr / CHUNK].get_or_insert_with(new_chunk);
+                &mut chunk[addr % CHUNK..addr % CHUNK + 64]
+            }
+        };
+        if enables == u64::MAX {
+            line.copy_from_slice(data);
+        } else {
+            for (i, byte) in line.iter_mut().enumerate() {
+                if enables >> i & 1 != 0 {
+                    *byte = data[i];
+                }
+            }
+        }
+    }
+
+    /// Brings everything written to the disk; nothing to do for media in memory.
+    pub fn flush(&self) -> Result<(), MediaError> {
+        match &self.store {
+            Store::Memory(_) => Ok(()),
+            Store::File { map, path } => map.flush().map_err(|source| MediaError::Io {
+                path: path.clone(),
+                action: "flush it",
+                source,
+            }),
+        }
+    }
+
+    /// How many of `len` bytes from `addr` are within the media.
+    fn inside(&self, addr: u64, len: usize) -> usize {
+        self.len.saturating_sub(addr).min(len as u64) as usize
+    }
+}
+
+impl Drop for Media {
+    fn drop(&mut self) {
+        // Nobody is left to hear of an error; whoever needs to know calls `flush`.
+        let _ = self.flush();
+    }
+}
+
+/// Refuses sizes that no device can have.
+fn check_size(len: u64) -> Result<(), MediaError> {
+    if len == 0 || len % 64 != 0 {
+        return Err(MediaError::Size(len));
+    }
+    Ok(())
+}
+
+/// A new file of `len` zero bytes; nothing is left behind when it can't be had in full.
+fn create(path: &Path, len: u64) -> Result<File, MediaError> {
+    let fail = |action| {
+        move |source| MediaError::Io {
+            path: path.into(),
+            action,
+            source,
+        }
+    };
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .map_err(fail("create it"))?;
+    if let Err(source) = file.set_len(len) {
+        let _ = std::fs::remove_file(path);
+        return Err(fail("give it its size")(source));
+    }
+    Ok(file)
+}
+
+fn new_chunk() -> Box<[u8; CHUNK]> {
+    // By way of a vector, so that 64 KiB never lie on the stack.
+    vec![0u8; CHUNK]
+        .into_boxed_slice()
+        .try_into()
+        .expect("the length is CHUNK")
+}
+
+#[inline]
+fn copy_line(bytes: &[u8]) -> [u8; 64] {
+    let mut line = [0; 64];
+    line.copy_from_slice(bytes);
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// A directory of the test's own, removed at its end.
+    struct Dir(PathBuf);
+    impl Dir {
+        fn new(name: &str) -> Dir {
+            let path =
+                std::env::temp_dir().join(format!("nearside-media-{name}-{}", std::process::id()));
+            let _ = std::fs::remove_dir_all(&path);
+            std::fs::create_dir_all(&path).unwrap();
+            Dir(path)
+        }
+    }
+    impl Drop for Dir {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn matches_a_vector(mut media: Media) {
+        let len = media.size() as usize;
+        let mut model = vec![0u8; len];
+        let mut random = Random::new(3);
+        for _ in 0..3000 {
+            let at = random.below(len as u64 + 100) as usize;
+            let n = random.below(if random.below(50) == 0 { 200_000 } else { 200 }) as usize;
+            let visible = len.saturating_sub(at).min(n);
+            match random.below(4) {
+                0 => {
+                    let data: Vec<u8> = (0..n).map(|_| random.next() as u8).collect();
+                    media.write(at as u64, &data);
+                    model[at.min(len)..at.min(len) + visible].copy_from_slice(&data[..visible]);
+                }
+                1 => {
+                    let mut data = vec![0xEE; n];
+                    media.read(at as u64, &mut data);
+                    assert_eq!(data[..visible], model[at.min(len)..at.min(len) + visible]);
+                    assert!(data[visible..].iter().all(|&b| b == 0));
+                }
+                2 => {
+                    let enables = if random.below(2) == 0 {
+                        u64::MAX
+                    } else {
+                        random.next()
+                    };
+                    let data: [u8; 64] = std::array::from_fn(|_| random.next() as u8);
+                    media.write_line(at as u64, &data, enables);
+                    let line = at & !63;
+                    if line < len {
+                        (0..64)
+                            .filter(|i| enables >> i & 1 != 0)
+                            .for_each(|i| model[line + i] = data[i]);
+                    }
+                }
+                _ => {
+                    let line = at & !63;
+                    let expected = if line < len {
+                        &model[line..line + 64]
+                    } else {
+                        &[0; 64]
+                    };
+                    assert_eq!(media.read_line(at as u64), expected);
+                }
+            }
+        }
+        let mut all = vec![0; len];
+        media.read(0, &mut all);
+        assert!(all == model);
+    }
+
+    #[test]
+    fn memory_matches_a_vector() {
+        matches_a_vector(Media::memory(300 << 10).unwrap());
+    }
+
+    #[test]
+    fn file_matches_a_vector() {
+        let dir = Dir::new("vector");
+        matches_a_vector(Media::file(&dir.0.join("m"), 300 << 10).unwrap());
+    }
+
+    #[test]
+    fn file_survives_and_stays_sparse() {
+        use std::os::unix::fs::MetadataExt;
+        let dir = Dir::new("survives");
+        let path = dir.0.join("media");
+        let mut media = Media::file(&path, 1 << 30).unwrap();
+        media.write((1 << 30) - 5, b"alive");
+        media.flush().unwrap();
+        drop(media);
+        let meta = std::fs::metadata(&path).unwrap();
+        assert!(meta.len() == 1 << 30 && meta.blocks() * 512 < 1 << 20);
+        let media = Media::file(&path, 1 << 30).unwrap();
+        let mut back = [0; 5];
+        media.read((1 << 30) - 5, &mut back);
+        assert_eq!(&back, b"alive");
+    }
+
+    #[test]
+    fn huge_memory_media_cost_little() {
+        let mut media = Media::memory(1 << 40).unwrap();
+        media.write_line((1 << 40) - 64, &[7; 64], u64::MAX);
+        assert_eq!(media.read_line((1 << 40) - 1), [7; 64]);
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong() {
+        let dir = Dir::new("errors");
+        let message = |path: &Path, len| {
+            Media::file(path, len)
+                .err()
+                .map(|e| e.to_string())
+                .unwrap_or_default()
+        };
+        let path = dir.0.join("small");
+        std::fs::write(&path, [0; 100]).unwrap();
+        assert!(message(&path, 128).contains("has 100 bytes, the design wants 128"));
+        assert!(message(&dir.0.join("none/m"), 128).contains("directory doesn't exist"));
+        assert!(message(&dir.0, 128).contains("not a regular file"));
+        let absent = dir.0.join("absent");
+        assert!(message(&absent, 100).contains("multiple of 64"));
+        assert!(message(&absent, 1 << 63).contains("can't"));
+        assert!(!absent.exists(), "nothing half-made stays behind");
+        assert!(matches!(Media::memory(0), Err(MediaError::Size(0))));
+    }
+}

@@ -1,0 +1,584 @@
+//! The scheduler: one host, its memory, and devices behind links, all in one simulated time.
+//!
+//! Whatever crosses a link takes at least its latency, so devices may run that long on their own before
+//! the scheduler looks at what they sent. In between, everything that reaches the root complex is handled in order of its
+//! time (ties: in order of device number), which makes results independent of how far and in which order devices ran. The host
+//! acts at [`System::now`]; waiting is what lets time pass.
+
+use crate::config::{HostConfig, LinkConfig, PAGE};
+use crate::memory::{HostMemory, Interrupt, Watch};
+use crate::pcie::{split_write, Link, Request, Up};
+use crate::random::Random;
+use crate::{Bar, Device, Fault, Mmio, Time};
+
+/// Where the windows of devices begin in the host's address space.
+pub const WINDOW_BASE: u64 = 1 << 40;
+
+/// Why the host can't have what it asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// A device can't go on.
+    Fault {
+        /// Which device.
+        device: usize,
+        /// What it says.
+        fault: Fault,
+    },
+    /// No such device, or the access isn't within the window.
+    NoWindow {
+        /// Which device.
+        device: usize,
+        /// The window.
+        bar: Bar,
+        /// Where in it.
+        offset: u64,
+    },
+    /// The device answered a read with an error. (A real CPU sees all ones.)
+    ReadFailed {
+        /// Which device.
+        device: usize,
+        /// The window.
+        bar: Bar,
+        /// Where in it.
+        offset: u64,
+    },
+    /// The device has neither answered a read nor taken a write within the completion time-out.
+    Timeout {
+        /// Which device.
+        device: usize,
+        /// The window.
+        bar: Bar,
+        /// Where in it.
+        offset: u64,
+    },
+    /// A parameter isn't allowed; the text names it.
+    Config(String),
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Error::Fault { device, fault } => write!(f, "device {device}: {fault}"),
+            Error::NoWindow {
+                device,
+                bar,
+                offset,
+            } => {
+                write!(
+                    f,
+                    "device {device} has nothing at {bar:?} offset {offset:#x}"
+                )
+            }
+            Error::ReadFailed {
+                device,
+                bar,
+                offset,
+            } => {
+                write!(
+                    f,
+                    "device {device} failed a read of {bar:?} offset {offset:#x}"
+                )
+            }
+            Error::Timeout {
+                device,
+                bar,
+                offset,
+            } => {
+                write!(
+                    f,
+                    "device {device} does not answer an access to {bar:?} offset {offset:#x}"
+                )
+            }
+            Error::Config(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// A device's window in the host's address space.
+struct Window {
+    bar: Bar,
+    base: u64,
+    size: u64,
+}
+
+struct Slot {
+    device: Box<dyn Device>,
+    link: Link,
+    windows: Vec<Window>,
+}
+
+/// Who waits for the answer to a read of a device.
+enum Requester {
+    Cpu,
+    Peer { device: usize, request: Request },
+}
+
+/// When [`System::run`] hands control back before its limit.
+#[derive(Clone, Copy)]
+enum Stop {
+    Never,
+    Attention,
+    Answer,
+    Room(usize),
+}
+
+/// One host with its devices.
+pub struct System {
+    host: HostConfig,
+    memory: HostMemory,
+    slots: Vec<Slot>,
+    /// Where the next window may begin.
+    next_window: u64,
+    /// The host's time.
+    now: Time,
+    /// Devices have run to here: at most the lookahead beyond `now`.
+    device_time: Time,
+    /// The latest event at the root complex.
+    event_time: Time,
+    /// The smallest latency of all links.
+    lookahead: Time,
+    next_tag: u32,
+    /// Reads of devices that wait for an answer, with their tags.
+    reads: Vec<(u32, Requester)>,
+    /// The answer that the CPU waits for.
+    answer: Option<Option<Vec<u8>>>,
+    random: Random,
+}
+
+impl System {
+    /// A host without devices at time zero.
+    pub fn new(host: &HostConfig) -> Result<System, Error> {
+        host.validate().map_err(Error::Config)?;
+        Ok(System {
+            memory: HostMemory::new(host.memory_base, host.memory_mib << 20),
+            slots: Vec::new(),
+            next_window: WINDOW_BASE,
+            now: Time::ZERO,
+            device_time: Time::ZERO,
+            event_time: Time::ZERO,
+            lookahead: Time::MAX,
+            next_tag: 0,
+            reads: Vec::new(),
+            answer: None,
+            random: Random::new(host.seed),
+            host: host.clone(),
+        })
+    }
+
+    /// Plugs a device in behind a link of its own and gives its windows (BAR and bytes each) addresses. Returns its number.
+    /// The device must not be ahead of this system's time.
+    pub fn add_device(
+        &mut self,
+        device: Box<dyn Device>,
+        link: &LinkConfig,
+        windows: &[(Bar, u64)],
+    ) -> Result<usize, Error> {
+        link.validate().map_err(Error::Config)?;
+        let link = Link::new(link);
+        self.lookahead = self.lookahead.min(link.latency());
+        let windows = windows
+            .iter()
+            .map(|&(bar, size)| {
+                let span = size.next_power_of_two().max(PAGE);
+                let base = self.next_window.next_multiple_of(span);
+                self.next_window = base + span;
+                Window { bar, base, size }
+            })
+            .collect();
+        self.slots.push(Slot {
+            device,
+            link,
+            windows,
+        });
+        Ok(self.slots.len() - 1)
+    }
+
+    /// The host's present time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The host's parameters.
+    pub fn host(&self) -> &HostConfig {
+        &self.host
+    }
+
+    /// Host memory.
+    pub fn memory(&self) -> &HostMemory {
+        &self.memory
+    }
+
+    /// Host memory, for the CPU's stores at the present time.
+    pub fn memory_mut(&mut self) -> &mut HostMemory {
+        &mut self.memory
+    }
+
+    /// Number of devices.
+    pub fn devices(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// A device.
+    pub fn device(&self, device: usize) -> Option<&dyn Device> {
+        self.slots.get(device).map(|s| s.device.as_ref())
+    }
+
+    /// A device, to change what no host can.
+    pub fn device_mut(&mut self, device: usize) -> Option<&mut (dyn Device + 'static)> {
+        self.slots.get_mut(device).map(|s| s.device.as_mut())
+    }
+
+    /// The link of a device.
+    pub fn link(&self, device: usize) -> Option<&Link> {
+        self.slots.get(device).map(|s| &s.link)
+    }
+
+    /// The host address of a device's window: what another device writes to reach it.
+    pub fn window(&self, device: usize, bar: Bar) -> Option<u64> {
+        self.slots
+            .get(device)?
+            .windows
+            .iter()
+            .find(|w| w.bar == bar)
+            .map(|w| w.base)
+    }
+
+    // ---- the CPU ----
+
+    /// Posted write. The CPU goes on at once, unless the link's queue is full: then it waits for room.
+    pub fn mmio_write(
+        &mut self,
+        device: usize,
+        bar: Bar,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<(), Error> {
+        self.check(device, bar, offset, data.len() as u64)?;
+        let unit = self.slots[device].link.config().max_payload_bytes;
+        for mmio in split_write(bar, offset, data, unit) {
+            if self.slots[device].link.mmio_queued() >= self.host.mmio_queue {
+                let limit = self.now + Time::us(self.host.completion_timeout_us);
+                if !self.run(limit, Stop::Room(device))? {
+                    return Err(Error::Timeout {
+                        device,
+                        bar,
+                        offset,
+                    });
+                }
+            }
+            let ready = self.now + Time::ns(self.host.mmio_ns);
+            self.slots[device].link.enqueue_mmio(ready, mmio);
+        }
+        Ok(())
+    }
+
+    /// Reads from a device. The CPU waits for the answer, so time passes.
+    pub fn mmio_read(
+        &mut self,
+        device: usize,
+        bar: Bar,
+        offset: u64,
+        len: usize,
+    ) -> Result<Vec<u8>, Error> {
+        self.check(device, bar, offset, len as u64)?;
+        let mut out = Vec::with_capacity(len);
+        while out.len() < len {
+            let at = offset + out.len() as u64;
+            let piece = (len - out.len()).min((PAGE - at % PAGE) as usize);
+            let tag = self.take_tag(Requester::Cpu);
+            let ready = self.now + Time::ns(self.host.mmio_ns);
+            self.answer = None;
+            self.slots[device].link.enqueue_mmio(
+                ready,
+                Mmio::Read {
+                    bar,
+                    offset: at,
+                    len: piece as u32,
+                    tag,
+                },
+            );
+            let limit = self.now + Time::us(self.host.completion_timeout_us);
+            if !self.run(limit, Stop::Answer)? {
+                // A late answer finds nobody.
+                self.reads.retain(|(t, _)| *t != tag);
+                return Err(Error::Timeout {
+                    device,
+                    bar,
+                    offset: at,
+                });
+            }
+            self.advance_by(Time::ns(self.host.mmio_ns))?;
+            match self.answer.take().flatten() {
+                Some(data) if data.len() == piece => out.extend_from_slice(&data),
+                _ => {
+                    return Err(Error::ReadFailed {
+                        device,
+                        bar,
+                        offset: at,
+                    })
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// Lets `span` pass.
+    pub fn advance_by(&mut self, span: Time) -> Result<(), Error> {
+        self.advance_until(self.now + span)
+    }
+
+    /// Lets time pass until `until`; nothing happens if that is in the past.
+    pub fn advance_until(&mut self, until: Time) -> Result<(), Error> {
+        self.run(until, Stop::Never).map(drop)
+    }
+
+    /// Waits until `limit` or until a watched write or an interrupt lands, whichever is first, and says whether one did.
+    /// One that landed since the last wait ends it at once.
+    pub fn wait(&mut self, limit: Time) -> Result<bool, Error> {
+        let woken = self.memory.attention() || self.run(limit, Stop::Attention)?;
+        self.memory.clear_attention();
+        Ok(woken)
+    }
+
+    /// Like [`System::wait`], but of all watches only `watch` counts: returns true once it has hits or an interrupt is
+    /// pending. Take the hits to wait for the next.
+    pub fn wait_for_write(&mut self, watch: Watch, limit: Time) -> Result<bool, Error> {
+        loop {
+            if self.memory.is_hit(watch) || self.memory.pending_interrupts() > 0 {
+                return Ok(true);
+            }
+            self.memory.clear_attention();
+            if !self.run(limit, Stop::Attention)? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The interrupts that have arrived and weren't taken yet, oldest first.
+    pub fn interrupts(&mut self) -> Vec<Interrupt> {
+        std::iter::from_fn(|| self.memory.pop_interrupt()).collect()
+    }
+
+    /// Takes power away from a device. After [`System::advance_until`] that happens exactly now; after an early
+    /// wake-up the device may be ahead by up to the link's latency, and loses power at its own time.
+    pub fn power_off(&mut self, device: usize) {
+        let Some(slot) = self.slots.get_mut(device) else {
+            return;
+        };
+        slot.device.power_off();
+        let lost = slot.link.power_off(self.device_time);
+        for tag in lost {
+            self.deliver(self.device_time, tag, None);
+        }
+    }
+
+    /// Gives power back.
+    pub fn power_on(&mut self, device: usize) {
+        if let Some(slot) = self.slots.get_mut(device) {
+            slot.device.power_on();
+        }
+    }
+
+    // ---- the root complex ----
+
+    fn check(&self, device: usize, bar: Bar, offset: u64, len: u64) -> Result<(), Error> {
+        let window = self
+            .slots
+            .get(device)
+            .and_then(|s| s.windows.iter().find(|w| w.bar == bar));
+        match window {
+            Some(w) if offset.checked_add(len).is_some_and(|end| end <= w.size) => Ok(()),
+            _ => Err(Error::NoWindow {
+                device,
+                bar,
+                offset,
+            }),
+        }
+    }
+
+    fn take_tag(&mut self, requester: Requester) -> u32 {
+        let tag = self.next_tag;
+        self.next_tag = self.next_tag.wrapping_add(1);
+        self.reads.push((tag, requester));
+        tag
+    }
+
+    /// The device window that an address hits.
+    fn route(&self, addr: u64, len: u32) -> Option<(usize, Bar, u64)> {
+        self.slots.iter().enumerate().find_map(|(device, slot)| {
+            let window = slot
+                .windows
+                .iter()
+                .find(|w| addr >= w.base && addr + u64::from(len) <= w.base + w.size)?;
+            Some((device, window.bar, addr - window.base))
+        })
+    }
+
+    /// Whether the first TLP from `slot` waits for room in a peer's queue.
+    fn waits_for_peer(&self, slot: &Slot) -> bool {
+        let (addr, len) = match slot.link.up_head() {
+            Some(Up::Write { addr, len, .. }) => (*addr, *len),
+            Some(Up::Read(request)) => (request.addr, request.len),
+            _ => return false,
+        };
+        addr >= WINDOW_BASE
+            && self.route(addr, len).is_some_and(|(peer, ..)| {
+                self.slots[peer].link.mmio_queued() >= self.host.mmio_queue
+            })
+    }
+
+    /// The next event at the root complex: its time, the device, and whether it comes from that device.
+    #[inline]
+    fn next_event(&self) -> Option<(Time, usize, bool)> {
+        let mut next: Option<(Time, usize, bool)> = None;
+        for (i, slot) in self.slots.iter().enumerate() {
+            if let Some(time) = slot.link.up_time() {
+                let time = time.max(self.event_time);
+                if next.is_none_or(|n| time < n.0) && !self.waits_for_peer(slot) {
+                    next = Some((time, i, true));
+                }
+            }
+            if let Some(time) = slot.link.down_time() {
+                let time = time.max(self.event_time);
+                if next.is_none_or(|n| time < n.0) {
+                    next = Some((time, i, false));
+                }
+            }
+        }
+        next
+    }
+
+    /// A TLP of `device` reaches the root complex at `time`.
+    fn receive(&mut self, time: Time, device: usize) {
+        let link = &mut self.slots[device].link;
+        match link.up_take(time) {
+            Some(Up::Write { addr, slot, len }) if addr < WINDOW_BASE => {
+                self.memory
+                    .device_write(time, device, addr, link.bytes(slot, len));
+                link.release(time + Time::ns(self.host.write_ns), slot, len);
+            }
+            Some(Up::Write { addr, slot, len }) => {
+                let data = link.bytes(slot, len).to_vec();
+                link.release(time, slot, len);
+                match self.route(addr, len) {
+                    Some((peer, bar, offset)) => {
+                        let ready = time + Time::ns(self.host.peer_ns);
+                        let unit = self.slots[peer].link.config().max_payload_bytes;
+                        for mmio in split_write(bar, offset, &data, unit) {
+                            self.slots[peer].link.enqueue_mmio(ready, mmio);
+                        }
+                    }
+                    None => self.memory.device_write(time, device, addr, &data),
+                }
+            }
+            Some(Up::Read(request)) => {
+                link.release_read(time);
+                let route = if request.addr < WINDOW_BASE {
+                    None
+                } else {
+                    self.route(request.addr, request.len)
+                };
+                if let Some((peer, bar, offset)) = route {
+                    let tag = self.take_tag(Requester::Peer { device, request });
+                    let ready = time + Time::ns(self.host.peer_ns);
+                    self.slots[peer].link.enqueue_mmio(
+                        ready,
+                        Mmio::Read {
+                            bar,
+                            offset,
+                            len: request.len,
+                            tag,
+                        },
+                    );
+                    return;
+                }
+                let jitter = match self.host.read_jitter_ns {
+                    0 => 0,
+                    ns => self.random.below(ns * 1000 + 1),
+                };
+                let ready = time + Time(self.host.read_ns * 1000 + jitter);
+                let data = self.memory.device_read(request.addr, request.len as usize);
+                self.slots[device].link.complete(ready, request, data);
+            }
+            Some(Up::Answer { tag, data }) => self.deliver(time, tag, data),
+            None => {}
+        }
+    }
+
+    /// Hands the answer to a read of a device to whoever asked.
+    fn deliver(&mut self, time: Time, tag: u32, data: Option<Vec<u8>>) {
+        let Some(place) = self.reads.iter().position(|(t, _)| *t == tag) else {
+            return;
+        };
+        match self.reads.swap_remove(place).1 {
+            Requester::Cpu => self.answer = Some(data),
+            Requester::Peer { device, request } => {
+                let data = data.filter(|d| d.len() == request.len as usize);
+                let ready = time + Time::ns(self.host.peer_ns);
+                self.slots[device]
+                    .link
+                    .complete(ready, request, data.as_deref());
+            }
+        }
+    }
+
+    fn stopped(&self, stop: Stop) -> bool {
+        match stop {
+            Stop::Never => false,
+            Stop::Attention => self.memory.attention(),
+            Stop::Answer => self.answer.is_some(),
+            Stop::Room(device) => self.slots[device].link.mmio_queued() < self.host.mmio_queue,
+        }
+    }
+
+    /// Lets time pass until `limit`, or until `stop`; returns whether the latter.
+    fn run(&mut self, limit: Time, stop: Stop) -> Result<bool, Error> {
+        if limit < self.now {
+            return Ok(false);
+        }
+        loop {
+            // What has reached the root complex in the time that all devices have run through.
+            let reached = self.device_time.min(limit);
+            let mut next = self.next_event();
+            while let Some((time, device, up)) = next.filter(|n| n.0 <= reached) {
+                self.event_time = time;
+                if up {
+                    self.receive(time, device);
+                } else {
+                    self.slots[device].link.down_step(time);
+                }
+                if self.stopped(stop) {
+                    self.now = self.now.max(time);
+                    return Ok(true);
+                }
+                next = self.next_event();
+            }
+            if self.device_time >= limit {
+                self.now = self.now.max(limit);
+                return Ok(false);
+            }
+            // Nothing can reach a device, or come from one, sooner than a link's latency after the first thing that
+            // happens; with all devices idle nothing happens before what is already on its way.
+            let busy = self.slots.iter().any(|s| !s.device.idle());
+            let first = if busy {
+                self.device_time
+            } else {
+                let arrivals = self.slots.iter().filter_map(|s| s.link.next_arrival());
+                arrivals
+                    .chain(next.map(|n| n.0))
+                    .min()
+                    .unwrap_or(Time::MAX)
+                    .max(self.device_time)
+            };
+            let target = Time(first.0.saturating_add(self.lookahead.0)).min(limit);
+            for (device, slot) in self.slots.iter_mut().enumerate() {
+                slot.device
+                    .advance(target, &mut slot.link)
+                    .map_err(|fault| Error::Fault { device, fault })?;
+            }
+            self.device_time = target;
+        }
+    }
+}
