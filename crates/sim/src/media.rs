@@ -330,7 +330,8 @@ mod tests {
         let mut random = Random::new(3);
         for _ in 0..3000 {
             let at = random.below(len as u64 + 100) as usize;
-            let n = random.below(if random.below(50) == 0 { 200_000 } else { 200 }) as usize;
+            let limit = if random.below(50) == 0 { 200_000 } else { 200 };
+            let n = random.below(limit) as usize;
             let visible = len.saturating_sub(at).min(n);
             match random.below(4) {
                 0 => {

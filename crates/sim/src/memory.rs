@@ -105,10 +105,10 @@ impl HostMemory {
     /// A zeroed buffer of whole pages for `len` bytes, aligned to `align` (a power of two) and at least to a page.
     /// `None` when there is no room.
     pub fn alloc(&mut self, len: u64, align: u64) -> Option<u64> {
-        let align = align.max(PAGE);
         if !align.is_power_of_two() || len > self.bytes.len() as u64 {
             return None;
         }
+        let align = align.max(PAGE);
         let len = len.max(1).next_multiple_of(PAGE);
         let (hole, hole_len, start) = self.free.iter().find_map(|(&hole, &hole_len)| {
             let start = (self.base + hole).checked_next_multiple_of(align)? - self.base;
@@ -421,7 +421,7 @@ mod tests {
                 memory.device_write(Time::ZERO, 0, at, &data);
                 data.iter()
                     .zip(at..)
-                    .for_each(|(&b, a)| drop(model.insert(a, b)));
+                    .for_each(|(&b, a)| _ = model.insert(a, b));
             } else {
                 let data = memory.device_read(at, len).unwrap();
                 assert!(data

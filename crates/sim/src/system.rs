@@ -9,7 +9,7 @@ use crate::config::{HostConfig, LinkConfig, PAGE};
 use crate::memory::{HostMemory, Interrupt, Watch};
 use crate::pcie::{split_write, Link, Request, Up};
 use crate::random::Random;
-use crate::{Bar, Device, Fault, Mmio, Time};
+use crate::{Bar, Device, Fault, HostPort, Mmio, Time};
 
 /// Where the windows of devices begin in the host's address space.
 pub const WINDOW_BASE: u64 = 1 << 40;
