@@ -57,7 +57,13 @@ def test_steps(everything: bool) -> list[Step]:
     cargo = ["cargo", "test", "--workspace", "--exclude", "nearside-py"]
     steps.append(Step("cargo test", [*cargo, "--", "--include-ignored"] if everything else cargo, counted=True))
     chosen = [] if everything else ["-m", "not slow"]
-    for folder in [ROOT / "hw" / "lib", *sorted(ROOT.glob("hw/ip/*")), ROOT / "hw" / "top", ROOT / "tests"]:
+    for folder in [
+        ROOT / "hw" / "dv",
+        ROOT / "hw" / "lib",
+        *sorted(ROOT.glob("hw/ip/*")),
+        ROOT / "hw" / "top",
+        ROOT / "tests",
+    ]:
         if any(folder.rglob("test_*.py")):
             name = str(folder.relative_to(ROOT))
             # Simulators are single threads: two at a time, each module's tests together, as they share a build.

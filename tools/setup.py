@@ -32,6 +32,7 @@ LOCK = TOOLS / "requirements.txt"
 STAMP = VENV / "setup.stamp"
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 FST = TOOLS / "fst"
+RUST = (1, 85)
 
 
 def say(text: str) -> None:
@@ -78,8 +79,11 @@ def system_packages() -> None:
         missing.append(f"lib{PYTHON}")
     if missing and not apt_install(missing):
         fail(f"something is missing. Run: apt-get install -y {' '.join(missing)}")
-    if not shutil.which("cargo"):
-        fail("cargo was not found on PATH. Rust 1.85 or newer is needed (rustup brings it; Debian 12's own is older)")
+    cargo = shutil.which("cargo") and subprocess.run(["cargo", "--version"], capture_output=True, text=True).stdout
+    version = re.match(r"cargo (\d+)\.(\d+)", cargo or "")
+    if not version or tuple(map(int, version.groups())) < RUST:
+        found = f"is {version[0]}" if version else "was not found on PATH"
+        fail(f"cargo {found}. Rust {RUST[0]}.{RUST[1]} or newer is needed (rustup brings it; Debian 12's own is older)")
     if not shutil.which("ccache") and not apt_install(["ccache"]):
         say("ccache is not there; simulators will compile more slowly after changes (apt-get install -y ccache)")
 

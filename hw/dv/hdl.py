@@ -84,7 +84,7 @@ def simulate(
     failure = ""
     try:
         simulator.test(
-            test_module=test_module,
+            test_module=["power_up", test_module],
             hdl_toplevel=top,
             hdl_toplevel_lang="verilog",
             build_dir=build,

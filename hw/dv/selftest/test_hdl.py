@@ -1,0 +1,31 @@
+"""The simulation runner must pass what passes and, above all, fail what fails."""
+
+import pytest
+from hdl import simulate
+
+COUNTER = {"top": "counter", "test_module": "cocotb_counter", "extra_sources": ["counter.sv"]}
+
+
+def test_passing():
+    simulate(**COUNTER, testcase="passes")
+
+
+@pytest.mark.parametrize("testcase", ["fails", "breaks_assertion"])
+def test_failing(testcase):
+    with pytest.raises(pytest.fail.Exception, match="1 of 1 cocotb tests failed"):
+        simulate(**COUNTER, testcase=testcase)
+
+
+def test_no_test_is_a_failure():
+    with pytest.raises(pytest.fail.Exception, match="0 of 0 cocotb tests"):
+        simulate(**COUNTER, testcase="does_not_exist")
+
+
+def test_hanging():
+    with pytest.raises(pytest.fail.Exception, match="stopped after 1 s"):
+        simulate(**COUNTER, testcase="hangs", timeout_s=1)
+
+
+def test_warning_is_an_error():
+    with pytest.raises(pytest.fail.Exception, match="building counter failed"):
+        simulate(**COUNTER, testcase="passes", parameters={"Limit": "4'd20"})
