@@ -4,6 +4,7 @@ hw/lib/rtl/ns_axi_pkg.sv
 hw/lib/rtl/ns_ram_1r1w.sv
 hw/lib/rtl/ns_fifo.sv
 hw/lib/rtl/ns_skid.sv
+hw/lib/rtl/ns_skid_mux.sv
 hw/lib/rtl/ns_rr_arbiter.sv
 hw/lib/rtl/ns_clock_gate.sv
 hw/lib/rtl/ns_axi_mux.sv

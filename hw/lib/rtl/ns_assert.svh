@@ -14,9 +14,10 @@
 `endif
 
 `ifdef NS_ASSERT_ON
-  `define NS_ASSERT(name, prop) name: assert property (@(posedge clk_i) disable iff (!rst_ni) (prop));
-  `define NS_ASSUME(name, prop) name: assume property (@(posedge clk_i) disable iff (!rst_ni) (prop));
-  `define NS_COVER(name, prop) name: cover property (@(posedge clk_i) disable iff (!rst_ni) (prop));
+  // Immediate, not concurrent: a simulator would copy every signal of a concurrent property in every cycle.
+  `define NS_ASSERT(name, prop) always @(posedge clk_i) if (rst_ni) name: assert (prop);
+  `define NS_ASSUME(name, prop) always @(posedge clk_i) if (rst_ni) name: assume (prop);
+  `define NS_COVER(name, prop) always @(posedge clk_i) if (rst_ni) name: cover (prop);
 `else
   `define NS_ASSERT(name, prop)
   `define NS_ASSUME(name, prop)

@@ -297,10 +297,14 @@ module ns_axi_demux
   logic r_valid, r_ready, r_last_fire;
   logic r_locked_q;  // in the middle of a burst
   logic [M:0] r_owner_q;  // whose
-  r_t r;
+  logic [$bits(r_t)-1:0] r[M+1];
+  r_t err_r;
+  logic [M:0] r_last;
+  logic [M:0][IdWidth-1:0] r_id;
+  logic [TargetBits-1:0] r_idx;
 
   assign r_req = {err_r_valid_q, m_r_valid_i} & (r_locked_q ? r_owner_q : '1);
-  assign r_last_fire = r_valid && r_ready && r.last;
+  assign r_last_fire = r_valid && r_ready && r_last[r_idx];
 
   ns_rr_arbiter #(
     .N(M + 1)
@@ -310,7 +314,7 @@ module ns_axi_demux
     .req_i  (r_req),
     .next_i (r_last_fire),
     .gnt_o  (r_gnt),
-    .idx_o  (),
+    .idx_o  (r_idx),
     .valid_o(r_valid)
   );
 
@@ -319,29 +323,36 @@ module ns_axi_demux
       r_locked_q <= 1'b0;
       r_owner_q <= '0;
     end else if (r_valid && r_ready) begin
-      r_locked_q <= !r.last;
+      r_locked_q <= !r_last[r_idx];
       r_owner_q <= r_gnt;
     end
   end
 
-  always_comb begin
-    r.id = err_r_id_q;
-    r.resp = RespDecErr;
-    r.last = err_r_left_q == '0;
-    r.data = '0;
-    for (int unsigned i = 0; i < M; i++) if (r_gnt[i]) r = m_r_i[i];
+  for (genvar i = 0; i < M; i++) begin : gen_r
+    assign r[i] = m_r_i[i];
+    assign r_last[i] = m_r_i[i].last;
+    assign r_id[i] = m_r_i[i].id;
   end
+  assign err_r.id = err_r_id_q;
+  assign err_r.resp = RespDecErr;
+  assign err_r.last = err_r_left_q == '0;
+  assign err_r.data = '0;
+  assign r[M] = err_r;
+  assign r_last[M] = err_r.last;
+  assign r_id[M] = err_r.id;
 
   assign m_r_ready_o = r_gnt[M-1:0] & {M{r_ready}};
   assign err_r_taken = r_gnt[M] && r_ready;
 
-  ns_skid #(
+  ns_skid_mux #(
+    .N    (M + 1),
     .Width($bits(r_t))
   ) u_r_slice (
     .clk_i,
     .rst_ni,
     .in_valid_i (r_valid),
     .in_ready_o (r_ready),
+    .in_idx_i   (r_idx),
     .in_data_i  (r),
     .out_valid_o(s_r_valid_o),
     .out_ready_i(s_r_ready_i),
@@ -377,7 +388,7 @@ module ns_axi_demux
     .ok_o    (ar_order_ok),
     .start_i (ar_fire),
     .end_i   (r_last_fire),
-    .end_id_i(r.id[OrderBits-1:0])
+    .end_id_i(r_id[r_idx][OrderBits-1:0])
   );
 
   if (M < 1 || (M & (M - 1)) != 0) begin : gen_bad_m

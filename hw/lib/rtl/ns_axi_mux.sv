@@ -88,6 +88,10 @@ module ns_axi_mux
   localparam int unsigned TagBits = unsigned'($clog2(N));
   localparam logic [IdWidth-1:0] IdMask = IdWidth'((1 << (IdWidth - TagBits)) - 1);
 
+  function automatic logic [IdWidth-1:0] tag(int unsigned i);
+    return IdWidth'(i << (IdWidth - TagBits));
+  endfunction
+
   // The master that an ID belongs to.
   function automatic logic [IdxBits-1:0] owner(logic [IdWidth-1:0] id);
     return (N > 1) ? IdxBits'(id >> (IdWidth - TagBits)) : '0;
@@ -97,7 +101,7 @@ module ns_axi_mux
   logic aw_valid, aw_ready, aw_slice_ready, order_ready;
   logic [N-1:0] aw_gnt;
   logic [IdxBits-1:0] aw_idx;
-  ax_t aw;
+  logic [$bits(ax_t)-1:0] aw[N];
 
   assign aw_ready = aw_slice_ready && order_ready;
   assign s_aw_ready_o = aw_gnt & {N{aw_ready}};
@@ -114,18 +118,24 @@ module ns_axi_mux
     .valid_o(aw_valid)
   );
 
-  always_comb begin
-    aw = s_aw_i[aw_idx];
-    aw.id |= IdWidth'(aw_idx) << (IdWidth - TagBits);
+  for (genvar i = 0; i < N; i++) begin : gen_aw
+    ax_t ax;
+    always_comb begin
+      ax = s_aw_i[i];
+      ax.id = ax.id | tag(i);
+    end
+    assign aw[i] = ax;
   end
 
-  ns_skid #(
+  ns_skid_mux #(
+    .N    (N),
     .Width($bits(ax_t))
   ) u_aw_slice (
     .clk_i,
     .rst_ni,
     .in_valid_i (aw_valid && order_ready),
     .in_ready_o (aw_slice_ready),
+    .in_idx_i   (aw_idx),
     .in_data_i  (aw),
     .out_valid_o(m_aw_valid_o),
     .out_ready_i(m_aw_ready_i),
@@ -133,9 +143,10 @@ module ns_axi_mux
   );
 
   // Write data, in the order of the addresses.
-  logic order_valid, w_ready, w_fire;
+  logic order_valid, w_valid, w_ready;
+  logic [N-1:0] w_last;
+  logic [$bits(w_t)-1:0] w[N];
   logic [IdxBits-1:0] w_idx;
-  w_t w;
 
   ns_fifo #(
     .Width(IdxBits),
@@ -147,22 +158,27 @@ module ns_axi_mux
     .in_ready_o (order_ready),
     .in_data_i  (aw_idx),
     .out_valid_o(order_valid),
-    .out_ready_i(w_fire && w.last),
+    .out_ready_i(w_valid && w_ready && w_last[w_idx]),
     .out_data_o (w_idx),
     .count_o    ()
   );
 
-  assign w = s_w_i[w_idx];
-  assign w_fire = order_valid && s_w_valid_i[w_idx] && w_ready;
+  for (genvar i = 0; i < N; i++) begin : gen_w
+    assign w[i] = s_w_i[i];
+    assign w_last[i] = s_w_i[i].last;
+  end
+  assign w_valid = order_valid && s_w_valid_i[w_idx];
   assign s_w_ready_o = N'(order_valid && w_ready) << w_idx;
 
-  ns_skid #(
+  ns_skid_mux #(
+    .N    (N),
     .Width($bits(w_t))
   ) u_w_slice (
     .clk_i,
     .rst_ni,
-    .in_valid_i (order_valid && s_w_valid_i[w_idx]),
+    .in_valid_i (w_valid),
     .in_ready_o (w_ready),
+    .in_idx_i   (w_idx),
     .in_data_i  (w),
     .out_valid_o(m_w_valid_o),
     .out_ready_i(m_w_ready_i),
@@ -172,7 +188,7 @@ module ns_axi_mux
   // Write responses.
   logic b_valid;
   logic [IdxBits-1:0] b_idx;
-  b_t b_tagged, b;
+  b_t b;
 
   ns_skid #(
     .Width($bits(b_t))
@@ -184,22 +200,21 @@ module ns_axi_mux
     .in_data_i  (m_b_i),
     .out_valid_o(b_valid),
     .out_ready_i(s_b_ready_i[b_idx]),
-    .out_data_o (b_tagged)
+    .out_data_o (b)
   );
 
-  always_comb begin
-    b = b_tagged;
-    b.id &= IdMask;
+  assign b_idx = owner(b.id);
+  for (genvar i = 0; i < N; i++) begin : gen_b
+    assign s_b_o[i].id = b.id & IdMask;
+    assign s_b_o[i].resp = b.resp;
   end
-  assign b_idx = owner(b_tagged.id);
-  assign s_b_o = {N{b}};
   assign s_b_valid_o = N'(b_valid) << b_idx;
 
   // Read addresses.
   logic ar_valid, ar_ready;
   logic [N-1:0] ar_gnt;
   logic [IdxBits-1:0] ar_idx;
-  ax_t ar;
+  logic [$bits(ax_t)-1:0] ar[N];
 
   assign s_ar_ready_o = ar_gnt & {N{ar_ready}};
 
@@ -215,18 +230,24 @@ module ns_axi_mux
     .valid_o(ar_valid)
   );
 
-  always_comb begin
-    ar = s_ar_i[ar_idx];
-    ar.id |= IdWidth'(ar_idx) << (IdWidth - TagBits);
+  for (genvar i = 0; i < N; i++) begin : gen_ar
+    ax_t ax;
+    always_comb begin
+      ax = s_ar_i[i];
+      ax.id = ax.id | tag(i);
+    end
+    assign ar[i] = ax;
   end
 
-  ns_skid #(
+  ns_skid_mux #(
+    .N    (N),
     .Width($bits(ax_t))
   ) u_ar_slice (
     .clk_i,
     .rst_ni,
     .in_valid_i (ar_valid),
     .in_ready_o (ar_ready),
+    .in_idx_i   (ar_idx),
     .in_data_i  (ar),
     .out_valid_o(m_ar_valid_o),
     .out_ready_i(m_ar_ready_i),
@@ -236,7 +257,7 @@ module ns_axi_mux
   // Read data.
   logic r_valid;
   logic [IdxBits-1:0] r_idx;
-  r_t r_tagged, r;
+  r_t r;
 
   ns_skid #(
     .Width($bits(r_t))
@@ -248,23 +269,26 @@ module ns_axi_mux
     .in_data_i  (m_r_i),
     .out_valid_o(r_valid),
     .out_ready_i(s_r_ready_i[r_idx]),
-    .out_data_o (r_tagged)
+    .out_data_o (r)
   );
 
-  always_comb begin
-    r = r_tagged;
-    r.id &= IdMask;
+  assign r_idx = owner(r.id);
+  for (genvar i = 0; i < N; i++) begin : gen_r
+    assign s_r_o[i].id = r.id & IdMask;
+    assign s_r_o[i].resp = r.resp;
+    assign s_r_o[i].last = r.last;
+    assign s_r_o[i].data = r.data;
   end
-  assign r_idx = owner(r_tagged.id);
-  assign s_r_o = {N{r}};
   assign s_r_valid_o = N'(r_valid) << r_idx;
 
   if (N < 1 || N > 128) begin : gen_bad_n
     $error("ns_axi_mux: N must be 1 to 128");
   end
 
-  `NS_ASSERT(aw_id_in_range, !aw_valid || (s_aw_i[aw_idx].id & ~IdMask) == '0)
-  `NS_ASSERT(ar_id_in_range, !ar_valid || (s_ar_i[ar_idx].id & ~IdMask) == '0)
+  for (genvar i = 0; i < N; i++) begin : gen_check_id
+    `NS_ASSERT(aw_id_in_range, !s_aw_valid_i[i] || (s_aw_i[i].id & ~IdMask) == '0)
+    `NS_ASSERT(ar_id_in_range, !s_ar_valid_i[i] || (s_ar_i[i].id & ~IdMask) == '0)
+  end
   `NS_ASSERT(b_id_known, !b_valid || 32'(b_idx) < N)
   `NS_ASSERT(r_id_known, !r_valid || 32'(r_idx) < N)
 

@@ -92,18 +92,20 @@ module ns_axi_xbar
 );
 
   // [master][slave], as the demultiplexers see it.
-  ax_t [NumMasters-1:0][NumSlaves-1:0] aw, ar;
-  w_t   [NumMasters-1:0][NumSlaves-1:0] w;
-  b_t   [NumMasters-1:0][NumSlaves-1:0] b;
-  r_t   [NumMasters-1:0][NumSlaves-1:0] r;
+  ax_t [NumMasters-1:0][NumSlaves-1:0] aw;
+  ax_t [NumMasters-1:0][NumSlaves-1:0] ar;
+  w_t  [NumMasters-1:0][NumSlaves-1:0] w;
+  b_t  [NumMasters-1:0][NumSlaves-1:0] b;
+  r_t  [NumMasters-1:0][NumSlaves-1:0] r;
   logic [NumMasters-1:0][NumSlaves-1:0] aw_valid, w_valid, b_valid, ar_valid, r_valid;
   logic [NumMasters-1:0][NumSlaves-1:0] aw_ready, w_ready, b_ready, ar_ready, r_ready;
 
   // [slave][master], as the multiplexers see it.
-  ax_t [NumSlaves-1:0][NumMasters-1:0] t_aw, t_ar;
-  w_t   [NumSlaves-1:0][NumMasters-1:0] t_w;
-  b_t   [NumSlaves-1:0][NumMasters-1:0] t_b;
-  r_t   [NumSlaves-1:0][NumMasters-1:0] t_r;
+  ax_t [NumSlaves-1:0][NumMasters-1:0] t_aw;
+  ax_t [NumSlaves-1:0][NumMasters-1:0] t_ar;
+  w_t  [NumSlaves-1:0][NumMasters-1:0] t_w;
+  b_t  [NumSlaves-1:0][NumMasters-1:0] t_b;
+  r_t  [NumSlaves-1:0][NumMasters-1:0] t_r;
   logic [NumSlaves-1:0][NumMasters-1:0] t_aw_valid, t_w_valid, t_b_valid, t_ar_valid, t_r_valid;
   logic [NumSlaves-1:0][NumMasters-1:0] t_aw_ready, t_w_ready, t_b_ready, t_ar_ready, t_r_ready;
 

@@ -38,20 +38,21 @@ module ns_skid #(
     if (!rst_ni) begin
       ready_q <= 1'b1;
       valid_q <= 1'b0;
-    end else begin
-      if (move) begin
-        ready_q <= 1'b1;
-        valid_q <= in_valid_i || !ready_q;
-      end else if (in_valid_i) begin
-        ready_q <= 1'b0;
-      end
+    end else if (move) begin
+      ready_q <= 1'b1;
+      valid_q <= in_valid_i || !ready_q;
+    end else if (in_valid_i) begin
+      ready_q <= 1'b0;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (move && !ready_q) data_q <= spare_q;
-    else if (move && in_valid_i) data_q <= in_data_i;
-    if (!move && ready_q && in_valid_i) spare_q <= in_data_i;
+    if (!ready_q) begin
+      if (move) data_q <= spare_q;
+    end else if (in_valid_i) begin
+      if (move) data_q <= in_data_i;
+      else spare_q <= in_data_i;
+    end
   end
 
   if (Width < 1) begin : gen_bad_width

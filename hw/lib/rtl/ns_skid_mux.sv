@@ -1,0 +1,75 @@
+// Skid buffer behind a multiplexer: takes the word of the input that `in_idx_i` names.
+//
+// As ns_skid otherwise. A module of its own because a simulator then moves a wide word only when one is accepted, instead
+// of evaluating a wide multiplexer in every cycle.
+`include "ns_assert.svh"
+
+module ns_skid_mux #(
+  /// Number of inputs.
+  parameter int unsigned N = 2,
+  /// Bits of a word.
+  parameter int unsigned Width = 32,
+  localparam int unsigned IdxBits = N > 1 ? unsigned'($clog2(N)) : 1
+) (
+  /// Clock.
+  input  logic                        clk_i,
+  /// Reset.
+  input  logic                        rst_ni,
+  /// The input named offers a word.
+  input  logic                        in_valid_i,
+  /// It is accepted.
+  output logic                        in_ready_o,
+  /// The input to take from, below N.
+  input  logic [IdxBits-1:0]          in_idx_i,
+  /// The words offered.
+  input  logic [Width-1:0]            in_data_i[N],
+  /// A word can be taken.
+  output logic                        out_valid_o,
+  /// It is being taken.
+  input  logic                        out_ready_i,
+  /// The oldest word.
+  output logic [Width-1:0]            out_data_o
+);
+
+  logic ready_q, valid_q;  // !ready_q: the second word is in use
+  logic [Width-1:0] data_q, spare_q;
+  logic move;  // the output word may be replaced
+
+  assign move = out_ready_i || !valid_q;
+  assign in_ready_o = ready_q;
+  assign out_valid_o = valid_q;
+  assign out_data_o = data_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      ready_q <= 1'b1;
+      valid_q <= 1'b0;
+    end else if (move) begin
+      ready_q <= 1'b1;
+      valid_q <= in_valid_i || !ready_q;
+    end else if (in_valid_i) begin
+      ready_q <= 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!ready_q) begin
+      if (move) data_q <= spare_q;
+    end else if (in_valid_i) begin
+      for (int unsigned i = 0; i < N; i++) begin
+        if (in_idx_i == IdxBits'(i)) begin
+          if (move) data_q <= in_data_i[i];
+          else spare_q <= in_data_i[i];
+        end
+      end
+    end
+  end
+
+  if (N < 1 || Width < 1) begin : gen_bad_size
+    $error("ns_skid_mux: N and Width must be at least 1");
+  end
+
+  `NS_ASSERT(spare_only_behind_output, ready_q || valid_q)
+  `NS_ASSERT(idx_in_range, !in_valid_i || 32'(in_idx_i) < N)
+
+endmodule
