@@ -7,84 +7,317 @@
 // It assumes that slots in flight are distinct and below NumSlots, and that the sizes and media addresses it is
 // given lie within the namespace: the front end checks those. It neither reorders nor merges commands: two that
 // overlap on the media are not ordered with respect to each other.
+`include "ns_assert.svh"
+
 module nvme_data
   import ns_axi_pkg::*;
   import nvme_pkg::*;
+  import nvme_data_pkg::*;
 #(
-    /// Memory channels, a power of two.
-    parameter int unsigned NumChannels = 4,
-    /// Bytes of consecutive media addresses in one channel, a power of two, at least 4096.
-    parameter int unsigned Granule     = 4096,
-    /// Commands in flight: slots 0 to NumSlots-1.
-    parameter int unsigned NumSlots    = 64,
-    /// PRP walkers per direction.
-    parameter int unsigned NumWalkers  = 4,
-    /// Host-side AXI masters, see host_*.
-    localparam int unsigned NumHost    = NumChannels + 1
+  /// Memory channels, a power of two.
+  parameter int unsigned NumChannels = 4,
+  /// Bytes of consecutive media addresses in one channel, a power of two, at least 4096.
+  parameter int unsigned Granule     = 4096,
+  /// Commands in flight: slots 0 to NumSlots-1.
+  parameter int unsigned NumSlots    = 64,
+  /// PRP walkers per direction, a power of two.
+  parameter int unsigned NumWalkers  = 4,
+  /// Bytes of data reads outstanding on the host side over all channels, and up to 4 KiB more. Enough for the round
+  /// trip (1.2 us at 16 GB/s is 19 KiB); more only makes other reads (commands, lists) wait behind them.
+  parameter int unsigned HostReadBytes = 32768,
+  /// Host-side AXI masters, see host_*.
+  localparam int unsigned NumHost    = NumChannels + 1
 ) (
-    /// Clock.
-    input logic clk_i,
-    /// Reset, active low.
-    input logic rst_ni,
-    /// From registers: a further clock edge could change the state without new input.
-    output logic busy_o,
+  /// Clock.
+  input logic clk_i,
+  /// Reset, active low.
+  input logic rst_ni,
+  /// From registers: a further clock edge could change the state without new input.
+  output logic busy_o,
 
-    /// Command; accepted at once, as there is room for all slots.
-    input  data_cmd_t  cmd_i,
-    /// Command valid.
-    input  logic       cmd_valid_i,
-    /// Command ready.
-    output logic       cmd_ready_o,
-    /// End of a command, exactly one for each; all its bus transactions have ended.
-    output data_done_t done_o,
-    /// Done valid.
-    output logic       done_valid_o,
-    /// Done ready.
-    input  logic       done_ready_i,
+  /// Command; accepted at once, as there is room for all slots.
+  input  data_cmd_t  cmd_i,
+  /// Command valid.
+  input  logic       cmd_valid_i,
+  /// Command ready.
+  output logic       cmd_ready_o,
+  /// End of a command, exactly one for each; all its bus transactions have ended.
+  output data_done_t done_o,
+  /// Done valid.
+  output logic       done_valid_o,
+  /// Done ready.
+  input  logic       done_ready_i,
 
-    /// Host masters. Ports 0 to NumChannels-1: the movers of that channel (AR/R host to device, AW/W/B device to
-    /// host), all with ID 0. Port NumChannels: AR/R the PRP lists (ID = walker, below 2*NumWalkers), AW/W/B the
-    /// admin buffer to host (ID 0). Write data follows its address without a gap; R and B are always accepted soon.
-    output ax_t [NumHost-1:0] host_aw_o,
-    output logic [NumHost-1:0] host_aw_valid_o,
-    input  logic [NumHost-1:0] host_aw_ready_i,
-    output w_t [NumHost-1:0] host_w_o,
-    output logic [NumHost-1:0] host_w_valid_o,
-    input  logic [NumHost-1:0] host_w_ready_i,
-    input  b_t [NumHost-1:0] host_b_i,
-    input  logic [NumHost-1:0] host_b_valid_i,
-    output logic [NumHost-1:0] host_b_ready_o,
-    output ax_t [NumHost-1:0] host_ar_o,
-    output logic [NumHost-1:0] host_ar_valid_o,
-    input  logic [NumHost-1:0] host_ar_ready_i,
-    input  r_t [NumHost-1:0] host_r_i,
-    input  logic [NumHost-1:0] host_r_valid_i,
-    output logic [NumHost-1:0] host_r_ready_o,
+  /// Host masters. Ports 0 to NumChannels-1: the movers of that channel (AR/R host to device, AW/W/B device to
+  /// host), all with ID 0. Port NumChannels: AR/R the PRP lists (ID = walker, below 2*NumWalkers), AW/W/B the
+  /// admin buffer to host (ID 0). Write data follows its address without a gap; R and B are always accepted soon.
+  output ax_t [NumHost-1:0] host_aw_o,
+  output logic [NumHost-1:0] host_aw_valid_o,
+  input  logic [NumHost-1:0] host_aw_ready_i,
+  output w_t [NumHost-1:0] host_w_o,
+  output logic [NumHost-1:0] host_w_valid_o,
+  input  logic [NumHost-1:0] host_w_ready_i,
+  input  b_t [NumHost-1:0] host_b_i,
+  input  logic [NumHost-1:0] host_b_valid_i,
+  output logic [NumHost-1:0] host_b_ready_o,
+  output ax_t [NumHost-1:0] host_ar_o,
+  output logic [NumHost-1:0] host_ar_valid_o,
+  input  logic [NumHost-1:0] host_ar_ready_i,
+  input  r_t [NumHost-1:0] host_r_i,
+  input  logic [NumHost-1:0] host_r_valid_i,
+  output logic [NumHost-1:0] host_r_ready_o,
 
-    /// Memory masters, one a channel, ID 0, media addresses (not local to the channel).
-    output ax_t [NumChannels-1:0] mem_aw_o,
-    output logic [NumChannels-1:0] mem_aw_valid_o,
-    input  logic [NumChannels-1:0] mem_aw_ready_i,
-    output w_t [NumChannels-1:0] mem_w_o,
-    output logic [NumChannels-1:0] mem_w_valid_o,
-    input  logic [NumChannels-1:0] mem_w_ready_i,
-    input  b_t [NumChannels-1:0] mem_b_i,
-    input  logic [NumChannels-1:0] mem_b_valid_i,
-    output logic [NumChannels-1:0] mem_b_ready_o,
-    output ax_t [NumChannels-1:0] mem_ar_o,
-    output logic [NumChannels-1:0] mem_ar_valid_o,
-    input  logic [NumChannels-1:0] mem_ar_ready_i,
-    input  r_t [NumChannels-1:0] mem_r_i,
-    input  logic [NumChannels-1:0] mem_r_valid_i,
-    output logic [NumChannels-1:0] mem_r_ready_o,
+  /// Memory masters, one a channel, ID 0, media addresses (not local to the channel).
+  output ax_t [NumChannels-1:0] mem_aw_o,
+  output logic [NumChannels-1:0] mem_aw_valid_o,
+  input  logic [NumChannels-1:0] mem_aw_ready_i,
+  output w_t [NumChannels-1:0] mem_w_o,
+  output logic [NumChannels-1:0] mem_w_valid_o,
+  input  logic [NumChannels-1:0] mem_w_ready_i,
+  input  b_t [NumChannels-1:0] mem_b_i,
+  input  logic [NumChannels-1:0] mem_b_valid_i,
+  output logic [NumChannels-1:0] mem_b_ready_o,
+  output ax_t [NumChannels-1:0] mem_ar_o,
+  output logic [NumChannels-1:0] mem_ar_valid_o,
+  input  logic [NumChannels-1:0] mem_ar_ready_i,
+  input  r_t [NumChannels-1:0] mem_r_i,
+  input  logic [NumChannels-1:0] mem_r_valid_i,
+  output logic [NumChannels-1:0] mem_r_ready_o,
 
-    /// Admin buffer, read only: addresses with bit 63 of mem_addr cleared, ID 0.
-    output ax_t  adm_ar_o,
-    output logic adm_ar_valid_o,
-    input  logic adm_ar_ready_i,
-    input  r_t   adm_r_i,
-    input  logic adm_r_valid_i,
-    output logic adm_r_ready_o
+  /// Admin buffer, read only: addresses with bit 63 of mem_addr cleared, ID 0.
+  output ax_t  adm_ar_o,
+  output logic adm_ar_valid_o,
+  input  logic adm_ar_ready_i,
+  input  r_t   adm_r_i,
+  input  logic adm_r_valid_i,
+  output logic adm_r_ready_o
 );
+
+  localparam int unsigned NumMovers = 2 * NumChannels + 1;  // media to host, admin buffer to host, host to media
+  localparam int unsigned Admin = NumChannels;
+  localparam int unsigned ToMedia = NumChannels + 1;
+  localparam int unsigned CountBits = unsigned'($clog2(NumSlots + 1));
+
+  // Commands inside.
+  logic [CountBits-1:0] cmds_q;
+  logic cmd_in, cmd_out;
+
+  assign busy_o = cmds_q != '0;
+  assign cmd_in = cmd_valid_i && cmd_ready_o;
+  assign cmd_out = done_valid_o && done_ready_i;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) cmds_q <= '0;
+    else if (cmd_in && !cmd_out) cmds_q <= cmds_q + 1'b1;
+    else if (!cmd_in && cmd_out) cmds_q <= cmds_q - 1'b1;
+  end
+
+  // Commands to segments, segments to jobs.
+  seg_t [1:0] seg;
+  logic [1:0] seg_valid, seg_ready;
+  event_t [NumMovers:0] news;  // of the movers, then of the walkers
+  logic [NumMovers:0] news_valid, news_ready;
+
+  nvme_prp #(
+    .NumSlots  (NumSlots),
+    .NumWalkers(NumWalkers)
+  ) u_prp (
+    .clk_i,
+    .rst_ni,
+    .cmd_i,
+    .cmd_valid_i,
+    .cmd_ready_o,
+    .seg_o        (seg),
+    .seg_valid_o  (seg_valid),
+    .seg_ready_i  (seg_ready),
+    .event_o      (news[NumMovers]),
+    .event_valid_o(news_valid[NumMovers]),
+    .event_ready_i(news_ready[NumMovers]),
+    .ar_o         (host_ar_o[Admin]),
+    .ar_valid_o   (host_ar_valid_o[Admin]),
+    .ar_ready_i   (host_ar_ready_i[Admin]),
+    .r_i          (host_r_i[Admin]),
+    .r_valid_i    (host_r_valid_i[Admin]),
+    .r_ready_o    (host_r_ready_o[Admin])
+  );
+
+  job_t job_to_host, job_to_media;
+  logic [NumMovers-1:0] job_valid, job_ready;
+
+  nvme_split #(
+    .NumChannels(NumChannels),
+    .Granule    (Granule),
+    .Write      (1'b0),
+    .Admin      (1'b1)
+  ) u_split_to_host (
+    .clk_i,
+    .rst_ni,
+    .seg_i      (seg[0]),
+    .seg_valid_i(seg_valid[0]),
+    .seg_ready_o(seg_ready[0]),
+    .job_o      (job_to_host),
+    .job_valid_o(job_valid[0+:ToMedia]),
+    .job_ready_i(job_ready[0+:ToMedia])
+  );
+
+  nvme_split #(
+    .NumChannels(NumChannels),
+    .Granule    (Granule),
+    .Write      (1'b1),
+    .Admin      (1'b0)
+  ) u_split_to_media (
+    .clk_i,
+    .rst_ni,
+    .seg_i      (seg[1]),
+    .seg_valid_i(seg_valid[1]),
+    .seg_ready_o(seg_ready[1]),
+    .job_o      (job_to_media),
+    .job_valid_o(job_valid[ToMedia+:NumChannels]),
+    .job_ready_i(job_ready[ToMedia+:NumChannels])
+  );
+
+  // Movers; one without jobs has its clock stopped.
+  logic [NumMovers-1:0] clk, busy;
+  logic [NumChannels-1:0] data_ar_valid, data_ar_gnt;
+  logic read_open;
+
+  for (genvar m = 0; m < NumMovers; m++) begin : gen_clock
+    ns_clock_gate u_gate (
+      .clk_i,
+      .en_i (busy[m] || job_valid[m]),
+      .clk_o(clk[m])
+    );
+  end
+
+  for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
+    nvme_mover #(
+      .BurstBytes (512),
+      .ReadStatus (DataMemError),
+      .WriteStatus(DataHostError)
+    ) u_to_host (
+      .clk_i        (clk[c]),
+      .rst_ni,
+      .busy_o       (busy[c]),
+      .job_i        (job_to_host),
+      .job_valid_i  (job_valid[c]),
+      .job_ready_o  (job_ready[c]),
+      .event_o      (news[c]),
+      .event_valid_o(news_valid[c]),
+      .event_ready_i(news_ready[c]),
+      .ar_o         (mem_ar_o[c]),
+      .ar_valid_o   (mem_ar_valid_o[c]),
+      .ar_ready_i   (mem_ar_ready_i[c]),
+      .r_i          (mem_r_i[c]),
+      .r_valid_i    (mem_r_valid_i[c]),
+      .r_ready_o    (mem_r_ready_o[c]),
+      .aw_o         (host_aw_o[c]),
+      .aw_valid_o   (host_aw_valid_o[c]),
+      .aw_ready_i   (host_aw_ready_i[c]),
+      .w_o          (host_w_o[c]),
+      .w_valid_o    (host_w_valid_o[c]),
+      .w_ready_i    (host_w_ready_i[c]),
+      .b_i          (host_b_i[c]),
+      .b_valid_i    (host_b_valid_i[c]),
+      .b_ready_o    (host_b_ready_o[c])
+    );
+
+    nvme_mover #(
+      .BurstBytes (1024),
+      .ReadStatus (DataHostError),
+      .WriteStatus(DataMemError)
+    ) u_to_media (
+      .clk_i        (clk[ToMedia+c]),
+      .rst_ni,
+      .busy_o       (busy[ToMedia+c]),
+      .job_i        (job_to_media),
+      .job_valid_i  (job_valid[ToMedia+c]),
+      .job_ready_o  (job_ready[ToMedia+c]),
+      .event_o      (news[ToMedia+c]),
+      .event_valid_o(news_valid[ToMedia+c]),
+      .event_ready_i(news_ready[ToMedia+c]),
+      .ar_o         (host_ar_o[c]),
+      .ar_valid_o   (data_ar_valid[c]),
+      .ar_ready_i   (host_ar_ready_i[c] && host_ar_valid_o[c]),
+      .r_i          (host_r_i[c]),
+      .r_valid_i    (host_r_valid_i[c]),
+      .r_ready_o    (host_r_ready_o[c]),
+      .aw_o         (mem_aw_o[c]),
+      .aw_valid_o   (mem_aw_valid_o[c]),
+      .aw_ready_i   (mem_aw_ready_i[c]),
+      .w_o          (mem_w_o[c]),
+      .w_valid_o    (mem_w_valid_o[c]),
+      .w_ready_i    (mem_w_ready_i[c]),
+      .b_i          (mem_b_i[c]),
+      .b_valid_i    (mem_b_valid_i[c]),
+      .b_ready_o    (mem_b_ready_o[c])
+    );
+
+    assign host_ar_valid_o[c] = data_ar_valid[c] && data_ar_gnt[c] && read_open;
+  end
+
+  nvme_mover #(
+    .FifoBeats  (64),
+    .BurstBytes (512),
+    .ReadStatus (DataMemError),
+    .WriteStatus(DataHostError)
+  ) u_admin (
+    .clk_i        (clk[Admin]),
+    .rst_ni,
+    .busy_o       (busy[Admin]),
+    .job_i        (job_to_host),
+    .job_valid_i  (job_valid[Admin]),
+    .job_ready_o  (job_ready[Admin]),
+    .event_o      (news[Admin]),
+    .event_valid_o(news_valid[Admin]),
+    .event_ready_i(news_ready[Admin]),
+    .ar_o         (adm_ar_o),
+    .ar_valid_o   (adm_ar_valid_o),
+    .ar_ready_i   (adm_ar_ready_i),
+    .r_i          (adm_r_i),
+    .r_valid_i    (adm_r_valid_i),
+    .r_ready_o    (adm_r_ready_o),
+    .aw_o         (host_aw_o[Admin]),
+    .aw_valid_o   (host_aw_valid_o[Admin]),
+    .aw_ready_i   (host_aw_ready_i[Admin]),
+    .w_o          (host_w_o[Admin]),
+    .w_valid_o    (host_w_valid_o[Admin]),
+    .w_ready_i    (host_w_ready_i[Admin]),
+    .b_i          (host_b_i[Admin]),
+    .b_valid_i    (host_b_valid_i[Admin]),
+    .b_ready_o    (host_b_ready_o[Admin])
+  );
+
+  // Data reads from the host: one channel at a time, and no more than HostReadBytes outstanding.
+  nvme_read_limit #(
+    .NumPorts(NumChannels),
+    .Bytes   (HostReadBytes)
+  ) u_read_limit (
+    .clk_i,
+    .rst_ni,
+    .ar_want_i (data_ar_valid),
+    .ar_grant_o(data_ar_gnt),
+    .ar_open_o (read_open),
+    .ar_i      (host_ar_o[NumChannels-1:0]),
+    .ar_fire_i (host_ar_valid_o[NumChannels-1:0] & host_ar_ready_i[NumChannels-1:0]),
+    .r_fire_i  (host_r_valid_i[NumChannels-1:0] & host_r_ready_o[NumChannels-1:0])
+  );
+
+  nvme_slots #(
+    .NumSources(NumMovers + 1),
+    .NumSlots  (NumSlots)
+  ) u_slots (
+    .clk_i,
+    .rst_ni,
+    .event_i      (news),
+    .event_valid_i(news_valid),
+    .event_ready_o(news_ready),
+    .done_o,
+    .done_valid_o,
+    .done_ready_i
+  );
+
+  `NS_ASSERT(slot_in_range, !cmd_valid_i || 32'(cmd_i.slot) < NumSlots)
+  `NS_ASSERT(no_write_to_admin, !cmd_valid_i || !(cmd_i.write && cmd_i.mem_addr[63]))
+  `NS_ASSERT(quiet_when_idle, busy_o || busy == '0)
 
 endmodule

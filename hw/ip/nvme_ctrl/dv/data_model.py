@@ -1,0 +1,403 @@
+"""Models around nvme_data_tb: memories with AXI slaves, a driver that checks the protocol, and PRP building."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import RisingEdge
+
+PAGE = 4096
+OK, BAD_PRP, HOST_ERROR, MEM_ERROR = range(4)  # data_status_e
+AX_BITS, W_BITS, B_BITS, R_BITS = 85, 577, 10, 523
+DATA_MASK = (1 << 512) - 1
+FULL = (1 << 64) - 1
+ADMIN = 1 << 63
+
+
+class Memory:
+    """Bytes from `base` on; anything else answers DECERR. `read_error` and `write_error`: addresses that SLVERR."""
+
+    def __init__(self, base: int, size: int, seed: int) -> None:
+        self.base = base
+        self.data = bytearray(random.Random(seed).randbytes(size))
+        self.read_error: set[int] = set()
+        self.write_error: set[int] = set()
+
+    def read(self, addr: int, length: int) -> bytes:
+        offset = addr - self.base
+        assert 0 <= offset and offset + length <= len(self.data), f"outside: {addr:x}"
+        return bytes(self.data[offset : offset + length])
+
+    def write(self, addr: int, data: bytes) -> None:
+        offset = addr - self.base
+        assert 0 <= offset and offset + len(data) <= len(self.data), f"outside: {addr:x}"
+        self.data[offset : offset + len(data)] = data
+
+    def beat(self, addr: int) -> tuple[int, int]:
+        """The 64-byte beat at an aligned address, and its response."""
+        offset = addr - self.base
+        if offset < 0 or offset + 64 > len(self.data):
+            return 0xDEAD, 3
+        return int.from_bytes(self.data[offset : offset + 64], "little"), 2 * (addr in self.read_error)
+
+    def store(self, addr: int, data: int, strobes: int) -> int:
+        """Writes a beat; returns the response."""
+        offset = addr - self.base
+        if offset < 0 or offset + 64 > len(self.data):
+            return 3
+        if addr in self.write_error:
+            return 2
+        if strobes == FULL:
+            self.data[offset : offset + 64] = data.to_bytes(64, "little")
+        else:
+            for i, byte in enumerate(data.to_bytes(64, "little")):
+                if strobes >> i & 1:
+                    self.data[offset + i] = byte
+        return 0
+
+
+@dataclass
+class Timing:
+    """How a side answers: probabilities of ready and of a due response, latencies in cycles."""
+
+    ready: float = 1.0
+    respond: float = 1.0
+    latency: Callable[[], int] = lambda: 1
+
+
+@dataclass
+class Port:
+    """State of one AXI slave port."""
+
+    reads: dict[int, deque] = field(default_factory=dict)  # ID -> (due, address, resp of none, last)
+    writes: deque = field(default_factory=deque)  # accepted addresses whose data is to come: [addr, beats, id, resp]
+    early: deque = field(default_factory=deque)  # data that came before its address
+    answers: deque = field(default_factory=deque)  # (due, id, resp)
+    read_due: int = 0
+    write_due: int = 0
+    aw_ready: int = 1
+    w_ready: int = 1
+    ar_ready: int = 1
+    r: tuple | None = None  # offered
+    b: tuple | None = None
+
+
+class Side:
+    """The AXI slaves of all ports of one side, before one memory."""
+
+    def __init__(self, dut, name: str, ports: int, memory: Memory, rng: random.Random, writes: bool = True) -> None:
+        self.name, self.memory, self.rng, self.has_writes = name, memory, rng, writes
+        self.timing = Timing()
+        self.ports = [Port() for _ in range(ports)]
+        self.read_beats = [0] * ports
+        self.write_beats = [0] * ports
+        self.bursts = 0
+        self.outstanding = 0  # read beats
+        self.outstanding_max = 0
+        self.check: Callable[[int, int, int, bool], None] = lambda port, addr, length, write: None
+        for channel in ("aw", "w", "b", "ar", "r") if writes else ("ar", "r"):
+            for suffix in ("", "_valid", "_ready"):
+                out = (channel in "b r".split()) == (suffix == "_ready")
+                signal = getattr(dut, f"{name}_{channel}{suffix}_{'o' if out else 'i'}")
+                setattr(self, channel + suffix, signal)
+                if not out:
+                    signal.value = 0
+        self.driven: dict[str, int] = {}
+
+    def _drive(self, name: str, value: int) -> None:
+        if self.driven.get(name) != value:
+            self.driven[name] = value
+            getattr(self, name).value = value
+
+    def _burst(self, port: int, ax: int, write: bool) -> tuple[int, int, int]:
+        """Checks an address against the rules of m_axi_host; returns address, beats, ID."""
+        addr, burst, size = ax & FULL, ax >> 64 & 3, ax >> 66 & 7
+        length, ident = (ax >> 69 & 0xFF) + 1, ax >> 77
+        assert burst == 1 and size == 6, f"{self.name}{port}: not INCR of 64 bytes"
+        assert addr % 4 == 0, f"{self.name}{port}: {addr:x} is not a dword address"
+        last = (addr & ~63) + 64 * length - 1
+        assert addr >> 12 == last >> 12, f"{self.name}{port}: {addr:x} +{length} crosses a page"
+        self.check(port, addr, length, write)
+        self.bursts += 1
+        return addr, length, ident
+
+    def step(self, now: int) -> None:
+        """One clock edge: takes what was transferred, then drives the next cycle."""
+        timing, rng = self.timing, self.rng
+        aw_valid = w_valid = b_ready = 0
+        if self.has_writes:
+            aw_valid, w_valid = int(self.aw_valid.value), int(self.w_valid.value)
+            b_ready = int(self.b_ready.value)
+        ar_valid, r_ready = int(self.ar_valid.value), int(self.r_ready.value)
+        aw = int(self.aw.value) if aw_valid else 0
+        w = int(self.w.value) if w_valid else 0
+        ar = int(self.ar.value) if ar_valid else 0
+        r_all = b_all = r_valid = b_valid = aw_ready = w_ready = ar_ready = 0
+        for i, p in enumerate(self.ports):
+            if ar_valid >> i & 1 and p.ar_ready:
+                addr, length, ident = self._burst(i, ar >> i * AX_BITS & (1 << AX_BITS) - 1, False)
+                queue = p.reads.setdefault(ident, deque())
+                p.read_due = due = max(now + timing.latency(), p.read_due if queue else 0)
+                for k in range(length):
+                    queue.append((due, (addr & ~63) + 64 * k, k == length - 1))
+                self.outstanding += length
+                self.outstanding_max = max(self.outstanding_max, self.outstanding)
+            if aw_valid >> i & 1 and p.aw_ready:
+                addr, length, ident = self._burst(i, aw >> i * AX_BITS & (1 << AX_BITS) - 1, True)
+                p.writes.append([addr & ~63, length, ident, 0])
+                while p.early and p.writes:
+                    self._beat(now, i, p, p.early.popleft())
+            if w_valid >> i & 1 and p.w_ready:
+                beat = w >> i * W_BITS & (1 << W_BITS) - 1
+                if p.writes and not p.early:
+                    self._beat(now, i, p, beat)
+                else:
+                    p.early.append(beat)
+                    assert len(p.early) <= 64, f"{self.name}{i}: data without an address"
+            if p.r is not None and r_ready >> i & 1:
+                self.read_beats[i] += 1
+                self.outstanding -= 1
+                p.r = None
+            if p.b is not None and b_ready >> i & 1:
+                p.b = None
+            # Next cycle.
+            if p.r is None and any(p.reads.values()) and (timing.respond >= 1 or rng.random() < timing.respond):
+                due = [ident for ident, queue in p.reads.items() if queue and queue[0][0] <= now]
+                if due:
+                    ident = due[0] if len(due) == 1 else rng.choice(due)
+                    _, addr, last = p.reads[ident].popleft()
+                    data, resp = self.memory.beat(addr)
+                    p.r = (ident << 515 | resp << 513 | last << 512 | data,)
+            if p.b is None and p.answers and p.answers[0][0] <= now:
+                if timing.respond >= 1 or rng.random() < timing.respond:
+                    _, ident, resp = p.answers.popleft()
+                    p.b = (ident << 2 | resp,)
+            if timing.ready < 1:
+                p.aw_ready, p.w_ready, p.ar_ready = (rng.random() < timing.ready for _ in range(3))
+            else:
+                p.aw_ready = p.w_ready = p.ar_ready = 1
+            aw_ready |= p.aw_ready << i
+            w_ready |= p.w_ready << i
+            ar_ready |= p.ar_ready << i
+            if p.r is not None:
+                r_valid |= 1 << i
+                r_all |= p.r[0] << i * R_BITS
+            if p.b is not None:
+                b_valid |= 1 << i
+                b_all |= p.b[0] << i * B_BITS
+        self._drive("ar_ready", ar_ready)
+        self._drive("r_valid", r_valid)
+        if r_valid:
+            self._drive("r", r_all)
+        if self.has_writes:
+            self._drive("aw_ready", aw_ready)
+            self._drive("w_ready", w_ready)
+            self._drive("b_valid", b_valid)
+            if b_valid:
+                self._drive("b", b_all)
+
+    def _beat(self, now: int, i: int, p: Port, beat: int) -> None:
+        burst = p.writes[0]
+        last = burst[1] == 1
+        assert beat >> 576 == last, f"{self.name}{i}: last in the wrong place"
+        burst[3] = burst[3] or self.memory.store(burst[0], beat & DATA_MASK, beat >> 512 & FULL)
+        burst[0] += 64
+        burst[1] -= 1
+        self.write_beats[i] += 1
+        if last:
+            p.writes.popleft()
+            p.write_due = due = max(now + self.timing.latency(), p.write_due if p.answers else 0)
+            p.answers.append((due, burst[2], burst[3]))
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing is outstanding."""
+        return not any(p.writes or p.early or p.answers or p.b or p.r or any(p.reads.values()) for p in self.ports)
+
+
+@dataclass
+class Command:
+    """One data command and, after a run, how it ended."""
+
+    write: bool
+    mem: int
+    size: int
+    prp1: int
+    prp2: int = 0
+    pages: list[int] = field(default_factory=list)  # addresses of its parts in host memory
+    slot: int = -1
+    status: int | None = None
+    started: int = 0
+    ended: int = 0
+
+    def parts(self) -> list[tuple[int, int, int]]:
+        """(host address, media address, length) of each page."""
+        result, done = [], 0
+        for page in self.pages:
+            length = min(PAGE - page % PAGE, self.size - done)
+            result.append((page, self.mem + done, length))
+            done += length
+        return result
+
+
+class Env:
+    """The test top with its memories; `run` feeds commands and waits for all to end."""
+
+    HOST_BASE = 0x0000_7F12_0000_0000
+
+    def __init__(self, dut, seed: int = 1, host_bytes: int = 8 << 20, mem_bytes: int = 8 << 20) -> None:
+        self.dut, self.rng = dut, random.Random(seed)
+        self.channels = len(dut.mem_aw_valid_o)
+        self.granule = 4096
+        self.host = Memory(self.HOST_BASE, host_bytes, seed)
+        self.media = Memory(0, mem_bytes, seed + 1)
+        self.admin = Memory(0, 16384, seed + 2)
+        self.host_side = Side(dut, "host", self.channels + 1, self.host, self.rng)
+        self.mem_side = Side(dut, "mem", self.channels, self.media, self.rng)
+        self.adm_side = Side(dut, "adm", 1, self.admin, self.rng, writes=False)
+        self.mem_side.check = self._own_channel
+        self.sides = [self.host_side, self.mem_side, self.adm_side]
+        self.now = 0
+        self.pages = list(range(host_bytes // PAGE))
+        self.rng.shuffle(self.pages)
+        self.done_ready = 1.0
+
+    def _own_channel(self, port: int, addr: int, length: int, write: bool) -> None:
+        assert addr // self.granule % self.channels == port, f"mem{port}: {addr:x} is another channel's"
+
+    async def reset(self) -> None:
+        self.dut.rst_ni.value = 0
+        self.dut.cmd_valid_i.value = 0
+        self.dut.cmd_i.value = 0
+        self.dut.done_ready_i.value = 0
+        cocotb.start_soon(Clock(self.dut.clk_i, 4, "ns").start())
+        for _ in range(4):
+            await RisingEdge(self.dut.clk_i)
+        self.dut.rst_ni.value = 1
+        await RisingEdge(self.dut.clk_i)
+
+    # Building commands. Host pages are never used twice, so that every byte has one owner.
+
+    def page(self) -> int:
+        """A fresh page of host memory."""
+        return self.host.base + PAGE * self.pages.pop()
+
+    def command(self, write: bool, mem: int, size: int, offset: int = 0, list_offset: int | None = None) -> Command:
+        """A command with scattered pages. offset: of PRP1. list_offset: of the list in its page, in bytes."""
+        first = self.page() + offset
+        command = Command(write, mem, size, first, pages=[first])
+        left = size - min(size, PAGE - offset)
+        while left > 0:
+            command.pages.append(self.page())
+            left -= min(left, PAGE)
+        rest = command.pages[1:]
+        if len(rest) == 1:
+            command.prp2 = rest[0]
+        elif rest:
+            at = 8 * self.rng.randrange(512) if list_offset is None else list_offset
+            command.prp2 = self.prp_list(rest, at)
+        else:
+            command.prp2 = self.rng.getrandbits(64)  # must be ignored
+        return command
+
+    def prp_list(self, entries: list[int], offset: int) -> int:
+        """Writes a list, chained where it leaves its page; returns its address."""
+        pointer = self.page() + offset
+        at = pointer
+        for i, entry in enumerate(entries):
+            if at % PAGE == PAGE - 8 and i < len(entries) - 1:
+                chained = self.page()
+                self.host.write(at, chained.to_bytes(8, "little"))
+                at = chained
+            self.host.write(at, entry.to_bytes(8, "little"))
+            at += 8
+        return pointer
+
+    def expect(self, commands: list[Command]) -> tuple[bytearray, bytearray]:
+        """Host memory and media after the commands."""
+        host, media = bytearray(self.host.data), bytearray(self.media.data)
+        for command in commands:
+            for page, mem, length in command.parts():
+                at = page - self.host.base
+                if command.write:
+                    media[mem : mem + length] = self.host.data[at : at + length]
+                elif mem & ADMIN:
+                    mem -= ADMIN
+                    host[at : at + length] = self.admin.data[mem : mem + length]
+                else:
+                    host[at : at + length] = self.media.data[mem : mem + length]
+        return host, media
+
+    async def run(self, commands: list[Command], depth: int = 64, bound: int = 0) -> int:
+        """Keeps `depth` commands in flight until all have ended; returns the cycles. Checks one end for each."""
+        dut = self.dut
+        slots = list(range(min(depth, 64)))
+        self.rng.shuffle(slots)
+        waiting, flying = deque(commands), {}
+        start = self.now
+        total = sum(c.size for c in commands)
+        bound = bound or 4000 + 100 * len(commands) + total  # far above what any timing here needs
+        offered = None
+        ready = 0
+        ended = 0
+        while ended < len(commands) or offered is not None:
+            await RisingEdge(dut.clk_i)
+            self.now += 1
+            if offered is not None and int(dut.cmd_ready_o.value):
+                flying[offered.slot] = offered
+                offered = None
+            if ready and int(dut.done_valid_o.value):
+                done = int(dut.done_o.value)
+                slot, status = done >> 2, done & 3
+                assert slot in flying, f"slot {slot} ended and was not in flight"
+                command = flying.pop(slot)
+                command.status, command.ended = status, self.now
+                slots.append(slot)
+                ended += 1
+            for side in self.sides:
+                side.step(self.now)
+            if offered is None and waiting and slots:
+                offered = waiting.popleft()
+                offered.slot = slots.pop(0)
+                offered.started = self.now
+                fields = ((offered.slot, 8), (offered.write, 1), (offered.size, 21), (offered.mem, 64))
+                word = 0
+                for value, bits in (*fields, (offered.prp1, 64), (offered.prp2, 64)):
+                    word = word << bits | value
+                dut.cmd_i.value = word
+                dut.cmd_valid_i.value = 1
+            elif offered is None:
+                dut.cmd_valid_i.value = 0
+            ready = self.rng.random() < self.done_ready
+            dut.done_ready_i.value = int(ready)
+            assert self.now - start < bound, f"hang: {ended} of {len(commands)} ended after {bound} cycles"
+        cycles = self.now - start
+        for _ in range(20):  # nothing may follow
+            await RisingEdge(dut.clk_i)
+            self.now += 1
+            assert not (ready and int(dut.done_valid_o.value)), "a command ended twice"
+            for side in self.sides:
+                side.step(self.now)
+        assert all(side.quiet for side in self.sides), "transactions outstanding after the end"
+        assert int(dut.busy_o.value) == 0, "busy after the end"
+        return cycles
+
+    async def copy(self, commands: list[Command], depth: int = 64) -> int:
+        """Runs commands that must succeed, and compares all of both memories; returns the cycles."""
+        host, media = self.expect(commands)
+        cycles = await self.run(commands, depth)
+        for command in commands:
+            assert command.status == OK, f"{command} failed"
+        assert host == self.host.data, f"host memory differs: {_difference(host, self.host.data)}"
+        assert media == self.media.data, f"media differs: {_difference(media, self.media.data)}"
+        return cycles
+
+
+def _difference(expected: bytearray, found: bytearray) -> str:
+    at = [i for i, (a, b) in enumerate(zip(expected, found, strict=True)) if a != b]
+    return f"{len(at)} bytes from {at[0]:x} to {at[-1]:x}"

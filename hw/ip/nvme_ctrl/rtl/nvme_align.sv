@@ -1,0 +1,126 @@
+// Aligner: turns the read beats of a job into write beats, whatever the two dword offsets within a 64-byte beat are.
+//
+// Beats are rotated by `(dst - src) mod 16` dwords on their way in (registered), then merged with the rotated beat before
+// them. A job takes as many cycles as the larger of its read and write beats; in one case one more: if it ends
+// with a beat made of left-overs only and the next job doesn't start with a beat that yields no output.
+// Assumes that the output can always be taken (the mover reserves the room before it reads) and that the attributes of
+// a job are offered before its first beat. Leaves out strobes: bytes outside the job are arbitrary.
+`include "ns_assert.svh"
+
+module nvme_align
+  import ns_axi_pkg::*;
+(
+  /// Clock.
+  input  logic                 clk_i,
+  /// Reset.
+  input  logic                 rst_ni,
+
+  /// Attributes of the job whose beats come next.
+  input  logic                 job_valid_i,
+  /// Rotation in dwords.
+  input  logic [3:0]           job_rotate_i,
+  /// The source's offset is the larger one: the first beat yields no output.
+  input  logic                 job_skip_i,
+  /// A last output beat of left-overs follows the last input beat.
+  input  logic                 job_flush_i,
+  /// The last beat of the job is being taken.
+  output logic                 job_ready_o,
+
+  /// Read beats.
+  input  r_t                   r_i,
+  /// Valid.
+  input  logic                 r_valid_i,
+  /// Ready.
+  output logic                 r_ready_o,
+
+  /// Write beat.
+  output logic [DataWidth-1:0] out_data_o,
+  /// A part of it came with a read error.
+  output logic                 out_error_o,
+  /// Valid; must be taken at once.
+  output logic                 out_valid_o
+);
+
+  // Moves every dword up by n places, those at the top to the bottom: two levels of four-way choices.
+  function automatic logic [DataWidth-1:0] rotate(logic [DataWidth-1:0] x, logic [3:0] n);
+    logic [DataWidth-1:0] y;
+    unique case (n[3:2])
+      2'd0: y = x;
+      2'd1: y = {x[383:0], x[511:384]};
+      2'd2: y = {x[255:0], x[511:256]};
+      default: y = {x[127:0], x[511:128]};
+    endcase
+    unique case (n[1:0])
+      2'd0: return y;
+      2'd1: return {y[479:0], y[511:480]};
+      2'd2: return {y[447:0], y[511:448]};
+      default: return {y[415:0], y[511:416]};
+    endcase
+  endfunction
+
+  // The newest beat and the one before it, both rotated.
+  logic [DataWidth-1:0] new_q, old_q;
+  logic new_error_q, old_error_q;
+  logic valid_q;        // new_q holds a beat that has just arrived
+  logic emit_q;         // it yields an output
+  logic merge_q;        // which needs the beat before it
+  logic flush_next_q;   // it is the last one, and its left-overs make another output
+  logic flush_q;        // now: out of old_q
+  logic first_q;        // the next beat is the first of its job
+  logic [3:0] rotate_q; // of the beat in new_q
+  logic r_fire;
+
+  // The cycle after next belongs to the left-overs: no beat may arrive then, except one that yields no output.
+  assign r_ready_o = job_valid_i && (!flush_next_q || job_skip_i);
+  assign r_fire = r_valid_i && r_ready_o;
+  assign job_ready_o = r_fire && r_i.last;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      valid_q <= 1'b0;
+      emit_q <= 1'b0;
+      flush_next_q <= 1'b0;
+      flush_q <= 1'b0;
+      first_q <= 1'b1;
+    end else begin
+      valid_q <= r_fire;
+      emit_q <= r_fire && !(first_q && job_skip_i);
+      flush_next_q <= r_fire && r_i.last && job_flush_i;
+      flush_q <= flush_next_q;
+      if (r_fire) first_q <= r_i.last;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (r_fire) begin
+      new_q <= rotate(r_i.data, job_rotate_i);
+      new_error_q <= r_i.resp[1];
+      merge_q <= !first_q && job_rotate_i != '0;
+      rotate_q <= job_rotate_i;
+    end
+    if (valid_q) begin
+      old_q <= new_q;
+      old_error_q <= new_error_q;
+    end
+  end
+
+  assign out_valid_o = emit_q || flush_q;
+
+  always_comb begin
+    out_data_o = new_q;
+    out_error_o = new_error_q;
+    if (flush_q) begin
+      out_data_o = old_q;
+      out_error_o = old_error_q;
+    end else if (merge_q) begin
+      for (int unsigned i = 0; i < 16; i++) begin
+        if (i < 32'(rotate_q)) out_data_o[i*32+:32] = old_q[i*32+:32];
+      end
+      out_error_o = new_error_q || old_error_q;
+    end
+  end
+
+  `NS_ASSERT(one_output_at_a_time, !(emit_q && flush_q))
+  `NS_ASSERT(beats_belong_to_a_job, !r_valid_i || job_valid_i)
+
+endmodule

@@ -1,0 +1,246 @@
+// DMA mover: copies jobs, in order, from one AXI bus to another.
+//
+// The source is read far ahead (up to MaxJobs jobs and FifoBeats write beats), the data realigned and kept until a whole
+// burst can be sent. One beat per cycle. Read and write responses must come in order, as they do for one ID.
+// `clk_o`-style gating is the instantiator's: while `busy_o` is 0 and no job is offered, the clock may stop.
+`include "ns_assert.svh"
+
+module nvme_mover
+  import ns_axi_pkg::*;
+  import nvme_pkg::*;
+  import nvme_data_pkg::*;
+#(
+  /// Write beats held or under way, at least 64; 64 bytes each.
+  parameter int unsigned  FifoBeats   = 512,
+  /// Jobs being read.
+  parameter int unsigned  MaxJobs     = 64,
+  /// Jobs waiting to be read.
+  parameter int unsigned  QueueJobs   = 16,
+  /// Largest write burst in bytes.
+  parameter int unsigned  BurstBytes  = 512,
+  /// Write bursts whose response is outstanding.
+  parameter int unsigned  MaxBursts   = 64,
+  /// Status after a read error.
+  parameter data_status_e ReadStatus  = DataMemError,
+  /// Status after a write error.
+  parameter data_status_e WriteStatus = DataHostError
+) (
+  /// Clock.
+  input  logic   clk_i,
+  /// Reset.
+  input  logic   rst_ni,
+  /// From registers: there are jobs inside.
+  output logic   busy_o,
+
+  /// Job.
+  input  job_t   job_i,
+  /// Valid.
+  input  logic   job_valid_i,
+  /// Ready.
+  output logic   job_ready_o,
+  /// Job ended.
+  output event_t event_o,
+  /// Valid.
+  output logic   event_valid_o,
+  /// Ready.
+  input  logic   event_ready_i,
+
+  /// Source read address.
+  output ax_t    ar_o,
+  /// Valid.
+  output logic   ar_valid_o,
+  /// Ready.
+  input  logic   ar_ready_i,
+  /// Source read data.
+  input  r_t     r_i,
+  /// Valid.
+  input  logic   r_valid_i,
+  /// Ready.
+  output logic   r_ready_o,
+
+  /// Target write address.
+  output ax_t    aw_o,
+  /// Valid.
+  output logic   aw_valid_o,
+  /// Ready.
+  input  logic   aw_ready_i,
+  /// Target write data.
+  output w_t     w_o,
+  /// Valid.
+  output logic   w_valid_o,
+  /// Ready.
+  input  logic   w_ready_i,
+  /// Target write response.
+  input  b_t     b_i,
+  /// Valid.
+  input  logic   b_valid_i,
+  /// Ready.
+  output logic   b_ready_o
+);
+
+  localparam int unsigned CountBits = unsigned'($clog2(MaxJobs + QueueJobs + MaxBursts + 8));
+
+  logic [CountBits-1:0] jobs_q;  // inside
+  logic job_in, job_out;
+
+  assign busy_o = jobs_q != '0;
+  assign job_in = job_valid_i && job_ready_o;
+  assign job_out = event_valid_o && event_ready_i;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) jobs_q <= '0;
+    else if (job_in && !job_out) jobs_q <= jobs_q + 1'b1;
+    else if (!job_in && job_out) jobs_q <= jobs_q - 1'b1;
+  end
+
+  job_t queue_job;
+  logic queue_valid, queue_ready;
+
+  ns_fifo #(
+    .Width($bits(job_t)),
+    .Depth(QueueJobs)
+  ) u_queue (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (job_valid_i),
+    .in_ready_o (job_ready_o),
+    .in_data_i  (job_i),
+    .out_valid_o(queue_valid),
+    .out_ready_i(queue_ready),
+    .out_data_o (queue_job),
+    .count_o    ()
+  );
+
+  target_t issue_job;
+  logic issue, issue_skip, issue_flush, align_queue_ready, write_queue_ready;
+  logic [3:0] issue_rotate;
+  logic beat_left;
+
+  nvme_mover_read #(
+    .FifoBeats(FifoBeats)
+  ) u_read (
+    .clk_i,
+    .rst_ni,
+    .job_i         (queue_job),
+    .job_valid_i   (queue_valid),
+    .job_ready_o   (queue_ready),
+    .ar_o,
+    .ar_valid_o,
+    .ar_ready_i,
+    .issue_o       (issue),
+    .issue_ready_i (align_queue_ready && write_queue_ready),
+    .issue_job_o   (issue_job),
+    .issue_rotate_o(issue_rotate),
+    .issue_skip_o  (issue_skip),
+    .issue_flush_o (issue_flush),
+    .beat_left_i   (beat_left)
+  );
+
+  logic align_valid, align_ready, align_skip, align_flush;
+  logic [3:0] align_rotate;
+
+  ns_fifo #(
+    .Width(6),
+    .Depth(MaxJobs),
+    .Style("lutram")
+  ) u_align_queue (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (issue),
+    .in_ready_o (align_queue_ready),
+    .in_data_i  ({issue_rotate, issue_skip, issue_flush}),
+    .out_valid_o(align_valid),
+    .out_ready_i(align_ready),
+    .out_data_o ({align_rotate, align_skip, align_flush}),
+    .count_o    ()
+  );
+
+  logic [DataWidth-1:0] align_data, beat_data;
+  logic align_error, align_out, beat_error, beat_valid, fifo_ready;
+
+  nvme_align u_align (
+    .clk_i,
+    .rst_ni,
+    .job_valid_i (align_valid),
+    .job_rotate_i(align_rotate),
+    .job_skip_i  (align_skip),
+    .job_flush_i (align_flush),
+    .job_ready_o (align_ready),
+    .r_i,
+    .r_valid_i,
+    .r_ready_o,
+    .out_data_o  (align_data),
+    .out_error_o (align_error),
+    .out_valid_o (align_out)
+  );
+
+  ns_fifo #(
+    .Width(DataWidth + 1),
+    .Depth(FifoBeats)
+  ) u_beats (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (align_out),
+    .in_ready_o (fifo_ready),
+    .in_data_i  ({align_error, align_data}),
+    .out_valid_o(beat_valid),
+    .out_ready_i(beat_left),
+    .out_data_o ({beat_error, beat_data}),
+    .count_o    ()
+  );
+
+  target_t write_job;
+  logic write_valid, write_ready;
+
+  ns_fifo #(
+    .Width($bits(target_t)),
+    .Depth(MaxJobs),
+    .Style("lutram")
+  ) u_write_queue (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (issue),
+    .in_ready_o (write_queue_ready),
+    .in_data_i  (issue_job),
+    .out_valid_o(write_valid),
+    .out_ready_i(write_ready),
+    .out_data_o (write_job),
+    .count_o    ()
+  );
+
+  nvme_mover_write #(
+    .FifoBeats  (FifoBeats),
+    .BurstBytes (BurstBytes),
+    .MaxBursts  (MaxBursts),
+    .ReadStatus (ReadStatus),
+    .WriteStatus(WriteStatus)
+  ) u_write (
+    .clk_i,
+    .rst_ni,
+    .job_i       (write_job),
+    .job_valid_i (write_valid),
+    .job_ready_o (write_ready),
+    .beat_came_i (align_out),
+    .beat_data_i (beat_data),
+    .beat_error_i(beat_error),
+    .beat_valid_i(beat_valid),
+    .beat_ready_o(beat_left),
+    .aw_o,
+    .aw_valid_o,
+    .aw_ready_i,
+    .w_o,
+    .w_valid_o,
+    .w_ready_i,
+    .b_i,
+    .b_valid_i,
+    .b_ready_o,
+    .event_o,
+    .event_valid_o,
+    .event_ready_i
+  );
+
+  `NS_ASSERT(reserved_room, !align_out || fifo_ready)
+  `NS_ASSERT(quiet_without_jobs,
+             busy_o || (!ar_valid_o && !aw_valid_o && !w_valid_o && !event_valid_o))
+
+endmodule

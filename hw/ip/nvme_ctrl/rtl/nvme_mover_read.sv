@@ -1,0 +1,118 @@
+// Read side of a mover: issues a job's source read as early as room for all of its write beats can be reserved.
+//
+// One burst a job. The write side gets the job at the same time, the aligner its attributes.
+// Assumes jobs within one 4 KiB page at both ends.
+`include "ns_assert.svh"
+
+module nvme_mover_read
+  import ns_axi_pkg::*;
+  import nvme_data_pkg::*;
+#(
+  /// Write beats that fit into the mover's FIFO, at least 64.
+  parameter int unsigned FifoBeats = 512
+) (
+  /// Clock.
+  input  logic       clk_i,
+  /// Reset.
+  input  logic       rst_ni,
+
+  /// Job.
+  input  job_t       job_i,
+  /// Valid.
+  input  logic       job_valid_i,
+  /// Ready.
+  output logic       job_ready_o,
+
+  /// Read address.
+  output ax_t        ar_o,
+  /// Valid.
+  output logic       ar_valid_o,
+  /// Ready.
+  input  logic       ar_ready_i,
+
+  /// Job issued: taken by the aligner's and the write side's queues, which must both have room (issue_ready_i).
+  output logic       issue_o,
+  /// There is room in both queues.
+  input  logic       issue_ready_i,
+  /// What the write side needs of it.
+  output target_t       issue_job_o,
+  /// For the aligner: rotation in dwords.
+  output logic [3:0] issue_rotate_o,
+  /// For the aligner: the first read beat yields no write beat.
+  output logic       issue_skip_o,
+  /// For the aligner: the last write beat needs no read beat of its own.
+  output logic       issue_flush_o,
+
+  /// A beat has left the FIFO.
+  input  logic       beat_left_i
+);
+
+  localparam int unsigned FreeBits = unsigned'($clog2(FifoBeats + 1));
+
+  // First step: what the job needs.
+  job_t job_q;
+  logic valid_q;
+  logic [6:0] read_beats, write_beats, read_beats_q, write_beats_q;
+
+  assign read_beats = 7'((32'(job_i.src[5:0]) + 32'(job_i.len) + 32'd63) >> 6);
+  assign write_beats = 7'((32'(job_i.dst[5:0]) + 32'(job_i.len) + 32'd63) >> 6);
+  assign job_ready_o = !valid_q || issue_o;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) valid_q <= 1'b0;
+    else if (job_ready_o) valid_q <= job_valid_i;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (job_ready_o && job_valid_i) begin
+      job_q <= job_i;
+      read_beats_q <= read_beats;
+      write_beats_q <= write_beats;
+    end
+  end
+
+  // Second step: reserve the room and send the address.
+  logic [FreeBits-1:0] free_q;
+
+  assign issue_o = valid_q && issue_ready_i && (!ar_valid_o || ar_ready_i) && (32'(free_q) >= 32'(write_beats_q));
+  assign issue_job_o = '{slot: job_q.slot, len: job_q.len, dst: job_q.dst};
+  assign issue_rotate_o = job_q.dst[5:2] - job_q.src[5:2];
+  assign issue_skip_o = job_q.src[5:2] > job_q.dst[5:2];
+  assign issue_flush_o = write_beats_q + 7'(issue_skip_o) > read_beats_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      ar_valid_o <= 1'b0;
+      free_q <= FreeBits'(FifoBeats);
+    end else begin
+      if (issue_o) ar_valid_o <= 1'b1;
+      else if (ar_ready_i) ar_valid_o <= 1'b0;
+      if (issue_o || beat_left_i) begin
+        free_q <= free_q + FreeBits'(beat_left_i) - (issue_o ? FreeBits'(write_beats_q) : '0);
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (issue_o) begin
+      ar_o <= '{
+          id: '0,
+          len: 8'(read_beats_q - 7'd1),
+          size: 3'd6,
+          burst: BurstIncr,
+          addr: job_q.src
+      };
+    end
+  end
+
+  if (FifoBeats < 64) begin : gen_bad_beats
+    $error("nvme_mover_read: FifoBeats must be at least 64");
+  end
+
+  `NS_ASSERT(job_has_bytes, !job_valid_i || (job_i.len != '0 && job_i.len <= 13'd4096))
+  `NS_ASSERT(dword_aligned, !job_valid_i || {job_i.len[1:0], job_i.src[1:0], job_i.dst[1:0]} == '0)
+  `NS_ASSERT(source_in_page, !job_valid_i || 32'(job_i.src[11:0]) + 32'(job_i.len) <= 4096)
+  `NS_ASSERT(target_in_page, !job_valid_i || 32'(job_i.dst[11:0]) + 32'(job_i.len) <= 4096)
+  `NS_ASSERT(reservation_in_range, 32'(free_q) <= FifoBeats)
+
+endmodule

@@ -1,0 +1,280 @@
+// Write side of a mover: cuts jobs into bursts and sends each as soon as all of its beats have arrived.
+//
+// A burst ends at the latest at the next multiple of BurstBytes. Its address leaves only when its data is complete in the
+// FIFO, so that the data follows without a gap: whatever shares the bus never waits for the mover's source.
+// Bytes that arrived with a read error are not written (their strobes are 0). One event for each job, after
+// the responses to all of its bursts, with the first error.
+`include "ns_assert.svh"
+
+module nvme_mover_write
+  import ns_axi_pkg::*;
+  import nvme_pkg::*;
+  import nvme_data_pkg::*;
+#(
+  /// Write beats in the FIFO.
+  parameter int unsigned  FifoBeats   = 512,
+  /// Largest burst in bytes: 64 to 4096, a power of two.
+  parameter int unsigned  BurstBytes  = 512,
+  /// Bursts whose response is outstanding.
+  parameter int unsigned  MaxBursts   = 64,
+  /// Status after a read error.
+  parameter data_status_e ReadStatus  = DataMemError,
+  /// Status after a write error.
+  parameter data_status_e WriteStatus = DataHostError
+) (
+  /// Clock.
+  input  logic                 clk_i,
+  /// Reset.
+  input  logic                 rst_ni,
+
+  /// Job whose beats are going to arrive.
+  input  target_t                 job_i,
+  /// Valid.
+  input  logic                 job_valid_i,
+  /// Ready.
+  output logic                 job_ready_o,
+
+  /// A beat enters the FIFO.
+  input  logic                 beat_came_i,
+  /// Oldest beat in the FIFO.
+  input  logic [DataWidth-1:0] beat_data_i,
+  /// A part of it came with a read error.
+  input  logic                 beat_error_i,
+  /// Valid.
+  input  logic                 beat_valid_i,
+  /// It leaves the FIFO.
+  output logic                 beat_ready_o,
+
+  /// Write address.
+  output ax_t                  aw_o,
+  /// Valid.
+  output logic                 aw_valid_o,
+  /// Ready.
+  input  logic                 aw_ready_i,
+  /// Write data.
+  output w_t                   w_o,
+  /// Valid.
+  output logic                 w_valid_o,
+  /// Ready.
+  input  logic                 w_ready_i,
+  /// Write response.
+  input  b_t                   b_i,
+  /// Valid.
+  input  logic                 b_valid_i,
+  /// Ready.
+  output logic                 b_ready_o,
+
+  /// Job ended.
+  output event_t               event_o,
+  /// Valid.
+  output logic                 event_valid_o,
+  /// Ready.
+  input  logic                 event_ready_i
+);
+
+  localparam int unsigned BeatsBits = unsigned'($clog2(FifoBeats + 1));
+  localparam int unsigned BurstsBits = unsigned'($clog2(MaxBursts + 1));
+
+  // What the data of a burst needs to know.
+  typedef struct packed {
+    logic [SlotWidth-1:0] slot;
+    logic                 job_last;  // last burst of its job
+    logic [5:0]           len;       // beats - 1
+    logic [3:0]           from;      // first dword of the first beat
+    logic [3:0]           to;        // last dword of the last beat
+  } burst_t;
+
+  // What a response needs to know.
+  typedef struct packed {
+    logic [SlotWidth-1:0] slot;
+    logic                 job_last;
+    logic                 error;
+  } resp_t;
+
+  // First step: cut the next burst from the job.
+  logic [63:0] job_addr_q;
+  logic [LenWidth-1:0] job_len_q;
+  logic [SlotWidth-1:0] job_slot_q;
+  logic job_valid_q;
+  logic [LenWidth-1:0] room, cut;
+  logic cut_last, cut_ready;
+
+  assign room = LenWidth'(BurstBytes) - LenWidth'(32'(job_addr_q[11:0]) % BurstBytes);
+  assign cut_last = job_len_q <= room;
+  assign cut = cut_last ? job_len_q : room;
+  assign job_ready_o = !job_valid_q || (cut_ready && cut_last);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) job_valid_q <= 1'b0;
+    else if (job_ready_o) job_valid_q <= job_valid_i;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (job_ready_o && job_valid_i) begin
+      job_addr_q <= job_i.dst;
+      job_len_q <= job_i.len;
+      job_slot_q <= job_i.slot;
+    end else if (job_valid_q && cut_ready) begin
+      // A job ends within its page: no carry beyond.
+      job_addr_q[11:0] <= job_addr_q[11:0] + 12'(cut);
+      job_len_q <= job_len_q - cut;
+    end
+  end
+
+  // Second step: wait for its beats, then send the address.
+  ax_t aw_q;
+  burst_t burst_q;
+  logic burst_valid_q;
+  logic issue, burst_queue_ready;
+  logic [BeatsBits-1:0] arrived_q;  // beats in the FIFO that belong to no burst sent so far
+  logic [BurstsBits-1:0] bursts_q;  // bursts without response
+  logic [6:0] beats_q;
+  logic b_fire;
+
+  assign issue = burst_valid_q && burst_queue_ready && (!aw_valid_o || aw_ready_i)
+      && 32'(arrived_q) >= 32'(beats_q) && bursts_q != BurstsBits'(MaxBursts);
+  assign cut_ready = !burst_valid_q || issue;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      burst_valid_q <= 1'b0;
+      aw_valid_o <= 1'b0;
+      arrived_q <= '0;
+      bursts_q <= '0;
+    end else begin
+      if (cut_ready) burst_valid_q <= job_valid_q;
+      if (issue) aw_valid_o <= 1'b1;
+      else if (aw_ready_i) aw_valid_o <= 1'b0;
+      if (issue || beat_came_i) begin
+        arrived_q <= arrived_q + BeatsBits'(beat_came_i) - (issue ? BeatsBits'(beats_q) : '0);
+      end
+      if (issue && !b_fire) bursts_q <= bursts_q + 1'b1;
+      if (!issue && b_fire) bursts_q <= bursts_q - 1'b1;
+    end
+  end
+
+  logic [6:0] cut_beats;
+  assign cut_beats = 7'((32'(job_addr_q[5:0]) + 32'(cut) + 32'd63) >> 6);
+
+  always_ff @(posedge clk_i) begin
+    if (cut_ready && job_valid_q) begin
+      beats_q <= cut_beats;
+      aw_q <= '{id: '0, len: 8'(cut_beats - 7'd1), size: 3'd6, burst: BurstIncr, addr: job_addr_q};
+      burst_q <= '{
+          slot: job_slot_q,
+          job_last: cut_last,
+          len: 6'(cut_beats - 7'd1),
+          from: job_addr_q[5:2],
+          to: 4'(32'(job_addr_q[5:2]) + 32'(cut[LenWidth-1:2]) - 32'd1)
+      };
+    end
+    if (issue) aw_o <= aw_q;
+  end
+
+  // Data. All beats of a burst in the queue are in the FIFO.
+  burst_t burst;
+  logic burst_valid;
+  logic w_fire, w_first, w_last;
+  logic [5:0] w_count_q;
+  logic w_error_q;  // in an earlier beat of the burst
+  logic [15:0] lanes;
+
+  ns_fifo #(
+    .Width($bits(burst_t)),
+    .Depth(8)
+  ) u_bursts (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (issue),
+    .in_ready_o (burst_queue_ready),
+    .in_data_i  (burst_q),
+    .out_valid_o(burst_valid),
+    .out_ready_i(w_fire && w_last),
+    .out_data_o (burst),
+    .count_o    ()
+  );
+
+  assign w_first = w_count_q == '0;
+  assign w_last = w_count_q == burst.len;
+  assign w_valid_o = burst_valid && beat_valid_i;
+  assign w_fire = w_valid_o && w_ready_i;
+  assign beat_ready_o = w_fire;
+
+  always_comb begin
+    lanes = beat_error_i ? 16'h0000 : 16'hffff;
+    if (w_first) lanes &= 16'hffff << burst.from;
+    if (w_last) lanes &= 16'hffff >> (4'd15 - burst.to);
+    for (int unsigned i = 0; i < 16; i++) w_o.strb[i*4+:4] = {4{lanes[i]}};
+    w_o.last = w_last;
+    w_o.data = beat_data_i;
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      w_count_q <= '0;
+      w_error_q <= 1'b0;
+    end else if (w_fire) begin
+      w_count_q <= w_last ? '0 : w_count_q + 1'b1;
+      w_error_q <= !w_last && (w_error_q || beat_error_i);
+    end
+  end
+
+  // Responses: a burst enters the queue with its last beat, which is before its response can come.
+  resp_t resp;
+  logic resp_valid, resp_queue_ready;
+  data_status_e status_q, status;  // first error of the job
+
+  ns_fifo #(
+    .Width($bits(resp_t)),
+    .Depth(MaxBursts)
+  ) u_responses (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (w_fire && w_last),
+    .in_ready_o (resp_queue_ready),
+    .in_data_i  ({burst.slot, burst.job_last, w_error_q || beat_error_i}),
+    .out_valid_o(resp_valid),
+    .out_ready_i(b_fire),
+    .out_data_o (resp),
+    .count_o    ()
+  );
+
+  assign b_ready_o = resp_valid && (!event_valid_o || event_ready_i);
+  assign b_fire = b_valid_i && b_ready_o;
+
+  always_comb begin
+    status = status_q;
+    if (status_q == DataOk) begin
+      if (resp.error) status = ReadStatus;
+      else if (b_i.resp[1]) status = WriteStatus;
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      status_q <= DataOk;
+      event_valid_o <= 1'b0;
+    end else begin
+      if (b_fire) status_q <= resp.job_last ? DataOk : status;
+      if (b_fire && resp.job_last) event_valid_o <= 1'b1;
+      else if (event_ready_i) event_valid_o <= 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (b_fire && resp.job_last)
+      event_o <= '{slot: resp.slot, walk: 1'b0, jobs: '0, status: status};
+  end
+
+  if (BurstBytes < 64 || BurstBytes > 4096 || (BurstBytes & (BurstBytes - 1)) != 0) begin : gen_bad_burst
+    $error("nvme_mover_write: BurstBytes must be a power of two from 64 to 4096");
+  end
+  if (FifoBeats * 64 < BurstBytes) begin : gen_bad_beats
+    $error("nvme_mover_write: a burst must fit into the FIFO");
+  end
+
+  `NS_ASSERT(data_follows_without_gap, !burst_valid || w_first || beat_valid_i)
+  `NS_ASSERT(response_queue_has_room, !w_fire || resp_queue_ready)
+  `NS_ASSERT(beats_in_range, 32'(arrived_q) <= FifoBeats)
+
+endmodule

@@ -1,0 +1,72 @@
+// Shares out the host's read bandwidth among the movers of the channels: round robin, and only while fewer than `Bytes`
+// are outstanding.
+//
+// More reads in flight than the round trip needs win nothing and make every other read of the device wait
+// behind them. The limit is checked before each burst: up to one burst of 4 KiB more may be outstanding.
+`include "ns_assert.svh"
+
+module nvme_read_limit
+  import ns_axi_pkg::*;
+#(
+  /// Ports.
+  parameter int unsigned NumPorts = 4,
+  /// Bytes outstanding at which no further burst starts.
+  parameter int unsigned Bytes    = 32768
+) (
+  /// Clock.
+  input logic clk_i,
+  /// Reset.
+  input logic rst_ni,
+
+  /// Ports with a read address.
+  input  logic [NumPorts-1:0] ar_want_i,
+  /// The one whose turn it is.
+  output logic [NumPorts-1:0] ar_grant_o,
+  /// It may go out.
+  output logic                ar_open_o,
+  /// Addresses.
+  input  ax_t  [NumPorts-1:0] ar_i,
+  /// Address accepted.
+  input  logic [NumPorts-1:0] ar_fire_i,
+  /// Beat of data accepted.
+  input  logic [NumPorts-1:0] r_fire_i
+);
+
+  localparam int unsigned Beats = Bytes / StrbWidth;
+  localparam int unsigned CountBits = unsigned'($clog2(Beats + 65));
+  localparam int unsigned IdxBits = idx_width(NumPorts);
+
+  logic [IdxBits-1:0] idx;
+  logic any;
+  logic [CountBits-1:0] beats_q, asked;
+
+  ns_rr_arbiter #(
+    .N(NumPorts)
+  ) u_arbiter (
+    .clk_i,
+    .rst_ni,
+    .req_i  (ar_want_i),
+    .next_i (ar_fire_i != '0),
+    .gnt_o  (ar_grant_o),
+    .idx_o  (idx),
+    .valid_o(any)
+  );
+
+  assign ar_open_o = beats_q < CountBits'(Beats);
+  assign asked = (ar_fire_i != '0) ? CountBits'(ar_i[idx].len) + 1'b1 : '0;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) beats_q <= '0;
+    else if (ar_fire_i != '0 || r_fire_i != '0)
+      beats_q <= beats_q + asked - CountBits'($countones(r_fire_i));
+  end
+
+  if (Bytes < 4096) begin : gen_bad_bytes
+    $error("nvme_read_limit: Bytes must be at least 4096");
+  end
+
+  `NS_ASSERT(one_address, (ar_fire_i & ~ar_grant_o) == '0)
+  `NS_ASSERT(data_was_asked_for, r_fire_i == '0 || beats_q != '0)
+  `NS_ASSERT(grant_only_if_any, any || ar_grant_o == '0)
+
+endmodule
