@@ -57,15 +57,9 @@ def test_steps(everything: bool) -> list[Step]:
     cargo = ["cargo", "test", "--workspace", "--exclude", "nearside-py"]
     steps.append(Step("cargo test", [*cargo, "--", "--include-ignored"] if everything else cargo, counted=True))
     chosen = [] if everything else ["-m", "not slow"]
-    for folder in [
-        ROOT / "hw" / "dv",
-        ROOT / "hw" / "lib",
-        *sorted(ROOT.glob("hw/ip/*")),
-        ROOT / "hw" / "top",
-        ROOT / "tests",
-    ]:
-        if any(folder.rglob("test_*.py")):
-            name = str(folder.relative_to(ROOT))
+    blocks = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("hw/ip/*"))]
+    for name in ["tools", "hw/dv", "hw/lib", *blocks, "hw/top", "tests"]:
+        if any((ROOT / name).rglob("test_*.py")):
             # Simulators are single threads: two at a time, each module's tests together, as they share a build.
             command = [str(BIN / "pytest"), name, "-n", "2", "--dist", "loadfile", *chosen]
             steps.append(Step(f"pytest {name}", command, counted=True))

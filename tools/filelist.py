@@ -34,6 +34,8 @@ class FileList:
         path = ROOT / path
         if path in self.lists:
             return self
+        if not path.is_file():
+            raise ValueError(f"{path}: no such file list")
         self.lists.append(path)
         for number, line in enumerate(path.read_text().splitlines(), 1):
             entry = line.split("//")[0].split("#")[0].strip()

@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 import filelist
+from filelist import ROOT
 
 BIN = Path(sys.executable).parent
 WAIVER = re.compile(r"\s*\w+_off\b")
@@ -37,7 +38,7 @@ sys.exit(not ok)
 def unexplained_waivers() -> list[str]:
     """One line for each waiver that has no comment above it."""
     found = []
-    for path in sorted([*filelist.ROOT.glob("hw/**/*.vlt"), *filelist.ROOT.glob("hw/**/*.sv*")]):
+    for path in sorted([*ROOT.glob("hw/**/*.vlt"), *ROOT.glob("hw/**/*.sv*")]):
         if "gen" in path.parts:
             continue
         above = ""
@@ -46,22 +47,25 @@ def unexplained_waivers() -> list[str]:
             waives = "verilator lint_off" in line if inline else WAIVER.match(line)
             explained = above.startswith(("//", "#")) and "lint_o" not in above
             if waives and not explained:
-                found.append(f"{path.relative_to(filelist.ROOT)}:{number}: waiver without a reason on the line above")
+                found.append(f"{path.relative_to(ROOT)}:{number}: waiver without a reason on the line above")
             above = line.strip()
     return found
 
 
 def run(command: list[str | Path]) -> str:
     """Empty when the command succeeds, else its output."""
-    done = subprocess.run(command, cwd=filelist.ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return "" if done.returncode == 0 else done.stdout or f"exit status {done.returncode}"
 
 
 def lint(path: Path) -> list[str]:
     """What both front ends find in one list."""
-    files = filelist.read(path)
-    relative = [str(p.relative_to(filelist.ROOT)) for p in [*files.waivers, *files.sources]]
-    incdirs = [f"+incdir+{d.relative_to(filelist.ROOT)}" for d in files.incdirs]
+    try:
+        files = filelist.read(path)
+    except ValueError as error:
+        return [str(error)]
+    relative = [str(p.relative_to(ROOT)) for p in [*files.waivers, *files.sources]]
+    incdirs = [f"+incdir+{d.relative_to(ROOT)}" for d in files.incdirs]
     top = files.top()
     # A library has many tops; Verilator then elaborates all of them.
     choice = ["--top-module", top] if top else ["-Wno-MULTITOP"]

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import shlex
 import subprocess
 import sys
 import time
@@ -34,8 +33,14 @@ def is_register(kind: str) -> bool:
     return re.fullmatch(r"(FD|LD)[A-Z]+(_1)?", kind) is not None
 
 
-def is_hard(kind: str) -> bool:
-    return kind.startswith(("RAMB", "URAM", "DSP"))
+def ends_path(kind: str) -> bool:
+    """Registers and hard blocks: their outputs don't depend on their inputs within the cycle."""
+    return is_register(kind) or kind.startswith(("RAMB", "URAM", "DSP"))
+
+
+def is_memory(kind: str) -> bool:
+    """Distributed memory: written at the clock edge, read asynchronously."""
+    return kind in MEMORY_LUTS
 
 
 def count(cells: Counter[str]) -> dict[str, float]:
@@ -65,21 +70,17 @@ class Levels:
         self.depth: dict[str, int] = {}  # of each combinational cell's outputs
         self.before: dict[str, str | None] = {}
 
-    def _inputs(self, name: str) -> list[str]:
-        """The cells that a combinational cell's output depends on within the cycle."""
+    def _sources(self, name: str, ports: str = "") -> set[str]:
+        """The cells that drive a cell's inputs, or those whose name begins as said."""
         cell = self.cells[name]
-        kind = cell["type"]
-        if is_register(kind) or is_hard(kind):
-            return []
-        bits = []
-        for port, wires in cell["connections"].items():
-            if cell["port_directions"].get(port) != "input":
-                continue
-            # Memories and shift registers are read asynchronously: only the address counts.
-            if kind.startswith(("RAM", "SRL")) and not port.startswith(("A", "DPRA")):
-                continue
-            bits += wires
-        return [self.driver[b] for b in bits if b in self.driver]
+        inputs = [p for p, direction in cell["port_directions"].items() if direction == "input"]
+        bits = [b for p in inputs if re.match(ports, p) for b in cell["connections"].get(p, [])]
+        return {self.driver[b] for b in bits if b in self.driver}
+
+    def _inputs(self, name: str) -> set[str]:
+        """The cells that a cell's outputs depend on within the cycle; of a memory, only those of its addresses."""
+        kind = self.cells[name]["type"]
+        return set() if ends_path(kind) else self._sources(name, "A|DPRA" if is_memory(kind) else "")
 
     def of(self, start: str) -> int:
         """Depth at the outputs of one cell. Iterative: paths through carry chains outgrow Python's stack."""
@@ -97,34 +98,26 @@ class Levels:
                 stack += pending
                 continue
             best = max((i for i in inputs if i in self.depth), key=self.depth.__getitem__, default=None)
-            own = int(self.cells[name]["type"].startswith(("LUT", "RAM", "SRL")) and not self._ends(name))
+            own = int(self.cells[name]["type"].startswith("LUT") or is_memory(self.cells[name]["type"]))
             self.depth[name] = own + (self.depth[best] if best else 0)
             self.before[name] = best
             stack.pop()
         return self.depth[start]
 
-    def _ends(self, name: str) -> bool:
-        kind = self.cells[name]["type"]
-        return is_register(kind) or is_hard(kind)
-
     def worst(self) -> tuple[int, list[str]]:
-        """The deepest path into a register, a memory's write side or a hard block, from end to start."""
+        """The deepest path into a register, a memory or a hard block: its depth and its cells from end to start."""
         depth, path = 0, []
         for name, cell in self.cells.items():
-            if not (self._ends(name) or cell["type"].startswith(("RAM", "SRL"))):
+            if not (ends_path(cell["type"]) or is_memory(cell["type"])):
                 continue
-            for port, bits in cell["connections"].items():
-                if cell["port_directions"].get(port) != "input":
-                    continue
-                for source in {self.driver[b] for b in bits if b in self.driver}:
-                    if self.of(source) > depth:
-                        depth = self.depth[source]
-                        path = [f"{cell['type']} {name} .{port}"]
-                        step: str | None = source
-                        while step:
-                            path.append(f"{self.cells[step]['type']} {step}")
-                            step = self.before[step]
-        return depth, path
+            for source in self._sources(name):
+                if self.of(source) > depth:
+                    depth = self.depth[source]
+                    path, step = [name], source
+                    while step:
+                        path.append(step)
+                        step = self.before[step]
+        return depth, [f"{self.cells[name]['type']} {name}" for name in path]
 
 
 def synthesise(
@@ -136,7 +129,7 @@ def synthesise(
     netlist = work / "netlist.json"
     netlist.unlink(missing_ok=True)
     read = ["read_slang", "--top", top, "-D", "SYNTHESIS", *(f"-D {d}" for d in defines)]
-    read += [f"-G {shlex.quote(p)}" for p in parameters] + [f"-I {d}" for d in files.incdirs]
+    read += [f"-G {p}" for p in parameters] + [f"-I {d}" for d in files.incdirs]
     script = [
         " ".join([*read, *map(str, files.sources)]),
         f"synth_xilinx -family xcup -top {top} -flatten -noiopad -noclkbuf{' -uram' if uram else ''}",
@@ -175,11 +168,11 @@ def main() -> int:
     parser.add_argument("--uram", action="store_true", help="infer UltraRAM without an attribute")
     parser.add_argument("--path", action="store_true", help="print the deepest path")
     args = parser.parse_args()
-    files = filelist.read(*args.lists)
-    files.sources += [path.resolve() for path in args.files]
     try:
+        files = filelist.read(*args.lists)
+        files.sources += [path.resolve() for path in args.files]
         result = synthesise(args.top, files, args.parameters, args.uram)
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         print(error)
         return 1
     print(f"{args.top} {' '.join(args.parameters)}".rstrip() + f", {result['family']}, {result['seconds']} s")

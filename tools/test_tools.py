@@ -1,0 +1,90 @@
+"""Tests of our own tools, above all that they notice what is wrong."""
+
+import check
+import filelist
+import formal
+import lint_hw
+import pytest
+import synth
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """An empty repository."""
+    for module in (filelist, formal, lint_hw):
+        monkeypatch.setattr(module, "ROOT", tmp_path, raising=False)
+    (tmp_path / "hw" / "lint").mkdir(parents=True)
+    (tmp_path / "hw" / "lint" / "common.vlt").write_text("`verilator_config\n")
+    return tmp_path
+
+
+def test_shared_list_is_taken_once(root):
+    (root / "a.sv").write_text("")
+    (root / "b.sv").write_text("")
+    (root / "base.f").write_text("# shared\n+incdir+hw\na.sv\n")
+    (root / "one.f").write_text("-f base.f\nb.sv  // last\n")
+    (root / "two.f").write_text("-f base.f\n")
+    files = filelist.read("one.f", "two.f")
+    assert [p.name for p in files.sources] == ["a.sv", "b.sv"]
+    assert files.incdirs == [root / "hw"]
+
+
+@pytest.mark.parametrize("entry", ["missing.sv", "--top x", "+define+X"])
+def test_bad_list_names_file_and_line(root, entry):
+    (root / "bad.f").write_text(f"# first\n{entry}\n")
+    with pytest.raises(ValueError, match=r"bad\.f:2: "):
+        filelist.read("bad.f")
+
+
+def test_waiver_without_reason(root):
+    waivers = root / "hw" / "lint" / "common.vlt"
+    waivers.write_text("// A reason.\nlint_off -rule A\nlint_off -rule B\n\nlint_off -rule C\n")
+    source = root / "hw" / "a.sv"
+    source.write_text("// A reason.\n// verilator lint_off A\nwire x;\n/* verilator lint_off B */\n")
+    found = [line.split(": ")[0] for line in lint_hw.unexplained_waivers()]
+    assert found == ["hw/a.sv:4", "hw/lint/common.vlt:3", "hw/lint/common.vlt:5"]
+
+
+def test_lint_finds_warnings(root):
+    (root / "a.sv").write_text("module a (output logic [1:0] x_o);\n  assign x_o = 3'd0;\nendmodule\n")
+    (root / "a.f").write_text("a.sv\n")
+    (problem,) = lint_hw.lint(root / "a.f")
+    assert "WIDTHTRUNC" in problem
+
+
+@pytest.mark.parametrize(("claim", "holds"), [("q != 2'd3", False), ("q == q", True)])
+def test_proof(root, monkeypatch, claim, holds, capsys):
+    monkeypatch.setattr(formal, "WORK", root / "work")
+    formal.WORK.mkdir()
+    (root / "p.sv").write_text(
+        "module p (input logic clk_i);\n  logic [1:0] q = 0;\n  always_ff @(posedge clk_i) q <= q + 1;\n"
+        f"  holds: assert property (@(posedge clk_i) {claim});\nendmodule\n"
+    )
+    (root / "p.sby").write_text(
+        "[options]\nmode bmc\ndepth 6\n[engines]\nsmtbmc yices\n"
+        "[script]\nread_slang --top p p.sv\nprep -top p\n[files]\np.sv\n"
+    )
+    assert formal.prove(root / "p.sby") is holds
+    assert ("p PASS" if holds else "p FAIL") in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_synthesis_counts(tmp_path):
+    source = tmp_path / "s.sv"
+    source.write_text(
+        "module s (input logic clk_i, input logic [11:0] a_i, output logic x_o);\n  logic [11:0] a_q;\n"
+        "  always_ff @(posedge clk_i) begin\n    a_q <= a_i;\n    x_o <= ^a_q;\n  end\nendmodule\n"
+    )
+    result = synth.synthesise("s", filelist.FileList(sources=[source]), [])
+    assert result["resources"]["FF"] == 13
+    assert result["resources"]["LUT"] == 3
+    assert result["lut_levels"] == 2
+
+
+def test_counts():
+    text = (
+        "test result: ok. 5 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out\n"
+        "3 passed, 1 skipped, 2 deselected in 0.1s\n"
+        "the user said 7 passed\n"
+    )
+    assert check.counts(text) == {"passed": 8, "failed": 1, "skipped": 3}
