@@ -9,12 +9,12 @@ use serde::Deserialize;
 pub const PAGE: u64 = 4096;
 
 /// The message for a value that isn't allowed.
-fn bad<T: std::fmt::Display>(key: &str, value: T, allowed: &str) -> Result<(), String> {
+pub(crate) fn bad<T: std::fmt::Display>(key: &str, value: T, allowed: &str) -> Result<(), String> {
     Err(format!("{key} = {value}: allowed are {allowed}"))
 }
 
 /// Checks that `value` is between `low` and `high`.
-fn within(key: &str, value: u64, low: u64, high: u64) -> Result<(), String> {
+pub(crate) fn within(key: &str, value: u64, low: u64, high: u64) -> Result<(), String> {
     if (low..=high).contains(&value) {
         Ok(())
     } else {
@@ -23,7 +23,7 @@ fn within(key: &str, value: u64, low: u64, high: u64) -> Result<(), String> {
 }
 
 /// Checks that `value` is a power of two between `low` and `high`.
-fn power_of_two(key: &str, value: u64, low: u64, high: u64) -> Result<(), String> {
+pub(crate) fn power_of_two(key: &str, value: u64, low: u64, high: u64) -> Result<(), String> {
     if value.is_power_of_two() && (low..=high).contains(&value) {
         Ok(())
     } else {

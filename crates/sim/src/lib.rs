@@ -3,6 +3,7 @@
 
 pub mod config;
 mod device;
+pub mod dram;
 mod media;
 mod memory;
 mod pcie;
@@ -12,6 +13,7 @@ mod time;
 
 pub use config::{HostConfig, LinkConfig};
 pub use device::{Bar, Counter, Device, Fault, HostPort, Mmio, ReadData};
+pub use dram::DramConfig;
 pub use media::{Media, MediaError};
 pub use memory::{HostMemory, Interrupt, Unmapped, Watch, MSI_BASE, MSI_LAST};
 pub use pcie::{Direction, Link, LinkStats};

@@ -1,0 +1,64 @@
+//! From addresses to banks, rows and columns.
+
+/// Bank groups of an x8 device.
+pub const GROUPS: usize = 4;
+/// Banks of a device.
+pub const BANKS: usize = 16;
+/// 64-byte lines in a row of a bank.
+pub const LINES: u64 = 128;
+
+/// Where a line is. Lines of a row that differ only in their column are indistinguishable to timing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Bank in its channel; the low two bits are the bank group.
+    pub bank: usize,
+    /// Row in its bank.
+    pub row: u32,
+}
+
+/// Places the line at byte `addr` of a channel with `rows` rows a bank (a power of two; beyond, addresses repeat).
+///
+/// From the bottom: line offset 6, bank group 2, column 7, bank 2, row. So successive lines go to successive bank
+/// groups, which only have tCCD_S between them, and 32 KiB lie in four open rows. Bank and group are permuted
+/// by the row's low bits, so that strides of powers of two don't stay in one bank.
+#[inline]
+pub fn place(addr: u64, rows: u64) -> Place {
+    let line = addr >> 6;
+    let row = (line / (BANKS as u64 * LINES)) & (rows - 1);
+    let group = (line ^ (row >> 2)) & 3;
+    let bank = ((line / (GROUPS as u64 * LINES)) ^ row) & 3;
+    Place {
+        bank: (bank << 2 | group) as usize,
+        row: row as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn every_bank_row_holds_its_lines_once() {
+        let mut lines: HashMap<(usize, u32), u64> = HashMap::new();
+        let rows = 64;
+        for line in 0..rows * BANKS as u64 * LINES {
+            let at = place(line << 6, rows);
+            *lines.entry((at.bank, at.row)).or_default() += 1;
+            assert_eq!(
+                place((line << 6) + rows * BANKS as u64 * LINES * 64, rows),
+                at
+            );
+        }
+        assert_eq!(lines.len() as u64, rows * BANKS as u64);
+        assert!(lines.values().all(|&n| n == LINES));
+    }
+
+    #[test]
+    fn neighbours_are_in_different_groups() {
+        for line in 0..10_000u64 {
+            let (a, b) = (place(line << 6, 1 << 15), place((line + 1) << 6, 1 << 15));
+            assert!(a.bank & 3 != b.bank & 3 || a.row != b.row);
+        }
+    }
+}
