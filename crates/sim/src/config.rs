@@ -3,7 +3,7 @@
 //! Keys read the same in a design file; units are part of the names. `validate` answers with one line that names the
 //! key and the allowed values.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Bytes of a memory page, and the boundary that no TLP crosses.
 pub const PAGE: u64 = 4096;
@@ -32,7 +32,7 @@ pub(crate) fn power_of_two(key: &str, value: u64, low: u64, high: u64) -> Result
 }
 
 /// The host: memory, root complex, CPU side of MMIO.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostConfig {
     /// First address of host memory. Above 4 GiB, so that TLPs carry 64-bit addresses.
@@ -101,7 +101,7 @@ impl HostConfig {
 }
 
 /// One PCIe link and the buffers at its two ends.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinkConfig {
     /// PCIe generation: 2.5, 5, 8, 16 or 32 GT/s.

@@ -1,12 +1,12 @@
 //! Speed grades and timing of DDR4 SDRAM (JEDEC JESD79-4), x8 devices with 1 KiB pages.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::{bad, power_of_two, within};
 use crate::Time;
 
 /// A DDR4 channel and its controller.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DramConfig {
     /// Speed grade in MT/s: 2133 (CL15), 2400 (CL17), 2666 (CL19) or 3200 (CL22).
