@@ -30,12 +30,12 @@ class Memory:
 
     def read(self, addr: int, length: int) -> bytes:
         offset = addr - self.base
-        assert 0 <= offset and offset + length <= len(self.data), f"outside: {addr:x}"
+        assert 0 <= offset <= len(self.data) - length, f"outside: {addr:x}"
         return bytes(self.data[offset : offset + length])
 
     def write(self, addr: int, data: bytes) -> None:
         offset = addr - self.base
-        assert 0 <= offset and offset + len(data) <= len(self.data), f"outside: {addr:x}"
+        assert 0 <= offset <= len(self.data) - len(data), f"outside: {addr:x}"
         self.data[offset : offset + len(data)] = data
 
     def beat(self, addr: int) -> tuple[int, int]:
@@ -102,7 +102,7 @@ class Side:
         self.check: Callable[[int, int, int, bool], None] = lambda port, addr, length, write: None
         for channel in ("aw", "w", "b", "ar", "r") if writes else ("ar", "r"):
             for suffix in ("", "_valid", "_ready"):
-                out = (channel in "b r".split()) == (suffix == "_ready")
+                out = (channel in ("b", "r")) == (suffix == "_ready")
                 signal = getattr(dut, f"{name}_{channel}{suffix}_{'o' if out else 'i'}")
                 setattr(self, channel + suffix, signal)
                 if not out:
@@ -118,7 +118,7 @@ class Side:
         """Checks an address against the rules of m_axi_host; returns address, beats, ID."""
         addr, burst, size = ax & FULL, ax >> 64 & 3, ax >> 66 & 7
         length, ident = (ax >> 69 & 0xFF) + 1, ax >> 77
-        assert burst == 1 and size == 6, f"{self.name}{port}: not INCR of 64 bytes"
+        assert (burst, size) == (1, 6), f"{self.name}{port}: not INCR of 64 bytes"
         assert addr % 4 == 0, f"{self.name}{port}: {addr:x} is not a dword address"
         last = (addr & ~63) + 64 * length - 1
         assert addr >> 12 == last >> 12, f"{self.name}{port}: {addr:x} +{length} crosses a page"
@@ -173,10 +173,10 @@ class Side:
                     _, addr, last = p.reads[ident].popleft()
                     data, resp = self.memory.beat(addr)
                     p.r = (ident << 515 | resp << 513 | last << 512 | data,)
-            if p.b is None and p.answers and p.answers[0][0] <= now:
-                if timing.respond >= 1 or rng.random() < timing.respond:
-                    _, ident, resp = p.answers.popleft()
-                    p.b = (ident << 2 | resp,)
+            due = p.b is None and p.answers and p.answers[0][0] <= now
+            if due and (timing.respond >= 1 or rng.random() < timing.respond):
+                _, ident, resp = p.answers.popleft()
+                p.b = (ident << 2 | resp,)
             if timing.ready < 1:
                 p.aw_ready, p.w_ready, p.ar_ready = (rng.random() < timing.ready for _ in range(3))
             else:
