@@ -3,17 +3,18 @@
 //! A design says what device is built and on what host it is run. Everything in it is checked when it is read: an unknown
 //! key or an impossible value is one line that names the file, the key and what is allowed.
 
+mod cpu;
 mod error;
-mod host;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use sim::{DramConfig, HostConfig, LinkConfig};
 
+pub use cpu::{Cpu, HostCosts};
 pub use error::Error;
-pub use host::{Host, HostCosts};
 
 use error::{check, one_of, range};
 
@@ -42,13 +43,16 @@ pub struct Design {
     pub nvme: Nvme,
     /// The PCIe link.
     #[serde(default)]
-    pub pcie: Pcie,
-    /// The DRAM that stands behind each channel.
+    pub pcie: LinkConfig,
+    /// The DDR4 channel that each memory channel has.
     #[serde(default)]
-    pub dram: Dram,
-    /// The host's CPU.
+    pub dram: DramConfig,
+    /// The host's memory and root complex.
     #[serde(default)]
-    pub host: Host,
+    pub host: HostConfig,
+    /// What the driver costs on the host's CPU.
+    #[serde(default)]
+    pub cpu: Cpu,
 }
 
 /// What holds the data, and the timing it is given.
@@ -85,70 +89,6 @@ impl Default for Nvme {
             slots: 64,
         }
     }
-}
-
-/// The PCIe link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Pcie {
-    /// Generation: 1 to 5.
-    pub generation: u32,
-    /// Lanes: 1, 2, 4, 8 or 16.
-    pub lanes: u32,
-    /// Max_Payload_Size in bytes.
-    pub mps: u32,
-    /// Max_Read_Request_Size in bytes.
-    pub mrrs: u32,
-    /// Read completion boundary in bytes: 64 or 128.
-    pub rcb: u32,
-    /// Reads that the device may have outstanding.
-    pub tags: u32,
-    /// One-way delay from the device to the host's root complex, in ns.
-    pub propagation_ns: u32,
-    /// Time that the host's memory takes to answer a read, in ns.
-    pub host_memory_ns: u32,
-}
-
-impl Default for Pcie {
-    fn default() -> Pcie {
-        Pcie {
-            generation: 3,
-            lanes: 8,
-            mps: 256,
-            mrrs: 512,
-            rcb: 64,
-            tags: 64,
-            propagation_ns: 150,
-            host_memory_ns: 100,
-        }
-    }
-}
-
-/// DRAM behind each channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Dram {
-    /// Speed grade.
-    pub speed: DramSpeed,
-}
-
-impl Default for Dram {
-    fn default() -> Dram {
-        Dram {
-            speed: DramSpeed::Ddr4_2400,
-        }
-    }
-}
-
-/// A DDR4 speed grade.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum DramSpeed {
-    /// DDR4-2400.
-    #[serde(rename = "ddr4-2400")]
-    Ddr4_2400,
-    /// DDR4-3200.
-    #[serde(rename = "ddr4-3200")]
-    Ddr4_3200,
 }
 
 fn default_clock_mhz() -> u32 {
@@ -247,23 +187,16 @@ impl Design {
         )?;
         one_of("nvme.slots", self.nvme.slots, &[16, 32, 64, 128])?;
 
-        range("pcie.generation", self.pcie.generation, 1, 5)?;
-        one_of("pcie.lanes", self.pcie.lanes, &[1, 2, 4, 8, 16])?;
-        one_of(
-            "pcie.mps",
-            self.pcie.mps,
-            &[128, 256, 512, 1024, 2048, 4096],
-        )?;
-        one_of(
-            "pcie.mrrs",
-            self.pcie.mrrs,
-            &[128, 256, 512, 1024, 2048, 4096],
-        )?;
-        one_of("pcie.rcb", self.pcie.rcb, &[64, 128])?;
-        range("pcie.tags", self.pcie.tags, 1, 256)?;
-        range("pcie.propagation_ns", self.pcie.propagation_ns, 0, 100_000)?;
-        range("pcie.host_memory_ns", self.pcie.host_memory_ns, 0, 100_000)?;
-        self.host.validate()
+        let named = |table: &str, outcome: Result<(), String>| {
+            outcome.map_err(|e| Error::new(format!("{table}.{e}")))
+        };
+        named("pcie", self.pcie.validate())?;
+        named("dram", self.dram.validate())?;
+        named("host", self.host.validate())?;
+        let most = self.dram.bytes().saturating_mul(u64::from(self.channels));
+        let allowed = format!("at most {}, the DRAM of all channels", Bytes(most));
+        check("media.bytes", self.media.bytes, media <= most, &allowed)?;
+        self.cpu.validate()
     }
 
     /// The clock period in picoseconds.

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{check, Error};
 
-/// The host: a named profile of CPU costs, and what deviates from it.
+/// A named profile of CPU costs, and what deviates from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Host {
+pub struct Cpu {
     /// `none` (everything is free), `polled` (a user-space driver that polls) or `kernel` (system calls and interrupts).
     pub profile: String,
     /// CPU time to build and place one command, in ns.
@@ -24,9 +24,9 @@ pub struct Host {
     pub interrupt_ns: Option<u64>,
 }
 
-impl Default for Host {
-    fn default() -> Host {
-        Host {
+impl Default for Cpu {
+    fn default() -> Cpu {
+        Cpu {
             profile: "polled".into(),
             submit_ns: None,
             complete_ns: None,
@@ -57,20 +57,20 @@ const PROFILES: [(&str, [u64; 4]); 3] = [
     ("kernel", [900, 500, 20, 1500]),
 ];
 
-impl Host {
+impl Cpu {
     pub(crate) fn validate(&self) -> Result<(), Error> {
         let names = PROFILES.map(|p| p.0);
         check(
-            "host.profile",
+            "cpu.profile",
             &self.profile,
             names.contains(&self.profile.as_str()),
             &names.join(", "),
         )?;
         for (key, value) in [
-            ("host.submit_ns", self.submit_ns),
-            ("host.complete_ns", self.complete_ns),
-            ("host.mmio_write_ns", self.mmio_write_ns),
-            ("host.interrupt_ns", self.interrupt_ns),
+            ("cpu.submit_ns", self.submit_ns),
+            ("cpu.complete_ns", self.complete_ns),
+            ("cpu.mmio_write_ns", self.mmio_write_ns),
+            ("cpu.interrupt_ns", self.interrupt_ns),
         ] {
             let value = value.unwrap_or(0);
             check(key, value, value <= 1_000_000, "0 to 1000000")?;
@@ -100,21 +100,21 @@ mod tests {
 
     #[test]
     fn single_costs_deviate_from_a_profile() {
-        let host = Host {
+        let cpu = Cpu {
             profile: "kernel".into(),
             submit_ns: Some(1),
-            ..Host::default()
+            ..Cpu::default()
         };
-        let costs = host.costs();
+        let costs = cpu.costs();
         assert_eq!((costs.submit_ps, costs.complete_ps), (1000, 500_000));
-        let host = Host {
+        let cpu = Cpu {
             profile: "windows".into(),
-            ..Host::default()
+            ..Cpu::default()
         };
-        let error = host.validate().unwrap_err().to_string();
+        let error = cpu.validate().unwrap_err().to_string();
         assert_eq!(
             error,
-            "host.profile = windows: allowed is none, polled, kernel"
+            "cpu.profile = windows: allowed is none, polled, kernel"
         );
     }
 }

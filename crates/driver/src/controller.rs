@@ -1,0 +1,674 @@
+//! The NVMe controller: start, queues, commands, stop.
+
+use sim::{Bar, Time};
+use spec::nvme::identify::{self, Namespace};
+use spec::nvme::properties::{self, Cap, Cc, Csts, ShutdownNotification};
+use spec::nvme::{cns, Sqe, IDENTIFY_BYTES, PAGE_BYTES};
+
+use crate::prp::{self, Buffer};
+use crate::queue::QueuePair;
+use crate::{Completion, Error, Host, Result};
+
+/// What the driver asks for when it starts a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Entries of the admin queues.
+    pub admin_entries: u32,
+    /// I/O queue pairs wanted; the controller may grant fewer.
+    pub io_queues: u16,
+    /// Entries of each I/O queue; at most what CAP.MQES allows.
+    pub io_entries: u32,
+    /// Longest time for one command, in simulated time.
+    pub command_timeout: Time,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            admin_entries: 32,
+            io_queues: 16,
+            io_entries: 1024,
+            command_timeout: Time::ms(100),
+        }
+    }
+}
+
+/// A data command of an I/O queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Io {
+    /// Read `blocks` from `lba` on.
+    Read {
+        /// First logical block.
+        lba: u64,
+        /// How many, 1 to 65536.
+        blocks: u32,
+    },
+    /// Write `blocks` from `lba` on.
+    Write {
+        /// First logical block.
+        lba: u64,
+        /// How many, 1 to 65536.
+        blocks: u32,
+    },
+    /// Flush.
+    Flush,
+}
+
+/// A started controller with its I/O queues.
+#[derive(Debug)]
+pub struct Controller<H: Host> {
+    host: H,
+    config: Config,
+    cap: Cap,
+    version: identify::Version,
+    admin: QueuePair,
+    io: Vec<QueuePair>,
+    identity: identify::Controller,
+    nsid: u32,
+    namespace: Namespace,
+    pages: Vec<u64>,
+    list_offset: u64,
+}
+
+impl<H: Host> Controller<H> {
+    /// Resets and starts the controller as hosts do, identifies it, and creates the I/O queues.
+    pub fn start(mut host: H, config: Config) -> Result<Controller<H>> {
+        if !(2..=4096).contains(&config.admin_entries)
+            || config.io_entries < 2
+            || config.io_queues == 0
+        {
+            return Err(Error::Invalid(
+                "a queue needs 2 entries, and there must be an I/O queue".into(),
+            ));
+        }
+        host.run_on(0);
+        let cap = Cap(host.read64(Bar::Nvme, properties::CAP)?);
+        if cap.0 == u64::MAX {
+            return Err(Error::Gone);
+        }
+        if !cap.nvm_command_set() {
+            return Err(Error::Unsupported(
+                "CAP.CSS lacks the NVM command set".into(),
+            ));
+        }
+        if cap.min_page() > PAGE_BYTES || cap.max_page() < PAGE_BYTES {
+            return Err(Error::Unsupported(
+                "CAP.MPSMIN/MPSMAX exclude 4 KiB pages".into(),
+            ));
+        }
+        let version = identify::Version(host.read32(Bar::Nvme, properties::VS)?);
+        disable(&mut host, cap)?;
+
+        let admin = QueuePair::new(&mut host, 0, 0, config.admin_entries, cap.doorbell_stride())?;
+        let aqa = properties::aqa(config.admin_entries, config.admin_entries);
+        host.write32(Bar::Nvme, properties::AQA, aqa)?;
+        host.write64(Bar::Nvme, properties::ASQ, admin.sq)?;
+        host.write64(Bar::Nvme, properties::ACQ, admin.cq)?;
+        host.write32(Bar::Nvme, properties::CC, Cc::DEFAULT.with_enable(true).0)?;
+        wait_status(&mut host, cap, "CSTS.RDY = 1 after enabling", |csts| {
+            csts.ready()
+        })?;
+
+        let mut this = Controller {
+            host,
+            config,
+            cap,
+            version,
+            admin,
+            io: Vec::new(),
+            identity: identify::Controller::parse(&[0; IDENTIFY_BYTES]),
+            nsid: 1,
+            namespace: Namespace {
+                size: 0,
+                capacity: 0,
+                utilization: 0,
+                block_bytes: 512,
+                metadata_bytes: 0,
+                nguid: [0; 16],
+            },
+            pages: Vec::new(),
+            list_offset: 0,
+        };
+        this.identity = identify::Controller::parse(this.identify(cns::CONTROLLER, 0)?.as_ref());
+        let list = identify::active_namespaces(this.identify(cns::ACTIVE_NAMESPACES, 0)?.as_ref());
+        this.nsid = *list
+            .first()
+            .ok_or_else(|| Error::Unsupported("no active namespace".into()))?;
+        this.namespace = Namespace::parse(this.identify(cns::NAMESPACE, this.nsid)?.as_ref())
+            .map_err(|e| Error::Misbehaviour(e.to_string()))?;
+        this.create_io_queues()?;
+        Ok(this)
+    }
+
+    fn create_io_queues(&mut self) -> Result<()> {
+        let wanted = self.config.io_queues;
+        let granted = self
+            .admin(
+                Sqe::number_of_queues(wanted),
+                "Set Features (Number of Queues)",
+            )?
+            .result;
+        let granted = ((granted & 0xFFFF).min(granted >> 16) + 1).min(u32::from(wanted)) as u16;
+        let entries = self.config.io_entries.min(self.cap.max_queue_entries());
+        let vectors = self.host.vectors();
+        for n in 0..granted {
+            let qid = n + 1;
+            let vector = (vectors > 0).then(|| qid % vectors);
+            if let Some(vector) = vector {
+                self.program_vector(vector)?;
+            }
+            let stride = self.cap.doorbell_stride();
+            let mut queue = QueuePair::new(&mut self.host, qid, usize::from(n), entries, stride)?;
+            queue.vector = vector;
+            let (sq, cq) = (queue.sq, queue.cq);
+            self.io.push(queue);
+            let create_cq = Sqe::create_io_cq(qid, entries, cq, vector);
+            self.admin(create_cq, "Create I/O Completion Queue")?;
+            self.admin(
+                Sqe::create_io_sq(qid, entries, sq, qid),
+                "Create I/O Submission Queue",
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Fills an entry of the MSI-X table and unmasks it.
+    fn program_vector(&mut self, vector: u16) -> Result<()> {
+        let (addr, data) = self.host.message(vector);
+        let entry = properties::MSIX_TABLE + 16 * u64::from(vector);
+        self.host.write64(Bar::Nvme, entry, addr)?;
+        self.host.write32(Bar::Nvme, entry + 8, data)?;
+        self.host.write32(Bar::Nvme, entry + 12, 0)
+    }
+
+    /// The machine below.
+    pub fn host(&self) -> &H {
+        &self.host
+    }
+
+    /// The machine below, to change.
+    pub fn host_mut(&mut self) -> &mut H {
+        &mut self.host
+    }
+
+    /// Gives the machine back without telling the controller.
+    pub fn into_host(self) -> H {
+        self.host
+    }
+
+    /// CAP.
+    pub fn capabilities(&self) -> Cap {
+        self.cap
+    }
+
+    /// VS.
+    pub fn version(&self) -> identify::Version {
+        self.version
+    }
+
+    /// What Identify Controller says.
+    pub fn identity(&self) -> &identify::Controller {
+        &self.identity
+    }
+
+    /// The namespace in use.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// Its identifier.
+    pub fn nsid(&self) -> u32 {
+        self.nsid
+    }
+
+    /// I/O queues that were created.
+    pub fn io_queues(&self) -> usize {
+        self.io.len()
+    }
+
+    /// Entries of each I/O queue.
+    pub fn io_entries(&self) -> u32 {
+        self.io.first().map_or(0, |q| q.entries)
+    }
+
+    /// Most blocks that one command may move.
+    pub fn max_blocks(&self) -> u32 {
+        let blocks =
+            self.identity.max_transfer.unwrap_or(u64::MAX) / u64::from(self.namespace.block_bytes);
+        blocks.clamp(1, 65536) as u32
+    }
+
+    /// The PRP lists of later commands start at this offset of their page (a multiple of 8); 0 is the habit, others are for tests.
+    pub fn set_list_offset(&mut self, offset: u64) {
+        self.list_offset = offset;
+    }
+
+    /// Runs an admin command to its end.
+    pub fn admin(&mut self, sqe: Sqe, name: &'static str) -> Result<Completion> {
+        self.host.run_on(self.admin.cpu);
+        let submitted = self.host.now();
+        self.host.spend(crate::Work::Submit);
+        self.admin
+            .push(&mut self.host, sqe, name, 0, submitted, Vec::new())?;
+        self.admin.ring(&mut self.host)?;
+        let limit = submitted + self.config.command_timeout;
+        loop {
+            self.host.run_on(self.admin.cpu);
+            if let Some(cqe) = self.admin.peek(&mut self.host) {
+                self.host.spend(crate::Work::Complete);
+                let (completion, _) = self.admin.take(cqe, self.host.now())?;
+                self.admin.ring(&mut self.host)?;
+                completion.check()?;
+                return Ok(completion);
+            }
+            self.wait_or_time_out(limit, name)?;
+        }
+    }
+
+    /// Waits for something to happen; past `limit` it finds out what is wrong.
+    fn wait_or_time_out(&mut self, limit: Time, what: &str) -> Result<()> {
+        if self.host.now() < limit {
+            return self.host.wait(limit);
+        }
+        let csts = Csts(self.host.read32(Bar::Nvme, properties::CSTS)?);
+        if csts.gone() {
+            return Err(Error::Gone);
+        }
+        if csts.fatal() {
+            return Err(Error::Fatal);
+        }
+        Err(Error::Timeout {
+            what: format!("the completion of {what}"),
+            after: self.config.command_timeout,
+        })
+    }
+
+    /// Identify: the 4096 bytes of a CNS value.
+    pub fn identify(&mut self, cns: u8, nsid: u32) -> Result<Box<[u8; IDENTIFY_BYTES]>> {
+        let page = self.take_page()?;
+        let outcome = self.admin(Sqe::identify(cns, nsid).with_prps(page, 0), "Identify");
+        let mut data = Box::new([0; IDENTIFY_BYTES]);
+        self.host.dma_read(page, &mut data[..]);
+        self.pages.push(page);
+        outcome.map(|_| data)
+    }
+
+    /// A page of memory that the device can reach, from the pool.
+    fn take_page(&mut self) -> Result<u64> {
+        match self.pages.pop() {
+            Some(page) => Ok(page),
+            None => self.host.alloc(PAGE_BYTES, PAGE_BYTES),
+        }
+    }
+
+    fn queue(&self, n: usize) -> Result<&QueuePair> {
+        let have = self.io.len();
+        self.io
+            .get(n)
+            .ok_or_else(|| Error::Invalid(format!("I/O queue {n} of {have} does not exist")))
+    }
+
+    /// True when queue `n` (from 0) takes another command.
+    pub fn has_room(&self, n: usize) -> bool {
+        self.io.get(n).is_some_and(QueuePair::has_room)
+    }
+
+    /// Commands in flight on queue `n`.
+    pub fn outstanding(&self, n: usize) -> usize {
+        self.io.get(n).map_or(0, QueuePair::outstanding)
+    }
+
+    /// True while the CPU of queue `n` is at work on what it was given.
+    pub fn busy(&mut self, n: usize) -> Result<bool> {
+        let cpu = self.queue(n)?.cpu;
+        self.host.run_on(cpu);
+        Ok(self.host.busy())
+    }
+
+    /// True when the controller wasn't yet told all that happened on queue `n`.
+    pub fn unrung(&self, n: usize) -> bool {
+        self.io.get(n).is_some_and(QueuePair::unrung)
+    }
+
+    /// Places a command in queue `n`; `ring` tells the controller. `tag` comes back with the completion.
+    ///
+    /// The arguments go to the controller as they are: what it rejects comes back as a status.
+    pub fn submit(&mut self, n: usize, io: Io, buffer: &Buffer, tag: u64) -> Result<()> {
+        let cpu = self.queue(n)?.cpu;
+        if !self.has_room(n) {
+            return Err(Error::Invalid(format!("I/O queue {n} is full")));
+        }
+        self.host.run_on(cpu);
+        let submitted = self.host.now();
+        let (sqe, name, blocks) = match io {
+            Io::Read { lba, blocks } => {
+                (Sqe::transfer(false, self.nsid, lba, blocks), "Read", blocks)
+            }
+            Io::Write { lba, blocks } => {
+                (Sqe::transfer(true, self.nsid, lba, blocks), "Write", blocks)
+            }
+            Io::Flush => (Sqe::flush(self.nsid), "Flush", 0),
+        };
+        let mut lists = Vec::new();
+        let sqe = if blocks == 0 {
+            sqe
+        } else {
+            let bytes = u64::from(blocks) * u64::from(self.namespace.block_bytes);
+            let (host, pages, list_offset) = (&mut self.host, &mut self.pages, self.list_offset);
+            let built = prp::build(buffer, bytes, list_offset, || {
+                let page = match pages.pop() {
+                    Some(page) => page,
+                    None => host.alloc(PAGE_BYTES, PAGE_BYTES)?,
+                };
+                lists.push(page);
+                Ok(page)
+            });
+            let prps = match built {
+                Ok(prps) => prps,
+                Err(error) => {
+                    self.pages.append(&mut lists);
+                    return Err(error);
+                }
+            };
+            for (at, entries) in &prps.lists {
+                let bytes: Vec<u8> = entries.iter().flat_map(|e| e.to_le_bytes()).collect();
+                self.host.dma_write(*at, &bytes);
+            }
+            sqe.with_prps(prps.prp1, prps.prp2)
+        };
+        self.host.spend(crate::Work::Submit);
+        self.io[n].push(&mut self.host, sqe, name, tag, submitted, lists)
+    }
+
+    /// Places any command, as it is, in queue `n`.
+    pub fn submit_raw(&mut self, n: usize, sqe: Sqe, tag: u64) -> Result<()> {
+        let cpu = self.queue(n)?.cpu;
+        self.host.run_on(cpu);
+        let submitted = self.host.now();
+        self.host.spend(crate::Work::Submit);
+        self.io[n].push(&mut self.host, sqe, "command", tag, submitted, Vec::new())
+    }
+
+    /// Writes the doorbells of queue `n` where something changed.
+    pub fn ring(&mut self, n: usize) -> Result<()> {
+        let cpu = self.queue(n)?.cpu;
+        self.host.run_on(cpu);
+        self.io[n].ring(&mut self.host)
+    }
+
+    /// Writes one of the doorbells of queue `n` where something changed.
+    pub fn ring_next(&mut self, n: usize) -> Result<()> {
+        let cpu = self.queue(n)?.cpu;
+        self.host.run_on(cpu);
+        self.io[n].ring_next(&mut self.host)
+    }
+
+    /// The next completion of queue `n`, if its CPU is free to look and finds one. The doorbell waits for `ring`.
+    pub fn poll(&mut self, n: usize) -> Result<Option<Completion>> {
+        let cpu = self.queue(n)?.cpu;
+        self.host.run_on(cpu);
+        if self.host.busy() {
+            return Ok(None);
+        }
+        if let Some(vector) = self.io[n].vector {
+            self.io[n].awake |= self.host.take_interrupt(vector);
+            if !self.io[n].awake {
+                return Ok(None);
+            }
+        }
+        let Some(cqe) = self.io[n].peek(&mut self.host) else {
+            self.io[n].awake = false;
+            return Ok(None);
+        };
+        self.host.spend(crate::Work::Complete);
+        let (completion, mut lists) = self.io[n].take(cqe, self.host.now())?;
+        self.pages.append(&mut lists);
+        Ok(Some(completion))
+    }
+
+    /// Lets time pass until a CPU is free again or something arrives, at most until `limit`; past `limit` it is an error.
+    pub fn wait(&mut self, limit: Time, what: &str) -> Result<()> {
+        self.wait_or_time_out(limit, what)
+    }
+
+    /// The present time.
+    pub fn now(&self) -> Time {
+        self.host.now()
+    }
+
+    /// The longest time for one command.
+    pub fn command_timeout(&self) -> Time {
+        self.config.command_timeout
+    }
+
+    /// Runs one command on queue `n` to its end.
+    pub fn execute(&mut self, n: usize, io: Io, buffer: &Buffer) -> Result<Completion> {
+        self.submit(n, io, buffer, 0)?;
+        self.finish(n)
+    }
+
+    /// Runs one command, as it is, on queue `n` to its end.
+    pub fn execute_raw(&mut self, n: usize, sqe: Sqe) -> Result<Completion> {
+        self.submit_raw(n, sqe, 0)?;
+        self.finish(n)
+    }
+
+    fn finish(&mut self, n: usize) -> Result<Completion> {
+        if self.outstanding(n) != 1 {
+            return Err(Error::Invalid(format!(
+                "I/O queue {n} has other commands in flight"
+            )));
+        }
+        self.ring(n)?;
+        let limit = self.host.now() + self.config.command_timeout;
+        loop {
+            if let Some(completion) = self.poll(n)? {
+                self.ring(n)?;
+                return Ok(completion);
+            }
+            self.wait(limit, "an I/O command")?;
+        }
+    }
+
+    /// Writes `data`, whole blocks from `lba` on, one command after the other on the first queue.
+    pub fn write(&mut self, lba: u64, data: &[u8]) -> Result<()> {
+        self.transfer(lba, data.len(), |this, at, part, buffer| {
+            this.host.dma_write(buffer, &data[at..at + part]);
+            let blocks = (part / this.namespace.block_bytes as usize) as u32;
+            let lba = lba + at as u64 / u64::from(this.namespace.block_bytes);
+            this.execute(0, Io::Write { lba, blocks }, &Buffer::Contiguous(buffer))?
+                .check()
+        })
+    }
+
+    /// Reads whole blocks from `lba` on into `data`, one command after the other on the first queue.
+    pub fn read(&mut self, lba: u64, data: &mut [u8]) -> Result<()> {
+        self.transfer(lba, data.len(), |this, at, part, buffer| {
+            let blocks = (part / this.namespace.block_bytes as usize) as u32;
+            let lba = lba + at as u64 / u64::from(this.namespace.block_bytes);
+            this.execute(0, Io::Read { lba, blocks }, &Buffer::Contiguous(buffer))?
+                .check()?;
+            this.host.dma_read(buffer, &mut data[at..at + part]);
+            Ok(())
+        })
+    }
+
+    fn transfer(
+        &mut self,
+        lba: u64,
+        bytes: usize,
+        mut part: impl FnMut(&mut Self, usize, usize, u64) -> Result<()>,
+    ) -> Result<()> {
+        let block = self.namespace.block_bytes as usize;
+        if bytes % block != 0 {
+            return Err(Error::Invalid(format!(
+                "{bytes} bytes are not whole blocks of {block}"
+            )));
+        }
+        if lba.checked_add((bytes / block) as u64).is_none() {
+            return Err(Error::Invalid(format!(
+                "LBA {lba} + {} overflows",
+                bytes / block
+            )));
+        }
+        let most = (self.max_blocks() as usize * block).min(1 << 20);
+        let room = most.min(bytes.max(block)) as u64;
+        let buffer = self.host.alloc(room, PAGE_BYTES)?;
+        let mut outcome = Ok(());
+        let mut at = 0;
+        while at < bytes && outcome.is_ok() {
+            let here = most.min(bytes - at);
+            outcome = part(self, at, here, buffer);
+            at += here;
+        }
+        self.host.free(buffer, room);
+        outcome
+    }
+
+    /// Flush.
+    pub fn flush(&mut self) -> Result<()> {
+        self.execute(0, Io::Flush, &Buffer::Contiguous(0))?.check()
+    }
+
+    /// Deletes I/O queue pair `n` (from 0): no later command may use it; the others keep their numbers.
+    pub fn delete_io_queue(&mut self, n: usize) -> Result<()> {
+        let qid = self.queue(n)?.qid;
+        self.admin(Sqe::delete_io_sq(qid), "Delete I/O Submission Queue")?;
+        self.admin(Sqe::delete_io_cq(qid), "Delete I/O Completion Queue")?;
+        Ok(())
+    }
+
+    /// Creates the deleted queue pair `n` again.
+    pub fn create_io_queue(&mut self, n: usize) -> Result<()> {
+        let queue = self.queue(n)?;
+        let (qid, entries, cpu, vector) = (queue.qid, queue.entries, queue.cpu, queue.vector);
+        let mut fresh = QueuePair::new(
+            &mut self.host,
+            qid,
+            cpu,
+            entries,
+            self.cap.doorbell_stride(),
+        )?;
+        fresh.vector = vector;
+        let (sq, cq) = (fresh.sq, fresh.cq);
+        let mut old = std::mem::replace(&mut self.io[n], fresh);
+        self.pages.append(&mut old.abandon());
+        old.release(&mut self.host);
+        self.admin(
+            Sqe::create_io_cq(qid, entries, cq, vector),
+            "Create I/O Completion Queue",
+        )?;
+        self.admin(
+            Sqe::create_io_sq(qid, entries, sq, qid),
+            "Create I/O Submission Queue",
+        )?;
+        Ok(())
+    }
+
+    /// Normal shutdown: deletes the queues, notifies, waits for SHST, and gives the machine back.
+    pub fn shutdown(mut self) -> Result<H> {
+        for n in 0..self.io.len() {
+            self.delete_io_queue(n)?;
+        }
+        let cc = Cc::DEFAULT
+            .with_enable(true)
+            .with_shutdown(ShutdownNotification::Normal);
+        self.host.write32(Bar::Nvme, properties::CC, cc.0)?;
+        wait_status(
+            &mut self.host,
+            self.cap,
+            "CSTS.SHST = 10b after the shutdown",
+            |csts| csts.shutdown_complete(),
+        )?;
+        disable(&mut self.host, self.cap)?;
+        Ok(self.release())
+    }
+
+    /// Controller reset (CC.EN 1 to 0) with whatever is in flight, and a new start.
+    pub fn reset(mut self) -> Result<Controller<H>> {
+        disable(&mut self.host, self.cap)?;
+        let config = self.config;
+        Controller::start(self.release(), config)
+    }
+
+    /// Frees all memory of the queues.
+    fn release(mut self) -> H {
+        for mut queue in self.io.drain(..).chain([self.admin]) {
+            self.pages.append(&mut queue.abandon());
+            queue.release(&mut self.host);
+        }
+        for page in self.pages {
+            self.host.free(page, PAGE_BYTES);
+        }
+        self.host
+    }
+}
+
+/// Clears CC.EN and waits for CSTS.RDY to follow.
+fn disable<H: Host>(host: &mut H, cap: Cap) -> Result<()> {
+    let cc = Cc(host.read32(Bar::Nvme, properties::CC)?);
+    if cc.enabled() {
+        // Leave a start that is under way its time: EN must not change before RDY has followed.
+        let csts = Csts(host.read32(Bar::Nvme, properties::CSTS)?);
+        if !csts.fatal() {
+            wait_status(host, cap, "CSTS.RDY = 1 before disabling", |csts| {
+                csts.ready()
+            })?;
+        }
+        let off = cc
+            .with_enable(false)
+            .with_shutdown(ShutdownNotification::None);
+        host.write32(Bar::Nvme, properties::CC, off.0)?;
+    }
+    // A fatal controller still has to clear RDY; CFS itself is cleared by the reset.
+    let limit = host.now() + ready_timeout(cap);
+    loop {
+        let csts = Csts(host.read32(Bar::Nvme, properties::CSTS)?);
+        if csts.gone() {
+            return Err(Error::Gone);
+        }
+        if !csts.ready() {
+            return Ok(());
+        }
+        pause(host, limit, "CSTS.RDY = 0 after disabling", cap)?;
+    }
+}
+
+/// CAP.TO, and at least half a second.
+fn ready_timeout(cap: Cap) -> Time {
+    Time::ms(500 * u64::from(cap.timeout_500ms().max(1)))
+}
+
+/// Polls CSTS every microsecond.
+fn wait_status<H: Host>(
+    host: &mut H,
+    cap: Cap,
+    what: &str,
+    done: impl Fn(Csts) -> bool,
+) -> Result<()> {
+    let limit = host.now() + ready_timeout(cap);
+    loop {
+        let csts = Csts(host.read32(Bar::Nvme, properties::CSTS)?);
+        if csts.gone() {
+            return Err(Error::Gone);
+        }
+        if csts.fatal() {
+            return Err(Error::Fatal);
+        }
+        if done(csts) {
+            return Ok(());
+        }
+        pause(host, limit, what, cap)?;
+    }
+}
+
+fn pause<H: Host>(host: &mut H, limit: Time, what: &str, cap: Cap) -> Result<()> {
+    let now = host.now();
+    if now >= limit {
+        return Err(Error::Timeout {
+            what: what.into(),
+            after: ready_timeout(cap),
+        });
+    }
+    host.wait(now + Time::us(10))
+}

@@ -1,0 +1,404 @@
+//! A test double: a host and a small behavioural controller in one, that can be told to misbehave.
+
+use std::collections::{BTreeMap, HashMap};
+
+use sim::{Bar, Time};
+use spec::nvme::properties::{self, DOORBELLS};
+use spec::nvme::{admin, cns, io, status, Cqe, Sqe, Status, PAGE_BYTES};
+
+use crate::{Error, Host, Result, Work};
+
+/// What the double does wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    None,
+    /// Registers read all ones.
+    Gone,
+    /// CSTS.RDY never rises.
+    NeverReady,
+    /// CSTS.CFS rises with the enable.
+    Fatal,
+    /// I/O commands never complete.
+    Silent,
+    /// I/O completions carry this command identifier.
+    Cid(u16),
+    /// I/O completions carry this queue identifier.
+    Sqid(u16),
+    /// I/O completions carry this SQ head.
+    Head(u16),
+    /// I/O commands complete with this status.
+    Status(Status),
+    /// I/O completions come twice.
+    Twice,
+    /// Reads answer with a flipped bit.
+    Flip,
+    /// Identify Namespace is full of ones.
+    BadIdentify,
+}
+
+#[derive(Default, Clone, Debug)]
+struct Queue {
+    base: u64,
+    entries: u32,
+    /// SQ: head; CQ: tail.
+    at: u32,
+    phase: bool,
+    cqid: u16,
+}
+
+#[derive(Debug)]
+pub struct Double {
+    pub fault: Fault,
+    memory: Vec<u8>,
+    allocated: BTreeMap<u64, u64>,
+    now: Time,
+    cc: u32,
+    aqa: u32,
+    asq: u64,
+    acq: u64,
+    sq: HashMap<u16, Queue>,
+    cq: HashMap<u16, Queue>,
+    media: Vec<u8>,
+    /// Completions on their way.
+    due: BTreeMap<(Time, u64), (u16, Cqe)>,
+    sequence: u64,
+    pub doorbells: u64,
+}
+
+const MEMORY: u64 = 64 << 20;
+const BLOCKS: u64 = 8192;
+
+impl Double {
+    pub fn new(fault: Fault) -> Double {
+        Double {
+            fault,
+            memory: vec![0; MEMORY as usize],
+            allocated: BTreeMap::new(),
+            now: Time::ZERO,
+            cc: 0,
+            aqa: 0,
+            asq: 0,
+            acq: 0,
+            sq: HashMap::new(),
+            cq: HashMap::new(),
+            media: vec![0; (BLOCKS * 512) as usize],
+            due: BTreeMap::new(),
+            sequence: 0,
+            doorbells: 0,
+        }
+    }
+
+    pub fn allocations(&self) -> usize {
+        self.allocated.len()
+    }
+
+    fn csts(&self) -> u32 {
+        let enabled = self.cc & 1;
+        match self.fault {
+            Fault::NeverReady => 0,
+            Fault::Fatal => enabled << 1,
+            _ => enabled | if self.cc >> 14 & 3 != 0 { 8 } else { 0 },
+        }
+    }
+
+    fn u64_at(&self, addr: u64) -> u64 {
+        let at = addr as usize;
+        u64::from_le_bytes(self.memory[at..at + 8].try_into().unwrap())
+    }
+
+    /// Addresses of the pages of a command's data, walked as the specification says.
+    fn pieces(&self, sqe: &Sqe, bytes: u64) -> Vec<(u64, u64)> {
+        let mut out = Vec::new();
+        let mut left = bytes;
+        let mut take = |addr: u64, left: &mut u64| {
+            let here = (PAGE_BYTES - addr % PAGE_BYTES).min(*left);
+            out.push((addr, here));
+            *left -= here;
+        };
+        take(sqe.prp1(), &mut left);
+        if left == 0 {
+            return out;
+        }
+        if left <= PAGE_BYTES {
+            take(sqe.prp2(), &mut left);
+            return out;
+        }
+        let mut pointer = sqe.prp2();
+        while left > 0 {
+            let entry = self.u64_at(pointer);
+            if pointer % PAGE_BYTES == PAGE_BYTES - 8 && left > PAGE_BYTES {
+                pointer = entry;
+            } else {
+                take(entry, &mut left);
+                pointer += 8;
+            }
+        }
+        out
+    }
+
+    fn ring(&mut self, qid: u16, tail: u32) {
+        let Some(queue) = self.sq.get(&qid).cloned() else {
+            return;
+        };
+        let mut at = queue.at;
+        while at != tail % queue.entries {
+            let addr = (queue.base + u64::from(at) * 64) as usize;
+            let sqe = Sqe::from_bytes(self.memory[addr..addr + 64].try_into().unwrap());
+            at = (at + 1) % queue.entries;
+            self.sq.get_mut(&qid).unwrap().at = at;
+            let (result, mut status) = if qid == 0 {
+                self.admin(&sqe)
+            } else {
+                self.io(&sqe)
+            };
+            let (mut head, mut sqid, mut cid) = (at as u16, qid, sqe.cid());
+            if qid != 0 {
+                match self.fault {
+                    Fault::Silent => continue,
+                    Fault::Cid(c) => cid = c,
+                    Fault::Sqid(s) => sqid = s,
+                    Fault::Head(h) => head = h,
+                    Fault::Status(s) => status = s,
+                    _ => {}
+                }
+            }
+            let times = if qid != 0 && self.fault == Fault::Twice {
+                2
+            } else {
+                1
+            };
+            for _ in 0..times {
+                self.sequence += 1;
+                // Out of order between commands.
+                let delay = 500 + self.sequence.wrapping_mul(2_654_435_761) % 3000;
+                let cqe = Cqe::new(result, head, sqid, cid, false, status);
+                self.due.insert(
+                    (self.now + Time::ns(delay), self.sequence),
+                    (queue.cqid, cqe),
+                );
+            }
+        }
+    }
+
+    fn admin(&mut self, sqe: &Sqe) -> (u32, Status) {
+        let qid = sqe.dw[10] as u16;
+        let entries = (sqe.dw[10] >> 16) + 1;
+        let queue = Queue {
+            base: sqe.prp1(),
+            entries,
+            at: 0,
+            phase: true,
+            cqid: (sqe.dw[11] >> 16) as u16,
+        };
+        match sqe.opcode() {
+            admin::IDENTIFY => {
+                let mut page = [0u8; 4096];
+                match sqe.dw[10] as u8 {
+                    cns::CONTROLLER => {
+                        page[4..24].copy_from_slice(b"DOUBLE              ");
+                        page[77] = 8;
+                        page[512] = 0x66;
+                        page[513] = 0x44;
+                        page[516] = 1;
+                    }
+                    cns::ACTIVE_NAMESPACES => page[0] = 1,
+                    _ if self.fault == Fault::BadIdentify => page.fill(0xFF),
+                    _ => {
+                        page[0..8].copy_from_slice(&BLOCKS.to_le_bytes());
+                        page[8..16].copy_from_slice(&BLOCKS.to_le_bytes());
+                        page[130] = 9;
+                    }
+                }
+                let at = sqe.prp1() as usize;
+                self.memory[at..at + 4096].copy_from_slice(&page);
+            }
+            admin::SET_FEATURES => return (3 << 16 | 3, status::SUCCESS),
+            admin::CREATE_IO_CQ => drop(self.cq.insert(qid, queue)),
+            admin::CREATE_IO_SQ if !self.cq.contains_key(&queue.cqid) => {
+                return (0, status::COMPLETION_QUEUE_INVALID)
+            }
+            admin::CREATE_IO_SQ => drop(self.sq.insert(qid, queue)),
+            admin::DELETE_IO_SQ => drop(self.sq.remove(&qid)),
+            admin::DELETE_IO_CQ => drop(self.cq.remove(&qid)),
+            _ => return (0, status::INVALID_OPCODE.dnr()),
+        }
+        (0, status::SUCCESS)
+    }
+
+    fn io(&mut self, sqe: &Sqe) -> (u32, Status) {
+        if sqe.nsid() != 1 {
+            return (0, status::INVALID_NAMESPACE_OR_FORMAT.dnr());
+        }
+        let write = match sqe.opcode() {
+            io::FLUSH => return (0, status::SUCCESS),
+            io::WRITE => true,
+            io::READ => false,
+            _ => return (0, status::INVALID_OPCODE.dnr()),
+        };
+        if sqe.slba().saturating_add(u64::from(sqe.blocks())) > BLOCKS {
+            return (0, status::LBA_OUT_OF_RANGE.dnr());
+        }
+        let mut at = sqe.slba() as usize * 512;
+        for (addr, len) in self.pieces(sqe, u64::from(sqe.blocks()) * 512) {
+            let (addr, len) = (addr as usize, len as usize);
+            if write {
+                self.media[at..at + len].copy_from_slice(&self.memory[addr..addr + len]);
+            } else {
+                self.memory[addr..addr + len].copy_from_slice(&self.media[at..at + len]);
+                if self.fault == Fault::Flip {
+                    self.memory[addr] ^= 1;
+                }
+            }
+            at += len;
+        }
+        (0, status::SUCCESS)
+    }
+
+    /// Writes what has come due.
+    fn settle(&mut self) -> bool {
+        let mut wrote = false;
+        while let Some((&key, _)) = self.due.iter().next().filter(|(k, _)| k.0 <= self.now) {
+            let Some((cqid, cqe)) = self.due.remove(&key) else {
+                break;
+            };
+            let Some(queue) = self.cq.get_mut(&cqid) else {
+                continue;
+            };
+            let mut cqe = cqe;
+            cqe.dw[3] |= u32::from(queue.phase) << 16;
+            let addr = (queue.base + u64::from(queue.at) * 16) as usize;
+            queue.at += 1;
+            if queue.at == queue.entries {
+                queue.at = 0;
+                queue.phase = !queue.phase;
+            }
+            self.memory[addr..addr + 16].copy_from_slice(&cqe.to_bytes());
+            wrote = true;
+        }
+        wrote
+    }
+}
+
+impl Host for Double {
+    fn read(&mut self, _bar: Bar, offset: u64, data: &mut [u8]) -> Result<()> {
+        self.now += Time::ns(800);
+        self.settle();
+        let value: u64 = match offset {
+            _ if self.fault == Fault::Gone => u64::MAX,
+            properties::CAP => 1023 | 1 << 16 | 1 << 24,
+            0x04 => 1 << 5,
+            properties::VS => 0x0001_0400,
+            properties::CC => self.cc.into(),
+            properties::CSTS => self.csts().into(),
+            _ => 0,
+        };
+        data.copy_from_slice(&value.to_le_bytes()[..data.len()]);
+        Ok(())
+    }
+
+    fn write(&mut self, _bar: Bar, offset: u64, data: &[u8]) -> Result<()> {
+        let value = u32::from_le_bytes(
+            data.try_into()
+                .map_err(|_| Error::Host("not 32 bits".into()))?,
+        );
+        let half = |old: u64, high: bool| match high {
+            false => old & !0xFFFF_FFFF | u64::from(value),
+            true => old & 0xFFFF_FFFF | u64::from(value) << 32,
+        };
+        match offset {
+            properties::AQA => self.aqa = value,
+            0x28 | 0x2C => self.asq = half(self.asq, offset == 0x2C),
+            0x30 | 0x34 => self.acq = half(self.acq, offset == 0x34),
+            properties::CC => {
+                self.cc = value;
+                if value & 1 == 0 {
+                    (self.sq, self.cq) = Default::default();
+                    self.due.clear();
+                } else if self.sq.is_empty() {
+                    let queue = |base, entries| Queue {
+                        base,
+                        entries,
+                        at: 0,
+                        phase: true,
+                        cqid: 0,
+                    };
+                    self.sq.insert(0, queue(self.asq, (self.aqa & 0xFFF) + 1));
+                    self.cq
+                        .insert(0, queue(self.acq, (self.aqa >> 16 & 0xFFF) + 1));
+                }
+            }
+            DOORBELLS.. => {
+                self.doorbells += 1;
+                let n = (offset - DOORBELLS) / 4;
+                if n % 2 == 0 {
+                    self.ring((n / 2) as u16, value);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn alloc(&mut self, bytes: u64, align: u64) -> Result<u64> {
+        let mut at = 1 << 20;
+        for (&start, &len) in &self.allocated {
+            if at + bytes <= start {
+                break;
+            }
+            at = (start + len).next_multiple_of(align);
+        }
+        if at + bytes > MEMORY {
+            return Err(Error::Host("out of memory".into()));
+        }
+        self.memory[at as usize..(at + bytes) as usize].fill(0);
+        self.allocated.insert(at, bytes);
+        Ok(at)
+    }
+
+    fn free(&mut self, addr: u64, bytes: u64) {
+        assert_eq!(self.allocated.remove(&addr), Some(bytes));
+    }
+
+    fn dma_read(&mut self, addr: u64, data: &mut [u8]) {
+        data.copy_from_slice(&self.memory[addr as usize..addr as usize + data.len()]);
+    }
+
+    fn dma_write(&mut self, addr: u64, data: &[u8]) {
+        self.memory[addr as usize..addr as usize + data.len()].copy_from_slice(data);
+    }
+
+    fn run_on(&mut self, _cpu: usize) {}
+
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn busy(&self) -> bool {
+        false
+    }
+
+    fn spend(&mut self, _work: Work) {}
+
+    fn watch(&mut self, _addr: u64, _bytes: u64) {}
+
+    fn unwatch(&mut self, _addr: u64) {}
+
+    fn wait(&mut self, until: Time) -> Result<()> {
+        let next = self.due.keys().next().map_or(until, |k| k.0.min(until));
+        self.now = self.now.max(next);
+        self.settle();
+        Ok(())
+    }
+
+    fn vectors(&self) -> u16 {
+        0
+    }
+
+    fn message(&self, _vector: u16) -> (u64, u32) {
+        (0, 0)
+    }
+
+    fn take_interrupt(&mut self, _vector: u16) -> bool {
+        false
+    }
+}

@@ -1,0 +1,299 @@
+//! Keeps many commands in flight on several queues, each with a CPU of its own.
+
+use sim::Time;
+
+use crate::latency::Latency;
+use crate::prp::Buffer;
+use crate::{Completion, Controller, Error, Host, Io, Result};
+
+/// What a source of commands answers when it is asked for the next one.
+#[derive(Clone, Debug)]
+pub enum Next {
+    /// This command, with its data here.
+    Command(Io, Buffer),
+    /// None now, but after some other command has completed.
+    Later,
+    /// None any more.
+    End,
+}
+
+/// Where commands come from, and where their completions go.
+///
+/// A slot is one place for a command in flight: `queue * depth + i`. A slot's buffer is the source's own business.
+pub trait Source<H: Host> {
+    /// The next command of a queue, to be sent from `slot`.
+    fn next(&mut self, host: &mut H, queue: usize, slot: usize) -> Result<Next>;
+    /// The command of `slot` has completed successfully.
+    fn completed(&mut self, host: &mut H, slot: usize) -> Result<()>;
+}
+
+/// What a run of commands did. All times are simulated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// Commands completed.
+    pub commands: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// From the first submission to the last completion seen.
+    pub elapsed: Time,
+    /// Bytes completed in the steady state: all queues were filled, and no source had ended.
+    pub steady_bytes: u64,
+    /// Commands completed in the steady state.
+    pub steady_commands: u64,
+    /// How long that lasted.
+    pub steady: Time,
+    /// Latency of the reads.
+    pub read: Latency,
+    /// Latency of the writes.
+    pub write: Latency,
+}
+
+impl Report {
+    /// Bytes per second in the steady state; over the whole run where there was none.
+    pub fn bandwidth(&self) -> f64 {
+        rate(self.steady_bytes, self.steady).unwrap_or_else(|| self.total_bandwidth())
+    }
+    /// Commands per second in the steady state; over the whole run where there was none.
+    pub fn iops(&self) -> f64 {
+        rate(self.steady_commands, self.steady)
+            .or_else(|| rate(self.commands, self.elapsed))
+            .unwrap_or(0.0)
+    }
+    /// Bytes per second over the whole run.
+    pub fn total_bandwidth(&self) -> f64 {
+        rate(self.bytes, self.elapsed).unwrap_or(0.0)
+    }
+}
+
+fn rate(count: u64, span: Time) -> Option<f64> {
+    (count > 0 && span > Time::ZERO).then(|| count as f64 / span.as_secs())
+}
+
+/// Runs a source on the first `queues` I/O queues, `depth` commands in flight on each. `progress` is told the bytes
+/// completed from time to time, and stops the run by answering false.
+pub fn run<H: Host>(
+    controller: &mut Controller<H>,
+    source: &mut dyn Source<H>,
+    queues: usize,
+    depth: usize,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<Report> {
+    if queues == 0 || queues > controller.io_queues() {
+        let have = controller.io_queues();
+        return Err(Error::Invalid(format!(
+            "queues = {queues}: allowed are 1 to {have}"
+        )));
+    }
+    let most = controller.io_entries() as usize - 1;
+    if depth == 0 || depth > most {
+        return Err(Error::Invalid(format!(
+            "depth = {depth}: allowed are 1 to {most}"
+        )));
+    }
+    let mut run = Run::new(
+        queues,
+        depth,
+        controller.now(),
+        controller.command_timeout(),
+    );
+    let mut turns = 0u32;
+    while !run.finished() {
+        let mut acted = false;
+        for queue in 0..queues {
+            acted |= run.step(controller, source, queue)?;
+        }
+        turns = turns.wrapping_add(1);
+        if turns % 256 == 0 && !progress(run.report.bytes) {
+            return Err(Error::Interrupted);
+        }
+        // With free CPU work, as many steps as there are happen at one time.
+        if !acted {
+            if run.in_flight == 0 && !run.any_busy(controller)? {
+                return Err(Error::Invalid(
+                    "the source of commands waits for itself".into(),
+                ));
+            }
+            controller.wait(run.limit, "an I/O command")?;
+        }
+    }
+    progress(run.report.bytes);
+    Ok(run.finish())
+}
+
+/// A command in flight.
+#[derive(Clone, Copy)]
+struct Flight {
+    bytes: u64,
+    write: bool,
+}
+
+struct Run {
+    depth: usize,
+    timeout: Time,
+    /// When a command has been out for too long.
+    limit: Time,
+    in_flight: usize,
+    /// By slot.
+    flights: Vec<Option<Flight>>,
+    /// Free slots by queue.
+    free: Vec<Vec<usize>>,
+    ended: Vec<bool>,
+    start: Time,
+    end: Time,
+    /// Start of the steady state, once it has begun; its end once the first source has ended.
+    steady_start: Option<Time>,
+    steady_end: Option<Time>,
+    last_completion: Time,
+    report: Report,
+}
+
+impl Run {
+    fn new(queues: usize, depth: usize, start: Time, timeout: Time) -> Run {
+        Run {
+            depth,
+            timeout,
+            limit: start + timeout,
+            in_flight: 0,
+            flights: vec![None; queues * depth],
+            free: (0..queues)
+                .map(|q| (q * depth..(q + 1) * depth).rev().collect())
+                .collect(),
+            ended: vec![false; queues],
+            start,
+            end: start,
+            steady_start: None,
+            steady_end: None,
+            last_completion: start,
+            report: Report {
+                commands: 0,
+                bytes: 0,
+                elapsed: Time::ZERO,
+                steady_bytes: 0,
+                steady_commands: 0,
+                steady: Time::ZERO,
+                read: Latency::default(),
+                write: Latency::default(),
+            },
+        }
+    }
+
+    fn finished(&self) -> bool {
+        self.in_flight == 0 && self.ended.iter().all(|&e| e)
+    }
+
+    fn any_busy<H: Host>(&self, controller: &mut Controller<H>) -> Result<bool> {
+        for queue in 0..self.ended.len() {
+            if controller.busy(queue)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// One piece of work of a queue's CPU, if it is free and there is some: reap, else submit, else ring.
+    fn step<H: Host>(
+        &mut self,
+        controller: &mut Controller<H>,
+        source: &mut dyn Source<H>,
+        queue: usize,
+    ) -> Result<bool> {
+        if controller.busy(queue)? {
+            return Ok(false);
+        }
+        if let Some(completion) = controller.poll(queue)? {
+            self.completed(controller, source, queue, &completion)?;
+            return Ok(true);
+        }
+        if !self.ended[queue] && controller.has_room(queue) {
+            if let Some(slot) = self.free[queue].pop() {
+                match source.next(controller.host_mut(), queue, slot)? {
+                    Next::Command(io, buffer) => {
+                        self.submit(controller, queue, slot, io, &buffer)?;
+                        return Ok(true);
+                    }
+                    Next::Later => self.free[queue].push(slot),
+                    Next::End => {
+                        self.free[queue].push(slot);
+                        self.ended[queue] = true;
+                        self.steady_end = self.steady_end.or(Some(self.last_completion));
+                    }
+                }
+            }
+        }
+        if controller.unrung(queue) {
+            controller.ring_next(queue)?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn submit<H: Host>(
+        &mut self,
+        controller: &mut Controller<H>,
+        queue: usize,
+        slot: usize,
+        io: Io,
+        buffer: &Buffer,
+    ) -> Result<()> {
+        let (write, blocks) = match io {
+            Io::Read { blocks, .. } => (false, blocks),
+            Io::Write { blocks, .. } => (true, blocks),
+            Io::Flush => (true, 0),
+        };
+        let bytes = u64::from(blocks) * u64::from(controller.namespace().block_bytes);
+        controller.submit(queue, io, buffer, slot as u64)?;
+        self.flights[slot] = Some(Flight { bytes, write });
+        self.in_flight += 1;
+        Ok(())
+    }
+
+    fn completed<H: Host>(
+        &mut self,
+        controller: &mut Controller<H>,
+        source: &mut dyn Source<H>,
+        queue: usize,
+        completion: &Completion,
+    ) -> Result<()> {
+        completion.check()?;
+        let slot = completion.tag as usize;
+        let flight = self
+            .flights
+            .get_mut(slot)
+            .and_then(Option::take)
+            .ok_or_else(|| {
+                Error::Misbehaviour(format!(
+                    "a completion on queue {queue} for a command of another one"
+                ))
+            })?;
+        source.completed(controller.host_mut(), slot)?;
+        self.free[queue].push(slot);
+        self.in_flight -= 1;
+        self.end = self.end.max(completion.completed);
+        self.last_completion = self.end;
+        self.limit = self.end + self.timeout;
+        let latencies = if flight.write {
+            &mut self.report.write
+        } else {
+            &mut self.report.read
+        };
+        latencies.record(completion.latency());
+        self.report.commands += 1;
+        self.report.bytes += flight.bytes;
+        // Steady from when as many commands have completed as fit in flight.
+        if self.report.commands == (self.ended.len() * self.depth) as u64 {
+            self.steady_start = Some(self.end);
+        } else if self.steady_start.is_some() && self.steady_end.is_none() {
+            self.report.steady_bytes += flight.bytes;
+            self.report.steady_commands += 1;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Report {
+        self.report.elapsed = self.end - self.start;
+        if let (Some(start), Some(end)) = (self.steady_start, self.steady_end) {
+            self.report.steady = end.saturating_sub(start);
+        }
+        self.report
+    }
+}

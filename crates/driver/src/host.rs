@@ -1,0 +1,91 @@
+//! What the driver needs from the machine that it runs on.
+
+use sim::{Bar, Time};
+
+use crate::Result;
+
+/// CPU work that takes time on a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Building one command and placing it in a submission queue.
+    Submit,
+    /// Reaping one completion.
+    Complete,
+}
+
+/// A machine with a device: register access, memory that the device can reach, and time.
+///
+/// A host has several CPUs. Work done on one takes that CPU's time only; `run_on` says which one does what follows.
+pub trait Host {
+    /// Reads device memory or registers; fails when no answer comes.
+    fn read(&mut self, bar: Bar, offset: u64, data: &mut [u8]) -> Result<()>;
+
+    /// Posted write to device memory or registers.
+    fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<()>;
+
+    /// Allocates zeroed, physically contiguous memory that the device can reach; returns its bus address.
+    fn alloc(&mut self, bytes: u64, align: u64) -> Result<u64>;
+
+    /// Gives memory back.
+    fn free(&mut self, addr: u64, bytes: u64);
+
+    /// Reads memory that was allocated here.
+    fn dma_read(&mut self, addr: u64, data: &mut [u8]);
+
+    /// Writes memory that was allocated here.
+    fn dma_write(&mut self, addr: u64, data: &[u8]);
+
+    /// Chooses the CPU that does what follows.
+    fn run_on(&mut self, cpu: usize);
+
+    /// The present time of the chosen CPU: that of the end of the work given to it.
+    fn now(&self) -> Time;
+
+    /// True while the chosen CPU is still at work on what it was given.
+    fn busy(&self) -> bool;
+
+    /// Gives the chosen CPU work.
+    fn spend(&mut self, work: Work);
+
+    /// Asks that `wait` returns when the device writes into this range; for completion queues.
+    fn watch(&mut self, addr: u64, bytes: u64);
+
+    /// Takes that wish back.
+    fn unwatch(&mut self, addr: u64);
+
+    /// Lets time pass until a CPU has finished its work, the device wrote to a watched range, or `until`.
+    fn wait(&mut self, until: Time) -> Result<()>;
+
+    /// Interrupt vectors this host wants to use; 0 polls.
+    fn vectors(&self) -> u16;
+
+    /// The message that interrupt vector `n` sends: address and data.
+    fn message(&self, vector: u16) -> (u64, u32);
+
+    /// Takes the interrupt of a vector: true when the handler is running by now and may look at its queue.
+    fn take_interrupt(&mut self, vector: u16) -> bool;
+
+    /// Reads a 32-bit register.
+    fn read32(&mut self, bar: Bar, offset: u64) -> Result<u32> {
+        let mut data = [0; 4];
+        self.read(bar, offset, &mut data)?;
+        Ok(u32::from_le_bytes(data))
+    }
+
+    /// Writes a 32-bit register.
+    fn write32(&mut self, bar: Bar, offset: u64, value: u32) -> Result<()> {
+        self.write(bar, offset, &value.to_le_bytes())
+    }
+
+    /// Reads a 64-bit register as two 32-bit reads, low then high, as every controller must allow.
+    fn read64(&mut self, bar: Bar, offset: u64) -> Result<u64> {
+        let low = self.read32(bar, offset)?;
+        Ok(u64::from(low) | u64::from(self.read32(bar, offset + 4)?) << 32)
+    }
+
+    /// Writes a 64-bit register as two 32-bit writes, low then high.
+    fn write64(&mut self, bar: Bar, offset: u64, value: u64) -> Result<()> {
+        self.write32(bar, offset, value as u32)?;
+        self.write32(bar, offset + 4, (value >> 32) as u32)
+    }
+}

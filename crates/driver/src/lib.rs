@@ -1,0 +1,29 @@
+//! A user-space NVMe host driver, generic over the machine that it runs on.
+//!
+//! [`Controller`] starts a controller, identifies it, creates I/O queues and runs commands: one at a time, or many in
+//! flight on several queues ([`engine`], [`workload`]). The machine below is a [`Host`]; [`SimHost`] is the simulated one.
+//! Whatever a controller answers, the driver reports an error and does not panic.
+
+mod controller;
+pub mod engine;
+mod error;
+mod host;
+mod latency;
+pub mod prp;
+mod queue;
+mod sim_host;
+pub mod workload;
+
+pub use controller::{Config, Controller, Io};
+pub use engine::Report;
+pub use error::{Error, Result};
+pub use host::{Host, Work};
+pub use latency::{Latency, Summary};
+pub use prp::Buffer;
+pub use queue::Completion;
+pub use sim_host::SimHost;
+
+#[cfg(test)]
+mod double;
+#[cfg(test)]
+mod tests;

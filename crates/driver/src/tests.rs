@@ -1,0 +1,262 @@
+//! The driver against a double that behaves, and one that doesn't.
+
+use spec::nvme::{status, Sqe};
+
+use crate::double::{Double, Fault};
+use crate::workload::{self, Job, Layout, Pattern, Shape};
+use crate::{Buffer, Config, Controller, Error, Io};
+
+fn config() -> Config {
+    Config {
+        io_queues: 4,
+        io_entries: 16,
+        ..Config::default()
+    }
+}
+
+fn start(fault: Fault) -> Controller<Double> {
+    Controller::start(Double::new(fault), config()).unwrap()
+}
+
+fn go(_: u64, _: u64) -> bool {
+    true
+}
+
+#[test]
+fn start_read_write_and_shutdown_leave_nothing_behind() {
+    let mut c = start(Fault::None);
+    assert_eq!((c.io_queues(), c.io_entries(), c.nsid()), (4, 16, 1));
+    assert_eq!(c.identity().serial, "DOUBLE");
+    let data: Vec<u8> = (0..3 << 20).map(|i| (i * 7 / 5) as u8).collect();
+    c.write(5, &data).unwrap();
+    let mut back = vec![0; data.len()];
+    c.read(5, &mut back).unwrap();
+    assert!(data == back);
+    c.flush().unwrap();
+    let host = c.shutdown().unwrap();
+    assert_eq!(host.allocations(), 0);
+}
+
+#[test]
+fn statuses_come_back_with_their_names() {
+    let mut c = start(Fault::None);
+    let error = c.read(8192, &mut [0; 512]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "Read failed: LBA Out of Range (Generic Command Status, SCT 0h SC 80h, Do Not Retry)"
+    );
+    let completion = c.execute_raw(0, Sqe::new(0x7F).with_nsid(1)).unwrap();
+    assert_eq!(completion.status.bare(), status::INVALID_OPCODE);
+    let completion = c.execute_raw(0, Sqe::flush(2)).unwrap();
+    assert_eq!(
+        completion.status.bare(),
+        status::INVALID_NAMESPACE_OR_FORMAT
+    );
+    let error = c
+        .admin(
+            Sqe::create_io_sq(9, 16, 0, 9),
+            "Create I/O Submission Queue",
+        )
+        .unwrap_err();
+    assert_eq!(
+        error,
+        Error::Status {
+            command: "Create I/O Submission Queue".into(),
+            status: status::COMPLETION_QUEUE_INVALID
+        }
+    );
+}
+
+#[test]
+fn what_the_caller_gets_wrong_is_an_error() {
+    let mut c = start(Fault::None);
+    assert!(matches!(c.read(0, &mut [0; 100]), Err(Error::Invalid(_))));
+    assert!(matches!(
+        c.submit(7, Io::Flush, &Buffer::Contiguous(0), 0),
+        Err(Error::Invalid(_))
+    ));
+    let two = Io::Read { lba: 0, blocks: 1 };
+    assert!(matches!(
+        c.submit(0, two, &Buffer::Contiguous(2), 0),
+        Err(Error::Invalid(_))
+    ));
+    for _ in 0..15 {
+        c.submit(0, Io::Flush, &Buffer::Contiguous(0), 0).unwrap();
+    }
+    assert!(!c.has_room(0));
+    assert!(c.submit(0, Io::Flush, &Buffer::Contiguous(0), 0).is_err());
+}
+
+#[test]
+fn controllers_that_do_not_start() {
+    let fails = |fault| Controller::start(Double::new(fault), config()).unwrap_err();
+    assert_eq!(fails(Fault::Gone), Error::Gone);
+    assert_eq!(fails(Fault::Fatal), Error::Fatal);
+    assert!(matches!(fails(Fault::NeverReady), Error::Timeout { .. }));
+    assert!(matches!(fails(Fault::BadIdentify), Error::Misbehaviour(_)));
+}
+
+#[test]
+fn controllers_that_go_wrong_later() {
+    let fails = |fault| {
+        let mut c = start(Fault::None);
+        c.host_mut().fault = fault;
+        (0..40).find_map(|_| c.flush().err()).unwrap()
+    };
+    assert!(matches!(fails(Fault::Silent), Error::Timeout { .. }));
+    assert!(matches!(fails(Fault::Cid(15)), Error::Misbehaviour(_)));
+    assert!(matches!(fails(Fault::Cid(0xFFFF)), Error::Misbehaviour(_)));
+    assert!(matches!(fails(Fault::Sqid(3)), Error::Misbehaviour(_)));
+    assert!(matches!(fails(Fault::Head(16)), Error::Misbehaviour(_)));
+    assert!(matches!(fails(Fault::Twice), Error::Misbehaviour(_)));
+    let internal = status::INTERNAL_ERROR;
+    assert_eq!(
+        fails(Fault::Status(internal)),
+        Error::Status {
+            command: "Flush".into(),
+            status: internal
+        }
+    );
+}
+
+#[test]
+fn a_reset_brings_a_silent_controller_back() {
+    let mut c = start(Fault::None);
+    c.host_mut().fault = Fault::Silent;
+    assert!(c.flush().is_err());
+    c.host_mut().fault = Fault::None;
+    let mut c = c.reset().unwrap();
+    c.flush().unwrap();
+    assert_eq!(c.shutdown().unwrap().allocations(), 0);
+}
+
+#[test]
+fn queues_can_be_deleted_and_created_again() {
+    let mut c = start(Fault::None);
+    c.delete_io_queue(1).unwrap();
+    c.create_io_queue(1).unwrap();
+    c.execute(1, Io::Flush, &Buffer::Contiguous(0))
+        .unwrap()
+        .check()
+        .unwrap();
+}
+
+#[test]
+fn mixed_random_work_on_all_queues_verifies() {
+    let mut c = start(Fault::None);
+    let job = Job {
+        read_percent: 50,
+        min_bytes: 512,
+        max_bytes: 64 << 10,
+        queues: 4,
+        depth: 15,
+        commands: 3000,
+        layout: Layout::Scattered,
+        verify: true,
+        ..Job::default()
+    };
+    c.set_list_offset(4088);
+    let outcome = workload::run_job(&mut c, &job, &mut go).unwrap();
+    assert_eq!(outcome.report.commands, 3000);
+    assert!(
+        outcome.verified_bytes > 1 << 20,
+        "{}",
+        outcome.verified_bytes
+    );
+    assert!(outcome.report.bandwidth() > 0.0 && outcome.report.read.count() > 1000);
+    let same = workload::run_job(&mut start(Fault::None), &job, &mut go).unwrap();
+    let again = workload::run_job(&mut start(Fault::None), &job, &mut go).unwrap();
+    assert_eq!(same, again, "the same seed gives the same run");
+}
+
+#[test]
+fn wrong_data_is_found() {
+    let mut c = start(Fault::None);
+    c.host_mut().fault = Fault::Flip;
+    let job = Job {
+        read_percent: 50,
+        queues: 2,
+        depth: 4,
+        verify: true,
+        span: 1 << 20,
+        ..Job::default()
+    };
+    let error = workload::run_job(&mut c, &job, &mut go).unwrap_err();
+    assert!(error.to_string().contains("wrong data: LBA "), "{error}");
+}
+
+#[test]
+fn jobs_check_their_arguments_and_can_be_stopped() {
+    let mut c = start(Fault::None);
+    let ok = Job {
+        queues: 2,
+        ..Job::default()
+    };
+    let mut refuse = |job: Job| {
+        let error = workload::run_job(&mut c, &job, &mut go).unwrap_err();
+        assert!(matches!(error, Error::Invalid(_)), "{error}");
+    };
+    refuse(Job { queues: 5, ..ok });
+    refuse(Job { queues: 0, ..ok });
+    refuse(Job { depth: 16, ..ok });
+    refuse(Job { min_bytes: 0, ..ok });
+    refuse(Job {
+        max_bytes: 4 << 20,
+        ..ok
+    });
+    refuse(Job {
+        span: 1 << 40,
+        ..ok
+    });
+    refuse(Job {
+        start: u64::MAX - 511,
+        ..ok
+    });
+    refuse(Job { span: 2048, ..ok });
+    refuse(Job {
+        read_percent: 101,
+        ..ok
+    });
+    let stopped = workload::run_job(&mut c, &ok, &mut |_, _| false);
+    assert_eq!(stopped.unwrap_err(), Error::Interrupted);
+}
+
+#[test]
+fn sequential_jobs_keep_to_the_parts_of_their_queues() {
+    let mut c = start(Fault::None);
+    let job = Job {
+        pattern: Pattern::Sequential,
+        read_percent: 0,
+        queues: 4,
+        depth: 2,
+        ..Job::default()
+    };
+    let outcome = workload::run_job(&mut c, &job, &mut go).unwrap();
+    assert_eq!(
+        (outcome.report.write.count(), outcome.report.read.count()),
+        (4000, 0)
+    );
+    assert_eq!(outcome.report.bytes, 4000 * 4096);
+}
+
+#[test]
+fn whole_transfers_arrive() {
+    let mut c = start(Fault::None);
+    let data: Vec<u8> = (0..1_000_448u32).map(|i| (i ^ i >> 8) as u8).collect();
+    let shape = Shape {
+        queues: 3,
+        depth: 5,
+        chunk: 24 << 10,
+    };
+    let report = workload::write_all(&mut c, 9, &data, shape, &mut go).unwrap();
+    assert_eq!(report.bytes, data.len() as u64);
+    let mut back = vec![0; data.len()];
+    workload::read_all(&mut c, 9, &mut back, shape, &mut go).unwrap();
+    assert!(data == back);
+    let error = workload::write_all(&mut c, 8000, &data, shape, &mut go).unwrap_err();
+    assert!(
+        error.to_string().contains("inside the namespace"),
+        "{error}"
+    );
+    assert_eq!(c.shutdown().unwrap().allocations(), 0);
+}

@@ -1,0 +1,553 @@
+//! Jobs as fio knows them, and whole transfers of data, on several queues.
+
+use spec::nvme::PAGE_BYTES;
+
+use crate::engine::{self, Next, Report, Source};
+use crate::prp::Buffer;
+use crate::{Controller, Error, Host, Io, Result};
+
+/// Which blocks come after which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// One after the other; each queue has a part of the span to itself.
+    Sequential,
+    /// Anywhere in the span, at multiples of the block size.
+    Random,
+}
+
+/// Where a command's data lies in host memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Page-aligned and contiguous.
+    Aligned,
+    /// Starting at any multiple of 4 in a page, on scattered pages, lists at any multiple of 8.
+    Scattered,
+}
+
+/// A job.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Job {
+    /// Share of reads, in percent.
+    pub read_percent: u32,
+    /// Which blocks.
+    pub pattern: Pattern,
+    /// Bytes of the smallest command.
+    pub min_bytes: u64,
+    /// Bytes of the largest command; sizes are drawn from the whole blocks between.
+    pub max_bytes: u64,
+    /// I/O queues used.
+    pub queues: usize,
+    /// Commands in flight on each.
+    pub depth: usize,
+    /// Commands in all.
+    pub commands: u64,
+    /// First byte of the namespace that is used.
+    pub start: u64,
+    /// Bytes of the namespace that are used; 0 is all from `start` on.
+    pub span: u64,
+    /// Where buffers lie.
+    pub layout: Layout,
+    /// Write recognisable data, and check what is read against what was written.
+    pub verify: bool,
+    /// Seed of addresses, sizes, offsets and data.
+    pub seed: u64,
+}
+
+impl Default for Job {
+    fn default() -> Job {
+        Job {
+            read_percent: 100,
+            pattern: Pattern::Random,
+            min_bytes: 4096,
+            max_bytes: 4096,
+            queues: 10,
+            depth: 8,
+            commands: 4000,
+            start: 0,
+            span: 0,
+            layout: Layout::Aligned,
+            verify: false,
+            seed: 1,
+        }
+    }
+}
+
+/// What a job did beside its timing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Bandwidth and latency.
+    pub report: Report,
+    /// Bytes that were compared with what had been written there.
+    pub verified_bytes: u64,
+}
+
+/// SplitMix64: small, and the same everywhere.
+#[derive(Clone, Debug)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ z >> 31
+    }
+    fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+    }
+}
+
+/// The content of a block that was written for the `version`-th time.
+fn fill(block: &mut [u8], seed: u64, lba: u64, version: u32) {
+    let mut random =
+        Random(seed ^ lba.wrapping_mul(0xD134_2543_DE82_EF95) ^ u64::from(version) << 40);
+    for word in block.chunks_mut(8) {
+        word.copy_from_slice(&random.next().to_le_bytes()[..word.len()]);
+    }
+}
+
+/// One slot's memory, and what its command does.
+#[derive(Clone, Debug, Default)]
+struct Slot {
+    base: u64,
+    pages: Vec<u64>,
+    offset: u64,
+    lba: u64,
+    blocks: u32,
+    write: bool,
+}
+
+impl Slot {
+    /// Calls `f` with each piece of the data: bus address, range of the data.
+    fn pieces(&self, bytes: u64, mut f: impl FnMut(u64, std::ops::Range<usize>)) {
+        let mut at = 0;
+        while at < bytes {
+            let place = self.offset + at;
+            let here = (PAGE_BYTES - place % PAGE_BYTES).min(bytes - at);
+            let page = self.pages[(place / PAGE_BYTES) as usize];
+            f(page + place % PAGE_BYTES, at as usize..(at + here) as usize);
+            at += here;
+        }
+    }
+}
+
+struct JobSource {
+    job: Job,
+    block: u64,
+    /// First block of the span, and its blocks.
+    first: u64,
+    blocks: u64,
+    random: Random,
+    issued: u64,
+    slots: Vec<Slot>,
+    /// Next block of each queue, for sequential jobs.
+    cursors: Vec<u64>,
+    /// Per block of the span: how often it was written; 0 is never.
+    versions: Vec<u32>,
+    /// Per block of the span: commands in flight on it; the top bit is a write.
+    locks: Vec<u8>,
+    data: Vec<u8>,
+    want: Vec<u8>,
+    verified: u64,
+}
+
+const WRITING: u8 = 0x80;
+
+impl JobSource {
+    fn range(&self, slot: &Slot) -> std::ops::Range<usize> {
+        let at = (slot.lba - self.first) as usize;
+        at..at + slot.blocks as usize
+    }
+
+    /// Chooses address and size. `None` when every try hit blocks that are in use.
+    fn choose(&mut self, queue: usize, write: bool) -> Option<(u64, u32)> {
+        let (low, high) = (
+            self.job.min_bytes / self.block,
+            self.job.max_bytes / self.block,
+        );
+        let size = if low == high {
+            low
+        } else {
+            low + self.random.below(high - low + 1)
+        };
+        for _ in 0..64 {
+            let at = match self.job.pattern {
+                Pattern::Random => {
+                    let places = (self.blocks - size) / low + 1;
+                    self.random.below(places) * low
+                }
+                Pattern::Sequential => {
+                    let part = self.blocks / self.job.queues as u64;
+                    let at = if self.cursors[queue] + size > part {
+                        0
+                    } else {
+                        self.cursors[queue]
+                    };
+                    self.cursors[queue] = at + size;
+                    at + part * queue as u64
+                }
+            };
+            let free = |lock: &u8| {
+                if write {
+                    *lock == 0
+                } else {
+                    *lock & WRITING == 0
+                }
+            };
+            let range = at as usize..(at + size) as usize;
+            if self.locks.is_empty() || self.locks[range].iter().all(free) {
+                return Some((self.first + at, size as u32));
+            }
+        }
+        None
+    }
+}
+
+impl<H: Host> Source<H> for JobSource {
+    fn next(&mut self, host: &mut H, queue: usize, slot: usize) -> Result<Next> {
+        if self.issued == self.job.commands {
+            return Ok(Next::End);
+        }
+        let write = self.random.below(100) >= u64::from(self.job.read_percent);
+        let Some((lba, blocks)) = self.choose(queue, write) else {
+            return Ok(Next::Later);
+        };
+        self.issued += 1;
+        let bytes = u64::from(blocks) * self.block;
+        let scattered = self.job.layout == Layout::Scattered;
+        {
+            let slot = &mut self.slots[slot];
+            (slot.lba, slot.blocks, slot.write) = (lba, blocks, write);
+            if scattered {
+                slot.offset = 4 * self.random.below(PAGE_BYTES / 4);
+                for i in (1..slot.pages.len()).rev() {
+                    slot.pages.swap(i, self.random.below(i as u64 + 1) as usize);
+                }
+            }
+        }
+        if self.job.verify {
+            let range = self.range(&self.slots[slot]);
+            if write {
+                for n in range.clone() {
+                    self.locks[n] |= WRITING;
+                    self.versions[n] += 1;
+                    let lba = self.first + n as u64;
+                    let at = (n - range.start) * self.block as usize;
+                    let block = &mut self.data[at..at + self.block as usize];
+                    fill(block, self.job.seed, lba, self.versions[n]);
+                }
+                let data = &self.data;
+                self.slots[slot].pieces(bytes, |addr, part| host.dma_write(addr, &data[part]));
+            } else {
+                self.locks[range].iter_mut().for_each(|lock| *lock += 1);
+                // So that data which never arrived can't pass for what stood there before.
+                self.data[..bytes as usize].fill(0xA5);
+                let data = &self.data;
+                self.slots[slot].pieces(bytes, |addr, part| host.dma_write(addr, &data[part]));
+            }
+        }
+        let slot = &self.slots[slot];
+        let buffer = if scattered {
+            Buffer::Pages {
+                offset: slot.offset,
+                pages: slot.pages.clone(),
+            }
+        } else {
+            Buffer::Contiguous(slot.base)
+        };
+        let io = if write {
+            Io::Write { lba, blocks }
+        } else {
+            Io::Read { lba, blocks }
+        };
+        Ok(Next::Command(io, buffer))
+    }
+
+    fn completed(&mut self, host: &mut H, slot: usize) -> Result<()> {
+        if !self.job.verify {
+            return Ok(());
+        }
+        let slot = self.slots[slot].clone();
+        let range = self.range(&slot);
+        if slot.write {
+            self.locks[range]
+                .iter_mut()
+                .for_each(|lock| *lock &= !WRITING);
+            return Ok(());
+        }
+        let bytes = u64::from(slot.blocks) * self.block;
+        let data = &mut self.data;
+        slot.pieces(bytes, |addr, part| host.dma_read(addr, &mut data[part]));
+        for n in range.clone() {
+            self.locks[n] -= 1;
+            if self.versions[n] == 0 {
+                continue;
+            }
+            let lba = self.first + n as u64;
+            fill(&mut self.want, self.job.seed, lba, self.versions[n]);
+            let at = (n - range.start) * self.block as usize;
+            let got = &self.data[at..at + self.block as usize];
+            if let Some(i) = got.iter().zip(&self.want).position(|(a, b)| a != b) {
+                return Err(Error::Misbehaviour(format!(
+                    "wrong data: LBA {lba} byte {i} is {:#04x}, {:#04x} was written (read of {} blocks at LBA {})",
+                    got[i], self.want[i], slot.blocks, slot.lba
+                )));
+            }
+            self.verified += self.block;
+        }
+        Ok(())
+    }
+}
+
+/// Runs a job. `progress` is told commands completed and in all, and stops the run by answering false.
+pub fn run_job<H: Host>(
+    controller: &mut Controller<H>,
+    job: &Job,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Outcome> {
+    let block = u64::from(controller.namespace().block_bytes);
+    let size = controller.namespace().bytes();
+    let start = job.start;
+    let span = if job.span == 0 {
+        size.saturating_sub(start)
+    } else {
+        job.span
+    };
+    let most = u64::from(controller.max_blocks()) * block;
+    let invalid = |text: String| Err(Error::Invalid(text));
+    if job.min_bytes == 0 || job.min_bytes % block != 0 || job.max_bytes % block != 0 {
+        return invalid(format!("block size: allowed are multiples of {block}"));
+    }
+    if job.min_bytes > job.max_bytes || job.max_bytes > most {
+        return invalid(format!(
+            "block size {}: allowed are {block} to {most} bytes",
+            job.max_bytes
+        ));
+    }
+    if start % block != 0
+        || span % block != 0
+        || start.checked_add(span).is_none_or(|end| end > size)
+    {
+        return invalid(format!(
+            "span {span} from {start}: the namespace has {size} bytes"
+        ));
+    }
+    let part = if job.pattern == Pattern::Sequential {
+        span / job.queues.max(1) as u64
+    } else {
+        span
+    };
+    if part < job.max_bytes {
+        return invalid(format!("a span of {span} bytes is too small for the job"));
+    }
+    if job.read_percent > 100 {
+        return invalid(format!(
+            "read_percent = {}: allowed are 0 to 100",
+            job.read_percent
+        ));
+    }
+    let slots = job.queues * job.depth;
+    let blocks = span / block;
+    let tracked = if job.verify { blocks as usize } else { 0 };
+    let room = job.max_bytes
+        + if job.layout == Layout::Scattered {
+            PAGE_BYTES
+        } else {
+            0
+        };
+    let pages = room.div_ceil(PAGE_BYTES);
+    let mut source = JobSource {
+        job: *job,
+        block,
+        first: start / block,
+        blocks,
+        random: Random(job.seed),
+        issued: 0,
+        slots: Vec::with_capacity(slots),
+        cursors: vec![0; job.queues],
+        versions: vec![0; tracked],
+        locks: vec![0; tracked],
+        data: vec![0; job.max_bytes as usize],
+        want: vec![0; block as usize],
+        verified: 0,
+    };
+    let mut outcome = Ok(());
+    for _ in 0..slots {
+        match controller.host_mut().alloc(pages * PAGE_BYTES, PAGE_BYTES) {
+            Ok(base) => source.slots.push(Slot {
+                base,
+                pages: (0..pages).map(|p| base + p * PAGE_BYTES).collect(),
+                ..Slot::default()
+            }),
+            Err(error) => {
+                outcome = Err(error);
+                break;
+            }
+        }
+    }
+    let result = outcome.and_then(|()| {
+        let mut tell =
+            |bytes: u64| progress((bytes / job.min_bytes).min(job.commands), job.commands);
+        engine::run(controller, &mut source, job.queues, job.depth, &mut tell)
+    });
+    for slot in &source.slots {
+        controller.host_mut().free(slot.base, pages * PAGE_BYTES);
+    }
+    Ok(Outcome {
+        report: result?,
+        verified_bytes: source.verified,
+    })
+}
+
+/// Moves data between a byte slice and the namespace, in chunks that the queues take in turns.
+struct Stream<'a> {
+    data: Data<'a>,
+    block: usize,
+    chunk: usize,
+    first: u64,
+    next: usize,
+    /// Buffer and range of the data, by slot.
+    slots: Vec<(u64, usize, usize)>,
+}
+
+enum Data<'a> {
+    Write(&'a [u8]),
+    Read(&'a mut [u8]),
+}
+
+impl Data<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Data::Write(data) => data.len(),
+            Data::Read(data) => data.len(),
+        }
+    }
+}
+
+impl<H: Host> Source<H> for Stream<'_> {
+    fn next(&mut self, host: &mut H, _queue: usize, slot: usize) -> Result<Next> {
+        let at = self.next;
+        if at == self.data.len() {
+            return Ok(Next::End);
+        }
+        let here = self.chunk.min(self.data.len() - at);
+        self.next += here;
+        let addr = self.slots[slot].0;
+        self.slots[slot] = (addr, at, here);
+        let (lba, blocks) = (
+            self.first + (at / self.block) as u64,
+            (here / self.block) as u32,
+        );
+        let io = match &self.data {
+            Data::Write(data) => {
+                host.dma_write(addr, &data[at..at + here]);
+                Io::Write { lba, blocks }
+            }
+            Data::Read(_) => Io::Read { lba, blocks },
+        };
+        Ok(Next::Command(io, Buffer::Contiguous(addr)))
+    }
+
+    fn completed(&mut self, host: &mut H, slot: usize) -> Result<()> {
+        let (addr, at, here) = self.slots[slot];
+        if let Data::Read(data) = &mut self.data {
+            host.dma_read(addr, &mut data[at..at + here]);
+        }
+        Ok(())
+    }
+}
+
+/// How a whole transfer is cut up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// I/O queues used.
+    pub queues: usize,
+    /// Commands in flight on each.
+    pub depth: usize,
+    /// Bytes of a command.
+    pub chunk: usize,
+}
+
+impl Default for Shape {
+    fn default() -> Shape {
+        Shape {
+            queues: 4,
+            depth: 8,
+            chunk: 16 << 10,
+        }
+    }
+}
+
+/// Writes `data` (whole blocks) from `lba` on.
+pub fn write_all<H: Host>(
+    controller: &mut Controller<H>,
+    lba: u64,
+    data: &[u8],
+    shape: Shape,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Report> {
+    stream(controller, lba, Data::Write(data), shape, progress)
+}
+
+/// Reads whole blocks from `lba` on into `data`.
+pub fn read_all<H: Host>(
+    controller: &mut Controller<H>,
+    lba: u64,
+    data: &mut [u8],
+    shape: Shape,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Report> {
+    stream(controller, lba, Data::Read(data), shape, progress)
+}
+
+fn stream<H: Host>(
+    controller: &mut Controller<H>,
+    lba: u64,
+    data: Data,
+    shape: Shape,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Report> {
+    let block = controller.namespace().block_bytes as usize;
+    let most = controller.max_blocks() as usize * block;
+    if shape.chunk == 0 || shape.chunk % block != 0 || shape.chunk > most {
+        return Err(Error::Invalid(format!(
+            "chunk = {}: allowed are multiples of {block} up to {most}",
+            shape.chunk
+        )));
+    }
+    let bytes = data.len();
+    let room = controller.namespace().bytes();
+    let end = lba
+        .checked_mul(block as u64)
+        .and_then(|at| at.checked_add(bytes as u64));
+    if bytes % block != 0 || end.is_none_or(|end| end > room) {
+        return Err(Error::Invalid(format!(
+            "{bytes} bytes from LBA {lba} are not whole blocks inside the namespace of {room} bytes"
+        )));
+    }
+    let each = shape.chunk as u64;
+    let slots = shape.queues * shape.depth;
+    let base = controller
+        .host_mut()
+        .alloc(each.next_multiple_of(PAGE_BYTES) * slots as u64, PAGE_BYTES)?;
+    let step = each.next_multiple_of(PAGE_BYTES);
+    let mut source = Stream {
+        data,
+        block,
+        chunk: shape.chunk,
+        first: lba,
+        next: 0,
+        slots: (0..slots as u64).map(|n| (base + n * step, 0, 0)).collect(),
+    };
+    let mut tell = |done: u64| progress(done, bytes as u64);
+    let result = engine::run(
+        controller,
+        &mut source,
+        shape.queues,
+        shape.depth,
+        &mut tell,
+    );
+    controller.host_mut().free(base, step * slots as u64);
+    result
+}
