@@ -54,7 +54,7 @@ def test_steps(everything: bool) -> list[Step]:
     if everything:
         steps.append(Step("formal", python("formal.py"), counted=True))
     # The Python extension leaves its Python symbols to the interpreter, so it has no test binary of its own.
-    cargo = ["cargo", "test", "--workspace", "--exclude", "nearside-py"]
+    cargo = ["cargo", "test", "--no-fail-fast", "--workspace", "--exclude", "nearside-py"]
     steps.append(Step("cargo test", [*cargo, "--", "--include-ignored"] if everything else cargo, counted=True))
     chosen = [] if everything else ["-m", "not slow"]
     blocks = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("hw/ip/*"))]

@@ -39,12 +39,17 @@ def main() -> int:
     files = [p for p in files if str(p) not in EXCLUDED]
     bad = 0
     for path in files:
-        command = [BIN / "verible-verilog-format", "--failsafe_success=false", *STYLE]
-        command += ["--verify" if check else "--inplace", path]
+        # Not --verify, which takes a file that doesn't parse for a formatted one.
+        command = [BIN / "verible-verilog-format", "--failsafe_success=false", *STYLE, path]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         if done.returncode != 0:
             bad += 1
-            print(f"{path}: {(done.stderr.strip() or 'not formatted; run make fmt').splitlines()[0]}")
+            print(done.stderr.strip().splitlines()[0].replace(f"{path}: {path}:", f"{path}:"))
+        elif done.stdout != (ROOT / path).read_text():
+            bad += check
+            print(f"{path}: {'needs formatting; run make fmt' if check else 'formatted'}")
+            if not check:
+                (ROOT / path).write_text(done.stdout)
     print(f"{len(files)} files, {bad} problems")
     return 1 if bad else 0
 

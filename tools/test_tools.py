@@ -2,6 +2,7 @@
 
 import check
 import filelist
+import fmt_hw
 import formal
 import lint_hw
 import pytest
@@ -11,7 +12,7 @@ import synth
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     """An empty repository."""
-    for module in (filelist, formal, lint_hw):
+    for module in (filelist, fmt_hw, formal, lint_hw):
         monkeypatch.setattr(module, "ROOT", tmp_path, raising=False)
     (tmp_path / "hw" / "lint").mkdir(parents=True)
     (tmp_path / "hw" / "lint" / "common.vlt").write_text("`verilator_config\n")
@@ -88,3 +89,16 @@ def test_counts():
         "the user said 7 passed\n"
     )
     assert check.counts(text) == {"passed": 8, "failed": 1, "skipped": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [("module m;\nendmodule\n", ""), ("module  m;\nendmodule\n", "needs formatting"), ("module m(;\n", "syntax error")],
+)
+def test_format_check(root, monkeypatch, capsys, text, complaint):
+    monkeypatch.setattr("sys.argv", ["fmt_hw.py", "--check"])
+    source = root / "hw" / "m.sv"
+    source.write_text(text)
+    assert fmt_hw.main() == bool(complaint)
+    assert complaint in capsys.readouterr().out
+    assert source.read_text() == text
