@@ -1,15 +1,16 @@
 # NVMe controller.
 -f hw/lib/lib.f
-hw/ip/nvme_ctrl/rtl/nvme_pkg.sv
+-f hw/ip/nvme_ctrl/nvme_data.f
 hw/ip/nvme_ctrl/rtl/gen/nvme_regs_pkg.sv
 hw/ip/nvme_ctrl/rtl/gen/nvme_regs.sv
 hw/ip/nvme_ctrl/rtl/nvme_bar0.sv
 hw/ip/nvme_ctrl/rtl/nvme_state.sv
 hw/ip/nvme_ctrl/rtl/nvme_msix.sv
-hw/ip/nvme_ctrl/rtl/nvme_slots.sv
+hw/ip/nvme_ctrl/rtl/nvme_slot_table.sv
 hw/ip/nvme_ctrl/rtl/nvme_fetch.sv
 hw/ip/nvme_ctrl/rtl/nvme_decode.sv
 hw/ip/nvme_ctrl/rtl/nvme_admin.sv
 hw/ip/nvme_ctrl/rtl/nvme_admin_buf.sv
 hw/ip/nvme_ctrl/rtl/nvme_completion.sv
 hw/ip/nvme_ctrl/rtl/nvme_front.sv
+hw/ip/nvme_ctrl/rtl/nvme_ctrl.sv

@@ -8,142 +8,317 @@ module nvme_ctrl
   import ns_axi_pkg::*;
   import nvme_pkg::*;
 #(
-    /// I/O queue pairs, 1 to 63. There are as many MSI-X vectors, plus one.
-    parameter int unsigned NumIoQueues = 16,
-    /// Largest I/O queue in entries (CAP.MQES + 1), a power of two, 16 to 65536.
-    parameter int unsigned QueueEntries = 1024,
-    /// Commands in flight, 8 to 128.
-    parameter int unsigned NumSlots = 128,
-    /// Submission queue entries being read from the host at a time, 1 to 64.
-    parameter int unsigned FetchDepth = 16,
-    /// Memory channels, a power of two.
-    parameter int unsigned NumChannels = 2,
-    /// Bytes of consecutive media addresses in one channel, a power of two, at least 4096.
-    parameter int unsigned Granule = 4096,
-    /// PRP walkers per direction.
-    parameter int unsigned NumWalkers = 4,
-    /// Size of namespace 1 in bytes, a multiple of 512.
-    parameter longint unsigned MediaBytes = 64'h1_0000_0000,
-    /// Serial number: 20 ASCII characters, filled with spaces on the right.
-    parameter logic [159:0] SerialNumber = "NS000000000000000001",
-    /// EUI-64 of namespace 1; its NGUID is this with eight bytes in front.
-    parameter logic [63:0] Eui64 = 64'h0200_4E53_0000_0001,
-    /// PCI vendor and subsystem vendor ID as in the function's configuration space.
-    parameter logic [15:0] VendorId = 16'h4E53
+  /// I/O queue pairs, 1 to 63. There are as many MSI-X vectors, plus one.
+  parameter int unsigned NumIoQueues = 16,
+  /// Largest I/O queue in entries (CAP.MQES + 1), a power of two, 16 to 65536.
+  parameter int unsigned QueueEntries = 1024,
+  /// Commands in flight, 8 to 128.
+  parameter int unsigned NumSlots = 128,
+  /// Submission queue entries being read from the host at a time, 1 to 64.
+  parameter int unsigned FetchDepth = 16,
+  /// Memory channels, a power of two.
+  parameter int unsigned NumChannels = 2,
+  /// Bytes of consecutive media addresses in one channel, a power of two, at least 4096.
+  parameter int unsigned Granule = 4096,
+  /// PRP walkers per direction.
+  parameter int unsigned NumWalkers = 4,
+  /// Size of namespace 1 in bytes, a multiple of 512.
+  parameter longint unsigned MediaBytes = 64'h1_0000_0000,
+  /// Serial number: 20 ASCII characters, filled with spaces on the right.
+  parameter logic [159:0] SerialNumber = "NS000000000000000001",
+  /// EUI-64 of namespace 1; its NGUID is this with eight bytes in front.
+  parameter logic [63:0] Eui64 = 64'h0200_4E53_0000_0001,
+  /// PCI vendor and subsystem vendor ID as in the function's configuration space.
+  parameter logic [15:0] VendorId = 16'h4E53
 ) (
-    /// Clock.
-    input logic clk_i,
-    /// Reset, active low.
-    input logic rst_ni,
-    /// 1 while a further clock edge could change the state without new input. From registers only. The clock may be
-    /// gated with `busy_o || s_axil_awvalid || s_axil_wvalid || s_axil_arvalid`; responses keep `busy_o` at 1.
-    output logic busy_o,
+  /// Clock.
+  input logic clk_i,
+  /// Reset, active low.
+  input logic rst_ni,
+  /// 1 while a further clock edge could change the state without new input. From registers only. The clock may be
+  /// gated with `busy_o || s_axil_awvalid || s_axil_wvalid || s_axil_arvalid`; responses keep `busy_o` at 1.
+  output logic busy_o,
 
-    /// Function-level MSI-X enable and mask. From registers on the ungated clock.
-    input logic msix_enable_i,
-    /// See above.
-    input logic msix_mask_i,
+  /// Function-level MSI-X enable and mask. From registers on the ungated clock.
+  input logic msix_enable_i,
+  /// See above.
+  input logic msix_mask_i,
 
-    /// AXI4-Lite slave: BAR0.
-    input  logic [15:0] s_axil_awaddr,
-    /// Protection type, ignored.
-    input  logic [ 2:0] s_axil_awprot,
-    /// Write address valid.
-    input  logic        s_axil_awvalid,
-    /// Write address ready.
-    output logic        s_axil_awready,
-    /// Write data.
-    input  logic [31:0] s_axil_wdata,
-    /// Write strobes. Doorbells and MSI-X entries take whole words only.
-    input  logic [ 3:0] s_axil_wstrb,
-    /// Write data valid.
-    input  logic        s_axil_wvalid,
-    /// Write data ready.
-    output logic        s_axil_wready,
-    /// Write response, always OKAY.
-    output logic [ 1:0] s_axil_bresp,
-    /// Write response valid.
-    output logic        s_axil_bvalid,
-    /// Write response ready.
-    input  logic        s_axil_bready,
-    /// Read address.
-    input  logic [15:0] s_axil_araddr,
-    /// Protection type, ignored.
-    input  logic [ 2:0] s_axil_arprot,
-    /// Read address valid.
-    input  logic        s_axil_arvalid,
-    /// Read address ready.
-    output logic        s_axil_arready,
-    /// Read data; 0 where there is no register.
-    output logic [31:0] s_axil_rdata,
-    /// Read response, always OKAY.
-    output logic [ 1:0] s_axil_rresp,
-    /// Read data valid.
-    output logic        s_axil_rvalid,
-    /// Read data ready.
-    input  logic        s_axil_rready,
+  /// AXI4-Lite slave: BAR0.
+  input  logic [15:0] s_axil_awaddr,
+  /// Protection type, ignored.
+  input  logic [ 2:0] s_axil_awprot,
+  /// Write address valid.
+  input  logic        s_axil_awvalid,
+  /// Write address ready.
+  output logic        s_axil_awready,
+  /// Write data.
+  input  logic [31:0] s_axil_wdata,
+  /// Write strobes. Doorbells and MSI-X entries take whole words only.
+  input  logic [ 3:0] s_axil_wstrb,
+  /// Write data valid.
+  input  logic        s_axil_wvalid,
+  /// Write data ready.
+  output logic        s_axil_wready,
+  /// Write response, always OKAY.
+  output logic [ 1:0] s_axil_bresp,
+  /// Write response valid.
+  output logic        s_axil_bvalid,
+  /// Write response ready.
+  input  logic        s_axil_bready,
+  /// Read address.
+  input  logic [15:0] s_axil_araddr,
+  /// Protection type, ignored.
+  input  logic [ 2:0] s_axil_arprot,
+  /// Read address valid.
+  input  logic        s_axil_arvalid,
+  /// Read address ready.
+  output logic        s_axil_arready,
+  /// Read data; 0 where there is no register.
+  output logic [31:0] s_axil_rdata,
+  /// Read response, always OKAY.
+  output logic [ 1:0] s_axil_rresp,
+  /// Read data valid.
+  output logic        s_axil_rvalid,
+  /// Read data ready.
+  input  logic        s_axil_rready,
 
-    /// Host master: write address.
-    output ax_t  m_host_aw_o,
-    /// Valid.
-    output logic m_host_aw_valid_o,
-    /// Ready.
-    input  logic m_host_aw_ready_i,
-    /// Write data.
-    output w_t   m_host_w_o,
-    /// Valid.
-    output logic m_host_w_valid_o,
-    /// Ready.
-    input  logic m_host_w_ready_i,
-    /// Write response: the link has accepted the write.
-    input  b_t   m_host_b_i,
-    /// Valid.
-    input  logic m_host_b_valid_i,
-    /// Ready.
-    output logic m_host_b_ready_o,
-    /// Read address.
-    output ax_t  m_host_ar_o,
-    /// Valid.
-    output logic m_host_ar_valid_o,
-    /// Ready.
-    input  logic m_host_ar_ready_i,
-    /// Read data.
-    input  r_t   m_host_r_i,
-    /// Valid.
-    input  logic m_host_r_valid_i,
-    /// Ready.
-    output logic m_host_r_ready_o,
+  /// Host master: write address.
+  output ax_t  m_host_aw_o,
+  /// Valid.
+  output logic m_host_aw_valid_o,
+  /// Ready.
+  input  logic m_host_aw_ready_i,
+  /// Write data.
+  output w_t   m_host_w_o,
+  /// Valid.
+  output logic m_host_w_valid_o,
+  /// Ready.
+  input  logic m_host_w_ready_i,
+  /// Write response: the link has accepted the write.
+  input  b_t   m_host_b_i,
+  /// Valid.
+  input  logic m_host_b_valid_i,
+  /// Ready.
+  output logic m_host_b_ready_o,
+  /// Read address.
+  output ax_t  m_host_ar_o,
+  /// Valid.
+  output logic m_host_ar_valid_o,
+  /// Ready.
+  input  logic m_host_ar_ready_i,
+  /// Read data.
+  input  r_t   m_host_r_i,
+  /// Valid.
+  input  logic m_host_r_valid_i,
+  /// Ready.
+  output logic m_host_r_ready_o,
 
-    /// Memory masters, one a channel, ID 0, media addresses (not local to the channel): write address.
-    output ax_t [NumChannels-1:0] m_mem_aw_o,
-    /// Valid.
-    output logic [NumChannels-1:0] m_mem_aw_valid_o,
-    /// Ready.
-    input logic [NumChannels-1:0] m_mem_aw_ready_i,
-    /// Write data.
-    output w_t [NumChannels-1:0] m_mem_w_o,
-    /// Valid.
-    output logic [NumChannels-1:0] m_mem_w_valid_o,
-    /// Ready.
-    input logic [NumChannels-1:0] m_mem_w_ready_i,
-    /// Write response.
-    input b_t [NumChannels-1:0] m_mem_b_i,
-    /// Valid.
-    input logic [NumChannels-1:0] m_mem_b_valid_i,
-    /// Ready.
-    output logic [NumChannels-1:0] m_mem_b_ready_o,
-    /// Read address.
-    output ax_t [NumChannels-1:0] m_mem_ar_o,
-    /// Valid.
-    output logic [NumChannels-1:0] m_mem_ar_valid_o,
-    /// Ready.
-    input logic [NumChannels-1:0] m_mem_ar_ready_i,
-    /// Read data.
-    input r_t [NumChannels-1:0] m_mem_r_i,
-    /// Valid.
-    input logic [NumChannels-1:0] m_mem_r_valid_i,
-    /// Ready.
-    output logic [NumChannels-1:0] m_mem_r_ready_o
+  /// Memory masters, one a channel, ID 0, media addresses (not local to the channel): write address.
+  output ax_t [NumChannels-1:0] m_mem_aw_o,
+  /// Valid.
+  output logic [NumChannels-1:0] m_mem_aw_valid_o,
+  /// Ready.
+  input logic [NumChannels-1:0] m_mem_aw_ready_i,
+  /// Write data.
+  output w_t [NumChannels-1:0] m_mem_w_o,
+  /// Valid.
+  output logic [NumChannels-1:0] m_mem_w_valid_o,
+  /// Ready.
+  input logic [NumChannels-1:0] m_mem_w_ready_i,
+  /// Write response.
+  input b_t [NumChannels-1:0] m_mem_b_i,
+  /// Valid.
+  input logic [NumChannels-1:0] m_mem_b_valid_i,
+  /// Ready.
+  output logic [NumChannels-1:0] m_mem_b_ready_o,
+  /// Read address.
+  output ax_t [NumChannels-1:0] m_mem_ar_o,
+  /// Valid.
+  output logic [NumChannels-1:0] m_mem_ar_valid_o,
+  /// Ready.
+  input logic [NumChannels-1:0] m_mem_ar_ready_i,
+  /// Read data.
+  input r_t [NumChannels-1:0] m_mem_r_i,
+  /// Valid.
+  input logic [NumChannels-1:0] m_mem_r_valid_i,
+  /// Ready.
+  output logic [NumChannels-1:0] m_mem_r_ready_o
 );
+
+  localparam int unsigned NumHost = NumChannels + 2;  // movers, lists and admin buffer; the last is the front end's
+  localparam int unsigned Front = NumHost - 1;
+
+  // Host masters.
+  ax_t [NumHost-1:0] aw, ar;
+  w_t [NumHost-1:0] w;
+  b_t [NumHost-1:0] b;
+  r_t [NumHost-1:0] r;
+  logic [NumHost-1:0] aw_valid, aw_ready, w_valid, w_ready, b_valid, b_ready;
+  logic [NumHost-1:0] ar_valid, ar_ready, r_valid, r_ready;
+
+  // Between front end and data path.
+  data_cmd_t data_cmd;
+  data_done_t data_done;
+  logic data_cmd_valid, data_cmd_ready, data_done_valid, data_done_ready;
+  ax_t adm_ar;
+  r_t adm_r;
+  logic adm_ar_valid, adm_ar_ready, adm_r_valid, adm_r_ready;
+  logic front_busy, data_busy;
+
+  nvme_front #(
+    .NumIoQueues (NumIoQueues),
+    .QueueEntries(QueueEntries),
+    .NumSlots    (NumSlots),
+    .FetchDepth  (FetchDepth),
+    .MediaBytes  (MediaBytes),
+    .SerialNumber(SerialNumber),
+    .Eui64       (Eui64),
+    .VendorId    (VendorId)
+  ) u_front (
+    .clk_i,
+    .rst_ni,
+    .busy_o           (front_busy),
+    .msix_enable_i,
+    .msix_mask_i,
+    .s_axil_awaddr,
+    .s_axil_awprot,
+    .s_axil_awvalid,
+    .s_axil_awready,
+    .s_axil_wdata,
+    .s_axil_wstrb,
+    .s_axil_wvalid,
+    .s_axil_wready,
+    .s_axil_bresp,
+    .s_axil_bvalid,
+    .s_axil_bready,
+    .s_axil_araddr,
+    .s_axil_arprot,
+    .s_axil_arvalid,
+    .s_axil_arready,
+    .s_axil_rdata,
+    .s_axil_rresp,
+    .s_axil_rvalid,
+    .s_axil_rready,
+    .aw_o             (aw[Front]),
+    .aw_valid_o       (aw_valid[Front]),
+    .aw_ready_i       (aw_ready[Front]),
+    .w_o              (w[Front]),
+    .w_valid_o        (w_valid[Front]),
+    .w_ready_i        (w_ready[Front]),
+    .b_i              (b[Front]),
+    .b_valid_i        (b_valid[Front]),
+    .b_ready_o        (b_ready[Front]),
+    .ar_o             (ar[Front]),
+    .ar_valid_o       (ar_valid[Front]),
+    .ar_ready_i       (ar_ready[Front]),
+    .r_i              (r[Front]),
+    .r_valid_i        (r_valid[Front]),
+    .r_ready_o        (r_ready[Front]),
+    .data_cmd_o       (data_cmd),
+    .data_cmd_valid_o (data_cmd_valid),
+    .data_cmd_ready_i (data_cmd_ready),
+    .data_done_i      (data_done),
+    .data_done_valid_i(data_done_valid),
+    .data_done_ready_o(data_done_ready),
+    .adm_ar_i         (adm_ar),
+    .adm_ar_valid_i   (adm_ar_valid),
+    .adm_ar_ready_o   (adm_ar_ready),
+    .adm_r_o          (adm_r),
+    .adm_r_valid_o    (adm_r_valid),
+    .adm_r_ready_i    (adm_r_ready)
+  );
+
+  nvme_data #(
+    .NumChannels(NumChannels),
+    .Granule    (Granule),
+    .NumSlots   (NumSlots),
+    .NumWalkers (NumWalkers)
+  ) u_data (
+    .clk_i,
+    .rst_ni,
+    .busy_o         (data_busy),
+    .cmd_i          (data_cmd),
+    .cmd_valid_i    (data_cmd_valid),
+    .cmd_ready_o    (data_cmd_ready),
+    .done_o         (data_done),
+    .done_valid_o   (data_done_valid),
+    .done_ready_i   (data_done_ready),
+    .host_aw_o      (aw[Front-1:0]),
+    .host_aw_valid_o(aw_valid[Front-1:0]),
+    .host_aw_ready_i(aw_ready[Front-1:0]),
+    .host_w_o       (w[Front-1:0]),
+    .host_w_valid_o (w_valid[Front-1:0]),
+    .host_w_ready_i (w_ready[Front-1:0]),
+    .host_b_i       (b[Front-1:0]),
+    .host_b_valid_i (b_valid[Front-1:0]),
+    .host_b_ready_o (b_ready[Front-1:0]),
+    .host_ar_o      (ar[Front-1:0]),
+    .host_ar_valid_o(ar_valid[Front-1:0]),
+    .host_ar_ready_i(ar_ready[Front-1:0]),
+    .host_r_i       (r[Front-1:0]),
+    .host_r_valid_i (r_valid[Front-1:0]),
+    .host_r_ready_o (r_ready[Front-1:0]),
+    .mem_aw_o       (m_mem_aw_o),
+    .mem_aw_valid_o (m_mem_aw_valid_o),
+    .mem_aw_ready_i (m_mem_aw_ready_i),
+    .mem_w_o        (m_mem_w_o),
+    .mem_w_valid_o  (m_mem_w_valid_o),
+    .mem_w_ready_i  (m_mem_w_ready_i),
+    .mem_b_i        (m_mem_b_i),
+    .mem_b_valid_i  (m_mem_b_valid_i),
+    .mem_b_ready_o  (m_mem_b_ready_o),
+    .mem_ar_o       (m_mem_ar_o),
+    .mem_ar_valid_o (m_mem_ar_valid_o),
+    .mem_ar_ready_i (m_mem_ar_ready_i),
+    .mem_r_i        (m_mem_r_i),
+    .mem_r_valid_i  (m_mem_r_valid_i),
+    .mem_r_ready_o  (m_mem_r_ready_o),
+    .adm_ar_o       (adm_ar),
+    .adm_ar_valid_o (adm_ar_valid),
+    .adm_ar_ready_i (adm_ar_ready),
+    .adm_r_i        (adm_r),
+    .adm_r_valid_i  (adm_r_valid),
+    .adm_r_ready_o  (adm_r_ready)
+  );
+
+  ns_axi_mux #(
+    .N(NumHost)
+  ) u_host_mux (
+    .clk_i,
+    .rst_ni,
+    .s_aw_i      (aw),
+    .s_aw_valid_i(aw_valid),
+    .s_aw_ready_o(aw_ready),
+    .s_w_i       (w),
+    .s_w_valid_i (w_valid),
+    .s_w_ready_o (w_ready),
+    .s_b_o       (b),
+    .s_b_valid_o (b_valid),
+    .s_b_ready_i (b_ready),
+    .s_ar_i      (ar),
+    .s_ar_valid_i(ar_valid),
+    .s_ar_ready_o(ar_ready),
+    .s_r_o       (r),
+    .s_r_valid_o (r_valid),
+    .s_r_ready_i (r_ready),
+    .m_aw_o      (m_host_aw_o),
+    .m_aw_valid_o(m_host_aw_valid_o),
+    .m_aw_ready_i(m_host_aw_ready_i),
+    .m_w_o       (m_host_w_o),
+    .m_w_valid_o (m_host_w_valid_o),
+    .m_w_ready_i (m_host_w_ready_i),
+    .m_b_i       (m_host_b_i),
+    .m_b_valid_i (m_host_b_valid_i),
+    .m_b_ready_o (m_host_b_ready_o),
+    .m_ar_o      (m_host_ar_o),
+    .m_ar_valid_o(m_host_ar_valid_o),
+    .m_ar_ready_i(m_host_ar_ready_i),
+    .m_r_i       (m_host_r_i),
+    .m_r_valid_i (m_host_r_valid_i),
+    .m_r_ready_o (m_host_r_ready_o)
+  );
+
+  assign busy_o = front_busy || data_busy;
 
 endmodule

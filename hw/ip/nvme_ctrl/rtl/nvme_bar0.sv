@@ -1,0 +1,275 @@
+// BAR0: the generated controller properties (nvme_regs), with doorbells, MSI-X accesses and INTMC taken out of them.
+//
+// Doorbells go to one stream; one of a queue beyond the controller's is dropped and noted in `doorbell_errors`, as are
+// those that the owners of the queues refuse. Assumes a stream that takes each doorbell after a few cycles.
+module nvme_bar0
+  import nvme_pkg::*;
+  import nvme_regs_pkg::*;
+#(
+  /// Queues, the admin queue included.
+  parameter int unsigned NumQueues    = 17,
+  /// Largest I/O queue in entries.
+  parameter int unsigned QueueEntries = 1024
+) (
+  /// Clock.
+  input  logic                clk_i,
+  /// Reset, active low.
+  input  logic                rst_ni,
+  /// From registers: a further clock edge could change the state without new input.
+  output logic                busy_o,
+
+  /// AXI4-Lite slave, see nvme_ctrl.
+  input  logic [15:0]         s_axil_awaddr,
+  /// See nvme_ctrl.
+  input  logic [ 2:0]         s_axil_awprot,
+  /// See nvme_ctrl.
+  input  logic                s_axil_awvalid,
+  /// See nvme_ctrl.
+  output logic                s_axil_awready,
+  /// See nvme_ctrl.
+  input  logic [31:0]         s_axil_wdata,
+  /// See nvme_ctrl.
+  input  logic [ 3:0]         s_axil_wstrb,
+  /// See nvme_ctrl.
+  input  logic                s_axil_wvalid,
+  /// See nvme_ctrl.
+  output logic                s_axil_wready,
+  /// See nvme_ctrl.
+  output logic [ 1:0]         s_axil_bresp,
+  /// See nvme_ctrl.
+  output logic                s_axil_bvalid,
+  /// See nvme_ctrl.
+  input  logic                s_axil_bready,
+  /// See nvme_ctrl.
+  input  logic [15:0]         s_axil_araddr,
+  /// See nvme_ctrl.
+  input  logic [ 2:0]         s_axil_arprot,
+  /// See nvme_ctrl.
+  input  logic                s_axil_arvalid,
+  /// See nvme_ctrl.
+  output logic                s_axil_arready,
+  /// See nvme_ctrl.
+  output logic [31:0]         s_axil_rdata,
+  /// See nvme_ctrl.
+  output logic [ 1:0]         s_axil_rresp,
+  /// See nvme_ctrl.
+  output logic                s_axil_rvalid,
+  /// See nvme_ctrl.
+  input  logic                s_axil_rready,
+
+  /// CC.EN.
+  output logic                en_o,
+  /// CC.SHN.
+  output logic [ 1:0]         shn_o,
+  /// CC.CSS, CC.MPS and CC.AMS are supported.
+  output logic                cc_ok_o,
+  /// CC.IOSQES is 6.
+  output logic                iosqes_ok_o,
+  /// CC.IOCQES is 4.
+  output logic                iocqes_ok_o,
+  /// AQA.ASQS.
+  output logic [11:0]         asqs_o,
+  /// AQA.ACQS.
+  output logic [11:0]         acqs_o,
+  /// ASQ.
+  output logic [63:12]        asq_o,
+  /// ACQ.
+  output logic [63:12]        acq_o,
+  /// CSTS.RDY.
+  input  logic                rdy_i,
+  /// CSTS.CFS.
+  input  logic                cfs_i,
+  /// CSTS.SHST.
+  input  logic [ 1:0]         shst_i,
+  /// Forget the doorbell errors.
+  input  logic                clear_i,
+
+  /// Doorbell: its queue, below NumQueues.
+  output logic [QidWidth-1:0] db_qid_o,
+  /// A completion queue's head, else a submission queue's tail.
+  output logic                db_cq_o,
+  /// Value.
+  output logic [PtrWidth-1:0] db_value_o,
+  /// Valid.
+  output logic                db_valid_o,
+  /// Ready.
+  input  logic                db_ready_i,
+  /// A doorbell was refused: no such queue.
+  input  logic                db_bad_qid_i,
+  /// A doorbell was refused: value out of range.
+  input  logic                db_bad_value_i,
+
+  /// MSI-X table access, see nvme_msix.
+  output logic                table_req_o,
+  /// See nvme_msix.
+  output logic                table_we_o,
+  /// See nvme_msix.
+  output logic [11:0]         table_addr_o,
+  /// See nvme_msix.
+  output logic [31:0]         table_wdata_o,
+  /// See nvme_msix.
+  output logic [31:0]         table_biten_o,
+  /// See nvme_msix.
+  input  logic                table_ack_i,
+  /// See nvme_msix.
+  input  logic [31:0]         table_rdata_i,
+  /// See nvme_msix.
+  input  logic [63:0]         pending_i
+);
+
+  nvme_regs__in_t hw_in;
+  nvme_regs__out_t hw_out;
+
+  // The generated block decodes 16 KiB. What lies beyond goes to a word without a register.
+  localparam logic [13:0] Nowhere = 14'h3FFC;
+
+  nvme_regs u_regs (
+    .clk          (clk_i),
+    .arst_n       (rst_ni),
+    .s_axil_awready,
+    .s_axil_awvalid,
+    .s_axil_awaddr((s_axil_awaddr[15:14] == '0) ? s_axil_awaddr[13:0] : Nowhere),
+    .s_axil_awprot,
+    .s_axil_wready,
+    .s_axil_wvalid,
+    .s_axil_wdata,
+    .s_axil_wstrb,
+    .s_axil_bready,
+    .s_axil_bvalid,
+    .s_axil_bresp,
+    .s_axil_arready,
+    .s_axil_arvalid,
+    .s_axil_araddr((s_axil_araddr[15:14] == '0) ? s_axil_araddr[13:0] : Nowhere),
+    .s_axil_arprot,
+    .s_axil_rready,
+    .s_axil_rvalid,
+    .s_axil_rdata,
+    .s_axil_rresp,
+    .hwif_in      (hw_in),
+    .hwif_out     (hw_out)
+  );
+
+  // Transactions whose response has not been taken yet.
+  logic [1:0] aw_q, w_q, ar_q;
+
+  function automatic logic [1:0] count(logic [1:0] now, logic up, logic down);
+    return (up == down) ? now : up ? now + 1'b1 : now - 1'b1;
+  endfunction
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      aw_q <= '0;
+      w_q <= '0;
+      ar_q <= '0;
+    end else begin
+      aw_q <= count(aw_q, s_axil_awvalid && s_axil_awready, s_axil_bvalid && s_axil_bready);
+      w_q <= count(w_q, s_axil_wvalid && s_axil_wready, s_axil_bvalid && s_axil_bready);
+      ar_q <= count(ar_q, s_axil_arvalid && s_axil_arready, s_axil_rvalid && s_axil_rready);
+    end
+  end
+
+  // Doorbells.
+  logic db_valid_q, db_cq_q, db_ack_q, db_known;
+  logic [QidWidth-1:0] db_qid_q;
+  logic [PtrWidth-1:0] db_value_q;
+  logic db_write;
+  logic bad_qid_q, bad_value_q;
+
+  assign db_write = hw_out.doorbells.req && hw_out.doorbells.req_is_wr && hw_out.doorbells.wr_biten[15:0] == '1;
+  assign db_known = 32'(hw_out.doorbells.addr[11:3]) < NumQueues;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      db_valid_q <= 1'b0;
+      db_ack_q <= 1'b0;
+      bad_qid_q <= 1'b0;
+      bad_value_q <= 1'b0;
+    end else begin
+      if (db_write && db_known) db_valid_q <= 1'b1;
+      else if (db_ready_i) db_valid_q <= 1'b0;
+      db_ack_q <= (hw_out.doorbells.req && !(db_write && db_known)) || (db_valid_q && db_ready_i);
+      if ((db_write && !db_known) || db_bad_qid_i) bad_qid_q <= 1'b1;
+      if (db_bad_value_i) bad_value_q <= 1'b1;
+      if (clear_i) begin
+        bad_qid_q <= 1'b0;
+        bad_value_q <= 1'b0;
+      end
+    end
+  end
+
+  // The kind of access that db_ack_q answers.
+  logic db_read_q;
+  always_ff @(posedge clk_i) begin
+    if (hw_out.doorbells.req) db_read_q <= !hw_out.doorbells.req_is_wr;
+    if (db_write) begin
+      db_qid_q <= hw_out.doorbells.addr[3+:QidWidth];
+      db_cq_q <= hw_out.doorbells.addr[2];
+      db_value_q <= hw_out.doorbells.wr_data[PtrWidth-1:0];
+    end
+  end
+
+  assign db_qid_o = db_qid_q;
+  assign db_cq_o = db_cq_q;
+  assign db_value_o = db_value_q;
+  assign db_valid_o = db_valid_q;
+
+  // MSI-X.
+  logic table_read_q, pending_ack_q, pending_read_q;
+  logic [31:0] pending_q;
+  assign table_req_o = hw_out.msix_table.req;
+  assign table_we_o = hw_out.msix_table.req_is_wr;
+  assign table_addr_o = hw_out.msix_table.addr;
+  assign table_wdata_o = hw_out.msix_table.wr_data;
+  assign table_biten_o = hw_out.msix_table.wr_biten;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) pending_ack_q <= 1'b0;
+    else pending_ack_q <= hw_out.msix_pending.req;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (hw_out.msix_table.req) table_read_q <= !hw_out.msix_table.req_is_wr;
+    pending_read_q <= !hw_out.msix_pending.req_is_wr;
+    pending_q <= hw_out.msix_pending.addr[2] ? pending_i[63:32] : pending_i[31:0];
+  end
+
+  // INTMC is the other face of INTMS.
+  logic intmc_write;
+  assign intmc_write = hw_out.intmc.req && hw_out.intmc.req_is_wr;
+
+  always_comb begin
+    hw_in.cap.mqes.next = 16'(QueueEntries - 1);
+    hw_in.intms.ivms.next = hw_out.intms.ivms.value & ~(hw_out.intmc.wr_data.ivmc & hw_out.intmc.wr_biten.ivmc);
+    hw_in.intms.ivms.we = intmc_write;
+    hw_in.intmc.rd_ack = hw_out.intmc.req && !hw_out.intmc.req_is_wr;
+    hw_in.intmc.rd_data.ivmc = hw_out.intms.ivms.value;
+    hw_in.intmc.wr_ack = intmc_write;
+    hw_in.csts.rdy.next = rdy_i;
+    hw_in.csts.cfs.next = cfs_i;
+    hw_in.csts.shst.next = shst_i;
+    hw_in.doorbell_errors.bad_register.next = bad_qid_q;
+    hw_in.doorbell_errors.bad_value.next = bad_value_q;
+    hw_in.doorbells.rd_ack = db_ack_q && db_read_q;
+    hw_in.doorbells.rd_data = '0;
+    hw_in.doorbells.wr_ack = db_ack_q && !db_read_q;
+    hw_in.msix_table.rd_ack = table_ack_i && table_read_q;
+    hw_in.msix_table.rd_data = table_rdata_i;
+    hw_in.msix_table.wr_ack = table_ack_i && !table_read_q;
+    hw_in.msix_pending.rd_ack = pending_ack_q && pending_read_q;
+    hw_in.msix_pending.rd_data = pending_q;
+    hw_in.msix_pending.wr_ack = pending_ack_q && !pending_read_q;
+  end
+
+  assign en_o = hw_out.cc.en.value;
+  assign shn_o = hw_out.cc.shn.value;
+  assign cc_ok_o = hw_out.cc.css.value == '0 && hw_out.cc.mps.value == '0 && hw_out.cc.ams.value == '0;
+  assign iosqes_ok_o = hw_out.cc.iosqes.value == 4'd6;
+  assign iocqes_ok_o = hw_out.cc.iocqes.value == 4'd4;
+  assign asqs_o = hw_out.aqa.asqs.value;
+  assign acqs_o = hw_out.aqa.acqs.value;
+  assign asq_o = {hw_out.asq.asqb_high.value, hw_out.asq.asqb_low.value};
+  assign acq_o = {hw_out.acq.acqb_high.value, hw_out.acq.acqb_low.value};
+
+  assign busy_o = aw_q != '0 || w_q != '0 || ar_q != '0 || db_valid_q || db_ack_q;
+
+endmodule

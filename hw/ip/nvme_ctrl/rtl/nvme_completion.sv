@@ -1,0 +1,322 @@
+// Completion queues: head doorbells, and the completion queue entries and MSI-X messages that go to the host.
+//
+// Each completion becomes one 64-byte beat with 16 bytes enabled, at the tail of the command's completion queue, with its
+// phase; then its slot comes back and, if the queue has interrupts enabled, its vector is asked for an interrupt. MSI-X
+// messages (nvme_msix) leave through the same port, behind the entries that they announce. It waits for no write
+// response, but counts them.
+//
+// There is always room in the queue: nvme_fetch reserved the entry. Assumes that the host port keeps writes in order,
+// and that the data of a command has been accepted before its completion arrives here.
+`include "ns_assert.svh"
+
+module nvme_completion
+  import ns_axi_pkg::*;
+  import nvme_pkg::*;
+#(
+  /// Queues, the admin queue included.
+  parameter int unsigned NumQueues  = 17,
+  /// Sources of completions; the lower ones do not go first.
+  parameter int unsigned NumSources = 3
+) (
+  /// Clock.
+  input  logic                  clk_i,
+  /// Reset, active low.
+  input  logic                  rst_ni,
+  /// From registers: a further clock edge could change the state without new input.
+  output logic                  busy_o,
+  /// Forget all queues. Only while nothing is in flight.
+  input  logic                  clear_i,
+
+  /// Completion queue head doorbell written.
+  input  logic                  head_valid_i,
+  /// It is taken.
+  output logic                  head_ready_o,
+  /// Queue, below NumQueues.
+  input  logic [QidWidth-1:0]   head_qid_i,
+  /// New head.
+  input  logic [PtrWidth-1:0]   head_i,
+  /// The one being taken is ignored: there is no such queue.
+  output logic                  head_bad_qid_o,
+  /// The one being taken is ignored: it lies outside the queue, or beyond its last entry.
+  output logic                  head_bad_value_o,
+
+  /// A completion queue can be created or deleted in this cycle.
+  output logic                  cfg_ready_o,
+  /// It is done in this cycle.
+  input  logic                  cfg_fire_i,
+  /// What to create or delete.
+  input  queue_cfg_t            cfg_i,
+  /// Completion queues that exist.
+  output logic [NumQueues-1:0]  cq_valid_o,
+
+  /// Queue that nvme_fetch looks at.
+  input  logic [QidWidth-1:0]   cq_qid_i,
+  /// Its head.
+  output logic [PtrWidth-1:0]   cq_head_o,
+  /// Its size, 0-based.
+  output logic [PtrWidth-1:0]   cq_size_o,
+  /// A head moves at the end of this cycle.
+  output logic                  cq_moved_o,
+
+  /// Completions.
+  input  cpl_t [NumSources-1:0] cpl_i,
+  /// Valid.
+  input  logic [NumSources-1:0] cpl_valid_i,
+  /// Ready.
+  output logic [NumSources-1:0] cpl_ready_o,
+
+  /// Slot being looked up.
+  output logic [SlotWidth-1:0]  slot_o,
+  /// Its submission queue.
+  input  logic [QidWidth-1:0]   slot_qid_i,
+  /// Its command identifier.
+  input  logic [15:0]           slot_cid_i,
+  /// Submission queue being looked up.
+  output logic [QidWidth-1:0]   sq_qid_o,
+  /// Its completion queue.
+  input  logic [QidWidth-1:0]   sq_cqid_i,
+  /// Its head.
+  input  logic [PtrWidth-1:0]   sq_head_i,
+  /// The command of slot_o and sq_qid_o is over.
+  output logic                  retire_o,
+
+  /// Ask for an interrupt.
+  output logic                  irq_o,
+  /// Its vector.
+  output logic [QidWidth-1:0]   irq_vector_o,
+  /// Message to send: address, a multiple of 4.
+  input  logic [63:2]           msg_addr_i,
+  /// Its data.
+  input  logic [31:0]           msg_data_i,
+  /// Valid.
+  input  logic                  msg_valid_i,
+  /// Ready.
+  output logic                  msg_ready_o,
+
+  /// Write address to the host.
+  output ax_t                   aw_o,
+  /// Valid.
+  output logic                  aw_valid_o,
+  /// Ready.
+  input  logic                  aw_ready_i,
+  /// Write data.
+  output w_t                    w_o,
+  /// Valid.
+  output logic                  w_valid_o,
+  /// Ready.
+  input  logic                  w_ready_i,
+  /// Write response.
+  input  b_t                    b_i,
+  /// Valid.
+  input  logic                  b_valid_i,
+  /// Ready.
+  output logic                  b_ready_o,
+  /// The host refused a write.
+  output logic                  error_o
+);
+
+  localparam int unsigned Bits = idx_width(NumQueues);
+  typedef logic [Bits-1:0] idx_t;
+
+  typedef enum logic [2:0] {
+    StIdle,
+    StSlot,   // whose command was it
+    StQueue,  // which completion queue gets it
+    StEntry,  // where in that queue
+    StSend,   // completion queue entry on its way
+    StSendMsg  // MSI-X message on its way
+  } state_e;
+
+  localparam int unsigned MaxWrites = 63;
+
+  state_e state_q;
+  logic [5:0] writes_q;  // without a response
+  logic aw_valid_q, w_valid_q;
+  logic sent;
+
+  // State of each completion queue.
+  logic [NumQueues-1:0] valid_q, phase_q, ien_q;
+  (* ram_style = "distributed" *) logic [63:12] base_mem[NumQueues];
+  (* ram_style = "distributed" *) logic [PtrWidth-1:0] size_mem[NumQueues];
+  (* ram_style = "distributed" *) logic [QidWidth-1:0] vector_mem[NumQueues];
+  (* ram_style = "distributed" *) logic [PtrWidth-1:0] head_mem[NumQueues];
+  (* ram_style = "distributed" *) logic [PtrWidth-1:0] tail_mem[NumQueues];
+
+  // Head doorbells.
+  idx_t head_idx;
+  logic head_fire, head_ok;
+  logic [PtrWidth-1:0] head_now, tail_now, size_now, filled, freed;
+
+  // Entries from `from` to `to` in a queue of size + 1.
+  function automatic logic [PtrWidth-1:0] distance(
+      logic [PtrWidth-1:0] from, logic [PtrWidth-1:0] to, logic [PtrWidth-1:0] size);
+    return (to >= from) ? to - from : to - from + size + 1'b1;
+  endfunction
+
+  assign head_idx = idx_t'(head_qid_i);
+  assign head_ready_o = !cfg_fire_i;
+  assign head_fire = head_valid_i && head_ready_o;
+  assign head_now = head_mem[head_idx];
+  assign tail_now = tail_mem[head_idx];
+  assign size_now = size_mem[head_idx];
+  assign filled = distance(head_now, tail_now, size_now);
+  assign freed = distance(head_now, head_i, size_now);
+  assign head_ok = valid_q[head_idx] && head_i <= size_now && freed <= filled;
+  assign head_bad_qid_o = head_fire && !valid_q[head_idx];
+  assign head_bad_value_o = head_fire && valid_q[head_idx] && !head_ok;
+  assign cq_moved_o = head_fire && head_ok;
+  assign cq_head_o = head_mem[idx_t'(cq_qid_i)];
+  assign cq_size_o = size_mem[idx_t'(cq_qid_i)];
+  assign cq_valid_o = valid_q;
+
+  // Creation and deletion.
+  logic create;
+  idx_t cfg_idx;
+  assign cfg_ready_o = state_q != StEntry;
+  assign create = cfg_fire_i && cfg_i.cq && cfg_i.create;
+  assign cfg_idx = idx_t'(cfg_i.qid);
+
+  // Taking a completion.
+  logic [NumSources-1:0] cpl_gnt;
+  logic [idx_width(NumSources)-1:0] cpl_idx;
+  logic cpl_valid, take;
+  cpl_t cpl_q;
+
+  ns_rr_arbiter #(
+    .N(NumSources)
+  ) u_arbiter (
+    .clk_i,
+    .rst_ni,
+    .req_i  (cpl_valid_i),
+    .next_i (take),
+    .gnt_o  (cpl_gnt),
+    .idx_o  (cpl_idx),
+    .valid_o(cpl_valid)
+  );
+
+  assign msg_ready_o = state_q == StIdle && writes_q != 6'(MaxWrites);
+  assign take = msg_ready_o && !msg_valid_i && cpl_valid;
+  assign cpl_ready_o = cpl_gnt & {NumSources{take}};
+  assign sent = (!aw_valid_q || aw_ready_i) && (!w_valid_q || w_ready_i);
+
+  // Looking up.
+  logic [QidWidth-1:0] qid_q;
+  logic [15:0] cid_q;
+  idx_t cqid_q;
+  logic [PtrWidth-1:0] sq_head_q, tail, tail_next;
+  assign slot_o = cpl_q.slot;
+  assign sq_qid_o = qid_q;
+  assign tail = tail_mem[cqid_q];
+  assign tail_next = (tail == size_mem[cqid_q]) ? '0 : tail + 1'b1;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q <= StIdle;
+      aw_valid_q <= 1'b0;
+      w_valid_q <= 1'b0;
+      writes_q <= '0;
+      valid_q <= '0;
+      phase_q <= '0;
+      ien_q <= '0;
+    end else begin
+      unique case (state_q)
+        StIdle: begin
+          if (msg_valid_i && msg_ready_o) state_q <= StSendMsg;
+          else if (take) state_q <= StSlot;
+        end
+        StSlot: state_q <= StQueue;
+        StQueue: state_q <= cpl_q.silent ? StSend : StEntry;
+        StEntry: begin
+          state_q <= StSend;
+          if (tail_next == '0) phase_q[cqid_q] <= !phase_q[cqid_q];
+        end
+        default: if (sent) state_q <= StIdle;
+      endcase
+
+      if ((msg_valid_i && msg_ready_o) || state_q == StEntry) begin
+        aw_valid_q <= 1'b1;
+        w_valid_q <= 1'b1;
+      end else begin
+        if (aw_ready_i) aw_valid_q <= 1'b0;
+        if (w_ready_i) w_valid_q <= 1'b0;
+      end
+
+      if ((aw_valid_q && aw_ready_i) && !b_valid_i) writes_q <= writes_q + 1'b1;
+      if (!(aw_valid_q && aw_ready_i) && b_valid_i) writes_q <= writes_q - 1'b1;
+
+      if (create) begin
+        valid_q[cfg_idx] <= 1'b1;
+        phase_q[cfg_idx] <= 1'b1;
+        ien_q[cfg_idx] <= cfg_i.ien;
+      end
+      if (cfg_fire_i && cfg_i.cq && !cfg_i.create) valid_q[cfg_idx] <= 1'b0;
+      if (clear_i) valid_q <= '0;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (create) begin
+      base_mem[cfg_idx] <= cfg_i.base;
+      size_mem[cfg_idx] <= cfg_i.size;
+      vector_mem[cfg_idx] <= cfg_i.vector;
+    end
+    if (create || cq_moved_o) head_mem[create?cfg_idx : head_idx] <= create ? '0 : head_i;
+    if (create || state_q == StEntry) tail_mem[create?cfg_idx : cqid_q] <= create ? '0 : tail_next;
+  end
+
+  // The write. Data stands in all lanes; the strobes choose.
+  logic [63:2] addr_q;
+  logic [127:0] data_q;
+
+  always_ff @(posedge clk_i) begin
+    if (take) cpl_q <= cpl_i[cpl_idx];
+    if (state_q == StSlot) begin
+      qid_q <= slot_qid_i;
+      cid_q <= slot_cid_i;
+    end
+    if (state_q == StQueue) begin
+      cqid_q <= idx_t'(sq_cqid_i);
+      sq_head_q <= sq_head_i;
+    end
+    if (state_q == StEntry) begin
+      addr_q <= {base_mem[cqid_q], 10'b0} + {44'b0, tail, 2'b0};
+      // DW3 to DW0.
+      data_q <= {cpl_q.status, phase_q[cqid_q], cid_q, 16'(qid_q), sq_head_q, 32'b0, cpl_q.dw0};
+    end else if (msg_valid_i && msg_ready_o) begin
+      addr_q <= msg_addr_i;
+      data_q <= {4{msg_data_i}};
+    end
+  end
+
+  assign aw_o = '{
+      id: '0,
+      len: 8'd0,
+      size: 3'd6,
+      burst: BurstIncr,
+      addr: {addr_q, 2'b0}
+  };
+  assign w_o = '{
+      last: 1'b1,
+      strb: ((state_q == StSendMsg) ? 64'h000F : 64'hFFFF) << {addr_q[5:2], 2'b0},
+      data: {4{data_q}}
+  };
+  assign aw_valid_o = aw_valid_q;
+  assign w_valid_o = w_valid_q;
+  assign b_ready_o = 1'b1;
+  assign error_o = b_valid_i && b_i.resp[1];
+
+  // After the write: the slot comes back, and the interrupt follows.
+  assign retire_o = state_q == StSend && sent;
+  assign irq_o = retire_o && !cpl_q.silent && ien_q[cqid_q];
+  assign irq_vector_o = vector_mem[cqid_q];
+
+  assign busy_o = state_q != StIdle || writes_q != '0;
+
+  logic unused;
+  assign unused = ^{b_i.id, b_i.resp[0], cfg_i.cqid};
+
+  `NS_ASSERT(no_overrun, !(state_q == StEntry) || tail_next != head_mem[cqid_q])
+  `NS_ASSERT(queue_exists, !(state_q == StEntry) || valid_q[cqid_q])
+  `NS_ASSERT(response_expected, !b_valid_i || writes_q != '0)
+
+endmodule

@@ -1,0 +1,200 @@
+// Takes submission queue entries apart: I/O commands become data commands or, where there is nothing to move or
+// something is wrong, completions; admin commands go to nvme_admin.
+//
+// Two stages. Checks, in this order: opcode, flags (fused, SGL), namespace, size, LBA range. Assumes that nvme_admin
+// takes its command at once, since only one at a time is fetched. It does not look at the PRPs.
+`include "ns_assert.svh"
+
+module nvme_decode
+  import nvme_pkg::*;
+#(
+  /// Size of namespace 1 in bytes.
+  parameter longint unsigned MediaBytes = 64'h1_0000_0000
+) (
+  /// Clock.
+  input  logic                 clk_i,
+  /// Reset, active low.
+  input  logic                 rst_ni,
+
+  /// Fetched command: its queue.
+  input  logic [QidWidth-1:0]  cmd_qid_i,
+  /// Its slot.
+  input  logic [SlotWidth-1:0] cmd_slot_i,
+  /// The submission queue entry.
+  input  logic [511:0]         cmd_sqe_i,
+  /// It could not be read.
+  input  logic                 cmd_error_i,
+  /// Valid.
+  input  logic                 cmd_valid_i,
+  /// Ready.
+  output logic                 cmd_ready_o,
+
+  /// Write the owner of a slot.
+  output logic                 slot_we_o,
+  /// The slot.
+  output logic [SlotWidth-1:0] slot_o,
+  /// Its submission queue.
+  output logic [QidWidth-1:0]  slot_qid_o,
+  /// Its command identifier.
+  output logic [15:0]          slot_cid_o,
+
+  /// Data command.
+  output data_cmd_t            data_o,
+  /// Valid.
+  output logic                 data_valid_o,
+  /// Ready.
+  input  logic                 data_ready_i,
+
+  /// Command that is over already.
+  output cpl_t                 cpl_o,
+  /// Valid.
+  output logic                 cpl_valid_o,
+  /// Ready.
+  input  logic                 cpl_ready_i,
+
+  /// Admin command.
+  output admin_cmd_t           admin_o,
+  /// Valid.
+  output logic                 admin_valid_o,
+  /// Ready.
+  input  logic                 admin_ready_i
+);
+
+  localparam longint unsigned NumBlocks = MediaBytes / 512;
+  localparam int unsigned MaxBlocks = 1 << (BytesWidth - 1 - 9);  // MDTS
+
+  typedef enum logic [1:0] {
+    ToData,
+    ToCompletion,
+    ToAdmin
+  } to_e;
+
+  // First stage: the entry's fields.
+  logic valid1_q, error_q;
+  logic [QidWidth-1:0] qid_q;
+  logic [15:0] cid_q, nlb_q;  // blocks - 1
+  logic [63:0] slba_q;
+  admin_cmd_t fields_q;
+
+  // Second stage: what it means.
+  logic valid2_q;
+  to_e to_q;
+  logic silent_q, write_q;
+  logic [SlotWidth-1:0] slot_q;
+  logic [7:0] sc_q;
+  logic [BytesWidth-1:0] bytes_q;
+  admin_cmd_t admin_q;
+  logic [63:0] mem_addr_q;
+  logic ready1, ready2;
+
+  assign ready1 = !valid1_q || ready2;
+  assign cmd_ready_o = ready1;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      valid1_q <= 1'b0;
+      valid2_q <= 1'b0;
+    end else begin
+      if (ready1) valid1_q <= cmd_valid_i;
+      if (ready2) valid2_q <= valid1_q;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (cmd_valid_i && ready1) begin
+      error_q <= cmd_error_i;
+      qid_q <= cmd_qid_i;
+      cid_q <= cmd_sqe_i[31:16];
+      slba_q <= cmd_sqe_i[383:320];
+      nlb_q <= cmd_sqe_i[399:384];
+      fields_q <= '{
+          slot: cmd_slot_i,
+          opcode: cmd_sqe_i[7:0],
+          bad_flags: cmd_sqe_i[9:8] != 2'b00 || cmd_sqe_i[15:14] != 2'b00,
+          nsid: cmd_sqe_i[63:32],
+          prp1: cmd_sqe_i[255:192],
+          prp2: cmd_sqe_i[319:256],
+          cdw10: cmd_sqe_i[351:320],
+          cdw11: cmd_sqe_i[383:352]
+      };
+    end
+  end
+
+  // Checks.
+  logic is_admin, is_flush, is_write, is_rw, too_large, outside;
+  logic [7:0] sc;
+  logic [64:0] last_lba;
+
+  assign is_admin = qid_q == '0;
+  assign is_flush = fields_q.opcode == IoFlush;
+  assign is_write = fields_q.opcode == IoWrite;
+  assign is_rw = is_write || fields_q.opcode == IoRead;
+  assign too_large = 32'(nlb_q) >= MaxBlocks;
+  assign last_lba = {1'b0, slba_q} + 65'(nlb_q);
+  assign outside = last_lba >= 65'(NumBlocks);
+
+  always_comb begin
+    sc = ScSuccess;
+    if (!is_flush && !is_rw) sc = ScInvalidOpcode;
+    else if (fields_q.bad_flags) sc = ScInvalidField;
+    else if (fields_q.nsid != 32'd1 && !(is_flush && fields_q.nsid == '1)) sc = ScInvalidNamespace;
+    else if (is_rw && too_large) sc = ScInvalidField;
+    else if (is_rw && outside) sc = ScLbaOutOfRange;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (valid1_q && ready2) begin
+      admin_q <= fields_q;
+      slot_q <= fields_q.slot;
+      silent_q <= error_q;
+      sc_q <= sc;
+      write_q <= is_write;
+      bytes_q <= (BytesWidth'(nlb_q) + 1'b1) << 9;
+      mem_addr_q <= slba_q << 9;
+      if (error_q) to_q <= ToCompletion;
+      else if (is_admin) to_q <= ToAdmin;
+      else if (sc == ScSuccess && is_rw) to_q <= ToData;
+      else to_q <= ToCompletion;
+    end
+  end
+
+  assign slot_we_o = valid1_q && ready2;
+  assign slot_o = fields_q.slot;
+  assign slot_qid_o = qid_q;
+  assign slot_cid_o = cid_q;
+
+  assign data_valid_o = valid2_q && to_q == ToData;
+  assign cpl_valid_o = valid2_q && to_q == ToCompletion;
+  assign admin_valid_o = valid2_q && to_q == ToAdmin;
+
+  always_comb begin
+    unique case (to_q)
+      ToData:  ready2 = data_ready_i;
+      ToAdmin: ready2 = admin_ready_i;
+      default: ready2 = cpl_ready_i;
+    endcase
+    ready2 = ready2 || !valid2_q;
+  end
+
+  assign data_o = '{
+      slot: slot_q,
+      write: write_q,
+      bytes: bytes_q,
+      mem_addr: mem_addr_q,
+      prp1: admin_q.prp1,
+      prp2: admin_q.prp2
+  };
+  assign cpl_o = '{silent: silent_q, slot: slot_q, status: generic_status(sc_q), dw0: '0};
+  assign admin_o = admin_q;
+
+  logic unused;
+  assign unused = ^{cmd_sqe_i[511:400], cmd_sqe_i[191:64], cmd_sqe_i[13:10]};
+
+  if (MediaBytes == 0 || MediaBytes % 512 != 0) begin : gen_bad_media
+    $error("nvme_decode: MediaBytes must be a multiple of 512");
+  end
+
+  `NS_ASSERT(data_in_namespace, !data_valid_o || mem_addr_q + 64'(bytes_q) <= 64'(MediaBytes))
+  `NS_ASSERT(data_within_mdts, !data_valid_o || 32'(bytes_q) <= MaxBlocks * 512)
+
+endmodule

@@ -1,0 +1,358 @@
+// Submission queues: tail doorbells, round robin, and the reads that fetch their entries from the host.
+//
+// One 64-byte read per command, up to `FetchDepth` at a time, all with one ID, so that they come back in the order of
+// the requests. A command is fetched only when a command slot is free and an entry of its completion queue can be
+// reserved for it; a queue whose completion queue has no room steps aside until one of the heads moves. So nothing
+// that has been fetched ever waits for the host to make room, and queues cannot block each other.
+// Admin commands are fetched one at a time: the next one after `admin_done_i`.
+//
+// Assumes that the host's reads return in order, and that queue sizes and base addresses are legal. It does not look
+// into the commands.
+`include "ns_assert.svh"
+
+module nvme_fetch
+  import ns_axi_pkg::*;
+  import nvme_pkg::*;
+#(
+  /// Queues, the admin queue included.
+  parameter int unsigned NumQueues  = 17,
+  /// Reads outstanding.
+  parameter int unsigned FetchDepth = 16
+) (
+  /// Clock.
+  input  logic                 clk_i,
+  /// Reset, active low.
+  input  logic                 rst_ni,
+  /// From registers and enable_i: a further clock edge could change the state without new input.
+  output logic                 busy_o,
+
+  /// Commands may be fetched.
+  input  logic                 enable_i,
+  /// Forget all queues. Only while nothing is in flight.
+  input  logic                 clear_i,
+
+  /// Submission queue tail doorbell written.
+  input  logic                 tail_valid_i,
+  /// It is taken.
+  output logic                 tail_ready_o,
+  /// Queue, below NumQueues.
+  input  logic [QidWidth-1:0]  tail_qid_i,
+  /// New tail.
+  input  logic [PtrWidth-1:0]  tail_i,
+  /// The one being taken is ignored: there is no such queue.
+  output logic                 tail_bad_qid_o,
+  /// The one being taken is ignored: the tail lies outside the queue.
+  output logic                 tail_bad_value_o,
+
+  /// A queue is to be created or deleted.
+  input  logic                 cfg_valid_i,
+  /// It can be done in this cycle.
+  output logic                 cfg_ready_o,
+  /// It is done in this cycle.
+  input  logic                 cfg_fire_i,
+  /// What to create or delete.
+  input  queue_cfg_t           cfg_i,
+  /// Submission queues that exist.
+  output logic [NumQueues-1:0] sq_valid_o,
+  /// Queue to look up for nvme_admin.
+  input  logic [QidWidth-1:0]  admin_qid_i,
+  /// Its completion queue.
+  output logic [QidWidth-1:0]  admin_cqid_o,
+  /// It has no command in flight.
+  output logic                 admin_idle_o,
+  /// Give back the completion queue entry reserved for the present admin command.
+  input  logic                 unreserve_valid_i,
+  /// It is given back.
+  output logic                 unreserve_ready_o,
+  /// The admin command is over: fetch the next one.
+  input  logic                 admin_done_i,
+
+  /// Completion queue being looked up.
+  output logic [QidWidth-1:0]  cq_qid_o,
+  /// Its head.
+  input  logic [PtrWidth-1:0]  cq_head_i,
+  /// Its size, 0-based.
+  input  logic [PtrWidth-1:0]  cq_size_i,
+  /// The head of some completion queue moves at the end of this cycle.
+  input  logic                 cq_moved_i,
+
+  /// Submission queue being looked up by nvme_completion.
+  input  logic [QidWidth-1:0]  sq_qid_i,
+  /// Its completion queue.
+  output logic [QidWidth-1:0]  sq_cqid_o,
+  /// Its head: entries before it have been read.
+  output logic [PtrWidth-1:0]  sq_head_o,
+  /// A command of this queue is over.
+  input  logic                 retire_i,
+  /// Its queue.
+  input  logic [QidWidth-1:0]  retire_qid_i,
+
+  /// A free command slot.
+  input  logic [SlotWidth-1:0] slot_i,
+  /// There is one.
+  input  logic                 slot_valid_i,
+  /// It is taken.
+  output logic                 slot_take_o,
+
+  /// Read address to the host.
+  output ax_t                  ar_o,
+  /// Valid.
+  output logic                 ar_valid_o,
+  /// Ready.
+  input  logic                 ar_ready_i,
+  /// Read data from the host.
+  input  r_t                   r_i,
+  /// Valid.
+  input  logic                 r_valid_i,
+  /// Ready.
+  output logic                 r_ready_o,
+
+  /// A command has been fetched: its queue.
+  output logic [QidWidth-1:0]  cmd_qid_o,
+  /// Its slot.
+  output logic [SlotWidth-1:0] cmd_slot_o,
+  /// The submission queue entry.
+  output logic [511:0]         cmd_sqe_o,
+  /// The read failed: there is no entry.
+  output logic                 cmd_error_o,
+  /// Valid.
+  output logic                 cmd_valid_o,
+  /// Ready.
+  input  logic                 cmd_ready_i
+);
+
+  localparam int unsigned Bits = idx_width(NumQueues);
+  typedef logic [Bits-1:0] idx_t;
+
+  typedef enum logic [1:0] {
+    StIdle,
+    StLookup,  // read the submission queue's state
+    StIssue    // reserve an entry of its completion queue and send the read
+  } state_e;
+
+  typedef struct packed {
+    logic [QidWidth-1:0]  qid;
+    logic [SlotWidth-1:0] slot;
+    logic [PtrWidth-1:0]  head;  // after this entry
+  } meta_t;
+
+  state_e state_q;
+  logic [NumQueues-1:0] valid_q, nonempty_q, blocked_q, req;
+  logic admin_pending_q;
+
+  // State of each submission queue, each with one place that writes it.
+  (* ram_style = "distributed" *) logic [63:12] base_mem[NumQueues];
+  (* ram_style = "distributed" *) logic [PtrWidth-1:0] size_mem[NumQueues];
+  (* ram_style = "distributed" *) logic [QidWidth-1:0] cqid_mem[NumQueues];
+  (* ram_style = "distributed" *) logic [PtrWidth-1:0] tail_mem[NumQueues];
+  (* ram_style = "distributed" *) logic [PtrWidth-1:0] head_mem[NumQueues];  // next entry to request
+  (* ram_style = "distributed" *) logic [PtrWidth-1:0] read_mem[NumQueues];  // next entry to arrive
+  // Next entry of each completion queue to be reserved.
+  (* ram_style = "distributed" *) logic [PtrWidth-1:0] reserve_mem[NumQueues];
+  // Commands requested and retired, modulo 2**SlotWidth.
+  logic [SlotWidth-1:0] issued_q[NumQueues];
+  logic [SlotWidth-1:0] retired_q[NumQueues];
+
+  // Arbitration.
+  idx_t gnt_idx, qid_q;
+  logic start, req_valid;
+
+  assign req = nonempty_q & ~blocked_q & {{(NumQueues - 1) {1'b1}}, !admin_pending_q};
+
+  ns_rr_arbiter #(
+    .N(NumQueues)
+  ) u_arbiter (
+    .clk_i,
+    .rst_ni,
+    .req_i  (req),
+    .next_i (start),
+    .gnt_o  (),
+    .idx_o  (gnt_idx),
+    .valid_o(req_valid)
+  );
+
+  logic ar_valid_q, meta_ready;
+  assign start = state_q == StIdle && enable_i && req_valid && slot_valid_i && meta_ready && !ar_valid_q
+               && !cfg_valid_i && !unreserve_valid_i;
+
+  // StLookup -> StIssue.
+  logic [PtrWidth-1:0] head_q, head_next_q;
+  logic [63:12] base_q;
+  idx_t cqid_q;
+
+  // StIssue: reserve an entry of the completion queue. Outside of it, the port looks at the admin queue.
+  idx_t cq_idx;
+  logic [PtrWidth-1:0] reserve, reserve_next, reserve_prev;
+  logic room, issue;
+
+  assign cq_idx = (state_q == StIssue) ? cqid_q : '0;
+  assign cq_qid_o = QidWidth'(cq_idx);
+  assign reserve = reserve_mem[cq_idx];
+  assign reserve_next = (reserve == cq_size_i) ? '0 : reserve + 1'b1;
+  assign reserve_prev = (reserve == '0) ? cq_size_i : reserve - 1'b1;
+  assign room = reserve_next != cq_head_i;
+  assign issue = state_q == StIssue && room;
+  assign slot_take_o = issue;
+
+  // Requests of nvme_admin are served between two fetches.
+  logic sq_create, sq_delete, cq_create, unreserve;
+  idx_t cfg_idx;
+  assign cfg_ready_o = state_q == StIdle && !r_valid_i;  // one writer of read_mem
+  assign cfg_idx = idx_t'(cfg_i.qid);
+  assign sq_create = cfg_fire_i && !cfg_i.cq && cfg_i.create;
+  assign sq_delete = cfg_fire_i && !cfg_i.cq && !cfg_i.create;
+  assign cq_create = cfg_fire_i && cfg_i.cq && cfg_i.create;
+  assign unreserve_ready_o = state_q == StIdle && !cfg_valid_i;
+  assign unreserve = unreserve_valid_i && unreserve_ready_o;
+
+  // Doorbells wait where they would meet another writer of the same state.
+  idx_t tail_idx;
+  logic tail_fire, tail_ok;
+  assign tail_idx = idx_t'(tail_qid_i);
+  assign tail_ready_o = state_q != StIssue && !cfg_valid_i;
+  assign tail_fire = tail_valid_i && tail_ready_o;
+  assign tail_ok = valid_q[tail_idx] && tail_i <= size_mem[tail_idx];
+  assign tail_bad_qid_o = tail_fire && !valid_q[tail_idx];
+  assign tail_bad_value_o = tail_fire && valid_q[tail_idx] && !tail_ok;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q <= StIdle;
+      valid_q <= '0;
+      nonempty_q <= '0;
+      blocked_q <= '0;
+      admin_pending_q <= 1'b0;
+      ar_valid_q <= 1'b0;
+    end else begin
+      unique case (state_q)
+        StIdle:  if (start) state_q <= StLookup;
+        StLookup: state_q <= StIssue;
+        default: state_q <= StIdle;
+      endcase
+
+      if (sq_create) valid_q[cfg_idx] <= 1'b1;
+      if (sq_delete) begin
+        valid_q[cfg_idx] <= 1'b0;
+        nonempty_q[cfg_idx] <= 1'b0;
+      end
+      if (tail_fire && tail_ok) nonempty_q[tail_idx] <= tail_i != head_mem[tail_idx];
+      if (issue) nonempty_q[qid_q] <= tail_mem[qid_q] != head_next_q;
+
+      if (state_q == StIssue && !room) blocked_q[qid_q] <= 1'b1;
+      // A head that moves just now was not seen yet: ask again.
+      if (cq_moved_i || unreserve || cq_create) blocked_q <= '0;
+
+      if (issue && qid_q == '0) admin_pending_q <= 1'b1;
+      if (admin_done_i) admin_pending_q <= 1'b0;
+
+      if (issue) ar_valid_q <= 1'b1;
+      else if (ar_ready_i) ar_valid_q <= 1'b0;
+
+      if (clear_i) begin
+        valid_q <= '0;
+        nonempty_q <= '0;
+        blocked_q <= '0;
+        admin_pending_q <= 1'b0;
+      end
+    end
+  end
+
+  logic [63:6] ar_addr_q;
+
+  always_ff @(posedge clk_i) begin
+    if (start) qid_q <= gnt_idx;
+    if (state_q == StLookup) begin
+      head_q <= head_mem[qid_q];
+      head_next_q <= (head_mem[qid_q] == size_mem[qid_q]) ? '0 : head_mem[qid_q] + 1'b1;
+      base_q <= base_mem[qid_q];
+      cqid_q <= idx_t'(cqid_mem[qid_q]);
+    end
+    if (issue) ar_addr_q <= {base_q, 6'b0} + 58'(head_q);
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (sq_create) begin
+      base_mem[cfg_idx] <= cfg_i.base;
+      size_mem[cfg_idx] <= cfg_i.size;
+      cqid_mem[cfg_idx] <= cfg_i.cqid;
+    end
+    if (sq_create || (tail_fire && tail_ok)) begin
+      tail_mem[sq_create?cfg_idx : tail_idx] <= sq_create ? '0 : tail_i;
+    end
+    if (sq_create || issue) head_mem[sq_create?cfg_idx : qid_q] <= sq_create ? '0 : head_next_q;
+    if (cq_create || unreserve || issue) begin
+      reserve_mem[cq_create ? cfg_idx : cq_idx] <= cq_create ? '0 : unreserve ? reserve_prev : reserve_next;
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      for (int unsigned i = 0; i < NumQueues; i++) issued_q[i] <= '0;
+      for (int unsigned i = 0; i < NumQueues; i++) retired_q[i] <= '0;
+    end else begin
+      if (issue) issued_q[qid_q] <= issued_q[qid_q] + 1'b1;
+      if (retire_i) retired_q[idx_t'(retire_qid_i)] <= retired_q[idx_t'(retire_qid_i)] + 1'b1;
+    end
+  end
+
+  // The read.
+  assign ar_o = '{
+      id: '0,
+      len: 8'd0,
+      size: 3'd6,
+      burst: BurstIncr,
+      addr: {ar_addr_q, 6'b0}
+  };
+  assign ar_valid_o = ar_valid_q;
+
+  meta_t meta_in, meta;
+  logic meta_valid;
+  assign meta_in = '{qid: QidWidth'(qid_q), slot: slot_i, head: head_next_q};
+
+  ns_fifo #(
+    .Width($bits(meta_t)),
+    .Depth(FetchDepth)
+  ) u_outstanding (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (issue),
+    .in_ready_o (meta_ready),
+    .in_data_i  (meta_in),
+    .out_valid_o(meta_valid),
+    .out_ready_i(r_valid_i && r_ready_o),
+    .out_data_o (meta),
+    .count_o    ()
+  );
+
+  // Its answer. The new head is told to the host only from here on: until now it had to keep the entry.
+  assign r_ready_o = cmd_ready_i;
+  assign cmd_valid_o = r_valid_i;
+  assign cmd_qid_o = meta.qid;
+  assign cmd_slot_o = meta.slot;
+  assign cmd_sqe_o = r_i.data;
+  assign cmd_error_o = r_i.resp[1];
+
+  logic read_we;
+  assign read_we = r_valid_i && r_ready_o;
+  always_ff @(posedge clk_i) begin
+    if (sq_create || read_we)
+      read_mem[sq_create?cfg_idx : idx_t'(meta.qid)] <= sq_create ? '0 : meta.head;
+  end
+
+  assign sq_valid_o = valid_q;
+  assign sq_cqid_o = cqid_mem[idx_t'(sq_qid_i)];
+  assign sq_head_o = read_mem[idx_t'(sq_qid_i)];
+  assign admin_cqid_o = cqid_mem[idx_t'(admin_qid_i)];
+  assign admin_idle_o = issued_q[idx_t'(admin_qid_i)] == retired_q[idx_t'(admin_qid_i)];
+
+  assign busy_o = state_q != StIdle || ar_valid_q || (enable_i && req != '0);
+
+  logic unused;
+  assign unused = ^{r_i.id, r_i.last, r_i.resp[0], cfg_i.ien, cfg_i.vector};
+
+  `NS_ASSERT(reads_are_expected, !r_valid_i || meta_valid)
+  `NS_ASSERT(outstanding_has_room, !issue || meta_ready)
+  `NS_ASSERT(clear_only_when_quiet, !clear_i || (state_q == StIdle && !ar_valid_q && !meta_valid))
+  `NS_ASSERT(cfg_fire_is_ready, !cfg_fire_i || (cfg_valid_i && cfg_ready_o))
+
+endmodule

@@ -1,0 +1,565 @@
+// Front end of the NVMe controller: everything but the data path.
+//
+//   BAR0 -> nvme_bar0 -> nvme_fetch -> nvme_decode -> data commands, nvme_admin
+//   nvme_completion <- ended data commands, nvme_admin, nvme_decode
+//
+// The data path takes `data_cmd_*`, answers each with one `data_done_*` once all its transactions have ended, and reads
+// Identify pages from `adm_*`. Everything else that it assumes of its neighbours stands at nvme_ctrl.
+`include "ns_assert.svh"
+
+module nvme_front
+  import ns_axi_pkg::*;
+  import nvme_pkg::*;
+#(
+  /// I/O queue pairs, 1 to 63.
+  parameter int unsigned     NumIoQueues  = 16,
+  /// Largest I/O queue in entries, a power of two, 16 to 65536.
+  parameter int unsigned     QueueEntries = 1024,
+  /// Commands in flight, 8 to 128.
+  parameter int unsigned     NumSlots     = 128,
+  /// Submission queue entries being read from the host at a time, 1 to 64.
+  parameter int unsigned     FetchDepth   = 16,
+  /// Size of namespace 1 in bytes, a multiple of 512.
+  parameter longint unsigned MediaBytes   = 64'h1_0000_0000,
+  /// Serial number, 20 characters.
+  parameter logic [159:0]    SerialNumber = "NS000000000000000001",
+  /// EUI-64 of namespace 1.
+  parameter logic [63:0]     Eui64        = 64'h0200_4E53_0000_0001,
+  /// PCI vendor and subsystem vendor ID.
+  parameter logic [15:0]     VendorId     = 16'h4E53
+) (
+  /// Clock.
+  input  logic        clk_i,
+  /// Reset, active low.
+  input  logic        rst_ni,
+  /// From registers: a further clock edge could change the state without new input.
+  output logic        busy_o,
+
+  /// Function-level MSI-X enable and mask. From registers on the ungated clock.
+  input  logic        msix_enable_i,
+  /// See above.
+  input  logic        msix_mask_i,
+
+  /// AXI4-Lite slave: BAR0.
+  input  logic [15:0] s_axil_awaddr,
+  /// Protection type, ignored.
+  input  logic [ 2:0] s_axil_awprot,
+  /// Write address valid.
+  input  logic        s_axil_awvalid,
+  /// Write address ready.
+  output logic        s_axil_awready,
+  /// Write data.
+  input  logic [31:0] s_axil_wdata,
+  /// Write strobes. Doorbells and MSI-X entries take whole words only.
+  input  logic [ 3:0] s_axil_wstrb,
+  /// Write data valid.
+  input  logic        s_axil_wvalid,
+  /// Write data ready.
+  output logic        s_axil_wready,
+  /// Write response, always OKAY.
+  output logic [ 1:0] s_axil_bresp,
+  /// Write response valid.
+  output logic        s_axil_bvalid,
+  /// Write response ready.
+  input  logic        s_axil_bready,
+  /// Read address.
+  input  logic [15:0] s_axil_araddr,
+  /// Protection type, ignored.
+  input  logic [ 2:0] s_axil_arprot,
+  /// Read address valid.
+  input  logic        s_axil_arvalid,
+  /// Read address ready.
+  output logic        s_axil_arready,
+  /// Read data; 0 where there is no register.
+  output logic [31:0] s_axil_rdata,
+  /// Read response, always OKAY.
+  output logic [ 1:0] s_axil_rresp,
+  /// Read data valid.
+  output logic        s_axil_rvalid,
+  /// Read data ready.
+  input  logic        s_axil_rready,
+
+  /// Host master, writes: completion queue entries and MSI-X messages.
+  output ax_t         aw_o,
+  /// Valid.
+  output logic        aw_valid_o,
+  /// Ready.
+  input  logic        aw_ready_i,
+  /// Write data.
+  output w_t          w_o,
+  /// Valid.
+  output logic        w_valid_o,
+  /// Ready.
+  input  logic        w_ready_i,
+  /// Write response.
+  input  b_t          b_i,
+  /// Valid.
+  input  logic        b_valid_i,
+  /// Ready.
+  output logic        b_ready_o,
+  /// Host master, reads: submission queue entries.
+  output ax_t         ar_o,
+  /// Valid.
+  output logic        ar_valid_o,
+  /// Ready.
+  input  logic        ar_ready_i,
+  /// Read data.
+  input  r_t          r_i,
+  /// Valid.
+  input  logic        r_valid_i,
+  /// Ready.
+  output logic        r_ready_o,
+
+  /// Data command.
+  output data_cmd_t   data_cmd_o,
+  /// Valid.
+  output logic        data_cmd_valid_o,
+  /// Ready.
+  input  logic        data_cmd_ready_i,
+  /// Ended data command.
+  input  data_done_t  data_done_i,
+  /// Valid.
+  input  logic        data_done_valid_i,
+  /// Ready.
+  output logic        data_done_ready_o,
+
+  /// Admin buffer: read address.
+  input  ax_t         adm_ar_i,
+  /// Valid.
+  input  logic        adm_ar_valid_i,
+  /// Ready.
+  output logic        adm_ar_ready_o,
+  /// Read data.
+  output r_t          adm_r_o,
+  /// Valid.
+  output logic        adm_r_valid_o,
+  /// Ready.
+  input  logic        adm_r_ready_i
+);
+
+  localparam int unsigned NumQueues = NumIoQueues + 1;
+  localparam int unsigned NumEvents = 4;  // AERL + 1
+
+  // Controller properties and state.
+  logic en, cc_ok, iosqes_ok, iocqes_ok, rdy, cfs;
+  logic [1:0] shn, shst;
+  logic [11:0] asqs, acqs;
+  logic [63:12] asq, acq;
+  logic fetch, init, init_done, flush, flush_done, clear, quiet;
+  logic bar0_busy, state_busy, fetch_busy, admin_busy, buf_busy, completion_busy, msix_busy;
+
+  // Doorbells.
+  logic [QidWidth-1:0] db_qid;
+  logic db_cq, db_valid, tail_ready, head_ready;
+  logic [PtrWidth-1:0] db_value;
+  logic tail_bad_qid, tail_bad_value, head_bad_qid, head_bad_value;
+
+  // MSI-X.
+  logic table_req, table_we, table_ack;
+  logic [11:0] table_addr;
+  logic [31:0] table_wdata, table_biten, table_rdata;
+  logic [63:0] pending;
+  logic irq, msg_valid, msg_ready;
+  logic [QidWidth-1:0] irq_vector;
+  logic [63:2] msg_addr;
+  logic [31:0] msg_data;
+
+  // Queues.
+  queue_cfg_t cfg;
+  logic cfg_valid, cfg_fire, fetch_cfg_ready, completion_cfg_ready;
+  logic [NumQueues-1:0] sq_valid, cq_valid;
+  logic [QidWidth-1:0] admin_qid, admin_cqid, cq_qid, sq_qid, sq_cqid;
+  logic admin_sq_idle, unreserve_valid, unreserve_ready, admin_done, cq_moved, retire;
+  logic [PtrWidth-1:0] cq_head, cq_size, sq_head;
+
+  // Slots.
+  logic [SlotWidth-1:0] free_slot, used, parked, owner_slot, cpl_slot;
+  logic free_valid, take, owner_we;
+  logic [QidWidth-1:0] owner_qid, cpl_qid;
+  logic [15:0] owner_cid, cpl_cid;
+
+  // Commands.
+  logic [QidWidth-1:0] cmd_qid;
+  logic [SlotWidth-1:0] cmd_slot;
+  logic [511:0] cmd_sqe;
+  logic cmd_error, cmd_valid, cmd_ready;
+  data_cmd_t io_data, admin_data;
+  logic io_data_valid, io_data_ready, admin_data_valid, admin_data_ready;
+  admin_cmd_t admin_cmd;
+  logic admin_cmd_valid, admin_cmd_ready;
+  logic [SlotWidth-1:0] admin_data_slot;
+  logic admin_data_wait;
+  page_e page;
+  logic page_empty;
+
+  // Completions: 0 of data commands, 1 of nvme_decode, 2 of nvme_admin.
+  cpl_t [2:0] cpl;
+  logic [2:0] cpl_valid, cpl_ready;
+  logic write_error;
+
+  nvme_bar0 #(
+    .NumQueues   (NumQueues),
+    .QueueEntries(QueueEntries)
+  ) u_bar0 (
+    .clk_i,
+    .rst_ni,
+    .busy_o        (bar0_busy),
+    .s_axil_awaddr,
+    .s_axil_awprot,
+    .s_axil_awvalid,
+    .s_axil_awready,
+    .s_axil_wdata,
+    .s_axil_wstrb,
+    .s_axil_wvalid,
+    .s_axil_wready,
+    .s_axil_bresp,
+    .s_axil_bvalid,
+    .s_axil_bready,
+    .s_axil_araddr,
+    .s_axil_arprot,
+    .s_axil_arvalid,
+    .s_axil_arready,
+    .s_axil_rdata,
+    .s_axil_rresp,
+    .s_axil_rvalid,
+    .s_axil_rready,
+    .en_o          (en),
+    .shn_o         (shn),
+    .cc_ok_o       (cc_ok),
+    .iosqes_ok_o   (iosqes_ok),
+    .iocqes_ok_o   (iocqes_ok),
+    .asqs_o        (asqs),
+    .acqs_o        (acqs),
+    .asq_o         (asq),
+    .acq_o         (acq),
+    .rdy_i         (rdy),
+    .cfs_i         (cfs),
+    .shst_i        (shst),
+    .clear_i       (clear),
+    .db_qid_o      (db_qid),
+    .db_cq_o       (db_cq),
+    .db_value_o    (db_value),
+    .db_valid_o    (db_valid),
+    .db_ready_i    (db_cq ? head_ready : tail_ready),
+    .db_bad_qid_i  (tail_bad_qid || head_bad_qid),
+    .db_bad_value_i(tail_bad_value || head_bad_value),
+    .table_req_o   (table_req),
+    .table_we_o    (table_we),
+    .table_addr_o  (table_addr),
+    .table_wdata_o (table_wdata),
+    .table_biten_o (table_biten),
+    .table_ack_i   (table_ack),
+    .table_rdata_i (table_rdata),
+    .pending_i     (pending)
+  );
+
+  nvme_state u_state (
+    .clk_i,
+    .rst_ni,
+    .busy_o      (state_busy),
+    .en_i        (en),
+    .shn_i       (shn),
+    .cc_ok_i     (cc_ok),
+    .asqs_i      (asqs),
+    .acqs_i      (acqs),
+    .asq_ok_i    (asq != '0),
+    .acq_ok_i    (acq != '0),
+    .rdy_o       (rdy),
+    .cfs_o       (cfs),
+    .shst_o      (shst),
+    .fatal_i     (write_error || (cmd_valid && cmd_error)),
+    .quiet_i     (quiet),
+    .fetch_o     (fetch),
+    .init_o      (init),
+    .init_done_i (init_done),
+    .flush_o     (flush),
+    .flush_done_i(flush_done),
+    .clear_o     (clear)
+  );
+
+  // A slot is in use from before the read of its entry until after the write of its completion.
+  assign quiet = used == parked && !fetch_busy && !completion_busy && !msix_busy && !admin_busy;
+
+  nvme_msix #(
+    .NumVectors(NumQueues)
+  ) u_msix (
+    .clk_i,
+    .rst_ni,
+    .busy_o       (msix_busy),
+    .clear_i      (clear),
+    .enable_i     (msix_enable_i),
+    .mask_i       (msix_mask_i),
+    .table_req_i  (table_req),
+    .table_we_i   (table_we),
+    .table_addr_i (table_addr),
+    .table_wdata_i(table_wdata),
+    .table_biten_i(table_biten),
+    .table_ack_o  (table_ack),
+    .table_rdata_o(table_rdata),
+    .pending_o    (pending),
+    .irq_i        (irq),
+    .irq_vector_i (irq_vector),
+    .msg_addr_o   (msg_addr),
+    .msg_data_o   (msg_data),
+    .msg_valid_o  (msg_valid),
+    .msg_ready_i  (msg_ready)
+  );
+
+  nvme_slot_table #(
+    .NumSlots(NumSlots)
+  ) u_slots (
+    .clk_i,
+    .rst_ni,
+    .free_o      (free_slot),
+    .free_valid_o(free_valid),
+    .take_i      (take),
+    .give_i      (retire),
+    .give_slot_i (cpl_slot),
+    .used_o      (used),
+    .we_i        (owner_we),
+    .wslot_i     (owner_slot),
+    .wqid_i      (owner_qid),
+    .wcid_i      (owner_cid),
+    .rslot_i     (cpl_slot),
+    .rqid_o      (cpl_qid),
+    .rcid_o      (cpl_cid)
+  );
+
+  nvme_fetch #(
+    .NumQueues (NumQueues),
+    .FetchDepth(FetchDepth)
+  ) u_fetch (
+    .clk_i,
+    .rst_ni,
+    .busy_o           (fetch_busy),
+    .enable_i         (fetch),
+    .clear_i          (clear),
+    .tail_valid_i     (db_valid && !db_cq),
+    .tail_ready_o     (tail_ready),
+    .tail_qid_i       (db_qid),
+    .tail_i           (db_value),
+    .tail_bad_qid_o   (tail_bad_qid),
+    .tail_bad_value_o (tail_bad_value),
+    .cfg_valid_i      (cfg_valid),
+    .cfg_ready_o      (fetch_cfg_ready),
+    .cfg_fire_i       (cfg_fire),
+    .cfg_i            (cfg),
+    .sq_valid_o       (sq_valid),
+    .admin_qid_i      (admin_qid),
+    .admin_cqid_o     (admin_cqid),
+    .admin_idle_o     (admin_sq_idle),
+    .unreserve_valid_i(unreserve_valid),
+    .unreserve_ready_o(unreserve_ready),
+    .admin_done_i     (admin_done),
+    .cq_qid_o         (cq_qid),
+    .cq_head_i        (cq_head),
+    .cq_size_i        (cq_size),
+    .cq_moved_i       (cq_moved),
+    .sq_qid_i         (sq_qid),
+    .sq_cqid_o        (sq_cqid),
+    .sq_head_o        (sq_head),
+    .retire_i         (retire),
+    .retire_qid_i     (sq_qid),
+    .slot_i           (free_slot),
+    .slot_valid_i     (free_valid),
+    .slot_take_o      (take),
+    .ar_o,
+    .ar_valid_o,
+    .ar_ready_i,
+    .r_i,
+    .r_valid_i,
+    .r_ready_o,
+    .cmd_qid_o        (cmd_qid),
+    .cmd_slot_o       (cmd_slot),
+    .cmd_sqe_o        (cmd_sqe),
+    .cmd_error_o      (cmd_error),
+    .cmd_valid_o      (cmd_valid),
+    .cmd_ready_i      (cmd_ready)
+  );
+
+  nvme_decode #(
+    .MediaBytes(MediaBytes)
+  ) u_decode (
+    .clk_i,
+    .rst_ni,
+    .cmd_qid_i    (cmd_qid),
+    .cmd_slot_i   (cmd_slot),
+    .cmd_sqe_i    (cmd_sqe),
+    .cmd_error_i  (cmd_error),
+    .cmd_valid_i  (cmd_valid),
+    .cmd_ready_o  (cmd_ready),
+    .slot_we_o    (owner_we),
+    .slot_o       (owner_slot),
+    .slot_qid_o   (owner_qid),
+    .slot_cid_o   (owner_cid),
+    .data_o       (io_data),
+    .data_valid_o (io_data_valid),
+    .data_ready_i (io_data_ready),
+    .cpl_o        (cpl[1]),
+    .cpl_valid_o  (cpl_valid[1]),
+    .cpl_ready_i  (cpl_ready[1]),
+    .admin_o      (admin_cmd),
+    .admin_valid_o(admin_cmd_valid),
+    .admin_ready_i(admin_cmd_ready)
+  );
+
+  assign cfg_fire = cfg_valid && fetch_cfg_ready && completion_cfg_ready;
+
+  nvme_admin #(
+    .NumIoQueues (NumIoQueues),
+    .QueueEntries(QueueEntries),
+    .NumEvents   (NumEvents)
+  ) u_admin (
+    .clk_i,
+    .rst_ni,
+    .busy_o           (admin_busy),
+    .init_i           (init),
+    .init_done_o      (init_done),
+    .flush_i          (flush),
+    .flush_done_o     (flush_done),
+    .used_i           (used),
+    .parked_o         (parked),
+    .asqs_i           (asqs),
+    .acqs_i           (acqs),
+    .asq_i            (asq),
+    .acq_i            (acq),
+    .iosqes_ok_i      (iosqes_ok),
+    .iocqes_ok_i      (iocqes_ok),
+    .cmd_i            (admin_cmd),
+    .cmd_valid_i      (admin_cmd_valid),
+    .cmd_ready_o      (admin_cmd_ready),
+    .done_o           (admin_done),
+    .cfg_o            (cfg),
+    .cfg_valid_o      (cfg_valid),
+    .cfg_fire_i       (cfg_fire),
+    .sq_valid_i       (sq_valid),
+    .cq_valid_i       (cq_valid),
+    .sq_qid_o         (admin_qid),
+    .sq_cqid_i        (admin_cqid),
+    .sq_idle_i        (admin_sq_idle),
+    .unreserve_valid_o(unreserve_valid),
+    .unreserve_ready_i(unreserve_ready),
+    .page_o           (page),
+    .page_empty_o     (page_empty),
+    .data_o           (admin_data),
+    .data_valid_o     (admin_data_valid),
+    .data_ready_i     (admin_data_ready),
+    .data_done_i,
+    .data_done_valid_i,
+    .data_slot_o      (admin_data_slot),
+    .data_wait_o      (admin_data_wait),
+    .cpl_o            (cpl[2]),
+    .cpl_valid_o      (cpl_valid[2]),
+    .cpl_ready_i      (cpl_ready[2])
+  );
+
+  nvme_admin_buf #(
+    .MediaBytes  (MediaBytes),
+    .SerialNumber(SerialNumber),
+    .Eui64       (Eui64),
+    .VendorId    (VendorId),
+    .NumEvents   (NumEvents)
+  ) u_admin_buf (
+    .clk_i,
+    .rst_ni,
+    .busy_o    (buf_busy),
+    .page_i    (page),
+    .empty_i   (page_empty),
+    .ar_i      (adm_ar_i),
+    .ar_valid_i(adm_ar_valid_i),
+    .ar_ready_o(adm_ar_ready_o),
+    .r_o       (adm_r_o),
+    .r_valid_o (adm_r_valid_o),
+    .r_ready_i (adm_r_ready_i)
+  );
+
+  // Data commands: those of nvme_admin are rare, and go first. Once shown, a command stays.
+  logic io_shown_q, admin_first;
+  assign admin_first = admin_data_valid && !io_shown_q;
+  assign data_cmd_o = admin_first ? admin_data : io_data;
+  assign data_cmd_valid_o = admin_data_valid || io_data_valid;
+  assign admin_data_ready = admin_first && data_cmd_ready_i;
+  assign io_data_ready = !admin_first && data_cmd_ready_i;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) io_shown_q <= 1'b0;
+    else io_shown_q <= io_data_valid && !admin_first && !data_cmd_ready_i;
+  end
+
+  // Ended data commands: nvme_admin completes its own.
+  logic done_admin;
+  assign done_admin = admin_data_wait && data_done_i.slot == admin_data_slot;
+  assign cpl[0] = '{silent: 1'b0, slot: data_done_i.slot, status: data_status(data_done_i.status), dw0: '0};
+  assign cpl_valid[0] = data_done_valid_i && !done_admin;
+  assign data_done_ready_o = done_admin || cpl_ready[0];
+
+  nvme_completion #(
+    .NumQueues (NumQueues),
+    .NumSources(3)
+  ) u_completion (
+    .clk_i,
+    .rst_ni,
+    .busy_o          (completion_busy),
+    .clear_i         (clear),
+    .head_valid_i    (db_valid && db_cq),
+    .head_ready_o    (head_ready),
+    .head_qid_i      (db_qid),
+    .head_i          (db_value),
+    .head_bad_qid_o  (head_bad_qid),
+    .head_bad_value_o(head_bad_value),
+    .cfg_ready_o     (completion_cfg_ready),
+    .cfg_fire_i      (cfg_fire),
+    .cfg_i           (cfg),
+    .cq_valid_o      (cq_valid),
+    .cq_qid_i        (cq_qid),
+    .cq_head_o       (cq_head),
+    .cq_size_o       (cq_size),
+    .cq_moved_o      (cq_moved),
+    .cpl_i           (cpl),
+    .cpl_valid_i     (cpl_valid),
+    .cpl_ready_o     (cpl_ready),
+    .slot_o          (cpl_slot),
+    .slot_qid_i      (cpl_qid),
+    .slot_cid_i      (cpl_cid),
+    .sq_qid_o        (sq_qid),
+    .sq_cqid_i       (sq_cqid),
+    .sq_head_i       (sq_head),
+    .retire_o        (retire),
+    .irq_o           (irq),
+    .irq_vector_o    (irq_vector),
+    .msg_addr_i      (msg_addr),
+    .msg_data_i      (msg_data),
+    .msg_valid_i     (msg_valid),
+    .msg_ready_o     (msg_ready),
+    .aw_o,
+    .aw_valid_o,
+    .aw_ready_i,
+    .w_o,
+    .w_valid_o,
+    .w_ready_i,
+    .b_i,
+    .b_valid_i,
+    .b_ready_o,
+    .error_o         (write_error)
+  );
+
+  assign busy_o = bar0_busy || state_busy || fetch_busy || admin_busy || buf_busy || completion_busy || msix_busy
+                || used != parked;
+
+  if (NumIoQueues < 1 || NumIoQueues > 63) begin : gen_bad_queues
+    $error("nvme_front: NumIoQueues must be 1 to 63");
+  end
+  if (QueueEntries < 16 || QueueEntries > 65536 || 2 ** $clog2(QueueEntries) != QueueEntries) begin : gen_bad_entries
+    $error("nvme_front: QueueEntries must be a power of two, 16 to 65536");
+  end
+  if (NumSlots < 8 || NumSlots > 128) begin : gen_bad_slots
+    $error("nvme_front: NumSlots must be 8 to 128");
+  end
+  if (FetchDepth < 1 || FetchDepth > 64) begin : gen_bad_depth
+    $error("nvme_front: FetchDepth must be 1 to 64");
+  end
+
+  `NS_ASSERT(data_cmd_stable, !io_shown_q || (io_data_valid && !admin_first))
+  `NS_ASSERT(no_dma_when_off, rdy || init || en || !(ar_valid_o || aw_valid_o))
+
+endmodule

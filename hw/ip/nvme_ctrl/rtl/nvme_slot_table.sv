@@ -1,0 +1,98 @@
+// Command slots: which are free, and whose command each one holds.
+//
+// A slot is taken when its submission queue entry is requested from the host, its owner is written when that entry
+// is decoded, and it comes back when the completion has been sent. Assumes that only taken slots come back, once each.
+`include "ns_assert.svh"
+
+module nvme_slot_table
+  import nvme_pkg::*;
+#(
+  /// Slots, 2 to 2**SlotWidth - 1.
+  parameter int unsigned NumSlots = 128
+) (
+  /// Clock.
+  input  logic                 clk_i,
+  /// Reset, active low.
+  input  logic                 rst_ni,
+
+  /// A free slot.
+  output logic [SlotWidth-1:0] free_o,
+  /// There is one.
+  output logic                 free_valid_o,
+  /// It is taken. Only with free_valid_o.
+  input  logic                 take_i,
+  /// A slot comes back.
+  input  logic                 give_i,
+  /// Which.
+  input  logic [SlotWidth-1:0] give_slot_i,
+  /// Slots that are taken.
+  output logic [SlotWidth-1:0] used_o,
+
+  /// Write the owner of a slot.
+  input  logic                 we_i,
+  /// The slot.
+  input  logic [SlotWidth-1:0] wslot_i,
+  /// Its submission queue.
+  input  logic [QidWidth-1:0]  wqid_i,
+  /// Its command identifier.
+  input  logic [15:0]          wcid_i,
+  /// Slot to look up.
+  input  logic [SlotWidth-1:0] rslot_i,
+  /// Its submission queue, in the same cycle.
+  output logic [QidWidth-1:0]  rqid_o,
+  /// Its command identifier, in the same cycle.
+  output logic [15:0]          rcid_o
+);
+
+  localparam int unsigned Bits = unsigned'($clog2(NumSlots));
+
+  // Slots that have never been used are handed out by counting; so the list needs no initialisation.
+  logic [SlotWidth-1:0] fresh_q, used_q, listed;
+  logic fresh, listed_valid;
+
+  assign fresh = fresh_q != SlotWidth'(NumSlots);
+  assign free_o = fresh ? fresh_q : listed;
+  assign free_valid_o = fresh || listed_valid;
+  assign used_o = used_q;
+
+  ns_fifo #(
+    .Width(SlotWidth),
+    .Depth(NumSlots),
+    .Style("lutram")
+  ) u_list (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (give_i),
+    .in_ready_o (),
+    .in_data_i  (give_slot_i),
+    .out_valid_o(listed_valid),
+    .out_ready_i(take_i && !fresh),
+    .out_data_o (listed),
+    .count_o    ()
+  );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      fresh_q <= '0;
+      used_q <= '0;
+    end else begin
+      if (take_i && fresh) fresh_q <= fresh_q + 1'b1;
+      if (take_i && !give_i) used_q <= used_q + 1'b1;
+      if (give_i && !take_i) used_q <= used_q - 1'b1;
+    end
+  end
+
+  (* ram_style = "distributed" *) logic [QidWidth+15:0] owner_mem[NumSlots];
+
+  always_ff @(posedge clk_i) if (we_i) owner_mem[wslot_i[Bits-1:0]] <= {wqid_i, wcid_i};
+  assign {rqid_o, rcid_o} = owner_mem[rslot_i[Bits-1:0]];
+
+  if (NumSlots < 2 || NumSlots >= 2 ** SlotWidth) begin : gen_bad_slots
+    $error("nvme_slot_table: NumSlots must be 2 to 2**SlotWidth - 1");
+  end
+
+  `NS_ASSERT(take_only_free, !take_i || free_valid_o)
+  `NS_ASSERT(give_only_used, !give_i || used_q != '0)
+  `NS_ASSERT(slots_in_range, (!give_i || 32'(give_slot_i) < NumSlots) && (!we_i || 32'(wslot_i) < NumSlots))
+
+endmodule
