@@ -5,6 +5,7 @@
 
 mod cpu;
 mod error;
+pub mod media;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,8 @@ use sim::{DramConfig, HostConfig, LinkConfig};
 
 pub use cpu::{Cpu, HostCosts};
 pub use error::Error;
+
+pub use media::Profile;
 
 use error::{check, one_of, range};
 

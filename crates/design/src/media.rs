@@ -1,0 +1,306 @@
+//! Media profiles: the timing that `nvm_delay` gives to a memory.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{check, Error};
+
+/// Address regions that `nvm_delay` has.
+pub const MAX_REGIONS: usize = 4;
+/// Fractional bits of a time in `nvm_delay`'s registers (Q20.12 cycles).
+const TIME_FRACTION: u32 = 12;
+/// Fractional bits of a bandwidth cap (Q8.16 bytes per cycle).
+const CAP_FRACTION: u32 = 16;
+/// Regions are in units of 4 KiB.
+const REGION_PAGE: u64 = 4096;
+
+/// The timing of a memory, as a 64-byte access sees it. Each value's published source stands beside it in the file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// Its name; the file's.
+    pub name: String,
+    /// What it is, in a line.
+    pub description: String,
+    /// False: `nvm_delay` is off, and the DRAM's own timing shows.
+    #[serde(default = "yes")]
+    pub enable: bool,
+    /// Reads.
+    #[serde(default)]
+    pub read: Timing,
+    /// Writes.
+    #[serde(default)]
+    pub write: Timing,
+    /// Parts of the media with timing of their own.
+    #[serde(default, rename = "region", skip_serializing_if = "Vec::is_empty")]
+    pub regions: Vec<Region>,
+}
+
+/// The timing of one direction: a transaction of n beats of 64 bytes takes `base_ns + n * beat_ns`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Timing {
+    /// Latency that every transaction has, in ns.
+    pub base_ns: f64,
+    /// Latency of each beat of 64 bytes, in ns.
+    pub beat_ns: f64,
+    /// Most bytes per second of the whole device, in GB/s; 0 is no limit.
+    pub cap_gb_s: f64,
+    /// Where the values were published.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub source: String,
+}
+
+/// A part of the media with timing of its own; bandwidth caps are those of the whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Region {
+    /// First byte of the media.
+    pub first: crate::Bytes,
+    /// Bytes.
+    pub bytes: crate::Bytes,
+    /// Reads.
+    pub read: Timing,
+    /// Writes.
+    pub write: Timing,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What a profile is in the registers of one channel's `nvm_delay`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Registers {
+    /// `control`: enable in bit 0, region enables from bit 4 on.
+    pub control: u32,
+    /// `read_cap`, Q8.16 bytes per cycle.
+    pub read_cap: u32,
+    /// `write_cap`, Q8.16 bytes per cycle.
+    pub write_cap: u32,
+    /// `timing`: read base, read beat, write base, write beat, Q20.12 cycles.
+    pub timing: [u32; 4],
+    /// `region`: first page, last page, and the four times.
+    pub regions: Vec<[u32; 6]>,
+}
+
+impl Profile {
+    /// Reads a profile file.
+    pub fn load(path: &Path) -> Result<Profile, Error> {
+        let text = std::fs::read_to_string(path).map_err(|e| Error::unreadable(path, &e))?;
+        Profile::parse(&text, path)
+    }
+
+    /// Reads a profile by name (`media/<name>.toml` below `root`) or by path (anything with a `/` or `.toml` in it).
+    pub fn find(root: &Path, name: &str) -> Result<Profile, Error> {
+        if name.contains('/') || name.ends_with(".toml") {
+            return Profile::load(Path::new(name));
+        }
+        let folder = root.join("media");
+        let path = folder.join(format!("{name}.toml"));
+        if !path.is_file() {
+            return Err(Error::not_found("media profile", name, &folder));
+        }
+        Profile::load(&path)
+    }
+
+    /// Reads a profile from text; `path` is what errors name.
+    pub fn parse(text: &str, path: &Path) -> Result<Profile, Error> {
+        let profile: Profile =
+            toml::from_str(text).map_err(|e| Error::from_toml(path, text, &e))?;
+        profile.validate().map_err(|e| e.in_file(path))?;
+        Ok(profile)
+    }
+
+    /// A profile of two latencies and nothing else.
+    pub fn latencies(name: &str, read_ns: f64, write_ns: f64) -> Profile {
+        let timing = |base_ns| Timing {
+            base_ns,
+            ..Timing::default()
+        };
+        Profile {
+            name: name.into(),
+            description: format!("{read_ns} ns reads, {write_ns} ns writes"),
+            enable: true,
+            read: timing(read_ns),
+            write: timing(write_ns),
+            regions: Vec::new(),
+        }
+    }
+
+    /// Checks every value.
+    pub fn validate(&self) -> Result<(), Error> {
+        let count = self.regions.len();
+        check("region", count, count <= MAX_REGIONS, "at most 4 of them")?;
+        self.read.validate("read")?;
+        self.write.validate("write")?;
+        for (i, region) in self.regions.iter().enumerate() {
+            let whole = |b: u64| b % REGION_PAGE == 0;
+            let name = format!("region[{i}]");
+            let ok = whole(region.first.0) && whole(region.bytes.0) && region.bytes.0 > 0;
+            check(
+                &format!("{name}.first, bytes"),
+                region.bytes,
+                ok,
+                "multiples of 4 KiB, not empty",
+            )?;
+            region.read.validate(&format!("{name}.read"))?;
+            region.write.validate(&format!("{name}.write"))?;
+        }
+        Ok(())
+    }
+
+    /// The registers of one channel of a device with this clock period and so many channels.
+    ///
+    /// A channel sees its own addresses, and gets its share of the bandwidth. Times and caps that do not fit saturate.
+    pub fn registers(&self, period_ps: u64, channels: u32) -> Registers {
+        if !self.enable {
+            return Registers::default();
+        }
+        let times = |read: &Timing, write: &Timing| {
+            [read.base_ns, read.beat_ns, write.base_ns, write.beat_ns].map(|ns| time(ns, period_ps))
+        };
+        let local =
+            |addr: u64| u32::try_from(addr / u64::from(channels) / REGION_PAGE).unwrap_or(u32::MAX);
+        let regions = self.regions.iter().map(|r| {
+            let [a, b, c, d] = times(&r.read, &r.write);
+            [
+                local(r.first.0),
+                local((r.first.0 + r.bytes.0).saturating_sub(1)),
+                a,
+                b,
+                c,
+                d,
+            ]
+        });
+        Registers {
+            control: 1 | ((1u32 << self.regions.len()) - 1) << 4,
+            read_cap: cap(self.read.cap_gb_s, period_ps, channels),
+            write_cap: cap(self.write.cap_gb_s, period_ps, channels),
+            timing: times(&self.read, &self.write),
+            regions: regions.collect(),
+        }
+    }
+}
+
+impl Timing {
+    fn validate(&self, name: &str) -> Result<(), Error> {
+        for (key, value) in [("base_ns", self.base_ns), ("beat_ns", self.beat_ns)] {
+            let ok = (0.0..=4_000_000.0).contains(&value);
+            check(&format!("{name}.{key}"), value, ok, "0 to 4000000")?;
+        }
+        let ok = (0.0..=1000.0).contains(&self.cap_gb_s);
+        check(
+            &format!("{name}.cap_gb_s"),
+            self.cap_gb_s,
+            ok,
+            "0 (none) to 1000",
+        )
+    }
+
+    /// What a transaction of so many beats is to take, in ns.
+    pub fn target_ns(&self, beats: u32) -> f64 {
+        self.base_ns + self.beat_ns * f64::from(beats)
+    }
+}
+
+/// Nanoseconds in Q20.12 cycles, rounded to nearest, saturating.
+fn time(ns: f64, period_ps: u64) -> u32 {
+    (ns * 1000.0 / period_ps as f64 * f64::from(1u32 << TIME_FRACTION)).round() as u32
+}
+
+/// A device's GB/s in Q8.16 bytes per cycle of one channel; a cap that is too small to express is the smallest.
+fn cap(gb_s: f64, period_ps: u64, channels: u32) -> u32 {
+    if gb_s == 0.0 {
+        return 0;
+    }
+    let bytes_per_cycle = gb_s * period_ps as f64 / 1000.0 / f64::from(channels);
+    let raw = (bytes_per_cycle * f64::from(1u32 << CAP_FRACTION)).round() as u32;
+    raw.clamp(1, (1 << 24) - 1)
+}
+
+/// Q20.12 cycles in nanoseconds.
+pub fn time_ns(raw: u32, period_ps: u64) -> f64 {
+    f64::from(raw) / f64::from(1u32 << TIME_FRACTION) * period_ps as f64 / 1000.0
+}
+
+/// Q8.16 bytes per cycle of one channel in GB/s of a device with so many.
+pub fn cap_gb_s(raw: u32, period_ps: u64, channels: u32) -> f64 {
+    f64::from(raw) / f64::from(1u32 << CAP_FRACTION) / period_ps as f64
+        * 1000.0
+        * f64::from(channels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile(text: &str) -> Result<Profile, String> {
+        Profile::parse(text, Path::new("m.toml")).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn every_shipped_profile_is_valid_and_named_as_its_file() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for entry in std::fs::read_dir(root.join("media")).unwrap() {
+            let path = entry.unwrap().path();
+            let profile = Profile::load(&path).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(
+                Some(profile.name.as_str()),
+                path.file_stem().and_then(|s| s.to_str())
+            );
+        }
+        let optane = Profile::find(&root, "optane-dcpmm").unwrap();
+        assert_eq!(
+            (optane.read.target_ns(1), optane.write.target_ns(1)),
+            (305.0, 94.0)
+        );
+        assert_eq!(
+            Profile::find(&root, "dram").unwrap().registers(4000, 2),
+            Registers::default()
+        );
+        assert!(Profile::find(&root, "core")
+            .unwrap_err()
+            .to_string()
+            .contains("optane-dcpmm"));
+    }
+
+    #[test]
+    fn registers_are_fixed_point_cycles() {
+        let mut p = Profile::latencies("x", 305.0, 94.0);
+        p.write.beat_ns = 1.0;
+        p.read.cap_gb_s = 6.4;
+        p.regions.push(Region {
+            first: crate::Bytes(1 << 20),
+            bytes: crate::Bytes(1 << 20),
+            read: Timing {
+                base_ns: 2e9,
+                ..Timing::default()
+            },
+            write: Timing::default(),
+        });
+        let r = p.registers(4000, 2);
+        assert_eq!(r.control, 0x11);
+        assert_eq!(r.timing, [312_320, 0, 96_256, 1024]);
+        assert_eq!(r.read_cap, (12.8 * 65536.0_f64).round() as u32);
+        assert_eq!(r.regions[0][..3], [128, 255, u32::MAX], "2 s saturates");
+        assert_eq!(time_ns(r.timing[0], 4000), 305.0);
+        assert!((cap_gb_s(r.read_cap, 4000, 2) - 6.4).abs() < 1e-4);
+    }
+
+    #[test]
+    fn bad_profiles_name_the_key() {
+        let head = "name = \"x\"\ndescription = \"y\"\n";
+        let error = profile(&format!("{head}[read]\nbase = 5.0\n")).unwrap_err();
+        assert!(
+            error.starts_with("m.toml:4: unknown key `read.base`; allowed: `base_ns`"),
+            "{error}"
+        );
+        let error = profile(&format!("{head}[read]\nbase_ns = -1.0\n")).unwrap_err();
+        assert_eq!(error, "m.toml: read.base_ns = -1: allowed is 0 to 4000000");
+        let region = "[[region]]\nfirst = 0\nbytes = 100\n[region.read]\n[region.write]\n";
+        let error = profile(&format!("{head}{region}")).unwrap_err();
+        assert!(error.contains("multiples of 4 KiB"), "{error}");
+    }
+}
