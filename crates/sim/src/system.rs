@@ -346,10 +346,10 @@ impl System {
     /// pending. Take the hits to wait for the next.
     pub fn wait_for_write(&mut self, watch: Watch, limit: Time) -> Result<bool, Error> {
         loop {
+            self.memory.clear_attention();
             if self.memory.is_hit(watch) || self.memory.pending_interrupts() > 0 {
                 return Ok(true);
             }
-            self.memory.clear_attention();
             if !self.run(limit, Stop::Attention)? {
                 return Ok(false);
             }

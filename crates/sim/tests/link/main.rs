@@ -1,0 +1,8 @@
+//! The link and the scheduler against arithmetic, with devices made for the purpose.
+
+mod clocked;
+mod order;
+mod peers;
+mod power;
+mod throughput;
+mod timing;
