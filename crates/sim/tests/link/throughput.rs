@@ -107,7 +107,7 @@ impl Step for Ideal {
                 self.waits
                     .insert(command, (true, if write { bytes } else { 0 }));
                 if fetched {
-                    self.firsted(command);
+                    self.fetched(command);
                 } else {
                     self.finish(true);
                 }
