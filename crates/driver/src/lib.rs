@@ -4,6 +4,7 @@
 //! flight on several queues ([`engine`], [`workload`]). The machine below is a [`Host`]; [`SimHost`] is the simulated one.
 //! Whatever a controller answers, the driver reports an error and does not panic.
 
+pub mod control;
 mod controller;
 pub mod engine;
 mod error;
