@@ -4,7 +4,7 @@
 // The port number goes into the upper log2(N) ID bits and routes the responses back, so masters must leave these bits 0;
 // they are 0 in the responses. Transactions of one master with one ID keep their order as far as the slave keeps it.
 // Full throughput on every channel; each channel passes one register slice on the slave's side. Up to `MaxWrites` writes
-// may wait for their data, and write data is accepted no earlier than the cycle after its address.
+// may wait behind the one whose data comes; write data is accepted no earlier than the cycle after its address.
 // Does not check addresses, and does not limit what is outstanding.
 `include "ns_assert.svh"
 
@@ -13,7 +13,7 @@ module ns_axi_mux
 #(
   /// Number of masters, 1 to 128.
   parameter int unsigned N = 2,
-  /// Writes whose address has been granted and whose data is not complete.
+  /// Writes whose address has been granted and whose data has not begun.
   parameter int unsigned MaxWrites = 16
 ) (
   /// Clock.
@@ -142,11 +142,16 @@ module ns_axi_mux
     .out_data_o (m_aw_o)
   );
 
-  // Write data, in the order of the addresses.
-  logic order_valid, w_valid, w_ready;
+  // Whose write data comes: the first in the order of the addresses in registers, the others in a queue.
+  logic order_take, order_direct, queue_valid;
+  logic [N-1:0] first_q;  // one-hot, 0 if none
+  logic [IdxBits-1:0] first_idx_q, queue_idx;
+  logic w_valid, w_ready, w_last_fire;
   logic [N-1:0] w_last;
   logic [$bits(w_t)-1:0] w[N];
-  logic [IdxBits-1:0] w_idx;
+
+  assign order_take = aw_valid && aw_ready;
+  assign order_direct = first_q == '0 || (w_last_fire && !queue_valid);
 
   ns_fifo #(
     .Width(IdxBits),
@@ -154,21 +159,32 @@ module ns_axi_mux
   ) u_order (
     .clk_i,
     .rst_ni,
-    .in_valid_i (aw_valid && aw_slice_ready),
+    .in_valid_i (order_take && !order_direct),
     .in_ready_o (order_ready),
     .in_data_i  (aw_idx),
-    .out_valid_o(order_valid),
-    .out_ready_i(w_valid && w_ready && w_last[w_idx]),
-    .out_data_o (w_idx),
+    .out_valid_o(queue_valid),
+    .out_ready_i(w_last_fire),
+    .out_data_o (queue_idx),
     .count_o    ()
   );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      first_q <= '0;
+      first_idx_q <= '0;
+    end else if (first_q == '0 || w_last_fire) begin
+      first_q <= queue_valid ? N'(1) << queue_idx : aw_gnt & {N{order_take}};
+      first_idx_q <= queue_valid ? queue_idx : aw_idx;
+    end
+  end
 
   for (genvar i = 0; i < N; i++) begin : gen_w
     assign w[i] = s_w_i[i];
     assign w_last[i] = s_w_i[i].last;
   end
-  assign w_valid = order_valid && s_w_valid_i[w_idx];
-  assign s_w_ready_o = N'(order_valid && w_ready) << w_idx;
+  assign w_valid = (first_q & s_w_valid_i) != '0;
+  assign w_last_fire = w_ready && (first_q & s_w_valid_i & w_last) != '0;
+  assign s_w_ready_o = first_q & {N{w_ready}};
 
   ns_skid_mux #(
     .N    (N),
@@ -178,7 +194,7 @@ module ns_axi_mux
     .rst_ni,
     .in_valid_i (w_valid),
     .in_ready_o (w_ready),
-    .in_idx_i   (w_idx),
+    .in_idx_i   (first_idx_q),
     .in_data_i  (w),
     .out_valid_o(m_w_valid_o),
     .out_ready_i(m_w_ready_i),
@@ -291,5 +307,6 @@ module ns_axi_mux
   end
   `NS_ASSERT(b_id_known, !b_valid || 32'(b_idx) < N)
   `NS_ASSERT(r_id_known, !r_valid || 32'(r_idx) < N)
+  `NS_ASSERT(queue_only_behind_first, !queue_valid || first_q != '0)
 
 endmodule

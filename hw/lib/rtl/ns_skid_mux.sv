@@ -12,23 +12,23 @@ module ns_skid_mux #(
   localparam int unsigned IdxBits = N > 1 ? unsigned'($clog2(N)) : 1
 ) (
   /// Clock.
-  input  logic                        clk_i,
+  input  logic               clk_i,
   /// Reset.
-  input  logic                        rst_ni,
+  input  logic               rst_ni,
   /// The input named offers a word.
-  input  logic                        in_valid_i,
+  input  logic               in_valid_i,
   /// It is accepted.
-  output logic                        in_ready_o,
+  output logic               in_ready_o,
   /// The input to take from, below N.
-  input  logic [IdxBits-1:0]          in_idx_i,
+  input  logic [IdxBits-1:0] in_idx_i,
   /// The words offered.
-  input  logic [Width-1:0]            in_data_i[N],
+  input  logic [Width-1:0]   in_data_i[N],
   /// A word can be taken.
-  output logic                        out_valid_o,
+  output logic               out_valid_o,
   /// It is being taken.
-  input  logic                        out_ready_i,
+  input  logic               out_ready_i,
   /// The oldest word.
-  output logic [Width-1:0]            out_data_o
+  output logic [Width-1:0]   out_data_o
 );
 
   logic ready_q, valid_q;  // !ready_q: the second word is in use
@@ -56,12 +56,8 @@ module ns_skid_mux #(
     if (!ready_q) begin
       if (move) data_q <= spare_q;
     end else if (in_valid_i) begin
-      for (int unsigned i = 0; i < N; i++) begin
-        if (in_idx_i == IdxBits'(i)) begin
-          if (move) data_q <= in_data_i[i];
-          else spare_q <= in_data_i[i];
-        end
-      end
+      if (move) data_q <= in_data_i[in_idx_i];
+      else spare_q <= in_data_i[in_idx_i];
     end
   end
 

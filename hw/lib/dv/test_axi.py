@@ -1,0 +1,40 @@
+"""ns_axi_mux and ns_axi_xbar under random traffic, and their throughput in cycles."""
+
+import pytest
+from hdl import simulate
+
+LIB = ["hw/lib/lib.f"]
+SOURCES = ["stable_check.sv", "axi_tb.sv"]
+
+
+def env(masters, slaves, granule, size, mux):
+    return {"MASTERS": masters, "SLAVES": slaves, "GRANULE": granule, "BYTES": size, "MUX": int(mux)}
+
+
+@pytest.mark.parametrize(
+    ("masters", "slaves", "granule", "order_bits"),
+    [(4, 4, 4096, 4), (3, 2, 8192, 1), (1, 4, 4096, 4), (2, 1, 4096, 4)],
+)
+def test_xbar(masters, slaves, granule, order_bits):
+    parameters = {"NumMasters": masters, "NumSlaves": slaves, "Granule": granule, "OrderBits": order_bits}
+    size = 3 * 8 * 8192
+    simulate(
+        "axi_tb",
+        "cocotb_axi",
+        filelists=LIB,
+        extra_sources=SOURCES,
+        parameters=parameters | {"Bytes": f"64'h{size:x}"},
+        env={k: str(v) for k, v in env(masters, slaves, granule, size, False).items()},
+    )
+
+
+@pytest.mark.parametrize("masters", [1, 3, 4])
+def test_mux(masters):
+    simulate(
+        "axi_tb",
+        "cocotb_axi",
+        filelists=LIB,
+        extra_sources=SOURCES,
+        parameters={"Mux": 1, "NumMasters": masters, "NumSlaves": 1},
+        env={k: str(v) for k, v in env(masters, 1, 4096, 3 * 8 * 8192, True).items()},
+    )
