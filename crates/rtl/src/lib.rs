@@ -1,7 +1,11 @@
 //! The cycle-accurate engine: compiles a design with Verilator, loads it, and runs it as a [`sim::Device`].
 #![warn(missing_docs)]
 
+pub mod axi;
 pub mod bitstream;
+mod device;
 mod error;
+mod mmio;
 
+pub use device::{DeviceConfig, Memory, RtlDevice, TraceWindow};
 pub use error::{Error, Result};

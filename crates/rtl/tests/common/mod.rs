@@ -1,10 +1,14 @@
 //! What the tests share.
 #![allow(dead_code)]
 
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use rtl::bitstream::{compile, repo_root, stderr_progress, Bitstream, BitstreamSpec};
+use rtl::RtlDevice;
+use sim::{Bar, Device, HostPort, Mmio, ReadData, Time};
 
 /// The spec of the fixture device.
 pub fn fixture_spec(trace: bool) -> BitstreamSpec {
@@ -21,4 +25,198 @@ pub fn fixture_spec(trace: bool) -> BitstreamSpec {
 pub fn load(spec: &BitstreamSpec) -> Arc<Bitstream> {
     let path = compile(spec, &mut stderr_progress(&spec.top)).unwrap();
     Bitstream::open(&path).unwrap()
+}
+
+/// A host that answers from a flat memory after a fixed time, and remembers everything that a device did.
+pub struct TestHost {
+    /// Host memory from address 0.
+    pub memory: Vec<u8>,
+    /// Addresses from here on fail.
+    pub bad_from: u64,
+    /// Time from a read to its data.
+    pub latency: Time,
+    /// Everything the device did: time, kind, address or tag, data.
+    pub log: Vec<(Time, &'static str, u64, Vec<u8>)>,
+    mmio: VecDeque<(Time, Mmio)>,
+    data: VecDeque<(Time, ReadData)>,
+    answers: Vec<(u32, Option<Vec<u8>>)>,
+    next_tag: u32,
+}
+
+impl TestHost {
+    pub fn new() -> TestHost {
+        TestHost {
+            memory: vec![0; 1 << 20],
+            bad_from: 1 << 20,
+            latency: Time::ns(500),
+            log: Vec::new(),
+            mmio: VecDeque::new(),
+            data: VecDeque::new(),
+            answers: Vec::new(),
+            next_tag: 0,
+        }
+    }
+
+    /// Lets a write arrive as soon as the device looks.
+    pub fn post(&mut self, now: Time, bar: Bar, offset: u64, data: &[u8]) {
+        self.mmio.push_back((
+            now,
+            Mmio::Write {
+                bar,
+                offset,
+                data: data.to_vec(),
+            },
+        ));
+    }
+
+    /// Lets a read arrive as soon as the device looks; returns its tag.
+    pub fn ask(&mut self, now: Time, bar: Bar, offset: u64, len: u32) -> u32 {
+        self.next_tag += 1;
+        self.mmio.push_back((
+            now,
+            Mmio::Read {
+                bar,
+                offset,
+                len,
+                tag: self.next_tag,
+            },
+        ));
+        self.next_tag
+    }
+
+    /// The answer to a read, once it is there.
+    pub fn answer(&mut self, tag: u32) -> Option<Option<Vec<u8>>> {
+        let at = self.answers.iter().position(|(t, _)| *t == tag)?;
+        Some(self.answers.remove(at).1)
+    }
+
+    /// A number that depends on every event and its time.
+    pub fn hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        format!("{:?}", self.log).hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+impl HostPort for TestHost {
+    fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool {
+        self.log.push((now, "write", addr, data.to_vec()));
+        if let Some(place) = self
+            .memory
+            .get_mut(addr as usize..addr as usize + data.len())
+        {
+            place.copy_from_slice(data);
+        }
+        true
+    }
+
+    fn read(&mut self, now: Time, tag: u32, addr: u64, len: u32) -> bool {
+        self.log
+            .push((now, "read", addr, len.to_le_bytes().to_vec()));
+        let time = now + self.latency;
+        if addr + u64::from(len) > self.bad_from {
+            self.data.push_back((
+                time,
+                ReadData {
+                    tag,
+                    data: None,
+                    last: true,
+                },
+            ));
+            return true;
+        }
+        let bytes = &self.memory[addr as usize..(addr + u64::from(len)) as usize];
+        let pieces: Vec<&[u8]> = bytes.chunks(200).collect(); // not at beat boundaries
+        for (i, piece) in pieces.iter().enumerate() {
+            let last = i + 1 == pieces.len();
+            self.data.push_back((
+                time,
+                ReadData {
+                    tag,
+                    data: Some(piece.to_vec()),
+                    last,
+                },
+            ));
+        }
+        true
+    }
+
+    fn mmio_data(&mut self, now: Time, tag: u32, data: Option<Vec<u8>>) {
+        self.log
+            .push((now, "answer", tag.into(), data.clone().unwrap_or_default()));
+        self.answers.push((tag, data));
+    }
+
+    fn mmio(&mut self, now: Time) -> Option<Mmio> {
+        if self.mmio.front()?.0 > now {
+            return None;
+        }
+        self.mmio.pop_front().map(|(_, access)| access)
+    }
+
+    fn read_data(&mut self, now: Time) -> Option<ReadData> {
+        if self.data.front()?.0 > now {
+            return None;
+        }
+        self.data.pop_front().map(|(_, piece)| piece)
+    }
+
+    fn next_arrival(&self) -> Option<Time> {
+        let mmio = self.mmio.front().map(|(time, _)| *time);
+        let data = self.data.front().map(|(time, _)| *time);
+        [mmio, data].into_iter().flatten().min()
+    }
+
+    fn attention(&self) -> bool {
+        false
+    }
+}
+
+/// A device and its host.
+pub struct Bench {
+    pub device: RtlDevice,
+    pub host: TestHost,
+}
+
+impl Bench {
+    pub fn new(device: RtlDevice) -> Bench {
+        Bench {
+            device,
+            host: TestHost::new(),
+        }
+    }
+
+    /// Lets time pass.
+    pub fn run(&mut self, span: Time) {
+        self.try_run(span).unwrap();
+    }
+
+    pub fn try_run(&mut self, span: Time) -> Result<(), sim::Fault> {
+        self.device
+            .advance(self.device.now() + span, &mut self.host)
+    }
+
+    pub fn post(&mut self, bar: Bar, offset: u64, data: &[u8]) {
+        self.host.post(self.device.now(), bar, offset, data);
+    }
+
+    /// Reads, and waits for the answer.
+    pub fn read(&mut self, bar: Bar, offset: u64, len: u32) -> Option<Vec<u8>> {
+        let tag = self.host.ask(self.device.now(), bar, offset, len);
+        for _ in 0..10_000 {
+            if let Some(answer) = self.host.answer(tag) {
+                return answer;
+            }
+            self.run(Time::ns(100));
+        }
+        panic!("no answer to a read of {bar:?} at {offset:#x} within 1 ms");
+    }
+
+    pub fn read32(&mut self, bar: Bar, offset: u64) -> u32 {
+        u32::from_le_bytes(self.read(bar, offset, 4).unwrap().try_into().unwrap())
+    }
+
+    pub fn write32(&mut self, bar: Bar, offset: u64, value: u32) {
+        self.post(bar, offset, &value.to_le_bytes());
+    }
 }

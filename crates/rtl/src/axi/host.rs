@@ -1,0 +1,398 @@
+//! The host behind the device's DMA port: AXI4 to the link and back.
+
+use std::collections::VecDeque;
+
+use sim::{HostPort, ReadData, Time};
+
+use super::ddr::set_if_changed;
+use super::{burst, resp, Ax, AxiPorts, BEAT};
+use crate::bitstream::Model;
+
+const PAGE: u64 = 4096;
+/// Write addresses taken ahead of their data.
+const MAX_WRITES: usize = 16;
+/// Pieces of write data that may wait for the link.
+const MAX_PIECES: usize = 8;
+/// Write responses not taken yet; more stop the writes.
+const MAX_RESPONSES: usize = 16;
+
+#[derive(Default)]
+struct Read {
+    ax: Ax,
+    buffer: Vec<u8>, // whole beats
+    filled: usize,   // bytes of the buffer up to where data has arrived
+    failed: bool,
+    answered: bool, // the link has nothing more for this tag
+    sent: u32,      // beats given to the master
+}
+
+impl Read {
+    fn has_beat(&self) -> bool {
+        // A failed read keeps its tag until the link is done with it.
+        (self.failed && self.answered) || self.filled >= (self.sent as usize + 1) * BEAT
+    }
+
+    fn bytes(&self) -> u32 {
+        self.ax.beats() * BEAT as u32 - (self.ax.addr % BEAT as u64) as u32
+    }
+}
+
+/// Bytes on their way to the link.
+struct Piece {
+    addr: u64,
+    data: Vec<u8>,
+    response: Option<u16>, // the last of a burst with this ID
+}
+
+/// The AXI4 slave that stands for the PCIe bridge.
+///
+/// Writes go to the link in order, in pieces of up to `chunk` bytes as their data comes in; B comes when the link has
+/// accepted the last of a burst. Reads with one ID return in order; beats of different reads are not interleaved; a
+/// read that the host fails returns SLVERR.
+pub struct HostSlave {
+    ports: AxiPorts,
+    chunk: u64,
+    reads: Vec<Read>, // by tag
+    free: Vec<u32>,
+    order: VecDeque<u32>, // tags, oldest first
+    unissued: VecDeque<u32>,
+    waiting: u32, // reads that the link has taken and not answered in full
+    sending: Option<u32>,
+    look: bool, // there may be a beat to send: data has come, or a burst has ended
+    r_driven: bool,
+    r_valid: bool,
+    writes: VecDeque<Ax>,
+    write_beat: u32,
+    gathered: Vec<u8>,
+    gathered_at: u64,
+    pieces: VecDeque<Piece>,
+    spare: Vec<Vec<u8>>,
+    responses: VecDeque<u16>,
+    b_driven: bool,
+    aw_ready: bool,
+    w_ready: bool,
+    ar_ready: bool,
+    /// Beats read and written.
+    pub beats: [u64; 2],
+    /// The first breach of the port's rules.
+    pub breach: Option<String>,
+}
+
+impl HostSlave {
+    /// A host on these ports with `tags` reads outstanding; `chunk` is a power of two, at most 4096, such as the link's
+    /// maximum payload.
+    pub fn new(ports: AxiPorts, tags: u32, chunk: u64) -> HostSlave {
+        HostSlave {
+            ports,
+            chunk,
+            reads: (0..tags).map(|_| Read::default()).collect(),
+            free: (0..tags).rev().collect(),
+            order: VecDeque::new(),
+            unissued: VecDeque::new(),
+            waiting: 0,
+            sending: None,
+            look: false,
+            r_driven: false,
+            r_valid: false,
+            writes: VecDeque::new(),
+            write_beat: 0,
+            gathered: Vec::new(),
+            gathered_at: 0,
+            pieces: VecDeque::new(),
+            spare: Vec::new(),
+            responses: VecDeque::new(),
+            b_driven: false,
+            aw_ready: false,
+            w_ready: false,
+            ar_ready: false,
+            beats: [0; 2],
+            breach: None,
+        }
+    }
+
+    /// The ports.
+    pub fn ports(&self) -> &AxiPorts {
+        &self.ports
+    }
+
+    /// Exchanges with the link, and sets the inputs for the rising edge at `now`.
+    #[inline]
+    pub fn drive(&mut self, model: &mut Model, host: &mut dyn HostPort, now: Time) {
+        while self.waiting > 0 {
+            match host.read_data(now) {
+                Some(piece) => self.arrived(piece),
+                None => break,
+            }
+        }
+        while let Some(&tag) = self.unissued.front() {
+            let read = &self.reads[tag as usize];
+            if !host.read(now, tag, read.ax.addr, read.bytes()) {
+                break;
+            }
+            self.unissued.pop_front();
+            self.waiting += 1;
+        }
+        while let Some(piece) = self.pieces.front() {
+            if !piece.data.is_empty() && !host.write(now, piece.addr, &piece.data) {
+                break;
+            }
+            if let Some(mut piece) = self.pieces.pop_front() {
+                self.responses.extend(piece.response);
+                piece.data.clear();
+                self.spare.push(piece.data);
+            }
+        }
+        self.drive_r(model);
+        let b_valid = !self.responses.is_empty();
+        set_if_changed(model, self.ports.b.valid, &mut self.b_driven, b_valid);
+        if let Some(&id) = self.responses.front() {
+            self.ports.b.set(model, id, resp::OKAY);
+        }
+        let aw_ready = self.writes.len() < MAX_WRITES;
+        let w_ready = !self.writes.is_empty()
+            && self.pieces.len() < MAX_PIECES
+            && self.responses.len() < MAX_RESPONSES;
+        let ar_ready = !self.free.is_empty();
+        set_if_changed(model, self.ports.aw.ready, &mut self.aw_ready, aw_ready);
+        set_if_changed(model, self.ports.w.ready, &mut self.w_ready, w_ready);
+        set_if_changed(model, self.ports.ar.ready, &mut self.ar_ready, ar_ready);
+    }
+
+    /// Sees the handshakes of the coming rising edge; returns their number.
+    #[inline]
+    pub fn sample(&mut self, model: &Model) -> u64 {
+        let mut count = 0;
+        if self.ar_ready && model.is(self.ports.ar.valid) {
+            count += 1;
+            self.accept_read(self.ports.ar.get(model));
+        }
+        if self.w_ready && model.is(self.ports.w.valid) {
+            count += 1;
+            self.accept_beat(model);
+        }
+        if self.aw_ready && model.is(self.ports.aw.valid) {
+            count += 1;
+            let ax = self.ports.aw.get(model);
+            self.check(&ax, "write");
+            self.writes.push_back(ax);
+        }
+        if self.b_driven && model.is(self.ports.b.ready) {
+            count += 1;
+            self.responses.pop_front();
+        }
+        if self.r_driven && model.is(self.ports.r.ready) {
+            count += 1;
+            self.beat_sent();
+        }
+        count
+    }
+
+    /// True when only the link or the design can make something happen here.
+    #[inline]
+    pub fn quiet(&self) -> bool {
+        self.unissued.is_empty()
+            && self.pieces.is_empty()
+            && self.responses.is_empty()
+            && !self.b_driven
+            && !self.r_driven
+            && !self.r_valid
+            && !self.look
+    }
+
+    /// True while the link owes something: an answer, or the acceptance of a write or read.
+    #[inline]
+    pub fn waits_for_link(&self) -> bool {
+        self.waiting > 0 || !self.unissued.is_empty() || !self.pieces.is_empty()
+    }
+
+    /// What is outstanding, for dumps.
+    pub fn describe(&self) -> String {
+        let mut text = format!(
+            "{} reads ({} with the link, {} not accepted by it), {} writes awaiting data, {} pieces not accepted by \
+             the link, {} responses",
+            self.order.len(),
+            self.waiting,
+            self.unissued.len(),
+            self.writes.len(),
+            self.pieces.len(),
+            self.responses.len()
+        );
+        if let Some(&tag) = self.order.front() {
+            let read = &self.reads[tag as usize];
+            text += &format!(
+                "; oldest read: id {} addr {:#x} beats {} sent {}",
+                read.ax.id,
+                read.ax.addr,
+                read.ax.beats(),
+                read.sent
+            );
+        }
+        text
+    }
+
+    fn check(&mut self, ax: &Ax, what: &str) {
+        let bytes = u64::from(ax.beats()) * BEAT as u64 - ax.addr % BEAT as u64;
+        if ax.burst != burst::INCR
+            || ax.size != 6
+            || ax.addr % PAGE + bytes > PAGE
+            || ax.addr % 4 != 0
+        {
+            self.breach.get_or_insert(format!(
+                "m_axi_host: {what} of {} beats of {} bytes at {:#x}, burst type {}: not an INCR burst of 64-byte \
+                 beats within a 4 KiB page",
+                ax.beats(),
+                1 << ax.size,
+                ax.addr,
+                ax.burst
+            ));
+        }
+    }
+
+    fn accept_read(&mut self, ax: Ax) {
+        self.check(&ax, "read");
+        let Some(tag) = self.free.pop() else { return };
+        let read = &mut self.reads[tag as usize];
+        read.ax = ax;
+        read.buffer.clear();
+        read.buffer.resize(ax.beats() as usize * BEAT, 0);
+        read.filled = (ax.addr % BEAT as u64) as usize;
+        read.failed = false;
+        read.answered = false;
+        read.sent = 0;
+        self.order.push_back(tag);
+        self.unissued.push_back(tag);
+        self.beats[0] += u64::from(ax.beats());
+    }
+
+    fn arrived(&mut self, piece: ReadData) {
+        let read = &mut self.reads[piece.tag as usize];
+        self.look = true;
+        match piece.data {
+            Some(_) if read.failed => {}
+            Some(data) => {
+                let end = (read.filled + data.len()).min(read.buffer.len());
+                read.buffer[read.filled..end].copy_from_slice(&data[..end - read.filled]);
+                read.filled = end;
+            }
+            None => read.failed = true,
+        }
+        if piece.last {
+            self.waiting -= 1;
+            read.answered = true;
+            // A piece that is missing at the end is an error of the link, and seen as one.
+            read.failed |= read.filled < read.buffer.len();
+        }
+    }
+
+    fn accept_beat(&mut self, model: &Model) {
+        let ax = self.writes[0];
+        let at = ax.beat_addr(self.write_beat) & !(BEAT as u64 - 1);
+        let mut data = [0; BEAT];
+        self.ports.w.data(model, &mut data);
+        let mut strb = self.ports.w.strb(model);
+        while strb != 0 {
+            // One run of enabled bytes.
+            let from = strb.trailing_zeros();
+            let run = (!(strb >> from)).trailing_zeros();
+            let addr = at + u64::from(from);
+            if addr != self.gathered_at + self.gathered.len() as u64 || addr % self.chunk == 0 {
+                self.flush(None);
+                self.gathered_at = addr;
+            }
+            self.gathered
+                .extend_from_slice(&data[from as usize..(from + run) as usize]);
+            strb &= !(u64::MAX >> (64 - run) << from);
+        }
+        self.beats[1] += 1;
+        self.write_beat += 1;
+        if self.write_beat == ax.beats() {
+            if !self.ports.w.last(model) {
+                self.breach.get_or_insert(format!(
+                    "m_axi_host: WLAST is missing in the write to {:#x}",
+                    ax.addr
+                ));
+            }
+            self.flush(Some(ax.id));
+            self.writes.pop_front();
+            self.write_beat = 0;
+        } else if (self.gathered_at + self.gathered.len() as u64) % self.chunk == 0 {
+            self.flush(None);
+        }
+    }
+
+    fn flush(&mut self, response: Option<u16>) {
+        if self.gathered.is_empty() && response.is_none() {
+            return;
+        }
+        let empty = self.spare.pop().unwrap_or_default();
+        let data = std::mem::replace(&mut self.gathered, empty);
+        self.pieces.push_back(Piece {
+            addr: self.gathered_at,
+            data,
+            response,
+        });
+    }
+
+    /// The oldest read of its ID that has its next beat.
+    fn pick(&self) -> Option<u32> {
+        let mut blocked = [0u64; 4];
+        for &tag in &self.order {
+            let read = &self.reads[tag as usize];
+            let (word, bit) = (read.ax.id as usize >> 6 & 3, 1 << (read.ax.id & 63));
+            if blocked[word] & bit == 0 {
+                if read.has_beat() {
+                    return Some(tag);
+                }
+                blocked[word] |= bit;
+            }
+        }
+        None
+    }
+
+    fn drive_r(&mut self, model: &mut Model) {
+        if self.r_driven {
+            return; // a beat is offered and must stay
+        }
+        let tag = match self.sending {
+            _ if !self.look => None,
+            Some(tag) => Some(tag).filter(|&tag| self.reads[tag as usize].has_beat()),
+            None => self.pick(),
+        };
+        self.r_driven = tag.is_some();
+        self.look = self.r_driven;
+        if let Some(tag) = tag {
+            self.sending = Some(tag);
+            let read = &self.reads[tag as usize];
+            let at = read.sent as usize * BEAT;
+            let mut data = [0; BEAT];
+            let code = if read.filled >= at + BEAT {
+                resp::OKAY
+            } else {
+                resp::SLVERR
+            };
+            if code == resp::OKAY {
+                data.copy_from_slice(&read.buffer[at..at + BEAT]);
+            }
+            self.ports.r.set(
+                model,
+                read.ax.id,
+                code,
+                read.sent + 1 == read.ax.beats(),
+                &data,
+            );
+        }
+        set_if_changed(model, self.ports.r.valid, &mut self.r_valid, self.r_driven);
+    }
+
+    fn beat_sent(&mut self) {
+        self.r_driven = false;
+        let Some(tag) = self.sending else { return };
+        let read = &mut self.reads[tag as usize];
+        read.sent += 1;
+        if read.sent == read.ax.beats() {
+            self.sending = None;
+            self.free.push(tag);
+            self.order.retain(|&other| other != tag);
+        }
+    }
+}

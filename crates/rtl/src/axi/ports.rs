@@ -1,0 +1,300 @@
+//! The signals of a bus, found by name.
+
+use super::{Ax, WBeat, BEAT};
+use crate::bitstream::{Field, Model};
+use crate::error::{Error, Result};
+
+/// Signals of an address channel.
+#[derive(Clone, Copy, Debug)]
+pub struct AxPorts {
+    id: Field,
+    addr: Field,
+    len: Field,
+    size: Field,
+    burst: Field,
+    /// Valid.
+    pub valid: Field,
+    /// Ready.
+    pub ready: Field,
+}
+
+/// Signals of the write data channel.
+#[derive(Clone, Copy, Debug)]
+pub struct WPorts {
+    data: Field,
+    strb: Field,
+    last: Field,
+    /// Valid.
+    pub valid: Field,
+    /// Ready.
+    pub ready: Field,
+}
+
+/// Signals of the write response channel.
+#[derive(Clone, Copy, Debug)]
+pub struct BPorts {
+    id: Field,
+    resp: Field,
+    /// Valid.
+    pub valid: Field,
+    /// Ready.
+    pub ready: Field,
+}
+
+/// Signals of the read data channel.
+#[derive(Clone, Copy, Debug)]
+pub struct RPorts {
+    id: Field,
+    data: Field,
+    resp: Field,
+    last: Field,
+    /// Valid.
+    pub valid: Field,
+    /// Ready.
+    pub ready: Field,
+}
+
+/// All signals of an AXI4 bus.
+#[derive(Clone, Copy, Debug)]
+pub struct AxiPorts {
+    /// Write address.
+    pub aw: AxPorts,
+    /// Write data.
+    pub w: WPorts,
+    /// Write response.
+    pub b: BPorts,
+    /// Read address.
+    pub ar: AxPorts,
+    /// Read data.
+    pub r: RPorts,
+}
+
+impl AxiPorts {
+    /// The bus whose ports are named `<prefix>awid` and so on, 512 bits wide.
+    pub fn find(model: &Model, prefix: &str) -> Result<AxiPorts> {
+        AxiPorts::find_lane(model, prefix, 0, 1)
+    }
+
+    /// Bus `lane` of `lanes` whose signals are concatenated, the first lowest.
+    pub fn find_lane(model: &Model, prefix: &str, lane: u32, lanes: u32) -> Result<AxiPorts> {
+        let field = |name: &str| model.lane(&format!("{prefix}{name}"), lane, lanes);
+        let ax = |c: &str| -> Result<AxPorts> {
+            Ok(AxPorts {
+                id: field(&format!("{c}id"))?,
+                addr: field(&format!("{c}addr"))?,
+                len: field(&format!("{c}len"))?,
+                size: field(&format!("{c}size"))?,
+                burst: field(&format!("{c}burst"))?,
+                valid: field(&format!("{c}valid"))?,
+                ready: field(&format!("{c}ready"))?,
+            })
+        };
+        let ports = AxiPorts {
+            aw: ax("aw")?,
+            w: WPorts {
+                data: field("wdata")?,
+                strb: field("wstrb")?,
+                last: field("wlast")?,
+                valid: field("wvalid")?,
+                ready: field("wready")?,
+            },
+            b: BPorts {
+                id: field("bid")?,
+                resp: field("bresp")?,
+                valid: field("bvalid")?,
+                ready: field("bready")?,
+            },
+            ar: ax("ar")?,
+            r: RPorts {
+                id: field("rid")?,
+                data: field("rdata")?,
+                resp: field("rresp")?,
+                last: field("rlast")?,
+                valid: field("rvalid")?,
+                ready: field("rready")?,
+            },
+        };
+        if ports.w.data.bits() as usize != BEAT * 8 || ports.r.data.bits() as usize != BEAT * 8 {
+            return Err(Error::Port(format!(
+                "`{prefix}wdata` and `{prefix}rdata` must have 512 bits a lane"
+            )));
+        }
+        Ok(ports)
+    }
+
+    /// Names and valid/ready fields of the five channels, for dumps.
+    pub fn handshakes(&self) -> [(&'static str, Field, Field); 5] {
+        [
+            ("aw", self.aw.valid, self.aw.ready),
+            ("w", self.w.valid, self.w.ready),
+            ("b", self.b.valid, self.b.ready),
+            ("ar", self.ar.valid, self.ar.ready),
+            ("r", self.r.valid, self.r.ready),
+        ]
+    }
+}
+
+impl AxPorts {
+    /// Highest ID + 1.
+    pub fn ids(&self) -> u32 {
+        1 << self.id.bits().min(16)
+    }
+
+    /// What the design offers.
+    #[inline]
+    pub fn get(&self, model: &Model) -> Ax {
+        Ax {
+            id: model.get(self.id) as u16,
+            addr: model.get(self.addr),
+            len: model.get(self.len) as u8,
+            size: model.get(self.size) as u8,
+            burst: model.get(self.burst) as u8,
+        }
+    }
+
+    /// Offers an address to the design.
+    #[inline]
+    pub fn set(&self, model: &mut Model, ax: &Ax) {
+        model.set(self.id, u64::from(ax.id));
+        model.set(self.addr, ax.addr);
+        model.set(self.len, u64::from(ax.len));
+        model.set(self.size, u64::from(ax.size));
+        model.set(self.burst, u64::from(ax.burst));
+    }
+}
+
+impl WPorts {
+    /// The strobes that the design offers.
+    #[inline]
+    pub fn strb(&self, model: &Model) -> u64 {
+        model.get(self.strb)
+    }
+
+    /// The data that the design offers.
+    #[inline]
+    pub fn data(&self, model: &Model, out: &mut [u8; BEAT]) {
+        model.read(self.data, out);
+    }
+
+    /// Whether the design says that this is the last beat.
+    #[inline]
+    pub fn last(&self, model: &Model) -> bool {
+        model.is(self.last)
+    }
+
+    /// Offers data to the design.
+    #[inline]
+    pub fn set(&self, model: &mut Model, beat: &WBeat) {
+        model.write(self.data, &beat.data);
+        model.set(self.strb, beat.strb);
+        model.set(self.last, u64::from(beat.last));
+    }
+}
+
+impl BPorts {
+    /// The response that the design offers: (ID, code).
+    #[inline]
+    pub fn get(&self, model: &Model) -> (u16, u8) {
+        (model.get(self.id) as u16, model.get(self.resp) as u8)
+    }
+
+    /// Offers a response to the design.
+    #[inline]
+    pub fn set(&self, model: &mut Model, id: u16, resp: u8) {
+        model.set(self.id, u64::from(id));
+        model.set(self.resp, u64::from(resp));
+    }
+}
+
+impl RPorts {
+    /// What the design offers beside data: (ID, code, last).
+    #[inline]
+    pub fn get(&self, model: &Model) -> (u16, u8, bool) {
+        (
+            model.get(self.id) as u16,
+            model.get(self.resp) as u8,
+            model.is(self.last),
+        )
+    }
+
+    /// The data that the design offers.
+    #[inline]
+    pub fn data(&self, model: &Model, out: &mut [u8; BEAT]) {
+        model.read(self.data, out);
+    }
+
+    /// Offers a beat to the design.
+    #[inline]
+    pub fn set(&self, model: &mut Model, id: u16, resp: u8, last: bool, data: &[u8; BEAT]) {
+        model.set(self.id, u64::from(id));
+        model.set(self.resp, u64::from(resp));
+        model.set(self.last, u64::from(last));
+        model.write(self.data, data);
+    }
+}
+
+/// All signals of an AXI4-Lite bus of 32 bits.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)] // the signals' names say it
+pub struct AxilPorts {
+    pub awaddr: Field,
+    pub awvalid: Field,
+    pub awready: Field,
+    pub wdata: Field,
+    pub wstrb: Field,
+    pub wvalid: Field,
+    pub wready: Field,
+    pub bresp: Field,
+    pub bvalid: Field,
+    pub bready: Field,
+    pub araddr: Field,
+    pub arvalid: Field,
+    pub arready: Field,
+    pub rdata: Field,
+    pub rresp: Field,
+    pub rvalid: Field,
+    pub rready: Field,
+}
+
+impl AxilPorts {
+    /// The bus whose ports are named `<prefix>awaddr` and so on.
+    pub fn find(model: &Model, prefix: &str) -> Result<AxilPorts> {
+        let field = |name: &str| model.field(&format!("{prefix}{name}"));
+        let ports = AxilPorts {
+            awaddr: field("awaddr")?,
+            awvalid: field("awvalid")?,
+            awready: field("awready")?,
+            wdata: field("wdata")?,
+            wstrb: field("wstrb")?,
+            wvalid: field("wvalid")?,
+            wready: field("wready")?,
+            bresp: field("bresp")?,
+            bvalid: field("bvalid")?,
+            bready: field("bready")?,
+            araddr: field("araddr")?,
+            arvalid: field("arvalid")?,
+            arready: field("arready")?,
+            rdata: field("rdata")?,
+            rresp: field("rresp")?,
+            rvalid: field("rvalid")?,
+            rready: field("rready")?,
+        };
+        if ports.wdata.bits() != 32 || ports.rdata.bits() != 32 {
+            return Err(Error::Port(format!(
+                "`{prefix}wdata` and `{prefix}rdata` must have 32 bits"
+            )));
+        }
+        Ok(ports)
+    }
+
+    /// Names and valid/ready fields of the five channels, for dumps.
+    pub fn handshakes(&self) -> [(&'static str, Field, Field); 5] {
+        [
+            ("aw", self.awvalid, self.awready),
+            ("w", self.wvalid, self.wready),
+            ("b", self.bvalid, self.bready),
+            ("ar", self.arvalid, self.arready),
+            ("r", self.rvalid, self.rready),
+        ]
+    }
+}

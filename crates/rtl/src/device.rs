@@ -1,0 +1,589 @@
+//! The cycle-accurate device.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use sim::{Counter, Device, Fault, HostPort, Media, Mmio, Time};
+
+use crate::axi::{AddressMap, AxiPorts, DdrSlave, DdrStats, FixedLatency, HostSlave, MemoryTiming};
+use crate::bitstream::{compile, repo_root, Bitstream, BitstreamSpec, Field, Model, Progress};
+use crate::error::{Error, Result};
+use crate::mmio::MmioBridge;
+
+/// Clock cycles of reset after power-on.
+const RESET_CYCLES: u32 = 8;
+/// One cycle of so many is timed: a prime, so that no period of the design hides from it.
+const TIMED: u32 = 509;
+
+/// A window of simulated time to write waveforms of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceWindow {
+    /// First clock edge.
+    pub from: Time,
+    /// No clock edge from here on.
+    pub to: Time,
+    /// The FST file.
+    pub path: PathBuf,
+}
+
+/// The memory behind each channel.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Memory {
+    /// DDR4 controller and DRAM.
+    Ddr4(sim::DramConfig),
+    /// Every access takes the same time.
+    Fixed(Time),
+}
+
+impl Memory {
+    /// The timing model of one channel.
+    pub fn timing(&self) -> Box<dyn MemoryTiming + Send> {
+        match self {
+            Memory::Ddr4(config) => Box::new(sim::dram::Channel::new(config)),
+            Memory::Fixed(latency) => Box::new(FixedLatency::new(*latency)),
+        }
+    }
+}
+
+/// What device to build and how to run it.
+#[derive(Clone, Debug)]
+pub struct DeviceConfig {
+    /// The repository root.
+    pub root: PathBuf,
+    /// The top module.
+    pub top: String,
+    /// Its file lists.
+    pub filelists: Vec<PathBuf>,
+    /// Its parameters, as written in SystemVerilog.
+    pub parameters: BTreeMap<String, String>,
+    /// Clock period.
+    pub clock: Time,
+    /// Memory channels, as in `parameters`.
+    pub channels: u32,
+    /// Bytes that go to one channel before the next one's turn, as in `parameters`.
+    pub granule: u64,
+    /// The memory behind each channel.
+    pub memory: Memory,
+    /// Reads of host memory that may be outstanding.
+    pub host_reads: u32,
+    /// Writes to host memory go to the link in pieces of so many bytes: its maximum payload.
+    pub host_chunk: u64,
+    /// So many cycles without any handshake while busy are a hang.
+    pub hang_cycles: u64,
+    /// Write waveforms.
+    pub trace: Option<TraceWindow>,
+}
+
+impl DeviceConfig {
+    /// The default device, `hw/top`, in the repository that [`repo_root`] finds.
+    pub fn new() -> Result<DeviceConfig> {
+        Ok(DeviceConfig {
+            root: repo_root()?,
+            top: "nearside_top".to_string(),
+            filelists: vec![PathBuf::from("hw/top/top.f")],
+            parameters: BTreeMap::new(),
+            clock: Time(4000),
+            channels: 2,
+            granule: 4096,
+            memory: Memory::Ddr4(sim::DramConfig::default()),
+            host_reads: 64,
+            host_chunk: 256,
+            hang_cycles: 2_000_000,
+            trace: None,
+        })
+    }
+
+    /// What to compile.
+    pub fn bitstream(&self) -> BitstreamSpec {
+        BitstreamSpec {
+            root: self.root.clone(),
+            top: self.top.clone(),
+            filelists: self.filelists.clone(),
+            parameters: self.parameters.clone(),
+            trace: self.trace.is_some(),
+            ..BitstreamSpec::default()
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        let bad = |text: String| Err(Error::Config(text));
+        if self.clock.0 < 2 || self.clock.0 % 2 != 0 {
+            return bad(format!(
+                "clock = {} ps: an even number of ps, at least 2, is needed",
+                self.clock.0
+            ));
+        }
+        if !(1..=256).contains(&self.host_reads) {
+            return bad(format!(
+                "host_reads = {}: 1 to 256 are allowed",
+                self.host_reads
+            ));
+        }
+        if !self.host_chunk.is_power_of_two() || !(64..=4096).contains(&self.host_chunk) {
+            return bad(format!(
+                "host_chunk = {}: a power of two from 64 to 4096 is needed",
+                self.host_chunk
+            ));
+        }
+        if let Memory::Ddr4(dram) = &self.memory {
+            dram.validate().map_err(Error::Config)?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything that is lost with the power.
+struct Powered {
+    model: Model,
+    mmio: MmioBridge,
+    host: HostSlave,
+    ddr: Vec<DdrSlave>,
+    idle: Field,
+    reset: Field,
+    reset_left: u32,
+    tracing: bool,
+}
+
+#[derive(Default)]
+struct Counts {
+    evaluated: u64,
+    skipped: u64,
+    handshakes: u64,
+    lost_writes: u64,
+    host_beats: [u64; 2],
+    ddr: DdrStats,
+    timed: u64,
+    timed_all: f64,   // seconds of whole cycles
+    timed_model: f64, // seconds of these in the model
+}
+
+/// A device whose hardware is simulated clock by clock.
+pub struct RtlDevice {
+    config: DeviceConfig,
+    bitstream: Arc<Bitstream>,
+    media: Media,
+    powered: Option<Powered>,
+    now: Time,
+    quiet_cycles: u64, // cycles since the last handshake, while busy
+    until_timed: u32,
+    last_handshake: Time,
+    fault: Option<Fault>,
+    trace_done: bool,
+    counts: Counts,
+}
+
+impl RtlDevice {
+    /// Compiles the device if it wasn't before, loads it and gives it power.
+    pub fn build(
+        config: DeviceConfig,
+        media: Media,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<RtlDevice> {
+        config.check()?;
+        let path = compile(&config.bitstream(), progress)?;
+        RtlDevice::new(Bitstream::open(&path)?, config, media)
+    }
+
+    /// A device made from a bitstream that fits `config`.
+    pub fn new(bitstream: Arc<Bitstream>, config: DeviceConfig, media: Media) -> Result<RtlDevice> {
+        config.check()?;
+        let mut device = RtlDevice {
+            config,
+            bitstream,
+            media,
+            powered: None,
+            now: Time::ZERO,
+            quiet_cycles: 0,
+            until_timed: TIMED,
+            last_handshake: Time::ZERO,
+            fault: None,
+            trace_done: false,
+            counts: Counts::default(),
+        };
+        device.powered = Some(device.power_up()?);
+        Ok(device)
+    }
+
+    /// What the device stores.
+    pub fn media(&self) -> &Media {
+        &self.media
+    }
+
+    /// What the device stores, to be changed behind its back.
+    pub fn media_mut(&mut self) -> &mut Media {
+        &mut self.media
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &DeviceConfig {
+        &self.config
+    }
+
+    /// Simulated clock cycles that were evaluated, and those that were skipped because nothing could happen.
+    pub fn cycles(&self) -> (u64, u64) {
+        (self.counts.evaluated, self.counts.skipped)
+    }
+
+    /// Wall-clock seconds in the Verilated model so far, estimated from the cycles that were timed.
+    pub fn model_seconds(&self) -> f64 {
+        self.scaled(self.counts.timed_model)
+    }
+
+    /// Wall-clock seconds in `advance` so far, estimated from the cycles that were timed.
+    pub fn engine_seconds(&self) -> f64 {
+        self.scaled(self.counts.timed_all)
+    }
+
+    fn scaled(&self, seconds: f64) -> f64 {
+        seconds * self.counts.evaluated as f64 / self.counts.timed.max(1) as f64
+    }
+
+    fn power_up(&self) -> Result<Powered> {
+        let model = Model::new(&self.bitstream)?;
+        let channels = self.config.channels;
+        let mut ddr = Vec::new();
+        for channel in 0..channels {
+            let ports = AxiPorts::find_lane(&model, "m_axi_ddr_", channel, channels)?;
+            let map = AddressMap::new(channel, channels, self.config.granule, self.media.size())?;
+            ddr.push(DdrSlave::new(ports, map, self.config.memory.timing()));
+        }
+        let host = AxiPorts::find(&model, "m_axi_host_")?;
+        let mut powered = Powered {
+            mmio: MmioBridge::new(&model)?,
+            host: HostSlave::new(host, self.config.host_reads, self.config.host_chunk),
+            ddr,
+            idle: model.field("idle_o")?,
+            reset: model.field("rst_ni")?,
+            reset_left: RESET_CYCLES,
+            tracing: false,
+            model,
+        };
+        let enable = powered.model.field("msix_enable_i")?;
+        powered.model.set(enable, 1);
+        Ok(powered)
+    }
+
+    /// One clock cycle.
+    fn step(&mut self, host: &mut dyn HostPort) -> std::result::Result<(), Fault> {
+        let now = self.now + self.config.clock;
+        let middle = Time(now.0 - self.config.clock.0 / 2);
+        if self.config.trace.is_some() {
+            self.trace(now)?;
+        }
+        let Some(p) = &mut self.powered else {
+            return Ok(());
+        };
+        self.until_timed -= 1;
+        let timed = self.until_timed == 0;
+        let start = timed.then(Instant::now);
+        if p.reset_left > 0 {
+            p.reset_left -= 1;
+            p.model.set(p.reset, u64::from(p.reset_left == 0));
+        }
+        let running = p.reset_left == 0;
+        if running {
+            p.mmio.drive(&mut p.model, host, now);
+            p.host.drive(&mut p.model, host, now);
+            for channel in &mut p.ddr {
+                channel.drive(&mut p.model, &self.media, now);
+            }
+        }
+        let model_start = timed.then(Instant::now);
+        let low = p.model.clock(false, middle.0);
+        let mut model_time = model_start.map(|start| start.elapsed().as_secs_f64());
+        let mut handshakes = 0;
+        if running {
+            handshakes += p.mmio.sample(&p.model, host, now);
+            handshakes += p.host.sample(&p.model);
+            for channel in &mut p.ddr {
+                handshakes += channel.sample(&p.model, &mut self.media, now);
+            }
+        }
+        let model_start = timed.then(Instant::now);
+        let high = low.and_then(|()| p.model.clock(true, now.0));
+        if let (Some(time), Some(again)) = (&mut model_time, model_start) {
+            *time += again.elapsed().as_secs_f64();
+        }
+        self.now = now;
+        self.counts.evaluated += 1;
+        if handshakes > 0 {
+            self.counts.handshakes += handshakes;
+            self.last_handshake = now;
+            self.quiet_cycles = 0;
+        } else {
+            self.quiet_cycles += 1;
+        }
+        if let (Some(start), Some(model_time)) = (start, model_time) {
+            self.until_timed = TIMED;
+            self.counts.timed += 1;
+            self.counts.timed_all += start.elapsed().as_secs_f64();
+            self.counts.timed_model += model_time;
+        }
+        if let Err(message) = high {
+            return Err(self.fail(Fault::Assertion(message)));
+        }
+        if let Some(breach) = self.powered.as_mut().and_then(|p| p.host.breach.take()) {
+            return Err(self.fail(Fault::Assertion(breach)));
+        }
+        if self.quiet_cycles >= self.config.hang_cycles {
+            return self.check_hang(host);
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, fault: Fault) -> Fault {
+        self.fault = Some(fault.clone());
+        if let Some(p) = &mut self.powered {
+            p.model.trace_close(); // what led here is worth looking at
+        }
+        fault
+    }
+
+    /// Many cycles have passed without a handshake: is anybody else still at work?
+    fn check_hang(&mut self, host: &dyn HostPort) -> std::result::Result<(), Fault> {
+        self.quiet_cycles = 0;
+        let Some(p) = &self.powered else {
+            return Ok(());
+        };
+        let external = host.next_arrival().is_some()
+            || p.host.waits_for_link()
+            || p.ddr.iter().any(|channel| channel.next_event().is_some());
+        if external || self.idle() {
+            return Ok(());
+        }
+        let dump = self.dump();
+        Err(self.fail(Fault::Hang(dump)))
+    }
+
+    /// Every port and what is outstanding on it.
+    fn dump(&self) -> String {
+        let Some(p) = &self.powered else {
+            return "no power".to_string();
+        };
+        let mut text = format!(
+            "  at {}: busy for {} cycles without a handshake, the last one at {}\n",
+            self.now, self.config.hang_cycles, self.last_handshake
+        );
+        let mut port = |name: &str, handshakes: [(&'static str, Field, Field); 5]| {
+            let states = handshakes.map(|(channel, valid, ready)| {
+                format!("{channel} {}/{}", p.model.get(valid), p.model.get(ready))
+            });
+            text += &format!("  {name:<12} valid/ready: {}\n", states.join("  "));
+        };
+        port("s_axil", p.mmio.lite().ports().handshakes());
+        port("s_axi_pm", p.mmio.pm().ports().handshakes());
+        port("m_axi_host", p.host.ports().handshakes());
+        for (i, channel) in p.ddr.iter().enumerate() {
+            port(&format!("m_axi_ddr[{i}]"), channel.ports().handshakes());
+        }
+        text += &format!(
+            "  {}\n  m_axi_host: {}\n",
+            p.mmio.describe(),
+            p.host.describe()
+        );
+        for (i, channel) in p.ddr.iter().enumerate() {
+            text += &format!("  m_axi_ddr[{i}]: {}\n", channel.describe());
+        }
+        text
+    }
+
+    fn trace(&mut self, edge: Time) -> std::result::Result<(), Fault> {
+        let (Some(window), Some(p)) = (&self.config.trace, &mut self.powered) else {
+            return Ok(());
+        };
+        let inside = edge >= window.from && edge < window.to;
+        if inside && !p.tracing && !self.trace_done {
+            p.tracing = true;
+            let opened = p.model.trace_open(&window.path);
+            if let Err(error) = opened {
+                return Err(self.fail(Fault::Assertion(error.to_string())));
+            }
+        } else if !inside && p.tracing {
+            p.tracing = false;
+            p.model.trace_close();
+            self.trace_done = true;
+        }
+        Ok(())
+    }
+
+    /// True when nothing happens before something arrives or a memory answers.
+    fn resting(&self) -> bool {
+        self.powered.as_ref().is_none_or(Powered::resting)
+    }
+
+    /// The last clock edge at or before `time`.
+    fn edge_before(&self, time: Time) -> Time {
+        Time(time.0 - time.0 % self.config.clock.0)
+    }
+
+    /// Lets time pass without evaluating anything, up to just before the first edge that something can happen at.
+    fn skip(&mut self, until: Time, host: &dyn HostPort) {
+        let Some(p) = &self.powered else { return };
+        let memory = p.ddr.iter().filter_map(DdrSlave::next_event).min();
+        let next = [host.next_arrival(), memory]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(Time::MAX);
+        let last = self.edge_before(until);
+        let period = self.config.clock.0;
+        // The edge that sees the event is the first at or after it, and is evaluated.
+        let before = Time(next.0.saturating_sub(1) / period * period);
+        let target = before.min(last);
+        if target > self.now {
+            self.counts.skipped += (target.0 - self.now.0) / period;
+            self.now = target;
+        }
+    }
+
+    /// Without power: writes are lost, reads fail.
+    fn discard(&mut self, until: Time, host: &mut dyn HostPort) {
+        let last = self.edge_before(until).max(self.now);
+        loop {
+            let time = host.next_arrival().unwrap_or(Time::MAX).max(self.now);
+            if time > last {
+                break;
+            }
+            let mut any = false;
+            while let Some(access) = host.mmio(time) {
+                any = true;
+                if let Mmio::Read { tag, .. } = access {
+                    host.mmio_data(time, tag, None);
+                }
+            }
+            while host.read_data(time).is_some() {
+                any = true;
+            }
+            if !any {
+                break; // the link knows better than to repeat itself
+            }
+        }
+        self.now = last;
+    }
+
+    /// Moves the counts of what is about to lose power to where they stay.
+    fn collect(&mut self) {
+        if let Some(p) = &self.powered {
+            add_port_counts(&mut self.counts, p);
+        }
+    }
+}
+
+impl Powered {
+    fn resting(&self) -> bool {
+        self.reset_left == 0
+            && self.model.is(self.idle)
+            && self.mmio.quiet(&self.model)
+            && self.host.quiet()
+            && self.ddr.iter().all(DdrSlave::quiet)
+    }
+}
+
+fn add_port_counts(counts: &mut Counts, p: &Powered) {
+    counts.lost_writes += p.mmio.lost_writes;
+    for (sum, beats) in counts.host_beats.iter_mut().zip(p.host.beats) {
+        *sum += beats;
+    }
+    for channel in &p.ddr {
+        let stats = channel.stats();
+        counts.ddr.reads += stats.reads;
+        counts.ddr.read_beats += stats.read_beats;
+        counts.ddr.writes += stats.writes;
+        counts.ddr.write_beats += stats.write_beats;
+    }
+}
+
+impl Device for RtlDevice {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn advance(&mut self, until: Time, host: &mut dyn HostPort) -> std::result::Result<(), Fault> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        if self.powered.is_none() {
+            self.discard(until, host);
+            return Ok(());
+        }
+        loop {
+            if self.resting() {
+                self.skip(until, host);
+            }
+            if self.now + self.config.clock > until {
+                return Ok(());
+            }
+            self.step(host)?;
+            if host.attention() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn idle(&self) -> bool {
+        let waits =
+            |p: &Powered| p.host.waits_for_link() || p.ddr.iter().any(|c| c.next_event().is_some());
+        self.resting() && !self.powered.as_ref().is_some_and(waits)
+    }
+
+    fn power_off(&mut self) {
+        self.collect();
+        self.powered = None;
+        self.fault = None;
+        self.quiet_cycles = 0;
+    }
+
+    fn power_on(&mut self) {
+        if self.powered.is_some() {
+            return;
+        }
+        match self.power_up() {
+            Ok(powered) => self.powered = Some(powered),
+            // The same bitstream came up before.
+            Err(error) => self.fault = Some(Fault::Assertion(error.to_string())),
+        }
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        let mut sum = Counts {
+            lost_writes: self.counts.lost_writes,
+            host_beats: self.counts.host_beats,
+            ddr: self.counts.ddr,
+            ..Counts::default()
+        };
+        if let Some(p) = &self.powered {
+            add_port_counts(&mut sum, p);
+        }
+        let c = &self.counts;
+        let counter = |name: &str, value: f64, unit| Counter {
+            name: name.to_string(),
+            value,
+            unit,
+        };
+        vec![
+            counter("cycles.evaluated", c.evaluated as f64, "cycles"),
+            counter("cycles.skipped", c.skipped as f64, "cycles"),
+            counter("cpu.engine", self.engine_seconds(), "s"),
+            counter("cpu.model", self.model_seconds(), "s"),
+            counter("axi.handshakes", c.handshakes as f64, "beats"),
+            counter("axi.host.read_beats", sum.host_beats[0] as f64, "beats"),
+            counter("axi.host.write_beats", sum.host_beats[1] as f64, "beats"),
+            counter("axi.ddr.reads", sum.ddr.reads as f64, "bursts"),
+            counter("axi.ddr.read_beats", sum.ddr.read_beats as f64, "beats"),
+            counter("axi.ddr.writes", sum.ddr.writes as f64, "bursts"),
+            counter("axi.ddr.write_beats", sum.ddr.write_beats as f64, "beats"),
+            counter("mmio.lost_writes", sum.lost_writes as f64, "accesses"),
+        ]
+    }
+}
+
+impl std::fmt::Debug for RtlDevice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RtlDevice")
+            .field("config", &self.config)
+            .field("now", &self.now)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,355 @@
+//! What arrives at the BARs, on its way to the device's slave ports.
+
+use sim::{Bar, HostPort, Mmio, Time};
+
+use crate::axi::{
+    burst, resp, Ax, AxiMaster, AxiPorts, AxilAccess, AxilMaster, AxilPorts, WBeat, BEAT,
+};
+use crate::bitstream::Model;
+use crate::error::Result;
+
+/// BAR windows on the AXI4-Lite port: (base, size).
+const BAR0: (u64, u64) = (0, 0x1_0000);
+const BAR4: (u64, u64) = (0x10_0000, 0x10_0000);
+/// Write beats that may wait in the bridge; more are left on the link.
+const MAX_BEATS: usize = 64;
+/// Highest number of transaction IDs used.
+const MAX_IDS: u32 = 16;
+
+/// An access through AXI4-Lite, word by word, low addresses first.
+struct LiteJob {
+    addr: u64, // of the next word
+    end: u64,
+    data: Vec<u8>, // to write (whole words), or read so far
+    strobes: Vec<u8>,
+    read: Option<(u32, usize, usize)>, // tag, bytes to skip in the first word, bytes wanted
+    failed: bool,
+}
+
+/// A read of the PM window.
+struct PmRead {
+    tag: u32,
+    skip: usize,
+    len: usize,
+    data: Vec<u8>,
+    failed: bool,
+}
+
+/// The bridge from the link to AXI4-Lite (BAR0, BAR4) and AXI4 (BAR2).
+///
+/// Accesses are taken in order. A write is started only after the writes before it on the other port are done, and a
+/// read only after all writes before it are done; reads don't hold up later accesses to the PM window.
+pub(crate) struct MmioBridge {
+    lite: AxilMaster,
+    pm: AxiMaster,
+    held: Option<Mmio>,
+    job: Option<LiteJob>,
+    ids: u32,
+    write_id: u32,
+    pm_writes: u32, // without their response yet
+    pm_reads: Vec<Option<PmRead>>,
+    pm_reading: usize,
+    /// Write errors that nobody could be told about: posted writes have no answer.
+    pub(crate) lost_writes: u64,
+}
+
+impl MmioBridge {
+    pub(crate) fn new(model: &Model) -> Result<MmioBridge> {
+        let pm = AxiPorts::find(model, "s_axi_pm_")?;
+        let ids = pm.ar.ids().min(MAX_IDS);
+        Ok(MmioBridge {
+            lite: AxilMaster::new(AxilPorts::find(model, "s_axil_")?),
+            pm: AxiMaster::new(pm),
+            held: None,
+            job: None,
+            ids,
+            write_id: 0,
+            pm_writes: 0,
+            pm_reads: (0..ids).map(|_| None).collect(),
+            pm_reading: 0,
+            lost_writes: 0,
+        })
+    }
+
+    pub(crate) fn lite(&self) -> &AxilMaster {
+        &self.lite
+    }
+
+    pub(crate) fn pm(&self) -> &AxiMaster {
+        &self.pm
+    }
+
+    /// Takes what has arrived, and sets the inputs for the rising edge at `now`.
+    #[inline]
+    pub(crate) fn drive(&mut self, model: &mut Model, host: &mut dyn HostPort, now: Time) {
+        if self.held.is_none() {
+            self.held = host.mmio(now);
+        }
+        self.lite.drive(model);
+        if let Some(access) = self.held.take() {
+            self.held = self.start(access, host, now);
+        }
+        if self.job.is_some() && self.lite.idle() {
+            self.next_word(model);
+        }
+        self.pm.drive(model);
+    }
+
+    /// Sees the handshakes of the rising edge at `now`; returns their number.
+    #[inline]
+    pub(crate) fn sample(&mut self, model: &Model, host: &mut dyn HostPort, now: Time) -> u64 {
+        let (mut count, done) = self.lite.sample(model);
+        if let Some((data, code)) = done {
+            self.word_done(data, code, host, now);
+        }
+        let seen = self.pm.sample(model);
+        count += seen.count();
+        if let Some((_, code)) = seen.b {
+            self.pm_writes -= 1;
+            self.lost_writes += u64::from(code != resp::OKAY);
+        }
+        if let Some((id, code, last)) = seen.r {
+            self.pm_data(id, code, last, host, now);
+        }
+        count
+    }
+
+    /// True when nothing is under way.
+    #[inline]
+    pub(crate) fn quiet(&self, model: &Model) -> bool {
+        self.held.is_none()
+            && self.job.is_none()
+            && self.pm_writes == 0
+            && self.pm_reading == 0
+            && self.pm.quiet(model)
+    }
+
+    /// What is outstanding, for dumps.
+    pub(crate) fn describe(&self) -> String {
+        let lite = match &self.job {
+            Some(job) if job.read.is_some() => format!("reading at {:#x}", job.addr),
+            Some(job) => format!("writing at {:#x}", job.addr),
+            None => "nothing".to_string(),
+        };
+        format!(
+            "s_axil: {lite}; s_axi_pm: {} writes, {} reads; {} waiting",
+            self.pm_writes,
+            self.pm_reading,
+            if self.held.is_some() {
+                "an access"
+            } else {
+                "nothing"
+            }
+        )
+    }
+
+    /// Starts an access, or gives it back when it has to wait.
+    fn start(&mut self, access: Mmio, host: &mut dyn HostPort, now: Time) -> Option<Mmio> {
+        let bar = match &access {
+            Mmio::Write { bar, .. } | Mmio::Read { bar, .. } => *bar,
+        };
+        match (&access, bar) {
+            (Mmio::Write { offset, data, .. }, Bar::Pm) => {
+                if self.job.is_some() || self.pm.queued().1 >= MAX_BEATS {
+                    return Some(access);
+                }
+                self.pm_write(*offset, data);
+            }
+            (
+                Mmio::Read {
+                    offset, len, tag, ..
+                },
+                Bar::Pm,
+            ) => {
+                let writing = self.job.as_ref().is_some_and(|job| job.read.is_none());
+                let free = self.pm_reads.iter().position(Option::is_none);
+                match free {
+                    Some(id) if !writing && self.pm_writes == 0 => {
+                        self.pm_read(id, *offset, *len, *tag)
+                    }
+                    _ => return Some(access),
+                }
+            }
+            (Mmio::Write { offset, data, .. }, _) => {
+                if self.job.is_some() || self.pm_writes != 0 {
+                    return Some(access);
+                }
+                match lite_addr(bar, *offset, data.len() as u64) {
+                    Some(addr) => self.job = Some(write_job(addr, data)),
+                    None => self.lost_writes += 1,
+                }
+            }
+            (
+                Mmio::Read {
+                    offset, len, tag, ..
+                },
+                _,
+            ) => {
+                if self.job.is_some() || self.pm_writes != 0 {
+                    return Some(access);
+                }
+                match lite_addr(bar, *offset, u64::from(*len)) {
+                    Some(addr) => self.job = Some(read_job(addr, *len, *tag)),
+                    None => host.mmio_data(now, *tag, None),
+                }
+            }
+        }
+        None
+    }
+
+    fn next_word(&mut self, model: &mut Model) {
+        let Some(job) = &mut self.job else { return };
+        let addr = job.addr as u32;
+        let access = if job.read.is_some() {
+            AxilAccess::Read { addr }
+        } else {
+            let at = job.data.len() - (job.end - job.addr) as usize;
+            let word = [
+                job.data[at],
+                job.data[at + 1],
+                job.data[at + 2],
+                job.data[at + 3],
+            ];
+            AxilAccess::Write {
+                addr,
+                data: u32::from_le_bytes(word),
+                strb: job.strobes[at / 4],
+            }
+        };
+        self.lite.start(model, access);
+    }
+
+    fn word_done(&mut self, data: u32, code: u8, host: &mut dyn HostPort, now: Time) {
+        let Some(job) = &mut self.job else { return };
+        job.addr += 4;
+        job.failed |= code != resp::OKAY;
+        if job.read.is_some() {
+            job.data.extend_from_slice(&data.to_le_bytes());
+        }
+        if job.addr < job.end {
+            return;
+        }
+        if let Some(job) = self.job.take() {
+            match job.read {
+                Some((tag, skip, len)) => {
+                    host.mmio_data(
+                        now,
+                        tag,
+                        (!job.failed).then(|| job.data[skip..skip + len].to_vec()),
+                    );
+                }
+                None => self.lost_writes += u64::from(job.failed),
+            }
+        }
+    }
+
+    fn pm_write(&mut self, offset: u64, data: &[u8]) {
+        let skip = (offset % BEAT as u64) as usize;
+        let beats = (skip + data.len()).div_ceil(BEAT);
+        self.pm.queue_aw(Ax::incr(
+            self.write_id as u16,
+            offset - skip as u64,
+            beats as u32,
+        ));
+        self.write_id = (self.write_id + 1) % self.ids;
+        self.pm_writes += 1;
+        let mut rest = data;
+        for beat in 0..beats {
+            let from = if beat == 0 { skip } else { 0 };
+            let (now, later) = rest.split_at(rest.len().min(BEAT - from));
+            let mut lanes = [0; BEAT];
+            lanes[from..from + now.len()].copy_from_slice(now);
+            let strb = u64::MAX >> (BEAT - now.len()) << from;
+            self.pm.queue_w(WBeat {
+                data: lanes,
+                strb,
+                last: beat + 1 == beats,
+            });
+            rest = later;
+        }
+    }
+
+    fn pm_read(&mut self, id: usize, offset: u64, len: u32, tag: u32) {
+        let skip = (offset % BEAT as u64) as usize;
+        let beats = (skip + len as usize).div_ceil(BEAT);
+        let ax = Ax::incr(id as u16, offset - skip as u64, beats as u32);
+        debug_assert_eq!(ax.burst, burst::INCR);
+        self.pm.queue_ar(ax);
+        self.pm_reading += 1;
+        let data = Vec::with_capacity(beats * BEAT);
+        self.pm_reads[id] = Some(PmRead {
+            tag,
+            skip,
+            len: len as usize,
+            data,
+            failed: false,
+        });
+    }
+
+    fn pm_data(&mut self, id: u16, code: u8, last: bool, host: &mut dyn HostPort, now: Time) {
+        let Some(slot) = self.pm_reads.get_mut(id as usize) else {
+            return;
+        };
+        let Some(read) = slot else { return };
+        read.data.extend_from_slice(&self.pm.rdata);
+        read.failed |= code != resp::OKAY;
+        if last {
+            let range = read.skip..read.skip + read.len;
+            let data = if read.failed {
+                None
+            } else {
+                read.data.get(range).map(<[u8]>::to_vec)
+            };
+            host.mmio_data(now, read.tag, data);
+            *slot = None;
+            self.pm_reading -= 1;
+        }
+    }
+}
+
+/// Address on the AXI4-Lite port, or `None` when the access is not within the BAR.
+fn lite_addr(bar: Bar, offset: u64, len: u64) -> Option<u64> {
+    let (base, size) = match bar {
+        Bar::Nvme => BAR0,
+        Bar::Control => BAR4,
+        Bar::Pm => return None,
+    };
+    (len > 0 && offset.checked_add(len)? <= size).then_some(base + offset)
+}
+
+fn write_job(addr: u64, bytes: &[u8]) -> LiteJob {
+    let first = addr & !3;
+    let skip = (addr - first) as usize;
+    let words = (skip + bytes.len()).div_ceil(4);
+    let mut data = vec![0; words * 4];
+    data[skip..skip + bytes.len()].copy_from_slice(bytes);
+    let mut strobes = vec![0; words];
+    for byte in skip..skip + bytes.len() {
+        strobes[byte / 4] |= 1 << (byte % 4);
+    }
+    let end = first + words as u64 * 4;
+    LiteJob {
+        addr: first,
+        end,
+        data,
+        strobes,
+        read: None,
+        failed: false,
+    }
+}
+
+fn read_job(addr: u64, len: u32, tag: u32) -> LiteJob {
+    let first = addr & !3;
+    let skip = (addr - first) as usize;
+    let words = (skip + len as usize).div_ceil(4);
+    let end = first + words as u64 * 4;
+    let read = Some((tag, skip, len as usize));
+    LiteJob {
+        addr: first,
+        end,
+        data: Vec::new(),
+        strobes: Vec::new(),
+        read,
+        failed: false,
+    }
+}

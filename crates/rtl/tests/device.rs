@@ -1,0 +1,347 @@
+//! The engine, on the fixture device.
+
+mod common;
+
+use std::path::PathBuf;
+
+use common::Bench;
+use rtl::bitstream::stderr_progress;
+use rtl::{DeviceConfig, Memory, RtlDevice, TraceWindow};
+use sim::{Bar, Device, Fault, Media, Random, Time};
+
+const MEDIA: u64 = 1 << 20;
+const CONTROL: u64 = 0x08;
+
+fn config() -> DeviceConfig {
+    DeviceConfig {
+        top: "rtl_fixture".to_string(),
+        filelists: vec![PathBuf::from("hw/top/sim/rtl_fixture.f")],
+        channels: 1,
+        hang_cycles: 5000,
+        ..DeviceConfig::new().unwrap()
+    }
+}
+
+fn bench_with(config: DeviceConfig, media: Media) -> Bench {
+    Bench::new(RtlDevice::build(config, media, &mut stderr_progress("rtl_fixture")).unwrap())
+}
+
+fn bench() -> Bench {
+    bench_with(config(), Media::memory(MEDIA).unwrap())
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_file(&path);
+    path
+}
+
+#[test]
+fn registers_in_all_sizes() {
+    let mut b = bench();
+    assert_eq!(b.read32(Bar::Control, 0), 0x4649_5854);
+    b.post(Bar::Nvme, 0x10, &0x1122_3344_5566_7788u64.to_le_bytes());
+    assert_eq!(
+        b.read(Bar::Nvme, 0x10, 8).unwrap(),
+        0x1122_3344_5566_7788u64.to_le_bytes()
+    );
+    assert_eq!(b.read32(Bar::Nvme, 0x10), 0x5566_7788);
+    assert_eq!(
+        b.read(Bar::Nvme, 0x12, 4).unwrap(),
+        [0x66, 0x55, 0x44, 0x33],
+        "across words"
+    );
+    assert_eq!(b.read(Bar::Nvme, 0x8000, 4), None, "nothing is there");
+    assert_eq!(b.read(Bar::Nvme, 0x1_0000, 4), None, "beyond the BAR");
+    b.write32(Bar::Nvme, 0x8000, 1);
+    b.run(Time::us(1));
+    let lost = b
+        .device
+        .counters()
+        .into_iter()
+        .find(|c| c.name == "mmio.lost_writes")
+        .unwrap();
+    assert_eq!(lost.value, 1.0);
+}
+
+#[test]
+fn window_matches_a_shadow() {
+    let mut b = bench();
+    let mut random = Random::new(7);
+    let mut shadow = vec![0u8; 1 << 14];
+    for _ in 0..400 {
+        let len = if random.below(4) == 0 {
+            1 + random.below(4096)
+        } else {
+            1 + random.below(64)
+        };
+        let page = random.below(shadow.len() as u64 / 4096) * 4096;
+        let offset = page + random.below(4096 - len + 1);
+        let range = offset as usize..(offset + len) as usize;
+        if random.below(2) == 0 {
+            let data: Vec<u8> = (0..len).map(|_| random.next() as u8).collect();
+            shadow[range].copy_from_slice(&data);
+            b.post(Bar::Pm, offset, &data);
+        } else {
+            let data = b.read(Bar::Pm, offset, len as u32).unwrap();
+            assert_eq!(data, shadow[range], "offset {offset:#x}, {len} bytes");
+        }
+    }
+    b.run(Time::us(10));
+    let mut stored = vec![0; shadow.len()];
+    b.device.media().read(0, &mut stored);
+    assert!(stored == shadow);
+    assert_eq!(b.read(Bar::Pm, MEDIA, 64), None, "beyond the media");
+    assert!(b.read(Bar::Pm, MEDIA - 64, 64).is_some());
+}
+
+fn copy(b: &mut Bench, from: u64, to: u64, beats: u32) {
+    let before = b.read32(Bar::Control, 0x0C);
+    for (offset, value) in [
+        (0x10, from as u32),
+        (0x14, 0),
+        (0x18, to as u32),
+        (0x1C, 0),
+        (0x20, beats - 1),
+    ] {
+        b.write32(Bar::Control, offset, value);
+    }
+    b.write32(Bar::Control, CONTROL, 1);
+    b.run(Time::us(5));
+    assert_eq!(b.read32(Bar::Control, 0x0C), before + 1);
+}
+
+#[test]
+fn copies_in_host_memory() {
+    let mut b = bench();
+    let mut random = Random::new(3);
+    for byte in &mut b.host.memory {
+        *byte = random.next() as u8;
+    }
+    for beats in [1, 2, 63, 64] {
+        copy(&mut b, 0x4000, 0x8000, beats);
+        let bytes = beats as usize * 64;
+        assert!(b.host.memory[0x4000..0x4000 + bytes] == b.host.memory[0x8000..0x8000 + bytes]);
+        assert!(
+            b.host.memory[0x4000 + bytes..0x5000] != b.host.memory[0x8000 + bytes..0x9000]
+                || beats == 64
+        );
+        assert_eq!(b.read32(Bar::Control, 0x28), 0);
+    }
+    b.host.bad_from = 0x4000;
+    copy(&mut b, 0x4000, 0x8000, 2);
+    assert_eq!(b.read32(Bar::Control, 0x28), 2, "a failed read is SLVERR");
+}
+
+#[test]
+fn requests_that_break_the_rules_are_caught() {
+    let mut b = bench();
+    b.write32(Bar::Control, 0x10, 0x4800); // 64 beats from here cross the page
+    b.write32(Bar::Control, 0x20, 63);
+    b.write32(Bar::Control, CONTROL, 1);
+    match b.try_run(Time::us(5)) {
+        Err(Fault::Assertion(text)) => assert!(text.contains("4 KiB page"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn resting_time_is_skipped() {
+    let mut b = bench();
+    b.run(Time::ms(10));
+    let (evaluated, skipped) = b.device.cycles();
+    assert!(
+        evaluated < 100 && evaluated + skipped == 2_500_000,
+        "{evaluated} + {skipped}"
+    );
+    let tag = b.host.ask(Time::ms(15) + Time(1), Bar::Control, 0, 4);
+    b.run(Time::ms(10));
+    assert!(b.host.answer(tag).is_some());
+    assert_eq!(b.device.now(), Time::ms(20));
+    let answered = b.host.log.iter().find(|e| e.1 == "answer").unwrap().0;
+    assert!(
+        answered > Time::ms(15) && answered < Time::ms(15) + Time::ns(100),
+        "{answered}"
+    );
+    assert!(b.device.cycles().0 < 200);
+    assert!(b.device.idle());
+}
+
+#[test]
+fn runs_repeat() {
+    let run = || {
+        let mut b = bench();
+        let mut random = Random::new(11);
+        for _ in 0..50 {
+            let data: Vec<u8> = (0..64).map(|_| random.next() as u8).collect();
+            b.post(Bar::Pm, random.below(1000) * 64, &data);
+            b.host
+                .ask(b.device.now(), Bar::Pm, random.below(1000) * 64, 64);
+            b.run(Time::ns(random.below(300)));
+        }
+        copy(&mut b, 0, 0x1000, 32);
+        b.run(Time::us(50));
+        (b.host.hash(), b.device.cycles())
+    };
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn a_hang_is_reported() {
+    let mut b = bench();
+    b.write32(Bar::Control, CONTROL, 2);
+    match b.try_run(Time::ms(1)) {
+        Err(Fault::Hang(dump)) => {
+            assert!(
+                dump.contains("m_axi_ddr[0]") && dump.contains("valid/ready"),
+                "{dump}"
+            );
+            assert!(b.device.now() < Time::us(25), "{}", b.device.now());
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(
+        matches!(b.try_run(Time::us(1)), Err(Fault::Hang(_))),
+        "it stays hung"
+    );
+}
+
+#[test]
+fn waiting_for_the_host_is_no_hang() {
+    let mut b = bench();
+    b.host.latency = Time::us(100); // 25,000 cycles, five times the limit
+    b.write32(Bar::Control, 0x20, 0);
+    b.write32(Bar::Control, CONTROL, 1);
+    b.run(Time::us(150));
+    assert_eq!(b.read32(Bar::Control, 0x0C), 1);
+}
+
+#[test]
+fn a_failed_assertion_is_a_fault() {
+    let mut b = bench();
+    b.write32(Bar::Control, CONTROL, 4);
+    match b.try_run(Time::us(1)) {
+        Err(Fault::Assertion(text)) => assert!(text.contains("told_to_fail"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn power_cycles_keep_the_media() {
+    let mut b = bench();
+    b.post(Bar::Pm, 0x100, &[7; 64]);
+    b.write32(Bar::Control, 4, 1234);
+    b.run(Time::us(1));
+    assert_eq!(b.read32(Bar::Control, 4), 1234);
+    b.device.power_off();
+    let off = b.device.now();
+    b.post(Bar::Pm, 0x100, &[8; 64]);
+    assert_eq!(b.read(Bar::Control, 0, 4), None);
+    b.run(Time::us(3));
+    assert!(b.device.now() >= off + Time::us(3) && b.device.idle());
+    b.device.power_on();
+    assert_eq!(b.read32(Bar::Control, 4), 0);
+    assert_eq!(b.read(Bar::Pm, 0x100, 64).unwrap(), [7; 64]);
+    // A hung device comes back, too.
+    b.write32(Bar::Control, CONTROL, 2);
+    assert!(b.try_run(Time::ms(1)).is_err());
+    b.device.power_off();
+    b.device.power_on();
+    assert_eq!(b.read(Bar::Pm, 0x100, 64).unwrap(), [7; 64]);
+}
+
+#[test]
+fn media_files_survive() {
+    let path = scratch("device-media");
+    let mut b = bench_with(config(), Media::file(&path, MEDIA).unwrap());
+    b.post(Bar::Pm, MEDIA - 10, b"still here");
+    b.run(Time::us(1));
+    drop(b);
+    let mut b = bench_with(config(), Media::file(&path, MEDIA).unwrap());
+    assert_eq!(b.read(Bar::Pm, MEDIA - 10, 10).unwrap(), b"still here");
+}
+
+#[test]
+fn waveforms_of_a_window() {
+    let path = scratch("device.fst");
+    let window = TraceWindow {
+        from: Time::us(2),
+        to: Time::us(3),
+        path: path.clone(),
+    };
+    let mut b = bench_with(
+        DeviceConfig {
+            trace: Some(window),
+            ..config()
+        },
+        Media::memory(MEDIA).unwrap(),
+    );
+    b.run(Time::us(1));
+    assert!(!path.exists());
+    for _ in 0..20 {
+        b.write32(Bar::Control, 4, 0x5555);
+        b.read32(Bar::Control, 4);
+    }
+    b.run(Time::us(2));
+    b.read32(Bar::Control, 4);
+    assert!(std::fs::metadata(&path).unwrap().len() > 500);
+}
+
+#[test]
+fn slow_memory_takes_its_time() {
+    let time = |memory| {
+        let mut b = bench_with(
+            DeviceConfig { memory, ..config() },
+            Media::memory(MEDIA).unwrap(),
+        );
+        b.run(Time::us(1));
+        let start = b.device.now();
+        b.read(Bar::Pm, 0, 64).unwrap();
+        b.host.log.last().unwrap().0 - start
+    };
+    let fast = time(Memory::Fixed(Time::ns(20)));
+    let slow = time(Memory::Fixed(Time::ns(420)));
+    assert_eq!(slow - fast, Time::ns(400));
+}
+
+#[test]
+fn impossible_configurations_are_one_line() {
+    for (config, wanted) in [
+        (
+            DeviceConfig {
+                granule: 1000,
+                ..config()
+            },
+            "granule = 1000",
+        ),
+        (
+            DeviceConfig {
+                channels: 3,
+                ..config()
+            },
+            "m_axi_ddr_",
+        ),
+        (
+            DeviceConfig {
+                host_chunk: 100,
+                ..config()
+            },
+            "host_chunk = 100",
+        ),
+        (
+            DeviceConfig {
+                clock: Time(3),
+                ..config()
+            },
+            "clock = 3 ps",
+        ),
+    ] {
+        let error = RtlDevice::build(config, Media::memory(MEDIA).unwrap(), &mut |_| {})
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains(wanted) && error.lines().count() == 1,
+            "{error}"
+        );
+    }
+}
