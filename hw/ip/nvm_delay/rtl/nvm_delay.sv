@@ -131,4 +131,238 @@ module nvm_delay
   output logic [1:0]             s_axil_rresp
 );
 
+  cycle_t now_q;
+  config_t read_config, write_config;
+  rate_t read_rate, write_rate;
+  logic read_busy, write_busy, control_busy, read_stats_busy, write_stats_busy;
+  logic [7:0] reads, writes;
+  logic read_beat, read_done, read_late, write_beat, write_done, write_late;
+  logic [31:0] read_latency, write_latency, read_stats_data, write_stats_data;
+  logic snapshot, clear, read_stats, write_stats, stats_bucket;
+  logic [5:0] stats_index;
+
+  assign busy_o = read_busy || write_busy || control_busy || read_stats_busy || write_stats_busy;
+
+  // Only differences count, so it may stop with the clock.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) now_q <= '0;
+    else now_q <= now_q + 1'b1;
+  end
+
+  nvm_delay_control #(
+    .BufferBeats(BufferBeats),
+    .BeatBytes  (DataWidth / 8)
+  ) u_control (
+    .clk_i,
+    .rst_ni,
+    .busy_o        (control_busy),
+    .s_axil_awvalid,
+    .s_axil_awready,
+    .s_axil_awaddr,
+    .s_axil_awprot,
+    .s_axil_wvalid,
+    .s_axil_wready,
+    .s_axil_wdata,
+    .s_axil_wstrb,
+    .s_axil_bvalid,
+    .s_axil_bready,
+    .s_axil_bresp,
+    .s_axil_arvalid,
+    .s_axil_arready,
+    .s_axil_araddr,
+    .s_axil_arprot,
+    .s_axil_rvalid,
+    .s_axil_rready,
+    .s_axil_rdata,
+    .s_axil_rresp,
+    .read_config_o (read_config),
+    .write_config_o(write_config),
+    .read_rate_o   (read_rate),
+    .write_rate_o  (write_rate),
+    .reads_i       (reads),
+    .writes_i      (writes),
+    .snapshot_o    (snapshot),
+    .clear_o       (clear),
+    .read_stats_o  (read_stats),
+    .write_stats_o (write_stats),
+    .stats_bucket_o(stats_bucket),
+    .stats_index_o (stats_index),
+    .read_stats_i  (read_stats_data),
+    .write_stats_i (write_stats_data)
+  );
+
+  extra_t s_ar, m_ar, s_aw, m_aw;
+
+  assign s_ar = '{
+      lock: s_axi_arlock,
+      burst: s_axi_arburst,
+      prot: s_axi_arprot,
+      cache: s_axi_arcache,
+      qos: s_axi_arqos,
+      region: s_axi_arregion
+  };
+  assign m_axi_arlock = m_ar.lock;
+  assign m_axi_arburst = m_ar.burst;
+  assign m_axi_arprot = m_ar.prot;
+  assign m_axi_arcache = m_ar.cache;
+  assign m_axi_arqos = m_ar.qos;
+  assign m_axi_arregion = m_ar.region;
+  assign m_axi_rready = 1'b1;
+
+  nvm_delay_read #(
+    .IdWidth    (IdWidth),
+    .AddrWidth  (AddrWidth),
+    .DataWidth  (DataWidth),
+    .BufferBeats(BufferBeats)
+  ) u_read (
+    .clk_i,
+    .rst_ni,
+    .now_i      (now_q),
+    .config_i   (read_config),
+    .rate_i     (read_rate),
+    .busy_o     (read_busy),
+    .used_o     (reads),
+    .s_arvalid_i(s_axi_arvalid),
+    .s_arready_o(s_axi_arready),
+    .s_arid_i   (s_axi_arid),
+    .s_araddr_i (s_axi_araddr),
+    .s_arlen_i  (s_axi_arlen),
+    .s_arsize_i (s_axi_arsize),
+    .s_arextra_i(s_ar),
+    .s_rvalid_o (s_axi_rvalid),
+    .s_rready_i (s_axi_rready),
+    .s_rid_o    (s_axi_rid),
+    .s_rdata_o  (s_axi_rdata),
+    .s_rresp_o  (s_axi_rresp),
+    .s_rlast_o  (s_axi_rlast),
+    .m_arvalid_o(m_axi_arvalid),
+    .m_arready_i(m_axi_arready),
+    .m_arid_o   (m_axi_arid),
+    .m_araddr_o (m_axi_araddr),
+    .m_arlen_o  (m_axi_arlen),
+    .m_arsize_o (m_axi_arsize),
+    .m_arextra_o(m_ar),
+    .m_rvalid_i (m_axi_rvalid),
+    .m_rid_i    (m_axi_rid),
+    .m_rdata_i  (m_axi_rdata),
+    .m_rresp_i  (m_axi_rresp),
+    .m_rlast_i  (m_axi_rlast),
+    .beat_o     (read_beat),
+    .done_o     (read_done),
+    .latency_o  (read_latency),
+    .late_o     (read_late)
+  );
+
+  nvm_delay_stats u_read_stats (
+    .clk_i,
+    .rst_ni,
+    .beat_i       (read_beat),
+    .done_i       (read_done),
+    .latency_i    (read_latency),
+    .late_i       (read_late),
+    .snapshot_i   (snapshot),
+    .clear_i      (clear),
+    .read_i       (read_stats),
+    .read_bucket_i(stats_bucket),
+    .read_index_i (stats_index),
+    .read_data_o  (read_stats_data),
+    .busy_o       (read_stats_busy)
+  );
+
+  assign s_aw = '{
+      lock: s_axi_awlock,
+      burst: s_axi_awburst,
+      prot: s_axi_awprot,
+      cache: s_axi_awcache,
+      qos: s_axi_awqos,
+      region: s_axi_awregion
+  };
+  assign m_axi_awlock = m_aw.lock;
+  assign m_axi_awburst = m_aw.burst;
+  assign m_axi_awprot = m_aw.prot;
+  assign m_axi_awcache = m_aw.cache;
+  assign m_axi_awqos = m_aw.qos;
+  assign m_axi_awregion = m_aw.region;
+  assign m_axi_bready = 1'b1;
+
+  nvm_delay_write #(
+    .IdWidth  (IdWidth),
+    .AddrWidth(AddrWidth),
+    .DataWidth(DataWidth)
+  ) u_write (
+    .clk_i,
+    .rst_ni,
+    .now_i      (now_q),
+    .config_i   (write_config),
+    .rate_i     (write_rate),
+    .busy_o     (write_busy),
+    .used_o     (writes),
+    .s_awvalid_i(s_axi_awvalid),
+    .s_awready_o(s_axi_awready),
+    .s_awid_i   (s_axi_awid),
+    .s_awaddr_i (s_axi_awaddr),
+    .s_awlen_i  (s_axi_awlen),
+    .s_awsize_i (s_axi_awsize),
+    .s_awextra_i(s_aw),
+    .s_wvalid_i (s_axi_wvalid),
+    .s_wready_o (s_axi_wready),
+    .s_wdata_i  (s_axi_wdata),
+    .s_wstrb_i  (s_axi_wstrb),
+    .s_wlast_i  (s_axi_wlast),
+    .s_bvalid_o (s_axi_bvalid),
+    .s_bready_i (s_axi_bready),
+    .s_bid_o    (s_axi_bid),
+    .s_bresp_o  (s_axi_bresp),
+    .m_awvalid_o(m_axi_awvalid),
+    .m_awready_i(m_axi_awready),
+    .m_awid_o   (m_axi_awid),
+    .m_awaddr_o (m_axi_awaddr),
+    .m_awlen_o  (m_axi_awlen),
+    .m_awsize_o (m_axi_awsize),
+    .m_awextra_o(m_aw),
+    .m_wvalid_o (m_axi_wvalid),
+    .m_wready_i (m_axi_wready),
+    .m_wdata_o  (m_axi_wdata),
+    .m_wstrb_o  (m_axi_wstrb),
+    .m_wlast_o  (m_axi_wlast),
+    .m_bvalid_i (m_axi_bvalid),
+    .m_bid_i    (m_axi_bid),
+    .m_bresp_i  (m_axi_bresp),
+    .beat_o     (write_beat),
+    .done_o     (write_done),
+    .latency_o  (write_latency),
+    .late_o     (write_late)
+  );
+
+  nvm_delay_stats u_write_stats (
+    .clk_i,
+    .rst_ni,
+    .beat_i       (write_beat),
+    .done_i       (write_done),
+    .latency_i    (write_latency),
+    .late_i       (write_late),
+    .snapshot_i   (snapshot),
+    .clear_i      (clear),
+    .read_i       (write_stats),
+    .read_bucket_i(stats_bucket),
+    .read_index_i (stats_index),
+    .read_data_o  (write_stats_data),
+    .busy_o       (write_stats_busy)
+  );
+
+  if (IdWidth < SlotWidth) begin : gen_bad_id
+    $error("nvm_delay: IdWidth must be at least %0d", SlotWidth);
+  end
+  if (AddrWidth < 12 || AddrWidth > 64) begin : gen_bad_addr
+    $error("nvm_delay: AddrWidth must be 12 to 64");
+  end
+  if (DataWidth < 8 || DataWidth > 1024 || (DataWidth & (DataWidth - 1)) != 0) begin : gen_bad_data
+    $error("nvm_delay: DataWidth must be a power of two from 8 to 1024");
+  end
+  if (BufferBeats < Slots + 255 || (BufferBeats & (BufferBeats - 1)) != 0) begin : gen_bad_buffer
+    $error("nvm_delay: BufferBeats must be a power of two, at least %0d", Slots + 255);
+  end
+
+  `NS_ASSERT(r_only_for_reads, !m_axi_rvalid || reads != '0)
+
 endmodule

@@ -1,0 +1,47 @@
+// Bandwidth cap: a token bucket of two beats, kept as the debt that beats leave behind and `rate_i` pays back.
+//
+// A beat may go while at most one beat's worth is owed, so that fractions of a cycle carry over and the rate is met
+// exactly. A rate of 0 is no cap.
+`include "ns_assert.svh"
+
+module nvm_delay_cap
+  import nvm_delay_pkg::*;
+#(
+  /// Bytes of a beat.
+  parameter int unsigned BeatBytes = 64
+) (
+  /// Clock.
+  input  logic                 clk_i,
+  /// Reset.
+  input  logic                 rst_ni,
+  /// Bytes per cycle, Q8.16.
+  input  rate_t rate_i,
+  /// A beat may go.
+  output logic                 ok_o,
+  /// One goes.
+  input  logic                 take_i,
+  /// Its size, log2 of bytes.
+  input  logic [2:0]           size_i,
+  /// Something is owed.
+  output logic                 busy_o
+);
+
+  localparam int unsigned DebtWidth = RateFracBits + 9;
+  localparam logic [DebtWidth-1:0] OneBeat = DebtWidth'(BeatBytes) << RateFracBits;
+
+  logic [DebtWidth-1:0] debt_q, left;
+
+  assign left = (debt_q > DebtWidth'(rate_i)) ? debt_q - DebtWidth'(rate_i) : '0;
+  assign ok_o = debt_q <= OneBeat;
+  assign busy_o = debt_q != '0;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) debt_q <= '0;
+    else if (rate_i == '0) debt_q <= '0;
+    else if (take_i) debt_q <= left + (DebtWidth'(1) << (RateFracBits + 32'(size_i)));
+    else if (busy_o) debt_q <= left;
+  end
+
+  `NS_ASSERT(debt_in_range, debt_q <= OneBeat << 1)
+
+endmodule

@@ -1,0 +1,55 @@
+// Sizes and types of nvm_delay.
+package nvm_delay_pkg;
+
+  /// Transactions of one direction in flight.
+  parameter int unsigned Slots = 64;
+  parameter int unsigned SlotWidth = $clog2(Slots);
+
+  /// Times are unsigned Q20.12 cycles and saturate at all ones (1,048,575 cycles and a bit).
+  parameter int unsigned TimeWidth = 32;
+  parameter int unsigned FracBits = 12;
+  parameter int unsigned IntBits = TimeWidth - FracBits;
+
+  /// Address regions, which are counted in pages of 4 KiB.
+  parameter int unsigned NumRegions = 4;
+  parameter int unsigned PageBits = 12;
+
+  /// Bandwidth caps are bytes per cycle in Q8.16.
+  parameter int unsigned RateWidth = 24;
+  parameter int unsigned RateFracBits = 16;
+
+  /// Buckets of a latency histogram: four to an octave.
+  parameter int unsigned Buckets = 64;
+
+  typedef logic [SlotWidth-1:0] slot_t;
+  typedef logic [Slots-1:0] mask_t;  // a bit for each slot
+  typedef logic [TimeWidth-1:0] time_t;  // Q20.12
+  typedef logic [RateWidth-1:0] rate_t;  // 0: no cap
+  typedef logic [31:0] cycle_t;  // cycle counter; only differences matter
+
+  /// Timing parameters of one direction, as last committed. Entry NumRegions of `base` and `beat` is for addresses
+  /// outside of all regions.
+  typedef struct packed {
+    logic                                 enable;
+    logic [NumRegions-1:0]                region_enable;
+    logic [NumRegions-1:0][31:0]          first;
+    logic [NumRegions-1:0][31:0]          last;
+    logic [NumRegions:0][TimeWidth-1:0]   base;
+    logic [NumRegions:0][TimeWidth-1:0]   beat;
+  } config_t;
+
+  /// Fields of an address channel that nvm_delay does not look at.
+  typedef struct packed {
+    logic       lock;
+    logic [1:0] burst;
+    logic [2:0] prot;
+    logic [3:0] cache;
+    logic [3:0] qos;
+    logic [3:0] region;
+  } extra_t;
+
+  function automatic mask_t one_hot(slot_t slot);
+    return mask_t'(1) << slot;
+  endfunction
+
+endpackage

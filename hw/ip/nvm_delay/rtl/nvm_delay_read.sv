@@ -1,0 +1,557 @@
+// Read direction: AR passes through, each R beat is held until its deadline.
+//
+// A read has a slot, and its number is the ID in memory. It is issued once the beat buffer has room for all of it, so
+// `m_rready` needs no register: it is always 1, and memory is never blocked, whatever order it answers in.
+// Beat buffer: the beats of a read are a list in one block RAM. The address of the next beat is drawn when a beat is
+// stored, and stored with it. The first beat of slot s is at address s; only the others draw from the free list.
+// A slot may go (`ready`) when its next beat is stored and due and all older reads of its ID have gone. It then stays in
+// `cur` as long as beat after beat is due and stored; otherwise it goes back to waiting, so that others may go.
+// A beat that is overdue when it arrives passes straight to the output register: at once if it is the last one or if
+// all beats of the read are due together, else through the buffer, two cycles later.
+// A response is late if its last beat is offered after its deadline for whatever reason but a slow master.
+`include "ns_assert.svh"
+
+module nvm_delay_read
+  import nvm_delay_pkg::*;
+#(
+  /// Bits of an ID, at least SlotWidth.
+  parameter int unsigned IdWidth = 8,
+  /// Bits of an address.
+  parameter int unsigned AddrWidth = 64,
+  /// Bits of a beat.
+  parameter int unsigned DataWidth = 512,
+  /// Beats that the buffer holds: at least Slots + 255.
+  parameter int unsigned BufferBeats = 512
+) (
+  /// Clock.
+  input  logic                 clk_i,
+  /// Reset.
+  input  logic                 rst_ni,
+  /// Current cycle.
+  input  cycle_t               now_i,
+  /// Committed parameters.
+  input  config_t              config_i,
+  /// Committed bandwidth cap.
+  input  rate_t                rate_i,
+  /// Something is in flight.
+  output logic                 busy_o,
+  /// Reads in flight.
+  output logic [7:0]           used_o,
+
+  /// Slave port.
+  input  logic                 s_arvalid_i,
+  output logic                 s_arready_o,
+  input  logic [IdWidth-1:0]   s_arid_i,
+  input  logic [AddrWidth-1:0] s_araddr_i,
+  input  logic [7:0]           s_arlen_i,
+  input  logic [2:0]           s_arsize_i,
+  input  extra_t               s_arextra_i,
+  output logic                 s_rvalid_o,
+  input  logic                 s_rready_i,
+  output logic [IdWidth-1:0]   s_rid_o,
+  output logic [DataWidth-1:0] s_rdata_o,
+  output logic [1:0]           s_rresp_o,
+  output logic                 s_rlast_o,
+
+  /// Master port; R is always taken.
+  output logic                 m_arvalid_o,
+  input  logic                 m_arready_i,
+  output logic [IdWidth-1:0]   m_arid_o,
+  output logic [AddrWidth-1:0] m_araddr_o,
+  output logic [7:0]           m_arlen_o,
+  output logic [2:0]           m_arsize_o,
+  output extra_t               m_arextra_o,
+  input  logic                 m_rvalid_i,
+  input  logic [IdWidth-1:0]   m_rid_i,
+  input  logic [DataWidth-1:0] m_rdata_i,
+  input  logic [1:0]           m_rresp_i,
+  input  logic                 m_rlast_i,
+
+  /// For the counters: an R beat was taken.
+  output logic                 beat_o,
+  /// For the counters: it was the last of its read.
+  output logic                 done_o,
+  /// Latency of that read.
+  output logic [31:0]          latency_o,
+  /// It was late.
+  output logic                 late_o
+);
+
+  localparam int unsigned PtrWidth = $clog2(BufferBeats);
+  localparam int unsigned FreeBeats = BufferBeats - Slots;
+  localparam int unsigned CreditWidth = $clog2(FreeBeats + 1);
+
+  typedef logic [PtrWidth-1:0] ptr_t;
+
+  typedef struct packed {
+    logic [7:0]           len;
+    logic [2:0]           size;
+    extra_t               extra;
+    logic [AddrWidth-1:0] addr;
+  } ar_t;
+
+  typedef struct packed {
+    ptr_t                 next;
+    logic [1:0]           resp;
+    logic                 last;
+    logic [DataWidth-1:0] data;
+  } beat_t;
+
+  // By slot, written when a read is accepted.
+  (* ram_style = "distributed" *) ar_t ar_of[Slots];
+  (* ram_style = "distributed" *) logic [IdWidth-1:0] id_of[Slots];
+  (* ram_style = "distributed" *) logic [2:0] size_of[Slots];
+  (* ram_style = "distributed" *) cycle_t received[Slots];
+  (* ram_style = "distributed" *) time_t beat_of[Slots];
+  // Latency of the next beat, written when it is put in the wheel.
+  (* ram_style = "distributed" *) time_t rel_of[Slots];
+  // Written when a beat is stored: beats stored so far, and where the next goes.
+  (* ram_style = "distributed" *) logic [7:0] stored_of[Slots];
+  (* ram_style = "distributed" *) ptr_t wptr_of[Slots];
+  // Written when a stored beat leaves: beats that have left, and where the next is.
+  (* ram_style = "distributed" *) logic [7:0] gone_of[Slots];
+  (* ram_style = "distributed" *) ptr_t rptr_of[Slots];
+
+  mask_t off_q;  // accepted while the emulation was off
+  mask_t together_q;  // all beats are due together: off, or nothing per beat
+  mask_t single_q;  // one beat only
+  mask_t due_q;  // the next beat may be fetched: from two cycles before its deadline on; 0 while the slot is in `cur`
+  mask_t over_q;  // the next beat may pass to the output: from one cycle before on
+  mask_t past_q;  // the deadline is now, or was earlier
+  mask_t full_q;  // a beat is stored
+  mask_t stored_q;  // a beat has been stored: `stored_of` and `wptr_of` count
+  mask_t gone_q;  // a stored beat has left: `gone_of` and `rptr_of` count
+  mask_t ended_q;  // the last beat is stored
+  mask_t head;  // the oldest of its ID
+
+  logic accept, slot_valid, target_ready;
+  slot_t slot;
+  logic [SlotWidth:0] used;
+
+  logic out_valid_q, out_free, out_last;
+  slot_t out_slot_q;
+
+  logic cap_ok, cap_busy;
+
+  logic cur_valid_q, cur_go_q, cur_chain_q, cur_passed_on_q;
+  slot_t cur_slot_q;
+
+  logic fire, fire_last, pass, pass_last;
+  logic pick_valid, pick_take;
+  slot_t pick_slot;
+
+  // ---------------------------------------------------------------------------------------------------------------
+  // AR: a slot for each, issued in order when the buffer has room.
+
+  assign s_arready_o = slot_valid && target_ready;
+  assign accept = s_arvalid_i && s_arready_o;
+
+  nvm_delay_free #(
+    .Count(Slots)
+  ) u_slots (
+    .clk_i,
+    .rst_ni,
+    .valid_o(slot_valid),
+    .index_o(slot),
+    .pop_i  (accept),
+    .push_i (done_o),
+    .index_i(out_slot_q),
+    .used_o (used)
+  );
+
+  assign used_o = 8'(used);
+
+  logic issue_valid, issue, issue_ready;
+  slot_t issue_slot;
+  ar_t m_ar;
+  logic [CreditWidth-1:0] credits_q;  // addresses of the free list that no issued read may need any more
+  logic credit;
+
+  ns_fifo #(
+    .Width(SlotWidth),
+    .Depth(Slots),
+    .Style("lutram")
+  ) u_issue (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (accept),
+    .in_ready_o (issue_ready),
+    .in_data_i  (slot),
+    .out_valid_o(issue_valid),
+    .out_ready_i(issue),
+    .out_data_o (issue_slot),
+    .count_o    ()
+  );
+
+  assign m_ar = ar_of[issue_slot];
+  assign m_arvalid_o = issue_valid && CreditWidth'(m_ar.len) <= credits_q;
+  assign m_arid_o = IdWidth'(issue_slot);
+  assign m_araddr_o = m_ar.addr;
+  assign m_arlen_o = m_ar.len;
+  assign m_arsize_o = m_ar.size;
+  assign m_arextra_o = m_ar.extra;
+  assign issue = m_arvalid_o && m_arready_i;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) credits_q <= CreditWidth'(FreeBeats);
+    else credits_q <= credits_q + CreditWidth'(credit) - (issue ? CreditWidth'(m_ar.len) : '0);
+  end
+
+  // ---------------------------------------------------------------------------------------------------------------
+  // Arrival: to the buffer, or past it.
+
+  slot_t arr_slot;
+  logic store, arr_ended;
+  ptr_t arr_ptr, free_ptr;
+  logic [7:0] arr_stored;
+  logic free_valid, free_push;
+  ptr_t free_back;
+
+  assign arr_slot = m_rid_i[SlotWidth-1:0];
+  assign arr_ptr = stored_q[arr_slot] ? wptr_of[arr_slot] : ptr_t'(arr_slot);
+  assign arr_stored = (stored_q[arr_slot] ? stored_of[arr_slot] : '0) + 8'd1;
+
+  assign pass = m_rvalid_i && over_q[arr_slot] && head[arr_slot] && !full_q[arr_slot] && out_free && !cur_valid_q
+                && cap_ok && (together_q[arr_slot] || m_rlast_i);
+  assign pass_last = pass && m_rlast_i;
+  assign store = m_rvalid_i && !pass;
+  assign arr_ended = store && m_rlast_i;
+
+  nvm_delay_free #(
+    .Count(FreeBeats),
+    .First(Slots)
+  ) u_free (
+    .clk_i,
+    .rst_ni,
+    .valid_o(free_valid),
+    .index_o(free_ptr),
+    .pop_i  (store && !m_rlast_i),
+    .push_i (free_push),
+    .index_i(free_back),
+    .used_o ()
+  );
+
+  always_ff @(posedge clk_i) begin
+    if (store) begin
+      stored_of[arr_slot] <= arr_stored;
+      if (!m_rlast_i) wptr_of[arr_slot] <= free_ptr;
+    end
+  end
+
+  // ---------------------------------------------------------------------------------------------------------------
+  // Current slot: fetches its beats from the buffer, one a cycle.
+
+  time_t cur_rel_q, cur_beat_q, next_rel;
+  logic [TimeWidth:0] next_sum;
+  cycle_t cur_received_q, cur_age, next_age;
+  logic [7:0] cur_gone_q, next_gone;
+  ptr_t cur_ptr_q, fetch_ptr;
+  logic cur_off_q, cur_together_q;
+  logic more, stay, stay_due, leave, leave_due, cur_late;
+  logic wheel_ready, wheel_valid, target_valid;
+  beat_t fetched;
+
+  assign fetch_ptr = cur_chain_q ? fetched.next : cur_ptr_q;
+  assign next_gone = cur_gone_q + 8'd1;
+  assign more = stored_of[cur_slot_q] != next_gone;
+
+  assign cur_age = now_i - cur_received_q;
+  assign next_age = cycle_t'(next_rel[TimeWidth-1:FracBits]) - cur_age;  // cycles from now to the next deadline
+  assign next_sum = {1'b0, cur_rel_q} + {1'b0, cur_beat_q};
+  assign next_rel = next_sum[TimeWidth] ? '1 : next_sum[TimeWidth-1:0];
+  assign cur_late = cycle_t'(cur_rel_q[TimeWidth-1:FracBits]) <= cur_age && !cur_off_q;
+
+  assign fire_last = fire && ended_q[cur_slot_q] && !more;
+  // Any beat but those that need no deadline must find the wheel free.
+  assign fire = cur_valid_q && cur_go_q && out_free && cap_ok
+                && (cur_together_q || (wheel_ready && !target_valid) || (ended_q[cur_slot_q] && !more));
+  assign stay_due = cur_together_q || $signed(next_age) <= 2;
+  assign stay = fire && more && (stay_due || (next_age == 32'd3 && !pick_valid));
+  assign leave = fire && !fire_last && !stay;
+  assign leave_due = leave && cur_together_q;  // what comes next goes at once
+
+  assign pick_take = pick_valid && (!cur_valid_q || (fire && !stay));
+
+  nvm_delay_pick u_pick (
+    .clk_i,
+    .rst_ni,
+    .request_i(due_q & head & full_q),
+    .take_i   (pick_take),
+    .valid_o  (pick_valid),
+    .slot_o   (pick_slot)
+  );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      cur_valid_q <= 1'b0;
+    end else begin
+      if (pick_take) cur_valid_q <= 1'b1;
+      else if (fire && !stay) cur_valid_q <= 1'b0;
+    end
+  end
+
+  logic fired_q;
+  slot_t fired_slot_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) fired_q <= 1'b0;
+    else fired_q <= fire;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (pick_take) begin
+      cur_slot_q <= pick_slot;
+      cur_go_q <= 1'b1;
+      cur_chain_q <= 1'b0;
+      cur_rel_q <= rel_of[pick_slot];
+      cur_beat_q <= beat_of[pick_slot];
+      cur_received_q <= received[pick_slot];
+      cur_off_q <= off_q[pick_slot];
+      cur_together_q <= together_q[pick_slot];
+      cur_gone_q <= gone_q[pick_slot] ? gone_of[pick_slot] : '0;
+      if (fired_q && fired_slot_q == pick_slot) cur_ptr_q <= fetched.next;
+      else cur_ptr_q <= gone_q[pick_slot] ? rptr_of[pick_slot] : ptr_t'(pick_slot);
+    end else if (stay) begin
+      cur_go_q <= stay_due;
+      cur_chain_q <= 1'b1;
+      if (!cur_together_q) cur_rel_q <= next_rel;
+      cur_gone_q <= next_gone;
+    end else begin
+      cur_go_q <= 1'b1;
+    end
+    if (fire) begin
+      fired_slot_q <= cur_slot_q;
+      gone_of[cur_slot_q] <= next_gone;
+    end
+    if (fired_q) rptr_of[fired_slot_q] <= fetched.next;
+  end
+
+  ns_ram_1r1w #(
+    .Width($bits(beat_t)),
+    .Depth(BufferBeats),
+    .Style("bram")
+  ) u_buffer (
+    .clk_i,
+    .we_i   (store),
+    .waddr_i(arr_ptr),
+    .wdata_i({free_ptr, m_rresp_i, m_rlast_i, m_rdata_i}),
+    .re_i   (fire),
+    .raddr_i(fetch_ptr),
+    .rdata_o(fetched)
+  );
+
+  // A beat that passes gives back what was kept for it: the address that it has been given, or the claim to one.
+  assign free_push = (fire && fetch_ptr >= ptr_t'(Slots)) || (pass_last && stored_q[arr_slot]);
+  assign free_back = fire ? fetch_ptr : arr_ptr;
+  assign credit = free_push || (pass && !m_rlast_i);
+
+  // ---------------------------------------------------------------------------------------------------------------
+  // Deadlines: of first beats from `u_target`, of further ones from `cur`.
+
+  slot_t target_slot, wheel_slot;
+  time_t target_rel, target_beat;
+  cycle_t target_due, wheel_cycle;
+  mask_t wheel_due, wheel_over, wheel_past;
+
+  nvm_delay_target #(
+    .AddrWidth (AddrWidth),
+    .WholeBurst(1'b0),
+    .Lead      (2)
+  ) u_target (
+    .clk_i,
+    .rst_ni,
+    .now_i,
+    .config_i,
+    .ready_o (target_ready),
+    .accept_i(accept),
+    .slot_i  (slot),
+    .addr_i  (s_araddr_i),
+    .len_i   (s_arlen_i),
+    .beat_o  (target_beat),
+    .valid_o (target_valid),
+    .ready_i (wheel_ready),
+    .slot_o  (target_slot),
+    .rel_o   (target_rel),
+    .due_o   (target_due)
+  );
+
+  assign wheel_valid = target_valid || (leave && !leave_due);
+  assign wheel_slot = target_valid ? target_slot : cur_slot_q;
+  assign wheel_cycle = target_valid ? target_due
+                                    : cur_received_q + cycle_t'(next_rel[TimeWidth-1:FracBits]) - 32'd2;
+
+  nvm_delay_wheel u_wheel (
+    .clk_i,
+    .rst_ni,
+    .now_i,
+    .valid_i(wheel_valid),
+    .ready_o(wheel_ready),
+    .slot_i (wheel_slot),
+    .due_i  (wheel_cycle),
+    .due_o  (wheel_due),
+    .over_o (wheel_over),
+    .past_o (wheel_past)
+  );
+
+  always_ff @(posedge clk_i) begin
+    if (wheel_valid && wheel_ready) rel_of[wheel_slot] <= target_valid ? target_rel : next_rel;
+  end
+
+  // ---------------------------------------------------------------------------------------------------------------
+  // Order by ID: the next read may be fetched once all beats of this one have been, or are sure to be before it.
+
+  logic done, pick_done, cur_last;
+
+  assign cur_last = stay && ended_q[cur_slot_q] && stored_of[cur_slot_q] == next_gone + 8'd1;
+  assign pick_done = pick_take && single_q[pick_slot] && !pass_last && !(fire_last && !cur_passed_on_q);
+  assign done = pass_last || (fire_last && !cur_passed_on_q) || cur_last || pick_done;
+
+  always_ff @(posedge clk_i) begin
+    if (pick_take) cur_passed_on_q <= pick_done;
+    else if (cur_last) cur_passed_on_q <= 1'b1;
+  end
+
+  nvm_delay_order #(
+    .IdWidth(IdWidth)
+  ) u_order (
+    .clk_i,
+    .rst_ni,
+    .accept_i     (accept),
+    .slot_i       (slot),
+    .id_i         (s_arid_i),
+    .done_i       (done),
+    .done_slot_i  (pass_last ? arr_slot : pick_done ? pick_slot : cur_slot_q),
+    .head_o       (head),
+    .answer_i     (1'b0),
+    .answer_id_i  ('0),
+    .answer_slot_o()
+  );
+
+  // ---------------------------------------------------------------------------------------------------------------
+  // State of the slots.
+
+  mask_t due_d, over_d, past_d, full_d;
+
+  always_comb begin
+    due_d = due_q | wheel_due;
+    over_d = over_q | due_q | wheel_over;
+    past_d = past_q | over_q | wheel_past;
+    full_d = full_q;
+    if (fire && !more) full_d[cur_slot_q] = 1'b0;
+    if (store) full_d[arr_slot] = 1'b1;
+    if (leave_due) begin
+      due_d[cur_slot_q] = 1'b1;
+      over_d[cur_slot_q] = 1'b1;
+      past_d[cur_slot_q] = 1'b1;
+    end
+    if (pick_take) begin
+      due_d[pick_slot] = 1'b0;
+      over_d[pick_slot] = 1'b0;
+      past_d[pick_slot] = 1'b0;
+    end
+    if (accept) begin
+      due_d[slot] = !config_i.enable;
+      over_d[slot] = !config_i.enable;
+      past_d[slot] = 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      due_q <= '0;
+      over_q <= '0;
+      past_q <= '0;
+      full_q <= '0;
+    end else begin
+      due_q <= due_d;
+      over_q <= over_d;
+      past_q <= past_d;
+      full_q <= full_d;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (store) stored_q[arr_slot] <= 1'b1;
+    if (arr_ended) ended_q[arr_slot] <= 1'b1;
+    if (fire) gone_q[cur_slot_q] <= 1'b1;
+    if (accept) begin
+      ar_of[slot] <= {s_arlen_i, s_arsize_i, s_arextra_i, s_araddr_i};
+      id_of[slot] <= s_arid_i;
+      size_of[slot] <= s_arsize_i;
+      received[slot] <= now_i;
+      beat_of[slot] <= target_beat;
+      off_q[slot] <= !config_i.enable;
+      together_q[slot] <= !config_i.enable || target_beat == '0;
+      single_q[slot] <= s_arlen_i == '0;
+      stored_q[slot] <= 1'b0;
+      gone_q[slot] <= 1'b0;
+      ended_q[slot] <= 1'b0;
+    end
+  end
+
+  // ---------------------------------------------------------------------------------------------------------------
+  // Output: what the buffer gives out, or what passed it.
+
+  logic out_passed_q, out_late_q, passed_last_q;
+  logic [IdWidth-1:0] out_id_q;
+  logic [DataWidth-1:0] passed_data_q;
+  logic [1:0] passed_resp_q;
+
+  assign out_free = !out_valid_q || s_rready_i;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) out_valid_q <= 1'b0;
+    else if (out_free) out_valid_q <= fire || pass;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (fire || pass) begin
+      out_passed_q <= pass;
+      out_slot_q <= pass ? arr_slot : cur_slot_q;
+      out_id_q <= id_of[pass ? arr_slot : cur_slot_q];
+      out_late_q <= pass ? past_q[arr_slot] && !off_q[arr_slot] : cur_late;
+    end
+    if (pass) begin
+      passed_data_q <= m_rdata_i;
+      passed_resp_q <= m_rresp_i;
+      passed_last_q <= m_rlast_i;
+    end
+  end
+
+  assign out_last = out_passed_q ? passed_last_q : fetched.last;
+  assign s_rvalid_o = out_valid_q;
+  assign s_rid_o = out_id_q;
+  assign s_rdata_o = out_passed_q ? passed_data_q : fetched.data;
+  assign s_rresp_o = out_passed_q ? passed_resp_q : fetched.resp;
+  assign s_rlast_o = out_last;
+
+  nvm_delay_cap #(
+    .BeatBytes(DataWidth / 8)
+  ) u_cap (
+    .clk_i,
+    .rst_ni,
+    .rate_i(rate_i),
+    .ok_o  (cap_ok),
+    .take_i(fire || pass),
+    .size_i(size_of[pass ? arr_slot : cur_slot_q]),
+    .busy_o(cap_busy)
+  );
+
+  assign beat_o = out_valid_q && s_rready_i;
+  assign done_o = beat_o && out_last;
+  assign latency_o = now_i - received[out_slot_q];
+  assign late_o = out_late_q;
+  assign busy_o = used != '0 || cap_busy;
+
+  `NS_ASSERT(issue_never_full, !accept || issue_ready)
+  `NS_ASSERT(m_r_id_known, !m_rvalid_i || 32'(m_rid_i) < Slots)
+  `NS_ASSERT(buffer_has_room, !store || m_rlast_i || free_valid)
+  `NS_ASSERT(cur_has_a_beat, !cur_valid_q || full_q[cur_slot_q])
+  `NS_ASSERT(last_is_last, !$past(rst_ni) || !$past(fire) || fetched.last == $past(fire_last))
+  `NS_ASSERT(arrival_has_no_more, !m_rvalid_i || !(stored_q[arr_slot] && ended_q[arr_slot]))
+  `NS_ASSERT(m_ar_stable, !$past(rst_ni) || !$past(m_arvalid_o && !m_arready_i)
+             || (m_arvalid_o && $stable(m_ar)))
+  `NS_ASSERT(s_r_stable, !$past(rst_ni) || !$past(s_rvalid_o && !s_rready_i)
+             || (s_rvalid_o && $stable(s_rid_o) && $stable(s_rdata_o) && $stable(s_rlast_o)))
+
+endmodule

@@ -1,0 +1,174 @@
+// Counters of one direction, with a snapshot that is atomic and costs no cycle.
+//
+// Bucket b of the histogram holds latencies of b cycles for b < 4, then four buckets an octave:
+// b = 4*(e-1) + m for latencies in [2**e * (4+m)/4, 2**e * (5+m)/4); the last one holds all that are longer, too.
+// A snapshot copies a bucket only when it is next counted in (`snap`), and until then reads the live one. Live buckets
+// without their valid bit are zero: clearing takes one cycle as well.
+module nvm_delay_stats
+  import nvm_delay_pkg::*;
+(
+  /// Clock.
+  input  logic        clk_i,
+  /// Reset.
+  input  logic        rst_ni,
+  /// A beat passes the slave port.
+  input  logic        beat_i,
+  /// A transaction ends there.
+  input  logic        done_i,
+  /// Cycles since its address passed there.
+  input  logic [31:0] latency_i,
+  /// Its response was offered after its deadline.
+  input  logic        late_i,
+  /// Freeze a copy.
+  input  logic        snapshot_i,
+  /// Start anew.
+  input  logic        clear_i,
+  /// Read a word of the copy.
+  input  logic        read_i,
+  /// 0: scalars; 1: histogram.
+  input  logic        read_bucket_i,
+  /// Which word.
+  input  logic [5:0]  read_index_i,
+  /// It, one cycle later.
+  output logic [31:0] read_data_o,
+  /// Something is still to be counted.
+  output logic        busy_o
+);
+
+  localparam int unsigned BucketBits = $clog2(Buckets);
+
+  typedef struct packed {
+    logic [47:0] transactions;
+    logic [47:0] beats;
+    logic [47:0] late;
+    logic [63:0] sum;
+    logic [31:0] min;
+    logic [31:0] max;
+  } scalars_t;
+
+  localparam scalars_t Cleared = '{min: '1, default: '0};
+
+  function automatic logic [BucketBits-1:0] bucket_of(logic [31:0] latency);
+    logic [5:0] octave;
+    bucket_of = BucketBits'(latency);
+    for (int unsigned e = 2; e < 17; e++) begin
+      octave = 6'(e - 1);
+      if (latency[e]) bucket_of = BucketBits'({octave, latency[e-1-:2]});
+    end
+    if (latency[31:17] != '0) bucket_of = '1;
+  endfunction
+
+  // Registered before they are counted.
+  logic beat_q, done_q, late_q;
+  logic [31:0] latency_q;
+
+  assign busy_o = beat_q || done_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      beat_q <= 1'b0;
+      done_q <= 1'b0;
+    end else begin
+      beat_q <= beat_i;
+      done_q <= done_i;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (done_i) begin
+      latency_q <= latency_i;
+      late_q <= late_i;
+    end
+  end
+
+  // Scalars.
+  scalars_t live_q, copy_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      live_q <= Cleared;
+      copy_q <= Cleared;
+    end else begin
+      if (snapshot_i) copy_q <= live_q;
+      if (clear_i) begin
+        live_q <= Cleared;
+        if (beat_q) live_q.beats <= 48'd1;
+        if (done_q) begin
+          live_q.transactions <= 48'd1;
+          live_q.late <= 48'(late_q);
+          live_q.sum <= 64'(latency_q);
+          live_q.min <= latency_q;
+          live_q.max <= latency_q;
+        end
+      end else begin
+        if (beat_q) live_q.beats <= live_q.beats + 1'b1;
+        if (done_q) begin
+          live_q.transactions <= live_q.transactions + 1'b1;
+          live_q.late <= live_q.late + 48'(late_q);
+          live_q.sum <= live_q.sum + 64'(latency_q);
+          if (latency_q < live_q.min) live_q.min <= latency_q;
+          if (latency_q > live_q.max) live_q.max <= latency_q;
+        end
+      end
+    end
+  end
+
+  // Histogram. `valid`: the live bucket counts; `snap_valid`: it did at the snapshot; `copied`: it has changed since.
+  (* ram_style = "distributed" *) logic [31:0] live[Buckets];
+  (* ram_style = "distributed" *) logic [31:0] snap[Buckets];
+  logic [Buckets-1:0] valid_q, snap_valid_q, copied_q;
+  logic [BucketBits-1:0] bucket;
+
+  assign bucket = bucket_of(latency_q);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      valid_q <= '0;
+      snap_valid_q <= '0;
+      copied_q <= '0;
+    end else begin
+      if (snapshot_i) begin
+        snap_valid_q <= valid_q;
+        copied_q <= '0;
+      end
+      if (clear_i) valid_q <= '0;
+      if (done_q) begin
+        valid_q[bucket] <= 1'b1;
+        copied_q[bucket] <= 1'b1;
+      end
+    end
+  end
+
+  logic [31:0] old;
+  assign old = valid_q[bucket] ? live[bucket] : '0;
+
+  always_ff @(posedge clk_i) begin
+    if (done_q) begin
+      live[bucket] <= (clear_i ? '0 : old) + 1'b1;
+      if (snapshot_i) snap[bucket] <= old;
+      else if (!copied_q[bucket]) snap[bucket] <= snap_valid_q[bucket] ? live[bucket] : '0;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (read_i && read_bucket_i) begin
+      if (copied_q[read_index_i]) read_data_o <= snap[read_index_i];
+      else read_data_o <= snap_valid_q[read_index_i] ? live[read_index_i] : '0;
+    end else if (read_i) begin
+      unique case (read_index_i)
+        6'd0: read_data_o <= copy_q.transactions[31:0];
+        6'd1: read_data_o <= 32'(copy_q.transactions[47:32]);
+        6'd2: read_data_o <= copy_q.beats[31:0];
+        6'd3: read_data_o <= 32'(copy_q.beats[47:32]);
+        6'd4: read_data_o <= copy_q.late[31:0];
+        6'd5: read_data_o <= 32'(copy_q.late[47:32]);
+        6'd6: read_data_o <= copy_q.sum[31:0];
+        6'd7: read_data_o <= copy_q.sum[63:32];
+        6'd8: read_data_o <= copy_q.min;
+        6'd9: read_data_o <= copy_q.max;
+        default: read_data_o <= '0;
+      endcase
+    end
+  end
+
+endmodule

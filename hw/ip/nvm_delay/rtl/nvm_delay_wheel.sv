@@ -1,0 +1,131 @@
+// Calendar wheel: says of each slot put in when the cycle that it waits for has come, any number of slots per cycle.
+//
+// A row for each of the next `Rows` cycles holds a mask of the slots that become due in it. Slots that are due later
+// wait aside with their absolute deadline, and a scan, which comes round to every slot once in `Slots` cycles (at
+// most twice that), moves them to the wheel when it reaches that far: nothing drifts, however long the wait.
+// Rows are not cleared in memory: a row without its valid bit is empty.
+// Assumes that a slot is put in only once at a time and leaves the far side of its deadline within 2**31 cycles.
+`include "ns_assert.svh"
+
+module nvm_delay_wheel
+  import nvm_delay_pkg::*;
+#(
+  /// Cycles of the wheel: a power of two, at least twice Slots.
+  parameter int unsigned Rows = 128
+) (
+  /// Clock.
+  input  logic   clk_i,
+  /// Reset.
+  input  logic   rst_ni,
+  /// Current cycle.
+  input  cycle_t now_i,
+  /// A slot is put in.
+  input  logic   valid_i,
+  /// It is taken.
+  output logic   ready_o,
+  /// Which one.
+  input  slot_t  slot_i,
+  /// Cycle in which it becomes due.
+  input  cycle_t due_i,
+  /// Slots that are due from the next cycle on.
+  output mask_t  due_o,
+  /// Of those, the ones that were due in this cycle already, or earlier.
+  output mask_t  over_o,
+  /// Of those, the ones that were due earlier than this cycle.
+  output mask_t  past_o
+);
+
+  localparam int unsigned RowBits = $clog2(Rows);
+
+  (* ram_style = "distributed" *) mask_t rows[Rows];
+  (* ram_style = "distributed" *) cycle_t far_due[Slots];
+  logic [Rows-1:0] row_valid_q;
+  mask_t far_q;
+
+  // The slot put in during the last cycle.
+  logic in_valid_q;
+  slot_t in_slot_q;
+  cycle_t in_due_q;
+
+  // Scan over the slots aside; a hit takes precedence over `in` in the next cycle.
+  slot_t scan_q, hit_slot_q;
+  logic hit_q, blocked_q, scan_hit;
+  cycle_t hit_due_q, scan_due, scan_left;
+  logic unused_scan_left;
+
+  assign scan_due = far_due[scan_q];
+  assign scan_left = scan_due - now_i;
+  assign unused_scan_left = ^scan_left[RowBits-1:0];
+  assign scan_hit = far_q[scan_q] && !blocked_q && !(hit_q && hit_slot_q == scan_q)
+                    && (scan_left[31] || scan_left[31:RowBits] == '0);
+
+  // Insertion.
+  logic put, near;
+  slot_t put_slot;
+  cycle_t put_due, left;
+  mask_t put_mask;
+  logic [RowBits-1:0] put_row, next_row;
+
+  assign ready_o = !in_valid_q || !hit_q;
+  assign put = hit_q || in_valid_q;
+  assign put_slot = hit_q ? hit_slot_q : in_slot_q;
+  assign put_due = hit_q ? hit_due_q : in_due_q;
+  assign put_row = put_due[RowBits-1:0];
+  assign put_mask = one_hot(put_slot);
+  assign left = put_due - now_i;
+  assign near = left[31:RowBits] == '0;
+  assign next_row = now_i[RowBits-1:0] + 1'b1;
+
+  always_comb begin
+    due_o = row_valid_q[next_row] ? rows[next_row] : '0;
+    over_o = '0;
+    past_o = '0;
+    if (put && ($signed(left) <= 1)) begin
+      due_o |= put_mask;
+      if ($signed(left) <= 0) over_o = put_mask;
+      if (left[31]) past_o = put_mask;
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      row_valid_q <= '0;
+      far_q <= '0;
+      in_valid_q <= 1'b0;
+      hit_q <= 1'b0;
+      blocked_q <= 1'b0;
+      scan_q <= '0;
+    end else begin
+      if (ready_o) in_valid_q <= valid_i;
+      hit_q <= scan_hit;
+      blocked_q <= hit_q && in_valid_q;
+      if (!blocked_q) scan_q <= scan_q + 1'b1;
+      row_valid_q[next_row] <= 1'b0;
+      if (put && $signed(left) > 1) begin
+        if (near) row_valid_q[put_row] <= 1'b1;
+        far_q[put_slot] <= !near;
+      end else if (hit_q) begin
+        far_q[put_slot] <= 1'b0;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (valid_i && ready_o) begin
+      in_slot_q <= slot_i;
+      in_due_q <= due_i;
+    end
+    if (scan_hit) begin
+      hit_slot_q <= scan_q;
+      hit_due_q <= scan_due;
+    end
+    if (put && near && $signed(left) > 1) begin
+      rows[put_row] <= (row_valid_q[put_row] ? rows[put_row] : '0) | put_mask;
+    end
+    if (put && !hit_q) far_due[put_slot] <= put_due;
+  end
+
+  `NS_ASSERT(far_slot_not_put_in_again, !in_valid_q || !far_q[in_slot_q])
+  `NS_ASSERT(scan_in_time, !hit_q || $signed(left) > 0)
+
+endmodule

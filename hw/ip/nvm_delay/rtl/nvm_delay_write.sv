@@ -1,0 +1,339 @@
+// Write direction: AW and W pass through, B is held until its deadline.
+//
+// AW keeps its ID, so the memory keeps the order of writes of one ID; B of one ID come back in that order. W waits for
+// its AW to have been accepted, and for the bandwidth cap. B leaves when it has come back, its deadline has come, and all
+// older writes of its ID have left; one that comes after its deadline passes straight to the output register.
+// A response is late if it is offered after its deadline for whatever reason but a slow master.
+`include "ns_assert.svh"
+
+module nvm_delay_write
+  import nvm_delay_pkg::*;
+#(
+  /// Bits of an ID.
+  parameter int unsigned IdWidth = 8,
+  /// Bits of an address.
+  parameter int unsigned AddrWidth = 64,
+  /// Bits of a beat.
+  parameter int unsigned DataWidth = 512
+) (
+  /// Clock.
+  input  logic                   clk_i,
+  /// Reset.
+  input  logic                   rst_ni,
+  /// Current cycle.
+  input  cycle_t                 now_i,
+  /// Committed parameters.
+  input  config_t                config_i,
+  /// Committed bandwidth cap.
+  input  rate_t                  rate_i,
+  /// Something is in flight.
+  output logic                   busy_o,
+  /// Writes in flight.
+  output logic [7:0]             used_o,
+
+  /// Slave port.
+  input  logic                   s_awvalid_i,
+  output logic                   s_awready_o,
+  input  logic [IdWidth-1:0]     s_awid_i,
+  input  logic [AddrWidth-1:0]   s_awaddr_i,
+  input  logic [7:0]             s_awlen_i,
+  input  logic [2:0]             s_awsize_i,
+  input  extra_t                 s_awextra_i,
+  input  logic                   s_wvalid_i,
+  output logic                   s_wready_o,
+  input  logic [DataWidth-1:0]   s_wdata_i,
+  input  logic [DataWidth/8-1:0] s_wstrb_i,
+  input  logic                   s_wlast_i,
+  output logic                   s_bvalid_o,
+  input  logic                   s_bready_i,
+  output logic [IdWidth-1:0]     s_bid_o,
+  output logic [1:0]             s_bresp_o,
+
+  /// Master port.
+  output logic                   m_awvalid_o,
+  input  logic                   m_awready_i,
+  output logic [IdWidth-1:0]     m_awid_o,
+  output logic [AddrWidth-1:0]   m_awaddr_o,
+  output logic [7:0]             m_awlen_o,
+  output logic [2:0]             m_awsize_o,
+  output extra_t                 m_awextra_o,
+  output logic                   m_wvalid_o,
+  input  logic                   m_wready_i,
+  output logic [DataWidth-1:0]   m_wdata_o,
+  output logic [DataWidth/8-1:0] m_wstrb_o,
+  output logic                   m_wlast_o,
+  input  logic                   m_bvalid_i,
+  input  logic [IdWidth-1:0]     m_bid_i,
+  input  logic [1:0]             m_bresp_i,
+
+  /// For the counters: a W beat was accepted.
+  output logic                   beat_o,
+  /// For the counters: a B was taken.
+  output logic                   done_o,
+  /// Its latency.
+  output logic [31:0]            latency_o,
+  /// It was late.
+  output logic                   late_o
+);
+
+  typedef struct packed {
+    logic [IdWidth-1:0]   id;
+    logic [7:0]           len;
+    logic [2:0]           size;
+    extra_t               extra;
+    logic [AddrWidth-1:0] addr;
+  } aw_t;
+
+  slot_t b_slot_q;  // the response on offer
+
+  // AW: a slot for each.
+  logic accept, aw_ready, slot_valid, target_ready, order_ready;
+  slot_t slot;
+  logic [SlotWidth:0] used;
+  aw_t m_aw;
+
+  assign s_awready_o = aw_ready && slot_valid && target_ready;
+  assign accept = s_awvalid_i && s_awready_o;
+
+  ns_fifo #(
+    .Width($bits(aw_t)),
+    .Depth(2),
+    .Style("lutram")
+  ) u_aw (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (accept),
+    .in_ready_o (aw_ready),
+    .in_data_i  ({s_awid_i, s_awlen_i, s_awsize_i, s_awextra_i, s_awaddr_i}),
+    .out_valid_o(m_awvalid_o),
+    .out_ready_i(m_awready_i),
+    .out_data_o (m_aw),
+    .count_o    ()
+  );
+
+  assign m_awid_o = m_aw.id;
+  assign m_awaddr_o = m_aw.addr;
+  assign m_awlen_o = m_aw.len;
+  assign m_awsize_o = m_aw.size;
+  assign m_awextra_o = m_aw.extra;
+
+  nvm_delay_free #(
+    .Count(Slots)
+  ) u_slots (
+    .clk_i,
+    .rst_ni,
+    .valid_o(slot_valid),
+    .index_o(slot),
+    .pop_i  (accept),
+    .push_i (done_o),
+    .index_i(b_slot_q),
+    .used_o (used)
+  );
+
+  assign used_o = 8'(used);
+
+  // W: behind its AW, under the cap. `order` holds the size of each burst whose data is still to come.
+  localparam int unsigned WWidth = 1 + DataWidth / 8 + DataWidth;
+  logic w_valid, w_ready, w_open, cap_ok, cap_busy, m_w_fire;
+  logic [2:0] w_size;
+
+  ns_fifo #(
+    .Width(WWidth),
+    .Depth(2),
+    .Style("lutram")
+  ) u_w (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (s_wvalid_i),
+    .in_ready_o (s_wready_o),
+    .in_data_i  ({s_wlast_i, s_wstrb_i, s_wdata_i}),
+    .out_valid_o(w_valid),
+    .out_ready_i(w_ready),
+    .out_data_o ({m_wlast_o, m_wstrb_o, m_wdata_o}),
+    .count_o    ()
+  );
+
+  ns_fifo #(
+    .Width(3),
+    .Depth(Slots),
+    .Style("lutram")
+  ) u_order (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (accept),
+    .in_ready_o (order_ready),
+    .in_data_i  (s_awsize_i),
+    .out_valid_o(w_open),
+    .out_ready_i(m_w_fire && m_wlast_o),
+    .out_data_o (w_size),
+    .count_o    ()
+  );
+
+  assign m_wvalid_o = w_valid && w_open && cap_ok;
+  assign w_ready = m_wready_i && w_open && cap_ok;
+  assign m_w_fire = m_wvalid_o && m_wready_i;
+
+  nvm_delay_cap #(
+    .BeatBytes(DataWidth / 8)
+  ) u_cap (
+    .clk_i,
+    .rst_ni,
+    .rate_i(rate_i),
+    .ok_o  (cap_ok),
+    .take_i(m_w_fire),
+    .size_i(w_size),
+    .busy_o(cap_busy)
+  );
+
+  // Deadlines.
+  logic target_valid, wheel_ready;
+  slot_t target_slot;
+  time_t target_rel, target_beat;
+  cycle_t target_due;
+  mask_t wheel_due, wheel_over, wheel_past;
+  logic unused_target;
+  assign unused_target = ^{target_rel, target_beat, wheel_past, order_ready};
+
+  nvm_delay_target #(
+    .AddrWidth (AddrWidth),
+    .WholeBurst(1'b1),
+    .Lead      (1)
+  ) u_target (
+    .clk_i,
+    .rst_ni,
+    .now_i,
+    .config_i,
+    .ready_o (target_ready),
+    .accept_i(accept),
+    .slot_i  (slot),
+    .addr_i  (s_awaddr_i),
+    .len_i   (s_awlen_i),
+    .beat_o  (target_beat),
+    .valid_o (target_valid),
+    .ready_i (wheel_ready),
+    .slot_o  (target_slot),
+    .rel_o   (target_rel),
+    .due_o   (target_due)
+  );
+
+  nvm_delay_wheel u_wheel (
+    .clk_i,
+    .rst_ni,
+    .now_i,
+    .valid_i(target_valid),
+    .ready_o(wheel_ready),
+    .slot_i (target_slot),
+    .due_i  (target_due),
+    .due_o  (wheel_due),
+    .over_o (wheel_over),
+    .past_o (wheel_past)
+  );
+
+  // Responses. A slot is due from the cycle before its deadline on, and past from the deadline on.
+  (* ram_style = "distributed" *) cycle_t received[Slots];
+  (* ram_style = "distributed" *) logic [IdWidth-1:0] id_of[Slots];
+  (* ram_style = "distributed" *) logic [1:0] resp[Slots];
+  mask_t due_q, past_q, answered_q, off_q, head, ready;
+  slot_t answer_slot, pick_slot, out_slot;
+  logic b_valid_q, b_late_q, b_free, pick_valid, pass, out_load;
+  logic [IdWidth-1:0] b_id_q;
+  logic [1:0] b_resp_q;
+
+  assign b_free = !b_valid_q || s_bready_i;
+  assign ready = due_q & head & answered_q;
+  assign pass = m_bvalid_i && !pick_valid && b_free && due_q[answer_slot] && head[answer_slot];
+  assign out_load = (pick_valid && b_free) || pass;
+  assign out_slot = pick_valid ? pick_slot : answer_slot;
+
+  nvm_delay_order #(
+    .IdWidth(IdWidth),
+    .Answers(1'b1)
+  ) u_order_ids (
+    .clk_i,
+    .rst_ni,
+    .accept_i     (accept),
+    .slot_i       (slot),
+    .id_i         (s_awid_i),
+    .done_i       (out_load),
+    .done_slot_i  (out_slot),
+    .head_o       (head),
+    .answer_i     (m_bvalid_i),
+    .answer_id_i  (m_bid_i),
+    .answer_slot_o(answer_slot)
+  );
+
+  nvm_delay_pick u_pick (
+    .clk_i,
+    .rst_ni,
+    .request_i(ready),
+    .take_i   (pick_valid && b_free),
+    .valid_o  (pick_valid),
+    .slot_o   (pick_slot)
+  );
+
+  mask_t due_d, past_d, answered_d;
+
+  always_comb begin
+    due_d = due_q | wheel_due;
+    past_d = past_q | due_q | wheel_over;
+    answered_d = answered_q;
+    if (m_bvalid_i) answered_d[answer_slot] = 1'b1;
+    if (out_load) begin
+      due_d[out_slot] = 1'b0;
+      past_d[out_slot] = 1'b0;
+      answered_d[out_slot] = 1'b0;
+    end
+    if (accept) begin
+      due_d[slot] = !config_i.enable;
+      past_d[slot] = 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      due_q <= '0;
+      past_q <= '0;
+      answered_q <= '0;
+      b_valid_q <= 1'b0;
+    end else begin
+      due_q <= due_d;
+      past_q <= past_d;
+      answered_q <= answered_d;
+      if (b_free) b_valid_q <= out_load;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (accept) begin
+      received[slot] <= now_i;
+      id_of[slot] <= s_awid_i;
+      off_q[slot] <= !config_i.enable;
+    end
+    if (m_bvalid_i) resp[answer_slot] <= m_bresp_i;
+    if (out_load) begin
+      b_slot_q <= out_slot;
+      b_late_q <= past_q[out_slot] && !off_q[out_slot];
+      b_id_q <= pick_valid ? id_of[pick_slot] : m_bid_i;
+      b_resp_q <= pick_valid ? resp[pick_slot] : m_bresp_i;
+    end
+  end
+
+  assign s_bvalid_o = b_valid_q;
+  assign s_bid_o = b_id_q;
+  assign s_bresp_o = b_resp_q;
+
+  assign beat_o = s_wvalid_i && s_wready_o;
+  assign done_o = b_valid_q && s_bready_i;
+  assign latency_o = now_i - received[b_slot_q];
+  assign late_o = b_late_q;
+  assign busy_o = used != '0 || w_valid || cap_busy;
+
+  `NS_ASSERT(order_never_full, !accept || order_ready)
+  `NS_ASSERT(b_for_a_write, !m_bvalid_i || used != '0)
+  `NS_ASSERT(m_aw_stable, !$past(rst_ni) || !$past(m_awvalid_o && !m_awready_i)
+             || (m_awvalid_o && $stable(m_aw)))
+  `NS_ASSERT(m_w_stable, !$past(rst_ni) || !$past(m_wvalid_o && !m_wready_i) || m_wvalid_o)
+  `NS_ASSERT(s_b_stable, !$past(rst_ni) || !$past(s_bvalid_o && !s_bready_i)
+             || (s_bvalid_o && $stable(s_bid_o)))
+
+endmodule
