@@ -84,9 +84,19 @@ impl Bank {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Command {
-    Column,
-    Activate,
-    Precharge,
+    Column = 0,
+    Activate = 1,
+    Precharge = 2,
+}
+
+/// What a bank wants to do next for its reads or its writes.
+#[derive(Clone, Copy)]
+struct Candidate {
+    /// Not before this clock, as far as the bank itself is concerned.
+    ready: u64,
+    command: Command,
+    /// Smaller goes first among those of one clock: overdue requests, then row hits, then age.
+    rank: u64,
 }
 
 /// The command that goes next.
@@ -95,8 +105,6 @@ struct Choice {
     cycle: u64,
     command: Command,
     bank: usize,
-    /// Smaller goes first among those of one clock.
-    rank: u64,
 }
 
 /// One DDR4 channel. Time is the caller's and never goes back.
@@ -108,6 +116,12 @@ pub struct Channel {
     age_limit: u64,
     rows: u64,
     banks: Vec<Bank>,
+    /// Of each bank, for reads and writes; up to date for banks with a bit in `waiting`.
+    candidates: [[Candidate; BANKS]; 2],
+    /// No request becomes overdue before this clock.
+    overdue: u64,
+    /// What `choose` found, as long as nothing has changed.
+    chosen: Option<Choice>,
     /// Banks with waiting reads and writes, a bit each.
     waiting: [u32; 2],
     /// How many wait.
@@ -157,6 +171,13 @@ impl Channel {
                     hit: [None; 2],
                 })
                 .collect(),
+            candidates: [[Candidate {
+                ready: 0,
+                command: Command::Activate,
+                rank: 0,
+            }; BANKS]; 2],
+            overdue: u64::MAX,
+            chosen: None,
             waiting: [0; 2],
             count: [0; 2],
             mode: READ,
@@ -231,10 +252,13 @@ impl Channel {
             arrived,
             age: self.ages,
         });
+        self.overdue = self.overdue.min(arrived + self.age_limit);
         self.ages += 1;
         self.waiting[kind] |= 1 << at.bank;
         self.count[kind] += 1;
         self.wake = self.wake.min(arrived);
+        self.chosen = None;
+        self.propose(at.bank, kind);
         true
     }
 
@@ -306,16 +330,23 @@ impl Channel {
             self.stats.refreshes += idle / self.timing.refi;
         }
         loop {
-            self.choose_mode();
-            let Some(choice) = self.choose() else {
-                self.wake = u64::MAX;
-                return;
+            if self.cycle > self.overdue {
+                self.propose_all();
+            }
+            let choice = match self.chosen {
+                Some(choice) => choice,
+                None => {
+                    self.choose_mode();
+                    self.choose()
+                }
             };
+            self.chosen = Some(choice);
             if self.next_refresh <= choice.cycle {
                 if self.next_refresh > until {
                     self.wake = self.next_refresh;
                     return;
                 }
+                self.chosen = None;
                 self.refresh();
                 continue;
             }
@@ -323,6 +354,7 @@ impl Channel {
                 self.wake = choice.cycle;
                 return;
             }
+            self.chosen = None;
             self.issue(choice);
             if self.count == [0, 0] {
                 self.wake = u64::MAX;
@@ -348,54 +380,91 @@ impl Channel {
         }
     }
 
-    /// The next command of the present mode: the earliest; among those a row hit, then the oldest.
+    /// Works out what `bank` wants next for its reads or writes.
     #[inline]
-    fn choose(&self) -> Option<Choice> {
+    fn propose(&mut self, number: usize, kind: usize) {
+        let bank = &self.banks[number];
+        let Some(oldest) = bank.queue[kind].first() else {
+            return;
+        };
+        let overdue = self.cycle > oldest.arrived + self.age_limit;
+        let (command, ready, request) = if bank.row == CLOSED {
+            (Command::Activate, bank.next_act, oldest)
+        } else {
+            match bank.hit[kind] {
+                Some(hit) if hit == 0 || !overdue => (
+                    Command::Column,
+                    bank.next_column[kind],
+                    &bank.queue[kind][hit],
+                ),
+                _ => (Command::Precharge, bank.next_pre, oldest),
+            }
+        };
+        let class = match (overdue, command) {
+            (true, _) => 0,
+            (false, Command::Column) => 1,
+            _ => 2,
+        };
+        self.candidates[kind][number] = Candidate {
+            ready: ready.max(request.arrived),
+            command,
+            rank: class << 60 | request.age,
+        };
+    }
+
+    /// Proposals of all banks anew, and when that is next needed because a request gets overdue.
+    fn propose_all(&mut self) {
+        self.chosen = None;
+        self.overdue = u64::MAX;
+        for kind in [READ, WRITE] {
+            for number in 0..BANKS {
+                self.propose(number, kind);
+                if let Some(oldest) = self.banks[number].queue[kind].first() {
+                    let due = oldest.arrived + self.age_limit;
+                    if due >= self.cycle {
+                        self.overdue = self.overdue.min(due);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next command of the present mode, which has requests: the earliest, and of those the first by rank.
+    #[inline]
+    fn choose(&self) -> Choice {
         let kind = self.mode;
-        let mut best: Option<Choice> = None;
+        // What the rank as a whole allows, by command and bank group.
+        let act = self.any_act.max(self.faw[self.faw_next]);
+        let floor: [[u64; GROUPS]; 3] = [
+            std::array::from_fn(|g| {
+                self.any_column[kind]
+                    .max(self.group_column[kind][g])
+                    .max(self.cycle)
+            }),
+            std::array::from_fn(|g| act.max(self.group_act[g]).max(self.cycle)),
+            [self.cycle; GROUPS],
+        ];
+        let mut best = Choice {
+            cycle: u64::MAX,
+            command: Command::Column,
+            bank: 0,
+        };
+        let mut best_rank = u64::MAX;
         let mut banks = self.waiting[kind];
         while banks != 0 {
-            let number = banks.trailing_zeros() as usize;
+            let bank = banks.trailing_zeros() as usize % BANKS;
             banks &= banks - 1;
-            let bank = &self.banks[number];
-            let group = number % GROUPS;
-            let queue = &bank.queue[kind];
-            let oldest = &queue[0];
-            let old = self.cycle > oldest.arrived + self.age_limit;
-            let (command, ready, request) = if bank.row == CLOSED {
-                let ready = bank
-                    .next_act
-                    .max(self.any_act)
-                    .max(self.group_act[group])
-                    .max(self.faw[self.faw_next]);
-                (Command::Activate, ready, oldest)
-            } else {
-                match bank.hit[kind] {
-                    Some(hit) if hit == 0 || !old => {
-                        let ready = bank.next_column[kind]
-                            .max(self.any_column[kind])
-                            .max(self.group_column[kind][group]);
-                        (Command::Column, ready, &queue[hit])
-                    }
-                    _ => (Command::Precharge, bank.next_pre, oldest),
-                }
-            };
-            let cycle = ready.max(request.arrived).max(self.cycle);
-            let class = if old {
-                0
-            } else if command == Command::Column {
-                1
-            } else {
-                2
-            };
-            let rank = class << 60 | request.age;
-            if best.is_none_or(|b| (cycle, rank) < (b.cycle, b.rank)) {
-                best = Some(Choice {
+            let candidate = &self.candidates[kind][bank];
+            let cycle = candidate
+                .ready
+                .max(floor[candidate.command as usize][bank % GROUPS]);
+            if cycle < best.cycle || (cycle == best.cycle && candidate.rank < best_rank) {
+                best = Choice {
                     cycle,
-                    command,
-                    bank: number,
-                    rank,
-                });
+                    command: candidate.command,
+                    bank,
+                };
+                best_rank = candidate.rank;
             }
         }
         best
@@ -430,6 +499,8 @@ impl Channel {
             }
             Command::Column => self.issue_column(choice.bank, at),
         }
+        self.propose(choice.bank, READ);
+        self.propose(choice.bank, WRITE);
     }
 
     fn issue_column(&mut self, number: usize, at: u64) {
@@ -497,6 +568,7 @@ impl Channel {
         self.cycle = all_closed + 1;
         self.next_refresh += t.refi;
         self.stats.refreshes += 1;
+        self.propose_all();
     }
 }
 
