@@ -112,18 +112,39 @@ module nvme_data
     else if (!cmd_in && cmd_out) cmds_q <= cmds_q - 1'b1;
   end
 
+  // What works on commands rather than on data rests between them, and a mover without jobs, too.
+  logic [NumMovers-1:0] clk, busy;
+  logic clk_walk, prp_busy, slots_busy;
+
+  event_t [NumMovers:0] news;  // of the movers, then of the walkers
+  logic [NumMovers:0] news_valid, news_ready;
+  logic [NumMovers-1:0] job_valid, job_ready;
+
+  ns_clock_gate u_gate_walk (
+    .clk_i,
+    .en_i (cmd_valid_i || prp_busy || slots_busy || job_valid != '0 || news_valid[NumMovers-1:0] != '0),
+    .clk_o(clk_walk)
+  );
+
+  for (genvar m = 0; m < NumMovers; m++) begin : gen_gate
+    ns_clock_gate u_gate (
+      .clk_i,
+      .en_i (busy[m] || job_valid[m]),
+      .clk_o(clk[m])
+    );
+  end
+
   // Commands to segments, segments to jobs.
   seg_t [1:0] seg;
   logic [1:0] seg_valid, seg_ready;
-  event_t [NumMovers:0] news;  // of the movers, then of the walkers
-  logic [NumMovers:0] news_valid, news_ready;
 
   nvme_prp #(
     .NumSlots  (NumSlots),
     .NumWalkers(NumWalkers)
   ) u_prp (
-    .clk_i,
+    .clk_i(clk_walk),
     .rst_ni,
+    .busy_o(prp_busy),
     .cmd_i,
     .cmd_valid_i,
     .cmd_ready_o,
@@ -142,7 +163,6 @@ module nvme_data
   );
 
   job_t job_to_host, job_to_media;
-  logic [NumMovers-1:0] job_valid, job_ready;
 
   nvme_split #(
     .NumChannels(NumChannels),
@@ -150,7 +170,7 @@ module nvme_data
     .Write      (1'b0),
     .Admin      (1'b1)
   ) u_split_to_host (
-    .clk_i,
+    .clk_i(clk_walk),
     .rst_ni,
     .seg_i      (seg[0]),
     .seg_valid_i(seg_valid[0]),
@@ -166,7 +186,7 @@ module nvme_data
     .Write      (1'b1),
     .Admin      (1'b0)
   ) u_split_to_media (
-    .clk_i,
+    .clk_i(clk_walk),
     .rst_ni,
     .seg_i      (seg[1]),
     .seg_valid_i(seg_valid[1]),
@@ -176,18 +196,9 @@ module nvme_data
     .job_ready_i(job_ready[ToMedia+:NumChannels])
   );
 
-  // Movers; one without jobs has its clock stopped.
-  logic [NumMovers-1:0] clk, busy;
+  // Movers.
   logic [NumChannels-1:0] data_ar_valid, data_ar_gnt;
   logic read_open;
-
-  for (genvar m = 0; m < NumMovers; m++) begin : gen_clock
-    ns_clock_gate u_gate (
-      .clk_i,
-      .en_i (busy[m] || job_valid[m]),
-      .clk_o(clk[m])
-    );
-  end
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
     nvme_mover #(
@@ -306,8 +317,9 @@ module nvme_data
     .NumSources(NumMovers + 1),
     .NumSlots  (NumSlots)
   ) u_slots (
-    .clk_i,
+    .clk_i(clk_walk),
     .rst_ni,
+    .busy_o(slots_busy),
     .event_i      (news),
     .event_valid_i(news_valid),
     .event_ready_o(news_ready),

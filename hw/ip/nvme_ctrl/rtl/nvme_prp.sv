@@ -20,6 +20,8 @@ module nvme_prp
   input logic clk_i,
   /// Reset.
   input logic rst_ni,
+  /// From registers: there are commands inside.
+  output logic busy_o,
 
   /// Command.
   input  data_cmd_t cmd_i,
@@ -76,7 +78,7 @@ module nvme_prp
   logic [All-1:0][LineBits-1:0] line_write, entry_line;
   logic [All-1:0][2:0] entry_idx;
   logic [All-1:0] entry_req, entry_gnt, entry_valid_q;
-  logic [63:0] entry;
+  logic [63:0] entry_q;
 
   assign cmd_ready_o = queue_ready[cmd_i.write];
 
@@ -141,12 +143,26 @@ module nvme_prp
       .entry_gnt_i  (entry_gnt[w]),
       .entry_line_o (entry_line[w]),
       .entry_idx_o  (entry_idx[w]),
-      .entry_i      (entry),
+      .entry_i      (entry_q),
       .entry_valid_i(entry_valid_q[w]),
       .event_o      (walk_event[w]),
       .event_valid_o(walk_valid[w]),
       .event_ready_i(walk_ready[w])
     );
+  end
+
+  // Commands inside.
+  logic [$clog2(2*(NumSlots+NumWalkers)+1)-1:0] cmds_q;
+  logic cmd_in, cmd_out;
+
+  assign busy_o = cmds_q != '0;
+  assign cmd_in = cmd_valid_i && cmd_ready_o;
+  assign cmd_out = event_valid_o && event_ready_i;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) cmds_q <= '0;
+    else if (cmd_in && !cmd_out) cmds_q <= cmds_q + 1'b1;
+    else if (!cmd_in && cmd_out) cmds_q <= cmds_q - 1'b1;
   end
 
   // Ends of walks.
@@ -206,7 +222,9 @@ module nvme_prp
   // List data and entries out of it.
   logic [AllBits-1:0] r_idx, entry_sel;
   logic entry_any;
-  logic [2:0] entry_idx_q;
+  logic [All-1:0] asked_q, reading_q;  // whose entry is in which step
+  logic [AllBits+LineBits-1:0] entry_addr_q;
+  logic [2:0] asked_idx_q, reading_idx_q;
   logic [DataWidth-1:0] line;
 
   assign r_ready_o = 1'b1;
@@ -234,19 +252,31 @@ module nvme_prp
     .we_i   (r_valid_i),
     .waddr_i({r_idx, line_write[r_idx]}),
     .wdata_i(r_i.data),
-    .re_i   (entry_any),
-    .raddr_i({entry_sel, entry_line[entry_sel]}),
+    .re_i   (asked_q != '0),
+    .raddr_i(entry_addr_q),
     .rdata_o(line)
   );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) entry_valid_q <= '0;
-    else entry_valid_q <= entry_gnt;
+    if (!rst_ni) begin
+      asked_q <= '0;
+      reading_q <= '0;
+      entry_valid_q <= '0;
+    end else begin
+      asked_q <= entry_gnt;
+      reading_q <= asked_q;
+      entry_valid_q <= reading_q;
+    end
   end
 
-  always_ff @(posedge clk_i) if (entry_any) entry_idx_q <= entry_idx[entry_sel];
-
-  assign entry = line[entry_idx_q*64+:64];
+  always_ff @(posedge clk_i) begin
+    if (entry_any) begin
+      entry_addr_q <= {entry_sel, entry_line[entry_sel]};
+      asked_idx_q <= entry_idx[entry_sel];
+    end
+    if (asked_q != '0) reading_idx_q <= asked_idx_q;
+    if (reading_q != '0) entry_q <= line[reading_idx_q*64+:64];
+  end
 
   if (NumWalkers < 1 || (NumWalkers & (NumWalkers - 1)) != 0) begin : gen_bad_walkers
     $error("nvme_prp: NumWalkers must be a power of two");

@@ -60,7 +60,7 @@ module nvme_prp_walker
   output logic [2:0]          entry_idx_o,
   /// The entry asked for.
   input  logic [63:0]         entry_i,
-  /// It is here: the cycle after the grant.
+  /// It is here: some cycles after the grant.
   input  logic                entry_valid_i,
 
   /// End of the walk.
@@ -77,7 +77,7 @@ module nvme_prp_walker
     StNext,    // after a segment: what comes next
     StPage,    // a list page begins
     StAsk,     // waiting for an entry to arrive in the buffer
-    StEntry,   // the entry comes with the next cycle
+    StEntry,   // an entry is being read out of it
     StEnd      // waiting for outstanding list reads, then for the event to be taken
   } state_e;
 

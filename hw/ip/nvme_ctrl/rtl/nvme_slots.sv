@@ -18,6 +18,8 @@ module nvme_slots
   input logic clk_i,
   /// Reset.
   input logic rst_ni,
+  /// From registers: an event or the end of a command is inside.
+  output logic busy_o,
 
   /// Events.
   input  event_t [NumSources-1:0] event_i,
@@ -73,6 +75,7 @@ module nvme_slots
   logic [SlotBits-1:0] slot;
   logic done, done_ready;
 
+  assign busy_o = valid_q || done_valid_o;
   assign slot = event_q.slot[SlotBits-1:0];
   assign done = valid_q && state.walked && state.jobs == '0;
 
