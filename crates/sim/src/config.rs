@@ -132,8 +132,10 @@ pub struct LinkConfig {
     pub device_nonposted_headers: u32,
     /// The device's buffer for read data that it asked for, bytes; reads wait for room in it. 0: no limit.
     pub device_completion_bytes: u32,
-    /// What the device may have waiting for the wire before it is refused, bytes.
+    /// What may wait for the wire before the device's writes are refused, bytes.
     pub device_tx_buffer_bytes: u32,
+    /// Read requests that may wait for the wire before the device's reads are refused.
+    pub device_tx_requests: u32,
     /// Latency of the device's PHY, MAC and bridge, each way, ns.
     pub device_phy_ns: u64,
     /// Time of flight, ns.
@@ -164,6 +166,7 @@ impl Default for LinkConfig {
             device_nonposted_headers: 16,
             device_completion_bytes: 0,
             device_tx_buffer_bytes: 2_048,
+            device_tx_requests: 8,
             device_phy_ns: 150,
             propagation_ns: 10,
             root_phy_ns: 100,
@@ -254,6 +257,12 @@ impl LinkConfig {
             64,
             1 << 20,
         )?;
+        within(
+            "device_tx_requests",
+            self.device_tx_requests.into(),
+            1,
+            4096,
+        )?;
         within("device_phy_ns", self.device_phy_ns, 0, 1_000_000)?;
         within("propagation_ns", self.propagation_ns, 0, 1_000_000)?;
         within("root_phy_ns", self.root_phy_ns, 0, 1_000_000)?;
@@ -286,5 +295,89 @@ impl LinkConfig {
                     * (1.0 - 1.0 / 371.0)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A key, and what makes its value bad.
+    type Change<T> = (&'static str, fn(&mut T));
+
+    /// Each change must be refused with a message that names the key, the value and what is allowed.
+    fn refuses<T: Default>(changes: &[Change<T>], validate: fn(&T) -> Result<(), String>) {
+        assert_eq!(validate(&T::default()), Ok(()));
+        for (key, change) in changes {
+            let mut config = T::default();
+            change(&mut config);
+            let message = validate(&config).expect_err(key);
+            assert!(
+                message.starts_with(key) && message.contains("allowed are"),
+                "{key}: {message}"
+            );
+        }
+    }
+
+    #[test]
+    fn bad_link_values_are_named() {
+        refuses::<LinkConfig>(
+            &[
+                ("generation", |c| c.generation = 6),
+                ("generation", |c| c.generation = 0),
+                ("lanes", |c| c.lanes = 3),
+                ("max_payload_bytes", |c| c.max_payload_bytes = 300),
+                ("max_payload_bytes", |c| c.max_payload_bytes = 64),
+                ("max_read_request_bytes", |c| {
+                    c.max_read_request_bytes = 8192
+                }),
+                ("read_completion_boundary_bytes", |c| {
+                    c.read_completion_boundary_bytes = 32
+                }),
+                ("max_completion_bytes", |c| c.max_completion_bytes = 32),
+                ("tags", |c| c.tags = 7),
+                ("host_posted_headers", |c| c.host_posted_headers = 15),
+                ("host_posted_bytes", |c| c.host_posted_bytes = 4096),
+                ("host_nonposted_headers", |c| c.host_nonposted_headers = 0),
+                ("device_posted_headers", |c| c.device_posted_headers = 0),
+                ("device_posted_bytes", |c| c.device_posted_bytes = 256),
+                ("device_nonposted_headers", |c| {
+                    c.device_nonposted_headers = 0
+                }),
+                ("device_completion_bytes", |c| {
+                    c.device_completion_bytes = 512
+                }),
+                ("device_tx_buffer_bytes", |c| c.device_tx_buffer_bytes = 0),
+                ("device_tx_requests", |c| c.device_tx_requests = 0),
+                ("device_phy_ns", |c| c.device_phy_ns = u64::MAX),
+                ("device_phy_ns + propagation_ns + root_phy_ns", |c| {
+                    (c.device_phy_ns, c.propagation_ns, c.root_phy_ns) = (0, 9, 0);
+                }),
+                ("propagation_ns", |c| c.propagation_ns = 2_000_000),
+                ("root_phy_ns", |c| c.root_phy_ns = 2_000_000),
+                ("ack_every_tlps", |c| c.ack_every_tlps = 0),
+                ("update_fc_every_tlps", |c| c.update_fc_every_tlps = 0),
+            ],
+            LinkConfig::validate,
+        );
+    }
+
+    #[test]
+    fn bad_host_values_are_named() {
+        refuses::<HostConfig>(
+            &[
+                ("memory_base", |c| c.memory_base = 0xFEE0_0000),
+                ("memory_base", |c| c.memory_base += 1),
+                ("memory_mib", |c| c.memory_mib = 0),
+                ("read_ns", |c| c.read_ns = u64::MAX),
+                ("read_jitter_ns", |c| c.read_jitter_ns = u64::MAX),
+                ("write_ns", |c| c.write_ns = u64::MAX),
+                ("mmio_ns", |c| c.mmio_ns = u64::MAX),
+                ("mmio_queue", |c| c.mmio_queue = 0),
+                ("peer_ns", |c| c.peer_ns = u64::MAX),
+                ("completion_timeout_us", |c| c.completion_timeout_us = 0),
+            ],
+            HostConfig::validate,
+        );
     }
 }

@@ -48,7 +48,7 @@ pub struct LinkStats {
     pub up: Direction,
     /// Host to device.
     pub down: Direction,
-    /// Times the device was refused because its transmit buffer was full.
+    /// Times the device was refused because too much waited for the wire.
     pub refused_wire: u64,
     /// Times the device was refused for lack of the host's credits.
     pub refused_credit: u64,
@@ -272,6 +272,8 @@ pub struct Link {
     up: Wire,
     up_queue: VecDeque<UpTlp>,
     tx_buffer: Time,
+    /// When the read requests that wait for the wire get it.
+    tx_requests: VecDeque<Time>,
     slots: Vec<u8>,
     free_slots: Vec<u32>,
     posted: Credits,
@@ -308,6 +310,7 @@ impl Link {
             tx_buffer: up.time(config.device_tx_buffer_bytes.into()),
             up,
             up_queue: VecDeque::new(),
+            tx_requests: VecDeque::new(),
             slots: Vec::new(),
             free_slots: Vec::new(),
             posted: Credits::new(config.host_posted_headers, config.host_posted_bytes),
@@ -572,6 +575,7 @@ impl Link {
             _ => true,
         });
         self.up.free = self.up.free.min(now);
+        self.tx_requests.clear();
         self.completions.clear();
         self.in_data.clear();
         self.free_tags = self.config.tags;
@@ -637,7 +641,11 @@ impl HostPort for Link {
 
     fn read(&mut self, now: Time, tag: u32, addr: u64, len: u32) -> bool {
         debug_assert!(len > 0, "a read of no bytes");
-        if self.up.free > now + self.tx_buffer {
+        // Requests have a buffer of their own, so that a stream of writes doesn't shut them out.
+        while self.tx_requests.front().is_some_and(|&start| start <= now) {
+            self.tx_requests.pop_front();
+        }
+        if self.tx_requests.len() >= self.config.device_tx_requests as usize {
             self.refused.refused_wire += 1;
             return false;
         }
@@ -676,6 +684,7 @@ impl HostPort for Link {
         while at < end {
             let next = cut(at, end, unit);
             let start = self.up.free.max(now);
+            self.tx_requests.push_back(start);
             let arrival = self.up.send(now, 0, request_overhead(at)) + self.latency;
             let kind = Up::Read(Request {
                 addr: at,

@@ -445,3 +445,37 @@ fn a_doorbell_passes_queued_read_data() {
         "{seen} against {alone}"
     );
 }
+
+#[test]
+fn neither_reads_nor_writes_shut_the_other_out() {
+    // Whichever it tries first in a clock, a device with endless work for both gets a fair part of each done.
+    for writes_first in [false, true] {
+        let mut system = System::new(&HostConfig::default()).unwrap();
+        let buffer = system.memory_mut().alloc(4096, 1).unwrap();
+        let mut tag = 0;
+        let step = move |now: Time, port: &mut dyn HostPort| {
+            while port.read_data(now).is_some() {}
+            for turn in [writes_first, !writes_first] {
+                if turn {
+                    port.write(now, buffer, &[1; 4096]);
+                } else if port.read(now, tag, buffer, 4096) {
+                    tag += 1;
+                }
+            }
+            true
+        };
+        let link = LinkConfig::default();
+        system
+            .add_device(Box::new(Clocked::new(CLOCK, step)), &link, &[])
+            .unwrap();
+        let span = Time::us(500);
+        system.advance_until(span).unwrap();
+        let stats = system.link(0).unwrap().stats();
+        let share = |payload: u64| payload as f64 / span.as_ns() / link.bytes_per_ns();
+        let (written, read) = (share(stats.up.payload), share(stats.down.payload));
+        assert!(
+            written > 0.75 && read > 0.75,
+            "writes {written:.2}, reads {read:.2} of the wire"
+        );
+    }
+}
