@@ -89,7 +89,7 @@ impl Default for Nvme {
         Nvme {
             io_queues: 16,
             queue_entries: 1024,
-            slots: 64,
+            slots: 128,
         }
     }
 }
@@ -132,6 +132,18 @@ impl Design {
         let design: Design = toml::from_str(text).map_err(|e| Error::from_toml(path, text, &e))?;
         design.validate().map_err(|e| e.in_file(path))?;
         Ok(design)
+    }
+
+    /// The same design with other values: a TOML text of the same shape that is read over it, key by key.
+    pub fn with_values(&self, overrides: &str) -> Result<Design, Error> {
+        let path = Path::new("override");
+        let fail = |e: &dyn fmt::Display| Error::new(format!("override: {e}"));
+        let over: toml::Table =
+            toml::from_str(overrides).map_err(|e| Error::from_toml(path, overrides, &e))?;
+        let mut table = toml::Table::try_from(self).map_err(|e| fail(&e))?;
+        merge(&mut table, over);
+        let text = toml::to_string(&table).map_err(|e| fail(&e))?;
+        Design::parse(&text, path)
     }
 
     /// Checks every value against what the hardware and the models can be built for.
@@ -214,6 +226,16 @@ impl Design {
             .iter()
             .map(|b| format!("{b:02x}"))
             .collect()
+    }
+}
+
+/// Puts every value of `over` in the place of its namesake, table by table.
+fn merge(base: &mut toml::Table, over: toml::Table) {
+    for (key, value) in over {
+        match (base.get_mut(&key), value) {
+            (Some(toml::Value::Table(base)), toml::Value::Table(over)) => merge(base, over),
+            (_, value) => drop(base.insert(key, value)),
+        }
     }
 }
 
@@ -385,6 +407,27 @@ mod tests {
         b.pcie.lanes = 4;
         assert_ne!(a.hash(), b.hash());
         assert_eq!(a.hash().len(), 64);
+    }
+
+    #[test]
+    fn values_can_be_overridden() {
+        let design = minimal()
+            .with_values("channels = 4\n[pcie]\nlanes = 4\n")
+            .unwrap();
+        assert_eq!(
+            (design.channels, design.pcie.lanes, design.pcie.generation),
+            (4, 4, 3)
+        );
+        let error = minimal()
+            .with_values("[pcie]\nlanes = 5\n")
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            error,
+            "override: pcie.lanes = 5: allowed are 1, 2, 4, 8, 16"
+        );
+        let error = minimal().with_values("x = 5\n").unwrap_err().to_string();
+        assert!(error.contains("unknown key `x`"), "{error}");
     }
 
     #[test]

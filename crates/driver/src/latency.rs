@@ -24,6 +24,17 @@ impl Latency {
         self.samples.extend_from_slice(&other.samples);
     }
 
+    /// Those at these places, in the order in which they were added; places that do not exist are left out.
+    pub fn part(&self, range: std::ops::Range<usize>) -> Latency {
+        let end = range.end.min(self.samples.len());
+        let samples = self
+            .samples
+            .get(range.start..end)
+            .unwrap_or_default()
+            .to_vec();
+        Latency { samples }
+    }
+
     /// Mean, percentiles and extremes; `None` without samples.
     pub fn summary(&self) -> Option<Summary> {
         let mut sorted = self.samples.clone();

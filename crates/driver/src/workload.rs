@@ -300,10 +300,39 @@ impl<H: Host> Source<H> for JobSource {
     }
 }
 
+/// A source that tells of each completion.
+struct Hooked<'a, H> {
+    source: &'a mut JobSource,
+    hook: &'a mut dyn FnMut(&mut H, u64) -> Result<()>,
+    done: u64,
+}
+
+impl<H: Host> Source<H> for Hooked<'_, H> {
+    fn next(&mut self, host: &mut H, queue: usize, slot: usize) -> Result<Next> {
+        self.source.next(host, queue, slot)
+    }
+
+    fn completed(&mut self, host: &mut H, slot: usize) -> Result<()> {
+        self.source.completed(host, slot)?;
+        self.done += 1;
+        (self.hook)(host, self.done)
+    }
+}
+
 /// Runs a job. `progress` is told commands completed and in all, and stops the run by answering false.
 pub fn run_job<H: Host>(
     controller: &mut Controller<H>,
     job: &Job,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Outcome> {
+    run_job_with(controller, job, &mut |_, _| Ok(()), progress)
+}
+
+/// Runs a job, and calls `hook` after each completion with the number of commands completed: it may do more to the device.
+pub fn run_job_with<H: Host>(
+    controller: &mut Controller<H>,
+    job: &Job,
+    hook: &mut dyn FnMut(&mut H, u64) -> Result<()>,
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Outcome> {
     let block = u64::from(controller.namespace().block_bytes);
@@ -389,7 +418,12 @@ pub fn run_job<H: Host>(
     let result = outcome.and_then(|()| {
         let mut tell =
             |bytes: u64| progress((bytes / job.min_bytes).min(job.commands), job.commands);
-        engine::run(controller, &mut source, job.queues, job.depth, &mut tell)
+        let mut hooked = Hooked {
+            source: &mut source,
+            hook,
+            done: 0,
+        };
+        engine::run(controller, &mut hooked, job.queues, job.depth, &mut tell)
     });
     for slot in &source.slots {
         controller.host_mut().free(slot.base, pages * PAGE_BYTES);

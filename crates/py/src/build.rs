@@ -1,0 +1,113 @@
+//! Designs, and compiling them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use rtl::bitstream::Progress;
+use rtl::{DeviceConfig, Memory};
+use sim::Time;
+
+use crate::error::raise;
+
+/// The repository that holds the hardware sources.
+#[pyfunction]
+pub fn root() -> PyResult<PathBuf> {
+    rtl::bitstream::repo_root().map_err(raise)
+}
+
+/// A media profile by name or path, as JSON.
+#[pyfunction]
+pub fn profile(name: &str) -> PyResult<String> {
+    let profile = design::Profile::find(&root()?, name).map_err(raise)?;
+    serde_json::to_string(&profile).map_err(raise)
+}
+
+/// A device configuration.
+#[pyclass(frozen, module = "nearside._native")]
+pub struct Design {
+    pub inner: design::Design,
+}
+
+#[pymethods]
+impl Design {
+    /// Reads a design by name or path.
+    #[staticmethod]
+    fn load(name: &str) -> PyResult<Design> {
+        let inner = design::Design::find(&root()?, name).map_err(raise)?;
+        Ok(Design { inner })
+    }
+
+    /// The same design with other values: a TOML text that is read over it, key by key.
+    fn with_values(&self, overrides: &str) -> PyResult<Design> {
+        let inner = self.inner.with_values(overrides).map_err(raise)?;
+        Ok(Design { inner })
+    }
+
+    /// Its name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// SHA-256 of its meaning.
+    #[getter]
+    fn hash(&self) -> String {
+        self.inner.hash()
+    }
+
+    /// All of it, as JSON.
+    fn json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.inner).map_err(raise)
+    }
+}
+
+/// The device that a design describes.
+pub fn device_config(design: &design::Design) -> PyResult<DeviceConfig> {
+    let mut parameters = BTreeMap::new();
+    let mut set = |name: &str, value: String| drop(parameters.insert(name.to_string(), value));
+    set("NumChannels", design.channels.to_string());
+    set("Granule", design.granule.0.to_string());
+    set("MediaBytes", format!("64'd{}", design.media.bytes.0));
+    set("ClockKhz", (design.clock_mhz * 1000).to_string());
+    set("NumIoQueues", design.nvme.io_queues.to_string());
+    set("QueueEntries", design.nvme.queue_entries.to_string());
+    set("NumSlots", design.nvme.slots.to_string());
+    let config = DeviceConfig::new().map_err(raise)?;
+    Ok(DeviceConfig {
+        parameters,
+        clock: Time(design.period_ps()),
+        channels: design.channels,
+        granule: design.granule.0,
+        memory: Memory::Ddr4(design.dram.clone()),
+        host_reads: design.pcie.tags.min(256),
+        host_chunk: u64::from(design.pcie.max_payload_bytes),
+        ..config
+    })
+}
+
+/// Hands a build's progress to a callback `f(step, done, total)`.
+pub fn build_progress(callback: Option<Py<PyAny>>) -> impl FnMut(Progress) {
+    move |progress| {
+        let Some(callback) = &callback else { return };
+        let (step, done, total) = match progress {
+            Progress::Waiting => ("waiting for another build of the same design", 0, 0),
+            Progress::Translating => ("translating with Verilator", 0, 0),
+            Progress::Compiling(begun, all) => ("compiling", begun, all),
+            Progress::Done(_) => ("done", 1, 1),
+        };
+        // A callback that fails must not end the build; Ctrl-C reaches the compiler itself.
+        let _ = Python::attach(|py| callback.call1(py, (step, done, total)).map(drop));
+    }
+}
+
+/// Compiles a design unless it was compiled before; returns the path of the shared object.
+#[pyfunction]
+#[pyo3(signature = (design, progress=None))]
+pub fn compile(py: Python<'_>, design: &Design, progress: Option<Py<PyAny>>) -> PyResult<PathBuf> {
+    let config = device_config(&design.inner)?;
+    let mut tell = build_progress(progress);
+    let built = py.detach(|| rtl::bitstream::compile(&config.bitstream(), &mut tell));
+    py.check_signals()?;
+    built.map_err(raise)
+}

@@ -1,0 +1,539 @@
+//! A running device with its host and driver.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use design::media::{cap_gb_s, time_ns, Registers};
+use driver::control::{Delay, Inventory};
+use driver::workload::{self, Job, Layout, Pattern, Shape};
+use driver::{Config, Controller, Host, SimHost};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use rtl::RtlDevice;
+use serde_json::{json, Value};
+use sim::{Bar, Media, System, Time};
+
+use crate::build::{build_progress, device_config, Design};
+use crate::error::raise;
+use crate::progress::Teller;
+use crate::report;
+
+/// Everything of one session.
+struct Session {
+    controller: Controller<SimHost>,
+    inventory: Inventory,
+}
+
+// SAFETY: the only part that is not `Send` by type is the boxed `dyn Device` in the system. `Device::new` below, the only
+// place that fills it, puts an `RtlDevice` there, which is `Send`; and a session is only ever used through `&mut`.
+unsafe impl Send for Session {}
+
+impl Session {
+    /// The driver. (A method, so that closures borrow the whole session, which is `Send`.)
+    fn controller(&mut self) -> &mut Controller<SimHost> {
+        &mut self.controller
+    }
+
+    fn host(&mut self) -> &mut SimHost {
+        self.controller.host_mut()
+    }
+}
+
+const _: fn() = || {
+    fn is_send<T: Send>() {}
+    is_send::<RtlDevice>();
+};
+
+/// A simulated device, its link and host, and the driver's queues. All times are simulated.
+#[pyclass(module = "nearside._native")]
+pub struct Device {
+    // Never contended: only `&mut self` methods use it. It makes the class `Sync`.
+    session: Mutex<Option<Session>>,
+    design: design::Design,
+}
+
+impl Device {
+    fn session(&mut self) -> PyResult<&mut Session> {
+        self.slot()
+            .as_mut()
+            .ok_or_else(|| raise("the device was shut down"))
+    }
+
+    fn slot(&mut self) -> &mut Option<Session> {
+        self.session
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn start(
+    design: &design::Design,
+    timeout: Time,
+    media: Media,
+    rtl: RtlDeviceBuilder,
+) -> PyResult<Session> {
+    let RtlDeviceBuilder { config, progress } = rtl;
+    let mut tell = build_progress(progress);
+    let device = RtlDevice::build(config, media, &mut tell).map_err(raise)?;
+    let mut system = System::new(&design.host).map_err(raise)?;
+    let windows = [
+        (Bar::Nvme, 64 << 10),
+        (Bar::Pm, design.media.bytes.0),
+        (Bar::Control, 1 << 20),
+    ];
+    let number = system
+        .add_device(Box::new(device), &design.pcie, &windows)
+        .map_err(raise)?;
+    let vectors = design.nvme.io_queues as u16 + 1;
+    let host = SimHost::new(system, number, design.cpu.costs(), vectors);
+    let config = Config {
+        io_queues: design.nvme.io_queues as u16,
+        io_entries: design.nvme.queue_entries,
+        command_timeout: timeout,
+        ..Config::default()
+    };
+    let mut controller = Controller::start(host, config).map_err(raise)?;
+    let inventory = Inventory::read(controller.host_mut()).map_err(raise)?;
+    for delay in inventory.delays() {
+        delay.check(controller.host_mut()).map_err(raise)?;
+    }
+    Ok(Session {
+        controller,
+        inventory,
+    })
+}
+
+struct RtlDeviceBuilder {
+    config: rtl::DeviceConfig,
+    progress: Option<Py<PyAny>>,
+}
+
+#[pymethods]
+impl Device {
+    /// Compiles the design if need be, gives the device power, starts the driver, and sets the design's media profile.
+    /// `trace` is (path, from_ns, to_ns): an FST waveform of that window of simulated time.
+    #[new]
+    #[pyo3(signature = (design, progress=None, timeout_us=100_000, trace=None))]
+    fn new(
+        py: Python<'_>,
+        design: &Design,
+        progress: Option<Py<PyAny>>,
+        timeout_us: u64,
+        trace: Option<(PathBuf, u64, u64)>,
+    ) -> PyResult<Device> {
+        let design = design.inner.clone();
+        let mut config = device_config(&design)?;
+        config.trace = trace.map(|(path, from, to)| rtl::TraceWindow {
+            path,
+            from: Time::ns(from),
+            to: Time::ns(to),
+        });
+        let profile = design::Profile::find(&config.root, &design.media.profile).map_err(raise)?;
+        let media = match &design.media.file {
+            Some(path) => Media::file(path, design.media.bytes.0).map_err(raise)?,
+            None => Media::memory(design.media.bytes.0).map_err(raise)?,
+        };
+        let builder = RtlDeviceBuilder { config, progress };
+        let session = py.detach(|| start(&design, Time::us(timeout_us), media, builder))?;
+        let mut device = Device {
+            session: Mutex::new(Some(session)),
+            design,
+        };
+        device.apply(&profile)?;
+        Ok(device)
+    }
+
+    /// Simulated time now, in ns.
+    #[getter]
+    fn now_ns(&mut self) -> PyResult<f64> {
+        Ok(self.session()?.controller.now().as_ns())
+    }
+
+    /// Bytes of the namespace.
+    #[getter]
+    fn namespace_bytes(&mut self) -> PyResult<u64> {
+        Ok(self.session()?.controller.namespace().bytes())
+    }
+
+    /// Bytes of a logical block.
+    #[getter]
+    fn block_bytes(&mut self) -> PyResult<u32> {
+        Ok(self.session()?.controller.namespace().block_bytes)
+    }
+
+    /// What the device says of itself, as JSON.
+    fn info(&mut self) -> PyResult<String> {
+        let s = self.session()?;
+        let (id, ns, cap) = (
+            s.controller.identity(),
+            s.controller.namespace(),
+            s.controller.capabilities(),
+        );
+        let value = json!({
+            "controller": {
+                "model": id.model, "serial": id.serial, "firmware": id.firmware, "subnqn": id.subnqn,
+                "vendor_id": id.vendor_id, "nvme_version": s.controller.version().to_string(),
+                "controller_id": id.controller_id, "max_transfer_bytes": id.max_transfer,
+                "abort_limit": id.abort_limit, "async_event_limit": id.async_event_limit,
+                "namespaces": id.namespaces, "volatile_write_cache": id.volatile_write_cache,
+            },
+            "capabilities": {
+                "max_queue_entries": cap.max_queue_entries(), "doorbell_stride": cap.doorbell_stride(),
+                "contiguous_queues_required": cap.contiguous_queues_required(),
+                "timeout_ms": 500 * cap.timeout_500ms(), "persistent_memory_region": cap.persistent_memory_region(),
+            },
+            "namespace": {
+                "nsid": s.controller.nsid(), "blocks": ns.size, "block_bytes": ns.block_bytes, "bytes": ns.bytes(),
+                "nguid": ns.nguid.iter().map(|b| format!("{b:02x}")).collect::<String>(),
+            },
+            "queues": {"io_queues": s.controller.io_queues(), "entries": s.controller.io_entries()},
+            "device": report::inventory(&s.inventory),
+        });
+        Ok(value.to_string())
+    }
+
+    /// Writes `data` from byte `offset` on, padded with zeros to whole blocks; returns the report as JSON.
+    #[pyo3(signature = (data, offset=0, queues=4, depth=8, chunk=16384, progress=None))]
+    #[allow(clippy::too_many_arguments)] // keyword arguments in Python
+    fn write(
+        &mut self,
+        py: Python<'_>,
+        data: &[u8],
+        offset: u64,
+        queues: usize,
+        depth: usize,
+        chunk: usize,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<String> {
+        let session = self.session()?;
+        let block = session.controller.namespace().block_bytes as usize;
+        let mut padded = data.to_vec();
+        padded.resize(data.len().next_multiple_of(block), 0);
+        let lba = whole_block(offset, block)?;
+        let shape = Shape {
+            queues,
+            depth,
+            chunk,
+        };
+        let mut teller = Teller::new(progress);
+        let outcome = py.detach(|| {
+            workload::write_all(session.controller(), lba, &padded, shape, &mut |d, t| {
+                teller.tell(d, t)
+            })
+        });
+        Ok(report::report(&teller.settle(outcome)?).to_string())
+    }
+
+    /// Reads `length` bytes from byte `offset` on; returns the data and the report as JSON.
+    #[pyo3(signature = (length, offset=0, queues=4, depth=8, chunk=16384, progress=None))]
+    #[allow(clippy::too_many_arguments)] // keyword arguments in Python
+    fn read(
+        &mut self,
+        py: Python<'_>,
+        length: usize,
+        offset: u64,
+        queues: usize,
+        depth: usize,
+        chunk: usize,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(Vec<u8>, String)> {
+        let session = self.session()?;
+        let block = session.controller.namespace().block_bytes as usize;
+        let lba = whole_block(offset, block)?;
+        let room = session
+            .controller
+            .namespace()
+            .bytes()
+            .saturating_sub(offset);
+        if length as u64 > room {
+            return Err(raise(format!(
+                "{length} bytes from {offset} on reach beyond the namespace"
+            )));
+        }
+        let mut data = vec![0; length.next_multiple_of(block)];
+        let shape = Shape {
+            queues,
+            depth,
+            chunk,
+        };
+        let mut teller = Teller::new(progress);
+        let outcome = py.detach(|| {
+            workload::read_all(session.controller(), lba, &mut data, shape, &mut |d, t| {
+                teller.tell(d, t)
+            })
+        });
+        let report = teller.settle(outcome)?;
+        data.truncate(length);
+        Ok((data, report::report(&report).to_string()))
+    }
+
+    /// Runs a job; returns its report as JSON. `switch` is (after so many commands, media profile): the timing changes
+    /// under load, and the report says what the latencies were before and after.
+    #[pyo3(signature = (*, read_percent=100, pattern="random", min_bytes=4096, max_bytes=None, queues=10, depth=8,
+        commands=4000, start=0, span=0, scattered=false, list_offset=0, verify=false, seed=1, switch=None, progress=None))]
+    #[allow(clippy::too_many_arguments)] // keyword arguments in Python
+    fn workload(
+        &mut self,
+        py: Python<'_>,
+        read_percent: u32,
+        pattern: &str,
+        min_bytes: u64,
+        max_bytes: Option<u64>,
+        queues: usize,
+        depth: usize,
+        commands: u64,
+        start: u64,
+        span: u64,
+        scattered: bool,
+        list_offset: u64,
+        verify: bool,
+        seed: u64,
+        switch: Option<(u64, String)>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<String> {
+        let pattern = match pattern {
+            "random" => Pattern::Random,
+            "sequential" => Pattern::Sequential,
+            other => {
+                let text = format!("pattern = {other:?}: allowed are \"random\", \"sequential\"");
+                return Err(PyValueError::new_err(text));
+            }
+        };
+        let job = Job {
+            read_percent,
+            pattern,
+            min_bytes,
+            max_bytes: max_bytes.unwrap_or(min_bytes),
+            queues,
+            depth,
+            commands,
+            start,
+            span,
+            layout: if scattered {
+                Layout::Scattered
+            } else {
+                Layout::Aligned
+            },
+            verify,
+            seed,
+        };
+        let switch = match switch {
+            Some((after, name)) => {
+                let profile =
+                    design::Profile::find(&crate::build::root()?, &name).map_err(raise)?;
+                Some((after, self.registers(&profile)))
+            }
+            None => None,
+        };
+        let session = self.session()?;
+        session.controller.set_list_offset(list_offset);
+        let delays = session.inventory.delays();
+        let mut teller = Teller::new(progress);
+        let outcome = py.detach(|| {
+            let mut hook = |host: &mut SimHost, done: u64| match &switch {
+                Some((after, registers)) if done == *after => delays
+                    .iter()
+                    .try_for_each(|delay| delay.set(host, registers)),
+                _ => Ok(()),
+            };
+            workload::run_job_with(session.controller(), &job, &mut hook, &mut |d, t| {
+                teller.tell(d, t)
+            })
+        });
+        session.controller.set_list_offset(0);
+        let outcome = teller.settle(outcome)?;
+        let mut value = report::outcome(&outcome);
+        if let Some((after, _)) = switch {
+            // Commands that were in flight at the change belong to neither side.
+            let (at, flight) = (after as usize, queues * depth);
+            let mut all = outcome.report.read.clone();
+            all.merge(&outcome.report.write);
+            value["before"] = report::latency(&all.part(flight..at));
+            value["after"] = report::latency(&all.part(at + flight..usize::MAX));
+        }
+        Ok(value.to_string())
+    }
+
+    /// The timing of each channel, as JSON.
+    fn delay_get(&mut self) -> PyResult<String> {
+        let session = self.session()?;
+        let (period, channels) = (session.inventory.period_ps(), session.inventory.channels);
+        let mut out = Vec::new();
+        for delay in session.inventory.delays() {
+            let registers = delay.get(session.controller.host_mut()).map_err(raise)?;
+            let commits = delay
+                .commits(session.controller.host_mut())
+                .map_err(raise)?;
+            out.push(describe(&registers, period, channels, commits));
+        }
+        Ok(Value::from(out).to_string())
+    }
+
+    /// Gives every channel, or one of them, the timing of a media profile (name or path).
+    #[pyo3(signature = (profile, channel=None))]
+    fn delay_set(&mut self, profile: &str, channel: Option<usize>) -> PyResult<()> {
+        let profile = design::Profile::find(&crate::build::root()?, profile).map_err(raise)?;
+        self.set_on(&profile, channel)
+    }
+
+    /// Gives every channel, or one of them, plain latencies in ns.
+    #[pyo3(signature = (read_ns, write_ns, channel=None))]
+    fn delay_set_latency(
+        &mut self,
+        read_ns: f64,
+        write_ns: f64,
+        channel: Option<usize>,
+    ) -> PyResult<()> {
+        let profile = design::Profile::latencies("latencies", read_ns, write_ns);
+        profile.validate().map_err(raise)?;
+        self.set_on(&profile, channel)
+    }
+
+    /// Counters of each channel's timing emulator, as JSON.
+    #[pyo3(signature = (clear=false))]
+    fn delay_counters(&mut self, clear: bool) -> PyResult<String> {
+        let session = self.session()?;
+        let period = session.inventory.period_ps();
+        let mut out = Vec::new();
+        for delay in session.inventory.delays() {
+            let [read, write] = delay
+                .counters(session.controller.host_mut(), clear)
+                .map_err(raise)?;
+            out.push(json!({
+                "read": report::delay_counters(&read, period), "write": report::delay_counters(&write, period),
+            }));
+        }
+        Ok(Value::from(out).to_string())
+    }
+
+    /// Loads from the PM window.
+    fn pm_read(&mut self, py: Python<'_>, offset: u64, length: usize) -> PyResult<Vec<u8>> {
+        let session = self.session()?;
+        let mut data = vec![0; length];
+        py.detach(|| session.host().read(Bar::Pm, offset, &mut data))
+            .map_err(raise)?;
+        Ok(data)
+    }
+
+    /// Stores to the PM window. Stores are posted: a load from the window waits for them.
+    fn pm_write(&mut self, py: Python<'_>, offset: u64, data: &[u8]) -> PyResult<()> {
+        let session = self.session()?;
+        let data = data.to_vec();
+        py.detach(|| session.host().write(Bar::Pm, offset, &data))
+            .map_err(raise)
+    }
+
+    /// Flush.
+    fn flush(&mut self) -> PyResult<()> {
+        self.session()?.controller.flush().map_err(raise)
+    }
+
+    /// Lets simulated time pass without work.
+    fn rest(&mut self, py: Python<'_>, ns: u64) -> PyResult<()> {
+        let session = self.session()?;
+        py.detach(|| session.host().system_mut().advance_by(Time::ns(ns)))
+            .map_err(raise)
+    }
+
+    /// Counters of the engine, as JSON: name to [value, unit].
+    fn counters(&mut self) -> PyResult<String> {
+        let host = self.session()?.controller.host();
+        let device = host
+            .system()
+            .device(host.device())
+            .ok_or_else(|| raise("no device"))?;
+        let counters = device
+            .counters()
+            .into_iter()
+            .map(|c| (c.name, json!([c.value, c.unit])));
+        Ok(Value::Object(counters.collect()).to_string())
+    }
+
+    /// Controller reset (CC.EN), and a new start of the driver.
+    fn reset(&mut self) -> PyResult<()> {
+        let Session {
+            controller,
+            inventory,
+        } = self
+            .slot()
+            .take()
+            .ok_or_else(|| raise("the device was shut down"))?;
+        let controller = controller.reset().map_err(raise)?;
+        *self.slot() = Some(Session {
+            controller,
+            inventory,
+        });
+        Ok(())
+    }
+
+    /// Normal shutdown.
+    fn shutdown(&mut self) -> PyResult<()> {
+        match self.slot().take() {
+            Some(session) => session.controller.shutdown().map(drop).map_err(raise),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Device {
+    fn registers(&self, profile: &design::Profile) -> Registers {
+        profile.registers(self.design.period_ps(), self.design.channels)
+    }
+
+    fn apply(&mut self, profile: &design::Profile) -> PyResult<()> {
+        self.set_on(profile, None)
+    }
+
+    fn set_on(&mut self, profile: &design::Profile, channel: Option<usize>) -> PyResult<()> {
+        let registers = self.registers(profile);
+        let session = self.session()?;
+        let delays = session.inventory.delays();
+        let chosen: Vec<Delay> = match channel {
+            None => delays,
+            Some(n) => match delays.get(n) {
+                Some(delay) => vec![*delay],
+                None => {
+                    return Err(raise(format!(
+                        "channel = {n}: allowed are 0 to {}",
+                        delays.len().max(1) - 1
+                    )));
+                }
+            },
+        };
+        chosen
+            .iter()
+            .try_for_each(|delay| delay.set(session.controller.host_mut(), &registers))
+            .map_err(raise)
+    }
+}
+
+fn whole_block(offset: u64, block: usize) -> PyResult<u64> {
+    let block = block as u64;
+    if offset % block != 0 {
+        return Err(raise(format!(
+            "offset = {offset}: allowed are multiples of {block}"
+        )));
+    }
+    Ok(offset / block)
+}
+
+fn describe(r: &Registers, period: u64, channels: u32, commits: u8) -> Value {
+    let timing = |base: u32, beat: u32, cap: Option<u32>| {
+        let cap = cap
+            .filter(|&raw| raw > 0)
+            .map(|raw| cap_gb_s(raw, period, channels));
+        json!({"base_ns": time_ns(base, period), "beat_ns": time_ns(beat, period), "cap_gb_s": cap})
+    };
+    let regions: Vec<Value> = r
+        .regions
+        .iter()
+        .map(|&[first, last, a, b, c, d]| {
+            json!({"first_page": first, "last_page": last, "read": timing(a, b, None), "write": timing(c, d, None)})
+        })
+        .collect();
+    let [a, b, c, d] = r.timing;
+    json!({
+        "enabled": r.control & 1 == 1, "commits": commits,
+        "read": timing(a, b, Some(r.read_cap)), "write": timing(c, d, Some(r.write_cap)), "regions": regions,
+    })
+}

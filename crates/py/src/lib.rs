@@ -1,0 +1,24 @@
+//! `nearside._native`: the device, for Python. Results are JSON texts; the package `nearside` makes dictionaries of them.
+
+mod build;
+mod device;
+mod error;
+mod progress;
+mod report;
+
+use pyo3::prelude::*;
+
+/// Compiled part of the package `nearside`.
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add(
+        "NearsideError",
+        module.py().get_type::<error::NearsideError>(),
+    )?;
+    module.add_class::<build::Design>()?;
+    module.add_class::<device::Device>()?;
+    module.add_function(wrap_pyfunction!(build::root, module)?)?;
+    module.add_function(wrap_pyfunction!(build::profile, module)?)?;
+    module.add_function(wrap_pyfunction!(build::compile, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! Tells Python how far a long run is, and hears of Ctrl-C.
+
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+
+/// Between two calls of Python.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// A callback `f(done, total)`, called now and then while Python's lock is released.
+pub struct Teller {
+    callback: Option<Py<PyAny>>,
+    last: Instant,
+    /// What Python raised: KeyboardInterrupt, or whatever the callback did.
+    pub raised: Option<PyErr>,
+}
+
+impl Teller {
+    /// A teller, with a callback or none.
+    pub fn new(callback: Option<Py<PyAny>>) -> Teller {
+        Teller {
+            callback,
+            last: Instant::now(),
+            raised: None,
+        }
+    }
+
+    /// Reports; false asks to stop.
+    pub fn tell(&mut self, done: u64, total: u64) -> bool {
+        if self.raised.is_some() {
+            return false;
+        }
+        if self.last.elapsed() < INTERVAL && done < total {
+            return true;
+        }
+        self.last = Instant::now();
+        let outcome = Python::attach(|py| {
+            py.check_signals()?;
+            match &self.callback {
+                Some(f) => f.call1(py, (done, total)).map(drop),
+                None => Ok(()),
+            }
+        });
+        match outcome {
+            Ok(()) => true,
+            Err(error) => {
+                self.raised = Some(error);
+                false
+            }
+        }
+    }
+
+    /// What Python raised, else the outcome.
+    pub fn settle<T, E: std::fmt::Display>(self, outcome: Result<T, E>) -> PyResult<T> {
+        match self.raised {
+            Some(error) => Err(error),
+            None => outcome.map_err(crate::error::raise),
+        }
+    }
+}

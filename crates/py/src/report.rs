@@ -1,0 +1,77 @@
+//! Results as JSON.
+
+use driver::control::{block, DelayCounters, Inventory};
+use driver::workload::Outcome;
+use driver::{Latency, Report};
+use serde_json::{json, Value};
+
+/// Latencies in ns of simulated time; null without any.
+pub fn latency(latency: &Latency) -> Value {
+    match latency.summary() {
+        None => Value::Null,
+        Some(s) => json!({
+            "count": s.count, "mean_ns": s.mean_ns, "min_ns": s.min_ns, "p50_ns": s.p50_ns,
+            "p99_ns": s.p99_ns, "p999_ns": s.p999_ns, "max_ns": s.max_ns,
+        }),
+    }
+}
+
+/// What a run did.
+pub fn report(r: &Report) -> Value {
+    let mut all = r.read.clone();
+    all.merge(&r.write);
+    json!({
+        "time": "simulated",
+        "commands": r.commands,
+        "bytes": r.bytes,
+        "elapsed_ns": r.elapsed.as_ns(),
+        "steady_ns": r.steady.as_ns(),
+        "bandwidth_gb_s": r.bandwidth() / 1e9,
+        "total_bandwidth_gb_s": r.total_bandwidth() / 1e9,
+        "iops": r.iops(),
+        "latency": latency(&all),
+        "read_latency": latency(&r.read),
+        "write_latency": latency(&r.write),
+    })
+}
+
+/// What a job did.
+pub fn outcome(o: &Outcome) -> Value {
+    let mut value = report(&o.report);
+    value["verified_bytes"] = json!(o.verified_bytes);
+    value
+}
+
+/// Counters of one direction of an `nvm_delay`.
+pub fn delay_counters(c: &DelayCounters, period_ps: u64) -> Value {
+    let ns = |cycles: f64| cycles * period_ps as f64 / 1e3;
+    let any = c.transactions > 0;
+    json!({
+        "transactions": c.transactions,
+        "beats": c.beats,
+        "late": c.late,
+        "mean_ns": any.then(|| ns(c.latency_sum as f64 / c.transactions as f64)),
+        "min_ns": any.then(|| ns(c.latency_min.into())),
+        "max_ns": any.then(|| ns(c.latency_max.into())),
+        "buckets": c.buckets,
+    })
+}
+
+/// The blocks of a device.
+pub fn inventory(i: &Inventory) -> Value {
+    let blocks: Vec<Value> = i
+        .blocks
+        .iter()
+        .map(|b| {
+            json!({
+                "type": b.kind, "name": block::name(b.kind), "version": format!("{}.{}", b.version.0, b.version.1),
+                "instance": b.instance, "bar": b.bar, "offset": b.offset, "size": b.size,
+                "capabilities": b.capabilities,
+            })
+        })
+        .collect();
+    json!({
+        "layout": i.version, "clock_khz": i.clock_khz, "media_bytes": i.media_bytes,
+        "channels": i.channels, "granule": i.granule, "blocks": blocks,
+    })
+}
