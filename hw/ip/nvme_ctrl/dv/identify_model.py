@@ -1,0 +1,74 @@
+"""Identify pages as the specification lays them out (NVMe 1.4, figures 245, 247, 249), to compare with the device."""
+
+from __future__ import annotations
+
+import struct
+
+PAGE = 4096
+
+
+def page(**fields: bytes) -> bytes:
+    """A page of zeros with bytes at offsets: page(_4=b"x", _63=b"y")."""
+    data = bytearray(PAGE)
+    for name, value in fields.items():
+        at = int(name[1:])
+        data[at : at + len(value)] = value
+    return bytes(data)
+
+
+def le(size: int, value: int) -> bytes:
+    return value.to_bytes(size, "little")
+
+
+def controller(serial: str, *, vid: int = 0x4E53, aerl: int = 3) -> bytes:
+    return page(
+        _0=le(2, vid),  # VID
+        _2=le(2, vid),  # SSVID
+        _4=serial.encode().ljust(20),  # SN
+        _24=b"Nearside NVMe controller".ljust(40),  # MN
+        _64=b"1.0".ljust(8),  # FR
+        _77=le(1, 8),  # MDTS: 2**8 pages
+        _78=le(2, 1),  # CNTLID
+        _80=le(4, 0x10400),  # VER, the same as VS
+        _84=le(4, 100_000),  # RTD3R
+        _88=le(4, 1_000_000),  # RTD3E
+        _111=le(1, 1),  # CNTRLTYPE: I/O
+        _258=le(1, 3),  # ACL
+        _259=le(1, aerl),  # AERL
+        _260=le(1, 0x03),  # FRMW: one slot, read only
+        _266=le(2, 343),  # WCTEMP
+        _268=le(2, 358),  # CCTEMP
+        _512=le(1, 0x66),  # SQES
+        _513=le(1, 0x44),  # CQES
+        _516=le(4, 1),  # NN
+        _525=le(1, 0x06),  # VWC: none, Flush takes FFFFFFFFh
+        _768=b"nqn.2026-11.example.nearside:nvme_ctrl:sn" + serial.encode().ljust(20),  # SUBNQN
+        _2048=struct.pack("<H", 2500),  # PSD0.MP, 25 W
+    )
+
+
+def nguid(eui64: int) -> bytes:
+    return bytes.fromhex("02004e564d450000") + eui64.to_bytes(8, "big")
+
+
+def namespace(media_bytes: int, eui64: int) -> bytes:
+    blocks = le(8, media_bytes // 512)
+    return page(
+        _0=blocks,  # NSZE
+        _8=blocks,  # NCAP
+        _16=blocks,  # NUSE
+        _104=nguid(eui64),  # NGUID
+        _120=eui64.to_bytes(8, "big"),  # EUI64
+        _128=struct.pack("<HBB", 0, 9, 0),  # LBAF0: no metadata, 512 bytes
+    )
+
+
+def namespaces(above: int) -> bytes:
+    return page(_0=le(4, 1 if above < 1 else 0))
+
+
+def descriptors(eui64: int) -> bytes:
+    return page(
+        _0=bytes((1, 8, 0, 0)) + eui64.to_bytes(8, "big"),
+        _12=bytes((2, 16, 0, 0)) + nguid(eui64),
+    )
