@@ -104,7 +104,7 @@ struct Window {
 }
 
 struct Slot {
-    device: Box<dyn Device>,
+    device: Box<dyn Device + Send>,
     link: Link,
     windows: Vec<Window>,
 }
@@ -171,7 +171,7 @@ impl System {
     /// The device must not be ahead of this system's time.
     pub fn add_device(
         &mut self,
-        device: Box<dyn Device>,
+        device: Box<dyn Device + Send>,
         link: &LinkConfig,
         windows: &[(Bar, u64)],
     ) -> Result<usize, Error> {
@@ -221,12 +221,12 @@ impl System {
     }
 
     /// A device.
-    pub fn device(&self, device: usize) -> Option<&dyn Device> {
+    pub fn device(&self, device: usize) -> Option<&(dyn Device + Send)> {
         self.slots.get(device).map(|s| s.device.as_ref())
     }
 
     /// A device, to change what no host can.
-    pub fn device_mut(&mut self, device: usize) -> Option<&mut (dyn Device + 'static)> {
+    pub fn device_mut(&mut self, device: usize) -> Option<&mut (dyn Device + Send + 'static)> {
         self.slots.get_mut(device).map(|s| s.device.as_mut())
     }
 
@@ -335,7 +335,8 @@ impl System {
     }
 
     /// Waits until `limit` or until a watched write or an interrupt lands, whichever is first, and says whether one did.
-    /// One that landed since the last wait ends it at once.
+    /// One that landed since the last wait ends it at once. A limit of [`Time::MAX`] also ends it, without time
+    /// passing, once nothing can happen any more.
     pub fn wait(&mut self, limit: Time) -> Result<bool, Error> {
         let woken = self.memory.attention() || self.run(limit, Stop::Attention)?;
         self.memory.clear_attention();
@@ -572,6 +573,10 @@ impl System {
                     .unwrap_or(Time::MAX)
                     .max(self.device_time)
             };
+            if first == Time::MAX && limit == Time::MAX {
+                // Nothing will ever happen again.
+                return Ok(false);
+            }
             let target = Time(first.0.saturating_add(self.lookahead.0)).min(limit);
             for (device, slot) in self.slots.iter_mut().enumerate() {
                 slot.device

@@ -1,8 +1,7 @@
 //! What a device writes and reads is one sequence, whatever the link's parameters.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use sim::{HostConfig, HostPort, LinkConfig, Random, System, Time};
 
@@ -20,7 +19,7 @@ struct Mixer {
     expected: HashMap<u32, (Option<Vec<u8>>, usize)>,
     next: Option<(u64, Option<Vec<u8>>, u32)>,
     tag: u32,
-    log: Rc<RefCell<Vec<(Time, u32, usize)>>>,
+    log: Arc<Mutex<Vec<(Time, u32, usize)>>>,
 }
 
 impl Step for Mixer {
@@ -40,7 +39,7 @@ impl Step for Mixer {
                 (None, None) => assert!(piece.last),
                 (found, _) => panic!("wrong kind of answer: data {}", found.is_some()),
             }
-            self.log.borrow_mut().push((now, piece.tag, *got));
+            self.log.lock().unwrap().push((now, piece.tag, *got));
             if piece.last {
                 self.expected.remove(&piece.tag);
             }
@@ -120,7 +119,7 @@ fn mix(seed: u64) -> (Log, Time) {
     };
     let mut system = System::new(&host).unwrap();
     let buffer = system.memory_mut().alloc(PAGES * 4096, 1).unwrap();
-    let log = Rc::new(RefCell::new(Vec::new()));
+    let log = Arc::new(Mutex::new(Vec::new()));
     let mixer = Mixer {
         random,
         buffer,
@@ -140,7 +139,7 @@ fn mix(seed: u64) -> (Log, Time) {
     );
     assert_eq!(system.interrupts().len(), 1);
     assert!(system.memory().dropped_writes() > 0 && system.memory().failed_reads() > 0);
-    let log = log.borrow().clone();
+    let log = log.lock().unwrap().clone();
     (log, system.now())
 }
 
@@ -163,12 +162,12 @@ fn jitter_lets_reads_overtake_each_other() {
     };
     let mut system = System::new(&host).unwrap();
     let buffer = system.memory_mut().alloc(4096, 1).unwrap();
-    let seen = Rc::new(RefCell::new(Vec::new()));
+    let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
     let mut tag = 0;
     let step = move |now: Time, port: &mut dyn HostPort| {
         while let Some(piece) = port.read_data(now) {
-            log.borrow_mut().push(piece.tag);
+            log.lock().unwrap().push(piece.tag);
         }
         if tag < 32 && port.read(now, tag, buffer, 64) {
             tag += 1;
@@ -183,7 +182,7 @@ fn jitter_lets_reads_overtake_each_other() {
         )
         .unwrap();
     system.advance_until(Time::us(10)).unwrap();
-    let mut order = seen.borrow().clone();
+    let mut order = seen.lock().unwrap().clone();
     assert!(!order.is_sorted());
     order.sort_unstable();
     assert!(order.into_iter().eq(0..32));

@@ -1,7 +1,6 @@
 //! Several devices: peer-to-peer, and results that don't depend on their order.
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use sim::{Bar, Error, Fault, HostConfig, HostPort, LinkConfig, Mmio, Random, System, Time};
 
@@ -10,7 +9,7 @@ use crate::clocked::Clocked;
 const CLOCK: Time = Time(4000);
 
 /// What a memory device has seen: time, offset, first byte of a write or `None` for a read.
-type Log = Rc<RefCell<Vec<(Time, u64, Option<u8>)>>>;
+type Log = Arc<Mutex<Vec<(Time, u64, Option<u8>)>>>;
 
 /// A device that is nothing but memory behind BAR2.
 fn memory_device(log: Log) -> Clocked<impl FnMut(Time, &mut dyn HostPort) -> bool> {
@@ -19,13 +18,13 @@ fn memory_device(log: Log) -> Clocked<impl FnMut(Time, &mut dyn HostPort) -> boo
         while let Some(mmio) = port.mmio(now) {
             match mmio {
                 Mmio::Write { offset, data, .. } => {
-                    log.borrow_mut().push((now, offset, Some(data[0])));
+                    log.lock().unwrap().push((now, offset, Some(data[0])));
                     bytes[offset as usize..offset as usize + data.len()].copy_from_slice(&data);
                 }
                 Mmio::Read {
                     offset, len, tag, ..
                 } => {
-                    log.borrow_mut().push((now, offset, None));
+                    log.lock().unwrap().push((now, offset, None));
                     let data = bytes[offset as usize..offset as usize + len as usize].to_vec();
                     port.mmio_data(now, tag, Some(data));
                 }
@@ -48,7 +47,7 @@ fn a_peer_write_takes_both_links_and_a_peer_read_brings_it_back() {
         )
         .unwrap();
     let window = system.window(target, Bar::Pm).unwrap();
-    let got = Rc::new(RefCell::new(Vec::new()));
+    let got = Arc::new(Mutex::new(Vec::new()));
     let answers = got.clone();
     let step = move |now: Time, port: &mut dyn HostPort| {
         if now == Time::us(1) {
@@ -59,7 +58,7 @@ fn a_peer_write_takes_both_links_and_a_peer_read_brings_it_back() {
             assert!(port.write(now, window + (1 << 20), &[0; 4]));
         }
         while let Some(piece) = port.read_data(now) {
-            answers.borrow_mut().push((now, piece));
+            answers.lock().unwrap().push((now, piece));
         }
         now < Time::us(1)
     };
@@ -74,13 +73,13 @@ fn a_peer_write_takes_both_links_and_a_peer_read_brings_it_back() {
         + one_way
         + Time::ns(host.peer_ns)
         + Time((2.0 * tlp * 1000.0) as u64);
-    let (at, offset, byte) = log.borrow()[0];
+    let (at, offset, byte) = log.lock().unwrap()[0];
     assert_eq!((offset, byte), (0x1000, Some(0xC3)));
     assert!(
         at >= expected && at <= expected + CLOCK,
         "{at} against {expected}"
     );
-    let got = got.borrow();
+    let got = got.lock().unwrap();
     let (failed, read): (Vec<_>, Vec<_>) = got.iter().partition(|(_, piece)| piece.tag == 6);
     assert!(failed.len() == 1 && failed[0].1.data.is_none() && failed[0].1.last);
     let data: Vec<u8> = read
@@ -103,12 +102,13 @@ fn a_slow_peer_holds_the_sender_back_and_loses_nothing() {
         ..HostConfig::default()
     };
     let mut system = System::new(&host).unwrap();
-    let seen = Rc::new(RefCell::new(Vec::new()));
+    let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
     let slow = move |now: Time, port: &mut dyn HostPort| {
         if now.0 % 2_000_000 == 0 {
             if let Some(Mmio::Write { data, .. }) = port.mmio(now) {
-                log.borrow_mut()
+                log.lock()
+                    .unwrap()
                     .push(u32::from_le_bytes(data[..4].try_into().unwrap()));
             }
         }
@@ -127,10 +127,10 @@ fn a_slow_peer_holds_the_sender_back_and_loses_nothing() {
         )
         .unwrap();
     let window = system.window(target, Bar::Pm).unwrap();
-    let sent = Rc::new(RefCell::new(0u32));
+    let sent = Arc::new(Mutex::new(0u32));
     let count = sent.clone();
     let fast = move |now: Time, port: &mut dyn HostPort| {
-        let mut number = count.borrow_mut();
+        let mut number = count.lock().unwrap();
         while *number < 200 && port.write(now, window, &number.to_le_bytes()) {
             *number += 1;
         }
@@ -141,9 +141,13 @@ fn a_slow_peer_holds_the_sender_back_and_loses_nothing() {
         .unwrap();
     system.advance_until(Time::us(100)).unwrap();
     // One taken every 2 us; the rest in two buffers of the target, the queue, and the root complex's 16.
-    assert!(*sent.borrow() <= 50 + 2 + 4 + 16, "{} sent", sent.borrow());
+    assert!(
+        *sent.lock().unwrap() <= 50 + 2 + 4 + 16,
+        "{} sent",
+        sent.lock().unwrap()
+    );
     system.advance_until(Time::us(420)).unwrap();
-    assert!(seen.borrow().iter().copied().eq(0..200));
+    assert!(seen.lock().unwrap().iter().copied().eq(0..200));
 }
 
 /// Three devices that write to host memory, interrupt, and write to each other; each is itself by its name, not its number.
@@ -151,7 +155,7 @@ fn ring(order: [usize; 3]) -> Vec<Vec<(Time, u64, Option<u8>)>> {
     let mut system = System::new(&HostConfig::default()).unwrap();
     let buffer = system.memory_mut().alloc(3 * 4096, 1).unwrap();
     let logs: Vec<Log> = (0..3).map(|_| Log::default()).collect();
-    let targets = Rc::new(RefCell::new([0u64; 3]));
+    let targets = Arc::new(Mutex::new([0u64; 3]));
     let mut numbers = [0; 3];
     for name in order {
         let (log, targets) = (logs[name].clone(), targets.clone());
@@ -160,17 +164,17 @@ fn ring(order: [usize; 3]) -> Vec<Vec<(Time, u64, Option<u8>)>> {
         let step = move |now: Time, port: &mut dyn HostPort| {
             while let Some(mmio) = port.mmio(now) {
                 if let Mmio::Write { offset, data, .. } = mmio {
-                    log.borrow_mut().push((now, offset, Some(data[0])));
+                    log.lock().unwrap().push((now, offset, Some(data[0])));
                 }
             }
             while let Some(piece) = port.read_data(now) {
-                log.borrow_mut().push((now, piece.tag.into(), None));
+                log.lock().unwrap().push((now, piece.tag.into(), None));
             }
             let byte = random.next() as u8;
             match random.below(40) {
                 0 => drop(port.write(
                     now,
-                    targets.borrow()[(name + 1) % 3] + random.below(60) * 64,
+                    targets.lock().unwrap()[(name + 1) % 3] + random.below(60) * 64,
                     &[byte; 64],
                 )),
                 1 => drop(port.write(now, buffer + name as u64 * 4096, &[byte; 1024])),
@@ -194,7 +198,7 @@ fn ring(order: [usize; 3]) -> Vec<Vec<(Time, u64, Option<u8>)>> {
             )
             .unwrap();
     }
-    *targets.borrow_mut() = numbers.map(|number| system.window(number, Bar::Pm).unwrap());
+    *targets.lock().unwrap() = numbers.map(|number| system.window(number, Bar::Pm).unwrap());
     // The host answers interrupts with a doorbell at once.
     let mut host_log = Vec::new();
     while system.wait(Time::us(150)).unwrap() {
@@ -207,7 +211,7 @@ fn ring(order: [usize; 3]) -> Vec<Vec<(Time, u64, Option<u8>)>> {
                 .unwrap();
         }
     }
-    let mut all: Vec<_> = logs.iter().map(|log| log.borrow().clone()).collect();
+    let mut all: Vec<_> = logs.iter().map(|log| log.lock().unwrap().clone()).collect();
     all.push(host_log);
     all
 }

@@ -1,7 +1,6 @@
 //! Power cuts: what was on the wire arrives, what waited for it is lost, and the link is clean afterwards.
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use sim::{Bar, Error, HostConfig, HostPort, LinkConfig, Mmio, System, Time};
 
@@ -12,7 +11,7 @@ struct Writer {
     buffer: u64,
     on: bool,
     tag: u32,
-    answers: Rc<RefCell<Vec<(u32, usize)>>>,
+    answers: Arc<Mutex<Vec<(u32, usize)>>>,
 }
 
 impl Step for Writer {
@@ -24,7 +23,8 @@ impl Step for Writer {
         }
         while let Some(piece) = host.read_data(now) {
             self.answers
-                .borrow_mut()
+                .lock()
+                .unwrap()
                 .push((piece.tag, piece.data.map_or(0, |d| d.len())));
         }
         if self.on {
@@ -44,7 +44,7 @@ impl Step for Writer {
 #[test]
 fn a_power_cut_leaves_the_link_clean() {
     for cut in [Time::ns(700), Time(1_234_567), Time::us(3)] {
-        let answers = Rc::new(RefCell::new(Vec::new()));
+        let answers = Arc::new(Mutex::new(Vec::new()));
         let mut system = System::new(&HostConfig::default()).unwrap();
         let buffer = system.memory_mut().alloc(4096, 1).unwrap();
         let writer = Writer {
@@ -59,10 +59,10 @@ fn a_power_cut_leaves_the_link_clean() {
             .unwrap();
         system.advance_until(cut).unwrap();
         system.power_off(device);
-        let before = answers.borrow().len();
+        let before = answers.lock().unwrap().len();
         system.advance_by(Time::us(20)).unwrap();
         assert_eq!(
-            answers.borrow().len(),
+            answers.lock().unwrap().len(),
             before,
             "data for a device without power"
         );
@@ -77,9 +77,9 @@ fn a_power_cut_leaves_the_link_clean() {
         assert!(matches!(read, Err(Error::ReadFailed { .. })));
         // With power again all tags and credits are there: it goes on for longer than they last.
         system.power_on(device);
-        let first = answers.borrow().len();
+        let first = answers.lock().unwrap().len();
         system.advance_by(Time::us(500)).unwrap();
-        let answers = answers.borrow();
+        let answers = answers.lock().unwrap();
         let bytes: usize = answers[first..].iter().map(|a| a.1).sum();
         assert!(bytes > 2_000_000, "{bytes} bytes after power came back");
     }
@@ -88,7 +88,7 @@ fn a_power_cut_leaves_the_link_clean() {
 #[test]
 fn a_read_that_power_cuts_off_fails() {
     // The device takes the read and loses power before it answers; the reader is another device.
-    let got = Rc::new(RefCell::new(Vec::new()));
+    let got = Arc::new(Mutex::new(Vec::new()));
     let mut system = System::new(&HostConfig::default()).unwrap();
     let silent = |now: Time, port: &mut dyn HostPort| {
         while port.mmio(now).is_some() {}
@@ -110,7 +110,8 @@ fn a_read_that_power_cuts_off_fails() {
         }
         if let Some(piece) = port.read_data(now) {
             answers
-                .borrow_mut()
+                .lock()
+                .unwrap()
                 .push((piece.tag, piece.data, piece.last));
         }
         now < Time::us(1)
@@ -119,8 +120,8 @@ fn a_read_that_power_cuts_off_fails() {
         .add_device(Box::new(Clocked::new(Time::ns(4), reader)), &link, &[])
         .unwrap();
     system.advance_until(Time::us(5)).unwrap();
-    assert!(got.borrow().is_empty());
+    assert!(got.lock().unwrap().is_empty());
     system.power_off(target);
     system.advance_until(Time::us(10)).unwrap();
-    assert_eq!(*got.borrow(), [(9, None, true)]);
+    assert_eq!(*got.lock().unwrap(), [(9, None, true)]);
 }

@@ -1,7 +1,6 @@
 //! Latencies, credits and tags against arithmetic.
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use sim::{Bar, Error, HostConfig, HostPort, LinkConfig, Mmio, System, Time};
 
@@ -83,7 +82,7 @@ fn dma_takes_the_sum_of_its_parts() {
     let buffer = system.memory_mut().alloc(4096, 1).unwrap();
     system.memory_mut().write(buffer, &[0x5A; 64]).unwrap();
     let watch = system.memory_mut().watch(buffer + 1024, 8).unwrap();
-    let seen = Rc::new(RefCell::new(Vec::new()));
+    let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
     // At 1 us a read of 64 bytes; when its data are there, a write of 8 bytes and an interrupt.
     let step = move |now: Time, port: &mut dyn HostPort| {
@@ -95,7 +94,7 @@ fn dma_takes_the_sum_of_its_parts() {
                 (piece.tag, piece.last, piece.data),
                 (77, true, Some(vec![0x5A; 64]))
             );
-            log.borrow_mut().push(now);
+            log.lock().unwrap().push(now);
             assert!(port.write(now, buffer + 1024, &[1; 8]));
             assert!(port.write(now, 0xFEE0_0010, &[7, 0, 0, 0]));
         }
@@ -111,7 +110,7 @@ fn dma_takes_the_sum_of_its_parts() {
         + Time::ns(host.read_ns)
         + wire(&link, 84)
         + one_way(&link);
-    let taken = seen.borrow()[0];
+    let taken = seen.lock().unwrap()[0];
     assert_eq!(taken, edge(answer));
     close(
         system.now(),
@@ -139,12 +138,12 @@ fn dma_takes_the_sum_of_its_parts() {
 fn read_all(link: &LinkConfig, host: &HostConfig, span: Time) -> (u64, sim::LinkStats) {
     let mut system = System::new(host).unwrap();
     let buffer = system.memory_mut().alloc(4096, 1).unwrap();
-    let got = Rc::new(RefCell::new(0u64));
+    let got = Arc::new(Mutex::new(0u64));
     let count = got.clone();
     let mut tag = 0;
     let step = move |now: Time, port: &mut dyn HostPort| {
         while let Some(piece) = port.read_data(now) {
-            *count.borrow_mut() += piece.data.unwrap().len() as u64;
+            *count.lock().unwrap() += piece.data.unwrap().len() as u64;
         }
         while port.read(now, tag, buffer, 512) {
             tag += 1;
@@ -155,7 +154,7 @@ fn read_all(link: &LinkConfig, host: &HostConfig, span: Time) -> (u64, sim::Link
         .add_device(Box::new(Clocked::new(Time::ns(1), step)), link, &[])
         .unwrap();
     system.advance_until(span).unwrap();
-    let bytes = *got.borrow();
+    let bytes = *got.lock().unwrap();
     (bytes, system.link(0).unwrap().stats())
 }
 
@@ -291,12 +290,12 @@ fn a_device_that_takes_nothing_stalls_the_cpu() {
         completion_timeout_us: 5,
         ..HostConfig::default()
     };
-    let taken = Rc::new(RefCell::new(Vec::new()));
+    let taken = Arc::new(Mutex::new(Vec::new()));
     let log = taken.clone();
     let step = move |now: Time, port: &mut dyn HostPort| {
         if now > Time::us(10) {
             while let Some(Mmio::Write { data, .. }) = port.mmio(now) {
-                log.borrow_mut().push(data[0]);
+                log.lock().unwrap().push(data[0]);
             }
         }
         true
@@ -322,10 +321,10 @@ fn a_device_that_takes_nothing_stalls_the_cpu() {
     ));
     assert!(system.now() > Time::us(5));
     system.advance_until(Time::us(20)).unwrap();
-    assert_eq!(*taken.borrow(), (0..12).collect::<Vec<_>>());
+    assert_eq!(*taken.lock().unwrap(), (0..12).collect::<Vec<_>>());
     system.mmio_write(device, Bar::Nvme, 0, &[12; 4]).unwrap();
     system.advance_by(Time::us(1)).unwrap();
-    assert_eq!(taken.borrow().len(), 13);
+    assert_eq!(taken.lock().unwrap().len(), 13);
 }
 
 #[test]
@@ -386,10 +385,10 @@ fn a_read_that_is_never_answered_times_out_and_a_failed_one_says_so() {
 
 #[test]
 fn nothing_to_do_costs_nothing() {
-    let calls = Rc::new(RefCell::new(0));
+    let calls = Arc::new(Mutex::new(0));
     let count = calls.clone();
     let step = move |_: Time, _: &mut dyn HostPort| {
-        *count.borrow_mut() += 1;
+        *count.lock().unwrap() += 1;
         false
     };
     let mut system = System::new(&HostConfig::default()).unwrap();
@@ -402,7 +401,10 @@ fn nothing_to_do_costs_nothing() {
         .unwrap();
     system.advance_until(Time::ms(100_000)).unwrap();
     assert_eq!(system.now(), Time::ms(100_000));
-    assert!(*calls.borrow() < 10);
+    assert!(*calls.lock().unwrap() < 10);
+    // No limit and nothing to come: no wait.
+    assert!(!system.wait(Time::MAX).unwrap());
+    assert_eq!(system.now(), Time::ms(100_000));
 }
 
 #[test]
@@ -416,7 +418,7 @@ fn a_doorbell_passes_queued_read_data() {
     };
     let mut system = System::new(&HostConfig::default()).unwrap();
     let buffer = system.memory_mut().alloc(4096, 1).unwrap();
-    let seen = Rc::new(RefCell::new(Time::ZERO));
+    let seen = Arc::new(Mutex::new(Time::ZERO));
     let log = seen.clone();
     let step = move |now: Time, port: &mut dyn HostPort| {
         if now == Time::us(1) {
@@ -424,7 +426,7 @@ fn a_doorbell_passes_queued_read_data() {
         }
         while port.read_data(now).is_some() {}
         if port.mmio(now).is_some() {
-            *log.borrow_mut() = now;
+            *log.lock().unwrap() = now;
         }
         now < Time::us(1)
     };
@@ -439,7 +441,7 @@ fn a_doorbell_passes_queued_read_data() {
     system.mmio_write(device, Bar::Nvme, 0, &[1; 4]).unwrap();
     system.advance_until(Time::ms(1)).unwrap();
     let alone = Time::us(4) + Time::ns(50) + wire(&link, 28) + one_way(&link);
-    let seen = *seen.borrow();
+    let seen = *seen.lock().unwrap();
     assert!(
         seen >= alone && seen <= alone + wire(&link, 2 * 276) + CLOCK,
         "{seen} against {alone}"
@@ -477,5 +479,91 @@ fn neither_reads_nor_writes_shut_the_other_out() {
             written > 0.75 && read > 0.75,
             "writes {written:.2}, reads {read:.2} of the wire"
         );
+    }
+}
+
+#[test]
+fn the_cpu_sees_its_own_writes() {
+    let mut system = System::new(&HostConfig::default()).unwrap();
+    let mut bytes = vec![0u8; 65_536];
+    let memory = move |now: Time, port: &mut dyn HostPort| {
+        while let Some(mmio) = port.mmio(now) {
+            match mmio {
+                Mmio::Write { offset, data, .. } => {
+                    // One TLP never holds more than the payload size, nor crosses a page.
+                    assert!(
+                        data.len() <= 256
+                            && offset / 4096 == (offset + data.len() as u64 - 1) / 4096
+                    );
+                    bytes[offset as usize..offset as usize + data.len()].copy_from_slice(&data);
+                }
+                Mmio::Read {
+                    offset, len, tag, ..
+                } => {
+                    let at = offset as usize;
+                    port.mmio_data(now, tag, Some(bytes[at..at + len as usize].to_vec()));
+                }
+            }
+        }
+        false
+    };
+    let device = Box::new(Clocked::new(CLOCK, memory));
+    let device = system
+        .add_device(device, &LinkConfig::default(), &[(Bar::Pm, 65_536)])
+        .unwrap();
+    let mut random = sim::Random::new(9);
+    let mut picture = vec![0u8; 65_536];
+    for _ in 0..300 {
+        let at = random.below(60_000) as usize;
+        let len = 1 + random.below(5000) as usize;
+        if random.below(2) == 0 {
+            let data: Vec<u8> = (0..len).map(|_| random.next() as u8).collect();
+            system
+                .mmio_write(device, Bar::Pm, at as u64, &data)
+                .unwrap();
+            picture[at..at + len].copy_from_slice(&data);
+        } else {
+            let data = system.mmio_read(device, Bar::Pm, at as u64, len).unwrap();
+            assert!(data == picture[at..at + len]);
+        }
+    }
+}
+
+#[test]
+fn requests_and_completions_are_cut_at_their_boundaries() {
+    // 1016 bytes from 4 beyond a page: requests end at multiples of 512, completions at multiples of 64.
+    let lines: Vec<_> = [&[60][..], &[64; 14], &[60]].concat();
+    for (largest, sizes) in [(256, vec![252, 256, 256, 252]), (64, lines)] {
+        let link = LinkConfig {
+            max_completion_bytes: largest,
+            ..LinkConfig::default()
+        };
+        let mut system = System::new(&HostConfig::default()).unwrap();
+        let buffer = system.memory_mut().alloc(4096, 1).unwrap();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let log = seen.clone();
+        let step = move |now: Time, port: &mut dyn HostPort| {
+            if now == Time::us(1) {
+                assert!(port.read(now, 0, buffer + 4, 1016));
+                assert!(port.write(now, buffer + 4, &[0; 1016]));
+            }
+            while let Some(piece) = port.read_data(now) {
+                log.lock().unwrap().push(piece.data.unwrap().len());
+            }
+            now < Time::us(1)
+        };
+        system
+            .add_device(Box::new(Clocked::new(CLOCK, step)), &link, &[])
+            .unwrap();
+        system.advance_until(Time::us(5)).unwrap();
+        let seen = seen.lock().unwrap();
+        assert_eq!(*seen, sizes);
+        let stats = system.link(0).unwrap().stats();
+        // Two requests; writes of 252, 256, 256 and 252 bytes.
+        assert_eq!((stats.up.tlps, stats.up.payload), (2 + 4, 1016));
+        assert_eq!(stats.up.wire, 6 * 24 + 1016 + stats.up.dllps * 8);
+        let tlps = seen.len() as u64;
+        assert_eq!((stats.down.tlps, stats.down.payload), (tlps, 1016));
+        assert_eq!(stats.down.wire, tlps * 20 + 1016 + stats.down.dllps * 8);
     }
 }
