@@ -150,6 +150,8 @@ pub struct Channel {
     /// Lines of buffered writes.
     buffered: Vec<u64>,
     stats: ChannelStats,
+    #[cfg(test)]
+    log: Vec<tests::Logged>,
 }
 
 impl Channel {
@@ -197,6 +199,8 @@ impl Channel {
             done_writes: VecDeque::new(),
             buffered: Vec::with_capacity(config.write_queue),
             stats: ChannelStats::default(),
+            #[cfg(test)]
+            log: Vec::new(),
             config: config.clone(),
             timing,
         }
@@ -478,6 +482,8 @@ impl Channel {
         let group = choice.bank % GROUPS;
         let bank = &mut self.banks[choice.bank];
         self.cycle = at + 1;
+        #[cfg(test)]
+        self.log.push(tests::Logged::new(choice, self.mode));
         match choice.command {
             Command::Precharge => {
                 bank.row = CLOSED;
@@ -566,6 +572,8 @@ impl Channel {
             bank.next_act = all_closed + t.rfc;
         }
         self.cycle = all_closed + 1;
+        #[cfg(test)]
+        self.log.extend(tests::Logged::refresh(at, all_closed));
         self.next_refresh += t.refi;
         self.stats.refreshes += 1;
         self.propose_all();
@@ -576,6 +584,180 @@ impl Channel {
 mod tests {
     use super::*;
     use crate::random::Random;
+
+    /// What went over the command bus.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Bus {
+        Act,
+        Rd,
+        Wr,
+        Pre,
+        PreAll,
+        Ref,
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    pub struct Logged {
+        at: u64,
+        command: Bus,
+        bank: usize,
+    }
+
+    impl Logged {
+        pub fn new(choice: Choice, mode: usize) -> Logged {
+            let command = match choice.command {
+                Command::Activate => Bus::Act,
+                Command::Precharge => Bus::Pre,
+                Command::Column if mode == READ => Bus::Rd,
+                Command::Column => Bus::Wr,
+            };
+            Logged {
+                at: choice.cycle,
+                command,
+                bank: choice.bank,
+            }
+        }
+
+        pub fn refresh(precharge: u64, refresh: u64) -> [Logged; 2] {
+            let logged = |at, command| Logged {
+                at,
+                command,
+                bank: 0,
+            };
+            [logged(precharge, Bus::PreAll), logged(refresh, Bus::Ref)]
+        }
+    }
+
+    /// The least clocks between command `a` and a later `b`, by the standard's tables, not by the controller's state.
+    fn least_gap(t: &Timing, a: Logged, b: Logged) -> u64 {
+        use Bus::{Act, Pre, PreAll, Rd, Ref, Wr};
+        let same_bank = a.bank == b.bank;
+        let same_group = a.bank % GROUPS == b.bank % GROUPS;
+        let pick = |long, short| if same_group { long } else { short };
+        match (a.command, b.command) {
+            (Act, Act) if same_bank => t.rc,
+            (Act, Act) => pick(t.rrd_l, t.rrd_s),
+            (Act, Rd | Wr) if same_bank => t.rcd,
+            (Act, Pre) if same_bank => t.ras,
+            (Act, PreAll) => t.ras,
+            (Rd, Rd) | (Wr, Wr) => pick(t.ccd_l, t.ccd_s),
+            (Rd, Wr) => t.cl + t.burst + 2 - t.cwl,
+            (Wr, Rd) => t.cwl + t.burst + pick(t.wtr_l, t.wtr_s),
+            (Rd, Pre) if same_bank => t.rtp,
+            (Rd, PreAll) => t.rtp,
+            (Wr, Pre) if same_bank => t.cwl + t.burst + t.wr,
+            (Wr, PreAll) => t.cwl + t.burst + t.wr,
+            (Pre, Act) if same_bank => t.rp,
+            (Pre, Ref) => t.rp,
+            (Ref, _) => t.rfc,
+            _ => 1,
+        }
+    }
+
+    /// Checks every pair of commands that can bind each other, the state of banks, and the refresh rate.
+    fn check_log(channel: &Channel) {
+        let t = channel.timing();
+        let log = &channel.log;
+        let mut open = [false; BANKS];
+        let mut refreshes = 0;
+        for (i, &b) in log.iter().enumerate() {
+            let before = log[..i]
+                .iter()
+                .rev()
+                .take_while(|a| a.at + t.rfc.max(100) >= b.at);
+            for &a in before {
+                // The PREA of a refresh with all banks closed already isn't sent; it binds nothing.
+                if (a.command, b.command) == (Bus::PreAll, Bus::Ref) {
+                    assert!(b.at >= a.at);
+                    continue;
+                }
+                let gap = least_gap(t, a, b);
+                assert!(
+                    b.at >= a.at + gap || b.command == Bus::PreAll && !open[a.bank],
+                    "{a:?} {b:?}: {gap} clocks"
+                );
+            }
+            match b.command {
+                Bus::Act => {
+                    assert!(
+                        !std::mem::replace(&mut open[b.bank], true),
+                        "{b:?}: the bank is open"
+                    );
+                    let acts: Vec<_> = log[..=i]
+                        .iter()
+                        .rev()
+                        .filter(|a| a.command == Bus::Act)
+                        .take(5)
+                        .collect();
+                    assert!(
+                        acts.len() < 5 || acts[0].at >= acts[4].at + t.faw,
+                        "{b:?}: five within tFAW"
+                    );
+                }
+                Bus::Rd | Bus::Wr => assert!(open[b.bank], "{b:?}: the bank is closed"),
+                Bus::Pre => assert!(
+                    std::mem::take(&mut open[b.bank]),
+                    "{b:?}: the bank is closed"
+                ),
+                Bus::PreAll => {
+                    let any = open.contains(&true);
+                    open = [false; BANKS];
+                    assert!(
+                        !any || log[i + 1].at >= b.at + t.rp,
+                        "{b:?}: REF within tRP"
+                    );
+                }
+                Bus::Ref => {
+                    refreshes += 1;
+                    assert!(
+                        b.at + 2 * t.rfc < (refreshes + 1) * t.refi,
+                        "refresh {refreshes} is late: {b:?}"
+                    );
+                }
+            }
+        }
+        let end = log[log.len() - 1].at;
+        assert!(
+            t.refi == u64::MAX || refreshes >= end / t.refi - 1,
+            "{refreshes} refreshes by clock {end}"
+        );
+    }
+
+    #[test]
+    fn every_command_keeps_its_distance_from_every_other() {
+        for seed in 0..12u64 {
+            let mut random = Random::new(seed);
+            let config = DramConfig {
+                data_rate_mts: [2133, 2400, 2666, 3200][seed as usize % 4],
+                refresh_mode: [2, 1, 4, 0][seed as usize / 2 % 4],
+                density_gbit: [4, 8, 16][seed as usize % 3],
+                age_limit_ns: [2000, 0, 200][seed as usize % 3],
+                ..DramConfig::default()
+            };
+            config.validate().unwrap();
+            let mut channel = Channel::new(&config);
+            let span = [1 << 15, 1 << 20, 1 << 33][seed as usize / 4];
+            let writes = 1 + random.below(3);
+            let mut at = 0;
+            let requests: Vec<_> = (0..4000)
+                .map(|_| {
+                    at = if random.below(3) == 0 {
+                        random.below(span)
+                    } else {
+                        at + 64
+                    };
+                    (at, random.below(4) < writes)
+                })
+                .collect();
+            drive(&mut channel, Time::ZERO, &requests);
+            // Drain the writes as well.
+            while let Some(now) = channel.next_event() {
+                channel.poll(now);
+            }
+            assert!(channel.log.len() > 2000);
+            check_log(&channel);
+        }
+    }
 
     /// A configuration without refresh and fixed latencies, so that the arithmetic stands alone.
     fn bare() -> DramConfig {
