@@ -8,7 +8,7 @@ hw/lib/rtl/ns_skid_mux.sv
 hw/lib/rtl/ns_rr_arbiter.sv
 hw/lib/rtl/ns_clock_gate.sv
 hw/lib/rtl/ns_axi_mux.sv
-hw/lib/rtl/ns_axi_order.sv
+hw/lib/rtl/ns_axi_route.sv
 hw/lib/rtl/ns_axi_demux.sv
 hw/lib/rtl/ns_axi_xbar.sv
 hw/lib/rtl/ns_axil_demux.sv

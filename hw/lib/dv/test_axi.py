@@ -38,3 +38,15 @@ def test_mux(masters):
         parameters={"Mux": 1, "NumMasters": masters, "NumSlaves": 1},
         env={k: str(v) for k, v in env(masters, 1, 4096, 3 * 8 * 8192, True).items()},
     )
+
+
+@pytest.mark.parametrize(("n", "beats"), [(1, 1), (2, 1), (4, 16), (2, 64)])
+def test_xbar_throughput(n, beats):
+    simulate(
+        "xbar_rate",
+        "cocotb_xbar_rate",
+        filelists=LIB,
+        extra_sources=["xbar_rate.sv"],
+        parameters={"N": n, "Beats": beats},
+        env={"N": str(n), "BEATS": str(beats)},
+    )

@@ -9,7 +9,7 @@
 // does not wait, and neither does data: a change of slave costs no cycle. Responses of several slaves are taken in turn,
 // whole bursts at a time.
 //
-// Every channel passes one register slice on the master's side. Assumes bursts that do not cross a granule (4 KiB
+// Addresses pass two register slices, the other channels one. Assumes bursts that do not cross a granule (4 KiB
 // or more, so every legal one) and slaves that do not interleave the beats of different reads.
 `include "ns_assert.svh"
 
@@ -97,63 +97,68 @@ module ns_axi_demux
 
   // Targets 0 to M-1 are the slaves, target M answers DECERR.
   localparam int unsigned TargetBits = unsigned'($clog2(M + 1));
-  localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
-  localparam int unsigned SlaveBits = unsigned'($clog2(M));
   localparam int unsigned OpenBits = unsigned'($clog2(MaxOutstanding + 1));
   localparam logic [TargetBits-1:0] ErrorTarget = TargetBits'(M);
 
-  typedef struct packed {
-    logic [TargetBits-1:0] target;
-    ax_t                   ax;
-  } routed_t;
-
-  function automatic routed_t route(ax_t ax);
-    routed_t routed;
-    logic [AddrWidth-1:0] granule;
-    granule = ax.addr >> GranuleBits;
-    routed.ax = ax;
-    routed.ax.addr = ((granule >> SlaveBits) << GranuleBits) | (ax.addr & AddrWidth'(Granule - 1));
-    routed.target = (ax.addr >= Bytes) ? ErrorTarget : TargetBits'(granule & AddrWidth'(M - 1));
-    return routed;
-  endfunction
+  // Responses; they end what the addresses began.
+  logic [M:0] b_gnt;
+  logic b_valid, b_ready, b_fire;
+  b_t b;
+  logic [M:0] r_req, r_gnt;
+  logic r_valid, r_ready, r_last_fire;
+  logic r_locked_q;  // in the middle of a burst
+  logic [M:0] r_owner_q;  // whose
+  logic [$bits(r_t)-1:0] r[M+1];
+  r_t err_r;
+  logic [M:0] r_last;
+  logic [M:0][OrderBits-1:0] r_id;
+  logic [TargetBits-1:0] r_idx;
 
   // ---------------------------------------------------------------- write addresses
 
-  routed_t aw;
-  logic aw_valid, aw_go, aw_fire, aw_order_ok, aw_data_ok;
+  ax_t aw;
+  logic [TargetBits-1:0] aw_target;
+  logic aw_valid, aw_go, aw_fire, aw_data_ok;
   logic [M:0] aw_ready;
 
   logic [OpenBits-1:0] open_q;  // writes passed on whose data is not complete, all to open_target_q
   logic [TargetBits-1:0] open_target_q;
   logic w_fire, w_last_fire;
 
-  ns_skid #(
-    .Width($bits(routed_t))
-  ) u_aw_slice (
+  ns_axi_route #(
+    .M             (M),
+    .Granule       (Granule),
+    .Bytes         (Bytes),
+    .MaxOutstanding(MaxOutstanding),
+    .OrderBits     (OrderBits)
+  ) u_aw_route (
     .clk_i,
     .rst_ni,
-    .in_valid_i (s_aw_valid_i),
-    .in_ready_o (s_aw_ready_o),
-    .in_data_i  (route(s_aw_i)),
-    .out_valid_o(aw_valid),
-    .out_ready_i(aw_fire),
-    .out_data_o (aw)
+    .s_ax_i    (s_aw_i),
+    .s_valid_i (s_aw_valid_i),
+    .s_ready_o (s_aw_ready_o),
+    .m_ax_o    (aw),
+    .m_target_o(aw_target),
+    .m_valid_o (aw_valid),
+    .m_ready_i (aw_fire),
+    .end_i     (b_fire),
+    .end_id_i  (b.id[OrderBits-1:0])
   );
 
   assign aw_data_ok = (open_q == '0) || (open_q == OpenBits'(1) && w_last_fire) ||
-                      (aw.target == open_target_q && open_q != OpenBits'(MaxOutstanding));
-  assign aw_go = aw_valid && aw_order_ok && aw_data_ok;
-  assign aw_fire = aw_go && aw_ready[aw.target];
+                      (aw_target == open_target_q && open_q != OpenBits'(MaxOutstanding));
+  assign aw_go = aw_valid && aw_data_ok;
+  assign aw_fire = aw_go && aw_ready[aw_target];
   assign aw_ready[M-1:0] = m_aw_ready_i;
-  assign m_aw_o = {M{aw.ax}};
-  assign m_aw_valid_o = M'(aw_go) << aw.target;
+  assign m_aw_o = {M{aw}};
+  assign m_aw_valid_o = M'(aw_go) << aw_target;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       open_q <= '0;
       open_target_q <= '0;
     end else begin
-      if (aw_fire) open_target_q <= aw.target;
+      if (aw_fire) open_target_q <= aw_target;
       if (aw_fire && !w_last_fire) open_q <= open_q + 1'b1;
       if (!aw_fire && w_last_fire) open_q <= open_q - 1'b1;
     end
@@ -187,28 +192,35 @@ module ns_axi_demux
 
   // ---------------------------------------------------------------- read addresses
 
-  routed_t ar;
-  logic ar_valid, ar_go, ar_fire, ar_order_ok;
+  ax_t ar;
+  logic [TargetBits-1:0] ar_target;
+  logic ar_valid, ar_fire;
   logic [M:0] ar_ready;
 
-  ns_skid #(
-    .Width($bits(routed_t))
-  ) u_ar_slice (
+  ns_axi_route #(
+    .M             (M),
+    .Granule       (Granule),
+    .Bytes         (Bytes),
+    .MaxOutstanding(MaxOutstanding),
+    .OrderBits     (OrderBits)
+  ) u_ar_route (
     .clk_i,
     .rst_ni,
-    .in_valid_i (s_ar_valid_i),
-    .in_ready_o (s_ar_ready_o),
-    .in_data_i  (route(s_ar_i)),
-    .out_valid_o(ar_valid),
-    .out_ready_i(ar_fire),
-    .out_data_o (ar)
+    .s_ax_i    (s_ar_i),
+    .s_valid_i (s_ar_valid_i),
+    .s_ready_o (s_ar_ready_o),
+    .m_ax_o    (ar),
+    .m_target_o(ar_target),
+    .m_valid_o (ar_valid),
+    .m_ready_i (ar_fire),
+    .end_i     (r_last_fire),
+    .end_id_i  (r_id[r_idx])
   );
 
-  assign ar_go = ar_valid && ar_order_ok;
-  assign ar_fire = ar_go && ar_ready[ar.target];
+  assign ar_fire = ar_valid && ar_ready[ar_target];
   assign ar_ready[M-1:0] = m_ar_ready_i;
-  assign m_ar_o = {M{ar.ax}};
-  assign m_ar_valid_o = M'(ar_go) << ar.target;
+  assign m_ar_o = {M{ar}};
+  assign m_ar_valid_o = M'(ar_valid) << ar_target;
 
   // ---------------------------------------------------------------- answers to addresses out of range
 
@@ -229,32 +241,28 @@ module ns_axi_demux
       err_b_valid_q <= 1'b0;
       err_r_valid_q <= 1'b0;
     end else begin
-      if (aw_fire && aw.target == ErrorTarget) err_aw_ready_q <= 1'b0;
+      if (aw_fire && aw_target == ErrorTarget) err_aw_ready_q <= 1'b0;
       if (w_last_fire && open_target_q == ErrorTarget) err_b_valid_q <= 1'b1;
       if (err_b_taken) begin
         err_aw_ready_q <= 1'b1;
         err_b_valid_q <= 1'b0;
       end
-      if (ar_fire && ar.target == ErrorTarget) err_r_valid_q <= 1'b1;
+      if (ar_fire && ar_target == ErrorTarget) err_r_valid_q <= 1'b1;
       if (err_r_taken && err_r_left_q == '0) err_r_valid_q <= 1'b0;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (aw_fire && aw.target == ErrorTarget) err_b_id_q <= aw.ax.id;
-    if (ar_fire && ar.target == ErrorTarget) begin
-      err_r_id_q <= ar.ax.id;
-      err_r_left_q <= ar.ax.len;
+    if (aw_fire && aw_target == ErrorTarget) err_b_id_q <= aw.id;
+    if (ar_fire && ar_target == ErrorTarget) begin
+      err_r_id_q <= ar.id;
+      err_r_left_q <= ar.len;
     end else if (err_r_taken) begin
       err_r_left_q <= err_r_left_q - 1'b1;
     end
   end
 
   // ---------------------------------------------------------------- write responses
-
-  logic [M:0] b_gnt;
-  logic b_valid, b_ready, b_fire;
-  b_t b;
 
   ns_rr_arbiter #(
     .N(M + 1)
@@ -293,16 +301,6 @@ module ns_axi_demux
 
   // ---------------------------------------------------------------- read data
 
-  logic [M:0] r_req, r_gnt;
-  logic r_valid, r_ready, r_last_fire;
-  logic r_locked_q;  // in the middle of a burst
-  logic [M:0] r_owner_q;  // whose
-  logic [$bits(r_t)-1:0] r[M+1];
-  r_t err_r;
-  logic [M:0] r_last;
-  logic [M:0][IdWidth-1:0] r_id;
-  logic [TargetBits-1:0] r_idx;
-
   assign r_req = {err_r_valid_q, m_r_valid_i} & (r_locked_q ? r_owner_q : '1);
   assign r_last_fire = r_valid && r_ready && r_last[r_idx];
 
@@ -331,7 +329,7 @@ module ns_axi_demux
   for (genvar i = 0; i < M; i++) begin : gen_r
     assign r[i] = m_r_i[i];
     assign r_last[i] = m_r_i[i].last;
-    assign r_id[i] = m_r_i[i].id;
+    assign r_id[i] = m_r_i[i].id[OrderBits-1:0];
   end
   assign err_r.id = err_r_id_q;
   assign err_r.resp = RespDecErr;
@@ -339,7 +337,7 @@ module ns_axi_demux
   assign err_r.data = '0;
   assign r[M] = err_r;
   assign r_last[M] = err_r.last;
-  assign r_id[M] = err_r.id;
+  assign r_id[M] = err_r.id[OrderBits-1:0];
 
   assign m_r_ready_o = r_gnt[M-1:0] & {M{r_ready}};
   assign err_r_taken = r_gnt[M] && r_ready;
@@ -358,51 +356,6 @@ module ns_axi_demux
     .out_ready_i(s_r_ready_i),
     .out_data_o (s_r_o)
   );
-
-  // ---------------------------------------------------------------- order
-
-  ns_axi_order #(
-    .TargetBits    (TargetBits),
-    .IdBits        (OrderBits),
-    .MaxOutstanding(MaxOutstanding)
-  ) u_aw_order (
-    .clk_i,
-    .rst_ni,
-    .id_i    (aw.ax.id[OrderBits-1:0]),
-    .target_i(aw.target),
-    .ok_o    (aw_order_ok),
-    .start_i (aw_fire),
-    .end_i   (b_fire),
-    .end_id_i(b.id[OrderBits-1:0])
-  );
-
-  ns_axi_order #(
-    .TargetBits    (TargetBits),
-    .IdBits        (OrderBits),
-    .MaxOutstanding(MaxOutstanding)
-  ) u_ar_order (
-    .clk_i,
-    .rst_ni,
-    .id_i    (ar.ax.id[OrderBits-1:0]),
-    .target_i(ar.target),
-    .ok_o    (ar_order_ok),
-    .start_i (ar_fire),
-    .end_i   (r_last_fire),
-    .end_id_i(r_id[r_idx][OrderBits-1:0])
-  );
-
-  if (M < 1 || (M & (M - 1)) != 0) begin : gen_bad_m
-    $error("ns_axi_demux: M must be a power of two");
-  end
-  if (Granule < 4096 || (Granule & (Granule - 1)) != 0) begin : gen_bad_granule
-    $error("ns_axi_demux: Granule must be a power of two of at least 4096");
-  end
-  if (Bytes == '0 || Bytes % (AddrWidth'(M) * AddrWidth'(Granule)) != '0) begin : gen_bad_bytes
-    $error("ns_axi_demux: Bytes must be a multiple of M * Granule");
-  end
-  if (OrderBits < 1 || OrderBits > IdWidth) begin : gen_bad_order_bits
-    $error("ns_axi_demux: OrderBits must be 1 to 8");
-  end
 
   `NS_ASSERT(r_bursts_whole, !(r_valid && r_locked_q) || (r_gnt & ~r_owner_q) == '0)
   `NS_ASSERT(open_in_range, open_q <= OpenBits'(MaxOutstanding))

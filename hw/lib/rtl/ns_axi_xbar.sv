@@ -2,7 +2,7 @@
 //
 // One ns_axi_demux a master (addresses, order, DECERR) and one ns_axi_mux a slave (arbitration, IDs); their headers say how
 // they route, order and arbitrate. Master m uses IDs below 2**(8 - log2(NumMasters)); a slave sees m in the upper
-// bits. Each channel takes two cycles through the crossbar and moves one beat a cycle on every port.
+// bits. An address takes three cycles through the crossbar, data and responses two; each port moves one beat a cycle.
 //
 // Assumes slaves that do not interleave the beats of different reads. Reads and writes are not ordered against each other.
 module ns_axi_xbar

@@ -3,7 +3,8 @@
 // Three variants: "reg" and "lutram" show a word one cycle after it came in; "bram" fetches the next word ahead of need
 // out of a block RAM and shows the first word two cycles after it came in. "auto" takes registers up to 2 words, block RAM
 // above 512 words or above 64 words and 4096 bits, LUT RAM between.
-// `in_ready_o` and `out_valid_o` depend on state only. A full FIFO accepts a word one cycle after one has left.
+// `in_ready_o` and `out_valid_o` depend on state only. A full FIFO accepts a word one cycle after one has left, so the full
+// rate takes a depth of 2, or 3 for "bram".
 // Does not cross clock domains and does not reset its data.
 `include "ns_assert.svh"
 
@@ -112,7 +113,9 @@ module ns_fifo #(
     $error("ns_fifo: Width and Depth must be at least 1");
   end
 
-  `NS_ASSERT(count_in_range, count_q <= CountBits'(Depth))
+  if (Depth != (1 << CountBits) - 1) begin : gen_check_count
+    `NS_ASSERT(count_in_range, count_q <= CountBits'(Depth))
+  end
   `NS_ASSERT(valid_only_with_data, !out_valid_o || count_q != '0)
 
 endmodule

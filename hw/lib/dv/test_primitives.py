@@ -1,0 +1,61 @@
+"""The primitives of hw/lib."""
+
+import pytest
+from hdl import simulate
+
+LIB = ["hw/lib/lib.f"]
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5, 16])
+@pytest.mark.parametrize("style", ["reg", "lutram", "bram"])
+def test_fifo(style, depth):
+    latency = 2 if style == "bram" else 1
+    simulate(
+        "ns_fifo",
+        "cocotb_stream",
+        filelists=LIB,
+        parameters={"Width": 8, "Depth": depth, "Style": f'"{style}"'},
+        env={"DEPTH": str(depth), "LATENCY": str(latency), "COUNT": "1"},
+    )
+
+
+@pytest.mark.parametrize(("depth", "latency"), [(2, 1), (64, 1), (600, 2)])
+def test_fifo_auto(depth, latency):
+    """Latency tells which variant was taken."""
+    simulate(
+        "ns_fifo",
+        "cocotb_stream",
+        filelists=LIB,
+        parameters={"Width": 8, "Depth": depth},
+        env={"DEPTH": str(depth), "LATENCY": str(latency), "COUNT": "1"},
+    )
+
+
+def test_skid():
+    simulate(
+        "ns_skid",
+        "cocotb_stream",
+        filelists=LIB,
+        parameters={"Width": 8},
+        env={"DEPTH": "2", "LATENCY": "1", "COUNT": "0"},
+    )
+
+
+@pytest.mark.parametrize("n", [1, 3, 8])
+def test_arbiter(n):
+    simulate("ns_rr_arbiter", "cocotb_arbiter", filelists=LIB, parameters={"N": n}, env={"N": str(n)})
+
+
+@pytest.mark.parametrize("style", ["auto", "reg", "lutram", "bram", "uram"])
+def test_ram(style):
+    simulate(
+        "ns_ram_1r1w",
+        "cocotb_ram",
+        filelists=LIB,
+        parameters={"Width": 32, "Depth": 12, "Style": f'"{style}"'},
+        env={"DEPTH": "12"},
+    )
+
+
+def test_clock_gate():
+    simulate("ns_clock_gate", "cocotb_clock_gate", filelists=LIB)

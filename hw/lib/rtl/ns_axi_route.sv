@@ -1,0 +1,137 @@
+// Address stage of ns_axi_demux: where a transaction goes, and when it may go.
+//
+// Splits the address into slave and local address (ns_axi_demux says how), then holds the transaction back as long as one
+// with the same ID is under way to another target. Two register slices, one on each side of that check.
+`include "ns_assert.svh"
+
+module ns_axi_route
+  import ns_axi_pkg::*;
+#(
+  /// Number of slaves, a power of two.
+  parameter int unsigned M = 2,
+  /// Bytes of a granule, a power of two, at least 4096.
+  parameter int unsigned Granule = 4096,
+  /// Size of the address space, a multiple of M * Granule.
+  parameter logic [AddrWidth-1:0] Bytes = 64'h1_0000_0000,
+  /// Transactions under way per ID.
+  parameter int unsigned MaxOutstanding = 32,
+  /// Low ID bits that tell transactions apart.
+  parameter int unsigned OrderBits = 4,
+  localparam int unsigned TargetBits = unsigned'($clog2(M + 1))
+) (
+  /// Clock.
+  input  logic                  clk_i,
+  /// Reset.
+  input  logic                  rst_ni,
+  /// Address of the master.
+  input  ax_t                   s_ax_i,
+  /// Valid.
+  input  logic                  s_valid_i,
+  /// Ready.
+  output logic                  s_ready_o,
+  /// Address local to the target.
+  output ax_t                   m_ax_o,
+  /// Slave, or M for none.
+  output logic [TargetBits-1:0] m_target_o,
+  /// Valid.
+  output logic                  m_valid_o,
+  /// Ready.
+  input  logic                  m_ready_i,
+  /// A transaction ends.
+  input  logic                  end_i,
+  /// Low bits of its ID.
+  input  logic [OrderBits-1:0]  end_id_i
+);
+
+  localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
+  localparam int unsigned SlaveBits = unsigned'($clog2(M));
+  localparam int unsigned Entries = 1 << OrderBits;
+  localparam int unsigned CountBits = unsigned'($clog2(MaxOutstanding + 1));
+
+  typedef struct packed {
+    logic [TargetBits-1:0] target;
+    ax_t                   ax;
+  } routed_t;
+
+  function automatic routed_t route(ax_t ax);
+    routed_t routed;
+    logic [AddrWidth-1:0] granule;
+    granule = ax.addr >> GranuleBits;
+    routed.ax = ax;
+    routed.ax.addr = ((granule >> SlaveBits) << GranuleBits) | (ax.addr & AddrWidth'(Granule - 1));
+    routed.target = (ax.addr >= Bytes) ? TargetBits'(M) : TargetBits'(granule & AddrWidth'(M - 1));
+    return routed;
+  endfunction
+
+  routed_t in, out;
+  logic in_valid, out_ready, ok;
+
+  // Under way with each ID, and where to.
+  logic [CountBits-1:0] count_q[Entries];
+  logic [TargetBits-1:0] target_q[Entries];
+  logic [OrderBits-1:0] id;
+  logic start;
+
+  ns_skid #(
+    .Width($bits(routed_t))
+  ) u_in (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (s_valid_i),
+    .in_ready_o (s_ready_o),
+    .in_data_i  (route(s_ax_i)),
+    .out_valid_o(in_valid),
+    .out_ready_i(ok && out_ready),
+    .out_data_o (in)
+  );
+
+  assign id = OrderBits'(in.ax.id);
+  assign ok = count_q[id] == '0 || (target_q[id] == in.target && count_q[id] != CountBits'(MaxOutstanding));
+  assign start = in_valid && ok && out_ready;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      for (int unsigned i = 0; i < Entries; i++) count_q[i] <= '0;
+    end else if (!(start && end_i && id == end_id_i)) begin
+      if (start) count_q[id] <= count_q[id] + 1'b1;
+      if (end_i) count_q[end_id_i] <= count_q[end_id_i] - 1'b1;
+    end
+  end
+
+  always_ff @(posedge clk_i) if (start) target_q[id] <= in.target;
+
+  ns_skid #(
+    .Width($bits(routed_t))
+  ) u_out (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (in_valid && ok),
+    .in_ready_o (out_ready),
+    .in_data_i  (in),
+    .out_valid_o(m_valid_o),
+    .out_ready_i(m_ready_i),
+    .out_data_o (out)
+  );
+
+  assign m_ax_o = out.ax;
+  assign m_target_o = out.target;
+
+  if (M < 1 || (M & (M - 1)) != 0) begin : gen_bad_m
+    $error("ns_axi_route: M must be a power of two");
+  end
+  if (Granule < 4096 || (Granule & (Granule - 1)) != 0) begin : gen_bad_granule
+    $error("ns_axi_route: Granule must be a power of two of at least 4096");
+  end
+  if (Bytes == '0 || Bytes % (AddrWidth'(M) * AddrWidth'(Granule)) != '0) begin : gen_bad_bytes
+    $error("ns_axi_route: Bytes must be a multiple of M * Granule");
+  end
+  if (MaxOutstanding < 1) begin : gen_bad_max
+    $error("ns_axi_route: MaxOutstanding must be at least 1");
+  end
+  if (OrderBits < 1 || OrderBits > IdWidth) begin : gen_bad_order_bits
+    $error("ns_axi_route: OrderBits must be 1 to 8");
+  end
+
+  `NS_ASSERT(end_only_what_started, !end_i || count_q[end_id_i] != '0)
+
+endmodule
