@@ -939,6 +939,39 @@ mod tests {
     }
 
     #[test]
+    fn read_to_write_turnaround_leaves_the_bus_two_clocks() {
+        let mut channel = Channel::new(&bare());
+        let t = channel.timing().clone();
+        read(&mut channel, Time::ZERO, address(0, 0, 0, 0));
+        let start = Time::us(1);
+        assert!(channel.push(
+            start,
+            Request {
+                tag: 0,
+                addr: address(0, 0, 0, 1),
+                is_write: false
+            }
+        ));
+        let later = t.time(t.cycle(start) + 1);
+        assert!(channel.push(
+            later,
+            Request {
+                tag: 1,
+                addr: address(0, 0, 0, 2),
+                is_write: true
+            }
+        ));
+        while let Some(now) = channel.next_event() {
+            channel.poll(now);
+        }
+        let [rd, wr] = channel.log[channel.log.len() - 2..] else {
+            panic!("nothing issued")
+        };
+        assert_eq!((rd.command, wr.command), (Bus::Rd, Bus::Wr));
+        assert_eq!(wr.at + t.cwl, rd.at + t.cl + t.burst + 2);
+    }
+
+    #[test]
     fn activates_keep_trrd_and_tfaw() {
         // One read to each bank: activates bound everything.
         let mut channel = Channel::new(&bare());
