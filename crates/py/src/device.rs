@@ -24,12 +24,8 @@ struct Session {
     inventory: Inventory,
 }
 
-// SAFETY: the only part that is not `Send` by type is the boxed `dyn Device` in the system. `Device::new` below, the only
-// place that fills it, puts an `RtlDevice` there, which is `Send`; and a session is only ever used through `&mut`.
-unsafe impl Send for Session {}
-
 impl Session {
-    /// The driver. (A method, so that closures borrow the whole session, which is `Send`.)
+    /// The driver.
     fn controller(&mut self) -> &mut Controller<SimHost> {
         &mut self.controller
     }
@@ -38,11 +34,6 @@ impl Session {
         self.controller.host_mut()
     }
 }
-
-const _: fn() = || {
-    fn is_send<T: Send>() {}
-    is_send::<RtlDevice>();
-};
 
 /// A simulated device, its link and host, and the driver's queues. All times are simulated.
 #[pyclass(module = "nearside._native")]
