@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import deque
 from collections.abc import Callable
@@ -253,7 +254,7 @@ class Env:
     def __init__(self, dut, seed: int = 1, host_bytes: int = 8 << 20, mem_bytes: int = 8 << 20) -> None:
         self.dut, self.rng = dut, random.Random(seed)
         self.channels = len(dut.mem_aw_valid_o)
-        self.granule = 4096
+        self.granule = int(os.environ.get("GRANULE", "4096"))
         self.host = Memory(self.HOST_BASE, host_bytes, seed)
         self.media = Memory(0, mem_bytes, seed + 1)
         self.admin = Memory(0, 16384, seed + 2)

@@ -4,8 +4,31 @@ import pytest
 from hdl import simulate
 
 SOURCES = {"filelists": ["hw/ip/nvme_ctrl/nvme_data.f"], "extra_sources": ["nvme_data_tb.sv"]}
+QUICK = "basic_copies,every_alignment,admin_buffer,second_page_offset,error_bytes_stay"
+LONG = "random_mix,list_positions,largest_transfers,errors,throughput,round_trip"
 
 
-@pytest.mark.parametrize("channels", [2])
-def test_data(channels):
-    simulate("nvme_data_tb", "cocotb_data", parameters={"NumChannels": channels}, **SOURCES)
+def run(testcase, channels=2, granule=4096):
+    simulate(
+        "nvme_data_tb",
+        "cocotb_data",
+        parameters={"NumChannels": channels, "Granule": granule},
+        env={"GRANULE": str(granule)},
+        testcase=testcase,
+        **SOURCES,
+    )
+
+
+def test_data_quick():
+    run(QUICK)
+
+
+@pytest.mark.slow
+def test_data():
+    run(LONG)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("channels", "granule"), [(1, 4096), (4, 16384)])
+def test_data_shapes(channels, granule):
+    run("random_mix,admin_buffer,errors,largest_transfers", channels, granule)
