@@ -95,10 +95,9 @@ module ns_axi_demux
   output logic [M-1:0] m_r_ready_o
 );
 
-  // Targets 0 to M-1 are the slaves, target M answers DECERR.
-  localparam int unsigned TargetBits = unsigned'($clog2(M + 1));
+  // Targets are one-hot: bits 0 to M-1 are the slaves, bit M answers DECERR.
+  localparam int unsigned IdxBits = unsigned'($clog2(M + 1));
   localparam int unsigned OpenBits = unsigned'($clog2(MaxOutstanding + 1));
-  localparam logic [TargetBits-1:0] ErrorTarget = TargetBits'(M);
 
   // Responses; they end what the addresses began.
   logic [M:0] b_gnt;
@@ -112,17 +111,17 @@ module ns_axi_demux
   r_t err_r;
   logic [M:0] r_last;
   logic [M:0][OrderBits-1:0] r_id;
-  logic [TargetBits-1:0] r_idx;
+  logic [IdxBits-1:0] r_idx;
 
   // ---------------------------------------------------------------- write addresses
 
   ax_t aw;
-  logic [TargetBits-1:0] aw_target;
+  logic [M:0] aw_target;
   logic aw_valid, aw_go, aw_fire, aw_data_ok;
   logic [M:0] aw_ready;
 
   logic [OpenBits-1:0] open_q;  // writes passed on whose data is not complete, all to open_target_q
-  logic [TargetBits-1:0] open_target_q;
+  logic [M:0] open_target_q;
   logic w_fire, w_last_fire;
 
   ns_axi_route #(
@@ -146,12 +145,12 @@ module ns_axi_demux
   );
 
   assign aw_data_ok = (open_q == '0) || (open_q == OpenBits'(1) && w_last_fire) ||
-                      (aw_target == open_target_q && open_q != OpenBits'(MaxOutstanding));
+                      ((aw_target & open_target_q) != '0 && open_q != OpenBits'(MaxOutstanding));
   assign aw_go = aw_valid && aw_data_ok;
-  assign aw_fire = aw_go && aw_ready[aw_target];
+  assign aw_fire = aw_go && (aw_ready & aw_target) != '0;
   assign aw_ready[M-1:0] = m_aw_ready_i;
   assign m_aw_o = {M{aw}};
-  assign m_aw_valid_o = M'(aw_go) << aw_target;
+  assign m_aw_valid_o = aw_target[M-1:0] & {M{aw_go}};
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -184,16 +183,16 @@ module ns_axi_demux
   );
 
   assign w_go = w_valid && open_q != '0;
-  assign w_fire = w_go && w_ready[open_target_q];
+  assign w_fire = w_go && (w_ready & open_target_q) != '0;
   assign w_last_fire = w_fire && w.last;
   assign w_ready[M-1:0] = m_w_ready_i;
   assign m_w_o = {M{w}};
-  assign m_w_valid_o = M'(w_go) << open_target_q;
+  assign m_w_valid_o = open_target_q[M-1:0] & {M{w_go}};
 
   // ---------------------------------------------------------------- read addresses
 
   ax_t ar;
-  logic [TargetBits-1:0] ar_target;
+  logic [M:0] ar_target;
   logic ar_valid, ar_fire;
   logic [M:0] ar_ready;
 
@@ -217,10 +216,10 @@ module ns_axi_demux
     .end_id_i  (r_id[r_idx])
   );
 
-  assign ar_fire = ar_valid && ar_ready[ar_target];
+  assign ar_fire = ar_valid && (ar_ready & ar_target) != '0;
   assign ar_ready[M-1:0] = m_ar_ready_i;
   assign m_ar_o = {M{ar}};
-  assign m_ar_valid_o = M'(ar_valid) << ar_target;
+  assign m_ar_valid_o = ar_target[M-1:0] & {M{ar_valid}};
 
   // ---------------------------------------------------------------- answers to addresses out of range
 
@@ -241,20 +240,20 @@ module ns_axi_demux
       err_b_valid_q <= 1'b0;
       err_r_valid_q <= 1'b0;
     end else begin
-      if (aw_fire && aw_target == ErrorTarget) err_aw_ready_q <= 1'b0;
-      if (w_last_fire && open_target_q == ErrorTarget) err_b_valid_q <= 1'b1;
+      if (aw_fire && aw_target[M]) err_aw_ready_q <= 1'b0;
+      if (w_last_fire && open_target_q[M]) err_b_valid_q <= 1'b1;
       if (err_b_taken) begin
         err_aw_ready_q <= 1'b1;
         err_b_valid_q <= 1'b0;
       end
-      if (ar_fire && ar_target == ErrorTarget) err_r_valid_q <= 1'b1;
+      if (ar_fire && ar_target[M]) err_r_valid_q <= 1'b1;
       if (err_r_taken && err_r_left_q == '0) err_r_valid_q <= 1'b0;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (aw_fire && aw_target == ErrorTarget) err_b_id_q <= aw.id;
-    if (ar_fire && ar_target == ErrorTarget) begin
+    if (aw_fire && aw_target[M]) err_b_id_q <= aw.id;
+    if (ar_fire && ar_target[M]) begin
       err_r_id_q <= ar.id;
       err_r_left_q <= ar.len;
     end else if (err_r_taken) begin

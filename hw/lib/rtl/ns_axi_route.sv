@@ -16,8 +16,7 @@ module ns_axi_route
   /// Transactions under way per ID.
   parameter int unsigned MaxOutstanding = 32,
   /// Low ID bits that tell transactions apart.
-  parameter int unsigned OrderBits = 4,
-  localparam int unsigned TargetBits = unsigned'($clog2(M + 1))
+  parameter int unsigned OrderBits = 4
 ) (
   /// Clock.
   input  logic                  clk_i,
@@ -31,8 +30,8 @@ module ns_axi_route
   output logic                  s_ready_o,
   /// Address local to the target.
   output ax_t                   m_ax_o,
-  /// Slave, or M for none.
-  output logic [TargetBits-1:0] m_target_o,
+  /// Target, one-hot; bit M: no slave.
+  output logic [M:0]            m_target_o,
   /// Valid.
   output logic                  m_valid_o,
   /// Ready.
@@ -45,6 +44,7 @@ module ns_axi_route
 
   localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
   localparam int unsigned SlaveBits = unsigned'($clog2(M));
+  localparam int unsigned TargetBits = unsigned'($clog2(M + 1));
   localparam int unsigned Entries = 1 << OrderBits;
   localparam int unsigned CountBits = unsigned'($clog2(MaxOutstanding + 1));
 
@@ -63,7 +63,7 @@ module ns_axi_route
     return routed;
   endfunction
 
-  routed_t in, out;
+  routed_t in;
   logic in_valid, out_ready, ok;
 
   // Under way with each ID, and where to.
@@ -101,20 +101,17 @@ module ns_axi_route
   always_ff @(posedge clk_i) if (start) target_q[id] <= in.target;
 
   ns_skid #(
-    .Width($bits(routed_t))
+    .Width(M + 1 + $bits(ax_t))
   ) u_out (
     .clk_i,
     .rst_ni,
     .in_valid_i (in_valid && ok),
     .in_ready_o (out_ready),
-    .in_data_i  (in),
+    .in_data_i  ({(M+1)'(1) << in.target, in.ax}),
     .out_valid_o(m_valid_o),
     .out_ready_i(m_ready_i),
-    .out_data_o (out)
+    .out_data_o ({m_target_o, m_ax_o})
   );
-
-  assign m_ax_o = out.ax;
-  assign m_target_o = out.target;
 
   if (M < 1 || (M & (M - 1)) != 0) begin : gen_bad_m
     $error("ns_axi_route: M must be a power of two");

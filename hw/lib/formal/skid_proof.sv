@@ -1,0 +1,42 @@
+// ns_skid with its properties.
+module skid_proof (
+  input logic       clk_i,
+  input logic       rst_ni,
+  input logic       in_valid_i,
+  input logic [3:0] in_data_i,
+  input logic       out_ready_i,
+  input logic       pick_i
+);
+
+  logic in_ready, out_valid;
+  logic [3:0] out_data;
+
+  ns_skid #(
+    .Width(4)
+  ) u_skid (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i,
+    .in_ready_o (in_ready),
+    .in_data_i,
+    .out_valid_o(out_valid),
+    .out_ready_i,
+    .out_data_o (out_data)
+  );
+
+  stream_order #(
+    .Width(4),
+    .Depth(2)
+  ) u_properties (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i,
+    .in_ready_i (in_ready),
+    .in_data_i,
+    .out_valid_i(out_valid),
+    .out_ready_i,
+    .out_data_i (out_data),
+    .pick_i
+  );
+
+endmodule
