@@ -153,7 +153,7 @@ fn bandwidth(link: &LinkConfig, bytes: u32, writes: &[bool]) -> f64 {
             .mmio_write(device, Bar::Nvme, 0x1000, &[0; 4])
             .unwrap();
     }
-    let (warm, total) = (500, 4000);
+    let (warm, total) = (300, 2000);
     let mut done = 0;
     let mut start = Time::ZERO;
     while done < total {
