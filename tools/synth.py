@@ -78,9 +78,11 @@ class Levels:
         return {self.driver[b] for b in bits if b in self.driver}
 
     def _inputs(self, name: str) -> set[str]:
-        """The cells that a cell's outputs depend on within the cycle; of a memory, only those of its addresses."""
+        """The cells that a cell's outputs depend on within the cycle; of a memory, those of its read addresses."""
         kind = self.cells[name]["type"]
-        return set() if ends_path(kind) else self._sources(name, "A|DPRA" if is_memory(kind) else "")
+        # Yosys gives the last address port of a RAM of several ports to writing alone.
+        write = {"RAM32M": "D", "RAM64M": "D", "RAM32M16": "H", "RAM64M8": "H"}.get(kind, "0")
+        return set() if ends_path(kind) else self._sources(name, f"A(?!DDR{write})|DPRA" if is_memory(kind) else "")
 
     def of(self, start: str) -> int:
         """Depth at the outputs of one cell. Iterative: paths through carry chains outgrow Python's stack."""
