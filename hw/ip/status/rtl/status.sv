@@ -1,0 +1,136 @@
+// Says what the device is made of: a read-only table behind AXI4-Lite (see README.md for its layout).
+//
+// Everything comes from parameters, so it is a ROM. Writes are accepted and change nothing; what lies behind the table
+// reads 0. One read and one write at a time. Outputs come from registers.
+// Assumes that its parameters tell the truth: the top that instantiates the blocks writes the table.
+`include "ns_assert.svh"
+
+module status
+  import ns_axi_pkg::*;
+#(
+  /// Clock in kHz.
+  parameter int unsigned ClockKhz = 250_000,
+  /// Bytes of the media.
+  parameter longint unsigned MediaBytes = 64'h4000_0000,
+  /// Memory channels.
+  parameter int unsigned NumChannels = 1,
+  /// Bytes that go to one channel before the next one's turn.
+  parameter int unsigned Granule = 4096,
+  /// Blocks listed, 1 to 120.
+  parameter int unsigned NumBlocks = 1,
+  /// Eight words a block, the first lowest: type, version, instance, BAR, offset, size, capabilities 0 and 1.
+  parameter logic [NumBlocks-1:0][7:0][31:0] Blocks = '0
+) (
+  /// Clock.
+  input  logic        clk_i,
+  /// Reset.
+  input  logic        rst_ni,
+  /// Write address.
+  input  logic [11:0] s_axil_awaddr,
+  /// Valid.
+  input  logic        s_axil_awvalid,
+  /// Ready.
+  output logic        s_axil_awready,
+  /// Write data.
+  input  logic [31:0] s_axil_wdata,
+  /// Byte strobes.
+  input  logic [3:0]  s_axil_wstrb,
+  /// Valid.
+  input  logic        s_axil_wvalid,
+  /// Ready.
+  output logic        s_axil_wready,
+  /// Write response.
+  output logic [1:0]  s_axil_bresp,
+  /// Valid.
+  output logic        s_axil_bvalid,
+  /// Ready.
+  input  logic        s_axil_bready,
+  /// Read address.
+  input  logic [11:0] s_axil_araddr,
+  /// Valid.
+  input  logic        s_axil_arvalid,
+  /// Ready.
+  output logic        s_axil_arready,
+  /// Read data.
+  output logic [31:0] s_axil_rdata,
+  /// Read response.
+  output logic [1:0]  s_axil_rresp,
+  /// Valid.
+  output logic        s_axil_rvalid,
+  /// Ready.
+  input  logic        s_axil_rready
+);
+
+  localparam logic [31:0] Magic = 32'h4E53_4456;  // "NSDV"
+  localparam logic [31:0] LayoutVersion = 32'd1;
+  localparam int unsigned FirstBlock = 8;  // in units of 32 bytes: 0x100
+  localparam logic [31:0] MediaLow = 32'(MediaBytes);
+  localparam logic [31:0] MediaHigh = 32'(MediaBytes >> 32);
+
+  function automatic logic [31:0] word(logic [9:0] index);
+    logic [6:0] line;
+    line = index[9:3];
+    word = '0;
+    if (line == '0) begin
+      unique case (index[2:0])
+        3'd0: word = Magic;
+        3'd1: word = LayoutVersion;
+        3'd2: word = 32'(NumBlocks);
+        3'd3: word = 32'(ClockKhz);
+        3'd4: word = MediaLow;
+        3'd5: word = MediaHigh;
+        3'd6: word = 32'(NumChannels);
+        3'd7: word = 32'(Granule);
+        default: word = '0;
+      endcase
+    end
+    for (int unsigned i = 0; i < NumBlocks; i++) begin
+      if (line == 7'(FirstBlock + i)) word = Blocks[i][index[2:0]];
+    end
+  endfunction
+
+  logic rvalid_q, bvalid_q, awready_q, wready_q;
+  logic [31:0] rdata_q;
+
+  assign s_axil_arready = !rvalid_q;
+  assign s_axil_rvalid = rvalid_q;
+  assign s_axil_rdata = rdata_q;
+  assign s_axil_rresp = RespOkay;
+  assign s_axil_awready = awready_q;
+  assign s_axil_wready = wready_q;
+  assign s_axil_bvalid = bvalid_q;
+  assign s_axil_bresp = RespOkay;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      rvalid_q <= 1'b0;
+      bvalid_q <= 1'b0;
+      awready_q <= 1'b1;
+      wready_q <= 1'b1;
+    end else begin
+      if (!rvalid_q) rvalid_q <= s_axil_arvalid;
+      else if (s_axil_rready) rvalid_q <= 1'b0;
+
+      if (s_axil_awvalid) awready_q <= 1'b0;
+      if (s_axil_wvalid) wready_q <= 1'b0;
+      if (!awready_q && !wready_q && !bvalid_q) bvalid_q <= 1'b1;
+      if (bvalid_q && s_axil_bready) begin
+        bvalid_q  <= 1'b0;
+        awready_q <= 1'b1;
+        wready_q  <= 1'b1;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) if (!rvalid_q && s_axil_arvalid) rdata_q <= word(s_axil_araddr[11:2]);
+
+  logic unused;
+  assign unused = ^{s_axil_awaddr, s_axil_wdata, s_axil_wstrb, s_axil_araddr[1:0]};
+
+  if (NumBlocks < 1 || NumBlocks > 120) begin : gen_bad_blocks
+    $error("status: NumBlocks must be 1 to 120");
+  end
+
+  `NS_ASSERT(response_after_both, !bvalid_q || (!awready_q && !wready_q))
+
+endmodule

@@ -1,0 +1,3 @@
+# List of the device's blocks.
+-f hw/lib/lib.f
+hw/ip/status/rtl/status.sv
