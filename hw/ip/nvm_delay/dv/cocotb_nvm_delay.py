@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 import cocotb
+from cocotb.triggers import ClockCycles
 from nvm_delay_bench import (
+    CAP0,
+    CAP1,
+    CLEAR,
+    COMMAND,
+    COMMIT,
+    CONTROL,
+    COUNTERS,
+    FIXED,
+    ID,
+    INCR,
     OFF,
+    READ_CAP,
+    REGION,
     SLOTS,
+    SNAPSHOT,
+    STATUS,
+    TIMING,
+    VERSION,
+    WRAP,
+    WRITE_CAP,
     Bench,
     Config,
     Region,
@@ -60,26 +80,380 @@ async def pipelined_reads(dut):
             assert log[-1].taken[-1] - log[0].received <= 220
 
 
+async def random_mix(b: Bench, rng: random.Random, count: int) -> None:
+    """Random parameters, then random traffic under random back-pressure, checked against the scoreboard."""
+
+    def timing() -> Timing:
+        scale = rng.choice((10, 50, 200, 1500))
+        beat = rng.choice((0, 0.3, 1, 2.4, 7.5, 60))
+        return Timing.cycles(scale * rng.random(), beat, scale * rng.random(), beat * rng.random())
+
+    places = tuple(Region(16 * r, 16 * r + 15, timing()) for r in range(rng.randrange(5)))
+    caps = [rng.choice((0, 0, 3.3, 12)) for _ in range(2)]
+    await b.configure(Config(timing(), places, rng.random() < 0.9, *caps))
+    slowest = rng.choice((3, 30, 200))
+    b.shuffle = rng.random() < 0.7
+    b.read_latency = b.write_latency = lambda burst: rng.randint(1, slowest)
+    b.beat_gap = lambda: rng.choice((0, 0, 0, 1, 5))
+    b.resp_of = lambda burst: (burst.number * 7 >> 2) & 3
+    p = [rng.choice((0.2, 0.7, 1)) for _ in range(6)]
+    b.s_rready, b.s_bready, b.m_arready, b.m_awready, b.m_wready, b.w_gap = (chance(rng, x) for x in p)
+    ids = rng.choice((1, 3, 12, 256))
+    top = b.beat_bytes.bit_length() - 1
+    for _ in range(count):
+        for ask in (b.read, b.write):
+            burst = rng.choice((INCR, INCR, INCR, WRAP, FIXED))
+            beats = rng.choice((1, 1, 1, 2, 3, 8, 33, 256 if rng.random() < 0.1 else 5))
+            if burst == WRAP:
+                beats = rng.choice((2, 4, 8, 16))
+            elif burst == FIXED:
+                beats = min(beats, 16)
+            ask(
+                id=rng.randrange(ids),
+                addr=rng.randrange(0x48) << 12 | rng.randrange(0x1000),
+                beats=beats,
+                size=rng.choice((top, top, rng.randint(0, top))),
+                burst=burst,
+                extra=rng.getrandbits(16),
+            )
+    await b.run(300 * count)
+
+
 @cocotb.test()
 async def random_traffic(dut):
-    """Everything at random, checked against the scoreboard."""
+    """Everything at random: IDs, bursts, sizes, answers out of order and interleaved, errors, back-pressure everywhere."""
+    b = await bench(dut)
+    for seed in (1, 2, 3):
+        await random_mix(b, random.Random(seed), 100)
+
+
+@cocotb.test()
+async def registers(dut):
+    """Identification, capabilities, every shadow register with byte strobes, status."""
+    b = await bench(dut)
+    assert await b.peek(ID) == 0x4E56444C
+    assert await b.peek(VERSION) == 0x0001_0000
+    assert await b.peek(CAP0) == 4 << 28 | 20 << 20 | 12 << 16 | 64 << 8 | 64
+    assert await b.peek(CAP1) == 64 << 24 | b.beat_bytes << 16 | 512
+    masks = {CONTROL: 0xF1, READ_CAP: 0xFFFFFF, WRITE_CAP: 0xFFFFFF}
+    masks |= {TIMING + 4 * i: 0xFFFFFFFF for i in range(4)}
+    for r in range(4):
+        masks |= {REGION + 0x20 * r + o: 0xFFFFFFFF for o in (0x0, 0x4, 0x10, 0x14, 0x18, 0x1C)}
+    values = {addr: b.rng.getrandbits(32) for addr in masks}
+    for addr, value in values.items():
+        assert await b.peek(addr) == 0
+        await b.poke(addr, value)
+    for addr, value in values.items():
+        assert await b.peek(addr) == value & masks[addr], hex(addr)
+        await b.regs.write(addr + 1, b"\x5a")
+        values[addr] = value & ~0xFF00 | 0x5A00
+    assert await b.peek(STATUS) == 0
+    await b.poke(COMMAND, COMMIT)
+    assert await b.peek(COMMAND) == 0
+    assert await b.peek(STATUS) & 0x1FF == (values[CONTROL] & 1) << 8 | 1
+    for addr, value in values.items():
+        assert await b.peek(addr) == value & masks[addr], hex(addr)
+    for addr in range(COUNTERS, COUNTERS + 0x300, 4):
+        await b.poke(addr, 0xFFFFFFFF)
+        zero_at_reset = addr not in (COUNTERS + 0x20, COUNTERS + 0x60)
+        assert await b.peek(addr) == (0 if zero_at_reset else 0xFFFFFFFF)
+
+
+@cocotb.test()
+async def beat_deadlines(dut):
+    """Each beat of bursts of 1 to 256 leaves exactly at its own deadline, and so does each B."""
+    cases = [(40, 1), (40.5, 1.25), (76.25, 0), (60, 3.7), (200.125, 2.4), (30, 40.3), (30, 130.5), (12, 400), (0, 50)]
+    b = await bench(dut)
+    for base, beat in cases:
+        await b.configure(Config(Timing.cycles(base, beat, base, beat)))
+        for beats in (1, 2, 5) if beat > 10 else (1, 2, 3, 16, 256 if beat in (1, 2.4) else 40):
+            read, write = b.read(id=1, beats=beats), b.write(id=1, beats=beats)
+            await b.run()
+            if beat >= 1 or beats == 1:
+                assert read.offered == read.due, (base, beat, beats)
+            if base + beat * beats > beats + 10:
+                assert write.offered == write.due, (base, beat, beats)
+
+
+@cocotb.test()
+async def short_targets(dut):
+    """The shortest targets that can be met are met to the cycle; shorter ones cost no more than those."""
+    b = await bench(dut)
+    b.read_latency = b.write_latency = lambda burst: 1
+    for cycles in range(1, 12):
+        await b.configure(Config(Timing.cycles(read=cycles, write=cycles)))
+        read, write = b.read(), b.write()
+        await b.run()
+        assert read.latency == max(cycles, 6)
+        assert write.latency == max(cycles, 6)
+
+
+@cocotb.test()
+async def regions(dut):
+    """Regions, their borders, their order; a slow one does not hold up others."""
+    timings = [Timing.cycles(read=100 + 20 * i, write=110 + 20 * i) for i in range(5)]
     config = Config(
-        Timing.cycles(read=60.3, read_beat=1.7, write=90.1, write_beat=2.3),
-        regions=(
-            Region(0x10, 0x1F, Timing.cycles(read=300, read_beat=7.5, write=500)),
-            Region(0x20, 0x2F, Timing.cycles(read=10, read_beat=0.5, write=12, write_beat=0.25)),
+        timings[4],
+        (
+            Region(0x10, 0x1F, timings[0]),
+            Region(0x18, 0x2F, timings[1]),
+            Region(0x30, 0x30, timings[2]),
+            Region(0x80000000, 0xFFFFFFFF, timings[3]),
         ),
     )
     b = await bench(dut, config)
-    rng = random.Random(7)
+    pages = {
+        **{0x0F: 4, 0x10: 0, 0x1F: 0, 0x18: 0, 0x20: 1, 0x2F: 1, 0x30: 2, 0x31: 4},
+        **{0x7FFFFFFF: 4, 0x80000000: 3, 0xFFFFFFFF: 3, 0x100000000: 4, 0x100000010: 4},
+    }
+    for page, which in pages.items():
+        for offset in (0, 0xFC0):
+            read, write = b.read(addr=page << 12 | offset), b.write(addr=page << 12 | offset)
+            await b.run()
+            assert (read.latency, write.latency) == (100 + 20 * which, 110 + 20 * which), hex(page)
+    # Far slower transactions first, of other IDs: the fast ones still come at their deadlines.
+    config = Config(Timing.cycles(read=50, write=50), (Region(0, 0xF, Timing.cycles(3000, 5, 3000, 5)),))
+    await b.configure(config)
+    slow = [b.read(id=i, addr=0, beats=8) for i in range(16)] + [b.write(id=i, addr=0, beats=2) for i in range(16)]
+    fast = [f(id=16 + i, addr=0x10000, at=b.now + 250) for i in range(20) for f in (b.read, b.write)]
+    await b.run()
+    assert all(x.latency <= 54 for x in fast)
+    assert all(x.offered[-1] <= x.due[-1] + 100 for x in slow)
+
+
+@cocotb.test()
+async def dither_mean(dut):
+    """Means hit targets between two clock edges; every sample is within one clock."""
+    b = await bench(dut)
+    for read, write in ((76.25, 23.5), (100.1, 33.33), (61.9375, 40.001)):
+        await b.configure(Config(Timing.cycles(read=read, write=write)))
+        start_r, start_w = len(b.reads), len(b.writes)
+        for i in range(200):
+            b.read(id=0, at=b.now + 10 + 7 * i)
+            b.write(id=0, at=b.now + 10 + 7 * i)
+        await b.run()
+        for log, target in ((b.reads[start_r:], read), (b.writes[start_w:], write)):
+            assert all(abs(x.latency - target) < 1 for x in log)
+            mean = sum(x.latency for x in log) / len(log)
+            assert abs(mean - target) < 0.001 * target and abs(mean - target) < 0.02, (mean, target)
+
+
+@cocotb.test()
+async def late_responses(dut):
+    """What comes late leaves at once, two cycles after it would have without the block, and is counted."""
+    b = await bench(dut, Config(Timing.cycles(read=40, write=40)))
+    rng = random.Random(3)
+    latencies = [rng.choice((5, 20, 37, 38, 39, 60, 100)) for _ in range(60)]
+    b.read_latency = b.write_latency = lambda burst: latencies[burst.number]
+    for latency in latencies:
+        read, write = b.read(), b.write()
+        await b.run()
+        # When memory takes the target's time but a cycle, the buffer costs that cycle once more.
+        assert max(40, latency + 2) <= read.latency <= max(40, latency + 2) + (latency == 37)
+        assert write.latency == max(40, latency + 2)
+    counters = await b.counters()
+    assert counters["read"]["late"] == sum(x.late for x in b.reads) > 10
+    assert counters["write"]["late"] == sum(x.late for x in b.writes) > 10
+
+
+@cocotb.test()
+async def commit_under_traffic(dut):
+    """A commit while traffic flows: each transaction has the old parameters or the new, never a mixture."""
+    a = Config(Timing.cycles(read=100, read_beat=4, write=100, write_beat=4))
+    c = Config(Timing.cycles(read=200, read_beat=2, write=210, write_beat=2))
+    b = await bench(dut, a)
+    b.check_deadlines = False
+    for config in (c, a, OFF, c, OFF, a):
+        old, b.config = b.config, config
+        start_r, start_w = len(b.reads), len(b.writes)
+        for i in range(100):
+            b.read(id=i, beats=4, at=b.now + 10 + 9 * i)
+            b.write(id=i, beats=4, at=b.now + 10 + 9 * i)
+        await b.during(b.write_shadow(config))
+        task = cocotb.start_soon(b.poke(COMMAND, COMMIT))
+        await b.run()
+        assert task.done()
+
+        def seen(x, which, timing):
+            if timing.enable is False:
+                return x.latency < 60
+            t = timing.timing
+            base, beat = (t.read_base, t.read_beat) if which == "read" else (t.write_base, t.write_beat)
+            return abs(x.latency - (base + 4 * beat) / 4096) <= 8
+
+        for log, which in ((b.reads[start_r:], "read"), (b.writes[start_w:], "write")):
+            kinds = [(seen(x, which, old), seen(x, which, config)) for x in log]
+            first_new = next(i for i, k in enumerate(kinds) if k[1])
+            assert 0 < first_new < 70
+            assert all(k[0] for k in kinds[:first_new]), which
+            settled = [k[1] for i, k in enumerate(kinds) if i >= first_new]
+            assert len(settled) > 10 and all(settled), which
+    assert await b.peek(STATUS) & 0xFF == 7
+
+
+@cocotb.test()
+async def bandwidth_caps(dut):
+    """Bandwidth is the cap's, to 0.5 %, in each direction alone, for fractions of a byte and narrow beats too."""
+    b = await bench(dut)
+    for read_cap, write_cap, size in ((1.5, 2.25, 4), (10, 3.3, 4), (15.9, 12.7, 4), (1, 1.7, 2)):
+        await b.configure(Config(read_cap=read_cap, write_cap=write_cap))
+        b.check_deadlines = False
+        start = b.now
+        marks: dict[str, list[int]] = {"r": [], "w": []}
+        for i in range(60):
+            b.read(id=i % 4, beats=16, size=size)
+            b.write(id=i % 4, beats=16, size=size)
+        seen_r, seen_w = len(b.r_log), b.mem_w_beats
+        while not b.quiet and b.now < start + 9000:
+            await b.step()
+            if len(b.r_log) != seen_r:
+                seen_r = len(b.r_log)
+                marks["r"].append(b.now)
+            if b.mem_w_beats != seen_w:
+                seen_w = b.mem_w_beats
+                marks["w"].append(b.now)
+        for mark, cap in ((marks["r"], read_cap), (marks["w"], write_cap)):
+            rate = (len(mark) - 21) * 2**size / (mark[-1] - mark[20])
+            assert abs(rate / cap - 1) < 0.005, (rate, cap)
+        await b.run(60000)
+
+
+@cocotb.test()
+async def counters(dut):
+    """Counters and histogram equal the scoreboard's; snapshots are atomic and clears lose nothing under traffic."""
+    b = await bench(dut, Config(Timing.cycles(read=50, read_beat=3, write=70, write_beat=0.7)))
+    await b.poke(COMMAND, CLEAR)
+    rng = random.Random(11)
+    b.read_latency = b.write_latency = lambda burst: rng.choice((5, 5, 30, 90, 700))
+    totals = {d: {"transactions": 0, "beats": 0, "late": 0, "sum": 0, "histogram": [0] * 64} for d in ("read", "write")}
+    extremes = {d: (2**32 - 1, 0) for d in totals}
+    start_r, start_w, beats_r, beats_w = len(b.reads), len(b.writes), b.read_beats, b.write_beats
+    for part in range(3):
+        for _ in range(60):
+            b.read(id=rng.randrange(9), beats=rng.choice((1, 1, 2, 5, 16)))
+            b.write(id=rng.randrange(9), beats=rng.choice((1, 1, 2, 5, 16)))
+        if part == 2:
+            await b.run()
+            await b.steps(4)
+        for d, got in (await b.during(b.counters(SNAPSHOT | CLEAR, histogram=True))).items():
+            for key in ("transactions", "beats", "late", "sum"):
+                totals[d][key] += got[key]
+            totals[d]["histogram"] = [x + y for x, y in zip(totals[d]["histogram"], got["histogram"], strict=True)]
+            assert sum(got["histogram"]) == got["transactions"], "the snapshot is not of one moment"
+            extremes[d] = min(extremes[d][0], got["min"]), max(extremes[d][1], got["max"])
+
+    def bucket(latency: int) -> int:
+        if latency < 4:
+            return latency
+        e = latency.bit_length() - 1
+        return min(4 * (e - 1) + (latency >> (e - 2) & 3), 63)
+
+    for d, log, beats in (("read", b.reads[start_r:], b.read_beats - beats_r), ("write", b.writes[start_w:], b.write_beats - beats_w)):
+        histogram = [0] * 64
+        for x in log:
+            histogram[bucket(x.latency)] += 1
+        want = {
+            "transactions": len(log),
+            "beats": beats,
+            "late": sum(x.late for x in log),
+            "sum": sum(x.latency for x in log),
+            "histogram": histogram,
+        }
+        assert totals[d] == want
+        assert extremes[d] == (min(x.latency for x in log), max(x.latency for x in log))
+        assert want["late"] > 10
+    # A snapshot without a clear leaves the live counters alone; a read without one does not change.
+    first = await b.counters(SNAPSHOT)
+    b.read()
+    await b.run()
+    assert await b.counters(0) == first
+    again = await b.counters(SNAPSHOT)
+    assert again["read"]["transactions"] == first["read"]["transactions"] + 1
+
+
+@cocotb.test()
+async def many_outstanding(dut):
+    """64 reads and 64 writes wait in parallel, and not one more; then all leave, whatever order memory answers in."""
+    b = await bench(dut, Config(Timing.cycles(read=300, write=400)))
+    reads = [b.read(id=i % 16) for i in range(SLOTS + 6)]
+    writes = [b.write(id=i % 16) for i in range(SLOTS + 6)]
+    await b.steps(250)
+    assert sum(x.received is not None for x in reads) == sum(x.received is not None for x in writes) == SLOTS
+    assert await b.during(b.peek(STATUS)) >> 16 == SLOTS << 8 | SLOTS
+    await b.run()
+    assert all(x.latency <= 302 for x in reads[:SLOTS])
+    assert all(x.latency <= 402 for x in writes[:SLOTS])
+    # More bursts than the buffer holds, of one ID and of many, answered in random order and interleaved.
     b.shuffle = True
-    b.read_latency = lambda burst: rng.randint(2, 80)
-    b.write_latency = lambda burst: rng.randint(2, 80)
-    b.beat_gap = lambda: rng.choice((0, 0, 0, 1, 5))
-    b.s_rready, b.s_bready = chance(rng, 0.7), chance(rng, 0.7)
-    b.m_arready, b.m_awready, b.m_wready = chance(rng, 0.5), chance(rng, 0.5), chance(rng, 0.8)
-    for _ in range(400):
-        beats = rng.choice((1, 1, 1, 2, 4, 8, 16, 33, 256 if rng.random() < 0.1 else 3))
-        b.read(id=rng.randrange(12), addr=rng.randrange(0x40) << 12, beats=beats)
-        b.write(id=rng.randrange(12), addr=rng.randrange(0x40) << 12, beats=rng.choice((1, 1, 2, 8)))
-    await b.run(60000)
+    b.read_latency = lambda burst: b.rng.randint(1, 400)
+    for ids in (1, 64):
+        for beats in (8, 17, 256):
+            for i in range(1200 // beats):
+                b.read(id=i % ids, beats=beats)
+            await b.run()
+
+
+@cocotb.test()
+async def write_data_first(dut):
+    """W may come before its AW, or long after it."""
+    b = await bench(dut, Config(Timing.cycles(write=60, write_beat=1)))
+    for lead in (0, 5, 30, 100):
+        burst = b.write(beats=4, at=b.now + 10 + lead)
+        await b.run()
+        assert burst.offered == burst.due
+    for lag in (5, 40, 100):
+        burst = b.write(beats=4, at=b.now)
+        b.w_at = b.now + lag
+        await b.run()
+        assert burst.offered[0] == max(burst.due[0], b.w_at + 3 + 4 + 2)
+
+
+@cocotb.test()
+async def busy(dut):
+    """busy_o is 1 from the first valid to the last count, and as long as a bandwidth bucket is not full."""
+    b = await bench(dut, Config(Timing.cycles(read=100, write=100)))
+    for kind in (b.read, b.write):
+        await b.steps(20)
+        assert dut.busy_o.value == 0
+        burst = kind()
+        while burst.received is None:
+            await b.step()
+        while not b.quiet:
+            await b.step()
+            assert dut.busy_o.value == 1
+        await b.steps(4)
+        assert dut.busy_o.value == 0
+    await b.configure(Config(read_cap=1 / 16))
+    b.read()
+    await b.run()
+    await b.steps(200)
+    assert dut.busy_o.value == 1
+    await b.steps(100)
+    assert dut.busy_o.value == 0
+
+
+@cocotb.test(skip="SLOW" not in os.environ)
+async def long_delays(dut):
+    """1 ms and the longest delay there is, to the cycle; more saturates."""
+    b = await bench(dut)
+    most = 2**20 - 1
+    for base, beat, cycles in ((250_000.5, 0, 250_000), (2**20 - 1, 0, most), (2**20 - 2, 2**20 - 1, most)):
+        await b.configure(Config(Timing.cycles(base, beat, base, beat)))
+        read, write = b.read(beats=2), b.write(beats=2)
+        await b.steps(50)
+        skipped = cycles - 500
+        await ClockCycles(dut.clk_i, skipped)
+        b.now += skipped
+        await b.run()
+        assert read.offered == read.due
+        assert write.offered == write.due
+        assert cycles <= read.offered[0] - read.received <= cycles + 1
+        assert cycles <= write.offered[0] - write.received <= cycles + 1
+
+
+@cocotb.test(skip="SLOW" not in os.environ)
+async def random_traffic_long(dut):
+    """Random traffic at many operating points."""
+    b = await bench(dut)
+    for seed in range(12):
+        await random_mix(b, random.Random(seed), 500)

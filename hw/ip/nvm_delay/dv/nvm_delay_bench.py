@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 
+import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster
@@ -154,6 +155,7 @@ class Bench:
         self.mem_w_expected: deque[tuple[int, int, int]] = deque()
         self.mem_b: dict[int, deque] = defaultdict(deque)
         self.mem_b_now = None
+        self.mem_w_beats = 0
         self.mem_answered: set[int] = set()  # numbers of writes
         for name in ("s_axi", "m_axi"):
             for channel in ("aw", "w", "b", "ar", "r"):
@@ -272,6 +274,13 @@ class Bench:
             if self.quiet:
                 break
         assert self.quiet, f"not finished after {limit} cycles"
+
+    async def during(self, work: Coroutine):
+        """Runs a register access while traffic goes on; its result."""
+        task = cocotb.start_soon(work)
+        while not task.done():
+            await self.step()
+        return task.result()
 
     async def steps(self, count: int) -> None:
         for _ in range(count):
@@ -464,6 +473,7 @@ class Bench:
             assert int(dut.m_axi_wdata.value) == data
             assert int(dut.m_axi_wstrb.value) == strb
             assert int(dut.m_axi_wlast.value) == last
+            self.mem_w_beats += 1
             if last:
                 self.mem_w_ended.append(self.now)
         dut.m_axi_wready.value = int(self.m_wready())

@@ -1,7 +1,7 @@
 // Bandwidth cap: a token bucket of two beats, kept as the debt that beats leave behind and `rate_i` pays back.
 //
-// A beat may go while at most one beat's worth is owed, so that fractions of a cycle carry over and the rate is met
-// exactly. A rate of 0 is no cap.
+// A beat may go while at most two beats' worth is owed: nothing of a cycle's payment is then lost as long as beats
+// wait, and the rate is met exactly. A rate of 0 is no cap.
 `include "ns_assert.svh"
 
 module nvm_delay_cap
@@ -26,13 +26,13 @@ module nvm_delay_cap
   output logic                 busy_o
 );
 
-  localparam int unsigned DebtWidth = RateFracBits + 9;
-  localparam logic [DebtWidth-1:0] OneBeat = DebtWidth'(BeatBytes) << RateFracBits;
+  localparam int unsigned DebtWidth = RateFracBits + $clog2(BeatBytes) + 2;
+  localparam logic [DebtWidth-1:0] Depth = DebtWidth'(2 * BeatBytes) << RateFracBits;
 
   logic [DebtWidth-1:0] debt_q, left;
 
-  assign left = (debt_q > DebtWidth'(rate_i)) ? debt_q - DebtWidth'(rate_i) : '0;
-  assign ok_o = debt_q <= OneBeat;
+  assign left = (32'(debt_q) > 32'(rate_i)) ? debt_q - DebtWidth'(rate_i) : '0;
+  assign ok_o = debt_q <= Depth;
   assign busy_o = debt_q != '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -42,6 +42,6 @@ module nvm_delay_cap
     else if (busy_o) debt_q <= left;
   end
 
-  `NS_ASSERT(debt_in_range, debt_q <= OneBeat << 1)
+  `NS_ASSERT(debt_in_range, 32'(debt_q) <= 32'(Depth) + 32'(BeatBytes << RateFracBits))
 
 endmodule

@@ -126,7 +126,7 @@ module nvm_delay_control
 
   assign word = hwif_out.counters.addr[9:2];
   assign stats_bucket_o = word[7:6] != '0;
-  assign stats_index_o = stats_bucket_o ? word[5:0] : {2'b00, word[3:0]};
+  assign stats_index_o = stats_bucket_o ? word[5:0] : {1'b0, word[5], word[3:0]};
   assign write_stats_sel = stats_bucket_o ? word[7] : word[4];
   assign read_stats_o = hwif_out.counters.req && !write_stats_sel;
   assign write_stats_o = hwif_out.counters.req && write_stats_sel;

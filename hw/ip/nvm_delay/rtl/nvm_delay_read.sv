@@ -547,11 +547,6 @@ module nvm_delay_read
   `NS_ASSERT(m_r_id_known, !m_rvalid_i || 32'(m_rid_i) < Slots)
   `NS_ASSERT(buffer_has_room, !store || m_rlast_i || free_valid)
   `NS_ASSERT(cur_has_a_beat, !cur_valid_q || full_q[cur_slot_q])
-  `NS_ASSERT(last_is_last, !$past(rst_ni) || !$past(fire) || fetched.last == $past(fire_last))
   `NS_ASSERT(arrival_has_no_more, !m_rvalid_i || !(stored_q[arr_slot] && ended_q[arr_slot]))
-  `NS_ASSERT(m_ar_stable, !$past(rst_ni) || !$past(m_arvalid_o && !m_arready_i)
-             || (m_arvalid_o && $stable(m_ar)))
-  `NS_ASSERT(s_r_stable, !$past(rst_ni) || !$past(s_rvalid_o && !s_rready_i)
-             || (s_rvalid_o && $stable(s_rid_o) && $stable(s_rdata_o) && $stable(s_rlast_o)))
 
 endmodule

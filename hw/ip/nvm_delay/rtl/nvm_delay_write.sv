@@ -330,10 +330,5 @@ module nvm_delay_write
 
   `NS_ASSERT(order_never_full, !accept || order_ready)
   `NS_ASSERT(b_for_a_write, !m_bvalid_i || used != '0)
-  `NS_ASSERT(m_aw_stable, !$past(rst_ni) || !$past(m_awvalid_o && !m_awready_i)
-             || (m_awvalid_o && $stable(m_aw)))
-  `NS_ASSERT(m_w_stable, !$past(rst_ni) || !$past(m_wvalid_o && !m_wready_i) || m_wvalid_o)
-  `NS_ASSERT(s_b_stable, !$past(rst_ni) || !$past(s_bvalid_o && !s_bready_i)
-             || (s_bvalid_o && $stable(s_bid_o)))
 
 endmodule
