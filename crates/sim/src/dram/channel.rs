@@ -94,10 +94,25 @@ enum Command {
 struct Candidate {
     /// Not before this clock, as far as the bank itself is concerned.
     ready: u64,
-    command: Command,
-    /// Smaller goes first among those of one clock: overdue requests, then row hits, then age.
+    /// Command and bank group, an index into what the rank allows.
+    bound: usize,
+    /// Smaller goes first among those of one clock: overdue requests, then row hits, then age. The low bits are the
+    /// bank's number.
     rank: u64,
 }
+
+impl Candidate {
+    const NONE: Candidate = Candidate {
+        ready: 0,
+        bound: 0,
+        rank: 0,
+    };
+}
+
+/// Bits of a candidate's rank; above them a key has the clock.
+const RANK_BITS: u32 = 44;
+/// Clocks that a key can tell apart.
+const KEY_CLOCKS: u64 = 1 << (64 - RANK_BITS);
 
 /// The command that goes next.
 #[derive(Clone, Copy)]
@@ -116,7 +131,7 @@ pub struct Channel {
     age_limit: u64,
     rows: u64,
     banks: Vec<Bank>,
-    /// Of each bank, for reads and writes; up to date for banks with a bit in `waiting`.
+    /// Of each bank, for reads and writes; meant only for banks with a bit in `waiting`.
     candidates: [[Candidate; BANKS]; 2],
     /// No request becomes overdue before this clock.
     overdue: u64,
@@ -173,11 +188,7 @@ impl Channel {
                     hit: [None; 2],
                 })
                 .collect(),
-            candidates: [[Candidate {
-                ready: 0,
-                command: Command::Activate,
-                rank: 0,
-            }; BANKS]; 2],
+            candidates: [[Candidate::NONE; BANKS]; 2],
             overdue: u64::MAX,
             chosen: None,
             waiting: [0; 2],
@@ -258,7 +269,6 @@ impl Channel {
         });
         self.overdue = self.overdue.min(arrived + self.age_limit);
         self.ages += 1;
-        self.waiting[kind] |= 1 << at.bank;
         self.count[kind] += 1;
         self.wake = self.wake.min(arrived);
         self.chosen = None;
@@ -333,6 +343,7 @@ impl Channel {
             self.next_refresh += idle / self.timing.refi * self.timing.refi;
             self.stats.refreshes += idle / self.timing.refi;
         }
+        self.cycle = self.cycle.max(self.wake);
         loop {
             if self.cycle > self.overdue {
                 self.propose_all();
@@ -389,6 +400,7 @@ impl Channel {
     fn propose(&mut self, number: usize, kind: usize) {
         let bank = &self.banks[number];
         let Some(oldest) = bank.queue[kind].first() else {
+            self.waiting[kind] &= !(1 << number);
             return;
         };
         let overdue = self.cycle > oldest.arrived + self.age_limit;
@@ -409,10 +421,12 @@ impl Channel {
             (false, Command::Column) => 1,
             _ => 2,
         };
+        let age = (request.age << 4) & ((1 << (RANK_BITS - 2)) - 1);
+        self.waiting[kind] |= 1 << number;
         self.candidates[kind][number] = Candidate {
             ready: ready.max(request.arrived),
-            command,
-            rank: class << 60 | request.age,
+            bound: command as usize * GROUPS + number % GROUPS,
+            rank: class << (RANK_BITS - 2) | age | number as u64,
         };
     }
 
@@ -437,41 +451,36 @@ impl Channel {
     #[inline]
     fn choose(&self) -> Choice {
         let kind = self.mode;
-        // What the rank as a whole allows, by command and bank group.
+        // What the rank as a whole allows, by command and bank group, in clocks from now.
         let act = self.any_act.max(self.faw[self.faw_next]);
-        let floor: [[u64; GROUPS]; 3] = [
-            std::array::from_fn(|g| {
-                self.any_column[kind]
-                    .max(self.group_column[kind][g])
-                    .max(self.cycle)
-            }),
-            std::array::from_fn(|g| act.max(self.group_act[g]).max(self.cycle)),
-            [self.cycle; GROUPS],
-        ];
-        let mut best = Choice {
-            cycle: u64::MAX,
-            command: Command::Column,
-            bank: 0,
-        };
-        let mut best_rank = u64::MAX;
+        let bounds: [u64; 3 * GROUPS] = std::array::from_fn(|i| match i / GROUPS {
+            0 => self.any_column[kind]
+                .max(self.group_column[kind][i % GROUPS])
+                .max(self.cycle),
+            1 => act.max(self.group_act[i % GROUPS]).max(self.cycle),
+            _ => self.cycle,
+        });
+        // The smallest key, without branches that nobody could predict.
+        let mut key = u64::MAX;
         let mut banks = self.waiting[kind];
         while banks != 0 {
-            let bank = banks.trailing_zeros() as usize % BANKS;
+            let c = &self.candidates[kind][banks.trailing_zeros() as usize % BANKS];
             banks &= banks - 1;
-            let candidate = &self.candidates[kind][bank];
-            let cycle = candidate
-                .ready
-                .max(floor[candidate.command as usize][bank % GROUPS]);
-            if cycle < best.cycle || (cycle == best.cycle && candidate.rank < best_rank) {
-                best = Choice {
-                    cycle,
-                    command: candidate.command,
-                    bank,
-                };
-                best_rank = candidate.rank;
-            }
+            let wait = c.ready.max(bounds[c.bound]) - self.cycle;
+            key = key.min(wait << RANK_BITS | c.rank);
         }
-        best
+        debug_assert!(key >> RANK_BITS < KEY_CLOCKS - 1);
+        let bank = key as usize % BANKS;
+        let command = match self.candidates[kind][bank].bound / GROUPS {
+            0 => Command::Column,
+            1 => Command::Activate,
+            _ => Command::Precharge,
+        };
+        Choice {
+            cycle: self.cycle + (key >> RANK_BITS),
+            command,
+            bank,
+        }
     }
 
     /// Puts a command on the bus.
@@ -520,9 +529,6 @@ impl Channel {
             .iter()
             .position(|q| q.row == bank.row)
             .map(|p| p + hit);
-        if bank.queue[kind].is_empty() {
-            self.waiting[kind] &= !(1 << number);
-        }
         self.count[kind] -= 1;
         self.any_column[kind] = at + t.ccd_s;
         self.group_column[kind][group] = at + t.ccd_l;
