@@ -26,11 +26,18 @@ module ns_rr_arbiter #(
   output logic               valid_o
 );
 
-  logic [N-1:0] mask_q;  // requesters whose turn comes before the wrap-around
-  logic [N-1:0] first, gnt;
+  // Bit i: any of the bits below i. Doubling steps, not a subtraction: shorter than a carry chain.
+  function automatic logic [N-1:0] above(logic [N-1:0] bits);
+    above = bits << 1;
+    for (int unsigned step = 1; step < N; step *= 2) above |= above << step;
+  endfunction
 
-  assign first = req_i & mask_q;
-  assign gnt = (first != '0) ? (first & (~first + 1'b1)) : (req_i & (~req_i + 1'b1));
+  logic [N-1:0] mask_q;  // requesters whose turn comes before the wrap-around
+  logic [N-1:0] candidates, later, gnt;
+
+  assign candidates = ((req_i & mask_q) != '0) ? req_i & mask_q : req_i;
+  assign later = above(candidates);
+  assign gnt = candidates & ~later;
   assign gnt_o = gnt;
   assign valid_o = req_i != '0;
 
@@ -41,8 +48,7 @@ module ns_rr_arbiter #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) mask_q <= '1;
-    // ~(gnt - 1): the granted one and all above it.
-    else if (valid_o) mask_q <= next_i ? ~(gnt - 1'b1) & ~gnt : ~(gnt - 1'b1);
+    else if (valid_o) mask_q <= next_i ? later : later | gnt;
   end
 
   if (N < 1) begin : gen_bad_n
