@@ -67,6 +67,7 @@ class Timing:
     """How a side answers: probabilities of ready and of a due response, latencies in cycles."""
 
     ready: float = 1.0
+    write_ready: bool = True  # off: no write gets on
     respond: float = 1.0
     latency: Callable[[], int] = lambda: 1
 
@@ -182,6 +183,8 @@ class Side:
                 p.aw_ready, p.w_ready, p.ar_ready = (rng.random() < timing.ready for _ in range(3))
             else:
                 p.aw_ready = p.w_ready = p.ar_ready = 1
+            if not timing.write_ready:
+                p.aw_ready = p.w_ready = 0
             aw_ready |= p.aw_ready << i
             w_ready |= p.w_ready << i
             ar_ready |= p.ar_ready << i
@@ -267,6 +270,7 @@ class Env:
         self.pages = list(range(host_bytes // PAGE))
         self.rng.shuffle(self.pages)
         self.done_ready = 1.0
+        self.on_cycle: Callable[[], None] = lambda: None
 
     def _own_channel(self, port: int, addr: int, length: int, write: bool) -> None:
         assert addr // self.granule % self.channels == port, f"mem{port}: {addr:x} is another channel's"
@@ -374,6 +378,7 @@ class Env:
                 dut.cmd_valid_i.value = 1
             elif offered is None:
                 dut.cmd_valid_i.value = 0
+            self.on_cycle()
             ready = self.rng.random() < self.done_ready
             dut.done_ready_i.value = int(ready)
             assert self.now - start < bound, f"hang: {ended} of {len(commands)} ended after {bound} cycles"

@@ -25,6 +25,9 @@ module nvme_data
   /// Bytes of data reads outstanding on the host side over all channels, and up to 4 KiB more. Enough for the round
   /// trip (1.2 us at 16 GB/s is 19 KiB); more only makes other reads (commands, lists) wait behind them.
   parameter int unsigned HostReadBytes = 32768,
+  /// 64-byte beats that each mover holds or has under way, at least 64. 512 is the depth of a block RAM of this width;
+  /// reads of slower media need a channel's latency times its bandwidth.
+  parameter int unsigned MoverBeats  = 512,
   /// Host-side AXI masters, see host_*.
   localparam int unsigned NumHost    = NumChannels + 1
 ) (
@@ -202,6 +205,8 @@ module nvme_data
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
     nvme_mover #(
+      .FifoBeats  (MoverBeats),
+      .MaxJobs    (MoverBeats / 8),
       .BurstBytes (512),
       .ReadStatus (DataMemError),
       .WriteStatus(DataHostError)
@@ -233,6 +238,8 @@ module nvme_data
     );
 
     nvme_mover #(
+      .FifoBeats  (MoverBeats),
+      .MaxJobs    (MoverBeats / 8),
       .BurstBytes (1024),
       .ReadStatus (DataHostError),
       .WriteStatus(DataMemError)

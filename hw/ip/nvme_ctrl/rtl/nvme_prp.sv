@@ -168,6 +168,10 @@ module nvme_prp
   // Ends of walks.
   logic [All-1:0] walk_gnt;
   logic [AllBits-1:0] walk_idx;
+  logic walk_any, event_free;
+
+  assign event_free = !event_valid_o || event_ready_i;
+  assign walk_ready = walk_gnt & {All{event_free}};
 
   ns_rr_arbiter #(
     .N(All)
@@ -175,13 +179,18 @@ module nvme_prp
     .clk_i,
     .rst_ni,
     .req_i  (walk_valid),
-    .next_i (event_ready_i),
+    .next_i (event_free),
     .gnt_o  (walk_gnt),
     .idx_o  (walk_idx),
-    .valid_o(event_valid_o)
+    .valid_o(walk_any)
   );
-  assign event_o = walk_event[walk_idx];
-  assign walk_ready = walk_gnt & {All{event_ready_i}};
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) event_valid_o <= 1'b0;
+    else if (event_free) event_valid_o <= walk_any;
+  end
+
+  always_ff @(posedge clk_i) if (event_free && walk_any) event_o <= walk_event[walk_idx];
 
   // List reads.
   logic [AllBits-1:0] list_idx;
