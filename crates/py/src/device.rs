@@ -59,7 +59,7 @@ impl Device {
 
 fn start(
     design: &design::Design,
-    timeout: Time,
+    driver: Config,
     media: Media,
     rtl: RtlDeviceBuilder,
 ) -> PyResult<Session> {
@@ -77,13 +77,7 @@ fn start(
         .map_err(raise)?;
     let vectors = design.nvme.io_queues as u16 + 1;
     let host = SimHost::new(system, number, design.cpu.costs(), vectors);
-    let config = Config {
-        io_queues: design.nvme.io_queues as u16,
-        io_entries: design.nvme.queue_entries,
-        command_timeout: timeout,
-        ..Config::default()
-    };
-    let mut controller = Controller::start(host, config).map_err(raise)?;
+    let mut controller = Controller::start(host, driver).map_err(raise)?;
     let inventory = Inventory::read(controller.host_mut()).map_err(raise)?;
     for delay in inventory.delays() {
         delay.check(controller.host_mut()).map_err(raise)?;
@@ -102,14 +96,16 @@ struct RtlDeviceBuilder {
 #[pymethods]
 impl Device {
     /// Compiles the design if need be, gives the device power, starts the driver, and sets the design's media profile.
+    /// The driver makes its queues `queue_entries` long (by default as long as the device allows).
     /// `trace` is (path, from_ns, to_ns): an FST waveform of that window of simulated time.
     #[new]
-    #[pyo3(signature = (design, progress=None, timeout_us=100_000, trace=None))]
+    #[pyo3(signature = (design, progress=None, timeout_us=100_000, queue_entries=None, trace=None))]
     fn new(
         py: Python<'_>,
         design: &Design,
         progress: Option<Py<PyAny>>,
         timeout_us: u64,
+        queue_entries: Option<u32>,
         trace: Option<(PathBuf, u64, u64)>,
     ) -> PyResult<Device> {
         let design = design.inner.clone();
@@ -124,8 +120,14 @@ impl Device {
             Some(path) => Media::file(path, design.media.bytes.0).map_err(raise)?,
             None => Media::memory(design.media.bytes.0).map_err(raise)?,
         };
+        let driver = Config {
+            io_queues: design.nvme.io_queues as u16,
+            io_entries: queue_entries.unwrap_or(design.nvme.queue_entries),
+            command_timeout: Time::us(timeout_us),
+            ..Config::default()
+        };
         let builder = RtlDeviceBuilder { config, progress };
-        let session = py.detach(|| start(&design, Time::us(timeout_us), media, builder))?;
+        let session = py.detach(|| start(&design, driver, media, builder))?;
         let mut device = Device {
             session: Mutex::new(Some(session)),
             design,

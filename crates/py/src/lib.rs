@@ -2,6 +2,7 @@
 
 mod build;
 mod device;
+mod dram;
 mod error;
 mod progress;
 mod report;
@@ -17,6 +18,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     )?;
     module.add_class::<build::Design>()?;
     module.add_class::<device::Device>()?;
+    module.add_class::<dram::DramChannel>()?;
     module.add_function(wrap_pyfunction!(build::root, module)?)?;
     module.add_function(wrap_pyfunction!(build::profile, module)?)?;
     module.add_function(wrap_pyfunction!(build::compile, module)?)?;

@@ -1,0 +1,80 @@
+"""`nearside claim`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nearside import results, show
+from nearside.claims import report as reports
+from nearside.claims.registry import all_claims, find
+from nearside.claims.run import run_claims
+
+app = typer.Typer(help="The figures that this project states, each with its bound: list them, rerun them.", no_args_is_help=True)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+
+
+@app.command("list", epilog="Example: nearside claim list --json | jq '.[].name'")
+def list_claims(as_json: JsonOption = False) -> None:
+    """Show every claim: name, bound, the paper's figure, and what it says."""
+    claims = all_claims().values()
+    if as_json:
+        keys = ("name", "unit", "text", "paper", "time", "engine", "quick")
+        print(json.dumps([{k: getattr(c, k) for k in keys} | {"bound": str(c.bound)} for c in claims], indent=1))
+        return
+    table = show.table(f"{len(claims)} claims", "claim", "bound", "paper", "what")
+    table.columns[3].justify = table.columns[2].justify = "left"
+    for c in claims:
+        table.add_row(c.name, f"{c.bound} {c.unit}", c.paper or "-", c.text)
+    show.out.print(table)
+
+
+@app.command(
+    epilog="Examples: nearside claim run nvme --quick · nearside claim run 'nvm_delay.targets.*' --json · nearside claim run"
+)
+def run(
+    names: Annotated[list[str] | None, typer.Argument(help="Names, prefixes or patterns; none runs all.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller runs: under 30 seconds each where that can be.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = 1,
+    report: Annotated[Path | None, typer.Option(help="Also write the validation page here.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure claims. The exit status is 1 when one of them does not hold."""
+    claims = find(names or [])
+    width = max(len(c.name) for c in claims)
+
+    def tell(entry: dict[str, Any]) -> None:
+        verdict = "holds" if entry["holds"] else "DOES NOT HOLD"
+        value = f"{reports.number(entry['value'])} {entry['unit']}"
+        text = f"{entry['name']:{width}}  {value:>20}  ({entry['bound']})  {verdict}"
+        where = f"{entry['engine']}, seed {entry['seed']}, {entry['time']}, {entry['duration_s']:.1f} s"
+        show.out.print(f"{text}  [dim]{where}[/dim]", style=None if entry["holds"] else "red", soft_wrap=True)
+        if entry["error"]:
+            show.out.print(f"  {entry['error']}", style="red", markup=False, soft_wrap=True)
+
+    doc = run_claims(claims, quick, seed, None if as_json else tell)
+    saved = results.save("claims", doc)
+    if report is not None:
+        results.write_text(report, reports.markdown(doc))
+    held = sum(e["holds"] for e in doc["claims"])
+    if as_json:
+        print(json.dumps(doc, indent=1))
+    else:
+        show.out.print(f"{held} of {len(claims)} hold. Results: {saved}", soft_wrap=True)
+    if held < len(claims):
+        raise typer.Exit(1)
+
+
+@app.command("report", epilog="Example: nearside claim run && nearside claim report")
+def write_report(
+    document: Annotated[Path | None, typer.Argument(help="A result of `nearside claim run`; by default the last one.")] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write it.")] = Path("docs/validation.md"),
+) -> None:
+    """Write the validation page from a run of claims."""
+    path = document or results.folder() / "claims.json"
+    results.write_text(output, reports.markdown(reports.load(path)))
+    show.out.print(f"{output}: written from {path}", soft_wrap=True)

@@ -1,0 +1,79 @@
+"""nvme_ctrl: bandwidth against OpenExpress, and that no byte is ever wrong."""
+
+from __future__ import annotations
+
+from nearside.claims.registry import Context, Measured, at_least, at_most, claim
+
+# OpenExpress, section 4.1 and figure 4: GB/s on PCIe Gen3 with ten threads at queue depth 8.
+OPEN_EXPRESS = {
+    ("read", "4k"): 3.0,
+    ("write", "4k"): 2.8,
+    ("read", "16k"): 7.0,
+    ("write", "16k"): 4.7,
+    ("read", "32k"): 7.0,
+    ("write", "32k"): 4.7,
+}
+SIZES = {"4k": 4096, "16k": 16384, "32k": 32768}
+COMMANDS = {"4k": 6000, "16k": 2400, "32k": 1600}
+PATTERNS = {"seq": "sequential", "rand": "random"}
+
+
+def _bandwidth(kind: str, size: str, pattern: str) -> None:
+    published = OPEN_EXPRESS[kind, size]
+
+    @claim(
+        f"nvme.{kind}_{size}.{pattern}.bandwidth", "GB/s", at_least(published),
+        f"{PATTERNS[pattern].capitalize()} {kind}s of {size.upper().replace('K', ' KiB')}, 10 queues of depth 8, "
+        "PCIe Gen3 x8, DRAM timing.",
+        paper=f"OpenExpress: {published} GB/s",
+    )  # fmt: skip
+    def measure(context: Context) -> Measured:
+        report = context.device("dram").workload(
+            read_percent=100 if kind == "read" else 0, pattern=PATTERNS[pattern], min_bytes=SIZES[size], queues=10,
+            depth=8, commands=context.commands(COMMANDS[size]), seed=context.seed,
+        )  # fmt: skip
+        latency = report["latency"]
+        return Measured(
+            report["bandwidth_gb_s"],
+            f"{report['iops'] / 1e3:.0f} kIOPS, mean {latency['mean_ns'] / 1e3:.1f} us, p99 {latency['p99_ns'] / 1e3:.1f} us",
+        )
+
+
+for _kind, _size in OPEN_EXPRESS:
+    for _pattern in PATTERNS:
+        _bandwidth(_kind, _size, _pattern)
+
+
+@claim("nvme.sizes", "sizes", at_least(12), "Every size from 512 B to 1 MiB (powers of two) is written, read back and compared.")
+def sizes(context: Context) -> Measured:
+    device = context.device("dram")
+    verified = []
+    for size in (512 << n for n in range(12)):
+        commands = max(8, min(256, (context.commands(32) << 20) // size // 8))
+        report = device.workload(
+            read_percent=50, min_bytes=size, queues=4, depth=4, commands=commands, span=max(16 << 20, 20 * size),
+            verify=True, seed=context.seed,
+        )  # fmt: skip
+        # What is read depends on what was written before: at least one command of the size was compared.
+        if report["verified_bytes"] >= size:
+            verified.append(size)
+    return Measured(len(verified), f"{', '.join(str(s) for s in verified)} bytes")
+
+
+@claim(
+    "nvme.data_integrity", "wrong bytes", at_most(0),
+    "Random sizes from 512 B to 128 KiB, PRP1 at any multiple of 4, scattered pages, PRP lists at any multiple of 8, "
+    "mixed reads and writes, all queues, queue wrap-around: every byte read is what was last written.",
+)  # fmt: skip
+def data_integrity(context: Context) -> Measured:
+    device = context.device("dram", queue_entries=16)
+    compared = commands = 0
+    # One run with page-aligned lists, one with lists that are chained after their first entry.
+    for list_offset in (0, 4080):
+        report = device.workload(
+            read_percent=50, min_bytes=512, max_bytes=128 << 10, queues=16, depth=8, commands=context.commands(2400),
+            span=8 << 20, scattered=True, list_offset=list_offset, verify=True, seed=context.seed + list_offset,
+        )  # fmt: skip
+        compared += report["verified_bytes"]
+        commands += report["commands"]
+    return Measured(0 if compared > 0 else 1, f"{compared} bytes compared in {commands} commands on queues of 16 entries")

@@ -1,0 +1,126 @@
+"""What a claim is, and the list of them."""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from nearside._native import NearsideError
+
+MODULES = ("nvm_delay", "nvme", "dram", "pm", "rtl")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a value has to keep to."""
+
+    sign: str
+    limit: float
+
+    def holds(self, value: float) -> bool:
+        return value <= self.limit if self.sign == "<=" else value >= self.limit
+
+    def __str__(self) -> str:
+        return f"{self.sign} {self.limit:g}"
+
+
+def at_most(limit: float) -> Bound:
+    return Bound("<=", limit)
+
+
+def at_least(limit: float) -> Bound:
+    return Bound(">=", limit)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A value with what explains it."""
+
+    value: float
+    detail: str = ""
+
+
+class Context:
+    """What a measurement gets: whether to be quick, the seed, and what other claims have measured already.
+
+    Claims that come out of one run share it: `context.once(key, f)` runs `f` for the first of them.
+    """
+
+    def __init__(self, quick: bool = False, seed: int = 1, progress: Callable[[int, int], None] | None = None) -> None:
+        self.quick = quick
+        self.seed = seed
+        self.progress = progress
+        self._cache: dict[Any, Any] = {}
+
+    def once(self, key: Any, measure: Callable[[], Any]) -> Any:
+        if key not in self._cache:
+            self._cache[key] = measure()
+        return self._cache[key]
+
+    def commands(self, full: int) -> int:
+        """So many commands, or a quarter of them in a quick run."""
+        return max(full // 4, 1) if self.quick else full
+
+    def device(self, profile: str = "dram", **options: Any) -> Any:
+        """A device of the default design, shared by all claims that give the same options, now with this media profile."""
+        from nearside.device import Design, Device
+
+        device = self.once(("device", *options.items()), lambda: Device(Design.load("default"), **options))
+        device.delay_set(profile)
+        return device
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A figure that the project states."""
+
+    name: str
+    unit: str
+    bound: Bound
+    text: str
+    measure: Callable[[Context], float | Measured] = field(repr=False)
+    paper: str | None = None
+    time: str = "simulated"
+    engine: str = "rtl"
+    quick: bool = True
+
+
+_claims: dict[str, Claim] = {}
+
+
+def claim(
+    name: str, unit: str, bound: Bound, text: str, paper: str | None = None, **options: Any
+) -> Callable[[Callable[[Context], float | Measured]], Callable[[Context], float | Measured]]:
+    """Registers a measurement as a claim. Options are the further fields of `Claim`."""
+
+    def register(measure: Callable[[Context], float | Measured]) -> Callable[[Context], float | Measured]:
+        if name in _claims:
+            raise ValueError(f"two claims are called {name}")
+        _claims[name] = Claim(name, unit, bound, text, measure, paper, **options)
+        return measure
+
+    return register
+
+
+def all_claims() -> dict[str, Claim]:
+    """Every claim by its name, in the order of their definition."""
+    for module in MODULES:
+        importlib.import_module(f"nearside.claims.{module}")
+    return _claims
+
+
+def find(patterns: list[str]) -> list[Claim]:
+    """Claims by name, by prefix (`nvme` is all that begin with `nvme.`) or by pattern (`nvme.*.seq.*`); none is all."""
+    claims = all_claims()
+    if not patterns:
+        return list(claims.values())
+    found: dict[str, Claim] = {}
+    for pattern in patterns:
+        names = [n for n in claims if n == pattern or n.startswith(f"{pattern}.") or fnmatch.fnmatchcase(n, pattern)]
+        if not names:
+            raise NearsideError(f"no claim is called {pattern!r}; `nearside claim list` shows all {len(claims)}")
+        found |= {name: claims[name] for name in names}
+    return [c for name, c in claims.items() if name in found]

@@ -1,0 +1,220 @@
+"""The command line: `nearside --help`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+import typer
+
+from nearside import show
+from nearside._native import NearsideError
+from nearside.claims import cli as claims_cli
+
+EPILOG = """
+Examples:\n
+  nearside demo                           an 8 MiB file through the device, and what the timing looks like\n
+  nearside demo FILE                      your own file\n
+  nearside info --json                    what the device says of itself\n
+  nearside build --design dram            compile a design\n
+  nearside delay show                     the timing of each channel\n
+  nearside delay set pcm                  change it while the device works, and see what that does\n
+  nearside claim list                     every figure that this project states, with its bound\n
+  nearside claim run nvm_delay.read_305ns.mean_error
+"""
+
+app = typer.Typer(
+    help="An NVM device that you can run without owning the hardware: NVMe controller and memory-timing emulator in RTL,\n"
+    "with the link, the memory and the host simulated around it. Times are simulated unless marked as wall-clock.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+delay_app = typer.Typer(help="Read and set the timing of the memory, at run time.", no_args_is_help=True)
+app.add_typer(delay_app, name="delay")
+app.add_typer(claims_cli.app, name="claim")
+
+DesignOption = Annotated[
+    str, typer.Option("--design", "-d", metavar="NAME|FILE", help="A design: a name of designs/, or a TOML file.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, indent=1))
+
+
+@app.command(epilog="Example: nearside demo photo.jpg --design dram")
+def demo(
+    file: Annotated[Path | None, typer.Argument(help="Any file; without one, 8 MiB are generated.")] = None,
+    design: DesignOption = "default",
+    as_json: JsonOption = False,
+) -> None:
+    """Send a file through the device and back, under DRAM and under NVM timing.
+
+    Writes it through several NVMe queues, reads it back and compares SHA-256; shows bandwidth and latency under both
+    timings, how exactly nvm_delay hits its targets, and where results and plot were saved.
+    """
+    from nearside import demo as demonstration
+    from nearside.device import Design
+
+    doc = demonstration.run(file, Design.load(design), quiet=as_json)
+    if as_json:
+        print_json(doc)
+    else:
+        demonstration.print_document(doc)
+    if not doc["intact"]:
+        raise NearsideError("the data that came back is not the data that was sent")
+
+
+@app.command(epilog="Example: nearside info --json | jq .device.blocks")
+def info(design: DesignOption = "default", as_json: JsonOption = False) -> None:
+    """Show what the device says of itself: controller, namespace, queues, and the list of its blocks."""
+    with _device(design, as_json) as device:
+        doc = {"design": {"name": device.design.name, "hash": device.design.hash}, "engine": device.engine}
+        doc |= device.info() | {"delay": device.delay_get()}
+    if as_json:
+        print_json(doc)
+        return
+    for part in ("controller", "capabilities", "namespace", "queues"):
+        table = show.table(part, "field", "value")
+        for key, value in doc[part].items():
+            table.add_row(key, str(value))
+        show.out.print(table)
+    table = show.table("blocks (BAR4 offset 0)", "block", "version", "instance", "BAR", "offset", "size", "capabilities")
+    for block in doc["device"]["blocks"]:
+        capabilities = " ".join(f"{c:#x}" for c in block["capabilities"])
+        place = (f"{block['offset']:#x}", f"{block['size']:#x}")
+        table.add_row(
+            block["name"], block["version"], str(block["instance"]), str(block["bar"]), *place, capabilities
+        )
+    show.out.print(table)
+    _print_delay(doc["delay"])
+
+
+@app.command(epilog="Example: nearside build --design designs/default.toml")
+def build(design: DesignOption = "default", as_json: JsonOption = False) -> None:
+    """Compile a design with Verilator. The result is cached by content: a second build is instant."""
+    from nearside.device import Design, compile_design
+
+    loaded = Design.load(design)
+    with show.building(loaded.name, not as_json) as progress:
+        path = compile_design(loaded, progress)
+    if as_json:
+        print_json({"design": {"name": loaded.name, "hash": loaded.hash}, "bitstream": str(path)})
+    else:
+        show.out.print(f"{loaded.name} ({loaded.hash[:12]}): {path}", soft_wrap=True)
+
+
+@delay_app.command("show", epilog="Example: nearside delay show --design dram --json")
+def delay_show(design: DesignOption = "default", as_json: JsonOption = False) -> None:
+    """Show the timing of each channel, as its registers hold it."""
+    with _device(design, as_json) as device:
+        channels = device.delay_get()
+    if as_json:
+        print_json({"channels": channels})
+    else:
+        _print_delay(channels)
+
+
+@delay_app.command(
+    "set", epilog="Examples: nearside delay set pcm · nearside delay set --read-ns 500 --write-ns 150 --channel 0"
+)
+def delay_set(
+    profile: Annotated[str | None, typer.Argument(help="A media profile: a name of media/, or a TOML file.")] = None,
+    read_ns: Annotated[float | None, typer.Option(help="Latency of a read, instead of a profile.")] = None,
+    write_ns: Annotated[float | None, typer.Option(help="Latency of a write, instead of a profile.")] = None,
+    channel: Annotated[int | None, typer.Option(help="Only this channel.")] = None,
+    design: DesignOption = "default",
+    as_json: JsonOption = False,
+) -> None:
+    """Set the timing of a running device, and show what that does to 4 KiB reads.
+
+    The device starts with the timing of its design; it is measured, set anew through BAR4 without a stop, and measured
+    again. To start with another timing, change `media.profile` in the design.
+    """
+    if (profile is None) == (read_ns is None and write_ns is None):
+        raise NearsideError("give a media profile, or --read-ns and --write-ns")
+    if profile is None and (read_ns is None or write_ns is None):
+        raise NearsideError("--read-ns and --write-ns belong together")
+    if profile is not None:
+        from nearside.device import media_profile
+
+        media_profile(profile)
+    job = {"queues": 1, "depth": 1, "commands": 200}
+    with _device(design, as_json) as device:
+        before = device.workload(**job)
+        if profile is not None:
+            device.delay_set(profile, channel)
+        else:
+            device.delay_set_latency(read_ns, write_ns, channel)
+        after = device.workload(**job)
+        channels = device.delay_get()
+    doc = {"before": before["latency"], "after": after["latency"], "channels": channels, "time": "simulated"}
+    if as_json:
+        print_json(doc)
+        return
+    table = show.table("4 KiB reads, one at a time, simulated time", "", "before", "after")
+    for key, label in (("mean_ns", "mean"), ("p50_ns", "p50"), ("p99_ns", "p99"), ("max_ns", "max")):
+        table.add_row(label, *(show.nanoseconds(doc[side][key]) for side in ("before", "after")))
+    show.out.print(table)
+    _print_delay(channels)
+
+
+def _device(name: str, quiet: bool) -> Any:
+    from nearside.device import Design, Device
+
+    design = Design.load(name)
+    with show.building(design.name, not quiet) as progress:
+        return Device(design, progress)
+
+
+def _print_delay(channels: list[dict[str, Any]]) -> None:
+    table = show.table(
+        "nvm_delay, by channel", "channel", "on", "read", "read beat", "write", "write beat", "caps, GB/s", "regions"
+    )
+    for number, channel in enumerate(channels):
+        times = [
+            show.nanoseconds(channel[side][key]) for side in ("read", "write") for key in ("base_ns", "beat_ns")
+        ]
+        caps = "/".join("-" if channel[s]["cap_gb_s"] is None else f"{channel[s]['cap_gb_s']:.2f}" for s in ("read", "write"))
+        table.add_row(str(number), "yes" if channel["enabled"] else "no", *times, caps, str(len(channel["regions"])))
+    show.out.print(table)
+
+
+def main() -> None:
+    """The entry point: every expected failure is one line on standard error and a non-zero exit status."""
+    try:
+        status = app(standalone_mode=False)
+    except NearsideError as error:
+        status = _complain(str(error), 1)
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message())
+        status = 2
+    except click.ClickException as error:
+        status = _complain(f"{error.format_message()} (see {_help_of(error)} --help)", 2)
+    except (KeyboardInterrupt, click.Abort):
+        status = _complain("interrupted", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        status = 1
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _help_of(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    return context.command_path if context is not None else "nearside"
+
+
+def _complain(text: str, status: int) -> int:
+    print(f"nearside: {text}", file=sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    main()

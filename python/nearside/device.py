@@ -1,0 +1,147 @@
+"""The device as Python objects: thin dictionaries-for-JSON wrappers of the native module."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nearside import _native
+
+Progress = Callable[[int, int], None]
+BuildProgress = Callable[[str, int, int], None]
+
+
+def root() -> Path:
+    """The checkout that holds the hardware, designs and media profiles."""
+    return Path(_native.root())
+
+
+def media_profile(name: str) -> dict[str, Any]:
+    """A media profile by name or path."""
+    return json.loads(_native.profile(name))
+
+
+class Design:
+    """A device configuration (`designs/*.toml`)."""
+
+    def __init__(self, native: _native.Design) -> None:
+        self.native = native
+
+    @classmethod
+    def load(cls, name: str = "default") -> Design:
+        """By name, or by path (anything with a `/` or `.toml` in it)."""
+        return cls(_native.Design.load(name))
+
+    def with_values(self, toml: str) -> Design:
+        """The same design with other values, given as TOML: `design.with_values("[media]\\nprofile = 'dram'")`."""
+        return Design(self.native.with_values(toml))
+
+    @property
+    def name(self) -> str:
+        return self.native.name
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of all that decides what the design does."""
+        return self.native.hash
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """All of it."""
+        return json.loads(self.native.json())
+
+
+def compile_design(design: Design, progress: BuildProgress | None = None) -> Path:
+    """Compiles a design unless it was compiled before; returns the shared object."""
+    return Path(_native.compile(design.native, progress))
+
+
+class Device:
+    """A simulated device with its link, host and driver."""
+
+    engine = "rtl"
+
+    def __init__(self, design: Design, progress: BuildProgress | None = None, **options: Any) -> None:
+        self.design = design
+        self.native = _native.Device(design.native, progress, **options)
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.native.shutdown()
+
+    @property
+    def now_ns(self) -> float:
+        """Simulated time now."""
+        return self.native.now_ns
+
+    @property
+    def namespace_bytes(self) -> int:
+        return self.native.namespace_bytes
+
+    @property
+    def block_bytes(self) -> int:
+        return self.native.block_bytes
+
+    def info(self) -> dict[str, Any]:
+        """What the device says of itself."""
+        return json.loads(self.native.info())
+
+    def write(self, data: bytes, offset: int = 0, **shape: Any) -> dict[str, Any]:
+        """Writes through several queues (`queues`, `depth`, `chunk`, `progress`)."""
+        return json.loads(self.native.write(data, offset, **shape))
+
+    def read(self, length: int, offset: int = 0, **shape: Any) -> tuple[bytes, dict[str, Any]]:
+        """Reads through several queues (`queues`, `depth`, `chunk`, `progress`)."""
+        data, report = self.native.read(length, offset, **shape)
+        return data, json.loads(report)
+
+    def workload(self, **job: Any) -> dict[str, Any]:
+        """Runs a job as fio knows them; see `help(nearside._native.Device.workload)`."""
+        return json.loads(self.native.workload(**job))
+
+    def delay_get(self) -> list[dict[str, Any]]:
+        """The timing of each channel."""
+        return json.loads(self.native.delay_get())
+
+    def delay_set(self, profile: str, channel: int | None = None) -> None:
+        """Gives channels the timing of a media profile, while the device runs."""
+        self.native.delay_set(profile, channel)
+
+    def delay_set_latency(self, read_ns: float, write_ns: float, channel: int | None = None) -> None:
+        """Gives channels plain latencies, while the device runs."""
+        self.native.delay_set_latency(read_ns, write_ns, channel)
+
+    def delay_counters(self, clear: bool = False) -> list[dict[str, Any]]:
+        """Counters of each channel's timing emulator."""
+        return json.loads(self.native.delay_counters(clear))
+
+    def pm_read(self, offset: int, length: int) -> bytes:
+        """Loads from the PM window."""
+        return self.native.pm_read(offset, length)
+
+    def pm_write(self, offset: int, data: bytes) -> None:
+        """Stores to the PM window."""
+        self.native.pm_write(offset, data)
+
+    def flush(self) -> None:
+        self.native.flush()
+
+    def rest(self, ns: int) -> None:
+        """Lets simulated time pass without work."""
+        self.native.rest(ns)
+
+    def counters(self) -> dict[str, float]:
+        """Counters of the engine, by name."""
+        return {name: value for name, (value, _unit) in json.loads(self.native.counters()).items()}
+
+    def reset(self) -> None:
+        """Controller reset, and a new start of the driver."""
+        self.native.reset()
+
+    def shutdown(self) -> None:
+        self.native.shutdown()

@@ -1,0 +1,64 @@
+"""Result documents: what ran, on what, and the figures, with the paper's figure beside each."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from nearside._native import NearsideError
+from nearside.device import Design
+
+FORMAT = 1
+
+
+def document(what: str, design: Design | None, seed: int | None, **content: Any) -> dict[str, Any]:
+    """The frame of every result document. `figures` in the content is a list made by `figure`."""
+    return {
+        "format": FORMAT,
+        "what": what,
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "engine": "rtl",
+        "design": design and {"name": design.name, "hash": design.hash, "values": design.values},
+        "seed": seed,
+        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs",
+        **content,
+    }
+
+
+def figure(
+    name: str, value: float | str, unit: str, time: str = "simulated", paper: str | None = None
+) -> dict[str, Any]:
+    """One figure; `time` is "simulated" or "wall-clock", `paper` what the paper states, with its name."""
+    return {"name": name, "value": value, "unit": unit, "time": time, "paper": paper}
+
+
+def folder() -> Path:
+    """`results` in the working directory, or `$NEARSIDE_RESULTS`."""
+    path = Path(os.environ.get("NEARSIDE_RESULTS", "results"))
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NearsideError(f"{path}: {error.strerror}") from None
+    return path
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a whole file or nothing."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        part.write_text(text)
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise NearsideError(f"{path}: {error.strerror}") from None
+
+
+def save(name: str, doc: dict[str, Any]) -> Path:
+    """Saves a document as `<name>.json` in the results folder."""
+    path = folder() / f"{name}.json"
+    write_text(path, json.dumps(doc, indent=1) + "\n")
+    return path
