@@ -24,9 +24,7 @@ class Bench:
         self.dut = dut
         self.random = random.Random(cocotb.RANDOM_SEED)
         kwargs = {"reset": dut.rst_ni, "reset_active_level": False}
-        self.masters = [
-            AxiMaster(AxiBus.from_prefix(dut, f"s{i}_axi"), dut.clk_i, **kwargs) for i in range(MASTERS)
-        ]
+        self.masters = [AxiMaster(AxiBus.from_prefix(dut, f"s{i}_axi"), dut.clk_i, **kwargs) for i in range(MASTERS)]
         self.rams = [
             AxiRam(AxiBus.from_prefix(dut, f"m{i}_axi"), dut.clk_i, size=BYTES // SLAVES, **kwargs)
             for i in range(SLAVES)
@@ -68,7 +66,7 @@ async def bounded(dut, task, cycles):
 
 
 async def traffic(bench, index, operations):
-    """One master: random reads and writes within its own share of the space, several under way, checked against a model.
+    """One master: random reads and writes within its own share of the space, several at a time, against a model.
 
     A unit of 512 bytes is used by one operation at a time, but operations with one ID meet all slaves.
     """

@@ -23,10 +23,10 @@ module xbar_rate
 
   localparam logic [7:0] Len = 8'(Beats - 1);
 
-  ax_t  [N-1:0] s_aw, s_ar, m_aw, m_ar;
-  w_t   [N-1:0] s_w, m_w;
-  b_t   [N-1:0] s_b, m_b;
-  r_t   [N-1:0] s_r, m_r;
+  ax_t [N-1:0] s_aw, s_ar, m_aw, m_ar;
+  w_t [N-1:0] s_w, m_w;
+  b_t [N-1:0] s_b, m_b;
+  r_t [N-1:0] s_r, m_r;
   logic [N-1:0] s_aw_ready, s_w_ready, s_b_valid, s_ar_ready, s_r_valid;
   logic [N-1:0] m_aw_valid, m_w_valid, m_b_valid, m_ar_valid, m_r_valid;
   logic [N-1:0] m_aw_ready, m_w_ready, m_b_ready, m_ar_ready, m_r_ready;

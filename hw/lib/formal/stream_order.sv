@@ -88,7 +88,8 @@ module stream_order #(
   `NS_ASSERT(no_word_from_nowhere, !out_valid_i || count_q != '0)
   `NS_ASSERT(no_overflow, count_q <= Bits'(Depth))
   `NS_ASSERT(capacity, in_ready_i == (count_q != Bits'(Depth)))
-  `NS_ASSERT(in_order_and_intact, !(following_q && out_valid_i && ahead_q == '0) || out_data_i == word_q)
+  `NS_ASSERT(in_order_and_intact,
+             !(following_q && out_valid_i && ahead_q == '0) || out_data_i == word_q)
   `NS_ASSERT(output_stable, !waiting_out_q || (out_valid_i && out_data_i == out_q))
   `NS_ASSERT(not_stuck, count_q == '0 || out_valid_i || 32'(empty_for_q) < Latency - 1)
   // The followed word is among those inside; makes the order provable by induction.

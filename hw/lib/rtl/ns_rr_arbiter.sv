@@ -33,11 +33,14 @@ module ns_rr_arbiter #(
   endfunction
 
   logic [N-1:0] mask_q;  // requesters whose turn comes before the wrap-around
-  logic [N-1:0] candidates, later, gnt;
+  logic [N-1:0] first, above_first, above_req, later, gnt;
 
-  assign candidates = ((req_i & mask_q) != '0) ? req_i & mask_q : req_i;
-  assign later = above(candidates);
-  assign gnt = candidates & ~later;
+  // Both cases side by side, then the choice.
+  assign first = req_i & mask_q;
+  assign above_first = above(first);
+  assign above_req = above(req_i);
+  assign gnt = (first != '0) ? first & ~above_first : req_i & ~above_req;
+  assign later = (first != '0) ? above_first : above_req;
   assign gnt_o = gnt;
   assign valid_o = req_i != '0;
 
