@@ -132,7 +132,9 @@ module nvm_delay
 );
 
   cycle_t now_q;
-  config_t read_config, write_config;
+  config_t parameters;
+  logic read_time, write_time;
+  time_write_t time_write;
   rate_t read_rate, write_rate;
   logic read_busy, write_busy, control_busy, read_stats_busy, write_stats_busy;
   logic [7:0] reads, writes;
@@ -175,8 +177,10 @@ module nvm_delay
     .s_axil_rready,
     .s_axil_rdata,
     .s_axil_rresp,
-    .read_config_o (read_config),
-    .write_config_o(write_config),
+    .config_o      (parameters),
+    .read_time_o   (read_time),
+    .write_time_o  (write_time),
+    .time_o        (time_write),
     .read_rate_o   (read_rate),
     .write_rate_o  (write_rate),
     .reads_i       (reads),
@@ -218,7 +222,9 @@ module nvm_delay
     .clk_i,
     .rst_ni,
     .now_i      (now_q),
-    .config_i   (read_config),
+    .config_i   (parameters),
+    .time_valid_i(read_time),
+    .time_i     (time_write),
     .rate_i     (read_rate),
     .busy_o     (read_busy),
     .used_o     (reads),
@@ -293,7 +299,9 @@ module nvm_delay
     .clk_i,
     .rst_ni,
     .now_i      (now_q),
-    .config_i   (write_config),
+    .config_i   (parameters),
+    .time_valid_i(write_time),
+    .time_i     (time_write),
     .rate_i     (write_rate),
     .busy_o     (write_busy),
     .used_o     (writes),

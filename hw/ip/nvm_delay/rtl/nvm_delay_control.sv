@@ -1,7 +1,9 @@
 // Control port: the register block, the committed parameters, and the way to the counters.
 //
-// The register block has a gated clock of its own: it moves only while an access is under way.
-// Assumes that nothing else writes the shadow registers; a commit copies all of them in one cycle.
+// Times stand in two banks in LUT RAM (nvm_delay_target). A write goes to `shadow`, for reading back, and to the bank that
+// is not valid; a commit makes that bank valid in the same cycle as everything else, and then copies `shadow` to the other
+// one. A commit during that copy waits for its end, and so do writes of times.
+// All of this has a gated clock of its own: it moves only while an access is under way.
 module nvm_delay_control
   import nvm_delay_pkg::*;
 #(
@@ -38,10 +40,14 @@ module nvm_delay_control
   output logic [31:0] s_axil_rdata,
   output logic [1:0]  s_axil_rresp,
 
-  /// Committed parameters of reads.
-  output config_t     read_config_o,
-  /// Committed parameters of writes.
-  output config_t     write_config_o,
+  /// Committed parameters.
+  output config_t     config_o,
+  /// A time of reads is written.
+  output logic        read_time_o,
+  /// A time of writes is written.
+  output logic        write_time_o,
+  /// Which, and what.
+  output time_write_t time_o,
   /// Committed bandwidth cap of reads.
   output rate_t       read_rate_o,
   /// Committed bandwidth cap of writes.
@@ -72,9 +78,9 @@ module nvm_delay_control
   // Clock of the register block: from the first valid until some cycles after the last sign of life.
   localparam logic [2:0] Linger = 3'd7;
   logic [2:0] linger_q;
-  logic active, reg_clk;
+  logic active, copy_q, reg_clk;
 
-  assign active = s_axil_awvalid || s_axil_wvalid || s_axil_arvalid || s_axil_bvalid || s_axil_rvalid;
+  assign active = s_axil_awvalid || s_axil_wvalid || s_axil_arvalid || s_axil_bvalid || s_axil_rvalid || copy_q;
   assign busy_o = linger_q != '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -149,13 +155,82 @@ module nvm_delay_control
     if (stats_req_q) stats_data_q <= stats_write_q ? write_stats_i : read_stats_i;
   end
 
-  // Status, sampled while an access is under way.
-  logic [7:0] commits_q, reads_q, writes_q;
+  config_t config_q;
+  rate_t read_rate_q, write_rate_q;
   logic commit;
 
-  assign commit = hwif_out.command.commit.value;
-  assign snapshot_o = hwif_out.command.snapshot.value;
-  assign clear_o = hwif_out.command.clear.value;
+  // Times: an access to the register block is taken over and done in a later cycle.
+  localparam int unsigned TimeBits = PlaceWidth + 2;  // place and word of a time
+  localparam logic [TimeBits-1:0] LastTime = {PlaceWidth'(NumRegions), 2'd3};
+
+  (* ram_style = "distributed" *) time_t shadow[2**TimeBits];
+  logic time_req, time_req_q, time_is_wr, time_is_wr_q, time_ack_q, init_q, pending_q, do_commit;
+  logic [TimeBits-1:0] time_index, time_index_q, copy_index_q, index;
+  time_t time_data, time_data_q, time_mask, time_mask_q, old_time, new_time, time_rd_q;
+  logic time_write;
+
+  always_comb begin
+    time_req = hwif_out.timing.req;
+    time_is_wr = hwif_out.timing.req_is_wr;
+    time_data = hwif_out.timing.wr_data;
+    time_mask = hwif_out.timing.wr_biten;
+    time_index = {PlaceWidth'(NumRegions), hwif_out.timing.addr[3:2]};
+    for (int unsigned r = 0; r < NumRegions; r++) begin
+      if (hwif_out.region[r].timing.req) begin
+        time_req = 1'b1;
+        time_is_wr = hwif_out.region[r].timing.req_is_wr;
+        time_data = hwif_out.region[r].timing.wr_data;
+        time_mask = hwif_out.region[r].timing.wr_biten;
+        time_index = {PlaceWidth'(r), hwif_out.region[r].timing.addr[3:2]};
+      end
+    end
+  end
+
+  assign index = copy_q ? copy_index_q : time_index_q;
+  assign old_time = init_q ? '0 : shadow[index];
+  assign new_time = copy_q ? old_time : (old_time & ~time_mask_q) | (time_data_q & time_mask_q);
+  assign time_write = copy_q || (time_req_q && time_is_wr_q);
+  assign read_time_o = time_write && !index[1];
+  assign write_time_o = time_write && index[1];
+  assign time_o = '{base: !index[0], bank: !config_q.bank, place: index[TimeBits-1:2], data: new_time};
+
+  always_ff @(posedge reg_clk or negedge rst_ni) begin
+    if (!rst_ni) begin
+      time_req_q <= 1'b0;
+      time_ack_q <= 1'b0;
+      copy_q <= 1'b1;  // from reset on, to set all times to 0
+      init_q <= 1'b1;
+      copy_index_q <= '0;
+      pending_q <= 1'b0;
+    end else begin
+      if (time_req) time_req_q <= 1'b1;
+      else if (!copy_q) time_req_q <= 1'b0;
+      time_ack_q <= time_req_q && !copy_q;
+      if (copy_q) copy_index_q <= copy_index_q + 1'b1;
+      if (copy_q && copy_index_q == LastTime) begin
+        copy_q <= 1'b0;
+        init_q <= 1'b0;
+      end else if (do_commit) begin
+        copy_q <= 1'b1;
+        copy_index_q <= '0;
+      end
+      pending_q <= (commit || pending_q) && !do_commit;
+    end
+  end
+
+  always_ff @(posedge reg_clk) begin
+    if (time_req) begin
+      time_is_wr_q <= time_is_wr;
+      time_index_q <= time_index;
+      time_data_q <= time_data;
+      time_mask_q <= time_mask;
+    end
+    if (time_write) shadow[index] <= new_time;
+    time_rd_q <= old_time;
+  end
+
+  // Status, sampled while an access is under way.
+  logic [7:0] commits_q, reads_q, writes_q;
 
   always_ff @(posedge reg_clk or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -163,7 +238,7 @@ module nvm_delay_control
       reads_q <= '0;
       writes_q <= '0;
     end else begin
-      if (commit) commits_q <= commits_q + 1'b1;
+      if (do_commit) commits_q <= commits_q + 1'b1;
       reads_q <= reads_i;
       writes_q <= writes_i;
     end
@@ -179,48 +254,49 @@ module nvm_delay_control
     hwif_in.cap1.beat_bytes.next = 8'(BeatBytes);
     hwif_in.cap1.buckets.next = 8'(Buckets);
     hwif_in.status.commits.next = commits_q;
-    hwif_in.status.active.next = read_config_o.enable;
+    hwif_in.status.active.next = config_q.enable;
     hwif_in.status.reads.next = reads_q;
     hwif_in.status.writes.next = writes_q;
     hwif_in.counters.rd_ack = stats_ack_q && !stats_is_wr_q;
     hwif_in.counters.wr_ack = stats_ack_q && stats_is_wr_q;
     hwif_in.counters.rd_data = stats_data_q;
-  end
-
-  // Committed parameters. With `enable` 0 they are all as good as zero; the caps are made so here.
-  config_t read_q, write_q;
-
-  always_ff @(posedge reg_clk or negedge rst_ni) begin
-    if (!rst_ni) begin
-      read_q <= '0;
-      write_q <= '0;
-      read_rate_o <= '0;
-      write_rate_o <= '0;
-    end else if (commit) begin
-      read_q.enable <= hwif_out.control.enable.value;
-      write_q.enable <= hwif_out.control.enable.value;
-      read_q.region_enable <= hwif_out.control.region_enable.value;
-      write_q.region_enable <= hwif_out.control.region_enable.value;
-      read_rate_o <= hwif_out.control.enable.value ? hwif_out.read_cap.rate.value : '0;
-      write_rate_o <= hwif_out.control.enable.value ? hwif_out.write_cap.rate.value : '0;
-      read_q.base[NumRegions] <= hwif_out.timing.read_base.cycles.value;
-      read_q.beat[NumRegions] <= hwif_out.timing.read_beat.cycles.value;
-      write_q.base[NumRegions] <= hwif_out.timing.write_base.cycles.value;
-      write_q.beat[NumRegions] <= hwif_out.timing.write_beat.cycles.value;
-      for (int unsigned r = 0; r < NumRegions; r++) begin
-        read_q.first[r] <= hwif_out.region[r].first.page.value;
-        write_q.first[r] <= hwif_out.region[r].first.page.value;
-        read_q.last[r] <= hwif_out.region[r].last.page.value;
-        write_q.last[r] <= hwif_out.region[r].last.page.value;
-        read_q.base[r] <= hwif_out.region[r].read_base.cycles.value;
-        read_q.beat[r] <= hwif_out.region[r].read_beat.cycles.value;
-        write_q.base[r] <= hwif_out.region[r].write_base.cycles.value;
-        write_q.beat[r] <= hwif_out.region[r].write_beat.cycles.value;
-      end
+    hwif_in.timing.rd_ack = time_ack_q && !time_is_wr_q && time_index_q[TimeBits-1:2] == PlaceWidth'(NumRegions);
+    hwif_in.timing.wr_ack = time_ack_q && time_is_wr_q && time_index_q[TimeBits-1:2] == PlaceWidth'(NumRegions);
+    hwif_in.timing.rd_data = time_rd_q;
+    for (int unsigned r = 0; r < NumRegions; r++) begin
+      hwif_in.region[r].timing.rd_ack = time_ack_q && !time_is_wr_q && time_index_q[TimeBits-1:2] == PlaceWidth'(r);
+      hwif_in.region[r].timing.wr_ack = time_ack_q && time_is_wr_q && time_index_q[TimeBits-1:2] == PlaceWidth'(r);
+      hwif_in.region[r].timing.rd_data = time_rd_q;
     end
   end
 
-  assign read_config_o = read_q;
-  assign write_config_o = write_q;
+
+  // Committed parameters. Off, there is no cap either.
+  assign commit = hwif_out.command.commit.value;
+  assign do_commit = (commit || pending_q) && !copy_q;
+  assign snapshot_o = hwif_out.command.snapshot.value;
+  assign clear_o = hwif_out.command.clear.value;
+
+  always_ff @(posedge reg_clk or negedge rst_ni) begin
+    if (!rst_ni) begin
+      config_q <= '0;
+      read_rate_q <= '0;
+      write_rate_q <= '0;
+    end else if (do_commit) begin
+      config_q.enable <= hwif_out.control.enable.value;
+      config_q.bank <= !config_q.bank;
+      config_q.region_enable <= hwif_out.control.region_enable.value;
+      for (int unsigned r = 0; r < NumRegions; r++) begin
+        config_q.first[r] <= hwif_out.region[r].first.page.value;
+        config_q.last[r] <= hwif_out.region[r].last.page.value;
+      end
+      read_rate_q <= hwif_out.control.enable.value ? hwif_out.read_cap.rate.value : '0;
+      write_rate_q <= hwif_out.control.enable.value ? hwif_out.write_cap.rate.value : '0;
+    end
+  end
+
+  assign config_o = config_q;
+  assign read_rate_o = read_rate_q;
+  assign write_rate_o = write_rate_q;
 
 endmodule

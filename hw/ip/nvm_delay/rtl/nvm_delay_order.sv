@@ -48,9 +48,16 @@ module nvm_delay_order
   slot_t tail_slot;
   logic append;
 
-  assign tail_slot = tail[id_i];
-  assign append = listed_q[tail_slot] && id_of[tail_slot] == id_i && !(done_i && done_slot_i == tail_slot);
   assign head_o = head_q;
+
+  always_comb begin
+    tail_slot = '0;
+    append = 1'b0;
+    if (accept_i) begin
+      tail_slot = tail[id_i];
+      append = listed_q[tail_slot] && id_of[tail_slot] == id_i && !(done_i && done_slot_i == tail_slot);
+    end
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -86,7 +93,11 @@ module nvm_delay_order
     mask_t answered_q;
     logic restart;
 
-    assign answer_slot_o = una_a[answer_id_i] ^ una_b[answer_id_i];
+    always_comb begin
+      answer_slot_o = '0;
+      if (answer_i) answer_slot_o = una_a[answer_id_i] ^ una_b[answer_id_i];
+    end
+
     // Nothing of this ID is left to be answered.
     assign restart = !append || answered_q[tail_slot] || (answer_i && answer_slot_o == tail_slot);
 

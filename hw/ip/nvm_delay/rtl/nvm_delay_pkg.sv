@@ -27,16 +27,26 @@ package nvm_delay_pkg;
   typedef logic [RateWidth-1:0] rate_t;  // 0: no cap
   typedef logic [31:0] cycle_t;  // cycle counter; only differences matter
 
-  /// Timing parameters of one direction, as last committed. Entry NumRegions of `base` and `beat` is for addresses
-  /// outside of all regions.
+  /// Committed parameters but for the times, of which `bank` chooses the valid half.
   typedef struct packed {
-    logic                                 enable;
-    logic [NumRegions-1:0]                region_enable;
-    logic [NumRegions-1:0][31:0]          first;
-    logic [NumRegions-1:0][31:0]          last;
-    logic [NumRegions:0][TimeWidth-1:0]   base;
-    logic [NumRegions:0][TimeWidth-1:0]   beat;
+    logic                        enable;
+    logic                        bank;
+    logic [NumRegions-1:0]       region_enable;
+    logic [NumRegions-1:0][31:0] first;
+    logic [NumRegions-1:0][31:0] last;
   } config_t;
+
+  /// A place is a region, or NumRegions for all addresses outside of them.
+  parameter int unsigned PlaceWidth = $clog2(NumRegions + 1);
+  typedef logic [PlaceWidth-1:0] place_t;
+
+  /// A write to the times of a direction.
+  typedef struct packed {
+    logic   base;   // 1: base, 0: beat
+    logic   bank;
+    place_t place;
+    time_t  data;
+  } time_write_t;
 
   /// Fields of an address channel that nvm_delay does not look at.
   typedef struct packed {

@@ -31,6 +31,10 @@ module nvm_delay_read
   input  cycle_t               now_i,
   /// Committed parameters.
   input  config_t              config_i,
+  /// A time is written.
+  input  logic                 time_valid_i,
+  /// Which, and what.
+  input  time_write_t          time_i,
   /// Committed bandwidth cap.
   input  rate_t                rate_i,
   /// Something is in flight.
@@ -102,26 +106,27 @@ module nvm_delay_read
   (* ram_style = "distributed" *) logic [IdWidth-1:0] id_of[Slots];
   (* ram_style = "distributed" *) logic [2:0] size_of[Slots];
   (* ram_style = "distributed" *) cycle_t received[Slots];
+  (* ram_style = "distributed" *) logic single_of[Slots];  // one beat only
+  // Written one cycle later.
   (* ram_style = "distributed" *) time_t beat_of[Slots];
+  (* ram_style = "distributed" *) logic off_of[Slots];  // accepted while the emulation was off
+  (* ram_style = "distributed" *) logic together_of[Slots];  // all beats are due together: off, or nothing per beat
   // Latency of the next beat, written when it is put in the wheel.
   (* ram_style = "distributed" *) time_t rel_of[Slots];
-  // Written when a beat is stored: beats stored so far, and where the next goes.
+  // Written when a beat is stored: it was the last; beats stored so far; where the next goes.
+  (* ram_style = "distributed" *) logic ended_of[Slots];
   (* ram_style = "distributed" *) logic [7:0] stored_of[Slots];
   (* ram_style = "distributed" *) ptr_t wptr_of[Slots];
   // Written when a stored beat leaves: beats that have left, and where the next is.
   (* ram_style = "distributed" *) logic [7:0] gone_of[Slots];
   (* ram_style = "distributed" *) ptr_t rptr_of[Slots];
 
-  mask_t off_q;  // accepted while the emulation was off
-  mask_t together_q;  // all beats are due together: off, or nothing per beat
-  mask_t single_q;  // one beat only
   mask_t due_q;  // the next beat may be fetched: from two cycles before its deadline on; 0 while the slot is in `cur`
   mask_t over_q;  // the next beat may pass to the output: from one cycle before on
   mask_t past_q;  // the deadline is now, or was earlier
   mask_t full_q;  // a beat is stored
-  mask_t stored_q;  // a beat has been stored: `stored_of` and `wptr_of` count
+  mask_t stored_q;  // a beat has been stored: `ended_of`, `stored_of` and `wptr_of` count
   mask_t gone_q;  // a stored beat has left: `gone_of` and `rptr_of` count
-  mask_t ended_q;  // the last beat is stored
   mask_t head;  // the oldest of its ID
 
   logic accept, slot_valid, target_ready;
@@ -201,21 +206,29 @@ module nvm_delay_read
   // Arrival: to the buffer, or past it.
 
   slot_t arr_slot;
-  logic store, arr_ended;
+  logic store;
   ptr_t arr_ptr, free_ptr;
   logic [7:0] arr_stored;
   logic free_valid, free_push;
   ptr_t free_back;
 
   assign arr_slot = m_rid_i[SlotWidth-1:0];
-  assign arr_ptr = stored_q[arr_slot] ? wptr_of[arr_slot] : ptr_t'(arr_slot);
-  assign arr_stored = (stored_q[arr_slot] ? stored_of[arr_slot] : '0) + 8'd1;
 
-  assign pass = m_rvalid_i && over_q[arr_slot] && head[arr_slot] && !full_q[arr_slot] && out_free && !cur_valid_q
-                && cap_ok && (together_q[arr_slot] || m_rlast_i);
-  assign pass_last = pass && m_rlast_i;
-  assign store = m_rvalid_i && !pass;
-  assign arr_ended = store && m_rlast_i;
+  always_comb begin
+    arr_ptr = '0;
+    arr_stored = '0;
+    pass = 1'b0;
+    pass_last = 1'b0;
+    store = 1'b0;
+    if (m_rvalid_i) begin
+      arr_ptr = stored_q[arr_slot] ? wptr_of[arr_slot] : ptr_t'(arr_slot);
+      arr_stored = (stored_q[arr_slot] ? stored_of[arr_slot] : '0) + 8'd1;
+      pass = over_q[arr_slot] && head[arr_slot] && !full_q[arr_slot] && out_free && !cur_valid_q && cap_ok
+             && (m_rlast_i || together_of[arr_slot]);
+      pass_last = pass && m_rlast_i;
+      store = !pass;
+    end
+  end
 
   nvm_delay_free #(
     .Count(FreeBeats),
@@ -234,6 +247,7 @@ module nvm_delay_read
   always_ff @(posedge clk_i) begin
     if (store) begin
       stored_of[arr_slot] <= arr_stored;
+      ended_of[arr_slot] <= m_rlast_i;
       if (!m_rlast_i) wptr_of[arr_slot] <= free_ptr;
     end
   end
@@ -247,28 +261,47 @@ module nvm_delay_read
   logic [7:0] cur_gone_q, next_gone;
   ptr_t cur_ptr_q, fetch_ptr;
   logic cur_off_q, cur_together_q;
-  logic more, stay, stay_due, leave, leave_due, cur_late;
+  logic more, ended, stay, stay_due, leave, leave_due, cur_late, cur_last;
   logic wheel_ready, wheel_valid, target_valid;
   beat_t fetched;
 
   assign fetch_ptr = cur_chain_q ? fetched.next : cur_ptr_q;
-  assign next_gone = cur_gone_q + 8'd1;
-  assign more = stored_of[cur_slot_q] != next_gone;
 
-  assign cur_age = now_i - cur_received_q;
-  assign next_age = cycle_t'(next_rel[TimeWidth-1:FracBits]) - cur_age;  // cycles from now to the next deadline
-  assign next_sum = {1'b0, cur_rel_q} + {1'b0, cur_beat_q};
-  assign next_rel = next_sum[TimeWidth] ? '1 : next_sum[TimeWidth-1:0];
-  assign cur_late = cycle_t'(cur_rel_q[TimeWidth-1:FracBits]) <= cur_age && !cur_off_q;
-
-  assign fire_last = fire && ended_q[cur_slot_q] && !more;
-  // Any beat but those that need no deadline must find the wheel free.
-  assign fire = cur_valid_q && cur_go_q && out_free && cap_ok
-                && (cur_together_q || (wheel_ready && !target_valid) || (ended_q[cur_slot_q] && !more));
-  assign stay_due = cur_together_q || $signed(next_age) <= 2;
-  assign stay = fire && more && (stay_due || (next_age == 32'd3 && !pick_valid));
-  assign leave = fire && !fire_last && !stay;
-  assign leave_due = leave && cur_together_q;  // what comes next goes at once
+  always_comb begin
+    fire = 1'b0;
+    fire_last = 1'b0;
+    more = 1'b0;
+    stay = 1'b0;
+    stay_due = 1'b0;
+    leave = 1'b0;
+    leave_due = 1'b0;
+    cur_late = 1'b0;
+    cur_last = 1'b0;
+    ended = 1'b0;
+    cur_age = '0;
+    next_age = '0;
+    next_sum = '0;
+    next_rel = '0;
+    next_gone = '0;
+    if (cur_valid_q && cur_go_q && out_free && cap_ok) begin
+      ended = ended_of[cur_slot_q];
+      next_gone = cur_gone_q + 8'd1;
+      more = stored_of[cur_slot_q] != next_gone;
+      // Any beat but those that need no deadline must find the wheel free.
+      fire = cur_together_q || (wheel_ready && !target_valid) || (ended && !more);
+      fire_last = ended && !more;
+      cur_age = now_i - cur_received_q;
+      cur_late = cycle_t'(cur_rel_q[TimeWidth-1:FracBits]) <= cur_age && !cur_off_q;
+      next_sum = {1'b0, cur_rel_q} + {1'b0, cur_beat_q};
+      next_rel = next_sum[TimeWidth] ? '1 : next_sum[TimeWidth-1:0];
+      next_age = cycle_t'(next_rel[TimeWidth-1:FracBits]) - cur_age;  // cycles from now to the next deadline
+      stay_due = cur_together_q || next_age[31] || next_age[31:2] == '0 && next_age[1:0] != 2'd3;
+      stay = fire && more && (stay_due || (next_age == 32'd3 && !pick_valid));
+      leave = fire && !fire_last && !stay;
+      leave_due = leave && cur_together_q;  // what comes next goes at once
+      cur_last = stay && ended && stored_of[cur_slot_q] == cur_gone_q + 8'd2;
+    end
+  end
 
   assign pick_take = pick_valid && (!cur_valid_q || (fire && !stay));
 
@@ -306,8 +339,8 @@ module nvm_delay_read
       cur_rel_q <= rel_of[pick_slot];
       cur_beat_q <= beat_of[pick_slot];
       cur_received_q <= received[pick_slot];
-      cur_off_q <= off_q[pick_slot];
-      cur_together_q <= together_q[pick_slot];
+      cur_off_q <= off_of[pick_slot];
+      cur_together_q <= together_of[pick_slot];
       cur_gone_q <= gone_q[pick_slot] ? gone_of[pick_slot] : '0;
       if (fired_q && fired_slot_q == pick_slot) cur_ptr_q <= fetched.next;
       else cur_ptr_q <= gone_q[pick_slot] ? rptr_of[pick_slot] : ptr_t'(pick_slot);
@@ -349,7 +382,9 @@ module nvm_delay_read
   // Deadlines: of first beats from `u_target`, of further ones from `cur`.
 
   slot_t target_slot, wheel_slot;
-  time_t target_rel, target_beat;
+  time_t target_rel, found_beat;
+  logic found, found_off;
+  slot_t found_slot;
   cycle_t target_due, wheel_cycle;
   mask_t wheel_due, wheel_over, wheel_past;
 
@@ -362,17 +397,22 @@ module nvm_delay_read
     .rst_ni,
     .now_i,
     .config_i,
-    .ready_o (target_ready),
-    .accept_i(accept),
-    .slot_i  (slot),
-    .addr_i  (s_araddr_i),
-    .len_i   (s_arlen_i),
-    .beat_o  (target_beat),
-    .valid_o (target_valid),
-    .ready_i (wheel_ready),
-    .slot_o  (target_slot),
-    .rel_o   (target_rel),
-    .due_o   (target_due)
+    .time_valid_i,
+    .time_i,
+    .ready_o     (target_ready),
+    .accept_i    (accept),
+    .slot_i      (slot),
+    .addr_i      (s_araddr_i),
+    .len_i       (s_arlen_i),
+    .found_o     (found),
+    .found_slot_o(found_slot),
+    .found_beat_o(found_beat),
+    .found_off_o (found_off),
+    .valid_o     (target_valid),
+    .ready_i     (wheel_ready),
+    .slot_o      (target_slot),
+    .rel_o       (target_rel),
+    .due_o       (target_due)
   );
 
   assign wheel_valid = target_valid || (leave && !leave_due);
@@ -394,16 +434,20 @@ module nvm_delay_read
   );
 
   always_ff @(posedge clk_i) begin
+    if (found) begin
+      beat_of[found_slot] <= found_beat;
+      off_of[found_slot] <= found_off;
+      together_of[found_slot] <= found_off || found_beat == '0;
+    end
     if (wheel_valid && wheel_ready) rel_of[wheel_slot] <= target_valid ? target_rel : next_rel;
   end
 
   // ---------------------------------------------------------------------------------------------------------------
   // Order by ID: the next read may be fetched once all beats of this one have been, or are sure to be before it.
 
-  logic done, pick_done, cur_last;
+  logic done, pick_done;
 
-  assign cur_last = stay && ended_q[cur_slot_q] && stored_of[cur_slot_q] == next_gone + 8'd1;
-  assign pick_done = pick_take && single_q[pick_slot] && !pass_last && !(fire_last && !cur_passed_on_q);
+  assign pick_done = pick_take && single_of[pick_slot] && !pass_last && !(fire_last && !cur_passed_on_q);
   assign done = pass_last || (fire_last && !cur_passed_on_q) || cur_last || pick_done;
 
   always_ff @(posedge clk_i) begin
@@ -472,20 +516,15 @@ module nvm_delay_read
 
   always_ff @(posedge clk_i) begin
     if (store) stored_q[arr_slot] <= 1'b1;
-    if (arr_ended) ended_q[arr_slot] <= 1'b1;
     if (fire) gone_q[cur_slot_q] <= 1'b1;
     if (accept) begin
       ar_of[slot] <= {s_arlen_i, s_arsize_i, s_arextra_i, s_araddr_i};
       id_of[slot] <= s_arid_i;
       size_of[slot] <= s_arsize_i;
       received[slot] <= now_i;
-      beat_of[slot] <= target_beat;
-      off_q[slot] <= !config_i.enable;
-      together_q[slot] <= !config_i.enable || target_beat == '0;
-      single_q[slot] <= s_arlen_i == '0;
+      single_of[slot] <= s_arlen_i == '0;
       stored_q[slot] <= 1'b0;
       gone_q[slot] <= 1'b0;
-      ended_q[slot] <= 1'b0;
     end
   end
 
@@ -509,7 +548,7 @@ module nvm_delay_read
       out_passed_q <= pass;
       out_slot_q <= pass ? arr_slot : cur_slot_q;
       out_id_q <= id_of[pass ? arr_slot : cur_slot_q];
-      out_late_q <= pass ? past_q[arr_slot] && !off_q[arr_slot] : cur_late;
+      out_late_q <= pass ? past_q[arr_slot] && !off_of[arr_slot] : cur_late;
     end
     if (pass) begin
       passed_data_q <= m_rdata_i;
@@ -547,6 +586,6 @@ module nvm_delay_read
   `NS_ASSERT(m_r_id_known, !m_rvalid_i || 32'(m_rid_i) < Slots)
   `NS_ASSERT(buffer_has_room, !store || m_rlast_i || free_valid)
   `NS_ASSERT(cur_has_a_beat, !cur_valid_q || full_q[cur_slot_q])
-  `NS_ASSERT(arrival_has_no_more, !m_rvalid_i || !(stored_q[arr_slot] && ended_q[arr_slot]))
+  `NS_ASSERT(arrival_has_no_more, !m_rvalid_i || !(stored_q[arr_slot] && ended_of[arr_slot]))
 
 endmodule

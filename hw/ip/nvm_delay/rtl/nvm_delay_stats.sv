@@ -37,17 +37,6 @@ module nvm_delay_stats
 
   localparam int unsigned BucketBits = $clog2(Buckets);
 
-  typedef struct packed {
-    logic [47:0] transactions;
-    logic [47:0] beats;
-    logic [47:0] late;
-    logic [63:0] sum;
-    logic [31:0] min;
-    logic [31:0] max;
-  } scalars_t;
-
-  localparam scalars_t Cleared = '{min: '1, default: '0};
-
   function automatic logic [BucketBits-1:0] bucket_of(logic [31:0] latency);
     logic [5:0] octave;
     bucket_of = BucketBits'(latency);
@@ -82,34 +71,53 @@ module nvm_delay_stats
   end
 
   // Scalars.
-  scalars_t live_q, copy_q;
+  logic [47:0] transactions_q, beats_q, lates_q, transactions_copy_q, beats_copy_q, lates_copy_q;
+  logic [63:0] sum_q, sum_copy_q;
+  logic [31:0] min_q, max_q, min_copy_q, max_copy_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      live_q <= Cleared;
-      copy_q <= Cleared;
+      transactions_q <= '0;
+      beats_q <= '0;
+      lates_q <= '0;
+      sum_q <= '0;
+      min_q <= '1;
+      max_q <= '0;
     end else begin
-      if (snapshot_i) copy_q <= live_q;
       if (clear_i) begin
-        live_q <= Cleared;
-        if (beat_q) live_q.beats <= 48'd1;
-        if (done_q) begin
-          live_q.transactions <= 48'd1;
-          live_q.late <= 48'(late_q);
-          live_q.sum <= 64'(latency_q);
-          live_q.min <= latency_q;
-          live_q.max <= latency_q;
-        end
-      end else begin
-        if (beat_q) live_q.beats <= live_q.beats + 1'b1;
-        if (done_q) begin
-          live_q.transactions <= live_q.transactions + 1'b1;
-          live_q.late <= live_q.late + 48'(late_q);
-          live_q.sum <= live_q.sum + 64'(latency_q);
-          if (latency_q < live_q.min) live_q.min <= latency_q;
-          if (latency_q > live_q.max) live_q.max <= latency_q;
-        end
+        transactions_q <= '0;
+        beats_q <= '0;
+        lates_q <= '0;
+        sum_q <= '0;
+        min_q <= '1;
+        max_q <= '0;
       end
+      if (beat_q) beats_q <= (clear_i ? '0 : beats_q) + 1'b1;
+      if (done_q) begin
+        transactions_q <= (clear_i ? '0 : transactions_q) + 1'b1;
+        if (late_q) lates_q <= (clear_i ? '0 : lates_q) + 1'b1;
+        sum_q <= (clear_i ? '0 : sum_q) + 64'(latency_q);
+        if (clear_i || latency_q < min_q) min_q <= latency_q;
+        if (clear_i || latency_q > max_q) max_q <= latency_q;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      transactions_copy_q <= '0;
+      beats_copy_q <= '0;
+      lates_copy_q <= '0;
+      sum_copy_q <= '0;
+      min_copy_q <= '1;
+      max_copy_q <= '0;
+    end else if (snapshot_i) begin
+      transactions_copy_q <= transactions_q;
+      beats_copy_q <= beats_q;
+      lates_copy_q <= lates_q;
+      sum_copy_q <= sum_q;
+      min_copy_q <= min_q;
+      max_copy_q <= max_q;
     end
   end
 
@@ -118,8 +126,16 @@ module nvm_delay_stats
   (* ram_style = "distributed" *) logic [31:0] snap[Buckets];
   logic [Buckets-1:0] valid_q, snap_valid_q, copied_q;
   logic [BucketBits-1:0] bucket;
+  logic [31:0] old;
 
-  assign bucket = bucket_of(latency_q);
+  always_comb begin
+    bucket = '0;
+    old = '0;
+    if (done_q) begin
+      bucket = bucket_of(latency_q);
+      if (valid_q[bucket]) old = live[bucket];
+    end
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -139,9 +155,6 @@ module nvm_delay_stats
     end
   end
 
-  logic [31:0] old;
-  assign old = valid_q[bucket] ? live[bucket] : '0;
-
   always_ff @(posedge clk_i) begin
     if (done_q) begin
       live[bucket] <= (clear_i ? '0 : old) + 1'b1;
@@ -156,16 +169,16 @@ module nvm_delay_stats
       else read_data_o <= snap_valid_q[read_index_i] ? live[read_index_i] : '0;
     end else if (read_i) begin
       unique case (read_index_i)
-        6'd0: read_data_o <= copy_q.transactions[31:0];
-        6'd1: read_data_o <= 32'(copy_q.transactions[47:32]);
-        6'd2: read_data_o <= copy_q.beats[31:0];
-        6'd3: read_data_o <= 32'(copy_q.beats[47:32]);
-        6'd4: read_data_o <= copy_q.late[31:0];
-        6'd5: read_data_o <= 32'(copy_q.late[47:32]);
-        6'd6: read_data_o <= copy_q.sum[31:0];
-        6'd7: read_data_o <= copy_q.sum[63:32];
-        6'd8: read_data_o <= copy_q.min;
-        6'd9: read_data_o <= copy_q.max;
+        6'd0: read_data_o <= transactions_copy_q[31:0];
+        6'd1: read_data_o <= 32'(transactions_copy_q[47:32]);
+        6'd2: read_data_o <= beats_copy_q[31:0];
+        6'd3: read_data_o <= 32'(beats_copy_q[47:32]);
+        6'd4: read_data_o <= lates_copy_q[31:0];
+        6'd5: read_data_o <= 32'(lates_copy_q[47:32]);
+        6'd6: read_data_o <= sum_copy_q[31:0];
+        6'd7: read_data_o <= sum_copy_q[63:32];
+        6'd8: read_data_o <= min_copy_q;
+        6'd9: read_data_o <= max_copy_q;
         default: read_data_o <= '0;
       endcase
     end

@@ -53,37 +53,56 @@ module nvm_delay_wheel
   cycle_t hit_due_q, scan_due, scan_left;
   logic unused_scan_left;
 
-  assign scan_due = far_due[scan_q];
-  assign scan_left = scan_due - now_i;
   assign unused_scan_left = ^scan_left[RowBits-1:0];
-  assign scan_hit = far_q[scan_q] && !blocked_q && !(hit_q && hit_slot_q == scan_q)
-                    && (scan_left[31] || scan_left[31:RowBits] == '0);
+
+  always_comb begin
+    scan_due = '0;
+    scan_left = '0;
+    scan_hit = 1'b0;
+    if (far_q[scan_q] && !blocked_q) begin
+      scan_due = far_due[scan_q];
+      scan_left = scan_due - now_i;
+      scan_hit = scan_left[31] || scan_left[31:RowBits] == '0;
+    end
+  end
 
   // Insertion.
   logic put, near;
   slot_t put_slot;
   cycle_t put_due, left;
   mask_t put_mask;
+  logic put_now;  // due in the next cycle or before
   logic [RowBits-1:0] put_row, next_row;
 
   assign ready_o = !in_valid_q || !hit_q;
   assign put = hit_q || in_valid_q;
-  assign put_slot = hit_q ? hit_slot_q : in_slot_q;
-  assign put_due = hit_q ? hit_due_q : in_due_q;
-  assign put_row = put_due[RowBits-1:0];
-  assign put_mask = one_hot(put_slot);
-  assign left = put_due - now_i;
-  assign near = left[31:RowBits] == '0;
   assign next_row = now_i[RowBits-1:0] + 1'b1;
 
   always_comb begin
-    due_o = row_valid_q[next_row] ? rows[next_row] : '0;
+    due_o = '0;
     over_o = '0;
     past_o = '0;
-    if (put && ($signed(left) <= 1)) begin
-      due_o |= put_mask;
-      if ($signed(left) <= 0) over_o = put_mask;
-      if (left[31]) past_o = put_mask;
+    put_slot = '0;
+    put_due = '0;
+    put_row = '0;
+    put_mask = '0;
+    left = '0;
+    near = 1'b0;
+    put_now = 1'b0;
+    if (row_valid_q[next_row]) due_o = rows[next_row];
+    if (put) begin
+      put_slot = hit_q ? hit_slot_q : in_slot_q;
+      put_due = hit_q ? hit_due_q : in_due_q;
+      put_row = put_due[RowBits-1:0];
+      put_mask = one_hot(put_slot);
+      left = put_due - now_i;
+      near = left[31:RowBits] == '0;
+      put_now = left[31] || left[31:1] == '0;
+      if (put_now) begin
+        due_o |= put_mask;
+        if (left[31] || !left[0]) over_o = put_mask;
+        if (left[31]) past_o = put_mask;
+      end
     end
   end
 
@@ -100,8 +119,8 @@ module nvm_delay_wheel
       hit_q <= scan_hit;
       blocked_q <= hit_q && in_valid_q;
       if (!blocked_q) scan_q <= scan_q + 1'b1;
-      row_valid_q[next_row] <= 1'b0;
-      if (put && $signed(left) > 1) begin
+      if (row_valid_q[next_row]) row_valid_q[next_row] <= 1'b0;
+      if (put && !put_now) begin
         if (near) row_valid_q[put_row] <= 1'b1;
         far_q[put_slot] <= !near;
       end else if (hit_q) begin
@@ -119,10 +138,10 @@ module nvm_delay_wheel
       hit_slot_q <= scan_q;
       hit_due_q <= scan_due;
     end
-    if (put && near && $signed(left) > 1) begin
+    if (put && near && !put_now) begin
       rows[put_row] <= (row_valid_q[put_row] ? rows[put_row] : '0) | put_mask;
     end
-    if (put && !hit_q) far_due[put_slot] <= put_due;
+    if (put && !hit_q && !near) far_due[put_slot] <= put_due;
   end
 
   `NS_ASSERT(far_slot_not_put_in_again, !in_valid_q || !far_q[in_slot_q])

@@ -24,6 +24,10 @@ module nvm_delay_write
   input  cycle_t                 now_i,
   /// Committed parameters.
   input  config_t                config_i,
+  /// A time is written.
+  input  logic                   time_valid_i,
+  /// Which, and what.
+  input  time_write_t            time_i,
   /// Committed bandwidth cap.
   input  rate_t                  rate_i,
   /// Something is in flight.
@@ -189,10 +193,12 @@ module nvm_delay_write
   logic target_valid, wheel_ready;
   slot_t target_slot;
   time_t target_rel, target_beat;
+  logic found, found_off;
+  slot_t found_slot;
   cycle_t target_due;
   mask_t wheel_due, wheel_over, wheel_past;
   logic unused_target;
-  assign unused_target = ^{target_rel, target_beat, wheel_past, order_ready};
+  assign unused_target = ^{target_rel, target_beat, found, found_off, found_slot, wheel_past, order_ready};
 
   nvm_delay_target #(
     .AddrWidth (AddrWidth),
@@ -203,17 +209,22 @@ module nvm_delay_write
     .rst_ni,
     .now_i,
     .config_i,
-    .ready_o (target_ready),
-    .accept_i(accept),
-    .slot_i  (slot),
-    .addr_i  (s_awaddr_i),
-    .len_i   (s_awlen_i),
-    .beat_o  (target_beat),
-    .valid_o (target_valid),
-    .ready_i (wheel_ready),
-    .slot_o  (target_slot),
-    .rel_o   (target_rel),
-    .due_o   (target_due)
+    .time_valid_i,
+    .time_i,
+    .ready_o     (target_ready),
+    .accept_i    (accept),
+    .slot_i      (slot),
+    .addr_i      (s_awaddr_i),
+    .len_i       (s_awlen_i),
+    .found_o     (found),
+    .found_slot_o(found_slot),
+    .found_beat_o(target_beat),
+    .found_off_o (found_off),
+    .valid_o     (target_valid),
+    .ready_i     (wheel_ready),
+    .slot_o      (target_slot),
+    .rel_o       (target_rel),
+    .due_o       (target_due)
   );
 
   nvm_delay_wheel u_wheel (
@@ -233,7 +244,8 @@ module nvm_delay_write
   (* ram_style = "distributed" *) cycle_t received[Slots];
   (* ram_style = "distributed" *) logic [IdWidth-1:0] id_of[Slots];
   (* ram_style = "distributed" *) logic [1:0] resp[Slots];
-  mask_t due_q, past_q, answered_q, off_q, head, ready;
+  (* ram_style = "distributed" *) logic off_of[Slots];
+  mask_t due_q, past_q, answered_q, head, ready;
   slot_t answer_slot, pick_slot, out_slot;
   logic b_valid_q, b_late_q, b_free, pick_valid, pass, out_load;
   logic [IdWidth-1:0] b_id_q;
@@ -241,7 +253,12 @@ module nvm_delay_write
 
   assign b_free = !b_valid_q || s_bready_i;
   assign ready = due_q & head & answered_q;
-  assign pass = m_bvalid_i && !pick_valid && b_free && due_q[answer_slot] && head[answer_slot];
+
+  always_comb begin
+    pass = 1'b0;
+    if (m_bvalid_i && b_free && !pick_valid) pass = due_q[answer_slot] && head[answer_slot];
+  end
+
   assign out_load = (pick_valid && b_free) || pass;
   assign out_slot = pick_valid ? pick_slot : answer_slot;
 
@@ -307,12 +324,12 @@ module nvm_delay_write
     if (accept) begin
       received[slot] <= now_i;
       id_of[slot] <= s_awid_i;
-      off_q[slot] <= !config_i.enable;
+      off_of[slot] <= !config_i.enable;
     end
     if (m_bvalid_i) resp[answer_slot] <= m_bresp_i;
     if (out_load) begin
       b_slot_q <= out_slot;
-      b_late_q <= past_q[out_slot] && !off_q[out_slot];
+      b_late_q <= past_q[out_slot] && !off_of[out_slot];
       b_id_q <= pick_valid ? id_of[pick_slot] : m_bid_i;
       b_resp_q <= pick_valid ? resp[pick_slot] : m_bresp_i;
     end

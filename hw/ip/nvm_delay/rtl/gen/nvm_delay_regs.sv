@@ -236,19 +236,11 @@ module nvm_delay_regs (
         logic status;
         logic read_cap;
         logic write_cap;
-        struct {
-            logic read_base;
-            logic read_beat;
-            logic write_base;
-            logic write_beat;
-        } timing;
+        logic timing;
         struct {
             logic first;
             logic last;
-            logic read_base;
-            logic read_beat;
-            logic write_base;
-            logic write_beat;
+            logic timing;
         } region[4];
         logic counters;
     } decoded_reg_strb_t;
@@ -278,17 +270,15 @@ module nvm_delay_regs (
         decoded_reg_strb.status = cpuif_req_masked & (cpuif_addr == 12'h18) & !cpuif_req_is_wr;
         decoded_reg_strb.read_cap = cpuif_req_masked & (cpuif_addr == 12'h20);
         decoded_reg_strb.write_cap = cpuif_req_masked & (cpuif_addr == 12'h24);
-        decoded_reg_strb.timing.read_base = cpuif_req_masked & (cpuif_addr == 12'h40);
-        decoded_reg_strb.timing.read_beat = cpuif_req_masked & (cpuif_addr == 12'h44);
-        decoded_reg_strb.timing.write_base = cpuif_req_masked & (cpuif_addr == 12'h48);
-        decoded_reg_strb.timing.write_beat = cpuif_req_masked & (cpuif_addr == 12'h4c);
+        decoded_reg_strb.timing = cpuif_req_masked & (cpuif_addr >= 12'h40) & (cpuif_addr <= 12'h40 + 12'hf);
+        is_external |= cpuif_req_masked & (cpuif_addr >= 12'h40) & (cpuif_addr <= 12'h40 + 12'hf);
+        is_valid_rw |= cpuif_req_masked & (cpuif_addr >= 12'h40) & (cpuif_addr <= 12'h40 + 12'hf);
         for(int i0=0; i0<4; i0++) begin
             decoded_reg_strb.region[i0].first = cpuif_req_masked & (cpuif_addr == 12'h80 + (12)'(i0) * 12'h20);
             decoded_reg_strb.region[i0].last = cpuif_req_masked & (cpuif_addr == 12'h84 + (12)'(i0) * 12'h20);
-            decoded_reg_strb.region[i0].read_base = cpuif_req_masked & (cpuif_addr == 12'h90 + (12)'(i0) * 12'h20);
-            decoded_reg_strb.region[i0].read_beat = cpuif_req_masked & (cpuif_addr == 12'h94 + (12)'(i0) * 12'h20);
-            decoded_reg_strb.region[i0].write_base = cpuif_req_masked & (cpuif_addr == 12'h98 + (12)'(i0) * 12'h20);
-            decoded_reg_strb.region[i0].write_beat = cpuif_req_masked & (cpuif_addr == 12'h9c + (12)'(i0) * 12'h20);
+            decoded_reg_strb.region[i0].timing = cpuif_req_masked & (cpuif_addr >= 12'h90 + (12)'(i0) * 12'h20) & (cpuif_addr <= 12'h90 + (12)'(i0) * 12'h20 + 12'hf);
+            is_external |= cpuif_req_masked & (cpuif_addr >= 12'h90 + (12)'(i0) * 12'h20) & (cpuif_addr <= 12'h90 + (12)'(i0) * 12'h20 + 12'hf);
+            is_valid_rw |= cpuif_req_masked & (cpuif_addr >= 12'h90 + (12)'(i0) * 12'h20) & (cpuif_addr <= 12'h90 + (12)'(i0) * 12'h20 + 12'hf);
         end
         decoded_reg_strb.counters = cpuif_req_masked & (cpuif_addr >= 12'h800) & (cpuif_addr <= 12'h800 + 12'h2ff);
         is_external |= cpuif_req_masked & (cpuif_addr >= 12'h800) & (cpuif_addr <= 12'h800 + 12'h2ff);
@@ -365,32 +355,6 @@ module nvm_delay_regs (
                 struct {
                     logic [31:0] next;
                     logic load_next;
-                } cycles;
-            } read_base;
-            struct {
-                struct {
-                    logic [31:0] next;
-                    logic load_next;
-                } cycles;
-            } read_beat;
-            struct {
-                struct {
-                    logic [31:0] next;
-                    logic load_next;
-                } cycles;
-            } write_base;
-            struct {
-                struct {
-                    logic [31:0] next;
-                    logic load_next;
-                } cycles;
-            } write_beat;
-        } timing;
-        struct {
-            struct {
-                struct {
-                    logic [31:0] next;
-                    logic load_next;
                 } page;
             } first;
             struct {
@@ -399,30 +363,6 @@ module nvm_delay_regs (
                     logic load_next;
                 } page;
             } last;
-            struct {
-                struct {
-                    logic [31:0] next;
-                    logic load_next;
-                } cycles;
-            } read_base;
-            struct {
-                struct {
-                    logic [31:0] next;
-                    logic load_next;
-                } cycles;
-            } read_beat;
-            struct {
-                struct {
-                    logic [31:0] next;
-                    logic load_next;
-                } cycles;
-            } write_base;
-            struct {
-                struct {
-                    logic [31:0] next;
-                    logic load_next;
-                } cycles;
-            } write_beat;
         } region[4];
     } field_combo_t;
     field_combo_t field_combo;
@@ -461,28 +401,6 @@ module nvm_delay_regs (
             struct {
                 struct {
                     logic [31:0] value;
-                } cycles;
-            } read_base;
-            struct {
-                struct {
-                    logic [31:0] value;
-                } cycles;
-            } read_beat;
-            struct {
-                struct {
-                    logic [31:0] value;
-                } cycles;
-            } write_base;
-            struct {
-                struct {
-                    logic [31:0] value;
-                } cycles;
-            } write_beat;
-        } timing;
-        struct {
-            struct {
-                struct {
-                    logic [31:0] value;
                 } page;
             } first;
             struct {
@@ -490,26 +408,6 @@ module nvm_delay_regs (
                     logic [31:0] value;
                 } page;
             } last;
-            struct {
-                struct {
-                    logic [31:0] value;
-                } cycles;
-            } read_base;
-            struct {
-                struct {
-                    logic [31:0] value;
-                } cycles;
-            } read_beat;
-            struct {
-                struct {
-                    logic [31:0] value;
-                } cycles;
-            } write_base;
-            struct {
-                struct {
-                    logic [31:0] value;
-                } cycles;
-            } write_beat;
         } region[4];
     } field_storage_t;
     field_storage_t field_storage;
@@ -684,98 +582,12 @@ module nvm_delay_regs (
         end
     end
     assign hwif_out.write_cap.rate.value = field_storage.write_cap.rate.value;
-    // Field: nvm_delay_regs.timing.read_base.cycles
-    always_comb begin
-        automatic logic [31:0] next_c;
-        automatic logic load_next_c;
-        next_c = field_storage.timing.read_base.cycles.value;
-        load_next_c = '0;
-        if(decoded_reg_strb.timing.read_base && decoded_req_is_wr) begin // SW write
-            next_c = (field_storage.timing.read_base.cycles.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
-            load_next_c = '1;
-        end
-        field_combo.timing.read_base.cycles.next = next_c;
-        field_combo.timing.read_base.cycles.load_next = load_next_c;
-    end
-    always_ff @(posedge clk or negedge arst_n) begin
-        if(~arst_n) begin
-            field_storage.timing.read_base.cycles.value <= 32'h0;
-        end else begin
-            if(field_combo.timing.read_base.cycles.load_next) begin
-                field_storage.timing.read_base.cycles.value <= field_combo.timing.read_base.cycles.next;
-            end
-        end
-    end
-    assign hwif_out.timing.read_base.cycles.value = field_storage.timing.read_base.cycles.value;
-    // Field: nvm_delay_regs.timing.read_beat.cycles
-    always_comb begin
-        automatic logic [31:0] next_c;
-        automatic logic load_next_c;
-        next_c = field_storage.timing.read_beat.cycles.value;
-        load_next_c = '0;
-        if(decoded_reg_strb.timing.read_beat && decoded_req_is_wr) begin // SW write
-            next_c = (field_storage.timing.read_beat.cycles.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
-            load_next_c = '1;
-        end
-        field_combo.timing.read_beat.cycles.next = next_c;
-        field_combo.timing.read_beat.cycles.load_next = load_next_c;
-    end
-    always_ff @(posedge clk or negedge arst_n) begin
-        if(~arst_n) begin
-            field_storage.timing.read_beat.cycles.value <= 32'h0;
-        end else begin
-            if(field_combo.timing.read_beat.cycles.load_next) begin
-                field_storage.timing.read_beat.cycles.value <= field_combo.timing.read_beat.cycles.next;
-            end
-        end
-    end
-    assign hwif_out.timing.read_beat.cycles.value = field_storage.timing.read_beat.cycles.value;
-    // Field: nvm_delay_regs.timing.write_base.cycles
-    always_comb begin
-        automatic logic [31:0] next_c;
-        automatic logic load_next_c;
-        next_c = field_storage.timing.write_base.cycles.value;
-        load_next_c = '0;
-        if(decoded_reg_strb.timing.write_base && decoded_req_is_wr) begin // SW write
-            next_c = (field_storage.timing.write_base.cycles.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
-            load_next_c = '1;
-        end
-        field_combo.timing.write_base.cycles.next = next_c;
-        field_combo.timing.write_base.cycles.load_next = load_next_c;
-    end
-    always_ff @(posedge clk or negedge arst_n) begin
-        if(~arst_n) begin
-            field_storage.timing.write_base.cycles.value <= 32'h0;
-        end else begin
-            if(field_combo.timing.write_base.cycles.load_next) begin
-                field_storage.timing.write_base.cycles.value <= field_combo.timing.write_base.cycles.next;
-            end
-        end
-    end
-    assign hwif_out.timing.write_base.cycles.value = field_storage.timing.write_base.cycles.value;
-    // Field: nvm_delay_regs.timing.write_beat.cycles
-    always_comb begin
-        automatic logic [31:0] next_c;
-        automatic logic load_next_c;
-        next_c = field_storage.timing.write_beat.cycles.value;
-        load_next_c = '0;
-        if(decoded_reg_strb.timing.write_beat && decoded_req_is_wr) begin // SW write
-            next_c = (field_storage.timing.write_beat.cycles.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
-            load_next_c = '1;
-        end
-        field_combo.timing.write_beat.cycles.next = next_c;
-        field_combo.timing.write_beat.cycles.load_next = load_next_c;
-    end
-    always_ff @(posedge clk or negedge arst_n) begin
-        if(~arst_n) begin
-            field_storage.timing.write_beat.cycles.value <= 32'h0;
-        end else begin
-            if(field_combo.timing.write_beat.cycles.load_next) begin
-                field_storage.timing.write_beat.cycles.value <= field_combo.timing.write_beat.cycles.next;
-            end
-        end
-    end
-    assign hwif_out.timing.write_beat.cycles.value = field_storage.timing.write_beat.cycles.value;
+    // External region: nvm_delay_regs.timing
+    assign hwif_out.timing.req = decoded_reg_strb.timing;
+    assign hwif_out.timing.addr = decoded_addr[3:0];
+    assign hwif_out.timing.req_is_wr = decoded_req_is_wr;
+    assign hwif_out.timing.wr_data = decoded_wr_data;
+    assign hwif_out.timing.wr_biten = decoded_wr_biten;
     for(genvar i0=0; i0<4; i0++) begin
         // Field: nvm_delay_regs.region[].first.page
         always_comb begin
@@ -823,98 +635,12 @@ module nvm_delay_regs (
             end
         end
         assign hwif_out.region[i0].last.page.value = field_storage.region[i0].last.page.value;
-        // Field: nvm_delay_regs.region[].read_base.cycles
-        always_comb begin
-            automatic logic [31:0] next_c;
-            automatic logic load_next_c;
-            next_c = field_storage.region[i0].read_base.cycles.value;
-            load_next_c = '0;
-            if(decoded_reg_strb.region[i0].read_base && decoded_req_is_wr) begin // SW write
-                next_c = (field_storage.region[i0].read_base.cycles.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
-                load_next_c = '1;
-            end
-            field_combo.region[i0].read_base.cycles.next = next_c;
-            field_combo.region[i0].read_base.cycles.load_next = load_next_c;
-        end
-        always_ff @(posedge clk or negedge arst_n) begin
-            if(~arst_n) begin
-                field_storage.region[i0].read_base.cycles.value <= 32'h0;
-            end else begin
-                if(field_combo.region[i0].read_base.cycles.load_next) begin
-                    field_storage.region[i0].read_base.cycles.value <= field_combo.region[i0].read_base.cycles.next;
-                end
-            end
-        end
-        assign hwif_out.region[i0].read_base.cycles.value = field_storage.region[i0].read_base.cycles.value;
-        // Field: nvm_delay_regs.region[].read_beat.cycles
-        always_comb begin
-            automatic logic [31:0] next_c;
-            automatic logic load_next_c;
-            next_c = field_storage.region[i0].read_beat.cycles.value;
-            load_next_c = '0;
-            if(decoded_reg_strb.region[i0].read_beat && decoded_req_is_wr) begin // SW write
-                next_c = (field_storage.region[i0].read_beat.cycles.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
-                load_next_c = '1;
-            end
-            field_combo.region[i0].read_beat.cycles.next = next_c;
-            field_combo.region[i0].read_beat.cycles.load_next = load_next_c;
-        end
-        always_ff @(posedge clk or negedge arst_n) begin
-            if(~arst_n) begin
-                field_storage.region[i0].read_beat.cycles.value <= 32'h0;
-            end else begin
-                if(field_combo.region[i0].read_beat.cycles.load_next) begin
-                    field_storage.region[i0].read_beat.cycles.value <= field_combo.region[i0].read_beat.cycles.next;
-                end
-            end
-        end
-        assign hwif_out.region[i0].read_beat.cycles.value = field_storage.region[i0].read_beat.cycles.value;
-        // Field: nvm_delay_regs.region[].write_base.cycles
-        always_comb begin
-            automatic logic [31:0] next_c;
-            automatic logic load_next_c;
-            next_c = field_storage.region[i0].write_base.cycles.value;
-            load_next_c = '0;
-            if(decoded_reg_strb.region[i0].write_base && decoded_req_is_wr) begin // SW write
-                next_c = (field_storage.region[i0].write_base.cycles.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
-                load_next_c = '1;
-            end
-            field_combo.region[i0].write_base.cycles.next = next_c;
-            field_combo.region[i0].write_base.cycles.load_next = load_next_c;
-        end
-        always_ff @(posedge clk or negedge arst_n) begin
-            if(~arst_n) begin
-                field_storage.region[i0].write_base.cycles.value <= 32'h0;
-            end else begin
-                if(field_combo.region[i0].write_base.cycles.load_next) begin
-                    field_storage.region[i0].write_base.cycles.value <= field_combo.region[i0].write_base.cycles.next;
-                end
-            end
-        end
-        assign hwif_out.region[i0].write_base.cycles.value = field_storage.region[i0].write_base.cycles.value;
-        // Field: nvm_delay_regs.region[].write_beat.cycles
-        always_comb begin
-            automatic logic [31:0] next_c;
-            automatic logic load_next_c;
-            next_c = field_storage.region[i0].write_beat.cycles.value;
-            load_next_c = '0;
-            if(decoded_reg_strb.region[i0].write_beat && decoded_req_is_wr) begin // SW write
-                next_c = (field_storage.region[i0].write_beat.cycles.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
-                load_next_c = '1;
-            end
-            field_combo.region[i0].write_beat.cycles.next = next_c;
-            field_combo.region[i0].write_beat.cycles.load_next = load_next_c;
-        end
-        always_ff @(posedge clk or negedge arst_n) begin
-            if(~arst_n) begin
-                field_storage.region[i0].write_beat.cycles.value <= 32'h0;
-            end else begin
-                if(field_combo.region[i0].write_beat.cycles.load_next) begin
-                    field_storage.region[i0].write_beat.cycles.value <= field_combo.region[i0].write_beat.cycles.next;
-                end
-            end
-        end
-        assign hwif_out.region[i0].write_beat.cycles.value = field_storage.region[i0].write_beat.cycles.value;
+        // External region: nvm_delay_regs.region[].timing
+        assign hwif_out.region[i0].timing.req = decoded_reg_strb.region[i0].timing;
+        assign hwif_out.region[i0].timing.addr = decoded_addr[3:0];
+        assign hwif_out.region[i0].timing.req_is_wr = decoded_req_is_wr;
+        assign hwif_out.region[i0].timing.wr_data = decoded_wr_data;
+        assign hwif_out.region[i0].timing.wr_biten = decoded_wr_biten;
     end
     // External region: nvm_delay_regs.counters
     assign hwif_out.counters.req = decoded_reg_strb.counters;
@@ -929,6 +655,10 @@ module nvm_delay_regs (
     always_comb begin
         automatic logic wr_ack;
         wr_ack = '0;
+        wr_ack |= hwif_in.timing.wr_ack;
+        for(int i0=0; i0<4; i0++) begin
+            wr_ack |= hwif_in.region[i0].timing.wr_ack;
+        end
         wr_ack |= hwif_in.counters.wr_ack;
         external_wr_ack = wr_ack;
     end
@@ -943,6 +673,10 @@ module nvm_delay_regs (
     always_comb begin
         automatic logic rd_ack;
         rd_ack = '0;
+        rd_ack |= hwif_in.timing.rd_ack;
+        for(int i0=0; i0<4; i0++) begin
+            rd_ack |= hwif_in.region[i0].timing.rd_ack;
+        end
         rd_ack |= hwif_in.counters.rd_ack;
         readback_external_rd_ack_c = rd_ack;
     end
@@ -1009,17 +743,8 @@ module nvm_delay_regs (
         if(rd_mux_addr == 12'h24) begin
             readback_data_var[23:0] = field_storage.write_cap.rate.value;
         end
-        if(rd_mux_addr == 12'h40) begin
-            readback_data_var[31:0] = field_storage.timing.read_base.cycles.value;
-        end
-        if(rd_mux_addr == 12'h44) begin
-            readback_data_var[31:0] = field_storage.timing.read_beat.cycles.value;
-        end
-        if(rd_mux_addr == 12'h48) begin
-            readback_data_var[31:0] = field_storage.timing.write_base.cycles.value;
-        end
-        if(rd_mux_addr == 12'h4c) begin
-            readback_data_var[31:0] = field_storage.timing.write_beat.cycles.value;
+        if((rd_mux_addr >= 12'h40) && (rd_mux_addr <= 12'h40 + 12'hf)) begin
+            readback_data_var = hwif_in.timing.rd_data;
         end
         for(int i0=0; i0<4; i0++) begin
             if(rd_mux_addr == 12'h80 + (12)'(i0) * 12'h20) begin
@@ -1028,17 +753,8 @@ module nvm_delay_regs (
             if(rd_mux_addr == 12'h84 + (12)'(i0) * 12'h20) begin
                 readback_data_var[31:0] = field_storage.region[i0].last.page.value;
             end
-            if(rd_mux_addr == 12'h90 + (12)'(i0) * 12'h20) begin
-                readback_data_var[31:0] = field_storage.region[i0].read_base.cycles.value;
-            end
-            if(rd_mux_addr == 12'h94 + (12)'(i0) * 12'h20) begin
-                readback_data_var[31:0] = field_storage.region[i0].read_beat.cycles.value;
-            end
-            if(rd_mux_addr == 12'h98 + (12)'(i0) * 12'h20) begin
-                readback_data_var[31:0] = field_storage.region[i0].write_base.cycles.value;
-            end
-            if(rd_mux_addr == 12'h9c + (12)'(i0) * 12'h20) begin
-                readback_data_var[31:0] = field_storage.region[i0].write_beat.cycles.value;
+            if((rd_mux_addr >= 12'h90 + (12)'(i0) * 12'h20) && (rd_mux_addr <= 12'h90 + (12)'(i0) * 12'h20 + 12'hf)) begin
+                readback_data_var = hwif_in.region[i0].timing.rd_data;
             end
         end
         if((rd_mux_addr >= 12'h800) && (rd_mux_addr <= 12'h800 + 12'h2ff)) begin

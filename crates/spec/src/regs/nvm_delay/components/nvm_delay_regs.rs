@@ -13,7 +13,6 @@ pub mod id;
 pub mod read_cap;
 pub mod region;
 pub mod status;
-pub mod timing;
 pub mod version;
 pub mod write_cap;
 
@@ -23,7 +22,12 @@ pub mod named_types {
     use super::_root; // alias to root module of generated code
     pub mod page_r;
     pub mod time_r;
+    pub mod times_f;
+    pub mod times_f_name_870eb853;
 }
+
+// Instances of named component types
+pub use _root::components::nvm_delay_regs::named_types::times_f_name_870eb853 as timing;
 
 /// NVM timing emulator
 ///
@@ -175,8 +179,13 @@ impl<'io, IO: peakrdl_rust::io::RegisterIO> NvmDelayRegs<'io, IO> {
     /// Timing outside of all regions (shadow)
     #[inline(always)]
     #[must_use]
-    pub const fn timing(&self) -> timing::Timing<'io, IO> {
-        unsafe { timing::Timing::from_ptr_with(self.ptr.wrapping_byte_add(0x40).cast(), self.io) }
+    pub const fn timing(&self) -> timing::TimesF_name_870eb853<'io, IO> {
+        unsafe {
+            timing::TimesF_name_870eb853::from_ptr_with(
+                self.ptr.wrapping_byte_add(0x40).cast(),
+                self.io,
+            )
+        }
     }
 
     /// Address region (shadow)

@@ -6,10 +6,7 @@ use super::_root; // alias to root module of generated code
 // Instances of named component types
 pub use _root::components::nvm_delay_regs::named_types::page_r as first;
 pub use _root::components::nvm_delay_regs::named_types::page_r as last;
-pub use _root::components::nvm_delay_regs::named_types::time_r as read_base;
-pub use _root::components::nvm_delay_regs::named_types::time_r as read_beat;
-pub use _root::components::nvm_delay_regs::named_types::time_r as write_base;
-pub use _root::components::nvm_delay_regs::named_types::time_r as write_beat;
+pub use _root::components::nvm_delay_regs::named_types::times_f as timing;
 
 /// Address region (shadow)
 ///
@@ -93,39 +90,10 @@ impl<'io, IO: peakrdl_rust::io::RegisterIO> Region<'io, IO> {
         }
     }
 
-    /// read_base
+    /// timing
     #[inline(always)]
     #[must_use]
-    pub const fn read_base(&self) -> peakrdl_rust::reg::Reg<'io, read_base::TimeR, IO> {
-        unsafe {
-            peakrdl_rust::reg::Reg::from_ptr_with(self.ptr.wrapping_byte_add(0x10).cast(), self.io)
-        }
-    }
-
-    /// read_beat
-    #[inline(always)]
-    #[must_use]
-    pub const fn read_beat(&self) -> peakrdl_rust::reg::Reg<'io, read_beat::TimeR, IO> {
-        unsafe {
-            peakrdl_rust::reg::Reg::from_ptr_with(self.ptr.wrapping_byte_add(0x14).cast(), self.io)
-        }
-    }
-
-    /// write_base
-    #[inline(always)]
-    #[must_use]
-    pub const fn write_base(&self) -> peakrdl_rust::reg::Reg<'io, write_base::TimeR, IO> {
-        unsafe {
-            peakrdl_rust::reg::Reg::from_ptr_with(self.ptr.wrapping_byte_add(0x18).cast(), self.io)
-        }
-    }
-
-    /// write_beat
-    #[inline(always)]
-    #[must_use]
-    pub const fn write_beat(&self) -> peakrdl_rust::reg::Reg<'io, write_beat::TimeR, IO> {
-        unsafe {
-            peakrdl_rust::reg::Reg::from_ptr_with(self.ptr.wrapping_byte_add(0x1C).cast(), self.io)
-        }
+    pub const fn timing(&self) -> timing::TimesF<'io, IO> {
+        unsafe { timing::TimesF::from_ptr_with(self.ptr.wrapping_byte_add(0x10).cast(), self.io) }
     }
 }

@@ -1,4 +1,4 @@
-//! Regfile: Timing outside of all regions (shadow)
+//! Regfile: timing
 
 #[allow(unused_imports)]
 use super::_root; // alias to root module of generated code
@@ -9,29 +9,29 @@ pub use _root::components::nvm_delay_regs::named_types::time_r as read_beat;
 pub use _root::components::nvm_delay_regs::named_types::time_r as write_base;
 pub use _root::components::nvm_delay_regs::named_types::time_r as write_beat;
 
-/// Timing outside of all regions (shadow)
+/// timing
 #[derive(Eq, PartialEq)]
-pub struct Timing<'io, IO = peakrdl_rust::io::PtrIO> {
+pub struct TimesF<'io, IO = peakrdl_rust::io::PtrIO> {
     ptr: *mut u8,
     io: &'io IO,
 }
 
-unsafe impl<IO: Sync> Send for Timing<'_, IO> {}
-unsafe impl<IO: Sync> Sync for Timing<'_, IO> {}
+unsafe impl<IO: Sync> Send for TimesF<'_, IO> {}
+unsafe impl<IO: Sync> Sync for TimesF<'_, IO> {}
 
 // manually implement Copy to ease generic bounds
 // (IO does not need to be Copy)
-impl<IO> Copy for Timing<'_, IO> {}
+impl<IO> Copy for TimesF<'_, IO> {}
 
 // manually implement Clone to ease generic bounds
 // (IO does not need to be Clone)
-impl<IO> Clone for Timing<'_, IO> {
+impl<IO> Clone for TimesF<'_, IO> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl Timing<'static> {
+impl TimesF<'static> {
     /// # Safety
     ///
     /// The caller must guarantee that the provided address points to a
@@ -46,7 +46,7 @@ impl Timing<'static> {
     }
 }
 
-impl<'io, IO> Timing<'io, IO> {
+impl<'io, IO> TimesF<'io, IO> {
     /// Size in bytes of the underlying memory
     pub const SIZE: usize = 0x10;
 
@@ -70,7 +70,7 @@ impl<'io, IO> Timing<'io, IO> {
     }
 }
 
-impl<'io, IO: peakrdl_rust::io::RegisterIO> Timing<'io, IO> {
+impl<'io, IO: peakrdl_rust::io::RegisterIO> TimesF<'io, IO> {
     /// read_base
     #[inline(always)]
     #[must_use]
