@@ -3,6 +3,7 @@
 
 pub mod axi;
 pub mod bitstream;
+pub mod delay_bench;
 mod device;
 mod error;
 mod mmio;
