@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 import cocotb
 import identify_model as model
 import nvme_host as nvme
 from cocotb.triggers import ClockCycles, RisingEdge
 from nvme_host import PAGE, Host, Pump
 
-QUEUES = 4  # I/O queue pairs of the test top
-ENTRIES = 64
-SLOTS = 16
+# Parameters of the test top: I/O queue pairs, their largest size, command slots.
+QUEUES, ENTRIES, SLOTS = map(int, os.environ.get("NVME_CTRL_TB", "4 64 16").split())
 MEDIA = 4 << 20
 BLOCKS = MEDIA // 512
 SERIAL = "SN-of-the-test"
@@ -782,9 +783,9 @@ async def all_slots(dut):
     reads = len(host.memory.reads)
     cids = []
     for sq in sqs:
-        cids += [(sq, host.rw(sq, False, 8, 8, buffer)) for _ in range(20)]
+        cids += [(sq, host.rw(sq, False, 8, 8, buffer)) for _ in range(SLOTS // 2 + 4)]
         await host.ring(sq)
-    await ClockCycles(dut.clk_i, 500)
+    await ClockCycles(dut.clk_i, 500 + 20 * SLOTS)
     assert len(host.memory.reads) - reads == SLOTS
     host.stall(host.mem_slave, False)
     for sq, cid in cids:
@@ -838,6 +839,19 @@ async def command_rate(dut):
     dut._log.info(f"{cycles / (count - 1):.1f} cycles a command, {latency} cycles from doorbell response to entry")
     assert cycles <= 20 * (count - 1)
     assert latency <= 40
+
+
+@cocotb.test()
+async def deep_queue(dut):
+    """The largest queue, filled and around its end."""
+    host = await start(dut)
+    (sq,) = await host.io_queues(1, ENTRIES)
+    for count in (ENTRIES // 2, ENTRIES - 1, ENTRIES - 1):
+        cids = [host.push(sq, 0, nsid=1) for _ in range(count)]
+        await host.ring(sq)
+        for cid in cids:
+            assert (await host.wait(sq, cid)).status == nvme.OK
+        assert sq.head == sq.tail
 
 
 @cocotb.test()

@@ -1,9 +1,30 @@
 """Runs the tests of the NVMe controller."""
 
+import pytest
 from hdl import simulate
 
 SOURCES = {"filelists": ["hw/ip/nvme_ctrl/nvme_ctrl.f"], "extra_sources": ["nvme_ctrl_tb.sv"]}
 
 
 def test_ctrl():
+    """A small controller: its limits are reached quickly."""
     simulate("nvme_ctrl_tb", "cocotb_ctrl", **SOURCES)
+
+
+@pytest.mark.slow
+def test_ctrl_default():
+    """The default size: 16 queue pairs of 1024 entries, 128 slots; four channels."""
+    simulate(
+        "nvme_ctrl_tb",
+        "cocotb_ctrl",
+        parameters={
+            "NumIoQueues": 16,
+            "QueueEntries": 1024,
+            "NumSlots": 128,
+            "FetchDepth": 16,
+            "NumChannels": 4,
+        },
+        env={"NVME_CTRL_TB": "16 1024 128"},
+        testcase="registers,start_like_linux,identify,queue_management,random_mix_fast,all_slots,deep_queue",
+        **SOURCES,
+    )

@@ -163,6 +163,7 @@ module nvme_admin
   // What stands against each command; ScSuccess of the generic type if nothing.
   localparam status_t Fine = '{dnr: 1'b0, more: 1'b0, crd: 2'b0, sct: 3'd0, sc: ScSuccess};
   status_t create_sq_status, create_cq_status, identify_status, feature_status;
+  status_t feature_status_q;  // valid in StFeature
   logic bad_size;
 
   assign bad_size = high == '0 || 32'(high) >= QueueEntries;
@@ -271,10 +272,11 @@ module nvme_admin
   end
 
   assign feature_we = state_q == StDefaults
-                    || (state_q == StFeature && set && feature_status.sc == ScSuccess && feature_mask != '0);
-  assign vector_we = state_q == StFeature && set && feature_status.sc == ScSuccess && fid == FidVector;
+                    || (state_q == StFeature && set && feature_status_q.sc == ScSuccess && feature_mask != '0);
+  assign vector_we = state_q == StFeature && set && feature_status_q.sc == ScSuccess && fid == FidVector;
 
   always_ff @(posedge clk_i) begin
+    feature_status_q <= feature_status;
     if (feature_we) begin
       feature_mem[feature_idx] <= (state_q == StDefaults) ? feature_default : cmd_q.cdw11 & feature_mask;
     end
@@ -369,9 +371,9 @@ module nvme_admin
       end
 
       StFeature: begin
-        status_d = feature_status;
+        status_d = feature_status_q;
         state_d = StComplete;
-        if (feature_status.sc == ScSuccess) begin
+        if (feature_status_q.sc == ScSuccess) begin
           if (fid == FidNumQueues) dw0_d = {16'(NumIoQueues - 1), 16'(NumIoQueues - 1)};
           else if (fid == FidVector && !set)
             dw0_d = {15'b0, uncoalesced_q[vector], cmd_q.cdw11[15:0]};

@@ -159,27 +159,11 @@ module nvme_admin_buf
   logic [5:0] beat_q;
   logic [7:0] left_q;
   logic [IdWidth-1:0] id_q;
-  beat_t data_q, data;
+  beat_t data_q;
   logic load;
+  logic [7:0] at;  // page and beat
 
-  always_comb begin
-    unique case ({
-      page_i, beat_q
-    })
-      {PageController, 6'd0}:  data = Controller0;
-      {PageController, 6'd1}:  data = Controller1;
-      {PageController, 6'd4}:  data = Controller4;
-      {PageController, 6'd8}:  data = Controller8;
-      {PageController, 6'd12}: data = Controller12;
-      {PageController, 6'd32}: data = Controller32;
-      {PageNamespace, 6'd0}:   data = Namespace0;
-      {PageNamespace, 6'd1}:   data = Namespace1;
-      {PageNamespace, 6'd2}:   data = Namespace2;
-      {PageNsList, 6'd0}:      data = empty_i ? '0 : beat_t'(1);
-      {PageDescriptors, 6'd0}: data = Descriptors0;
-      default:                 data = '0;
-    endcase
-  end
+  assign at = {page_i, beat_q};
 
   assign load = busy_q && (!valid_q || r_ready_i);
   assign ar_ready_o = !busy_q;
@@ -206,8 +190,21 @@ module nvme_admin_buf
       left_q <= left_q - 1'b1;
     end
     if (load) begin
-      data_q <= data;
       last_q <= left_q == '0;
+      unique case (at)
+        {PageController, 6'd0}:  data_q <= Controller0;
+        {PageController, 6'd1}:  data_q <= Controller1;
+        {PageController, 6'd4}:  data_q <= Controller4;
+        {PageController, 6'd8}:  data_q <= Controller8;
+        {PageController, 6'd12}: data_q <= Controller12;
+        {PageController, 6'd32}: data_q <= Controller32;
+        {PageNamespace, 6'd0}:   data_q <= Namespace0;
+        {PageNamespace, 6'd1}:   data_q <= Namespace1;
+        {PageNamespace, 6'd2}:   data_q <= Namespace2;
+        {PageNsList, 6'd0}:      data_q <= empty_i ? '0 : beat_t'(1);
+        {PageDescriptors, 6'd0}: data_q <= Descriptors0;
+        default:                 data_q <= '0;
+      endcase
     end
   end
 

@@ -142,32 +142,55 @@ module nvme_completion
   (* ram_style = "distributed" *) logic [PtrWidth-1:0] head_mem[NumQueues];
   (* ram_style = "distributed" *) logic [PtrWidth-1:0] tail_mem[NumQueues];
 
-  // Head doorbells.
+  // Head doorbells, in three steps: the queue's state, how many entries, are there so many?
+  typedef enum logic [1:0] {
+    HeadRead,
+    HeadCount,
+    HeadDecide
+  } head_e;
+
+  head_e head_state_q;
   idx_t head_idx;
-  logic head_fire, head_ok;
-  logic [PtrWidth-1:0] head_now, tail_now, size_now, filled, freed;
+  logic head_valid_q, head_fire, head_ok;
+  logic [PtrWidth-1:0] head_q, tail_q, size_q, filled_q, freed_q;
 
   // Entries from `from` to `to` in a queue of size + 1.
   function automatic logic [PtrWidth-1:0] distance(
       logic [PtrWidth-1:0] from, logic [PtrWidth-1:0] to, logic [PtrWidth-1:0] size);
-    return (to >= from) ? to - from : to - from + size + 1'b1;
+    return to - from + ((to >= from) ? '0 : size + 1'b1);
   endfunction
 
   assign head_idx = idx_t'(head_qid_i);
-  assign head_ready_o = !cfg_fire_i;
-  assign head_fire = head_valid_i && head_ready_o;
-  assign head_now = head_mem[head_idx];
-  assign tail_now = tail_mem[head_idx];
-  assign size_now = size_mem[head_idx];
-  assign filled = distance(head_now, tail_now, size_now);
-  assign freed = distance(head_now, head_i, size_now);
-  assign head_ok = valid_q[head_idx] && head_i <= size_now && freed <= filled;
-  assign head_bad_qid_o = head_fire && !valid_q[head_idx];
-  assign head_bad_value_o = head_fire && valid_q[head_idx] && !head_ok;
+  assign head_fire = head_state_q == HeadDecide && !cfg_fire_i;
+  assign head_ready_o = head_fire;
+  assign head_ok = head_valid_q && head_i <= size_q && freed_q <= filled_q;
+  assign head_bad_qid_o = head_fire && !head_valid_q;
+  assign head_bad_value_o = head_fire && head_valid_q && !head_ok;
   assign cq_moved_o = head_fire && head_ok;
   assign cq_head_o = head_mem[idx_t'(cq_qid_i)];
   assign cq_size_o = size_mem[idx_t'(cq_qid_i)];
   assign cq_valid_o = valid_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) head_state_q <= HeadRead;
+    else
+      unique case (head_state_q)
+        HeadRead:  if (head_valid_i) head_state_q <= HeadCount;
+        HeadCount: head_state_q <= HeadDecide;
+        default:   if (head_fire) head_state_q <= HeadRead;
+      endcase
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (head_state_q == HeadRead) begin
+      head_valid_q <= valid_q[head_idx];
+      head_q <= head_mem[head_idx];
+      tail_q <= tail_mem[head_idx];
+      size_q <= size_mem[head_idx];
+    end
+    filled_q <= distance(head_q, tail_q, size_q);
+    freed_q <= distance(head_q, head_i, size_q);
+  end
 
   // Creation and deletion.
   logic create;
@@ -310,7 +333,7 @@ module nvme_completion
   assign irq_o = retire_o && !cpl_q.silent && ien_q[cqid_q];
   assign irq_vector_o = vector_mem[cqid_q];
 
-  assign busy_o = state_q != StIdle || writes_q != '0;
+  assign busy_o = state_q != StIdle || writes_q != '0 || head_state_q != HeadRead;
 
   logic unused;
   assign unused = ^{b_i.id, b_i.resp[0], cfg_i.cqid};

@@ -126,8 +126,9 @@ module nvme_fetch
 
   typedef enum logic [1:0] {
     StIdle,
-    StLookup,  // read the submission queue's state
-    StIssue    // reserve an entry of its completion queue and send the read
+    StLookup,   // read the submission queue's state
+    StReserve,  // read its completion queue's state
+    StIssue     // reserve an entry there, if there is one, and send the read
   } state_e;
 
   typedef struct packed {
@@ -180,17 +181,16 @@ module nvme_fetch
   logic [63:12] base_q;
   idx_t cqid_q;
 
-  // StIssue: reserve an entry of the completion queue. Outside of it, the port looks at the admin queue.
+  // StReserve -> StIssue. In StIdle, the port looks at the admin queue, for unreserve_*.
   idx_t cq_idx;
-  logic [PtrWidth-1:0] reserve, reserve_next, reserve_prev;
-  logic room, issue;
+  logic [PtrWidth-1:0] reserve, reserve_prev, reserve_next_q, cq_head_q;
+  logic room, issue, cq_moved_q;
 
-  assign cq_idx = (state_q == StIssue) ? cqid_q : '0;
+  assign cq_idx = (state_q == StIdle) ? '0 : cqid_q;
   assign cq_qid_o = QidWidth'(cq_idx);
   assign reserve = reserve_mem[cq_idx];
-  assign reserve_next = (reserve == cq_size_i) ? '0 : reserve + 1'b1;
   assign reserve_prev = (reserve == '0) ? cq_size_i : reserve - 1'b1;
-  assign room = reserve_next != cq_head_i;
+  assign room = reserve_next_q != cq_head_q;
   assign issue = state_q == StIssue && room;
   assign slot_take_o = issue;
 
@@ -223,10 +223,12 @@ module nvme_fetch
       blocked_q <= '0;
       admin_pending_q <= 1'b0;
       ar_valid_q <= 1'b0;
+      cq_moved_q <= 1'b0;
     end else begin
       unique case (state_q)
         StIdle:  if (start) state_q <= StLookup;
-        StLookup: state_q <= StIssue;
+        StLookup: state_q <= StReserve;
+        StReserve: state_q <= StIssue;
         default: state_q <= StIdle;
       endcase
 
@@ -239,8 +241,9 @@ module nvme_fetch
       if (issue) nonempty_q[qid_q] <= tail_mem[qid_q] != head_next_q;
 
       if (state_q == StIssue && !room) blocked_q[qid_q] <= 1'b1;
-      // A head that moves just now was not seen yet: ask again.
-      if (cq_moved_i || unreserve || cq_create) blocked_q <= '0;
+      // A head that has just moved may not have been seen: ask again.
+      cq_moved_q <= cq_moved_i;
+      if (cq_moved_i || cq_moved_q || unreserve || cq_create) blocked_q <= '0;
 
       if (issue && qid_q == '0) admin_pending_q <= 1'b1;
       if (admin_done_i) admin_pending_q <= 1'b0;
@@ -267,6 +270,10 @@ module nvme_fetch
       base_q <= base_mem[qid_q];
       cqid_q <= idx_t'(cqid_mem[qid_q]);
     end
+    if (state_q == StReserve) begin
+      reserve_next_q <= (reserve == cq_size_i) ? '0 : reserve + 1'b1;
+      cq_head_q <= cq_head_i;
+    end
     if (issue) ar_addr_q <= {base_q, 6'b0} + 58'(head_q);
   end
 
@@ -281,7 +288,7 @@ module nvme_fetch
     end
     if (sq_create || issue) head_mem[sq_create?cfg_idx : qid_q] <= sq_create ? '0 : head_next_q;
     if (cq_create || unreserve || issue) begin
-      reserve_mem[cq_create ? cfg_idx : cq_idx] <= cq_create ? '0 : unreserve ? reserve_prev : reserve_next;
+      reserve_mem[cq_create ? cfg_idx : cq_idx] <= cq_create ? '0 : unreserve ? reserve_prev : reserve_next_q;
     end
   end
 
@@ -345,7 +352,7 @@ module nvme_fetch
   assign admin_cqid_o = cqid_mem[idx_t'(admin_qid_i)];
   assign admin_idle_o = issued_q[idx_t'(admin_qid_i)] == retired_q[idx_t'(admin_qid_i)];
 
-  assign busy_o = state_q != StIdle || ar_valid_q || (enable_i && req != '0);
+  assign busy_o = state_q != StIdle || ar_valid_q || cq_moved_q || (enable_i && req != '0);
 
   logic unused;
   assign unused = ^{r_i.id, r_i.last, r_i.resp[0], cfg_i.ien, cfg_i.vector};

@@ -549,7 +549,9 @@ module nvme_front
   if (NumIoQueues < 1 || NumIoQueues > 63) begin : gen_bad_queues
     $error("nvme_front: NumIoQueues must be 1 to 63");
   end
-  if (QueueEntries < 16 || QueueEntries > 65536 || 2 ** $clog2(QueueEntries) != QueueEntries) begin : gen_bad_entries
+  if (QueueEntries < 16 || QueueEntries > 65536 || 2 ** $clog2(
+          QueueEntries
+      ) != QueueEntries) begin : gen_bad_entries
     $error("nvme_front: QueueEntries must be a power of two, 16 to 65536");
   end
   if (NumSlots < 8 || NumSlots > 128) begin : gen_bad_slots

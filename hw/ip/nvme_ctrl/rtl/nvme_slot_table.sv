@@ -93,6 +93,7 @@ module nvme_slot_table
 
   `NS_ASSERT(take_only_free, !take_i || free_valid_o)
   `NS_ASSERT(give_only_used, !give_i || used_q != '0)
-  `NS_ASSERT(slots_in_range, (!give_i || 32'(give_slot_i) < NumSlots) && (!we_i || 32'(wslot_i) < NumSlots))
+  `NS_ASSERT(slots_in_range,
+             (!give_i || 32'(give_slot_i) < NumSlots) && (!we_i || 32'(wslot_i) < NumSlots))
 
 endmodule
