@@ -80,12 +80,6 @@ package nvm_delay_regs_pkg;
         logic rd_ack;
         logic [31:0] rd_data;
         logic wr_ack;
-    } nvm_delay_regs__times_f_name_870eb853__external__in_t;
-
-    typedef struct {
-        logic rd_ack;
-        logic [31:0] rd_data;
-        logic wr_ack;
     } nvm_delay_regs__times_f__external__in_t;
 
     typedef struct {
@@ -102,7 +96,7 @@ package nvm_delay_regs_pkg;
         nvm_delay_regs__cap0__in_t cap0;
         nvm_delay_regs__cap1__in_t cap1;
         nvm_delay_regs__status__in_t status;
-        nvm_delay_regs__times_f_name_870eb853__external__in_t timing;
+        nvm_delay_regs__times_f__external__in_t timing;
         nvm_delay_regs__region__in_t region[4];
         nvm_delay_regs__counters__external__in_t counters;
     } nvm_delay_regs__in_t;
@@ -160,7 +154,7 @@ package nvm_delay_regs_pkg;
         logic req_is_wr;
         logic [31:0] wr_data;
         logic [31:0] wr_biten;
-    } nvm_delay_regs__times_f_name_870eb853__external__out_t;
+    } nvm_delay_regs__times_f__external__out_t;
 
     typedef struct {
         logic [31:0] value;
@@ -169,14 +163,6 @@ package nvm_delay_regs_pkg;
     typedef struct {
         nvm_delay_regs__page_r__page__out_t page;
     } nvm_delay_regs__page_r__out_t;
-
-    typedef struct {
-        logic req;
-        logic [3:0] addr;
-        logic req_is_wr;
-        logic [31:0] wr_data;
-        logic [31:0] wr_biten;
-    } nvm_delay_regs__times_f__external__out_t;
 
     typedef struct {
         nvm_delay_regs__page_r__out_t first;
@@ -197,7 +183,7 @@ package nvm_delay_regs_pkg;
         nvm_delay_regs__command__out_t command;
         nvm_delay_regs__read_cap__out_t read_cap;
         nvm_delay_regs__write_cap__out_t write_cap;
-        nvm_delay_regs__times_f_name_870eb853__external__out_t timing;
+        nvm_delay_regs__times_f__external__out_t timing;
         nvm_delay_regs__region__out_t region[4];
         nvm_delay_regs__counters__external__out_t counters;
     } nvm_delay_regs__out_t;

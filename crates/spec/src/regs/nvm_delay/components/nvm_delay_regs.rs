@@ -23,11 +23,10 @@ pub mod named_types {
     pub mod page_r;
     pub mod time_r;
     pub mod times_f;
-    pub mod times_f_name_870eb853;
 }
 
 // Instances of named component types
-pub use _root::components::nvm_delay_regs::named_types::times_f_name_870eb853 as timing;
+pub use _root::components::nvm_delay_regs::named_types::times_f as timing;
 
 /// NVM timing emulator
 ///
@@ -176,16 +175,11 @@ impl<'io, IO: peakrdl_rust::io::RegisterIO> NvmDelayRegs<'io, IO> {
         }
     }
 
-    /// Timing outside of all regions (shadow)
+    /// Times of a region, or of all addresses outside of them (shadow)
     #[inline(always)]
     #[must_use]
-    pub const fn timing(&self) -> timing::TimesF_name_870eb853<'io, IO> {
-        unsafe {
-            timing::TimesF_name_870eb853::from_ptr_with(
-                self.ptr.wrapping_byte_add(0x40).cast(),
-                self.io,
-            )
-        }
+    pub const fn timing(&self) -> timing::TimesF<'io, IO> {
+        unsafe { timing::TimesF::from_ptr_with(self.ptr.wrapping_byte_add(0x40).cast(), self.io) }
     }
 
     /// Address region (shadow)

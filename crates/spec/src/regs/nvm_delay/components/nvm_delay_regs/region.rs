@@ -90,7 +90,7 @@ impl<'io, IO: peakrdl_rust::io::RegisterIO> Region<'io, IO> {
         }
     }
 
-    /// timing
+    /// Times of a region, or of all addresses outside of them (shadow)
     #[inline(always)]
     #[must_use]
     pub const fn timing(&self) -> timing::TimesF<'io, IO> {

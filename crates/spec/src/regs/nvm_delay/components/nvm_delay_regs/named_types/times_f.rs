@@ -1,4 +1,4 @@
-//! Regfile: timing
+//! Regfile: Times of a region, or of all addresses outside of them (shadow)
 
 #[allow(unused_imports)]
 use super::_root; // alias to root module of generated code
@@ -9,7 +9,7 @@ pub use _root::components::nvm_delay_regs::named_types::time_r as read_beat;
 pub use _root::components::nvm_delay_regs::named_types::time_r as write_base;
 pub use _root::components::nvm_delay_regs::named_types::time_r as write_beat;
 
-/// timing
+/// Times of a region, or of all addresses outside of them (shadow)
 #[derive(Eq, PartialEq)]
 pub struct TimesF<'io, IO = peakrdl_rust::io::PtrIO> {
     ptr: *mut u8,
