@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 
 use sim::{Fault, Media, Random, Time};
 
-use crate::axi::{resp, AddressMap, Ax, AxiMaster, AxiPorts, AxilAccess, AxilMaster, AxilPorts, DdrSlave, WBeat, BEAT};
+use crate::axi::{
+    resp, AddressMap, Ax, AxiMaster, AxiPorts, AxilAccess, AxilMaster, AxilPorts, DdrSlave, WBeat,
+    BEAT,
+};
 use crate::bitstream::{compile, Bitstream, BitstreamSpec, Field, Model, Progress};
 use crate::device::Memory;
 use crate::error::Result;
@@ -188,6 +191,10 @@ impl DelayBench {
             quiet: 0,
             model,
         };
+        bench
+            .model
+            .assert_reset(bench.reset, 0)
+            .map_err(crate::Error::NotABitstream)?;
         for level in [0, 0, 0, 1, 1] {
             bench.model.set(bench.reset, level);
             let up = bench.tick(|_, _, _| {}).map(|_| ());
@@ -208,7 +215,12 @@ impl DelayBench {
 
     /// Writes a register.
     pub fn write(&mut self, addr: u32, data: u32) -> std::result::Result<(), Fault> {
-        self.access(AxilAccess::Write { addr, data, strb: 0xF }).map(|_| ())
+        self.access(AxilAccess::Write {
+            addr,
+            data,
+            strb: 0xF,
+        })
+        .map(|_| ())
     }
 
     /// Reads a register.
@@ -218,9 +230,16 @@ impl DelayBench {
 
     /// Sets targets without bandwidth caps, for what is accepted from now on.
     pub fn set(&mut self, targets: &Targets) -> std::result::Result<(), Fault> {
-        let times = [targets.read_base, targets.read_beat, targets.write_base, targets.write_beat];
+        let times = [
+            targets.read_base,
+            targets.read_beat,
+            targets.write_base,
+            targets.write_beat,
+        ];
         for (i, cycles) in times.into_iter().enumerate() {
-            let fixed = (cycles * f64::from(1u32 << TIME_FRACTION)).round().clamp(0.0, f64::from(u32::MAX));
+            let fixed = (cycles * f64::from(1u32 << TIME_FRACTION))
+                .round()
+                .clamp(0.0, f64::from(u32::MAX));
             self.write(reg::TIMING + 4 * i as u32, fixed as u32)?;
         }
         self.write(reg::READ_CAP, 0)?;
@@ -247,7 +266,8 @@ impl DelayBench {
         for (direction, counters) in out.iter_mut().enumerate() {
             let base = reg::COUNTERS[direction];
             let mut wide = |offset: u32| -> std::result::Result<u64, Fault> {
-                Ok(u64::from(self.read(base + offset)?) | u64::from(self.read(base + offset + 4)?) << 32)
+                Ok(u64::from(self.read(base + offset)?)
+                    | u64::from(self.read(base + offset + 4)?) << 32)
             };
             counters.transactions = wide(0x00)?;
             counters.beats = wide(0x08)?;
@@ -256,7 +276,9 @@ impl DelayBench {
             counters.latency_min = self.read(base + 0x20)?;
             counters.latency_max = self.read(base + 0x24)?;
             for bucket in 0..reg::NUM_BUCKETS {
-                counters.buckets.push(self.read(reg::BUCKETS[direction] + 4 * bucket)?);
+                counters
+                    .buckets
+                    .push(self.read(reg::BUCKETS[direction] + 4 * bucket)?);
             }
         }
         Ok(out)
@@ -303,7 +325,10 @@ impl DelayBench {
         self.model.clock(true, now.0).map_err(Fault::Assertion)?;
         self.quiet = if count == 0 { self.quiet + 1 } else { 0 };
         if self.quiet > HANG {
-            return Err(Fault::Hang(format!("  no handshake for {HANG} cycles\n  m_axi: {}\n", self.ddr.describe())));
+            return Err(Fault::Hang(format!(
+                "  no handshake for {HANG} cycles\n  m_axi: {}\n",
+                self.ddr.describe()
+            )));
         }
         Ok(done)
     }
@@ -313,7 +338,9 @@ impl DelayBench {
         loop {
             if let Some((data, code)) = self.tick(|_, _, _| {})? {
                 if code != resp::OKAY {
-                    return Err(Fault::Assertion(format!("{access:?} is answered with response {code}")));
+                    return Err(Fault::Assertion(format!(
+                        "{access:?} is answered with response {code}"
+                    )));
                 }
                 return Ok(data);
             }
@@ -348,7 +375,9 @@ impl Generator {
             ids: traffic.ids.clamp(1, 256),
             ..*traffic
         };
-        let span = (u64::from(traffic.beats) << traffic.size).next_power_of_two().max(BEAT as u64);
+        let span = (u64::from(traffic.beats) << traffic.size)
+            .next_power_of_two()
+            .max(BEAT as u64);
         Generator {
             random: Random::new(traffic.seed),
             span,
@@ -373,7 +402,10 @@ impl Generator {
 
     fn issue(&mut self, master: &mut AxiMaster, edge: u64) {
         let t = self.traffic;
-        if self.issued == t.count || self.issued - self.finished >= t.outstanding || edge < self.next_issue {
+        if self.issued == t.count
+            || self.issued - self.finished >= t.outstanding
+            || edge < self.next_issue
+        {
             return;
         }
         if t.gap > 0 {
@@ -389,7 +421,10 @@ impl Generator {
             Addresses::Random => self.random.below(self.places),
             Addresses::Sequential => index as u64 % self.places,
         };
-        let ax = Ax { size: t.size, ..Ax::incr((index % t.ids as usize) as u16, place * self.span, t.beats) };
+        let ax = Ax {
+            size: t.size,
+            ..Ax::incr((index % t.ids as usize) as u16, place * self.span, t.beats)
+        };
         if write {
             master.queue_aw(ax);
             self.awaiting_aw.push_back(index);
@@ -397,15 +432,29 @@ impl Generator {
             for beat in 0..t.beats {
                 let addr = ax.beat_addr(beat);
                 let lane = (addr % BEAT as u64) as u32;
-                let strb = if t.size == 6 { u64::MAX } else { ((1u64 << (1u32 << t.size)) - 1) << lane };
-                master.queue_w(WBeat { data: content(addr), strb, last: beat + 1 == t.beats });
+                let strb = if t.size == 6 {
+                    u64::MAX
+                } else {
+                    ((1u64 << (1u32 << t.size)) - 1) << lane
+                };
+                master.queue_w(WBeat {
+                    data: content(addr),
+                    strb,
+                    last: beat + 1 == t.beats,
+                });
             }
         } else {
             master.queue_ar(ax);
             self.awaiting_ar.push_back(index);
         }
         self.addresses.push(ax.addr);
-        self.samples.push(Sample { write, id: ax.id, start: 0, data: 0, latencies: Vec::new() });
+        self.samples.push(Sample {
+            write,
+            id: ax.id,
+            start: 0,
+            data: 0,
+            latencies: Vec::new(),
+        });
         self.issued += 1;
     }
 
@@ -420,13 +469,19 @@ impl Generator {
             if let Some(index) = self.awaiting_ar.pop_front() {
                 self.samples[index].start = edge;
                 self.samples[index].data = edge;
-                self.reads.entry(self.samples[index].id).or_default().push_back(index);
+                self.reads
+                    .entry(self.samples[index].id)
+                    .or_default()
+                    .push_back(index);
             }
         }
         if seen.aw {
             if let Some(index) = self.awaiting_aw.pop_front() {
                 self.samples[index].start = edge;
-                self.writes.entry(self.samples[index].id).or_default().push_back(index);
+                self.writes
+                    .entry(self.samples[index].id)
+                    .or_default()
+                    .push_back(index);
             }
         }
         if seen.w {
@@ -446,7 +501,9 @@ impl Generator {
                     self.finished += 1;
                 }
                 other => {
-                    error.get_or_insert(format!("write response {code} with ID {id} for {other:?} at edge {edge}"));
+                    error.get_or_insert(format!(
+                        "write response {code} with ID {id} for {other:?} at edge {edge}"
+                    ));
                 }
             }
         }
@@ -468,16 +525,23 @@ impl Generator {
     ) {
         let queue = self.reads.get_mut(&id);
         let Some(index) = queue.as_ref().and_then(|queue| queue.front().copied()) else {
-            error.get_or_insert(format!("read data with ID {id} that nobody asked for at edge {edge}"));
+            error.get_or_insert(format!(
+                "read data with ID {id} that nobody asked for at edge {edge}"
+            ));
             return;
         };
         let sample = &mut self.samples[index];
         let beat = sample.latencies.len() as u32;
         sample.latencies.push((edge - sample.start) as u32);
-        let ax = Ax { size: self.traffic.size, ..Ax::incr(id, self.addresses[index], self.traffic.beats) };
+        let ax = Ax {
+            size: self.traffic.size,
+            ..Ax::incr(id, self.addresses[index], self.traffic.beats)
+        };
         let ended = beat + 1 == ax.beats();
         if code != resp::OKAY || last != ended {
-            error.get_or_insert(format!("beat {beat} with ID {id}: response {code}, last {last} at edge {edge}"));
+            error.get_or_insert(format!(
+                "beat {beat} with ID {id}: response {code}, last {last} at edge {edge}"
+            ));
         }
         // Writes of the same run write what a line has by rule, so any order of them leaves the same bytes; a line is
         // zero until one comes.
@@ -486,7 +550,9 @@ impl Generator {
         let got = &rdata[from..from + bytes];
         let written = content(addr);
         let known = got == &written[from..from + bytes] || got.iter().all(|&byte| byte == 0);
-        if !known || (self.traffic.mix == Mix::Reads && got != &media.read_line(addr)[from..from + bytes]) {
+        if !known
+            || (self.traffic.mix == Mix::Reads && got != &media.read_line(addr)[from..from + bytes])
+        {
             error.get_or_insert(format!("wrong data at {addr:#x} at edge {edge}"));
         }
         if ended {

@@ -250,18 +250,23 @@ impl RtlDevice {
             ddr.push(DdrSlave::new(ports, map, self.config.memory.timing()));
         }
         let host = AxiPorts::find(&model, "m_axi_host_")?;
+        let reset = model.field("rst_ni")?;
         let mut powered = Powered {
             mmio: MmioBridge::new(&model)?,
             host: HostSlave::new(host, self.config.host_reads, self.config.host_chunk),
             ddr,
             idle: model.field("idle_o")?,
-            reset: model.field("rst_ni")?,
+            reset,
             reset_left: RESET_CYCLES,
             tracing: false,
             model,
         };
         let enable = powered.model.field("msix_enable_i")?;
         powered.model.set(enable, 1);
+        powered
+            .model
+            .assert_reset(reset, self.now.0)
+            .map_err(Error::NotABitstream)?;
         Ok(powered)
     }
 

@@ -9,7 +9,14 @@ use sim::{DramConfig, Media, Time};
 
 fn bench(memory: Memory) -> DelayBench {
     let media = Media::memory(1 << 26).unwrap();
-    DelayBench::new(&repo_root().unwrap(), Time(4000), &memory, media, &mut stderr_progress("nvm_delay")).unwrap()
+    DelayBench::new(
+        &repo_root().unwrap(),
+        Time(4000),
+        &memory,
+        media,
+        &mut stderr_progress("nvm_delay"),
+    )
+    .unwrap()
 }
 
 fn mean(latencies: impl Iterator<Item = u32>) -> f64 {
@@ -20,18 +27,44 @@ fn mean(latencies: impl Iterator<Item = u32>) -> f64 {
 #[test]
 fn random_accesses_meet_the_optane_targets() {
     let mut bench = bench(Memory::Ddr4(DramConfig::default()));
-    let targets = Targets { read_base: 305.0 / 4.0, write_base: 94.0 / 4.0, ..Targets::default() };
-    for (mix, target) in [(Mix::Reads, targets.read_base), (Mix::Writes, targets.write_base)] {
-        let traffic = Traffic { mix, count: 2000, ids: 4, ..Traffic::default() };
+    let targets = Targets {
+        read_base: 305.0 / 4.0,
+        write_base: 94.0 / 4.0,
+        ..Targets::default()
+    };
+    for (mix, target) in [
+        (Mix::Reads, targets.read_base),
+        (Mix::Writes, targets.write_base),
+    ] {
+        let traffic = Traffic {
+            mix,
+            count: 2000,
+            ids: 4,
+            ..Traffic::default()
+        };
         let (samples, counters) = delay_bench(&mut bench, &targets, &traffic).unwrap();
         let mean = mean(samples.iter().map(|s| s.latency()));
         let direction = usize::from(mix == Mix::Writes);
-        println!("{mix:?}: mean {mean:.3} target {target} late {}", counters[direction].late);
-        assert!((mean / target - 1.0).abs() < 0.001, "{mix:?}: mean {mean} cycles, target {target}");
-        assert!(samples.iter().all(|s| (f64::from(s.latency()) - target).abs() <= 1.0), "{mix:?}");
+        println!(
+            "{mix:?}: mean {mean:.3} target {target} late {}",
+            counters[direction].late
+        );
+        assert!(
+            (mean / target - 1.0).abs() < 0.001,
+            "{mix:?}: mean {mean} cycles, target {target}"
+        );
+        assert!(
+            samples
+                .iter()
+                .all(|s| (f64::from(s.latency()) - target).abs() <= 1.0),
+            "{mix:?}"
+        );
         // The emulator counts the same transactions, at the same ports.
         assert_eq!(counters[direction].transactions, 2000);
-        assert_eq!(counters[direction].latency_sum, samples.iter().map(|s| u64::from(s.latency())).sum());
+        assert_eq!(
+            counters[direction].latency_sum,
+            samples.iter().map(|s| u64::from(s.latency())).sum()
+        );
         assert_eq!(counters[direction].buckets.iter().sum::<u32>(), 2000);
         assert_eq!(counters[1 - direction].transactions, 0);
     }
@@ -40,13 +73,26 @@ fn random_accesses_meet_the_optane_targets() {
 #[test]
 fn bursts_are_delayed_beat_by_beat() {
     let mut bench = bench(Memory::Fixed(Time::ns(40)));
-    let targets = Targets { read_base: 100.0, read_beat: 2.5, ..Targets::default() };
+    let targets = Targets {
+        read_base: 100.0,
+        read_beat: 2.5,
+        ..Targets::default()
+    };
     for beats in [1, 7, 64] {
-        let traffic = Traffic { beats, count: 50, ..Traffic::default() };
+        let traffic = Traffic {
+            beats,
+            count: 50,
+            ..Traffic::default()
+        };
         let (samples, _) = delay_bench(&mut bench, &targets, &traffic).unwrap();
         for beat in 0..beats as usize {
             let target = 100.0 + 2.5 * (beat + 1) as f64;
-            assert!(samples.iter().all(|s| (f64::from(s.latencies[beat]) - target).abs() <= 1.0), "beat {beat}");
+            assert!(
+                samples
+                    .iter()
+                    .all(|s| (f64::from(s.latencies[beat]) - target).abs() <= 1.0),
+                "beat {beat}"
+            );
         }
     }
 }
@@ -54,26 +100,74 @@ fn bursts_are_delayed_beat_by_beat() {
 #[test]
 fn reads_wait_in_parallel() {
     let mut bench = bench(Memory::Fixed(Time::ns(40)));
-    let targets = Targets { read_base: 200.0, ..Targets::default() };
-    let traffic = Traffic { count: 8, outstanding: 8, addresses: Addresses::Sequential, ..Traffic::default() };
+    let targets = Targets {
+        read_base: 200.0,
+        ..Targets::default()
+    };
+    let traffic = Traffic {
+        count: 8,
+        outstanding: 8,
+        addresses: Addresses::Sequential,
+        ..Traffic::default()
+    };
     let (samples, _) = delay_bench(&mut bench, &targets, &traffic).unwrap();
-    let end = samples.iter().map(|s| s.start + u64::from(s.latency())).max().unwrap();
-    assert!(end - samples[0].start <= 220, "{} cycles", end - samples[0].start);
+    let end = samples
+        .iter()
+        .map(|s| s.start + u64::from(s.latency()))
+        .max()
+        .unwrap();
+    assert!(
+        end - samples[0].start <= 220,
+        "{} cycles",
+        end - samples[0].start
+    );
 }
 
 #[test]
 fn mixed_traffic_keeps_its_data() {
     let mut bench = bench(Memory::Ddr4(DramConfig::default()));
-    let targets = Targets { read_base: 30.0, read_beat: 1.0, write_base: 20.0, write_beat: 1.5 };
-    let traffic = Traffic { mix: Mix::Both, beats: 16, count: 1000, outstanding: 40, ids: 7, ..Traffic::default() };
+    let targets = Targets {
+        read_base: 30.0,
+        read_beat: 1.0,
+        write_base: 20.0,
+        write_beat: 1.5,
+    };
+    let traffic = Traffic {
+        mix: Mix::Both,
+        beats: 16,
+        count: 1000,
+        outstanding: 40,
+        ids: 7,
+        ..Traffic::default()
+    };
     let (samples, counters) = delay_bench(&mut bench, &targets, &traffic).unwrap();
     assert_eq!(samples.len(), 1000);
     assert_eq!(counters[0].transactions + counters[1].transactions, 1000);
     assert_eq!(counters[0].beats + counters[1].beats, 16_000);
-    let again = bench.run(&Traffic { count: 300, mix: Mix::Reads, ..traffic }).unwrap();
+    let again = bench
+        .run(&Traffic {
+            count: 300,
+            mix: Mix::Reads,
+            ..traffic
+        })
+        .unwrap();
     assert_eq!(again.len(), 300);
     bench.off().unwrap();
-    let (small, wide) = (Traffic { size: 2, beats: 16, count: 200, mix: Mix::Both, ..traffic }, Traffic { size: 4, beats: 256, count: 50, ..traffic });
+    let (small, wide) = (
+        Traffic {
+            size: 2,
+            beats: 16,
+            count: 200,
+            mix: Mix::Both,
+            ..traffic
+        },
+        Traffic {
+            size: 4,
+            beats: 256,
+            count: 50,
+            ..traffic
+        },
+    );
     bench.run(&small).unwrap();
     bench.run(&wide).unwrap();
 }

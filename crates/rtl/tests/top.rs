@@ -13,8 +13,14 @@ const MEDIA: u64 = 1 << 24;
 const NVM_DELAY: u64 = 0x1_0000;
 
 fn config() -> DeviceConfig {
-    let mut config = DeviceConfig::new().unwrap();
-    config.parameters.insert("MediaBytes".to_string(), format!("64'd{MEDIA}"));
+    // A read that is not answered is to end in a dump, not in a time-out.
+    let mut config = DeviceConfig {
+        hang_cycles: 20_000,
+        ..DeviceConfig::new().unwrap()
+    };
+    config
+        .parameters
+        .insert("MediaBytes".to_string(), format!("64'd{MEDIA}"));
     config
 }
 
@@ -42,16 +48,28 @@ fn comes_up() {
 fn lists_its_blocks() {
     let mut b = bench();
     let header: Vec<u32> = (0..8).map(|i| b.read32(Bar::Control, i * 4)).collect();
-    assert_eq!(header, [0x4E53_4456, 1, 4, 250_000, MEDIA as u32, 0, 2, 4096]);
+    assert_eq!(
+        header,
+        [0x4E53_4456, 1, 4, 250_000, MEDIA as u32, 0, 2, 4096]
+    );
     let block = |b: &mut Bench, i: u64| -> Vec<u32> {
-        (0..8).map(|w| b.read32(Bar::Control, 0x100 + i * 32 + w * 4)).collect()
+        (0..8)
+            .map(|w| b.read32(Bar::Control, 0x100 + i * 32 + w * 4))
+            .collect()
     };
     assert_eq!(block(&mut b, 0), [1, 0x1_0000, 0, 0, 0, 0x1_0000, 16, 1024]);
     assert_eq!(block(&mut b, 1), [3, 0x1_0000, 0, 2, 0, 0, MEDIA as u32, 0]);
     for channel in 0..2 {
         let offset = NVM_DELAY as u32 + 0x1000 * channel;
-        assert_eq!(block(&mut b, 2 + u64::from(channel)), [2, 0x1_0000, channel, 4, offset, 0x1000, channel, 512]);
-        assert_eq!(b.read32(Bar::Control, offset.into()), 0x4E56_444C, "nvm_delay's ID");
+        assert_eq!(
+            block(&mut b, 2 + u64::from(channel)),
+            [2, 0x1_0000, channel, 4, offset, 0x1000, channel, 512]
+        );
+        assert_eq!(
+            b.read32(Bar::Control, offset.into()),
+            0x4E56_444C,
+            "nvm_delay's ID"
+        );
     }
     assert_eq!(block(&mut b, 4), [0; 8]);
     assert_eq!(b.read(Bar::Control, 0x4_0000, 4), None, "reserved");
@@ -63,7 +81,11 @@ fn window_matches_a_shadow() {
     let mut random = Random::new(5);
     let mut shadow = vec![0u8; 1 << 15];
     for i in 0..400 {
-        let len = if random.below(4) == 0 { 1 + random.below(4096) } else { 1 + random.below(64) };
+        let len = if random.below(4) == 0 {
+            1 + random.below(4096)
+        } else {
+            1 + random.below(64)
+        };
         let page = random.below(shadow.len() as u64 / 4096) * 4096;
         let offset = page + random.below(4096 - len + 1);
         let range = offset as usize..(offset + len) as usize;
@@ -73,7 +95,10 @@ fn window_matches_a_shadow() {
             b.post(Bar::Pm, offset, &data);
         } else {
             let data = b.read(Bar::Pm, offset, len as u32).unwrap();
-            assert_eq!(data, shadow[range], "access {i}: offset {offset:#x}, {len} bytes");
+            assert_eq!(
+                data, shadow[range],
+                "access {i}: offset {offset:#x}, {len} bytes"
+            );
         }
     }
     b.run(Time::us(20));
@@ -111,7 +136,10 @@ fn instances_share_nothing_and_repeat() {
     assert_ne!(first.0, second.0);
     // Both in one process at the same time, on two threads.
     let together: Vec<_> = std::thread::scope(|scope| {
-        let runs: Vec<_> = [1, 2].map(|seed| scope.spawn(move || alone(seed))).into_iter().collect();
+        let runs: Vec<_> = [1, 2]
+            .map(|seed| scope.spawn(move || alone(seed)))
+            .into_iter()
+            .collect();
         runs.into_iter().map(|run| run.join().unwrap()).collect()
     });
     assert_eq!(together, [first, second]);
@@ -129,18 +157,32 @@ fn power_cuts_keep_the_media() {
     b.device.power_off();
     b.run(Time::us(1));
     b.device.power_on();
-    assert_eq!(b.read(Bar::Pm, 0x12_3456, 22).unwrap(), b"written before the cut");
+    assert_eq!(
+        b.read(Bar::Pm, 0x12_3456, 22).unwrap(),
+        b"written before the cut"
+    );
     drop(b);
     let mut b = bench_with(config(), Media::file(&path, MEDIA).unwrap());
-    assert_eq!(b.read(Bar::Pm, 0x12_3456, 22).unwrap(), b"written before the cut");
+    assert_eq!(
+        b.read(Bar::Pm, 0x12_3456, 22).unwrap(),
+        b"written before the cut"
+    );
 }
 
 #[test]
 fn other_channel_counts() {
     for channels in [1, 4] {
-        let mut config = DeviceConfig { channels, granule: 8192, ..config() };
-        config.parameters.insert("NumChannels".to_string(), channels.to_string());
-        config.parameters.insert("Granule".to_string(), "8192".to_string());
+        let mut config = DeviceConfig {
+            channels,
+            granule: 8192,
+            ..config()
+        };
+        config
+            .parameters
+            .insert("NumChannels".to_string(), channels.to_string());
+        config
+            .parameters
+            .insert("Granule".to_string(), "8192".to_string());
         let mut b = bench_with(config, Media::memory(MEDIA).unwrap());
         assert_eq!(b.read32(Bar::Control, 0x18), channels);
         for page in 0..32u64 {
@@ -150,7 +192,10 @@ fn other_channel_counts() {
         for page in 0..32u64 {
             let mut stored = vec![0; 4096];
             b.device.media().read(page * 4096, &mut stored);
-            assert!(stored == vec![page as u8 + 1; 4096], "{channels} channels, page {page}");
+            assert!(
+                stored == vec![page as u8 + 1; 4096],
+                "{channels} channels, page {page}"
+            );
         }
     }
 }
@@ -159,8 +204,18 @@ fn other_channel_counts() {
 fn waveforms_of_a_window() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("top.fst");
     let _ = std::fs::remove_file(&path);
-    let window = TraceWindow { from: Time::ns(500), to: Time::ns(1500), path: path.clone() };
-    let mut b = bench_with(DeviceConfig { trace: Some(window), ..config() }, Media::memory(MEDIA).unwrap());
+    let window = TraceWindow {
+        from: Time::ns(500),
+        to: Time::ns(1500),
+        path: path.clone(),
+    };
+    let mut b = bench_with(
+        DeviceConfig {
+            trace: Some(window),
+            ..config()
+        },
+        Media::memory(MEDIA).unwrap(),
+    );
     b.run(Time::ns(600));
     for _ in 0..5 {
         b.read32(Bar::Control, 0);
@@ -173,9 +228,22 @@ fn waveforms_of_a_window() {
 /// The queue memory of the admin queue can't be read and the link never answers: the controller waits for ever.
 #[test]
 fn a_link_that_never_answers_is_not_taken_for_a_hang() {
-    let mut b = bench_with(DeviceConfig { hang_cycles: 2000, ..config() }, Media::memory(MEDIA).unwrap());
+    let mut b = bench_with(
+        DeviceConfig {
+            hang_cycles: 2000,
+            ..config()
+        },
+        Media::memory(MEDIA).unwrap(),
+    );
     b.host.latency = Time::ms(1);
-    for (offset, value) in [(0x24, 0x000F_000F), (0x28, 0x1000), (0x2C, 0), (0x30, 0x2000), (0x34, 0), (0x14, 0x0046_0001)] {
+    for (offset, value) in [
+        (0x24, 0x000F_000F),
+        (0x28, 0x1000),
+        (0x2C, 0),
+        (0x30, 0x2000),
+        (0x34, 0),
+        (0x14, 0x0046_0001),
+    ] {
         b.write32(Bar::Nvme, offset, value);
     }
     b.run(Time::us(100));
@@ -186,5 +254,8 @@ fn a_link_that_never_answers_is_not_taken_for_a_hang() {
         Err(Fault::Hang(dump)) => panic!("{dump}"),
         Err(other) => panic!("{other}"),
     }
-    assert!(b.host.log.iter().any(|e| e.1 == "read" && e.2 == 0x1000), "the command is fetched");
+    assert!(
+        b.host.log.iter().any(|e| e.1 == "read" && e.2 == 0x1000),
+        "the command is fetched"
+    );
 }

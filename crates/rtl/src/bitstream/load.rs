@@ -265,6 +265,15 @@ impl Model {
         self.eval(ps)
     }
 
+    /// Asserts the active-low reset `reset` with an edge: what it resets asynchronously may have no clock to see a level.
+    pub fn assert_reset(&mut self, reset: Field, ps: u64) -> std::result::Result<(), String> {
+        for level in [1, 0] {
+            self.set(reset, level);
+            self.clock(false, ps)?;
+        }
+        Ok(())
+    }
+
     /// Starts to write waveforms (FST) of everything to `path`.
     pub fn trace_open(&mut self, path: &Path) -> Result<()> {
         let name = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|_| {

@@ -1,0 +1,118 @@
+//! How fast the default device is simulated with all queues and channels busy, and where the time goes.
+//!
+//!     cargo run --release -p nearside-rtl --example speed [COMMANDS] [BYTES] [READ_PERCENT] [TARGET_NS]
+
+use std::time::Instant;
+
+use driver::control::Inventory;
+use driver::workload::{run_job, Job};
+use driver::{Config, Controller, SimHost};
+use rtl::bitstream::stderr_progress;
+use rtl::{DeviceConfig, RtlDevice};
+use sim::{Bar, Counter, Media, System};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1).map(|a| a.parse::<u64>());
+    let mut number = |default| arguments.next().unwrap_or(Ok(default));
+    let (commands, bytes, read_percent, target_ns) =
+        (number(4000)?, number(4096)?, number(50)?, number(0)?);
+
+    let config = DeviceConfig::new()?;
+    let media_bytes = 1 << 30;
+    let device = RtlDevice::build(
+        config,
+        Media::memory(media_bytes)?,
+        &mut stderr_progress("nearside_top"),
+    )?;
+    let mut system = System::new(&sim::HostConfig::default())?;
+    let windows = [
+        (Bar::Nvme, 64 << 10),
+        (Bar::Pm, media_bytes),
+        (Bar::Control, 1 << 20),
+    ];
+    let number = system.add_device(Box::new(device), &sim::LinkConfig::default(), &windows)?;
+    let host = SimHost::new(system, number, design::Cpu::default().costs(), 17);
+    let mut controller = Controller::start(
+        host,
+        Config {
+            io_queues: 16,
+            ..Config::default()
+        },
+    )?;
+    if target_ns > 0 {
+        let period = 4000;
+        let profile = design::Profile::latencies("speed", target_ns as f64, target_ns as f64);
+        let inventory = Inventory::read(controller.host_mut())?;
+        for delay in inventory.delays() {
+            let registers = profile.registers(period, 2);
+            delay.set(controller.host_mut(), &registers)?;
+        }
+    }
+    let job = Job {
+        read_percent: read_percent as u32,
+        min_bytes: bytes,
+        max_bytes: bytes,
+        queues: 16,
+        depth: 8,
+        commands,
+        ..Job::default()
+    };
+    let counters = |controller: &Controller<SimHost>| -> Vec<Counter> {
+        let host = controller.host();
+        host.system()
+            .device(host.device())
+            .map(|d| d.counters())
+            .unwrap_or_default()
+    };
+    let before = counters(&controller);
+    let (wall, cpu) = (Instant::now(), cpu_seconds());
+    let outcome = run_job(&mut controller, &job, &mut |_, _| true)?;
+    let (wall, cpu) = (wall.elapsed().as_secs_f64(), cpu_seconds() - cpu);
+    let after = counters(&controller);
+    let grown = |name: &str| {
+        let value = |list: &[Counter]| {
+            list.iter()
+                .find(|c| c.name == name)
+                .map_or(0.0, |c| c.value)
+        };
+        value(&after) - value(&before)
+    };
+    let cycles = grown("cycles.evaluated");
+    println!(
+        "{:.2} GB/s, {:.0} commands/s (simulated)",
+        outcome.report.bandwidth() / 1e9,
+        outcome.report.iops()
+    );
+    println!(
+        "{cycles:.0} cycles evaluated, {:.0} skipped",
+        grown("cycles.skipped")
+    );
+    println!(
+        "{:.0} cycles per CPU second ({cpu:.2} s CPU, {wall:.2} s wall)",
+        cycles / cpu
+    );
+    let (engine, model) = (grown("cpu.engine"), grown("cpu.model"));
+    println!(
+        "of the engine's {engine:.2} s wall, {model:.2} s in the model: {:.1} % outside",
+        100.0 * (1.0 - model / engine)
+    );
+    println!(
+        "outside of the model, all: {:.1} %",
+        100.0 * (1.0 - model / wall)
+    );
+    for counter in &after {
+        println!(
+            "  {:<22} {:>14.3} {}",
+            counter.name,
+            grown(&counter.name),
+            counter.unit
+        );
+    }
+    Ok(())
+}
+
+/// CPU time of this process.
+fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
