@@ -1,9 +1,30 @@
-"""nvm_delay in simulation: `pytest hw/ip/nvm_delay`."""
+"""nvm_delay in simulation: `pytest hw/ip/nvm_delay`. The plan in README.md says which test shows what."""
 
+import pytest
 from hdl import simulate
 
 LISTS = ["hw/ip/nvm_delay/nvm_delay.f"]
+NARROW = {"DataWidth": 128}  # the same logic with less to move
 
 
 def test_quick():
-    simulate("nvm_delay", "cocotb_nvm_delay", filelists=LISTS, parameters={"DataWidth": 128})
+    simulate("nvm_delay", "cocotb_nvm_delay", filelists=LISTS, parameters=NARROW)
+
+
+@pytest.mark.slow
+def test_long():
+    """Millisecond delays and long random traffic."""
+    simulate(
+        "nvm_delay",
+        "cocotb_nvm_delay",
+        filelists=LISTS,
+        parameters=NARROW,
+        env={"SLOW": "1"},
+        testcase="long_delays,random_traffic_long",
+    )
+
+
+@pytest.mark.slow
+def test_axi_models():
+    """Full width, between models of others."""
+    simulate("nvm_delay", "cocotb_nvm_delay_axi", filelists=LISTS)
