@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import cocotb
 from cocotb.clock import Clock
@@ -47,7 +48,7 @@ async def transfers(dut, enable: int) -> None:
         # Disjoint pieces, all at once: the order between IDs is free.
         cuts = sorted(rng.sample(range(MEMORY), 9))
         jobs = []
-        for low, high in zip(cuts, cuts[1:], strict=False):
+        for low, high in pairwise(cuts):
             length = min(high - low, rng.choice((1, 7, 64, 300, 4096)))
             size = rng.choice((0, 2, 6, 6, 6)) if length <= 300 else 6
             write = rng.random() < 0.5

@@ -180,7 +180,7 @@ class Bench:
             await RisingEdge(self.dut.clk_i)
 
     def gate(self, on: bool) -> None:
-        """Stops the clock whenever the block allows it, as a clock gate around it does; no register accesses meanwhile."""
+        """Stops the clock whenever the block allows it, as a gate around it does; no register accesses meanwhile."""
         self.gated = on
         if on:
             self.clock.stop()
@@ -290,7 +290,11 @@ class Bench:
     def quiet(self) -> bool:
         """Nothing is on its way."""
         return not (
-            self.ar_queue or self.aw_queue or self.w_queue or any(self.read_ids.values()) or any(self.write_ids.values())
+            self.ar_queue
+            or self.aw_queue
+            or self.w_queue
+            or any(self.read_ids.values())
+            or any(self.write_ids.values())
         )
 
     async def run(self, limit: int = 20000) -> None:
