@@ -181,7 +181,8 @@ module nearside_top
   logic [23:0] lite_awaddr, lite_araddr;
   logic [31:0] lite_wdata;
   logic [3:0] lite_wstrb;
-  logic [NumLite-1:0] lite_awvalid, lite_awready, lite_wvalid, lite_wready, lite_bvalid, lite_bready;
+  logic [NumLite-1:0]
+      lite_awvalid, lite_awready, lite_wvalid, lite_wready, lite_bvalid, lite_bready;
   logic [NumLite-1:0] lite_arvalid, lite_arready, lite_rvalid, lite_rready;
   logic [NumLite-1:0][1:0] lite_bresp, lite_rresp;
   logic [NumLite-1:0][31:0] lite_rdata;
@@ -303,7 +304,8 @@ module nearside_top
   w_t [NumChannels-1:0] mem_w;
   b_t [NumChannels-1:0] mem_b;
   r_t [NumChannels-1:0] mem_r;
-  logic [NumChannels-1:0] mem_aw_valid, mem_aw_ready, mem_w_valid, mem_w_ready, mem_b_valid, mem_b_ready;
+  logic [NumChannels-1:0]
+      mem_aw_valid, mem_aw_ready, mem_w_valid, mem_w_ready, mem_b_valid, mem_b_ready;
   logic [NumChannels-1:0] mem_ar_valid, mem_ar_ready, mem_r_valid, mem_r_ready;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -607,7 +609,8 @@ module nearside_top
 
   `NS_ASSERT(pm_counted, pm_open_q < 12'd2048)
   `NS_ASSERT(nvme_awake_for_responses, !(m_axi_host_bvalid || m_axi_host_rvalid) || nvme_busy)
-  `NS_ASSERT(delays_awake_for_responses, ((m_axi_ddr_bvalid | m_axi_ddr_rvalid) & ~channel_busy) == '0)
+  `NS_ASSERT(delays_awake_for_responses,
+             ((m_axi_ddr_bvalid | m_axi_ddr_rvalid) & ~channel_busy) == '0)
   for (genvar c = 0; c < NumChannels; c++) begin : gen_assert
     `NS_ASSERT(mover_keeps_to_its_channel_aw,
                !mem_aw_valid[c] || (mem_aw[c].addr >> GranuleBits & AddrWidth'(NumChannels - 1)) == AddrWidth'(c))
