@@ -86,13 +86,13 @@ def info(design: DesignOption = "default", as_json: JsonOption = False) -> None:
         for key, value in doc[part].items():
             table.add_row(key, str(value))
         show.out.print(table)
-    table = show.table("blocks (BAR4 offset 0)", "block", "version", "instance", "BAR", "offset", "size", "capabilities")
+    table = show.table(
+        "blocks (BAR4 offset 0)", "block", "version", "instance", "BAR", "offset", "size", "capabilities"
+    )
     for block in doc["device"]["blocks"]:
         capabilities = " ".join(f"{c:#x}" for c in block["capabilities"])
         place = (f"{block['offset']:#x}", f"{block['size']:#x}")
-        table.add_row(
-            block["name"], block["version"], str(block["instance"]), str(block["bar"]), *place, capabilities
-        )
+        table.add_row(block["name"], block["version"], str(block["instance"]), str(block["bar"]), *place, capabilities)
     show.out.print(table)
     _print_delay(doc["delay"])
 
@@ -179,10 +179,10 @@ def _print_delay(channels: list[dict[str, Any]]) -> None:
         "nvm_delay, by channel", "channel", "on", "read", "read beat", "write", "write beat", "caps, GB/s", "regions"
     )
     for number, channel in enumerate(channels):
-        times = [
-            show.nanoseconds(channel[side][key]) for side in ("read", "write") for key in ("base_ns", "beat_ns")
-        ]
-        caps = "/".join("-" if channel[s]["cap_gb_s"] is None else f"{channel[s]['cap_gb_s']:.2f}" for s in ("read", "write"))
+        times = [show.nanoseconds(channel[side][key]) for side in ("read", "write") for key in ("base_ns", "beat_ns")]
+        caps = "/".join(
+            "-" if channel[s]["cap_gb_s"] is None else f"{channel[s]['cap_gb_s']:.2f}" for s in ("read", "write")
+        )
         table.add_row(str(number), "yes" if channel["enabled"] else "no", *times, caps, str(len(channel["regions"])))
     show.out.print(table)
 

@@ -13,6 +13,7 @@ from nearside.device import Design, Device
 
 GENERATED_BYTES = 8 << 20
 SEED = 1
+SINGLE_BYTES = (512, 4096)
 SHAPE = {"queues": 4, "depth": 8, "chunk": 16384}
 
 
@@ -42,12 +43,13 @@ def trip(device: Device, profile: str, data: bytes, quiet: bool) -> dict[str, An
         write = device.write(data, progress=progress, **SHAPE)
     with show.bar(f"{profile}: reading", not quiet) as progress:
         back, read = device.read(len(data), progress=progress, **SHAPE)
-    with show.bar(f"{profile}: single reads", not quiet) as progress:
-        span = max(1 << 20, len(data) // 4096 * 4096)
-        job = {"queues": 1, "depth": 1, "commands": 300, "span": min(span, device.namespace_bytes), "seed": SEED}
-        single_read = device.workload(read_percent=100, progress=progress, **job)
+    job = {"queues": 1, "depth": 1, "commands": 300, "span": min(8 << 20, device.namespace_bytes), "seed": SEED}
+    singles = {}
+    for size in SINGLE_BYTES:
+        with show.bar(f"{profile}: single reads of {size} bytes", not quiet) as progress:
+            singles[f"read_{size}"] = device.workload(read_percent=100, min_bytes=size, progress=progress, **job)
     digest = hashlib.sha256(back).hexdigest()
-    return {"profile": profile, "write": write, "read": read, "single_read": single_read, "sha256": digest}
+    return {"profile": profile, "write": write, "read": read, "sha256": digest} | singles
 
 
 def run(path: Path | None, design: Design, quiet: bool) -> dict[str, Any]:
@@ -62,15 +64,17 @@ def run(path: Path | None, design: Design, quiet: bool) -> dict[str, Any]:
         digest = hashlib.sha256(data).hexdigest()
         trips = [trip(device, profile, data, quiet) for profile in ("dram", optane)]
     with show.building("nvm_delay bench", not quiet) as progress:
-        targets = accuracy.run(accuracy.DEMO_TARGETS, samples=2000, seed=SEED, progress=progress)
+        targets = accuracy.run(design, accuracy.DEMO_TARGETS, samples=2000, seed=SEED, progress=progress)
     intact = all(t["sha256"] == digest for t in trips)
     figures = [
-        results.figure(f"{t['profile']}.{kind}.bandwidth", t[kind]["total_bandwidth_gb_s"], "GB/s")
+        results.figure(f"{t['profile']}.{kind}.bandwidth", t[kind]["bandwidth_gb_s"], "GB/s")
         for t in trips
         for kind in ("write", "read")
     ]
     figures += [
-        results.figure(f"{t['profile']}.single_read.mean", t["single_read"]["latency"]["mean_ns"], "ns") for t in trips
+        results.figure(f"{t['profile']}.read_{size}.mean", t[f"read_{size}"]["latency"]["mean_ns"], "ns")
+        for t in trips
+        for size in SINGLE_BYTES
     ]
     figures += [
         results.figure(f"nvm_delay.{t['name']}.mean_error", t["mean_error_percent"], "%", paper=t["paper"])
@@ -95,17 +99,17 @@ def print_document(doc: dict[str, Any]) -> None:
     show.out.print(f"[bold]{file['name']}[/bold] ({show.size(file['bytes'])}) through {SHAPE['queues']} NVMe queues")
     show.out.print(f"  SHA-256 sent  {file['sha256']}")
     for trip in doc["trips"]:
-        show.out.print(f"  SHA-256 back  {trip['sha256']}  ({trip['profile']})")
+        show.out.print(f"  SHA-256 back  {trip['sha256']}  ({trip['profile']})", soft_wrap=True)
     show.out.print(f"  The data is [bold]{verdict}[/bold].\n")
     names = [trip["profile"] for trip in doc["trips"]]
     table = show.table("Simulated time: the device's and the link's clock", "", *names)
-    rows = (("write", "write, 16 KiB x 32"), ("read", "read, 16 KiB x 32"), ("single_read", "read, 4 KiB x 1"))
+    rows = [("write", "write the file, 16 KiB x 32"), ("read", "read it back, 16 KiB x 32")]
+    rows += [(f"read_{size}", f"random reads, {show.size(size)} x 1") for size in SINGLE_BYTES]
     for kind, text in rows:
         reports = [trip[kind] for trip in doc["trips"]]
-        bandwidth = "total_bandwidth_gb_s" if kind != "single_read" else "bandwidth_gb_s"
-        table.add_row(f"{text}: bandwidth", *(f"{r[bandwidth]:.3f} GB/s" for r in reports))
+        table.add_row(f"{text}: bandwidth", *(f"{r['bandwidth_gb_s']:.3f} GB/s" for r in reports))
         for key, label in (("mean_ns", "mean"), ("p50_ns", "p50"), ("p99_ns", "p99"), ("p999_ns", "p99.9")):
             table.add_row(f"  {label}", *(show.nanoseconds(r["latency"][key]) for r in reports))
     show.out.print(table)
     accuracy.print_table(doc["accuracy"])
-    show.out.print(f"Results: {doc['saved']}\nPlot:    {doc['plot']}")
+    show.out.print(f"Results: {doc['saved']}\nPlot:    {doc['plot']}", soft_wrap=True)

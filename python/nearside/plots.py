@@ -20,17 +20,17 @@ def demo(doc: dict[str, Any], path: Path) -> None:
     colours = ["#4c72b0", "#dd8452"]
     for number, (trip, colour) in enumerate(zip(doc["trips"], colours, strict=False)):
         places = [p + 0.4 * number for p in range(2)]
-        left.bar(places, [trip[k]["total_bandwidth_gb_s"] for k in ("write", "read")], 0.38, color=colour)
+        left.bar(places, [trip[k]["bandwidth_gb_s"] for k in ("write", "read")], 0.38, color=colour)
         keys = ("mean_ns", "p50_ns", "p99_ns", "p999_ns")
         places = [p + 0.4 * number for p in range(4)]
-        middle.bar(places, [trip["single_read"]["latency"][k] / 1e3 for k in keys], 0.38, color=colour)
+        middle.bar(places, [trip["read_512"]["latency"][k] / 1e3 for k in keys], 0.38, color=colour)
     left.set_xticks([0.2, 1.2], ["write", "read"])
     left.set_ylabel("GB/s, simulated")
     left.set_title("file, 16 KiB x 32 in flight")
     left.legend(names)
     middle.set_xticks([p + 0.2 for p in range(4)], ["mean", "p50", "p99", "p99.9"])
     middle.set_ylabel("us, simulated")
-    middle.set_title("4 KiB reads, one at a time")
+    middle.set_title("512 B reads, one at a time")
     middle.legend(names)
     for kind, marker in (("read", "o"), ("write", "s")):
         rows = [row for row in doc["accuracy"] if row["kind"] == kind]

@@ -36,12 +36,6 @@ pub struct Report {
     pub bytes: u64,
     /// From the first submission to the last completion seen.
     pub elapsed: Time,
-    /// Bytes completed in the steady state: all queues were filled, and no source had ended.
-    pub steady_bytes: u64,
-    /// Commands completed in the steady state.
-    pub steady_commands: u64,
-    /// How long that lasted.
-    pub steady: Time,
     /// Latency of the reads.
     pub read: Latency,
     /// Latency of the writes.
@@ -49,24 +43,21 @@ pub struct Report {
 }
 
 impl Report {
-    /// Bytes per second in the steady state; over the whole run where there was none.
+    /// Bytes per second over the whole run, filling and emptying of the queues included.
     pub fn bandwidth(&self) -> f64 {
-        rate(self.steady_bytes, self.steady).unwrap_or_else(|| self.total_bandwidth())
+        rate(self.bytes, self.elapsed)
     }
-    /// Commands per second in the steady state; over the whole run where there was none.
+    /// Commands per second over the whole run.
     pub fn iops(&self) -> f64 {
-        rate(self.steady_commands, self.steady)
-            .or_else(|| rate(self.commands, self.elapsed))
-            .unwrap_or(0.0)
-    }
-    /// Bytes per second over the whole run.
-    pub fn total_bandwidth(&self) -> f64 {
-        rate(self.bytes, self.elapsed).unwrap_or(0.0)
+        rate(self.commands, self.elapsed)
     }
 }
 
-fn rate(count: u64, span: Time) -> Option<f64> {
-    (count > 0 && span > Time::ZERO).then(|| count as f64 / span.as_secs())
+fn rate(count: u64, span: Time) -> f64 {
+    if span == Time::ZERO {
+        return 0.0;
+    }
+    count as f64 / span.as_secs()
 }
 
 /// Runs a source on the first `queues` I/O queues, `depth` commands in flight on each. `progress` is told the bytes
@@ -128,7 +119,6 @@ struct Flight {
 }
 
 struct Run {
-    depth: usize,
     timeout: Time,
     /// When a command has been out for too long.
     limit: Time,
@@ -140,17 +130,12 @@ struct Run {
     ended: Vec<bool>,
     start: Time,
     end: Time,
-    /// Start of the steady state, once it has begun; its end once the first source has ended.
-    steady_start: Option<Time>,
-    steady_end: Option<Time>,
-    last_completion: Time,
     report: Report,
 }
 
 impl Run {
     fn new(queues: usize, depth: usize, start: Time, timeout: Time) -> Run {
         Run {
-            depth,
             timeout,
             limit: start + timeout,
             in_flight: 0,
@@ -161,16 +146,10 @@ impl Run {
             ended: vec![false; queues],
             start,
             end: start,
-            steady_start: None,
-            steady_end: None,
-            last_completion: start,
             report: Report {
                 commands: 0,
                 bytes: 0,
                 elapsed: Time::ZERO,
-                steady_bytes: 0,
-                steady_commands: 0,
-                steady: Time::ZERO,
                 read: Latency::default(),
                 write: Latency::default(),
             },
@@ -215,7 +194,6 @@ impl Run {
                     Next::End => {
                         self.free[queue].push(slot);
                         self.ended[queue] = true;
-                        self.steady_end = self.steady_end.or(Some(self.last_completion));
                     }
                 }
             }
@@ -269,7 +247,6 @@ impl Run {
         self.free[queue].push(slot);
         self.in_flight -= 1;
         self.end = self.end.max(completion.completed);
-        self.last_completion = self.end;
         self.limit = self.end + self.timeout;
         let latencies = if flight.write {
             &mut self.report.write
@@ -279,21 +256,11 @@ impl Run {
         latencies.record(completion.latency());
         self.report.commands += 1;
         self.report.bytes += flight.bytes;
-        // Steady from when as many commands have completed as fit in flight.
-        if self.report.commands == (self.ended.len() * self.depth) as u64 {
-            self.steady_start = Some(self.end);
-        } else if self.steady_start.is_some() && self.steady_end.is_none() {
-            self.report.steady_bytes += flight.bytes;
-            self.report.steady_commands += 1;
-        }
         Ok(())
     }
 
     fn finish(mut self) -> Report {
         self.report.elapsed = self.end - self.start;
-        if let (Some(start), Some(end)) = (self.steady_start, self.steady_end) {
-            self.report.steady = end.saturating_sub(start);
-        }
         self.report
     }
 }

@@ -260,7 +260,8 @@ impl Device {
         Ok((data, report::report(&report).to_string()))
     }
 
-    /// Runs a job; returns its report as JSON. `switch` is (after so many commands, media profile): the timing changes
+    /// Runs a job; returns its report as JSON. `switch` is (after so many commands, media profile as in
+    /// `delay_set`): the timing changes
     /// under load, and the report says what the latencies were before and after.
     #[pyo3(signature = (*, read_percent=100, pattern="random", min_bytes=4096, max_bytes=None, queues=10, depth=8,
         commands=4000, start=0, span=0, scattered=false, list_offset=0, verify=false, seed=1, switch=None, progress=None))]
@@ -312,8 +313,7 @@ impl Device {
         };
         let switch = match switch {
             Some((after, name)) => {
-                let profile =
-                    design::Profile::find(&crate::build::root()?, &name).map_err(raise)?;
+                let profile = find_profile(&name)?;
                 Some((after, self.registers(&profile)))
             }
             None => None,
@@ -362,10 +362,10 @@ impl Device {
         Ok(Value::from(out).to_string())
     }
 
-    /// Gives every channel, or one of them, the timing of a media profile (name or path).
+    /// Gives every channel, or one of them, the timing of a media profile (name, path or TOML text).
     #[pyo3(signature = (profile, channel=None))]
     fn delay_set(&mut self, profile: &str, channel: Option<usize>) -> PyResult<()> {
-        let profile = design::Profile::find(&crate::build::root()?, profile).map_err(raise)?;
+        let profile = find_profile(profile)?;
         self.set_on(&profile, channel)
     }
 
@@ -498,6 +498,14 @@ impl Device {
             .try_for_each(|delay| delay.set(session.controller.host_mut(), &registers))
             .map_err(raise)
     }
+}
+
+/// A media profile by name or path, or given as a TOML text.
+fn find_profile(name: &str) -> PyResult<design::Profile> {
+    if name.contains('=') {
+        return design::Profile::parse(name, std::path::Path::new("profile")).map_err(raise);
+    }
+    design::Profile::find(&crate::build::root()?, name).map_err(raise)
 }
 
 fn whole_block(offset: u64, block: usize) -> PyResult<u64> {

@@ -1,6 +1,7 @@
 //! `nearside._native`: the device, for Python. Results are JSON texts; the package `nearside` makes dictionaries of them.
 
 mod build;
+mod delay_bench;
 mod device;
 mod dram;
 mod error;
@@ -19,6 +20,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<build::Design>()?;
     module.add_class::<device::Device>()?;
     module.add_class::<dram::DramChannel>()?;
+    module.add_class::<delay_bench::DelayBench>()?;
     module.add_function(wrap_pyfunction!(build::root, module)?)?;
     module.add_function(wrap_pyfunction!(build::profile, module)?)?;
     module.add_function(wrap_pyfunction!(build::compile, module)?)?;

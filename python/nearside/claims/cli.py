@@ -13,7 +13,9 @@ from nearside.claims import report as reports
 from nearside.claims.registry import all_claims, find
 from nearside.claims.run import run_claims
 
-app = typer.Typer(help="The figures that this project states, each with its bound: list them, rerun them.", no_args_is_help=True)
+app = typer.Typer(
+    help="The figures that this project states, each with its bound: list them, rerun them.", no_args_is_help=True
+)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
@@ -38,7 +40,9 @@ def list_claims(as_json: JsonOption = False) -> None:
 )
 def run(
     names: Annotated[list[str] | None, typer.Argument(help="Names, prefixes or patterns; none runs all.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller runs: under 30 seconds each where that can be.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Smaller runs: under 30 seconds each where that can be.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = 1,
     report: Annotated[Path | None, typer.Option(help="Also write the validation page here.")] = None,
     as_json: JsonOption = False,
@@ -71,7 +75,9 @@ def run(
 
 @app.command("report", epilog="Example: nearside claim run && nearside claim report")
 def write_report(
-    document: Annotated[Path | None, typer.Argument(help="A result of `nearside claim run`; by default the last one.")] = None,
+    document: Annotated[
+        Path | None, typer.Argument(help="A result of `nearside claim run`; by default the last one.")
+    ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write it.")] = Path("docs/validation.md"),
 ) -> None:
     """Write the validation page from a run of claims."""

@@ -44,7 +44,12 @@ for _kind, _size in OPEN_EXPRESS:
         _bandwidth(_kind, _size, _pattern)
 
 
-@claim("nvme.sizes", "sizes", at_least(12), "Every size from 512 B to 1 MiB (powers of two) is written, read back and compared.")
+@claim(
+    "nvme.sizes",
+    "sizes",
+    at_least(12),
+    "Every size from 512 B to 1 MiB (powers of two) is written, read back and compared.",
+)
 def sizes(context: Context) -> Measured:
     device = context.device("dram")
     verified = []
@@ -76,4 +81,6 @@ def data_integrity(context: Context) -> Measured:
         )  # fmt: skip
         compared += report["verified_bytes"]
         commands += report["commands"]
-    return Measured(0 if compared > 0 else 1, f"{compared} bytes compared in {commands} commands on queues of 16 entries")
+    return Measured(
+        0 if compared > 0 else 1, f"{compared} bytes compared in {commands} commands on queues of 16 entries"
+    )

@@ -59,7 +59,10 @@ def markdown(doc: dict[str, Any]) -> str:
     ]
     for group, members in groupby(entries, key=lambda e: e["name"].split(".")[0]):
         lines += ["", f"## {TITLES.get(group, group)}", ""]
-        lines += ["| claim | value | bound | holds | published figure | engine, time | took |", "|---|---|---|---|---|---|---|"]
+        lines += [
+            "| claim | value | bound | holds | published figure | engine, time | took |",
+            "|---|---|---|---|---|---|---|",
+        ]
         notes = []
         for e in members:
             value = f"{number(e['value'])} {e['unit']}".strip()

@@ -41,7 +41,9 @@ def speed_busy(context: Context) -> Measured:
 def share_outside(context: Context) -> Measured:
     run = busy(context)
     inside = run["cpu.model"]
-    return Measured(100 * (1 - inside / run["wall"]), f"{inside:.1f} s of {run['wall']:.1f} s in the model (one cycle of 509 timed)")
+    return Measured(
+        100 * (1 - inside / run["wall"]), f"{inside:.1f} s of {run['wall']:.1f} s in the model (one cycle of 509 timed)"
+    )
 
 
 @claim(

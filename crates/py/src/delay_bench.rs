@@ -1,0 +1,156 @@
+//! `nvm_delay` alone, between a master and the DDR4 model.
+
+use design::Design as Config;
+use pyo3::prelude::*;
+use rtl::delay_bench::{self, Mix, Sample, Targets, Traffic};
+use rtl::Memory;
+use serde_json::json;
+use sim::{Media, Time};
+
+use crate::build::{build_progress, Design};
+use crate::error::raise;
+
+/// Memory behind the emulator: enough rows that random addresses hardly ever hit an open one.
+const MEDIA_BYTES: u64 = 1 << 30;
+/// Most bytes of a burst: AXI's boundary.
+const BURST_BYTES: u32 = 4096;
+
+/// An emulator with the clock and the DRAM of a design.
+#[pyclass(module = "nearside._native")]
+pub struct DelayBench {
+    bench: std::sync::Mutex<delay_bench::DelayBench>,
+    period: Time,
+}
+
+#[pymethods]
+impl DelayBench {
+    /// Compiles `nvm_delay` if need be, and gives it power.
+    #[new]
+    #[pyo3(signature = (design, progress=None))]
+    fn new(py: Python<'_>, design: &Design, progress: Option<Py<PyAny>>) -> PyResult<DelayBench> {
+        let config: &Config = &design.inner;
+        let root = crate::build::root()?;
+        let period = Time(config.period_ps());
+        let memory = Memory::Ddr4(config.dram.clone());
+        let mut tell = build_progress(progress);
+        let bench = py.detach(|| {
+            let media = Media::memory(MEDIA_BYTES).map_err(raise)?;
+            delay_bench::DelayBench::new(&root, period, &memory, media, &mut tell).map_err(raise)
+        })?;
+        Ok(DelayBench {
+            bench: bench.into(),
+            period,
+        })
+    }
+
+    /// The clock period.
+    #[getter]
+    fn period_ns(&self) -> f64 {
+        self.period.as_ns()
+    }
+
+    /// Single accesses ("read" or "write") of `beats` beats at random addresses with a target of `base_ns` and `beat_ns` for each
+    /// beat; what they took, as JSON. Beats have 64 bytes, or less where the burst would be longer than 4 KiB.
+    #[pyo3(signature = (kind, base_ns, beat_ns, beats, samples, seed))]
+    #[allow(clippy::too_many_arguments)] // keyword arguments in Python
+    fn measure(
+        &mut self,
+        py: Python<'_>,
+        kind: &str,
+        base_ns: f64,
+        beat_ns: f64,
+        beats: u32,
+        samples: usize,
+        seed: u64,
+    ) -> PyResult<String> {
+        let mix = match kind {
+            "read" => Mix::Reads,
+            "write" => Mix::Writes,
+            _ => {
+                return Err(raise(format!(
+                    "kind = {kind:?}: allowed are \"read\", \"write\""
+                )))
+            }
+        };
+        if !(1..=256).contains(&beats) || samples == 0 {
+            return Err(raise(format!(
+                "beats = {beats}: allowed are 1 to 256, for at least one sample"
+            )));
+        }
+        let (base, beat) = (self.cycles(base_ns), self.cycles(beat_ns));
+        let targets = Targets {
+            read_base: base,
+            read_beat: beat,
+            write_base: base,
+            write_beat: beat,
+        };
+        let size = (BURST_BYTES / beats.next_power_of_two()).ilog2().min(6) as u8;
+        // The gap lets accesses meet the refresh of the DRAM and the phase of its clock at random.
+        let traffic = Traffic {
+            mix,
+            beats,
+            size,
+            count: samples,
+            gap: 40,
+            seed,
+            ..Traffic::default()
+        };
+        let bench = self.bench.get_mut().map_err(raise)?;
+        let outcome = py.detach(|| delay_bench::delay_bench(bench, &targets, &traffic));
+        py.check_signals()?;
+        let (samples, counters) = outcome.map_err(raise)?;
+        let counted = &counters[usize::from(mix == Mix::Writes)];
+        let ns = |cycles: f64| cycles * self.period.as_ns();
+        let latencies: Vec<u32> = samples.iter().map(Sample::latency).collect();
+        let sum: f64 = latencies.iter().map(|&l| f64::from(l)).sum();
+        let (low, high) = (latencies.iter().min(), latencies.iter().max());
+        // How much too early any beat came, the first included.
+        let early = samples.iter().flat_map(|s| {
+            let n = s.latencies.len();
+            s.latencies.iter().enumerate().map(move |(i, &l)| {
+                let beats_due = if n == 1 { beats as usize } else { i + 1 };
+                base + beat * beats_due as f64 - f64::from(l)
+            })
+        });
+        Ok(json!({
+            "samples": latencies.len(),
+            "mean_ns": ns(sum / latencies.len() as f64),
+            "min_ns": low.map(|&l| ns(l.into())),
+            "max_ns": high.map(|&l| ns(l.into())),
+            "early_clocks": early.fold(0.0, f64::max),
+            "late": counted.late,
+            "counted_mean_ns": ns(counted.latency_sum as f64 / counted.transactions.max(1) as f64),
+            "beat_bytes": 1 << size,
+        })
+        .to_string())
+    }
+
+    /// Cycles that so many reads take, sent one a cycle, with a delay of so many cycles: first address to last beat.
+    fn pipelined_reads(&mut self, py: Python<'_>, reads: usize, delay: f64) -> PyResult<u64> {
+        let targets = Targets {
+            read_base: delay,
+            ..Targets::default()
+        };
+        let traffic = Traffic {
+            count: reads,
+            outstanding: reads,
+            ..Traffic::default()
+        };
+        let bench = self.bench.get_mut().map_err(raise)?;
+        let outcome = py.detach(|| delay_bench::delay_bench(bench, &targets, &traffic));
+        let (samples, _) = outcome.map_err(raise)?;
+        let start = samples.iter().map(|s| s.start).min().unwrap_or(0);
+        let end = samples
+            .iter()
+            .map(|s| s.start + u64::from(s.latency()))
+            .max()
+            .unwrap_or(0);
+        Ok(end - start)
+    }
+}
+
+impl DelayBench {
+    fn cycles(&self, ns: f64) -> f64 {
+        ns / self.period.as_ns()
+    }
+}

@@ -1,0 +1,68 @@
+"""How exactly nvm_delay hits its targets: single accesses through it to the DDR4 model, timed at its ports."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from nearside import _native, show
+from nearside.device import BuildProgress, Design
+
+# What NVMulator states in section 4.1: the error of the mean for the paper's Optane experiment.
+PAPER = {("read", 305.0): "NVMulator: 0.62 %", ("write", 94.0): "NVMulator: 1.7 %"}
+
+DEMO_TARGETS = [
+    ("read", 305.0),
+    ("write", 94.0),
+    ("read", 451.0),
+    ("write", 201.0),
+    ("read", 1001.0),
+    ("write", 10_002.0),
+]
+
+
+class Bench:
+    """nvm_delay alone between a master and the DDR4 model."""
+
+    def __init__(self, design: Design, progress: BuildProgress | None = None) -> None:
+        self.native = _native.DelayBench(design.native, progress)
+        self.period_ns = self.native.period_ns
+
+    def measure(
+        self, kind: str, target_ns: float, samples: int, seed: int, beats: int = 1, beat_ns: float = 0.0
+    ) -> dict[str, Any]:
+        """Single accesses of so many beats at random addresses; `target_ns` is for all beats, `beat_ns` of it for each."""
+        base_ns = target_ns - beat_ns * beats
+        row = json.loads(self.native.measure(kind, base_ns, beat_ns, beats, samples, seed))
+        error = row["mean_ns"] - target_ns
+        row |= {
+            "name": f"{kind}_{target_ns:g}ns" + (f"_{beats}beats" if beats > 1 else ""),
+            "kind": kind,
+            "target_ns": target_ns,
+            "beats": beats,
+            "mean_error_percent": 100 * abs(error) / target_ns,
+            "max_error_clocks": max(abs(row["max_ns"] - target_ns), abs(row["min_ns"] - target_ns)) / self.period_ns,
+            "paper": PAPER.get((kind, target_ns)),
+        }
+        return row
+
+
+def run(
+    design: Design, targets: list[tuple[str, float]], samples: int, seed: int, progress: BuildProgress | None = None
+) -> list[dict[str, Any]]:
+    """A row for each target."""
+    bench = Bench(design, progress)
+    return [bench.measure(kind, target, samples, seed) for kind, target in targets]
+
+
+def print_table(rows: list[dict[str, Any]]) -> None:
+    table = show.table(
+        "nvm_delay: 64 B at random addresses behind DDR4, simulated time",
+        "access", "target", "mean", "error", "smallest", "largest", "worst", "paper",
+    )  # fmt: skip
+    for row in rows:
+        times = [show.nanoseconds(row[key]) for key in ("target_ns", "mean_ns")]
+        extremes = [show.nanoseconds(row[key]) for key in ("min_ns", "max_ns")]
+        off = f"{row['max_error_clocks']:.2f} clocks"
+        table.add_row(row["kind"], *times, f"{row['mean_error_percent']:.4f} %", *extremes, off, row["paper"] or "-")
+    show.out.print(table)

@@ -1,0 +1,189 @@
+"""nvm_delay: how exactly it hits its targets, and what it costs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from nearside._native import NearsideError
+from nearside.accuracy import Bench
+from nearside.claims.registry import Context, Measured, at_most, claim
+from nearside.device import Design, media_profile, root
+
+# Beside the paper's 305 ns and 94 ns: from 60 ns to 100 us, most of them between two clocks. A read can't come before the DRAM has
+# answered, which takes up to 290 ns when it meets a refresh; writes are answered by the DRAM's controller.
+TARGETS = {
+    "read": (300, 351, 450, 602, 1001, 2503, 5003, 20_001, 50_002, 100_000),
+    "write": (60, 77, 130, 201, 351, 602, 1001, 5003, 20_001, 100_000),
+}
+# Cycles that a full measurement may take.
+BUDGET = 2_500_000
+BURSTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+# NVMulator, table 1, as shares of an Alveo U280: 0.54 % of the LUTs, 0.19 % of the registers, 0.42 % of the BRAM.
+AREA = {"lut": ("LUT", 7040), "ff": ("FF", 4954), "bram": ("BRAM36", 8.5)}
+
+
+def bench(context: Context) -> Bench:
+    return context.once("nvm_delay.bench", lambda: Bench(Design.load("default")))
+
+
+def row(context: Context, kind: str, target: float, **burst: Any) -> dict[str, Any]:
+    """One line of the accuracy table, shared by the claims about it."""
+
+    def measure() -> dict[str, Any]:
+        samples = context.commands(max(200, min(20_000, int(BUDGET / (60 + target / bench(context).period_ns)))))
+        return bench(context).measure(kind, target, samples, context.seed, **burst)
+
+    return context.once(("nvm_delay.row", kind, target, *burst.items()), measure)
+
+
+def explain(line: dict[str, Any]) -> str:
+    return (
+        f"{line['samples']} samples, mean {line['mean_ns']:.4f} ns, smallest {line['min_ns']:g} ns, "
+        f"largest {line['max_ns']:g} ns, {line['late']} late"
+    )
+
+
+def _accuracy(name: str, kind: str, target: float, what: str, paper: str | None = None) -> None:
+    @claim(f"nvm_delay.{name}.mean_error", "%", at_most(0.1), f"Error of the mean latency: {what}.", paper=paper)
+    def mean(context: Context) -> Measured:
+        line = row(context, kind, target)
+        return Measured(line["mean_error_percent"], explain(line))
+
+    @claim(f"nvm_delay.{name}.max_error", "clocks", at_most(1), f"The worst single latency: {what}.")
+    def worst(context: Context) -> Measured:
+        line = row(context, kind, target)
+        return Measured(line["max_error_clocks"], explain(line))
+
+
+_accuracy("read_305ns", "read", 305.0, "64 B reads at random addresses, target 305 ns", "NVMulator: 0.62 %")
+_accuracy("write_94ns", "write", 94.0, "64 B writes at random addresses, target 94 ns", "NVMulator: 1.7 %")
+for _kind, _targets in TARGETS.items():
+    for _target in _targets:
+        _text = f"64 B {_kind}s at random addresses, target {_target} ns"
+        _accuracy(f"targets.{_kind}_{_target}ns", _kind, float(_target), _text)
+
+
+def _burst(kind: str, beats: int) -> None:
+    beat_ns = 10.0
+    target = 400.0 + beat_ns * beats
+
+    @claim(
+        f"nvm_delay.bursts.{kind}_{beats}", "%", at_most(0.1),
+        f"Error of the mean latency of {kind} bursts of {beats} beats: 400 ns and 10 ns a beat.",
+    )  # fmt: skip
+    def measure(context: Context) -> Measured:
+        samples = max(64, context.commands(8000) // beats)
+        line = context.once(
+            ("nvm_delay.burst", kind, beats),
+            lambda: bench(context).measure(kind, target, samples, context.seed, beats=beats, beat_ns=beat_ns),
+        )
+        if line["max_error_clocks"] > 1:
+            raise NearsideError(f"a sample is off by {line['max_error_clocks']:.2f} clocks: {explain(line)}")
+        return Measured(line["mean_error_percent"], explain(line))
+
+
+for _kind in ("read", "write"):
+    for _beats in BURSTS:
+        _burst(_kind, _beats)
+
+
+@claim(
+    "nvm_delay.pipelined_reads", "cycles", at_most(220), "Eight pipelined reads at a delay of 200 cycles.",
+    paper="NVMulator, simulated: 1318 cycles",
+)  # fmt: skip
+def pipelined_reads(context: Context) -> Measured:
+    cycles = bench(context).native.pipelined_reads(8, 200.0)
+    return Measured(cycles, "from the first address to the last beat")
+
+
+# Two targets in the middle of a bucket of the latency histogram: 4600 and 9200 cycles of 4 ns.
+SLOW, SLOWER = (18_400.0, 44), (36_800.0, 48)
+
+
+def plain_profile(ns: float) -> str:
+    """A media profile, as TOML, with one latency for everything."""
+    return f"name = 'plain'\ndescription = ''\n[read]\nbase_ns = {ns}\n[write]\nbase_ns = {ns}\n"
+
+
+@claim(
+    "nvm_delay.profile_switch.strays", "transactions", at_most(0),
+    "Timing changed under load from 18.4 us to 36.8 us, 80 commands in flight: each transaction takes the one or the other, "
+    "and what is read is what was written.",
+)  # fmt: skip
+def profile_switch_strays(context: Context) -> Measured:
+    device = context.device(plain_profile(SLOW[0]))
+    device.delay_counters(clear=True)
+    count = context.commands(2000)
+    report = device.workload(
+        queues=10, depth=8, read_percent=50, commands=count, span=4 << 20, verify=True, seed=context.seed,
+        switch=(count // 2, plain_profile(SLOWER[0])),
+    )  # fmt: skip
+    counters = [channel[kind] for channel in device.delay_counters() for kind in ("read", "write")]
+    total = sum(c["transactions"] for c in counters)
+    early, later = (sum(c["buckets"][bucket] for c in counters) for _, bucket in (SLOW, SLOWER))
+    if not (early and later and report["verified_bytes"]):
+        raise NearsideError(f"of {total} transactions {early} took the old time and {later} the new one")
+    return Measured(total - early - later, f"{early} with the old timing, {later} with the new")
+
+
+@claim(
+    "nvm_delay.profile_switch.step", "% off", at_most(5),
+    "optane-dcpmm exchanged for pcm and read latency of single 4 KiB reads: the step against that of the profiles.",
+)  # fmt: skip
+def profile_switch_step(context: Context) -> Measured:
+    device = context.device("optane-dcpmm")
+    device.delay_counters(clear=True)
+    count = context.commands(800)
+    job = {"queues": 1, "depth": 1, "commands": count, "seed": context.seed}
+    report = device.workload(switch=(count // 2, "pcm"), **job)
+    beats = sum(c["read"]["beats"] for c in device.delay_counters()) / sum(
+        c["read"]["transactions"] for c in device.delay_counters()
+    )
+    target = {n: media_profile(n)["read"] for n in ("optane-dcpmm", "pcm")}
+    expected = sum(
+        sign * (target[n]["base_ns"] + beats * target[n]["beat_ns"]) for n, sign in (("pcm", 1), ("optane-dcpmm", -1))
+    )
+    step = report["after"]["mean_ns"] - report["before"]["mean_ns"]
+    return Measured(100 * abs(step - expected) / abs(expected), f"{step:.1f} ns, by the profiles {expected:.1f} ns")
+
+
+def synthesised(context: Context) -> dict[str, Any]:
+    """Resources of nvm_delay at the paper's configuration, from Yosys."""
+
+    def run() -> dict[str, Any]:
+        with tempfile.TemporaryDirectory() as folder:
+            output = Path(folder, "area.json")
+            command = [
+                sys.executable,
+                "tools/synth.py",
+                "nvm_delay",
+                "-f",
+                "hw/ip/nvm_delay/nvm_delay.f",
+                "--json",
+                output,
+            ]
+            done = subprocess.run(command, cwd=root(), capture_output=True, text=True)
+            if done.returncode != 0:
+                raise NearsideError(f"tools/synth.py failed: {(done.stderr or done.stdout).strip().splitlines()[-1:]}")
+            return json.loads(output.read_text())
+
+    return context.once("nvm_delay.area", run)
+
+
+def _area(name: str, key: str, published: float) -> None:
+    @claim(
+        f"nvm_delay.area.{name}", key.rstrip("36"), at_most(published),
+        "Resources on UltraScale+ after synthesis with Yosys.", paper=f"NVMulator: {published:g}", time="none", engine="yosys",
+    )  # fmt: skip
+    def measure(context: Context) -> Measured:
+        area = synthesised(context)
+        return Measured(area[key], f"{area['LUT']} LUT, {area['FF']} FF, {area['BRAM36']} BRAM")
+
+
+for _name, (_key, _published) in AREA.items():
+    _area(_name, _key, _published)
