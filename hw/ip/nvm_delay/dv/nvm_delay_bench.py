@@ -176,7 +176,7 @@ class Bench:
         for _ in range(3):
             await RisingEdge(self.dut.clk_i)
         self.dut.rst_ni.value = 1
-        for _ in range(4):
+        for _ in range(136):  # 128 of them it needs to set itself up
             await RisingEdge(self.dut.clk_i)
 
     def gate(self, on: bool) -> None:

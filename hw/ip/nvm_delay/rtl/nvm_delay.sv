@@ -143,7 +143,21 @@ module nvm_delay
   logic snapshot, clear, read_stats, write_stats, stats_bucket;
   logic [5:0] stats_index;
 
-  assign busy_o = read_busy || write_busy || control_busy || read_stats_busy || write_stats_busy;
+  // For 128 cycles after reset: what stands in LUT RAM has no reset of its own.
+  logic init_q;
+  logic [6:0] init_index_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      init_q <= 1'b1;
+      init_index_q <= '0;
+    end else if (init_q) begin
+      init_q <= init_index_q != '1;
+      init_index_q <= init_index_q + 1'b1;
+    end
+  end
+
+  assign busy_o = init_q || read_busy || write_busy || control_busy || read_stats_busy || write_stats_busy;
 
   // Only differences count, so it may stop with the clock.
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -226,6 +240,8 @@ module nvm_delay
     .time_valid_i(read_time),
     .time_i     (time_write),
     .rate_i     (read_rate),
+    .init_i     (init_q),
+    .init_index_i(init_index_q),
     .busy_o     (read_busy),
     .used_o     (reads),
     .s_arvalid_i(s_axi_arvalid),
@@ -303,6 +319,8 @@ module nvm_delay
     .time_valid_i(write_time),
     .time_i     (time_write),
     .rate_i     (write_rate),
+    .init_i     (init_q),
+    .init_index_i(init_index_q),
     .busy_o     (write_busy),
     .used_o     (writes),
     .s_awvalid_i(s_axi_awvalid),

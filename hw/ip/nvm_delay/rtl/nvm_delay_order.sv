@@ -1,7 +1,9 @@
 // Order of the transactions of each ID: which slots are the oldest of their ID, and which slot an answer belongs to.
 //
 // The slots of one ID form a list, linked by `next`; `tail` finds its end by the ID. A `tail` that is no longer in
-// use is recognised by the ID that its slot has, so nothing is initialised.
+// use is recognised by its slot being in no list or having another ID.
+// A slot is in a list while its bits in `entered` and `left` differ, and is followed by another while those in `linked` and
+// `unlinked` differ: two memories with one writer each stand for one with two. After reset `init_i` empties the lists.
 // With `Answers`, `una` = `una_a` ^ `una_b` is the oldest slot of an ID that memory has not answered yet; two memories
 // with one writer each stand for one with two.
 `include "ns_assert.svh"
@@ -18,6 +20,10 @@ module nvm_delay_order
   input  logic               clk_i,
   /// Reset.
   input  logic               rst_ni,
+  /// Slot `init_slot_i` is taken out of all lists; no transaction starts meanwhile.
+  input  logic               init_i,
+  /// See init_i.
+  input  slot_t              init_slot_i,
   /// A transaction starts.
   input  logic               accept_i,
   /// Its slot.
@@ -43,7 +49,11 @@ module nvm_delay_order
   (* ram_style = "distributed" *) slot_t tail[Ids];
   (* ram_style = "distributed" *) slot_t next[Slots];
   (* ram_style = "distributed" *) logic [IdWidth-1:0] id_of[Slots];
-  mask_t listed_q, head_q, linked_q;  // in a list; at its front; followed by another slot
+  (* ram_style = "distributed" *) logic entered[Slots];
+  (* ram_style = "distributed" *) logic left[Slots];
+  (* ram_style = "distributed" *) logic linked[Slots];
+  (* ram_style = "distributed" *) logic unlinked[Slots];
+  mask_t head_q;  // at the front of a list
 
   slot_t tail_slot;
   logic append;
@@ -55,27 +65,19 @@ module nvm_delay_order
     append = 1'b0;
     if (accept_i) begin
       tail_slot = tail[id_i];
-      append = listed_q[tail_slot] && id_of[tail_slot] == id_i && !(done_i && done_slot_i == tail_slot);
+      append = entered[tail_slot] != left[tail_slot] && id_of[tail_slot] == id_i && !(done_i && done_slot_i == tail_slot);
     end
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      listed_q <= '0;
       head_q <= '0;
-      linked_q <= '0;
     end else begin
       if (done_i) begin
-        listed_q[done_slot_i] <= 1'b0;
         head_q[done_slot_i] <= 1'b0;
-        if (linked_q[done_slot_i]) head_q[next[done_slot_i]] <= 1'b1;
+        if (linked[done_slot_i] != unlinked[done_slot_i]) head_q[next[done_slot_i]] <= 1'b1;
       end
-      if (accept_i) begin
-        listed_q[slot_i] <= 1'b1;
-        head_q[slot_i] <= !append;
-        linked_q[slot_i] <= 1'b0;
-        if (append) linked_q[tail_slot] <= 1'b1;
-      end
+      if (accept_i) head_q[slot_i] <= !append;
     end
   end
 
@@ -83,8 +85,15 @@ module nvm_delay_order
     if (accept_i) begin
       tail[id_i] <= slot_i;
       id_of[slot_i] <= id_i;
-      if (append) next[tail_slot] <= slot_i;
+      entered[slot_i] <= !left[slot_i];
+      unlinked[slot_i] <= linked[slot_i];
+      if (append) begin
+        next[tail_slot] <= slot_i;
+        linked[tail_slot] <= !unlinked[tail_slot];
+      end
     end
+    if (init_i) left[init_slot_i] <= entered[init_slot_i];
+    else if (done_i) left[done_slot_i] <= entered[done_slot_i];
   end
 
   if (Answers) begin : gen_answers
@@ -105,12 +114,12 @@ module nvm_delay_order
       if (answer_i) answered_q[answer_slot_o] <= 1'b1;
       if (accept_i) answered_q[slot_i] <= 1'b0;
       if (accept_i && restart) una_a[id_i] <= slot_i ^ una_b[id_i];
-      if (answer_i && linked_q[answer_slot_o])
+      if (answer_i && linked[answer_slot_o] != unlinked[answer_slot_o])
         una_b[answer_id_i] <= next[answer_slot_o] ^ una_a[answer_id_i];
     end
 
     `NS_ASSERT(answer_belongs,
-               !answer_i || (listed_q[answer_slot_o] && id_of[answer_slot_o] == answer_id_i))
+               !answer_i || (entered[answer_slot_o] != left[answer_slot_o] && id_of[answer_slot_o] == answer_id_i))
     `NS_ASSERT(answered_once, !answer_i || !answered_q[answer_slot_o])
   end else begin : gen_no_answers
     logic unused_answer;
@@ -119,6 +128,6 @@ module nvm_delay_order
   end
 
   `NS_ASSERT(done_is_head, !done_i || head_q[done_slot_i])
-  `NS_ASSERT(slot_is_new, !accept_i || !listed_q[slot_i])
+  `NS_ASSERT(slot_is_new, !accept_i || entered[slot_i] == left[slot_i])
 
 endmodule

@@ -37,6 +37,10 @@ module nvm_delay_read
   input  time_write_t          time_i,
   /// Committed bandwidth cap.
   input  rate_t                rate_i,
+  /// After reset, for each number in turn: slot and row `init_index_i` are set up; nothing is accepted meanwhile.
+  input  logic                 init_i,
+  /// See init_i.
+  input  logic [6:0]           init_index_i,
   /// Something is in flight.
   output logic                 busy_o,
   /// Reads in flight.
@@ -107,9 +111,9 @@ module nvm_delay_read
   (* ram_style = "distributed" *) logic [2:0] size_of[Slots];
   (* ram_style = "distributed" *) cycle_t received[Slots];
   (* ram_style = "distributed" *) logic single_of[Slots];  // one beat only
+  (* ram_style = "distributed" *) logic off_of[Slots];  // accepted while the emulation was off
   // Written one cycle later.
   (* ram_style = "distributed" *) time_t beat_of[Slots];
-  (* ram_style = "distributed" *) logic off_of[Slots];  // accepted while the emulation was off
   (* ram_style = "distributed" *) logic together_of[Slots];  // all beats are due together: off, or nothing per beat
   // Latency of the next beat, written when it is put in the wheel.
   (* ram_style = "distributed" *) time_t rel_of[Slots];
@@ -120,13 +124,14 @@ module nvm_delay_read
   // Written when a stored beat leaves: beats that have left, and where the next is.
   (* ram_style = "distributed" *) logic [7:0] gone_of[Slots];
   (* ram_style = "distributed" *) ptr_t rptr_of[Slots];
+  // A beat has been stored, or one has left, while two bits differ: one is written by that, the other on acceptance.
+  (* ram_style = "distributed" *) logic stored_set[Slots];
+  (* ram_style = "distributed" *) logic stored_clear[Slots];
+  (* ram_style = "distributed" *) logic gone_set[Slots];
+  (* ram_style = "distributed" *) logic gone_clear[Slots];
 
   mask_t due_q;  // the next beat may be fetched: from two cycles before its deadline on; 0 while the slot is in `cur`
-  mask_t over_q;  // the next beat may pass to the output: from one cycle before on
-  mask_t past_q;  // the deadline is now, or was earlier
   mask_t full_q;  // a beat is stored
-  mask_t stored_q;  // a beat has been stored: `ended_of`, `stored_of` and `wptr_of` count
-  mask_t gone_q;  // a stored beat has left: `gone_of` and `rptr_of` count
   mask_t head;  // the oldest of its ID
 
   logic accept, slot_valid, target_ready;
@@ -148,7 +153,7 @@ module nvm_delay_read
   // ---------------------------------------------------------------------------------------------------------------
   // AR: a slot for each, issued in order when the buffer has room.
 
-  assign s_arready_o = slot_valid && target_ready;
+  assign s_arready_o = slot_valid && target_ready && !init_i;
   assign accept = s_arvalid_i && s_arready_o;
 
   nvm_delay_free #(
@@ -206,7 +211,8 @@ module nvm_delay_read
   // Arrival: to the buffer, or past it.
 
   slot_t arr_slot;
-  logic store;
+  logic store, arr_any, arr_off, over, past;  // over: may pass to the output; past: after its deadline
+  cycle_t arr_due, arr_since;
   ptr_t arr_ptr, free_ptr;
   logic [7:0] arr_stored;
   logic free_valid, free_push;
@@ -220,10 +226,20 @@ module nvm_delay_read
     pass = 1'b0;
     pass_last = 1'b0;
     store = 1'b0;
+    arr_any = 1'b0;
+    arr_off = 1'b0;
+    arr_since = '0;
+    over = 1'b0;
+    past = 1'b0;
     if (m_rvalid_i) begin
-      arr_ptr = stored_q[arr_slot] ? wptr_of[arr_slot] : ptr_t'(arr_slot);
-      arr_stored = (stored_q[arr_slot] ? stored_of[arr_slot] : '0) + 8'd1;
-      pass = over_q[arr_slot] && head[arr_slot] && !full_q[arr_slot] && out_free && !cur_valid_q && cap_ok
+      arr_any = stored_set[arr_slot] != stored_clear[arr_slot];
+      arr_ptr = arr_any ? wptr_of[arr_slot] : ptr_t'(arr_slot);
+      arr_stored = (arr_any ? stored_of[arr_slot] : '0) + 8'd1;
+      arr_off = off_of[arr_slot];
+      arr_since = now_i - arr_due;
+      over = due_q[arr_slot] && (arr_off || (!arr_since[31] && arr_since != '0));
+      past = !arr_off && arr_since[31:1] != '0;
+      pass = over && head[arr_slot] && !full_q[arr_slot] && out_free && !cur_valid_q && cap_ok
              && (m_rlast_i || together_of[arr_slot]);
       pass_last = pass && m_rlast_i;
       store = !pass;
@@ -248,6 +264,7 @@ module nvm_delay_read
     if (store) begin
       stored_of[arr_slot] <= arr_stored;
       ended_of[arr_slot] <= m_rlast_i;
+      stored_set[arr_slot] <= !stored_clear[arr_slot];
       if (!m_rlast_i) wptr_of[arr_slot] <= free_ptr;
     end
   end
@@ -323,8 +340,10 @@ module nvm_delay_read
     end
   end
 
-  logic fired_q;
+  logic fired_q, pick_gone;
   slot_t fired_slot_q;
+
+  assign pick_gone = gone_set[pick_slot] != gone_clear[pick_slot];
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) fired_q <= 1'b0;
@@ -341,9 +360,9 @@ module nvm_delay_read
       cur_received_q <= received[pick_slot];
       cur_off_q <= off_of[pick_slot];
       cur_together_q <= together_of[pick_slot];
-      cur_gone_q <= gone_q[pick_slot] ? gone_of[pick_slot] : '0;
+      cur_gone_q <= pick_gone ? gone_of[pick_slot] : '0;
       if (fired_q && fired_slot_q == pick_slot) cur_ptr_q <= fetched.next;
-      else cur_ptr_q <= gone_q[pick_slot] ? rptr_of[pick_slot] : ptr_t'(pick_slot);
+      else cur_ptr_q <= pick_gone ? rptr_of[pick_slot] : ptr_t'(pick_slot);
     end else if (stay) begin
       cur_go_q <= stay_due;
       cur_chain_q <= 1'b1;
@@ -355,6 +374,7 @@ module nvm_delay_read
     if (fire) begin
       fired_slot_q <= cur_slot_q;
       gone_of[cur_slot_q] <= next_gone;
+      gone_set[cur_slot_q] <= !gone_clear[cur_slot_q];
     end
     if (fired_q) rptr_of[fired_slot_q] <= fetched.next;
   end
@@ -374,7 +394,7 @@ module nvm_delay_read
   );
 
   // A beat that passes gives back what was kept for it: the address that it has been given, or the claim to one.
-  assign free_push = (fire && fetch_ptr >= ptr_t'(Slots)) || (pass_last && stored_q[arr_slot]);
+  assign free_push = (fire && fetch_ptr >= ptr_t'(Slots)) || (pass_last && arr_any);
   assign free_back = fire ? fetch_ptr : arr_ptr;
   assign credit = free_push || (pass && !m_rlast_i);
 
@@ -386,7 +406,7 @@ module nvm_delay_read
   logic found, found_off;
   slot_t found_slot;
   cycle_t target_due, wheel_cycle;
-  mask_t wheel_due, wheel_over, wheel_past;
+  mask_t wheel_due;
 
   nvm_delay_target #(
     .AddrWidth (AddrWidth),
@@ -424,19 +444,20 @@ module nvm_delay_read
     .clk_i,
     .rst_ni,
     .now_i,
-    .valid_i(wheel_valid),
-    .ready_o(wheel_ready),
-    .slot_i (wheel_slot),
-    .due_i  (wheel_cycle),
-    .due_o  (wheel_due),
-    .over_o (wheel_over),
-    .past_o (wheel_past)
+    .init_i,
+    .init_row_i (init_index_i),
+    .valid_i    (wheel_valid),
+    .ready_o    (wheel_ready),
+    .slot_i     (wheel_slot),
+    .due_i      (wheel_cycle),
+    .due_o      (wheel_due),
+    .look_slot_i(arr_slot),
+    .look_due_o (arr_due)
   );
 
   always_ff @(posedge clk_i) begin
     if (found) begin
       beat_of[found_slot] <= found_beat;
-      off_of[found_slot] <= found_off;
       together_of[found_slot] <= found_off || found_beat == '0;
     end
     if (wheel_valid && wheel_ready) rel_of[wheel_slot] <= target_valid ? target_rel : next_rel;
@@ -460,6 +481,8 @@ module nvm_delay_read
   ) u_order (
     .clk_i,
     .rst_ni,
+    .init_i       (init_i && !init_index_i[6]),
+    .init_slot_i  (init_index_i[5:0]),
     .accept_i     (accept),
     .slot_i       (slot),
     .id_i         (s_arid_i),
@@ -474,57 +497,38 @@ module nvm_delay_read
   // ---------------------------------------------------------------------------------------------------------------
   // State of the slots.
 
-  mask_t due_d, over_d, past_d, full_d;
+  mask_t due_d, full_d;
 
   always_comb begin
     due_d = due_q | wheel_due;
-    over_d = over_q | due_q | wheel_over;
-    past_d = past_q | over_q | wheel_past;
     full_d = full_q;
     if (fire && !more) full_d[cur_slot_q] = 1'b0;
     if (store) full_d[arr_slot] = 1'b1;
-    if (leave_due) begin
-      due_d[cur_slot_q] = 1'b1;
-      over_d[cur_slot_q] = 1'b1;
-      past_d[cur_slot_q] = 1'b1;
-    end
-    if (pick_take) begin
-      due_d[pick_slot] = 1'b0;
-      over_d[pick_slot] = 1'b0;
-      past_d[pick_slot] = 1'b0;
-    end
-    if (accept) begin
-      due_d[slot] = !config_i.enable;
-      over_d[slot] = !config_i.enable;
-      past_d[slot] = 1'b0;
-    end
+    if (leave_due) due_d[cur_slot_q] = 1'b1;
+    if (pick_take) due_d[pick_slot] = 1'b0;
+    if (accept) due_d[slot] = !config_i.enable;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       due_q <= '0;
-      over_q <= '0;
-      past_q <= '0;
       full_q <= '0;
     end else begin
       due_q <= due_d;
-      over_q <= over_d;
-      past_q <= past_d;
       full_q <= full_d;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (store) stored_q[arr_slot] <= 1'b1;
-    if (fire) gone_q[cur_slot_q] <= 1'b1;
     if (accept) begin
       ar_of[slot] <= {s_arlen_i, s_arsize_i, s_arextra_i, s_araddr_i};
       id_of[slot] <= s_arid_i;
       size_of[slot] <= s_arsize_i;
       received[slot] <= now_i;
       single_of[slot] <= s_arlen_i == '0;
-      stored_q[slot] <= 1'b0;
-      gone_q[slot] <= 1'b0;
+      off_of[slot] <= !config_i.enable;
+      stored_clear[slot] <= stored_set[slot];
+      gone_clear[slot] <= gone_set[slot];
     end
   end
 
@@ -548,7 +552,7 @@ module nvm_delay_read
       out_passed_q <= pass;
       out_slot_q <= pass ? arr_slot : cur_slot_q;
       out_id_q <= id_of[pass ? arr_slot : cur_slot_q];
-      out_late_q <= pass ? past_q[arr_slot] && !off_of[arr_slot] : cur_late;
+      out_late_q <= pass ? past : cur_late;
     end
     if (pass) begin
       passed_data_q <= m_rdata_i;
@@ -586,6 +590,6 @@ module nvm_delay_read
   `NS_ASSERT(m_r_id_known, !m_rvalid_i || 32'(m_rid_i) < Slots)
   `NS_ASSERT(buffer_has_room, !store || m_rlast_i || free_valid)
   `NS_ASSERT(cur_has_a_beat, !cur_valid_q || full_q[cur_slot_q])
-  `NS_ASSERT(arrival_has_no_more, !m_rvalid_i || !(stored_q[arr_slot] && ended_of[arr_slot]))
+  `NS_ASSERT(arrival_has_no_more, !m_rvalid_i || !(arr_any && ended_of[arr_slot]))
 
 endmodule

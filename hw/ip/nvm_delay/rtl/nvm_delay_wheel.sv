@@ -3,7 +3,8 @@
 // A row for each of the next `Rows` cycles holds a mask of the slots that become due in it. Slots that are due later
 // wait aside with their absolute deadline, and a scan, which comes round to every slot once in `Slots` cycles (at
 // most twice that), moves them to the wheel when it reaches that far: nothing drifts, however long the wait.
-// Rows are not cleared in memory: a row without its valid bit is empty.
+// A row is empty while its bits in `filled` and `emptied` are equal: two memories with one writer each stand for one
+// with two, and nothing but the wheel itself is ever cleared. After reset `init_i` makes all rows empty.
 // Assumes that a slot is put in only once at a time and leaves the far side of its deadline within 2**31 cycles.
 `include "ns_assert.svh"
 
@@ -11,7 +12,8 @@ module nvm_delay_wheel
   import nvm_delay_pkg::*;
 #(
   /// Cycles of the wheel: a power of two, at least twice Slots.
-  parameter int unsigned Rows = 128
+  parameter int unsigned Rows = 128,
+  localparam int unsigned RowBits = $clog2(Rows)
 ) (
   /// Clock.
   input  logic   clk_i,
@@ -19,6 +21,10 @@ module nvm_delay_wheel
   input  logic   rst_ni,
   /// Current cycle.
   input  cycle_t now_i,
+  /// Row `init_row_i` is made empty; nothing is put in meanwhile.
+  input  logic   init_i,
+  /// See init_i.
+  input  logic [RowBits-1:0] init_row_i,
   /// A slot is put in.
   input  logic   valid_i,
   /// It is taken.
@@ -27,20 +33,19 @@ module nvm_delay_wheel
   input  slot_t  slot_i,
   /// Cycle in which it becomes due.
   input  cycle_t due_i,
-  /// Slots that are due from the next cycle on.
+  /// Slots that become due with the next cycle.
   output mask_t  due_o,
-  /// Of those, the ones that were due in this cycle already, or earlier.
-  output mask_t  over_o,
-  /// Of those, the ones that were due earlier than this cycle.
-  output mask_t  past_o
+  /// Any slot that has become due.
+  input  slot_t  look_slot_i,
+  /// The cycle that it became due in by its deadline.
+  output cycle_t look_due_o
 );
 
-  localparam int unsigned RowBits = $clog2(Rows);
-
   (* ram_style = "distributed" *) mask_t rows[Rows];
-  (* ram_style = "distributed" *) cycle_t far_due[Slots];
-  logic [Rows-1:0] row_valid_q;
-  mask_t far_q;
+  (* ram_style = "distributed" *) logic filled[Rows];
+  (* ram_style = "distributed" *) logic emptied[Rows];
+  (* ram_style = "distributed" *) cycle_t due_of[Slots];
+  mask_t far_q;  // slots aside
 
   // The slot put in during the last cycle.
   logic in_valid_q;
@@ -60,7 +65,7 @@ module nvm_delay_wheel
     scan_left = '0;
     scan_hit = 1'b0;
     if (far_q[scan_q] && !blocked_q) begin
-      scan_due = far_due[scan_q];
+      scan_due = due_of[scan_q];
       scan_left = scan_due - now_i;
       scan_hit = scan_left[31] || scan_left[31:RowBits] == '0;
     end
@@ -72,6 +77,7 @@ module nvm_delay_wheel
   cycle_t put_due, left;
   mask_t put_mask;
   logic put_now;  // due in the next cycle or before
+  logic fire;  // the next row is not empty
   logic [RowBits-1:0] put_row, next_row;
 
   assign ready_o = !in_valid_q || !hit_q;
@@ -80,8 +86,6 @@ module nvm_delay_wheel
 
   always_comb begin
     due_o = '0;
-    over_o = '0;
-    past_o = '0;
     put_slot = '0;
     put_due = '0;
     put_row = '0;
@@ -89,7 +93,8 @@ module nvm_delay_wheel
     left = '0;
     near = 1'b0;
     put_now = 1'b0;
-    if (row_valid_q[next_row]) due_o = rows[next_row];
+    fire = filled[next_row] != emptied[next_row];
+    if (fire) due_o = rows[next_row];
     if (put) begin
       put_slot = hit_q ? hit_slot_q : in_slot_q;
       put_due = hit_q ? hit_due_q : in_due_q;
@@ -98,17 +103,12 @@ module nvm_delay_wheel
       left = put_due - now_i;
       near = left[31:RowBits] == '0;
       put_now = left[31] || left[31:1] == '0;
-      if (put_now) begin
-        due_o |= put_mask;
-        if (left[31] || !left[0]) over_o = put_mask;
-        if (left[31]) past_o = put_mask;
-      end
+      if (put_now) due_o |= put_mask;
     end
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      row_valid_q <= '0;
       far_q <= '0;
       in_valid_q <= 1'b0;
       hit_q <= 1'b0;
@@ -119,9 +119,7 @@ module nvm_delay_wheel
       hit_q <= scan_hit;
       blocked_q <= hit_q && in_valid_q;
       if (!blocked_q) scan_q <= scan_q + 1'b1;
-      if (row_valid_q[next_row]) row_valid_q[next_row] <= 1'b0;
       if (put && !put_now) begin
-        if (near) row_valid_q[put_row] <= 1'b1;
         far_q[put_slot] <= !near;
       end else if (hit_q) begin
         far_q[put_slot] <= 1'b0;
@@ -139,10 +137,15 @@ module nvm_delay_wheel
       hit_due_q <= scan_due;
     end
     if (put && near && !put_now) begin
-      rows[put_row] <= (row_valid_q[put_row] ? rows[put_row] : '0) | put_mask;
+      rows[put_row] <= (filled[put_row] != emptied[put_row] ? rows[put_row] : '0) | put_mask;
+      filled[put_row] <= !emptied[put_row];
     end
-    if (put && !hit_q && !near) far_due[put_slot] <= put_due;
+    if (init_i) emptied[init_row_i] <= filled[init_row_i];
+    else if (fire) emptied[next_row] <= filled[next_row];
+    if (valid_i && ready_o) due_of[slot_i] <= due_i;
   end
+
+  assign look_due_o = due_of[look_slot_i];
 
   `NS_ASSERT(far_slot_not_put_in_again, !in_valid_q || !far_q[in_slot_q])
   `NS_ASSERT(scan_in_time, !hit_q || $signed(left) > 0)

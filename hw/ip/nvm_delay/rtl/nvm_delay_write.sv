@@ -30,6 +30,10 @@ module nvm_delay_write
   input  time_write_t            time_i,
   /// Committed bandwidth cap.
   input  rate_t                  rate_i,
+  /// After reset, for each number in turn: slot and row `init_index_i` are set up; nothing is accepted meanwhile.
+  input  logic                   init_i,
+  /// See init_i.
+  input  logic [6:0]             init_index_i,
   /// Something is in flight.
   output logic                   busy_o,
   /// Writes in flight.
@@ -96,7 +100,7 @@ module nvm_delay_write
   logic [SlotWidth:0] used;
   aw_t m_aw;
 
-  assign s_awready_o = aw_ready && slot_valid && target_ready;
+  assign s_awready_o = aw_ready && slot_valid && target_ready && !init_i;
   assign accept = s_awvalid_i && s_awready_o;
 
   ns_fifo #(
@@ -196,9 +200,11 @@ module nvm_delay_write
   logic found, found_off;
   slot_t found_slot;
   cycle_t target_due;
-  mask_t wheel_due, wheel_over, wheel_past;
+  mask_t wheel_due;
+  slot_t out_slot;
+  cycle_t out_due, out_since;
   logic unused_target;
-  assign unused_target = ^{target_rel, target_beat, found, found_off, found_slot, wheel_past, order_ready};
+  assign unused_target = ^{target_rel, target_beat, found, found_off, found_slot, order_ready};
 
   nvm_delay_target #(
     .AddrWidth (AddrWidth),
@@ -231,22 +237,24 @@ module nvm_delay_write
     .clk_i,
     .rst_ni,
     .now_i,
-    .valid_i(target_valid),
-    .ready_o(wheel_ready),
-    .slot_i (target_slot),
-    .due_i  (target_due),
-    .due_o  (wheel_due),
-    .over_o (wheel_over),
-    .past_o (wheel_past)
+    .init_i,
+    .init_row_i (init_index_i),
+    .valid_i    (target_valid),
+    .ready_o    (wheel_ready),
+    .slot_i     (target_slot),
+    .due_i      (target_due),
+    .due_o      (wheel_due),
+    .look_slot_i(out_slot),
+    .look_due_o (out_due)
   );
 
-  // Responses. A slot is due from the cycle before its deadline on, and past from the deadline on.
+  // Responses. A slot is due from the cycle before its deadline on.
   (* ram_style = "distributed" *) cycle_t received[Slots];
   (* ram_style = "distributed" *) logic [IdWidth-1:0] id_of[Slots];
   (* ram_style = "distributed" *) logic [1:0] resp[Slots];
   (* ram_style = "distributed" *) logic off_of[Slots];
-  mask_t due_q, past_q, answered_q, head, ready;
-  slot_t answer_slot, pick_slot, out_slot;
+  mask_t due_q, answered_q, head, ready;
+  slot_t answer_slot, pick_slot;
   logic b_valid_q, b_late_q, b_free, pick_valid, pass, out_load;
   logic [IdWidth-1:0] b_id_q;
   logic [1:0] b_resp_q;
@@ -261,6 +269,7 @@ module nvm_delay_write
 
   assign out_load = (pick_valid && b_free) || pass;
   assign out_slot = pick_valid ? pick_slot : answer_slot;
+  assign out_since = now_i - out_due;
 
   nvm_delay_order #(
     .IdWidth(IdWidth),
@@ -268,6 +277,8 @@ module nvm_delay_write
   ) u_order_ids (
     .clk_i,
     .rst_ni,
+    .init_i       (init_i && !init_index_i[6]),
+    .init_slot_i  (init_index_i[5:0]),
     .accept_i     (accept),
     .slot_i       (slot),
     .id_i         (s_awid_i),
@@ -288,33 +299,26 @@ module nvm_delay_write
     .slot_o   (pick_slot)
   );
 
-  mask_t due_d, past_d, answered_d;
+  mask_t due_d, answered_d;
 
   always_comb begin
     due_d = due_q | wheel_due;
-    past_d = past_q | due_q | wheel_over;
     answered_d = answered_q;
     if (m_bvalid_i) answered_d[answer_slot] = 1'b1;
     if (out_load) begin
       due_d[out_slot] = 1'b0;
-      past_d[out_slot] = 1'b0;
       answered_d[out_slot] = 1'b0;
     end
-    if (accept) begin
-      due_d[slot] = !config_i.enable;
-      past_d[slot] = 1'b0;
-    end
+    if (accept) due_d[slot] = !config_i.enable;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       due_q <= '0;
-      past_q <= '0;
       answered_q <= '0;
       b_valid_q <= 1'b0;
     end else begin
       due_q <= due_d;
-      past_q <= past_d;
       answered_q <= answered_d;
       if (b_free) b_valid_q <= out_load;
     end
@@ -329,7 +333,7 @@ module nvm_delay_write
     if (m_bvalid_i) resp[answer_slot] <= m_bresp_i;
     if (out_load) begin
       b_slot_q <= out_slot;
-      b_late_q <= past_q[out_slot] && !off_of[out_slot];
+      b_late_q <= out_since != '0 && !off_of[out_slot];
       b_id_q <= pick_valid ? id_of[pick_slot] : m_bid_i;
       b_resp_q <= pick_valid ? resp[pick_slot] : m_bresp_i;
     end
