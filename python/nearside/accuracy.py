@@ -31,7 +31,7 @@ class Bench:
     def measure(
         self, kind: str, target_ns: float, samples: int, seed: int, beats: int = 1, beat_ns: float = 0.0
     ) -> dict[str, Any]:
-        """Single accesses of so many beats at random addresses; `target_ns` is for all beats, `beat_ns` of it for each."""
+        """Single accesses at random addresses. `target_ns` is for all beats, `beat_ns` of it for each."""
         base_ns = target_ns - beat_ns * beats
         row = json.loads(self.native.measure(kind, base_ns, beat_ns, beats, samples, seed))
         error = row["mean_ns"] - target_ns

@@ -27,8 +27,8 @@ Examples:\n
 """
 
 app = typer.Typer(
-    help="An NVM device that you can run without owning the hardware: NVMe controller and memory-timing emulator in RTL,\n"
-    "with the link, the memory and the host simulated around it. Times are simulated unless marked as wall-clock.",
+    help="An NVM device that you can run without owning the hardware: NVMe controller and memory-timing emulator in "
+    "RTL, with link, memory and host simulated around it. Times are simulated unless marked as wall-clock.",
     epilog=EPILOG,
     no_args_is_help=True,
     add_completion=False,

@@ -35,9 +35,7 @@ def list_claims(as_json: JsonOption = False) -> None:
     show.out.print(table)
 
 
-@app.command(
-    epilog="Examples: nearside claim run nvme --quick · nearside claim run 'nvm_delay.targets.*' --json · nearside claim run"
-)
+@app.command(epilog="Examples: nearside claim run nvme --quick · nearside claim run 'nvm_delay.targets.*' --json")
 def run(
     names: Annotated[list[str] | None, typer.Argument(help="Names, prefixes or patterns; none runs all.")] = None,
     quick: Annotated[

@@ -27,8 +27,8 @@ def run(channel: _native.DramChannel, start: int, requests: Iterator[tuple[int, 
 
 
 @claim(
-    "dram.streaming", "% of peak", at_least(90), "A sequential stream of reads, and one of writes: the worse of the two.",
-    engine="sim",
+    "dram.streaming", "% of peak", at_least(90),
+    "A sequential stream of reads, and one of writes: the worse of the two.", engine="sim",
 )  # fmt: skip
 def streaming(context: Context) -> Measured:
     design = Design.load("default").native

@@ -14,8 +14,8 @@ from nearside.accuracy import Bench
 from nearside.claims.registry import Context, Measured, at_most, claim
 from nearside.device import Design, media_profile, root
 
-# Beside the paper's 305 ns and 94 ns: from 60 ns to 100 us, most of them between two clocks. A read can't come before the DRAM has
-# answered, which takes up to 290 ns when it meets a refresh; writes are answered by the DRAM's controller.
+# Beside the paper's 305 ns and 94 ns: from 60 ns to 100 us, most of them between two clocks. A read can't come before
+# the DRAM has answered, which takes up to 290 ns when it meets a refresh; the DRAM's controller answers writes at once.
 TARGETS = {
     "read": (300, 351, 450, 602, 1001, 2503, 5003, 20_001, 50_002, 100_000),
     "write": (60, 77, 130, 201, 351, 602, 1001, 5003, 20_001, 100_000),
@@ -82,8 +82,9 @@ def _burst(kind: str, beats: int) -> None:
             ("nvm_delay.burst", kind, beats),
             lambda: bench(context).measure(kind, target, samples, context.seed, beats=beats, beat_ns=beat_ns),
         )
-        if line["max_error_clocks"] > 1:
-            raise NearsideError(f"a sample is off by {line['max_error_clocks']:.2f} clocks: {explain(line)}")
+        off = max(line["max_error_clocks"], line["early_clocks"])
+        if off > 1:
+            raise NearsideError(f"a sample, or a beat of one, is off by {off:.2f} clocks: {explain(line)}")
         return Measured(line["mean_error_percent"], explain(line))
 
 
@@ -112,8 +113,8 @@ def plain_profile(ns: float) -> str:
 
 @claim(
     "nvm_delay.profile_switch.strays", "transactions", at_most(0),
-    "Timing changed under load from 18.4 us to 36.8 us, 80 commands in flight: each transaction takes the one or the other, "
-    "and what is read is what was written.",
+    "Timing changed under load from 18.4 us to 36.8 us, 80 commands in flight: each transaction takes the one or the "
+    "other, and what is read is what was written.",
 )  # fmt: skip
 def profile_switch_strays(context: Context) -> Measured:
     device = context.device(plain_profile(SLOW[0]))
@@ -132,21 +133,20 @@ def profile_switch_strays(context: Context) -> Measured:
 
 
 @claim(
-    "nvm_delay.profile_switch.step", "% off", at_most(5),
-    "optane-dcpmm exchanged for pcm and read latency of single 4 KiB reads: the step against that of the profiles.",
+    "nvm_delay.profile_switch.step", "% off", at_most(1),
+    "optane-dcpmm exchanged for nand: the step in the latency of single 4 KiB reads against that of the profiles.",
 )  # fmt: skip
 def profile_switch_step(context: Context) -> Measured:
     device = context.device("optane-dcpmm")
     device.delay_counters(clear=True)
-    count = context.commands(800)
+    count = context.commands(240)
     job = {"queues": 1, "depth": 1, "commands": count, "seed": context.seed}
-    report = device.workload(switch=(count // 2, "pcm"), **job)
-    beats = sum(c["read"]["beats"] for c in device.delay_counters()) / sum(
-        c["read"]["transactions"] for c in device.delay_counters()
-    )
-    target = {n: media_profile(n)["read"] for n in ("optane-dcpmm", "pcm")}
+    report = device.workload(switch=(count // 2, "nand"), **job)
+    reads = [channel["read"] for channel in device.delay_counters()]
+    beats = sum(c["beats"] for c in reads) / sum(c["transactions"] for c in reads)
+    target = {n: media_profile(n)["read"] for n in ("optane-dcpmm", "nand")}
     expected = sum(
-        sign * (target[n]["base_ns"] + beats * target[n]["beat_ns"]) for n, sign in (("pcm", 1), ("optane-dcpmm", -1))
+        sign * (target[n]["base_ns"] + beats * target[n]["beat_ns"]) for n, sign in (("nand", 1), ("optane-dcpmm", -1))
     )
     step = report["after"]["mean_ns"] - report["before"]["mean_ns"]
     return Measured(100 * abs(step - expected) / abs(expected), f"{step:.1f} ns, by the profiles {expected:.1f} ns")
@@ -170,7 +170,7 @@ def synthesised(context: Context) -> dict[str, Any]:
             done = subprocess.run(command, cwd=root(), capture_output=True, text=True)
             if done.returncode != 0:
                 raise NearsideError(f"tools/synth.py failed: {(done.stderr or done.stdout).strip().splitlines()[-1:]}")
-            return json.loads(output.read_text())
+            return json.loads(output.read_text())["resources"]
 
     return context.once("nvm_delay.area", run)
 
@@ -178,7 +178,8 @@ def synthesised(context: Context) -> dict[str, Any]:
 def _area(name: str, key: str, published: float) -> None:
     @claim(
         f"nvm_delay.area.{name}", key.rstrip("36"), at_most(published),
-        "Resources on UltraScale+ after synthesis with Yosys.", paper=f"NVMulator: {published:g}", time="none", engine="yosys",
+        "Resources on UltraScale+ after synthesis with Yosys.", paper=f"NVMulator: {published:g}", time="none",
+        engine="yosys",
     )  # fmt: skip
     def measure(context: Context) -> Measured:
         area = synthesised(context)

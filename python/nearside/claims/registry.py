@@ -65,7 +65,7 @@ class Context:
         return max(full // 4, 1) if self.quick else full
 
     def device(self, profile: str = "dram", **options: Any) -> Any:
-        """A device of the default design, shared by all claims that give the same options, now with this media profile."""
+        """A device of the default design, shared by claims that give the same options, now with this profile."""
         from nearside.device import Design, Device
 
         device = self.once(("device", *options.items()), lambda: Device(Design.load("default"), **options))
