@@ -56,8 +56,8 @@ def sizes(context: Context) -> Measured:
     for size in (512 << n for n in range(12)):
         # Few places, so that most reads find what an earlier command has written.
         report = device.workload(
-            read_percent=50, min_bytes=size, queues=4, depth=4, commands=context.commands(96), span=8 * size, verify=True,
-            seed=context.seed,
+            read_percent=50, min_bytes=size, queues=2, depth=2, commands=max(40, context.commands(96)), span=8 * size,
+            verify=True, seed=context.seed,
         )  # fmt: skip
         if report["verified_bytes"] >= size:
             verified.append(size)
