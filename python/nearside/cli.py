@@ -7,24 +7,27 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 
 from nearside import show
 from nearside._native import NearsideError
 from nearside.claims import cli as claims_cli
 
-EPILOG = """
-Examples:\n
-  nearside demo                           an 8 MiB file through the device, and what the timing looks like\n
-  nearside demo FILE                      your own file\n
-  nearside info --json                    what the device says of itself\n
-  nearside build --design dram            compile a design\n
-  nearside delay show                     the timing of each channel\n
-  nearside delay set pcm                  change it while the device works, and see what that does\n
-  nearside claim list                     every figure that this project states, with its bound\n
+EPILOG = """\b
+Examples:
+  nearside demo                  an 8 MiB file through the device and back
+  nearside demo FILE             your own file
+  nearside info --json           what the device says of itself
+  nearside build --design dram   compile a design
+  nearside delay show            the timing of each channel
+  nearside delay set pcm         change it while the device runs
+  nearside claim list            every figure that this project states
   nearside claim run nvm_delay.read_305ns.mean_error
 """
+
+# The base class of all complaints about the command line. Which module it is in depends on the version of typer.
+UsageError = typer.BadParameter.__mro__[1]
+ClickException = UsageError.__mro__[1]
 
 app = typer.Typer(
     help="An NVM device that you can run without owning the hardware: NVMe controller and memory-timing emulator in "
@@ -33,9 +36,11 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
 )
-delay_app = typer.Typer(help="Read and set the timing of the memory, at run time.", no_args_is_help=True)
+delay_app = typer.Typer(
+    help="Read and set the timing of the memory, at run time.", no_args_is_help=True, rich_markup_mode=None
+)
 app.add_typer(delay_app, name="delay")
 app.add_typer(claims_cli.app, name="claim")
 
@@ -193,12 +198,13 @@ def main() -> None:
         status = app(standalone_mode=False)
     except NearsideError as error:
         status = _complain(str(error), 1)
-    except click.exceptions.NoArgsIsHelpError as error:
-        print(error.format_message())
-        status = 2
-    except click.ClickException as error:
-        status = _complain(f"{error.format_message()} (see {_help_of(error)} --help)", 2)
-    except (KeyboardInterrupt, click.Abort):
+    except ClickException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error.format_message())
+            status = 2
+        else:
+            status = _complain(f"{error.format_message()} (see {_help_of(error)} --help)", 2)
+    except (KeyboardInterrupt, typer.Abort):
         status = _complain("interrupted", 130)
     except BrokenPipeError:
         sys.stderr.close()
@@ -206,7 +212,7 @@ def main() -> None:
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _help_of(error: click.ClickException) -> str:
+def _help_of(error: Exception) -> str:
     context = getattr(error, "ctx", None)
     return context.command_path if context is not None else "nearside"
 

@@ -14,7 +14,9 @@ from nearside.claims.registry import all_claims, find
 from nearside.claims.run import run_claims
 
 app = typer.Typer(
-    help="The figures that this project states, each with its bound: list them, rerun them.", no_args_is_help=True
+    help="The figures that this project states, each with its bound: list them, rerun them.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]

@@ -1,0 +1,164 @@
+"""Bad input: one clear line on standard error, a non-zero exit status, and nothing half-written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+MINIMAL = 'name = "x"\n[media]\nbytes = "1 MiB"\n'
+
+
+def nearside(*arguments: str | Path, cwd: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "nearside.cli", *map(str, arguments)]
+    environment = {"NEARSIDE_ROOT": str(ROOT)} | (env or {})
+    return subprocess.run(command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True, timeout=120)
+
+
+def fails(*arguments: str | Path, cwd: Path, env: dict[str, str] | None = None) -> str:
+    """Runs it, checks how it fails, and returns its one line."""
+    done = nearside(*arguments, cwd=cwd, env=env)
+    assert done.returncode not in (0, None), done.stdout
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("nearside: ")
+    return lines[0].removeprefix("nearside: ")
+
+
+@pytest.fixture
+def design(tmp_path):
+    def write(text: str) -> Path:
+        path = tmp_path / "x.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def untouched(folder: Path) -> bool:
+    return {p.name for p in folder.iterdir()} <= {"x.toml", "file", "folder"}
+
+
+def test_missing_file(tmp_path):
+    assert fails("demo", tmp_path / "none.bin", cwd=tmp_path) == f"{tmp_path}/none.bin: no such file"
+    assert untouched(tmp_path)
+
+
+def test_folder_instead_of_a_file(tmp_path):
+    (tmp_path / "folder").mkdir()
+    assert fails("demo", tmp_path / "folder", cwd=tmp_path).endswith("folder: is a directory")
+    assert untouched(tmp_path)
+
+
+def test_unreadable_file(tmp_path):
+    # Exists for everybody, and can't be read from its start even by root.
+    assert fails("demo", "/proc/self/mem", cwd=tmp_path) == "/proc/self/mem: Input/output error"
+
+
+def test_empty_file(tmp_path):
+    (tmp_path / "file").touch()
+    assert fails("demo", tmp_path / "file", cwd=tmp_path).endswith("file: the file is empty")
+
+
+def test_file_larger_than_the_namespace(tmp_path, design):
+    path = tmp_path / "file"
+    path.write_bytes(bytes((1 << 20) + 1))
+    error = fails("demo", path, "--design", design(MINIMAL), cwd=tmp_path)
+    assert error == f"{path}: 1048577 bytes do not fit in the namespace of 1048576 bytes"
+    assert untouched(tmp_path)
+
+
+@pytest.mark.parametrize("command", [["demo"], ["info"], ["build"], ["delay", "show"], ["delay", "set", "pcm"]])
+def test_every_command_names_an_unknown_design_key(tmp_path, design, command):
+    path = design("chanels = 2\n" + MINIMAL)
+    error = fails(*command, "--design", path, cwd=tmp_path)
+    assert error.startswith(f"{path}:1: unknown key `chanels`; allowed: ")
+    assert "`channels`" in error
+    assert untouched(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("channels = 3\n" + MINIMAL, "channels = 3: allowed are 1, 2, 4"),
+        (MINIMAL + "[pcie]\nlanes = 5\n", "pcie.lanes = 5: allowed are 1, 2, 4, 8, 16"),
+        (MINIMAL + "[cpu]\nprofile = 'fast'\n", "cpu.profile = fast: allowed is none, polled, kernel"),
+        (MINIMAL + "[nvme]\nio_queues = 99\n", "nvme.io_queues = 99: allowed is 1 to 16"),
+    ],
+)
+def test_impossible_values_say_what_is_allowed(tmp_path, design, text, message):
+    path = design(text)
+    assert fails("build", "--design", path, cwd=tmp_path) == f"{path}: {message}"
+
+
+def test_unknown_design_lists_the_known(tmp_path):
+    error = fails("info", "--design", "nonesuch", cwd=tmp_path)
+    assert error.startswith('no design "nonesuch" in ')
+    assert "default" in error
+
+
+def test_design_that_is_no_toml(tmp_path, design):
+    assert "x.toml:1" in fails("build", "--design", design("= 5\n"), cwd=tmp_path)
+
+
+def test_design_with_an_unknown_media_profile(tmp_path, design):
+    text = MINIMAL + 'profile = "core"\n'
+    assert "no media profile" in fails("info", "--design", design(text), cwd=tmp_path)
+
+
+def test_absent_verilator(tmp_path):
+    error = fails("build", cwd=tmp_path, env={"NEARSIDE_VERILATOR": "/nonexistent/verilator"})
+    assert "Verilator was not found" in error
+    assert untouched(tmp_path)
+
+
+def test_absent_compiler(tmp_path, design):
+    # A design of its own, so that there is something to compile.
+    path = design(MINIMAL + "[nvme]\nio_queues = 3\n")
+    error = fails("build", "--design", path, cwd=tmp_path, env={"CXX": "no-such-g++"})
+    assert "no-such-g++" in error
+    assert "g++" in error
+
+
+def test_delay_set_needs_one_way_to_say_it(tmp_path):
+    assert "give a media profile" in fails("delay", "set", cwd=tmp_path)
+    assert "belong together" in fails("delay", "set", "--read-ns", "5", cwd=tmp_path)
+    assert "no media profile" in fails("delay", "set", "core", cwd=tmp_path)
+
+
+def test_options_are_checked(tmp_path):
+    assert "--nonesuch" in fails("info", "--nonesuch", cwd=tmp_path)
+    assert "nonesuch" in fails("nonesuch", cwd=tmp_path)
+    assert "--seed" in fails("claim", "run", "--seed", "x", cwd=tmp_path)
+
+
+def test_unknown_claim(tmp_path):
+    assert "no claim is called 'nonesuch'" in fails("claim", "run", "nonesuch", cwd=tmp_path)
+
+
+def test_report_needs_a_run(tmp_path):
+    assert "`nearside claim run` makes one" in fails("claim", "report", cwd=tmp_path)
+    (tmp_path / "file").write_text('{"what": "demo"}')
+    assert "no result of `nearside claim run`" in fails("claim", "report", tmp_path / "file", cwd=tmp_path)
+    assert not (tmp_path / "docs").exists()
+
+
+def test_results_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").touch()
+    done = nearside("claim", "run", "dram.row_latency", cwd=tmp_path, env={"NEARSIDE_RESULTS": f"{tmp_path}/file/x"})
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [f"nearside: {tmp_path}/file/x: Not a directory"]
+
+
+def test_help_teaches(tmp_path):
+    done = nearside("--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "nearside demo" in done.stdout
+    assert "claim" in done.stdout
+    for command in (["demo"], ["info"], ["build"], ["delay", "show"], ["delay", "set"], ["claim", "run"]):
+        assert "Example" in nearside(*command, "--help", cwd=tmp_path).stdout

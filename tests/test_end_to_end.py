@@ -1,0 +1,161 @@
+"""The whole path on the RTL: driver, link, device, DRAM, media, and back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from nearside import Design, Device, NearsideError
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def device():
+    return Device(Design.load("default"))
+
+
+def test_the_device_describes_itself(device):
+    info = device.info()
+    assert info["controller"]["nvme_version"] == "1.4"
+    assert info["namespace"]["bytes"] == info["device"]["media_bytes"] == 1 << 30
+    assert info["queues"]["io_queues"] == 16
+    names = [b["name"] for b in info["device"]["blocks"]]
+    assert names.count("nvm_delay") == info["device"]["channels"] == 2
+    assert {"nvme_ctrl", "pm_window"} <= set(names)
+
+
+@pytest.mark.parametrize("length", [1, 511, 512, 4096, 100_001])
+def test_data_comes_back(device, length):
+    data = random.Random(length).randbytes(length)
+    report = device.write(data, offset=1 << 20, queues=3, depth=4, chunk=8192)
+    assert report["time"] == "simulated"
+    back, _ = device.read(length, offset=1 << 20, queues=5, depth=2, chunk=4096)
+    assert hashlib.sha256(back).digest() == hashlib.sha256(data).digest()
+
+
+def test_mixed_work_on_all_queues_is_verified(device):
+    report = device.workload(
+        read_percent=50, min_bytes=512, max_bytes=32 << 10, queues=16, depth=4, commands=400, span=1 << 20, verify=True,
+        scattered=True, list_offset=4088,
+    )  # fmt: skip
+    assert report["commands"] == 400
+    assert report["verified_bytes"] > 100_000
+
+
+def test_the_same_seed_gives_the_same_run():
+    reports = []
+    for _ in range(2):
+        with Device(Design.load("default")) as fresh:
+            reports.append(fresh.workload(commands=200, read_percent=50, seed=9))
+    assert reports[0] == reports[1]
+
+
+def test_the_window_and_the_namespace_hold_the_same_bytes(device):
+    data = bytes(range(64))
+    device.pm_write(4096 + 3, data)
+    assert device.pm_read(4096 + 3, 64) == data
+    block, _ = device.read(512, offset=4096)
+    assert block[3:67] == data
+
+
+def test_timing_changes_at_run_time(device):
+    device.delay_set("dram")
+    job = {"queues": 1, "depth": 1, "commands": 60, "min_bytes": 512}
+    before = device.workload(**job)["latency"]["mean_ns"]
+    device.delay_set_latency(2000, 1000)
+    after = device.workload(**job)["latency"]["mean_ns"]
+    assert after - before == pytest.approx(2000, abs=200)
+    timing = device.delay_get()
+    assert [c["read"]["base_ns"] for c in timing] == [2000, 2000]
+    device.delay_set_latency(100, 100, channel=1)
+    assert [c["read"]["base_ns"] for c in device.delay_get()] == [2000, 100]
+    device.delay_set("dram")
+    assert not any(c["enabled"] for c in device.delay_get())
+
+
+def test_counters_count_what_was_sent(device):
+    device.delay_set("optane-dcpmm")
+    device.delay_counters(clear=True)
+    device.workload(queues=1, depth=1, commands=50)
+    reads = [c["read"] for c in device.delay_counters()]
+    assert sum(c["beats"] for c in reads) == 50 * 64
+    assert all(c["min_ns"] >= 305 - 4 for c in reads if c["transactions"])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda d: d.workload(queues=17), "queues = 17: allowed are 1 to 16"),
+        (lambda d: d.workload(min_bytes=1000), "multiples of 512"),
+        (lambda d: d.write(b"x", offset=5), "offset = 5: allowed are multiples of 512"),
+        (lambda d: d.read(1, offset=1 << 30), "beyond the namespace"),
+        (lambda d: d.write(b"x", offset=1 << 30), "inside the namespace"),
+        (lambda d: d.delay_set("core"), "no media profile"),
+        (lambda d: d.delay_set("pcm", channel=2), "channel = 2: allowed are 0 to 1"),
+        (lambda d: d.pm_read(1 << 30, 1), "nothing at Pm offset"),
+    ],
+)
+def test_what_the_caller_gets_wrong_is_one_line(device, call, message):
+    with pytest.raises(NearsideError) as error:
+        call(device)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_stopped_run_leaves_the_interpreter_alone(device):
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        device.workload(commands=100_000, progress=stop)
+    device.reset()
+    assert device.workload(commands=100)["commands"] == 100
+
+
+def test_media_in_a_file_survives(tmp_path):
+    path = tmp_path / "media.img"
+    design = Design.load("default").with_values(f'[media]\nfile = "{path}"\n')
+    data = random.Random(3).randbytes(5000)
+    with Device(design) as first:
+        first.write(data, offset=8192)
+        first.flush()
+    with Device(design) as second:
+        assert second.read(5000, offset=8192)[0] == data
+
+
+def test_a_device_that_was_shut_down_says_so():
+    device = Device(Design.load("default"))
+    device.shutdown()
+    device.shutdown()
+    with pytest.raises(NearsideError, match="shut down"):
+        device.info()
+
+
+def test_interrupt_driven_host():
+    with (
+        Device(Design.load("default").with_values('[cpu]\nprofile = "kernel"\n')) as slow,
+        Device(Design.load("default")) as fast,
+    ):
+        job = {"queues": 2, "depth": 2, "commands": 100, "verify": True, "read_percent": 50, "span": 1 << 20}
+        assert slow.workload(**job)["latency"]["mean_ns"] > fast.workload(**job)["latency"]["mean_ns"] + 2000
+
+
+@pytest.mark.slow
+def test_demo_end_to_end(tmp_path):
+    path = tmp_path / "input.bin"
+    path.write_bytes(random.Random(5).randbytes(300_001))
+    command = [sys.executable, "-m", "nearside.cli", "demo", str(path), "--json"]
+    env = os.environ | {"NEARSIDE_ROOT": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600, check=True)
+    doc = json.loads(done.stdout)
+    assert doc["intact"]
+    assert {t["sha256"] for t in doc["trips"]} == {hashlib.sha256(path.read_bytes()).hexdigest()}
+    assert json.loads((tmp_path / "results" / "demo.json").read_text())["figures"] == doc["figures"]
+    assert (tmp_path / "results" / "demo.png").read_bytes().startswith(b"\x89PNG")
