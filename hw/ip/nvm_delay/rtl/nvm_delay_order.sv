@@ -30,10 +30,14 @@ module nvm_delay_order
   input  slot_t              slot_i,
   /// Its ID.
   input  logic [IdWidth-1:0] id_i,
-  /// A slot has had its turn: the next one of its ID may go.
+  /// A slot has had its turn: the next one of its ID may go. Never together with other_i.
   input  logic               done_i,
   /// Which one.
   input  slot_t              done_slot_i,
+  /// The same, for another slot: so that neither slot number waits for the other's condition.
+  input  logic               other_i,
+  /// Which one.
+  input  slot_t              other_slot_i,
   /// Slots that are the oldest of their ID.
   output mask_t              head_o,
   /// Memory has answered.
@@ -55,8 +59,10 @@ module nvm_delay_order
   (* ram_style = "distributed" *) logic unlinked[Slots];
   mask_t head_q;  // at the front of a list
 
-  slot_t tail_slot;
+  slot_t tail_slot, left_slot;
   logic append;
+
+  assign left_slot = other_i ? other_slot_i : done_slot_i;
 
   assign head_o = head_q;
 
@@ -65,7 +71,8 @@ module nvm_delay_order
     append = 1'b0;
     if (accept_i) begin
       tail_slot = tail[id_i];
-      append = entered[tail_slot] != left[tail_slot] && id_of[tail_slot] == id_i && !(done_i && done_slot_i == tail_slot);
+      append = entered[tail_slot] != left[tail_slot] && id_of[tail_slot] == id_i
+               && !(done_i && done_slot_i == tail_slot) && !(other_i && other_slot_i == tail_slot);
     end
   end
 
@@ -76,6 +83,10 @@ module nvm_delay_order
       if (done_i) begin
         head_q[done_slot_i] <= 1'b0;
         if (linked[done_slot_i] != unlinked[done_slot_i]) head_q[next[done_slot_i]] <= 1'b1;
+      end
+      if (other_i) begin
+        head_q[other_slot_i] <= 1'b0;
+        if (linked[other_slot_i] != unlinked[other_slot_i]) head_q[next[other_slot_i]] <= 1'b1;
       end
       if (accept_i) head_q[slot_i] <= !append;
     end
@@ -93,7 +104,7 @@ module nvm_delay_order
       end
     end
     if (init_i) left[init_slot_i] <= entered[init_slot_i];
-    else if (done_i) left[done_slot_i] <= entered[done_slot_i];
+    else if (done_i || other_i) left[left_slot] <= entered[left_slot];
   end
 
   if (Answers) begin : gen_answers
@@ -127,7 +138,9 @@ module nvm_delay_order
     assign answer_slot_o = '0;
   end
 
+  `NS_ASSERT(one_done, !done_i || !other_i)
   `NS_ASSERT(done_is_head, !done_i || head_q[done_slot_i])
+  `NS_ASSERT(other_is_head, !other_i || head_q[other_slot_i])
   `NS_ASSERT(slot_is_new, !accept_i || entered[slot_i] == left[slot_i])
 
 endmodule

@@ -468,8 +468,8 @@ module nvm_delay_read
 
   logic done, pick_done;
 
-  assign pick_done = pick_take && single_of[pick_slot] && !pass_last && !(fire_last && !cur_passed_on_q);
-  assign done = pass_last || (fire_last && !cur_passed_on_q) || cur_last || pick_done;
+  assign pick_done = pick_take && single_of[pick_slot] && !done;
+  assign done = pass_last || (fire_last && !cur_passed_on_q) || cur_last;
 
   always_ff @(posedge clk_i) begin
     if (pick_take) cur_passed_on_q <= pick_done;
@@ -487,7 +487,9 @@ module nvm_delay_read
     .slot_i       (slot),
     .id_i         (s_arid_i),
     .done_i       (done),
-    .done_slot_i  (pass_last ? arr_slot : pick_done ? pick_slot : cur_slot_q),
+    .done_slot_i  (cur_valid_q ? cur_slot_q : arr_slot),
+    .other_i      (pick_done),
+    .other_slot_i (pick_slot),
     .head_o       (head),
     .answer_i     (1'b0),
     .answer_id_i  ('0),

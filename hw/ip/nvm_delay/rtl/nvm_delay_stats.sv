@@ -47,26 +47,36 @@ module nvm_delay_stats
     if (latency[31:17] != '0) bucket_of = '1;
   endfunction
 
-  // Registered before they are counted.
-  logic beat_q, done_q, late_q;
-  logic [31:0] latency_q;
+  // Registered before they are counted: once, then once more with their bucket.
+  logic in_beat_q, in_done_q, in_late_q, beat_q, done_q, late_q;
+  logic [31:0] in_latency_q, latency_q;
+  logic [BucketBits-1:0] bucket_q;
 
-  assign busy_o = beat_q || done_q;
+  assign busy_o = in_beat_q || in_done_q || beat_q || done_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
+      in_beat_q <= 1'b0;
+      in_done_q <= 1'b0;
       beat_q <= 1'b0;
       done_q <= 1'b0;
     end else begin
-      beat_q <= beat_i;
-      done_q <= done_i;
+      in_beat_q <= beat_i;
+      in_done_q <= done_i;
+      beat_q <= in_beat_q;
+      done_q <= in_done_q;
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (done_i) begin
-      latency_q <= latency_i;
-      late_q <= late_i;
+      in_latency_q <= latency_i;
+      in_late_q <= late_i;
+    end
+    if (in_done_q) begin
+      latency_q <= in_latency_q;
+      late_q <= in_late_q;
+      bucket_q <= bucket_of(in_latency_q);
     end
   end
 
@@ -125,17 +135,9 @@ module nvm_delay_stats
   (* ram_style = "distributed" *) logic [31:0] live[Buckets];
   (* ram_style = "distributed" *) logic [31:0] snap[Buckets];
   logic [Buckets-1:0] valid_q, snap_valid_q, copied_q;
-  logic [BucketBits-1:0] bucket;
   logic [31:0] old;
 
-  always_comb begin
-    bucket = '0;
-    old = '0;
-    if (done_q) begin
-      bucket = bucket_of(latency_q);
-      if (valid_q[bucket]) old = live[bucket];
-    end
-  end
+  assign old = valid_q[bucket_q] ? live[bucket_q] : '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -149,17 +151,17 @@ module nvm_delay_stats
       end
       if (clear_i) valid_q <= '0;
       if (done_q) begin
-        valid_q[bucket] <= 1'b1;
-        copied_q[bucket] <= 1'b1;
+        valid_q[bucket_q] <= 1'b1;
+        copied_q[bucket_q] <= 1'b1;
       end
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (done_q) begin
-      live[bucket] <= (clear_i ? '0 : old) + 1'b1;
-      if (snapshot_i) snap[bucket] <= old;
-      else if (!copied_q[bucket]) snap[bucket] <= snap_valid_q[bucket] ? live[bucket] : '0;
+      live[bucket_q] <= (clear_i ? '0 : old) + 1'b1;
+      if (snapshot_i) snap[bucket_q] <= old;
+      else if (!copied_q[bucket_q]) snap[bucket_q] <= snap_valid_q[bucket_q] ? live[bucket_q] : '0;
     end
   end
 

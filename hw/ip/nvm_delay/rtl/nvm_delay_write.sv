@@ -284,6 +284,8 @@ module nvm_delay_write
     .id_i         (s_awid_i),
     .done_i       (out_load),
     .done_slot_i  (out_slot),
+    .other_i      (1'b0),
+    .other_slot_i ('0),
     .head_o       (head),
     .answer_i     (m_bvalid_i),
     .answer_id_i  (m_bid_i),
