@@ -4,7 +4,7 @@
 // `m_rready` needs no register: it is always 1, and memory is never blocked, whatever order it answers in.
 // Beat buffer: the beats of a read are a list in one block RAM. The address of the next beat is drawn when a beat is
 // stored, and stored with it. The first beat of slot s is at address s; only the others draw from the free list.
-// A slot may go (`ready`) when its next beat is stored and due and all older reads of its ID have gone. It then stays in
+// A slot may go when its next beat is stored and due and all older reads of its ID have gone. It then stays in
 // `cur` as long as beat after beat is due and stored; otherwise it goes back to waiting, so that others may go.
 // A beat that is overdue when it arrives passes straight to the output register: at once if it is the last one or if
 // all beats of the read are due together, else through the buffer, two cycles later.
@@ -211,7 +211,12 @@ module nvm_delay_read
   // Arrival: to the buffer, or past it.
 
   slot_t arr_slot;
-  logic store, arr_any, arr_off, over, past;  // over: may pass to the output; past: after its deadline
+  logic
+      store,
+      arr_any,
+      arr_off,
+      over,
+      past;  // over: may pass to the output; past: after its deadline
   cycle_t arr_due, arr_since;
   ptr_t arr_ptr, free_ptr;
   logic [7:0] arr_stored;
