@@ -13,7 +13,12 @@ def env(masters, slaves, granule, size, mux):
 
 @pytest.mark.parametrize(
     ("masters", "slaves", "granule", "order_bits"),
-    [(4, 4, 4096, 4), (3, 2, 8192, 1), (1, 4, 4096, 4), (2, 1, 4096, 4)],
+    [
+        (3, 2, 8192, 1),
+        pytest.param(4, 4, 4096, 4, marks=pytest.mark.slow),
+        pytest.param(1, 4, 4096, 4, marks=pytest.mark.slow),
+        pytest.param(2, 1, 4096, 4, marks=pytest.mark.slow),
+    ],
 )
 def test_xbar(masters, slaves, granule, order_bits):
     parameters = {"NumMasters": masters, "NumSlaves": slaves, "Granule": granule, "OrderBits": order_bits}
@@ -28,6 +33,7 @@ def test_xbar(masters, slaves, granule, order_bits):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("masters", [1, 3, 4])
 def test_mux(masters):
     simulate(
@@ -40,7 +46,9 @@ def test_mux(masters):
     )
 
 
-@pytest.mark.parametrize(("n", "beats"), [(1, 1), (2, 1), (4, 16), (2, 64)])
+@pytest.mark.parametrize(
+    ("n", "beats"), [(2, 1), *(pytest.param(*p, marks=pytest.mark.slow) for p in [(1, 1), (4, 16), (2, 64)])]
+)
 def test_xbar_throughput(n, beats):
     simulate(
         "xbar_rate",

@@ -6,8 +6,9 @@ from hdl import simulate
 LIB = ["hw/lib/lib.f"]
 
 
-@pytest.mark.parametrize("depth", [1, 2, 5, 16])
-@pytest.mark.parametrize("style", ["reg", "lutram", "bram"])
+@pytest.mark.parametrize(
+    ("style", "depth"), [("reg", 1), ("reg", 5), ("lutram", 2), ("lutram", 16), ("bram", 1), ("bram", 2), ("bram", 5)]
+)
 def test_fifo(style, depth):
     latency = 2 if style == "bram" else 1
     simulate(
