@@ -56,9 +56,10 @@ class FileList:
         return self
 
     def top(self) -> str | None:
-        """The module that the first list is named after (hw/ip/x/x.f: x), where there is one."""
+        """The module that the first list is named after (x.f: x or nearside_x), where there is one."""
         name = self.lists[0].stem
-        return name if any(source.stem == name for source in self.sources) else None
+        stems = [source.stem for source in self.sources]
+        return next((stem for stem in stems if stem in (name, f"nearside_{name}")), None)
 
     def inputs(self) -> list[Path]:
         """Every file whose content matters to a build."""
