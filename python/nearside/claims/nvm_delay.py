@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from nearside._native import NearsideError
@@ -156,24 +156,25 @@ def profile_switch_step(context: Context) -> Measured:
 
 
 def synthesised(context: Context) -> dict[str, Any]:
-    """Resources of nvm_delay at the paper's configuration, from Yosys."""
+    """Resources of nvm_delay at the paper's configuration, from Yosys; kept in build/area until a source changes."""
 
     def run() -> dict[str, Any]:
-        with tempfile.TemporaryDirectory() as folder:
-            output = Path(folder, "area.json")
-            command = [
-                sys.executable,
-                "tools/synth.py",
-                "nvm_delay",
-                "-f",
-                "hw/ip/nvm_delay/nvm_delay.f",
-                "--json",
-                output,
-            ]
+        folders = [root() / "hw" / "lib" / "rtl", root() / "hw" / "ip" / "nvm_delay" / "rtl"]
+        sources = [path for folder in folders for path in sorted(folder.glob("**/*.sv*"))]
+        sources.append(root() / "tools" / "synth.py")
+        content = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+        output = root() / "build" / "area" / f"nvm_delay-{content[:16]}.json"
+        if not output.is_file():
+            output.parent.mkdir(parents=True, exist_ok=True)
+            part = output.with_suffix(f".{os.getpid()}")
+            arguments = ["nvm_delay", "-f", "hw/ip/nvm_delay/nvm_delay.f", "--json", str(part)]
+            command = [sys.executable, "tools/synth.py", *arguments]
             done = subprocess.run(command, cwd=root(), capture_output=True, text=True)
             if done.returncode != 0:
-                raise NearsideError(f"tools/synth.py failed: {(done.stderr or done.stdout).strip().splitlines()[-1:]}")
-            return json.loads(output.read_text())["resources"]
+                last = (done.stderr or done.stdout).strip().splitlines()[-1:]
+                raise NearsideError(f"tools/synth.py failed: {' '.join(last)}")
+            part.replace(output)
+        return json.loads(output.read_text())["resources"]
 
     return context.once("nvm_delay.area", run)
 
