@@ -20,7 +20,7 @@ build: setup ## compile the Rust crates and the Python package `nearside`
 	@echo "build: cargo build --release"
 	@cargo build --release --workspace --exclude nearside-py
 	@echo "build: Python extension"
-	@$(BIN)/maturin develop --release --quiet
+	@PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 
 demo: build ## send a generated 8 MiB file through the simulated device and back
 	@$(BIN)/nearside demo

@@ -10,7 +10,7 @@ import typer
 
 from nearside import results, show
 from nearside.claims import report as reports
-from nearside.claims.registry import all_claims, find
+from nearside.claims.registry import Claim, all_claims, find
 from nearside.claims.run import run_claims
 
 app = typer.Typer(
@@ -32,9 +32,26 @@ def list_claims(as_json: JsonOption = False) -> None:
         return
     table = show.table(f"{len(claims)} claims", "claim", "bound", "paper", "what")
     table.columns[3].justify = table.columns[2].justify = "left"
+    # A name is what people copy: never cut.
+    table.columns[0].no_wrap = True
+    table.columns[0].min_width = max(len(name) for name in all_claims())
     for c in claims:
         table.add_row(c.name, f"{c.bound} {c.unit}", c.paper or "-", c.text)
     show.out.print(table)
+
+
+def choose(claims: list[Claim], quick: bool, simulated: bool) -> tuple[list[Claim], dict[str, list[Claim]]]:
+    """The claims to run, and those left out by reason."""
+    left_out: dict[str, list[Claim]] = {}
+    chosen = []
+    for c in claims:
+        if simulated and c.time == "wall-clock":
+            left_out.setdefault("measured in wall-clock time", []).append(c)
+        elif quick and not c.quick:
+            left_out.setdefault("no quick variant", []).append(c)
+        else:
+            chosen.append(c)
+    return chosen, left_out
 
 
 @app.command(epilog="Examples: nearside claim run nvme --quick · nearside claim run 'nvm_delay.targets.*' --json")
@@ -43,13 +60,16 @@ def run(
     quick: Annotated[
         bool, typer.Option("--quick", help="Smaller runs: under 30 seconds each where that can be.")
     ] = False,
+    simulated: Annotated[
+        bool, typer.Option("--simulated", help="Leave out what depends on the speed of this machine.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = 1,
     report: Annotated[Path | None, typer.Option(help="Also write the validation page here.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure claims. The exit status is 1 when one of them does not hold."""
-    claims = find(names or [])
-    width = max(len(c.name) for c in claims)
+    claims, left_out = choose(find(names or []), quick and not names, simulated)
+    width = max((len(c.name) for c in claims), default=0)
 
     def tell(entry: dict[str, Any]) -> None:
         verdict = "holds" if entry["holds"] else "DOES NOT HOLD"
@@ -68,6 +88,8 @@ def run(
     if as_json:
         print(json.dumps(doc, indent=1))
     else:
+        for reason, others in left_out.items():
+            show.out.print(f"left out, {reason}: {', '.join(c.name for c in others)}", soft_wrap=True)
         show.out.print(f"{held} of {len(claims)} hold. Results: {saved}", soft_wrap=True)
     if held < len(claims):
         raise typer.Exit(1)

@@ -183,7 +183,7 @@ def _area(name: str, key: str, published: float) -> None:
     @claim(
         f"nvm_delay.area.{name}", key.rstrip("36"), at_most(published),
         "Resources on UltraScale+ after synthesis with Yosys.", paper=f"NVMulator: {published:g}", time="none",
-        engine="yosys",
+        engine="yosys", quick=False,
     )  # fmt: skip
     def measure(context: Context) -> Measured:
         area = synthesised(context)
