@@ -38,7 +38,10 @@ module nvme_read_limit
 
   logic [IdxBits-1:0] idx;
   logic any;
-  logic [CountBits-1:0] beats_q, asked;
+  logic [CountBits-1:0] beats_q;
+  logic fired_q;                   // the burst accepted in the cycle before is not yet in beats_q
+  logic [7:0] len_q;
+  logic [NumPorts-1:0] arrived_q;
 
   ns_rr_arbiter #(
     .N(NumPorts)
@@ -52,21 +55,31 @@ module nvme_read_limit
     .valid_o(any)
   );
 
-  assign ar_open_o = beats_q < CountBits'(Beats);
-  assign asked = (ar_fire_i != '0) ? CountBits'(ar_i[idx].len) + 1'b1 : '0;
+  assign ar_open_o = beats_q < CountBits'(Beats) && !fired_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) beats_q <= '0;
-    else if (ar_fire_i != '0 || r_fire_i != '0)
-      beats_q <= beats_q + asked - CountBits'($countones(r_fire_i));
+    if (!rst_ni) begin
+      beats_q <= '0;
+      fired_q <= 1'b0;
+      arrived_q <= '0;
+    end else begin
+      fired_q <= ar_fire_i != '0;
+      arrived_q <= r_fire_i;
+      if (fired_q || arrived_q != '0) begin
+        beats_q <= beats_q + (fired_q ? CountBits'(len_q) + 1'b1 : '0) -
+            CountBits'($countones(arrived_q));
+      end
+    end
   end
+
+  always_ff @(posedge clk_i) if (ar_fire_i != '0) len_q <= ar_i[idx].len;
 
   if (Bytes < 4096) begin : gen_bad_bytes
     $error("nvme_read_limit: Bytes must be at least 4096");
   end
 
   `NS_ASSERT(one_address, (ar_fire_i & ~ar_grant_o) == '0)
-  `NS_ASSERT(data_was_asked_for, r_fire_i == '0 || beats_q != '0)
+  `NS_ASSERT(data_was_asked_for, arrived_q == '0 || beats_q != '0)
   `NS_ASSERT(grant_only_if_any, any || ar_grant_o == '0)
 
 endmodule

@@ -44,10 +44,13 @@ module nvme_slots
     logic [JobsWidth-1:0] jobs;    // made and not ended; below zero before the walk has ended
   } state_t;
 
-  // First step: one event a cycle.
+  // First step: choose an event, every other cycle, so that one has changed its slot before the next looks at it.
   logic [ns_axi_pkg::idx_width(NumSources)-1:0] idx;
-  logic any, valid_q;
+  logic [NumSources-1:0] gnt;
+  logic any, chosen_q, change_q;
   event_t event_q;
+
+  assign event_ready_o = chosen_q ? '0 : gnt;
 
   ns_rr_arbiter #(
     .N(NumSources)
@@ -55,32 +58,45 @@ module nvme_slots
     .clk_i,
     .rst_ni,
     .req_i  (event_valid_i),
-    .next_i (1'b1),
-    .gnt_o  (event_ready_o),
+    .next_i (!chosen_q),
+    .gnt_o  (gnt),
     .idx_o  (idx),
     .valid_o(any)
   );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) valid_q <= 1'b0;
-    else valid_q <= any;
+    if (!rst_ni) begin
+      chosen_q <= 1'b0;
+      change_q <= 1'b0;
+    end else begin
+      chosen_q <= any && !chosen_q;
+      change_q <= chosen_q;
+    end
   end
 
-  always_ff @(posedge clk_i) if (any) event_q <= event_i[idx];
+  always_ff @(posedge clk_i) if (any && !chosen_q) event_q <= event_i[idx];
 
-  // Second step: read, change and write the slot's state.
-  (* ram_style = "distributed" *) state_t state_q[NumSlots];
-  logic [NumSlots-1:0] open_q;  // its entry in state_q counts
-  state_t state;
+  // Second step: read the slot's state.
+  (* ram_style = "distributed" *) state_t states_q[NumSlots];
+  logic [NumSlots-1:0] open_q;  // its entry in states_q counts
+  state_t old_q, state;
   logic [SlotBits-1:0] slot;
   logic done, done_ready;
 
-  assign busy_o = valid_q || done_valid_o;
+  assign busy_o = chosen_q || change_q || done_valid_o;
   assign slot = event_q.slot[SlotBits-1:0];
-  assign done = valid_q && state.walked && state.jobs == '0;
+
+  always_ff @(posedge clk_i) begin
+    if (chosen_q) begin
+      old_q <= open_q[slot] ? states_q[slot] : '{walked: 1'b0, status: DataOk, jobs: '0};
+    end
+  end
+
+  // Third step: change it.
+  assign done = change_q && state.walked && state.jobs == '0;
 
   always_comb begin
-    state = open_q[slot] ? state_q[slot] : '{walked: 1'b0, status: DataOk, jobs: '0};
+    state = old_q;
     if (state.status == DataOk) state.status = event_q.status;
     if (event_q.walk) begin
       state.walked = 1'b1;
@@ -90,11 +106,11 @@ module nvme_slots
     end
   end
 
-  always_ff @(posedge clk_i) if (valid_q) state_q[slot] <= state;
+  always_ff @(posedge clk_i) if (change_q) states_q[slot] <= state;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) open_q <= '0;
-    else if (valid_q) open_q[slot] <= !done;
+    else if (change_q) open_q[slot] <= !done;
   end
 
   ns_fifo #(
@@ -117,6 +133,6 @@ module nvme_slots
   end
 
   `NS_ASSERT(done_has_room, !done || done_ready)
-  `NS_ASSERT(slot_in_range, !valid_q || 32'(event_q.slot) < NumSlots)
+  `NS_ASSERT(slot_in_range, !chosen_q || 32'(event_q.slot) < NumSlots)
 
 endmodule
