@@ -217,13 +217,14 @@ module nvm_delay_read
       arr_off,
       over,
       past;  // over: may pass to the output; past: after its deadline
-  cycle_t arr_due, arr_since;
+  cycle_t arr_due, last_cycle;
   ptr_t arr_ptr, free_ptr;
   logic [7:0] arr_stored;
   logic free_valid, free_push;
   ptr_t free_back;
 
   assign arr_slot = m_rid_i[SlotWidth-1:0];
+  assign last_cycle = now_i - 32'd1;
 
   always_comb begin
     arr_ptr = '0;
@@ -233,7 +234,6 @@ module nvm_delay_read
     store = 1'b0;
     arr_any = 1'b0;
     arr_off = 1'b0;
-    arr_since = '0;
     over = 1'b0;
     past = 1'b0;
     if (m_rvalid_i) begin
@@ -241,9 +241,9 @@ module nvm_delay_read
       arr_ptr = arr_any ? wptr_of[arr_slot] : ptr_t'(arr_slot);
       arr_stored = (arr_any ? stored_of[arr_slot] : '0) + 8'd1;
       arr_off = off_of[arr_slot];
-      arr_since = now_i - arr_due;
-      over = due_q[arr_slot] && (arr_off || (!arr_since[31] && arr_since != '0));
-      past = !arr_off && arr_since[31:1] != '0;
+      // A slot that is due became so in `arr_due` or later.
+      over = due_q[arr_slot] && (arr_off || now_i != arr_due);
+      past = !arr_off && now_i != arr_due && last_cycle != arr_due;
       pass = over && head[arr_slot] && !full_q[arr_slot] && out_free && !cur_valid_q && cap_ok
              && (m_rlast_i || together_of[arr_slot]);
       pass_last = pass && m_rlast_i;

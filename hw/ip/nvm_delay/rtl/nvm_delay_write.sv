@@ -202,7 +202,7 @@ module nvm_delay_write
   cycle_t target_due;
   mask_t wheel_due;
   slot_t out_slot;
-  cycle_t out_due, out_since;
+  cycle_t out_due;
   logic unused_target;
   assign unused_target = ^{target_rel, target_beat, found, found_off, found_slot, order_ready};
 
@@ -269,7 +269,6 @@ module nvm_delay_write
 
   assign out_load = (pick_valid && b_free) || pass;
   assign out_slot = pick_valid ? pick_slot : answer_slot;
-  assign out_since = now_i - out_due;
 
   nvm_delay_order #(
     .IdWidth(IdWidth),
@@ -335,7 +334,7 @@ module nvm_delay_write
     if (m_bvalid_i) resp[answer_slot] <= m_bresp_i;
     if (out_load) begin
       b_slot_q <= out_slot;
-      b_late_q <= out_since != '0 && !off_of[out_slot];
+      b_late_q <= now_i != out_due && !off_of[out_slot];
       b_id_q <= pick_valid ? id_of[pick_slot] : m_bid_i;
       b_resp_q <= pick_valid ? resp[pick_slot] : m_bresp_i;
     end
