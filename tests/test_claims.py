@@ -53,6 +53,15 @@ def test_claims_of_one_run_share_it():
     for _ in range(3):
         context.once("key", lambda: calls.append(1))
     assert calls == [1]
+
+    def fail():
+        calls.append(2)
+        raise NearsideError("it broke")
+
+    for _ in range(3):
+        with pytest.raises(NearsideError, match="it broke"):
+            context.once("other", fail)
+    assert calls == [1, 2]
     assert Context(quick=True).commands(1000) == 250
 
 

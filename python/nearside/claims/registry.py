@@ -57,7 +57,12 @@ class Context:
 
     def once(self, key: Any, measure: Callable[[], Any]) -> Any:
         if key not in self._cache:
-            self._cache[key] = measure()
+            try:
+                self._cache[key] = measure()
+            except NearsideError as error:
+                self._cache[key] = error
+        if isinstance(self._cache[key], NearsideError):
+            raise self._cache[key]
         return self._cache[key]
 
     def commands(self, full: int) -> int:
