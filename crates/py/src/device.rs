@@ -127,7 +127,9 @@ impl Device {
             ..Config::default()
         };
         let builder = RtlDeviceBuilder { config, progress };
-        let session = py.detach(|| start(&design, driver, media, builder))?;
+        let session = py.detach(|| start(&design, driver, media, builder));
+        py.check_signals()?;
+        let session = session?;
         let mut device = Device {
             session: Mutex::new(Some(session)),
             design,

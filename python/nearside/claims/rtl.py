@@ -15,11 +15,11 @@ def busy(context: Context) -> dict[str, Any]:
         device = context.device("optane-dcpmm")
         job = {"read_percent": 50, "queues": 16, "depth": 8, "seed": context.seed}
         device.workload(commands=500, **job)
-        before, cpu, wall = device.counters(), time.process_time(), time.perf_counter()
+        before, cpu = device.counters(), time.process_time()
         device.workload(commands=context.commands(12_000), **job)
-        after, cpu_end, wall_end = device.counters(), time.process_time(), time.perf_counter()
+        after, seconds = device.counters(), time.process_time() - cpu
         moved = {name: after[name] - before[name] for name in after}
-        return moved | {"cpu": cpu_end - cpu, "wall": wall_end - wall}
+        return moved | {"cpu": seconds}
 
     return context.once("rtl.busy", measure)
 
@@ -35,14 +35,14 @@ def speed_busy(context: Context) -> Measured:
 
 
 @claim(
-    "rtl.speed.share_outside", "%", at_most(35), "Share of the time that is spent outside of the Verilated model.",
+    "rtl.speed.share_outside", "%", at_most(35), "Share of the CPU time that is spent outside of the Verilated model.",
     time="wall-clock",
 )  # fmt: skip
 def share_outside(context: Context) -> Measured:
     run = busy(context)
-    inside = run["cpu.model"]
+    inside, whole = run["cpu.model"], run["cpu"]
     return Measured(
-        100 * (1 - inside / run["wall"]), f"{inside:.1f} s of {run['wall']:.1f} s in the model (one cycle of 509 timed)"
+        100 * (1 - inside / whole), f"{inside:.1f} s of {whole:.1f} s in the model (one cycle of 509 timed)"
     )
 
 
