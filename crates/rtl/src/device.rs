@@ -16,6 +16,8 @@ use crate::mmio::MmioBridge;
 const RESET_CYCLES: u32 = 8;
 /// One cycle of so many is timed: a prime, so that no period of the design hides from it.
 const TIMED: u32 = 509;
+/// A cycle that took so many seconds was not computing all the time: some other process ran.
+const PREEMPTED: f64 = 200e-6;
 
 /// A window of simulated time to write waveforms of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -226,12 +228,12 @@ impl RtlDevice {
         (self.counts.evaluated, self.counts.skipped)
     }
 
-    /// Wall-clock seconds in the Verilated model so far, estimated from the cycles that were timed.
+    /// CPU seconds in the Verilated model so far, estimated from the cycles that were timed.
     pub fn model_seconds(&self) -> f64 {
         self.scaled(self.counts.timed_model)
     }
 
-    /// Wall-clock seconds in `advance` so far, estimated from the cycles that were timed.
+    /// CPU seconds in evaluated cycles so far, model and bus models, estimated from the cycles that were timed.
     pub fn engine_seconds(&self) -> f64 {
         self.scaled(self.counts.timed_all)
     }
@@ -322,9 +324,12 @@ impl RtlDevice {
         }
         if let (Some(start), Some(model_time)) = (start, model_time) {
             self.until_timed = TIMED;
-            self.counts.timed += 1;
-            self.counts.timed_all += start.elapsed().as_secs_f64();
-            self.counts.timed_model += model_time;
+            let all = start.elapsed().as_secs_f64();
+            if all < PREEMPTED {
+                self.counts.timed += 1;
+                self.counts.timed_all += all;
+                self.counts.timed_model += model_time;
+            }
         }
         if let Err(message) = high {
             return Err(self.fail(Fault::Assertion(message)));

@@ -21,6 +21,8 @@ module nearside_top
   parameter int unsigned QueueEntries = 1024,
   /// NVMe commands in flight.
   parameter int unsigned NumSlots = 64,
+  /// PRP walkers per direction. Commands of at most two pages take one for a few cycles.
+  parameter int unsigned NumWalkers = 2,
   /// Clock in kHz; only reported.
   parameter int unsigned ClockKhz = 250_000,
   /// Bits of an ID of the PM window, up to 7.
@@ -188,26 +190,46 @@ module nearside_top
   logic [NumLite-1:0][31:0] lite_rdata;
   logic lite_busy;
 
+  // The control bus and the PM window's entrance rest, too. While they do, they take nothing: an access waits for one cycle
+  // until the clock runs.
+  logic clk_lite, lite_awake_q, lite_input, s_lite_awready, s_lite_wready, s_lite_arready;
+
+  assign lite_input = s_axil_awvalid || s_axil_wvalid || s_axil_arvalid;
+  assign s_axil_awready = s_lite_awready && lite_awake_q;
+  assign s_axil_wready = s_lite_wready && lite_awake_q;
+  assign s_axil_arready = s_lite_arready && lite_awake_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) lite_awake_q <= 1'b0;
+    else lite_awake_q <= lite_input || lite_busy;
+  end
+
+  ns_clock_gate u_gate_lite (
+    .clk_i,
+    .en_i (lite_awake_q),
+    .clk_o(clk_lite)
+  );
+
   ns_axil_demux #(
     .N   (NumLite),
     .Base(lite_base()),
     .Mask(lite_mask())
   ) u_axil_demux (
-    .clk_i,
+    .clk_i      (clk_lite),
     .rst_ni,
     .s_awaddr_i (s_axil_awaddr),
-    .s_awvalid_i(s_axil_awvalid),
-    .s_awready_o(s_axil_awready),
+    .s_awvalid_i(s_axil_awvalid && lite_awake_q),
+    .s_awready_o(s_lite_awready),
     .s_wdata_i  (s_axil_wdata),
     .s_wstrb_i  (s_axil_wstrb),
-    .s_wvalid_i (s_axil_wvalid),
-    .s_wready_o (s_axil_wready),
+    .s_wvalid_i (s_axil_wvalid && lite_awake_q),
+    .s_wready_o (s_lite_wready),
     .s_bresp_o  (s_axil_bresp),
     .s_bvalid_o (s_axil_bvalid),
     .s_bready_i (s_axil_bready),
     .s_araddr_i (s_axil_araddr),
-    .s_arvalid_i(s_axil_arvalid),
-    .s_arready_o(s_axil_arready),
+    .s_arvalid_i(s_axil_arvalid && lite_awake_q),
+    .s_arready_o(s_lite_arready),
     .s_rdata_o  (s_axil_rdata),
     .s_rresp_o  (s_axil_rresp),
     .s_rvalid_o (s_axil_rvalid),
@@ -271,7 +293,7 @@ module nearside_top
     .NumBlocks  (NumBlocks),
     .Blocks     (blocks())
   ) u_status (
-    .clk_i,
+    .clk_i         (clk_lite),
     .rst_ni,
     .s_axil_awaddr (lite_awaddr[11:0]),
     .s_axil_awvalid(lite_awvalid[LiteStatus]),
@@ -332,6 +354,7 @@ module nearside_top
     .NumSlots    (NumSlots),
     .NumChannels (NumChannels),
     .Granule     (Granule),
+    .NumWalkers  (NumWalkers),
     .MediaBytes  (MediaBytes)
   ) u_nvme_ctrl (
     .clk_i            (clk_nvme),
@@ -444,26 +467,56 @@ module nearside_top
   assign s_axi_pm_rresp = s_pm_r.resp;
   assign s_axi_pm_rlast = s_pm_r.last;
 
+  // Transactions of the PM window between address and last response.
+  logic [11:0] pm_open_q;
+  logic [1:0] pm_starts, pm_ends;
+  logic pm_r_end;
+  logic clk_pm, pm_awake_q, pm_input, s_pm_aw_ready, s_pm_w_ready, s_pm_ar_ready;
+
+  assign pm_r_end = s_axi_pm_rvalid && s_axi_pm_rready && s_axi_pm_rlast;
+  assign pm_starts = 2'(s_axi_pm_awvalid && s_axi_pm_awready) + 2'(s_axi_pm_arvalid && s_axi_pm_arready);
+  assign pm_ends = 2'(s_axi_pm_bvalid && s_axi_pm_bready) + 2'(pm_r_end);
+  assign pm_input = s_axi_pm_awvalid || s_axi_pm_wvalid || s_axi_pm_arvalid;
+  assign s_axi_pm_awready = s_pm_aw_ready && pm_awake_q;
+  assign s_axi_pm_wready = s_pm_w_ready && pm_awake_q;
+  assign s_axi_pm_arready = s_pm_ar_ready && pm_awake_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      pm_open_q  <= '0;
+      pm_awake_q <= 1'b0;
+    end else begin
+      pm_open_q  <= pm_open_q + 12'(pm_starts) - 12'(pm_ends);
+      pm_awake_q <= pm_input || pm_open_q != '0;
+    end
+  end
+
+  ns_clock_gate u_gate_pm (
+    .clk_i,
+    .en_i (pm_awake_q),
+    .clk_o(clk_pm)
+  );
+
   ns_axi_demux #(
     .M        (NumChannels),
     .Granule  (Granule),
     .Bytes    (MediaBytes),
     .OrderBits(PmIdWidth)
   ) u_pm_demux (
-    .clk_i,
+    .clk_i       (clk_pm),
     .rst_ni,
     .s_aw_i      (s_pm_aw),
-    .s_aw_valid_i(s_axi_pm_awvalid),
-    .s_aw_ready_o(s_axi_pm_awready),
+    .s_aw_valid_i(s_axi_pm_awvalid && pm_awake_q),
+    .s_aw_ready_o(s_pm_aw_ready),
     .s_w_i       (s_pm_w),
-    .s_w_valid_i (s_axi_pm_wvalid),
-    .s_w_ready_o (s_axi_pm_wready),
+    .s_w_valid_i (s_axi_pm_wvalid && pm_awake_q),
+    .s_w_ready_o (s_pm_w_ready),
     .s_b_o       (s_pm_b),
     .s_b_valid_o (s_axi_pm_bvalid),
     .s_b_ready_i (s_axi_pm_bready),
     .s_ar_i      (s_pm_ar),
-    .s_ar_valid_i(s_axi_pm_arvalid),
-    .s_ar_ready_o(s_axi_pm_arready),
+    .s_ar_valid_i(s_axi_pm_arvalid && pm_awake_q),
+    .s_ar_ready_o(s_pm_ar_ready),
     .s_r_o       (s_pm_r),
     .s_r_valid_o (s_axi_pm_rvalid),
     .s_r_ready_i (s_axi_pm_rready),
@@ -577,26 +630,19 @@ module nearside_top
 
   // ---------------------------------------------------------------- idle
 
-  // Transactions of the PM window between address and last response. Those of the NVMe controller keep nvme_busy at 1.
-  logic [11:0] pm_open_q;
-  logic [1:0] pm_starts, pm_ends;
-  logic pm_r_end, input_valid, idle_q;
+  // Transactions of the NVMe controller keep nvme_busy at 1, those of the PM window pm_awake_q.
+  logic input_valid, idle_q;
 
-  assign pm_r_end = s_axi_pm_rvalid && s_axi_pm_rready && s_axi_pm_rlast;
-  assign pm_starts = 2'(s_axi_pm_awvalid && s_axi_pm_awready) + 2'(s_axi_pm_arvalid && s_axi_pm_arready);
-  assign pm_ends = 2'(s_axi_pm_bvalid && s_axi_pm_bready) + 2'(pm_r_end);
-  assign input_valid = s_axil_awvalid || s_axil_wvalid || s_axil_arvalid || s_axi_pm_awvalid || s_axi_pm_wvalid ||
-      s_axi_pm_arvalid || m_axi_host_bvalid || m_axi_host_rvalid || m_axi_ddr_bvalid != '0 || m_axi_ddr_rvalid != '0 ||
+  assign input_valid = lite_input || pm_input || m_axi_host_bvalid || m_axi_host_rvalid ||
+      m_axi_ddr_bvalid != '0 || m_axi_ddr_rvalid != '0 ||
       {msix_enable_i, msix_mask_i} != {msix_enable_q, msix_mask_q};
   assign idle_o = idle_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      pm_open_q <= '0;
-      idle_q    <= 1'b0;
-    end else begin
-      pm_open_q <= pm_open_q + 12'(pm_starts) - 12'(pm_ends);
-      idle_q    <= !(nvme_busy || channel_busy != '0 || lite_busy || msix_changed_q || pm_open_q != '0 || input_valid);
+    if (!rst_ni) idle_q <= 1'b0;
+    else begin
+      idle_q <= !(nvme_busy || channel_busy != '0 || lite_busy || lite_awake_q || msix_changed_q ||
+                  pm_awake_q || pm_open_q != '0 || input_valid);
     end
   end
 
@@ -608,6 +654,7 @@ module nearside_top
   end
 
   `NS_ASSERT(pm_counted, pm_open_q < 12'd2048)
+  `NS_ASSERT(pm_awake_for_responses, !((pm_b_valid | pm_r_valid) != '0) || pm_awake_q)
   `NS_ASSERT(nvme_awake_for_responses, !(m_axi_host_bvalid || m_axi_host_rvalid) || nvme_busy)
   `NS_ASSERT(delays_awake_for_responses,
              ((m_axi_ddr_bvalid | m_axi_ddr_rvalid) & ~channel_busy) == '0)
