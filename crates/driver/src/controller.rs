@@ -9,6 +9,11 @@ use crate::prp::{self, Buffer};
 use crate::queue::QueuePair;
 use crate::{Completion, Error, Host, Result};
 
+/// Largest logical block that this driver handles.
+const MAX_BLOCK_BYTES: u32 = 64 << 10;
+/// Most entries of a queue that this driver makes.
+const MAX_ENTRIES: u32 = 4096;
+
 /// What the driver asks for when it starts a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -136,6 +141,11 @@ impl<H: Host> Controller<H> {
             .ok_or_else(|| Error::Unsupported("no active namespace".into()))?;
         this.namespace = Namespace::parse(this.identify(cns::NAMESPACE, this.nsid)?.as_ref())
             .map_err(|e| Error::Misbehaviour(e.to_string()))?;
+        if this.namespace.block_bytes > MAX_BLOCK_BYTES || this.namespace.metadata_bytes > 0 {
+            let ns = &this.namespace;
+            let text = format!("blocks of {} + {} bytes", ns.block_bytes, ns.metadata_bytes);
+            return Err(Error::Unsupported(text));
+        }
         this.create_io_queues()?;
         Ok(this)
     }
@@ -149,7 +159,11 @@ impl<H: Host> Controller<H> {
             )?
             .result;
         let granted = ((granted & 0xFFFF).min(granted >> 16) + 1).min(u32::from(wanted)) as u16;
-        let entries = self.config.io_entries.min(self.cap.max_queue_entries());
+        let entries = self
+            .config
+            .io_entries
+            .min(self.cap.max_queue_entries())
+            .min(MAX_ENTRIES);
         let vectors = self.host.vectors();
         for n in 0..granted {
             let qid = n + 1;
@@ -349,6 +363,11 @@ impl<H: Host> Controller<H> {
             }
             Io::Flush => (Sqe::flush(self.nsid), "Flush", 0),
         };
+        if blocks == 0 && io != Io::Flush || blocks > 65536 {
+            return Err(Error::Invalid(format!(
+                "blocks = {blocks}: allowed are 1 to 65536"
+            )));
+        }
         let mut lists = Vec::new();
         let sqe = if blocks == 0 {
             sqe

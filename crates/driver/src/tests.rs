@@ -80,6 +80,11 @@ fn what_the_caller_gets_wrong_is_an_error() {
         c.submit(0, two, &Buffer::Contiguous(2), 0),
         Err(Error::Invalid(_))
     ));
+    let none = Io::Write { lba: 0, blocks: 0 };
+    assert!(matches!(
+        c.submit(0, none, &Buffer::Contiguous(0), 0),
+        Err(Error::Invalid(_))
+    ));
     for _ in 0..15 {
         c.submit(0, Io::Flush, &Buffer::Contiguous(0), 0).unwrap();
     }

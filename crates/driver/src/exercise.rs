@@ -1,0 +1,57 @@
+//! A short mixture of everything that a device does in earnest.
+
+use design::{Cpu, Profile};
+use sim::{Bar, Device, HostConfig, LinkConfig, System};
+
+use crate::control::Inventory;
+use crate::workload::{run_job, Job};
+use crate::{Config, Controller, Error, Host, Result, SimHost};
+
+/// Plugs `device` into a host of its own, and reads and writes in several sizes on all queues, with and without emulated
+/// latencies. Compilers learn from it where a device spends its time.
+pub fn exercise(device: Box<dyn Device + Send>, media_bytes: u64) -> Result<()> {
+    let failed = |error: sim::Error| Error::Host(error.to_string());
+    let mut system = System::new(&HostConfig::default()).map_err(failed)?;
+    let windows = [
+        (Bar::Nvme, 64 << 10),
+        (Bar::Pm, media_bytes),
+        (Bar::Control, 1 << 20),
+    ];
+    let number = system
+        .add_device(device, &LinkConfig::default(), &windows)
+        .map_err(failed)?;
+    let host = SimHost::new(system, number, Cpu::default().costs(), 0);
+    let mut controller = Controller::start(host, Config::default())?;
+    let queues = controller.io_queues().min(16);
+    let inventory = Inventory::read(controller.host_mut())?;
+    let job = |bytes, commands, read_percent| Job {
+        read_percent,
+        min_bytes: bytes,
+        max_bytes: bytes,
+        queues,
+        depth: 8,
+        commands,
+        ..Job::default()
+    };
+    for latency_ns in [0, 300] {
+        if latency_ns > 0 {
+            let profile = Profile::latencies("exercise", 305.0, 94.0);
+            let registers = profile.registers(inventory.period_ps(), inventory.channels);
+            for delay in inventory.delays() {
+                delay.set(controller.host_mut(), &registers)?;
+            }
+        }
+        for (bytes, commands, read_percent) in
+            [(4096, 1000, 50), (4096, 300, 100), (16384, 100, 50), (512, 300, 50)]
+        {
+            run_job(&mut controller, &job(bytes, commands, read_percent), &mut |_, _| true)?;
+        }
+        for line in 0..64u64 {
+            let mut data = [line as u8; 64];
+            let host = controller.host_mut();
+            host.write(Bar::Pm, line * 4160 % media_bytes & !63, &data)?;
+            host.read(Bar::Pm, line * 4160 % media_bytes & !63, &mut data)?;
+        }
+    }
+    Ok(())
+}
