@@ -41,16 +41,24 @@ pub fn exercise(device: Box<dyn Device + Send>, media_bytes: u64) -> Result<()> 
                 delay.set(controller.host_mut(), &registers)?;
             }
         }
-        for (bytes, commands, read_percent) in
-            [(4096, 1000, 50), (4096, 300, 100), (16384, 100, 50), (512, 300, 50)]
-        {
-            run_job(&mut controller, &job(bytes, commands, read_percent), &mut |_, _| true)?;
+        for (bytes, commands, read_percent) in [
+            (4096, 1000, 50),
+            (4096, 300, 100),
+            (16384, 100, 50),
+            (512, 300, 50),
+        ] {
+            run_job(
+                &mut controller,
+                &job(bytes, commands, read_percent),
+                &mut |_, _| true,
+            )?;
         }
         for line in 0..64u64 {
+            let at = (line * 4160 % media_bytes) & !63;
             let mut data = [line as u8; 64];
             let host = controller.host_mut();
-            host.write(Bar::Pm, line * 4160 % media_bytes & !63, &data)?;
-            host.read(Bar::Pm, line * 4160 % media_bytes & !63, &mut data)?;
+            host.write(Bar::Pm, at, &data)?;
+            host.read(Bar::Pm, at, &mut data)?;
         }
     }
     Ok(())
