@@ -101,8 +101,12 @@ def write_report(
         Path | None, typer.Argument(help="A result of `nearside claim run`; by default the last one.")
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write it.")] = Path("docs/validation.md"),
+    as_json: JsonOption = False,
 ) -> None:
     """Write the validation page from a run of claims."""
     path = document or results.folder() / "claims.json"
     results.write_text(output, reports.markdown(reports.load(path)))
-    show.out.print(f"{output}: written from {path}", soft_wrap=True)
+    if as_json:
+        print(json.dumps({"written": str(output), "from": str(path)}))
+    else:
+        show.out.print(f"{output}: written from {path}", soft_wrap=True)
