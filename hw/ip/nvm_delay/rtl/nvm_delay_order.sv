@@ -57,7 +57,11 @@ module nvm_delay_order
   (* ram_style = "distributed" *) logic left[Slots];
   (* ram_style = "distributed" *) logic linked[Slots];
   (* ram_style = "distributed" *) logic unlinked[Slots];
-  mask_t head_q;  // at the front of a list
+  // Copies for `other_slot_i`: synthesis would let the two lookups share a port, one behind the other's condition.
+  (* ram_style = "distributed" *) slot_t other_next[Slots];
+  (* ram_style = "distributed" *) logic other_linked[Slots];
+  (* ram_style = "distributed" *) logic other_unlinked[Slots];
+  mask_t head_q, set, clear;  // at the front of a list; changes of it
 
   slot_t tail_slot, left_slot;
   logic append;
@@ -80,16 +84,23 @@ module nvm_delay_order
     if (!rst_ni) begin
       head_q <= '0;
     end else begin
-      if (done_i) begin
-        head_q[done_slot_i] <= 1'b0;
-        if (linked[done_slot_i] != unlinked[done_slot_i]) head_q[next[done_slot_i]] <= 1'b1;
-      end
-      if (other_i) begin
-        head_q[other_slot_i] <= 1'b0;
-        if (linked[other_slot_i] != unlinked[other_slot_i]) head_q[next[other_slot_i]] <= 1'b1;
-      end
-      if (accept_i) head_q[slot_i] <= !append;
+      head_q <= (head_q & ~clear) | set;
     end
+  end
+
+  always_comb begin
+    set = '0;
+    clear = '0;
+    if (done_i) begin
+      clear = one_hot(done_slot_i);
+      if (linked[done_slot_i] != unlinked[done_slot_i]) set = one_hot(next[done_slot_i]);
+    end
+    if (other_i) begin
+      clear |= one_hot(other_slot_i);
+      if (other_linked[other_slot_i] != other_unlinked[other_slot_i])
+        set |= one_hot(other_next[other_slot_i]);
+    end
+    if (accept_i && !append) set |= one_hot(slot_i);
   end
 
   always_ff @(posedge clk_i) begin
@@ -98,9 +109,12 @@ module nvm_delay_order
       id_of[slot_i] <= id_i;
       entered[slot_i] <= !left[slot_i];
       unlinked[slot_i] <= linked[slot_i];
+      other_unlinked[slot_i] <= other_linked[slot_i];
       if (append) begin
         next[tail_slot] <= slot_i;
+        other_next[tail_slot] <= slot_i;
         linked[tail_slot] <= !unlinked[tail_slot];
+        other_linked[tail_slot] <= !other_unlinked[tail_slot];
       end
     end
     if (init_i) left[init_slot_i] <= entered[init_slot_i];
