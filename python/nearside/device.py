@@ -53,9 +53,13 @@ class Design:
         return json.loads(self.native.json())
 
 
-def compile_design(design: Design, progress: BuildProgress | None = None) -> Path:
-    """Compiles a design unless it was compiled before; returns the shared object."""
-    return Path(_native.compile(design.native, progress))
+def compile_design(design: Design, progress: BuildProgress | None = None, train: bool = False) -> Path:
+    """Compiles a design unless it was compiled before; returns the shared object.
+
+    With `train` it is compiled twice, the second time with counts of what the first did, and runs faster. From then on
+    every device of the design uses that.
+    """
+    return Path(_native.compile(design.native, progress, train))
 
 
 class Device:

@@ -112,7 +112,19 @@ impl DelayBench {
                 base + beat * beats_due as f64 - f64::from(l)
             })
         });
+        // Within a clock of the target; all others wait for the memory.
+        let limit = (base + beat * f64::from(beats)).ceil() as u32;
+        let on_time = || samples.iter().filter(|s| s.latency() <= limit);
+        let on_time_sum: f64 = on_time().map(|s| f64::from(s.latency())).sum();
+        let after_memory = samples
+            .iter()
+            .filter(|s| s.latency() > limit)
+            .map(|s| s.latency().saturating_sub(s.memory))
+            .max();
         Ok(json!({
+            "on_time": on_time().count(),
+            "on_time_mean_ns": ns(on_time_sum / on_time().count().max(1) as f64),
+            "late_after_memory_clocks": after_memory,
             "samples": latencies.len(),
             "mean_ns": ns(sum / latencies.len() as f64),
             "min_ns": low.map(|&l| ns(l.into())),

@@ -98,8 +98,9 @@ impl Device {
     /// Compiles the design if need be, gives the device power, starts the driver, and sets the design's media profile.
     /// The driver makes its queues `queue_entries` long (by default as long as the device allows).
     /// `trace` is (path, from_ns, to_ns): an FST waveform of that window of simulated time.
+    /// Without `skip_idle` the cycles in which nothing can happen are evaluated as well.
     #[new]
-    #[pyo3(signature = (design, progress=None, timeout_us=100_000, queue_entries=None, trace=None))]
+    #[pyo3(signature = (design, progress=None, timeout_us=100_000, queue_entries=None, trace=None, skip_idle=true))]
     fn new(
         py: Python<'_>,
         design: &Design,
@@ -107,9 +108,11 @@ impl Device {
         timeout_us: u64,
         queue_entries: Option<u32>,
         trace: Option<(PathBuf, u64, u64)>,
+        skip_idle: bool,
     ) -> PyResult<Device> {
         let design = design.inner.clone();
         let mut config = device_config(&design)?;
+        config.skip_idle = skip_idle;
         config.trace = trace.map(|(path, from, to)| rtl::TraceWindow {
             path,
             from: Time::ns(from),

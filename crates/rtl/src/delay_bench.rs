@@ -121,6 +121,8 @@ pub struct Sample {
     pub data: u64,
     /// Edges from `start` to each beat of read data, or to the one write response.
     pub latencies: Vec<u32>,
+    /// Edges from `start` to the memory's last answer; 0 where several transactions are in flight.
+    pub memory: u32,
 }
 
 impl Sample {
@@ -153,6 +155,8 @@ pub struct Counters {
 pub struct DelayBench {
     model: Model,
     reset: Field,
+    answers: [Field; 2],
+    answered: u64,
     master: AxiMaster,
     control: AxilMaster,
     ddr: DdrSlave,
@@ -182,6 +186,8 @@ impl DelayBench {
         let map = AddressMap::new(0, 1, 4096, media.size())?;
         let mut bench = DelayBench {
             reset: model.field("rst_ni")?,
+            answers: [model.field("m_axi_rvalid")?, model.field("m_axi_bvalid")?],
+            answered: 0,
             master: AxiMaster::new(AxiPorts::find(&model, "s_axi_")?),
             control: AxilMaster::new(AxilPorts::find(&model, "s_axil_")?),
             ddr: DdrSlave::new(AxiPorts::find(&model, "m_axi_")?, map, memory.timing()),
@@ -298,7 +304,13 @@ impl DelayBench {
         let mut error = None;
         while !generator.done() && error.is_none() {
             generator.issue(&mut self.master, self.edge);
+            let finished = generator.finished;
             self.tick(|edge, seen, context| generator.see(edge, seen, context, &mut error))?;
+            if generator.finished > finished && traffic.outstanding == 1 {
+                if let Some(sample) = generator.samples.last_mut() {
+                    sample.memory = self.answered.saturating_sub(sample.start) as u32;
+                }
+            }
         }
         match error {
             Some(text) => Err(Fault::Assertion(text)),
@@ -320,6 +332,9 @@ impl DelayBench {
         low.map_err(Fault::Assertion)?;
         let (mut count, done) = self.control.sample(&self.model);
         let seen = self.master.sample(&self.model);
+        if self.answers.iter().any(|&valid| self.model.is(valid)) {
+            self.answered = self.edge;
+        }
         count += seen.count() + self.ddr.sample(&self.model, &mut self.media, now);
         see(self.edge, seen, (&self.master.rdata, &self.media));
         self.model.clock(true, now.0).map_err(Fault::Assertion)?;
@@ -454,6 +469,7 @@ impl Generator {
             start: 0,
             data: 0,
             latencies: Vec::new(),
+            memory: 0,
         });
         self.issued += 1;
     }

@@ -1,14 +1,16 @@
 //! The cycle-accurate device.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use sim::{Counter, Device, Fault, HostPort, Media, Mmio, Time};
 
 use crate::axi::{AddressMap, AxiPorts, DdrSlave, DdrStats, FixedLatency, HostSlave, MemoryTiming};
-use crate::bitstream::{compile, repo_root, Bitstream, BitstreamSpec, Field, Model, Progress};
+use crate::bitstream::{
+    compile, compile_trained, repo_root, Bitstream, BitstreamSpec, Field, Model, Progress,
+};
 use crate::error::{Error, Result};
 use crate::mmio::MmioBridge;
 
@@ -76,6 +78,11 @@ pub struct DeviceConfig {
     pub hang_cycles: u64,
     /// Write waveforms.
     pub trace: Option<TraceWindow>,
+    /// Pass over the cycles in which nothing can happen, without evaluating them. Off only serves measurements.
+    pub skip_idle: bool,
+    /// What a build for speed runs on the device, on empty media, to find what matters most. An error leaves the device
+    /// correct but slower. Not used with waveforms.
+    pub train: Option<fn(RtlDevice) -> std::result::Result<(), String>>,
 }
 
 impl DeviceConfig {
@@ -94,6 +101,8 @@ impl DeviceConfig {
             host_chunk: 256,
             hang_cycles: 2_000_000,
             trace: None,
+            skip_idle: true,
+            train: None,
         })
     }
 
@@ -107,6 +116,19 @@ impl DeviceConfig {
             trace: self.trace.is_some(),
             ..BitstreamSpec::default()
         }
+    }
+
+    /// Compiles the device if it wasn't before; returns the path of the bitstream.
+    pub fn compile(&self, media_bytes: u64, progress: &mut dyn FnMut(Progress)) -> Result<PathBuf> {
+        let (Some(train), None) = (self.train, &self.trace) else {
+            return compile(&self.bitstream(), progress);
+        };
+        let mut training = |path: &Path| {
+            let media = Media::memory(media_bytes).map_err(|e| e.to_string())?;
+            let bitstream = Bitstream::open(path).map_err(|e| e.to_string())?;
+            train(RtlDevice::new(bitstream, self.clone(), media).map_err(|e| e.to_string())?)
+        };
+        compile_trained(&self.bitstream(), &mut training, progress)
     }
 
     fn check(&self) -> Result<()> {
@@ -184,7 +206,7 @@ impl RtlDevice {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<RtlDevice> {
         config.check()?;
-        let path = compile(&config.bitstream(), progress)?;
+        let path = config.compile(media.size(), progress)?;
         RtlDevice::new(Bitstream::open(&path)?, config, media)
     }
 
@@ -519,7 +541,7 @@ impl Device for RtlDevice {
             return Ok(());
         }
         loop {
-            if self.resting() {
+            if self.config.skip_idle && self.resting() {
                 self.skip(until, host);
             }
             if self.now + self.config.clock > until {

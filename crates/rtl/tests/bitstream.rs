@@ -4,7 +4,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use rtl::bitstream::{compile, Bitstream, Dir, Model};
+use rtl::bitstream::{compile, compile_trained, Bitstream, Dir, Model};
 use rtl::Error;
 
 const ONE: u64 = 1;
@@ -193,5 +193,35 @@ fn bad_input_is_one_line() {
     one_line(
         Bitstream::open(Path::new("/nonexistent.so")).err().unwrap(),
         "/nonexistent.so",
+    );
+}
+
+#[test]
+fn a_trained_build_is_another_object_that_works() {
+    let spec = common::fixture_spec(false);
+    let mut runs = 0;
+    let mut training = |path: &Path| {
+        runs += 1;
+        let bitstream = Bitstream::open(path).map_err(|e| e.to_string())?;
+        let mut model = Model::new(&bitstream).map_err(|e| e.to_string())?;
+        let now = reset(&mut model);
+        store(&mut model, now, 0x10_0018, 1).map(drop)
+    };
+    let mut steps = Vec::new();
+    let trained = compile_trained(&spec, &mut training, &mut |step| steps.push(step)).unwrap();
+    assert_ne!(trained, compile(&spec, &mut |_| {}).unwrap());
+    assert_eq!(
+        runs,
+        usize::from(!steps.is_empty()),
+        "training belongs to a build"
+    );
+    let mut model = Model::new(&Bitstream::open(&trained).unwrap()).unwrap();
+    let now = reset(&mut model);
+    store(&mut model, now, 0x10_0018, 0x1234_0000).unwrap();
+    let addr = model.field("m_axi_host_awaddr").unwrap();
+    assert_eq!(model.get(addr), 0x1234_0000);
+    assert_eq!(
+        compile_trained(&spec, &mut |_| Err("not again".into()), &mut |_| {}).unwrap(),
+        trained
     );
 }

@@ -14,12 +14,13 @@ from nearside.accuracy import Bench
 from nearside.claims.registry import Context, Measured, at_most, claim
 from nearside.device import Design, media_profile, root
 
-# Beside the paper's 305 ns and 94 ns: from 60 ns to 100 us, most of them between two clocks. A read can't come before
-# the DRAM has answered, which takes up to 290 ns when it meets a refresh; the DRAM's controller answers writes at once.
+# Beside the paper's 305 ns and 94 ns: from 60 ns to 100 us, most of them between two clocks. The DRAM's controller
+# answers writes at once; a read takes some 70 ns, and up to 290 ns when it meets a refresh.
 TARGETS = {
-    "read": (300, 351, 450, 602, 1001, 2503, 5003, 20_001, 50_002, 100_000),
+    "read": (60, 94, 153, 251, 351, 602, 1001, 5003, 20_001, 100_000),
     "write": (60, 77, 130, 201, 351, 602, 1001, 5003, 20_001, 100_000),
 }
+SLOWEST_READ_NS = 290
 # Cycles that a full measurement may take.
 BUDGET = 2_500_000
 BURSTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -60,12 +61,45 @@ def _accuracy(name: str, kind: str, target: float, what: str, paper: str | None 
         return Measured(line["max_error_clocks"], explain(line))
 
 
+def _below_memory(name: str, target: float, what: str) -> None:
+    """Targets that the memory itself does not always meet: exact where it does, and at once where it doesn't."""
+
+    def explain_late(line: dict[str, Any]) -> str:
+        late = 100 * (1 - line["on_time"] / line["samples"])
+        mean = line["on_time_mean_ns"]
+        return f"{explain(line)}; {late:.1f} % wait for the DRAM, and the mean of the others is {mean:.4f} ns"
+
+    @claim(
+        f"nvm_delay.{name}.mean_error", "%", at_most(0.1),
+        f"Error of the mean latency of those that the DRAM answers in time: {what}.",
+    )  # fmt: skip
+    def mean(context: Context) -> Measured:
+        line = row(context, "read", target)
+        return Measured(100 * abs(line["on_time_mean_ns"] / target - 1), explain_late(line))
+
+    @claim(f"nvm_delay.{name}.early", "clocks", at_most(1), f"The earliest beat before its target: {what}.")
+    def early(context: Context) -> Measured:
+        line = row(context, "read", target)
+        return Measured(line["early_clocks"], explain_late(line))
+
+    @claim(
+        f"nvm_delay.{name}.after_memory", "clocks", at_most(3),
+        f"A late read leaves so long after the DRAM's answer at most: {what}.",
+    )  # fmt: skip
+    def after(context: Context) -> Measured:
+        line = row(context, "read", target)
+        return Measured(line["late_after_memory_clocks"] or 0, explain_late(line))
+
+
 _accuracy("read_305ns", "read", 305.0, "64 B reads at random addresses, target 305 ns", "NVMulator: 0.62 %")
 _accuracy("write_94ns", "write", 94.0, "64 B writes at random addresses, target 94 ns", "NVMulator: 1.7 %")
 for _kind, _targets in TARGETS.items():
     for _target in _targets:
         _text = f"64 B {_kind}s at random addresses, target {_target} ns"
-        _accuracy(f"targets.{_kind}_{_target}ns", _kind, float(_target), _text)
+        if _kind == "read" and _target < SLOWEST_READ_NS:
+            _below_memory(f"targets.read_{_target}ns", float(_target), _text)
+        else:
+            _accuracy(f"targets.{_kind}_{_target}ns", _kind, float(_target), _text)
 
 
 def _burst(kind: str, beats: int) -> None:

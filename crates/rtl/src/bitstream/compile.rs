@@ -38,6 +38,10 @@ const VERILATOR_FLAGS: &[&str] = &[
 ];
 const CXX_FLAGS: &str = "-fPIC -fvisibility=hidden -DVL_USER_STOP -DVL_USER_FINISH -DVL_USER_FATAL";
 const OPTIMISE: &str = "-O2";
+/// The two builds of a trained bitstream.
+const COUNT: &str = "-O1 -fprofile-generate -fprofile-update=single";
+const USE_COUNTS: &str = "-O2 -fprofile-use -fprofile-partial-training -Wno-missing-profile \
+    -Wno-error=coverage-mismatch";
 /// Builds that are kept; older ones that were not used for a day are removed.
 const KEPT_BUILDS: usize = 24;
 
@@ -69,6 +73,8 @@ pub enum Progress {
     Translating,
     /// The C++ compiler works: (files begun, files in all).
     Compiling(usize, usize),
+    /// The first build runs, so that the second can be laid out for what it does most.
+    Training,
     /// Built after this many milliseconds.
     Done(u64),
 }
@@ -86,6 +92,10 @@ pub fn stderr_progress(top: &str) -> impl FnMut(Progress) {
                 shown = tenth;
                 eprintln!("{top}: compiling {begun} of {all}");
             }
+        }
+        Progress::Training => {
+            shown = 0;
+            eprintln!("{top}: running it to find what matters most");
         }
         Progress::Done(ms) => eprintln!("{top}: built in {:.1} s", ms as f64 / 1e3),
     }
@@ -153,12 +163,38 @@ fn on_path(program: &str) -> Option<PathBuf> {
         .find(|p| p.is_file())
 }
 
-/// Compiles `spec`, unless the same content was compiled before, and returns the path of the shared object.
+/// Uses a bitstream the way that it will be used, when given its path. What it returns as an error only costs speed.
+pub type Training<'a> = &'a mut dyn FnMut(&Path) -> std::result::Result<(), String>;
+
+/// Compiles `spec`, unless the same content was compiled before, and returns the path of the shared object: the trained
+/// one if there is one.
 ///
 /// Any number of processes may do so at once: one builds, the others wait. An interrupted build leaves nothing that a
 /// later one would take for a result.
 pub fn compile(spec: &BitstreamSpec, progress: &mut dyn FnMut(Progress)) -> Result<PathBuf> {
-    let build = Build::new(spec)?;
+    build(spec, None, progress)
+}
+
+/// Like [`compile`], but compiles twice: once to count what the model does while `training` uses it, and again with
+/// these counts. Takes twice as long; the model runs about 15 % faster.
+pub fn compile_trained(
+    spec: &BitstreamSpec,
+    training: Training<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<PathBuf> {
+    build(spec, Some(training), progress)
+}
+
+fn build(
+    spec: &BitstreamSpec,
+    training: Option<Training<'_>>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<PathBuf> {
+    let mut build = Build::new(spec)?;
+    let trained = build.output.with_extension("trained.so");
+    if training.is_some() || trained.is_file() {
+        build.output = trained;
+    }
     if build.output.is_file() {
         touch(&build.output);
         return Ok(build.output);
@@ -173,7 +209,7 @@ pub fn compile(spec: &BitstreamSpec, progress: &mut dyn FnMut(Progress)) -> Resu
     }
     if !build.output.is_file() {
         let start = Instant::now();
-        build.run(progress)?;
+        build.run(training, progress)?;
         prune(build.folder.parent().unwrap_or(Path::new(".")));
         progress(Progress::Done(start.elapsed().as_millis() as u64));
     }
@@ -238,7 +274,11 @@ impl<'a> Build<'a> {
         })
     }
 
-    fn run(&self, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+    fn run(
+        &self,
+        training: Option<Training<'_>>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<()> {
         if on_path(&self.cxx).is_none() {
             return Err(Error::MissingTool {
                 tool: "the C++ compiler",
@@ -272,7 +312,20 @@ impl<'a> Build<'a> {
             "{ global: ns_*; local: *; };\n",
         )?;
         write(&obj.join("ns.mk"), MAKEFILE)?;
-        self.make(&obj, progress)?;
+        match training {
+            None => self.make(&obj, OPTIMISE, "", progress)?,
+            Some(training) => {
+                self.make(&obj, COUNT, "-fprofile-generate", progress)?;
+                progress(Progress::Training);
+                if let Err(message) = training(&obj.join("bitstream.so")) {
+                    eprintln!("{}: not trained: {message}", self.spec.top);
+                }
+                for suffix in [".o", ".a", ".gch", ".so"] {
+                    remove_files(&obj, suffix)?;
+                }
+                self.make(&obj, USE_COUNTS, "", progress)?;
+            }
+        }
         fs::rename(obj.join("bitstream.so"), &self.output)
             .map_err(|e| Error::io(&self.output, e))?;
         // The objects are in ccache; what Verilator wrote is of no further use.
@@ -317,7 +370,13 @@ impl<'a> Build<'a> {
         })
     }
 
-    fn make(&self, obj: &Path, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+    fn make(
+        &self,
+        obj: &Path,
+        optimise: &str,
+        link: &str,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<()> {
         let log_path = self.folder.join("make.log");
         let mut log = File::create(&log_path).map_err(|e| Error::io(&log_path, e))?;
         let total = count_units(obj);
@@ -331,7 +390,12 @@ impl<'a> Build<'a> {
             "NS_FLAGS={CXX_FLAGS}{}",
             if self.spec.trace { " -DNS_TRACE" } else { "" }
         ));
-        command.arg(format!("OPT_FAST={OPTIMISE}"));
+        command
+            .arg(format!("OPT_FAST={optimise}"))
+            .arg(format!("NS_LINK={link}"));
+        if !link.is_empty() {
+            command.arg("NS_SHIM=-DNS_COUNT");
+        }
         command.arg("OPT_SLOW=-O1");
         command.arg(format!("OPT_GLOBAL={OPTIMISE} -include ns_print.h"));
         command.stdout(Stdio::piped());
@@ -370,9 +434,9 @@ const MAKEFILE: &str = "\
 include Vdut.mk
 VM_USER_CFLAGS += $(NS_FLAGS)
 ns_shim.o: ns_shim.cpp ns_ports.inc
-\t$(OBJCACHE) $(CXX) $(OPT_FAST) $(CXXFLAGS) $(CPPFLAGS) -c -o $@ $<
+\t$(OBJCACHE) $(CXX) -O2 $(NS_SHIM) $(CXXFLAGS) $(CPPFLAGS) -c -o $@ $<
 bitstream.so: ns_shim.o libVdut.a libverilated.a
-\t$(CXX) -shared -o $@.tmp ns_shim.o libVdut.a libverilated.a $(LDFLAGS) $(LDLIBS) $(LIBS) \\
+\t$(CXX) -shared -o $@.tmp ns_shim.o libVdut.a libverilated.a $(NS_LINK) $(LDFLAGS) $(LDLIBS) $(LIBS) \\
 \t\t-Wl,-Bsymbolic -Wl,--version-script=ns_symbols.map
 \tmv $@.tmp $@
 ";
@@ -449,6 +513,18 @@ fn version_of(program: &Path, name: &'static str) -> Result<String> {
         }),
         Err(error) => Err(Error::io(program, error)),
     }
+}
+
+fn remove_files(folder: &Path, suffix: &str) -> Result<()> {
+    for entry in fs::read_dir(folder)
+        .map_err(|e| Error::io(folder, e))?
+        .flatten()
+    {
+        if entry.file_name().to_string_lossy().ends_with(suffix) {
+            fs::remove_file(entry.path()).map_err(|e| Error::io(&entry.path(), e))?;
+        }
+    }
+    Ok(())
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

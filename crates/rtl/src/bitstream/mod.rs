@@ -4,6 +4,9 @@ mod compile;
 mod filelist;
 mod load;
 
-pub use compile::{compile, find_verilator, repo_root, stderr_progress, BitstreamSpec, Progress};
+pub use compile::{
+    compile, compile_trained, find_verilator, repo_root, stderr_progress, BitstreamSpec, Progress,
+    Training,
+};
 pub use filelist::FileList;
 pub use load::{Bitstream, Dir, Field, Model, Port};

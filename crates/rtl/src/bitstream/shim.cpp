@@ -61,6 +61,12 @@ void vl_fatal(const char *file, int line, const char *, const char *message) {
     throw Fatal();
 }
 
+#ifdef NS_COUNT
+// A build that counts what it does, for the compiler: the counts are to be written before the process ends.
+extern "C" void __gcov_dump(void);
+extern "C" void __gcov_reset(void);
+#endif
+
 extern "C" {
 
 struct ns_port_t {
@@ -107,6 +113,10 @@ NS_API void ns_free(void *model) {
     ns_trace_close(self);
     delete self->dut;
     delete self;
+#ifdef NS_COUNT
+    __gcov_dump();
+    __gcov_reset();
+#endif
 }
 
 NS_API size_t ns_ports(void *model, ns_port_t *out, size_t max) {
