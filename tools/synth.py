@@ -2,10 +2,14 @@
 """Synthesises a module for UltraScale+ with Yosys and counts what it takes.
 
 usage: synth.py TOP -f LIST.f [-f ...] [FILE.sv ...] [-G NAME=VALUE ...] [--json OUT] [--uram] [--path]
+                [--hierarchy DEPTH] [--deep LEVELS] [--keep]
 
 LUT counts every LUT, and for distributed RAM and shift registers the LUTs they occupy; two small functions sharing
 one LUT6 are not modelled, so it is an upper bound. BRAM is in units of 36 Kbit (an 18 Kbit block is half).
 LUT levels are those of the deepest path between registers or hard blocks; without placement there is no timing.
+
+With --hierarchy there is a table of instances too, down to a depth, each with all that is in it and the levels of the
+deepest path that ends in it. Nothing is then simplified across their ports: figures are somewhat higher than without.
 """
 
 from __future__ import annotations
@@ -13,8 +17,10 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -106,58 +112,188 @@ class Levels:
             stack.pop()
         return self.depth[start]
 
-    def worst(self) -> tuple[int, list[str]]:
-        """The deepest path into a register, a memory or a hard block: its depth and its cells from end to start."""
-        depth, path = 0, []
+    def ends(self) -> dict[str, tuple[int, str | None]]:
+        """Where paths end, registers, memories and hard blocks: the depth there, and the last cell on the way."""
+        ends = {}
         for name, cell in self.cells.items():
-            if not (ends_path(cell["type"]) or is_memory(cell["type"])):
+            if ends_path(cell["type"]) or is_memory(cell["type"]):
+                last = max(self._sources(name), key=self.of, default=None)
+                ends[name] = (self.depth[last] if last else 0, last)
+        return ends
+
+    def path(self, end: str, last: str | None) -> list[str]:
+        """The cells from the end of a path to its start."""
+        path, step = [end], last
+        while step:
+            path.append(step)
+            step = self.before[step]
+        return path
+
+
+class Names:
+    """Names for cells: that of a net they drive, as the source has it, or the place in the source."""
+
+    def __init__(self, module: dict) -> None:
+        self.cells = module["cells"]
+        self.net: dict[int | str, str] = {}
+        for name, net in module["netnames"].items():
+            if net.get("hide_name"):
                 continue
-            for source in self._sources(name):
-                if self.of(source) > depth:
-                    depth = self.depth[source]
-                    path, step = [name], source
-                    while step:
-                        path.append(step)
-                        step = self.before[step]
-        return depth, [f"{self.cells[name]['type']} {name}" for name in path]
+            for index, bit in enumerate(net["bits"]):
+                named = f"{name}[{index}]" if len(net["bits"]) > 1 else name
+                if bit not in self.net or self._rank(named) < self._rank(self.net[bit]):
+                    self.net[bit] = named
+
+    @staticmethod
+    def _rank(name: str) -> tuple[bool, int, str]:
+        return (re.search(r"_q(\[\d+\])*$", name) is None, len(name), name)
+
+    def of(self, cell: str) -> str:
+        """Its type and its name."""
+        drives = self.cells[cell]
+        bits = [
+            b for p, d in drives["port_directions"].items() if d == "output" for b in drives["connections"].get(p, [])
+        ]
+        named = sorted((self.net[b] for b in bits if b in self.net), key=self._rank)
+        place = drives["attributes"].get("src", "").split("|")[0]
+        return f"{drives['type']} {named[0] if named else place or cell}"
+
+
+def deep_paths(levels: Levels, names: Names, limit: int) -> list[str]:
+    """Paths of more than `limit` levels, those from one register to another (whatever the bit) on one line."""
+    classes: dict[tuple[str, str], list[int]] = {}
+    for end, (depth, last) in levels.ends().items():
+        if depth > limit:
+            path = levels.path(end, last)
+            ends = tuple(re.sub(r"(?<=\[)\d+(?=\])", "*", names.of(cell)) for cell in (path[-1], end))
+            classes.setdefault(ends, []).append(depth)
+    rows = sorted(classes.items(), key=lambda row: (-max(row[1]), row[0]))
+    return [f"{max(depths):3} levels, {len(depths):5} ends: {start} -> {end}" for (start, end), depths in rows]
+
+
+def tree(modules: dict, top: str, levels: Levels, depth: int) -> list[dict]:
+    """A row for each instance down to a depth: its resources with all below, and the deepest path that ends in it."""
+    totals: dict[str, Counter[str]] = {}
+
+    def total(module: str) -> Counter[str]:
+        if module not in totals:
+            cells: Counter[str] = Counter()
+            for cell in modules[module]["cells"].values():
+                cells += total(cell["type"]) if cell["type"] in modules else Counter({cell["type"]: 1})
+            totals[module] = cells
+        return totals[module]
+
+    rows: dict[str, dict] = {}
+
+    def visit(path: str, module: str, level: int) -> None:
+        rows[path] = {"instance": path, "module": module, "level": level, **count(total(module)), "LUT levels": 0}
+        for name, cell in sorted(modules[module]["cells"].items()):
+            if level < depth and cell["type"] in modules:
+                visit(f"{path}.{name}" if path else name, cell["type"], level + 1)
+
+    visit("", top, 0)
+    for end, (deepest, _) in levels.ends().items():
+        # A cell of an instance is called `a.b.name`, or `$flatten\a.\b.$name` if the source has no name for it.
+        place = end.removeprefix("$flatten").replace("\\", "").split("$")[0]
+        parts = place.split(".")
+        for cut in range(len(parts)):
+            row = rows.get(".".join(parts[:cut]))
+            if row:
+                row["LUT levels"] = max(row["LUT levels"], deepest)
+    return list(rows.values())
+
+
+def run_yosys(work: Path, script: list[str]) -> str:
+    """Runs a script and returns its log; raises RuntimeError with the end of it when it fails."""
+    (work / "run.ys").write_text("\n".join(script) + "\n")
+    log = work / "yosys.log"
+    done = subprocess.run([BIN / "yosys", "-l", log, work / "run.ys"], capture_output=True, text=True)
+    if done.returncode != 0:
+        tail = log.read_text(errors="replace").splitlines()[-20:] if log.exists() else []
+        raise RuntimeError("\n".join([*tail, done.stderr.strip(), f"log: {log.relative_to(filelist.ROOT)}"]))
+    return log.read_text(errors="replace")
+
+
+def shallow(listing: str, top: str, depth: int) -> list[str]:
+    """Of the modules in Yosys' listing, one for each instance and called `module$path`, those down to a depth."""
+    modules = {m[1]: m[0] for m in re.finditer(rf"\S+\$({re.escape(top)}\.\S+)", listing)}
+
+    def level(path: str) -> int:  # Generate blocks put dots into names, too.
+        return 1 + sum(path.startswith(f"{above}.") for above in modules)
+
+    return [module for path, module in modules.items() if level(path) <= depth]
 
 
 def synthesise(
-    top: str, files: filelist.FileList, parameters: list[str], uram: bool = False, defines: tuple[str, ...] = ()
+    top: str,
+    files: filelist.FileList,
+    parameters: list[str],
+    uram: bool = False,
+    defines: tuple[str, ...] = (),
+    hierarchy: int | None = None,
+    deep: int | None = None,
+    keep: bool = False,
 ) -> dict:
     """Runs Yosys and returns the figures; raises RuntimeError with the end of its log when it fails."""
-    work = filelist.ROOT / "build" / "synth" / re.sub(r"[^\w.=-]+", "_", "-".join([top, *parameters]))[:120]
-    work.mkdir(parents=True, exist_ok=True)
-    netlist = work / "netlist.json"
-    netlist.unlink(missing_ok=True)
+    root = filelist.ROOT / "build" / "synth"
+    root.mkdir(parents=True, exist_ok=True)
+    # A folder of its own: several runs of one top may be under way.
+    name = re.sub(r"[^\w.=-]+", "_", "-".join([top, *parameters]))[:120]
+    work = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=root))
+    netlist, modules = (work / f"{what}.json" for what in ("netlist", "modules"))
     read = ["read_slang", "--top", top, "-D", "SYNTHESIS", *(f"-D {d}" for d in defines)]
+    read += ["--keep-hierarchy"] if hierarchy is not None else []
     read += [f"-G {p}" for p in parameters] + [f"-I {d}" for d in files.incdirs]
-    script = [
-        " ".join([*read, *map(str, files.sources)]),
-        f"synth_xilinx -family xcup -top {top} -flatten -noiopad -noclkbuf{' -uram' if uram else ''}",
-        f"write_json {netlist}",
-    ]
-    (work / "run.ys").write_text("\n".join(script) + "\n")
+    load = " ".join([*read, *map(str, files.sources)])
+    synth = f"synth_xilinx -family xcup -top {top} -flatten -noiopad -noclkbuf{' -uram' if uram else ''}"
     start = time.monotonic()
-    log = work / "yosys.log"
-    done = subprocess.run([BIN / "yosys", "-l", log, work / "run.ys"], capture_output=True, text=True)
-    if done.returncode != 0 or not netlist.exists():
-        tail = log.read_text(errors="replace").splitlines()[-20:] if log.exists() else []
-        raise RuntimeError("\n".join([*tail, done.stderr.strip(), f"log: {log.relative_to(filelist.ROOT)}"]))
-    modules = json.loads(netlist.read_text())["modules"]
-    module = modules[top] if top in modules else next(m for m in modules.values() if "top" in m["attributes"])
+    script = [load, synth, f"write_json {netlist}"]
+    if hierarchy is not None:
+        kept = [
+            f"setattr -mod -set keep_hierarchy 1 {module}"
+            for module in shallow(run_yosys(work, [load, "ls"]), top, hierarchy)
+        ]
+        script = [load, *kept, synth, f"write_json {modules}"]
+        script += ["setattr -mod -unset keep_hierarchy *", "flatten", f"write_json {netlist}"]
+    run_yosys(work, script)
+
+    def top_of(modules: dict) -> str:
+        return top if top in modules else next(n for n, m in modules.items() if "top" in m["attributes"])
+
+    flat = json.loads(netlist.read_text())["modules"]
+    module = flat[top_of(flat)]
     cells = Counter(cell["type"] for cell in module["cells"].values())
-    depth, path = Levels(module).worst()
-    return {
+    levels, names = Levels(module), Names(module)
+    end, (depth, last) = max(levels.ends().items(), key=lambda item: item[1][0], default=("", (0, None)))
+    result = {
         "top": top,
         "parameters": parameters,
         "family": "UltraScale+ (xcup)",
         "resources": count(cells),
         "lut_levels": depth,
-        "path": path,
+        "path": [names.of(cell) for cell in levels.path(end, last)] if end else [],
         "cells": dict(sorted(cells.items())),
         "seconds": round(time.monotonic() - start, 1),
     }
+    if deep is not None:
+        result["deep"] = deep_paths(levels, names, deep)
+    if hierarchy is not None:
+        # Library cells are black boxes.
+        tops = {
+            n: m for n, m in json.loads(modules.read_text())["modules"].items() if "blackbox" not in m["attributes"]
+        }
+        result["hierarchy"] = tree(tops, top_of(tops), levels, hierarchy)
+    if not keep:
+        shutil.rmtree(work)
+    return result
+
+
+def print_rows(rows: list[dict], labels: list[str]) -> None:
+    """A table of resources, the labels behind."""
+    print("  ".join(f"{name:>{max(len(name), 7)}}" for name in rows[0]))
+    for row, label in zip(rows, labels, strict=True):
+        figures = (f"{value:>{max(len(name), 7)}{'g' if value < 1e5 else ''}}" for name, value in row.items())
+        print("  ".join([*figures, label]).rstrip())
 
 
 def main() -> int:
@@ -169,20 +305,31 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="also write the figures here")
     parser.add_argument("--uram", action="store_true", help="infer UltraRAM without an attribute")
     parser.add_argument("--path", action="store_true", help="print the deepest path")
+    parser.add_argument("--deep", type=int, metavar="LEVELS", help="list the paths of more levels")
+    parser.add_argument("--hierarchy", type=int, metavar="DEPTH", help="print a table of instances")
+    parser.add_argument("--keep", action="store_true", help="leave netlist and log in build/synth")
     args = parser.parse_args()
     try:
         files = filelist.read(*args.lists)
         files.sources += [path.resolve() for path in args.files]
-        result = synthesise(args.top, files, args.parameters, args.uram)
+        result = synthesise(
+            args.top, files, args.parameters, args.uram, hierarchy=args.hierarchy, deep=args.deep, keep=args.keep
+        )
     except (RuntimeError, ValueError) as error:
         print(error)
         return 1
     print(f"{args.top} {' '.join(args.parameters)}".rstrip() + f", {result['family']}, {result['seconds']} s")
     row = result["resources"] | {"LUT levels": result["lut_levels"]}
-    print("  ".join(f"{name:>{max(len(name), 7)}}" for name in row))
-    print("  ".join(f"{value:>{max(len(name), 7)}g}" if value < 1e5 else f"{value:>7}" for name, value in row.items()))
+    print_rows([row], [""])
+    if args.hierarchy is not None:
+        print()
+        rows = result["hierarchy"]
+        labels = [f"{'  ' * r['level']}{r['instance'].rpartition('.')[2] or r['module']}" for r in rows]
+        print_rows([{name: r[name] for name in row} for r in rows], labels)
     if args.path:
         print("\n".join(f"    {step}" for step in result["path"]))
+    if args.deep is not None:
+        print("\n".join(result["deep"]) or f"no path of more than {args.deep} levels")
     if args.json:
         args.json.write_text(json.dumps(result, indent=1) + "\n")
     return 0

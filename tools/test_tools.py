@@ -82,6 +82,24 @@ def test_synthesis_counts(tmp_path):
     assert result["lut_levels"] == 2
 
 
+@pytest.mark.slow
+def test_synthesis_by_instance(tmp_path):
+    source = tmp_path / "t.sv"
+    source.write_text(
+        "module s (input logic clk_i, input logic [11:0] a_i, output logic x_o);\n  logic [11:0] a_q;\n"
+        "  always_ff @(posedge clk_i) begin\n    a_q <= a_i;\n    x_o <= ^a_q;\n  end\nendmodule\n"
+        "module t (input logic clk_i, input logic [11:0] a_i, output logic [1:0] x_o);\n"
+        "  for (genvar i = 0; i < 2; i++) begin : gen_s\n"
+        "    s u_s (.clk_i, .a_i, .x_o(x_o[i]));\n  end\nendmodule\n"
+    )
+    result = synth.synthesise("t", filelist.FileList(sources=[source]), [], hierarchy=1, deep=1)
+    rows = {row["instance"]: (row["LUT"], row["FF"], row["LUT levels"]) for row in result["hierarchy"]}
+    assert rows == {"": (6, 26, 2), "gen_s[0].u_s": (3, 13, 2), "gen_s[1].u_s": (3, 13, 2)}
+    assert len(result["deep"]) == 1
+    assert result["deep"][0].startswith("  2 levels,     2 ends: FDRE gen_s[*].u_s.a_q[*] -> ")
+    assert not list((filelist.ROOT / "build" / "synth").glob("t-*"))
+
+
 def test_counts():
     text = (
         "test result: ok. 5 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out\n"
