@@ -1,7 +1,7 @@
 // Takes submission queue entries apart: I/O commands become data commands or, where there is nothing to move or
 // something is wrong, completions; admin commands go to nvme_admin.
 //
-// Two stages. Checks, in this order: opcode, flags (fused, SGL), namespace, size, LBA range. Assumes that nvme_admin
+// Two stages, and one more for completions. Checks, in this order: opcode, flags (fused, SGL), namespace, size, LBA range. Assumes that nvme_admin
 // takes its command at once, since only one at a time is fetched. It does not look at the PRPs.
 `include "ns_assert.svh"
 
@@ -85,7 +85,7 @@ module nvme_decode
   logic [BytesWidth-1:0] bytes_q;
   admin_cmd_t admin_q;
   logic [63:0] mem_addr_q;
-  logic ready1, ready2;
+  logic ready1, ready2, cpl_ready;
 
   assign ready1 = !valid1_q || ready2;
   assign cmd_ready_o = ready1;
@@ -164,14 +164,13 @@ module nvme_decode
   assign slot_cid_o = cid_q;
 
   assign data_valid_o = valid2_q && to_q == ToData;
-  assign cpl_valid_o = valid2_q && to_q == ToCompletion;
   assign admin_valid_o = valid2_q && to_q == ToAdmin;
 
   always_comb begin
     unique case (to_q)
       ToData:  ready2 = data_ready_i;
       ToAdmin: ready2 = admin_ready_i;
-      default: ready2 = cpl_ready_i;
+      default: ready2 = cpl_ready;
     endcase
     ready2 = ready2 || !valid2_q;
   end
@@ -184,7 +183,26 @@ module nvme_decode
       prp1: admin_q.prp1,
       prp2: admin_q.prp2
   };
-  assign cpl_o = '{silent: silent_q, slot: slot_q, status: generic_status(sc_q), dw0: '0};
+
+  // The choice among completions must not reach back to the host's read data.
+  logic cpl_silent;
+  logic [SlotWidth-1:0] cpl_slot;
+  logic [7:0] cpl_sc;
+
+  ns_skid #(
+    .Width(1 + SlotWidth + 8)
+  ) u_cpl (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (valid2_q && to_q == ToCompletion),
+    .in_ready_o (cpl_ready),
+    .in_data_i  ({silent_q, slot_q, sc_q}),
+    .out_valid_o(cpl_valid_o),
+    .out_ready_i(cpl_ready_i),
+    .out_data_o ({cpl_silent, cpl_slot, cpl_sc})
+  );
+
+  assign cpl_o = '{silent: cpl_silent, slot: cpl_slot, status: generic_status(cpl_sc), dw0: '0};
   assign admin_o = admin_q;
 
   logic unused;

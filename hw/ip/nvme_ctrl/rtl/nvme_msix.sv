@@ -90,12 +90,13 @@ module nvme_msix
     end
   end
 
-  // Messages.
-  logic fire_valid, load, valid_q;
+  // Messages, in two steps: choose a vector; if it may still fire, load its message.
+  idx_t ventry_q;
+  logic fire_valid, load, chosen_q, valid_q;
   logic [63:2] addr_q;
   logic [31:0] data_q;
   assign fire = (enabled_q && !masked_q) ? pending_q & ~mask_q : '0;
-  assign load = fire_valid && (!valid_q || msg_ready_i);
+  assign load = chosen_q && fire[ventry_q] && (!valid_q || msg_ready_i);
 
   ns_rr_arbiter #(
     .N(NumVectors)
@@ -103,7 +104,7 @@ module nvme_msix
     .clk_i,
     .rst_ni,
     .req_i  (fire),
-    .next_i (load),
+    .next_i (!chosen_q),
     .gnt_o  (),
     .idx_o  (ventry),
     .valid_o(fire_valid)
@@ -113,6 +114,7 @@ module nvme_msix
     if (!rst_ni) begin
       mask_q <= '1;
       pending_q <= '0;
+      chosen_q <= 1'b0;
       valid_q <= 1'b0;
       enabled_q <= 1'b0;
       masked_q <= 1'b0;
@@ -123,7 +125,9 @@ module nvme_msix
       masked_q <= mask_i;
       if (we && table_addr_i[3:2] == 2'd3) mask_q[entry] <= table_wdata_i[0];
 
-      if (load) pending_q[ventry] <= 1'b0;
+      // A choice holds until its message is loaded, or it may not fire any more.
+      chosen_q <= chosen_q ? fire[ventry_q] && !load : fire_valid;
+      if (load) pending_q[ventry_q] <= 1'b0;
       if (irq_i) pending_q[idx_t'(irq_vector_i)] <= 1'b1;
       if (clear_i || !enabled_q) pending_q <= '0;
 
@@ -133,9 +137,10 @@ module nvme_msix
   end
 
   always_ff @(posedge clk_i) begin
+    if (!chosen_q) ventry_q <= ventry;
     if (load) begin
-      addr_q <= {high_mem[ventry], low_mem[ventry]};
-      data_q <= data_mem[ventry];
+      addr_q <= {high_mem[ventry_q], low_mem[ventry_q]};
+      data_q <= data_mem[ventry_q];
     end
   end
 
