@@ -57,12 +57,13 @@ def run(
 
 def print_table(rows: list[dict[str, Any]]) -> None:
     table = show.table(
-        "nvm_delay: 64 B at random addresses behind DDR4, simulated time",
-        "access", "target", "mean", "error", "smallest", "largest", "worst", "paper",
+        "nvm_delay: 64 B at random addresses behind DDR4, simulated time; the paper is NVMulator",
+        "access", "target", "mean", "error", "from-to, ns", "off, clk", "paper",
     )  # fmt: skip
     for row in rows:
         times = [show.nanoseconds(row[key]) for key in ("target_ns", "mean_ns")]
-        extremes = [show.nanoseconds(row[key]) for key in ("min_ns", "max_ns")]
-        off = f"{row['max_error_clocks']:.2f} clocks"
-        table.add_row(row["kind"], *times, f"{row['mean_error_percent']:.4f} %", *extremes, off, row["paper"] or "-")
+        extent = f"{row['min_ns']:g}-{row['max_ns']:g}"
+        off = f"{row['max_error_clocks']:.2f}"
+        paper = (row["paper"] or "-").removeprefix("NVMulator: ")
+        table.add_row(row["kind"], *times, f"{row['mean_error_percent']:.4f} %", extent, off, paper)
     show.out.print(table)
