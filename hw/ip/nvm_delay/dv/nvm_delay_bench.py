@@ -176,8 +176,9 @@ class Bench:
         for _ in range(3):
             await RisingEdge(self.dut.clk_i)
         self.dut.rst_ni.value = 1
-        for _ in range(136):  # 128 of them it needs to set itself up
+        for _ in range(530):  # it sets itself up
             await RisingEdge(self.dut.clk_i)
+        assert self.dut.busy_o.value == 0
 
     def gate(self, on: bool) -> None:
         """Stops the clock whenever the block allows it, as a gate around it does; no register accesses meanwhile."""

@@ -139,7 +139,9 @@ module nvm_delay
   logic read_busy, write_busy, control_busy, read_stats_busy, write_stats_busy;
   logic [7:0] reads, writes;
   logic read_beat, read_done, read_late, write_beat, write_done, write_late;
-  logic [31:0] read_latency, write_latency, read_stats_data, write_stats_data;
+  cycle_t read_latency, write_latency;
+  logic [31:0] read_stats_data, write_stats_data;
+  logic read_settled, write_settled;
   logic snapshot, clear, read_stats, write_stats, stats_bucket;
   logic [5:0] stats_index;
 
@@ -201,6 +203,7 @@ module nvm_delay
     .writes_i      (writes),
     .snapshot_o    (snapshot),
     .clear_o       (clear),
+    .settled_i     (read_settled && write_settled),
     .read_stats_o  (read_stats),
     .write_stats_o (write_stats),
     .stats_bucket_o(stats_bucket),
@@ -278,12 +281,15 @@ module nvm_delay
   nvm_delay_stats u_read_stats (
     .clk_i,
     .rst_ni,
+    .init_i       (init_q),
+    .init_index_i (init_index_q[5:0]),
     .beat_i       (read_beat),
     .done_i       (read_done),
     .latency_i    (read_latency),
     .late_i       (read_late),
     .snapshot_i   (snapshot),
     .clear_i      (clear),
+    .settled_o    (read_settled),
     .read_i       (read_stats),
     .read_bucket_i(stats_bucket),
     .read_index_i (stats_index),
@@ -363,12 +369,15 @@ module nvm_delay
   nvm_delay_stats u_write_stats (
     .clk_i,
     .rst_ni,
+    .init_i       (init_q),
+    .init_index_i (init_index_q[5:0]),
     .beat_i       (write_beat),
     .done_i       (write_done),
     .latency_i    (write_latency),
     .late_i       (write_late),
     .snapshot_i   (snapshot),
     .clear_i      (clear),
+    .settled_o    (write_settled),
     .read_i       (write_stats),
     .read_bucket_i(stats_bucket),
     .read_index_i (stats_index),

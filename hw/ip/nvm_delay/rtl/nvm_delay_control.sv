@@ -61,6 +61,8 @@ module nvm_delay_control
   output logic        snapshot_o,
   /// Clear the counters.
   output logic        clear_o,
+  /// The copies are those of the last snapshot.
+  input  logic        settled_i,
   /// Read a word of the read counters' copy.
   output logic        read_stats_o,
   /// Read a word of the write counters' copy.
@@ -69,9 +71,9 @@ module nvm_delay_control
   output logic        stats_bucket_o,
   /// Which word.
   output logic [5:0]  stats_index_o,
-  /// Word of the read counters, one cycle later.
+  /// Word of the read counters, from one cycle later on.
   input  logic [31:0] read_stats_i,
-  /// Word of the write counters, one cycle later.
+  /// Word of the write counters, from one cycle later on.
   input  logic [31:0] write_stats_i
 );
 
@@ -79,8 +81,10 @@ module nvm_delay_control
   localparam logic [2:0] Linger = 3'd7;
   logic [2:0] linger_q;
   logic active, copy_q, reg_clk;
+  logic stats_wait_q, stats_write;  // an access to the counters waits; it is to those of writes
 
-  assign active = s_axil_awvalid || s_axil_wvalid || s_axil_arvalid || s_axil_bvalid || s_axil_rvalid || copy_q;
+  assign active = s_axil_awvalid || s_axil_wvalid || s_axil_arvalid || s_axil_bvalid || s_axil_rvalid || copy_q
+                  || stats_wait_q;
   assign busy_o = linger_q != '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -124,35 +128,32 @@ module nvm_delay_control
     .hwif_out
   );
 
-  // Counters: an acknowledge two cycles after the request. Writes to them change nothing.
-  logic stats_req_q, stats_ack_q, stats_write_q, stats_is_wr_q;
-  logic [31:0] stats_data_q;
-  logic [7:0] word;  // 0x00 scalars, 0x40 read buckets, 0x80 write buckets
-  logic write_stats_sel;
+  // Counters: a read waits until the copy is settled. Writes to them change nothing.
+  logic stats_ack_q, stats_is_wr_q, stats_read;
+  logic [7:0] word_q;  // 0x00 scalars, 0x40 read buckets, 0x80 write buckets
 
-  assign word = hwif_out.counters.addr[9:2];
-  assign stats_bucket_o = word[7:6] != '0;
-  assign stats_index_o = stats_bucket_o ? word[5:0] : {1'b0, word[5], word[3:0]};
-  assign write_stats_sel = stats_bucket_o ? word[7] : word[4];
-  assign read_stats_o = hwif_out.counters.req && !write_stats_sel;
-  assign write_stats_o = hwif_out.counters.req && write_stats_sel;
+  assign stats_bucket_o = word_q[7:6] != '0;
+  assign stats_index_o = stats_bucket_o ? word_q[5:0] : {1'b0, word_q[5], word_q[3:0]};
+  assign stats_write = stats_bucket_o ? word_q[7] : word_q[4];
+  assign stats_read = stats_wait_q && settled_i;
+  assign read_stats_o = stats_read && !stats_write;
+  assign write_stats_o = stats_read && stats_write;
 
   always_ff @(posedge reg_clk or negedge rst_ni) begin
     if (!rst_ni) begin
-      stats_req_q <= 1'b0;
+      stats_wait_q <= 1'b0;
       stats_ack_q <= 1'b0;
     end else begin
-      stats_req_q <= hwif_out.counters.req;
-      stats_ack_q <= stats_req_q;
+      stats_wait_q <= hwif_out.counters.req || (stats_wait_q && !settled_i);
+      stats_ack_q <= stats_read;
     end
   end
 
   always_ff @(posedge reg_clk) begin
     if (hwif_out.counters.req) begin
-      stats_write_q <= write_stats_sel;
+      word_q <= hwif_out.counters.addr[9:2];
       stats_is_wr_q <= hwif_out.counters.req_is_wr;
     end
-    if (stats_req_q) stats_data_q <= stats_write_q ? write_stats_i : read_stats_i;
   end
 
   config_t config_q;
@@ -259,7 +260,7 @@ module nvm_delay_control
     hwif_in.status.writes.next = writes_q;
     hwif_in.counters.rd_ack = stats_ack_q && !stats_is_wr_q;
     hwif_in.counters.wr_ack = stats_ack_q && stats_is_wr_q;
-    hwif_in.counters.rd_data = stats_data_q;
+    hwif_in.counters.rd_data = stats_write ? write_stats_i : read_stats_i;
     hwif_in.timing.rd_ack = time_ack_q && !time_is_wr_q && time_index_q[TimeBits-1:2] == PlaceWidth'(NumRegions);
     hwif_in.timing.wr_ack = time_ack_q && time_is_wr_q && time_index_q[TimeBits-1:2] == PlaceWidth'(NumRegions);
     hwif_in.timing.rd_data = time_rd_q;

@@ -10,6 +10,9 @@ package nvm_delay_pkg;
   parameter int unsigned FracBits = 12;
   parameter int unsigned IntBits = TimeWidth - FracBits;
 
+  /// Cycles are counted modulo 2**CycleWidth: 67 ms at 250 MHz, 16 times the longest target.
+  parameter int unsigned CycleWidth = 24;
+
   /// Address regions, which are counted in pages of 4 KiB.
   parameter int unsigned NumRegions = 4;
   parameter int unsigned PageBits = 12;
@@ -25,7 +28,7 @@ package nvm_delay_pkg;
   typedef logic [Slots-1:0] mask_t;  // a bit for each slot
   typedef logic [TimeWidth-1:0] time_t;  // Q20.12
   typedef logic [RateWidth-1:0] rate_t;  // 0: no cap
-  typedef logic [31:0] cycle_t;  // cycle counter; only differences matter
+  typedef logic [CycleWidth-1:0] cycle_t;  // cycle counter; only differences matter
 
   /// Committed parameters but for the times, of which `bank` chooses the valid half.
   typedef struct packed {

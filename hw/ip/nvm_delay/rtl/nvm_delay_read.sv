@@ -80,7 +80,7 @@ module nvm_delay_read
   /// For the counters: it was the last of its read.
   output logic                 done_o,
   /// Latency of that read.
-  output logic [31:0]          latency_o,
+  output cycle_t               latency_o,
   /// It was late.
   output logic                 late_o
 );
@@ -143,7 +143,8 @@ module nvm_delay_read
 
   logic cap_ok, cap_busy;
 
-  logic cur_valid_q, cur_go_q, cur_chain_q, cur_passed_on_q;
+  logic cur_valid_q, cur_chain_q, cur_passed_on_q;
+  logic [1:0] cur_wait_q;  // cycles that the next beat has to wait still
   slot_t cur_slot_q;
 
   logic fire, fire_last, pass, pass_last;
@@ -224,7 +225,7 @@ module nvm_delay_read
   ptr_t free_back;
 
   assign arr_slot = m_rid_i[SlotWidth-1:0];
-  assign last_cycle = now_i - 32'd1;
+  assign last_cycle = now_i - 1'b1;
 
   always_comb begin
     arr_ptr = '0;
@@ -283,7 +284,7 @@ module nvm_delay_read
   logic [7:0] cur_gone_q, next_gone;
   ptr_t cur_ptr_q, fetch_ptr;
   logic cur_off_q, cur_together_q;
-  logic more, ended, stay, stay_due, leave, leave_due, cur_late, cur_last;
+  logic more, ended, stay, stay_due, stay_soon, leave, leave_due, cur_late, cur_last;
   logic wheel_ready, wheel_valid, target_valid;
   beat_t fetched;
 
@@ -295,6 +296,7 @@ module nvm_delay_read
     more = 1'b0;
     stay = 1'b0;
     stay_due = 1'b0;
+    stay_soon = 1'b0;
     leave = 1'b0;
     leave_due = 1'b0;
     cur_late = 1'b0;
@@ -305,7 +307,7 @@ module nvm_delay_read
     next_sum = '0;
     next_rel = '0;
     next_gone = '0;
-    if (cur_valid_q && cur_go_q && out_free && cap_ok) begin
+    if (cur_valid_q && cur_wait_q == '0 && out_free && cap_ok) begin
       ended = ended_of[cur_slot_q];
       next_gone = cur_gone_q + 8'd1;
       more = stored_of[cur_slot_q] != next_gone;
@@ -317,8 +319,10 @@ module nvm_delay_read
       next_sum = {1'b0, cur_rel_q} + {1'b0, cur_beat_q};
       next_rel = next_sum[TimeWidth] ? '1 : next_sum[TimeWidth-1:0];
       next_age = cycle_t'(next_rel[TimeWidth-1:FracBits]) - cur_age;  // cycles from now to the next deadline
-      stay_due = cur_together_q || next_age[31] || next_age[31:2] == '0 && next_age[1:0] != 2'd3;
-      stay = fire && more && (stay_due || (next_age == 32'd3 && !pick_valid));
+      stay_due = cur_together_q || next_age[CycleWidth-1] || next_age[CycleWidth-1:2] == '0 && next_age[1:0] != 2'd3;
+      // By way of the wheel it would take five cycles.
+      stay_soon = next_age == cycle_t'(3) || next_age == cycle_t'(4);
+      stay = fire && more && (stay_due || (stay_soon && !pick_valid));
       leave = fire && !fire_last && !stay;
       leave_due = leave && cur_together_q;  // what comes next goes at once
       cur_last = stay && ended && stored_of[cur_slot_q] == cur_gone_q + 8'd2;
@@ -358,7 +362,7 @@ module nvm_delay_read
   always_ff @(posedge clk_i) begin
     if (pick_take) begin
       cur_slot_q <= pick_slot;
-      cur_go_q <= 1'b1;
+      cur_wait_q <= '0;
       cur_chain_q <= 1'b0;
       cur_rel_q <= rel_of[pick_slot];
       cur_beat_q <= beat_of[pick_slot];
@@ -369,12 +373,12 @@ module nvm_delay_read
       if (fired_q && fired_slot_q == pick_slot) cur_ptr_q <= fetched.next;
       else cur_ptr_q <= pick_gone ? rptr_of[pick_slot] : ptr_t'(pick_slot);
     end else if (stay) begin
-      cur_go_q <= stay_due;
+      cur_wait_q <= stay_due ? '0 : next_age[1:0] - 2'd2;
       cur_chain_q <= 1'b1;
       if (!cur_together_q) cur_rel_q <= next_rel;
       cur_gone_q <= next_gone;
-    end else begin
-      cur_go_q <= 1'b1;
+    end else if (cur_wait_q != '0) begin
+      cur_wait_q <= cur_wait_q - 1'b1;
     end
     if (fire) begin
       fired_slot_q <= cur_slot_q;
@@ -411,7 +415,8 @@ module nvm_delay_read
   logic found, found_off;
   slot_t found_slot;
   cycle_t target_due, wheel_cycle;
-  mask_t wheel_due;
+  logic wheel_due;
+  slot_t wheel_due_slot;
 
   nvm_delay_target #(
     .AddrWidth (AddrWidth),
@@ -443,7 +448,7 @@ module nvm_delay_read
   assign wheel_valid = target_valid || (leave && !leave_due);
   assign wheel_slot = target_valid ? target_slot : cur_slot_q;
   assign wheel_cycle = target_valid ? target_due
-                                    : cur_received_q + cycle_t'(next_rel[TimeWidth-1:FracBits]) - 32'd2;
+                                    : cur_received_q + cycle_t'(next_rel[TimeWidth-1:FracBits]) - cycle_t'(2);
 
   nvm_delay_wheel u_wheel (
     .clk_i,
@@ -456,6 +461,7 @@ module nvm_delay_read
     .slot_i     (wheel_slot),
     .due_i      (wheel_cycle),
     .due_o      (wheel_due),
+    .due_slot_o (wheel_due_slot),
     .look_slot_i(arr_slot),
     .look_due_o (arr_due)
   );
@@ -507,7 +513,8 @@ module nvm_delay_read
   mask_t due_d, full_d;
 
   always_comb begin
-    due_d = due_q | wheel_due;
+    due_d = due_q;
+    if (wheel_due) due_d[wheel_due_slot] = 1'b1;
     full_d = full_q;
     if (fire && !more) full_d[cur_slot_q] = 1'b0;
     if (store) full_d[arr_slot] = 1'b1;

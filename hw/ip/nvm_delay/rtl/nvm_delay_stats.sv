@@ -1,9 +1,14 @@
-// Counters of one direction, with a snapshot that is atomic and costs no cycle.
+// Counters of one direction, with a snapshot that is of one moment.
 //
 // Bucket b of the histogram holds latencies of b cycles for b < 4, then four buckets an octave:
 // b = 4*(e-1) + m for latencies in [2**e * (4+m)/4, 2**e * (5+m)/4); the last one holds all that are longer, too.
-// A snapshot copies a bucket only when it is next counted in (`snap`), and until then reads the live one. Live buckets
-// without their valid bit are zero: clearing takes one cycle as well.
+// What happens is counted in narrow counters: those of the histogram in one of two banks of LUT RAM, the others in
+// registers. A sweep exchanges the banks in one cycle and then adds what the other one holds to the totals, word by word;
+// these stand in block RAM, beside the copy that software reads. There is a sweep for each snapshot and clear, and one
+// whenever the narrow counters are half full. `settled_o` is 0 from a command to the end of its sweep.
+// Commands that come during a sweep wait for its end, and so become one; nobody has seen what was between them.
+`include "ns_assert.svh"
+
 module nvm_delay_stats
   import nvm_delay_pkg::*;
 (
@@ -11,18 +16,24 @@ module nvm_delay_stats
   input  logic        clk_i,
   /// Reset.
   input  logic        rst_ni,
+  /// After reset, for each number in turn: bucket `init_index_i` is set to 0; nothing is counted meanwhile.
+  input  logic        init_i,
+  /// See init_i.
+  input  logic [5:0]  init_index_i,
   /// A beat passes the slave port.
   input  logic        beat_i,
-  /// A transaction ends there.
+  /// A transaction ends there; no more often than beats pass, but for a few hundred.
   input  logic        done_i,
   /// Cycles since its address passed there.
-  input  logic [31:0] latency_i,
+  input  cycle_t      latency_i,
   /// Its response was offered after its deadline.
   input  logic        late_i,
   /// Freeze a copy.
   input  logic        snapshot_i,
   /// Start anew.
   input  logic        clear_i,
+  /// The copy is that of the last snapshot.
+  output logic        settled_o,
   /// Read a word of the copy.
   input  logic        read_i,
   /// 0: scalars; 1: histogram.
@@ -36,23 +47,33 @@ module nvm_delay_stats
 );
 
   localparam int unsigned BucketBits = $clog2(Buckets);
+  localparam int unsigned CountBits = 13;  // of a narrow counter; a sweep starts at half of that
+  localparam int unsigned SumBits = CountBits + CycleWidth;
 
-  function automatic logic [BucketBits-1:0] bucket_of(logic [31:0] latency);
+  typedef logic [CountBits-1:0] count_t;
+
+  function automatic logic [BucketBits-1:0] bucket_of(cycle_t latency);
     logic [5:0] octave;
     bucket_of = BucketBits'(latency);
     for (int unsigned e = 2; e < 17; e++) begin
       octave = 6'(e - 1);
       if (latency[e]) bucket_of = BucketBits'({octave, latency[e-1-:2]});
     end
-    if (latency[31:17] != '0) bucket_of = '1;
+    if (latency[CycleWidth-1:17] != '0) bucket_of = '1;
   endfunction
 
   // Registered before they are counted: once, then once more with their bucket.
-  logic in_beat_q, in_done_q, in_late_q, beat_q, done_q, late_q;
-  logic [31:0] in_latency_q, latency_q;
+  logic in_beat_q, in_done_q, in_late_q, beat_q, done_q, late_q, low, high;
+  cycle_t in_latency_q, latency_q;
   logic [BucketBits-1:0] bucket_q;
 
-  assign busy_o = in_beat_q || in_done_q || beat_q || done_q;
+  // Commands: clear, snapshot, clear, in this order.
+  logic before_q, snapshot_q, after_q;
+  logic sweep_q, start, full;  // full: the narrow counters are half full
+
+  assign start = !sweep_q && !init_i && (before_q || snapshot_q || after_q || full);
+  assign settled_o = !(before_q || snapshot_q || after_q || sweep_q || init_i);
+  assign busy_o = in_beat_q || in_done_q || beat_q || done_q || !settled_o;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -60,13 +81,37 @@ module nvm_delay_stats
       in_done_q <= 1'b0;
       beat_q <= 1'b0;
       done_q <= 1'b0;
+      before_q <= 1'b1;  // block RAM is not reset
+      snapshot_q <= 1'b1;
+      after_q <= 1'b0;
     end else begin
       in_beat_q <= beat_i;
       in_done_q <= done_i;
       beat_q <= in_beat_q;
       done_q <= in_done_q;
+      if (snapshot_i) begin
+        before_q <= !start && (before_q || after_q);
+        snapshot_q <= 1'b1;
+        after_q <= clear_i;
+      end else begin
+        before_q <= !start && before_q || (clear_i && (start || !snapshot_q));
+        snapshot_q <= !start && snapshot_q;
+        after_q <= !start && (after_q || (clear_i && snapshot_q));
+      end
     end
   end
+
+  // Narrow counters, and what they were when the sweep started.
+  (* ram_style = "distributed" *) count_t counts0[Buckets];
+  (* ram_style = "distributed" *) count_t counts1[Buckets];
+  logic bank_q;  // the one that counts
+  count_t beats_q, lates_q, held_beats_q, held_lates_q;
+  logic [SumBits-1:0] sum_q, held_sum_q;
+  cycle_t min_q, max_q, held_min_q, held_max_q;
+  logic clear_live;
+
+  assign full = beats_q[CountBits-1];
+  assign clear_live = start && (before_q || after_q);
 
   always_ff @(posedge clk_i) begin
     if (done_i) begin
@@ -80,110 +125,154 @@ module nvm_delay_stats
     end
   end
 
-  // Scalars.
-  logic [47:0] transactions_q, beats_q, lates_q, transactions_copy_q, beats_copy_q, lates_copy_q;
-  logic [63:0] sum_q, sum_copy_q;
-  logic [31:0] min_q, max_q, min_copy_q, max_copy_q;
+  always_comb begin
+    low = 1'b0;
+    high = 1'b0;
+    if (done_q) begin
+      low = latency_q < min_q;
+      high = latency_q > max_q;
+    end
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      transactions_q <= '0;
       beats_q <= '0;
       lates_q <= '0;
       sum_q <= '0;
       min_q <= '1;
       max_q <= '0;
+      bank_q <= 1'b0;
     end else begin
-      if (clear_i) begin
-        transactions_q <= '0;
-        beats_q <= '0;
-        lates_q <= '0;
-        sum_q <= '0;
-        min_q <= '1;
-        max_q <= '0;
+      if (start || beat_q) beats_q <= (start ? '0 : beats_q) + count_t'(beat_q);
+      if (start || done_q) begin
+        lates_q <= (start ? '0 : lates_q) + count_t'(done_q && late_q);
+        sum_q <= (start ? '0 : sum_q) + (done_q ? SumBits'(latency_q) : '0);
+        if (clear_live && !done_q) begin
+          min_q <= '1;
+          max_q <= '0;
+        end else begin
+          if (clear_live || low) min_q <= latency_q;
+          if (clear_live || high) max_q <= latency_q;
+        end
       end
-      if (beat_q) beats_q <= (clear_i ? '0 : beats_q) + 1'b1;
-      if (done_q) begin
-        transactions_q <= (clear_i ? '0 : transactions_q) + 1'b1;
-        if (late_q) lates_q <= (clear_i ? '0 : lates_q) + 1'b1;
-        sum_q <= (clear_i ? '0 : sum_q) + 64'(latency_q);
-        if (clear_i || latency_q < min_q) min_q <= latency_q;
-        if (clear_i || latency_q > max_q) max_q <= latency_q;
+      if (start) bank_q <= !bank_q;
+    end
+  end
+
+  // Sweep: four cycles a word, of which those from Buckets on are the scalars. Phase 0: a total is read, 1: added to,
+  // 2: it is written, 3: so is its copy.
+  localparam logic [6:0] Lates = 7'd68, SumLow = 7'd70, SumHigh = 7'd71, Min = 7'd72, Max = 7'd73;
+  localparam logic [6:0] Transactions = 7'd64, Beats = 7'd66;
+  localparam logic [6:0] Last = 7'd95;  // words without a counter read as 0
+  logic [6:0] word_q;
+  logic [1:0] phase_q;
+  logic zero_q, copy_q, wipe_q, is_bucket, is_low;  // the totals were 0; copy them; then they become 0
+  count_t counted, transactions_q, old;
+  logic [31:0] delta, total_read;
+  logic [32:0] total_q;
+  logic ram_we;
+
+  assign is_bucket = !word_q[6];
+  assign old = bank_q ? counts1[bucket_q] : counts0[bucket_q];
+  assign counted = bank_q ? counts0[word_q[5:0]] : counts1[word_q[5:0]];
+
+  always_comb begin
+    delta = '0;
+    is_low = 1'b1;
+    if (sweep_q) begin
+      if (is_bucket) begin
+        delta = 32'(counted);
+      end else begin
+        unique case (word_q)
+          Transactions: delta = 32'(transactions_q);
+          Beats: delta = 32'(held_beats_q);
+          Lates: delta = 32'(held_lates_q);
+          SumLow: delta = held_sum_q[31:0];
+          SumHigh: delta = 32'(held_sum_q[SumBits-1:32]);
+          Min: delta = {{(32 - CycleWidth) {&held_min_q}}, held_min_q};  // all ones if there was none
+          Max: delta = 32'(held_max_q);
+          default: delta = '0;
+        endcase
+        is_low = !word_q[0] || word_q == Max;
       end
     end
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      transactions_copy_q <= '0;
-      beats_copy_q <= '0;
-      lates_copy_q <= '0;
-      sum_copy_q <= '0;
-      min_copy_q <= '1;
-      max_copy_q <= '0;
-    end else if (snapshot_i) begin
-      transactions_copy_q <= transactions_q;
-      beats_copy_q <= beats_q;
-      lates_copy_q <= lates_q;
-      sum_copy_q <= sum_q;
-      min_copy_q <= min_q;
-      max_copy_q <= max_q;
-    end
-  end
-
-  // Histogram. `valid`: the live bucket counts; `snap_valid`: it did at the snapshot; `copied`: it has changed since.
-  (* ram_style = "distributed" *) logic [31:0] live[Buckets];
-  (* ram_style = "distributed" *) logic [31:0] snap[Buckets];
-  logic [Buckets-1:0] valid_q, snap_valid_q, copied_q;
-  logic [31:0] old;
-
-  assign old = valid_q[bucket_q] ? live[bucket_q] : '0;
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      valid_q <= '0;
-      snap_valid_q <= '0;
-      copied_q <= '0;
+      sweep_q <= 1'b0;
+      phase_q <= '0;
+      word_q <= '0;
+    end else if (sweep_q) begin
+      phase_q <= phase_q + 1'b1;
+      if (phase_q == 2'd3) begin
+        word_q <= (word_q == Last) ? '0 : word_q + 1'b1;
+        sweep_q <= word_q != Last;
+      end
     end else begin
-      if (snapshot_i) begin
-        snap_valid_q <= valid_q;
-        copied_q <= '0;
-      end
-      if (clear_i) valid_q <= '0;
-      if (done_q) begin
-        valid_q[bucket_q] <= 1'b1;
-        copied_q[bucket_q] <= 1'b1;
-      end
+      sweep_q <= start;
     end
   end
 
+  // Extremes are no sums: their totals are the live ones.
+  assign total_read = (zero_q || word_q == Min || word_q == Max) ? '0 : read_data_o;
+
   always_ff @(posedge clk_i) begin
-    if (done_q) begin
-      live[bucket_q] <= (clear_i ? '0 : old) + 1'b1;
-      if (snapshot_i) snap[bucket_q] <= old;
-      else if (!copied_q[bucket_q]) snap[bucket_q] <= snap_valid_q[bucket_q] ? live[bucket_q] : '0;
+    if (start) begin
+      zero_q <= before_q;
+      copy_q <= snapshot_q;
+      wipe_q <= after_q;
+      held_beats_q <= before_q ? '0 : beats_q;
+      held_lates_q <= before_q ? '0 : lates_q;
+      held_sum_q <= before_q ? '0 : sum_q;
+      held_min_q <= before_q ? '1 : min_q;
+      held_max_q <= before_q ? '0 : max_q;
+      transactions_q <= '0;
+    end
+    if (sweep_q && phase_q == 2'd1) begin
+      total_q <= 33'(total_read) + 33'((zero_q && is_bucket) ? '0 : delta) + 33'(!is_low && total_q[32]);
+      if (is_bucket && !zero_q) transactions_q <= transactions_q + counted;
     end
   end
 
+  logic count0, count1, wipe;
+  logic [5:0] index0, index1;
+  count_t value0, value1;
+  assign wipe = sweep_q && phase_q == 2'd2 && is_bucket;
+  assign count0 = bank_q ? wipe : done_q;
+  assign count1 = bank_q ? done_q : wipe;
+  assign index0 = init_i ? init_index_i : (bank_q ? word_q[5:0] : bucket_q);
+  assign index1 = init_i ? init_index_i : (bank_q ? bucket_q : word_q[5:0]);
+  assign value0 = (init_i || bank_q) ? '0 : old + 1'b1;
+  assign value1 = (init_i || !bank_q) ? '0 : old + 1'b1;
+
   always_ff @(posedge clk_i) begin
-    if (read_i && read_bucket_i) begin
-      if (copied_q[read_index_i]) read_data_o <= snap[read_index_i];
-      else read_data_o <= snap_valid_q[read_index_i] ? live[read_index_i] : '0;
-    end else if (read_i) begin
-      unique case (read_index_i)
-        6'd0: read_data_o <= transactions_copy_q[31:0];
-        6'd1: read_data_o <= 32'(transactions_copy_q[47:32]);
-        6'd2: read_data_o <= beats_copy_q[31:0];
-        6'd3: read_data_o <= 32'(beats_copy_q[47:32]);
-        6'd4: read_data_o <= lates_copy_q[31:0];
-        6'd5: read_data_o <= 32'(lates_copy_q[47:32]);
-        6'd6: read_data_o <= sum_copy_q[31:0];
-        6'd7: read_data_o <= sum_copy_q[63:32];
-        6'd8: read_data_o <= min_copy_q;
-        6'd9: read_data_o <= max_copy_q;
-        default: read_data_o <= '0;
-      endcase
-    end
+    if (count0 || init_i) counts0[index0] <= value0;
+    if (count1 || init_i) counts1[index1] <= value1;
   end
+
+  logic [7:0] ram_index;
+  logic [31:0] ram_data;
+  assign ram_we = sweep_q && (phase_q == 2'd2 || (phase_q == 2'd3 && copy_q));
+  assign ram_index = {phase_q[0], word_q};
+  assign ram_data = (!phase_q[0] && wipe_q) ? '0 : total_q[31:0];
+
+  ns_ram_1r1w #(
+    .Width(32),
+    .Depth(256),
+    .Style("bram")
+  ) u_totals (
+    .clk_i,
+    .we_i   (ram_we),
+    .waddr_i(ram_index),
+    .wdata_i(ram_data),
+    .re_i   (sweep_q ? phase_q == 2'd0 : read_i),
+    .raddr_i(sweep_q ? {1'b0, word_q} : {1'b1, !read_bucket_i, read_index_i}),
+    .rdata_o(read_data_o)
+  );
+
+  `NS_ASSERT(read_settled, !read_i || settled_o)
+  `NS_ASSERT(no_overflow, !done_q || old != '1)
+  `NS_ASSERT(nothing_during_init, !init_i || !done_q)
 
 endmodule

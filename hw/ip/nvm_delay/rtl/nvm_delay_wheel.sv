@@ -1,11 +1,13 @@
 // Calendar wheel: says of each slot put in when the cycle that it waits for has come, any number of slots per cycle.
 //
-// A row for each of the next `Rows` cycles holds a mask of the slots that become due in it. Slots that are due later
+// A row for each of the next `Rows` cycles holds a list of the slots that become due in it. Slots that are due later
 // wait aside with their absolute deadline, and a scan, which comes round to every slot once in `Slots` cycles (at
 // most twice that), moves them to the wheel when it reaches that far: nothing drifts, however long the wait.
-// A row is empty while its bits in `filled` and `emptied` are equal: two memories with one writer each stand for one
-// with two, and nothing but the wheel itself is ever cleared. After reset `init_i` makes all rows empty.
-// Assumes that a slot is put in only once at a time and leaves the far side of its deadline within 2**31 cycles.
+// The list of a row whose cycle comes is appended to `ready`, which gives out one slot a cycle: as many as can be put in,
+// and as many as the port can answer. A slot put in too late for its row goes to `ready` itself, or to the next row.
+// A row is empty while its bits in `filled` and `emptied` are equal; the slot after s is `next_a` ^ `next_b`: two
+// memories with one writer each stand for one with two. After reset `init_i` makes all rows empty.
+// Assumes that a slot is put in only once at a time and leaves the far side of its deadline within 2**23 cycles.
 `include "ns_assert.svh"
 
 module nvm_delay_wheel
@@ -33,19 +35,24 @@ module nvm_delay_wheel
   input  slot_t  slot_i,
   /// Cycle in which it becomes due.
   input  cycle_t due_i,
-  /// Slots that become due with the next cycle.
-  output mask_t  due_o,
+  /// A slot becomes due with the next cycle.
+  output logic   due_o,
+  /// Which one.
+  output slot_t  due_slot_o,
   /// Any slot that has become due.
   input  slot_t  look_slot_i,
   /// The cycle that it became due in by its deadline.
   output cycle_t look_due_o
 );
 
-  (* ram_style = "distributed" *) mask_t rows[Rows];
+  (* ram_style = "distributed" *) slot_t first[Rows];
+  (* ram_style = "distributed" *) slot_t last[Rows];
   (* ram_style = "distributed" *) logic filled[Rows];
   (* ram_style = "distributed" *) logic emptied[Rows];
+  (* ram_style = "distributed" *) slot_t next_a[Slots];
+  (* ram_style = "distributed" *) slot_t next_b[Slots];
   (* ram_style = "distributed" *) cycle_t due_of[Slots];
-  mask_t far_q;  // slots aside
+  (* ram_style = "distributed" *) logic far[Slots];  // aside
 
   // The slot put in during the last cycle.
   logic in_valid_q;
@@ -64,70 +71,82 @@ module nvm_delay_wheel
     scan_due = '0;
     scan_left = '0;
     scan_hit = 1'b0;
-    if (far_q[scan_q] && !blocked_q) begin
+    if (far[scan_q] && !blocked_q && !init_i) begin
       scan_due = due_of[scan_q];
       scan_left = scan_due - now_i;
-      scan_hit = scan_left[31] || scan_left[31:RowBits] == '0;
+      scan_hit = scan_left[CycleWidth-1] || scan_left[CycleWidth-1:RowBits] == '0;
     end
   end
 
+  // The row whose cycle comes: its slots are given out from the next cycle on, and are due one later.
+  localparam int unsigned Ahead = 2;
+  logic [RowBits-1:0] fire_row;
+  logic fire, ready_q, rest, link;  // `ready` is not empty; nor will it be in the next cycle; a row is appended to it
+  slot_t ready_first_q, ready_last_q, ready_next, fire_first, fire_last;
+
+  assign fire_row = now_i[RowBits-1:0] + RowBits'(Ahead);
+  assign fire = filled[fire_row] != emptied[fire_row] && !init_i;
+  assign fire_first = first[fire_row];
+  assign fire_last = last[fire_row];
+  assign ready_next = next_a[ready_first_q] ^ next_b[ready_first_q];
+  assign rest = ready_q && ready_first_q != ready_last_q;
+  assign link = fire && rest;
+  assign due_o = ready_q;
+  assign due_slot_o = ready_first_q;
+
   // Insertion.
-  logic put, near;
-  slot_t put_slot;
+  logic put, near, put_late, put_ready, put_row_used;  // late: its row has gone; ready: it goes to `ready`
+  slot_t put_slot, put_last;
   cycle_t put_due, left;
-  mask_t put_mask;
-  logic put_now;  // due in the next cycle or before
-  logic fire;  // the next row is not empty
-  logic [RowBits-1:0] put_row, next_row;
+  logic [RowBits-1:0] put_row;
 
   assign ready_o = !in_valid_q || !hit_q;
   assign put = hit_q || in_valid_q;
-  assign next_row = now_i[RowBits-1:0] + 1'b1;
 
   always_comb begin
-    due_o = '0;
     put_slot = '0;
     put_due = '0;
     put_row = '0;
-    put_mask = '0;
+    put_last = '0;
+    put_row_used = 1'b0;
     left = '0;
     near = 1'b0;
-    put_now = 1'b0;
-    fire = filled[next_row] != emptied[next_row];
-    if (fire) due_o = rows[next_row];
+    put_late = 1'b0;
+    put_ready = 1'b0;
     if (put) begin
       put_slot = hit_q ? hit_slot_q : in_slot_q;
       put_due = hit_q ? hit_due_q : in_due_q;
-      put_row = put_due[RowBits-1:0];
-      put_mask = one_hot(put_slot);
       left = put_due - now_i;
-      near = left[31:RowBits] == '0;
-      put_now = left[31] || left[31:1] == '0;
-      if (put_now) due_o |= put_mask;
+      put_late = left[CycleWidth-1] || (left[CycleWidth-1:2] == '0 && left[1:0] != 2'd3);
+      put_ready = put_late && !rest && !fire;
+      near = (put_late || left[CycleWidth-1:RowBits] == '0) && !put_ready;
+      put_row = put_late ? now_i[RowBits-1:0] + RowBits'(Ahead + 1) : put_due[RowBits-1:0];
+      put_row_used = filled[put_row] != emptied[put_row];
+      put_last = last[put_row];
     end
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      far_q <= '0;
       in_valid_q <= 1'b0;
       hit_q <= 1'b0;
       blocked_q <= 1'b0;
       scan_q <= '0;
+      ready_q <= 1'b0;
     end else begin
       if (ready_o) in_valid_q <= valid_i;
       hit_q <= scan_hit;
       blocked_q <= hit_q && in_valid_q;
       if (!blocked_q) scan_q <= scan_q + 1'b1;
-      if (put && !put_now) begin
-        far_q[put_slot] <= !near;
-      end else if (hit_q) begin
-        far_q[put_slot] <= 1'b0;
-      end
+      ready_q <= rest || fire || put_ready;
     end
   end
 
   always_ff @(posedge clk_i) begin
+    if (rest) ready_first_q <= ready_next;
+    else ready_first_q <= fire ? fire_first : put_slot;
+    if (fire) ready_last_q <= fire_last;
+    else if (put_ready) ready_last_q <= put_slot;
     if (valid_i && ready_o) begin
       in_slot_q <= slot_i;
       in_due_q <= due_i;
@@ -136,18 +155,25 @@ module nvm_delay_wheel
       hit_slot_q <= scan_q;
       hit_due_q <= scan_due;
     end
-    if (put && near && !put_now) begin
-      rows[put_row] <= (filled[put_row] != emptied[put_row] ? rows[put_row] : '0) | put_mask;
-      filled[put_row] <= !emptied[put_row];
+    if (near) begin
+      last[put_row] <= put_slot;
+      if (put_row_used) next_a[put_last] <= put_slot ^ next_b[put_last];
+      else begin
+        first[put_row] <= put_slot;
+        filled[put_row] <= !emptied[put_row];
+      end
     end
+    if (link) next_b[ready_last_q] <= fire_first ^ next_a[ready_last_q];
     if (init_i) emptied[init_row_i] <= filled[init_row_i];
-    else if (fire) emptied[next_row] <= filled[next_row];
+    else if (fire) emptied[fire_row] <= filled[fire_row];
     if (valid_i && ready_o) due_of[slot_i] <= due_i;
+    if (init_i) far[init_row_i[SlotWidth-1:0]] <= 1'b0;
+    else if (put) far[put_slot] <= !near && !put_ready;
   end
 
   assign look_due_o = due_of[look_slot_i];
 
-  `NS_ASSERT(far_slot_not_put_in_again, !in_valid_q || !far_q[in_slot_q])
+  `NS_ASSERT(far_slot_not_put_in_again, !in_valid_q || !far[in_slot_q])
   `NS_ASSERT(scan_in_time, !hit_q || $signed(left) > 0)
 
 endmodule

@@ -79,7 +79,7 @@ module nvm_delay_write
   /// For the counters: a B was taken.
   output logic                   done_o,
   /// Its latency.
-  output logic [31:0]            latency_o,
+  output cycle_t                 latency_o,
   /// It was late.
   output logic                   late_o
 );
@@ -141,25 +141,8 @@ module nvm_delay_write
   assign used_o = 8'(used);
 
   // W: behind its AW, under the cap. `order` holds the size of each burst whose data is still to come.
-  localparam int unsigned WWidth = 1 + DataWidth / 8 + DataWidth;
-  logic w_valid, w_ready, w_open, cap_ok, cap_busy, m_w_fire;
+  logic w_open, w_go, cap_ok, cap_busy, m_w_fire;
   logic [2:0] w_size;
-
-  ns_fifo #(
-    .Width(WWidth),
-    .Depth(2),
-    .Style("lutram")
-  ) u_w (
-    .clk_i,
-    .rst_ni,
-    .in_valid_i (s_wvalid_i),
-    .in_ready_o (s_wready_o),
-    .in_data_i  ({s_wlast_i, s_wstrb_i, s_wdata_i}),
-    .out_valid_o(w_valid),
-    .out_ready_i(w_ready),
-    .out_data_o ({m_wlast_o, m_wstrb_o, m_wdata_o}),
-    .count_o    ()
-  );
 
   ns_fifo #(
     .Width(3),
@@ -177,8 +160,11 @@ module nvm_delay_write
     .count_o    ()
   );
 
-  assign m_wvalid_o = w_valid && w_open && cap_ok;
-  assign w_ready = m_wready_i && w_open && cap_ok;
+  // Data pass straight through: both handshakes wait for `w_go`, a function of registers.
+  assign w_go = w_open && cap_ok;
+  assign m_wvalid_o = s_wvalid_i && w_go;
+  assign s_wready_o = m_wready_i && w_go;
+  assign {m_wlast_o, m_wstrb_o, m_wdata_o} = {s_wlast_i, s_wstrb_i, s_wdata_i};
   assign m_w_fire = m_wvalid_o && m_wready_i;
 
   nvm_delay_cap #(
@@ -200,7 +186,8 @@ module nvm_delay_write
   logic found, found_off;
   slot_t found_slot;
   cycle_t target_due;
-  mask_t wheel_due;
+  logic wheel_due;
+  slot_t wheel_due_slot;
   slot_t out_slot;
   cycle_t out_due;
   logic unused_target;
@@ -244,6 +231,7 @@ module nvm_delay_write
     .slot_i     (target_slot),
     .due_i      (target_due),
     .due_o      (wheel_due),
+    .due_slot_o (wheel_due_slot),
     .look_slot_i(out_slot),
     .look_due_o (out_due)
   );
@@ -303,7 +291,8 @@ module nvm_delay_write
   mask_t due_d, answered_d;
 
   always_comb begin
-    due_d = due_q | wheel_due;
+    due_d = due_q;
+    if (wheel_due) due_d[wheel_due_slot] = 1'b1;
     answered_d = answered_q;
     if (m_bvalid_i) answered_d[answer_slot] = 1'b1;
     if (out_load) begin
@@ -348,7 +337,7 @@ module nvm_delay_write
   assign done_o = b_valid_q && s_bready_i;
   assign latency_o = now_i - received[b_slot_q];
   assign late_o = b_late_q;
-  assign busy_o = used != '0 || w_valid || cap_busy;
+  assign busy_o = used != '0 || cap_busy;
 
   `NS_ASSERT(order_never_full, !accept || order_ready)
   `NS_ASSERT(b_for_a_write, !m_bvalid_i || used != '0)
