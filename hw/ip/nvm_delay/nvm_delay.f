@@ -7,7 +7,6 @@ hw/ip/nvm_delay/rtl/nvm_delay_free.sv
 hw/ip/nvm_delay/rtl/nvm_delay_target.sv
 hw/ip/nvm_delay/rtl/nvm_delay_wheel.sv
 hw/ip/nvm_delay/rtl/nvm_delay_order.sv
-hw/ip/nvm_delay/rtl/nvm_delay_pick.sv
 hw/ip/nvm_delay/rtl/nvm_delay_cap.sv
 hw/ip/nvm_delay/rtl/nvm_delay_stats.sv
 hw/ip/nvm_delay/rtl/nvm_delay_control.sv

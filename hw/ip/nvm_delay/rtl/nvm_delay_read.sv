@@ -130,10 +130,6 @@ module nvm_delay_read
   (* ram_style = "distributed" *) logic gone_set[Slots];
   (* ram_style = "distributed" *) logic gone_clear[Slots];
 
-  mask_t due_q;  // the next beat may be fetched: from two cycles before its deadline on; 0 while the slot is in `cur`
-  mask_t full_q;  // a beat is stored
-  mask_t head;  // the oldest of its ID
-
   logic accept, slot_valid, target_ready;
   slot_t slot;
   logic [SlotWidth:0] used;
@@ -148,8 +144,8 @@ module nvm_delay_read
   slot_t cur_slot_q;
 
   logic fire, fire_last, pass, pass_last;
-  logic pick_valid, pick_take;
-  slot_t pick_slot;
+  logic go_valid, go_take, go_released, may_pass;
+  slot_t go_slot;
 
   // ---------------------------------------------------------------------------------------------------------------
   // AR: a slot for each, issued in order when the buffer has room.
@@ -212,20 +208,13 @@ module nvm_delay_read
   // Arrival: to the buffer, or past it.
 
   slot_t arr_slot;
-  logic
-      store,
-      arr_any,
-      arr_off,
-      over,
-      past;  // over: may pass to the output; past: after its deadline
-  cycle_t arr_due, last_cycle;
+  logic store, arr_any;
   ptr_t arr_ptr, free_ptr;
   logic [7:0] arr_stored;
   logic free_valid, free_push;
   ptr_t free_back;
 
   assign arr_slot = m_rid_i[SlotWidth-1:0];
-  assign last_cycle = now_i - 1'b1;
 
   always_comb begin
     arr_ptr = '0;
@@ -234,19 +223,11 @@ module nvm_delay_read
     pass_last = 1'b0;
     store = 1'b0;
     arr_any = 1'b0;
-    arr_off = 1'b0;
-    over = 1'b0;
-    past = 1'b0;
     if (m_rvalid_i) begin
       arr_any = stored_set[arr_slot] != stored_clear[arr_slot];
       arr_ptr = arr_any ? wptr_of[arr_slot] : ptr_t'(arr_slot);
       arr_stored = (arr_any ? stored_of[arr_slot] : '0) + 8'd1;
-      arr_off = off_of[arr_slot];
-      // A slot that is due became so in `arr_due` or later.
-      over = due_q[arr_slot] && (arr_off || now_i != arr_due);
-      past = !arr_off && now_i != arr_due && last_cycle != arr_due;
-      pass = over && head[arr_slot] && !full_q[arr_slot] && out_free && !cur_valid_q && cap_ok
-             && (m_rlast_i || together_of[arr_slot]);
+      pass = may_pass && out_free && !cur_valid_q && !go_valid && cap_ok && (m_rlast_i || together_of[arr_slot]);
       pass_last = pass && m_rlast_i;
       store = !pass;
     end
@@ -284,7 +265,7 @@ module nvm_delay_read
   logic [7:0] cur_gone_q, next_gone;
   ptr_t cur_ptr_q, fetch_ptr;
   logic cur_off_q, cur_together_q;
-  logic more, ended, stay, stay_due, stay_soon, leave, leave_due, cur_late, cur_last;
+  logic more, ended, stay, stay_due, stay_soon, leave, cur_last;
   logic wheel_ready, wheel_valid, target_valid;
   beat_t fetched;
 
@@ -298,8 +279,6 @@ module nvm_delay_read
     stay_due = 1'b0;
     stay_soon = 1'b0;
     leave = 1'b0;
-    leave_due = 1'b0;
-    cur_late = 1'b0;
     cur_last = 1'b0;
     ended = 1'b0;
     cur_age = '0;
@@ -315,44 +294,33 @@ module nvm_delay_read
       fire = cur_together_q || (wheel_ready && !target_valid) || (ended && !more);
       fire_last = ended && !more;
       cur_age = now_i - cur_received_q;
-      cur_late = cycle_t'(cur_rel_q[TimeWidth-1:FracBits]) <= cur_age && !cur_off_q;
       next_sum = {1'b0, cur_rel_q} + {1'b0, cur_beat_q};
       next_rel = next_sum[TimeWidth] ? '1 : next_sum[TimeWidth-1:0];
       next_age = cycle_t'(next_rel[TimeWidth-1:FracBits]) - cur_age;  // cycles from now to the next deadline
       stay_due = cur_together_q || next_age[CycleWidth-1] || next_age[CycleWidth-1:2] == '0 && next_age[1:0] != 2'd3;
       // By way of the wheel it would take five cycles.
       stay_soon = next_age == cycle_t'(3) || next_age == cycle_t'(4);
-      stay = fire && more && (stay_due || (stay_soon && !pick_valid));
+      stay = fire && more && (stay_due || (stay_soon && !go_valid));
       leave = fire && !fire_last && !stay;
-      leave_due = leave && cur_together_q;  // what comes next goes at once
       cur_last = stay && ended && stored_of[cur_slot_q] == cur_gone_q + 8'd2;
     end
   end
 
-  assign pick_take = pick_valid && (!cur_valid_q || (fire && !stay));
-
-  nvm_delay_pick u_pick (
-    .clk_i,
-    .rst_ni,
-    .request_i(due_q & head & full_q),
-    .take_i   (pick_take),
-    .valid_o  (pick_valid),
-    .slot_o   (pick_slot)
-  );
+  assign go_take = go_valid && (!cur_valid_q || (fire && !stay));
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       cur_valid_q <= 1'b0;
     end else begin
-      if (pick_take) cur_valid_q <= 1'b1;
+      if (go_take) cur_valid_q <= 1'b1;
       else if (fire && !stay) cur_valid_q <= 1'b0;
     end
   end
 
-  logic fired_q, pick_gone;
+  logic fired_q, go_gone;
   slot_t fired_slot_q;
 
-  assign pick_gone = gone_set[pick_slot] != gone_clear[pick_slot];
+  assign go_gone = gone_set[go_slot] != gone_clear[go_slot];
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) fired_q <= 1'b0;
@@ -360,18 +328,18 @@ module nvm_delay_read
   end
 
   always_ff @(posedge clk_i) begin
-    if (pick_take) begin
-      cur_slot_q <= pick_slot;
+    if (go_take) begin
+      cur_slot_q <= go_slot;
       cur_wait_q <= '0;
       cur_chain_q <= 1'b0;
-      cur_rel_q <= rel_of[pick_slot];
-      cur_beat_q <= beat_of[pick_slot];
-      cur_received_q <= received[pick_slot];
-      cur_off_q <= off_of[pick_slot];
-      cur_together_q <= together_of[pick_slot];
-      cur_gone_q <= pick_gone ? gone_of[pick_slot] : '0;
-      if (fired_q && fired_slot_q == pick_slot) cur_ptr_q <= fetched.next;
-      else cur_ptr_q <= pick_gone ? rptr_of[pick_slot] : ptr_t'(pick_slot);
+      cur_rel_q <= rel_of[go_slot];
+      cur_beat_q <= beat_of[go_slot];
+      cur_received_q <= received[go_slot];
+      cur_off_q <= off_of[go_slot];
+      cur_together_q <= together_of[go_slot];
+      cur_gone_q <= go_gone ? gone_of[go_slot] : '0;
+      if (fired_q && fired_slot_q == go_slot) cur_ptr_q <= fetched.next;
+      else cur_ptr_q <= go_gone ? rptr_of[go_slot] : ptr_t'(go_slot);
     end else if (stay) begin
       cur_wait_q <= stay_due ? '0 : next_age[1:0] - 2'd2;
       cur_chain_q <= 1'b1;
@@ -415,7 +383,7 @@ module nvm_delay_read
   logic found, found_off;
   slot_t found_slot;
   cycle_t target_due, wheel_cycle;
-  logic wheel_due;
+  logic wheel_due, wheel_due_ready;
   slot_t wheel_due_slot;
 
   nvm_delay_target #(
@@ -445,7 +413,7 @@ module nvm_delay_read
     .due_o       (target_due)
   );
 
-  assign wheel_valid = target_valid || (leave && !leave_due);
+  assign wheel_valid = target_valid || (leave && !cur_together_q);
   assign wheel_slot = target_valid ? target_slot : cur_slot_q;
   assign wheel_cycle = target_valid ? target_due
                                     : cur_received_q + cycle_t'(next_rel[TimeWidth-1:FracBits]) - cycle_t'(2);
@@ -461,9 +429,8 @@ module nvm_delay_read
     .slot_i     (wheel_slot),
     .due_i      (wheel_cycle),
     .due_o      (wheel_due),
-    .due_slot_o (wheel_due_slot),
-    .look_slot_i(arr_slot),
-    .look_due_o (arr_due)
+    .due_ready_i(wheel_due_ready),
+    .due_slot_o (wheel_due_slot)
   );
 
   always_ff @(posedge clk_i) begin
@@ -477,61 +444,49 @@ module nvm_delay_read
   // ---------------------------------------------------------------------------------------------------------------
   // Order by ID: the next read may be fetched once all beats of this one have been, or are sure to be before it.
 
-  logic done, pick_done;
+  logic done;
+  slot_t unused_answer;
 
-  assign pick_done = pick_take && single_of[pick_slot] && !done;
   assign done = pass_last || (fire_last && !cur_passed_on_q) || cur_last;
 
   always_ff @(posedge clk_i) begin
-    if (pick_take) cur_passed_on_q <= pick_done;
+    if (go_take) cur_passed_on_q <= single_of[go_slot] && go_released;
     else if (cur_last) cur_passed_on_q <= 1'b1;
   end
 
   nvm_delay_order #(
-    .IdWidth(IdWidth)
+    .IdWidth  (IdWidth),
+    .PassLater(1'b1)
   ) u_order (
     .clk_i,
     .rst_ni,
-    .init_i       (init_i && !init_index_i[6]),
-    .init_slot_i  (init_index_i[5:0]),
-    .accept_i     (accept),
-    .slot_i       (slot),
-    .id_i         (s_arid_i),
-    .done_i       (done),
-    .done_slot_i  (cur_valid_q ? cur_slot_q : arr_slot),
-    .other_i      (pick_done),
-    .other_slot_i (pick_slot),
-    .head_o       (head),
-    .answer_i     (1'b0),
-    .answer_id_i  ('0),
-    .answer_slot_o()
+    .init_i        (init_i && !init_index_i[6]),
+    .init_slot_i   (init_index_i[5:0]),
+    .accept_i      (accept),
+    .slot_i        (slot),
+    .id_i          (s_arid_i),
+    .single_i      (s_arlen_i == '0),
+    .due_now_i     (!config_i.enable),
+    .due_i         (wheel_due),
+    .due_ready_o   (wheel_due_ready),
+    .due_slot_i    (wheel_due_slot),
+    .look_slot_i   (arr_slot),
+    .look_pass_o   (may_pass),
+    .store_i       (store),
+    .empty_i       (fire && !more),
+    .empty_slot_i  (cur_slot_q),
+    .go_valid_o    (go_valid),
+    .go_slot_o     (go_slot),
+    .go_released_o (go_released),
+    .go_take_i     (go_take),
+    // Its beats are due together: they need no deadline but the first.
+    .go_keep_i     (together_of[go_slot]),
+    .release_i     (done),
+    .release_slot_i(cur_valid_q ? cur_slot_q : arr_slot),
+    .answer_i      (1'b0),
+    .answer_id_i   ('0),
+    .answer_slot_o (unused_answer)
   );
-
-  // ---------------------------------------------------------------------------------------------------------------
-  // State of the slots.
-
-  mask_t due_d, full_d;
-
-  always_comb begin
-    due_d = due_q;
-    if (wheel_due) due_d[wheel_due_slot] = 1'b1;
-    full_d = full_q;
-    if (fire && !more) full_d[cur_slot_q] = 1'b0;
-    if (store) full_d[arr_slot] = 1'b1;
-    if (leave_due) due_d[cur_slot_q] = 1'b1;
-    if (pick_take) due_d[pick_slot] = 1'b0;
-    if (accept) due_d[slot] = !config_i.enable;
-  end
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      due_q <= '0;
-      full_q <= '0;
-    end else begin
-      due_q <= due_d;
-      full_q <= full_d;
-    end
-  end
 
   always_ff @(posedge clk_i) begin
     if (accept) begin
@@ -549,7 +504,9 @@ module nvm_delay_read
   // ---------------------------------------------------------------------------------------------------------------
   // Output: what the buffer gives out, or what passed it.
 
-  logic out_passed_q, out_late_q, passed_last_q;
+  logic out_passed_q, out_first_q, out_off_q, out_late_q, passed_last_q;
+  cycle_t out_received_q;
+  logic [IntBits-1:0] out_rel_q;
   logic [IdWidth-1:0] out_id_q;
   logic [DataWidth-1:0] passed_data_q;
   logic [1:0] passed_resp_q;
@@ -562,11 +519,15 @@ module nvm_delay_read
   end
 
   always_ff @(posedge clk_i) begin
+    out_first_q <= fire || pass;
+    if (out_valid_q) out_late_q <= late_o;
     if (fire || pass) begin
       out_passed_q <= pass;
       out_slot_q <= pass ? arr_slot : cur_slot_q;
       out_id_q <= id_of[pass ? arr_slot : cur_slot_q];
-      out_late_q <= pass ? past : cur_late;
+      out_received_q <= pass ? received[arr_slot] : cur_received_q;
+      out_rel_q <= pass ? rel_of[arr_slot][TimeWidth-1:FracBits] : cur_rel_q[TimeWidth-1:FracBits];
+      out_off_q <= pass ? off_of[arr_slot] : cur_off_q;
     end
     if (pass) begin
       passed_data_q <= m_rdata_i;
@@ -596,14 +557,14 @@ module nvm_delay_read
 
   assign beat_o = out_valid_q && s_rready_i;
   assign done_o = beat_o && out_last;
-  assign latency_o = now_i - received[out_slot_q];
-  assign late_o = out_late_q;
+  assign latency_o = now_i - out_received_q;
+  // Of the cycle in which the beat is offered first.
+  assign late_o = out_first_q ? !out_off_q && latency_o > cycle_t'(out_rel_q) : out_late_q;
   assign busy_o = used != '0 || cap_busy;
 
   `NS_ASSERT(issue_never_full, !accept || issue_ready)
   `NS_ASSERT(m_r_id_known, !m_rvalid_i || 32'(m_rid_i) < Slots)
   `NS_ASSERT(buffer_has_room, !store || m_rlast_i || free_valid)
-  `NS_ASSERT(cur_has_a_beat, !cur_valid_q || full_q[cur_slot_q])
   `NS_ASSERT(arrival_has_no_more, !m_rvalid_i || !(arr_any && ended_of[arr_slot]))
 
 endmodule

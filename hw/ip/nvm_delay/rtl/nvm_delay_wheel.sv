@@ -37,12 +37,10 @@ module nvm_delay_wheel
   input  cycle_t due_i,
   /// A slot becomes due with the next cycle.
   output logic   due_o,
+  /// This is noted; the deadlines of others wait otherwise.
+  input  logic   due_ready_i,
   /// Which one.
-  output slot_t  due_slot_o,
-  /// Any slot that has become due.
-  input  slot_t  look_slot_i,
-  /// The cycle that it became due in by its deadline.
-  output cycle_t look_due_o
+  output slot_t  due_slot_o
 );
 
   (* ram_style = "distributed" *) slot_t first[Rows];
@@ -89,7 +87,7 @@ module nvm_delay_wheel
   assign fire_first = first[fire_row];
   assign fire_last = last[fire_row];
   assign ready_next = next_a[ready_first_q] ^ next_b[ready_first_q];
-  assign rest = ready_q && ready_first_q != ready_last_q;
+  assign rest = ready_q && !(due_ready_i && ready_first_q == ready_last_q);
   assign link = fire && rest;
   assign due_o = ready_q;
   assign due_slot_o = ready_first_q;
@@ -143,8 +141,8 @@ module nvm_delay_wheel
   end
 
   always_ff @(posedge clk_i) begin
-    if (rest) ready_first_q <= ready_next;
-    else ready_first_q <= fire ? fire_first : put_slot;
+    if (rest && due_ready_i) ready_first_q <= ready_next;
+    else if (!rest) ready_first_q <= fire ? fire_first : put_slot;
     if (fire) ready_last_q <= fire_last;
     else if (put_ready) ready_last_q <= put_slot;
     if (valid_i && ready_o) begin
@@ -170,8 +168,6 @@ module nvm_delay_wheel
     if (init_i) far[init_row_i[SlotWidth-1:0]] <= 1'b0;
     else if (put) far[put_slot] <= !near && !put_ready;
   end
-
-  assign look_due_o = due_of[look_slot_i];
 
   `NS_ASSERT(far_slot_not_put_in_again, !in_valid_q || !far[in_slot_q])
   `NS_ASSERT(scan_in_time, !hit_q || $signed(left) > 0)

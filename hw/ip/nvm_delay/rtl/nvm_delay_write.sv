@@ -186,12 +186,11 @@ module nvm_delay_write
   logic found, found_off;
   slot_t found_slot;
   cycle_t target_due;
-  logic wheel_due;
+  logic wheel_due, wheel_due_ready;
   slot_t wheel_due_slot;
   slot_t out_slot;
-  cycle_t out_due;
   logic unused_target;
-  assign unused_target = ^{target_rel, target_beat, found, found_off, found_slot, order_ready};
+  assign unused_target = ^{target_rel[FracBits-1:0], target_beat, found, found_off, found_slot, order_ready};
 
   nvm_delay_target #(
     .AddrWidth (AddrWidth),
@@ -231,9 +230,8 @@ module nvm_delay_write
     .slot_i     (target_slot),
     .due_i      (target_due),
     .due_o      (wheel_due),
-    .due_slot_o (wheel_due_slot),
-    .look_slot_i(out_slot),
-    .look_due_o (out_due)
+    .due_ready_i(wheel_due_ready),
+    .due_slot_o (wheel_due_slot)
   );
 
   // Responses. A slot is due from the cycle before its deadline on.
@@ -241,22 +239,19 @@ module nvm_delay_write
   (* ram_style = "distributed" *) logic [IdWidth-1:0] id_of[Slots];
   (* ram_style = "distributed" *) logic [1:0] resp[Slots];
   (* ram_style = "distributed" *) logic off_of[Slots];
-  mask_t due_q, answered_q, head, ready;
-  slot_t answer_slot, pick_slot;
-  logic b_valid_q, b_late_q, b_free, pick_valid, pass, out_load;
+  (* ram_style = "distributed" *) logic [IntBits-1:0] rel_of[Slots];  // the target
+  slot_t answer_slot, go_slot;
+  logic b_valid_q, b_first_q, b_late_q, b_off_q, b_free, go_valid, go_released, go_take, may_pass, pass, out_load;
   logic [IdWidth-1:0] b_id_q;
   logic [1:0] b_resp_q;
+  cycle_t b_received_q;
+  logic [IntBits-1:0] b_rel_q;
 
   assign b_free = !b_valid_q || s_bready_i;
-  assign ready = due_q & head & answered_q;
-
-  always_comb begin
-    pass = 1'b0;
-    if (m_bvalid_i && b_free && !pick_valid) pass = due_q[answer_slot] && head[answer_slot];
-  end
-
-  assign out_load = (pick_valid && b_free) || pass;
-  assign out_slot = pick_valid ? pick_slot : answer_slot;
+  assign go_take = go_valid && b_free;
+  assign pass = m_bvalid_i && b_free && !go_valid && may_pass;
+  assign out_load = go_take || pass;
+  assign out_slot = go_valid ? go_slot : answer_slot;
 
   nvm_delay_order #(
     .IdWidth(IdWidth),
@@ -264,52 +259,37 @@ module nvm_delay_write
   ) u_order_ids (
     .clk_i,
     .rst_ni,
-    .init_i       (init_i && !init_index_i[6]),
-    .init_slot_i  (init_index_i[5:0]),
-    .accept_i     (accept),
-    .slot_i       (slot),
-    .id_i         (s_awid_i),
-    .done_i       (out_load),
-    .done_slot_i  (out_slot),
-    .other_i      (1'b0),
-    .other_slot_i ('0),
-    .head_o       (head),
-    .answer_i     (m_bvalid_i),
-    .answer_id_i  (m_bid_i),
-    .answer_slot_o(answer_slot)
+    .init_i        (init_i && !init_index_i[6]),
+    .init_slot_i   (init_index_i[5:0]),
+    .accept_i      (accept),
+    .slot_i        (slot),
+    .id_i          (s_awid_i),
+    .single_i      (1'b1),
+    .due_now_i     (!config_i.enable),
+    .due_i         (wheel_due),
+    .due_ready_o   (wheel_due_ready),
+    .due_slot_i    (wheel_due_slot),
+    .look_slot_i   (answer_slot),
+    .look_pass_o   (may_pass),
+    .store_i       (m_bvalid_i && !pass),
+    .empty_i       (go_take),
+    .empty_slot_i  (go_slot),
+    .go_valid_o    (go_valid),
+    .go_slot_o     (go_slot),
+    .go_released_o (go_released),
+    .go_take_i     (go_take),
+    .go_keep_i     (1'b0),
+    .release_i     (pass || (go_take && !go_released)),
+    .release_slot_i(out_slot),
+    .answer_i      (m_bvalid_i),
+    .answer_id_i   (m_bid_i),
+    .answer_slot_o (answer_slot)
   );
-
-  nvm_delay_pick u_pick (
-    .clk_i,
-    .rst_ni,
-    .request_i(ready),
-    .take_i   (pick_valid && b_free),
-    .valid_o  (pick_valid),
-    .slot_o   (pick_slot)
-  );
-
-  mask_t due_d, answered_d;
-
-  always_comb begin
-    due_d = due_q;
-    if (wheel_due) due_d[wheel_due_slot] = 1'b1;
-    answered_d = answered_q;
-    if (m_bvalid_i) answered_d[answer_slot] = 1'b1;
-    if (out_load) begin
-      due_d[out_slot] = 1'b0;
-      answered_d[out_slot] = 1'b0;
-    end
-    if (accept) due_d[slot] = !config_i.enable;
-  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      due_q <= '0;
-      answered_q <= '0;
       b_valid_q <= 1'b0;
     end else begin
-      due_q <= due_d;
-      answered_q <= answered_d;
       if (b_free) b_valid_q <= out_load;
     end
   end
@@ -320,12 +300,17 @@ module nvm_delay_write
       id_of[slot] <= s_awid_i;
       off_of[slot] <= !config_i.enable;
     end
+    if (target_valid && wheel_ready) rel_of[target_slot] <= target_rel[TimeWidth-1:FracBits];
     if (m_bvalid_i) resp[answer_slot] <= m_bresp_i;
+    b_first_q <= out_load;
+    if (b_valid_q) b_late_q <= late_o;
     if (out_load) begin
       b_slot_q <= out_slot;
-      b_late_q <= now_i != out_due && !off_of[out_slot];
-      b_id_q <= pick_valid ? id_of[pick_slot] : m_bid_i;
-      b_resp_q <= pick_valid ? resp[pick_slot] : m_bresp_i;
+      b_received_q <= received[out_slot];
+      b_rel_q <= rel_of[out_slot];
+      b_off_q <= off_of[out_slot];
+      b_id_q <= go_valid ? id_of[go_slot] : m_bid_i;
+      b_resp_q <= go_valid ? resp[go_slot] : m_bresp_i;
     end
   end
 
@@ -335,8 +320,9 @@ module nvm_delay_write
 
   assign beat_o = s_wvalid_i && s_wready_o;
   assign done_o = b_valid_q && s_bready_i;
-  assign latency_o = now_i - received[b_slot_q];
-  assign late_o = b_late_q;
+  assign latency_o = now_i - b_received_q;
+  // Of the cycle in which the response is offered first.
+  assign late_o = b_first_q ? !b_off_q && latency_o > cycle_t'(b_rel_q) : b_late_q;
   assign busy_o = used != '0 || cap_busy;
 
   `NS_ASSERT(order_never_full, !accept || order_ready)
