@@ -4,10 +4,10 @@
 // `Bytes` goes to no slave and is answered DECERR here.
 //
 // Ordering: a transaction waits while another with the same ID (in its low `OrderBits` bits) is under way to another slave;
-// so responses of one ID come in the order of their addresses. It also waits while write data for another slave is
-// incomplete: then no ring of masters and slaves can wait for one another's write data. What follows on the same slave
-// does not wait, and neither does data: a change of slave costs no cycle. Responses of several slaves are taken in turn,
-// whole bursts at a time.
+// so responses of one ID come in the order of their addresses. It also waits until of the write data for another slave no
+// more than the last beat is left, and that one is shown to the slave: no ring of masters and slaves can wait for one
+// another's write data. What follows on the same slave does not wait, and neither does data: a change of slave costs no
+// cycle. Responses of several slaves are taken in turn, whole bursts at a time.
 //
 // Addresses pass two register slices, the other channels one. Assumes bursts that do not cross a granule (4 KiB
 // or more, so every legal one) and slaves that do not interleave the beats of different reads.
@@ -97,7 +97,7 @@ module ns_axi_demux
 
   // Targets are one-hot: bits 0 to M-1 are the slaves, bit M answers DECERR.
   localparam int unsigned IdxBits = unsigned'($clog2(M + 1));
-  localparam int unsigned OpenBits = unsigned'($clog2(MaxOutstanding + 1));
+  localparam int unsigned OpenBits = unsigned'($clog2(MaxOutstanding + 2));
 
   // Responses; they end what the addresses began.
   logic [M:0] b_gnt;
@@ -120,8 +120,11 @@ module ns_axi_demux
   logic aw_valid, aw_go, aw_fire, aw_data_ok;
   logic [M:0] aw_ready;
 
-  logic [OpenBits-1:0] open_q;  // writes passed on whose data is not complete, all to open_target_q
-  logic [M:0] open_target_q;
+  logic [OpenBits-1:0] open_q;  // writes passed on whose data is not complete
+  logic [M:0] open_target_q;  // where the first of them goes,
+  logic [M:0] next_target_q;  // and where the second goes,
+  logic change_q;  // if it goes elsewhere
+  logic w_last_shown;
   logic w_fire, w_last_fire;
 
   ns_axi_route #(
@@ -144,8 +147,10 @@ module ns_axi_demux
     .end_id_i  (b.id[OrderBits-1:0])
   );
 
-  assign aw_data_ok = (open_q == '0) || (open_q == OpenBits'(1) && w_last_fire) ||
-                      ((aw_target & open_target_q) != '0 && open_q != OpenBits'(MaxOutstanding));
+  // From registers: that the last beat is shown is enough, it need not leave in this cycle. Whoever holds it up had its
+  // address granted before this one, so does not wait for this one's data.
+  assign aw_data_ok = (open_q == '0) || (open_q == OpenBits'(1) && w_last_shown) ||
+                      (!change_q && (aw_target & open_target_q) != '0 && open_q < OpenBits'(MaxOutstanding));
   assign aw_go = aw_valid && aw_data_ok;
   assign aw_fire = aw_go && (aw_ready & aw_target) != '0;
   assign aw_ready[M-1:0] = m_aw_ready_i;
@@ -156,8 +161,14 @@ module ns_axi_demux
     if (!rst_ni) begin
       open_q <= '0;
       open_target_q <= '0;
+      next_target_q <= '0;
+      change_q <= 1'b0;
     end else begin
-      if (aw_fire) open_target_q <= aw_target;
+      if (aw_fire) next_target_q <= aw_target;
+      if (aw_fire && (open_q == '0 || w_last_fire)) open_target_q <= aw_target;
+      else if (w_last_fire && change_q) open_target_q <= next_target_q;
+      if (w_last_fire) change_q <= 1'b0;
+      else if (aw_fire && open_q != '0) change_q <= change_q || (aw_target & open_target_q) == '0;
       if (aw_fire && !w_last_fire) open_q <= open_q + 1'b1;
       if (!aw_fire && w_last_fire) open_q <= open_q - 1'b1;
     end
@@ -185,6 +196,7 @@ module ns_axi_demux
   assign w_go = w_valid && open_q != '0;
   assign w_fire = w_go && (w_ready & open_target_q) != '0;
   assign w_last_fire = w_fire && w.last;
+  assign w_last_shown = w_valid && w.last;
   assign w_ready[M-1:0] = m_w_ready_i;
   assign m_w_o = {M{w}};
   assign m_w_valid_o = open_target_q[M-1:0] & {M{w_go}};
@@ -357,6 +369,7 @@ module ns_axi_demux
   );
 
   `NS_ASSERT(r_bursts_whole, !(r_valid && r_locked_q) || (r_gnt & ~r_owner_q) == '0)
-  `NS_ASSERT(open_in_range, open_q <= OpenBits'(MaxOutstanding))
+  `NS_ASSERT(open_in_range, open_q <= OpenBits'(MaxOutstanding > 1 ? MaxOutstanding : 2))
+  `NS_ASSERT(change_behind_last_beat, !change_q || (open_q == OpenBits'(2) && w_valid && w.last))
 
 endmodule
