@@ -155,8 +155,9 @@ class Names:
             b for p, d in drives["port_directions"].items() if d == "output" for b in drives["connections"].get(p, [])
         ]
         named = sorted((self.net[b] for b in bits if b in self.net), key=self._rank)
-        place = drives["attributes"].get("src", "").split("|")[0]
-        return f"{drives['type']} {named[0] if named else place or cell}"
+        # Not the places in Yosys' own files.
+        places = [p for p in drives["attributes"].get("src", "").split("|") if p and not Path(p).is_absolute()]
+        return f"{drives['type']} {[*named, *places, cell][0]}"
 
 
 def deep_paths(levels: Levels, names: Names, limit: int) -> list[str]:
