@@ -119,6 +119,34 @@ def build(design: DesignOption = "default", train: TrainOption = False, as_json:
         show.out.print(f"{loaded.name} ({loaded.hash[:12]}): {path}", soft_wrap=True)
 
 
+@app.command(epilog="Examples: nearside wire · nearside wire gen3x16 --json")
+def wire(
+    link: Annotated[str, typer.Argument(help="gen3x8, gen3x16 or gen4x8.")] = "gen3x8",
+    design: DesignOption = "default",
+    seed: Annotated[int, typer.Option(help="Seed of addresses and order.")] = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Bandwidth from 512 B to 128 KiB beside what the wire allows, and the ratio."""
+    from nearside import wire as table
+    from nearside.device import Design, Device
+
+    if link not in table.LINKS:
+        raise NearsideError(f"no link is called {link!r}: allowed are {', '.join(table.LINKS)}")
+    loaded = Design.load(design).with_values(table.LINKS[link])
+    with show.building(loaded.name, not as_json) as progress:
+        device = Device(loaded, progress)
+    rows = []
+    with device, show.bar("measuring", not as_json) as progress:
+        device.delay_set("dram")
+        for done, case in enumerate(table.cases()):
+            progress(done, len(table.cases()))
+            rows.append(table.measure(device, case, case.commands(), seed))
+    if as_json:
+        print_json({"link": link, "time": "simulated", "seed": seed, "rows": rows})
+    else:
+        table.print_table(link, rows)
+
+
 @delay_app.command("show", epilog="Example: nearside delay show --design dram --json")
 def delay_show(design: DesignOption = "default", as_json: JsonOption = False) -> None:
     """Show the timing of each channel, as its registers hold it."""

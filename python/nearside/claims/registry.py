@@ -10,7 +10,7 @@ from typing import Any
 
 from nearside._native import NearsideError
 
-MODULES = ("nvm_delay", "nvme", "dram", "pm", "rtl")
+MODULES = ("nvm_delay", "nvme", "wire", "dram", "pm", "rtl")
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,17 @@ class Context:
         """So many commands, or a quarter of them in a quick run."""
         return max(full // 4, 1) if self.quick else full
 
-    def device(self, profile: str = "dram", **options: Any) -> Any:
-        """A device of the default design, shared by claims that give the same options, now with this profile."""
+    def device(self, profile: str = "dram", design: str = "", **options: Any) -> Any:
+        """A device of the default design, shared by claims that give the same options, now with this profile.
+
+        `design` is a TOML text that is read over the default design.
+        """
         from nearside.device import Design, Device
 
-        device = self.once(("device", *options.items()), lambda: Device(Design.load("default"), **options))
+        def start() -> Device:
+            return Device(Design.load("default").with_values(design), **options)
+
+        device = self.once(("device", design, *options.items()), start)
         device.delay_set(profile)
         return device
 

@@ -1,0 +1,40 @@
+"""nvme_ctrl: bandwidth beside what the wire allows."""
+
+from __future__ import annotations
+
+from nearside import wire
+from nearside.claims.registry import Bound, Context, Measured, at_least, claim
+from nearside.wire import Case
+
+
+def _ratio(link: str, name: str, case: Case, bound: Bound) -> None:
+    queues = "one queue" if case.queues == 1 else f"{case.queues} queues"
+    kinds = {"read": "reads", "write": "writes", "mix": "half reads, half writes"}[case.kind]
+
+    @claim(
+        f"nvme.wire.{link}.{name}", "%", bound,
+        f"Bandwidth as a share of what the wire allows: {wire.PATTERNS[case.pattern]} {kinds} of "
+        f"{wire.SIZES[case.size]} bytes, {queues} of depth {case.depth}, {link}, DRAM timing.",
+        quick=False,
+    )  # fmt: skip
+    def measure(context: Context) -> Measured:
+        device = context.device("dram", design=wire.LINKS[link])
+        row = wire.measure(device, case, context.commands(case.commands()), context.seed)
+        return Measured(
+            row["percent"], f"{row['gb_s']:.3f} of {row['bound_gb_s']:.3f} GB/s, {row['kiops']:.0f} thousand commands/s"
+        )
+
+
+for _link in wire.LINKS:
+    for _case in wire.cases():
+        _name = f"{_case.kind}_{_case.size}.{_case.pattern}"
+        _least = 98 if _link == "gen3x8" else 95
+        if _case.queues == 1:
+            _ratio(_link, f"{_name}.one_queue", _case, at_least(90))
+        elif _case.kind == "mix":  # 95 % are 12.5 GB/s on Gen3 x8
+            _ratio(_link, _name, _case, at_least(95 if _link == "gen3x8" else 90))
+        elif _case.size == "512b":
+            # The shortest commands wait for the pipeline, not for the wire, once the link is faster than Gen3 x8.
+            _ratio(_link, _name, _case, at_least(80 if _link == "gen3x8" else 50))
+        else:
+            _ratio(_link, _name, _case, at_least(_least))
