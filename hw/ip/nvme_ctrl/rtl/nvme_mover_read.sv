@@ -74,7 +74,8 @@ module nvme_mover_read
   // Second step: reserve the room and send the address.
   logic [FreeBits-1:0] free_q;
 
-  assign issue_o = valid_q && issue_ready_i && (!ar_valid_o || ar_ready_i) && (32'(free_q) >= 32'(write_beats_q));
+  // Every other cycle at most, so that the arbiter behind `ar_ready_i` is not in front of all this: a job has more beats.
+  assign issue_o = valid_q && issue_ready_i && !ar_valid_o && (32'(free_q) >= 32'(write_beats_q));
   assign issue_job_o = '{slot: job_q.slot, len: job_q.len, dst: job_q.dst};
   assign issue_rotate_o = job_q.dst[5:2] - job_q.src[5:2];
   assign issue_skip_o = job_q.src[5:2] > job_q.dst[5:2];

@@ -131,7 +131,8 @@ module nvme_mover_write
   logic [6:0] beats_q;
   logic b_fire;
 
-  assign issue = burst_valid_q && burst_queue_ready && (!aw_valid_o || aw_ready_i)
+  // Every other cycle at most, so that the arbiter behind `aw_ready_i` is not in front of all this: bursts are longer.
+  assign issue = burst_valid_q && burst_queue_ready && !aw_valid_o
       && 32'(arrived_q) >= 32'(beats_q) && bursts_q != BurstsBits'(MaxBursts);
   assign cut_ready = !burst_valid_q || issue;
 
