@@ -262,9 +262,9 @@ module nvm_delay_read
   time_t cur_rel_q, cur_beat_q, next_rel;
   logic [TimeWidth:0] next_sum;
   cycle_t cur_received_q, cur_age, next_age;
-  logic [7:0] cur_gone_q, next_gone;
+  logic [7:0] cur_count_q, go_count;  // beats that have left once this one has
   ptr_t cur_ptr_q, fetch_ptr;
-  logic cur_off_q, cur_together_q;
+  logic cur_off_q, cur_together_q, cur_end_q;  // end: the last beat
   logic more, ended, stay, stay_due, stay_soon, leave, cur_last;
   logic wheel_ready, wheel_valid, target_valid;
   beat_t fetched;
@@ -285,14 +285,12 @@ module nvm_delay_read
     next_age = '0;
     next_sum = '0;
     next_rel = '0;
-    next_gone = '0;
     if (cur_valid_q && cur_wait_q == '0 && out_free && cap_ok) begin
       ended = ended_of[cur_slot_q];
-      next_gone = cur_gone_q + 8'd1;
-      more = stored_of[cur_slot_q] != next_gone;
+      more = stored_of[cur_slot_q] != cur_count_q;
       // Any beat but those that need no deadline must find the wheel free.
-      fire = cur_together_q || (wheel_ready && !target_valid) || (ended && !more);
-      fire_last = ended && !more;
+      fire = cur_together_q || (wheel_ready && !target_valid) || cur_end_q;
+      fire_last = fire && cur_end_q;
       cur_age = now_i - cur_received_q;
       next_sum = {1'b0, cur_rel_q} + {1'b0, cur_beat_q};
       next_rel = next_sum[TimeWidth] ? '1 : next_sum[TimeWidth-1:0];
@@ -302,7 +300,7 @@ module nvm_delay_read
       stay_soon = next_age == cycle_t'(3) || next_age == cycle_t'(4);
       stay = fire && more && (stay_due || (stay_soon && !go_valid));
       leave = fire && !fire_last && !stay;
-      cur_last = stay && ended && stored_of[cur_slot_q] == cur_gone_q + 8'd2;
+      cur_last = stay && ended && stored_of[cur_slot_q] == cur_count_q + 8'd1;
     end
   end
 
@@ -321,6 +319,7 @@ module nvm_delay_read
   slot_t fired_slot_q;
 
   assign go_gone = gone_set[go_slot] != gone_clear[go_slot];
+  assign go_count = (go_gone ? gone_of[go_slot] : '0) + 8'd1;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) fired_q <= 1'b0;
@@ -337,20 +336,22 @@ module nvm_delay_read
       cur_received_q <= received[go_slot];
       cur_off_q <= off_of[go_slot];
       cur_together_q <= together_of[go_slot];
-      cur_gone_q <= go_gone ? gone_of[go_slot] : '0;
+      cur_count_q <= go_count;
+      cur_end_q <= ended_of[go_slot] && stored_of[go_slot] == go_count;
       if (fired_q && fired_slot_q == go_slot) cur_ptr_q <= fetched.next;
       else cur_ptr_q <= go_gone ? rptr_of[go_slot] : ptr_t'(go_slot);
     end else if (stay) begin
       cur_wait_q <= stay_due ? '0 : next_age[1:0] - 2'd2;
       cur_chain_q <= 1'b1;
       if (!cur_together_q) cur_rel_q <= next_rel;
-      cur_gone_q <= next_gone;
+      cur_count_q <= cur_count_q + 8'd1;
+      cur_end_q <= cur_last;
     end else if (cur_wait_q != '0) begin
       cur_wait_q <= cur_wait_q - 1'b1;
     end
     if (fire) begin
       fired_slot_q <= cur_slot_q;
-      gone_of[cur_slot_q] <= next_gone;
+      gone_of[cur_slot_q] <= cur_count_q;
       gone_set[cur_slot_q] <= !gone_clear[cur_slot_q];
     end
     if (fired_q) rptr_of[fired_slot_q] <= fetched.next;
@@ -565,6 +566,7 @@ module nvm_delay_read
   `NS_ASSERT(issue_never_full, !accept || issue_ready)
   `NS_ASSERT(m_r_id_known, !m_rvalid_i || 32'(m_rid_i) < Slots)
   `NS_ASSERT(buffer_has_room, !store || m_rlast_i || free_valid)
+  `NS_ASSERT(end_has_no_more, !(fire && cur_end_q) || !more)
   `NS_ASSERT(arrival_has_no_more, !m_rvalid_i || !(arr_any && ended_of[arr_slot]))
 
 endmodule
