@@ -88,7 +88,7 @@ def test_every_command_names_an_unknown_design_key(tmp_path, design, command):
         ("channels = 3\n" + MINIMAL, "channels = 3: allowed are 1, 2, 4"),
         (MINIMAL + "[pcie]\nlanes = 5\n", "pcie.lanes = 5: allowed are 1, 2, 4, 8, 16"),
         (MINIMAL + "[cpu]\nprofile = 'fast'\n", "cpu.profile = fast: allowed is none, polled, kernel"),
-        (MINIMAL + "[nvme]\nio_queues = 99\n", "nvme.io_queues = 99: allowed is 1 to 16"),
+        (MINIMAL + "[nvme]\nio_queues = 99\n", "nvme.io_queues = 99: allowed is 1 to 64"),
     ],
 )
 def test_impossible_values_say_what_is_allowed(tmp_path, design, text, message):

@@ -76,7 +76,7 @@ pub struct Media {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Nvme {
-    /// I/O queue pairs: 1 to 16.
+    /// I/O queue pairs: 1 to 64.
     pub io_queues: u32,
     /// Entries of the longest queue (MQES + 1): a power of two from 16 to 1024.
     pub queue_entries: u32,
@@ -191,7 +191,7 @@ impl Design {
             "at most media.bytes / channels",
         )?;
 
-        range("nvme.io_queues", self.nvme.io_queues, 1, 16)?;
+        range("nvme.io_queues", self.nvme.io_queues, 1, 64)?;
         let entries = self.nvme.queue_entries;
         let entries_ok = entries.is_power_of_two() && (16..=1024).contains(&entries);
         check(

@@ -32,6 +32,8 @@ pub trait Source<H: Host> {
 pub struct Report {
     /// Commands completed.
     pub commands: u64,
+    /// Commands completed by each I/O queue in use.
+    pub by_queue: Vec<u64>,
     /// Bytes moved.
     pub bytes: u64,
     /// From the first submission to the last completion seen.
@@ -148,6 +150,7 @@ impl Run {
             end: start,
             report: Report {
                 commands: 0,
+                by_queue: vec![0; queues],
                 bytes: 0,
                 elapsed: Time::ZERO,
                 read: Latency::default(),
@@ -255,6 +258,7 @@ impl Run {
         };
         latencies.record(completion.latency());
         self.report.commands += 1;
+        self.report.by_queue[queue] += 1;
         self.report.bytes += flight.bytes;
         Ok(())
     }

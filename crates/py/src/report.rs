@@ -23,6 +23,7 @@ pub fn report(r: &Report) -> Value {
     json!({
         "time": "simulated",
         "commands": r.commands,
+        "commands_by_queue": r.by_queue,
         "bytes": r.bytes,
         "elapsed_ns": r.elapsed.as_ns(),
         "bandwidth_gb_s": r.bandwidth() / 1e9,

@@ -25,6 +25,24 @@ def _ratio(link: str, name: str, case: Case, bound: Bound) -> None:
         )
 
 
+@claim(
+    "nvme.fairness", "%", at_least(90),
+    "64 queues of depth 4, 4 KiB random reads: the commands of the queue with the fewest, as a share of the mean.",
+    quick=False,
+)  # fmt: skip
+def fairness(context: Context) -> Measured:
+    device = context.device("dram", design="[nvme]\nio_queues = 64")
+    report = device.workload(
+        read_percent=100, min_bytes=4096, queues=64, depth=4, commands=context.commands(25_600), seed=context.seed
+    )
+    counts = report["commands_by_queue"]
+    mean = sum(counts) / len(counts)
+    return Measured(
+        100 * min(counts) / mean,
+        f"{min(counts)} to {max(counts)} commands, {report['bandwidth_gb_s']:.3f} GB/s in total",
+    )
+
+
 for _link in wire.LINKS:
     for _case in wire.cases():
         _name = f"{_case.kind}_{_case.size}.{_case.pattern}"

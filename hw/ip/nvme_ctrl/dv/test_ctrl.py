@@ -12,6 +12,19 @@ def test_ctrl():
 
 
 @pytest.mark.slow
+def test_ctrl_64_queues():
+    """64 I/O queue pairs and 65 vectors."""
+    simulate(
+        "nvme_ctrl_tb",
+        "cocotb_ctrl",
+        parameters={"NumIoQueues": 64, "QueueEntries": 1024, "NumSlots": 128, "FetchDepth": 16},
+        env={"NVME_CTRL_TB": "64 1024 128"},
+        testcase="registers,start_like_linux,queue_management,interrupts,random_mix_fast",
+        **SOURCES,
+    )
+
+
+@pytest.mark.slow
 def test_ctrl_default():
     """The default size: 16 queue pairs of 1024 entries, 128 slots; four channels."""
     simulate(

@@ -114,7 +114,7 @@ module nvme_bar0
   /// See nvme_msix.
   input  logic [31:0]         table_rdata_i,
   /// See nvme_msix.
-  input  logic [63:0]         pending_i
+  input  logic [127:0]        pending_i
 );
 
   nvme_regs__in_t hw_in;
@@ -243,7 +243,7 @@ module nvme_bar0
   always_ff @(posedge clk_i) begin
     if (hw_out.msix_table.req) table_read_q <= !hw_out.msix_table.req_is_wr;
     pending_read_q <= !hw_out.msix_pending.req_is_wr;
-    pending_q <= hw_out.msix_pending.addr[2] ? pending_i[63:32] : pending_i[31:0];
+    pending_q <= pending_i[32*hw_out.msix_pending.addr[3:2]+:32];
   end
 
   // INTMC is the other face of INTMS.

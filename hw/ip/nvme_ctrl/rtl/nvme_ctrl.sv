@@ -8,7 +8,7 @@ module nvme_ctrl
   import ns_axi_pkg::*;
   import nvme_pkg::*;
 #(
-  /// I/O queue pairs, 1 to 63. There are as many MSI-X vectors, plus one.
+  /// I/O queue pairs, 1 to 127. There are as many MSI-X vectors, plus one.
   parameter int unsigned NumIoQueues = 16,
   /// Largest I/O queue in entries (CAP.MQES + 1), a power of two, 16 to 65536.
   parameter int unsigned QueueEntries = 1024,

@@ -11,7 +11,7 @@ module nvme_front
   import ns_axi_pkg::*;
   import nvme_pkg::*;
 #(
-  /// I/O queue pairs, 1 to 63.
+  /// I/O queue pairs, 1 to 127.
   parameter int unsigned     NumIoQueues  = 16,
   /// Largest I/O queue in entries, a power of two, 16 to 65536.
   parameter int unsigned     QueueEntries = 1024,
@@ -158,7 +158,7 @@ module nvme_front
   logic table_req, table_we, table_ack;
   logic [11:0] table_addr;
   logic [31:0] table_wdata, table_biten, table_rdata;
-  logic [63:0] pending;
+  logic [127:0] pending;
   logic irq, msg_valid, msg_ready;
   logic [QidWidth-1:0] irq_vector;
   logic [63:2] msg_addr;
@@ -546,8 +546,8 @@ module nvme_front
   assign busy_o = bar0_busy || state_busy || fetch_busy || admin_busy || buf_busy || completion_busy || msix_busy
                 || used != parked;
 
-  if (NumIoQueues < 1 || NumIoQueues > 63) begin : gen_bad_queues
-    $error("nvme_front: NumIoQueues must be 1 to 63");
+  if (NumIoQueues < 1 || NumIoQueues > 127) begin : gen_bad_queues
+    $error("nvme_front: NumIoQueues must be 1 to 127");
   end
   if (QueueEntries < 16 || QueueEntries > 65536 || 2 ** $clog2(
           QueueEntries

@@ -10,7 +10,7 @@
 module nvme_msix
   import nvme_pkg::*;
 #(
-  /// Vectors, 1 to 64.
+  /// Vectors, 1 to 128.
   parameter int unsigned NumVectors = 17
 ) (
   /// Clock.
@@ -42,7 +42,7 @@ module nvme_msix
   /// Its data.
   output logic [31:0]         table_rdata_o,
   /// Pending bits.
-  output logic [63:0]         pending_o,
+  output logic [127:0]        pending_o,
 
   /// Interrupt request.
   input  logic                irq_i,
@@ -147,13 +147,13 @@ module nvme_msix
   assign msg_addr_o = addr_q;
   assign msg_data_o = data_q;
   assign msg_valid_o = valid_q;
-  assign pending_o = 64'(pending_q);
+  assign pending_o = 128'(pending_q);
 
   assign busy_o = valid_q || fire != '0 || table_ack_o || enabled_q != enable_i || masked_q != mask_i
                 || (!enabled_q && pending_q != '0);
 
-  if (NumVectors < 1 || NumVectors > 64) begin : gen_bad_vectors
-    $error("nvme_msix: NumVectors must be 1 to 64");
+  if (NumVectors < 1 || NumVectors > 128) begin : gen_bad_vectors
+    $error("nvme_msix: NumVectors must be 1 to 128");
   end
 
   `NS_ASSERT(vector_exists, !irq_i || 32'(irq_vector_i) < NumVectors)

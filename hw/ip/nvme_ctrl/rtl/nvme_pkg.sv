@@ -30,8 +30,8 @@ package nvme_pkg;
     data_status_e         status;
   } data_done_t;
 
-  /// Width of queue identifiers inside: the admin pair and up to 63 I/O pairs.
-  parameter int unsigned QidWidth = 6;
+  /// Width of queue identifiers inside: the admin pair and up to 127 I/O pairs.
+  parameter int unsigned QidWidth = 7;
 
   /// Width of queue pointers and 0-based queue sizes.
   parameter int unsigned PtrWidth = 16;

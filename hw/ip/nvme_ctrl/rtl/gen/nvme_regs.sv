@@ -278,9 +278,9 @@ module nvme_regs (
         decoded_reg_strb.msix_table = cpuif_req_masked & (cpuif_addr >= 14'h2000) & (cpuif_addr <= 14'h2000 + 14'hfff);
         is_external |= cpuif_req_masked & (cpuif_addr >= 14'h2000) & (cpuif_addr <= 14'h2000 + 14'hfff);
         is_valid_rw |= cpuif_req_masked & (cpuif_addr >= 14'h2000) & (cpuif_addr <= 14'h2000 + 14'hfff);
-        decoded_reg_strb.msix_pending = cpuif_req_masked & (cpuif_addr >= 14'h3000) & (cpuif_addr <= 14'h3000 + 14'h7);
-        is_external |= cpuif_req_masked & (cpuif_addr >= 14'h3000) & (cpuif_addr <= 14'h3000 + 14'h7);
-        is_valid_rw |= cpuif_req_masked & (cpuif_addr >= 14'h3000) & (cpuif_addr <= 14'h3000 + 14'h7);
+        decoded_reg_strb.msix_pending = cpuif_req_masked & (cpuif_addr >= 14'h3000) & (cpuif_addr <= 14'h3000 + 14'hf);
+        is_external |= cpuif_req_masked & (cpuif_addr >= 14'h3000) & (cpuif_addr <= 14'h3000 + 14'hf);
+        is_valid_rw |= cpuif_req_masked & (cpuif_addr >= 14'h3000) & (cpuif_addr <= 14'h3000 + 14'hf);
         decoded_err = '0;
         decoded_req_is_external = is_external;
     end
@@ -781,7 +781,7 @@ module nvme_regs (
     assign hwif_out.msix_table.wr_biten = decoded_wr_biten;
     // External region: nvme_regs.msix_pending
     assign hwif_out.msix_pending.req = decoded_reg_strb.msix_pending;
-    assign hwif_out.msix_pending.addr = decoded_addr[2:0];
+    assign hwif_out.msix_pending.addr = decoded_addr[3:0];
     assign hwif_out.msix_pending.req_is_wr = decoded_req_is_wr;
     assign hwif_out.msix_pending.wr_data = decoded_wr_data;
     assign hwif_out.msix_pending.wr_biten = decoded_wr_biten;
@@ -907,7 +907,7 @@ module nvme_regs (
         if((rd_mux_addr >= 14'h2000) && (rd_mux_addr <= 14'h2000 + 14'hfff)) begin
             readback_data_var = hwif_in.msix_table.rd_data;
         end
-        if((rd_mux_addr >= 14'h3000) && (rd_mux_addr <= 14'h3000 + 14'h7)) begin
+        if((rd_mux_addr >= 14'h3000) && (rd_mux_addr <= 14'h3000 + 14'hf)) begin
             readback_data_var = hwif_in.msix_pending.rd_data;
         end
         readback_data = readback_data_var;

@@ -5,7 +5,7 @@ package nvme_regs_pkg;
 
     localparam NVME_REGS_DATA_WIDTH = 32;
     localparam NVME_REGS_MIN_ADDR_WIDTH = 14;
-    localparam NVME_REGS_SIZE = 'h3008;
+    localparam NVME_REGS_SIZE = 'h3010;
 
     typedef struct {
         logic [15:0] next;
@@ -208,7 +208,7 @@ package nvme_regs_pkg;
 
     typedef struct {
         logic req;
-        logic [2:0] addr;
+        logic [3:0] addr;
         logic req_is_wr;
         logic [31:0] wr_data;
         logic [31:0] wr_biten;

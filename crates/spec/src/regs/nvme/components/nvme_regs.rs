@@ -59,7 +59,7 @@ impl NvmeRegs<'static> {
 
 impl<'io, IO> NvmeRegs<'io, IO> {
     /// Size in bytes of the underlying memory
-    pub const SIZE: usize = 0x3008;
+    pub const SIZE: usize = 0x3010;
 
     /// # Safety
     ///

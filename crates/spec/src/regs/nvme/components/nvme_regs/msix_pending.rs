@@ -45,7 +45,7 @@ impl MsixPending<'static> {
 
 impl<'io, IO> MsixPending<'io, IO> {
     /// Size in bytes of the underlying memory
-    pub const SIZE: usize = 0x8;
+    pub const SIZE: usize = 0x10;
 
     /// # Safety
     ///
@@ -71,12 +71,12 @@ impl<'io, IO: peakrdl_rust::io::RegisterIO> MsixPending<'io, IO> {
     /// word
     #[inline(always)]
     #[must_use]
-    pub const fn word(&self) -> [peakrdl_rust::reg::Reg<'io, word::Word, IO>; 2] {
+    pub const fn word(&self) -> [peakrdl_rust::reg::Reg<'io, word::Word, IO>; 4] {
         // SAFETY: We will initialize every element before using the array
-        let mut array = [core::mem::MaybeUninit::uninit(); 2];
+        let mut array = [core::mem::MaybeUninit::uninit(); 4];
 
         let mut i0 = 0;
-        while i0 < 2 {
+        while i0 < 4 {
             array[i0].write(unsafe {
                 peakrdl_rust::reg::Reg::<'io, word::Word, IO>::from_ptr_with(
                     self.ptr.wrapping_byte_add(0x0 + i0 * 0x4).cast(),
