@@ -108,7 +108,11 @@ module nvm_delay_order
   // ---------------------------------------------------------------------------------------------------------------
   // Lists.
 
-  logic rel_q, rel_told_q, rel, heads;  // a slot may be released; was by `release_i`; is; another one becomes head
+  logic
+      rel_q,
+      rel_told_q,
+      rel,
+      heads;  // a slot may be released; was by `release_i`; is; another one becomes head
   slot_t rel_slot_q, head_slot;
   slot_t tail_slot;
   logic append;

@@ -166,7 +166,12 @@ module nvm_delay_stats
   localparam logic [6:0] Last = 7'd95;  // words without a counter read as 0
   logic [6:0] word_q;
   logic [1:0] phase_q;
-  logic zero_q, copy_q, wipe_q, is_bucket, is_low;  // the totals were 0; copy them; then they become 0
+  logic
+      zero_q,
+      copy_q,
+      wipe_q,
+      is_bucket,
+      is_low;  // the totals were 0; copy them; then they become 0
   count_t counted, transactions_q, old;
   logic [31:0] delta, total_read;
   logic [32:0] total_q;

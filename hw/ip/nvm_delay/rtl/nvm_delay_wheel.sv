@@ -79,7 +79,11 @@ module nvm_delay_wheel
   // The row whose cycle comes: its slots are given out from the next cycle on, and are due one later.
   localparam int unsigned Ahead = 2;
   logic [RowBits-1:0] fire_row;
-  logic fire, ready_q, rest, link;  // `ready` is not empty; nor will it be in the next cycle; a row is appended to it
+  logic
+      fire,
+      ready_q,
+      rest,
+      link;  // `ready` is not empty; nor will it be in the next cycle; a row is appended to it
   slot_t ready_first_q, ready_last_q, ready_next, fire_first, fire_last;
 
   assign fire_row = now_i[RowBits-1:0] + RowBits'(Ahead);
@@ -93,7 +97,12 @@ module nvm_delay_wheel
   assign due_slot_o = ready_first_q;
 
   // Insertion.
-  logic put, near, put_late, put_ready, put_row_used;  // late: its row has gone; ready: it goes to `ready`
+  logic
+      put,
+      near,
+      put_late,
+      put_ready,
+      put_row_used;  // late: its row has gone; ready: it goes to `ready`
   slot_t put_slot, put_last;
   cycle_t put_due, left;
   logic [RowBits-1:0] put_row;

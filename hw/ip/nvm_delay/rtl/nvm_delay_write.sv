@@ -241,7 +241,18 @@ module nvm_delay_write
   (* ram_style = "distributed" *) logic off_of[Slots];
   (* ram_style = "distributed" *) logic [IntBits-1:0] rel_of[Slots];  // the target
   slot_t answer_slot, go_slot;
-  logic b_valid_q, b_first_q, b_late_q, b_off_q, b_free, go_valid, go_released, go_take, may_pass, pass, out_load;
+  logic
+      b_valid_q,
+      b_first_q,
+      b_late_q,
+      b_off_q,
+      b_free,
+      go_valid,
+      go_released,
+      go_take,
+      may_pass,
+      pass,
+      out_load;
   logic [IdWidth-1:0] b_id_q;
   logic [1:0] b_resp_q;
   cycle_t b_received_q;

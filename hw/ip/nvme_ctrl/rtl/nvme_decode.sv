@@ -176,13 +176,13 @@ module nvme_decode
   end
 
   assign data_o = '{
-      slot: slot_q,
-      write: write_q,
-      bytes: bytes_q,
-      mem_addr: mem_addr_q,
-      prp1: admin_q.prp1,
-      prp2: admin_q.prp2
-  };
+          slot: slot_q,
+          write: write_q,
+          bytes: bytes_q,
+          mem_addr: mem_addr_q,
+          prp1: admin_q.prp1,
+          prp2: admin_q.prp2
+      };
 
   // The choice among completions must not reach back to the host's read data.
   logic cpl_silent;
