@@ -21,6 +21,7 @@ Examples:
   nearside build --design dram   compile a design
   nearside delay show            the timing of each channel
   nearside delay set pcm         change it while the device runs
+  nearside serve --socket S      attach the device to a virtual machine
   nearside claim list            every figure that this project states
   nearside claim run nvm_delay.read_305ns.mean_error
 """
@@ -145,6 +146,34 @@ def wire(
         print_json({"link": link, "time": "simulated", "seed": seed, "rows": rows})
     else:
         table.print_table(link, rows)
+
+
+@app.command(epilog="Example: nearside serve --socket device.sock --media disk.img")
+def serve(
+    socket: Annotated[list[Path], typer.Option("--socket", "-s", help="Where clients connect; once for each device.")],
+    design: Annotated[
+        list[str], typer.Option("--design", "-d", metavar="NAME|FILE", help="A design: one for all, or one for each.")
+    ] = ["default"],  # noqa: B006 (typer wants a list; nobody changes it)
+    media: Annotated[
+        list[Path] | None, typer.Option("--media", "-m", help="A file that keeps the data; once for each device.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Serve devices to virtual machines: a vfio-user server that QEMU attaches to.
+
+    Runs until Ctrl-C or SIGTERM. The device is simulated clock by clock while the guest waits, so the latency and
+    bandwidth that a guest sees are the simulator's speed in wall-clock time, not the device's.
+    """
+    from nearside import serve as serving
+
+    doc = serving.run(serving.pair(design, socket, media or []), quiet=as_json)
+    if as_json:
+        print_json(doc)
+        return
+    table = show.table("served", "", *(str(device["socket"]) for device in doc))
+    for key in doc[0]["counters"]:
+        table.add_row(key.replace("_", " "), *(str(device["counters"][key]) for device in doc))
+    show.out.print(table)
 
 
 @delay_app.command("show", epilog="Example: nearside delay show --design dram --json")

@@ -143,6 +143,9 @@ impl Inventory {
 
 /// Offsets in `nvm_delay`'s registers.
 mod reg {
+    pub const FIRST: u64 = 0x1_0000;
+    pub const STEP: u64 = 0x1000;
+
     pub const ID: u64 = 0x000;
     pub const CONTROL: u64 = 0x010;
     pub const COMMAND: u64 = 0x014;
@@ -190,6 +193,13 @@ pub struct DelayCounters {
 }
 
 impl Delay {
+    /// The one of a channel, where the control bus has it.
+    pub fn of_channel(channel: u32) -> Delay {
+        Delay {
+            base: reg::FIRST + reg::STEP * u64::from(channel),
+        }
+    }
+
     /// Checks that there is one.
     pub fn check<H: Host>(&self, host: &mut H) -> Result<()> {
         let id = host.read32(Bar::Control, self.base + reg::ID)?;
@@ -202,28 +212,36 @@ impl Delay {
         Ok(())
     }
 
-    /// Sets all parameters, without stopping traffic: they hold together for transactions accepted after the commit.
-    pub fn set<H: Host>(&self, host: &mut H, registers: &Registers) -> Result<()> {
+    /// The register writes, as offsets in BAR4 and values, that set all parameters.
+    pub fn writes(&self, registers: &Registers) -> Result<Vec<(u64, u32)>> {
         if registers.regions.len() > design::media::MAX_REGIONS {
             return Err(Error::Invalid("nvm_delay has 4 regions".into()));
         }
-        host.run_on(0);
-        let mut write =
-            |offset: u64, value: u32| host.write32(Bar::Control, self.base + offset, value);
-        write(reg::CONTROL, registers.control)?;
-        write(reg::READ_CAP, registers.read_cap)?;
-        write(reg::WRITE_CAP, registers.write_cap)?;
+        let mut writes = Vec::new();
+        let mut write = |offset: u64, value: u32| writes.push((self.base + offset, value));
+        write(reg::CONTROL, registers.control);
+        write(reg::READ_CAP, registers.read_cap);
+        write(reg::WRITE_CAP, registers.write_cap);
         for (n, &value) in registers.timing.iter().enumerate() {
-            write(reg::TIMING + 4 * n as u64, value)?;
+            write(reg::TIMING + 4 * n as u64, value);
         }
         for (r, values) in registers.regions.iter().enumerate() {
             let region = reg::REGION + reg::REGION_BYTES * r as u64;
             let offsets = [0x00, 0x04, 0x10, 0x14, 0x18, 0x1C];
             for (offset, &value) in offsets.into_iter().zip(values) {
-                write(region + offset, value)?;
+                write(region + offset, value);
             }
         }
-        write(reg::COMMAND, reg::COMMIT)?;
+        write(reg::COMMAND, reg::COMMIT);
+        Ok(writes)
+    }
+
+    /// Sets all parameters, without stopping traffic: they hold together for transactions accepted after the commit.
+    pub fn set<H: Host>(&self, host: &mut H, registers: &Registers) -> Result<()> {
+        host.run_on(0);
+        for (offset, value) in self.writes(registers)? {
+            host.write32(Bar::Control, offset, value)?;
+        }
         // The read pushes the posted writes: with its answer the commit has happened.
         host.read32(Bar::Control, self.base + reg::STATUS).map(drop)
     }

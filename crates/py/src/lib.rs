@@ -7,6 +7,7 @@ mod dram;
 mod error;
 mod progress;
 mod report;
+mod serve;
 
 use pyo3::prelude::*;
 
@@ -21,6 +22,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<device::Device>()?;
     module.add_class::<dram::DramChannel>()?;
     module.add_class::<delay_bench::DelayBench>()?;
+    module.add_class::<serve::Server>()?;
     module.add_function(wrap_pyfunction!(build::root, module)?)?;
     module.add_function(wrap_pyfunction!(build::profile, module)?)?;
     module.add_function(wrap_pyfunction!(build::compile, module)?)?;

@@ -192,6 +192,10 @@ pub struct RtlDevice {
     now: Time,
     quiet_cycles: u64, // cycles since the last handshake, while busy
     until_timed: u32,
+    /// MSI-X enable and function mask.
+    msix: (bool, bool),
+    /// An input has changed that the device has not seen a clock edge with.
+    disturbed: bool,
     last_handshake: Time,
     fault: Option<Fault>,
     trace_done: bool,
@@ -221,6 +225,8 @@ impl RtlDevice {
             now: Time::ZERO,
             quiet_cycles: 0,
             until_timed: TIMED,
+            msix: (true, false),
+            disturbed: false,
             last_handshake: Time::ZERO,
             fault: None,
             trace_done: false,
@@ -285,8 +291,7 @@ impl RtlDevice {
             tracing: false,
             model,
         };
-        let enable = powered.model.field("msix_enable_i")?;
-        powered.model.set(enable, 1);
+        powered.set_msix(self.msix)?;
         powered
             .model
             .assert_reset(reset, self.now.0)
@@ -336,6 +341,7 @@ impl RtlDevice {
             *time += again.elapsed().as_secs_f64();
         }
         self.now = now;
+        self.disturbed = false;
         self.counts.evaluated += 1;
         if handshakes > 0 {
             self.counts.handshakes += handshakes;
@@ -442,7 +448,7 @@ impl RtlDevice {
 
     /// True when nothing happens before something arrives or a memory answers.
     fn resting(&self) -> bool {
-        self.powered.as_ref().is_none_or(Powered::resting)
+        !self.disturbed && self.powered.as_ref().is_none_or(Powered::resting)
     }
 
     /// The last clock edge at or before `time`.
@@ -504,6 +510,14 @@ impl RtlDevice {
 }
 
 impl Powered {
+    fn set_msix(&mut self, (enable, mask): (bool, bool)) -> Result<()> {
+        for (name, value) in [("msix_enable_i", enable), ("msix_mask_i", mask)] {
+            let field = self.model.field(name)?;
+            self.model.set(field, u64::from(value));
+        }
+        Ok(())
+    }
+
     fn resting(&self) -> bool {
         self.reset_left == 0
             && self.model.is(self.idle)
@@ -563,6 +577,7 @@ impl Device for RtlDevice {
     fn power_off(&mut self) {
         self.collect();
         self.powered = None;
+        self.disturbed = false;
         self.fault = None;
         self.quiet_cycles = 0;
     }
@@ -575,6 +590,19 @@ impl Device for RtlDevice {
             Ok(powered) => self.powered = Some(powered),
             // The same bitstream came up before.
             Err(error) => self.fault = Some(Fault::Assertion(error.to_string())),
+        }
+    }
+
+    fn set_msix(&mut self, enable: bool, mask: bool) {
+        if self.msix == (enable, mask) {
+            return;
+        }
+        self.msix = (enable, mask);
+        if let Some(p) = &mut self.powered {
+            self.disturbed = true;
+            if let Err(error) = p.set_msix(self.msix) {
+                self.fault = Some(Fault::Assertion(error.to_string()));
+            }
         }
     }
 

@@ -133,6 +133,13 @@ pub trait Device {
     /// Gives power back: the device comes up as after a cold reset.
     fn power_on(&mut self);
 
+    /// What PCI configuration space says of MSI-X: whether it is enabled, and whether all of the function's vectors are masked.
+    /// A device starts enabled and unmasked, and keeps what was set through a loss of power: the setting isn't its own.
+    fn set_msix(&mut self, enable: bool, mask: bool) {
+        // Devices without interrupts have nothing to set.
+        let _ = (enable, mask);
+    }
+
     /// Counters of the engine.
     fn counters(&self) -> Vec<Counter>;
 }

@@ -1,0 +1,109 @@
+//! Devices as vfio-user servers.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use driver::control::Delay;
+use pyo3::prelude::*;
+use rtl::RtlDevice;
+use serde_json::{json, Map, Value};
+use serve::{Function, RegisterWrite, Served};
+use sim::{Bar, Media};
+
+use crate::build::{build_progress, device_config, Design};
+use crate::error::raise;
+
+/// Devices that virtual machines and user-space drivers attach to, each behind a socket of its own. They run in threads of
+/// their own, as fast as this machine simulates them, until `stop`.
+#[pyclass(module = "nearside._native")]
+pub struct Server {
+    inner: Option<serve::Server>,
+}
+
+#[pymethods]
+impl Server {
+    /// Compiles the designs if need be and serves each of them behind its socket.
+    #[new]
+    #[pyo3(signature = (devices, progress=None))]
+    fn new(
+        py: Python<'_>,
+        devices: Vec<(Py<Design>, PathBuf)>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Server> {
+        let mut served = Vec::new();
+        for (design, socket) in devices {
+            let design = &design.get().inner;
+            let progress = progress.as_ref().map(|p| p.clone_ref(py));
+            served.push(prepare(py, design, socket, progress)?);
+            py.check_signals()?;
+        }
+        let inner = serve::Server::start(served).map_err(raise)?;
+        Ok(Server { inner: Some(inner) })
+    }
+
+    /// Lets the server work for so long.
+    fn wait(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
+        let span = Duration::try_from_secs_f64(seconds).map_err(raise)?;
+        py.detach(|| std::thread::sleep(span));
+        py.check_signals()
+    }
+
+    /// What each device has done since the start, as JSON: a list of dictionaries.
+    fn counters(&self) -> String {
+        let devices = self.inner.iter().flat_map(serve::Server::counters);
+        let object = |list: Vec<(&str, u64)>| {
+            let pairs = list.into_iter().map(|(k, v)| (k.to_string(), json!(v)));
+            Value::Object(pairs.collect::<Map<_, _>>())
+        };
+        Value::from(devices.map(object).collect::<Vec<_>>()).to_string()
+    }
+
+    /// Ends all connections, removes the sockets and flushes the media.
+    fn stop(&mut self, py: Python<'_>) {
+        if let Some(server) = self.inner.take() {
+            py.detach(|| server.stop());
+        }
+    }
+}
+
+fn prepare(
+    py: Python<'_>,
+    design: &design::Design,
+    socket: PathBuf,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Served> {
+    let config = device_config(design)?;
+    let profile = design::Profile::find(&config.root, &design.media.profile).map_err(raise)?;
+    let media = match &design.media.file {
+        Some(path) => Media::file(path, design.media.bytes.0),
+        None => Media::memory(design.media.bytes.0),
+    };
+    let media = media.map_err(raise)?;
+    let mut tell = build_progress(progress);
+    let device = py
+        .detach(|| RtlDevice::build(config, media, &mut tell))
+        .map_err(raise)?;
+    let registers = profile.registers(design.period_ps(), design.channels);
+    let mut setup = Vec::new();
+    for channel in 0..design.channels {
+        let writes = Delay::of_channel(channel)
+            .writes(&registers)
+            .map_err(raise)?;
+        setup.extend(writes.into_iter().map(|(offset, value)| RegisterWrite {
+            bar: Bar::Control,
+            offset,
+            value,
+        }));
+    }
+    Ok(Served {
+        name: design.name.clone(),
+        socket,
+        device: Box::new(device),
+        function: Function {
+            pm_bytes: design.media.bytes.0,
+            vectors: design.nvme.io_queues as u16 + 1,
+            link: design.pcie.clone(),
+        },
+        setup,
+    })
+}

@@ -1,0 +1,478 @@
+//! One client: answers its messages.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{sync_channel, SyncSender};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sim::Bar;
+
+use crate::config::{self, ConfigSpace, Control, MSIX_TABLE};
+use crate::doorbells::{self, Doorbells};
+use crate::irq::Mask;
+use crate::memory::Permissions;
+use crate::wire::{command, u16_at, u32_at, u64_at, Message, Reply, MAX_FDS, MAX_TRANSFER};
+use crate::worker::{Order, Shared};
+use crate::{Function, BAR0_BYTES, BAR4_BYTES};
+
+/// VFIO's numbers of the regions of a PCI function, and how many there are.
+mod region {
+    pub const BAR0: u32 = 0;
+    pub const BAR2: u32 = 2;
+    pub const BAR4: u32 = 4;
+    pub const CONFIG: u32 = 7;
+    pub const COUNT: u32 = 9;
+}
+
+/// VFIO's numbers of the interrupts of a PCI function: INTx, MSI, MSI-X, error, request.
+mod irq {
+    pub const MSIX: u32 = 2;
+    pub const COUNT: u32 = 5;
+}
+
+mod flag {
+    pub const DEVICE_RESET: u32 = 1;
+    pub const DEVICE_PCI: u32 = 1 << 1;
+    pub const REGION_READ: u32 = 1;
+    pub const REGION_WRITE: u32 = 1 << 1;
+    pub const REGION_MMAP: u32 = 1 << 2;
+    pub const REGION_CAPS: u32 = 1 << 3;
+    pub const IRQ_EVENTFD: u32 = 1;
+    pub const DATA_NONE: u32 = 1;
+    pub const DATA_BOOL: u32 = 1 << 1;
+    pub const DATA_EVENTFD: u32 = 1 << 2;
+    pub const ACTION_MASK: u32 = 1 << 3;
+    pub const ACTION_UNMASK: u32 = 1 << 4;
+    pub const ACTION_TRIGGER: u32 = 1 << 5;
+    pub const UNMAP_ALL: u32 = 1 << 1;
+}
+
+/// Capability of a region: only parts of it can be mapped.
+const SPARSE_MMAP: u16 = 1;
+/// Bytes of the fields of `DEVICE_GET_REGION_INFO`.
+const REGION_INFO: u32 = 32;
+/// A register read that takes longer than this is answered with all ones. (A client's own limit is usually lower.)
+const ANSWER_LIMIT: Duration = Duration::from_secs(50);
+
+type Outcome<'a> = Result<Reply<'a>, i32>;
+
+pub(crate) struct Connection {
+    function: Function,
+    shared: Arc<Shared>,
+    worker: SyncSender<Order>,
+    config: ConfigSpace,
+    control: Control,
+    /// The client's MSI-X table; only its mask bits mean anything, messages go to eventfds.
+    table: Vec<u8>,
+    doorbells: Arc<Doorbells>,
+    negotiated: bool,
+}
+
+impl Connection {
+    /// A new client, which finds the device as after power-on.
+    pub(crate) fn new(
+        function: &Function,
+        shared: Arc<Shared>,
+        worker: SyncSender<Order>,
+    ) -> std::io::Result<Connection> {
+        let connection = Connection {
+            config: ConfigSpace::new(function),
+            control: Control::default(),
+            table: fresh_table(function.vectors),
+            doorbells: Arc::new(Doorbells::new()?),
+            negotiated: false,
+            function: function.clone(),
+            shared,
+            worker,
+        };
+        connection.order(Order::Connect(connection.doorbells.clone()));
+        connection.shared.stats.connections.add(1);
+        Ok(connection)
+    }
+
+    /// Answers a message: with a reply, or an error number.
+    pub(crate) fn handle(&mut self, message: &mut Message) -> Outcome<'_> {
+        self.shared.stats.messages.add(1);
+        let fds = std::mem::take(&mut message.fds);
+        let body = &message.body[..];
+        if message.command == command::VERSION {
+            return self.version(body);
+        }
+        if !self.negotiated {
+            return Err(libc::EINVAL);
+        }
+        match message.command {
+            command::DMA_MAP => self.dma_map(body, fds).ok_or(libc::EINVAL)?,
+            command::DMA_UNMAP => self.dma_unmap(body).ok_or(libc::EINVAL)?,
+            command::DEVICE_GET_INFO => {
+                let flags = flag::DEVICE_RESET | flag::DEVICE_PCI;
+                Ok(words(&[16, flags, region::COUNT, irq::COUNT]))
+            }
+            command::DEVICE_GET_REGION_INFO => self.region_info(body).ok_or(libc::EINVAL),
+            command::DEVICE_GET_IRQ_INFO => self.irq_info(body).ok_or(libc::EINVAL),
+            command::DEVICE_SET_IRQS => self.set_irqs(body, fds).ok_or(libc::EINVAL),
+            command::REGION_READ => self.region_read(body).ok_or(libc::EINVAL),
+            command::REGION_WRITE => self.region_write(body).ok_or(libc::EINVAL),
+            command::DEVICE_RESET => {
+                self.reset();
+                Ok(Reply::default())
+            }
+            _ => Err(libc::ENOTSUP),
+        }
+    }
+
+    /// Hands an order to the worker and calls it back from simulating. Nobody minds when the server is ending.
+    fn order(&self, order: Order) {
+        self.shared.mail.store(true, Ordering::Relaxed);
+        let _ = self.worker.send(order);
+        // The worker may have looked for mail just before this one arrived.
+        self.shared.mail.store(true, Ordering::Relaxed);
+    }
+
+    fn version(&mut self, body: &[u8]) -> Outcome<'_> {
+        let (major, minor) = (u16_at(body, 0), u16_at(body, 2));
+        let (Some(0), Some(minor)) = (major, minor) else {
+            return Err(libc::EINVAL);
+        };
+        self.negotiated = true;
+        let mut reply = Vec::new();
+        reply.extend(0u16.to_le_bytes());
+        reply.extend(minor.min(1).to_le_bytes());
+        let capabilities = format!(
+            "{{\"capabilities\":{{\"max_msg_fds\":{MAX_FDS},\"max_data_xfer_size\":{MAX_TRANSFER}}}}}\0"
+        );
+        reply.extend(capabilities.bytes());
+        Ok(Reply::of(reply))
+    }
+
+    fn dma_map(&mut self, body: &[u8], mut fds: Vec<OwnedFd>) -> Option<Outcome<'_>> {
+        let (flags, offset) = (u32_at(body, 4)?, u64_at(body, 8)?);
+        let (address, size) = (u64_at(body, 16)?, u64_at(body, 24)?);
+        let allowed = Permissions {
+            read: flags & 1 != 0,
+            write: flags & 2 != 0,
+        };
+        let file = fds.pop().map(|fd| (fd, offset));
+        if !fds.is_empty() {
+            return None;
+        }
+        let mapped = self.shared.memory.map(address, size, allowed, file);
+        Some(mapped.map(|()| Reply::default()))
+    }
+
+    fn dma_unmap(&mut self, body: &[u8]) -> Option<Outcome<'_>> {
+        let (argsz, flags) = (u32_at(body, 0)?, u32_at(body, 4)?);
+        let (address, size) = (u64_at(body, 8)?, u64_at(body, 16)?);
+        let known = flags & !flag::UNMAP_ALL == 0;
+        let unmapped = match flags & flag::UNMAP_ALL != 0 {
+            _ if !known => Err(libc::ENOTSUP), // a bitmap of dirty pages
+            true if (address, size) == (0, 0) => {
+                // Only the maps go; whether the device is bus master is another matter.
+                let _ = self.shared.memory.unmap(0, u64::MAX);
+                Ok(())
+            }
+            true => Err(libc::EINVAL),
+            false => self.shared.memory.unmap(address, size),
+        };
+        let mut reply = words(&[argsz, flags]);
+        reply.body.extend(address.to_le_bytes());
+        reply.body.extend(size.to_le_bytes());
+        Some(unmapped.map(|()| reply))
+    }
+
+    fn region_info(&self, body: &[u8]) -> Option<Reply<'_>> {
+        let (room, index) = (u32_at(body, 0)?, u32_at(body, 8)?);
+        if index >= region::COUNT {
+            return None;
+        }
+        let size = self.region_size(index);
+        let mut flags = match size {
+            0 => 0,
+            _ => flag::REGION_READ | flag::REGION_WRITE,
+        };
+        let mut argsz = REGION_INFO;
+        let mut capability = Vec::new();
+        if index == region::BAR0 {
+            flags |= flag::REGION_MMAP | flag::REGION_CAPS;
+            capability.extend(SPARSE_MMAP.to_le_bytes());
+            capability.extend(1u16.to_le_bytes()); // its version
+            capability.extend(0u32.to_le_bytes()); // no other one
+            capability.extend(1u32.to_le_bytes()); // areas
+            capability.extend(0u32.to_le_bytes());
+            capability.extend(doorbells::OFFSET.to_le_bytes());
+            capability.extend(doorbells::BYTES.to_le_bytes());
+            argsz += capability.len() as u32;
+        }
+        let first = if capability.is_empty() {
+            0
+        } else {
+            REGION_INFO
+        };
+        let mut reply = words(&[argsz, flags, index, first]);
+        reply.body.extend(size.to_le_bytes());
+        reply.body.extend(0u64.to_le_bytes()); // where the region begins in the file
+        if !capability.is_empty() && room >= argsz {
+            reply.body.extend(capability);
+            reply.fd = Some(self.doorbells.file());
+        }
+        Some(reply)
+    }
+
+    fn region_size(&self, index: u32) -> u64 {
+        match index {
+            region::BAR0 => BAR0_BYTES,
+            region::BAR2 => self.function.pm_bytes,
+            region::BAR4 => BAR4_BYTES,
+            region::CONFIG => config::BYTES as u64,
+            _ => 0,
+        }
+    }
+
+    fn irq_info(&self, body: &[u8]) -> Option<Reply<'_>> {
+        let index = u32_at(body, 8)?;
+        let (flags, count) = match index {
+            irq::MSIX => (flag::IRQ_EVENTFD, u32::from(self.function.vectors)),
+            0..irq::COUNT => (0, 0),
+            _ => return None,
+        };
+        Some(words(&[16, flags, index, count]))
+    }
+
+    fn set_irqs(&mut self, body: &[u8], fds: Vec<OwnedFd>) -> Option<Reply<'_>> {
+        let (flags, index) = (u32_at(body, 4)?, u32_at(body, 8)?);
+        let (start, count) = (u32_at(body, 12)? as usize, u32_at(body, 16)? as usize);
+        let vectors = match index {
+            irq::MSIX => usize::from(self.function.vectors),
+            0..irq::COUNT => 0,
+            _ => return None,
+        };
+        let data = flags & (flag::DATA_NONE | flag::DATA_BOOL | flag::DATA_EVENTFD);
+        let action = flags & (flag::ACTION_MASK | flag::ACTION_UNMASK | flag::ACTION_TRIGGER);
+        if flags != data | action || !data.is_power_of_two() || !action.is_power_of_two() {
+            return None;
+        }
+        let everything = (data, action, count) == (flag::DATA_NONE, flag::ACTION_TRIGGER, 0);
+        if everything {
+            if vectors > 0 {
+                self.shared.vectors.clear();
+                self.update_interrupts();
+            }
+            return Some(Reply::default());
+        }
+        let end = start.checked_add(count)?;
+        if count == 0 || end > vectors {
+            return None;
+        }
+        let chosen = |n: usize| match data {
+            flag::DATA_BOOL => body.get(20 + n).is_some_and(|&b| b != 0),
+            _ => true,
+        };
+        match (data, action) {
+            (flag::DATA_EVENTFD, flag::ACTION_TRIGGER) if fds.is_empty() => {
+                for vector in start..end {
+                    self.shared.vectors.attach(vector, None);
+                }
+            }
+            (flag::DATA_EVENTFD, flag::ACTION_TRIGGER) if fds.len() == count => {
+                let mut all = true;
+                for (vector, fd) in (start..end).zip(fds) {
+                    all &= self.shared.vectors.attach(vector, Some(fd));
+                }
+                if !all {
+                    self.update_interrupts();
+                    return None;
+                }
+            }
+            (flag::DATA_EVENTFD, _) => return None,
+            (_, flag::ACTION_TRIGGER) => {
+                for n in (0..count).filter(|&n| chosen(n)) {
+                    self.shared.vectors.signal(start + n);
+                }
+            }
+            _ => {
+                let masked = action == flag::ACTION_MASK;
+                for n in (0..count).filter(|&n| chosen(n)) {
+                    self.shared.vectors.mask(start + n, Mask::Action, masked);
+                }
+            }
+        }
+        self.update_interrupts();
+        Some(Reply::default())
+    }
+
+    /// Tells the device what the client has set up. Attaching eventfds enables MSI-X, as with VFIO in the kernel: not
+    /// every client also writes that into configuration space.
+    fn update_interrupts(&self) {
+        let open = self.shared.vectors.open();
+        self.order(Order::Interrupts {
+            enable: self.control.msix_enable || open.contains(&true),
+            mask: self.control.msix_enable && self.control.msix_mask,
+            open,
+        });
+    }
+
+    fn reset(&mut self) {
+        self.shared.stats.resets.add(1);
+        self.shared.memory.set_bus_master(false);
+        self.config.reset();
+        self.table = fresh_table(self.function.vectors);
+        let (done, wait) = sync_channel(1);
+        self.order(Order::Reset(done));
+        // The device is another one when the client hears of it.
+        let _ = wait.recv_timeout(ANSWER_LIMIT);
+        self.follow_config();
+    }
+
+    /// Puts into effect what configuration space says.
+    fn follow_config(&mut self) {
+        let before = std::mem::replace(&mut self.control, self.config.control());
+        if self.control.bus_master != before.bus_master {
+            self.shared.memory.set_bus_master(self.control.bus_master);
+        }
+        if (self.control.msix_enable, self.control.msix_mask)
+            != (before.msix_enable, before.msix_mask)
+        {
+            self.update_interrupts();
+        }
+    }
+
+    /// The fields of a region access: region, offset, bytes. `None` when it isn't within the region.
+    fn access(&self, body: &[u8]) -> Option<(u32, u64, usize)> {
+        let (offset, index) = (u64_at(body, 0)?, u32_at(body, 8)?);
+        let count = u32_at(body, 12)?;
+        let end = offset.checked_add(u64::from(count))?;
+        let fits = end <= self.region_size(index) && count as usize <= MAX_TRANSFER;
+        fits.then_some((index, offset, count as usize))
+    }
+
+    fn region_read(&mut self, body: &[u8]) -> Option<Reply<'_>> {
+        let (index, offset, count) = self.access(body)?;
+        let mut reply = body[..16].to_vec();
+        let mut data = vec![0; count];
+        if index == region::CONFIG {
+            self.config.read(offset, &mut data);
+        } else {
+            let bar = bar(index)?;
+            for (at, len) in pieces(bar, offset, count) {
+                let from = (at - offset) as usize;
+                let out = &mut data[from..from + len];
+                match self.table_range(bar, at, len) {
+                    Some(range) => out.copy_from_slice(&self.table[range]),
+                    None => self.read_device(bar, at, out),
+                }
+            }
+        }
+        reply.extend(data);
+        Some(Reply::of(reply))
+    }
+
+    fn region_write(&mut self, body: &[u8]) -> Option<Reply<'_>> {
+        let (index, offset, count) = self.access(body)?;
+        let data = body.get(16..)?;
+        if data.len() != count {
+            return None;
+        }
+        if index == region::CONFIG {
+            let flr = self.config.write(offset, data)?;
+            if flr {
+                self.reset();
+            } else {
+                self.follow_config();
+            }
+        } else {
+            let bar = bar(index)?;
+            for (at, len) in pieces(bar, offset, count) {
+                let from = (at - offset) as usize;
+                let data = &data[from..from + len];
+                match self.table_range(bar, at, len) {
+                    Some(range) => self.write_table(range.start, data),
+                    None => self.order(Order::Write {
+                        bar,
+                        offset: at,
+                        data: data.to_vec(),
+                    }),
+                }
+            }
+        }
+        Some(Reply::of(body[..16].to_vec()))
+    }
+
+    /// Where in the MSI-X table an access is. Pieces never cross its ends.
+    fn table_range(&self, bar: Bar, at: u64, len: usize) -> Option<std::ops::Range<usize>> {
+        if bar != Bar::Nvme {
+            return None;
+        }
+        let start = usize::try_from(at.checked_sub(MSIX_TABLE)?).ok()?;
+        (start + len <= self.table.len()).then_some(start..start + len)
+    }
+
+    fn write_table(&mut self, start: usize, data: &[u8]) {
+        self.table[start..start + data.len()].copy_from_slice(data);
+        for entry in start / 16..(start + data.len()).div_ceil(16) {
+            // A client that never writes here, as most, isn't held back by the mask bits of a fresh table.
+            let control = entry * 16 + 12;
+            if (start..start + data.len()).contains(&control) {
+                let masked = self.table[control] & 1 != 0;
+                self.shared.vectors.mask(entry, Mask::Table, masked);
+            }
+        }
+        self.update_interrupts();
+    }
+
+    /// All ones where the device does not answer, as on a bus.
+    fn read_device(&self, bar: Bar, offset: u64, out: &mut [u8]) {
+        let (answer, wait) = sync_channel(1);
+        self.order(Order::Read {
+            bar,
+            offset,
+            len: out.len() as u32,
+            answer,
+        });
+        match wait.recv_timeout(ANSWER_LIMIT) {
+            Ok(Some(data)) if data.len() == out.len() => out.copy_from_slice(&data),
+            _ => out.fill(0xFF),
+        }
+    }
+}
+
+impl Drop for Connection {
+    /// From here on the device reaches nothing of this client.
+    fn drop(&mut self) {
+        self.shared.memory.clear();
+        self.shared.vectors.clear();
+        self.order(Order::Disconnect);
+    }
+}
+
+fn fresh_table(vectors: u16) -> Vec<u8> {
+    let entry = |at: usize| u8::from(at % 16 == 12); // masked
+    (0..16 * usize::from(vectors)).map(entry).collect()
+}
+
+fn bar(index: u32) -> Option<Bar> {
+    match index {
+        region::BAR0 => Some(Bar::Nvme),
+        region::BAR2 => Some(Bar::Pm),
+        region::BAR4 => Some(Bar::Control),
+        _ => None,
+    }
+}
+
+/// Splits an access at the ends of pages and, in BAR0, of the MSI-X table's entries.
+fn pieces(bar: Bar, offset: u64, count: usize) -> impl Iterator<Item = (u64, usize)> {
+    let end = offset + count as u64;
+    let mut at = offset;
+    std::iter::from_fn(move || {
+        let table = bar == Bar::Nvme && at / 4096 == MSIX_TABLE / 4096;
+        let unit = if table { 16 } else { 4096 };
+        let next = (at / unit + 1) * unit;
+        let piece = (at, (next.min(end) - at) as usize);
+        at = next.min(end);
+        (piece.1 > 0).then_some(piece)
+    })
+}
+
+fn words(words: &[u32]) -> Reply<'static> {
+    Reply::of(words.iter().flat_map(|w| w.to_le_bytes()).collect())
+}

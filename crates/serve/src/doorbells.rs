@@ -1,0 +1,96 @@
+//! The doorbell page of BAR0 as memory that the client maps: a doorbell is then a store, without a message.
+//!
+//! Nothing says when a doorbell is rung, so somebody has to look. A word that was looked at is replaced by a mark; so the same
+//! value rung twice is seen twice, and a stale value never hides a new one, whatever queues were deleted and created in
+//! between. (The mark itself, all ones, is no queue index; NVMe hosts never read doorbells.)
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use memmap2::{MmapOptions, MmapRaw};
+use rustix::fs::{fcntl_add_seals, ftruncate, memfd_create, MemfdFlags, SealFlags};
+
+/// Where the doorbells are in BAR0, and in the file that the client maps.
+pub(crate) const OFFSET: u64 = 0x1000;
+/// Their bytes.
+pub(crate) const BYTES: u64 = 0x1000;
+
+const SEEN: u32 = u32::MAX;
+
+/// The page, made anew for each client: a former one that keeps it rings in the void.
+pub(crate) struct Doorbells {
+    file: OwnedFd,
+    page: MmapRaw,
+}
+
+impl Doorbells {
+    pub(crate) fn new() -> std::io::Result<Doorbells> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = memfd_create("nearside-doorbells", flags)?;
+        ftruncate(&file, OFFSET + BYTES)?;
+        // The client can't take pages away under us.
+        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        let page = MmapOptions::new()
+            .offset(OFFSET)
+            .len(BYTES as usize)
+            .map_raw(&file)?;
+        let doorbells = Doorbells { file, page };
+        for index in 0..(BYTES / 4) as usize {
+            doorbells.word(index).store(SEEN, Ordering::Relaxed);
+        }
+        Ok(doorbells)
+    }
+
+    fn word(&self, index: usize) -> &AtomicU32 {
+        debug_assert!(index < BYTES as usize / 4);
+        // SAFETY: within the page, aligned, and mapped as long as `self`; everybody uses atomic accesses.
+        unsafe { AtomicU32::from_ptr(self.page.as_mut_ptr().cast::<u32>().add(index)) }
+    }
+
+    /// The file to hand to the client: the page is at [`OFFSET`].
+    pub(crate) fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Hands every doorbell that was rung since the last call to `ring`, as its offset in BAR0 and its value.
+    pub(crate) fn collect(&self, mut ring: impl FnMut(u64, u32)) {
+        for index in 0..(BYTES / 4) as usize {
+            if self.word(index).load(Ordering::Relaxed) != SEEN {
+                let value = self.word(index).swap(SEEN, Ordering::AcqRel);
+                ring(OFFSET + 4 * index as u64, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_ring_is_seen_once() {
+        let doorbells = Doorbells::new().unwrap();
+        let client = MmapOptions::new().map_raw(&doorbells.file).unwrap();
+        let ring = |offset: usize, value: u32| {
+            // SAFETY: within the mapping, aligned.
+            unsafe { AtomicU32::from_ptr(client.as_mut_ptr().add(offset).cast()) }
+                .store(value, Ordering::Release);
+        };
+        let collect = || {
+            let mut seen = Vec::new();
+            doorbells.collect(|offset, value| seen.push((offset, value)));
+            seen
+        };
+        assert!(collect().is_empty());
+        ring(0x1008, 5);
+        ring(0x1FFC, 0);
+        assert_eq!(collect(), [(0x1008, 5), (0x1FFC, 0)]);
+        assert!(collect().is_empty());
+        ring(0x1008, 5);
+        assert_eq!(collect(), [(0x1008, 5)], "the same value again");
+        assert!(
+            ftruncate(&doorbells.file, 0).is_err(),
+            "the client can't shrink it"
+        );
+    }
+}

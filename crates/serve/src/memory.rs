@@ -1,0 +1,542 @@
+//! The client's memory, mapped from the file descriptors that it sends.
+//!
+//! Every access looks its address up and keeps the table locked while it copies (at most 4 KiB): when the reply to an unmap
+//! is sent, no access to that memory is under way or comes later. Copies use atomic accesses of up to 8 bytes in ascending
+//! order, since the client's CPUs use the same memory at the same time.
+//!
+//! A client can truncate the file behind a mapping, and the next access then raises SIGBUS. While a copy runs, the handler
+//! (installed once a process) puts zero pages in the place of the mapping, and the copy fails as an unsupported request from then on.
+//! A SIGBUS that is none of ours goes to the handler that was there before.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
+use std::sync::{Once, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use memmap2::{MmapOptions, MmapRaw};
+
+/// Granularity of maps. An access of a device lies in one page, so it never crosses from one map into another.
+const PAGE: u64 = 4096;
+/// Maps that a client may have.
+const MAX_MAPS: usize = 8192;
+/// Bytes that all of a client's maps may have: address space is shared with the other devices of this process.
+const MAX_BYTES: u64 = 1 << 44;
+
+/// What a map allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Permissions {
+    pub read: bool,
+    pub write: bool,
+}
+
+/// Why a map can't be had, as an error number for the reply.
+pub(crate) type Errno = i32;
+
+struct Map {
+    start: u64,
+    len: u64,
+    allowed: Permissions,
+    /// None: the client has named the range but sent no memory; accesses fail.
+    memory: Option<MmapRaw>,
+    /// The file behind it was truncated; zeros lie in its place.
+    broken: std::sync::atomic::AtomicBool,
+}
+
+#[derive(Default)]
+struct Table {
+    /// By start.
+    maps: Vec<Map>,
+    bytes: u64,
+    bus_master: bool,
+}
+
+/// The memory that one client has given to its device.
+#[derive(Default)]
+pub(crate) struct GuestMemory {
+    table: RwLock<Table>,
+}
+
+impl GuestMemory {
+    fn look(&self) -> RwLockReadGuard<'_, Table> {
+        self.table.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self) -> RwLockWriteGuard<'_, Table> {
+        self.table.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Allows or forbids all accesses. Once it returns no forbidden access is under way.
+    pub(crate) fn set_bus_master(&self, allowed: bool) {
+        self.change().bus_master = allowed;
+    }
+
+    /// Whether accesses are allowed.
+    pub(crate) fn bus_master(&self) -> bool {
+        self.look().bus_master
+    }
+
+    /// Maps `len` bytes of a file from `offset` on to the client's addresses from `start` on.
+    pub(crate) fn map(
+        &self,
+        start: u64,
+        len: u64,
+        allowed: Permissions,
+        file: Option<(OwnedFd, u64)>,
+    ) -> Result<(), Errno> {
+        let end = start.checked_add(len).ok_or(libc::EINVAL)?;
+        if len == 0 || start % PAGE != 0 || len % PAGE != 0 {
+            return Err(libc::EINVAL);
+        }
+        let mut table = self.change();
+        let at = table.maps.partition_point(|m| m.start < start);
+        let before = at.checked_sub(1).and_then(|i| table.maps.get(i));
+        if before.is_some_and(|m| m.start + m.len > start)
+            || table.maps.get(at).is_some_and(|m| m.start < end)
+        {
+            return Err(libc::EEXIST);
+        }
+        if table.maps.len() >= MAX_MAPS {
+            return Err(libc::ENOSPC);
+        }
+        let mut memory = None;
+        if let Some((fd, offset)) = file {
+            if table.bytes.saturating_add(len) > MAX_BYTES {
+                return Err(libc::ENOSPC);
+            }
+            memory = Some(open(fd, offset, len, allowed)?);
+            table.bytes += len;
+        }
+        let map = Map {
+            start,
+            len,
+            allowed,
+            memory,
+            broken: false.into(),
+        };
+        table.maps.insert(at, map);
+        Ok(())
+    }
+
+    /// Removes the maps within a range. One that reaches beyond it, or none at all, is an error, and nothing is removed.
+    pub(crate) fn unmap(&self, start: u64, len: u64) -> Result<(), Errno> {
+        let end = start.checked_add(len).ok_or(libc::EINVAL)?;
+        let mut table = self.change();
+        let touched = |m: &Map| m.start < end && m.start + m.len > start;
+        let whole = |m: &Map| m.start >= start && m.start + m.len <= end;
+        if table.maps.iter().any(|m| touched(m) && !whole(m)) {
+            return Err(libc::EINVAL);
+        }
+        let before = table.maps.len();
+        table.maps.retain(|m| !touched(m));
+        table.bytes = sum(&table.maps);
+        if table.maps.len() == before {
+            return Err(libc::ENOENT);
+        }
+        Ok(())
+    }
+
+    /// Removes everything.
+    pub(crate) fn clear(&self) {
+        *self.change() = Table::default();
+    }
+
+    /// Reads; false where nothing is mapped, or reads are not allowed.
+    pub(crate) fn read(&self, addr: u64, out: &mut [u8]) -> bool {
+        let table = self.look();
+        let Some((map, from)) = table.find(addr, out.len()) else {
+            return false;
+        };
+        if !map.allowed.read {
+            return false;
+        }
+        // SAFETY: `find` has checked that `from` is followed by so many mapped bytes, and the table is locked.
+        map.guarded(|| unsafe { copy_in(from, out) })
+    }
+
+    /// Writes; false where nothing is mapped, or writes are not allowed.
+    pub(crate) fn write(&self, addr: u64, data: &[u8]) -> bool {
+        let table = self.look();
+        let Some((map, to)) = table.find(addr, data.len()) else {
+            return false;
+        };
+        if !map.allowed.write {
+            return false;
+        }
+        // SAFETY: as in `read`; the mapping is writable, as `allowed` says.
+        map.guarded(|| unsafe { copy_out(to, data) })
+    }
+}
+
+impl Table {
+    /// The map that holds an access, and where in this process it is.
+    fn find(&self, addr: u64, len: usize) -> Option<(&Map, *mut u8)> {
+        if !self.bus_master {
+            return None;
+        }
+        let end = addr.checked_add(len as u64)?;
+        let at = self.maps.partition_point(|m| m.start <= addr);
+        let map = self.maps.get(at.checked_sub(1)?)?;
+        if end > map.start + map.len {
+            return None;
+        }
+        let memory = map.memory.as_ref()?;
+        // SAFETY: the offset is below the map's length, which is that of the memory.
+        Some((map, unsafe {
+            memory.as_mut_ptr().add((addr - map.start) as usize)
+        }))
+    }
+}
+
+impl Map {
+    /// Runs a copy; false when the memory behind the map is gone.
+    fn guarded(&self, copy: impl FnOnce()) -> bool {
+        if self.broken.load(Ordering::Relaxed) {
+            return false;
+        }
+        let Some(memory) = &self.memory else {
+            return false;
+        };
+        let start = memory.as_mut_ptr() as usize;
+        GUARD.set(Guard {
+            start,
+            end: start + memory.len(),
+            hit: false,
+        });
+        copy();
+        let hit = GUARD.replace(Guard::NONE).hit;
+        if hit {
+            self.broken.store(true, Ordering::Relaxed);
+        }
+        !hit
+    }
+}
+
+fn sum(maps: &[Map]) -> u64 {
+    let mapped = maps.iter().filter(|m| m.memory.is_some());
+    mapped.map(|m| m.len).sum()
+}
+
+/// Maps a part of a file.
+fn open(fd: OwnedFd, offset: u64, len: u64, allowed: Permissions) -> Result<MmapRaw, Errno> {
+    install_handler();
+    let file = File::from(fd);
+    let meta = file.metadata().map_err(errno)?;
+    // Anything else may be a device whose pages do more than hold data.
+    if !meta.is_file() || offset.checked_add(len).ok_or(libc::EINVAL)? > meta.len() {
+        return Err(libc::EINVAL);
+    }
+    let mut options = MmapOptions::new();
+    options
+        .offset(offset)
+        .len(usize::try_from(len).map_err(|_| libc::EINVAL)?);
+    let mapped = if allowed.write {
+        options.map_raw(&file)
+    } else {
+        options.map_raw_read_only(&file)
+    };
+    mapped.map_err(errno)
+}
+
+fn errno(error: std::io::Error) -> Errno {
+    error.raw_os_error().unwrap_or(libc::EIO)
+}
+
+/// Copies from memory that others change at the same time.
+///
+/// # Safety
+/// `from` must be followed by `out.len()` mapped, readable bytes.
+unsafe fn copy_in(mut from: *mut u8, mut out: &mut [u8]) {
+    while !out.is_empty() {
+        if from as usize % 8 == 0 && out.len() >= 8 {
+            let (now, rest) = out.split_at_mut(8);
+            // SAFETY: aligned, and within the range that the caller vouches for.
+            let word = unsafe { AtomicU64::from_ptr(from.cast()) }.load(Ordering::Acquire);
+            now.copy_from_slice(&word.to_ne_bytes());
+            (from, out) = (from.wrapping_add(8), rest);
+        } else {
+            // SAFETY: as above; bytes have no alignment.
+            out[0] = unsafe { AtomicU8::from_ptr(from) }.load(Ordering::Acquire);
+            (from, out) = (from.wrapping_add(1), &mut out[1..]);
+        }
+    }
+}
+
+/// Copies to memory that others read at the same time: they never see a later byte before an earlier one.
+///
+/// # Safety
+/// `to` must be followed by `data.len()` mapped, writable bytes.
+unsafe fn copy_out(mut to: *mut u8, mut data: &[u8]) {
+    while !data.is_empty() {
+        if let (0, Some((word, rest))) = (to as usize % 8, data.split_first_chunk::<8>()) {
+            // SAFETY: aligned, and within the range that the caller vouches for.
+            unsafe { AtomicU64::from_ptr(to.cast()) }
+                .store(u64::from_ne_bytes(*word), Ordering::Release);
+            (to, data) = (to.wrapping_add(8), rest);
+        } else {
+            // SAFETY: as above; bytes have no alignment.
+            unsafe { AtomicU8::from_ptr(to) }.store(data[0], Ordering::Release);
+            (to, data) = (to.wrapping_add(1), &data[1..]);
+        }
+    }
+}
+
+/// The mapping that this thread is copying from or to.
+#[derive(Clone, Copy)]
+struct Guard {
+    start: usize,
+    end: usize,
+    hit: bool,
+}
+
+impl Guard {
+    const NONE: Guard = Guard {
+        start: 0,
+        end: 0,
+        hit: false,
+    };
+}
+
+thread_local! {
+    // Constant and without a destructor: the signal handler can use it.
+    static GUARD: Cell<Guard> = const { Cell::new(Guard::NONE) };
+}
+
+/// What happened on SIGBUS before.
+static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
+
+fn install_handler() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: all-zero is a valid sigaction; `on_bus_error` has the signature that SA_SIGINFO asks for, and only does what a
+        // signal handler may.
+        unsafe {
+            let mut before: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(libc::SIGBUS, std::ptr::null(), &mut before);
+            let _ = BEFORE.set(before);
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = on_bus_error as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+            libc::sigaction(libc::SIGBUS, &action, std::ptr::null_mut());
+        }
+    });
+}
+
+extern "C" fn on_bus_error(
+    _signal: libc::c_int,
+    info: *mut libc::siginfo_t,
+    _context: *mut libc::c_void,
+) {
+    // SAFETY: the kernel passes a valid siginfo; mmap replaces only the mapping that this thread is copying from, whose
+    // owner keeps it until the copy ends and then unmaps the same range; sigaction is async-signal-safe.
+    unsafe {
+        let addr = (*info).si_addr() as usize;
+        let guard = GUARD.get();
+        if (guard.start..guard.end).contains(&addr) {
+            let errno = *libc::__errno_location();
+            let mapped = libc::mmap(
+                guard.start as *mut libc::c_void,
+                guard.end - guard.start,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE,
+                -1,
+                0,
+            );
+            *libc::__errno_location() = errno;
+            if mapped != libc::MAP_FAILED {
+                GUARD.set(Guard { hit: true, ..guard });
+                return;
+            }
+        }
+        // The access happens again, under the former handler.
+        match BEFORE.get() {
+            Some(before) => libc::sigaction(libc::SIGBUS, before, std::ptr::null_mut()),
+            None => libc::abort(),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{ftruncate, memfd_create, MemfdFlags};
+
+    const BOTH: Permissions = Permissions {
+        read: true,
+        write: true,
+    };
+
+    fn file(len: u64) -> OwnedFd {
+        let fd = memfd_create("test", MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&fd, len).unwrap();
+        fd
+    }
+
+    fn memory() -> GuestMemory {
+        let memory = GuestMemory::default();
+        memory.set_bus_master(true);
+        memory
+    }
+
+    #[test]
+    fn reads_give_back_what_writes_wrote_at_any_alignment() {
+        let memory = memory();
+        let fd = file(3 * PAGE);
+        memory
+            .map(
+                0x10_0000,
+                2 * PAGE,
+                BOTH,
+                Some((fd.try_clone().unwrap(), PAGE)),
+            )
+            .unwrap();
+        for at in [0u64, 1, 7, 8, 4000, 4095] {
+            for len in [1usize, 3, 8, 9, 64, 100] {
+                let data: Vec<u8> = (0..len).map(|i| (i as u64 * 7 + at + 1) as u8).collect();
+                assert!(memory.write(0x10_0000 + at, &data));
+                let mut back = vec![0; len];
+                assert!(memory.read(0x10_0000 + at, &mut back));
+                assert_eq!(back, data);
+                let mut seen = vec![0; len];
+                rustix::io::pread(&fd, &mut seen[..], PAGE + at).unwrap();
+                assert_eq!(seen, data, "the client sees it in its file");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_outside_of_the_maps_is_reachable() {
+        let memory = memory();
+        memory
+            .map(0x2000, 0x1000, BOTH, Some((file(0x1000), 0)))
+            .unwrap();
+        memory.map(0x4000, 0x1000, BOTH, None).unwrap();
+        let mut byte = [0; 2];
+        for addr in [0, 0x1FFF, 0x2FFF, 0x3000, 0x4000, u64::MAX, u64::MAX - 1] {
+            assert!(!memory.read(addr, &mut byte), "{addr:#x}");
+            assert!(!memory.write(addr, &byte), "{addr:#x}");
+        }
+        assert!(memory.read(0x2FFE, &mut byte));
+        memory.set_bus_master(false);
+        assert!(!memory.read(0x2FFE, &mut byte));
+    }
+
+    #[test]
+    fn maps_that_cannot_be_are_refused() {
+        let memory = memory();
+        let fd = || Some((file(0x4000), 0));
+        let refused = |start, len, file, errno| {
+            assert_eq!(
+                memory.map(start, len, BOTH, file),
+                Err(errno),
+                "{start:#x}+{len:#x}"
+            );
+        };
+        refused(0, 0, fd(), libc::EINVAL);
+        refused(0x800, 0x1000, fd(), libc::EINVAL);
+        refused(0, 0x800, fd(), libc::EINVAL);
+        refused(u64::MAX & !0xFFF, 0x2000, fd(), libc::EINVAL);
+        refused(0, 0x5000, fd(), libc::EINVAL);
+        refused(0, 0x4000, Some((file(0x4000), 1 << 63)), libc::EINVAL);
+        refused(0, 0x4000, Some((file(0x4000), u64::MAX)), libc::EINVAL);
+        refused(
+            0,
+            MAX_BYTES + PAGE,
+            Some((file(MAX_BYTES + PAGE), 0)),
+            libc::ENOSPC,
+        );
+        let pipe = rustix::pipe::pipe().unwrap().0;
+        refused(0, 0x1000, Some((pipe, 0)), libc::EINVAL);
+        memory.map(0x4000, 0x4000, BOTH, fd()).unwrap();
+        for (start, len) in [
+            (0x4000, 0x1000),
+            (0x7000, 0x2000),
+            (0x3000, 0x2000),
+            (0, 0x10000),
+        ] {
+            refused(start, len, None, libc::EEXIST);
+        }
+        assert_eq!(memory.unmap(0x4000, 0x1000), Err(libc::EINVAL));
+        assert_eq!(memory.unmap(0x10000, 0x1000), Err(libc::ENOENT));
+        assert_eq!(memory.unmap(0, u64::MAX), Ok(()));
+        assert!(!memory.write(0x4000, &[1]));
+        memory.map(0x4000, 0x4000, BOTH, fd()).unwrap();
+    }
+
+    #[test]
+    fn permissions_hold() {
+        let memory = memory();
+        let (read, write) = (
+            Permissions {
+                read: true,
+                write: false,
+            },
+            Permissions {
+                read: false,
+                write: true,
+            },
+        );
+        memory
+            .map(0, 0x1000, read, Some((file(0x1000), 0)))
+            .unwrap();
+        memory
+            .map(0x1000, 0x1000, write, Some((file(0x1000), 0)))
+            .unwrap();
+        let mut byte = [0];
+        assert!(memory.read(0, &mut byte) && !memory.write(0, &byte));
+        assert!(!memory.read(0x1000, &mut byte) && memory.write(0x1000, &byte));
+    }
+
+    #[test]
+    fn a_truncated_file_fails_its_map_and_nothing_else() {
+        let memory = memory();
+        let fd = file(0x4000);
+        memory
+            .map(0, 0x4000, BOTH, Some((fd.try_clone().unwrap(), 0)))
+            .unwrap();
+        memory
+            .map(0x4000, 0x1000, BOTH, Some((file(0x1000), 0)))
+            .unwrap();
+        assert!(memory.write(0x2000, &[5; 64]));
+        ftruncate(&fd, 0x1000).unwrap();
+        let mut data = [1; 64];
+        assert!(!memory.read(0x2000, &mut data));
+        assert!(
+            !memory.write(0, &[1; 64]),
+            "the whole map is out of service"
+        );
+        assert!(memory.write(0x4000, &[1; 64]), "others are not");
+        assert_eq!(memory.unmap(0, 0x4000), Ok(()));
+        memory
+            .map(0, 0x1000, BOTH, Some((file(0x1000), 0)))
+            .unwrap();
+        assert!(memory.write(0, &[1; 64]));
+    }
+
+    #[test]
+    fn maps_that_come_and_go_under_accesses_do_no_harm() {
+        let memory = memory();
+        let fd = file(0x1000);
+        rustix::io::pwrite(&fd, &[3; 256], 0x100).unwrap();
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..2000 {
+                    let again = Some((fd.try_clone().unwrap(), 0));
+                    memory.map(0x1000, 0x1000, BOTH, again).unwrap();
+                    memory.unmap(0x1000, 0x1000).unwrap();
+                }
+                stop.store(true, Ordering::Relaxed);
+            });
+            scope.spawn(|| {
+                let mut data = [0; 256];
+                while !stop.load(Ordering::Relaxed) {
+                    memory.write(0x1100, &[3; 256]);
+                    if memory.read(0x1100, &mut data) {
+                        assert_eq!(data, [3; 256]);
+                    }
+                }
+            });
+        });
+    }
+}

@@ -1,0 +1,258 @@
+//! The server: a socket and two threads a device.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{sync_channel, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{eventfd, poll, EventfdFlags, PollFd, PollFlags};
+use sim::Device;
+
+use crate::connection::Connection;
+use crate::irq::Vectors;
+use crate::memory::GuestMemory;
+use crate::stats::Stats;
+use crate::wire;
+use crate::worker::{Order, Shared, Worker};
+use crate::{Error, Function, RegisterWrite};
+
+/// Orders that may be on their way to a worker; a client that sends more waits.
+const ORDERS: usize = 256;
+/// How long the end waits for a thread. One that a client holds up (in a page fault, say) ends with the process.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A device to be served.
+pub struct Served {
+    /// What messages call it.
+    pub name: String,
+    /// Where clients find it.
+    pub socket: PathBuf,
+    /// The device, with power.
+    pub device: Box<dyn Device + Send>,
+    /// What it looks like on the bus.
+    pub function: Function,
+    /// Register writes that it gets after every power-on and reset.
+    pub setup: Vec<RegisterWrite>,
+}
+
+/// One of the server's devices.
+struct Unit {
+    name: String,
+    socket: PathBuf,
+    shared: Arc<Shared>,
+    /// The connection that is open, to shut it down.
+    stream: Arc<Mutex<Option<UnixStream>>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Devices, each behind a socket of its own. It serves until [`Server::stop`] or until it is dropped.
+pub struct Server {
+    units: Vec<Unit>,
+    stop: Arc<Stop>,
+}
+
+/// Ends the accept loops.
+struct Stop {
+    flag: AtomicBool,
+    event: OwnedFd,
+}
+
+impl Server {
+    /// Binds the sockets and starts the devices. Sockets that a dead server left behind are replaced.
+    pub fn start(devices: Vec<Served>) -> Result<Server, Error> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC)
+            .map_err(|e| Error::Start("an eventfd".into(), e.into()))?;
+        let stop = Arc::new(Stop {
+            flag: AtomicBool::new(false),
+            event,
+        });
+        let mut server = Server {
+            units: Vec::new(),
+            stop,
+        };
+        for served in devices {
+            let unit = server.unit(served)?;
+            server.units.push(unit);
+        }
+        Ok(server)
+    }
+
+    fn unit(&self, served: Served) -> Result<Unit, Error> {
+        let Served {
+            name,
+            socket,
+            device,
+            function,
+            setup,
+        } = served;
+        function.check()?;
+        let listener = bind(&socket)?;
+        let shared = Arc::new(Shared {
+            memory: GuestMemory::default(),
+            vectors: Vectors::new(function.vectors),
+            stats: Stats::default(),
+            mail: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+        });
+        let mut unit = Unit {
+            name: name.clone(),
+            socket,
+            shared: shared.clone(),
+            stream: Arc::default(),
+            threads: Vec::new(),
+        };
+        let (orders, inbox) = sync_channel(ORDERS);
+        let vectors = function.vectors;
+        let worker = Worker::new(name.clone(), device, inbox, shared.clone(), setup, vectors);
+        let acceptor = Acceptor {
+            name,
+            listener,
+            function,
+            shared,
+            orders,
+            stream: unit.stream.clone(),
+            stop: self.stop.clone(),
+        };
+        unit.threads.push(spawn("device", move || worker.run())?);
+        unit.threads
+            .push(spawn("connection", move || acceptor.run())?);
+        Ok(unit)
+    }
+
+    /// What each device has done since the start: name and value of every counter.
+    pub fn counters(&self) -> Vec<Vec<(&'static str, u64)>> {
+        self.units.iter().map(|u| u.shared.stats.list()).collect()
+    }
+
+    /// Names of the devices and their sockets.
+    pub fn sockets(&self) -> impl Iterator<Item = (&str, &Path)> {
+        self.units.iter().map(|u| (&u.name[..], u.socket.as_path()))
+    }
+
+    /// Ends all connections, removes the sockets, and takes the devices apart, which flushes their media.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.stop.flag.store(true, Ordering::Relaxed);
+        let _ = rustix::io::write(&self.stop.event, &1u64.to_ne_bytes());
+        for unit in &self.units {
+            let _ = std::fs::remove_file(&unit.socket);
+            unit.shared.stop.store(true, Ordering::Relaxed);
+            unit.shared.mail.store(true, Ordering::Relaxed);
+            let stream = unit.stream.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(stream) = &*stream {
+                let _ = stream.shutdown(std::net::Shutdown::Both);
+            }
+        }
+        let deadline = Instant::now() + PATIENCE;
+        for unit in self.units.drain(..) {
+            for thread in unit.threads {
+                while !thread.is_finished() && Instant::now() < deadline {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                if thread.is_finished() {
+                    let _ = thread.join();
+                } else {
+                    eprintln!("nearside serve: {}: a thread does not end", unit.name);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
+    std::thread::Builder::new()
+        .name(name.into())
+        .spawn(run)
+        .map_err(|e| Error::Start("a thread".into(), e))
+}
+
+/// Binds a socket, in the place of one that nobody listens to any more.
+fn bind(path: &Path) -> Result<UnixListener, Error> {
+    let fail = |e| Error::Start(format!("the socket {}", path.display()), e);
+    if let Ok(meta) = std::fs::symlink_metadata(path) {
+        if !meta.file_type().is_socket() || UnixStream::connect(path).is_ok() {
+            return Err(Error::InUse(path.into()));
+        }
+        std::fs::remove_file(path).map_err(fail)?;
+    }
+    UnixListener::bind(path).map_err(fail)
+}
+
+/// The thread that takes one client after another.
+struct Acceptor {
+    name: String,
+    listener: UnixListener,
+    function: Function,
+    shared: Arc<Shared>,
+    orders: SyncSender<Order>,
+    stream: Arc<Mutex<Option<UnixStream>>>,
+    stop: Arc<Stop>,
+}
+
+impl Acceptor {
+    fn run(self) {
+        while self.wait() {
+            let Ok((stream, _)) = self.listener.accept() else {
+                // Out of file descriptors, perhaps: not for ever.
+                std::thread::sleep(Duration::from_millis(100));
+                continue;
+            };
+            let remember = |stream| {
+                *self.stream.lock().unwrap_or_else(PoisonError::into_inner) = stream;
+            };
+            remember(stream.try_clone().ok());
+            // Whoever stops the server sets the flag before looking for a stream.
+            if !self.stop.flag.load(Ordering::Relaxed) {
+                if let Err(error) = self.serve(stream) {
+                    self.shared.stats.refused_messages.add(1);
+                    if !self.stop.flag.load(Ordering::Relaxed) {
+                        eprintln!("nearside serve: {}: connection ended: {error}", self.name);
+                    }
+                }
+            }
+            remember(None);
+        }
+    }
+
+    /// Waits for a client; false when the server ends.
+    fn wait(&self) -> bool {
+        let mut fds = [
+            PollFd::new(&self.listener, PollFlags::IN),
+            PollFd::new(&self.stop.event, PollFlags::IN),
+        ];
+        let _ = poll(&mut fds, None);
+        !self.stop.flag.load(Ordering::Relaxed)
+    }
+
+    /// Answers a client until it is gone.
+    fn serve(&self, mut stream: UnixStream) -> io::Result<()> {
+        let (shared, orders) = (self.shared.clone(), self.orders.clone());
+        let mut connection = Connection::new(&self.function, shared, orders)?;
+        while let Some(mut message) = wire::receive(&mut stream)? {
+            let (id, command, no_reply) = (message.id, message.command, message.no_reply);
+            let reply = connection.handle(&mut message);
+            if reply.is_err() {
+                self.shared.stats.refused_messages.add(1);
+            }
+            if !no_reply {
+                wire::send(&mut stream, id, command, reply.map_err(|e| e as u32))?;
+            }
+        }
+        Ok(())
+    }
+}

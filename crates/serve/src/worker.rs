@@ -1,0 +1,421 @@
+//! The thread in which a device runs.
+//!
+//! Simulated time runs as fast as the machine computes it while the device has work, and with the wall clock while
+//! it rests. Orders of the connection (register accesses, interrupt set-up, reset) come through a channel; doorbells through the
+//! shared page, which is looked at between two slices of simulated time. A device at rest costs next to nothing: the thread spins
+//! for a moment, then sleeps between looks at the page, ever longer.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sim::{Bar, Device, Fault, HostPort, Mmio, ReadData, Time, MSI_BASE, MSI_LAST};
+
+use crate::config::MSIX_TABLE;
+use crate::doorbells::Doorbells;
+use crate::irq::Vectors;
+use crate::memory::GuestMemory;
+use crate::stats::Stats;
+use crate::RegisterWrite;
+
+/// Simulated time between two looks at the doorbells, while the device works.
+const SLICE: Time = Time::us(1);
+/// How long the thread goes on looking at full speed after the last work.
+const SPIN: Duration = Duration::from_micros(50);
+/// After so long without work the looks become rarer.
+const LONG: Duration = Duration::from_secs(2);
+/// Sleep between two looks, before and after [`LONG`].
+const NAP: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(1)];
+/// Accesses that may wait for the device; more stay in the channel, and hold the client up.
+const QUEUE: usize = 64;
+
+/// What the connection wants of the worker.
+pub(crate) enum Order {
+    /// A posted write.
+    Write {
+        bar: Bar,
+        offset: u64,
+        data: Vec<u8>,
+    },
+    /// A read; `None` when the device fails it.
+    Read {
+        bar: Bar,
+        offset: u64,
+        len: u32,
+        answer: SyncSender<Option<Vec<u8>>>,
+    },
+    /// MSI-X state in configuration space (enable, function mask), and whether each vector may send.
+    Interrupts {
+        enable: bool,
+        mask: bool,
+        open: Vec<bool>,
+    },
+    /// A client is there, with this doorbell page.
+    Connect(Arc<Doorbells>),
+    /// It is gone.
+    Disconnect,
+    /// Power cycle. Answered when it is done.
+    Reset(SyncSender<()>),
+}
+
+/// What connection and worker both use.
+pub(crate) struct Shared {
+    pub memory: GuestMemory,
+    pub vectors: Vectors,
+    pub stats: Stats,
+    /// An order was sent: the device should come back from simulating.
+    pub mail: AtomicBool,
+    /// The worker shall end.
+    pub stop: AtomicBool,
+}
+
+/// The device's way to its client: memory and interrupts at once, no link in between.
+struct Port {
+    shared: Arc<Shared>,
+    mmio: VecDeque<Mmio>,
+    data: VecDeque<ReadData>,
+    answers: Vec<(u32, Option<Vec<u8>>)>,
+}
+
+impl Port {
+    fn clear(&mut self) {
+        self.mmio.clear();
+        self.data.clear();
+        self.answers.clear();
+    }
+
+    fn waits(&self) -> bool {
+        !self.mmio.is_empty() || !self.data.is_empty()
+    }
+}
+
+impl HostPort for Port {
+    fn write(&mut self, _now: Time, addr: u64, data: &[u8]) -> bool {
+        let stats = &self.shared.stats;
+        if let (MSI_BASE..=MSI_LAST, Ok(message)) = (addr, <[u8; 4]>::try_from(data)) {
+            let vector = u32::from_le_bytes(message) as usize;
+            if self.shared.memory.bus_master() && self.shared.vectors.signal(vector) {
+                stats.interrupts.add(1);
+            }
+        } else if self.shared.memory.write(addr, data) {
+            stats.bytes_written.add(data.len() as u64);
+        } else {
+            stats.refused_accesses.add(1);
+        }
+        true
+    }
+
+    fn read(&mut self, _now: Time, tag: u32, addr: u64, len: u32) -> bool {
+        let mut bytes = vec![0; len as usize];
+        let found = self.shared.memory.read(addr, &mut bytes);
+        if found {
+            self.shared.stats.bytes_read.add(u64::from(len));
+        } else {
+            self.shared.stats.refused_accesses.add(1);
+        }
+        self.data.push_back(ReadData {
+            tag,
+            data: found.then_some(bytes),
+            last: true,
+        });
+        true
+    }
+
+    fn mmio_data(&mut self, _now: Time, tag: u32, data: Option<Vec<u8>>) {
+        self.answers.push((tag, data));
+    }
+
+    fn mmio(&mut self, _now: Time) -> Option<Mmio> {
+        self.mmio.pop_front()
+    }
+
+    fn read_data(&mut self, _now: Time) -> Option<ReadData> {
+        self.data.pop_front()
+    }
+
+    fn next_arrival(&self) -> Option<Time> {
+        self.waits().then_some(Time::ZERO)
+    }
+
+    fn attention(&self) -> bool {
+        !self.answers.is_empty() || self.shared.mail.load(Ordering::Relaxed)
+    }
+}
+
+/// A read of the connection that the device has not answered yet.
+struct Question {
+    tag: u32,
+    answer: SyncSender<Option<Vec<u8>>>,
+}
+
+pub(crate) struct Worker {
+    name: String,
+    device: Box<dyn Device + Send>,
+    orders: Receiver<Order>,
+    port: Port,
+    doorbells: Option<Arc<Doorbells>>,
+    questions: Vec<Question>,
+    next_tag: u32,
+    fault: Option<Fault>,
+    /// Register writes that a device gets after each power-on.
+    setup: Vec<RegisterWrite>,
+    vectors: u16,
+    msix: (bool, bool),
+    open: Vec<bool>,
+    /// Since when there is nothing to do.
+    resting: Option<Instant>,
+    /// When simulated time last followed the wall clock.
+    followed: Instant,
+}
+
+impl Worker {
+    pub(crate) fn new(
+        name: String,
+        device: Box<dyn Device + Send>,
+        orders: Receiver<Order>,
+        shared: Arc<Shared>,
+        setup: Vec<RegisterWrite>,
+        vectors: u16,
+    ) -> Worker {
+        Worker {
+            name,
+            device,
+            orders,
+            port: Port {
+                shared,
+                mmio: VecDeque::new(),
+                data: VecDeque::new(),
+                answers: Vec::new(),
+            },
+            doorbells: None,
+            questions: Vec::new(),
+            next_tag: 0,
+            fault: None,
+            setup,
+            vectors,
+            msix: (false, false),
+            open: vec![false; usize::from(vectors)],
+            resting: None,
+            followed: Instant::now(),
+        }
+    }
+
+    /// Runs the device until it is told to stop; what the media holds is flushed with the device.
+    pub(crate) fn run(mut self) {
+        self.power_cycle();
+        while !self.port.shared.stop.load(Ordering::Relaxed) {
+            if !self.take_orders() {
+                return;
+            }
+            self.ring();
+            if self.works() {
+                self.resting = None;
+                self.advance();
+            } else {
+                self.rest();
+            }
+        }
+    }
+
+    /// Takes the orders that are there; false when the server is gone.
+    fn take_orders(&mut self) -> bool {
+        // Before looking into the channel: what comes later sets it again.
+        self.port.shared.mail.store(false, Ordering::Relaxed);
+        while self.port.mmio.len() < QUEUE {
+            match self.orders.try_recv() {
+                Ok(order) => self.obey(order),
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+        true
+    }
+
+    fn obey(&mut self, order: Order) {
+        // A doorbell that was rung before an access comes before it.
+        self.ring();
+        self.resting = None;
+        match order {
+            Order::Write { bar, offset, data } => self.push(Mmio::Write { bar, offset, data }),
+            Order::Read {
+                bar,
+                offset,
+                len,
+                answer,
+            } => {
+                let tag = self.next_tag;
+                self.next_tag = self.next_tag.wrapping_add(1);
+                if self.fault.is_some() {
+                    let _ = answer.try_send(None);
+                    return;
+                }
+                self.questions.push(Question { tag, answer });
+                self.push(Mmio::Read {
+                    bar,
+                    offset,
+                    len,
+                    tag,
+                });
+            }
+            Order::Interrupts { enable, mask, open } => {
+                self.msix = (enable, mask);
+                self.device.set_msix(enable, mask);
+                for vector in 0..self.open.len() {
+                    let now = open.get(vector).copied().unwrap_or(false);
+                    if self.open[vector] != now {
+                        self.open[vector] = now;
+                        self.mask_vector(vector);
+                    }
+                }
+            }
+            Order::Connect(doorbells) => self.doorbells = Some(doorbells),
+            Order::Disconnect => {
+                self.doorbells = None;
+                self.msix = (false, false);
+                self.open.fill(false);
+                self.power_cycle();
+            }
+            Order::Reset(done) => {
+                self.power_cycle();
+                let _ = done.try_send(());
+            }
+        }
+    }
+
+    fn push(&mut self, access: Mmio) {
+        self.port.shared.stats.register_accesses.add(1);
+        if self.fault.is_none() {
+            self.port.mmio.push_back(access);
+        }
+    }
+
+    /// Hands the device what was stored in the doorbell page.
+    fn ring(&mut self) {
+        let Some(doorbells) = self.doorbells.clone() else {
+            return;
+        };
+        doorbells.collect(|offset, value| {
+            self.port.shared.stats.doorbells.add(1);
+            if self.fault.is_none() {
+                self.port.mmio.push_back(write32(Bar::Nvme, offset, value));
+            }
+        });
+    }
+
+    /// Takes power away and gives it back, with everything set up that the client expects to find.
+    fn power_cycle(&mut self) {
+        self.device.power_off();
+        self.port.clear();
+        for question in self.questions.drain(..) {
+            let _ = question.answer.try_send(None);
+        }
+        self.fault = None;
+        self.device.power_on();
+        self.device.set_msix(self.msix.0, self.msix.1);
+        for write in &self.setup {
+            let access = write32(write.bar, write.offset, write.value);
+            self.port.mmio.push_back(access);
+        }
+        // The client's own MSI-X table is the eventfds; the device's leads its messages to them.
+        for vector in 0..usize::from(self.vectors) {
+            let entry = MSIX_TABLE + 16 * vector as u64;
+            for (at, value) in [(0, MSI_BASE as u32), (4, 0), (8, vector as u32)] {
+                self.port
+                    .mmio
+                    .push_back(write32(Bar::Nvme, entry + at, value));
+            }
+            self.mask_vector(vector);
+        }
+    }
+
+    fn mask_vector(&mut self, vector: usize) {
+        let control = MSIX_TABLE + 16 * vector as u64 + 12;
+        let masked = !self.open.get(vector).copied().unwrap_or(false);
+        self.port
+            .mmio
+            .push_back(write32(Bar::Nvme, control, u32::from(masked)));
+    }
+
+    fn works(&self) -> bool {
+        self.fault.is_none() && (self.port.waits() || !self.device.idle())
+    }
+
+    /// Lets the device run for a slice of simulated time, or until somebody wants something.
+    fn advance(&mut self) {
+        let until = self.device.now() + SLICE;
+        let outcome = self.device.advance(until, &mut self.port);
+        self.followed = Instant::now();
+        for (tag, data) in std::mem::take(&mut self.port.answers) {
+            if let Some(at) = self.questions.iter().position(|q| q.tag == tag) {
+                let _ = self.questions.swap_remove(at).answer.try_send(data);
+            }
+        }
+        if let Err(fault) = outcome {
+            eprintln!("nearside serve: {}: {fault}", self.name);
+            eprintln!(
+                "nearside serve: {}: registers read all ones until a reset",
+                self.name
+            );
+            self.port.shared.stats.faults.add(1);
+            self.fault = Some(fault);
+            self.port.clear();
+        }
+        if self.fault.is_some() || !self.works() {
+            // Whatever was asked will not be answered any more.
+            for question in self.questions.drain(..) {
+                let _ = question.answer.try_send(None);
+            }
+        }
+    }
+
+    /// Nothing to do: waits for an order or a doorbell.
+    fn rest(&mut self) {
+        let since = *self.resting.get_or_insert_with(Instant::now);
+        let spent = since.elapsed();
+        if spent < SPIN {
+            for _ in 0..64 {
+                std::hint::spin_loop();
+            }
+            return;
+        }
+        self.follow_the_clock();
+        let order = if self.doorbells.is_some() {
+            let nap = NAP[usize::from(spent > LONG)];
+            self.orders.recv_timeout(nap)
+        } else {
+            // Without a client nobody rings.
+            self.orders.recv_timeout(Duration::from_millis(200))
+        };
+        match order {
+            Ok(order) => self.obey(order),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                self.port.shared.stop.store(true, Ordering::Relaxed)
+            }
+        }
+    }
+
+    /// A device at rest lets time pass without work: as much as has passed outside.
+    fn follow_the_clock(&mut self) {
+        let now = Instant::now();
+        let passed = (now - self.followed).as_nanos().min(1 << 40) as u64;
+        if passed < 10_000 || self.fault.is_some() {
+            return;
+        }
+        self.followed = now;
+        let until = self.device.now() + Time::ns(passed);
+        if let Err(fault) = self.device.advance(until, &mut self.port) {
+            self.fault = Some(fault);
+        }
+    }
+}
+
+fn write32(bar: Bar, offset: u64, value: u32) -> Mmio {
+    Mmio::Write {
+        bar,
+        offset,
+        data: value.to_le_bytes().to_vec(),
+    }
+}

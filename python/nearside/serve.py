@@ -1,0 +1,124 @@
+"""`nearside serve`: devices as vfio-user servers, for virtual machines and user-space drivers."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+from collections.abc import Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from nearside import _native, show
+from nearside._native import NearsideError
+from nearside.device import BuildProgress, Design
+
+# A client gives a register access up after so long, and the device with it.
+MESSAGE_TIMEOUT_MS = 60_000
+
+
+def pair(designs: Sequence[str], sockets: Sequence[Path], media: Sequence[Path]) -> list[tuple[Design, Path]]:
+    """One design and one media file a socket; a single design is for all of them."""
+    if not sockets:
+        raise NearsideError("name a socket: --socket PATH")
+    if len(designs) not in (1, len(sockets)):
+        raise NearsideError(
+            f"{len(sockets)} sockets and {len(designs)} designs: give one design, or one for each socket"
+        )
+    if media and len(media) != len(sockets):
+        raise NearsideError(
+            f"{len(sockets)} sockets and {len(media)} media files: give one file for each socket, or none"
+        )
+    names = list(designs) * (len(sockets) if len(designs) == 1 else 1)
+    chosen = [Design.load(name) for name in names]
+    if media:
+        # JSON strings are TOML strings, too.
+        chosen = [
+            design.with_values(f"[media]\nfile = {json.dumps(str(path))}")
+            for design, path in zip(chosen, media, strict=True)
+        ]
+    for what, paths in (
+        ("socket", sockets),
+        ("media file", [Path(d.values["media"]["file"]) for d in chosen if d.values["media"].get("file")]),
+    ):
+        places = [path.resolve() for path in paths]
+        for path in places:
+            if places.count(path) > 1:
+                raise NearsideError(f"{path}: two devices can't share a {what}")
+    return list(zip(chosen, sockets, strict=True))
+
+
+def qemu_options(sockets: Sequence[Path], memory: str = "1G") -> list[str]:
+    """What QEMU (11 or newer) needs on its command line, beside a system to boot."""
+    options = ["-machine", "q35,memory-backend=m0,aux-ram-share=on", "-m", memory]
+    options += ["-object", f"memory-backend-memfd,id=m0,size={memory},share=on"]
+    for socket in sockets:
+        device = {
+            "driver": "vfio-user-pci",
+            "socket": {"type": "unix", "path": str(socket)},
+            "x-msg-timeout": MESSAGE_TIMEOUT_MS,
+        }
+        options += ["-device", json.dumps(device, separators=(",", ":"))]
+    return options
+
+
+class Server:
+    """Devices that are being served."""
+
+    def __init__(self, devices: Sequence[tuple[Design, Path]], progress: BuildProgress | None = None) -> None:
+        self.native = _native.Server([(design.native, socket) for design, socket in devices], progress)
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.native.stop()
+
+    def wait(self, seconds: float) -> None:
+        self.native.wait(seconds)
+
+    def counters(self) -> list[dict[str, int]]:
+        """What each device has done since the start."""
+        return json.loads(self.native.counters())
+
+
+def run(devices: Sequence[tuple[Design, Path]], quiet: bool) -> list[dict[str, Any]]:
+    """Serves until SIGINT or SIGTERM; returns what each device has done."""
+    with _ended_by_signals() as ended:
+        with show.building(devices[0][0].name, not quiet) as progress:
+            running = Server(devices, progress)
+        with running as server:
+            if not quiet:
+                _announce(devices)
+            while not ended:
+                server.wait(0.1)
+            counters = server.counters()
+    return [
+        {"design": design.name, "socket": str(socket), "counters": counts}
+        for (design, socket), counts in zip(devices, counters, strict=True)
+    ]
+
+
+@contextmanager
+def _ended_by_signals():
+    """A list that is empty until the process is asked to end."""
+    received: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda number, _: received.append(number)) for number in numbers]
+    try:
+        yield received
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _announce(devices: Sequence[tuple[Design, Path]]) -> None:
+    for design, socket in devices:
+        media = design.values["media"]
+        kept = f"media {media['file']}" if media.get("file") else "media in memory, lost at the end"
+        print(f"serving {design.name} ({show.size(media['bytes'])}, {kept}) at {socket}")
+    print("attach it to a guest with QEMU 11 or newer:\n")
+    print("  qemu-system-x86_64 " + shlex.join(qemu_options([socket for _, socket in devices])) + " ...\n")
+    print("and in its kernel's command line: nvme_core.io_timeout=60 nvme_core.admin_timeout=60")
+    print("Wall-clock: a guest sees the speed of this simulation, not the device's. End with Ctrl-C.", flush=True)
