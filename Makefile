@@ -8,7 +8,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 export VIRTUAL_ENV := $(CURDIR)/.venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo check test docs fmt regs lint-hw formal clean
+.PHONY: help setup build demo check test test-guest docs fmt regs lint-hw formal clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ check: build ## format, lint, fast tests (under 4 minutes when built)
 
 test: build ## everything: proofs, simulations, cross-layer tests, quick claims (STEPS="words" picks steps)
 	@$(BIN)/python tools/check.py test $(STEPS)
+
+test-guest: build ## boot a stock Linux guest on the device and let it work there (under 5 minutes; part of make test)
+	@$(BIN)/python tools/guest.py test
 
 docs: build ## measure every claim and write docs/validation.md; register reference in build/docs
 	@$(BIN)/python tools/regs.py --html

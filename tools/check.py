@@ -63,6 +63,8 @@ def test_steps(everything: bool) -> list[Step]:
             # Simulators are single threads: two at a time, each module's tests together, as they share a build.
             command = [str(BIN / "pytest"), name, "-n", "2", "--dist", "loadfile", *chosen]
             steps.append(Step(f"pytest {name}", command, counted=True))
+    if everything:
+        steps.append(Step("guest", python("guest.py", "test"), counted=True))
     if everything and (ROOT / "python" / "nearside").is_dir():
         # Tests never depend on how fast a machine is; `make docs` measures the rest.
         steps.append(Step("claims", [str(BIN / "nearside"), "claim", "run", "--quick", "--simulated"]))
@@ -99,6 +101,9 @@ def run(step: Step, total: Counter[str]) -> None:
     total.update(found)
     detail = ", ".join(f"{found[k]} {k}" for k in ("passed", "failed", "skipped") if found[k]) if step.counted else ""
     print(f"{'ok' if ok else 'FAIL':5} {seconds:6.1f} s  {detail}".rstrip(), flush=True)
+    for line in text.splitlines():
+        if line.startswith("skipped: "):
+            print(f"      {line}", flush=True)
     if not ok:
         reason = f"stopped after {STEP_LIMIT_S} s" if status == 124 else f"exit status {status}"
         print("".join(f"      {line}\n" for line in text.splitlines()[-30:]), end="")

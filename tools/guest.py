@@ -1,0 +1,443 @@
+#!/usr/bin/env python3
+"""A stock Linux guest on `nearside serve`: its kit, its checks, and a shell in it.
+
+usage: guest.py kit                    install QEMU, a kernel and the guest's tools into build/guest (71 MB, cached)
+       guest.py test                   boot it twice and check what it can do with the device (make test-guest)
+       guest.py shell --socket PATH    boot it with a device that is being served, and a shell
+
+Everything comes from Debian's packages, from the mirror that this machine's apt uses, into a directory of its own:
+nothing is installed and root is not needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from filelist import ROOT
+
+BIN = ROOT / ".venv" / "bin"
+WORK = ROOT / "build" / "guest"
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+SUITE = "trixie"
+# QEMU has vfio-user-pci from version 10.1 on.
+NEW_PACKAGES = ["qemu-system-x86"]
+PACKAGES = ["fio", "nvme-cli", "e2fsprogs"]
+KERNEL = ("linux-image-cloud-amd64", "6.12")
+TOOLS = ["usr/bin/fio", "usr/sbin/nvme", "usr/sbin/mke2fs", "usr/sbin/e2fsck"]
+KIT_VERSION = 1
+MEMORY = "256M"
+BOOT_LIMIT_S = 140
+DESIGN = "default"
+
+# What the controller can't do yet, and how a guest is told. A check that fails in another way, or works, is a failure
+# of the test: then it belongs out of this table.
+UNSUPPORTED = {
+    "smart-log": "Invalid Log Page",
+    "error-log": "Invalid Log Page",
+    "write-zeroes": "Invalid Command Opcode",
+    "compare": "Invalid Command Opcode",
+    "verify": "Invalid Command Opcode",
+    "dsm": "Invalid Command Opcode",
+    "blkdiscard": "Operation not supported",
+    "format": "Invalid Command Opcode",
+}
+
+# Every check, in order. One that doesn't report has failed.
+FIRST = [
+    "probe",
+    "queues",
+    "id-ctrl",
+    "id-ns",
+    "list",
+    "get-feature",
+    "raw-data",
+    "flush",
+    "interrupts",
+    "clean-log",
+    "smart-log",
+    "error-log",
+    "write-zeroes",
+    "compare",
+    "verify",
+    "dsm",
+    "blkdiscard",
+    "format",
+    "mkfs",
+    "mount",
+    "copy-tree",
+    "umount",
+    "fsck",
+    "remount",
+    "checksums",
+    "fio-verify",
+    "reset-under-io",
+    "rebind-under-io",
+    "function-reset",
+    "fsck-after-resets",
+]
+SECOND = [
+    "probe",
+    "fsck-restarted",
+    "mount-restarted",
+    "checksums-restarted",
+    "queues",
+    "fio-verify-4-jobs",
+    "interrupts",
+    "umount",
+    "reset-under-io",
+    "rebind-under-io",
+    "probe",
+    "fsck-restarted",
+    "mount-restarted",
+    "checksums-restarted",
+    "rebooted",
+    "fsck-rebooted",
+]
+
+
+class NoKit(Exception):
+    """The kit can't be had on this machine; the text says why."""
+
+
+def mirror() -> str:
+    """The Debian archive that apt is set up for."""
+    if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
+        raise NoKit("no apt: the guest's packages are Debian's")
+    if not KEYRING.is_file():
+        raise NoKit(f"{KEYRING} is missing: install debian-archive-keyring")
+    command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
+    listed = subprocess.run(command, capture_output=True, text=True).stdout.split()
+    for uri in listed:
+        if uri.rstrip("/").endswith("/debian"):
+            return uri
+    raise NoKit("apt names no Debian mirror")
+
+
+class Apt:
+    """apt with a state directory of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("lists/partial", "cache/archives/partial"):
+            (folder / name).mkdir(parents=True)
+        (folder / "status").touch()
+        uri = mirror()
+        lines = [f"deb [signed-by={KEYRING}] {uri} {suite} main\n" for suite in (SUITE, f"{SUITE}-backports")]
+        (folder / "sources.list").write_text("".join(lines))
+        settings = {
+            "Dir::Etc::sourcelist": folder / "sources.list",
+            "Dir::Etc::sourceparts": "/dev/null",
+            "Dir::Etc::preferences": "/dev/null",
+            "Dir::Etc::preferencesparts": "/dev/null",
+            "Dir::State": folder,
+            "Dir::State::lists": folder / "lists",
+            "Dir::State::status": folder / "status",
+            "Dir::State::extended_states": folder / "extended_states",
+            "Dir::Cache": folder / "cache",
+            "APT::Architecture": "amd64",
+            "APT::Install-Recommends": "false",
+            "APT::Sandbox::User": "",
+            "Acquire::Languages": "none",
+            "Acquire::Retries": "2",
+            "Acquire::http::Timeout": "20",
+            "Debug::NoLocking": "true",
+        }
+        self.options = ["-qq", *(word for key, value in settings.items() for word in ("-o", f"{key}={value}"))]
+
+    def run(self, tool: str, *words: str) -> str:
+        done = subprocess.run(
+            [tool, *self.options, *words], cwd=self.folder / "cache/archives", capture_output=True, text=True
+        )
+        if done.returncode != 0:
+            last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+            raise NoKit(f"{tool} {words[0]}: {last}")
+        return done.stdout
+
+
+def kit(tell: bool = True) -> Path:
+    """The kit's folder; installs it unless it is there."""
+    wanted = json.dumps([KIT_VERSION, SUITE, NEW_PACKAGES, PACKAGES, KERNEL, TOOLS])
+    folder = WORK / f"kit-{hashlib.sha256(wanted.encode()).hexdigest()[:12]}"
+    if (folder / "PACKAGES").is_file():
+        return folder
+    WORK.mkdir(parents=True, exist_ok=True)
+    if tell:
+        print("guest: downloading QEMU, a kernel and tools (71 MB)", flush=True)
+    with tempfile.TemporaryDirectory(dir=WORK) as scratch:
+        apt = Apt(Path(scratch) / "apt")
+        apt.run("apt-get", "update")
+        apt.run("apt-get", "-y", "--download-only", "-t", f"{SUITE}-backports", "install", *NEW_PACKAGES)
+        apt.run("apt-get", "-y", "--download-only", "install", *PACKAGES)
+        depends = apt.run("apt-cache", "depends", f"{KERNEL[0]}={KERNEL[1]}*")
+        kernel = re.search(r"Depends: (linux-image-\S+)", depends)
+        if not kernel:
+            raise NoKit(f"no {KERNEL[0]} {KERNEL[1]} in the archive")
+        apt.run("apt-get", "download", "busybox-static", kernel[1])
+        unpacked = Path(scratch) / "root"
+        archives = sorted((apt.folder / "cache/archives").glob("*.deb"))
+        for archive in archives:
+            subprocess.run(["dpkg-deb", "-x", archive, unpacked], check=True)
+        made = Path(scratch) / "kit"
+        assemble(unpacked, made)
+        (made / "PACKAGES").write_text("".join(f"{archive.name}\n" for archive in archives))
+        made.rename(folder)
+    return folder
+
+
+def assemble(unpacked: Path, made: Path) -> None:
+    """Takes what runs out of the unpacked packages: QEMU for this machine, kernel and tools for the guest."""
+    libraries = unpacked / "usr/lib/x86_64-linux-gnu"
+
+    def install(program: Path, target: Path, libs: Path) -> None:
+        target.mkdir(parents=True, exist_ok=True)
+        libs.mkdir(parents=True, exist_ok=True)
+        shutil.copy(program, target)
+        loader = libraries / "ld-linux-x86-64.so.2"
+        path = f"{libraries}:{libraries}/ceph"
+        listed = subprocess.run([loader, "--library-path", path, "--list", program], capture_output=True, text=True)
+        for lib in re.findall(rf"{re.escape(str(libraries))}\S+", listed.stdout):
+            shutil.copy(lib, libs)
+
+    install(unpacked / "usr/bin/qemu-system-x86_64", made, made / "lib")
+    shutil.copy(libraries / "ld-linux-x86-64.so.2", made / "lib")
+    (made / "fw").mkdir()
+    for name in ("seabios/bios-256k.bin", "qemu/linuxboot_dma.bin", "qemu/pvh.bin", "qemu/kvmvapic.bin"):
+        shutil.copy(unpacked / "usr/share" / name, made / "fw")
+    guest = made / "guest"
+    for tool in TOOLS:
+        program = unpacked / tool
+        if not program.is_file():
+            program = unpacked / tool.removeprefix("usr/")
+        install(program, guest / "bin", guest / "usr/lib/x86_64-linux-gnu")
+    (guest / "lib64").mkdir()
+    shutil.copy(libraries / "ld-linux-x86-64.so.2", guest / "lib64")
+    shutil.copy(unpacked / "usr/bin/busybox", guest / "bin/busybox")
+    kernel = next((unpacked / "boot").glob("vmlinuz-*"))
+    shutil.copy(kernel, made / "vmlinuz")
+    unpack_kernel(made / "vmlinuz", made / "vmlinux")
+
+
+def unpack_kernel(packed: Path, target: Path) -> None:
+    """The kernel as an ELF file, which saves the guest the time to unpack it (3 s). Without zstd it stays packed."""
+    if not shutil.which("zstd"):
+        return
+    image = packed.read_bytes()
+    offset, length = (int.from_bytes(image[at : at + 4], "little") for at in (0x248, 0x24C))
+    start = (image[0x1F1] + 1) * 512 + offset
+    # The last four bytes are the size.
+    done = subprocess.run(["zstd", "-dcq"], input=image[start : start + length - 4], capture_output=True)
+    if done.returncode == 0:
+        target.write_bytes(done.stdout)
+
+
+def initrd(kit: Path) -> Path:
+    """The guest's file system: busybox, the tools, and guest_init.sh."""
+    target = WORK / "initrd.cpio"
+    busybox = kit / "guest/bin/busybox"
+    with tempfile.TemporaryDirectory(dir=WORK) as scratch:
+        root = Path(scratch) / "root"
+        shutil.copytree(kit / "guest", root)
+        for name in ("dev", "proc", "sys", "tmp", "mnt"):
+            (root / name).mkdir()
+        shutil.copy(ROOT / "tools/guest_init.sh", root / "init")
+        (root / "init").chmod(0o755)
+        for applet in subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True).stdout.split():
+            if not (root / "bin" / applet).exists():
+                (root / "bin" / applet).symlink_to("busybox")
+        names = sorted(str(path.relative_to(root)) for path in root.rglob("*"))
+        with open(target, "wb") as output:
+            text = "".join(f"{name}\n" for name in names)
+            command = [busybox, "cpio", "-o", "-H", "newc"]
+            subprocess.run(command, cwd=root, input=text.encode(), stdout=output, stderr=subprocess.DEVNULL, check=True)
+    return target
+
+
+def qemu(kit: Path, socket: Path, task: str, cpus: int, reboots: bool = False) -> list[str]:
+    """The command that boots the guest with a device."""
+    from nearside.serve import qemu_options
+
+    kernel = kit / "vmlinux"
+    words = [kit / "lib/ld-linux-x86-64.so.2", "--library-path", kit / "lib", kit / "qemu-system-x86_64"]
+    words += ["-L", kit / "fw", "-nodefaults", "-no-user-config", "-display", "none", "-accel", "tcg", "-cpu", "max"]
+    words += ["-smp", cpus, *qemu_options([socket], MEMORY), *([] if reboots else ["-no-reboot"])]
+    words += ["-kernel", kernel if kernel.is_file() else kit / "vmlinuz", "-initrd", initrd(kit)]
+    line = "console=ttyS0 panic=-1 quiet nokaslr mitigations=off tsc=reliable cryptomgr.notests audit=0 apparmor=0"
+    words += ["-append", f"{line} nvme_core.io_timeout=60 nvme_core.admin_timeout=60 guest={task}"]
+    return [str(word) for word in words]
+
+
+class Server:
+    """`nearside serve`, until the end of the block."""
+
+    def __init__(self, socket: Path, media: Path) -> None:
+        self.socket = socket
+        self.log = socket.with_suffix(".log")
+        words = [BIN / "nearside", "serve", "--design", DESIGN, "--socket", socket, "--media", media]
+        self.command = [str(word) for word in words]
+
+    def __enter__(self) -> Server:
+        with open(self.log, "w") as output:
+            self.process = subprocess.Popen(self.command, stdout=output, stderr=subprocess.STDOUT)
+        deadline = time.monotonic() + 1200  # the design may have to be compiled
+        while not self.socket.is_socket():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.process.kill()
+                raise RuntimeError(f"the server doesn't start:\n{self.log.read_text()}")
+            time.sleep(0.05)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise RuntimeError("the server doesn't end on SIGTERM") from None
+        if code != 0 or self.socket.exists():
+            raise RuntimeError(
+                f"the server ended with {code}, socket left: {self.socket.exists()}\n{self.log.read_text()}"
+            )
+
+
+def boot(command: list[str], log: Path) -> str:
+    """Runs a guest to its end; returns its console."""
+    with open(log, "w") as output:
+        process = subprocess.Popen(
+            [*command, "-monitor", "none", "-serial", "stdio"],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        timer = threading.Timer(BOOT_LIMIT_S, process.kill)
+        timer.start()
+        process.wait()
+        timer.cancel()
+    return log.read_text(errors="replace").replace("\r", "")
+
+
+class Report:
+    """Checks and their outcomes, as they are printed."""
+
+    def __init__(self) -> None:
+        self.passed = self.failed = self.unsupported = 0
+
+    def show(self, name: str, verdict: str, detail: str = "") -> None:
+        print(f"  {name:24} {verdict:12} {detail}".rstrip(), flush=True)
+
+    def take(self, expected: list[str], console: str) -> None:
+        """Compares what a guest said with what it was to say."""
+        seen = []
+        output: list[str] = []
+        for line in console.splitlines():
+            found = re.fullmatch(r".*@@ (\S+) (pass|fail)", line)
+            if found:
+                seen.append((found[1], found[2], output))
+                output = []
+            elif line.startswith("   "):  # what a check had to say
+                output.append(line.rstrip())
+        for number, name in enumerate(expected):
+            if number >= len(seen) or seen[number][0] != name:
+                self.fail(name, "no word of it", console.splitlines()[-25:])
+                return
+            _, verdict, said = seen[number]
+            if name in UNSUPPORTED:
+                self.judge_unsupported(name, verdict, said)
+            elif verdict == "pass":
+                self.passed += 1
+                self.show(name, "pass", said[-1].strip()[:90] if said else "")
+            else:
+                self.fail(name, "", said[-12:])
+        if len(seen) > len(expected):
+            self.fail("checks", f"unknown: {[name for name, *_ in seen[len(expected) :]]}", [])
+        if "@@done" not in console:
+            self.fail("end", "the guest did not finish", console.splitlines()[-25:])
+
+    def judge_unsupported(self, name: str, verdict: str, said: list[str]) -> None:
+        if verdict == "pass":
+            self.fail(name, "works now: take it out of UNSUPPORTED in tools/guest.py", [])
+        elif any(UNSUPPORTED[name].lower() in line.lower() for line in said):
+            self.unsupported += 1
+            self.show(name, "unsupported", f"as expected: {UNSUPPORTED[name]}")
+        else:
+            self.fail(name, f"unsupported, but without {UNSUPPORTED[name]!r}", said[-12:])
+
+    def fail(self, name: str, why: str, lines: list[str]) -> None:
+        self.failed += 1
+        self.show(name, "FAIL", why)
+        for line in lines:
+            print(f"      {line}")
+
+
+def measured(console: str) -> None:
+    """Times and rates of a run, for people: wall-clock of this machine."""
+    times = re.findall(r"@@time (\S+) ([\d.]+)", console)
+    print("  guest time, s:  " + "  ".join(f"{name} {seconds}" for name, seconds in times))
+    for name, numbers in re.findall(r"@@rate (\S+) (\S+)", console):
+        kib, iops = numbers.split(";")[:2]
+        print(f"  fio {name:20} {kib} KiB/s, {iops} IOPS (wall-clock: the simulator's speed)")
+
+
+def test() -> int:
+    start = time.monotonic()
+    try:
+        installed = kit()
+    except NoKit as reason:
+        print(f"skipped: {reason}\n0 passed, 0 failed, 1 skipped")
+        return 0
+    report = Report()
+    runs = [("first", 1, FIRST), ("second", 4, SECOND)]
+    # A path of its own: sockets can't have long names.
+    with tempfile.TemporaryDirectory(prefix="nearside-") as scratch:
+        socket, media = Path(scratch) / "device.sock", WORK / "media.img"
+        media.unlink(missing_ok=True)
+        try:
+            for task, cpus, checks in runs:
+                began = time.monotonic()
+                with Server(socket, media):
+                    console = boot(qemu(installed, socket, task, cpus, reboots=task == "second"), WORK / f"{task}.log")
+                print(f"guest with {cpus} CPU(s): {time.monotonic() - began:.1f} s, console in build/guest/{task}.log")
+                report.take(checks, console)
+                measured(console)
+        except RuntimeError as error:
+            report.fail("server", "", str(error).splitlines())
+        finally:
+            media.unlink(missing_ok=True)
+    print(f"guest: {time.monotonic() - start:.1f} s; {report.unsupported} checks of what the controller can't do yet")
+    print(f"{report.passed} passed, {report.failed} failed, {report.unsupported} skipped")
+    return 1 if report.failed else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=["kit", "test", "shell"])
+    parser.add_argument("--socket", type=Path, help="where the device is served")
+    parser.add_argument("--cpus", type=int, default=1)
+    arguments = parser.parse_args()
+    if arguments.action == "test":
+        return test()
+    try:
+        installed = kit()
+    except NoKit as reason:
+        sys.exit(f"guest: {reason}")
+    if arguments.action == "kit":
+        print(installed.relative_to(ROOT))
+        return 0
+    if arguments.socket is None or not arguments.socket.is_socket():
+        sys.exit("guest: --socket must name the socket of a device that is being served (nearside serve --socket PATH)")
+    command = qemu(installed, arguments.socket, "shell", arguments.cpus)
+    return subprocess.run([*command, "-serial", "mon:stdio"]).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

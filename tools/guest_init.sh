@@ -1,0 +1,262 @@
+#!/bin/sh
+# The first process of the test guest. Says on the serial console, a line a check, what worked: "@@ NAME pass" or
+# "@@ NAME fail", each after the check's own output. tools/guest.py gives it its task on the kernel's command line:
+#   guest=first    an empty disk: every check
+#   guest=second   the disk that `first` left, under another server; then a reboot, and what is left after it
+#   guest=shell    no checks: a shell
+# busybox is the shell; real tools are called by their path, as it would prefer its own.
+export PATH=/bin LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev 2>/dev/null
+mkdir -p /dev/shm /mnt /tmp
+mount -t tmpfs tmp /dev/shm
+task=$(sed -n 's/.*guest=\([a-z]*\).*/\1/p' /proc/cmdline)
+disk=/dev/nvme0n1
+control=/dev/nvme0
+nvme=/bin/nvme
+
+at() { echo "@@time $1 $(cut -d' ' -f1 /proc/uptime)"; }
+
+# check NAME COMMAND...: runs it and reports. A check that hangs is ended by the host, with the guest.
+check() {
+    name=$1
+    shift
+    if "$@" > /tmp/out 2>&1; then result=pass; else result=fail; fi
+    tail -n 12 /tmp/out | sed 's/^/   /'
+    echo "@@ $name $result"
+}
+
+finish() {
+    at end
+    dmesg | grep -i nvme | grep -v 'ommand line:' | sed 's/^/dmesg /'
+    echo "@@done"
+    sync
+    poweroff -f
+}
+
+probe() {
+    i=0
+    while [ ! -b $disk ] && [ $i -lt 600 ]; do
+        usleep 50000
+        i=$((i + 1))
+    done
+    # Without the device, what follows would write a plain file and pass.
+    [ -b $disk ] && [ "$(cat /sys/class/nvme/nvme0/state)" = live ]
+}
+
+interrupts() { # every queue that was used has interrupted
+    grep nvme0q /proc/interrupts
+    grep nvme0q1 /proc/interrupts | awk '{n = 0; for (i = 2; i <= NF && $i ~ /^[0-9]+$/; i++) n += $i} n > 0 {ok = 1} END {exit !ok}'
+}
+
+queues() { # an I/O queue for each CPU
+    n=$(ls -d /sys/block/nvme0n1/mq/* | wc -l)
+    echo "$n queues, $(nproc) CPUs"
+    [ "$n" = "$(nproc)" ]
+}
+
+raw_data() { # what was written through the block layer comes back, in other sizes
+    dd if=/dev/urandom of=/tmp/a bs=64k count=8 2>/dev/null
+    dd if=/tmp/a of=$disk bs=64k oflag=direct && dd if=$disk of=/tmp/b bs=4k count=128 iflag=direct && cmp /tmp/a /tmp/b
+}
+
+list() { $nvme list && $nvme list | grep -q "$disk.*Nearside"; }
+
+listed() { # the model number in Identify is what the kernel shows
+    model=$($nvme id-ctrl $control | sed -n 's/^mn *: *//p' | sed 's/ *$//')
+    echo "model '$model'"
+    [ -n "$model" ] && [ "$model" = "$(sed 's/ *$//' /sys/class/nvme/nvme0/model)" ]
+}
+
+write_zeroes() {
+    dd if=/tmp/a of=$disk bs=4k count=1 oflag=direct && $nvme write-zeroes $disk -s 0 -c 7 &&
+        dd if=$disk of=/tmp/b bs=4k count=1 iflag=direct && ! tr -d '\0' < /tmp/b | grep -q .
+}
+
+compare() { # equal data compares, other data doesn't
+    dd if=/tmp/a of=$disk bs=4k count=1 oflag=direct && dd if=/tmp/a of=/tmp/block bs=4k count=1 &&
+        $nvme compare $disk -s 0 -c 7 -z 4096 -d /tmp/block && ! $nvme compare $disk -s 8 -c 7 -z 4096 -d /tmp/block
+}
+
+tree() { # some hundred files of all sizes
+    mkdir -p /mnt/tree && cp -a /bin /init /mnt/tree/ && mkdir -p /mnt/tree/small || return 1
+    i=0
+    while [ $i -lt 200 ]; do
+        head -c $((i * 37)) /tmp/a > /mnt/tree/small/$i || return 1
+        i=$((i + 1))
+    done
+    (cd /mnt/tree && find . -type f | sort | xargs md5sum) > /tmp/sums && cp /tmp/sums /mnt/sums && sync
+    du -s /mnt/tree
+    wc -l < /tmp/sums
+}
+
+attach() { mount -t ext4 -o noinit_itable $disk /mnt; }
+
+compare_tree() { # from the disk, not from the page cache
+    echo 3 > /proc/sys/vm/drop_caches
+    (cd /mnt/tree && md5sum -c /mnt/sums > /tmp/sums.out) || { grep -v OK /tmp/sums.out; return 1; }
+    n=$(grep -c OK /tmp/sums.out)
+    echo "$n files"
+    [ "$n" -gt 200 ]
+}
+
+fsck() { /bin/e2fsck -fn $disk; }
+
+fio_verify() { # fio writes, reads back and compares by checksum
+    /bin/fio --name=verify --directory=/mnt --direct=1 --rw=randwrite --bsrange=512-16k --bs_unaligned=0 --size="$1" --numjobs="$2" \
+        --verify=crc32c --do_verify=1 --ioengine=libaio --iodepth=16 --group_reporting > /tmp/fio 2>&1
+    code=$?
+    grep -E 'err=|READ:|WRITE:|verify:' /tmp/fio
+    rm -f /mnt/verify.*
+    [ $code = 0 ] && ! grep -q 'err=[^ 0]' /tmp/fio
+}
+
+rate() { # NAME fio options: a number for people, no check
+    name=$1
+    shift
+    line=$(/bin/fio --name=t --filename=$disk --direct=1 --time_based --runtime=3 --minimal "$@" 2>/dev/null | tail -n 1)
+    echo "@@rate $name $(echo "$line" | cut -d';' -f7,8)"
+}
+
+io_in_background() { # reads until the file goes away
+    touch /tmp/reading
+    while [ -e /tmp/reading ]; do dd if=$disk of=/dev/null bs=16k count=64 iflag=direct 2>/dev/null || usleep 1000; done &
+}
+
+wait_live() {
+    i=0
+    while [ "$(cat /sys/class/nvme/nvme0/state 2>/dev/null)" != live ] || [ ! -b $disk ]; do
+        i=$((i + 1))
+        [ $i -lt 600 ] || return 1
+        usleep 50000
+    done
+}
+
+reset_under_io() { # the kernel resets the controller while commands are in flight, and repeats them
+    io_in_background
+    usleep 300000
+    for _ in 1 2 3; do
+        echo 1 > /sys/class/nvme/nvme0/reset_controller || return 1
+        wait_live || return 1
+    done
+    rm /tmp/reading
+    wait
+    raw_untouched
+}
+
+pci_address() { basename "$(readlink /sys/class/nvme/nvme0/device)"; }
+
+rebind_under_io() {
+    address=$(pci_address)
+    io_in_background
+    usleep 300000
+    for _ in 1 2; do
+        echo "$address" > /sys/bus/pci/drivers/nvme/unbind || return 1
+        [ ! -b $disk ] || return 1
+        echo "$address" > /sys/bus/pci/drivers/nvme/bind || return 1
+        wait_live || return 1
+    done
+    rm /tmp/reading
+    wait
+    raw_untouched
+}
+
+function_reset() { # FLR, through PCI configuration space
+    address=$(pci_address)
+    cat /sys/bus/pci/devices/$address/reset_method
+    grep -q flr /sys/bus/pci/devices/$address/reset_method || return 1
+    echo "$address" > /sys/bus/pci/drivers/nvme/unbind && echo 1 > /sys/bus/pci/devices/$address/reset || return 1
+    echo "$address" > /sys/bus/pci/drivers/nvme/bind && wait_live && raw_untouched
+}
+
+raw_untouched() { # the file system's first blocks are what they were
+    dd if=$disk of=/tmp/b bs=4k count=16 iflag=direct 2>/dev/null && [ "$(md5sum < /tmp/b)" = "$(cat /tmp/head)" ]
+}
+
+remember_head() { dd if=$disk bs=4k count=16 iflag=direct 2>/dev/null | md5sum > /tmp/head; }
+
+clean_log() { # the driver has complained about nothing
+    dmesg | grep -v 'ommand line:' | grep -iE 'nvme.*(timeout|error|abort|fail|invalid|unexpected|not ready|i/o [0-9]+)|blk_update_request|buffer i/o' \
+        > /tmp/complaints
+    cat /tmp/complaints
+    [ ! -s /tmp/complaints ]
+}
+
+at userland
+check probe probe
+if [ ! -b $disk ]; then
+    dmesg | grep -iE 'nvme|pci 0000' | tail -n 20
+    finish
+fi
+at probed
+
+case $task in
+shell)
+    echo "$disk is there; mke2fs, e2fsck, nvme and fio are in /bin. Leave with: poweroff -f"
+    setsid cttyhack sh
+    poweroff -f
+    ;;
+first)
+    check queues queues
+    check id-ctrl listed
+    check id-ns $nvme id-ns $disk
+    check list list
+    check get-feature $nvme get-feature $control -f 7 -H
+    check raw-data raw_data
+    check flush $nvme flush $disk
+    check interrupts interrupts
+    check clean-log clean_log
+    check smart-log $nvme smart-log $control
+    check error-log $nvme error-log $control
+    check write-zeroes write_zeroes
+    check compare compare
+    check verify $nvme verify $disk -s 0 -c 7
+    check dsm $nvme dsm $disk -d -s 0 -b 8
+    check blkdiscard blkdiscard -o 0 -l 1048576 $disk
+    check format $nvme format $disk -f -l 0
+    at mkfs
+    check mkfs /bin/mke2fs -q -t ext4 -F $disk
+    at mount
+    check mount attach
+    check copy-tree tree
+    at copied
+    check umount umount /mnt
+    check fsck fsck
+    check remount attach
+    check checksums compare_tree
+    at fio
+    check fio-verify fio_verify 8m 1
+    umount /mnt
+    rate randread-4k-qd1 --rw=randread --bs=4k --ioengine=psync
+    rate randread-4k-qd32 --rw=randread --bs=4k --ioengine=libaio --iodepth=32
+    rate read-128k-qd8 --rw=read --bs=128k --ioengine=libaio --iodepth=8
+    remember_head
+    at reset
+    check reset-under-io reset_under_io
+    check rebind-under-io rebind_under_io
+    check function-reset function_reset
+    check fsck-after-resets fsck
+    ;;
+second)
+    check fsck-restarted fsck
+    check mount-restarted attach
+    check checksums-restarted compare_tree
+    if [ ! -e /mnt/rebooted ]; then
+        check queues queues
+        check fio-verify-4-jobs fio_verify 2m 4
+        touch /mnt/rebooted
+        check interrupts interrupts
+        check umount umount /mnt
+        remember_head
+        check reset-under-io reset_under_io
+        check rebind-under-io rebind_under_io
+        at reboot
+        reboot -f
+    fi
+    check rebooted umount /mnt
+    check fsck-rebooted fsck
+    ;;
+*) echo "@@ task fail" ;;
+esac
+finish
