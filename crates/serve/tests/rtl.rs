@@ -1,0 +1,318 @@
+//! The cycle-accurate device, through a client: the project's own driver on memory that it shares with the server.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Instant;
+
+use common::*;
+use driver::control::{Delay, Inventory};
+use driver::workload::{run_job, Job};
+use driver::{Buffer, Config, Controller, Host, Io, Result, Work};
+use memmap2::{MmapOptions, MmapRaw};
+use rtl::bitstream::stderr_progress;
+use rtl::{DeviceConfig, RtlDevice};
+use rustix::event::{eventfd, EventfdFlags};
+use serve::{Function, RegisterWrite, Served, Server};
+use sim::{Bar, Media, Time};
+
+const MEDIA: u64 = 1 << 24;
+const RAM_BASE: u64 = 0x4000_0000;
+const RAM_BYTES: u64 = 64 << 20;
+const VECTORS: u16 = 17;
+
+fn serve(dir: &Dir) -> Server {
+    let mut config = DeviceConfig::new().unwrap();
+    config
+        .parameters
+        .insert("MediaBytes".into(), format!("64'd{MEDIA}"));
+    let media = Media::file(&dir.0.join("media"), MEDIA).unwrap();
+    let device = RtlDevice::build(config, media, &mut stderr_progress("nearside_top")).unwrap();
+    let registers = design::Profile::latencies("test", 305.0, 94.0).registers(4000, 2);
+    let delays = (0..2).flat_map(|c| Delay::of_channel(c).writes(&registers).unwrap());
+    let setup = delays.map(|(offset, value)| RegisterWrite {
+        bar: Bar::Control,
+        offset,
+        value,
+    });
+    Server::start(vec![Served {
+        name: "rtl".into(),
+        socket: dir.socket(0),
+        device: Box::new(device),
+        function: Function {
+            pm_bytes: MEDIA,
+            vectors: VECTORS,
+            link: sim::LinkConfig::default(),
+        },
+        setup: setup.collect(),
+    }])
+    .unwrap()
+}
+
+/// A machine whose device is served, in wall-clock time: its memory is a file that both sides map.
+struct Machine {
+    client: vfio_user::Client,
+    ram: MmapRaw,
+    file: OwnedFd,
+    doorbells: MmapRaw,
+    events: Vec<OwnedFd>,
+    /// Free memory by size, and what was never used.
+    free: BTreeMap<u64, Vec<u64>>,
+    fresh: u64,
+    start: Instant,
+}
+
+impl Machine {
+    /// Attaches to a device; with `interrupts` every vector gets an eventfd.
+    fn new(socket: &Path, interrupts: bool) -> Machine {
+        let mut client = vfio_user::Client::new(socket).unwrap();
+        let file = memory(RAM_BYTES);
+        client
+            .dma_map(0, RAM_BASE, RAM_BYTES, file.as_raw_fd())
+            .unwrap();
+        client.region_write(CONFIG, 4, &[6, 0]).unwrap();
+        let page = client.region(BAR0).unwrap().file_offset.as_ref().unwrap();
+        let doorbells = MmapOptions::new()
+            .offset(page.start() + 0x1000)
+            .len(0x1000)
+            .map_raw(page.file())
+            .unwrap();
+        let events: Vec<OwnedFd> = (0..if interrupts { VECTORS } else { 0 })
+            .map(|_| eventfd(0, EventfdFlags::NONBLOCK).unwrap())
+            .collect();
+        for (n, event) in events.iter().enumerate() {
+            let fd = event.as_fd().as_raw_fd();
+            client.set_irqs(2, 0x24, n as u32, 1, &[fd]).unwrap();
+        }
+        Machine {
+            client,
+            ram: MmapOptions::new().map_raw(&file).unwrap(),
+            file,
+            doorbells,
+            events,
+            free: BTreeMap::new(),
+            fresh: 0,
+            start: Instant::now(),
+        }
+    }
+
+    /// A byte of this machine's memory.
+    fn at(&self, addr: u64, len: usize) -> *mut u8 {
+        let offset = addr.checked_sub(RAM_BASE).unwrap();
+        assert!(offset + len as u64 <= RAM_BYTES);
+        // SAFETY: within the mapping.
+        unsafe { self.ram.as_mut_ptr().add(offset as usize) }
+    }
+}
+
+fn region(bar: Bar) -> u32 {
+    match bar {
+        Bar::Nvme => BAR0,
+        Bar::Pm => BAR2,
+        Bar::Control => BAR4,
+    }
+}
+
+impl Host for Machine {
+    fn read(&mut self, bar: Bar, offset: u64, data: &mut [u8]) -> Result<()> {
+        self.client.region_read(region(bar), offset, data).unwrap();
+        Ok(())
+    }
+
+    fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<()> {
+        if let (Bar::Nvme, 0x1000..0x2000, Ok(word)) = (bar, offset, data.try_into()) {
+            // SAFETY: within the page, aligned.
+            let doorbell = unsafe {
+                AtomicU32::from_ptr(
+                    self.doorbells
+                        .as_mut_ptr()
+                        .add(offset as usize - 0x1000)
+                        .cast(),
+                )
+            };
+            doorbell.store(u32::from_le_bytes(word), Ordering::Release);
+            return Ok(());
+        }
+        self.client.region_write(region(bar), offset, data).unwrap();
+        Ok(())
+    }
+
+    fn alloc(&mut self, bytes: u64, _align: u64) -> Result<u64> {
+        let bytes = bytes.next_power_of_two().max(4096);
+        let used = self.free.get_mut(&bytes).and_then(Vec::pop);
+        let addr = used.unwrap_or_else(|| {
+            let at = self.fresh.next_multiple_of(bytes);
+            self.fresh = at + bytes;
+            RAM_BASE + at
+        });
+        self.dma_write(addr, &vec![0; bytes as usize]);
+        Ok(addr)
+    }
+
+    fn free(&mut self, addr: u64, bytes: u64) {
+        let bytes = bytes.next_power_of_two().max(4096);
+        self.free.entry(bytes).or_default().push(addr);
+    }
+
+    fn dma_read(&mut self, addr: u64, data: &mut [u8]) {
+        let from = self.at(addr, data.len());
+        for (i, byte) in data.iter_mut().enumerate() {
+            // SAFETY: `at` has checked the range.
+            *byte = unsafe { from.add(i).read_volatile() };
+        }
+        std::sync::atomic::fence(Ordering::Acquire);
+        if let (16, 0) = (data.len(), addr % 16) {
+            // A completion: the half with the phase was written last, so it's to be read first.
+            // SAFETY: as above, aligned.
+            let (low, high) = unsafe {
+                let high = AtomicU64::from_ptr(from.add(8).cast()).load(Ordering::Acquire);
+                (
+                    AtomicU64::from_ptr(from.cast()).load(Ordering::Acquire),
+                    high,
+                )
+            };
+            data[..8].copy_from_slice(&low.to_le_bytes());
+            data[8..].copy_from_slice(&high.to_le_bytes());
+        }
+    }
+
+    fn dma_write(&mut self, addr: u64, data: &[u8]) {
+        let to = self.at(addr, data.len());
+        for (i, byte) in data.iter().enumerate() {
+            // SAFETY: `at` has checked the range.
+            unsafe { to.add(i).write_volatile(*byte) };
+        }
+        std::sync::atomic::fence(Ordering::Release);
+    }
+
+    fn run_on(&mut self, _cpu: usize) {}
+
+    fn now(&self) -> Time {
+        Time::ns(self.start.elapsed().as_nanos() as u64)
+    }
+
+    fn busy(&self) -> bool {
+        false
+    }
+
+    fn spend(&mut self, _work: Work) {}
+
+    fn watch(&mut self, _addr: u64, _bytes: u64) {}
+
+    fn unwatch(&mut self, _addr: u64) {}
+
+    fn wait(&mut self, _until: Time) -> Result<()> {
+        std::thread::sleep(std::time::Duration::from_micros(50));
+        Ok(())
+    }
+
+    fn vectors(&self) -> u16 {
+        self.events.len() as u16
+    }
+
+    fn message(&self, vector: u16) -> (u64, u32) {
+        (0xFEE0_0000, u32::from(vector))
+    }
+
+    fn take_interrupt(&mut self, vector: u16) -> bool {
+        let mut count = [0; 8];
+        rustix::io::read(&self.events[usize::from(vector)], &mut count).is_ok()
+    }
+}
+
+fn config() -> Config {
+    Config {
+        io_queues: 4,
+        command_timeout: Time(120_000_000_000_000), // wall-clock
+        ..Config::default()
+    }
+}
+
+fn job(commands: u64) -> Job {
+    Job {
+        read_percent: 50,
+        min_bytes: 512,
+        max_bytes: 16384,
+        queues: 4,
+        depth: 8,
+        commands,
+        verify: true,
+        ..Job::default()
+    }
+}
+
+#[test]
+fn a_driver_works_with_the_device() {
+    let dir = Dir::new("rtl");
+    let server = serve(&dir);
+    let data: Vec<u8> = (0..50_000u32).map(|i| (i * i >> 3) as u8).collect();
+    for interrupts in [false, true] {
+        let machine = Machine::new(&dir.socket(0), interrupts);
+        let mut controller = Controller::start(machine, config()).unwrap();
+        run_job(&mut controller, &job(300), &mut |_, _| true).unwrap();
+        controller.write(8, &data[..49_664]).unwrap();
+        // The PM window shows the same media, through messages.
+        let mut back = vec![0; 300];
+        let machine = controller.host_mut();
+        machine.read(Bar::Pm, 8 * 512 + 4000, &mut back).unwrap();
+        assert_eq!(back, data[4000..4300]);
+        let inventory = Inventory::read(machine).unwrap();
+        for delay in inventory.delays() {
+            let registers = delay.get(machine).unwrap();
+            assert_eq!(registers.control, 1, "the profile is set at the start");
+        }
+        // A reset of the function in the middle of a controller's life, and a new start.
+        machine.client.reset().unwrap();
+        machine.client.region_write(CONFIG, 4, &[6, 0]).unwrap();
+        let mut controller = Controller::start(controller.into_host(), config()).unwrap();
+        let mut back = vec![0; 49_664];
+        controller.read(8, &mut back).unwrap();
+        assert_eq!(back, data[..49_664]);
+        controller.shutdown().unwrap();
+    }
+    server.stop();
+    // What the media hold is in the file.
+    let file = std::fs::read(dir.0.join("media")).unwrap();
+    assert_eq!(file[4096..4096 + 49_664], data[..49_664]);
+}
+
+#[test]
+fn a_client_that_vanishes_under_load_leaves_a_device_for_the_next() {
+    let dir = Dir::new("vanish");
+    let _server = serve(&dir);
+    for round in 0..4 {
+        let machine = Machine::new(&dir.socket(0), false);
+        let ram = machine.file.try_clone().unwrap();
+        let mut controller = Controller::start(machine, config()).unwrap();
+        for n in 0..controller.io_queues() {
+            // Reads of 1 MiB: far more than is done before the client goes.
+            let addr = controller.host_mut().alloc(1 << 20, 4096).unwrap();
+            let io = Io::Read {
+                lba: n as u64 * 2048,
+                blocks: 2048,
+            };
+            controller
+                .submit(n, io, &Buffer::Contiguous(addr), n as u64)
+                .unwrap();
+            controller.ring(n).unwrap();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(3));
+        if round % 2 == 1 {
+            // Memory that goes away under the commands.
+            let client = &mut controller.host_mut().client;
+            client.dma_unmap(RAM_BASE, RAM_BYTES).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(3));
+        }
+        let used = controller.host().fresh as usize;
+        drop(controller);
+        let next = Machine::new(&dir.socket(0), false);
+        poke(&ram, 0, &vec![0xAA; used]);
+        let mut controller = Controller::start(next, config()).unwrap();
+        run_job(&mut controller, &job(50), &mut |_, _| true).unwrap();
+        let untouched = peek(&ram, 0, used).iter().all(|&b| b == 0xAA);
+        assert!(untouched, "round {round}: the former client's memory");
+    }
+}
