@@ -435,7 +435,7 @@ mod tests {
         refused(0, 0, fd(), libc::EINVAL);
         refused(0x800, 0x1000, fd(), libc::EINVAL);
         refused(0, 0x800, fd(), libc::EINVAL);
-        refused(u64::MAX & !0xFFF, 0x2000, fd(), libc::EINVAL);
+        refused(!0xFFF, 0x2000, fd(), libc::EINVAL);
         refused(0, 0x5000, fd(), libc::EINVAL);
         refused(0, 0x4000, Some((file(0x4000), 1 << 63)), libc::EINVAL);
         refused(0, 0x4000, Some((file(0x4000), u64::MAX)), libc::EINVAL);
