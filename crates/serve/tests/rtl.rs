@@ -248,7 +248,7 @@ fn job(commands: u64) -> Job {
 fn a_driver_works_with_the_device() {
     let dir = Dir::new("rtl");
     let server = serve(&dir);
-    let data: Vec<u8> = (0..50_000u32).map(|i| (i * i >> 3) as u8).collect();
+    let data: Vec<u8> = (0..50_000u32).map(|i| ((i * i) >> 3) as u8).collect();
     for interrupts in [false, true] {
         let machine = Machine::new(&dir.socket(0), interrupts);
         let mut controller = Controller::start(machine, config()).unwrap();
