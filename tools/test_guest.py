@@ -1,0 +1,62 @@
+"""What guest.py makes of a guest's console: nothing passes that didn't say so."""
+
+from __future__ import annotations
+
+import guest
+import pytest
+
+CHECKS = ["probe", "smart-log", "mkfs"]
+REFUSED = "   NVMe status: Invalid Log Page: requested page is not supported(0x4109)"
+
+
+def console(*lines: str) -> str:
+    return "\n".join(["SeaBIOS", *lines, ""])
+
+
+def judge(*lines: str) -> tuple[int, int, int]:
+    report = guest.Report()
+    report.take(CHECKS, console(*lines))
+    return report.passed, report.failed, report.unsupported
+
+
+def test_all_is_as_expected():
+    lines = ["@@ probe pass", REFUSED, "@@ smart-log fail", "@@ mkfs pass", "@@time end 5", "@@done"]
+    assert judge(*lines) == (2, 0, 1)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [],
+        ["@@done"],
+        ["@@ probe fail", "@@done"],
+        ["@@ probe pass", REFUSED, "@@ smart-log fail", "@@done"],
+        ["@@ probe pass", REFUSED, "@@ smart-log fail", "@@ mkfs pass"],
+        ["@@ probe pass", REFUSED, "@@ smart-log fail", "@@ mkfs fail", "@@done"],
+        ["@@ probe pass", REFUSED, "@@ mkfs pass", "@@ smart-log fail", "@@done"],
+        ["@@ probe pass", REFUSED, "@@ smart-log fail", "@@ mkfs pass", "@@ more pass", "@@done"],
+    ],
+)
+def test_what_is_missing_or_failed_is_a_failure(lines):
+    assert judge(*lines)[1] > 0
+
+
+def test_an_unsupported_check_must_fail_and_say_why():
+    assert judge("@@ probe pass", "@@ smart-log pass", "@@ mkfs pass", "@@done")[1] == 1
+    assert judge("@@ probe pass", "   timed out", "@@ smart-log fail", "@@ mkfs pass", "@@done")[1] == 1
+    # The reason of another check doesn't count.
+    assert judge(REFUSED, "@@ probe pass", "@@ smart-log fail", "@@ mkfs pass", "@@done")[1] == 1
+
+
+def test_every_unsupported_check_is_run():
+    assert set(guest.UNSUPPORTED) <= set(guest.FIRST)
+
+
+def test_without_the_archive_it_is_skipped_and_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(guest, "WORK", tmp_path / "guest")
+    monkeypatch.setattr(guest, "mirror", lambda: f"file:{tmp_path}/nothing")
+    assert guest.test() == 0
+    out = capsys.readouterr().out
+    assert "skipped: apt-" in out
+    assert "0 passed, 0 failed, 1 skipped" in out
+    assert [path.name for path in (tmp_path / "guest").iterdir()] == []
