@@ -37,7 +37,7 @@ KERNEL = ("linux-image-cloud-amd64", "6.12")
 TOOLS = ["usr/bin/fio", "usr/sbin/nvme", "usr/sbin/mke2fs", "usr/sbin/e2fsck"]
 KIT_VERSION = 1
 MEMORY = "256M"
-BOOT_LIMIT_S = 140
+BOOT_LIMIT_S = 240
 DESIGN = "default"
 
 # What the controller can't do yet, and how a guest is told. A check that fails in another way, or works, is a failure
