@@ -49,6 +49,27 @@ def test_mixed_work_on_all_queues_is_verified(device):
     assert report["verified_bytes"] > 100_000
 
 
+def test_blocks_are_deallocated_zeroed_and_compared(device):
+    base, size = 32 << 20, 256 << 10
+    data = random.Random(5).randbytes(size)
+    device.write(data, offset=base)
+    device.verify(size, offset=base)
+    assert device.compare(data, offset=base)
+    for at in (0, size // 2 + 77, size - 1):
+        assert not device.compare(data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :], offset=base)
+    device.deallocate((base + 4096, 8192), (base + 512 * 101, 512))
+    device.write_zeroes(100 << 10, offset=base + (64 << 10))
+    want = bytearray(data)
+    for at, length in ((4096, 8192), (512 * 101, 512), (64 << 10, 100 << 10)):
+        want[at : at + length] = bytes(length)
+    assert device.read(size, offset=base)[0] == want
+    with pytest.raises(NearsideError, match="LBA Out of Range"):
+        device.deallocate((base, 512), (1 << 30, 512))
+    with pytest.raises(NearsideError, match="512"):
+        device.write_zeroes(100, offset=base)
+    assert device.compare(bytes(want), offset=base)
+
+
 def test_the_same_seed_gives_the_same_run():
     reports = []
     for _ in range(2):

@@ -132,6 +132,22 @@ class Device:
         """Stores to the PM window."""
         self.native.pm_write(offset, data)
 
+    def write_zeroes(self, length: int, offset: int = 0) -> None:
+        """Makes whole blocks read as zeros, without moving data."""
+        self.native.write_zeroes(length, offset)
+
+    def deallocate(self, *ranges: tuple[int, int]) -> None:
+        """Deallocates ranges of whole blocks, each (offset, length) in bytes; they read as zeros from then on."""
+        self.native.deallocate(list(ranges))
+
+    def compare(self, data: bytes, offset: int = 0) -> bool:
+        """True if the media holds `data`, whole blocks."""
+        return self.native.compare(data, offset)
+
+    def verify(self, length: int, offset: int = 0) -> None:
+        """Has the device read whole blocks; an error if it cannot."""
+        self.native.verify(length, offset)
+
     def flush(self) -> None:
         self.native.flush()
 

@@ -3,7 +3,7 @@
 use sim::{Bar, Time};
 use spec::nvme::identify::{self, Namespace};
 use spec::nvme::properties::{self, Cap, Cc, Csts, ShutdownNotification};
-use spec::nvme::{cns, Sqe, IDENTIFY_BYTES, PAGE_BYTES};
+use spec::nvme::{cns, io, Sqe, IDENTIFY_BYTES, PAGE_BYTES};
 
 use crate::prp::{self, Buffer};
 use crate::queue::QueuePair;
@@ -50,6 +50,13 @@ pub enum Io {
     },
     /// Write `blocks` from `lba` on.
     Write {
+        /// First logical block.
+        lba: u64,
+        /// How many, 1 to 65536.
+        blocks: u32,
+    },
+    /// Compare `blocks` from `lba` on with the buffer.
+    Compare {
         /// First logical block.
         lba: u64,
         /// How many, 1 to 65536.
@@ -361,6 +368,10 @@ impl<H: Host> Controller<H> {
             Io::Write { lba, blocks } => {
                 (Sqe::transfer(true, self.nsid, lba, blocks), "Write", blocks)
             }
+            Io::Compare { lba, blocks } => {
+                let sqe = Sqe::of_blocks(io::COMPARE, self.nsid, lba, blocks);
+                (sqe, "Compare", blocks)
+            }
             Io::Flush => (Sqe::flush(self.nsid), "Flush", 0),
         };
         if blocks == 0 && io != Io::Flush || blocks > 65536 {
@@ -512,7 +523,8 @@ impl<H: Host> Controller<H> {
         })
     }
 
-    fn transfer(
+    /// Runs `part` with a buffer for each piece of `bytes` that one command may move: (offset, bytes, buffer).
+    pub(crate) fn transfer(
         &mut self,
         lba: u64,
         bytes: usize,

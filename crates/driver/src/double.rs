@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use sim::{Bar, Time};
 use spec::nvme::properties::{self, DOORBELLS};
-use spec::nvme::{admin, cns, io, status, Cqe, Sqe, Status, PAGE_BYTES};
+use spec::nvme::{admin, cns, io, oncs, status, Cqe, Sqe, Status, PAGE_BYTES};
 
 use crate::{Error, Host, Result, Work};
 
@@ -200,6 +200,9 @@ impl Double {
                         page[512] = 0x66;
                         page[513] = 0x44;
                         page[516] = 1;
+                        page[520] = (oncs::COMPARE | oncs::DATASET_MANAGEMENT | oncs::WRITE_ZEROES)
+                            as u8
+                            | oncs::VERIFY as u8;
                     }
                     cns::ACTIVE_NAMESPACES => page[0] = 1,
                     _ if self.fault == Fault::BadIdentify => page.fill(0xFF),
@@ -231,7 +234,8 @@ impl Double {
         }
         let write = match sqe.opcode() {
             io::FLUSH => return (0, status::SUCCESS),
-            io::WRITE => true,
+            io::DATASET_MANAGEMENT => return (0, self.deallocate(sqe)),
+            io::WRITE | io::COMPARE | io::WRITE_ZEROES | io::VERIFY => true,
             io::READ => false,
             _ => return (0, status::INVALID_OPCODE.dnr()),
         };
@@ -239,9 +243,20 @@ impl Double {
             return (0, status::LBA_OUT_OF_RANGE.dnr());
         }
         let mut at = sqe.slba() as usize * 512;
+        if sqe.opcode() == io::VERIFY {
+            return (0, status::SUCCESS);
+        }
+        if sqe.opcode() == io::WRITE_ZEROES {
+            self.media[at..at + sqe.blocks() as usize * 512].fill(0);
+            return (0, status::SUCCESS);
+        }
         for (addr, len) in self.pieces(sqe, u64::from(sqe.blocks()) * 512) {
             let (addr, len) = (addr as usize, len as usize);
-            if write {
+            if sqe.opcode() == io::COMPARE {
+                if self.media[at..at + len] != self.memory[addr..addr + len] {
+                    return (0, status::COMPARE_FAILURE.dnr());
+                }
+            } else if write {
                 self.media[at..at + len].copy_from_slice(&self.memory[addr..addr + len]);
             } else {
                 self.memory[addr..addr + len].copy_from_slice(&self.media[at..at + len]);
@@ -252,6 +267,21 @@ impl Double {
             at += len;
         }
         (0, status::SUCCESS)
+    }
+
+    fn deallocate(&mut self, sqe: &Sqe) -> Status {
+        let list = sqe.prp1();
+        let ranges: Vec<(u64, u64)> = (0..=u64::from(sqe.dw[10] & 0xFF))
+            .map(|i| list + 16 * i)
+            .map(|at| (self.u64_at(at + 8), self.u64_at(at) >> 32))
+            .collect();
+        if ranges.iter().any(|(lba, blocks)| lba + blocks > BLOCKS) {
+            return status::LBA_OUT_OF_RANGE.dnr();
+        }
+        for (lba, blocks) in ranges {
+            self.media[lba as usize * 512..(lba + blocks) as usize * 512].fill(0);
+        }
+        status::SUCCESS
     }
 
     /// Writes what has come due.

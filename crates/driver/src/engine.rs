@@ -218,7 +218,7 @@ impl Run {
     ) -> Result<()> {
         let (write, blocks) = match io {
             Io::Read { blocks, .. } => (false, blocks),
-            Io::Write { blocks, .. } => (true, blocks),
+            Io::Write { blocks, .. } | Io::Compare { blocks, .. } => (true, blocks),
             Io::Flush => (true, 0),
         };
         let bytes = u64::from(blocks) * u64::from(controller.namespace().block_bytes);

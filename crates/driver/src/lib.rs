@@ -4,6 +4,7 @@
 //! flight on several queues ([`engine`], [`workload`]). The machine below is a [`Host`]; [`SimHost`] is the simulated one.
 //! Whatever a controller answers, the driver reports an error and does not panic.
 
+mod blocks;
 pub mod control;
 mod controller;
 pub mod engine;
@@ -16,6 +17,7 @@ mod queue;
 mod sim_host;
 pub mod workload;
 
+pub use blocks::Range;
 pub use controller::{Config, Controller, Io};
 pub use engine::Report;
 pub use error::{Error, Result};

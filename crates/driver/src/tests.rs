@@ -4,7 +4,7 @@ use spec::nvme::{status, Sqe};
 
 use crate::double::{Double, Fault};
 use crate::workload::{self, Job, Layout, Pattern, Shape};
-use crate::{Buffer, Config, Controller, Error, Io};
+use crate::{Buffer, Config, Controller, Error, Io, Range};
 
 fn config() -> Config {
     Config {
@@ -35,6 +35,47 @@ fn start_read_write_and_shutdown_leave_nothing_behind() {
     c.flush().unwrap();
     let host = c.shutdown().unwrap();
     assert_eq!(host.allocations(), 0);
+}
+
+#[test]
+fn blocks_are_zeroed_deallocated_compared_and_verified() {
+    let mut c = start(Fault::None);
+    let data: Vec<u8> = (0..2 << 20).map(|i| (i * 7 / 5 | 1) as u8).collect();
+    c.write(0, &data).unwrap();
+    assert!(c.compare(0, &data).unwrap());
+    let mut other = data.clone();
+    other[(1 << 20) + 5] ^= 1;
+    assert!(!c.compare(0, &other).unwrap());
+    c.verify(0, 8192).unwrap();
+    assert!(c.verify(0, 8193).is_err());
+    c.write_zeroes(1, 2).unwrap();
+    let ranges: Vec<Range> = (0..300)
+        .map(|i| Range {
+            lba: 10 + 3 * i,
+            blocks: 1,
+        })
+        .collect();
+    c.deallocate(&ranges).unwrap();
+    let mut want = data;
+    want[512..3 * 512].fill(0);
+    for range in &ranges {
+        let at = range.lba as usize * 512;
+        want[at..at + 512].fill(0);
+    }
+    assert!(c.compare(0, &want).unwrap());
+    let beyond = [
+        Range { lba: 0, blocks: 1 },
+        Range {
+            lba: 8192,
+            blocks: 1,
+        },
+    ];
+    assert_eq!(
+        c.deallocate(&beyond).unwrap_err().to_string(),
+        "Dataset Management failed: LBA Out of Range (Generic Command Status, SCT 0h SC 80h, Do Not Retry)"
+    );
+    assert!(c.write_zeroes(u64::MAX, 2).is_err());
+    assert_eq!(c.shutdown().unwrap().allocations(), 0);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use design::media::{cap_gb_s, time_ns, Registers};
 use driver::control::{Delay, Inventory};
 use driver::workload::{self, Job, Layout, Pattern, Shape};
-use driver::{Config, Controller, Host, SimHost};
+use driver::{Config, Controller, Host, Range, SimHost};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rtl::RtlDevice;
@@ -421,6 +421,45 @@ impl Device {
             .map_err(raise)
     }
 
+    /// Makes whole blocks read as zeros.
+    fn write_zeroes(&mut self, py: Python<'_>, length: u64, offset: u64) -> PyResult<()> {
+        let session = self.session()?;
+        let (lba, blocks) = whole_range(session, offset, length)?;
+        py.detach(|| session.controller().write_zeroes(lba, blocks))
+            .map_err(raise)
+    }
+
+    /// Has the device read whole blocks.
+    fn verify(&mut self, py: Python<'_>, length: u64, offset: u64) -> PyResult<()> {
+        let session = self.session()?;
+        let (lba, blocks) = whole_range(session, offset, length)?;
+        py.detach(|| session.controller().verify(lba, blocks))
+            .map_err(raise)
+    }
+
+    /// True if whole blocks from byte `offset` on equal `data`.
+    fn compare(&mut self, py: Python<'_>, data: &[u8], offset: u64) -> PyResult<bool> {
+        let session = self.session()?;
+        let (lba, _) = whole_range(session, offset, data.len() as u64)?;
+        let data = data.to_vec();
+        py.detach(|| session.controller().compare(lba, &data))
+            .map_err(raise)
+    }
+
+    /// Deallocates ranges of whole blocks: (byte offset, length).
+    fn deallocate(&mut self, py: Python<'_>, ranges: Vec<(u64, u64)>) -> PyResult<()> {
+        let session = self.session()?;
+        let mut list = Vec::new();
+        for (offset, length) in ranges {
+            let (lba, blocks) = whole_range(session, offset, length)?;
+            let blocks = u32::try_from(blocks)
+                .map_err(|_| raise(format!("{length} bytes are too many for one range")))?;
+            list.push(Range { lba, blocks });
+        }
+        py.detach(|| session.controller().deallocate(&list))
+            .map_err(raise)
+    }
+
     /// Flush.
     fn flush(&mut self) -> PyResult<()> {
         self.session()?.controller.flush().map_err(raise)
@@ -511,6 +550,12 @@ fn find_profile(name: &str) -> PyResult<design::Profile> {
         return design::Profile::parse(name, std::path::Path::new("profile")).map_err(raise);
     }
     design::Profile::find(&crate::build::root()?, name).map_err(raise)
+}
+
+/// LBA and number of blocks of `length` bytes from byte `offset` on.
+fn whole_range(session: &mut Session, offset: u64, length: u64) -> PyResult<(u64, u64)> {
+    let block = session.controller.namespace().block_bytes as usize;
+    Ok((whole_block(offset, block)?, whole_block(length, block)?))
 }
 
 fn whole_block(offset: u64, block: usize) -> PyResult<u64> {

@@ -61,11 +61,24 @@ impl Sqe {
 
     /// Read or Write of `blocks` logical blocks (1 to 65536) at `slba`.
     pub fn transfer(write: bool, nsid: u32, slba: u64, blocks: u32) -> Sqe {
-        Sqe::new(if write { io::WRITE } else { io::READ })
+        Sqe::of_blocks(if write { io::WRITE } else { io::READ }, nsid, slba, blocks)
+    }
+
+    /// A command with SLBA and NLB: of `blocks` logical blocks (1 to 65536) at `slba`.
+    pub fn of_blocks(opcode: u8, nsid: u32, slba: u64, blocks: u32) -> Sqe {
+        Sqe::new(opcode)
             .with_nsid(nsid)
             .with_cdw(10, slba as u32)
             .with_cdw(11, (slba >> 32) as u32)
             .with_cdw(12, blocks.wrapping_sub(1) & 0xFFFF)
+    }
+
+    /// Dataset Management, Deallocate, with a list of `ranges` (1 to 256).
+    pub fn deallocate(nsid: u32, ranges: usize) -> Sqe {
+        Sqe::new(io::DATASET_MANAGEMENT)
+            .with_nsid(nsid)
+            .with_cdw(10, (ranges.wrapping_sub(1) & 0xFF) as u32)
+            .with_cdw(11, 1 << 2)
     }
 
     /// Flush.

@@ -48,6 +48,20 @@ pub mod io {
     pub const WRITE_ZEROES: u8 = 0x08;
     /// Dataset Management.
     pub const DATASET_MANAGEMENT: u8 = 0x09;
+    /// Verify.
+    pub const VERIFY: u8 = 0x0C;
+}
+
+/// Optional NVM Command Support: bits of ONCS in Identify Controller.
+pub mod oncs {
+    /// Compare.
+    pub const COMPARE: u16 = 1 << 0;
+    /// Dataset Management.
+    pub const DATASET_MANAGEMENT: u16 = 1 << 2;
+    /// Write Zeroes.
+    pub const WRITE_ZEROES: u16 = 1 << 3;
+    /// Verify.
+    pub const VERIFY: u16 = 1 << 7;
 }
 
 /// Feature identifiers of Get and Set Features.

@@ -376,7 +376,7 @@ async def io_errors(dut):
     buffer = host.alloc(PAGE)
     before = bytes(host.media.data)
     rw = {"nsid": 1, "prp1": buffer, "cdw12": 7}
-    cases = [(nvme.INVALID_OPCODE, opcode, rw) for opcode in (3, 4, 5, 8, 9, 0xC, 0xD, 0x0E, 0x7F, 0x80, 0xFF)]
+    cases = [(nvme.INVALID_OPCODE, opcode, rw) for opcode in (3, 4, 6, 7, 0xA, 0xD, 0x0E, 0x7F, 0x80, 0xFF)]
     for op in (1, 2):
         cases += [
             (nvme.INVALID_NAMESPACE, op, rw | {"nsid": 0}),
@@ -417,7 +417,7 @@ async def io_errors(dut):
 
 @cocotb.test()
 async def bus_errors(dut):
-    """Data that host or media refuse: Data Transfer Error, Internal Error, may be retried."""
+    """Data that host or media refuse: Data Transfer Error, Write Fault, Unrecovered Read Error, may be retried."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     good = host.alloc(PAGE)
@@ -427,8 +427,8 @@ async def bus_errors(dut):
     for want, write, lba, buffer in (
         (nvme.DATA_TRANSFER, True, 0, bad),
         (nvme.DATA_TRANSFER, False, 0, bad),
-        (nvme.INTERNAL, True, 0x10000 // 512, good),
-        (nvme.INTERNAL, False, 0x10000 // 512, good),
+        (nvme.WRITE_FAULT, True, 0x10000 // 512, good),
+        (nvme.READ_ERROR, False, 0x10000 // 512, good),
         (nvme.OK, True, 0, good),
         (nvme.OK, False, 0, good),
     ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import cocotb
-from data_model import ADMIN, BAD_PRP, HOST_ERROR, MEM_ERROR, OK, PAGE, Command, Env, Timing
+from data_model import ADMIN, BAD_PRP, HOST_ERROR, OK, PAGE, READ_ERROR, WRITE_FAULT, Command, Env, Timing
 
 SIZES = (4, 8, 60, 64, 68, 512, 516, 1024, 4092, 4096, 4100, 8192, 12288, 16384, 65536 + 8)
 BEAT = 64
@@ -204,12 +204,13 @@ def spoil(env: Env, command: Command, kind: str) -> int:
         env.host.write(at, (command.pages[page] ^ 1 << 62).to_bytes(8, "little"))
         command.pages[page] ^= 1 << 62
         return HOST_ERROR
+    mem_error = WRITE_FAULT if command.write else READ_ERROR
     if kind == "mem slverr":
         (env.media.write_error if command.write else env.media.read_error).add(mem_beat)
-        return MEM_ERROR
+        return mem_error
     assert kind == "mem decerr"
     command.mem = 1 << 40
-    return MEM_ERROR
+    return mem_error
 
 
 KINDS = (
@@ -300,7 +301,7 @@ async def error_bytes_stay(dut):
             wanted[to - target.base : to - target.base + 3072] = source.read(at, 3072)
             wanted[first:last] = target.data[first:last]
             await env.run([command])
-            assert command.status == (HOST_ERROR if write else MEM_ERROR)
+            assert command.status == (HOST_ERROR if write else READ_ERROR)
             assert target.data[first:last] == wanted[first:last]
             wanted[first - 60 : last + 60] = target.data[first - 60 : last + 60]
             assert target.data == wanted

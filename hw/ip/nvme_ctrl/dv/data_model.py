@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import struct
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +14,8 @@ from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
 PAGE = 4096
-OK, BAD_PRP, HOST_ERROR, MEM_ERROR = range(4)  # data_status_e
+OK, BAD_PRP, HOST_ERROR, READ_ERROR, WRITE_FAULT, MISMATCH, OUT_OF_RANGE = range(7)  # data_status_e
+READ, WRITE, COMPARE, ZERO, VERIFY, DEALLOCATE = range(6)  # data_op_e
 AX_BITS, W_BITS, B_BITS, R_BITS = 85, 577, 10, 523
 DATA_MASK = (1 << 512) - 1
 FULL = (1 << 64) - 1
@@ -234,6 +236,8 @@ class Command:
     prp1: int
     prp2: int = 0
     pages: list[int] = field(default_factory=list)  # addresses of its parts in host memory
+    op: int | None = None  # none: READ or WRITE, according to `write`
+    zeroed: list[tuple[int, int]] = field(default_factory=list)  # address and length of what becomes zero on the media
     slot: int = -1
     status: int | None = None
     started: int = 0
@@ -310,6 +314,35 @@ class Env:
             command.prp2 = self.rng.getrandbits(64)  # must be ignored
         return command
 
+    def compare(self, mem: int, size: int, offset: int = 0) -> Command:
+        """A Compare whose host data equals what the media has now."""
+        command = self.command(True, mem, size, offset)
+        command.op = COMPARE
+        for page, at, length in command.parts():
+            self.host.write(page, self.media.read(at, length))
+        return command
+
+    def zero(self, mem: int, size: int) -> Command:
+        """Zeros; PRPs must be ignored."""
+        prps = self.rng.getrandbits(64), self.rng.getrandbits(64)
+        return Command(True, mem, size, *prps, op=ZERO, zeroed=[(mem, size)])
+
+    def verify(self, mem: int, size: int) -> Command:
+        """A read without a target."""
+        return Command(False, mem, size, self.rng.getrandbits(64), self.rng.getrandbits(64), op=VERIFY)
+
+    def deallocate(self, ranges: list[tuple[int, int]], offset: int = 0) -> Command:
+        """Ranges of (LBA, blocks), their list at an offset of its page."""
+        entries = b"".join(struct.pack("<IIQ", self.rng.getrandbits(32), n, lba) for lba, n in ranges)
+        first = self.page()
+        command = Command(True, 0, len(entries), first + offset, self.rng.getrandbits(64), op=DEALLOCATE)
+        self.host.write(first + offset, entries[: PAGE - offset])
+        if len(entries) > PAGE - offset:
+            command.prp2 = self.page()
+            self.host.write(command.prp2, entries[PAGE - offset :])
+        command.zeroed = [(512 * lba, 512 * n) for lba, n in ranges]
+        return command
+
     def prp_list(self, entries: list[int], offset: int) -> int:
         """Writes a list, chained where it leaves its page; returns its address."""
         pointer = self.page() + offset
@@ -327,6 +360,10 @@ class Env:
         """Host memory and media after the commands."""
         host, media = bytearray(self.host.data), bytearray(self.media.data)
         for command in commands:
+            for mem, length in command.zeroed:
+                media[mem : mem + length] = bytes(length)
+            if command.op not in (None, READ, WRITE):
+                continue
             for page, mem, length in command.parts():
                 at = page - self.host.base
                 if command.write:
@@ -345,7 +382,7 @@ class Env:
         self.rng.shuffle(slots)
         waiting, flying = deque(commands), {}
         start = self.now
-        total = sum(c.size for c in commands)
+        total = sum(c.size + sum(length for _, length in c.zeroed) for c in commands)
         bound = bound or 4000 + 100 * len(commands) + total  # far above what any timing here needs
         offered = None
         ready = 0
@@ -358,7 +395,7 @@ class Env:
                 offered = None
             if ready and int(dut.done_valid_o.value):
                 done = int(dut.done_o.value)
-                slot, status = done >> 2, done & 3
+                slot, status = done >> 3, done & 7
                 assert slot in flying, f"slot {slot} ended and was not in flight"
                 command = flying.pop(slot)
                 command.status, command.ended = status, self.now
@@ -370,7 +407,8 @@ class Env:
                 offered = waiting.popleft()
                 offered.slot = slots.pop(0)
                 offered.started = self.now
-                fields = ((offered.slot, 8), (offered.write, 1), (offered.size, 21), (offered.mem, 64))
+                op = int(offered.write) if offered.op is None else offered.op
+                fields = ((offered.slot, 8), (op, 3), (offered.size, 26), (offered.mem, 64))
                 word = 0
                 for value, bits in (*fields, (offered.prp1, 64), (offered.prp2, 64)):
                     word = word << bits | value

@@ -41,6 +41,7 @@ def controller(serial: str, *, vid: int = 0x4E53, aerl: int = 3) -> bytes:
         _512=le(1, 0x66),  # SQES
         _513=le(1, 0x44),  # CQES
         _516=le(4, 1),  # NN
+        _520=le(2, 1 << 0 | 1 << 2 | 1 << 3 | 1 << 7),  # ONCS: Compare, Dataset Management, Write Zeroes, Verify
         _525=le(1, 0x06),  # VWC: none, Flush takes FFFFFFFFh
         _768=b"nqn.2026-11.example.nearside:nvme_ctrl:sn" + serial.encode().ljust(20),  # SUBNQN
         _2048=struct.pack("<H", 2500),  # PSD0.MP, 25 W
@@ -57,6 +58,7 @@ def namespace(media_bytes: int, eui64: int) -> bytes:
         _0=blocks,  # NSZE
         _8=blocks,  # NCAP
         _16=blocks,  # NUSE
+        _33=le(1, 1 | 1 << 3),  # DLFEAT: deallocated blocks read as zeros; DEAC of Write Zeroes
         _104=nguid(eui64),  # NGUID
         _120=eui64.to_bytes(8, "big"),  # EUI64
         _128=struct.pack("<HBB", 0, 9, 0),  # LBAF0: no metadata, 512 bytes

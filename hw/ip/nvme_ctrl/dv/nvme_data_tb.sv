@@ -9,6 +9,8 @@ module nvme_data_tb
   parameter int unsigned Granule     = 4096,
   /// See nvme_data.
   parameter int unsigned NumSlots    = 64,
+  /// See nvme_data.
+  parameter longint unsigned MediaBytes = 64'h80_0000,
   localparam int unsigned NumHost    = NumChannels + 1,
   localparam int unsigned AxBits     = $bits(ax_t),
   localparam int unsigned WBits      = $bits(w_t),
@@ -65,7 +67,8 @@ module nvme_data_tb
   nvme_data #(
     .NumChannels(NumChannels),
     .Granule    (Granule),
-    .NumSlots   (NumSlots)
+    .NumSlots   (NumSlots),
+    .MediaBytes (MediaBytes)
   ) u_data (
     .*
   );

@@ -27,7 +27,8 @@ PATIENCE = 20_000  # cycles that anything may take
 
 # Status field: SCT << 8 | SC; DNR apart.
 OK = 0x000
-INVALID_OPCODE, INVALID_FIELD, DATA_TRANSFER, INTERNAL = 0x001, 0x002, 0x004, 0x006
+INVALID_OPCODE, INVALID_FIELD, DATA_TRANSFER = 0x001, 0x002, 0x004
+WRITE_FAULT, READ_ERROR, COMPARE_FAILURE = 0x280, 0x281, 0x285
 INVALID_NAMESPACE, SEQUENCE_ERROR, PRP_OFFSET, LBA_RANGE = 0x00B, 0x00C, 0x013, 0x080
 CQ_INVALID, INVALID_QID, INVALID_SIZE, AER_LIMIT = 0x100, 0x101, 0x102, 0x105
 INVALID_VECTOR, INVALID_LOG, INVALID_DELETION = 0x108, 0x109, 0x10C
@@ -283,8 +284,8 @@ class Host:
     def _zero(self, cq: CompletionQueue) -> None:
         self.memory.data[cq.base : cq.base + 16 * cq.entries] = bytes(16 * cq.entries)
 
-    def sqe(self, opcode, *, cid, nsid=0, prp1=0, prp2=0, cdw10=0, cdw11=0, cdw12=0, flags=0) -> bytes:
-        return struct.pack("<BBHIQQQQ6I", opcode, flags, cid, nsid, 0, 0, prp1, prp2, cdw10, cdw11, cdw12, 0, 0, 0)
+    def sqe(self, opcode, *, cid, nsid=0, prp1=0, prp2=0, cdw10=0, cdw11=0, cdw12=0, tail=(0, 0, 0), flags=0) -> bytes:
+        return struct.pack("<BBHIQQQQ6I", opcode, flags, cid, nsid, 0, 0, prp1, prp2, cdw10, cdw11, cdw12, *tail)
 
     def push(self, sq: SubmissionQueue, opcode: int, **fields) -> int:
         """Puts a command into a queue without ringing; returns its identifier."""
@@ -425,6 +426,14 @@ class Host:
             "cdw12": blocks - 1,
         }
         return self.push(sq, 1 if write else 2, **(values | fields))
+
+    def dsm(self, sq: SubmissionQueue, ranges: list[tuple[int, int]], at: int, cdw11: int = 4, **fields) -> int:
+        """Puts a Dataset Management, by default a deallocation, into a queue; its list goes to `at`."""
+        data = b"".join(struct.pack("<IIQ", self.rng.getrandbits(32), blocks, lba) for lba, blocks in ranges)
+        self.memory.data[at : at + len(data)] = data
+        prp1, prp2 = self.prps(at, len(data))
+        values = {"nsid": 1, "prp1": prp1, "prp2": prp2, "cdw10": len(ranges) - 1, "cdw11": cdw11}
+        return self.push(sq, 9, **(values | fields))
 
     async def idle(self) -> None:
         """Waits until the controller rests."""

@@ -11,6 +11,11 @@ def test_ctrl():
     simulate("nvme_ctrl_tb", "cocotb_ctrl", **SOURCES)
 
 
+def test_ctrl_io():
+    """Commands beside Read, Write and Flush."""
+    simulate("nvme_ctrl_tb", "cocotb_ctrl_io", **SOURCES)
+
+
 @pytest.mark.slow
 def test_ctrl_64_queues():
     """64 I/O queue pairs and 65 vectors."""

@@ -11,10 +11,10 @@ QUICK = (
 LONG = "random_mix,list_positions,largest_transfers,errors,throughput,round_trip"
 
 
-def run(testcase, channels=2, granule=4096):
+def run(testcase, channels=2, granule=4096, module="cocotb_data"):
     simulate(
         "nvme_data_tb",
-        "cocotb_data",
+        module,
         parameters={"NumChannels": channels, "Granule": granule},
         env={"GRANULE": str(granule)},
         testcase=testcase,
@@ -26,6 +26,11 @@ def test_data_quick():
     run(QUICK)
 
 
+def test_data_ops():
+    """Zeros, verification, comparison, deallocation."""
+    run(None, module="cocotb_data_ops")
+
+
 @pytest.mark.slow
 def test_data():
     run(LONG)
@@ -35,3 +40,4 @@ def test_data():
 @pytest.mark.parametrize(("channels", "granule"), [(1, 4096), (4, 16384)])
 def test_data_shapes(channels, granule):
     run("random_mix,admin_buffer,errors,largest_transfers", channels, granule)
+    run("everything_at_once,compares_and_reads,deallocates", channels, granule, module="cocotb_data_ops")

@@ -487,7 +487,7 @@ module nvme_admin
   assign data_valid_o = state_q == StData;
   assign data_o = '{
       slot: cmd_q.slot,
-      write: 1'b0,
+      op: OpRead,
       bytes: BytesWidth'(4096),
       mem_addr: 64'h8000_0000_0000_0000,
       prp1: cmd_q.prp1,

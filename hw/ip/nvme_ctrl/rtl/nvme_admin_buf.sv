@@ -101,6 +101,7 @@ module nvme_admin_buf
     b = put(b, 0, 1, 512'h66);  // 512: SQES
     b = put(b, 1, 1, 512'h44);  // 513: CQES
     b = put(b, 4, 4, 512'(1));  // 516: NN
+    b = put(b, 8, 2, 512'h008D);  // 520: ONCS: Compare, Dataset Management, Write Zeroes, Verify
     b = put(b, 13, 1, 512'h06);  // 525: VWC, no cache; flush of all namespaces accepted
     return b;
   endfunction
@@ -119,6 +120,7 @@ module nvme_admin_buf
     b = put(b, 0, 8, 512'(NumBlocks));  // NSZE
     b = put(b, 8, 8, 512'(NumBlocks));  // NCAP
     b = put(b, 16, 8, 512'(NumBlocks));  // NUSE
+    b = put(b, 33, 1, 512'h09);  // DLFEAT: deallocated blocks read as zeros; Write Zeroes may deallocate
     return b;
   endfunction
 

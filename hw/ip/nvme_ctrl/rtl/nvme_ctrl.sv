@@ -233,7 +233,8 @@ module nvme_ctrl
     .NumChannels(NumChannels),
     .Granule    (Granule),
     .NumSlots   (NumSlots),
-    .NumWalkers (NumWalkers)
+    .NumWalkers (NumWalkers),
+    .MediaBytes (MediaBytes)
   ) u_data (
     .clk_i,
     .rst_ni,

@@ -2,7 +2,8 @@
 //
 // Every command is walked page by page along its PRPs (nvme_prp), cut where it crosses a device granule
 // (nvme_split) and copied by the mover of its memory channel and direction (nvme_mover). Commands of the two
-// directions have their own queues, walkers and movers, so that neither can hold up the other.
+// directions have their own queues, walkers and movers, so that neither can hold up the other; a comparison uses both.
+// Commands without data (zeroing, verifying) go through nvme_ranges and nvme_sweep to the movers.
 //
 // It assumes that slots in flight are distinct and below NumSlots, and that the sizes and media addresses it is
 // given lie within the namespace: the front end checks those. It neither reorders nor merges commands: two that
@@ -22,6 +23,8 @@ module nvme_data
   parameter int unsigned NumSlots    = 64,
   /// PRP walkers per direction, a power of two.
   parameter int unsigned NumWalkers  = 4,
+  /// Size of the namespace in bytes, for ranges out of host memory.
+  parameter longint unsigned MediaBytes = 64'h1_0000_0000,
   /// Bytes of data reads outstanding on the host side over all channels, and up to 4 KiB more. Enough for the round
   /// trip (1.2 us at 16 GB/s is 19 KiB); more only makes other reads (commands, lists) wait behind them.
   parameter int unsigned HostReadBytes = 32768,
@@ -52,7 +55,7 @@ module nvme_data
   input  logic       done_ready_i,
 
   /// Host masters. Ports 0 to NumChannels-1: the movers of that channel (AR/R host to device, AW/W/B device to
-  /// host), all with ID 0. Port NumChannels: AR/R the PRP lists (ID = walker, below 2*NumWalkers), AW/W/B the
+  /// host), all with ID 0. Port NumChannels: AR/R the lists (ID = walker, below 2*NumWalkers, or that for ranges), AW/W/B the
   /// admin buffer to host (ID 0). Write data follows its address without a gap; R and B are always accepted soon.
   output ax_t [NumHost-1:0] host_aw_o,
   output logic [NumHost-1:0] host_aw_valid_o,
@@ -99,6 +102,7 @@ module nvme_data
   localparam int unsigned NumMovers = 2 * NumChannels + 1;  // media to host, admin buffer to host, host to media
   localparam int unsigned Admin = NumChannels;
   localparam int unsigned ToMedia = NumChannels + 1;
+  localparam logic [IdWidth-1:0] RangesId = IdWidth'(2 * NumWalkers);
   localparam int unsigned CountBits = unsigned'($clog2(NumSlots + 1));
 
   // Commands inside.
@@ -117,15 +121,16 @@ module nvme_data
 
   // What works on commands rather than on data rests between them, and a mover without jobs, too.
   logic [NumMovers-1:0] clk, busy;
-  logic clk_walk, prp_busy, slots_busy;
+  logic clk_walk, prp_busy, ranges_busy, sweep_busy, route_busy, slots_busy;
 
-  event_t [NumMovers:0] news;  // of the movers, then of the walkers
-  logic [NumMovers:0] news_valid, news_ready;
+  event_t [NumMovers+1:0] news;  // of the movers, the walkers, nvme_sweep
+  logic [NumMovers+1:0] news_valid, news_ready;
   logic [NumMovers-1:0] job_valid, job_ready;
 
   ns_clock_gate u_gate_walk (
     .clk_i,
-    .en_i (cmd_valid_i || prp_busy || slots_busy || job_valid != '0 || news_valid[NumMovers-1:0] != '0),
+    .en_i (cmd_valid_i || prp_busy || ranges_busy || sweep_busy || route_busy || slots_busy || job_valid != '0
+        || news_valid[NumMovers-1:0] != '0),
     .clk_o(clk_walk)
   );
 
@@ -137,9 +142,17 @@ module nvme_data
     );
   end
 
-  // Commands to segments, segments to jobs.
-  seg_t [1:0] seg;
-  logic [1:0] seg_valid, seg_ready;
+  // Commands to segments.
+  seg_t [1:0] prp_seg;
+  seg_t sweep_seg;
+  logic [1:0] prp_seg_valid, prp_seg_ready;
+  logic sweep_seg_valid, sweep_seg_ready;
+  logic has_prps, prp_ready, ranges_ready;
+  ax_t prp_ar, ranges_ar;
+  logic prp_ar_valid, prp_ar_ready, ranges_ar_valid, ranges_ar_ready, ranges_data;
+
+  assign has_prps = cmd_i.op == OpRead || cmd_i.op == OpWrite || cmd_i.op == OpCompare;
+  assign cmd_ready_o = has_prps ? prp_ready : ranges_ready;
 
   nvme_prp #(
     .NumSlots  (NumSlots),
@@ -149,20 +162,92 @@ module nvme_data
     .rst_ni,
     .busy_o(prp_busy),
     .cmd_i,
-    .cmd_valid_i,
-    .cmd_ready_o,
-    .seg_o        (seg),
-    .seg_valid_o  (seg_valid),
-    .seg_ready_i  (seg_ready),
+    .cmd_valid_i  (cmd_valid_i && has_prps),
+    .cmd_ready_o  (prp_ready),
+    .seg_o        (prp_seg),
+    .seg_valid_o  (prp_seg_valid),
+    .seg_ready_i  (prp_seg_ready),
     .event_o      (news[NumMovers]),
     .event_valid_o(news_valid[NumMovers]),
     .event_ready_i(news_ready[NumMovers]),
-    .ar_o         (host_ar_o[Admin]),
-    .ar_valid_o   (host_ar_valid_o[Admin]),
-    .ar_ready_i   (host_ar_ready_i[Admin]),
+    .ar_o         (prp_ar),
+    .ar_valid_o   (prp_ar_valid),
+    .ar_ready_i   (prp_ar_ready),
     .r_i          (host_r_i[Admin]),
-    .r_valid_i    (host_r_valid_i[Admin]),
+    .r_valid_i    (host_r_valid_i[Admin] && !ranges_data),
     .r_ready_o    (host_r_ready_o[Admin])
+  );
+
+  range_t range;
+  logic range_valid, range_ready;
+
+  nvme_ranges #(
+    .NumSlots (NumSlots),
+    .NumBlocks(MediaBytes / 512),
+    .Id       (RangesId)
+  ) u_ranges (
+    .clk_i(clk_walk),
+    .rst_ni,
+    .busy_o       (ranges_busy),
+    .cmd_i,
+    .cmd_valid_i  (cmd_valid_i && !has_prps),
+    .cmd_ready_o  (ranges_ready),
+    .range_o      (range),
+    .range_valid_o(range_valid),
+    .range_ready_i(range_ready),
+    .ar_o         (ranges_ar),
+    .ar_valid_o   (ranges_ar_valid),
+    .ar_ready_i   (ranges_ar_ready),
+    .r_i          (host_r_i[Admin]),
+    .r_valid_i    (host_r_valid_i[Admin] && ranges_data)
+  );
+
+  nvme_sweep u_sweep (
+    .clk_i(clk_walk),
+    .rst_ni,
+    .busy_o       (sweep_busy),
+    .range_i      (range),
+    .range_valid_i(range_valid),
+    .range_ready_o(range_ready),
+    .seg_o        (sweep_seg),
+    .seg_valid_o  (sweep_seg_valid),
+    .seg_ready_i  (sweep_seg_ready),
+    .event_o      (news[NumMovers+1]),
+    .event_valid_o(news_valid[NumMovers+1]),
+    .event_ready_i(news_ready[NumMovers+1])
+  );
+
+  // List reads share a port: PRPs go first. Once shown, an address stays.
+  logic ranges_shown_q, prp_first;
+  assign prp_first = prp_ar_valid && !ranges_shown_q;
+  assign host_ar_o[Admin] = prp_first ? prp_ar : ranges_ar;
+  assign host_ar_valid_o[Admin] = prp_ar_valid || ranges_ar_valid;
+  assign prp_ar_ready = prp_first && host_ar_ready_i[Admin];
+  assign ranges_ar_ready = !prp_first && host_ar_ready_i[Admin];
+  assign ranges_data = host_r_i[Admin].id == RangesId;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) ranges_shown_q <= 1'b0;
+    else ranges_shown_q <= ranges_ar_valid && !prp_first && !host_ar_ready_i[Admin];
+  end
+
+  // Segments to jobs.
+  seg_t [1:0] seg;
+  logic [1:0] seg_valid, seg_ready;
+
+  nvme_route u_route (
+    .clk_i(clk_walk),
+    .rst_ni,
+    .busy_o       (route_busy),
+    .prp_i        (prp_seg),
+    .prp_valid_i  (prp_seg_valid),
+    .prp_ready_o  (prp_seg_ready),
+    .sweep_i      (sweep_seg),
+    .sweep_valid_i(sweep_seg_valid),
+    .sweep_ready_o(sweep_seg_ready),
+    .seg_o        (seg),
+    .seg_valid_o  (seg_valid),
+    .seg_ready_i  (seg_ready)
   );
 
   job_t job_to_host, job_to_media;
@@ -204,11 +289,15 @@ module nvme_data
   logic read_open;
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
+    // Comparisons: both movers' beats meet in the one that writes the media.
+    logic [DataWidth-1:0] media_data, host_data;
+    logic media_error, media_valid, host_error, host_valid;
+
     nvme_mover #(
       .FifoBeats  (MoverBeats),
       .MaxJobs    (MoverBeats / 8),
       .BurstBytes (512),
-      .ReadStatus (DataMemError),
+      .ReadStatus (DataReadError),
       .WriteStatus(DataHostError)
     ) u_to_host (
       .clk_i        (clk[c]),
@@ -220,6 +309,12 @@ module nvme_data
       .event_o      (news[c]),
       .event_valid_o(news_valid[c]),
       .event_ready_i(news_ready[c]),
+      .peer_data_i  (host_data),
+      .peer_error_i (host_error),
+      .peer_valid_i (host_valid),
+      .cmp_data_o   (media_data),
+      .cmp_error_o  (media_error),
+      .cmp_valid_o  (media_valid),
       .ar_o         (mem_ar_o[c]),
       .ar_valid_o   (mem_ar_valid_o[c]),
       .ar_ready_i   (mem_ar_ready_i[c]),
@@ -242,7 +337,8 @@ module nvme_data
       .MaxJobs    (MoverBeats / 8),
       .BurstBytes (1024),
       .ReadStatus (DataHostError),
-      .WriteStatus(DataMemError)
+      .WriteStatus(DataWriteFault),
+      .Compare    (1'b1)
     ) u_to_media (
       .clk_i        (clk[ToMedia+c]),
       .rst_ni,
@@ -253,6 +349,12 @@ module nvme_data
       .event_o      (news[ToMedia+c]),
       .event_valid_o(news_valid[ToMedia+c]),
       .event_ready_i(news_ready[ToMedia+c]),
+      .peer_data_i  (media_data),
+      .peer_error_i (media_error),
+      .peer_valid_i (media_valid),
+      .cmp_data_o   (host_data),
+      .cmp_error_o  (host_error),
+      .cmp_valid_o  (host_valid),
       .ar_o         (host_ar_o[c]),
       .ar_valid_o   (data_ar_valid[c]),
       .ar_ready_i   (host_ar_ready_i[c] && host_ar_valid_o[c]),
@@ -276,7 +378,7 @@ module nvme_data
   nvme_mover #(
     .FifoBeats  (64),
     .BurstBytes (512),
-    .ReadStatus (DataMemError),
+    .ReadStatus (DataReadError),
     .WriteStatus(DataHostError)
   ) u_admin (
     .clk_i        (clk[Admin]),
@@ -288,6 +390,12 @@ module nvme_data
     .event_o      (news[Admin]),
     .event_valid_o(news_valid[Admin]),
     .event_ready_i(news_ready[Admin]),
+    .peer_data_i  ('0),
+    .peer_error_i (1'b0),
+    .peer_valid_i (1'b0),
+    .cmp_data_o   (),
+    .cmp_error_o  (),
+    .cmp_valid_o  (),
     .ar_o         (adm_ar_o),
     .ar_valid_o   (adm_ar_valid_o),
     .ar_ready_i   (adm_ar_ready_i),
@@ -321,7 +429,7 @@ module nvme_data
   );
 
   nvme_slots #(
-    .NumSources(NumMovers + 1),
+    .NumSources(NumMovers + 2),
     .NumSlots  (NumSlots)
   ) u_slots (
     .clk_i(clk_walk),
@@ -336,7 +444,7 @@ module nvme_data
   );
 
   `NS_ASSERT(slot_in_range, !cmd_valid_i || 32'(cmd_i.slot) < NumSlots)
-  `NS_ASSERT(no_write_to_admin, !cmd_valid_i || !(cmd_i.write && cmd_i.mem_addr[63]))
+  `NS_ASSERT(only_read_admin, !cmd_valid_i || cmd_i.op == OpRead || !cmd_i.mem_addr[63])
   `NS_ASSERT(quiet_when_idle, busy_o || busy == '0)
 
 endmodule

@@ -7,17 +7,29 @@ package nvme_data_pkg;
   /// Bytes of a segment or a job: 4 to 4096.
   parameter int unsigned LenWidth = 13;
 
-  /// Part of a command within one host page; on the media it may cross one granule boundary.
+  /// What is done to a segment or job.
+  typedef enum logic [1:0] {
+    KindCopy    = 2'd0,
+    KindZero    = 2'd1,  // write zeros: there is no source
+    KindDrop    = 2'd2,  // read and forget: there is no target
+    KindCompare = 2'd3   // read both sides and compare: there is no target
+  } kind_e;
+
+  /// Part of a command within one host page; on the media it may cross one granule boundary. The host's address counts
+  /// only for copies and comparisons.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
+    kind_e                kind;
     logic [LenWidth-1:0]  len;
     logic [63:0]          mem;
     logic [63:0]          host;
   } seg_t;
 
-  /// A copy within one 4 KiB page at both ends. Addresses and length are multiples of 4.
+  /// Work within one 4 KiB page at both ends. Addresses and length are multiples of 4. Without a target, dst is the
+  /// media address, to whose place within a beat the data is brought.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
+    kind_e                kind;
     logic [LenWidth-1:0]  len;
     logic [63:0]          src;
     logic [63:0]          dst;
@@ -26,11 +38,22 @@ package nvme_data_pkg;
   /// What a job's write side needs.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
+    kind_e                kind;
     logic [LenWidth-1:0]  len;
     logic [63:0]          dst;
   } target_t;
 
-  /// Jobs of one command: up to two for each page of 2 MiB, modulo which the slot tracker counts.
+  /// A range of the media for nvme_sweep; a command has one or more, and ends with the one that is `last`.
+  typedef struct packed {
+    logic [SlotWidth-1:0] slot;
+    kind_e                kind;    // KindZero or KindDrop
+    logic                 last;
+    data_status_e         status;  // with last
+    logic [54:0]          lba;
+    logic [31:0]          blocks;  // may be 0
+  } range_t;
+
+  /// The slot tracker counts a command's jobs modulo 2**JobsWidth: more than there ever are in the movers at a time.
   parameter int unsigned JobsWidth = 11;
 
   /// News for the slot tracker. From a mover: one job has ended. From a walker: the command has `jobs` jobs in all.

@@ -1,8 +1,13 @@
 // Takes submission queue entries apart: I/O commands become data commands or, where there is nothing to move or
 // something is wrong, completions; admin commands go to nvme_admin.
 //
-// Two stages, and one more for completions. Checks, in this order: opcode, flags (fused, SGL), namespace, size, LBA range. Assumes that nvme_admin
-// takes its command at once, since only one at a time is fetched. It does not look at the PRPs.
+// Two stages, and one more for completions. Checks, in this order: opcode, flags (fused, SGL), namespace, size, LBA range.
+// MDTS limits what moves data; Write Zeroes and Verify go up to the 65536 blocks of NLB. Ranges of Dataset Management are
+// checked by the data path; without AD it is a hint, and ends here.
+// Fields that need nothing done are not looked at (NVM Express 1.4, 6.6 to 6.16): FUA, since completed data is always on
+// the media; LR; DSM; DEAC, since deallocated blocks read as zeros; PRINFO and tags, since no namespace has protection
+// information; DTYPE, since there are no directives.
+// Assumes that nvme_admin takes its command at once, since only one at a time is fetched. It does not look at the PRPs.
 `include "ns_assert.svh"
 
 module nvme_decode
@@ -61,7 +66,7 @@ module nvme_decode
 );
 
   localparam longint unsigned NumBlocks = MediaBytes / 512;
-  localparam int unsigned MaxBlocks = 1 << (BytesWidth - 1 - 9);  // MDTS
+  localparam int unsigned MaxBlocks = 1 << (TransferWidth - 1 - 9);  // MDTS
 
   typedef enum logic [1:0] {
     ToData,
@@ -79,7 +84,8 @@ module nvme_decode
   // Second stage: what it means.
   logic valid2_q;
   to_e to_q;
-  logic silent_q, write_q;
+  logic silent_q;
+  data_op_e op_q;
   logic [SlotWidth-1:0] slot_q;
   logic [7:0] sc_q;
   logic [BytesWidth-1:0] bytes_q;
@@ -121,25 +127,42 @@ module nvme_decode
   end
 
   // Checks.
-  logic is_admin, is_flush, is_write, is_rw, too_large, outside;
+  logic is_admin, is_flush, is_dsm, has_lba, moves, too_large, outside;
+  data_op_e op;
   logic [7:0] sc;
   logic [64:0] last_lba;
 
   assign is_admin = qid_q == '0;
   assign is_flush = fields_q.opcode == IoFlush;
-  assign is_write = fields_q.opcode == IoWrite;
-  assign is_rw = is_write || fields_q.opcode == IoRead;
+  assign is_dsm = fields_q.opcode == IoDatasetManagement;
+  assign moves = op == OpRead || op == OpWrite || op == OpCompare;
+
+  always_comb begin
+    has_lba = 1'b1;
+    op = OpRead;
+    unique case (fields_q.opcode)
+      IoRead:        op = OpRead;
+      IoWrite:       op = OpWrite;
+      IoCompare:     op = OpCompare;
+      IoWriteZeroes: op = OpZero;
+      IoVerify:      op = OpVerify;
+      default: begin
+        has_lba = 1'b0;
+        op = OpDeallocate;
+      end
+    endcase
+  end
   assign too_large = 32'(nlb_q) >= MaxBlocks;
   assign last_lba = {1'b0, slba_q} + 65'(nlb_q);
   assign outside = last_lba >= 65'(NumBlocks);
 
   always_comb begin
     sc = ScSuccess;
-    if (!is_flush && !is_rw) sc = ScInvalidOpcode;
+    if (!is_flush && !is_dsm && !has_lba) sc = ScInvalidOpcode;
     else if (fields_q.bad_flags) sc = ScInvalidField;
     else if (fields_q.nsid != 32'd1 && !(is_flush && fields_q.nsid == '1)) sc = ScInvalidNamespace;
-    else if (is_rw && too_large) sc = ScInvalidField;
-    else if (is_rw && outside) sc = ScLbaOutOfRange;
+    else if (has_lba && moves && too_large) sc = ScInvalidField;
+    else if (has_lba && outside) sc = ScLbaOutOfRange;
   end
 
   always_ff @(posedge clk_i) begin
@@ -148,12 +171,13 @@ module nvme_decode
       slot_q <= fields_q.slot;
       silent_q <= error_q;
       sc_q <= sc;
-      write_q <= is_write;
-      bytes_q <= (BytesWidth'(nlb_q) + 1'b1) << 9;
+      op_q <= op;
+      if (is_dsm) bytes_q <= (BytesWidth'(fields_q.cdw10[7:0]) + 1'b1) << 4;
+      else bytes_q <= (BytesWidth'(nlb_q) + 1'b1) << 9;
       mem_addr_q <= slba_q << 9;
       if (error_q) to_q <= ToCompletion;
       else if (is_admin) to_q <= ToAdmin;
-      else if (sc == ScSuccess && is_rw) to_q <= ToData;
+      else if (sc == ScSuccess && (has_lba || (is_dsm && fields_q.cdw11[2]))) to_q <= ToData;
       else to_q <= ToCompletion;
     end
   end
@@ -177,7 +201,7 @@ module nvme_decode
 
   assign data_o = '{
           slot: slot_q,
-          write: write_q,
+          op: op_q,
           bytes: bytes_q,
           mem_addr: mem_addr_q,
           prp1: admin_q.prp1,
@@ -212,7 +236,9 @@ module nvme_decode
     $error("nvme_decode: MediaBytes must be a multiple of 512");
   end
 
-  `NS_ASSERT(data_in_namespace, !data_valid_o || mem_addr_q + 64'(bytes_q) <= 64'(MediaBytes))
-  `NS_ASSERT(data_within_mdts, !data_valid_o || 32'(bytes_q) <= MaxBlocks * 512)
+  `NS_ASSERT(data_in_namespace,
+             !data_valid_o || op_q == OpDeallocate || mem_addr_q + 64'(bytes_q) <= 64'(MediaBytes))
+  `NS_ASSERT(data_within_mdts,
+             !data_valid_o || op_q == OpZero || op_q == OpVerify || 32'(bytes_q) <= MaxBlocks * 512)
 
 endmodule

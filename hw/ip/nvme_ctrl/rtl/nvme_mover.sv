@@ -1,4 +1,5 @@
-// DMA mover: copies jobs, in order, from one AXI bus to another.
+// DMA mover: copies jobs, in order, from one AXI bus to another; writes zeros; reads data that is dropped or compared
+// with what another mover reads.
 //
 // The source is read far ahead (up to MaxJobs jobs and FifoBeats write beats), the data realigned and kept until a whole
 // burst can be sent. One beat per cycle. Read and write responses must come in order, as they do for one ID.
@@ -21,9 +22,11 @@ module nvme_mover
   /// Write bursts whose response is outstanding.
   parameter int unsigned  MaxBursts   = 64,
   /// Status after a read error.
-  parameter data_status_e ReadStatus  = DataMemError,
+  parameter data_status_e ReadStatus  = DataReadError,
   /// Status after a write error.
-  parameter data_status_e WriteStatus = DataHostError
+  parameter data_status_e WriteStatus = DataHostError,
+  /// Finds out whether beats that are compared differ; the other mover need not.
+  parameter bit           Compare     = 1'b0
 ) (
   /// Clock.
   input  logic   clk_i,
@@ -44,6 +47,19 @@ module nvme_mover
   output logic   event_valid_o,
   /// Ready.
   input  logic   event_ready_i,
+
+  /// Beat of the other mover to be compared with. Both go on when both are valid.
+  input  logic [DataWidth-1:0] peer_data_i,
+  /// It came with a read error.
+  input  logic                 peer_error_i,
+  /// Valid.
+  input  logic                 peer_valid_i,
+  /// Beat to be compared.
+  output logic [DataWidth-1:0] cmp_data_o,
+  /// It came with a read error.
+  output logic                 cmp_error_o,
+  /// Valid.
+  output logic                 cmp_valid_o,
 
   /// Source read address.
   output ax_t    ar_o,
@@ -112,7 +128,7 @@ module nvme_mover
   );
 
   target_t issue_job;
-  logic issue, issue_skip, issue_flush, align_queue_ready, write_queue_ready;
+  logic issue, issue_read, issue_skip, issue_flush, align_queue_ready, write_queue_ready;
   logic [3:0] issue_rotate;
   logic beat_left;
 
@@ -128,6 +144,7 @@ module nvme_mover
     .ar_valid_o,
     .ar_ready_i,
     .issue_o       (issue),
+    .issue_read_o  (issue_read),
     .issue_ready_i (align_queue_ready && write_queue_ready),
     .issue_job_o   (issue_job),
     .issue_rotate_o(issue_rotate),
@@ -146,7 +163,7 @@ module nvme_mover
   ) u_align_queue (
     .clk_i,
     .rst_ni,
-    .in_valid_i (issue),
+    .in_valid_i (issue_read),
     .in_ready_o (align_queue_ready),
     .in_data_i  ({issue_rotate, issue_skip, issue_flush}),
     .out_valid_o(align_valid),
@@ -213,7 +230,8 @@ module nvme_mover
     .BurstBytes (BurstBytes),
     .MaxBursts  (MaxBursts),
     .ReadStatus (ReadStatus),
-    .WriteStatus(WriteStatus)
+    .WriteStatus(WriteStatus),
+    .Compare    (Compare)
   ) u_write (
     .clk_i,
     .rst_ni,
@@ -225,6 +243,10 @@ module nvme_mover
     .beat_error_i(beat_error),
     .beat_valid_i(beat_valid),
     .beat_ready_o(beat_left),
+    .peer_data_i,
+    .peer_error_i,
+    .peer_valid_i,
+    .cmp_valid_o,
     .aw_o,
     .aw_valid_o,
     .aw_ready_i,
@@ -238,6 +260,9 @@ module nvme_mover
     .event_valid_o,
     .event_ready_i
   );
+
+  assign cmp_data_o = beat_data;
+  assign cmp_error_o = beat_error;
 
   `NS_ASSERT(reserved_room, !align_out || fifo_ready)
   `NS_ASSERT(quiet_without_jobs,

@@ -1,6 +1,7 @@
 // Read side of a mover: issues a job's source read as early as room for all of its write beats can be reserved.
 //
-// One burst a job. The write side gets the job at the same time, the aligner its attributes.
+// One burst a job. The write side gets the job at the same time, the aligner its attributes. Zeros are not read: only the
+// write side gets their job.
 // Assumes jobs within one 4 KiB page at both ends.
 `include "ns_assert.svh"
 
@@ -32,6 +33,8 @@ module nvme_mover_read
 
   /// Job issued: taken by the aligner's and the write side's queues, which must both have room (issue_ready_i).
   output logic       issue_o,
+  /// It is read: the aligner takes it, too.
+  output logic       issue_read_o,
   /// There is room in both queues.
   input  logic       issue_ready_i,
   /// What the write side needs of it.
@@ -52,7 +55,7 @@ module nvme_mover_read
   // First step: what the job needs.
   job_t job_q;
   logic valid_q;
-  logic [6:0] read_beats, write_beats, read_beats_q, write_beats_q;
+  logic [6:0] read_beats, write_beats, read_beats_q, write_beats_q;  // write_beats_q: 0 for zeros
 
   assign read_beats = 7'((32'(job_i.src[5:0]) + 32'(job_i.len) + 32'd63) >> 6);
   assign write_beats = 7'((32'(job_i.dst[5:0]) + 32'(job_i.len) + 32'd63) >> 6);
@@ -67,7 +70,7 @@ module nvme_mover_read
     if (job_ready_o && job_valid_i) begin
       job_q <= job_i;
       read_beats_q <= read_beats;
-      write_beats_q <= write_beats;
+      write_beats_q <= (job_i.kind == KindZero) ? '0 : write_beats;
     end
   end
 
@@ -76,7 +79,8 @@ module nvme_mover_read
 
   // Every other cycle at most, so that the arbiter behind `ar_ready_i` is not in front of all this: a job has more beats.
   assign issue_o = valid_q && issue_ready_i && !ar_valid_o && (32'(free_q) >= 32'(write_beats_q));
-  assign issue_job_o = '{slot: job_q.slot, len: job_q.len, dst: job_q.dst};
+  assign issue_read_o = issue_o && job_q.kind != KindZero;
+  assign issue_job_o = '{slot: job_q.slot, kind: job_q.kind, len: job_q.len, dst: job_q.dst};
   assign issue_rotate_o = job_q.dst[5:2] - job_q.src[5:2];
   assign issue_skip_o = job_q.src[5:2] > job_q.dst[5:2];
   assign issue_flush_o = write_beats_q + 7'(issue_skip_o) > read_beats_q;
@@ -86,7 +90,7 @@ module nvme_mover_read
       ar_valid_o <= 1'b0;
       free_q <= FreeBits'(FifoBeats);
     end else begin
-      if (issue_o) ar_valid_o <= 1'b1;
+      if (issue_read_o) ar_valid_o <= 1'b1;
       else if (ar_ready_i) ar_valid_o <= 1'b0;
       if (issue_o || beat_left_i) begin
         free_q <= free_q + FreeBits'(beat_left_i) - (issue_o ? FreeBits'(write_beats_q) : '0);
@@ -95,7 +99,7 @@ module nvme_mover_read
   end
 
   always_ff @(posedge clk_i) begin
-    if (issue_o) begin
+    if (issue_read_o) begin
       ar_o <= '{
           id: '0,
           len: 8'(read_beats_q - 7'd1),

@@ -4,6 +4,9 @@
 // FIFO, so that the data follows without a gap: whatever shares the bus never waits for the mover's source.
 // Bytes that arrived with a read error are not written (their strobes are 0). One event for each job, after
 // the responses to all of its bursts, with the first error.
+//
+// Zeros need no beats from the FIFO. Bursts without a target (dropped or compared data) take their beats out of the FIFO
+// and end without an address or a response.
 `include "ns_assert.svh"
 
 module nvme_mover_write
@@ -18,9 +21,11 @@ module nvme_mover_write
   /// Bursts whose response is outstanding.
   parameter int unsigned  MaxBursts   = 64,
   /// Status after a read error.
-  parameter data_status_e ReadStatus  = DataMemError,
+  parameter data_status_e ReadStatus  = DataReadError,
   /// Status after a write error.
-  parameter data_status_e WriteStatus = DataHostError
+  parameter data_status_e WriteStatus = DataHostError,
+  /// Finds out whether beats that are compared differ.
+  parameter bit           Compare     = 1'b0
 ) (
   /// Clock.
   input  logic                 clk_i,
@@ -44,6 +49,15 @@ module nvme_mover_write
   input  logic                 beat_valid_i,
   /// It leaves the FIFO.
   output logic                 beat_ready_o,
+
+  /// Beat of the other mover to be compared with. Both go on when both are valid.
+  input  logic [DataWidth-1:0] peer_data_i,
+  /// It came with a read error.
+  input  logic                 peer_error_i,
+  /// Valid.
+  input  logic                 peer_valid_i,
+  /// The oldest beat in the FIFO is to be compared.
+  output logic                 cmp_valid_o,
 
   /// Write address.
   output ax_t                  aw_o,
@@ -75,9 +89,14 @@ module nvme_mover_write
   localparam int unsigned BeatsBits = unsigned'($clog2(FifoBeats + 1));
   localparam int unsigned BurstsBits = unsigned'($clog2(MaxBursts + 1));
 
+  function automatic logic no_target(kind_e kind);
+    return kind == KindDrop || kind == KindCompare;
+  endfunction
+
   // What the data of a burst needs to know.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
+    kind_e                kind;
     logic                 job_last;  // last burst of its job
     logic [5:0]           len;       // beats - 1
     logic [3:0]           from;      // first dword of the first beat
@@ -88,6 +107,7 @@ module nvme_mover_write
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
     logic                 job_last;
+    logic                 at_once;   // there is no response to wait for
     logic                 error;
   } resp_t;
 
@@ -95,6 +115,7 @@ module nvme_mover_write
   logic [63:0] job_addr_q;
   logic [LenWidth-1:0] job_len_q;
   logic [SlotWidth-1:0] job_slot_q;
+  kind_e job_kind_q;
   logic job_valid_q;
   logic [LenWidth-1:0] room, cut;
   logic cut_last, cut_ready;
@@ -114,6 +135,7 @@ module nvme_mover_write
       job_addr_q <= job_i.dst;
       job_len_q <= job_i.len;
       job_slot_q <= job_i.slot;
+      job_kind_q <= job_i.kind;
     end else if (job_valid_q && cut_ready) begin
       // A job ends within its page: no carry beyond.
       job_addr_q[11:0] <= job_addr_q[11:0] + 12'(cut);
@@ -128,8 +150,8 @@ module nvme_mover_write
   logic issue, burst_queue_ready;
   logic [BeatsBits-1:0] arrived_q;  // beats in the FIFO that belong to no burst sent so far
   logic [BurstsBits-1:0] bursts_q;  // bursts without response
-  logic [6:0] beats_q;
-  logic b_fire;
+  logic [6:0] beats_q;  // to come out of the FIFO
+  logic resp_fire;
 
   // Every other cycle at most, so that the arbiter behind `aw_ready_i` is not in front of all this: bursts are longer.
   assign issue = burst_valid_q && burst_queue_ready && !aw_valid_o
@@ -144,13 +166,13 @@ module nvme_mover_write
       bursts_q <= '0;
     end else begin
       if (cut_ready) burst_valid_q <= job_valid_q;
-      if (issue) aw_valid_o <= 1'b1;
+      if (issue && !no_target(burst_q.kind)) aw_valid_o <= 1'b1;
       else if (aw_ready_i) aw_valid_o <= 1'b0;
       if (issue || beat_came_i) begin
         arrived_q <= arrived_q + BeatsBits'(beat_came_i) - (issue ? BeatsBits'(beats_q) : '0);
       end
-      if (issue && !b_fire) bursts_q <= bursts_q + 1'b1;
-      if (!issue && b_fire) bursts_q <= bursts_q - 1'b1;
+      if (issue && !resp_fire) bursts_q <= bursts_q + 1'b1;
+      if (!issue && resp_fire) bursts_q <= bursts_q - 1'b1;
     end
   end
 
@@ -159,10 +181,11 @@ module nvme_mover_write
 
   always_ff @(posedge clk_i) begin
     if (cut_ready && job_valid_q) begin
-      beats_q <= cut_beats;
+      beats_q <= (job_kind_q == KindZero) ? '0 : cut_beats;
       aw_q <= '{id: '0, len: 8'(cut_beats - 7'd1), size: 3'd6, burst: BurstIncr, addr: job_addr_q};
       burst_q <= '{
           slot: job_slot_q,
+          kind: job_kind_q,
           job_last: cut_last,
           len: 6'(cut_beats - 7'd1),
           from: job_addr_q[5:2],
@@ -175,7 +198,7 @@ module nvme_mover_write
   // Data. All beats of a burst in the queue are in the FIFO.
   burst_t burst;
   logic burst_valid;
-  logic w_fire, w_first, w_last;
+  logic w_fire, w_first, w_last, w_error;
   logic [5:0] w_count_q;
   logic w_error_q;  // in an earlier beat of the burst
   logic [15:0] lanes;
@@ -197,17 +220,20 @@ module nvme_mover_write
 
   assign w_first = w_count_q == '0;
   assign w_last = w_count_q == burst.len;
-  assign w_valid_o = burst_valid && beat_valid_i;
-  assign w_fire = w_valid_o && w_ready_i;
-  assign beat_ready_o = w_fire;
+  assign w_valid_o = burst_valid && (burst.kind == KindZero || (burst.kind == KindCopy && beat_valid_i));
+  assign cmp_valid_o = burst_valid && burst.kind == KindCompare && beat_valid_i;
+  assign w_fire = (w_valid_o && w_ready_i) || (cmp_valid_o && peer_valid_i)
+      || (burst_valid && burst.kind == KindDrop && beat_valid_i);
+  assign beat_ready_o = w_fire && burst.kind != KindZero;
+  assign w_error = beat_error_i && burst.kind != KindZero;
 
   always_comb begin
-    lanes = beat_error_i ? 16'h0000 : 16'hffff;
+    lanes = w_error ? 16'h0000 : 16'hffff;
     if (w_first) lanes &= 16'hffff << burst.from;
     if (w_last) lanes &= 16'hffff >> (4'd15 - burst.to);
     for (int unsigned i = 0; i < 16; i++) w_o.strb[i*4+:4] = {4{lanes[i]}};
     w_o.last = w_last;
-    w_o.data = beat_data_i;
+    w_o.data = (burst.kind == KindZero) ? '0 : beat_data_i;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -216,38 +242,87 @@ module nvme_mover_write
       w_error_q <= 1'b0;
     end else if (w_fire) begin
       w_count_q <= w_last ? '0 : w_count_q + 1'b1;
-      w_error_q <= !w_last && (w_error_q || beat_error_i);
+      w_error_q <= !w_last && (w_error_q || w_error);
     end
   end
 
-  // Responses: a burst enters the queue with its last beat, which is before its response can come.
+  // The burst whose last beat went in the cycle before.
+  resp_t end_q;
+  logic end_valid_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) end_valid_q <= 1'b0;
+    else end_valid_q <= w_fire && w_last;
+  end
+
+  always_ff @(posedge clk_i) begin
+    end_q <= '{
+        slot: burst.slot,
+        job_last: burst.job_last,
+        at_once: no_target(burst.kind),
+        error: w_error_q || w_error
+    };
+  end
+
+  // Comparison, a cycle later: dwords first, then all of them.
+  logic differ;  // somewhere in the burst that ends
+
+  if (Compare) begin : gen_compare
+    logic [15:0] differ_q;
+    logic seen_q;
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        differ_q <= '0;
+        seen_q <= 1'b0;
+      end else begin
+        differ_q <= '0;
+        if (cmp_valid_o && peer_valid_i && !peer_error_i) begin
+          for (int unsigned i = 0; i < 16; i++) begin
+            differ_q[i] <= lanes[i] && beat_data_i[i*32+:32] != peer_data_i[i*32+:32];
+          end
+        end
+        seen_q <= !end_valid_q && differ;
+      end
+    end
+    assign differ = seen_q || differ_q != '0;
+  end else begin : gen_no_compare
+    assign differ = 1'b0;
+    logic unused;
+    assign unused = ^{peer_data_i, peer_error_i};
+  end
+
+  // Responses: a burst enters the queue a cycle after its last beat; its response waits until it is there.
   resp_t resp;
-  logic resp_valid, resp_queue_ready;
+  logic resp_valid, resp_differ, resp_queue_ready;
   data_status_e status_q, status;  // first error of the job
 
   ns_fifo #(
-    .Width($bits(resp_t)),
+    .Width($bits(resp_t) + 1),
     .Depth(MaxBursts)
   ) u_responses (
     .clk_i,
     .rst_ni,
-    .in_valid_i (w_fire && w_last),
+    .in_valid_i (end_valid_q),
     .in_ready_o (resp_queue_ready),
-    .in_data_i  ({burst.slot, burst.job_last, w_error_q || beat_error_i}),
+    .in_data_i  ({end_q, differ}),
     .out_valid_o(resp_valid),
-    .out_ready_i(b_fire),
-    .out_data_o (resp),
+    .out_ready_i(resp_fire),
+    .out_data_o ({resp, resp_differ}),
     .count_o    ()
   );
 
-  assign b_ready_o = resp_valid && (!event_valid_o || event_ready_i);
-  assign b_fire = b_valid_i && b_ready_o;
+  logic event_free;
+  assign event_free = !event_valid_o || event_ready_i;
+  assign b_ready_o = resp_valid && !resp.at_once && event_free;
+  assign resp_fire = resp_valid && (resp.at_once || b_valid_i) && event_free;
 
   always_comb begin
     status = status_q;
     if (status_q == DataOk) begin
       if (resp.error) status = ReadStatus;
-      else if (b_i.resp[1]) status = WriteStatus;
+      else if (resp_differ) status = DataMismatch;
+      else if (b_i.resp[1] && !resp.at_once) status = WriteStatus;
     end
   end
 
@@ -256,14 +331,14 @@ module nvme_mover_write
       status_q <= DataOk;
       event_valid_o <= 1'b0;
     end else begin
-      if (b_fire) status_q <= resp.job_last ? DataOk : status;
-      if (b_fire && resp.job_last) event_valid_o <= 1'b1;
+      if (resp_fire) status_q <= resp.job_last ? DataOk : status;
+      if (resp_fire && resp.job_last) event_valid_o <= 1'b1;
       else if (event_ready_i) event_valid_o <= 1'b0;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (b_fire && resp.job_last)
+    if (resp_fire && resp.job_last)
       event_o <= '{slot: resp.slot, walk: 1'b0, jobs: '0, status: status};
   end
 
@@ -274,8 +349,10 @@ module nvme_mover_write
     $error("nvme_mover_write: a burst must fit into the FIFO");
   end
 
-  `NS_ASSERT(data_follows_without_gap, !burst_valid || w_first || beat_valid_i)
-  `NS_ASSERT(response_queue_has_room, !w_fire || resp_queue_ready)
+  `NS_ASSERT(data_follows_without_gap,
+             !burst_valid || w_first || beat_valid_i || burst.kind == KindZero)
+  `NS_ASSERT(response_queue_has_room, !end_valid_q || resp_queue_ready)
+  `NS_ASSERT(no_write_without_target, !w_valid_o || !no_target(burst.kind))
   `NS_ASSERT(beats_in_range, 32'(arrived_q) <= FifoBeats)
 
 endmodule

@@ -4,13 +4,26 @@ package nvme_pkg;
   /// Widest command slot number; a controller has `NumSlots` <= 2**SlotWidth of them.
   parameter int unsigned SlotWidth = 8;
 
-  /// Bytes of one data command: 512 B to 1 MiB (MDTS 8 at 4 KiB pages).
-  parameter int unsigned BytesWidth = 21;
+  /// Bytes that one command moves between host and device: up to 1 MiB (MDTS 8 at 4 KiB pages).
+  parameter int unsigned TransferWidth = 21;
+
+  /// Bytes of any data command: those that move nothing go up to 65536 blocks.
+  parameter int unsigned BytesWidth = 26;
+
+  /// What a data command does.
+  typedef enum logic [2:0] {
+    OpRead       = 3'd0,  // device -> host memory
+    OpWrite      = 3'd1,  // host memory -> device
+    OpCompare    = 3'd2,  // host memory against the media
+    OpZero       = 3'd3,  // write zeros; no host memory
+    OpVerify     = 3'd4,  // read and drop; no host memory
+    OpDeallocate = 3'd5   // write zeros to the ranges of a list of `bytes` bytes in host memory
+  } data_op_e;
 
   /// One command's data transfer, from the front end to the data path.
   typedef struct packed {
     logic [SlotWidth-1:0]  slot;      // returned in data_done_t
-    logic                  write;     // 1: host memory -> device, 0: device -> host memory
+    data_op_e              op;
     logic [BytesWidth-1:0] bytes;     // a multiple of 4, at least 4
     logic [63:0]           mem_addr;  // media byte address, a multiple of 4; bit 63: the admin buffer
     logic [63:0]           prp1;      // dword-aligned (NVMe 1.4, 4.3)
@@ -18,11 +31,14 @@ package nvme_pkg;
   } data_cmd_t;
 
   /// How a data transfer ended.
-  typedef enum logic [1:0] {
-    DataOk        = 2'd0,
-    DataBadPrp    = 2'd1,  // PRP Offset Invalid (13h)
-    DataHostError = 2'd2,  // host answered with an error: Data Transfer Error (04h)
-    DataMemError  = 2'd3   // device memory answered with an error: Internal Error (06h)
+  typedef enum logic [2:0] {
+    DataOk         = 3'd0,
+    DataBadPrp     = 3'd1,  // PRP Offset Invalid (13h)
+    DataHostError  = 3'd2,  // host answered with an error: Data Transfer Error (04h)
+    DataReadError  = 3'd3,  // device memory answered a read with an error: Unrecovered Read Error (2/81h)
+    DataWriteFault = 3'd4,  // device memory answered a write with an error: Write Fault (2/80h)
+    DataMismatch   = 3'd5,  // host memory and media differ: Compare Failure (2/85h)
+    DataOutOfRange = 3'd6   // a range ends beyond the namespace: LBA Out of Range (80h)
   } data_status_e;
 
   typedef struct packed {
@@ -97,11 +113,14 @@ package nvme_pkg;
   parameter logic [7:0] ScInvalidOpcode = 8'h01;
   parameter logic [7:0] ScInvalidField = 8'h02;
   parameter logic [7:0] ScDataTransferError = 8'h04;
-  parameter logic [7:0] ScInternalError = 8'h06;
   parameter logic [7:0] ScInvalidNamespace = 8'h0B;
   parameter logic [7:0] ScCommandSequenceError = 8'h0C;
   parameter logic [7:0] ScPrpOffsetInvalid = 8'h13;
   parameter logic [7:0] ScLbaOutOfRange = 8'h80;
+  // Media and data integrity.
+  parameter logic [7:0] ScWriteFault = 8'h80;
+  parameter logic [7:0] ScUnrecoveredReadError = 8'h81;
+  parameter logic [7:0] ScCompareFailure = 8'h85;
   // Command specific.
   parameter logic [7:0] ScCompletionQueueInvalid = 8'h00;
   parameter logic [7:0] ScInvalidQueueId = 8'h01;
@@ -113,13 +132,16 @@ package nvme_pkg;
   parameter logic [7:0] ScFeatureNotSaveable = 8'h0D;
   parameter logic [7:0] ScFeatureNotNamespaceSpecific = 8'h0F;
 
-  /// The status of a command whose data transfer ended so. Errors of the bus may go away: they can be retried.
+  /// The status of a command whose data transfer ended so. Errors of bus and media may go away: they can be retried.
   function automatic status_t data_status(data_status_e status);
     unique case (status)
       DataOk:        return generic_status(ScSuccess);
       DataBadPrp:    return generic_status(ScPrpOffsetInvalid);
       DataHostError: return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: ScDataTransferError};
-      default:       return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: ScInternalError};
+      DataReadError: return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd2, sc: ScUnrecoveredReadError};
+      DataWriteFault: return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd2, sc: ScWriteFault};
+      DataMismatch: return '{dnr: 1'b1, more: 1'b0, crd: 2'b00, sct: 3'd2, sc: ScCompareFailure};
+      default:       return generic_status(ScLbaOutOfRange);
     endcase
   endfunction
 
@@ -137,5 +159,9 @@ package nvme_pkg;
   parameter logic [7:0] IoFlush = 8'h00;
   parameter logic [7:0] IoWrite = 8'h01;
   parameter logic [7:0] IoRead = 8'h02;
+  parameter logic [7:0] IoCompare = 8'h05;
+  parameter logic [7:0] IoWriteZeroes = 8'h08;
+  parameter logic [7:0] IoDatasetManagement = 8'h09;
+  parameter logic [7:0] IoVerify = 8'h0C;
 
 endpackage

@@ -1,6 +1,6 @@
 // PRP engine: command queues and walkers for both directions, and the list reads they share.
 //
-// Direction 0 is device to host, 1 host to device. Each direction has a queue that holds all slots and NumWalkers walkers,
+// Direction 0 is device to host, 1 host to device, comparisons included. Each direction has a queue that holds all slots and NumWalkers walkers,
 // whose segments are granted round robin; segments of one command stay in order. Walkers of both directions share
 // one host read port and one buffer RAM for lists. List data is always accepted: a walker asks only for lines it has
 // room for.
@@ -65,6 +65,7 @@ module nvme_prp
 
   data_cmd_t [1:0] cmd;
   logic [1:0] cmd_valid, cmd_ready, queue_ready;
+  logic to_media;
   logic [All-1:0] walker_valid, walker_ready;
 
   seg_t [All-1:0] seg;
@@ -80,7 +81,8 @@ module nvme_prp
   logic [All-1:0] entry_req, entry_gnt, entry_valid_q;
   logic [63:0] entry_q;
 
-  assign cmd_ready_o = queue_ready[cmd_i.write];
+  assign to_media = cmd_i.op != OpRead;
+  assign cmd_ready_o = queue_ready[to_media];
 
   for (genvar d = 0; d < 2; d++) begin : gen_direction
     ns_fifo #(
@@ -89,7 +91,7 @@ module nvme_prp
     ) u_queue (
       .clk_i,
       .rst_ni,
-      .in_valid_i (cmd_valid_i && cmd_i.write == 1'(d)),
+      .in_valid_i (cmd_valid_i && to_media == 1'(d)),
       .in_ready_o (queue_ready[d]),
       .in_data_i  (cmd_i),
       .out_valid_o(cmd_valid[d]),
@@ -291,6 +293,8 @@ module nvme_prp
     $error("nvme_prp: NumWalkers must be a power of two");
   end
 
+  `NS_ASSERT(has_prps,
+             !cmd_valid_i || cmd_i.op == OpRead || cmd_i.op == OpWrite || cmd_i.op == OpCompare)
   `NS_ASSERT(list_data_known, !r_valid_i || 32'(r_i.id) < All)
 
 endmodule

@@ -87,8 +87,9 @@ module nvme_prp_walker
   logic [SlotWidth-1:0] slot_q;
   data_status_e status_q;
   logic [JobsWidth-1:0] jobs_q;
+  logic compare_q;
   logic first_q;                    // no segment has been made from PRP2
-  logic [BytesWidth-1:0] left_q;    // bytes for which no segment was taken
+  logic [TransferWidth-1:0] left_q;    // bytes for which no segment was taken
   logic [63:0] host_q, mem_q;  // next segment
   logic [LenWidth-1:0] len_q;
   logic [63:0] next_q;              // PRP2, then the list pointer
@@ -106,20 +107,20 @@ module nvme_prp_walker
 
   // First bytes of a transfer that end with the page.
   function automatic logic [LenWidth-1:0] to_page_end(logic [11:0] offset,
-                                                      logic [BytesWidth-1:0] left);
+                                                      logic [TransferWidth-1:0] left);
     logic [LenWidth-1:0] room;
     room = 13'd4096 - 13'(offset);
-    return (left < BytesWidth'(room)) ? LenWidth'(left) : room;
+    return (left < TransferWidth'(room)) ? LenWidth'(left) : room;
   endfunction
 
   // Pages that the rest of the transfer needs, and entries that the list page can hold.
-  logic [BytesWidth-12:0] pages;
+  logic [TransferWidth-12:0] pages;
   logic [9:0] room;
   logic more;
   logic [9:0] entries;
-  assign pages = (BytesWidth - 11)'((32'(left_q) + 32'd4095) >> 12);
+  assign pages = (TransferWidth - 11)'((32'(left_q) + 32'd4095) >> 12);
   assign room = 10'd512 - 10'(next_q[11:3]);
-  assign more = pages > (BytesWidth - 11)'(room);
+  assign more = pages > (TransferWidth - 11)'(room);
   assign entries = more ? room : 10'(pages);
 
   logic last_entry, line_done, want_two, list_fire;
@@ -133,7 +134,7 @@ module nvme_prp_walker
   assign list_fire = list_valid_o && list_ready_i;
 
   assign cmd_ready_o = state_q == StIdle;
-  assign seg_o = '{slot: slot_q, len: len_q, mem: mem_q, host: host_q};
+  assign seg_o = '{slot: slot_q, kind: compare_q ? KindCompare : KindCopy, len: len_q, mem: mem_q, host: host_q};
   assign seg_valid_o = state_q == StEmit;
   assign line_write_o = write_q;
   assign entry_req_o = state_q == StAsk && full_q != '0 && !error_q;
@@ -165,7 +166,7 @@ module nvme_prp_walker
         StNext: begin
           if (left_q == '0) state_q <= StEnd;
           else if (!first_q) state_q <= StAsk;
-          else if (left_q <= BytesWidth'(4096)) state_q <= (next_q[11:0] != '0) ? StEnd : StEmit;
+          else if (left_q <= TransferWidth'(4096)) state_q <= (next_q[11:0] != '0) ? StEnd : StEmit;
           else state_q <= (next_q[2:0] != '0) ? StEnd : StPage;
         end
         StPage:  state_q <= StAsk;
@@ -205,22 +206,24 @@ module nvme_prp_walker
       StIdle: begin
         if (cmd_valid_i) begin
           slot_q <= cmd_i.slot;
+          compare_q <= cmd_i.op == OpCompare;
           status_q <= (cmd_i.prp1[1:0] != '0) ? DataBadPrp : DataOk;
           jobs_q <= '0;
           first_q <= 1'b1;
-          left_q <= cmd_i.bytes;
+          left_q <= TransferWidth'(cmd_i.bytes);
           host_q <= cmd_i.prp1;
           mem_q <= cmd_i.mem_addr;
-          len_q <= to_page_end(cmd_i.prp1[11:0], cmd_i.bytes);
+          len_q <= to_page_end(cmd_i.prp1[11:0], TransferWidth'(cmd_i.bytes));
           next_q <= cmd_i.prp2;
         end
       end
       StEmit: begin
         if (seg_ready_i) begin
-          left_q <= left_q - BytesWidth'(len_q);
+          left_q <= left_q - TransferWidth'(len_q);
           mem_q <= mem_q + 64'(len_q);
           // Two jobs if it crosses a boundary of the media, see nvme_split.
-          jobs_q <= jobs_q + ((13'(mem_q[11:0]) + len_q > 13'd4096) ? JobsWidth'(2) : JobsWidth'(1));
+          // A comparison is a job for two movers.
+          jobs_q <= jobs_q + (((13'(mem_q[11:0]) + len_q > 13'd4096) ? JobsWidth'(2) : JobsWidth'(1)) << compare_q);
         end
       end
       StNext: begin
@@ -228,7 +231,7 @@ module nvme_prp_walker
           first_q <= 1'b0;
           host_q <= next_q;
           len_q <= LenWidth'(left_q);
-          if (left_q <= BytesWidth'(4096) ? next_q[11:0] != '0 : next_q[2:0] != '0)
+          if (left_q <= TransferWidth'(4096) ? next_q[11:0] != '0 : next_q[2:0] != '0)
             status_q <= DataBadPrp;
         end
       end

@@ -87,9 +87,10 @@ module nvme_split
   always_ff @(posedge clk_i) begin
     if (fire) begin
       job_o.slot <= seg_i.slot;
+      job_o.kind <= seg_i.kind;
       job_o.len <= len;
       job_o.src <= Write ? host : {1'b0, mem[62:0]};
-      job_o.dst <= Write ? {1'b0, mem[62:0]} : host;
+      job_o.dst <= (Write || seg_i.kind != KindCopy) ? {1'b0, mem[62:0]} : host;
     end
   end
 
@@ -102,5 +103,6 @@ module nvme_split
 
   `NS_ASSERT(one_mover, (job_valid_o & (job_valid_o - 1'b1)) == '0)
   `NS_ASSERT(segment_in_page, !seg_valid_i || 32'(seg_i.host[11:0]) + 32'(seg_i.len) <= 4096)
+  `NS_ASSERT(kind_has_direction, !seg_valid_i || seg_i.kind != (Write ? KindDrop : KindZero))
 
 endmodule

@@ -1,0 +1,109 @@
+//! Commands about blocks that move no data, or none to the media: Write Zeroes, Verify, Compare, Dataset Management.
+
+use spec::nvme::{io, oncs, status, Sqe, PAGE_BYTES};
+
+use crate::{Buffer, Controller, Error, Host, Io, Result};
+
+/// Bytes of a range in the list of Dataset Management.
+const RANGE_BYTES: usize = 16;
+/// Most ranges of one list.
+const MAX_RANGES: usize = 256;
+/// Most blocks of a command that is not limited by the transfer size.
+const MAX_BLOCKS: u64 = 65536;
+
+/// Blocks from `lba` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// First logical block.
+    pub lba: u64,
+    /// How many; 0 is allowed.
+    pub blocks: u32,
+}
+
+impl Range {
+    fn to_bytes(self) -> [u8; RANGE_BYTES] {
+        let mut bytes = [0; RANGE_BYTES]; // no context attributes
+        bytes[4..8].copy_from_slice(&self.blocks.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.lba.to_le_bytes());
+        bytes
+    }
+}
+
+impl<H: Host> Controller<H> {
+    /// Makes `blocks` from `lba` on read as zeros, with as many commands as that takes.
+    pub fn write_zeroes(&mut self, lba: u64, blocks: u64) -> Result<()> {
+        self.needs(oncs::WRITE_ZEROES, "Write Zeroes")?;
+        self.sweep(io::WRITE_ZEROES, "Write Zeroes", lba, blocks)
+    }
+
+    /// Has the controller read `blocks` from `lba` on, to find out whether it can.
+    pub fn verify(&mut self, lba: u64, blocks: u64) -> Result<()> {
+        self.needs(oncs::VERIFY, "Verify")?;
+        self.sweep(io::VERIFY, "Verify", lba, blocks)
+    }
+
+    /// True if the media holds `data`, whole blocks from `lba` on.
+    pub fn compare(&mut self, lba: u64, data: &[u8]) -> Result<bool> {
+        self.needs(oncs::COMPARE, "Compare")?;
+        let mut equal = true;
+        self.transfer(lba, data.len(), |this, at, part, buffer| {
+            this.host_mut().dma_write(buffer, &data[at..at + part]);
+            let block = this.namespace().block_bytes as usize;
+            let lba = lba + (at / block) as u64;
+            let blocks = (part / block) as u32;
+            let compare = Io::Compare { lba, blocks };
+            let completion = this.execute(0, compare, &Buffer::Contiguous(buffer))?;
+            if completion.status.bare() == status::COMPARE_FAILURE {
+                equal = false;
+                return Ok(());
+            }
+            completion.check()
+        })?;
+        Ok(equal)
+    }
+
+    /// Deallocates ranges, up to 256 with a command.
+    pub fn deallocate(&mut self, ranges: &[Range]) -> Result<()> {
+        self.needs(oncs::DATASET_MANAGEMENT, "Dataset Management")?;
+        let list = self.host_mut().alloc(PAGE_BYTES, PAGE_BYTES)?;
+        let mut outcome = Ok(());
+        for part in ranges.chunks(MAX_RANGES) {
+            let bytes: Vec<u8> = part.iter().flat_map(|range| range.to_bytes()).collect();
+            self.host_mut().dma_write(list, &bytes);
+            let sqe = Sqe::deallocate(self.nsid(), part.len()).with_prps(list, 0);
+            outcome = self.run_raw(sqe, "Dataset Management");
+            if outcome.is_err() {
+                break;
+            }
+        }
+        self.host_mut().free(list, PAGE_BYTES);
+        outcome
+    }
+
+    fn sweep(&mut self, opcode: u8, name: &'static str, lba: u64, blocks: u64) -> Result<()> {
+        let end = lba
+            .checked_add(blocks)
+            .ok_or_else(|| Error::Invalid(format!("LBA {lba} + {blocks} overflows")))?;
+        let mut at = lba;
+        while at < end {
+            let here = (end - at).min(MAX_BLOCKS);
+            let sqe = Sqe::of_blocks(opcode, self.nsid(), at, here as u32);
+            self.run_raw(sqe, name)?;
+            at += here;
+        }
+        Ok(())
+    }
+
+    fn run_raw(&mut self, sqe: Sqe, name: &'static str) -> Result<()> {
+        let mut completion = self.execute_raw(0, sqe)?;
+        completion.command = name;
+        completion.check()
+    }
+
+    fn needs(&self, bit: u16, name: &str) -> Result<()> {
+        if self.identity().oncs & bit == 0 {
+            return Err(Error::Unsupported(format!("ONCS lacks {name}")));
+        }
+        Ok(())
+    }
+}

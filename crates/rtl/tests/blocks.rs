@@ -1,0 +1,89 @@
+//! Commands about blocks on the device: from the driver through the link to the media.
+
+use design::Cpu;
+use driver::{Config, Controller, Range, SimHost};
+use rtl::bitstream::stderr_progress;
+use rtl::{DeviceConfig, RtlDevice};
+use sim::{Bar, HostConfig, LinkConfig, Media, System};
+
+const MEDIA: u64 = 1 << 24;
+
+fn controller() -> Controller<SimHost> {
+    let mut config = DeviceConfig {
+        hang_cycles: 20_000,
+        ..DeviceConfig::new().unwrap()
+    };
+    config
+        .parameters
+        .insert("MediaBytes".to_string(), format!("64'd{MEDIA}"));
+    let media = Media::memory(MEDIA).unwrap();
+    let device = RtlDevice::build(config, media, &mut stderr_progress("nearside_top")).unwrap();
+    let mut system = System::new(&HostConfig::default()).unwrap();
+    let windows = [
+        (Bar::Nvme, 64 << 10),
+        (Bar::Pm, MEDIA),
+        (Bar::Control, 1 << 20),
+    ];
+    let number = system
+        .add_device(Box::new(device), &LinkConfig::default(), &windows)
+        .unwrap();
+    let host = SimHost::new(system, number, Cpu::default().costs(), 0);
+    Controller::start(host, Config::default()).unwrap()
+}
+
+#[test]
+fn zeroed_deallocated_compared_verified() {
+    let mut c = controller();
+    let last = MEDIA / 512;
+    let data: Vec<u8> = (0..1 << 20).map(|i| (i * 11 / 7 | 1) as u8).collect();
+    c.write(100, &data).unwrap();
+    assert!(c.compare(100, &data).unwrap());
+    for at in [0, 4097, data.len() - 1] {
+        let mut other = data.clone();
+        other[at] ^= 0x10;
+        assert!(!c.compare(100, &other).unwrap(), "byte {at}");
+    }
+    let mut want = data;
+    c.write_zeroes(103, 50).unwrap();
+    want[3 * 512..53 * 512].fill(0);
+    let ranges: Vec<Range> = (0..300)
+        .map(|i| Range {
+            lba: 200 + 5 * i,
+            blocks: i as u32 % 4,
+        })
+        .collect();
+    c.deallocate(&ranges).unwrap();
+    for range in &ranges {
+        let at = (range.lba - 100) as usize * 512;
+        want[at..at + range.blocks as usize * 512].fill(0);
+    }
+    let mut back = vec![0; want.len()];
+    c.read(100, &mut back).unwrap();
+    assert!(back == want);
+    assert!(c.compare(100, &want).unwrap());
+
+    c.verify(0, last).unwrap();
+    let error = c.verify(1, last).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("Verify failed: LBA Out of Range"),
+        "{error}"
+    );
+    let bad = [
+        Range {
+            lba: 100,
+            blocks: 1,
+        },
+        Range {
+            lba: last,
+            blocks: 1,
+        },
+    ];
+    assert!(c.deallocate(&bad).is_err());
+    assert!(c.compare(100, &want).unwrap(), "a bad list changes nothing");
+    c.write_zeroes(0, last).unwrap();
+    c.read(100, &mut back).unwrap();
+    assert!(back.iter().all(|&byte| byte == 0));
+    c.shutdown().unwrap();
+}

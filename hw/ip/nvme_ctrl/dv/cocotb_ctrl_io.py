@@ -1,0 +1,211 @@
+"""Tests of the I/O commands beside Read, Write and Flush, and of fields that change nothing, on nvme_ctrl_tb."""
+
+from __future__ import annotations
+
+import cocotb
+import nvme_host as nvme
+from cocotb_ctrl import BLOCKS, ENTRIES, QUEUES, start
+from nvme_host import PAGE, Host, Pump
+
+COMPARE, WRITE_ZEROES, DSM, VERIFY = 5, 8, 9, 0xC
+AD = 4
+nvme.PATIENCE = 120_000  # one command may go over the whole media, 64 bytes a cycle
+
+
+async def do(host: Host, sq, opcode: int, want: int = nvme.OK, dnr: bool | None = None, **fields) -> None:
+    """One command that must end with a status."""
+    cid = host.push(sq, opcode, **({"nsid": 1} | fields))
+    await host.ring(sq)
+    await ended(host, sq, cid, want, dnr)
+
+
+async def ended(host: Host, sq, cid: int, want: int = nvme.OK, dnr: bool | None = None) -> None:
+    entry = await host.wait(sq, cid)
+    assert entry.status == want, f"status {entry.status:#x}, wanted {want:#x}"
+    assert entry.dnr == ((want != nvme.OK) if dnr is None else dnr)
+    assert entry.dw0 == 0
+
+
+async def deallocate(host: Host, sq, ranges, at: int, want: int = nvme.OK, **fields) -> None:
+    cid = host.dsm(sq, ranges, at, **fields)
+    await host.ring(sq)
+    await ended(host, sq, cid, want)
+
+
+@cocotb.test()
+async def ignored_fields(dut):
+    """FUA, LR, PRINFO, DTYPE, DSM and tags in CDW12 to CDW15 change nothing; neither do reserved bits."""
+    host = await start(dut)
+    (sq,) = await host.io_queues(1, ENTRIES)
+    buffer = host.alloc(2 * PAGE)
+    fields = [1 << bit for bit in range(16, 32)] + [0xFFFF_0000, 0x4000_0000 | 0x3C00_0000]
+    for i, high in enumerate(fields):
+        tail = tuple(host.rng.getrandbits(32) for _ in range(3))
+        data = host.rng.randbytes(PAGE)
+        host.memory.data[buffer : buffer + PAGE] = data
+        for opcode in (1, COMPARE, VERIFY, 2):
+            at = buffer if opcode != 2 else buffer + PAGE
+            await do(host, sq, opcode, prp1=at, cdw10=8 * i, cdw12=7 | high, tail=tail)
+        assert host.memory.data[buffer + PAGE : buffer + 2 * PAGE] == data
+        await do(host, sq, WRITE_ZEROES, cdw10=8 * i, cdw12=7 | high, tail=tail)
+        assert not any(host.media.data[PAGE * i : PAGE * (i + 1)])
+
+
+@cocotb.test()
+async def write_zeroes(dut):
+    """From one block to the whole namespace, with and without DEAC; the rest stays; no host memory is read."""
+    host = await start(dut)
+    (sq,) = await host.io_queues(1, ENTRIES)
+    model = bytearray(host.media.data)
+    for blocks in (1, 2, 7, 8, 9, 100, 2048, 2049, 5000):
+        lba = host.rng.choice((0, BLOCKS - blocks, host.rng.randrange(BLOCKS - blocks)))
+        reads = len(host.memory.reads)
+        prps = {"prp1": host.rng.getrandbits(64), "prp2": host.rng.getrandbits(64)}
+        await do(host, sq, WRITE_ZEROES, cdw10=lba, cdw12=blocks - 1 | (blocks & 1) << 25, **prps)
+        assert len(host.memory.reads) == reads + 1
+        model[512 * lba : 512 * (lba + blocks)] = bytes(512 * blocks)
+        assert host.media.data == model
+    await do(host, sq, WRITE_ZEROES, cdw12=BLOCKS - 1)
+    assert not any(host.media.data)
+
+
+@cocotb.test()
+async def verify(dut):
+    """Reads the media and returns nothing; a block that cannot be read is an Unrecovered Read Error."""
+    host = await start(dut)
+    (sq,) = await host.io_queues(1, ENTRIES)
+    host.media.refuse.append(range(512 * 1000, 512 * 1001))
+    for lba, blocks, want in (
+        (0, 1, nvme.OK),
+        (3, 996, nvme.OK),
+        (1001, BLOCKS - 1001, nvme.OK),
+        (1000, 1, nvme.READ_ERROR),
+        (0, BLOCKS, nvme.READ_ERROR),
+        (999, 1, nvme.OK),
+    ):
+        await do(host, sq, VERIFY, want, False, cdw10=lba, cdw12=blocks - 1, prp1=host.rng.getrandbits(64))
+    host.media.refuse.clear()
+    await do(host, sq, VERIFY, cdw12=BLOCKS - 1)
+    assert not any(kind == "data" for kind, *_ in host.log)
+
+
+@cocotb.test()
+async def compare(dut):
+    """Equal, or different in one bit anywhere: Compare Failure, not to be retried. Up to MDTS, at any PRP1."""
+    host = await start(dut)
+    (sq,) = await host.io_queues(1, ENTRIES)
+    media = bytes(host.media.data)
+    buffer = host.alloc((1 << 20) + PAGE)
+    for blocks in (1, 2, 8, 9, 64, 333, 2048):
+        size = 512 * blocks
+        lba = host.rng.randrange(BLOCKS - blocks)
+        at = buffer + host.rng.choice((0, 4, 2052, 4092))
+        host.memory.data[at : at + size] = media[512 * lba : 512 * lba + size]
+        for byte in (None, 0, size - 1, host.rng.randrange(size)):
+            if byte is not None:
+                host.memory.data[at + byte] ^= 1 << host.rng.randrange(8)
+            cid = host.rw(sq, True, lba, blocks, at)
+            raw = host.memory.data
+            raw[sq.base + 64 * ((sq.tail - 1) % sq.entries)] = COMPARE
+            await host.ring(sq)
+            await ended(host, sq, cid, nvme.OK if byte is None else nvme.COMPARE_FAILURE)
+            if byte is not None:
+                raw[at : at + size] = media[512 * lba : 512 * lba + size]
+    assert host.media.data == media
+    host.media.refuse.append(range(0x10000, 0x10200))
+    await do(host, sq, COMPARE, nvme.READ_ERROR, False, cdw10=0x80, prp1=buffer)
+    await do(host, sq, COMPARE, nvme.DATA_TRANSFER, False, prp1=0x7FFF_F000)
+
+
+@cocotb.test()
+async def dataset_management(dut):
+    """Deallocated blocks read as zeros; lists at any dword; hints alone do nothing; errors change nothing."""
+    host = await start(dut)
+    (sq,) = await host.io_queues(1, ENTRIES)
+    model = bytearray(host.media.data)
+    table = host.alloc(2 * PAGE)
+    for count, offset in ((1, 0), (2, 4084), (40, 3000), (256, 0), (256, 2052)):
+        ranges = [(host.rng.randrange(BLOCKS - 40), host.rng.choice((0, 1, 3, 8, 40))) for _ in range(count)]
+        for cdw11 in (0, 1, 2, 3, 0xFFFF_FFFB):
+            await deallocate(host, sq, ranges, table + offset, cdw11=cdw11)
+        assert host.media.data == model
+        await deallocate(host, sq, ranges, table + offset, cdw11=host.rng.choice((AD, AD | 3, 0xFFFF_FFFF)))
+        for lba, blocks in ranges:
+            model[512 * lba : 512 * (lba + blocks)] = bytes(512 * blocks)
+        assert host.media.data == model
+    for bad in ((BLOCKS, 1), (BLOCKS - 1, 2), (0, 0xFFFF_FFFF), ((1 << 64) - 1, 1), (1 << 55, 8)):
+        await deallocate(host, sq, [(8, 8), bad, (64, 8)], table, want=nvme.LBA_RANGE)
+    await deallocate(host, sq, [(8, 8), (64, 8)], table, want=nvme.PRP_OFFSET, prp1=table + 2)
+    await deallocate(host, sq, [(8, 8), (64, 8)], table + 4092, want=nvme.PRP_OFFSET, prp2=table + PAGE + 4)
+    await do(host, sq, DSM, nvme.DATA_TRANSFER, False, prp1=0x7FFF_F000, cdw11=AD)
+    assert host.media.data == model
+    await deallocate(host, sq, [(0, BLOCKS)], table)
+    assert not any(host.media.data)
+    page = host.alloc(PAGE)
+    host.memory.data[page : page + PAGE] = b"x" * PAGE
+    await do(host, sq, 2, prp1=page, cdw10=77, cdw12=7)
+    assert not any(host.memory.data[page : page + PAGE])
+
+
+@cocotb.test()
+async def malformed(dut):
+    """Each malformed command gets its status and changes nothing."""
+    host = await start(dut)
+    (sq,) = await host.io_queues(1, ENTRIES)
+    before = bytes(host.media.data)
+    good = {"prp1": host.alloc(PAGE), "cdw11": AD}
+    for opcode in (COMPARE, WRITE_ZEROES, VERIFY, DSM):
+        base = good if opcode == DSM else good | {"cdw11": 0, "cdw12": 7}
+        for nsid in (0, 2, 0xFFFF_FFFF):
+            await do(host, sq, opcode, nvme.INVALID_NAMESPACE, **(base | {"nsid": nsid}))
+        for flags in (1, 2, 0x40, 0x80):
+            await do(host, sq, opcode, nvme.INVALID_FIELD, **(base | {"flags": flags}))
+        if opcode == DSM:
+            continue
+        for low, high in ((BLOCKS, 0), (BLOCKS - 7, 0), (0, 1), (0xFFFF_FFFC, 0xFFFF_FFFF)):
+            await do(host, sq, opcode, nvme.LBA_RANGE, **(base | {"cdw10": low, "cdw11": high}))
+    for opcode, want in ((COMPARE, nvme.INVALID_FIELD), (WRITE_ZEROES, nvme.LBA_RANGE), (VERIFY, nvme.LBA_RANGE)):
+        await do(host, sq, opcode, want, **(good | {"cdw11": 0, "cdw12": 0xFFFF}))
+    await do(host, sq, COMPARE, nvme.INVALID_FIELD, **(good | {"cdw11": 0, "cdw12": 2048}))
+    host.media.refuse.append(range(512 * 64, 512 * 65))
+    await do(host, sq, WRITE_ZEROES, nvme.WRITE_FAULT, False, cdw10=64)
+    host.media.refuse.clear()
+    assert host.media.data == before
+    await host.idle()
+
+
+@cocotb.test()
+async def beside_io(dut):
+    """Zeroing, verifying and comparing in the upper half of the media under a mixed load on the lower half; disable."""
+    host = await start(dut)
+    host.pauses(0.2)
+    sqs = await host.io_queues(QUEUES, ENTRIES)
+    last = sqs.pop()
+    half = len(host.media.data) // 2
+    upper = bytes(host.media.data[half:])
+    table = host.alloc(PAGE)
+    page = host.alloc(PAGE)
+    host.memory.data[page : page + PAGE] = upper[:PAGE]
+    first = half // 512
+    cids = [host.push(last, COMPARE, nsid=1, prp1=page, cdw10=first, cdw12=7) for _ in range(5)]
+    cids.append(host.push(last, VERIFY, nsid=1, cdw10=first, cdw12=2047))
+    cids.append(host.push(last, WRITE_ZEROES, nsid=1, cdw10=first + 8, cdw12=1023))
+    cids.append(host.dsm(last, [(first + 2048, 512), (first + 4000, 9)], table))
+    await host.ring(last)
+    pump = Pump(host, sqs)
+    pump.share = half // 512 // len(sqs)
+    await pump.run(80)
+    for cid in cids:
+        await ended(host, last, cid)
+    want = bytearray(upper)
+    want[PAGE : PAGE + 512 * 1024] = bytes(512 * 1024)
+    want[512 * 2048 : 512 * 2560] = bytes(512 * 512)
+    want[512 * 4000 : 512 * 4009] = bytes(512 * 9)
+    assert host.media.data[half:] == want
+    for _ in range(3):
+        host.push(last, WRITE_ZEROES, nsid=1, cdw10=first, cdw12=1023)
+    host.dsm(last, [(first, 512)], table)
+    await host.ring(last)
+    await host.disable()
+    await host.enable()
+    await host.identify(1)

@@ -1,0 +1,247 @@
+"""Tests of the data path on nvme_data_tb: what is not a copy: zeros, verification, comparison, deallocation."""
+
+from __future__ import annotations
+
+import cocotb
+from cocotb_data import BEAT, Media, random_timing
+from data_model import BAD_PRP, HOST_ERROR, MISMATCH, OK, OUT_OF_RANGE, PAGE, READ_ERROR, WRITE_FAULT, Env
+
+MEDIA = 8 << 20
+BLOCKS = MEDIA // 512
+
+
+async def start(dut, **kw) -> Env:
+    env = Env(dut, **kw)
+    await env.reset()
+    return env
+
+
+def untouched(env: Env) -> None:
+    """Nothing of the host has been read or written."""
+    assert env.host_side.bursts == 0
+
+
+@cocotb.test()
+async def zeros(dut):
+    """Every number of blocks up to three pages at every place in a page; large; nothing from or to the host."""
+    env = await start(dut)
+    await env.copy(
+        [
+            env.zero(512 * (16 * i + at), 512 * n)
+            for i, (at, n) in enumerate((at, n) for at in range(8) for n in (1, 2, 7, 8, 9, 15, 16))
+        ]
+    )
+    random_timing(env)
+    await env.copy([env.zero(4 << 20, 3 << 20), env.zero(0, 512), env.zero((4 << 20) - 512, 512), env.zero(512, PAGE)])
+    untouched(env)
+
+
+@cocotb.test()
+async def verifies(dut):
+    """Each beat is read once, nothing is written; a beat that cannot be read is an error of its command only."""
+    env = await start(dut)
+    for timing in (None, random_timing):
+        if timing:
+            timing(env)
+        commands, beats, at = [], 0, 0
+        for n in (1, 3, 8, 9, 100, 2048, 1, 1):
+            commands.append(env.verify(512 * at, 512 * n))
+            beats += 8 * n
+            at += n + env.rng.randrange(9)
+        before = sum(env.mem_side.read_beats)
+        await env.copy(commands)
+        assert sum(env.mem_side.read_beats) - before == beats
+        assert sum(env.mem_side.write_beats) == 0
+    env.media.read_error.add(512 * 1000 + 64 * env.rng.randrange(8))
+    commands = [env.verify(512 * lba, 512) for lba in range(990, 1010)]
+    await env.run(commands)
+    assert [c.status for c in commands] == [OK] * 10 + [READ_ERROR] + [OK] * 9
+    untouched(env)
+
+
+@cocotb.test()
+async def compares_equal(dut):
+    """Equal data at any pair of alignments and of any size; neither memory changes."""
+    env = await start(dut)
+    for timing in (None, random_timing):
+        if timing:
+            timing(env)
+        media = Media(env)
+        commands = []
+        for i in range(80):
+            size = env.rng.choice((4, 512, 4096, 4 * env.rng.randrange(1, 4096), 32768))
+            offset = env.rng.choice((0, 4 * (i % 16), 4 * env.rng.randrange(1024)))
+            commands.append(env.compare(media.take(size, env.rng.choice((4, 512))), size, offset))
+        await env.copy(commands)
+    assert sum(env.mem_side.write_beats) == 0
+    assert sum(env.host_side.write_beats) == 0
+
+
+@cocotb.test()
+async def compares_unequal(dut):
+    """One bit makes the difference, be it the first, the last or any; one next to the data makes none."""
+    env = await start(dut)
+    random_timing(env)
+    media = Media(env)
+    commands, wanted = [], []
+    for i in range(120):
+        size = env.rng.choice((4, 64, 512, 4 * env.rng.randrange(1, 200), 4096, 12288))
+        offset = 4 * env.rng.randrange(1, 1020)
+        command = env.compare(media.take(size + 8) + 4, size, offset)
+        parts = command.parts()
+        first, last = parts[0][0], parts[-1][0] + parts[-1][2] - 1
+        part = env.rng.choice(parts)
+        inside = (first, last, part[0] + env.rng.randrange(part[2]))[i % 3]
+        at, want = (inside, MISMATCH) if i % 2 else (env.rng.choice((first - 1, last + 1)), OK)
+        if env.host.base <= at < env.host.base + len(env.host.data):
+            env.host.write(at, bytes([env.host.read(at, 1)[0] ^ 1 << env.rng.randrange(8)]))
+        commands.append(command)
+        wanted.append(want)
+    host, memory = bytes(env.host.data), bytes(env.media.data)
+    env.rng.shuffle(order := list(range(len(commands))))
+    await env.run([commands[i] for i in order])
+    assert [c.status for c in commands] == wanted
+    assert (host, memory) == (env.host.data, env.media.data)
+
+
+@cocotb.test()
+async def compare_errors(dut):
+    """What cannot be read on either side is an error, not a difference; PRP errors as for a write."""
+    env = await start(dut)
+    for kind, want in (("media", READ_ERROR), ("host", HOST_ERROR), ("prp", BAD_PRP), ("none", OK)):
+        command = env.compare(0x3000 + 4 * env.rng.randrange(128), 5 * PAGE, 4 * env.rng.randrange(1024))
+        if kind == "media":
+            env.media.read_error.add((command.mem & ~63) + 64 * env.rng.randrange(1, 300))
+        elif kind == "host":
+            page = env.rng.choice(command.pages[1:-1])
+            env.host.read_error.add(page + 64 * env.rng.randrange(64))
+        elif kind == "prp":
+            command.prp1 += 1
+        others = [env.compare(0x20000 + PAGE * i, PAGE) for i in range(4)]
+        await env.run([*others[:2], command, *others[2:]])
+        assert command.status == want, kind
+        assert all(c.status == OK for c in others)
+        env.media.read_error.clear()
+        env.host.read_error.clear()
+
+
+@cocotb.test()
+async def deallocates(dut):
+    """Lists of 1 to 256 ranges at any dword of a page, into the next one; ranges of no block, overlapping, large."""
+    env = await start(dut)
+    for timing in (None, random_timing):
+        if timing:
+            timing(env)
+        commands, at = [], 0
+        for count, offset in ((1, 0), (1, 4084), (2, 4), (4, 60), (5, 4092), (17, 2048), (256, 0), (256, 1236)):
+            ranges = []
+            for _ in range(count):
+                n = env.rng.choice((0, 1, 1, 2, 8, 11))
+                ranges.append((at, n))
+                at += n + env.rng.randrange(3)
+            env.rng.shuffle(ranges)
+            commands.append(env.deallocate(ranges, offset))
+        commands.append(
+            env.deallocate([(at, 3000), (at + 5, 8), (BLOCKS - 1, 1), (BLOCKS, 0)], 4 * env.rng.randrange(1024))
+        )
+        assert at + 3000 < BLOCKS
+        await env.copy(commands)
+    for lba in range(BLOCKS):
+        env.media.write(512 * lba, env.rng.randbytes(8))
+
+
+@cocotb.test()
+async def deallocate_errors(dut):
+    """A range beyond the end, a list that cannot be read or lies wrongly: nothing changes, and the next one works."""
+    env = await start(dut)
+    good = [(8 * i, 1 + i % 5) for i in range(40)]
+    for bad in ((BLOCKS, 1), (BLOCKS - 1, 2), (0, 0xFFFF_FFFF), (1 << 55, 1), ((1 << 64) - 1, 1), ((1 << 64) - 1, 0)):
+        for place in (0, 20, 40):
+            ranges = [*good[:place], bad, *good[place:]]
+            command = env.deallocate(ranges, 4 * env.rng.randrange(1024))
+            before = bytes(env.media.data)
+            await env.run([command])
+            assert command.status == OUT_OF_RANGE, bad
+            assert env.media.data == before, bad
+    before = bytes(env.media.data)
+    commands = [env.deallocate(good, offset) for offset in (0, 4, 4000, 4000, 0)]
+    commands[0].prp1 += 2
+    commands[1].prp1 += 1
+    commands[2].prp2 += 4
+    env.host.read_error.add(commands[3].prp2)
+    env.host.read_error.add(commands[4].prp1 + 64)
+    await env.run(commands)
+    assert [c.status for c in commands] == [BAD_PRP] * 3 + [HOST_ERROR] * 2
+    assert env.media.data == before
+    env.media.write_error.add(512 * 8 * 3)
+    command = env.deallocate(good)
+    await env.run([command])
+    assert command.status == WRITE_FAULT
+    env.media.write_error.clear()
+    await env.copy([env.deallocate(good, 4092)])
+
+
+@cocotb.test()
+async def everything_at_once(dut):
+    """All commands with random timings, many in flight: data right, nothing hangs."""
+    for seed in range(4):
+        env = Env(dut, cocotb.RANDOM_SEED + seed)
+        await env.reset()
+        random_timing(env)
+        media = Media(env)
+        commands = []
+        for _ in range(120):
+            kind = env.rng.randrange(6)
+            offset = env.rng.choice((0, 0, 512, 4 * env.rng.randrange(1024)))
+            size = 512 * env.rng.choice((1, 1, 8, env.rng.randrange(1, 40)))
+            at = media.take(size, 512)
+            if kind < 2:
+                commands.append(env.command(kind == 1, at, size, offset))
+            elif kind == 2:
+                commands.append(env.compare(at, size, offset))
+            elif kind == 3:
+                commands.append(env.zero(at, size))
+            elif kind == 4:
+                commands.append(env.verify(at, size))
+            else:
+                commands.append(env.deallocate([(at // 512, size // 512)], offset))
+        await env.copy(commands)
+
+
+@cocotb.test()
+async def compares_and_reads(dut):
+    """Comparisons and reads over all channels while the host takes no write for a while: all end in the end."""
+    env = await start(dut)
+    media = Media(env)
+    commands = []
+    for _ in range(60):
+        size = 16384
+        commands.append(env.command(False, media.take(size, 512), size))
+        commands.append(env.compare(media.take(size, 512), size, 4 * env.rng.randrange(64)))
+
+    def on_cycle():
+        if env.now > 3000:
+            env.host_side.timing.write_ready = True
+
+    env.host_side.timing.write_ready, env.on_cycle = False, on_cycle
+    await env.copy(commands)
+
+
+@cocotb.test()
+async def ops_throughput(dut):
+    """One beat a cycle and channel: zeros by commands and by ranges, verification, comparison."""
+    cases = (
+        ("zeros, 1 MiB", lambda e: [e.zero(0, 1 << 20)], 0.98 * 2),
+        ("zeros, 4 KiB", lambda e: [e.zero(PAGE * i, PAGE) for i in range(200)], 0.9 * 2),
+        ("deallocation", lambda e: [e.deallocate([(64 * i, 64) for i in range(64)])], 0.85 * 2),
+        ("verification, 1 MiB", lambda e: [e.verify(0, 1 << 20)], 0.98 * 2),
+        ("comparison, 64 KiB", lambda e: [e.compare(i << 16, 1 << 16) for i in range(16)], 0.9 * 2),
+    )
+    for name, build, least in cases:
+        env = await start(dut)
+        commands = build(env)
+        beats = sum(sum(n for _, n in c.zeroed) or c.size for c in commands) // BEAT
+        value = beats / await env.copy(commands)
+        dut._log.info("%s: %.3f beats/cycle", name, value)
+        least = least if env.channels > 1 else least / 2
+        assert value >= least, f"{name}: {value:.3f} beats/cycle"

@@ -1,0 +1,228 @@
+// Commands that move no data between host and media, as ranges of the media for nvme_sweep: Write Zeroes and Verify have
+// one; Dataset Management has a list of them in host memory (NVM Express 1.4, 6.7).
+//
+// One command at a time. A list is read whole, a line of 64 bytes at a time, and all of its ranges are checked before the
+// first one is handed on; a list that is wrong changes nothing. It may begin at any dword, and so lie in two pages.
+// Context attributes are ignored. Ranges of a list may overlap.
+`include "ns_assert.svh"
+
+module nvme_ranges
+  import ns_axi_pkg::*;
+  import nvme_pkg::*;
+  import nvme_data_pkg::*;
+#(
+  /// Commands that wait.
+  parameter int unsigned       NumSlots  = 64,
+  /// Blocks of the namespace.
+  parameter longint unsigned   NumBlocks = 64'h80_0000,
+  /// ID of the list reads.
+  parameter logic [IdWidth-1:0] Id       = '0
+) (
+  /// Clock.
+  input  logic      clk_i,
+  /// Reset.
+  input  logic      rst_ni,
+  /// From registers: there are commands inside.
+  output logic      busy_o,
+
+  /// Command: OpZero, OpVerify or OpDeallocate.
+  input  data_cmd_t cmd_i,
+  /// Valid.
+  input  logic      cmd_valid_i,
+  /// Ready.
+  output logic      cmd_ready_o,
+
+  /// Range.
+  output range_t    range_o,
+  /// Valid.
+  output logic      range_valid_o,
+  /// Ready.
+  input  logic      range_ready_i,
+
+  /// List read address.
+  output ax_t       ar_o,
+  /// Valid.
+  output logic      ar_valid_o,
+  /// Ready.
+  input  logic      ar_ready_i,
+  /// List data; always accepted.
+  input  r_t        r_i,
+  /// Valid.
+  input  logic      r_valid_i
+);
+
+  localparam int unsigned MaxRanges = 256;
+  localparam int unsigned IdxBits = unsigned'($clog2(MaxRanges));
+
+  typedef enum logic [3:0] {
+    StIdle,
+    StWhole,  // the range that the command itself gives
+    StStart,  // a list: looking at its PRPs
+    StAsk,    // its next line
+    StWait,
+    StTake,   // a dword a cycle
+    StCheck,  // waiting for the last check
+    StFetch,  // next range out of the buffer
+    StRange,
+    StFail
+  } state_e;
+
+  state_e state_q;
+  data_cmd_t cmd;
+  logic cmd_valid, cmd_end;
+  logic [$clog2(NumSlots+1)-1:0] count;
+
+  ns_fifo #(
+    .Width($bits(data_cmd_t)),
+    .Depth(NumSlots)
+  ) u_queue (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (cmd_valid_i),
+    .in_ready_o (cmd_ready_o),
+    .in_data_i  (cmd_i),
+    .out_valid_o(cmd_valid),
+    .out_ready_i(cmd_end),
+    .out_data_o (cmd),
+    .count_o    (count)
+  );
+
+  assign busy_o = count != '0;
+
+  // The list, dword by dword.
+  logic [63:2] at_q;
+  logic [10:0] dwords_q;  // left
+  logic [1:0] part_q;     // dword of the range
+  logic [DataWidth-1:0] line_q;
+  logic [31:0] dword, blocks_q;
+  logic [63:0] lba_q;
+  logic whole_q;          // lba_q and blocks_q hold a range
+  logic summed_q, bad_q;  // end_q is the end of one; one was out of range
+  logic [64:0] end_q;
+  logic [IdxBits-1:0] in_q, out_q, final_q;
+  data_status_e status_q;
+  logic crosses, prp_bad, take, last_dword, line_ends;
+
+  assign crosses = 13'(cmd.prp1[11:0]) + cmd.bytes[12:0] > 13'd4096;
+  assign prp_bad = cmd.prp1[1:0] != '0 || (crosses && cmd.prp2[11:0] != '0);
+  assign take = state_q == StTake;
+  assign dword = line_q[at_q[5:2]*32+:32];
+  assign last_dword = dwords_q == 11'd1;
+  assign line_ends = at_q[5:2] == 4'd15;
+
+  logic [54:0] play_lba;
+  logic [31:0] play_blocks;
+
+  ns_ram_1r1w #(
+    .Width(87),
+    .Depth(MaxRanges)
+  ) u_list (
+    .clk_i,
+    .we_i   (whole_q),
+    .waddr_i(in_q),
+    .wdata_i({lba_q[54:0], blocks_q}),
+    .re_i   (state_q == StFetch),
+    .raddr_i(out_q),
+    .rdata_o({play_lba, play_blocks})
+  );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q <= StIdle;
+      whole_q <= 1'b0;
+      summed_q <= 1'b0;
+    end else begin
+      unique case (state_q)
+        StIdle:  if (cmd_valid) state_q <= (cmd.op == OpDeallocate) ? StStart : StWhole;
+        StWhole: if (range_ready_i) state_q <= StIdle;
+        StStart: state_q <= prp_bad ? StFail : StAsk;
+        StAsk:   if (ar_ready_i) state_q <= StWait;
+        StWait:  if (r_valid_i) state_q <= r_i.resp[1] ? StFail : StTake;
+        StTake: begin
+          if (last_dword) state_q <= StCheck;
+          else if (line_ends) state_q <= StAsk;
+        end
+        StCheck: if (!whole_q && !summed_q) state_q <= bad_q ? StFail : StFetch;
+        StFetch: state_q <= StRange;
+        StRange: if (range_ready_i) state_q <= range_o.last ? StIdle : StFetch;
+        default: if (range_ready_i) state_q <= StIdle;
+      endcase
+      whole_q <= take && part_q == 2'd3;
+      summed_q <= whole_q;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (state_q == StStart) begin
+      at_q <= cmd.prp1[63:2];
+      dwords_q <= cmd.bytes[12:2];
+      part_q <= '0;
+      bad_q <= 1'b0;
+      in_q <= '0;
+      out_q <= '0;
+      final_q <= IdxBits'(cmd.bytes[12:4] - 9'd1);
+      status_q <= DataBadPrp;
+    end
+    if (state_q == StWait) begin
+      if (r_valid_i) line_q <= r_i.data;
+      status_q <= DataHostError;
+    end
+    if (take) begin
+      // It may go on in the second page, but no further.
+      if (at_q[11:2] == '1) at_q <= {cmd.prp2[63:12], 10'd0};
+      else at_q[11:2] <= at_q[11:2] + 10'd1;
+      dwords_q <= dwords_q - 11'd1;
+      part_q <= part_q + 2'd1;
+      unique case (part_q)
+        2'd1: blocks_q <= dword;
+        2'd2: lba_q[31:0] <= dword;
+        2'd3: lba_q[63:32] <= dword;
+        default: ;
+      endcase
+    end
+    if (whole_q) begin
+      in_q <= in_q + 1'b1;
+      end_q <= {1'b0, lba_q} + 65'(blocks_q);
+    end
+    if (summed_q && end_q > 65'(NumBlocks)) bad_q <= 1'b1;
+    if (state_q == StCheck) status_q <= DataOutOfRange;
+    if (state_q == StRange && range_ready_i) out_q <= out_q + 1'b1;
+  end
+
+  always_comb begin
+    range_o = '{
+        slot: cmd.slot,
+        kind: (cmd.op == OpVerify) ? KindDrop : KindZero,
+        last: 1'b1,
+        status: DataOk,
+        lba: cmd.mem_addr[63:9],
+        blocks: 32'(cmd.bytes[BytesWidth-1:9])
+    };
+    if (state_q == StRange) begin
+      range_o.last = out_q == final_q;
+      range_o.lba = play_lba;
+      range_o.blocks = play_blocks;
+    end
+    if (state_q == StFail) begin
+      range_o.status = status_q;
+      range_o.blocks = '0;
+    end
+  end
+
+  assign range_valid_o = state_q == StWhole || state_q == StRange || state_q == StFail;
+  assign cmd_end = range_valid_o && range_o.last && range_ready_i;
+
+  assign ar_o = '{id: Id, len: 8'd0, size: 3'd6, burst: BurstIncr, addr: {at_q[63:6], 6'd0}};
+  assign ar_valid_o = state_q == StAsk;
+
+  logic unused;
+  assign unused = ^{cmd.mem_addr[8:0], r_i.id, r_i.last, r_i.resp[0]};
+
+  `NS_ASSERT(has_no_transfer,
+             !cmd_valid_i || cmd_i.op == OpZero || cmd_i.op == OpVerify || cmd_i.op == OpDeallocate)
+  `NS_ASSERT(
+      list_of_ranges,
+      !(cmd_valid_i && cmd_i.op == OpDeallocate) || (cmd_i.bytes[3:0] == '0 && cmd_i.bytes != '0 && 32'(cmd_i.bytes) <= 16 * MaxRanges))
+  `NS_ASSERT(line_expected, !r_valid_i || state_q == StWait)
+
+endmodule
