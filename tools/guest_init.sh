@@ -193,7 +193,7 @@ at probed
 
 case $task in
 shell)
-    echo "$disk is there; mke2fs, e2fsck, nvme and fio are in /bin. Leave with: poweroff -f"
+    echo "$disk is there; mke2fs, e2fsck, nvme and fio are in /bin: call them by that path. Leave with: poweroff -f"
     setsid cttyhack sh
     poweroff -f
     ;;
