@@ -45,11 +45,6 @@ DESIGN = "default"
 UNSUPPORTED = {
     "smart-log": "Invalid Log Page",
     "error-log": "Invalid Log Page",
-    "write-zeroes": "Invalid Command Opcode",
-    "compare": "Invalid Command Opcode",
-    "verify": "Invalid Command Opcode",
-    "dsm": "Invalid Command Opcode",
-    "blkdiscard": "Operation not supported",
     "format": "Invalid Command Opcode",
 }
 
