@@ -35,7 +35,7 @@ fn controller() -> Controller<SimHost> {
 fn zeroed_deallocated_compared_verified() {
     let mut c = controller();
     let last = MEDIA / 512;
-    let data: Vec<u8> = (0..1 << 20).map(|i| (i * 11 / 7 | 1) as u8).collect();
+    let data: Vec<u8> = (0..1 << 20).map(|i| ((i * 11 / 7) | 1) as u8).collect();
     c.write(100, &data).unwrap();
     assert!(c.compare(100, &data).unwrap());
     for at in [0, 4097, data.len() - 1] {
