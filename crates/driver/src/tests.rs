@@ -40,7 +40,7 @@ fn start_read_write_and_shutdown_leave_nothing_behind() {
 #[test]
 fn blocks_are_zeroed_deallocated_compared_and_verified() {
     let mut c = start(Fault::None);
-    let data: Vec<u8> = (0..2 << 20).map(|i| (i * 7 / 5 | 1) as u8).collect();
+    let data: Vec<u8> = (0..2 << 20).map(|i| ((i * 7 / 5) | 1) as u8).collect();
     c.write(0, &data).unwrap();
     assert!(c.compare(0, &data).unwrap());
     let mut other = data.clone();
