@@ -165,6 +165,10 @@ struct Powered {
     host: HostSlave,
     ddr: Vec<DdrSlave>,
     idle: Field,
+    /// Tells the design how many cycles it has not seen, if it wants to know.
+    skipped: Option<Field>,
+    /// Cycles skipped that the design does not know of yet.
+    unseen: u64,
     reset: Field,
     reset_left: u32,
     tracing: bool,
@@ -286,6 +290,8 @@ impl RtlDevice {
             host: HostSlave::new(host, self.config.host_reads, self.config.host_chunk),
             ddr,
             idle: model.field("idle_o")?,
+            skipped: model.field("skipped_i").ok(),
+            unseen: 0,
             reset,
             reset_left: RESET_CYCLES,
             tracing: false,
@@ -324,6 +330,10 @@ impl RtlDevice {
                 channel.drive(&mut p.model, &self.media, now);
             }
         }
+        let told = std::mem::take(&mut p.unseen);
+        if let (true, Some(port)) = (told > 0, p.skipped) {
+            p.model.set(port, told);
+        }
         let model_start = timed.then(Instant::now);
         let low = p.model.clock(false, middle.0);
         let mut model_time = model_start.map(|start| start.elapsed().as_secs_f64());
@@ -339,6 +349,9 @@ impl RtlDevice {
         let high = low.and_then(|()| p.model.clock(true, now.0));
         if let (Some(time), Some(again)) = (&mut model_time, model_start) {
             *time += again.elapsed().as_secs_f64();
+        }
+        if let (true, Some(port)) = (told > 0, p.skipped) {
+            p.model.set(port, 0);
         }
         self.now = now;
         self.disturbed = false;
@@ -471,7 +484,11 @@ impl RtlDevice {
         let before = Time(next.0.saturating_sub(1) / period * period);
         let target = before.min(last);
         if target > self.now {
-            self.counts.skipped += (target.0 - self.now.0) / period;
+            let cycles = (target.0 - self.now.0) / period;
+            self.counts.skipped += cycles;
+            if let Some(p) = &mut self.powered {
+                p.unseen += cycles;
+            }
             self.now = target;
         }
     }

@@ -23,7 +23,7 @@ module nearside_top
   parameter int unsigned NumSlots = 64,
   /// PRP walkers per direction. Commands of at most two pages take one for a few cycles.
   parameter int unsigned NumWalkers = 2,
-  /// Clock in kHz; only reported.
+  /// Clock in kHz: the unit of what the host is told of time.
   parameter int unsigned ClockKhz = 250_000,
   /// Bits of an ID of the PM window, up to 7.
   parameter int unsigned PmIdWidth = 4
@@ -145,6 +145,8 @@ module nearside_top
   input  logic [NumChannels-1:0]           m_axi_ddr_rvalid,
   output logic [NumChannels-1:0]           m_axi_ddr_rready,
 
+  /// Cycles that were left out of the simulation before this edge, as nothing would have changed in them; 0 in hardware.
+  input  logic [63:0]                      skipped_i,
   /// MSI-X Enable of the configuration space.
   input  logic                             msix_enable_i,
   /// MSI-X Function Mask of the configuration space.
@@ -342,6 +344,15 @@ module nearside_top
     end
   end
 
+  // Time goes on while everything rests. There is no temperature sensor: the device is at room temperature.
+  localparam logic [15:0] Temperature = 16'd298;
+  logic [63:0] cycles_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) cycles_q <= '0;
+    else cycles_q <= cycles_q + 64'd1 + skipped_i;
+  end
+
   ns_clock_gate u_gate_nvme (
     .clk_i,
     .en_i(nvme_busy || msix_changed_q || lite_awvalid[LiteNvme] || lite_wvalid[LiteNvme] || lite_arvalid[LiteNvme]),
@@ -355,11 +366,15 @@ module nearside_top
     .NumChannels (NumChannels),
     .Granule     (Granule),
     .NumWalkers  (NumWalkers),
-    .MediaBytes  (MediaBytes)
+    .MediaBytes  (MediaBytes),
+    .ClockKhz    (ClockKhz)
   ) u_nvme_ctrl (
     .clk_i            (clk_nvme),
     .rst_ni,
     .busy_o           (nvme_busy),
+    .cycles_i         (cycles_q),
+    .temperature_i    (Temperature),
+    .ns_changed_i     (1'b0),
     .msix_enable_i    (msix_enable_q),
     .msix_mask_i      (msix_mask_q),
     .s_axil_awaddr    (lite_awaddr[15:0]),

@@ -40,14 +40,14 @@ async def ignored_fields(dut):
     buffer = host.alloc(2 * PAGE)
     fields = [1 << bit for bit in range(16, 32)] + [0xFFFF_0000, 0x4000_0000 | 0x3C00_0000]
     for i, high in enumerate(fields):
-        tail = tuple(host.rng.getrandbits(32) for _ in range(3))
+        tail = {f"cdw{n}": host.rng.getrandbits(32) for n in (13, 14, 15)}
         data = host.rng.randbytes(PAGE)
         host.memory.data[buffer : buffer + PAGE] = data
         for opcode in (1, COMPARE, VERIFY, 2):
             at = buffer if opcode != 2 else buffer + PAGE
-            await do(host, sq, opcode, prp1=at, cdw10=8 * i, cdw12=7 | high, tail=tail)
+            await do(host, sq, opcode, prp1=at, cdw10=8 * i, cdw12=7 | high, **tail)
         assert host.memory.data[buffer + PAGE : buffer + 2 * PAGE] == data
-        await do(host, sq, WRITE_ZEROES, cdw10=8 * i, cdw12=7 | high, tail=tail)
+        await do(host, sq, WRITE_ZEROES, cdw10=8 * i, cdw12=7 | high, **tail)
         assert not any(host.media.data[PAGE * i : PAGE * (i + 1)])
 
 

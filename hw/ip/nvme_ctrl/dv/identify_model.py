@@ -1,10 +1,11 @@
-"""Identify pages as the specification lays them out (NVMe 1.4, figures 245, 247, 249), to compare with the device."""
+"""Identify and log pages as the specification lays them out (NVMe 1.4, 5.14, 5.15), to compare with the device."""
 
 from __future__ import annotations
 
 import struct
 
 PAGE = 4096
+ERRORS = 64
 
 
 def page(**fields: bytes) -> bytes:
@@ -32,16 +33,18 @@ def controller(serial: str, *, vid: int = 0x4E53, aerl: int = 3) -> bytes:
         _80=le(4, 0x10400),  # VER, the same as VS
         _84=le(4, 100_000),  # RTD3R
         _88=le(4, 1_000_000),  # RTD3E
+        _92=le(4, 1 << 8),  # OAES: namespace attribute notices
         _111=le(1, 1),  # CNTRLTYPE: I/O
         _258=le(1, 3),  # ACL
         _259=le(1, aerl),  # AERL
         _260=le(1, 0x03),  # FRMW: one slot, read only
-        _266=le(2, 343),  # WCTEMP
-        _268=le(2, 358),  # CCTEMP
+        _261=le(1, 0x06),  # LPA: log 05h, offsets
+        _262=le(1, ERRORS - 1),  # ELPE
         _512=le(1, 0x66),  # SQES
         _513=le(1, 0x44),  # CQES
         _516=le(4, 1),  # NN
-        _520=le(2, 1 << 0 | 1 << 2 | 1 << 3 | 1 << 7),  # ONCS: Compare, Dataset Management, Write Zeroes, Verify
+        # ONCS: Compare, Dataset Management, Write Zeroes, Timestamp, Verify
+        _520=le(2, 1 << 0 | 1 << 2 | 1 << 3 | 1 << 6 | 1 << 7),
         _525=le(1, 0x06),  # VWC: none, Flush takes FFFFFFFFh
         _768=b"nqn.2026-11.example.nearside:nvme_ctrl:sn" + serial.encode().ljust(20),  # SUBNQN
         _2048=struct.pack("<H", 2500),  # PSD0.MP, 25 W
@@ -74,3 +77,52 @@ def descriptors(eui64: int) -> bytes:
         _0=bytes((1, 8, 0, 0)) + eui64.to_bytes(8, "big"),
         _12=bytes((2, 16, 0, 0)) + nguid(eui64),
     )
+
+
+# Logs.
+
+
+def firmware() -> bytes:
+    return page(_0=b"\1", _8=b"1.0".ljust(8))[:512]
+
+
+def effects() -> bytes:
+    admin = dict.fromkeys((0, 1, 2, 4, 5, 6, 8, 9, 10, 12), 1)
+    io = {0: 1, 1: 3, 2: 1, 5: 1, 8: 3, 9: 3, 0xC: 1}
+    dwords = [admin.get(op, 0) for op in range(256)] + [io.get(op, 0) for op in range(256)]
+    return struct.pack("<512I", *dwords).ljust(PAGE, b"\0")
+
+
+def smart(
+    *,
+    units: tuple[int, int] = (0, 0),
+    commands: tuple[int, int] = (0, 0),
+    media_errors: int = 0,
+    errors: int = 0,
+    hours: int = 0,
+    temperature: int = 308,
+    warning: int = 0,
+) -> bytes:
+    return page(
+        _0=le(1, warning),
+        _1=le(2, temperature),
+        _3=le(1, 100),  # Available Spare
+        _32=le(16, units[0]),
+        _48=le(16, units[1]),
+        _64=le(16, commands[0]),
+        _80=le(16, commands[1]),
+        _112=le(16, 1),  # Power Cycles
+        _128=le(16, hours),
+        _160=le(16, media_errors),
+        _176=le(16, errors),
+    )[:512]
+
+
+def changed(*nsids: int) -> bytes:
+    return struct.pack(f"<{len(nsids)}I", *nsids).ljust(PAGE, b"\0")
+
+
+def error(count: int, sqid: int, cid: int, status: int, *, phase: int = 0, dnr: bool = True, lba=0, nsid=0) -> bytes:
+    """One entry; `status` is SCT << 8 | SC."""
+    field = dnr << 15 | status << 1 | phase
+    return struct.pack("<QHHHHQI", count, sqid, cid, field, 0xFFFF, lba, nsid).ljust(64, b"\0")

@@ -18,11 +18,16 @@ module nvme_ctrl_tb
   /// See nvme_ctrl.
   parameter logic [159:0]    SerialNumber = "SN-of-the-test      ",
   /// See nvme_ctrl.
-  parameter logic [63:0]     Eui64        = 64'h0123_4567_89AB_CDEF
+  parameter logic [63:0]     Eui64        = 64'h0123_4567_89AB_CDEF,
+  /// See nvme_ctrl. Slow, so that a test sees milliseconds pass.
+  parameter int unsigned     ClockKhz     = 20
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
   output logic         busy_o,
+  input  logic [63:0]  skipped_i,  // added to the cycles since power-on in each cycle
+  input  logic [15:0]  temperature_i,
+  input  logic         ns_changed_i,
   input  logic         msix_enable_i,
   input  logic         msix_mask_i,
   input  logic [15:0]  s_axil_awaddr,
@@ -105,7 +110,9 @@ module nvme_ctrl_tb
 );
 
   // Clock gate, as at the top of the device.
-  logic clk, enable_q, mask_q;
+  logic clk, enable_q, mask_q, ns_changed_q;
+  logic [63:0] cycles_q;
+  logic [15:0] temperature_q;
 
   ns_clock_gate u_gate (
     .clk_i,
@@ -117,7 +124,13 @@ module nvme_ctrl_tb
     if (!rst_ni) begin
       enable_q <= 1'b0;
       mask_q <= 1'b0;
+      cycles_q <= '0;
+      temperature_q <= 16'd308;
+      ns_changed_q <= 1'b0;
     end else begin
+      cycles_q <= cycles_q + 64'd1 + skipped_i;
+      temperature_q <= temperature_i;
+      ns_changed_q <= ns_changed_i;
       enable_q <= msix_enable_i;
       mask_q <= msix_mask_i;
     end
@@ -144,11 +157,15 @@ module nvme_ctrl_tb
     .Granule     (4096),
     .MediaBytes  (MediaBytes),
     .SerialNumber(SerialNumber),
-    .Eui64       (Eui64)
+    .Eui64       (Eui64),
+    .ClockKhz    (ClockKhz)
   ) u_ctrl (
     .clk_i            (clk),
     .rst_ni,
     .busy_o,
+    .cycles_i         (cycles_q),
+    .temperature_i    (temperature_q),
+    .ns_changed_i     (ns_changed_q),
     .msix_enable_i    (enable_q),
     .msix_mask_i      (mask_q),
     .s_axil_awaddr,

@@ -19,7 +19,7 @@ from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiSlave
 
 PAGE = 4096
 CAP, VS, INTMS, INTMC, CC, CSTS, AQA, ASQ, ACQ = 0x00, 0x08, 0x0C, 0x10, 0x14, 0x1C, 0x24, 0x28, 0x30
-DOORBELL_ERRORS, DOORBELLS, TABLE, PBA = 0xF80, 0x1000, 0x2000, 0x3000
+DOORBELLS, TABLE, PBA = 0x1000, 0x2000, 0x3000
 CC_SIZES = 6 << 16 | 4 << 20
 MSI = 0xFEE0_0000
 RDY, CFS = 1, 2
@@ -27,7 +27,7 @@ PATIENCE = 20_000  # cycles that anything may take
 
 # Status field: SCT << 8 | SC; DNR apart.
 OK = 0x000
-INVALID_OPCODE, INVALID_FIELD, DATA_TRANSFER = 0x001, 0x002, 0x004
+INVALID_OPCODE, INVALID_FIELD, DATA_TRANSFER, ABORT_REQUESTED = 0x001, 0x002, 0x004, 0x007
 WRITE_FAULT, READ_ERROR, COMPARE_FAILURE = 0x280, 0x281, 0x285
 INVALID_NAMESPACE, SEQUENCE_ERROR, PRP_OFFSET, LBA_RANGE = 0x00B, 0x00C, 0x013, 0x080
 CQ_INVALID, INVALID_QID, INVALID_SIZE, AER_LIMIT = 0x100, 0x101, 0x102, 0x105
@@ -78,6 +78,7 @@ class Completion:
     cid: int
     status: int  # SCT << 8 | SC
     dnr: bool
+    phase: int = 0
 
 
 @dataclass
@@ -130,6 +131,7 @@ class Host:
         self.allocator = PAGE
         self.quiet = False  # the controller may not write
         self.started = False
+        self.patience = PATIENCE  # cycles that a command may take
 
     # Start-up.
 
@@ -139,6 +141,9 @@ class Host:
         cocotb.start_soon(Clock(dut.clk_i, 4, "ns").start())
         dut.msix_enable_i.value = 0
         dut.msix_mask_i.value = 0
+        dut.skipped_i.value = 0
+        dut.temperature_i.value = 308
+        dut.ns_changed_i.value = 0
         dut.rst_ni.value = 0
         kw = {"reset": dut.rst_ni, "reset_active_level": False}
         self.bar = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk_i, **kw)
@@ -284,8 +289,11 @@ class Host:
     def _zero(self, cq: CompletionQueue) -> None:
         self.memory.data[cq.base : cq.base + 16 * cq.entries] = bytes(16 * cq.entries)
 
-    def sqe(self, opcode, *, cid, nsid=0, prp1=0, prp2=0, cdw10=0, cdw11=0, cdw12=0, tail=(0, 0, 0), flags=0) -> bytes:
-        return struct.pack("<BBHIQQQQ6I", opcode, flags, cid, nsid, 0, 0, prp1, prp2, cdw10, cdw11, cdw12, *tail)
+    def sqe(self, opcode, *, cid, nsid=0, prp1=0, prp2=0, flags=0, **cdw) -> bytes:
+        """A submission queue entry; cdw10 to cdw15 by name."""
+        dwords = [cdw.pop(f"cdw{n}", 0) for n in range(10, 16)]
+        assert not cdw, cdw
+        return struct.pack("<BBHIQQQQ6I", opcode, flags, cid, nsid, 0, 0, prp1, prp2, *dwords)
 
     def push(self, sq: SubmissionQueue, opcode: int, **fields) -> int:
         """Puts a command into a queue without ringing; returns its identifier."""
@@ -312,7 +320,7 @@ class Host:
             if status & 1 != cq.phase:
                 break
             assert dw1 == 0
-            entry = Completion(dw0, sqhd, sqid, cid, status >> 1 & 0x7FF, bool(status >> 15))
+            entry = Completion(dw0, sqhd, sqid, cid, status >> 1 & 0x7FF, bool(status >> 15), status & 1)
             assert not status >> 12 & 7, "More and CRD stay 0"
             assert (sqid, cid) not in self.done, f"command {cid} of SQ {sqid} completed twice"
             assert self.sqs[sqid].cq is cq or self.sqs[sqid].cq.qid == cq.qid, "wrong completion queue"
@@ -328,7 +336,7 @@ class Host:
         return found
 
     async def wait(self, sq: SubmissionQueue, cid: int) -> Completion:
-        for _ in range(PATIENCE // 4):
+        for _ in range(self.patience // 4):
             if (sq.qid, cid) in self.done:
                 return self.done.pop((sq.qid, cid))
             await self.poll(sq.cq)
@@ -364,6 +372,59 @@ class Host:
         data = self.memory.data
         first = bytes(data[buffer + offset : buffer + PAGE])
         return first + bytes(data[second : second + offset])
+
+    async def log_page(
+        self, lid: int, size: int, offset: int = 0, *, at: int = 0, rae: bool = False, want: int = OK, **kw
+    ) -> bytes:
+        """Get Log Page into a buffer at a page offset; returns what came, and checks that nothing else was written."""
+        guard = 64
+        buffer = self.alloc(3 * PAGE + size) + at
+        data = self.memory.data
+        fill = b"\xa5" * (size + 2 * guard)
+        data[buffer + PAGE - guard : buffer + PAGE + size + guard] = fill
+        prp1, prp2 = self.prps(buffer + PAGE, size)
+        numd = size // 4 - 1
+        fields = {
+            "cdw10": (numd & 0xFFFF) << 16 | rae << 15 | lid,
+            "cdw11": numd >> 16,
+            "cdw12": offset & 0xFFFF_FFFF,
+            "cdw13": offset >> 32,
+            "prp1": prp1,
+            "prp2": prp2,
+        }
+        await self.admin(2, want=want, **(fields | kw))
+        got = bytes(data[buffer + PAGE : buffer + PAGE + size])
+        assert data[buffer + PAGE - guard : buffer + PAGE] == fill[:guard], "written before the buffer"
+        assert data[buffer + PAGE + size : buffer + PAGE + size + guard] == fill[:guard], "written beyond the buffer"
+        if want != OK:
+            assert got == b"\xa5" * size, "written in spite of the error"
+        return got
+
+    async def park(self) -> int:
+        """An Asynchronous Event Request; returns its identifier once it has been fetched."""
+        sq = self.sqs[0]
+        reads = len(self.memory.reads)
+        cid = self.push(sq, 12)
+        await self.ring(sq)
+        for _ in range(PATIENCE // 4):
+            if len(self.memory.reads) > reads:
+                break
+            await ClockCycles(self.dut.clk_i, 4)
+        else:
+            raise Timeout("an Asynchronous Event Request")
+        await self.idle()
+        return cid
+
+    async def event(self, cid: int) -> int | None:
+        """DW0 of an Asynchronous Event Request that has completed well, once the controller rests; else None."""
+        await ClockCycles(self.dut.clk_i, 4)  # inputs take effect
+        await self.idle()
+        await self.poll(self.cqs[0])
+        entry = self.done.pop((0, cid), None)
+        if entry is None:
+            return None
+        assert entry.status == OK
+        return entry.dw0
 
     async def create_cq(self, qid: int, entries: int, vector: int | None = None, **kw) -> CompletionQueue:
         cq = CompletionQueue(qid, self.alloc(16 * entries), entries, vector)

@@ -16,6 +16,11 @@ def test_ctrl_io():
     simulate("nvme_ctrl_tb", "cocotb_ctrl_io", **SOURCES)
 
 
+def test_admin():
+    """Logs, asynchronous events, Abort, time."""
+    simulate("nvme_ctrl_tb", "cocotb_admin", **SOURCES)
+
+
 @pytest.mark.slow
 def test_ctrl_64_queues():
     """64 I/O queue pairs and 65 vectors."""

@@ -1,9 +1,12 @@
 // Admin commands (NVMe 1.4, chapter 5), one at a time, by a state machine.
 //
-// Identify (CNS 00h to 03h), Create and Delete I/O Submission and Completion Queue, Set and Get Features (01h, 02h, 04h,
-// 05h, 07h to 0Bh), Abort (never aborts), Asynchronous Event Request (parked; nothing completes them yet). Anything else
-// gets its error status. Features are stored and reported; the device's behaviour doesn't depend on them.
-// Pages travel to the host through the data path, which reads them from nvme_admin_buf.
+// Identify (CNS 00h to 03h), Create and Delete I/O Submission and Completion Queue, Get Log Page (01h to 05h), Set and Get
+// Features (01h, 02h, 04h, 05h, 07h to 0Bh, 0Eh), Abort (of parked Asynchronous Event Requests), Asynchronous Event Request
+// (parked until nvme_events has something to report). Anything else gets its error status. Pages travel to the host
+// through the data path, which reads them from nvme_admin_buf; the Timestamp comes through nvme_admin_in.
+//
+// A parked command has given back its completion queue entry and needs another one to complete: if the queue is full,
+// an event waits until a head moves, and an Abort answers that it has not aborted. So nothing waits for the host.
 //
 // Assumes that the next command arrives no earlier than `done_o`, and that the data path answers every command.
 `include "ns_assert.svh"
@@ -81,6 +84,47 @@ module nvme_admin
   /// Done.
   input  logic                 unreserve_ready_i,
 
+  /// Reserve an entry of the admin completion queue for a parked command.
+  output logic                 reserve_valid_o,
+  /// Answer.
+  input  logic                 reserve_done_i,
+  /// It is reserved; else there is no room.
+  input  logic                 reserve_ok_i,
+  /// The head of some completion queue moves at the end of this cycle.
+  input  logic                 cq_moved_i,
+
+  /// Event to report.
+  input  aer_event_t           event_i,
+  /// Valid.
+  input  logic                 event_valid_i,
+  /// It is reported.
+  output logic                 event_report_o,
+  /// A feature changes.
+  output feature_write_t       feature_o,
+  /// Valid.
+  output logic                 feature_valid_o,
+  /// Coalescing Disable of each vector.
+  output logic [NumIoQueues:0] uncoalesced_o,
+  /// A log is about to be sent.
+  output logic                 log_start_o,
+  /// The host has got the log of page_o, and releases its event.
+  output logic                 log_clear_o,
+
+  /// Work out the time.
+  output logic                 time_valid_o,
+  /// Power On Hours, else the Timestamp.
+  output logic                 time_hours_o,
+  /// Done.
+  input  logic                 time_done_i,
+  /// Read the data of a command from the host, from prp1 and prp2 of data_o.
+  output logic                 in_valid_o,
+  /// Done.
+  input  logic                 in_done_i,
+  /// How it went.
+  input  data_status_e         in_status_i,
+  /// The data read become the Timestamp.
+  output logic                 timestamp_set_o,
+
   /// Page that the admin buffer shows.
   output page_e                page_o,
   /// For PageNsList: the list is empty.
@@ -113,7 +157,7 @@ module nvme_admin
   localparam int unsigned ParkBits = unsigned'($clog2(NumEvents + 1));
   localparam int unsigned ParkIdx = ns_axi_pkg::idx_width(NumEvents);
 
-  typedef enum logic [3:0] {
+  typedef enum logic [4:0] {
     StInitCq,
     StInitSq,
     StInitDone,
@@ -121,6 +165,12 @@ module nvme_admin
     StIdle,
     StExecute,    // check, and choose what to do
     StFeature,    // Set or Get Features
+    StLog,        // Get Log Page
+    StTime,       // work out the time
+    StTakeData,   // get data from the host
+    StAbort,      // is it a parked command?
+    StReserve,    // find room for the completion of a parked command
+    StUnpark,     // complete it
     StConfigure,  // create or delete a queue
     StQuiet,      // wait for the commands of a deleted submission queue
     StSearch,     // does a submission queue use this completion queue?
@@ -141,6 +191,11 @@ module nvme_admin
   logic [QidWidth-1:0] count_q, count_d;
   logic [ParkBits-1:0] parked_q, parked_d;
   logic [SlotWidth-1:0] parked_slot_q[NumEvents];
+  logic [15:0] parked_cid_q[NumEvents];
+  logic [ParkIdx-1:0] chosen_q, chosen_d;  // parked command to complete
+  logic [BytesWidth-1:0] bytes_q, bytes_d;
+  logic [12:0] offset_q, offset_d;
+  logic aborting_q, no_room_q, moved_q, want_event;
 
   // Fields of the command.
   logic [15:0] low, high;  // of CDW10
@@ -204,7 +259,7 @@ module nvme_admin
   localparam logic [7:0] FidVector = 8'h09;
   localparam logic [7:0] FidAtomicity = 8'h0A;
   localparam logic [7:0] FidEvents = 8'h0B;
-  localparam logic [3:0] UnderThreshold = 4'hC;
+  localparam logic [7:0] FidTimestamp = 8'h0E;
 
   (* ram_style = "distributed" *) logic [31:0] feature_mem[16];
   logic [NumQueues-1:0] uncoalesced_q;  // Interrupt Vector Configuration, CD
@@ -216,7 +271,7 @@ module nvme_admin
   assign set = cmd_q.opcode == AdminSetFeatures;
   assign vector = cmd_q.cdw11[Bits-1:0];
   assign feature_idx = (state_q == StDefaults) ? count_q[3:0]
-                     : (fid == FidTemperature && cmd_q.cdw11[20]) ? UnderThreshold : fid[3:0];
+                     : (fid == FidTemperature && cmd_q.cdw11[20]) ? FeatureTemperatureUnder : fid[3:0];
 
   always_comb begin
     unique case (count_q[3:0])
@@ -253,9 +308,14 @@ module nvme_admin
       FidCoalescing: feature_mask = 32'h0000_FFFF;
       FidVector: if (32'(cmd_q.cdw11[15:0]) > NumIoQueues) feature_status = generic_status(ScInvalidField);
       FidAtomicity: feature_mask = 32'h0000_0001;
-      FidEvents: feature_mask = 32'h0000_00FF;  // SMART warnings; no notices (OAES)
+      FidEvents: feature_mask = 32'h0000_01FF;  // SMART warnings, namespace attribute notices
+      FidTimestamp: ;
       default: feature_status = generic_status(ScInvalidField);
     endcase
+
+    // Nothing can be saved.
+    if (feature_status.sc == ScSuccess && set && cmd_q.cdw10[31])
+      feature_status = command_status(ScFeatureNotSaveable);
 
     // Namespaces: only Error Recovery is a namespace's.
     if (feature_status.sc == ScSuccess) begin
@@ -267,19 +327,21 @@ module nvme_admin
         feature_status = command_status(ScFeatureNotNamespaceSpecific);
       end
     end
-    // Nothing can be saved (ONCS).
-    if (set && cmd_q.cdw10[31]) feature_status = command_status(ScFeatureNotSaveable);
   end
 
   assign feature_we = state_q == StDefaults
                     || (state_q == StFeature && set && feature_status_q.sc == ScSuccess && feature_mask != '0);
   assign vector_we = state_q == StFeature && set && feature_status_q.sc == ScSuccess && fid == FidVector;
 
+  assign feature_valid_o = feature_we;
+  assign feature_o = '{
+      idx: feature_idx,
+      value: (state_q == StDefaults) ? feature_default : cmd_q.cdw11 & feature_mask
+  };
+
   always_ff @(posedge clk_i) begin
     feature_status_q <= feature_status;
-    if (feature_we) begin
-      feature_mem[feature_idx] <= (state_q == StDefaults) ? feature_default : cmd_q.cdw11 & feature_mask;
-    end
+    if (feature_we) feature_mem[feature_idx] <= feature_o.value;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -287,6 +349,39 @@ module nvme_admin
     else if (state_q == StDefaults) uncoalesced_q <= '0;
     else if (vector_we) uncoalesced_q[vector] <= cmd_q.cdw11[16];
   end
+
+  assign uncoalesced_o = uncoalesced_q;
+
+  // Logs.
+  status_t log_status;
+  page_e log_page;
+  logic [BytesWidth-1:0] log_bytes;
+  logic [12:0] log_offset;
+
+  nvme_get_log u_get_log (
+    .clk_i,
+    .cmd_i   (cmd_q),
+    .status_o(log_status),  // valid from StLog on
+    .page_o  (log_page),
+    .bytes_o (log_bytes),
+    .offset_o(log_offset)
+  );
+
+  // Abort: SQID and CID against the parked commands, which are all of the admin queue.
+  logic abort_match_q;  // valid in StAbort
+  logic [ParkIdx-1:0] abort_idx_q;
+
+  always_ff @(posedge clk_i) begin
+    abort_match_q <= 1'b0;
+    for (int unsigned i = 0; i < NumEvents; i++) begin
+      if (i < 32'(parked_q) && low == '0 && parked_cid_q[i] == high) begin
+        abort_match_q <= 1'b1;
+        abort_idx_q   <= ParkIdx'(i);
+      end
+    end
+  end
+
+  assign want_event = event_valid_i && parked_q != '0 && !no_room_q;
 
   // The state machine.
   always_comb begin
@@ -297,6 +392,9 @@ module nvme_admin
     page_empty_d = page_empty_q;
     count_d = count_q;
     parked_d = parked_q;
+    chosen_d = chosen_q;
+    bytes_d = bytes_q;
+    offset_d = offset_q;
 
     unique case (state_q)
       StDefaults: begin
@@ -311,12 +409,16 @@ module nvme_admin
         count_d = QidWidth'(1);
         status_d = Fine;
         dw0_d = '0;
+        bytes_d = BytesWidth'(4096);
+        offset_d = '0;
+        chosen_d = ParkIdx'(parked_q - 1'b1);
         if (init_i) state_d = StInitCq;
         else if (flush_i && parked_q != '0) state_d = StRelease;
         else if (flush_i && used_i == '0) begin
           count_d = '0;
           state_d = StDefaults;
-        end else if (cmd_valid_i) state_d = StExecute;
+        end else if (want_event) state_d = StReserve;
+        else if (cmd_valid_i) state_d = StExecute;
       end
 
       StInitCq:   if (cfg_fire_i) state_d = StInitSq;
@@ -356,8 +458,8 @@ module nvme_admin
               else status_d = command_status(ScInvalidQueueId);
             end
             AdminSetFeatures, AdminGetFeatures: state_d = StFeature;
-            AdminGetLogPage: status_d = command_status(ScInvalidLogPage);
-            AdminAbort: dw0_d = 32'd1;  // not aborted
+            AdminGetLogPage: state_d = StLog;
+            AdminAbort: state_d = StAbort;
             AdminAsyncEvent: begin
               if (parked_q == ParkBits'(NumEvents)) begin
                 status_d = command_status(ScAerLimitExceeded);
@@ -377,8 +479,48 @@ module nvme_admin
           if (fid == FidNumQueues) dw0_d = {16'(NumIoQueues - 1), 16'(NumIoQueues - 1)};
           else if (fid == FidVector && !set)
             dw0_d = {15'b0, uncoalesced_q[vector], cmd_q.cdw11[15:0]};
-          else if (!set) dw0_d = feature_mem[feature_idx];
+          else if (fid == FidTimestamp) begin
+            page_d  = PageTimestamp;
+            bytes_d = BytesWidth'(8);
+            state_d = set ? StTakeData : StTime;
+          end else if (!set) dw0_d = feature_mem[feature_idx];
         end
+      end
+
+      StLog: begin
+        status_d = log_status;
+        page_d = log_page;
+        bytes_d = log_bytes;
+        offset_d = log_offset;
+        if (log_status.sc != ScSuccess) state_d = StComplete;
+        else state_d = (log_page == PageSmartLog) ? StTime : StData;
+      end
+
+      StTime: if (time_done_i) state_d = StData;
+
+      StTakeData:
+      if (in_done_i) begin
+        status_d = data_status(in_status_i);
+        state_d  = StComplete;
+      end
+
+      StAbort: begin
+        dw0_d = 32'd1;  // not aborted
+        chosen_d = abort_idx_q;
+        state_d = abort_match_q ? StReserve : StComplete;
+      end
+
+      StReserve:
+      if (reserve_done_i) begin
+        if (reserve_ok_i) state_d = StUnpark;
+        else state_d = aborting_q ? StComplete : StIdle;
+      end
+
+      StUnpark:
+      if (cpl_ready_i) begin
+        parked_d = parked_q - 1'b1;
+        dw0_d = '0;
+        state_d = aborting_q ? StComplete : StIdle;
       end
 
       StConfigure:
@@ -427,7 +569,16 @@ module nvme_admin
       state_q <= StDefaults;
       parked_q <= '0;
       count_q <= '0;
+      aborting_q <= 1'b0;
+      no_room_q <= 1'b0;
+      moved_q <= 1'b0;
     end else begin
+      if (state_q == StIdle) aborting_q <= 1'b0;
+      if (state_q == StAbort) aborting_q <= 1'b1;
+      // A head that has just moved may not have been seen: ask again.
+      moved_q <= cq_moved_i;
+      if (cq_moved_i || moved_q || init_i) no_room_q <= 1'b0;
+      else if (state_q == StReserve && reserve_done_i && !reserve_ok_i) no_room_q <= 1'b1;
       state_q <= state_d;
       parked_q <= parked_d;
       count_q <= count_d;
@@ -440,15 +591,26 @@ module nvme_admin
     dw0_q <= dw0_d;
     page_q <= page_d;
     page_empty_q <= page_empty_d;
-    if (state_q == StPark) parked_slot_q[parked_q[ParkIdx-1:0]] <= cmd_q.slot;
+    chosen_q <= chosen_d;
+    bytes_q <= bytes_d;
+    offset_q <= offset_d;
+    if (state_q == StPark) begin
+      parked_slot_q[parked_q[ParkIdx-1:0]] <= cmd_q.slot;
+      parked_cid_q[parked_q[ParkIdx-1:0]] <= cmd_q.cid;
+    end
+    // The last one takes the place of the one that leaves.
+    if (state_q == StUnpark && cpl_ready_i) begin
+      parked_slot_q[chosen_q] <= parked_slot_q[ParkIdx'(parked_q-1'b1)];
+      parked_cid_q[chosen_q] <= parked_cid_q[ParkIdx'(parked_q-1'b1)];
+    end
   end
 
-  assign cmd_ready_o = state_q == StIdle && !init_i && !flush_i;
+  assign cmd_ready_o = state_q == StIdle && !init_i && !flush_i && !want_event;
   assign done_o = (state_q == StComplete && cpl_ready_i) || (state_q == StPark && unreserve_ready_i);
   assign init_done_o = state_q == StInitDone;
   assign flush_done_o = state_q == StFlushDone;
   assign parked_o = SlotWidth'(parked_q);
-  assign busy_o = state_q != StIdle;
+  assign busy_o = state_q != StIdle || want_event;
 
   // Queues.
   assign cfg_valid_o = state_q == StInitCq || state_q == StInitSq || state_q == StConfigure;
@@ -481,15 +643,26 @@ module nvme_admin
   assign sq_qid_o = (state_q == StSearch) ? count_q : QidWidth'(qidx);
   assign unreserve_valid_o = state_q == StPark;
 
+  // Parked commands.
+  assign reserve_valid_o = state_q == StReserve;
+  assign event_report_o = state_q == StUnpark && cpl_ready_i && !aborting_q;
+
   // Pages.
+  assign log_start_o = state_q == StLog;
+  assign log_clear_o = state_q == StDataWait && state_d == StComplete && data_done_i.status == DataOk
+                     && cmd_q.opcode == AdminGetLogPage && !cmd_q.cdw10[15];
+  assign time_valid_o = state_q == StTime;
+  assign time_hours_o = page_q == PageSmartLog;
+  assign in_valid_o = state_q == StTakeData;
+  assign timestamp_set_o = state_q == StTakeData && in_done_i && in_status_i == DataOk;
   assign page_o = page_q;
   assign page_empty_o = page_empty_q;
   assign data_valid_o = state_q == StData;
   assign data_o = '{
       slot: cmd_q.slot,
       op: OpRead,
-      bytes: BytesWidth'(4096),
-      mem_addr: 64'h8000_0000_0000_0000,
+      bytes: bytes_q,
+      mem_addr: {1'b1, 50'b0, offset_q},
       prp1: cmd_q.prp1,
       prp2: cmd_q.prp2
   };
@@ -497,15 +670,20 @@ module nvme_admin
   assign data_wait_o = state_q == StDataWait;
 
   // Completions.
-  assign cpl_valid_o = state_q == StComplete || state_q == StRelease;
+  logic unpark;
+  status_t abort_status;
+  assign unpark = state_q == StUnpark;
+  assign abort_status = '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: ScAbortRequested};
+  assign cpl_valid_o = state_q == StComplete || state_q == StRelease || unpark;
   assign cpl_o = '{
       silent: state_q == StRelease,
-      slot: (state_q == StRelease) ? parked_slot_q[ParkIdx'(parked_q - 1'b1)] : cmd_q.slot,
-      status: status_q,
-      dw0: dw0_q
+      slot: (state_q == StRelease || unpark) ? parked_slot_q[chosen_q] : cmd_q.slot,
+      status: unpark ? (aborting_q ? abort_status : Fine) : status_q,
+      dw0: unpark ? (aborting_q ? '0 : {8'b0, event_i.lid, event_i.info, 5'b0, event_i.kind}) : dw0_q
   };
 
-  `NS_ASSERT(one_command_at_a_time, !cmd_valid_i || state_q == StIdle)
+  `NS_ASSERT(one_command_at_a_time, !cmd_valid_i || state_q inside {StIdle, StReserve, StUnpark})
+  `NS_ASSERT(no_event_without_cause, !event_report_o || event_valid_i)
   `NS_ASSERT(parked_in_range, 32'(parked_q) <= NumEvents)
 
 endmodule

@@ -1,7 +1,7 @@
 // BAR0: the generated controller properties (nvme_regs), with doorbells, MSI-X accesses and INTMC taken out of them.
 //
-// Doorbells go to one stream; one of a queue beyond the controller's is dropped and noted in `doorbell_errors`, as are
-// those that the owners of the queues refuse. Assumes a stream that takes each doorbell after a few cycles.
+// Doorbells go to one stream; one of a queue beyond the controller's is dropped and reported at `db_unknown_o`.
+// Assumes a stream that takes each doorbell after a few cycles.
 module nvme_bar0
   import nvme_pkg::*;
   import nvme_regs_pkg::*;
@@ -81,9 +81,6 @@ module nvme_bar0
   input  logic                cfs_i,
   /// CSTS.SHST.
   input  logic [ 1:0]         shst_i,
-  /// Forget the doorbell errors.
-  input  logic                clear_i,
-
   /// Doorbell: its queue, below NumQueues.
   output logic [QidWidth-1:0] db_qid_o,
   /// A completion queue's head, else a submission queue's tail.
@@ -94,10 +91,8 @@ module nvme_bar0
   output logic                db_valid_o,
   /// Ready.
   input  logic                db_ready_i,
-  /// A doorbell was refused: no such queue.
-  input  logic                db_bad_qid_i,
-  /// A doorbell was refused: value out of range.
-  input  logic                db_bad_value_i,
+  /// A doorbell of a queue beyond the controller's was written.
+  output logic                db_unknown_o,
 
   /// MSI-X table access, see nvme_msix.
   output logic                table_req_o,
@@ -186,7 +181,6 @@ module nvme_bar0
   logic [QidWidth-1:0] db_qid_q;
   logic [PtrWidth-1:0] db_value_q;
   logic db_write;
-  logic bad_qid_q, bad_value_q;
 
   assign db_write = hw_out.doorbells.req && hw_out.doorbells.req_is_wr && hw_out.doorbells.wr_biten[15:0] == '1;
   assign db_known = 32'(hw_out.doorbells.addr[11:3]) < NumQueues;
@@ -195,18 +189,10 @@ module nvme_bar0
     if (!rst_ni) begin
       db_valid_q <= 1'b0;
       db_ack_q <= 1'b0;
-      bad_qid_q <= 1'b0;
-      bad_value_q <= 1'b0;
     end else begin
       if (db_write && db_known) db_valid_q <= 1'b1;
       else if (db_ready_i) db_valid_q <= 1'b0;
       db_ack_q <= (hw_out.doorbells.req && !(db_write && db_known)) || (db_valid_q && db_ready_i);
-      if ((db_write && !db_known) || db_bad_qid_i) bad_qid_q <= 1'b1;
-      if (db_bad_value_i) bad_value_q <= 1'b1;
-      if (clear_i) begin
-        bad_qid_q <= 1'b0;
-        bad_value_q <= 1'b0;
-      end
     end
   end
 
@@ -225,6 +211,7 @@ module nvme_bar0
   assign db_cq_o = db_cq_q;
   assign db_value_o = db_value_q;
   assign db_valid_o = db_valid_q;
+  assign db_unknown_o = db_write && !db_known;
 
   // MSI-X.
   logic table_read_q, pending_ack_q, pending_read_q;
@@ -260,8 +247,6 @@ module nvme_bar0
     hw_in.csts.rdy.next = rdy_i;
     hw_in.csts.cfs.next = cfs_i;
     hw_in.csts.shst.next = shst_i;
-    hw_in.doorbell_errors.bad_register.next = bad_qid_q;
-    hw_in.doorbell_errors.bad_value.next = bad_value_q;
     hw_in.doorbells.rd_ack = db_ack_q && db_read_q;
     hw_in.doorbells.rd_data = '0;
     hw_in.doorbells.wr_ack = db_ack_q && !db_read_q;

@@ -80,10 +80,16 @@ module nvme_completion
   /// The command of slot_o and sq_qid_o is over.
   output logic                  retire_o,
 
+  /// Entry that is being posted.
+  output posted_t               posted_o,
+  /// Valid.
+  output logic                  posted_valid_o,
   /// Ask for an interrupt.
   output logic                  irq_o,
   /// Its vector.
   output logic [QidWidth-1:0]   irq_vector_o,
+  /// It is that of the admin completion queue.
+  output logic                  irq_admin_o,
   /// Message to send: address, a multiple of 4.
   input  logic [63:2]           msg_addr_i,
   /// Its data.
@@ -332,6 +338,16 @@ module nvme_completion
   assign retire_o = state_q == StSend && sent;
   assign irq_o = retire_o && !cpl_q.silent && ien_q[cqid_q];
   assign irq_vector_o = vector_mem[cqid_q];
+  assign irq_admin_o = cqid_q == '0;
+
+  assign posted_valid_o = state_q == StEntry;
+  assign posted_o = '{
+      slot: cpl_q.slot,
+      sqid: qid_q,
+      cid: cid_q,
+      phase: phase_q[cqid_q],
+      status: cpl_q.status
+  };
 
   assign busy_o = state_q != StIdle || writes_q != '0 || head_state_q != HeadRead;
 

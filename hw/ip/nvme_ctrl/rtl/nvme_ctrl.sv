@@ -29,7 +29,9 @@ module nvme_ctrl
   /// EUI-64 of namespace 1; its NGUID is this with eight bytes in front.
   parameter logic [63:0] Eui64 = 64'h0200_4E53_0000_0001,
   /// PCI vendor and subsystem vendor ID as in the function's configuration space.
-  parameter logic [15:0] VendorId = 16'h4E53
+  parameter logic [15:0] VendorId = 16'h4E53,
+  /// Clock in kHz: the unit of what the host is told of time.
+  parameter int unsigned ClockKhz = 250_000
 ) (
   /// Clock.
   input logic clk_i,
@@ -39,6 +41,12 @@ module nvme_ctrl
   /// gated with `busy_o || s_axil_awvalid || s_axil_wvalid || s_axil_arvalid`; responses keep `busy_o` at 1.
   output logic busy_o,
 
+  /// Cycles since power-on. From a register on the ungated clock.
+  input logic [63:0] cycles_i,
+  /// Composite temperature in kelvins. From a register on the ungated clock.
+  input logic [15:0] temperature_i,
+  /// Changes when Identify Namespace of namespace 1 has changed from outside. From a register on the ungated clock.
+  input logic ns_changed_i,
   /// Function-level MSI-X enable and mask. From registers on the ungated clock.
   input logic msix_enable_i,
   /// See above.
@@ -174,11 +182,15 @@ module nvme_ctrl
     .MediaBytes  (MediaBytes),
     .SerialNumber(SerialNumber),
     .Eui64       (Eui64),
-    .VendorId    (VendorId)
+    .VendorId    (VendorId),
+    .ClockKhz    (ClockKhz)
   ) u_front (
     .clk_i,
     .rst_ni,
     .busy_o           (front_busy),
+    .cycles_i,
+    .temperature_i,
+    .ns_changed_i,
     .msix_enable_i,
     .msix_mask_i,
     .s_axil_awaddr,

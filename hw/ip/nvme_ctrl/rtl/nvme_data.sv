@@ -443,6 +443,11 @@ module nvme_data
     .done_ready_i
   );
 
+  // A mover holds fewer than 256 jobs, and a comparison has jobs in both of a channel.
+  if (NumChannels * 512 > 2 ** JobsWidth) begin : gen_bad_channels
+    $error("nvme_data: NumChannels must be at most 16");
+  end
+
   `NS_ASSERT(slot_in_range, !cmd_valid_i || 32'(cmd_i.slot) < NumSlots)
   `NS_ASSERT(only_read_admin, !cmd_valid_i || cmd_i.op == OpRead || !cmd_i.mem_addr[63])
   `NS_ASSERT(quiet_when_idle, busy_o || busy == '0)

@@ -54,7 +54,7 @@ package nvme_data_pkg;
   } range_t;
 
   /// The slot tracker counts a command's jobs modulo 2**JobsWidth: more than there ever are in the movers at a time.
-  parameter int unsigned JobsWidth = 11;
+  parameter int unsigned JobsWidth = 13;
 
   /// News for the slot tracker. From a mover: one job has ended. From a walker: the command has `jobs` jobs in all.
   typedef struct packed {

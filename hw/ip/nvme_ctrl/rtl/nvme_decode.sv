@@ -42,6 +42,10 @@ module nvme_decode
   output logic [QidWidth-1:0]  slot_qid_o,
   /// Its command identifier.
   output logic [15:0]          slot_cid_o,
+  /// Its namespace identifier.
+  output logic [31:0]          slot_nsid_o,
+  /// Its first LBA; 0 if it has none.
+  output logic [63:0]          slot_lba_o,
 
   /// Data command.
   output data_cmd_t            data_o,
@@ -77,7 +81,7 @@ module nvme_decode
   // First stage: the entry's fields.
   logic valid1_q, error_q;
   logic [QidWidth-1:0] qid_q;
-  logic [15:0] cid_q, nlb_q;  // blocks - 1
+  logic [15:0] nlb_q;  // blocks - 1
   logic [63:0] slba_q;
   admin_cmd_t fields_q;
 
@@ -110,18 +114,20 @@ module nvme_decode
     if (cmd_valid_i && ready1) begin
       error_q <= cmd_error_i;
       qid_q <= cmd_qid_i;
-      cid_q <= cmd_sqe_i[31:16];
       slba_q <= cmd_sqe_i[383:320];
       nlb_q <= cmd_sqe_i[399:384];
       fields_q <= '{
           slot: cmd_slot_i,
+          cid: cmd_sqe_i[31:16],
           opcode: cmd_sqe_i[7:0],
           bad_flags: cmd_sqe_i[9:8] != 2'b00 || cmd_sqe_i[15:14] != 2'b00,
           nsid: cmd_sqe_i[63:32],
           prp1: cmd_sqe_i[255:192],
           prp2: cmd_sqe_i[319:256],
           cdw10: cmd_sqe_i[351:320],
-          cdw11: cmd_sqe_i[383:352]
+          cdw11: cmd_sqe_i[383:352],
+          cdw12: cmd_sqe_i[415:384],
+          cdw13: cmd_sqe_i[447:416]
       };
     end
   end
@@ -185,7 +191,9 @@ module nvme_decode
   assign slot_we_o = valid1_q && ready2;
   assign slot_o = fields_q.slot;
   assign slot_qid_o = qid_q;
-  assign slot_cid_o = cid_q;
+  assign slot_cid_o = fields_q.cid;
+  assign slot_nsid_o = fields_q.nsid;
+  assign slot_lba_o = (!is_admin && has_lba) ? slba_q : '0;
 
   assign data_valid_o = valid2_q && to_q == ToData;
   assign admin_valid_o = valid2_q && to_q == ToAdmin;
@@ -230,7 +238,7 @@ module nvme_decode
   assign admin_o = admin_q;
 
   logic unused;
-  assign unused = ^{cmd_sqe_i[511:400], cmd_sqe_i[191:64], cmd_sqe_i[13:10]};
+  assign unused = ^{cmd_sqe_i[511:448], cmd_sqe_i[191:64], cmd_sqe_i[13:10]};
 
   if (MediaBytes == 0 || MediaBytes % 512 != 0) begin : gen_bad_media
     $error("nvme_decode: MediaBytes must be a multiple of 512");

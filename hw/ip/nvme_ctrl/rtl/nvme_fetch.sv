@@ -64,6 +64,12 @@ module nvme_fetch
   input  logic                 unreserve_valid_i,
   /// It is given back.
   output logic                 unreserve_ready_o,
+  /// Reserve an entry of the admin completion queue, for a command that gave its own back. Stays until the answer.
+  input  logic                 reserve_valid_i,
+  /// Answer.
+  output logic                 reserve_done_o,
+  /// It is reserved; else there is no room at present.
+  output logic                 reserve_ok_o,
   /// The admin command is over: fetch the next one.
   input  logic                 admin_done_i,
 
@@ -156,7 +162,7 @@ module nvme_fetch
 
   // Arbitration.
   idx_t gnt_idx, qid_q;
-  logic start, req_valid;
+  logic start, start_own, own_q, req_valid;  // own: for reserve_*
 
   assign req = nonempty_q & ~blocked_q & {{(NumQueues - 1) {1'b1}}, !admin_pending_q};
 
@@ -174,7 +180,8 @@ module nvme_fetch
 
   logic ar_valid_q, meta_ready;
   assign start = state_q == StIdle && enable_i && req_valid && slot_valid_i && meta_ready && !ar_valid_q
-               && !cfg_valid_i && !unreserve_valid_i;
+               && !cfg_valid_i && !unreserve_valid_i && !reserve_valid_i;
+  assign start_own = state_q == StIdle && reserve_valid_i;
 
   // StLookup -> StIssue.
   logic [PtrWidth-1:0] head_q, head_next_q;
@@ -191,7 +198,9 @@ module nvme_fetch
   assign reserve = reserve_mem[cq_idx];
   assign reserve_prev = (reserve == '0) ? cq_size_i : reserve - 1'b1;
   assign room = reserve_next_q != cq_head_q;
-  assign issue = state_q == StIssue && room;
+  assign issue = state_q == StIssue && !own_q && room;
+  assign reserve_done_o = state_q == StIssue && own_q;
+  assign reserve_ok_o = room && enable_i;
   assign slot_take_o = issue;
 
   // Requests of nvme_admin are served between two fetches.
@@ -226,7 +235,8 @@ module nvme_fetch
       cq_moved_q <= 1'b0;
     end else begin
       unique case (state_q)
-        StIdle:  if (start) state_q <= StLookup;
+        StIdle:  if (start_own) state_q <= StReserve;
+                 else if (start) state_q <= StLookup;
         StLookup: state_q <= StReserve;
         StReserve: state_q <= StIssue;
         default: state_q <= StIdle;
@@ -240,7 +250,7 @@ module nvme_fetch
       if (tail_fire && tail_ok) nonempty_q[tail_idx] <= tail_i != head_mem[tail_idx];
       if (issue) nonempty_q[qid_q] <= tail_mem[qid_q] != head_next_q;
 
-      if (state_q == StIssue && !room) blocked_q[qid_q] <= 1'b1;
+      if (state_q == StIssue && !own_q && !room) blocked_q[qid_q] <= 1'b1;
       // A head that has just moved may not have been seen: ask again.
       cq_moved_q <= cq_moved_i;
       if (cq_moved_i || cq_moved_q || unreserve || cq_create) blocked_q <= '0;
@@ -264,6 +274,8 @@ module nvme_fetch
 
   always_ff @(posedge clk_i) begin
     if (start) qid_q <= gnt_idx;
+    if (state_q == StIdle) own_q <= start_own;
+    if (start_own) cqid_q <= '0;
     if (state_q == StLookup) begin
       head_q <= head_mem[qid_q];
       head_next_q <= (head_mem[qid_q] == size_mem[qid_q]) ? '0 : head_mem[qid_q] + 1'b1;
@@ -287,7 +299,7 @@ module nvme_fetch
       tail_mem[sq_create?cfg_idx : tail_idx] <= sq_create ? '0 : tail_i;
     end
     if (sq_create || issue) head_mem[sq_create?cfg_idx : qid_q] <= sq_create ? '0 : head_next_q;
-    if (cq_create || unreserve || issue) begin
+    if (cq_create || unreserve || issue || (reserve_done_o && reserve_ok_o)) begin
       reserve_mem[cq_create ? cfg_idx : cq_idx] <= cq_create ? '0 : unreserve ? reserve_prev : reserve_next_q;
     end
   end
@@ -360,6 +372,7 @@ module nvme_fetch
   `NS_ASSERT(reads_are_expected, !r_valid_i || meta_valid)
   `NS_ASSERT(outstanding_has_room, !issue || meta_ready)
   `NS_ASSERT(clear_only_when_quiet, !clear_i || (state_q == StIdle && !ar_valid_q && !meta_valid))
+  `NS_ASSERT(one_request, !reserve_valid_i || !(cfg_valid_i || unreserve_valid_i))
   `NS_ASSERT(cfg_fire_is_ready, !cfg_fire_i || (cfg_valid_i && cfg_ready_o))
 
 endmodule

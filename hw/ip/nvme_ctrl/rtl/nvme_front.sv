@@ -26,7 +26,9 @@ module nvme_front
   /// EUI-64 of namespace 1.
   parameter logic [63:0]     Eui64        = 64'h0200_4E53_0000_0001,
   /// PCI vendor and subsystem vendor ID.
-  parameter logic [15:0]     VendorId     = 16'h4E53
+  parameter logic [15:0]     VendorId     = 16'h4E53,
+  /// Clock in kHz.
+  parameter int unsigned     ClockKhz     = 250_000
 ) (
   /// Clock.
   input  logic        clk_i,
@@ -35,6 +37,12 @@ module nvme_front
   /// From registers: a further clock edge could change the state without new input.
   output logic        busy_o,
 
+  /// Cycles since power-on. From a register on the ungated clock.
+  input  logic [63:0] cycles_i,
+  /// Composite temperature in kelvins. From a register on the ungated clock.
+  input  logic [15:0] temperature_i,
+  /// Changes when Identify Namespace of namespace 1 has. From a register on the ungated clock.
+  input  logic        ns_changed_i,
   /// Function-level MSI-X enable and mask. From registers on the ungated clock.
   input  logic        msix_enable_i,
   /// See above.
@@ -139,6 +147,9 @@ module nvme_front
 
   localparam int unsigned NumQueues = NumIoQueues + 1;
   localparam int unsigned NumEvents = 4;  // AERL + 1
+  localparam int unsigned NumErrors = 64;  // ELPE + 1
+  localparam logic [IdWidth-1:0] IdFetch = 8'd0;
+  localparam logic [IdWidth-1:0] IdAdmin = 8'd1;
 
   // Controller properties and state.
   logic en, cc_ok, iosqes_ok, iocqes_ok, rdy, cfs;
@@ -147,20 +158,23 @@ module nvme_front
   logic [63:12] asq, acq;
   logic fetch, init, init_done, flush, flush_done, clear, quiet;
   logic bar0_busy, state_busy, fetch_busy, admin_busy, buf_busy, completion_busy, msix_busy;
+  logic events_busy, error_log_busy, smart_busy, coalesce_busy;
 
   // Doorbells.
   logic [QidWidth-1:0] db_qid;
   logic db_cq, db_valid, tail_ready, head_ready;
   logic [PtrWidth-1:0] db_value;
-  logic tail_bad_qid, tail_bad_value, head_bad_qid, head_bad_value;
+  logic tail_bad_qid, tail_bad_value, head_bad_qid, head_bad_value, db_unknown;
+  logic bad_register, bad_value;
 
   // MSI-X.
   logic table_req, table_we, table_ack;
   logic [11:0] table_addr;
   logic [31:0] table_wdata, table_biten, table_rdata;
   logic [127:0] pending;
-  logic irq, msg_valid, msg_ready;
-  logic [QidWidth-1:0] irq_vector;
+  logic posted_irq, posted_irq_admin, irq, msg_valid, msg_ready;
+  logic [QidWidth-1:0] posted_irq_vector, irq_vector;
+  logic [NumQueues-1:0] uncoalesced;
   logic [63:2] msg_addr;
   logic [31:0] msg_data;
 
@@ -177,6 +191,8 @@ module nvme_front
   logic free_valid, take, owner_we;
   logic [QidWidth-1:0] owner_qid, cpl_qid;
   logic [15:0] owner_cid, cpl_cid;
+  logic [31:0] owner_nsid;
+  logic [63:0] owner_lba;
 
   // Commands.
   logic [QidWidth-1:0] cmd_qid;
@@ -191,6 +207,24 @@ module nvme_front
   logic admin_data_wait;
   page_e page;
   logic page_empty;
+  logic reserve_valid, reserve_done, reserve_ok;
+  aer_event_t event_next;
+  logic event_valid, event_report;
+  feature_write_t feature;
+  logic feature_valid;
+
+  // What the admin buffer shows, and what it is made of.
+  logic page_read, log_start, log_clear;
+  logic [5:0] page_beat;
+  logic [511:0] identify_data, error_data, smart_data, firmware_data, changed_data, effects_data;
+  logic [7:0] warning;
+  logic [47:0] hours, errors;
+  logic [63:0] timestamp, in_data;
+  logic ns_listed;
+  logic time_valid, time_hours, time_done, in_valid, in_done, timestamp_set;
+  data_status_e in_status;
+  posted_t posted;
+  logic posted_valid;
 
   // Completions: 0 of data commands, 1 of nvme_decode, 2 of nvme_admin.
   cpl_t [2:0] cpl;
@@ -235,14 +269,12 @@ module nvme_front
     .rdy_i         (rdy),
     .cfs_i         (cfs),
     .shst_i        (shst),
-    .clear_i       (clear),
     .db_qid_o      (db_qid),
     .db_cq_o       (db_cq),
     .db_value_o    (db_value),
     .db_valid_o    (db_valid),
     .db_ready_i    (db_cq ? head_ready : tail_ready),
-    .db_bad_qid_i  (tail_bad_qid || head_bad_qid),
-    .db_bad_value_i(tail_bad_value || head_bad_value),
+    .db_unknown_o  (db_unknown),
     .table_req_o   (table_req),
     .table_we_o    (table_we),
     .table_addr_o  (table_addr),
@@ -278,7 +310,26 @@ module nvme_front
   );
 
   // A slot is in use from before the read of its entry until after the write of its completion.
-  assign quiet = used == parked && !fetch_busy && !completion_busy && !msix_busy && !admin_busy;
+  assign quiet = used == parked && !fetch_busy && !completion_busy && !coalesce_busy && !msix_busy && !admin_busy;
+
+  nvme_coalesce #(
+    .NumVectors(NumQueues),
+    .ClockKhz  (ClockKhz)
+  ) u_coalesce (
+    .clk_i,
+    .rst_ni,
+    .busy_o         (coalesce_busy),
+    .reset_i        (clear),
+    .enable_i       (fetch),
+    .feature_i      (feature),
+    .feature_valid_i(feature_valid),
+    .disable_i      (uncoalesced),
+    .irq_i          (posted_irq),
+    .irq_vector_i   (posted_irq_vector),
+    .irq_admin_i    (posted_irq_admin),
+    .irq_o          (irq),
+    .irq_vector_o   (irq_vector)
+  );
 
   nvme_msix #(
     .NumVectors(NumQueues)
@@ -325,6 +376,39 @@ module nvme_front
     .rcid_o      (cpl_cid)
   );
 
+  // Reads from the host: of submission queue entries, and of the data of admin commands. Once shown, an address stays.
+  ax_t fetch_ar, in_ar;
+  logic fetch_ar_valid, fetch_ar_ready, fetch_r_ready, in_ar_valid, in_first, fetch_shown_q;
+
+  assign in_first = in_ar_valid && !fetch_shown_q;
+  assign ar_o = in_first ? in_ar : fetch_ar;
+  assign ar_valid_o = in_ar_valid || fetch_ar_valid;
+  assign fetch_ar_ready = !in_first && ar_ready_i;
+  assign r_ready_o = r_i.id != IdFetch || fetch_r_ready;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) fetch_shown_q <= 1'b0;
+    else fetch_shown_q <= fetch_ar_valid && !in_first && !ar_ready_i;
+  end
+
+  nvme_admin_in #(
+    .Id(IdAdmin)
+  ) u_admin_in (
+    .clk_i,
+    .rst_ni,
+    .req_i     (in_valid),
+    .prp1_i    (admin_data.prp1),
+    .prp2_i    (admin_data.prp2),
+    .done_o    (in_done),
+    .status_o  (in_status),
+    .data_o    (in_data),
+    .ar_o      (in_ar),
+    .ar_valid_o(in_ar_valid),
+    .ar_ready_i(in_first && ar_ready_i),
+    .r_i,
+    .r_valid_i (r_valid_i && r_i.id == IdAdmin)
+  );
+
   nvme_fetch #(
     .NumQueues (NumQueues),
     .FetchDepth(FetchDepth)
@@ -350,6 +434,9 @@ module nvme_front
     .admin_idle_o     (admin_sq_idle),
     .unreserve_valid_i(unreserve_valid),
     .unreserve_ready_o(unreserve_ready),
+    .reserve_valid_i  (reserve_valid),
+    .reserve_done_o   (reserve_done),
+    .reserve_ok_o     (reserve_ok),
     .admin_done_i     (admin_done),
     .cq_qid_o         (cq_qid),
     .cq_head_i        (cq_head),
@@ -363,12 +450,12 @@ module nvme_front
     .slot_i           (free_slot),
     .slot_valid_i     (free_valid),
     .slot_take_o      (take),
-    .ar_o,
-    .ar_valid_o,
-    .ar_ready_i,
+    .ar_o             (fetch_ar),
+    .ar_valid_o       (fetch_ar_valid),
+    .ar_ready_i       (fetch_ar_ready),
     .r_i,
-    .r_valid_i,
-    .r_ready_o,
+    .r_valid_i        (r_valid_i && r_i.id == IdFetch),
+    .r_ready_o        (fetch_r_ready),
     .cmd_qid_o        (cmd_qid),
     .cmd_slot_o       (cmd_slot),
     .cmd_sqe_o        (cmd_sqe),
@@ -392,6 +479,8 @@ module nvme_front
     .slot_o       (owner_slot),
     .slot_qid_o   (owner_qid),
     .slot_cid_o   (owner_cid),
+    .slot_nsid_o  (owner_nsid),
+    .slot_lba_o   (owner_lba),
     .data_o       (io_data),
     .data_valid_o (io_data_valid),
     .data_ready_i (io_data_ready),
@@ -439,6 +528,25 @@ module nvme_front
     .sq_idle_i        (admin_sq_idle),
     .unreserve_valid_o(unreserve_valid),
     .unreserve_ready_i(unreserve_ready),
+    .reserve_valid_o  (reserve_valid),
+    .reserve_done_i   (reserve_done),
+    .reserve_ok_i     (reserve_ok),
+    .cq_moved_i       (cq_moved),
+    .event_i          (event_next),
+    .event_valid_i    (event_valid),
+    .event_report_o   (event_report),
+    .feature_o        (feature),
+    .feature_valid_o  (feature_valid),
+    .uncoalesced_o    (uncoalesced),
+    .log_start_o      (log_start),
+    .log_clear_o      (log_clear),
+    .time_valid_o     (time_valid),
+    .time_hours_o     (time_hours),
+    .time_done_i      (time_done),
+    .in_valid_o       (in_valid),
+    .in_done_i        (in_done),
+    .in_status_i      (in_status),
+    .timestamp_set_o  (timestamp_set),
     .page_o           (page),
     .page_empty_o     (page_empty),
     .data_o           (admin_data),
@@ -453,24 +561,165 @@ module nvme_front
     .cpl_ready_i      (cpl_ready[2])
   );
 
-  nvme_admin_buf #(
+  // Events, logs and time.
+  assign bad_register = rdy && (db_unknown || tail_bad_qid || head_bad_qid);
+  assign bad_value = rdy && (tail_bad_value || head_bad_value);
+
+  nvme_events u_events (
+    .clk_i,
+    .rst_ni,
+    .busy_o         (events_busy),
+    .reset_i        (clear),
+    .active_i       (rdy),
+    .feature_i      (feature),
+    .feature_valid_i(feature_valid),
+    .bad_register_i (bad_register),
+    .bad_value_i    (bad_value),
+    .temperature_i,
+    .ns_changed_i   (ns_listed),
+    .warning_o      (warning),
+    .clear_i        ({3{log_clear}} & {page == PageChangedNs, page == PageSmartLog, page == PageErrorLog}),
+    .event_o        (event_next),
+    .valid_o        (event_valid),
+    .report_i       (event_report)
+  );
+
+  nvme_log_error #(
+    .NumSlots (NumSlots),
+    .NumErrors(NumErrors)
+  ) u_log_error (
+    .clk_i,
+    .rst_ni,
+    .busy_o        (error_log_busy),
+    .slot_we_i     (owner_we),
+    .slot_i        (owner_slot),
+    .slot_nsid_i   (owner_nsid),
+    .slot_lba_i    (owner_lba),
+    .posted_i      (posted),
+    .posted_valid_i(posted_valid),
+    .bad_register_i(bad_register),
+    .bad_value_i   (bad_value),
+    .count_o       (errors),
+    .snapshot_i    (log_start),
+    .re_i          (page_read),
+    .beat_i        (page_beat),
+    .data_o        (error_data)
+  );
+
+  nvme_log_smart #(
+    .NumSlots(NumSlots),
+    .ClockKhz(ClockKhz)
+  ) u_log_smart (
+    .clk_i,
+    .rst_ni,
+    .busy_o       (smart_busy),
+    .start_i      (io_data_valid && io_data_ready),
+    .start_slot_i (io_data.slot),
+    .start_op_i   (io_data.op),
+    .start_bytes_i(io_data.bytes),
+    .end_i        (cpl_valid[0] && cpl_ready[0]),
+    .end_slot_i   (data_done_i.slot),
+    .end_status_i (data_done_i.status),
+    .warning_i    (warning),
+    .temperature_i,
+    .hours_i      (hours),
+    .errors_i     (errors),
+    .re_i         (page_read),
+    .beat_i       (page_beat),
+    .data_o       (smart_data)
+  );
+
+  nvme_log_firmware u_log_firmware (
+    .clk_i,
+    .re_i  (page_read),
+    .beat_i(page_beat),
+    .data_o(firmware_data)
+  );
+
+  // A change from outside is seen when its signal differs from what was seen last.
+  logic ns_seen_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) ns_seen_q <= 1'b0;
+    else ns_seen_q <= ns_changed_i;
+  end
+
+  nvme_log_changed_ns #(
+    .NumNamespaces(1)
+  ) u_log_changed_ns (
+    .clk_i,
+    .rst_ni,
+    .reset_i   (clear),
+    .changed_i (ns_changed_i != ns_seen_q),
+    .any_o     (ns_listed),
+    .snapshot_i(log_start),
+    .clear_i   (log_clear && page == PageChangedNs),
+    .re_i      (page_read),
+    .beat_i    (page_beat),
+    .data_o    (changed_data)
+  );
+
+  nvme_log_effects u_log_effects (
+    .clk_i,
+    .re_i  (page_read),
+    .beat_i(page_beat),
+    .data_o(effects_data)
+  );
+
+  nvme_uptime #(
+    .ClockKhz(ClockKhz)
+  ) u_uptime (
+    .clk_i,
+    .rst_ni,
+    .cycles_i,
+    .reset_i    (clear),
+    .set_i      (timestamp_set),
+    .set_value_i(in_data[47:0]),
+    .req_i      (time_valid),
+    .hours_i    (time_hours),
+    .done_o     (time_done),
+    .hours_o    (hours),
+    .timestamp_o(timestamp)
+  );
+
+  logic unused;
+  assign unused = ^in_data[63:48];
+
+  nvme_identify #(
     .MediaBytes  (MediaBytes),
     .SerialNumber(SerialNumber),
     .Eui64       (Eui64),
     .VendorId    (VendorId),
-    .NumEvents   (NumEvents)
-  ) u_admin_buf (
+    .NumEvents   (NumEvents),
+    .NumErrors   (NumErrors)
+  ) u_identify (
+    .clk_i,
+    .page_i (page),
+    .empty_i(page_empty),
+    .re_i   (page_read),
+    .beat_i (page_beat),
+    .data_o (identify_data)
+  );
+
+  nvme_admin_buf u_admin_buf (
     .clk_i,
     .rst_ni,
-    .busy_o    (buf_busy),
-    .page_i    (page),
-    .empty_i   (page_empty),
-    .ar_i      (adm_ar_i),
-    .ar_valid_i(adm_ar_valid_i),
-    .ar_ready_o(adm_ar_ready_o),
-    .r_o       (adm_r_o),
-    .r_valid_o (adm_r_valid_o),
-    .r_ready_i (adm_r_ready_i)
+    .busy_o        (buf_busy),
+    .page_i        (page),
+    .read_o        (page_read),
+    .beat_o        (page_beat),
+    .identify_i    (identify_data),
+    .error_log_i   (error_data),
+    .smart_log_i   (smart_data),
+    .firmware_log_i(firmware_data),
+    .changed_ns_i  (changed_data),
+    .effects_log_i (effects_data),
+    .timestamp_i   (timestamp),
+    .ar_i          (adm_ar_i),
+    .ar_valid_i    (adm_ar_valid_i),
+    .ar_ready_o    (adm_ar_ready_o),
+    .r_o           (adm_r_o),
+    .r_valid_o     (adm_r_valid_o),
+    .r_ready_i     (adm_r_ready_i)
   );
 
   // Data commands: those of nvme_admin are rare, and go first. Once shown, a command stays.
@@ -525,8 +774,11 @@ module nvme_front
     .sq_cqid_i       (sq_cqid),
     .sq_head_i       (sq_head),
     .retire_o        (retire),
-    .irq_o           (irq),
-    .irq_vector_o    (irq_vector),
+    .posted_o        (posted),
+    .posted_valid_o  (posted_valid),
+    .irq_o           (posted_irq),
+    .irq_vector_o    (posted_irq_vector),
+    .irq_admin_o     (posted_irq_admin),
     .msg_addr_i      (msg_addr),
     .msg_data_i      (msg_data),
     .msg_valid_i     (msg_valid),
@@ -544,7 +796,7 @@ module nvme_front
   );
 
   assign busy_o = bar0_busy || state_busy || fetch_busy || admin_busy || buf_busy || completion_busy || msix_busy
-                || used != parked;
+                || events_busy || error_log_busy || smart_busy || coalesce_busy || ns_changed_i != ns_seen_q || used != parked;
 
   if (NumIoQueues < 1 || NumIoQueues > 127) begin : gen_bad_queues
     $error("nvme_front: NumIoQueues must be 1 to 127");

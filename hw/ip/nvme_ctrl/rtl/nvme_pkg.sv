@@ -84,22 +84,68 @@ package nvme_pkg;
   /// The parts of a submission queue entry that admin commands use.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
+    logic [15:0]          cid;
     logic [7:0]           opcode;
     logic                 bad_flags;  // fused, or data by SGL
     logic [31:0]          nsid;
     logic [31:0]          cdw10;
     logic [31:0]          cdw11;
+    logic [31:0]          cdw12;
+    logic [31:0]          cdw13;
     logic [63:0]          prp1;
     logic [63:0]          prp2;
   } admin_cmd_t;
 
   /// What the admin buffer shows.
-  typedef enum logic [1:0] {
-    PageNamespace   = 2'd0,  // Identify CNS 00h
-    PageController  = 2'd1,  // Identify CNS 01h
-    PageNsList      = 2'd2,  // Identify CNS 02h
-    PageDescriptors = 2'd3   // Identify CNS 03h
+  typedef enum logic [3:0] {
+    PageNamespace   = 4'd0,  // Identify CNS 00h
+    PageController  = 4'd1,  // Identify CNS 01h
+    PageNsList      = 4'd2,  // Identify CNS 02h
+    PageDescriptors = 4'd3,  // Identify CNS 03h
+    PageErrorLog    = 4'd4,  // log 01h
+    PageSmartLog    = 4'd5,  // log 02h
+    PageFirmwareLog = 4'd6,  // log 03h
+    PageChangedNs   = 4'd7,  // log 04h
+    PageEffectsLog  = 4'd8,  // log 05h
+    PageTimestamp   = 4'd9   // feature 0Eh
   } page_e;
+
+  /// Log page identifiers (figure 191).
+  parameter logic [7:0] LidError = 8'h01;
+  parameter logic [7:0] LidSmart = 8'h02;
+  parameter logic [7:0] LidFirmware = 8'h03;
+  parameter logic [7:0] LidChangedNs = 8'h04;
+  parameter logic [7:0] LidEffects = 8'h05;
+
+  /// Firmware revision, in Identify Controller and in the Firmware Slot log; its first character on the left.
+  parameter logic [63:0] FirmwareRevision = "1.0     ";
+
+  /// A completion queue entry that is being posted.
+  typedef struct packed {
+    logic [SlotWidth-1:0] slot;
+    logic [QidWidth-1:0]  sqid;
+    logic [15:0]          cid;
+    logic                 phase;
+    status_t              status;
+  } posted_t;
+
+  /// An asynchronous event (figures 145 to 149).
+  typedef struct packed {
+    logic [7:0] lid;
+    logic [7:0] info;
+    logic [2:0] kind;  // Asynchronous Event Type
+  } aer_event_t;
+
+  /// A feature's new value; features are numbered as nvme_admin stores them.
+  typedef struct packed {
+    logic [3:0]  idx;
+    logic [31:0] value;
+  } feature_write_t;
+
+  parameter logic [3:0] FeatureTemperatureOver = 4'h4;
+  parameter logic [3:0] FeatureCoalescing = 4'h8;
+  parameter logic [3:0] FeatureEvents = 4'hB;
+  parameter logic [3:0] FeatureTemperatureUnder = 4'hC;
 
   // Status codes (NVMe 1.4, figures 127 to 129).
   function automatic status_t generic_status(logic [7:0] sc);
@@ -113,6 +159,7 @@ package nvme_pkg;
   parameter logic [7:0] ScInvalidOpcode = 8'h01;
   parameter logic [7:0] ScInvalidField = 8'h02;
   parameter logic [7:0] ScDataTransferError = 8'h04;
+  parameter logic [7:0] ScAbortRequested = 8'h07;
   parameter logic [7:0] ScInvalidNamespace = 8'h0B;
   parameter logic [7:0] ScCommandSequenceError = 8'h0C;
   parameter logic [7:0] ScPrpOffsetInvalid = 8'h13;

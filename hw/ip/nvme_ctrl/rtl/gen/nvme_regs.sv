@@ -236,7 +236,6 @@ module nvme_regs (
         logic aqa;
         logic [1:0] asq;
         logic [1:0] acq;
-        logic doorbell_errors;
         logic doorbells;
         logic msix_table;
         logic msix_pending;
@@ -271,7 +270,6 @@ module nvme_regs (
         decoded_reg_strb.asq[1] = cpuif_req_masked & (cpuif_addr == 14'h2c);
         decoded_reg_strb.acq[0] = cpuif_req_masked & (cpuif_addr == 14'h30);
         decoded_reg_strb.acq[1] = cpuif_req_masked & (cpuif_addr == 14'h34);
-        decoded_reg_strb.doorbell_errors = cpuif_req_masked & (cpuif_addr == 14'hf80) & !cpuif_req_is_wr;
         decoded_reg_strb.doorbells = cpuif_req_masked & (cpuif_addr >= 14'h1000) & (cpuif_addr <= 14'h1000 + 14'hfff);
         is_external |= cpuif_req_masked & (cpuif_addr >= 14'h1000) & (cpuif_addr <= 14'h1000 + 14'hfff);
         is_valid_rw |= cpuif_req_masked & (cpuif_addr >= 14'h1000) & (cpuif_addr <= 14'h1000 + 14'hfff);
@@ -896,10 +894,6 @@ module nvme_regs (
         end
         if(rd_mux_addr == 14'h34) begin
             readback_data_var[31:0] = field_storage.acq.acqb_high.value;
-        end
-        if(rd_mux_addr == 14'hf80) begin
-            readback_data_var[0] = hwif_in.doorbell_errors.bad_register.next;
-            readback_data_var[1] = hwif_in.doorbell_errors.bad_value.next;
         end
         if((rd_mux_addr >= 14'h1000) && (rd_mux_addr <= 14'h1000 + 14'hfff)) begin
             readback_data_var = hwif_in.doorbells.rd_data;

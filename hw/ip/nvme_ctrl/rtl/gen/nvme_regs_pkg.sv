@@ -53,19 +53,6 @@ package nvme_regs_pkg;
     } nvme_regs__csts__in_t;
 
     typedef struct {
-        logic next;
-    } nvme_regs__doorbell_errors__bad_register__in_t;
-
-    typedef struct {
-        logic next;
-    } nvme_regs__doorbell_errors__bad_value__in_t;
-
-    typedef struct {
-        nvme_regs__doorbell_errors__bad_register__in_t bad_register;
-        nvme_regs__doorbell_errors__bad_value__in_t bad_value;
-    } nvme_regs__doorbell_errors__in_t;
-
-    typedef struct {
         logic rd_ack;
         logic [31:0] rd_data;
         logic wr_ack;
@@ -88,7 +75,6 @@ package nvme_regs_pkg;
         nvme_regs__intms__in_t intms;
         nvme_regs__intmc__external__in_t intmc;
         nvme_regs__csts__in_t csts;
-        nvme_regs__doorbell_errors__in_t doorbell_errors;
         nvme_regs__doorbells__external__in_t doorbells;
         nvme_regs__msix_table__external__in_t msix_table;
         nvme_regs__msix_pending__external__in_t msix_pending;

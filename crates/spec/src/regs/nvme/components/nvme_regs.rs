@@ -10,7 +10,6 @@ pub mod asq;
 pub mod cap;
 pub mod cc;
 pub mod csts;
-pub mod doorbell_errors;
 pub mod doorbells;
 pub mod intmc;
 pub mod intms;
@@ -162,19 +161,6 @@ impl<'io, IO: peakrdl_rust::io::RegisterIO> NvmeRegs<'io, IO> {
     pub const fn acq(&self) -> peakrdl_rust::reg::Reg<'io, acq::Acq, IO> {
         unsafe {
             peakrdl_rust::reg::Reg::from_ptr_with(self.ptr.wrapping_byte_add(0x30).cast(), self.io)
-        }
-    }
-
-    /// Doorbell errors
-    ///
-    /// Not part of NVM Express (command-set specific area): doorbell writes ignored since the last controller reset.
-    #[inline(always)]
-    #[must_use]
-    pub const fn doorbell_errors(
-        &self,
-    ) -> peakrdl_rust::reg::Reg<'io, doorbell_errors::DoorbellErrors, IO> {
-        unsafe {
-            peakrdl_rust::reg::Reg::from_ptr_with(self.ptr.wrapping_byte_add(0xF80).cast(), self.io)
         }
     }
 

@@ -1,0 +1,698 @@
+"""Tests of what the controller tells about itself: logs, asynchronous events, Abort, time. On nvme_ctrl_tb."""
+
+from __future__ import annotations
+
+import struct
+
+import cocotb
+import identify_model as model
+import nvme_host as nvme
+from cocotb.triggers import ClockCycles, RisingEdge
+from cocotb_ctrl import BLOCKS, ENTRIES, QUEUES, start
+from nvme_host import PAGE, Host, Pump
+
+KHZ = 20  # ClockKhz of the test top
+ERROR_LOG, SMART_LOG, FIRMWARE_LOG, CHANGED_NS, EFFECTS_LOG = 1, 2, 3, 4, 5
+BAD_REGISTER, BAD_VALUE = 1 << 16, 1 << 16 | 1 << 8
+TEMPERATURE = 2 << 16 | 1 << 8 | 1
+NS_CHANGED = 4 << 16 | 2
+
+
+async def skip(host: Host, cycles: int) -> None:
+    """Lets time pass as the engine does when everything rests."""
+    host.dut.skipped_i.value = cycles
+    await RisingEdge(host.dut.clk_i)
+    host.dut.skipped_i.value = 0
+    await RisingEdge(host.dut.clk_i)
+
+
+def differ(got: bytes, want: bytes) -> list[tuple[int, int, int]]:
+    assert len(got) == len(want)
+    return [(i, g, w) for i, (g, w) in enumerate(zip(got, want, strict=True)) if g != w][:8]
+
+
+@cocotb.test()
+async def log_ranges(dut):
+    """Every log at every kind of offset, length and buffer position; zeros beyond its end; ranges that are refused."""
+    host = await start(dut)
+    logs = {
+        ERROR_LOG: bytes(PAGE),
+        SMART_LOG: model.smart(),
+        FIRMWARE_LOG: model.firmware(),
+        CHANGED_NS: bytes(PAGE),
+        EFFECTS_LOG: model.effects(),
+    }
+    free = host.allocator
+    for lid, page in logs.items():
+        host.allocator = free
+        for offset, size, at in (
+            (0, 4, 0),
+            (0, len(page), 0),
+            (0, len(page), 4092),
+            (4, 508, 60),
+            (60, 72, 4),
+            (len(page) - 4, 4, 2048),
+            (len(page) - 4, 8, 4092),
+            (len(page), 64, 0),
+            (512, 3 * PAGE, 1028),
+            (4 * host.rng.randrange(128), 4 * host.rng.randrange(1, 2000), 4 * host.rng.randrange(1024)),
+        ):
+            want = page[offset : offset + size].ljust(size, b"\0")
+            bad = differ(await host.log_page(lid, size, offset, at=at, rae=True), want)
+            assert not bad, f"log {lid} offset {offset} size {size} at {at}: {bad}"
+        got = await host.log_page(lid, 0x10000, 256, nsid=0xFFFF_FFFF)
+        assert not differ(got, page[256:].ljust(0x10000, b"\0"))
+    # The largest transfer.
+    host.patience *= 3
+    got = await host.log_page(EFFECTS_LOG, 1 << 20, PAGE - 4, at=4)
+    assert not differ(got, bytes(1 << 20))
+    for lid, page in logs.items():
+        host.allocator = free
+        for offset in (1, 2, 3, 66, len(page) + 4, 1 << 16, 1 << 32, 1 << 63):
+            await host.log_page(lid, 64, offset, want=nvme.INVALID_FIELD)
+        await host.log_page(lid, (1 << 20) + 4, want=nvme.INVALID_FIELD)
+        numd = {"cdw10": 0xFFFF << 16 | lid, "cdw11": 0xFFFF}
+        await host.log_page(lid, 64, want=nvme.INVALID_FIELD, **numd)
+        for nsid in (1, 2, 0xFFFF_FFFE):
+            await host.log_page(lid, 64, want=nvme.INVALID_FIELD, nsid=nsid)
+    for lid in (0, 6, 7, 8, 0x0D, 0x70, 0x80, 0xC1, 0xFF):
+        await host.log_page(lid, 64, want=nvme.INVALID_LOG)
+    await host.log_page(EFFECTS_LOG, 64, want=nvme.PRP_OFFSET, prp1=PAGE + 2)
+    await host.admin(2, want=nvme.DATA_TRANSFER, dnr=False, cdw10=127 << 16 | SMART_LOG, prp1=0x7FFF_F000)
+
+
+@cocotb.test()
+async def error_log(dut):
+    """An entry for each command that fails and each bad doorbell, newest first, around the ring, past a reset."""
+    host = await start(dut)
+    (sq,) = await host.io_queues(1, ENTRIES)
+    buffer = host.alloc(PAGE)
+    host.media.refuse.append(range(0x10000, 0x11000))
+    entries: list[bytes] = []
+    rw = {"nsid": 1, "prp1": buffer, "cdw12": 7}
+    wide = {"cdw10": 0x89AB_CDEF, "cdw11": 0x0123_4567}
+    cases = [
+        (sq, 2, rw | wide, nvme.LBA_RANGE, 0x0123_4567_89AB_CDEF),
+        (sq, 1, rw | {"nsid": 7, "cdw10": 5}, nvme.INVALID_NAMESPACE, 5),
+        (sq, 0x7F, {"nsid": 1} | wide, nvme.INVALID_OPCODE, 0),
+        (sq, 2, rw | {"cdw10": 0x10000 // 512}, nvme.READ_ERROR, 0x80),
+        (sq, 2, rw | {"prp1": buffer + 4, "prp2": buffer + 4, "cdw10": 3}, nvme.PRP_OFFSET, 3),
+        (sq, 0, {"nsid": 0}, nvme.INVALID_NAMESPACE, 0),
+        (host.sqs[0], 6, {"cdw10": 0x55, "nsid": 9}, nvme.INVALID_FIELD, 0),
+        (host.sqs[0], 0x7F, {}, nvme.INVALID_OPCODE, 0),
+        (host.sqs[0], 0, {"cdw10": 9}, nvme.INVALID_QID, 0),
+    ]
+
+    async def fail(case, cid=None) -> None:
+        queue, opcode, fields, status, lba = case
+        cid = host.push(queue, opcode, cid=cid, **fields)
+        await host.ring(queue)
+        entry = await host.wait(queue, cid)
+        assert entry.status == status
+        nsid = fields.get("nsid", 0)
+        more = {"phase": entry.phase, "dnr": entry.dnr, "lba": lba, "nsid": nsid}
+        entries.append(model.error(len(entries) + 1, queue.qid, cid, status, **more))
+
+    async def check() -> None:
+        want = b"".join(reversed(entries[-model.ERRORS :])).ljust(PAGE, b"\0")
+        assert not differ(await host.log_page(ERROR_LOG, PAGE), want)
+        count = int.from_bytes((await host.log_page(SMART_LOG, 512))[176:192], "little")
+        assert count == len(entries)
+
+    await check()
+    for case in cases:
+        await fail(case)
+        await check()
+    await fail(cases[0], cid=0xFFFF)
+    # Commands that succeed leave nothing.
+    assert (await host.command(sq, 0, nsid=1)).status == nvme.OK
+    await host.doorbell(QUEUES + 3, False, 1)
+    entries.append(model.error(len(entries) + 1, 0xFFFF, 0xFFFF, nvme.INVALID_QID))
+    await host.doorbell(1, True, 0xFFFF)
+    entries.append(model.error(len(entries) + 1, 0xFFFF, 0xFFFF, nvme.INVALID_FIELD))
+    await check()
+    for number in range(2 * model.ERRORS):
+        await fail(cases[number % len(cases)])
+    await check()
+    assert not differ(await host.log_page(ERROR_LOG, 200, 260), b"".join(reversed(entries))[260:460])
+    # The log outlives a controller reset.
+    await host.disable()
+    host.allocator = 256 * PAGE
+    await host.enable()
+    await check()
+
+
+@cocotb.test()
+async def error_log_overtaken(dut):
+    """Errors while the log travels: what has been overwritten reads as no entry, never as another one."""
+    host = await start(dut)
+    (sq,) = await host.io_queues(1, ENTRIES)
+
+    async def errors(count: int) -> None:
+        cids = [host.push(sq, 0x7F) for _ in range(count)]
+        await host.ring(sq)
+        for cid in cids:
+            assert (await host.wait(sq, cid)).status == nvme.INVALID_OPCODE
+
+    for _ in range(4):
+        await errors(20)
+    for moment in range(40, 200, 20):
+        before = int.from_bytes(await host.log_page(ERROR_LOG, 8), "little")
+        page = host.alloc(PAGE)
+        admin = host.push(host.sqs[0], 2, cdw10=1023 << 16 | ERROR_LOG, prp1=page)
+        cids = [host.push(sq, 0x7F) for _ in range(30)]
+        await host.ring(host.sqs[0])
+        await ClockCycles(dut.clk_i, moment)
+        await host.ring(sq)
+        assert (await host.wait(host.sqs[0], admin)).status == nvme.OK
+        for cid in cids:
+            await host.wait(sq, cid)
+        counts = [struct.unpack_from("<Q", host.memory.data, page + 64 * i)[0] for i in range(64)]
+        newest = counts[0]
+        assert before <= newest <= before + 30
+        missing = counts.count(0)
+        assert counts == [newest - i for i in range(64 - missing)] + [0] * missing
+        assert missing < 31
+
+
+@cocotb.test()
+async def smart_log(dut):
+    """The counters against what was done: units rounded up, commands, media errors, hours, errors."""
+    host = await start(dut)
+    (sq,) = await host.io_queues(1, ENTRIES)
+    buffer = host.alloc(1 << 20)
+    blocks, commands, media_errors, errors = [0, 0], [0, 0], 0, 0
+
+    async def check(**more) -> None:
+        values = {
+            "units": tuple(-(-n // 1000) for n in blocks),
+            "commands": tuple(commands),
+            "media_errors": media_errors,
+            "errors": errors,
+        }
+        bad = differ(await host.log_page(SMART_LOG, 512), model.smart(**(values | more)))
+        assert not bad, bad
+
+    async def rw(write: bool, count: int, lba: int = 0, status: int = nvme.OK) -> None:
+        cid = host.rw(sq, write, lba, count, buffer)
+        await host.ring(sq)
+        assert (await host.wait(sq, cid)).status == status
+        if status != nvme.LBA_RANGE:
+            commands[write] += 1
+        if status == nvme.OK:
+            blocks[write] += count
+
+    await check()
+    await rw(False, 1)
+    await check()
+    await rw(True, 8)
+    await check()
+    await rw(False, 999)
+    await check()
+    await rw(False, 1)
+    await check()
+    for write, count in ((True, 2048), (False, 1001), (True, 1)):
+        await rw(write, count)
+        await check()
+    await rw(False, 8, BLOCKS, nvme.LBA_RANGE)
+    errors += 1
+    await check()
+    host.media.refuse.append(range(0x100000, 0x101000))
+    for write in (False, True):
+        await rw(write, 8, 0x100000 // 512, nvme.WRITE_FAULT if write else nvme.READ_ERROR)
+        errors += 1
+        media_errors += 1
+    await check()
+    # The counters outlive a controller reset; time passes while the controller rests.
+    await host.disable()
+    host.allocator = 512 * PAGE
+    await host.enable()
+    await check()
+    await host.idle()
+    hour = KHZ * 3_600_000
+    await skip(host, hour)
+    await check(hours=1)
+    await skip(host, 41 * hour)
+    await check(hours=42)
+    dut.temperature_i.value = 343
+    await check(hours=42, temperature=343, warning=2)
+    dut.temperature_i.value = 342
+    await check(hours=42, temperature=342)
+    sqs = await host.io_queues(2, ENTRIES)
+    done = sum(commands)
+    await Pump(host, sqs).run(60)
+    page = await host.log_page(SMART_LOG, 512)
+    assert sum(struct.unpack_from("<QQQ", page, 64)[::2]) == done + 60
+
+
+@cocotb.test()
+async def error_events(dut):
+    """One event per bad doorbell until the log is read; Retain Asynchronous Event; order of AER and event; reset."""
+    host = await start(dut)
+    first, second = await host.park(), await host.park()
+    assert await host.event(first) is None
+    assert await host.event(second) is None
+    await host.doorbell(QUEUES + 1, False, 1)
+    parked = {first, second}
+    events = {cid: await host.event(cid) for cid in parked}
+    assert sorted(events.values(), key=str) == [BAD_REGISTER, None], events
+    (left,) = (cid for cid, dw0 in events.items() if dw0 is None)
+    # Masked until the log is read; reading another log, or with RAE, does not help.
+    for value in (1, 0xFFFF):
+        await host.doorbell(0, True, value) if value > 1 else await host.doorbell(99, True, value)
+        assert await host.event(left) is None
+    await host.log_page(ERROR_LOG, 64, rae=True)
+    await host.log_page(SMART_LOG, 64)
+    await host.log_page(ERROR_LOG, 64, want=nvme.INVALID_FIELD, nsid=1)
+    await host.admin(2, want=nvme.PRP_OFFSET, cdw10=15 << 16 | ERROR_LOG, prp1=PAGE + 2)
+    await host.doorbell(0, True, 0xFFFF)
+    assert await host.event(left) is None
+    await host.log_page(ERROR_LOG, 64)
+    assert await host.event(left) is None, "what was masked is gone"
+    await host.doorbell(0, True, 0xFFFF)
+    assert await host.event(left) == BAD_VALUE
+    # An event before its request waits; one that is cleared before does not come.
+    await host.log_page(ERROR_LOG, 64)
+    await host.doorbell(0, True, 0xFFFF)
+    await host.doorbell(99, True, 0)
+    await host.idle()
+    cid = host.push(host.sqs[0], 12)
+    await host.ring(host.sqs[0])
+    assert (await host.wait(host.sqs[0], cid)).dw0 == BAD_VALUE
+    await host.log_page(ERROR_LOG, 64)
+    await host.doorbell(99, True, 0)
+    await host.log_page(ERROR_LOG, 64)
+    cid = await host.park()
+    assert await host.event(cid) is None
+    # A controller reset forgets events, and doorbells of a disabled controller are none.
+    await host.doorbell(99, True, 0)
+    assert await host.event(cid) == BAD_REGISTER
+    await host.disable()
+    await host.doorbell(99, True, 0)
+    await host.doorbell(1, True, 0)
+    await host.enable()
+    cid = await host.park()
+    assert await host.event(cid) is None
+    await host.doorbell(1, True, 0)
+    assert await host.event(cid) == BAD_REGISTER
+    await host.shutdown()
+
+
+@cocotb.test()
+async def temperature_events(dut):
+    """A threshold set below the temperature, or a temperature beyond a threshold, is an event if it is enabled."""
+    host = await start(dut)
+    cid = await host.park()
+
+    async def over(kelvin: int) -> None:
+        await host.admin(9, cdw10=4, cdw11=kelvin)
+
+    await over(300)
+    assert await host.event(cid) is None, "not enabled"
+    assert (await host.log_page(SMART_LOG, 4))[0] == 2, "but a warning"
+    await host.admin(9, cdw10=11, cdw11=0xFD)
+    assert await host.event(cid) is None, "not this warning"
+    await host.admin(9, cdw10=11, cdw11=0x02)
+    assert await host.event(cid) == TEMPERATURE, "enabled while it lasts"
+    cid = await host.park()
+    await over(320)
+    await over(308)
+    assert await host.event(cid) is None, "masked"
+    await host.log_page(SMART_LOG, 512)
+    assert await host.event(cid) is None, "it comes up once"
+    await over(309)
+    assert (await host.log_page(SMART_LOG, 4))[0] == 0
+    await over(308)
+    assert await host.event(cid) == TEMPERATURE
+    await host.log_page(SMART_LOG, 512)
+    # By temperature, while the controller rests; and below the under temperature threshold.
+    await over(320)
+    await host.admin(9, cdw10=4, cdw11=1 << 20 | 280)
+    cid = await host.park()
+    for kelvin, warns in ((319, False), (320, True), (281, False), (280, True)):
+        dut.temperature_i.value = kelvin
+        assert await host.event(cid) == (TEMPERATURE if warns else None), kelvin
+        assert (await host.log_page(SMART_LOG, 4))[0] == 2 * warns
+        if warns:
+            cid = await host.park()
+    # Not enabled after a reset; thresholds are the default ones.
+    dut.temperature_i.value = 400
+    await host.disable()
+    await host.enable()
+    cid = await host.park()
+    assert await host.event(cid) is None
+    assert (await host.log_page(SMART_LOG, 4))[0] == 2
+
+
+@cocotb.test()
+async def namespace_notices(dut):
+    """A changed namespace stands in the list until that is read, and is a notice if that is enabled."""
+    host = await start(dut)
+    state = 0
+
+    def change() -> None:
+        nonlocal state
+        state ^= 1
+        dut.ns_changed_i.value = state
+
+    assert (await host.identify(1))[92:96] == struct.pack("<I", 0x100), "OAES"
+    cid = await host.park()
+    change()
+    assert await host.event(cid) is None
+    assert await host.log_page(CHANGED_NS, PAGE, rae=True) == model.changed(1)
+    assert await host.log_page(CHANGED_NS, PAGE) == model.changed(1)
+    assert await host.log_page(CHANGED_NS, PAGE) == model.changed()
+    await host.admin(9, cdw10=11, cdw11=0x100)
+    assert await host.event(cid) is None
+    change()
+    assert await host.event(cid) == NS_CHANGED
+    cid = await host.park()
+    change()
+    assert await host.event(cid) is None, "masked"
+    assert await host.log_page(CHANGED_NS, 4, rae=True) == model.changed(1)[:4]
+    assert await host.event(cid) is None
+    assert await host.log_page(CHANGED_NS, 4) == model.changed(1)[:4]
+    assert await host.event(cid) is None
+    # A change at any moment of the reading is told by this list, or by another event.
+    seen = set()
+    for moment in range(0, 120, 9):
+        page = host.alloc(4)
+        reader = host.push(host.sqs[0], 2, cdw10=CHANGED_NS, prp1=page)
+        await host.ring(host.sqs[0])
+        await ClockCycles(dut.clk_i, moment)
+        change()
+        await host.wait(host.sqs[0], reader)
+        listed = bytes(host.memory.data[page : page + 4])
+        told = await host.event(cid) is not None
+        after = await host.log_page(CHANGED_NS, 4)
+        if told:
+            cid = await host.park()
+        assert sorted((listed, after)) == [bytes(4), model.changed(1)[:4]], f"at {moment}: in one of the two"
+        assert told or after == bytes(4), f"at {moment}: nobody has told"
+        seen.add(listed)
+    assert len(seen) == 2
+    change()
+    assert await host.event(cid) == NS_CHANGED
+    await host.disable()
+    await host.enable()
+    cid = await host.park()
+    assert await host.event(cid) is None
+    assert await host.log_page(CHANGED_NS, 4) == bytes(4)
+
+
+@cocotb.test()
+async def several_events(dut):
+    """One of each type at once, all requests parked: each completes one; one type never takes two."""
+    host = await start(dut)
+    await host.admin(9, cdw10=11, cdw11=0x102)
+    cids = [await host.park() for _ in range(4)]
+    dut.temperature_i.value = 500
+    dut.ns_changed_i.value = 1
+    await host.doorbell(200, False, 0)
+    for _ in range(3):
+        await host.doorbell(0, True, 0x8000)
+    got = [await host.event(cid) for cid in cids]
+    assert sorted(e for e in got if e is not None) == sorted((BAD_REGISTER, TEMPERATURE, NS_CHANGED))
+    # No request: the events wait, in the order of the types.
+    for lid in (ERROR_LOG, SMART_LOG, CHANGED_NS):
+        await host.log_page(lid, 4)
+    (left,) = (cid for cid, e in zip(cids, got, strict=True) if e is None)
+    entry = await host.admin(8, cdw10=left << 16)
+    assert entry.dw0 == 0
+    await host.poll(host.cqs[0])
+    assert host.done.pop((0, left)).status == nvme.ABORT_REQUESTED
+    dut.temperature_i.value = 300
+    await host.log_page(SMART_LOG, 4)
+    dut.temperature_i.value = 500
+    dut.ns_changed_i.value = 0
+    await ClockCycles(dut.clk_i, 4)
+    await host.doorbell(0, True, 0x8000)
+    for want in (BAD_VALUE, TEMPERATURE, NS_CHANGED):
+        assert (await host.command(0, 12)).dw0 == want
+
+
+@cocotb.test()
+async def abort(dut):
+    """Abort completes a parked request with Command Abort Requested before itself, and nothing else."""
+    host = await start(dut)
+    await host.io_queues(1, ENTRIES)
+    cids = [await host.park() for _ in range(4)]
+    await host.admin(12, want=nvme.AER_LIMIT, dnr=False)
+    for sqid, cid in ((0, 0x7777), (1, cids[0]), (0xFFFF, cids[0]), (2, cids[1])):
+        assert (await host.admin(8, cdw10=cid << 16 | sqid)).dw0 == 1
+    await host.idle()
+    await host.poll(host.cqs[0])
+    assert not host.done
+    for cid in (cids[1], cids[3], cids[0], cids[2]):
+        at = len(host.log)
+        assert (await host.admin(8, cdw10=cid << 16)).dw0 == 0
+        entry = host.done.pop((0, cid))
+        assert entry.status == nvme.ABORT_REQUESTED
+        assert not entry.dnr
+        assert entry.dw0 == 0
+        assert [e[0] for e in host.log[at:]] == ["cqe", "cqe"]
+        assert (await host.admin(8, cdw10=cid << 16)).dw0 == 1, "it is gone"
+        assert not host.done
+    # Its place is free again, and the others still work.
+    cids = [await host.park() for _ in range(4)]
+    assert (await host.admin(8, cdw10=cids[2] << 16)).dw0 == 0
+    host.done.pop((0, cids[2]))
+    await host.doorbell(99, True, 0)
+    events = [await host.event(cid) for cid in (cids[0], cids[1], cids[3])]
+    assert sorted(events, key=str) == [BAD_REGISTER, None, None]
+    # An executed command cannot be aborted.
+    done = await host.admin(6, cdw10=1, prp1=host.alloc(PAGE))
+    assert (await host.admin(8, cdw10=done.cid << 16)).dw0 == 1
+    await host.disable()
+    await host.idle()
+
+
+@cocotb.test()
+async def full_admin_completion_queue(dut):
+    """A parked request completes only into an entry that the host has freed; the controller rests meanwhile."""
+    host = await start(dut, entries=16, cq_entries=2)
+    cq = host.cqs[0]
+    cid = await host.park()
+    other = await host.park()
+    host.push(host.sqs[0], 8, cdw10=0x7777 << 16)
+    cq.hold = True
+    await host.ring(host.sqs[0])
+    await host.idle()
+    assert cq.written == 1
+    await host.doorbell(99, True, 0)
+    await ClockCycles(dut.clk_i, 50)
+    await host.idle()
+    await ClockCycles(dut.clk_i, 50)
+    assert not dut.busy_o.value, "waiting for the host is no work"
+    assert cq.written == 1
+    cq.hold = False
+    await host.poll(cq)
+    host.done.clear()
+    events = [await host.event(c) for c in (cid, other)]
+    assert sorted(events, key=str) == [BAD_REGISTER, None]
+    left = (cid, other)[events.index(None)]
+    # An Abort that has taken the last entry finds no room for the request, and says so.
+    assert (await host.admin(8, cdw10=left << 16)).dw0 == 1
+    assert await host.event(left) is None
+    await host.log_page(ERROR_LOG, 64)
+    await host.doorbell(99, True, 0)
+    assert await host.event(left) == BAD_REGISTER
+
+
+@cocotb.test()
+async def events_under_load(dut):
+    """Events with I/O on all queues and back-pressure: none lost, data right, requests renewed as Linux does."""
+    host = await start(dut)
+    host.pauses(0.2)
+    sqs = await host.io_queues(QUEUES, 16)
+    pump = cocotb.start_soon(Pump(host, sqs).run(120))
+    for number in range(12):
+        cid = host.push(host.sqs[0], 12)
+        await host.ring(host.sqs[0])
+        await ClockCycles(dut.clk_i, 23 * number)
+        await host.doorbell(70, False, 0)
+        assert (await host.wait(host.sqs[0], cid)).dw0 == BAD_REGISTER
+        page = await host.log_page(ERROR_LOG, 128)
+        assert struct.unpack_from("<QH", page) == (number + 1, 0xFFFF)
+    await pump
+    await host.idle()
+
+
+@cocotb.test()
+async def timestamp(dut):
+    """Feature 0Eh: set at any dword of the host, counts milliseconds also while the controller rests; errors."""
+    host = await start(dut)
+
+    async def get(**kw) -> tuple[int, int]:
+        buffer = host.alloc(16, 64)
+        host.memory.data[buffer : buffer + 16] = b"\xa5" * 16
+        await host.admin(10, cdw10=14, prp1=buffer, **kw)
+        assert host.memory.data[buffer + 8 : buffer + 16] == b"\xa5" * 8
+        (value,) = struct.unpack_from("<Q", host.memory.data, buffer)
+        return value & (1 << 48) - 1, value >> 48
+
+    async def put(value: int, at: int = 0, **kw) -> None:
+        page = host.alloc(2 * PAGE)
+        other = host.alloc(PAGE)
+        data = struct.pack("<Q", value)
+        room = min(8, PAGE - at)
+        host.memory.data[page + at : page + at + room] = data[:room]
+        host.memory.data[other : other + 8 - room] = data[room:]
+        await host.admin(9, **({"cdw10": 14, "prp1": page + at, "prp2": other if room < 8 else 0} | kw))
+
+    ms, attributes = await get()
+    assert ms < 1000
+    assert attributes == 0, "Timestamp Origin: reset"
+    for at in (0, 4, 56, 60, 64, 4088, 4092):
+        value = host.rng.randrange(1 << 47)
+        await put(value | 0xFFFF << 48, at)
+        ms, attributes = await get()
+        assert value <= ms < value + 100, f"at {at}: {ms:#x}, {value:#x}"
+        assert attributes == 2, "Timestamp Origin: the host"
+    await put(1_000_000)
+    await host.idle()
+    for passed in (1, 999, 3_600_000, 10**9):
+        before, _ = await get()
+        await host.idle()
+        await skip(host, passed * KHZ)
+        after, _ = await get()
+        assert passed <= after - before < passed + 100
+    await put((1 << 48) - 1)
+    await skip(host, 10 * KHZ)
+    assert (await get())[0] < 110, "it wraps"
+    # Errors change nothing.
+    await put(77_000_000)
+    good = host.alloc(PAGE)
+    for want, fields in (
+        (nvme.PRP_OFFSET, {"prp1": good + 2}),
+        (nvme.PRP_OFFSET, {"prp1": good + 4092, "prp2": good + 4}),
+        (nvme.DATA_TRANSFER, {"prp1": 0x7FFF_F000}),
+        (nvme.DATA_TRANSFER, {"prp1": good + 4092, "prp2": 0x7FFF_F000}),
+        (nvme.NOT_SAVEABLE, {"cdw10": 1 << 31 | 14}),
+        (nvme.NOT_NAMESPACE, {"nsid": 1}),
+        (nvme.INVALID_NAMESPACE, {"nsid": 2}),
+    ):
+        await put(1, want=want, dnr=want != nvme.DATA_TRANSFER, **fields)
+        assert 77_000_000 <= (await get())[0] < 77_001_000
+    await host.admin(10, want=nvme.PRP_OFFSET, cdw10=14, prp1=good + 2)
+    # The controller's reset begins at 0 again.
+    await host.disable()
+    await host.enable()
+    ms, attributes = await get()
+    assert ms < 1000
+    assert attributes == 0
+
+
+@cocotb.test()
+async def coalescing(dut):
+    """Features 08h and 09h: a message for a threshold of entries, or when the time is over; exceptions; resets."""
+    host = await start(dut)
+    await host.msix(QUEUES + 1)
+    sqs = await host.io_queues(QUEUES, ENTRIES, vectors=True)
+    unit = KHZ // 10  # cycles in 100 us
+
+    async def flushes(sq, count: int) -> None:
+        cids = [host.push(sq, 0, nsid=1) for _ in range(count)]
+        await host.ring(sq)
+        for cid in cids:
+            await host.wait(sq, cid)
+
+    async def messages(wait: int = 60) -> list[int]:
+        """Vectors of the messages since the last call."""
+        await ClockCycles(dut.clk_i, wait)
+        got = [data - 0x1000 for data in host.interrupts]
+        host.interrupts.clear()
+        return got
+
+    async def set_up(threshold: int, time: int) -> None:
+        await host.admin(9, cdw10=8, cdw11=time << 8 | threshold)
+        await host.idle()
+        await messages()
+
+    # Off: threshold or time 0.
+    for threshold, time in ((0, 0), (3, 0), (0, 255)):
+        await set_up(threshold, time)
+        for _ in range(3):
+            await flushes(sqs[0], 1)
+            assert await messages() == [1]
+    # Whole thresholds; the admin queue is left out.
+    await set_up(3, 255)
+    for count, want in ((4, 1), (8, 2), (40, 10)):
+        await flushes(sqs[0], count)
+        assert await messages() == [1] * want
+    for _ in range(3):
+        await host.admin(8)
+        assert await messages() == [0]
+    # What is left waits for the time, all vectors together.
+    await flushes(sqs[0], 3)
+    await flushes(sqs[2], 1)
+    assert await messages() == []
+    assert dut.busy_o.value
+    assert sorted(await messages(255 * unit)) == [1, 3]
+    await host.idle()
+    assert await messages() == []
+    # Nothing is counted twice after that.
+    await flushes(sqs[0], 3)
+    assert await messages() == []
+    await flushes(sqs[0], 1)
+    assert await messages() == [1]
+    for time in (50, 100, 200):
+        await set_up(200, time)
+        await flushes(sqs[1], 1)
+        cycles = 0
+        while not host.interrupts and cycles < 2 * 255 * unit:
+            cycles += 1
+            await RisingEdge(dut.clk_i)
+        assert time * unit - 40 <= cycles <= time * unit + 40, f"{time}: {cycles}"
+        assert await messages() == [2]
+    # One vector is exempt.
+    await set_up(3, 255)
+    await host.admin(9, cdw10=9, cdw11=1 << 16 | 2)
+    await messages()
+    await flushes(sqs[0], 1)
+    for _ in range(3):
+        await flushes(sqs[1], 1)
+        assert await messages() == [2]
+    assert await messages(256 * unit) == [1]
+    # The settings change while something waits.
+    await flushes(sqs[0], 2)
+    assert await messages() == []
+    await host.admin(9, cdw10=8, cdw11=0)
+    assert sorted(await messages()) == [0, 1]
+    # A load with all of it: the last entry of each queue is told, and far fewer messages than entries are sent.
+    await set_up(7, 100)
+    await host.admin(9, cdw10=9, cdw11=2)
+    host.log.clear()
+    host.interrupts.clear()
+    for _ in range(4):
+        for sq in sqs:
+            for _ in range(11):
+                host.push(sq, 0, nsid=1)
+            await host.ring(sq)
+        for sq in sqs:
+            while sq.head != sq.tail:
+                await host.poll(sq.cq)
+                await ClockCycles(dut.clk_i, 4)
+        host.done.clear()
+    await host.idle()
+    last = {entry[:2]: at for at, entry in enumerate(host.log) if entry[0] in ("cqe", "msi")}
+    for qid in range(1, QUEUES + 1):
+        assert last["msi", qid] > last["cqe", qid]
+    assert len(host.interrupts) <= 44 * QUEUES // 4
+    # A shutdown does not wait for the time, and nothing comes afterwards; nor after a reset.
+    await set_up(7, 255)
+    await flushes(sqs[0], 2)
+    host.interrupts.clear()
+    await host.shutdown()
+    assert host.interrupts == [0x1001]
+    host.quiet = True
+    await ClockCycles(dut.clk_i, 600)
+    host.quiet = False
+    await host.disable()
+    host.allocator = 256 * PAGE
+    await host.enable()
+    (sq,) = await host.io_queues(1, ENTRIES, vectors=True)
+    await set_up(7, 255)
+    await flushes(sq, 2)
+    await host.disable()
+    await host.idle()

@@ -1,0 +1,140 @@
+// Interrupt coalescing (NVMe 1.4, 5.21.1.8 and 5.21.1.9): holds an interrupt back until enough entries have been
+// posted for its vector, or the first one held has waited for the aggregation time.
+//
+// One clock for all vectors: when it runs out, all of them fire, a vector a cycle at most. So no entry waits longer than the time.
+// Off, as after a reset, while threshold or time are 0; never for the admin completion queue, nor for vectors with Coalescing
+// Disable; and no longer once commands are not fetched any more, so that a shutdown does not have to wait.
+`include "ns_assert.svh"
+
+module nvme_coalesce
+  import nvme_pkg::*;
+#(
+  /// Vectors, 1 to 128.
+  parameter int unsigned NumVectors = 17,
+  /// Clock in kHz, at least 10.
+  parameter int unsigned ClockKhz   = 250_000
+) (
+  /// Clock.
+  input  logic                  clk_i,
+  /// Reset, active low.
+  input  logic                  rst_ni,
+  /// From registers: an interrupt is held.
+  output logic                  busy_o,
+  /// Controller reset: drop what is held.
+  input  logic                  reset_i,
+  /// Commands are fetched.
+  input  logic                  enable_i,
+  /// A feature changes.
+  input  feature_write_t        feature_i,
+  /// Valid.
+  input  logic                  feature_valid_i,
+  /// Coalescing Disable of each vector.
+  input  logic [NumVectors-1:0] disable_i,
+
+  /// An entry has been posted that asks for an interrupt.
+  input  logic                  irq_i,
+  /// Its vector.
+  input  logic [QidWidth-1:0]   irq_vector_i,
+  /// It is in the admin completion queue.
+  input  logic                  irq_admin_i,
+  /// Interrupt.
+  output logic                  irq_o,
+  /// Its vector.
+  output logic [QidWidth-1:0]   irq_vector_o
+);
+
+  localparam int unsigned Bits = ns_axi_pkg::idx_width(NumVectors);
+  localparam int unsigned Unit = ClockKhz / 10;  // cycles in 100 us
+  localparam int unsigned UnitBits = unsigned'($clog2(Unit + 1));
+  typedef logic [Bits-1:0] idx_t;
+
+  logic [7:0] threshold_q, time_q;
+  logic off_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      threshold_q <= '0;
+      time_q <= '0;
+      off_q <= 1'b1;
+    end else begin
+      if (feature_valid_i && feature_i.idx == FeatureCoalescing) begin
+        threshold_q <= feature_i.value[7:0];
+        time_q <= feature_i.value[15:8];
+      end
+      off_q <= threshold_q == '0 || time_q == '0;
+    end
+  end
+
+  // Entries that have been posted for each vector that is held.
+  logic [NumVectors-1:0] held_q;
+  (* ram_style = "distributed" *) logic [7:0] count_mem[NumVectors];
+  logic [7:0] count;
+  idx_t vector, scan_q;
+  logic at_once, enough, hold, flush, expired;
+
+  assign vector = idx_t'(irq_vector_i);
+  assign at_once = irq_i && (off_q || !enable_i || irq_admin_i || disable_i[vector]);
+  assign count = held_q[vector] ? count_mem[vector] : '0;
+  assign enough = irq_i && !at_once && count >= threshold_q;
+  assign hold = irq_i && !at_once && count < threshold_q;
+
+  always_ff @(posedge clk_i) if (hold) count_mem[vector] <= count + 1'b1;
+
+  // The time.
+  logic [UnitBits-1:0] cycles_q;
+  logic [7:0] units_q;
+  assign expired = units_q >= time_q || off_q || !enable_i;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      cycles_q <= '0;
+      units_q  <= '0;
+    end else if (held_q == '0) begin
+      cycles_q <= '0;
+      units_q  <= '0;
+    end else if (!expired) begin
+      cycles_q <= cycles_q + 1'b1;
+      if (32'(cycles_q) == Unit - 1) begin
+        cycles_q <= '0;
+        units_q  <= units_q + 1'b1;
+      end
+    end
+  end
+
+  // What fires later: enough entries, or the vector that is being looked at once the time is over.
+  logic fire_q;
+  idx_t fire_vector_q;
+  assign flush = expired && held_q[scan_q] && !irq_i && !fire_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      held_q <= '0;
+      fire_q <= 1'b0;
+      scan_q <= '0;
+    end else begin
+      if (held_q != '0 && expired) scan_q <= (32'(scan_q) == NumVectors - 1) ? '0 : scan_q + 1'b1;
+      if (at_once || enough) held_q[vector] <= 1'b0;
+      if (hold) held_q[vector] <= 1'b1;
+      if (flush) held_q[scan_q] <= 1'b0;
+      fire_q <= enough || flush || (fire_q && at_once);
+      if (reset_i) held_q <= '0;
+    end
+  end
+
+  always_ff @(posedge clk_i) if (enough || flush) fire_vector_q <= enough ? vector : scan_q;
+
+  assign irq_o = at_once || fire_q;
+  assign irq_vector_o = at_once ? irq_vector_i : QidWidth'(fire_vector_q);
+  assign busy_o = fire_q || held_q != '0;
+
+  logic unused;
+  assign unused = ^feature_i.value[31:16];
+
+  if (Unit < 1) begin : gen_bad_clock
+    $error("nvme_coalesce: ClockKhz must be at least 10");
+  end
+
+  `NS_ASSERT(one_at_a_time, !(flush && (irq_i || fire_q)))
+  `NS_ASSERT(vector_exists, !irq_i || 32'(irq_vector_i) < NumVectors)
+
+endmodule

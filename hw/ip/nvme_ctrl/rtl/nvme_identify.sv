@@ -1,0 +1,169 @@
+// Identify pages (NVMe 1.4, 5.15): beats of 64 bytes, made up from constants.
+//
+// A beat asked for with `re_i` stands at `data_o` from the next cycle on. It leaves out power states beyond the first.
+module nvme_identify
+  import nvme_pkg::*;
+#(
+  /// Size of namespace 1 in bytes.
+  parameter longint unsigned MediaBytes   = 64'h1_0000_0000,
+  /// Serial number, 20 characters.
+  parameter logic [159:0]    SerialNumber = "NS000000000000000001",
+  /// EUI-64 of namespace 1.
+  parameter logic [63:0]     Eui64        = 64'h0200_4E53_0000_0001,
+  /// PCI vendor and subsystem vendor ID.
+  parameter logic [15:0]     VendorId     = 16'h4E53,
+  /// Asynchronous Event Requests that can be parked.
+  parameter int unsigned     NumEvents    = 4,
+  /// Entries of the Error Information log.
+  parameter int unsigned     NumErrors    = 64
+) (
+  /// Clock.
+  input  logic         clk_i,
+  /// Page, one of the four of Identify.
+  input  page_e        page_i,
+  /// PageNsList: there is no namespace above the one asked for.
+  input  logic         empty_i,
+  /// Read a beat.
+  input  logic         re_i,
+  /// Which, of the 64 of a page.
+  input  logic [5:0]   beat_i,
+  /// The beat.
+  output logic [511:0] data_o
+);
+
+  typedef logic [511:0] beat_t;
+
+  localparam longint unsigned NumBlocks = MediaBytes / 512;
+  // Locally administered, so that no vendor's range is touched.
+  localparam logic [63:0] NguidHigh = 64'h0200_4E56_4D45_0000;
+  localparam logic [319:0] Model = "Nearside NVMe controller                ";
+  localparam logic [8*41-1:0] SubNqnPrefix = "nqn.2026-11.example.nearside:nvme_ctrl:sn";
+
+  // Strings and identifiers are written with their first byte on the left; in memory it comes first.
+  function automatic beat_t reverse(beat_t value, int unsigned bytes);
+    beat_t result = '0;
+    for (int unsigned i = 0; i < bytes; i++) result[8*i+:8] = value[8*(bytes-1-i)+:8];
+    return result;
+  endfunction
+
+  // `bytes` bytes of value at offset `at` of a beat.
+  function automatic beat_t put(beat_t beat, int unsigned at, int unsigned bytes, beat_t value);
+    beat_t mask = (bytes >= 64) ? '1 : (beat_t'(1) << (8 * bytes)) - 1'b1;
+    return beat | ((value & mask) << (8 * at));
+  endfunction
+
+  // Identify Controller (figure 247).
+  function automatic beat_t controller0();
+    beat_t b = '0;
+    b = put(b, 0, 2, 512'(VendorId));
+    b = put(b, 2, 2, 512'(VendorId));
+    b = put(b, 4, 20, reverse(512'(SerialNumber), 20));
+    b = put(b, 24, 40, reverse(512'(Model), 40));
+    return b;
+  endfunction
+
+  function automatic beat_t controller1();
+    beat_t b = '0;
+    b = put(b, 0, 8, reverse(512'(FirmwareRevision), 8));  // 64: FR
+    b = put(b, 13, 1, 512'(8));  // 77: MDTS, 1 MiB
+    b = put(b, 14, 2, 512'(1));  // 78: CNTLID
+    b = put(b, 16, 4, 512'h0001_0400);  // 80: VER
+    b = put(b, 20, 4, 512'(100_000));  // 84: RTD3R, us
+    b = put(b, 24, 4, 512'(1_000_000));  // 88: RTD3E, us
+    b = put(b, 28, 4, 512'h100);  // 92: OAES, namespace attribute notices
+    b = put(b, 47, 1, 512'(1));  // 111: CNTRLTYPE, I/O controller
+    return b;
+  endfunction
+
+  function automatic beat_t controller4();
+    beat_t b = '0;
+    b = put(b, 2, 1, 512'(3));  // 258: ACL
+    b = put(b, 3, 1, 512'(NumEvents - 1));  // 259: AERL
+    b = put(b, 4, 1, 512'h03);  // 260: FRMW, one slot, read only
+    b = put(b, 5, 1, 512'h06);  // 261: LPA, log 05h; offsets and 32-bit lengths
+    b = put(b, 6, 1, 512'(NumErrors - 1));  // 262: ELPE
+    return b;
+  endfunction
+
+  function automatic beat_t controller8();
+    beat_t b = '0;
+    b = put(b, 0, 1, 512'h66);  // 512: SQES
+    b = put(b, 1, 1, 512'h44);  // 513: CQES
+    b = put(b, 4, 4, 512'(1));  // 516: NN
+    b = put(b, 8, 2, 512'hCD);  // 520: ONCS: Compare, Dataset Management, Write Zeroes, Timestamp, Verify
+    b = put(b, 13, 1, 512'h06);  // 525: VWC, no cache; flush of all namespaces accepted
+    return b;
+  endfunction
+
+  function automatic beat_t controller12();
+    return reverse(512'({SubNqnPrefix, SerialNumber}), 61);  // 768: SUBNQN
+  endfunction
+
+  function automatic beat_t controller32();
+    return put('0, 0, 2, 512'(2500));  // 2048: power state 0, 25 W
+  endfunction
+
+  // Identify Namespace (figure 245).
+  function automatic beat_t namespace0();
+    beat_t b = '0;
+    b = put(b, 0, 8, 512'(NumBlocks));  // NSZE
+    b = put(b, 8, 8, 512'(NumBlocks));  // NCAP
+    b = put(b, 16, 8, 512'(NumBlocks));  // NUSE
+    b = put(b, 33, 1, 512'h09);  // DLFEAT: deallocated blocks read as zeros; Write Zeroes may deallocate
+    return b;
+  endfunction
+
+  function automatic beat_t namespace1();
+    beat_t b = '0;
+    b = put(b, 40, 16, reverse(512'({NguidHigh, Eui64}), 16));  // 104: NGUID
+    b = put(b, 56, 8, reverse(512'(Eui64), 8));  // 120: EUI64
+    return b;
+  endfunction
+
+  function automatic beat_t namespace2();
+    return put('0, 2, 1, 512'(9));  // 130: LBAF0.LBADS
+  endfunction
+
+  // Namespace Identification Descriptors (figure 249).
+  function automatic beat_t descriptors0();
+    beat_t b = '0;
+    b = put(b, 0, 4, 512'h0000_0801);  // EUI-64, 8 bytes
+    b = put(b, 4, 8, reverse(512'(Eui64), 8));
+    b = put(b, 12, 4, 512'h0000_1002);  // NGUID, 16 bytes
+    b = put(b, 16, 16, reverse(512'({NguidHigh, Eui64}), 16));
+    return b;
+  endfunction
+
+  localparam beat_t Controller0 = controller0();
+  localparam beat_t Controller1 = controller1();
+  localparam beat_t Controller4 = controller4();
+  localparam beat_t Controller8 = controller8();
+  localparam beat_t Controller12 = controller12();
+  localparam beat_t Controller32 = controller32();
+  localparam beat_t Namespace0 = namespace0();
+  localparam beat_t Namespace1 = namespace1();
+  localparam beat_t Namespace2 = namespace2();
+  localparam beat_t Descriptors0 = descriptors0();
+
+  always_ff @(posedge clk_i) begin
+    if (re_i) begin
+      unique case ({
+        page_i, beat_i
+      })
+        {PageController, 6'd0}:  data_o <= Controller0;
+        {PageController, 6'd1}:  data_o <= Controller1;
+        {PageController, 6'd4}:  data_o <= Controller4;
+        {PageController, 6'd8}:  data_o <= Controller8;
+        {PageController, 6'd12}: data_o <= Controller12;
+        {PageController, 6'd32}: data_o <= Controller32;
+        {PageNamespace, 6'd0}:   data_o <= Namespace0;
+        {PageNamespace, 6'd1}:   data_o <= Namespace1;
+        {PageNamespace, 6'd2}:   data_o <= Namespace2;
+        {PageNsList, 6'd0}:      data_o <= empty_i ? '0 : beat_t'(1);
+        {PageDescriptors, 6'd0}: data_o <= Descriptors0;
+        default:                 data_o <= '0;
+      endcase
+    end
+  end
+
+endmodule

@@ -1,0 +1,187 @@
+// Error Information log (NVMe 1.4, 5.14.1.1): a ring of the latest errors, shown newest first.
+//
+// An entry is made for every completion whose status is not 0, with the namespace and the first LBA of its command, and for
+// each kind of doorbell error (figure 145) with SQID and CID FFFFh and the status that comes closest. Error counts are not
+// stored: they run down from the newest. Entries that are overwritten while a transfer shows them become 0.
+// It leaves out the location in the parameters (FFFFh) and command specific information. The log is lost with power.
+`include "ns_assert.svh"
+
+module nvme_log_error
+  import nvme_pkg::*;
+#(
+  /// Command slots.
+  parameter int unsigned NumSlots  = 128,
+  /// Entries, a power of two, 16 to 64.
+  parameter int unsigned NumErrors = 64
+) (
+  /// Clock.
+  input  logic                 clk_i,
+  /// Reset, active low.
+  input  logic                 rst_ni,
+  /// From registers: an entry is being made.
+  output logic                 busy_o,
+
+  /// A slot gets a command.
+  input  logic                 slot_we_i,
+  /// Which.
+  input  logic [SlotWidth-1:0] slot_i,
+  /// Its namespace.
+  input  logic [31:0]          slot_nsid_i,
+  /// Its first LBA, or 0.
+  input  logic [63:0]          slot_lba_i,
+
+  /// Entry that is being posted to a completion queue.
+  input  posted_t              posted_i,
+  /// Valid; at most every third cycle.
+  input  logic                 posted_valid_i,
+  /// A doorbell was written that does not exist.
+  input  logic                 bad_register_i,
+  /// An impossible value was written to a doorbell.
+  input  logic                 bad_value_i,
+  /// Errors so far.
+  output logic [47:0]          count_o,
+
+  /// A transfer is to begin.
+  input  logic                 snapshot_i,
+  /// Read a beat.
+  input  logic                 re_i,
+  /// Which, of the 64 of a page; one is one entry.
+  input  logic [5:0]           beat_i,
+  /// The beat, one cycle later.
+  output logic [511:0]         data_o
+);
+
+  localparam int unsigned SlotBits = ns_axi_pkg::idx_width(NumSlots);
+  localparam int unsigned Bits = unsigned'($clog2(NumErrors));
+
+  typedef struct packed {
+    logic [15:0] sqid;
+    logic [15:0] cid;
+    logic [15:0] status;  // with phase
+    logic [31:0] nsid;
+    logic [63:0] lba;
+  } entry_t;
+
+  // Namespaces and LBAs of the commands in flight.
+  logic [31:0] nsid;
+  logic [63:0] lba;
+  logic failed;
+
+  assign failed = posted_valid_i && {posted_i.status.sct, posted_i.status.sc} != '0;
+
+  ns_ram_1r1w #(
+    .Width(96),
+    .Depth(NumSlots)
+  ) u_commands (
+    .clk_i,
+    .we_i   (slot_we_i),
+    .waddr_i(slot_i[SlotBits-1:0]),
+    .wdata_i({slot_nsid_i, slot_lba_i}),
+    .re_i   (failed),
+    .raddr_i(posted_i.slot[SlotBits-1:0]),
+    .rdata_o({nsid, lba})
+  );
+
+  // A failed command has its entry made in the cycle after; doorbell errors wait for a free one.
+  logic failed_q, register_q, value_q, we;
+  logic [QidWidth-1:0] sqid_q;
+  logic [15:0] cid_q, status_q;  // status with phase
+  entry_t entry;
+  logic [47:0] count_q;
+  logic [Bits-1:0] next_q;
+
+  assign we = failed_q || register_q || value_q;
+
+  function automatic entry_t doorbell_entry(status_t status);
+    return '{sqid: '1, cid: '1, status: {status, 1'b0}, nsid: '0, lba: '0};
+  endfunction
+
+  always_comb begin
+    if (failed_q) begin
+      entry = '{sqid: 16'(sqid_q), cid: cid_q, status: status_q, nsid: nsid, lba: lba};
+    end else if (register_q) begin
+      entry = doorbell_entry(command_status(ScInvalidQueueId));
+    end else begin
+      entry = doorbell_entry(generic_status(ScInvalidField));
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      failed_q <= 1'b0;
+      register_q <= 1'b0;
+      value_q <= 1'b0;
+      count_q <= '0;
+      next_q <= '0;
+    end else begin
+      failed_q <= failed;
+      register_q <= bad_register_i || (register_q && failed_q);
+      value_q <= bad_value_i || (value_q && (failed_q || register_q));
+      if (we) begin
+        count_q <= count_q + 1'b1;
+        next_q <= next_q + 1'b1;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (failed) begin
+      sqid_q   <= posted_i.sqid;
+      cid_q    <= posted_i.cid;
+      status_q <= {posted_i.status, posted_i.phase};
+    end
+  end
+
+  (* ram_style = "distributed" *) entry_t ring_mem[NumErrors];
+  always_ff @(posedge clk_i) if (we) ring_mem[next_q] <= entry;
+
+  // What a transfer shows: the ring as it was when it began.
+  logic [47:0] shown_count_q;
+  logic [Bits-1:0] shown_next_q;
+  logic [Bits:0] since_q;  // entries made meanwhile, at most NumErrors
+
+  always_ff @(posedge clk_i) begin
+    if (snapshot_i) begin
+      shown_count_q <= count_q;
+      shown_next_q <= next_q;
+      since_q <= (Bits + 1)'(we);
+    end else if (we && !since_q[Bits]) begin
+      since_q <= since_q + 1'b1;
+    end
+  end
+
+  // Which entry, and whether it is there.
+  entry_t read_q;
+  logic [63:0] read_count_q;
+  logic there_q;
+
+  always_ff @(posedge clk_i)
+    if (re_i) begin
+      read_q <= ring_mem[shown_next_q-Bits'(beat_i)-1'b1];
+      read_count_q <= 64'(shown_count_q) - 64'(beat_i);
+      there_q <= 48'(beat_i) < shown_count_q && 32'(beat_i) + 32'(since_q) < NumErrors;
+    end
+
+  always_comb begin
+    data_o = '0;
+    if (there_q) begin
+      data_o[63:0] = read_count_q;
+      data_o[8*8+:16] = read_q.sqid;
+      data_o[8*10+:16] = read_q.cid;
+      data_o[8*12+:16] = read_q.status;
+      data_o[8*14+:16] = 16'hFFFF;  // Parameter Error Location: none
+      data_o[8*16+:64] = read_q.lba;
+      data_o[8*24+:32] = read_q.nsid;
+    end
+  end
+
+  assign count_o = count_q;
+  assign busy_o = we;
+
+  if (NumErrors < 16 || NumErrors > 64 || 2 ** Bits != NumErrors) begin : gen_bad_errors
+    $error("nvme_log_error: NumErrors must be 16, 32 or 64");
+  end
+
+  `NS_ASSERT(slot_in_range, !posted_valid_i || 32'(posted_i.slot) < NumSlots)
+
+endmodule

@@ -1,0 +1,182 @@
+// SMART / Health Information log (NVMe 1.4, 5.14.1.2), and the counters behind it.
+//
+// Counted are commands that reach the data path when they end, Compare and Verify as reads, Write Zeroes and Dataset
+// Management not at all; data units (thousands of 512 bytes, rounded up) when they end well; media errors of any of them;
+// and the minutes in which one of them is under way. The device has no memory that outlives power: everything counts from power-on, which is the one power cycle counted, and
+// unsafe shutdowns are unknown (0). Spare and Percentage Used are those of a medium that does not wear.
+`include "ns_assert.svh"
+
+module nvme_log_smart
+  import nvme_pkg::*;
+#(
+  /// Command slots.
+  parameter int unsigned NumSlots = 128,
+  /// Clock in kHz.
+  parameter int unsigned ClockKhz = 250_000
+) (
+  /// Clock.
+  input  logic                 clk_i,
+  /// Reset, active low.
+  input  logic                 rst_ni,
+  /// From registers: units are being counted.
+  output logic                 busy_o,
+
+  /// A command goes to the data path.
+  input  logic                 start_i,
+  /// Its slot.
+  input  logic [SlotWidth-1:0] start_slot_i,
+  /// What it does.
+  input  data_op_e             start_op_i,
+  /// Its size, a multiple of 512 if it counts.
+  input  logic [BytesWidth-1:0] start_bytes_i,
+  /// A command is over.
+  input  logic                 end_i,
+  /// Its slot.
+  input  logic [SlotWidth-1:0] end_slot_i,
+  /// How it ended.
+  input  data_status_e         end_status_i,
+
+  /// Critical Warning.
+  input  logic [7:0]           warning_i,
+  /// Composite Temperature in kelvins.
+  input  logic [15:0]          temperature_i,
+  /// Power On Hours, at the time of the transfer.
+  input  logic [47:0]          hours_i,
+  /// Error Information log entries so far.
+  input  logic [47:0]          errors_i,
+
+  /// Read a beat.
+  input  logic                 re_i,
+  /// Which, of the 64 of a page.
+  input  logic [5:0]           beat_i,
+  /// The beat, one cycle later.
+  output logic [511:0]         data_o
+);
+
+  localparam int unsigned Bits = ns_axi_pkg::idx_width(NumSlots);
+  localparam int unsigned BlocksWidth = BytesWidth - 9;
+  localparam int unsigned RestWidth = 24;
+  localparam logic [63:0] Minute = 64'(ClockKhz) * 64'd60_000;
+  localparam int unsigned MinuteBits = unsigned'($clog2(Minute + 1));
+
+  typedef logic [47:0] count_t;
+
+  // What is under way.
+  (* ram_style = "distributed" *) logic [BlocksWidth+1:0] command_mem[NumSlots];
+  logic end_q, write_q, counts_q, start_counts;
+  data_status_e status_q;
+  logic [BlocksWidth-1:0] blocks_q;
+  logic [SlotWidth-1:0] flying_q;
+
+  assign start_counts = start_op_i != OpZero && start_op_i != OpDeallocate;
+
+  always_ff @(posedge clk_i) begin
+    if (start_i) begin
+      command_mem[start_slot_i[Bits-1:0]] <= {
+        start_counts, start_op_i == OpWrite, start_bytes_i[BytesWidth-1:9]
+      };
+    end
+    if (end_i) begin
+      {counts_q, write_q, blocks_q} <= command_mem[end_slot_i[Bits-1:0]];
+      status_q <= end_status_i;
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      end_q <= 1'b0;
+      flying_q <= '0;
+    end else begin
+      end_q <= end_i;
+      if (start_i && !end_i) flying_q <= flying_q + 1'b1;
+      if (!start_i && end_i) flying_q <= flying_q - 1'b1;
+    end
+  end
+
+  // Index 0: read, 1: written. Blocks that do not make a whole unit yet are the rest.
+  count_t units_q[2];
+  count_t commands_q[2];
+  logic [RestWidth-1:0] rest_q[2];
+  logic [1:0] whole;
+  count_t media_errors_q, busy_minutes_q;
+  logic [MinuteBits-1:0] busy_cycles_q;
+
+  assign whole = {32'(rest_q[1]) >= 32'd1000, 32'(rest_q[0]) >= 32'd1000};
+
+  for (genvar d = 0; d < 2; d++) begin : gen_direction
+    logic ended;
+    assign ended = end_q && counts_q && write_q == 1'(d);
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        units_q[d] <= '0;
+        commands_q[d] <= '0;
+        rest_q[d] <= '0;
+      end else begin
+        if (ended) commands_q[d] <= commands_q[d] + 1'b1;
+        if (ended && status_q == DataOk) begin
+          rest_q[d] <= rest_q[d] + RestWidth'(blocks_q);
+        end else if (whole[d]) begin
+          rest_q[d]  <= rest_q[d] - RestWidth'(1000);
+          units_q[d] <= units_q[d] + 1'b1;
+        end
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      media_errors_q <= '0;
+      busy_minutes_q <= '0;
+      busy_cycles_q  <= '0;
+    end else begin
+      if (end_q && (status_q == DataReadError || status_q == DataWriteFault))
+        media_errors_q <= media_errors_q + 1'b1;
+      if (flying_q != '0) begin
+        busy_cycles_q <= busy_cycles_q + 1'b1;
+        if (busy_cycles_q == MinuteBits'(Minute - 1)) begin
+          busy_cycles_q  <= '0;
+          busy_minutes_q <= busy_minutes_q + 1'b1;
+        end
+      end
+    end
+  end
+
+  // The page. A beat has four fields of 16 bytes, mostly.
+  always_ff @(posedge clk_i) begin
+    if (re_i) begin
+      data_o <= '0;
+      unique case (beat_i)
+        6'd0: begin
+          data_o[7:0] <= warning_i;
+          data_o[8*1+:16] <= temperature_i;
+          data_o[8*3+:8] <= 8'd100;  // Available Spare, %
+          data_o[8*32+:48] <= units_q[0] + count_t'(rest_q[0] != '0);
+          data_o[8*48+:48] <= units_q[1] + count_t'(rest_q[1] != '0);
+        end
+        6'd1: begin
+          data_o[8*0+:48] <= commands_q[0];
+          data_o[8*16+:48] <= commands_q[1];
+          data_o[8*32+:48] <= busy_minutes_q;
+          data_o[8*48+:48] <= count_t'(1);  // Power Cycles: this one
+        end
+        6'd2: begin
+          data_o[8*0+:48] <= hours_i;
+          data_o[8*32+:48] <= media_errors_q;
+          data_o[8*48+:48] <= errors_i;
+        end
+        default: ;
+      endcase
+    end
+  end
+
+  // Busy time counts only while the data path keeps the clock running anyway.
+  assign busy_o = end_q || whole != '0;
+
+  logic unused;
+  assign unused = ^start_bytes_i[8:0];
+
+  `NS_ASSERT(end_of_something, !end_i || flying_q != '0)
+  `NS_ASSERT(rest_in_range, !rest_q[0][RestWidth-1] && !rest_q[1][RestWidth-1])
+
+endmodule
