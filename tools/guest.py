@@ -43,8 +43,6 @@ DESIGN = "default"
 # What the controller can't do yet, and how a guest is told. A check that fails in another way, or works, is a failure
 # of the test: then it belongs out of this table.
 UNSUPPORTED = {
-    "smart-log": "Invalid Log Page",
-    "error-log": "Invalid Log Page",
     "format": "Invalid Command Opcode",
 }
 

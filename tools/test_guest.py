@@ -5,8 +5,8 @@ from __future__ import annotations
 import guest
 import pytest
 
-CHECKS = ["probe", "smart-log", "mkfs"]
-REFUSED = "   NVMe status: Invalid Log Page: requested page is not supported(0x4109)"
+CHECKS = ["probe", "format", "mkfs"]
+REFUSED = "   NVMe status: Invalid Command Opcode: the associated command opcode field is not valid(0x4001)"
 
 
 def console(*lines: str) -> str:
@@ -20,7 +20,7 @@ def judge(*lines: str) -> tuple[int, int, int]:
 
 
 def test_all_is_as_expected():
-    lines = ["@@ probe pass", REFUSED, "@@ smart-log fail", "@@ mkfs pass", "@@time end 5", "@@done"]
+    lines = ["@@ probe pass", REFUSED, "@@ format fail", "@@ mkfs pass", "@@time end 5", "@@done"]
     assert judge(*lines) == (2, 0, 1)
 
 
@@ -30,11 +30,11 @@ def test_all_is_as_expected():
         [],
         ["@@done"],
         ["@@ probe fail", "@@done"],
-        ["@@ probe pass", REFUSED, "@@ smart-log fail", "@@done"],
-        ["@@ probe pass", REFUSED, "@@ smart-log fail", "@@ mkfs pass"],
-        ["@@ probe pass", REFUSED, "@@ smart-log fail", "@@ mkfs fail", "@@done"],
-        ["@@ probe pass", REFUSED, "@@ mkfs pass", "@@ smart-log fail", "@@done"],
-        ["@@ probe pass", REFUSED, "@@ smart-log fail", "@@ mkfs pass", "@@ more pass", "@@done"],
+        ["@@ probe pass", REFUSED, "@@ format fail", "@@done"],
+        ["@@ probe pass", REFUSED, "@@ format fail", "@@ mkfs pass"],
+        ["@@ probe pass", REFUSED, "@@ format fail", "@@ mkfs fail", "@@done"],
+        ["@@ probe pass", REFUSED, "@@ mkfs pass", "@@ format fail", "@@done"],
+        ["@@ probe pass", REFUSED, "@@ format fail", "@@ mkfs pass", "@@ more pass", "@@done"],
     ],
 )
 def test_what_is_missing_or_failed_is_a_failure(lines):
@@ -42,10 +42,10 @@ def test_what_is_missing_or_failed_is_a_failure(lines):
 
 
 def test_an_unsupported_check_must_fail_and_say_why():
-    assert judge("@@ probe pass", "@@ smart-log pass", "@@ mkfs pass", "@@done")[1] == 1
-    assert judge("@@ probe pass", "   timed out", "@@ smart-log fail", "@@ mkfs pass", "@@done")[1] == 1
+    assert judge("@@ probe pass", "@@ format pass", "@@ mkfs pass", "@@done")[1] == 1
+    assert judge("@@ probe pass", "   timed out", "@@ format fail", "@@ mkfs pass", "@@done")[1] == 1
     # The reason of another check doesn't count.
-    assert judge(REFUSED, "@@ probe pass", "@@ smart-log fail", "@@ mkfs pass", "@@done")[1] == 1
+    assert judge(REFUSED, "@@ probe pass", "@@ format fail", "@@ mkfs pass", "@@done")[1] == 1
 
 
 def test_every_unsupported_check_is_run():
