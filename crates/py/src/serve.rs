@@ -1,6 +1,7 @@
 //! Devices as vfio-user servers.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use driver::control::Delay;
@@ -74,16 +75,22 @@ fn prepare(
 ) -> PyResult<Served> {
     let config = device_config(design)?;
     let profile = design::Profile::find(&config.root, &design.media.profile).map_err(raise)?;
+    let registers = profile.registers(design.period_ps(), design.channels);
+    // Loads and stores of a mapped window never reach the device, so nothing could delay them.
     let media = match &design.media.file {
         Some(path) => Media::file(path, design.media.bytes.0),
+        None if !profile.enable => Media::shared(design.media.bytes.0),
         None => Media::memory(design.media.bytes.0),
     };
     let media = media.map_err(raise)?;
+    let pm_file = media
+        .shared_file()
+        .map(|file| file.try_clone_to_owned().map(Arc::new));
+    let pm_file = pm_file.transpose().map_err(raise)?;
     let mut tell = build_progress(progress);
     let device = py
         .detach(|| RtlDevice::build(config, media, &mut tell))
         .map_err(raise)?;
-    let registers = profile.registers(design.period_ps(), design.channels);
     let mut setup = Vec::new();
     for channel in 0..design.channels {
         let writes = Delay::of_channel(channel)
@@ -101,6 +108,7 @@ fn prepare(
         device: Box::new(device),
         function: Function {
             pm_bytes: design.media.bytes.0,
+            pm_file,
             vectors: design.nvme.io_queues as u16 + 1,
             link: design.pcie.clone(),
         },

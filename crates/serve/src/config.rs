@@ -160,6 +160,7 @@ mod tests {
     fn space() -> ConfigSpace {
         ConfigSpace::new(&Function {
             pm_bytes: 1 << 30,
+            pm_file: None,
             vectors: 17,
             link: sim::LinkConfig::default(),
         })

@@ -1,6 +1,6 @@
 //! One client: answers its messages.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{sync_channel, SyncSender};
 use std::sync::Arc;
@@ -204,6 +204,11 @@ impl Connection {
             capability.extend(doorbells::BYTES.to_le_bytes());
             argsz += capability.len() as u32;
         }
+        let pm_file = self.function.pm_file.as_ref();
+        let mapped = pm_file.filter(|_| index == region::BAR2);
+        if mapped.is_some() {
+            flags |= flag::REGION_MMAP;
+        }
         let first = if capability.is_empty() {
             0
         } else {
@@ -215,6 +220,9 @@ impl Connection {
         if !capability.is_empty() && room >= argsz {
             reply.body.extend(capability);
             reply.fd = Some(self.doorbells.file());
+        }
+        if let Some(file) = mapped {
+            reply.fd = Some(file.as_fd());
         }
         Some(reply)
     }

@@ -14,7 +14,9 @@ mod stats;
 mod wire;
 mod worker;
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 pub use server::{Served, Server};
 
@@ -28,6 +30,10 @@ pub const BAR4_BYTES: u64 = 1 << 20;
 pub struct Function {
     /// Bytes of BAR2, the persistent-memory window: a power of two.
     pub pm_bytes: u64,
+    /// The device's media, for clients to map as BAR2: their loads and stores then bypass the device and its timing. Without it
+    /// every access is a message that the device answers. At least `pm_bytes` long, and sealed against shrinking: a
+    /// client gets this very file.
+    pub pm_file: Option<Arc<OwnedFd>>,
     /// MSI-X vectors.
     pub vectors: u16,
     /// The link that configuration space describes. Its timing is not emulated.

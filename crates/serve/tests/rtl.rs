@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::Arc;
 use std::time::Instant;
 
 use common::*;
@@ -24,13 +25,9 @@ const RAM_BASE: u64 = 0x4000_0000;
 const RAM_BYTES: u64 = 64 << 20;
 const VECTORS: u16 = 17;
 
+/// Serves a device whose media are in a file, behind the timing of an NVM.
 fn serve(dir: &Dir) -> Server {
-    let mut config = DeviceConfig::new().unwrap();
-    config
-        .parameters
-        .insert("MediaBytes".into(), format!("64'd{MEDIA}"));
     let media = Media::file(&dir.0.join("media"), MEDIA).unwrap();
-    let device = RtlDevice::build(config, media, &mut stderr_progress("nearside_top")).unwrap();
     let registers = design::Profile::latencies("test", 305.0, 94.0).registers(4000, 2);
     let delays = (0..2).flat_map(|c| Delay::of_channel(c).writes(&registers).unwrap());
     let setup = delays.map(|(offset, value)| RegisterWrite {
@@ -38,16 +35,29 @@ fn serve(dir: &Dir) -> Server {
         offset,
         value,
     });
+    serve_media(dir, media, setup.collect())
+}
+
+fn serve_media(dir: &Dir, media: Media, setup: Vec<RegisterWrite>) -> Server {
+    let mut config = DeviceConfig::new().unwrap();
+    config
+        .parameters
+        .insert("MediaBytes".into(), format!("64'd{MEDIA}"));
+    let pm_file = media
+        .shared_file()
+        .map(|file| Arc::new(file.try_clone_to_owned().unwrap()));
+    let device = RtlDevice::build(config, media, &mut stderr_progress("nearside_top")).unwrap();
     Server::start(vec![Served {
         name: "rtl".into(),
         socket: dir.socket(0),
         device: Box::new(device),
         function: Function {
             pm_bytes: MEDIA,
+            pm_file,
             vectors: VECTORS,
             link: sim::LinkConfig::default(),
         },
-        setup: setup.collect(),
+        setup,
     }])
     .unwrap()
 }
@@ -277,6 +287,52 @@ fn a_driver_works_with_the_device() {
     // What the media hold is in the file.
     let file = std::fs::read(dir.0.join("media")).unwrap();
     assert_eq!(file[4096..4096 + 49_664], data[..49_664]);
+}
+
+#[test]
+fn without_timing_the_pm_window_is_memory_that_the_client_maps() {
+    let dir = Dir::new("window");
+    let server = serve_media(&dir, Media::shared(MEDIA).unwrap(), Vec::new());
+    let machine = Machine::new(&dir.socket(0), false);
+    let window = machine.client.region(BAR2).unwrap();
+    assert!(window.sparse_areas.is_empty(), "all of it");
+    let file = window.file_offset.as_ref().unwrap();
+    assert_eq!(file.start(), 0);
+    let window = MmapOptions::new().map_raw(file.file()).unwrap();
+    assert_eq!(window.len() as u64, MEDIA);
+    // SAFETY: within the mapping; the device is at rest.
+    let byte = |at: u64| unsafe { window.as_mut_ptr().add(at as usize) };
+    let mut controller = Controller::start(machine, config()).unwrap();
+    let data: Vec<u8> = (0..8192u32).map(|i| ((i * 7) >> 2) as u8).collect();
+    controller.write(8, &data).unwrap();
+    for (i, &expected) in data.iter().enumerate() {
+        // SAFETY: as above.
+        assert_eq!(unsafe { byte(4096 + i as u64).read_volatile() }, expected);
+    }
+    for at in [4096 + 5, 4096 + 8191, MEDIA - 1] {
+        // SAFETY: as above.
+        unsafe { byte(at).write_volatile(0xA5) };
+    }
+    let mut back = vec![0; 8192];
+    controller.read(8, &mut back).unwrap();
+    assert_eq!((back[5], back[8191], back[6]), (0xA5, 0xA5, data[6]));
+    controller.read(MEDIA / 512 - 1, &mut back[..512]).unwrap();
+    assert_eq!(back[511], 0xA5);
+    // Messages see the same bytes.
+    let mut byte = [0];
+    controller
+        .host_mut()
+        .read(Bar::Pm, MEDIA - 1, &mut byte)
+        .unwrap();
+    assert_eq!(byte, [0xA5]);
+    let window = controller.host().client.region(BAR2).unwrap();
+    let file = window.file_offset.as_ref().unwrap().file();
+    assert!(
+        rustix::fs::ftruncate(file, 4096).is_err(),
+        "a client can't cut it"
+    );
+    controller.shutdown().unwrap();
+    server.stop();
 }
 
 #[test]

@@ -312,6 +312,7 @@ fn sockets_that_are_in_use_stay() {
             device: Box::new(device),
             function: serve::Function {
                 pm_bytes: 1 << 20,
+                pm_file: None,
                 vectors: 4,
                 link: sim::LinkConfig::default(),
             },

@@ -4,12 +4,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use memmap2::MmapMut;
-
-/// Bytes that memory media allocate at a time.
-const CHUNK: usize = 64 << 10;
+use memmap2::{Advice, MmapMut, MmapOptions};
+use rustix::fs::{fcntl_add_seals, ftruncate, memfd_create, MemfdFlags, SealFlags};
 
 /// Why media can't be opened or flushed; one line, naming the file.
 #[derive(Debug)]
@@ -29,6 +28,13 @@ pub enum MediaError {
     NoDirectory(PathBuf),
     /// The path isn't a regular file.
     NotAFile(PathBuf),
+    /// The operating system has no memory of that size to give.
+    Memory {
+        /// The size.
+        len: u64,
+        /// Its answer.
+        source: io::Error,
+    },
     /// The operating system refuses.
     Io {
         /// The file.
@@ -53,6 +59,9 @@ impl std::fmt::Display for MediaError {
                 write!(f, "media file {}: its directory doesn't exist", path.display())
             }
             MediaError::NotAFile(path) => write!(f, "media file {}: not a regular file", path.display()),
+            MediaError::Memory { len, source } => {
+                write!(f, "media of {len} bytes in memory: {source}")
+            }
             MediaError::Io { path, action, source } => {
                 write!(f, "media file {}: can't {action}: {source}", path.display())
             }
@@ -63,34 +72,59 @@ impl std::fmt::Display for MediaError {
 impl std::error::Error for MediaError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            MediaError::Io { source, .. } => Some(source),
+            MediaError::Io { source, .. } | MediaError::Memory { source, .. } => Some(source),
             _ => None,
         }
     }
 }
 
+/// Where the bytes behind the map are.
 enum Store {
-    Memory(Vec<Option<Box<[u8; CHUNK]>>>),
-    File { map: MmapMut, path: PathBuf },
+    Memory,
+    /// Memory that others can map, too.
+    Shared(OwnedFd),
+    File(PathBuf),
 }
 
 /// Byte-addressable storage of a fixed size.
 ///
 /// Accesses beyond the end read zeros and write nothing: whoever decodes addresses answers for errors.
 pub struct Media {
+    map: MmapMut,
     store: Store,
-    len: u64,
 }
 
 impl Media {
     /// Zeroed media in memory. They cost memory only where they were written.
     pub fn memory(len: u64) -> Result<Media, MediaError> {
         check_size(len)?;
-        let chunks = len.div_ceil(CHUNK as u64) as usize;
-        Ok(Media {
-            store: Store::Memory((0..chunks).map(|_| None).collect()),
-            len,
-        })
+        let map = MmapOptions::new()
+            .len(len as usize)
+            .no_reserve_swap()
+            .map_anon()
+            .map_err(|source| MediaError::Memory { len, source })?;
+        // Huge pages would make a single byte cost 2 MiB. A kernel without them refuses the advice, and needs none.
+        let _ = map.advise(Advice::NoHugePage);
+        let store = Store::Memory;
+        Ok(Media { map, store })
+    }
+
+    /// Zeroed media in memory that other processes can map, by [`Media::shared_file`]. They cost memory only where they
+    /// were touched.
+    pub fn shared(len: u64) -> Result<Media, MediaError> {
+        check_size(len)?;
+        let fail = |source: io::Error| MediaError::Memory { len, source };
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = memfd_create("nearside-media", flags).map_err(|e| fail(e.into()))?;
+        ftruncate(&file, len).map_err(|e| fail(e.into()))?;
+        // Nobody who maps it can take pages away under us.
+        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+        fcntl_add_seals(&file, seals).map_err(|e| fail(e.into()))?;
+        // SAFETY: the file can't shrink. Others may change its bytes at any moment, as devices' memories do; they are only
+        // ever copied, never believed.
+        let map = unsafe { MmapOptions::new().len(len as usize).map_mut(&file) }.map_err(fail)?;
+        let store = Store::Shared(file);
+        Ok(Media { map, store })
     }
 
     /// Media in the file `path`, created sparse and zeroed if it doesn't exist. What is written survives this process.
@@ -127,99 +161,62 @@ impl Media {
         // SAFETY: the mapping is shared with the file; truncating the file from outside during a run is the user's fault
         // and ends in a bus error, not in a wrong reference.
         let map = unsafe { MmapMut::map_mut(&file) }.map_err(fail("map it"))?;
-        Ok(Media {
-            store: Store::File {
-                map,
-                path: path.into(),
-            },
-            len,
-        })
+        let store = Store::File(path.into());
+        Ok(Media { map, store })
     }
 
     /// Bytes.
     pub fn size(&self) -> u64 {
-        self.len
+        self.map.len() as u64
+    }
+
+    /// What others can map to share these media; only for [`Media::shared`].
+    pub fn shared_file(&self) -> Option<BorrowedFd<'_>> {
+        match &self.store {
+            Store::Shared(file) => Some(file.as_fd()),
+            _ => None,
+        }
     }
 
     /// Reads from `addr`.
     pub fn read(&self, addr: u64, out: &mut [u8]) {
         let inside = self.inside(addr, out.len());
         out[inside..].fill(0);
-        if inside == 0 {
-            return;
-        }
-        let (mut at, mut out) = (addr, &mut out[..inside]);
-        match &self.store {
-            Store::File { map, .. } => {
-                out.copy_from_slice(&map[addr as usize..addr as usize + inside])
-            }
-            Store::Memory(chunks) => {
-                while !out.is_empty() {
-                    let offset = at as usize % CHUNK;
-                    let (piece, rest) = out.split_at_mut(out.len().min(CHUNK - offset));
-                    match &chunks[at as usize / CHUNK] {
-                        Some(chunk) => piece.copy_from_slice(&chunk[offset..offset + piece.len()]),
-                        None => piece.fill(0),
-                    }
-                    at += piece.len() as u64;
-                    out = rest;
-                }
-            }
+        if inside > 0 {
+            let at = addr as usize;
+            out[..inside].copy_from_slice(&self.map[at..at + inside]);
         }
     }
 
     /// Writes at `addr`.
     pub fn write(&mut self, addr: u64, data: &[u8]) {
-        let (mut at, mut data) = (addr, &data[..self.inside(addr, data.len())]);
-        if data.is_empty() {
-            return;
-        }
-        match &mut self.store {
-            Store::File { map, .. } => {
-                map[addr as usize..addr as usize + data.len()].copy_from_slice(data)
-            }
-            Store::Memory(chunks) => {
-                while !data.is_empty() {
-                    let offset = at as usize % CHUNK;
-                    let (piece, rest) = data.split_at(data.len().min(CHUNK - offset));
-                    let chunk = chunks[at as usize / CHUNK].get_or_insert_with(new_chunk);
-                    chunk[offset..offset + piece.len()].copy_from_slice(piece);
-                    at += piece.len() as u64;
-                    data = rest;
-                }
-            }
+        let inside = self.inside(addr, data.len());
+        if inside > 0 {
+            let at = addr as usize;
+            self.map[at..at + inside].copy_from_slice(&data[..inside]);
         }
     }
 
     /// The aligned 64-byte line at `addr` (low 6 bits ignored).
     #[inline]
     pub fn read_line(&self, addr: u64) -> [u8; 64] {
+        let mut line = [0; 64];
         let addr = (addr & !63) as usize;
-        if addr as u64 >= self.len {
-            return [0; 64];
+        if let Some(bytes) = self.map.get(addr..addr.wrapping_add(64)) {
+            line.copy_from_slice(bytes);
         }
-        match &self.store {
-            Store::File { map, .. } => copy_line(&map[addr..addr + 64]),
-            Store::Memory(chunks) => match &chunks[addr / CHUNK] {
-                Some(chunk) => copy_line(&chunk[addr % CHUNK..addr % CHUNK + 64]),
-                None => [0; 64],
-            },
-        }
+        line
     }
 
     /// Writes those bytes of the aligned 64-byte line at `addr` (low 6 bits ignored) whose bit in `enables` is set.
     #[inline]
     pub fn write_line(&mut self, addr: u64, data: &[u8; 64], enables: u64) {
         let addr = (addr & !63) as usize;
-        if addr as u64 >= self.len || enables == 0 {
+        if enables == 0 {
             return;
         }
-        let line = match &mut self.store {
-            Store::File { map, .. } => &mut map[addr..addr + 64],
-            Store::Memory(chunks) => {
-                let chunk = chunks[addr / CHUNK].get_or_insert_with(new_chunk);
-                &mut chunk[addr % CHUNK..addr % CHUNK + 64]
-            }
+        let Some(line) = self.map.get_mut(addr..addr.wrapping_add(64)) else {
+            return;
         };
         if enables == u64::MAX {
             line.copy_from_slice(data);
@@ -234,19 +231,19 @@ impl Media {
 
     /// Brings everything written to the disk; nothing to do for media in memory.
     pub fn flush(&self) -> Result<(), MediaError> {
-        match &self.store {
-            Store::Memory(_) => Ok(()),
-            Store::File { map, path } => map.flush().map_err(|source| MediaError::Io {
-                path: path.clone(),
-                action: "flush it",
-                source,
-            }),
-        }
+        let Store::File(path) = &self.store else {
+            return Ok(());
+        };
+        self.map.flush().map_err(|source| MediaError::Io {
+            path: path.clone(),
+            action: "flush it",
+            source,
+        })
     }
 
     /// How many of `len` bytes from `addr` are within the media.
     fn inside(&self, addr: u64, len: usize) -> usize {
-        self.len.saturating_sub(addr).min(len as u64) as usize
+        self.size().saturating_sub(addr).min(len as u64) as usize
     }
 }
 
@@ -285,21 +282,6 @@ fn create(path: &Path, len: u64) -> Result<File, MediaError> {
         return Err(fail("give it its size")(source));
     }
     Ok(file)
-}
-
-fn new_chunk() -> Box<[u8; CHUNK]> {
-    // By way of a vector, so that 64 KiB never lie on the stack.
-    vec![0u8; CHUNK]
-        .into_boxed_slice()
-        .try_into()
-        .expect("the length is CHUNK")
-}
-
-#[inline]
-fn copy_line(bytes: &[u8]) -> [u8; 64] {
-    let mut line = [0; 64];
-    line.copy_from_slice(bytes);
-    line
 }
 
 #[cfg(test)]
@@ -379,6 +361,25 @@ mod tests {
     #[test]
     fn memory_matches_a_vector() {
         matches_a_vector(Media::memory(300 << 10).unwrap());
+    }
+
+    #[test]
+    fn shared_memory_matches_a_vector() {
+        matches_a_vector(Media::shared(300 << 10).unwrap());
+    }
+
+    #[test]
+    fn shared_memory_is_shared_and_can_not_be_cut() {
+        let mut media = Media::shared(1 << 20).unwrap();
+        let file = media.shared_file().unwrap().try_clone_to_owned().unwrap();
+        assert!(ftruncate(&file, 4096).is_err());
+        // SAFETY: nobody else writes meanwhile.
+        let mut other = unsafe { MmapOptions::new().map_mut(&file) }.unwrap();
+        media.write(4095, b"ab");
+        assert_eq!(&other[4095..4097], b"ab");
+        other[(1 << 20) - 1] = 9;
+        assert_eq!(media.read_line((1 << 20) - 64)[63], 9);
+        assert!(Media::memory(4096).unwrap().shared_file().is_none());
     }
 
     #[test]

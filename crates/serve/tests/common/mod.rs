@@ -452,6 +452,7 @@ pub fn serve_fakes(dir: &Dir, count: usize) -> (Server, Vec<Arc<Mutex<Seen>>>) {
             device: Box::new(device),
             function: Function {
                 pm_bytes: 1 << 20,
+                pm_file: None,
                 vectors: 4,
                 link: sim::LinkConfig::default(),
             },
