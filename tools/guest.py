@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """A stock Linux guest on `nearside serve`: its kit, its checks, and a shell in it.
 
-usage: guest.py kit                    install QEMU, a kernel and the guest's tools into build/guest (71 MB, cached)
+usage: guest.py kit                    install QEMU, a kernel and the guest's tools into build/guest (78 MB, cached)
        guest.py test                   boot it twice and check what it can do with the device (make test-guest)
        guest.py shell --socket PATH    boot it with a device that is being served, and a shell
+       guest.py image FILE             a disk image to serve: the guest boots from the device (shell --from-device)
 
 Everything comes from Debian's packages, from the mirror that this machine's apt uses, into a directory of its own:
 nothing is installed and root is not needed.
@@ -24,6 +25,7 @@ import threading
 import time
 from pathlib import Path
 
+import bootable
 from filelist import ROOT
 
 BIN = ROOT / ".venv" / "bin"
@@ -32,13 +34,18 @@ KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 SUITE = "trixie"
 # QEMU has vfio-user-pci from version 10.1 on.
 NEW_PACKAGES = ["qemu-system-x86"]
-PACKAGES = ["fio", "nvme-cli", "e2fsprogs"]
+PACKAGES = ["fio", "nvme-cli", "e2fsprogs", "grub-pc-bin"]
 KERNEL = ("linux-image-cloud-amd64", "6.12")
 TOOLS = ["usr/bin/fio", "usr/sbin/nvme", "usr/sbin/mke2fs", "usr/sbin/e2fsck"]
-KIT_VERSION = 1
+KIT_VERSION = 2
 MEMORY = "256M"
 BOOT_LIMIT_S = 240
 DESIGN = "default"
+MEDIA_BYTES = 1 << 30  # the design's
+KERNEL_LINE = (
+    "console=ttyS0 panic=-1 quiet nokaslr mitigations=off tsc=reliable cryptomgr.notests audit=0 apparmor=0"
+    " nvme_core.io_timeout=60 nvme_core.admin_timeout=60"
+)
 
 # What the controller can't do yet, and how a guest is told. A check that fails in another way, or works, is a failure
 # of the test: then it belongs out of this table.
@@ -97,6 +104,8 @@ SECOND = [
     "rebooted",
     "fsck-rebooted",
 ]
+# From the device's own disk, twice: what was written before the reboot is there after it.
+FROM_DEVICE = ["probe", "root-on-device", "write-root", "probe", "root-on-device", "root-kept"]
 
 
 class NoKit(Exception):
@@ -166,7 +175,7 @@ def kit(tell: bool = True) -> Path:
         return folder
     WORK.mkdir(parents=True, exist_ok=True)
     if tell:
-        print("guest: downloading QEMU, a kernel and tools (71 MB)", flush=True)
+        print("guest: downloading QEMU, a kernel and tools (78 MB)", flush=True)
     with tempfile.TemporaryDirectory(dir=WORK) as scratch:
         apt = Apt(Path(scratch) / "apt")
         apt.run("apt-get", "update")
@@ -216,6 +225,9 @@ def assemble(unpacked: Path, made: Path) -> None:
     (guest / "lib64").mkdir()
     shutil.copy(libraries / "ld-linux-x86-64.so.2", guest / "lib64")
     shutil.copy(unpacked / "usr/bin/busybox", guest / "bin/busybox")
+    run = [libraries / "ld-linux-x86-64.so.2", "--library-path", libraries]
+    line = f"{KERNEL_LINE} root=/dev/nvme0n1p1 rootwait rw init=/init"
+    bootable.make_grub(unpacked, made / "grub", run, line)
     kernel = next((unpacked / "boot").glob("vmlinuz-*"))
     shutil.copy(kernel, made / "vmlinuz")
     unpack_kernel(made / "vmlinuz", made / "vmlinux")
@@ -234,39 +246,57 @@ def unpack_kernel(packed: Path, target: Path) -> None:
         target.write_bytes(done.stdout)
 
 
+def guest_root(kit: Path, root: Path) -> None:
+    """Makes the guest's file system in the new directory `root`: busybox, the tools, and guest_init.sh."""
+    shutil.copytree(kit / "guest", root)
+    for name in ("dev", "proc", "sys", "tmp", "mnt"):
+        (root / name).mkdir()
+    shutil.copy(ROOT / "tools/guest_init.sh", root / "init")
+    (root / "init").chmod(0o755)
+    command = [kit / "guest/bin/busybox", "--list"]
+    for applet in subprocess.run(command, capture_output=True, text=True, check=True).stdout.split():
+        if not (root / "bin" / applet).exists():
+            (root / "bin" / applet).symlink_to("busybox")
+
+
 def initrd(kit: Path) -> Path:
-    """The guest's file system: busybox, the tools, and guest_init.sh."""
+    """The guest's file system as the kernel takes it from memory."""
     target = WORK / "initrd.cpio"
-    busybox = kit / "guest/bin/busybox"
     with tempfile.TemporaryDirectory(dir=WORK) as scratch:
         root = Path(scratch) / "root"
-        shutil.copytree(kit / "guest", root)
-        for name in ("dev", "proc", "sys", "tmp", "mnt"):
-            (root / name).mkdir()
-        shutil.copy(ROOT / "tools/guest_init.sh", root / "init")
-        (root / "init").chmod(0o755)
-        for applet in subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True).stdout.split():
-            if not (root / "bin" / applet).exists():
-                (root / "bin" / applet).symlink_to("busybox")
+        guest_root(kit, root)
         names = sorted(str(path.relative_to(root)) for path in root.rglob("*"))
         with open(target, "wb") as output:
             text = "".join(f"{name}\n" for name in names)
-            command = [busybox, "cpio", "-o", "-H", "newc"]
+            command = [kit / "guest/bin/busybox", "cpio", "-o", "-H", "newc"]
             subprocess.run(command, cwd=root, input=text.encode(), stdout=output, stderr=subprocess.DEVNULL, check=True)
     return target
 
 
-def qemu(kit: Path, socket: Path, task: str, cpus: int, reboots: bool = False) -> list[str]:
-    """The command that boots the guest with a device."""
+def image(kit: Path, target: Path, task: str) -> None:
+    """The guest's file system and kernel as a disk that boots and does `task`, of the size of the design's media."""
+    with tempfile.TemporaryDirectory(dir=WORK) as scratch:
+        root = Path(scratch) / "root"
+        guest_root(kit, root)
+        (root / "boot").mkdir()
+        shutil.copy(kit / "vmlinuz", root / "boot")
+        (root / "task").write_text(f"{task}\n")
+        libraries = kit / "guest/usr/lib/x86_64-linux-gnu"
+        mke2fs = [kit / "guest/lib64/ld-linux-x86-64.so.2", "--library-path", libraries, kit / "guest/bin/mke2fs"]
+        bootable.make_image(target, MEDIA_BYTES, root, kit / "grub", mke2fs)
+
+
+def qemu(kit: Path, socket: Path, task: str | None, cpus: int, reboots: bool = False) -> list[str]:
+    """The command that boots the guest with a device; without a task, from that device."""
     from nearside.serve import qemu_options
 
-    kernel = kit / "vmlinux"
     words = [kit / "lib/ld-linux-x86-64.so.2", "--library-path", kit / "lib", kit / "qemu-system-x86_64"]
     words += ["-L", kit / "fw", "-nodefaults", "-no-user-config", "-display", "none", "-accel", "tcg", "-cpu", "max"]
     words += ["-smp", cpus, *qemu_options([socket], MEMORY), *([] if reboots else ["-no-reboot"])]
-    words += ["-kernel", kernel if kernel.is_file() else kit / "vmlinuz", "-initrd", initrd(kit)]
-    line = "console=ttyS0 panic=-1 quiet nokaslr mitigations=off tsc=reliable cryptomgr.notests audit=0 apparmor=0"
-    words += ["-append", f"{line} nvme_core.io_timeout=60 nvme_core.admin_timeout=60 guest={task}"]
+    if task:
+        kernel = kit / "vmlinux"
+        words += ["-kernel", kernel if kernel.is_file() else kit / "vmlinuz", "-initrd", initrd(kit)]
+        words += ["-append", f"{KERNEL_LINE} guest={task}"]
     return [str(word) for word in words]
 
 
@@ -389,7 +419,7 @@ def test() -> int:
         print(f"skipped: {reason}\n0 passed, 0 failed, 1 skipped")
         return 0
     report = Report()
-    runs = [("first", 1, FIRST), ("second", 4, SECOND)]
+    runs = [("first", 1, FIRST), ("second", 4, SECOND), ("boot", 1, FROM_DEVICE)]
     # A path of its own: sockets can't have long names.
     with tempfile.TemporaryDirectory(prefix="nearside-") as scratch:
         socket, media = Path(scratch) / "device.sock", WORK / "media.img"
@@ -397,8 +427,11 @@ def test() -> int:
         try:
             for task, cpus, checks in runs:
                 began = time.monotonic()
+                given = None if task == "boot" else task
+                if not given:
+                    image(installed, media, task)
                 with Server(socket, media):
-                    console = boot(qemu(installed, socket, task, cpus, reboots=task == "second"), WORK / f"{task}.log")
+                    console = boot(qemu(installed, socket, given, cpus, reboots=task != "first"), WORK / f"{task}.log")
                 print(f"guest with {cpus} CPU(s): {time.monotonic() - began:.1f} s, console in build/guest/{task}.log")
                 report.take(checks, console)
                 measured(console)
@@ -413,9 +446,11 @@ def test() -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=["kit", "test", "shell"])
+    parser.add_argument("action", choices=["kit", "test", "shell", "image"])
+    parser.add_argument("file", type=Path, nargs="?", help="the image to write")
     parser.add_argument("--socket", type=Path, help="where the device is served")
     parser.add_argument("--cpus", type=int, default=1)
+    parser.add_argument("--from-device", action="store_true", help="the device holds an image: boot from it")
     arguments = parser.parse_args()
     if arguments.action == "test":
         return test()
@@ -426,9 +461,15 @@ def main() -> int:
     if arguments.action == "kit":
         print(installed.relative_to(ROOT))
         return 0
+    if arguments.action == "image":
+        if arguments.file is None or arguments.file.exists():
+            sys.exit("guest: image needs the name of a file that does not exist yet")
+        image(installed, arguments.file, "shell")
+        return 0
     if arguments.socket is None or not arguments.socket.is_socket():
         sys.exit("guest: --socket must name the socket of a device that is being served (nearside serve --socket PATH)")
-    command = qemu(installed, arguments.socket, "shell", arguments.cpus)
+    task = None if arguments.from_device else "shell"
+    command = qemu(installed, arguments.socket, task, arguments.cpus)
     return subprocess.run([*command, "-serial", "mon:stdio"]).returncode
 
 

@@ -1,8 +1,10 @@
 #!/bin/sh
 # The first process of the test guest. Says on the serial console, a line a check, what worked: "@@ NAME pass" or
-# "@@ NAME fail", each after the check's own output. tools/guest.py gives it its task on the kernel's command line:
+# "@@ NAME fail", each after the check's own output. tools/guest.py gives it its task on the kernel's command line, or in the file
+# /task of a disk that it boots from:
 #   guest=first    an empty disk: every check
 #   guest=second   the disk that `first` left, under another server; then a reboot, and what is left after it
+#   guest=boot     the root file system is the device's; a reboot in the middle
 #   guest=shell    no checks: a shell
 # busybox is the shell; real tools are called by their path, as it would prefer its own.
 export PATH=/bin LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu
@@ -12,6 +14,7 @@ mount -t devtmpfs dev /dev 2>/dev/null
 mkdir -p /dev/shm /mnt /tmp
 mount -t tmpfs tmp /dev/shm
 task=$(sed -n 's/.*guest=\([a-z]*\).*/\1/p' /proc/cmdline)
+[ -n "$task" ] || read -r task < /task
 disk=/dev/nvme0n1
 control=/dev/nvme0
 nvme=/bin/nvme
@@ -183,6 +186,13 @@ clean_log() { # the driver has complained about nothing
     [ ! -s /tmp/complaints ]
 }
 
+root_on_device() { # neither kernel nor file system came from elsewhere
+    mount | grep ' on / '
+    mount | grep -q "^${disk}p1 on / \|^/dev/root on / " && grep -q "root=${disk}p1" /proc/cmdline && [ -s /boot/vmlinuz ]
+}
+
+write_root() { echo kept > /kept && sync; }
+
 at userland
 check probe probe
 if [ ! -b $disk ]; then
@@ -192,6 +202,16 @@ fi
 at probed
 
 case $task in
+boot)
+    check root-on-device root_on_device
+    if [ ! -e /kept ]; then
+        check write-root write_root
+        mount -o remount,ro /
+        reboot -f
+    fi
+    check root-kept grep kept /kept
+    mount -o remount,ro /
+    ;;
 shell)
     echo "$disk is there; mke2fs, e2fsck, nvme and fio are in /bin: call them by that path. Leave with: poweroff -f"
     setsid cttyhack sh
