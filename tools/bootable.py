@@ -1,4 +1,4 @@
-"""A disk image that a PC's firmware boots: a boot sector, GRUB, and an ext4 partition with a kernel and a root file system.
+"""A disk image that a PC's firmware boots: a boot sector, GRUB, and an ext4 partition with kernel and file system.
 
     sector 0      GRUB's boot sector with a partition table
     sector 1      GRUB itself, up to the partition

@@ -65,6 +65,7 @@ def test_without_the_archive_it_is_skipped_and_says_so(tmp_path, monkeypatch, ca
 
 def test_a_partition_ends_where_the_disk_does():
     table = bootable.partition_table(64 << 20)
-    assert len(table) == 66 and table[-2:] == b"\x55\xaa"
+    assert len(table) == 66
+    assert table[-2:] == b"\x55\xaa"
     first, count = (int.from_bytes(table[at : at + 4], "little") for at in (8, 12))
     assert (first * 512, (first + count) * 512) == (1 << 20, 64 << 20)

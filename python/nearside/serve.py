@@ -54,8 +54,8 @@ def qemu_options(sockets: Sequence[Path], memory: str = "1G") -> list[str]:
     options = ["-machine", "q35,memory-backend=m0,aux-ram-share=on", "-m", memory]
     options += ["-object", f"memory-backend-memfd,id=m0,size={memory},share=on"]
     for number, socket in enumerate(sockets, 1):
-        # A port of its own, as in a real machine. Firmware needs it, too: on the root complex SeaBIOS puts BAR0 above 4 GiB beside a
-        # large BAR2, where its own driver doesn't reach; a bridge's window for BAR0 is below.
+        # A port of its own, as in a real machine. Firmware needs it, too: on the root complex SeaBIOS puts BAR0 above
+        # 4 GiB beside a large BAR2, where its own driver doesn't reach; a bridge's window for BAR0 is below.
         options += ["-device", f"pcie-root-port,id=slot{number},slot={number},chassis={number}"]
         device = {
             "driver": "vfio-user-pci",
