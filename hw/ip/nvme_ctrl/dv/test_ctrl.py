@@ -11,6 +11,12 @@ def test_ctrl():
     simulate("nvme_ctrl_tb", "cocotb_ctrl", **SOURCES)
 
 
+def test_ctrl_io_quick():
+    """Commands beside Read, Write and Flush, as far as they move no data."""
+    simulate("nvme_ctrl_tb", "cocotb_ctrl_io", testcase="ignored_fields,malformed", **SOURCES)
+
+
+@pytest.mark.slow
 def test_ctrl_io():
     """Commands beside Read, Write and Flush."""
     simulate("nvme_ctrl_tb", "cocotb_ctrl_io", **SOURCES)

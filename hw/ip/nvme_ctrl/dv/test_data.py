@@ -26,6 +26,7 @@ def test_data_quick():
     run(QUICK)
 
 
+@pytest.mark.slow
 def test_data_ops():
     """Zeros, verification, comparison, deallocation."""
     run(None, module="cocotb_data_ops")
