@@ -11,6 +11,7 @@ hw/ip/nvme_ctrl/rtl/nvme_sweep.sv
 hw/ip/nvme_ctrl/rtl/nvme_ranges.sv
 hw/ip/nvme_ctrl/rtl/nvme_route.sv
 hw/ip/nvme_ctrl/rtl/nvme_prp_walker.sv
+hw/ip/nvme_ctrl/rtl/nvme_sgl_walker.sv
 hw/ip/nvme_ctrl/rtl/nvme_prp.sv
 hw/ip/nvme_ctrl/rtl/nvme_read_limit.sv
 hw/ip/nvme_ctrl/rtl/nvme_slots.sv

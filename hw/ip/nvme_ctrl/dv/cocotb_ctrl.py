@@ -385,8 +385,8 @@ async def io_errors(dut):
             (nvme.INVALID_NAMESPACE, op, rw | {"nsid": 0xFFFF_FFFF}),
             (nvme.INVALID_FIELD, op, rw | {"flags": 0x01}),
             (nvme.INVALID_FIELD, op, rw | {"flags": 0x02}),
-            (nvme.INVALID_FIELD, op, rw | {"flags": 0x40}),
-            (nvme.INVALID_FIELD, op, rw | {"flags": 0x80}),
+            (nvme.INVALID_FIELD, op, rw | {"flags": 0xC0}),
+            (nvme.SGL_LENGTH, op, rw | {"flags": 0x40}),
             (nvme.INVALID_FIELD, op, rw | {"cdw12": 2048}),
             (nvme.INVALID_FIELD, op, rw | {"cdw12": 0xFFFF}),
             (nvme.LBA_RANGE, op, rw | {"cdw10": BLOCKS}),
@@ -399,7 +399,7 @@ async def io_errors(dut):
     cases += [
         (nvme.INVALID_NAMESPACE, 0, {"nsid": 0}),
         (nvme.INVALID_NAMESPACE, 0, {"nsid": 2}),
-        (nvme.INVALID_FIELD, 0, {"nsid": 1, "flags": 0x40}),
+        (nvme.INVALID_FIELD, 0, {"nsid": 1, "flags": 0xC0}),
     ]
     host.rng.shuffle(cases)
     for want, opcode, fields in cases:

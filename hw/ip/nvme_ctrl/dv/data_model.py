@@ -15,6 +15,8 @@ from cocotb.triggers import RisingEdge
 
 PAGE = 4096
 OK, BAD_PRP, HOST_ERROR, READ_ERROR, WRITE_FAULT, MISMATCH, OUT_OF_RANGE = range(7)  # data_status_e
+BAD_SEGMENT, BAD_COUNT, BAD_LENGTH, BAD_TYPE, BAD_GRANULARITY = range(7, 12)
+BLOCK, BUCKET, SEGMENT, LAST_SEGMENT = 0x00, 0x10, 0x20, 0x30  # SGL descriptor types
 READ, WRITE, COMPARE, ZERO, VERIFY, DEALLOCATE = range(6)  # data_op_e
 AX_BITS, W_BITS, B_BITS, R_BITS = 85, 577, 10, 523
 DATA_MASK = (1 << 512) - 1
@@ -237,6 +239,8 @@ class Command:
     prp2: int = 0
     pages: list[int] = field(default_factory=list)  # addresses of its parts in host memory
     op: int | None = None  # none: READ or WRITE, according to `write`
+    sgl: bool = False
+    spans: list[tuple[int, int, int]] | None = None  # with an SGL: its parts
     zeroed: list[tuple[int, int]] = field(default_factory=list)  # address and length of what becomes zero on the media
     slot: int = -1
     status: int | None = None
@@ -244,7 +248,9 @@ class Command:
     ended: int = 0
 
     def parts(self) -> list[tuple[int, int, int]]:
-        """(host address, media address, length) of each page."""
+        """(host address, media address, length) of each page or span."""
+        if self.spans is not None:
+            return self.spans
         result, done = [], 0
         for page in self.pages:
             length = min(PAGE - page % PAGE, self.size - done)
@@ -258,7 +264,9 @@ class Env:
 
     HOST_BASE = 0x0000_7F12_0000_0000
 
-    def __init__(self, dut, seed: int = 1, host_bytes: int = 8 << 20, mem_bytes: int = 8 << 20) -> None:
+    def __init__(
+        self, dut, seed: int = 1, host_bytes: int = 8 << 20, mem_bytes: int = 8 << 20, span_bytes: int = 0
+    ) -> None:
         self.dut, self.rng = dut, random.Random(seed)
         self.channels = len(dut.mem_aw_valid_o)
         self.granule = int(os.environ.get("GRANULE", "4096"))
@@ -271,7 +279,8 @@ class Env:
         self.mem_side.check = self._own_channel
         self.sides = [self.host_side, self.mem_side, self.adm_side]
         self.now = 0
-        self.pages = list(range(host_bytes // PAGE))
+        self.pages = list(range((host_bytes - span_bytes) // PAGE))
+        self.span_at = self.host.base + host_bytes - span_bytes
         self.rng.shuffle(self.pages)
         self.done_ready = 1.0
         self.on_cycle: Callable[[], None] = lambda: None
@@ -313,6 +322,49 @@ class Env:
         else:
             command.prp2 = self.rng.getrandbits(64)  # must be ignored
         return command
+
+    def span(self, size: int, align: int = 4) -> int:
+        """Fresh host memory in one piece, with a gap before it."""
+        gap = self.rng.choice((4, 4 * self.rng.randrange(1, 200)))
+        start = -(-(self.span_at + gap) // align) * align
+        self.span_at = start + size
+        assert self.span_at <= self.host.base + len(self.host.data), "the test needs more host memory"
+        return start
+
+    def sgl_command(self, op: int, mem: int, descriptors: list[tuple[int, int, int]], size: int = 0) -> Command:
+        """A command whose data the descriptors (type, address, length) describe; `size`: if that is less."""
+        spans, at = [], mem
+        end = mem + (size or sum(n for kind, _, n in descriptors if kind == BLOCK or op == READ))
+        for kind, address, length in descriptors:
+            if kind == BLOCK and at < end and length:
+                spans.append((address, at, min(length, end - at)))
+            if kind == BLOCK or op == READ:
+                at += length
+        command = Command(op != READ, mem, end - mem, 0, op=op, sgl=True, spans=spans)
+        if op == COMPARE:
+            for address, at, length in spans:
+                self.host.write(address, self.media.read(at, length))
+        return command
+
+    def sgl(self, command: Command, segments: list[list[tuple[int, int, int]]], last: bool = True) -> Command:
+        """Writes the segments, each but the last with a descriptor of the next one added. The first is inline if alone
+        and of one descriptor."""
+        pointer = None
+        for i, segment in reversed(list(enumerate(segments))):
+            entries = [*segment, *([pointer] if pointer else [])]
+            if i == 0 and len(entries) == 1:
+                pointer = entries[0]
+                break
+            data = b"".join(self.descriptor(*entry) for entry in entries)
+            where = self.span(len(data), 8)
+            self.host.write(where, data)
+            pointer = (LAST_SEGMENT if last and i == len(segments) - 1 else SEGMENT, where, len(data))
+        command.prp1, command.prp2 = struct.unpack("<QQ", self.descriptor(*pointer))
+        return command
+
+    def descriptor(self, kind: int, address: int, length: int) -> bytes:
+        """An SGL descriptor; its reserved bytes are random."""
+        return struct.pack("<QI", address, length) + self.rng.randbytes(3) + bytes([kind])
 
     def compare(self, mem: int, size: int, offset: int = 0) -> Command:
         """A Compare whose host data equals what the media has now."""
@@ -395,7 +447,7 @@ class Env:
                 offered = None
             if ready and int(dut.done_valid_o.value):
                 done = int(dut.done_o.value)
-                slot, status = done >> 3, done & 7
+                slot, status = done >> 4, done & 15
                 assert slot in flying, f"slot {slot} ended and was not in flight"
                 command = flying.pop(slot)
                 command.status, command.ended = status, self.now
@@ -408,7 +460,7 @@ class Env:
                 offered.slot = slots.pop(0)
                 offered.started = self.now
                 op = int(offered.write) if offered.op is None else offered.op
-                fields = ((offered.slot, 8), (op, 3), (offered.size, 26), (offered.mem, 64))
+                fields = ((offered.slot, 8), (op, 3), (offered.sgl, 1), (offered.size, 26), (offered.mem, 64))
                 word = 0
                 for value, bits in (*fields, (offered.prp1, 64), (offered.prp2, 64)):
                     word = word << bits | value

@@ -11,6 +11,8 @@ module nvme_data_tb
   parameter int unsigned NumSlots    = 64,
   /// See nvme_data.
   parameter longint unsigned MediaBytes = 64'h80_0000,
+  /// See nvme_data. Few, so that a test reaches the limit soon.
+  parameter int unsigned MaxEmpty    = 300,
   localparam int unsigned NumHost    = NumChannels + 1,
   localparam int unsigned AxBits     = $bits(ax_t),
   localparam int unsigned WBits      = $bits(w_t),
@@ -68,7 +70,8 @@ module nvme_data_tb
     .NumChannels(NumChannels),
     .Granule    (Granule),
     .NumSlots   (NumSlots),
-    .MediaBytes (MediaBytes)
+    .MediaBytes (MediaBytes),
+    .MaxEmpty   (MaxEmpty)
   ) u_data (
     .*
   );

@@ -29,6 +29,7 @@ PATIENCE = 20_000  # cycles that anything may take
 OK = 0x000
 INVALID_OPCODE, INVALID_FIELD, DATA_TRANSFER, ABORT_REQUESTED = 0x001, 0x002, 0x004, 0x007
 WRITE_FAULT, READ_ERROR, COMPARE_FAILURE = 0x280, 0x281, 0x285
+SGL_SEGMENT, SGL_COUNT, SGL_LENGTH, SGL_TYPE, SGL_GRANULARITY = 0x00D, 0x00E, 0x00F, 0x011, 0x01E
 INVALID_NAMESPACE, SEQUENCE_ERROR, PRP_OFFSET, LBA_RANGE = 0x00B, 0x00C, 0x013, 0x080
 CQ_INVALID, INVALID_QID, INVALID_SIZE, AER_LIMIT = 0x100, 0x101, 0x102, 0x105
 INVALID_VECTOR, INVALID_LOG, INVALID_DELETION = 0x108, 0x109, 0x10C
@@ -487,6 +488,17 @@ class Host:
             "cdw12": blocks - 1,
         }
         return self.push(sq, 1 if write else 2, **(values | fields))
+
+    def sgl(self, blocks: list[tuple[int, int]], segment: int = 0, kind: int = 0x30) -> dict[str, int]:
+        """Fields of a command whose SGL has these blocks (address, bytes): inline, or in a segment at this address."""
+        entries = [struct.pack("<QIHBB", at, size, 0, 0, 0) for at, size in blocks]
+        if segment:
+            data = b"".join(entries)
+            self.memory.data[segment : segment + len(data)] = data
+            entries = [struct.pack("<QIHBB", segment, len(data), 0, 0, kind)]
+        (entry,) = entries
+        prp1, prp2 = struct.unpack("<QQ", entry)
+        return {"flags": 0x40, "prp1": prp1, "prp2": prp2}
 
     def dsm(self, sq: SubmissionQueue, ranges: list[tuple[int, int]], at: int, cdw11: int = 4, **fields) -> int:
         """Puts a Dataset Management, by default a deallocation, into a queue; its list goes to `at`."""

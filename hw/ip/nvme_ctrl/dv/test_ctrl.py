@@ -22,6 +22,11 @@ def test_ctrl_io():
     simulate("nvme_ctrl_tb", "cocotb_ctrl_io", **SOURCES)
 
 
+def test_ctrl_data():
+    """How commands describe their data."""
+    simulate("nvme_ctrl_tb", "cocotb_ctrl_data", **SOURCES)
+
+
 def test_admin():
     """Logs, asynchronous events, Abort, time."""
     simulate("nvme_ctrl_tb", "cocotb_admin", **SOURCES)

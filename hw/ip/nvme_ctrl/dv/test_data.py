@@ -32,6 +32,11 @@ def test_data_ops():
     run(None, module="cocotb_data_ops")
 
 
+def test_data_sgl():
+    """SGLs."""
+    run(None, module="cocotb_data_sgl")
+
+
 @pytest.mark.slow
 def test_data():
     run(LONG)
@@ -42,3 +47,4 @@ def test_data():
 def test_data_shapes(channels, granule):
     run("random_mix,admin_buffer,errors,largest_transfers", channels, granule)
     run("everything_at_once,compares_and_reads,deallocates", channels, granule, module="cocotb_data_ops")
+    run("sgl_mix", channels, granule, module="cocotb_data_sgl")

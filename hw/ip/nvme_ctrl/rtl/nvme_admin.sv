@@ -661,6 +661,7 @@ module nvme_admin
   assign data_o = '{
       slot: cmd_q.slot,
       op: OpRead,
+      sgl: 1'b0,
       bytes: bytes_q,
       mem_addr: {1'b1, 50'b0, offset_q},
       prp1: cmd_q.prp1,

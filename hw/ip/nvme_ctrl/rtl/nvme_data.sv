@@ -1,6 +1,6 @@
 // Data path of the NVMe controller: moves the data of commands between host memory and the media.
 //
-// Every command is walked page by page along its PRPs (nvme_prp), cut where it crosses a device granule
+// Every command is walked page by page along its PRPs or its SGL (nvme_prp), cut where it crosses a device granule
 // (nvme_split) and copied by the mover of its memory channel and direction (nvme_mover). Commands of the two
 // directions have their own queues, walkers and movers, so that neither can hold up the other; a comparison uses both.
 // Commands without data (zeroing, verifying) go through nvme_ranges and nvme_sweep to the movers.
@@ -21,8 +21,12 @@ module nvme_data
   parameter int unsigned Granule     = 4096,
   /// Commands in flight: slots 0 to NumSlots-1.
   parameter int unsigned NumSlots    = 64,
-  /// PRP walkers per direction, a power of two.
+  /// PRP walkers per direction.
   parameter int unsigned NumWalkers  = 4,
+  /// SGL walkers per direction.
+  parameter int unsigned NumSglWalkers = 1,
+  /// Descriptors in a command's SGL that move nothing.
+  parameter int unsigned MaxEmpty    = 4096,
   /// Size of the namespace in bytes, for ranges out of host memory.
   parameter longint unsigned MediaBytes = 64'h1_0000_0000,
   /// Bytes of data reads outstanding on the host side over all channels, and up to 4 KiB more. Enough for the round
@@ -55,7 +59,7 @@ module nvme_data
   input  logic       done_ready_i,
 
   /// Host masters. Ports 0 to NumChannels-1: the movers of that channel (AR/R host to device, AW/W/B device to
-  /// host), all with ID 0. Port NumChannels: AR/R the lists (ID = walker, below 2*NumWalkers, or that for ranges), AW/W/B the
+  /// host), all with ID 0. Port NumChannels: AR/R the lists (ID = walker, or one more for ranges), AW/W/B the
   /// admin buffer to host (ID 0). Write data follows its address without a gap; R and B are always accepted soon.
   output ax_t [NumHost-1:0] host_aw_o,
   output logic [NumHost-1:0] host_aw_valid_o,
@@ -102,7 +106,8 @@ module nvme_data
   localparam int unsigned NumMovers = 2 * NumChannels + 1;  // media to host, admin buffer to host, host to media
   localparam int unsigned Admin = NumChannels;
   localparam int unsigned ToMedia = NumChannels + 1;
-  localparam logic [IdWidth-1:0] RangesId = IdWidth'(2 * NumWalkers);
+  localparam int unsigned NumLists = 2 * (NumWalkers + NumSglWalkers) + 1;  // see nvme_prp
+  localparam logic [IdWidth-1:0] RangesId = IdWidth'(NumLists);
   localparam int unsigned CountBits = unsigned'($clog2(NumSlots + 1));
 
   // Commands inside.
@@ -147,7 +152,11 @@ module nvme_data
   seg_t sweep_seg;
   logic [1:0] prp_seg_valid, prp_seg_ready;
   logic sweep_seg_valid, sweep_seg_ready;
-  logic has_prps, prp_ready, ranges_ready;
+  logic has_prps, prp_ready, ranges_ready;  // with data at the host, described by PRPs or an SGL
+  data_cmd_t find;
+  seg_t piece;
+  event_t list_end;
+  logic find_valid, find_ready, piece_valid, piece_ready, list_end_valid, list_end_ready;
   ax_t prp_ar, ranges_ar;
   logic prp_ar_valid, prp_ar_ready, ranges_ar_valid, ranges_ar_ready, ranges_data;
 
@@ -155,8 +164,10 @@ module nvme_data
   assign cmd_ready_o = has_prps ? prp_ready : ranges_ready;
 
   nvme_prp #(
-    .NumSlots  (NumSlots),
-    .NumWalkers(NumWalkers)
+    .NumSlots     (NumSlots),
+    .NumWalkers   (NumWalkers),
+    .NumSglWalkers(NumSglWalkers),
+    .MaxEmpty     (MaxEmpty)
   ) u_prp (
     .clk_i(clk_walk),
     .rst_ni,
@@ -170,6 +181,15 @@ module nvme_data
     .event_o      (news[NumMovers]),
     .event_valid_o(news_valid[NumMovers]),
     .event_ready_i(news_ready[NumMovers]),
+    .list_cmd_i        (find),
+    .list_cmd_valid_i  (find_valid),
+    .list_cmd_ready_o  (find_ready),
+    .list_seg_o        (piece),
+    .list_seg_valid_o  (piece_valid),
+    .list_seg_ready_i  (piece_ready),
+    .list_event_o      (list_end),
+    .list_event_valid_o(list_end_valid),
+    .list_event_ready_i(list_end_ready),
     .ar_o         (prp_ar),
     .ar_valid_o   (prp_ar_valid),
     .ar_ready_i   (prp_ar_ready),
@@ -195,6 +215,15 @@ module nvme_data
     .range_o      (range),
     .range_valid_o(range_valid),
     .range_ready_i(range_ready),
+    .find_o       (find),
+    .find_valid_o (find_valid),
+    .find_ready_i (find_ready),
+    .piece_i      (piece),
+    .piece_valid_i(piece_valid),
+    .piece_ready_o(piece_ready),
+    .end_i        (list_end),
+    .end_valid_i  (list_end_valid),
+    .end_ready_o  (list_end_ready),
     .ar_o         (ranges_ar),
     .ar_valid_o   (ranges_ar_valid),
     .ar_ready_i   (ranges_ar_ready),

@@ -1,13 +1,15 @@
 // Takes submission queue entries apart: I/O commands become data commands or, where there is nothing to move or
 // something is wrong, completions; admin commands go to nvme_admin.
 //
-// Two stages, and one more for completions. Checks, in this order: opcode, flags (fused, SGL), namespace, size, LBA range.
+// Two stages, and one more for completions. Checks, in this order: opcode, flags (fused, PSDT 11b), namespace, size, LBA
+// range. PSDT 01b and 10b are the same, as there is no metadata; where there is no data, they mean nothing.
 // MDTS limits what moves data; Write Zeroes and Verify go up to the 65536 blocks of NLB. Ranges of Dataset Management are
 // checked by the data path; without AD it is a hint, and ends here.
 // Fields that need nothing done are not looked at (NVM Express 1.4, 6.6 to 6.16): FUA, since completed data is always on
 // the media; LR; DSM; DEAC, since deallocated blocks read as zeros; PRINFO and tags, since no namespace has protection
 // information; DTYPE, since there are no directives.
-// Assumes that nvme_admin takes its command at once, since only one at a time is fetched. It does not look at the PRPs.
+// Assumes that nvme_admin takes its command at once, since only one at a time is fetched. It does not look at the
+// PRPs or the SGL.
 `include "ns_assert.svh"
 
 module nvme_decode
@@ -83,6 +85,8 @@ module nvme_decode
   logic [QidWidth-1:0] qid_q;
   logic [15:0] nlb_q;  // blocks - 1
   logic [63:0] slba_q;
+  logic fused_q;
+  logic [1:0] psdt_q;
   admin_cmd_t fields_q;
 
   // Second stage: what it means.
@@ -90,6 +94,7 @@ module nvme_decode
   to_e to_q;
   logic silent_q;
   data_op_e op_q;
+  logic sgl_q;
   logic [SlotWidth-1:0] slot_q;
   logic [7:0] sc_q;
   logic [BytesWidth-1:0] bytes_q;
@@ -116,6 +121,8 @@ module nvme_decode
       qid_q <= cmd_qid_i;
       slba_q <= cmd_sqe_i[383:320];
       nlb_q <= cmd_sqe_i[399:384];
+      fused_q <= cmd_sqe_i[9:8] != 2'b00;
+      psdt_q <= cmd_sqe_i[15:14];
       fields_q <= '{
           slot: cmd_slot_i,
           cid: cmd_sqe_i[31:16],
@@ -165,7 +172,7 @@ module nvme_decode
   always_comb begin
     sc = ScSuccess;
     if (!is_flush && !is_dsm && !has_lba) sc = ScInvalidOpcode;
-    else if (fields_q.bad_flags) sc = ScInvalidField;
+    else if (fused_q || psdt_q == 2'b11) sc = ScInvalidField;
     else if (fields_q.nsid != 32'd1 && !(is_flush && fields_q.nsid == '1)) sc = ScInvalidNamespace;
     else if (has_lba && moves && too_large) sc = ScInvalidField;
     else if (has_lba && outside) sc = ScLbaOutOfRange;
@@ -178,6 +185,7 @@ module nvme_decode
       silent_q <= error_q;
       sc_q <= sc;
       op_q <= op;
+      sgl_q <= psdt_q != 2'b00;
       if (is_dsm) bytes_q <= (BytesWidth'(fields_q.cdw10[7:0]) + 1'b1) << 4;
       else bytes_q <= (BytesWidth'(nlb_q) + 1'b1) << 9;
       mem_addr_q <= slba_q << 9;
@@ -210,6 +218,7 @@ module nvme_decode
   assign data_o = '{
           slot: slot_q,
           op: op_q,
+          sgl: sgl_q,
           bytes: bytes_q,
           mem_addr: mem_addr_q,
           prp1: admin_q.prp1,

@@ -24,6 +24,7 @@ package nvme_pkg;
   typedef struct packed {
     logic [SlotWidth-1:0]  slot;      // returned in data_done_t
     data_op_e              op;
+    logic                  sgl;       // prp2, prp1 are an SGL descriptor (NVMe 1.4, 4.4)
     logic [BytesWidth-1:0] bytes;     // a multiple of 4, at least 4
     logic [63:0]           mem_addr;  // media byte address, a multiple of 4; bit 63: the admin buffer
     logic [63:0]           prp1;      // dword-aligned (NVMe 1.4, 4.3)
@@ -31,14 +32,19 @@ package nvme_pkg;
   } data_cmd_t;
 
   /// How a data transfer ended.
-  typedef enum logic [2:0] {
-    DataOk         = 3'd0,
-    DataBadPrp     = 3'd1,  // PRP Offset Invalid (13h)
-    DataHostError  = 3'd2,  // host answered with an error: Data Transfer Error (04h)
-    DataReadError  = 3'd3,  // device memory answered a read with an error: Unrecovered Read Error (2/81h)
-    DataWriteFault = 3'd4,  // device memory answered a write with an error: Write Fault (2/80h)
-    DataMismatch   = 3'd5,  // host memory and media differ: Compare Failure (2/85h)
-    DataOutOfRange = 3'd6   // a range ends beyond the namespace: LBA Out of Range (80h)
+  typedef enum logic [3:0] {
+    DataOk             = 4'd0,
+    DataBadPrp         = 4'd1,   // PRP Offset Invalid (13h)
+    DataHostError      = 4'd2,   // host answered with an error: Data Transfer Error (04h)
+    DataReadError      = 4'd3,   // device memory answered a read with an error: Unrecovered Read Error (2/81h)
+    DataWriteFault     = 4'd4,   // device memory answered a write with an error: Write Fault (2/80h)
+    DataMismatch       = 4'd5,   // host memory and media differ: Compare Failure (2/85h)
+    DataOutOfRange     = 4'd6,   // a range ends beyond the namespace: LBA Out of Range (80h)
+    DataBadSegment     = 4'd7,   // Invalid SGL Segment Descriptor (0Dh)
+    DataBadCount       = 4'd8,   // Invalid Number of SGL Descriptors (0Eh)
+    DataBadLength      = 4'd9,   // Data SGL Length Invalid (0Fh)
+    DataBadType        = 4'd10,  // SGL Descriptor Type Invalid (11h)
+    DataBadGranularity = 4'd11   // SGL Data Block Granularity Invalid (1Eh)
   } data_status_e;
 
   typedef struct packed {
@@ -162,7 +168,12 @@ package nvme_pkg;
   parameter logic [7:0] ScAbortRequested = 8'h07;
   parameter logic [7:0] ScInvalidNamespace = 8'h0B;
   parameter logic [7:0] ScCommandSequenceError = 8'h0C;
+  parameter logic [7:0] ScSglSegmentInvalid = 8'h0D;
+  parameter logic [7:0] ScSglCountInvalid = 8'h0E;
+  parameter logic [7:0] ScSglLengthInvalid = 8'h0F;
+  parameter logic [7:0] ScSglTypeInvalid = 8'h11;
   parameter logic [7:0] ScPrpOffsetInvalid = 8'h13;
+  parameter logic [7:0] ScSglGranularityInvalid = 8'h1E;
   parameter logic [7:0] ScLbaOutOfRange = 8'h80;
   // Media and data integrity.
   parameter logic [7:0] ScWriteFault = 8'h80;
@@ -188,6 +199,11 @@ package nvme_pkg;
       DataReadError: return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd2, sc: ScUnrecoveredReadError};
       DataWriteFault: return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd2, sc: ScWriteFault};
       DataMismatch: return '{dnr: 1'b1, more: 1'b0, crd: 2'b00, sct: 3'd2, sc: ScCompareFailure};
+      DataBadSegment: return generic_status(ScSglSegmentInvalid);
+      DataBadCount: return generic_status(ScSglCountInvalid);
+      DataBadLength: return generic_status(ScSglLengthInvalid);
+      DataBadType: return generic_status(ScSglTypeInvalid);
+      DataBadGranularity: return generic_status(ScSglGranularityInvalid);
       default:       return generic_status(ScLbaOutOfRange);
     endcase
   endfunction

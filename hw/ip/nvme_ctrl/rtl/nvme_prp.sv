@@ -1,9 +1,10 @@
-// PRP engine: command queues and walkers for both directions, and the list reads they share.
+// PRP and SGL engine: command queues and walkers for both directions, and the list reads they share.
 //
-// Direction 0 is device to host, 1 host to device, comparisons included. Each direction has a queue that holds all slots and NumWalkers walkers,
-// whose segments are granted round robin; segments of one command stay in order. Walkers of both directions share
+// Direction 0 is device to host, 1 host to device, comparisons included. Each direction has a queue that holds all slots,
+// NumWalkers walkers of PRPs and NumSglWalkers of SGLs, whose segments are granted round robin; segments of one command
+// stay in order. One more SGL walker finds the list of ranges of a Dataset Management for nvme_ranges. All walkers share
 // one host read port and one buffer RAM for lists. List data is always accepted: a walker asks only for lines it has
-// room for.
+// room for. The clock of an SGL walker runs only while it has a command.
 `include "ns_assert.svh"
 
 module nvme_prp
@@ -13,8 +14,14 @@ module nvme_prp
 #(
   /// Commands that each direction's queue holds.
   parameter int unsigned NumSlots   = 64,
-  /// Walkers per direction.
-  parameter int unsigned NumWalkers = 4
+  /// PRP walkers per direction.
+  parameter int unsigned NumWalkers = 4,
+  /// SGL walkers per direction. A command waits for the one before it while they are all at work.
+  parameter int unsigned NumSglWalkers = 1,
+  /// See nvme_sgl_walker.
+  parameter int unsigned MaxEmpty = 4096,
+  /// Walkers in all: IDs of list reads are below.
+  localparam int unsigned All = 2 * (NumWalkers + NumSglWalkers) + 1
 ) (
   /// Clock.
   input logic clk_i,
@@ -44,6 +51,25 @@ module nvme_prp
   /// Ready.
   input  logic   event_ready_i,
 
+  /// Dataset Management with an SGL: its list is to be found. `bytes` is that of the list.
+  input  data_cmd_t list_cmd_i,
+  /// Valid.
+  input  logic      list_cmd_valid_i,
+  /// Ready.
+  output logic      list_cmd_ready_o,
+  /// Part of the list: address and length count.
+  output seg_t      list_seg_o,
+  /// Valid.
+  output logic      list_seg_valid_o,
+  /// Ready.
+  input  logic      list_seg_ready_i,
+  /// End of the list; its status counts.
+  output event_t    list_event_o,
+  /// Valid.
+  output logic      list_event_valid_o,
+  /// Ready.
+  input  logic      list_event_ready_i,
+
   /// List read address, ID = walker.
   output ax_t  ar_o,
   /// Valid.
@@ -58,7 +84,8 @@ module nvme_prp
   output logic r_ready_o
 );
 
-  localparam int unsigned All = 2 * NumWalkers;  // direction 0 first
+  localparam int unsigned Each = NumWalkers + NumSglWalkers;  // direction 0 first, in each PRPs first, then SGLs
+  localparam int unsigned ListWalker = All - 1;
   localparam int unsigned AllBits = unsigned'($clog2(All));
   localparam int unsigned Lines = 4;
   localparam int unsigned LineBits = unsigned'($clog2(Lines));
@@ -73,6 +100,7 @@ module nvme_prp
   event_t [All-1:0] walk_event;
   logic [All-1:0] walk_valid, walk_ready;
 
+  logic [All-1:0] walker_busy;
   logic [All-1:0][63:0] list_addr;
   logic [All-1:0] list_two, list_valid, list_gnt, list_ready;
   logic [All-1:0] line_came;
@@ -100,64 +128,126 @@ module nvme_prp
       .count_o    ()
     );
 
-    // The lowest free walker takes the command.
-    logic [NumWalkers-1:0] free;
-    assign free = walker_ready[d*NumWalkers+:NumWalkers];
-    assign walker_valid[d*NumWalkers+:NumWalkers] = free & (~free + 1'b1) & {NumWalkers{cmd_valid[d]}};
+    // The lowest free walker of its kind takes the command.
+    logic [Each-1:0] kind, free;
+    assign kind = cmd[d].sgl ? {{NumSglWalkers{1'b1}}, {NumWalkers{1'b0}}} : {{NumSglWalkers{1'b0}}, {NumWalkers{1'b1}}};
+    assign free = walker_ready[d*Each+:Each] & kind;
+    assign walker_valid[d*Each+:Each] = free & (~free + 1'b1) & {Each{cmd_valid[d]}};
     assign cmd_ready[d] = free != '0;
 
-    logic [idx_width(NumWalkers)-1:0] idx;
+    logic [idx_width(Each)-1:0] idx;
 
     ns_rr_arbiter #(
-      .N(NumWalkers)
+      .N(Each)
     ) u_segments (
       .clk_i,
       .rst_ni,
-      .req_i  (seg_valid[d*NumWalkers+:NumWalkers]),
+      .req_i  (seg_valid[d*Each+:Each]),
       .next_i (seg_ready_i[d]),
-      .gnt_o  (seg_ready[d*NumWalkers+:NumWalkers]),
+      .gnt_o  (seg_ready[d*Each+:Each]),
       .idx_o  (idx),
       .valid_o(seg_valid_o[d])
     );
-    assign seg_o[d] = seg[d*NumWalkers+32'(idx)];
+    assign seg_o[d] = seg[d*Each+32'(idx)];
   end
 
+  assign walker_valid[ListWalker] = list_cmd_valid_i;
+  assign list_cmd_ready_o = walker_ready[ListWalker];
+  assign list_seg_o = seg[ListWalker];
+  assign list_seg_valid_o = seg_valid[ListWalker];
+  assign seg_ready[ListWalker] = list_seg_ready_i;
+  assign list_event_o = walk_event[ListWalker];
+  assign list_event_valid_o = walk_valid[ListWalker];
+
   for (genvar w = 0; w < All; w++) begin : gen_walker
-    nvme_prp_walker #(
-      .Lines(Lines)
-    ) u_walker (
-      .clk_i,
-      .rst_ni,
-      .cmd_i        (cmd[w/NumWalkers]),
-      .cmd_valid_i  (walker_valid[w]),
-      .cmd_ready_o  (walker_ready[w]),
-      .seg_o        (seg[w]),
-      .seg_valid_o  (seg_valid[w]),
-      .seg_ready_i  (seg_ready[w] && seg_ready_i[w/NumWalkers]),
-      .list_addr_o  (list_addr[w]),
-      .list_two_o   (list_two[w]),
-      .list_valid_o (list_valid[w]),
-      .list_ready_i (list_ready[w]),
-      .line_came_i  (line_came[w]),
-      .line_error_i (r_i.resp[1]),
-      .line_write_o (line_write[w]),
-      .entry_req_o  (entry_req[w]),
-      .entry_gnt_i  (entry_gnt[w]),
-      .entry_line_o (entry_line[w]),
-      .entry_idx_o  (entry_idx[w]),
-      .entry_i      (entry_q),
-      .entry_valid_i(entry_valid_q[w]),
-      .event_o      (walk_event[w]),
-      .event_valid_o(walk_valid[w]),
-      .event_ready_i(walk_ready[w])
-    );
+    data_cmd_t walker_cmd;
+    logic walker_seg_ready;
+
+    if (w == ListWalker) begin : gen_list
+      assign walker_cmd = list_cmd_i;
+      assign walker_seg_ready = seg_ready[w];
+    end else begin : gen_direction
+      assign walker_cmd = cmd[w/Each];
+      assign walker_seg_ready = seg_ready[w] && seg_ready_i[w/Each];
+    end
+
+    if (w != ListWalker && w % Each < NumWalkers) begin : gen_prp
+      nvme_prp_walker #(
+        .Lines(Lines)
+      ) u_walker (
+        .clk_i,
+        .rst_ni,
+        .cmd_i        (walker_cmd),
+        .cmd_valid_i  (walker_valid[w]),
+        .cmd_ready_o  (walker_ready[w]),
+        .seg_o        (seg[w]),
+        .seg_valid_o  (seg_valid[w]),
+        .seg_ready_i  (walker_seg_ready),
+        .list_addr_o  (list_addr[w]),
+        .list_two_o   (list_two[w]),
+        .list_valid_o (list_valid[w]),
+        .list_ready_i (list_ready[w]),
+        .line_came_i  (line_came[w]),
+        .line_error_i (r_i.resp[1]),
+        .line_write_o (line_write[w]),
+        .entry_req_o  (entry_req[w]),
+        .entry_gnt_i  (entry_gnt[w]),
+        .entry_line_o (entry_line[w]),
+        .entry_idx_o  (entry_idx[w]),
+        .entry_i      (entry_q),
+        .entry_valid_i(entry_valid_q[w]),
+        .event_o      (walk_event[w]),
+        .event_valid_o(walk_valid[w]),
+        .event_ready_i(walk_ready[w])
+      );
+      assign walker_busy[w] = 1'b0;  // not asked
+    end else begin : gen_sgl
+      logic clk;
+
+      ns_clock_gate u_gate (
+        .clk_i,
+        .en_i (walker_busy[w] || walker_valid[w]),
+        .clk_o(clk)
+      );
+
+      nvme_sgl_walker #(
+        .Lines   (Lines),
+        .MaxEmpty(MaxEmpty)
+      ) u_walker (
+        .clk_i        (clk),
+        .rst_ni,
+        .busy_o       (walker_busy[w]),
+        .cmd_i        (walker_cmd),
+        .cmd_valid_i  (walker_valid[w]),
+        .cmd_ready_o  (walker_ready[w]),
+        .seg_o        (seg[w]),
+        .seg_valid_o  (seg_valid[w]),
+        .seg_ready_i  (walker_seg_ready),
+        .list_addr_o  (list_addr[w]),
+        .list_two_o   (list_two[w]),
+        .list_valid_o (list_valid[w]),
+        .list_ready_i (list_ready[w]),
+        .line_came_i  (line_came[w]),
+        .line_error_i (r_i.resp[1]),
+        .line_write_o (line_write[w]),
+        .entry_req_o  (entry_req[w]),
+        .entry_gnt_i  (entry_gnt[w]),
+        .entry_line_o (entry_line[w]),
+        .entry_idx_o  (entry_idx[w]),
+        .entry_i      (entry_q),
+        .entry_valid_i(entry_valid_q[w]),
+        .event_o      (walk_event[w]),
+        .event_valid_o(walk_valid[w]),
+        .event_ready_i(walk_ready[w])
+      );
+    end
   end
 
   // Commands inside.
-  logic [$clog2(2*(NumSlots+NumWalkers)+1)-1:0] cmds_q;
+  logic [$clog2(2*(NumSlots+Each)+1)-1:0] cmds_q;
   logic cmd_in, cmd_out;
 
-  assign busy_o = cmds_q != '0;
+  assign busy_o = cmds_q != '0 || walker_busy[ListWalker];
   assign cmd_in = cmd_valid_i && cmd_ready_o;
   assign cmd_out = event_valid_o && event_ready_i;
 
@@ -168,19 +258,19 @@ module nvme_prp
   end
 
   // Ends of walks.
-  logic [All-1:0] walk_gnt;
-  logic [AllBits-1:0] walk_idx;
+  logic [All-2:0] walk_gnt;
+  logic [idx_width(All-1)-1:0] walk_idx;
   logic walk_any, event_free;
 
   assign event_free = !event_valid_o || event_ready_i;
-  assign walk_ready = walk_gnt & {All{event_free}};
+  assign walk_ready = {list_event_ready_i, walk_gnt & {(All - 1) {event_free}}};
 
   ns_rr_arbiter #(
-    .N(All)
+    .N(All - 1)
   ) u_events (
     .clk_i,
     .rst_ni,
-    .req_i  (walk_valid),
+    .req_i  (walk_valid[All-2:0]),
     .next_i (event_free),
     .gnt_o  (walk_gnt),
     .idx_o  (walk_idx),
@@ -231,11 +321,10 @@ module nvme_prp
   end
 
   // List data and entries out of it.
-  logic [AllBits-1:0] r_idx, entry_sel;
+  logic [AllBits-1:0] r_idx, entry_sel, asked_idx_q;
   logic entry_any;
   logic [All-1:0] asked_q, reading_q;  // whose entry is in which step
-  logic [AllBits+LineBits-1:0] entry_addr_q;
-  logic [2:0] asked_idx_q, reading_idx_q;
+  logic [2:0] reading_idx_q;
   logic [DataWidth-1:0] line;
 
   assign r_ready_o = 1'b1;
@@ -264,7 +353,7 @@ module nvme_prp
     .waddr_i({r_idx, line_write[r_idx]}),
     .wdata_i(r_i.data),
     .re_i   (asked_q != '0),
-    .raddr_i(entry_addr_q),
+    .raddr_i({asked_idx_q, entry_line[asked_idx_q]}),
     .rdata_o(line)
   );
 
@@ -281,20 +370,19 @@ module nvme_prp
   end
 
   always_ff @(posedge clk_i) begin
-    if (entry_any) begin
-      entry_addr_q <= {entry_sel, entry_line[entry_sel]};
-      asked_idx_q <= entry_idx[entry_sel];
-    end
-    if (asked_q != '0) reading_idx_q <= asked_idx_q;
+    // Whoever has asked does not change the place of its entry before it is there.
+    if (entry_any) asked_idx_q <= entry_sel;
+    if (asked_q != '0) reading_idx_q <= entry_idx[asked_idx_q];
     if (reading_q != '0) entry_q <= line[reading_idx_q*64+:64];
   end
 
-  if (NumWalkers < 1 || (NumWalkers & (NumWalkers - 1)) != 0) begin : gen_bad_walkers
-    $error("nvme_prp: NumWalkers must be a power of two");
+  if (NumWalkers < 1 || NumSglWalkers < 1) begin : gen_bad_walkers
+    $error("nvme_prp: there must be walkers");
   end
 
   `NS_ASSERT(has_prps,
              !cmd_valid_i || cmd_i.op == OpRead || cmd_i.op == OpWrite || cmd_i.op == OpCompare)
   `NS_ASSERT(list_data_known, !r_valid_i || 32'(r_i.id) < All)
+  `NS_ASSERT(list_is_sgl, !list_cmd_valid_i || list_cmd_i.sgl)
 
 endmodule

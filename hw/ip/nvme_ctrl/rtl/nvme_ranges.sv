@@ -2,7 +2,8 @@
 // one; Dataset Management has a list of them in host memory (NVM Express 1.4, 6.7).
 //
 // One command at a time. A list is read whole, a line of 64 bytes at a time, and all of its ranges are checked before the
-// first one is handed on; a list that is wrong changes nothing. It may begin at any dword, and so lie in two pages.
+// first one is handed on; a list that is wrong changes nothing. With PRPs it may begin at any dword, and so lie in two pages;
+// with an SGL it comes in the pieces that an nvme_sgl_walker finds.
 // Context attributes are ignored. Ranges of a list may overlap.
 `include "ns_assert.svh"
 
@@ -39,6 +40,25 @@ module nvme_ranges
   /// Ready.
   input  logic      range_ready_i,
 
+  /// A list with an SGL is to be found.
+  output data_cmd_t find_o,
+  /// Valid.
+  output logic      find_valid_o,
+  /// Ready.
+  input  logic      find_ready_i,
+  /// Piece of it: address and length count.
+  input  seg_t      piece_i,
+  /// Valid.
+  input  logic      piece_valid_i,
+  /// Ready.
+  output logic      piece_ready_o,
+  /// End of the pieces.
+  input  event_t    end_i,
+  /// Valid.
+  input  logic      end_valid_i,
+  /// Ready.
+  output logic      end_ready_o,
+
   /// List read address.
   output ax_t       ar_o,
   /// Valid.
@@ -58,12 +78,14 @@ module nvme_ranges
     StIdle,
     StWhole,  // the range that the command itself gives
     StStart,  // a list: looking at its PRPs
+    StPiece,  // its next piece
     StAsk,    // its next line
     StWait,
     StTake,   // a dword a cycle
     StCheck,  // waiting for the last check
     StFetch,  // next range out of the buffer
     StRange,
+    StDrain,  // dropping pieces after an error
     StFail
   } state_e;
 
@@ -92,6 +114,7 @@ module nvme_ranges
   // The list, dword by dword.
   logic [63:2] at_q;
   logic [10:0] dwords_q;  // left
+  logic [10:0] piece_q;   // left of the piece
   logic [1:0] part_q;     // dword of the range
   logic [DataWidth-1:0] line_q;
   logic [31:0] dword, blocks_q;
@@ -101,14 +124,16 @@ module nvme_ranges
   logic [64:0] end_q;
   logic [IdxBits-1:0] in_q, out_q, final_q;
   data_status_e status_q;
-  logic crosses, prp_bad, take, last_dword, line_ends;
+  logic crosses, prp_bad, take, last_dword, piece_ends, line_ends, list_end;
 
   assign crosses = 13'(cmd.prp1[11:0]) + cmd.bytes[12:0] > 13'd4096;
   assign prp_bad = cmd.prp1[1:0] != '0 || (crosses && cmd.prp2[11:0] != '0);
   assign take = state_q == StTake;
   assign dword = line_q[at_q[5:2]*32+:32];
   assign last_dword = dwords_q == 11'd1;
+  assign piece_ends = piece_q == 11'd1;
   assign line_ends = at_q[5:2] == 4'd15;
+  assign list_end = end_valid_i && end_ready_o;
 
   logic [54:0] play_lba;
   logic [31:0] play_blocks;
@@ -135,16 +160,25 @@ module nvme_ranges
       unique case (state_q)
         StIdle:  if (cmd_valid) state_q <= (cmd.op == OpDeallocate) ? StStart : StWhole;
         StWhole: if (range_ready_i) state_q <= StIdle;
-        StStart: state_q <= prp_bad ? StFail : StAsk;
+        StStart: begin
+          if (!cmd.sgl) state_q <= prp_bad ? StFail : StAsk;
+          else if (find_ready_i) state_q <= StPiece;
+        end
+        StPiece: begin
+          if (!cmd.sgl || piece_valid_i) state_q <= StAsk;
+          else if (list_end) state_q <= StFail;
+        end
         StAsk:   if (ar_ready_i) state_q <= StWait;
-        StWait:  if (r_valid_i) state_q <= r_i.resp[1] ? StFail : StTake;
+        StWait:  if (r_valid_i) state_q <= !r_i.resp[1] ? StTake : cmd.sgl ? StDrain : StFail;
         StTake: begin
           if (last_dword) state_q <= StCheck;
+          else if (piece_ends) state_q <= StPiece;
           else if (line_ends) state_q <= StAsk;
         end
-        StCheck: if (!whole_q && !summed_q) state_q <= bad_q ? StFail : StFetch;
+        StCheck: if (!whole_q && !summed_q && (!cmd.sgl || list_end)) state_q <= bad_q ? StFail : StFetch;
         StFetch: state_q <= StRange;
         StRange: if (range_ready_i) state_q <= range_o.last ? StIdle : StFetch;
+        StDrain: if (list_end) state_q <= StFail;
         default: if (range_ready_i) state_q <= StIdle;
       endcase
       whole_q <= take && part_q == 2'd3;
@@ -156,6 +190,7 @@ module nvme_ranges
     if (state_q == StStart) begin
       at_q <= cmd.prp1[63:2];
       dwords_q <= cmd.bytes[12:2];
+      piece_q <= crosses ? 11'd1024 - 11'(cmd.prp1[11:2]) : cmd.bytes[12:2];
       part_q <= '0;
       bad_q <= 1'b0;
       in_q <= '0;
@@ -163,15 +198,20 @@ module nvme_ranges
       final_q <= IdxBits'(cmd.bytes[12:4] - 9'd1);
       status_q <= DataBadPrp;
     end
+    if (state_q == StPiece) begin
+      // With PRPs, the second page: it goes no further.
+      at_q <= cmd.sgl ? piece_i.host[63:2] : {cmd.prp2[63:12], 10'd0};
+      piece_q <= cmd.sgl ? piece_i.len[LenWidth-1:2] : dwords_q;
+      if (end_valid_i) status_q <= end_i.status;
+    end
     if (state_q == StWait) begin
       if (r_valid_i) line_q <= r_i.data;
       status_q <= DataHostError;
     end
     if (take) begin
-      // It may go on in the second page, but no further.
-      if (at_q[11:2] == '1) at_q <= {cmd.prp2[63:12], 10'd0};
-      else at_q[11:2] <= at_q[11:2] + 10'd1;
+      at_q[11:2] <= at_q[11:2] + 10'd1;
       dwords_q <= dwords_q - 11'd1;
+      piece_q <= piece_q - 11'd1;
       part_q <= part_q + 2'd1;
       unique case (part_q)
         2'd1: blocks_q <= dword;
@@ -212,17 +252,26 @@ module nvme_ranges
   assign range_valid_o = state_q == StWhole || state_q == StRange || state_q == StFail;
   assign cmd_end = range_valid_o && range_o.last && range_ready_i;
 
+  assign find_o = cmd;
+  assign find_valid_o = state_q == StStart && cmd.sgl;
+  assign piece_ready_o = state_q == StPiece || state_q == StDrain;
+  assign end_ready_o = (state_q == StPiece && !piece_valid_i) || state_q == StDrain
+      || (state_q == StCheck && !whole_q && !summed_q);
+
   assign ar_o = '{id: Id, len: 8'd0, size: 3'd6, burst: BurstIncr, addr: {at_q[63:6], 6'd0}};
   assign ar_valid_o = state_q == StAsk;
 
   logic unused;
-  assign unused = ^{cmd.mem_addr[8:0], r_i.id, r_i.last, r_i.resp[0]};
+  assign unused = ^{cmd.mem_addr[8:0], r_i.id, r_i.last, r_i.resp[0], piece_i.slot, piece_i.kind, piece_i.mem,
+                    piece_i.host[1:0], piece_i.len[1:0], end_i.slot, end_i.walk, end_i.jobs};
 
   `NS_ASSERT(has_no_transfer,
              !cmd_valid_i || cmd_i.op == OpZero || cmd_i.op == OpVerify || cmd_i.op == OpDeallocate)
   `NS_ASSERT(
       list_of_ranges,
       !(cmd_valid_i && cmd_i.op == OpDeallocate) || (cmd_i.bytes[3:0] == '0 && cmd_i.bytes != '0 && 32'(cmd_i.bytes) <= 16 * MaxRanges))
+  `NS_ASSERT(pieces_in_list,
+             !(state_q == StCheck && cmd.sgl && end_valid_i) || end_i.status == DataOk)
   `NS_ASSERT(line_expected, !r_valid_i || state_q == StWait)
 
 endmodule

@@ -44,13 +44,17 @@ module nvme_slots
     logic [JobsWidth-1:0] jobs;    // made and not ended; below zero before the walk has ended
   } state_t;
 
-  // First step: choose an event, every other cycle, so that one has changed its slot before the next looks at it.
+  // First step: choose an event, every other cycle, so that one has changed its slot before the next looks at it. It is
+  // taken in the next one.
   logic [ns_axi_pkg::idx_width(NumSources)-1:0] idx;
   logic [NumSources-1:0] gnt;
-  logic any, chosen_q, change_q;
+  logic [NumSources-1:0] take_q;  // one-hot
+  logic [ns_axi_pkg::idx_width(NumSources)-1:0] idx_q;
+  logic any, taking, chosen_q, change_q;
   event_t event_q;
 
-  assign event_ready_o = chosen_q ? '0 : gnt;
+  assign taking = take_q != '0;
+  assign event_ready_o = take_q;
 
   ns_rr_arbiter #(
     .N(NumSources)
@@ -58,7 +62,7 @@ module nvme_slots
     .clk_i,
     .rst_ni,
     .req_i  (event_valid_i),
-    .next_i (!chosen_q),
+    .next_i (!taking),
     .gnt_o  (gnt),
     .idx_o  (idx),
     .valid_o(any)
@@ -66,15 +70,20 @@ module nvme_slots
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
+      take_q <= '0;
       chosen_q <= 1'b0;
       change_q <= 1'b0;
     end else begin
-      chosen_q <= any && !chosen_q;
+      take_q <= taking ? '0 : gnt;
+      chosen_q <= taking;
       change_q <= chosen_q;
     end
   end
 
-  always_ff @(posedge clk_i) if (any && !chosen_q) event_q <= event_i[idx];
+  always_ff @(posedge clk_i) begin
+    if (any && !taking) idx_q <= idx;
+    if (taking) event_q <= event_i[idx_q];
+  end
 
   // Second step: read the slot's state.
   (* ram_style = "distributed" *) state_t states_q[NumSlots];
@@ -83,7 +92,7 @@ module nvme_slots
   logic [SlotBits-1:0] slot;
   logic done, done_ready;
 
-  assign busy_o = chosen_q || change_q || done_valid_o;
+  assign busy_o = taking || chosen_q || change_q || done_valid_o;
   assign slot = event_q.slot[SlotBits-1:0];
 
   always_ff @(posedge clk_i) begin
@@ -132,6 +141,7 @@ module nvme_slots
     $error("nvme_slots: NumSlots must be 1 to 256");
   end
 
+  `NS_ASSERT(event_stays, (take_q & ~event_valid_i) == '0)
   `NS_ASSERT(done_has_room, !done || done_ready)
   `NS_ASSERT(slot_in_range, !chosen_q || 32'(event_q.slot) < NumSlots)
 
