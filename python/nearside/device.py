@@ -148,6 +148,18 @@ class Device:
         """Has the device read whole blocks; an error if it cannot."""
         self.native.verify(length, offset)
 
+    def trace_start(self, path: str | Path) -> None:
+        """From now on writes what happens to each command to a file: `*.jsonl`, or `*.json` for Perfetto."""
+        self.native.trace_start(path)
+
+    def trace_stop(self) -> int | None:
+        """Ends the trace; returns how many commands it holds. It may come after the shutdown."""
+        return self.native.trace_stop()
+
+    def single(self, **job: Any) -> list[list[list[Any]]]:
+        """Commands one at a time, with all that happens to each; see `help(nearside._native.Device.single)`."""
+        return json.loads(self.native.single(**job))
+
     def flush(self) -> None:
         self.native.flush()
 

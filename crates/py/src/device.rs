@@ -1,22 +1,24 @@
 //! A running device with its host and driver.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use design::media::{cap_gb_s, time_ns, Registers};
 use driver::control::{Delay, Inventory};
 use driver::workload::{self, Job, Layout, Pattern, Shape};
-use driver::{Config, Controller, Host, Range, SimHost};
+use driver::{Buffer, Config, Controller, Host, Io, Range, SimHost};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rtl::RtlDevice;
 use serde_json::{json, Value};
-use sim::{Bar, Media, System, Time};
+use sim::{Bar, Media, System, Time, Tracer};
+use trace::TraceFile;
 
 use crate::build::{build_progress, device_config, Design};
 use crate::error::raise;
 use crate::progress::Teller;
 use crate::report;
+use crate::trace::{create, finish, Events};
 
 /// Everything of one session.
 struct Session {
@@ -41,6 +43,7 @@ pub struct Device {
     // Never contended: only `&mut self` methods use it. It makes the class `Sync`.
     session: Mutex<Option<Session>>,
     design: design::Design,
+    trace: Option<Arc<Mutex<TraceFile>>>,
 }
 
 impl Device {
@@ -63,7 +66,11 @@ fn start(
     media: Media,
     rtl: RtlDeviceBuilder,
 ) -> PyResult<Session> {
-    let RtlDeviceBuilder { config, progress } = rtl;
+    let RtlDeviceBuilder {
+        config,
+        progress,
+        tracer,
+    } = rtl;
     let mut tell = build_progress(progress);
     let device = RtlDevice::build(config, media, &mut tell).map_err(raise)?;
     let mut system = System::new(&design.host).map_err(raise)?;
@@ -75,6 +82,9 @@ fn start(
     let number = system
         .add_device(Box::new(device), &design.pcie, &windows)
         .map_err(raise)?;
+    if tracer.is_some() && !system.set_tracer(number, tracer) {
+        return Err(raise(NO_TRACE));
+    }
     let vectors = design.nvme.io_queues as u16 + 1;
     let host = SimHost::new(system, number, design.cpu.costs(), vectors);
     let mut controller = Controller::start(host, driver).map_err(raise)?;
@@ -91,7 +101,11 @@ fn start(
 struct RtlDeviceBuilder {
     config: rtl::DeviceConfig,
     progress: Option<Py<PyAny>>,
+    tracer: Option<Tracer>,
 }
+
+/// What a device without trace ports answers.
+const NO_TRACE: &str = "this device has no trace ports";
 
 #[pymethods]
 impl Device {
@@ -99,8 +113,11 @@ impl Device {
     /// The driver makes its queues `queue_entries` long (by default as long as the device allows).
     /// `trace` is (path, from_ns, to_ns): an FST waveform of that window of simulated time.
     /// Without `skip_idle` the cycles in which nothing can happen are evaluated as well.
+    /// `commands` is the file of a trace of all commands, from the driver's first on; see `trace_start`.
     #[new]
-    #[pyo3(signature = (design, progress=None, timeout_us=100_000, queue_entries=None, trace=None, skip_idle=true))]
+    #[pyo3(signature = (design, progress=None, timeout_us=100_000, queue_entries=None, trace=None, skip_idle=true,
+        commands=None))]
+    #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn new(
         py: Python<'_>,
         design: &Design,
@@ -109,6 +126,7 @@ impl Device {
         queue_entries: Option<u32>,
         trace: Option<(PathBuf, u64, u64)>,
         skip_idle: bool,
+        commands: Option<PathBuf>,
     ) -> PyResult<Device> {
         let design = design.inner.clone();
         let mut config = device_config(&design)?;
@@ -129,13 +147,19 @@ impl Device {
             command_timeout: Time::us(timeout_us),
             ..Config::default()
         };
-        let builder = RtlDeviceBuilder { config, progress };
+        let file = commands.map(|path| create(&path)).transpose()?;
+        let builder = RtlDeviceBuilder {
+            config,
+            progress,
+            tracer: file.clone().map(|file| Tracer::new(file, false)),
+        };
         let session = py.detach(|| start(&design, driver, media, builder));
         py.check_signals()?;
         let session = session?;
         let mut device = Device {
             session: Mutex::new(Some(session)),
             design,
+            trace: file,
         };
         device.apply(&profile)?;
         Ok(device)
@@ -460,6 +484,51 @@ impl Device {
             .map_err(raise)
     }
 
+    /// From now on writes what happens to each command to a file, in simulated time: `*.jsonl` is a line of JSON a command,
+    /// `*.json` a trace that Perfetto shows. Start it while no command is in flight.
+    fn trace_start(&mut self, path: PathBuf) -> PyResult<()> {
+        self.session()?;
+        self.trace_stop()?;
+        let file = create(&path)?;
+        self.set_tracer(Some(Tracer::new(file.clone(), false)))?;
+        self.trace = Some(file);
+        Ok(())
+    }
+
+    /// Ends the trace, commands that have not ended included, and returns how many commands it holds; `None` if there was
+    /// none. It may come after `shutdown`.
+    fn trace_stop(&mut self) -> PyResult<Option<u64>> {
+        let Some(file) = self.trace.take() else {
+            return Ok(None);
+        };
+        if self.slot().is_some() {
+            self.set_tracer(None)?;
+        }
+        finish(&file).map(Some)
+    }
+
+    /// Runs reads or writes of `bytes` one at a time, the device at rest before each. Returns, as JSON, for each the list of
+    /// what happened: time in ps, name, and what it concerns. There must be no other trace.
+    #[pyo3(signature = (write=false, bytes=4096, commands=20, seed=1))]
+    fn single(
+        &mut self,
+        py: Python<'_>,
+        write: bool,
+        bytes: u64,
+        commands: u64,
+        seed: u64,
+    ) -> PyResult<String> {
+        if self.trace.is_some() {
+            return Err(raise("a trace is being written"));
+        }
+        let events = Arc::new(Mutex::new(Events::default()));
+        self.set_tracer(Some(Tracer::new(events.clone(), true)))?;
+        let session = self.session()?;
+        let outcome = py.detach(|| single(session, &events, write, bytes, commands, seed));
+        self.set_tracer(None)?;
+        Ok(Value::from(outcome.map_err(raise)?).to_string())
+    }
+
     /// Flush.
     fn flush(&mut self) -> PyResult<()> {
         self.session()?.controller.flush().map_err(raise)
@@ -512,7 +581,58 @@ impl Device {
     }
 }
 
+/// Commands one at a time, with all events of each.
+fn single(
+    session: &mut Session,
+    events: &Mutex<Events>,
+    write: bool,
+    bytes: u64,
+    commands: u64,
+    seed: u64,
+) -> driver::Result<Vec<Value>> {
+    let controller = &mut session.controller;
+    let block = u64::from(controller.namespace().block_bytes);
+    let blocks = u32::try_from(bytes.div_ceil(block)).unwrap_or(u32::MAX);
+    let places = (controller.namespace().bytes() / bytes.max(block)).max(1);
+    let base = controller.host_mut().alloc(bytes, 4096)?;
+    let buffer = Buffer::Contiguous(base);
+    let mut random = sim::Random::new(seed);
+    let mut out = Vec::new();
+    for _ in 0..commands {
+        let until = controller.now() + Time::us(10);
+        let system = controller.host_mut().system_mut();
+        system
+            .advance_until(until)
+            .map_err(|e| driver::Error::Host(e.to_string()))?;
+        let lba = random.below(places) * u64::from(blocks);
+        let io = if write {
+            Io::Write { lba, blocks }
+        } else {
+            Io::Read { lba, blocks }
+        };
+        let events = || events.lock().unwrap_or_else(PoisonError::into_inner).take();
+        events();
+        let done = controller.execute(0, io, &buffer).and_then(|c| c.check());
+        if let Err(error) = done {
+            controller.host_mut().free(base, bytes);
+            return Err(error);
+        }
+        out.push(events());
+    }
+    controller.host_mut().free(base, bytes);
+    Ok(out)
+}
+
 impl Device {
+    fn set_tracer(&mut self, tracer: Option<Tracer>) -> PyResult<()> {
+        let host = self.session()?.host();
+        let (number, wanted) = (host.device(), tracer.is_some());
+        if !host.system_mut().set_tracer(number, tracer) && wanted {
+            return Err(raise(NO_TRACE));
+        }
+        Ok(())
+    }
+
     fn registers(&self, profile: &design::Profile) -> Registers {
         profile.registers(self.design.period_ps(), self.design.channels)
     }

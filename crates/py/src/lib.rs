@@ -8,6 +8,7 @@ mod error;
 mod progress;
 mod report;
 mod serve;
+mod trace;
 
 use pyo3::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Devices as vfio-user servers.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use driver::control::Delay;
@@ -9,37 +9,46 @@ use pyo3::prelude::*;
 use rtl::RtlDevice;
 use serde_json::{json, Map, Value};
 use serve::{Function, RegisterWrite, Served};
-use sim::{Bar, Media};
+use sim::{Bar, Media, Tracer};
+use trace::TraceFile;
 
 use crate::build::{build_progress, device_config, Design};
 use crate::error::raise;
+use crate::trace::{create, finish};
 
 /// Devices that virtual machines and user-space drivers attach to, each behind a socket of its own. They run in threads of
 /// their own, as fast as this machine simulates them, until `stop`.
 #[pyclass(module = "nearside._native")]
 pub struct Server {
     inner: Option<serve::Server>,
+    traces: Vec<Arc<Mutex<TraceFile>>>,
 }
+
+/// A design, its socket, and the file for the trace of its commands.
+type Wanted = (Py<Design>, PathBuf, Option<PathBuf>);
 
 #[pymethods]
 impl Server {
-    /// Compiles the designs if need be and serves each of them behind its socket.
+    /// Compiles the designs if need be and serves each of them behind its socket; with the name of a file, its commands are
+    /// traced.
     #[new]
     #[pyo3(signature = (devices, progress=None))]
-    fn new(
-        py: Python<'_>,
-        devices: Vec<(Py<Design>, PathBuf)>,
-        progress: Option<Py<PyAny>>,
-    ) -> PyResult<Server> {
-        let mut served = Vec::new();
-        for (design, socket) in devices {
+    fn new(py: Python<'_>, devices: Vec<Wanted>, progress: Option<Py<PyAny>>) -> PyResult<Server> {
+        let (mut served, mut traces) = (Vec::new(), Vec::new());
+        for (design, socket, trace) in devices {
             let design = &design.get().inner;
             let progress = progress.as_ref().map(|p| p.clone_ref(py));
-            served.push(prepare(py, design, socket, progress)?);
+            let mut one = prepare(py, design, socket, progress)?;
+            if let Some(path) = trace {
+                let file = create(&path)?;
+                one.tracer = Some(Tracer::new(file.clone(), false));
+                traces.push(file);
+            }
+            served.push(one);
             py.check_signals()?;
         }
-        let inner = serve::Server::start(served).map_err(raise)?;
-        Ok(Server { inner: Some(inner) })
+        let inner = Some(serve::Server::start(served).map_err(raise)?);
+        Ok(Server { inner, traces })
     }
 
     /// Lets the server work for so long.
@@ -60,10 +69,13 @@ impl Server {
     }
 
     /// Ends all connections, removes the sockets and flushes the media.
-    fn stop(&mut self, py: Python<'_>) {
+    fn stop(&mut self, py: Python<'_>) -> PyResult<()> {
         if let Some(server) = self.inner.take() {
             py.detach(|| server.stop());
         }
+        self.traces
+            .drain(..)
+            .try_for_each(|file| finish(&file).map(drop))
     }
 }
 
@@ -113,5 +125,6 @@ fn prepare(
             link: design.pcie.clone(),
         },
         setup,
+        tracer: None,
     })
 }

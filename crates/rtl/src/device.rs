@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use sim::{Counter, Device, Fault, HostPort, Media, Mmio, Time};
+use sim::{Counter, Device, Fault, HostPort, Media, Mmio, Time, TraceEvent, Tracer};
 
 use crate::axi::{AddressMap, AxiPorts, DdrSlave, DdrStats, FixedLatency, HostSlave, MemoryTiming};
 use crate::bitstream::{
@@ -13,6 +13,7 @@ use crate::bitstream::{
 };
 use crate::error::{Error, Result};
 use crate::mmio::MmioBridge;
+use crate::probe::Probe;
 
 /// Clock cycles of reset after power-on.
 const RESET_CYCLES: u32 = 8;
@@ -172,6 +173,7 @@ struct Powered {
     reset: Field,
     reset_left: u32,
     tracing: bool,
+    probe: Option<Probe>,
 }
 
 #[derive(Default)]
@@ -203,6 +205,7 @@ pub struct RtlDevice {
     last_handshake: Time,
     fault: Option<Fault>,
     trace_done: bool,
+    tracer: Option<Tracer>,
     counts: Counts,
 }
 
@@ -234,6 +237,7 @@ impl RtlDevice {
             last_handshake: Time::ZERO,
             fault: None,
             trace_done: false,
+            tracer: None,
             counts: Counts::default(),
         };
         device.powered = Some(device.power_up()?);
@@ -295,6 +299,7 @@ impl RtlDevice {
             reset,
             reset_left: RESET_CYCLES,
             tracing: false,
+            probe: None,
             model,
         };
         powered.set_msix(self.msix)?;
@@ -302,6 +307,7 @@ impl RtlDevice {
             .model
             .assert_reset(reset, self.now.0)
             .map_err(Error::NotABitstream)?;
+        powered.set_tracer(self.tracer.as_ref());
         Ok(powered)
     }
 
@@ -339,6 +345,9 @@ impl RtlDevice {
         let mut model_time = model_start.map(|start| start.elapsed().as_secs_f64());
         let mut handshakes = 0;
         if running {
+            if let Some(probe) = &p.probe {
+                probe.before(&p.model, p.host.ports(), now);
+            }
             handshakes += p.mmio.sample(&p.model, host, now);
             handshakes += p.host.sample(&p.model);
             for channel in &mut p.ddr {
@@ -352,6 +361,9 @@ impl RtlDevice {
         }
         if let (true, Some(port)) = (told > 0, p.skipped) {
             p.model.set(port, 0);
+        }
+        if let Some(probe) = &mut p.probe {
+            probe.after(&p.model, now, self.config.clock);
         }
         self.now = now;
         self.disturbed = false;
@@ -527,6 +539,13 @@ impl RtlDevice {
 }
 
 impl Powered {
+    /// False when the device has no trace ports.
+    fn set_tracer(&mut self, tracer: Option<&Tracer>) -> bool {
+        self.probe = tracer.and_then(|t| Probe::new(&self.model, t.clone()).ok());
+        self.mmio.tracer = tracer.cloned();
+        self.probe.is_some()
+    }
+
     fn set_msix(&mut self, (enable, mask): (bool, bool)) -> Result<()> {
         for (name, value) in [("msix_enable_i", enable), ("msix_mask_i", mask)] {
             let field = self.model.field(name)?;
@@ -592,6 +611,9 @@ impl Device for RtlDevice {
     }
 
     fn power_off(&mut self) {
+        if let Some(tracer) = &self.tracer {
+            tracer.tell(self.now, &TraceEvent::PowerOff);
+        }
         self.collect();
         self.powered = None;
         self.disturbed = false;
@@ -621,6 +643,12 @@ impl Device for RtlDevice {
                 self.fault = Some(Fault::Assertion(error.to_string()));
             }
         }
+    }
+
+    fn set_tracer(&mut self, tracer: Option<Tracer>) -> bool {
+        self.tracer = tracer;
+        let tracer = self.tracer.as_ref();
+        self.powered.as_mut().is_some_and(|p| p.set_tracer(tracer))
     }
 
     fn counters(&self) -> Vec<Counter> {

@@ -7,6 +7,7 @@ pub mod delay_bench;
 mod device;
 mod error;
 mod mmio;
+mod probe;
 
 pub use device::{DeviceConfig, Memory, RtlDevice, TraceWindow};
 pub use error::{Error, Result};

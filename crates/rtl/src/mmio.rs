@@ -1,6 +1,6 @@
 //! What arrives at the BARs, on its way to the device's slave ports.
 
-use sim::{Bar, HostPort, Mmio, Time};
+use sim::{Bar, HostPort, Mmio, Time, TraceEvent, Tracer};
 
 use crate::axi::{
     burst, resp, Ax, AxiMaster, AxiPorts, AxilAccess, AxilMaster, AxilPorts, WBeat, BEAT,
@@ -51,6 +51,8 @@ pub(crate) struct MmioBridge {
     pm_reading: usize,
     /// Write errors that nobody could be told about: posted writes have no answer.
     pub(crate) lost_writes: u64,
+    /// Is told of what arrives at BAR0.
+    pub(crate) tracer: Option<Tracer>,
 }
 
 impl MmioBridge {
@@ -68,6 +70,7 @@ impl MmioBridge {
             pm_reads: (0..ids).map(|_| None).collect(),
             pm_reading: 0,
             lost_writes: 0,
+            tracer: None,
         })
     }
 
@@ -84,6 +87,9 @@ impl MmioBridge {
     pub(crate) fn drive(&mut self, model: &mut Model, host: &mut dyn HostPort, now: Time) {
         if self.held.is_none() {
             self.held = host.mmio(now);
+            if let (Some(access), Some(tracer)) = (&self.held, &self.tracer) {
+                tell_arrival(tracer, access, now);
+            }
         }
         self.lite.drive(model);
         if let Some(access) = self.held.take() {
@@ -303,6 +309,20 @@ impl MmioBridge {
             host.mmio_data(now, read.tag, data);
             *slot = None;
             self.pm_reading -= 1;
+        }
+    }
+}
+
+fn tell_arrival(tracer: &Tracer, access: &Mmio, now: Time) {
+    if let Mmio::Write {
+        bar: Bar::Nvme,
+        offset,
+        data,
+    } = access
+    {
+        if let Ok(word) = <[u8; 4]>::try_from(&data[..]) {
+            let (offset, value) = (*offset, u32::from_le_bytes(word));
+            tracer.tell(now, &TraceEvent::Arrived { offset, value });
         }
     }
 }

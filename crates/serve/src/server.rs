@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{eventfd, poll, EventfdFlags, PollFd, PollFlags};
-use sim::Device;
+use sim::{Device, Tracer};
 
 use crate::connection::Connection;
 use crate::irq::Vectors;
@@ -39,6 +39,8 @@ pub struct Served {
     pub function: Function,
     /// Register writes that it gets after every power-on and reset.
     pub setup: Vec<RegisterWrite>,
+    /// Is told what happens to commands.
+    pub tracer: Option<Tracer>,
 }
 
 /// One of the server's devices.
@@ -90,6 +92,7 @@ impl Server {
             device,
             function,
             setup,
+            tracer,
         } = served;
         function.check()?;
         let listener = bind(&socket)?;
@@ -109,7 +112,15 @@ impl Server {
         };
         let (orders, inbox) = sync_channel(ORDERS);
         let vectors = function.vectors;
-        let worker = Worker::new(name.clone(), device, inbox, shared.clone(), setup, vectors);
+        let worker = Worker::new(
+            name.clone(),
+            device,
+            inbox,
+            shared.clone(),
+            setup,
+            vectors,
+            tracer,
+        );
         let acceptor = Acceptor {
             name,
             listener,

@@ -11,7 +11,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sim::{Bar, Device, Fault, HostPort, Mmio, ReadData, Time, MSI_BASE, MSI_LAST};
+use sim::{
+    Bar, Device, Fault, HostPort, Mmio, ReadData, Time, TraceEvent, Tracer, MSI_BASE, MSI_LAST,
+};
 
 use crate::config::MSIX_TABLE;
 use crate::doorbells::Doorbells;
@@ -77,6 +79,7 @@ struct Port {
     mmio: VecDeque<Mmio>,
     data: VecDeque<ReadData>,
     answers: Vec<(u32, Option<Vec<u8>>)>,
+    tracer: Option<Tracer>,
 }
 
 impl Port {
@@ -92,7 +95,11 @@ impl Port {
 }
 
 impl HostPort for Port {
-    fn write(&mut self, _now: Time, addr: u64, data: &[u8]) -> bool {
+    fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool {
+        if let Some(tracer) = &self.tracer {
+            let len = data.len();
+            tracer.tell(now, &TraceEvent::Landed { addr, len });
+        }
         let stats = &self.shared.stats;
         if let (MSI_BASE..=MSI_LAST, Ok(message)) = (addr, <[u8; 4]>::try_from(data)) {
             let vector = u32::from_le_bytes(message) as usize;
@@ -173,12 +180,16 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn new(
         name: String,
-        device: Box<dyn Device + Send>,
+        mut device: Box<dyn Device + Send>,
         orders: Receiver<Order>,
         shared: Arc<Shared>,
         setup: Vec<RegisterWrite>,
         vectors: u16,
+        tracer: Option<Tracer>,
     ) -> Worker {
+        if tracer.is_some() {
+            device.set_tracer(tracer.clone());
+        }
         Worker {
             name,
             device,
@@ -188,6 +199,7 @@ impl Worker {
                 mmio: VecDeque::new(),
                 data: VecDeque::new(),
                 answers: Vec::new(),
+                tracer,
             },
             doorbells: None,
             questions: Vec::new(),

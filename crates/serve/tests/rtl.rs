@@ -58,6 +58,7 @@ fn serve_media(dir: &Dir, media: Media, setup: Vec<RegisterWrite>) -> Server {
             link: sim::LinkConfig::default(),
         },
         setup,
+        tracer: None,
     }])
     .unwrap()
 }

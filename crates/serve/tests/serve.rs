@@ -317,6 +317,7 @@ fn sockets_that_are_in_use_stay() {
                 link: sim::LinkConfig::default(),
             },
             setup: Vec::new(),
+            tracer: None,
         }])
     };
     let socket = dir.socket(0);

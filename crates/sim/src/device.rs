@@ -3,7 +3,7 @@
 //! Everything above it (links, drivers, experiments) works on any [`Device`]; an engine below it knows nothing of
 //! links, drivers or other devices. All of it runs in simulated time.
 
-use crate::Time;
+use crate::{Time, Tracer};
 
 /// A base address register of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -138,6 +138,14 @@ pub trait Device {
     fn set_msix(&mut self, enable: bool, mask: bool) {
         // Devices without interrupts have nothing to set.
         let _ = (enable, mask);
+    }
+
+    /// From now on tells what happens to commands, or tells nobody. Returns false when the device can't; then there is nothing
+    /// to be told.
+    fn set_tracer(&mut self, tracer: Option<Tracer>) -> bool {
+        // Devices without commands have nothing to tell.
+        let _ = tracer;
+        false
     }
 
     /// Counters of the engine.

@@ -10,6 +10,7 @@ mod pcie;
 mod random;
 mod system;
 mod time;
+mod trace;
 
 pub use config::{HostConfig, LinkConfig};
 pub use device::{Bar, Counter, Device, Fault, HostPort, Mmio, ReadData};
@@ -20,3 +21,4 @@ pub use pcie::{Direction, Link, LinkStats};
 pub use random::Random;
 pub use system::{Error, System, WINDOW_BASE};
 pub use time::Time;
+pub use trace::{TraceEvent, TraceSink, Tracer};

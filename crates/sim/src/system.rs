@@ -9,7 +9,7 @@ use crate::config::{HostConfig, LinkConfig, PAGE};
 use crate::memory::{HostMemory, Interrupt, Watch};
 use crate::pcie::{split_write, Link, Request, Up};
 use crate::random::Random;
-use crate::{Bar, Device, Fault, HostPort, Mmio, Time};
+use crate::{Bar, Device, Fault, HostPort, Mmio, Time, TraceEvent, Tracer};
 
 /// Where the windows of devices begin in the host's address space.
 pub const WINDOW_BASE: u64 = 1 << 40;
@@ -107,6 +107,7 @@ struct Slot {
     device: Box<dyn Device + Send>,
     link: Link,
     windows: Vec<Window>,
+    tracer: Option<Tracer>,
 }
 
 /// Who waits for the answer to a read of a device.
@@ -191,6 +192,7 @@ impl System {
             device,
             link,
             windows,
+            tracer: None,
         });
         Ok(self.slots.len() - 1)
     }
@@ -230,6 +232,16 @@ impl System {
         self.slots.get_mut(device).map(|s| s.device.as_mut())
     }
 
+    /// From now on tells what happens to a device's commands, on the device and at the host, or tells nobody. False when the
+    /// device can't say.
+    pub fn set_tracer(&mut self, device: usize, tracer: Option<Tracer>) -> bool {
+        self.slots.get_mut(device).is_some_and(|slot| {
+            let told = slot.device.set_tracer(tracer.clone());
+            slot.tracer = tracer.filter(|_| told);
+            told
+        })
+    }
+
     /// The link of a device.
     pub fn link(&self, device: usize) -> Option<&Link> {
         self.slots.get(device).map(|s| &s.link)
@@ -257,6 +269,9 @@ impl System {
     ) -> Result<(), Error> {
         self.check(device, bar, offset, data.len() as u64)?;
         let unit = self.slots[device].link.config().max_payload_bytes;
+        if let (Bar::Nvme, Some(tracer)) = (bar, &self.slots[device].tracer) {
+            tracer.stored(self.now, offset, data);
+        }
         for mmio in split_write(bar, offset, data, unit) {
             if self.slots[device].link.mmio_queued() >= self.host.mmio_queue {
                 let limit = self.now + Time::us(self.host.completion_timeout_us);
@@ -458,6 +473,11 @@ impl System {
             Some(Up::Write { addr, slot, len }) if addr < WINDOW_BASE => {
                 self.memory
                     .device_write(time, device, addr, link.bytes(slot, len));
+                if let Some(tracer) = &self.slots[device].tracer {
+                    let len = len as usize;
+                    tracer.tell(time, &TraceEvent::Landed { addr, len });
+                }
+                let link = &mut self.slots[device].link;
                 link.release(time + Time::ns(self.host.write_ns), slot, len);
             }
             Some(Up::Write { addr, slot, len }) => {

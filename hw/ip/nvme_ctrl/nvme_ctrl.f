@@ -23,5 +23,6 @@ hw/ip/nvme_ctrl/rtl/nvme_events.sv
 hw/ip/nvme_ctrl/rtl/nvme_coalesce.sv
 hw/ip/nvme_ctrl/rtl/nvme_admin_buf.sv
 hw/ip/nvme_ctrl/rtl/nvme_completion.sv
+hw/ip/nvme_ctrl/rtl/nvme_trace.sv
 hw/ip/nvme_ctrl/rtl/nvme_front.sv
 hw/ip/nvme_ctrl/rtl/nvme_ctrl.sv

@@ -15,4 +15,5 @@ hw/ip/nvme_ctrl/rtl/nvme_sgl_walker.sv
 hw/ip/nvme_ctrl/rtl/nvme_prp.sv
 hw/ip/nvme_ctrl/rtl/nvme_read_limit.sv
 hw/ip/nvme_ctrl/rtl/nvme_slots.sv
+hw/ip/nvme_ctrl/rtl/nvme_trace_data.sv
 hw/ip/nvme_ctrl/rtl/nvme_data.sv

@@ -152,7 +152,24 @@ module nearside_top
   /// MSI-X Function Mask of the configuration space.
   input  logic                             msix_mask_i,
   /// Nothing changes on further clocks without new input.
-  output logic                             idle_o
+  output logic                             idle_o,
+
+  /// Trace of commands, see nvme_trace. In hardware it may stay unconnected.
+  output logic [63:0]                      trace_event_o,
+  /// See above.
+  output logic [191:0]                     trace_sqe_o,
+  /// See above.
+  output logic [191:0]                     trace_cqe_o,
+  /// See above.
+  output logic [15:0]                      trace_irq_o,
+  /// Trace of jobs, see nvme_trace_data.
+  output logic [39:0]                      trace_job_o,
+  /// See above.
+  output logic [2*NumChannels:0]           trace_read_o,
+  /// See above.
+  output logic [2*NumChannels:0]           trace_data_o,
+  /// See above.
+  output logic [2*NumChannels:0]           trace_beat_o
 );
 
   localparam int unsigned ChannelBits = unsigned'($clog2(NumChannels));
@@ -425,7 +442,15 @@ module nearside_top
     .m_mem_ar_ready_i (mem_ar_ready),
     .m_mem_r_i        (mem_r),
     .m_mem_r_valid_i  (mem_r_valid),
-    .m_mem_r_ready_o  (mem_r_ready)
+    .m_mem_r_ready_o  (mem_r_ready),
+    .trace_event_o,
+    .trace_sqe_o,
+    .trace_cqe_o,
+    .trace_irq_o,
+    .trace_job_o,
+    .trace_read_o,
+    .trace_data_o,
+    .trace_beat_o
   );
 
   // The controller's host port ends in register slices of its own.

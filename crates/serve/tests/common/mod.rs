@@ -457,6 +457,7 @@ pub fn serve_fakes(dir: &Dir, count: usize) -> (Server, Vec<Arc<Mutex<Seen>>>) {
                 link: sim::LinkConfig::default(),
             },
             setup: vec![SETUP],
+            tracer: None,
         }
     });
     let served: Vec<Served> = served.collect();

@@ -216,7 +216,15 @@ module nvme_ctrl_tb
     .m_mem_ar_ready_i (ch_ar_ready),
     .m_mem_r_i       (ch_r),
     .m_mem_r_valid_i (ch_r_valid),
-    .m_mem_r_ready_o (ch_r_ready)
+    .m_mem_r_ready_o (ch_r_ready),
+    .trace_event_o    (),
+    .trace_sqe_o      (),
+    .trace_cqe_o      (),
+    .trace_irq_o      (),
+    .trace_job_o      (),
+    .trace_read_o     (),
+    .trace_data_o     (),
+    .trace_beat_o     ()
   );
 
   ns_axi_mux #(

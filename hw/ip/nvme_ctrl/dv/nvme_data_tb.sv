@@ -73,6 +73,10 @@ module nvme_data_tb
     .MediaBytes (MediaBytes),
     .MaxEmpty   (MaxEmpty)
   ) u_data (
+    .trace_job_o (),
+    .trace_read_o(),
+    .trace_data_o(),
+    .trace_beat_o(),
     .*
   );
 

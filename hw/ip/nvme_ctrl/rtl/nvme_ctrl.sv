@@ -151,7 +151,24 @@ module nvme_ctrl
   /// Valid.
   input logic [NumChannels-1:0] m_mem_r_valid_i,
   /// Ready.
-  output logic [NumChannels-1:0] m_mem_r_ready_o
+  output logic [NumChannels-1:0] m_mem_r_ready_o,
+
+  /// Trace of commands, see nvme_trace. From registers; may stay unconnected.
+  output logic [63:0] trace_event_o,
+  /// See above.
+  output logic [191:0] trace_sqe_o,
+  /// See above.
+  output logic [191:0] trace_cqe_o,
+  /// See above.
+  output logic [15:0] trace_irq_o,
+  /// Trace of jobs, see nvme_trace_data.
+  output logic [39:0] trace_job_o,
+  /// See above.
+  output logic [2*NumChannels:0] trace_read_o,
+  /// See above.
+  output logic [2*NumChannels:0] trace_data_o,
+  /// See above.
+  output logic [2*NumChannels:0] trace_beat_o
 );
 
   localparam int unsigned NumHost = NumChannels + 2;  // movers, lists and admin buffer; the last is the front end's
@@ -238,7 +255,11 @@ module nvme_ctrl
     .adm_ar_ready_o   (adm_ar_ready),
     .adm_r_o          (adm_r),
     .adm_r_valid_o    (adm_r_valid),
-    .adm_r_ready_i    (adm_r_ready)
+    .adm_r_ready_i    (adm_r_ready),
+    .trace_event_o,
+    .trace_sqe_o,
+    .trace_cqe_o,
+    .trace_irq_o
   );
 
   nvme_data #(
@@ -292,7 +313,11 @@ module nvme_ctrl
     .adm_ar_ready_i (adm_ar_ready),
     .adm_r_i        (adm_r),
     .adm_r_valid_i  (adm_r_valid),
-    .adm_r_ready_o  (adm_r_ready)
+    .adm_r_ready_o  (adm_r_ready),
+    .trace_job_o,
+    .trace_read_o,
+    .trace_data_o,
+    .trace_beat_o
   );
 
   ns_axi_mux #(

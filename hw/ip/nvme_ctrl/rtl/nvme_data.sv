@@ -100,7 +100,13 @@ module nvme_data
   input  logic adm_ar_ready_i,
   input  r_t   adm_r_i,
   input  logic adm_r_valid_i,
-  output logic adm_r_ready_o
+  output logic adm_r_ready_o,
+
+  /// Trace of jobs, see nvme_trace_data.
+  output logic [39:0] trace_job_o,
+  output logic [2*NumChannels:0] trace_read_o,
+  output logic [2*NumChannels:0] trace_data_o,
+  output logic [2*NumChannels:0] trace_beat_o
 );
 
   localparam int unsigned NumMovers = 2 * NumChannels + 1;  // media to host, admin buffer to host, host to media
@@ -470,6 +476,38 @@ module nvme_data
     .done_o,
     .done_valid_o,
     .done_ready_i
+  );
+
+  // Trace. Movers to the media read from the host.
+  logic [NumChannels-1:0] mem_last, host_last;
+  for (genvar c = 0; c < NumChannels; c++) begin : gen_last
+    assign mem_last[c]  = mem_r_i[c].last;
+    assign host_last[c] = host_r_i[c].last;
+  end
+
+  nvme_trace_data #(
+    .NumToHost(ToMedia),
+    .NumMovers(NumMovers)
+  ) u_trace (
+    .clk_i,
+    .rst_ni,
+    .job_i (job_valid & job_ready),
+    .slot_i({job_to_media.slot, job_to_host.slot}),
+    .read_i({
+      host_ar_valid_o[NumChannels-1:0] & host_ar_ready_i[NumChannels-1:0],
+      adm_ar_valid_o && adm_ar_ready_i,
+      mem_ar_valid_o & mem_ar_ready_i
+    }),
+    .beat_i({
+      host_r_valid_i[NumChannels-1:0] & host_r_ready_o[NumChannels-1:0],
+      adm_r_valid_i && adm_r_ready_o,
+      mem_r_valid_i & mem_r_ready_o
+    }),
+    .last_i({host_last, adm_r_i.last, mem_last}),
+    .job_o (trace_job_o),
+    .read_o(trace_read_o),
+    .data_o(trace_data_o),
+    .beat_o(trace_beat_o)
   );
 
   // A mover holds fewer than 256 jobs, and a comparison has jobs in both of a channel.

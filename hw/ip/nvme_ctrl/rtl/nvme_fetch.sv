@@ -99,6 +99,10 @@ module nvme_fetch
   input  logic                 slot_valid_i,
   /// It is taken.
   output logic                 slot_take_o,
+  /// For a command of this queue.
+  output logic [QidWidth-1:0]  slot_qid_o,
+  /// The queue's head after this command.
+  output logic [PtrWidth-1:0]  slot_head_o,
 
   /// Read address to the host.
   output ax_t                  ar_o,
@@ -202,6 +206,8 @@ module nvme_fetch
   assign reserve_done_o = state_q == StIssue && own_q;
   assign reserve_ok_o = room && enable_i;
   assign slot_take_o = issue;
+  assign slot_qid_o = QidWidth'(qid_q);
+  assign slot_head_o = head_next_q;
 
   // Requests of nvme_admin are served between two fetches.
   logic sq_create, sq_delete, cq_create, unreserve;
@@ -326,7 +332,7 @@ module nvme_fetch
 
   meta_t meta_in, meta;
   logic meta_valid;
-  assign meta_in = '{qid: QidWidth'(qid_q), slot: slot_i, head: head_next_q};
+  assign meta_in = '{qid: slot_qid_o, slot: slot_i, head: slot_head_o};
 
   ns_fifo #(
     .Width($bits(meta_t)),

@@ -142,7 +142,16 @@ module nvme_front
   /// Valid.
   output logic        adm_r_valid_o,
   /// Ready.
-  input  logic        adm_r_ready_i
+  input  logic        adm_r_ready_i,
+
+  /// Trace of commands, see nvme_trace.
+  output logic [ 63:0] trace_event_o,
+  /// See above.
+  output logic [191:0] trace_sqe_o,
+  /// See above.
+  output logic [191:0] trace_cqe_o,
+  /// See above.
+  output logic [ 15:0] trace_irq_o
 );
 
   localparam int unsigned NumQueues = NumIoQueues + 1;
@@ -175,6 +184,7 @@ module nvme_front
   logic posted_irq, posted_irq_admin, irq, msg_valid, msg_ready;
   logic [QidWidth-1:0] posted_irq_vector, irq_vector;
   logic [NumQueues-1:0] uncoalesced;
+  logic [QidWidth-1:0] msg_vector;
   logic [63:2] msg_addr;
   logic [31:0] msg_data;
 
@@ -189,6 +199,8 @@ module nvme_front
   // Slots.
   logic [SlotWidth-1:0] free_slot, used, parked, owner_slot, cpl_slot;
   logic free_valid, take, owner_we;
+  logic [QidWidth-1:0] take_qid;
+  logic [PtrWidth-1:0] take_head;
   logic [QidWidth-1:0] owner_qid, cpl_qid;
   logic [15:0] owner_cid, cpl_cid;
   logic [31:0] owner_nsid;
@@ -352,6 +364,7 @@ module nvme_front
     .irq_vector_i (irq_vector),
     .msg_addr_o   (msg_addr),
     .msg_data_o   (msg_data),
+    .msg_vector_o (msg_vector),
     .msg_valid_o  (msg_valid),
     .msg_ready_i  (msg_ready)
   );
@@ -450,6 +463,8 @@ module nvme_front
     .slot_i           (free_slot),
     .slot_valid_i     (free_valid),
     .slot_take_o      (take),
+    .slot_qid_o       (take_qid),
+    .slot_head_o      (take_head),
     .ar_o             (fetch_ar),
     .ar_valid_o       (fetch_ar_valid),
     .ar_ready_i       (fetch_ar_ready),
@@ -793,6 +808,37 @@ module nvme_front
     .b_valid_i,
     .b_ready_o,
     .error_o         (write_error)
+  );
+
+  nvme_trace u_trace (
+    .clk_i,
+    .rst_ni,
+    .fetch_i      (take),
+    .fetch_slot_i (free_slot),
+    .fetch_qid_i  (take_qid),
+    .fetch_head_i (take_head),
+    .decode_i     (owner_we),
+    .decode_qid_i (owner_qid),
+    .sqe_i        (admin_cmd),
+    .start_i      (data_cmd_valid_o && data_cmd_ready_i),
+    .start_slot_i (data_cmd_o.slot),
+    .done_i       (data_done_valid_i && data_done_ready_o),
+    .done_slot_i  (data_done_i.slot),
+    .post_i       (posted_valid),
+    .retire_i     (retire),
+    .retire_slot_i(cpl_slot),
+    .cqe_addr_i   (aw_o.addr[63:2]),
+    .cqe_i        (w_o.data[127:0]),
+    .irq_i        (posted_irq),
+    .irq_vector_i (posted_irq_vector),
+    .msg_i        (msg_valid && msg_ready),
+    .msg_vector_i (msg_vector),
+    .msg_addr_i   (msg_addr),
+    .msg_data_i   (msg_data),
+    .event_o      (trace_event_o),
+    .sqe_o        (trace_sqe_o),
+    .cqe_o        (trace_cqe_o),
+    .irq_o        (trace_irq_o)
   );
 
   assign busy_o = bar0_busy || state_busy || fetch_busy || admin_busy || buf_busy || completion_busy || msix_busy

@@ -53,6 +53,8 @@ module nvme_msix
   output logic [63:2]         msg_addr_o,
   /// Message data.
   output logic [31:0]         msg_data_o,
+  /// Its vector.
+  output logic [QidWidth-1:0] msg_vector_o,
   /// Valid.
   output logic                msg_valid_o,
   /// Ready.
@@ -91,7 +93,7 @@ module nvme_msix
   end
 
   // Messages, in two steps: choose a vector; if it may still fire, load its message.
-  idx_t ventry_q;
+  idx_t ventry_q, vector_q;
   logic fire_valid, load, chosen_q, valid_q;
   logic [63:2] addr_q;
   logic [31:0] data_q;
@@ -141,11 +143,13 @@ module nvme_msix
     if (load) begin
       addr_q <= {high_mem[ventry_q], low_mem[ventry_q]};
       data_q <= data_mem[ventry_q];
+      vector_q <= ventry_q;
     end
   end
 
   assign msg_addr_o = addr_q;
   assign msg_data_o = data_q;
+  assign msg_vector_o = QidWidth'(vector_q);
   assign msg_valid_o = valid_q;
   assign pending_o = 128'(pending_q);
 

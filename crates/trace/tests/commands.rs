@@ -1,0 +1,310 @@
+//! The trace of a real device, beside what its host saw.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use design::Cpu;
+use driver::{Buffer, Completion, Config, Controller, Io, SimHost};
+use rtl::bitstream::stderr_progress;
+use rtl::{DeviceConfig, RtlDevice};
+use serde_json::Value;
+use sim::{Bar, HostConfig, LinkConfig, Media, System, Time, TraceEvent, TraceSink, Tracer};
+use spec::nvme::{io, Sqe};
+use trace::{Collector, Command, Point, TraceFile, POINTS};
+
+const MEDIA: u64 = 1 << 24;
+const QUEUES: u16 = 3;
+const BLOCKS: u64 = MEDIA / 512;
+const MAX_BLOCKS: u32 = 2048;
+
+/// Keeps commands as they end.
+#[derive(Default)]
+struct Kept {
+    collector: Collector,
+    commands: Vec<Command>,
+}
+
+impl TraceSink for Kept {
+    fn event(&mut self, time: Time, event: &TraceEvent) {
+        self.collector.event(time, event);
+        self.commands.extend(self.collector.take());
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) % n
+    }
+}
+
+fn start(cpu: &str, tracer: Tracer) -> Controller<SimHost> {
+    let mut config = DeviceConfig::new().unwrap();
+    config
+        .parameters
+        .insert("MediaBytes".to_string(), format!("64'd{MEDIA}"));
+    let media = Media::memory(MEDIA).unwrap();
+    let device = RtlDevice::build(config, media, &mut stderr_progress("nearside_top")).unwrap();
+    let mut system = System::new(&HostConfig::default()).unwrap();
+    let windows = [
+        (Bar::Nvme, 64 << 10),
+        (Bar::Pm, MEDIA),
+        (Bar::Control, 1 << 20),
+    ];
+    let number = system
+        .add_device(Box::new(device), &LinkConfig::default(), &windows)
+        .unwrap();
+    assert!(system.set_tracer(number, Some(tracer)));
+    let costs = Cpu {
+        profile: cpu.into(),
+        ..Cpu::default()
+    }
+    .costs();
+    let host = SimHost::new(system, number, costs, QUEUES + 1);
+    let config = Config {
+        io_queues: QUEUES,
+        ..Config::default()
+    };
+    Controller::start(host, config).unwrap()
+}
+
+/// Places one command of a mixture: good ones of all kinds and sizes, and bad ones.
+fn place(
+    c: &mut Controller<SimHost>,
+    queue: usize,
+    buffer: &Buffer,
+    random: &mut Random,
+    tag: u64,
+) {
+    let blocks = match random.below(4) {
+        0 => 1 + random.below(u64::from(MAX_BLOCKS)) as u32,
+        _ => 1 + random.below(16) as u32,
+    };
+    let lba = random.below(BLOCKS - u64::from(blocks));
+    let nsid = c.nsid();
+    let raw = |opcode| Sqe::of_blocks(opcode, nsid, lba, blocks);
+    match random.below(10) {
+        0..=3 => c.submit(queue, Io::Read { lba, blocks }, buffer, tag),
+        4..=5 => c.submit(queue, Io::Write { lba, blocks }, buffer, tag),
+        6 => c.submit_raw(queue, raw(io::WRITE_ZEROES), tag),
+        7 => c.submit_raw(queue, raw(io::VERIFY), tag),
+        8 => c.submit(queue, Io::Flush, buffer, tag),
+        _ => match random.below(3) {
+            // Beyond the end, no such namespace, no such command.
+            0 => c.submit(
+                queue,
+                Io::Read {
+                    lba: BLOCKS,
+                    blocks: 1,
+                },
+                buffer,
+                tag,
+            ),
+            1 => c.submit_raw(queue, raw(io::VERIFY).with_nsid(77), tag),
+            _ => c.submit_raw(queue, Sqe::new(0x7F), tag),
+        },
+    }
+    .unwrap();
+}
+
+/// What the host saw, by queue and in order.
+fn run(c: &mut Controller<SimHost>, commands: u64) -> Vec<Vec<Completion>> {
+    let mut random = Random(3);
+    let buffers: Vec<Buffer> = (0..QUEUES)
+        .map(|_| {
+            let bytes = u64::from(MAX_BLOCKS) * 512;
+            let base = driver::Host::alloc(c.host_mut(), bytes, 4096).unwrap();
+            Buffer::Contiguous(base)
+        })
+        .collect();
+    let mut seen = vec![Vec::new(); usize::from(QUEUES)];
+    let (mut placed, mut done) = (0, 0);
+    while done < commands {
+        for queue in 0..usize::from(QUEUES) {
+            while placed < commands && c.outstanding(queue) < 6 {
+                place(c, queue, &buffers[queue], &mut random, placed);
+                placed += 1;
+            }
+            c.ring(queue).unwrap();
+            while let Some(completion) = c.poll(queue).unwrap() {
+                seen[queue].push(completion);
+                done += 1;
+            }
+            c.ring(queue).unwrap();
+        }
+        if done < commands {
+            let limit = c.now() + Time::ms(50);
+            c.wait(limit, "a command").unwrap();
+        }
+    }
+    seen
+}
+
+fn check_order(command: &Command) {
+    let order = [
+        Point::Stored,
+        Point::Doorbell,
+        Point::Fetch,
+        Point::Decoded,
+        Point::Started,
+        Point::FirstJob,
+        Point::LastJob,
+        Point::Done,
+        Point::Posted,
+        Point::Sent,
+        Point::Landed,
+        Point::Interrupt,
+    ];
+    let times: Vec<Time> = order.iter().filter_map(|&p| command.time(p)).collect();
+    assert!(times.windows(2).all(|w| w[0] <= w[1]), "{command:?}");
+    if let Some(data) = command.time(Point::FirstData) {
+        assert!(command.time(Point::FirstJob).unwrap() < data, "{command:?}");
+        assert!(data < command.time(Point::Done).unwrap(), "{command:?}");
+    }
+    for point in [Point::Stored, Point::Doorbell, Point::Fetch, Point::Decoded] {
+        assert!(command.time(point).is_some(), "{point:?} of {command:?}");
+    }
+    let data = matches!(command.opcode, io::READ | io::WRITE | io::VERIFY);
+    if command.queue != 0 && command.status == Some(0) && data {
+        assert!(command.time(Point::FirstData).is_some(), "{command:?}");
+    }
+}
+
+fn against_the_host(cpu: &str) {
+    let kept = Arc::new(Mutex::new(Kept::default()));
+    let mut controller = start(cpu, Tracer::new(kept.clone(), false));
+    let before = kept.lock().unwrap().commands.len();
+    let seen = run(&mut controller, 250);
+    let limit = controller.now() + Time::us(50);
+    controller
+        .host_mut()
+        .system_mut()
+        .advance_until(limit)
+        .unwrap();
+    let commands = kept.lock().unwrap().commands.split_off(before);
+    let total: usize = seen.iter().map(Vec::len).sum();
+    assert_eq!(commands.len(), total, "each command once");
+    let mut failed = 0;
+    for (n, seen) in seen.iter().enumerate() {
+        let queue = n as u16 + 1;
+        let mut own: Vec<&Command> = commands.iter().filter(|c| c.queue == queue).collect();
+        own.sort_by_key(|c| c.time(Point::Landed).unwrap());
+        assert_eq!(own.len(), seen.len(), "queue {queue}");
+        for (command, completion) in own.iter().zip(seen) {
+            check_order(command);
+            assert_eq!(command.status, Some(completion.status.0), "{command:?}");
+            if completion.command != "command" {
+                assert_eq!(command.name(), completion.command);
+            }
+            failed += usize::from(!completion.status.is_success());
+            assert!(completion.submitted <= command.time(Point::Stored).unwrap());
+            // With interrupts, too: a handler that is awake looks for entries before their own interrupt comes.
+            assert!(command.time(Point::Landed).unwrap() <= completion.completed);
+            assert_eq!(command.time(Point::Interrupt).is_some(), cpu == "kernel");
+            assert_eq!(command.vector.is_some(), cpu == "kernel");
+        }
+    }
+    assert!(failed > 10, "bad commands are part of the mixture");
+    let long = commands
+        .iter()
+        .filter(|c| c.blocks().is_some_and(|(_, n)| n > 1000));
+    let listed = long.filter(|c| c.time(Point::LastJob) > c.time(Point::FirstData));
+    assert!(listed.count() > 0, "lists are walked while data flows");
+}
+
+#[test]
+fn a_polling_host_sees_the_same() {
+    against_the_host("polled");
+}
+
+#[test]
+fn a_host_with_interrupts_sees_the_same() {
+    against_the_host("kernel");
+}
+
+fn file(name: &str) -> (Vec<u8>, u64) {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let file = Arc::new(Mutex::new(TraceFile::create(&path).unwrap()));
+    let mut controller = start("polled", Tracer::new(file.clone(), false));
+    run(&mut controller, 60);
+    controller.shutdown().unwrap();
+    let count = file.lock().unwrap().finish().unwrap();
+    (std::fs::read(path).unwrap(), count)
+}
+
+#[test]
+fn lines_of_json_repeat() {
+    let (text, count) = file("a.jsonl");
+    assert_eq!(text, file("b.jsonl").0, "the same bytes");
+    let lines: Vec<Value> = text
+        .split(|&b| b == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect();
+    assert_eq!(lines.len() as u64, count);
+    assert!(count > 60, "admin commands, too");
+    let known: Vec<&str> = POINTS.iter().map(|p| p.1).collect();
+    for line in &lines {
+        for (name, time) in line["times_ps"].as_object().unwrap() {
+            assert!(known.contains(&&name[..]) && time.is_u64(), "{line}");
+        }
+    }
+    let beyond = lines.iter().find(|l| l["lba"] == BLOCKS);
+    assert_eq!(beyond.unwrap()["status_name"], "LBA Out of Range");
+    let identify = lines.iter().find(|l| l["command"] == "Identify").unwrap();
+    assert_eq!(
+        (&identify["queue"], &identify["lba"]),
+        (&0.into(), &Value::Null)
+    );
+}
+
+#[test]
+fn slices_nest() {
+    let (text, count) = file("c.json");
+    assert_eq!(text, file("d.json").0, "the same bytes");
+    let doc: Value = serde_json::from_slice(&text).unwrap();
+    let events = doc["traceEvents"].as_array().unwrap();
+    // Exact: all digits of ts and dur are there.
+    let ps = |e: &Value, key: &str| (e[key].as_f64().unwrap() * 1e6).round() as u64;
+    let slices: Vec<&Value> = events.iter().filter(|e| e["ph"] == "X").collect();
+    let mut ends = std::collections::BTreeMap::<u64, (u64, u64)>::new(); // track: end of command, of stage
+    let mut commands = 0;
+    for slice in slices {
+        let (from, tid) = (ps(slice, "ts"), slice["tid"].as_u64().unwrap());
+        let to = from + ps(slice, "dur");
+        if slice.get("args").is_some() {
+            commands += 1;
+            let last = ends.insert(tid, (to, from));
+            assert!(
+                last.is_none_or(|(end, _)| end <= from),
+                "commands of a track overlap: {slice}"
+            );
+        } else {
+            let (end, stage) = ends.get_mut(&tid).unwrap();
+            assert!(from == *stage && to > from && to <= *end, "{slice}");
+            *stage = to;
+        }
+    }
+    assert_eq!(commands, count);
+    let names: Vec<&Value> = events
+        .iter()
+        .filter(|e| e["name"] == "thread_name")
+        .collect();
+    assert!(
+        names.len() > usize::from(QUEUES),
+        "overlapping commands have tracks of their own"
+    );
+}
+
+#[test]
+fn other_names_are_refused() {
+    let error = TraceFile::create(&PathBuf::from("trace.txt"))
+        .err()
+        .unwrap();
+    assert!(error.to_string().contains(".jsonl"), "{error}");
+}

@@ -1,0 +1,83 @@
+// What happens to commands in the data path, for a trace. See nvme_trace for how events are told.
+//
+// Jobs name their slot when they are handed to a mover. A mover does them in order, each with one source read but for
+// zeros; so for the reads and for the first data of each, it is enough to say which mover it was.
+module nvme_trace_data
+  import nvme_pkg::*;
+#(
+  /// Movers to the host, those before the movers to the media.
+  parameter int unsigned NumToHost = 3,
+  /// Movers.
+  parameter int unsigned NumMovers = 5
+) (
+  /// Clock.
+  input logic clk_i,
+  /// Reset, active low.
+  input logic rst_ni,
+
+  /// A mover takes a job, one of each direction at a time.
+  input logic [NumMovers-1:0]          job_i,
+  /// Slot of the job to the host (0) and of that to the media (1).
+  input logic [1:0][SlotWidth-1:0]     slot_i,
+  /// A mover's source read is accepted.
+  input logic [NumMovers-1:0]          read_i,
+  /// A beat of source data arrives.
+  input logic [NumMovers-1:0]          beat_i,
+  /// It is the last of its read. Only with beat_i.
+  input logic [NumMovers-1:0]          last_i,
+
+  /// From the right: events (job to the host, to the media), 6 zeros, slots of the two, movers of the two.
+  output logic [39:0]            job_o,
+  /// Events: source reads of each mover.
+  output logic [NumMovers-1:0]   read_o,
+  /// Events: first beats of source data of each mover.
+  output logic [NumMovers-1:0]   data_o,
+  /// Events: beats of source data of each mover.
+  output logic [NumMovers-1:0]   beat_o
+);
+
+  logic [1:0] job, event_q;
+  logic [1:0][SlotWidth-1:0] slot_q;
+  logic [1:0][7:0] mover, mover_q;
+  logic [NumMovers-1:0] read_q, data_q, beat_q, inside_q;  // inside_q: within the data of a read
+
+  assign job = {job_i[NumMovers-1:NumToHost] != '0, job_i[NumToHost-1:0] != '0};
+
+  always_comb begin
+    mover = '0;
+    for (int unsigned m = 0; m < NumMovers; m++) begin
+      if (job_i[m]) mover[m>=NumToHost] = 8'(m);
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      event_q  <= '0;
+      read_q   <= '0;
+      data_q   <= '0;
+      beat_q   <= '0;
+      inside_q <= '0;
+    end else begin
+      event_q  <= event_q ^ job;
+      read_q   <= read_q ^ read_i;
+      data_q   <= data_q ^ (beat_i & ~inside_q);
+      beat_q   <= beat_q ^ beat_i;
+      inside_q <= (inside_q | beat_i) & ~(beat_i & last_i);
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    for (int unsigned d = 0; d < 2; d++) begin
+      if (job[d]) begin
+        slot_q[d]  <= slot_i[d];
+        mover_q[d] <= mover[d];
+      end
+    end
+  end
+
+  assign job_o = {mover_q[1], mover_q[0], slot_q[1], slot_q[0], 6'd0, event_q};
+  assign read_o = read_q;
+  assign data_o = data_q;
+  assign beat_o = beat_q;
+
+endmodule
