@@ -6,7 +6,8 @@
 // the responses to all of its bursts, with the first error.
 //
 // Zeros need no beats from the FIFO. Bursts without a target (dropped or compared data) take their beats out of the FIFO
-// and end without an address or a response.
+// and end without an address or a response. A comparison waits for another mover, so no address leaves while
+// one stands before its data: others whose data must follow on the same bus would wait as well, completions among them.
 `include "ns_assert.svh"
 
 module nvme_mover_write
@@ -150,12 +151,14 @@ module nvme_mover_write
   logic issue, burst_queue_ready;
   logic [BeatsBits-1:0] arrived_q;  // beats in the FIFO that belong to no burst sent so far
   logic [BurstsBits-1:0] bursts_q;  // bursts without response
+  logic [3:0] compares_q;  // bursts to be compared whose last beat has not gone
   logic [6:0] beats_q;  // to come out of the FIFO
   logic resp_fire;
 
   // Every other cycle at most, so that the arbiter behind `aw_ready_i` is not in front of all this: bursts are longer.
   assign issue = burst_valid_q && burst_queue_ready && !aw_valid_o
-      && 32'(arrived_q) >= 32'(beats_q) && bursts_q != BurstsBits'(MaxBursts);
+      && 32'(arrived_q) >= 32'(beats_q) && bursts_q != BurstsBits'(MaxBursts)
+      && (compares_q == '0 || no_target(burst_q.kind));
   assign cut_ready = !burst_valid_q || issue;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -264,6 +267,17 @@ module nvme_mover_write
     };
   end
 
+  // Comparisons that stand before what is issued next.
+  logic compare_in, compare_out;
+  assign compare_in = issue && burst_q.kind == KindCompare;
+  assign compare_out = w_fire && w_last && burst.kind == KindCompare;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) compares_q <= '0;
+    else if (compare_in && !compare_out) compares_q <= compares_q + 1'b1;
+    else if (!compare_in && compare_out) compares_q <= compares_q - 1'b1;
+  end
+
   // Comparison, a cycle later: dwords first, then all of them.
   logic differ;  // somewhere in the burst that ends
 
@@ -353,6 +367,7 @@ module nvme_mover_write
              !burst_valid || w_first || beat_valid_i || burst.kind == KindZero)
   `NS_ASSERT(response_queue_has_room, !end_valid_q || resp_queue_ready)
   `NS_ASSERT(no_write_without_target, !w_valid_o || !no_target(burst.kind))
+  `NS_ASSERT(no_address_behind_comparison, !aw_valid_o || !burst_valid || burst.kind != KindCompare)
   `NS_ASSERT(beats_in_range, 32'(arrived_q) <= FifoBeats)
 
 endmodule

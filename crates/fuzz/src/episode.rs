@@ -1,0 +1,752 @@
+//! One life of a device under fire: steps drawn from seeds of their own, so that a part of them can be run again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use sim::{Bar, Device, Mmio, Random, Time};
+use spec::nvme::properties::{self, Cap, Csts};
+use spec::nvme::{admin, Sqe};
+
+use crate::draw::{admin_command, chance, create_cq, create_sq, io_command, Command};
+use crate::media::{Media, BLOCK};
+use crate::memory::{Memory, PAGE};
+use crate::model::{CompletionQueue, Known, Limits, Model, SubmissionQueue};
+use crate::world::{Counts, Rung, World, MSI};
+
+/// Host memory of an episode.
+const PAGES: u64 = 4096;
+/// A register read is answered within this.
+const REGISTER: Time = Time(1_000_000_000);
+/// Everything that was submitted completes, and every reset ends, within this.
+const PATIENCE: Time = Time(20_000_000_000);
+/// Reads of the PM window on their way at once.
+const LOADS: usize = 8;
+
+/// Resets of each kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resets {
+    /// CC.EN to 0.
+    pub disables: u64,
+    /// CC.SHN, then CC.EN to 0.
+    pub shutdowns: u64,
+    /// Function level resets: all state is lost at once.
+    pub functions: u64,
+    /// After a fatal status (CSTS.CFS).
+    pub fatal: u64,
+}
+
+/// What an episode did.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Steps begun.
+    pub steps: u32,
+    /// Commands and data.
+    pub counts: Counts,
+    /// Resets.
+    pub resets: Resets,
+    /// Blocks of the media compared at the end.
+    pub blocks: u64,
+    /// Simulated time.
+    pub time: Time,
+    /// Why it failed, and what came before.
+    pub failure: Option<(String, Vec<String>)>,
+}
+
+/// Which episode, and how much of it.
+#[derive(Clone, Debug)]
+pub struct Script<'a> {
+    /// Seed of the campaign.
+    pub seed: u64,
+    /// Number of the episode.
+    pub episode: u32,
+    /// So many commands.
+    pub commands: u64,
+    /// Only these steps.
+    pub steps: Option<&'a BTreeSet<u32>>,
+}
+
+/// A seed that depends on all of its parts.
+fn mix(parts: [u64; 3]) -> u64 {
+    parts.iter().fold(0x6E65_6172_7369_6465, |seed, &part| {
+        Random::new(seed ^ part).next()
+    })
+}
+
+/// Runs an episode on a fresh device with empty media.
+pub fn run(device: Box<dyn Device>, script: &Script) -> Outcome {
+    let limits = Limits {
+        queues: 0,
+        entries: 2,
+        transfer: PAGE,
+        events: 1,
+        blocks: 0,
+    };
+    let model = Model::new(limits, BTreeMap::new());
+    let world = World::new(Memory::new(PAGES), Media::new(0), model);
+    let mut bench = Bench {
+        device,
+        world,
+        random: Random::new(0),
+        now: Time::ZERO,
+        cid: 0,
+        tag: 0,
+        cc: 0,
+        known: BTreeMap::new(),
+        limits,
+        outcome: Outcome::default(),
+    };
+    let result = bench.play(script);
+    let mut outcome = bench.outcome;
+    outcome.counts = bench.world.counts.clone();
+    outcome.time = bench.now;
+    if let Err(text) = result {
+        let mut history: Vec<String> = bench.world.history.iter().cloned().collect();
+        history.push(bench.world.describe());
+        outcome.failure = Some((text, history));
+    }
+    outcome
+}
+
+type Step = Result<(), String>;
+
+struct Bench {
+    device: Box<dyn Device>,
+    world: World,
+    random: Random,
+    now: Time,
+    cid: u16,
+    tag: u32,
+    cc: u32,
+    known: BTreeMap<Known, Rc<Vec<u8>>>,
+    limits: Limits,
+    outcome: Outcome,
+}
+
+impl Bench {
+    fn play(&mut self, script: &Script) -> Step {
+        let seeds = |step: u64| mix([script.seed, script.episode.into(), step]);
+        self.reseed(seeds(u64::MAX));
+        self.discover()?;
+        self.enable()?;
+        let mut kept = script.steps.map(|s| s.iter().copied());
+        loop {
+            let step = match &mut kept {
+                Some(steps) => steps.next(),
+                None => (self.world.counts.fetched < script.commands).then_some(self.outcome.steps),
+            };
+            let Some(step) = step else { break };
+            self.outcome.steps = step + 1;
+            self.reseed(seeds(step.into()));
+            self.world.note(format!("step {step} at {}", self.now));
+            self.step()?;
+        }
+        self.reseed(seeds(u64::MAX - 1));
+        self.drain()?;
+        self.compare_media()
+    }
+
+    fn reseed(&mut self, seed: u64) {
+        let mut random = Random::new(seed);
+        self.world.random = Random::new(random.next());
+        self.random = random;
+    }
+
+    // ---- time and registers ----
+
+    /// Lets time pass; true if the host was woken before the end.
+    fn advance(&mut self, until: Time, watch: bool) -> Result<bool, String> {
+        loop {
+            self.world.rest();
+            self.device
+                .advance(until, &mut self.world)
+                .map_err(|fault| fault.to_string())?;
+            if let Some(failure) = &self.world.failure {
+                return Err(failure.clone());
+            }
+            if !self.world.woken() {
+                self.now = until;
+                return Ok(false);
+            }
+            self.now = self.device.now().max(self.now);
+            if watch {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn pass(&mut self, ns: u64) -> Step {
+        self.advance(self.now + Time::ns(ns), false).map(drop)
+    }
+
+    fn write32(&mut self, offset: u64, value: u32) {
+        let data = value.to_le_bytes().to_vec();
+        self.world.post(
+            self.now,
+            Mmio::Write {
+                bar: Bar::Nvme,
+                offset,
+                data,
+            },
+        );
+    }
+
+    fn write64(&mut self, offset: u64, value: u64) {
+        self.write32(offset, value as u32);
+        self.write32(offset + 4, (value >> 32) as u32);
+    }
+
+    fn load(&mut self, bar: Bar, offset: u64, len: u32) -> u32 {
+        self.tag += 1;
+        self.world.post(
+            self.now,
+            Mmio::Read {
+                bar,
+                offset,
+                len,
+                tag: self.tag,
+            },
+        );
+        self.tag
+    }
+
+    fn answer(&mut self, tag: u32) -> Result<Vec<u8>, String> {
+        let limit = self.now + REGISTER;
+        loop {
+            if let Some(at) = self.world.answers.iter().position(|a| a.0 == tag) {
+                let data = self.world.answers.swap_remove(at).1;
+                return data.ok_or_else(|| "a read of a BAR failed".into());
+            }
+            if self.now >= limit {
+                return Err(format!(
+                    "hung: a read of a BAR was not answered within {REGISTER}"
+                ));
+            }
+            self.advance(limit, true)?;
+        }
+    }
+
+    fn read32(&mut self, offset: u64) -> Result<u32, String> {
+        let tag = self.load(Bar::Nvme, offset, 4);
+        let data = self.answer(tag)?;
+        let bytes: [u8; 4] = data
+            .try_into()
+            .map_err(|_| "a register of 4 bytes answers another number")?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    /// Waits until CSTS says so. What it says holds from then on: `silent` is judged at its answer.
+    fn csts(&mut self, what: &str, silent: bool, done: impl Fn(Csts) -> bool) -> Step {
+        let limit = self.now + PATIENCE;
+        loop {
+            let csts = Csts(self.read32(properties::CSTS)?);
+            if done(csts) {
+                self.world.silent = silent;
+                return Ok(());
+            }
+            if self.now > limit {
+                return Err(format!(
+                    "hung: CSTS is {:#x}, and not {what}, after {PATIENCE}",
+                    csts.0
+                ));
+            }
+            let ns = 50 + self.random.below(500);
+            self.pass(ns)?;
+        }
+    }
+
+    // ---- life cycle ----
+
+    /// Asks the controller for its sizes, in a first short life.
+    fn discover(&mut self) -> Step {
+        let cap = u64::from(self.read32(0)?) | u64::from(self.read32(4)?) << 32;
+        self.limits.entries = Cap(cap).max_queue_entries();
+        self.start(32, 32)?;
+        let controller = self.page(Sqe::identify(1, 0))?;
+        let namespace = self.page(Sqe::identify(0, 1))?;
+        let descriptors = self.page(Sqe::identify(3, 1))?;
+        let word = |page: &[u8], at: usize| {
+            u64::from_le_bytes(page[at..at + 8].try_into().unwrap_or_default())
+        };
+        self.limits.transfer = match controller[77] {
+            0 => 1 << 32,
+            mdts => PAGE << mdts.min(20),
+        };
+        self.limits.events = usize::from(controller[259]) + 1;
+        self.limits.blocks = word(&namespace, 0);
+        for (cns, page) in [(1, controller), (0, namespace), (3, descriptors)] {
+            self.known.insert(Known::Identify(cns), Rc::new(page));
+        }
+        for lid in [3u8, 5] {
+            let dwords = if lid == 3 { 127 } else { 1023 };
+            let sqe = Sqe::new(admin::GET_LOG_PAGE).with_cdw(10, dwords << 16 | u32::from(lid));
+            let mut page = self.page(sqe)?;
+            page.truncate(4 * (dwords as usize + 1));
+            self.known.insert(Known::Log(lid), Rc::new(page));
+        }
+        self.page(Sqe::number_of_queues(1))?;
+        self.limits.queues = (self.world.result as u16).saturating_add(1);
+        self.world.media = Media::new(self.limits.blocks);
+        self.disable()
+    }
+
+    /// A command alone, with a page for its data; returns what the page holds then.
+    fn page(&mut self, sqe: Sqe) -> Result<Vec<u8>, String> {
+        let page = self
+            .world
+            .memory
+            .take(&mut self.random)
+            .ok_or("no memory")?;
+        self.submit(0, (sqe.with_prps(page, 0), vec![page]));
+        self.ring_sq(0);
+        self.drain()?;
+        Ok(self
+            .world
+            .memory
+            .get(page, PAGE)
+            .unwrap_or_default()
+            .to_vec())
+    }
+
+    /// Enables the controller with admin queues of these entries.
+    fn start(&mut self, sq_entries: u32, cq_entries: u32) -> Step {
+        let mut take = || self.world.memory.take(&mut self.random).ok_or("no memory");
+        let (asq, acq) = (take()?, take()?);
+        self.world.model = Model::new(self.limits, self.known.clone());
+        let model = &mut self.world.model;
+        model.sqs.insert(
+            0,
+            SubmissionQueue {
+                base: asq,
+                entries: sq_entries,
+                cqid: 0,
+            },
+        );
+        model.cqs.insert(
+            0,
+            CompletionQueue {
+                base: acq,
+                entries: cq_entries,
+                vector: Some(0),
+            },
+        );
+        self.world.open_sq(0);
+        self.world.open_cq(0);
+        self.interrupts();
+        self.write32(properties::AQA, properties::aqa(sq_entries, cq_entries));
+        self.write64(properties::ASQ, asq);
+        self.write64(properties::ACQ, acq);
+        self.world.silent = false;
+        self.cc = properties::Cc::DEFAULT.with_enable(true).0;
+        if chance(&mut self.random, 3) {
+            self.cc = self.cc & !(0xFF << 16) | 0x55 << 16;
+            self.world.model.entry_sizes = (false, false);
+        }
+        self.write32(properties::CC, self.cc);
+        self.csts("ready", false, |csts| csts.ready())
+    }
+
+    /// The table of messages.
+    fn interrupts(&mut self) {
+        self.world.messages.clear();
+        self.world.masked.clear();
+        for vector in 0..=self.limits.queues {
+            let addr = MSI.start + 16 * self.random.below(4096);
+            let data = self.random.next() as u32 & 0xFFFF_FF00 | u32::from(vector);
+            let masked = vector != 0 && chance(&mut self.random, 15);
+            let entry = properties::MSIX_TABLE + 16 * u64::from(vector);
+            self.write64(entry, addr);
+            self.write32(entry + 8, data);
+            self.write32(entry + 12, masked.into());
+            self.world.messages.insert((addr, data), vector);
+            if masked {
+                self.world.masked.insert(vector);
+            }
+        }
+    }
+
+    fn enable(&mut self) -> Step {
+        let queues = u64::from(self.limits.queues);
+        // Two entries hold one command.
+        let few = chance(&mut self.random, 15);
+        let sq = 2 + self.random.below(if few { 2 } else { 63 }) as u32;
+        let cq = 2 + self.random.below(if few { 2 } else { 63 }) as u32;
+        self.start(sq, cq)?;
+        for n in 0..2 + self.random.below(2 * queues) {
+            let command = match n % 2 {
+                0 => create_cq(&mut self.world, &mut self.random),
+                _ => create_sq(&mut self.world, &mut self.random),
+            };
+            if let Some(command) = command {
+                self.submit(0, command);
+                self.ring_sq(0);
+                self.drain()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn disable(&mut self) -> Step {
+        self.cc &= !1;
+        self.write32(properties::CC, self.cc);
+        self.csts("not ready", true, |csts| !csts.ready() && !csts.fatal())?;
+        self.world.forget();
+        Ok(())
+    }
+
+    fn shut_down(&mut self) -> Step {
+        let how = 1 + self.random.below(2) as u32;
+        self.cc |= how << 14;
+        self.write32(properties::CC, self.cc);
+        self.csts("shut down", true, Csts::shutdown_complete)?;
+        let ns = self.random.below(2000);
+        self.pass(ns)?;
+        self.cc &= !(3 << 14);
+        self.disable()
+    }
+
+    fn function_reset(&mut self) -> Step {
+        self.device.power_off();
+        self.world.silent = true;
+        self.world.forget_link();
+        self.world.forget();
+        let ns = self.random.below(500);
+        self.pass(ns)?;
+        self.device.power_on();
+        self.pass(100)
+    }
+
+    /// Settings that cannot be used: CFS instead of ready.
+    fn unusable(&mut self) -> Step {
+        let page = 1 << 32;
+        let right = properties::Cc::DEFAULT.with_enable(true).0;
+        let (mut cc, mut aqa, mut asq, mut acq) = (right, properties::aqa(8, 8), page, page + PAGE);
+        match self.random.below(6) {
+            0 => cc |= 1 << (7 + self.random.below(4)),
+            1 => cc |= 1 << (4 + self.random.below(3)),
+            2 => aqa &= 0xFFF,
+            3 => aqa &= 0xFFF << 16,
+            4 => asq = 0,
+            _ => acq = 0,
+        }
+        self.write32(properties::AQA, aqa);
+        self.write64(properties::ASQ, asq);
+        self.write64(properties::ACQ, acq);
+        self.write32(properties::CC, cc);
+        self.csts("fatal", true, |csts| csts.fatal() && !csts.ready())?;
+        self.cc = cc;
+        self.disable()
+    }
+
+    fn reset(&mut self) -> Step {
+        match self.random.below(3) {
+            0 => {
+                self.outcome.resets.shutdowns += 1;
+                self.shut_down()?;
+            }
+            1 => {
+                self.outcome.resets.functions += 1;
+                self.function_reset()?;
+            }
+            _ => {
+                self.outcome.resets.disables += 1;
+                self.disable()?;
+            }
+        }
+        if chance(&mut self.random, 20) {
+            self.unusable()?;
+        }
+        self.enable()
+    }
+
+    /// A fetch has failed: the controller says so, and only a reset helps.
+    fn recover(&mut self) -> Step {
+        self.outcome.resets.fatal += 1;
+        self.csts("fatal", false, Csts::fatal)?;
+        match chance(&mut self.random, 50) {
+            true => self.disable()?,
+            false => self.function_reset()?,
+        }
+        self.enable()
+    }
+
+    // ---- queues ----
+
+    fn submit(&mut self, qid: u16, (sqe, pages): Command) {
+        self.cid = self.cid.wrapping_add(1);
+        // Parked commands keep theirs for long.
+        while self.world.uses(self.cid) {
+            self.cid = self.cid.wrapping_add(1);
+        }
+        let Some(queue) = self.world.sqs.get_mut(&qid) else {
+            pages.into_iter().for_each(|p| self.world.memory.give(p));
+            return;
+        };
+        let at = queue.base + 64 * (queue.tail % queue.entries);
+        queue.tail += 1;
+        queue.waiting.push_back(Rung { pages });
+        self.world
+            .memory
+            .put(at, &sqe.with_cid(self.cid).to_bytes());
+    }
+
+    fn ring_sq(&mut self, qid: u16) {
+        if let Some(queue) = self.world.sqs.get_mut(&qid) {
+            queue.rung = queue.tail;
+            let tail = (queue.tail % queue.entries) as u32;
+            self.write32(properties::sq_doorbell(qid, 4), tail);
+        }
+    }
+
+    /// Consumes completions, at most so many.
+    fn consume(&mut self, qid: u16, most: u64) {
+        if let Some(queue) = self.world.cqs.get_mut(&qid) {
+            let count = (queue.tail - queue.head).min(most);
+            if count > 0 {
+                queue.head += count;
+                queue.rung = queue.head;
+                let head = (queue.head % queue.entries) as u32;
+                self.write32(properties::cq_doorbell(qid, 4), head);
+            }
+        }
+    }
+
+    fn consume_all(&mut self) {
+        let qids: Vec<u16> = self.world.cqs.keys().copied().collect();
+        qids.into_iter().for_each(|qid| self.consume(qid, u64::MAX));
+    }
+
+    /// Queues that can take a command.
+    fn with_room(&self) -> Vec<u16> {
+        let room =
+            |q: &crate::world::SqState| q.usable && !q.broken && q.tail - q.head < q.entries - 1;
+        self.world
+            .sqs
+            .iter()
+            .filter(|(&qid, q)| qid != 0 && room(q))
+            .map(|(&qid, _)| qid)
+            .collect()
+    }
+
+    /// Waits until everything that was rung has completed.
+    fn drain(&mut self) -> Step {
+        let qids: Vec<u16> = self.world.sqs.keys().copied().collect();
+        qids.into_iter().for_each(|qid| self.ring_sq(qid));
+        let limit = self.now + PATIENCE;
+        self.world.watch = true;
+        loop {
+            if self.world.fatal {
+                self.world.watch = false;
+                return self.recover();
+            }
+            self.consume_all();
+            let open = self.world.sqs.values().any(|q| q.fetched < q.rung);
+            if !open && self.world.in_flight() == 0 {
+                break;
+            }
+            if self.now >= limit {
+                return Err(format!(
+                    "hung: not all commands have completed within {PATIENCE}"
+                ));
+            }
+            // A fatal error wakes nobody.
+            let until = (self.now + Time::us(20)).min(limit);
+            self.advance(until, true)?;
+        }
+        self.world.watch = false;
+        // Interrupts come after their completions.
+        self.pass(2000)?;
+        let owed = self.world.owed();
+        if !owed.is_empty() && !self.world.model.features.coalesced() {
+            return Err(format!(
+                "no interrupt came after the last completions of vectors {owed:?}"
+            ));
+        }
+        Ok(())
+    }
+
+    // ---- steps ----
+
+    fn step(&mut self) -> Step {
+        match self.random.below(1000) {
+            0..=549 => self.io_batch(),
+            550..=659 => self.admin_batch(),
+            660..=789 => {
+                let qids: Vec<u16> = self.world.cqs.keys().copied().collect();
+                for qid in qids {
+                    let most = match chance(&mut self.random, 70) {
+                        true => u64::MAX,
+                        false => self.random.below(3),
+                    };
+                    self.consume(qid, most);
+                }
+                Ok(())
+            }
+            790..=899 => {
+                let ns = match chance(&mut self.random, 90) {
+                    true => self.random.below(2_000),
+                    false => self.random.below(30_000),
+                };
+                self.pass(ns)
+            }
+            900..=929 => self.bad_doorbell(),
+            930..=954 => self.poke(),
+            955..=974 => self.load_media(),
+            975..=992 => self.drain(),
+            _ => self.reset(),
+        }?;
+        if self.world.fatal {
+            return self.recover();
+        }
+        Ok(())
+    }
+
+    fn io_batch(&mut self) -> Step {
+        let queues = self.with_room();
+        if queues.is_empty() {
+            self.consume_all();
+            return self.pass(1500);
+        }
+        let qid = queues[self.random.below(queues.len() as u64) as usize];
+        for _ in 0..1 + self.random.below(6) {
+            if !self.with_room().contains(&qid) {
+                break;
+            }
+            let Some(command) = io_command(&mut self.world, &mut self.random) else {
+                // No memory: let some come back.
+                self.ring_sq(qid);
+                self.consume_all();
+                return self.pass(5000);
+            };
+            self.submit(qid, command);
+        }
+        if chance(&mut self.random, 90) {
+            self.ring_sq(qid);
+        }
+        Ok(())
+    }
+
+    fn admin_batch(&mut self) -> Step {
+        for _ in 0..1 + self.random.below(3) {
+            let full = self
+                .world
+                .sqs
+                .get(&0)
+                .is_none_or(|q| q.tail - q.head >= q.entries - 1);
+            if full {
+                self.consume_all();
+                self.ring_sq(0);
+                return self.pass(1000);
+            }
+            if let Some(command) = admin_command(&mut self.world, &mut self.random) {
+                // The host doesn't use what it deletes.
+                if command.0.opcode() == admin::DELETE_IO_SQ {
+                    if let Some(queue) = self.world.sqs.get_mut(&(command.0.dw[10] as u16)) {
+                        queue.usable = false;
+                    }
+                }
+                self.submit(0, command);
+            }
+        }
+        self.ring_sq(0);
+        Ok(())
+    }
+
+    /// A doorbell of a queue that doesn't exist, or a value outside of its queue.
+    fn bad_doorbell(&mut self) -> Step {
+        let qid = self.random.below(u64::from(self.limits.queues) + 4) as u16;
+        let head = chance(&mut self.random, 50);
+        let entries = match head {
+            true => self.world.cqs.get(&qid).map(|q| q.entries),
+            false => self.world.sqs.get(&qid).map(|q| q.entries),
+        };
+        // A queue may come to be, or be replaced, before the doorbell arrives: none has more than 64 entries.
+        let settled =
+            self.world.in_flight() == 0 && self.world.sqs.values().all(|q| q.fetched == q.rung);
+        let value = match entries {
+            None if settled => self.random.below(70_000),
+            Some(entries) if settled => entries + self.random.below(65_536 - entries),
+            _ => 64 + self.random.below(65_472),
+        };
+        let offset = match head {
+            true => properties::cq_doorbell(qid, 4),
+            false => properties::sq_doorbell(qid, 4),
+        };
+        self.world.bad_doorbells += 1;
+        self.world
+            .note(format!("bad doorbell {offset:#x} = {value:#x}"));
+        self.write32(offset, value as u32);
+        Ok(())
+    }
+
+    /// Registers that only can be read are written, others are read.
+    fn poke(&mut self) -> Step {
+        match self.random.below(3) {
+            0 => {
+                let offset = [0, 4, 8, properties::CSTS][self.random.below(4) as usize];
+                let value = self.random.next() as u32;
+                self.write32(offset, value);
+                Ok(())
+            }
+            1 => {
+                let csts = Csts(self.read32(properties::CSTS)?);
+                match csts.ready() && (!csts.fatal() || self.world.fatal) {
+                    true => Ok(()),
+                    false => Err(format!("CSTS is {:#x} in operation", csts.0)),
+                }
+            }
+            _ => {
+                let offset = self.random.below(0x4000) & !3;
+                self.read32(offset).map(drop)
+            }
+        }
+    }
+
+    /// Reads some of the PM window.
+    fn load_media(&mut self) -> Step {
+        let lba = self.random.below(self.world.media.len());
+        self.check_media(lba, 1)
+    }
+
+    fn check_media(&mut self, lba: u64, count: u64) -> Step {
+        self.world.media.begin_read(lba, count);
+        let tag = self.load(Bar::Pm, lba * BLOCK, (count * BLOCK) as u32);
+        let data = self.answer(tag)?;
+        let fine = self.world.media.permits(lba * BLOCK, &data);
+        self.world.media.end_read(lba, count);
+        if !fine {
+            return Err(self.wrong_media(lba, count, &data));
+        }
+        Ok(())
+    }
+
+    fn wrong_media(&self, lba: u64, count: u64, data: &[u8]) -> String {
+        let piece = |b: u64| &data[((b - lba) * BLOCK) as usize..((b - lba + 1) * BLOCK) as usize];
+        let bad = (lba..lba + count)
+            .find(|&b| !self.world.media.permits(b * BLOCK, piece(b)))
+            .unwrap_or(lba);
+        format!(
+            "the media holds wrong data in block {bad}: {:02x?} ...",
+            &piece(bad)[..16]
+        )
+    }
+
+    /// Compares all of the media with what the model says of it.
+    fn compare_media(&mut self) -> Step {
+        let per_page = PAGE / BLOCK;
+        let pages: Vec<u64> = (0..self.world.media.len() / per_page).collect();
+        for group in pages.chunks(LOADS) {
+            let tags: Vec<(u64, u32)> = group
+                .iter()
+                .map(|&p| (p, self.load(Bar::Pm, p * PAGE, PAGE as u32)))
+                .collect();
+            for (page, tag) in tags {
+                let data = self.answer(tag)?;
+                if !self.world.media.permits(page * PAGE, &data) {
+                    return Err(self.wrong_media(page * per_page, per_page, &data));
+                }
+                self.outcome.blocks += per_page;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,308 @@
+//! A fuzzer of NVMe controllers, against a reference model.
+//!
+//! A campaign runs episodes. Each one gives a fresh [`Device`] to a hostile host: random and malformed admin and I/O
+//! commands, PRPs with offsets, cycles and addresses where nothing is, bad doorbells, resets at any moment. Whatever the
+//! device does to its host is checked as it happens ([`World`](world::World)); what it stores is compared with a model of
+//! the media, at each read and as a whole at the end. Nothing may be lost, hang, or reach what no command names.
+//!
+//! Every step of an episode has a seed of its own. So a failure is run again with fewer and fewer steps, and reported with
+//! those that it needs: [`Replay`] names them.
+
+#![warn(missing_docs)]
+
+mod draw;
+mod episode;
+mod features;
+mod media;
+mod memory;
+mod model;
+mod prp;
+mod world;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+use sim::Device;
+
+use episode::{Outcome, Script};
+
+/// Makes a device with empty media (zeros) and power.
+pub type Make<'a> = dyn FnMut() -> Result<Box<dyn Device>, String> + 'a;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// Seed of everything.
+    pub seed: u64,
+    /// Commands in all; the last episode may add some.
+    pub commands: u64,
+    /// Commands in an episode.
+    pub per_episode: u64,
+    /// Tries to make a failing episode shorter.
+    pub shrinks: u32,
+    /// Run only this.
+    pub replay: Option<Replay>,
+}
+
+/// An episode, or some steps of it: `SEED:EPISODE` or `SEED:EPISODE:STEPS` with steps such as `0-7,12`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replay {
+    /// Seed of the campaign.
+    pub seed: u64,
+    /// Number of the episode.
+    pub episode: u32,
+    /// Its steps; all of them if `None`.
+    pub steps: Option<BTreeSet<u32>>,
+}
+
+impl fmt::Display for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.seed, self.episode)?;
+        let Some(steps) = &self.steps else {
+            return Ok(());
+        };
+        let mut ranges: Vec<(u32, u32)> = Vec::new();
+        for &step in steps {
+            match ranges.last_mut() {
+                Some(last) if last.1 + 1 == step => last.1 = step,
+                _ => ranges.push((step, step)),
+            }
+        }
+        let text = ranges.iter().map(|&(a, b)| {
+            if a == b {
+                a.to_string()
+            } else {
+                format!("{a}-{b}")
+            }
+        });
+        write!(f, ":{}", text.collect::<Vec<_>>().join(","))
+    }
+}
+
+impl FromStr for Replay {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Replay, String> {
+        let bad = || format!("{text:?} is no replay: write SEED:EPISODE or SEED:EPISODE:0-7,12");
+        let mut parts = text.split(':');
+        let mut number = || parts.next().ok_or_else(bad);
+        let seed = number()?.parse().map_err(|_| bad())?;
+        let episode = number()?.parse().map_err(|_| bad())?;
+        let mut steps = None;
+        if let Some(list) = parts.next() {
+            let mut set = BTreeSet::new();
+            for range in list.split(',').filter(|r| !r.is_empty()) {
+                let (from, to) = range.split_once('-').unwrap_or((range, range));
+                let from: u32 = from.parse().map_err(|_| bad())?;
+                let to: u32 = to.parse().map_err(|_| bad())?;
+                if to.saturating_sub(from) > 1 << 20 {
+                    return Err(bad());
+                }
+                set.extend(from..=to);
+            }
+            steps = Some(set);
+        }
+        match parts.next() {
+            None => Ok(Replay {
+                seed,
+                episode,
+                steps,
+            }),
+            Some(_) => Err(bad()),
+        }
+    }
+}
+
+/// A mismatch between device and model.
+#[derive(Clone, Debug, Serialize)]
+pub struct Failure {
+    /// What is wrong.
+    pub what: String,
+    /// How to see it again: see [`Replay`].
+    pub replay: String,
+    /// Steps that are needed, out of those that were run.
+    pub steps: usize,
+    /// See `steps`.
+    pub of_steps: usize,
+    /// What happened last before it.
+    pub history: Vec<String>,
+}
+
+/// What a campaign did. The same for the same seed and design.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// Seed.
+    pub seed: u64,
+    /// Episodes.
+    pub episodes: u32,
+    /// Commands that the device has fetched.
+    pub commands: u64,
+    /// Of these, completed.
+    pub completed: u64,
+    /// Of these, in flight when a reset came.
+    pub dropped: u64,
+    /// Bytes that the device sent to the host, all of them checked.
+    pub checked_bytes: u64,
+    /// Blocks of the media compared at the ends of episodes.
+    pub compared_blocks: u64,
+    /// Interrupts.
+    pub interrupts: u64,
+    /// Controller resets by CC.EN.
+    pub disables: u64,
+    /// Shutdowns.
+    pub shutdowns: u64,
+    /// Function level resets.
+    pub function_resets: u64,
+    /// Fatal statuses that the host has provoked.
+    pub fatal: u64,
+    /// Simulated time in ns.
+    pub simulated_ns: f64,
+    /// Completions by queue type, opcode and status (SCT and SC).
+    pub outcomes: BTreeMap<String, u64>,
+    /// Mismatches: 0 or 1, since the first one ends the campaign.
+    pub mismatches: u32,
+    /// The first mismatch.
+    pub failure: Option<Failure>,
+}
+
+impl Report {
+    fn add(&mut self, outcome: &Outcome) {
+        let counts = &outcome.counts;
+        self.episodes += 1;
+        self.commands += counts.fetched;
+        self.completed += counts.completed;
+        self.dropped += counts.dropped;
+        self.checked_bytes += counts.checked_bytes;
+        self.compared_blocks += outcome.blocks;
+        self.interrupts += counts.interrupts;
+        self.disables += outcome.resets.disables;
+        self.shutdowns += outcome.resets.shutdowns;
+        self.function_resets += outcome.resets.functions;
+        self.fatal += outcome.resets.fatal;
+        self.simulated_ns += outcome.time.as_ns();
+        for (name, count) in &counts.outcomes {
+            *self.outcomes.entry(name.clone()).or_default() += count;
+        }
+    }
+}
+
+/// Runs a campaign. `progress` is told commands done and wanted, and stops it by answering false. An error says why no
+/// device could be had; what a device does wrong is in the report.
+pub fn run(
+    make: &mut Make,
+    campaign: &Campaign,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Report, String> {
+    let seed = campaign.replay.as_ref().map_or(campaign.seed, |r| r.seed);
+    let mut report = Report {
+        seed,
+        ..Report::default()
+    };
+    let mut episode = campaign.replay.as_ref().map_or(0, |r| r.episode);
+    loop {
+        let left = campaign.commands.saturating_sub(report.commands);
+        let steps = campaign.replay.as_ref().and_then(|r| r.steps.as_ref());
+        let commands = match campaign.replay {
+            Some(_) => campaign.per_episode,
+            None => campaign.per_episode.min(left.max(1)),
+        };
+        let script = Script {
+            seed,
+            episode,
+            commands,
+            steps,
+        };
+        let outcome = episode::run(make()?, &script);
+        report.add(&outcome);
+        if outcome.failure.is_some() {
+            report.mismatches = 1;
+            report.failure = Some(shrink(make, &script, outcome, campaign.shrinks, progress)?);
+            break;
+        }
+        if campaign.replay.is_some() || report.commands >= campaign.commands {
+            break;
+        }
+        if !progress(report.commands, campaign.commands) {
+            break;
+        }
+        episode += 1;
+    }
+    progress(report.commands, report.commands);
+    Ok(report)
+}
+
+/// Leaves out steps of a failing episode as long as it fails.
+fn shrink(
+    make: &mut Make,
+    script: &Script,
+    outcome: Outcome,
+    shrinks: u32,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Failure, String> {
+    let all: Vec<u32> = match script.steps {
+        Some(steps) => steps
+            .iter()
+            .copied()
+            .take_while(|&s| s < outcome.steps)
+            .collect(),
+        None => (0..outcome.steps).collect(),
+    };
+    let (mut kept, mut best, mut tries) = (all.clone(), outcome, 0);
+    let mut piece = kept.len().div_ceil(2);
+    'search: while piece > 0 {
+        let mut from = 0;
+        while from < kept.len() {
+            tries += 1;
+            if tries > shrinks || !progress(tries.into(), shrinks.into()) {
+                break 'search;
+            }
+            let to = (from + piece).min(kept.len());
+            let fewer: BTreeSet<u32> = kept[..from].iter().chain(&kept[to..]).copied().collect();
+            let outcome = episode::run(
+                make()?,
+                &Script {
+                    steps: Some(&fewer),
+                    ..script.clone()
+                },
+            );
+            if outcome.failure.is_some() {
+                kept = fewer.into_iter().filter(|&s| s < outcome.steps).collect();
+                best = outcome;
+            } else {
+                from = to;
+            }
+        }
+        piece = if piece == 1 { 0 } else { piece.div_ceil(2) };
+    }
+    let (what, history) = best.failure.unwrap_or_default();
+    let (steps, of_steps) = (kept.len(), all.len());
+    let replay = Replay {
+        seed: script.seed,
+        episode: script.episode,
+        steps: Some(kept.into_iter().collect()),
+    };
+    Ok(Failure {
+        what,
+        replay: replay.to_string(),
+        steps,
+        of_steps,
+        history,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replay_is_written_as_it_is_read() {
+        for text in ["7:3", "7:3:0-7,12,14-15"] {
+            assert_eq!(text.parse::<Replay>().unwrap().to_string(), text);
+        }
+        for text in ["", "7", "7:x", "7:3:4:5", "7:3:a-b", "7:3:0-4294967295"] {
+            assert!(text.parse::<Replay>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,857 @@
+//! The host's side of the device's link, where every access of the device is checked as it comes.
+//!
+//! - A write is a completion queue entry at its queue's tail, an interrupt of the table, or the right bytes at a place that
+//!   a command in flight names. Anything else is a failure; so nothing outside the host's buffers can change unseen.
+//! - A read fetches the next rung submission queue entry, or bytes that a command in flight names.
+//! - A completion belongs to a command that was fetched and not completed, with a status that the model allows, after
+//!   all of its data.
+//! - No access comes while the controller has to be silent.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+use sim::{HostPort, Mmio, Random, ReadData, Time};
+use spec::nvme::{status, Cqe, Sqe, Status};
+
+use crate::media::{Media, BLOCK};
+use crate::memory::{Memory, PAGE};
+use crate::model::{After, Content, Direction, Model, Use, Verdict};
+
+/// Interrupt messages go to this range.
+pub const MSI: std::ops::Range<u64> = 0xFEE0_0000..0xFEF0_0000;
+/// Lines of history that a failure shows.
+const HISTORY: usize = 60;
+
+/// A command that was rung and not yet fetched.
+#[derive(Clone, Debug, Default)]
+pub struct Rung {
+    /// The pages that it owns.
+    pub pages: Vec<u64>,
+}
+
+/// The host's side of a submission queue. Entries are counted from the queue's creation.
+#[derive(Clone, Debug, Default)]
+pub struct SqState {
+    /// Its address.
+    pub base: u64,
+    /// Its entries.
+    pub entries: u64,
+    /// Its completion queue.
+    pub cqid: u16,
+    /// Placed by the host.
+    pub tail: u64,
+    /// Told to the controller.
+    pub rung: u64,
+    /// Fetched.
+    pub fetched: u64,
+    /// Told to the host as free again.
+    pub head: u64,
+    /// Placed and not fetched, oldest first.
+    pub waiting: VecDeque<Rung>,
+    /// The host may use it.
+    pub usable: bool,
+    /// A read of it has failed.
+    pub broken: bool,
+}
+
+/// The host's side of a completion queue. Entries are counted from the queue's creation.
+#[derive(Clone, Debug, Default)]
+pub struct CqState {
+    /// Its address.
+    pub base: u64,
+    /// Its entries.
+    pub entries: u64,
+    /// Its interrupt vector, if it has interrupts.
+    pub vector: Option<u16>,
+    /// Written by the controller.
+    pub tail: u64,
+    /// Consumed by the host.
+    pub head: u64,
+    /// Told to the controller.
+    pub rung: u64,
+    /// The host may use it.
+    pub usable: bool,
+}
+
+/// A command that was fetched and not yet completed.
+#[derive(Debug)]
+struct Flight {
+    sqe: Sqe,
+    position: u64,
+    verdict: Verdict,
+    pages: Vec<u64>,
+    written: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claim {
+    ToHost,
+    FromHost,
+    List,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    key: (u16, u16),
+    at: u64,
+    len: u64,
+    offset: u64,
+    claim: Claim,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ring {
+    Sq(u16),
+    Cq(u16),
+}
+
+/// What has happened so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Commands fetched.
+    pub fetched: u64,
+    /// Commands completed.
+    pub completed: u64,
+    /// Commands that were in flight when a reset came.
+    pub dropped: u64,
+    /// Bytes sent to the host and checked.
+    pub checked_bytes: u64,
+    /// Interrupts.
+    pub interrupts: u64,
+    /// Completions by command and status.
+    pub outcomes: BTreeMap<String, u64>,
+}
+
+/// All that the device can reach, and what it may do there.
+pub struct World {
+    /// Host memory.
+    pub memory: Memory,
+    /// What the media may hold.
+    pub media: Media,
+    /// The reference model.
+    pub model: Model,
+    /// Draws the host's timing.
+    pub random: Random,
+    /// Submission queues.
+    pub sqs: BTreeMap<u16, SqState>,
+    /// Completion queues.
+    pub cqs: BTreeMap<u16, CqState>,
+    /// The controller may not touch the host.
+    pub silent: bool,
+    /// A failure that the model expects: CSTS.CFS must come.
+    pub fatal: bool,
+    /// The first breach.
+    pub failure: Option<String>,
+    /// Hand control back at the next completion.
+    pub watch: bool,
+    /// Answers of register reads.
+    pub answers: Vec<(u32, Option<Vec<u8>>)>,
+    /// The interrupt table: address and data, and the vector.
+    pub messages: HashMap<(u64, u32), u16>,
+    /// Vectors that are masked.
+    pub masked: BTreeSet<u16>,
+    /// Vectors with a completion since the last message.
+    pub due: BTreeSet<u16>,
+    /// Writes to invalid doorbells: of absent queues, of bad values.
+    pub bad_doorbells: u64,
+    /// DW0 of the last completion.
+    pub result: u32,
+    /// Statistics.
+    pub counts: Counts,
+    /// What happened last.
+    pub history: VecDeque<String>,
+    flights: BTreeMap<(u16, u16), Flight>,
+    places: HashMap<u64, Vec<Place>>,
+    rings: HashMap<u64, Ring>,
+    mmio: VecDeque<(Time, Mmio)>,
+    last_mmio: Time,
+    data: BTreeMap<(Time, u64), ReadData>,
+    sequence: u64,
+    stall: Time,
+    wake: bool,
+}
+
+impl World {
+    /// A host with this memory before a device with this media.
+    pub fn new(memory: Memory, media: Media, model: Model) -> World {
+        World {
+            memory,
+            media,
+            model,
+            random: Random::new(0),
+            sqs: BTreeMap::new(),
+            cqs: BTreeMap::new(),
+            silent: true,
+            fatal: false,
+            failure: None,
+            watch: false,
+            answers: Vec::new(),
+            messages: HashMap::new(),
+            masked: BTreeSet::new(),
+            due: BTreeSet::new(),
+            bad_doorbells: 0,
+            result: 0,
+            counts: Counts::default(),
+            history: VecDeque::new(),
+            flights: BTreeMap::new(),
+            places: HashMap::new(),
+            rings: HashMap::new(),
+            mmio: VecDeque::new(),
+            last_mmio: Time::ZERO,
+            data: BTreeMap::new(),
+            sequence: 0,
+            stall: Time::ZERO,
+            wake: false,
+        }
+    }
+
+    /// Notes what happened, for the report of a failure.
+    pub fn note(&mut self, text: String) {
+        if self.history.len() == HISTORY {
+            self.history.pop_front();
+        }
+        self.history.push_back(text);
+    }
+
+    /// Notes a breach; the first one counts.
+    pub fn fail(&mut self, text: String) {
+        self.failure.get_or_insert(text);
+    }
+
+    /// Sends a register access to the device.
+    pub fn post(&mut self, now: Time, access: Mmio) {
+        let time = (now + Time::ns(20 + self.random.below(30))).max(self.last_mmio);
+        self.last_mmio = time;
+        self.mmio.push_back((time, access));
+    }
+
+    /// Makes a queue of the model known: its page is watched.
+    pub fn open_sq(&mut self, qid: u16) {
+        let Some(q) = self.model.sqs.get(&qid).cloned() else {
+            return;
+        };
+        if let Some(old) = self.sqs.get(&qid).map(|q| q.base) {
+            self.close_sq(qid, old);
+        }
+        self.rings.insert(q.base / PAGE, Ring::Sq(qid));
+        let (entries, usable) = (u64::from(q.entries), qid == 0);
+        self.sqs.insert(
+            qid,
+            SqState {
+                base: q.base,
+                entries,
+                cqid: q.cqid,
+                usable,
+                ..SqState::default()
+            },
+        );
+    }
+
+    /// See [`World::open_sq`].
+    pub fn open_cq(&mut self, qid: u16) {
+        let Some(q) = self.model.cqs.get(&qid).cloned() else {
+            return;
+        };
+        if let Some(old) = self.cqs.get(&qid).map(|q| q.base) {
+            self.close_cq(qid, old);
+        }
+        self.rings.insert(q.base / PAGE, Ring::Cq(qid));
+        let (entries, usable) = (u64::from(q.entries), qid == 0);
+        self.cqs.insert(
+            qid,
+            CqState {
+                base: q.base,
+                entries,
+                vector: q.vector,
+                usable,
+                ..CqState::default()
+            },
+        );
+    }
+
+    fn close_sq(&mut self, qid: u16, base: u64) {
+        if self.sqs.get(&qid).is_some_and(|q| q.base == base) {
+            let rungs = self.sqs.remove(&qid).map(|q| q.waiting).unwrap_or_default();
+            rungs.into_iter().for_each(|r| self.give(r.pages));
+            self.close(base);
+        }
+    }
+
+    fn close_cq(&mut self, qid: u16, base: u64) {
+        if self.cqs.get(&qid).is_some_and(|q| q.base == base) {
+            self.cqs.remove(&qid);
+            self.close(base);
+        }
+    }
+
+    /// Commands in flight, without those that wait for events as they may.
+    pub fn in_flight(&self) -> usize {
+        let events = self
+            .flights
+            .values()
+            .filter(|f| matches!(f.verdict.after, After::Event(_)))
+            .count();
+        self.flights.len() - events.min(self.model.limits.events)
+    }
+
+    /// True while a command with this identifier is in flight.
+    pub fn uses(&self, cid: u16) -> bool {
+        self.flights.keys().any(|k| k.1 == cid)
+    }
+
+    /// Vectors whose last completion was not followed by an interrupt.
+    pub fn owed(&self) -> Vec<u16> {
+        self.due
+            .iter()
+            .copied()
+            .filter(|v| !self.masked.contains(v))
+            .collect()
+    }
+
+    /// What is in flight, for the report of a failure.
+    pub fn describe(&self) -> String {
+        let mut lines: Vec<String> = self
+            .flights
+            .iter()
+            .map(|((sqid, cid), f)| {
+                format!("  in flight: SQ {sqid} CID {cid:#06x} {:08x?}", f.sqe.dw)
+            })
+            .collect();
+        for (qid, q) in &self.sqs {
+            lines.push(format!(
+                "  SQ {qid}: placed {} rung {} fetched {} head {}",
+                q.tail, q.rung, q.fetched, q.head
+            ));
+        }
+        for (qid, q) in &self.cqs {
+            lines.push(format!(
+                "  CQ {qid}: written {} consumed {} rung {}",
+                q.tail, q.head, q.rung
+            ));
+        }
+        lines.join("\n")
+    }
+
+    /// The controller was reset: whatever was in flight is gone.
+    pub fn forget(&mut self) {
+        for (key, flight) in std::mem::take(&mut self.flights) {
+            self.counts.dropped += 1;
+            self.release(key, flight, false);
+        }
+        let sqs: Vec<(u16, u64)> = self.sqs.iter().map(|(&qid, q)| (qid, q.base)).collect();
+        sqs.into_iter()
+            .for_each(|(qid, base)| self.close_sq(qid, base));
+        let cqs: Vec<(u16, u64)> = self.cqs.iter().map(|(&qid, q)| (qid, q.base)).collect();
+        cqs.into_iter()
+            .for_each(|(qid, base)| self.close_cq(qid, base));
+        self.rings.clear();
+        self.due.clear();
+        self.fatal = false;
+    }
+
+    /// Power is gone: so is what was on the way.
+    pub fn forget_link(&mut self) {
+        self.mmio.clear();
+        self.data.clear();
+        self.answers.clear();
+        self.stall = Time::ZERO;
+        self.last_mmio = Time::ZERO;
+    }
+
+    fn close(&mut self, base: u64) {
+        self.rings.remove(&(base / PAGE));
+        if self.memory.exists(base, PAGE) {
+            self.memory.give(base);
+        }
+    }
+
+    fn give(&mut self, pages: Vec<u64>) {
+        for page in pages {
+            self.memory.give(page);
+        }
+    }
+
+    // ---- what the device reads ----
+
+    fn serve(&mut self, addr: u64, len: u32) -> Result<Option<Vec<u8>>, String> {
+        let len = u64::from(len);
+        if let Some(&Ring::Sq(qid)) = self.rings.get(&(addr / PAGE)) {
+            return self.fetch(qid, addr, len);
+        }
+        let at = addr % PAGE;
+        let places = self.places.get(&(addr / PAGE)).map_or(&[][..], |p| &p[..]);
+        let named = places.iter().any(|p| {
+            let (from, to) = (p.at / 64 * 64, (p.at + p.len).next_multiple_of(64));
+            p.claim != Claim::ToHost && at >= from && at + len <= to
+        });
+        if !named {
+            return Err(format!(
+                "a read of {len} bytes at {addr:#x}, which no command in flight names"
+            ));
+        }
+        Ok(self.memory.get(addr, len).map(<[u8]>::to_vec))
+    }
+
+    fn fetch(&mut self, qid: u16, addr: u64, len: u64) -> Result<Option<Vec<u8>>, String> {
+        let Some(queue) = self.sqs.get_mut(&qid) else {
+            return Err(format!(
+                "a read of submission queue {qid}, which was deleted"
+            ));
+        };
+        let index = queue.fetched % queue.entries;
+        if len != 64 || addr != queue.base + 64 * index {
+            return Err(format!(
+                "a read of {len} bytes at {addr:#x}: SQ {qid} goes on with entry {index}"
+            ));
+        }
+        if queue.fetched == queue.rung {
+            return Err(format!(
+                "SQ {qid}: entry {index} is fetched before its doorbell"
+            ));
+        }
+        let position = queue.fetched;
+        queue.fetched += 1;
+        let mut rung = queue.waiting.pop_front().unwrap_or_default();
+        let Some(bytes) = self
+            .memory
+            .get(addr, 64)
+            .and_then(|b| <[u8; 64]>::try_from(b).ok())
+        else {
+            queue.broken = true;
+            self.fatal = true;
+            self.give(rung.pages);
+            return Ok(None);
+        };
+        self.counts.fetched += 1;
+        let sqe = Sqe::from_bytes(&bytes);
+        let verdict = self.model.judge(qid, &sqe, &self.memory, &self.media);
+        let key = (qid, sqe.cid());
+        let claim = match verdict.direction {
+            Direction::ToHost(_) => Some(Claim::ToHost),
+            Direction::FromHost => Some(Claim::FromHost),
+            Direction::None => None,
+        };
+        if let Some(claim) = claim {
+            for s in &verdict.walk.segments {
+                let place = Place {
+                    key,
+                    at: s.addr % PAGE,
+                    len: s.len,
+                    offset: s.offset,
+                    claim,
+                };
+                self.places.entry(s.addr / PAGE).or_default().push(place);
+            }
+            for &(addr, len) in &verdict.walk.lists {
+                let place = Place {
+                    key,
+                    at: addr % PAGE,
+                    len,
+                    offset: 0,
+                    claim: Claim::List,
+                };
+                self.places.entry(addr / PAGE).or_default().push(place);
+            }
+        }
+        match &verdict.media {
+            Use::None => {}
+            Use::Read(lba, count) => self.media.begin_read(*lba, *count),
+            Use::Write(lba, data) => self.media.begin_write(*lba, data),
+            Use::Zero(ranges) => ranges.iter().for_each(|r| self.media.begin_zero(r.0, r.1)),
+        }
+        match verdict.after {
+            // The page belongs to the queue from now on.
+            After::SqCreated(new) => {
+                rung.pages.clear();
+                self.open_sq(new);
+            }
+            After::CqCreated(new) => {
+                rung.pages.clear();
+                self.open_cq(new);
+            }
+            _ => {}
+        }
+        self.note(format!(
+            "fetched SQ {qid} CID {:#06x} {:08x?} -> {:?}",
+            sqe.cid(),
+            sqe.dw,
+            verdict.statuses
+        ));
+        let flight = Flight {
+            sqe,
+            position,
+            verdict,
+            pages: rung.pages,
+            written: 0,
+        };
+        if self.flights.insert(key, flight).is_some() {
+            return Err(format!(
+                "the fuzzer used CID {:#06x} twice on SQ {qid}",
+                key.1
+            ));
+        }
+        Ok(Some(bytes.to_vec()))
+    }
+
+    // ---- what the device writes ----
+
+    fn take(&mut self, addr: u64, data: &[u8]) -> Result<(), String> {
+        let len = data.len() as u64;
+        if let Some(&Ring::Cq(qid)) = self.rings.get(&(addr / PAGE)) {
+            return self.complete(qid, addr, data);
+        }
+        let at = addr % PAGE;
+        let mut wrong = None;
+        for place in self.places.get(&(addr / PAGE)).map_or(&[][..], |p| &p[..]) {
+            if place.claim != Claim::ToHost || at < place.at || at + len > place.at + place.len {
+                continue;
+            }
+            let Some(flight) = self.flights.get_mut(&place.key) else {
+                continue;
+            };
+            let from = place.offset + (at - place.at);
+            if right(&self.media, &flight.verdict.direction, from, data) {
+                flight.written += len;
+                self.counts.checked_bytes += len;
+                self.memory.put(addr, data);
+                return Ok(());
+            }
+            wrong = Some(format!(
+                "wrong data at {addr:#x}, byte {from} of SQ {} CID {:#06x}: {data:02x?}",
+                place.key.0, place.key.1
+            ));
+        }
+        if let Some(wrong) = wrong {
+            return Err(wrong);
+        }
+        if MSI.contains(&addr) {
+            let word = <[u8; 4]>::try_from(data).map(u32::from_le_bytes);
+            if let Some(vector) = word.ok().and_then(|word| self.messages.get(&(addr, word))) {
+                self.counts.interrupts += 1;
+                self.due.remove(vector);
+                return Ok(());
+            }
+            return Err(format!(
+                "an interrupt message {data:02x?} at {addr:#x} that no table entry has held"
+            ));
+        }
+        Err(format!(
+            "a write of {len} bytes at {addr:#x}, which no command in flight names"
+        ))
+    }
+
+    fn complete(&mut self, cqid: u16, addr: u64, data: &[u8]) -> Result<(), String> {
+        let Some(queue) = self.cqs.get_mut(&cqid) else {
+            return Err(format!(
+                "a write to completion queue {cqid}, which was deleted"
+            ));
+        };
+        let entries = queue.entries;
+        let index = queue.tail % entries;
+        let Ok(bytes) = <[u8; 16]>::try_from(data) else {
+            return Err(format!("CQ {cqid}: a write of {} bytes", data.len()));
+        };
+        if addr != queue.base + 16 * index {
+            return Err(format!(
+                "CQ {cqid}: a write at {addr:#x}, the next entry is {index}"
+            ));
+        }
+        if queue.tail - queue.rung >= entries - 1 {
+            return Err(format!(
+                "CQ {cqid}: entry {index} is overwritten before it was consumed"
+            ));
+        }
+        let cqe = Cqe::from_bytes(&bytes);
+        let phase = queue.tail / entries % 2 == 0;
+        if cqe.phase() != phase || cqe.dw[1] != 0 {
+            return Err(format!(
+                "CQ {cqid} entry {index}: phase {} or DW1 {:#x} is wrong",
+                cqe.phase(),
+                cqe.dw[1]
+            ));
+        }
+        queue.tail += 1;
+        self.due.extend(queue.vector);
+        self.memory.put(addr, data);
+        self.wake |= self.watch;
+        self.finish(cqid, cqe)
+    }
+
+    fn finish(&mut self, cqid: u16, cqe: Cqe) -> Result<(), String> {
+        let key = (cqe.sqid(), cqe.cid());
+        let name = format!("SQ {} CID {:#06x}", key.0, key.1);
+        self.note(format!(
+            "completed {name}: {:?}, DW0 {:#x}",
+            cqe.status(),
+            cqe.result()
+        ));
+        let Some(flight) = self.flights.remove(&key) else {
+            return Err(format!("{name} is completed, but isn't in flight"));
+        };
+        let fine = self.judge_completion(cqid, &cqe, &flight);
+        let sqid = key.0;
+        if let Some(queue) = self.sqs.get_mut(&sqid) {
+            let entries = queue.entries;
+            let least = queue.head.max(flight.position + 1);
+            let ahead = (u64::from(cqe.sq_head()) + entries - least % entries) % entries;
+            if u64::from(cqe.sq_head()) >= entries || least + ahead > queue.fetched {
+                return Err(format!(
+                    "{name}: SQHD {} was not fetched yet",
+                    cqe.sq_head()
+                ));
+            }
+            queue.head = least + ahead;
+        }
+        self.counts.completed += 1;
+        self.result = cqe.result();
+        let set = if sqid == 0 { "admin" } else { "io" };
+        let what = cqe.status().bare();
+        let outcome = format!("{set} {:02x}h {:03x}h", flight.sqe.opcode(), what.0);
+        *self.counts.outcomes.entry(outcome).or_default() += 1;
+        let success = cqe.status() == status::SUCCESS;
+        let after = flight.verdict.after;
+        self.release(key, flight, success);
+        fine.map_err(|e| format!("{name}: {e}"))?;
+        self.effect(after, success, key.1, &cqe)
+    }
+
+    fn judge_completion(&self, cqid: u16, cqe: &Cqe, flight: &Flight) -> Result<(), String> {
+        let v = &flight.verdict;
+        let sqid = cqe.sqid();
+        if self.sqs.get(&sqid).is_some_and(|q| q.cqid != cqid) {
+            return Err(format!("completed to CQ {cqid}, which isn't its own"));
+        }
+        let mut allowed: Vec<Status> = v.statuses.clone();
+        if let (Use::Read(lba, count), Direction::FromHost) = (&v.media, &v.direction) {
+            // A Compare: what others wrote meanwhile may have made a difference, or taken one away.
+            let known = (*lba..lba + count).all(|b| self.media.known(b).is_some());
+            let failed = status::COMPARE_FAILURE.dnr();
+            if !known
+                && allowed
+                    .iter()
+                    .all(|s| *s == status::SUCCESS || *s == failed)
+            {
+                allowed.push(status::SUCCESS);
+            }
+            if !known {
+                allowed.push(failed);
+            }
+        }
+        if !allowed.contains(&cqe.status()) {
+            return Err(format!(
+                "status {:?}, allowed are {allowed:?}",
+                cqe.status()
+            ));
+        }
+        let success = cqe.status() == status::SUCCESS;
+        if let (true, Some(dw0)) = (success, v.dw0) {
+            if cqe.result() != dw0 {
+                return Err(format!("DW0 is {:#x}, not {dw0:#x}", cqe.result()));
+            }
+        }
+        if let (true, Direction::ToHost(_)) = (success, &v.direction) {
+            if flight.written != v.walk.bytes() {
+                let all = v.walk.bytes();
+                return Err(format!(
+                    "completed after {} of {all} bytes of its data",
+                    flight.written
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn effect(&mut self, after: After, success: bool, cid: u16, cqe: &Cqe) -> Result<(), String> {
+        match after {
+            After::SqCreated(qid) => {
+                if let Some(queue) = self.sqs.get_mut(&qid) {
+                    queue.usable = true;
+                }
+            }
+            After::CqCreated(qid) => {
+                if let Some(queue) = self.cqs.get_mut(&qid) {
+                    queue.usable = true;
+                }
+            }
+            After::SqDeleted(qid, base) => {
+                let again = self.sqs.get(&qid).is_some_and(|q| q.base != base);
+                if !again && self.flights.keys().any(|k| k.0 == qid) {
+                    return Err(format!(
+                        "SQ {qid} is deleted before its commands have completed"
+                    ));
+                }
+                self.close_sq(qid, base);
+            }
+            After::CqDeleted(qid, base) => self.close_cq(qid, base),
+            After::Event(_) => {
+                self.model.waiting.retain(|&c| c != cid);
+                if success {
+                    let smart = self.model.features.temperature_set();
+                    let (kind, info) = (cqe.result() & 7, cqe.result() >> 8 & 0xFF);
+                    let cause = match (kind, info) {
+                        (0, 0 | 1) => self.bad_doorbells > 0,
+                        (1, 1) => smart,
+                        _ => false,
+                    };
+                    if !cause {
+                        return Err(format!("an event without a cause: DW0 {:#x}", cqe.result()));
+                    }
+                }
+            }
+            After::Abort(aborted) => {
+                let gone = !self.model.waiting.contains(&aborted);
+                if cqe.result() == 0 && !gone {
+                    return Err(format!(
+                        "CID {aborted:#06x} is said to be aborted, and still waits"
+                    ));
+                }
+            }
+            After::Nothing => {}
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, key: (u16, u16), flight: Flight, success: bool) {
+        for s in &flight.verdict.walk.segments {
+            self.unclaim(s.addr / PAGE, key);
+        }
+        for &(addr, _) in &flight.verdict.walk.lists {
+            self.unclaim(addr / PAGE, key);
+        }
+        match &flight.verdict.media {
+            Use::None => {}
+            Use::Read(lba, count) => self.media.end_read(*lba, *count),
+            Use::Write(lba, data) => {
+                let count = (data.len() as u64).div_ceil(BLOCK);
+                self.media.end_write(*lba, count, success);
+            }
+            Use::Zero(ranges) => ranges
+                .iter()
+                .for_each(|r| self.media.end_write(r.0, r.1, success)),
+        }
+        self.give(flight.pages);
+    }
+
+    fn unclaim(&mut self, page: u64, key: (u16, u16)) {
+        if let Some(places) = self.places.get_mut(&page) {
+            places.retain(|p| p.key != key);
+            if places.is_empty() {
+                self.places.remove(&page);
+            }
+        }
+    }
+}
+
+/// True if a command may send these bytes as those from `from` on.
+fn right(media: &Media, direction: &Direction, from: u64, data: &[u8]) -> bool {
+    match direction {
+        Direction::ToHost(Content::Media(start)) => media.permits(start + from, data),
+        Direction::ToHost(Content::Page(page, start)) => data.iter().enumerate().all(|(n, &b)| {
+            let at = start + from + n as u64;
+            b == page.get(at as usize).copied().unwrap_or(0)
+        }),
+        Direction::ToHost(Content::Any) => true,
+        _ => false,
+    }
+}
+
+impl HostPort for World {
+    fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool {
+        if now < self.stall {
+            return false;
+        }
+        if self.random.below(256) == 0 {
+            self.stall = now + Time::ns(self.random.below(300));
+            return false;
+        }
+        if self.silent {
+            self.fail(format!(
+                "a write of {} bytes at {addr:#x} at {now}, after CSTS said silence",
+                data.len()
+            ));
+        }
+        if let Err(text) = self.take(addr, data) {
+            self.fail(format!("at {now}: {text}"));
+        }
+        true
+    }
+
+    fn read(&mut self, now: Time, tag: u32, addr: u64, len: u32) -> bool {
+        if self.silent {
+            self.fail(format!(
+                "a read of {len} bytes at {addr:#x} at {now}, after CSTS said silence"
+            ));
+        }
+        let data = match self.serve(addr, len) {
+            Ok(data) => data,
+            Err(text) => {
+                self.fail(format!("at {now}: {text}"));
+                None
+            }
+        };
+        let mut time = now + Time::ns(100 + self.random.below(400));
+        let Some(data) = data else {
+            self.sequence += 1;
+            self.data.insert(
+                (time, self.sequence),
+                ReadData {
+                    tag,
+                    data: None,
+                    last: true,
+                },
+            );
+            return true;
+        };
+        let piece = 64 << self.random.below(4);
+        let pieces = data.chunks(piece).count();
+        for (n, chunk) in data.chunks(piece).enumerate() {
+            self.sequence += 1;
+            let answer = ReadData {
+                tag,
+                data: Some(chunk.to_vec()),
+                last: n + 1 == pieces,
+            };
+            self.data.insert((time, self.sequence), answer);
+            time = time + Time::ns(self.random.below(12));
+        }
+        true
+    }
+
+    fn mmio_data(&mut self, _now: Time, tag: u32, data: Option<Vec<u8>>) {
+        self.answers.push((tag, data));
+        self.wake = true;
+    }
+
+    fn mmio(&mut self, now: Time) -> Option<Mmio> {
+        if self.mmio.front()?.0 > now {
+            return None;
+        }
+        self.mmio.pop_front().map(|(_, access)| access)
+    }
+
+    fn read_data(&mut self, now: Time) -> Option<ReadData> {
+        let first = self.data.first_entry()?;
+        (first.key().0 <= now).then(|| first.remove())
+    }
+
+    fn next_arrival(&self) -> Option<Time> {
+        let data = self.data.first_key_value().map(|(k, _)| k.0);
+        let mmio = self.mmio.front().map(|m| m.0);
+        data.into_iter().chain(mmio).min()
+    }
+
+    fn attention(&self) -> bool {
+        self.wake || self.failure.is_some()
+    }
+}
+
+impl World {
+    /// Forgets what has woken the host.
+    pub fn rest(&mut self) {
+        self.wake = false;
+    }
+
+    /// True if something has woken the host.
+    pub fn woken(&self) -> bool {
+        self.wake
+    }
+}

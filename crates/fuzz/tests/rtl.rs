@@ -1,0 +1,97 @@
+//! The controller in hardware under fire.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use design::Design;
+use fuzz::{Campaign, Replay, Report};
+use rtl::bitstream::{repo_root, stderr_progress, Bitstream};
+use rtl::{DeviceConfig, Memory, RtlDevice};
+use sim::{Device, Media, Time};
+
+/// The device of `designs/fuzz.toml`, from one bitstream.
+fn device() -> Result<Box<dyn Device>, String> {
+    static BUILT: OnceLock<(DeviceConfig, u64, Arc<Bitstream>)> = OnceLock::new();
+    let (config, bytes, bitstream) = BUILT.get_or_init(|| {
+        let root = repo_root().unwrap();
+        let design = Design::load(&root.join(Path::new("designs/fuzz.toml"))).unwrap();
+        let mut parameters = BTreeMap::new();
+        let mut set = |name: &str, value: String| drop(parameters.insert(name.to_string(), value));
+        set("NumChannels", design.channels.to_string());
+        set("Granule", design.granule.0.to_string());
+        set("MediaBytes", format!("64'd{}", design.media.bytes.0));
+        set("ClockKhz", (design.clock_mhz * 1000).to_string());
+        set("NumIoQueues", design.nvme.io_queues.to_string());
+        set("QueueEntries", design.nvme.queue_entries.to_string());
+        set("NumSlots", design.nvme.slots.to_string());
+        let config = DeviceConfig {
+            parameters,
+            clock: Time(design.period_ps()),
+            channels: design.channels,
+            granule: design.granule.0,
+            memory: Memory::Ddr4(design.dram.clone()),
+            hang_cycles: 100_000,
+            host_reads: design.pcie.tags,
+            host_chunk: design.pcie.max_payload_bytes.into(),
+            ..DeviceConfig::new().unwrap()
+        };
+        let path = config
+            .compile(design.media.bytes.0, &mut stderr_progress("fuzz"))
+            .unwrap();
+        (
+            config,
+            design.media.bytes.0,
+            Bitstream::open(&path).unwrap(),
+        )
+    });
+    let media = Media::memory(*bytes).map_err(|e| e.to_string())?;
+    let device =
+        RtlDevice::new(bitstream.clone(), config.clone(), media).map_err(|e| e.to_string())?;
+    Ok(Box::new(device))
+}
+
+fn campaign(seed: u64, commands: u64, replay: Option<Replay>) -> Report {
+    let campaign = Campaign {
+        seed,
+        commands,
+        per_episode: 2000,
+        shrinks: from_env("FUZZ_SHRINKS", 12) as u32,
+        replay,
+    };
+    let start = std::time::Instant::now();
+    let report = fuzz::run(&mut device, &campaign, &mut |_, _| true).unwrap();
+    eprintln!("{:.1} s", start.elapsed().as_secs_f64());
+    report
+}
+
+fn from_env(name: &str, default: u64) -> u64 {
+    std::env::var(name)
+        .ok()
+        .and_then(|v| v.parse().ok())
+        .unwrap_or(default)
+}
+
+#[test]
+fn the_controller_does_what_the_model_says() {
+    let replay = std::env::var("FUZZ_REPLAY")
+        .ok()
+        .map(|r| r.parse().unwrap());
+    let report = campaign(
+        from_env("FUZZ_SEED", 1),
+        from_env("FUZZ_COMMANDS", 1200),
+        replay,
+    );
+    if let Some(failure) = &report.failure {
+        panic!(
+            "{}\nreplay {} ({} of {} steps)\n{}",
+            failure.what,
+            failure.replay,
+            failure.steps,
+            failure.of_steps,
+            failure.history.join("\n")
+        );
+    }
+    eprintln!("{report:#?}");
+    assert!(report.commands >= 1000, "{}", report.commands);
+}
