@@ -169,10 +169,13 @@ fn spoil(world: &mut World, random: &mut Random, count: u64, prp1: &mut u64, prp
     }
 }
 
-/// Bits that no command may have, now and then.
-fn flags(random: &mut Random, sqe: &mut Sqe) {
+/// Bits that no command may have, now and then: fused, and data by SGL where `psdt` doesn't allow it.
+fn flags(random: &mut Random, sqe: &mut Sqe, psdt: &[u32]) {
     if chance(random, 3) {
-        sqe.dw[0] |= pick(random, &[1 << 8, 2 << 8, 3 << 8, 1 << 14, 2 << 14, 3 << 14]);
+        sqe.dw[0] |= match chance(random, 50) {
+            true => (1 + random.below(3) as u32) << 8,
+            false => pick(random, psdt) << 14,
+        };
     }
     if chance(random, 20) {
         // Reserved: ignored.
@@ -281,7 +284,7 @@ pub fn io_command(world: &mut World, random: &mut Random) -> Option<Command> {
             random.next() as u32,
         );
     }
-    flags(random, &mut sqe);
+    flags(random, &mut sqe, &[3]);
     Some((sqe, pages))
 }
 
@@ -333,9 +336,9 @@ fn deallocation(world: &mut World, random: &mut Random) -> Option<Command> {
     let mut sqe = Sqe::new(io::DATASET_MANAGEMENT)
         .with_nsid(namespace(random, 1))
         .with_prps(prp1, prp2)
-        .with_cdw(10, count as u32 - 1 | (random.next() as u32) << 8)
+        .with_cdw(10, (count as u32 - 1) | ((random.next() as u32) << 8))
         .with_cdw(11, attributes);
-    flags(random, &mut sqe);
+    flags(random, &mut sqe, &[3]);
     Some((sqe, pages))
 }
 
@@ -375,7 +378,7 @@ pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> 
         }
         _ => (Sqe::new(random.next() as u8), Vec::new()),
     };
-    flags(random, &mut sqe);
+    flags(random, &mut sqe, &[1, 2, 3]);
     Some((sqe, pages))
 }
 

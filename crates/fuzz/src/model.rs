@@ -205,7 +205,8 @@ impl Model {
         if !has_lba && !matches!(opcode, io::FLUSH | io::DATASET_MANAGEMENT) {
             return Verdict::refused(status::INVALID_OPCODE);
         }
-        if bad_flags(sqe) {
+        let (fuse, psdt) = flags(sqe);
+        if fuse != 0 || psdt == 3 {
             return Verdict::refused(status::INVALID_FIELD);
         }
         if sqe.nsid() != 1 && !(opcode == io::FLUSH && sqe.nsid() == NSID_ALL) {
@@ -334,11 +335,12 @@ impl Model {
             admin::GET_FEATURES,
             admin::ASYNC_EVENT_REQUEST,
         ];
+        // Flags first here, opcodes first in the NVM command set.
+        if flags(sqe) != (0, 0) {
+            return Verdict::refused(status::INVALID_FIELD);
+        }
         if !known.contains(&sqe.opcode()) {
             return Verdict::refused(status::INVALID_OPCODE);
-        }
-        if bad_flags(sqe) {
-            return Verdict::refused(status::INVALID_FIELD);
         }
         let outcome = match sqe.opcode() {
             admin::IDENTIFY => self.identify(sqe, memory),
@@ -544,9 +546,9 @@ impl Model {
     }
 }
 
-/// Fused, or data by SGL.
-fn bad_flags(sqe: &Sqe) -> bool {
-    sqe.dw[0] >> 8 & 3 != 0 || sqe.dw[0] >> 14 & 3 != 0
+/// FUSE and PSDT.
+fn flags(sqe: &Sqe) -> (u32, u32) {
+    (sqe.dw[0] >> 8 & 3, sqe.dw[0] >> 14 & 3)
 }
 
 /// Physically contiguous, at a page.

@@ -80,6 +80,7 @@ struct Flight {
     verdict: Verdict,
     pages: Vec<u64>,
     written: u64,
+    shared: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -482,6 +483,7 @@ impl World {
             verdict,
             pages: rung.pages,
             written: 0,
+            shared: false,
         };
         if self.flights.insert(key, flight).is_some() {
             return Err(format!(
@@ -500,25 +502,38 @@ impl World {
             return self.complete(qid, addr, data);
         }
         let at = addr % PAGE;
-        let mut wrong = None;
-        for place in self.places.get(&(addr / PAGE)).map_or(&[][..], |p| &p[..]) {
+        let (mut wrong, mut taken) = (None, Vec::new());
+        let places = self.places.get(&(addr / PAGE)).map_or(&[][..], |p| &p[..]);
+        for place in places {
             if place.claim != Claim::ToHost || at < place.at || at + len > place.at + place.len {
                 continue;
             }
-            let Some(flight) = self.flights.get_mut(&place.key) else {
+            let Some(flight) = self.flights.get(&place.key) else {
                 continue;
             };
             let from = place.offset + (at - place.at);
             if right(&self.media, &flight.verdict.direction, from, data) {
-                flight.written += len;
-                self.counts.checked_bytes += len;
-                self.memory.put(addr, data);
-                return Ok(());
+                if !taken.contains(&place.key) {
+                    taken.push(place.key);
+                }
+            } else {
+                wrong = Some(format!(
+                    "wrong data at {addr:#x}, byte {from} of SQ {} CID {:#06x}: {data:02x?}",
+                    place.key.0, place.key.1
+                ));
             }
-            wrong = Some(format!(
-                "wrong data at {addr:#x}, byte {from} of SQ {} CID {:#06x}: {data:02x?}",
-                place.key.0, place.key.1
-            ));
+        }
+        if !taken.is_empty() {
+            for key in &taken {
+                if let Some(flight) = self.flights.get_mut(key) {
+                    flight.written += len;
+                    // Commands that name the same place: the write may be any one's.
+                    flight.shared |= taken.len() > 1;
+                }
+            }
+            self.counts.checked_bytes += len;
+            self.memory.put(addr, data);
+            return Ok(());
         }
         if let Some(wrong) = wrong {
             return Err(wrong);
@@ -649,8 +664,8 @@ impl World {
             }
         }
         if let (true, Direction::ToHost(_)) = (success, &v.direction) {
-            if flight.written != v.walk.bytes() {
-                let all = v.walk.bytes();
+            let all = v.walk.bytes();
+            if flight.written < all || flight.written > all && !flight.shared {
                 return Err(format!(
                     "completed after {} of {all} bytes of its data",
                     flight.written
@@ -811,7 +826,7 @@ impl HostPort for World {
                 last: n + 1 == pieces,
             };
             self.data.insert((time, self.sequence), answer);
-            time = time + Time::ns(self.random.below(12));
+            time += Time::ns(self.random.below(12));
         }
         true
     }
