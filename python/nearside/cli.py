@@ -21,6 +21,7 @@ Examples:
   nearside build --design dram   compile a design
   nearside delay show            the timing of each channel
   nearside delay set pcm         change it while the device runs
+  nearside fuzz                  random and malformed commands against a reference model
   nearside serve --socket S      attach the device to a virtual machine
   nearside claim list            every figure that this project states
   nearside claim run nvm_delay.read_305ns.mean_error
@@ -146,6 +147,37 @@ def wire(
         print_json({"link": link, "time": "simulated", "seed": seed, "rows": rows})
     else:
         table.print_table(link, rows)
+
+
+@app.command(epilog="Examples: nearside fuzz --commands 100000 · nearside fuzz --replay 7:3:0-12,40")
+def fuzz(
+    design: Annotated[
+        str, typer.Argument(metavar="[NAME|FILE]", help="A design; its media is compared whole, so keep it small.")
+    ] = "fuzz",
+    commands: Annotated[int, typer.Option(help="Commands in all.", min=1)] = 10_000,
+    seed: Annotated[int, typer.Option(help="Seed of everything; the same seed does the same.", min=0)] = 1,
+    replay: Annotated[str | None, typer.Option(help="Run this again: what a failure has printed.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Random and malformed commands, hostile PRPs and resets at any moment, against a reference model.
+
+    Every access of the device to host memory is checked as it comes, every status, and the media at the end.
+    A failure is run again with fewer steps, and printed with what is needed to replay it.
+    """
+    from nearside import fuzzing
+    from nearside.device import Design, compile_design
+
+    loaded = Design.load(design)
+    with show.building(loaded.name, not as_json) as progress:
+        compile_design(loaded, progress)
+    with show.bar("fuzzing", not as_json) as progress:
+        doc = fuzzing.run(loaded, commands, seed, replay=replay, progress=progress)
+    if as_json:
+        print_json(doc)
+    else:
+        fuzzing.print_report(doc)
+    if doc["mismatches"]:
+        raise NearsideError(f"{doc['failure']['what']} (replay {doc['failure']['replay']})")
 
 
 @app.command(epilog="Example: nearside serve --socket device.sock --media disk.img")

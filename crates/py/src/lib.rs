@@ -5,6 +5,7 @@ mod delay_bench;
 mod device;
 mod dram;
 mod error;
+mod fuzz;
 mod progress;
 mod report;
 mod serve;
@@ -27,5 +28,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(build::root, module)?)?;
     module.add_function(wrap_pyfunction!(build::profile, module)?)?;
     module.add_function(wrap_pyfunction!(build::compile, module)?)?;
+    module.add_function(wrap_pyfunction!(fuzz::fuzz, module)?)?;
     Ok(())
 }

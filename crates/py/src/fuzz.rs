@@ -1,0 +1,61 @@
+//! The fuzzer, on a design's device.
+
+use ::fuzz::{Campaign, Replay};
+use pyo3::prelude::*;
+use rtl::bitstream::Bitstream;
+use rtl::RtlDevice;
+use sim::{Device, Media};
+
+use crate::build::{device_config, Design};
+use crate::error::raise;
+use crate::progress::Teller;
+
+/// Cycles without any handshake while busy that are a hang: the fuzzer's waits are short.
+const HANG_CYCLES: u64 = 200_000;
+
+/// Runs a campaign; returns its report as JSON. `replay` is `SEED:EPISODE` or `SEED:EPISODE:STEPS`.
+#[pyfunction]
+#[pyo3(signature = (design, commands, seed=1, replay=None, shrinks=60, per_episode=2000, progress=None))]
+#[allow(clippy::too_many_arguments)] // keyword arguments in Python
+pub fn fuzz(
+    py: Python<'_>,
+    design: &Design,
+    commands: u64,
+    seed: u64,
+    replay: Option<&str>,
+    shrinks: u32,
+    per_episode: u64,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let design = &design.inner;
+    let mut config = device_config(design)?;
+    config.hang_cycles = HANG_CYCLES;
+    let replay = replay
+        .map(|r| r.parse::<Replay>().map_err(raise))
+        .transpose()?;
+    let campaign = Campaign {
+        seed,
+        commands,
+        per_episode,
+        shrinks,
+        replay,
+    };
+    let bytes = design.media.bytes.0;
+    let path = py
+        .detach(|| config.compile(bytes, &mut |_| {}))
+        .map_err(raise)?;
+    py.check_signals()?;
+    let bitstream = Bitstream::open(&path).map_err(raise)?;
+    let mut teller = Teller::new(progress);
+    let outcome = py.detach(|| {
+        let mut make = || -> Result<Box<dyn Device>, String> {
+            let media = Media::memory(bytes).map_err(|e| e.to_string())?;
+            let device = RtlDevice::new(bitstream.clone(), config.clone(), media);
+            Ok(Box::new(device.map_err(|e| e.to_string())?))
+        };
+        ::fuzz::run(&mut make, &campaign, &mut |done, all| {
+            teller.tell(done, all)
+        })
+    });
+    serde_json::to_string(&teller.settle(outcome)?).map_err(raise)
+}
