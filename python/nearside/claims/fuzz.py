@@ -23,8 +23,8 @@ def campaign(context: Context) -> dict[str, Any]:
 @claim(
     "nvme.fuzz.mismatches", "mismatches", at_most(0),
     "Random and malformed commands, hostile PRPs, bad doorbells and resets at any moment: each fetched command "
-    "completes once, with the status of a reference model, or is gone through a reset; nothing hangs or is written but what "
-    "commands name, in host memory and on the media; no access follows CSTS.RDY 0.",
+    "completes once, with the status of a reference model, or is gone through a reset; nothing hangs or is written "
+    "but what commands name, in host memory and on the media; no access follows CSTS.RDY 0.",
 )  # fmt: skip
 def mismatches(context: Context) -> Measured:
     doc = campaign(context)
