@@ -20,7 +20,7 @@ from filelist import ROOT
 
 BIN = Path(sys.executable).parent
 WORK = ROOT / "build" / "formal"
-LIMIT_S = 300
+LIMIT_S = 900
 
 
 def prove(path: Path) -> bool:
