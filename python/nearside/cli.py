@@ -22,6 +22,7 @@ Examples:
   nearside delay show            the timing of each channel
   nearside delay set pcm         change it while the device runs
   nearside fuzz                  random and malformed commands against a reference model
+  nearside latency               where the time of a single command goes
   nearside serve --socket S      attach the device to a virtual machine
   nearside claim list            every figure that this project states
   nearside claim run nvm_delay.read_305ns.mean_error
@@ -52,6 +53,10 @@ DesignOption = Annotated[
 TrainOption = Annotated[
     bool, typer.Option("--train", help="Compile twice, the second time with counts of a run: faster ever after.")
 ]
+TraceOption = Annotated[
+    Path | None,
+    typer.Option("--trace", help="Write what happens to every command: *.jsonl is JSON lines, *.json for Perfetto."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
 
@@ -63,6 +68,7 @@ def print_json(value: Any) -> None:
 def demo(
     file: Annotated[Path | None, typer.Argument(help="Any file; without one, 8 MiB are generated.")] = None,
     design: DesignOption = "default",
+    trace: TraceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Send a file through the device and back, under DRAM and under NVM timing.
@@ -73,7 +79,7 @@ def demo(
     from nearside import demo as demonstration
     from nearside.device import Design
 
-    doc = demonstration.run(file, Design.load(design), quiet=as_json)
+    doc = demonstration.run(file, Design.load(design), quiet=as_json, trace=trace)
     if as_json:
         print_json(doc)
     else:
@@ -126,6 +132,7 @@ def wire(
     link: Annotated[str, typer.Argument(help="gen3x8, gen3x16 or gen4x8.")] = "gen3x8",
     design: DesignOption = "default",
     seed: Annotated[int, typer.Option(help="Seed of addresses and order.")] = 1,
+    trace: TraceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Bandwidth from 512 B to 128 KiB beside what the wire allows, and the ratio."""
@@ -136,13 +143,14 @@ def wire(
         raise NearsideError(f"no link is called {link!r}: allowed are {', '.join(table.LINKS)}")
     loaded = Design.load(design).with_values(table.LINKS[link])
     with show.building(loaded.name, not as_json) as progress:
-        device = Device(loaded, progress)
+        device = Device(loaded, progress, commands=trace)
     rows = []
     with device, show.bar("measuring", not as_json) as progress:
         device.delay_set("dram")
         for done, case in enumerate(table.cases()):
             progress(done, len(table.cases()))
             rows.append(table.measure(device, case, case.commands(), seed))
+    device.trace_stop()
     if as_json:
         print_json({"link": link, "time": "simulated", "seed": seed, "rows": rows})
     else:
@@ -180,6 +188,55 @@ def fuzz(
         raise NearsideError(f"{doc['failure']['what']} (replay {doc['failure']['replay']})")
 
 
+@app.command(epilog="Examples: nearside latency · nearside latency --profile pcm --json")
+def latency(
+    profile: Annotated[
+        list[str] | None, typer.Option(help="Media profiles; without one, DRAM and the design's own.")
+    ] = None,
+    commands: Annotated[int, typer.Option(min=1, max=1000, help="How many of each.")] = 20,
+    design: DesignOption = "default",
+    seed: Annotated[int, typer.Option(help="Seed of addresses.")] = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Where the time of a single 4 KiB read or write goes, stage by stage: link, host, memory, controller."""
+    from nearside import latency as breakdown
+    from nearside.device import Design, media_profile
+
+    loaded = Design.load(design)
+    chosen = profile or list(dict.fromkeys(["dram", loaded.values["media"]["profile"]]))
+    for name in chosen:
+        media_profile(name)
+    doc = breakdown.run(loaded, chosen, commands, seed, quiet=as_json)
+    if as_json:
+        print_json(doc)
+    else:
+        breakdown.print_document(doc)
+
+
+@app.command(epilog="Example: nearside demo --trace t.jsonl && nearside trace t.jsonl")
+def trace(
+    file: Annotated[Path, typer.Argument(help="A trace of JSON lines (*.jsonl).")],
+    plot: Annotated[Path | None, typer.Option(help="Draw the first commands of I/O queues here (*.png).")] = None,
+    first: Annotated[int, typer.Option(min=1, max=200, help="How many to draw.")] = 40,
+    as_json: JsonOption = False,
+) -> None:
+    """Percentiles of each stage of each kind of command in a trace. Perfetto shows `*.json` traces."""
+    from nearside import plots
+    from nearside import trace as traces
+
+    commands = traces.load(file)
+    if not commands:
+        raise NearsideError(f"{file}: no commands in it")
+    rows = traces.summary(commands)
+    if plot is not None:
+        drawn = [c for c in commands if c["queue"]][:first] or commands[:first]
+        plots.trace(drawn, plot)
+    if as_json:
+        print_json({"trace": str(file), "time": "simulated", "commands": len(commands), "stages": rows})
+    else:
+        traces.print_summary(rows)
+
+
 @app.command(epilog="Example: nearside serve --socket device.sock --media disk.img")
 def serve(
     socket: Annotated[list[Path], typer.Option("--socket", "-s", help="Where clients connect; once for each device.")],
@@ -188,6 +245,10 @@ def serve(
     ] = ["default"],  # noqa: B006 (typer wants a list; nobody changes it)
     media: Annotated[
         list[Path] | None, typer.Option("--media", "-m", help="A file that keeps the data; once for each device.")
+    ] = None,
+    trace: Annotated[
+        list[Path] | None,
+        typer.Option("--trace", help="A trace of all commands: *.jsonl, *.json for Perfetto; once for each device."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -198,7 +259,7 @@ def serve(
     """
     from nearside import serve as serving
 
-    doc = serving.run(serving.pair(design, socket, media or []), quiet=as_json)
+    doc = serving.run(serving.pair(design, socket, media or []), quiet=as_json, traces=trace or [])
     if as_json:
         print_json(doc)
         return

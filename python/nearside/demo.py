@@ -54,17 +54,18 @@ def trip(device: Device, profile: str, data: bytes, quiet: bool) -> dict[str, An
     return {"profile": profile, "write": write, "read": read, "sha256": digest} | singles
 
 
-def run(path: Path | None, design: Design, quiet: bool) -> dict[str, Any]:
+def run(path: Path | None, design: Design, quiet: bool, trace: Path | None = None) -> dict[str, Any]:
     """Everything; returns the result document, already saved."""
     name, data = read_input(path, design.values["media"]["bytes"])
     optane = design.values["media"]["profile"]
     if optane == "dram":
         optane = "optane-dcpmm"
     with show.building(design.name, not quiet) as progress:
-        device = Device(design, progress)
+        device = Device(design, progress, commands=trace)
     with device:
         digest = hashlib.sha256(data).hexdigest()
         trips = [trip(device, profile, data, quiet) for profile in ("dram", optane)]
+    device.trace_stop()
     with show.building("nvm_delay bench", not quiet) as progress:
         targets = accuracy.run(design, accuracy.DEMO_TARGETS, samples=2000, seed=SEED, progress=progress)
     intact = all(t["sha256"] == digest for t in trips)

@@ -44,6 +44,66 @@ def demo(doc: dict[str, Any], path: Path) -> None:
     right.set_ylabel("error of the mean, %")
     right.set_title("nvm_delay, 64 B random")
     right.legend()
+    _save(figure, path)
+
+
+def latency(doc: dict[str, Any], path: Path) -> None:
+    """The terms of single commands, one after the other; the controller's own stand out."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    rows = doc["rows"]
+    figure, axes = pyplot.subplots(figsize=(11, 0.8 * len(rows) + 1.2))
+    blues = {"doorbell": "#c6d4e8", "fetch": "#9db7d9", "memory": "#7499c8", "transfer": "#4c72b0", "entry": "#b7c9e2"}
+    for place, row in enumerate(reversed(rows)):
+        start = 0.0
+        for term in row["terms"]:
+            width = term["mean_ns"]
+            axes.barh(place, width, left=start, color="#dd8452" if term["added"] else blues[term["term"]])
+            if width > 200 and not term["added"]:
+                axes.text(start + width / 2, place, term["term"], ha="center", va="center", fontsize=8)
+            start += width
+        text = f"{row['added_cycles']:.0f} cycles" + (", the memory's included" if row["memory_included"] else "")
+        axes.text(start + 15, place, text, va="center", fontsize=8)
+    axes.set_yticks(range(len(rows)), [f"{row['kind']}, {row['profile']}" for row in reversed(rows)])
+    axes.set_xlim(0, 1.3 * max(row["total_ns"] for row in rows))
+    axes.set_xlabel("ns from the doorbell's store to the entry in host memory, simulated; orange: the controller")
+    axes.set_title("4 KiB, one command at a time")
+    _save(figure, path)
+
+
+def trace(commands: list[dict[str, Any]], path: Path) -> None:
+    """Commands as bars of their stages over time, one line each, by queue."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    from nearside.trace import STAGES, stages
+
+    known = sorted(commands, key=lambda c: (c["queue"], min(c["times_ps"].values())))
+    origin = min(min(c["times_ps"].values()) for c in known)
+    colours = dict(zip(dict.fromkeys(STAGES.values()), pyplot.get_cmap("tab20").colors, strict=False))
+    figure, axes = pyplot.subplots(figsize=(11, 0.16 * len(known) + 1.6))
+    for place, command in enumerate(known):
+        for name, start, end in stages(command):
+            axes.barh(place, (end - start) / 1e6, left=(start - origin) / 1e6, height=0.8, color=colours[name])
+    used = {name for command in known for name, _, _ in stages(command)}
+    handles = [pyplot.Rectangle((0, 0), 1, 1, color=c) for name, c in colours.items() if name in used]
+    names = [name for name in colours if name in used]
+    axes.legend(handles, names, fontsize=7, ncol=6, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    marks = [f"queue {c['queue']}: {c['command']} {c['blocks'] or ''}" for c in known]
+    axes.set_yticks(range(len(known)), marks, fontsize=6)
+    axes.invert_yaxis()
+    axes.set_xlabel("us, simulated")
+    _save(figure, path)
+
+
+def _save(figure: Any, path: Path) -> None:
+    from matplotlib import pyplot
+
     figure.tight_layout()
     try:
         figure.savefig(path, dpi=120)

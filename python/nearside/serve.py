@@ -70,8 +70,12 @@ def qemu_options(sockets: Sequence[Path], memory: str = "1G") -> list[str]:
 class Server:
     """Devices that are being served."""
 
-    def __init__(self, devices: Sequence[tuple[Design, Path]], progress: BuildProgress | None = None) -> None:
-        self.native = _native.Server([(design.native, socket) for design, socket in devices], progress)
+    def __init__(
+        self, devices: Sequence[tuple[Design, Path]], progress: BuildProgress | None = None, traces: Sequence[Path] = ()
+    ) -> None:
+        files = traces or [None] * len(devices)
+        wanted = [(design.native, socket, file) for (design, socket), file in zip(devices, files, strict=True)]
+        self.native = _native.Server(wanted, progress)
 
     def __enter__(self) -> Server:
         return self
@@ -87,11 +91,13 @@ class Server:
         return json.loads(self.native.counters())
 
 
-def run(devices: Sequence[tuple[Design, Path]], quiet: bool) -> list[dict[str, Any]]:
-    """Serves until SIGINT or SIGTERM; returns what each device has done."""
+def run(devices: Sequence[tuple[Design, Path]], quiet: bool, traces: Sequence[Path] = ()) -> list[dict[str, Any]]:
+    """Serves until SIGINT or SIGTERM; returns what each device has done. Traces go to one file a device, or none."""
+    if traces and len(traces) != len(devices):
+        raise NearsideError(f"{len(devices)} sockets and {len(traces)} traces: give one file for each socket, or none")
     with _ended_by_signals() as ended:
         with show.building(devices[0][0].name, not quiet) as progress:
-            running = Server(devices, progress)
+            running = Server(devices, progress, traces)
         with running as server:
             if not quiet:
                 _announce(devices)

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use common::*;
@@ -17,8 +17,9 @@ use memmap2::{MmapOptions, MmapRaw};
 use rtl::bitstream::stderr_progress;
 use rtl::{DeviceConfig, RtlDevice};
 use rustix::event::{eventfd, EventfdFlags};
+use serde_json::Value;
 use serve::{Function, RegisterWrite, Served, Server};
-use sim::{Bar, Media, Time};
+use sim::{Bar, Media, Time, Tracer};
 
 const MEDIA: u64 = 1 << 24;
 const RAM_BASE: u64 = 0x4000_0000;
@@ -26,7 +27,7 @@ const RAM_BYTES: u64 = 64 << 20;
 const VECTORS: u16 = 17;
 
 /// Serves a device whose media are in a file, behind the timing of an NVM.
-fn serve(dir: &Dir) -> Server {
+fn serve(dir: &Dir, tracer: Option<Tracer>) -> Server {
     let media = Media::file(&dir.0.join("media"), MEDIA).unwrap();
     let registers = design::Profile::latencies("test", 305.0, 94.0).registers(4000, 2);
     let delays = (0..2).flat_map(|c| Delay::of_channel(c).writes(&registers).unwrap());
@@ -35,10 +36,15 @@ fn serve(dir: &Dir) -> Server {
         offset,
         value,
     });
-    serve_media(dir, media, setup.collect())
+    serve_media(dir, media, setup.collect(), tracer)
 }
 
-fn serve_media(dir: &Dir, media: Media, setup: Vec<RegisterWrite>) -> Server {
+fn serve_media(
+    dir: &Dir,
+    media: Media,
+    setup: Vec<RegisterWrite>,
+    tracer: Option<Tracer>,
+) -> Server {
     let mut config = DeviceConfig::new().unwrap();
     config
         .parameters
@@ -58,7 +64,7 @@ fn serve_media(dir: &Dir, media: Media, setup: Vec<RegisterWrite>) -> Server {
             link: sim::LinkConfig::default(),
         },
         setup,
-        tracer: None,
+        tracer,
     }])
     .unwrap()
 }
@@ -258,7 +264,9 @@ fn job(commands: u64) -> Job {
 #[test]
 fn a_driver_works_with_the_device() {
     let dir = Dir::new("rtl");
-    let server = serve(&dir);
+    let path = dir.0.join("trace.jsonl");
+    let trace = Arc::new(Mutex::new(trace::TraceFile::create(&path).unwrap()));
+    let server = serve(&dir, Some(Tracer::new(trace.clone(), false)));
     let data: Vec<u8> = (0..50_000u32).map(|i| ((i * i) >> 3) as u8).collect();
     for interrupts in [false, true] {
         let machine = Machine::new(&dir.socket(0), interrupts);
@@ -288,12 +296,33 @@ fn a_driver_works_with_the_device() {
     // What the media hold is in the file.
     let file = std::fs::read(dir.0.join("media")).unwrap();
     assert_eq!(file[4096..4096 + 49_664], data[..49_664]);
+    // Every command is in the trace, with its way from the doorbell to the host.
+    let count = trace.lock().unwrap().finish().unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len() as u64, count);
+    let data: Vec<&Value> = lines.iter().filter(|l| l["queue"] != 0).collect();
+    assert_eq!(data.len(), 2 * (300 + 1 + 1));
+    for line in data {
+        let times = &line["times_ps"];
+        assert_eq!(line["status"], 0, "{line}");
+        assert!(times["doorbell"].as_u64().unwrap() < times["landed"].as_u64().unwrap());
+        assert_eq!(
+            times["interrupt"].is_u64(),
+            line["vector"].is_u64(),
+            "{line}"
+        );
+    }
+    assert!(lines.iter().any(|l| l["vector"].is_u64()));
 }
 
 #[test]
 fn without_timing_the_pm_window_is_memory_that_the_client_maps() {
     let dir = Dir::new("window");
-    let server = serve_media(&dir, Media::shared(MEDIA).unwrap(), Vec::new());
+    let server = serve_media(&dir, Media::shared(MEDIA).unwrap(), Vec::new(), None);
     let machine = Machine::new(&dir.socket(0), false);
     let window = machine.client.region(BAR2).unwrap();
     assert!(window.sparse_areas.is_empty(), "all of it");
@@ -339,7 +368,7 @@ fn without_timing_the_pm_window_is_memory_that_the_client_maps() {
 #[test]
 fn a_client_that_vanishes_under_load_leaves_a_device_for_the_next() {
     let dir = Dir::new("vanish");
-    let _server = serve(&dir);
+    let _server = serve(&dir, None);
     for round in 0..4 {
         let machine = Machine::new(&dir.socket(0), false);
         let ram = machine.file.try_clone().unwrap();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nearside import latency
 from nearside.claims.registry import Context, Measured, at_least, at_most, claim
 
 # OpenExpress, section 4.1 and figure 4: GB/s on PCIe Gen3 with ten threads at queue depth 8.
@@ -83,3 +84,18 @@ def data_integrity(context: Context) -> Measured:
     return Measured(
         0 if compared > 0 else 1, f"{compared} bytes compared in {commands} commands on queues of 16 entries"
     )
+
+
+@claim(
+    "nvme.qd1.read_4k.added_cycles", "cycles", at_most(60),
+    "4 KiB reads one at a time: what the controller adds to the physical terms (doorbell and entry on the link, round "
+    "trip of the fetch, memory access, transfer), the slowest of all, DRAM and Optane timing.",
+)  # fmt: skip
+def added_cycles(context: Context) -> Measured:
+    rows = []
+    for profile in ("dram", "optane-dcpmm"):
+        device = context.device(profile)
+        rows.append(latency.measure(device, "read", context.commands(40), context.seed))
+    total = max(row["total_ns"] for row in rows)
+    means = " and ".join(f"{row['added_cycles']:.1f}" for row in rows)
+    return Measured(max(row["added_cycles_max"] for row in rows), f"means {means} cycles; up to {total:.0f} ns in all")

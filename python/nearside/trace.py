@@ -1,0 +1,81 @@
+"""Traces of commands, as `nearside ... --trace FILE.jsonl` writes them: what they hold in short, and as a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from nearside import show
+from nearside._native import NearsideError
+
+# Stages, as the Perfetto trace has them: from the moment before, whichever is there, to this one.
+STAGES = {
+    "doorbell": "doorbell",
+    "fetch": "queue",
+    "decoded": "fetch and decode",
+    "started": "to data path",
+    "last_job": "PRP",
+    "first_data": "source",
+    "done": "data",
+    "posted": "to completion",
+    "sent": "completion",
+    "landed": "entry to host",
+    "message": "to interrupt",
+    "interrupt": "interrupt",
+}
+
+
+def load(path: Path) -> list[dict[str, Any]]:
+    """The commands of a file of JSON lines."""
+    try:
+        with path.open() as file:
+            return [json.loads(line) for line in file]
+    except OSError as error:
+        raise NearsideError(f"{path}: {error.strerror}") from None
+    except ValueError:
+        raise NearsideError(f"{path}: no trace of JSON lines (*.jsonl)") from None
+
+
+def stages(command: dict[str, Any]) -> Iterator[tuple[str, int, int]]:
+    """Name, begin and end in ps of each stage. PRPs that are walked while data flows belong to the data."""
+    times = command["times_ps"]
+    ends = dict(times)
+    if times.get("first_data", 1 << 63) < times.get("last_job", 0):
+        ends["last_job"] = times["first_data"]
+    last = min(times.values())
+    for key, name in STAGES.items():
+        if ends.get(key, last) > last:
+            yield name, last, ends[key]
+            last = ends[key]
+
+
+def summary(commands: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """For each kind of command its stages, in ns: mean, median, 99th percentile (nearest rank) and largest."""
+    spans: dict[tuple[str, str], list[int]] = {}
+    for command in commands:
+        times = command["times_ps"].values()
+        whole = [("whole", min(times), max(times))] if command["status"] is not None else []
+        for name, start, end in [*stages(command), *whole]:
+            spans.setdefault((command["command"], name), []).append(end - start)
+    order = [*STAGES.values(), "whole"]
+    rows = []
+    for (command, stage), values in sorted(spans.items(), key=lambda item: (item[0][0], order.index(item[0][1]))):
+        values.sort()
+        rank = {p: values[max(0, -(-p * len(values) // 100) - 1)] / 1e3 for p in (50, 99)}
+        rows.append(
+            {
+                "command": command, "stage": stage, "count": len(values), "mean_ns": sum(values) / len(values) / 1e3,
+                "p50_ns": rank[50], "p99_ns": rank[99], "max_ns": values[-1] / 1e3,
+            }
+        )  # fmt: skip
+    return rows
+
+
+def print_summary(rows: list[dict[str, Any]]) -> None:
+    table = show.table("stages of commands, simulated time", "command", "stage", "count", "mean", "p50", "p99", "max")
+    for row in rows:
+        values = (show.nanoseconds(row[key]) for key in ("mean_ns", "p50_ns", "p99_ns", "max_ns"))
+        table.add_row(row["command"], row["stage"], str(row["count"]), *values)
+    show.out.print(table)
