@@ -39,7 +39,8 @@ async def registers(dut):
     assert cap >> 37 & 0xFF == 1, "CSS"
     assert cap >> 48 & 0xFF == 0, "MPSMIN, MPSMAX"
     assert cap >> 56 == 0
-    assert cap & ~(0xFFFF | 1 << 16 | 0xFF << 24 | 1 << 37) == 0
+    assert cap >> 17 & 3 == 1, "AMS: weighted round robin with urgent priority class"
+    assert cap & ~(0xFFFF | 1 << 16 | 1 << 17 | 0xFF << 24 | 1 << 37) == 0
     assert await host.read(nvme.VS) == 0x10400
     assert await host.read(nvme.CSTS) == 0
 
@@ -82,7 +83,8 @@ async def unusable_settings(dut):
         {nvme.ACQ: 0},
         {nvme.CC: nvme.CC_SIZES | 1 | 1 << 4},
         {nvme.CC: nvme.CC_SIZES | 1 | 1 << 7},
-        {nvme.CC: nvme.CC_SIZES | 1 | 1 << 11},
+        {nvme.CC: nvme.CC_SIZES | 1 | 2 << 11},
+        {nvme.CC: nvme.CC_SIZES | 1 | 7 << 11},
     ]
     for change in bad:
         values = good | change

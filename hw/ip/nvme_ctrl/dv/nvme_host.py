@@ -244,7 +244,7 @@ class Host:
 
     # Life cycle.
 
-    async def enable(self, entries: int = 16, cq_entries: int | None = None, spdk: bool = False) -> None:
+    async def enable(self, entries: int = 16, cq_entries: int | None = None, spdk: bool = False, ams: int = 0) -> None:
         """Brings the controller up as Linux does, or as SPDK does."""
         cq_entries = cq_entries or entries
         cq = CompletionQueue(0, self.alloc(16 * cq_entries), cq_entries)
@@ -259,9 +259,9 @@ class Host:
         await self.write64(ASQ, sq.base)
         await self.write64(ACQ, cq.base)
         if not spdk:
-            await self.write(CC, CC_SIZES)
+            await self.write(CC, CC_SIZES | ams << 11)
             await self.read64(CAP)
-        await self.write(CC, CC_SIZES | 1)
+        await self.write(CC, CC_SIZES | ams << 11 | 1)
         csts = await self.wait_csts(RDY | CFS, RDY)
         assert csts == RDY
 

@@ -32,6 +32,11 @@ def test_admin():
     simulate("nvme_ctrl_tb", "cocotb_admin", **SOURCES)
 
 
+def test_queues():
+    """Arbitration."""
+    simulate("nvme_ctrl_tb", "cocotb_queues", **SOURCES)
+
+
 @pytest.mark.slow
 def test_ctrl_64_queues():
     """64 I/O queue pairs and 65 vectors."""

@@ -621,6 +621,7 @@ module nvme_admin
         create: cmd_q.opcode == AdminCreateCq || cmd_q.opcode == AdminCreateSq,
         qid: QidWidth'(qidx),
         cqid: QidWidth'(cqidx),
+        prio: sq_prio_e'(cmd_q.cdw11[2:1]),
         ien: cmd_q.cdw11[1],
         vector: QidWidth'(cqidx),  // the same bits as CQID
         size: high,
@@ -632,6 +633,7 @@ module nvme_admin
           create: 1'b1,
           qid: '0,
           cqid: '0,
+          prio: PrioUrgent,
           ien: 1'b1,
           vector: '0,
           size: PtrWidth'((state_q == StInitCq) ? acqs_i : asqs_i),

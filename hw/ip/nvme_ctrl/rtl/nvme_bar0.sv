@@ -63,6 +63,8 @@ module nvme_bar0
   output logic [ 1:0]         shn_o,
   /// CC.CSS, CC.MPS and CC.AMS are supported.
   output logic                cc_ok_o,
+  /// CC.AMS: weighted round robin with urgent priority class.
+  output logic                wrr_o,
   /// CC.IOSQES is 6.
   output logic                iosqes_ok_o,
   /// CC.IOCQES is 4.
@@ -260,7 +262,8 @@ module nvme_bar0
 
   assign en_o = hw_out.cc.en.value;
   assign shn_o = hw_out.cc.shn.value;
-  assign cc_ok_o = hw_out.cc.css.value == '0 && hw_out.cc.mps.value == '0 && hw_out.cc.ams.value == '0;
+  assign cc_ok_o = hw_out.cc.css.value == '0 && hw_out.cc.mps.value == '0 && hw_out.cc.ams.value[2:1] == '0;
+  assign wrr_o = hw_out.cc.ams.value[0];
   assign iosqes_ok_o = hw_out.cc.iosqes.value == 4'd6;
   assign iocqes_ok_o = hw_out.cc.iocqes.value == 4'd4;
   assign asqs_o = hw_out.aqa.asqs.value;

@@ -352,7 +352,7 @@ module nvme_completion
   assign busy_o = state_q != StIdle || writes_q != '0 || head_state_q != HeadRead;
 
   logic unused;
-  assign unused = ^{b_i.id, b_i.resp[0], cfg_i.cqid};
+  assign unused = ^{b_i.id, b_i.resp[0], cfg_i.cqid, cfg_i.prio};
 
   `NS_ASSERT(no_overrun, !(state_q == StEntry) || tail_next != head_mem[cqid_q])
   `NS_ASSERT(queue_exists, !(state_q == StEntry) || valid_q[cqid_q])

@@ -1,4 +1,4 @@
-// Submission queues: tail doorbells, round robin, and the reads that fetch their entries from the host.
+// Submission queues: tail doorbells, arbitration (nvme_arbiter), and the reads that fetch their entries from the host.
 //
 // One 64-byte read per command, up to `FetchDepth` at a time, all with one ID, so that they come back in the order of
 // the requests. A command is fetched only when a command slot is free and an entry of its completion queue can be
@@ -30,6 +30,13 @@ module nvme_fetch
   input  logic                 enable_i,
   /// Forget all queues. Only while nothing is in flight.
   input  logic                 clear_i,
+
+  /// CC.AMS: weighted round robin with urgent priority class. Counts from the next time that commands may be fetched.
+  input  logic                 wrr_i,
+  /// A feature changes.
+  input  feature_write_t       feature_i,
+  /// Valid.
+  input  logic                 feature_valid_i,
 
   /// Submission queue tail doorbell written.
   input  logic                 tail_valid_i,
@@ -134,8 +141,9 @@ module nvme_fetch
   localparam int unsigned Bits = idx_width(NumQueues);
   typedef logic [Bits-1:0] idx_t;
 
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     StIdle,
+    StChoose,   // wait for the arbiter
     StLookup,   // read the submission queue's state
     StReserve,  // read its completion queue's state
     StIssue     // reserve an entry there, if there is one, and send the read
@@ -166,24 +174,35 @@ module nvme_fetch
 
   // Arbitration.
   idx_t gnt_idx, qid_q;
-  logic start, start_own, own_q, req_valid;  // own: for reserve_*
+  logic start, start_own, own_q;  // own: for reserve_*
+  logic chosen, gnt_valid, issue, sq_create, wrr_q;
+  idx_t cfg_idx;
+
+  always_ff @(posedge clk_i) if (!enable_i) wrr_q <= wrr_i;
 
   assign req = nonempty_q & ~blocked_q & {{(NumQueues - 1) {1'b1}}, !admin_pending_q};
 
-  ns_rr_arbiter #(
-    .N(NumQueues)
+  nvme_arbiter #(
+    .NumQueues(NumQueues)
   ) u_arbiter (
     .clk_i,
     .rst_ni,
-    .req_i  (req),
-    .next_i (start),
-    .gnt_o  (),
-    .idx_o  (gnt_idx),
-    .valid_o(req_valid)
+    .wrr_i      (wrr_q),
+    .feature_i,
+    .feature_valid_i,
+    .prio_we_i  (sq_create),
+    .prio_idx_i (cfg_idx),
+    .prio_i     (cfg_i.prio),
+    .req_i      (req),
+    .start_i    (start),
+    .done_o     (chosen),
+    .valid_o    (gnt_valid),
+    .idx_o      (gnt_idx),
+    .use_i      (issue)
   );
 
   logic ar_valid_q, meta_ready;
-  assign start = state_q == StIdle && enable_i && req_valid && slot_valid_i && meta_ready && !ar_valid_q
+  assign start = state_q == StIdle && enable_i && req != '0 && slot_valid_i && meta_ready && !ar_valid_q
                && !cfg_valid_i && !unreserve_valid_i && !reserve_valid_i;
   assign start_own = state_q == StIdle && reserve_valid_i;
 
@@ -195,7 +214,7 @@ module nvme_fetch
   // StReserve -> StIssue. In StIdle, the port looks at the admin queue, for unreserve_*.
   idx_t cq_idx;
   logic [PtrWidth-1:0] reserve, reserve_prev, reserve_next_q, cq_head_q;
-  logic room, issue, cq_moved_q;
+  logic room, cq_moved_q;
 
   assign cq_idx = (state_q == StIdle) ? '0 : cqid_q;
   assign cq_qid_o = QidWidth'(cq_idx);
@@ -210,8 +229,7 @@ module nvme_fetch
   assign slot_head_o = head_next_q;
 
   // Requests of nvme_admin are served between two fetches.
-  logic sq_create, sq_delete, cq_create, unreserve;
-  idx_t cfg_idx;
+  logic sq_delete, cq_create, unreserve;
   assign cfg_ready_o = state_q == StIdle && !r_valid_i;  // one writer of read_mem
   assign cfg_idx = idx_t'(cfg_i.qid);
   assign sq_create = cfg_fire_i && !cfg_i.cq && cfg_i.create;
@@ -242,7 +260,8 @@ module nvme_fetch
     end else begin
       unique case (state_q)
         StIdle:  if (start_own) state_q <= StReserve;
-                 else if (start) state_q <= StLookup;
+                 else if (start) state_q <= StChoose;
+        StChoose: if (chosen) state_q <= gnt_valid ? StLookup : StIdle;
         StLookup: state_q <= StReserve;
         StReserve: state_q <= StIssue;
         default: state_q <= StIdle;
@@ -279,7 +298,7 @@ module nvme_fetch
   logic [63:6] ar_addr_q;
 
   always_ff @(posedge clk_i) begin
-    if (start) qid_q <= gnt_idx;
+    if (state_q == StChoose) qid_q <= gnt_idx;
     if (state_q == StIdle) own_q <= start_own;
     if (start_own) cqid_q <= '0;
     if (state_q == StLookup) begin

@@ -161,7 +161,7 @@ module nvme_front
   localparam logic [IdWidth-1:0] IdAdmin = 8'd1;
 
   // Controller properties and state.
-  logic en, cc_ok, iosqes_ok, iocqes_ok, rdy, cfs;
+  logic en, cc_ok, wrr, iosqes_ok, iocqes_ok, rdy, cfs;
   logic [1:0] shn, shst;
   logic [11:0] asqs, acqs;
   logic [63:12] asq, acq;
@@ -272,6 +272,7 @@ module nvme_front
     .en_o          (en),
     .shn_o         (shn),
     .cc_ok_o       (cc_ok),
+    .wrr_o         (wrr),
     .iosqes_ok_o   (iosqes_ok),
     .iocqes_ok_o   (iocqes_ok),
     .asqs_o        (asqs),
@@ -431,6 +432,9 @@ module nvme_front
     .busy_o           (fetch_busy),
     .enable_i         (fetch),
     .clear_i          (clear),
+    .wrr_i            (wrr),
+    .feature_i        (feature),
+    .feature_valid_i  (feature_valid),
     .tail_valid_i     (db_valid && !db_cq),
     .tail_ready_o     (tail_ready),
     .tail_qid_i       (db_qid),

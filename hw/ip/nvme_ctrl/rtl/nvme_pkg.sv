@@ -75,12 +75,21 @@ package nvme_pkg;
     logic [31:0]          dw0;
   } cpl_t;
 
+  /// QPRIO: priority of a submission queue with weighted round robin.
+  typedef enum logic [1:0] {
+    PrioUrgent = 2'd0,
+    PrioHigh   = 2'd1,
+    PrioMedium = 2'd2,
+    PrioLow    = 2'd3
+  } sq_prio_e;
+
   /// Creation or deletion of one queue, from nvme_admin.
   typedef struct packed {
     logic                cq;      // a completion queue
     logic                create;  // else delete
     logic [QidWidth-1:0] qid;
     logic [QidWidth-1:0] cqid;    // SQ only
+    sq_prio_e            prio;    // SQ only
     logic                ien;     // CQ only: interrupts enabled
     logic [QidWidth-1:0] vector;  // CQ only
     logic [PtrWidth-1:0] size;    // 0-based
@@ -148,6 +157,7 @@ package nvme_pkg;
     logic [31:0] value;
   } feature_write_t;
 
+  parameter logic [3:0] FeatureArbitration = 4'h1;
   parameter logic [3:0] FeatureTemperatureOver = 4'h4;
   parameter logic [3:0] FeatureCoalescing = 4'h8;
   parameter logic [3:0] FeatureEvents = 4'hB;

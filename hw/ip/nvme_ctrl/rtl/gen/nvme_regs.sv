@@ -839,7 +839,7 @@ module nvme_regs (
         if(rd_mux_addr == 14'h0) begin
             readback_data_var[15:0] = hwif_in.cap.mqes.next;
             readback_data_var[16:16] = 1'h1;
-            readback_data_var[18:17] = 2'h0;
+            readback_data_var[18:17] = 2'h1;
             readback_data_var[31:24] = 8'ha;
         end
         if(rd_mux_addr == 14'h4) begin

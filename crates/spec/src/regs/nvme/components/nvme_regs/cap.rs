@@ -13,7 +13,7 @@ unsafe impl Sync for Cap {}
 
 impl core::default::Default for Cap {
     fn default() -> Self {
-        Self(0x20_0A01_0000)
+        Self(0x20_0A03_0000)
     }
 }
 
@@ -70,7 +70,7 @@ impl Cap {
 
     /// ams
     ///
-    /// Arbitration mechanisms supported besides round robin
+    /// Arbitration mechanisms supported besides round robin: bit 17, weighted with urgent priority class
     #[inline(always)]
     #[allow(clippy::missing_panics_doc)]
     #[must_use]
@@ -243,7 +243,7 @@ mod tests {
         let reg = Cap::default();
         assert_eq!(reg.mqes(), 0);
         assert_eq!(reg.cqr(), true);
-        assert_eq!(reg.ams(), 0);
+        assert_eq!(reg.ams(), 1);
         assert_eq!(reg.to(), 10);
         assert_eq!(reg.dstrd(), 0);
         assert_eq!(reg.nssrs(), false);

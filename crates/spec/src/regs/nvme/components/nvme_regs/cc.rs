@@ -115,7 +115,7 @@ impl Cc {
 
     /// ams
     ///
-    /// Arbitration mechanism: 0, round robin
+    /// Arbitration mechanism: 0 round robin, 1 weighted round robin with urgent priority class
     #[inline(always)]
     #[allow(clippy::missing_panics_doc)]
     #[must_use]
@@ -126,7 +126,7 @@ impl Cc {
 
     /// ams
     ///
-    /// Arbitration mechanism: 0, round robin
+    /// Arbitration mechanism: 0 round robin, 1 weighted round robin with urgent priority class
     #[inline(always)]
     pub fn set_ams(&mut self, val: u8) {
         let val = val as u32;

@@ -1,0 +1,193 @@
+// Command arbitration (NVMe 1.4, 4.13): which submission queue's command is fetched next.
+//
+// Round robin: all queues take turns, the admin queue among them. Weighted round robin with urgent priority class
+// (CC.AMS 1): the admin queue first, then the urgent queues, then the high, medium and low queues, whose classes
+// have as many commands a round as the weights of Arbitration (feature 01h) say, high first. A class that has nothing to
+// fetch does not hold up the others: when none of those that have is left with a credit, all get new ones. Inside a class, queues
+// take turns. A burst is one command, which every Arbitration Burst allows.
+//
+// A choice takes one cycle, or three by classes; so that it can be short, its answer is a register. A choice that does not
+// end in `use_i` costs its queue the turn, but no credit.
+`include "ns_assert.svh"
+
+module nvme_arbiter
+  import nvme_pkg::*;
+#(
+  /// Queues, the admin queue included.
+  parameter int unsigned NumQueues = 17,
+  localparam int unsigned Bits = ns_axi_pkg::idx_width(NumQueues)
+) (
+  /// Clock.
+  input  logic                 clk_i,
+  /// Reset, active low.
+  input  logic                 rst_ni,
+
+  /// Weighted round robin is selected. Changes only while nothing is chosen.
+  input  logic                 wrr_i,
+  /// A feature changes.
+  input  feature_write_t       feature_i,
+  /// Valid.
+  input  logic                 feature_valid_i,
+  /// An I/O submission queue gets a priority.
+  input  logic                 prio_we_i,
+  /// Which.
+  input  logic [Bits-1:0]      prio_idx_i,
+  /// Its priority.
+  input  sq_prio_e             prio_i,
+
+  /// Queues that have a command to fetch.
+  input  logic [NumQueues-1:0] req_i,
+  /// Choose one of them. Not before the last choice is done.
+  input  logic                 start_i,
+  /// The choice is done.
+  output logic                 done_o,
+  /// A queue has been chosen; 0 if the requests have gone.
+  output logic                 valid_o,
+  /// The queue, with done_o.
+  output logic [Bits-1:0]      idx_o,
+  /// A command of the queue chosen last is being fetched.
+  input  logic                 use_i
+);
+
+  // Bit i: any of the bits below i.
+  function automatic logic [NumQueues-1:0] above(logic [NumQueues-1:0] bits);
+    above = bits << 1;
+    for (int unsigned step = 1; step < NumQueues; step *= 2) above |= above << step;
+  endfunction
+
+  // Priority of each I/O queue, a vector a bit.
+  logic [NumQueues-1:0] prio0_q, prio1_q;
+
+  always_ff @(posedge clk_i) begin
+    if (prio_we_i) {prio1_q[prio_idx_i], prio0_q[prio_idx_i]} <= prio_i;
+  end
+
+  // Members of the classes: urgent, high, medium, low.
+  logic [3:0][NumQueues-1:0] members;
+  localparam logic [NumQueues-1:0] Io = {{(NumQueues - 1) {1'b1}}, 1'b0};
+  assign members[PrioUrgent] = Io & ~prio1_q & ~prio0_q;
+  assign members[PrioHigh] = Io & ~prio1_q & prio0_q;
+  assign members[PrioMedium] = Io & prio1_q & ~prio0_q;
+  assign members[PrioLow] = Io & prio1_q & prio0_q;
+
+  // Weights, 0-based, and what is left of this round.
+  logic [3:1][7:0] weight_q;
+  logic [3:1][8:0] credit_q;
+  logic [3:1] left_q;
+
+  // First step, by classes: which have something to fetch?
+  logic choose_q, served_valid_q;
+  logic admin_q;
+  logic [3:0] any_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      choose_q <= 1'b0;
+      served_valid_q <= 1'b0;
+    end else begin
+      choose_q <= start_i && wrr_i;
+      served_valid_q <= choose_q;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (start_i && wrr_i) begin
+      admin_q <= req_i[0];
+      for (int unsigned c = 0; c < 4; c++) any_q[c] <= (req_i & members[c]) != '0;
+    end
+  end
+
+  // Second step: which of them is served?
+  logic [3:1] ready;
+  logic refill;
+  logic [3:0] served, served_q;  // one-hot, or 0 for the admin queue
+
+  assign ready = any_q[3:1] & left_q;
+  assign refill = choose_q && !admin_q && !any_q[PrioUrgent] && ready == '0;
+
+  always_comb begin
+    served = '0;
+    if (!admin_q) begin
+      if (any_q[PrioUrgent]) served[PrioUrgent] = 1'b1;
+      else if (ready[PrioHigh] || (ready == '0 && any_q[PrioHigh])) served[PrioHigh] = 1'b1;
+      else if (ready[PrioMedium] || (ready == '0 && any_q[PrioMedium])) served[PrioMedium] = 1'b1;
+      else served[PrioLow] = 1'b1;
+    end
+  end
+
+  always_ff @(posedge clk_i) if (choose_q) served_q <= served;
+
+  // Third step: whose turn is it? One bit a queue for all classes: each class changes those of its members.
+  logic [NumQueues-1:0]
+      class_members, mask_q, req, first, above_first, above_req, gnt, later, gnt_q;
+  logic grant, done_q;
+
+  always_comb begin
+    class_members = '1;
+    if (served_valid_q) begin
+      class_members = NumQueues'(served_q == '0);
+      for (int unsigned c = 0; c < 4; c++) class_members |= members[c] & {NumQueues{served_q[c]}};
+    end
+  end
+
+  assign grant = served_valid_q || (start_i && !wrr_i);
+  assign req = req_i & class_members;
+  assign first = req & mask_q;
+  assign above_first = above(first);
+  assign above_req = above(req);
+  assign gnt = (first != '0) ? first & ~above_first : req & ~above_req;
+  assign later = (first != '0) ? above_first : above_req;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      mask_q <= '1;
+      done_q <= 1'b0;
+    end else begin
+      done_q <= grant;
+      if (grant) mask_q <= (mask_q & ~class_members) | (later & class_members);
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (grant) gnt_q <= gnt;
+  end
+
+  // Last step: its number.
+  always_comb begin
+    idx_o = '0;
+    for (int unsigned i = 0; i < NumQueues; i++) if (gnt_q[i]) idx_o |= Bits'(i);
+  end
+
+  assign done_o = done_q;
+  assign valid_o = gnt_q != '0;
+
+  // Credits. One that a command of a weighted class takes is seen by the next choice, two cycles later at the soonest.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      weight_q <= '0;
+      credit_q <= '0;
+      left_q   <= '0;
+    end else begin
+      if (feature_valid_i && feature_i.idx == FeatureArbitration) begin
+        weight_q[PrioHigh] <= feature_i.value[31:24];
+        weight_q[PrioMedium] <= feature_i.value[23:16];
+        weight_q[PrioLow] <= feature_i.value[15:8];
+      end
+      for (int unsigned c = 1; c < 4; c++) begin
+        if (refill) credit_q[c] <= 9'(weight_q[c]) + 1'b1;
+        else if (use_i && wrr_i && served_q[c]) credit_q[c] <= credit_q[c] - 1'b1;
+        left_q[c] <= credit_q[c] != '0;
+      end
+    end
+  end
+
+  logic unused;
+  assign unused = ^feature_i.value[7:0];
+
+  `NS_ASSERT(grant_one_hot, !done_q || (gnt_q & (gnt_q - 1'b1)) == '0)
+  `NS_ASSERT(one_choice_at_a_time, !start_i || !(choose_q || served_valid_q || done_q))
+  `NS_ASSERT(
+      credit_to_take,
+      !(use_i && wrr_i) || (served_q[3:1] & {credit_q[3] == '0, credit_q[2] == '0, credit_q[1] == '0}) == '0)
+
+endmodule
