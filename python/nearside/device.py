@@ -108,6 +108,10 @@ class Device:
         """Runs a job as fio knows them; see `help(nearside._native.Device.workload)`."""
         return json.loads(self.native.workload(**job))
 
+    def set_priority(self, queue: int, priority: str) -> None:
+        """Gives an I/O queue, from 0, a priority; for a device with `weights`. The queue is created again."""
+        self.native.set_priority(queue, priority)
+
     def delay_get(self) -> list[dict[str, Any]]:
         """The timing of each channel."""
         return json.loads(self.native.delay_get())

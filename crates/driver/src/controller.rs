@@ -3,7 +3,7 @@
 use sim::{Bar, Time};
 use spec::nvme::identify::{self, Namespace};
 use spec::nvme::properties::{self, Cap, Cc, Csts, ShutdownNotification};
-use spec::nvme::{cns, io, Sqe, IDENTIFY_BYTES, PAGE_BYTES};
+use spec::nvme::{cns, io, Priority, Sqe, Weights, IDENTIFY_BYTES, PAGE_BYTES};
 
 use crate::prp::{self, Buffer};
 use crate::queue::QueuePair;
@@ -25,6 +25,8 @@ pub struct Config {
     pub io_entries: u32,
     /// Longest time for one command, in simulated time.
     pub command_timeout: Time,
+    /// Weighted round robin with urgent priority class, with these weights; else round robin.
+    pub weights: Option<Weights>,
 }
 
 impl Default for Config {
@@ -34,6 +36,7 @@ impl Default for Config {
             io_queues: 16,
             io_entries: 1024,
             command_timeout: Time::ms(100),
+            weights: None,
         }
     }
 }
@@ -116,7 +119,13 @@ impl<H: Host> Controller<H> {
         host.write32(Bar::Nvme, properties::AQA, aqa)?;
         host.write64(Bar::Nvme, properties::ASQ, admin.sq)?;
         host.write64(Bar::Nvme, properties::ACQ, admin.cq)?;
-        host.write32(Bar::Nvme, properties::CC, Cc::DEFAULT.with_enable(true).0)?;
+        if config.weights.is_some() && !cap.weighted_round_robin() {
+            return Err(Error::Unsupported(
+                "CAP.AMS lacks weighted round robin".into(),
+            ));
+        }
+        let cc = Cc::DEFAULT.with_weighted_round_robin(config.weights.is_some());
+        host.write32(Bar::Nvme, properties::CC, cc.with_enable(true).0)?;
         wait_status(&mut host, cap, "CSTS.RDY = 1 after enabling", |csts| {
             csts.ready()
         })?;
@@ -153,6 +162,9 @@ impl<H: Host> Controller<H> {
             let text = format!("blocks of {} + {} bytes", ns.block_bytes, ns.metadata_bytes);
             return Err(Error::Unsupported(text));
         }
+        if let Some(weights) = config.weights {
+            this.admin(Sqe::arbitration(weights), "Set Features (Arbitration)")?;
+        }
         this.create_io_queues()?;
         Ok(this)
     }
@@ -186,7 +198,7 @@ impl<H: Host> Controller<H> {
             let create_cq = Sqe::create_io_cq(qid, entries, cq, vector);
             self.admin(create_cq, "Create I/O Completion Queue")?;
             self.admin(
-                Sqe::create_io_sq(qid, entries, sq, qid),
+                Sqe::create_io_sq(qid, entries, sq, qid).with_priority(Priority::Medium),
                 "Create I/O Submission Queue",
             )?;
         }
@@ -569,8 +581,19 @@ impl<H: Host> Controller<H> {
         Ok(())
     }
 
-    /// Creates the deleted queue pair `n` again.
+    /// Creates the deleted queue pair `n` again, of medium priority.
     pub fn create_io_queue(&mut self, n: usize) -> Result<()> {
+        self.create_io_queue_of(n, Priority::Medium)
+    }
+
+    /// Gives queue pair `n` another priority: deletes it and creates it again. It counts with `Config::weights` only.
+    pub fn set_priority(&mut self, n: usize, priority: Priority) -> Result<()> {
+        self.delete_io_queue(n)?;
+        self.create_io_queue_of(n, priority)
+    }
+
+    /// Creates the deleted queue pair `n` again.
+    pub fn create_io_queue_of(&mut self, n: usize, priority: Priority) -> Result<()> {
         let queue = self.queue(n)?;
         let (qid, entries, cpu, vector) = (queue.qid, queue.entries, queue.cpu, queue.vector);
         let mut fresh = QueuePair::new(
@@ -590,7 +613,7 @@ impl<H: Host> Controller<H> {
             "Create I/O Completion Queue",
         )?;
         self.admin(
-            Sqe::create_io_sq(qid, entries, sq, qid),
+            Sqe::create_io_sq(qid, entries, sq, qid).with_priority(priority),
             "Create I/O Submission Queue",
         )?;
         Ok(())
@@ -602,6 +625,7 @@ impl<H: Host> Controller<H> {
             self.delete_io_queue(n)?;
         }
         let cc = Cc::DEFAULT
+            .with_weighted_round_robin(self.config.weights.is_some())
             .with_enable(true)
             .with_shutdown(ShutdownNotification::Normal);
         self.host.write32(Bar::Nvme, properties::CC, cc.0)?;

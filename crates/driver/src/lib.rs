@@ -27,6 +27,7 @@ pub use latency::{Latency, Summary};
 pub use prp::Buffer;
 pub use queue::Completion;
 pub use sim_host::SimHost;
+pub use spec::nvme::{Priority, Weights};
 
 #[cfg(test)]
 mod double;

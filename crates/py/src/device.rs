@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use design::media::{cap_gb_s, time_ns, Registers};
 use driver::control::{Delay, Inventory};
 use driver::workload::{self, Job, Layout, Pattern, Shape};
-use driver::{Buffer, Config, Controller, Host, Io, Range, SimHost};
+use driver::{Buffer, Config, Controller, Host, Io, Priority, Range, SimHost, Weights};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rtl::RtlDevice;
@@ -112,11 +112,12 @@ impl Device {
     /// Compiles the design if need be, gives the device power, starts the driver, and sets the design's media profile.
     /// The driver makes its queues `queue_entries` long (by default as long as the device allows).
     /// `trace` is (path, from_ns, to_ns): an FST waveform of that window of simulated time.
+    /// With `weights`, (high, medium, low), it selects weighted round robin; queues then have medium priority.
     /// Without `skip_idle` the cycles in which nothing can happen are evaluated as well.
     /// `commands` is the file of a trace of all commands, from the driver's first on; see `trace_start`.
     #[new]
     #[pyo3(signature = (design, progress=None, timeout_us=100_000, queue_entries=None, trace=None, skip_idle=true,
-        commands=None))]
+        commands=None, weights=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn new(
         py: Python<'_>,
@@ -127,6 +128,7 @@ impl Device {
         trace: Option<(PathBuf, u64, u64)>,
         skip_idle: bool,
         commands: Option<PathBuf>,
+        weights: Option<(u16, u16, u16)>,
     ) -> PyResult<Device> {
         let design = design.inner.clone();
         let mut config = device_config(&design)?;
@@ -145,6 +147,7 @@ impl Device {
             io_queues: design.nvme.io_queues as u16,
             io_entries: queue_entries.unwrap_or(design.nvme.queue_entries),
             command_timeout: Time::us(timeout_us),
+            weights: weights.map(|(high, medium, low)| Weights { high, medium, low }),
             ..Config::default()
         };
         let file = commands.map(|path| create(&path)).transpose()?;
@@ -163,6 +166,26 @@ impl Device {
         };
         device.apply(&profile)?;
         Ok(device)
+    }
+
+    /// Gives I/O queue `queue` (from 0) a priority: it is created again.
+    fn set_priority(&mut self, queue: usize, priority: &str) -> PyResult<()> {
+        let priority = match priority {
+            "urgent" => Priority::Urgent,
+            "high" => Priority::High,
+            "medium" => Priority::Medium,
+            "low" => Priority::Low,
+            other => {
+                let text = format!(
+                    "priority = {other:?}: allowed are \"urgent\", \"high\", \"medium\", \"low\""
+                );
+                return Err(PyValueError::new_err(text));
+            }
+        };
+        self.session()?
+            .controller
+            .set_priority(queue, priority)
+            .map_err(raise)
     }
 
     /// Simulated time now, in ns.

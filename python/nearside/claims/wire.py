@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nearside import wire
-from nearside.claims.registry import Bound, Context, Measured, at_least, claim
+from nearside.claims.registry import Bound, Context, Measured, at_least, at_most, claim
 from nearside.wire import Case
 
 
@@ -41,6 +41,30 @@ def fairness(context: Context) -> Measured:
         100 * min(counts) / mean,
         f"{min(counts)} to {max(counts)} commands, {report['bandwidth_gb_s']:.3f} GB/s in total",
     )
+
+
+WEIGHTS = {"high": 8, "medium": 4, "low": 2}
+
+
+@claim(
+    "nvme.wrr", "%", at_most(5),
+    "Weighted round robin 8:4:2, 63 queues of depth 16, a third of each class, 4 KiB random reads: the share of the class "
+    "that is furthest from its weight, relative to it.",
+    quick=False,
+)  # fmt: skip
+def wrr(context: Context) -> Measured:
+    queues = 63
+    device = context.device("dram", design="[nvme]\nio_queues = 64", weights=tuple(WEIGHTS.values()))
+    classes = list(WEIGHTS)
+    for queue in range(queues):
+        device.set_priority(queue, classes[queue % 3])
+    report = device.workload(
+        read_percent=100, min_bytes=4096, queues=queues, depth=16, commands=context.commands(50_000), seed=context.seed
+    )
+    counts = [sum(report["commands_by_queue"][first::3]) for first in range(3)]
+    weights = list(WEIGHTS.values())
+    off = [100 * abs(n * sum(weights) / (w * sum(counts)) - 1) for n, w in zip(counts, weights, strict=True)]
+    return Measured(max(off), f"{counts[0]}, {counts[1]} and {counts[2]} commands, {report['bandwidth_gb_s']:.3f} GB/s")
 
 
 for _link in wire.LINKS:

@@ -2,6 +2,31 @@
 
 use super::{admin, feature, io, Status, CQE_BYTES, SQE_BYTES};
 
+/// Priority of a submission queue with weighted round robin (QPRIO).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Priority {
+    /// Before all but the admin queue.
+    #[default]
+    Urgent = 0,
+    /// High priority weight.
+    High = 1,
+    /// Medium priority weight.
+    Medium = 2,
+    /// Low priority weight.
+    Low = 3,
+}
+
+/// Commands that each class may have fetched in a round of weighted round robin, 1 to 256.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Weights {
+    /// High priority weight.
+    pub high: u16,
+    /// Medium priority weight.
+    pub medium: u16,
+    /// Low priority weight.
+    pub low: u16,
+}
+
 /// A submission queue entry: sixteen little-endian dwords.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Sqe {
@@ -39,6 +64,26 @@ impl Sqe {
             .with_prps(prp1, 0)
             .with_cdw(10, queue_id_and_size(qid, entries))
             .with_cdw(11, u32::from(cqid) << 16 | 1)
+    }
+
+    /// The same Create I/O Submission Queue, of this priority.
+    pub fn with_priority(self, priority: Priority) -> Sqe {
+        let dw = self.dw[11] & !6 | (priority as u32) << 1;
+        self.with_cdw(11, dw)
+    }
+
+    /// Set Features, Arbitration: weights, and no limit of the burst.
+    pub fn arbitration(weights: Weights) -> Sqe {
+        let field = |weight: u16| u32::from(weight.clamp(1, 256)) - 1;
+        Sqe::new(admin::SET_FEATURES)
+            .with_cdw(10, u32::from(feature::ARBITRATION))
+            .with_cdw(
+                11,
+                field(weights.high) << 24
+                    | field(weights.medium) << 16
+                    | field(weights.low) << 8
+                    | 7,
+            )
     }
 
     /// Delete I/O Submission Queue.
@@ -276,7 +321,14 @@ mod tests {
         assert_eq!(Sqe::create_io_cq(3, 16, 0x8000, None).dw[11], 1);
         let sq = Sqe::create_io_sq(4, 2, 0x9000, 3);
         assert_eq!((sq.dw[10], sq.dw[11]), (1 << 16 | 4, 3 << 16 | 1));
+        assert_eq!(sq.with_priority(Priority::Medium).dw[11], 3 << 16 | 5);
         assert_eq!(Sqe::number_of_queues(16).dw[11], 15 << 16 | 15);
+        let weights = Weights {
+            high: 256,
+            medium: 2,
+            low: 1,
+        };
+        assert_eq!(Sqe::arbitration(weights).dw[11], 0xFF01_0007);
     }
 
     #[test]

@@ -5,7 +5,7 @@ pub mod identify;
 pub mod properties;
 pub mod status;
 
-pub use command::{Cqe, Sqe};
+pub use command::{Cqe, Priority, Sqe, Weights};
 pub use status::Status;
 
 /// Opcodes of the admin command set.

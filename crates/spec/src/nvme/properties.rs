@@ -40,6 +40,10 @@ impl Cap {
     pub fn contiguous_queues_required(self) -> bool {
         self.0 >> 16 & 1 == 1
     }
+    /// Weighted round robin with urgent priority class can be selected (AMS bit 17).
+    pub fn weighted_round_robin(self) -> bool {
+        self.0 >> 17 & 1 == 1
+    }
     /// Worst-case time to become ready, in units of 500 ms (TO).
     pub fn timeout_500ms(self) -> u32 {
         (self.0 >> 24 & 0xFF) as u32
@@ -91,6 +95,10 @@ impl Cc {
     /// The same with EN as given.
     pub fn with_enable(self, on: bool) -> Cc {
         Cc(self.0 & !Cc::EN | u32::from(on))
+    }
+    /// The same with AMS for weighted round robin with urgent priority class, or for plain round robin.
+    pub fn with_weighted_round_robin(self, on: bool) -> Cc {
+        Cc(self.0 & !(7 << 11) | u32::from(on) << 11)
     }
     /// The same with SHN as given.
     pub fn with_shutdown(self, shn: ShutdownNotification) -> Cc {
