@@ -6,6 +6,7 @@ hw/ip/nvme_ctrl/rtl/gen/nvme_regs.sv
 hw/ip/nvme_ctrl/rtl/nvme_bar0.sv
 hw/ip/nvme_ctrl/rtl/nvme_state.sv
 hw/ip/nvme_ctrl/rtl/nvme_msix.sv
+hw/ip/nvme_ctrl/rtl/nvme_shadow.sv
 hw/ip/nvme_ctrl/rtl/nvme_slot_table.sv
 hw/ip/nvme_ctrl/rtl/nvme_arbiter.sv
 hw/ip/nvme_ctrl/rtl/nvme_fetch.sv

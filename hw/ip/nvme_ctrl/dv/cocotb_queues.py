@@ -1,14 +1,15 @@
-"""Tests of what concerns queues on nvme_ctrl_tb: arbitration."""
+"""Tests of what concerns queues on nvme_ctrl_tb: arbitration, shadow doorbells."""
 
 from __future__ import annotations
 
+import struct
 from itertools import pairwise
 
 import cocotb
 import nvme_host as nvme
 from cocotb.triggers import ClockCycles
 from cocotb_ctrl import ENTRIES, SLOTS, start
-from nvme_host import PAGE, Host, SubmissionQueue
+from nvme_host import PAGE, Host, Pump, SubmissionQueue
 
 URGENT, HIGH, MEDIUM, LOW = range(4)
 WRR = 1  # CC.AMS
@@ -133,3 +134,194 @@ async def priorities_ignored(dut):
         await host.disable()
         host.allocator = PAGE
         await host.enable(ams=0 if ams else WRR)
+
+
+# Shadow doorbells.
+
+
+def event_idx(host: Host, qid: int, is_cq: bool) -> int:
+    return struct.unpack_from("<I", host.memory.data, host.shadow[1] + 8 * qid + 4 * is_cq)[0]
+
+
+@cocotb.test()
+async def shadow_config(dut):
+    """Doorbell Buffer Config: errors, EventIdx of queues that exist and of new ones, whatever the pages held; reset."""
+    host = await start(dut)
+    for prps in ((PAGE + 4, 2 * PAGE), (PAGE, 2 * PAGE + 2048), (PAGE + 1, 2 * PAGE + 1)):
+        await host.admin(0x7C, want=nvme.INVALID_FIELD, prp1=prps[0], prp2=prps[1])
+    await host.admin(0x7C, want=nvme.INVALID_FIELD, flags=1, prp1=PAGE, prp2=2 * PAGE)
+    for fill in (0, 0xFF, 0x07):
+        sqs = await host.io_queues(2, ENTRIES)
+        for _ in range(5):
+            assert (await host.command(sqs[0], 0, nsid=1)).status == nvme.OK
+        page = host.memory.data
+        await host.shadow_doorbells(fill)
+        assert [event_idx(host, qid, cq) for qid in (1, 2) for cq in (False, True)] == [5, 5, 0, 0]
+        sqs += [await host.create_sq(3, ENTRIES, await host.create_cq(3, ENTRIES))]
+        assert [event_idx(host, 3, cq) for cq in (False, True)] == [0, 0]
+        other = int.from_bytes(bytes([fill]) * 4, "little")
+        assert [event_idx(host, qid, cq) for qid in (0, 4) for cq in (False, True)] == [other] * 4
+        assert page[host.shadow[0] : host.shadow[0] + PAGE] == bytes([fill]) * PAGE, "the shadow is the host's"
+        for sq in sqs:
+            for _ in range(3):
+                assert (await host.command(sq, 0, nsid=1)).status == nvme.OK
+        # Again, with queues at work, to other pages.
+        await host.shadow_doorbells(fill ^ 0x55)
+        for sq in sqs:
+            for _ in range(2 * ENTRIES):
+                assert (await host.command(sq, 0, nsid=1)).status == nvme.OK
+        await host.idle()
+        # A queue that is deleted and created again starts from 0.
+        await host.delete_sq(3)
+        sq = await host.create_sq(3, ENTRIES, host.cqs[3])
+        for _ in range(3):
+            assert (await host.command(sq, 0, nsid=1)).status == nvme.OK
+        pages = host.shadow
+        await host.disable()
+        before = [bytes(page[at : at + PAGE]) for at in pages]
+        await host.enable()
+        (sq,) = await host.io_queues(1, ENTRIES)
+        for _ in range(3):
+            assert (await host.command(sq, 0, nsid=1)).status == nvme.OK, "registers count again"
+        assert [bytes(page[at : at + PAGE]) for at in pages] == before
+        await host.disable()
+        host.allocator = PAGE
+        await host.enable()
+
+
+@cocotb.test()
+async def shadow_traffic(dut):
+    """Data over shadow doorbells, with back-pressure and around the ends of small queues; few register writes."""
+    host = await start(dut)
+    await host.shadow_doorbells()
+    sqs = await host.io_queues(4, 8)
+    await Pump(host, sqs, max_blocks=4).run(150)
+    host.pauses(0.2)
+    await Pump(host, sqs, max_blocks=4).run(150)
+    await host.idle()
+    changes, writes = host.doorbells
+    dut._log.info(f"{writes} register writes for {changes} changes of doorbells")
+    assert writes < changes
+
+
+@cocotb.test()
+async def shadow_spares_registers(dut):
+    """A host that keeps a queue busy writes its registers once a lap."""
+    host = await start(dut)
+    await host.shadow_doorbells()
+    (sq,) = await host.io_queues(1, ENTRIES)
+    buffer = host.alloc(PAGE)
+    host.doorbells = [0, 0]
+    count, sent, done = 10 * ENTRIES, 0, 0
+    for _ in range(nvme.PATIENCE):
+        while sent < count and sent - done < 16:
+            host.rw(sq, False, 0, 8, buffer)
+            sent += 1
+        await host.ring(sq)
+        await host.poll(sq.cq)
+        done += len(host.done)
+        host.done.clear()
+        if done == count:
+            break
+        await ClockCycles(dut.clk_i, 20)
+    changes, writes = host.doorbells
+    dut._log.info(f"{writes} register writes for {changes} changes of doorbells, {count} commands")
+    assert done == count
+    assert writes <= changes // 4
+
+
+@cocotb.test()
+async def shadow_race(dut):
+    """A change of the shadow at each cycle around the controller's falling asleep is seen; none is lost."""
+    host = await start(dut)
+    await host.shadow_doorbells()
+    (sq,) = await host.io_queues(1, 16)
+    missed = 0
+    for delay in range(90):
+        assert (await host.command(sq, 0, nsid=1)).status == nvme.OK
+        await host.idle()
+        cids = [host.push(sq, 0, nsid=1)]
+        await host.ring(sq)
+        await ClockCycles(dut.clk_i, delay)
+        cids.append(host.push(sq, 0, nsid=1))
+        writes = host.doorbells[1]
+        await host.ring(sq)
+        missed += host.doorbells[1] == writes
+        for cid in cids:
+            assert (await host.wait(sq, cid)).status == nvme.OK
+    assert 5 < missed < 85, "changes before and after EventIdx"
+
+
+@cocotb.test()
+async def shadow_full_completion_queue(dut):
+    """A command that waits for room in a completion queue is woken by its head's shadow; no other queue stops."""
+    host = await start(dut)
+    await host.shadow_doorbells()
+    cq = await host.create_cq(1, 4)
+    sq = await host.create_sq(1, 16, cq)
+    other = await host.create_sq(2, 16, await host.create_cq(2, 16))
+    for delay in range(0, 60, 3):
+        cids = [host.push(sq, 0, nsid=1) for _ in range(7)]
+        cq.hold = True
+        await host.ring(sq)
+        await ClockCycles(dut.clk_i, 40 + delay)
+        assert (await host.command(other, 0, nsid=1)).status == nvme.OK
+        assert cq.written == 3, "full"
+        cq.hold = False
+        for cid in cids:
+            assert (await host.wait(sq, cid)).status == nvme.OK
+    await host.idle()
+
+
+@cocotb.test()
+async def shadow_errors(dut):
+    """Impossible values are events and change nothing; pages that the host refuses are fatal, and a reset recovers."""
+    host = await start(dut)
+    await host.shadow_doorbells()
+    (sq,) = await host.io_queues(1, 16)
+    cid = await host.park()
+    reads = len(host.memory.reads)
+    await host.doorbell(1, False, 16)
+    assert await host.event(cid) == 1 << 16 | 1 << 8
+    assert not any(sq.base <= at < sq.base + 64 * 16 for at in host.memory.reads[reads:])
+    await host.log_page(1, 64)
+    assert (await host.command(sq, 0, nsid=1)).status == nvme.OK
+    # A queue that does not exist.
+    cid = await host.park()
+    await host.write(nvme.DOORBELLS + 8 * 3, 1)
+    assert await host.event(cid) == 1 << 16
+    await host.idle()
+    for page in (0, 1):
+        start_ = host.shadow[page]
+        host.memory.refuse = [range(start_, start_ + PAGE)]
+        host.push(sq, 0, nsid=1)
+        await host.write(nvme.DOORBELLS + 8, sq.tail)
+        assert await host.wait_csts(nvme.CFS, nvme.CFS)
+        host.memory.refuse = []
+        await host.disable()
+        await host.enable()
+        await host.shadow_doorbells()
+        (sq,) = await host.io_queues(1, 16)
+        assert (await host.command(sq, 0, nsid=1)).status == nvme.OK
+
+
+@cocotb.test()
+async def shadow_disable_in_flight(dut):
+    """CC.EN to 0 and deletion of queues at any moment of a load over shadow doorbells: no DMA afterwards."""
+    host = await start(dut)
+    for round_ in range(10):
+        await host.shadow_doorbells()
+        sqs = await host.io_queues(4, 16)
+        for sq in sqs:
+            for _ in range(15):
+                host.push(sq, 0, nsid=1)
+            await host.ring(sq)
+        await ClockCycles(dut.clk_i, 11 * round_ + 1)
+        if round_ % 2:
+            await host.delete_sq(2)
+            host.sqs[2] = sqs[1]
+            await ClockCycles(dut.clk_i, 5 * round_)
+        await host.disable()
+        await host.idle()
+        host.allocator = PAGE
+        await host.enable()

@@ -35,6 +35,7 @@ def controller(serial: str, *, vid: int = 0x4E53, aerl: int = 3) -> bytes:
         _88=le(4, 1_000_000),  # RTD3E
         _92=le(4, 1 << 8),  # OAES: namespace attribute notices
         _111=le(1, 1),  # CNTRLTYPE: I/O
+        _256=le(2, 1 << 8),  # OACS: Doorbell Buffer Config
         _258=le(1, 3),  # ACL
         _259=le(1, aerl),  # AERL
         _260=le(1, 0x03),  # FRMW: one slot, read only
@@ -88,7 +89,7 @@ def firmware() -> bytes:
 
 
 def effects() -> bytes:
-    admin = dict.fromkeys((0, 1, 2, 4, 5, 6, 8, 9, 10, 12), 1)
+    admin = dict.fromkeys((0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 0x7C), 1)
     io = {0: 1, 1: 3, 2: 1, 5: 1, 8: 3, 9: 3, 0xC: 1}
     dwords = [admin.get(op, 0) for op in range(256)] + [io.get(op, 0) for op in range(256)]
     return struct.pack("<512I", *dwords).ljust(PAGE, b"\0")

@@ -133,6 +133,8 @@ class Host:
         self.quiet = False  # the controller may not write
         self.started = False
         self.patience = PATIENCE  # cycles that a command may take
+        self.shadow: tuple[int, int] | None = None  # pages of shadow doorbells and EventIdx
+        self.doorbells = [0, 0]  # of I/O queues: changes, register writes
 
     # Start-up.
 
@@ -240,7 +242,25 @@ class Host:
         raise Timeout(f"CSTS {csts:#x}, wanted {value:#x} of {mask:#x}")
 
     async def doorbell(self, qid: int, is_cq: bool, value: int) -> None:
-        await self.write(DOORBELLS + 8 * qid + 4 * is_cq, value)
+        """As Linux does it: with shadow doorbells, the register is written when the value moves beyond EventIdx."""
+        at = 8 * qid + 4 * is_cq
+        self.doorbells[0] += qid != 0
+        if self.shadow and qid:
+            data = self.memory.data
+            old, event = (struct.unpack_from("<I", data, page + at)[0] for page in self.shadow)
+            struct.pack_into("<I", data, self.shadow[0] + at, value)
+            if (value - event - 1) & 0xFFFF >= (value - old) & 0xFFFF:
+                return
+        self.doorbells[1] += qid != 0
+        await self.write(DOORBELLS + at, value)
+
+    async def shadow_doorbells(self, fill: int = 0) -> None:
+        """Doorbell Buffer Config, with pages that hold `fill`."""
+        pages = self.alloc(PAGE), self.alloc(PAGE)
+        for page in pages:
+            self.memory.data[page : page + PAGE] = bytes([fill]) * PAGE
+        await self.admin(0x7C, prp1=pages[0], prp2=pages[1])
+        self.shadow = pages
 
     # Life cycle.
 
@@ -273,6 +293,7 @@ class Host:
         assert await self.read(CSTS) == 0
         self.quiet = False
         self.cqs, self.sqs, self.done = {}, {}, {}
+        self.shadow = None
 
     async def shutdown(self) -> None:
         await self.write(CC, CC_SIZES | 1 | 1 << 14)

@@ -33,7 +33,7 @@ def test_admin():
 
 
 def test_queues():
-    """Arbitration."""
+    """Arbitration, shadow doorbells."""
     simulate("nvme_ctrl_tb", "cocotb_queues", **SOURCES)
 
 

@@ -124,6 +124,8 @@ module nvme_admin
   input  data_status_e         in_status_i,
   /// The data read become the Timestamp.
   output logic                 timestamp_set_o,
+  /// Doorbell Buffer Config, with the pages prp1 and prp2 of data_o.
+  output logic                 shadow_set_o,
 
   /// Page that the admin buffer shows.
   output page_e                page_o,
@@ -200,13 +202,14 @@ module nvme_admin
   // Fields of the command.
   logic [15:0] low, high;  // of CDW10
   logic [7:0] fid, cns;
-  logic qid_exists_range, sq_exists, cq_exists, cqid_range, cqid_exists;
+  logic pages_ok, qid_exists_range, sq_exists, cq_exists, cqid_range, cqid_exists;
   logic [Bits-1:0] qidx, cqidx;
 
   assign low = cmd_q.cdw10[15:0];
   assign high = cmd_q.cdw10[31:16];
   assign fid = cmd_q.cdw10[7:0];
   assign cns = cmd_q.cdw10[7:0];
+  assign pages_ok = cmd_q.prp1[11:0] == '0 && cmd_q.prp2[11:0] == '0;
   assign qidx = low[Bits-1:0];
   assign cqidx = cmd_q.cdw11[16+:Bits];
   assign qid_exists_range = low != '0 && 32'(low) <= NumIoQueues;
@@ -460,6 +463,7 @@ module nvme_admin
             AdminSetFeatures, AdminGetFeatures: state_d = StFeature;
             AdminGetLogPage: state_d = StLog;
             AdminAbort: state_d = StAbort;
+            AdminDoorbellBufferConfig: if (!pages_ok) status_d = generic_status(ScInvalidField);
             AdminAsyncEvent: begin
               if (parked_q == ParkBits'(NumEvents)) begin
                 status_d = command_status(ScAerLimitExceeded);
@@ -657,6 +661,7 @@ module nvme_admin
   assign time_hours_o = page_q == PageSmartLog;
   assign in_valid_o = state_q == StTakeData;
   assign timestamp_set_o = state_q == StTakeData && in_done_i && in_status_i == DataOk;
+  assign shadow_set_o = state_q == StExecute && cmd_q.opcode == AdminDoorbellBufferConfig && pages_ok && !cmd_q.bad_flags;
   assign page_o = page_q;
   assign page_empty_o = page_empty_q;
   assign data_valid_o = state_q == StData;

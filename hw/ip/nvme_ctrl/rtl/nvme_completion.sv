@@ -90,7 +90,9 @@ module nvme_completion
   output logic [QidWidth-1:0]   irq_vector_o,
   /// It is that of the admin completion queue.
   output logic                  irq_admin_o,
-  /// Message to send: address, a multiple of 4.
+  /// Message to send: ID of its write.
+  input  logic [IdWidth-1:0]    msg_id_i,
+  /// Its address, a multiple of 4.
   input  logic [63:2]           msg_addr_i,
   /// Its data.
   input  logic [31:0]           msg_data_i,
@@ -294,6 +296,7 @@ module nvme_completion
   end
 
   // The write. Data stands in all lanes; the strobes choose.
+  logic [IdWidth-1:0] id_q;
   logic [63:2] addr_q;
   logic [127:0] data_q;
 
@@ -308,17 +311,19 @@ module nvme_completion
       sq_head_q <= sq_head_i;
     end
     if (state_q == StEntry) begin
+      id_q   <= '0;
       addr_q <= {base_mem[cqid_q], 10'b0} + {44'b0, tail, 2'b0};
       // DW3 to DW0.
       data_q <= {cpl_q.status, phase_q[cqid_q], cid_q, 16'(qid_q), sq_head_q, 32'b0, cpl_q.dw0};
     end else if (msg_valid_i && msg_ready_o) begin
+      id_q   <= msg_id_i;
       addr_q <= msg_addr_i;
       data_q <= {4{msg_data_i}};
     end
   end
 
   assign aw_o = '{
-      id: '0,
+      id: id_q,
       len: 8'd0,
       size: 3'd6,
       burst: BurstIncr,

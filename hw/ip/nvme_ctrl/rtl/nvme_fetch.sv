@@ -61,6 +61,8 @@ module nvme_fetch
   input  queue_cfg_t           cfg_i,
   /// Submission queues that exist.
   output logic [NumQueues-1:0] sq_valid_o,
+  /// Submission queues with commands to fetch.
+  output logic [NumQueues-1:0] sq_nonempty_o,
   /// Queue to look up for nvme_admin.
   input  logic [QidWidth-1:0]  admin_qid_i,
   /// Its completion queue.
@@ -86,6 +88,8 @@ module nvme_fetch
   input  logic [PtrWidth-1:0]  cq_head_i,
   /// Its size, 0-based.
   input  logic [PtrWidth-1:0]  cq_size_i,
+  /// There is no room in it for the command that is to be fetched.
+  output logic                 cq_full_o,
   /// The head of some completion queue moves at the end of this cycle.
   input  logic                 cq_moved_i,
 
@@ -222,6 +226,7 @@ module nvme_fetch
   assign reserve_prev = (reserve == '0) ? cq_size_i : reserve - 1'b1;
   assign room = reserve_next_q != cq_head_q;
   assign issue = state_q == StIssue && !own_q && room;
+  assign cq_full_o = state_q == StIssue && !own_q && !room;
   assign reserve_done_o = state_q == StIssue && own_q;
   assign reserve_ok_o = room && enable_i;
   assign slot_take_o = issue;
@@ -275,7 +280,7 @@ module nvme_fetch
       if (tail_fire && tail_ok) nonempty_q[tail_idx] <= tail_i != head_mem[tail_idx];
       if (issue) nonempty_q[qid_q] <= tail_mem[qid_q] != head_next_q;
 
-      if (state_q == StIssue && !own_q && !room) blocked_q[qid_q] <= 1'b1;
+      if (cq_full_o) blocked_q[qid_q] <= 1'b1;
       // A head that has just moved may not have been seen: ask again.
       cq_moved_q <= cq_moved_i;
       if (cq_moved_i || cq_moved_q || unreserve || cq_create) blocked_q <= '0;
@@ -384,6 +389,7 @@ module nvme_fetch
   end
 
   assign sq_valid_o = valid_q;
+  assign sq_nonempty_o = nonempty_q;
   assign sq_cqid_o = cqid_mem[idx_t'(sq_qid_i)];
   assign sq_head_o = read_mem[idx_t'(sq_qid_i)];
   assign admin_cqid_o = cqid_mem[idx_t'(admin_qid_i)];

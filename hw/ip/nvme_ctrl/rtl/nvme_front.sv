@@ -159,6 +159,7 @@ module nvme_front
   localparam int unsigned NumErrors = 64;  // ELPE + 1
   localparam logic [IdWidth-1:0] IdFetch = 8'd0;
   localparam logic [IdWidth-1:0] IdAdmin = 8'd1;
+  localparam logic [IdWidth-1:0] IdShadow = 8'd2;  // and of the writes of EventIdx
 
   // Controller properties and state.
   logic en, cc_ok, wrr, iosqes_ok, iocqes_ok, rdy, cfs;
@@ -167,14 +168,26 @@ module nvme_front
   logic [63:12] asq, acq;
   logic fetch, init, init_done, flush, flush_done, clear, quiet;
   logic bar0_busy, state_busy, fetch_busy, admin_busy, buf_busy, completion_busy, msix_busy;
-  logic events_busy, error_log_busy, smart_busy, coalesce_busy;
+  logic shadow_busy, events_busy, error_log_busy, smart_busy, coalesce_busy;
 
-  // Doorbells.
+  // Doorbells: registers, and after nvme_shadow.
+  logic [QidWidth-1:0] reg_qid;
+  logic reg_cq, reg_valid, reg_ready;
+  logic [PtrWidth-1:0] reg_value;
   logic [QidWidth-1:0] db_qid;
   logic db_cq, db_valid, tail_ready, head_ready;
   logic [PtrWidth-1:0] db_value;
   logic tail_bad_qid, tail_bad_value, head_bad_qid, head_bad_value, db_unknown;
   logic bad_register, bad_value;
+
+  // Shadow doorbells.
+  logic shadow_set, shadow_armed, shadow_error, shadow_msg_valid, shadow_msg_ready;
+  logic [63:2] shadow_msg_addr;
+  logic [31:0] shadow_msg_data;
+  logic shadow_ar_valid, shadow_first;
+  logic cq_full;
+  logic [NumQueues-1:0] sq_nonempty;
+  ax_t shadow_ar;
 
   // MSI-X.
   logic table_req, table_we, table_ack;
@@ -241,6 +254,7 @@ module nvme_front
   // Completions: 0 of data commands, 1 of nvme_decode, 2 of nvme_admin.
   cpl_t [2:0] cpl;
   logic [2:0] cpl_valid, cpl_ready;
+  logic admin_cpl_valid;
   logic write_error;
 
   nvme_bar0 #(
@@ -282,11 +296,11 @@ module nvme_front
     .rdy_i         (rdy),
     .cfs_i         (cfs),
     .shst_i        (shst),
-    .db_qid_o      (db_qid),
-    .db_cq_o       (db_cq),
-    .db_value_o    (db_value),
-    .db_valid_o    (db_valid),
-    .db_ready_i    (db_cq ? head_ready : tail_ready),
+    .db_qid_o      (reg_qid),
+    .db_cq_o       (reg_cq),
+    .db_value_o    (reg_value),
+    .db_valid_o    (reg_valid),
+    .db_ready_i    (reg_ready),
     .db_unknown_o  (db_unknown),
     .table_req_o   (table_req),
     .table_we_o    (table_we),
@@ -312,7 +326,7 @@ module nvme_front
     .rdy_o       (rdy),
     .cfs_o       (cfs),
     .shst_o      (shst),
-    .fatal_i     (write_error || (cmd_valid && cmd_error)),
+    .fatal_i     (write_error || shadow_error || (cmd_valid && cmd_error)),
     .quiet_i     (quiet),
     .fetch_o     (fetch),
     .init_o      (init),
@@ -323,7 +337,53 @@ module nvme_front
   );
 
   // A slot is in use from before the read of its entry until after the write of its completion.
-  assign quiet = used == parked && !fetch_busy && !completion_busy && !coalesce_busy && !msix_busy && !admin_busy;
+  assign quiet = used == parked && !fetch_busy && !shadow_busy && !completion_busy && !coalesce_busy && !msix_busy && !admin_busy;
+
+  nvme_shadow #(
+    .NumQueues(NumQueues),
+    .Id       (IdShadow)
+  ) u_shadow (
+    .clk_i,
+    .rst_ni,
+    .busy_o     (shadow_busy),
+    .enable_i   (fetch),
+    .clear_i    (clear),
+    .set_i      (shadow_set),
+    .shadow_i   (admin_data.prp1[63:12]),
+    .event_idx_i(admin_data.prp2[63:12]),
+    .armed_o    (shadow_armed),
+    .error_o    (shadow_error),
+    .cfg_fire_i (cfg_fire),
+    .cfg_i      (cfg),
+    .sq_valid_i (sq_valid),
+    .cq_valid_i (cq_valid),
+    .nonempty_i (sq_nonempty),
+    .full_i     (cq_full),
+    .full_qid_i (cq_qid),
+    .reg_qid_i  (reg_qid),
+    .reg_cq_i   (reg_cq),
+    .reg_value_i(reg_value),
+    .reg_valid_i(reg_valid),
+    .reg_ready_o(reg_ready),
+    .db_qid_o   (db_qid),
+    .db_cq_o    (db_cq),
+    .db_value_o (db_value),
+    .db_valid_o (db_valid),
+    .db_ready_i (db_cq ? head_ready : tail_ready),
+    .ar_o       (shadow_ar),
+    .ar_valid_o (shadow_ar_valid),
+    .ar_ready_i (shadow_first && ar_ready_i),
+    .r_i,
+    .r_valid_i  (r_valid_i && r_i.id == IdShadow),
+    .msg_addr_o (shadow_msg_addr),
+    .msg_data_o (shadow_msg_data),
+    .msg_valid_o(shadow_msg_valid),
+    .msg_ready_i(shadow_msg_ready),
+    .msg_done_i (b_valid_i && b_i.id == IdShadow)
+  );
+
+  // EventIdx leaves as MSI-X messages do.
+  assign shadow_msg_ready = msg_ready && !msg_valid;
 
   nvme_coalesce #(
     .NumVectors(NumQueues),
@@ -390,19 +450,27 @@ module nvme_front
     .rcid_o      (cpl_cid)
   );
 
-  // Reads from the host: of submission queue entries, and of the data of admin commands. Once shown, an address stays.
+  // Reads from the host: of the data of admin commands, of shadow doorbells, and of submission queue entries. Once shown, an
+  // address stays.
   ax_t fetch_ar, in_ar;
-  logic fetch_ar_valid, fetch_ar_ready, fetch_r_ready, in_ar_valid, in_first, fetch_shown_q;
+  logic fetch_ar_valid, fetch_ar_ready, fetch_r_ready, in_ar_valid, in_first;
+  logic fetch_shown_q, shadow_shown_q;
 
-  assign in_first = in_ar_valid && !fetch_shown_q;
-  assign ar_o = in_first ? in_ar : fetch_ar;
-  assign ar_valid_o = in_ar_valid || fetch_ar_valid;
-  assign fetch_ar_ready = !in_first && ar_ready_i;
+  assign in_first = in_ar_valid && !fetch_shown_q && !shadow_shown_q;
+  assign shadow_first = shadow_ar_valid && !fetch_shown_q && !in_first;
+  assign ar_o = in_first ? in_ar : shadow_first ? shadow_ar : fetch_ar;
+  assign ar_valid_o = in_ar_valid || shadow_ar_valid || fetch_ar_valid;
+  assign fetch_ar_ready = !in_first && !shadow_first && ar_ready_i;
   assign r_ready_o = r_i.id != IdFetch || fetch_r_ready;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) fetch_shown_q <= 1'b0;
-    else fetch_shown_q <= fetch_ar_valid && !in_first && !ar_ready_i;
+    if (!rst_ni) begin
+      fetch_shown_q <= 1'b0;
+      shadow_shown_q <= 1'b0;
+    end else begin
+      fetch_shown_q <= fetch_ar_valid && !in_first && !shadow_first && !ar_ready_i;
+      shadow_shown_q <= shadow_first && !ar_ready_i;
+    end
   end
 
   nvme_admin_in #(
@@ -446,6 +514,7 @@ module nvme_front
     .cfg_fire_i       (cfg_fire),
     .cfg_i            (cfg),
     .sq_valid_o       (sq_valid),
+    .sq_nonempty_o    (sq_nonempty),
     .admin_qid_i      (admin_qid),
     .admin_cqid_o     (admin_cqid),
     .admin_idle_o     (admin_sq_idle),
@@ -458,6 +527,7 @@ module nvme_front
     .cq_qid_o         (cq_qid),
     .cq_head_i        (cq_head),
     .cq_size_i        (cq_size),
+    .cq_full_o        (cq_full),
     .cq_moved_i       (cq_moved),
     .sq_qid_i         (sq_qid),
     .sq_cqid_o        (sq_cqid),
@@ -566,6 +636,7 @@ module nvme_front
     .in_done_i        (in_done),
     .in_status_i      (in_status),
     .timestamp_set_o  (timestamp_set),
+    .shadow_set_o     (shadow_set),
     .page_o           (page),
     .page_empty_o     (page_empty),
     .data_o           (admin_data),
@@ -576,9 +647,12 @@ module nvme_front
     .data_slot_o      (admin_data_slot),
     .data_wait_o      (admin_data_wait),
     .cpl_o            (cpl[2]),
-    .cpl_valid_o      (cpl_valid[2]),
+    .cpl_valid_o      (admin_cpl_valid),
     .cpl_ready_i      (cpl_ready[2])
   );
+
+  // What creates a queue or configures shadow doorbells is over when the host can rely on EventIdx.
+  assign cpl_valid[2] = admin_cpl_valid && (shadow_armed || !fetch);
 
   // Events, logs and time.
   assign bad_register = rdy && (db_unknown || tail_bad_qid || head_bad_qid);
@@ -798,9 +872,10 @@ module nvme_front
     .irq_o           (posted_irq),
     .irq_vector_o    (posted_irq_vector),
     .irq_admin_o     (posted_irq_admin),
-    .msg_addr_i      (msg_addr),
-    .msg_data_i      (msg_data),
-    .msg_valid_i     (msg_valid),
+    .msg_id_i        (msg_valid ? '0 : IdShadow),
+    .msg_addr_i      (msg_valid ? msg_addr : shadow_msg_addr),
+    .msg_data_i      (msg_valid ? msg_data : shadow_msg_data),
+    .msg_valid_i     (msg_valid || shadow_msg_valid),
     .msg_ready_o     (msg_ready),
     .aw_o,
     .aw_valid_o,
@@ -846,6 +921,7 @@ module nvme_front
   );
 
   assign busy_o = bar0_busy || state_busy || fetch_busy || admin_busy || buf_busy || completion_busy || msix_busy
+  assign busy_o = bar0_busy || state_busy || fetch_busy || shadow_busy || admin_busy || buf_busy || completion_busy || msix_busy
                 || events_busy || error_log_busy || smart_busy || coalesce_busy || ns_changed_i != ns_seen_q || used != parked;
 
   if (NumIoQueues < 1 || NumIoQueues > 127) begin : gen_bad_queues

@@ -77,6 +77,7 @@ module nvme_identify
 
   function automatic beat_t controller4();
     beat_t b = '0;
+    b = put(b, 0, 2, 512'h100);  // 256: OACS, Doorbell Buffer Config
     b = put(b, 2, 1, 512'(3));  // 258: ACL
     b = put(b, 3, 1, 512'(NumEvents - 1));  // 259: AERL
     b = put(b, 4, 1, 512'h03);  // 260: FRMW, one slot, read only

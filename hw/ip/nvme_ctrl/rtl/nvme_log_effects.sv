@@ -20,7 +20,7 @@ module nvme_log_effects
   function automatic logic [31:0] admin_effect(logic [7:0] opcode);
     unique case (opcode)
       AdminDeleteSq, AdminCreateSq, AdminGetLogPage, AdminDeleteCq, AdminCreateCq, AdminIdentify, AdminAbort,
-      AdminSetFeatures, AdminGetFeatures, AdminAsyncEvent:
+      AdminSetFeatures, AdminGetFeatures, AdminAsyncEvent, AdminDoorbellBufferConfig:
       return Supported;
       default: return '0;
     endcase

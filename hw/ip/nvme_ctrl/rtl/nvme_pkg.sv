@@ -229,6 +229,7 @@ package nvme_pkg;
   parameter logic [7:0] AdminSetFeatures = 8'h09;
   parameter logic [7:0] AdminGetFeatures = 8'h0A;
   parameter logic [7:0] AdminAsyncEvent = 8'h0C;
+  parameter logic [7:0] AdminDoorbellBufferConfig = 8'h7C;
   parameter logic [7:0] IoFlush = 8'h00;
   parameter logic [7:0] IoWrite = 8'h01;
   parameter logic [7:0] IoRead = 8'h02;

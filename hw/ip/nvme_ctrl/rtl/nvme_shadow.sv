@@ -1,0 +1,316 @@
+// Shadow doorbells (NVMe 1.4, 5.7 and 7.13): after Doorbell Buffer Config the host writes the doorbells of I/O queues to a
+// page of its memory, and to the doorbell register only when it moves beyond the value in the EventIdx page.
+//
+// A doorbell is awake or asleep. Asleep, its EventIdx holds the value that the controller has seen last, so that the
+// host's next change writes the register, whose value does not matter: it only wakes the doorbell. Awake, its EventIdx lags behind
+// and the host keeps to its memory; the controller reads the shadow when it needs to: that of a submission queue when it
+// knows of no more commands, that of a completion queue when a command waits for room in it. If that brings nothing
+// new, it writes EventIdx, waits until the write is on its way, and reads once more, which no change can slip past: a
+// host that wrote its shadow too early for this read sees the new EventIdx, and writes the register. Then it sleeps.
+// New queues, and those there are at the configuration, begin asleep; a command that makes them waits for their EventIdx
+// (`armed_o`). So it does not matter what the pages held before.
+//
+// It stands between nvme_bar0 and the queues: all doorbells pass it, those of the admin queue always as they are.
+// One doorbell at a time. Assumes that a read does not overtake a write whose response is there. A read that the host refuses
+// is fatal, as for the queues themselves. Values are checked where doorbells are.
+`include "ns_assert.svh"
+
+module nvme_shadow
+  import ns_axi_pkg::*;
+  import nvme_pkg::*;
+#(
+  /// Queues, the admin queue included.
+  parameter int unsigned NumQueues = 17,
+  /// ID of the reads.
+  parameter logic [IdWidth-1:0] Id = 8'd2
+) (
+  /// Clock.
+  input  logic                 clk_i,
+  /// Reset, active low.
+  input  logic                 rst_ni,
+  /// From registers and enable_i: a further clock edge could change the state without new input.
+  output logic                 busy_o,
+  /// Commands are fetched; else nothing new begins.
+  input  logic                 enable_i,
+  /// Controller reset: back to doorbell registers.
+  input  logic                 clear_i,
+
+  /// Doorbell Buffer Config.
+  input  logic                 set_i,
+  /// Page of the shadow doorbells.
+  input  logic [63:12]         shadow_i,
+  /// Page of EventIdx.
+  input  logic [63:12]         event_idx_i,
+  /// All sleeping doorbells have their EventIdx.
+  output logic                 armed_o,
+  /// The host refused a read.
+  output logic                 error_o,
+
+  /// A queue is created or deleted.
+  input  logic                 cfg_fire_i,
+  /// Which.
+  input  queue_cfg_t           cfg_i,
+  /// Submission queues that exist.
+  input  logic [NumQueues-1:0] sq_valid_i,
+  /// Completion queues that exist.
+  input  logic [NumQueues-1:0] cq_valid_i,
+  /// Submission queues with commands known of.
+  input  logic [NumQueues-1:0] nonempty_i,
+  /// A command waits for room in a completion queue.
+  input  logic                 full_i,
+  /// Which.
+  input  logic [QidWidth-1:0]  full_qid_i,
+
+  /// Doorbell register written: its queue.
+  input  logic [QidWidth-1:0]  reg_qid_i,
+  /// A completion queue's head.
+  input  logic                 reg_cq_i,
+  /// Value.
+  input  logic [PtrWidth-1:0]  reg_value_i,
+  /// Valid.
+  input  logic                 reg_valid_i,
+  /// Ready.
+  output logic                 reg_ready_o,
+  /// Doorbell, from a register or from its shadow: its queue.
+  output logic [QidWidth-1:0]  db_qid_o,
+  /// A completion queue's head.
+  output logic                 db_cq_o,
+  /// Value.
+  output logic [PtrWidth-1:0]  db_value_o,
+  /// Valid.
+  output logic                 db_valid_o,
+  /// Ready.
+  input  logic                 db_ready_i,
+
+  /// Read address.
+  output ax_t                  ar_o,
+  /// Valid.
+  output logic                 ar_valid_o,
+  /// Ready.
+  input  logic                 ar_ready_i,
+  /// Read data.
+  input  r_t                   r_i,
+  /// Valid; always taken.
+  input  logic                 r_valid_i,
+  /// EventIdx to write: address.
+  output logic [63:2]          msg_addr_o,
+  /// Value.
+  output logic [31:0]          msg_data_o,
+  /// Valid.
+  output logic                 msg_valid_o,
+  /// Ready.
+  input  logic                 msg_ready_i,
+  /// Its write response is there.
+  input  logic                 msg_done_i
+);
+
+  // Doorbells are numbered as they stand in the page.
+  localparam int unsigned Num = 2 * NumQueues;
+  localparam int unsigned Bits = idx_width(Num);
+  typedef logic [Bits-1:0] idx_t;
+  typedef logic [Num-1:0] vector_t;
+
+  typedef enum logic [2:0] {
+    StIdle,
+    StPick,      // which doorbell
+    StLook,      // its last value
+    StRead,      // send the read of its shadow
+    StData,      // wait for it
+    StDoorbell,  // pass a new value on
+    StArm,       // send EventIdx
+    StArmed      // wait until it is on its way
+  } state_e;
+
+  function automatic vector_t both(logic [NumQueues-1:0] sq, logic [NumQueues-1:0] cq);
+    for (int unsigned q = 0; q < NumQueues; q++) both[2*q+:2] = {cq[q], sq[q]};
+  endfunction
+
+  state_e state_q;
+  logic on_q;    // configured
+  logic live_q;  // and all doorbells there were have their EventIdx
+  logic [63:12] shadow_q, event_idx_q;
+  vector_t awake_q, arm_q, full_q, zero_q, gnt_q;
+  (* ram_style = "distributed" *) logic [PtrWidth-1:0] last_mem[Num];
+
+  // What there is to do.
+  vector_t exist, want, gnt;
+  logic any, begins;
+  assign exist = both(sq_valid_i, cq_valid_i);
+  assign want = (on_q && enable_i) ? arm_q | (awake_q & exist & both(~nonempty_i, '1) & (full_q | both('1, '0))) : '0;
+  assign begins = state_q == StIdle && any;
+
+  ns_rr_arbiter #(
+    .N(Num)
+  ) u_arbiter (
+    .clk_i,
+    .rst_ni,
+    .req_i  (want),
+    .next_i (begins),
+    .gnt_o  (gnt),
+    .idx_o  (),
+    .valid_o(any)
+  );
+
+  // The doorbell at work.
+  idx_t idx, idx_q;
+  logic only_arm_q;  // it begins to sleep, and need not be read
+  logic again_q;     // it is read for the second time
+  logic kicked_q;    // its register has been written meanwhile
+  logic drop_q;      // its queue has been created or deleted meanwhile
+  logic [PtrWidth-1:0] last_q, value_q;
+
+  always_comb begin
+    idx = '0;
+    for (int unsigned i = 0; i < Num; i++) if (gnt_q[i]) idx |= idx_t'(i);
+  end
+
+  // Doorbell registers.
+  idx_t reg_idx, cfg_idx, full_idx, db_idx;
+  logic kick, pass, pass_shown_q, from_shadow, shadow_shown_q, cfg_here, dropped, db_fire;
+
+  assign reg_idx = idx_t'({reg_qid_i, reg_cq_i});
+  assign cfg_idx = idx_t'({cfg_i.qid, cfg_i.cq});
+  assign full_idx = idx_t'({full_qid_i, 1'b1});
+  assign kick = reg_valid_i && live_q && reg_qid_i != '0 && exist[reg_idx] && !pass_shown_q;
+  assign pass = reg_valid_i && !kick;
+
+  // What has been shown stays, but the tail of a queue that goes.
+  assign dropped = drop_q && !(idx_q[0] && shadow_shown_q);
+  assign from_shadow = state_q == StDoorbell && !pass_shown_q && !dropped;
+  assign db_qid_o = from_shadow ? QidWidth'(idx_q[Bits-1:1]) : reg_qid_i;
+  assign db_cq_o = from_shadow ? idx_q[0] : reg_cq_i;
+  assign db_value_o = from_shadow ? value_q : reg_value_i;
+  assign db_valid_o = from_shadow || pass;
+  assign db_fire = db_valid_o && db_ready_i;
+  assign db_idx = idx_t'({db_qid_o, db_cq_o});
+  assign reg_ready_o = kick || (!from_shadow && db_ready_i);
+
+  always_ff @(posedge clk_i) if (db_fire) last_mem[db_idx] <= db_value_o;
+
+  // The read's answer.
+  logic changed, r_error;
+  logic [PtrWidth-1:0] value;
+  logic [3:0] lane;
+  assign lane = 4'(idx_q);
+  assign value = r_i.data[32*lane+:PtrWidth];
+  assign changed = value != last_q;
+  assign r_error = r_i.resp[1];
+  assign error_o = state_q == StData && r_valid_i && r_error;
+  assign cfg_here = cfg_fire_i && cfg_idx == idx_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q <= StIdle;
+      pass_shown_q <= 1'b0;
+      shadow_shown_q <= 1'b0;
+      on_q <= 1'b0;
+      live_q <= 1'b0;
+      awake_q <= '0;
+      arm_q <= '0;
+      full_q <= '0;
+      zero_q <= '1;
+    end else begin
+      pass_shown_q <= pass && !from_shadow && !db_ready_i;
+      shadow_shown_q <= from_shadow && !db_ready_i;
+
+      unique case (state_q)
+        StIdle: if (any) state_q <= StPick;
+        StPick: state_q <= StLook;
+        StLook: state_q <= only_arm_q ? StArm : StRead;
+        StRead: if (ar_ready_i) state_q <= StData;
+        StData:
+        if (r_valid_i) begin
+          if (r_error || drop_q || cfg_here) state_q <= StIdle;
+          else if (changed) state_q <= StDoorbell;
+          else state_q <= again_q ? StIdle : StArm;
+        end
+        StDoorbell: if (dropped || (from_shadow && db_ready_i)) state_q <= StIdle;
+        StArm: if (msg_ready_i) state_q <= StArmed;
+        default: if (msg_done_i) state_q <= (only_arm_q || drop_q) ? StIdle : StRead;
+      endcase
+
+      // Sleep, unless something has happened meanwhile.
+      if (state_q == StData && r_valid_i && again_q && !changed && !kicked_q) awake_q[idx_q] <= 1'b0;
+      if (kick) awake_q[reg_idx] <= 1'b1;
+      if (state_q == StPick) arm_q[idx] <= 1'b0;
+      if (full_i) full_q[full_idx] <= 1'b1;
+      if (db_fire) begin
+        full_q[db_idx] <= 1'b0;
+        zero_q[db_idx] <= 1'b0;
+        // The host has not been told yet.
+        if (on_q && !live_q && db_qid_o != '0) arm_q[db_idx] <= 1'b1;
+      end
+      if (on_q && armed_o) live_q <= 1'b1;
+
+      if (cfg_fire_i) begin
+        awake_q[cfg_idx] <= 1'b0;
+        full_q[cfg_idx] <= 1'b0;
+        zero_q[cfg_idx] <= 1'b1;
+        arm_q[cfg_idx] <= on_q && cfg_i.create && cfg_i.qid != '0;
+      end
+      if (set_i) begin
+        on_q <= 1'b1;
+        live_q <= 1'b0;
+        awake_q <= '0;
+        arm_q <= {exist[Num-1:2], 2'b00};
+      end
+      if (clear_i) begin
+        on_q <= 1'b0;
+        live_q <= 1'b0;
+        awake_q <= '0;
+        arm_q <= '0;
+        full_q <= '0;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (set_i) begin
+      shadow_q <= shadow_i;
+      event_idx_q <= event_idx_i;
+    end
+    if (begins) gnt_q <= gnt;
+    if (state_q == StPick) begin
+      idx_q <= idx;
+      only_arm_q <= arm_q[idx];
+      again_q <= 1'b0;
+    end
+    if (state_q == StArm) again_q <= 1'b1;
+    if (state_q == StLook) last_q <= zero_q[idx_q] ? '0 : last_mem[idx_q];
+    if (state_q == StData) value_q <= value;
+
+    // From before its last value is looked at.
+    if (state_q == StPick) begin
+      kicked_q <= kick && reg_idx == idx;
+      drop_q <= set_i || (cfg_fire_i && cfg_idx == idx);
+    end else begin
+      if (kick && reg_idx == idx_q) kicked_q <= 1'b1;
+      if (set_i || cfg_here) drop_q <= 1'b1;
+    end
+  end
+
+  assign ar_o = '{
+      id: Id,
+      len: 8'd0,
+      size: 3'd6,
+      burst: BurstIncr,
+      addr: {shadow_q, 12'(idx_q) << 2}
+  };
+  assign ar_valid_o = state_q == StRead;
+  assign msg_addr_o = {event_idx_q, 10'(idx_q)};
+  assign msg_data_o = 32'(last_q);
+  assign msg_valid_o = state_q == StArm;
+
+  assign armed_o = arm_q == '0 && (state_q == StIdle || !(only_arm_q || state_q == StPick));
+  assign busy_o = state_q != StIdle || want != '0;
+
+  logic unused;
+  assign unused = ^{r_i.id, r_i.last, r_i.resp[0], cfg_i};
+
+  `NS_ASSERT(one_source, !(from_shadow && pass_shown_q))
+  `NS_ASSERT(data_expected, !r_valid_i || state_q == StData)
+  `NS_ASSERT(response_expected, !msg_done_i || state_q == StArmed)
+  `NS_ASSERT(admin_never_asleep, !awake_q[0] && !awake_q[1] && !arm_q[0] && !arm_q[1])
+  `NS_ASSERT(clear_only_when_quiet, !clear_i || state_q == StIdle)
+
+endmodule
