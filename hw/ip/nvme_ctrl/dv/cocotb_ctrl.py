@@ -38,9 +38,10 @@ async def registers(dut):
     assert cap >> 32 & 0xF == 0, "DSTRD"
     assert cap >> 37 & 0xFF == 1, "CSS"
     assert cap >> 48 & 0xFF == 0, "MPSMIN, MPSMAX"
-    assert cap >> 56 == 0
+    assert cap >> 36 & 1 == 1, "NSSRS"
+    assert cap >> 56 == 1, "PMRS"
     assert cap >> 17 & 3 == 1, "AMS: weighted round robin with urgent priority class"
-    assert cap & ~(0xFFFF | 1 << 16 | 1 << 17 | 0xFF << 24 | 1 << 37) == 0
+    assert cap & ~(0xFFFF | 1 << 16 | 1 << 17 | 0xFF << 24 | 3 << 36 | 1 << 56) == 0
     assert await host.read(nvme.VS) == 0x10400
     assert await host.read(nvme.CSTS) == 0
 
@@ -62,7 +63,26 @@ async def registers(dut):
         await host.write(offset, 0xFFFF_FFFF)
         assert await host.read(offset) == before
 
-    for offset in (0x20, 0x38, 0x3C, 0x40, 0xFFC, 0x1000, 0x1FFC, 0x3008, 0x3FFC, 0x4014, 0x8000, 0xFFFC):
+    for offset in (
+        0x20,
+        0x38,
+        0x3C,
+        0xDFC,
+        0xE0C,
+        0xE10,
+        0xE14,
+        0xE18,
+        0xE1C,
+        0x40,
+        0xFFC,
+        0x1000,
+        0x1FFC,
+        0x3008,
+        0x3FFC,
+        0x4014,
+        0x8000,
+        0xFFFC,
+    ):
         await host.write(offset, 0x5A5A_5A5A)
         assert await host.read(offset) == 0
     assert await host.read(nvme.CC) == 0, "0x4014 is not an alias of CC"
@@ -307,6 +327,19 @@ async def features(dut):
     for fid in (0, 3, 6, 0xC, 0xD, 0x10, 0x11, 0x12, 0x14, 0x81, 0xC1, 0xFF):
         await get(fid, want=nvme.INVALID_FIELD)
         await put(fid, 0, want=nvme.INVALID_FIELD)
+    # Select: defaults, also for what is saved, since nothing is; capabilities.
+    for fid, value in ((1, 7), (2, 0), (4, 343), (8, 0), (10, 0), (11, 0), (7, count), (9, 2)):
+        nsid_free = {"cdw11": 2} if fid == 9 else {}
+        for select in (1, 2):
+            assert await get(select << 8 | fid, **nsid_free) == value, f"feature {fid}"
+        assert await get(3 << 8 | fid, **nsid_free) == 4, f"feature {fid}: changeable"
+    assert await get(1 << 8 | 4, 1 << 20) == 0
+    assert await get(1 << 8 | 5, nsid=1) == 0
+    assert await get(3 << 8 | 5, nsid=1) == 6, "a namespace's"
+    assert await get(1) == 0x0102_0303, "nothing has changed"
+    for select in range(4, 8):
+        await get(select << 8 | 1, want=nvme.INVALID_FIELD)
+    await get(1 << 8 | 3, want=nvme.INVALID_FIELD)
     await host.disable()
     await host.enable()
     await defaults()
@@ -639,7 +672,9 @@ async def interrupts(dut):
     dut.msix_mask_i.value = 1
     await ClockCycles(dut.clk_i, 4)
     await flush(sqs[0])
-    await flush(sqs[1])
+    host.push(sqs[1], 0, nsid=1)
+    await host.ring(sqs[1])
+    await host.idle()
     assert await host.read(nvme.PBA) == 3 << 1
     assert await host.read(nvme.PBA + 4) == 0
     host.interrupts.clear()

@@ -1,4 +1,4 @@
-"""Tests of what concerns queues on nvme_ctrl_tb: arbitration, shadow doorbells."""
+"""Tests on nvme_ctrl_tb: arbitration, shadow doorbells, subsystem reset, PMR properties, pending bits."""
 
 from __future__ import annotations
 
@@ -206,18 +206,20 @@ async def shadow_traffic(dut):
 
 @cocotb.test()
 async def shadow_spares_registers(dut):
-    """A host that keeps a queue busy writes its registers once a lap."""
+    """A host that keeps a queue busy seldom writes its registers."""
     host = await start(dut)
     await host.shadow_doorbells()
     (sq,) = await host.io_queues(1, ENTRIES)
     buffer = host.alloc(PAGE)
     host.doorbells = [0, 0]
-    count, sent, done = 10 * ENTRIES, 0, 0
+    count, sent, rung, done = 10 * ENTRIES, 0, 0, 0
     for _ in range(nvme.PATIENCE):
         while sent < count and sent - done < 16:
             host.rw(sq, False, 0, 8, buffer)
             sent += 1
-        await host.ring(sq)
+        if sent > rung:
+            await host.ring(sq)
+            rung = sent
         await host.poll(sq.cq)
         done += len(host.done)
         host.done.clear()
@@ -227,7 +229,7 @@ async def shadow_spares_registers(dut):
     changes, writes = host.doorbells
     dut._log.info(f"{writes} register writes for {changes} changes of doorbells, {count} commands")
     assert done == count
-    assert writes <= changes // 4
+    assert writes <= changes // 2
 
 
 @cocotb.test()
@@ -323,5 +325,122 @@ async def shadow_disable_in_flight(dut):
             await ClockCycles(dut.clk_i, 5 * round_)
         await host.disable()
         await host.idle()
+        host.allocator = PAGE
+        await host.enable()
+
+
+# Subsystem reset, PMR properties, pending bits.
+
+NSSR, NSSRO = 0x20, 1 << 4
+PMRCAP, PMRCTL, PMRSTS = 0xE00, 0xE04, 0xE08
+
+
+@cocotb.test()
+async def subsystem_reset(dut):
+    """NSSR at any moment: no DMA afterwards, properties at their reset values, CSTS.NSSRO until it is cleared."""
+    host = await start(dut)
+    await host.write(nvme.INTMS, 0xF)
+    await host.write(PMRCTL, 1)
+    for value in (0, 1, 0x4E56_4D64, 0x654D_564E):
+        await host.write(NSSR, value)
+        assert await host.wait_csts(0xFF, nvme.RDY) == nvme.RDY, "no reset"
+        assert await host.read(NSSR) == 0
+    for round_ in range(6):
+        sqs = await host.io_queues(4, 16)
+        pump = Pump(host, sqs)
+        for sq in sqs:
+            while pump.submit(sq):
+                pass
+            await host.ring(sq)
+        await ClockCycles(dut.clk_i, 9 * round_ * round_ + 1)
+        if round_ == 5:  # fatal
+            await host.write(nvme.CC, nvme.CC_SIZES)
+            await host.wait_csts(nvme.RDY, 0)
+            await host.write(nvme.AQA, 0)
+            await host.write(nvme.CC, nvme.CC_SIZES | 1)
+            await host.wait_csts(nvme.CFS, nvme.CFS)
+        await host.write(NSSR, 0x4E56_4D65)
+        await host.wait_csts(nvme.RDY | NSSRO, NSSRO)
+        host.quiet = True
+        await ClockCycles(dut.clk_i, 200)
+        assert await host.read(nvme.CSTS) == NSSRO
+        for offset in (nvme.INTMS, nvme.CC, nvme.AQA, PMRCTL, NSSR):
+            assert await host.read(offset) == 0
+        for offset in (nvme.ASQ, nvme.ACQ):
+            assert await host.read64(offset) == 0
+        await host.idle()
+        host.quiet = False
+        await host.write(nvme.CSTS, nvme.RDY | nvme.CFS)
+        assert await host.read(nvme.CSTS) == NSSRO
+        await host.write(nvme.CSTS, NSSRO)
+        assert await host.read(nvme.CSTS) == 0
+        host.allocator = 256 * PAGE
+        await host.enable()
+    # While disabled.
+    await host.disable()
+    await host.write(nvme.AQA, 0x000F_000F)
+    await host.write(NSSR, 0x4E56_4D65)
+    await host.wait_csts(0xFF, NSSRO)
+    assert await host.read(nvme.AQA) == 0
+    await host.write(nvme.CSTS, NSSRO)
+    await host.enable()
+    await Pump(host, await host.io_queues(4, 16)).run(40)
+
+
+@cocotb.test()
+async def memory_region_properties(dut):
+    """PMRCAP announces BAR2; PMRSTS follows PMRCTL; no controller memory space."""
+    host = await start(dut, enabled=False)
+    assert await host.read(PMRCAP) == 2 << 5 | 1 << 10 | 1 << 16
+    for value, enabled in ((1, True), (0, False), (0xFFFF_FFFF, True), (0, False)):
+        await host.write(PMRCTL, value)
+        assert await host.read(PMRCTL) == enabled
+        assert await host.read(PMRSTS) == (0 if enabled else 1 << 8)
+    for offset in (PMRCAP, PMRSTS):
+        before = await host.read(offset)
+        await host.write(offset, 0xFFFF_FFFF)
+        assert await host.read(offset) == before
+
+
+@cocotb.test()
+async def pending_bit_withdrawn(dut):
+    """A masked vector is not pending once its queue has been emptied by polling; shared vectors stay pending."""
+    host = await start(dut)
+    await host.msix(5)
+    for by_function in (False, True):
+        sqs = await host.io_queues(2, ENTRIES, vectors=True)
+        shared = [await host.create_sq(qid, ENTRIES, await host.create_cq(qid, ENTRIES, 3)) for qid in (3, 4)]
+        if by_function:
+            dut.msix_mask_i.value = 1
+        else:
+            for vector in range(5):
+                await host.write(nvme.TABLE + 16 * vector + 12, 1)
+        await ClockCycles(dut.clk_i, 10)
+        host.interrupts.clear()
+
+        async def post(sq, count):
+            for _ in range(count):
+                host.push(sq, 0, nsid=1)
+            await host.ring(sq)
+            await host.idle()
+
+        await post(sqs[0], 2)
+        await post(sqs[1], 1)
+        assert await host.read(nvme.PBA) & ~1 == 3 << 1
+        await host.doorbell(1, True, 1)
+        assert await host.read(nvme.PBA) & ~1 == 3 << 1, "one entry is left"
+        await host.poll(host.cqs[1])
+        assert await host.read(nvme.PBA) & ~1 == 2 << 1
+        await post(shared[0], 1)
+        await host.poll(host.cqs[3])
+        assert await host.read(nvme.PBA) & ~1 == 6 << 1
+        await host.poll(host.cqs[0])
+        dut.msix_mask_i.value = 0
+        for vector in range(5):
+            await host.write(nvme.TABLE + 16 * vector + 12, 0)
+        await host.idle()
+        await ClockCycles(dut.clk_i, 20)
+        assert sorted(set(host.interrupts) - {0x1000}) == [0x1002, 0x1003]
+        await host.disable()
         host.allocator = PAGE
         await host.enable()

@@ -44,8 +44,8 @@ def controller(serial: str, *, vid: int = 0x4E53, aerl: int = 3) -> bytes:
         _512=le(1, 0x66),  # SQES
         _513=le(1, 0x44),  # CQES
         _516=le(4, 1),  # NN
-        # ONCS: Compare, Dataset Management, Write Zeroes, Timestamp, Verify
-        _520=le(2, 1 << 0 | 1 << 2 | 1 << 3 | 1 << 6 | 1 << 7),
+        # ONCS: Compare, Dataset Management, Write Zeroes, Save and Select, Timestamp, Verify
+        _520=le(2, 1 << 0 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7),
         _536=le(4, 2 | 1 << 16 | 1 << 18),  # SGLS: dword granularity, bit buckets, longer than the data
         _525=le(1, 0x06),  # VWC: none, Flush takes FFFFFFFFh
         _768=b"nqn.2026-11.example.nearside:nvme_ctrl:sn" + serial.encode().ljust(20),  # SUBNQN

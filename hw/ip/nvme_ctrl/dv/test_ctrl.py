@@ -33,7 +33,7 @@ def test_admin():
 
 
 def test_queues():
-    """Arbitration, shadow doorbells."""
+    """Arbitration, shadow doorbells, subsystem reset."""
     simulate("nvme_ctrl_tb", "cocotb_queues", **SOURCES)
 
 

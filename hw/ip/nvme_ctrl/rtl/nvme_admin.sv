@@ -267,17 +267,22 @@ module nvme_admin
   (* ram_style = "distributed" *) logic [31:0] feature_mem[16];
   logic [NumQueues-1:0] uncoalesced_q;  // Interrupt Vector Configuration, CD
   logic set, feature_we, vector_we;
+  logic [2:0] sel;  // Select of Get Features (figure 187): current, default, saved, supported capabilities
   logic [3:0] feature_idx;
   logic [31:0] feature_mask, feature_default;
   logic [Bits-1:0] vector;
 
+  localparam logic [2:0] SelCurrent = 3'd0;
+  localparam logic [2:0] SelCapabilities = 3'd3;
+
   assign set = cmd_q.opcode == AdminSetFeatures;
+  assign sel = set ? 3'd0 : cmd_q.cdw10[10:8];
   assign vector = cmd_q.cdw11[Bits-1:0];
   assign feature_idx = (state_q == StDefaults) ? count_q[3:0]
                      : (fid == FidTemperature && cmd_q.cdw11[20]) ? FeatureTemperatureUnder : fid[3:0];
 
   always_comb begin
-    unique case (count_q[3:0])
+    unique case (feature_idx)
       FidArbitration[3:0]: feature_default = 32'h7;  // no limit on the burst
       FidTemperature[3:0]: feature_default = 32'h157;  // 343 K
       default: feature_default = '0;
@@ -316,7 +321,9 @@ module nvme_admin
       default: feature_status = generic_status(ScInvalidField);
     endcase
 
-    // Nothing can be saved.
+    if (feature_status.sc == ScSuccess && sel > SelCapabilities) feature_status = generic_status(ScInvalidField);
+
+    // Nothing can be saved; so what is saved are the defaults.
     if (feature_status.sc == ScSuccess && set && cmd_q.cdw10[31])
       feature_status = command_status(ScFeatureNotSaveable);
 
@@ -480,14 +487,17 @@ module nvme_admin
         status_d = feature_status_q;
         state_d = StComplete;
         if (feature_status_q.sc == ScSuccess) begin
-          if (fid == FidNumQueues) dw0_d = {16'(NumIoQueues - 1), 16'(NumIoQueues - 1)};
+          // Changeable; Error Recovery a namespace's; saveable none.
+          if (sel == SelCapabilities) dw0_d = (fid == FidErrorRecovery) ? 32'h6 : 32'h4;
+          else if (fid == FidNumQueues) dw0_d = {16'(NumIoQueues - 1), 16'(NumIoQueues - 1)};
           else if (fid == FidVector && !set)
-            dw0_d = {15'b0, uncoalesced_q[vector], cmd_q.cdw11[15:0]};
+            dw0_d = {15'b0, uncoalesced_q[vector] && sel == SelCurrent, cmd_q.cdw11[15:0]};
           else if (fid == FidTimestamp) begin
             page_d  = PageTimestamp;
             bytes_d = BytesWidth'(8);
             state_d = set ? StTakeData : StTime;
-          end else if (!set) dw0_d = feature_mem[feature_idx];
+            if (sel != SelCurrent) offset_d = 13'h1000;  // beyond the page: zeros
+          end else if (!set) dw0_d = (sel == SelCurrent) ? feature_mem[feature_idx] : feature_default;
         end
       end
 

@@ -77,6 +77,10 @@ module nvme_bar0
   output logic [63:12]        asq_o,
   /// ACQ.
   output logic [63:12]        acq_o,
+  /// NSSR: an NVM subsystem reset is wanted. Stays until it is done.
+  output logic                nssr_o,
+  /// It is done at the end of this cycle: all properties get their reset values, and CSTS.NSSRO is set.
+  input  logic                nssr_done_i,
   /// CSTS.RDY.
   input  logic                rdy_i,
   /// CSTS.CFS.
@@ -126,13 +130,13 @@ module nvme_bar0
 
   assign open = aw_q != '0 || w_q != '0 || ar_q != '0;
 
-  // The generated block holds only what software writes, and so needs its clock for transactions only; and during reset, in
+  // The generated block holds only what software writes, and so needs its clock for transactions and resets; during reset, in
   // which a simulation may begin without an edge of rst_ni.
   logic clk_regs;
 
   ns_clock_gate u_gate (
     .clk_i,
-    .en_i (open || s_axil_awvalid || s_axil_wvalid || s_axil_arvalid || !rst_ni),
+    .en_i (open || s_axil_awvalid || s_axil_wvalid || s_axil_arvalid || nssr_done_i || !rst_ni),
     .clk_o(clk_regs)
   );
 
@@ -246,6 +250,24 @@ module nvme_bar0
     hw_in.intmc.rd_ack = hw_out.intmc.req && !hw_out.intmc.req_is_wr;
     hw_in.intmc.rd_data.ivmc = hw_out.intms.ivms.value;
     hw_in.intmc.wr_ack = intmc_write;
+    hw_in.intms.ivms.hwclr = nssr_done_i;
+    hw_in.cc.en.hwclr = nssr_done_i;
+    hw_in.cc.css.hwclr = nssr_done_i;
+    hw_in.cc.mps.hwclr = nssr_done_i;
+    hw_in.cc.ams.hwclr = nssr_done_i;
+    hw_in.cc.shn.hwclr = nssr_done_i;
+    hw_in.cc.iosqes.hwclr = nssr_done_i;
+    hw_in.cc.iocqes.hwclr = nssr_done_i;
+    hw_in.nssr.nssrc.hwclr = nssr_done_i;
+    hw_in.aqa.asqs.hwclr = nssr_done_i;
+    hw_in.aqa.acqs.hwclr = nssr_done_i;
+    hw_in.asq.asqb_low.hwclr = nssr_done_i;
+    hw_in.asq.asqb_high.hwclr = nssr_done_i;
+    hw_in.acq.acqb_low.hwclr = nssr_done_i;
+    hw_in.acq.acqb_high.hwclr = nssr_done_i;
+    hw_in.pmrctl.en.hwclr = nssr_done_i;
+    hw_in.csts.nssro.hwset = nssr_done_i;
+    hw_in.pmrsts.nrdy.next = !hw_out.pmrctl.en.value;
     hw_in.csts.rdy.next = rdy_i;
     hw_in.csts.cfs.next = cfs_i;
     hw_in.csts.shst.next = shst_i;
@@ -260,6 +282,7 @@ module nvme_bar0
     hw_in.msix_pending.wr_ack = pending_ack_q && !pending_read_q;
   end
 
+  assign nssr_o = hw_out.nssr.nssrc.value == 32'h4E56_4D65;
   assign en_o = hw_out.cc.en.value;
   assign shn_o = hw_out.cc.shn.value;
   assign cc_ok_o = hw_out.cc.css.value == '0 && hw_out.cc.mps.value == '0 && hw_out.cc.ams.value[2:1] == '0;

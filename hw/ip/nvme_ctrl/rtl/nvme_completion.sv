@@ -90,6 +90,10 @@ module nvme_completion
   output logic [QidWidth-1:0]   irq_vector_o,
   /// It is that of the admin completion queue.
   output logic                  irq_admin_o,
+  /// The host has emptied the only completion queue of a vector.
+  output logic                  withdraw_o,
+  /// The vector.
+  output logic [QidWidth-1:0]   withdraw_vector_o,
   /// Message to send: ID of its write.
   input  logic [IdWidth-1:0]    msg_id_i,
   /// Its address, a multiple of 4.
@@ -206,6 +210,27 @@ module nvme_completion
   assign cfg_ready_o = state_q != StEntry;
   assign create = cfg_fire_i && cfg_i.cq && cfg_i.create;
   assign cfg_idx = idx_t'(cfg_i.qid);
+
+  // Vectors with a queue, and with several: what the host has consumed of one says nothing of the others.
+  logic [NumQueues-1:0] used_q, shared_q;
+  idx_t cfg_vector;
+  assign cfg_vector = idx_t'(cfg_i.vector);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      used_q   <= '0;
+      shared_q <= '0;
+    end else if (clear_i) begin
+      used_q   <= '0;
+      shared_q <= '0;
+    end else if (create && cfg_i.ien) begin
+      used_q[cfg_vector] <= 1'b1;
+      if (used_q[cfg_vector]) shared_q[cfg_vector] <= 1'b1;
+    end
+  end
+
+  assign withdraw_vector_o = vector_mem[head_idx];
+  assign withdraw_o = cq_moved_o && head_i == tail_mem[head_idx] && ien_q[head_idx] && !shared_q[idx_t'(withdraw_vector_o)];
 
   // Taking a completion.
   logic [NumSources-1:0] cpl_gnt;

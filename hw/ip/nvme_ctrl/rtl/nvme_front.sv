@@ -162,7 +162,7 @@ module nvme_front
   localparam logic [IdWidth-1:0] IdShadow = 8'd2;  // and of the writes of EventIdx
 
   // Controller properties and state.
-  logic en, cc_ok, wrr, iosqes_ok, iocqes_ok, rdy, cfs;
+  logic en, nssr, nssr_done, cc_ok, wrr, iosqes_ok, iocqes_ok, rdy, cfs;
   logic [1:0] shn, shst;
   logic [11:0] asqs, acqs;
   logic [63:12] asq, acq;
@@ -195,7 +195,8 @@ module nvme_front
   logic [31:0] table_wdata, table_biten, table_rdata;
   logic [127:0] pending;
   logic posted_irq, posted_irq_admin, irq, msg_valid, msg_ready;
-  logic [QidWidth-1:0] posted_irq_vector, irq_vector;
+  logic [QidWidth-1:0] posted_irq_vector, irq_vector, withdraw_vector;
+  logic withdraw;
   logic [NumQueues-1:0] uncoalesced;
   logic [QidWidth-1:0] msg_vector;
   logic [63:2] msg_addr;
@@ -293,6 +294,8 @@ module nvme_front
     .acqs_o        (acqs),
     .asq_o         (asq),
     .acq_o         (acq),
+    .nssr_o        (nssr),
+    .nssr_done_i   (nssr_done),
     .rdy_i         (rdy),
     .cfs_i         (cfs),
     .shst_i        (shst),
@@ -317,6 +320,8 @@ module nvme_front
     .rst_ni,
     .busy_o      (state_busy),
     .en_i        (en),
+    .nssr_i      (nssr),
+    .nssr_done_o (nssr_done),
     .shn_i       (shn),
     .cc_ok_i     (cc_ok),
     .asqs_i      (asqs),
@@ -423,6 +428,8 @@ module nvme_front
     .pending_o    (pending),
     .irq_i        (irq),
     .irq_vector_i (irq_vector),
+    .withdraw_i   (withdraw),
+    .withdraw_vector_i(withdraw_vector),
     .msg_addr_o   (msg_addr),
     .msg_data_o   (msg_data),
     .msg_vector_o (msg_vector),
@@ -872,6 +879,8 @@ module nvme_front
     .irq_o           (posted_irq),
     .irq_vector_o    (posted_irq_vector),
     .irq_admin_o     (posted_irq_admin),
+    .withdraw_o      (withdraw),
+    .withdraw_vector_o(withdraw_vector),
     .msg_id_i        (msg_valid ? '0 : IdShadow),
     .msg_addr_i      (msg_valid ? msg_addr : shadow_msg_addr),
     .msg_data_i      (msg_valid ? msg_data : shadow_msg_data),
@@ -920,7 +929,6 @@ module nvme_front
     .irq_o        (trace_irq_o)
   );
 
-  assign busy_o = bar0_busy || state_busy || fetch_busy || admin_busy || buf_busy || completion_busy || msix_busy
   assign busy_o = bar0_busy || state_busy || fetch_busy || shadow_busy || admin_busy || buf_busy || completion_busy || msix_busy
                 || events_busy || error_log_busy || smart_busy || coalesce_busy || ns_changed_i != ns_seen_q || used != parked;
 

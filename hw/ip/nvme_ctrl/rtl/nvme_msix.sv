@@ -3,8 +3,8 @@
 // An interrupt request sets the vector's pending bit; a vector that is pending and masked neither by itself nor for the
 // whole function gets its message sent, and its bit cleared. Requests that come before the message has left merge into
 // it. While MSI-X is disabled, requests are dropped: there are no other interrupts.
-// Assumes accesses of whole words; words with strobes missing are not written. A pending bit stays set when the host
-// empties the completion queue by polling; the host then gets one interrupt too many, which it must tolerate anyway.
+// A masked vector whose cause has gone (`withdraw_i`) is not pending any more.
+// Assumes accesses of whole words; words with strobes missing are not written.
 `include "ns_assert.svh"
 
 module nvme_msix
@@ -48,6 +48,11 @@ module nvme_msix
   input  logic                irq_i,
   /// Its vector.
   input  logic [QidWidth-1:0] irq_vector_i,
+
+  /// The cause has gone.
+  input  logic                withdraw_i,
+  /// Its vector.
+  input  logic [QidWidth-1:0] withdraw_vector_i,
 
   /// Message address.
   output logic [63:2]         msg_addr_o,
@@ -130,6 +135,7 @@ module nvme_msix
       // A choice holds until its message is loaded, or it may not fire any more.
       chosen_q <= chosen_q ? fire[ventry_q] && !load : fire_valid;
       if (load) pending_q[ventry_q] <= 1'b0;
+      if (withdraw_i && (masked_q || mask_q[idx_t'(withdraw_vector_i)])) pending_q[idx_t'(withdraw_vector_i)] <= 1'b0;
       if (irq_i) pending_q[idx_t'(irq_vector_i)] <= 1'b1;
       if (clear_i || !enabled_q) pending_q <= '0;
 
@@ -161,5 +167,6 @@ module nvme_msix
   end
 
   `NS_ASSERT(vector_exists, !irq_i || 32'(irq_vector_i) < NumVectors)
+  `NS_ASSERT(withdrawn_exists, !withdraw_i || 32'(withdraw_vector_i) < NumVectors)
 
 endmodule

@@ -1,8 +1,9 @@
-// Life cycle of the controller: enable, ready, fatal, shutdown, disable (NVMe 1.4, 3.1.5, 3.1.6, 7.6.2).
+// Life cycle of the controller: enable, ready, fatal, shutdown, disable, subsystem reset (NVMe 1.4, 3.1.5, 3.1.6, 7.3, 7.6.2).
 //
 // Enabling checks CC, AQA, ASQ and ACQ, and reports CFS where they cannot be used. Disabling and shutting down stop the
 // fetching of commands and wait until everything in flight has ended, so that there is no DMA once CSTS.RDY is 0 or
 // CSTS.SHST is 2. A controller that has been shut down must be disabled before it takes commands again.
+// An NVM subsystem reset (NSSR) disables the controller first, for the same reason, and then resets its properties.
 // Assumes that `quiet_i` becomes 1 some time after `fetch_o` has become 0.
 module nvme_state (
   /// Clock.
@@ -14,6 +15,10 @@ module nvme_state (
 
   /// CC.EN.
   input  logic        en_i,
+  /// An NVM subsystem reset is wanted. Stays until it is done.
+  input  logic        nssr_i,
+  /// It is done at the end of this cycle.
+  output logic        nssr_done_o,
   /// CC.SHN.
   input  logic [ 1:0] shn_i,
   /// CC.CSS, CC.MPS and CC.AMS are supported.
@@ -75,11 +80,12 @@ module nvme_state (
   always_comb begin
     state_d = state_q;
     unique case (state_q)
-      StOff:   if (en_i) state_d = usable ? StInit : StFatal;
+      StOff:   if (nssr_i) state_d = StClear;
+               else if (en_i) state_d = usable ? StInit : StFatal;
       StInit:  if (init_done_i) state_d = StReady;
-      StReady: if (!en_i) state_d = StDrain;
+      StReady: if (!en_i || nssr_i) state_d = StDrain;
                else if (fatal_i) state_d = StFatal;
-      StFatal: if (!en_i) state_d = StDrain;
+      StFatal: if (!en_i || nssr_i) state_d = StDrain;
       StDrain: if (quiet_i) state_d = StFlush;
       StFlush: if (flush_done_i) state_d = StClear;
       default: state_d = StOff;
@@ -119,6 +125,7 @@ module nvme_state (
   assign init_o = state_q == StInit;
   assign flush_o = state_q == StFlush;
   assign clear_o = state_q == StClear;
+  assign nssr_done_o = state_q == StClear && nssr_i;
   assign busy_o = (state_q == StReady || state_q == StFatal || state_q == StOff)
                   ? state_d != state_q || shst_d != shst_q : 1'b1;
 

@@ -233,9 +233,15 @@ module nvme_regs (
         logic intmc;
         logic cc;
         logic csts;
+        logic nssr;
         logic aqa;
         logic [1:0] asq;
         logic [1:0] acq;
+        logic pmrcap;
+        logic pmrctl;
+        logic pmrsts;
+        logic pmrebs;
+        logic pmrswtp;
         logic doorbells;
         logic msix_table;
         logic msix_pending;
@@ -264,12 +270,18 @@ module nvme_regs (
         decoded_reg_strb.intmc = cpuif_req_masked & (cpuif_addr == 14'h10);
         is_external |= cpuif_req_masked & (cpuif_addr == 14'h10);
         decoded_reg_strb.cc = cpuif_req_masked & (cpuif_addr == 14'h14);
-        decoded_reg_strb.csts = cpuif_req_masked & (cpuif_addr == 14'h1c) & !cpuif_req_is_wr;
+        decoded_reg_strb.csts = cpuif_req_masked & (cpuif_addr == 14'h1c);
+        decoded_reg_strb.nssr = cpuif_req_masked & (cpuif_addr == 14'h20) & cpuif_req_is_wr;
         decoded_reg_strb.aqa = cpuif_req_masked & (cpuif_addr == 14'h24);
         decoded_reg_strb.asq[0] = cpuif_req_masked & (cpuif_addr == 14'h28);
         decoded_reg_strb.asq[1] = cpuif_req_masked & (cpuif_addr == 14'h2c);
         decoded_reg_strb.acq[0] = cpuif_req_masked & (cpuif_addr == 14'h30);
         decoded_reg_strb.acq[1] = cpuif_req_masked & (cpuif_addr == 14'h34);
+        decoded_reg_strb.pmrcap = cpuif_req_masked & (cpuif_addr == 14'he00) & !cpuif_req_is_wr;
+        decoded_reg_strb.pmrctl = cpuif_req_masked & (cpuif_addr == 14'he04);
+        decoded_reg_strb.pmrsts = cpuif_req_masked & (cpuif_addr == 14'he08) & !cpuif_req_is_wr;
+        decoded_reg_strb.pmrebs = cpuif_req_masked & (cpuif_addr == 14'he0c) & !cpuif_req_is_wr;
+        decoded_reg_strb.pmrswtp = cpuif_req_masked & (cpuif_addr == 14'he10) & !cpuif_req_is_wr;
         decoded_reg_strb.doorbells = cpuif_req_masked & (cpuif_addr >= 14'h1000) & (cpuif_addr <= 14'h1000 + 14'hfff);
         is_external |= cpuif_req_masked & (cpuif_addr >= 14'h1000) & (cpuif_addr <= 14'h1000 + 14'hfff);
         is_valid_rw |= cpuif_req_masked & (cpuif_addr >= 14'h1000) & (cpuif_addr <= 14'h1000 + 14'hfff);
@@ -348,6 +360,18 @@ module nvme_regs (
         } cc;
         struct {
             struct {
+                logic next;
+                logic load_next;
+            } nssro;
+        } csts;
+        struct {
+            struct {
+                logic [31:0] next;
+                logic load_next;
+            } nssrc;
+        } nssr;
+        struct {
+            struct {
                 logic [11:0] next;
                 logic load_next;
             } asqs;
@@ -376,6 +400,12 @@ module nvme_regs (
                 logic load_next;
             } acqb_high;
         } acq;
+        struct {
+            struct {
+                logic next;
+                logic load_next;
+            } en;
+        } pmrctl;
     } field_combo_t;
     field_combo_t field_combo;
 
@@ -410,6 +440,16 @@ module nvme_regs (
         } cc;
         struct {
             struct {
+                logic value;
+            } nssro;
+        } csts;
+        struct {
+            struct {
+                logic [31:0] value;
+            } nssrc;
+        } nssr;
+        struct {
+            struct {
                 logic [11:0] value;
             } asqs;
             struct {
@@ -432,6 +472,11 @@ module nvme_regs (
                 logic [31:0] value;
             } acqb_high;
         } acq;
+        struct {
+            struct {
+                logic value;
+            } en;
+        } pmrctl;
     } field_storage_t;
     field_storage_t field_storage;
 
@@ -446,6 +491,9 @@ module nvme_regs (
             load_next_c = '1;
         end else if(hwif_in.intms.ivms.we) begin // HW Write - we
             next_c = hwif_in.intms.ivms.next;
+            load_next_c = '1;
+        end else if(hwif_in.intms.ivms.hwclr) begin // HW Clear
+            next_c = '0;
             load_next_c = '1;
         end
         field_combo.intms.ivms.next = next_c;
@@ -475,6 +523,9 @@ module nvme_regs (
         if(decoded_reg_strb.cc && decoded_req_is_wr) begin // SW write
             next_c = (field_storage.cc.en.value & ~decoded_wr_biten[0:0]) | (decoded_wr_data[0:0] & decoded_wr_biten[0:0]);
             load_next_c = '1;
+        end else if(hwif_in.cc.en.hwclr) begin // HW Clear
+            next_c = '0;
+            load_next_c = '1;
         end
         field_combo.cc.en.next = next_c;
         field_combo.cc.en.load_next = load_next_c;
@@ -497,6 +548,9 @@ module nvme_regs (
         load_next_c = '0;
         if(decoded_reg_strb.cc && decoded_req_is_wr) begin // SW write
             next_c = (field_storage.cc.css.value & ~decoded_wr_biten[6:4]) | (decoded_wr_data[6:4] & decoded_wr_biten[6:4]);
+            load_next_c = '1;
+        end else if(hwif_in.cc.css.hwclr) begin // HW Clear
+            next_c = '0;
             load_next_c = '1;
         end
         field_combo.cc.css.next = next_c;
@@ -521,6 +575,9 @@ module nvme_regs (
         if(decoded_reg_strb.cc && decoded_req_is_wr) begin // SW write
             next_c = (field_storage.cc.mps.value & ~decoded_wr_biten[10:7]) | (decoded_wr_data[10:7] & decoded_wr_biten[10:7]);
             load_next_c = '1;
+        end else if(hwif_in.cc.mps.hwclr) begin // HW Clear
+            next_c = '0;
+            load_next_c = '1;
         end
         field_combo.cc.mps.next = next_c;
         field_combo.cc.mps.load_next = load_next_c;
@@ -543,6 +600,9 @@ module nvme_regs (
         load_next_c = '0;
         if(decoded_reg_strb.cc && decoded_req_is_wr) begin // SW write
             next_c = (field_storage.cc.ams.value & ~decoded_wr_biten[13:11]) | (decoded_wr_data[13:11] & decoded_wr_biten[13:11]);
+            load_next_c = '1;
+        end else if(hwif_in.cc.ams.hwclr) begin // HW Clear
+            next_c = '0;
             load_next_c = '1;
         end
         field_combo.cc.ams.next = next_c;
@@ -567,6 +627,9 @@ module nvme_regs (
         if(decoded_reg_strb.cc && decoded_req_is_wr) begin // SW write
             next_c = (field_storage.cc.shn.value & ~decoded_wr_biten[15:14]) | (decoded_wr_data[15:14] & decoded_wr_biten[15:14]);
             load_next_c = '1;
+        end else if(hwif_in.cc.shn.hwclr) begin // HW Clear
+            next_c = '0;
+            load_next_c = '1;
         end
         field_combo.cc.shn.next = next_c;
         field_combo.cc.shn.load_next = load_next_c;
@@ -589,6 +652,9 @@ module nvme_regs (
         load_next_c = '0;
         if(decoded_reg_strb.cc && decoded_req_is_wr) begin // SW write
             next_c = (field_storage.cc.iosqes.value & ~decoded_wr_biten[19:16]) | (decoded_wr_data[19:16] & decoded_wr_biten[19:16]);
+            load_next_c = '1;
+        end else if(hwif_in.cc.iosqes.hwclr) begin // HW Clear
+            next_c = '0;
             load_next_c = '1;
         end
         field_combo.cc.iosqes.next = next_c;
@@ -613,6 +679,9 @@ module nvme_regs (
         if(decoded_reg_strb.cc && decoded_req_is_wr) begin // SW write
             next_c = (field_storage.cc.iocqes.value & ~decoded_wr_biten[23:20]) | (decoded_wr_data[23:20] & decoded_wr_biten[23:20]);
             load_next_c = '1;
+        end else if(hwif_in.cc.iocqes.hwclr) begin // HW Clear
+            next_c = '0;
+            load_next_c = '1;
         end
         field_combo.cc.iocqes.next = next_c;
         field_combo.cc.iocqes.load_next = load_next_c;
@@ -627,6 +696,57 @@ module nvme_regs (
         end
     end
     assign hwif_out.cc.iocqes.value = field_storage.cc.iocqes.value;
+    // Field: nvme_regs.csts.nssro
+    always_comb begin
+        automatic logic [0:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.csts.nssro.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.csts && decoded_req_is_wr) begin // SW write 1 clear
+            next_c = field_storage.csts.nssro.value & ~(decoded_wr_data[4:4] & decoded_wr_biten[4:4]);
+            load_next_c = '1;
+        end else if(hwif_in.csts.nssro.hwset) begin // HW Set
+            next_c = '1;
+            load_next_c = '1;
+        end
+        field_combo.csts.nssro.next = next_c;
+        field_combo.csts.nssro.load_next = load_next_c;
+    end
+    always_ff @(posedge clk or negedge arst_n) begin
+        if(~arst_n) begin
+            field_storage.csts.nssro.value <= 1'h0;
+        end else begin
+            if(field_combo.csts.nssro.load_next) begin
+                field_storage.csts.nssro.value <= field_combo.csts.nssro.next;
+            end
+        end
+    end
+    // Field: nvme_regs.nssr.nssrc
+    always_comb begin
+        automatic logic [31:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.nssr.nssrc.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.nssr && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.nssr.nssrc.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
+            load_next_c = '1;
+        end else if(hwif_in.nssr.nssrc.hwclr) begin // HW Clear
+            next_c = '0;
+            load_next_c = '1;
+        end
+        field_combo.nssr.nssrc.next = next_c;
+        field_combo.nssr.nssrc.load_next = load_next_c;
+    end
+    always_ff @(posedge clk or negedge arst_n) begin
+        if(~arst_n) begin
+            field_storage.nssr.nssrc.value <= 32'h0;
+        end else begin
+            if(field_combo.nssr.nssrc.load_next) begin
+                field_storage.nssr.nssrc.value <= field_combo.nssr.nssrc.next;
+            end
+        end
+    end
+    assign hwif_out.nssr.nssrc.value = field_storage.nssr.nssrc.value;
     // Field: nvme_regs.aqa.asqs
     always_comb begin
         automatic logic [11:0] next_c;
@@ -635,6 +755,9 @@ module nvme_regs (
         load_next_c = '0;
         if(decoded_reg_strb.aqa && decoded_req_is_wr) begin // SW write
             next_c = (field_storage.aqa.asqs.value & ~decoded_wr_biten[11:0]) | (decoded_wr_data[11:0] & decoded_wr_biten[11:0]);
+            load_next_c = '1;
+        end else if(hwif_in.aqa.asqs.hwclr) begin // HW Clear
+            next_c = '0;
             load_next_c = '1;
         end
         field_combo.aqa.asqs.next = next_c;
@@ -659,6 +782,9 @@ module nvme_regs (
         if(decoded_reg_strb.aqa && decoded_req_is_wr) begin // SW write
             next_c = (field_storage.aqa.acqs.value & ~decoded_wr_biten[27:16]) | (decoded_wr_data[27:16] & decoded_wr_biten[27:16]);
             load_next_c = '1;
+        end else if(hwif_in.aqa.acqs.hwclr) begin // HW Clear
+            next_c = '0;
+            load_next_c = '1;
         end
         field_combo.aqa.acqs.next = next_c;
         field_combo.aqa.acqs.load_next = load_next_c;
@@ -681,6 +807,9 @@ module nvme_regs (
         load_next_c = '0;
         if(decoded_reg_strb.asq[0] && decoded_req_is_wr) begin // SW write
             next_c = (field_storage.asq.asqb_low.value & ~decoded_wr_biten[31:12]) | (decoded_wr_data[31:12] & decoded_wr_biten[31:12]);
+            load_next_c = '1;
+        end else if(hwif_in.asq.asqb_low.hwclr) begin // HW Clear
+            next_c = '0;
             load_next_c = '1;
         end
         field_combo.asq.asqb_low.next = next_c;
@@ -705,6 +834,9 @@ module nvme_regs (
         if(decoded_reg_strb.asq[1] && decoded_req_is_wr) begin // SW write
             next_c = (field_storage.asq.asqb_high.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
             load_next_c = '1;
+        end else if(hwif_in.asq.asqb_high.hwclr) begin // HW Clear
+            next_c = '0;
+            load_next_c = '1;
         end
         field_combo.asq.asqb_high.next = next_c;
         field_combo.asq.asqb_high.load_next = load_next_c;
@@ -727,6 +859,9 @@ module nvme_regs (
         load_next_c = '0;
         if(decoded_reg_strb.acq[0] && decoded_req_is_wr) begin // SW write
             next_c = (field_storage.acq.acqb_low.value & ~decoded_wr_biten[31:12]) | (decoded_wr_data[31:12] & decoded_wr_biten[31:12]);
+            load_next_c = '1;
+        end else if(hwif_in.acq.acqb_low.hwclr) begin // HW Clear
+            next_c = '0;
             load_next_c = '1;
         end
         field_combo.acq.acqb_low.next = next_c;
@@ -751,6 +886,9 @@ module nvme_regs (
         if(decoded_reg_strb.acq[1] && decoded_req_is_wr) begin // SW write
             next_c = (field_storage.acq.acqb_high.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
             load_next_c = '1;
+        end else if(hwif_in.acq.acqb_high.hwclr) begin // HW Clear
+            next_c = '0;
+            load_next_c = '1;
         end
         field_combo.acq.acqb_high.next = next_c;
         field_combo.acq.acqb_high.load_next = load_next_c;
@@ -765,6 +903,32 @@ module nvme_regs (
         end
     end
     assign hwif_out.acq.acqb_high.value = field_storage.acq.acqb_high.value;
+    // Field: nvme_regs.pmrctl.en
+    always_comb begin
+        automatic logic [0:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.pmrctl.en.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.pmrctl && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.pmrctl.en.value & ~decoded_wr_biten[0:0]) | (decoded_wr_data[0:0] & decoded_wr_biten[0:0]);
+            load_next_c = '1;
+        end else if(hwif_in.pmrctl.en.hwclr) begin // HW Clear
+            next_c = '0;
+            load_next_c = '1;
+        end
+        field_combo.pmrctl.en.next = next_c;
+        field_combo.pmrctl.en.load_next = load_next_c;
+    end
+    always_ff @(posedge clk or negedge arst_n) begin
+        if(~arst_n) begin
+            field_storage.pmrctl.en.value <= 1'h0;
+        end else begin
+            if(field_combo.pmrctl.en.load_next) begin
+                field_storage.pmrctl.en.value <= field_combo.pmrctl.en.next;
+            end
+        end
+    end
+    assign hwif_out.pmrctl.en.value = field_storage.pmrctl.en.value;
     // External region: nvme_regs.doorbells
     assign hwif_out.doorbells.req = decoded_reg_strb.doorbells;
     assign hwif_out.doorbells.addr = decoded_addr[11:0];
@@ -844,12 +1008,12 @@ module nvme_regs (
         end
         if(rd_mux_addr == 14'h4) begin
             readback_data_var[3:0] = 4'h0;
-            readback_data_var[4:4] = 1'h0;
+            readback_data_var[4:4] = 1'h1;
             readback_data_var[12:5] = 8'h1;
             readback_data_var[13:13] = 1'h0;
             readback_data_var[19:16] = 4'h0;
             readback_data_var[23:20] = 4'h0;
-            readback_data_var[24:24] = 1'h0;
+            readback_data_var[24:24] = 1'h1;
             readback_data_var[25:25] = 1'h0;
         end
         if(rd_mux_addr == 14'h8) begin
@@ -876,7 +1040,7 @@ module nvme_regs (
             readback_data_var[0] = hwif_in.csts.rdy.next;
             readback_data_var[1] = hwif_in.csts.cfs.next;
             readback_data_var[3:2] = hwif_in.csts.shst.next;
-            readback_data_var[4] = 1'h0;
+            readback_data_var[4] = field_storage.csts.nssro.value;
             readback_data_var[5] = 1'h0;
         end
         if(rd_mux_addr == 14'h24) begin
@@ -894,6 +1058,29 @@ module nvme_regs (
         end
         if(rd_mux_addr == 14'h34) begin
             readback_data_var[31:0] = field_storage.acq.acqb_high.value;
+        end
+        if(rd_mux_addr == 14'he00) begin
+            readback_data_var[3] = 1'h0;
+            readback_data_var[4] = 1'h0;
+            readback_data_var[7:5] = 3'h2;
+            readback_data_var[9:8] = 2'h0;
+            readback_data_var[13:10] = 4'h1;
+            readback_data_var[23:16] = 8'h1;
+            readback_data_var[24] = 1'h0;
+        end
+        if(rd_mux_addr == 14'he04) begin
+            readback_data_var[0] = field_storage.pmrctl.en.value;
+        end
+        if(rd_mux_addr == 14'he08) begin
+            readback_data_var[7:0] = 8'h0;
+            readback_data_var[8] = hwif_in.pmrsts.nrdy.next;
+            readback_data_var[11:9] = 3'h0;
+        end
+        if(rd_mux_addr == 14'he0c) begin
+            readback_data_var[31:0] = 32'h0;
+        end
+        if(rd_mux_addr == 14'he10) begin
+            readback_data_var[31:0] = 32'h0;
         end
         if((rd_mux_addr >= 14'h1000) && (rd_mux_addr <= 14'h1000 + 14'hfff)) begin
             readback_data_var = hwif_in.doorbells.rd_data;

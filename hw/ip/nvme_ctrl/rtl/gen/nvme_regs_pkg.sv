@@ -18,6 +18,7 @@ package nvme_regs_pkg;
     typedef struct {
         logic [31:0] next;
         logic we;
+        logic hwclr;
     } nvme_regs__intms__ivms__in_t;
 
     typedef struct {
@@ -35,6 +36,44 @@ package nvme_regs_pkg;
     } nvme_regs__intmc__external__in_t;
 
     typedef struct {
+        logic hwclr;
+    } nvme_regs__cc__en__in_t;
+
+    typedef struct {
+        logic hwclr;
+    } nvme_regs__cc__css__in_t;
+
+    typedef struct {
+        logic hwclr;
+    } nvme_regs__cc__mps__in_t;
+
+    typedef struct {
+        logic hwclr;
+    } nvme_regs__cc__ams__in_t;
+
+    typedef struct {
+        logic hwclr;
+    } nvme_regs__cc__shn__in_t;
+
+    typedef struct {
+        logic hwclr;
+    } nvme_regs__cc__iosqes__in_t;
+
+    typedef struct {
+        logic hwclr;
+    } nvme_regs__cc__iocqes__in_t;
+
+    typedef struct {
+        nvme_regs__cc__en__in_t en;
+        nvme_regs__cc__css__in_t css;
+        nvme_regs__cc__mps__in_t mps;
+        nvme_regs__cc__ams__in_t ams;
+        nvme_regs__cc__shn__in_t shn;
+        nvme_regs__cc__iosqes__in_t iosqes;
+        nvme_regs__cc__iocqes__in_t iocqes;
+    } nvme_regs__cc__in_t;
+
+    typedef struct {
         logic next;
     } nvme_regs__csts__rdy__in_t;
 
@@ -47,10 +86,78 @@ package nvme_regs_pkg;
     } nvme_regs__csts__shst__in_t;
 
     typedef struct {
+        logic hwset;
+    } nvme_regs__csts__nssro__in_t;
+
+    typedef struct {
         nvme_regs__csts__rdy__in_t rdy;
         nvme_regs__csts__cfs__in_t cfs;
         nvme_regs__csts__shst__in_t shst;
+        nvme_regs__csts__nssro__in_t nssro;
     } nvme_regs__csts__in_t;
+
+    typedef struct {
+        logic hwclr;
+    } nvme_regs__nssr__nssrc__in_t;
+
+    typedef struct {
+        nvme_regs__nssr__nssrc__in_t nssrc;
+    } nvme_regs__nssr__in_t;
+
+    typedef struct {
+        logic hwclr;
+    } nvme_regs__aqa__asqs__in_t;
+
+    typedef struct {
+        logic hwclr;
+    } nvme_regs__aqa__acqs__in_t;
+
+    typedef struct {
+        nvme_regs__aqa__asqs__in_t asqs;
+        nvme_regs__aqa__acqs__in_t acqs;
+    } nvme_regs__aqa__in_t;
+
+    typedef struct {
+        logic hwclr;
+    } nvme_regs__asq__asqb_low__in_t;
+
+    typedef struct {
+        logic hwclr;
+    } nvme_regs__asq__asqb_high__in_t;
+
+    typedef struct {
+        nvme_regs__asq__asqb_low__in_t asqb_low;
+        nvme_regs__asq__asqb_high__in_t asqb_high;
+    } nvme_regs__asq__in_t;
+
+    typedef struct {
+        logic hwclr;
+    } nvme_regs__acq__acqb_low__in_t;
+
+    typedef struct {
+        logic hwclr;
+    } nvme_regs__acq__acqb_high__in_t;
+
+    typedef struct {
+        nvme_regs__acq__acqb_low__in_t acqb_low;
+        nvme_regs__acq__acqb_high__in_t acqb_high;
+    } nvme_regs__acq__in_t;
+
+    typedef struct {
+        logic hwclr;
+    } nvme_regs__pmrctl__en__in_t;
+
+    typedef struct {
+        nvme_regs__pmrctl__en__in_t en;
+    } nvme_regs__pmrctl__in_t;
+
+    typedef struct {
+        logic next;
+    } nvme_regs__pmrsts__nrdy__in_t;
+
+    typedef struct {
+        nvme_regs__pmrsts__nrdy__in_t nrdy;
+    } nvme_regs__pmrsts__in_t;
 
     typedef struct {
         logic rd_ack;
@@ -74,7 +181,14 @@ package nvme_regs_pkg;
         nvme_regs__cap__in_t cap;
         nvme_regs__intms__in_t intms;
         nvme_regs__intmc__external__in_t intmc;
+        nvme_regs__cc__in_t cc;
         nvme_regs__csts__in_t csts;
+        nvme_regs__nssr__in_t nssr;
+        nvme_regs__aqa__in_t aqa;
+        nvme_regs__asq__in_t asq;
+        nvme_regs__acq__in_t acq;
+        nvme_regs__pmrctl__in_t pmrctl;
+        nvme_regs__pmrsts__in_t pmrsts;
         nvme_regs__doorbells__external__in_t doorbells;
         nvme_regs__msix_table__external__in_t msix_table;
         nvme_regs__msix_pending__external__in_t msix_pending;
@@ -138,6 +252,14 @@ package nvme_regs_pkg;
     } nvme_regs__cc__out_t;
 
     typedef struct {
+        logic [31:0] value;
+    } nvme_regs__nssr__nssrc__out_t;
+
+    typedef struct {
+        nvme_regs__nssr__nssrc__out_t nssrc;
+    } nvme_regs__nssr__out_t;
+
+    typedef struct {
         logic [11:0] value;
     } nvme_regs__aqa__asqs__out_t;
 
@@ -177,6 +299,14 @@ package nvme_regs_pkg;
     } nvme_regs__acq__out_t;
 
     typedef struct {
+        logic value;
+    } nvme_regs__pmrctl__en__out_t;
+
+    typedef struct {
+        nvme_regs__pmrctl__en__out_t en;
+    } nvme_regs__pmrctl__out_t;
+
+    typedef struct {
         logic req;
         logic [11:0] addr;
         logic req_is_wr;
@@ -204,9 +334,11 @@ package nvme_regs_pkg;
         nvme_regs__intms__out_t intms;
         nvme_regs__intmc__external__out_t intmc;
         nvme_regs__cc__out_t cc;
+        nvme_regs__nssr__out_t nssr;
         nvme_regs__aqa__out_t aqa;
         nvme_regs__asq__out_t asq;
         nvme_regs__acq__out_t acq;
+        nvme_regs__pmrctl__out_t pmrctl;
         nvme_regs__doorbells__external__out_t doorbells;
         nvme_regs__msix_table__external__out_t msix_table;
         nvme_regs__msix_pending__external__out_t msix_pending;

@@ -15,6 +15,12 @@ pub mod intmc;
 pub mod intms;
 pub mod msix_pending;
 pub mod msix_table;
+pub mod nssr;
+pub mod pmrcap;
+pub mod pmrctl;
+pub mod pmrebs;
+pub mod pmrsts;
+pub mod pmrswtp;
 pub mod vs;
 
 /// NVMe controller
@@ -137,6 +143,15 @@ impl<'io, IO: peakrdl_rust::io::RegisterIO> NvmeRegs<'io, IO> {
         }
     }
 
+    /// NVM subsystem reset
+    #[inline(always)]
+    #[must_use]
+    pub const fn nssr(&self) -> peakrdl_rust::reg::Reg<'io, nssr::Nssr, IO> {
+        unsafe {
+            peakrdl_rust::reg::Reg::from_ptr_with(self.ptr.wrapping_byte_add(0x20).cast(), self.io)
+        }
+    }
+
     /// Admin queue attributes
     #[inline(always)]
     #[must_use]
@@ -161,6 +176,51 @@ impl<'io, IO: peakrdl_rust::io::RegisterIO> NvmeRegs<'io, IO> {
     pub const fn acq(&self) -> peakrdl_rust::reg::Reg<'io, acq::Acq, IO> {
         unsafe {
             peakrdl_rust::reg::Reg::from_ptr_with(self.ptr.wrapping_byte_add(0x30).cast(), self.io)
+        }
+    }
+
+    /// Persistent memory region capabilities
+    #[inline(always)]
+    #[must_use]
+    pub const fn pmrcap(&self) -> peakrdl_rust::reg::Reg<'io, pmrcap::Pmrcap, IO> {
+        unsafe {
+            peakrdl_rust::reg::Reg::from_ptr_with(self.ptr.wrapping_byte_add(0xE00).cast(), self.io)
+        }
+    }
+
+    /// Persistent memory region control
+    #[inline(always)]
+    #[must_use]
+    pub const fn pmrctl(&self) -> peakrdl_rust::reg::Reg<'io, pmrctl::Pmrctl, IO> {
+        unsafe {
+            peakrdl_rust::reg::Reg::from_ptr_with(self.ptr.wrapping_byte_add(0xE04).cast(), self.io)
+        }
+    }
+
+    /// Persistent memory region status
+    #[inline(always)]
+    #[must_use]
+    pub const fn pmrsts(&self) -> peakrdl_rust::reg::Reg<'io, pmrsts::Pmrsts, IO> {
+        unsafe {
+            peakrdl_rust::reg::Reg::from_ptr_with(self.ptr.wrapping_byte_add(0xE08).cast(), self.io)
+        }
+    }
+
+    /// Persistent memory region elasticity buffer size
+    #[inline(always)]
+    #[must_use]
+    pub const fn pmrebs(&self) -> peakrdl_rust::reg::Reg<'io, pmrebs::Pmrebs, IO> {
+        unsafe {
+            peakrdl_rust::reg::Reg::from_ptr_with(self.ptr.wrapping_byte_add(0xE0C).cast(), self.io)
+        }
+    }
+
+    /// Persistent memory region sustained write throughput
+    #[inline(always)]
+    #[must_use]
+    pub const fn pmrswtp(&self) -> peakrdl_rust::reg::Reg<'io, pmrswtp::Pmrswtp, IO> {
+        unsafe {
+            peakrdl_rust::reg::Reg::from_ptr_with(self.ptr.wrapping_byte_add(0xE10).cast(), self.io)
         }
     }
 

@@ -13,7 +13,7 @@ unsafe impl Sync for Cap {}
 
 impl core::default::Default for Cap {
     fn default() -> Self {
-        Self(0x20_0A03_0000)
+        Self(0x100_0030_0A03_0000)
     }
 }
 
@@ -246,12 +246,12 @@ mod tests {
         assert_eq!(reg.ams(), 1);
         assert_eq!(reg.to(), 10);
         assert_eq!(reg.dstrd(), 0);
-        assert_eq!(reg.nssrs(), false);
+        assert_eq!(reg.nssrs(), true);
         assert_eq!(reg.css(), 1);
         assert_eq!(reg.bps(), false);
         assert_eq!(reg.mpsmin(), 0);
         assert_eq!(reg.mpsmax(), 0);
-        assert_eq!(reg.pmrs(), false);
+        assert_eq!(reg.pmrs(), true);
         assert_eq!(reg.cmbs(), false);
     }
 }

@@ -20,7 +20,7 @@ impl core::default::Default for Csts {
 impl peakrdl_rust::reg::Register for Csts {
     type Regwidth = u32;
     type Accesswidth = u32;
-    type Access = peakrdl_rust::access::R;
+    type Access = peakrdl_rust::access::RW;
     type ByteEndian = peakrdl_rust::endian::LittleEndian;
     type WordEndian = peakrdl_rust::endian::LittleEndian;
 
@@ -85,13 +85,23 @@ impl Csts {
 
     /// nssro
     ///
-    /// NVM subsystem reset occurred
+    /// NVM subsystem reset occurred, write 1 to clear
     #[inline(always)]
     #[allow(clippy::missing_panics_doc)]
     #[must_use]
     pub fn nssro(&self) -> bool {
         let val = (self.0 >> Self::NSSRO_OFFSET) & Self::NSSRO_MASK;
         val != 0
+    }
+
+    /// nssro
+    ///
+    /// NVM subsystem reset occurred, write 1 to clear
+    #[inline(always)]
+    pub fn set_nssro(&mut self, val: bool) {
+        let val = val as u32;
+        self.0 = (self.0 & !(Self::NSSRO_MASK << Self::NSSRO_OFFSET))
+            | ((val & Self::NSSRO_MASK) << Self::NSSRO_OFFSET);
     }
 
     pub const PP_OFFSET: usize = 5;
