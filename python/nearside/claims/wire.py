@@ -48,8 +48,8 @@ WEIGHTS = {"high": 8, "medium": 4, "low": 2}
 
 @claim(
     "nvme.wrr", "%", at_most(5),
-    "Weighted round robin 8:4:2, 63 queues of depth 16, a third of each class, 4 KiB random reads: the share of the class "
-    "that is furthest from its weight, relative to it.",
+    "Weighted round robin 8:4:2, 63 queues of depth 16, a third of each class, 4 KiB random reads: the share of the "
+    "class that is furthest from its weight, relative to it.",
     quick=False,
 )  # fmt: skip
 def wrr(context: Context) -> Measured:
