@@ -321,7 +321,8 @@ module nvme_admin
       default: feature_status = generic_status(ScInvalidField);
     endcase
 
-    if (feature_status.sc == ScSuccess && sel > SelCapabilities) feature_status = generic_status(ScInvalidField);
+    if (feature_status.sc == ScSuccess && sel > SelCapabilities)
+      feature_status = generic_status(ScInvalidField);
 
     // Nothing can be saved; so what is saved are the defaults.
     if (feature_status.sc == ScSuccess && set && cmd_q.cdw10[31])
@@ -497,7 +498,8 @@ module nvme_admin
             bytes_d = BytesWidth'(8);
             state_d = set ? StTakeData : StTime;
             if (sel != SelCurrent) offset_d = 13'h1000;  // beyond the page: zeros
-          end else if (!set) dw0_d = (sel == SelCurrent) ? feature_mem[feature_idx] : feature_default;
+          end else if (!set)
+            dw0_d = (sel == SelCurrent) ? feature_mem[feature_idx] : feature_default;
         end
       end
 

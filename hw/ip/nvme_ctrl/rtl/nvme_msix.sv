@@ -135,7 +135,8 @@ module nvme_msix
       // A choice holds until its message is loaded, or it may not fire any more.
       chosen_q <= chosen_q ? fire[ventry_q] && !load : fire_valid;
       if (load) pending_q[ventry_q] <= 1'b0;
-      if (withdraw_i && (masked_q || mask_q[idx_t'(withdraw_vector_i)])) pending_q[idx_t'(withdraw_vector_i)] <= 1'b0;
+      if (withdraw_i && (masked_q || mask_q[idx_t'(withdraw_vector_i)]))
+        pending_q[idx_t'(withdraw_vector_i)] <= 1'b0;
       if (irq_i) pending_q[idx_t'(irq_vector_i)] <= 1'b1;
       if (clear_i || !enabled_q) pending_q <= '0;
 

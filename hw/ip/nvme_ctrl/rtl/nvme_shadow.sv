@@ -230,7 +230,8 @@ module nvme_shadow
       endcase
 
       // Sleep, unless something has happened meanwhile.
-      if (state_q == StData && r_valid_i && again_q && !changed && !kicked_q) awake_q[idx_q] <= 1'b0;
+      if (state_q == StData && r_valid_i && again_q && !changed && !kicked_q)
+        awake_q[idx_q] <= 1'b0;
       if (kick) awake_q[reg_idx] <= 1'b1;
       if (state_q == StPick) arm_q[idx] <= 1'b0;
       if (full_i) full_q[full_idx] <= 1'b1;
