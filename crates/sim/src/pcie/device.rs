@@ -1,0 +1,194 @@
+//! The device's side of a link.
+
+use super::credits::credit_bytes;
+use super::tlp::{cut, DeviceRead, Request, Up, UpTlp};
+use super::wire::{dwords, request_overhead, COMPLETION};
+use super::Link;
+use crate::{HostPort, Mmio, ReadData, Time};
+
+impl HostPort for Link {
+    fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool {
+        if self.up.free > now + self.tx_buffer {
+            self.refused.refused_wire += 1;
+            return false;
+        }
+        let unit = u64::from(self.config.max_payload_bytes);
+        let end = addr + data.len() as u64;
+        let (mut headers, mut bytes, mut at) = (0, 0, addr);
+        while at < end {
+            let next = cut(at, end, unit);
+            headers += 1;
+            bytes += credit_bytes((next - at) as usize);
+            at = next;
+        }
+        if !self.posted.take(now, headers, bytes) {
+            self.refused.refused_credit += 1;
+            return false;
+        }
+        at = addr;
+        while at < end {
+            let next = cut(at, end, unit);
+            let len = (next - at) as usize;
+            let slot = self.free_slots.pop().unwrap_or_else(|| {
+                let slot = self.slots.len() / unit as usize;
+                self.slots.resize(self.slots.len() + unit as usize, 0);
+                slot as u32
+            });
+            let place = slot as usize * unit as usize;
+            self.slots[place..place + len]
+                .copy_from_slice(&data[(at - addr) as usize..(next - addr) as usize]);
+            let start = self.up.free.max(now);
+            let arrival = self.up.send(now, dwords(at, len), request_overhead(at)) + self.latency;
+            self.up_queue.push_back(UpTlp {
+                arrival,
+                start,
+                kind: Up::Write {
+                    addr: at,
+                    slot,
+                    len: len as u32,
+                },
+            });
+            at = next;
+        }
+        true
+    }
+
+    fn read(&mut self, now: Time, tag: u32, addr: u64, len: u32) -> bool {
+        debug_assert!(len > 0, "a read of no bytes");
+        // Requests have a buffer of their own, so that a stream of writes doesn't shut them out.
+        while self.tx_requests.front().is_some_and(|&start| start <= now) {
+            self.tx_requests.pop_front();
+        }
+        if self.tx_requests.len() >= self.config.device_tx_requests as usize {
+            self.refused.refused_wire += 1;
+            return false;
+        }
+        let unit = u64::from(self.config.max_read_request_bytes);
+        let end = addr + u64::from(len);
+        let requests = ((end - 1) / unit - addr / unit + 1) as u32;
+        if self.free_tags < requests || self.free_buffer < len {
+            self.refused.refused_tag += 1;
+            return false;
+        }
+        if !self.nonposted.take(now, requests, 0) {
+            self.refused.refused_credit += 1;
+            return false;
+        }
+        self.free_tags -= requests;
+        if self.config.device_completion_bytes != 0 {
+            self.free_buffer -= len;
+        }
+        let state = DeviceRead {
+            tag,
+            failed: false,
+            ready: Time::ZERO,
+            live: true,
+        };
+        let read = match self.free_reads.pop() {
+            Some(read) => {
+                self.reads[read as usize] = state;
+                read
+            }
+            None => {
+                self.reads.push(state);
+                self.reads.len() as u32 - 1
+            }
+        };
+        let mut at = addr;
+        while at < end {
+            let next = cut(at, end, unit);
+            let start = self.up.free.max(now);
+            self.tx_requests.push_back(start);
+            let arrival = self.up.send(now, 0, request_overhead(at)) + self.latency;
+            let kind = Up::Read(Request {
+                addr: at,
+                len: (next - at) as u32,
+                read,
+                last: next == end,
+            });
+            self.up_queue.push_back(UpTlp {
+                arrival,
+                start,
+                kind,
+            });
+            at = next;
+        }
+        true
+    }
+
+    fn mmio_data(&mut self, now: Time, tag: u32, data: Option<Vec<u8>>) {
+        let Some(place) = self.unanswered.iter().position(|&t| t == tag) else {
+            return;
+        };
+        self.unanswered.swap_remove(place);
+        let start = self.up.free.max(now);
+        let mut rest = data.as_ref().map_or(0, |d| d.len() as u64);
+        let arrival = loop {
+            let piece = rest.min(self.config.max_payload_bytes.into());
+            let sent = self.up.send(now, (piece + 3) & !3, COMPLETION);
+            rest -= piece;
+            if rest == 0 {
+                break sent + self.latency;
+            }
+        };
+        self.up_queue.push_back(UpTlp {
+            arrival,
+            start,
+            kind: Up::Answer { tag, data },
+        });
+    }
+
+    #[inline]
+    fn mmio(&mut self, now: Time) -> Option<Mmio> {
+        if self.in_mmio.front()?.0 > now {
+            return None;
+        }
+        let (_, mmio) = self.in_mmio.pop_front()?;
+        self.up.acknowledge(now, &self.config);
+        match &mmio {
+            Mmio::Write { data, .. } => {
+                self.device_posted
+                    .give_back(now + self.latency, 1, credit_bytes(data.len()))
+            }
+            Mmio::Read { tag, .. } => {
+                self.device_nonposted.give_back(now + self.latency, 1, 0);
+                self.unanswered.push(*tag);
+            }
+        }
+        Some(mmio)
+    }
+
+    #[inline]
+    fn read_data(&mut self, now: Time) -> Option<ReadData> {
+        while self.in_data.front()?.at <= now {
+            let arrived = self.in_data.pop_front()?;
+            self.up.acknowledge(now, &self.config);
+            if arrived.ends_request {
+                self.free_tags += 1;
+                if self.config.device_completion_bytes != 0 {
+                    self.free_buffer += arrived.frees;
+                }
+            }
+            if arrived.piece.is_some() {
+                return arrived.piece;
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn next_arrival(&self) -> Option<Time> {
+        match (self.in_mmio.front(), self.in_data.front()) {
+            (Some(mmio), Some(data)) => Some(mmio.0.min(data.at)),
+            (Some(mmio), None) => Some(mmio.0),
+            (None, Some(data)) => Some(data.at),
+            (None, None) => None,
+        }
+    }
+
+    /// Never: the scheduler lets a device run at most one link latency ahead, and looks at the host in between.
+    #[inline]
+    fn attention(&self) -> bool {
+        false
+    }
+}
