@@ -160,14 +160,27 @@ module nvme_msix
   assign msg_valid_o = valid_q;
   assign pending_o = 128'(pending_q);
 
-  assign busy_o = valid_q || fire != '0 || table_ack_o || enabled_q != enable_i || masked_q != mask_i
-                || (!enabled_q && pending_q != '0);
+  // Whether a vector may fire, a cycle later than `fire`: it is right again once a cycle has passed without a change.
+  logic any_q, changed_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      any_q <= 1'b0;
+      changed_q <= 1'b0;
+    end else begin
+      any_q <= fire != '0;
+      changed_q <= irq_i || we || enabled_q != enable_i || masked_q != mask_i;
+    end
+  end
+
+  assign busy_o = valid_q || any_q || changed_q || table_ack_o || enabled_q != enable_i || masked_q != mask_i;
 
   if (NumVectors < 1 || NumVectors > 128) begin : gen_bad_vectors
     $error("nvme_msix: NumVectors must be 1 to 128");
   end
 
   `NS_ASSERT(vector_exists, !irq_i || 32'(irq_vector_i) < NumVectors)
+  `NS_ASSERT(rests_without_work, busy_o || (fire == '0 && (enabled_q || pending_q == '0)))
   `NS_ASSERT(withdrawn_exists, !withdraw_i || 32'(withdraw_vector_i) < NumVectors)
 
 endmodule
