@@ -6,7 +6,7 @@
 // fetch does not hold up the others: when none of those that have is left with a credit, all get new ones. Inside a class, queues
 // take turns. A burst is one command, which every Arbitration Burst allows.
 //
-// A choice takes one cycle, or three by classes; so that it can be short, its answer is a register. A choice that does not
+// A choice takes one cycle, or four by classes; so that it can be short, its answer is a register. A choice that does not
 // end in `use_i` costs its queue the turn, but no credit.
 `include "ns_assert.svh"
 
@@ -76,7 +76,7 @@ module nvme_arbiter
   logic [3:1] left_q;
 
   // First step, by classes: which have something to fetch?
-  logic choose_q, served_valid_q;
+  logic choose_q, served_valid_q, members_valid_q;
   logic admin_q;
   logic [3:0] any_q;
 
@@ -84,9 +84,11 @@ module nvme_arbiter
     if (!rst_ni) begin
       choose_q <= 1'b0;
       served_valid_q <= 1'b0;
+      members_valid_q <= 1'b0;
     end else begin
       choose_q <= start_i && wrr_i;
       served_valid_q <= choose_q;
+      members_valid_q <= served_valid_q;
     end
   end
 
@@ -117,20 +119,23 @@ module nvme_arbiter
 
   always_ff @(posedge clk_i) if (choose_q) served_q <= served;
 
-  // Third step: whose turn is it? One bit a queue for all classes: each class changes those of its members.
+  // Third step: its members.
+  logic [NumQueues-1:0] served_members, members_q;
+
+  always_comb begin
+    served_members = NumQueues'(served_q == '0);
+    for (int unsigned c = 0; c < 4; c++) served_members |= members[c] & {NumQueues{served_q[c]}};
+  end
+
+  always_ff @(posedge clk_i) if (served_valid_q) members_q <= served_members;
+
+  // Fourth step: whose turn is it? One bit a queue for all classes: each class changes those of its members.
   logic [NumQueues-1:0]
       class_members, mask_q, req, first, above_first, above_req, gnt, later, gnt_q;
   logic grant, done_q;
 
-  always_comb begin
-    class_members = '1;
-    if (served_valid_q) begin
-      class_members = NumQueues'(served_q == '0);
-      for (int unsigned c = 0; c < 4; c++) class_members |= members[c] & {NumQueues{served_q[c]}};
-    end
-  end
-
-  assign grant = served_valid_q || (start_i && !wrr_i);
+  assign class_members = members_valid_q ? members_q : '1;
+  assign grant = members_valid_q || (start_i && !wrr_i);
   assign req = req_i & class_members;
   assign first = req & mask_q;
   assign above_first = above(first);
@@ -185,7 +190,8 @@ module nvme_arbiter
   assign unused = ^feature_i.value[7:0];
 
   `NS_ASSERT(grant_one_hot, !done_q || (gnt_q & (gnt_q - 1'b1)) == '0)
-  `NS_ASSERT(one_choice_at_a_time, !start_i || !(choose_q || served_valid_q || done_q))
+  `NS_ASSERT(one_choice_at_a_time,
+             !start_i || !(choose_q || served_valid_q || members_valid_q || done_q))
   `NS_ASSERT(
       credit_to_take,
       !(use_i && wrr_i) || (served_q[3:1] & {credit_q[3] == '0, credit_q[2] == '0, credit_q[1] == '0}) == '0)

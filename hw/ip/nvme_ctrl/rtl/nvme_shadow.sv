@@ -273,7 +273,7 @@ module nvme_shadow
     if (begins) gnt_q <= gnt;
     if (state_q == StPick) begin
       idx_q <= idx;
-      only_arm_q <= arm_q[idx];
+      only_arm_q <= (gnt_q & arm_q) != '0;
       again_q <= 1'b0;
     end
     if (state_q == StArm) again_q <= 1'b1;
