@@ -27,4 +27,5 @@ hw/ip/nvme_ctrl/rtl/nvme_admin_buf.sv
 hw/ip/nvme_ctrl/rtl/nvme_completion.sv
 hw/ip/nvme_ctrl/rtl/nvme_trace.sv
 hw/ip/nvme_ctrl/rtl/nvme_front.sv
+hw/ip/nvme_ctrl/rtl/nvme_timeout.sv
 hw/ip/nvme_ctrl/rtl/nvme_ctrl.sv

@@ -384,6 +384,7 @@ module nearside_top
     .Granule     (Granule),
     .NumWalkers  (NumWalkers),
     .MediaBytes  (MediaBytes),
+    .HostTimeout (25 * ClockKhz),
     .ClockKhz    (ClockKhz)
   ) u_nvme_ctrl (
     .clk_i            (clk_nvme),

@@ -1,14 +1,18 @@
-"""Tests of how commands describe their data, on nvme_ctrl_tb: SGLs. The shapes of SGLs are tested on the data path."""
+"""Tests of how commands describe their data (SGLs), and of hosts that do not answer, on nvme_ctrl_tb.
+
+The shapes of SGLs are tested on the data path."""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 import cocotb
 import nvme_host as nvme
-from cocotb_ctrl import ENTRIES, start
+from cocotb.triggers import ClockCycles
+from cocotb_ctrl import BLOCKS, ENTRIES, start
 from cocotb_ctrl_io import AD, COMPARE, DSM, VERIFY, WRITE_ZEROES, do
-from nvme_host import PAGE, Host
+from nvme_host import CFS, CSTS, PAGE, RDY, Host
 
 WRITE, READ = 1, 2
 SEGMENT, LAST_SEGMENT = 0x20, 0x30
@@ -125,3 +129,181 @@ async def sgl_errors(dut):
     nvme.PATIENCE = patience
     await do(host, sq, READ, prp1=at, cdw12=7)
     await host.idle()
+
+
+TIMEOUT = 3000  # cycles, see nvme_ctrl_tb
+# Masters of the host port, as the upper bits of their IDs show them: movers of two channels, lists, front end.
+MOVER0, MOVER1, LISTS, FRONT = range(4)
+
+
+class Silence:
+    """Holds back the host's answers of one channel: those with an ID of `owner`, once `after` of them have passed."""
+
+    def __init__(
+        self, channel, field: str, owner: int, after: int = 0, when: Callable[[], bool] = lambda: True
+    ) -> None:
+        self.channel, self.field, self.owner, self.after, self.when = channel, field, owner, after, when
+        self.held: list = []
+        self.send = channel.send
+        channel.send = self._filter
+
+    async def _filter(self, answer) -> None:
+        if int(getattr(answer, self.field)) >> 6 == self.owner and self.when():
+            if self.after == 0:
+                self.held.append(answer)
+                return
+            self.after -= 1
+        await self.send(answer)
+
+    async def end(self) -> int:
+        """Lets them go, late as they are; returns how many there were."""
+        self.channel.send = self.send
+        for answer in self.held:
+            await self.send(answer)
+        return len(self.held)
+
+
+def reads(host: Host, owner: int, **kw) -> Silence:
+    return Silence(host.host_slave.read_if.r_channel, "rid", owner, **kw)
+
+
+def writes(host: Host, owner: int, **kw) -> Silence:
+    return Silence(host.host_slave.write_if.b_channel, "bid", owner, **kw)
+
+
+async def works(host: Host, sq) -> None:
+    """Data of both channels goes there and back; the controller rests again."""
+    at = host.alloc(8 * PAGE)
+    data = host.rng.randbytes(4 * PAGE)
+    host.memory.data[at : at + len(data)] = data
+    fields = {"cdw10": 64, "cdw12": 31}
+    table = host.alloc(PAGE)
+    await do(host, sq, WRITE, **host.sgl([(at, 2 * PAGE), (at + 2 * PAGE, 2 * PAGE)], table), **fields)
+    prp1, prp2 = host.prps(at + 4 * PAGE, 4 * PAGE)
+    await do(host, sq, READ, prp1=prp1, prp2=prp2, **fields)
+    assert host.memory.data[at + 4 * PAGE : at + 8 * PAGE] == data
+    await host.idle()
+
+
+@cocotb.test()
+async def silent_reads(dut):
+    """Data, PRP lists, SGL segments and lists of ranges that never come: Data Transfer Error in time; other commands go
+    on meanwhile; answers that come late after all are dropped."""
+    host = await start(dut)
+    sq, other = await host.io_queues(2, ENTRIES)
+    buffer, table = host.alloc(16 * PAGE), host.alloc(PAGE)
+    prp1, prp2 = host.prps(buffer, 4 * PAGE)
+    whole = {"prp1": prp1, "prp2": prp2, "cdw12": 31}
+    segment = host.sgl([(buffer, 2 * PAGE), (buffer + 2 * PAGE, 2 * PAGE)], table)
+    ranges = {"prp1": buffer, "cdw10": 9, "cdw11": AD}
+    cases = [
+        (MOVER0, 0, WRITE, whole),
+        (MOVER1, 5, WRITE, whole),
+        (MOVER0, 64, COMPARE, whole),
+        (LISTS, 0, READ, whole),
+        (LISTS, 0, WRITE, whole),
+        (LISTS, 0, WRITE, segment | {"cdw12": 31}),
+        (LISTS, 0, DSM, ranges),
+        (LISTS, 2, DSM, ranges),
+        (LISTS, 0, DSM, host.sgl([(buffer, 80), (buffer + 80, 80)], table) | {"cdw10": 9, "cdw11": AD}),
+    ]
+    cid = host.rw(sq, True, 0, 32, buffer)  # so that a comparison finds no difference
+    await host.ring(sq)
+    assert (await host.wait(sq, cid)).status == nvme.OK
+    for owner, after, opcode, fields in cases:
+        silence = reads(host, owner, after=after)
+        cids = [host.push(sq, opcode, nsid=1, **fields) for _ in range(3)]
+        await host.ring(sq)
+        # Of the other channel: a read waits for a comparison before it in its own.
+        free = {"prp1": buffer + 8 * PAGE, "cdw10": 8 if owner == MOVER0 else 0, "cdw12": 7}
+        await do(host, other, READ, **free)
+        await ClockCycles(dut.clk_i, TIMEOUT // 2)
+        await host.poll(sq.cq)
+        assert (sq.qid, cids[0]) not in host.done
+        for cid in cids:
+            entry = await host.wait(sq, cid)
+            assert (entry.status, entry.dnr) == (nvme.DATA_TRANSFER, False)
+        await do(host, other, READ, **free)
+        assert await silence.end() > 0
+        await works(host, sq)
+
+
+@cocotb.test()
+async def silent_writes(dut):
+    """Data towards the host that is never acknowledged ends in time as well."""
+    host = await start(dut)
+    sq, other = await host.io_queues(2, ENTRIES)
+    buffer = host.alloc(16 * PAGE)
+    for owner, after in ((MOVER0, 0), (MOVER1, 3)):
+        silence = writes(host, owner, after=after)
+        cids = [host.rw(sq, False, 0, 32, buffer) for _ in range(3)]
+        await host.ring(sq)
+        await do(host, other, WRITE, prp1=buffer + 8 * PAGE, cdw10=BLOCKS - 8, cdw12=7)
+        for cid in cids:
+            assert (await host.wait(sq, cid)).status == nvme.DATA_TRANSFER
+        assert await silence.end() > 0
+        await works(host, sq)
+
+
+@cocotb.test()
+async def silent_front_end(dut):
+    """Entries that never come and completions that are never acknowledged: fatal status; a new start heals it."""
+    host = await start(dut)
+    for make in (reads, writes):
+        (sq,) = await host.io_queues(1, ENTRIES)
+        silence = make(host, FRONT)
+        host.push(sq, 0, nsid=1)
+        await host.ring(sq)
+        await ClockCycles(dut.clk_i, TIMEOUT // 2)
+        assert await host.read(CSTS) == RDY
+        await host.wait_csts(CFS, CFS)
+        await host.write(nvme.CC, nvme.CC_SIZES)
+        await host.wait_csts(RDY, 0)
+        assert await silence.end() > 0
+        await ClockCycles(dut.clk_i, 100)
+        await host.idle()
+        await host.enable(ENTRIES)
+    (sq,) = await host.io_queues(1, ENTRIES)
+    await works(host, sq)
+
+
+@cocotb.test()
+async def disable_in_silence(dut):
+    """A controller whose host has died can be disabled: all in flight ends, there is no access afterwards; again and
+    again while old answers are still owed."""
+    host = await start(dut)
+    silences = []
+    for owner in (MOVER0, LISTS, MOVER1):
+        sq, other = await host.io_queues(2, ENTRIES)
+        silences.append(reads(host, owner))
+        buffer = host.alloc(8 * PAGE)
+        for i in range(6):
+            host.rw(sq, True, 64 * i, 32, buffer)
+            host.rw(other, False, 64 * i, 32, buffer + 4 * PAGE)
+        await host.ring(sq)
+        await host.ring(other)
+        await ClockCycles(dut.clk_i, 300)
+        await host.disable()
+        await host.enable(ENTRIES)
+    for silence in reversed(silences):
+        await silence.end()
+    (sq,) = await host.io_queues(1, ENTRIES)
+    await works(host, sq)
+
+
+@cocotb.test()
+async def slow_host(dut):
+    """A host that answers each read just in time is not given up."""
+    host = await start(dut)
+    (sq,) = await host.io_queues(1, ENTRIES)
+    read = host.memory.read
+
+    async def slowly(address: int, length: int) -> bytes:
+        await ClockCycles(dut.clk_i, TIMEOUT - 200)
+        return await read(address, length)
+
+    buffer = host.alloc(PAGE)
+    host.memory.read = slowly
+    await do(host, sq, WRITE, prp1=buffer, cdw12=0)
+    host.memory.read = read
+    await works(host, sq)

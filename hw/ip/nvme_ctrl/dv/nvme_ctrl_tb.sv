@@ -19,6 +19,8 @@ module nvme_ctrl_tb
   parameter logic [159:0]    SerialNumber = "SN-of-the-test      ",
   /// See nvme_ctrl.
   parameter logic [63:0]     Eui64        = 64'h0123_4567_89AB_CDEF,
+  /// See nvme_ctrl. Short, but longer than the host takes otherwise.
+  parameter int unsigned     HostTimeout  = 3_000,
   /// See nvme_ctrl. Slow, so that a test sees milliseconds pass.
   parameter int unsigned     ClockKhz     = 20
 ) (
@@ -158,6 +160,7 @@ module nvme_ctrl_tb
     .MediaBytes  (MediaBytes),
     .SerialNumber(SerialNumber),
     .Eui64       (Eui64),
+    .HostTimeout (HostTimeout),
     .ClockKhz    (ClockKhz)
   ) u_ctrl (
     .clk_i            (clk),

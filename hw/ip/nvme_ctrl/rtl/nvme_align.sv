@@ -23,6 +23,8 @@ module nvme_align
   input  logic                 job_skip_i,
   /// A last output beat of left-overs follows the last input beat.
   input  logic                 job_flush_i,
+  /// Its read beats, less 1. What the bus says of the last one does not count: it may have been given up.
+  input  logic [5:0]           job_beats_i,
   /// The last beat of the job is being taken.
   output logic                 job_ready_o,
 
@@ -68,12 +70,15 @@ module nvme_align
   logic flush_q;        // now: out of old_q
   logic first_q;        // the next beat is the first of its job
   logic [3:0] rotate_q; // of the beat in new_q
-  logic r_fire;
+  logic [5:0] beats_q;  // of the job that have come
+  logic r_fire, r_last;
+
+  assign r_last = beats_q == job_beats_i;
 
   // The cycle after next belongs to the left-overs: no beat may arrive then, except one that yields no output.
   assign r_ready_o = job_valid_i && (!flush_next_q || job_skip_i);
   assign r_fire = r_valid_i && r_ready_o;
-  assign job_ready_o = r_fire && r_i.last;
+  assign job_ready_o = r_fire && r_last;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -82,12 +87,16 @@ module nvme_align
       flush_next_q <= 1'b0;
       flush_q <= 1'b0;
       first_q <= 1'b1;
+      beats_q <= '0;
     end else begin
       valid_q <= r_fire;
       emit_q <= r_fire && !(first_q && job_skip_i);
-      flush_next_q <= r_fire && r_i.last && job_flush_i;
+      flush_next_q <= r_fire && r_last && job_flush_i;
       flush_q <= flush_next_q;
-      if (r_fire) first_q <= r_i.last;
+      if (r_fire) begin
+        first_q <= r_last;
+        beats_q <= r_last ? '0 : beats_q + 1'b1;
+      end
     end
   end
 

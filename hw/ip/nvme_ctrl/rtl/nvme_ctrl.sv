@@ -1,6 +1,9 @@
 // NVMe 1.4 controller without firmware: registers, doorbells, MSI-X, command fetch, decode, admin commands, data path
 // and completions, all in hardware.
 //
+// A host access without an answer ends as an error after a while (nvme_timeout). Until what has been given up has come,
+// `busy_o` stays 1.
+//
 // It assumes that the host port keeps posted writes in order and answers reads with one ID in order, that `m_mem_*`
 // serve addresses from 0 to MediaBytes-1, and that its clock runs while `busy_o` is 1 or an AXI4-Lite channel has
 // something for it (see `busy_o`). It has no PCI configuration space: MSI-X enable and mask come from outside.
@@ -22,6 +25,10 @@ module nvme_ctrl
   parameter int unsigned Granule = 4096,
   /// PRP walkers per direction.
   parameter int unsigned NumWalkers = 4,
+  /// SGL walkers per direction.
+  parameter int unsigned NumSglWalkers = 1,
+  /// Cycles without progress after which a host access is given up, or up to twice as many. 25 ms at 250 MHz.
+  parameter int unsigned HostTimeout = 6_250_000,
   /// Size of namespace 1 in bytes, a multiple of 512.
   parameter longint unsigned MediaBytes = 64'h1_0000_0000,
   /// Serial number: 20 ASCII characters, filled with spaces on the right.
@@ -191,6 +198,14 @@ module nvme_ctrl
   logic adm_ar_valid, adm_ar_ready, adm_r_valid, adm_r_ready;
   logic front_busy, data_busy;
 
+  // The host's side of the timeouts.
+  ax_t mux_aw, mux_ar;
+  r_t mux_r;
+  b_t mux_b;
+  logic mux_aw_valid, mux_aw_ready, mux_ar_valid, mux_ar_ready;
+  logic mux_r_valid, mux_r_ready, mux_r_error, mux_b_valid, mux_b_ready, mux_b_error;
+  logic read_busy, read_open, write_busy, write_open;
+
   nvme_front #(
     .NumIoQueues (NumIoQueues),
     .QueueEntries(QueueEntries),
@@ -267,6 +282,7 @@ module nvme_ctrl
     .Granule    (Granule),
     .NumSlots   (NumSlots),
     .NumWalkers (NumWalkers),
+    .NumSglWalkers(NumSglWalkers),
     .MediaBytes (MediaBytes)
   ) u_data (
     .clk_i,
@@ -340,23 +356,78 @@ module nvme_ctrl
     .s_r_o       (r),
     .s_r_valid_o (r_valid),
     .s_r_ready_i (r_ready),
-    .m_aw_o      (m_host_aw_o),
-    .m_aw_valid_o(m_host_aw_valid_o),
-    .m_aw_ready_i(m_host_aw_ready_i),
+    .m_aw_o      (mux_aw),
+    .m_aw_valid_o(mux_aw_valid),
+    .m_aw_ready_i(mux_aw_ready),
     .m_w_o       (m_host_w_o),
     .m_w_valid_o (m_host_w_valid_o),
     .m_w_ready_i (m_host_w_ready_i),
-    .m_b_i       (m_host_b_i),
-    .m_b_valid_i (m_host_b_valid_i),
-    .m_b_ready_o (m_host_b_ready_o),
-    .m_ar_o      (m_host_ar_o),
-    .m_ar_valid_o(m_host_ar_valid_o),
-    .m_ar_ready_i(m_host_ar_ready_i),
-    .m_r_i       (m_host_r_i),
-    .m_r_valid_i (m_host_r_valid_i),
-    .m_r_ready_o (m_host_r_ready_o)
+    .m_b_i       (mux_b),
+    .m_b_valid_i (mux_b_valid),
+    .m_b_ready_o (mux_b_ready),
+    .m_ar_o      (mux_ar),
+    .m_ar_valid_o(mux_ar_valid),
+    .m_ar_ready_i(mux_ar_ready),
+    .m_r_i       (mux_r),
+    .m_r_valid_i (mux_r_valid),
+    .m_r_ready_o (mux_r_ready)
   );
 
-  assign busy_o = front_busy || data_busy;
+  // What the host never answers ends as an error.
+  assign m_host_ar_o = mux_ar;
+  assign m_host_ar_valid_o = mux_ar_valid && read_open;
+  assign mux_ar_ready = m_host_ar_ready_i && read_open;
+  assign m_host_aw_o = mux_aw;
+  assign m_host_aw_valid_o = mux_aw_valid && write_open;
+  assign mux_aw_ready = m_host_aw_ready_i && write_open;
+
+  nvme_timeout #(
+    .HighBits(unsigned'($clog2(NumHost))),
+    .LowBits (unsigned'($clog2(nvme_data_pkg::num_lists(NumWalkers, NumSglWalkers) + 1))),
+    .Cycles  (HostTimeout)
+  ) u_read_timeout (
+    .clk_i,
+    .rst_ni,
+    .busy_o       (read_busy),
+    .ready_o      (read_open),
+    .issue_i      (m_host_ar_valid_o && m_host_ar_ready_i),
+    .issue_id_i   (mux_ar.id),
+    .issue_beats_i(9'(mux_ar.len) + 9'd1),
+    .in_id_i      (m_host_r_i.id),
+    .in_valid_i   (m_host_r_valid_i),
+    .in_ready_o   (m_host_r_ready_o),
+    .out_id_o     (mux_r.id),
+    .out_error_o  (mux_r_error),
+    .out_valid_o  (mux_r_valid),
+    .out_ready_i  (mux_r_ready)
+  );
+
+  nvme_timeout #(
+    .HighBits(unsigned'($clog2(NumHost))),
+    .LowBits (1),
+    .Cycles  (HostTimeout)
+  ) u_write_timeout (
+    .clk_i,
+    .rst_ni,
+    .busy_o       (write_busy),
+    .ready_o      (write_open),
+    .issue_i      (m_host_aw_valid_o && m_host_aw_ready_i),
+    .issue_id_i   (mux_aw.id),
+    .issue_beats_i(9'd1),
+    .in_id_i      (m_host_b_i.id),
+    .in_valid_i   (m_host_b_valid_i),
+    .in_ready_o   (m_host_b_ready_o),
+    .out_id_o     (mux_b.id),
+    .out_error_o  (mux_b_error),
+    .out_valid_o  (mux_b_valid),
+    .out_ready_i  (mux_b_ready)
+  );
+
+  assign mux_r.resp = mux_r_error ? RespSlvErr : m_host_r_i.resp;
+  assign mux_r.last = m_host_r_i.last;
+  assign mux_r.data = m_host_r_i.data;
+  assign mux_b.resp = mux_b_error ? RespSlvErr : m_host_b_i.resp;
+
+  assign busy_o = front_busy || data_busy || read_busy || write_busy;
 
 endmodule

@@ -112,7 +112,7 @@ module nvme_data
   localparam int unsigned NumMovers = 2 * NumChannels + 1;  // media to host, admin buffer to host, host to media
   localparam int unsigned Admin = NumChannels;
   localparam int unsigned ToMedia = NumChannels + 1;
-  localparam int unsigned NumLists = 2 * (NumWalkers + NumSglWalkers) + 1;  // see nvme_prp
+  localparam int unsigned NumLists = num_lists(NumWalkers, NumSglWalkers);
   localparam logic [IdWidth-1:0] RangesId = IdWidth'(NumLists);
   localparam int unsigned CountBits = unsigned'($clog2(NumSlots + 1));
 

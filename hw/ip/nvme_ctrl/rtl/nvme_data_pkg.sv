@@ -64,4 +64,9 @@ package nvme_data_pkg;
     data_status_e         status;
   } event_t;
 
+  /// IDs of list reads: walkers of PRPs and SGLs in both directions, one for lists of ranges.
+  function automatic int unsigned num_lists(int unsigned walkers, int unsigned sgl_walkers);
+    return 2 * (walkers + sgl_walkers) + 1;
+  endfunction
+
 endpackage

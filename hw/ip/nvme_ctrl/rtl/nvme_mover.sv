@@ -130,6 +130,7 @@ module nvme_mover
   target_t issue_job;
   logic issue, issue_read, issue_skip, issue_flush, align_queue_ready, write_queue_ready;
   logic [3:0] issue_rotate;
+  logic [5:0] issue_beats, align_beats;
   logic beat_left;
 
   nvme_mover_read #(
@@ -150,6 +151,7 @@ module nvme_mover
     .issue_rotate_o(issue_rotate),
     .issue_skip_o  (issue_skip),
     .issue_flush_o (issue_flush),
+    .issue_beats_o (issue_beats),
     .beat_left_i   (beat_left)
   );
 
@@ -157,7 +159,7 @@ module nvme_mover
   logic [3:0] align_rotate;
 
   ns_fifo #(
-    .Width(6),
+    .Width(12),
     .Depth(MaxJobs),
     .Style("lutram")
   ) u_align_queue (
@@ -165,10 +167,10 @@ module nvme_mover
     .rst_ni,
     .in_valid_i (issue_read),
     .in_ready_o (align_queue_ready),
-    .in_data_i  ({issue_rotate, issue_skip, issue_flush}),
+    .in_data_i  ({issue_beats, issue_rotate, issue_skip, issue_flush}),
     .out_valid_o(align_valid),
     .out_ready_i(align_ready),
-    .out_data_o ({align_rotate, align_skip, align_flush}),
+    .out_data_o ({align_beats, align_rotate, align_skip, align_flush}),
     .count_o    ()
   );
 
@@ -182,6 +184,7 @@ module nvme_mover
     .job_rotate_i(align_rotate),
     .job_skip_i  (align_skip),
     .job_flush_i (align_flush),
+    .job_beats_i (align_beats),
     .job_ready_o (align_ready),
     .r_i,
     .r_valid_i,

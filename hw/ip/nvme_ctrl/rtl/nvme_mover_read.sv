@@ -46,6 +46,9 @@ module nvme_mover_read
   /// For the aligner: the last write beat needs no read beat of its own.
   output logic       issue_flush_o,
 
+  /// For the aligner: read beats, less 1.
+  output logic [5:0] issue_beats_o,
+
   /// A beat has left the FIFO.
   input  logic       beat_left_i
 );
@@ -83,6 +86,7 @@ module nvme_mover_read
   assign issue_job_o = '{slot: job_q.slot, kind: job_q.kind, len: job_q.len, dst: job_q.dst};
   assign issue_rotate_o = job_q.dst[5:2] - job_q.src[5:2];
   assign issue_skip_o = job_q.src[5:2] > job_q.dst[5:2];
+  assign issue_beats_o = 6'(read_beats_q - 7'd1);
   assign issue_flush_o = write_beats_q + 7'(issue_skip_o) > read_beats_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
