@@ -11,6 +11,7 @@ hw/ip/nvme_ctrl/rtl/nvme_slot_table.sv
 hw/ip/nvme_ctrl/rtl/nvme_arbiter.sv
 hw/ip/nvme_ctrl/rtl/nvme_fetch.sv
 hw/ip/nvme_ctrl/rtl/nvme_decode.sv
+hw/ip/nvme_ctrl/rtl/nvme_fused.sv
 hw/ip/nvme_ctrl/rtl/nvme_get_log.sv
 hw/ip/nvme_ctrl/rtl/nvme_admin.sv
 hw/ip/nvme_ctrl/rtl/nvme_admin_in.sv

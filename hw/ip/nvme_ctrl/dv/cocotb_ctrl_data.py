@@ -30,11 +30,11 @@ def cut(host: Host, at: int, size: int) -> list[tuple[int, int]]:
 
 @cocotb.test()
 async def sgl(dut):
-    """Write, Compare and Read with SGLs, inline and in a segment, PSDT 01b and 10b, beside PRPs; one block to 1 MiB."""
+    """Write, Compare and Read with SGLs, inline and in a segment, PSDT 01b and 10b, beside PRPs; one block to 128 KiB."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     source, target, table = host.alloc((1 << 20) + PAGE), host.alloc((1 << 20) + PAGE), host.alloc(1 << 18)
-    for i, blocks in enumerate((1, 3, 8, 100, 2048)):
+    for i, blocks in enumerate((1, 3, 8, 100, 256)):
         size, lba = 512 * blocks, 16 * i
         data = host.rng.randbytes(size)
         fields = {"cdw10": lba, "cdw12": blocks - 1}

@@ -46,6 +46,8 @@ def controller(serial: str, *, vid: int = 0x4E53, aerl: int = 3) -> bytes:
         _516=le(4, 1),  # NN
         # ONCS: Compare, Dataset Management, Write Zeroes, Save and Select, Timestamp, Verify
         _520=le(2, 1 << 0 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7),
+        _522=le(2, 1),  # FUSES: Compare and Write
+        _532=le(2, 2047),  # ACWU: 2048 blocks
         _536=le(4, 2 | 1 << 16 | 1 << 18),  # SGLS: dword granularity, bit buckets, longer than the data
         _525=le(1, 0x06),  # VWC: none, Flush takes FFFFFFFFh
         _768=b"nqn.2026-11.example.nearside:nvme_ctrl:sn" + serial.encode().ljust(20),  # SUBNQN

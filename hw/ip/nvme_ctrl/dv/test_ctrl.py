@@ -27,6 +27,11 @@ def test_ctrl_data():
     simulate("nvme_ctrl_tb", "cocotb_ctrl_data", **SOURCES)
 
 
+def test_ctrl_fused():
+    """Fused Compare and Write."""
+    simulate("nvme_ctrl_tb", "cocotb_ctrl_fused", **SOURCES)
+
+
 def test_admin():
     """Logs, asynchronous events, Abort, time."""
     simulate("nvme_ctrl_tb", "cocotb_admin", **SOURCES)

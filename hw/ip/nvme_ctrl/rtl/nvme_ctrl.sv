@@ -215,6 +215,7 @@ module nvme_ctrl
     .SerialNumber(SerialNumber),
     .Eui64       (Eui64),
     .VendorId    (VendorId),
+    .HostTimeout (HostTimeout),
     .ClockKhz    (ClockKhz)
   ) u_front (
     .clk_i,

@@ -1,8 +1,8 @@
 // Takes submission queue entries apart: I/O commands become data commands or, where there is nothing to move or
 // something is wrong, completions; admin commands go to nvme_admin.
 //
-// Two stages, and one more for completions. Checks, in this order: opcode, flags (fused, PSDT 11b), namespace, size, LBA
-// range. PSDT 01b and 10b are the same, as there is no metadata; where there is no data, they mean nothing.
+// Two stages, and one more for completions. Checks, in this order: opcode, flags (FUSE 11b, PSDT 11b), namespace, size, LBA
+// range. Commands with FUSE, and those behind them in their queue, go to nvme_fused with the verdict. PSDT 01b and 10b are the same, as there is no metadata; where there is no data, they mean nothing.
 // MDTS limits what moves data; Write Zeroes and Verify go up to the 65536 blocks of NLB. Ranges of Dataset Management are
 // checked by the data path; without AD it is a hint, and ends here.
 // Fields that need nothing done are not looked at (NVM Express 1.4, 6.6 to 6.16): FUA, since completed data is always on
@@ -16,7 +16,9 @@ module nvme_decode
   import nvme_pkg::*;
 #(
   /// Size of namespace 1 in bytes.
-  parameter longint unsigned MediaBytes = 64'h1_0000_0000
+  parameter longint unsigned MediaBytes = 64'h1_0000_0000,
+  /// Queues, the admin queue included.
+  parameter int unsigned     NumQueues  = 17
 ) (
   /// Clock.
   input  logic                 clk_i,
@@ -31,6 +33,8 @@ module nvme_decode
   input  logic [511:0]         cmd_sqe_i,
   /// It could not be read.
   input  logic                 cmd_error_i,
+  /// There was another one behind it.
+  input  logic                 cmd_more_i,
   /// Valid.
   input  logic                 cmd_valid_i,
   /// Ready.
@@ -56,6 +60,23 @@ module nvme_decode
   /// Ready.
   input  logic                 data_ready_i,
 
+  /// Queues whose next command goes to nvme_fused.
+  input  logic [NumQueues-1:0] fused_pending_i,
+  /// Command for nvme_fused: with data_o, whatever is wrong with it. Its queue.
+  output logic [QidWidth-1:0]  fused_qid_o,
+  /// FUSE.
+  output logic [1:0]           fused_fuse_o,
+  /// There was another one behind it.
+  output logic                 fused_more_o,
+  /// What is wrong.
+  output logic [7:0]           fused_sc_o,
+  /// There is something to do for the data path.
+  output logic                 fused_moves_o,
+  /// Valid.
+  output logic                 fused_valid_o,
+  /// Ready.
+  input  logic                 fused_ready_i,
+
   /// Command that is over already.
   output cpl_t                 cpl_o,
   /// Valid.
@@ -72,12 +93,14 @@ module nvme_decode
 );
 
   localparam longint unsigned NumBlocks = MediaBytes / 512;
+  localparam int unsigned QueueBits = ns_axi_pkg::idx_width(NumQueues);
   localparam int unsigned MaxBlocks = 1 << (TransferWidth - 1 - 9);  // MDTS
 
   typedef enum logic [1:0] {
     ToData,
     ToCompletion,
-    ToAdmin
+    ToAdmin,
+    ToFused
   } to_e;
 
   // First stage: the entry's fields.
@@ -85,8 +108,8 @@ module nvme_decode
   logic [QidWidth-1:0] qid_q;
   logic [15:0] nlb_q;  // blocks - 1
   logic [63:0] slba_q;
-  logic fused_q;
-  logic [1:0] psdt_q;
+  logic more_q;
+  logic [1:0] fuse_q, psdt_q;
   admin_cmd_t fields_q;
 
   // Second stage: what it means.
@@ -94,7 +117,9 @@ module nvme_decode
   to_e to_q;
   logic silent_q;
   data_op_e op_q;
-  logic sgl_q;
+  logic sgl_q, moves2_q, more2_q;
+  logic [1:0] fuse2_q;
+  logic [QidWidth-1:0] qid2_q;
   logic [SlotWidth-1:0] slot_q;
   logic [7:0] sc_q;
   logic [BytesWidth-1:0] bytes_q;
@@ -121,7 +146,8 @@ module nvme_decode
       qid_q <= cmd_qid_i;
       slba_q <= cmd_sqe_i[383:320];
       nlb_q <= cmd_sqe_i[399:384];
-      fused_q <= cmd_sqe_i[9:8] != 2'b00;
+      fuse_q <= cmd_sqe_i[9:8];
+      more_q <= cmd_more_i;
       psdt_q <= cmd_sqe_i[15:14];
       fields_q <= '{
           slot: cmd_slot_i,
@@ -169,10 +195,16 @@ module nvme_decode
   assign last_lba = {1'b0, slba_q} + 65'(nlb_q);
   assign outside = last_lba >= 65'(NumBlocks);
 
+  // The one before it in the second stage may be about to become a first command that waits for it.
+  logic fused, to_data;
+  assign fused = fuse_q != 2'b00 || fused_pending_i[QueueBits'(qid_q)]
+      || (fused_valid_o && qid2_q == qid_q);
+  assign to_data = sc == ScSuccess && (has_lba || (is_dsm && fields_q.cdw11[2]));
+
   always_comb begin
     sc = ScSuccess;
     if (!is_flush && !is_dsm && !has_lba) sc = ScInvalidOpcode;
-    else if (fused_q || psdt_q == 2'b11) sc = ScInvalidField;
+    else if (fuse_q == 2'b11 || psdt_q == 2'b11) sc = ScInvalidField;
     else if (fields_q.nsid != 32'd1 && !(is_flush && fields_q.nsid == '1)) sc = ScInvalidNamespace;
     else if (has_lba && moves && too_large) sc = ScInvalidField;
     else if (has_lba && outside) sc = ScLbaOutOfRange;
@@ -191,8 +223,12 @@ module nvme_decode
       mem_addr_q <= slba_q << 9;
       if (error_q) to_q <= ToCompletion;
       else if (is_admin) to_q <= ToAdmin;
-      else if (sc == ScSuccess && (has_lba || (is_dsm && fields_q.cdw11[2]))) to_q <= ToData;
-      else to_q <= ToCompletion;
+      else if (fused) to_q <= ToFused;
+      else to_q <= to_data ? ToData : ToCompletion;
+      moves2_q <= to_data;
+      fuse2_q <= fuse_q;
+      more2_q <= more_q;
+      qid2_q <= qid_q;
     end
   end
 
@@ -205,11 +241,18 @@ module nvme_decode
 
   assign data_valid_o = valid2_q && to_q == ToData;
   assign admin_valid_o = valid2_q && to_q == ToAdmin;
+  assign fused_valid_o = valid2_q && to_q == ToFused;
+  assign fused_qid_o = qid2_q;
+  assign fused_fuse_o = fuse2_q;
+  assign fused_more_o = more2_q;
+  assign fused_sc_o = sc_q;
+  assign fused_moves_o = moves2_q;
 
   always_comb begin
     unique case (to_q)
       ToData:  ready2 = data_ready_i;
       ToAdmin: ready2 = admin_ready_i;
+      ToFused: ready2 = fused_ready_i;
       default: ready2 = cpl_ready;
     endcase
     ready2 = ready2 || !valid2_q;

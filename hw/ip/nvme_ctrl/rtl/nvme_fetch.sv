@@ -136,6 +136,8 @@ module nvme_fetch
   output logic [511:0]         cmd_sqe_o,
   /// The read failed: there is no entry.
   output logic                 cmd_error_o,
+  /// When it was asked for, there was another one behind it.
+  output logic                 cmd_more_o,
   /// Valid.
   output logic                 cmd_valid_o,
   /// Ready.
@@ -157,6 +159,7 @@ module nvme_fetch
     logic [QidWidth-1:0]  qid;
     logic [SlotWidth-1:0] slot;
     logic [PtrWidth-1:0]  head;  // after this entry
+    logic                 more;  // there is another one behind it
   } meta_t;
 
   state_e state_q;
@@ -356,7 +359,12 @@ module nvme_fetch
 
   meta_t meta_in, meta;
   logic meta_valid;
-  assign meta_in = '{qid: slot_qid_o, slot: slot_i, head: slot_head_o};
+  assign meta_in = '{
+          qid: slot_qid_o,
+          slot: slot_i,
+          head: slot_head_o,
+          more: tail_mem[qid_q] != slot_head_o
+      };
 
   ns_fifo #(
     .Width($bits(meta_t)),
@@ -380,6 +388,7 @@ module nvme_fetch
   assign cmd_slot_o = meta.slot;
   assign cmd_sqe_o = r_i.data;
   assign cmd_error_o = r_i.resp[1];
+  assign cmd_more_o = meta.more;
 
   logic read_we;
   assign read_we = r_valid_i && r_ready_o;

@@ -27,6 +27,8 @@ module nvme_front
   parameter logic [63:0]     Eui64        = 64'h0200_4E53_0000_0001,
   /// PCI vendor and subsystem vendor ID.
   parameter logic [15:0]     VendorId     = 16'h4E53,
+  /// Cycles that the first command of a fused operation waits for its partner, see nvme_fused.
+  parameter int unsigned     HostTimeout  = 6_250_000,
   /// Clock in kHz.
   parameter int unsigned     ClockKhz     = 250_000
 ) (
@@ -224,9 +226,15 @@ module nvme_front
   logic [QidWidth-1:0] cmd_qid;
   logic [SlotWidth-1:0] cmd_slot;
   logic [511:0] cmd_sqe;
-  logic cmd_error, cmd_valid, cmd_ready;
-  data_cmd_t io_data, admin_data;
-  logic io_data_valid, io_data_ready, admin_data_valid, admin_data_ready;
+  logic cmd_error, cmd_more, cmd_valid, cmd_ready;
+  data_cmd_t decode_data, fused_data, io_data, admin_data;
+  logic
+      decode_data_valid,
+      fused_data_valid,
+      io_data_valid,
+      io_data_ready,
+      admin_data_valid,
+      admin_data_ready;
   admin_cmd_t admin_cmd;
   logic admin_cmd_valid, admin_cmd_ready;
   logic [SlotWidth-1:0] admin_data_slot;
@@ -468,7 +476,28 @@ module nvme_front
   assign ar_o = in_first ? in_ar : shadow_first ? shadow_ar : fetch_ar;
   assign ar_valid_o = in_ar_valid || shadow_ar_valid || fetch_ar_valid;
   assign fetch_ar_ready = !in_first && !shadow_first && ar_ready_i;
-  assign r_ready_o = r_i.id != IdFetch || fetch_r_ready;
+  assign r_ready_o = 1'b1;
+
+  // Entries that the decoder has no time for, as while a fused operation is alone: they must not stand before data in the
+  // host's answers. nvme_fetch asks for no more than there is room for.
+  r_t fetch_r;
+  logic fetch_r_valid, sqe_ready;
+
+  ns_fifo #(
+    .Width($bits(r_t)),
+    .Depth(FetchDepth),
+    .Style("lutram")
+  ) u_entries (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (r_valid_i && r_i.id == IdFetch),
+    .in_ready_o (sqe_ready),
+    .in_data_i  (r_i),
+    .out_valid_o(fetch_r_valid),
+    .out_ready_i(fetch_r_ready),
+    .out_data_o (fetch_r),
+    .count_o    ()
+  );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -549,19 +578,64 @@ module nvme_front
     .ar_o             (fetch_ar),
     .ar_valid_o       (fetch_ar_valid),
     .ar_ready_i       (fetch_ar_ready),
-    .r_i,
-    .r_valid_i        (r_valid_i && r_i.id == IdFetch),
+    .r_i              (fetch_r),
+    .r_valid_i        (fetch_r_valid),
     .r_ready_o        (fetch_r_ready),
     .cmd_qid_o        (cmd_qid),
     .cmd_slot_o       (cmd_slot),
     .cmd_sqe_o        (cmd_sqe),
     .cmd_error_o      (cmd_error),
+    .cmd_more_o       (cmd_more),
     .cmd_valid_o      (cmd_valid),
     .cmd_ready_i      (cmd_ready)
   );
 
+  // What has to do with fused operations.
+  logic [NumQueues-1:0] fused_pending;
+  logic [QidWidth-1:0] fused_qid;
+  logic [1:0] fused_fuse;
+  logic [7:0] fused_sc;
+  logic fused_more, fused_moves, fused_valid, fused_ready;
+  cpl_t decode_cpl, fused_cpl;
+  logic decode_cpl_valid, fused_cpl_valid;
+
+  nvme_fused #(
+    .NumQueues(NumQueues),
+    .Cycles   (HostTimeout)
+  ) u_fused (
+    .clk_i,
+    .rst_ni,
+    .enable_i    (fetch),
+    .sq_valid_i  (sq_valid),
+    .pending_o   (fused_pending),
+    .cmd_qid_i   (fused_qid),
+    .cmd_fuse_i  (fused_fuse),
+    .cmd_more_i  (fused_more),
+    .cmd_sc_i    (fused_sc),
+    .cmd_moves_i (fused_moves),
+    .cmd_i       (decode_data),
+    .cmd_valid_i (fused_valid),
+    .cmd_ready_o (fused_ready),
+    .start_i     (io_data_valid && io_data_ready),
+    .end_i       (cpl_valid[0] && cpl_ready[0]),
+    .end_error_i (data_done_i.status != DataOk),
+    .data_o      (fused_data),
+    .data_valid_o(fused_data_valid),
+    .data_ready_i(io_data_ready),
+    .cpl_o       (fused_cpl),
+    .cpl_valid_o (fused_cpl_valid),
+    .cpl_ready_i (cpl_ready[1])
+  );
+
+  // The decoder gives no data command while it waits for nvme_fused, but may have a completion left.
+  assign io_data = fused_data_valid ? fused_data : decode_data;
+  assign io_data_valid = fused_data_valid || decode_data_valid;
+  assign cpl[1] = fused_cpl_valid ? fused_cpl : decode_cpl;
+  assign cpl_valid[1] = fused_cpl_valid || decode_cpl_valid;
+
   nvme_decode #(
-    .MediaBytes(MediaBytes)
+    .MediaBytes(MediaBytes),
+    .NumQueues (NumQueues)
   ) u_decode (
     .clk_i,
     .rst_ni,
@@ -569,6 +643,7 @@ module nvme_front
     .cmd_slot_i   (cmd_slot),
     .cmd_sqe_i    (cmd_sqe),
     .cmd_error_i  (cmd_error),
+    .cmd_more_i   (cmd_more),
     .cmd_valid_i  (cmd_valid),
     .cmd_ready_o  (cmd_ready),
     .slot_we_o    (owner_we),
@@ -577,12 +652,20 @@ module nvme_front
     .slot_cid_o   (owner_cid),
     .slot_nsid_o  (owner_nsid),
     .slot_lba_o   (owner_lba),
-    .data_o       (io_data),
-    .data_valid_o (io_data_valid),
+    .data_o       (decode_data),
+    .data_valid_o (decode_data_valid),
     .data_ready_i (io_data_ready),
-    .cpl_o        (cpl[1]),
-    .cpl_valid_o  (cpl_valid[1]),
-    .cpl_ready_i  (cpl_ready[1]),
+    .fused_pending_i(fused_pending),
+    .fused_qid_o  (fused_qid),
+    .fused_fuse_o (fused_fuse),
+    .fused_more_o (fused_more),
+    .fused_sc_o   (fused_sc),
+    .fused_moves_o(fused_moves),
+    .fused_valid_o(fused_valid),
+    .fused_ready_i(fused_ready),
+    .cpl_o        (decode_cpl),
+    .cpl_valid_o  (decode_cpl_valid),
+    .cpl_ready_i  (cpl_ready[1] && !fused_cpl_valid),
     .admin_o      (admin_cmd),
     .admin_valid_o(admin_cmd_valid),
     .admin_ready_i(admin_cmd_ready)
@@ -947,6 +1030,7 @@ module nvme_front
     $error("nvme_front: FetchDepth must be 1 to 64");
   end
 
+  `NS_ASSERT(room_for_entries, !(r_valid_i && r_i.id == IdFetch) || sqe_ready)
   `NS_ASSERT(data_cmd_stable, !io_shown_q || (io_data_valid && !admin_first))
   `NS_ASSERT(no_dma_when_off, rdy || init || en || !(ar_valid_o || aw_valid_o))
 

@@ -92,6 +92,8 @@ module nvme_identify
     b = put(b, 1, 1, 512'h44);  // 513: CQES
     b = put(b, 4, 4, 512'(1));  // 516: NN
     b = put(b, 8, 2, 512'hDD);  // 520: ONCS: Compare, Dataset Management, Write Zeroes, Save and Select, Timestamp, Verify
+    b = put(b, 10, 2, 512'(1));  // 522: FUSES, Compare and Write
+    b = put(b, 20, 2, 512'(2047));  // 532: ACWU, 1 MiB
     b = put(b, 24, 4, 512'h0005_0002);  // 536: SGLS, dword granularity, bit buckets, longer than the data
     b = put(b, 13, 1, 512'h06);  // 525: VWC, no cache; flush of all namespaces accepted
     return b;

@@ -167,6 +167,10 @@ package nvme_pkg;
   function automatic status_t generic_status(logic [7:0] sc);
     return '{dnr: sc != 8'h00, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: sc};
   endfunction
+  /// Command Interrupted (21h): to be tried again.
+  function automatic status_t interrupted_status();
+    return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: 8'h21};
+  endfunction
   function automatic status_t command_status(logic [7:0] sc);
     return '{dnr: 1'b1, more: 1'b0, crd: 2'b00, sct: 3'd1, sc: sc};
   endfunction
@@ -176,6 +180,8 @@ package nvme_pkg;
   parameter logic [7:0] ScInvalidField = 8'h02;
   parameter logic [7:0] ScDataTransferError = 8'h04;
   parameter logic [7:0] ScAbortRequested = 8'h07;
+  parameter logic [7:0] ScFailedFused = 8'h09;
+  parameter logic [7:0] ScMissingFused = 8'h0A;
   parameter logic [7:0] ScInvalidNamespace = 8'h0B;
   parameter logic [7:0] ScCommandSequenceError = 8'h0C;
   parameter logic [7:0] ScSglSegmentInvalid = 8'h0D;

@@ -1,0 +1,249 @@
+"""Tests of fused Compare and Write on nvme_ctrl_tb."""
+
+from __future__ import annotations
+
+import cocotb
+import nvme_host as nvme
+from cocotb.triggers import ClockCycles
+from cocotb_ctrl import BLOCKS, ENTRIES, QUEUES, start
+from cocotb_ctrl_io import COMPARE, WRITE_ZEROES
+from nvme_host import CC, CC_SIZES, PAGE, RDY, Host
+
+WRITE, READ = 1, 2
+FIRST, SECOND = 1, 2
+TIMEOUT = 3000  # cycles, see nvme_ctrl_tb
+PAIR = (nvme.OK, nvme.OK)
+
+
+def fields(host: Host, lba: int, blocks: int, at: int, flags: int) -> dict:
+    prp1, prp2 = host.prps(at, 512 * blocks)
+    return {"nsid": 1, "prp1": prp1, "prp2": prp2, "cdw10": lba, "cdw12": blocks - 1, "flags": flags}
+
+
+def pair(host: Host, sq, lba: int, blocks: int, compare: int, write: int, **changes) -> tuple[int, int]:
+    """Puts both halves into a queue; `changes`: dictionaries for `first` and `second`."""
+    first = fields(host, lba, blocks, compare, FIRST) | changes.get("first", {})
+    second = fields(host, lba, blocks, write, SECOND) | changes.get("second", {})
+    opcodes = first.pop("opcode", COMPARE), second.pop("opcode", WRITE)
+    return host.push(sq, opcodes[0], **first), host.push(sq, opcodes[1], **second)
+
+
+async def statuses(host: Host, sq, cids) -> tuple[int, ...]:
+    found = []
+    for cid in cids:
+        entry = await host.wait(sq, cid)
+        assert entry.dnr == (entry.status not in (nvme.OK, nvme.DATA_TRANSFER, nvme.INTERRUPTED))
+        found.append(entry.status)
+    return tuple(found)
+
+
+@cocotb.test()
+async def pairs(dut):
+    """Equal: both succeed, and the data is there. Different: Compare Failure, and the write is aborted. One block to
+    128 KiB, with PRPs and SGLs, over the end of the queue."""
+    host = await start(dut)
+    (sq,) = await host.io_queues(1, 8)
+    old, new = host.alloc((1 << 20) + PAGE), host.alloc((1 << 20) + PAGE)
+    model = bytearray(host.media.data)
+    for i, blocks in enumerate((1, 8, 3, 1, 16, 256, 5, 1, 1, 9)):
+        size = 512 * blocks
+        lba = host.rng.randrange(BLOCKS - blocks)
+        data = host.rng.randbytes(size)
+        host.memory.data[old : old + size] = model[512 * lba : 512 * lba + size]
+        host.memory.data[new : new + size] = data
+        if i % 3 == 1:
+            host.memory.data[old + host.rng.randrange(size)] ^= 1 << host.rng.randrange(8)
+        else:
+            model[512 * lba : 512 * lba + size] = data
+        sgls = {}
+        if i % 2:
+            sgls = {
+                "first": host.sgl([(old, size)]) | {"flags": 0x40 | FIRST},
+                "second": host.sgl([(new, size)]) | {"flags": 0x40 | SECOND},
+            }
+        cids = pair(host, sq, lba, blocks, old, new, **sgls)
+        await host.ring(sq)
+        want = (nvme.COMPARE_FAILURE, nvme.FAILED_FUSED) if i % 3 == 1 else PAIR
+        assert await statuses(host, sq, cids) == want
+        assert host.media.data == model
+    await host.idle()
+
+
+@cocotb.test()
+async def malformed(dut):
+    """Halves without partner, with a wrong one, or in error: each has its status, and nothing is written."""
+    host = await start(dut)
+    sq, _ = await host.io_queues(2, ENTRIES)
+    at = host.alloc(4 * PAGE)
+    host.memory.data[at : at + PAGE] = host.media.data[:PAGE]
+    host.memory.data[at + PAGE : at + 2 * PAGE] = host.rng.randbytes(PAGE)
+    before = bytes(host.media.data)
+    missing, failed, field = nvme.MISSING_FUSED, nvme.FAILED_FUSED, nvme.INVALID_FIELD
+    normal = fields(host, 0, 8, at + 2 * PAGE, 0)
+    first, second = fields(host, 0, 8, at, FIRST), fields(host, 0, 8, at + PAGE, SECOND)
+    outside = {"cdw10": BLOCKS - 3}
+    gone = {"prp1": 0x7FFF_F000, "prp2": 0}
+    cases = [
+        ([(COMPARE, first)], [missing]),
+        ([(WRITE, second)], [missing]),
+        ([(COMPARE, first), (READ, normal)], [missing, nvme.OK]),
+        ([(COMPARE, first), (0, {"nsid": 1})], [missing, nvme.OK]),
+        ([(WRITE, second), (COMPARE, first)], [missing, missing]),
+        ([(COMPARE, first), (COMPARE, first), (READ, normal)], [missing, missing, nvme.OK]),
+        ([(COMPARE, first), (WRITE, second | {"cdw10": 8})], [field, field]),
+        ([(COMPARE, first), (WRITE, second | {"cdw12": 6})], [field, field]),
+        ([(COMPARE, first), (READ, second)], [failed, field]),
+        ([(COMPARE, first), (WRITE_ZEROES, second)], [failed, field]),
+        ([(COMPARE, first), (0, {"nsid": 1, "flags": SECOND})], [failed, field]),
+        ([(READ, first), (WRITE, second)], [field, failed]),
+        ([(WRITE, first), (WRITE, second)], [field, failed]),
+        ([(COMPARE, first | outside), (WRITE, second | outside)], [nvme.LBA_RANGE, nvme.LBA_RANGE]),
+        ([(COMPARE, first | outside), (WRITE, second)], [nvme.LBA_RANGE, failed]),
+        ([(COMPARE, first), (WRITE, second | {"nsid": 9})], [failed, nvme.INVALID_NAMESPACE]),
+        ([(COMPARE, first | {"nsid": 9}), (WRITE, second)], [nvme.INVALID_NAMESPACE, failed]),
+        ([(COMPARE, first), (0x7F, second)], [failed, nvme.INVALID_OPCODE]),
+        ([(COMPARE, first | {"flags": 3}), (WRITE, second)], [field, missing]),
+        ([(COMPARE, first), (WRITE, second | {"flags": 3})], [missing, field]),
+        ([(COMPARE, first | gone), (WRITE, second)], [nvme.DATA_TRANSFER, failed]),
+        ([(COMPARE, first | {"prp1": at + 2}), (WRITE, second)], [nvme.PRP_OFFSET, failed]),
+        ([(COMPARE, first), (WRITE, second | gone)], [nvme.OK, nvme.DATA_TRANSFER]),
+        ([(COMPARE, first), (WRITE, second | {"prp1": at + 2})], [nvme.OK, nvme.PRP_OFFSET]),
+    ]
+    host.rng.shuffle(cases)
+    for commands, want in cases:
+        cids = [host.push(sq, opcode, **values) for opcode, values in commands]
+        await host.ring(sq)
+        assert list(await statuses(host, sq, cids)) == want, commands
+        assert host.media.data == before
+    # Two first ones, then the second of the latter; all of it among other commands.
+    cids = [host.push(sq, COMPARE, **first) for _ in range(2)]
+    cids.append(host.push(sq, WRITE, **second))
+    cids.append(host.push(sq, READ, **normal))
+    await host.ring(sq)
+    assert await statuses(host, sq, cids) == (missing, nvme.OK, nvme.OK, nvme.OK)
+    assert host.media.data[:PAGE] == host.memory.data[at + PAGE : at + 2 * PAGE]
+    assert host.media.data[PAGE:] == before[PAGE:]
+    await host.idle()
+
+
+def value(host: Host, n: int) -> bytes:
+    """A page that belongs to a number."""
+    return bytes((n * 31 + i * 7 + (i >> 8)) & 0xFF for i in range(PAGE))
+
+
+@cocotb.test()
+async def atomic(dut):
+    """All queues count in one place by compare and write, with other commands between: each step is made once."""
+    host = await start(dut)
+    host.pauses(0.2)
+    sqs = await host.io_queues(QUEUES, ENTRIES)
+    steps = 12
+    values = host.alloc(PAGE * (steps + 1))
+    for n in range(steps + 1):
+        host.memory.data[values + PAGE * n : values + PAGE * (n + 1)] = value(host, n)
+    host.media.data[:PAGE] = value(host, 0)
+    other = host.alloc(PAGE)
+    reached, made = 0, []
+    for n in range(steps):
+        cids = []
+        for sq in sqs:
+            for _ in range(host.rng.randrange(1, 3)):
+                # Not all aim at the present value.
+                m = n if host.rng.random() < 0.7 else host.rng.randrange(steps)
+                cids.append((sq, m, pair(host, sq, 0, 8, values + PAGE * m, values + PAGE * (m + 1))))
+            host.rw(sq, host.rng.random() < 0.5, 64 + 8 * sq.qid, 8, other)
+            await host.ring(sq)
+        for sq, m, both in cids:
+            result = await statuses(host, sq, both)
+            assert result in (PAIR, (nvme.COMPARE_FAILURE, nvme.FAILED_FUSED))
+            if result == PAIR:
+                made.append(m)
+        await host.idle()
+        for sq in sqs:
+            await host.poll(sq.cq)
+        reached = next(k for k in range(steps + 1) if host.media.data[:PAGE] == value(host, k))
+        assert sorted(made) == list(range(reached)), "a step was made twice or not at all"
+    assert reached > 0
+
+
+@cocotb.test()
+async def plain_writes_between(dut):
+    """A plain write of another queue never comes between the halves: what it wrote is never lost."""
+    host = await start(dut)
+    host.pauses(0.1)
+    sqs = await host.io_queues(2, ENTRIES)
+    a, b, w = (host.alloc(PAGE) for _ in range(3))
+    for i, at in enumerate((a, b, w)):
+        host.memory.data[at : at + PAGE] = value(host, i)
+    seen = set()
+    for i in range(40):
+        host.media.data[:PAGE] = value(host, 0)
+        cids = pair(host, sqs[0], 0, 8, a, b)
+        plain = host.rw(sqs[1], True, 0, 8, w)
+        order = sqs if i % 2 else sqs[::-1]
+        await host.ring(order[0])
+        await ClockCycles(dut.clk_i, host.rng.randrange(300))
+        await host.ring(order[1])
+        result = await statuses(host, sqs[0], cids)
+        assert await statuses(host, sqs[1], [plain]) == (nvme.OK,)
+        assert host.media.data[:PAGE] == value(host, 2), "the plain write was lost"
+        seen.add(result)
+    assert seen == {PAIR, (nvme.COMPARE_FAILURE, nvme.FAILED_FUSED)}
+
+
+async def half(host: Host, qid: int) -> tuple:
+    """A pair of which only the first half can be fetched: its completion queue has one entry to give."""
+    cq = await host.create_cq(qid, 2)
+    sq = await host.create_sq(qid, 8, cq)
+    at = host.alloc(PAGE)
+    cids = pair(host, sq, 0, 1, at, at)
+    await host.ring(sq)
+    await ClockCycles(host.dut.clk_i, 300)
+    return sq, cids
+
+
+@cocotb.test()
+async def waits_for_room(dut):
+    """A partner that finds no room in the completion queue: the first half ends after a while, then the other one;
+    queues beside it go on meanwhile."""
+    host = await start(dut)
+    (free,) = await host.io_queues(1, ENTRIES)
+    at = host.alloc(PAGE)
+    sq, cids = await half(host, 2)
+    for _ in range(10):
+        cid = host.rw(free, True, 0, 8, at)
+        await host.ring(free)
+        assert await statuses(host, free, [cid]) == (nvme.OK,)
+    await host.poll(sq.cq)
+    assert (sq.qid, cids[0]) not in host.done
+    assert await statuses(host, sq, cids) == (nvme.INTERRUPTED, nvme.MISSING_FUSED)
+    await host.idle()
+
+
+@cocotb.test()
+async def deletion_between(dut):
+    """Deleting the queue ends a first half that waits; so do shutdown and disable, and the next start is clean."""
+    host = await start(dut)
+    sq, (first, _) = await half(host, 1)
+    delete = host.push(host.sqs[0], 0, cdw10=1)
+    await host.ring(host.sqs[0])
+    assert await statuses(host, sq, [first]) == (nvme.MISSING_FUSED,)
+    assert await statuses(host, host.sqs[0], [delete]) == (nvme.OK,)
+    del host.sqs[1]
+    await host.delete_cq(1)
+    sq, (first, _) = await half(host, 1)
+    await host.shutdown()
+    assert await statuses(host, sq, [first]) == (nvme.MISSING_FUSED,)
+    await host.disable()
+    await host.enable(ENTRIES)
+    await half(host, 1)
+    await host.write(CC, CC_SIZES)
+    await host.wait_csts(RDY, 0)
+    await host.enable(ENTRIES)
+    (sq,) = await host.io_queues(1, ENTRIES)
+    old, new = host.alloc(PAGE), host.alloc(PAGE)
+    host.memory.data[old : old + PAGE] = host.media.data[:PAGE]
+    cids = pair(host, sq, 0, 8, old, new)
+    await host.ring(sq)
+    assert await statuses(host, sq, cids) == PAIR
+    await host.idle()

@@ -1,0 +1,237 @@
+// Fused operations: Compare and Write (NVM Express 1.4, 4.12, FUSE in figure 105).
+//
+// It stands beside nvme_decode and gets, one at a time, every I/O command that has to do with a fused operation; the
+// decoder waits meanwhile. The first command of a pair is kept, queue by queue, until the next one of its queue comes; other
+// queues go on. A pair is atomic: it begins when all data commands before it have ended, and no other begins before it
+// has ended. Commands that find no partner end as Command Aborted due to Missing Fused Command (0Ah), those whose partner
+// fails as Command Aborted due to Failed Fused Command (09h).
+//
+// A first command whose partner does not come ends at once if it was the last in its queue (the specification asks for
+// one doorbell for both), when its queue is deleted, and when commands are no longer fetched; after Cycles to 2 x Cycles
+// it ends as Command Interrupted (21h), as its partner may find no room in the completion queue.
+// Accesses to the PM window are not ordered with respect to a pair.
+`include "ns_assert.svh"
+
+module nvme_fused
+  import nvme_pkg::*;
+#(
+  /// Queues, the admin queue included.
+  parameter int unsigned NumQueues = 17,
+  /// Cycles that a first command waits for its partner, or up to twice as many.
+  parameter int unsigned Cycles    = 6_250_000
+) (
+  /// Clock.
+  input  logic                 clk_i,
+  /// Reset, active low.
+  input  logic                 rst_ni,
+  /// Commands are fetched.
+  input  logic                 enable_i,
+  /// Submission queues that exist.
+  input  logic [NumQueues-1:0] sq_valid_i,
+  /// Queues whose first command is kept: their next one has to come here.
+  output logic [NumQueues-1:0] pending_o,
+
+  /// Command: its queue.
+  input  logic [QidWidth-1:0]  cmd_qid_i,
+  /// FUSE.
+  input  logic [1:0]           cmd_fuse_i,
+  /// When it was fetched there was another one behind it.
+  input  logic                 cmd_more_i,
+  /// What nvme_decode has found wrong.
+  input  logic [7:0]           cmd_sc_i,
+  /// It has something for the data path to do.
+  input  logic                 cmd_moves_i,
+  /// As for the data path.
+  input  data_cmd_t            cmd_i,
+  /// Valid.
+  input  logic                 cmd_valid_i,
+  /// Ready.
+  output logic                 cmd_ready_o,
+
+  /// A data command of an I/O queue is given to the data path.
+  input  logic                 start_i,
+  /// One has ended.
+  input  logic                 end_i,
+  /// It has failed.
+  input  logic                 end_error_i,
+
+  /// Data command.
+  output data_cmd_t            data_o,
+  /// Valid.
+  output logic                 data_valid_o,
+  /// Ready.
+  input  logic                 data_ready_i,
+  /// Command that is over without the data path.
+  output cpl_t                 cpl_o,
+  /// Valid.
+  output logic                 cpl_valid_o,
+  /// Ready.
+  input  logic                 cpl_ready_i
+);
+
+  localparam logic [1:0] FuseFirst = 2'b01;
+  localparam logic [1:0] FuseSecond = 2'b10;
+  localparam int unsigned Bits = ns_axi_pkg::idx_width(NumQueues);
+  localparam int unsigned TimerBits = unsigned'($clog2(Cycles + 1));
+  typedef logic [Bits-1:0] idx_t;
+
+  typedef struct packed {
+    logic [7:0] sc;
+    data_cmd_t  cmd;
+  } first_t;
+
+  typedef enum logic [3:0] {
+    StIdle,
+    StLook,      // at the command and at what is kept of its queue
+    StKeep,      // it is a first one
+    StPair,      // both are here
+    StDrain,     // data commands before the pair are still under way
+    StCompare,   // the first one goes to the data path
+    StWait,      // until it has ended
+    StWrite,     // the second one goes there
+    StWaitWrite,
+    StEndFirst,  // the first one ends without having been done
+    StEnd,       // the command ends without having been done
+    StPass       // it is none of a pair
+  } state_e;
+
+  state_e state_q;
+  idx_t idx_q, scan_q;
+  logic give_up_q;               // the first command of idx_q is given up; there is no other
+  logic paired_q;                // the command ends after the first one
+  logic [NumQueues-1:0] pending_q, aged_q, late_q;
+  logic [TimerBits-1:0] timer_q;
+  logic [SlotWidth-1:0] moving_q;  // data commands under way
+  status_t first_status_q, status_q;
+  logic kept, same, tick;
+
+  (* ram_style = "distributed" *) first_t first_mem[NumQueues];
+  first_t first_q;
+
+  assign pending_o = pending_q;
+  assign kept = pending_q[idx_q];
+  assign same = first_q.cmd.mem_addr == cmd_i.mem_addr && first_q.cmd.bytes == cmd_i.bytes;
+  assign tick = timer_q == TimerBits'(Cycles);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q <= StIdle;
+      pending_q <= '0;
+      aged_q <= '0;
+      late_q <= '0;
+      timer_q <= '0;
+      moving_q <= '0;
+      scan_q <= '0;
+    end else begin
+      unique case (state_q)
+        StIdle: begin
+          if (cmd_valid_i) state_q <= StLook;
+          else if (pending_q != '0) begin
+            if (pending_q[scan_q] && (!enable_i || !sq_valid_i[scan_q] || late_q[scan_q]))
+              state_q <= StLook;
+            else scan_q <= (scan_q == idx_t'(NumQueues - 1)) ? '0 : scan_q + 1'b1;
+          end
+        end
+        StLook: begin
+          if (give_up_q || (kept && cmd_fuse_i != FuseSecond)) state_q <= StEndFirst;
+          else if (kept) state_q <= StPair;
+          else if (cmd_fuse_i == FuseFirst) state_q <= cmd_more_i ? StKeep : StEnd;
+          else state_q <= (cmd_fuse_i == FuseSecond) ? StEnd : StPass;
+        end
+        StKeep: begin
+          pending_q[idx_q] <= 1'b1;
+          state_q <= StIdle;
+        end
+        StPair: begin
+          pending_q[idx_q] <= 1'b0;
+          state_q <= StDrain;
+          if (first_q.sc != ScSuccess || cmd_sc_i != ScSuccess || cmd_i.op != OpWrite || !same)
+            state_q <= StEndFirst;
+        end
+        StDrain:     if (moving_q == '0) state_q <= StCompare;
+        StCompare:   if (data_ready_i) state_q <= StWait;
+        StWait:      if (end_i) state_q <= end_error_i ? StEnd : StWrite;
+        StWrite:     if (data_ready_i) state_q <= StWaitWrite;
+        StWaitWrite: if (end_i) state_q <= StIdle;
+        StEndFirst: begin
+          pending_q[idx_q] <= 1'b0;
+          if (cpl_ready_i) state_q <= paired_q ? StEnd : StIdle;
+        end
+        default:     if (cmd_ready_o) state_q <= StIdle;
+      endcase
+
+      if (start_i && !end_i) moving_q <= moving_q + 1'b1;
+      if (end_i && !start_i) moving_q <= moving_q - 1'b1;
+
+      // What was kept when the timer ran out, and still is when it does so again, has waited long enough.
+      if (pending_q != '0 || aged_q != '0) begin
+        timer_q <= tick ? '0 : timer_q + 1'b1;
+        aged_q <= (tick ? '1 : aged_q) & pending_q;
+        late_q <= (tick ? aged_q : late_q) & pending_q;
+      end
+    end
+  end
+
+  // How the two end, where they do so without the data path. The command's own errors come first.
+  always_ff @(posedge clk_i) begin
+    unique case (state_q)
+      StIdle: begin
+        idx_q <= cmd_valid_i ? idx_t'(cmd_qid_i) : scan_q;
+        give_up_q <= !cmd_valid_i;
+        paired_q <= 1'b0;
+      end
+      StLook: begin
+        first_q <= first_mem[idx_q];
+        first_status_q <= generic_status(ScMissingFused);
+        if (give_up_q && late_q[idx_q]) first_status_q <= interrupted_status();
+        status_q <= generic_status(
+            (cmd_sc_i != ScSuccess || cmd_fuse_i == '0) ? cmd_sc_i : ScMissingFused
+        );
+      end
+      StPair: begin
+        paired_q <= 1'b1;
+        first_status_q <= generic_status(
+            (first_q.sc != ScSuccess) ? first_q.sc :
+            (cmd_sc_i != ScSuccess || cmd_i.op != OpWrite) ? ScFailedFused : ScInvalidField);
+        status_q <= generic_status(
+            (cmd_sc_i != ScSuccess) ? cmd_sc_i : (cmd_i.op != OpWrite) ? ScInvalidField :
+            (first_q.sc == ScSuccess && !same) ? ScInvalidField : ScFailedFused);
+      end
+      default: ;
+    endcase
+    if (state_q == StKeep) begin
+      first_mem[idx_q] <= '{
+          sc: (cmd_sc_i == ScSuccess && cmd_i.op != OpCompare) ? ScInvalidField : cmd_sc_i,
+          cmd: cmd_i
+      };
+    end
+  end
+
+  assign data_o = (state_q == StCompare) ? first_q.cmd : cmd_i;
+  assign data_valid_o = state_q == StCompare || state_q == StWrite || (state_q == StPass && cmd_moves_i);
+  assign cpl_o = '{
+      silent: 1'b0,
+      slot: (state_q == StEndFirst) ? first_q.cmd.slot : cmd_i.slot,
+      status: (state_q == StEndFirst) ? first_status_q : status_q,
+      dw0: '0
+  };
+  assign cpl_valid_o = state_q == StEndFirst || state_q == StEnd || (state_q == StPass && !cmd_moves_i);
+
+  always_comb begin
+    unique case (state_q)
+      StKeep:      cmd_ready_o = 1'b1;
+      StWaitWrite: cmd_ready_o = end_i;
+      StEnd:       cmd_ready_o = cpl_ready_i;
+      StPass:      cmd_ready_o = cmd_moves_i ? data_ready_i : cpl_ready_i;
+      default:     cmd_ready_o = 1'b0;
+    endcase
+  end
+
+  logic unused;
+  assign unused = ^cmd_qid_i;
+
+  `NS_ASSERT(alone, !(state_q == StWait || state_q == StWaitWrite) || moving_q <= 8'd1)
+  `NS_ASSERT(one_at_a_time, !(data_valid_o && cpl_valid_o))
+  `NS_ASSERT(nothing_ends_that_has_not_begun, !end_i || moving_q != '0)
+
+endmodule
