@@ -405,7 +405,7 @@ module nvme_ctrl
 
   nvme_timeout #(
     .HighBits(unsigned'($clog2(NumHost))),
-    .LowBits (1),
+    .LowBits (2),
     .Cycles  (HostTimeout)
   ) u_write_timeout (
     .clk_i,

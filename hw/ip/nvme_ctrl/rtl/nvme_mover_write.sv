@@ -198,13 +198,18 @@ module nvme_mover_write
     if (issue) aw_o <= aw_q;
   end
 
-  // Data. All beats of a burst in the queue are in the FIFO.
-  burst_t burst;
-  logic burst_valid;
-  logic w_fire, w_first, w_last, w_error;
-  logic [5:0] w_count_q;
-  logic w_error_q;  // in an earlier beat of the burst
-  logic [15:0] lanes;
+  // Data. All beats of a burst in the queue are in the FIFO. The burst at work is in registers, with the lanes of its next
+  // beat.
+  burst_t next_burst;
+  logic [SlotWidth-1:0] slot_q;  // of the burst at work
+  kind_e kind_q;
+  logic job_last_q;
+  logic next_valid, next_take, next_single, burst_valid;
+  logic first_q, last_q;  // which beat of its burst the next one is
+  logic w_fire, w_error;
+  logic [5:0] w_left_q;  // beats after the next one
+  logic w_error_q;       // in an earlier beat of the burst
+  logic [15:0] from_mask, to_mask, lanes_q, to_q, lanes;
 
   ns_fifo #(
     .Width($bits(burst_t)),
@@ -215,38 +220,57 @@ module nvme_mover_write
     .in_valid_i (issue),
     .in_ready_o (burst_queue_ready),
     .in_data_i  (burst_q),
-    .out_valid_o(burst_valid),
-    .out_ready_i(w_fire && w_last),
-    .out_data_o (burst),
+    .out_valid_o(next_valid),
+    .out_ready_i(next_take),
+    .out_data_o (next_burst),
     .count_o    ()
   );
 
-  assign w_first = w_count_q == '0;
-  assign w_last = w_count_q == burst.len;
-  assign w_valid_o = burst_valid && (burst.kind == KindZero || (burst.kind == KindCopy && beat_valid_i));
-  assign cmp_valid_o = burst_valid && burst.kind == KindCompare && beat_valid_i;
+  assign next_take = !burst_valid || (w_fire && last_q);
+  assign next_single = next_burst.len == '0;
+  assign from_mask = 16'hffff << next_burst.from;
+  assign to_mask = 16'hffff >> (4'd15 - next_burst.to);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) burst_valid <= 1'b0;
+    else if (next_take) burst_valid <= next_valid;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (next_take && next_valid) begin
+      slot_q <= next_burst.slot;
+      kind_q <= next_burst.kind;
+      job_last_q <= next_burst.job_last;
+      first_q <= 1'b1;
+      last_q <= next_single;
+      w_left_q <= next_burst.len;
+      lanes_q <= next_single ? from_mask & to_mask : from_mask;
+      to_q <= to_mask;
+    end else if (w_fire) begin
+      first_q <= 1'b0;
+      last_q <= w_left_q == 6'd1;
+      w_left_q <= w_left_q - 1'b1;
+      lanes_q <= (w_left_q == 6'd1) ? to_q : '1;
+    end
+  end
+
+  assign w_valid_o = burst_valid && (kind_q == KindZero || (kind_q == KindCopy && beat_valid_i));
+  assign cmp_valid_o = burst_valid && kind_q == KindCompare && beat_valid_i;
   assign w_fire = (w_valid_o && w_ready_i) || (cmp_valid_o && peer_valid_i)
-      || (burst_valid && burst.kind == KindDrop && beat_valid_i);
-  assign beat_ready_o = w_fire && burst.kind != KindZero;
-  assign w_error = beat_error_i && burst.kind != KindZero;
+      || (burst_valid && kind_q == KindDrop && beat_valid_i);
+  assign beat_ready_o = w_fire && kind_q != KindZero;
+  assign w_error = beat_error_i && kind_q != KindZero;
 
   always_comb begin
-    lanes = w_error ? 16'h0000 : 16'hffff;
-    if (w_first) lanes &= 16'hffff << burst.from;
-    if (w_last) lanes &= 16'hffff >> (4'd15 - burst.to);
+    lanes = w_error ? 16'h0000 : lanes_q;
     for (int unsigned i = 0; i < 16; i++) w_o.strb[i*4+:4] = {4{lanes[i]}};
-    w_o.last = w_last;
-    w_o.data = (burst.kind == KindZero) ? '0 : beat_data_i;
+    w_o.last = last_q;
+    w_o.data = (kind_q == KindZero) ? '0 : beat_data_i;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      w_count_q <= '0;
-      w_error_q <= 1'b0;
-    end else if (w_fire) begin
-      w_count_q <= w_last ? '0 : w_count_q + 1'b1;
-      w_error_q <= !w_last && (w_error_q || w_error);
-    end
+    if (!rst_ni) w_error_q <= 1'b0;
+    else if (w_fire) w_error_q <= !last_q && (w_error_q || w_error);
   end
 
   // The burst whose last beat went in the cycle before.
@@ -255,14 +279,14 @@ module nvme_mover_write
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) end_valid_q <= 1'b0;
-    else end_valid_q <= w_fire && w_last;
+    else end_valid_q <= w_fire && last_q;
   end
 
   always_ff @(posedge clk_i) begin
     end_q <= '{
-        slot: burst.slot,
-        job_last: burst.job_last,
-        at_once: no_target(burst.kind),
+        slot: slot_q,
+        job_last: job_last_q,
+        at_once: no_target(kind_q),
         error: w_error_q || w_error
     };
   end
@@ -270,7 +294,7 @@ module nvme_mover_write
   // Comparisons that stand before what is issued next.
   logic compare_in, compare_out;
   assign compare_in = issue && burst_q.kind == KindCompare;
-  assign compare_out = w_fire && w_last && burst.kind == KindCompare;
+  assign compare_out = w_fire && last_q && kind_q == KindCompare;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) compares_q <= '0;
@@ -364,10 +388,10 @@ module nvme_mover_write
   end
 
   `NS_ASSERT(data_follows_without_gap,
-             !burst_valid || w_first || beat_valid_i || burst.kind == KindZero)
+             !burst_valid || first_q || beat_valid_i || kind_q == KindZero)
   `NS_ASSERT(response_queue_has_room, !end_valid_q || resp_queue_ready)
-  `NS_ASSERT(no_write_without_target, !w_valid_o || !no_target(burst.kind))
-  `NS_ASSERT(no_address_behind_comparison, !aw_valid_o || !burst_valid || burst.kind != KindCompare)
+  `NS_ASSERT(no_write_without_target, !w_valid_o || !no_target(kind_q))
+  `NS_ASSERT(no_address_behind_comparison, !aw_valid_o || !burst_valid || kind_q != KindCompare)
   `NS_ASSERT(beats_in_range, 32'(arrived_q) <= FifoBeats)
 
 endmodule

@@ -104,6 +104,7 @@ module nvme_prp_walker
   logic [CountBits-1:0] free_q;     // lines of the buffer neither asked for nor full
   logic [CountBits-1:0] full_q;     // lines of the buffer that have arrived
   logic error_q;                    // a line came with an error
+  logic ask_q;                      // for lines
 
   // First bytes of a transfer that end with the page.
   function automatic logic [LenWidth-1:0] to_page_end(logic [11:0] offset,
@@ -130,8 +131,8 @@ module nvme_prp_walker
   assign list_addr_o = {fetch_page_q, fetch_line_q, 6'd0};
   assign list_two_o = want_two;
   // Two lines at once, even if one could be read earlier: half the requests on the link.
-  assign list_valid_o = fetch_left_q != '0 && free_q > CountBits'(want_two);
-  assign list_fire = list_valid_o && list_ready_i;
+  assign list_valid_o = ask_q;
+  assign list_fire = ask_q && list_ready_i;
 
   assign cmd_ready_o = state_q == StIdle;
   assign seg_o = '{slot: slot_q, kind: compare_q ? KindCompare : KindCopy, len: len_q, mem: mem_q, host: host_q};
@@ -152,6 +153,7 @@ module nvme_prp_walker
       full_q <= '0;
       fetch_left_q <= '0;
       error_q <= 1'b0;
+      ask_q <= 1'b0;
     end else begin
       unique case (state_q)
         StIdle: begin
@@ -187,6 +189,9 @@ module nvme_prp_walker
       if (state_q == StPage) fetch_left_q <= 7'((32'(next_q[5:3]) + 32'(entries) + 32'd7) >> 3);
       else if (state_q == StEnd) fetch_left_q <= '0;
       else if (list_fire) fetch_left_q <= fetch_left_q - (want_two ? 7'd2 : 7'd1);
+
+      // One cycle ahead: the arbiter among the walkers comes behind it.
+      ask_q <= state_q != StEnd && !list_fire && fetch_left_q != '0 && free_q > CountBits'(want_two);
 
       if (line_came_i) begin
         write_q <= write_q + 1'b1;
@@ -264,6 +269,7 @@ module nvme_prp_walker
 
   `NS_ASSERT(bytes_given,
              !(cmd_valid_i && cmd_ready_o) || (cmd_i.bytes != '0 && cmd_i.bytes[1:0] == '0))
+  `NS_ASSERT(asked_lines_have_room, !ask_q || (fetch_left_q != '0 && free_q > CountBits'(want_two)))
   `NS_ASSERT(lines_in_range, 32'(free_q) + 32'(full_q) <= Lines)
   `NS_ASSERT(lines_expected, !line_came_i || 32'(free_q) + 32'(full_q) < Lines)
 

@@ -127,6 +127,7 @@ module nvme_sgl_walker
   logic [CountBits-1:0] free_q; // lines of the buffer neither asked for nor full
   logic [CountBits-1:0] full_q; // lines of the buffer that have arrived
   logic error_q;                // a line came with an error
+  logic ask_q;                      // for lines
 
   // What the descriptor is, and what is wrong with it (figures 126 and 116 to 121).
   logic is_data, is_bucket, is_segment, is_last, dwords, segment_ok, empty;
@@ -157,8 +158,8 @@ module nvme_sgl_walker
   assign want_two = fetch_left_q > 27'd1 && fetch_line_q[5:0] != '1;
   assign list_addr_o = {fetch_line_q, 6'd0};
   assign list_two_o = want_two;
-  assign list_valid_o = fetch_left_q != '0 && free_q > CountBits'(want_two);
-  assign list_fire = list_valid_o && list_ready_i;
+  assign list_valid_o = ask_q;
+  assign list_fire = ask_q && list_ready_i;
 
   assign busy_o = state_q != StIdle;
   assign cmd_ready_o = state_q == StIdle;
@@ -192,6 +193,7 @@ module nvme_sgl_walker
       full_q <= '0;
       fetch_left_q <= '0;
       error_q <= 1'b0;
+      ask_q <= 1'b0;
     end else begin
       unique case (state_q)
         StIdle: begin
@@ -226,6 +228,9 @@ module nvme_sgl_walker
         fetch_left_q <= 27'((33'(length_q) + 33'({addr_q[5:3], 3'd0}) + 33'd63) >> 6);
       else if (state_q == StEnd) fetch_left_q <= '0;
       else if (list_fire) fetch_left_q <= fetch_left_q - (want_two ? 27'd2 : 27'd1);
+
+      // One cycle ahead: the arbiter among the walkers comes behind it.
+      ask_q <= state_q != StEnd && !list_fire && fetch_left_q != '0 && free_q > CountBits'(want_two);
 
       if (line_came_i) begin
         write_q <= write_q + 1'b1;
@@ -314,6 +319,7 @@ module nvme_sgl_walker
   `NS_ASSERT(
       bytes_given,
       !(cmd_valid_i && cmd_ready_o) || (cmd_i.bytes != '0 && cmd_i.bytes[1:0] == '0 && cmd_i.sgl))
+  `NS_ASSERT(asked_lines_have_room, !ask_q || (fetch_left_q != '0 && free_q > CountBits'(want_two)))
   `NS_ASSERT(lines_in_range, 32'(free_q) + 32'(full_q) <= Lines)
   `NS_ASSERT(lines_expected, !line_came_i || 32'(free_q) + 32'(full_q) < Lines)
   `NS_ASSERT(segment_has_bytes, !seg_valid_o || (len_q != '0 && TransferWidth'(len_q) <= left_q))
