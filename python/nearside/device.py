@@ -148,6 +148,10 @@ class Device:
         """True if the media holds `data`, whole blocks."""
         return self.native.compare(data, offset)
 
+    def compare_and_write(self, expected: bytes, data: bytes, offset: int = 0) -> bool:
+        """Writes whole blocks if the media holds `expected`, in one step; true if it did."""
+        return self.native.compare_and_write(expected, data, offset)
+
     def verify(self, length: int, offset: int = 0) -> None:
         """Has the device read whole blocks; an error if it cannot."""
         self.native.verify(length, offset)

@@ -7,6 +7,7 @@ use spec::nvme::{cns, io, Priority, Sqe, Weights, IDENTIFY_BYTES, PAGE_BYTES};
 
 use crate::prp::{self, Buffer};
 use crate::queue::QueuePair;
+use crate::sgl;
 use crate::{Completion, Error, Host, Result};
 
 /// Largest logical block that this driver handles.
@@ -83,6 +84,7 @@ pub struct Controller<H: Host> {
     namespace: Namespace,
     pages: Vec<u64>,
     list_offset: u64,
+    sgl: bool,
 }
 
 impl<H: Host> Controller<H> {
@@ -149,6 +151,7 @@ impl<H: Host> Controller<H> {
             },
             pages: Vec::new(),
             list_offset: 0,
+            sgl: false,
         };
         this.identity = identify::Controller::parse(this.identify(cns::CONTROLLER, 0)?.as_ref());
         let list = identify::active_namespaces(this.identify(cns::ACTIVE_NAMESPACES, 0)?.as_ref());
@@ -276,6 +279,15 @@ impl<H: Host> Controller<H> {
         self.list_offset = offset;
     }
 
+    /// Later data commands of the I/O queues describe their data with SGLs, or again with PRPs.
+    pub fn set_sgl(&mut self, on: bool) -> Result<()> {
+        if on && self.identity.sgls & 3 == 0 {
+            return Err(Error::Unsupported("SGLS lacks SGLs".into()));
+        }
+        self.sgl = on;
+        Ok(())
+    }
+
     /// Runs an admin command to its end.
     pub fn admin(&mut self, sqe: Sqe, name: &'static str) -> Result<Completion> {
         self.host.run_on(self.admin.cpu);
@@ -391,35 +403,94 @@ impl<H: Host> Controller<H> {
                 "blocks = {blocks}: allowed are 1 to 65536"
             )));
         }
-        let mut lists = Vec::new();
-        let sqe = if blocks == 0 {
-            sqe
+        let (sqe, lists) = if blocks == 0 {
+            (sqe, Vec::new())
         } else {
             let bytes = u64::from(blocks) * u64::from(self.namespace.block_bytes);
-            let (host, pages, list_offset) = (&mut self.host, &mut self.pages, self.list_offset);
-            let built = prp::build(buffer, bytes, list_offset, || {
-                let page = match pages.pop() {
-                    Some(page) => page,
-                    None => host.alloc(PAGE_BYTES, PAGE_BYTES)?,
-                };
-                lists.push(page);
-                Ok(page)
-            });
-            let prps = match built {
-                Ok(prps) => prps,
-                Err(error) => {
-                    self.pages.append(&mut lists);
-                    return Err(error);
-                }
-            };
-            for (at, entries) in &prps.lists {
-                let bytes: Vec<u8> = entries.iter().flat_map(|e| e.to_le_bytes()).collect();
-                self.host.dma_write(*at, &bytes);
-            }
-            sqe.with_prps(prps.prp1, prps.prp2)
+            self.describe(sqe, buffer, bytes)?
         };
         self.host.spend(crate::Work::Submit);
         self.io[n].push(&mut self.host, sqe, name, tag, submitted, lists)
+    }
+
+    /// The command with PRPs or an SGL of its data, and the pages that their lists take.
+    pub(crate) fn describe(
+        &mut self,
+        sqe: Sqe,
+        buffer: &Buffer,
+        bytes: u64,
+    ) -> Result<(Sqe, Vec<u64>)> {
+        let (host, pages, list_offset) = (&mut self.host, &mut self.pages, self.list_offset);
+        let mut lists = Vec::new();
+        let page = || {
+            let page = match pages.pop() {
+                Some(page) => page,
+                None => host.alloc(PAGE_BYTES, PAGE_BYTES)?,
+            };
+            lists.push(page);
+            Ok(page)
+        };
+        let built: Result<(Sqe, Vec<(u64, Vec<u8>)>)> = if self.sgl {
+            sgl::build(buffer, bytes, page).map(|sgl| {
+                let bytes =
+                    |list: &[sgl::Descriptor]| list.iter().flat_map(|d| d.to_bytes()).collect();
+                let tables = sgl.segments.iter().map(|(at, list)| (*at, bytes(list)));
+                (sqe.with_sgl(sgl.first.to_bytes()), tables.collect())
+            })
+        } else {
+            prp::build(buffer, bytes, list_offset, page).map(|prps| {
+                let bytes = |list: &[u64]| list.iter().flat_map(|e| e.to_le_bytes()).collect();
+                let tables = prps.lists.iter().map(|(at, list)| (*at, bytes(list)));
+                (sqe.with_prps(prps.prp1, prps.prp2), tables.collect())
+            })
+        };
+        match built {
+            Ok((sqe, tables)) => {
+                for (at, bytes) in &tables {
+                    self.host.dma_write(*at, bytes);
+                }
+                Ok((sqe, lists))
+            }
+            Err(error) => {
+                self.pages.append(&mut lists);
+                Err(error)
+            }
+        }
+    }
+
+    /// Places two commands behind each other in queue `n`, which must be empty, and runs them to their end with one doorbell.
+    pub(crate) fn execute_pair(
+        &mut self,
+        n: usize,
+        pair: [(Sqe, &'static str, Vec<u64>); 2],
+    ) -> Result<[Completion; 2]> {
+        let cpu = self.queue(n)?.cpu;
+        if self.outstanding(n) != 0 || self.io[n].entries < 3 {
+            return Err(Error::Invalid(format!(
+                "I/O queue {n} has no room for two commands"
+            )));
+        }
+        self.host.run_on(cpu);
+        for (tag, (sqe, name, lists)) in pair.into_iter().enumerate() {
+            let submitted = self.host.now();
+            self.host.spend(crate::Work::Submit);
+            self.io[n].push(&mut self.host, sqe, name, tag as u64, submitted, lists)?;
+        }
+        self.ring(n)?;
+        let limit = self.host.now() + self.config.command_timeout;
+        let mut done = [None, None];
+        loop {
+            if let Some(completion) = self.poll(n)? {
+                self.ring(n)?;
+                let tag = completion.tag as usize;
+                done[tag & 1] = Some(completion);
+            } else {
+                self.wait(limit, "a fused operation")?;
+            }
+            if let [Some(first), Some(second)] = &done {
+                return Ok([first.clone(), second.clone()]);
+            }
+        }
     }
 
     /// Places any command, as it is, in queue `n`.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use sim::{Bar, Time};
 use spec::nvme::properties::{self, DOORBELLS};
-use spec::nvme::{admin, cns, io, oncs, status, Cqe, Sqe, Status, PAGE_BYTES};
+use spec::nvme::{admin, cns, io, oncs, sgl_type, status, Cqe, Sqe, Status, PAGE_BYTES};
 
 use crate::{Error, Host, Result, Work};
 
@@ -62,6 +62,8 @@ pub struct Double {
     /// Completions on their way.
     due: BTreeMap<(Time, u64), (u16, Cqe)>,
     sequence: u64,
+    /// The first command of a fused operation has failed.
+    fused_failed: bool,
     pub doorbells: u64,
 }
 
@@ -84,6 +86,7 @@ impl Double {
             media: vec![0; (BLOCKS * 512) as usize],
             due: BTreeMap::new(),
             sequence: 0,
+            fused_failed: false,
             doorbells: 0,
         }
     }
@@ -110,6 +113,25 @@ impl Double {
     fn pieces(&self, sqe: &Sqe, bytes: u64) -> Vec<(u64, u64)> {
         let mut out = Vec::new();
         let mut left = bytes;
+        if sqe.psdt() == 1 {
+            // The descriptor in the command is a segment of one.
+            let mut segment = vec![(sqe.prp1(), sqe.prp2())];
+            while let Some((addr, rest)) = (!segment.is_empty()).then(|| segment.remove(0)) {
+                let length = rest & 0xFFFF_FFFF;
+                match (rest >> 56) as u8 {
+                    sgl_type::DATA_BLOCK => out.push((addr, length)),
+                    sgl_type::SEGMENT | sgl_type::LAST_SEGMENT => {
+                        segment = (0..length / 16)
+                            .map(|i| addr + 16 * i)
+                            .map(|at| (self.u64_at(at), self.u64_at(at + 8)))
+                            .collect();
+                    }
+                    kind => panic!("SGL descriptor {kind:#x}"),
+                }
+            }
+            assert_eq!(out.iter().map(|(_, length)| length).sum::<u64>(), bytes);
+            return out;
+        }
         let mut take = |addr: u64, left: &mut u64| {
             let here = (PAGE_BYTES - addr % PAGE_BYTES).min(*left);
             out.push((addr, here));
@@ -203,6 +225,9 @@ impl Double {
                         page[520] = (oncs::COMPARE | oncs::DATASET_MANAGEMENT | oncs::WRITE_ZEROES)
                             as u8
                             | oncs::VERIFY as u8;
+                        page[522] = 1;
+                        page[532..534].copy_from_slice(&15u16.to_le_bytes());
+                        page[536] = 2;
                     }
                     cns::ACTIVE_NAMESPACES => page[0] = 1,
                     _ if self.fault == Fault::BadIdentify => page.fill(0xFF),
@@ -229,6 +254,15 @@ impl Double {
     }
 
     fn io(&mut self, sqe: &Sqe) -> (u32, Status) {
+        if sqe.fuse() == 2 && self.fused_failed {
+            return (0, status::ABORTED_FAILED_FUSED.dnr());
+        }
+        let (result, status) = self.io_alone(sqe);
+        self.fused_failed = sqe.fuse() == 1 && status != status::SUCCESS;
+        (result, status)
+    }
+
+    fn io_alone(&mut self, sqe: &Sqe) -> (u32, Status) {
         if sqe.nsid() != 1 {
             return (0, status::INVALID_NAMESPACE_OR_FORMAT.dnr());
         }

@@ -10,10 +10,12 @@ mod controller;
 pub mod engine;
 mod error;
 mod exercise;
+mod fused;
 mod host;
 mod latency;
 pub mod prp;
 mod queue;
+pub mod sgl;
 mod sim_host;
 pub mod workload;
 

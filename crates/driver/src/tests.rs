@@ -38,6 +38,57 @@ fn start_read_write_and_shutdown_leave_nothing_behind() {
 }
 
 #[test]
+fn sgls_describe_the_same_data() {
+    let mut c = start(Fault::None);
+    let data: Vec<u8> = (0..3 << 20).map(|i| (i * 7 / 3) as u8).collect();
+    c.set_sgl(true).unwrap();
+    c.write(5, &data).unwrap();
+    c.set_sgl(false).unwrap();
+    let mut back = vec![0; data.len()];
+    c.read(5, &mut back).unwrap();
+    assert!(data == back);
+    c.set_sgl(true).unwrap();
+    assert!(c.compare(5, &data).unwrap());
+    let job = Job {
+        commands: 1000,
+        layout: Layout::Scattered,
+        read_percent: 50,
+        max_bytes: 1 << 16,
+        queues: 4,
+        verify: true,
+        ..Job::default()
+    };
+    let outcome = workload::run_job(&mut c, &job, &mut go).unwrap();
+    assert_eq!(outcome.report.commands, 1000);
+    assert!(outcome.verified_bytes > 0);
+    assert_eq!(c.shutdown().unwrap().allocations(), 0);
+}
+
+#[test]
+fn compare_and_write_is_one_step() {
+    let mut c = start(Fault::None);
+    let (old, new) = (vec![0x11; 4096], vec![0x22; 4096]);
+    c.write(7, &old).unwrap();
+    let doorbells = c.host().doorbells;
+    assert!(c.compare_and_write(7, &old, &new).unwrap());
+    assert_eq!(c.host().doorbells, doorbells + 3, "one for both commands");
+    assert!(!c.compare_and_write(7, &old, &old).unwrap());
+    assert!(c.compare(7, &new).unwrap());
+    for (expected, data) in [(512, 1024), (100, 100), (0, 0), (17 * 512, 17 * 512)] {
+        let (expected, data) = (vec![0; expected], vec![0; data]);
+        assert!(matches!(
+            c.compare_and_write(7, &expected, &data),
+            Err(Error::Invalid(_))
+        ));
+    }
+    assert!(matches!(
+        c.compare_and_write(8192, &old, &new),
+        Err(Error::Status { .. })
+    ));
+    assert_eq!(c.shutdown().unwrap().allocations(), 0);
+}
+
+#[test]
 fn blocks_are_zeroed_deallocated_compared_and_verified() {
     let mut c = start(Fault::None);
     let data: Vec<u8> = (0..2 << 20).map(|i| ((i * 7 / 5) | 1) as u8).collect();

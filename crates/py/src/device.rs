@@ -493,6 +493,25 @@ impl Device {
             .map_err(raise)
     }
 
+    /// Writes `data` from byte `offset` on if the media holds `expected` there, in one step; true if it did.
+    fn compare_and_write(
+        &mut self,
+        py: Python<'_>,
+        expected: &[u8],
+        data: &[u8],
+        offset: u64,
+    ) -> PyResult<bool> {
+        let session = self.session()?;
+        let (lba, _) = whole_range(session, offset, data.len() as u64)?;
+        let (expected, data) = (expected.to_vec(), data.to_vec());
+        py.detach(|| {
+            session
+                .controller()
+                .compare_and_write(lba, &expected, &data)
+        })
+        .map_err(raise)
+    }
+
     /// Deallocates ranges of whole blocks: (byte offset, length).
     fn deallocate(&mut self, py: Python<'_>, ranges: Vec<(u64, u64)>) -> PyResult<()> {
         let session = self.session()?;

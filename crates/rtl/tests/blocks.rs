@@ -1,6 +1,7 @@
 //! Commands about blocks on the device: from the driver through the link to the media.
 
 use design::Cpu;
+use driver::workload::{run_job, Job, Layout};
 use driver::{Config, Controller, Range, SimHost};
 use rtl::bitstream::stderr_progress;
 use rtl::{DeviceConfig, RtlDevice};
@@ -29,6 +30,40 @@ fn controller() -> Controller<SimHost> {
         .unwrap();
     let host = SimHost::new(system, number, Cpu::default().costs(), 0);
     Controller::start(host, Config::default()).unwrap()
+}
+
+#[test]
+fn sgls_and_fused_compare_and_write() {
+    let mut c = controller();
+    let data: Vec<u8> = (0..1 << 20).map(|i| (i * 13 / 7) as u8).collect();
+    c.set_sgl(true).unwrap();
+    c.write(64, &data).unwrap();
+    assert!(c.compare(64, &data).unwrap());
+    c.set_sgl(false).unwrap();
+    let mut back = vec![0; data.len()];
+    c.read(64, &mut back).unwrap();
+    assert!(back == data);
+    let (old, new) = (&data[..4096], &data[4096..8192]);
+    for sgl in [false, true] {
+        c.set_sgl(sgl).unwrap();
+        assert!(c.compare_and_write(64, old, new).unwrap());
+        assert!(!c.compare_and_write(64, old, old).unwrap());
+        assert!(c.compare(64, new).unwrap());
+        c.write(64, old).unwrap();
+        let job = Job {
+            read_percent: 50,
+            max_bytes: 1 << 16,
+            queues: 2,
+            commands: 300,
+            layout: Layout::Scattered,
+            verify: true,
+            start: 4 << 20,
+            ..Job::default()
+        };
+        let outcome = run_job(&mut c, &job, &mut |_, _| true).unwrap();
+        assert_eq!(outcome.report.commands, 300);
+    }
+    c.shutdown().unwrap();
 }
 
 #[test]

@@ -152,6 +152,30 @@ impl Sqe {
         self
     }
 
+    /// The same command with an SGL descriptor in place of the PRP entries (PSDT 01b).
+    pub fn with_sgl(mut self, descriptor: [u8; 16]) -> Sqe {
+        let (low, high) = descriptor.split_at(8);
+        let qword = |half: &[u8]| half.iter().rev().fold(0u64, |n, b| n << 8 | u64::from(*b));
+        self.dw[0] = self.dw[0] & !(3 << 14) | 1 << 14;
+        self.with_prps(qword(low), qword(high))
+    }
+
+    /// The same command as the first or the second of a fused operation (FUSE).
+    pub fn with_fuse(mut self, second: bool) -> Sqe {
+        self.dw[0] = self.dw[0] & !(3 << 8) | if second { 2 << 8 } else { 1 << 8 };
+        self
+    }
+
+    /// FUSE.
+    pub fn fuse(&self) -> u8 {
+        (self.dw[0] >> 8 & 3) as u8
+    }
+
+    /// PSDT.
+    pub fn psdt(&self) -> u8 {
+        (self.dw[0] >> 14 & 3) as u8
+    }
+
     /// The same command with command dword `n` (10 to 15) replaced; other `n` change nothing.
     pub fn with_cdw(mut self, n: usize, value: u32) -> Sqe {
         if (10..16).contains(&n) {

@@ -35,6 +35,10 @@ pub struct Controller {
     pub namespaces: u32,
     /// Optional NVM Command Support (ONCS).
     pub oncs: u16,
+    /// Fused Operation Support (FUSES).
+    pub fuses: u16,
+    /// Atomic Compare & Write Unit (ACWU) in logical blocks, the number itself.
+    pub compare_and_write_unit: u32,
     /// Volatile Write Cache (VWC) present.
     pub volatile_write_cache: bool,
     /// SGL Support (SGLS).
@@ -108,6 +112,8 @@ impl Controller {
             cqe_size_log2: b[513] & 0xF,
             namespaces: u32_at(b, 516),
             oncs: u16_at(b, 520),
+            fuses: u16_at(b, 522),
+            compare_and_write_unit: u32::from(u16_at(b, 532)) + 1,
             volatile_write_cache: b[525] & 1 == 1,
             sgls: u32_at(b, 536),
             subnqn: text(&b[768..1024]),

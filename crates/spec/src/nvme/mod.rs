@@ -52,6 +52,18 @@ pub mod io {
     pub const VERIFY: u8 = 0x0C;
 }
 
+/// SGL descriptor types with sub type 0, an address (NVMe 1.4, figures 117 to 121).
+pub mod sgl_type {
+    /// Data Block.
+    pub const DATA_BLOCK: u8 = 0x00;
+    /// Bit Bucket.
+    pub const BIT_BUCKET: u8 = 0x10;
+    /// Segment.
+    pub const SEGMENT: u8 = 0x20;
+    /// Last Segment.
+    pub const LAST_SEGMENT: u8 = 0x30;
+}
+
 /// Optional NVM Command Support: bits of ONCS in Identify Controller.
 pub mod oncs {
     /// Compare.
