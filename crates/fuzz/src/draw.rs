@@ -169,11 +169,11 @@ fn spoil(world: &mut World, random: &mut Random, count: u64, prp1: &mut u64, prp
     }
 }
 
-/// Bits that no command may have, now and then: fused, and data by SGL where `psdt` doesn't allow it.
-fn flags(random: &mut Random, sqe: &mut Sqe, psdt: &[u32]) {
+/// Bits that no command may have, now and then: FUSE and PSDT with values that aren't allowed here.
+fn flags(random: &mut Random, sqe: &mut Sqe, fuse: &[u32], psdt: &[u32]) {
     if chance(random, 3) {
         sqe.dw[0] |= match chance(random, 50) {
-            true => (1 + random.below(3) as u32) << 8,
+            true => pick(random, fuse) << 8,
             false => pick(random, psdt) << 14,
         };
     }
@@ -284,7 +284,7 @@ pub fn io_command(world: &mut World, random: &mut Random) -> Option<Command> {
             random.next() as u32,
         );
     }
-    flags(random, &mut sqe, &[3]);
+    flags(random, &mut sqe, &[3], &[3]);
     Some((sqe, pages))
 }
 
@@ -338,7 +338,7 @@ fn deallocation(world: &mut World, random: &mut Random) -> Option<Command> {
         .with_prps(prp1, prp2)
         .with_cdw(10, (count as u32 - 1) | ((random.next() as u32) << 8))
         .with_cdw(11, attributes);
-    flags(random, &mut sqe, &[3]);
+    flags(random, &mut sqe, &[3], &[3]);
     Some((sqe, pages))
 }
 
@@ -378,7 +378,7 @@ pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> 
         }
         _ => (Sqe::new(random.next() as u8), Vec::new()),
     };
-    flags(random, &mut sqe, &[1, 2, 3]);
+    flags(random, &mut sqe, &[1, 2, 3], &[1, 2, 3]);
     Some((sqe, pages))
 }
 

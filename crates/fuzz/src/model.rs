@@ -206,7 +206,7 @@ impl Model {
             return Verdict::refused(status::INVALID_OPCODE);
         }
         let (fuse, psdt) = flags(sqe);
-        if fuse != 0 || psdt == 3 {
+        if fuse == 3 || psdt == 3 {
             return Verdict::refused(status::INVALID_FIELD);
         }
         if sqe.nsid() != 1 && !(opcode == io::FLUSH && sqe.nsid() == NSID_ALL) {
