@@ -378,7 +378,7 @@ async def sgl_deallocates(dut):
             elif kind == "piece":
                 env.host.read_error.add(env.rng.choice(command.spans)[0] & ~63)
             elif kind == "segment":
-                command.prp1 ^= 1 << 61
+                command.prp1 = (command.prp1 & ~7) ^ 1 << 61
                 command.prp2 = struct.unpack("<QQ", env.descriptor(LAST_SEGMENT, 0, 64))[1]
             await env.run([command])
             assert command.status == want, f"{kind}: {command.status}"
