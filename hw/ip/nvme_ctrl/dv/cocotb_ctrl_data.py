@@ -30,7 +30,7 @@ def cut(host: Host, at: int, size: int) -> list[tuple[int, int]]:
 
 @cocotb.test()
 async def sgl(dut):
-    """Write, Compare and Read with SGLs, inline and in a segment, PSDT 01b and 10b, beside PRPs; one block to 128 KiB."""
+    """Write, Compare and Read with SGLs, inline and in a segment, either PSDT, beside PRPs; one block to 128 KiB."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     source, target, table = host.alloc((1 << 20) + PAGE), host.alloc((1 << 20) + PAGE), host.alloc(1 << 18)
