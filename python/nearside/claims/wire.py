@@ -48,7 +48,7 @@ WEIGHTS = {"high": 8, "medium": 4, "low": 2}
 
 @claim(
     "nvme.wrr", "%", at_most(5),
-    "Weighted round robin 8:4:2, 63 queues of depth 16, a third of each class, 4 KiB random reads: the share of the "
+    "Weighted round robin 8:4:2, 63 queues of depth 4, a third of each class, 4 KiB random reads: the share of the "
     "class that is furthest from its weight, relative to it.",
     quick=False,
 )  # fmt: skip
@@ -59,7 +59,7 @@ def wrr(context: Context) -> Measured:
     for queue in range(queues):
         device.set_priority(queue, classes[queue % 3])
     report = device.workload(
-        read_percent=100, min_bytes=4096, queues=queues, depth=16, commands=context.commands(50_000), seed=context.seed
+        read_percent=100, min_bytes=4096, queues=queues, depth=4, commands=context.commands(50_000), seed=context.seed
     )
     counts = [sum(report["commands_by_queue"][first::3]) for first in range(3)]
     weights = list(WEIGHTS.values())
