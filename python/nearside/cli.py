@@ -22,7 +22,11 @@ Examples:
   nearside delay show            the timing of each channel
   nearside delay set pcm         change it while the device runs
   nearside fuzz                  random and malformed commands against a reference model
+<<<<<<< HEAD
   nearside latency               where the time of a single command goes
+=======
+  nearside soak --gigabytes 10   mixed traffic, every byte checked
+>>>>>>> 1d6407c (fuzz: nearside soak; a model of Format NVM)
   nearside serve --socket S      attach the device to a virtual machine
   nearside claim list            every figure that this project states
   nearside claim run nvm_delay.read_305ns.mean_error
@@ -188,6 +192,7 @@ def fuzz(
         raise NearsideError(f"{doc['failure']['what']} (replay {doc['failure']['replay']})")
 
 
+<<<<<<< HEAD
 @app.command(epilog="Examples: nearside latency · nearside latency --profile pcm --json")
 def latency(
     profile: Annotated[
@@ -235,6 +240,33 @@ def trace(
         print_json({"trace": str(file), "time": "simulated", "commands": len(commands), "stages": rows})
     else:
         traces.print_summary(rows)
+=======
+@app.command(epilog="Example: nearside soak --gigabytes 10 --result soak.json")
+def soak(
+    design: Annotated[str, typer.Argument(metavar="[NAME|FILE]", help="A design.")] = "fuzz",
+    gigabytes: Annotated[float, typer.Option(help="Bytes of the media to move, in 10^9.", min=0.001)] = 1.0,
+    seed: Annotated[int, typer.Option(help="Seed of everything.", min=0)] = 1,
+    result: Annotated[
+        Path | None, typer.Option(help="Keep the result here after every episode, and go on with what is there.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Reads, writes, compares and zeroes of random sizes on all queues, every byte checked: some 10 MB/s."""
+    from nearside import fuzzing
+    from nearside.device import Design, compile_design
+
+    loaded = Design.load(design)
+    with show.building(loaded.name, not as_json) as progress:
+        compile_design(loaded, progress)
+    with show.bar("soaking", not as_json) as progress:
+        doc = fuzzing.soak(loaded, int(gigabytes * 1e9), seed, result, progress)
+    if as_json:
+        print_json(doc)
+    else:
+        fuzzing.print_report(doc)
+    if doc["mismatches"]:
+        raise NearsideError(doc["failure"]["what"])
+>>>>>>> 1d6407c (fuzz: nearside soak; a model of Format NVM)
 
 
 @app.command(epilog="Example: nearside serve --socket device.sock --media disk.img")

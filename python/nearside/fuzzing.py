@@ -1,12 +1,15 @@
-"""The fuzzer: campaigns as dictionaries, and their table."""
+"""The fuzzer: campaigns and soaks as dictionaries, and their table."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from nearside import _native, show
-from nearside.device import Design
+from nearside.device import Design, Progress
+
+SOAK_EPISODE = 64 << 20
 
 
 def run(design: Design, commands: int, seed: int, **options: Any) -> dict[str, Any]:
@@ -14,11 +17,50 @@ def run(design: Design, commands: int, seed: int, **options: Any) -> dict[str, A
     return json.loads(_native.fuzz(design.native, commands, seed, **options))
 
 
+def soak(
+    design: Design, amount: int, seed: int, result: Path | None = None, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Moves so many bytes of right commands, and checks every one. Each episode begins with an empty device.
+
+    With `result` the sum is kept in that file after each episode; a file of the same seed and design is gone on with.
+    """
+    key = {"seed": seed, "design": design.hash}
+    total: dict[str, Any] = {}
+    if result is not None and result.is_file():
+        total = json.loads(result.read_text())
+        if {name: total.get(name) for name in key} != key:
+            raise _native.NearsideError(f"{result} is of another seed or design")
+    while total.get("moved_bytes", 0) < amount and not total.get("mismatches"):
+        done = total.get("moved_bytes", 0)
+
+        def tell(now: int, _all: int, done: int = done) -> None:
+            if progress:
+                progress(min(done + now, amount), amount)
+
+        options = {"calm": True, "first_episode": total.get("episodes", 0), "per_episode": SOAK_EPISODE}
+        doc = run(design, min(SOAK_EPISODE, amount - done), seed, progress=tell, **options)
+        total = key | _sum(total, doc)
+        if result is not None:
+            partial = result.with_suffix(".partial")
+            partial.write_text(json.dumps(total, indent=1))
+            partial.replace(result)
+    return total
+
+
+def _sum(total: dict[str, Any], doc: dict[str, Any]) -> dict[str, Any]:
+    merged = doc | {name: total.get(name, 0) + value for name, value in doc.items() if isinstance(value, int | float)}
+    merged["outcomes"] = dict(total.get("outcomes", {}))
+    for name, count in doc["outcomes"].items():
+        merged["outcomes"][name] = merged["outcomes"].get(name, 0) + count
+    merged["seed"] = doc["seed"]
+    return merged
+
+
 def print_report(doc: dict[str, Any]) -> None:
     """What was done, and what each command answered how often."""
     table = show.table(f"seed {doc['seed']}", "", "count")
     for key, value in doc.items():
-        if key not in ("seed", "outcomes", "failure", "simulated_ns"):
+        if key not in ("seed", "design", "outcomes", "failure", "simulated_ns"):
             table.add_row(key.replace("_", " "), f"{value:,}")
     table.add_row("simulated time", show.nanoseconds(doc["simulated_ns"]))
     show.out.print(table)

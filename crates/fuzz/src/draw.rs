@@ -78,7 +78,7 @@ fn buffer(
         2 => data[1],
         _ => list(world, random, &data[1..], &mut pages)?,
     };
-    if chance(random, 8) {
+    if !world.calm && chance(random, 8) {
         spoil(world, random, count, &mut prp1, &mut prp2);
     }
     let content = match fill {
@@ -238,6 +238,9 @@ fn place(world: &World, random: &mut Random, count: u64) -> u64 {
 
 /// An I/O command.
 pub fn io_command(world: &mut World, random: &mut Random) -> Option<Command> {
+    if world.calm {
+        return calm_command(world, random);
+    }
     let opcode = match random.below(100) {
         0..=31 => io::READ,
         32..=61 => io::WRITE,
@@ -286,6 +289,41 @@ pub fn io_command(world: &mut World, random: &mut Random) -> Option<Command> {
     }
     flags(random, &mut sqe, &[3], &[3]);
     Some((sqe, pages))
+}
+
+/// An I/O command that is right, of up to 64 KiB.
+fn calm_command(world: &mut World, random: &mut Random) -> Option<Command> {
+    let opcode = match random.below(100) {
+        0..=39 => io::READ,
+        40..=74 => io::WRITE,
+        75..=86 => io::COMPARE,
+        87..=93 => io::WRITE_ZEROES,
+        94..=96 => io::VERIFY,
+        _ => io::FLUSH,
+    };
+    let most = random.below(8);
+    let count = 1 + random.below(1 << most);
+    let mut lba = 0;
+    for _ in 0..12 {
+        lba = random.below(world.media.len().saturating_sub(count) + 1);
+        if !world.media.in_use(lba, count) {
+            break;
+        }
+    }
+    let fill = match opcode {
+        io::WRITE => Fill::Random,
+        io::COMPARE => {
+            let data = (0..count).flat_map(|n| world.media.any(lba + n).to_vec());
+            Fill::Bytes(data.collect())
+        }
+        _ => Fill::Nothing,
+    };
+    let sqe = Sqe::of_blocks(opcode, 1, lba, count as u32);
+    if !matches!(opcode, io::READ | io::WRITE | io::COMPARE) {
+        return Some((sqe, Vec::new()));
+    }
+    let (prp1, prp2, pages) = buffer(world, random, count * BLOCK, fill)?;
+    Some((sqe.with_prps(prp1, prp2), pages))
 }
 
 fn trim(fill: Fill, bytes: u64) -> Fill {
@@ -376,7 +414,25 @@ pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> 
                 Vec::new(),
             )
         }
-        _ => (Sqe::new(random.next() as u8), Vec::new()),
+        96 if world.model.limits.formats && chance(random, 60) => {
+            let odd = if chance(random, 30) {
+                random.next() as u32 & 0xFFF
+            } else {
+                0
+            };
+            let right = if chance(random, 50) { 1 } else { u32::MAX };
+            (
+                Sqe::new(0x80)
+                    .with_nsid(namespace(random, right))
+                    .with_cdw(10, odd),
+                Vec::new(),
+            )
+        }
+        // Doorbell Buffer Config would take the doorbells away.
+        _ => match random.next() as u8 {
+            0x7C => return None,
+            opcode => (Sqe::new(opcode), Vec::new()),
+        },
     };
     flags(random, &mut sqe, &[1, 2, 3], &[1, 2, 3]);
     Some((sqe, pages))

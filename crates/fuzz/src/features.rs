@@ -42,6 +42,8 @@ pub struct Features {
     queues: u16,
     namespaces: u32,
     coalesced: bool,
+    /// Get of a namespace's feature takes no FFFFFFFFh.
+    one_at_a_time: bool,
     /// By identifier, and Threshold Type Select.
     values: BTreeMap<(u8, bool), u32>,
     /// Coalescing Disable of each vector.
@@ -50,11 +52,12 @@ pub struct Features {
 
 impl Features {
     /// The defaults of a controller with so many I/O queue pairs and namespaces.
-    pub fn new(queues: u16, namespaces: u32) -> Features {
+    pub fn new(queues: u16, namespaces: u32, one_at_a_time: bool) -> Features {
         Features {
             queues,
             namespaces,
             coalesced: false,
+            one_at_a_time,
             values: BTreeMap::from([((ARBITRATION, false), 7), ((TEMPERATURE, false), 0x157)]),
             uncoalesced: BTreeMap::new(),
         }
@@ -114,6 +117,9 @@ impl Features {
         if r.nsid > self.namespaces && r.nsid != u32::MAX || of_namespace && r.nsid == 0 {
             return Some(status::INVALID_NAMESPACE_OR_FORMAT.dnr());
         }
+        if of_namespace && self.one_at_a_time && !r.set && r.nsid == u32::MAX {
+            return Some(status::INVALID_NAMESPACE_OR_FORMAT.dnr());
+        }
         let one = (1..=self.namespaces).contains(&r.nsid);
         if r.set && !of_namespace && one {
             return Some(status::FEATURE_NOT_NAMESPACE_SPECIFIC.dnr());
@@ -170,7 +176,7 @@ mod tests {
 
     #[test]
     fn values_are_kept_as_far_as_they_are_implemented() {
-        let mut f = Features::new(4, 1);
+        let mut f = Features::new(4, 1, true);
         assert_eq!(f.serve(request(false, ARBITRATION, 0, 0), true), Ok(7));
         assert_eq!(
             f.serve(request(true, ARBITRATION, u32::MAX, 0), true),
@@ -190,7 +196,7 @@ mod tests {
 
     #[test]
     fn errors_come_in_the_order_of_the_contract() {
-        let mut f = Features::new(4, 1);
+        let mut f = Features::new(4, 1, true);
         let mut refused = |set, cdw10: u32, cdw11, nsid| {
             f.serve(
                 Request {

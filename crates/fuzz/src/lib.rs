@@ -36,10 +36,14 @@ pub type Make<'a> = dyn FnMut() -> Result<Box<dyn Device>, String> + 'a;
 pub struct Campaign {
     /// Seed of everything.
     pub seed: u64,
-    /// Commands in all; the last episode may add some.
-    pub commands: u64,
-    /// Commands in an episode.
+    /// Commands in all, or bytes of the media if `calm`; the last episode may add some.
+    pub amount: u64,
+    /// The same of an episode.
     pub per_episode: u64,
+    /// Begin with this episode.
+    pub first_episode: u32,
+    /// A soak: no malformed commands, no resets.
+    pub calm: bool,
     /// Tries to make a failing episode shorter.
     pub shrinks: u32,
     /// Run only this.
@@ -143,6 +147,8 @@ pub struct Report {
     pub completed: u64,
     /// Of these, in flight when a reset came.
     pub dropped: u64,
+    /// Bytes of the media that completed commands have read, written, compared or cleared.
+    pub moved_bytes: u64,
     /// Bytes that the device sent to the host, all of them checked.
     pub checked_bytes: u64,
     /// Blocks of the media compared at the ends of episodes.
@@ -168,12 +174,21 @@ pub struct Report {
 }
 
 impl Report {
+    fn amount(&self, campaign: &Campaign) -> u64 {
+        if campaign.calm {
+            self.moved_bytes
+        } else {
+            self.commands
+        }
+    }
+
     fn add(&mut self, outcome: &Outcome) {
         let counts = &outcome.counts;
         self.episodes += 1;
         self.commands += counts.fetched;
         self.completed += counts.completed;
         self.dropped += counts.dropped;
+        self.moved_bytes += counts.moved_bytes;
         self.checked_bytes += counts.checked_bytes;
         self.compared_blocks += outcome.blocks;
         self.interrupts += counts.interrupts;
@@ -200,18 +215,22 @@ pub fn run(
         seed,
         ..Report::default()
     };
-    let mut episode = campaign.replay.as_ref().map_or(0, |r| r.episode);
+    let mut episode = campaign
+        .replay
+        .as_ref()
+        .map_or(campaign.first_episode, |r| r.episode);
     loop {
-        let left = campaign.commands.saturating_sub(report.commands);
+        let left = campaign.amount.saturating_sub(report.amount(campaign));
         let steps = campaign.replay.as_ref().and_then(|r| r.steps.as_ref());
-        let commands = match campaign.replay {
+        let amount = match campaign.replay {
             Some(_) => campaign.per_episode,
             None => campaign.per_episode.min(left.max(1)),
         };
         let script = Script {
             seed,
             episode,
-            commands,
+            amount,
+            calm: campaign.calm,
             steps,
         };
         let outcome = episode::run(make()?, &script);
@@ -221,15 +240,15 @@ pub fn run(
             report.failure = Some(shrink(make, &script, outcome, campaign.shrinks, progress)?);
             break;
         }
-        if campaign.replay.is_some() || report.commands >= campaign.commands {
+        if campaign.replay.is_some() || report.amount(campaign) >= campaign.amount {
             break;
         }
-        if !progress(report.commands, campaign.commands) {
+        if !progress(report.amount(campaign), campaign.amount) {
             break;
         }
         episode += 1;
     }
-    progress(report.commands, report.commands);
+    progress(campaign.amount, campaign.amount);
     Ok(report)
 }
 

@@ -27,6 +27,10 @@ pub struct Limits {
     pub events: usize,
     /// Logical blocks of namespace 1.
     pub blocks: u64,
+    /// Format NVM is supported, and what came with it.
+    pub formats: bool,
+    /// Fused Compare and Write is supported.
+    pub fuses: bool,
 }
 
 /// What data a command sends to the host.
@@ -79,6 +83,8 @@ pub enum After {
     CqDeleted(u16, u64),
     /// An Asynchronous Event Request, with those that waited before it.
     Event(usize),
+    /// The namespace is formatted.
+    Formatted,
     /// An Abort of the command with this identifier, which waits.
     Abort(u16),
 }
@@ -109,6 +115,16 @@ impl Verdict {
             direction: Direction::None,
             media: Use::None,
             after: After::Nothing,
+        }
+    }
+
+    /// Bytes of the media that it reads or writes.
+    pub fn media_bytes(&self) -> u64 {
+        match &self.media {
+            Use::None => 0,
+            Use::Read(_, count) => count * BLOCK,
+            Use::Write(_, data) => data.len() as u64,
+            Use::Zero(ranges) => ranges.iter().map(|r| r.1 * BLOCK).sum(),
         }
     }
 
@@ -169,9 +185,12 @@ pub struct Model {
     pub known: BTreeMap<Known, Rc<Vec<u8>>>,
     /// CC.IOSQES and CC.IOCQES are right.
     pub entry_sizes: (bool, bool),
+    /// Format NVM commands that were fetched and have not completed.
+    pub formatting: u32,
 }
 
 const NSID_ALL: u32 = u32::MAX;
+const FORMAT_NVM: u8 = 0x80;
 
 impl Model {
     /// A controller that was just enabled.
@@ -180,20 +199,27 @@ impl Model {
             limits,
             sqs: BTreeMap::new(),
             cqs: BTreeMap::new(),
-            features: Features::new(limits.queues, 1),
+            features: Features::new(limits.queues, 1, limits.formats),
             waiting: Vec::new(),
             known,
             entry_sizes: (true, true),
+            formatting: 0,
         }
     }
 
     /// Judges a command that was fetched, and changes the model as it does.
     pub fn judge(&mut self, sqid: u16, sqe: &Sqe, memory: &Memory, media: &Media) -> Verdict {
         if sqid == 0 {
-            self.admin(sqe, memory)
-        } else {
-            self.io(sqe, memory, media)
+            return self.admin(sqe, memory);
         }
+        let mut verdict = self.io(sqe, memory, media);
+        // A namespace that is being formatted refuses commands; when exactly that begins and ends is not defined.
+        let namespace = status::INVALID_NAMESPACE_OR_FORMAT.dnr();
+        let early = [status::INVALID_OPCODE.dnr(), namespace];
+        if self.formatting > 0 && !verdict.statuses.iter().any(|s| early.contains(s)) {
+            verdict.statuses.push(status::FORMAT_IN_PROGRESS);
+        }
+        verdict
     }
 
     // ---- the NVM command set ----
@@ -339,7 +365,8 @@ impl Model {
         if flags(sqe) != (0, 0) {
             return Verdict::refused(status::INVALID_FIELD);
         }
-        if !known.contains(&sqe.opcode()) {
+        let format = self.limits.formats && sqe.opcode() == FORMAT_NVM;
+        if !known.contains(&sqe.opcode()) && !format {
             return Verdict::refused(status::INVALID_OPCODE);
         }
         let outcome = match sqe.opcode() {
@@ -349,6 +376,7 @@ impl Model {
             admin::CREATE_IO_SQ => self.create_sq(sqe),
             admin::DELETE_IO_SQ => self.delete_sq(sqe),
             admin::DELETE_IO_CQ => self.delete_cq(sqe),
+            FORMAT_NVM => self.format(sqe),
             admin::ABORT => self.abort(sqe),
             admin::ASYNC_EVENT_REQUEST => self.event_request(sqe),
             _ => self.features(sqe, memory),
@@ -368,6 +396,14 @@ impl Model {
         let content = match cns {
             0x00 | 0x03 if nsid != 1 => return Err(status::INVALID_NAMESPACE_OR_FORMAT),
             0x02 if nsid >= 0xFFFF_FFFE => return Err(status::INVALID_NAMESPACE_OR_FORMAT),
+            // Figure numbers of NVMe 2.0, which hosts ask for all the same.
+            0x08 if self.limits.formats && nsid != 1 => {
+                return Err(status::INVALID_NAMESPACE_OR_FORMAT)
+            }
+            0x06 if self.limits.formats && sqe.dw[11] >> 24 != 0 => {
+                return Err(status::INVALID_FIELD)
+            }
+            0x06 | 0x08 if self.limits.formats => Content::Any,
             0x00 | 0x01 | 0x03 => self.page(Known::Identify(cns), 0),
             // Identifiers above the one given (5.15.2.3).
             0x02 => Content::Page(Rc::new(vec![u8::from(nsid == 0)]), 0),
@@ -381,6 +417,7 @@ impl Model {
         let size = match lid {
             0x01 | 0x04 | 0x05 => 4096,
             0x02 | 0x03 => 512,
+            0x00 if self.limits.formats => 1024,
             _ => return Err(status::INVALID_LOG_PAGE),
         };
         let numd = u64::from(sqe.dw[11] & 0xFFFF) << 16 | u64::from(sqe.dw[10] >> 16);
@@ -398,6 +435,34 @@ impl Model {
             (numd + 1) * 4,
             self.page(Known::Log(lid), offset),
         ))
+    }
+
+    /// Format NVM (5.23): one format, without protection information; user data erase is all the same.
+    fn format(&mut self, sqe: &Sqe) -> Result<Verdict, Status> {
+        let w = sqe.dw[10];
+        if sqe.nsid() != 1 && sqe.nsid() != NSID_ALL {
+            return Err(status::INVALID_NAMESPACE_OR_FORMAT);
+        }
+        if w & 0xF != 0 {
+            return Err(status::INVALID_FORMAT);
+        }
+        match w >> 5 & 7 {
+            0 => {}
+            1..=3 => return Err(status::INVALID_FORMAT),
+            _ => return Err(status::INVALID_FIELD),
+        }
+        if w >> 9 & 7 > 1 {
+            return Err(status::INVALID_FIELD);
+        }
+        self.formatting += 1;
+        let mut v = Verdict {
+            after: After::Formatted,
+            ..Verdict::fine()
+        };
+        // A reset ends it early.
+        v.statuses.push(status::ABORT_REQUESTED);
+        v.media = Use::Zero(vec![(0, self.limits.blocks)]);
+        Ok(v)
     }
 
     fn bad_size(&self, sqe: &Sqe) -> bool {

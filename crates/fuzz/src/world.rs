@@ -114,6 +114,8 @@ pub struct Counts {
     pub completed: u64,
     /// Commands that were in flight when a reset came.
     pub dropped: u64,
+    /// Bytes of the media that completed commands have read, written, compared or cleared.
+    pub moved_bytes: u64,
     /// Bytes sent to the host and checked.
     pub checked_bytes: u64,
     /// Interrupts.
@@ -151,7 +153,9 @@ pub struct World {
     /// Vectors that are masked.
     pub masked: BTreeSet<u16>,
     /// Vectors with a completion since the last message.
-    pub due: BTreeSet<u16>,
+    pub due: BTreeMap<u16, Time>,
+    /// Only commands that are right.
+    pub calm: bool,
     /// Writes to invalid doorbells: of absent queues, of bad values.
     pub bad_doorbells: u64,
     /// DW0 of the last completion.
@@ -167,6 +171,7 @@ pub struct World {
     last_mmio: Time,
     data: BTreeMap<(Time, u64), ReadData>,
     sequence: u64,
+    now: Time,
     stall: Time,
     wake: bool,
 }
@@ -188,7 +193,9 @@ impl World {
             answers: Vec::new(),
             messages: HashMap::new(),
             masked: BTreeSet::new(),
-            due: BTreeSet::new(),
+            due: BTreeMap::new(),
+            calm: false,
+            now: Time::ZERO,
             bad_doorbells: 0,
             result: 0,
             counts: Counts::default(),
@@ -216,6 +223,14 @@ impl World {
     /// Notes a breach; the first one counts.
     pub fn fail(&mut self, text: String) {
         self.failure.get_or_insert(text);
+    }
+
+    /// Values of FUSE that no I/O command may have alone.
+    pub fn fuse(&self) -> &'static [u32] {
+        match self.model.limits.fuses {
+            true => &[3],
+            false => &[1, 2, 3],
+        }
     }
 
     /// Sends a register access to the device.
@@ -299,13 +314,20 @@ impl World {
         self.flights.keys().any(|k| k.1 == cid)
     }
 
-    /// Vectors whose last completion was not followed by an interrupt.
-    pub fn owed(&self) -> Vec<u16> {
-        self.due
-            .iter()
-            .copied()
-            .filter(|v| !self.masked.contains(v))
-            .collect()
+    /// Vectors that owe an interrupt for longer than this.
+    pub fn owed(&self, now: Time, patience: Time) -> Vec<u16> {
+        let late =
+            |&(v, since): &(&u16, &Time)| !self.masked.contains(v) && *since + patience <= now;
+        self.due.iter().filter(late).map(|(&v, _)| v).collect()
+    }
+
+    /// The host has emptied a queue: an interrupt that is not on its way by now need not come any more.
+    pub fn emptied(&mut self, vector: Option<u16>, now: Time) {
+        if let Some(since) = vector.and_then(|v| self.due.get(&v)) {
+            if *since + Time::us(1) > now {
+                vector.map(|v| self.due.remove(&v));
+            }
+        }
     }
 
     /// What is in flight, for the report of a failure.
@@ -585,7 +607,9 @@ impl World {
             ));
         }
         queue.tail += 1;
-        self.due.extend(queue.vector);
+        if let Some(vector) = queue.vector {
+            self.due.entry(vector).or_insert(self.now);
+        }
         self.memory.put(addr, data);
         self.wake |= self.watch;
         self.finish(cqid, cqe)
@@ -624,6 +648,9 @@ impl World {
         *self.counts.outcomes.entry(outcome).or_default() += 1;
         let success = cqe.status() == status::SUCCESS;
         let after = flight.verdict.after;
+        if success {
+            self.counts.moved_bytes += flight.verdict.media_bytes();
+        }
         self.release(key, flight, success);
         fine.map_err(|e| format!("{name}: {e}"))?;
         self.effect(after, success, key.1, &cqe)
@@ -720,6 +747,7 @@ impl World {
                     ));
                 }
             }
+            After::Formatted => self.model.formatting = self.model.formatting.saturating_sub(1),
             After::Nothing => {}
         }
         Ok(())
@@ -771,6 +799,7 @@ fn right(media: &Media, direction: &Direction, from: u64, data: &[u8]) -> bool {
 
 impl HostPort for World {
     fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool {
+        self.now = now;
         if now < self.stall {
             return false;
         }

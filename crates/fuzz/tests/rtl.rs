@@ -51,11 +51,13 @@ fn device() -> Result<Box<dyn Device>, String> {
     Ok(Box::new(device))
 }
 
-fn campaign(seed: u64, commands: u64, replay: Option<Replay>) -> Report {
+fn campaign(seed: u64, amount: u64, calm: bool, replay: Option<Replay>) -> Report {
     let campaign = Campaign {
         seed,
-        commands,
-        per_episode: 2000,
+        amount,
+        per_episode: if calm { 64 << 20 } else { 2000 },
+        first_episode: 0,
+        calm,
         shrinks: from_env("FUZZ_SHRINKS", 12) as u32,
         replay,
     };
@@ -72,17 +74,7 @@ fn from_env(name: &str, default: u64) -> u64 {
         .unwrap_or(default)
 }
 
-#[test]
-#[ignore = "long: builds a device of its own"]
-fn the_controller_does_what_the_model_says() {
-    let replay = std::env::var("FUZZ_REPLAY")
-        .ok()
-        .map(|r| r.parse().unwrap());
-    let report = campaign(
-        from_env("FUZZ_SEED", 1),
-        from_env("FUZZ_COMMANDS", 1200),
-        replay,
-    );
+fn check(report: &Report) {
     if let Some(failure) = &report.failure {
         panic!(
             "{}\nreplay {} ({} of {} steps)\n{}",
@@ -93,6 +85,35 @@ fn the_controller_does_what_the_model_says() {
             failure.history.join("\n")
         );
     }
-    eprintln!("{report:#?}");
-    assert!(report.commands >= 1000, "{}", report.commands);
+}
+
+#[test]
+#[ignore = "long: builds a device of its own"]
+fn the_controller_does_what_the_model_says() {
+    let replay = std::env::var("FUZZ_REPLAY").ok();
+    let whole = replay.is_none();
+    let replay = replay.map(|r| r.parse().unwrap());
+    let commands = from_env("FUZZ_COMMANDS", 3000);
+    let report = campaign(from_env("FUZZ_SEED", 1), commands, false, replay);
+    check(&report);
+    assert!(!whole || report.commands >= commands, "{}", report.commands);
+}
+
+#[test]
+#[ignore = "long: builds a device of its own"]
+fn a_soak_finds_every_byte_right() {
+    let bytes = from_env("SOAK_BYTES", 8 << 20);
+    let report = campaign(from_env("FUZZ_SEED", 1), bytes, true, None);
+    check(&report);
+    assert!(
+        report.moved_bytes >= bytes && report.dropped == 0,
+        "{report:?}"
+    );
+}
+
+#[test]
+#[ignore = "long: builds a device of its own"]
+fn the_same_seed_does_the_same() {
+    let text = || format!("{:?}", campaign(5, 300, false, None));
+    assert_eq!(text(), text());
 }

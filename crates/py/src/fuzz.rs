@@ -13,15 +13,19 @@ use crate::progress::Teller;
 /// Cycles without any handshake while busy that are a hang: the fuzzer's waits are short.
 const HANG_CYCLES: u64 = 200_000;
 
-/// Runs a campaign; returns its report as JSON. `replay` is `SEED:EPISODE` or `SEED:EPISODE:STEPS`.
+/// Runs a campaign of so many commands, or bytes if `calm` (a soak); returns its report as JSON. `replay` is
+/// `SEED:EPISODE` or `SEED:EPISODE:STEPS`.
 #[pyfunction]
-#[pyo3(signature = (design, commands, seed=1, replay=None, shrinks=60, per_episode=2000, progress=None))]
+#[pyo3(signature = (design, amount, seed=1, *, calm=false, first_episode=0, replay=None, shrinks=60,
+    per_episode=2000, progress=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn fuzz(
     py: Python<'_>,
     design: &Design,
-    commands: u64,
+    amount: u64,
     seed: u64,
+    calm: bool,
+    first_episode: u32,
     replay: Option<&str>,
     shrinks: u32,
     per_episode: u64,
@@ -35,7 +39,9 @@ pub fn fuzz(
         .transpose()?;
     let campaign = Campaign {
         seed,
-        commands,
+        amount,
+        calm,
+        first_episode,
         per_episode,
         shrinks,
         replay,

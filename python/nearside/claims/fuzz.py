@@ -6,10 +6,12 @@ from typing import Any
 
 from nearside.claims.registry import Context, Measured, at_least, at_most, claim
 from nearside.device import Design
-from nearside.fuzzing import run
+from nearside.fuzzing import run, soak
 
 COMMANDS = 100_000
 QUICK = 4_000
+SOAK_BYTES = 10_000_000_000
+QUICK_SOAK_BYTES = 48 << 20
 
 
 def campaign(context: Context) -> dict[str, Any]:
@@ -42,3 +44,19 @@ def commands(context: Context) -> Measured:
     doc = campaign(context)
     text = f"{len(doc['outcomes'])} different outcomes, {doc['checked_bytes'] >> 20} MiB checked on the way to the host"
     return Measured(doc["commands"], text)
+
+
+@claim(
+    "nvme.soak", "wrong bytes", at_most(0),
+    f"Reads, writes, compares, zeroes and verifies of 512 B to 64 KiB at random places on all queues, "
+    f"{SOAK_BYTES / 1e9:.0f} GB in a full run: "
+    "every byte that comes back is what the model says, and so is the media after each 64 MiB.",
+)  # fmt: skip
+def soaked(context: Context) -> Measured:
+    amount = QUICK_SOAK_BYTES if context.quick else SOAK_BYTES
+    doc = soak(Design.load("fuzz"), amount, context.seed, progress=context.progress)
+    moved, checked = doc["moved_bytes"] / 1e9, doc["checked_bytes"] / 1e9
+    text = f"{moved:.2f} GB moved in {doc['commands']} commands, {checked:.2f} GB of them read"
+    if doc["failure"]:
+        text += f": {doc['failure']['what']}"
+    return Measured(doc["mismatches"], text)
