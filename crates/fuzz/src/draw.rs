@@ -527,6 +527,11 @@ fn features(world: &mut World, random: &mut Random) -> Option<Command> {
     Some((sqe, pages))
 }
 
+/// True with a chance of `percent`, where the host isn't calm.
+fn odd(world: &World, random: &mut Random, percent: u64) -> bool {
+    !world.calm && chance(random, percent)
+}
+
 /// A page for a queue; sometimes one that does not exist, or an offset in one.
 fn ring(world: &mut World, random: &mut Random) -> Option<(u64, Vec<u64>)> {
     if world.memory.room() < 64 {
@@ -534,7 +539,7 @@ fn ring(world: &mut World, random: &mut Random) -> Option<(u64, Vec<u64>)> {
     }
     let page = world.memory.take(random)?;
     world.memory.put(page, &[0; PAGE as usize]);
-    let base = if chance(random, 5) {
+    let base = if odd(world, random, 5) {
         page + (1 << random.below(12))
     } else {
         page
@@ -543,10 +548,10 @@ fn ring(world: &mut World, random: &mut Random) -> Option<(u64, Vec<u64>)> {
 }
 
 fn entries(world: &World, random: &mut Random) -> u32 {
-    match chance(random, 90) {
+    match odd(world, random, 10) {
         // All entries of both queues are in one page.
-        true => 2 + random.below(u64::from(world.model.limits.entries.min(64)) - 1) as u32,
-        false => pick(random, &[1, world.model.limits.entries + 1, 65536]),
+        false => 2 + random.below(u64::from(world.model.limits.entries.min(64)) - 1) as u32,
+        true => pick(random, &[1, world.model.limits.entries + 1, 65536]),
     }
 }
 
@@ -557,14 +562,14 @@ pub fn create_cq(world: &mut World, random: &mut Random) -> Option<Command> {
     let free: Vec<u16> = (1..=queues as u16)
         .filter(|q| !world.cqs.contains_key(q))
         .collect();
-    let qid = match free.is_empty() || chance(random, 10) {
+    let qid = match free.is_empty() || odd(world, random, 10) {
         true => random.below(queues + 3) as u16,
         false => pick(random, &free),
     };
-    let vectors = queues + if chance(random, 5) { 9 } else { 1 };
+    let vectors = queues + if odd(world, random, 5) { 9 } else { 1 };
     let vector = chance(random, 80).then(|| random.below(vectors) as u16);
     let mut sqe = Sqe::create_io_cq(qid, entries(world, random), base, vector);
-    sqe.dw[11] ^= u32::from(chance(random, 4));
+    sqe.dw[11] ^= u32::from(odd(world, random, 4));
     Some((sqe, pages))
 }
 
@@ -573,23 +578,23 @@ pub fn create_cq(world: &mut World, random: &mut Random) -> Option<Command> {
 pub fn create_sq(world: &mut World, random: &mut Random) -> Option<Command> {
     let queues = u64::from(world.model.limits.queues);
     let (mut base, mut pages) = ring(world, random)?;
-    if chance(random, 2) {
+    if odd(world, random, 2) {
         world.memory.give(pages.remove(0));
         base = (1 << 45) + random.below(1 << 30) * PAGE;
     }
     let free: Vec<u16> = (1..=queues as u16)
         .filter(|q| !world.sqs.contains_key(q))
         .collect();
-    let qid = match free.is_empty() || chance(random, 10) {
+    let qid = match free.is_empty() || odd(world, random, 10) {
         true => random.below(queues + 3) as u16,
         false => pick(random, &free),
     };
     let there: Vec<u16> = world.cqs.keys().copied().filter(|&q| q != 0).collect();
-    let cqid = match there.is_empty() || chance(random, 8) {
+    let cqid = match there.is_empty() || odd(world, random, 8) {
         true => random.below(queues + 3) as u16,
         false => pick(random, &there),
     };
     let mut sqe = Sqe::create_io_sq(qid, entries(world, random), base, cqid);
-    sqe.dw[11] ^= u32::from(chance(random, 4));
+    sqe.dw[11] ^= u32::from(odd(world, random, 4));
     Some((sqe, pages))
 }

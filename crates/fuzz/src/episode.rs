@@ -18,7 +18,7 @@ const PAGES: u64 = 4096;
 /// A register read is answered within this.
 const REGISTER: Time = Time(1_000_000_000);
 /// Everything that was submitted completes, and every reset ends, within this.
-const PATIENCE: Time = Time(20_000_000_000);
+const PATIENCE: Time = Time(5_000_000_000);
 /// Reads of the PM window on their way at once.
 const LOADS: usize = 8;
 
@@ -386,7 +386,8 @@ impl Bench {
         let sq = 2 + self.random.below(if few { 2 } else { 63 }) as u32;
         let cq = 2 + self.random.below(if few { 2 } else { 63 }) as u32;
         self.start(sq, cq)?;
-        for n in 0..2 + self.random.below(2 * queues) {
+        let least = if self.world.calm { 4 } else { 2 };
+        for n in 0..least + self.random.below(2 * queues) {
             let command = match n % 2 {
                 0 => create_cq(&mut self.world, &mut self.random),
                 _ => create_sq(&mut self.world, &mut self.random),
