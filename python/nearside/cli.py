@@ -22,11 +22,8 @@ Examples:
   nearside delay show            the timing of each channel
   nearside delay set pcm         change it while the device runs
   nearside fuzz                  random and malformed commands against a reference model
-<<<<<<< HEAD
   nearside latency               where the time of a single command goes
-=======
   nearside soak --gigabytes 10   mixed traffic, every byte checked
->>>>>>> 1d6407c (fuzz: nearside soak; a model of Format NVM)
   nearside serve --socket S      attach the device to a virtual machine
   nearside claim list            every figure that this project states
   nearside claim run nvm_delay.read_305ns.mean_error
@@ -192,7 +189,6 @@ def fuzz(
         raise NearsideError(f"{doc['failure']['what']} (replay {doc['failure']['replay']})")
 
 
-<<<<<<< HEAD
 @app.command(epilog="Examples: nearside latency · nearside latency --profile pcm --json")
 def latency(
     profile: Annotated[
@@ -240,7 +236,8 @@ def trace(
         print_json({"trace": str(file), "time": "simulated", "commands": len(commands), "stages": rows})
     else:
         traces.print_summary(rows)
-=======
+
+
 @app.command(epilog="Example: nearside soak --gigabytes 10 --result soak.json")
 def soak(
     design: Annotated[str, typer.Argument(metavar="[NAME|FILE]", help="A design.")] = "fuzz",
@@ -266,7 +263,6 @@ def soak(
         fuzzing.print_report(doc)
     if doc["mismatches"]:
         raise NearsideError(doc["failure"]["what"])
->>>>>>> 1d6407c (fuzz: nearside soak; a model of Format NVM)
 
 
 @app.command(epilog="Example: nearside serve --socket device.sock --media disk.img")
