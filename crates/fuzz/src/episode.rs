@@ -83,7 +83,6 @@ pub fn run(device: Box<dyn Device>, script: &Script) -> Outcome {
         events: 1,
         blocks: 0,
         formats: false,
-        fuses: false,
     };
     let model = Model::new(limits, BTreeMap::new());
     let world = World::new(Memory::new(PAGES), Media::new(0), model);
@@ -287,7 +286,6 @@ impl Bench {
         self.limits.events = usize::from(controller[259]) + 1;
         self.limits.blocks = word(&namespace, 0);
         self.limits.formats = controller[256] >> 1 & 1 == 1;
-        self.limits.fuses = controller[522] & 1 == 1;
         for (cns, page) in [(1, controller), (0, namespace), (3, descriptors)] {
             self.known.insert(Known::Identify(cns), Rc::new(page));
         }

@@ -29,8 +29,6 @@ pub struct Limits {
     pub blocks: u64,
     /// Format NVM is supported, and what came with it.
     pub formats: bool,
-    /// Fused Compare and Write is supported.
-    pub fuses: bool,
 }
 
 /// What data a command sends to the host.

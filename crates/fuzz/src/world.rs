@@ -225,14 +225,6 @@ impl World {
         self.failure.get_or_insert(text);
     }
 
-    /// Values of FUSE that no I/O command may have alone.
-    pub fn fuse(&self) -> &'static [u32] {
-        match self.model.limits.fuses {
-            true => &[3],
-            false => &[1, 2, 3],
-        }
-    }
-
     /// Sends a register access to the device.
     pub fn post(&mut self, now: Time, access: Mmio) {
         let time = (now + Time::ns(20 + self.random.below(30))).max(self.last_mmio);
