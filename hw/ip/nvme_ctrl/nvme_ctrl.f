@@ -13,6 +13,8 @@ hw/ip/nvme_ctrl/rtl/nvme_fetch.sv
 hw/ip/nvme_ctrl/rtl/nvme_decode.sv
 hw/ip/nvme_ctrl/rtl/nvme_fused.sv
 hw/ip/nvme_ctrl/rtl/nvme_get_log.sv
+hw/ip/nvme_ctrl/rtl/nvme_format.sv
+hw/ip/nvme_ctrl/rtl/nvme_ns_flight.sv
 hw/ip/nvme_ctrl/rtl/nvme_admin.sv
 hw/ip/nvme_ctrl/rtl/nvme_admin_in.sv
 hw/ip/nvme_ctrl/rtl/nvme_identify.sv
@@ -21,6 +23,7 @@ hw/ip/nvme_ctrl/rtl/nvme_log_smart.sv
 hw/ip/nvme_ctrl/rtl/nvme_log_firmware.sv
 hw/ip/nvme_ctrl/rtl/nvme_log_changed_ns.sv
 hw/ip/nvme_ctrl/rtl/nvme_log_effects.sv
+hw/ip/nvme_ctrl/rtl/nvme_log_supported.sv
 hw/ip/nvme_ctrl/rtl/nvme_uptime.sv
 hw/ip/nvme_ctrl/rtl/nvme_events.sv
 hw/ip/nvme_ctrl/rtl/nvme_coalesce.sv

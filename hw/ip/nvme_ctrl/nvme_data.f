@@ -2,6 +2,8 @@
 -f hw/lib/lib.f
 hw/ip/nvme_ctrl/rtl/nvme_pkg.sv
 hw/ip/nvme_ctrl/rtl/nvme_data_pkg.sv
+hw/ip/nvme_ctrl/rtl/nvme_ns_pkg.sv
+hw/ip/nvme_ctrl/rtl/nvme_namespace.sv
 hw/ip/nvme_ctrl/rtl/nvme_align.sv
 hw/ip/nvme_ctrl/rtl/nvme_mover_read.sv
 hw/ip/nvme_ctrl/rtl/nvme_mover_write.sv

@@ -8,6 +8,7 @@
 
 module nearside_top
   import ns_axi_pkg::*;
+  import nvme_ns_pkg::ns_blocks_t;
 #(
   /// Memory channels, a power of two up to 16.
   parameter int unsigned NumChannels = 2,
@@ -15,6 +16,10 @@ module nearside_top
   parameter int unsigned Granule = 4096,
   /// Bytes of the media, a multiple of NumChannels * Granule.
   parameter longint unsigned MediaBytes = 64'h4000_0000,
+  /// Namespaces, 1 to 16.
+  parameter int unsigned NumNamespaces = 1,
+  /// Their sizes in blocks, 64 bits each: see nvme_ctrl.
+  parameter ns_blocks_t NsBlocks = '0,
   /// I/O queue pairs.
   parameter int unsigned NumIoQueues = 16,
   /// Entries of the longest I/O queue.
@@ -383,6 +388,8 @@ module nearside_top
     .NumChannels (NumChannels),
     .Granule     (Granule),
     .NumWalkers  (NumWalkers),
+    .NumNamespaces(NumNamespaces),
+    .NsBlocks    (NsBlocks),
     .MediaBytes  (MediaBytes),
     .HostTimeout (25 * ClockKhz),
     .ClockKhz    (ClockKhz)
@@ -392,7 +399,7 @@ module nearside_top
     .busy_o           (nvme_busy),
     .cycles_i         (cycles_q),
     .temperature_i    (Temperature),
-    .ns_changed_i     (1'b0),
+    .ns_changed_i     ('0),
     .msix_enable_i    (msix_enable_q),
     .msix_mask_i      (msix_mask_q),
     .s_axil_awaddr    (lite_awaddr[15:0]),

@@ -12,7 +12,7 @@ from cocotb_ctrl import BLOCKS, ENTRIES, QUEUES, start
 from nvme_host import PAGE, Host, Pump
 
 KHZ = 20  # ClockKhz of the test top
-ERROR_LOG, SMART_LOG, FIRMWARE_LOG, CHANGED_NS, EFFECTS_LOG = 1, 2, 3, 4, 5
+SUPPORTED_LOGS, ERROR_LOG, SMART_LOG, FIRMWARE_LOG, CHANGED_NS, EFFECTS_LOG = range(6)
 BAD_REGISTER, BAD_VALUE = 1 << 16, 1 << 16 | 1 << 8
 TEMPERATURE = 2 << 16 | 1 << 8 | 1
 NS_CHANGED = 4 << 16 | 2
@@ -36,6 +36,7 @@ async def log_ranges(dut):
     """Every log at every kind of offset, length and buffer position; zeros beyond its end; ranges that are refused."""
     host = await start(dut)
     logs = {
+        SUPPORTED_LOGS: model.supported(),
         ERROR_LOG: bytes(PAGE),
         SMART_LOG: model.smart(),
         FIRMWARE_LOG: model.firmware(),
@@ -75,7 +76,7 @@ async def log_ranges(dut):
         await host.log_page(lid, 64, want=nvme.INVALID_FIELD, **numd)
         for nsid in (1, 2, 0xFFFF_FFFE):
             await host.log_page(lid, 64, want=nvme.INVALID_FIELD, nsid=nsid)
-    for lid in (0, 6, 7, 8, 0x0D, 0x70, 0x80, 0xC1, 0xFF):
+    for lid in (6, 7, 8, 0x0D, 0x70, 0x80, 0xC1, 0xFF):
         await host.log_page(lid, 64, want=nvme.INVALID_LOG)
     await host.log_page(EFFECTS_LOG, 64, want=nvme.PRP_OFFSET, prp1=PAGE + 2)
     await host.admin(2, want=nvme.DATA_TRANSFER, dnr=False, cdw10=127 << 16 | SMART_LOG, prp1=0x7FFF_F000)

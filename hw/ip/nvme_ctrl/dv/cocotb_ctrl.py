@@ -132,7 +132,7 @@ async def start_like_linux(dut):
     sqs = await host.io_queues(QUEUES, ENTRIES, vectors=True)
     aer = host.push(host.sqs[0], 12)
     await host.ring(host.sqs[0])
-    await host.admin(6, want=nvme.INVALID_FIELD, cdw10=6, prp1=host.alloc(PAGE))
+    assert (await host.identify(6)) == model.command_set()
     assert (await host.identify(2))[:8] == b"\1\0\0\0\0\0\0\0"
     assert (await host.identify(3, 1))[0] == 1
     assert (await host.identify(0, 1))[130] == 9
@@ -180,6 +180,8 @@ async def identify(dut):
         (2, 0, model.namespaces(0)),
         (2, 1, model.namespaces(1)),
         (3, 1, model.descriptors(EUI64)),
+        (6, 0, model.command_set()),
+        (8, 1, model.independent()),
     ]
     for cns, nsid, want in cases:
         for offset in (0, 4, 512, 4092):
@@ -189,8 +191,12 @@ async def identify(dut):
     buffer = host.alloc(PAGE)
     for cns, nsid in ((0, 0), (0, 2), (0, 0xFFFF_FFFF), (3, 0), (3, 2), (2, 0xFFFF_FFFE), (2, 0xFFFF_FFFF)):
         await host.admin(6, want=nvme.INVALID_NAMESPACE, cdw10=cns, nsid=nsid, prp1=buffer)
-    for cns in (4, 5, 6, 8, 0x10, 0x13, 0xFF):
+    for nsid in (0, 2, 0xFFFF_FFFF):
+        await host.admin(6, want=nvme.INVALID_NAMESPACE, cdw10=8, nsid=nsid, prp1=buffer)
+    for cns in (4, 5, 7, 9, 0x10, 0x13, 0xFF):
         await host.admin(6, want=nvme.INVALID_FIELD, cdw10=cns, nsid=1, prp1=buffer)
+    for csi in (1, 2, 0x80):
+        await host.admin(6, want=nvme.INVALID_FIELD, cdw10=6, cdw11=csi << 24, prp1=buffer)
     await host.admin(6, want=nvme.PRP_OFFSET, cdw10=1, prp1=buffer + 8, prp2=buffer + 12)
     await host.admin(6, want=nvme.DATA_TRANSFER, dnr=False, cdw10=1, prp1=0x7FFF_F000)
 
@@ -317,6 +323,7 @@ async def features(dut):
     await get(4, 0xF << 16, want=nvme.INVALID_FIELD)
     await put(5, 1 << 16, want=nvme.INVALID_FIELD, nsid=1)
     await put(5, 0, want=nvme.INVALID_NAMESPACE)
+    await get(5, want=nvme.INVALID_NAMESPACE, nsid=0xFFFF_FFFF)
     await get(9, QUEUES + 1, want=nvme.INVALID_FIELD)
     await put(9, 0xFFFF, want=nvme.INVALID_FIELD)
     await put(8, 0, want=nvme.NOT_SAVEABLE, save=1)
@@ -364,9 +371,9 @@ async def other_admin_commands(dut):
     assert not host.done, "AERs stay parked"
 
     assert (await host.admin(8, cdw10=1 << 16)).dw0 == 1
-    for log in (0, 6, 0x0D, 0x80, 0xC1, 0xFF):
+    for log in (6, 7, 0x0D, 0x80, 0xC1, 0xFF):
         await host.admin(2, want=nvme.INVALID_LOG, cdw10=0x7F << 16 | log, prp1=PAGE)
-    for opcode in (3, 7, 0x0D, 0x10, 0x11, 0x14, 0x18, 0x7F, 0x80, 0x84, 0xC0, 0xFF):
+    for opcode in (3, 7, 0x0D, 0x10, 0x11, 0x14, 0x18, 0x7F, 0x84, 0xC0, 0xFF):
         await host.admin(opcode, want=nvme.INVALID_OPCODE, nsid=1)
     for flags in (1, 2, 0x40, 0x80, 0xC0):
         await host.admin(6, want=nvme.INVALID_FIELD, cdw10=1, flags=flags)

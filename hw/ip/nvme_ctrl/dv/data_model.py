@@ -460,7 +460,7 @@ class Env:
                 offered.slot = slots.pop(0)
                 offered.started = self.now
                 op = int(offered.write) if offered.op is None else offered.op
-                fields = ((offered.slot, 8), (op, 3), (offered.sgl, 1), (offered.size, 26), (offered.mem, 64))
+                fields = ((offered.slot, 8), (op, 3), (offered.sgl, 1), (0, 4), (offered.size, 26), (offered.mem, 64))
                 word = 0
                 for value, bits in (*fields, (offered.prp1, 64), (offered.prp2, 64)):
                     word = word << bits | value

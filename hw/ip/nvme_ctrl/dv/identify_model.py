@@ -21,7 +21,7 @@ def le(size: int, value: int) -> bytes:
     return value.to_bytes(size, "little")
 
 
-def controller(serial: str, *, vid: int = 0x4E53, aerl: int = 3) -> bytes:
+def controller(serial: str, *, vid: int = 0x4E53, aerl: int = 3, nn: int = 1) -> bytes:
     return page(
         _0=le(2, vid),  # VID
         _2=le(2, vid),  # SSVID
@@ -35,7 +35,7 @@ def controller(serial: str, *, vid: int = 0x4E53, aerl: int = 3) -> bytes:
         _88=le(4, 1_000_000),  # RTD3E
         _92=le(4, 1 << 8),  # OAES: namespace attribute notices
         _111=le(1, 1),  # CNTRLTYPE: I/O
-        _256=le(2, 1 << 8),  # OACS: Doorbell Buffer Config
+        _256=le(2, 1 << 1 | 1 << 8),  # OACS: Format NVM, Doorbell Buffer Config
         _258=le(1, 3),  # ACL
         _259=le(1, aerl),  # AERL
         _260=le(1, 0x03),  # FRMW: one slot, read only
@@ -43,11 +43,12 @@ def controller(serial: str, *, vid: int = 0x4E53, aerl: int = 3) -> bytes:
         _262=le(1, ERRORS - 1),  # ELPE
         _512=le(1, 0x66),  # SQES
         _513=le(1, 0x44),  # CQES
-        _516=le(4, 1),  # NN
+        _516=le(4, nn),  # NN
         # ONCS: Compare, Dataset Management, Write Zeroes, Save and Select, Timestamp, Verify
         _520=le(2, 1 << 0 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7),
         _522=le(2, 1),  # FUSES: Compare and Write
         _532=le(2, 2047),  # ACWU: 2048 blocks
+        _524=le(1, 0),  # FNA: a namespace at a time, no cryptographic erase
         _536=le(4, 2 | 1 << 16 | 1 << 18),  # SGLS: dword granularity, bit buckets, longer than the data
         _525=le(1, 0x06),  # VWC: none, Flush takes FFFFFFFFh
         _768=b"nqn.2026-11.example.nearside:nvme_ctrl:sn" + serial.encode().ljust(20),  # SUBNQN
@@ -57,6 +58,15 @@ def controller(serial: str, *, vid: int = 0x4E53, aerl: int = 3) -> bytes:
 
 def nguid(eui64: int) -> bytes:
     return bytes.fromhex("02004e564d450000") + eui64.to_bytes(8, "big")
+
+
+def uuid(eui64: int) -> bytes:
+    """Version 8, variant 10b; all else is the maker's."""
+    value = int.from_bytes(b"Nearsi", "big") << 80 | 0x8465 << 64 | 2 << 62 | eui64 & (1 << 62) - 1
+    data = value.to_bytes(16, "big")
+    assert data[6] >> 4 == 8
+    assert data[8] >> 6 == 2
+    return data
 
 
 def namespace(media_bytes: int, eui64: int) -> bytes:
@@ -72,18 +82,33 @@ def namespace(media_bytes: int, eui64: int) -> bytes:
     )
 
 
-def namespaces(above: int) -> bytes:
-    return page(_0=le(4, 1 if above < 1 else 0))
+def namespaces(above: int, active: tuple[int, ...] = (1,)) -> bytes:
+    return changed(*(nsid for nsid in active if nsid > above))
 
 
 def descriptors(eui64: int) -> bytes:
     return page(
         _0=bytes((1, 8, 0, 0)) + eui64.to_bytes(8, "big"),
         _12=bytes((2, 16, 0, 0)) + nguid(eui64),
+        _32=bytes((3, 16, 0, 0)) + uuid(eui64),
     )
 
 
+def command_set() -> bytes:
+    """CNS 06h of the NVM command set: Verify and Write Zeroes of up to 2**13 pages; no other limit."""
+    return page(_0=b"\x0d", _1=b"\x0d")
+
+
+def independent() -> bytes:
+    """CNS 08h: NSTAT, ready."""
+    return page(_14=b"\1")
+
+
 # Logs.
+
+
+def supported() -> bytes:
+    return struct.pack("<6I", *[1] * 6).ljust(1024, b"\0")
 
 
 def firmware() -> bytes:
@@ -91,7 +116,8 @@ def firmware() -> bytes:
 
 
 def effects() -> bytes:
-    admin = dict.fromkeys((0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 0x7C), 1)
+    # Format NVM: changes content, and wants no other command in its namespace.
+    admin = dict.fromkeys((0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 0x7C), 1) | {0x80: 1 | 1 << 1 | 1 << 16}
     io = {0: 1, 1: 3, 2: 1, 5: 1, 8: 3, 9: 3, 0xC: 1}
     dwords = [admin.get(op, 0) for op in range(256)] + [io.get(op, 0) for op in range(256)]
     return struct.pack("<512I", *dwords).ljust(PAGE, b"\0")

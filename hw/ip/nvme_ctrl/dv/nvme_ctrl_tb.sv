@@ -2,6 +2,7 @@
 // top does it, so that every test also tests `busy_o`.
 module nvme_ctrl_tb
   import ns_axi_pkg::*;
+  import nvme_ns_pkg::ns_blocks_t;
 #(
   /// See nvme_ctrl.
   parameter int unsigned     NumIoQueues  = 4,
@@ -13,6 +14,10 @@ module nvme_ctrl_tb
   parameter int unsigned     FetchDepth   = 4,
   /// See nvme_ctrl.
   parameter int unsigned     NumChannels  = 2,
+  /// See nvme_ctrl.
+  parameter int unsigned     NumNamespaces = 1,
+  /// See nvme_ctrl.
+  parameter ns_blocks_t      NsBlocks     = '0,
   /// See nvme_ctrl.
   parameter longint unsigned MediaBytes   = 64'h40_0000,
   /// See nvme_ctrl.
@@ -29,7 +34,7 @@ module nvme_ctrl_tb
   output logic         busy_o,
   input  logic [63:0]  skipped_i,  // added to the cycles since power-on in each cycle
   input  logic [15:0]  temperature_i,
-  input  logic         ns_changed_i,
+  input  logic [NumNamespaces-1:0] ns_changed_i,
   input  logic         msix_enable_i,
   input  logic         msix_mask_i,
   input  logic [15:0]  s_axil_awaddr,
@@ -112,7 +117,8 @@ module nvme_ctrl_tb
 );
 
   // Clock gate, as at the top of the device.
-  logic clk, enable_q, mask_q, ns_changed_q;
+  logic clk, enable_q, mask_q;
+  logic [NumNamespaces-1:0] ns_changed_q;
   logic [63:0] cycles_q;
   logic [15:0] temperature_q;
 
@@ -128,7 +134,7 @@ module nvme_ctrl_tb
       mask_q <= 1'b0;
       cycles_q <= '0;
       temperature_q <= 16'd308;
-      ns_changed_q <= 1'b0;
+      ns_changed_q <= '0;
     end else begin
       cycles_q <= cycles_q + 64'd1 + skipped_i;
       temperature_q <= temperature_i;
@@ -157,6 +163,8 @@ module nvme_ctrl_tb
     .FetchDepth  (FetchDepth),
     .NumChannels (NumChannels),
     .Granule     (4096),
+    .NumNamespaces(NumNamespaces),
+    .NsBlocks    (NsBlocks),
     .MediaBytes  (MediaBytes),
     .SerialNumber(SerialNumber),
     .Eui64       (Eui64),

@@ -35,6 +35,7 @@ INVALID_NAMESPACE, SEQUENCE_ERROR, PRP_OFFSET, LBA_RANGE = 0x00B, 0x00C, 0x013, 
 CQ_INVALID, INVALID_QID, INVALID_SIZE, AER_LIMIT = 0x100, 0x101, 0x102, 0x105
 INVALID_VECTOR, INVALID_LOG, INVALID_DELETION = 0x108, 0x109, 0x10C
 NOT_SAVEABLE, NOT_NAMESPACE = 0x10D, 0x10F
+FORMAT_IN_PROGRESS, INVALID_FORMAT = 0x084, 0x10A
 
 
 class Timeout(AssertionError):
@@ -555,13 +556,18 @@ class Pump:
         self.pending: dict[tuple[int, int], tuple] = {}
         self.completed = 0
 
+    def area(self, sq: SubmissionQueue) -> tuple[int, int, range]:
+        """What a queue uses: a namespace, its first block on the media, and blocks of the media within it."""
+        base = self.share * self.sqs.index(sq)
+        return 1, 0, range(base, base + self.share)
+
     def submit(self, sq: SubmissionQueue) -> bool:
         host, rng = self.host, self.host.rng
         if not self.buffers[sq.qid] or sq.room() == 0:
             return False
         blocks = rng.choice((1, 1, 8, rng.randrange(1, self.max_blocks + 1)))
-        base = self.share * self.sqs.index(sq)
-        lba = base + rng.randrange(self.share - blocks)
+        nsid, origin, area = self.area(sq)
+        lba = area.start + rng.randrange(len(area) - blocks)
         span = range(lba, lba + blocks)
         if any(span.start < other.stop and other.start < span.stop for other in self.busy[sq.qid]):
             return False
@@ -576,7 +582,7 @@ class Pump:
         else:
             host.memory.data[buffer : buffer + size] = bytes(size)
         free = host.allocator
-        cid = host.rw(sq, write, lba, blocks, buffer)
+        cid = host.rw(sq, write, lba - origin, blocks, buffer, nsid=nsid)
         self.pending[sq.qid, cid] = (write, span, page, buffer, free)
         self.busy[sq.qid].append(span)
         return True
@@ -599,9 +605,9 @@ class Pump:
             self.completed += 1
 
     async def run(self, commands: int) -> None:
-        """Runs that many commands over all queues."""
+        """Runs over all queues until so many commands have completed, those of earlier runs included."""
         host = self.host
-        submitted, waited = 0, 0
+        submitted, waited = self.completed, 0
         while self.completed < commands:
             for sq in host.rng.sample(self.sqs, len(self.sqs)):
                 burst = 0

@@ -42,6 +42,36 @@ def test_queues():
     simulate("nvme_ctrl_tb", "cocotb_queues", **SOURCES)
 
 
+def namespaces(*blocks: int) -> dict[str, object]:
+    """The parameters of a controller with namespaces of these sizes."""
+    packed = sum(size << 64 * n for n, size in enumerate(blocks))
+    return {"NumNamespaces": len(blocks), "NsBlocks": f"1024'h{packed:x}"}
+
+
+def test_namespaces():
+    """Five namespaces: sizes that are no multiple of 4 KiB, an inactive one, one of less than a page."""
+    sizes = (1001, 520, 0, 7, 1200)
+    simulate(
+        "nvme_ctrl_tb",
+        "cocotb_namespaces",
+        parameters=namespaces(*sizes),
+        env={"NVME_CTRL_NS": " ".join(map(str, sizes))},
+        **SOURCES,
+    )
+
+
+def test_format():
+    """Format NVM of namespaces of more than one data command."""
+    sizes = (65536, 1, 65537, 0, (1 << 20) - 1)
+    simulate(
+        "nvme_format",
+        "cocotb_format",
+        filelists=SOURCES["filelists"],
+        parameters=namespaces(*sizes),
+        env={"NVME_CTRL_NS": " ".join(map(str, sizes))},
+    )
+
+
 @pytest.mark.slow
 def test_ctrl_64_queues():
     """64 I/O queue pairs and 65 vectors."""

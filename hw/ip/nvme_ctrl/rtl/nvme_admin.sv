@@ -1,9 +1,10 @@
 // Admin commands (NVMe 1.4, chapter 5), one at a time, by a state machine.
 //
-// Identify (CNS 00h to 03h), Create and Delete I/O Submission and Completion Queue, Get Log Page (01h to 05h), Set and Get
-// Features (01h, 02h, 04h, 05h, 07h to 0Bh, 0Eh), Abort (of parked Asynchronous Event Requests), Asynchronous Event Request
-// (parked until nvme_events has something to report). Anything else gets its error status. Pages travel to the host
-// through the data path, which reads them from nvme_admin_buf; the Timestamp comes through nvme_admin_in.
+// Identify (CNS 00h to 03h, 06h, 08h), Create and Delete I/O Submission and Completion Queue, Get Log Page (00h to 05h), Set
+// and Get Features (01h, 02h, 04h, 05h, 07h to 0Bh, 0Eh), Abort (of parked Asynchronous Event Requests), Asynchronous Event
+// Request (parked until nvme_events has something to report), Format NVM (by nvme_format). Anything else gets its error
+// status. Pages travel to the host through the data path, which reads them from nvme_admin_buf; the Timestamp comes through
+// nvme_admin_in.
 //
 // A parked command has given back its completion queue entry and needs another one to complete: if the queue is full,
 // an event waits until a head moves, and an Abort answers that it has not aborted. So nothing waits for the host.
@@ -13,13 +14,20 @@
 
 module nvme_admin
   import nvme_pkg::*;
+  import nvme_ns_pkg::*;
 #(
   /// I/O queue pairs; there is one more interrupt vector than that.
-  parameter int unsigned NumIoQueues  = 16,
+  parameter int unsigned     NumIoQueues   = 16,
   /// Largest I/O queue in entries.
-  parameter int unsigned QueueEntries = 1024,
+  parameter int unsigned     QueueEntries  = 1024,
   /// Asynchronous Event Requests that can be parked (AERL + 1).
-  parameter int unsigned NumEvents    = 4
+  parameter int unsigned     NumEvents     = 4,
+  /// See nvme_namespace.
+  parameter int unsigned     NumNamespaces = 1,
+  /// See nvme_namespace.
+  parameter ns_blocks_t      NsBlocks      = '0,
+  /// See nvme_namespace.
+  parameter longint unsigned MediaBytes    = 64'h1_0000_0000
 ) (
   /// Clock.
   input  logic                 clk_i,
@@ -127,10 +135,17 @@ module nvme_admin
   /// Doorbell Buffer Config, with the pages prp1 and prp2 of data_o.
   output logic                 shadow_set_o,
 
+  /// Commands are no longer fetched: end what takes long.
+  input  logic                 stop_i,
+  /// Namespaces with data commands in flight.
+  input  logic [MaxNamespaces-1:0] flying_i,
+  /// Namespaces that are being formatted.
+  output logic [MaxNamespaces-1:0] formatting_o,
+
   /// Page that the admin buffer shows.
   output page_e                page_o,
-  /// For PageNsList: the list is empty.
-  output logic                 page_empty_o,
+  /// NSID that it is about.
+  output logic [31:0]          page_nsid_o,
   /// Data command that brings it to the host.
   output data_cmd_t            data_o,
   /// Valid.
@@ -178,6 +193,7 @@ module nvme_admin
     StSearch,     // does a submission queue use this completion queue?
     StData,       // send a page
     StDataWait,
+    StFormat,     // Format NVM
     StPark,
     StComplete,
     StRelease,    // give back the slot of a parked command
@@ -189,7 +205,6 @@ module nvme_admin
   status_t status_q, status_d;
   logic [31:0] dw0_q, dw0_d;
   page_e page_q, page_d;
-  logic page_empty_q, page_empty_d;
   logic [QidWidth-1:0] count_q, count_d;
   logic [ParkBits-1:0] parked_q, parked_d;
   logic [SlotWidth-1:0] parked_slot_q[NumEvents];
@@ -218,6 +233,19 @@ module nvme_admin
   assign cqid_range = cmd_q.cdw11[31:16] != '0 && 32'(cmd_q.cdw11[31:16]) <= NumIoQueues;
   assign cqid_exists = cq_valid_i[cqidx];
 
+  namespace_t ns;
+  nvme_namespace #(
+    .NumNamespaces(NumNamespaces),
+    .NsBlocks     (NsBlocks),
+    .MediaBytes   (MediaBytes)
+  ) u_namespace (
+    .nsid_i(cmd_q.nsid),
+    .ns_o  (ns)
+  );
+
+  logic unused;
+  assign unused = ^{ns.base, ns.blocks};
+
   // What stands against each command; ScSuccess of the generic type if nothing.
   localparam status_t Fine = '{dnr: 1'b0, more: 1'b0, crd: 2'b0, sct: 3'd0, sc: ScSuccess};
   status_t create_sq_status, create_cq_status, identify_status, feature_status;
@@ -243,10 +271,16 @@ module nvme_admin
     else if (!cmd_q.cdw11[0]) create_cq_status = generic_status(ScInvalidField);
     else if (cmd_q.prp1[11:0] != '0) create_cq_status = generic_status(ScPrpOffsetInvalid);
 
+    // An inactive namespace has no descriptors; its other pages are zeros (figure 244).
     identify_status = Fine;
     unique case (cns)
-      8'h00, 8'h03: if (cmd_q.nsid != 32'd1) identify_status = generic_status(ScInvalidNamespace);
+      8'h00, 8'h08: if (!ns.valid) identify_status = generic_status(ScInvalidNamespace);
+      8'h03: begin
+        if (!ns.valid) identify_status = generic_status(ScInvalidNamespace);
+        else if (!ns.active) identify_status = generic_status(ScInvalidField);
+      end
       8'h01: ;
+      8'h06: if (cmd_q.cdw11[31:24] != '0) identify_status = generic_status(ScInvalidField);  // CSI
       8'h02: if (cmd_q.nsid >= 32'hFFFF_FFFE) identify_status = generic_status(ScInvalidNamespace);
       default: identify_status = generic_status(ScInvalidField);
     endcase
@@ -328,13 +362,14 @@ module nvme_admin
     if (feature_status.sc == ScSuccess && set && cmd_q.cdw10[31])
       feature_status = command_status(ScFeatureNotSaveable);
 
-    // Namespaces: only Error Recovery is a namespace's.
+    // Namespaces: only Error Recovery is a namespace's. All can be set together, but not asked for.
     if (feature_status.sc == ScSuccess) begin
-      if (cmd_q.nsid > 32'd1 && cmd_q.nsid != '1)
+      if (!ns.valid && cmd_q.nsid != '0 && cmd_q.nsid != '1)
         feature_status = generic_status(ScInvalidNamespace);
-      else if (fid == FidErrorRecovery && cmd_q.nsid == '0)
+      else if (fid == FidErrorRecovery && (cmd_q.nsid == '0 || (!set && cmd_q.nsid == '1)))
         feature_status = generic_status(ScInvalidNamespace);
-      else if (set && fid != FidErrorRecovery && cmd_q.nsid == 32'd1) begin
+      else if (ns.valid && !ns.active) feature_status = generic_status(ScInvalidField);
+      else if (set && fid != FidErrorRecovery && ns.valid) begin
         feature_status = command_status(ScFeatureNotNamespaceSpecific);
       end
     end
@@ -362,6 +397,47 @@ module nvme_admin
   end
 
   assign uncoalesced_o = uncoalesced_q;
+
+  // Error Recovery, of each namespace.
+  logic [NumNamespaces-1:0][15:0] recovery_q;
+  logic recovery_we;
+  assign recovery_we = feature_we && state_q == StFeature && fid == FidErrorRecovery;
+
+  for (genvar n = 0; n < NumNamespaces; n++) begin : gen_recovery
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) recovery_q[n] <= '0;
+      else if (state_q == StDefaults) recovery_q[n] <= '0;
+      else if (recovery_we && (cmd_q.nsid == '1 || cmd_q.nsid == 32'(n + 1)))
+        recovery_q[n] <= cmd_q.cdw11[15:0];
+    end
+  end
+
+  // Format NVM.
+  status_t format_status;
+  data_cmd_t format_data;
+  logic format_done, format_data_valid, format_data_wait;
+
+  nvme_format #(
+    .NumNamespaces(NumNamespaces),
+    .NsBlocks     (NsBlocks),
+    .MediaBytes   (MediaBytes)
+  ) u_format (
+    .clk_i,
+    .rst_ni,
+    .req_i        (state_q == StFormat),
+    .cmd_i        (cmd_q),
+    .stop_i,
+    .done_o       (format_done),
+    .status_o     (format_status),
+    .formatting_o,
+    .flying_i,
+    .data_o       (format_data),
+    .data_valid_o (format_data_valid),
+    .data_ready_i,
+    .data_wait_o  (format_data_wait),
+    .data_done_i  (data_done_valid_i && data_done_i.slot == cmd_q.slot),
+    .data_status_i(data_done_i.status)
+  );
 
   // Logs.
   status_t log_status;
@@ -400,7 +476,6 @@ module nvme_admin
     status_d = status_q;
     dw0_d = dw0_q;
     page_d = page_q;
-    page_empty_d = page_empty_q;
     count_d = count_q;
     parked_d = parked_q;
     chosen_d = chosen_q;
@@ -447,9 +522,10 @@ module nvme_admin
                 8'h00: page_d = PageNamespace;
                 8'h01: page_d = PageController;
                 8'h02: page_d = PageNsList;
+                8'h06: page_d = PageCommandSet;
+                8'h08: page_d = PageIndependent;
                 default: page_d = PageDescriptors;
               endcase
-              page_empty_d = cmd_q.nsid != '0;
               if (identify_status.sc == ScSuccess) state_d = StData;
             end
             AdminCreateSq: begin
@@ -472,6 +548,7 @@ module nvme_admin
             AdminGetLogPage: state_d = StLog;
             AdminAbort: state_d = StAbort;
             AdminDoorbellBufferConfig: if (!pages_ok) status_d = generic_status(ScInvalidField);
+            AdminFormat: state_d = StFormat;
             AdminAsyncEvent: begin
               if (parked_q == ParkBits'(NumEvents)) begin
                 status_d = command_status(ScAerLimitExceeded);
@@ -498,8 +575,9 @@ module nvme_admin
             bytes_d = BytesWidth'(8);
             state_d = set ? StTakeData : StTime;
             if (sel != SelCurrent) offset_d = 13'h1000;  // beyond the page: zeros
-          end else if (!set)
-            dw0_d = (sel == SelCurrent) ? feature_mem[feature_idx] : feature_default;
+          end else if (!set && sel == SelCurrent && fid == FidErrorRecovery)
+            dw0_d = 32'(recovery_q[ns.idx]);
+          else if (!set) dw0_d = (sel == SelCurrent) ? feature_mem[feature_idx] : feature_default;
         end
       end
 
@@ -562,6 +640,12 @@ module nvme_admin
         state_d = StComplete;
       end
 
+      StFormat:
+      if (format_done) begin
+        status_d = format_status;
+        state_d  = StComplete;
+      end
+
       StPark:
       if (unreserve_ready_i) begin
         parked_d = parked_q + 1'b1;
@@ -606,7 +690,6 @@ module nvme_admin
     status_q <= status_d;
     dw0_q <= dw0_d;
     page_q <= page_d;
-    page_empty_q <= page_empty_d;
     chosen_q <= chosen_d;
     bytes_q <= bytes_d;
     offset_q <= offset_d;
@@ -675,19 +758,20 @@ module nvme_admin
   assign timestamp_set_o = state_q == StTakeData && in_done_i && in_status_i == DataOk;
   assign shadow_set_o = state_q == StExecute && cmd_q.opcode == AdminDoorbellBufferConfig && pages_ok && !cmd_q.bad_flags;
   assign page_o = page_q;
-  assign page_empty_o = page_empty_q;
-  assign data_valid_o = state_q == StData;
-  assign data_o = '{
+  assign page_nsid_o = cmd_q.nsid;
+  assign data_valid_o = state_q == StData || format_data_valid;
+  assign data_o = (state_q == StFormat) ? format_data : '{
       slot: cmd_q.slot,
       op: OpRead,
       sgl: 1'b0,
+      ns: '0,
       bytes: bytes_q,
       mem_addr: {1'b1, 50'b0, offset_q},
       prp1: cmd_q.prp1,
       prp2: cmd_q.prp2
   };
   assign data_slot_o = cmd_q.slot;
-  assign data_wait_o = state_q == StDataWait;
+  assign data_wait_o = state_q == StDataWait || format_data_wait;
 
   // Completions.
   logic unpark;

@@ -32,6 +32,8 @@ module nvme_admin_buf
   input  logic [511:0] changed_ns_i,
   /// Commands Supported and Effects log.
   input  logic [511:0] effects_log_i,
+  /// Supported Log Pages log.
+  input  logic [511:0] logs_i,
   /// Timestamp.
   input  logic [63:0]  timestamp_i,
 
@@ -102,6 +104,7 @@ module nvme_admin_buf
         PageFirmwareLog: data_q <= firmware_log_i;
         PageChangedNs:   data_q <= changed_ns_i;
         PageEffectsLog:  data_q <= effects_log_i;
+        PageLogs:        data_q <= logs_i;
         PageTimestamp:   data_q <= 512'(timestamp_i);
         default:         data_q <= identify_i;
       endcase

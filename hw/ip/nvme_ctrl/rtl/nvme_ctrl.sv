@@ -10,6 +10,7 @@
 module nvme_ctrl
   import ns_axi_pkg::*;
   import nvme_pkg::*;
+  import nvme_ns_pkg::ns_blocks_t;
 #(
   /// I/O queue pairs, 1 to 127. There are as many MSI-X vectors, plus one.
   parameter int unsigned NumIoQueues = 16,
@@ -29,11 +30,16 @@ module nvme_ctrl
   parameter int unsigned NumSglWalkers = 1,
   /// Cycles without progress after which a host access is given up, or up to twice as many. 25 ms at 250 MHz.
   parameter int unsigned HostTimeout = 6_250_000,
-  /// Size of namespace 1 in bytes, a multiple of 512.
+  /// Namespaces, 1 to 16: one after the other on the media, each from a multiple of 4 KiB on.
+  parameter int unsigned NumNamespaces = 1,
+  /// Their sizes in blocks of 512 bytes, 64 bits each, that of namespace 1 in the low bits; 0 is an inactive namespace.
+  /// One namespace without a size takes the whole media.
+  parameter ns_blocks_t NsBlocks = '0,
+  /// Bytes of the media, a multiple of 512.
   parameter longint unsigned MediaBytes = 64'h1_0000_0000,
   /// Serial number: 20 ASCII characters, filled with spaces on the right.
   parameter logic [159:0] SerialNumber = "NS000000000000000001",
-  /// EUI-64 of namespace 1; its NGUID is this with eight bytes in front.
+  /// EUI-64 of namespace 1; its NGUID is this with eight bytes in front. Those of the others count up from it.
   parameter logic [63:0] Eui64 = 64'h0200_4E53_0000_0001,
   /// PCI vendor and subsystem vendor ID as in the function's configuration space.
   parameter logic [15:0] VendorId = 16'h4E53,
@@ -52,8 +58,9 @@ module nvme_ctrl
   input logic [63:0] cycles_i,
   /// Composite temperature in kelvins. From a register on the ungated clock.
   input logic [15:0] temperature_i,
-  /// Changes when Identify Namespace of namespace 1 has changed from outside. From a register on the ungated clock.
-  input logic ns_changed_i,
+  /// Each changes when Identify Namespace of its namespace has changed from outside, namespace 1 first. From registers on
+  /// the ungated clock.
+  input logic [NumNamespaces-1:0] ns_changed_i,
   /// Function-level MSI-X enable and mask. From registers on the ungated clock.
   input logic msix_enable_i,
   /// See above.
@@ -211,6 +218,8 @@ module nvme_ctrl
     .QueueEntries(QueueEntries),
     .NumSlots    (NumSlots),
     .FetchDepth  (FetchDepth),
+    .NumNamespaces(NumNamespaces),
+    .NsBlocks    (NsBlocks),
     .MediaBytes  (MediaBytes),
     .SerialNumber(SerialNumber),
     .Eui64       (Eui64),
@@ -284,6 +293,8 @@ module nvme_ctrl
     .NumSlots   (NumSlots),
     .NumWalkers (NumWalkers),
     .NumSglWalkers(NumSglWalkers),
+    .NumNamespaces(NumNamespaces),
+    .NsBlocks   (NsBlocks),
     .MediaBytes (MediaBytes)
   ) u_data (
     .clk_i,

@@ -14,6 +14,7 @@ module nvme_data
   import ns_axi_pkg::*;
   import nvme_pkg::*;
   import nvme_data_pkg::*;
+  import nvme_ns_pkg::ns_blocks_t;
 #(
   /// Memory channels, a power of two.
   parameter int unsigned NumChannels = 4,
@@ -27,7 +28,11 @@ module nvme_data
   parameter int unsigned NumSglWalkers = 1,
   /// Descriptors in a command's SGL that move nothing.
   parameter int unsigned MaxEmpty    = 4096,
-  /// Size of the namespace in bytes, for ranges out of host memory.
+  /// Namespaces, for ranges out of host memory: see nvme_namespace.
+  parameter int unsigned NumNamespaces = 1,
+  /// See nvme_namespace.
+  parameter ns_blocks_t NsBlocks = '0,
+  /// See nvme_namespace.
   parameter longint unsigned MediaBytes = 64'h1_0000_0000,
   /// Bytes of data reads outstanding on the host side over all channels, and up to 4 KiB more. Enough for the round
   /// trip (1.2 us at 16 GB/s is 19 KiB); more only makes other reads (commands, lists) wait behind them.
@@ -208,9 +213,11 @@ module nvme_data
   logic range_valid, range_ready;
 
   nvme_ranges #(
-    .NumSlots (NumSlots),
-    .NumBlocks(MediaBytes / 512),
-    .Id       (RangesId)
+    .NumSlots     (NumSlots),
+    .NumNamespaces(NumNamespaces),
+    .NsBlocks     (NsBlocks),
+    .MediaBytes   (MediaBytes),
+    .Id           (RangesId)
   ) u_ranges (
     .clk_i(clk_walk),
     .rst_ni,

@@ -1,8 +1,10 @@
 // Takes submission queue entries apart: I/O commands become data commands or, where there is nothing to move or
 // something is wrong, completions; admin commands go to nvme_admin.
 //
-// Two stages, and one more for completions. Checks, in this order: opcode, flags (FUSE 11b, PSDT 11b), namespace, size, LBA
-// range. Commands with FUSE, and those behind them in their queue, go to nvme_fused with the verdict. PSDT 01b and 10b are the same, as there is no metadata; where there is no data, they mean nothing.
+// Two stages, and one more for completions. Checks, in this order: opcode, flags (FUSE 11b, PSDT 11b), namespace (which is
+// looked up on the way into the first stage), format in progress, size, LBA range. Commands with FUSE, and those behind them
+// in their queue, go to nvme_fused with the verdict. PSDT 01b and 10b are the same, as there is no metadata; where there is
+// no data, they mean nothing.
 // MDTS limits what moves data; Write Zeroes and Verify go up to the 65536 blocks of NLB. Ranges of Dataset Management are
 // checked by the data path; without AD it is a hint, and ends here.
 // Fields that need nothing done are not looked at (NVM Express 1.4, 6.6 to 6.16): FUA, since completed data is always on
@@ -14,11 +16,16 @@
 
 module nvme_decode
   import nvme_pkg::*;
+  import nvme_ns_pkg::*;
 #(
-  /// Size of namespace 1 in bytes.
-  parameter longint unsigned MediaBytes = 64'h1_0000_0000,
+  /// See nvme_namespace.
+  parameter int unsigned     NumNamespaces = 1,
+  /// See nvme_namespace.
+  parameter ns_blocks_t      NsBlocks      = '0,
+  /// See nvme_namespace.
+  parameter longint unsigned MediaBytes    = 64'h1_0000_0000,
   /// Queues, the admin queue included.
-  parameter int unsigned     NumQueues  = 17
+  parameter int unsigned     NumQueues     = 17
 ) (
   /// Clock.
   input  logic                 clk_i,
@@ -53,6 +60,8 @@ module nvme_decode
   /// Its first LBA; 0 if it has none.
   output logic [63:0]          slot_lba_o,
 
+  /// Namespaces that are being formatted.
+  input  logic [MaxNamespaces-1:0] formatting_i,
   /// Data command.
   output data_cmd_t            data_o,
   /// Valid.
@@ -92,7 +101,6 @@ module nvme_decode
   input  logic                 admin_ready_i
 );
 
-  localparam longint unsigned NumBlocks = MediaBytes / 512;
   localparam int unsigned QueueBits = ns_axi_pkg::idx_width(NumQueues);
   localparam int unsigned MaxBlocks = 1 << (TransferWidth - 1 - 9);  // MDTS
 
@@ -111,6 +119,7 @@ module nvme_decode
   logic more_q;
   logic [1:0] fuse_q, psdt_q;
   admin_cmd_t fields_q;
+  namespace_t ns, ns_q;
 
   // Second stage: what it means.
   logic valid2_q;
@@ -121,6 +130,7 @@ module nvme_decode
   logic [1:0] fuse2_q;
   logic [QidWidth-1:0] qid2_q;
   logic [SlotWidth-1:0] slot_q;
+  logic [NsWidth-1:0] ns_idx_q;
   logic [7:0] sc_q;
   logic [BytesWidth-1:0] bytes_q;
   admin_cmd_t admin_q;
@@ -140,9 +150,19 @@ module nvme_decode
     end
   end
 
+  nvme_namespace #(
+    .NumNamespaces(NumNamespaces),
+    .NsBlocks     (NsBlocks),
+    .MediaBytes   (MediaBytes)
+  ) u_namespace (
+    .nsid_i(cmd_sqe_i[63:32]),
+    .ns_o  (ns)
+  );
+
   always_ff @(posedge clk_i) begin
     if (cmd_valid_i && ready1) begin
       error_q <= cmd_error_i;
+      ns_q <= ns;
       qid_q <= cmd_qid_i;
       slba_q <= cmd_sqe_i[383:320];
       nlb_q <= cmd_sqe_i[399:384];
@@ -193,7 +213,7 @@ module nvme_decode
   end
   assign too_large = 32'(nlb_q) >= MaxBlocks;
   assign last_lba = {1'b0, slba_q} + 65'(nlb_q);
-  assign outside = last_lba >= 65'(NumBlocks);
+  assign outside = last_lba >= 65'(ns_q.blocks);
 
   // The one before it in the second stage may be about to become a first command that waits for it.
   logic fused, to_data;
@@ -205,7 +225,10 @@ module nvme_decode
     sc = ScSuccess;
     if (!is_flush && !is_dsm && !has_lba) sc = ScInvalidOpcode;
     else if (fuse_q == 2'b11 || psdt_q == 2'b11) sc = ScInvalidField;
-    else if (fields_q.nsid != 32'd1 && !(is_flush && fields_q.nsid == '1)) sc = ScInvalidNamespace;
+    else if (is_flush && fields_q.nsid == '1) sc = ScSuccess;
+    else if (!ns_q.valid) sc = ScInvalidNamespace;
+    else if (!ns_q.active) sc = ScInvalidField;
+    else if (formatting_i[ns_q.idx]) sc = ScFormatInProgress;
     else if (has_lba && moves && too_large) sc = ScInvalidField;
     else if (has_lba && outside) sc = ScLbaOutOfRange;
   end
@@ -220,7 +243,8 @@ module nvme_decode
       sgl_q <= psdt_q != 2'b00;
       if (is_dsm) bytes_q <= (BytesWidth'(fields_q.cdw10[7:0]) + 1'b1) << 4;
       else bytes_q <= (BytesWidth'(nlb_q) + 1'b1) << 9;
-      mem_addr_q <= slba_q << 9;
+      mem_addr_q <= {slba_q[LbaWidth-1:0] + ns_q.base, 9'd0};
+      ns_idx_q <= ns_q.idx;
       if (error_q) to_q <= ToCompletion;
       else if (is_admin) to_q <= ToAdmin;
       else if (fused) to_q <= ToFused;
@@ -262,6 +286,7 @@ module nvme_decode
           slot: slot_q,
           op: op_q,
           sgl: sgl_q,
+          ns: ns_idx_q,
           bytes: bytes_q,
           mem_addr: mem_addr_q,
           prp1: admin_q.prp1,
@@ -286,17 +311,17 @@ module nvme_decode
     .out_data_o ({cpl_silent, cpl_slot, cpl_sc})
   );
 
-  assign cpl_o = '{silent: cpl_silent, slot: cpl_slot, status: generic_status(cpl_sc), dw0: '0};
+  // A format comes to an end: what it refuses can be retried.
+  always_comb begin
+    cpl_o = '{silent: cpl_silent, slot: cpl_slot, status: generic_status(cpl_sc), dw0: '0};
+    if (cpl_sc == ScFormatInProgress) cpl_o.status.dnr = 1'b0;
+  end
   assign admin_o = admin_q;
 
   logic unused;
   assign unused = ^{cmd_sqe_i[511:448], cmd_sqe_i[191:64], cmd_sqe_i[13:10]};
 
-  if (MediaBytes == 0 || MediaBytes % 512 != 0) begin : gen_bad_media
-    $error("nvme_decode: MediaBytes must be a multiple of 512");
-  end
-
-  `NS_ASSERT(data_in_namespace,
+  `NS_ASSERT(data_on_media,
              !data_valid_o || op_q == OpDeallocate || mem_addr_q + 64'(bytes_q) <= 64'(MediaBytes))
   `NS_ASSERT(data_within_mdts,
              !data_valid_o || op_q == OpZero || op_q == OpVerify || 32'(bytes_q) <= MaxBlocks * 512)

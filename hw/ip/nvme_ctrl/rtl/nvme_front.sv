@@ -10,6 +10,7 @@
 module nvme_front
   import ns_axi_pkg::*;
   import nvme_pkg::*;
+  import nvme_ns_pkg::*;
 #(
   /// I/O queue pairs, 1 to 127.
   parameter int unsigned     NumIoQueues  = 16,
@@ -19,7 +20,11 @@ module nvme_front
   parameter int unsigned     NumSlots     = 128,
   /// Submission queue entries being read from the host at a time, 1 to 64.
   parameter int unsigned     FetchDepth   = 16,
-  /// Size of namespace 1 in bytes, a multiple of 512.
+  /// See nvme_namespace.
+  parameter int unsigned     NumNamespaces = 1,
+  /// See nvme_namespace.
+  parameter ns_blocks_t      NsBlocks     = '0,
+  /// See nvme_namespace.
   parameter longint unsigned MediaBytes   = 64'h1_0000_0000,
   /// Serial number, 20 characters.
   parameter logic [159:0]    SerialNumber = "NS000000000000000001",
@@ -43,8 +48,8 @@ module nvme_front
   input  logic [63:0] cycles_i,
   /// Composite temperature in kelvins. From a register on the ungated clock.
   input  logic [15:0] temperature_i,
-  /// Changes when Identify Namespace of namespace 1 has. From a register on the ungated clock.
-  input  logic        ns_changed_i,
+  /// Each changes when its namespace's Identify Namespace has. From registers on the ungated clock.
+  input  logic [NumNamespaces-1:0] ns_changed_i,
   /// Function-level MSI-X enable and mask. From registers on the ungated clock.
   input  logic        msix_enable_i,
   /// See above.
@@ -240,7 +245,9 @@ module nvme_front
   logic [SlotWidth-1:0] admin_data_slot;
   logic admin_data_wait;
   page_e page;
-  logic page_empty;
+  logic [31:0] page_nsid;
+  logic [MaxNamespaces-1:0] flying, formatting;
+  logic io_start, flight_busy;
   logic reserve_valid, reserve_done, reserve_ok;
   aer_event_t event_next;
   logic event_valid, event_report;
@@ -250,7 +257,8 @@ module nvme_front
   // What the admin buffer shows, and what it is made of.
   logic page_read, log_start, log_clear;
   logic [5:0] page_beat;
-  logic [511:0] identify_data, error_data, smart_data, firmware_data, changed_data, effects_data;
+  logic [511:0]
+      identify_data, error_data, smart_data, firmware_data, changed_data, effects_data, logs_data;
   logic [7:0] warning;
   logic [47:0] hours, errors;
   logic [63:0] timestamp, in_data;
@@ -634,8 +642,10 @@ module nvme_front
   assign cpl_valid[1] = fused_cpl_valid || decode_cpl_valid;
 
   nvme_decode #(
-    .MediaBytes(MediaBytes),
-    .NumQueues (NumQueues)
+    .NumNamespaces(NumNamespaces),
+    .NsBlocks     (NsBlocks),
+    .MediaBytes   (MediaBytes),
+    .NumQueues    (NumQueues)
   ) u_decode (
     .clk_i,
     .rst_ni,
@@ -652,6 +662,7 @@ module nvme_front
     .slot_cid_o   (owner_cid),
     .slot_nsid_o  (owner_nsid),
     .slot_lba_o   (owner_lba),
+    .formatting_i (formatting),
     .data_o       (decode_data),
     .data_valid_o (decode_data_valid),
     .data_ready_i (io_data_ready),
@@ -671,12 +682,38 @@ module nvme_front
     .admin_ready_i(admin_cmd_ready)
   );
 
+  // A data command counts from the cycle in which it is shown.
+  logic io_seen_q;
+  assign io_start = io_data_valid && !io_seen_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) io_seen_q <= 1'b0;
+    else io_seen_q <= io_data_valid && !io_data_ready;
+  end
+
+  nvme_ns_flight #(
+    .NumSlots     (NumSlots),
+    .NumNamespaces(NumNamespaces)
+  ) u_ns_flight (
+    .clk_i,
+    .rst_ni,
+    .busy_o      (flight_busy),
+    .start_i     (io_start),
+    .start_slot_i(io_data.slot),
+    .start_ns_i  (io_data.ns),
+    .end_i       (cpl_valid[0] && cpl_ready[0]),
+    .end_slot_i  (data_done_i.slot),
+    .flying_o    (flying)
+  );
+
   assign cfg_fire = cfg_valid && fetch_cfg_ready && completion_cfg_ready;
 
   nvme_admin #(
     .NumIoQueues (NumIoQueues),
     .QueueEntries(QueueEntries),
-    .NumEvents   (NumEvents)
+    .NumEvents   (NumEvents),
+    .NumNamespaces(NumNamespaces),
+    .NsBlocks    (NsBlocks),
+    .MediaBytes  (MediaBytes)
   ) u_admin (
     .clk_i,
     .rst_ni,
@@ -727,8 +764,11 @@ module nvme_front
     .in_status_i      (in_status),
     .timestamp_set_o  (timestamp_set),
     .shadow_set_o     (shadow_set),
+    .stop_i           (!fetch),
+    .flying_i         (flying),
+    .formatting_o     (formatting),
     .page_o           (page),
-    .page_empty_o     (page_empty),
+    .page_nsid_o      (page_nsid),
     .data_o           (admin_data),
     .data_valid_o     (admin_data_valid),
     .data_ready_i     (admin_data_ready),
@@ -820,19 +860,19 @@ module nvme_front
   );
 
   // A change from outside is seen when its signal differs from what was seen last.
-  logic ns_seen_q;
+  logic [NumNamespaces-1:0] ns_seen_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) ns_seen_q <= 1'b0;
+    if (!rst_ni) ns_seen_q <= '0;
     else ns_seen_q <= ns_changed_i;
   end
 
   nvme_log_changed_ns #(
-    .NumNamespaces(1)
+    .NumNamespaces(NumNamespaces)
   ) u_log_changed_ns (
     .clk_i,
     .rst_ni,
     .reset_i   (clear),
-    .changed_i (ns_changed_i != ns_seen_q),
+    .changed_i (ns_changed_i ^ ns_seen_q),
     .any_o     (ns_listed),
     .snapshot_i(log_start),
     .clear_i   (log_clear && page == PageChangedNs),
@@ -846,6 +886,13 @@ module nvme_front
     .re_i  (page_read),
     .beat_i(page_beat),
     .data_o(effects_data)
+  );
+
+  nvme_log_supported u_log_supported (
+    .clk_i,
+    .re_i  (page_read),
+    .beat_i(page_beat),
+    .data_o(logs_data)
   );
 
   nvme_uptime #(
@@ -868,6 +915,8 @@ module nvme_front
   assign unused = ^in_data[63:48];
 
   nvme_identify #(
+    .NumNamespaces(NumNamespaces),
+    .NsBlocks    (NsBlocks),
     .MediaBytes  (MediaBytes),
     .SerialNumber(SerialNumber),
     .Eui64       (Eui64),
@@ -877,7 +926,7 @@ module nvme_front
   ) u_identify (
     .clk_i,
     .page_i (page),
-    .empty_i(page_empty),
+    .nsid_i (page_nsid),
     .re_i   (page_read),
     .beat_i (page_beat),
     .data_o (identify_data)
@@ -896,6 +945,7 @@ module nvme_front
     .firmware_log_i(firmware_data),
     .changed_ns_i  (changed_data),
     .effects_log_i (effects_data),
+    .logs_i        (logs_data),
     .timestamp_i   (timestamp),
     .ar_i          (adm_ar_i),
     .ar_valid_i    (adm_ar_valid_i),
@@ -1013,7 +1063,7 @@ module nvme_front
   );
 
   assign busy_o = bar0_busy || state_busy || fetch_busy || shadow_busy || admin_busy || buf_busy || completion_busy || msix_busy
-                || events_busy || error_log_busy || smart_busy || coalesce_busy || ns_changed_i != ns_seen_q || used != parked;
+                || events_busy || error_log_busy || smart_busy || coalesce_busy || flight_busy || ns_changed_i != ns_seen_q || used != parked;
 
   if (NumIoQueues < 1 || NumIoQueues > 127) begin : gen_bad_queues
     $error("nvme_front: NumIoQueues must be 1 to 127");

@@ -34,6 +34,10 @@ module nvme_get_log
     size  = 13'd4096;
     page  = PageErrorLog;
     unique case (cmd_i.cdw10[7:0])
+      LidSupported: begin
+        page = PageLogs;
+        size = 13'd1024;
+      end
       LidError: ;
       LidSmart: begin
         page = PageSmartLog;

@@ -1,28 +1,34 @@
-// Identify pages (NVMe 1.4, 5.15): beats of 64 bytes, made up from constants.
+// Identify pages (NVMe 1.4, 5.15; CNS 06h and 08h of 2.0): beats of 64 bytes, made up from constants.
 //
-// A beat asked for with `re_i` stands at `data_o` from the next cycle on. It leaves out power states beyond the first.
+// A beat asked for with `re_i` stands at `data_o` from the next cycle on. EUI-64, NGUID and UUID of a namespace are those
+// of namespace 1 with its number added. It leaves out power states beyond the first.
 module nvme_identify
   import nvme_pkg::*;
+  import nvme_ns_pkg::*;
 #(
-  /// Size of namespace 1 in bytes.
-  parameter longint unsigned MediaBytes   = 64'h1_0000_0000,
+  /// See nvme_namespace.
+  parameter int unsigned     NumNamespaces = 1,
+  /// See nvme_namespace.
+  parameter ns_blocks_t      NsBlocks      = '0,
+  /// See nvme_namespace.
+  parameter longint unsigned MediaBytes    = 64'h1_0000_0000,
   /// Serial number, 20 characters.
-  parameter logic [159:0]    SerialNumber = "NS000000000000000001",
+  parameter logic [159:0]    SerialNumber  = "NS000000000000000001",
   /// EUI-64 of namespace 1.
-  parameter logic [63:0]     Eui64        = 64'h0200_4E53_0000_0001,
+  parameter logic [63:0]     Eui64         = 64'h0200_4E53_0000_0001,
   /// PCI vendor and subsystem vendor ID.
-  parameter logic [15:0]     VendorId     = 16'h4E53,
+  parameter logic [15:0]     VendorId      = 16'h4E53,
   /// Asynchronous Event Requests that can be parked.
-  parameter int unsigned     NumEvents    = 4,
+  parameter int unsigned     NumEvents     = 4,
   /// Entries of the Error Information log.
-  parameter int unsigned     NumErrors    = 64
+  parameter int unsigned     NumErrors     = 64
 ) (
   /// Clock.
   input  logic         clk_i,
-  /// Page, one of the four of Identify.
+  /// Page, one of those of Identify.
   input  page_e        page_i,
-  /// PageNsList: there is no namespace above the one asked for.
-  input  logic         empty_i,
+  /// NSID of the command; the page is all zeros if it must be a namespace's and that one is inactive.
+  input  logic [31:0]  nsid_i,
   /// Read a beat.
   input  logic         re_i,
   /// Which, of the 64 of a page.
@@ -33,9 +39,13 @@ module nvme_identify
 
   typedef logic [511:0] beat_t;
 
-  localparam longint unsigned NumBlocks = MediaBytes / 512;
+  localparam logic [MaxNamespaces-1:0] Active = ns_active(
+      ns_sizes(NumNamespaces, NsBlocks, MediaBytes)
+  );
   // Locally administered, so that no vendor's range is touched.
   localparam logic [63:0] NguidHigh = 64'h0200_4E56_4D45_0000;
+  // A UUID of version 8 (RFC 9562): whoever makes it chooses its 122 bits.
+  localparam logic [63:0] UuidHigh = {"Nearsi", 16'h8465};
   localparam logic [319:0] Model = "Nearside NVMe controller                ";
   localparam logic [8*41-1:0] SubNqnPrefix = "nqn.2026-11.example.nearside:nvme_ctrl:sn";
 
@@ -77,7 +87,7 @@ module nvme_identify
 
   function automatic beat_t controller4();
     beat_t b = '0;
-    b = put(b, 0, 2, 512'h100);  // 256: OACS, Doorbell Buffer Config
+    b = put(b, 0, 2, 512'h102);  // 256: OACS, Format NVM, Doorbell Buffer Config
     b = put(b, 2, 1, 512'(3));  // 258: ACL
     b = put(b, 3, 1, 512'(NumEvents - 1));  // 259: AERL
     b = put(b, 4, 1, 512'h03);  // 260: FRMW, one slot, read only
@@ -90,10 +100,11 @@ module nvme_identify
     beat_t b = '0;
     b = put(b, 0, 1, 512'h66);  // 512: SQES
     b = put(b, 1, 1, 512'h44);  // 513: CQES
-    b = put(b, 4, 4, 512'(1));  // 516: NN
+    b = put(b, 4, 4, 512'(NumNamespaces));  // 516: NN
     b = put(b, 8, 2, 512'hDD);  // 520: ONCS: Compare, Dataset Management, Write Zeroes, Save and Select, Timestamp, Verify
     b = put(b, 10, 2, 512'(1));  // 522: FUSES, Compare and Write
     b = put(b, 20, 2, 512'(2047));  // 532: ACWU, 1 MiB
+    b = put(b, 12, 1, 512'h00);  // 524: FNA, each namespace on its own; no cryptographic erase
     b = put(b, 24, 4, 512'h0005_0002);  // 536: SGLS, dword granularity, bit buckets, longer than the data
     b = put(b, 13, 1, 512'h06);  // 525: VWC, no cache; flush of all namespaces accepted
     return b;
@@ -107,20 +118,36 @@ module nvme_identify
     return put('0, 0, 2, 512'(2500));  // 2048: power state 0, 25 W
   endfunction
 
-  // Identify Namespace (figure 245).
-  function automatic beat_t namespace0();
+  // Active namespaces above `nsid` (figure 244).
+  function automatic beat_t list_above(int unsigned nsid);
     beat_t b = '0;
-    b = put(b, 0, 8, 512'(NumBlocks));  // NSZE
-    b = put(b, 8, 8, 512'(NumBlocks));  // NCAP
-    b = put(b, 16, 8, 512'(NumBlocks));  // NUSE
-    b = put(b, 33, 1, 512'h09);  // DLFEAT: deallocated blocks read as zeros; Write Zeroes may deallocate
+    int unsigned at = 0;
+    for (int unsigned n = 0; n < NumNamespaces; n++) begin
+      if (n >= nsid && Active[n]) begin
+        b = put(b, at, 4, 512'(n + 1));
+        at += 4;
+      end
+    end
     return b;
   endfunction
 
-  function automatic beat_t namespace1();
+  // Identify Namespace (figure 245).
+  function automatic beat_t namespace0(logic [LbaWidth-1:0] blocks);
     beat_t b = '0;
-    b = put(b, 40, 16, reverse(512'({NguidHigh, Eui64}), 16));  // 104: NGUID
-    b = put(b, 56, 8, reverse(512'(Eui64), 8));  // 120: EUI64
+    b[0+:64] = 64'(blocks);  // NSZE
+    b[64+:64] = 64'(blocks);  // NCAP
+    b[128+:64] = 64'(blocks);  // NUSE
+    if (blocks != '0)
+      b = put(
+          b, 33, 1, 512'h09
+      );  // DLFEAT: deallocated blocks read as zeros; Write Zeroes may deallocate
+    return b;
+  endfunction
+
+  function automatic beat_t namespace1(logic [63:0] eui);
+    beat_t b = '0;
+    b = put(b, 40, 16, reverse(512'({NguidHigh, eui}), 16));  // 104: NGUID
+    b = put(b, 56, 8, reverse(512'(eui), 8));  // 120: EUI64
     return b;
   endfunction
 
@@ -129,13 +156,29 @@ module nvme_identify
   endfunction
 
   // Namespace Identification Descriptors (figure 249).
-  function automatic beat_t descriptors0();
+  function automatic beat_t descriptors0(logic [63:0] eui);
     beat_t b = '0;
     b = put(b, 0, 4, 512'h0000_0801);  // EUI-64, 8 bytes
-    b = put(b, 4, 8, reverse(512'(Eui64), 8));
+    b = put(b, 4, 8, reverse(512'(eui), 8));
     b = put(b, 12, 4, 512'h0000_1002);  // NGUID, 16 bytes
-    b = put(b, 16, 16, reverse(512'({NguidHigh, Eui64}), 16));
+    b = put(b, 16, 16, reverse(512'({NguidHigh, eui}), 16));
+    b = put(b, 32, 4, 512'h0000_1003);  // UUID, 16 bytes
+    b = put(b, 36, 16, reverse(512'({UuidHigh, 2'b10, eui[61:0]}), 16));
     return b;
+  endfunction
+
+  // I/O Command Set specific Identify Controller, NVM command set (CNS 06h): any number of blocks that NLB can say, any
+  // list of ranges.
+  function automatic beat_t command_set0();
+    beat_t b = '0;
+    b = put(b, 0, 1, 512'(13));  // VSL, 2**13 pages are 65536 blocks
+    b = put(b, 1, 1, 512'(13));  // WZSL
+    return b;
+  endfunction
+
+  // I/O Command Set Independent Identify Namespace (CNS 08h).
+  function automatic beat_t independent0();
+    return put('0, 14, 1, 512'(1));  // NSTAT: ready
   endfunction
 
   localparam beat_t Controller0 = controller0();
@@ -144,10 +187,31 @@ module nvme_identify
   localparam beat_t Controller8 = controller8();
   localparam beat_t Controller12 = controller12();
   localparam beat_t Controller32 = controller32();
-  localparam beat_t Namespace0 = namespace0();
-  localparam beat_t Namespace1 = namespace1();
   localparam beat_t Namespace2 = namespace2();
-  localparam beat_t Descriptors0 = descriptors0();
+  localparam beat_t CommandSet0 = command_set0();
+  localparam beat_t Independent0 = independent0();
+
+  namespace_t ns;
+  nvme_namespace #(
+    .NumNamespaces(NumNamespaces),
+    .NsBlocks     (NsBlocks),
+    .MediaBytes   (MediaBytes)
+  ) u_namespace (
+    .nsid_i,
+    .ns_o(ns)
+  );
+
+  logic unused;
+  assign unused = ^{ns.valid, ns.base};
+
+  logic [63:0] eui;
+  beat_t list;
+  assign eui = Eui64 + 64'(ns.idx);
+
+  always_comb begin
+    list = '0;
+    for (int unsigned n = 0; n < NumNamespaces; n++) if (nsid_i == n) list = list_above(n);
+  end
 
   always_ff @(posedge clk_i) begin
     if (re_i) begin
@@ -160,11 +224,13 @@ module nvme_identify
         {PageController, 6'd8}:  data_o <= Controller8;
         {PageController, 6'd12}: data_o <= Controller12;
         {PageController, 6'd32}: data_o <= Controller32;
-        {PageNamespace, 6'd0}:   data_o <= Namespace0;
-        {PageNamespace, 6'd1}:   data_o <= Namespace1;
-        {PageNamespace, 6'd2}:   data_o <= Namespace2;
-        {PageNsList, 6'd0}:      data_o <= empty_i ? '0 : beat_t'(1);
-        {PageDescriptors, 6'd0}: data_o <= Descriptors0;
+        {PageNamespace, 6'd0}:   data_o <= namespace0(ns.blocks);  // 0 if inactive
+        {PageNamespace, 6'd1}:   data_o <= ns.active ? namespace1(eui) : '0;
+        {PageNamespace, 6'd2}:   data_o <= ns.active ? Namespace2 : '0;
+        {PageNsList, 6'd0}:      data_o <= list;
+        {PageDescriptors, 6'd0}: data_o <= descriptors0(eui);
+        {PageCommandSet, 6'd0}:  data_o <= CommandSet0;
+        {PageIndependent, 6'd0}: data_o <= ns.active ? Independent0 : '0;
         default:                 data_o <= '0;
       endcase
     end

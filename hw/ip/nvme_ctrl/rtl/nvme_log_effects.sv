@@ -16,12 +16,14 @@ module nvme_log_effects
 
   localparam logic [31:0] Supported = 32'h1;  // CSUPP
   localparam logic [31:0] ChangesContent = 32'h2;  // LBCC
+  localparam logic [31:0] NamespaceAlone = 32'h1_0000;  // CSE 001b: no other command to the same namespace
 
   function automatic logic [31:0] admin_effect(logic [7:0] opcode);
     unique case (opcode)
       AdminDeleteSq, AdminCreateSq, AdminGetLogPage, AdminDeleteCq, AdminCreateCq, AdminIdentify, AdminAbort,
       AdminSetFeatures, AdminGetFeatures, AdminAsyncEvent, AdminDoorbellBufferConfig:
       return Supported;
+      AdminFormat: return Supported | ChangesContent | NamespaceAlone;
       default: return '0;
     endcase
   endfunction

@@ -10,6 +10,9 @@ package nvme_pkg;
   /// Bytes of any data command: those that move nothing go up to 65536 blocks.
   parameter int unsigned BytesWidth = 26;
 
+  /// Width of a namespace's index, NSID - 1.
+  parameter int unsigned NsWidth = 4;
+
   /// What a data command does.
   typedef enum logic [2:0] {
     OpRead       = 3'd0,  // device -> host memory
@@ -25,6 +28,7 @@ package nvme_pkg;
     logic [SlotWidth-1:0]  slot;      // returned in data_done_t
     data_op_e              op;
     logic                  sgl;       // prp2, prp1 are an SGL descriptor (NVMe 1.4, 4.4)
+    logic [NsWidth-1:0]    ns;        // namespace, for the ranges of a list
     logic [BytesWidth-1:0] bytes;     // a multiple of 4, at least 4
     logic [63:0]           mem_addr;  // media byte address, a multiple of 4; bit 63: the admin buffer
     logic [63:0]           prp1;      // dword-aligned (NVMe 1.4, 4.3)
@@ -122,10 +126,14 @@ package nvme_pkg;
     PageFirmwareLog = 4'd6,  // log 03h
     PageChangedNs   = 4'd7,  // log 04h
     PageEffectsLog  = 4'd8,  // log 05h
-    PageTimestamp   = 4'd9   // feature 0Eh
+    PageTimestamp   = 4'd9,  // feature 0Eh
+    PageCommandSet  = 4'd10, // Identify CNS 06h
+    PageIndependent = 4'd11, // Identify CNS 08h
+    PageLogs        = 4'd12  // log 00h
   } page_e;
 
   /// Log page identifiers (figure 191).
+  parameter logic [7:0] LidSupported = 8'h00;
   parameter logic [7:0] LidError = 8'h01;
   parameter logic [7:0] LidSmart = 8'h02;
   parameter logic [7:0] LidFirmware = 8'h03;
@@ -191,6 +199,7 @@ package nvme_pkg;
   parameter logic [7:0] ScPrpOffsetInvalid = 8'h13;
   parameter logic [7:0] ScSglGranularityInvalid = 8'h1E;
   parameter logic [7:0] ScLbaOutOfRange = 8'h80;
+  parameter logic [7:0] ScFormatInProgress = 8'h84;
   // Media and data integrity.
   parameter logic [7:0] ScWriteFault = 8'h80;
   parameter logic [7:0] ScUnrecoveredReadError = 8'h81;
@@ -202,6 +211,7 @@ package nvme_pkg;
   parameter logic [7:0] ScAerLimitExceeded = 8'h05;
   parameter logic [7:0] ScInvalidVector = 8'h08;
   parameter logic [7:0] ScInvalidLogPage = 8'h09;
+  parameter logic [7:0] ScInvalidFormat = 8'h0A;
   parameter logic [7:0] ScInvalidQueueDeletion = 8'h0C;
   parameter logic [7:0] ScFeatureNotSaveable = 8'h0D;
   parameter logic [7:0] ScFeatureNotNamespaceSpecific = 8'h0F;
@@ -236,6 +246,7 @@ package nvme_pkg;
   parameter logic [7:0] AdminGetFeatures = 8'h0A;
   parameter logic [7:0] AdminAsyncEvent = 8'h0C;
   parameter logic [7:0] AdminDoorbellBufferConfig = 8'h7C;
+  parameter logic [7:0] AdminFormat = 8'h80;
   parameter logic [7:0] IoFlush = 8'h00;
   parameter logic [7:0] IoWrite = 8'h01;
   parameter logic [7:0] IoRead = 8'h02;

@@ -11,13 +11,18 @@ module nvme_ranges
   import ns_axi_pkg::*;
   import nvme_pkg::*;
   import nvme_data_pkg::*;
+  import nvme_ns_pkg::*;
 #(
   /// Commands that wait.
-  parameter int unsigned       NumSlots  = 64,
-  /// Blocks of the namespace.
-  parameter longint unsigned   NumBlocks = 64'h80_0000,
+  parameter int unsigned        NumSlots      = 64,
+  /// See nvme_namespace.
+  parameter int unsigned        NumNamespaces = 1,
+  /// See nvme_namespace.
+  parameter ns_blocks_t         NsBlocks      = '0,
+  /// See nvme_namespace.
+  parameter longint unsigned    MediaBytes    = 64'h1_0000_0000,
   /// ID of the list reads.
-  parameter logic [IdWidth-1:0] Id       = '0
+  parameter logic [IdWidth-1:0] Id            = '0
 ) (
   /// Clock.
   input  logic      clk_i,
@@ -125,6 +130,7 @@ module nvme_ranges
   logic [IdxBits-1:0] in_q, out_q, final_q;
   data_status_e status_q;
   logic crosses, prp_bad, take, last_dword, piece_ends, line_ends, list_end;
+  namespace_t ns, ns_q;  // the command's
 
   assign crosses = 13'(cmd.prp1[11:0]) + cmd.bytes[12:0] > 13'd4096;
   assign prp_bad = cmd.prp1[1:0] != '0 || (crosses && cmd.prp2[11:0] != '0);
@@ -134,6 +140,15 @@ module nvme_ranges
   assign piece_ends = piece_q == 11'd1;
   assign line_ends = at_q[5:2] == 4'd15;
   assign list_end = end_valid_i && end_ready_o;
+
+  nvme_namespace #(
+    .NumNamespaces(NumNamespaces),
+    .NsBlocks     (NsBlocks),
+    .MediaBytes   (MediaBytes)
+  ) u_namespace (
+    .nsid_i(32'(cmd.ns) + 32'd1),
+    .ns_o  (ns)
+  );
 
   logic [54:0] play_lba;
   logic [31:0] play_blocks;
@@ -145,7 +160,7 @@ module nvme_ranges
     .clk_i,
     .we_i   (whole_q),
     .waddr_i(in_q),
-    .wdata_i({lba_q[54:0], blocks_q}),
+    .wdata_i({lba_q[54:0] + ns_q.base, blocks_q}),
     .re_i   (state_q == StFetch),
     .raddr_i(out_q),
     .rdata_o({play_lba, play_blocks})
@@ -188,6 +203,7 @@ module nvme_ranges
 
   always_ff @(posedge clk_i) begin
     if (state_q == StStart) begin
+      ns_q <= ns;
       at_q <= cmd.prp1[63:2];
       dwords_q <= cmd.bytes[12:2];
       piece_q <= crosses ? 11'd1024 - 11'(cmd.prp1[11:2]) : cmd.bytes[12:2];
@@ -224,7 +240,7 @@ module nvme_ranges
       in_q <= in_q + 1'b1;
       end_q <= {1'b0, lba_q} + 65'(blocks_q);
     end
-    if (summed_q && end_q > 65'(NumBlocks)) bad_q <= 1'b1;
+    if (summed_q && end_q > 65'(ns_q.blocks)) bad_q <= 1'b1;
     if (state_q == StCheck) status_q <= DataOutOfRange;
     if (state_q == StRange && range_ready_i) out_q <= out_q + 1'b1;
   end
@@ -262,7 +278,7 @@ module nvme_ranges
   assign ar_valid_o = state_q == StAsk;
 
   logic unused;
-  assign unused = ^{cmd.mem_addr[8:0], r_i.id, r_i.last, r_i.resp[0], piece_i.slot, piece_i.kind, piece_i.mem,
+  assign unused = ^{ns_q.valid, ns_q.active, ns_q.idx, cmd.mem_addr[8:0], r_i.id, r_i.last, r_i.resp[0], piece_i.slot, piece_i.kind, piece_i.mem,
                     piece_i.host[1:0], piece_i.len[1:0], end_i.slot, end_i.walk, end_i.jobs};
 
   `NS_ASSERT(has_no_transfer,

@@ -316,6 +316,9 @@ module nvme_sgl_walker
     $error("nvme_sgl_walker: Lines must be a power of two of at least 2");
   end
 
+  logic unused;
+  assign unused = ^cmd_i.ns;
+
   `NS_ASSERT(
       bytes_given,
       !(cmd_valid_i && cmd_ready_o) || (cmd_i.bytes != '0 && cmd_i.bytes[1:0] == '0 && cmd_i.sgl))
