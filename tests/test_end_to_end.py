@@ -31,6 +31,28 @@ def test_the_device_describes_itself(device):
     assert {"nvme_ctrl", "pm_window"} <= set(names)
 
 
+def test_namespaces_are_listed_apart_and_formatted():
+    with Device(Design.load("namespaces")) as device:
+        info = device.info()
+        assert info["controller"]["namespaces"] == 5
+        sizes = {1: 960 << 20, 2: 16 << 20, 4: 1 << 20, 5: 500 << 10}
+        assert {n["nsid"]: n["bytes"] for n in info["namespaces"]} == sizes
+        for nsid in sizes:
+            device.select_namespace(nsid)
+            assert device.info()["namespace"]["nsid"] == nsid
+            device.write(bytes([nsid]) * 4096)
+        with pytest.raises(NearsideError, match="active namespaces are 1, 2, 4, 5"):
+            device.select_namespace(3)
+        device.format(2)
+        with pytest.raises(NearsideError, match="Invalid Field"):
+            device.format(4, erase="cryptographic")
+        with pytest.raises(ValueError, match="allowed are"):
+            device.format(4, erase="twice")
+        for nsid, byte in ((1, 1), (2, 0), (4, 4), (5, 5)):
+            device.select_namespace(nsid)
+            assert device.read(4096)[0] == bytes([byte]) * 4096
+
+
 @pytest.mark.parametrize("length", [1, 511, 512, 4096, 100_001])
 def test_data_comes_back(device, length):
     data = random.Random(length).randbytes(length)

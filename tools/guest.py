@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import re
 import shutil
 import signal
@@ -40,8 +41,9 @@ TOOLS = ["usr/bin/fio", "usr/sbin/nvme", "usr/sbin/mke2fs", "usr/sbin/e2fsck"]
 KIT_VERSION = 2
 MEMORY = "256M"
 BOOT_LIMIT_S = 240
-DESIGN = "default"
+DESIGN = "namespaces"
 MEDIA_BYTES = 1 << 30  # the design's
+DISK_BYTES = 960 << 20  # the design's first namespace
 KERNEL_LINE = (
     "console=ttyS0 panic=-1 quiet nokaslr mitigations=off tsc=reliable cryptomgr.notests audit=0 apparmor=0"
     " nvme_core.io_timeout=60 nvme_core.admin_timeout=60"
@@ -49,9 +51,7 @@ KERNEL_LINE = (
 
 # What the controller can't do yet, and how a guest is told. A check that fails in another way, or works, is a failure
 # of the test: then it belongs out of this table.
-UNSUPPORTED = {
-    "format": "Invalid Command Opcode",
-}
+UNSUPPORTED: dict[str, str] = {}
 
 # Every check, in order. One that doesn't report has failed.
 FIRST = [
@@ -72,6 +72,7 @@ FIRST = [
     "verify",
     "dsm",
     "blkdiscard",
+    "namespaces",
     "format",
     "mkfs",
     "mount",
@@ -283,7 +284,8 @@ def image(kit: Path, target: Path, task: str) -> None:
         (root / "task").write_text(f"{task}\n")
         libraries = kit / "guest/usr/lib/x86_64-linux-gnu"
         mke2fs = [kit / "guest/lib64/ld-linux-x86-64.so.2", "--library-path", libraries, kit / "guest/bin/mke2fs"]
-        bootable.make_image(target, MEDIA_BYTES, root, kit / "grub", mke2fs)
+        bootable.make_image(target, DISK_BYTES, root, kit / "grub", mke2fs)
+    os.truncate(target, MEDIA_BYTES)
 
 
 def qemu(kit: Path, socket: Path, task: str | None, cpus: int, reboots: bool = False) -> list[str]:

@@ -77,6 +77,20 @@ write_zeroes() {
         dd if=$disk of=/tmp/b bs=4k count=1 iflag=direct && ! tr -d '\0' < /tmp/b | grep -q .
 }
 
+namespaces() { # those of the design, with their sizes in KiB
+    cat /proc/partitions
+    [ "$(awk '/nvme0n/ {print $3}' /proc/partitions | sort -n | xargs)" = "500 1024 16384 983040" ] &&
+        $nvme list-ns $control && $nvme ns-descs ${disk%1}2
+}
+
+format_second() { # the second namespace becomes zeros, the first one stays
+    second=${disk%1}2
+    dd if=/tmp/a of=$disk bs=4k count=1 oflag=direct && dd if=/tmp/a of=$second bs=4k count=16 oflag=direct &&
+        $nvme format $second -f -l 0 && dd if=$second of=/tmp/b bs=4k count=16 iflag=direct && ! tr -d '\0' < /tmp/b | grep -q . &&
+        dd if=$disk of=/tmp/b bs=4k count=1 iflag=direct && dd if=/tmp/a of=/tmp/block bs=4k count=1 && cmp /tmp/b /tmp/block &&
+        ! $nvme format $second -f -l 1 && ! $nvme format $second -f -l 0 -s 2
+}
+
 compare() { # equal data compares, other data doesn't
     dd if=/tmp/a of=$disk bs=4k count=1 oflag=direct && dd if=/tmp/a of=/tmp/block bs=4k count=1 &&
         $nvme compare $disk -s 0 -c 7 -z 4096 -d /tmp/block && ! $nvme compare $disk -s 8 -c 7 -z 4096 -d /tmp/block
@@ -234,7 +248,8 @@ first)
     check verify $nvme verify $disk -s 0 -c 7
     check dsm $nvme dsm $disk -d -s 0 -b 8
     check blkdiscard blkdiscard -o 0 -l 1048576 $disk
-    check format $nvme format $disk -f -l 0
+    check namespaces namespaces
+    check format format_second
     at mkfs
     # The device zeroes what is deallocated: 1 GiB of it would take the simulator minutes. blkdiscard above shows that it works.
     check mkfs /bin/mke2fs -q -t ext4 -E nodiscard -F $disk

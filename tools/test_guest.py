@@ -7,6 +7,14 @@ import guest
 import pytest
 
 CHECKS = ["probe", "format", "mkfs"]
+
+
+@pytest.fixture(autouse=True)
+def _unsupported(monkeypatch):
+    """As if the controller refused Format NVM."""
+    monkeypatch.setattr(guest, "UNSUPPORTED", {"format": "Invalid Command Opcode"})
+
+
 REFUSED = "   NVMe status: Invalid Command Opcode: the associated command opcode field is not valid(0x4001)"
 
 

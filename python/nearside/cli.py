@@ -91,18 +91,22 @@ def demo(
 
 @app.command(epilog="Example: nearside info --json | jq .device.blocks")
 def info(design: DesignOption = "default", as_json: JsonOption = False) -> None:
-    """Show what the device says of itself: controller, namespace, queues, and the list of its blocks."""
+    """Show what the device says of itself: controller, namespaces, queues, and the list of its blocks."""
     with _device(design, as_json) as device:
         doc = {"design": {"name": device.design.name, "hash": device.design.hash}, "engine": device.engine}
         doc |= device.info() | {"delay": device.delay_get()}
     if as_json:
         print_json(doc)
         return
-    for part in ("controller", "capabilities", "namespace", "queues"):
+    for part in ("controller", "capabilities", "queues"):
         table = show.table(part, "field", "value")
         for key, value in doc[part].items():
             table.add_row(key, str(value))
         show.out.print(table)
+    table = show.table("namespaces", "NSID", "size", "blocks", "block", "NGUID")
+    for ns in doc["namespaces"]:
+        table.add_row(str(ns["nsid"]), show.size(ns["bytes"]), str(ns["blocks"]), f"{ns['block_bytes']} B", ns["nguid"])
+    show.out.print(table)
     table = show.table(
         "blocks (BAR4 offset 0)", "block", "version", "instance", "BAR", "offset", "size", "capabilities"
     )

@@ -12,6 +12,8 @@ from nearside import _native
 Progress = Callable[[int, int], None]
 BuildProgress = Callable[[str, int, int], None]
 
+ALL_NAMESPACES = 0xFFFF_FFFF
+
 
 def root() -> Path:
     """The checkout that holds the hardware, designs and media profiles."""
@@ -85,6 +87,7 @@ class Device:
 
     @property
     def namespace_bytes(self) -> int:
+        """Bytes of the namespace in use."""
         return self.native.namespace_bytes
 
     @property
@@ -135,6 +138,14 @@ class Device:
     def pm_write(self, offset: int, data: bytes) -> None:
         """Stores to the PM window."""
         self.native.pm_write(offset, data)
+
+    def select_namespace(self, nsid: int) -> None:
+        """Makes all later commands go to another active namespace (`info()["namespaces"]`)."""
+        self.native.select_namespace(nsid)
+
+    def format(self, nsid: int | None = None, erase: str = "none") -> None:
+        """Erases a namespace, the one in use, or all of them (`ALL_NAMESPACES`); `erase` may be "user-data"."""
+        self.native.format(nsid, erase)
 
     def write_zeroes(self, length: int, offset: int = 0) -> None:
         """Makes whole blocks read as zeros, without moving data."""

@@ -72,8 +72,15 @@ pub struct Media {
     pub profile: String,
 }
 
+/// Most namespaces.
+pub const MAX_NAMESPACES: usize = 16;
+/// A namespace begins at a multiple of so many bytes of the media.
+const NAMESPACE_ALIGN: u64 = 4096;
+/// Bytes of a logical block.
+const BLOCK_BYTES: u64 = 512;
+
 /// Sizes of the NVMe controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Nvme {
     /// I/O queue pairs: 1 to 64.
@@ -82,6 +89,48 @@ pub struct Nvme {
     pub queue_entries: u32,
     /// Commands in flight inside the controller: 16, 32, 64 or 128.
     pub slots: u32,
+    /// Sizes of the namespaces 1 to 16 at most, multiples of 512 bytes; 0 makes an inactive one. None: namespace 1 is
+    /// the whole media.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<Bytes>,
+}
+
+impl Nvme {
+    /// The parameters of the hardware for the namespaces, as SystemVerilog literals; none for the default.
+    pub fn namespace_parameters(&self) -> Vec<(&'static str, String)> {
+        if self.namespaces.is_empty() {
+            return Vec::new();
+        }
+        // 64 bits each, namespace 1 in the low ones.
+        let blocks = self.namespaces.iter().rev();
+        let digits: String = blocks
+            .map(|bytes| format!("{:016x}", bytes.0 / BLOCK_BYTES))
+            .collect();
+        vec![
+            ("NumNamespaces", self.namespaces.len().to_string()),
+            ("NsBlocks", format!("{}'h{digits}", 64 * MAX_NAMESPACES)),
+        ]
+    }
+
+    fn validate_namespaces(&self, media: Bytes) -> Result<(), Error> {
+        let count = self.namespaces.len();
+        let key = "nvme.namespaces";
+        check(key, count, count <= MAX_NAMESPACES, "at most 16 of them")?;
+        let mut end = Some(0u64);
+        for (n, &bytes) in self.namespaces.iter().enumerate() {
+            let key = format!("{key}[{n}]");
+            let whole = bytes.0 % BLOCK_BYTES == 0;
+            check(&key, bytes, whole, "a multiple of 512 bytes")?;
+            let start = end.and_then(|end| end.checked_next_multiple_of(NAMESPACE_ALIGN));
+            end = start.and_then(|start| start.checked_add(bytes.0));
+            let left = media.0.saturating_sub(start.unwrap_or(u64::MAX));
+            let fits = end.is_some_and(|end| end <= media.0);
+            let allowed = format!("at most the {} that are left of media.bytes", Bytes(left));
+            check(&key, bytes, fits, &allowed)?;
+        }
+        let some = count == 0 || self.namespaces.iter().any(|bytes| bytes.0 > 0);
+        check(key, "all 0", some, "at least one with a size")
+    }
 }
 
 impl Default for Nvme {
@@ -90,6 +139,7 @@ impl Default for Nvme {
             io_queues: 16,
             queue_entries: 1024,
             slots: 128,
+            namespaces: Vec::new(),
         }
     }
 }
@@ -201,6 +251,7 @@ impl Design {
             "a power of two from 16 to 1024",
         )?;
         one_of("nvme.slots", self.nvme.slots, &[16, 32, 64, 128])?;
+        self.nvme.validate_namespaces(self.media.bytes)?;
 
         let named = |table: &str, outcome: Result<(), String>| {
             outcome.map_err(|e| Error::new(format!("{table}.{e}")))
@@ -380,6 +431,44 @@ mod tests {
         );
         let error = parse("name = \"x\"\n").unwrap_err();
         assert!(error.contains("media"), "{error}");
+    }
+
+    #[test]
+    fn namespaces_have_sizes_that_fit() {
+        let with = |list: &str| {
+            parse(&format!(
+                "name = \"x\"\n[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = {list}\n"
+            ))
+        };
+        assert_eq!(with("[]").unwrap(), minimal());
+        assert!(minimal().nvme.namespace_parameters().is_empty());
+        let design = with("[\"256 KiB\", 512, 0, \"764 KiB\"]").unwrap();
+        assert_ne!(design.hash(), minimal().hash());
+        let blocks = "00000000000005f8000000000000000000000000000000010000000000000200";
+        assert_eq!(
+            design.nvme.namespace_parameters(),
+            [
+                ("NumNamespaces", "4".to_string()),
+                ("NsBlocks", format!("1024'h{blocks}")),
+            ]
+        );
+        // Through an override and back.
+        let same = minimal().with_values("[nvme]\nnamespaces = [262144, 512, 0, 782336]\n");
+        assert_eq!(same.unwrap(), design);
+        for (list, why) in [
+            ("[100]", "nvme.namespaces[0] = 100 B: allowed is a multiple of 512 bytes"),
+            ("[\"1 MiB\", 512]", "nvme.namespaces[1] = 512 B: allowed is at most the 0 B that are left of media.bytes"),
+            ("[512, \"1 MiB\"]", "nvme.namespaces[1] = 1 MiB: allowed is at most the 1020 KiB that are left of media.bytes"),
+            ("[512, 18446744073709551104]", "18446744073709551104"),
+            ("[0, 0]", "nvme.namespaces = all 0: allowed is at least one with a size"),
+            ("[512,512,512,512,512,512,512,512,512,512,512,512,512,512,512,512,512]",
+             "nvme.namespaces = 17: allowed is at most 16 of them"),
+            ("512", "nvme.namespaces: invalid type"),
+            ("[-512]", "a size can't be negative"),
+        ] {
+            let error = with(list).unwrap_err();
+            assert!(error.contains(why) && !error.contains('\n'), "{error}");
+        }
     }
 
     #[test]

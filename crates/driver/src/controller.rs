@@ -82,6 +82,7 @@ pub struct Controller<H: Host> {
     identity: identify::Controller,
     nsid: u32,
     namespace: Namespace,
+    namespaces: Vec<(u32, Namespace)>,
     pages: Vec<u64>,
     list_offset: u64,
     sgl: bool,
@@ -149,22 +150,22 @@ impl<H: Host> Controller<H> {
                 metadata_bytes: 0,
                 nguid: [0; 16],
             },
+            namespaces: Vec::new(),
             pages: Vec::new(),
             list_offset: 0,
             sgl: false,
         };
         this.identity = identify::Controller::parse(this.identify(cns::CONTROLLER, 0)?.as_ref());
         let list = identify::active_namespaces(this.identify(cns::ACTIVE_NAMESPACES, 0)?.as_ref());
-        this.nsid = *list
+        for &nsid in &list {
+            let namespace = Namespace::parse(this.identify(cns::NAMESPACE, nsid)?.as_ref())
+                .map_err(|e| Error::Misbehaviour(e.to_string()))?;
+            this.namespaces.push((nsid, namespace));
+        }
+        let first = *list
             .first()
             .ok_or_else(|| Error::Unsupported("no active namespace".into()))?;
-        this.namespace = Namespace::parse(this.identify(cns::NAMESPACE, this.nsid)?.as_ref())
-            .map_err(|e| Error::Misbehaviour(e.to_string()))?;
-        if this.namespace.block_bytes > MAX_BLOCK_BYTES || this.namespace.metadata_bytes > 0 {
-            let ns = &this.namespace;
-            let text = format!("blocks of {} + {} bytes", ns.block_bytes, ns.metadata_bytes);
-            return Err(Error::Unsupported(text));
-        }
+        this.select_namespace(first)?;
         if let Some(weights) = config.weights {
             this.admin(Sqe::arbitration(weights), "Set Features (Arbitration)")?;
         }
@@ -247,6 +248,29 @@ impl<H: Host> Controller<H> {
         &self.identity
     }
 
+    /// The active namespaces (up to 1024) with their identifiers, in ascending order.
+    pub fn namespaces(&self) -> &[(u32, Namespace)] {
+        &self.namespaces
+    }
+
+    /// Makes later commands go to another active namespace; the first one is in use from the start.
+    pub fn select_namespace(&mut self, nsid: u32) -> Result<()> {
+        let found = self.namespaces.iter().find(|(id, _)| *id == nsid);
+        let Some((_, ns)) = found else {
+            let known: Vec<String> = self.namespaces.iter().map(|n| n.0.to_string()).collect();
+            return Err(Error::Invalid(format!(
+                "nsid = {nsid}: the active namespaces are {}",
+                known.join(", ")
+            )));
+        };
+        if ns.block_bytes > MAX_BLOCK_BYTES || ns.metadata_bytes > 0 {
+            let text = format!("blocks of {} + {} bytes", ns.block_bytes, ns.metadata_bytes);
+            return Err(Error::Unsupported(text));
+        }
+        (self.nsid, self.namespace) = (nsid, ns.clone());
+        Ok(())
+    }
+
     /// The namespace in use.
     pub fn namespace(&self) -> &Namespace {
         &self.namespace
@@ -290,13 +314,23 @@ impl<H: Host> Controller<H> {
 
     /// Runs an admin command to its end.
     pub fn admin(&mut self, sqe: Sqe, name: &'static str) -> Result<Completion> {
+        self.admin_within(sqe, name, self.config.command_timeout)
+    }
+
+    /// Runs an admin command that may take longer than others.
+    pub(crate) fn admin_within(
+        &mut self,
+        sqe: Sqe,
+        name: &'static str,
+        timeout: Time,
+    ) -> Result<Completion> {
         self.host.run_on(self.admin.cpu);
         let submitted = self.host.now();
         self.host.spend(crate::Work::Submit);
         self.admin
             .push(&mut self.host, sqe, name, 0, submitted, Vec::new())?;
         self.admin.ring(&mut self.host)?;
-        let limit = submitted + self.config.command_timeout;
+        let limit = submitted + timeout;
         loop {
             self.host.run_on(self.admin.cpu);
             if let Some(cqe) = self.admin.peek(&mut self.host) {
@@ -306,12 +340,12 @@ impl<H: Host> Controller<H> {
                 completion.check()?;
                 return Ok(completion);
             }
-            self.wait_or_time_out(limit, name)?;
+            self.wait_or_time_out(limit, name, timeout)?;
         }
     }
 
     /// Waits for something to happen; past `limit` it finds out what is wrong.
-    fn wait_or_time_out(&mut self, limit: Time, what: &str) -> Result<()> {
+    fn wait_or_time_out(&mut self, limit: Time, what: &str, after: Time) -> Result<()> {
         if self.host.now() < limit {
             return self.host.wait(limit);
         }
@@ -324,7 +358,7 @@ impl<H: Host> Controller<H> {
         }
         Err(Error::Timeout {
             what: format!("the completion of {what}"),
-            after: self.config.command_timeout,
+            after,
         })
     }
 
@@ -541,7 +575,7 @@ impl<H: Host> Controller<H> {
 
     /// Lets time pass until a CPU is free again or something arrives, at most until `limit`; past `limit` it is an error.
     pub fn wait(&mut self, limit: Time, what: &str) -> Result<()> {
-        self.wait_or_time_out(limit, what)
+        self.wait_or_time_out(limit, what, self.config.command_timeout)
     }
 
     /// The present time.

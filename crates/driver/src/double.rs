@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use sim::{Bar, Time};
 use spec::nvme::properties::{self, DOORBELLS};
-use spec::nvme::{admin, cns, io, oncs, sgl_type, status, Cqe, Sqe, Status, PAGE_BYTES};
+use spec::nvme::{
+    admin, cns, io, oacs, oncs, sgl_type, status, Cqe, Sqe, Status, ALL_NAMESPACES, PAGE_BYTES,
+};
 
 use crate::{Error, Host, Result, Work};
 
@@ -58,7 +60,8 @@ pub struct Double {
     acq: u64,
     sq: HashMap<u16, Queue>,
     cq: HashMap<u16, Queue>,
-    media: Vec<u8>,
+    /// Namespaces 1 and 3.
+    media: [Vec<u8>; 2],
     /// Completions on their way.
     due: BTreeMap<(Time, u64), (u16, Cqe)>,
     sequence: u64,
@@ -68,7 +71,8 @@ pub struct Double {
 }
 
 const MEMORY: u64 = 64 << 20;
-const BLOCKS: u64 = 8192;
+const BLOCKS: [u64; 2] = [8192, 1000];
+const NSIDS: [u32; 2] = [1, 3];
 
 impl Double {
     pub fn new(fault: Fault) -> Double {
@@ -83,7 +87,7 @@ impl Double {
             acq: 0,
             sq: HashMap::new(),
             cq: HashMap::new(),
-            media: vec![0; (BLOCKS * 512) as usize],
+            media: BLOCKS.map(|blocks| vec![0; (blocks * 512) as usize]),
             due: BTreeMap::new(),
             sequence: 0,
             fused_failed: false,
@@ -221,7 +225,8 @@ impl Double {
                         page[77] = 8;
                         page[512] = 0x66;
                         page[513] = 0x44;
-                        page[516] = 1;
+                        page[256] = oacs::FORMAT_NVM as u8;
+                        page[516] = 3;
                         page[520] = (oncs::COMPARE | oncs::DATASET_MANAGEMENT | oncs::WRITE_ZEROES)
                             as u8
                             | oncs::VERIFY as u8;
@@ -229,11 +234,16 @@ impl Double {
                         page[532..534].copy_from_slice(&15u16.to_le_bytes());
                         page[536] = 2;
                     }
-                    cns::ACTIVE_NAMESPACES => page[0] = 1,
+                    cns::ACTIVE_NAMESPACES => {
+                        for (at, nsid) in NSIDS.into_iter().enumerate() {
+                            page[4 * at..4 * at + 4].copy_from_slice(&nsid.to_le_bytes());
+                        }
+                    }
                     _ if self.fault == Fault::BadIdentify => page.fill(0xFF),
                     _ => {
-                        page[0..8].copy_from_slice(&BLOCKS.to_le_bytes());
-                        page[8..16].copy_from_slice(&BLOCKS.to_le_bytes());
+                        let blocks = BLOCKS[usize::from(sqe.nsid() == NSIDS[1])].to_le_bytes();
+                        page[0..8].copy_from_slice(&blocks);
+                        page[8..16].copy_from_slice(&blocks);
                         page[130] = 9;
                     }
                 }
@@ -248,6 +258,16 @@ impl Double {
             admin::CREATE_IO_SQ => drop(self.sq.insert(qid, queue)),
             admin::DELETE_IO_SQ => drop(self.sq.remove(&qid)),
             admin::DELETE_IO_CQ => drop(self.cq.remove(&qid)),
+            admin::FORMAT_NVM if sqe.dw[10] >> 9 & 7 > 1 => {
+                return (0, status::INVALID_FIELD.dnr());
+            }
+            admin::FORMAT_NVM => {
+                for (nsid, media) in NSIDS.into_iter().zip(&mut self.media) {
+                    if sqe.nsid() == nsid || sqe.nsid() == ALL_NAMESPACES {
+                        media.fill(0);
+                    }
+                }
+            }
             _ => return (0, status::INVALID_OPCODE.dnr()),
         }
         (0, status::SUCCESS)
@@ -263,17 +283,17 @@ impl Double {
     }
 
     fn io_alone(&mut self, sqe: &Sqe) -> (u32, Status) {
-        if sqe.nsid() != 1 {
+        let Some(ns) = NSIDS.into_iter().position(|nsid| nsid == sqe.nsid()) else {
             return (0, status::INVALID_NAMESPACE_OR_FORMAT.dnr());
-        }
+        };
         let write = match sqe.opcode() {
             io::FLUSH => return (0, status::SUCCESS),
-            io::DATASET_MANAGEMENT => return (0, self.deallocate(sqe)),
+            io::DATASET_MANAGEMENT => return (0, self.deallocate(sqe, ns)),
             io::WRITE | io::COMPARE | io::WRITE_ZEROES | io::VERIFY => true,
             io::READ => false,
             _ => return (0, status::INVALID_OPCODE.dnr()),
         };
-        if sqe.slba().saturating_add(u64::from(sqe.blocks())) > BLOCKS {
+        if sqe.slba().saturating_add(u64::from(sqe.blocks())) > BLOCKS[ns] {
             return (0, status::LBA_OUT_OF_RANGE.dnr());
         }
         let mut at = sqe.slba() as usize * 512;
@@ -281,19 +301,19 @@ impl Double {
             return (0, status::SUCCESS);
         }
         if sqe.opcode() == io::WRITE_ZEROES {
-            self.media[at..at + sqe.blocks() as usize * 512].fill(0);
+            self.media[ns][at..at + sqe.blocks() as usize * 512].fill(0);
             return (0, status::SUCCESS);
         }
         for (addr, len) in self.pieces(sqe, u64::from(sqe.blocks()) * 512) {
             let (addr, len) = (addr as usize, len as usize);
             if sqe.opcode() == io::COMPARE {
-                if self.media[at..at + len] != self.memory[addr..addr + len] {
+                if self.media[ns][at..at + len] != self.memory[addr..addr + len] {
                     return (0, status::COMPARE_FAILURE.dnr());
                 }
             } else if write {
-                self.media[at..at + len].copy_from_slice(&self.memory[addr..addr + len]);
+                self.media[ns][at..at + len].copy_from_slice(&self.memory[addr..addr + len]);
             } else {
-                self.memory[addr..addr + len].copy_from_slice(&self.media[at..at + len]);
+                self.memory[addr..addr + len].copy_from_slice(&self.media[ns][at..at + len]);
                 if self.fault == Fault::Flip {
                     self.memory[addr] ^= 1;
                 }
@@ -303,17 +323,17 @@ impl Double {
         (0, status::SUCCESS)
     }
 
-    fn deallocate(&mut self, sqe: &Sqe) -> Status {
+    fn deallocate(&mut self, sqe: &Sqe, ns: usize) -> Status {
         let list = sqe.prp1();
         let ranges: Vec<(u64, u64)> = (0..=u64::from(sqe.dw[10] & 0xFF))
             .map(|i| list + 16 * i)
             .map(|at| (self.u64_at(at + 8), self.u64_at(at) >> 32))
             .collect();
-        if ranges.iter().any(|(lba, blocks)| lba + blocks > BLOCKS) {
+        if ranges.iter().any(|(lba, blocks)| lba + blocks > BLOCKS[ns]) {
             return status::LBA_OUT_OF_RANGE.dnr();
         }
         for (lba, blocks) in ranges {
-            self.media[lba as usize * 512..(lba + blocks) as usize * 512].fill(0);
+            self.media[ns][lba as usize * 512..(lba + blocks) as usize * 512].fill(0);
         }
         status::SUCCESS
     }

@@ -10,6 +10,7 @@ mod controller;
 pub mod engine;
 mod error;
 mod exercise;
+mod format;
 mod fused;
 mod host;
 mod latency;
@@ -24,12 +25,14 @@ pub use controller::{Config, Controller, Io};
 pub use engine::Report;
 pub use error::{Error, Result};
 pub use exercise::exercise;
+pub use format::Erase;
 pub use host::{Host, Work};
 pub use latency::{Latency, Summary};
 pub use prp::Buffer;
 pub use queue::Completion;
 pub use sim_host::SimHost;
-pub use spec::nvme::{Priority, Weights};
+pub use spec::nvme::identify::Namespace;
+pub use spec::nvme::{Priority, Weights, ALL_NAMESPACES};
 
 #[cfg(test)]
 mod double;

@@ -4,7 +4,7 @@ use spec::nvme::{status, Sqe};
 
 use crate::double::{Double, Fault};
 use crate::workload::{self, Job, Layout, Pattern, Shape};
-use crate::{Buffer, Config, Controller, Error, Io, Range};
+use crate::{Buffer, Config, Controller, Erase, Error, Io, Range, ALL_NAMESPACES};
 
 fn config() -> Config {
     Config {
@@ -86,6 +86,35 @@ fn compare_and_write_is_one_step() {
         Err(Error::Status { .. })
     ));
     assert_eq!(c.shutdown().unwrap().allocations(), 0);
+}
+
+#[test]
+fn namespaces_are_apart_and_formatted() {
+    let mut c = start(Fault::None);
+    let sizes: Vec<(u32, u64)> = c.namespaces().iter().map(|n| (n.0, n.1.size)).collect();
+    assert_eq!(sizes, [(1, 8192), (3, 1000)]);
+    let patterns = [(1, vec![0x11; 4096]), (3, vec![0x33; 4096])];
+    for (nsid, data) in &patterns {
+        c.select_namespace(*nsid).unwrap();
+        assert_eq!(c.nsid(), *nsid);
+        c.write(0, data).unwrap();
+    }
+    let holds = |c: &mut Controller<Double>, nsid: u32, byte: u8| {
+        c.select_namespace(nsid).unwrap();
+        c.compare(0, &[byte; 4096]).unwrap()
+    };
+    assert!(holds(&mut c, 1, 0x11) && holds(&mut c, 3, 0x33));
+    assert!(c.write(997, &patterns[0].1).is_err(), "beyond NSID 3");
+    for nsid in [0, 2, 4, ALL_NAMESPACES] {
+        let error = c.select_namespace(nsid).unwrap_err().to_string();
+        assert!(error.contains("the active namespaces are 1, 3"), "{error}");
+    }
+    assert_eq!(c.nsid(), 3, "as before");
+    assert!(c.format(1, Erase::Cryptographic).is_err());
+    c.format(1, Erase::None).unwrap();
+    assert!(holds(&mut c, 1, 0) && holds(&mut c, 3, 0x33));
+    c.format(ALL_NAMESPACES, Erase::UserData).unwrap();
+    assert!(holds(&mut c, 3, 0));
 }
 
 #[test]

@@ -114,7 +114,9 @@ impl Features {
             return Some(status::FEATURE_NOT_SAVEABLE.dnr());
         }
         let of_namespace = r.fid() == ERROR_RECOVERY;
-        if r.nsid > self.namespaces && r.nsid != u32::MAX || of_namespace && r.nsid == 0 {
+        // A namespace's feature can be set for all of them, but not asked for.
+        let unclear = r.nsid == 0 || !r.set && r.nsid == u32::MAX;
+        if r.nsid > self.namespaces && r.nsid != u32::MAX || of_namespace && unclear {
             return Some(status::INVALID_NAMESPACE_OR_FORMAT.dnr());
         }
         if of_namespace && self.one_at_a_time && !r.set && r.nsid == u32::MAX {
@@ -227,9 +229,11 @@ mod tests {
             refused(true, 1, 0, 1),
             Err(status::FEATURE_NOT_NAMESPACE_SPECIFIC)
         );
-        assert_eq!(
-            refused(false, 5, 0, 0),
-            Err(status::INVALID_NAMESPACE_OR_FORMAT)
-        );
+        for nsid in [0, u32::MAX] {
+            assert_eq!(
+                refused(false, 5, 0, nsid),
+                Err(status::INVALID_NAMESPACE_OR_FORMAT)
+            );
+        }
     }
 }

@@ -73,6 +73,9 @@ pub fn device_config(design: &design::Design) -> PyResult<DeviceConfig> {
     set("NumIoQueues", design.nvme.io_queues.to_string());
     set("QueueEntries", design.nvme.queue_entries.to_string());
     set("NumSlots", design.nvme.slots.to_string());
+    for (name, value) in design.nvme.namespace_parameters() {
+        set(name, value);
+    }
     let config = DeviceConfig::new().map_err(raise)?;
     Ok(DeviceConfig {
         parameters,

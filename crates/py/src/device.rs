@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use design::media::{cap_gb_s, time_ns, Registers};
 use driver::control::{Delay, Inventory};
 use driver::workload::{self, Job, Layout, Pattern, Shape};
-use driver::{Buffer, Config, Controller, Host, Io, Priority, Range, SimHost, Weights};
+use driver::{
+    Buffer, Config, Controller, Erase, Host, Io, Namespace, Priority, Range, SimHost, Weights,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rtl::RtlDevice;
@@ -194,7 +196,7 @@ impl Device {
         Ok(self.session()?.controller.now().as_ns())
     }
 
-    /// Bytes of the namespace.
+    /// Bytes of the namespace in use.
     #[getter]
     fn namespace_bytes(&mut self) -> PyResult<u64> {
         Ok(self.session()?.controller.namespace().bytes())
@@ -227,10 +229,8 @@ impl Device {
                 "contiguous_queues_required": cap.contiguous_queues_required(),
                 "timeout_ms": 500 * cap.timeout_500ms(), "persistent_memory_region": cap.persistent_memory_region(),
             },
-            "namespace": {
-                "nsid": s.controller.nsid(), "blocks": ns.size, "block_bytes": ns.block_bytes, "bytes": ns.bytes(),
-                "nguid": ns.nguid.iter().map(|b| format!("{b:02x}")).collect::<String>(),
-            },
+            "namespace": namespace(s.controller.nsid(), ns),
+            "namespaces": s.controller.namespaces().iter().map(|(nsid, ns)| namespace(*nsid, ns)).collect::<Vec<_>>(),
             "queues": {"io_queues": s.controller.io_queues(), "entries": s.controller.io_entries()},
             "device": report::inventory(&s.inventory),
         });
@@ -465,6 +465,33 @@ impl Device {
         let session = self.session()?;
         let data = data.to_vec();
         py.detach(|| session.host().write(Bar::Pm, offset, &data))
+            .map_err(raise)
+    }
+
+    /// Makes later commands go to another namespace.
+    fn select_namespace(&mut self, nsid: u32) -> PyResult<()> {
+        let session = self.session()?;
+        session.controller().select_namespace(nsid).map_err(raise)
+    }
+
+    /// Format NVM of a namespace, of the one in use, or of all (4294967295); `erase` is "none", "user-data" or
+    /// "cryptographic".
+    #[pyo3(signature = (nsid=None, erase="none"))]
+    fn format(&mut self, py: Python<'_>, nsid: Option<u32>, erase: &str) -> PyResult<()> {
+        let erase = match erase {
+            "none" => Erase::None,
+            "user-data" => Erase::UserData,
+            "cryptographic" => Erase::Cryptographic,
+            other => {
+                let allowed = "allowed are \"none\", \"user-data\", \"cryptographic\"";
+                return Err(PyValueError::new_err(format!(
+                    "erase = {other:?}: {allowed}"
+                )));
+            }
+        };
+        let session = self.session()?;
+        let nsid = nsid.unwrap_or(session.controller.nsid());
+        py.detach(|| session.controller().format(nsid, erase))
             .map_err(raise)
     }
 
@@ -704,6 +731,13 @@ impl Device {
             .try_for_each(|delay| delay.set(session.controller.host_mut(), &registers))
             .map_err(raise)
     }
+}
+
+fn namespace(nsid: u32, ns: &Namespace) -> Value {
+    json!({
+        "nsid": nsid, "blocks": ns.size, "block_bytes": ns.block_bytes, "bytes": ns.bytes(),
+        "nguid": ns.nguid.iter().map(|b| format!("{b:02x}")).collect::<String>(),
+    })
 }
 
 /// A media profile by name or path, or given as a TOML text.

@@ -49,6 +49,13 @@ impl Sqe {
             .with_cdw(10, u32::from(cns))
     }
 
+    /// Format NVM to LBA format 0 without protection information; `ses` is Secure Erase Settings (0 to 7).
+    pub fn format_nvm(nsid: u32, ses: u8) -> Sqe {
+        Sqe::new(admin::FORMAT_NVM)
+            .with_nsid(nsid)
+            .with_cdw(10, u32::from(ses & 7) << 9)
+    }
+
     /// Create I/O Completion Queue, physically contiguous, of `entries` at `prp1`; an interrupt vector or none.
     pub fn create_io_cq(qid: u16, entries: u32, prp1: u64, vector: Option<u16>) -> Sqe {
         let interrupt = vector.map_or(0, |v| u32::from(v) << 16 | 2);

@@ -33,6 +33,8 @@ pub struct Controller {
     pub cqe_size_log2: u8,
     /// Number of Namespaces (NN).
     pub namespaces: u32,
+    /// Optional Admin Command Support (OACS).
+    pub oacs: u16,
     /// Optional NVM Command Support (ONCS).
     pub oncs: u16,
     /// Fused Operation Support (FUSES).
@@ -111,6 +113,7 @@ impl Controller {
             sqe_size_log2: b[512] & 0xF,
             cqe_size_log2: b[513] & 0xF,
             namespaces: u32_at(b, 516),
+            oacs: u16_at(b, 256),
             oncs: u16_at(b, 520),
             fuses: u16_at(b, 522),
             compare_and_write_unit: u32::from(u16_at(b, 532)) + 1,

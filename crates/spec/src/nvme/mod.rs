@@ -30,7 +30,18 @@ pub mod admin {
     pub const GET_FEATURES: u8 = 0x0A;
     /// Asynchronous Event Request.
     pub const ASYNC_EVENT_REQUEST: u8 = 0x0C;
+    /// Format NVM.
+    pub const FORMAT_NVM: u8 = 0x80;
 }
+
+/// Optional Admin Command Support: bits of OACS in Identify Controller.
+pub mod oacs {
+    /// Format NVM.
+    pub const FORMAT_NVM: u16 = 1 << 1;
+}
+
+/// The namespace identifier that stands for all namespaces.
+pub const ALL_NAMESPACES: u32 = 0xFFFF_FFFF;
 
 /// Opcodes of the NVM command set.
 pub mod io {
