@@ -88,6 +88,9 @@ pub struct Controller<H: Host> {
     sgl: bool,
 }
 
+/// A page of a PRP list or an SGL segment: where it goes, and its bytes.
+type Table = (u64, Vec<u8>);
+
 impl<H: Host> Controller<H> {
     /// Resets and starts the controller as hosts do, identifies it, and creates the I/O queues.
     pub fn start(mut host: H, config: Config) -> Result<Controller<H>> {
@@ -464,7 +467,7 @@ impl<H: Host> Controller<H> {
             lists.push(page);
             Ok(page)
         };
-        let built: Result<(Sqe, Vec<(u64, Vec<u8>)>)> = if self.sgl {
+        let built: Result<(Sqe, Vec<Table>)> = if self.sgl {
             sgl::build(buffer, bytes, page).map(|sgl| {
                 let bytes =
                     |list: &[sgl::Descriptor]| list.iter().flat_map(|d| d.to_bytes()).collect();

@@ -329,6 +329,41 @@ async def format_under_load(dut):
 
 
 @cocotb.test()
+async def format_beside_fused(dut):
+    """A Compare and Write that waits its turn when a format begins ends before blocks are erased, or is refused."""
+    host = await start(dut)
+    sqs = await host.io_queues(2, ENTRIES)
+    victim, other = ACTIVE[0], ACTIVE[1]
+    old, new = host.alloc(PAGE), host.alloc(PAGE)
+    prp1, prp2 = host.prps(host.alloc(32 * PAGE), 32 * PAGE)
+    host.memory.data[new : new + PAGE] = b"\x5a" * PAGE
+    seen = set()
+    for delay in range(-12, 40, 7):
+        data = host.rng.randbytes(PAGE)
+        host.media.data[span(victim, 0, 8)] = host.memory.data[old : old + PAGE] = data
+        for _ in range(3):  # what the pair waits for
+            host.push(sqs[1], READ, nsid=other, prp1=prp1, prp2=prp2, cdw10=0, cdw12=255)
+        fields = {"nsid": victim, "cdw10": 0, "cdw12": 7}
+        pair = [
+            host.push(sqs[0], COMPARE, prp1=old, flags=1, **fields),
+            host.push(sqs[0], WRITE, prp1=new, flags=2, **fields),
+        ]
+        done = host.push(host.sqs[0], FORMAT, nsid=victim)
+        await host.ring(sqs[1])
+        first, then = (sqs[0], host.sqs[0]) if delay < 0 else (host.sqs[0], sqs[0])
+        await host.ring(first)
+        await ClockCycles(dut.clk_i, abs(delay))
+        await host.ring(then)
+        result = tuple([(await host.wait(sqs[0], cid)).status for cid in pair])
+        assert (await host.wait(host.sqs[0], done)).status == nvme.OK
+        assert not any(host.media.data[span(victim)]), f"erased too early, {delay} cycles before the pair"
+        seen.add(result)
+        await host.idle()
+        await host.poll(sqs[1].cq)
+    assert (nvme.OK, nvme.OK) in seen
+
+
+@cocotb.test()
 async def format_ended_early(dut):
     """Disable and shutdown during a format of all: namespaces are zeros or untouched, the controller starts again."""
     host = await start(dut)

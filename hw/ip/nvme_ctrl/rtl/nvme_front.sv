@@ -705,6 +705,13 @@ module nvme_front
     .flying_o    (flying)
   );
 
+  // A command that waits in nvme_fused has passed the check against Format NVM, but moves no data yet.
+  logic [MaxNamespaces-1:0] fused_flying;
+  always_comb begin
+    fused_flying = '0;
+    fused_flying[decode_data.ns] = fused_valid;
+  end
+
   assign cfg_fire = cfg_valid && fetch_cfg_ready && completion_cfg_ready;
 
   nvme_admin #(
@@ -765,7 +772,7 @@ module nvme_front
     .timestamp_set_o  (timestamp_set),
     .shadow_set_o     (shadow_set),
     .stop_i           (!fetch),
-    .flying_i         (flying),
+    .flying_i         (flying | fused_flying),
     .formatting_o     (formatting),
     .page_o           (page),
     .page_nsid_o      (page_nsid),
