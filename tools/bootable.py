@@ -15,6 +15,9 @@ from pathlib import Path
 SECTOR = 512
 PARTITION = 1 << 20
 MODULES = ["biosdisk", "part_msdos", "ext2", "linux", "boot"]
+# The disk's, by which Linux finds its partitions whatever number the disk gets.
+SIGNATURE = 0x4E53_0001
+ROOT = f"PARTUUID={SIGNATURE:08x}-01"
 # GRUB knows the file systems of its time.
 FEATURES = "^metadata_csum_seed,^orphan_file"
 
@@ -53,7 +56,8 @@ def make_image(path: Path, size: int, root: Path, grub: Path, mke2fs: list[str])
         raise ValueError(f"GRUB has {len(core)} bytes: more than fit before the partition")
     with open(path, "wb") as image:
         image.truncate(size)
-        image.write(boot[:446] + partition_table(size) + core)
+        signature = SIGNATURE.to_bytes(4, "little") + bytes(2)
+        image.write(boot[:440] + signature + partition_table(size) + core)
     blocks = (size - PARTITION) // 1024
     words = [*mke2fs, "-q", "-F", "-t", "ext4", "-O", FEATURES, "-E", f"offset={PARTITION},root_owner=0:0"]
     words += ["-d", root, path, f"{blocks}k"]

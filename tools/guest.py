@@ -38,7 +38,7 @@ NEW_PACKAGES = ["qemu-system-x86"]
 PACKAGES = ["fio", "nvme-cli", "e2fsprogs", "grub-pc-bin"]
 KERNEL = ("linux-image-cloud-amd64", "6.12")
 TOOLS = ["usr/bin/fio", "usr/sbin/nvme", "usr/sbin/mke2fs", "usr/sbin/e2fsck"]
-KIT_VERSION = 2
+KIT_VERSION = 3
 MEMORY = "256M"
 BOOT_LIMIT_S = 240
 DESIGN = "namespaces"
@@ -227,7 +227,7 @@ def assemble(unpacked: Path, made: Path) -> None:
     shutil.copy(libraries / "ld-linux-x86-64.so.2", guest / "lib64")
     shutil.copy(unpacked / "usr/bin/busybox", guest / "bin/busybox")
     run = [libraries / "ld-linux-x86-64.so.2", "--library-path", libraries]
-    line = f"{KERNEL_LINE} root=/dev/nvme0n1p1 rootwait rw init=/init"
+    line = f"{KERNEL_LINE} root={bootable.ROOT} rootwait rw init=/init"
     bootable.make_grub(unpacked, made / "grub", run, line)
     kernel = next((unpacked / "boot").glob("vmlinuz-*"))
     shutil.copy(kernel, made / "vmlinuz")

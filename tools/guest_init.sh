@@ -15,7 +15,7 @@ mkdir -p /dev/shm /mnt /tmp
 mount -t tmpfs tmp /dev/shm
 task=$(sed -n 's/.*guest=\([a-z]*\).*/\1/p' /proc/cmdline)
 [ -n "$task" ] || read -r task < /task
-disk=/dev/nvme0n1
+disk=/dev/none
 control=/dev/nvme0
 nvme=/bin/nvme
 
@@ -38,9 +38,21 @@ finish() {
     poweroff -f
 }
 
+namespace() { # the disk of a namespace: the kernel numbers disks as it finds them, in any order
+    for found in /sys/block/nvme0n*; do
+        [ "$(cat "$found/nsid" 2>/dev/null)" = "$1" ] && echo "/dev/${found##*/}" && return
+    done
+    echo /dev/none
+}
+
+look() { # is the disk of NSID 1 there?
+    disk=$(namespace 1)
+    [ -b "$disk" ]
+}
+
 probe() {
     i=0
-    while [ ! -b $disk ] && [ $i -lt 600 ]; do
+    while ! look && [ $i -lt 600 ]; do
         usleep 50000
         i=$((i + 1))
     done
@@ -54,7 +66,7 @@ interrupts() { # every queue that was used has interrupted
 }
 
 queues() { # an I/O queue for each CPU
-    n=$(ls -d /sys/block/nvme0n1/mq/* | wc -l)
+    n=$(ls -d /sys/block/${disk##*/}/mq/* | wc -l)
     echo "$n queues, $(nproc) CPUs"
     [ "$n" = "$(nproc)" ]
 }
@@ -80,11 +92,11 @@ write_zeroes() {
 namespaces() { # those of the design, with their sizes in KiB
     cat /proc/partitions
     [ "$(awk '/nvme0n/ {print $3}' /proc/partitions | sort -n | xargs)" = "500 1024 16384 983040" ] &&
-        $nvme list-ns $control && $nvme ns-descs ${disk%1}2
+        $nvme list-ns $control && $nvme ns-descs "$(namespace 2)"
 }
 
 format_second() { # the second namespace becomes zeros, the first one stays
-    second=${disk%1}2
+    second=$(namespace 2)
     dd if=/tmp/a of=$disk bs=4k count=1 oflag=direct && dd if=/tmp/a of=$second bs=4k count=16 oflag=direct &&
         $nvme format $second -f -l 0 && dd if=$second of=/tmp/b bs=4k count=16 iflag=direct && ! tr -d '\0' < /tmp/b | grep -q . &&
         dd if=$disk of=/tmp/b bs=4k count=1 iflag=direct && dd if=/tmp/a of=/tmp/block bs=4k count=1 && cmp /tmp/b /tmp/block &&
@@ -143,7 +155,7 @@ io_in_background() { # reads until the file goes away
 
 wait_live() {
     i=0
-    while [ "$(cat /sys/class/nvme/nvme0/state 2>/dev/null)" != live ] || [ ! -b $disk ]; do
+    while [ "$(cat /sys/class/nvme/nvme0/state 2>/dev/null)" != live ] || ! look; do
         i=$((i + 1))
         [ $i -lt 600 ] || return 1
         usleep 50000
@@ -202,7 +214,8 @@ clean_log() { # the driver has complained about nothing
 
 root_on_device() { # neither kernel nor file system came from elsewhere
     mount | grep ' on / '
-    mount | grep -q "^${disk}p1 on / \|^/dev/root on / " && grep -q "root=${disk}p1" /proc/cmdline && [ -s /boot/vmlinuz ]
+    mount | grep -q "^${disk}p1 on / \|^/dev/root on / " && grep -q "root=PARTUUID=" /proc/cmdline && [ -s /boot/vmlinuz ] &&
+        [ "$(stat -c %d /)" = "$((0x$(stat -c %t "${disk}p1") * 256 + 0x$(stat -c %T "${disk}p1")))" ]
 }
 
 write_root() { echo kept > /kept && sync; }
