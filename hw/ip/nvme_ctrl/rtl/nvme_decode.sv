@@ -314,7 +314,6 @@ module nvme_decode
   // A format comes to an end: what it refuses can be retried.
   always_comb begin
     cpl_o = '{silent: cpl_silent, slot: cpl_slot, status: generic_status(cpl_sc), dw0: '0};
-    if (cpl_sc == ScFormatInProgress) cpl_o.status.dnr = 1'b0;
   end
   assign admin_o = admin_q;
 

@@ -173,7 +173,8 @@ package nvme_pkg;
 
   // Status codes (NVMe 1.4, figures 127 to 129).
   function automatic status_t generic_status(logic [7:0] sc);
-    return '{dnr: sc != 8'h00, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: sc};
+    // Success, and Format In Progress, which passes (84h).
+    return '{dnr: sc != 8'h00 && sc != 8'h84, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: sc};
   endfunction
   /// Command Interrupted (21h): to be tried again.
   function automatic status_t interrupted_status();
