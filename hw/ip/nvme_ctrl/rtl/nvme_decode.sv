@@ -311,10 +311,7 @@ module nvme_decode
     .out_data_o ({cpl_silent, cpl_slot, cpl_sc})
   );
 
-  // A format comes to an end: what it refuses can be retried.
-  always_comb begin
-    cpl_o = '{silent: cpl_silent, slot: cpl_slot, status: generic_status(cpl_sc), dw0: '0};
-  end
+  assign cpl_o = '{silent: cpl_silent, slot: cpl_slot, status: generic_status(cpl_sc), dw0: '0};
   assign admin_o = admin_q;
 
   logic unused;
