@@ -95,8 +95,8 @@ class Case:
     depth: int = 16
 
     def commands(self) -> int:
-        """Enough for start and end of the run not to count, when few commands are in flight."""
-        return max(400, min(20_000, (40 << 20) // SIZES[self.size])) * (8 if self.kind == "mix" else 1)
+        """Enough for start and end of the run not to count."""
+        return max(400, min(20_000, (40 << 20) // SIZES[self.size]))
 
 
 def cases() -> list[Case]:

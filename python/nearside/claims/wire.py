@@ -72,8 +72,7 @@ for _link in wire.LINKS:
         _name = f"{_case.kind}_{_case.size}.{_case.pattern}"
         _least = 98 if _link == "gen3x8" else 95
         if _case.queues == 1:
-            # One CPU drives one queue; on links faster than Gen3 x8 its time for a command is what counts.
-            _ratio(_link, f"{_name}.one_queue", _case, at_least(90 if _link == "gen3x8" else 85))
+            _ratio(_link, f"{_name}.one_queue", _case, at_least(90))
         elif _case.kind == "mix":  # 95 % are 12.5 GB/s on Gen3 x8
             _ratio(_link, _name, _case, at_least(95 if _link == "gen3x8" else 90))
         elif _case.size == "512b":
