@@ -35,7 +35,7 @@ def test_namespaces_are_listed_apart_and_formatted():
     with Device(Design.load("namespaces")) as device:
         info = device.info()
         assert info["controller"]["namespaces"] == 5
-        sizes = {1: 960 << 20, 2: 16 << 20, 4: 1 << 20, 5: 500 << 10}
+        sizes = {1: 960 << 20, 2: 33 << 20, 4: 1 << 20, 5: 1001 << 9}
         assert {n["nsid"]: n["bytes"] for n in info["namespaces"]} == sizes
         for nsid in sizes:
             device.select_namespace(nsid)

@@ -60,8 +60,10 @@ def test_steps(everything: bool) -> list[Step]:
     blocks = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("hw/ip/*"))]
     for name in ["tools", "hw/dv", "hw/lib", *blocks, "hw/top", "tests"]:
         if any((ROOT / name).rglob("test_*.py")):
-            # Simulators are single threads: two at a time, each module's tests together, as they share a build.
-            command = [str(BIN / "pytest"), name, "-n", "2", "--dist", "loadfile", *chosen]
+            # Simulators are single threads: two at a time. In hw/ they share only builds, which are locked;
+            # elsewhere a module's tests share devices.
+            spread = "worksteal" if name.startswith("hw/") else "loadfile"
+            command = [str(BIN / "pytest"), name, "-n", "2", "--dist", spread, *chosen]
             steps.append(Step(f"pytest {name}", command, counted=True))
     if everything:
         steps.append(Step("guest", python("guest.py", "test"), counted=True))

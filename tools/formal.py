@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from filelist import ROOT
@@ -48,7 +49,9 @@ def main() -> int:
     proofs = [p for p in sorted(ROOT.glob("hw/**/formal/*.sby")) if not wanted or p.stem in wanted]
     if wanted - {p.stem for p in proofs}:
         sys.exit(f"no such proof: {', '.join(sorted(wanted - {p.stem for p in proofs}))}")
-    results = [prove(path) for path in proofs]
+    # Each is one process at a time.
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        results = list(pool.map(prove, proofs))
     print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
     return 0 if all(results) else 1
 

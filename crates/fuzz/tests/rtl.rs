@@ -1,14 +1,13 @@
 //! The controller in hardware under fire.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use design::Design;
 use fuzz::{Campaign, Replay, Report};
 use rtl::bitstream::{repo_root, stderr_progress, Bitstream};
-use rtl::{DeviceConfig, Memory, RtlDevice};
-use sim::{Device, Media, Time};
+use rtl::{DeviceConfig, RtlDevice};
+use sim::{Device, Media};
 
 /// The device of `designs/fuzz.toml`, from one bitstream.
 fn device() -> Result<Box<dyn Device>, String> {
@@ -16,25 +15,9 @@ fn device() -> Result<Box<dyn Device>, String> {
     let (config, bytes, bitstream) = BUILT.get_or_init(|| {
         let root = repo_root().unwrap();
         let design = Design::load(&root.join(Path::new("designs/fuzz.toml"))).unwrap();
-        let mut parameters = BTreeMap::new();
-        let mut set = |name: &str, value: String| drop(parameters.insert(name.to_string(), value));
-        set("NumChannels", design.channels.to_string());
-        set("Granule", design.granule.0.to_string());
-        set("MediaBytes", format!("64'd{}", design.media.bytes.0));
-        set("ClockKhz", (design.clock_mhz * 1000).to_string());
-        set("NumIoQueues", design.nvme.io_queues.to_string());
-        set("QueueEntries", design.nvme.queue_entries.to_string());
-        set("NumSlots", design.nvme.slots.to_string());
         let config = DeviceConfig {
-            parameters,
-            clock: Time(design.period_ps()),
-            channels: design.channels,
-            granule: design.granule.0,
-            memory: Memory::Ddr4(design.dram.clone()),
             hang_cycles: 1_000_000,
-            host_reads: design.pcie.tags,
-            host_chunk: design.pcie.max_payload_bytes.into(),
-            ..DeviceConfig::new().unwrap()
+            ..DeviceConfig::of(&design).unwrap()
         };
         let path = config
             .compile(design.media.bytes.0, &mut stderr_progress("fuzz"))

@@ -1,12 +1,10 @@
 //! Designs, and compiling them.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use rtl::bitstream::Progress;
-use rtl::{DeviceConfig, Memory, RtlDevice};
-use sim::Time;
+use rtl::{DeviceConfig, RtlDevice};
 
 use crate::error::raise;
 
@@ -62,33 +60,6 @@ impl Design {
     }
 }
 
-/// The device that a design describes.
-pub fn device_config(design: &design::Design) -> PyResult<DeviceConfig> {
-    let mut parameters = BTreeMap::new();
-    let mut set = |name: &str, value: String| drop(parameters.insert(name.to_string(), value));
-    set("NumChannels", design.channels.to_string());
-    set("Granule", design.granule.0.to_string());
-    set("MediaBytes", format!("64'd{}", design.media.bytes.0));
-    set("ClockKhz", (design.clock_mhz * 1000).to_string());
-    set("NumIoQueues", design.nvme.io_queues.to_string());
-    set("QueueEntries", design.nvme.queue_entries.to_string());
-    set("NumSlots", design.nvme.slots.to_string());
-    for (name, value) in design.nvme.namespace_parameters() {
-        set(name, value);
-    }
-    let config = DeviceConfig::new().map_err(raise)?;
-    Ok(DeviceConfig {
-        parameters,
-        clock: Time(design.period_ps()),
-        channels: design.channels,
-        granule: design.granule.0,
-        memory: Memory::Ddr4(design.dram.clone()),
-        host_reads: design.pcie.tags.min(256),
-        host_chunk: u64::from(design.pcie.max_payload_bytes),
-        ..config
-    })
-}
-
 /// What a build learns from.
 fn exercise(device: RtlDevice) -> Result<(), String> {
     let bytes = device.media().size();
@@ -121,7 +92,7 @@ pub fn compile(
     progress: Option<Py<PyAny>>,
     train: bool,
 ) -> PyResult<PathBuf> {
-    let mut config = device_config(&design.inner)?;
+    let mut config = DeviceConfig::of(&design.inner).map_err(raise)?;
     config.train = train.then_some(exercise);
     let mut tell = build_progress(progress);
     let built = py.detach(|| config.compile(design.inner.media.bytes.0, &mut tell));

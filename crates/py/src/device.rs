@@ -16,7 +16,7 @@ use serde_json::{json, Value};
 use sim::{Bar, Media, System, Time, Tracer};
 use trace::TraceFile;
 
-use crate::build::{build_progress, device_config, Design};
+use crate::build::{build_progress, Design};
 use crate::error::raise;
 use crate::progress::Teller;
 use crate::report;
@@ -133,7 +133,7 @@ impl Device {
         weights: Option<(u16, u16, u16)>,
     ) -> PyResult<Device> {
         let design = design.inner.clone();
-        let mut config = device_config(&design)?;
+        let mut config = rtl::DeviceConfig::of(&design).map_err(raise)?;
         config.skip_idle = skip_idle;
         config.trace = trace.map(|(path, from, to)| rtl::TraceWindow {
             path,

@@ -6,7 +6,7 @@ use rtl::bitstream::Bitstream;
 use rtl::RtlDevice;
 use sim::{Device, Media};
 
-use crate::build::{device_config, Design};
+use crate::build::Design;
 use crate::error::raise;
 use crate::progress::Teller;
 
@@ -32,7 +32,7 @@ pub fn fuzz(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let design = &design.inner;
-    let mut config = device_config(design)?;
+    let mut config = rtl::DeviceConfig::of(design).map_err(raise)?;
     config.hang_cycles = HANG_CYCLES;
     let replay = replay
         .map(|r| r.parse::<Replay>().map_err(raise))

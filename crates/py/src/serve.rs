@@ -12,7 +12,7 @@ use serve::{Function, RegisterWrite, Served};
 use sim::{Bar, Media, Tracer};
 use trace::TraceFile;
 
-use crate::build::{build_progress, device_config, Design};
+use crate::build::{build_progress, Design};
 use crate::error::raise;
 use crate::trace::{create, finish};
 
@@ -85,7 +85,7 @@ fn prepare(
     socket: PathBuf,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Served> {
-    let config = device_config(design)?;
+    let config = rtl::DeviceConfig::of(design).map_err(raise)?;
     let profile = design::Profile::find(&config.root, &design.media.profile).map_err(raise)?;
     let registers = profile.registers(design.period_ps(), design.channels);
     // Loads and stores of a mapped window never reach the device, so nothing could delay them.

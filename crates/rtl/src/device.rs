@@ -107,6 +107,33 @@ impl DeviceConfig {
         })
     }
 
+    /// The device that a design describes.
+    pub fn of(design: &design::Design) -> Result<DeviceConfig> {
+        let mut parameters: BTreeMap<String, String> = [
+            ("NumChannels", design.channels.to_string()),
+            ("Granule", design.granule.0.to_string()),
+            ("MediaBytes", format!("64'd{}", design.media.bytes.0)),
+            ("ClockKhz", (design.clock_mhz * 1000).to_string()),
+            ("NumIoQueues", design.nvme.io_queues.to_string()),
+            ("QueueEntries", design.nvme.queue_entries.to_string()),
+            ("NumSlots", design.nvme.slots.to_string()),
+        ]
+        .map(|(name, value)| (name.to_string(), value))
+        .into();
+        let namespaces = design.nvme.namespace_parameters().into_iter();
+        parameters.extend(namespaces.map(|(name, value)| (name.to_string(), value)));
+        Ok(DeviceConfig {
+            parameters,
+            clock: Time(design.period_ps()),
+            channels: design.channels,
+            granule: design.granule.0,
+            memory: Memory::Ddr4(design.dram.clone()),
+            host_reads: design.pcie.tags.min(256),
+            host_chunk: u64::from(design.pcie.max_payload_bytes),
+            ..DeviceConfig::new()?
+        })
+    }
+
     /// What to compile.
     pub fn bitstream(&self) -> BitstreamSpec {
         BitstreamSpec {

@@ -1,35 +1,14 @@
 //! Commands about blocks on the device: from the driver through the link to the media.
 
-use design::Cpu;
-use driver::workload::{run_job, Job, Layout};
-use driver::{Config, Controller, Range, SimHost};
-use rtl::bitstream::stderr_progress;
-use rtl::{DeviceConfig, RtlDevice};
-use sim::{Bar, HostConfig, LinkConfig, Media, System};
+mod common;
 
-const MEDIA: u64 = 1 << 24;
+use driver::workload::{run_job, Job, Layout};
+use driver::{Controller, Range, SimHost};
+
+const MEDIA: u64 = 1 << 30;
 
 fn controller() -> Controller<SimHost> {
-    let mut config = DeviceConfig {
-        hang_cycles: 20_000,
-        ..DeviceConfig::new().unwrap()
-    };
-    config
-        .parameters
-        .insert("MediaBytes".to_string(), format!("64'd{MEDIA}"));
-    let media = Media::memory(MEDIA).unwrap();
-    let device = RtlDevice::build(config, media, &mut stderr_progress("nearside_top")).unwrap();
-    let mut system = System::new(&HostConfig::default()).unwrap();
-    let windows = [
-        (Bar::Nvme, 64 << 10),
-        (Bar::Pm, MEDIA),
-        (Bar::Control, 1 << 20),
-    ];
-    let number = system
-        .add_device(Box::new(device), &LinkConfig::default(), &windows)
-        .unwrap();
-    let host = SimHost::new(system, number, Cpu::default().costs(), 0);
-    Controller::start(host, Config::default()).unwrap()
+    common::controller("default", MEDIA)
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn random_accesses_meet_the_optane_targets() {
         assert_eq!(counters[direction].transactions, 2000);
         assert_eq!(
             counters[direction].latency_sum,
-            samples.iter().map(|s| u64::from(s.latency())).sum()
+            samples.iter().map(|s| u64::from(s.latency())).sum::<u64>()
         );
         assert_eq!(counters[direction].buckets.iter().sum::<u32>(), 2000);
         assert_eq!(counters[1 - direction].transactions, 0);

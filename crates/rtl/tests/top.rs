@@ -9,19 +9,15 @@ use rtl::bitstream::stderr_progress;
 use rtl::{DeviceConfig, RtlDevice, TraceWindow};
 use sim::{Bar, Device, Fault, Media, Random, Time};
 
-const MEDIA: u64 = 1 << 24;
+const MEDIA: u64 = 1 << 30;
 const NVM_DELAY: u64 = 0x1_0000;
 
 fn config() -> DeviceConfig {
     // A read that is not answered is to end in a dump, not in a time-out.
-    let mut config = DeviceConfig {
+    DeviceConfig {
         hang_cycles: 20_000,
-        ..DeviceConfig::new().unwrap()
-    };
-    config
-        .parameters
-        .insert("MediaBytes".to_string(), format!("64'd{MEDIA}"));
-    config
+        ..common::design("default")
+    }
 }
 
 fn bench_with(config: DeviceConfig, media: Media) -> Bench {
@@ -169,20 +165,29 @@ fn power_cuts_keep_the_media() {
     );
 }
 
+/// With one channel there are waveforms, too: a bitstream of their own.
 #[test]
-fn other_channel_counts() {
+fn other_channel_counts_and_waveforms() {
     for channels in [1, 4] {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("top.fst");
+        let _ = std::fs::remove_file(&path);
+        let window = TraceWindow {
+            from: Time::us(2),
+            to: Time::us(3),
+            path: path.clone(),
+        };
         let mut config = DeviceConfig {
             channels,
             granule: 8192,
+            trace: (channels == 1).then_some(window),
             ..config()
         };
-        config
-            .parameters
-            .insert("NumChannels".to_string(), channels.to_string());
-        config
-            .parameters
-            .insert("Granule".to_string(), "8192".to_string());
+        for (name, value) in [
+            ("NumChannels", channels.to_string()),
+            ("Granule", "8192".to_string()),
+        ] {
+            config.parameters.insert(name.to_string(), value);
+        }
         let mut b = bench_with(config, Media::memory(MEDIA).unwrap());
         assert_eq!(b.read32(Bar::Control, 0x18), channels);
         for page in 0..32u64 {
@@ -197,32 +202,14 @@ fn other_channel_counts() {
                 "{channels} channels, page {page}"
             );
         }
+        drop(b);
+        let written = std::fs::metadata(&path).map_or(0, |file| file.len());
+        assert_eq!(
+            written > 10_000,
+            channels == 1,
+            "{written} bytes of waveforms"
+        );
     }
-}
-
-#[test]
-fn waveforms_of_a_window() {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("top.fst");
-    let _ = std::fs::remove_file(&path);
-    let window = TraceWindow {
-        from: Time::ns(500),
-        to: Time::ns(1500),
-        path: path.clone(),
-    };
-    let mut b = bench_with(
-        DeviceConfig {
-            trace: Some(window),
-            ..config()
-        },
-        Media::memory(MEDIA).unwrap(),
-    );
-    b.run(Time::ns(600));
-    for _ in 0..5 {
-        b.read32(Bar::Control, 0);
-    }
-    b.run(Time::us(3));
-    b.read32(Bar::Control, 0);
-    assert!(std::fs::metadata(&path).unwrap().len() > 10_000);
 }
 
 /// The queue memory of the admin queue can't be read and the link never answers: the controller waits for ever.

@@ -28,7 +28,9 @@ hw/ip/nvme_ctrl/rtl/nvme_uptime.sv
 hw/ip/nvme_ctrl/rtl/nvme_events.sv
 hw/ip/nvme_ctrl/rtl/nvme_coalesce.sv
 hw/ip/nvme_ctrl/rtl/nvme_admin_buf.sv
+hw/ip/nvme_ctrl/rtl/nvme_pages.sv
 hw/ip/nvme_ctrl/rtl/nvme_completion.sv
+hw/ip/nvme_ctrl/rtl/nvme_post.sv
 hw/ip/nvme_ctrl/rtl/nvme_trace.sv
 hw/ip/nvme_ctrl/rtl/nvme_front.sv
 hw/ip/nvme_ctrl/rtl/nvme_timeout.sv

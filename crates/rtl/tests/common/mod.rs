@@ -6,9 +6,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use design::{Cpu, Design};
+use driver::{Config, Controller, SimHost};
 use rtl::bitstream::{compile, repo_root, stderr_progress, Bitstream, BitstreamSpec};
-use rtl::RtlDevice;
-use sim::{Bar, Device, HostPort, Mmio, ReadData, Time};
+use rtl::{DeviceConfig, RtlDevice};
+use sim::{Bar, Device, HostConfig, HostPort, LinkConfig, Media, Mmio, ReadData, System, Time};
 
 /// The spec of the fixture device.
 pub fn fixture_spec(trace: bool) -> BitstreamSpec {
@@ -21,7 +23,34 @@ pub fn fixture_spec(trace: bool) -> BitstreamSpec {
     }
 }
 
-/// Builds and loads a design.
+/// The device of a design of `designs/`: the bitstream that everybody uses who runs it.
+pub fn design(name: &str) -> DeviceConfig {
+    let path = repo_root().unwrap().join(format!("designs/{name}.toml"));
+    DeviceConfig::of(&Design::load(&path).unwrap()).unwrap()
+}
+
+/// A driver on that device behind a link, with empty media.
+pub fn controller(name: &str, media: u64) -> Controller<SimHost> {
+    let config = DeviceConfig {
+        hang_cycles: 50_000,
+        ..design(name)
+    };
+    let media_of = Media::memory(media).unwrap();
+    let device = RtlDevice::build(config, media_of, &mut stderr_progress(name)).unwrap();
+    let mut system = System::new(&HostConfig::default()).unwrap();
+    let windows = [
+        (Bar::Nvme, 64 << 10),
+        (Bar::Pm, media),
+        (Bar::Control, 1 << 20),
+    ];
+    let number = system
+        .add_device(Box::new(device), &LinkConfig::default(), &windows)
+        .unwrap();
+    let host = SimHost::new(system, number, Cpu::default().costs(), 0);
+    Controller::start(host, Config::default()).unwrap()
+}
+
+/// Builds and loads a bitstream.
 pub fn load(spec: &BitstreamSpec) -> Arc<Bitstream> {
     let path = compile(spec, &mut stderr_progress(&spec.top)).unwrap();
     Bitstream::open(&path).unwrap()

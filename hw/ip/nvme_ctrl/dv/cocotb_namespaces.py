@@ -338,7 +338,7 @@ async def format_beside_fused(dut):
     prp1, prp2 = host.prps(host.alloc(32 * PAGE), 32 * PAGE)
     host.memory.data[new : new + PAGE] = b"\x5a" * PAGE
     seen = set()
-    for delay in range(-12, 40, 7):
+    for delay in range(-61, 40, 10):
         data = host.rng.randbytes(PAGE)
         host.media.data[span(victim, 0, 8)] = host.memory.data[old : old + PAGE] = data
         for _ in range(3):  # what the pair waits for

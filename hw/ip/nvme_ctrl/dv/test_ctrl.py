@@ -48,6 +48,7 @@ def namespaces(*blocks: int) -> dict[str, object]:
     return {"NumNamespaces": len(blocks), "NsBlocks": f"1024'h{packed:x}"}
 
 
+@pytest.mark.slow
 def test_namespaces():
     """Five namespaces: sizes that are no multiple of 4 KiB, an inactive one, one of less than a page."""
     sizes = (1001, 520, 0, 7, 1200)

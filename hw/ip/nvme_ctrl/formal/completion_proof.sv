@@ -29,9 +29,7 @@ module completion_proof
   input logic [1:0]          cpl_qid_i,
   input logic [15:0]         cid_i,
   input logic                msg_valid_i,
-  input logic                aw_ready_i,
-  input logic                w_ready_i,
-  input logic                b_valid_i,
+  input logic                room_i,
   input logic                watched_qid_i,
   input logic [1:0]          watched_entry_i
 );
@@ -50,15 +48,14 @@ module completion_proof
 
   // The design.
   logic head_ready, cfg_ready, cfg_fire, cq_moved, retire, posted_valid, msg_ready;
-  logic aw_valid, w_valid, irq;
+  logic write_valid, irq;
   logic [1:0] cq_valid, cpl_ready;
   logic [SlotWidth-1:0] slot;
   logic [QidWidth-1:0] sq_qid;
   posted_t posted;
   queue_cfg_t cfg;
   cpl_t [1:0] cpl;
-  ax_t aw;
-  w_t w;
+  host_write_t write;
 
   // A slot belongs to the submission queue that its lowest bit names, and that to the completion queue of the same number.
   always_comb begin
@@ -129,16 +126,9 @@ module completion_proof
     .msg_data_i      ('0),
     .msg_valid_i,
     .msg_ready_o     (msg_ready),
-    .aw_o            (aw),
-    .aw_valid_o      (aw_valid),
-    .aw_ready_i,
-    .w_o             (w),
-    .w_valid_o       (w_valid),
-    .w_ready_i,
-    .b_i             ('0),
-    .b_valid_i,
-    .b_ready_o       (),
-    .error_o         ()
+    .write_o         (write),
+    .write_valid_o   (write_valid),
+    .write_room_i    (room_i)
   );
 
   // What the host knows of each queue, from what it was told and has been written to it.
@@ -215,13 +205,6 @@ module completion_proof
     end
   end
 
-  // Writes without a response.
-  logic [6:0] writes_q;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) writes_q <= '0;
-    else writes_q <= writes_q + 7'(aw_valid && aw_ready_i) - 7'(b_valid_i);
-  end
-
   // Cycles since queues were last changed.
   logic [1:0] quiet_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -251,19 +234,8 @@ module completion_proof
     end
   end
 
-  // What has to be on the bus in the cycle after a completion was posted.
-  logic due_q, due_phase_q;
-  logic [15:0] due_cid_q;
-  logic [15:0] due_addr_q;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) due_q <= 1'b0;
-    else due_q <= posted_valid;
-  end
-  always_ff @(posedge clk_i) begin
-    due_phase_q <= phase_q[posted_qid];
-    due_cid_q <= posted.cid;
-    due_addr_q <= {3'b0, base_q[posted_qid], 6'b0, tail_q[posted_qid], 4'b0};
-  end
+  logic [63:0] due_addr;  // where the entry has to go
+  assign due_addr = {51'b0, base_q[posted_qid], 6'b0, tail_q[posted_qid], 4'b0};
 
   // The neighbours.
   for (genvar q = 0; q < 2; q++) begin : gen_assumed
@@ -284,7 +256,6 @@ module completion_proof
   `NS_ASSUME(changes_apart, !(cfg_fire || clear_i) || quiet_q == '1)
   `NS_ASSUME(one_change, !(cfg_fire && clear_i))
   `NS_ASSUME(clear_at_rest, !clear_i || (!owed_retire_q && cpl_valid_i == '0))
-  `NS_ASSUME(responses_to_writes, !b_valid_i || writes_q != '0)
   logic head_wait_q, head_qid_q;
   logic [PtrWidth-1:0] head_value_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -300,7 +271,8 @@ module completion_proof
   `NS_ASSERT(posted_when_owed, !posted_valid || (owed_entry_q && posted.slot == owed_slot_q))
   `NS_ASSERT(retired_after_entry,
              !retire || (owed_retire_q && !owed_entry_q && slot == owed_slot_q))
-  `NS_ASSERT(one_at_a_time, accept == '0 || (!owed_entry_q && !owed_retire_q && accept != 2'b11))
+  `NS_ASSERT(one_at_a_time,
+             accept == '0 || (!owed_entry_q && (!owed_retire_q || retire) && accept != 2'b11))
   `NS_ASSERT(interrupt_after_entry, !irq || retire)
   `NS_ASSERT(never_onto_unconsumed, !watched_post || !full_q)
   `NS_ASSERT(phase_is_new, !watched_post || posted.phase != seen_q)
@@ -309,10 +281,9 @@ module completion_proof
                                                         size_q[head_qid_i]) <= filled(
              head_q[head_qid_i], tail_q[head_qid_i], size_q[head_qid_i]))
   `NS_ASSERT(
-      entry_on_the_bus,
-      !due_q || (aw_valid && w_valid && aw.addr == 64'(due_addr_q) && aw.len == '0 && w.strb == 64'hFFFF << {due_addr_q[5:4], 4'b0} && w.last))
-  `NS_ASSERT(entry_content,
-             !due_q || (w.data[7'h70+:1] == due_phase_q && w.data[7'h60+:16] == due_cid_q))
+      entry_written,
+      !posted_valid || (write_valid && write.whole && {write.addr, 2'b0} == due_addr && write.data[112] == phase_q[posted_qid] && write.data[111:96] == posted.cid))
+  `NS_ASSERT(nothing_else_written, !write_valid || posted_valid || (msg_valid_i && msg_ready))
 
   logic moved_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -325,6 +296,6 @@ module completion_proof
             ) == 3'd1 && size_q[0] == 2'd2)
 
   logic unused;
-  assign unused = ^{offered, msg_ready};
+  assign unused = ^offered;
 
 endmodule

@@ -180,7 +180,9 @@ module nvme_admin
     StInitDone,
     StDefaults,   // set features back
     StIdle,
-    StExecute,    // check, and choose what to do
+    StLookup,     // its namespace and its queues
+    StCheck,      // what stands against it
+    StExecute,    // choose what to do
     StFeature,    // Set or Get Features
     StLog,        // Get Log Page
     StTime,       // work out the time
@@ -233,7 +235,10 @@ module nvme_admin
   assign cqid_range = cmd_q.cdw11[31:16] != '0 && 32'(cmd_q.cdw11[31:16]) <= NumIoQueues;
   assign cqid_exists = cq_valid_i[cqidx];
 
-  namespace_t ns;
+  // Valid from StCheck on.
+  namespace_t ns, ns_q;
+  logic pages_ok_q, qid_exists_range_q, sq_exists_q, cq_exists_q, cqid_range_q, cqid_exists_q;
+
   nvme_namespace #(
     .NumNamespaces(NumNamespaces),
     .NsBlocks     (NsBlocks),
@@ -243,28 +248,42 @@ module nvme_admin
     .ns_o  (ns)
   );
 
+  always_ff @(posedge clk_i) begin
+    ns_q <= ns;
+    pages_ok_q <= pages_ok;
+    qid_exists_range_q <= qid_exists_range;
+    sq_exists_q <= sq_exists;
+    cq_exists_q <= cq_exists;
+    cqid_range_q <= cqid_range;
+    cqid_exists_q <= cqid_exists;
+  end
+
   logic unused;
-  assign unused = ^{ns.base, ns.blocks};
+  assign unused = ^{ns_q.base, ns_q.blocks};
 
   // What stands against each command; ScSuccess of the generic type if nothing.
   localparam status_t Fine = '{dnr: 1'b0, more: 1'b0, crd: 2'b0, sct: 3'd0, sc: ScSuccess};
   status_t create_sq_status, create_cq_status, identify_status, feature_status;
-  status_t feature_status_q;  // valid in StFeature
+  status_t
+      create_sq_status_q,
+      create_cq_status_q,
+      identify_status_q,
+      feature_status_q;  // valid from StExecute on
   logic bad_size;
 
   assign bad_size = high == '0 || 32'(high) >= QueueEntries;
 
   always_comb begin
     create_sq_status = Fine;
-    if (!qid_exists_range || sq_exists) create_sq_status = command_status(ScInvalidQueueId);
-    else if (!cqid_range) create_sq_status = command_status(ScInvalidQueueId);
-    else if (!cqid_exists) create_sq_status = command_status(ScCompletionQueueInvalid);
+    if (!qid_exists_range_q || sq_exists_q) create_sq_status = command_status(ScInvalidQueueId);
+    else if (!cqid_range_q) create_sq_status = command_status(ScInvalidQueueId);
+    else if (!cqid_exists_q) create_sq_status = command_status(ScCompletionQueueInvalid);
     else if (bad_size || !iosqes_ok_i) create_sq_status = command_status(ScInvalidQueueSize);
     else if (!cmd_q.cdw11[0]) create_sq_status = generic_status(ScInvalidField);
     else if (cmd_q.prp1[11:0] != '0) create_sq_status = generic_status(ScPrpOffsetInvalid);
 
     create_cq_status = Fine;
-    if (!qid_exists_range || cq_exists) create_cq_status = command_status(ScInvalidQueueId);
+    if (!qid_exists_range_q || cq_exists_q) create_cq_status = command_status(ScInvalidQueueId);
     else if (bad_size || !iocqes_ok_i) create_cq_status = command_status(ScInvalidQueueSize);
     else if (32'(cmd_q.cdw11[31:16]) > NumIoQueues)
       create_cq_status = command_status(ScInvalidVector);
@@ -274,10 +293,10 @@ module nvme_admin
     // An inactive namespace has no descriptors; its other pages are zeros (figure 244).
     identify_status = Fine;
     unique case (cns)
-      8'h00, 8'h08: if (!ns.valid) identify_status = generic_status(ScInvalidNamespace);
+      8'h00, 8'h08: if (!ns_q.valid) identify_status = generic_status(ScInvalidNamespace);
       8'h03: begin
-        if (!ns.valid) identify_status = generic_status(ScInvalidNamespace);
-        else if (!ns.active) identify_status = generic_status(ScInvalidField);
+        if (!ns_q.valid) identify_status = generic_status(ScInvalidNamespace);
+        else if (!ns_q.active) identify_status = generic_status(ScInvalidField);
       end
       8'h01: ;
       8'h06: if (cmd_q.cdw11[31:24] != '0) identify_status = generic_status(ScInvalidField);  // CSI
@@ -364,12 +383,12 @@ module nvme_admin
 
     // Namespaces: only Error Recovery is a namespace's. All can be set together, but not asked for.
     if (feature_status.sc == ScSuccess) begin
-      if (!ns.valid && cmd_q.nsid != '0 && cmd_q.nsid != '1)
+      if (!ns_q.valid && cmd_q.nsid != '0 && cmd_q.nsid != '1)
         feature_status = generic_status(ScInvalidNamespace);
       else if (fid == FidErrorRecovery && (cmd_q.nsid == '0 || (!set && cmd_q.nsid == '1)))
         feature_status = generic_status(ScInvalidNamespace);
-      else if (ns.valid && !ns.active) feature_status = generic_status(ScInvalidField);
-      else if (set && fid != FidErrorRecovery && ns.valid) begin
+      else if (ns_q.valid && !ns_q.active) feature_status = generic_status(ScInvalidField);
+      else if (set && fid != FidErrorRecovery && ns_q.valid) begin
         feature_status = command_status(ScFeatureNotNamespaceSpecific);
       end
     end
@@ -386,6 +405,9 @@ module nvme_admin
   };
 
   always_ff @(posedge clk_i) begin
+    create_sq_status_q <= create_sq_status;
+    create_cq_status_q <= create_cq_status;
+    identify_status_q <= identify_status;
     feature_status_q <= feature_status;
     if (feature_we) feature_mem[feature_idx] <= feature_o.value;
   end
@@ -504,12 +526,15 @@ module nvme_admin
           count_d = '0;
           state_d = StDefaults;
         end else if (want_event) state_d = StReserve;
-        else if (cmd_valid_i) state_d = StExecute;
+        else if (cmd_valid_i) state_d = StLookup;
       end
 
       StInitCq:   if (cfg_fire_i) state_d = StInitSq;
       StInitSq:   if (cfg_fire_i) state_d = StInitDone;
       StInitDone: state_d = StIdle;
+
+      StLookup: state_d = StCheck;
+      StCheck:  state_d = StExecute;
 
       StExecute: begin
         state_d = StComplete;
@@ -517,7 +542,7 @@ module nvme_admin
         else
           unique case (cmd_q.opcode)
             AdminIdentify: begin
-              status_d = identify_status;
+              status_d = identify_status_q;
               unique case (cns)
                 8'h00: page_d = PageNamespace;
                 8'h01: page_d = PageController;
@@ -526,28 +551,28 @@ module nvme_admin
                 8'h08: page_d = PageIndependent;
                 default: page_d = PageDescriptors;
               endcase
-              if (identify_status.sc == ScSuccess) state_d = StData;
+              if (identify_status_q.sc == ScSuccess) state_d = StData;
             end
             AdminCreateSq: begin
-              status_d = create_sq_status;
-              if (create_sq_status == Fine) state_d = StConfigure;
+              status_d = create_sq_status_q;
+              if (create_sq_status_q == Fine) state_d = StConfigure;
             end
             AdminCreateCq: begin
-              status_d = create_cq_status;
-              if (create_cq_status == Fine) state_d = StConfigure;
+              status_d = create_cq_status_q;
+              if (create_cq_status_q == Fine) state_d = StConfigure;
             end
             AdminDeleteSq: begin
-              if (sq_exists) state_d = StConfigure;
+              if (sq_exists_q) state_d = StConfigure;
               else status_d = command_status(ScInvalidQueueId);
             end
             AdminDeleteCq: begin
-              if (cq_exists) state_d = StSearch;
+              if (cq_exists_q) state_d = StSearch;
               else status_d = command_status(ScInvalidQueueId);
             end
             AdminSetFeatures, AdminGetFeatures: state_d = StFeature;
             AdminGetLogPage: state_d = StLog;
             AdminAbort: state_d = StAbort;
-            AdminDoorbellBufferConfig: if (!pages_ok) status_d = generic_status(ScInvalidField);
+            AdminDoorbellBufferConfig: if (!pages_ok_q) status_d = generic_status(ScInvalidField);
             AdminFormat: state_d = StFormat;
             AdminAsyncEvent: begin
               if (parked_q == ParkBits'(NumEvents)) begin
@@ -576,7 +601,7 @@ module nvme_admin
             state_d = set ? StTakeData : StTime;
             if (sel != SelCurrent) offset_d = 13'h1000;  // beyond the page: zeros
           end else if (!set && sel == SelCurrent && fid == FidErrorRecovery)
-            dw0_d = 32'(recovery_q[ns.idx]);
+            dw0_d = 32'(recovery_q[ns_q.idx]);
           else if (!set) dw0_d = (sel == SelCurrent) ? feature_mem[feature_idx] : feature_default;
         end
       end
@@ -749,14 +774,21 @@ module nvme_admin
   assign event_report_o = state_q == StUnpark && cpl_ready_i && !aborting_q;
 
   // Pages.
-  assign log_start_o = state_q == StLog;
-  assign log_clear_o = state_q == StDataWait && state_d == StComplete && data_done_i.status == DataOk
+  logic log_clear_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) log_clear_q <= 1'b0;
+    else
+      log_clear_q <= state_q == StDataWait && state_d == StComplete && data_done_i.status == DataOk
                      && cmd_q.opcode == AdminGetLogPage && !cmd_q.cdw10[15];
+  end
+
+  assign log_start_o = state_q == StLog;
+  assign log_clear_o = log_clear_q;
   assign time_valid_o = state_q == StTime;
   assign time_hours_o = page_q == PageSmartLog;
   assign in_valid_o = state_q == StTakeData;
   assign timestamp_set_o = state_q == StTakeData && in_done_i && in_status_i == DataOk;
-  assign shadow_set_o = state_q == StExecute && cmd_q.opcode == AdminDoorbellBufferConfig && pages_ok && !cmd_q.bad_flags;
+  assign shadow_set_o = state_q == StExecute && cmd_q.opcode == AdminDoorbellBufferConfig && pages_ok_q && !cmd_q.bad_flags;
   assign page_o = page_q;
   assign page_nsid_o = cmd_q.nsid;
   assign data_valid_o = state_q == StData || format_data_valid;

@@ -6,7 +6,7 @@
 // fetch does not hold up the others: when none of those that have is left with a credit, all get new ones. Inside a class, queues
 // take turns. A burst is one command, which every Arbitration Burst allows.
 //
-// A choice takes one cycle, or four by classes; so that it can be short, its answer is a register. A choice that does not
+// A choice takes two cycles, or four by classes; so that it can be short, its answer is a register. A choice that does not
 // end in `use_i` costs its queue the turn, but no credit.
 `include "ns_assert.svh"
 
@@ -76,7 +76,7 @@ module nvme_arbiter
   logic [3:1] left_q;
 
   // First step, by classes: which have something to fetch?
-  logic choose_q, served_valid_q, members_valid_q;
+  logic choose_q, served_valid_q, grant_q;
   logic admin_q;
   logic [3:0] any_q;
 
@@ -84,11 +84,11 @@ module nvme_arbiter
     if (!rst_ni) begin
       choose_q <= 1'b0;
       served_valid_q <= 1'b0;
-      members_valid_q <= 1'b0;
+      grant_q <= 1'b0;
     end else begin
       choose_q <= start_i && wrr_i;
       served_valid_q <= choose_q;
-      members_valid_q <= served_valid_q;
+      grant_q <= served_valid_q || (start_i && !wrr_i);
     end
   end
 
@@ -119,42 +119,48 @@ module nvme_arbiter
 
   always_ff @(posedge clk_i) if (choose_q) served_q <= served;
 
-  // Third step: its members.
-  logic [NumQueues-1:0] served_members, members_q;
+  // Third step: its members, those of them that have something to fetch, and those whose turn comes before the wrap-around. The
+  // first step of round robin: all queues. One bit a queue for all classes: each class changes those of its members.
+  logic [NumQueues-1:0] served_members, members_q, mask_q, req, first, req_q, first_q;
+  logic any_first_q;
 
   always_comb begin
     served_members = NumQueues'(served_q == '0);
     for (int unsigned c = 0; c < 4; c++) served_members |= members[c] & {NumQueues{served_q[c]}};
+    if (!wrr_i) served_members = '1;
   end
 
-  always_ff @(posedge clk_i) if (served_valid_q) members_q <= served_members;
-
-  // Fourth step: whose turn is it? One bit a queue for all classes: each class changes those of its members.
-  logic [NumQueues-1:0]
-      class_members, mask_q, req, first, above_first, above_req, gnt, later, gnt_q;
-  logic grant, done_q;
-
-  assign class_members = members_valid_q ? members_q : '1;
-  assign grant = members_valid_q || (start_i && !wrr_i);
-  assign req = req_i & class_members;
+  assign req   = req_i & served_members;
   assign first = req & mask_q;
-  assign above_first = above(first);
-  assign above_req = above(req);
-  assign gnt = (first != '0) ? first & ~above_first : req & ~above_req;
-  assign later = (first != '0) ? above_first : above_req;
+
+  always_ff @(posedge clk_i) begin
+    if (served_valid_q || (start_i && !wrr_i)) begin
+      members_q <= served_members;
+      req_q <= req;
+      first_q <= first;
+      any_first_q <= first != '0;
+    end
+  end
+
+  // Fourth step: whose turn is it?
+  logic [NumQueues-1:0] turn, later, gnt_q;
+  logic done_q;
+
+  assign turn  = any_first_q ? first_q : req_q;
+  assign later = above(turn);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       mask_q <= '1;
       done_q <= 1'b0;
     end else begin
-      done_q <= grant;
-      if (grant) mask_q <= (mask_q & ~class_members) | (later & class_members);
+      done_q <= grant_q;
+      if (grant_q) mask_q <= (mask_q & ~members_q) | (later & members_q);
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (grant) gnt_q <= gnt;
+    if (grant_q) gnt_q <= turn & ~later;
   end
 
   // Last step: its number.
@@ -190,8 +196,7 @@ module nvme_arbiter
   assign unused = ^feature_i.value[7:0];
 
   `NS_ASSERT(grant_one_hot, !done_q || (gnt_q & (gnt_q - 1'b1)) == '0)
-  `NS_ASSERT(one_choice_at_a_time,
-             !start_i || !(choose_q || served_valid_q || members_valid_q || done_q))
+  `NS_ASSERT(one_choice_at_a_time, !start_i || !(choose_q || served_valid_q || grant_q || done_q))
   `NS_ASSERT(
       credit_to_take,
       !(use_i && wrr_i) || (served_q[3:1] & {credit_q[3] == '0, credit_q[2] == '0, credit_q[1] == '0}) == '0)

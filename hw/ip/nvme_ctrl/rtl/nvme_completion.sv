@@ -1,9 +1,8 @@
 // Completion queues: head doorbells, and the completion queue entries and MSI-X messages that go to the host.
 //
-// Each completion becomes one 64-byte beat with 16 bytes enabled, at the tail of the command's completion queue, with its
-// phase; then its slot comes back and, if the queue has interrupts enabled, its vector is asked for an interrupt. MSI-X
-// messages (nvme_msix) leave through the same port, behind the entries that they announce. It waits for no write
-// response, but counts them.
+// Each completion becomes one write of 16 bytes at the tail of the command's completion queue, with its phase; then its
+// slot comes back and, if the queue has interrupts enabled, its vector is asked for an interrupt. MSI-X messages (nvme_msix)
+// go the same way, nvme_post, behind the entries that they announce.
 //
 // There is always room in the queue: nvme_fetch reserved the entry. Assumes that the host port keeps writes in order,
 // and that the data of a command has been accepted before its completion arrives here.
@@ -105,46 +104,26 @@ module nvme_completion
   /// Ready.
   output logic                  msg_ready_o,
 
-  /// Write address to the host.
-  output ax_t                   aw_o,
+  /// Write to the host.
+  output host_write_t           write_o,
   /// Valid.
-  output logic                  aw_valid_o,
-  /// Ready.
-  input  logic                  aw_ready_i,
-  /// Write data.
-  output w_t                    w_o,
-  /// Valid.
-  output logic                  w_valid_o,
-  /// Ready.
-  input  logic                  w_ready_i,
-  /// Write response.
-  input  b_t                    b_i,
-  /// Valid.
-  input  logic                  b_valid_i,
-  /// Ready.
-  output logic                  b_ready_o,
-  /// The host refused a write.
-  output logic                  error_o
+  output logic                  write_valid_o,
+  /// There is room for it and one more.
+  input  logic                  write_room_i
 );
 
   localparam int unsigned Bits = idx_width(NumQueues);
   typedef logic [Bits-1:0] idx_t;
 
-  typedef enum logic [2:0] {
+  typedef enum logic [1:0] {
     StIdle,
     StSlot,   // whose command was it
     StQueue,  // which completion queue gets it
-    StEntry,  // where in that queue
-    StSend,   // completion queue entry on its way
-    StSendMsg  // MSI-X message on its way
+    StEntry   // where in that queue
   } state_e;
 
-  localparam int unsigned MaxWrites = 63;
-
   state_e state_q;
-  logic [5:0] writes_q;  // without a response
-  logic aw_valid_q, w_valid_q;
-  logic sent;
+  logic retire_q;
 
   // State of each completion queue.
   logic [NumQueues-1:0] valid_q, phase_q, ien_q;
@@ -229,13 +208,25 @@ module nvme_completion
     end
   end
 
-  assign withdraw_vector_o = vector_mem[head_idx];
-  assign withdraw_o = cq_moved_o && head_i == tail_mem[head_idx] && ien_q[head_idx] && !shared_q[idx_t'(withdraw_vector_o)];
+  // A cycle after the doorbell: interrupts of entries that it did not count come later, or with it, and win.
+  logic withdraw_q;
+  logic [QidWidth-1:0] withdraw_vector, withdraw_vector_q;
+  assign withdraw_vector = vector_mem[head_idx];
+  assign withdraw_o = withdraw_q;
+  assign withdraw_vector_o = withdraw_vector_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) withdraw_q <= 1'b0;
+    else
+      withdraw_q <= cq_moved_o && head_i == tail_mem[head_idx] && ien_q[head_idx] && !shared_q[idx_t'(withdraw_vector)];
+  end
+
+  always_ff @(posedge clk_i) if (head_fire) withdraw_vector_q <= withdraw_vector;
 
   // Taking a completion.
   logic [NumSources-1:0] cpl_gnt;
   logic [idx_width(NumSources)-1:0] cpl_idx;
-  logic cpl_valid, take;
+  logic cpl_valid, take, msg;
   cpl_t cpl_q;
 
   ns_rr_arbiter #(
@@ -250,10 +241,11 @@ module nvme_completion
     .valid_o(cpl_valid)
   );
 
-  assign msg_ready_o = state_q == StIdle && writes_q != 6'(MaxWrites);
-  assign take = msg_ready_o && !msg_valid_i && cpl_valid;
+  // No message with the end of a command: a trace shows one of them at a time.
+  assign msg_ready_o = state_q == StIdle && write_room_i && !retire_q;
+  assign msg = msg_valid_i && msg_ready_o;
+  assign take = state_q == StIdle && write_room_i && !msg_valid_i && cpl_valid;
   assign cpl_ready_o = cpl_gnt & {NumSources{take}};
-  assign sent = (!aw_valid_q || aw_ready_i) && (!w_valid_q || w_ready_i);
 
   // Looking up.
   logic [QidWidth-1:0] qid_q;
@@ -268,37 +260,21 @@ module nvme_completion
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       state_q <= StIdle;
-      aw_valid_q <= 1'b0;
-      w_valid_q <= 1'b0;
-      writes_q <= '0;
+      retire_q <= 1'b0;
       valid_q <= '0;
       phase_q <= '0;
       ien_q <= '0;
     end else begin
       unique case (state_q)
-        StIdle: begin
-          if (msg_valid_i && msg_ready_o) state_q <= StSendMsg;
-          else if (take) state_q <= StSlot;
-        end
-        StSlot: state_q <= StQueue;
-        StQueue: state_q <= cpl_q.silent ? StSend : StEntry;
-        StEntry: begin
-          state_q <= StSend;
+        StIdle:  if (take) state_q <= StSlot;
+        StSlot:  state_q <= StQueue;
+        StQueue: state_q <= cpl_q.silent ? StIdle : StEntry;
+        default: begin
+          state_q <= StIdle;
           if (tail_next == '0) phase_q[cqid_q] <= !phase_q[cqid_q];
         end
-        default: if (sent) state_q <= StIdle;
       endcase
-
-      if ((msg_valid_i && msg_ready_o) || state_q == StEntry) begin
-        aw_valid_q <= 1'b1;
-        w_valid_q <= 1'b1;
-      end else begin
-        if (aw_ready_i) aw_valid_q <= 1'b0;
-        if (w_ready_i) w_valid_q <= 1'b0;
-      end
-
-      if ((aw_valid_q && aw_ready_i) && !b_valid_i) writes_q <= writes_q + 1'b1;
-      if (!(aw_valid_q && aw_ready_i) && b_valid_i) writes_q <= writes_q - 1'b1;
+      retire_q <= state_q == StEntry || (state_q == StQueue && cpl_q.silent);
 
       if (create) begin
         valid_q[cfg_idx] <= 1'b1;
@@ -320,11 +296,6 @@ module nvme_completion
     if (create || state_q == StEntry) tail_mem[create?cfg_idx : cqid_q] <= create ? '0 : tail_next;
   end
 
-  // The write. Data stands in all lanes; the strobes choose.
-  logic [IdWidth-1:0] id_q;
-  logic [63:2] addr_q;
-  logic [127:0] data_q;
-
   always_ff @(posedge clk_i) begin
     if (take) cpl_q <= cpl_i[cpl_idx];
     if (state_q == StSlot) begin
@@ -335,38 +306,30 @@ module nvme_completion
       cqid_q <= idx_t'(sq_cqid_i);
       sq_head_q <= sq_head_i;
     end
+  end
+
+  // The write.
+  always_comb begin
+    write_o.whole = state_q == StEntry;
     if (state_q == StEntry) begin
-      id_q   <= '0;
-      addr_q <= {base_mem[cqid_q], 10'b0} + {44'b0, tail, 2'b0};
+      write_o.id = '0;
+      write_o.addr = {base_mem[cqid_q], 10'b0} + {44'b0, tail, 2'b0};
       // DW3 to DW0.
-      data_q <= {cpl_q.status, phase_q[cqid_q], cid_q, 16'(qid_q), sq_head_q, 32'b0, cpl_q.dw0};
-    end else if (msg_valid_i && msg_ready_o) begin
-      id_q   <= msg_id_i;
-      addr_q <= msg_addr_i;
-      data_q <= {4{msg_data_i}};
+      write_o.data = {
+        cpl_q.status, phase_q[cqid_q], cid_q, 16'(qid_q), sq_head_q, 32'b0, cpl_q.dw0
+      };
+    end else begin
+      write_o.id   = msg_id_i;
+      write_o.addr = msg_addr_i;
+      write_o.data = {4{msg_data_i}};
     end
   end
 
-  assign aw_o = '{
-      id: id_q,
-      len: 8'd0,
-      size: 3'd6,
-      burst: BurstIncr,
-      addr: {addr_q, 2'b0}
-  };
-  assign w_o = '{
-      last: 1'b1,
-      strb: ((state_q == StSendMsg) ? 64'h000F : 64'hFFFF) << {addr_q[5:2], 2'b0},
-      data: {4{data_q}}
-  };
-  assign aw_valid_o = aw_valid_q;
-  assign w_valid_o = w_valid_q;
-  assign b_ready_o = 1'b1;
-  assign error_o = b_valid_i && b_i.resp[1];
+  assign write_valid_o = state_q == StEntry || msg;
 
   // After the write: the slot comes back, and the interrupt follows.
-  assign retire_o = state_q == StSend && sent;
-  assign irq_o = retire_o && !cpl_q.silent && ien_q[cqid_q];
+  assign retire_o = retire_q;
+  assign irq_o = retire_q && !cpl_q.silent && ien_q[cqid_q];
   assign irq_vector_o = vector_mem[cqid_q];
   assign irq_admin_o = cqid_q == '0;
 
@@ -379,13 +342,13 @@ module nvme_completion
       status: cpl_q.status
   };
 
-  assign busy_o = state_q != StIdle || writes_q != '0 || head_state_q != HeadRead;
+  assign busy_o = state_q != StIdle || retire_q || withdraw_q || head_state_q != HeadRead;
 
   logic unused;
-  assign unused = ^{b_i.id, b_i.resp[0], cfg_i.cqid, cfg_i.prio};
+  assign unused = ^{cfg_i.cqid, cfg_i.prio};
 
   `NS_ASSERT(no_overrun, !(state_q == StEntry) || tail_next != head_mem[cqid_q])
   `NS_ASSERT(queue_exists, !(state_q == StEntry) || valid_q[cqid_q])
-  `NS_ASSERT(response_expected, !b_valid_i || writes_q != '0)
+  `NS_ASSERT(write_has_room, !take || write_room_i)
 
 endmodule

@@ -1,7 +1,7 @@
 // Takes submission queue entries apart: I/O commands become data commands or, where there is nothing to move or
 // something is wrong, completions; admin commands go to nvme_admin.
 //
-// Two stages, and one more for completions. Checks, in this order: opcode, flags (FUSE 11b, PSDT 11b), namespace (which is
+// Two stages. Checks, in this order: opcode, flags (FUSE 11b, PSDT 11b), namespace (which is
 // looked up on the way into the first stage), format in progress, size, LBA range. Commands with FUSE, and those behind them
 // in their queue, go to nvme_fused with the verdict. PSDT 01b and 10b are the same, as there is no metadata; where there is
 // no data, they mean nothing.
@@ -116,6 +116,7 @@ module nvme_decode
   logic [QidWidth-1:0] qid_q;
   logic [15:0] nlb_q;  // blocks - 1
   logic [63:0] slba_q;
+  logic [64:0] last_lba_q;
   logic more_q;
   logic [1:0] fuse_q, psdt_q;
   admin_cmd_t fields_q;
@@ -135,7 +136,7 @@ module nvme_decode
   logic [BytesWidth-1:0] bytes_q;
   admin_cmd_t admin_q;
   logic [63:0] mem_addr_q;
-  logic ready1, ready2, cpl_ready;
+  logic ready1, ready2;
 
   assign ready1 = !valid1_q || ready2;
   assign cmd_ready_o = ready1;
@@ -165,6 +166,7 @@ module nvme_decode
       ns_q <= ns;
       qid_q <= cmd_qid_i;
       slba_q <= cmd_sqe_i[383:320];
+      last_lba_q <= 65'(cmd_sqe_i[383:320]) + 65'(cmd_sqe_i[399:384]);
       nlb_q <= cmd_sqe_i[399:384];
       fuse_q <= cmd_sqe_i[9:8];
       more_q <= cmd_more_i;
@@ -189,7 +191,6 @@ module nvme_decode
   logic is_admin, is_flush, is_dsm, has_lba, moves, too_large, outside;
   data_op_e op;
   logic [7:0] sc;
-  logic [64:0] last_lba;
 
   assign is_admin = qid_q == '0;
   assign is_flush = fields_q.opcode == IoFlush;
@@ -212,8 +213,7 @@ module nvme_decode
     endcase
   end
   assign too_large = 32'(nlb_q) >= MaxBlocks;
-  assign last_lba = {1'b0, slba_q} + 65'(nlb_q);
-  assign outside = last_lba >= 65'(ns_q.blocks);
+  assign outside = last_lba_q >= 65'(ns_q.blocks);
 
   // The one before it in the second stage may be about to become a first command that waits for it.
   logic fused, to_data;
@@ -277,7 +277,7 @@ module nvme_decode
       ToData:  ready2 = data_ready_i;
       ToAdmin: ready2 = admin_ready_i;
       ToFused: ready2 = fused_ready_i;
-      default: ready2 = cpl_ready;
+      default: ready2 = cpl_ready_i;
     endcase
     ready2 = ready2 || !valid2_q;
   end
@@ -293,25 +293,8 @@ module nvme_decode
           prp2: admin_q.prp2
       };
 
-  // The choice among completions must not reach back to the host's read data.
-  logic cpl_silent;
-  logic [SlotWidth-1:0] cpl_slot;
-  logic [7:0] cpl_sc;
-
-  ns_skid #(
-    .Width(1 + SlotWidth + 8)
-  ) u_cpl (
-    .clk_i,
-    .rst_ni,
-    .in_valid_i (valid2_q && to_q == ToCompletion),
-    .in_ready_o (cpl_ready),
-    .in_data_i  ({silent_q, slot_q, sc_q}),
-    .out_valid_o(cpl_valid_o),
-    .out_ready_i(cpl_ready_i),
-    .out_data_o ({cpl_silent, cpl_slot, cpl_sc})
-  );
-
-  assign cpl_o = '{silent: cpl_silent, slot: cpl_slot, status: generic_status(cpl_sc), dw0: '0};
+  assign cpl_valid_o = valid2_q && to_q == ToCompletion;
+  assign cpl_o = '{silent: silent_q, slot: slot_q, status: generic_status(sc_q), dw0: '0};
   assign admin_o = admin_q;
 
   logic unused;

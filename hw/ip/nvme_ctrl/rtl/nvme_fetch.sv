@@ -38,7 +38,7 @@ module nvme_fetch
   /// Valid.
   input  logic                 feature_valid_i,
 
-  /// Submission queue tail doorbell written.
+  /// Submission queue tail doorbell written. Stays until it is taken.
   input  logic                 tail_valid_i,
   /// It is taken.
   output logic                 tail_ready_o,
@@ -246,15 +246,31 @@ module nvme_fetch
   assign unreserve_ready_o = state_q == StIdle && !cfg_valid_i;
   assign unreserve = unreserve_valid_i && unreserve_ready_o;
 
-  // Doorbells wait where they would meet another writer of the same state.
+  // Doorbells, in two steps: the queue's state, then is the value one of its entries? They wait, and look again, where they
+  // would meet another writer of the same state.
   idx_t tail_idx;
-  logic tail_fire, tail_ok;
+  logic tail_free, tail_fire, tail_ok, tail_seen_q, tail_valid_q;
+  logic [PtrWidth-1:0] tail_size_q, tail_head_q;
   assign tail_idx = idx_t'(tail_qid_i);
-  assign tail_ready_o = state_q != StIssue && !cfg_valid_i;
+  assign tail_free = state_q != StIssue && !cfg_valid_i;
+  assign tail_ready_o = tail_seen_q && tail_free;
   assign tail_fire = tail_valid_i && tail_ready_o;
-  assign tail_ok = valid_q[tail_idx] && tail_i <= size_mem[tail_idx];
-  assign tail_bad_qid_o = tail_fire && !valid_q[tail_idx];
-  assign tail_bad_value_o = tail_fire && valid_q[tail_idx] && !tail_ok;
+  assign tail_ok = tail_valid_q && tail_i <= tail_size_q;
+  assign tail_bad_qid_o = tail_fire && !tail_valid_q;
+  assign tail_bad_value_o = tail_fire && tail_valid_q && !tail_ok;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) tail_seen_q <= 1'b0;
+    else tail_seen_q <= tail_valid_i && !tail_fire && tail_free && !clear_i;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (tail_valid_i) begin
+      tail_valid_q <= valid_q[tail_idx];
+      tail_size_q <= size_mem[tail_idx];
+      tail_head_q <= head_mem[tail_idx];
+    end
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -280,7 +296,7 @@ module nvme_fetch
         valid_q[cfg_idx] <= 1'b0;
         nonempty_q[cfg_idx] <= 1'b0;
       end
-      if (tail_fire && tail_ok) nonempty_q[tail_idx] <= tail_i != head_mem[tail_idx];
+      if (tail_fire && tail_ok) nonempty_q[tail_idx] <= tail_i != tail_head_q;
       if (issue) nonempty_q[qid_q] <= tail_mem[qid_q] != head_next_q;
 
       if (cq_full_o) blocked_q[qid_q] <= 1'b1;

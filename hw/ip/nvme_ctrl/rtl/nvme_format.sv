@@ -64,7 +64,8 @@ module nvme_format
     StBlock,  // commands that have just been decoded become visible
     StDrain,  // wait for those in flight
     StPick,   // is this one to be erased?
-    StAsk,    // some of its blocks
+    StCut,    // some of its blocks
+    StAsk,
     StWait,
     StDone
   } state_e;
@@ -74,7 +75,7 @@ module nvme_format
   logic [MaxNamespaces-1:0] mask_q;
   logic [NsWidth-1:0] idx_q;
   logic [LbaWidth-1:0] lba_q, left_q;
-  logic [ChunkWidth-1:0] chunk;
+  logic [ChunkWidth-1:0] chunk_q;
   logic all, last_ns;
   namespace_t ns;
 
@@ -106,7 +107,6 @@ module nvme_format
     else if (ses > SesUserData) status = generic_status(ScInvalidField);
   end
 
-  assign chunk = (left_q > MostBlocks) ? MostBlocks[ChunkWidth-1:0] : left_q[ChunkWidth-1:0];
   assign last_ns = 32'(idx_q) == NumNamespaces - 1;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -125,14 +125,15 @@ module nvme_format
         StDrain: if ((flying_i & mask_q) == '0) state_q <= StPick;
         StPick: begin
           if (stop_i) state_q <= StDone;
-          else if (mask_q[idx_q]) state_q <= StAsk;
+          else if (mask_q[idx_q]) state_q <= StCut;
           else if (last_ns) state_q <= StDone;
         end
+        StCut:   state_q <= StAsk;
         StAsk:   if (data_ready_i) state_q <= StWait;
         StWait:
         if (data_done_i) begin
           if (data_status_i != DataOk) state_q <= StDone;
-          else if (left_q != '0) state_q <= stop_i ? StDone : StAsk;
+          else if (left_q != '0) state_q <= stop_i ? StDone : StCut;
           else state_q <= last_ns ? StDone : StPick;
         end
         default: begin
@@ -162,9 +163,11 @@ module nvme_format
       if (stop_i) status_q <= Aborted;
       if (!mask_q[idx_q]) idx_q <= idx_q + 1'b1;
     end
+    if (state_q == StCut)
+      chunk_q <= (left_q > MostBlocks) ? MostBlocks[ChunkWidth-1:0] : left_q[ChunkWidth-1:0];
     if (state_q == StAsk && data_ready_i) begin
-      lba_q  <= lba_q + LbaWidth'(chunk);
-      left_q <= left_q - LbaWidth'(chunk);
+      lba_q  <= lba_q + LbaWidth'(chunk_q);
+      left_q <= left_q - LbaWidth'(chunk_q);
     end
     if (state_q == StWait && data_done_i) begin
       if (data_status_i != DataOk) status_q <= data_status(data_status_i);
@@ -183,7 +186,7 @@ module nvme_format
           op: OpZero,
           sgl: 1'b0,
           ns: idx_q,
-          bytes: BytesWidth'({chunk, 9'd0}),
+          bytes: BytesWidth'({chunk_q, 9'd0}),
           mem_addr: {lba_q, 9'd0},
           prp1: '0,
           prp2: '0
@@ -196,6 +199,6 @@ module nvme_format
   };
 
   `NS_ASSERT(request_stays, state_q == StIdle || req_i)
-  `NS_ASSERT(never_nothing, !data_valid_o || chunk != '0)
+  `NS_ASSERT(never_nothing, !data_valid_o || chunk_q != '0)
 
 endmodule

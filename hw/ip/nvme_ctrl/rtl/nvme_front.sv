@@ -174,18 +174,26 @@ module nvme_front
   logic [11:0] asqs, acqs;
   logic [63:12] asq, acq;
   logic fetch, init, init_done, flush, flush_done, clear, quiet;
-  logic bar0_busy, state_busy, fetch_busy, admin_busy, buf_busy, completion_busy, msix_busy;
-  logic shadow_busy, events_busy, error_log_busy, smart_busy, coalesce_busy;
+  logic
+      bar0_busy,
+      state_busy,
+      fetch_busy,
+      admin_busy,
+      pages_busy,
+      completion_busy,
+      post_busy,
+      msix_busy;
+  logic shadow_busy, events_busy, coalesce_busy;
 
   // Doorbells: registers, and after nvme_shadow.
   logic [QidWidth-1:0] reg_qid;
   logic reg_cq, reg_valid, reg_ready;
   logic [PtrWidth-1:0] reg_value;
   logic [QidWidth-1:0] db_qid;
-  logic db_cq, db_valid, tail_ready, head_ready;
+  logic db_cq, db_shadow, db_valid, tail_ready, head_ready;
   logic [PtrWidth-1:0] db_value;
   logic tail_bad_qid, tail_bad_value, head_bad_qid, head_bad_value, db_unknown;
-  logic bad_register, bad_value;
+  logic bad_register_q, bad_value_q;
 
   // Shadow doorbells.
   logic shadow_set, shadow_armed, shadow_error, shadow_msg_valid, shadow_msg_ready;
@@ -254,14 +262,10 @@ module nvme_front
   feature_write_t feature;
   logic feature_valid;
 
-  // What the admin buffer shows, and what it is made of.
-  logic page_read, log_start, log_clear;
-  logic [5:0] page_beat;
-  logic [511:0]
-      identify_data, error_data, smart_data, firmware_data, changed_data, effects_data, logs_data;
+  // What admin commands return and bring along.
+  logic log_start, log_clear;
   logic [7:0] warning;
-  logic [47:0] hours, errors;
-  logic [63:0] timestamp, in_data;
+  logic [63:0] in_data;
   logic ns_listed;
   logic time_valid, time_hours, time_done, in_valid, in_done, timestamp_set;
   data_status_e in_status;
@@ -271,8 +275,10 @@ module nvme_front
   // Completions: 0 of data commands, 1 of nvme_decode, 2 of nvme_admin.
   cpl_t [2:0] cpl;
   logic [2:0] cpl_valid, cpl_ready;
-  logic admin_cpl_valid;
-  logic write_error;
+  cpl_t admin_cpl;
+  logic admin_cpl_valid, admin_cpl_ready, admin_cpl_slice_ready;
+  host_write_t post;
+  logic post_valid, post_room, write_error;
 
   nvme_bar0 #(
     .NumQueues   (NumQueues),
@@ -358,7 +364,7 @@ module nvme_front
   );
 
   // A slot is in use from before the read of its entry until after the write of its completion.
-  assign quiet = used == parked && !fetch_busy && !shadow_busy && !completion_busy && !coalesce_busy && !msix_busy && !admin_busy;
+  assign quiet = used == parked && !fetch_busy && !shadow_busy && !completion_busy && !post_busy && !coalesce_busy && !msix_busy && !admin_busy;
 
   nvme_shadow #(
     .NumQueues(NumQueues),
@@ -389,6 +395,7 @@ module nvme_front
     .db_qid_o   (db_qid),
     .db_cq_o    (db_cq),
     .db_value_o (db_value),
+    .db_shadow_o(db_shadow),
     .db_valid_o (db_valid),
     .db_ready_i (db_cq ? head_ready : tail_ready),
     .ar_o       (shadow_ar),
@@ -605,7 +612,7 @@ module nvme_front
   logic [7:0] fused_sc;
   logic fused_more, fused_moves, fused_valid, fused_ready;
   cpl_t decode_cpl, fused_cpl;
-  logic decode_cpl_valid, fused_cpl_valid;
+  logic decode_cpl_valid, fused_cpl_valid, cpl_slice_ready;
 
   nvme_fused #(
     .NumQueues(NumQueues),
@@ -632,14 +639,26 @@ module nvme_front
     .data_ready_i(io_data_ready),
     .cpl_o       (fused_cpl),
     .cpl_valid_o (fused_cpl_valid),
-    .cpl_ready_i (cpl_ready[1])
+    .cpl_ready_i (cpl_slice_ready)
   );
 
   // The decoder gives no data command while it waits for nvme_fused, but may have a completion left.
   assign io_data = fused_data_valid ? fused_data : decode_data;
   assign io_data_valid = fused_data_valid || decode_data_valid;
-  assign cpl[1] = fused_cpl_valid ? fused_cpl : decode_cpl;
-  assign cpl_valid[1] = fused_cpl_valid || decode_cpl_valid;
+
+  // The choice among completions must not reach back to the host's read data.
+  ns_skid #(
+    .Width($bits(cpl_t))
+  ) u_decode_cpl (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (fused_cpl_valid || decode_cpl_valid),
+    .in_ready_o (cpl_slice_ready),
+    .in_data_i  (fused_cpl_valid ? fused_cpl : decode_cpl),
+    .out_valid_o(cpl_valid[1]),
+    .out_ready_i(cpl_ready[1]),
+    .out_data_o (cpl[1])
+  );
 
   nvme_decode #(
     .NumNamespaces(NumNamespaces),
@@ -676,7 +695,7 @@ module nvme_front
     .fused_ready_i(fused_ready),
     .cpl_o        (decode_cpl),
     .cpl_valid_o  (decode_cpl_valid),
-    .cpl_ready_i  (cpl_ready[1] && !fused_cpl_valid),
+    .cpl_ready_i  (cpl_slice_ready && !fused_cpl_valid),
     .admin_o      (admin_cmd),
     .admin_valid_o(admin_cmd_valid),
     .admin_ready_i(admin_cmd_ready)
@@ -783,17 +802,39 @@ module nvme_front
     .data_done_valid_i,
     .data_slot_o      (admin_data_slot),
     .data_wait_o      (admin_data_wait),
-    .cpl_o            (cpl[2]),
+    .cpl_o            (admin_cpl),
     .cpl_valid_o      (admin_cpl_valid),
-    .cpl_ready_i      (cpl_ready[2])
+    .cpl_ready_i      (admin_cpl_ready)
   );
 
-  // What creates a queue or configures shadow doorbells is over when the host can rely on EventIdx.
-  assign cpl_valid[2] = admin_cpl_valid && (shadow_armed || !fetch);
+  // What creates a queue or configures shadow doorbells is over when the host can rely on EventIdx. The slice keeps the
+  // choice among completions away from the state of nvme_admin.
+  ns_skid #(
+    .Width($bits(cpl_t))
+  ) u_admin_cpl (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (admin_cpl_valid && (shadow_armed || !fetch)),
+    .in_ready_o (admin_cpl_slice_ready),
+    .in_data_i  (admin_cpl),
+    .out_valid_o(cpl_valid[2]),
+    .out_ready_i(cpl_ready[2]),
+    .out_data_o (cpl[2])
+  );
+
+  assign admin_cpl_ready = admin_cpl_slice_ready && (shadow_armed || !fetch);
 
   // Events, logs and time.
-  assign bad_register = rdy && (db_unknown || tail_bad_qid || head_bad_qid);
-  assign bad_value = rdy && (tail_bad_value || head_bad_value);
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      bad_register_q <= 1'b0;
+      bad_value_q <= 1'b0;
+    end else begin
+      // A value out of the shadow page may come when its queue has gone.
+      bad_register_q <= rdy && (db_unknown || ((tail_bad_qid || head_bad_qid) && !db_shadow));
+      bad_value_q <= rdy && (tail_bad_value || head_bad_value);
+    end
+  end
 
   nvme_events u_events (
     .clk_i,
@@ -803,8 +844,8 @@ module nvme_front
     .active_i       (rdy),
     .feature_i      (feature),
     .feature_valid_i(feature_valid),
-    .bad_register_i (bad_register),
-    .bad_value_i    (bad_value),
+    .bad_register_i (bad_register_q),
+    .bad_value_i    (bad_value_q),
     .temperature_i,
     .ns_changed_i   (ns_listed),
     .warning_o      (warning),
@@ -814,153 +855,61 @@ module nvme_front
     .report_i       (event_report)
   );
 
-  nvme_log_error #(
-    .NumSlots (NumSlots),
-    .NumErrors(NumErrors)
-  ) u_log_error (
+  nvme_pages #(
+    .NumSlots     (NumSlots),
+    .NumErrors    (NumErrors),
+    .NumEvents    (NumEvents),
+    .NumNamespaces(NumNamespaces),
+    .NsBlocks     (NsBlocks),
+    .MediaBytes   (MediaBytes),
+    .SerialNumber (SerialNumber),
+    .Eui64        (Eui64),
+    .VendorId     (VendorId),
+    .ClockKhz     (ClockKhz)
+  ) u_pages (
     .clk_i,
     .rst_ni,
-    .busy_o        (error_log_busy),
-    .slot_we_i     (owner_we),
-    .slot_i        (owner_slot),
-    .slot_nsid_i   (owner_nsid),
-    .slot_lba_i    (owner_lba),
-    .posted_i      (posted),
-    .posted_valid_i(posted_valid),
-    .bad_register_i(bad_register),
-    .bad_value_i   (bad_value),
-    .count_o       (errors),
-    .snapshot_i    (log_start),
-    .re_i          (page_read),
-    .beat_i        (page_beat),
-    .data_o        (error_data)
-  );
-
-  nvme_log_smart #(
-    .NumSlots(NumSlots),
-    .ClockKhz(ClockKhz)
-  ) u_log_smart (
-    .clk_i,
-    .rst_ni,
-    .busy_o       (smart_busy),
-    .start_i      (io_data_valid && io_data_ready),
-    .start_slot_i (io_data.slot),
-    .start_op_i   (io_data.op),
-    .start_bytes_i(io_data.bytes),
-    .end_i        (cpl_valid[0] && cpl_ready[0]),
-    .end_slot_i   (data_done_i.slot),
-    .end_status_i (data_done_i.status),
-    .warning_i    (warning),
-    .temperature_i,
-    .hours_i      (hours),
-    .errors_i     (errors),
-    .re_i         (page_read),
-    .beat_i       (page_beat),
-    .data_o       (smart_data)
-  );
-
-  nvme_log_firmware u_log_firmware (
-    .clk_i,
-    .re_i  (page_read),
-    .beat_i(page_beat),
-    .data_o(firmware_data)
-  );
-
-  // A change from outside is seen when its signal differs from what was seen last.
-  logic [NumNamespaces-1:0] ns_seen_q;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) ns_seen_q <= '0;
-    else ns_seen_q <= ns_changed_i;
-  end
-
-  nvme_log_changed_ns #(
-    .NumNamespaces(NumNamespaces)
-  ) u_log_changed_ns (
-    .clk_i,
-    .rst_ni,
-    .reset_i   (clear),
-    .changed_i (ns_changed_i ^ ns_seen_q),
-    .any_o     (ns_listed),
-    .snapshot_i(log_start),
-    .clear_i   (log_clear && page == PageChangedNs),
-    .re_i      (page_read),
-    .beat_i    (page_beat),
-    .data_o    (changed_data)
-  );
-
-  nvme_log_effects u_log_effects (
-    .clk_i,
-    .re_i  (page_read),
-    .beat_i(page_beat),
-    .data_o(effects_data)
-  );
-
-  nvme_log_supported u_log_supported (
-    .clk_i,
-    .re_i  (page_read),
-    .beat_i(page_beat),
-    .data_o(logs_data)
-  );
-
-  nvme_uptime #(
-    .ClockKhz(ClockKhz)
-  ) u_uptime (
-    .clk_i,
-    .rst_ni,
+    .busy_o         (pages_busy),
+    .reset_i        (clear),
     .cycles_i,
-    .reset_i    (clear),
-    .set_i      (timestamp_set),
-    .set_value_i(in_data[47:0]),
-    .req_i      (time_valid),
-    .hours_i    (time_hours),
-    .done_o     (time_done),
-    .hours_o    (hours),
-    .timestamp_o(timestamp)
+    .temperature_i,
+    .ns_changed_i,
+    .ns_listed_o    (ns_listed),
+    .warning_i      (warning),
+    .page_i         (page),
+    .page_nsid_i    (page_nsid),
+    .snapshot_i     (log_start),
+    .clear_i        (log_clear),
+    .time_valid_i   (time_valid),
+    .time_hours_i   (time_hours),
+    .time_done_o    (time_done),
+    .timestamp_set_i(timestamp_set),
+    .timestamp_i    (in_data[47:0]),
+    .slot_we_i      (owner_we),
+    .slot_i         (owner_slot),
+    .slot_nsid_i    (owner_nsid),
+    .slot_lba_i     (owner_lba),
+    .start_i        (io_data_valid && io_data_ready),
+    .start_slot_i   (io_data.slot),
+    .start_op_i     (io_data.op),
+    .start_bytes_i  (io_data.bytes),
+    .end_i          (cpl_valid[0] && cpl_ready[0]),
+    .end_slot_i     (data_done_i.slot),
+    .end_status_i   (data_done_i.status),
+    .posted_i       (posted),
+    .posted_valid_i (posted_valid),
+    .bad_register_i (bad_register_q),
+    .bad_value_i    (bad_value_q),
+    .ar_i           (adm_ar_i),
+    .ar_valid_i     (adm_ar_valid_i),
+    .ar_ready_o     (adm_ar_ready_o),
+    .r_o            (adm_r_o),
+    .r_valid_o      (adm_r_valid_o),
+    .r_ready_i      (adm_r_ready_i)
   );
 
   logic unused;
   assign unused = ^in_data[63:48];
-
-  nvme_identify #(
-    .NumNamespaces(NumNamespaces),
-    .NsBlocks    (NsBlocks),
-    .MediaBytes  (MediaBytes),
-    .SerialNumber(SerialNumber),
-    .Eui64       (Eui64),
-    .VendorId    (VendorId),
-    .NumEvents   (NumEvents),
-    .NumErrors   (NumErrors)
-  ) u_identify (
-    .clk_i,
-    .page_i (page),
-    .nsid_i (page_nsid),
-    .re_i   (page_read),
-    .beat_i (page_beat),
-    .data_o (identify_data)
-  );
-
-  nvme_admin_buf u_admin_buf (
-    .clk_i,
-    .rst_ni,
-    .busy_o        (buf_busy),
-    .page_i        (page),
-    .read_o        (page_read),
-    .beat_o        (page_beat),
-    .identify_i    (identify_data),
-    .error_log_i   (error_data),
-    .smart_log_i   (smart_data),
-    .firmware_log_i(firmware_data),
-    .changed_ns_i  (changed_data),
-    .effects_log_i (effects_data),
-    .logs_i        (logs_data),
-    .timestamp_i   (timestamp),
-    .ar_i          (adm_ar_i),
-    .ar_valid_i    (adm_ar_valid_i),
-    .ar_ready_o    (adm_ar_ready_o),
-    .r_o           (adm_r_o),
-    .r_valid_o     (adm_r_valid_o),
-    .r_ready_i     (adm_r_ready_i)
-  );
 
   // Data commands: those of nvme_admin are rare, and go first. Once shown, a command stays.
   logic io_shown_q, admin_first;
@@ -1026,6 +975,18 @@ module nvme_front
     .msg_data_i      (msg_valid ? msg_data : shadow_msg_data),
     .msg_valid_i     (msg_valid || shadow_msg_valid),
     .msg_ready_o     (msg_ready),
+    .write_o         (post),
+    .write_valid_o   (post_valid),
+    .write_room_i    (post_room)
+  );
+
+  nvme_post u_post (
+    .clk_i,
+    .rst_ni,
+    .busy_o       (post_busy),
+    .room_o       (post_room),
+    .write_i      (post),
+    .write_valid_i(post_valid),
     .aw_o,
     .aw_valid_o,
     .aw_ready_i,
@@ -1035,7 +996,7 @@ module nvme_front
     .b_i,
     .b_valid_i,
     .b_ready_o,
-    .error_o         (write_error)
+    .error_o      (write_error)
   );
 
   nvme_trace u_trace (
@@ -1055,8 +1016,8 @@ module nvme_front
     .post_i       (posted_valid),
     .retire_i     (retire),
     .retire_slot_i(cpl_slot),
-    .cqe_addr_i   (aw_o.addr[63:2]),
-    .cqe_i        (w_o.data[127:0]),
+    .cqe_addr_i   (post.addr),
+    .cqe_i        (post.data),
     .irq_i        (posted_irq),
     .irq_vector_i (posted_irq_vector),
     .msg_i        (msg_valid && msg_ready),
@@ -1069,8 +1030,8 @@ module nvme_front
     .irq_o        (trace_irq_o)
   );
 
-  assign busy_o = bar0_busy || state_busy || fetch_busy || shadow_busy || admin_busy || buf_busy || completion_busy || msix_busy
-                || events_busy || error_log_busy || smart_busy || coalesce_busy || flight_busy || ns_changed_i != ns_seen_q || used != parked;
+  assign busy_o = bar0_busy || state_busy || fetch_busy || shadow_busy || db_valid || admin_busy || pages_busy || completion_busy || post_busy
+                || msix_busy || events_busy || bad_register_q || bad_value_q || coalesce_busy || flight_busy || used != parked;
 
   if (NumIoQueues < 1 || NumIoQueues > 127) begin : gen_bad_queues
     $error("nvme_front: NumIoQueues must be 1 to 127");

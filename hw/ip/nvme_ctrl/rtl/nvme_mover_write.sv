@@ -100,7 +100,7 @@ module nvme_mover_write
     kind_e                kind;
     logic                 job_last;  // last burst of its job
     logic [5:0]           len;       // beats - 1
-    logic [3:0]           from;      // first dword of the first beat
+    logic [15:0]          first;     // dwords of the first beat
     logic [3:0]           to;        // last dword of the last beat
   } burst_t;
 
@@ -191,7 +191,7 @@ module nvme_mover_write
           kind: job_kind_q,
           job_last: cut_last,
           len: 6'(cut_beats - 7'd1),
-          from: job_addr_q[5:2],
+          first: 16'hffff << job_addr_q[5:2],
           to: 4'(32'(job_addr_q[5:2]) + 32'(cut[LenWidth-1:2]) - 32'd1)
       };
     end
@@ -209,7 +209,18 @@ module nvme_mover_write
   logic w_fire, w_error;
   logic [5:0] w_left_q;  // beats after the next one
   logic w_error_q;       // in an earlier beat of the burst
-  logic [15:0] from_mask, to_mask, lanes_q, to_q, lanes;
+  logic [15:0] to_mask, lanes_q, to_q, lanes;
+  burst_t burst_in;
+
+  function automatic logic [15:0] lanes_to(logic [3:0] dword);
+    return 16'hffff >> (4'd15 - dword);
+  endfunction
+
+  // The first beat may be the last one, too.
+  always_comb begin
+    burst_in = burst_q;
+    if (burst_q.len == '0) burst_in.first &= lanes_to(burst_q.to);
+  end
 
   ns_fifo #(
     .Width($bits(burst_t)),
@@ -219,7 +230,7 @@ module nvme_mover_write
     .rst_ni,
     .in_valid_i (issue),
     .in_ready_o (burst_queue_ready),
-    .in_data_i  (burst_q),
+    .in_data_i  (burst_in),
     .out_valid_o(next_valid),
     .out_ready_i(next_take),
     .out_data_o (next_burst),
@@ -228,8 +239,7 @@ module nvme_mover_write
 
   assign next_take = !burst_valid || (w_fire && last_q);
   assign next_single = next_burst.len == '0;
-  assign from_mask = 16'hffff << next_burst.from;
-  assign to_mask = 16'hffff >> (4'd15 - next_burst.to);
+  assign to_mask = lanes_to(next_burst.to);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) burst_valid <= 1'b0;
@@ -244,7 +254,7 @@ module nvme_mover_write
       first_q <= 1'b1;
       last_q <= next_single;
       w_left_q <= next_burst.len;
-      lanes_q <= next_single ? from_mask & to_mask : from_mask;
+      lanes_q <= next_burst.first;
       to_q <= to_mask;
     end else if (w_fire) begin
       first_q <= 1'b0;

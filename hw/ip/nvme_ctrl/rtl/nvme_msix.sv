@@ -97,12 +97,14 @@ module nvme_msix
     end
   end
 
-  // Messages, in two steps: choose a vector; if it may still fire, load its message.
+  // Messages, in three steps: choose a vector; which is it? If it may still fire, load its message.
   idx_t ventry_q, vector_q;
-  logic fire_valid, load, chosen_q, valid_q;
+  logic [NumVectors-1:0] gnt, gnt_q;
+  logic fire_valid, load, choose, numbered_q, chosen_q, valid_q;
   logic [63:2] addr_q;
   logic [31:0] data_q;
   assign fire = (enabled_q && !masked_q) ? pending_q & ~mask_q : '0;
+  assign choose = !numbered_q && !chosen_q;
   assign load = chosen_q && fire[ventry_q] && (!valid_q || msg_ready_i);
 
   ns_rr_arbiter #(
@@ -111,16 +113,22 @@ module nvme_msix
     .clk_i,
     .rst_ni,
     .req_i  (fire),
-    .next_i (!chosen_q),
-    .gnt_o  (),
-    .idx_o  (ventry),
+    .next_i (choose),
+    .gnt_o  (gnt),
+    .idx_o  (),
     .valid_o(fire_valid)
   );
+
+  always_comb begin
+    ventry = '0;
+    for (int unsigned i = 0; i < NumVectors; i++) if (gnt_q[i]) ventry |= idx_t'(i);
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       mask_q <= '1;
       pending_q <= '0;
+      numbered_q <= 1'b0;
       chosen_q <= 1'b0;
       valid_q <= 1'b0;
       enabled_q <= 1'b0;
@@ -133,7 +141,8 @@ module nvme_msix
       if (we && table_addr_i[3:2] == 2'd3) mask_q[entry] <= table_wdata_i[0];
 
       // A choice holds until its message is loaded, or it may not fire any more.
-      chosen_q <= chosen_q ? fire[ventry_q] && !load : fire_valid;
+      numbered_q <= choose && fire_valid;
+      chosen_q <= numbered_q || (chosen_q && fire[ventry_q] && !load);
       if (load) pending_q[ventry_q] <= 1'b0;
       if (withdraw_i && (masked_q || mask_q[idx_t'(withdraw_vector_i)]))
         pending_q[idx_t'(withdraw_vector_i)] <= 1'b0;
@@ -146,7 +155,8 @@ module nvme_msix
   end
 
   always_ff @(posedge clk_i) begin
-    if (!chosen_q) ventry_q <= ventry;
+    if (choose) gnt_q <= gnt;
+    if (numbered_q) ventry_q <= ventry;
     if (load) begin
       addr_q <= {high_mem[ventry_q], low_mem[ventry_q]};
       data_q <= data_mem[ventry_q];

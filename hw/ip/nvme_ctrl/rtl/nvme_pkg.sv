@@ -152,6 +152,14 @@ package nvme_pkg;
     status_t              status;
   } posted_t;
 
+  /// What the front end writes to host memory: up to 16 bytes that lie in one beat.
+  typedef struct packed {
+    logic [ns_axi_pkg::IdWidth-1:0] id;
+    logic [63:2]                    addr;
+    logic                           whole;  // 16 bytes, else 4
+    logic [127:0]                   data;   // if 4 bytes, in each 4
+  } host_write_t;
+
   /// An asynchronous event (figures 145 to 149).
   typedef struct packed {
     logic [7:0] lid;

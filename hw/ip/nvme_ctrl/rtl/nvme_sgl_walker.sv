@@ -82,6 +82,7 @@ module nvme_sgl_walker
   typedef enum logic [3:0] {
     StIdle,
     StLook,   // at the descriptor
+    StJudge,  // is it right?
     StFetch,  // a segment begins
     StDrop,   // into the bit bucket
     StCut,    // to the end of the page
@@ -132,6 +133,9 @@ module nvme_sgl_walker
   // What the descriptor is, and what is wrong with it (figures 126 and 116 to 121).
   logic is_data, is_bucket, is_segment, is_last, dwords, segment_ok, empty;
   data_status_e look;
+  // Valid in StJudge.
+  data_status_e look_q;
+  logic is_data_q, is_segment_q, skip_q;
 
   assign is_data = type_q == TypeDataBlock;
   assign is_bucket = type_q == TypeBitBucket;
@@ -204,11 +208,12 @@ module nvme_sgl_walker
           error_q <= 1'b0;
           if (cmd_valid_i) state_q <= StLook;
         end
-        StLook: begin
-          if (look != DataOk) state_q <= StEnd;
-          else if (is_segment) state_q <= StFetch;
-          else if (empty) state_q <= StNext;
-          else state_q <= is_data ? StCut : StDrop;
+        StLook:  state_q <= StJudge;
+        StJudge: begin
+          if (look_q != DataOk) state_q <= StEnd;
+          else if (is_segment_q) state_q <= StFetch;
+          else if (skip_q) state_q <= StNext;
+          else state_q <= is_data_q ? StCut : StDrop;
         end
         StFetch: state_q <= StAsk;
         StDrop:  state_q <= StNext;
@@ -265,11 +270,15 @@ module nvme_sgl_walker
         end
       end
       StLook: begin
-        status_q <= look;
+        look_q <= look;
+        is_data_q <= is_data;
+        is_segment_q <= is_segment;
+        skip_q <= empty;
         if (empty) empty_q <= empty_q + 1'b1;
         block_q <= (length_q < 32'(left_q)) ? TransferWidth'(length_q) : left_q;
         high_q <= 1'b0;
       end
+      StJudge: status_q <= look_q;
       StFetch: begin
         last_q <= is_last;
         qwords_q <= length_q[31:3];

@@ -28,7 +28,7 @@ module nvme_shadow
   input  logic                 clk_i,
   /// Reset, active low.
   input  logic                 rst_ni,
-  /// From registers and enable_i: a further clock edge could change the state without new input.
+  /// From registers and enable_i: a further clock edge could change the state without new input; db_valid_o not counted.
   output logic                 busy_o,
   /// Commands are fetched; else nothing new begins.
   input  logic                 enable_i,
@@ -77,7 +77,9 @@ module nvme_shadow
   output logic                 db_cq_o,
   /// Value.
   output logic [PtrWidth-1:0]  db_value_o,
-  /// Valid.
+  /// Its value comes from the shadow page; its queue may have gone meanwhile.
+  output logic                 db_shadow_o,
+  /// Valid; stays until it is taken.
   output logic                 db_valid_o,
   /// Ready.
   input  logic                 db_ready_i,
@@ -137,7 +139,7 @@ module nvme_shadow
   logic any, begins;
   assign exist = both(sq_valid_i, cq_valid_i);
   assign want = (on_q && enable_i) ? arm_q | (awake_q & exist & both(~nonempty_i, '1) & (full_q | both('1, '0))) : '0;
-  assign begins = state_q == StIdle && any;
+  assign begins = state_q == StIdle && any && !db_valid_o;  // else what there is to do is not known
 
   ns_rr_arbiter #(
     .N(Num)
@@ -166,6 +168,9 @@ module nvme_shadow
 
   // Doorbell registers.
   idx_t reg_idx, cfg_idx, full_idx, db_idx;
+  logic [QidWidth-1:0] db_qid;
+  logic [PtrWidth-1:0] db_value;
+  logic db_cq, db_valid, db_ready;
   logic kick, pass, pass_shown_q, from_shadow, shadow_shown_q, cfg_here, dropped, db_fire;
 
   assign reg_idx = idx_t'({reg_qid_i, reg_cq_i});
@@ -177,15 +182,44 @@ module nvme_shadow
   // What has been shown stays, but the tail of a queue that goes.
   assign dropped = drop_q && !(idx_q[0] && shadow_shown_q);
   assign from_shadow = state_q == StDoorbell && !pass_shown_q && !dropped;
-  assign db_qid_o = from_shadow ? QidWidth'(idx_q[Bits-1:1]) : reg_qid_i;
-  assign db_cq_o = from_shadow ? idx_q[0] : reg_cq_i;
-  assign db_value_o = from_shadow ? value_q : reg_value_i;
-  assign db_valid_o = from_shadow || pass;
-  assign db_fire = db_valid_o && db_ready_i;
-  assign db_idx = idx_t'({db_qid_o, db_cq_o});
-  assign reg_ready_o = kick || (!from_shadow && db_ready_i);
+  assign db_qid = from_shadow ? QidWidth'(idx_q[Bits-1:1]) : reg_qid_i;
+  assign db_cq = from_shadow ? idx_q[0] : reg_cq_i;
+  assign db_value = from_shadow ? value_q : reg_value_i;
+  assign db_valid = from_shadow || pass;
+  assign db_fire = db_valid && db_ready;
+  assign db_idx = idx_t'({db_qid, db_cq});
+  assign reg_ready_o = kick || (!from_shadow && db_ready);
 
-  always_ff @(posedge clk_i) if (db_fire) last_mem[db_idx] <= db_value_o;
+  ns_skid #(
+    .Width(QidWidth + 1 + PtrWidth + 1)
+  ) u_doorbell (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (db_valid),
+    .in_ready_o (db_ready),
+    .in_data_i  ({db_qid, db_cq, db_value, from_shadow}),
+    .out_valid_o(db_valid_o),
+    .out_ready_i(db_ready_i),
+    .out_data_o ({db_qid_o, db_cq_o, db_value_o, db_shadow_o})
+  );
+
+  always_ff @(posedge clk_i) if (db_fire) last_mem[db_idx] <= db_value;
+
+  // What follows from it comes a cycle later.
+  logic fired_q, fired_arm_q;  // the host has not been told yet
+  idx_t fired_idx_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      fired_q <= 1'b0;
+      fired_arm_q <= 1'b0;
+    end else begin
+      fired_q <= db_fire;
+      fired_arm_q <= db_fire && on_q && !live_q && !set_i && !clear_i && db_qid != '0;
+    end
+  end
+
+  always_ff @(posedge clk_i) fired_idx_q <= db_idx;
 
   // The read's answer.
   logic changed, r_error;
@@ -210,11 +244,11 @@ module nvme_shadow
       full_q <= '0;
       zero_q <= '1;
     end else begin
-      pass_shown_q <= pass && !from_shadow && !db_ready_i;
-      shadow_shown_q <= from_shadow && !db_ready_i;
+      pass_shown_q <= pass && !from_shadow && !db_ready;
+      shadow_shown_q <= from_shadow && !db_ready;
 
       unique case (state_q)
-        StIdle: if (any) state_q <= StPick;
+        StIdle: if (begins) state_q <= StPick;
         StPick: state_q <= StLook;
         StLook: state_q <= only_arm_q ? StArm : StRead;
         StRead: if (ar_ready_i) state_q <= StData;
@@ -224,7 +258,7 @@ module nvme_shadow
           else if (changed) state_q <= StDoorbell;
           else state_q <= again_q ? StIdle : StArm;
         end
-        StDoorbell: if (dropped || (from_shadow && db_ready_i)) state_q <= StIdle;
+        StDoorbell: if (dropped || (from_shadow && db_ready)) state_q <= StIdle;
         StArm: if (msg_ready_i) state_q <= StArmed;
         default: if (msg_done_i) state_q <= (only_arm_q || drop_q) ? StIdle : StRead;
       endcase
@@ -235,11 +269,10 @@ module nvme_shadow
       if (kick) awake_q[reg_idx] <= 1'b1;
       if (state_q == StPick) arm_q[idx] <= 1'b0;
       if (full_i) full_q[full_idx] <= 1'b1;
-      if (db_fire) begin
-        full_q[db_idx] <= 1'b0;
-        zero_q[db_idx] <= 1'b0;
-        // The host has not been told yet.
-        if (on_q && !live_q && db_qid_o != '0) arm_q[db_idx] <= 1'b1;
+      if (fired_q) begin
+        full_q[fired_idx_q] <= 1'b0;
+        zero_q[fired_idx_q] <= 1'b0;
+        if (fired_arm_q) arm_q[fired_idx_q] <= 1'b1;
       end
       if (on_q && armed_o) live_q <= 1'b1;
 
@@ -302,8 +335,8 @@ module nvme_shadow
   assign msg_data_o = 32'(last_q);
   assign msg_valid_o = state_q == StArm;
 
-  assign armed_o = arm_q == '0 && (state_q == StIdle || !(only_arm_q || state_q == StPick));
-  assign busy_o = state_q != StIdle || want != '0;
+  assign armed_o = arm_q == '0 && !fired_arm_q && (state_q == StIdle || !(only_arm_q || state_q == StPick));
+  assign busy_o = state_q != StIdle || fired_q || want != '0;
 
   logic unused;
   assign unused = ^{r_i.id, r_i.last, r_i.resp[0], cfg_i};

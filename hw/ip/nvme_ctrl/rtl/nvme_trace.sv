@@ -39,14 +39,14 @@ module nvme_trace
 
   /// A completion queue entry is put together.
   input logic                 post_i,
-  /// It has left, or there is none: the slot comes back.
-  input logic                 retire_i,
-  /// The slot.
-  input logic [SlotWidth-1:0] retire_slot_i,
-  /// Where the entry goes.
+  /// Where it goes.
   input logic [63:2]          cqe_addr_i,
   /// The entry.
   input logic [127:0]         cqe_i,
+  /// The cycle after, or there is none: the slot comes back.
+  input logic                 retire_i,
+  /// The slot.
+  input logic [SlotWidth-1:0] retire_slot_i,
   /// It asks for an interrupt.
   input logic                 irq_i,
   /// Of this vector.
@@ -119,9 +119,9 @@ module nvme_trace
       end
       if (start_i) start_slot_q <= start_slot_i;
       if (done_i) done_slot_q <= done_slot_i;
+      if (post_i) cqe_q <= {cqe_addr_i, 2'b0, cqe_i};
       if (retire_i) begin
         retire_slot_q <= retire_slot_i;
-        cqe_q <= {cqe_addr_i, 2'b0, cqe_i};
         irq_q <= irq_i;
         irq_vector_q <= irq_vector_i;
       end
