@@ -37,6 +37,14 @@ def test_a_measurement_that_fails_does_not_hold():
     json.dumps(entry, allow_nan=False)
 
 
+def test_a_quick_run_may_have_a_bound_of_its_own():
+    counted = claim("x", 5, at_least(10), quick_bound=at_least(4))
+    quick, full = (run.run_claim(counted, Context(quick=quick)) for quick in (True, False))
+    assert (quick["bound"], quick["holds"]) == (">= 4", True)
+    assert (full["bound"], full["holds"]) == (">= 10", False)
+    assert run.run_claim(claim("y", 5, at_least(10)), Context(quick=True))["bound"] == ">= 10"
+
+
 def test_entries_say_everything():
     entry = run.run_claim(claim("x.y", Measured(0.5, "why"), at_most(1), paper="P: 2 %"), Context(quick=True, seed=7))
     assert entry["holds"]

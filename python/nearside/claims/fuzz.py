@@ -37,8 +37,9 @@ def mismatches(context: Context) -> Measured:
 
 
 @claim(
-    "nvme.fuzz.commands", "commands", at_least(QUICK),
-    f"Commands of the campaign that the controller has fetched; a full run has {COMMANDS}.",
+    "nvme.fuzz.commands", "commands", at_least(COMMANDS),
+    f"Commands of the campaign that the controller has fetched; a quick run has {QUICK}.",
+    quick_bound=at_least(QUICK),
 )  # fmt: skip
 def commands(context: Context) -> Measured:
     doc = campaign(context)
