@@ -113,6 +113,10 @@ module nvme_fused
   assign same = first_q.cmd.mem_addr == cmd_i.mem_addr && first_q.cmd.bytes == cmd_i.bytes;
   assign tick = timer_q == TimerBits'(Cycles);
 
+  // What stands against the first one of a pair.
+  logic [7:0] first_sc;
+  assign first_sc = (first_q.sc == ScSuccess && first_q.cmd.op != OpCompare) ? ScInvalidField : first_q.sc;
+
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       state_q <= StIdle;
@@ -145,7 +149,7 @@ module nvme_fused
         StPair: begin
           pending_q[idx_q] <= 1'b0;
           state_q <= StDrain;
-          if (first_q.sc != ScSuccess || cmd_sc_i != ScSuccess || cmd_i.op != OpWrite || !same)
+          if (first_sc != ScSuccess || cmd_sc_i != ScSuccess || cmd_i.op != OpWrite || !same)
             state_q <= StEndFirst;
         end
         StDrain:     if (moving_q == '0) state_q <= StCompare;
@@ -172,7 +176,7 @@ module nvme_fused
     end
   end
 
-  // How the two end, where they do so without the data path. The command's own errors come first.
+  // How the two end, where they do so without the data path. A command's own errors come first, with a partner or without.
   always_ff @(posedge clk_i) begin
     unique case (state_q)
       StIdle: begin
@@ -191,20 +195,15 @@ module nvme_fused
       StPair: begin
         paired_q <= 1'b1;
         first_status_q <= generic_status(
-            (first_q.sc != ScSuccess) ? first_q.sc :
+            (first_sc != ScSuccess) ? first_sc :
             (cmd_sc_i != ScSuccess || cmd_i.op != OpWrite) ? ScFailedFused : ScInvalidField);
         status_q <= generic_status(
             (cmd_sc_i != ScSuccess) ? cmd_sc_i : (cmd_i.op != OpWrite) ? ScInvalidField :
-            (first_q.sc == ScSuccess && !same) ? ScInvalidField : ScFailedFused);
+            (first_sc == ScSuccess && !same) ? ScInvalidField : ScFailedFused);
       end
       default: ;
     endcase
-    if (state_q == StKeep) begin
-      first_mem[idx_q] <= '{
-          sc: (cmd_sc_i == ScSuccess && cmd_i.op != OpCompare) ? ScInvalidField : cmd_sc_i,
-          cmd: cmd_i
-      };
-    end
+    if (state_q == StKeep) first_mem[idx_q] <= '{sc: cmd_sc_i, cmd: cmd_i};
   end
 
   assign data_o = (state_q == StCompare) ? first_q.cmd : cmd_i;
@@ -212,7 +211,8 @@ module nvme_fused
   assign cpl_o = '{
       silent: 1'b0,
       slot: (state_q == StEndFirst) ? first_q.cmd.slot : cmd_i.slot,
-      status: (state_q == StEndFirst) ? first_status_q : status_q,
+      status: (state_q != StEndFirst) ? status_q :
+          (first_q.sc != ScSuccess) ? generic_status(first_q.sc) : first_status_q,
       dw0: '0
   };
   assign cpl_valid_o = state_q == StEndFirst || state_q == StEnd || (state_q == StPass && !cmd_moves_i);
