@@ -172,7 +172,7 @@ def fuzz(
     replay: Annotated[str | None, typer.Option(help="Run this again: what a failure has printed.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Random and malformed commands, hostile PRPs and resets at any moment, against a reference model.
+    """Random and malformed commands, hostile PRPs and SGLs, and resets at any moment, against a reference model.
 
     Every access of the device to host memory is checked as it comes, every status, and the media at the end.
     A failure is run again with fewer steps, and printed with what is needed to replay it.

@@ -49,20 +49,25 @@ def soak(
 
 def _sum(total: dict[str, Any], doc: dict[str, Any]) -> dict[str, Any]:
     merged = doc | {name: total.get(name, 0) + value for name, value in doc.items() if isinstance(value, int | float)}
-    merged["outcomes"] = dict(total.get("outcomes", {}))
-    for name, count in doc["outcomes"].items():
-        merged["outcomes"][name] = merged["outcomes"].get(name, 0) + count
+    for table in ("kinds", "outcomes"):
+        merged[table] = dict(total.get(table, {}))
+        for name, count in doc[table].items():
+            merged[table][name] = merged[table].get(name, 0) + count
     merged["seed"] = doc["seed"]
     return merged
 
 
 def print_report(doc: dict[str, Any]) -> None:
-    """What was done, and what each command answered how often."""
+    """What was done and drawn, and what each command answered how often."""
     table = show.table(f"seed {doc['seed']}", "", "count")
     for key, value in doc.items():
-        if key not in ("seed", "design", "outcomes", "failure", "simulated_ns"):
+        if key not in ("seed", "design", "kinds", "outcomes", "failure", "simulated_ns"):
             table.add_row(key.replace("_", " "), f"{value:,}")
     table.add_row("simulated time", show.nanoseconds(doc["simulated_ns"]))
+    show.out.print(table)
+    table = show.table("what was drawn", "", "count")
+    for kind, count in doc["kinds"].items():
+        table.add_row(kind, f"{count:,}")
     show.out.print(table)
     table = show.table("completions", "queue", "opcode", "status (SCT, SC)", "count")
     for outcome, count in doc["outcomes"].items():

@@ -3,9 +3,12 @@
 use sim::Random;
 use spec::nvme::{admin, io, Sqe};
 
+use crate::buffer::{with_data, with_prps, Fill};
+use crate::fused::{FIRST, SECOND};
 use crate::media::BLOCK;
 use crate::memory::PAGE;
-use crate::prp::walk;
+use crate::namespaces::{Namespace, NSID_ALL};
+use crate::nvm::moves;
 use crate::world::World;
 
 /// A command to submit, and the pages that it owns.
@@ -16,157 +19,9 @@ pub fn chance(random: &mut Random, percent: u64) -> bool {
     random.below(100) < percent
 }
 
-fn pick<T: Copy>(random: &mut Random, from: &[T]) -> T {
+/// One of these.
+pub fn pick<T: Copy>(random: &mut Random, from: &[T]) -> T {
     from[random.below(from.len() as u64) as usize]
-}
-
-/// An address at which no memory is, and no interrupt either.
-pub fn nowhere(random: &mut Random) -> u64 {
-    let page = pick(
-        random,
-        &[
-            0,
-            0x1000,
-            0x7FFF_F000,
-            0xFFFF_F000,
-            1 << 40,
-            1 << 52,
-            1 << 63,
-            u64::MAX - 4095,
-        ],
-    );
-    match chance(random, 50) {
-        true => page,
-        // Pages that no other command uses.
-        false => (1 << 44) + random.below(1 << 20) * PAGE,
-    }
-}
-
-/// What fills a buffer.
-enum Fill {
-    Nothing,
-    Random,
-    Bytes(Vec<u8>),
-}
-
-/// A buffer of so many bytes: PRP1, PRP2, and the pages. `None` if there is no room.
-fn buffer(
-    world: &mut World,
-    random: &mut Random,
-    bytes: u64,
-    fill: Fill,
-) -> Option<(u64, u64, Vec<u64>)> {
-    let offset = if chance(random, 50) {
-        0
-    } else {
-        random.below(1024) * 4
-    };
-    let count = (offset + bytes).div_ceil(PAGE);
-    // Data, and at most two list pages for each 511 entries and a first one with few.
-    let room = count + 3;
-    if (world.memory.room() as u64) < room + 64 {
-        return None;
-    }
-    let mut pages: Vec<u64> = (0..count)
-        .filter_map(|_| world.memory.take(random))
-        .collect();
-    let data = pages.clone();
-    let mut prp1 = data[0] + offset;
-    let mut prp2 = match count {
-        1 if chance(random, 20) => random.next(),
-        1 => 0,
-        2 => data[1],
-        _ => list(world, random, &data[1..], &mut pages)?,
-    };
-    if !world.calm && chance(random, 8) {
-        spoil(world, random, count, &mut prp1, &mut prp2);
-    }
-    let content = match fill {
-        Fill::Nothing => None,
-        Fill::Random => {
-            let words = bytes.div_ceil(8);
-            Some(
-                (0..words)
-                    .flat_map(|_| random.next().to_le_bytes())
-                    .collect(),
-            )
-        }
-        Fill::Bytes(bytes) => Some(bytes),
-    };
-    if let Some(content) = content {
-        for s in walk(&world.memory, prp1, prp2, bytes).segments {
-            let (from, to) = (s.offset as usize, (s.offset + s.len) as usize);
-            world.memory.put(s.addr, &content[from..to]);
-        }
-    }
-    Some((prp1, prp2, pages))
-}
-
-/// A PRP list of these pages, from any entry of its page on, and sometimes back to its own start.
-fn list(world: &mut World, random: &mut Random, data: &[u64], pages: &mut Vec<u64>) -> Option<u64> {
-    let take = |world: &mut World, random: &mut Random, pages: &mut Vec<u64>| {
-        let page = world.memory.take(random)?;
-        world.memory.put(page, &[0; PAGE as usize]);
-        pages.push(page);
-        Some(page)
-    };
-    let mut page = take(world, random, pages)?;
-    let first = match random.below(4) {
-        0 | 1 => 0,
-        2 => random.below(512),
-        _ => 505 + random.below(7),
-    };
-    let start = page + 8 * first;
-    let (mut slot, mut entered) = (first, first);
-    for (n, &target) in data.iter().enumerate() {
-        let left = (data.len() - n) as u64;
-        if slot == 511 && left > 1 {
-            let cycle = entered > left && chance(random, 50);
-            let next = if cycle {
-                page
-            } else {
-                take(world, random, pages)?
-            };
-            world.memory.put(page + 8 * slot, &next.to_le_bytes());
-            (page, slot, entered) = (next, 0, 0);
-        }
-        world.memory.put(page + 8 * slot, &target.to_le_bytes());
-        slot += 1;
-    }
-    Some(start)
-}
-
-/// Makes one thing wrong with a pair of PRPs.
-fn spoil(world: &mut World, random: &mut Random, count: u64, prp1: &mut u64, prp2: &mut u64) {
-    let in_list = |random: &mut Random, list: u64| {
-        let entries = (count - 1).min((PAGE - list % PAGE) / 8);
-        list + 8 * random.below(entries)
-    };
-    match random.below(9) {
-        0 => *prp1 |= 1 + random.below(3),
-        1 => *prp2 |= 4 << random.below(10),
-        2 => *prp1 = nowhere(random) + (*prp1 % PAGE),
-        3 => *prp2 = nowhere(random),
-        4 => (*prp1, *prp2) = (u64::MAX, u64::MAX),
-        5 => (*prp1, *prp2) = (0, 0),
-        _ if count <= 2 => *prp2 |= 1 + random.below(4095),
-        6 => {
-            let at = in_list(random, *prp2);
-            let entry = world.memory.qword(at).unwrap_or(0) | 1 << random.below(12);
-            world.memory.put(at, &entry.to_le_bytes());
-        }
-        7 => {
-            let (at, entry) = (in_list(random, *prp2), nowhere(random));
-            world.memory.put(at, &entry.to_le_bytes());
-        }
-        _ if (PAGE - *prp2 % PAGE) / 8 < count - 1 => *prp1 |= 2,
-        _ => {
-            // The same page twice.
-            let (from, to) = (in_list(random, *prp2), in_list(random, *prp2));
-            let entry = world.memory.qword(from).unwrap_or(0);
-            world.memory.put(to, &entry.to_le_bytes());
-        }
-    }
 }
 
 /// Bits that no command may have, now and then: FUSE and PSDT with values that aren't allowed here.
@@ -185,10 +40,21 @@ fn flags(random: &mut Random, sqe: &mut Sqe, fuse: &[u32], psdt: &[u32]) {
     }
 }
 
-fn namespace(random: &mut Random, right: u32) -> u32 {
-    match chance(random, 95) {
-        true => right,
-        false => pick(random, &[0, 1, 2, 0xFFFF_FFFE, 0xFFFF_FFFF, 0x8000_0001]),
+/// An active namespace.
+fn namespace(world: &World, random: &mut Random) -> Namespace {
+    let active: Vec<Namespace> = world.model.limits.namespaces.active().copied().collect();
+    pick(random, &active)
+}
+
+/// This NSID, or sometimes one that may not be right.
+fn nsid(world: &World, random: &mut Random, right: u32) -> u32 {
+    if chance(random, 95) {
+        return right;
+    }
+    let count = world.model.limits.namespaces.count();
+    match chance(random, 50) {
+        true => random.below(u64::from(count) + 2) as u32,
+        false => pick(random, &[0, count + 1, NSID_ALL - 1, NSID_ALL, 0x8000_0001]),
     }
 }
 
@@ -203,8 +69,9 @@ fn blocks(random: &mut Random) -> u64 {
     }
 }
 
-fn place(world: &World, random: &mut Random, count: u64) -> u64 {
-    let all = world.media.len();
+/// First block of a range in a namespace.
+fn place(world: &World, random: &mut Random, ns: &Namespace, count: u64) -> u64 {
+    let all = ns.blocks;
     if chance(random, 4) {
         let end = all.saturating_sub(count);
         return pick(
@@ -226,10 +93,22 @@ fn place(world: &World, random: &mut Random, count: u64) -> u64 {
     } else {
         all
     };
+    unused(world, random, ns, count, span, 6)
+}
+
+/// A range that no command uses now, if it is found soon.
+fn unused(
+    world: &World,
+    random: &mut Random,
+    ns: &Namespace,
+    count: u64,
+    span: u64,
+    tries: u32,
+) -> u64 {
     let mut lba = 0;
-    for _ in 0..6 {
+    for _ in 0..tries {
         lba = random.below(span.saturating_sub(count) + 1);
-        if !world.media.in_use(lba, count) {
+        if !world.media.in_use(ns.base + lba, count) {
             break;
         }
     }
@@ -254,30 +133,32 @@ pub fn io_command(world: &mut World, random: &mut Random) -> Option<Command> {
     if opcode == io::DATASET_MANAGEMENT {
         return deallocation(world, random);
     }
-    let count = match opcode {
+    let ns = namespace(world, random);
+    let mut count = match opcode {
         // What moves no data may be as long as the field allows.
         io::WRITE_ZEROES | io::VERIFY if chance(random, 2) => 1 + random.below(65536),
         _ => blocks(random),
     };
-    let lba = place(world, random, count);
-    let bytes = count * BLOCK;
+    if count > ns.blocks && chance(random, 95) {
+        count = 1 + random.below(ns.blocks);
+    }
+    let lba = place(world, random, &ns, count);
+    let nsid = nsid(world, random, ns.nsid);
+    let sqe = Sqe::of_blocks(opcode, nsid, lba, count as u32);
     let fill = match opcode {
         io::WRITE => Fill::Random,
-        io::COMPARE => Fill::Bytes(expected(world, random, lba, count)),
+        io::COMPARE => Fill::Bytes(expected(world, random, ns.base.wrapping_add(lba), count)),
         _ => Fill::Nothing,
     };
-    let moves = matches!(opcode, io::READ | io::WRITE | io::COMPARE);
-    let (prp1, prp2, pages) = match moves {
-        true => buffer(
-            world,
-            random,
-            bytes.min(world.model.limits.transfer),
-            trim(fill, world.model.limits.transfer),
-        )?,
-        false => (random.next(), random.next(), Vec::new()),
+    let bytes = (count * BLOCK).min(world.model.limits.transfer);
+    let (mut sqe, pages) = match moves(opcode) {
+        true => with_data(world, random, sqe, bytes, fill)?,
+        false => {
+            let mut sqe = sqe.with_prps(random.next(), random.next());
+            sqe.dw[0] |= pick(random, &[0, 0, 1, 2]) << 14;
+            (sqe, Vec::new())
+        }
     };
-    let mut sqe =
-        Sqe::of_blocks(opcode, namespace(random, 1), lba, count as u32).with_prps(prp1, prp2);
     if chance(random, 20) {
         // FUA, LR, DEAC, PRINFO, DTYPE, DSM and tags change nothing.
         sqe.dw[12] |= (random.next() as u32) & 0xFFFF_0000;
@@ -301,42 +182,72 @@ fn calm_command(world: &mut World, random: &mut Random) -> Option<Command> {
         94..=96 => io::VERIFY,
         _ => io::FLUSH,
     };
+    let ns = namespace(world, random);
     let most = random.below(8);
-    let count = 1 + random.below(1 << most);
-    let mut lba = 0;
-    for _ in 0..12 {
-        lba = random.below(world.media.len().saturating_sub(count) + 1);
-        if !world.media.in_use(lba, count) {
-            break;
-        }
-    }
+    let count = (1 + random.below(1 << most)).min(ns.blocks);
+    let lba = unused(world, random, &ns, count, ns.blocks, 12);
     let fill = match opcode {
         io::WRITE => Fill::Random,
         io::COMPARE => {
-            let data = (0..count).flat_map(|n| world.media.any(lba + n).to_vec());
-            Fill::Bytes(data.collect())
+            let blocks = ns.base + lba..ns.base + lba + count;
+            Fill::Bytes(blocks.flat_map(|b| world.media.any(b).to_vec()).collect())
         }
         _ => Fill::Nothing,
     };
-    let sqe = Sqe::of_blocks(opcode, 1, lba, count as u32);
-    if !matches!(opcode, io::READ | io::WRITE | io::COMPARE) {
-        return Some((sqe, Vec::new()));
+    let sqe = Sqe::of_blocks(opcode, ns.nsid, lba, count as u32);
+    match moves(opcode) {
+        true => with_data(world, random, sqe, count * BLOCK, fill),
+        false => Some((sqe, Vec::new())),
     }
-    let (prp1, prp2, pages) = buffer(world, random, count * BLOCK, fill)?;
-    Some((sqe.with_prps(prp1, prp2), pages))
 }
 
-fn trim(fill: Fill, bytes: u64) -> Fill {
-    match fill {
-        Fill::Bytes(mut b) => {
-            b.truncate(bytes as usize);
-            Fill::Bytes(b)
+/// A fused Compare and Write, mostly whole and right.
+pub fn fused_pair(world: &mut World, random: &mut Random) -> Option<Vec<Command>> {
+    let ns = namespace(world, random);
+    let count = blocks(random).min(ns.blocks).min(64);
+    let lba = place(world, random, &ns, count);
+    let mut halves = [(io::COMPARE, ns, lba, count), (io::WRITE, ns, lba, count)];
+    let odd = &mut halves[random.below(2) as usize];
+    let mut fuses = vec![FIRST, SECOND];
+    match random.below(40) {
+        0 => {
+            odd.0 = pick(
+                random,
+                &[io::READ, io::WRITE, io::COMPARE, io::WRITE_ZEROES],
+            )
         }
-        other => other,
+        1 => odd.0 = pick(random, &[io::FLUSH, io::DATASET_MANAGEMENT, 0x77]),
+        2 => odd.1 = namespace(world, random),
+        3 => odd.2 = odd.2.wrapping_add(1),
+        4 => odd.3 += 1,
+        5 => odd.2 = ns.blocks,
+        6 => fuses = vec![FIRST],
+        7 => fuses = vec![SECOND],
+        8 => fuses = vec![FIRST, 0],
+        9 => fuses = vec![FIRST, 3],
+        10 => fuses = vec![FIRST, FIRST],
+        11 => fuses = vec![SECOND, FIRST],
+        _ => {}
     }
+    let mut commands = Vec::new();
+    for (&fuse, &(opcode, ns, lba, count)) in fuses.iter().zip(&halves) {
+        let nsid = match chance(random, 98) {
+            true => ns.nsid,
+            false => nsid(world, random, ns.nsid),
+        };
+        let sqe = Sqe::of_blocks(opcode, nsid, lba, count as u32);
+        let fill = match opcode {
+            io::COMPARE => Fill::Bytes(expected(world, random, ns.base.wrapping_add(lba), count)),
+            _ => Fill::Random,
+        };
+        let (mut sqe, pages) = with_data(world, random, sqe, count * BLOCK, fill)?;
+        sqe.dw[0] |= fuse << 8;
+        commands.push((sqe, pages));
+    }
+    Some(commands)
 }
 
-/// What a Compare should find, sometimes with a bit changed.
+/// What a Compare should find from this block of the media on, sometimes with a bit changed.
 fn expected(world: &World, random: &mut Random, lba: u64, count: u64) -> Vec<u8> {
     let mut data: Vec<u8> = (0..count)
         .flat_map(|n| world.media.any(lba.wrapping_add(n)).to_vec())
@@ -355,6 +266,7 @@ fn deallocation(world: &mut World, random: &mut Random) -> Option<Command> {
         _ => 1 + random.below(3),
     };
     let mut list = Vec::new();
+    let ns = namespace(world, random);
     for _ in 0..count {
         let n = if chance(random, 3) {
             0
@@ -362,20 +274,19 @@ fn deallocation(world: &mut World, random: &mut Random) -> Option<Command> {
             1 + random.below(12)
         };
         let lba = match chance(random, 99) {
-            true => random.below(world.media.len().saturating_sub(n) + 1),
-            false => place(world, random, n),
+            true => random.below(ns.blocks.saturating_sub(n) + 1),
+            false => place(world, random, &ns, n),
         };
         list.extend((random.next() as u32).to_le_bytes());
         list.extend((n as u32).to_le_bytes());
         list.extend(lba.to_le_bytes());
     }
-    let (prp1, prp2, pages) = buffer(world, random, count * 16, Fill::Bytes(list))?;
     let attributes = if chance(random, 85) { 4 } else { 0 } | (random.next() as u32) & 3;
-    let mut sqe = Sqe::new(io::DATASET_MANAGEMENT)
-        .with_nsid(namespace(random, 1))
-        .with_prps(prp1, prp2)
+    let sqe = Sqe::new(io::DATASET_MANAGEMENT)
+        .with_nsid(nsid(world, random, ns.nsid))
         .with_cdw(10, (count as u32 - 1) | ((random.next() as u32) << 8))
         .with_cdw(11, attributes);
+    let (mut sqe, pages) = with_data(world, random, sqe, count * 16, Fill::Bytes(list))?;
     flags(random, &mut sqe, &[3], &[3]);
     Some((sqe, pages))
 }
@@ -414,19 +325,21 @@ pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> 
                 Vec::new(),
             )
         }
-        96 if world.model.limits.formats && chance(random, 60) => {
-            let odd = if chance(random, 30) {
+        96 | 97 if chance(random, 70) => {
+            let odd = if chance(random, 20) {
                 random.next() as u32 & 0xFFF
             } else {
                 0
             };
-            let right = if chance(random, 50) { 1 } else { u32::MAX };
-            (
-                Sqe::new(0x80)
-                    .with_nsid(namespace(random, right))
-                    .with_cdw(10, odd),
-                Vec::new(),
-            )
+            let ses = random.below(2) as u32;
+            let right = match chance(random, 80) {
+                true => namespace(world, random).nsid,
+                false => NSID_ALL,
+            };
+            let sqe = Sqe::new(admin::FORMAT_NVM)
+                .with_nsid(nsid(world, random, right))
+                .with_cdw(10, odd | ses << 9);
+            (sqe, Vec::new())
         }
         // Doorbell Buffer Config would take the doorbells away.
         _ => match random.next() as u8 {
@@ -439,19 +352,21 @@ pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> 
 }
 
 fn identify(world: &mut World, random: &mut Random) -> Option<Command> {
-    let (prp1, prp2, pages) = buffer(world, random, PAGE, Fill::Nothing)?;
-    let cns = if chance(random, 85) {
-        random.below(4)
-    } else {
-        random.below(256)
+    let cns = match random.below(20) {
+        0..=11 => random.below(4),
+        12 | 13 => 6,
+        14 | 15 => 8,
+        16 => 2,
+        _ => random.below(256),
     } as u8;
-    let right = if matches!(cns, 0 | 3) {
-        1
-    } else {
-        random.below(2) as u32
+    let count = u64::from(world.model.limits.namespaces.count());
+    // Inactive ones, too.
+    let right = match cns {
+        0 | 3 | 8 => 1 + random.below(count) as u32,
+        _ => random.below(count + 1) as u32,
     };
-    let sqe = Sqe::identify(cns, namespace(random, right)).with_prps(prp1, prp2);
-    Some((sqe, pages))
+    let sqe = Sqe::identify(cns, nsid(world, random, right));
+    with_prps(world, random, sqe, PAGE, Fill::Nothing)
 }
 
 fn log(world: &mut World, random: &mut Random) -> Option<Command> {
@@ -472,7 +387,7 @@ fn log(world: &mut World, random: &mut Random) -> Option<Command> {
         8 => random.below(1025) * 4,
         _ => pick(random, &[1, 2, 510, 516, 4096, 4100, 1 << 32, 1 << 63]),
     };
-    let (prp1, prp2, pages) = buffer(world, random, dwords * 4, Fill::Nothing)?;
+    let bytes = dwords * 4;
     let dwords = match chance(random, 98) {
         true => dwords - 1,
         false => pick(random, &[0x4_0000, 0xFFFF_FFFF, 1 << 24]),
@@ -480,16 +395,15 @@ fn log(world: &mut World, random: &mut Random) -> Option<Command> {
     let rae = random.below(2) as u32;
     let sqe = Sqe::new(admin::GET_LOG_PAGE)
         .with_nsid(if chance(random, 50) {
-            u32::MAX
+            NSID_ALL
         } else {
-            namespace(random, 0)
+            nsid(world, random, 0)
         })
-        .with_prps(prp1, prp2)
         .with_cdw(10, (dwords as u32 & 0xFFFF) << 16 | rae << 15 | lid as u32)
         .with_cdw(11, (dwords >> 16) as u32 & 0xFFFF)
         .with_cdw(12, offset as u32)
         .with_cdw(13, (offset >> 32) as u32);
-    Some((sqe, pages))
+    with_prps(world, random, sqe, bytes, Fill::Nothing)
 }
 
 fn features(world: &mut World, random: &mut Random) -> Option<Command> {
@@ -507,13 +421,22 @@ fn features(world: &mut World, random: &mut Random) -> Option<Command> {
         2 => (random.below(16) << 16 | random.below(400)) as u32,
         _ => 0,
     };
-    let (prp1, prp2, pages) = buffer(world, random, 8, Fill::Random)?;
-    let right = if fid == 5 { 1 } else { 0 };
+    let count = u64::from(world.model.limits.namespaces.count());
+    let one = 1 + random.below(count) as u32;
+    let right = match (fid, set && chance(random, 20)) {
+        (5, false) => one,
+        (5, true) => NSID_ALL,
+        _ => 0,
+    };
     let save = if chance(random, 6) { 1 << 31 } else { 0 };
+    let select = match !set && chance(random, 15) {
+        true => (random.below(8) as u32) << 8,
+        false => 0,
+    };
     let nsid = if chance(random, 85) {
         right
     } else {
-        namespace(random, 1)
+        nsid(world, random, one)
     };
     let sqe = Sqe::new(if set {
         admin::SET_FEATURES
@@ -521,10 +444,9 @@ fn features(world: &mut World, random: &mut Random) -> Option<Command> {
         admin::GET_FEATURES
     })
     .with_nsid(nsid)
-    .with_prps(prp1, prp2)
-    .with_cdw(10, fid | save)
+    .with_cdw(10, fid | save | select)
     .with_cdw(11, value);
-    Some((sqe, pages))
+    with_prps(world, random, sqe, 8, Fill::Random)
 }
 
 /// True with a chance of `percent`, where the host isn't calm.
@@ -595,6 +517,8 @@ pub fn create_sq(world: &mut World, random: &mut Random) -> Option<Command> {
         false => pick(random, &there),
     };
     let mut sqe = Sqe::create_io_sq(qid, entries(world, random), base, cqid);
+    // Any priority.
+    sqe.dw[11] |= (random.below(4) as u32) << 1;
     sqe.dw[11] ^= u32::from(odd(world, random, 4));
     Some((sqe, pages))
 }

@@ -1,16 +1,20 @@
 //! One life of a device under fire: steps drawn from seeds of their own, so that a part of them can be run again.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod reset;
+mod window;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use sim::{Bar, Device, Mmio, Random, Time};
 use spec::nvme::properties::{self, Cap, Csts};
 use spec::nvme::{admin, Sqe};
 
-use crate::draw::{admin_command, chance, create_cq, create_sq, io_command, Command};
+use crate::draw::{admin_command, chance, create_cq, create_sq, fused_pair, io_command, Command};
 use crate::media::{Media, BLOCK};
 use crate::memory::{Memory, PAGE};
 use crate::model::{CompletionQueue, Known, Limits, Model, SubmissionQueue};
+use crate::namespaces::Namespaces;
 use crate::world::{Counts, Rung, World, MSI};
 
 /// Host memory of an episode.
@@ -18,7 +22,11 @@ const PAGES: u64 = 4096;
 /// A register read is answered within this.
 const REGISTER: Time = Time(1_000_000_000);
 /// Everything that was submitted completes, and every reset ends, within this.
-const PATIENCE: Time = Time(5_000_000_000);
+const PATIENCE: Time = Time(20_000_000_000);
+/// Namespaces that are asked for.
+const MOST_NAMESPACES: u64 = 1024;
+/// Entries of a completion queue that has room for commands that wait for their partner, of all submission queues.
+const ROOM_FOR_PAIRS: u64 = 12;
 /// Reads of the PM window on their way at once.
 const LOADS: usize = 8;
 
@@ -31,6 +39,8 @@ pub struct Resets {
     pub shutdowns: u64,
     /// Function level resets: all state is lost at once.
     pub functions: u64,
+    /// NVM subsystem resets.
+    pub subsystems: u64,
     /// After a fatal status (CSTS.CFS).
     pub fatal: u64,
 }
@@ -44,6 +54,8 @@ pub struct Outcome {
     pub counts: Counts,
     /// Resets.
     pub resets: Resets,
+    /// Other things that were done, by name.
+    pub kinds: BTreeMap<&'static str, u64>,
     /// Blocks of the media compared at the end.
     pub blocks: u64,
     /// Simulated time.
@@ -63,6 +75,8 @@ pub struct Script<'a> {
     pub amount: u64,
     /// No malformed commands, no resets.
     pub calm: bool,
+    /// Bytes of the media.
+    pub media_bytes: u64,
     /// Only these steps.
     pub steps: Option<&'a BTreeSet<u32>>,
 }
@@ -81,11 +95,11 @@ pub fn run(device: Box<dyn Device>, script: &Script) -> Outcome {
         entries: 2,
         transfer: PAGE,
         events: 1,
-        blocks: 0,
-        formats: false,
+        namespaces: Rc::default(),
     };
-    let model = Model::new(limits, BTreeMap::new());
-    let world = World::new(Memory::new(PAGES), Media::new(0), model);
+    let model = Model::new(limits.clone(), BTreeMap::new());
+    let media = Media::new(script.media_bytes / BLOCK);
+    let world = World::new(Memory::new(PAGES), media, model);
     let mut bench = Bench {
         device,
         world,
@@ -155,6 +169,10 @@ impl Bench {
         self.reseed(seeds(u64::MAX - 1));
         self.drain()?;
         self.compare_media()
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.outcome.kinds.entry(what).or_default() += 1;
     }
 
     fn reseed(&mut self, seed: u64) {
@@ -274,21 +292,43 @@ impl Bench {
         self.limits.entries = Cap(cap).max_queue_entries();
         self.start(32, 32)?;
         let controller = self.page(Sqe::identify(1, 0))?;
-        let namespace = self.page(Sqe::identify(0, 1))?;
-        let descriptors = self.page(Sqe::identify(3, 1))?;
-        let word = |page: &[u8], at: usize| {
-            u64::from_le_bytes(page[at..at + 8].try_into().unwrap_or_default())
+        let word = |page: &[u8], at: usize, len: usize| {
+            let bytes = page[at..at + len].iter().rev();
+            bytes.fold(0u64, |value, &byte| value << 8 | u64::from(byte))
         };
         self.limits.transfer = match controller[77] {
             0 => 1 << 32,
             mdts => PAGE << mdts.min(20),
         };
         self.limits.events = usize::from(controller[259]) + 1;
-        self.limits.blocks = word(&namespace, 0);
-        self.limits.formats = controller[256] >> 1 & 1 == 1;
-        for (cns, page) in [(1, controller), (0, namespace), (3, descriptors)] {
-            self.known.insert(Known::Identify(cns), Rc::new(page));
+        let count = word(&controller, 516, 4).min(MOST_NAMESPACES) as u32;
+        // Until it is known how large they are.
+        let any = Namespaces::new(&vec![1; count as usize]);
+        self.world.model.limits.namespaces = Rc::new(any);
+        let mut sizes = Vec::new();
+        for nsid in 1..=count {
+            let namespace = self.page(Sqe::identify(0, nsid))?;
+            let blocks = word(&namespace, 0, 8);
+            sizes.push(blocks);
+            self.known
+                .insert(Known::Identify(0, nsid), Rc::new(namespace));
+            for cns in [3, 8] {
+                if cns == 8 || blocks > 0 {
+                    let page = self.page(Sqe::identify(cns, nsid))?;
+                    self.known.insert(Known::Identify(cns, nsid), Rc::new(page));
+                }
+            }
         }
+        let namespaces = Namespaces::new(&sizes);
+        if namespaces.media_blocks() > self.world.media.len() {
+            return Err("the namespaces are larger than the media".into());
+        }
+        let command_set = self.page(Sqe::identify(6, 0))?;
+        self.known
+            .insert(Known::Identify(1, 0), Rc::new(controller));
+        self.known
+            .insert(Known::Identify(6, 0), Rc::new(command_set));
+        self.limits.namespaces = Rc::new(namespaces);
         for lid in [3u8, 5] {
             let dwords = if lid == 3 { 127 } else { 1023 };
             let sqe = Sqe::new(admin::GET_LOG_PAGE).with_cdw(10, dwords << 16 | u32::from(lid));
@@ -298,7 +338,6 @@ impl Bench {
         }
         self.page(Sqe::number_of_queues(1))?;
         self.limits.queues = (self.world.result as u16).saturating_add(1);
-        self.world.media = Media::new(self.limits.blocks);
         self.disable()
     }
 
@@ -324,7 +363,7 @@ impl Bench {
     fn start(&mut self, sq_entries: u32, cq_entries: u32) -> Step {
         let mut take = || self.world.memory.take(&mut self.random).ok_or("no memory");
         let (asq, acq) = (take()?, take()?);
-        self.world.model = Model::new(self.limits, self.known.clone());
+        self.world.model = Model::new(self.limits.clone(), self.known.clone());
         let model = &mut self.world.model;
         model.sqs.insert(
             0,
@@ -349,7 +388,12 @@ impl Bench {
         self.write64(properties::ASQ, asq);
         self.write64(properties::ACQ, acq);
         self.world.silent = false;
-        self.cc = properties::Cc::DEFAULT.with_enable(true).0;
+        let weighted = chance(&mut self.random, 40);
+        let cc = properties::Cc::DEFAULT.with_weighted_round_robin(weighted);
+        self.cc = cc.with_enable(true).0;
+        if weighted {
+            self.count("lives with weighted round robin");
+        }
         if !self.world.calm && chance(&mut self.random, 3) {
             self.cc = self.cc & !(0xFF << 16) | 0x55 << 16;
             self.world.model.entry_sizes = (false, false);
@@ -399,90 +443,6 @@ impl Bench {
         Ok(())
     }
 
-    fn disable(&mut self) -> Step {
-        self.cc &= !1;
-        self.write32(properties::CC, self.cc);
-        self.csts("not ready", true, |csts| !csts.ready() && !csts.fatal())?;
-        self.world.forget();
-        Ok(())
-    }
-
-    fn shut_down(&mut self) -> Step {
-        let how = 1 + self.random.below(2) as u32;
-        self.cc |= how << 14;
-        self.write32(properties::CC, self.cc);
-        self.csts("shut down", true, Csts::shutdown_complete)?;
-        let ns = self.random.below(2000);
-        self.pass(ns)?;
-        self.cc &= !(3 << 14);
-        self.disable()
-    }
-
-    fn function_reset(&mut self) -> Step {
-        self.device.power_off();
-        self.world.silent = true;
-        self.world.forget_link();
-        self.world.forget();
-        let ns = self.random.below(500);
-        self.pass(ns)?;
-        self.device.power_on();
-        self.pass(100)
-    }
-
-    /// Settings that cannot be used: CFS instead of ready.
-    fn unusable(&mut self) -> Step {
-        let page = 1 << 32;
-        let right = properties::Cc::DEFAULT.with_enable(true).0;
-        let (mut cc, mut aqa, mut asq, mut acq) = (right, properties::aqa(8, 8), page, page + PAGE);
-        match self.random.below(6) {
-            0 => cc |= 1 << (7 + self.random.below(4)),
-            1 => cc |= 1 << (4 + self.random.below(3)),
-            2 => aqa &= 0xFFF,
-            3 => aqa &= 0xFFF << 16,
-            4 => asq = 0,
-            _ => acq = 0,
-        }
-        self.write32(properties::AQA, aqa);
-        self.write64(properties::ASQ, asq);
-        self.write64(properties::ACQ, acq);
-        self.write32(properties::CC, cc);
-        self.csts("fatal", true, |csts| csts.fatal() && !csts.ready())?;
-        self.cc = cc;
-        self.disable()
-    }
-
-    fn reset(&mut self) -> Step {
-        match self.random.below(3) {
-            0 => {
-                self.outcome.resets.shutdowns += 1;
-                self.shut_down()?;
-            }
-            1 => {
-                self.outcome.resets.functions += 1;
-                self.function_reset()?;
-            }
-            _ => {
-                self.outcome.resets.disables += 1;
-                self.disable()?;
-            }
-        }
-        if chance(&mut self.random, 20) {
-            self.unusable()?;
-        }
-        self.enable()
-    }
-
-    /// A fetch has failed: the controller says so, and only a reset helps.
-    fn recover(&mut self) -> Step {
-        self.outcome.resets.fatal += 1;
-        self.csts("fatal", false, Csts::fatal)?;
-        match chance(&mut self.random, 50) {
-            true => self.disable()?,
-            false => self.function_reset()?,
-        }
-        self.enable()
-    }
-
     // ---- queues ----
 
     fn submit(&mut self, qid: u16, (sqe, pages): Command) {
@@ -506,6 +466,7 @@ impl Bench {
     fn ring_sq(&mut self, qid: u16) {
         if let Some(queue) = self.world.sqs.get_mut(&qid) {
             queue.rung = queue.tail;
+            queue.rungs.push_back(queue.tail);
             let tail = (queue.tail % queue.entries) as u32;
             self.write32(properties::sq_doorbell(qid, 4), tail);
         }
@@ -543,6 +504,16 @@ impl Bench {
             .filter(|(&qid, q)| qid != 0 && room(q))
             .map(|(&qid, _)| qid)
             .collect()
+    }
+
+    /// True if a first command of a fused operation will not wait for room that its partner needs.
+    fn takes_pairs(&self, qid: u16) -> bool {
+        let cq = self
+            .world
+            .sqs
+            .get(&qid)
+            .and_then(|q| self.world.cqs.get(&q.cqid));
+        cq.is_some_and(|cq| cq.entries >= ROOM_FOR_PAIRS)
     }
 
     /// Waits until everything that was rung has completed.
@@ -620,7 +591,8 @@ impl Bench {
             }
             900..=929 => self.bad_doorbell(),
             930..=954 => self.poke(),
-            955..=974 => self.load_media(),
+            955..=964 => self.load_media(),
+            965..=974 => self.store_media(),
             975..=992 => self.drain(),
             _ => self.reset(),
         }?;
@@ -637,17 +609,37 @@ impl Bench {
             return self.pass(1500);
         }
         let qid = queues[self.random.below(queues.len() as u64) as usize];
+        let mut commands = VecDeque::new();
         for _ in 0..1 + self.random.below(6) {
+            if commands.is_empty() {
+                let fused =
+                    !self.world.calm && self.takes_pairs(qid) && chance(&mut self.random, 8);
+                let drawn = match fused {
+                    true => fused_pair(&mut self.world, &mut self.random),
+                    false => io_command(&mut self.world, &mut self.random).map(|c| vec![c]),
+                };
+                let Some(drawn) = drawn else {
+                    // No memory: let some come back.
+                    self.ring_sq(qid);
+                    self.consume_all();
+                    return self.pass(5000);
+                };
+                commands.extend(drawn);
+            }
             if !self.with_room().contains(&qid) {
                 break;
             }
-            let Some(command) = io_command(&mut self.world, &mut self.random) else {
-                // No memory: let some come back.
-                self.ring_sq(qid);
-                self.consume_all();
-                return self.pass(5000);
+            let Some(command) = commands.pop_front() else {
+                break;
             };
             self.submit(qid, command);
+            if !commands.is_empty() && chance(&mut self.random, 5) {
+                // Between the two of a pair.
+                self.ring_sq(qid);
+            }
+        }
+        for (_, pages) in commands {
+            pages.into_iter().for_each(|p| self.world.memory.give(p));
         }
         if chance(&mut self.random, 90) {
             self.ring_sq(qid);
@@ -710,14 +702,20 @@ impl Bench {
 
     /// Registers that only can be read are written, others are read.
     fn poke(&mut self) -> Step {
-        match self.random.below(3) {
+        match self.random.below(4) {
             0 => {
+                // Anything but the one value resets nothing.
+                let value = self.random.next() as u32 & !1;
+                self.write32(properties::NSSR, value);
+                Ok(())
+            }
+            1 => {
                 let offset = [0, 4, 8, properties::CSTS][self.random.below(4) as usize];
                 let value = self.random.next() as u32;
                 self.write32(offset, value);
                 Ok(())
             }
-            1 => {
+            2 => {
                 let csts = Csts(self.read32(properties::CSTS)?);
                 match csts.ready() && (!csts.fatal() || self.world.fatal) {
                     true => Ok(()),
@@ -729,54 +727,5 @@ impl Bench {
                 self.read32(offset).map(drop)
             }
         }
-    }
-
-    /// Reads some of the PM window.
-    fn load_media(&mut self) -> Step {
-        let lba = self.random.below(self.world.media.len());
-        self.check_media(lba, 1)
-    }
-
-    fn check_media(&mut self, lba: u64, count: u64) -> Step {
-        self.world.media.begin_read(lba, count);
-        let tag = self.load(Bar::Pm, lba * BLOCK, (count * BLOCK) as u32);
-        let data = self.answer(tag)?;
-        let fine = self.world.media.permits(lba * BLOCK, &data);
-        self.world.media.end_read(lba, count);
-        if !fine {
-            return Err(self.wrong_media(lba, count, &data));
-        }
-        Ok(())
-    }
-
-    fn wrong_media(&self, lba: u64, count: u64, data: &[u8]) -> String {
-        let piece = |b: u64| &data[((b - lba) * BLOCK) as usize..((b - lba + 1) * BLOCK) as usize];
-        let bad = (lba..lba + count)
-            .find(|&b| !self.world.media.permits(b * BLOCK, piece(b)))
-            .unwrap_or(lba);
-        format!(
-            "the media holds wrong data in block {bad}: {:02x?} ...",
-            &piece(bad)[..16]
-        )
-    }
-
-    /// Compares all of the media with what the model says of it.
-    fn compare_media(&mut self) -> Step {
-        let per_page = PAGE / BLOCK;
-        let pages: Vec<u64> = (0..self.world.media.len() / per_page).collect();
-        for group in pages.chunks(LOADS) {
-            let tags: Vec<(u64, u32)> = group
-                .iter()
-                .map(|&p| (p, self.load(Bar::Pm, p * PAGE, PAGE as u32)))
-                .collect();
-            for (page, tag) in tags {
-                let data = self.answer(tag)?;
-                if !self.world.media.permits(page * PAGE, &data) {
-                    return Err(self.wrong_media(page * per_page, per_page, &data));
-                }
-                self.outcome.blocks += per_page;
-            }
-        }
-        Ok(())
     }
 }

@@ -1,11 +1,16 @@
 //! Features, as Set and Get Features see them (NVM Express 1.4, 5.21; the controller's README).
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use spec::nvme::{status, Status};
 
+use crate::namespaces::{Namespaces, NSID_ALL};
+
 /// Feature Identifier of the Timestamp.
 pub const TIMESTAMP: u8 = 0x0E;
+/// Select: supported capabilities.
+pub const CAPABILITIES: u32 = 3;
 const ARBITRATION: u8 = 0x01;
 const POWER: u8 = 0x02;
 const TEMPERATURE: u8 = 0x04;
@@ -34,33 +39,52 @@ impl Request {
     pub fn fid(self) -> u8 {
         self.cdw10 as u8
     }
+
+    /// Select of Get Features: current, default, saved, supported capabilities.
+    pub fn select(self) -> u32 {
+        if self.set {
+            0
+        } else {
+            self.cdw10 >> 8 & 7
+        }
+    }
 }
 
 /// Values of all features.
 #[derive(Clone, Debug)]
 pub struct Features {
     queues: u16,
-    namespaces: u32,
+    namespaces: Rc<Namespaces>,
     coalesced: bool,
-    /// Get of a namespace's feature takes no FFFFFFFFh.
-    one_at_a_time: bool,
-    /// By identifier, and Threshold Type Select.
-    values: BTreeMap<(u8, bool), u32>,
+    /// By identifier, Threshold Type Select, and namespace (0 if it is none's).
+    values: BTreeMap<(u8, bool, u32), u32>,
     /// Coalescing Disable of each vector.
     uncoalesced: BTreeMap<u16, bool>,
 }
 
 impl Features {
-    /// The defaults of a controller with so many I/O queue pairs and namespaces.
-    pub fn new(queues: u16, namespaces: u32, one_at_a_time: bool) -> Features {
+    /// The defaults of a controller with so many I/O queue pairs, and these namespaces.
+    pub fn new(queues: u16, namespaces: Rc<Namespaces>) -> Features {
         Features {
             queues,
             namespaces,
             coalesced: false,
-            one_at_a_time,
-            values: BTreeMap::from([((ARBITRATION, false), 7), ((TEMPERATURE, false), 0x157)]),
+            values: BTreeMap::new(),
             uncoalesced: BTreeMap::new(),
         }
+    }
+
+    fn default(key: (u8, bool, u32)) -> u32 {
+        match key {
+            (ARBITRATION, ..) => 7,
+            (TEMPERATURE, false, _) => 0x157,
+            _ => 0,
+        }
+    }
+
+    fn value(&self, key: (u8, bool, u32)) -> u32 {
+        let value = self.values.get(&key).copied();
+        value.unwrap_or(Features::default(key))
     }
 
     /// True if coalescing was ever on: completions may then be reported later than they come.
@@ -70,11 +94,8 @@ impl Features {
 
     /// True if a temperature threshold isn't at its default.
     pub fn temperature_set(&self) -> bool {
-        self.values.get(&(TEMPERATURE, false)) != Some(&0x157)
-            || self
-                .values
-                .get(&(TEMPERATURE, true))
-                .is_some_and(|&v| v != 0)
+        let keys = [(TEMPERATURE, false, 0), (TEMPERATURE, true, 0)];
+        keys.iter().any(|&k| self.value(k) != Features::default(k))
     }
 
     /// Bits that are kept of a feature's value.
@@ -104,7 +125,7 @@ impl Features {
             VECTOR => w & 0xFFFF > u32::from(self.queues),
             _ => true,
         };
-        if bad {
+        if bad || r.select() > CAPABILITIES {
             return Some(status::INVALID_FIELD.dnr());
         }
         if r.fid() == NUMBER_OF_QUEUES && r.set && queues_exist {
@@ -115,14 +136,14 @@ impl Features {
         }
         let of_namespace = r.fid() == ERROR_RECOVERY;
         // A namespace's feature can be set for all of them, but not asked for.
-        let unclear = r.nsid == 0 || !r.set && r.nsid == u32::MAX;
-        if r.nsid > self.namespaces && r.nsid != u32::MAX || of_namespace && unclear {
+        let unclear = r.nsid == 0 || !r.set && r.nsid == NSID_ALL;
+        let one = self.namespaces.valid(r.nsid);
+        if !one && r.nsid != 0 && r.nsid != NSID_ALL || of_namespace && unclear {
             return Some(status::INVALID_NAMESPACE_OR_FORMAT.dnr());
         }
-        if of_namespace && self.one_at_a_time && !r.set && r.nsid == u32::MAX {
-            return Some(status::INVALID_NAMESPACE_OR_FORMAT.dnr());
+        if one && self.namespaces.find(r.nsid).is_err() {
+            return Some(status::INVALID_FIELD.dnr());
         }
-        let one = (1..=self.namespaces).contains(&r.nsid);
         if r.set && !of_namespace && one {
             return Some(status::FEATURE_NOT_NAMESPACE_SPECIFIC.dnr());
         }
@@ -135,6 +156,12 @@ impl Features {
             return Err(status);
         }
         let (fid, w) = (r.fid(), r.cdw11);
+        if r.select() == CAPABILITIES {
+            // Changeable; Error Recovery a namespace's; none can be saved.
+            return Ok(if fid == ERROR_RECOVERY { 6 } else { 4 });
+        }
+        // Nothing can be saved: what is saved are the defaults.
+        let current = r.select() == 0;
         match fid {
             NUMBER_OF_QUEUES => {
                 let n = u32::from(self.queues).saturating_sub(1);
@@ -146,18 +173,33 @@ impl Features {
                     self.uncoalesced.insert(vector, w >> 16 & 1 == 1);
                     return Ok(0);
                 }
-                let off = self.uncoalesced.get(&vector).copied().unwrap_or(false);
+                let off = current && self.uncoalesced.get(&vector).is_some_and(|&off| off);
                 Ok(u32::from(off) << 16 | w & 0xFFFF)
             }
             TIMESTAMP => Ok(0),
             _ => {
-                let key = (fid, fid == TEMPERATURE && w >> 20 & 1 == 1);
+                let under = fid == TEMPERATURE && w >> 20 & 1 == 1;
+                let nsid = if fid == ERROR_RECOVERY { r.nsid } else { 0 };
                 if r.set {
                     self.coalesced |= fid == COALESCING && w & 0xFFFF != 0;
-                    self.values.insert(key, w & Features::mask(fid));
+                    let all = nsid == NSID_ALL;
+                    let nsids = if all {
+                        1..=self.namespaces.count()
+                    } else {
+                        nsid..=nsid
+                    };
+                    for nsid in nsids {
+                        let value = w & Features::mask(fid);
+                        self.values.insert((fid, under, nsid), value);
+                    }
                     return Ok(0);
                 }
-                Ok(self.values.get(&key).copied().unwrap_or(0))
+                let key = (fid, under, nsid);
+                Ok(if current {
+                    self.value(key)
+                } else {
+                    Features::default(key)
+                })
             }
         }
     }
@@ -167,10 +209,10 @@ impl Features {
 mod tests {
     use super::*;
 
-    fn request(set: bool, fid: u8, cdw11: u32, nsid: u32) -> Request {
+    fn request(set: bool, cdw10: u32, cdw11: u32, nsid: u32) -> Request {
         Request {
             set,
-            cdw10: fid.into(),
+            cdw10,
             cdw11,
             nsid,
         }
@@ -178,27 +220,63 @@ mod tests {
 
     #[test]
     fn values_are_kept_as_far_as_they_are_implemented() {
-        let mut f = Features::new(4, 1, true);
-        assert_eq!(f.serve(request(false, ARBITRATION, 0, 0), true), Ok(7));
+        let mut f = Features::new(4, Rc::new(Namespaces::new(&[8, 0, 8])));
         assert_eq!(
-            f.serve(request(true, ARBITRATION, u32::MAX, 0), true),
+            f.serve(request(false, ARBITRATION.into(), 0, 0), true),
+            Ok(7)
+        );
+        assert_eq!(
+            f.serve(request(true, ARBITRATION.into(), u32::MAX, 0), true),
             Ok(0)
         );
         assert_eq!(
-            f.serve(request(false, ARBITRATION, 0, 0), true),
+            f.serve(request(false, ARBITRATION.into(), 0, 0), true),
             Ok(0xFFFF_FF07)
         );
-        assert_eq!(f.serve(request(true, VECTOR, 1 << 16 | 4, 0), true), Ok(0));
-        assert_eq!(f.serve(request(false, VECTOR, 4, 0), true), Ok(1 << 16 | 4));
         assert_eq!(
-            f.serve(request(false, NUMBER_OF_QUEUES, 0, 0), true),
+            f.serve(request(false, 1 << 8 | u32::from(ARBITRATION), 0, 0), true),
+            Ok(7)
+        );
+        assert_eq!(
+            f.serve(
+                request(false, 3 << 8 | u32::from(ERROR_RECOVERY), 0, 1),
+                true
+            ),
+            Ok(6)
+        );
+        assert_eq!(
+            f.serve(request(true, ERROR_RECOVERY.into(), 5, NSID_ALL), true),
+            Ok(0)
+        );
+        assert_eq!(
+            f.serve(request(true, ERROR_RECOVERY.into(), 6, 3), true),
+            Ok(0)
+        );
+        assert_eq!(
+            f.serve(request(false, ERROR_RECOVERY.into(), 0, 1), true),
+            Ok(5)
+        );
+        assert_eq!(
+            f.serve(request(false, ERROR_RECOVERY.into(), 0, 3), true),
+            Ok(6)
+        );
+        assert_eq!(
+            f.serve(request(true, VECTOR.into(), 1 << 16 | 4, 0), true),
+            Ok(0)
+        );
+        assert_eq!(
+            f.serve(request(false, VECTOR.into(), 4, 0), true),
+            Ok(1 << 16 | 4)
+        );
+        assert_eq!(
+            f.serve(request(false, NUMBER_OF_QUEUES.into(), 0, 0), true),
             Ok(3 << 16 | 3)
         );
     }
 
     #[test]
     fn errors_come_in_the_order_of_the_contract() {
-        let mut f = Features::new(4, 1, true);
+        let mut f = Features::new(4, Rc::new(Namespaces::new(&[8, 0, 8])));
         let mut refused = |set, cdw10: u32, cdw11, nsid| {
             f.serve(
                 Request {
@@ -229,6 +307,8 @@ mod tests {
             refused(true, 1, 0, 1),
             Err(status::FEATURE_NOT_NAMESPACE_SPECIFIC)
         );
+        assert_eq!(refused(false, 1, 0, 2), Err(status::INVALID_FIELD));
+        assert_eq!(refused(false, 4 << 8 | 1, 0, 7), Err(status::INVALID_FIELD));
         for nsid in [0, u32::MAX] {
             assert_eq!(
                 refused(false, 5, 0, nsid),

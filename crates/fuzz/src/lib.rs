@@ -1,22 +1,30 @@
 //! A fuzzer of NVMe controllers, against a reference model.
 //!
 //! A campaign runs episodes. Each one gives a fresh [`Device`] to a hostile host: random and malformed admin and I/O
-//! commands, PRPs with offsets, cycles and addresses where nothing is, bad doorbells, resets at any moment. Whatever the
-//! device does to its host is checked as it happens ([`World`](world::World)); what it stores is compared with a model of
-//! the media, at each read and as a whole at the end. Nothing may be lost, hang, or reach what no command names.
+//! commands, PRPs and SGLs with offsets, cycles and addresses where nothing is, fused pairs and halves, formats, bad
+//! doorbells, accesses to the PM window, resets at any moment; the crate's README has the list. Whatever the device does
+//! to its host is checked as it happens ([`World`](world::World)); what it stores is compared with a model of the media,
+//! at each read and as a whole at the end. Nothing may be lost, hang, or reach what no command names.
 //!
 //! Every step of an episode has a seed of its own. So a failure is run again with fewer and fewer steps, and reported with
 //! those that it needs: [`Replay`] names them.
 
 #![warn(missing_docs)]
 
+mod buffer;
 mod draw;
+mod draw_sgl;
 mod episode;
 mod features;
+mod fused;
 mod media;
 mod memory;
 mod model;
+mod namespaces;
+mod nvm;
 mod prp;
+mod sgl;
+mod walk;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +54,8 @@ pub struct Campaign {
     pub calm: bool,
     /// Tries to make a failing episode shorter.
     pub shrinks: u32,
+    /// Bytes of the device's media.
+    pub media_bytes: u64,
     /// Run only this.
     pub replay: Option<Replay>,
 }
@@ -161,12 +171,16 @@ pub struct Report {
     pub shutdowns: u64,
     /// Function level resets.
     pub function_resets: u64,
+    /// NVM subsystem resets.
+    pub subsystem_resets: u64,
     /// Fatal statuses that the host has provoked.
     pub fatal: u64,
     /// Simulated time in ns.
     pub simulated_ns: f64,
     /// Completions by queue type, opcode and status (SCT and SC).
     pub outcomes: BTreeMap<String, u64>,
+    /// What was drawn, of kinds that commands and statuses do not show: commands fetched and other things done.
+    pub kinds: BTreeMap<String, u64>,
     /// Mismatches: 0 or 1, since the first one ends the campaign.
     pub mismatches: u32,
     /// The first mismatch.
@@ -195,8 +209,12 @@ impl Report {
         self.disables += outcome.resets.disables;
         self.shutdowns += outcome.resets.shutdowns;
         self.function_resets += outcome.resets.functions;
+        self.subsystem_resets += outcome.resets.subsystems;
         self.fatal += outcome.resets.fatal;
         self.simulated_ns += outcome.time.as_ns();
+        for (&name, count) in counts.kinds.iter().chain(&outcome.kinds) {
+            *self.kinds.entry(name.into()).or_default() += count;
+        }
         for (name, count) in &counts.outcomes {
             *self.outcomes.entry(name.clone()).or_default() += count;
         }
@@ -231,6 +249,7 @@ pub fn run(
             episode,
             amount,
             calm: campaign.calm,
+            media_bytes: campaign.media_bytes,
             steps,
         };
         let outcome = episode::run(make()?, &script);

@@ -38,6 +38,34 @@ impl Memory {
         Some(page)
     }
 
+    /// So many pages in a row out of those that nobody owns, all zeros: the first one.
+    pub fn take_run(&mut self, random: &mut Random, count: u64) -> Option<u64> {
+        if count == 1 {
+            return self.take(random);
+        }
+        let all = self.bytes.len() as u64 / PAGE;
+        let mut is_free = vec![false; all as usize];
+        for page in &self.free {
+            is_free[((page - BASE) / PAGE) as usize] = true;
+        }
+        let from = random.below(all.max(1));
+        let mut found = 0;
+        // From anywhere on, and what is before it.
+        let at = (from..all).chain(0..all).find(|&page| {
+            found = match is_free[page as usize] {
+                _ if page == 0 => u64::from(is_free[0]),
+                true => found + 1,
+                false => 0,
+            };
+            found >= count
+        })?;
+        let first = BASE + (at + 1 - count) * PAGE;
+        let run = first..first + count * PAGE;
+        self.free.retain(|page| !run.contains(page));
+        self.bytes[(first - BASE) as usize..(run.end - BASE) as usize].fill(0);
+        Some(first)
+    }
+
     /// Gives a page back.
     pub fn give(&mut self, page: u64) {
         self.free.push(page);
@@ -87,6 +115,14 @@ mod tests {
         pages.sort_unstable();
         pages.dedup();
         assert_eq!(pages.len(), 4);
+        memory.give(pages[1]);
+        memory.give(pages[2]);
+        assert_eq!(memory.take_run(&mut random, 3), None);
+        memory.give(pages[3]);
+        for _ in 0..8 {
+            assert_eq!(memory.take_run(&mut random, 3), Some(pages[1]));
+            pages[1..].iter().for_each(|&p| memory.give(p));
+        }
         memory.put(pages[3], &[7; 16]);
         assert_eq!(memory.get(pages[3], 16), Some(&[7; 16][..]));
         assert_eq!(memory.qword(pages[3]), Some(0x0707_0707_0707_0707));

@@ -7,15 +7,19 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use spec::nvme::{admin, io, status, Sqe, Status};
+use spec::nvme::{admin, status, Sqe, Status};
 
-use crate::features::{Features, Request, TIMESTAMP};
-use crate::media::{Media, BLOCK};
+use crate::features::{Features, Request, CAPABILITIES, TIMESTAMP};
+use crate::fused::{Half, More, Pair};
+use crate::media::{End, Media, BLOCK};
 use crate::memory::{Memory, PAGE};
-use crate::prp::{walk, Fault, Walk};
+use crate::namespaces::{Namespaces, NSID_ALL};
+use crate::prp::walk;
+use crate::sgl::{walk_sgl, Descriptor};
+use crate::walk::{Fault, Walk};
 
 /// What a controller says of its sizes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Limits {
     /// I/O queue pairs; there is one more interrupt vector.
     pub queues: u16,
@@ -25,10 +29,8 @@ pub struct Limits {
     pub transfer: u64,
     /// Asynchronous Event Requests that can wait.
     pub events: usize,
-    /// Logical blocks of namespace 1.
-    pub blocks: u64,
-    /// Format NVM is supported, and what came with it.
-    pub formats: bool,
+    /// Namespaces.
+    pub namespaces: Rc<Namespaces>,
 }
 
 /// What data a command sends to the host.
@@ -81,8 +83,8 @@ pub enum After {
     CqDeleted(u16, u64),
     /// An Asynchronous Event Request, with those that waited before it.
     Event(usize),
-    /// The namespace is formatted.
-    Formatted,
+    /// This namespace is formatted, or all of them.
+    Formatted(u32),
     /// An Abort of the command with this identifier, which waits.
     Abort(u16),
 }
@@ -102,10 +104,13 @@ pub struct Verdict {
     pub media: Use,
     /// What it changes.
     pub after: After,
+    /// Nothing keeps it from reading all of its data from the host.
+    pub clean: bool,
 }
 
 impl Verdict {
-    fn new(statuses: Vec<Status>) -> Verdict {
+    /// Nothing to move, and one of these statuses.
+    pub fn new(statuses: Vec<Status>) -> Verdict {
         Verdict {
             statuses,
             dw0: Some(0),
@@ -113,6 +118,7 @@ impl Verdict {
             direction: Direction::None,
             media: Use::None,
             after: After::Nothing,
+            clean: true,
         }
     }
 
@@ -126,11 +132,32 @@ impl Verdict {
         }
     }
 
-    fn fine() -> Verdict {
+    /// What becomes of the blocks that it writes if it ends so.
+    pub fn end(&self, answer: Status) -> End {
+        let refused = [
+            status::INVALID_FIELD,
+            status::LBA_OUT_OF_RANGE,
+            status::FORMAT_IN_PROGRESS,
+            status::ABORTED_FAILED_FUSED,
+            status::ABORTED_MISSING_FUSED,
+        ];
+        match (answer.bare(), self.after, &self.media) {
+            (status::SUCCESS, After::Formatted(_), _) => End::Erased,
+            (status::SUCCESS, ..) => End::Whole,
+            // A list of ranges is checked whole before the first block changes.
+            (_, After::Nothing, Use::Zero(_)) => End::Untouched,
+            (answer, After::Nothing, _) if refused.contains(&answer) => End::Untouched,
+            _ => End::Part,
+        }
+    }
+
+    /// It succeeds.
+    pub fn fine() -> Verdict {
         Verdict::new(vec![status::SUCCESS])
     }
 
-    fn refused(status: Status) -> Verdict {
+    /// It is refused.
+    pub fn refused(status: Status) -> Verdict {
         Verdict::new(vec![status.dnr()])
     }
 }
@@ -157,11 +184,11 @@ pub struct CompletionQueue {
     pub vector: Option<u16>,
 }
 
-/// Pages whose content is known, by what brings them: Identify (CNS) or Get Log Page (identifier).
+/// Pages whose content is known, by what brings them: Identify (CNS, NSID) or Get Log Page (identifier).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Known {
-    /// Identify with this CNS.
-    Identify(u8),
+    /// Identify with this CNS, of this namespace or of none (0).
+    Identify(u8, u32),
     /// This log.
     Log(u8),
 }
@@ -183,165 +210,51 @@ pub struct Model {
     pub known: BTreeMap<Known, Rc<Vec<u8>>>,
     /// CC.IOSQES and CC.IOCQES are right.
     pub entry_sizes: (bool, bool),
-    /// Format NVM commands that were fetched and have not completed.
-    pub formatting: u32,
+    /// NSIDs of the Format NVM commands that were fetched and have not completed.
+    pub formatting: Vec<u32>,
+    /// First commands of fused operations that wait for the second one, by submission queue.
+    pub firsts: BTreeMap<u16, Half>,
+    /// The controller is about to stop: first commands may be given up.
+    pub closing: bool,
 }
-
-const NSID_ALL: u32 = u32::MAX;
-const FORMAT_NVM: u8 = 0x80;
 
 impl Model {
     /// A controller that was just enabled.
     pub fn new(limits: Limits, known: BTreeMap<Known, Rc<Vec<u8>>>) -> Model {
+        let features = Features::new(limits.queues, limits.namespaces.clone());
         Model {
             limits,
             sqs: BTreeMap::new(),
             cqs: BTreeMap::new(),
-            features: Features::new(limits.queues, 1, limits.formats),
+            features,
             waiting: Vec::new(),
             known,
             entry_sizes: (true, true),
-            formatting: 0,
+            formatting: Vec::new(),
+            firsts: BTreeMap::new(),
+            closing: false,
         }
     }
 
-    /// Judges a command that was fetched, and changes the model as it does.
-    pub fn judge(&mut self, sqid: u16, sqe: &Sqe, memory: &Memory, media: &Media) -> Verdict {
-        if sqid == 0 {
-            return self.admin(sqe, memory);
-        }
-        let mut verdict = self.io(sqe, memory, media);
-        // A namespace that is being formatted refuses commands; when exactly that begins and ends is not defined.
-        let namespace = status::INVALID_NAMESPACE_OR_FORMAT.dnr();
-        let early = [status::INVALID_OPCODE.dnr(), namespace];
-        if self.formatting > 0 && !verdict.statuses.iter().any(|s| early.contains(s)) {
-            verdict.statuses.push(status::FORMAT_IN_PROGRESS);
-        }
-        verdict
-    }
-
-    // ---- the NVM command set ----
-
-    fn io(&self, sqe: &Sqe, memory: &Memory, media: &Media) -> Verdict {
-        let opcode = sqe.opcode();
-        let moves = matches!(opcode, io::READ | io::WRITE | io::COMPARE);
-        let has_lba = moves || matches!(opcode, io::WRITE_ZEROES | io::VERIFY);
-        if !has_lba && !matches!(opcode, io::FLUSH | io::DATASET_MANAGEMENT) {
-            return Verdict::refused(status::INVALID_OPCODE);
-        }
-        let (fuse, psdt) = flags(sqe);
-        if fuse == 3 || psdt == 3 {
-            return Verdict::refused(status::INVALID_FIELD);
-        }
-        if sqe.nsid() != 1 && !(opcode == io::FLUSH && sqe.nsid() == NSID_ALL) {
-            return Verdict::refused(status::INVALID_NAMESPACE_OR_FORMAT);
-        }
-        let (lba, count) = (sqe.slba(), u64::from(sqe.blocks()));
-        if moves && count * BLOCK > self.limits.transfer {
-            return Verdict::refused(status::INVALID_FIELD);
-        }
-        if has_lba
-            && lba
-                .checked_add(count)
-                .is_none_or(|end| end > self.limits.blocks)
-        {
-            return Verdict::refused(status::LBA_OUT_OF_RANGE);
-        }
-        match opcode {
-            io::READ => {
-                let mut v = send(memory, sqe, count * BLOCK, Content::Media(lba * BLOCK));
-                v.media = Use::Read(lba, count);
-                v
-            }
-            io::WRITE => {
-                let mut v = fetch(memory, sqe, count * BLOCK);
-                v.media = Use::Write(lba, v.walk.gather(memory));
-                v
-            }
-            io::COMPARE => self.compare(sqe, memory, media),
-            io::WRITE_ZEROES => {
-                let mut v = Verdict::fine();
-                v.media = Use::Zero(vec![(lba, count)]);
-                v
-            }
-            io::VERIFY => {
-                let mut v = Verdict::fine();
-                v.media = Use::Read(lba, count);
-                v
-            }
-            io::DATASET_MANAGEMENT if sqe.dw[11] >> 2 & 1 == 1 => self.deallocate(sqe, memory),
-            _ => Verdict::fine(),
+    /// Judges a command that was fetched, and changes the model as it does; with what it means for the one before it, if
+    /// they are fused.
+    pub fn judge(
+        &mut self,
+        sqid: u16,
+        sqe: &Sqe,
+        more: More,
+        memory: &Memory,
+        media: &Media,
+    ) -> (Verdict, Option<Pair>) {
+        match sqid {
+            0 => (self.admin(sqe, memory), None),
+            _ => self.fused(sqid, sqe, more, memory, media),
         }
     }
 
-    fn compare(&self, sqe: &Sqe, memory: &Memory, media: &Media) -> Verdict {
-        let (lba, count) = (sqe.slba(), u64::from(sqe.blocks()));
-        let mut v = fetch(memory, sqe, count * BLOCK);
-        v.media = Use::Read(lba, count);
-        let failed = status::COMPARE_FAILURE.dnr();
-        let data = v.walk.gather(memory);
-        let (mut differs, mut unclear) = (false, false);
-        for (n, piece) in data.chunks(BLOCK as usize).enumerate() {
-            let at = lba + n as u64;
-            match media.known(at) {
-                Some(block) => {
-                    differs |= piece
-                        .iter()
-                        .zip(block)
-                        .any(|(&a, b)| a.is_some_and(|a| a != *b));
-                }
-                None => unclear = true,
-            }
-        }
-        if unclear || differs && v.statuses != [status::SUCCESS] {
-            v.statuses.push(failed);
-        } else if differs {
-            v.statuses = vec![failed];
-        }
-        v
-    }
-
-    /// Dataset Management with AD: a list of ranges of 16 bytes (6.7).
-    fn deallocate(&self, sqe: &Sqe, memory: &Memory) -> Verdict {
-        let bytes = (u64::from(sqe.dw[10] & 0xFF) + 1) * 16;
-        let mut v = fetch(memory, sqe, bytes);
-        let data = v.walk.gather(memory);
-        let mut ranges = Vec::new();
-        let (mut outside, mut unclear) = (false, false);
-        for range in data.chunks_exact(16) {
-            let bytes: Option<Vec<u8>> = range.iter().copied().collect();
-            let Some(bytes) = bytes else { continue };
-            let field = |at: usize, len: usize| {
-                bytes[at..at + len]
-                    .iter()
-                    .rev()
-                    .fold(0u64, |a, &b| a << 8 | u64::from(b))
-            };
-            let (count, lba) = (field(4, 4), field(8, 8));
-            if lba
-                .checked_add(count)
-                .is_none_or(|end| end > self.limits.blocks)
-            {
-                // A range of no blocks lies nowhere.
-                *(if count == 0 {
-                    &mut unclear
-                } else {
-                    &mut outside
-                }) = true;
-            } else if count > 0 {
-                ranges.push((lba, count));
-            }
-        }
-        let range_error = status::LBA_OUT_OF_RANGE.dnr();
-        if outside && v.statuses == [status::SUCCESS] {
-            v.statuses = vec![range_error];
-        } else if outside || unclear {
-            v.statuses.push(range_error);
-        }
-        if v.statuses.contains(&status::SUCCESS) {
-            v.media = Use::Zero(ranges);
-        }
-        v
+    /// True while a namespace may be one that is being formatted.
+    pub fn is_formatting(&self, nsid: u32) -> bool {
+        self.formatting.iter().any(|&n| n == nsid || n == NSID_ALL)
     }
 
     // ---- the admin command set ----
@@ -358,13 +271,13 @@ impl Model {
             admin::SET_FEATURES,
             admin::GET_FEATURES,
             admin::ASYNC_EVENT_REQUEST,
+            admin::FORMAT_NVM,
         ];
         // Flags first here, opcodes first in the NVM command set.
         if flags(sqe) != (0, 0) {
             return Verdict::refused(status::INVALID_FIELD);
         }
-        let format = self.limits.formats && sqe.opcode() == FORMAT_NVM;
-        if !known.contains(&sqe.opcode()) && !format {
+        if !known.contains(&sqe.opcode()) {
             return Verdict::refused(status::INVALID_OPCODE);
         }
         let outcome = match sqe.opcode() {
@@ -374,7 +287,7 @@ impl Model {
             admin::CREATE_IO_SQ => self.create_sq(sqe),
             admin::DELETE_IO_SQ => self.delete_sq(sqe),
             admin::DELETE_IO_CQ => self.delete_cq(sqe),
-            FORMAT_NVM => self.format(sqe),
+            admin::FORMAT_NVM => self.format(sqe),
             admin::ABORT => self.abort(sqe),
             admin::ASYNC_EVENT_REQUEST => self.event_request(sqe),
             _ => self.features(sqe, memory),
@@ -391,20 +304,18 @@ impl Model {
 
     fn identify(&self, sqe: &Sqe, memory: &Memory) -> Result<Verdict, Status> {
         let (cns, nsid) = (sqe.dw[10] as u8, sqe.nsid());
+        let namespaces = &self.limits.namespaces;
         let content = match cns {
-            0x00 | 0x03 if nsid != 1 => return Err(status::INVALID_NAMESPACE_OR_FORMAT),
-            0x02 if nsid >= 0xFFFF_FFFE => return Err(status::INVALID_NAMESPACE_OR_FORMAT),
-            // Figure numbers of NVMe 2.0, which hosts ask for all the same.
-            0x08 if self.limits.formats && nsid != 1 => {
+            0x00 | 0x03 | 0x08 if !namespaces.valid(nsid) => {
                 return Err(status::INVALID_NAMESPACE_OR_FORMAT)
             }
-            0x06 if self.limits.formats && sqe.dw[11] >> 24 != 0 => {
-                return Err(status::INVALID_FIELD)
-            }
-            0x06 | 0x08 if self.limits.formats => Content::Any,
-            0x00 | 0x01 | 0x03 => self.page(Known::Identify(cns), 0),
-            // Identifiers above the one given (5.15.2.3).
-            0x02 => Content::Page(Rc::new(vec![u8::from(nsid == 0)]), 0),
+            0x03 if namespaces.find(nsid).is_err() => return Err(status::INVALID_FIELD),
+            0x02 if nsid >= 0xFFFF_FFFE => return Err(status::INVALID_NAMESPACE_OR_FORMAT),
+            // CNS 06h and 08h are of NVMe 2.0; hosts ask for them all the same.
+            0x06 if sqe.dw[11] >> 24 != 0 => return Err(status::INVALID_FIELD),
+            0x00 | 0x03 | 0x08 => self.page(Known::Identify(cns, nsid), 0),
+            0x01 | 0x06 => self.page(Known::Identify(cns, 0), 0),
+            0x02 => Content::Page(Rc::new(namespaces.list_above(nsid)), 0),
             _ => return Err(status::INVALID_FIELD),
         };
         Ok(send(memory, sqe, PAGE, content))
@@ -415,7 +326,7 @@ impl Model {
         let size = match lid {
             0x01 | 0x04 | 0x05 => 4096,
             0x02 | 0x03 => 512,
-            0x00 if self.limits.formats => 1024,
+            0x00 => 1024,
             _ => return Err(status::INVALID_LOG_PAGE),
         };
         let numd = u64::from(sqe.dw[11] & 0xFFFF) << 16 | u64::from(sqe.dw[10] >> 16);
@@ -437,10 +348,12 @@ impl Model {
 
     /// Format NVM (5.23): one format, without protection information; user data erase is all the same.
     fn format(&mut self, sqe: &Sqe) -> Result<Verdict, Status> {
-        let w = sqe.dw[10];
-        if sqe.nsid() != 1 && sqe.nsid() != NSID_ALL {
-            return Err(status::INVALID_NAMESPACE_OR_FORMAT);
-        }
+        let (w, nsid) = (sqe.dw[10], sqe.nsid());
+        let namespaces = &self.limits.namespaces;
+        let formatted: Vec<(u64, u64)> = match nsid {
+            NSID_ALL => namespaces.active().map(|n| (n.base, n.blocks)).collect(),
+            _ => namespaces.find(nsid).map(|n| vec![(n.base, n.blocks)])?,
+        };
         if w & 0xF != 0 {
             return Err(status::INVALID_FORMAT);
         }
@@ -452,14 +365,14 @@ impl Model {
         if w >> 9 & 7 > 1 {
             return Err(status::INVALID_FIELD);
         }
-        self.formatting += 1;
+        self.formatting.push(nsid);
         let mut v = Verdict {
-            after: After::Formatted,
+            after: After::Formatted(nsid),
             ..Verdict::fine()
         };
         // A reset ends it early.
         v.statuses.push(status::ABORT_REQUESTED);
-        v.media = Use::Zero(vec![(0, self.limits.blocks)]);
+        v.media = Use::Zero(formatted);
         Ok(v)
     }
 
@@ -519,6 +432,7 @@ impl Model {
             entries: (sqe.dw[10] >> 16) + 1,
             cqid,
         };
+        self.firsts.remove(&qid);
         self.sqs.insert(qid, queue);
         Ok(Verdict {
             after: After::SqCreated(qid),
@@ -598,6 +512,10 @@ impl Model {
         match self.features.serve(request, queues) {
             // Errors carry their own DNR.
             Err(status) => Ok(Verdict::new(vec![status])),
+            Ok(dw0) if request.select() == CAPABILITIES => Ok(Verdict {
+                dw0: Some(dw0),
+                ..Verdict::fine()
+            }),
             Ok(_) if request.fid() == TIMESTAMP && request.set => Ok(fetch(memory, sqe, 8)),
             Ok(_) if request.fid() == TIMESTAMP => Ok(send(memory, sqe, 8, Content::Any)),
             // Before the number of queues is known, nobody can say.
@@ -610,7 +528,7 @@ impl Model {
 }
 
 /// FUSE and PSDT.
-fn flags(sqe: &Sqe) -> (u32, u32) {
+pub fn flags(sqe: &Sqe) -> (u32, u32) {
     (sqe.dw[0] >> 8 & 3, sqe.dw[0] >> 14 & 3)
 }
 
@@ -625,35 +543,46 @@ fn contiguous(sqe: &Sqe) -> Result<(), Status> {
     Ok(())
 }
 
+/// The pieces of a command's data: PRPs, or the SGL of an I/O command.
+pub fn transfer(memory: &Memory, sqe: &Sqe, bytes: u64, to_host: bool) -> Walk {
+    match flags(sqe).1 {
+        0 => walk(memory, sqe.prp1(), sqe.prp2(), bytes),
+        _ => {
+            let first = Descriptor::new(sqe.prp1(), sqe.prp2());
+            walk_sgl(memory, first, bytes, to_host)
+        }
+    }
+}
+
 /// Data from the controller to the host: writes to addresses that do not exist vanish unseen.
-fn send(memory: &Memory, sqe: &Sqe, bytes: u64, content: Content) -> Verdict {
+pub fn send(memory: &Memory, sqe: &Sqe, bytes: u64, content: Content) -> Verdict {
     let mut v = Verdict::fine();
-    v.walk = walk(memory, sqe.prp1(), sqe.prp2(), bytes);
+    v.walk = transfer(memory, sqe, bytes, true);
     v.direction = Direction::ToHost(content);
     if let Some(fault) = v.walk.fault {
-        v.statuses = vec![fault_status(fault)];
+        v.statuses = vec![fault.status()];
+    }
+    if v.walk.unsure {
+        v.statuses.push(status::DATA_TRANSFER_ERROR);
     }
     v
 }
 
 /// Data from the host: of an error of the list and one of the data, either may be seen first.
-fn fetch(memory: &Memory, sqe: &Sqe, bytes: u64) -> Verdict {
+pub fn fetch(memory: &Memory, sqe: &Sqe, bytes: u64) -> Verdict {
     let mut v = Verdict::fine();
-    v.walk = walk(memory, sqe.prp1(), sqe.prp2(), bytes);
+    v.walk = transfer(memory, sqe, bytes, false);
     v.direction = Direction::FromHost;
-    let mut errors: Vec<Status> = v.walk.fault.map(fault_status).into_iter().collect();
+    let mut errors: Vec<Status> = v.walk.fault.map(Fault::status).into_iter().collect();
     if !v.walk.exists(memory) {
         errors.push(status::DATA_TRANSFER_ERROR);
     }
     if !errors.is_empty() {
         v.statuses = errors;
+        v.clean = false;
+    }
+    if v.walk.unsure {
+        v.statuses.push(status::DATA_TRANSFER_ERROR);
     }
     v
-}
-
-fn fault_status(fault: Fault) -> Status {
-    match fault {
-        Fault::Offset => status::PRP_OFFSET_INVALID.dnr(),
-        Fault::Host => status::DATA_TRANSFER_ERROR,
-    }
 }

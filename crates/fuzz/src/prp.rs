@@ -1,61 +1,7 @@
 //! What a pair of PRP entries means (NVM Express 1.4, 4.3), for the reference model.
 
 use crate::memory::{Memory, PAGE};
-
-/// A piece of a transfer in one host page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
-    /// Its first address.
-    pub addr: u64,
-    /// Its bytes.
-    pub len: u64,
-    /// Where it begins in the transfer.
-    pub offset: u64,
-}
-
-/// What stops a walk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// An entry with an offset that it may not have.
-    Offset,
-    /// A list that cannot be read.
-    Host,
-}
-
-/// The pages of a transfer, up to the first error.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Walk {
-    /// In the order of the transfer.
-    pub segments: Vec<Segment>,
-    /// Parts of list pages that hold the entries.
-    pub lists: Vec<(u64, u64)>,
-    /// What stopped it.
-    pub fault: Option<Fault>,
-}
-
-impl Walk {
-    /// Bytes up to the end or the error.
-    pub fn bytes(&self) -> u64 {
-        self.segments.iter().map(|s| s.len).sum()
-    }
-
-    /// True if every page of it exists.
-    pub fn exists(&self, memory: &Memory) -> bool {
-        self.segments.iter().all(|s| memory.exists(s.addr, s.len))
-    }
-
-    /// The bytes of the transfer; those at addresses that do not exist are `None`.
-    pub fn gather(&self, memory: &Memory) -> Vec<Option<u8>> {
-        let mut out = Vec::with_capacity(self.bytes() as usize);
-        for s in &self.segments {
-            match memory.get(s.addr, s.len) {
-                Some(bytes) => out.extend(bytes.iter().map(|&b| Some(b))),
-                None => out.resize(out.len() + s.len as usize, None),
-            }
-        }
-        out
-    }
-}
+use crate::walk::{Fault, Segment, Walk};
 
 /// Walks the PRPs of a transfer of so many bytes. PRP1 may have any dword offset; PRP2 is the second page, or points to
 /// a list at any qword; all other entries have offset 0; the last entry of a list page points to the next list if more

@@ -12,9 +12,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use sim::{HostPort, Mmio, Random, ReadData, Time};
 use spec::nvme::{status, Cqe, Sqe, Status};
 
-use crate::media::{Media, BLOCK};
+use crate::fused::{More, Pair, FIRST, SECOND};
+use crate::media::{End, Media, BLOCK};
 use crate::memory::{Memory, PAGE};
-use crate::model::{After, Content, Direction, Model, Use, Verdict};
+use crate::model::{flags, After, Content, Direction, Model, Use, Verdict};
 
 /// Interrupt messages go to this range.
 pub const MSI: std::ops::Range<u64> = 0xFEE0_0000..0xFEF0_0000;
@@ -41,6 +42,8 @@ pub struct SqState {
     pub tail: u64,
     /// Told to the controller.
     pub rung: u64,
+    /// What it was told one after the other, beyond what it has fetched.
+    pub rungs: VecDeque<u64>,
     /// Fetched.
     pub fetched: u64,
     /// Told to the host as free again.
@@ -51,6 +54,20 @@ pub struct SqState {
     pub usable: bool,
     /// A read of it has failed.
     pub broken: bool,
+}
+
+impl SqState {
+    /// Whether there was another command behind this one when it was fetched.
+    fn more(&mut self, position: u64) -> More {
+        while self.rungs.front().is_some_and(|&tail| tail <= position) {
+            self.rungs.pop_front();
+        }
+        match self.rungs.front() {
+            _ if self.rung <= position + 1 => More::No,
+            Some(&tail) if tail >= position + 2 => More::Yes,
+            _ => More::Unsure,
+        }
+    }
 }
 
 /// The host's side of a completion queue. Entries are counted from the queue's creation.
@@ -81,6 +98,18 @@ struct Flight {
     pages: Vec<u64>,
     written: u64,
     shared: bool,
+    /// Who it is for the media.
+    user: u64,
+    fused: Option<Fused>,
+}
+
+/// One of a pair of fused commands.
+#[derive(Clone, Debug)]
+struct Fused {
+    partner: (u16, u16),
+    first: bool,
+    outcomes: Vec<(Status, Status)>,
+    alone: Vec<(Status, Status)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +151,8 @@ pub struct Counts {
     pub interrupts: u64,
     /// Completions by command and status.
     pub outcomes: BTreeMap<String, u64>,
+    /// Commands fetched, of some kinds.
+    pub kinds: BTreeMap<&'static str, u64>,
 }
 
 /// All that the device can reach, and what it may do there.
@@ -171,6 +202,7 @@ pub struct World {
     last_mmio: Time,
     data: BTreeMap<(Time, u64), ReadData>,
     sequence: u64,
+    users: u64,
     now: Time,
     stall: Time,
     wake: bool,
@@ -207,6 +239,7 @@ impl World {
             last_mmio: Time::ZERO,
             data: BTreeMap::new(),
             sequence: 0,
+            users: 0,
             stall: Time::ZERO,
             wake: false,
         }
@@ -350,7 +383,7 @@ impl World {
     pub fn forget(&mut self) {
         for (key, flight) in std::mem::take(&mut self.flights) {
             self.counts.dropped += 1;
-            self.release(key, flight, false);
+            self.release(key, flight, End::Part);
         }
         let sqs: Vec<(u16, u64)> = self.sqs.iter().map(|(&qid, q)| (qid, q.base)).collect();
         sqs.into_iter()
@@ -425,6 +458,7 @@ impl World {
         }
         let position = queue.fetched;
         queue.fetched += 1;
+        let more = queue.more(position);
         let mut rung = queue.waiting.pop_front().unwrap_or_default();
         let Some(bytes) = self
             .memory
@@ -434,44 +468,19 @@ impl World {
             queue.broken = true;
             self.fatal = true;
             self.give(rung.pages);
+            self.close_down();
             return Ok(None);
         };
         self.counts.fetched += 1;
         let sqe = Sqe::from_bytes(&bytes);
-        let verdict = self.model.judge(qid, &sqe, &self.memory, &self.media);
         let key = (qid, sqe.cid());
-        let claim = match verdict.direction {
-            Direction::ToHost(_) => Some(Claim::ToHost),
-            Direction::FromHost => Some(Claim::FromHost),
-            Direction::None => None,
-        };
-        if let Some(claim) = claim {
-            for s in &verdict.walk.segments {
-                let place = Place {
-                    key,
-                    at: s.addr % PAGE,
-                    len: s.len,
-                    offset: s.offset,
-                    claim,
-                };
-                self.places.entry(s.addr / PAGE).or_default().push(place);
-            }
-            for &(addr, len) in &verdict.walk.lists {
-                let place = Place {
-                    key,
-                    at: addr % PAGE,
-                    len,
-                    offset: 0,
-                    claim: Claim::List,
-                };
-                self.places.entry(addr / PAGE).or_default().push(place);
-            }
-        }
-        match &verdict.media {
-            Use::None => {}
-            Use::Read(lba, count) => self.media.begin_read(*lba, *count),
-            Use::Write(lba, data) => self.media.begin_write(*lba, data),
-            Use::Zero(ranges) => ranges.iter().for_each(|r| self.media.begin_zero(r.0, r.1)),
+        let judged = self.model.judge(qid, &sqe, more, &self.memory, &self.media);
+        let (verdict, pair) = judged;
+        let fused = pair.and_then(|pair| self.fuse(key, pair));
+        let user = self.user();
+        self.attach(key, user, &verdict);
+        for kind in kinds(qid, &sqe, &verdict, fused.is_some()) {
+            *self.counts.kinds.entry(kind).or_default() += 1;
         }
         match verdict.after {
             // The page belongs to the queue from now on.
@@ -483,6 +492,7 @@ impl World {
                 rung.pages.clear();
                 self.open_cq(new);
             }
+            After::SqDeleted(old, _) => self.leave_alone(old),
             _ => {}
         }
         self.note(format!(
@@ -498,6 +508,8 @@ impl World {
             pages: rung.pages,
             written: 0,
             shared: false,
+            user,
+            fused,
         };
         if self.flights.insert(key, flight).is_some() {
             return Err(format!(
@@ -506,6 +518,109 @@ impl World {
             ));
         }
         Ok(Some(bytes.to_vec()))
+    }
+
+    /// Someone who uses the media.
+    pub fn user(&mut self) -> u64 {
+        self.users += 1;
+        self.users
+    }
+
+    /// A command begins: the places that it names, and what it does to the media.
+    fn attach(&mut self, key: (u16, u16), user: u64, verdict: &Verdict) {
+        let claim = match verdict.direction {
+            Direction::ToHost(_) => Some(Claim::ToHost),
+            Direction::FromHost => Some(Claim::FromHost),
+            Direction::None => None,
+        };
+        if let Some(claim) = claim {
+            let data = verdict.walk.segments.iter();
+            let data = data.map(|s| (s.addr, s.len, s.offset, claim));
+            let lists = verdict.walk.lists.iter();
+            let lists = lists.map(|&(addr, len)| (addr, len, 0, Claim::List));
+            for (addr, len, offset, claim) in data.chain(lists) {
+                let place = Place {
+                    key,
+                    at: addr % PAGE,
+                    len,
+                    offset,
+                    claim,
+                };
+                self.places.entry(addr / PAGE).or_default().push(place);
+            }
+        }
+        match &verdict.media {
+            Use::None => {}
+            Use::Read(lba, count) => self.media.begin_read(*lba, *count),
+            Use::Write(lba, data) => self.media.begin_write(user, *lba, data),
+            Use::Zero(ranges) => ranges
+                .iter()
+                .for_each(|r| self.media.begin_zero(user, r.0, r.1)),
+        }
+    }
+
+    /// What a command means for the first one before it. Returns what the command itself needs to know.
+    fn fuse(&mut self, second: (u16, u16), pair: Pair) -> Option<Fused> {
+        let first = (second.0, pair.cid);
+        let user = self.flights.get(&first)?.user;
+        self.attach(first, user, &pair.verdict);
+        let flight = self.flights.get_mut(&first)?;
+        flight.verdict = pair.verdict;
+        self.note(format!(
+            "SQ {} CID {:#06x} and the next one: {:?}",
+            first.0, first.1, pair.outcomes
+        ));
+        if pair.outcomes.is_empty() {
+            return None;
+        }
+        let of = |partner, first| Fused {
+            partner,
+            first,
+            outcomes: pair.outcomes.clone(),
+            alone: pair.alone.clone(),
+        };
+        let (mine, its) = (of(first, false), of(second, true));
+        if let Some(flight) = self.flights.get_mut(&first) {
+            flight.fused = Some(its);
+        }
+        Some(mine)
+    }
+
+    /// The controller is about to stop.
+    pub fn close_down(&mut self) {
+        self.model.closing = true;
+        let qids: BTreeSet<u16> = self.flights.keys().map(|k| k.0).collect();
+        qids.into_iter().for_each(|qid| self.leave_alone(qid));
+    }
+
+    /// A queue stops: fused commands in it may not find each other any more.
+    fn leave_alone(&mut self, qid: u16) {
+        if let Some(half) = self.model.firsts.get_mut(&qid) {
+            let (key, statuses) = ((qid, half.cid()), half.leave_alone());
+            if let Some(flight) = self.flights.get_mut(&key) {
+                flight.verdict.statuses = statuses;
+            }
+        }
+        let here = |k: &(u16, u16)| k.0 == qid && self.flights.contains_key(k);
+        let whole: Vec<(u16, u16)> = self
+            .flights
+            .iter()
+            .filter(|(_, f)| f.fused.as_ref().is_some_and(|p| here(&p.partner)))
+            .map(|(&key, _)| key)
+            .collect();
+        for key in whole {
+            let Some(flight) = self.flights.get_mut(&key) else {
+                continue;
+            };
+            let Some(fused) = &mut flight.fused else {
+                continue;
+            };
+            fused.outcomes.append(&mut fused.alone);
+            let outcomes = fused.outcomes.iter();
+            flight.verdict.statuses = outcomes
+                .map(|&(a, b)| if fused.first { a } else { b })
+                .collect();
+        }
     }
 
     // ---- what the device writes ----
@@ -620,6 +735,13 @@ impl World {
         };
         let fine = self.judge_completion(cqid, &cqe, &flight);
         let sqid = key.0;
+        if let Some(fused) = &flight.fused {
+            self.narrow(fused, cqe.status());
+        }
+        let firsts = &mut self.model.firsts;
+        if firsts.get(&sqid).is_some_and(|half| half.cid() == key.1) {
+            firsts.remove(&sqid);
+        }
         if let Some(queue) = self.sqs.get_mut(&sqid) {
             let entries = queue.entries;
             let least = queue.head.max(flight.position + 1);
@@ -643,9 +765,20 @@ impl World {
         if success {
             self.counts.moved_bytes += flight.verdict.media_bytes();
         }
-        self.release(key, flight, success);
+        let end = flight.verdict.end(cqe.status());
+        self.release(key, flight, end);
         fine.map_err(|e| format!("{name}: {e}"))?;
         self.effect(after, success, key.1, &cqe)
+    }
+
+    /// One of a pair has answered: what is left for the other.
+    fn narrow(&mut self, fused: &Fused, answer: Status) {
+        if let Some(partner) = self.flights.get_mut(&fused.partner) {
+            let outcomes = fused.outcomes.iter();
+            let turned = outcomes.map(|&(a, b)| if fused.first { (a, b) } else { (b, a) });
+            let left = turned.filter(|o| o.0 == answer).map(|o| o.1);
+            partner.verdict.statuses = left.collect();
+        }
     }
 
     fn judge_completion(&self, cqid: u16, cqe: &Cqe, flight: &Flight) -> Result<(), String> {
@@ -655,19 +788,15 @@ impl World {
             return Err(format!("completed to CQ {cqid}, which isn't its own"));
         }
         let mut allowed: Vec<Status> = v.statuses.clone();
-        if let (Use::Read(lba, count), Direction::FromHost) = (&v.media, &v.direction) {
+        if let (Use::Read(lba, count), Direction::FromHost, None) =
+            (&v.media, &v.direction, &flight.fused)
+        {
             // A Compare: what others wrote meanwhile may have made a difference, or taken one away.
-            let known = (*lba..lba + count).all(|b| self.media.known(b).is_some());
-            let failed = status::COMPARE_FAILURE.dnr();
-            if !known
-                && allowed
-                    .iter()
-                    .all(|s| *s == status::SUCCESS || *s == failed)
-            {
-                allowed.push(status::SUCCESS);
-            }
-            if !known {
-                allowed.push(failed);
+            if (*lba..lba + count).any(|b| self.media.known(b).is_none()) {
+                allowed.push(status::COMPARE_FAILURE.dnr());
+                if v.clean {
+                    allowed.push(status::SUCCESS);
+                }
             }
         }
         if !allowed.contains(&cqe.status()) {
@@ -739,13 +868,18 @@ impl World {
                     ));
                 }
             }
-            After::Formatted => self.model.formatting = self.model.formatting.saturating_sub(1),
+            After::Formatted(nsid) => {
+                let formatting = &mut self.model.formatting;
+                if let Some(at) = formatting.iter().position(|&n| n == nsid) {
+                    formatting.remove(at);
+                }
+            }
             After::Nothing => {}
         }
         Ok(())
     }
 
-    fn release(&mut self, key: (u16, u16), flight: Flight, success: bool) {
+    fn release(&mut self, key: (u16, u16), flight: Flight, end: End) {
         for s in &flight.verdict.walk.segments {
             self.unclaim(s.addr / PAGE, key);
         }
@@ -757,11 +891,11 @@ impl World {
             Use::Read(lba, count) => self.media.end_read(*lba, *count),
             Use::Write(lba, data) => {
                 let count = (data.len() as u64).div_ceil(BLOCK);
-                self.media.end_write(*lba, count, success);
+                self.media.end_write(flight.user, *lba, count, end);
             }
             Use::Zero(ranges) => ranges
                 .iter()
-                .for_each(|r| self.media.end_write(r.0, r.1, success)),
+                .for_each(|r| self.media.end_write(flight.user, r.0, r.1, end)),
         }
         self.give(flight.pages);
     }
@@ -774,6 +908,36 @@ impl World {
             }
         }
     }
+}
+
+/// What a reader wants to know that was drawn.
+fn kinds(qid: u16, sqe: &Sqe, verdict: &Verdict, second: bool) -> Vec<&'static str> {
+    let mut kinds = Vec::new();
+    let mut when = |is: bool, kind| {
+        if is {
+            kinds.push(kind);
+        }
+    };
+    let (fuse, psdt) = flags(sqe);
+    let walk = &verdict.walk;
+    let moved = walk.bytes() > 0 || walk.fault.is_some();
+    let (prps, sgl) = (moved && psdt == 0, moved && psdt != 0);
+    when(prps, "PRPs");
+    when(prps && !walk.lists.is_empty(), "PRPs with lists");
+    when(prps && walk.fault.is_some(), "PRPs with an error");
+    when(sgl, "SGLs");
+    when(sgl && !walk.lists.is_empty(), "SGLs with segments");
+    when(sgl && walk.dropped, "SGLs with bit buckets");
+    when(sgl && walk.fault.is_some(), "SGLs with an error");
+    when(qid != 0 && fuse == FIRST, "fused, first commands");
+    when(qid != 0 && fuse == SECOND, "fused, second commands");
+    when(second, "fused pairs");
+    when(
+        matches!(verdict.after, After::Formatted(_)),
+        "formats begun",
+    );
+    when(qid != 0 && sqe.nsid() > 1, "I/O with other NSIDs than 1");
+    kinds
 }
 
 /// True if a command may send these bytes as those from `from` on.

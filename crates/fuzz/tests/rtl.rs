@@ -9,12 +9,16 @@ use rtl::bitstream::{repo_root, stderr_progress, Bitstream};
 use rtl::{DeviceConfig, RtlDevice};
 use sim::{Device, Media};
 
+fn design() -> Design {
+    let root = repo_root().unwrap();
+    Design::load(&root.join(Path::new("designs/fuzz.toml"))).unwrap()
+}
+
 /// The device of `designs/fuzz.toml`, from one bitstream.
 fn device() -> Result<Box<dyn Device>, String> {
     static BUILT: OnceLock<(DeviceConfig, u64, Arc<Bitstream>)> = OnceLock::new();
     let (config, bytes, bitstream) = BUILT.get_or_init(|| {
-        let root = repo_root().unwrap();
-        let design = Design::load(&root.join(Path::new("designs/fuzz.toml"))).unwrap();
+        let design = design();
         let config = DeviceConfig {
             hang_cycles: 1_000_000,
             ..DeviceConfig::of(&design).unwrap()
@@ -40,13 +44,18 @@ fn campaign(seed: u64, amount: u64, calm: bool, replay: Option<Replay>) -> Repor
         amount,
         per_episode: if calm { 64 << 20 } else { 2000 },
         first_episode: 0,
+        media_bytes: design().media.bytes.0,
         calm,
         shrinks: from_env("FUZZ_SHRINKS", 12) as u32,
         replay,
     };
     let start = std::time::Instant::now();
     let report = fuzz::run(&mut device, &campaign, &mut |_, _| true).unwrap();
-    eprintln!("{:.1} s", start.elapsed().as_secs_f64());
+    let seconds = start.elapsed().as_secs_f64();
+    eprintln!("{} commands in {seconds:.1} s", report.commands);
+    for (kind, count) in report.kinds.iter().chain(&report.outcomes) {
+        eprintln!("  {kind}: {count}");
+    }
     report
 }
 

@@ -41,6 +41,7 @@ pub fn fuzz(
         seed,
         amount,
         calm,
+        media_bytes: design.media.bytes.0,
         first_episode,
         per_episode,
         shrinks,

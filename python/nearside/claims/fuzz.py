@@ -24,14 +24,16 @@ def campaign(context: Context) -> dict[str, Any]:
 
 @claim(
     "nvme.fuzz.mismatches", "mismatches", at_most(0),
-    "Random and malformed commands, hostile PRPs, bad doorbells and resets at any moment: each fetched command "
-    "completes once, with the status of a reference model, or is gone through a reset; nothing hangs or is written "
-    "but what commands name, in host memory and on the media; no access follows CSTS.RDY 0.",
+    "Random and malformed commands in several namespaces, hostile PRPs and SGLs, fused pairs and halves, formats, bad "
+    "doorbells, stores to the PM window and resets at any moment: each fetched command completes once, with the "
+    "status of a reference model, or is gone through a reset; nothing hangs or is written but what commands name, in "
+    "host memory and on the media; no access follows CSTS.RDY 0.",
 )  # fmt: skip
 def mismatches(context: Context) -> Measured:
     doc = campaign(context)
     failure = doc["failure"]
-    resets = doc["disables"] + doc["shutdowns"] + doc["function_resets"] + doc["fatal"]
+    kinds = ("disables", "shutdowns", "function_resets", "subsystem_resets", "fatal")
+    resets = sum(doc[kind] for kind in kinds)
     text = f"seed {doc['seed']}, {doc['commands']} commands in {doc['episodes']} episodes, {resets} resets"
     return Measured(doc["mismatches"], f"{text}: {failure['what']}, replay {failure['replay']}" if failure else text)
 

@@ -1,0 +1,259 @@
+//! Random SGLs: blocks, buckets and segments of all shapes, mostly right, sometimes spoiled.
+
+use sim::Random;
+use spec::nvme::sgl_type::{BIT_BUCKET, DATA_BLOCK, LAST_SEGMENT, SEGMENT};
+
+use crate::draw::{chance, pick};
+use crate::memory::PAGE;
+use crate::sgl::{Descriptor, DESCRIPTOR};
+use crate::world::World;
+
+/// Descriptors of data in an SGL, about.
+const PIECES: usize = 24;
+/// What a controller may read beyond the descriptors that it needs, with room to spare.
+const SLACK: u64 = 6 * 64;
+
+/// A descriptor in memory, or the one in the command.
+#[derive(Clone, Copy)]
+struct Spot(Option<u64>);
+
+/// Descriptors that follow each other in memory, and the one that leads to them.
+struct Group {
+    start: u64,
+    count: u64,
+}
+
+/// An SGL of so many bytes: its first descriptor, and the pages. `None` if there is no room.
+pub fn sgl(
+    world: &mut World,
+    random: &mut Random,
+    bytes: u64,
+    to_host: bool,
+) -> Option<(Descriptor, Vec<u64>)> {
+    if (world.memory.room() as u64) < bytes.div_ceil(PAGE) + 2 * PIECES as u64 + 64 {
+        return None;
+    }
+    let mut pages = Vec::new();
+    let mut list = data(world, random, bytes, to_host, &mut pages)?;
+    let spoiled = !world.calm && chance(random, 12);
+    if !spoiled && chance(random, 15) {
+        // More than the data needs.
+        if let Some(last) = list.last_mut() {
+            last.len += 4 * random.below(1 << 20) as u32;
+        }
+    }
+    if list.len() == 1 && chance(random, 60) {
+        let mut first = list[0];
+        if spoiled {
+            spoil(random, &mut first);
+        }
+        return Some((first, pages));
+    }
+    if !spoiled && chance(random, 20) {
+        // Nobody looks at what is behind the data.
+        for _ in 0..1 + random.below(6) {
+            list.push(Descriptor::new(random.next(), random.next()));
+        }
+    }
+    let (mut first, groups) = segments(world, random, &list, !spoiled, &mut pages)?;
+    if spoiled {
+        let ring = 16 * bytes >= 4 * list.iter().map(|d| u64::from(d.len)).sum::<u64>();
+        match random.below(10) {
+            0 if ring || chance(random, 3) => turn(world, random, &groups),
+            1 => shorten(world, random, &mut first, &groups),
+            _ => {
+                let spot = spot(random, &groups);
+                let mut d = spot.get(world, &first);
+                spoil(random, &mut d);
+                spot.set(world, &mut first, d);
+            }
+        }
+    }
+    Some((first, pages))
+}
+
+/// Descriptors of so many bytes.
+fn data(
+    world: &mut World,
+    random: &mut Random,
+    bytes: u64,
+    to_host: bool,
+    pages: &mut Vec<u64>,
+) -> Option<Vec<Descriptor>> {
+    let mut list = Vec::new();
+    let mut left = bytes;
+    let whole = chance(random, 30);
+    while left > 0 {
+        if chance(random, 8) {
+            let addr = pick(random, &[0, 1 << 33, 4]);
+            list.push(Descriptor {
+                addr,
+                len: 0,
+                kind: DATA_BLOCK,
+            });
+        }
+        if !to_host && chance(random, 8) {
+            // Nothing, whatever its length.
+            list.push(Descriptor {
+                addr: random.next(),
+                len: 4 * random.below(1 << 20) as u32,
+                kind: BIT_BUCKET,
+            });
+        }
+        let mut len = match whole || list.len() >= PIECES {
+            true => left,
+            false => 4 * (1 + random.below(left.min(9000) / 4)),
+        };
+        if to_host && chance(random, 15) {
+            list.push(Descriptor {
+                addr: random.next(),
+                len: len as u32,
+                kind: BIT_BUCKET,
+            });
+            left -= len;
+            continue;
+        }
+        let offset = match random.below(3) {
+            0 => 0,
+            1 => 4 * random.below(1024),
+            _ => PAGE - 4 * (1 + random.below(16)),
+        };
+        let mut count = (offset + len).div_ceil(PAGE);
+        let run = match world.memory.take_run(random, count) {
+            Some(run) => run,
+            None => {
+                // Memory is in pieces.
+                (len, count) = (len.min(PAGE - offset), 1);
+                world.memory.take(random)?
+            }
+        };
+        pages.extend((0..count).map(|n| run + n * PAGE));
+        list.push(Descriptor {
+            addr: run + offset,
+            len: len as u32,
+            kind: DATA_BLOCK,
+        });
+        left -= len;
+    }
+    Some(list)
+}
+
+/// Puts descriptors into segments; the first descriptor, and where they are. `long` allows the last one to claim to be longer.
+fn segments(
+    world: &mut World,
+    random: &mut Random,
+    list: &[Descriptor],
+    long: bool,
+    pages: &mut Vec<u64>,
+) -> Option<(Descriptor, Vec<Group>)> {
+    let parts = 1 + random.below(4.min(list.len() as u64)) as usize;
+    let chunks: Vec<&[Descriptor]> = list.chunks(list.len().div_ceil(parts)).collect();
+    let mut next: Option<Descriptor> = None;
+    let mut groups = Vec::new();
+    for chunk in chunks.iter().rev() {
+        let count = chunk.len() as u64 + u64::from(next.is_some());
+        let size = count * DESCRIPTOR;
+        let longer = long && next.is_none() && chance(random, 10);
+        let room = if longer { size + SLACK } else { size };
+        let two = chance(random, 20) && !longer;
+        let two = two.then(|| world.memory.take_run(random, 2)).flatten();
+        let (run, page) = match two {
+            Some(page) => (2, page),
+            None => (1, world.memory.take(random)?),
+        };
+        pages.extend((0..run).map(|n| page + n * PAGE));
+        let start = page
+            + match run {
+                // Across the boundary.
+                2 => PAGE - 8 * random.below(size / 8),
+                _ => 8 * random.below((PAGE - room) / 8 + 1),
+            };
+        for (n, d) in (0..).zip(chunk.iter().copied().chain(next)) {
+            world.memory.put(start + n * DESCRIPTOR, &d.bytes());
+        }
+        let last = next.is_none() && chance(random, 85);
+        next = Some(Descriptor {
+            addr: start,
+            len: match longer {
+                true => size as u32 + 16 * random.below(1 << 27) as u32,
+                false => size as u32,
+            },
+            kind: if last { LAST_SEGMENT } else { SEGMENT },
+        });
+        groups.push(Group { start, count });
+    }
+    groups.reverse();
+    Some((next?, groups))
+}
+
+impl Spot {
+    fn get(self, world: &World, first: &Descriptor) -> Descriptor {
+        let Some(at) = self.0 else { return *first };
+        let word = |at| world.memory.qword(at).unwrap_or(0);
+        Descriptor::new(word(at), word(at + 8))
+    }
+
+    fn set(self, world: &mut World, first: &mut Descriptor, d: Descriptor) {
+        match self.0 {
+            None => *first = d,
+            Some(at) => world.memory.put(at, &d.bytes()),
+        }
+    }
+}
+
+/// Any descriptor.
+fn spot(random: &mut Random, groups: &[Group]) -> Spot {
+    let group = &groups[random.below(groups.len() as u64) as usize];
+    match chance(random, 15) {
+        true => Spot(None),
+        false => Spot(Some(group.start + DESCRIPTOR * random.below(group.count))),
+    }
+}
+
+/// Makes one thing wrong with a descriptor.
+fn spoil(random: &mut Random, d: &mut Descriptor) {
+    let nowhere = pick(
+        random,
+        &[0, 0x7FFF_F000, 1 << 40, 1 << 52, 1 << 63, u64::MAX - 4095],
+    );
+    let segment = matches!(d.kind, SEGMENT | LAST_SEGMENT);
+    match random.below(10) {
+        0 => d.kind = random.next() as u8,
+        1 => d.kind |= 1 + random.below(15) as u8,
+        2 => d.len |= 1 + random.below(3) as u32,
+        3 if segment => d.len ^= 8,
+        3 => d.addr |= 1 + random.below(3),
+        4 => d.addr |= 1 << random.below(3),
+        5 => d.len = 0,
+        6 => d.addr = nowhere + d.addr % 64,
+        7 => d.len = d.len.saturating_sub(4 * (1 + random.below(8) as u32)),
+        8 => d.kind ^= SEGMENT,
+        _ => d.kind ^= LAST_SEGMENT ^ SEGMENT,
+    }
+}
+
+/// Leads the last descriptor of a segment back to one of the segments before, or to its own.
+fn turn(world: &mut World, random: &mut Random, groups: &[Group]) {
+    let from = random.below(groups.len() as u64);
+    let to = &groups[random.below(from + 1) as usize];
+    let from = &groups[from as usize];
+    let back = Descriptor {
+        addr: to.start,
+        len: (to.count * DESCRIPTOR) as u32,
+        kind: SEGMENT,
+    };
+    let at = from.start + (from.count - 1) * DESCRIPTOR;
+    world.memory.put(at, &back.bytes());
+}
+
+/// Leaves out the end of a segment.
+fn shorten(world: &mut World, random: &mut Random, first: &mut Descriptor, groups: &[Group]) {
+    let n = random.below(groups.len() as u64) as usize;
+    let spot = match n.checked_sub(1).map(|n| &groups[n]) {
+        None => Spot(None),
+        Some(before) => Spot(Some(before.start + (before.count - 1) * DESCRIPTOR)),
+    };
+    let mut d = spot.get(world, first);
+    d.len = (DESCRIPTOR * random.below(groups[n].count)) as u32;
+    spot.set(world, first, d);
+}

@@ -1,0 +1,138 @@
+//! Resets of all kinds, and settings that cannot be used.
+
+use spec::nvme::properties::{self, Csts};
+
+use super::{Bench, Step};
+use crate::draw::chance;
+use crate::memory::PAGE;
+
+/// What NSSR takes: "NVMe".
+const SUBSYSTEM_RESET: u32 = 0x4E56_4D65;
+/// CSTS.NSSRO.
+const RESET_OCCURRED: u32 = 1 << 4;
+
+impl Bench {
+    pub(super) fn disable(&mut self) -> Step {
+        self.cc &= !1;
+        self.world.close_down();
+        self.write32(properties::CC, self.cc);
+        self.csts("not ready", true, |csts| !csts.ready() && !csts.fatal())?;
+        self.world.forget();
+        Ok(())
+    }
+
+    fn shut_down(&mut self) -> Step {
+        let how = 1 + self.random.below(2) as u32;
+        self.world.close_down();
+        self.cc |= how << 14;
+        self.write32(properties::CC, self.cc);
+        self.csts("shut down", true, Csts::shutdown_complete)?;
+        let ns = self.random.below(2000);
+        self.pass(ns)?;
+        self.cc &= !(3 << 14);
+        self.disable()
+    }
+
+    fn function_reset(&mut self) -> Step {
+        self.device.power_off();
+        self.world.silent = true;
+        self.world.forget_link();
+        self.world.forget();
+        let ns = self.random.below(500);
+        self.pass(ns)?;
+        self.device.power_on();
+        self.pass(100)
+    }
+
+    /// An NVM subsystem reset: a disable, after which no property has kept its value.
+    fn subsystem_reset(&mut self) -> Step {
+        self.world.close_down();
+        self.write32(properties::NSSR, SUBSYSTEM_RESET);
+        self.csts("reset", true, |csts| {
+            !csts.ready() && csts.0 & RESET_OCCURRED != 0
+        })?;
+        self.world.forget();
+        self.cc = 0;
+        for offset in [
+            properties::CC,
+            properties::AQA,
+            properties::ASQ,
+            properties::ASQ + 4,
+            properties::ACQ,
+            properties::ACQ + 4,
+            properties::NSSR,
+        ] {
+            let value = self.read32(offset)?;
+            if value != 0 {
+                return Err(format!(
+                    "property {offset:#x} is {value:#x} after a subsystem reset"
+                ));
+            }
+        }
+        self.write32(properties::CSTS, RESET_OCCURRED);
+        match self.read32(properties::CSTS)? {
+            0 => Ok(()),
+            csts => Err(format!("CSTS is {csts:#x} after a subsystem reset")),
+        }
+    }
+
+    /// Settings that cannot be used: CFS instead of ready.
+    fn unusable(&mut self) -> Step {
+        let page = 1 << 32;
+        let right = properties::Cc::DEFAULT.with_enable(true).0;
+        let (mut cc, mut aqa, mut asq, mut acq) = (right, properties::aqa(8, 8), page, page + PAGE);
+        match self.random.below(7) {
+            0 => cc |= 1 << (7 + self.random.below(4)),
+            1 => cc |= 1 << (4 + self.random.below(3)),
+            2 => aqa &= 0xFFF,
+            3 => aqa &= 0xFFF << 16,
+            4 => asq = 0,
+            5 => cc |= (2 + self.random.below(6) as u32) << 11,
+            _ => acq = 0,
+        }
+        self.write32(properties::AQA, aqa);
+        self.write64(properties::ASQ, asq);
+        self.write64(properties::ACQ, acq);
+        self.write32(properties::CC, cc);
+        self.csts("fatal", true, |csts| csts.fatal() && !csts.ready())?;
+        self.cc = cc;
+        self.disable()
+    }
+
+    pub(super) fn reset(&mut self) -> Step {
+        match self.random.below(4) {
+            0 => {
+                self.outcome.resets.subsystems += 1;
+                self.subsystem_reset()?;
+            }
+            1 => {
+                self.outcome.resets.shutdowns += 1;
+                self.shut_down()?;
+            }
+            2 => {
+                self.outcome.resets.functions += 1;
+                self.function_reset()?;
+            }
+            _ => {
+                self.outcome.resets.disables += 1;
+                self.disable()?;
+            }
+        }
+        if chance(&mut self.random, 20) {
+            self.unusable()?;
+        }
+        self.enable()
+    }
+
+    /// A fetch has failed: the controller says so, and only a reset helps.
+    pub(super) fn recover(&mut self) -> Step {
+        self.outcome.resets.fatal += 1;
+        self.csts("fatal", false, Csts::fatal)?;
+        match self.random.below(3) {
+            0 => self.disable()?,
+            1 => self.function_reset()?,
+            _ => self.subsystem_reset()?,
+        }
+        self.enable()
+    }
+}

@@ -1,0 +1,128 @@
+//! The PM window: loads and stores beside commands, and the comparison of all of the media.
+
+use sim::{Bar, Mmio};
+
+use super::{Bench, Step, LOADS};
+use crate::draw::chance;
+use crate::media::{End, BLOCK};
+use crate::memory::PAGE;
+
+impl Bench {
+    /// Reads some of the PM window.
+    pub(super) fn load_media(&mut self) -> Step {
+        self.count("PM window loads");
+        let lba = self.random.below(self.world.media.len());
+        self.check_media(lba, 1)
+    }
+
+    /// Writes to the PM window, beside commands that may use the same blocks. What is there is known again after a load.
+    pub(super) fn store_media(&mut self) -> Step {
+        let mut stored = Vec::new();
+        for _ in 0..1 + self.random.below(5) {
+            stored.extend(self.store());
+        }
+        let Some(&(lba, ..)) = stored.first() else {
+            return Ok(());
+        };
+        if chance(&mut self.random, 50) {
+            let ns = self.random.below(1000);
+            self.pass(ns)?;
+        }
+        // A load ends after all stores before it.
+        self.check_media(lba, 1)?;
+        for &(lba, count, user, end) in &stored {
+            self.world.media.end_write(user, lba, count, end);
+        }
+        for (lba, count, ..) in stored {
+            self.check_media(lba, count)?;
+        }
+        Ok(())
+    }
+
+    /// One store to blocks that nothing uses; they, who writes them, and what is known of them at its end.
+    fn store(&mut self) -> Option<(u64, u64, u64, End)> {
+        let media = &self.world.media;
+        let mut byte = 0;
+        let free = (0..12).any(|_| {
+            byte = self.random.below(media.len() * BLOCK);
+            !media.in_use(byte / BLOCK, 1)
+        });
+        if !free {
+            return None;
+        }
+        let most = match chance(&mut self.random, 70) {
+            true => 64,
+            false => PAGE,
+        };
+        let (lba, mut len) = (byte / BLOCK, 1 + self.random.below(most));
+        // Within a page, and the blocks that nothing uses.
+        len = len.min(PAGE - byte % PAGE);
+        let end = (byte + len).div_ceil(BLOCK);
+        let used = (lba..end).find(|&b| media.in_use(b, 1));
+        len = len.min(used.unwrap_or(end) * BLOCK - byte);
+        let mut count = (byte + len).div_ceil(BLOCK) - lba;
+        let known = (lba..lba + count).all(|b| media.known(b).is_some());
+        if !known {
+            // Only dwords can be told apart.
+            (byte, len) = (byte / 4 * 4, (len / 4 * 4).max(4));
+            count = (byte + len).div_ceil(BLOCK) - lba;
+        }
+        let words = 0..len.div_ceil(8);
+        let mut data: Vec<u8> = words
+            .flat_map(|_| self.random.next().to_le_bytes())
+            .collect();
+        data.truncate(len as usize);
+        let mut value = vec![None; (byte - lba * BLOCK) as usize];
+        value.extend(data.iter().copied().map(Some));
+        let user = self.world.user();
+        self.world.media.begin_write(user, lba, &value);
+        self.count("PM window stores");
+        let (bar, offset) = (Bar::Pm, byte);
+        self.world.post(self.now, Mmio::Write { bar, offset, data });
+        let end = if known { End::Whole } else { End::Part };
+        Some((lba, count, user, end))
+    }
+
+    fn check_media(&mut self, lba: u64, count: u64) -> Step {
+        self.world.media.begin_read(lba, count);
+        let tag = self.load(Bar::Pm, lba * BLOCK, (count * BLOCK) as u32);
+        let data = self.answer(tag)?;
+        let fine = self.world.media.permits(lba * BLOCK, &data);
+        self.world.media.end_read(lba, count);
+        if !fine {
+            return Err(self.wrong_media(lba, count, &data));
+        }
+        Ok(())
+    }
+
+    fn wrong_media(&self, lba: u64, count: u64, data: &[u8]) -> String {
+        let piece = |b: u64| &data[((b - lba) * BLOCK) as usize..((b - lba + 1) * BLOCK) as usize];
+        let bad = (lba..lba + count)
+            .find(|&b| !self.world.media.permits(b * BLOCK, piece(b)))
+            .unwrap_or(lba);
+        format!(
+            "the media holds wrong data in block {bad}: {:02x?} ...",
+            &piece(bad)[..16]
+        )
+    }
+
+    /// Compares all of the media with what the model says of it.
+    pub(super) fn compare_media(&mut self) -> Step {
+        let per_page = PAGE / BLOCK;
+        let pages: Vec<u64> = (0..self.world.media.len() / per_page).collect();
+        for group in pages.chunks(LOADS) {
+            let tags: Vec<(u64, u32)> = group
+                .iter()
+                .map(|&p| (p, self.load(Bar::Pm, p * PAGE, PAGE as u32)))
+                .collect();
+            for (page, tag) in tags {
+                let data = self.answer(tag)?;
+                if !self.world.media.permits(page * PAGE, &data) {
+                    return Err(self.wrong_media(page * per_page, per_page, &data));
+                }
+                self.outcome.blocks += per_page;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,209 @@
+//! Fused Compare and Write, for the reference model (NVM Express 1.4, 4.12; status table in the README of `nvme_ctrl`).
+//!
+//! A first command is judged again when the next one of its queue is fetched: then it is known whether they are a pair.
+//! What both may answer is a list of pairs of statuses, so what one has answered says what is left for the other.
+
+use spec::nvme::{io, status, Sqe, Status};
+
+use crate::media::Media;
+use crate::memory::Memory;
+use crate::model::{flags, Model, Verdict};
+use crate::namespaces::Namespace;
+
+/// FUSE of a first command.
+pub const FIRST: u32 = 1;
+/// FUSE of a second command.
+pub const SECOND: u32 = 2;
+
+/// Whether there was another command behind one when it was fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum More {
+    /// The doorbell said so.
+    Yes,
+    /// No doorbell had said so.
+    No,
+    /// A later doorbell may have come in time.
+    Unsure,
+}
+
+/// A first command that waits.
+#[derive(Clone, Debug)]
+pub struct Half {
+    sqe: Sqe,
+    /// Its own errors; `None` is that it has none.
+    own: Vec<Option<Status>>,
+    namespace: Option<Namespace>,
+    /// It may have ended alone already.
+    alone: bool,
+}
+
+/// What a command means for the first command before it.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// The first command.
+    pub cid: u16,
+    /// What it may do.
+    pub verdict: Verdict,
+    /// Statuses that both may have, the first one's first. None: it has no partner.
+    pub outcomes: Vec<(Status, Status)>,
+    /// The same if they do not find each other.
+    pub alone: Vec<(Status, Status)>,
+}
+
+impl Half {
+    /// The command's identifier.
+    pub fn cid(&self) -> u16 {
+        self.sqe.cid()
+    }
+
+    /// Its partner may not come any more. Statuses for that.
+    pub fn leave_alone(&mut self) -> Vec<Status> {
+        self.alone = true;
+        self.missing()
+    }
+
+    /// What it answers without a partner.
+    fn missing(&self) -> Vec<Status> {
+        let missing = status::ABORTED_MISSING_FUSED.dnr();
+        self.own.iter().map(|o| o.unwrap_or(missing)).collect()
+    }
+
+    fn range(&self) -> Option<(u64, u32)> {
+        let base = self.namespace?.base;
+        Some((base.wrapping_add(self.sqe.slba()), self.sqe.blocks()))
+    }
+}
+
+impl Model {
+    /// A command of an I/O queue, with what it means for the one before it.
+    pub fn fused(
+        &mut self,
+        sqid: u16,
+        sqe: &Sqe,
+        more: More,
+        memory: &Memory,
+        media: &Media,
+    ) -> (Verdict, Option<Pair>) {
+        let fuse = flags(sqe).0;
+        let first = self.firsts.remove(&sqid);
+        if let (Some(first), SECOND) = (&first, fuse) {
+            return self.pair(first, sqe, self.stops(sqid), memory, media);
+        }
+        // Whoever waits waits in vain.
+        let lone = first.map(|first| Pair {
+            cid: first.cid(),
+            verdict: Verdict::new(first.missing()),
+            outcomes: Vec::new(),
+            alone: Vec::new(),
+        });
+        if fuse != FIRST && fuse != SECOND {
+            return (self.io(sqe, memory, media), lone);
+        }
+        let mut half = self.half(sqe);
+        half.alone = more != More::Yes || self.stops(sqid);
+        let mut verdict = Verdict::new(half.missing());
+        if fuse == FIRST && more != More::No {
+            if !half.alone {
+                verdict.statuses.clear();
+            }
+            self.firsts.insert(sqid, half);
+        }
+        (verdict, lone)
+    }
+
+    /// A queue that stops, or all of them: first commands may be given up before their partner comes.
+    fn stops(&self, sqid: u16) -> bool {
+        self.closing || !self.sqs.contains_key(&sqid)
+    }
+
+    fn half(&self, sqe: &Sqe) -> Half {
+        let (mut own, namespace) = match self.check(sqe) {
+            Err(status) => (vec![Some(status.dnr())], None),
+            Ok(None) => (vec![None], None),
+            Ok(Some(ns)) => {
+                let range = self.check_range(sqe, &ns);
+                (vec![range.err().map(Status::dnr)], Some(ns))
+            }
+        };
+        if namespace.is_some_and(|ns| self.is_formatting(ns.nsid)) {
+            own.push(Some(status::FORMAT_IN_PROGRESS));
+        }
+        Half {
+            sqe: *sqe,
+            own,
+            namespace,
+            alone: false,
+        }
+    }
+
+    fn pair(
+        &self,
+        first: &Half,
+        sqe: &Sqe,
+        stops: bool,
+        memory: &Memory,
+        media: &Media,
+    ) -> (Verdict, Option<Pair>) {
+        let second = self.half(sqe);
+        let field = status::INVALID_FIELD.dnr();
+        let partner = status::ABORTED_FAILED_FUSED.dnr();
+        let wrong = |half: &Half, opcode: u8| (half.sqe.opcode() != opcode).then_some(field);
+        let other = (first.range() != second.range()).then_some(field);
+        let mut outcomes = Vec::new();
+        let mut verdicts = None;
+        for &a in &first.own {
+            for &b in &second.own {
+                let a = a.or(wrong(first, io::COMPARE));
+                let b = b.or(wrong(&second, io::WRITE));
+                let statuses = match (a, b, other) {
+                    (None, None, None) => {
+                        verdicts = self.both(first, &second, memory, media);
+                        continue;
+                    }
+                    (None, None, Some(other)) => (other, other),
+                    _ => (a.unwrap_or(partner), b.unwrap_or(partner)),
+                };
+                outcomes.push(statuses);
+            }
+        }
+        if let Some((compare, write)) = &verdicts {
+            for &a in &compare.statuses {
+                match a == status::SUCCESS {
+                    true => outcomes.extend(write.statuses.iter().map(|&b| (a, b))),
+                    false => outcomes.push((a, partner)),
+                }
+            }
+        }
+        let mut alone = Vec::new();
+        for a in first.missing() {
+            alone.extend(second.missing().into_iter().map(|b| (a, b)));
+        }
+        if first.alone || stops {
+            outcomes.extend_from_slice(&alone);
+        }
+        let nothing = || (Verdict::new(Vec::new()), Verdict::new(Vec::new()));
+        let (mut compare, mut write) = verdicts.unwrap_or_else(nothing);
+        compare.statuses = outcomes.iter().map(|o| o.0).collect();
+        write.statuses = outcomes.iter().map(|o| o.1).collect();
+        let pair = Pair {
+            cid: first.cid(),
+            verdict: compare,
+            outcomes,
+            alone,
+        };
+        (write, Some(pair))
+    }
+
+    /// What both do if they are a right pair.
+    fn both(
+        &self,
+        first: &Half,
+        second: &Half,
+        memory: &Memory,
+        media: &Media,
+    ) -> Option<(Verdict, Verdict)> {
+        let compare = self.work(&first.sqe, &first.namespace?, memory, media);
+        let write = self.work(&second.sqe, &second.namespace?, memory, media);
+        Some((compare, write))
+    }
+}

@@ -1,0 +1,150 @@
+//! The NVM command set, for the reference model (NVM Express 1.4, chapter 6; status table in the README of `nvme_ctrl`).
+
+use spec::nvme::{io, status, Sqe, Status};
+
+use crate::media::{Media, BLOCK};
+use crate::memory::Memory;
+use crate::model::{fetch, flags, send, Content, Model, Use, Verdict};
+use crate::namespaces::{Namespace, NSID_ALL};
+
+/// True for commands that move data between host and media.
+pub fn moves(opcode: u8) -> bool {
+    matches!(opcode, io::READ | io::WRITE | io::COMPARE)
+}
+
+/// True for commands with a range of blocks.
+pub fn has_range(opcode: u8) -> bool {
+    moves(opcode) || matches!(opcode, io::WRITE_ZEROES | io::VERIFY)
+}
+
+impl Model {
+    /// What stands against a command before its namespace's state counts. A Flush of all of them has none.
+    pub fn check(&self, sqe: &Sqe) -> Result<Option<Namespace>, Status> {
+        let opcode = sqe.opcode();
+        if !has_range(opcode) && !matches!(opcode, io::FLUSH | io::DATASET_MANAGEMENT) {
+            return Err(status::INVALID_OPCODE);
+        }
+        let (fuse, psdt) = flags(sqe);
+        if fuse == 3 || psdt == 3 {
+            return Err(status::INVALID_FIELD);
+        }
+        if opcode == io::FLUSH && sqe.nsid() == NSID_ALL {
+            return Ok(None);
+        }
+        self.limits.namespaces.find(sqe.nsid()).map(Some)
+    }
+
+    /// What stands against its size and range.
+    pub fn check_range(&self, sqe: &Sqe, namespace: &Namespace) -> Result<(), Status> {
+        let count = u64::from(sqe.blocks());
+        if moves(sqe.opcode()) && count * BLOCK > self.limits.transfer {
+            return Err(status::INVALID_FIELD);
+        }
+        if has_range(sqe.opcode()) && !namespace.holds(sqe.slba(), count) {
+            return Err(status::LBA_OUT_OF_RANGE);
+        }
+        Ok(())
+    }
+
+    /// A command that is none of a fused pair.
+    pub fn io(&self, sqe: &Sqe, memory: &Memory, media: &Media) -> Verdict {
+        let namespace = match self.check(sqe) {
+            Err(status) => return Verdict::refused(status),
+            Ok(None) => return Verdict::fine(),
+            Ok(Some(namespace)) => namespace,
+        };
+        let mut v = match self.check_range(sqe, &namespace) {
+            Err(status) => Verdict::refused(status),
+            Ok(()) => self.work(sqe, &namespace, memory, media),
+        };
+        // When exactly a format begins and ends is not defined.
+        if self.is_formatting(namespace.nsid) {
+            v.statuses.push(status::FORMAT_IN_PROGRESS);
+        }
+        v
+    }
+
+    /// What a command does that nothing stands against.
+    pub fn work(&self, sqe: &Sqe, ns: &Namespace, memory: &Memory, media: &Media) -> Verdict {
+        let lba = ns.base.wrapping_add(sqe.slba());
+        let count = u64::from(sqe.blocks());
+        let mut v = match sqe.opcode() {
+            io::READ => send(memory, sqe, count * BLOCK, Content::Media(lba * BLOCK)),
+            io::WRITE => fetch(memory, sqe, count * BLOCK),
+            io::COMPARE => return compare(sqe, lba, memory, media),
+            io::DATASET_MANAGEMENT if sqe.dw[11] >> 2 & 1 == 1 => {
+                return deallocate(sqe, ns, memory)
+            }
+            _ => Verdict::fine(),
+        };
+        v.media = match sqe.opcode() {
+            io::READ | io::VERIFY => Use::Read(lba, count),
+            io::WRITE => Use::Write(lba, v.walk.gather(memory)),
+            io::WRITE_ZEROES => Use::Zero(vec![(lba, count)]),
+            _ => Use::None,
+        };
+        v
+    }
+}
+
+fn compare(sqe: &Sqe, lba: u64, memory: &Memory, media: &Media) -> Verdict {
+    let count = u64::from(sqe.blocks());
+    let mut v = fetch(memory, sqe, count * BLOCK);
+    v.media = Use::Read(lba, count);
+    let data = v.walk.gather(memory);
+    let (mut differs, mut unclear) = (false, false);
+    for (at, piece) in (lba..).zip(data.chunks(BLOCK as usize)) {
+        match media.known(at) {
+            Some(block) => {
+                let mut pairs = piece.iter().zip(block);
+                differs |= pairs.any(|(&a, b)| a.is_some_and(|a| a != *b));
+            }
+            None => unclear = true,
+        }
+    }
+    if differs {
+        v.statuses.retain(|s| *s != status::SUCCESS);
+    }
+    if differs || unclear {
+        v.statuses.push(status::COMPARE_FAILURE.dnr());
+    }
+    v
+}
+
+/// Dataset Management with AD: a list of ranges of 16 bytes (6.7).
+fn deallocate(sqe: &Sqe, ns: &Namespace, memory: &Memory) -> Verdict {
+    let bytes = (u64::from(sqe.dw[10] & 0xFF) + 1) * 16;
+    let mut v = fetch(memory, sqe, bytes);
+    let data = v.walk.gather(memory);
+    let mut ranges = Vec::new();
+    let (mut outside, mut unclear) = (false, false);
+    for range in data.chunks_exact(16) {
+        let bytes: Option<Vec<u8>> = range.iter().copied().collect();
+        let Some(bytes) = bytes else { continue };
+        let field = |at: usize, len: usize| {
+            let bytes = bytes[at..at + len].iter().rev();
+            bytes.fold(0u64, |a, &b| a << 8 | u64::from(b))
+        };
+        let (count, lba) = (field(4, 4), field(8, 8));
+        if ns.holds(lba, count) {
+            ranges.push((ns.base + lba, count));
+        } else if count == 0 {
+            // A range of no blocks lies nowhere.
+            unclear = true;
+        } else {
+            outside = true;
+        }
+    }
+    let range_error = status::LBA_OUT_OF_RANGE.dnr();
+    if outside && v.clean {
+        v.statuses.retain(|s| *s != status::SUCCESS);
+    }
+    if outside || unclear {
+        v.statuses.push(range_error);
+    }
+    if v.statuses.contains(&status::SUCCESS) {
+        ranges.retain(|r| r.1 > 0);
+        v.media = Use::Zero(ranges);
+    }
+    v
+}
