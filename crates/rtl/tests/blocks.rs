@@ -76,8 +76,9 @@ fn zeroed_deallocated_compared_verified() {
     assert!(back == want);
     assert!(c.compare(100, &want).unwrap());
 
-    c.verify(0, last).unwrap();
-    let error = c.verify(1, last).unwrap_err();
+    let many = 65_536 + 7; // more than a command
+    c.verify(0, many).unwrap();
+    let error = c.verify(last - many + 1, many).unwrap_err();
     assert!(
         error
             .to_string()
@@ -96,7 +97,7 @@ fn zeroed_deallocated_compared_verified() {
     ];
     assert!(c.deallocate(&bad).is_err());
     assert!(c.compare(100, &want).unwrap(), "a bad list changes nothing");
-    c.write_zeroes(0, last).unwrap();
+    c.write_zeroes(0, many).unwrap();
     c.read(100, &mut back).unwrap();
     assert!(back.iter().all(|&byte| byte == 0));
     c.shutdown().unwrap();
