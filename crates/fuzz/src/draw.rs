@@ -9,6 +9,7 @@ use crate::media::BLOCK;
 use crate::memory::PAGE;
 use crate::namespaces::{Namespace, NSID_ALL};
 use crate::nvm::moves;
+use crate::shadow::DOORBELL_BUFFER_CONFIG;
 use crate::world::World;
 
 /// A command to submit, and the pages that it owns.
@@ -341,14 +342,45 @@ pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> 
                 .with_cdw(10, odd | ses << 9);
             (sqe, Vec::new())
         }
-        // Doorbell Buffer Config would take the doorbells away.
+        98 if world.shadow.wanted && world.shadow.offered.is_none() => shadow(world, random)?,
         _ => match random.next() as u8 {
-            0x7C => return None,
+            // Only where the host knows of it.
+            DOORBELL_BUFFER_CONFIG => return None,
             opcode => (Sqe::new(opcode), Vec::new()),
         },
     };
     flags(random, &mut sqe, &[1, 2, 3], &[1, 2, 3]);
     Some((sqe, pages))
+}
+
+/// Doorbell Buffer Config. Shadow doorbells where no memory is are fatal when they are read; an EventIdx there is never seen.
+pub fn shadow(world: &mut World, random: &mut Random) -> Option<Command> {
+    if world.memory.room() < 64 {
+        return None;
+    }
+    let mut pages = Vec::new();
+    let mut page = |hostile: u64| {
+        if chance(random, hostile) && !world.calm {
+            return Some((1 << 46) + random.below(1 << 20) * PAGE);
+        }
+        let page = world.memory.take(random)?;
+        pages.push(page);
+        Some(page)
+    };
+    let (mut doorbells, mut events) = (page(6)?, page(6)?);
+    if odd(world, random, 10) {
+        let offset = 1 << random.below(12);
+        *pick_mut(random, &mut doorbells, &mut events) += offset;
+    }
+    let sqe = Sqe::new(DOORBELL_BUFFER_CONFIG).with_prps(doorbells, events);
+    Some((sqe, pages))
+}
+
+fn pick_mut<'a>(random: &mut Random, a: &'a mut u64, b: &'a mut u64) -> &'a mut u64 {
+    match chance(random, 50) {
+        true => a,
+        false => b,
+    }
 }
 
 fn identify(world: &mut World, random: &mut Random) -> Option<Command> {

@@ -10,11 +10,14 @@ use sim::{Bar, Device, Mmio, Random, Time};
 use spec::nvme::properties::{self, Cap, Csts};
 use spec::nvme::{admin, Sqe};
 
-use crate::draw::{admin_command, chance, create_cq, create_sq, fused_pair, io_command, Command};
+use crate::draw::{
+    admin_command, chance, create_cq, create_sq, fused_pair, io_command, shadow, Command,
+};
 use crate::media::{Media, BLOCK};
 use crate::memory::{Memory, PAGE};
 use crate::model::{CompletionQueue, Known, Limits, Model, SubmissionQueue};
 use crate::namespaces::Namespaces;
+use crate::shadow::{Pages, DOORBELL_BUFFER_CONFIG};
 use crate::world::{Counts, Rung, World, MSI};
 
 /// Host memory of an episode.
@@ -110,6 +113,7 @@ pub fn run(device: Box<dyn Device>, script: &Script) -> Outcome {
         cc: 0,
         known: BTreeMap::new(),
         limits,
+        shadows: false,
         outcome: Outcome::default(),
     };
     let result = bench.play(script);
@@ -136,6 +140,8 @@ struct Bench {
     cc: u32,
     known: BTreeMap<Known, Rc<Vec<u8>>>,
     limits: Limits,
+    /// This life has shadow doorbells, or may get them.
+    shadows: bool,
     outcome: Outcome,
 }
 
@@ -428,6 +434,9 @@ impl Bench {
         let sq = 2 + self.random.below(if few { 2 } else { 63 }) as u32;
         let cq = 2 + self.random.below(if few { 2 } else { 63 }) as u32;
         self.start(sq, cq)?;
+        self.shadows = chance(&mut self.random, 40);
+        self.world.shadow.wanted = self.shadows;
+        let shadow_at = self.shadows.then(|| self.random.below(6));
         let least = if self.world.calm { 4 } else { 2 };
         for n in 0..least + self.random.below(2 * queues) {
             let command = match n % 2 {
@@ -438,6 +447,13 @@ impl Bench {
                 self.submit(0, command);
                 self.ring_sq(0);
                 self.drain()?;
+            }
+            if shadow_at == Some(n) {
+                if let Some(command) = shadow(&mut self.world, &mut self.random) {
+                    self.count("lives with shadow doorbells");
+                    self.submit(0, command);
+                    self.ring_sq(0);
+                }
             }
         }
         Ok(())
@@ -450,6 +466,11 @@ impl Bench {
         // Parked commands keep theirs for long.
         while self.world.uses(self.cid) {
             self.cid = self.cid.wrapping_add(1);
+        }
+        if qid == 0 && sqe.opcode() == DOORBELL_BUFFER_CONFIG {
+            let (doorbells, events) = (sqe.prp1(), sqe.prp2());
+            let World { shadow, memory, .. } = &mut self.world;
+            shadow.offer(memory, Pages { doorbells, events });
         }
         let Some(queue) = self.world.sqs.get_mut(&qid) else {
             pages.into_iter().for_each(|p| self.world.memory.give(p));
@@ -467,9 +488,26 @@ impl Bench {
         if let Some(queue) = self.world.sqs.get_mut(&qid) {
             queue.rung = queue.tail;
             queue.rungs.push_back(queue.tail);
-            let tail = (queue.tail % queue.entries) as u32;
-            self.write32(properties::sq_doorbell(qid, 4), tail);
+            let tail = (queue.tail % queue.entries) as u16;
+            self.ring(qid, false, tail);
         }
+    }
+
+    /// Writes a doorbell, or its shadow.
+    fn ring(&mut self, qid: u16, head: bool, value: u16) {
+        if qid != 0 {
+            let World { shadow, memory, .. } = &mut self.world;
+            let register = shadow.ring(memory, qid, head, value);
+            if !register && !chance(&mut self.random, 3) {
+                self.count("doorbells written to memory only");
+                return;
+            }
+        }
+        let offset = match head {
+            true => properties::cq_doorbell(qid, 4),
+            false => properties::sq_doorbell(qid, 4),
+        };
+        self.write32(offset, value.into());
     }
 
     /// Consumes completions, at most so many.
@@ -480,11 +518,11 @@ impl Bench {
                 queue.head += count;
                 queue.rung = queue.head;
                 let (vector, empty) = (queue.vector, queue.head == queue.tail);
-                let head = (queue.head % queue.entries) as u32;
+                let head = (queue.head % queue.entries) as u16;
                 if empty {
                     self.world.emptied(vector, self.now);
                 }
-                self.write32(properties::cq_doorbell(qid, 4), head);
+                self.ring(qid, true, head);
             }
         }
     }
@@ -675,7 +713,11 @@ impl Bench {
 
     /// A doorbell of a queue that doesn't exist, or a value outside of its queue.
     fn bad_doorbell(&mut self) -> Step {
-        let qid = self.random.below(u64::from(self.limits.queues) + 4) as u16;
+        let mut qid = self.random.below(u64::from(self.limits.queues) + 4) as u16;
+        if self.shadows && qid <= self.limits.queues {
+            // Which value a shadow doorbell begins with after that is not defined.
+            qid = 0;
+        }
         let head = chance(&mut self.random, 50);
         let entries = match head {
             true => self.world.cqs.get(&qid).map(|q| q.entries),

@@ -24,6 +24,7 @@ mod namespaces;
 mod nvm;
 mod prp;
 mod sgl;
+mod shadow;
 mod walk;
 mod world;
 

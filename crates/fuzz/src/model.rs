@@ -16,6 +16,7 @@ use crate::memory::{Memory, PAGE};
 use crate::namespaces::{Namespaces, NSID_ALL};
 use crate::prp::walk;
 use crate::sgl::{walk_sgl, Descriptor};
+use crate::shadow::{Pages, DOORBELL_BUFFER_CONFIG};
 use crate::walk::{Fault, Walk};
 
 /// What a controller says of its sizes.
@@ -85,6 +86,8 @@ pub enum After {
     Event(usize),
     /// This namespace is formatted, or all of them.
     Formatted(u32),
+    /// The controller uses these shadow doorbells.
+    Shadow(Pages),
     /// An Abort of the command with this identifier, which waits.
     Abort(u16),
 }
@@ -272,6 +275,7 @@ impl Model {
             admin::GET_FEATURES,
             admin::ASYNC_EVENT_REQUEST,
             admin::FORMAT_NVM,
+            DOORBELL_BUFFER_CONFIG,
         ];
         // Flags first here, opcodes first in the NVM command set.
         if flags(sqe) != (0, 0) {
@@ -288,6 +292,7 @@ impl Model {
             admin::DELETE_IO_SQ => self.delete_sq(sqe),
             admin::DELETE_IO_CQ => self.delete_cq(sqe),
             admin::FORMAT_NVM => self.format(sqe),
+            DOORBELL_BUFFER_CONFIG => shadow(sqe),
             admin::ABORT => self.abort(sqe),
             admin::ASYNC_EVENT_REQUEST => self.event_request(sqe),
             _ => self.features(sqe, memory),
@@ -525,6 +530,18 @@ impl Model {
             }),
         }
     }
+}
+
+/// Doorbell Buffer Config (5.7).
+fn shadow(sqe: &Sqe) -> Result<Verdict, Status> {
+    let (doorbells, events) = (sqe.prp1(), sqe.prp2());
+    if doorbells % PAGE != 0 || events % PAGE != 0 {
+        return Err(status::INVALID_FIELD);
+    }
+    Ok(Verdict {
+        after: After::Shadow(Pages { doorbells, events }),
+        ..Verdict::fine()
+    })
 }
 
 /// FUSE and PSDT.

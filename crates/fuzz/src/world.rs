@@ -16,6 +16,7 @@ use crate::fused::{More, Pair, FIRST, SECOND};
 use crate::media::{End, Media, BLOCK};
 use crate::memory::{Memory, PAGE};
 use crate::model::{flags, After, Content, Direction, Model, Use, Verdict};
+use crate::shadow::{queue_at, Pages, Shadow, DOORBELL_BUFFER_CONFIG};
 
 /// Interrupt messages go to this range.
 pub const MSI: std::ops::Range<u64> = 0xFEE0_0000..0xFEF0_0000;
@@ -132,6 +133,8 @@ struct Place {
 enum Ring {
     Sq(u16),
     Cq(u16),
+    Shadow,
+    EventIdx,
 }
 
 /// What has happened so far.
@@ -179,6 +182,8 @@ pub struct World {
     pub watch: bool,
     /// Answers of register reads.
     pub answers: Vec<(u32, Option<Vec<u8>>)>,
+    /// Shadow doorbells.
+    pub shadow: Shadow,
     /// The interrupt table: address and data, and the vector.
     pub messages: HashMap<(u64, u32), u16>,
     /// Vectors that are masked.
@@ -223,6 +228,7 @@ impl World {
             failure: None,
             watch: false,
             answers: Vec::new(),
+            shadow: Shadow::default(),
             messages: HashMap::new(),
             masked: BTreeSet::new(),
             due: BTreeMap::new(),
@@ -313,6 +319,7 @@ impl World {
         if self.sqs.get(&qid).is_some_and(|q| q.base == base) {
             let rungs = self.sqs.remove(&qid).map(|q| q.waiting).unwrap_or_default();
             rungs.into_iter().for_each(|r| self.give(r.pages));
+            self.shadow.close(&mut self.memory, qid, false);
             self.close(base);
         }
     }
@@ -320,6 +327,7 @@ impl World {
     fn close_cq(&mut self, qid: u16, base: u64) {
         if self.cqs.get(&qid).is_some_and(|q| q.base == base) {
             self.cqs.remove(&qid);
+            self.shadow.close(&mut self.memory, qid, true);
             self.close(base);
         }
     }
@@ -391,6 +399,9 @@ impl World {
         let cqs: Vec<(u16, u64)> = self.cqs.iter().map(|(&qid, q)| (qid, q.base)).collect();
         cqs.into_iter()
             .for_each(|(qid, base)| self.close_cq(qid, base));
+        for pages in std::mem::take(&mut self.shadow).opened {
+            self.close_shadow(pages);
+        }
         self.rings.clear();
         self.due.clear();
         self.fatal = false;
@@ -403,6 +414,11 @@ impl World {
         self.answers.clear();
         self.stall = Time::ZERO;
         self.last_mmio = Time::ZERO;
+    }
+
+    fn close_shadow(&mut self, pages: Pages) {
+        self.close(pages.doorbells);
+        self.close(pages.events);
     }
 
     fn close(&mut self, base: u64) {
@@ -422,8 +438,10 @@ impl World {
 
     fn serve(&mut self, addr: u64, len: u32) -> Result<Option<Vec<u8>>, String> {
         let len = u64::from(len);
-        if let Some(&Ring::Sq(qid)) = self.rings.get(&(addr / PAGE)) {
-            return self.fetch(qid, addr, len);
+        match self.rings.get(&(addr / PAGE)) {
+            Some(&Ring::Sq(qid)) => return self.fetch(qid, addr, len),
+            Some(Ring::Shadow) => return self.serve_shadow(addr, len),
+            _ => {}
         }
         let at = addr % PAGE;
         let places = self.places.get(&(addr / PAGE)).map_or(&[][..], |p| &p[..]);
@@ -437,6 +455,45 @@ impl World {
             ));
         }
         Ok(self.memory.get(addr, len).map(<[u8]>::to_vec))
+    }
+
+    fn serve_shadow(&mut self, addr: u64, len: u64) -> Result<Option<Vec<u8>>, String> {
+        let (qid, head) = queue_at(addr);
+        if qid == 0 || qid > self.model.limits.queues || len > 64 {
+            return Err(format!(
+                "a read of {len} bytes at {addr:#x}: no queue has its shadow doorbell there"
+            ));
+        }
+        *self
+            .counts
+            .kinds
+            .entry("shadow doorbells read")
+            .or_default() += 1;
+        let data = self.memory.get(addr, len).map(<[u8]>::to_vec);
+        self.note(format!(
+            "read the shadow doorbell of queue {qid}, head {head}"
+        ));
+        if data.is_none() {
+            self.fatal = true;
+            self.close_down();
+        }
+        Ok(data)
+    }
+
+    fn take_event_idx(&mut self, addr: u64, data: &[u8]) -> Result<(), String> {
+        let (qid, head) = queue_at(addr);
+        let entries = match head {
+            true => self.cqs.get(&qid).map(|q| q.entries),
+            false => self.sqs.get(&qid).map(|q| q.entries),
+        };
+        let value = <[u8; 4]>::try_from(data).map(u32::from_le_bytes);
+        let fits = value.is_ok_and(|v| u64::from(v) < entries.unwrap_or(1 << 16));
+        if qid == 0 || qid > self.model.limits.queues || addr % 4 != 0 || !fits {
+            return Err(format!("a wrong EventIdx {data:02x?} at {addr:#x}"));
+        }
+        *self.counts.kinds.entry("EventIdx written").or_default() += 1;
+        self.memory.put(addr, data);
+        Ok(())
     }
 
     fn fetch(&mut self, qid: u16, addr: u64, len: u64) -> Result<Option<Vec<u8>>, String> {
@@ -493,6 +550,12 @@ impl World {
                 self.open_cq(new);
             }
             After::SqDeleted(old, _) => self.leave_alone(old),
+            After::Shadow(pages) => {
+                rung.pages.clear();
+                self.rings.insert(pages.doorbells / PAGE, Ring::Shadow);
+                self.rings.insert(pages.events / PAGE, Ring::EventIdx);
+                self.shadow.opened.push(pages);
+            }
             _ => {}
         }
         self.note(format!(
@@ -627,8 +690,10 @@ impl World {
 
     fn take(&mut self, addr: u64, data: &[u8]) -> Result<(), String> {
         let len = data.len() as u64;
-        if let Some(&Ring::Cq(qid)) = self.rings.get(&(addr / PAGE)) {
-            return self.complete(qid, addr, data);
+        match self.rings.get(&(addr / PAGE)) {
+            Some(&Ring::Cq(qid)) => return self.complete(qid, addr, data),
+            Some(Ring::EventIdx) => return self.take_event_idx(addr, data),
+            _ => {}
         }
         let at = addr % PAGE;
         let (mut wrong, mut taken) = (None, Vec::new());
@@ -762,6 +827,9 @@ impl World {
         *self.counts.outcomes.entry(outcome).or_default() += 1;
         let success = cqe.status() == status::SUCCESS;
         let after = flight.verdict.after;
+        if sqid == 0 && flight.sqe.opcode() == DOORBELL_BUFFER_CONFIG {
+            self.shadow.offered = None;
+        }
         if success {
             self.counts.moved_bytes += flight.verdict.media_bytes();
         }
@@ -873,6 +941,15 @@ impl World {
                 if let Some(at) = formatting.iter().position(|&n| n == nsid) {
                     formatting.remove(at);
                 }
+            }
+            After::Shadow(_) => {
+                // The pages of before are the host's again.
+                let newest = self.shadow.opened.pop();
+                for pages in std::mem::take(&mut self.shadow.opened) {
+                    self.close_shadow(pages);
+                }
+                self.shadow.opened.extend(newest);
+                self.shadow.on = true;
             }
             After::Nothing => {}
         }

@@ -25,9 +25,9 @@ def campaign(context: Context) -> dict[str, Any]:
 @claim(
     "nvme.fuzz.mismatches", "mismatches", at_most(0),
     "Random and malformed commands in several namespaces, hostile PRPs and SGLs, fused pairs and halves, formats, bad "
-    "doorbells, stores to the PM window and resets at any moment: each fetched command completes once, with the "
-    "status of a reference model, or is gone through a reset; nothing hangs or is written but what commands name, in "
-    "host memory and on the media; no access follows CSTS.RDY 0.",
+    "and shadow doorbells, stores to the PM window and resets at any moment: each fetched command completes once, with "
+    "the status of a reference model, or is gone through a reset; nothing hangs or is written but what commands name, "
+    "in host memory and on the media; no access follows CSTS.RDY 0.",
 )  # fmt: skip
 def mismatches(context: Context) -> Measured:
     doc = campaign(context)
