@@ -207,3 +207,99 @@ impl Model {
         Some((compare, write))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::memory::PAGE;
+    use crate::model::{Limits, SubmissionQueue};
+    use crate::namespaces::Namespaces;
+
+    /// A model with a queue, and pages of zeros for both commands.
+    fn bench() -> (Model, Memory, Media) {
+        let limits = Limits {
+            queues: 1,
+            entries: 8,
+            transfer: 1 << 20,
+            events: 1,
+            namespaces: Rc::new(Namespaces::new(&[16])),
+        };
+        let mut model = Model::new(limits, BTreeMap::new());
+        let queue = SubmissionQueue {
+            base: 0,
+            entries: 8,
+            cqid: 1,
+        };
+        model.sqs.insert(1, queue);
+        (model, Memory::new(2), Media::new(16))
+    }
+
+    fn half(opcode: u8, fuse: u32, lba: u64) -> Sqe {
+        let at = (1 << 32) + if fuse == FIRST { 0 } else { PAGE };
+        let mut sqe = Sqe::of_blocks(opcode, 1, lba, 1).with_prps(at, 0);
+        sqe.dw[0] |= fuse << 8;
+        sqe
+    }
+
+    /// What both may answer.
+    fn outcomes(first: Sqe, second: Sqe) -> Vec<(Status, Status)> {
+        let (mut model, memory, media) = bench();
+        let (verdict, none) = model.judge(1, &first, More::Yes, &memory, &media);
+        assert!(verdict.statuses.is_empty() && none.is_none(), "it waits");
+        let (_, pair) = model.judge(1, &second, More::No, &memory, &media);
+        pair.map(|p| p.outcomes).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_pair_answers_together() {
+        let (ok, field) = (status::SUCCESS, status::INVALID_FIELD.dnr());
+        let failed = status::ABORTED_FAILED_FUSED.dnr();
+        let range = status::LBA_OUT_OF_RANGE.dnr();
+        let compare = half(io::COMPARE, FIRST, 3);
+        let write = half(io::WRITE, SECOND, 3);
+        assert_eq!(outcomes(compare, write), [(ok, ok)]);
+        assert_eq!(
+            outcomes(compare, half(io::WRITE, SECOND, 4)),
+            [(field, field)]
+        );
+        assert_eq!(
+            outcomes(compare, half(io::READ, SECOND, 3)),
+            [(failed, field)]
+        );
+        assert_eq!(outcomes(half(io::READ, FIRST, 3), write), [(field, failed)]);
+        assert_eq!(
+            outcomes(half(io::COMPARE, FIRST, 16), write),
+            [(range, failed)]
+        );
+        assert_eq!(
+            outcomes(compare, half(io::WRITE, SECOND, 16)),
+            [(failed, range)]
+        );
+    }
+
+    #[test]
+    fn a_half_alone_has_its_own_error_or_none_of_a_partner() {
+        let (mut model, memory, media) = bench();
+        let missing = status::ABORTED_MISSING_FUSED.dnr();
+        let range = status::LBA_OUT_OF_RANGE.dnr();
+        let mut alone = |sqe: Sqe, more| {
+            let (verdict, before) = model.judge(1, &sqe, more, &memory, &media);
+            (verdict.statuses, before.map(|p| p.verdict.statuses))
+        };
+        let first = half(io::COMPARE, FIRST, 3);
+        assert_eq!(alone(first, More::No), (vec![missing], None));
+        assert_eq!(alone(first, More::Unsure), (vec![missing], None));
+        let outside = half(io::COMPARE, FIRST, 16);
+        assert_eq!(alone(outside, More::Yes), (vec![], Some(vec![missing])));
+        let plain = Sqe::of_blocks(io::VERIFY, 1, 0, 1);
+        assert_eq!(
+            alone(plain, More::No),
+            (vec![status::SUCCESS], Some(vec![range]))
+        );
+        let second = half(io::WRITE, SECOND, 3);
+        assert_eq!(alone(second, More::No), (vec![missing], None));
+    }
+}

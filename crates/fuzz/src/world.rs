@@ -7,16 +7,21 @@
 //!   all of its data.
 //! - No access comes while the controller has to be silent.
 
+mod completion;
+mod pairs;
+mod port;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use sim::{HostPort, Mmio, Random, ReadData, Time};
-use spec::nvme::{status, Cqe, Sqe, Status};
+use sim::{Mmio, Random, ReadData, Time};
+use spec::nvme::Sqe;
 
-use crate::fused::{More, Pair, FIRST, SECOND};
-use crate::media::{End, Media, BLOCK};
+use crate::fused::{More, FIRST, SECOND};
+use crate::media::{End, Media};
 use crate::memory::{Memory, PAGE};
 use crate::model::{flags, After, Content, Direction, Model, Use, Verdict};
-use crate::shadow::{queue_at, Pages, Shadow, DOORBELL_BUFFER_CONFIG};
+use crate::shadow::{queue_at, Pages, Shadow};
+use pairs::Fused;
 
 /// Interrupt messages go to this range.
 pub const MSI: std::ops::Range<u64> = 0xFEE0_0000..0xFEF0_0000;
@@ -102,15 +107,6 @@ struct Flight {
     /// Who it is for the media.
     user: u64,
     fused: Option<Fused>,
-}
-
-/// One of a pair of fused commands.
-#[derive(Clone, Debug)]
-struct Fused {
-    partner: (u16, u16),
-    first: bool,
-    outcomes: Vec<(Status, Status)>,
-    alone: Vec<(Status, Status)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -622,70 +618,6 @@ impl World {
         }
     }
 
-    /// What a command means for the first one before it. Returns what the command itself needs to know.
-    fn fuse(&mut self, second: (u16, u16), pair: Pair) -> Option<Fused> {
-        let first = (second.0, pair.cid);
-        let user = self.flights.get(&first)?.user;
-        self.attach(first, user, &pair.verdict);
-        let flight = self.flights.get_mut(&first)?;
-        flight.verdict = pair.verdict;
-        self.note(format!(
-            "SQ {} CID {:#06x} and the next one: {:?}",
-            first.0, first.1, pair.outcomes
-        ));
-        if pair.outcomes.is_empty() {
-            return None;
-        }
-        let of = |partner, first| Fused {
-            partner,
-            first,
-            outcomes: pair.outcomes.clone(),
-            alone: pair.alone.clone(),
-        };
-        let (mine, its) = (of(first, false), of(second, true));
-        if let Some(flight) = self.flights.get_mut(&first) {
-            flight.fused = Some(its);
-        }
-        Some(mine)
-    }
-
-    /// The controller is about to stop.
-    pub fn close_down(&mut self) {
-        self.model.closing = true;
-        let qids: BTreeSet<u16> = self.flights.keys().map(|k| k.0).collect();
-        qids.into_iter().for_each(|qid| self.leave_alone(qid));
-    }
-
-    /// A queue stops: fused commands in it may not find each other any more.
-    fn leave_alone(&mut self, qid: u16) {
-        if let Some(half) = self.model.firsts.get_mut(&qid) {
-            let (key, statuses) = ((qid, half.cid()), half.leave_alone());
-            if let Some(flight) = self.flights.get_mut(&key) {
-                flight.verdict.statuses = statuses;
-            }
-        }
-        let here = |k: &(u16, u16)| k.0 == qid && self.flights.contains_key(k);
-        let whole: Vec<(u16, u16)> = self
-            .flights
-            .iter()
-            .filter(|(_, f)| f.fused.as_ref().is_some_and(|p| here(&p.partner)))
-            .map(|(&key, _)| key)
-            .collect();
-        for key in whole {
-            let Some(flight) = self.flights.get_mut(&key) else {
-                continue;
-            };
-            let Some(fused) = &mut flight.fused else {
-                continue;
-            };
-            fused.outcomes.append(&mut fused.alone);
-            let outcomes = fused.outcomes.iter();
-            flight.verdict.statuses = outcomes
-                .map(|&(a, b)| if fused.first { a } else { b })
-                .collect();
-        }
-    }
-
     // ---- what the device writes ----
 
     fn take(&mut self, addr: u64, data: &[u8]) -> Result<(), String> {
@@ -747,244 +679,6 @@ impl World {
             "a write of {len} bytes at {addr:#x}, which no command in flight names"
         ))
     }
-
-    fn complete(&mut self, cqid: u16, addr: u64, data: &[u8]) -> Result<(), String> {
-        let Some(queue) = self.cqs.get_mut(&cqid) else {
-            return Err(format!(
-                "a write to completion queue {cqid}, which was deleted"
-            ));
-        };
-        let entries = queue.entries;
-        let index = queue.tail % entries;
-        let Ok(bytes) = <[u8; 16]>::try_from(data) else {
-            return Err(format!("CQ {cqid}: a write of {} bytes", data.len()));
-        };
-        if addr != queue.base + 16 * index {
-            return Err(format!(
-                "CQ {cqid}: a write at {addr:#x}, the next entry is {index}"
-            ));
-        }
-        if queue.tail - queue.rung >= entries - 1 {
-            return Err(format!(
-                "CQ {cqid}: entry {index} is overwritten before it was consumed"
-            ));
-        }
-        let cqe = Cqe::from_bytes(&bytes);
-        let phase = queue.tail / entries % 2 == 0;
-        if cqe.phase() != phase || cqe.dw[1] != 0 {
-            return Err(format!(
-                "CQ {cqid} entry {index}: phase {} or DW1 {:#x} is wrong",
-                cqe.phase(),
-                cqe.dw[1]
-            ));
-        }
-        queue.tail += 1;
-        if let Some(vector) = queue.vector {
-            self.due.entry(vector).or_insert(self.now);
-        }
-        self.memory.put(addr, data);
-        self.wake |= self.watch;
-        self.finish(cqid, cqe)
-    }
-
-    fn finish(&mut self, cqid: u16, cqe: Cqe) -> Result<(), String> {
-        let key = (cqe.sqid(), cqe.cid());
-        let name = format!("SQ {} CID {:#06x}", key.0, key.1);
-        self.note(format!(
-            "completed {name}: {:?}, DW0 {:#x}",
-            cqe.status(),
-            cqe.result()
-        ));
-        let Some(flight) = self.flights.remove(&key) else {
-            return Err(format!("{name} is completed, but isn't in flight"));
-        };
-        let fine = self.judge_completion(cqid, &cqe, &flight);
-        let sqid = key.0;
-        if let Some(fused) = &flight.fused {
-            self.narrow(fused, cqe.status());
-        }
-        let firsts = &mut self.model.firsts;
-        if firsts.get(&sqid).is_some_and(|half| half.cid() == key.1) {
-            firsts.remove(&sqid);
-        }
-        if let Some(queue) = self.sqs.get_mut(&sqid) {
-            let entries = queue.entries;
-            let least = queue.head.max(flight.position + 1);
-            let ahead = (u64::from(cqe.sq_head()) + entries - least % entries) % entries;
-            if u64::from(cqe.sq_head()) >= entries || least + ahead > queue.fetched {
-                return Err(format!(
-                    "{name}: SQHD {} was not fetched yet",
-                    cqe.sq_head()
-                ));
-            }
-            queue.head = least + ahead;
-        }
-        self.counts.completed += 1;
-        self.result = cqe.result();
-        let set = if sqid == 0 { "admin" } else { "io" };
-        let what = cqe.status().bare();
-        let outcome = format!("{set} {:02x}h {:03x}h", flight.sqe.opcode(), what.0);
-        *self.counts.outcomes.entry(outcome).or_default() += 1;
-        let success = cqe.status() == status::SUCCESS;
-        let after = flight.verdict.after;
-        if sqid == 0 && flight.sqe.opcode() == DOORBELL_BUFFER_CONFIG {
-            self.shadow.offered = None;
-        }
-        if success {
-            self.counts.moved_bytes += flight.verdict.media_bytes();
-        }
-        let end = flight.verdict.end(cqe.status());
-        self.release(key, flight, end);
-        fine.map_err(|e| format!("{name}: {e}"))?;
-        self.effect(after, success, key.1, &cqe)
-    }
-
-    /// One of a pair has answered: what is left for the other.
-    fn narrow(&mut self, fused: &Fused, answer: Status) {
-        if let Some(partner) = self.flights.get_mut(&fused.partner) {
-            let outcomes = fused.outcomes.iter();
-            let turned = outcomes.map(|&(a, b)| if fused.first { (a, b) } else { (b, a) });
-            let left = turned.filter(|o| o.0 == answer).map(|o| o.1);
-            partner.verdict.statuses = left.collect();
-        }
-    }
-
-    fn judge_completion(&self, cqid: u16, cqe: &Cqe, flight: &Flight) -> Result<(), String> {
-        let v = &flight.verdict;
-        let sqid = cqe.sqid();
-        if self.sqs.get(&sqid).is_some_and(|q| q.cqid != cqid) {
-            return Err(format!("completed to CQ {cqid}, which isn't its own"));
-        }
-        let mut allowed: Vec<Status> = v.statuses.clone();
-        if let (Use::Read(lba, count), Direction::FromHost, None) =
-            (&v.media, &v.direction, &flight.fused)
-        {
-            // A Compare: what others wrote meanwhile may have made a difference, or taken one away.
-            if (*lba..lba + count).any(|b| self.media.known(b).is_none()) {
-                allowed.push(status::COMPARE_FAILURE.dnr());
-                if v.clean {
-                    allowed.push(status::SUCCESS);
-                }
-            }
-        }
-        if !allowed.contains(&cqe.status()) {
-            return Err(format!(
-                "status {:?}, allowed are {allowed:?}",
-                cqe.status()
-            ));
-        }
-        let success = cqe.status() == status::SUCCESS;
-        if let (true, Some(dw0)) = (success, v.dw0) {
-            if cqe.result() != dw0 {
-                return Err(format!("DW0 is {:#x}, not {dw0:#x}", cqe.result()));
-            }
-        }
-        if let (true, Direction::ToHost(_)) = (success, &v.direction) {
-            let all = v.walk.bytes();
-            if flight.written < all || flight.written > all && !flight.shared {
-                return Err(format!(
-                    "completed after {} of {all} bytes of its data",
-                    flight.written
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    fn effect(&mut self, after: After, success: bool, cid: u16, cqe: &Cqe) -> Result<(), String> {
-        match after {
-            After::SqCreated(qid) => {
-                if let Some(queue) = self.sqs.get_mut(&qid) {
-                    queue.usable = true;
-                }
-            }
-            After::CqCreated(qid) => {
-                if let Some(queue) = self.cqs.get_mut(&qid) {
-                    queue.usable = true;
-                }
-            }
-            After::SqDeleted(qid, base) => {
-                let again = self.sqs.get(&qid).is_some_and(|q| q.base != base);
-                if !again && self.flights.keys().any(|k| k.0 == qid) {
-                    return Err(format!(
-                        "SQ {qid} is deleted before its commands have completed"
-                    ));
-                }
-                self.close_sq(qid, base);
-            }
-            After::CqDeleted(qid, base) => self.close_cq(qid, base),
-            After::Event(_) => {
-                self.model.waiting.retain(|&c| c != cid);
-                if success {
-                    let smart = self.model.features.temperature_set();
-                    let (kind, info) = (cqe.result() & 7, cqe.result() >> 8 & 0xFF);
-                    let cause = match (kind, info) {
-                        (0, 0 | 1) => self.bad_doorbells > 0,
-                        (1, 1) => smart,
-                        _ => false,
-                    };
-                    if !cause {
-                        return Err(format!("an event without a cause: DW0 {:#x}", cqe.result()));
-                    }
-                }
-            }
-            After::Abort(aborted) => {
-                let gone = !self.model.waiting.contains(&aborted);
-                if cqe.result() == 0 && !gone {
-                    return Err(format!(
-                        "CID {aborted:#06x} is said to be aborted, and still waits"
-                    ));
-                }
-            }
-            After::Formatted(nsid) => {
-                let formatting = &mut self.model.formatting;
-                if let Some(at) = formatting.iter().position(|&n| n == nsid) {
-                    formatting.remove(at);
-                }
-            }
-            After::Shadow(_) => {
-                // The pages of before are the host's again.
-                let newest = self.shadow.opened.pop();
-                for pages in std::mem::take(&mut self.shadow.opened) {
-                    self.close_shadow(pages);
-                }
-                self.shadow.opened.extend(newest);
-                self.shadow.on = true;
-            }
-            After::Nothing => {}
-        }
-        Ok(())
-    }
-
-    fn release(&mut self, key: (u16, u16), flight: Flight, end: End) {
-        for s in &flight.verdict.walk.segments {
-            self.unclaim(s.addr / PAGE, key);
-        }
-        for &(addr, _) in &flight.verdict.walk.lists {
-            self.unclaim(addr / PAGE, key);
-        }
-        match &flight.verdict.media {
-            Use::None => {}
-            Use::Read(lba, count) => self.media.end_read(*lba, *count),
-            Use::Write(lba, data) => {
-                let count = (data.len() as u64).div_ceil(BLOCK);
-                self.media.end_write(flight.user, *lba, count, end);
-            }
-            Use::Zero(ranges) => ranges
-                .iter()
-                .for_each(|r| self.media.end_write(flight.user, r.0, r.1, end)),
-        }
-        self.give(flight.pages);
-    }
-
-    fn unclaim(&mut self, page: u64, key: (u16, u16)) {
-        if let Some(places) = self.places.get_mut(&page) {
-            places.retain(|p| p.key != key);
-            if places.is_empty() {
-                self.places.remove(&page);
-            }
-        }
-    }
 }
 
 /// What a reader wants to know that was drawn.
@@ -1027,108 +721,5 @@ fn right(media: &Media, direction: &Direction, from: u64, data: &[u8]) -> bool {
         }),
         Direction::ToHost(Content::Any) => true,
         _ => false,
-    }
-}
-
-impl HostPort for World {
-    fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool {
-        self.now = now;
-        if now < self.stall {
-            return false;
-        }
-        if self.random.below(256) == 0 {
-            self.stall = now + Time::ns(self.random.below(300));
-            return false;
-        }
-        if self.silent {
-            self.fail(format!(
-                "a write of {} bytes at {addr:#x} at {now}, after CSTS said silence",
-                data.len()
-            ));
-        }
-        if let Err(text) = self.take(addr, data) {
-            self.fail(format!("at {now}: {text}"));
-        }
-        true
-    }
-
-    fn read(&mut self, now: Time, tag: u32, addr: u64, len: u32) -> bool {
-        if self.silent {
-            self.fail(format!(
-                "a read of {len} bytes at {addr:#x} at {now}, after CSTS said silence"
-            ));
-        }
-        let data = match self.serve(addr, len) {
-            Ok(data) => data,
-            Err(text) => {
-                self.fail(format!("at {now}: {text}"));
-                None
-            }
-        };
-        let mut time = now + Time::ns(100 + self.random.below(400));
-        let Some(data) = data else {
-            self.sequence += 1;
-            self.data.insert(
-                (time, self.sequence),
-                ReadData {
-                    tag,
-                    data: None,
-                    last: true,
-                },
-            );
-            return true;
-        };
-        let piece = 64 << self.random.below(4);
-        let pieces = data.chunks(piece).count();
-        for (n, chunk) in data.chunks(piece).enumerate() {
-            self.sequence += 1;
-            let answer = ReadData {
-                tag,
-                data: Some(chunk.to_vec()),
-                last: n + 1 == pieces,
-            };
-            self.data.insert((time, self.sequence), answer);
-            time += Time::ns(self.random.below(12));
-        }
-        true
-    }
-
-    fn mmio_data(&mut self, _now: Time, tag: u32, data: Option<Vec<u8>>) {
-        self.answers.push((tag, data));
-        self.wake = true;
-    }
-
-    fn mmio(&mut self, now: Time) -> Option<Mmio> {
-        if self.mmio.front()?.0 > now {
-            return None;
-        }
-        self.mmio.pop_front().map(|(_, access)| access)
-    }
-
-    fn read_data(&mut self, now: Time) -> Option<ReadData> {
-        let first = self.data.first_entry()?;
-        (first.key().0 <= now).then(|| first.remove())
-    }
-
-    fn next_arrival(&self) -> Option<Time> {
-        let data = self.data.first_key_value().map(|(k, _)| k.0);
-        let mmio = self.mmio.front().map(|m| m.0);
-        data.into_iter().chain(mmio).min()
-    }
-
-    fn attention(&self) -> bool {
-        self.wake || self.failure.is_some()
-    }
-}
-
-impl World {
-    /// Forgets what has woken the host.
-    pub fn rest(&mut self) {
-        self.wake = false;
-    }
-
-    /// True if something has woken the host.
-    pub fn woken(&self) -> bool {
-        self.wake
     }
 }

@@ -1,0 +1,250 @@
+//! Completions: each one of a command in flight, once, after its data, with a status that the model allows.
+
+use spec::nvme::{status, Cqe, Status};
+
+use super::{Flight, World};
+use crate::media::{End, BLOCK};
+use crate::memory::PAGE;
+use crate::model::{After, Direction, Use};
+use crate::shadow::DOORBELL_BUFFER_CONFIG;
+
+impl World {
+    pub(super) fn complete(&mut self, cqid: u16, addr: u64, data: &[u8]) -> Result<(), String> {
+        let Some(queue) = self.cqs.get_mut(&cqid) else {
+            return Err(format!(
+                "a write to completion queue {cqid}, which was deleted"
+            ));
+        };
+        let entries = queue.entries;
+        let index = queue.tail % entries;
+        let Ok(bytes) = <[u8; 16]>::try_from(data) else {
+            return Err(format!("CQ {cqid}: a write of {} bytes", data.len()));
+        };
+        if addr != queue.base + 16 * index {
+            return Err(format!(
+                "CQ {cqid}: a write at {addr:#x}, the next entry is {index}"
+            ));
+        }
+        if queue.tail - queue.rung >= entries - 1 {
+            return Err(format!(
+                "CQ {cqid}: entry {index} is overwritten before it was consumed"
+            ));
+        }
+        let cqe = Cqe::from_bytes(&bytes);
+        let phase = queue.tail / entries % 2 == 0;
+        if cqe.phase() != phase || cqe.dw[1] != 0 {
+            return Err(format!(
+                "CQ {cqid} entry {index}: phase {} or DW1 {:#x} is wrong",
+                cqe.phase(),
+                cqe.dw[1]
+            ));
+        }
+        queue.tail += 1;
+        if let Some(vector) = queue.vector {
+            self.due.entry(vector).or_insert(self.now);
+        }
+        self.memory.put(addr, data);
+        self.wake |= self.watch;
+        self.finish(cqid, cqe)
+    }
+
+    pub(super) fn finish(&mut self, cqid: u16, cqe: Cqe) -> Result<(), String> {
+        let key = (cqe.sqid(), cqe.cid());
+        let name = format!("SQ {} CID {:#06x}", key.0, key.1);
+        self.note(format!(
+            "completed {name}: {:?}, DW0 {:#x}",
+            cqe.status(),
+            cqe.result()
+        ));
+        let Some(flight) = self.flights.remove(&key) else {
+            return Err(format!("{name} is completed, but isn't in flight"));
+        };
+        let fine = self.judge_completion(cqid, &cqe, &flight);
+        let sqid = key.0;
+        if let Some(fused) = &flight.fused {
+            self.narrow(fused, cqe.status());
+        }
+        let firsts = &mut self.model.firsts;
+        if firsts.get(&sqid).is_some_and(|half| half.cid() == key.1) {
+            firsts.remove(&sqid);
+        }
+        if let Some(queue) = self.sqs.get_mut(&sqid) {
+            let entries = queue.entries;
+            let least = queue.head.max(flight.position + 1);
+            let ahead = (u64::from(cqe.sq_head()) + entries - least % entries) % entries;
+            if u64::from(cqe.sq_head()) >= entries || least + ahead > queue.fetched {
+                return Err(format!(
+                    "{name}: SQHD {} was not fetched yet",
+                    cqe.sq_head()
+                ));
+            }
+            queue.head = least + ahead;
+        }
+        self.counts.completed += 1;
+        self.result = cqe.result();
+        let set = if sqid == 0 { "admin" } else { "io" };
+        let what = cqe.status().bare();
+        let outcome = format!("{set} {:02x}h {:03x}h", flight.sqe.opcode(), what.0);
+        *self.counts.outcomes.entry(outcome).or_default() += 1;
+        let success = cqe.status() == status::SUCCESS;
+        let after = flight.verdict.after;
+        if sqid == 0 && flight.sqe.opcode() == DOORBELL_BUFFER_CONFIG {
+            self.shadow.offered = None;
+        }
+        if success {
+            self.counts.moved_bytes += flight.verdict.media_bytes();
+        }
+        let end = flight.verdict.end(cqe.status());
+        self.release(key, flight, end);
+        fine.map_err(|e| format!("{name}: {e}"))?;
+        self.effect(after, success, key.1, &cqe)
+    }
+
+    pub(super) fn judge_completion(
+        &self,
+        cqid: u16,
+        cqe: &Cqe,
+        flight: &Flight,
+    ) -> Result<(), String> {
+        let v = &flight.verdict;
+        let sqid = cqe.sqid();
+        if self.sqs.get(&sqid).is_some_and(|q| q.cqid != cqid) {
+            return Err(format!("completed to CQ {cqid}, which isn't its own"));
+        }
+        let mut allowed: Vec<Status> = v.statuses.clone();
+        if let (Use::Read(lba, count), Direction::FromHost, None) =
+            (&v.media, &v.direction, &flight.fused)
+        {
+            // A Compare: what others wrote meanwhile may have made a difference, or taken one away.
+            if (*lba..lba + count).any(|b| self.media.known(b).is_none()) {
+                allowed.push(status::COMPARE_FAILURE.dnr());
+                if v.clean {
+                    allowed.push(status::SUCCESS);
+                }
+            }
+        }
+        if !allowed.contains(&cqe.status()) {
+            return Err(format!(
+                "status {:?}, allowed are {allowed:?}",
+                cqe.status()
+            ));
+        }
+        let success = cqe.status() == status::SUCCESS;
+        if let (true, Some(dw0)) = (success, v.dw0) {
+            if cqe.result() != dw0 {
+                return Err(format!("DW0 is {:#x}, not {dw0:#x}", cqe.result()));
+            }
+        }
+        if let (true, Direction::ToHost(_)) = (success, &v.direction) {
+            let all = v.walk.bytes();
+            if flight.written < all || flight.written > all && !flight.shared {
+                return Err(format!(
+                    "completed after {} of {all} bytes of its data",
+                    flight.written
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn effect(
+        &mut self,
+        after: After,
+        success: bool,
+        cid: u16,
+        cqe: &Cqe,
+    ) -> Result<(), String> {
+        match after {
+            After::SqCreated(qid) => {
+                if let Some(queue) = self.sqs.get_mut(&qid) {
+                    queue.usable = true;
+                }
+            }
+            After::CqCreated(qid) => {
+                if let Some(queue) = self.cqs.get_mut(&qid) {
+                    queue.usable = true;
+                }
+            }
+            After::SqDeleted(qid, base) => {
+                let again = self.sqs.get(&qid).is_some_and(|q| q.base != base);
+                if !again && self.flights.keys().any(|k| k.0 == qid) {
+                    return Err(format!(
+                        "SQ {qid} is deleted before its commands have completed"
+                    ));
+                }
+                self.close_sq(qid, base);
+            }
+            After::CqDeleted(qid, base) => self.close_cq(qid, base),
+            After::Event(_) => {
+                self.model.waiting.retain(|&c| c != cid);
+                if success {
+                    let smart = self.model.features.temperature_set();
+                    let (kind, info) = (cqe.result() & 7, cqe.result() >> 8 & 0xFF);
+                    let cause = match (kind, info) {
+                        (0, 0 | 1) => self.bad_doorbells > 0,
+                        (1, 1) => smart,
+                        _ => false,
+                    };
+                    if !cause {
+                        return Err(format!("an event without a cause: DW0 {:#x}", cqe.result()));
+                    }
+                }
+            }
+            After::Abort(aborted) => {
+                let gone = !self.model.waiting.contains(&aborted);
+                if cqe.result() == 0 && !gone {
+                    return Err(format!(
+                        "CID {aborted:#06x} is said to be aborted, and still waits"
+                    ));
+                }
+            }
+            After::Formatted(nsid) => {
+                let formatting = &mut self.model.formatting;
+                if let Some(at) = formatting.iter().position(|&n| n == nsid) {
+                    formatting.remove(at);
+                }
+            }
+            After::Shadow(_) => {
+                // The pages of before are the host's again.
+                let newest = self.shadow.opened.pop();
+                for pages in std::mem::take(&mut self.shadow.opened) {
+                    self.close_shadow(pages);
+                }
+                self.shadow.opened.extend(newest);
+                self.shadow.on = true;
+            }
+            After::Nothing => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn release(&mut self, key: (u16, u16), flight: Flight, end: End) {
+        for s in &flight.verdict.walk.segments {
+            self.unclaim(s.addr / PAGE, key);
+        }
+        for &(addr, _) in &flight.verdict.walk.lists {
+            self.unclaim(addr / PAGE, key);
+        }
+        match &flight.verdict.media {
+            Use::None => {}
+            Use::Read(lba, count) => self.media.end_read(*lba, *count),
+            Use::Write(lba, data) => {
+                let count = (data.len() as u64).div_ceil(BLOCK);
+                self.media.end_write(flight.user, *lba, count, end);
+            }
+            Use::Zero(ranges) => ranges
+                .iter()
+                .for_each(|r| self.media.end_write(flight.user, r.0, r.1, end)),
+        }
+        self.give(flight.pages);
+    }
+
+    pub(super) fn unclaim(&mut self, page: u64, key: (u16, u16)) {
+        if let Some(places) = self.places.get_mut(&page) {
+            places.retain(|p| p.key != key);
+            if places.is_empty() {
+                self.places.remove(&page);
+            }
+        }
+    }
+}

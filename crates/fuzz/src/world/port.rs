@@ -1,0 +1,108 @@
+//! The device's side: accesses as they come, with the host's timing.
+
+use sim::{HostPort, Mmio, ReadData, Time};
+
+use super::World;
+
+impl HostPort for World {
+    fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool {
+        self.now = now;
+        if now < self.stall {
+            return false;
+        }
+        if self.random.below(256) == 0 {
+            self.stall = now + Time::ns(self.random.below(300));
+            return false;
+        }
+        if self.silent {
+            self.fail(format!(
+                "a write of {} bytes at {addr:#x} at {now}, after CSTS said silence",
+                data.len()
+            ));
+        }
+        if let Err(text) = self.take(addr, data) {
+            self.fail(format!("at {now}: {text}"));
+        }
+        true
+    }
+
+    fn read(&mut self, now: Time, tag: u32, addr: u64, len: u32) -> bool {
+        if self.silent {
+            self.fail(format!(
+                "a read of {len} bytes at {addr:#x} at {now}, after CSTS said silence"
+            ));
+        }
+        let data = match self.serve(addr, len) {
+            Ok(data) => data,
+            Err(text) => {
+                self.fail(format!("at {now}: {text}"));
+                None
+            }
+        };
+        let mut time = now + Time::ns(100 + self.random.below(400));
+        let Some(data) = data else {
+            self.sequence += 1;
+            self.data.insert(
+                (time, self.sequence),
+                ReadData {
+                    tag,
+                    data: None,
+                    last: true,
+                },
+            );
+            return true;
+        };
+        let piece = 64 << self.random.below(4);
+        let pieces = data.chunks(piece).count();
+        for (n, chunk) in data.chunks(piece).enumerate() {
+            self.sequence += 1;
+            let answer = ReadData {
+                tag,
+                data: Some(chunk.to_vec()),
+                last: n + 1 == pieces,
+            };
+            self.data.insert((time, self.sequence), answer);
+            time += Time::ns(self.random.below(12));
+        }
+        true
+    }
+
+    fn mmio_data(&mut self, _now: Time, tag: u32, data: Option<Vec<u8>>) {
+        self.answers.push((tag, data));
+        self.wake = true;
+    }
+
+    fn mmio(&mut self, now: Time) -> Option<Mmio> {
+        if self.mmio.front()?.0 > now {
+            return None;
+        }
+        self.mmio.pop_front().map(|(_, access)| access)
+    }
+
+    fn read_data(&mut self, now: Time) -> Option<ReadData> {
+        let first = self.data.first_entry()?;
+        (first.key().0 <= now).then(|| first.remove())
+    }
+
+    fn next_arrival(&self) -> Option<Time> {
+        let data = self.data.first_key_value().map(|(k, _)| k.0);
+        let mmio = self.mmio.front().map(|m| m.0);
+        data.into_iter().chain(mmio).min()
+    }
+
+    fn attention(&self) -> bool {
+        self.wake || self.failure.is_some()
+    }
+}
+
+impl World {
+    /// Forgets what has woken the host.
+    pub fn rest(&mut self) {
+        self.wake = false;
+    }
+
+    /// True if something has woken the host.
+    pub fn woken(&self) -> bool {
+        self.wake
+    }
+}
