@@ -185,7 +185,8 @@ module nvme_fetch
   logic chosen, gnt_valid, issue, sq_create, wrr_q;
   idx_t cfg_idx;
 
-  always_ff @(posedge clk_i) if (!enable_i) wrr_q <= wrr_i;
+  // Never under a choice.
+  always_ff @(posedge clk_i) if (!enable_i && state_q == StIdle) wrr_q <= wrr_i;
 
   assign req = nonempty_q & ~blocked_q & {{(NumQueues - 1) {1'b1}}, !admin_pending_q};
 
@@ -247,12 +248,12 @@ module nvme_fetch
   assign unreserve = unreserve_valid_i && unreserve_ready_o;
 
   // Doorbells, in two steps: the queue's state, then is the value one of its entries? They wait, and look again, where they
-  // would meet another writer of the same state.
+  // would meet another writer of the same state, and from when the queue chosen is known to have a command.
   idx_t tail_idx;
   logic tail_free, tail_fire, tail_ok, tail_seen_q, tail_valid_q;
   logic [PtrWidth-1:0] tail_size_q, tail_head_q;
   assign tail_idx = idx_t'(tail_qid_i);
-  assign tail_free = state_q != StIssue && !cfg_valid_i;
+  assign tail_free = state_q != StReserve && state_q != StIssue && !cfg_valid_i;
   assign tail_ready_o = tail_seen_q && tail_free;
   assign tail_fire = tail_valid_i && tail_ready_o;
   assign tail_ok = tail_valid_q && tail_i <= tail_size_q;
@@ -287,7 +288,8 @@ module nvme_fetch
                  else if (start) state_q <= StChoose;
         StChoose: if (chosen) state_q <= gnt_valid ? StLookup : StIdle;
         StLookup: state_q <= StReserve;
-        StReserve: state_q <= StIssue;
+        // The host may have set the tail back to the head.
+        StReserve: state_q <= (own_q || nonempty_q[qid_q]) ? StIssue : StIdle;
         default: state_q <= StIdle;
       endcase
 
@@ -302,7 +304,7 @@ module nvme_fetch
       if (cq_full_o) blocked_q[qid_q] <= 1'b1;
       // A head that has just moved may not have been seen: ask again.
       cq_moved_q <= cq_moved_i;
-      if (cq_moved_i || cq_moved_q || unreserve || cq_create) blocked_q <= '0;
+      if (cq_moved_i || cq_moved_q || unreserve || cfg_fire_i) blocked_q <= '0;
 
       if (issue && qid_q == '0) admin_pending_q <= 1'b1;
       if (admin_done_i) admin_pending_q <= 1'b0;
