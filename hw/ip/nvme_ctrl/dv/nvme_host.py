@@ -16,6 +16,7 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiSlave
+from nvme_coverage import Monitor
 
 PAGE = 4096
 CAP, VS, INTMS, INTMC, CC, CSTS, AQA, ASQ, ACQ = 0x00, 0x08, 0x0C, 0x10, 0x14, 0x1C, 0x24, 0x28, 0x30
@@ -53,6 +54,7 @@ class Memory:
         self.data = bytearray(size)
         self.refuse: list[range] = []
         self.on_write = None
+        self.on_read = None
         self.reads: list[int] = []
 
     def _check(self, address: int, length: int) -> None:
@@ -61,6 +63,8 @@ class Memory:
 
     async def read(self, address: int, length: int) -> bytes:
         self.reads.append(address)
+        if self.on_read:
+            self.on_read(address)
         self._check(address, length)
         return bytes(self.data[address : address + length])
 
@@ -126,6 +130,8 @@ class Host:
         self.memory = Memory(16 << 20)
         self.media = Memory(mem_bytes or 4 << 20)
         self.memory.on_write = self._host_write
+        self.coverage = Monitor(self)
+        self.memory.on_read = self.coverage.read
         self.cqs: dict[int, CompletionQueue] = {}
         self.sqs: dict[int, SubmissionQueue] = {}
         self.done: dict[tuple[int, int], Completion] = {}
@@ -197,6 +203,7 @@ class Host:
             vector = (address & 0xFFF) // 4
             self.interrupts.append(struct.unpack("<I", data)[0])
             self.log.append(("msi", vector))
+            self.coverage.message(vector)
             return True
         for cq in self.cqs.values():
             if cq.base <= address < cq.base + 16 * cq.entries:
@@ -208,8 +215,10 @@ class Host:
                 cq.tail = (cq.tail + 1) % cq.entries
                 cq.tail_phase ^= cq.tail == 0
                 self.log.append(("cqe", cq.qid))
+                self.coverage.write(address, data)
                 return False
         self.log.append(("data", address, len(data)))
+        self.coverage.write(address, data)
         return False
 
     # Registers.
@@ -218,6 +227,7 @@ class Host:
         return await self._within(self.bar.read_dword(offset))
 
     async def write(self, offset: int, value: int) -> None:
+        self.coverage.register(offset, value)
         await self._within(self.bar.write_dword(offset, value))
 
     async def read64(self, offset: int) -> int:
@@ -252,7 +262,10 @@ class Host:
             old, event = (struct.unpack_from("<I", data, page + at)[0] for page in self.shadow)
             struct.pack_into("<I", data, self.shadow[0] + at, value)
             if (value - event - 1) & 0xFFFF >= (value - old) & 0xFFFF:
+                self.coverage.doorbell(qid, is_cq, value)
+                self.coverage.hit("doorbells", "shadow: only memory")
                 return
+            self.coverage.hit("doorbells", "shadow: register, too")
         self.doorbells[1] += qid != 0
         await self.write(DOORBELLS + at, value)
 
