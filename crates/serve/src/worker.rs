@@ -32,6 +32,8 @@ const LONG: Duration = Duration::from_secs(2);
 const NAP: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(1)];
 /// Accesses that may wait for the device; more stay in the channel, and hold the client up.
 const QUEUE: usize = 64;
+/// So many slices a device gets to take the accesses that came before its power goes.
+const LAST_SLICES: usize = 100;
 
 /// What the connection wants of the worker.
 pub(crate) enum Order {
@@ -318,6 +320,13 @@ impl Worker {
 
     /// Takes power away and gives it back, with everything set up that the client expects to find.
     fn power_cycle(&mut self) {
+        // Posted writes that came before arrive before.
+        for _ in 0..LAST_SLICES {
+            if self.fault.is_some() || self.port.mmio.is_empty() {
+                break;
+            }
+            self.advance();
+        }
         self.device.power_off();
         self.port.clear();
         for question in self.questions.drain(..) {
