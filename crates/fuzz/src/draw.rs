@@ -342,7 +342,7 @@ pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> 
                 .with_cdw(10, odd | ses << 9);
             (sqe, Vec::new())
         }
-        98 if world.shadow.wanted && !world.shadow.begun() => shadow(world, random)?,
+        98 if world.shadow.wanted => shadow(world, random)?,
         _ => match random.next() as u8 {
             // Only where the host knows of it.
             DOORBELL_BUFFER_CONFIG => return None,

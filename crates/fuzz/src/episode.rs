@@ -448,7 +448,7 @@ impl Bench {
                 self.ring_sq(0);
                 self.drain()?;
             }
-            if shadow_at == Some(n) && !self.world.shadow.begun() {
+            if shadow_at == Some(n) {
                 if let Some(command) = shadow(&mut self.world, &mut self.random) {
                     self.count("lives with shadow doorbells");
                     self.submit(0, command);

@@ -43,11 +43,6 @@ pub struct Shadow {
 }
 
 impl Shadow {
-    /// Pages are in use, or offered.
-    pub fn begun(&self) -> bool {
-        self.on || self.offered.is_some()
-    }
-
     fn pages(&self) -> impl Iterator<Item = &Pages> {
         self.opened.iter().chain(&self.offered)
     }

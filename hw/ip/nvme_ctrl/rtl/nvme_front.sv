@@ -398,6 +398,7 @@ module nvme_front
     .db_shadow_o(db_shadow),
     .db_valid_o (db_valid),
     .db_ready_i (db_cq ? head_ready : tail_ready),
+    .db_bad_i   (tail_bad_qid || tail_bad_value || head_bad_qid || head_bad_value),
     .ar_o       (shadow_ar),
     .ar_valid_o (shadow_ar_valid),
     .ar_ready_i (shadow_first && ar_ready_i),

@@ -83,6 +83,8 @@ module nvme_shadow
   output logic                 db_valid_o,
   /// Ready.
   input  logic                 db_ready_i,
+  /// There is no such queue, or the value is none of its entries. With db_ready_i.
+  input  logic                 db_bad_i,
 
   /// Read address.
   output ax_t                  ar_o,
@@ -203,23 +205,32 @@ module nvme_shadow
     .out_data_o ({db_qid_o, db_cq_o, db_value_o, db_shadow_o})
   );
 
-  always_ff @(posedge clk_i) if (db_fire) last_mem[db_idx] <= db_value;
+  // What counts is what is taken and possible; out of the shadow page anything, or it would be read for ever.
+  logic taken, taken_q;
+  idx_t taken_idx, taken_idx_q;
+  assign taken_idx = idx_t'({db_qid_o, db_cq_o});
+  assign taken = db_valid_o && db_ready_i && (db_shadow_o || !db_bad_i);
 
-  // What follows from it comes a cycle later.
-  logic fired_q, fired_arm_q;  // the host has not been told yet
+  always_ff @(posedge clk_i) if (taken) last_mem[taken_idx] <= db_value_o;
+
+  // What follows comes a cycle later.
+  logic arm_fired_q;  // the host has not been told of it yet
   idx_t fired_idx_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      fired_q <= 1'b0;
-      fired_arm_q <= 1'b0;
+      taken_q <= 1'b0;
+      arm_fired_q <= 1'b0;
     end else begin
-      fired_q <= db_fire;
-      fired_arm_q <= db_fire && on_q && !live_q && !set_i && !clear_i && db_qid != '0;
+      taken_q <= taken;
+      arm_fired_q <= db_fire && on_q && !live_q && !set_i && !clear_i && db_qid != '0;
     end
   end
 
-  always_ff @(posedge clk_i) fired_idx_q <= db_idx;
+  always_ff @(posedge clk_i) begin
+    taken_idx_q <= taken_idx;
+    fired_idx_q <= db_idx;
+  end
 
   // The read's answer.
   logic changed, r_error;
@@ -269,11 +280,11 @@ module nvme_shadow
       if (kick) awake_q[reg_idx] <= 1'b1;
       if (state_q == StPick) arm_q[idx] <= 1'b0;
       if (full_i) full_q[full_idx] <= 1'b1;
-      if (fired_q) begin
-        full_q[fired_idx_q] <= 1'b0;
-        zero_q[fired_idx_q] <= 1'b0;
-        if (fired_arm_q) arm_q[fired_idx_q] <= 1'b1;
+      if (taken_q) begin
+        full_q[taken_idx_q] <= 1'b0;
+        zero_q[taken_idx_q] <= 1'b0;
       end
+      if (arm_fired_q) arm_q[fired_idx_q] <= 1'b1;
       if (on_q && armed_o) live_q <= 1'b1;
 
       if (cfg_fire_i) begin
@@ -285,7 +296,8 @@ module nvme_shadow
       if (set_i) begin
         on_q <= 1'b1;
         live_q <= 1'b0;
-        awake_q <= '0;
+        // Again: registers written before may have woken some.
+        if (!on_q) awake_q <= '0;
         arm_q <= {exist[Num-1:2], 2'b00};
       end
       if (clear_i) begin
@@ -335,8 +347,8 @@ module nvme_shadow
   assign msg_data_o = 32'(last_q);
   assign msg_valid_o = state_q == StArm;
 
-  assign armed_o = arm_q == '0 && !fired_arm_q && (state_q == StIdle || !(only_arm_q || state_q == StPick));
-  assign busy_o = state_q != StIdle || fired_q || want != '0;
+  assign armed_o = arm_q == '0 && !arm_fired_q && (state_q == StIdle || !(only_arm_q || state_q == StPick));
+  assign busy_o = state_q != StIdle || taken_q || arm_fired_q || want != '0;
 
   logic unused;
   assign unused = ^{r_i.id, r_i.last, r_i.resp[0], cfg_i};
