@@ -91,7 +91,7 @@ write_zeroes() {
 
 namespaces() { # those of the design, with their sizes in KiB
     cat /proc/partitions
-    [ "$(awk '/nvme0n/ {print $3}' /proc/partitions | sort -n | xargs)" = "500 1024 16384 983040" ] &&
+    [ "$(awk '/nvme0n/ {print $3}' /proc/partitions | sort -n | xargs)" = "500 1024 33792 983040" ] &&
         $nvme list-ns $control && $nvme ns-descs "$(namespace 2)"
 }
 
