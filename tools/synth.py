@@ -6,7 +6,8 @@ usage: synth.py TOP -f LIST.f [-f ...] [FILE.sv ...] [-G NAME=VALUE ...] [--json
 
 LUT counts every LUT, and for distributed RAM and shift registers the LUTs they occupy; two small functions sharing
 one LUT6 are not modelled, so it is an upper bound. BRAM is in units of 36 Kbit (an 18 Kbit block is half).
-LUT levels are those of the deepest path between registers or hard blocks; without placement there is no timing.
+LUT levels are those of the deepest path between registers or hard blocks; without placement there is no timing. The
+mapper takes a net for NET_PS: a path of many LUTs is then slower than a carry chain, as on UltraScale+.
 
 With --hierarchy there is a table of instances too, down to a depth, each with all that is in it and the levels of the
 deepest path that ends in it. Nothing is then simplified across their ports: figures are somewhat higher than without.
@@ -28,6 +29,10 @@ from pathlib import Path
 import filelist
 
 BIN = Path(sys.executable).parent
+# Yosys maps for the LUTs (0.1 to 0.6 ns), carry chains and nets (0.3 ns) of the 7 series; on UltraScale+ nets weigh several
+# times as much beside the others. With 0.3 ns the slowest path is a long carry chain, and the mapper makes others up to
+# 12 LUTs deep, for area, where 10 and fewer would do.
+NET_PS = 800
 # LUTs that one cell of distributed memory occupies (UltraScale architecture, CLB user guide).
 MEMORY_LUTS = {
     "RAM32X1S": 1, "RAM32X1D": 2, "RAM64X1S": 1, "RAM64X1D": 2, "RAM128X1S": 2, "RAM128X1D": 4, "RAM256X1S": 4,
@@ -246,15 +251,18 @@ def synthesise(
     read += ["--keep-hierarchy"] if hierarchy is not None else []
     read += [f"-G {p}" for p in parameters] + [f"-I {d}" for d in files.incdirs]
     load = " ".join([*read, *map(str, files.sources)])
-    synth = f"synth_xilinx -family xcup -top {top} -flatten -noiopad -noclkbuf{' -uram' if uram else ''}"
+    synth = [
+        f"scratchpad -set synth_xilinx.abc9.W {NET_PS}",
+        f"synth_xilinx -family xcup -top {top} -flatten -noiopad -noclkbuf{' -uram' if uram else ''}",
+    ]
     start = time.monotonic()
-    script = [load, synth, f"write_json {netlist}"]
+    script = [load, *synth, f"write_json {netlist}"]
     if hierarchy is not None:
         kept = [
             f"setattr -mod -set keep_hierarchy 1 {module}"
             for module in shallow(run_yosys(work, [load, "ls"]), top, hierarchy)
         ]
-        script = [load, *kept, synth, f"write_json {modules}"]
+        script = [load, *kept, *synth, f"write_json {modules}"]
         script += ["setattr -mod -unset keep_hierarchy *", "flatten", f"write_json {netlist}"]
     run_yosys(work, script)
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 from nearside._native import NearsideError
 from nearside.accuracy import Bench
 from nearside.claims.registry import Context, Measured, at_most, claim
-from nearside.device import Design, media_profile, root
+from nearside.device import Design, media_profile
 
 # Beside the paper's 305 ns and 94 ns: from 60 ns to 100 us, most of them between two clocks. The DRAM's controller
 # answers writes at once; a read takes some 70 ns, and up to 290 ns when it meets a refresh.
@@ -24,8 +19,6 @@ SLOWEST_READ_NS = 290
 # Cycles that a full measurement may take.
 BUDGET = 2_500_000
 BURSTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-# NVMulator, table 1, as shares of an Alveo U280: 0.54 % of the LUTs, 0.19 % of the registers, 0.42 % of the BRAM.
-AREA = {"lut": ("LUT", 7040), "ff": ("FF", 4954), "bram": ("BRAM36", 8.5)}
 
 
 def bench(context: Context) -> Bench:
@@ -187,42 +180,3 @@ def profile_switch_step(context: Context) -> Measured:
     expected = target_ns("nand") - target_ns("optane-dcpmm")
     step = report["after"]["mean_ns"] - report["before"]["mean_ns"]
     return Measured(100 * abs(step - expected) / abs(expected), f"{step:.1f} ns, by the profiles {expected:.1f} ns")
-
-
-def synthesised(context: Context) -> dict[str, Any]:
-    """Resources of nvm_delay at the paper's configuration, from Yosys; kept in build/area until a source changes."""
-
-    def run() -> dict[str, Any]:
-        folders = [root() / "hw" / "lib" / "rtl", root() / "hw" / "ip" / "nvm_delay" / "rtl"]
-        sources = [path for folder in folders for path in sorted(folder.glob("**/*.sv*"))]
-        sources.append(root() / "tools" / "synth.py")
-        content = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-        output = root() / "build" / "area" / f"nvm_delay-{content[:16]}.json"
-        if not output.is_file():
-            output.parent.mkdir(parents=True, exist_ok=True)
-            part = output.with_suffix(f".{os.getpid()}")
-            arguments = ["nvm_delay", "-f", "hw/ip/nvm_delay/nvm_delay.f", "--json", str(part)]
-            command = [sys.executable, "tools/synth.py", *arguments]
-            done = subprocess.run(command, cwd=root(), capture_output=True, text=True)
-            if done.returncode != 0:
-                last = (done.stderr or done.stdout).strip().splitlines()[-1:]
-                raise NearsideError(f"tools/synth.py failed: {' '.join(last)}")
-            part.replace(output)
-        return json.loads(output.read_text())["resources"]
-
-    return context.once("nvm_delay.area", run)
-
-
-def _area(name: str, key: str, published: float) -> None:
-    @claim(
-        f"nvm_delay.area.{name}", key.rstrip("36"), at_most(published),
-        "Resources on UltraScale+ after synthesis with Yosys.", paper=f"NVMulator: {published:g}", time="none",
-        engine="yosys", quick=False,
-    )  # fmt: skip
-    def measure(context: Context) -> Measured:
-        area = synthesised(context)
-        return Measured(area[key], f"{area['LUT']} LUT, {area['FF']} FF, {area['BRAM36']} BRAM")
-
-
-for _name, (_key, _published) in AREA.items():
-    _area(_name, _key, _published)
