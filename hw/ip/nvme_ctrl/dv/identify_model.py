@@ -6,6 +6,7 @@ import struct
 
 PAGE = 4096
 ERRORS = 64
+WARNING_TEMPERATURE = 343  # K
 
 
 def page(**fields: bytes) -> bytes:
@@ -41,6 +42,8 @@ def controller(serial: str, *, vid: int = 0x4E53, aerl: int = 3, nn: int = 1) ->
         _260=le(1, 0x03),  # FRMW: one slot, read only
         _261=le(1, 0x06),  # LPA: log 05h, offsets
         _262=le(1, ERRORS - 1),  # ELPE
+        _266=le(2, WARNING_TEMPERATURE),  # WCTEMP
+        _268=le(2, WARNING_TEMPERATURE + 10),  # CCTEMP
         _512=le(1, 0x66),  # SQES
         _513=le(1, 0x44),  # CQES
         _516=le(4, nn),  # NN

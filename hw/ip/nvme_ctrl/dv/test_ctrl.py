@@ -73,6 +73,13 @@ def test_format():
     )
 
 
+def test_smart():
+    """Minutes of the SMART log."""
+    simulate(
+        "nvme_log_smart", "cocotb_smart", filelists=SOURCES["filelists"], parameters={"NumSlots": 4, "ClockKhz": 1}
+    )
+
+
 @pytest.mark.slow
 def test_ctrl_64_queues():
     """64 I/O queue pairs and 65 vectors."""

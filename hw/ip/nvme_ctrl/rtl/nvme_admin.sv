@@ -337,7 +337,7 @@ module nvme_admin
   always_comb begin
     unique case (feature_idx)
       FidArbitration[3:0]: feature_default = 32'h7;  // no limit on the burst
-      FidTemperature[3:0]: feature_default = 32'h157;  // 343 K
+      FidTemperature[3:0]: feature_default = 32'(WarningTemperature);
       default: feature_default = '0;
     endcase
 

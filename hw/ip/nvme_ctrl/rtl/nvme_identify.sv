@@ -93,6 +93,8 @@ module nvme_identify
     b = put(b, 4, 1, 512'h03);  // 260: FRMW, one slot, read only
     b = put(b, 5, 1, 512'h06);  // 261: LPA, log 05h; offsets and 32-bit lengths
     b = put(b, 6, 1, 512'(NumErrors - 1));  // 262: ELPE
+    b = put(b, 10, 2, 512'(WarningTemperature));  // 266: WCTEMP
+    b = put(b, 12, 2, 512'(CriticalTemperature));  // 268: CCTEMP
     return b;
   endfunction
 

@@ -2,7 +2,7 @@
 //
 // Counted are commands that reach the data path when they end, Compare and Verify as reads, Write Zeroes and Dataset
 // Management not at all; data units (thousands of 512 bytes, rounded up) when they end well; media errors of any of them;
-// and the minutes in which one of them is under way. The device has no memory that outlives power: everything counts from power-on, which is the one power cycle counted, and
+// the minutes in which one of them is under way; and those at a high temperature. The device has no memory that outlives power: everything counts from power-on, which is the one power cycle counted, and
 // unsafe shutdowns are unknown (0). Spare and Percentage Used are those of a medium that does not wear.
 `include "ns_assert.svh"
 
@@ -18,7 +18,7 @@ module nvme_log_smart
   input  logic                 clk_i,
   /// Reset, active low.
   input  logic                 rst_ni,
-  /// From registers: units are being counted.
+  /// Units or the time at a high temperature are being counted.
   output logic                 busy_o,
 
   /// A command goes to the data path.
@@ -38,7 +38,7 @@ module nvme_log_smart
 
   /// Critical Warning.
   input  logic [7:0]           warning_i,
-  /// Composite Temperature in kelvins.
+  /// Composite Temperature in kelvins. From a register on the ungated clock.
   input  logic [15:0]          temperature_i,
   /// Power On Hours, at the time of the transfer.
   input  logic [47:0]          hours_i,
@@ -98,8 +98,7 @@ module nvme_log_smart
   count_t commands_q[2];
   logic [RestWidth-1:0] rest_q[2];
   logic [1:0] whole;
-  count_t media_errors_q, busy_minutes_q;
-  logic [MinuteBits-1:0] busy_cycles_q;
+  count_t media_errors_q;
 
   assign whole = {32'(rest_q[1]) >= 32'd1000, 32'(rest_q[0]) >= 32'd1000};
 
@@ -127,16 +126,38 @@ module nvme_log_smart
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       media_errors_q <= '0;
-      busy_minutes_q <= '0;
-      busy_cycles_q  <= '0;
     end else begin
       if (end_q && (status_q == DataReadError || status_q == DataWriteFault))
         media_errors_q <= media_errors_q + 1'b1;
-      if (flying_q != '0) begin
-        busy_cycles_q <= busy_cycles_q + 1'b1;
-        if (busy_cycles_q == MinuteBits'(Minute - 1)) begin
-          busy_cycles_q  <= '0;
-          busy_minutes_q <= busy_minutes_q + 1'b1;
+    end
+  end
+
+  // Minutes with commands in the data path, from WCTEMP on, from CCTEMP on. The clock runs meanwhile.
+  logic [2:0] spent;
+  logic warm, critical, warm_q, critical_q;
+  count_t minutes_q[3];
+
+  assign warm = temperature_i >= WarningTemperature && !critical;
+  assign critical = temperature_i >= CriticalTemperature;
+  assign spent = {critical_q, warm_q, flying_q != '0};
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) {critical_q, warm_q} <= '0;
+    else {critical_q, warm_q} <= {critical, warm};
+  end
+
+  for (genvar t = 0; t < 3; t++) begin : gen_time
+    logic [MinuteBits-1:0] cycles_q;
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        cycles_q <= '0;
+        minutes_q[t] <= '0;
+      end else if (spent[t]) begin
+        cycles_q <= cycles_q + 1'b1;
+        if (cycles_q == MinuteBits'(Minute - 1)) begin
+          cycles_q <= '0;
+          minutes_q[t] <= minutes_q[t] + 1'b1;
         end
       end
     end
@@ -157,7 +178,7 @@ module nvme_log_smart
         6'd1: begin
           data_o[8*0+:48] <= commands_q[0];
           data_o[8*16+:48] <= commands_q[1];
-          data_o[8*32+:48] <= busy_minutes_q;
+          data_o[8*32+:48] <= minutes_q[0];
           data_o[8*48+:48] <= count_t'(1);  // Power Cycles: this one
         end
         6'd2: begin
@@ -165,13 +186,17 @@ module nvme_log_smart
           data_o[8*32+:48] <= media_errors_q;
           data_o[8*48+:48] <= errors_i;
         end
+        6'd3: begin
+          data_o[8*0+:32] <= minutes_q[1][31:0];  // Warning Composite Temperature Time
+          data_o[8*4+:32] <= minutes_q[2][31:0];  // Critical Composite Temperature Time
+        end
         default: ;
       endcase
     end
   end
 
   // Busy time counts only while the data path keeps the clock running anyway.
-  assign busy_o = end_q || whole != '0;
+  assign busy_o = end_q || whole != '0 || {critical, warm, critical_q, warm_q} != '0;
 
   logic unused;
   assign unused = ^start_bytes_i[8:0];

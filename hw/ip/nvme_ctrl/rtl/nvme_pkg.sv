@@ -179,6 +179,11 @@ package nvme_pkg;
   parameter logic [3:0] FeatureEvents = 4'hB;
   parameter logic [3:0] FeatureTemperatureUnder = 4'hC;
 
+  /// WCTEMP, and where the over temperature threshold starts, in kelvins: what NVMe 1.4 recommends (figure 247).
+  parameter logic [15:0] WarningTemperature = 16'h157;
+  /// CCTEMP: 10 K more.
+  parameter logic [15:0] CriticalTemperature = 16'h161;
+
   // Status codes (NVMe 1.4, figures 127 to 129).
   function automatic status_t generic_status(logic [7:0] sc);
     // Success, and Format In Progress, which passes (84h).
