@@ -686,9 +686,7 @@ async def coalescing(dut):
     host.interrupts.clear()
     await host.shutdown()
     assert host.interrupts == [0x1001]
-    host.quiet = True
     await ClockCycles(dut.clk_i, 600)
-    host.quiet = False
     await host.disable()
     host.allocator = 256 * PAGE
     await host.enable()

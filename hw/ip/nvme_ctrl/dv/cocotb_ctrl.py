@@ -160,11 +160,9 @@ async def start_like_spdk(dut):
         await host.delete_cq(sq.cq.qid)
     await host.shutdown()
     assert not host.interrupts
-    host.quiet = True
     await host.doorbell(0, False, 0)
     await ClockCycles(dut.clk_i, 200)
     assert await host.read(nvme.CSTS) == nvme.RDY | 2 << 2
-    host.quiet = False
     await host.disable()
     await host.enable()
     await host.identify(1)
@@ -452,9 +450,9 @@ async def io_errors(dut):
         assert entry.dnr
         assert entry.dw0 == 0
         assert (await host.wait(sq, neighbour)).status == nvme.OK
-    written = [c for c in cases if c[0] == nvme.PRP_OFFSET and c[1] == 1]
-    assert written
-    assert host.media.data == before or len(written) == 1
+        if (want, opcode) == (nvme.PRP_OFFSET, 1):  # what stands before the bad entry may have been written
+            before = bytes(host.media.data[:PAGE]) + before[PAGE:]
+        assert host.media.data == before, f"{opcode:#x} {fields}"
 
 
 @cocotb.test()
@@ -769,10 +767,8 @@ async def shutdown_in_flight(dut):
         await ClockCycles(dut.clk_i, 100)
         await host.write(nvme.CC, nvme.CC_SIZES | 1 | notification << 14)
         await host.wait_csts(3 << 2, 2 << 2)
-        host.quiet = True
         await ClockCycles(dut.clk_i, 300)
         assert await host.read(nvme.CSTS) == nvme.RDY | 2 << 2
-        host.quiet = False
         await host.disable()
         assert await host.read(nvme.CSTS) == 0
         host.allocator = 256 * PAGE

@@ -246,12 +246,36 @@ async def silent_writes(dut):
 
 
 @cocotb.test()
-async def silent_front_end(dut):
-    """Entries that never come and completions that are never acknowledged: fatal status; a new start heals it."""
+async def silent_timestamp(dut):
+    """Data of an admin command that never comes: Data Transfer Error in time; the next one works."""
     host = await start(dut)
-    for make in (reads, writes):
-        (sq,) = await host.io_queues(1, ENTRIES)
-        silence = make(host, FRONT)
+    (sq,) = await host.io_queues(1, ENTRIES)
+    page = host.alloc(PAGE)
+    silence = reads(host, FRONT, after=1)  # of the entry
+    cid = host.push(host.sqs[0], 9, cdw10=0x0E, prp1=page)
+    await host.ring(host.sqs[0])
+    await ClockCycles(dut.clk_i, TIMEOUT // 2)
+    await host.poll(host.cqs[0])
+    assert (0, cid) not in host.done
+    entry = await host.wait(host.sqs[0], cid)
+    assert (entry.status, entry.dnr) == (nvme.DATA_TRANSFER, False)
+    assert await silence.end() == 1
+    await host.admin(9, cdw10=0x0E, prp1=page)
+    await works(host, sq)
+
+
+@cocotb.test()
+async def silent_front_end(dut):
+    """Entries and shadow doorbells that never come, completions and messages that are never acknowledged: fatal status;
+    a new start heals it."""
+    host = await start(dut)
+    await host.msix(2)
+    for make, after, shadow in ((reads, 0, False), (writes, 0, False), (writes, 1, False), (reads, 0, True)):
+        if shadow:
+            await host.shadow_doorbells()
+        (sq,) = await host.io_queues(1, ENTRIES, vectors=True)
+        await host.idle()
+        silence = make(host, FRONT, after=after)
         host.push(sq, 0, nsid=1)
         await host.ring(sq)
         await ClockCycles(dut.clk_i, TIMEOUT // 2)
@@ -259,6 +283,7 @@ async def silent_front_end(dut):
         await host.wait_csts(CFS, CFS)
         await host.write(nvme.CC, nvme.CC_SIZES)
         await host.wait_csts(RDY, 0)
+        host.shadow = None
         assert await silence.end() > 0
         await ClockCycles(dut.clk_i, 100)
         await host.idle()

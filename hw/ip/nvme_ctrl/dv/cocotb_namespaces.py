@@ -302,7 +302,7 @@ async def format_under_load(dut):
         await ClockCycles(dut.clk_i, 30)
         late = [
             host.push(own, opcode, nsid=victim, prp1=target if opcode == READ else buffer)
-            for opcode in (READ, WRITE, 0, VERIFY, DSM)
+            for opcode in (READ, WRITE, 0, VERIFY, DSM, WRITE_ZEROES)
         ]
         await host.ring(own)
         await pump.run(pump.completed + 25)

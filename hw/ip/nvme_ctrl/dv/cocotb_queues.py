@@ -361,7 +361,6 @@ async def subsystem_reset(dut):
             await host.wait_csts(nvme.CFS, nvme.CFS)
         await host.write(NSSR, 0x4E56_4D65)
         await host.wait_csts(nvme.RDY | NSSRO, NSSRO)
-        host.quiet = True
         await ClockCycles(dut.clk_i, 200)
         assert await host.read(nvme.CSTS) == NSSRO
         for offset in (nvme.INTMS, nvme.CC, nvme.AQA, PMRCTL, NSSR):
@@ -369,7 +368,6 @@ async def subsystem_reset(dut):
         for offset in (nvme.ASQ, nvme.ACQ):
             assert await host.read64(offset) == 0
         await host.idle()
-        host.quiet = False
         await host.write(nvme.CSTS, nvme.RDY | nvme.CFS)
         assert await host.read(nvme.CSTS) == NSSRO
         await host.write(nvme.CSTS, NSSRO)

@@ -89,7 +89,6 @@ SIZES = ("512 B", "to 4 KiB", "to 128 KiB", "to 1 MiB", "1 MiB")
 HOLES = {
     f"Write: {STATUS[0x00E]}",
     f"Compare: {STATUS[0x00E]}",
-    f"Write Zeroes: {STATUS[0x084]}",
     *(f"Dataset Management: {STATUS[code]}" for code in (0x00D, 0x00E, 0x011, 0x01E, 0x280)),
     *(f"{name} {kind}" for name in ("Read", "Write", "Compare") for kind in ("list with offset", "chained list")),
     "bit bucket in a segment",

@@ -16,6 +16,7 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiSlave
+from identify_model import WARNING_TEMPERATURE
 from nvme_coverage import Monitor
 
 PAGE = 4096
@@ -131,14 +132,14 @@ class Host:
         self.media = Memory(mem_bytes or 4 << 20)
         self.memory.on_write = self._host_write
         self.coverage = Monitor(self)
-        self.memory.on_read = self.coverage.read
+        self.memory.on_read = self._host_read
         self.cqs: dict[int, CompletionQueue] = {}
         self.sqs: dict[int, SubmissionQueue] = {}
         self.done: dict[tuple[int, int], Completion] = {}
         self.interrupts: list[int] = []  # message data, in order
         self.log: list[tuple] = []  # ("data", address, length), ("cqe", qid), ("msi", data), in order
         self.allocator = PAGE
-        self.quiet = False  # the controller may not write
+        self.quiet = False  # the controller may not read or write host memory: RDY fell, or SHST said complete
         self.started = False
         self.patience = PATIENCE  # cycles that a command may take
         self.shadow: tuple[int, int] | None = None  # pages of shadow doorbells and EventIdx
@@ -196,6 +197,10 @@ class Host:
         assert self.allocator <= len(self.memory.data), "the test needs more host memory"
         return start
 
+    def _host_read(self, address: int) -> None:
+        assert not self.quiet, f"read of {address:#x} after the controller had to be silent"
+        self.coverage.read(address)
+
     def _host_write(self, address: int, data: bytes) -> bool:
         assert not self.quiet, f"write to {address:#x} after the controller had to be silent"
         if address & ~0xFFF == MSI:
@@ -228,6 +233,8 @@ class Host:
 
     async def write(self, offset: int, value: int) -> None:
         self.coverage.register(offset, value)
+        if offset == CC and value & 1 and not value >> 14 & 3:
+            self.quiet = False
         await self._within(self.bar.write_dword(offset, value))
 
     async def read64(self, offset: int) -> int:
@@ -249,6 +256,7 @@ class Host:
         """Polls CSTS."""
         for _ in range(PATIENCE // 20):
             csts = await self.read(CSTS)
+            self.quiet = not csts & RDY or csts >> 2 & 3 == 2
             if csts & mask == value:
                 return csts
         raise Timeout(f"CSTS {csts:#x}, wanted {value:#x} of {mask:#x}")
@@ -303,10 +311,8 @@ class Host:
     async def disable(self) -> None:
         await self.write(CC, CC_SIZES)
         await self.wait_csts(RDY, 0)
-        self.quiet = True
         await ClockCycles(self.dut.clk_i, 200)
         assert await self.read(CSTS) == 0
-        self.quiet = False
         self.cqs, self.sqs, self.done = {}, {}, {}
         self.shadow = None
 
@@ -545,7 +551,10 @@ class Host:
         return self.push(sq, 9, **(values | fields))
 
     async def idle(self) -> None:
-        """Waits until the controller rests."""
+        """Waits until the controller rests. One that is hot never does: it counts the time."""
+        if int(self.dut.temperature_i.value) >= WARNING_TEMPERATURE:
+            await ClockCycles(self.dut.clk_i, 500)
+            return
         for _ in range(PATIENCE):
             if not self.dut.busy_o.value:
                 return

@@ -1,0 +1,59 @@
+"""The judgement of the functional coverage: what a run needs to pass (conftest.py)."""
+
+import importlib.util
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+BLOCK = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def judge(tmp_path, monkeypatch):
+    """Runs the judgement over counts, with all or only some of the controller's tests passed."""
+    spec = importlib.util.spec_from_file_location("judged_conftest", BLOCK / "conftest.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    monkeypatch.setattr(module, "PARTS", parts)
+    plan = module.nvme_coverage.plan()
+
+    def run(missing: set[tuple[str, str]], whole: bool) -> tuple:
+        counts = [(group, name, 1) for group, names in plan.items() for name in names if (group, name) not in missing]
+        (parts / "part-1.json").write_text(json.dumps(counts))
+        collector = module.Collector()
+        if whole:
+            text = (BLOCK / "dv" / "test_ctrl.py").read_text()
+            collector.passed = {line[4:].split("(")[0] for line in text.splitlines() if line.startswith("def test_")}
+        session = SimpleNamespace(exitstatus=0)
+        collector.pytest_sessionfinish(session)
+        return session.exitstatus, collector
+
+    run.plan = plan
+    return run
+
+
+def test_all_bins_hit(judge):
+    status, collector = judge(set(), whole=True)
+    assert status == 0
+    assert collector.missed == 0
+
+
+def test_a_missed_bin_fails_the_whole_run(judge):
+    group = next(iter(judge.plan))
+    name = judge.plan[group][0]
+    status, collector = judge({(group, name)}, whole=True)
+    assert status == pytest.ExitCode.TESTS_FAILED
+    assert collector.missed == 1
+    assert f"  not hit: {group}: {name}" in collector.text
+
+
+def test_a_part_of_the_tests_is_not_judged(judge):
+    group = next(iter(judge.plan))
+    status, collector = judge({(group, judge.plan[group][0])}, whole=False)
+    assert status == 0
+    assert collector.missed == 0
+    assert "not judged" in collector.text[0]
