@@ -89,14 +89,14 @@ def test_bad_arguments(tmp_path):
     (tmp_path / "file").touch()
     for arguments, text in [
         (("--socket", "a", "--socket", "b", "--media", "m"), "2 sockets and 1 media files"),
-        (("--socket", "a", "--design", "default", "--design", "dram"), "1 sockets and 2 designs"),
+        (("--socket", "a", "default", "dram"), "1 sockets and 2 designs"),
         (("--socket", "a", "--socket", "a"), "two devices can't share a socket"),
         (("--socket", "a", "--socket", "b", "--media", "m", "--media", "m"), "two devices can't share a media file"),
         (("--socket", "a", "--socket", "b", "--trace", "t.json"), "2 sockets and 1 traces"),
         (("--socket", "a", "--trace", "t.txt"), "ends in .jsonl"),
         (("--socket", "file"), "file exists and is in use"),
         (("--socket", "none/a"), "can't have the socket none/a: No such file"),
-        (("--socket", "a", "--design", "none"), "none"),
+        (("--socket", "a", "none"), "none"),
         ((), "--socket"),
     ]:
         done = subprocess.run(

@@ -308,7 +308,7 @@ class Server:
     def __init__(self, socket: Path, media: Path) -> None:
         self.socket = socket
         self.log = socket.with_suffix(".log")
-        words = [BIN / "nearside", "serve", "--design", DESIGN, "--socket", socket, "--media", media]
+        words = [BIN / "nearside", "serve", DESIGN, "--socket", socket, "--media", media]
         self.command = [str(word) for word in words]
 
     def __enter__(self) -> Server:

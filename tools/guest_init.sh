@@ -103,6 +103,18 @@ format_second() { # the second namespace becomes zeros, the first one stays
         ! $nvme format $second -f -l 1 && ! $nvme format $second -f -l 0 -s 2
 }
 
+deallocate() { # blocks that were deallocated read as zeros, their neighbours stay
+    dd if=/tmp/a of=$disk bs=4k count=4 oflag=direct && $nvme dsm $disk -d -s 8 -b 8 &&
+        dd if=/tmp/a of=/tmp/want bs=4k count=4 && dd if=/dev/zero of=/tmp/want bs=4k seek=1 count=1 conv=notrunc &&
+        dd if=$disk of=/tmp/b bs=4k count=4 iflag=direct && cmp /tmp/b /tmp/want
+}
+
+discard() { # the same through the block layer
+    dd if=/tmp/a of=$disk bs=64k oflag=direct && blkdiscard -o 65536 -l 1048576 $disk &&
+        dd if=/tmp/a of=/tmp/want bs=64k count=1 && dd if=/dev/zero of=/tmp/want bs=64k seek=1 count=7 conv=notrunc &&
+        dd if=$disk of=/tmp/b bs=64k count=8 iflag=direct && cmp /tmp/b /tmp/want
+}
+
 compare() { # equal data compares, other data doesn't
     dd if=/tmp/a of=$disk bs=4k count=1 oflag=direct && dd if=/tmp/a of=/tmp/block bs=4k count=1 &&
         $nvme compare $disk -s 0 -c 7 -z 4096 -d /tmp/block && ! $nvme compare $disk -s 8 -c 7 -z 4096 -d /tmp/block
@@ -153,6 +165,23 @@ io_in_background() { # reads until the file goes away
     while [ -e /tmp/reading ]; do dd if=$disk of=/dev/null bs=16k count=64 iflag=direct 2>/dev/null || usleep 1000; done &
 }
 
+write_in_background() { # writes the second namespace, over and over, until the file goes away
+    second=$(namespace 2)
+    rm -f /tmp/write-failed
+    dd if=/dev/urandom of=/tmp/written bs=16k count=16 2>/dev/null
+    while [ -e /tmp/reading ]; do
+        dd if=/tmp/written of=$second bs=16k oflag=direct conv=notrunc 2>/tmp/write-error || cp /tmp/write-error /tmp/write-failed
+    done &
+}
+
+written() { # no write failed, and all of it is there
+    if [ -e /tmp/write-failed ]; then
+        cat /tmp/write-failed
+        return 1
+    fi
+    dd if=$second of=/tmp/b bs=16k count=16 iflag=direct && cmp /tmp/b /tmp/written
+}
+
 wait_live() {
     i=0
     while [ "$(cat /sys/class/nvme/nvme0/state 2>/dev/null)" != live ] || ! look; do
@@ -164,6 +193,7 @@ wait_live() {
 
 reset_under_io() { # the kernel resets the controller while commands are in flight, and repeats them
     io_in_background
+    write_in_background
     usleep 300000
     for _ in 1 2 3; do
         echo 1 > /sys/class/nvme/nvme0/reset_controller || return 1
@@ -171,7 +201,7 @@ reset_under_io() { # the kernel resets the controller while commands are in flig
     done
     rm /tmp/reading
     wait
-    raw_untouched
+    written && raw_untouched
 }
 
 pci_address() { basename "$(readlink /sys/class/nvme/nvme0/device)"; }
@@ -259,8 +289,8 @@ first)
     check write-zeroes write_zeroes
     check compare compare
     check verify $nvme verify $disk -s 0 -c 7
-    check dsm $nvme dsm $disk -d -s 0 -b 8
-    check blkdiscard blkdiscard -o 0 -l 1048576 $disk
+    check dsm deallocate
+    check blkdiscard discard
     check namespaces namespaces
     check format format_second
     at mkfs

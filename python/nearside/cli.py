@@ -269,12 +269,13 @@ def soak(
         raise NearsideError(doc["failure"]["what"])
 
 
-@app.command(epilog="Example: nearside serve --socket device.sock --media disk.img")
+@app.command(epilog="Example: nearside serve default --socket device.sock --media disk.img")
 def serve(
     socket: Annotated[list[Path], typer.Option("--socket", "-s", help="Where clients connect; once for each device.")],
     design: Annotated[
-        list[str], typer.Option("--design", "-d", metavar="NAME|FILE", help="A design: one for all, or one for each.")
-    ] = ["default"],  # noqa: B006 (typer wants a list; nobody changes it)
+        list[str] | None,
+        typer.Argument(metavar="[DESIGN]...", help="Names or files: one for all devices, or one for each. [default]"),
+    ] = None,
     media: Annotated[
         list[Path] | None, typer.Option("--media", "-m", help="A file that keeps the data; once for each device.")
     ] = None,
@@ -291,7 +292,7 @@ def serve(
     """
     from nearside import serve as serving
 
-    doc = serving.run(serving.pair(design, socket, media or []), quiet=as_json, traces=trace or [])
+    doc = serving.run(serving.pair(design or ["default"], socket, media or []), quiet=as_json, traces=trace or [])
     if as_json:
         print_json(doc)
         return
