@@ -109,6 +109,8 @@ pub struct Verdict {
     pub after: After,
     /// Nothing keeps it from reading all of its data from the host.
     pub clean: bool,
+    /// It works on ranges of the media without data of the host, which may take long: a controller that stops ends it.
+    pub long: bool,
 }
 
 impl Verdict {
@@ -122,6 +124,7 @@ impl Verdict {
             media: Use::None,
             after: After::Nothing,
             clean: true,
+            long: false,
         }
     }
 
@@ -147,6 +150,7 @@ impl Verdict {
         match (answer.bare(), self.after, &self.media) {
             (status::SUCCESS, After::Formatted(_), _) => End::Erased,
             (status::SUCCESS, ..) => End::Whole,
+            (status::COMMAND_INTERRUPTED, ..) => End::Part,
             // A list of ranges is checked whole before the first block changes.
             (_, After::Nothing, Use::Zero(_)) => End::Untouched,
             (answer, After::Nothing, _) if refused.contains(&answer) => End::Untouched,

@@ -77,6 +77,7 @@ impl Model {
             }
             _ => Verdict::fine(),
         };
+        v.long = matches!(sqe.opcode(), io::VERIFY | io::WRITE_ZEROES);
         v.media = match sqe.opcode() {
             io::READ | io::VERIFY => Use::Read(lba, count),
             io::WRITE => Use::Write(lba, v.walk.gather(memory)),
@@ -115,6 +116,7 @@ fn compare(sqe: &Sqe, lba: u64, memory: &Memory, media: &Media) -> Verdict {
 fn deallocate(sqe: &Sqe, ns: &Namespace, memory: &Memory) -> Verdict {
     let bytes = (u64::from(sqe.dw[10] & 0xFF) + 1) * 16;
     let mut v = fetch(memory, sqe, bytes);
+    v.long = true;
     let data = v.walk.gather(memory);
     let mut ranges = Vec::new();
     let (mut outside, mut unclear) = (false, false);

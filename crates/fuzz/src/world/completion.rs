@@ -123,6 +123,9 @@ impl World {
                 }
             }
         }
+        if v.long && self.model.closing {
+            allowed.push(status::COMMAND_INTERRUPTED);
+        }
         if !allowed.contains(&cqe.status()) {
             return Err(format!(
                 "status {:?}, allowed are {allowed:?}",

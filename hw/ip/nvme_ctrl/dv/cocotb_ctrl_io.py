@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import cocotb
 import nvme_host as nvme
-from cocotb_ctrl import BLOCKS, ENTRIES, QUEUES, start
+from cocotb.triggers import ClockCycles
+from cocotb.utils import get_sim_time
+from cocotb_ctrl import BLOCKS, ENTRIES, MEDIA, QUEUES, start
 from nvme_host import PAGE, Host, Pump
 
 COMPARE, WRITE_ZEROES, DSM, VERIFY = 5, 8, 9, 0xC
 AD = 4
+NSSR = 0x20
 nvme.PATIENCE = 120_000  # one command may go over the whole media, 64 bytes a cycle
 
 
@@ -145,6 +148,83 @@ async def dataset_management(dut):
     host.memory.data[page : page + PAGE] = b"x" * PAGE
     await do(host, sq, 2, prp1=page, cdw10=77, cdw12=7)
     assert not any(host.memory.data[page : page + PAGE])
+
+
+@cocotb.test()
+async def stopped_early(dut):
+    """Disable, shutdown, subsystem reset while commands of 256 times nearly the whole namespace are under way or wait:
+    RDY falls, or SHST is complete, soon; each command ends once at most, no block is half, no other one changes."""
+    host = await start(dut)
+    first, blocks = 101, BLOCKS - 302
+    span = slice(512 * first, 512 * (first + blocks))
+    table = host.alloc(16 * PAGE)
+    allocated = host.allocator
+    partly = 0
+    for round_, (moment, how) in enumerate(
+        ((1, "disable"), (3000, "shutdown"), (90, "reset"), (250, "shutdown"), (2000, "disable"), (9000, "reset"))
+    ):
+        host.allocator = allocated
+        host.media.data[:] = host.rng.randbytes(MEDIA)
+        before = bytes(host.media.data)
+        sqs = await host.io_queues(2, 16)
+        cids = []
+        for i, sq in enumerate(sqs):
+            at = table + 4 * PAGE * i
+            fields = {"cdw10": first, "cdw12": blocks - 1}
+            cids += [(sq, host.dsm(sq, [(first, blocks)] * 256, at + 4 * (round_ % 3))) for _ in range(2)]
+            cids.append((sq, host.dsm(sq, [(first, blocks)] * 256, at + 2 * PAGE, **host.sgl([(at + 2 * PAGE, PAGE)]))))
+            cids.append((sq, host.push(sq, WRITE_ZEROES, nsid=1, **fields)))
+            cids.append((sq, host.push(sq, VERIFY, nsid=1, **fields)))
+            await host.ring(sq)
+        await ClockCycles(dut.clk_i, moment)
+        begin = get_sim_time("ns")
+        if how == "disable":
+            await host.write(nvme.CC, nvme.CC_SIZES)
+            await host.wait_csts(nvme.RDY, 0)
+        elif how == "shutdown":
+            await host.write(nvme.CC, nvme.CC_SIZES | 1 | 1 << 14)
+            await host.wait_csts(3 << 2, 2 << 2)
+        else:
+            await host.write(NSSR, 0x4E56_4D65)
+            await host.wait_csts(nvme.RDY, 0)
+        cycles = (get_sim_time("ns") - begin) / 4
+        # The movers hold 64 jobs of 4 KiB a channel: 8192 beats, through one port here.
+        assert cycles < 15_000, f"{how} after {moment}: {cycles} cycles, while one of the commands takes 16 million"
+        host.quiet = True
+        await host.idle()
+        # While the host may not consume, all of what has completed is there.
+        host.quiet = False
+        if how == "shutdown":
+            for sq in sqs:
+                await host.poll(sq.cq)
+            if moment >= 3000:
+                assert len(host.done) == len(cids)
+            for sq, cid in cids:
+                entry = host.done.pop((sq.qid, cid), None)
+                assert entry is None or (entry.status, entry.dnr) == (nvme.INTERRUPTED, False)
+            assert not host.done
+        host.quiet = True
+        assert host.media.data[: span.start] == before[: span.start]
+        assert host.media.data[span.stop :] == before[span.stop :]
+        zeroed = 0
+        for at in range(span.start, span.stop, 512):
+            block = host.media.data[at : at + 512]
+            assert not any(block) or block == before[at : at + 512]
+            zeroed += not any(block)
+        partly += 0 < zeroed < blocks
+        host.quiet = False
+        if how == "reset":
+            await host.write(nvme.CSTS, 1 << 4)
+        else:
+            await host.disable()
+        await host.enable()
+        (sq,) = await host.io_queues(1, 16)
+        await deallocate(host, sq, [(first, 8), (first + 100, 3)], table)
+        assert not any(host.media.data[span.start : span.start + 8 * 512])
+        await do(host, sq, VERIFY, cdw10=0, cdw12=99)
+        await host.disable()
+        await host.enable()
+    assert partly >= 3
 
 
 @cocotb.test()

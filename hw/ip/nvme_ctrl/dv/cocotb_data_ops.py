@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import cocotb
 from cocotb_data import BEAT, Media, random_timing
-from data_model import BAD_PRP, HOST_ERROR, MISMATCH, OK, OUT_OF_RANGE, PAGE, READ_ERROR, WRITE_FAULT, Env
+from data_model import (
+    BAD_PRP,
+    HOST_ERROR,
+    INTERRUPTED,
+    MISMATCH,
+    OK,
+    OUT_OF_RANGE,
+    PAGE,
+    READ_ERROR,
+    WRITE_FAULT,
+    Env,
+)
 
 MEDIA = 8 << 20
 BLOCKS = MEDIA // 512
@@ -179,6 +190,61 @@ async def deallocate_errors(dut):
     assert command.status == WRITE_FAULT
     env.media.write_error.clear()
     await env.copy([env.deallocate(good, 4092)])
+
+
+def zero_or_as_before(env: Env, before: bytes, first: int, blocks: int) -> int:
+    """Each block of a range of the media is; all others are as before. Returns how many are zeros."""
+    end = first + blocks
+    assert env.media.data[: 512 * first] == before[: 512 * first]
+    assert env.media.data[512 * end :] == before[512 * end :]
+    gone = 0
+    for at in range(512 * first, 512 * end, 512):
+        block = env.media.data[at : at + 512]
+        assert not any(block) or block == before[at : at + 512]
+        gone += not any(block)
+    return gone
+
+
+@cocotb.test()
+async def stopped(dut):
+    """A stop at any moment: commands of 256 times nearly everything end at once, and say so; copies go on; no block is
+    half, no other one changes. Then all works again."""
+    env = await start(dut)
+    first, blocks = 803, BLOCKS - 1003
+    seen = set()
+    for round_ in range(16):
+        if round_ > 4:
+            random_timing(env)
+        moment = (0, 7, 60, 400, 1500, 6000)[round_ % 6] + env.rng.randrange(60)
+        last = env.rng.random() < 0.3
+        commands = [
+            env.deallocate(([(first, 1)] * 255 if last else [(first, blocks)] * 255) + [(first, blocks)], offset)
+            for offset in (0, 4 * env.rng.randrange(1024), 4092)
+        ]
+        commands += [env.zero(512 * first, 512 * blocks), env.verify(512 * first, 512 * blocks)]
+        commands.append(env.deallocate([(first, 1)]))
+        copies = [env.command(False, 0, PAGE), env.command(False, PAGE, PAGE)]
+        everything = commands + copies
+        env.rng.shuffle(everything)
+        before = bytes(env.media.data)
+        start_at = env.now
+        env.on_cycle = lambda at=start_at + moment: setattr(dut.stop_i, "value", int(env.now >= at))
+        # One deallocation alone writes 200 MiB, 128 bytes a cycle; this is far below that.
+        await env.run(everything, bound=moment + 20_000)
+        env.on_cycle = lambda: None
+        dut.stop_i.value = 0
+        assert all(c.status == OK for c in copies)
+        assert all(c.status in (OK, INTERRUPTED) for c in commands)
+        if not last:
+            assert all(c.status == INTERRUPTED for c in commands[:3])
+        zeroed = zero_or_as_before(env, before, first, blocks)
+        seen |= {c.status for c in commands} | {"part" if 0 < zeroed < blocks else "none" if zeroed == 0 else "all"}
+        for at in range(first, first + blocks):
+            env.media.write(512 * at, env.rng.randbytes(16) + before[512 * at + 16 : 512 * at + 512])
+        await env.copy([env.deallocate([(at, 1) for at in range(0, 60, 2)])])
+        for at in range(0, 60, 2):
+            env.media.write(512 * at, env.rng.randbytes(512))
+    assert seen >= {OK, INTERRUPTED, "part", "none"}, seen
 
 
 @cocotb.test()

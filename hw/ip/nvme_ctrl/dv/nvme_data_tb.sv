@@ -22,6 +22,7 @@ module nvme_data_tb
   input  logic                          clk_i,
   input  logic                          rst_ni,
   output logic                          busy_o,
+  input  logic                          stop_i,
   input  logic [$bits(data_cmd_t)-1:0]  cmd_i,
   input  logic                          cmd_valid_i,
   output logic                          cmd_ready_o,

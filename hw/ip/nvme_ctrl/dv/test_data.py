@@ -26,6 +26,11 @@ def test_data_quick():
     run(QUICK)
 
 
+def test_data_stopped():
+    """Zeros, verification and deallocation while the controller is being stopped."""
+    run("stopped", module="cocotb_data_ops")
+
+
 @pytest.mark.slow
 def test_data_ops():
     """Zeros, verification, comparison, deallocation."""

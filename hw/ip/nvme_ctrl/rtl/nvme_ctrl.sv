@@ -199,7 +199,7 @@ module nvme_ctrl
   // Between front end and data path.
   data_cmd_t data_cmd;
   data_done_t data_done;
-  logic data_cmd_valid, data_cmd_ready, data_done_valid, data_done_ready;
+  logic data_stop, data_cmd_valid, data_cmd_ready, data_done_valid, data_done_ready;
   ax_t adm_ar;
   r_t adm_r;
   logic adm_ar_valid, adm_ar_ready, adm_r_valid, adm_r_ready;
@@ -269,6 +269,7 @@ module nvme_ctrl
     .r_i              (r[Front]),
     .r_valid_i        (r_valid[Front]),
     .r_ready_o        (r_ready[Front]),
+    .data_stop_o      (data_stop),
     .data_cmd_o       (data_cmd),
     .data_cmd_valid_o (data_cmd_valid),
     .data_cmd_ready_i (data_cmd_ready),
@@ -300,6 +301,7 @@ module nvme_ctrl
     .clk_i,
     .rst_ni,
     .busy_o         (data_busy),
+    .stop_i         (data_stop),
     .cmd_i          (data_cmd),
     .cmd_valid_i    (data_cmd_valid),
     .cmd_ready_o    (data_cmd_ready),

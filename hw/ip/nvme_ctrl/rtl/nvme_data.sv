@@ -49,6 +49,9 @@ module nvme_data
   input logic rst_ni,
   /// From registers: a further clock edge could change the state without new input.
   output logic busy_o,
+  /// The controller is being stopped: commands without data (zeroing, verifying), which can take long, end as soon as they
+  /// can, with DataInterrupted if that was too soon. Stays until no command is inside.
+  input  logic stop_i,
 
   /// Command; accepted at once, as there is room for all slots.
   input  data_cmd_t  cmd_i,
@@ -222,6 +225,7 @@ module nvme_data
     .clk_i(clk_walk),
     .rst_ni,
     .busy_o       (ranges_busy),
+    .stop_i,
     .cmd_i,
     .cmd_valid_i  (cmd_valid_i && !has_prps),
     .cmd_ready_o  (ranges_ready),
@@ -248,6 +252,7 @@ module nvme_data
     .clk_i(clk_walk),
     .rst_ni,
     .busy_o       (sweep_busy),
+    .stop_i,
     .range_i      (range),
     .range_valid_i(range_valid),
     .range_ready_o(range_ready),

@@ -4,7 +4,7 @@
 // data must be gone as well (5.23), so SES 0 and 1 do the same. No Cryptographic Erase (FNA bit 2 is 0).
 // From its first cycle on the namespaces count as being formatted; what is in flight in them ends first. The zeros are
 // written in data commands of up to 65536 blocks, in the slot of the Format NVM command. When the controller is being
-// disabled or shut down, it ends with Command Abort Requested after the present one.
+// disabled or shut down, the data path ends the present one early, and it ends with Command Abort Requested.
 // Checks, in this order: namespace, LBAF, PI, SES. PIL and MSET mean nothing without metadata.
 `include "ns_assert.svh"
 
@@ -170,7 +170,8 @@ module nvme_format
       left_q <= left_q - LbaWidth'(chunk_q);
     end
     if (state_q == StWait && data_done_i) begin
-      if (data_status_i != DataOk) status_q <= data_status(data_status_i);
+      if (data_status_i == DataInterrupted) status_q <= Aborted;
+      else if (data_status_i != DataOk) status_q <= data_status(data_status_i);
       else if (left_q != '0 && stop_i) status_q <= Aborted;
       idx_q <= idx_q + NsWidth'(left_q == '0);
     end

@@ -125,6 +125,8 @@ module nvme_front
   /// Ready.
   output logic        r_ready_o,
 
+  /// The controller is being stopped: see nvme_data.
+  output logic        data_stop_o,
   /// Data command.
   output data_cmd_t   data_cmd_o,
   /// Valid.
@@ -791,7 +793,7 @@ module nvme_front
     .in_status_i      (in_status),
     .timestamp_set_o  (timestamp_set),
     .shadow_set_o     (shadow_set),
-    .stop_i           (!fetch),
+    .stop_i           (data_stop_o),
     .flying_i         (flying | fused_flying),
     .formatting_o     (formatting),
     .page_o           (page),
@@ -911,6 +913,10 @@ module nvme_front
 
   logic unused;
   assign unused = ^in_data[63:48];
+
+  // Nothing is fetched: the controller is being disabled, reset or shut down, or has failed. Then what takes long ends, since the
+  // host does not wait for it (CAP.TO). Once fetching has ended it begins again only after everything has.
+  assign data_stop_o = !fetch;
 
   // Data commands: those of nvme_admin are rare, and go first. Once shown, a command stays.
   logic io_shown_q, admin_first;

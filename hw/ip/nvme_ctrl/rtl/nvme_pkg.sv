@@ -48,7 +48,8 @@ package nvme_pkg;
     DataBadCount       = 4'd8,   // Invalid Number of SGL Descriptors (0Eh)
     DataBadLength      = 4'd9,   // Data SGL Length Invalid (0Fh)
     DataBadType        = 4'd10,  // SGL Descriptor Type Invalid (11h)
-    DataBadGranularity = 4'd11   // SGL Data Block Granularity Invalid (1Eh)
+    DataBadGranularity = 4'd11,  // SGL Data Block Granularity Invalid (1Eh)
+    DataInterrupted    = 4'd12   // given up, since the controller is being stopped: Command Interrupted (21h)
   } data_status_e;
 
   typedef struct packed {
@@ -244,6 +245,7 @@ package nvme_pkg;
       DataBadLength: return generic_status(ScSglLengthInvalid);
       DataBadType: return generic_status(ScSglTypeInvalid);
       DataBadGranularity: return generic_status(ScSglGranularityInvalid);
+      DataInterrupted: return interrupted_status();
       default:       return generic_status(ScLbaOutOfRange);
     endcase
   endfunction

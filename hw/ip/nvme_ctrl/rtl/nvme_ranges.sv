@@ -5,6 +5,11 @@
 // first one is handed on; a list that is wrong changes nothing. With PRPs it may begin at any dword, and so lie in two pages;
 // with an SGL it comes in the pieces that an nvme_sgl_walker finds.
 // Context attributes are ignored. Ranges of a list may overlap.
+//
+// A list can ask for 256 times the whole namespace, and many of them can wait: seconds or minutes of work. So when the
+// controller is being stopped the present command hands on no further range, and those that wait end without work.
+// They end as Command Interrupted (21h, to be tried again): a host sees it at a shutdown that did not wait for its
+// commands. No Abort named them (07h), and their queue is not being deleted (08h).
 `include "ns_assert.svh"
 
 module nvme_ranges
@@ -30,6 +35,8 @@ module nvme_ranges
   input  logic      rst_ni,
   /// From registers: there are commands inside.
   output logic      busy_o,
+  /// End what takes long. Stays until there are no commands inside.
+  input  logic      stop_i,
 
   /// Command: OpZero, OpVerify or OpDeallocate.
   input  data_cmd_t cmd_i,
@@ -90,7 +97,7 @@ module nvme_ranges
     StCheck,  // waiting for the last check
     StFetch,  // next range out of the buffer
     StRange,
-    StDrain,  // dropping pieces after an error
+    StDrain,  // dropping the other pieces
     StFail
   } state_e;
 
@@ -173,26 +180,33 @@ module nvme_ranges
       summed_q <= 1'b0;
     end else begin
       unique case (state_q)
-        StIdle:  if (cmd_valid) state_q <= (cmd.op == OpDeallocate) ? StStart : StWhole;
-        StWhole: if (range_ready_i) state_q <= StIdle;
+        StIdle:  if (cmd_valid) state_q <= stop_i ? StFail : (cmd.op == OpDeallocate) ? StStart : StWhole;
+        StWhole: begin
+          if (range_ready_i) state_q <= StIdle;
+          else if (stop_i) state_q <= StFail;
+        end
         StStart: begin
           if (!cmd.sgl) state_q <= prp_bad ? StFail : StAsk;
           else if (find_ready_i) state_q <= StPiece;
         end
         StPiece: begin
-          if (!cmd.sgl || piece_valid_i) state_q <= StAsk;
+          if (!cmd.sgl || piece_valid_i) state_q <= (cmd.sgl && stop_i) ? StDrain : StAsk;
           else if (list_end) state_q <= StFail;
         end
         StAsk:   if (ar_ready_i) state_q <= StWait;
         StWait:  if (r_valid_i) state_q <= !r_i.resp[1] ? StTake : cmd.sgl ? StDrain : StFail;
         StTake: begin
-          if (last_dword) state_q <= StCheck;
+          if (stop_i) state_q <= cmd.sgl ? StDrain : StFail;
+          else if (last_dword) state_q <= StCheck;
           else if (piece_ends) state_q <= StPiece;
           else if (line_ends) state_q <= StAsk;
         end
         StCheck: if (!whole_q && !summed_q && (!cmd.sgl || list_end)) state_q <= bad_q ? StFail : StFetch;
-        StFetch: state_q <= StRange;
-        StRange: if (range_ready_i) state_q <= range_o.last ? StIdle : StFetch;
+        StFetch: state_q <= stop_i ? StFail : StRange;
+        StRange: begin
+          if (range_ready_i) state_q <= range_o.last ? StIdle : StFetch;
+          else if (stop_i) state_q <= StFail;
+        end
         StDrain: if (list_end) state_q <= StFail;
         default: if (range_ready_i) state_q <= StIdle;
       endcase
@@ -243,6 +257,8 @@ module nvme_ranges
     if (summed_q && end_q > 65'(ns_q.blocks)) bad_q <= 1'b1;
     if (state_q == StCheck) status_q <= DataOutOfRange;
     if (state_q == StRange && range_ready_i) out_q <= out_q + 1'b1;
+    if (stop_i && state_q inside {StIdle, StWhole, StPiece, StTake, StFetch, StRange})
+      status_q <= DataInterrupted;
   end
 
   always_comb begin

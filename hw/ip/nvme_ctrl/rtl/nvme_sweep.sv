@@ -2,6 +2,8 @@
 //
 // One segment a cycle, each within 4 KiB of the media. A command's ranges come one after the other; with the last one the
 // slot tracker is told how many jobs there were. Assumes that ranges lie within the namespace.
+// When the controller is being stopped a range ends after the present segment; nvme_ranges then gives no other one of this
+// command but the last, which says so.
 `include "ns_assert.svh"
 
 module nvme_sweep
@@ -14,6 +16,8 @@ module nvme_sweep
   input  logic   rst_ni,
   /// From registers: a range is inside.
   output logic   busy_o,
+  /// End what takes long.
+  input  logic   stop_i,
 
   /// Range.
   input  range_t range_i,
@@ -79,7 +83,7 @@ module nvme_sweep
         StSegment: begin
           if (seg_ready_i) begin
             jobs_q <= jobs_q + 1'b1;
-            if (ends) state_q <= last_q ? StEvent : StIdle;
+            if (ends || stop_i) state_q <= last_q ? StEvent : StIdle;
           end
         end
         default: begin
@@ -105,6 +109,7 @@ module nvme_sweep
     end else if (seg_valid_o && seg_ready_i) begin
       lba_q <= lba_q + 55'(cut);
       left_q <= left_q - 32'(cut);
+      if (stop_i && !ends) status_q <= DataInterrupted;
     end
   end
 
