@@ -29,9 +29,9 @@ from pathlib import Path
 import filelist
 
 BIN = Path(sys.executable).parent
-# Yosys maps for the LUTs (0.1 to 0.6 ns), carry chains and nets (0.3 ns) of the 7 series; on UltraScale+ nets weigh several
-# times as much beside the others. With 0.3 ns the slowest path is a long carry chain, and the mapper makes others up to
-# 12 LUTs deep, for area, where 10 and fewer would do.
+# Yosys maps for the LUTs (0.1 to 0.6 ns), carry chains and nets (0.3 ns) of the 7 series; on UltraScale+ nets weigh
+# several times as much beside the others. With 0.3 ns the slowest path is a long carry chain, and the mapper makes
+# others up to 12 LUTs deep, for area, where 10 and fewer would do.
 NET_PS = 800
 # LUTs that one cell of distributed memory occupies (UltraScale architecture, CLB user guide).
 MEMORY_LUTS = {

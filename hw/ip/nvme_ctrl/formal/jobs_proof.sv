@@ -37,7 +37,7 @@ module jobs_proof
   localparam int unsigned MaxBursts = 2;
   localparam int unsigned Own = 4;  // bursts of the watched job at most
 
-  typedef logic [6:0] count_t;
+  typedef logic [4:0] count_t;
 
   logic reset_q = 1'b0;  // has been reset
   always_ff @(posedge clk_i) reset_q <= 1'b1;
@@ -204,7 +204,7 @@ module jobs_proof
   `NS_ASSUME(dword_aligned, {job_len_i[1:0], job_dst_i[1:0]} == '0)
   `NS_ASSUME(target_in_page, 32'(job_dst_i) + 32'(job_len_i) <= 4096)
   `NS_ASSUME(one_is_watched, !job_valid_i || job_slot_i || !active_q)
-  `NS_ASSUME(few_bursts, job_bursts <= count_t'(Own))
+  `NS_ASSUME(few_bursts, 32'(job_dst_i) % BurstBytes + 32'(job_len_i) <= Own * BurstBytes)
   `NS_ASSUME(room_for_beat, !beat_came_i || here_q != 3'(FifoBeats))
   `NS_ASSUME(beat_shown, beat_valid_i ? here_q != '0 : here_q <= 3'(fresh_q))
 
@@ -242,7 +242,7 @@ module jobs_proof
       || (u_write.next_valid && u_write.next_take);
   assign waits = (aw_valid && !aw_ready_i) || (w_valid && !w_ready_i) || (compares && !peer_valid_i)
       || (b_ready && !b_valid_i) || (news_valid && !event_ready_i)
-      || (u_write.burst_valid_q && u_write.arrived_q < 3'(u_write.beats_q));
+      || (u_write.burst_valid_q && 7'(u_write.arrived_q) < u_write.beats_q);
   `NS_ASSERT(never_stuck, jobs_q == '0 || moves || waits)
 
   // Why that holds: bursts in the order of the pipeline, the oldest first. Responses that are due, the burst that
@@ -280,36 +280,39 @@ module jobs_proof
     kind_e  kind;
     count_t bursts;
     count_t beats;
+    logic   fits;  // the burst has few beats
   } place_t;
 
   function automatic place_t burst_place(logic valid, burst_t burst);
-    return
-    '{
+    place_t place;
+    place = '{
         valid: valid,
         mine: valid && burst.slot == '0,
         last: burst.job_last,
         target: has_target(burst.kind),
         error: 1'b0,
         kind: burst.kind,
-        bursts: 7'd1,
-        beats: (burst.kind == KindZero) ? '0 : count_t'(burst.len) + 7'd1
-    }
-    ;
+        bursts: 5'd1,
+        beats: (burst.kind == KindZero) ? '0 : count_t'(burst.len) + 5'd1,
+        fits: 32'(burst.len) < BurstBytes / 64
+    };
+    return place;
   endfunction
 
   function automatic place_t resp_place(logic valid, resp_t resp);
-    return
-    '{
+    place_t place;
+    place = '{
         valid: valid,
         mine: valid && resp.slot == '0,
         last: resp.job_last,
         target: !resp.at_once,
         error: resp.error,
         kind: KindCopy,
-        bursts: 7'd1,
-        beats: '0
-    }
-    ;
+        bursts: 5'd1,
+        beats: '0,
+        fits: 1'b1
+    };
+    return place;
   endfunction
 
   place_t [Places-1:0] at;
@@ -332,8 +335,9 @@ module jobs_proof
       target: has_target(u_write.kind_q),
       error: u_write.w_error_q,
       kind: u_write.kind_q,
-      bursts: 7'd1,
-      beats: (u_write.kind_q == KindZero) ? '0 : count_t'(u_write.w_left_q) + 7'd1
+      bursts: 5'd1,
+      beats: (u_write.kind_q == KindZero) ? '0 : count_t'(u_write.w_left_q) + 5'd1,
+      fits: 32'(u_write.w_left_q) < BurstBytes / 64
   };
   for (genvar i = 0; i < MaxBursts; i++) begin : gen_burst
     assign at[QueuePlace+i] = burst_place(
@@ -349,7 +353,8 @@ module jobs_proof
       error: 1'b0,
       kind: u_write.job_kind_q,
       bursts: bursts_of(u_write.job_addr_q[11:0], u_write.job_len_q),
-      beats: beats_of(u_write.job_addr_q[11:0], u_write.job_len_q, u_write.job_kind_q)
+      beats: beats_of(u_write.job_addr_q[11:0], u_write.job_len_q, u_write.job_kind_q),
+      fits: 1'b1
   };
 
   // Bursts of the watched job that have left, and whether the last burst that left was not the last of its job.
@@ -401,8 +406,8 @@ module jobs_proof
         end
         all_jobs += count_t'(at[i].last);
         all_beats += at[i].beats;
-        if (i < BurstPlace) issued += 7'd1;
-        if (i >= WorkPlace && i < BurstPlace && at[i].kind == KindCompare) to_compare += 7'd1;
+        if (i < BurstPlace) issued += 5'd1;
+        if (i >= WorkPlace && i < BurstPlace && at[i].kind == KindCompare) to_compare += 5'd1;
         // The bursts of a job stand together; there is one job of slot 0 at most.
         if (open && at[i].mine != open_mine) joined = 1'b0;
         if (!open && at[i].mine && (found || idx != '0)) joined = 1'b0;
@@ -426,8 +431,8 @@ module jobs_proof
           if (i >= WorkPlace && kind_q != KindZero) begin
             if (to[3:1] != idx) placed = 1'b0;
             if (i == JobPlace) placed &= to[0] == u_write.job_addr_q[6];
-            else if (at[i].last) placed &= count_t'(to[0]) + at[i].beats <= 7'd2;
-            else placed &= count_t'(to[0]) + at[i].beats == 7'd2;
+            else if (at[i].last) placed &= count_t'(to[0]) + at[i].beats <= 5'd2;
+            else placed &= count_t'(to[0]) + at[i].beats == 5'd2;
             to += at[i].beats;
           end
           idx += at[i].bursts[2:0];
@@ -465,14 +470,13 @@ module jobs_proof
   `NS_ASSERT(no_compare_behind_address, !aw_valid || to_compare == '0)
   `NS_ASSERT(
       job_bounded,
-      !u_write.job_valid_q || (u_write.job_len_q <= 13'(Own * BurstBytes) && at[JobPlace].bursts <= count_t'(Own)))
+      !u_write.job_valid_q || 32'(u_write.job_addr_q[11:0]) % BurstBytes + 32'(u_write.job_len_q) <= Own * BurstBytes)
   `NS_ASSERT(
       job_sane,
       !u_write.job_valid_q || (u_write.job_len_q != '0 && {u_write.job_len_q[1:0], u_write.job_addr_q[1:0]} == '0))
   `NS_ASSERT(job_in_page,
              !u_write.job_valid_q || 32'(u_write.job_addr_q[11:0]) + 32'(u_write.job_len_q) <= 4096)
-  `NS_ASSERT(beats_of_burst,
-             !u_write.burst_valid_q || count_t'(u_write.beats_q) == at[BurstPlace].beats)
+  `NS_ASSERT(beats_of_burst, !u_write.burst_valid_q || u_write.beats_q == 7'(at[BurstPlace].beats))
   `NS_ASSERT(last_known, !u_write.burst_valid || u_write.last_q == (u_write.w_left_q == '0))
   `NS_ASSERT(
       no_error_yet,
@@ -484,7 +488,7 @@ module jobs_proof
       resp_pointers,
       u_write.u_responses.wptr_q == (u_write.u_responses.rptr_q ^ resps_count[0]) && resps_count <= 2'(MaxBursts))
   for (genvar i = WorkPlace; i <= BurstPlace; i++) begin : gen_beats
-    `NS_ASSERT(few_beats, !at[i].valid || at[i].beats <= count_t'(BurstBytes / 64))
+    `NS_ASSERT(few_beats, !at[i].valid || at[i].fits)
   end
   count_t complete;
   always_comb begin
@@ -494,12 +498,12 @@ module jobs_proof
   `NS_ASSERT(beats_complete, complete == count_t'(here_q) && here_q <= 3'(FifoBeats))
   `NS_ASSERT(shown_in_time, !fresh_q || u_write.arrived_q != '0)
 
-  `NS_COVER(four_bursts, ended && mine && kind_q == KindCopy && left_q == 3'd4 && jobs_q > 7'd1)
+  `NS_COVER(four_bursts, ended && mine && kind_q == KindCopy && left_q == 3'd4 && jobs_q > 5'd1)
   `NS_COVER(write_error, ended && mine && write_error_q == 4'b0010 && read_error_q == 4'b0100)
   `NS_COVER(read_error, ended && mine && write_error_q == 4'b0010 && read_error_q == 4'b0010)
   `NS_COVER(zeros, ended && mine && kind_q == KindZero && left_q == 3'd3 && wait_q)
   `NS_COVER(dropped, ended && mine && kind_q == KindDrop && read_error_q == 4'b0010)
   `NS_COVER(compared, ended && mine && kind_q == KindCompare && left_q == 3'd2)
-  `NS_COVER(full, active_q && u_write.bursts_q == 2'(MaxBursts) && jobs_q > 7'd4)
+  `NS_COVER(full, active_q && u_write.bursts_q == 2'(MaxBursts) && jobs_q > 5'd4)
 
 endmodule
