@@ -173,7 +173,7 @@ module nvm_delay_order
                   && ((head_a[due_slot_i] ^ head_b[due_slot_i]) || (heads && head_slot == due_slot_i));
     end
     if (store_i) begin
-      full_ready = (!look_full || refill) && look_head && (look_due || (due_i && due_slot_i == look_slot_i));
+      full_ready = (!look_full || refill) && look_head && (look_due || (due_i && due_ready_o && due_slot_i == look_slot_i));
     end
     if (heads) begin
       head_ready = (full_a[head_slot] ^ full_b[head_slot]) && (due_a[head_slot] ^ due_b[head_slot] ^ due_c[head_slot]);
@@ -197,42 +197,20 @@ module nvm_delay_order
   // ---------------------------------------------------------------------------------------------------------------
   // One of them a cycle.
 
-  typedef enum logic [1:0] {
-    TurnHead,
-    TurnFull,
-    TurnDue
-  } turn_e;
-
-  turn_e turn_q;
+  // Becoming due goes first, unless a slot that waits has its turn: whether the wheel goes on is known from registers.
+  logic wait_turn_q, full_turn_q;  // of waiting slots; of those, the full one's
   logic head_wait, full_wait, head_valid, full_valid, go_push, head_gnt, full_gnt, due_gnt;
   logic head_room, full_room, go_room;
   slot_t head_wait_slot, full_wait_slot, go_push_slot;
 
   assign head_valid = head_wait || head_ready;
   assign full_valid = full_wait || full_ready;
+  assign due_ready_o = !(wait_turn_q && (head_wait || full_wait));
+  assign due_gnt = due_ready && due_ready_o;
+  assign head_gnt = head_valid && !due_gnt && !(full_valid && full_turn_q);
+  assign full_gnt = full_valid && !due_gnt && !(head_valid && !full_turn_q);
 
-  always_comb begin
-    unique case (turn_q)
-      TurnHead: begin
-        head_gnt = head_valid;
-        full_gnt = full_valid && !head_valid;
-        due_gnt = due_ready && !head_valid && !full_valid;
-      end
-      TurnFull: begin
-        full_gnt = full_valid;
-        due_gnt = due_ready && !full_valid;
-        head_gnt = head_valid && !full_valid && !due_ready;
-      end
-      default: begin
-        due_gnt = due_ready;
-        head_gnt = head_valid && !due_ready;
-        full_gnt = full_valid && !due_ready && !head_valid;
-      end
-    endcase
-  end
-
-  assign go_push = head_valid || full_valid || due_ready;
-  assign due_ready_o = !due_ready || due_gnt;
+  assign go_push = head_valid || full_valid || due_gnt;
 
   always_comb begin
     go_push_slot = due_slot_i;
@@ -242,12 +220,12 @@ module nvm_delay_order
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      turn_q <= TurnHead;
+      wait_turn_q <= 1'b0;
+      full_turn_q <= 1'b0;
       rel_q <= 1'b0;
     end else begin
-      if (head_gnt) turn_q <= TurnFull;
-      else if (full_gnt) turn_q <= TurnDue;
-      else if (due_gnt) turn_q <= TurnHead;
+      if (go_push) wait_turn_q <= due_gnt;
+      if (head_gnt || full_gnt) full_turn_q <= head_gnt;
       rel_q <= go_push || release_i;
     end
   end
