@@ -108,6 +108,26 @@ def test_the_report_shows_what_does_not_hold():
     assert "quick variants, seed 3" in page
     assert "`nvme.bad`: no" in page
     assert doc["design"]["hash"][:16] in page
+    assert f"revision {doc['revision']}, " in page
+    assert "Not measured: `dram." in page
+
+
+def test_a_report_of_two_runs():
+    """The later one counts; each claim says whose it is."""
+    first = run.run_claims(
+        [claim("pm.coherence", Measured(7, "stale"), at_most(2)), claim("nvme.sizes", Measured(1), at_most(2))],
+        False,
+        1,
+    )
+    second = run.run_claims([claim("pm.coherence", Measured(1, "new"), at_most(2))], False, 1)
+    page = report.markdown(first, second)
+    assert "2 of 2 claims hold" in page
+    assert "Run 1: 1 claims" in page
+    assert "Run 2: 1 claims" in page
+    assert page.index("| `nvme.sizes`") < page.index("| `pm.coherence`"), "in the order of the catalogue"
+    assert "simulated, run 2" in page
+    assert "`pm.coherence`: new" in page
+    assert "stale" not in page
 
 
 def test_numbers():

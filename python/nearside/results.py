@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from nearside._native import NearsideError
-from nearside.device import Design
+from nearside.device import Design, root
 
 FORMAT = 1
 
@@ -24,9 +25,20 @@ def document(what: str, design: Design | None, seed: int | None, **content: Any)
         "engine": "rtl",
         "design": design and {"name": design.name, "hash": design.hash, "values": design.values},
         "seed": seed,
+        "revision": revision(),
         "machine": f"{platform.machine()}, {os.cpu_count()} CPUs",
         **content,
     }
+
+
+def revision() -> str | None:
+    """The commit of the sources, with `-dirty` behind it if they have been changed since; None without git."""
+    command = ["git", "-C", str(root()), "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError:
+        return None
+    return done.stdout.strip() or None
 
 
 def figure(

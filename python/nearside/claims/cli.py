@@ -97,16 +97,21 @@ def run(
 
 @app.command("report", epilog="Example: nearside claim run && nearside claim report")
 def write_report(
-    document: Annotated[
-        Path | None, typer.Argument(help="A result of `nearside claim run`; by default the last one.")
+    documents: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[RESULT]...",
+            help="Results of `nearside claim run`, by default the last; of several, the later one counts.",
+        ),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write it.")] = Path("docs/validation.md"),
     as_json: JsonOption = False,
 ) -> None:
-    """Write the validation page from a run of claims."""
-    path = document or results.folder() / "claims.json"
-    results.write_text(output, reports.markdown(reports.load(path)))
+    """Write the validation page from a run of claims, or from several: long ones can be measured apart."""
+    paths = documents or [results.folder() / "claims.json"]
+    results.write_text(output, reports.markdown(*map(reports.load, paths)))
+    sources = [str(path) for path in paths]
     if as_json:
-        print(json.dumps({"written": str(output), "from": str(path)}))
+        print(json.dumps({"written": str(output), "from": sources}))
     else:
-        show.out.print(f"{output}: written from {path}", soft_wrap=True)
+        show.out.print(f"{output}: written from {', '.join(sources)}", soft_wrap=True)

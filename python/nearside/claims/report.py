@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from nearside._native import NearsideError
+from nearside.claims.registry import all_claims
 
 TITLES = {
     "nvm_delay": "nvm_delay: the NVM timing emulator",
@@ -40,11 +42,28 @@ def number(value: float | None) -> str:
     return f"{value:.4g}"
 
 
-def markdown(doc: dict[str, Any]) -> str:
-    """The page."""
-    entries = doc["claims"]
-    held = sum(e["holds"] for e in entries)
+def combined(docs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The claims of several runs in the catalogue's order, each as it was measured last, with the number of its run."""
+    order = {name: index for index, name in enumerate(all_claims())}
+    entries = {e["name"]: e | {"run": run} for run, doc in enumerate(docs, 1) for e in doc["claims"]}
+    return sorted(entries.values(), key=lambda e: order.get(e["name"], len(order)))
+
+
+def _run(number: int, doc: dict[str, Any], entries: list[dict[str, Any]]) -> str:
     design = doc["design"]
+    return (
+        f"- Run {number}: {len(entries)} claims, {doc['when']}, revision {doc.get('revision') or 'unknown'}, "
+        f"{'quick variants' if doc['quick'] else 'full variants'}, seed {doc['seed']}, {doc['machine']}, "
+        f"{sum(e['duration_s'] for e in entries):.0f} s in all. "
+        f"Design `{design['name']}`, content hash `{design['hash'][:16]}`."
+    )
+
+
+def markdown(*docs: dict[str, Any]) -> str:
+    """The page, from one run or several."""
+    entries = combined(docs)
+    held = sum(e["holds"] for e in entries)
+    missing = sorted(set(all_claims()) - {e["name"] for e in entries})
     lines = [
         "# Validation",
         "",
@@ -52,9 +71,8 @@ def markdown(doc: dict[str, Any]) -> str:
         "with `nearside claim run NAME`. `nearside claim report` generates this page from a run; do not edit it.",
         "",
         f"- {held} of {len(entries)} claims hold.",
-        f"- Run: {doc['when']}, {'quick variants' if doc['quick'] else 'full variants'}, seed {doc['seed']}, "
-        f"{doc['machine']}, {sum(e['duration_s'] for e in entries):.0f} s in all.",
-        f"- Design: `{design['name']}`, content hash `{design['hash'][:16]}`.",
+        *([f"- Not measured: {', '.join(f'`{name}`' for name in missing)}."] if missing else []),
+        *(_run(number, doc, [e for e in entries if e["run"] == number]) for number, doc in enumerate(docs, 1)),
         "- Simulated time is that of the device's and the link's clocks; wall-clock time is that of the machine above.",
     ]
     for group, members in groupby(entries, key=lambda e: e["name"].split(".")[0]):
@@ -67,7 +85,7 @@ def markdown(doc: dict[str, Any]) -> str:
         for e in members:
             value = f"{number(e['value'])} {e['unit']}".strip()
             holds = "yes" if e["holds"] else "**no**"
-            kind = f"{e['engine']}, {e['time']}"
+            kind = f"{e['engine']}, {e['time']}" + (f", run {e['run']}" if len(docs) > 1 else "")
             lines.append(
                 f"| `{e['name']}`<br>{e['text']} | {value} | {e['bound']} | {holds} | {e['paper'] or '-'} | {kind} | "
                 f"{e['duration_s']:.1f} s |"
