@@ -321,6 +321,14 @@ pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> 
             } else {
                 random.below(8) as u32
             };
+            let flying = world.flying();
+            let (sqid, cid) = match flying.is_empty() || chance(random, 30) {
+                true => (sqid, cid),
+                false => {
+                    let (sqid, cid) = pick(random, &flying);
+                    (u32::from(sqid), u32::from(cid))
+                }
+            };
             (
                 Sqe::new(admin::ABORT).with_cdw(10, cid << 16 | sqid),
                 Vec::new(),

@@ -63,7 +63,7 @@ impl Half {
     }
 
     /// What it answers without a partner.
-    fn missing(&self) -> Vec<Status> {
+    pub fn missing(&self) -> Vec<Status> {
         let missing = status::ABORTED_MISSING_FUSED.dnr();
         self.own.iter().map(|o| o.unwrap_or(missing)).collect()
     }

@@ -90,6 +90,8 @@ pub enum After {
     Shadow(Pages),
     /// An Abort of the command with this identifier, which waits.
     Abort(u16),
+    /// An Abort of a command of an I/O queue: its submission queue and identifier.
+    AbortIo(u16, u16),
 }
 
 /// What the model says of a command.
@@ -150,7 +152,8 @@ impl Verdict {
         match (answer.bare(), self.after, &self.media) {
             (status::SUCCESS, After::Formatted(_), _) => End::Erased,
             (status::SUCCESS, ..) => End::Whole,
-            (status::COMMAND_INTERRUPTED, ..) => End::Part,
+            (status::COMMAND_INTERRUPTED | status::ABORTED_SQ_DELETION, ..) => End::Part,
+            (status::ABORT_REQUESTED, ..) => End::Part,
             // A list of ranges is checked whole before the first block changes.
             (_, After::Nothing, Use::Zero(_)) => End::Untouched,
             (answer, After::Nothing, _) if refused.contains(&answer) => End::Untouched,
@@ -491,6 +494,9 @@ impl Model {
         if sqid == 0 && self.waiting.contains(&cid) {
             v.dw0 = None; // it may be overtaken by an event, or find its completion queue full
             v.after = After::Abort(cid);
+        } else if sqid != 0 {
+            v.dw0 = None; // what has become of the command tells
+            v.after = After::AbortIo(sqid, cid);
         }
         Ok(v)
     }

@@ -197,6 +197,8 @@ pub struct World {
     /// What happened last.
     pub history: VecDeque<String>,
     flights: BTreeMap<(u16, u16), Flight>,
+    /// A command of an I/O queue that ended as aborted; its Abort has to say so.
+    aborted: Option<(u16, u16)>,
     places: HashMap<u64, Vec<Place>>,
     rings: HashMap<u64, Ring>,
     mmio: VecDeque<(Time, Mmio)>,
@@ -235,6 +237,7 @@ impl World {
             counts: Counts::default(),
             history: VecDeque::new(),
             flights: BTreeMap::new(),
+            aborted: None,
             places: HashMap::new(),
             rings: HashMap::new(),
             mmio: VecDeque::new(),
@@ -400,6 +403,7 @@ impl World {
         }
         self.rings.clear();
         self.due.clear();
+        self.aborted = None;
         self.fatal = false;
     }
 
@@ -576,7 +580,17 @@ impl World {
                 key.1
             ));
         }
+        self.offer_abort();
         Ok(Some(bytes.to_vec()))
+    }
+
+    /// Commands of I/O queues in flight that an Abort may find: what may take long, and first ones of fused pairs.
+    pub fn flying(&self) -> Vec<(u16, u16)> {
+        let flights = self.flights.iter();
+        flights
+            .filter(|(k, f)| k.0 != 0 && (f.verdict.long || flags(&f.sqe).0 == FIRST))
+            .map(|(&k, _)| k)
+            .collect()
     }
 
     /// Someone who uses the media.

@@ -56,10 +56,11 @@ impl World {
             cqe.status(),
             cqe.result()
         ));
+        let abortable = self.named() == Some(key) && self.waits(key);
         let Some(flight) = self.flights.remove(&key) else {
             return Err(format!("{name} is completed, but isn't in flight"));
         };
-        let fine = self.judge_completion(cqid, &cqe, &flight);
+        let fine = self.judge_completion(cqid, &cqe, &flight, abortable);
         let sqid = key.0;
         if let Some(fused) = &flight.fused {
             self.narrow(fused, cqe.status());
@@ -94,6 +95,9 @@ impl World {
         if success {
             self.counts.moved_bytes += flight.verdict.media_bytes();
         }
+        if sqid != 0 && cqe.status() == status::ABORT_REQUESTED {
+            self.aborted = Some(key);
+        }
         let end = flight.verdict.end(cqe.status());
         self.release(key, flight, end);
         fine.map_err(|e| format!("{name}: {e}"))?;
@@ -105,6 +109,7 @@ impl World {
         cqid: u16,
         cqe: &Cqe,
         flight: &Flight,
+        abortable: bool,
     ) -> Result<(), String> {
         let v = &flight.verdict;
         let sqid = cqe.sqid();
@@ -125,6 +130,12 @@ impl World {
         }
         if v.long && self.model.closing {
             allowed.push(status::COMMAND_INTERRUPTED);
+        }
+        if v.long && !self.model.sqs.contains_key(&sqid) {
+            allowed.push(status::ABORTED_SQ_DELETION);
+        }
+        if abortable || v.long && self.named() == Some((sqid, cqe.cid())) {
+            allowed.push(status::ABORT_REQUESTED);
         }
         if !allowed.contains(&cqe.status()) {
             return Err(format!(
@@ -198,6 +209,16 @@ impl World {
                 if cqe.result() == 0 && !gone {
                     return Err(format!(
                         "CID {aborted:#06x} is said to be aborted, and still waits"
+                    ));
+                }
+            }
+            After::AbortIo(sqid, named) => {
+                let done = self.aborted.take();
+                let wanted = u32::from(done != Some((sqid, named)));
+                if done.is_some_and(|key| key != (sqid, named)) || cqe.result() != wanted {
+                    return Err(format!(
+                        "an Abort of SQ {sqid} CID {named:#06x} says {:#x}; {done:?} was aborted",
+                        cqe.result()
                     ));
                 }
             }

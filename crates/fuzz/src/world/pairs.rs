@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use spec::nvme::Status;
+use spec::nvme::{admin, status, Status};
 
 use super::World;
-use crate::fused::Pair;
+use crate::fused::{Pair, FIRST};
+use crate::model::{flags, After};
 
 /// One of a pair of fused commands.
 #[derive(Clone, Debug)]
@@ -79,6 +80,61 @@ impl World {
                 .map(|&(a, b)| if fused.first { a } else { b })
                 .collect();
         }
+    }
+
+    /// The command of an I/O queue that an Abort in flight names. There is one Abort at a time.
+    pub(super) fn named(&self) -> Option<(u16, u16)> {
+        let of_admin = self.flights.range((0, 0)..(1, 0));
+        of_admin
+            .map(|(_, f)| f)
+            .find_map(|f| match f.verdict.after {
+                After::AbortIo(sqid, cid) if f.sqe.opcode() == admin::ABORT => Some((sqid, cid)),
+                _ => None,
+            })
+    }
+
+    /// The first one of a pair may be aborted before the second one meets it, which is then alone.
+    pub(super) fn offer_abort(&mut self) {
+        let Some(key) = self.named() else { return };
+        let Some(fused) = self.flights.get(&key).and_then(|f| f.fused.as_ref()) else {
+            return;
+        };
+        let missing = status::ABORTED_MISSING_FUSED.dnr();
+        let known = fused
+            .outcomes
+            .iter()
+            .any(|o| o.0 == status::ABORT_REQUESTED);
+        if !fused.first || known {
+            return;
+        }
+        let alone = fused.alone.iter().filter(|o| o.0 == missing);
+        let more: Vec<(Status, Status)> = alone.map(|o| (status::ABORT_REQUESTED, o.1)).collect();
+        for key in [key, fused.partner] {
+            let Some(flight) = self.flights.get_mut(&key) else {
+                continue;
+            };
+            let Some(fused) = &mut flight.fused else {
+                continue;
+            };
+            fused.outcomes.extend_from_slice(&more);
+            let outcomes = fused.outcomes.iter();
+            flight.verdict.statuses = outcomes
+                .map(|&(a, b)| if fused.first { a } else { b })
+                .collect();
+        }
+    }
+
+    /// A first command without a partner, which may be aborted while it waits for one.
+    pub(super) fn waits(&self, key: (u16, u16)) -> bool {
+        let Some(flight) = self.flights.get(&key) else {
+            return false;
+        };
+        let missing = status::ABORTED_MISSING_FUSED.dnr();
+        let statuses = match self.model.firsts.get(&key.0) {
+            Some(half) if half.cid() == key.1 => half.missing(),
+            _ => flight.verdict.statuses.clone(),
+        };
+        flags(&flight.sqe).0 == FIRST && flight.fused.is_none() && statuses.contains(&missing)
     }
 
     /// One of a pair has answered: what is left for the other.

@@ -468,6 +468,108 @@ async def abort(dut):
     await host.idle()
 
 
+async def abort_one(host: Host, sq, cid: int) -> bool:
+    """Aborts a command of an I/O queue, and says whether that has worked: then its entry came first."""
+    at = len(host.log)
+    dw0 = (await host.admin(8, cdw10=cid << 16 | sq.qid)).dw0
+    assert dw0 in (0, 1)
+    await host.poll(sq.cq)
+    if dw0 == 0:
+        entry = host.done.pop((sq.qid, cid))
+        assert (entry.status, entry.dnr, entry.dw0) == (nvme.ABORT_REQUESTED, False, 0)
+        order = [e[1] for e in host.log[at:] if e[0] == "cqe" and e[1] in (0, sq.qid)]
+        assert order[-1] == 0
+        assert sq.qid in order
+    elif (sq.qid, cid) in host.done:
+        assert host.done[sq.qid, cid].status == nvme.OK, "it was not aborted"
+    return dw0 == 0
+
+
+@cocotb.test()
+async def abort_io(dut):
+    """Abort of I/O commands beside other traffic: long ones under way, waiting, just fetched, over, others than those;
+    each completes once, as the Abort has said. Deletion of a queue with long commands."""
+    host = await start(dut)
+    sqs = await host.io_queues(3, ENTRIES)
+    sq = sqs.pop()
+    half = BLOCKS // 2
+    upper = slice(512 * half, 512 * BLOCKS)
+    before = bytes(host.media.data[upper])
+    table = host.alloc(3 * PAGE)
+    pump = Pump(host, sqs)
+    pump.share = half // 2
+    traffic = cocotb.start_soon(pump.run(120))
+
+    def long(at: int = 0) -> int:
+        return host.dsm(sq, [(half, half)] * 256, table + at)
+
+    cids = [long(16 * i) for i in range(3)]
+    cids.append(host.push(sq, 8, nsid=1, cdw10=half, cdw12=half - 1))
+    cids.append(long(64))
+    await host.ring(sq)
+    await ClockCycles(dut.clk_i, 800)
+    for other, cid in ((sq, 0x7777), (sqs[0], cids[0]), (sqs[1], cids[1])):
+        assert not await abort_one(host, other, cid)
+    for sqid in (4, 99, 0xFFFF):
+        assert (await host.admin(8, cdw10=cids[0] << 16 | sqid)).dw0 == 1, "there is no such queue"
+    await host.poll(sq.cq)
+    assert not [key for key in host.done if key[0] == sq.qid]
+    for i in (4, 0, 3, 2):  # waiting, under way, waiting, waiting or under way
+        assert await abort_one(host, sq, cids[i]), i
+        assert not await abort_one(host, sq, cids[i]), "it is gone"
+    assert await abort_one(host, sq, cids[1])
+    # At any moment from the doorbell on. What is still being fetched is not found.
+    found = 0
+    for moment in range(0, 120, 8):
+        cid = long(16 * (moment % 64))
+        await host.ring(sq)
+        await ClockCycles(dut.clk_i, moment)
+        first = await abort_one(host, sq, cid)
+        found += first
+        assert first or await abort_one(host, sq, cid)
+    assert found
+    # Short ones: over or aborted.
+    results = []
+    for moment in range(24):
+        cid = host.dsm(sq, [(half + 8 * i, 8) for i in range(moment % 7 + 1)], table)
+        await host.ring(sq)
+        await ClockCycles(dut.clk_i, 15 * (moment % 12))
+        results.append(await abort_one(host, sq, cid))
+        if not results[-1]:
+            assert (await host.wait(sq, cid)).status == nvme.OK
+            assert not await abort_one(host, sq, cid)
+    assert set(results) == {True, False}
+    after = host.media.data[upper]
+    for at in range(0, len(before), 512):
+        assert not any(after[at : at + 512]) or after[at : at + 512] == before[at : at + 512]
+    # Deletion.
+    cids = [long(16 * i) for i in range(5)]
+    await host.ring(sq)
+    await ClockCycles(dut.clk_i, 1500)
+    await delete(host, sq, cids)
+    await traffic
+    assert pump.completed == 120
+    again = await host.create_sq(sq.qid, ENTRIES, sq.cq)
+    cid = host.dsm(again, [(half, half)], table)
+    host.patience = 80_000  # half of the media, 64 bytes a cycle
+    await host.ring(again)
+    assert (await host.wait(again, cid)).status == nvme.OK
+    assert not any(host.media.data[upper])
+    await host.idle()
+
+
+async def delete(host: Host, sq, cids: list[int]) -> None:
+    """Deletes a queue whose commands take long: all end before, as aborted due to that."""
+    cid = host.push(host.sqs[0], 0, cdw10=sq.qid)
+    await host.ring(host.sqs[0])
+    assert (await host.wait(host.sqs[0], cid)).status == nvme.OK
+    await host.poll(sq.cq)
+    for long in cids:
+        entry = host.done.pop((sq.qid, long))
+        assert (entry.status, entry.dnr) == (nvme.SQ_DELETION, False)
+    del host.sqs[sq.qid]
+
+
 @cocotb.test()
 async def full_admin_completion_queue(dut):
     """A parked request completes only into an entry that the host has freed; the controller rests meanwhile."""

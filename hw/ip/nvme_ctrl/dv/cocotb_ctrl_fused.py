@@ -224,6 +224,27 @@ async def waits_for_room(dut):
 
 
 @cocotb.test()
+async def abort_of_half(dut):
+    """A first half that waits is aborted; the second one is then alone. A wrong one, or one not fetched, is not."""
+    host = await start(dut)
+    sq, cids = await half(host, 2)
+    for sqid, cid in ((2, cids[1]), (2, 0x7777), (1, cids[0]), (2, cids[0]), (2, cids[0])):
+        at = len(host.log)
+        dw0 = (await host.admin(8, cdw10=cid << 16 | sqid)).dw0
+        if dw0 == 0:
+            assert (sqid, cid) == (2, cids[0])
+            assert [e[1] for e in host.log[at:] if e[0] == "cqe"] == [2, 0]
+            break
+        assert (sqid, cid) != (2, cids[0])
+    assert dw0 == 0
+    entry = await host.wait(sq, cids[0])
+    assert (entry.status, entry.dnr) == (nvme.ABORT_REQUESTED, False)
+    assert (await host.admin(8, cdw10=cids[0] << 16 | 2)).dw0 == 1
+    assert await statuses(host, sq, [cids[1]]) == (nvme.MISSING_FUSED,)
+    await host.idle()
+
+
+@cocotb.test()
 async def deletion_between(dut):
     """Deleting the queue ends a first half that waits; so do shutdown and disable, and the next start is clean."""
     host = await start(dut)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import cocotb
 from cocotb_data import BEAT, Media, random_timing
 from data_model import (
+    ABORTED,
     BAD_PRP,
+    DELETED,
     HOST_ERROR,
     INTERRUPTED,
     MISMATCH,
@@ -245,6 +247,75 @@ async def stopped(dut):
         for at in range(0, 60, 2):
             env.media.write(512 * at, env.rng.randbytes(512))
     assert seen >= {OK, INTERRUPTED, "part", "none"}, seen
+
+
+class Aborter:
+    """Aborts commands in flight, one after the other, in random order and with random gaps."""
+
+    def __init__(self, env: Env, commands: list, deleted: bool) -> None:
+        self.env, self.commands, self.deleted = env, commands, deleted
+        self.asked: list[tuple] = []  # command, and whether it was found
+        self.target = None
+        self.pause = 100
+
+    def cycle(self) -> None:
+        dut, rng = self.env.dut, self.env.rng
+        if self.target is not None:
+            if int(dut.abort_ready_o.value):
+                self.asked.append((self.target, int(dut.abort_found_o.value)))
+                self.target = None
+                dut.abort_valid_i.value = 0
+                self.pause = rng.choice((0, 3, 40, 900))
+            return
+        self.pause -= 1
+        flying = [c for c in self.commands if c.slot >= 0 and not c.ended]
+        if self.pause < 0 and flying:
+            self.target = rng.choice(flying)
+            dut.abort_valid_i.value = 1
+            dut.abort_slot_i.value = self.target.slot
+            dut.abort_same_i.value = int(rng.random() < 0.9)
+            dut.abort_deleted_i.value = int(self.deleted)
+
+
+@cocotb.test()
+async def aborts(dut):
+    """Commands of 256 times nearly everything and short ones, under way or waiting, are aborted in any order: those
+    that were found end soon, as aborted or done, the others as if nothing had been."""
+    env = await start(dut)
+    first, blocks = 803, BLOCKS - 1003
+    seen = set()
+    for round_ in range(10):
+        if round_ > 2:
+            random_timing(env)
+        deleted = bool(round_ % 2)
+        long = [env.deallocate([(first, blocks)] * 256, 4 * env.rng.randrange(1024)) for _ in range(5)]
+        short = [env.deallocate([(first + 8 * i, 1 + i % 9)] * (1 + i), 0) for i in range(8)]
+        short += [env.zero(512 * first, 512 * 300), env.verify(512 * first, 512 * 300)]
+        copies = [env.command(False, PAGE * i, PAGE) for i in range(4)]
+        everything = long + short + copies
+        env.rng.shuffle(everything)
+        for command in everything:
+            command.slot, command.ended = -1, 0
+        aborter = Aborter(env, everything, deleted)
+        before = bytes(env.media.data)
+        env.on_cycle = aborter.cycle
+        # One long one alone writes 200 MiB, 128 bytes a cycle.
+        await env.run(everything, bound=400_000)
+        env.on_cycle = lambda: None
+        dut.abort_valid_i.value = 0
+        dut.abort_same_i.value = 0
+        found = {id(c) for c, hit in aborter.asked if hit}
+        want = DELETED if deleted else ABORTED
+        for command in everything:
+            assert command.status in ((OK, want) if id(command) in found else (OK,)), command
+        assert all(c.status == want for c in long)
+        assert all(c.status == OK for c in copies)
+        zero_or_as_before(env, before, first, blocks)
+        seen |= {c.status for c in short}
+        for at in range(first, first + blocks):
+            env.media.write(512 * at, before[512 * at : 512 * at + 512])
+    assert seen == {OK, ABORTED, DELETED}, seen
+    await env.copy([env.deallocate([(at, 1) for at in range(0, 60, 2)])])
 
 
 @cocotb.test()

@@ -15,7 +15,7 @@ from cocotb.triggers import RisingEdge
 
 PAGE = 4096
 OK, BAD_PRP, HOST_ERROR, READ_ERROR, WRITE_FAULT, MISMATCH, OUT_OF_RANGE = range(7)  # data_status_e
-BAD_SEGMENT, BAD_COUNT, BAD_LENGTH, BAD_TYPE, BAD_GRANULARITY, INTERRUPTED = range(7, 13)
+BAD_SEGMENT, BAD_COUNT, BAD_LENGTH, BAD_TYPE, BAD_GRANULARITY, INTERRUPTED, ABORTED, DELETED = range(7, 15)
 BLOCK, BUCKET, SEGMENT, LAST_SEGMENT = 0x00, 0x10, 0x20, 0x30  # SGL descriptor types
 READ, WRITE, COMPARE, ZERO, VERIFY, DEALLOCATE = range(6)  # data_op_e
 AX_BITS, W_BITS, B_BITS, R_BITS = 85, 577, 10, 523
@@ -290,7 +290,8 @@ class Env:
 
     async def reset(self) -> None:
         self.dut.rst_ni.value = 0
-        self.dut.stop_i.value = 0
+        for name in ("stop", "abort_valid", "abort_slot", "abort_same", "abort_deleted"):
+            getattr(self.dut, f"{name}_i").value = 0
         self.dut.cmd_valid_i.value = 0
         self.dut.cmd_i.value = 0
         self.dut.done_ready_i.value = 0

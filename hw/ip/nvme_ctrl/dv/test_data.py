@@ -27,8 +27,8 @@ def test_data_quick():
 
 
 def test_data_stopped():
-    """Zeros, verification and deallocation while the controller is being stopped."""
-    run("stopped", module="cocotb_data_ops")
+    """Zeros, verification and deallocation that are ended early."""
+    run("stopped,aborts", module="cocotb_data_ops")
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 // Admin commands (NVMe 1.4, chapter 5), one at a time, by a state machine.
 //
 // Identify (CNS 00h to 03h, 06h, 08h), Create and Delete I/O Submission and Completion Queue, Get Log Page (00h to 05h), Set
-// and Get Features (01h, 02h, 04h, 05h, 07h to 0Bh, 0Eh), Abort (of parked Asynchronous Event Requests), Asynchronous Event
+// and Get Features (01h, 02h, 04h, 05h, 07h to 0Bh, 0Eh), Abort (of parked Asynchronous Event Requests; by nvme_abort), Asynchronous Event
 // Request (parked until nvme_events has something to report), Format NVM (by nvme_format). Anything else gets its error
 // status. Pages travel to the host through the data path, which reads them from nvme_admin_buf; the Timestamp comes through
 // nvme_admin_in.
@@ -135,6 +135,19 @@ module nvme_admin
   /// Doorbell Buffer Config, with the pages prp1 and prp2 of data_o.
   output logic                 shadow_set_o,
 
+  /// Look for the command of an Abort (CDW10), or for all of a deleted submission queue.
+  output logic                 abort_o,
+  /// All of the queue.
+  output logic                 abort_queue_o,
+  /// The queue.
+  output logic [QidWidth-1:0]  abort_qid_o,
+  /// The command identifier.
+  output logic [15:0]          abort_cid_o,
+  /// Done.
+  input  logic                 abort_done_i,
+  /// It has been aborted.
+  input  logic                 aborted_i,
+
   /// Commands are no longer fetched: end what takes long.
   input  logic                 stop_i,
   /// Namespaces with data commands in flight.
@@ -188,10 +201,12 @@ module nvme_admin
     StTime,       // work out the time
     StTakeData,   // get data from the host
     StAbort,      // is it a parked command?
+    StOther,      // is it one of an I/O queue?
     StReserve,    // find room for the completion of a parked command
     StUnpark,     // complete it
     StConfigure,  // create or delete a queue
     StQuiet,      // wait for the commands of a deleted submission queue
+    StClean,      // end those that take long
     StSearch,     // does a submission queue use this completion queue?
     StData,       // send a page
     StDataWait,
@@ -626,7 +641,13 @@ module nvme_admin
       StAbort: begin
         dw0_d = 32'd1;  // not aborted
         chosen_d = abort_idx_q;
-        state_d = abort_match_q ? StReserve : StComplete;
+        state_d = abort_match_q ? StReserve : sq_exists_q ? StOther : StComplete;
+      end
+
+      StOther:
+      if (abort_done_i) begin
+        dw0_d   = 32'(!aborted_i);
+        state_d = StComplete;
       end
 
       StReserve:
@@ -645,7 +666,9 @@ module nvme_admin
       StConfigure:
       if (cfg_fire_i) state_d = (cmd_q.opcode == AdminDeleteSq) ? StQuiet : StComplete;
 
-      StQuiet: if (sq_idle_i) state_d = StComplete;
+      // Commands that have been fetched and not decoded show up later: look again.
+      StQuiet: state_d = sq_idle_i ? StComplete : StClean;
+      StClean: if (abort_done_i) state_d = StQuiet;
 
       StSearch: begin
         count_d = count_q + 1'b1;
@@ -768,6 +791,10 @@ module nvme_admin
 
   assign sq_qid_o = (state_q == StSearch) ? count_q : QidWidth'(qidx);
   assign unreserve_valid_o = state_q == StPark;
+  assign abort_o = state_q == StOther || state_q == StClean;
+  assign abort_queue_o = state_q == StClean;
+  assign abort_qid_o = QidWidth'(qidx);
+  assign abort_cid_o = high;
 
   // Parked commands.
   assign reserve_valid_o = state_q == StReserve;
@@ -807,14 +834,12 @@ module nvme_admin
 
   // Completions.
   logic unpark;
-  status_t abort_status;
   assign unpark = state_q == StUnpark;
-  assign abort_status = '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: ScAbortRequested};
   assign cpl_valid_o = state_q == StComplete || state_q == StRelease || unpark;
   assign cpl_o = '{
       silent: state_q == StRelease,
       slot: (state_q == StRelease || unpark) ? parked_slot_q[chosen_q] : cmd_q.slot,
-      status: unpark ? (aborting_q ? abort_status : Fine) : status_q,
+      status: unpark ? (aborting_q ? abort_status() : Fine) : status_q,
       dw0: unpark ? (aborting_q ? '0 : {8'b0, event_i.lid, event_i.info, 5'b0, event_i.kind}) : dw0_q
   };
 

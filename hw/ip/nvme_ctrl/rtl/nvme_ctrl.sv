@@ -199,7 +199,9 @@ module nvme_ctrl
   // Between front end and data path.
   data_cmd_t data_cmd;
   data_done_t data_done;
-  logic data_stop, data_cmd_valid, data_cmd_ready, data_done_valid, data_done_ready;
+  logic data_stop, abort_valid, abort_same, abort_deleted, abort_ready, abort_found;
+  logic [SlotWidth-1:0] abort_slot;
+  logic data_cmd_valid, data_cmd_ready, data_done_valid, data_done_ready;
   ax_t adm_ar;
   r_t adm_r;
   logic adm_ar_valid, adm_ar_ready, adm_r_valid, adm_r_ready;
@@ -270,6 +272,12 @@ module nvme_ctrl
     .r_valid_i        (r_valid[Front]),
     .r_ready_o        (r_ready[Front]),
     .data_stop_o      (data_stop),
+    .data_abort_valid_o  (abort_valid),
+    .data_abort_slot_o   (abort_slot),
+    .data_abort_same_o   (abort_same),
+    .data_abort_deleted_o(abort_deleted),
+    .data_abort_ready_i  (abort_ready),
+    .data_abort_found_i  (abort_found),
     .data_cmd_o       (data_cmd),
     .data_cmd_valid_o (data_cmd_valid),
     .data_cmd_ready_i (data_cmd_ready),
@@ -302,6 +310,12 @@ module nvme_ctrl
     .rst_ni,
     .busy_o         (data_busy),
     .stop_i         (data_stop),
+    .abort_valid_i  (abort_valid),
+    .abort_slot_i   (abort_slot),
+    .abort_same_i   (abort_same),
+    .abort_deleted_i(abort_deleted),
+    .abort_ready_o  (abort_ready),
+    .abort_found_o  (abort_found),
     .cmd_i          (data_cmd),
     .cmd_valid_i    (data_cmd_valid),
     .cmd_ready_o    (data_cmd_ready),

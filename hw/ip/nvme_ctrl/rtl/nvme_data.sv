@@ -53,7 +53,21 @@ module nvme_data
   /// can, with DataInterrupted if that was too soon. Stays until no command is inside.
   input  logic stop_i,
 
-  /// Command; accepted at once, as there is room for all slots.
+  /// Such a command is to end as soon as it can, with DataAborted or DataDeleted if that was too soon: its slot. Stays until
+  /// the answer, as do the following.
+  input  logic                 abort_valid_i,
+  /// See above.
+  input  logic [SlotWidth-1:0] abort_slot_i,
+  /// The slot is still that of the command that is meant: 0 from the cycle on in which it is shown at cmd_i for another one.
+  input  logic                 abort_same_i,
+  /// Why: its queue is being deleted.
+  input  logic                 abort_deleted_i,
+  /// Answer, within as many cycles as commands are inside, and some.
+  output logic                 abort_ready_o,
+  /// With the answer: there is such a command.
+  output logic                 abort_found_o,
+
+  /// Command; accepted at once, as there is room for all slots, but for the time that an abort takes.
   input  data_cmd_t  cmd_i,
   /// Command valid.
   input  logic       cmd_valid_i,
@@ -142,13 +156,13 @@ module nvme_data
   logic [NumMovers-1:0] clk, busy;
   logic clk_walk, prp_busy, ranges_busy, sweep_busy, route_busy, slots_busy;
 
-  event_t [NumMovers+1:0] news;  // of the movers, the walkers, nvme_sweep
-  logic [NumMovers+1:0] news_valid, news_ready;
+  event_t [NumMovers+2:0] news;  // of the movers, the walkers, nvme_sweep, nvme_ranges
+  logic [NumMovers+2:0] news_valid, news_ready;
   logic [NumMovers-1:0] job_valid, job_ready;
 
   ns_clock_gate u_gate_walk (
     .clk_i,
-    .en_i (cmd_valid_i || prp_busy || ranges_busy || sweep_busy || route_busy || slots_busy || job_valid != '0
+    .en_i (cmd_valid_i || abort_valid_i || prp_busy || ranges_busy || sweep_busy || route_busy || slots_busy || job_valid != '0
         || news_valid[NumMovers-1:0] != '0),
     .clk_o(clk_walk)
   );
@@ -213,7 +227,8 @@ module nvme_data
   );
 
   range_t range;
-  logic range_valid, range_ready;
+  logic range_valid, range_ready, cut, cut_found;
+  data_status_e cut_status;
 
   nvme_ranges #(
     .NumSlots     (NumSlots),
@@ -226,6 +241,18 @@ module nvme_data
     .rst_ni,
     .busy_o       (ranges_busy),
     .stop_i,
+    .abort_valid_i,
+    .abort_slot_i,
+    .abort_same_i,
+    .abort_deleted_i,
+    .abort_ready_o,
+    .abort_found_o,
+    .cut_o        (cut),
+    .cut_status_o (cut_status),
+    .cut_found_i  (cut_found),
+    .gone_o       (news[NumMovers+2]),
+    .gone_valid_o (news_valid[NumMovers+2]),
+    .gone_ready_i (news_ready[NumMovers+2]),
     .cmd_i,
     .cmd_valid_i  (cmd_valid_i && !has_prps),
     .cmd_ready_o  (ranges_ready),
@@ -253,6 +280,10 @@ module nvme_data
     .rst_ni,
     .busy_o       (sweep_busy),
     .stop_i,
+    .cut_i        (cut),
+    .cut_slot_i   (abort_slot_i),
+    .cut_status_i (cut_status),
+    .cut_found_o  (cut_found),
     .range_i      (range),
     .range_valid_i(range_valid),
     .range_ready_o(range_ready),
@@ -476,7 +507,7 @@ module nvme_data
   );
 
   nvme_slots #(
-    .NumSources(NumMovers + 2),
+    .NumSources(NumMovers + 3),
     .NumSlots  (NumSlots)
   ) u_slots (
     .clk_i(clk_walk),

@@ -127,6 +127,18 @@ module nvme_front
 
   /// The controller is being stopped: see nvme_data.
   output logic        data_stop_o,
+  /// A data command is to end: see nvme_data.
+  output logic        data_abort_valid_o,
+  /// See above.
+  output logic [SlotWidth-1:0] data_abort_slot_o,
+  /// See above.
+  output logic        data_abort_same_o,
+  /// See above.
+  output logic        data_abort_deleted_o,
+  /// See above.
+  input  logic        data_abort_ready_i,
+  /// See above.
+  input  logic        data_abort_found_i,
   /// Data command.
   output data_cmd_t   data_cmd_o,
   /// Valid.
@@ -608,6 +620,40 @@ module nvme_front
     .cmd_ready_i      (cmd_ready)
   );
 
+  // Abort of I/O commands.
+  logic abort, abort_queue, abort_done, aborted, abort_fused, abort_fused_ready, abort_fused_found;
+  logic [QidWidth-1:0] abort_qid;
+  logic [15:0] abort_cid;
+
+  nvme_abort #(
+    .NumSlots(NumSlots)
+  ) u_abort (
+    .clk_i,
+    .rst_ni,
+    .req_i         (abort),
+    .queue_i       (abort_queue),
+    .qid_i         (abort_qid),
+    .cid_i         (abort_cid),
+    .done_o        (abort_done),
+    .aborted_o     (aborted),
+    .we_i          (owner_we),
+    .wslot_i       (owner_slot),
+    .wqid_i        (owner_qid),
+    .wcid_i        (owner_cid),
+    .ask_valid_o   (data_abort_valid_o),
+    .ask_slot_o    (data_abort_slot_o),
+    .ask_same_o    (data_abort_same_o),
+    .ask_ready_i   (data_abort_ready_i),
+    .ask_found_i   (data_abort_found_i),
+    .fused_valid_o (abort_fused),
+    .fused_ready_i (abort_fused_ready),
+    .fused_found_i (abort_fused_found),
+    .posted_i      (posted),
+    .posted_valid_i(posted_valid)
+  );
+
+  assign data_abort_deleted_o = abort_queue;
+
   // What has to do with fused operations.
   logic [NumQueues-1:0] fused_pending;
   logic [QidWidth-1:0] fused_qid;
@@ -634,6 +680,12 @@ module nvme_front
     .cmd_i       (decode_data),
     .cmd_valid_i (fused_valid),
     .cmd_ready_o (fused_ready),
+    .abort_valid_i(abort_fused),
+    .abort_qid_i  (abort_qid),
+    .abort_slot_i (data_abort_slot_o),
+    .abort_same_i (data_abort_same_o),
+    .abort_ready_o(abort_fused_ready),
+    .abort_found_o(abort_fused_found),
     .start_i     (io_data_valid && io_data_ready),
     .end_i       (cpl_valid[0] && cpl_ready[0]),
     .end_error_i (data_done_i.status != DataOk),
@@ -793,6 +845,12 @@ module nvme_front
     .in_status_i      (in_status),
     .timestamp_set_o  (timestamp_set),
     .shadow_set_o     (shadow_set),
+    .abort_o          (abort),
+    .abort_queue_o    (abort_queue),
+    .abort_qid_o      (abort_qid),
+    .abort_cid_o      (abort_cid),
+    .abort_done_i     (abort_done),
+    .aborted_i        (aborted),
     .stop_i           (data_stop_o),
     .flying_i         (flying | fused_flying),
     .formatting_o     (formatting),

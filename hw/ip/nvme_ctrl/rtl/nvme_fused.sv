@@ -8,7 +8,8 @@
 //
 // A first command whose partner does not come ends at once if it was the last in its queue (the specification asks for
 // one doorbell for both), when its queue is deleted, and when commands are no longer fetched; after Cycles to 2 x Cycles
-// it ends as Command Interrupted (21h), as its partner may find no room in the completion queue.
+// it ends as Command Interrupted (21h), as its partner may find no room in the completion queue. An Abort ends it, too, but
+// not while a pair is under way, which the Abort would have to wait for.
 // Accesses to the PM window are not ordered with respect to a pair.
 `include "ns_assert.svh"
 
@@ -47,6 +48,19 @@ module nvme_fused
   input  logic                 cmd_valid_i,
   /// Ready.
   output logic                 cmd_ready_o,
+
+  /// Has it got the first command in this slot, and ends it? Stays until the answer, as do the following.
+  input  logic                 abort_valid_i,
+  /// Its queue.
+  input  logic [QidWidth-1:0]  abort_qid_i,
+  /// The slot.
+  input  logic [SlotWidth-1:0] abort_slot_i,
+  /// It is still that of the command that is meant.
+  input  logic                 abort_same_i,
+  /// Answer.
+  output logic                 abort_ready_o,
+  /// With the answer: yes.
+  output logic                 abort_found_o,
 
   /// A data command of an I/O queue is given to the data path.
   input  logic                 start_i,
@@ -92,7 +106,9 @@ module nvme_fused
     StWaitWrite,
     StEndFirst,  // the first one ends without having been done
     StEnd,       // the command ends without having been done
-    StPass       // it is none of a pair
+    StPass,      // it is none of a pair
+    StFind,      // what is kept of a queue
+    StAbort      // is it this one?
   } state_e;
 
   state_e state_q;
@@ -113,6 +129,12 @@ module nvme_fused
   assign same = first_q.cmd.mem_addr == cmd_i.mem_addr && first_q.cmd.bytes == cmd_i.bytes;
   assign tick = timer_q == TimerBits'(Cycles);
 
+  // One with an error ends with that error, and is not aborted.
+  logic finds;
+  assign finds = state_q == StIdle && !cmd_valid_i && abort_valid_i && pending_q[idx_t'(abort_qid_i)];
+  assign abort_ready_o = abort_valid_i && !finds && state_q != StFind;
+  assign abort_found_o = state_q == StAbort && abort_same_i && first_q.cmd.slot == abort_slot_i && first_q.sc == ScSuccess;
+
   // What stands against the first one of a pair.
   logic [7:0] first_sc;
   assign first_sc = (first_q.sc == ScSuccess && first_q.cmd.op != OpCompare) ? ScInvalidField : first_q.sc;
@@ -130,6 +152,7 @@ module nvme_fused
       unique case (state_q)
         StIdle: begin
           if (cmd_valid_i) state_q <= StLook;
+          else if (finds) state_q <= StFind;
           else if (pending_q != '0) begin
             if (pending_q[scan_q] && (!enable_i || !sq_valid_i[scan_q] || late_q[scan_q]))
               state_q <= StLook;
@@ -161,7 +184,9 @@ module nvme_fused
           pending_q[idx_q] <= 1'b0;
           if (cpl_ready_i) state_q <= paired_q ? StEnd : StIdle;
         end
-        default:     if (cmd_ready_o) state_q <= StIdle;
+        StFind:  state_q <= StAbort;
+        StAbort: state_q <= abort_found_o ? StEndFirst : StIdle;
+        default: if (cmd_ready_o) state_q <= StIdle;
       endcase
 
       if (start_i && !end_i) moving_q <= moving_q + 1'b1;
@@ -180,7 +205,7 @@ module nvme_fused
   always_ff @(posedge clk_i) begin
     unique case (state_q)
       StIdle: begin
-        idx_q <= cmd_valid_i ? idx_t'(cmd_qid_i) : scan_q;
+        idx_q <= cmd_valid_i ? idx_t'(cmd_qid_i) : finds ? idx_t'(abort_qid_i) : scan_q;
         give_up_q <= !cmd_valid_i;
         paired_q <= 1'b0;
       end
@@ -191,6 +216,10 @@ module nvme_fused
         status_q <= generic_status(
             (cmd_sc_i != ScSuccess || cmd_fuse_i == '0) ? cmd_sc_i : ScMissingFused
         );
+      end
+      StFind: begin
+        first_q <= first_mem[idx_q];
+        first_status_q <= abort_status();
       end
       StPair: begin
         paired_q <= 1'b1;
@@ -228,7 +257,7 @@ module nvme_fused
   end
 
   logic unused;
-  assign unused = ^cmd_qid_i;
+  assign unused = ^{cmd_qid_i, abort_qid_i};
 
   `NS_ASSERT(alone, !(state_q == StWait || state_q == StWaitWrite) || moving_q <= 8'd1)
   `NS_ASSERT(one_at_a_time, !(data_valid_o && cpl_valid_o))

@@ -49,7 +49,9 @@ package nvme_pkg;
     DataBadLength      = 4'd9,   // Data SGL Length Invalid (0Fh)
     DataBadType        = 4'd10,  // SGL Descriptor Type Invalid (11h)
     DataBadGranularity = 4'd11,  // SGL Data Block Granularity Invalid (1Eh)
-    DataInterrupted    = 4'd12   // given up, since the controller is being stopped: Command Interrupted (21h)
+    DataInterrupted    = 4'd12,  // given up, since the controller is being stopped: Command Interrupted (21h)
+    DataAborted        = 4'd13,  // by an Abort: Command Abort Requested (07h)
+    DataDeleted        = 4'd14   // since its queue is being deleted: Command Aborted due to SQ Deletion (08h)
   } data_status_e;
 
   typedef struct packed {
@@ -194,6 +196,10 @@ package nvme_pkg;
   function automatic status_t interrupted_status();
     return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: 8'h21};
   endfunction
+  /// Command Abort Requested (07h): it may be tried again.
+  function automatic status_t abort_status();
+    return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: 8'h07};
+  endfunction
   function automatic status_t command_status(logic [7:0] sc);
     return '{dnr: 1'b1, more: 1'b0, crd: 2'b00, sct: 3'd1, sc: sc};
   endfunction
@@ -203,6 +209,7 @@ package nvme_pkg;
   parameter logic [7:0] ScInvalidField = 8'h02;
   parameter logic [7:0] ScDataTransferError = 8'h04;
   parameter logic [7:0] ScAbortRequested = 8'h07;
+  parameter logic [7:0] ScSqDeletion = 8'h08;
   parameter logic [7:0] ScFailedFused = 8'h09;
   parameter logic [7:0] ScMissingFused = 8'h0A;
   parameter logic [7:0] ScInvalidNamespace = 8'h0B;
@@ -246,6 +253,8 @@ package nvme_pkg;
       DataBadType: return generic_status(ScSglTypeInvalid);
       DataBadGranularity: return generic_status(ScSglGranularityInvalid);
       DataInterrupted: return interrupted_status();
+      DataAborted: return abort_status();
+      DataDeleted: return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: ScSqDeletion};
       default:       return generic_status(ScLbaOutOfRange);
     endcase
   endfunction

@@ -10,6 +10,9 @@
 // controller is being stopped the present command hands on no further range, and those that wait end without work.
 // They end as Command Interrupted (21h, to be tried again): a host sees it at a shutdown that did not wait for its
 // commands. No Abort named them (07h), and their queue is not being deleted (08h).
+//
+// A single command is ended in the same way: because of an Abort, or of the deletion of its queue. To find one that waits,
+// all that wait go round once through their queue, which takes as many cycles as they are; nothing comes in meanwhile.
 `include "ns_assert.svh"
 
 module nvme_ranges
@@ -37,6 +40,31 @@ module nvme_ranges
   output logic      busy_o,
   /// End what takes long. Stays until there are no commands inside.
   input  logic      stop_i,
+
+  /// End this command, if it is inside. Stays until the answer, as do the following.
+  input  logic                 abort_valid_i,
+  /// Its slot.
+  input  logic [SlotWidth-1:0] abort_slot_i,
+  /// The slot is still that of the command that is meant.
+  input  logic                 abort_same_i,
+  /// Why: the queue is being deleted, else an Abort.
+  input  logic                 abort_deleted_i,
+  /// Answer.
+  output logic                 abort_ready_o,
+  /// With the answer: it is inside, and ends soon.
+  output logic                 abort_found_o,
+  /// Look at the range that nvme_sweep works on: end it, if it is of this slot.
+  output logic                 cut_o,
+  /// See above.
+  output data_status_e         cut_status_o,
+  /// It is.
+  input  logic                 cut_found_i,
+  /// End of a command that has waited.
+  output event_t               gone_o,
+  /// Valid.
+  output logic                 gone_valid_o,
+  /// Ready.
+  input  logic                 gone_ready_i,
 
   /// Command: OpZero, OpVerify or OpDeallocate.
   input  data_cmd_t cmd_i,
@@ -85,6 +113,7 @@ module nvme_ranges
 
   localparam int unsigned MaxRanges = 256;
   localparam int unsigned IdxBits = unsigned'($clog2(MaxRanges));
+  localparam int unsigned CountBits = unsigned'($clog2(NumSlots + 2));
 
   typedef enum logic [3:0] {
     StIdle,
@@ -102,26 +131,96 @@ module nvme_ranges
   } state_e;
 
   state_e state_q;
-  data_cmd_t cmd;
-  logic cmd_valid, cmd_end;
-  logic [$clog2(NumSlots+1)-1:0] count;
+  data_cmd_t cmd, first;  // the present one; the next one
+  logic first_valid, begins, in_ready;
+  logic [CountBits-1:0] count;
 
+  // Abort.
+  typedef enum logic [2:0] {
+    AbIdle,
+    AbLook,    // at what is under way
+    AbRound,   // at what waits
+    AbGone,    // it has waited: it ends here
+    AbAnswer
+  } abort_e;
+
+  abort_e abort_q;
+  logic found_q, quit_q, turns, stays, same_first, same_cmd, hands_on, ends;
+  logic [CountBits-1:0] round_q;
+  data_status_e why;
+
+  assign turns = abort_q == AbRound && round_q != '0 && first_valid;
+  assign same_first = first.slot == abort_slot_i;
+  assign stays = turns && !same_first;
+
+  // One place more than commands, so that they can turn.
   ns_fifo #(
     .Width($bits(data_cmd_t)),
-    .Depth(NumSlots)
+    .Depth(NumSlots + 1)
   ) u_queue (
     .clk_i,
     .rst_ni,
-    .in_valid_i (cmd_valid_i),
-    .in_ready_o (cmd_ready_o),
-    .in_data_i  (cmd_i),
-    .out_valid_o(cmd_valid),
-    .out_ready_i(cmd_end),
-    .out_data_o (cmd),
+    .in_valid_i ((cmd_valid_i && cmd_ready_o) || stays),
+    .in_ready_o (in_ready),
+    .in_data_i  (stays ? first : cmd_i),
+    .out_valid_o(first_valid),
+    .out_ready_i(begins || turns),
+    .out_data_o (first),
     .count_o    (count)
   );
 
-  assign busy_o = count != '0;
+  assign cmd_ready_o = in_ready && abort_q != AbLook && abort_q != AbRound;
+  assign begins = state_q == StIdle && first_valid && abort_q != AbLook && abort_q != AbRound;
+  always_ff @(posedge clk_i) if (begins) cmd <= first;
+
+  assign busy_o = count != '0 || state_q != StIdle || abort_q != AbIdle;
+
+  // A range that is being handed on is looked at a cycle later.
+  assign hands_on = range_valid_o && range_ready_i;
+  assign same_cmd = state_q != StIdle && cmd.slot == abort_slot_i;
+  assign cut_o = abort_q == AbLook && abort_same_i && !hands_on;
+  assign cut_status_o = why;
+  assign abort_ready_o = abort_q == AbAnswer;
+  assign abort_found_o = found_q;
+  assign gone_o = '{slot: abort_slot_i, walk: 1'b1, jobs: '0, status: why};
+  assign gone_valid_o = abort_q == AbGone;
+  assign why = abort_deleted_i ? DataDeleted : DataAborted;
+  assign ends = stop_i || quit_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      abort_q <= AbIdle;
+      quit_q <= 1'b0;
+      found_q <= 1'b0;
+      round_q <= '0;
+    end else begin
+      unique case (abort_q)
+        AbIdle: begin
+          found_q <= 1'b0;
+          if (abort_valid_i) abort_q <= AbLook;
+        end
+        AbLook: begin
+          round_q <= count;
+          if (!abort_same_i) abort_q <= AbAnswer;
+          else if (!hands_on) begin
+            found_q <= same_cmd || cut_found_i;
+            abort_q <= (same_cmd || cut_found_i) ? AbAnswer : AbRound;
+          end
+        end
+        AbRound: begin
+          if (turns) begin
+            round_q <= round_q - 1'b1;
+            if (same_first) found_q <= 1'b1;
+          end
+          if (round_q == '0) abort_q <= found_q ? AbGone : AbAnswer;
+        end
+        AbGone:  if (gone_ready_i) abort_q <= AbAnswer;
+        default: abort_q <= AbIdle;
+      endcase
+      if (state_q == StIdle) quit_q <= 1'b0;
+      else if (cut_o && same_cmd) quit_q <= 1'b1;
+    end
+  end
 
   // The list, dword by dword.
   logic [63:2] at_q;
@@ -135,7 +234,7 @@ module nvme_ranges
   logic summed_q, bad_q;  // end_q is the end of one; one was out of range
   logic [64:0] end_q;
   logic [IdxBits-1:0] in_q, out_q, final_q;
-  data_status_e status_q;
+  data_status_e status_q, why_q;
   logic crosses, prp_bad, take, last_dword, piece_ends, line_ends, list_end;
   namespace_t ns, ns_q;  // the command's
 
@@ -180,32 +279,32 @@ module nvme_ranges
       summed_q <= 1'b0;
     end else begin
       unique case (state_q)
-        StIdle:  if (cmd_valid) state_q <= stop_i ? StFail : (cmd.op == OpDeallocate) ? StStart : StWhole;
+        StIdle:  if (begins) state_q <= stop_i ? StFail : (first.op == OpDeallocate) ? StStart : StWhole;
         StWhole: begin
           if (range_ready_i) state_q <= StIdle;
-          else if (stop_i) state_q <= StFail;
+          else if (ends) state_q <= StFail;
         end
         StStart: begin
           if (!cmd.sgl) state_q <= prp_bad ? StFail : StAsk;
           else if (find_ready_i) state_q <= StPiece;
         end
         StPiece: begin
-          if (!cmd.sgl || piece_valid_i) state_q <= (cmd.sgl && stop_i) ? StDrain : StAsk;
+          if (!cmd.sgl || piece_valid_i) state_q <= (cmd.sgl && ends) ? StDrain : StAsk;
           else if (list_end) state_q <= StFail;
         end
         StAsk:   if (ar_ready_i) state_q <= StWait;
         StWait:  if (r_valid_i) state_q <= !r_i.resp[1] ? StTake : cmd.sgl ? StDrain : StFail;
         StTake: begin
-          if (stop_i) state_q <= cmd.sgl ? StDrain : StFail;
+          if (ends) state_q <= cmd.sgl ? StDrain : StFail;
           else if (last_dword) state_q <= StCheck;
           else if (piece_ends) state_q <= StPiece;
           else if (line_ends) state_q <= StAsk;
         end
         StCheck: if (!whole_q && !summed_q && (!cmd.sgl || list_end)) state_q <= bad_q ? StFail : StFetch;
-        StFetch: state_q <= stop_i ? StFail : StRange;
+        StFetch: state_q <= ends ? StFail : StRange;
         StRange: begin
           if (range_ready_i) state_q <= range_o.last ? StIdle : StFetch;
-          else if (stop_i) state_q <= StFail;
+          else if (ends) state_q <= StFail;
         end
         StDrain: if (list_end) state_q <= StFail;
         default: if (range_ready_i) state_q <= StIdle;
@@ -257,8 +356,9 @@ module nvme_ranges
     if (summed_q && end_q > 65'(ns_q.blocks)) bad_q <= 1'b1;
     if (state_q == StCheck) status_q <= DataOutOfRange;
     if (state_q == StRange && range_ready_i) out_q <= out_q + 1'b1;
-    if (stop_i && state_q inside {StIdle, StWhole, StPiece, StTake, StFetch, StRange})
-      status_q <= DataInterrupted;
+    if (ends && state_q inside {StIdle, StWhole, StPiece, StTake, StFetch, StRange})
+      status_q <= (quit_q && state_q != StIdle) ? why_q : DataInterrupted;
+    if (cut_o) why_q <= why;
   end
 
   always_comb begin
@@ -282,7 +382,6 @@ module nvme_ranges
   end
 
   assign range_valid_o = state_q == StWhole || state_q == StRange || state_q == StFail;
-  assign cmd_end = range_valid_o && range_o.last && range_ready_i;
 
   assign find_o = cmd;
   assign find_valid_o = state_q == StStart && cmd.sgl;
@@ -304,6 +403,8 @@ module nvme_ranges
       !(cmd_valid_i && cmd_i.op == OpDeallocate) || (cmd_i.bytes[3:0] == '0 && cmd_i.bytes != '0 && 32'(cmd_i.bytes) <= 16 * MaxRanges))
   `NS_ASSERT(pieces_in_list,
              !(state_q == StCheck && cmd.sgl && end_valid_i) || end_i.status == DataOk)
+  `NS_ASSERT(room_to_turn, !stays || in_ready)
+  `NS_ASSERT(abort_stays, abort_q == AbIdle || abort_valid_i)
   `NS_ASSERT(line_expected, !r_valid_i || state_q == StWait)
 
 endmodule

@@ -2,8 +2,8 @@
 //
 // One segment a cycle, each within 4 KiB of the media. A command's ranges come one after the other; with the last one the
 // slot tracker is told how many jobs there were. Assumes that ranges lie within the namespace.
-// When the controller is being stopped a range ends after the present segment; nvme_ranges then gives no other one of this
-// command but the last, which says so.
+// When the controller is being stopped, or a command aborted, a range ends after the present segment; nvme_ranges then gives
+// no other one of this command but the last, which says so.
 `include "ns_assert.svh"
 
 module nvme_sweep
@@ -18,6 +18,15 @@ module nvme_sweep
   output logic   busy_o,
   /// End what takes long.
   input  logic   stop_i,
+
+  /// End the present range, if it is of this slot.
+  input  logic                 cut_i,
+  /// The slot.
+  input  logic [SlotWidth-1:0] cut_slot_i,
+  /// Status of its command.
+  input  data_status_e         cut_status_i,
+  /// There is one.
+  output logic                 cut_found_o,
 
   /// Range.
   input  range_t range_i,
@@ -51,7 +60,8 @@ module nvme_sweep
   logic [SlotWidth-1:0] slot_q;
   kind_e kind_q;
   logic last_q;
-  data_status_e status_q;
+  data_status_e status_q, cut_status_q;
+  logic cut_q;
   logic [54:0] lba_q;
   logic [31:0] left_q;
   logic [JobsWidth-1:0] jobs_q;
@@ -64,6 +74,7 @@ module nvme_sweep
   assign cut = ends ? left_q[3:0] : room;
 
   assign busy_o = state_q != StIdle;
+  assign cut_found_o = state_q == StSegment && slot_q == cut_slot_i;
   assign range_ready_o = state_q == StIdle;
   assign seg_valid_o = state_q == StSegment;
   assign seg_o = '{slot: slot_q, kind: kind_q, len: {cut, 9'd0}, mem: {lba_q, 9'd0}, host: '0};
@@ -74,7 +85,10 @@ module nvme_sweep
     if (!rst_ni) begin
       state_q <= StIdle;
       jobs_q <= '0;
+      cut_q <= 1'b0;
     end else begin
+      if (state_q == StIdle) cut_q <= 1'b0;
+      else if (cut_i && cut_found_o) cut_q <= 1'b1;
       unique case (state_q)
         StIdle: begin
           if (range_valid_i && range_i.blocks != '0) state_q <= StSegment;
@@ -83,7 +97,7 @@ module nvme_sweep
         StSegment: begin
           if (seg_ready_i) begin
             jobs_q <= jobs_q + 1'b1;
-            if (ends || stop_i) state_q <= last_q ? StEvent : StIdle;
+            if (ends || stop_i || cut_q) state_q <= last_q ? StEvent : StIdle;
           end
         end
         default: begin
@@ -97,6 +111,7 @@ module nvme_sweep
   end
 
   always_ff @(posedge clk_i) begin
+    if (cut_i) cut_status_q <= cut_status_i;
     if (state_q == StIdle) begin
       if (range_valid_i) begin
         slot_q <= range_i.slot;
@@ -109,7 +124,7 @@ module nvme_sweep
     end else if (seg_valid_o && seg_ready_i) begin
       lba_q <= lba_q + 55'(cut);
       left_q <= left_q - 32'(cut);
-      if (stop_i && !ends) status_q <= DataInterrupted;
+      if ((stop_i || cut_q) && !ends) status_q <= cut_q ? cut_status_q : DataInterrupted;
     end
   end
 
