@@ -50,12 +50,14 @@ module nvm_delay_order
   /// Which one.
   input  slot_t              due_slot_i,
 
-  /// Memory has answered: the slot.
+  /// Memory has answered.
+  input  logic               came_i,
+  /// The slot of the answer.
   input  slot_t              look_slot_i,
-  /// It is due and head and not full: the answer may pass, if nothing else is on its way out.
-  output logic               look_pass_o,
-  /// The answer is stored: the slot is full.
-  input  logic               store_i,
+  /// Nothing else is on its way out.
+  input  logic               room_i,
+  /// The answer passes: the slot is due and head and not full. Otherwise it is stored, and the slot is full.
+  output logic               pass_o,
   /// A slot is not full any more.
   input  logic               empty_i,
   /// Which one.
@@ -153,27 +155,35 @@ module nvm_delay_order
   // ---------------------------------------------------------------------------------------------------------------
   // What makes a slot ready.
 
-  logic look_head, look_due, look_full, refill;
+  logic look_head, look_due, look_full, store, refill;
   logic due_ready, full_ready, head_ready;  // by becoming due, full, head
+  logic may_pass, due_now;  // if the slot is ready for it; the slot becomes due in this cycle
   logic just_q;
   slot_t just_slot_q;
 
-  assign refill = store_i && empty_i && empty_slot_i == look_slot_i;
+  assign store = came_i && !pass_o;
+  assign refill = store && empty_i && empty_slot_i == look_slot_i;
   assign look_head = (head_a[look_slot_i] ^ head_b[look_slot_i]) || (heads && head_slot == look_slot_i);
   assign look_due = due_a[look_slot_i] ^ due_b[look_slot_i] ^ due_c[look_slot_i];
   assign look_full = full_a[look_slot_i] ^ full_b[look_slot_i];
-  assign look_pass_o = look_head && look_due && !look_full && !(PassLater && just_q && just_slot_q == look_slot_i);
+  assign may_pass = room_i && !(PassLater && just_q && just_slot_q == look_slot_i);
+  assign pass_o = came_i && may_pass && look_head && look_due && !look_full;
 
   always_comb begin
     due_ready = 1'b0;
     full_ready = 1'b0;
+    due_now = 1'b0;
     head_ready = 1'b0;
     if (due_i) begin
       due_ready = (full_a[due_slot_i] ^ full_b[due_slot_i])
                   && ((head_a[due_slot_i] ^ head_b[due_slot_i]) || (heads && head_slot == due_slot_i));
     end
-    if (store_i) begin
-      full_ready = (!look_full || refill) && look_head && (look_due || (due_i && due_ready_o && due_slot_i == look_slot_i));
+    if (came_i) begin
+      // `store` written out: what passes is due and not full.
+      due_now = due_i && due_ready_o && due_slot_i == look_slot_i;
+      if (look_full)
+        full_ready = look_head && (look_due || due_now) && empty_i && empty_slot_i == look_slot_i;
+      else full_ready = look_head && (look_due ? !may_pass : due_now);
     end
     if (heads) begin
       head_ready = (full_a[head_slot] ^ full_b[head_slot]) && (due_a[head_slot] ^ due_b[head_slot] ^ due_c[head_slot]);
@@ -183,7 +193,7 @@ module nvm_delay_order
   always_ff @(posedge clk_i) begin
     if (due_i && due_ready_o) due_a[due_slot_i] <= !(due_b[due_slot_i] ^ due_c[due_slot_i]);
     if (go_take_i && !go_keep_i) due_b[go_slot_o] <= due_a[go_slot_o] ^ due_c[go_slot_o];
-    if (store_i && !refill) full_a[look_slot_i] <= !full_b[look_slot_i];
+    if (store && !refill) full_a[look_slot_i] <= !full_b[look_slot_i];
     if (init_i) full_b[init_slot_i] <= full_a[init_slot_i];
     else if (empty_i && !refill) full_b[empty_slot_i] <= full_a[empty_slot_i];
     just_slot_q <= due_slot_i;
@@ -314,6 +324,7 @@ module nvm_delay_order
     assign answer_slot_o = '0;
   end
 
+  `NS_ASSERT(ready_when_stored, !full_ready || store)
   `NS_ASSERT(queues_never_full, head_room && full_room && (go_room || !go_push))
   `NS_ASSERT(released_is_in_a_list, !rel || entered[rel_slot_q] != left[rel_slot_q])
   `NS_ASSERT(go_is_full, !go_take_i || (full_a[go_slot_o] ^ full_b[go_slot_o]))

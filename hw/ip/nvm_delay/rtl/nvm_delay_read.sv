@@ -144,7 +144,7 @@ module nvm_delay_read
   slot_t cur_slot_q;
 
   logic fire, fire_last, pass, pass_last;
-  logic go_valid, go_take, go_released, may_pass;
+  logic go_valid, go_take, go_released;
   slot_t go_slot;
 
   // ---------------------------------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ module nvm_delay_read
   // Arrival: to the buffer, or past it.
 
   slot_t arr_slot;
-  logic store, arr_any;
+  logic room, store, arr_any;
   ptr_t arr_ptr, free_ptr;
   logic [7:0] arr_stored;
   logic free_valid, free_push;
@@ -219,19 +219,18 @@ module nvm_delay_read
   always_comb begin
     arr_ptr = '0;
     arr_stored = '0;
-    pass = 1'b0;
-    pass_last = 1'b0;
-    store = 1'b0;
+    room = 1'b0;
     arr_any = 1'b0;
     if (m_rvalid_i) begin
       arr_any = stored_set[arr_slot] != stored_clear[arr_slot];
       arr_ptr = arr_any ? wptr_of[arr_slot] : ptr_t'(arr_slot);
       arr_stored = (arr_any ? stored_of[arr_slot] : '0) + 8'd1;
-      pass = may_pass && out_free && !cur_valid_q && !go_valid && cap_ok && (m_rlast_i || together_of[arr_slot]);
-      pass_last = pass && m_rlast_i;
-      store = !pass;
+      room = out_free && !cur_valid_q && !go_valid && cap_ok && (m_rlast_i || together_of[arr_slot]);
     end
   end
+
+  assign pass_last = pass && m_rlast_i;
+  assign store = m_rvalid_i && !pass;
 
   nvm_delay_free #(
     .Count(FreeBeats),
@@ -471,9 +470,10 @@ module nvm_delay_read
     .due_i         (wheel_due),
     .due_ready_o   (wheel_due_ready),
     .due_slot_i    (wheel_due_slot),
+    .came_i        (m_rvalid_i),
     .look_slot_i   (arr_slot),
-    .look_pass_o   (may_pass),
-    .store_i       (store),
+    .room_i        (room),
+    .pass_o        (pass),
     .empty_i       (fire && !more),
     .empty_slot_i  (cur_slot_q),
     .go_valid_o    (go_valid),

@@ -250,7 +250,6 @@ module nvm_delay_write
       go_valid,
       go_released,
       go_take,
-      may_pass,
       pass,
       out_load;
   logic [IdWidth-1:0] b_id_q;
@@ -260,7 +259,6 @@ module nvm_delay_write
 
   assign b_free = !b_valid_q || s_bready_i;
   assign go_take = go_valid && b_free;
-  assign pass = m_bvalid_i && b_free && !go_valid && may_pass;
   assign out_load = go_take || pass;
   assign out_slot = go_valid ? go_slot : answer_slot;
 
@@ -280,9 +278,10 @@ module nvm_delay_write
     .due_i         (wheel_due),
     .due_ready_o   (wheel_due_ready),
     .due_slot_i    (wheel_due_slot),
+    .came_i        (m_bvalid_i),
     .look_slot_i   (answer_slot),
-    .look_pass_o   (may_pass),
-    .store_i       (m_bvalid_i && !pass),
+    .room_i        (b_free && !go_valid),
+    .pass_o        (pass),
     .empty_i       (go_take),
     .empty_slot_i  (go_slot),
     .go_valid_o    (go_valid),
