@@ -18,7 +18,7 @@ use crate::memory::{Memory, PAGE};
 use crate::model::{CompletionQueue, Known, Limits, Model, SubmissionQueue};
 use crate::namespaces::Namespaces;
 use crate::shadow::{Pages, DOORBELL_BUFFER_CONFIG};
-use crate::world::{Counts, Rung, World, MSI};
+use crate::world::{Counts, Rung, SqState, World, MSI};
 
 /// Host memory of an episode.
 const PAGES: u64 = 4096;
@@ -153,6 +153,7 @@ impl Bench {
         self.discover()?;
         self.enable()?;
         let mut kept = script.steps.map(|s| s.iter().copied());
+        let mut moved = (0, self.now);
         loop {
             let step = match &mut kept {
                 Some(steps) => steps.next(),
@@ -163,6 +164,11 @@ impl Bench {
                     } else {
                         counts.fetched
                     };
+                    if done != moved.0 {
+                        moved = (done, self.now);
+                    } else if script.calm && self.now > moved.1 + PATIENCE {
+                        return Err(format!("hung: nothing has happened for {PATIENCE}"));
+                    }
                     (done < script.amount).then_some(self.outcome.steps)
                 }
             };
@@ -534,8 +540,7 @@ impl Bench {
 
     /// Queues that can take a command.
     fn with_room(&self) -> Vec<u16> {
-        let room =
-            |q: &crate::world::SqState| q.usable && !q.broken && q.tail - q.head < q.entries - 1;
+        let room = |q: &SqState| q.usable && !q.broken && q.tail - q.head < q.entries - 1;
         self.world
             .sqs
             .iter()
@@ -643,6 +648,10 @@ impl Bench {
     fn io_batch(&mut self) -> Step {
         let queues = self.with_room();
         if queues.is_empty() {
+            // They may be full of what no doorbell has told of yet.
+            let unrung = |(&qid, q): (&u16, &SqState)| (q.rung < q.tail).then_some(qid);
+            let qids: Vec<u16> = self.world.sqs.iter().filter_map(unrung).collect();
+            qids.into_iter().for_each(|qid| self.ring_sq(qid));
             self.consume_all();
             return self.pass(1500);
         }
