@@ -1,0 +1,446 @@
+// nvme_fused: each command that it gets leaves it once, as the data command that it was or as a completion with its slot and
+// the status that the README says; only a first one with another behind it is kept. A kept one leaves with its partner, at a
+// command that is none, or because its queue is gone, fetching has ended or time is over; nothing else takes it. A pair is
+// atomic: its Compare starts when all data commands have ended, its Write when the Compare has ended well, and no other
+// starts from the Compare's start to the Write's end. After a Compare that failed the Write ends as Failed Fused Command.
+// Nothing is held up: neither a command, nor a kept one whose time is over while no command is here.
+//
+// Three queues, eight slots, commands of two sizes at two addresses, otherwise any; queues and fetching come and go, and data
+// commands end at any time. Assumed: a command stays until it is taken, the decoder gives no data command beside it, and what
+// it says about it fits (nvme_decode); the slots of kept commands do not come again (nvme_slot_table); at most 128 data
+// commands are under way, and what ends has begun (the data path).
+`include "ns_assert.svh"
+
+module fused_proof
+  import nvme_pkg::*;
+(
+  input logic       clk_i,
+  input logic       rst_ni,
+  input logic       enable_i,
+  input logic [2:0] sq_valid_i,
+  input logic [1:0] cmd_qid_i,
+  input logic [1:0] cmd_fuse_i,
+  input logic       cmd_more_i,
+  input logic [7:0] cmd_sc_i,
+  input logic       cmd_moves_i,
+  input logic [2:0] cmd_slot_i,
+  input data_op_e   cmd_op_i,
+  input logic [1:0] cmd_fields_i,
+  input logic       cmd_valid_i,
+  input logic       direct_valid_i,
+  input logic       end_i,
+  input logic       end_error_i,
+  input logic       data_ready_i,
+  input logic       cpl_ready_i,
+  input logic [1:0] watched_i
+);
+
+  localparam int unsigned Cycles = 3;
+  localparam logic [1:0] FuseFirst = 2'b01;
+  localparam logic [1:0] FuseSecond = 2'b10;
+
+  logic reset_q = 1'b0;  // has been reset
+  always_ff @(posedge clk_i) reset_q <= 1'b1;
+  always_comb assume (rst_ni == reset_q);
+
+  // One queue, any, is watched all the time: how long does what is kept of it wait?
+  logic [1:0] watched_q;
+  always_ff @(posedge clk_i) if (!reset_q) watched_q <= watched_i;
+  always_comb assume (watched_i != 2'd3);
+
+  // Two bits of what else makes a command are free.
+  data_cmd_t cmd;
+  always_comb begin
+    cmd = '0;
+    cmd.slot = {5'd0, cmd_slot_i};
+    cmd.op = cmd_op_i;
+    cmd.bytes = {'0, cmd_fields_i[0], 9'd0};
+    cmd.mem_addr = {'0, cmd_fields_i[1], 9'd0};
+  end
+
+  logic [2:0] pending;
+  logic cmd_ready, data_valid, cpl_valid, start;
+  data_cmd_t data;
+  cpl_t cpl;
+
+  nvme_fused #(
+    .NumQueues(3),
+    .Cycles   (Cycles)
+  ) u_fused (
+    .clk_i,
+    .rst_ni,
+    .enable_i,
+    .sq_valid_i,
+    .pending_o   (pending),
+    .cmd_qid_i   ({5'b0, cmd_qid_i}),
+    .cmd_fuse_i,
+    .cmd_more_i,
+    .cmd_sc_i,
+    .cmd_moves_i,
+    .cmd_i       (cmd),
+    .cmd_valid_i,
+    .cmd_ready_o (cmd_ready),
+    .start_i     (start),
+    .end_i,
+    .end_error_i,
+    .data_o      (data),
+    .data_valid_o(data_valid),
+    .data_ready_i,
+    .cpl_o       (cpl),
+    .cpl_valid_o (cpl_valid),
+    .cpl_ready_i
+  );
+
+  // As in nvme_front.
+  assign start = (data_valid || direct_valid_i) && data_ready_i;
+
+  // What is kept, by queue, and since when; whether its queue or fetching was gone meanwhile.
+  typedef struct packed {
+    logic [7:0] sc;
+    data_cmd_t  cmd;
+  } first_t;
+  typedef enum logic [2:0] {
+    PairNone,
+    PairCompare,  // the Compare is under way
+    PairGood,     // it has ended well
+    PairFailed,   // it has not
+    PairWrite     // the Write is under way
+  } pair_e;
+
+  first_t [2:0] first_q;
+  first_t mate_q;  // the first one of the pair whose second one is here
+  logic [2:0] kept_q, gone_q;
+  logic [2:0][3:0] age_q;
+  pair_e pair_q;
+  logic mated_q, out_q;  // the command that is here has a partner; has left
+  logic [7:0] flying_q;  // data commands under way
+
+  logic data_fire, cpl_fire, cmd_fire, keep, out_data, out_cpl, out;
+  logic [2:0] out_first, data_first, cpl_first;
+  assign data_fire = data_valid && data_ready_i;
+  assign cpl_fire = cpl_valid && cpl_ready_i;
+  assign cmd_fire = cmd_valid_i && cmd_ready;
+  for (genvar q = 0; q < 3; q++) begin : gen_first
+    assign data_first[q] = kept_q[q] && data_valid && data.slot == first_q[q].cmd.slot;
+    assign cpl_first[q] = kept_q[q] && cpl_valid && cpl.slot == first_q[q].cmd.slot;
+  end
+  assign out_data = cmd_valid_i && data_valid && data.slot == cmd.slot;
+  assign out_cpl = cmd_valid_i && cpl_valid && cpl.slot == cmd.slot;
+  assign out = (out_data && data_ready_i) || (out_cpl && cpl_ready_i);
+  assign out_first = (data_ready_i ? data_first : '0) | (cpl_ready_i ? cpl_first : '0);
+  assign keep = cmd_fire && !out && !out_q;  // it was taken and is not out
+
+  logic mates;  // a first one leaves as the partner of the command that is here
+  assign mates = cmd_valid_i && out_first[cmd_qid_i] && cmd_fuse_i == FuseSecond && (data_fire || !u_fused.give_up_q);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      kept_q <= '0;
+      out_q <= 1'b0;
+      mated_q <= 1'b0;
+      pair_q <= PairNone;
+      flying_q <= '0;
+    end else begin
+      kept_q <= kept_q & ~out_first;
+      if (keep) kept_q[cmd_qid_i] <= 1'b1;
+      out_q <= (out_q || out) && !cmd_fire;
+      mated_q <= (mated_q || mates) && !cmd_fire;
+      flying_q <= flying_q + 8'(start) - 8'(end_i);
+      unique case (pair_q)
+        PairNone:    if (data_fire && data_first != '0) pair_q <= PairCompare;
+        PairCompare: if (end_i) pair_q <= end_error_i ? PairFailed : PairGood;
+        PairGood:    if (data_fire) pair_q <= PairWrite;
+        PairFailed:  if (cpl_fire) pair_q <= PairNone;
+        default:     if (end_i) pair_q <= PairNone;
+      endcase
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (keep) first_q[cmd_qid_i] <= '{sc: cmd_sc_i, cmd: cmd};
+    if (mates) mate_q <= first_q[cmd_qid_i];
+    for (int q = 0; q < 3; q++) begin
+      if (!kept_q[q]) age_q[q] <= '0;
+      else if (age_q[q] != '1) age_q[q] <= age_q[q] + 1'b1;
+      gone_q[q] <= kept_q[q] && (gone_q[q] || !enable_i || !sq_valid_i[q]);
+    end
+  end
+
+  // The neighbours.
+  typedef struct packed {
+    logic [1:0] qid;
+    logic [1:0] fuse;
+    logic       more;
+    logic [7:0] sc;
+    logic       moves;
+    data_cmd_t  cmd;
+  } port_t;
+  port_t port, port_q;
+  logic waits_q;
+  assign port = '{
+          qid: cmd_qid_i,
+          fuse: cmd_fuse_i,
+          more: cmd_more_i,
+          sc: cmd_sc_i,
+          moves: cmd_moves_i,
+          cmd: cmd
+      };
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) waits_q <= 1'b0;
+    else waits_q <= cmd_valid_i && !cmd_ready;
+  end
+  always_ff @(posedge clk_i) port_q <= port;
+
+  `NS_ASSUME(cmd_stays, !waits_q || (cmd_valid_i && port == port_q))
+  `NS_ASSUME(decoder_has_one, !(cmd_valid_i && direct_valid_i))
+  `NS_ASSUME(of_io_queues, !cmd_valid_i || cmd_qid_i inside {2'd1, 2'd2})
+  `NS_ASSUME(
+      decoded,
+      !cmd_valid_i || (cmd_moves_i ? cmd_sc_i == ScSuccess : (cmd_sc_i != ScSuccess || cmd.op == OpDeallocate)))
+  `NS_ASSUME(fuse_checked, !(cmd_valid_i && cmd_fuse_i == 2'b11) || cmd_sc_i != ScSuccess)
+  for (genvar q = 0; q < 3; q++) begin : gen_slot_is_free
+    `NS_ASSUME(slot_is_free, !(cmd_valid_i && kept_q[q]) || cmd.slot != first_q[q].cmd.slot)
+  end
+  `NS_ASSUME(as_many_as_slots, !start || flying_q < 8'd128)
+  `NS_ASSUME(ends_what_has_begun, !end_i || flying_q != '0)
+
+  // How the kept command of this queue has to end without the data path, and the one that is here.
+  first_t here;
+  logic is_second, same, good;
+  status_t first_status, cmd_status;
+  assign here = first_q[cmd_qid_i];
+  assign is_second = cmd_fuse_i == FuseSecond;
+  assign same = here.cmd.mem_addr == cmd.mem_addr && here.cmd.bytes == cmd.bytes;
+  assign good = here.sc == ScSuccess && here.cmd.op == OpCompare && cmd_sc_i == ScSuccess && cmd.op == OpWrite && same;
+  always_comb begin
+    if (here.sc != ScSuccess) first_status = generic_status(here.sc);
+    else if (!is_second) first_status = generic_status(ScMissingFused);
+    else if (here.cmd.op != OpCompare) first_status = generic_status(ScInvalidField);
+    else if (cmd_sc_i != ScSuccess || cmd.op != OpWrite)
+      first_status = generic_status(ScFailedFused);
+    else first_status = generic_status(ScInvalidField);  // other range
+  end
+  always_comb begin
+    if (cmd_sc_i != ScSuccess || cmd_fuse_i == '0) cmd_status = generic_status(cmd_sc_i);
+    else if (!mated_q) cmd_status = generic_status(ScMissingFused);
+    else if (cmd.op != OpWrite) cmd_status = generic_status(ScInvalidField);
+    else if (mate_q.sc != ScSuccess || mate_q.cmd.op != OpCompare || pair_q == PairFailed)
+      cmd_status = generic_status(ScFailedFused);
+    else cmd_status = generic_status(ScInvalidField);
+  end
+
+  // What has been shown stays.
+  logic data_waits_q, cpl_waits_q;
+  data_cmd_t data_q;
+  cpl_t cpl_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) {data_waits_q, cpl_waits_q} <= '0;
+    else {data_waits_q, cpl_waits_q} <= {data_valid && !data_ready_i, cpl_valid && !cpl_ready_i};
+  end
+  always_ff @(posedge clk_i) {data_q, cpl_q} <= {data, cpl};
+
+  // How long the command waits, and the watched kept one when its time is over, while nobody else is to blame.
+  logic blocked, over;
+  logic [3:0] cmd_waits_q, over_waits_q;
+  assign blocked = (data_valid && !data_ready_i) || (cpl_valid && !cpl_ready_i) || flying_q != '0;
+  assign over = kept_q[watched_q] && (!enable_i || !sq_valid_i[watched_q] || age_q[watched_q] >= 4'(2 * (Cycles + 1)));
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      cmd_waits_q  <= '0;
+      over_waits_q <= '0;
+    end else begin
+      if (!cmd_valid_i || cmd_ready || blocked) cmd_waits_q <= '0;
+      else cmd_waits_q <= cmd_waits_q + 1'b1;
+      if (!over || cmd_valid_i || (cpl_valid && !cpl_ready_i)) over_waits_q <= '0;
+      else over_waits_q <= over_waits_q + 1'b1;
+    end
+  end
+
+  // What is proven. Each leaves once.
+  `NS_ASSERT(data_of_one, !data_valid || 2'(out_data) + 2'($countones(data_first)) == 2'd1)
+  `NS_ASSERT(cpl_of_one, !cpl_valid || 2'(out_cpl) + 2'($countones(cpl_first)) == 2'd1)
+  `NS_ASSERT(not_again, !(out_q && (out_data || out_cpl)) && !(out_data && out_cpl))
+  `NS_ASSERT(ready_means_taken, !cmd_ready || cmd_valid_i)
+  `NS_ASSERT(kept_is_first, !keep || (cmd_fuse_i == FuseFirst && cmd_more_i && !kept_q[cmd_qid_i]))
+  `NS_ASSERT(alone_is_not_kept, !(out_cpl && cmd_fuse_i == FuseFirst) || !cmd_more_i)
+  `NS_ASSERT(after_the_first, !(out_data || out_cpl) || !kept_q[cmd_qid_i])
+  `NS_ASSERT(data_stays, !data_waits_q || (data_valid && data == data_q))
+  `NS_ASSERT(cpl_stays, !cpl_waits_q || (cpl_valid && cpl == cpl_q))
+  `NS_ASSERT(cmd_soon, cmd_waits_q < 4'd8)
+  `NS_ASSERT(over_soon, over_waits_q < 4'd9)
+
+  // How a kept one leaves.
+  for (genvar q = 0; q < 3; q++) begin : gen_kept
+    `NS_ASSERT(compare_right,
+               !data_first[q] || (data == first_q[q].cmd && cmd_valid_i && cmd_qid_i == 2'(q) && is_second && good && pair_q == PairNone && flying_q == '0))
+    `NS_ASSERT(first_status_right,
+               !(cpl_first[q] && !u_fused.give_up_q) || (cmd_valid_i && cmd_qid_i == 2'(q) && cpl.status == first_status && !(is_second && good)))
+    `NS_ASSERT(given_up_right,
+               !(cpl_first[q] && u_fused.give_up_q) || ((first_q[q].sc == ScSuccess) ?
+        (cpl.status == interrupted_status() && age_q[q] >= 4'(Cycles)) || (cpl.status == generic_status(
+               ScMissingFused) && gone_q[q]) : cpl.status == generic_status(first_q[q].sc
+               ) && (gone_q[q] || age_q[q] >= 4'(Cycles))))
+    // Until then the queue's next command has to come here.
+    `NS_ASSERT(
+        pending_is_kept,
+        pending[q] == kept_q[q] || (kept_q[q] && cmd_valid_i && cmd_qid_i == 2'(q)) || cpl_first[q])
+  end
+
+  // How the one that is here leaves.
+  `NS_ASSERT(
+      data_right,
+      !out_data || (data == cmd && cmd_moves_i && (pair_q == PairGood ? mated_q && is_second && cmd.op == OpWrite : cmd_fuse_i == '0 && pair_q == PairNone)))
+  `NS_ASSERT(
+      cmd_status_right,
+      !out_cpl || (cpl.status == cmd_status && !(cmd_fuse_i == '0 && cmd_moves_i) && pair_q inside {PairNone, PairFailed}))
+  `NS_ASSERT(cpl_plain, !cpl_valid || (!cpl.silent && cpl.dw0 == '0))
+
+  // Atomic.
+  `NS_ASSERT(compare_or_write_alone, !(pair_q inside {PairCompare, PairWrite}) || flying_q == 8'd1)
+  `NS_ASSERT(nothing_between, !(pair_q inside {PairGood, PairFailed}) || flying_q == '0)
+  `NS_ASSERT(only_the_write, !start || pair_q == PairNone || (pair_q == PairGood && out_data))
+
+  // Why that holds. The states are those of nvme_fused.
+  typedef enum logic [3:0] {
+    StIdle,
+    StLook,
+    StKeep,
+    StPair,
+    StDrain,
+    StCompare,
+    StWait,
+    StWrite,
+    StWaitWrite,
+    StEndFirst,
+    StEnd,
+    StPass
+  } state_e;
+  state_e state;
+  assign state = state_e'(u_fused.state_q);
+  status_t second_status;  // how the second one ends if the first one does not begin
+  always_comb begin
+    if (cmd_sc_i != ScSuccess) second_status = generic_status(cmd_sc_i);
+    else if (cmd.op != OpWrite || (here.sc == ScSuccess && here.cmd.op == OpCompare))
+      second_status = generic_status(ScInvalidField);
+    else second_status = generic_status(ScFailedFused);
+  end
+  localparam data_cmd_t Free = '{
+      slot: 8'd7,
+      op: data_op_e'(3'd7),
+      bytes: 'h200,
+      mem_addr: 'h200,
+      default: '0
+  };
+  logic working, looked;  // at the command that is here; first_q holds what is kept
+  assign working = state != StIdle && !u_fused.give_up_q;
+  assign looked = state inside {StPair, StDrain, StCompare, StEndFirst};
+  `NS_ASSERT(works_at_it, !working || (cmd_valid_i && u_fused.idx_q == cmd_qid_i))
+  `NS_ASSERT(counted, u_fused.moving_q == flying_q && flying_q <= 8'd128)
+  `NS_ASSERT(
+      gives_up_one,
+      !(state != StIdle && u_fused.give_up_q) || (state inside {StLook, StEndFirst} && kept_q[u_fused.idx_q] && !u_fused.paired_q && (state == StEndFirst || (pending[u_fused.idx_q] && (gone_q[u_fused.idx_q] || u_fused.late_q[u_fused.idx_q])))))
+  `NS_ASSERT(indices, u_fused.scan_q != 2'd3 && (state == StIdle || u_fused.idx_q != 2'd3))
+  `NS_ASSERT(looked_at,
+             !looked || (kept_q[u_fused.idx_q] && u_fused.first_q == first_q[u_fused.idx_q]))
+  `NS_ASSERT(
+      phase,
+      pair_q == (state == StWait ? PairCompare : state == StWrite ? PairGood : state == StWaitWrite ? PairWrite : (state == StEnd && pair_q == PairFailed) ? PairFailed : PairNone))
+  logic
+      pairs,
+      free;  // the kept one and the one that is here make a pair; nothing is kept of its queue
+  assign pairs = working && is_second && kept_q[cmd_qid_i] && !mated_q;
+  assign free = working && !kept_q[cmd_qid_i];
+  `NS_ASSERT(
+      at_look,
+      !(working && state == StLook) || (!u_fused.paired_q && !mated_q && pending[cmd_qid_i] == kept_q[cmd_qid_i] && (kept_q[cmd_qid_i] || !u_fused.aged_q[cmd_qid_i])))
+  `NS_ASSERT(
+      at_keep,
+      state != StKeep || (free && cmd_fuse_i == FuseFirst && cmd_more_i && !mated_q && !u_fused.aged_q[cmd_qid_i]))
+  `NS_ASSERT(at_pair, state != StPair || (pairs && pending[cmd_qid_i]))
+  `NS_ASSERT(
+      at_drain,
+      !(state inside {StDrain, StCompare}) || (pairs && !pending[cmd_qid_i] && good && u_fused.paired_q && u_fused.status_q == generic_status(
+      ScFailedFused)))
+  `NS_ASSERT(at_compare, state != StCompare || flying_q == '0)
+  `NS_ASSERT(
+      at_data,
+      !(state inside {StWait, StWrite, StWaitWrite}) || (free && mated_q && is_second && cmd_moves_i && cmd.op == OpWrite && mate_q.sc == ScSuccess && mate_q.cmd.op == OpCompare && u_fused.status_q == generic_status(
+      ScFailedFused)))
+  `NS_ASSERT(
+      at_end_first,
+      !(state == StEndFirst && working) || (!mated_q && (u_fused.paired_q ? pairs && !good && u_fused.status_q == second_status : !is_second)))
+  `NS_ASSERT(
+      at_end,
+      state != StEnd || (free && cmd_fuse_i != '0 && (mated_q || cmd_fuse_i == FuseSecond || !cmd_more_i) && (!mated_q || is_second)))
+  `NS_ASSERT(at_pass, state != StPass || (free && cmd_fuse_i inside {2'b00, 2'b11} && !mated_q))
+  `NS_ASSERT(at_idle, !(state == StIdle || !working) || !mated_q)
+  `NS_ASSERT(states, u_fused.state_q <= StPass)
+  `NS_ASSERT(late_is_aged, (u_fused.late_q & ~u_fused.aged_q) == '0)
+  `NS_ASSERT(out_waits, out_q == (state == StWaitWrite))
+  for (genvar q = 0; q < 3; q++) begin : gen_why
+    `NS_ASSERT(mem_kept,
+               !kept_q[q] || (u_fused.first_mem[q] == first_q[q] && (first_q[q].cmd & ~Free) == '0))
+    `NS_ASSERT(pending_kept,
+               pending[q] ? kept_q[q] : (!kept_q[q] || (looked && state != StPair && u_fused.idx_q == 2'(q))))
+    `NS_ASSERT(slots_differ,
+               !(kept_q[q] && kept_q[(q+1)%3]) || first_q[q].cmd.slot != first_q[(q+1)%3].cmd.slot)
+    `NS_ASSERT(aged,
+               !pending[q] || (u_fused.late_q[q] ? age_q[q] > 4'(Cycles) :
+        u_fused.aged_q[q] ? age_q[q] > 4'(u_fused.timer_q) && age_q[q] <= 4'(u_fused.timer_q) + 4'(Cycles + 1) :
+        age_q[q] <= 4'(u_fused.timer_q)))
+  end
+
+  // The longest that the command can have waited when it is here, and the longest that the watched one still has to: the scan
+  // takes a cycle for each queue, and three more for one that is given up.
+  logic [3:0] waited, left, scan_left;
+  logic [2:0] at;
+  always_comb begin
+    unique case (state)
+      StIdle:      waited = kept_q[cmd_qid_i] ? 4'd2 : 4'd5;
+      StLook:      waited = u_fused.give_up_q ? 4'd0 : kept_q[cmd_qid_i] ? 4'd3 : 4'd6;
+      StPair:      waited = 4'd4;
+      StDrain:     waited = 4'd5;
+      StCompare:   waited = 4'd6;
+      StWrite:     waited = 4'd0;
+      StWaitWrite: waited = 4'd1;
+      StEndFirst:  waited = u_fused.give_up_q ? 4'd1 : u_fused.paired_q ? 4'd5 : 4'd4;
+      default:     waited = 4'd7;
+    endcase
+    if (!cmd_valid_i) waited = '0;
+  end
+  always_comb begin
+    scan_left = 4'd2;
+    for (int i = 0; i < 2; i++) begin
+      at = 3'(u_fused.scan_q) + 3'(i);
+      if (at > 3'd2) at = at - 3'd3;
+      if (2'(at) == watched_q) break;
+      scan_left += (pending[2'(at)] && !(state != StIdle && 2'(at) == u_fused.idx_q)) ? 4'd4 : 4'd1;
+    end
+    unique case (state)
+      StIdle:  left = scan_left;
+      StLook:  left = (u_fused.idx_q == watched_q) ? 4'd1 : scan_left + 4'd2;
+      default: left = (u_fused.idx_q == watched_q) ? 4'd0 : scan_left + 4'd1;
+    endcase
+  end
+  `NS_ASSERT(cmd_waited, cmd_waits_q <= waited)
+  `NS_ASSERT(over_waited,
+             (over && !cmd_valid_i) ? over_waits_q + left <= 4'd7 : over_waits_q <= 4'd8)
+  `NS_ASSERT(io_queues_only, !pending[0] && !kept_q[0] && watched_q != 2'd3)
+  `NS_ASSERT(scans, !(state != StIdle && u_fused.give_up_q) || u_fused.idx_q == u_fused.scan_q)
+  `NS_ASSERT(waits_here, waits_q || cmd_waits_q == '0)
+
+  `NS_COVER(pair_done, cmd_fire && pair_q == PairWrite)
+  `NS_COVER(pair_failed, cmd_fire && pair_q == PairFailed)
+  `NS_COVER(drains, state == StDrain && flying_q == 8'd2)
+  `NS_COVER(
+      other_range,
+      cpl_fire && cpl_first[1] && is_second && cpl.status.sc == ScInvalidField && here.sc == '0)
+  `NS_COVER(no_partner, cpl_fire && cpl_first[1] && cmd_fuse_i == FuseFirst && keep == '0)
+  `NS_COVER(interrupted, cpl_fire && cpl_first[2] && cpl.status == interrupted_status())
+  `NS_COVER(
+      deleted,
+      cpl_fire && cpl_first[2] && cpl.status.sc == ScMissingFused && enable_i && u_fused.give_up_q)
+  `NS_COVER(two_kept, kept_q == 3'b110 && data_fire && mates)
+  `NS_COVER(passes, cmd_fire && cmd_fuse_i == '0 && cpl_fire && cpl.status.sc == '0)
+
+endmodule
