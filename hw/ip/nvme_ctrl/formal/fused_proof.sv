@@ -8,7 +8,7 @@
 // Three queues, eight slots, commands of two sizes at two addresses, otherwise any; queues and fetching come and go, and data
 // commands end at any time. Assumed: a command stays until it is taken, the decoder gives no data command beside it, and what
 // it says about it fits (nvme_decode); the slots of kept commands do not come again (nvme_slot_table); at most 128 data
-// commands are under way, and what ends has begun (the data path).
+// commands are under way, and what ends has begun (the data path). There is no Abort.
 `include "ns_assert.svh"
 
 module fused_proof
@@ -60,6 +60,7 @@ module fused_proof
 
   logic [2:0] pending;
   logic cmd_ready, data_valid, cpl_valid, start;
+  logic unused_abort_ready, unused_abort_found;
   data_cmd_t data;
   cpl_t cpl;
 
@@ -80,6 +81,12 @@ module fused_proof
     .cmd_i       (cmd),
     .cmd_valid_i,
     .cmd_ready_o (cmd_ready),
+    .abort_valid_i(1'b0),
+    .abort_qid_i ('0),
+    .abort_slot_i('0),
+    .abort_same_i(1'b0),
+    .abort_ready_o(unused_abort_ready),
+    .abort_found_o(unused_abort_found),
     .start_i     (start),
     .end_i,
     .end_error_i,
@@ -313,7 +320,9 @@ module fused_proof
     StWaitWrite,
     StEndFirst,
     StEnd,
-    StPass
+    StPass,
+    StFind,
+    StAbort
   } state_e;
   state_e state;
   assign state = state_e'(u_fused.state_q);
