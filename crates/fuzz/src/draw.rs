@@ -361,9 +361,10 @@ pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> 
     Some((sqe, pages))
 }
 
-/// Doorbell Buffer Config. Shadow doorbells where no memory is are fatal when they are read; an EventIdx there is never seen.
+/// Doorbell Buffer Config, one at a time: of the pages that it offers, a host keeps those of one up to date.
+/// Shadow doorbells where no memory is are fatal when they are read; an EventIdx there is never seen.
 pub fn shadow(world: &mut World, random: &mut Random) -> Option<Command> {
-    if world.memory.room() < 64 {
+    if world.memory.room() < 64 || world.shadow.offered.is_some() {
         return None;
     }
     let mut pages = Vec::new();
