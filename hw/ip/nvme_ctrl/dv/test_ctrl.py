@@ -22,11 +22,13 @@ def test_ctrl_io():
     simulate("nvme_ctrl_tb", "cocotb_ctrl_io", **SOURCES)
 
 
+@pytest.mark.slow
 def test_ctrl_data():
     """How commands describe their data."""
     simulate("nvme_ctrl_tb", "cocotb_ctrl_data", **SOURCES)
 
 
+@pytest.mark.slow
 def test_ctrl_fused():
     """Fused Compare and Write."""
     simulate("nvme_ctrl_tb", "cocotb_ctrl_fused", **SOURCES)
