@@ -16,14 +16,14 @@ const MAX_BEATS: usize = 64;
 /// Highest number of transaction IDs used.
 const MAX_IDS: u32 = 16;
 
-/// An access through AXI4-Lite, word by word, low addresses first.
+/// An access through AXI4-Lite, word by word, low addresses first. A write is one until its last word has been offered.
 struct LiteJob {
     addr: u64, // of the next word
     end: u64,
     data: Vec<u8>, // to write (whole words), or read so far
     strobes: Vec<u8>,
     read: Option<(u32, usize, usize)>, // tag, bytes to skip in the first word, bytes wanted
-    failed: bool,
+    failed: bool,                      // a word of the read
 }
 
 /// A read of the PM window.
@@ -95,9 +95,7 @@ impl MmioBridge {
         if let Some(access) = self.held.take() {
             self.held = self.start(access, host, now);
         }
-        if self.job.is_some() && self.lite.idle() {
-            self.next_word(model);
-        }
+        self.next_word(model);
         self.pm.drive(model);
     }
 
@@ -125,6 +123,7 @@ impl MmioBridge {
     pub(crate) fn quiet(&self, model: &Model) -> bool {
         self.held.is_none()
             && self.job.is_none()
+            && self.lite.idle()
             && self.pm_writes == 0
             && self.pm_reading == 0
             && self.pm.quiet(model)
@@ -156,7 +155,7 @@ impl MmioBridge {
         };
         match (&access, bar) {
             (Mmio::Write { offset, data, .. }, Bar::Pm) => {
-                if self.job.is_some() || self.pm.queued().1 >= MAX_BEATS {
+                if !self.lite_done() || self.pm.queued().1 >= MAX_BEATS {
                     return Some(access);
                 }
                 self.pm_write(*offset, data);
@@ -167,7 +166,8 @@ impl MmioBridge {
                 },
                 Bar::Pm,
             ) => {
-                let writing = self.job.as_ref().is_some_and(|job| job.read.is_none());
+                let reading = self.job.as_ref().is_some_and(|job| job.read.is_some());
+                let writing = !reading && !self.lite_done();
                 let free = self.pm_reads.iter().position(Option::is_none);
                 match free {
                     Some(id) if !writing && self.pm_writes == 0 => {
@@ -191,7 +191,7 @@ impl MmioBridge {
                 },
                 _,
             ) => {
-                if self.job.is_some() || self.pm_writes != 0 {
+                if !self.lite_done() || self.pm_writes != 0 {
                     return Some(access);
                 }
                 match lite_addr(bar, *offset, u64::from(*len)) {
@@ -201,6 +201,11 @@ impl MmioBridge {
             }
         }
         None
+    }
+
+    /// True when nothing is under way on the AXI4-Lite port.
+    fn lite_done(&self) -> bool {
+        self.job.is_none() && self.lite.idle()
     }
 
     fn next_word(&mut self, model: &mut Model) {
@@ -222,31 +227,38 @@ impl MmioBridge {
                 strb: job.strobes[at / 4],
             }
         };
+        if !self.lite.can_start(&access) {
+            return;
+        }
         self.lite.start(model, access);
+        if job.read.is_none() {
+            job.addr += 4;
+            if job.addr == job.end {
+                self.job = None;
+            }
+        }
     }
 
+    /// A word has been answered: of the read if there is one, since it began after all writes were done.
     fn word_done(&mut self, data: u32, code: u8, host: &mut dyn HostPort, now: Time) {
-        let Some(job) = &mut self.job else { return };
+        let failed = code != resp::OKAY;
+        let Some((job, (tag, skip, len))) = self
+            .job
+            .as_mut()
+            .and_then(|job| job.read.map(|read| (job, read)))
+        else {
+            self.lost_writes += u64::from(failed);
+            return;
+        };
         job.addr += 4;
-        job.failed |= code != resp::OKAY;
-        if job.read.is_some() {
-            job.data.extend_from_slice(&data.to_le_bytes());
-        }
+        job.failed |= failed;
+        job.data.extend_from_slice(&data.to_le_bytes());
         if job.addr < job.end {
             return;
         }
-        if let Some(job) = self.job.take() {
-            match job.read {
-                Some((tag, skip, len)) => {
-                    host.mmio_data(
-                        now,
-                        tag,
-                        (!job.failed).then(|| job.data[skip..skip + len].to_vec()),
-                    );
-                }
-                None => self.lost_writes += u64::from(job.failed),
-            }
-        }
+        let data = (!job.failed).then(|| job.data[skip..skip + len].to_vec());
+        self.job = None;
+        host.mmio_data(now, tag, data);
     }
 
     fn pm_write(&mut self, offset: u64, data: &[u8]) {

@@ -1,8 +1,9 @@
 // AXI4-Lite demultiplexer: one master, `N` slaves at address ranges of their own; 24-bit addresses, 32-bit data.
 //
 // Slave i answers addresses with `(addr & ~Mask[i]) == Base[i]`; the first match wins. It is given `addr & Mask[i]`.
-// Anything else is answered DECERR. One write and one read at a time, each answered before the next is accepted: control
-// traffic, not bandwidth. Outputs depend on registers only. Reads and writes are not ordered against each other.
+// Anything else is answered DECERR. A write every two cycles, up to `MaxWrites` of them on their way to one slave; one that
+// goes elsewhere waits until they are answered, so responses stay in order. One read at a time: control traffic, not bandwidth.
+// Outputs depend on registers only. Reads and writes are not ordered against each other.
 `include "ns_assert.svh"
 
 module ns_axil_demux
@@ -13,7 +14,9 @@ module ns_axil_demux
   /// Base address of each slave's range.
   parameter logic [N-1:0][23:0] Base = '0,
   /// Size - 1 of each slave's range, which is a power of two.
-  parameter logic [N-1:0][23:0] Mask = '0
+  parameter logic [N-1:0][23:0] Mask = '0,
+  /// Writes without response, 1 to 7.
+  parameter int unsigned MaxWrites = 4
 ) (
   /// Clock.
   input  logic               clk_i,
@@ -108,102 +111,93 @@ module ns_axil_demux
     for (int unsigned i = 0; i < N; i++) if (hit[i]) local_addr |= addr & Mask[i];
   endfunction
 
-  typedef enum logic [1:0] {
-    StIdle,
-    StDecode,
-    StSlave,   // the slave takes the transaction and answers
-    StRespond  // the master takes the answer
-  } state_e;
-
   // ---------------------------------------------------------------- writes
 
-  state_e w_state_q;
+  // Address and data arrive, each when it likes; then both go on to the slave.
   logic awready_q, wready_q;  // the master's address, data are still awaited
-  logic [N-1:0] w_slave_q, awvalid_q, wvalid_q, bready_q;
-  logic [23:0] awaddr_q;
-  logic [31:0] wdata_q;
-  logic [3:0] wstrb_q;
+  logic [N-1:0] w_slave_q;
+  logic [23:0] in_addr_q, awaddr_q;
+  logic [31:0] in_data_q, wdata_q;
+  logic [3:0] in_strb_q, wstrb_q;
+  logic [N-1:0] awvalid_q, wvalid_q;
+  logic [N-1:0] open_q;       // the slave of the writes without response
+  logic [2:0] writes_q;       // their number
+  logic bvalid_q;
   logic [1:0] bresp_q, bresp;
-  logic aw_here, w_here;  // address, data are here or arrive now
+  logic here, issue, refuse, answer;
 
-  assign aw_here = !awready_q || s_awvalid_i;
-  assign w_here = !wready_q || s_wvalid_i;
+  assign here = !awready_q && !wready_q && (awvalid_q | wvalid_q) == '0;
+  assign issue = here && w_slave_q != '0 && (writes_q == '0 || (w_slave_q == open_q && 32'(writes_q) < MaxWrites));
+  assign refuse = here && w_slave_q == '0 && writes_q == '0 && !bvalid_q;
+  assign answer = (m_bready_o & m_bvalid_i) != '0;
 
   always_comb begin
     bresp = '0;
-    for (int unsigned i = 0; i < N; i++) if (w_slave_q[i]) bresp |= m_bresp_i[i];
+    for (int unsigned i = 0; i < N; i++) if (open_q[i]) bresp |= m_bresp_i[i];
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      w_state_q <= StIdle;
       awready_q <= 1'b1;
       wready_q <= 1'b1;
       awvalid_q <= '0;
       wvalid_q <= '0;
-      bready_q <= '0;
-      bresp_q <= RespOkay;
+      writes_q <= '0;
+      bvalid_q <= 1'b0;
     end else begin
-      unique case (w_state_q)
-        StIdle: begin
-          if (s_awvalid_i) awready_q <= 1'b0;
-          if (s_wvalid_i) wready_q <= 1'b0;
-          if (aw_here && w_here) w_state_q <= StDecode;
-        end
-        StDecode: begin
-          if (w_slave_q == '0) begin
-            bresp_q <= RespDecErr;
-            w_state_q <= StRespond;
-          end else begin
-            awvalid_q <= w_slave_q;
-            wvalid_q <= w_slave_q;
-            bready_q <= w_slave_q;
-            w_state_q <= StSlave;
-          end
-        end
-        StSlave: begin
-          awvalid_q <= awvalid_q & ~m_awready_i;
-          wvalid_q <= wvalid_q & ~m_wready_i;
-          if ((bready_q & m_bvalid_i) != '0) begin
-            bready_q <= '0;
-            bresp_q <= bresp;
-            w_state_q <= StRespond;
-          end
-        end
-        default: begin
-          if (s_bready_i) begin
-            awready_q <= 1'b1;
-            wready_q <= 1'b1;
-            w_state_q <= StIdle;
-          end
-        end
-      endcase
+      if (issue || refuse) awready_q <= 1'b1;
+      else if (s_awvalid_i) awready_q <= 1'b0;
+      if (issue || refuse) wready_q <= 1'b1;
+      else if (s_wvalid_i) wready_q <= 1'b0;
+
+      awvalid_q <= issue ? w_slave_q : awvalid_q & ~m_awready_i;
+      wvalid_q  <= issue ? w_slave_q : wvalid_q & ~m_wready_i;
+      if (issue && !answer) writes_q <= writes_q + 1'b1;
+      if (answer && !issue) writes_q <= writes_q - 1'b1;
+
+      if (answer || refuse) bvalid_q <= 1'b1;
+      else if (s_bready_i) bvalid_q <= 1'b0;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (s_awready_o && s_awvalid_i) begin
+    if (awready_q && s_awvalid_i) begin
       w_slave_q <= decode(s_awaddr_i);
-      awaddr_q <= local_addr(s_awaddr_i);
+      in_addr_q <= local_addr(s_awaddr_i);
     end
-    if (s_wready_o && s_wvalid_i) begin
-      wdata_q <= s_wdata_i;
-      wstrb_q <= s_wstrb_i;
+    if (wready_q && s_wvalid_i) begin
+      in_data_q <= s_wdata_i;
+      in_strb_q <= s_wstrb_i;
     end
+    if (issue) begin
+      open_q   <= w_slave_q;
+      awaddr_q <= in_addr_q;
+      wdata_q  <= in_data_q;
+      wstrb_q  <= in_strb_q;
+    end
+    if (answer) bresp_q <= bresp;
+    else if (refuse) bresp_q <= RespDecErr;
   end
 
   assign s_awready_o = awready_q;
   assign s_wready_o = wready_q;
-  assign s_bvalid_o = w_state_q == StRespond;
+  assign s_bvalid_o = bvalid_q;
   assign s_bresp_o = bresp_q;
   assign m_awaddr_o = awaddr_q;
   assign m_awvalid_o = awvalid_q;
   assign m_wdata_o = wdata_q;
   assign m_wstrb_o = wstrb_q;
   assign m_wvalid_o = wvalid_q;
-  assign m_bready_o = bready_q;
+  assign m_bready_o = open_q & {N{writes_q != '0 && !bvalid_q}};
 
   // ---------------------------------------------------------------- reads
+
+  typedef enum logic [1:0] {
+    StIdle,
+    StDecode,
+    StSlave,   // the slave takes the read and answers
+    StRespond  // the master takes the answer
+  } state_e;
 
   state_e r_state_q;
   logic [N-1:0] r_slave_q, arvalid_q, rready_q;
@@ -272,17 +266,22 @@ module ns_axil_demux
   assign m_arvalid_o = arvalid_q;
   assign m_rready_o = rready_q;
 
-  assign busy_o = w_state_q != StIdle || !awready_q || !wready_q || r_state_q != StIdle;
+  assign busy_o = !awready_q || !wready_q || writes_q != '0 || bvalid_q || r_state_q != StIdle;
 
   for (genvar i = 0; i < N; i++) begin : gen_check
     if ((Base[i] & Mask[i]) != '0 || (Mask[i] & (Mask[i] + 24'd1)) != '0) begin : gen_bad_range
       $error("ns_axil_demux: a range must be a power of two in size and aligned to it");
     end
   end
+  if (MaxWrites < 1 || MaxWrites > 7) begin : gen_bad_writes
+    $error("ns_axil_demux: MaxWrites must be 1 to 7");
+  end
 
   `NS_ASSERT(one_write_slave, (awvalid_q & (awvalid_q - 1'b1)) == '0)
   `NS_ASSERT(one_read_slave, (arvalid_q & (arvalid_q - 1'b1)) == '0)
-  `NS_ASSERT(no_early_write_response, (m_bvalid_i & bready_q & (awvalid_q | wvalid_q)) == '0)
+  `NS_ASSERT(no_unasked_write_response, (m_bvalid_i & ~({N{writes_q != '0}} & open_q)) == '0)
+  `NS_ASSERT(no_early_write_response,
+             writes_q != 3'd1 || (m_bvalid_i & (awvalid_q | wvalid_q)) == '0)
   `NS_ASSERT(no_early_read_response, (m_rvalid_i & rready_q & arvalid_q) == '0)
 
 endmodule

@@ -76,7 +76,6 @@ for _link in wire.LINKS:
         elif _case.kind == "mix":  # 95 % are 12.5 GB/s on Gen3 x8
             _ratio(_link, _name, _case, at_least(95))
         elif _case.size == "512b":
-            # The shortest commands wait for the pipeline, not for the wire, once the link is faster than Gen3 x8.
-            _ratio(_link, _name, _case, at_least(80 if _link == "gen3x8" else 50))
+            _ratio(_link, _name, _case, at_least(95 if _link == "gen3x8" else 90))
         else:
             _ratio(_link, _name, _case, at_least(_least))

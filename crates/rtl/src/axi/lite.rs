@@ -1,4 +1,4 @@
-//! An AXI4-Lite master: one access at a time.
+//! An AXI4-Lite master: writes one after the other, reads one at a time.
 
 use super::AxilPorts;
 use crate::bitstream::Model;
@@ -22,18 +22,22 @@ pub enum AxilAccess {
     },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Idle,
-    Write { aw: bool, w: bool }, // which were taken
-    Read { ar: bool },
-}
+/// Writes without their response that a master lets pile up.
+const MAX_WRITES: u32 = 8;
 
 /// Drives an AXI4-Lite slave port of a model.
+///
+/// Writes follow each other without waiting for responses, as posted writes do. Reads and writes are never under way at once.
 pub struct AxilMaster {
     ports: AxilPorts,
-    state: State,
-    started: bool, // the valids were set
+    /// Offered and not taken yet: write address, write data, read address.
+    aw: bool,
+    w: bool,
+    ar: bool,
+    /// Without their response.
+    writes: u32,
+    reading: bool,
+    started: bool, // `bready` and `rready` were set
 }
 
 impl AxilMaster {
@@ -41,7 +45,11 @@ impl AxilMaster {
     pub fn new(ports: AxilPorts) -> AxilMaster {
         AxilMaster {
             ports,
-            state: State::Idle,
+            aw: false,
+            w: false,
+            ar: false,
+            writes: 0,
+            reading: false,
             started: false,
         }
     }
@@ -51,14 +59,24 @@ impl AxilMaster {
         &self.ports
     }
 
-    /// True when a new access can begin.
+    /// True when nothing is under way.
     pub fn idle(&self) -> bool {
-        self.state == State::Idle
+        self.writes == 0 && !self.reading
     }
 
-    /// Begins an access, which [`AxilMaster::sample`] will report done. Only while idle.
+    /// True when the access can begin now.
+    pub fn can_start(&self, access: &AxilAccess) -> bool {
+        match access {
+            AxilAccess::Write { .. } => {
+                !self.reading && !self.aw && !self.w && self.writes < MAX_WRITES
+            }
+            AxilAccess::Read { .. } => self.idle(),
+        }
+    }
+
+    /// Begins an access, which [`AxilMaster::sample`] will report done. Only when it can start.
     pub fn start(&mut self, model: &mut Model, access: AxilAccess) {
-        debug_assert!(self.idle());
+        debug_assert!(self.can_start(&access));
         let p = &self.ports;
         match access {
             AxilAccess::Write { addr, data, strb } => {
@@ -67,15 +85,15 @@ impl AxilMaster {
                 model.set(p.wstrb, u64::from(strb));
                 model.set(p.awvalid, 1);
                 model.set(p.wvalid, 1);
-                self.state = State::Write {
-                    aw: false,
-                    w: false,
-                };
+                self.aw = true;
+                self.w = true;
+                self.writes += 1;
             }
             AxilAccess::Read { addr } => {
                 model.set(p.araddr, u64::from(addr));
                 model.set(p.arvalid, 1);
-                self.state = State::Read { ar: false };
+                self.ar = true;
+                self.reading = true;
             }
         }
         if !self.started {
@@ -88,59 +106,51 @@ impl AxilMaster {
     /// Takes back the valids that were accepted at the last edge.
     #[inline]
     pub fn drive(&mut self, model: &mut Model) {
-        match self.state {
-            State::Idle => {}
-            State::Write { aw, w } => {
-                if aw {
-                    model.set(self.ports.awvalid, 0);
-                }
-                if w {
-                    model.set(self.ports.wvalid, 0);
-                }
+        if self.idle() {
+            return;
+        }
+        let p = &self.ports;
+        if self.reading {
+            if !self.ar {
+                model.set(p.arvalid, 0);
             }
-            State::Read { ar } => {
-                if ar {
-                    model.set(self.ports.arvalid, 0);
-                }
+        } else {
+            if !self.aw {
+                model.set(p.awvalid, 0);
+            }
+            if !self.w {
+                model.set(p.wvalid, 0);
             }
         }
     }
 
-    /// Sees the handshakes of the coming rising edge: their number, and when the access is done, its data (0 for a
-    /// write) and response code.
+    /// Sees the handshakes of the coming rising edge: their number, and when an access is done, its data (0 for a
+    /// write) and response code. Writes are done in order.
     #[inline]
     pub fn sample(&mut self, model: &Model) -> (u64, Option<(u32, u8)>) {
+        if self.idle() {
+            return (0, None);
+        }
         let p = &self.ports;
         let mut count = 0;
-        match &mut self.state {
-            State::Idle => {}
-            State::Write { aw, w } => {
-                if !*aw && model.is(p.awready) {
-                    *aw = true;
-                    count += 1;
-                }
-                if !*w && model.is(p.wready) {
-                    *w = true;
-                    count += 1;
-                }
-                // A response comes after both were taken, so never in a cycle with either.
-                if count == 0 && model.is(p.bvalid) {
-                    let done = (0, model.get(p.bresp) as u8);
-                    self.state = State::Idle;
-                    return (1, Some(done));
-                }
+        let mut taken = |valid: &mut bool, ready| {
+            if *valid && model.is(ready) {
+                *valid = false;
+                count += 1;
             }
-            State::Read { ar } => {
-                if !*ar && model.is(p.arready) {
-                    *ar = true;
-                    count += 1;
-                } else if model.is(p.rvalid) {
-                    let done = (model.get(p.rdata) as u32, model.get(p.rresp) as u8);
-                    self.state = State::Idle;
-                    return (1, Some(done));
-                }
-            }
-        }
-        (count, None)
+        };
+        taken(&mut self.aw, p.awready);
+        taken(&mut self.w, p.wready);
+        taken(&mut self.ar, p.arready);
+        let done = if self.reading && model.is(p.rvalid) {
+            self.reading = false;
+            Some((model.get(p.rdata) as u32, model.get(p.rresp) as u8))
+        } else if self.writes > 0 && model.is(p.bvalid) {
+            self.writes -= 1;
+            Some((0, model.get(p.bresp) as u8))
+        } else {
+            None
+        };
+        (count + u64::from(done.is_some()), done)
     }
 }

@@ -88,7 +88,7 @@ def test_ctrl_64_queues():
     simulate(
         "nvme_ctrl_tb",
         "cocotb_ctrl",
-        parameters={"NumIoQueues": 64, "QueueEntries": 1024, "NumSlots": 128, "FetchDepth": 16},
+        parameters={"NumIoQueues": 64, "QueueEntries": 1024, "NumSlots": 128, "FetchDepth": 32},
         env={"NVME_CTRL_TB": "64 1024 128"},
         testcase="registers,start_like_linux,queue_management,interrupts,random_mix_fast",
         **SOURCES,
@@ -105,7 +105,7 @@ def test_ctrl_default():
             "NumIoQueues": 16,
             "QueueEntries": 1024,
             "NumSlots": 128,
-            "FetchDepth": 16,
+            "FetchDepth": 32,
             "NumChannels": 4,
         },
         env={"NVME_CTRL_TB": "16 1024 128"},

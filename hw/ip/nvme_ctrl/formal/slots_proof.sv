@@ -38,7 +38,10 @@ module slots_proof
     .wcid_i      ('0),
     .rslot_i     ('0),
     .rqid_o      (),
-    .rcid_o      ()
+    .rcid_o      (),
+    .abort_slot_i('0),
+    .abort_qid_o (),
+    .abort_cid_o ()
   );
 
   logic [NumSlots-1:0] taken_q;

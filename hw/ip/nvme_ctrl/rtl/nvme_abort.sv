@@ -34,19 +34,15 @@ module nvme_abort
   /// With done_o: the command has ended with Command Abort Requested.
   output logic                 aborted_o,
 
-  /// Write the owner of a slot.
-  input  logic                 we_i,
-  /// The slot.
-  input  logic [SlotWidth-1:0] wslot_i,
-  /// Its submission queue.
-  input  logic [QidWidth-1:0]  wqid_i,
-  /// Its command identifier.
-  input  logic [15:0]          wcid_i,
+  /// The slot that is looked at; with ask_valid_o and fused_valid_o, the one that is asked for.
+  output logic [SlotWidth-1:0] slot_o,
+  /// Its submission queue, in the same cycle.
+  input  logic [QidWidth-1:0]  slot_qid_i,
+  /// Its command identifier, in the same cycle.
+  input  logic [15:0]          slot_cid_i,
 
   /// The data path is asked: has it got the command in this slot, and ends it?
   output logic                 ask_valid_o,
-  /// The slot.
-  output logic [SlotWidth-1:0] ask_slot_o,
   /// It is still the one that is looked for; else the answer must be no.
   output logic                 ask_same_o,
   /// Answer.
@@ -82,17 +78,11 @@ module nvme_abort
   logic [Bits-1:0] slot_q;
   logic match_q, aborted_q, ended_q, last, step;
 
-  (* ram_style = "distributed" *) logic [QidWidth+15:0] owner_mem[NumSlots];
-  logic [QidWidth-1:0] qid;
-  logic [15:0] cid;
-
-  always_ff @(posedge clk_i) if (we_i) owner_mem[wslot_i[Bits-1:0]] <= {wqid_i, wcid_i};
-  assign {qid, cid} = owner_mem[slot_q];
   assign last = slot_q == Bits'(NumSlots - 1);
 
   always_ff @(posedge clk_i) begin
-    match_q <= qid == qid_i && (queue_i || cid == cid_i);
-    ended_q <= posted_valid_i && posted_i.slot == ask_slot_o;
+    match_q <= slot_qid_i == qid_i && (queue_i || slot_cid_i == cid_i);
+    ended_q <= posted_valid_i && posted_i.slot == slot_o;
     aborted_q <= posted_i.status.sct == '0 && posted_i.status.sc == ScAbortRequested;
   end
 
@@ -142,16 +132,16 @@ module nvme_abort
   assign ask_valid_o = state_q == StAsk;
   assign ask_same_o = match_q;
   assign fused_valid_o = state_q == StFused;
-  assign ask_slot_o = SlotWidth'(slot_q);
+  assign slot_o = SlotWidth'(slot_q);
   assign done_o = state_q == StDone;
   assign aborted_o = waited_q && result_q;
 
   logic unused;
-  assign unused = ^{wslot_i, posted_i.sqid, posted_i.cid, posted_i.phase, posted_i.status.dnr, posted_i.status.more, posted_i.status.crd};
+  assign unused = ^{posted_i.sqid, posted_i.cid, posted_i.phase, posted_i.status.dnr, posted_i.status.more, posted_i.status.crd};
 
   `NS_ASSERT(no_admin_queue, !req_i || qid_i != '0)
   `NS_ASSERT(
       right_command,
-      !(state_q == StWait && posted_valid_i && posted_i.slot == ask_slot_o) || (posted_i.sqid == qid_i && posted_i.cid == cid_i))
+      !(state_q == StWait && posted_valid_i && posted_i.slot == slot_o) || (posted_i.sqid == qid_i && posted_i.cid == cid_i))
 
 endmodule

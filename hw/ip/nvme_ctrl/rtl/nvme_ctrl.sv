@@ -19,7 +19,7 @@ module nvme_ctrl
   /// Commands in flight, 8 to 128.
   parameter int unsigned NumSlots = 128,
   /// Submission queue entries being read from the host at a time, 1 to 64.
-  parameter int unsigned FetchDepth = 16,
+  parameter int unsigned FetchDepth = 32,
   /// Memory channels, a power of two.
   parameter int unsigned NumChannels = 2,
   /// Bytes of consecutive media addresses in one channel, a power of two, at least 4096.

@@ -17,7 +17,7 @@ module nvme_fetch
   /// Queues, the admin queue included.
   parameter int unsigned NumQueues  = 17,
   /// Reads outstanding.
-  parameter int unsigned FetchDepth = 16
+  parameter int unsigned FetchDepth = 32
 ) (
   /// Clock.
   input  logic                 clk_i,

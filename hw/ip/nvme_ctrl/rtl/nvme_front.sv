@@ -19,7 +19,7 @@ module nvme_front
   /// Commands in flight, 8 to 128.
   parameter int unsigned     NumSlots     = 128,
   /// Submission queue entries being read from the host at a time, 1 to 64.
-  parameter int unsigned     FetchDepth   = 16,
+  parameter int unsigned     FetchDepth   = 32,
   /// See nvme_namespace.
   parameter int unsigned     NumNamespaces = 1,
   /// See nvme_namespace.
@@ -475,6 +475,9 @@ module nvme_front
     .msg_ready_i  (msg_ready)
   );
 
+  logic [QidWidth-1:0] abort_slot_qid;
+  logic [15:0] abort_slot_cid;
+
   nvme_slot_table #(
     .NumSlots(NumSlots)
   ) u_slots (
@@ -492,7 +495,10 @@ module nvme_front
     .wcid_i      (owner_cid),
     .rslot_i     (cpl_slot),
     .rqid_o      (cpl_qid),
-    .rcid_o      (cpl_cid)
+    .rcid_o      (cpl_cid),
+    .abort_slot_i(data_abort_slot_o),
+    .abort_qid_o (abort_slot_qid),
+    .abort_cid_o (abort_slot_cid)
   );
 
   // Reads from the host: of the data of admin commands, of shadow doorbells, and of submission queue entries. Once shown, an
@@ -636,12 +642,10 @@ module nvme_front
     .cid_i         (abort_cid),
     .done_o        (abort_done),
     .aborted_o     (aborted),
-    .we_i          (owner_we),
-    .wslot_i       (owner_slot),
-    .wqid_i        (owner_qid),
-    .wcid_i        (owner_cid),
+    .slot_o        (data_abort_slot_o),
+    .slot_qid_i    (abort_slot_qid),
+    .slot_cid_i    (abort_slot_cid),
     .ask_valid_o   (data_abort_valid_o),
-    .ask_slot_o    (data_abort_slot_o),
     .ask_same_o    (data_abort_same_o),
     .ask_ready_i   (data_abort_ready_i),
     .ask_found_i   (data_abort_found_i),

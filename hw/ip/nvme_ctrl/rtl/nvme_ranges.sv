@@ -156,7 +156,8 @@ module nvme_ranges
   // One place more than commands, so that they can turn.
   ns_fifo #(
     .Width($bits(data_cmd_t)),
-    .Depth(NumSlots + 1)
+    .Depth(NumSlots + 1),
+    .Style("lutram")
   ) u_queue (
     .clk_i,
     .rst_ni,

@@ -41,7 +41,13 @@ module nvme_slot_table
   /// Its submission queue, in the same cycle.
   output logic [QidWidth-1:0]  rqid_o,
   /// Its command identifier, in the same cycle.
-  output logic [15:0]          rcid_o
+  output logic [15:0]          rcid_o,
+  /// Slot that nvme_abort looks up.
+  input  logic [SlotWidth-1:0] abort_slot_i,
+  /// Its submission queue, in the same cycle.
+  output logic [QidWidth-1:0]  abort_qid_o,
+  /// Its command identifier, in the same cycle.
+  output logic [15:0]          abort_cid_o
 );
 
   localparam int unsigned Bits = unsigned'($clog2(NumSlots));
@@ -86,6 +92,7 @@ module nvme_slot_table
 
   always_ff @(posedge clk_i) if (we_i) owner_mem[wslot_i[Bits-1:0]] <= {wqid_i, wcid_i};
   assign {rqid_o, rcid_o} = owner_mem[rslot_i[Bits-1:0]];
+  assign {abort_qid_o, abort_cid_o} = owner_mem[abort_slot_i[Bits-1:0]];
 
   if (NumSlots < 2 || NumSlots >= 2 ** SlotWidth) begin : gen_bad_slots
     $error("nvme_slot_table: NumSlots must be 2 to 2**SlotWidth - 1");
@@ -93,7 +100,8 @@ module nvme_slot_table
 
   `NS_ASSERT(take_only_free, !take_i || free_valid_o)
   `NS_ASSERT(give_only_used, !give_i || used_q != '0)
-  `NS_ASSERT(slots_in_range,
-             (!give_i || 32'(give_slot_i) < NumSlots) && (!we_i || 32'(wslot_i) < NumSlots))
+  `NS_ASSERT(
+      slots_in_range,
+      (!give_i || 32'(give_slot_i) < NumSlots) && (!we_i || 32'(wslot_i) < NumSlots) && 32'(abort_slot_i) < NumSlots)
 
 endmodule
