@@ -3,12 +3,15 @@
 // command that is none, or because its queue is gone, fetching has ended or time is over; nothing else takes it. A pair is
 // atomic: its Compare starts when all data commands have ended, its Write when the Compare has ended well, and no other
 // starts from the Compare's start to the Write's end. After a Compare that failed the Write ends as Failed Fused Command.
-// Nothing is held up: neither a command, nor a kept one whose time is over while no command is here.
+// An Abort ends the kept one that it names, if that has no error of its own, and no other. Nothing is held up: neither a command,
+// nor an Abort, nor a kept one whose time is over: without commands and Aborts it ends within 9 cycles, else before the
+// fourth command.
 //
 // Three queues, eight slots, commands of two sizes at two addresses, otherwise any; queues and fetching come and go, and data
 // commands end at any time. Assumed: a command stays until it is taken, the decoder gives no data command beside it, and what
 // it says about it fits (nvme_decode); the slots of kept commands do not come again (nvme_slot_table); at most 128 data
-// commands are under way, and what ends has begun (the data path). There is no Abort.
+// commands are under way, and what ends has begun (the data path); an Abort stays until its answer, and the next one does not
+// come in the cycle after that (nvme_abort).
 `include "ns_assert.svh"
 
 module fused_proof
@@ -32,6 +35,10 @@ module fused_proof
   input logic       end_error_i,
   input logic       data_ready_i,
   input logic       cpl_ready_i,
+  input logic       abort_valid_i,
+  input logic [1:0] abort_qid_i,
+  input logic [2:0] abort_slot_i,
+  input logic       abort_same_i,
   input logic [1:0] watched_i
 );
 
@@ -60,7 +67,7 @@ module fused_proof
 
   logic [2:0] pending;
   logic cmd_ready, data_valid, cpl_valid, start;
-  logic unused_abort_ready, unused_abort_found;
+  logic abort_ready, abort_found;
   data_cmd_t data;
   cpl_t cpl;
 
@@ -81,12 +88,12 @@ module fused_proof
     .cmd_i       (cmd),
     .cmd_valid_i,
     .cmd_ready_o (cmd_ready),
-    .abort_valid_i(1'b0),
-    .abort_qid_i ('0),
-    .abort_slot_i('0),
-    .abort_same_i(1'b0),
-    .abort_ready_o(unused_abort_ready),
-    .abort_found_o(unused_abort_found),
+    .abort_valid_i,
+    .abort_qid_i ({5'b0, abort_qid_i}),
+    .abort_slot_i({5'b0, abort_slot_i}),
+    .abort_same_i,
+    .abort_ready_o(abort_ready),
+    .abort_found_o(abort_found),
     .start_i     (start),
     .end_i,
     .end_error_i,
@@ -173,6 +180,23 @@ module fused_proof
     end
   end
 
+  // Abort: the kept one that ends has been named by one.
+  logic abort_waits_q, abort_done_q, aborted_q;
+  logic [4:0] abort_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) {abort_waits_q, abort_done_q, aborted_q} <= '0;
+    else begin
+      abort_waits_q <= abort_valid_i && !abort_ready;
+      abort_done_q <= abort_valid_i && abort_ready;
+      aborted_q <= (abort_valid_i && abort_ready && abort_found) || (aborted_q && cpl_valid && !cpl_ready_i);
+    end
+  end
+  always_ff @(posedge clk_i) abort_q <= {abort_qid_i, abort_slot_i};
+  `NS_ASSUME(abort_stays,
+             !abort_waits_q || (abort_valid_i && {abort_qid_i, abort_slot_i} == abort_q))
+  `NS_ASSUME(abort_pauses, !abort_done_q || !abort_valid_i)
+  `NS_ASSUME(abort_of_io_queue, !abort_valid_i || abort_qid_i inside {2'd1, 2'd2})
+
   // The neighbours.
   typedef struct packed {
     logic [1:0] qid;
@@ -248,18 +272,24 @@ module fused_proof
 
   // How long the command waits, and the watched kept one when its time is over, while nobody else is to blame.
   logic blocked, over;
-  logic [3:0] cmd_waits_q, over_waits_q;
+  logic [3:0] cmd_waits_q, over_waits_q, over_cmds_q, abort_waiting_q;
   assign blocked = (data_valid && !data_ready_i) || (cpl_valid && !cpl_ready_i) || flying_q != '0;
   assign over = kept_q[watched_q] && (!enable_i || !sq_valid_i[watched_q] || age_q[watched_q] >= 4'(2 * (Cycles + 1)));
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      cmd_waits_q  <= '0;
+      cmd_waits_q <= '0;
       over_waits_q <= '0;
+      over_cmds_q <= '0;
+      abort_waiting_q <= '0;
     end else begin
       if (!cmd_valid_i || cmd_ready || blocked) cmd_waits_q <= '0;
       else cmd_waits_q <= cmd_waits_q + 1'b1;
-      if (!over || cmd_valid_i || (cpl_valid && !cpl_ready_i)) over_waits_q <= '0;
+      if (!over || cmd_valid_i || abort_valid_i || (cpl_valid && !cpl_ready_i)) over_waits_q <= '0;
       else over_waits_q <= over_waits_q + 1'b1;
+      if (!over) over_cmds_q <= '0;
+      else if (cmd_fire) over_cmds_q <= over_cmds_q + 1'b1;
+      if (!abort_valid_i || abort_ready || (cpl_valid && !cpl_ready_i)) abort_waiting_q <= '0;
+      else abort_waiting_q <= abort_waiting_q + 1'b1;
     end
   end
 
@@ -273,8 +303,12 @@ module fused_proof
   `NS_ASSERT(after_the_first, !(out_data || out_cpl) || !kept_q[cmd_qid_i])
   `NS_ASSERT(data_stays, !data_waits_q || (data_valid && data == data_q))
   `NS_ASSERT(cpl_stays, !cpl_waits_q || (cpl_valid && cpl == cpl_q))
-  `NS_ASSERT(cmd_soon, cmd_waits_q < 4'd8)
-  `NS_ASSERT(over_soon, over_waits_q < 4'd9)
+  `NS_ASSERT(cmd_soon, cmd_waits_q < 4'd15)
+  `NS_ASSERT(over_soon, over_waits_q < 4'd9 && over_cmds_q < 4'd4)
+  `NS_ASSERT(abort_soon, abort_waiting_q < 4'd7)
+  `NS_ASSERT(
+      abort_right,
+      !(abort_valid_i && abort_ready && abort_found) || (abort_same_i && kept_q[abort_qid_i] && first_q[abort_qid_i].cmd.slot == {5'd0, abort_slot_i} && first_q[abort_qid_i].sc == ScSuccess))
 
   // How a kept one leaves.
   for (genvar q = 0; q < 3; q++) begin : gen_kept
@@ -283,7 +317,7 @@ module fused_proof
     `NS_ASSERT(first_status_right,
                !(cpl_first[q] && !u_fused.give_up_q) || (cmd_valid_i && cmd_qid_i == 2'(q) && cpl.status == first_status && !(is_second && good)))
     `NS_ASSERT(given_up_right,
-               !(cpl_first[q] && u_fused.give_up_q) || ((first_q[q].sc == ScSuccess) ?
+               !(cpl_first[q] && u_fused.give_up_q) || (aborted_q ? cpl.status == abort_status() : (first_q[q].sc == ScSuccess) ?
         (cpl.status == interrupted_status() && age_q[q] >= 4'(Cycles)) || (cpl.status == generic_status(
                ScMissingFused) && gone_q[q]) : cpl.status == generic_status(first_q[q].sc
                ) && (gone_q[q] || age_q[q] >= 4'(Cycles))))
@@ -342,12 +376,18 @@ module fused_proof
   };
   logic working, looked;  // at the command that is here; first_q holds what is kept
   assign working = state != StIdle && !u_fused.give_up_q;
-  assign looked = state inside {StPair, StDrain, StCompare, StEndFirst};
+  assign looked = state inside {StPair, StDrain, StCompare, StEndFirst, StAbort};
   `NS_ASSERT(works_at_it, !working || (cmd_valid_i && u_fused.idx_q == cmd_qid_i))
   `NS_ASSERT(counted, u_fused.moving_q == flying_q && flying_q <= 8'd128)
   `NS_ASSERT(
       gives_up_one,
-      !(state != StIdle && u_fused.give_up_q) || (state inside {StLook, StEndFirst} && kept_q[u_fused.idx_q] && !u_fused.paired_q && (state == StEndFirst || (pending[u_fused.idx_q] && (gone_q[u_fused.idx_q] || u_fused.late_q[u_fused.idx_q])))))
+      !(state != StIdle && u_fused.give_up_q) || (state inside {StLook, StEndFirst, StFind, StAbort} && kept_q[u_fused.idx_q] && !u_fused.paired_q && (state == StEndFirst || (pending[u_fused.idx_q] && (state != StLook || gone_q[u_fused.idx_q] || u_fused.late_q[u_fused.idx_q])))))
+  `NS_ASSERT(
+      at_abort,
+      !(state inside {StFind, StAbort}) || (u_fused.give_up_q && abort_valid_i && u_fused.idx_q == abort_qid_i && (state == StFind || u_fused.first_status_q == abort_status())))
+  `NS_ASSERT(
+      aborts_one,
+      !aborted_q || (state == StEndFirst && u_fused.give_up_q && u_fused.first_q.sc == ScSuccess))
   `NS_ASSERT(indices, u_fused.scan_q != 2'd3 && (state == StIdle || u_fused.idx_q != 2'd3))
   `NS_ASSERT(looked_at,
              !looked || (kept_q[u_fused.idx_q] && u_fused.first_q == first_q[u_fused.idx_q]))
@@ -383,14 +423,14 @@ module fused_proof
       state != StEnd || (free && cmd_fuse_i != '0 && (mated_q || cmd_fuse_i == FuseSecond || !cmd_more_i) && (!mated_q || is_second)))
   `NS_ASSERT(at_pass, state != StPass || (free && cmd_fuse_i inside {2'b00, 2'b11} && !mated_q))
   `NS_ASSERT(at_idle, !(state == StIdle || !working) || !mated_q)
-  `NS_ASSERT(states, u_fused.state_q <= StPass)
+  `NS_ASSERT(states, u_fused.state_q <= StAbort)
   `NS_ASSERT(late_is_aged, (u_fused.late_q & ~u_fused.aged_q) == '0)
   `NS_ASSERT(out_waits, out_q == (state == StWaitWrite))
   for (genvar q = 0; q < 3; q++) begin : gen_why
     `NS_ASSERT(mem_kept,
                !kept_q[q] || (u_fused.first_mem[q] == first_q[q] && (first_q[q].cmd & ~Free) == '0))
     `NS_ASSERT(pending_kept,
-               pending[q] ? kept_q[q] : (!kept_q[q] || (looked && state != StPair && u_fused.idx_q == 2'(q))))
+               pending[q] ? kept_q[q] : (!kept_q[q] || (looked && !(state inside {StPair, StAbort}) && u_fused.idx_q == 2'(q))))
     `NS_ASSERT(slots_differ,
                !(kept_q[q] && kept_q[(q+1)%3]) || first_q[q].cmd.slot != first_q[(q+1)%3].cmd.slot)
     `NS_ASSERT(aged,
@@ -399,24 +439,45 @@ module fused_proof
         age_q[q] <= 4'(u_fused.timer_q)))
   end
 
-  // The longest that the command can have waited when it is here, and the longest that the watched one still has to: the scan
-  // takes a cycle for each queue, and three more for one that is given up.
-  logic [3:0] waited, left, scan_left;
+  // The longest that the command can have waited when it is here. Before it is looked at, each kept one can be given up in 3
+  // cycles, after an Abort in vain in 3, or be aborted in 4. Then the longest that the watched one still has to: the scan takes a
+  // cycle for each queue, and three more for one that is given up. And how many commands still go before it, and the
+  // longest that an Abort can have waited.
+  logic [3:0] base, waited, left, scan_left, abort_waited;
   logic [2:0] at;
+  logic [1:0] number, ahead;
   always_comb begin
+    number = 2'(pending[1]) + 2'(pending[2]);
+    base = (number == 2'd2) ? 4'd0 : (number == 2'd1) ? 4'd6 : 4'd12;
     unique case (state)
-      StIdle:      waited = kept_q[cmd_qid_i] ? 4'd2 : 4'd5;
-      StLook:      waited = u_fused.give_up_q ? 4'd0 : kept_q[cmd_qid_i] ? 4'd3 : 4'd6;
-      StPair:      waited = 4'd4;
-      StDrain:     waited = 4'd5;
-      StCompare:   waited = 4'd6;
+      StIdle:      waited = (number != '0 && abort_done_q) ? base + 4'd3 : base;
+      StFind:      waited = base + 4'd1;
+      StAbort:     waited = base + 4'd2;
+      StLook:      waited = (number != '0) ? base + 4'd4 : base + 4'd1;
+      StPair:      waited = base + 4'd5;
+      StDrain:     waited = base;
+      StCompare:   waited = base + 4'd1;
       StWrite:     waited = 4'd0;
       StWaitWrite: waited = 4'd1;
-      StEndFirst:  waited = u_fused.give_up_q ? 4'd1 : u_fused.paired_q ? 4'd5 : 4'd4;
-      default:     waited = 4'd7;
+      // When it is not pending any more, the cycle before has not counted.
+      StEndFirst:  waited = u_fused.paired_q ? base : pending[u_fused.idx_q] ? base + 4'd5 : 4'd0;
+      default:     waited = (number != '0) ? base + 4'd5 : base + 4'd2;
     endcase
     if (!cmd_valid_i) waited = '0;
   end
+  always_comb begin
+    unique case (state)
+      StLook:     abort_waited = 4'd0;
+      StKeep:     abort_waited = 4'd1;
+      StPair:     abort_waited = 4'd1;
+      StEndFirst: abort_waited = 4'd2;
+      StEnd:      abort_waited = 4'd3;
+      StIdle:     abort_waited = 4'd4;
+      StFind:     abort_waited = 4'd5;
+      default:    abort_waited = 4'd6;
+    endcase
+  end
+  assign ahead = (watched_q >= u_fused.scan_q) ? watched_q - u_fused.scan_q : watched_q + 2'd3 - u_fused.scan_q;
   always_comb begin
     scan_left = 4'd2;
     for (int i = 0; i < 2; i++) begin
@@ -432,10 +493,18 @@ module fused_proof
     endcase
   end
   `NS_ASSERT(cmd_waited, cmd_waits_q <= waited)
-  `NS_ASSERT(over_waited,
-             (over && !cmd_valid_i) ? over_waits_q + left <= 4'd7 : over_waits_q <= 4'd8)
+  `NS_ASSERT(
+      over_waited,
+      (over && !cmd_valid_i && !abort_valid_i) ? over_waits_q + left <= 4'd7 : over_waits_q <= 4'd8)
+  `NS_ASSERT(
+      over_passed,
+      !over || (working && u_fused.idx_q == watched_q) || over_cmds_q + 4'(ahead) <= (working ? 4'd2 : 4'd3))
+  `NS_ASSERT(abort_waited_for, abort_waiting_q <= abort_waited)
+  `NS_ASSERT(abort_here, abort_waits_q || abort_waiting_q == '0)
   `NS_ASSERT(io_queues_only, !pending[0] && !kept_q[0] && watched_q != 2'd3)
-  `NS_ASSERT(scans, !(state != StIdle && u_fused.give_up_q) || u_fused.idx_q == u_fused.scan_q)
+  `NS_ASSERT(
+      scans,
+      !(state inside {StLook, StEndFirst} && u_fused.give_up_q && !aborted_q) || u_fused.idx_q == u_fused.scan_q)
   `NS_ASSERT(waits_here, waits_q || cmd_waits_q == '0)
 
   `NS_COVER(pair_done, cmd_fire && pair_q == PairWrite)
@@ -450,6 +519,9 @@ module fused_proof
       deleted,
       cpl_fire && cpl_first[2] && cpl.status.sc == ScMissingFused && enable_i && u_fused.give_up_q)
   `NS_COVER(two_kept, kept_q == 3'b110 && data_fire && mates)
+  `NS_COVER(aborted, cpl_fire && cpl_first[1] && aborted_q && cmd_valid_i)
+  `NS_COVER(given_up_before,
+            cpl_fire && cpl_first[2] && u_fused.give_up_q && !aborted_q && cmd_valid_i)
   `NS_COVER(passes, cmd_fire && cmd_fuse_i == '0 && cpl_fire && cpl.status.sc == '0)
 
 endmodule

@@ -8,8 +8,8 @@
 //
 // A first command whose partner does not come ends at once if it was the last in its queue (the specification asks for
 // one doorbell for both), when its queue is deleted, and when commands are no longer fetched; after Cycles to 2 x Cycles
-// it ends as Command Interrupted (21h), as its partner may find no room in the completion queue. An Abort ends it, too, but
-// not while a pair is under way, which the Abort would have to wait for.
+// it ends as Command Interrupted (21h), as its partner may find no room in the completion queue. Commands of other queues do not
+// hold that up. An Abort ends it, too; it is answered no while a pair is under way or a command waits for the data path.
 // Accesses to the PM window are not ordered with respect to a pair.
 `include "ns_assert.svh"
 
@@ -129,10 +129,20 @@ module nvme_fused
   assign same = first_q.cmd.mem_addr == cmd_i.mem_addr && first_q.cmd.bytes == cmd_i.bytes;
   assign tick = timer_q == TimerBits'(Cycles);
 
+  // An Abort goes first, then one whose time is over, unless its partner is here, then the command.
+  logic finds, due;
+  assign finds = abort_valid_i && pending_q[idx_t'(abort_qid_i)];
+  assign due = pending_q[scan_q] && (!enable_i || !sq_valid_i[scan_q] || late_q[scan_q])
+      && !(cmd_valid_i && idx_t'(cmd_qid_i) == scan_q);
+
   // One with an error ends with that error, and is not aborted.
-  logic finds;
-  assign finds = state_q == StIdle && !cmd_valid_i && abort_valid_i && pending_q[idx_t'(abort_qid_i)];
-  assign abort_ready_o = abort_valid_i && !finds && state_q != StFind;
+  always_comb begin
+    unique case (state_q)
+      StIdle:  abort_ready_o = abort_valid_i && !finds;
+      StDrain, StCompare, StWait, StWrite, StWaitWrite, StPass, StAbort: abort_ready_o = abort_valid_i;
+      default: abort_ready_o = 1'b0;
+    endcase
+  end
   assign abort_found_o = state_q == StAbort && abort_same_i && first_q.cmd.slot == abort_slot_i && first_q.sc == ScSuccess;
 
   // What stands against the first one of a pair.
@@ -151,13 +161,10 @@ module nvme_fused
     end else begin
       unique case (state_q)
         StIdle: begin
-          if (cmd_valid_i) state_q <= StLook;
-          else if (finds) state_q <= StFind;
-          else if (pending_q != '0) begin
-            if (pending_q[scan_q] && (!enable_i || !sq_valid_i[scan_q] || late_q[scan_q]))
-              state_q <= StLook;
-            else scan_q <= (scan_q == idx_t'(NumQueues - 1)) ? '0 : scan_q + 1'b1;
-          end
+          if (finds) state_q <= StFind;
+          else if (due || cmd_valid_i) state_q <= StLook;
+          if (!finds && !due && pending_q != '0)
+            scan_q <= (scan_q == idx_t'(NumQueues - 1)) ? '0 : scan_q + 1'b1;
         end
         StLook: begin
           if (give_up_q || (kept && cmd_fuse_i != FuseSecond)) state_q <= StEndFirst;
@@ -205,8 +212,8 @@ module nvme_fused
   always_ff @(posedge clk_i) begin
     unique case (state_q)
       StIdle: begin
-        idx_q <= cmd_valid_i ? idx_t'(cmd_qid_i) : finds ? idx_t'(abort_qid_i) : scan_q;
-        give_up_q <= !cmd_valid_i;
+        idx_q <= finds ? idx_t'(abort_qid_i) : due ? scan_q : idx_t'(cmd_qid_i);
+        give_up_q <= finds || due;
         paired_q <= 1'b0;
       end
       StLook: begin
