@@ -10,18 +10,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use common::*;
+use design::Design;
 use driver::control::{Delay, Inventory};
 use driver::workload::{run_job, Job};
 use driver::{Buffer, Config, Controller, Host, Io, Result, Work};
 use memmap2::{MmapOptions, MmapRaw};
-use rtl::bitstream::stderr_progress;
+use rtl::bitstream::{repo_root, stderr_progress};
 use rtl::{DeviceConfig, RtlDevice};
 use rustix::event::{eventfd, EventfdFlags};
 use serde_json::Value;
 use serve::{Function, RegisterWrite, Served, Server};
 use sim::{Bar, Media, Time, Tracer};
 
-const MEDIA: u64 = 1 << 24;
+const MEDIA: u64 = 1 << 30; // as in the default design
 const RAM_BASE: u64 = 0x4000_0000;
 const RAM_BYTES: u64 = 64 << 20;
 const VECTORS: u16 = 17;
@@ -45,10 +46,8 @@ fn serve_media(
     setup: Vec<RegisterWrite>,
     tracer: Option<Tracer>,
 ) -> Server {
-    let mut config = DeviceConfig::new().unwrap();
-    config
-        .parameters
-        .insert("MediaBytes".into(), format!("64'd{MEDIA}"));
+    let design = Design::find(&repo_root().unwrap(), "default").unwrap();
+    let config = DeviceConfig::of(&design).unwrap();
     let pm_file = media
         .shared_file()
         .map(|file| Arc::new(file.try_clone_to_owned().unwrap()));

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use design::Cpu;
+use design::{Cpu, Design};
 use driver::{Buffer, Completion, Config, Controller, Io, SimHost};
-use rtl::bitstream::stderr_progress;
+use rtl::bitstream::{repo_root, stderr_progress};
 use rtl::{DeviceConfig, RtlDevice};
 use serde_json::Value;
 use sim::{Bar, HostConfig, LinkConfig, Media, System, Time, TraceEvent, TraceSink, Tracer};
 use spec::nvme::{io, Sqe};
 use trace::{Collector, Command, Point, TraceFile, POINTS};
 
-const MEDIA: u64 = 1 << 24;
+const MEDIA: u64 = 1 << 30; // as in the default design
 const QUEUES: u16 = 3;
 const BLOCKS: u64 = MEDIA / 512;
 const MAX_BLOCKS: u32 = 2048;
@@ -44,10 +44,8 @@ impl Random {
 }
 
 fn start(cpu: &str, tracer: Tracer) -> Controller<SimHost> {
-    let mut config = DeviceConfig::new().unwrap();
-    config
-        .parameters
-        .insert("MediaBytes".to_string(), format!("64'd{MEDIA}"));
+    let design = Design::find(&repo_root().unwrap(), "default").unwrap();
+    let config = DeviceConfig::of(&design).unwrap();
     let media = Media::memory(MEDIA).unwrap();
     let device = RtlDevice::build(config, media, &mut stderr_progress("nearside_top")).unwrap();
     let mut system = System::new(&HostConfig::default()).unwrap();
