@@ -450,6 +450,9 @@ impl Bench {
                 _ => create_sq(&mut self.world, &mut self.random),
             };
             if let Some(command) = command {
+                if self.admin_full() {
+                    self.drain()?;
+                }
                 self.submit(0, command);
                 self.ring_sq(0);
                 self.drain()?;
@@ -694,14 +697,15 @@ impl Bench {
         Ok(())
     }
 
+    /// True when the admin queue has no room for another command.
+    fn admin_full(&self) -> bool {
+        let room = |q: &SqState| q.tail - q.head < q.entries - 1;
+        !self.world.sqs.get(&0).is_some_and(room)
+    }
+
     fn admin_batch(&mut self) -> Step {
         for _ in 0..1 + self.random.below(3) {
-            let full = self
-                .world
-                .sqs
-                .get(&0)
-                .is_none_or(|q| q.tail - q.head >= q.entries - 1);
-            if full {
+            if self.admin_full() {
                 self.consume_all();
                 self.ring_sq(0);
                 return self.pass(1000);
