@@ -35,8 +35,8 @@ def test_ctrl_fused():
 
 
 def test_admin():
-    """Logs, asynchronous events, Abort, time."""
-    simulate("nvme_ctrl_tb", "cocotb_admin", **SOURCES)
+    """Logs, asynchronous events, Abort, time; with a number of slots that is no power of two."""
+    simulate("nvme_ctrl_tb", "cocotb_admin", parameters={"NumSlots": 12}, **SOURCES)
 
 
 def test_queues():

@@ -116,7 +116,7 @@ module nvme_abort
         StWait:  if (ended_q) state_q <= StDone;
         default: state_q <= StIdle;
       endcase
-      if (step) slot_q <= slot_q + 1'b1;
+      if (step) slot_q <= last ? '0 : slot_q + 1'b1;
     end
   end
 
