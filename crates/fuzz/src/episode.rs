@@ -543,11 +543,10 @@ impl Bench {
 
     /// Queues that can take a command.
     fn with_room(&self) -> Vec<u16> {
-        let room = |q: &SqState| q.usable && !q.broken && q.tail - q.head < q.entries - 1;
         self.world
             .sqs
             .iter()
-            .filter(|(&qid, q)| qid != 0 && room(q))
+            .filter(|(&qid, q)| qid != 0 && q.usable && !q.broken && q.has_room())
             .map(|(&qid, _)| qid)
             .collect()
     }
@@ -699,8 +698,7 @@ impl Bench {
 
     /// True when the admin queue has no room for another command.
     fn admin_full(&self) -> bool {
-        let room = |q: &SqState| q.tail - q.head < q.entries - 1;
-        !self.world.sqs.get(&0).is_some_and(room)
+        !self.world.sqs.get(&0).is_some_and(SqState::has_room)
     }
 
     fn admin_batch(&mut self) -> Step {

@@ -63,6 +63,11 @@ pub struct SqState {
 }
 
 impl SqState {
+    /// There is an entry for another command: one of them always stays free.
+    pub fn has_room(&self) -> bool {
+        self.tail - self.head < self.entries - 1
+    }
+
     /// Whether there was another command behind this one when it was fetched.
     fn more(&mut self, position: u64) -> More {
         while self.rungs.front().is_some_and(|&tail| tail <= position) {

@@ -122,8 +122,7 @@ impl MmioBridge {
     #[inline]
     pub(crate) fn quiet(&self, model: &Model) -> bool {
         self.held.is_none()
-            && self.job.is_none()
-            && self.lite.idle()
+            && self.lite_done()
             && self.pm_writes == 0
             && self.pm_reading == 0
             && self.pm.quiet(model)
@@ -134,7 +133,8 @@ impl MmioBridge {
         let lite = match &self.job {
             Some(job) if job.read.is_some() => format!("reading at {:#x}", job.addr),
             Some(job) => format!("writing at {:#x}", job.addr),
-            None => "nothing".to_string(),
+            None if self.lite.idle() => "nothing".to_string(),
+            None => "writes without response".to_string(),
         };
         format!(
             "s_axil: {lite}; s_axi_pm: {} writes, {} reads; {} waiting",

@@ -12,16 +12,27 @@ RANGES = [(0x000000, 0x10000), (0x100000, 0x10000), (0x110000, 0x1000)]
 HOLES = [0x010000, 0x0FFFFC, 0x111000, 0x11FFFC, 0x200000, 0xFFFFFC]
 
 
-@cocotb.test()
-@cocotb.parametrize(probability=[0.0, 0.5, 0.8])
-async def random_traffic(dut, probability):
-    rng = random.Random(cocotb.RANDOM_SEED)
+async def start(dut):
+    """Clock and reset; returns the master and the memories behind the ranges."""
     reset = {"reset": dut.rst_ni, "reset_active_level": False}
     master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk_i, **reset)
     rams = [
         AxiLiteRam(AxiLiteBus.from_prefix(dut, f"m{i}_axil"), dut.clk_i, size=size, **reset)
         for i, (_, size) in enumerate(RANGES)
     ]
+    cocotb.start_soon(Clock(dut.clk_i, 4, unit="ns").start())
+    dut.rst_ni.value = 0
+    await ClockCycles(dut.clk_i, 4)
+    dut.rst_ni.value = 1
+    await ClockCycles(dut.clk_i, 2)
+    return master, rams
+
+
+@cocotb.test()
+@cocotb.parametrize(probability=[0.0, 0.5, 0.8])
+async def random_traffic(dut, probability):
+    rng = random.Random(cocotb.RANDOM_SEED)
+    master, rams = await start(dut)
 
     def stalls(seed):
         stall = random.Random(seed)
@@ -32,11 +43,6 @@ async def random_traffic(dut, probability):
         write, read = port.write_if, port.read_if
         for channel in (write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel):
             channel.set_pause_generator(stalls(rng.random()))
-    cocotb.start_soon(Clock(dut.clk_i, 4, unit="ns").start())
-    dut.rst_ni.value = 0
-    await ClockCycles(dut.clk_i, 4)
-    dut.rst_ni.value = 1
-    await ClockCycles(dut.clk_i, 2)
 
     models = [bytearray(size) for _, size in RANGES]
 
@@ -65,7 +71,7 @@ async def random_traffic(dut, probability):
             assert done.resp == AxiResp.DECERR
             assert bytes(done.data) == bytes(4)
 
-    await with_timeout(Combine(cocotb.start_soon(writes()), cocotb.start_soon(reads())), 400_000, "ns")
+    await with_timeout(Combine(cocotb.start_soon(writes()), cocotb.start_soon(reads())), 200_000, "ns")
     for index, (base, size) in enumerate(RANGES):
         assert bytes(rams[index].read(0, size)) == models[index]
         for _ in range(40):
@@ -80,15 +86,7 @@ async def random_traffic(dut, probability):
 @cocotb.test()
 async def rate(dut):
     """A slave that is always ready gets a write every two cycles."""
-    reset = {"reset": dut.rst_ni, "reset_active_level": False}
-    master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk_i, **reset)
-    for i, (_, size) in enumerate(RANGES):
-        AxiLiteRam(AxiLiteBus.from_prefix(dut, f"m{i}_axil"), dut.clk_i, size=size, **reset)
-    cocotb.start_soon(Clock(dut.clk_i, 4, unit="ns").start())
-    dut.rst_ni.value = 0
-    await ClockCycles(dut.clk_i, 4)
-    dut.rst_ni.value = 1
-    await ClockCycles(dut.clk_i, 2)
+    master, _ = await start(dut)
     words = 200
     begin = get_sim_time("ns")
     await with_timeout(master.write(RANGES[0][0], bytes(4 * words)), 20_000, "ns")

@@ -103,7 +103,8 @@ impl AxilMaster {
         }
     }
 
-    /// Takes back the valids that were accepted at the last edge.
+    /// Takes back the valids that were accepted at the last edge. Responses come later than that, as AXI demands, so none
+    /// is left when nothing is under way any more.
     #[inline]
     pub fn drive(&mut self, model: &mut Model) {
         if self.idle() {
