@@ -8,7 +8,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 export VIRTUAL_ENV := $(CURDIR)/.venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo check test test-guest docs fmt regs lint-hw formal clean
+.PHONY: help setup build demo check test test-guest docs fmt regs lint-hw formal sanitize clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,9 +34,9 @@ test: build ## everything: proofs, simulations, cross-layer tests, quick claims 
 test-guest: build ## boot a stock Linux guest on the device and let it work there (under 5 minutes; part of make test)
 	@$(BIN)/python tools/guest.py test
 
-docs: build ## measure every claim and write docs/validation.md; register reference in build/docs
+docs: build ## measure every claim and write docs/validation.md, which says what does not hold; register reference in build/docs
 	@$(BIN)/python tools/regs.py --html
-	@$(BIN)/nearside claim run --report docs/validation.md
+	@$(BIN)/nearside claim run --report docs/validation.md --exit-zero
 
 fmt: setup ## format Rust, Python and SystemVerilog in place
 	@cargo fmt --all
@@ -51,6 +51,12 @@ lint-hw: setup ## lint the SystemVerilog
 
 formal: setup ## run the formal proofs
 	@$(BIN)/python tools/formal.py
+
+# The server maps memory that hostile clients share; the sanitizer's runtime comes with rustup's toolchains, not with Debian's.
+SANITIZE = -p nearside-serve --lib --test messages --test hostile --test serve
+sanitize: ## run the server's tests under AddressSanitizer (rustup's cargo; some minutes)
+	@RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=build/sanitize \
+		cargo test --target $(shell rustc -vV | sed -n 's/^host: //p') $(SANITIZE)
 
 clean: ## remove what was built (the set-up in .venv stays)
 	rm -rf build target results

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
+import typer
 from nearside._native import NearsideError
-from nearside.claims import registry, report, run
+from nearside.claims import cli, registry, report, run
 from nearside.claims.registry import Claim, Context, Measured, at_least, at_most
 
 
 def claim(name, value, bound, **options):
     def measure(context):
-        if isinstance(value, Exception):
+        if isinstance(value, BaseException):
             raise value
         return value
 
@@ -35,6 +38,74 @@ def test_a_measurement_that_fails_does_not_hold():
     entry = run.run_claim(claim("x", math.nan, at_most(1)), Context())
     assert (entry["holds"], entry["value"]) == (False, None)
     json.dumps(entry, allow_nan=False)
+
+
+class Panic(BaseException):
+    """As the native module raises one."""
+
+
+@pytest.mark.parametrize("failure", [ValueError("odd"), ZeroDivisionError(), MemoryError(), Panic("overflow")])
+def test_no_exception_ends_a_run(failure):
+    entry = run.run_claim(claim("x", failure, at_most(1)), Context())
+    assert (entry["holds"], entry["value"]) == (False, None)
+    assert entry["error"].startswith(f"{type(failure).__name__}: {failure}")
+    assert "test_claims.py:" in entry["error"]
+    for value in ("no number", None, [1]):
+        entry = run.run_claim(claim("x", value, at_most(1)), Context())
+        assert (entry["holds"], entry["error"] is None) == (False, False)
+
+
+def test_what_was_measured_is_saved_after_each():
+    saved = []
+    claims = [claim("a", 1, at_most(2)), claim("b", ValueError("odd"), at_most(2)), claim("c", 1, at_most(2))]
+    claims.append(claim("d", KeyboardInterrupt(), at_most(2)))
+    with pytest.raises(KeyboardInterrupt):
+        run.run_claims(claims, True, 1, save=lambda doc: saved.append(json.loads(json.dumps(doc))))
+    assert [[e["name"] for e in doc["claims"]] for doc in saved] == [["a"], ["a", "b"], ["a", "b", "c"]]
+    assert [doc["holds"] for doc in saved] == [True, False, False]
+
+
+def test_a_run_on_the_command_line_outlives_a_failure(monkeypatch, tmp_path, capsys):
+    def stopped(context):
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("NEARSIDE_RESULTS", str(tmp_path))
+    claims = [claim("dram.a", 1, at_most(2)), claim("dram.b", ValueError("odd"), at_most(2))]
+    monkeypatch.setattr(cli, "find", lambda names: claims)
+    page = tmp_path / "page.md"
+    for exit_zero in (False, True):
+        with pytest.raises(typer.Exit) if not exit_zero else nullcontext() as end:
+            cli.run(report=page, exit_zero=exit_zero)
+        assert exit_zero or end.value.exit_code == 1
+        out = capsys.readouterr().out
+        assert "DO NOT HOLD: dram.b" in out
+        assert "1 of 2 hold" in out
+    assert "| **no** |" in page.read_text()
+    claims.append(Claim("dram.c", "%", at_most(2), "a test", stopped))
+    with pytest.raises(KeyboardInterrupt):
+        cli.run(report=page)
+    saved = report.load(tmp_path / "claims.json")
+    assert [e["name"] for e in saved["claims"]] == ["dram.a", "dram.b"]
+    assert "1 of 2 claims hold" in page.read_text()
+
+
+def test_a_device_that_failed_is_not_given_to_the_next_claim():
+    context = Context()
+    made = []
+
+    def use(context):
+        context.once(("device", ""), lambda: made.append(1))
+        context.once("figures", lambda: made.append(2))
+        raise ValueError("odd")
+
+    for _ in range(2):
+        run.run_claim(Claim("x", "%", at_most(1), "a test", use), context)
+    assert made == [1, 2, 1]
+
+
+def test_make_docs_goes_on_when_a_claim_does_not_hold():
+    recipe = (Path(__file__).parent.parent / "Makefile").read_text().partition("\ndocs:")[2].partition("\n\n")[0]
+    assert "claim run --report docs/validation.md --exit-zero" in recipe
 
 
 def test_a_quick_run_may_have_a_bound_of_its_own():

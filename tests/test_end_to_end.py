@@ -31,6 +31,21 @@ def test_the_device_describes_itself(device):
     assert {"nvme_ctrl", "pm_window"} <= set(names)
 
 
+def test_devices_of_a_process_have_names_of_their_own(device):
+    def names(device):
+        info = device.info()
+        return info["controller"]["serial"], info["controller"]["subnqn"], info["namespace"]["nguid"]
+
+    with Device(Design.load("default")) as other:
+        second = names(other)
+        assert all(a != b for a, b in zip(names(device), second, strict=True))
+    # The next one in its place is the same device again; one that the design names is that one.
+    with Device(Design.load("default")) as other:
+        assert names(other) == second
+    with Device(Design.load("default").with_values('[nvme]\nserial = "bench-1"')) as other:
+        assert names(other)[:2] == ("bench-1", "nqn.2026-11.example.nearside:nvme_ctrl:snbench-1")
+
+
 def test_namespaces_are_listed_apart_and_formatted():
     with Device(Design.load("namespaces")) as device:
         info = device.info()
@@ -85,7 +100,7 @@ def test_blocks_are_deallocated_zeroed_and_compared(device):
     for at, length in ((4096, 8192), (512 * 101, 512), (64 << 10, 100 << 10)):
         want[at : at + length] = bytes(length)
     assert device.read(size, offset=base)[0] == want
-    with pytest.raises(NearsideError, match="LBA Out of Range"):
+    with pytest.raises(NearsideError, match="reach beyond the namespace"):
         device.deallocate((base, 512), (1 << 30, 512))
     with pytest.raises(NearsideError, match="512"):
         device.write_zeroes(100, offset=base)
@@ -139,10 +154,10 @@ def test_counters_count_what_was_sent(device):
         (lambda d: d.workload(min_bytes=1000), "multiples of 512"),
         (lambda d: d.write(b"x", offset=5), "offset = 5: allowed are multiples of 512"),
         (lambda d: d.read(1, offset=1 << 30), "beyond the namespace"),
-        (lambda d: d.write(b"x", offset=1 << 30), "inside the namespace"),
+        (lambda d: d.write(b"x", offset=1 << 30), "beyond the namespace"),
         (lambda d: d.delay_set("core"), "no media profile"),
         (lambda d: d.delay_set("pcm", channel=2), "channel = 2: allowed are 0 to 1"),
-        (lambda d: d.pm_read(1 << 30, 1), "nothing at Pm offset"),
+        (lambda d: d.pm_read(1 << 30, 1), "beyond the PM window"),
     ],
 )
 def test_what_the_caller_gets_wrong_is_one_line(device, call, message):

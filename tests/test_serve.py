@@ -74,6 +74,19 @@ def test_two_devices_until_a_signal(tmp_path, number):
     assert [path.read_bytes()[4096:4104] for path in media] == [b"survives", bytes(8)]
 
 
+def test_devices_with_one_serial_number_are_refused(tmp_path):
+    design = tmp_path / "named.toml"
+    text = (ROOT / "designs/default.toml").read_text()
+    design.write_text(text.replace("[nvme]", '[nvme]\nserial = "bench-1"'))
+    sockets = ["--socket", tmp_path / "a.sock", "--socket", tmp_path / "b.sock"]
+    command = [*COMMAND, str(design), *map(str, sockets)]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=900)
+    assert done.returncode != 0
+    assert "bench-1" in done.stderr
+    assert "nvme.serial" in done.stderr
+    assert not (tmp_path / "a.sock").exists()
+
+
 def test_it_says_how_to_attach(tmp_path):
     path = tmp_path / "a.sock"
     process = start(sockets=[path])
@@ -95,7 +108,7 @@ def test_bad_arguments(tmp_path):
         (("--socket", "a", "--socket", "b", "--trace", "t.json"), "2 sockets and 1 traces"),
         (("--socket", "a", "--trace", "t.txt"), "ends in .jsonl"),
         (("--socket", "file"), "file exists and is in use"),
-        (("--socket", "none/a"), "can't have the socket none/a: No such file"),
+        (("--socket", "none/a"), "none/a: its directory doesn't exist"),
         (("--socket", "a", "none"), "none"),
         ((), "--socket"),
     ]:

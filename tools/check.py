@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Runs the checks: `make check` (format, lint, fast tests) and `make test` (everything).
 
-One line a step, with its time; full logs in build/logs. All steps run even when one fails. The closing line sums up
-the tests of every step; a step that isn't a test run counts as one test.
+One line a step, with its time; full logs in build/logs. All steps run even when one fails. A step whose tool is
+missing, or of a version that it was never run with, is skipped and says so. The closing line sums up the tests of every
+step; a step that isn't a test run counts as one test.
 
 usage: check.py check|test [STEP ...]     only the steps whose name contains one of these words
 """
@@ -15,13 +16,33 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from filelist import ROOT
+from setup import runs
 
 BIN = ROOT / ".venv" / "bin"
 LOGS = ROOT / "build" / "logs"
-STEP_LIMIT_S = 1500
+STEP_LIMIT_S = 2400
+# The oldest and the newest clippy that this tree is known to satisfy; each version finds other things.
+CLIPPY = (85, 95)
+
+
+def no_rustfmt() -> str:
+    """Why Rust can't be formatted here, or nothing."""
+    return "" if runs("rustfmt", "--version") else "rustfmt is not installed (make setup says how)"
+
+
+def other_clippy() -> str:
+    """Why clippy's word does not count here, or nothing."""
+    version = re.match(r"clippy 0\.1\.(\d+)", found := runs("cargo", "clippy", "--version"))
+    if not version:
+        return f"clippy is {found}" if found else "clippy is not installed (make setup says how)"
+    oldest, newest = CLIPPY
+    if oldest <= int(version[1]) <= newest:
+        return ""
+    return f"clippy is 1.{version[1]}, this tree is kept clean with 1.{oldest} to 1.{newest}"
 
 
 @dataclass
@@ -29,6 +50,7 @@ class Step:
     name: str
     command: list[str]
     counted: bool = False  # its output tells how many tests passed, failed and were skipped
+    obstacle: Callable[[], str] = str  # why it can't run here; nothing when it can
 
 
 def python(script: str, *args: str) -> list[str]:
@@ -37,14 +59,15 @@ def python(script: str, *args: str) -> list[str]:
 
 def static_steps() -> list[Step]:
     """Format and lint."""
+    clippy = ["cargo", "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]
     return [
-        Step("rustfmt", ["cargo", "fmt", "--all", "--check"]),
+        Step("rustfmt", ["cargo", "fmt", "--all", "--check"], obstacle=no_rustfmt),
         Step("ruff format", [str(BIN / "ruff"), "format", "--check", "."]),
         Step("ruff", [str(BIN / "ruff"), "check", "."]),
         Step("verible", python("fmt_hw.py", "--check")),
         Step("verilator lint", python("lint_hw.py")),
-        Step("register maps", python("regs.py", "--check")),
-        Step("clippy", ["cargo", "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+        Step("register maps", python("regs.py", "--check"), obstacle=no_rustfmt),
+        Step("clippy", clippy, obstacle=other_clippy),
     ]
 
 
@@ -86,6 +109,10 @@ def counts(output: str) -> Counter[str]:
 
 def run(step: Step, total: Counter[str]) -> None:
     print(f"  {step.name:24} ", end="", flush=True)
+    if reason := step.obstacle():
+        total["skipped"] += 1
+        print(f"skip           skipped: {reason}", flush=True)
+        return
     log = LOGS / f"{re.sub(r'[^a-z0-9_]+', '-', step.name)}.log"
     env = os.environ | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "VIRTUAL_ENV": str(ROOT / ".venv")}
     start = time.monotonic()

@@ -2,7 +2,7 @@
 """A stock Linux guest on `nearside serve`: its kit, its checks, and a shell in it.
 
 usage: guest.py kit                    install QEMU, a kernel and the guest's tools into build/guest (78 MB, cached)
-       guest.py test                   boot it twice and check what it can do with the device (make test-guest)
+       guest.py test [--seed N]        boot it and check what it can do with the device (make test-guest)
        guest.py shell --socket PATH    boot it with a device that is being served, and a shell
        guest.py image FILE             a disk image to serve: the guest boots from the device (shell --from-device)
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import lzma
 import os
 import re
 import shutil
@@ -24,6 +25,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import bootable
@@ -35,18 +37,22 @@ KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 SUITE = "trixie"
 # QEMU has vfio-user-pci from version 10.1 on.
 NEW_PACKAGES = ["qemu-system-x86"]
-PACKAGES = ["fio", "nvme-cli", "e2fsprogs", "grub-pc-bin"]
+PACKAGES = ["fio", "nvme-cli", "e2fsprogs", "xfsprogs", "btrfs-progs", "f2fs-tools", "grub-pc-bin"]
 KERNEL = ("linux-image-cloud-amd64", "6.12")
-TOOLS = ["usr/bin/fio", "usr/sbin/nvme", "usr/sbin/mke2fs", "usr/sbin/e2fsck"]
-KIT_VERSION = 3
+TOOLS = ["usr/bin/fio", "usr/sbin/nvme", "usr/sbin/mke2fs", "usr/sbin/e2fsck", "usr/sbin/mdadm"]
+TOOLS += ["usr/sbin/mkfs.xfs", "usr/sbin/mkfs.btrfs", "usr/sbin/mkfs.f2fs"]
+# Kernel modules, beside those that they depend on.
+MODULES = ["raid1"]
+KIT_VERSION = 4
 MEMORY = "256M"
 BOOT_LIMIT_S = 240
 DESIGN = "namespaces"
 MEDIA_BYTES = 1 << 30  # the design's
 DISK_BYTES = 960 << 20  # the design's first namespace
+# The limits that the kernel has by itself. All parts of a large discard wait together, so what counts is the whole.
 KERNEL_LINE = (
     "console=ttyS0 panic=-1 quiet nokaslr mitigations=off tsc=reliable cryptomgr.notests audit=0 apparmor=0"
-    " nvme_core.io_timeout=60 nvme_core.admin_timeout=60"
+    " nvme_core.io_timeout=30 nvme_core.admin_timeout=60"
 )
 
 # What the controller can't do yet, and how a guest is told. A check that fails in another way, or works, is a failure
@@ -74,6 +80,17 @@ FIRST = [
     "blkdiscard",
     "namespaces",
     "format",
+    "discard-limits",
+    "blkdiscard-all",
+    "format-all",
+    "mkfs-xfs",
+    "mkfs-btrfs",
+    "mkfs-f2fs",
+    "mkfs-ext4",
+    "mount-discard",
+    "discards-of-deletion",
+    "fstrim",
+    "clean-log-discards",
     "mkfs",
     "mount",
     "copy-tree",
@@ -86,9 +103,13 @@ FIRST = [
     "rebind-under-io",
     "function-reset",
     "fsck-after-resets",
+    "random-commands",
+    "no-time-outs",
+    "unharmed",
 ]
 SECOND = [
     "probe",
+    "same-device",
     "fsck-restarted",
     "mount-restarted",
     "checksums-restarted",
@@ -99,12 +120,16 @@ SECOND = [
     "reset-under-io",
     "rebind-under-io",
     "probe",
+    "same-device",
     "fsck-restarted",
     "mount-restarted",
     "checksums-restarted",
     "rebooted",
     "fsck-rebooted",
 ]
+# Two devices of one server, in one guest.
+RAID = ["create", "filesystem", "degraded", "rebuilt", "same-on-both"]
+PAIR = ["two-devices", *(f"raid1-{name}" for name in RAID), "no-time-outs"]
 # From the device's own disk, twice: what was written before the reboot is there after it.
 FROM_DEVICE = ["probe", "root-on-device", "write-root", "probe", "root-on-device", "root-kept"]
 
@@ -170,13 +195,13 @@ class Apt:
 
 def kit(tell: bool = True) -> Path:
     """The kit's folder; installs it unless it is there."""
-    wanted = json.dumps([KIT_VERSION, SUITE, NEW_PACKAGES, PACKAGES, KERNEL, TOOLS])
+    wanted = json.dumps([KIT_VERSION, SUITE, NEW_PACKAGES, PACKAGES, KERNEL, TOOLS, MODULES])
     folder = WORK / f"kit-{hashlib.sha256(wanted.encode()).hexdigest()[:12]}"
     if (folder / "PACKAGES").is_file():
         return folder
     WORK.mkdir(parents=True, exist_ok=True)
     if tell:
-        print("guest: downloading QEMU, a kernel and tools (78 MB)", flush=True)
+        print("guest: downloading QEMU, a kernel and tools (90 MB)", flush=True)
     with tempfile.TemporaryDirectory(dir=WORK) as scratch:
         apt = Apt(Path(scratch) / "apt")
         apt.run("apt-get", "update")
@@ -186,7 +211,7 @@ def kit(tell: bool = True) -> Path:
         kernel = re.search(r"Depends: (linux-image-\S+)", depends)
         if not kernel:
             raise NoKit(f"no {KERNEL[0]} {KERNEL[1]} in the archive")
-        apt.run("apt-get", "download", "busybox-static", kernel[1])
+        apt.run("apt-get", "download", "busybox-static", "mdadm", "libudev1", kernel[1])
         unpacked = Path(scratch) / "root"
         archives = sorted((apt.folder / "cache/archives").glob("*.deb"))
         for archive in archives:
@@ -232,6 +257,29 @@ def assemble(unpacked: Path, made: Path) -> None:
     kernel = next((unpacked / "boot").glob("vmlinuz-*"))
     shutil.copy(kernel, made / "vmlinuz")
     unpack_kernel(made / "vmlinuz", made / "vmlinux")
+    take_modules(unpacked / "usr/lib/modules", guest / "modules")
+
+
+def take_modules(unpacked: Path, target: Path) -> None:
+    """Puts MODULES and what they depend on into `target`, unpacked, and their names into its file `order`."""
+    packed = {path.name.split(".")[0].replace("-", "_"): path for path in unpacked.rglob("*.ko*")}
+    target.mkdir()
+    order: list[str] = []
+
+    def take(name: str) -> None:
+        if name in order or name not in packed:  # built in
+            return
+        data = packed[name].read_bytes()
+        module = lzma.decompress(data) if packed[name].suffix == ".xz" else data
+        needs = re.search(rb"\0depends=([^\0]*)\0", module)
+        for other in needs[1].decode().split(",") if needs else []:
+            take(other.replace("-", "_"))
+        (target / f"{name}.ko").write_bytes(module)
+        order.append(name)
+
+    for name in MODULES:
+        take(name)
+    (target / "order").write_text("".join(f"{name}\n" for name in order))
 
 
 def unpack_kernel(packed: Path, target: Path) -> None:
@@ -254,6 +302,8 @@ def guest_root(kit: Path, root: Path) -> None:
         (root / name).mkdir()
     shutil.copy(ROOT / "tools/guest_init.sh", root / "init")
     (root / "init").chmod(0o755)
+    compiler = ["cc", "-O1", "-Wall", "-Werror", "-static", "-o"]
+    subprocess.run([*compiler, root / "bin/guest_passthru", ROOT / "tools/guest_passthru.c"], check=True)
     command = [kit / "guest/bin/busybox", "--list"]
     for applet in subprocess.run(command, capture_output=True, text=True, check=True).stdout.split():
         if not (root / "bin" / applet).exists():
@@ -288,34 +338,38 @@ def image(kit: Path, target: Path, task: str) -> None:
     os.truncate(target, MEDIA_BYTES)
 
 
-def qemu(kit: Path, socket: Path, task: str | None, cpus: int, reboots: bool = False) -> list[str]:
-    """The command that boots the guest with a device; without a task, from that device."""
+def qemu(
+    kit: Path, sockets: Sequence[Path], task: str | None, cpus: int, reboots: bool = False, line: str = ""
+) -> list[str]:
+    """The command that boots the guest with devices; without a task, from the first one. `line` is for the kernel."""
     from nearside.serve import qemu_options
 
     words = [kit / "lib/ld-linux-x86-64.so.2", "--library-path", kit / "lib", kit / "qemu-system-x86_64"]
     words += ["-L", kit / "fw", "-nodefaults", "-no-user-config", "-display", "none", "-accel", "tcg", "-cpu", "max"]
-    words += ["-smp", cpus, *qemu_options([socket], MEMORY), *([] if reboots else ["-no-reboot"])]
+    words += ["-smp", cpus, *qemu_options(sockets, MEMORY), *([] if reboots else ["-no-reboot"])]
     if task:
         kernel = kit / "vmlinux"
         words += ["-kernel", kernel if kernel.is_file() else kit / "vmlinuz", "-initrd", initrd(kit)]
-        words += ["-append", f"{KERNEL_LINE} guest={task}"]
+        words += ["-append", f"{KERNEL_LINE} guest={task} {line}"]
     return [str(word) for word in words]
 
 
 class Server:
     """`nearside serve`, until the end of the block."""
 
-    def __init__(self, socket: Path, media: Path) -> None:
-        self.socket = socket
-        self.log = socket.with_suffix(".log")
-        words = [BIN / "nearside", "serve", DESIGN, "--socket", socket, "--media", media]
+    def __init__(self, sockets: Sequence[Path], media: Sequence[Path]) -> None:
+        self.sockets = sockets
+        self.log = sockets[0].with_suffix(".log")
+        words: list[str | Path] = [BIN / "nearside", "serve", DESIGN]
+        for socket, file in zip(sockets, media, strict=True):
+            words += ["--socket", socket, "--media", file]
         self.command = [str(word) for word in words]
 
     def __enter__(self) -> Server:
         with open(self.log, "w") as output:
             self.process = subprocess.Popen(self.command, stdout=output, stderr=subprocess.STDOUT)
         deadline = time.monotonic() + 1200  # the design may have to be compiled
-        while not self.socket.is_socket():
+        while not all(socket.is_socket() for socket in self.sockets):
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.process.kill()
                 raise RuntimeError(f"the server doesn't start:\n{self.log.read_text()}")
@@ -329,10 +383,9 @@ class Server:
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise RuntimeError("the server doesn't end on SIGTERM") from None
-        if code != 0 or self.socket.exists():
-            raise RuntimeError(
-                f"the server ended with {code}, socket left: {self.socket.exists()}\n{self.log.read_text()}"
-            )
+        left = [socket.name for socket in self.sockets if socket.exists()]
+        if code != 0 or left:
+            raise RuntimeError(f"the server ended with {code}, sockets left: {left}\n{self.log.read_text()}")
 
 
 def boot(command: list[str], log: Path) -> str:
@@ -413,7 +466,7 @@ def measured(console: str) -> None:
         print(f"  fio {name:20} {kib} KiB/s, {iops} IOPS (wall-clock: the simulator's speed)")
 
 
-def test() -> int:
+def test(seed: int) -> int:
     start = time.monotonic()
     try:
         installed = kit()
@@ -421,26 +474,32 @@ def test() -> int:
         print(f"skipped: {reason}\n0 passed, 0 failed, 1 skipped")
         return 0
     report = Report()
-    runs = [("first", 1, FIRST), ("second", 4, SECOND), ("boot", 1, FROM_DEVICE)]
+    runs = [("first", 1, FIRST), ("second", 4, SECOND), ("pair", 1, PAIR), ("boot", 1, FROM_DEVICE)]
     # A path of its own: sockets can't have long names.
     with tempfile.TemporaryDirectory(prefix="nearside-") as scratch:
-        socket, media = Path(scratch) / "device.sock", WORK / "media.img"
-        media.unlink(missing_ok=True)
+        sockets = [Path(scratch) / f"device{n}.sock" for n in range(2)]
+        media = [WORK / f"media{n}.img" for n in range(2)]
+        for file in media:
+            file.unlink(missing_ok=True)
         try:
             for task, cpus, checks in runs:
                 began = time.monotonic()
                 given = None if task == "boot" else task
                 if not given:
-                    image(installed, media, task)
-                with Server(socket, media):
-                    console = boot(qemu(installed, socket, given, cpus, reboots=task != "first"), WORK / f"{task}.log")
+                    image(installed, media[0], task)
+                count = 2 if task == "pair" else 1
+                with Server(sockets[:count], media[:count]):
+                    reboots = task in ("second", "boot")
+                    command = qemu(installed, sockets[:count], given, cpus, reboots, f"seed={seed}")
+                    console = boot(command, WORK / f"{task}.log")
                 print(f"guest with {cpus} CPU(s): {time.monotonic() - began:.1f} s, console in build/guest/{task}.log")
                 report.take(checks, console)
                 measured(console)
         except RuntimeError as error:
             report.fail("server", "", str(error).splitlines())
         finally:
-            media.unlink(missing_ok=True)
+            for file in media:
+                file.unlink(missing_ok=True)
     print(f"guest: {time.monotonic() - start:.1f} s; {report.unsupported} checks of what the controller can't do yet")
     print(f"{report.passed} passed, {report.failed} failed, {report.unsupported} skipped")
     return 1 if report.failed else 0
@@ -452,10 +511,11 @@ def main() -> int:
     parser.add_argument("file", type=Path, nargs="?", help="the image to write")
     parser.add_argument("--socket", type=Path, help="where the device is served")
     parser.add_argument("--cpus", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="of the random commands in the test")
     parser.add_argument("--from-device", action="store_true", help="the device holds an image: boot from it")
     arguments = parser.parse_args()
     if arguments.action == "test":
-        return test()
+        return test(arguments.seed)
     try:
         installed = kit()
     except NoKit as reason:
@@ -471,7 +531,7 @@ def main() -> int:
     if arguments.socket is None or not arguments.socket.is_socket():
         sys.exit("guest: --socket must name the socket of a device that is being served (nearside serve --socket PATH)")
     task = None if arguments.from_device else "shell"
-    command = qemu(installed, arguments.socket, task, arguments.cpus)
+    command = qemu(installed, [arguments.socket], task, arguments.cpus)
     return subprocess.run([*command, "-serial", "mon:stdio"]).returncode
 
 

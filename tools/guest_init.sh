@@ -4,6 +4,7 @@
 # /task of a disk that it boots from:
 #   guest=first    an empty disk: every check
 #   guest=second   the disk that `first` left, under another server; then a reboot, and what is left after it
+#   guest=pair     two devices of one server
 #   guest=boot     the root file system is the device's; a reboot in the middle
 #   guest=shell    no checks: a shell
 # busybox is the shell; real tools are called by their path, as it would prefer its own.
@@ -15,6 +16,7 @@ mkdir -p /dev/shm /mnt /tmp
 mount -t tmpfs tmp /dev/shm
 task=$(sed -n 's/.*guest=\([a-z]*\).*/\1/p' /proc/cmdline)
 [ -n "$task" ] || read -r task < /task
+seed=$(sed -n 's/.*seed=\([0-9]*\).*/\1/p' /proc/cmdline)
 disk=/dev/none
 control=/dev/nvme0
 nvme=/bin/nvme
@@ -38,8 +40,8 @@ finish() {
     poweroff -f
 }
 
-namespace() { # the disk of a namespace: the kernel numbers disks as it finds them, in any order
-    for found in /sys/block/nvme0n*; do
+namespace() { # the disk of a namespace, of a controller: the kernel numbers disks as it finds them, in any order
+    for found in /sys/block/nvme${2:-0}n*; do
         [ "$(cat "$found/nsid" 2>/dev/null)" = "$1" ] && echo "/dev/${found##*/}" && return
     done
     echo /dev/none
@@ -115,6 +117,59 @@ discard() { # the same through the block layer
         dd if=$disk of=/tmp/b bs=64k count=8 iflag=direct && cmp /tmp/b /tmp/want
 }
 
+uptime_cs() { tr -d . < /proc/uptime | cut -d' ' -f1; } # hundredths of a second
+
+within() { # SECONDS COMMAND...: ends well, and soon enough by this guest's clock
+    limit=$1
+    shift
+    began=$(uptime_cs)
+    "$@" || return 1
+    took=$(($(uptime_cs) - began))
+    echo "$((took / 100)).$(printf %02d $((took % 100))) s"
+    [ $took -lt $((limit * 100)) ]
+}
+
+discard_limits() { # the kernel splits by what the controller says
+    cd /sys/block/${disk##*/}/queue && grep . discard_max_hw_bytes discard_max_bytes write_zeroes_max_bytes
+    [ "$(cat discard_max_hw_bytes)" = 67108864 ] && [ "$(cat write_zeroes_max_bytes)" -gt 0 ]
+}
+
+zeros_at() { # BLOCK of 4 KiB...
+    for at in "$@"; do
+        dd if=$disk of=/tmp/b bs=4k count=1 skip="$at" iflag=direct 2>/dev/null && ! tr -d '\0' < /tmp/b | grep -q . || return 1
+    done
+}
+
+mark() { # BLOCK of 4 KiB...: they hold data
+    for at in "$@"; do
+        dd if=/tmp/a of=$disk bs=4k count=1 seek="$at" oflag=direct 2>/dev/null || return 1
+    done
+}
+
+last_block() { echo $(($(cat /sys/block/${disk##*/}/size) / 8 - 1)); }
+
+discard_all() {
+    mark 0 1000 "$(last_block)" && within 30 blkdiscard $disk && zeros_at 0 1000 "$(last_block)"
+}
+
+format_all() { # also below the 30 s of a single I/O command
+    mark 0 1000 "$(last_block)" && within 30 $nvme format $disk -f -l 0 && look && zeros_at 0 1000 "$(last_block)"
+}
+
+fstrim_all() { # -v says how many bytes
+    sync
+    within 30 fstrim -v /mnt
+}
+
+discarded() { awk '{print $14}' /sys/block/${disk##*/}/stat; } # sectors
+
+deletion_discards() { # files that are gone are discarded by the mounted file system
+    before=$(discarded)
+    dd if=/tmp/a of=/mnt/a bs=64k count=8 && sync && rm /mnt/a && sync && sleep 6 && sync
+    echo "$(($(discarded) - before)) sectors discarded"
+    [ "$(discarded)" -gt "$before" ]
+}
+
 compare() { # equal data compares, other data doesn't
     dd if=/tmp/a of=$disk bs=4k count=1 oflag=direct && dd if=/tmp/a of=/tmp/block bs=4k count=1 &&
         $nvme compare $disk -s 0 -c 7 -z 4096 -d /tmp/block && ! $nvme compare $disk -s 8 -c 7 -z 4096 -d /tmp/block
@@ -127,6 +182,7 @@ tree() { # some hundred files of all sizes
         head -c $((i * 37)) /tmp/a > /mnt/tree/small/$i || return 1
         i=$((i + 1))
     done
+    remember_device > /mnt/names
     (cd /mnt/tree && find . -type f | sort | xargs md5sum) > /tmp/sums && cp /tmp/sums /mnt/sums && sync
     du -s /mnt/tree
     wc -l < /tmp/sums
@@ -248,9 +304,102 @@ root_on_device() { # neither kernel nor file system came from elsewhere
         [ "$(stat -c %d /)" = "$((0x$(stat -c %t "${disk}p1") * 256 + 0x$(stat -c %T "${disk}p1")))" ]
 }
 
+load_modules() { while read -r module; do insmod /modules/$module.ko || return 1; done < /modules/order; }
+
+# Random commands.
+
+random_commands() { # of all opcodes, with all fields; the first namespace is not to be changed by them
+    sync
+    /bin/guest_passthru $control $disk "$seed" 2000 "$(namespace 4)" "$(namespace 5)" "$(namespace 2)"
+}
+
+no_time_outs() { # no command has taken the driver's patience
+    dmesg | grep -v 'ommand line:' | grep -iE 'nvme nvme[0-9]*: .*(timeout|is down|not ready|removing|disabling)|i/o error|blocked for' \
+        > /tmp/complaints
+    cat /tmp/complaints
+    [ ! -s /tmp/complaints ]
+}
+
+unharmed() { wait_live && raw_untouched && fsck; }
+
+# Who the device is.
+
+remember_device() { cat /sys/class/nvme/nvme0/serial /sys/class/nvme/nvme0/subsysnqn /sys/block/nvme0n*/wwid | sort; }
+
+same_device() { # under another server, with the same media
+    mount -o ro $disk /mnt || return 1
+    remember_device | cmp - /mnt/names
+    same=$?
+    umount /mnt
+    cat /sys/class/nvme/nvme0/serial
+    [ $same = 0 ]
+}
+
+# Two devices.
+
+two_devices() { # both are there, and nothing is called the same
+    i=0
+    until [ "$(cat /sys/class/nvme/nvme[01]/state | grep -c live)" = 2 ] && [ -b "$(namespace 2 0)" ] && [ -b "$(namespace 2 1)" ]; do
+        i=$((i + 1))
+        [ $i -lt 600 ] || return 1
+        usleep 50000
+    done
+    for what in serial subsysnqn; do
+        cat /sys/class/nvme/nvme?/$what
+        [ "$(cat /sys/class/nvme/nvme?/$what | sort -u | wc -l)" = 2 ] || return 1
+    done
+    for what in wwid nguid uuid eui; do
+        [ "$(cat /sys/block/nvme?n*/$what | sort -u | wc -l)" = 8 ] || return 1
+    done
+    left=$(namespace 2 0)
+    right=$(namespace 2 1)
+}
+
+raid_create() {
+    load_modules && echo y | /bin/mdadm --create /dev/md0 --run --level=1 --metadata=1.2 --size=8M --raid-devices=2 $left $right &&
+        /bin/mdadm --wait /dev/md0
+    cat /proc/mdstat
+    grep -q '\[UU\]' /proc/mdstat
+}
+
+raid_filesystem() {
+    head -c 1048576 /dev/urandom > /tmp/a && /bin/mke2fs -q -t ext4 -F /dev/md0 && mount -t ext4 /dev/md0 /mnt && cp /tmp/a /mnt/a && sync &&
+        echo 3 > /proc/sys/vm/drop_caches && cmp /tmp/a /mnt/a
+}
+
+raid_degraded() { # one of them fails, and the other one goes on
+    /bin/mdadm /dev/md0 --fail $left --remove $left && cp /tmp/a /mnt/b && sync && echo 3 > /proc/sys/vm/drop_caches && cmp /tmp/a /mnt/b &&
+        grep '\[_U\]\|\[U_\]' /proc/mdstat
+}
+
+raid_rebuilt() {
+    dd if=/dev/zero of=$left bs=64k count=24 seek=16 oflag=direct conv=notrunc 2>/dev/null
+    /bin/mdadm /dev/md0 --add $left && /bin/mdadm --wait /dev/md0
+    cat /proc/mdstat
+    grep -q '\[UU\]' /proc/mdstat
+}
+
+raid_same() { # the kernel compares both, and each alone has the data
+    umount /mnt && echo check > /sys/block/md0/md/sync_action && /bin/mdadm --wait /dev/md0
+    echo "$(cat /sys/block/md0/md/mismatch_cnt) blocks differ"
+    [ "$(cat /sys/block/md0/md/mismatch_cnt)" = 0 ] && /bin/e2fsck -fn /dev/md0 > /tmp/fsck && /bin/mdadm /dev/md0 --fail $right --remove $right &&
+        mount -t ext4 -o ro /dev/md0 /mnt && cmp /tmp/a /mnt/a && cmp /tmp/a /mnt/b && umount /mnt && /bin/mdadm --stop /dev/md0
+}
+
 write_root() { echo kept > /kept && sync; }
 
 at userland
+if [ "$task" = pair ]; then
+    check two-devices two_devices
+    at probed
+    check raid1-create raid_create
+    check raid1-filesystem raid_filesystem
+    check raid1-degraded raid_degraded
+    check raid1-rebuilt raid_rebuilt
+    check raid1-same-on-both raid_same
+    check no-time-outs no_time_outs
+    finish
+fi
 check probe probe
 if [ ! -b $disk ]; then
     dmesg | grep -iE 'nvme|pci 0000' | tail -n 20
@@ -293,9 +442,21 @@ first)
     check blkdiscard discard
     check namespaces namespaces
     check format format_second
+    at discards
+    check discard-limits discard_limits
+    check blkdiscard-all discard_all
+    check format-all format_all
+    check mkfs-xfs within 30 /bin/mkfs.xfs -q -f $disk
+    check mkfs-btrfs within 30 /bin/mkfs.btrfs -q -f $disk
+    check mkfs-f2fs within 30 /bin/mkfs.f2fs -q -f $disk
+    check mkfs-ext4 within 30 /bin/mke2fs -q -t ext4 -F $disk
+    check mount-discard mount -t ext4 -o discard $disk /mnt
+    check discards-of-deletion deletion_discards
+    check fstrim fstrim_all
+    umount /mnt
+    check clean-log-discards clean_log
     at mkfs
-    # The device zeroes what is deallocated: 1 GiB of it would take the simulator minutes. blkdiscard above shows that it works.
-    check mkfs /bin/mke2fs -q -t ext4 -E nodiscard -F $disk
+    check mkfs within 30 /bin/mke2fs -q -t ext4 -F $disk
     at mount
     check mount attach
     check copy-tree tree
@@ -316,8 +477,13 @@ first)
     check rebind-under-io rebind_under_io
     check function-reset function_reset
     check fsck-after-resets fsck
+    at random
+    check random-commands random_commands
+    check no-time-outs no_time_outs
+    check unharmed unharmed
     ;;
 second)
+    check same-device same_device
     check fsck-restarted fsck
     check mount-restarted attach
     check checksums-restarted compare_tree

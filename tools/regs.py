@@ -3,7 +3,7 @@
 
 hw/ip/<ip>/regs/<name>_regs.rdl, whose top addrmap is <name>_regs, becomes
     hw/ip/<ip>/rtl/gen/<name>_regs_pkg.sv and <name>_regs.sv    PeakRDL regblock, flat AXI4-Lite, reset arst_n
-    crates/spec/src/regs/<name>/                                PeakRDL rust, the module spec::regs::<name>
+    crates/spec/src/regs/<name>.rs                              offsets and fields, the module spec::regs::<name>
 `--html` writes the reference pages to build/docs/regs/ instead.
 """
 
@@ -15,13 +15,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+import regs_rust
 from filelist import ROOT
+from setup import runs
 
 BIN = Path(sys.executable).parent
 RUST = Path("crates/spec/src/regs")
-RUST_HEADER = (
-    "//! Register maps, generated from hw/ip/*/regs/*.rdl by tools/regs.py.\n#![allow(missing_docs, clippy::all)]\n\n"
-)
+GENERATED = "Generated from {} by tools/regs.py: `make regs`."
 
 
 def peakrdl(*args: str | Path) -> None:
@@ -37,6 +37,8 @@ def module(rdl: Path) -> str:
 
 def generate(maps: list[Path], out: Path) -> None:
     """Writes everything below `out`, which stands for the repository root."""
+    if maps and not runs("rustfmt", "--version"):
+        sys.exit("the Rust modules need rustfmt: apt-get install -y rustfmt, or rustup component add rustfmt")
     for rdl in maps:
         ip = rdl.relative_to(ROOT).parents[1]
         verilog = out / ip / "rtl" / "gen"
@@ -45,18 +47,16 @@ def generate(maps: list[Path], out: Path) -> None:
             *("regblock", rdl, "--top", rdl.stem, "-o", verilog),
             *("--cpuif", "axi4-lite-flat", "--default-reset", "arst_n"),
         )
-        peakrdl("rust", rdl, "--top", rdl.stem, "-o", out / RUST / module(rdl), "--force")
-    (out / RUST).mkdir(parents=True, exist_ok=True)
-    modules = "".join(f"pub mod {module(rdl)};\n" for rdl in maps)
-    (out / RUST / "mod.rs").write_text(RUST_HEADER + modules)
-    if maps:
-        config = ["--edition", "2021", "--config-path", ROOT / "rustfmt.toml"]
-        subprocess.run(["rustfmt", *config, out / RUST / "mod.rs"], check=True)
+        (out / RUST).mkdir(parents=True, exist_ok=True)
+        path = out / RUST / f"{module(rdl)}.rs"
+        path.write_text(regs_rust.module(rdl, rdl.stem, GENERATED.format(rdl.relative_to(ROOT))))
+        subprocess.run(["rustfmt", "--edition", "2021", "--config-path", ROOT / "rustfmt.toml", path], check=True)
 
 
 def generated(root: Path) -> dict[str, bytes]:
     """Every generated file below a root."""
     files = [*root.glob("hw/ip/*/rtl/gen/*"), *(root / RUST).rglob("*.rs")]
+    files = [f for f in files if f != root / RUST / "mod.rs"]  # written by hand
     return {str(f.relative_to(root)): f.read_bytes() for f in files if f.is_file()}
 
 

@@ -33,6 +33,7 @@ STAMP = VENV / "setup.stamp"
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 FST = TOOLS / "fst"
 RUST = (1, 85)
+RUSTUP = "curl -sSf https://sh.rustup.rs | sh -s -- -y --profile minimal -c rustfmt -c clippy && . ~/.cargo/env"
 
 
 def say(text: str) -> None:
@@ -65,6 +66,20 @@ def apt_install(packages: list[str]) -> bool:
     return False
 
 
+def runs(*command: str) -> str:
+    """The first line that a program prints; nothing when it is not there. (Of rustup, a name may stand there alone.)"""
+    if not shutil.which(command[0]):
+        return ""
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.stdout.partition("\n")[0] if done.returncode == 0 else ""
+
+
+def absent_rust_tools() -> list[str]:
+    """Debian's packages of those tools that the tests need beside cargo and that are not there."""
+    tools = {"rustfmt": ("rustfmt", "--version"), "rust-clippy": ("cargo", "clippy", "--version")}
+    return [package for package, command in tools.items() if not runs(*command)]
+
+
 def system_packages() -> None:
     """Checks for what only the system can supply, and names or runs the one apt line that supplies it."""
     if sys.version_info < (3, 11):  # noqa: UP036 (this script may be started by any Python)
@@ -77,15 +92,27 @@ def system_packages() -> None:
     shared = ".so" in libname and Path(libdir, libname).exists()
     if not shared and not ctypes.util.find_library(PYTHON):
         missing.append(f"lib{PYTHON}")
-    if missing and not apt_install(missing):
-        fail(f"something is missing. Run: apt-get install -y {' '.join(missing)}")
-    cargo = shutil.which("cargo") and subprocess.run(["cargo", "--version"], capture_output=True, text=True).stdout
-    version = re.match(r"cargo (\d+)\.(\d+)", cargo or "")
+    version = re.match(r"cargo (\d+)\.(\d+)", runs("cargo", "--version"))
     if not version or tuple(map(int, version.groups())) < RUST:
         found = f"is {version[0]}" if version else "was not found on PATH"
-        fail(f"cargo {found}. Rust {RUST[0]}.{RUST[1]} or newer is needed (rustup brings it; Debian 12's own is older)")
-    if not shutil.which("ccache") and not apt_install(["ccache"]):
-        say("ccache is not there; simulators will compile more slowly after changes (apt-get install -y ccache)")
+        needed = f"Rust {RUST[0]}.{RUST[1]} or newer is needed"
+        fail(f"cargo {found}. {needed}: apt-get install -y cargo from Debian 13 on, else\n  {RUSTUP}")
+    # What the set-up can do without: lints that the tests then skip, and time.
+    useful = [] if shutil.which("ccache") else ["ccache"]
+    lints = absent_rust_tools()
+    if lints and Path(shutil.which("cargo")).resolve().name == "rustup":
+        say("adding rustfmt and clippy with rustup")
+        added = subprocess.run(["rustup", "component", "add", "rustfmt", "clippy"], capture_output=True, text=True)
+        if added.returncode != 0:
+            say(added.stderr.strip()[-500:])
+    else:
+        useful += lints
+    if missing and not apt_install([*missing, *useful]):
+        fail(f"something is missing. Run as root: apt-get install -y {' '.join([*missing, *useful])}")
+    if not missing and useful and not apt_install(useful):
+        without = {"ccache": "simulators compile more slowly after changes", "rust": "make test skips lints"}
+        price = " and ".join(dict.fromkeys(without[package if package == "ccache" else "rust"] for package in useful))
+        say(f"without {', '.join(useful)} {price}. Run as root: apt-get install -y {' '.join(useful)}")
 
 
 def pip(venv: Path, *args: str) -> None:

@@ -1,11 +1,18 @@
 """Tests of our own tools, above all that they notice what is wrong."""
 
+import itertools
+from collections import Counter
+from pathlib import Path
+
 import check
 import filelist
 import fmt_hw
 import formal
 import lint_hw
+import mutate
 import pytest
+import regs
+import setup
 import synth
 
 
@@ -110,6 +117,99 @@ def test_counts():
 
 
 @pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        ("", "clippy is not installed"),
+        ("clippy 0.1.84 (9fc6b43126 2025-01-07)", "clippy is 1.84, this tree is kept clean with 1.85 to 1."),
+        ("clippy 0.1.85 (d73d2caf9e 2024-12-31)", None),
+        ("clippy 0.1.999 (1234567890 2099-12-31)", "clippy is 1.999, this tree is kept clean with 1.85 to 1."),
+        ("clippy 1.0", "clippy is clippy 1.0"),
+    ],
+)
+def test_lints_of_another_version_are_skipped_visibly(monkeypatch, capsys, tmp_path, found, reason):
+    monkeypatch.setattr(check, "runs", lambda *_: found)
+    monkeypatch.setattr(check, "LOGS", tmp_path)
+    total = Counter()
+    check.run(check.Step("a lint", ["true"], obstacle=check.other_clippy), total)
+    said = capsys.readouterr().out
+    assert total == ({"passed": 1} if reason is None else {"skipped": 1})
+    assert (f"skipped: {reason}" in said) if reason else ("skipped" not in said)
+
+
+def test_every_lint_of_rust_names_what_it_needs(monkeypatch):
+    monkeypatch.setattr(check, "runs", lambda *_: "")
+    blocked = {step.name for step in check.static_steps() if step.obstacle()}
+    assert blocked == {"rustfmt", "register maps", "clippy"}
+
+
+def test_register_maps_without_rustfmt(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SystemExit, match="apt-get install -y rustfmt"):
+        regs.generate([filelist.ROOT / "hw/ip/a/regs/a_regs.rdl"], tmp_path)
+
+
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """A machine with nothing but the programs that a test puts there: name and what it prints."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("ctypes.util.find_library", lambda _: "libpython.so")
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+
+    def put(**programs):
+        for name, text in programs.items():
+            path = tmp_path / name.replace("gpp", "g++")
+            path.write_text(f"#!/bin/sh\n{text}\n")
+            path.chmod(0o755)
+
+    return put
+
+
+DEBIAN_13 = 'case $1 in clippy) exit 101;; *) echo "cargo 1.85.1 (d73d2caf9 2024-12-31)";; esac'
+
+
+def test_set_up_names_one_line_for_all_that_is_missing(machine):
+    machine(cargo=DEBIAN_13, make="", git="")
+    with pytest.raises(SystemExit) as caught:
+        setup.system_packages()
+    assert caught.value.code.endswith("Run as root: apt-get install -y g++ ccache rustfmt rust-clippy")
+
+
+def test_set_up_goes_on_without_lints(machine, capsys):
+    machine(cargo=DEBIAN_13, make="", git="", gpp="", ccache="", rustfmt="echo rustfmt 1.8.0")
+    setup.system_packages()
+    said = capsys.readouterr().out
+    assert "make test skips lints" in said
+    assert said.strip().endswith("apt-get install -y rust-clippy")
+
+
+def test_set_up_as_root_installs_lints(machine, monkeypatch):
+    installed = []
+    monkeypatch.setattr(setup, "apt_install", lambda packages: installed.append(packages) or True)
+    machine(cargo=DEBIAN_13, make="", git="", gpp="")
+    setup.system_packages()
+    assert installed == [["ccache", "rustfmt", "rust-clippy"]]
+
+
+def test_set_up_asks_rustup_where_cargo_is_its_own(machine, tmp_path, capsys):
+    machine(rustup=f'echo "$@" >> {tmp_path}/asked', make="", git="", gpp="", ccache="")
+    rustup = tmp_path / "rustup"
+    rustup.write_text(
+        rustup.read_text() + 'case "$0 $1" in */cargo\\ --version) echo "cargo 1.95.0";; *) exit 1;; esac\n'
+    )
+    (tmp_path / "cargo").symlink_to("rustup")
+    setup.system_packages()
+    assert "component add rustfmt clippy" in Path(tmp_path, "asked").read_text()
+    assert "apt-get" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("cargo", ["exit 1", "echo cargo 1.65.0"])
+def test_set_up_names_the_line_for_a_newer_cargo(machine, cargo):
+    machine(cargo=cargo, make="", git="", gpp="")
+    with pytest.raises(SystemExit, match=r"(?s)Rust 1\.85 or newer is needed: .*sh\.rustup\.rs"):
+        setup.system_packages()
+
+
+@pytest.mark.parametrize(
     ("text", "complaint"),
     [("module m;\nendmodule\n", ""), ("module  m;\nendmodule\n", "needs formatting"), ("module m(;\n", "syntax error")],
 )
@@ -120,3 +220,53 @@ def test_format_check(root, monkeypatch, capsys, text, complaint):
     assert fmt_hw.main() == bool(complaint)
     assert complaint in capsys.readouterr().out
     assert source.read_text() == text
+
+
+def test_mutants_are_of_logic_only():
+    text = """module x;
+  logic [3:0] count_q;
+  `NS_ASSERT(never, !(a_i &&
+      b_i))
+  if (Depth < 1) begin : gen_bad_depth
+  assign full = count_q == 4'd3 && !pop_i;  // a == b
+  always_ff @(posedge clk_i) begin
+    if (push_i) begin
+      count_q <= count_q + 1'b1;
+    end
+  end
+"""
+    lines = dict(mutate.rtl_lines(text))
+    found = {(line.strip(), op, new.strip()) for line in lines.values() for op, new in mutate.changes("rtl", line)}
+    full = "assign full = count_q == 4'd3 && !pop_i;  // a == b"
+    count = "count_q <= count_q + 1'b1;"
+    assert found == {
+        (full, "comparison", full.replace("==", "!=", 1)),
+        (full, "logic", full.replace("&&", "||")),
+        ("if (push_i) begin", "condition", "if (!(push_i)) begin"),
+        (count, "arithmetic", count.replace("+", "-")),
+        (count, "constant", count.replace("1'b1", "1'b0")),
+        (count, "left out", ""),
+    }
+
+
+def test_mutants_of_rust_leave_tests_alone():
+    text = """fn f(n: u32) -> Vec<u32> {
+    // n < 1
+    if n < 10 {
+        self.count += n;
+    }
+    debug_assert!(n > 2);
+#[cfg(test)]
+mod tests { fn g() { a == b; } }
+"""
+    found = {new.strip() for _, line in mutate.rust_lines(text) for _, new in mutate.changes("rust", line)}
+    assert found == {"if n <= 10 {", "if n < 11 {", "if !(n < 10) {", "self.count -= n;", ""}
+
+
+def test_mutants_are_the_same_for_the_same_seed():
+    def first(seed: int) -> list[mutate.Mutant]:
+        return list(itertools.islice(mutate.draw("rtl", seed, mutate.ROOT), 20))
+
+    assert first(3) == first(3) != first(4)
+    assert len({(m.file, m.line) for m in first(3)}) == 20
+    assert all((mutate.ROOT / m.file).read_text().splitlines()[m.line - 1] == m.before != m.after for m in first(3))

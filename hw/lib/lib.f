@@ -8,6 +8,9 @@ hw/lib/rtl/ns_skid_mux.sv
 hw/lib/rtl/ns_rr_arbiter.sv
 hw/lib/rtl/ns_clock_gate.sv
 hw/lib/rtl/ns_axi_mux.sv
+hw/lib/rtl/ns_axi_fill.sv
+hw/lib/rtl/ns_axi_drain.sv
+hw/lib/rtl/ns_axi_error.sv
 hw/lib/rtl/ns_axi_route.sv
 hw/lib/rtl/ns_axi_demux.sv
 hw/lib/rtl/ns_axi_xbar.sv

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +13,7 @@ import typer
 from nearside import show
 from nearside._native import NearsideError
 from nearside.claims import cli as claims_cli
+from nearside.device import MAX_U64
 
 EPILOG = """\b
 Examples:
@@ -28,6 +30,9 @@ Examples:
   nearside claim list            every figure that this project states
   nearside claim run nvm_delay.read_305ns.mean_error
 """
+
+# Longest latency that a media profile may have.
+MAX_LATENCY_NS = 4_000_000
 
 # The base class of all complaints about the command line. Which module it is in depends on the version of typer.
 UsageError = typer.BadParameter.__mro__[1]
@@ -136,7 +141,7 @@ def build(design: DesignOption = "default", train: TrainOption = False, as_json:
 def wire(
     link: Annotated[str, typer.Argument(help="gen3x8, gen3x16 or gen4x8.")] = "gen3x8",
     design: DesignOption = "default",
-    seed: Annotated[int, typer.Option(help="Seed of addresses and order.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of addresses and order.", min=0, max=MAX_U64)] = 1,
     trace: TraceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -167,9 +172,10 @@ def fuzz(
     design: Annotated[
         str, typer.Argument(metavar="[NAME|FILE]", help="A design; its media is compared whole, so keep it small.")
     ] = "fuzz",
-    commands: Annotated[int, typer.Option(help="Commands in all.", min=1)] = 10_000,
-    seed: Annotated[int, typer.Option(help="Seed of everything; the same seed does the same.", min=0)] = 1,
+    commands: Annotated[int, typer.Option(help="Commands in all.", min=1, max=MAX_U64)] = 10_000,
+    seed: Annotated[int, typer.Option(help="Seed of everything; the same seed does the same.", min=0, max=MAX_U64)] = 1,
     replay: Annotated[str | None, typer.Option(help="Run this again: what a failure has printed.")] = None,
+    torn_blocks: Annotated[bool, typer.Option(help="Take blocks with parts of several contents for right.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Random and malformed commands, hostile PRPs and SGLs, and resets at any moment, against a reference model.
@@ -184,7 +190,7 @@ def fuzz(
     with show.building(loaded.name, not as_json) as progress:
         compile_design(loaded, progress)
     with show.bar("fuzzing", not as_json) as progress:
-        doc = fuzzing.run(loaded, commands, seed, replay=replay, progress=progress)
+        doc = fuzzing.run(loaded, commands, seed, replay=replay, torn_blocks=torn_blocks, progress=progress)
     if as_json:
         print_json(doc)
     else:
@@ -200,7 +206,7 @@ def latency(
     ] = None,
     commands: Annotated[int, typer.Option(min=1, max=1000, help="How many of each.")] = 20,
     design: DesignOption = "default",
-    seed: Annotated[int, typer.Option(help="Seed of addresses.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of addresses.", min=0, max=MAX_U64)] = 1,
     as_json: JsonOption = False,
 ) -> None:
     """Where the time of a single 4 KiB read or write goes, stage by stage: link, host, memory, controller."""
@@ -245,8 +251,8 @@ def trace(
 @app.command(epilog="Example: nearside soak --gigabytes 10 --result soak.json")
 def soak(
     design: Annotated[str, typer.Argument(metavar="[NAME|FILE]", help="A design.")] = "fuzz",
-    gigabytes: Annotated[float, typer.Option(help="Bytes of the media to move, in 10^9.", min=0.001)] = 1.0,
-    seed: Annotated[int, typer.Option(help="Seed of everything.", min=0)] = 1,
+    gigabytes: Annotated[float, typer.Option(help="Bytes of the media to move, in 10^9.", min=0.001, max=1e9)] = 1.0,
+    seed: Annotated[int, typer.Option(help="Seed of everything.", min=0, max=MAX_U64)] = 1,
     result: Annotated[
         Path | None, typer.Option(help="Keep the result here after every episode, and go on with what is there.")
     ] = None,
@@ -256,7 +262,11 @@ def soak(
     from nearside import fuzzing
     from nearside.device import Design, compile_design
 
+    if math.isnan(gigabytes):
+        raise NearsideError("--gigabytes nan: a number is needed")
     loaded = Design.load(design)
+    if result is not None:
+        fuzzing.resume(result, loaded, seed)
     with show.building(loaded.name, not as_json) as progress:
         compile_design(loaded, progress)
     with show.bar("soaking", not as_json) as progress:
@@ -320,7 +330,7 @@ def delay_set(
     profile: Annotated[str | None, typer.Argument(help="A media profile: a name of media/, or a TOML file.")] = None,
     read_ns: Annotated[float | None, typer.Option(help="Latency of a read, instead of a profile.")] = None,
     write_ns: Annotated[float | None, typer.Option(help="Latency of a write, instead of a profile.")] = None,
-    channel: Annotated[int | None, typer.Option(help="Only this channel.")] = None,
+    channel: Annotated[int | None, typer.Option(help="Only this channel.", min=0, max=63)] = None,
     design: DesignOption = "default",
     as_json: JsonOption = False,
 ) -> None:
@@ -333,6 +343,9 @@ def delay_set(
         raise NearsideError("give a media profile, or --read-ns and --write-ns")
     if profile is None and (read_ns is None or write_ns is None):
         raise NearsideError("--read-ns and --write-ns belong together")
+    for option, value in (("--read-ns", read_ns), ("--write-ns", write_ns)):
+        if value is not None and not 0 <= value <= MAX_LATENCY_NS:
+            raise NearsideError(f"{option} {value:g}: allowed are 0 to {MAX_LATENCY_NS}")
     if profile is not None:
         from nearside.device import media_profile
 

@@ -13,6 +13,8 @@ Progress = Callable[[int, int], None]
 BuildProgress = Callable[[str, int, int], None]
 
 ALL_NAMESPACES = 0xFFFF_FFFF
+# Seeds and counts are 64 bits wide.
+MAX_U64 = (1 << 64) - 1
 
 
 def root() -> Path:

@@ -6,14 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from nearside import _native, show
+from nearside import _native, results, show
+from nearside._native import NearsideError
 from nearside.device import Design, Progress
 
 SOAK_EPISODE = 64 << 20
 
 
 def run(design: Design, commands: int, seed: int, **options: Any) -> dict[str, Any]:
-    """Runs a campaign (`replay`, `shrinks`, `per_episode`, `progress`)."""
+    """Runs a campaign (`replay`, `shrinks`, `per_episode`, `torn_blocks`, `progress`)."""
     return json.loads(_native.fuzz(design.native, commands, seed, **options))
 
 
@@ -25,11 +26,7 @@ def soak(
     With `result` the sum is kept in that file after each episode; a file of the same seed and design is gone on with.
     """
     key = {"seed": seed, "design": design.hash}
-    total: dict[str, Any] = {}
-    if result is not None and result.is_file():
-        total = json.loads(result.read_text())
-        if {name: total.get(name) for name in key} != key:
-            raise _native.NearsideError(f"{result} is of another seed or design")
+    total = resume(result, design, seed) if result is not None else {}
     while total.get("moved_bytes", 0) < amount and not total.get("mismatches"):
         done = total.get("moved_bytes", 0)
 
@@ -41,9 +38,31 @@ def soak(
         doc = run(design, min(SOAK_EPISODE, amount - done), seed, progress=tell, **options)
         total = key | _sum(total, doc)
         if result is not None:
-            partial = result.with_suffix(".partial")
-            partial.write_text(json.dumps(total, indent=1))
-            partial.replace(result)
+            results.write_text(result, json.dumps(total, indent=1))
+    return total
+
+
+def resume(result: Path, design: Design, seed: int) -> dict[str, Any]:
+    """What a soak of this seed and design has left in a file; nothing where there is no file."""
+    try:
+        if not result.exists():
+            if not result.parent.is_dir():
+                raise NearsideError(f"{result}: its folder doesn't exist")
+            return {}
+        total = json.loads(result.read_text())
+    except OSError as error:
+        raise NearsideError(f"{result}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        total = None
+    counts = ("moved_bytes", "episodes", "mismatches")
+    tables = ("kinds", "outcomes")
+    intact = isinstance(total, dict) and all(type(total.get(name)) is int and total[name] >= 0 for name in counts)
+    intact = intact and all(isinstance(total.get(name), dict) for name in tables)
+    intact = intact and all(type(count) is int for name in tables for count in total[name].values())
+    if not intact or {"seed", "design", "simulated_ns"} - total.keys():
+        raise NearsideError(f"{result}: no result of `nearside soak`, or a damaged one; remove it or name another")
+    if (total["seed"], total["design"]) != (seed, design.hash):
+        raise NearsideError(f"{result} is of another seed or design; remove it or name another")
     return total
 
 

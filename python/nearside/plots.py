@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -106,9 +108,14 @@ def _save(figure: Any, path: Path) -> None:
 
     figure.tight_layout()
     try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         figure.savefig(path, dpi=120)
+    except ValueError as error:  # a kind of file that there is none of
+        raise NearsideError(f"{path}: {error}") from None
     except OSError as error:
-        path.unlink(missing_ok=True)
+        if path.is_file():
+            path.unlink()
         raise NearsideError(f"{path}: {error.strerror}") from None
     finally:
         pyplot.close(figure)

@@ -30,6 +30,12 @@ def pair(designs: Sequence[str], sockets: Sequence[Path], media: Sequence[Path])
         raise NearsideError(
             f"{len(sockets)} sockets and {len(media)} media files: give one file for each socket, or none"
         )
+    for socket in sockets:
+        # Before anything long begins.
+        if socket.is_dir():
+            raise NearsideError(f"{str(socket)!r} is a directory: name a socket in it")
+        if not socket.parent.is_dir():
+            raise NearsideError(f"{socket}: its directory doesn't exist")
     names = list(designs) * (len(sockets) if len(designs) == 1 else 1)
     chosen = [Design.load(name) for name in names]
     if media:

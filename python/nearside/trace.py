@@ -31,11 +31,25 @@ def load(path: Path) -> list[dict[str, Any]]:
     """The commands of a file of JSON lines."""
     try:
         with path.open() as file:
-            return [json.loads(line) for line in file]
+            commands = [json.loads(line) for line in file]
     except OSError as error:
         raise NearsideError(f"{path}: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise NearsideError(f"{path}: no trace of JSON lines (*.jsonl)") from None
+    for number, command in enumerate(commands, 1):
+        if not _is_command(command):
+            raise NearsideError(f"{path}:{number}: no command of a trace of JSON lines (*.jsonl)")
+    return commands
+
+
+def _is_command(value: Any) -> bool:
+    """Whether it has what `summary` and the picture look at."""
+    if not isinstance(value, dict) or {"command", "queue", "blocks", "status", "times_ps"} - value.keys():
+        return False
+    times = value["times_ps"]
+    if not (isinstance(value["command"], str) and type(value["queue"]) is int and isinstance(times, dict)):
+        return False
+    return bool(times) and all(type(time) is int and 0 <= time < 1 << 64 for time in times.values())
 
 
 def stages(command: dict[str, Any]) -> Iterator[tuple[str, int, int]]:

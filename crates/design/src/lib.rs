@@ -5,6 +5,7 @@
 
 mod cpu;
 mod error;
+mod identity;
 pub mod media;
 
 use std::fmt;
@@ -12,10 +13,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use sim::{DramConfig, HostConfig, LinkConfig};
+use sim::{Clock, DramConfig, HostConfig, LinkConfig};
 
 pub use cpu::{Cpu, HostCosts};
 pub use error::Error;
+pub use identity::{Identity, Place};
 
 pub use media::Profile;
 
@@ -30,7 +32,7 @@ const FORMAT: u32 = 1;
 pub struct Design {
     /// Its name; for reports.
     pub name: String,
-    /// The device's clock in MHz: one that divides 1,000,000 ps.
+    /// The device's clock in MHz: 1 to 1000.
     #[serde(default = "default_clock_mhz")]
     pub clock_mhz: u32,
     /// Memory channels: 1, 2 or 4.
@@ -93,6 +95,10 @@ pub struct Nvme {
     /// the whole media.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<Bytes>,
+    /// Serial number, 1 to 20 characters, from which all names of the device and its namespaces follow. None: one is derived, see
+    /// [`Identity::of`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serial: Option<String>,
 }
 
 impl Nvme {
@@ -140,6 +146,7 @@ impl Default for Nvme {
             queue_entries: 1024,
             slots: 128,
             namespaces: Vec::new(),
+            serial: None,
         }
     }
 }
@@ -209,13 +216,7 @@ impl Design {
             name_ok,
             "letters, digits, '-', '_' and '.'",
         )?;
-        let clock_ok = (50..=500).contains(&self.clock_mhz) && 1_000_000 % self.clock_mhz == 0;
-        check(
-            "clock_mhz",
-            self.clock_mhz,
-            clock_ok,
-            "50, 100, 125, 200, 250, 400 or 500",
-        )?;
+        range("clock_mhz", self.clock_mhz, 1, 1000)?;
         one_of("channels", self.channels, &[1, 2, 4])?;
         let granule = self.granule.0;
         let granule_ok = granule.is_power_of_two() && (4 << 10..=1 << 20).contains(&granule);
@@ -252,6 +253,10 @@ impl Design {
         )?;
         one_of("nvme.slots", self.nvme.slots, &[16, 32, 64, 128])?;
         self.nvme.validate_namespaces(self.media.bytes)?;
+        self.nvme
+            .serial
+            .as_deref()
+            .map_or(Ok(()), |serial| Identity::new(serial).map(drop))?;
 
         let named = |table: &str, outcome: Result<(), String>| {
             outcome.map_err(|e| Error::new(format!("{table}.{e}")))
@@ -265,9 +270,9 @@ impl Design {
         self.cpu.validate()
     }
 
-    /// The clock period in picoseconds.
-    pub fn period_ps(&self) -> u64 {
-        1_000_000 / u64::from(self.clock_mhz)
+    /// The device's clock. Of a design that was never validated, a frequency that no clock has is the default.
+    pub fn clock(&self) -> Clock {
+        Clock::from_mhz(self.clock_mhz).unwrap_or_default()
     }
 
     /// SHA-256 of all that decides what this design does, whatever the order and spelling of its file.
@@ -468,6 +473,24 @@ mod tests {
         ] {
             let error = with(list).unwrap_err();
             assert!(error.contains(why) && !error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn any_clock_of_1_to_1000_mhz_is_allowed() {
+        let with = |mhz: &str| minimal().with_values(&format!("clock_mhz = {mhz}\n"));
+        for mhz in [1, 7, 150, 250, 300, 333, 999, 1000] {
+            let design = with(&mhz.to_string()).unwrap();
+            assert_eq!(design.clock().khz(), mhz * 1000);
+        }
+        for mhz in ["0", "1001", "4294967295"] {
+            let error = with(mhz).unwrap_err().to_string();
+            let want = format!("override: clock_mhz = {mhz}: allowed is 1 to 1000");
+            assert_eq!(error, want);
+        }
+        for mhz in ["-1", "33.3", "4294967296", "true"] {
+            let error = with(mhz).unwrap_err().to_string();
+            assert!(error.contains("clock_mhz"), "{error}");
         }
     }
 

@@ -3,11 +3,16 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use sim::Clock;
+use spec::regs::nvm_delay::{
+    self,
+    control::{ENABLE, REGION_ENABLE},
+};
 
 use crate::error::{check, Error};
 
 /// Address regions that `nvm_delay` has.
-pub const MAX_REGIONS: usize = 4;
+pub const MAX_REGIONS: usize = nvm_delay::REGION_COUNT as usize;
 /// Fractional bits of a time in `nvm_delay`'s registers (Q20.12 cycles).
 const TIME_FRACTION: u32 = 12;
 /// Fractional bits of a bandwidth cap (Q8.16 bytes per cycle).
@@ -153,13 +158,23 @@ impl Profile {
 
     /// The registers of one channel of a device with this clock period and so many channels.
     ///
-    /// A channel sees its own addresses, and gets its share of the bandwidth. Times and caps that do not fit saturate.
-    pub fn registers(&self, period_ps: u64, channels: u32) -> Registers {
+    /// A channel sees its own addresses, and gets its share of the bandwidth. Times are rounded to 2^-12 cycles, caps to 2^-16
+    /// bytes per cycle; a cap above what a channel can carry is none. A time of more cycles than the registers hold is an error.
+    pub fn registers(&self, clock: Clock, channels: u32) -> Result<Registers, Error> {
         if !self.enable {
-            return Registers::default();
+            return Ok(Registers::default());
+        }
+        let all = [("read", &self.read), ("write", &self.write)].into_iter();
+        let regions = self.regions.iter().flat_map(|r| [&r.read, &r.write]);
+        for (name, timing) in all.chain(regions.map(|timing| ("region", timing))) {
+            for (key, ns) in [("base_ns", timing.base_ns), ("beat_ns", timing.beat_ns)] {
+                let most = clock.ns(f64::from(1u32 << (32 - TIME_FRACTION)) - 1.0);
+                let allowed = format!("at most {most:.0} ns at {clock}");
+                check(&format!("{name}.{key}"), ns, ns <= most, &allowed)?;
+            }
         }
         let times = |read: &Timing, write: &Timing| {
-            [read.base_ns, read.beat_ns, write.base_ns, write.beat_ns].map(|ns| time(ns, period_ps))
+            [read.base_ns, read.beat_ns, write.base_ns, write.beat_ns].map(|ns| time(ns, clock))
         };
         let local =
             |addr: u64| u32::try_from(addr / u64::from(channels) / REGION_PAGE).unwrap_or(u32::MAX);
@@ -167,20 +182,20 @@ impl Profile {
             let [a, b, c, d] = times(&r.read, &r.write);
             [
                 local(r.first.0),
-                local((r.first.0 + r.bytes.0).saturating_sub(1)),
+                local(r.first.0.saturating_add(r.bytes.0.saturating_sub(1))),
                 a,
                 b,
                 c,
                 d,
             ]
         });
-        Registers {
-            control: 1 | ((1u32 << self.regions.len()) - 1) << 4,
-            read_cap: cap(self.read.cap_gb_s, period_ps, channels),
-            write_cap: cap(self.write.cap_gb_s, period_ps, channels),
+        Ok(Registers {
+            control: (ENABLE.of(1) | REGION_ENABLE.of((1 << self.regions.len()) - 1)) as u32,
+            read_cap: cap(self.read.cap_gb_s, clock, channels),
+            write_cap: cap(self.write.cap_gb_s, clock, channels),
             timing: times(&self.read, &self.write),
             regions: regions.collect(),
-        }
+        })
     }
 }
 
@@ -205,31 +220,29 @@ impl Timing {
     }
 }
 
-/// Nanoseconds in Q20.12 cycles, rounded to nearest, saturating.
-fn time(ns: f64, period_ps: u64) -> u32 {
-    (ns * 1000.0 / period_ps as f64 * f64::from(1u32 << TIME_FRACTION)).round() as u32
+/// Nanoseconds in Q20.12 cycles, rounded to nearest.
+fn time(ns: f64, clock: Clock) -> u32 {
+    (clock.cycles(ns) * f64::from(1u32 << TIME_FRACTION)).round() as u32
 }
 
 /// A device's GB/s in Q8.16 bytes per cycle of one channel; a cap that is too small to express is the smallest.
-fn cap(gb_s: f64, period_ps: u64, channels: u32) -> u32 {
+fn cap(gb_s: f64, clock: Clock, channels: u32) -> u32 {
     if gb_s == 0.0 {
         return 0;
     }
-    let bytes_per_cycle = gb_s * period_ps as f64 / 1000.0 / f64::from(channels);
+    let bytes_per_cycle = gb_s * clock.ns(1.0) / f64::from(channels);
     let raw = (bytes_per_cycle * f64::from(1u32 << CAP_FRACTION)).round() as u32;
     raw.clamp(1, (1 << 24) - 1)
 }
 
 /// Q20.12 cycles in nanoseconds.
-pub fn time_ns(raw: u32, period_ps: u64) -> f64 {
-    f64::from(raw) / f64::from(1u32 << TIME_FRACTION) * period_ps as f64 / 1000.0
+pub fn time_ns(raw: u32, clock: Clock) -> f64 {
+    clock.ns(f64::from(raw) / f64::from(1u32 << TIME_FRACTION))
 }
 
 /// Q8.16 bytes per cycle of one channel in GB/s of a device with so many.
-pub fn cap_gb_s(raw: u32, period_ps: u64, channels: u32) -> f64 {
-    f64::from(raw) / f64::from(1u32 << CAP_FRACTION) / period_ps as f64
-        * 1000.0
-        * f64::from(channels)
+pub fn cap_gb_s(raw: u32, clock: Clock, channels: u32) -> f64 {
+    f64::from(raw) / f64::from(1u32 << CAP_FRACTION) / clock.ns(1.0) * f64::from(channels)
 }
 
 #[cfg(test)]
@@ -257,8 +270,10 @@ mod tests {
             (305.0, 94.0)
         );
         assert_eq!(
-            Profile::find(&root, "dram").unwrap().registers(4000, 2),
-            Registers::default()
+            Profile::find(&root, "dram")
+                .unwrap()
+                .registers(Clock::default(), 2),
+            Ok(Registers::default())
         );
         assert!(Profile::find(&root, "core")
             .unwrap_err()
@@ -275,18 +290,42 @@ mod tests {
             first: crate::Bytes(1 << 20),
             bytes: crate::Bytes(1 << 20),
             read: Timing {
-                base_ns: 2e9,
+                base_ns: 2e6,
                 ..Timing::default()
             },
             write: Timing::default(),
         });
-        let r = p.registers(4000, 2);
+        let clock = Clock::default();
+        let r = p.registers(clock, 2).unwrap();
         assert_eq!(r.control, 0x11);
         assert_eq!(r.timing, [312_320, 0, 96_256, 1024]);
         assert_eq!(r.read_cap, (12.8 * 65536.0_f64).round() as u32);
-        assert_eq!(r.regions[0][..3], [128, 255, u32::MAX], "2 s saturates");
-        assert_eq!(time_ns(r.timing[0], 4000), 305.0);
-        assert!((cap_gb_s(r.read_cap, 4000, 2) - 6.4).abs() < 1e-4);
+        assert_eq!(r.regions[0][..3], [128, 255, 2_048_000_000]);
+        assert_eq!(time_ns(r.timing[0], clock), 305.0);
+        assert!((cap_gb_s(r.read_cap, clock, 2) - 6.4).abs() < 1e-4);
+        let error = p.registers(Clock::from_mhz(1000).unwrap(), 2).unwrap_err();
+        let want = "region.base_ns = 2000000: allowed is at most 1048575 ns at 1000 MHz";
+        assert_eq!(error.to_string(), want);
+    }
+
+    #[test]
+    fn times_are_right_to_a_4096th_of_a_cycle_at_every_clock() {
+        for mhz in [1, 7, 150, 250, 300, 999, 1000] {
+            let clock = Clock::from_mhz(mhz).unwrap();
+            for ns in [0.0, 0.1, 1.0, 94.0, 305.0, 12_345.6, 1e6] {
+                let p = Profile::latencies("x", ns, 0.0);
+                let raw = p.registers(clock, 2).unwrap().timing[0];
+                // In exact arithmetic: ns * mhz / 1000 cycles, in tenths of ns.
+                let tenths = (ns * 10.0).round() as u64;
+                let exact = (tenths * u64::from(mhz) * 4096 * 2 + 10_000) / 20_000;
+                assert_eq!(u64::from(raw), exact, "{ns} ns at {mhz} MHz");
+                let off = (time_ns(raw, clock) - ns).abs();
+                assert!(
+                    off <= clock.ns(0.5 / 4096.0) + 1e-9,
+                    "{ns} ns at {mhz} MHz: {off}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! Commands about blocks that move no data, or none to the media: Write Zeroes, Verify, Compare, Dataset Management.
 
+use spec::nvme::identify::DatasetLimits;
 use spec::nvme::{io, oncs, status, Sqe, PAGE_BYTES};
 
 use crate::{Buffer, Controller, Error, Host, Io, Result};
 
 /// Bytes of a range in the list of Dataset Management.
 const RANGE_BYTES: usize = 16;
-/// Most ranges of one list.
-const MAX_RANGES: usize = 256;
 /// Most blocks of a command that is not limited by the transfer size.
 const MAX_BLOCKS: u64 = 65536;
 
@@ -27,6 +26,34 @@ impl Range {
         bytes[8..16].copy_from_slice(&self.lba.to_le_bytes());
         bytes
     }
+}
+
+/// The same ranges as lists that keep to the limits.
+fn split(ranges: &[Range], limits: DatasetLimits) -> Vec<Vec<Range>> {
+    let mut lists: Vec<Vec<Range>> = Vec::new();
+    let mut room = 0; // blocks that the last list may still take
+    for range in ranges {
+        let mut rest = *range;
+        loop {
+            let full = lists.last().is_none_or(|list| list.len() >= limits.ranges);
+            if full || (rest.blocks > 0 && room == 0) {
+                lists.push(Vec::new());
+                room = limits.blocks;
+            }
+            let most = room.min(limits.range_blocks.into());
+            let blocks = most.min(rest.blocks.into()) as u32;
+            if let Some(list) = lists.last_mut() {
+                list.push(Range { blocks, ..rest });
+            }
+            room -= u64::from(blocks);
+            rest.lba = rest.lba.wrapping_add(blocks.into());
+            rest.blocks -= blocks;
+            if rest.blocks == 0 {
+                break;
+            }
+        }
+    }
+    lists
 }
 
 impl<H: Host> Controller<H> {
@@ -62,12 +89,13 @@ impl<H: Host> Controller<H> {
         Ok(equal)
     }
 
-    /// Deallocates ranges, up to 256 with a command.
+    /// Deallocates ranges, with as many commands as the controller's limits make of them.
     pub fn deallocate(&mut self, ranges: &[Range]) -> Result<()> {
         self.needs(oncs::DATASET_MANAGEMENT, "Dataset Management")?;
+        let parts = split(ranges, self.dataset_limits());
         let list = self.host_mut().alloc(PAGE_BYTES, PAGE_BYTES)?;
         let mut outcome = Ok(());
-        for part in ranges.chunks(MAX_RANGES) {
+        for part in parts {
             let bytes: Vec<u8> = part.iter().flat_map(|range| range.to_bytes()).collect();
             self.host_mut().dma_write(list, &bytes);
             let sqe = Sqe::deallocate(self.nsid(), part.len()).with_prps(list, 0);

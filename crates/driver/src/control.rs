@@ -1,7 +1,8 @@
 //! The control bus (BAR4): what the device is made of, and the timing emulators.
 
 use design::media::Registers;
-use sim::Bar;
+use sim::{Bar, Clock};
+use spec::regs::nvm_delay::{self, command, control, counters, status, timing};
 
 use crate::{Error, Host, Result};
 
@@ -54,8 +55,8 @@ pub struct Block {
 pub struct Inventory {
     /// Version of the layout.
     pub version: u32,
-    /// The clock in kHz.
-    pub clock_khz: u32,
+    /// The clock.
+    pub clock: Clock,
     /// Bytes of the media.
     pub media_bytes: u64,
     /// Memory channels.
@@ -86,17 +87,21 @@ impl Inventory {
                 "the status block lists {count} blocks"
             )));
         }
+        let khz = word(0x0C)?;
+        let clock = Clock::from_khz(khz).ok_or_else(|| {
+            Error::Misbehaviour(format!("the status block reports a clock of {khz} kHz"))
+        })?;
         let mut inventory = Inventory {
             version,
-            clock_khz: word(0x0C)?,
+            clock,
             media_bytes: u64::from(word(0x10)?) | u64::from(word(0x14)?) << 32,
             channels: word(0x18)?,
             granule: word(0x1C)?,
             blocks: Vec::new(),
         };
-        if inventory.clock_khz == 0 || inventory.channels == 0 {
+        if inventory.channels == 0 {
             return Err(Error::Misbehaviour(
-                "the status block reports no clock or no channel".into(),
+                "the status block reports no channel".into(),
             ));
         }
         for i in 0..u64::from(count) {
@@ -119,11 +124,6 @@ impl Inventory {
         Ok(inventory)
     }
 
-    /// The clock period in picoseconds.
-    pub fn period_ps(&self) -> u64 {
-        1_000_000_000 / u64::from(self.clock_khz)
-    }
-
     /// The timing emulator of each channel, in order.
     pub fn delays(&self) -> Vec<Delay> {
         let mut blocks: Vec<&Block> = self
@@ -141,31 +141,25 @@ impl Inventory {
     }
 }
 
-/// Offsets in `nvm_delay`'s registers.
-mod reg {
-    pub const FIRST: u64 = 0x1_0000;
-    pub const STEP: u64 = 0x1000;
-
-    pub const ID: u64 = 0x000;
-    pub const CONTROL: u64 = 0x010;
-    pub const COMMAND: u64 = 0x014;
-    pub const STATUS: u64 = 0x018;
-    pub const READ_CAP: u64 = 0x020;
-    pub const WRITE_CAP: u64 = 0x024;
-    pub const TIMING: u64 = 0x040;
-    pub const REGION: u64 = 0x080;
-    pub const REGION_BYTES: u64 = 0x20;
-    pub const COUNTERS: u64 = 0x800;
-    pub const WRITE_COUNTERS: u64 = 0x040;
-    pub const READ_BUCKETS: u64 = 0x100;
-    pub const WRITE_BUCKETS: u64 = 0x200;
-
-    pub const MAGIC: u32 = 0x4E56_444C;
-    pub const COMMIT: u32 = 1;
-    pub const SNAPSHOT: u32 = 2;
-    pub const CLEAR: u32 = 4;
-    pub const BUCKETS: u64 = 64;
-}
+/// Where the control bus has the emulator of channel 0, and from one to the next.
+const FIRST_DELAY: u64 = 0x1_0000;
+const DELAY_STEP: u64 = 0x1000;
+/// What a region's registers are, in the order of [`Registers`].
+const REGION: [u64; 6] = [
+    nvm_delay::region::FIRST,
+    nvm_delay::region::LAST,
+    nvm_delay::region::TIMING + TIMING[0],
+    nvm_delay::region::TIMING + TIMING[1],
+    nvm_delay::region::TIMING + TIMING[2],
+    nvm_delay::region::TIMING + TIMING[3],
+];
+/// What the times of a region are, or those outside of all.
+const TIMING: [u64; 4] = [
+    timing::READ_BASE,
+    timing::READ_BEAT,
+    timing::WRITE_BASE,
+    timing::WRITE_BEAT,
+];
 
 /// One `nvm_delay`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,14 +190,14 @@ impl Delay {
     /// The one of a channel, where the control bus has it.
     pub fn of_channel(channel: u32) -> Delay {
         Delay {
-            base: reg::FIRST + reg::STEP * u64::from(channel),
+            base: FIRST_DELAY + DELAY_STEP * u64::from(channel),
         }
     }
 
     /// Checks that there is one.
     pub fn check<H: Host>(&self, host: &mut H) -> Result<()> {
-        let id = host.read32(Bar::Control, self.base + reg::ID)?;
-        if id != reg::MAGIC {
+        let id = host.read32(Bar::Control, self.base + nvm_delay::ID)?;
+        if u64::from(id) != nvm_delay::id::MAGIC.reset() {
             let at = self.base;
             return Err(Error::Misbehaviour(format!(
                 "no nvm_delay at BAR4 {at:#x}: it reads {id:#x}"
@@ -219,20 +213,19 @@ impl Delay {
         }
         let mut writes = Vec::new();
         let mut write = |offset: u64, value: u32| writes.push((self.base + offset, value));
-        write(reg::CONTROL, registers.control);
-        write(reg::READ_CAP, registers.read_cap);
-        write(reg::WRITE_CAP, registers.write_cap);
-        for (n, &value) in registers.timing.iter().enumerate() {
-            write(reg::TIMING + 4 * n as u64, value);
+        write(nvm_delay::CONTROL, registers.control);
+        write(nvm_delay::READ_CAP, registers.read_cap);
+        write(nvm_delay::WRITE_CAP, registers.write_cap);
+        for (offset, &value) in TIMING.into_iter().zip(&registers.timing) {
+            write(nvm_delay::TIMING + offset, value);
         }
         for (r, values) in registers.regions.iter().enumerate() {
-            let region = reg::REGION + reg::REGION_BYTES * r as u64;
-            let offsets = [0x00, 0x04, 0x10, 0x14, 0x18, 0x1C];
-            for (offset, &value) in offsets.into_iter().zip(values) {
+            let region = nvm_delay::REGION + nvm_delay::REGION_STRIDE * r as u64;
+            for (offset, &value) in REGION.into_iter().zip(values) {
                 write(region + offset, value);
             }
         }
-        write(reg::COMMAND, reg::COMMIT);
+        write(nvm_delay::COMMAND, command::COMMIT.mask() as u32);
         Ok(writes)
     }
 
@@ -243,7 +236,8 @@ impl Delay {
             host.write32(Bar::Control, offset, value)?;
         }
         // The read pushes the posted writes: with its answer the commit has happened.
-        host.read32(Bar::Control, self.base + reg::STATUS).map(drop)
+        host.read32(Bar::Control, self.base + nvm_delay::STATUS)
+            .map(drop)
     }
 
     /// The parameters as they were last written.
@@ -251,24 +245,22 @@ impl Delay {
         host.run_on(0);
         let mut read = |offset: u64| host.read32(Bar::Control, self.base + offset);
         let mut registers = Registers {
-            control: read(reg::CONTROL)?,
-            read_cap: read(reg::READ_CAP)?,
-            write_cap: read(reg::WRITE_CAP)?,
+            control: read(nvm_delay::CONTROL)?,
+            read_cap: read(nvm_delay::READ_CAP)?,
+            write_cap: read(nvm_delay::WRITE_CAP)?,
             ..Registers::default()
         };
-        for (n, value) in registers.timing.iter_mut().enumerate() {
-            *value = read(reg::TIMING + 4 * n as u64)?;
+        for (offset, value) in TIMING.into_iter().zip(&mut registers.timing) {
+            *value = read(nvm_delay::TIMING + offset)?;
         }
-        for r in 0..design::media::MAX_REGIONS as u64 {
-            if registers.control >> (4 + r) & 1 == 0 {
+        let enabled = control::REGION_ENABLE.get(registers.control.into());
+        for r in 0..nvm_delay::REGION_COUNT {
+            if enabled >> r & 1 == 0 {
                 break;
             }
-            let region = reg::REGION + reg::REGION_BYTES * r;
+            let region = nvm_delay::REGION + nvm_delay::REGION_STRIDE * r;
             let mut values = [0; 6];
-            for (offset, value) in [0x00, 0x04, 0x10, 0x14, 0x18, 0x1C]
-                .into_iter()
-                .zip(&mut values)
-            {
+            for (offset, value) in REGION.into_iter().zip(&mut values) {
                 *value = read(region + offset)?;
             }
             registers.regions.push(values);
@@ -278,38 +270,41 @@ impl Delay {
 
     /// Commits since reset, modulo 256.
     pub fn commits<H: Host>(&self, host: &mut H) -> Result<u8> {
-        Ok(host.read32(Bar::Control, self.base + reg::STATUS)? as u8)
+        let status = host.read32(Bar::Control, self.base + nvm_delay::STATUS)?;
+        Ok(status::COMMITS.get(status.into()) as u8)
     }
 
     /// Takes a snapshot of the counters (reads, writes), and sets the live ones back if asked to.
     pub fn counters<H: Host>(&self, host: &mut H, clear: bool) -> Result<[DelayCounters; 2]> {
         host.run_on(0);
-        let command = reg::SNAPSHOT | if clear { reg::CLEAR } else { 0 };
-        host.write32(Bar::Control, self.base + reg::COMMAND, command)?;
+        let bits = command::SNAPSHOT.mask() | command::CLEAR.of(clear.into());
+        host.write32(Bar::Control, self.base + nvm_delay::COMMAND, bits as u32)?;
         Ok([
-            self.direction(host, 0, reg::READ_BUCKETS)?,
-            self.direction(host, reg::WRITE_COUNTERS, reg::WRITE_BUCKETS)?,
+            self.direction(host, counters::READ, counters::READ_BUCKET)?,
+            self.direction(host, counters::WRITE, counters::WRITE_BUCKET)?,
         ])
     }
 
     fn direction<H: Host>(&self, host: &mut H, at: u64, buckets: u64) -> Result<DelayCounters> {
-        let base = self.base + reg::COUNTERS;
+        use counters::read as of;
+        let base = self.base + nvm_delay::COUNTERS;
         let at = base + at;
         let mut wide = |offset: u64| host.read64(Bar::Control, at + offset);
-        let mut counters = DelayCounters {
-            transactions: wide(0x00)?,
-            beats: wide(0x08)?,
-            late: wide(0x10)?,
-            latency_sum: wide(0x18)?,
+        let mut out = DelayCounters {
+            transactions: wide(of::TRANSACTIONS_LO)?,
+            beats: wide(of::BEATS_LO)?,
+            late: wide(of::LATE_LO)?,
+            latency_sum: wide(of::SUM_LO)?,
             ..DelayCounters::default()
         };
-        counters.latency_min = host.read32(Bar::Control, at + 0x20)?;
-        counters.latency_max = host.read32(Bar::Control, at + 0x24)?;
-        for n in 0..reg::BUCKETS {
-            counters
-                .buckets
-                .push(host.read32(Bar::Control, base + buckets + 4 * n)?);
+        out.latency_min = host.read32(Bar::Control, at + of::MIN)?;
+        out.latency_max = host.read32(Bar::Control, at + of::MAX)?;
+        for n in 0..counters::READ_BUCKET_COUNT {
+            out.buckets.push(host.read32(
+                Bar::Control,
+                base + buckets + counters::READ_BUCKET_STRIDE * n,
+            )?);
         }
-        Ok(counters)
+        Ok(out)
     }
 }

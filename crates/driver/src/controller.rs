@@ -1,9 +1,10 @@
 //! The NVMe controller: start, queues, commands, stop.
 
 use sim::{Bar, Time};
-use spec::nvme::identify::{self, Namespace};
+use spec::nvme::identify::{self, DatasetLimits, Namespace};
 use spec::nvme::properties::{self, Cap, Cc, Csts, ShutdownNotification};
 use spec::nvme::{cns, io, Priority, Sqe, Weights, IDENTIFY_BYTES, PAGE_BYTES};
+use spec::regs::nvme::msix_table::vector as vector_of;
 
 use crate::prp::{self, Buffer};
 use crate::queue::QueuePair;
@@ -77,9 +78,11 @@ pub struct Controller<H: Host> {
     config: Config,
     cap: Cap,
     version: identify::Version,
-    admin: QueuePair,
+    /// `None` while the controller is stopped.
+    admin: Option<QueuePair>,
     io: Vec<QueuePair>,
     identity: identify::Controller,
+    dataset_limits: DatasetLimits,
     nsid: u32,
     namespace: Namespace,
     namespaces: Vec<(u32, Namespace)>,
@@ -93,7 +96,7 @@ type Table = (u64, Vec<u8>);
 
 impl<H: Host> Controller<H> {
     /// Resets and starts the controller as hosts do, identifies it, and creates the I/O queues.
-    pub fn start(mut host: H, config: Config) -> Result<Controller<H>> {
+    pub fn start(host: H, config: Config) -> Result<Controller<H>> {
         if !(2..=4096).contains(&config.admin_entries)
             || config.io_entries < 2
             || config.io_queues == 0
@@ -102,6 +105,38 @@ impl<H: Host> Controller<H> {
                 "a queue needs 2 entries, and there must be an I/O queue".into(),
             ));
         }
+        let mut this = Controller {
+            host,
+            config,
+            cap: Cap(0),
+            version: identify::Version(0),
+            admin: None,
+            io: Vec::new(),
+            identity: identify::Controller::parse(&[0; IDENTIFY_BYTES]),
+            dataset_limits: DatasetLimits::NONE,
+            nsid: 1,
+            namespace: Namespace {
+                size: 0,
+                capacity: 0,
+                utilization: 0,
+                block_bytes: 512,
+                metadata_bytes: 0,
+                atomic_write_unit: None,
+                atomic_write_unit_power_fail: None,
+                nguid: [0; 16],
+            },
+            namespaces: Vec::new(),
+            pages: Vec::new(),
+            list_offset: 0,
+            sgl: false,
+        };
+        this.bring_up()?;
+        Ok(this)
+    }
+
+    /// From a controller in whatever state to one with I/O queues.
+    fn bring_up(&mut self) -> Result<()> {
+        let (host, config) = (&mut self.host, self.config);
         host.run_on(0);
         let cap = Cap(host.read64(Bar::Nvme, properties::CAP)?);
         if cap.0 == u64::MAX {
@@ -117,14 +152,17 @@ impl<H: Host> Controller<H> {
                 "CAP.MPSMIN/MPSMAX exclude 4 KiB pages".into(),
             ));
         }
-        let version = identify::Version(host.read32(Bar::Nvme, properties::VS)?);
-        disable(&mut host, cap)?;
+        self.cap = cap;
+        self.version = identify::Version(host.read32(Bar::Nvme, properties::VS)?);
+        disable(host, cap)?;
 
-        let admin = QueuePair::new(&mut host, 0, 0, config.admin_entries, cap.doorbell_stride())?;
+        let admin = QueuePair::new(host, 0, 0, config.admin_entries, cap.doorbell_stride())?;
+        let (sq, cq) = (admin.sq, admin.cq);
+        self.admin = Some(admin);
         let aqa = properties::aqa(config.admin_entries, config.admin_entries);
         host.write32(Bar::Nvme, properties::AQA, aqa)?;
-        host.write64(Bar::Nvme, properties::ASQ, admin.sq)?;
-        host.write64(Bar::Nvme, properties::ACQ, admin.cq)?;
+        host.write64(Bar::Nvme, properties::ASQ, sq)?;
+        host.write64(Bar::Nvme, properties::ACQ, cq)?;
         if config.weights.is_some() && !cap.weighted_round_robin() {
             return Err(Error::Unsupported(
                 "CAP.AMS lacks weighted round robin".into(),
@@ -132,48 +170,30 @@ impl<H: Host> Controller<H> {
         }
         let cc = Cc::DEFAULT.with_weighted_round_robin(config.weights.is_some());
         host.write32(Bar::Nvme, properties::CC, cc.with_enable(true).0)?;
-        wait_status(&mut host, cap, "CSTS.RDY = 1 after enabling", |csts| {
+        wait_status(host, cap, "CSTS.RDY = 1 after enabling", |csts| {
             csts.ready()
         })?;
 
-        let mut this = Controller {
-            host,
-            config,
-            cap,
-            version,
-            admin,
-            io: Vec::new(),
-            identity: identify::Controller::parse(&[0; IDENTIFY_BYTES]),
-            nsid: 1,
-            namespace: Namespace {
-                size: 0,
-                capacity: 0,
-                utilization: 0,
-                block_bytes: 512,
-                metadata_bytes: 0,
-                nguid: [0; 16],
-            },
-            namespaces: Vec::new(),
-            pages: Vec::new(),
-            list_offset: 0,
-            sgl: false,
-        };
-        this.identity = identify::Controller::parse(this.identify(cns::CONTROLLER, 0)?.as_ref());
-        let list = identify::active_namespaces(this.identify(cns::ACTIVE_NAMESPACES, 0)?.as_ref());
+        self.identity = identify::Controller::parse(self.identify(cns::CONTROLLER, 0)?.as_ref());
+        // Only controllers of version 2.0 have to know it.
+        if let Ok(data) = self.identify(cns::COMMAND_SET, 0) {
+            self.dataset_limits = DatasetLimits::parse(data.as_ref());
+        }
+        let list = identify::active_namespaces(self.identify(cns::ACTIVE_NAMESPACES, 0)?.as_ref());
+        self.namespaces.clear();
         for &nsid in &list {
-            let namespace = Namespace::parse(this.identify(cns::NAMESPACE, nsid)?.as_ref())
+            let namespace = Namespace::parse(self.identify(cns::NAMESPACE, nsid)?.as_ref())
                 .map_err(|e| Error::Misbehaviour(e.to_string()))?;
-            this.namespaces.push((nsid, namespace));
+            self.namespaces.push((nsid, namespace));
         }
         let first = *list
             .first()
             .ok_or_else(|| Error::Unsupported("no active namespace".into()))?;
-        this.select_namespace(first)?;
+        self.select_namespace(first)?;
         if let Some(weights) = config.weights {
-            this.admin(Sqe::arbitration(weights), "Set Features (Arbitration)")?;
+            self.admin(Sqe::arbitration(weights), "Set Features (Arbitration)")?;
         }
-        this.create_io_queues()?;
-        Ok(this)
+        self.create_io_queues()
     }
 
     fn create_io_queues(&mut self) -> Result<()> {
@@ -215,10 +235,12 @@ impl<H: Host> Controller<H> {
     /// Fills an entry of the MSI-X table and unmasks it.
     fn program_vector(&mut self, vector: u16) -> Result<()> {
         let (addr, data) = self.host.message(vector);
-        let entry = properties::MSIX_TABLE + 16 * u64::from(vector);
-        self.host.write64(Bar::Nvme, entry, addr)?;
-        self.host.write32(Bar::Nvme, entry + 8, data)?;
-        self.host.write32(Bar::Nvme, entry + 12, 0)
+        let entry = properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(vector);
+        self.host
+            .write64(Bar::Nvme, entry + vector_of::ADDRESS_LOW, addr)?;
+        self.host
+            .write32(Bar::Nvme, entry + vector_of::DATA, data)?;
+        self.host.write32(Bar::Nvme, entry + vector_of::CONTROL, 0)
     }
 
     /// The machine below.
@@ -244,6 +266,11 @@ impl<H: Host> Controller<H> {
     /// VS.
     pub fn version(&self) -> identify::Version {
         self.version
+    }
+
+    /// What a Dataset Management command may ask for.
+    pub fn dataset_limits(&self) -> DatasetLimits {
+        self.dataset_limits
     }
 
     /// What Identify Controller says.
@@ -327,19 +354,21 @@ impl<H: Host> Controller<H> {
         name: &'static str,
         timeout: Time,
     ) -> Result<Completion> {
-        self.host.run_on(self.admin.cpu);
-        let submitted = self.host.now();
-        self.host.spend(crate::Work::Submit);
-        self.admin
-            .push(&mut self.host, sqe, name, 0, submitted, Vec::new())?;
-        self.admin.ring(&mut self.host)?;
+        let stopped = || Error::Invalid("the controller is stopped: reset it".into());
+        let (host, admin) = (&mut self.host, self.admin.as_mut().ok_or_else(stopped)?);
+        host.run_on(admin.cpu);
+        let submitted = host.now();
+        host.spend(crate::Work::Submit);
+        admin.push(host, sqe, name, 0, submitted, Vec::new())?;
+        admin.ring(host)?;
         let limit = submitted + timeout;
         loop {
-            self.host.run_on(self.admin.cpu);
-            if let Some(cqe) = self.admin.peek(&mut self.host) {
-                self.host.spend(crate::Work::Complete);
-                let (completion, _) = self.admin.take(cqe, self.host.now())?;
-                self.admin.ring(&mut self.host)?;
+            let (host, admin) = (&mut self.host, self.admin.as_mut().ok_or_else(stopped)?);
+            host.run_on(admin.cpu);
+            if let Some(cqe) = admin.peek(host) {
+                host.spend(crate::Work::Complete);
+                let (completion, _) = admin.take(cqe, host.now())?;
+                admin.ring(host)?;
                 completion.check()?;
                 return Ok(completion);
             }
@@ -744,26 +773,27 @@ impl<H: Host> Controller<H> {
             |csts| csts.shutdown_complete(),
         )?;
         disable(&mut self.host, self.cap)?;
-        Ok(self.release())
+        self.free_queues();
+        Ok(self.host)
     }
 
-    /// Controller reset (CC.EN 1 to 0) with whatever is in flight, and a new start.
-    pub fn reset(mut self) -> Result<Controller<H>> {
+    /// Controller reset (CC.EN 1 to 0) with whatever is in flight, and a new start. When that fails the controller is stopped,
+    /// the machine below is as it was, and another reset may follow.
+    pub fn reset(&mut self) -> Result<()> {
         disable(&mut self.host, self.cap)?;
-        let config = self.config;
-        Controller::start(self.release(), config)
+        self.free_queues();
+        self.bring_up()
     }
 
-    /// Frees all memory of the queues.
-    fn release(mut self) -> H {
-        for mut queue in self.io.drain(..).chain([self.admin]) {
+    /// Frees all memory of the queues; the controller must not use them any more.
+    fn free_queues(&mut self) {
+        for mut queue in self.io.drain(..).chain(self.admin.take()) {
             self.pages.append(&mut queue.abandon());
             queue.release(&mut self.host);
         }
-        for page in self.pages {
+        for page in self.pages.drain(..) {
             self.host.free(page, PAGE_BYTES);
         }
-        self.host
     }
 }
 

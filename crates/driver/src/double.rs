@@ -70,7 +70,13 @@ pub struct Double {
     pub doorbells: u64,
 }
 
+const ASQ_HIGH: u64 = properties::ASQ + 4;
+const ACQ_HIGH: u64 = properties::ACQ + 4;
 const MEMORY: u64 = 64 << 20;
+/// DMRL.
+const MOST_RANGES: u8 = 200;
+/// DMRSL and DMSL.
+const MOST_BLOCKS: u32 = 20;
 const BLOCKS: [u64; 2] = [8192, 1000];
 const NSIDS: [u32; 2] = [1, 3];
 
@@ -234,6 +240,11 @@ impl Double {
                         page[532..534].copy_from_slice(&15u16.to_le_bytes());
                         page[536] = 2;
                     }
+                    cns::COMMAND_SET => {
+                        page[3] = MOST_RANGES;
+                        page[4..8].copy_from_slice(&MOST_BLOCKS.to_le_bytes());
+                        page[8..12].copy_from_slice(&MOST_BLOCKS.to_le_bytes());
+                    }
                     cns::ACTIVE_NAMESPACES => {
                         for (at, nsid) in NSIDS.into_iter().enumerate() {
                             page[4 * at..4 * at + 4].copy_from_slice(&nsid.to_le_bytes());
@@ -332,6 +343,10 @@ impl Double {
         if ranges.iter().any(|(lba, blocks)| lba + blocks > BLOCKS[ns]) {
             return status::LBA_OUT_OF_RANGE.dnr();
         }
+        let blocks: u64 = ranges.iter().map(|(_, blocks)| blocks).sum();
+        if ranges.len() > MOST_RANGES.into() || blocks > MOST_BLOCKS.into() {
+            return status::COMMAND_SIZE_LIMIT_EXCEEDED.dnr();
+        }
         for (lba, blocks) in ranges {
             self.media[ns][lba as usize * 512..(lba + blocks) as usize * 512].fill(0);
         }
@@ -391,8 +406,10 @@ impl Host for Double {
         };
         match offset {
             properties::AQA => self.aqa = value,
-            0x28 | 0x2C => self.asq = half(self.asq, offset == 0x2C),
-            0x30 | 0x34 => self.acq = half(self.acq, offset == 0x34),
+            properties::ASQ => self.asq = half(self.asq, false),
+            ASQ_HIGH => self.asq = half(self.asq, true),
+            properties::ACQ => self.acq = half(self.acq, false),
+            ACQ_HIGH => self.acq = half(self.acq, true),
             properties::CC => {
                 self.cc = value;
                 if value & 1 == 0 {

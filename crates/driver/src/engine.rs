@@ -62,6 +62,27 @@ fn rate(count: u64, span: Time) -> f64 {
     count as f64 / span.as_secs()
 }
 
+/// Refuses numbers of queues and of commands in flight that the controller doesn't have.
+pub(crate) fn check_shape<H: Host>(
+    controller: &Controller<H>,
+    queues: usize,
+    depth: usize,
+) -> Result<()> {
+    let have = controller.io_queues();
+    if queues == 0 || queues > have {
+        return Err(Error::Invalid(format!(
+            "queues = {queues}: allowed are 1 to {have}"
+        )));
+    }
+    let most = controller.io_entries().saturating_sub(1) as usize;
+    if depth == 0 || depth > most {
+        return Err(Error::Invalid(format!(
+            "depth = {depth}: allowed are 1 to {most}"
+        )));
+    }
+    Ok(())
+}
+
 /// Runs a source on the first `queues` I/O queues, `depth` commands in flight on each. `progress` is told the bytes
 /// completed from time to time, and stops the run by answering false.
 pub fn run<H: Host>(
@@ -71,18 +92,7 @@ pub fn run<H: Host>(
     depth: usize,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Report> {
-    if queues == 0 || queues > controller.io_queues() {
-        let have = controller.io_queues();
-        return Err(Error::Invalid(format!(
-            "queues = {queues}: allowed are 1 to {have}"
-        )));
-    }
-    let most = controller.io_entries() as usize - 1;
-    if depth == 0 || depth > most {
-        return Err(Error::Invalid(format!(
-            "depth = {depth}: allowed are 1 to {most}"
-        )));
-    }
+    check_shape(controller, queues, depth)?;
     let mut run = Run::new(
         queues,
         depth,

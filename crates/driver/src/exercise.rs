@@ -36,7 +36,9 @@ pub fn exercise(device: Box<dyn Device + Send>, media_bytes: u64) -> Result<()> 
     for latency_ns in [0, 300] {
         if latency_ns > 0 {
             let profile = Profile::latencies("exercise", 305.0, 94.0);
-            let registers = profile.registers(inventory.period_ps(), inventory.channels);
+            let registers = profile
+                .registers(inventory.clock, inventory.channels)
+                .map_err(|e| crate::Error::Invalid(e.to_string()))?;
             for delay in inventory.delays() {
                 delay.set(controller.host_mut(), &registers)?;
             }

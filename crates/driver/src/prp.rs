@@ -33,7 +33,9 @@ impl Buffer {
     /// Address of page `n`.
     fn page(&self, n: u64) -> Option<u64> {
         match self {
-            Buffer::Contiguous(addr) => (addr - addr % PAGE_BYTES).checked_add(n * PAGE_BYTES),
+            Buffer::Contiguous(addr) => {
+                (addr - addr % PAGE_BYTES).checked_add(n.checked_mul(PAGE_BYTES)?)
+            }
             Buffer::Pages { pages, .. } => pages.get(usize::try_from(n).ok()?).copied(),
         }
     }
@@ -76,7 +78,10 @@ pub fn build(
         ))),
         None => Err(Error::Invalid(format!("the buffer has no page {n}"))),
     };
-    let pages = (offset + bytes).div_ceil(PAGE_BYTES);
+    let pages = bytes
+        .checked_add(offset)
+        .ok_or_else(|| Error::Invalid(format!("a buffer of {bytes} bytes")))?
+        .div_ceil(PAGE_BYTES);
     let mut prps = Prps {
         prp1: at(0)? + offset,
         ..Prps::default()

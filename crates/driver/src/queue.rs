@@ -84,7 +84,13 @@ impl QueuePair {
     ) -> Result<QueuePair> {
         let sq = host.alloc(u64::from(entries) * SQE_BYTES as u64, PAGE_BYTES)?;
         let cq_bytes = u64::from(entries) * CQE_BYTES as u64;
-        let cq = host.alloc(cq_bytes, PAGE_BYTES)?;
+        let cq = match host.alloc(cq_bytes, PAGE_BYTES) {
+            Ok(cq) => cq,
+            Err(error) => {
+                host.free(sq, u64::from(entries) * SQE_BYTES as u64);
+                return Err(error);
+            }
+        };
         host.watch(cq, cq_bytes);
         Ok(QueuePair {
             qid,

@@ -56,7 +56,7 @@ fn pieces(buffer: &Buffer, bytes: u64) -> Result<Vec<(u64, u64)>> {
         let here = (PAGE_BYTES - offset).min(left);
         let addr = page + offset;
         match out.last_mut() {
-            Some((start, length)) if *start + *length == addr => *length += here,
+            Some((start, length)) if start.checked_add(*length) == Some(addr) => *length += here,
             _ => out.push((addr, here)),
         }
         (left, offset) = (left - here, 0);

@@ -74,12 +74,10 @@ impl SimHost {
 
     /// Turns interrupts that have arrived into handlers that will run.
     fn take_messages(&mut self) {
-        for interrupt in self.system.interrupts() {
-            if interrupt.device == self.device {
-                let due = interrupt.time + Time(self.costs.interrupt_ps);
-                // A message that finds one pending adds nothing.
-                self.handlers.entry(interrupt.data as u16).or_insert(due);
-            }
+        for interrupt in self.system.interrupts(self.device) {
+            let due = interrupt.time + Time(self.costs.interrupt_ps);
+            // A message that finds one pending adds nothing.
+            self.handlers.entry(interrupt.data as u16).or_insert(due);
         }
     }
 }

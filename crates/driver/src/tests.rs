@@ -251,9 +251,32 @@ fn a_reset_brings_a_silent_controller_back() {
     c.host_mut().fault = Fault::Silent;
     assert!(c.flush().is_err());
     c.host_mut().fault = Fault::None;
-    let mut c = c.reset().unwrap();
+    c.reset().unwrap();
     c.flush().unwrap();
     assert_eq!(c.shutdown().unwrap().allocations(), 0);
+}
+
+#[test]
+fn a_reset_that_fails_leaves_the_machine_and_may_be_tried_again() {
+    for fault in [
+        Fault::Gone,
+        Fault::NeverReady,
+        Fault::Fatal,
+        Fault::BadIdentify,
+    ] {
+        let mut c = start(Fault::None);
+        c.write(3, &[0xA5; 512]).unwrap();
+        c.host_mut().fault = fault;
+        for _ in 0..3 {
+            assert!(c.reset().is_err(), "{fault:?}");
+        }
+        c.host_mut().fault = Fault::None;
+        c.reset().unwrap();
+        let mut back = [0; 512];
+        c.read(3, &mut back).unwrap();
+        assert_eq!(back, [0xA5; 512], "{fault:?}: the media is as it was");
+        assert_eq!(c.shutdown().unwrap().allocations(), 0, "{fault:?}");
+    }
 }
 
 #[test]

@@ -335,6 +335,7 @@ pub fn run_job_with<H: Host>(
     hook: &mut dyn FnMut(&mut H, u64) -> Result<()>,
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Outcome> {
+    engine::check_shape(controller, job.queues, job.depth)?;
     let block = u64::from(controller.namespace().block_bytes);
     let size = controller.namespace().bytes();
     let start = job.start;
@@ -542,6 +543,7 @@ fn stream<H: Host>(
     shape: Shape,
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Report> {
+    engine::check_shape(controller, shape.queues, shape.depth)?;
     let block = controller.namespace().block_bytes as usize;
     let most = controller.max_blocks() as usize * block;
     if shape.chunk == 0 || shape.chunk % block != 0 || shape.chunk > most {

@@ -12,6 +12,9 @@ use crate::nvm::moves;
 use crate::shadow::DOORBELL_BUFFER_CONFIG;
 use crate::world::World;
 
+/// Blocks that a long Dataset Management clears, about.
+const LONG: u64 = 8192;
+
 /// A command to submit, and the pages that it owns.
 pub type Command = (Sqe, Vec<u64>);
 
@@ -25,19 +28,13 @@ pub fn pick<T: Copy>(random: &mut Random, from: &[T]) -> T {
     from[random.below(from.len() as u64) as usize]
 }
 
-/// Bits that no command may have, now and then: FUSE and PSDT with values that aren't allowed here.
+/// Now and then FUSE and PSDT with values that aren't allowed here.
 fn flags(random: &mut Random, sqe: &mut Sqe, fuse: &[u32], psdt: &[u32]) {
     if chance(random, 3) {
         sqe.dw[0] |= match chance(random, 50) {
             true => pick(random, fuse) << 8,
             false => pick(random, psdt) << 14,
         };
-    }
-    if chance(random, 20) {
-        // Reserved: ignored.
-        sqe.dw[0] |= (random.next() as u32) & 0x3C00;
-        sqe.dw[2] = random.next() as u32;
-        sqe.dw[3] = random.next() as u32;
     }
 }
 
@@ -160,15 +157,6 @@ pub fn io_command(world: &mut World, random: &mut Random) -> Option<Command> {
             (sqe, Vec::new())
         }
     };
-    if chance(random, 20) {
-        // FUA, LR, DEAC, PRINFO, DTYPE, DSM and tags change nothing.
-        sqe.dw[12] |= (random.next() as u32) & 0xFFFF_0000;
-        (sqe.dw[13], sqe.dw[14], sqe.dw[15]) = (
-            random.next() as u32,
-            random.next() as u32,
-            random.next() as u32,
-        );
-    }
     flags(random, &mut sqe, &[3], &[3]);
     Some((sqe, pages))
 }
@@ -268,11 +256,18 @@ fn deallocation(world: &mut World, random: &mut Random) -> Option<Command> {
     };
     let mut list = Vec::new();
     let ns = namespace(world, random);
+    // Some take long: up to all of a namespace, some times over.
+    let long = count > 1 && chance(random, 8);
+    let most = if long {
+        (LONG / count).min(ns.blocks)
+    } else {
+        12
+    };
     for _ in 0..count {
         let n = if chance(random, 3) {
             0
         } else {
-            1 + random.below(12)
+            1 + random.below(most.max(1))
         };
         let lba = match chance(random, 99) {
             true => random.below(ns.blocks.saturating_sub(n) + 1),
@@ -282,10 +277,10 @@ fn deallocation(world: &mut World, random: &mut Random) -> Option<Command> {
         list.extend((n as u32).to_le_bytes());
         list.extend(lba.to_le_bytes());
     }
-    let attributes = if chance(random, 85) { 4 } else { 0 } | (random.next() as u32) & 3;
+    let attributes = if chance(random, 85) { 4 } else { 0 };
     let sqe = Sqe::new(io::DATASET_MANAGEMENT)
         .with_nsid(nsid(world, random, ns.nsid))
-        .with_cdw(10, (count as u32 - 1) | ((random.next() as u32) << 8))
+        .with_cdw(10, count as u32 - 1)
         .with_cdw(11, attributes);
     let (mut sqe, pages) = with_data(world, random, sqe, count * 16, Fill::Bytes(list))?;
     flags(random, &mut sqe, &[3], &[3]);
@@ -398,6 +393,7 @@ fn identify(world: &mut World, random: &mut Random) -> Option<Command> {
         12 | 13 => 6,
         14 | 15 => 8,
         16 => 2,
+        17 => 0x12 + random.below(2),
         _ => random.below(256),
     } as u8;
     let count = u64::from(world.model.limits.namespaces.count());
@@ -449,17 +445,22 @@ fn log(world: &mut World, random: &mut Random) -> Option<Command> {
 
 fn features(world: &mut World, random: &mut Random) -> Option<Command> {
     let set = chance(random, 50);
-    let fid = match chance(random, 90) {
+    let fid = match chance(random, 75) {
         true => pick(
             random,
             &[0x01, 0x02, 0x04, 0x05, 0x07, 0x08, 0x09, 0x0A, 0x0B, 0x0E],
         ),
+        // Any, most often those that NVM Express gives a name to.
+        false if chance(random, 50) => random.below(0x20) as u32,
         false => random.below(256) as u32,
     };
-    let value = match random.below(4) {
-        0 => random.next() as u32,
-        1 => random.below(16) as u32,
-        2 => (random.below(16) << 16 | random.below(400)) as u32,
+    let value = match random.below(8) {
+        0..=2 => random.next() as u32,
+        3 => random.below(16) as u32,
+        4 => (random.below(16) << 16 | random.below(400)) as u32,
+        5 => 1 << random.below(32),
+        // Coalescing: thresholds that are reached, times up to 25.5 ms.
+        6 => (random.below(256) << 8 | random.below(20)) as u32,
         _ => 0,
     };
     let count = u64::from(world.model.limits.namespaces.count());

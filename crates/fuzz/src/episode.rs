@@ -11,21 +11,27 @@ use spec::nvme::properties::{self, Cap, Csts};
 use spec::nvme::{admin, Sqe};
 
 use crate::draw::{
-    admin_command, chance, create_cq, create_sq, fused_pair, io_command, shadow, Command,
+    admin_command, chance, create_cq, create_sq, fused_pair, io_command, pick, shadow, Command,
 };
+use crate::litter::{litter, Set};
 use crate::media::{Media, BLOCK};
 use crate::memory::{Memory, PAGE};
 use crate::model::{CompletionQueue, Known, Limits, Model, SubmissionQueue};
 use crate::namespaces::Namespaces;
 use crate::shadow::{Pages, DOORBELL_BUFFER_CONFIG};
 use crate::world::{Counts, Rung, SqState, World, MSI};
+use crate::{Conditions, Make};
 
 /// Host memory of an episode.
 const PAGES: u64 = 4096;
 /// A register read is answered within this.
 const REGISTER: Time = Time(1_000_000_000);
-/// Everything that was submitted completes, and every reset ends, within this.
+/// Everything that was submitted completes, and every reset ends, within this, if the memory is not late.
 const PATIENCE: Time = Time(20_000_000_000);
+/// Longer than the longest aggregation time of interrupts (5.21.1.8: 255 times 100 us).
+const COALESCED: Time = Time(25_600_000_000);
+/// Admin commands that wait for no other one are answered within this, if the host takes what comes and the memory is not late.
+const ADMIN: Time = Time(150_000_000);
 /// Namespaces that are asked for.
 const MOST_NAMESPACES: u64 = 1024;
 /// Entries of a completion queue that has room for commands that wait for their partner, of all submission queues.
@@ -44,6 +50,8 @@ pub struct Resets {
     pub functions: u64,
     /// NVM subsystem resets.
     pub subsystems: u64,
+    /// Losses of power.
+    pub power_cuts: u64,
     /// After a fatal status (CSTS.CFS).
     pub fatal: u64,
 }
@@ -80,6 +88,8 @@ pub struct Script<'a> {
     pub calm: bool,
     /// Bytes of the media.
     pub media_bytes: u64,
+    /// A block may hold parts of several contents.
+    pub torn_blocks: bool,
     /// Only these steps.
     pub steps: Option<&'a BTreeSet<u32>>,
 }
@@ -91,18 +101,36 @@ fn mix(parts: [u64; 3]) -> u64 {
     })
 }
 
-/// Runs an episode on a fresh device with empty media.
-pub fn run(device: Box<dyn Device>, script: &Script) -> Outcome {
-    let limits = Limits {
-        queues: 0,
-        entries: 2,
-        transfer: PAGE,
-        events: 1,
-        namespaces: Rc::default(),
-    };
-    let model = Model::new(limits.clone(), BTreeMap::new());
-    let media = Media::new(script.media_bytes / BLOCK);
-    let world = World::new(Memory::new(PAGES), media, model);
+impl Script<'_> {
+    /// What the episode's device is to be like.
+    fn conditions(&self) -> Conditions {
+        let mut random = Random::new(mix([self.seed, self.episode.into(), u64::MAX - 2]));
+        let late = !self.calm && chance(&mut random, 40);
+        let most = pick(&mut random, &[200, 2_000, 10_000, 40_000]);
+        Conditions {
+            late_memory: late.then_some(Time::ns(most)),
+            seed: random.next(),
+        }
+    }
+}
+
+/// Runs an episode on a fresh device with empty media. An error says why there is none.
+pub fn run(make: &mut Make, script: &Script) -> Result<Outcome, String> {
+    let conditions = script.conditions();
+    Ok(play(make(&conditions)?, script, &conditions))
+}
+
+/// What a host does to its device.
+fn play(device: Box<dyn Device>, script: &Script, conditions: &Conditions) -> Outcome {
+    let mut world = World::vacant();
+    world.memory = Memory::new(PAGES);
+    world.media = Media::new(script.media_bytes / BLOCK);
+    if script.torn_blocks {
+        world.media.tolerate_torn_blocks();
+    }
+    let limits = world.model.limits.clone();
+    // What waits for late memory waits for the commands before it, too.
+    let late = conditions.late_memory.map_or(0, |most| most.0 * 4000);
     let mut bench = Bench {
         device,
         world,
@@ -114,8 +142,13 @@ pub fn run(device: Box<dyn Device>, script: &Script) -> Outcome {
         known: BTreeMap::new(),
         limits,
         shadows: false,
+        patience: PATIENCE + Time(late),
+        admin: conditions.late_memory.is_none().then_some(ADMIN),
         outcome: Outcome::default(),
     };
+    if conditions.late_memory.is_some() {
+        bench.count("episodes with late memory");
+    }
     let result = bench.play(script);
     let mut outcome = bench.outcome;
     outcome.counts = bench.world.counts.clone();
@@ -142,6 +175,11 @@ struct Bench {
     limits: Limits,
     /// This life has shadow doorbells, or may get them.
     shadows: bool,
+    /// Everything that was submitted completes within this.
+    patience: Time,
+    /// Admin commands that wait for no other one are done within this. There is no such bound with late memory: their data take the
+    /// same path as those of I/O commands, and wait for as long as the memory takes for these.
+    admin: Option<Time>,
     outcome: Outcome,
 }
 
@@ -166,8 +204,8 @@ impl Bench {
                     };
                     if done != moved.0 {
                         moved = (done, self.now);
-                    } else if script.calm && self.now > moved.1 + PATIENCE {
-                        return Err(format!("hung: nothing has happened for {PATIENCE}"));
+                    } else if script.calm && self.now > moved.1 + self.patience {
+                        return Err(format!("hung: nothing has happened for {}", self.patience));
                     }
                     (done < script.amount).then_some(self.outcome.steps)
                 }
@@ -199,14 +237,13 @@ impl Bench {
     fn advance(&mut self, until: Time, watch: bool) -> Result<bool, String> {
         loop {
             self.world.rest();
-            self.device
-                .advance(until, &mut self.world)
-                .map_err(|fault| fault.to_string())?;
+            let passed = self.device.advance(until, &mut self.world);
             if let Some(failure) = &self.world.failure {
                 return Err(failure.clone());
             }
+            passed.map_err(|fault| fault.to_string())?;
             if !self.world.woken() {
-                self.now = until;
+                self.now = until.max(self.device.now());
                 return Ok(false);
             }
             self.now = self.device.now().max(self.now);
@@ -278,7 +315,7 @@ impl Bench {
 
     /// Waits until CSTS says so. What it says holds from then on: `silent` is judged at its answer.
     fn csts(&mut self, what: &str, silent: bool, done: impl Fn(Csts) -> bool) -> Step {
-        let limit = self.now + PATIENCE;
+        let limit = self.now + self.patience;
         loop {
             let csts = Csts(self.read32(properties::CSTS)?);
             if done(csts) {
@@ -287,8 +324,8 @@ impl Bench {
             }
             if self.now > limit {
                 return Err(format!(
-                    "hung: CSTS is {:#x}, and not {what}, after {PATIENCE}",
-                    csts.0
+                    "hung: CSTS is {:#x}, and not {what}, after {}",
+                    csts.0, self.patience
                 ));
             }
             let ns = 50 + self.random.below(500);
@@ -417,20 +454,56 @@ impl Bench {
     /// The table of messages.
     fn interrupts(&mut self) {
         self.world.messages.clear();
-        self.world.masked.clear();
         for vector in 0..=self.limits.queues {
-            let addr = MSI.start + 16 * self.random.below(4096);
-            let data = self.random.next() as u32 & 0xFFFF_FF00 | u32::from(vector);
             let masked = vector != 0 && chance(&mut self.random, 15);
-            let entry = properties::MSIX_TABLE + 16 * u64::from(vector);
-            self.write64(entry, addr);
-            self.write32(entry + 8, data);
+            let entry = self.message(vector);
             self.write32(entry + 12, masked.into());
-            self.world.messages.insert((addr, data), vector);
             if masked {
-                self.world.masked.insert(vector);
+                self.world.messages.mask(vector);
             }
         }
+    }
+
+    /// Gives a vector an address and data; where its entry is.
+    fn message(&mut self, vector: u16) -> u64 {
+        let addr = MSI.start + 16 * self.random.below(4096);
+        let data = self.random.next() as u32 & 0xFFFF_FF00 | u32::from(vector);
+        let entry = properties::MSIX_TABLE + 16 * u64::from(vector);
+        self.write64(entry, addr);
+        self.write32(entry + 8, data);
+        self.world.messages.set(vector, addr, data);
+        entry
+    }
+
+    /// Masks a vector, changes its entry, and unmasks it, beside whatever is under way.
+    fn remask(&mut self) -> Step {
+        let vector = self.random.below(u64::from(self.limits.queues) + 1) as u16;
+        let entry = properties::MSIX_TABLE + 16 * u64::from(vector);
+        self.count("vectors masked and changed");
+        self.write32(entry + 12, 1);
+        let tag = self.load(Bar::Nvme, entry + 12, 4);
+        self.world.messages.mask_from(tag, vector);
+        if self.answer(tag)? != [1, 0, 0, 0] {
+            return Err(format!("the mask of vector {vector} does not read as 1"));
+        }
+        let wait = |bench: &mut Bench| {
+            let ns = bench.random.below(3000);
+            bench.pass(ns)
+        };
+        wait(self)?;
+        self.message(vector);
+        if chance(&mut self.random, 50) {
+            self.read32(entry)?;
+            wait(self)?;
+        }
+        if chance(&mut self.random, 40) {
+            // What is polled meanwhile is no more to be reported.
+            self.consume_all();
+            wait(self)?;
+        }
+        self.world.messages.unmask(vector, self.now);
+        self.write32(entry + 12, 0);
+        Ok(())
     }
 
     fn enable(&mut self) -> Step {
@@ -470,7 +543,11 @@ impl Bench {
 
     // ---- queues ----
 
-    fn submit(&mut self, qid: u16, (sqe, pages): Command) {
+    fn submit(&mut self, qid: u16, (mut sqe, pages): Command) {
+        if !self.world.calm {
+            let set = if qid == 0 { Set::Admin } else { Set::Nvm };
+            litter(&mut self.random, set, &mut sqe);
+        }
         self.cid = self.cid.wrapping_add(1);
         // Parked commands keep theirs for long.
         while self.world.uses(self.cid) {
@@ -528,8 +605,8 @@ impl Bench {
                 queue.rung = queue.head;
                 let (vector, empty) = (queue.vector, queue.head == queue.tail);
                 let head = (queue.head % queue.entries) as u16;
-                if empty {
-                    self.world.emptied(vector, self.now);
+                if let (true, Some(vector)) = (empty, vector) {
+                    self.world.messages.emptied(vector, self.now);
                 }
                 self.ring(qid, true, head);
             }
@@ -565,7 +642,8 @@ impl Bench {
     fn drain(&mut self) -> Step {
         let qids: Vec<u16> = self.world.sqs.keys().copied().collect();
         qids.into_iter().for_each(|qid| self.ring_sq(qid));
-        let limit = self.now + PATIENCE;
+        let limit = self.now + self.patience;
+        let (mut since, mut held) = (self.now, false);
         self.world.watch = true;
         loop {
             if self.world.fatal {
@@ -574,13 +652,26 @@ impl Bench {
             }
             self.interrupts_came()?;
             self.consume_all();
+            // What waits for others has its time from their end on.
+            let slow = self.world.slow_admin();
+            if slow || held {
+                since = self.now;
+            }
+            held = slow;
+            let overdue = self.admin.filter(|&bound| self.now >= since + bound);
+            if let (Some(bound), Some(late)) = (overdue, self.world.late_admin()) {
+                return Err(format!(
+                    "{late} is not done {bound} after the host has begun to wait"
+                ));
+            }
             let open = self.world.sqs.values().any(|q| q.fetched < q.rung);
             if !open && self.world.in_flight() == 0 {
                 break;
             }
             if self.now >= limit {
                 return Err(format!(
-                    "hung: not all commands have completed within {PATIENCE}"
+                    "hung: not all commands have completed within {}",
+                    self.patience
                 ));
             }
             // A fatal error wakes nobody.
@@ -594,9 +685,27 @@ impl Bench {
         Ok(())
     }
 
+    /// Nothing happens for longer than anything may be put off.
+    fn rest(&mut self) -> Step {
+        self.drain()?;
+        if self.world.fatal {
+            return Ok(());
+        }
+        self.count("rests longer than any coalescing");
+        // Nobody polls.
+        self.advance(self.now + COALESCED, false)?;
+        let owed = self.world.messages.owed(self.now, COALESCED);
+        if owed.is_empty() {
+            return Ok(());
+        }
+        Err(format!(
+            "no interrupt came within {COALESCED} after completions of vectors {owed:?}"
+        ))
+    }
+
     /// Checks that interrupts have followed their completions.
     fn interrupts_came(&mut self) -> Step {
-        let owed = self.world.owed(self.now, Time::us(5));
+        let owed = self.world.messages.owed(self.now, Time::us(5));
         if owed.is_empty() || self.world.model.features.coalesced() {
             return Ok(());
         }
@@ -635,10 +744,12 @@ impl Bench {
                 self.pass(ns)
             }
             900..=929 => self.bad_doorbell(),
-            930..=954 => self.poke(),
+            930..=944 => self.poke(),
+            945..=954 => self.remask(),
             955..=964 => self.load_media(),
             965..=974 => self.store_media(),
-            975..=992 => self.drain(),
+            975..=991 => self.drain(),
+            992 => self.rest(),
             _ => self.reset(),
         }?;
         if self.world.fatal {

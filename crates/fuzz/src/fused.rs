@@ -46,6 +46,8 @@ pub struct Pair {
     pub verdict: Verdict,
     /// Statuses that both may have, the first one's first. None: it has no partner.
     pub outcomes: Vec<(Status, Status)>,
+    /// What the second one may answer if the comparison ends well. None: they are no right pair.
+    pub written: Vec<Status>,
     /// The same if they do not find each other.
     pub alone: Vec<(Status, Status)>,
 }
@@ -94,6 +96,7 @@ impl Model {
             cid: first.cid(),
             verdict: Verdict::new(first.missing()),
             outcomes: Vec::new(),
+            written: Vec::new(),
             alone: Vec::new(),
         });
         if fuse != FIRST && fuse != SECOND {
@@ -183,12 +186,14 @@ impl Model {
         }
         let nothing = || (Verdict::new(Vec::new()), Verdict::new(Vec::new()));
         let (mut compare, mut write) = verdicts.unwrap_or_else(nothing);
+        let written = std::mem::take(&mut write.statuses);
         compare.statuses = outcomes.iter().map(|o| o.0).collect();
         write.statuses = outcomes.iter().map(|o| o.1).collect();
         let pair = Pair {
             cid: first.cid(),
             verdict: compare,
             outcomes,
+            written,
             alone,
         };
         (write, Some(pair))

@@ -17,6 +17,7 @@ mod draw_sgl;
 mod episode;
 mod features;
 mod fused;
+mod litter;
 mod media;
 mod memory;
 mod model;
@@ -33,12 +34,21 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
-use sim::Device;
+use sim::{Device, Time};
 
 use episode::{Outcome, Script};
 
 /// Makes a device with empty media (zeros) and power.
-pub type Make<'a> = dyn FnMut() -> Result<Box<dyn Device>, String> + 'a;
+pub type Make<'a> = dyn FnMut(&Conditions) -> Result<Box<dyn Device>, String> + 'a;
+
+/// What an episode asks of its device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conditions {
+    /// Memory with answers as late as this, each access its own; the design's memory if `None`.
+    pub late_memory: Option<Time>,
+    /// Draws what the device leaves open.
+    pub seed: u64,
+}
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -57,6 +67,8 @@ pub struct Campaign {
     pub shrinks: u32,
     /// Bytes of the device's media.
     pub media_bytes: u64,
+    /// Take a block that holds parts of several contents for right.
+    pub torn_blocks: bool,
     /// Run only this.
     pub replay: Option<Replay>,
 }
@@ -174,6 +186,8 @@ pub struct Report {
     pub function_resets: u64,
     /// NVM subsystem resets.
     pub subsystem_resets: u64,
+    /// Losses of power.
+    pub power_cuts: u64,
     /// Fatal statuses that the host has provoked.
     pub fatal: u64,
     /// Simulated time in ns.
@@ -211,6 +225,7 @@ impl Report {
         self.shutdowns += outcome.resets.shutdowns;
         self.function_resets += outcome.resets.functions;
         self.subsystem_resets += outcome.resets.subsystems;
+        self.power_cuts += outcome.resets.power_cuts;
         self.fatal += outcome.resets.fatal;
         self.simulated_ns += outcome.time.as_ns();
         for (&name, count) in counts.kinds.iter().chain(&outcome.kinds) {
@@ -251,9 +266,10 @@ pub fn run(
             amount,
             calm: campaign.calm,
             media_bytes: campaign.media_bytes,
+            torn_blocks: campaign.torn_blocks,
             steps,
         };
-        let outcome = episode::run(make()?, &script);
+        let outcome = episode::run(make, &script)?;
         report.add(&outcome);
         if outcome.failure.is_some() {
             report.mismatches = 1;
@@ -266,7 +282,8 @@ pub fn run(
         if !progress(report.amount(campaign), campaign.amount) {
             break;
         }
-        episode += 1;
+        // After the last one the first comes again: there are that many.
+        episode = episode.wrapping_add(1);
     }
     progress(campaign.amount, campaign.amount);
     Ok(report)
@@ -299,13 +316,11 @@ fn shrink(
             }
             let to = (from + piece).min(kept.len());
             let fewer: BTreeSet<u32> = kept[..from].iter().chain(&kept[to..]).copied().collect();
-            let outcome = episode::run(
-                make()?,
-                &Script {
-                    steps: Some(&fewer),
-                    ..script.clone()
-                },
-            );
+            let fewer_steps = Script {
+                steps: Some(&fewer),
+                ..script.clone()
+            };
+            let outcome = episode::run(make, &fewer_steps)?;
             if outcome.failure.is_some() {
                 kept = fewer.into_iter().filter(|&s| s < outcome.steps).collect();
                 best = outcome;

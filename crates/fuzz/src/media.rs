@@ -1,13 +1,19 @@
 //! What each block of the media may hold.
 //!
-//! A block has one possible content as long as nothing overlaps on it. While a command writes it, the old and the new
-//! content are possible, dword by dword, and so they stay if the command fails or is gone through a reset. Of
-//! commands that overlap, each may have been the last. Who uses a block says who it is, by a number other than 0.
+//! A block is whole: it holds one of the contents that it had, or that a command has brought, never a part of one and a part of
+//! another (NVM Express 1.4, 6.4: AWUN, AWUPF). While a command writes it, the old and the new content are possible, and so they
+//! stay if the command fails or is gone through a reset. Of commands that overlap, each may have been the last. A block that was
+//! read while nobody wrote it holds what was read. Who uses a block says who it is, by a number other than 0.
+//!
+//! Stores to the PM window change bytes, not blocks. Where one meets a command on the same block, its bytes are judged one by
+//! one until somebody has looked.
 
 use std::rc::Rc;
 
 /// Bytes of a block.
 pub const BLOCK: u64 = 512;
+/// Bytes that the PM window brings at once.
+const LINE: usize = 64;
 
 type Content = Rc<[u8]>;
 
@@ -16,7 +22,7 @@ type Content = Rc<[u8]>;
 pub enum End {
     /// All of its blocks have their new content.
     Whole,
-    /// Any part of them may have it.
+    /// Any of them may have it.
     Part,
     /// None of them has it.
     Untouched,
@@ -38,8 +44,16 @@ struct Block {
     values: Vec<Value>,
     /// Commands that use the block now.
     users: u32,
+    /// Of these, commands that write.
+    writers: u32,
     /// One of them has written all of it.
     written: bool,
+    /// A store to the PM window is on its way.
+    stored: bool,
+    /// A store has met a command: it may hold a mixture.
+    mixed: bool,
+    /// When a command last began or ended to write.
+    changed: u64,
 }
 
 impl Block {
@@ -50,8 +64,14 @@ impl Block {
         self.users += 1;
     }
 
-    fn write(&mut self, writer: u64, content: Content) {
+    fn enter_writer(&mut self, now: u64) {
         self.enter();
+        self.mixed |= self.stored;
+        self.writers += 1;
+        self.changed = now;
+    }
+
+    fn add(&mut self, writer: u64, content: Content) {
         self.values.push(Value {
             content,
             writer,
@@ -59,7 +79,7 @@ impl Block {
         });
     }
 
-    fn end(&mut self, writer: u64, end: End) {
+    fn end(&mut self, writer: u64, end: End, now: u64) {
         match end {
             End::Whole => self.written = true,
             End::Part => {}
@@ -76,16 +96,18 @@ impl Block {
                 value.writer = 0;
             }
         }
+        self.writers = self.writers.saturating_sub(1);
+        self.changed = now;
         self.leave();
     }
 
     fn leave(&mut self) {
         self.users = self.users.saturating_sub(1);
         if self.users == 0 {
-            if self.written {
+            if self.written && !self.mixed {
                 self.values.retain(|v| !v.old);
-                self.written = false;
             }
+            self.written = false;
             let mut kept: Vec<Value> = Vec::new();
             for value in self.values.drain(..) {
                 if !kept.iter().any(|k| k.content == value.content) {
@@ -96,25 +118,22 @@ impl Block {
         }
     }
 
-    fn permits(&self, at: usize, data: &[u8]) -> bool {
-        let end = at + data.len();
-        if self.values.iter().any(|v| &v.content[at..end] == data) {
-            return true;
+    /// True if the bytes that are known of a read, each with its place in the block, are those of one content.
+    fn permits(&self, bytes: impl Iterator<Item = (usize, u8)> + Clone, torn: bool) -> bool {
+        if self.mixed || torn {
+            let mut bytes = bytes;
+            return bytes.all(|(at, b)| self.values.iter().any(|v| v.content[at] == b));
         }
-        // A mixture: dword by dword.
-        let mut from = at;
-        while from < end {
-            let to = (from / 4 * 4 + 4).min(end);
-            if !self
-                .values
-                .iter()
-                .any(|v| v.content[from..to] == data[from - at..to - at])
-            {
-                return false;
-            }
-            from = to;
+        let fits = |v: &Value| bytes.clone().all(|(at, b)| v.content[at] == b);
+        self.values.iter().any(fits)
+    }
+
+    fn learn(&mut self, data: &[u8]) {
+        self.values.retain(|v| v.content[..] == *data);
+        if self.values.is_empty() {
+            self.add(0, data.into());
         }
-        true
+        self.mixed = false;
     }
 }
 
@@ -122,6 +141,10 @@ impl Block {
 pub struct Media {
     blocks: Vec<Block>,
     zeros: Content,
+    /// Blocks may be torn.
+    torn: bool,
+    /// Counts beginnings and ends of writes.
+    now: u64,
 }
 
 impl Media {
@@ -136,12 +159,23 @@ impl Media {
         let block = Block {
             values: vec![value],
             users: 0,
+            writers: 0,
             written: false,
+            stored: false,
+            mixed: false,
+            changed: 0,
         };
         Media {
             blocks: vec![block; blocks as usize],
             zeros,
+            torn: false,
+            now: 0,
         }
+    }
+
+    /// From now on a block may hold parts of several contents.
+    pub fn tolerate_torn_blocks(&mut self) {
+        self.torn = true;
     }
 
     /// Number of blocks.
@@ -155,6 +189,11 @@ impl Media {
         &mut self.blocks[lba.min(end) as usize..end as usize]
     }
 
+    /// Now, to be told to [`Media::learn`] later.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
     /// A command that reads begins.
     pub fn begin_read(&mut self, lba: u64, count: u64) {
         self.range(lba, count).iter_mut().for_each(Block::enter);
@@ -165,31 +204,103 @@ impl Media {
         self.range(lba, count).iter_mut().for_each(Block::leave);
     }
 
-    /// A command that writes begins. Bytes that it cannot get leave what is there, and the last block may be written in part.
+    /// Whole blocks were read by somebody who began at `since`, and were right: where nobody has written from then on, they hold
+    /// this.
+    pub fn learn(&mut self, lba: u64, data: &[u8], since: u64) {
+        let count = data.len() as u64 / BLOCK;
+        let blocks = self.range(lba, count).iter_mut();
+        for (block, piece) in blocks.zip(data.chunks(BLOCK as usize)) {
+            let alone = block.users == 0 && block.changed <= since;
+            if alone && (block.values.len() > 1 || block.mixed) {
+                block.learn(piece);
+            }
+        }
+    }
+
+    /// A command that writes begins. A block of which it cannot get all bytes stays as it is.
     pub fn begin_write(&mut self, writer: u64, lba: u64, data: &[Option<u8>]) {
+        self.now += 1;
+        let (now, torn) = (self.now, self.torn);
         let count = (data.len() as u64).div_ceil(BLOCK);
         let blocks = self.range(lba, count).iter_mut();
         for (block, piece) in blocks.zip(data.chunks(BLOCK as usize)) {
-            let mut value = block.values[0].content.to_vec();
-            for (byte, new) in value.iter_mut().zip(piece) {
-                *byte = new.unwrap_or(*byte);
+            block.enter_writer(now);
+            let mut piece = piece.to_vec();
+            if torn {
+                let old = block.values[0].content.iter().map(|&b| Some(b));
+                piece.extend(old.clone().skip(piece.len()));
+                let pairs = piece.iter_mut().zip(old);
+                pairs.for_each(|(new, old)| *new = new.or(old));
             }
-            block.write(writer, value.into());
+            let content: Option<Vec<u8>> = piece.into_iter().collect();
+            let content = content.filter(|c| c.len() as u64 == BLOCK);
+            content
+                .into_iter()
+                .for_each(|c| block.add(writer, c.into()));
         }
     }
 
     /// A command that writes zeros begins.
     pub fn begin_zero(&mut self, writer: u64, lba: u64, count: u64) {
-        let zeros = self.zeros.clone();
+        self.now += 1;
+        let (zeros, now) = (self.zeros.clone(), self.now);
         for block in self.range(lba, count) {
-            block.write(writer, zeros.clone());
+            block.enter_writer(now);
+            block.add(writer, zeros.clone());
         }
     }
 
     /// A command that writes has ended with these blocks.
     pub fn end_write(&mut self, writer: u64, lba: u64, count: u64, end: End) {
+        self.now += 1;
+        let now = self.now;
         for block in self.range(lba, count) {
-            block.end(writer, end);
+            block.end(writer, end, now);
+        }
+    }
+
+    /// A store to the PM window begins, of blocks that nobody uses.
+    pub fn begin_store(&mut self, writer: u64, byte: u64, data: &[u8]) {
+        self.now += 1;
+        let now = self.now;
+        let first = byte / BLOCK;
+        let count = (byte + data.len() as u64).div_ceil(BLOCK) - first;
+        let mut left = data;
+        let mut at = (byte % BLOCK) as usize;
+        for block in self.range(first, count) {
+            block.enter();
+            (block.stored, block.changed) = (true, now);
+            let (piece, rest) = left.split_at(left.len().min(BLOCK as usize - at));
+            let patched: Vec<Content> = block
+                .values
+                .iter()
+                .map(|v| {
+                    let mut content = v.content.to_vec();
+                    content[at..at + piece.len()].copy_from_slice(piece);
+                    content.into()
+                })
+                .collect();
+            patched.into_iter().for_each(|c| block.add(writer, c));
+            (left, at) = (rest, 0);
+        }
+    }
+
+    /// It has ended.
+    pub fn end_store(&mut self, writer: u64, lba: u64, count: u64) {
+        self.now += 1;
+        let now = self.now;
+        for block in self.range(lba, count) {
+            block.stored = false;
+            block.changed = now;
+            if !block.mixed {
+                block.values.retain(|v| v.writer == writer);
+            }
+            block.values.iter_mut().for_each(|v| {
+                if v.writer == writer {
+                    (v.writer, v.old) = (0, false);
+                }
+            });
+            block.leave();
         }
     }
 
@@ -201,6 +312,35 @@ impl Media {
 
     /// True if the media may hold these bytes at this address.
     pub fn permits(&self, byte: u64, data: &[u8]) -> bool {
+        self.judge(byte, data, |block, offset, piece| {
+            block.permits((offset..).zip(piece.iter().copied()), self.torn)
+        })
+    }
+
+    /// The same for a load from the PM window, which takes a line at a time, and began at `since`.
+    pub fn permits_load(&self, byte: u64, data: &[u8], since: u64) -> bool {
+        self.judge(byte, data, |block, offset, piece| {
+            if block.writers == 0 && !block.stored && block.changed <= since {
+                return block.permits((offset..).zip(piece.iter().copied()), self.torn);
+            }
+            // Of a store, any part may be seen.
+            let unit = if block.stored { 1 } else { LINE };
+            let mut units = piece.chunks(unit).enumerate();
+            units.all(|(n, part)| {
+                let places = offset + n * unit..;
+                block.permits(places.zip(part.iter().copied()), self.torn)
+            })
+        })
+    }
+
+    /// The same for some bytes of one block, each with its place.
+    pub fn permits_some(&self, lba: u64, bytes: impl Iterator<Item = (usize, u8)> + Clone) -> bool {
+        self.blocks
+            .get(lba as usize)
+            .is_some_and(|block| block.permits(bytes, self.torn))
+    }
+
+    fn judge(&self, byte: u64, data: &[u8], fits: impl Fn(&Block, usize, &[u8]) -> bool) -> bool {
         let (mut at, mut left) = (byte, data);
         while !left.is_empty() {
             let Some(block) = self.blocks.get((at / BLOCK) as usize) else {
@@ -208,7 +348,7 @@ impl Media {
             };
             let offset = (at % BLOCK) as usize;
             let piece = left.len().min(BLOCK as usize - offset);
-            if !block.permits(offset, &left[..piece]) {
+            if !fits(block, offset, &left[..piece]) {
                 return false;
             }
             at += piece as u64;
@@ -217,10 +357,31 @@ impl Media {
         true
     }
 
+    /// Whether a comparison with this block may find it equal, and whether it may find a difference. What `but` writes, if
+    /// anybody, comes later.
+    pub fn compares(&self, lba: u64, data: &[Option<u8>], but: Option<u64>) -> (bool, bool) {
+        let Some(block) = self.blocks.get(lba as usize) else {
+            return (false, false);
+        };
+        let equal = |v: &Value| {
+            let mut pairs = v.content.iter().zip(data);
+            pairs.all(|(&have, want)| want.is_none_or(|want| want == have))
+        };
+        let (mut same, mut other) = (block.mixed, block.mixed);
+        for value in block.values.iter().filter(|v| but != Some(v.writer)) {
+            match equal(value) {
+                true => same = true,
+                false => other = true,
+            }
+        }
+        (same, other)
+    }
+
     /// The content of a block, if it can only be one.
+    #[cfg(test)]
     pub fn known(&self, lba: u64) -> Option<&[u8]> {
         let block = self.blocks.get(lba as usize)?;
-        (block.values.len() == 1).then(|| &block.values[0].content[..])
+        (block.values.len() == 1 && !block.mixed).then(|| &block.values[0].content[..])
     }
 
     /// One of the possible contents of a block.
@@ -244,9 +405,7 @@ mod tests {
         let mut media = Media::new(4);
         media.begin_write(7, 1, &data(5));
         assert!(media.permits(512, &[0; 8]) && media.permits(512, &[5; 8]));
-        assert!(
-            media.permits(512, &[0, 0, 0, 0, 5, 5, 5, 5]) && !media.permits(512, &[0, 5, 5, 5])
-        );
+        assert!(!media.permits(512, &[0, 0, 0, 0, 5, 5, 5, 5]));
         media.end_write(7, 1, 1, End::Whole);
         assert!(!media.permits(512, &[0; 8]) && media.known(1) == Some(&[5; 512][..]));
         assert!(media.permits(512 * 4 - 8, &[0; 8]) && !media.permits(512 * 4 - 8, &[0; 9]));
@@ -310,5 +469,82 @@ mod tests {
         media.end_write(6, 0, 2, End::Erased);
         assert_eq!(media.known(0), Some(&[0; 512][..]));
         assert!(media.permits(512, &[3; 4]) && media.permits(512, &[0; 4]));
+    }
+
+    #[test]
+    fn a_block_that_is_not_there_whole_is_not_written() {
+        let mut media = Media::new(2);
+        let mut half = data(3);
+        half.resize(700, Some(3));
+        media.begin_write(7, 0, &half);
+        assert!(media.permits(0, &[3; 512]) && !media.permits(512, &[3; 4]));
+        half[5] = None;
+        media.end_write(7, 0, 2, End::Part);
+        media.begin_write(8, 0, &half);
+        media.end_write(8, 0, 2, End::Part);
+        assert!(media.permits(0, &[3; 512]) && media.permits(0, &[0; 512]));
+    }
+
+    #[test]
+    fn what_was_read_alone_stays() {
+        let mut media = Media::new(1);
+        media.begin_write(7, 0, &data(5));
+        let early = media.now();
+        media.end_write(7, 0, 1, End::Part);
+        media.learn(0, &[5; 512], early);
+        assert!(media.known(0).is_none(), "the reader began too early");
+        media.learn(0, &[5; 512], media.now());
+        assert_eq!(media.known(0), Some(&[5; 512][..]));
+    }
+
+    #[test]
+    fn a_store_changes_bytes_of_each_content() {
+        let mut media = Media::new(1);
+        media.begin_write(7, 0, &data(5));
+        media.end_write(7, 0, 1, End::Part);
+        media.begin_store(8, 3, &[9; 2]);
+        assert!(media.permits(0, &[0, 0, 0, 9, 9, 0]) && media.permits(0, &[0; 6]));
+        media.end_store(8, 0, 1);
+        assert!(media.permits(0, &[5, 5, 5, 9, 9, 5]) && media.permits(0, &[0, 0, 0, 9, 9, 0]));
+        assert!(!media.permits(0, &[5; 6]) && !media.permits(0, &[5, 0, 5, 9, 9, 5]));
+    }
+
+    #[test]
+    fn a_store_that_meets_a_command_mixes() {
+        let mut media = Media::new(1);
+        media.begin_store(8, 0, &[9; 2]);
+        media.begin_write(7, 0, &data(5));
+        media.end_write(7, 0, 1, End::Whole);
+        media.end_store(8, 0, 1);
+        assert!(
+            media.permits(0, &[9, 5, 5]) && media.permits(0, &[0, 5]) && media.known(0).is_none()
+        );
+        let mut seen = [5; 512];
+        seen[0] = 9;
+        media.learn(0, &seen, media.now());
+        assert_eq!(media.known(0), Some(&seen[..]));
+    }
+
+    #[test]
+    fn a_load_takes_lines_while_somebody_writes() {
+        let mut media = Media::new(1);
+        let since = media.now();
+        media.begin_write(7, 0, &data(5));
+        let mut seen = [5; 512];
+        seen[..64].fill(0);
+        assert!(media.permits_load(0, &seen, since) && !media.permits(0, &seen));
+        seen[3] = 5;
+        assert!(!media.permits_load(0, &seen, since));
+    }
+
+    #[test]
+    fn a_comparison_counts_all_contents() {
+        let mut media = Media::new(1);
+        assert_eq!(media.compares(0, &data(0), None), (true, false));
+        assert_eq!(media.compares(0, &data(1), None), (false, true));
+        media.begin_write(7, 0, &data(1));
+        assert_eq!(media.compares(0, &data(1), None), (true, true));
+        assert_eq!(media.compares(0, &data(1), Some(8)), (true, true));
+        assert_eq!(media.compares(0, &data(1), Some(7)), (false, true));
     }
 }

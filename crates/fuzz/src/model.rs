@@ -63,6 +63,8 @@ pub enum Use {
     None,
     /// It reads these blocks.
     Read(u64, u64),
+    /// It compares these blocks with these bytes of the host.
+    Compare(u64, u64, Vec<Option<u8>>),
     /// It writes these bytes from this block on.
     Write(u64, Vec<Option<u8>>),
     /// It writes zeros to these ranges.
@@ -134,7 +136,7 @@ impl Verdict {
     pub fn media_bytes(&self) -> u64 {
         match &self.media {
             Use::None => 0,
-            Use::Read(_, count) => count * BLOCK,
+            Use::Read(_, count) | Use::Compare(_, count, _) => count * BLOCK,
             Use::Write(_, data) => data.len() as u64,
             Use::Zero(ranges) => ranges.iter().map(|r| r.1 * BLOCK).sum(),
         }
@@ -328,9 +330,29 @@ impl Model {
             0x00 | 0x03 | 0x08 => self.page(Known::Identify(cns, nsid), 0),
             0x01 | 0x06 => self.page(Known::Identify(cns, 0), 0),
             0x02 => Content::Page(Rc::new(namespaces.list_above(nsid)), 0),
+            0x12 if nsid == NSID_ALL => return Err(status::INVALID_FIELD),
+            0x12 if !namespaces.valid(nsid) => return Err(status::INVALID_NAMESPACE_OR_FORMAT),
+            0x12 | 0x13 => {
+                let attached = cns == 0x13 || namespaces.find(nsid).is_ok();
+                self.controllers((sqe.dw[10] >> 16) as u16, attached)
+            }
             _ => return Err(status::INVALID_FIELD),
         };
         Ok(send(memory, sqe, PAGE, content))
+    }
+
+    /// A Controller List with the one controller that there is, from an identifier on.
+    fn controllers(&self, from: u16, attached: bool) -> Content {
+        let Some(page) = self.known.get(&Known::Identify(1, 0)) else {
+            return Content::Any;
+        };
+        let id = u16::from_le_bytes([page[78], page[79]]);
+        let mut list = vec![0; PAGE as usize];
+        if attached && from <= id {
+            list[0] = 1;
+            list[2..4].copy_from_slice(&id.to_le_bytes());
+        }
+        Content::Page(Rc::new(list), 0)
     }
 
     fn log(&self, sqe: &Sqe, memory: &Memory) -> Result<Verdict, Status> {

@@ -91,26 +91,31 @@ impl Model {
 fn compare(sqe: &Sqe, lba: u64, memory: &Memory, media: &Media) -> Verdict {
     let count = u64::from(sqe.blocks());
     let mut v = fetch(memory, sqe, count * BLOCK);
-    v.media = Use::Read(lba, count);
     let data = v.walk.gather(memory);
-    let (mut differs, mut unclear) = (false, false);
-    for (at, piece) in (lba..).zip(data.chunks(BLOCK as usize)) {
-        match media.known(at) {
-            Some(block) => {
-                let mut pairs = piece.iter().zip(block);
-                differs |= pairs.any(|(&a, b)| a.is_some_and(|a| a != *b));
-            }
-            None => unclear = true,
-        }
-    }
-    if differs {
+    let (same, other) = comparison(lba, &data, None, media);
+    if !same {
         v.statuses.retain(|s| *s != status::SUCCESS);
     }
-    if differs || unclear {
+    if other {
         v.statuses.push(status::COMPARE_FAILURE.dnr());
     }
+    v.media = Use::Compare(lba, count, data);
     v
 }
+
+/// Whether a Compare of these bytes may find them all equal, and whether it may find a difference, before `but` has written.
+pub fn comparison(lba: u64, data: &[Option<u8>], but: Option<u64>, media: &Media) -> (bool, bool) {
+    let pieces = (lba..).zip(data.chunks(BLOCK as usize));
+    pieces.fold((true, false), |(same, other), (at, piece)| {
+        let (equal, different) = media.compares(at, piece, but);
+        (same && equal, other || different)
+    })
+}
+
+/// DMRL of Identify CNS 06h.
+const MAX_RANGES: u64 = 255;
+/// DMRSL and DMSL.
+const MAX_DEALLOCATE: u64 = 131_072;
 
 /// Dataset Management with AD: a list of ranges of 16 bytes (6.7).
 fn deallocate(sqe: &Sqe, ns: &Namespace, memory: &Memory) -> Verdict {
@@ -119,7 +124,7 @@ fn deallocate(sqe: &Sqe, ns: &Namespace, memory: &Memory) -> Verdict {
     v.long = true;
     let data = v.walk.gather(memory);
     let mut ranges = Vec::new();
-    let (mut outside, mut unclear) = (false, false);
+    let (mut outside, mut unclear, mut total) = (false, false, 0u64);
     for range in data.chunks_exact(16) {
         let bytes: Option<Vec<u8>> = range.iter().copied().collect();
         let Some(bytes) = bytes else { continue };
@@ -128,6 +133,7 @@ fn deallocate(sqe: &Sqe, ns: &Namespace, memory: &Memory) -> Verdict {
             bytes.fold(0u64, |a, &b| a << 8 | u64::from(b))
         };
         let (count, lba) = (field(4, 4), field(8, 8));
+        total += count;
         if ns.holds(lba, count) {
             ranges.push((ns.base + lba, count));
         } else if count == 0 {
@@ -143,6 +149,12 @@ fn deallocate(sqe: &Sqe, ns: &Namespace, memory: &Memory) -> Verdict {
     }
     if outside || unclear {
         v.statuses.push(range_error);
+    }
+    if total > MAX_DEALLOCATE || bytes > 16 * MAX_RANGES {
+        if v.clean {
+            v.statuses.retain(|s| *s != status::SUCCESS);
+        }
+        v.statuses.push(status::COMMAND_SIZE_LIMIT_EXCEEDED.dnr());
     }
     if v.statuses.contains(&status::SUCCESS) {
         ranges.retain(|r| r.1 > 0);

@@ -8,10 +8,13 @@
 //! - No access comes while the controller has to be silent.
 
 mod completion;
+mod messages;
 mod pairs;
 mod port;
+mod seen;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::rc::Rc;
 
 use sim::{Mmio, Random, ReadData, Time};
 use spec::nvme::Sqe;
@@ -19,9 +22,11 @@ use spec::nvme::Sqe;
 use crate::fused::{More, FIRST, SECOND};
 use crate::media::{End, Media};
 use crate::memory::{Memory, PAGE};
-use crate::model::{flags, After, Content, Direction, Model, Use, Verdict};
+use crate::model::{flags, After, Content, Direction, Limits, Model, Use, Verdict};
 use crate::shadow::{queue_at, Pages, Shadow};
+pub use messages::Messages;
 use pairs::Fused;
+use seen::Seen;
 
 /// Interrupt messages go to this range.
 pub const MSI: std::ops::Range<u64> = 0xFEE0_0000..0xFEF0_0000;
@@ -112,6 +117,8 @@ struct Flight {
     /// Who it is for the media.
     user: u64,
     fused: Option<Fused>,
+    /// What a Read has brought so far.
+    seen: Option<Seen>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,12 +192,8 @@ pub struct World {
     pub answers: Vec<(u32, Option<Vec<u8>>)>,
     /// Shadow doorbells.
     pub shadow: Shadow,
-    /// The interrupt table: address and data, and the vector.
-    pub messages: HashMap<(u64, u32), u16>,
-    /// Vectors that are masked.
-    pub masked: BTreeSet<u16>,
-    /// Vectors with a completion since the last message.
-    pub due: BTreeMap<u16, Time>,
+    /// Interrupts.
+    pub messages: Messages,
     /// Only commands that are right.
     pub calm: bool,
     /// Writes to invalid doorbells: of absent queues, of bad values.
@@ -232,9 +235,7 @@ impl World {
             watch: false,
             answers: Vec::new(),
             shadow: Shadow::default(),
-            messages: HashMap::new(),
-            masked: BTreeSet::new(),
-            due: BTreeMap::new(),
+            messages: Messages::default(),
             calm: false,
             now: Time::ZERO,
             bad_doorbells: 0,
@@ -253,6 +254,19 @@ impl World {
             stall: Time::ZERO,
             wake: false,
         }
+    }
+
+    /// A host without anything, in place of one that is away.
+    pub fn vacant() -> World {
+        let limits = Limits {
+            queues: 0,
+            entries: 2,
+            transfer: PAGE,
+            events: 1,
+            namespaces: Rc::default(),
+        };
+        let model = Model::new(limits, BTreeMap::new());
+        World::new(Memory::new(0), Media::new(0), model)
     }
 
     /// Notes what happened, for the report of a failure.
@@ -317,6 +331,7 @@ impl World {
                 ..CqState::default()
             },
         );
+        self.messages.opened(qid, q.vector);
     }
 
     fn close_sq(&mut self, qid: u16, base: u64) {
@@ -331,6 +346,7 @@ impl World {
     fn close_cq(&mut self, qid: u16, base: u64) {
         if self.cqs.get(&qid).is_some_and(|q| q.base == base) {
             self.cqs.remove(&qid);
+            self.messages.closed(qid);
             self.shadow.close(&mut self.memory, qid, true);
             self.close(base);
         }
@@ -346,25 +362,38 @@ impl World {
         self.flights.len() - events.min(self.model.limits.events)
     }
 
+    /// A format, a deletion of a queue or an Abort of an I/O command is under way: admin commands may wait for I/O commands.
+    pub fn slow_admin(&self) -> bool {
+        let mut flights = self.flights.range((0, 0)..(1, 0));
+        flights.any(|(_, f)| {
+            matches!(
+                f.verdict.after,
+                After::Formatted(_) | After::SqDeleted(..) | After::AbortIo(..)
+            )
+        })
+    }
+
+    /// An admin command that is not done although it waits for no other command.
+    pub fn late_admin(&self) -> Option<String> {
+        if self.slow_admin() {
+            return None;
+        }
+        let waiting = self.sqs.get(&0).is_some_and(|q| q.fetched < q.rung);
+        let mut flights = self.flights.range((0, 0)..(1, 0));
+        let late = flights.find(|(_, f)| !matches!(f.verdict.after, After::Event(_)));
+        let named = late.map(|(k, f)| {
+            format!(
+                "the admin command {:02x}h, CID {:#06x},",
+                f.sqe.opcode(),
+                k.1
+            )
+        });
+        named.or(waiting.then(|| "an admin command that was not fetched".into()))
+    }
+
     /// True while a command with this identifier is in flight.
     pub fn uses(&self, cid: u16) -> bool {
         self.flights.keys().any(|k| k.1 == cid)
-    }
-
-    /// Vectors that owe an interrupt for longer than this.
-    pub fn owed(&self, now: Time, patience: Time) -> Vec<u16> {
-        let late =
-            |&(v, since): &(&u16, &Time)| !self.masked.contains(v) && *since + patience <= now;
-        self.due.iter().filter(late).map(|(&v, _)| v).collect()
-    }
-
-    /// The host has emptied a queue: an interrupt that is not on its way by now need not come any more.
-    pub fn emptied(&mut self, vector: Option<u16>, now: Time) {
-        if let Some(since) = vector.and_then(|v| self.due.get(&v)) {
-            if *since + Time::us(1) > now {
-                vector.map(|v| self.due.remove(&v));
-            }
-        }
     }
 
     /// What is in flight, for the report of a failure.
@@ -407,7 +436,7 @@ impl World {
             self.close_shadow(pages);
         }
         self.rings.clear();
-        self.due.clear();
+        self.messages.reset();
         self.aborted = None;
         self.fatal = false;
     }
@@ -569,6 +598,12 @@ impl World {
             sqe.dw,
             verdict.statuses
         ));
+        let seen = match (&verdict.media, &verdict.direction) {
+            (&Use::Read(lba, count), Direction::ToHost(_)) => {
+                Some(Seen::new(lba, count, self.media.now()))
+            }
+            _ => None,
+        };
         let flight = Flight {
             sqe,
             position,
@@ -578,6 +613,7 @@ impl World {
             shared: false,
             user,
             fused,
+            seen,
         };
         if self.flights.insert(key, flight).is_some() {
             return Err(format!(
@@ -629,7 +665,9 @@ impl World {
         }
         match &verdict.media {
             Use::None => {}
-            Use::Read(lba, count) => self.media.begin_read(*lba, *count),
+            Use::Read(lba, count) | Use::Compare(lba, count, _) => {
+                self.media.begin_read(*lba, *count)
+            }
             Use::Write(lba, data) => self.media.begin_write(user, *lba, data),
             Use::Zero(ranges) => ranges
                 .iter()
@@ -647,7 +685,7 @@ impl World {
             _ => {}
         }
         let at = addr % PAGE;
-        let (mut wrong, mut taken) = (None, Vec::new());
+        let (mut wrong, mut taken, mut ways) = (None, Vec::new(), Vec::new());
         let places = self.places.get(&(addr / PAGE)).map_or(&[][..], |p| &p[..]);
         for place in places {
             if place.claim != Claim::ToHost || at < place.at || at + len > place.at + place.len {
@@ -658,6 +696,7 @@ impl World {
             };
             let from = place.offset + (at - place.at);
             if right(&self.media, &flight.verdict.direction, from, data) {
+                ways.push((place.key, from));
                 if !taken.contains(&place.key) {
                     taken.push(place.key);
                 }
@@ -665,6 +704,17 @@ impl World {
                 wrong = Some(format!(
                     "wrong data at {addr:#x}, byte {from} of SQ {} CID {:#06x}: {data:02x?}",
                     place.key.0, place.key.1
+                ));
+            }
+        }
+        if let [(key, from)] = ways[..] {
+            // It can only be this one's.
+            let seen = self.flights.get_mut(&key).and_then(|f| f.seen.as_mut());
+            if let Some(block) = seen.and_then(|seen| seen.take(&self.media, from, data)) {
+                return Err(format!(
+                    "SQ {} CID {:#06x} brings a mixture of what block {block} has held: {data:02x?} at byte {from} \
+                     are not of the content that its other bytes are of",
+                    key.0, key.1
                 ));
             }
         }
@@ -684,15 +734,9 @@ impl World {
             return Err(wrong);
         }
         if MSI.contains(&addr) {
-            let word = <[u8; 4]>::try_from(data).map(u32::from_le_bytes);
-            if let Some(vector) = word.ok().and_then(|word| self.messages.get(&(addr, word))) {
-                self.counts.interrupts += 1;
-                self.due.remove(vector);
-                return Ok(());
-            }
-            return Err(format!(
-                "an interrupt message {data:02x?} at {addr:#x} that no table entry has held"
-            ));
+            self.counts.interrupts += 1;
+            let exact = !self.shadow.wanted && !self.model.features.coalesced();
+            return self.messages.take(self.now, addr, data, exact);
         }
         Err(format!(
             "a write of {len} bytes at {addr:#x}, which no command in flight names"

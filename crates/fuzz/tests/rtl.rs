@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use design::Design;
-use fuzz::{Campaign, Replay, Report};
+use fuzz::{Campaign, Conditions, Replay, Report};
 use rtl::bitstream::{repo_root, stderr_progress, Bitstream};
-use rtl::{DeviceConfig, RtlDevice};
+use rtl::{DeviceConfig, Memory, RtlDevice};
 use sim::{Device, Media};
 
 fn design() -> Design {
@@ -15,7 +15,7 @@ fn design() -> Design {
 }
 
 /// The device of `designs/fuzz.toml`, from one bitstream.
-fn device() -> Result<Box<dyn Device>, String> {
+fn device(conditions: &Conditions) -> Result<Box<dyn Device>, String> {
     static BUILT: OnceLock<(DeviceConfig, u64, Arc<Bitstream>)> = OnceLock::new();
     let (config, bytes, bitstream) = BUILT.get_or_init(|| {
         let design = design();
@@ -33,8 +33,12 @@ fn device() -> Result<Box<dyn Device>, String> {
         )
     });
     let media = Media::memory(*bytes).map_err(|e| e.to_string())?;
-    let device =
-        RtlDevice::new(bitstream.clone(), config.clone(), media).map_err(|e| e.to_string())?;
+    let mut config = config.clone();
+    if let Some(most) = conditions.late_memory {
+        let seed = conditions.seed;
+        config.memory = Memory::Late { most, seed };
+    }
+    let device = RtlDevice::new(bitstream.clone(), config, media).map_err(|e| e.to_string())?;
     Ok(Box::new(device))
 }
 
@@ -45,6 +49,7 @@ fn campaign(seed: u64, amount: u64, calm: bool, replay: Option<Replay>) -> Repor
         per_episode: if calm { 64 << 20 } else { 2000 },
         first_episode: 0,
         media_bytes: design().media.bytes.0,
+        torn_blocks: from_env("FUZZ_TORN", 0) != 0,
         calm,
         shrinks: from_env("FUZZ_SHRINKS", 12) as u32,
         replay,

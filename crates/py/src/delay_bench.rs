@@ -5,13 +5,19 @@ use pyo3::prelude::*;
 use rtl::delay_bench::{self, Mix, Sample, Targets, Traffic};
 use rtl::Memory;
 use serde_json::json;
-use sim::{Media, Time};
+use sim::{Clock, Media};
 
 use crate::build::{build_progress, Design};
 use crate::error::raise;
 
 /// Memory behind the emulator: enough rows that random addresses hardly ever hit an open one.
 const MEDIA_BYTES: u64 = 1 << 30;
+/// Most accesses of a measurement.
+const MOST_SAMPLES: usize = 10_000_000;
+/// Most reads that the emulator delays at a time.
+const MOST_READS: usize = 64;
+/// Most cycles that its registers hold.
+const MOST_CYCLES: f64 = ((1 << 20) - 1) as f64;
 /// Most bytes of a burst: AXI's boundary.
 const BURST_BYTES: u32 = 4096;
 
@@ -19,7 +25,7 @@ const BURST_BYTES: u32 = 4096;
 #[pyclass(module = "nearside._native")]
 pub struct DelayBench {
     bench: std::sync::Mutex<delay_bench::DelayBench>,
-    period: Time,
+    clock: Clock,
 }
 
 #[pymethods]
@@ -30,23 +36,23 @@ impl DelayBench {
     fn new(py: Python<'_>, design: &Design, progress: Option<Py<PyAny>>) -> PyResult<DelayBench> {
         let config: &Config = &design.inner;
         let root = crate::build::root()?;
-        let period = Time(config.period_ps());
+        let clock = config.clock();
         let memory = Memory::Ddr4(config.dram.clone());
         let mut tell = build_progress(progress);
         let bench = py.detach(|| {
             let media = Media::memory(MEDIA_BYTES).map_err(raise)?;
-            delay_bench::DelayBench::new(&root, period, &memory, media, &mut tell).map_err(raise)
+            delay_bench::DelayBench::new(&root, clock, &memory, media, &mut tell).map_err(raise)
         })?;
         Ok(DelayBench {
             bench: bench.into(),
-            period,
+            clock,
         })
     }
 
     /// The clock period.
     #[getter]
     fn period_ns(&self) -> f64 {
-        self.period.as_ns()
+        self.clock.ns(1.0)
     }
 
     /// Single accesses ("read" or "write") of `beats` beats at random addresses with a target of `base_ns` and `beat_ns` for each
@@ -72,10 +78,16 @@ impl DelayBench {
                 )))
             }
         };
-        if !(1..=256).contains(&beats) || samples == 0 {
+        if !(1..=256).contains(&beats) {
+            return Err(raise(format!("beats = {beats}: allowed are 1 to 256")));
+        }
+        if !(1..=MOST_SAMPLES).contains(&samples) {
             return Err(raise(format!(
-                "beats = {beats}: allowed are 1 to 256, for at least one sample"
+                "samples = {samples}: allowed are 1 to {MOST_SAMPLES}"
             )));
+        }
+        for (name, ns) in [("base_ns", base_ns), ("beat_ns", beat_ns)] {
+            check_cycles(name, ns, self.cycles(ns))?;
         }
         let (base, beat) = (self.cycles(base_ns), self.cycles(beat_ns));
         let targets = Targets {
@@ -100,7 +112,7 @@ impl DelayBench {
         py.check_signals()?;
         let (samples, counters) = outcome.map_err(raise)?;
         let counted = &counters[usize::from(mix == Mix::Writes)];
-        let ns = |cycles: f64| cycles * self.period.as_ns();
+        let ns = |cycles: f64| self.clock.ns(cycles);
         let latencies: Vec<u32> = samples.iter().map(Sample::latency).collect();
         let sum: f64 = latencies.iter().map(|&l| f64::from(l)).sum();
         let (low, high) = (latencies.iter().min(), latencies.iter().max());
@@ -139,6 +151,12 @@ impl DelayBench {
 
     /// Cycles that so many reads take, sent one a cycle, with a delay of so many cycles: first address to last beat.
     fn pipelined_reads(&mut self, py: Python<'_>, reads: usize, delay: f64) -> PyResult<u64> {
+        if !(1..=MOST_READS).contains(&reads) {
+            return Err(raise(format!(
+                "reads = {reads}: allowed are 1 to {MOST_READS}"
+            )));
+        }
+        check_cycles("delay", delay, delay)?;
         let targets = Targets {
             read_base: delay,
             ..Targets::default()
@@ -161,8 +179,17 @@ impl DelayBench {
     }
 }
 
+fn check_cycles(name: &str, value: f64, cycles: f64) -> PyResult<()> {
+    if (0.0..=MOST_CYCLES).contains(&cycles) {
+        return Ok(());
+    }
+    Err(raise(format!(
+        "{name} = {value}: allowed are 0 to {MOST_CYCLES} clock cycles"
+    )))
+}
+
 impl DelayBench {
     fn cycles(&self, ns: f64) -> f64 {
-        ns / self.period.as_ns()
+        self.clock.cycles(ns)
     }
 }

@@ -1,9 +1,11 @@
 //! A running device with its host and driver.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use design::media::{cap_gb_s, time_ns, Registers};
+use design::{Identity, Place};
 use driver::control::{Delay, Inventory};
 use driver::workload::{self, Job, Layout, Pattern, Shape};
 use driver::{
@@ -13,7 +15,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rtl::RtlDevice;
 use serde_json::{json, Value};
-use sim::{Bar, Media, System, Time, Tracer};
+use sim::{Bar, Clock, Media, System, Time, Tracer};
+use spec::regs::nvm_delay::control::ENABLE;
 use trace::TraceFile;
 
 use crate::build::{build_progress, Design};
@@ -26,6 +29,7 @@ use crate::trace::{create, finish, Events};
 struct Session {
     controller: Controller<SimHost>,
     inventory: Inventory,
+    _number: Number,
 }
 
 impl Session {
@@ -36,6 +40,28 @@ impl Session {
 
     fn host(&mut self) -> &mut SimHost {
         self.controller.host_mut()
+    }
+}
+
+/// The number of a device among those that live in this process: the lowest that is free. So one device after another has
+/// the same one, and runs stay repeatable.
+struct Number(u32);
+
+static NUMBERS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+impl Number {
+    fn take() -> Number {
+        let mut used = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = (0..).find(|n| !used.contains(n)).unwrap_or(u32::MAX);
+        used.insert(free);
+        Number(free)
+    }
+}
+
+impl Drop for Number {
+    fn drop(&mut self) {
+        let mut used = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
+        used.remove(&self.0);
     }
 }
 
@@ -69,10 +95,12 @@ fn start(
     rtl: RtlDeviceBuilder,
 ) -> PyResult<Session> {
     let RtlDeviceBuilder {
-        config,
+        mut config,
         progress,
         tracer,
     } = rtl;
+    let number = Number::take();
+    config.identity = Identity::of(design, Place::Number(number.0)).map_err(raise)?;
     let mut tell = build_progress(progress);
     let device = RtlDevice::build(config, media, &mut tell).map_err(raise)?;
     let mut system = System::new(&design.host).map_err(raise)?;
@@ -81,14 +109,14 @@ fn start(
         (Bar::Pm, design.media.bytes.0),
         (Bar::Control, 1 << 20),
     ];
-    let number = system
+    let slot = system
         .add_device(Box::new(device), &design.pcie, &windows)
         .map_err(raise)?;
-    if tracer.is_some() && !system.set_tracer(number, tracer) {
+    if tracer.is_some() && !system.set_tracer(slot, tracer) {
         return Err(raise(NO_TRACE));
     }
     let vectors = design.nvme.io_queues as u16 + 1;
-    let host = SimHost::new(system, number, design.cpu.costs(), vectors);
+    let host = SimHost::new(system, slot, design.cpu.costs(), vectors);
     let mut controller = Controller::start(host, driver).map_err(raise)?;
     let inventory = Inventory::read(controller.host_mut()).map_err(raise)?;
     for delay in inventory.delays() {
@@ -97,6 +125,7 @@ fn start(
     Ok(Session {
         controller,
         inventory,
+        _number: number,
     })
 }
 
@@ -105,6 +134,13 @@ struct RtlDeviceBuilder {
     progress: Option<Py<PyAny>>,
     tracer: Option<Tracer>,
 }
+
+/// Nobody may ask for a time beyond this one, half of what there is (106 days): what is under way then still ends.
+const END_OF_TIME: Time = Time(u64::MAX / 2);
+/// Longest time for one command.
+const MOST_TIMEOUT_US: u64 = 1_000_000_000;
+/// Most commands with all their events kept.
+const MOST_SINGLE: u64 = 1_000_000;
 
 /// What a device without trace ports answers.
 const NO_TRACE: &str = "this device has no trace ports";
@@ -135,11 +171,34 @@ impl Device {
         let design = design.inner.clone();
         let mut config = rtl::DeviceConfig::of(&design).map_err(raise)?;
         config.skip_idle = skip_idle;
-        config.trace = trace.map(|(path, from, to)| rtl::TraceWindow {
-            path,
-            from: Time::ns(from),
-            to: Time::ns(to),
-        });
+        config.trace = match trace {
+            Some((_, from, to)) if from >= to => {
+                let text =
+                    format!("trace = from {from} to {to} ns: the end must come after the start");
+                return Err(raise(text));
+            }
+            Some((path, from, to)) => Some(rtl::TraceWindow {
+                path,
+                from: span_ns("trace", from)?,
+                to: span_ns("trace", to)?,
+            }),
+            None => None,
+        };
+        if !(1..=MOST_TIMEOUT_US).contains(&timeout_us) {
+            return Err(raise(format!(
+                "timeout_us = {timeout_us}: allowed are 1 to {MOST_TIMEOUT_US}"
+            )));
+        }
+        if let Some((high, medium, low)) = weights {
+            if [high, medium, low]
+                .iter()
+                .any(|weight| !(1..=256).contains(weight))
+            {
+                let text =
+                    format!("weights = ({high}, {medium}, {low}): allowed are 1 to 256 each");
+                return Err(raise(text));
+            }
+        }
         let profile = design::Profile::find(&config.root, &design.media.profile).map_err(raise)?;
         let media = match &design.media.file {
             Some(path) => Media::file(path, design.media.bytes.0).map_err(raise)?,
@@ -252,9 +311,10 @@ impl Device {
     ) -> PyResult<String> {
         let session = self.session()?;
         let block = session.controller.namespace().block_bytes as usize;
+        let lba = whole_block(offset, block)?;
+        within_namespace(session, offset, data.len() as u64)?;
         let mut padded = data.to_vec();
         padded.resize(data.len().next_multiple_of(block), 0);
-        let lba = whole_block(offset, block)?;
         let shape = Shape {
             queues,
             depth,
@@ -285,17 +345,8 @@ impl Device {
         let session = self.session()?;
         let block = session.controller.namespace().block_bytes as usize;
         let lba = whole_block(offset, block)?;
-        let room = session
-            .controller
-            .namespace()
-            .bytes()
-            .saturating_sub(offset);
-        if length as u64 > room {
-            return Err(raise(format!(
-                "{length} bytes from {offset} on reach beyond the namespace"
-            )));
-        }
-        let mut data = vec![0; length.next_multiple_of(block)];
+        within_namespace(session, offset, length as u64)?;
+        let mut data = zeroed(length.next_multiple_of(block))?;
         let shape = Shape {
             queues,
             depth,
@@ -366,7 +417,7 @@ impl Device {
         let switch = match switch {
             Some((after, name)) => {
                 let profile = find_profile(&name)?;
-                Some((after, self.registers(&profile)))
+                Some((after, self.registers(&profile)?))
             }
             None => None,
         };
@@ -390,11 +441,12 @@ impl Device {
         let mut value = report::outcome(&outcome);
         if let Some((after, _)) = switch {
             // Commands that were in flight at the change belong to neither side.
-            let (at, flight) = (after as usize, queues * depth);
+            let flight = queues * depth;
+            let at = usize::try_from(after).unwrap_or(usize::MAX);
             let mut all = outcome.report.read.clone();
             all.merge(&outcome.report.write);
-            value["before"] = report::latency(&all.part(flight..at));
-            value["after"] = report::latency(&all.part(at + flight..usize::MAX));
+            value["before"] = report::latency(&all.part(flight.min(at)..at));
+            value["after"] = report::latency(&all.part(at.saturating_add(flight)..usize::MAX));
         }
         Ok(value.to_string())
     }
@@ -402,14 +454,14 @@ impl Device {
     /// The timing of each channel, as JSON.
     fn delay_get(&mut self) -> PyResult<String> {
         let session = self.session()?;
-        let (period, channels) = (session.inventory.period_ps(), session.inventory.channels);
+        let (clock, channels) = (session.inventory.clock, session.inventory.channels);
         let mut out = Vec::new();
         for delay in session.inventory.delays() {
             let registers = delay.get(session.controller.host_mut()).map_err(raise)?;
             let commits = delay
                 .commits(session.controller.host_mut())
                 .map_err(raise)?;
-            out.push(describe(&registers, period, channels, commits));
+            out.push(describe(&registers, clock, channels, commits));
         }
         Ok(Value::from(out).to_string())
     }
@@ -438,14 +490,14 @@ impl Device {
     #[pyo3(signature = (clear=false))]
     fn delay_counters(&mut self, clear: bool) -> PyResult<String> {
         let session = self.session()?;
-        let period = session.inventory.period_ps();
+        let clock = session.inventory.clock;
         let mut out = Vec::new();
         for delay in session.inventory.delays() {
             let [read, write] = delay
                 .counters(session.controller.host_mut(), clear)
                 .map_err(raise)?;
             out.push(json!({
-                "read": report::delay_counters(&read, period), "write": report::delay_counters(&write, period),
+                "read": report::delay_counters(&read, clock), "write": report::delay_counters(&write, clock),
             }));
         }
         Ok(Value::from(out).to_string())
@@ -453,8 +505,10 @@ impl Device {
 
     /// Loads from the PM window.
     fn pm_read(&mut self, py: Python<'_>, offset: u64, length: usize) -> PyResult<Vec<u8>> {
+        let window = self.design.media.bytes.0;
         let session = self.session()?;
-        let mut data = vec![0; length];
+        within("the PM window", window, offset, length as u64)?;
+        let mut data = zeroed(length)?;
         py.detach(|| session.host().read(Bar::Pm, offset, &mut data))
             .map_err(raise)?;
         Ok(data)
@@ -462,7 +516,9 @@ impl Device {
 
     /// Stores to the PM window. Stores are posted: a load from the window waits for them.
     fn pm_write(&mut self, py: Python<'_>, offset: u64, data: &[u8]) -> PyResult<()> {
+        let window = self.design.media.bytes.0;
         let session = self.session()?;
+        within("the PM window", window, offset, data.len() as u64)?;
         let data = data.to_vec();
         py.detach(|| session.host().write(Bar::Pm, offset, &data))
             .map_err(raise)
@@ -590,6 +646,19 @@ impl Device {
         if self.trace.is_some() {
             return Err(raise("a trace is being written"));
         }
+        let controller = &self.session()?.controller;
+        let block = u64::from(controller.namespace().block_bytes);
+        let most = u64::from(controller.max_blocks()) * block;
+        if bytes == 0 || bytes % block != 0 || bytes > most {
+            return Err(raise(format!(
+                "bytes = {bytes}: allowed are multiples of {block} up to {most}"
+            )));
+        }
+        if commands > MOST_SINGLE {
+            return Err(raise(format!(
+                "commands = {commands}: allowed are 0 to {MOST_SINGLE}"
+            )));
+        }
         let events = Arc::new(Mutex::new(Events::default()));
         self.set_tracer(Some(Tracer::new(events.clone(), true)))?;
         let session = self.session()?;
@@ -605,8 +674,19 @@ impl Device {
 
     /// Lets simulated time pass without work.
     fn rest(&mut self, py: Python<'_>, ns: u64) -> PyResult<()> {
+        let span = span_ns("ns", ns)?;
         let session = self.session()?;
-        py.detach(|| session.host().system_mut().advance_by(Time::ns(ns)))
+        let now = session.host().system().now();
+        if now
+            .0
+            .checked_add(span.0)
+            .is_none_or(|end| end > END_OF_TIME.0)
+        {
+            return Err(raise(format!(
+                "ns = {ns}: simulated time is {now} and ends at {END_OF_TIME}"
+            )));
+        }
+        py.detach(|| session.host().system_mut().advance_by(span))
             .map_err(raise)
     }
 
@@ -624,21 +704,11 @@ impl Device {
         Ok(Value::Object(counters.collect()).to_string())
     }
 
-    /// Controller reset (CC.EN), and a new start of the driver.
-    fn reset(&mut self) -> PyResult<()> {
-        let Session {
-            controller,
-            inventory,
-        } = self
-            .slot()
-            .take()
-            .ok_or_else(|| raise("the device was shut down"))?;
-        let controller = controller.reset().map_err(raise)?;
-        *self.slot() = Some(Session {
-            controller,
-            inventory,
-        });
-        Ok(())
+    /// Controller reset (CC.EN), and a new start of the driver. After one that fails the device and its media are still there:
+    /// the PM window, the counters and another reset may be tried.
+    fn reset(&mut self, py: Python<'_>) -> PyResult<()> {
+        let session = self.session()?;
+        py.detach(|| session.controller().reset()).map_err(raise)
     }
 
     /// Normal shutdown.
@@ -702,8 +772,10 @@ impl Device {
         Ok(())
     }
 
-    fn registers(&self, profile: &design::Profile) -> Registers {
-        profile.registers(self.design.period_ps(), self.design.channels)
+    fn registers(&self, profile: &design::Profile) -> PyResult<Registers> {
+        profile
+            .registers(self.design.clock(), self.design.channels)
+            .map_err(raise)
     }
 
     fn apply(&mut self, profile: &design::Profile) -> PyResult<()> {
@@ -711,7 +783,7 @@ impl Device {
     }
 
     fn set_on(&mut self, profile: &design::Profile, channel: Option<usize>) -> PyResult<()> {
-        let registers = self.registers(profile);
+        let registers = self.registers(profile)?;
         let session = self.session()?;
         let delays = session.inventory.delays();
         let chosen: Vec<Delay> = match channel {
@@ -748,10 +820,44 @@ fn find_profile(name: &str) -> PyResult<design::Profile> {
     design::Profile::find(&crate::build::root()?, name).map_err(raise)
 }
 
-/// LBA and number of blocks of `length` bytes from byte `offset` on.
-fn whole_range(session: &mut Session, offset: u64, length: u64) -> PyResult<(u64, u64)> {
+/// LBA and number of blocks of `length` bytes from byte `offset` on, which must be in the namespace.
+fn whole_range(session: &Session, offset: u64, length: u64) -> PyResult<(u64, u64)> {
+    within_namespace(session, offset, length)?;
     let block = session.controller.namespace().block_bytes as usize;
     Ok((whole_block(offset, block)?, whole_block(length, block)?))
+}
+
+fn within_namespace(session: &Session, offset: u64, length: u64) -> PyResult<()> {
+    let size = session.controller.namespace().bytes();
+    within("the namespace", size, offset, length)
+}
+
+/// Refuses what reaches beyond the end of something.
+fn within(what: &str, size: u64, offset: u64, length: u64) -> PyResult<()> {
+    match offset.checked_add(length) {
+        Some(end) if end <= size => Ok(()),
+        _ => Err(raise(format!(
+            "{length} bytes from {offset} on reach beyond {what} of {size} bytes"
+        ))),
+    }
+}
+
+/// Zeros, if this machine has memory for so many.
+fn zeroed(length: usize) -> PyResult<Vec<u8>> {
+    let mut data = Vec::new();
+    data.try_reserve_exact(length)
+        .map_err(|_| raise(format!("this machine has no memory for {length} bytes")))?;
+    data.resize(length, 0);
+    Ok(data)
+}
+
+/// A span of simulated time that was given in ns.
+fn span_ns(name: &str, ns: u64) -> PyResult<Time> {
+    let most = END_OF_TIME.0 / 1000;
+    if ns > most {
+        return Err(raise(format!("{name} = {ns} ns: allowed are 0 to {most}")));
+    }
+    Ok(Time::ns(ns))
 }
 
 fn whole_block(offset: u64, block: usize) -> PyResult<u64> {
@@ -764,12 +870,12 @@ fn whole_block(offset: u64, block: usize) -> PyResult<u64> {
     Ok(offset / block)
 }
 
-fn describe(r: &Registers, period: u64, channels: u32, commits: u8) -> Value {
+fn describe(r: &Registers, clock: Clock, channels: u32, commits: u8) -> Value {
     let timing = |base: u32, beat: u32, cap: Option<u32>| {
         let cap = cap
             .filter(|&raw| raw > 0)
-            .map(|raw| cap_gb_s(raw, period, channels));
-        json!({"base_ns": time_ns(base, period), "beat_ns": time_ns(beat, period), "cap_gb_s": cap})
+            .map(|raw| cap_gb_s(raw, clock, channels));
+        json!({"base_ns": time_ns(base, clock), "beat_ns": time_ns(beat, clock), "cap_gb_s": cap})
     };
     let regions: Vec<Value> = r
         .regions
@@ -780,7 +886,7 @@ fn describe(r: &Registers, period: u64, channels: u32, commits: u8) -> Value {
         .collect();
     let [a, b, c, d] = r.timing;
     json!({
-        "enabled": r.control & 1 == 1, "commits": commits,
+        "enabled": ENABLE.is_set(r.control.into()), "commits": commits,
         "read": timing(a, b, Some(r.read_cap)), "write": timing(c, d, Some(r.write_cap)), "regions": regions,
     })
 }

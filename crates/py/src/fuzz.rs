@@ -1,9 +1,9 @@
 //! The fuzzer, on a design's device.
 
-use ::fuzz::{Campaign, Replay};
+use ::fuzz::{Campaign, Conditions, Replay};
 use pyo3::prelude::*;
 use rtl::bitstream::Bitstream;
-use rtl::RtlDevice;
+use rtl::{Memory, RtlDevice};
 use sim::{Device, Media};
 
 use crate::build::Design;
@@ -17,7 +17,7 @@ const HANG_CYCLES: u64 = 200_000;
 /// `SEED:EPISODE` or `SEED:EPISODE:STEPS`.
 #[pyfunction]
 #[pyo3(signature = (design, amount, seed=1, *, calm=false, first_episode=0, replay=None, shrinks=60,
-    per_episode=2000, progress=None))]
+    per_episode=2000, torn_blocks=false, progress=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn fuzz(
     py: Python<'_>,
@@ -29,9 +29,13 @@ pub fn fuzz(
     replay: Option<&str>,
     shrinks: u32,
     per_episode: u64,
+    torn_blocks: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let design = &design.inner;
+    if per_episode == 0 {
+        return Err(raise("per_episode = 0: at least 1 is needed"));
+    }
     let mut config = rtl::DeviceConfig::of(design).map_err(raise)?;
     config.hang_cycles = HANG_CYCLES;
     let replay = replay
@@ -42,6 +46,7 @@ pub fn fuzz(
         amount,
         calm,
         media_bytes: design.media.bytes.0,
+        torn_blocks,
         first_episode,
         per_episode,
         shrinks,
@@ -55,9 +60,14 @@ pub fn fuzz(
     let bitstream = Bitstream::open(&path).map_err(raise)?;
     let mut teller = Teller::new(progress);
     let outcome = py.detach(|| {
-        let mut make = || -> Result<Box<dyn Device>, String> {
+        let mut make = |conditions: &Conditions| -> Result<Box<dyn Device>, String> {
             let media = Media::memory(bytes).map_err(|e| e.to_string())?;
-            let device = RtlDevice::new(bitstream.clone(), config.clone(), media);
+            let mut config = config.clone();
+            if let Some(most) = conditions.late_memory {
+                let seed = conditions.seed;
+                config.memory = Memory::Late { most, seed };
+            }
+            let device = RtlDevice::new(bitstream.clone(), config, media);
             Ok(Box::new(device.map_err(|e| e.to_string())?))
         };
         ::fuzz::run(&mut make, &campaign, &mut |done, all| {

@@ -4,6 +4,7 @@ use driver::control::{block, DelayCounters, Inventory};
 use driver::workload::Outcome;
 use driver::{Latency, Report};
 use serde_json::{json, Value};
+use sim::Clock;
 
 /// Latencies in ns of simulated time; null without any.
 pub fn latency(latency: &Latency) -> Value {
@@ -42,8 +43,8 @@ pub fn outcome(o: &Outcome) -> Value {
 }
 
 /// Counters of one direction of an `nvm_delay`.
-pub fn delay_counters(c: &DelayCounters, period_ps: u64) -> Value {
-    let ns = |cycles: f64| cycles * period_ps as f64 / 1e3;
+pub fn delay_counters(c: &DelayCounters, clock: Clock) -> Value {
+    let ns = |cycles: f64| clock.ns(cycles);
     let any = c.transactions > 0;
     json!({
         "transactions": c.transactions,
@@ -70,7 +71,7 @@ pub fn inventory(i: &Inventory) -> Value {
         })
         .collect();
     json!({
-        "layout": i.version, "clock_khz": i.clock_khz, "media_bytes": i.media_bytes,
+        "layout": i.version, "clock_khz": i.clock.khz(), "media_bytes": i.media_bytes,
         "channels": i.channels, "granule": i.granule, "blocks": blocks,
     })
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use design::{Identity, Place};
 use driver::control::Delay;
 use pyo3::prelude::*;
 use rtl::RtlDevice;
@@ -35,10 +36,11 @@ impl Server {
     #[pyo3(signature = (devices, progress=None))]
     fn new(py: Python<'_>, devices: Vec<Wanted>, progress: Option<Py<PyAny>>) -> PyResult<Server> {
         let (mut served, mut traces) = (Vec::new(), Vec::new());
-        for (design, socket, trace) in devices {
+        let identities = identities(&devices)?;
+        for ((design, socket, trace), identity) in devices.into_iter().zip(identities) {
             let design = &design.get().inner;
             let progress = progress.as_ref().map(|p| p.clone_ref(py));
-            let mut one = prepare(py, design, socket, progress)?;
+            let mut one = prepare(py, design, identity, socket, progress)?;
             if let Some(path) = trace {
                 let file = create(&path)?;
                 one.tracer = Some(Tracer::new(file.clone(), false));
@@ -53,9 +55,18 @@ impl Server {
 
     /// Lets the server work for so long.
     fn wait(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
-        let span = Duration::try_from_secs_f64(seconds).map_err(raise)?;
-        py.detach(|| std::thread::sleep(span));
-        py.check_signals()
+        let bad = |e| raise(format!("seconds = {seconds}: {e}"));
+        let mut left = Duration::try_from_secs_f64(seconds).map_err(bad)?;
+        loop {
+            // In pieces, so that Ctrl-C is heard.
+            let span = left.min(Duration::from_millis(100));
+            py.detach(|| std::thread::sleep(span));
+            py.check_signals()?;
+            left -= span;
+            if left.is_zero() {
+                return Ok(());
+            }
+        }
     }
 
     /// What each device has done since the start, as JSON: a list of dictionaries.
@@ -79,15 +90,37 @@ impl Server {
     }
 }
 
+/// Who each device is; no two may be the same.
+fn identities(devices: &[Wanted]) -> PyResult<Vec<Identity>> {
+    let mut all: Vec<Identity> = Vec::new();
+    for (design, socket, _) in devices {
+        let place = Place::Socket(socket);
+        let one = Identity::of(&design.get().inner, place).map_err(raise)?;
+        if let Some(other) = all.iter().position(|identity| *identity == one) {
+            return Err(raise(format!(
+                "{} has serial number {one} like {}: a host can't tell them apart. Give each an nvme.serial of its own, or none",
+                socket.display(),
+                devices[other].1.display()
+            )));
+        }
+        all.push(one);
+    }
+    Ok(all)
+}
+
 fn prepare(
     py: Python<'_>,
     design: &design::Design,
+    identity: Identity,
     socket: PathBuf,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Served> {
-    let config = rtl::DeviceConfig::of(design).map_err(raise)?;
+    let mut config = rtl::DeviceConfig::of(design).map_err(raise)?;
+    config.identity = identity;
     let profile = design::Profile::find(&config.root, &design.media.profile).map_err(raise)?;
-    let registers = profile.registers(design.period_ps(), design.channels);
+    let registers = profile
+        .registers(design.clock(), design.channels)
+        .map_err(raise)?;
     // Loads and stores of a mapped window never reach the device, so nothing could delay them.
     let media = match &design.media.file {
         Some(path) => Media::file(path, design.media.bytes.0),
@@ -126,5 +159,6 @@ fn prepare(
         },
         setup,
         tracer: None,
+        log: serve::Log::stderr(),
     })
 }

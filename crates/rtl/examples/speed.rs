@@ -52,11 +52,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         },
     )?;
     if target_ns > 0 {
-        let period = 4000;
         let profile = design::Profile::latencies("speed", target_ns as f64, target_ns as f64);
         let inventory = Inventory::read(controller.host_mut())?;
         for delay in inventory.delays() {
-            let registers = profile.registers(period, 2);
+            let registers = profile.registers(inventory.clock, inventory.channels)?;
             delay.set(controller.host_mut(), &registers)?;
         }
     }

@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
-use sim::{Fault, Media, Random, Time};
+use sim::{Clock, Fault, Media, Random};
+use spec::regs::nvm_delay::{self, command, control, counters::read as of, timing};
 
 use crate::axi::{
     resp, AddressMap, Ax, AxiMaster, AxiPorts, AxilAccess, AxilMaster, AxilPorts, DdrSlave, WBeat,
@@ -17,21 +18,6 @@ use crate::error::Result;
 
 /// Edges without any handshake that count as a hang: the longest delay is 2^20 cycles.
 const HANG: u64 = 3 << 20;
-
-/// Register offsets of `nvm_delay` (hw/ip/nvm_delay/regs).
-mod reg {
-    pub const CONTROL: u32 = 0x010;
-    pub const COMMAND: u32 = 0x014;
-    pub const READ_CAP: u32 = 0x020;
-    pub const WRITE_CAP: u32 = 0x024;
-    pub const TIMING: u32 = 0x040;
-    pub const COUNTERS: [u32; 2] = [0x800, 0x840];
-    pub const BUCKETS: [u32; 2] = [0x900, 0xA00];
-    pub const COMMIT: u32 = 1;
-    pub const SNAPSHOT: u32 = 2;
-    pub const CLEAR: u32 = 4;
-    pub const NUM_BUCKETS: u32 = 64;
-}
 
 /// Fractional bits of a time in the registers.
 const TIME_FRACTION: u32 = 12;
@@ -161,7 +147,7 @@ pub struct DelayBench {
     control: AxilMaster,
     ddr: DdrSlave,
     media: Media,
-    period: Time,
+    clock: Clock,
     edge: u64,
     quiet: u64,
 }
@@ -170,7 +156,7 @@ impl DelayBench {
     /// Builds `nvm_delay` if it was not built before, and brings it up, switched off.
     pub fn new(
         root: &Path,
-        period: Time,
+        clock: Clock,
         memory: &Memory,
         media: Media,
         progress: &mut dyn FnMut(Progress),
@@ -192,7 +178,7 @@ impl DelayBench {
             control: AxilMaster::new(AxilPorts::find(&model, "s_axil_")?),
             ddr: DdrSlave::new(AxiPorts::find(&model, "m_axi_")?, map, memory.timing()),
             media,
-            period,
+            clock,
             edge: 0,
             quiet: 0,
             model,
@@ -220,9 +206,9 @@ impl DelayBench {
     }
 
     /// Writes a register.
-    pub fn write(&mut self, addr: u32, data: u32) -> std::result::Result<(), Fault> {
+    pub fn write(&mut self, addr: u64, data: u32) -> std::result::Result<(), Fault> {
         self.access(AxilAccess::Write {
-            addr,
+            addr: addr as u32,
             data,
             strb: 0xF,
         })
@@ -230,61 +216,71 @@ impl DelayBench {
     }
 
     /// Reads a register.
-    pub fn read(&mut self, addr: u32) -> std::result::Result<u32, Fault> {
+    pub fn read(&mut self, addr: u64) -> std::result::Result<u32, Fault> {
+        let addr = addr as u32;
         self.access(AxilAccess::Read { addr })
+    }
+
+    fn command(&mut self, bit: spec::regs::Field) -> std::result::Result<(), Fault> {
+        self.write(nvm_delay::COMMAND, bit.mask() as u32)
     }
 
     /// Sets targets without bandwidth caps, for what is accepted from now on.
     pub fn set(&mut self, targets: &Targets) -> std::result::Result<(), Fault> {
         let times = [
-            targets.read_base,
-            targets.read_beat,
-            targets.write_base,
-            targets.write_beat,
+            (timing::READ_BASE, targets.read_base),
+            (timing::READ_BEAT, targets.read_beat),
+            (timing::WRITE_BASE, targets.write_base),
+            (timing::WRITE_BEAT, targets.write_beat),
         ];
-        for (i, cycles) in times.into_iter().enumerate() {
+        for (offset, cycles) in times {
             let fixed = (cycles * f64::from(1u32 << TIME_FRACTION))
                 .round()
                 .clamp(0.0, f64::from(u32::MAX));
-            self.write(reg::TIMING + 4 * i as u32, fixed as u32)?;
+            self.write(nvm_delay::TIMING + offset, fixed as u32)?;
         }
-        self.write(reg::READ_CAP, 0)?;
-        self.write(reg::WRITE_CAP, 0)?;
-        self.write(reg::CONTROL, 1)?;
-        self.write(reg::COMMAND, reg::COMMIT)
+        self.write(nvm_delay::READ_CAP, 0)?;
+        self.write(nvm_delay::WRITE_CAP, 0)?;
+        self.write(nvm_delay::CONTROL, control::ENABLE.mask() as u32)?;
+        self.command(command::COMMIT)
     }
 
     /// Switches the emulation off.
     pub fn off(&mut self) -> std::result::Result<(), Fault> {
-        self.write(reg::CONTROL, 0)?;
-        self.write(reg::COMMAND, reg::COMMIT)
+        self.write(nvm_delay::CONTROL, 0)?;
+        self.command(command::COMMIT)
     }
 
     /// Sets all counters to zero.
     pub fn clear(&mut self) -> std::result::Result<(), Fault> {
-        self.write(reg::COMMAND, reg::CLEAR)
+        self.command(command::CLEAR)
     }
 
     /// The counters, reads first.
     pub fn counters(&mut self) -> std::result::Result<[Counters; 2], Fault> {
-        self.write(reg::COMMAND, reg::SNAPSHOT)?;
+        self.command(command::SNAPSHOT)?;
         let mut out = [Counters::default(), Counters::default()];
         for (direction, counters) in out.iter_mut().enumerate() {
-            let base = reg::COUNTERS[direction];
-            let mut wide = |offset: u32| -> std::result::Result<u64, Fault> {
+            let counted = [nvm_delay::counters::READ, nvm_delay::counters::WRITE][direction];
+            let bucket = [
+                nvm_delay::counters::READ_BUCKET,
+                nvm_delay::counters::WRITE_BUCKET,
+            ][direction];
+            let base = nvm_delay::COUNTERS + counted;
+            let mut wide = |offset: u64| -> std::result::Result<u64, Fault> {
                 Ok(u64::from(self.read(base + offset)?)
                     | u64::from(self.read(base + offset + 4)?) << 32)
             };
-            counters.transactions = wide(0x00)?;
-            counters.beats = wide(0x08)?;
-            counters.late = wide(0x10)?;
-            counters.latency_sum = wide(0x18)?;
-            counters.latency_min = self.read(base + 0x20)?;
-            counters.latency_max = self.read(base + 0x24)?;
-            for bucket in 0..reg::NUM_BUCKETS {
-                counters
-                    .buckets
-                    .push(self.read(reg::BUCKETS[direction] + 4 * bucket)?);
+            counters.transactions = wide(of::TRANSACTIONS_LO)?;
+            counters.beats = wide(of::BEATS_LO)?;
+            counters.late = wide(of::LATE_LO)?;
+            counters.latency_sum = wide(of::SUM_LO)?;
+            counters.latency_min = self.read(base + of::MIN)?;
+            counters.latency_max = self.read(base + of::MAX)?;
+            for n in 0..nvm_delay::counters::READ_BUCKET_COUNT {
+                counters.buckets.push(self.read(
+                    nvm_delay::COUNTERS + bucket + nvm_delay::counters::READ_BUCKET_STRIDE * n,
+                )?);
             }
         }
         Ok(out)
@@ -324,11 +320,12 @@ impl DelayBench {
         mut see: impl FnMut(u64, crate::axi::Handshakes, (&[u8; BEAT], &Media)),
     ) -> std::result::Result<Option<(u32, u8)>, Fault> {
         self.edge += 1;
-        let now = Time(self.edge * self.period.0);
+        let (before, now) = (self.clock.edge(self.edge - 1), self.clock.edge(self.edge));
         self.control.drive(&mut self.model);
         self.master.drive(&mut self.model);
         self.ddr.drive(&mut self.model, &self.media, now);
-        let low = self.model.clock(false, now.0 - self.period.0 / 2);
+        let middle = before.0 + (now.0 - before.0) / 2;
+        let low = self.model.clock(false, middle);
         low.map_err(Fault::Assertion)?;
         let (mut count, done) = self.control.sample(&self.model);
         let seen = self.master.sample(&self.model);

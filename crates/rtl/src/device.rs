@@ -5,9 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use sim::{Counter, Device, Fault, HostPort, Media, Mmio, Time, TraceEvent, Tracer};
+use sim::{Clock, Counter, Device, Fault, HostPort, Media, Mmio, Time, TraceEvent, Tracer};
 
-use crate::axi::{AddressMap, AxiPorts, DdrSlave, DdrStats, FixedLatency, HostSlave, MemoryTiming};
+use crate::axi::{
+    AddressMap, AxiPorts, DdrSlave, DdrStats, FillPorts, FixedLatency, HostSlave, LateMemory,
+    MemoryTiming,
+};
 use crate::bitstream::{
     compile, compile_trained, repo_root, Bitstream, BitstreamSpec, Field, Model, Progress,
 };
@@ -17,6 +20,12 @@ use crate::probe::Probe;
 
 /// Clock cycles of reset after power-on.
 const RESET_CYCLES: u32 = 8;
+/// The energy that is left when the power fails keeps the clock going for so long.
+const HOLD_UP: Time = Time::us(10);
+/// But for so many cycles at least, which take longer at clocks below 250 MHz.
+const HOLD_UP_CYCLES: u64 = 2500;
+/// A function reset that takes longer than PCIe allows is a hang.
+const RESET_LIMIT: Time = Time::ms(100);
 /// One cycle of so many is timed: a prime, so that no period of the design hides from it.
 const TIMED: u32 = 509;
 /// A cycle that took so many seconds was not computing all the time: some other process ran.
@@ -29,8 +38,22 @@ pub struct TraceWindow {
     pub from: Time,
     /// No clock edge from here on.
     pub to: Time,
-    /// The FST file.
+    /// The FST file. Each time that the power has come again a further file begins: `x.fst`, `x.2.fst`, `x.3.fst`.
     pub path: PathBuf,
+}
+
+/// The file of the `life`th time that the power came.
+fn life_path(path: &Path, life: u32) -> PathBuf {
+    if life <= 1 {
+        return path.to_path_buf();
+    }
+    let mut name = path.file_stem().unwrap_or_default().to_os_string();
+    name.push(format!(".{life}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
 }
 
 /// The memory behind each channel.
@@ -40,6 +63,13 @@ pub enum Memory {
     Ddr4(sim::DramConfig),
     /// Every access takes the same time.
     Fixed(Time),
+    /// Every access takes a time of its own, up to `most`, drawn by `seed`.
+    Late {
+        /// The longest.
+        most: Time,
+        /// See above.
+        seed: u64,
+    },
 }
 
 impl Memory {
@@ -48,6 +78,7 @@ impl Memory {
         match self {
             Memory::Ddr4(config) => Box::new(sim::dram::Channel::new(config)),
             Memory::Fixed(latency) => Box::new(FixedLatency::new(*latency)),
+            Memory::Late { most, seed } => Box::new(LateMemory::new(*most, *seed)),
         }
     }
 }
@@ -63,8 +94,10 @@ pub struct DeviceConfig {
     pub filelists: Vec<PathBuf>,
     /// Its parameters, as written in SystemVerilog.
     pub parameters: BTreeMap<String, String>,
-    /// Clock period.
-    pub clock: Time,
+    /// Who it is. Given to it at power-on: it decides nothing of what is compiled.
+    pub identity: design::Identity,
+    /// The clock.
+    pub clock: Clock,
     /// Memory channels, as in `parameters`.
     pub channels: u32,
     /// Bytes that go to one channel before the next one's turn, as in `parameters`.
@@ -81,8 +114,8 @@ pub struct DeviceConfig {
     pub trace: Option<TraceWindow>,
     /// Pass over the cycles in which nothing can happen, without evaluating them. Off only serves measurements.
     pub skip_idle: bool,
-    /// What a build for speed runs on the device, on empty media, to find what matters most. An error leaves the device
-    /// correct but slower. Not used with waveforms.
+    /// What a build for speed runs on the device, on empty media, to find what matters most. Its error is the build's. Not
+    /// used with waveforms.
     pub train: Option<fn(RtlDevice) -> std::result::Result<(), String>>,
 }
 
@@ -94,7 +127,8 @@ impl DeviceConfig {
             top: "nearside_top".to_string(),
             filelists: vec![PathBuf::from("hw/top/top.f")],
             parameters: BTreeMap::new(),
-            clock: Time(4000),
+            identity: design::Identity::default(),
+            clock: Clock::default(),
             channels: 2,
             granule: 4096,
             memory: Memory::Ddr4(sim::DramConfig::default()),
@@ -107,7 +141,7 @@ impl DeviceConfig {
         })
     }
 
-    /// The device that a design describes.
+    /// The device that a design describes: the first one of its process, unless the design says who it is.
     pub fn of(design: &design::Design) -> Result<DeviceConfig> {
         let mut parameters: BTreeMap<String, String> = [
             ("NumChannels", design.channels.to_string()),
@@ -124,7 +158,9 @@ impl DeviceConfig {
         parameters.extend(namespaces.map(|(name, value)| (name.to_string(), value)));
         Ok(DeviceConfig {
             parameters,
-            clock: Time(design.period_ps()),
+            identity: design::Identity::of(design, design::Place::Number(0))
+                .map_err(|e| Error::Config(e.to_string()))?,
+            clock: design.clock(),
             channels: design.channels,
             granule: design.granule.0,
             memory: Memory::Ddr4(design.dram.clone()),
@@ -161,12 +197,6 @@ impl DeviceConfig {
 
     fn check(&self) -> Result<()> {
         let bad = |text: String| Err(Error::Config(text));
-        if self.clock.0 < 2 || self.clock.0 % 2 != 0 {
-            return bad(format!(
-                "clock = {} ps: an even number of ps, at least 2, is needed",
-                self.clock.0
-            ));
-        }
         if !(1..=256).contains(&self.host_reads) {
             return bad(format!(
                 "host_reads = {}: 1 to 256 are allowed",
@@ -195,12 +225,67 @@ struct Powered {
     idle: Field,
     /// Tells the design how many cycles it has not seen, if it wants to know.
     skipped: Option<Field>,
+    /// Cycles in which the design only waits for a time of its own.
+    wait: Option<Field>,
     /// Cycles skipped that the design does not know of yet.
     unseen: u64,
     reset: Field,
     reset_left: u32,
+    /// How a reset of the function and failing power are told, in designs that know of them.
+    ending: Option<Ending>,
+    /// False: the host is dead, and what stands for it does nothing.
+    host_alive: bool,
     tracing: bool,
     probe: Option<Probe>,
+}
+
+/// Ports of a design that ends what it has begun.
+#[derive(Clone, Copy)]
+struct Ending {
+    function_reset: Field,
+    power_fail: Field,
+    done: Field,
+}
+
+impl Ending {
+    fn find(model: &Model) -> Result<Ending> {
+        Ok(Ending {
+            function_reset: model.field("flr_i")?,
+            power_fail: model.field("power_fail_i")?,
+            done: model.field("reset_done_o")?,
+        })
+    }
+}
+
+/// Nobody is at the other end of the link.
+struct DeadHost;
+
+impl HostPort for DeadHost {
+    fn write(&mut self, _: Time, _: u64, _: &[u8]) -> bool {
+        false
+    }
+
+    fn read(&mut self, _: Time, _: u32, _: u64, _: u32) -> bool {
+        false
+    }
+
+    fn mmio_data(&mut self, _: Time, _: u32, _: Option<Vec<u8>>) {}
+
+    fn mmio(&mut self, _: Time) -> Option<Mmio> {
+        None
+    }
+
+    fn read_data(&mut self, _: Time) -> Option<sim::ReadData> {
+        None
+    }
+
+    fn next_arrival(&self) -> Option<Time> {
+        None
+    }
+
+    fn attention(&self) -> bool {
+        false
+    }
 }
 
 #[derive(Default)]
@@ -222,6 +307,8 @@ pub struct RtlDevice {
     bitstream: Arc<Bitstream>,
     media: Media,
     powered: Option<Powered>,
+    /// The last clock edge, and when it was.
+    edge: u64,
     now: Time,
     quiet_cycles: u64, // cycles since the last handshake, while busy
     until_timed: u32,
@@ -232,8 +319,20 @@ pub struct RtlDevice {
     last_handshake: Time,
     fault: Option<Fault>,
     trace_done: bool,
+    /// How often the power has come.
+    lives: u32,
+    held_up: Option<HoldUp>,
     tracer: Option<Tracer>,
     counts: Counts,
+}
+
+/// What became of the writes to the media that had begun when the power failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoldUp {
+    /// How long the clock went on.
+    pub time: Time,
+    /// All of them ended by then.
+    pub ended: bool,
 }
 
 impl RtlDevice {
@@ -256,6 +355,7 @@ impl RtlDevice {
             bitstream,
             media,
             powered: None,
+            edge: 0,
             now: Time::ZERO,
             quiet_cycles: 0,
             until_timed: TIMED,
@@ -264,6 +364,8 @@ impl RtlDevice {
             last_handshake: Time::ZERO,
             fault: None,
             trace_done: false,
+            lives: 0,
+            held_up: None,
             tracer: None,
             counts: Counts::default(),
         };
@@ -279,6 +381,11 @@ impl RtlDevice {
     /// What the device stores, to be changed behind its back.
     pub fn media_mut(&mut self) -> &mut Media {
         &mut self.media
+    }
+
+    /// What the last loss of power has left; `None` when the design doesn't see it coming.
+    pub fn held_up(&self) -> Option<HoldUp> {
+        self.held_up
     }
 
     /// The configuration.
@@ -305,31 +412,36 @@ impl RtlDevice {
         seconds * self.counts.evaluated as f64 / self.counts.timed.max(1) as f64
     }
 
-    fn power_up(&self) -> Result<Powered> {
+    fn power_up(&mut self) -> Result<Powered> {
+        self.lives += 1;
         let model = Model::new(&self.bitstream)?;
         let channels = self.config.channels;
         let mut ddr = Vec::new();
         for channel in 0..channels {
             let ports = AxiPorts::find_lane(&model, "m_axi_ddr_", channel, channels)?;
             let map = AddressMap::new(channel, channels, self.config.granule, self.media.size())?;
-            ddr.push(DdrSlave::new(ports, map, self.config.memory.timing()));
+            let fill = FillPorts::find_lane(&model, "m_fill_", channel, channels).ok();
+            ddr.push(DdrSlave::new(ports, map, self.config.memory.timing()).with_fill(fill));
         }
-        let host = AxiPorts::find(&model, "m_axi_host_")?;
         let reset = model.field("rst_ni")?;
         let mut powered = Powered {
             mmio: MmioBridge::new(&model)?,
-            host: HostSlave::new(host, self.config.host_reads, self.config.host_chunk),
+            host: self.bridge(&model)?,
             ddr,
             idle: model.field("idle_o")?,
             skipped: model.field("skipped_i").ok(),
+            wait: model.field("wait_o").ok(),
             unseen: 0,
             reset,
             reset_left: RESET_CYCLES,
+            ending: Ending::find(&model).ok(),
+            host_alive: true,
             tracing: false,
             probe: None,
             model,
         };
         powered.set_msix(self.msix)?;
+        powered.identify(&self.config.identity);
         powered
             .model
             .assert_reset(reset, self.now.0)
@@ -338,10 +450,79 @@ impl RtlDevice {
         Ok(powered)
     }
 
+    /// The host's side of the device's own accesses.
+    fn bridge(&self, model: &Model) -> Result<HostSlave> {
+        let ports = AxiPorts::find(model, "m_axi_host_")?;
+        Ok(HostSlave::new(
+            ports,
+            self.config.host_reads,
+            self.config.host_chunk,
+        ))
+    }
+
+    /// Lets the device end what it has begun, with a dead host, until `deadline` at the latest. Returns whether that was
+    /// enough; `None` when the design can't.
+    fn end(
+        &mut self,
+        request: fn(&Ending) -> Field,
+        deadline: Time,
+    ) -> std::result::Result<Option<bool>, Fault> {
+        let Some(p) = &mut self.powered else {
+            return Ok(None);
+        };
+        let Some(ending) = p.ending else {
+            return Ok(None);
+        };
+        p.host_alive = false;
+        p.probe = None; // what its ports say by changing means nothing over a reset
+        p.mmio.silence(&mut p.model);
+        p.host.ports().silence_slave(&mut p.model);
+        p.model.set(request(&ending), 1);
+        while self.config.clock.edge(self.edge + 1) <= deadline {
+            self.step(&mut DeadHost)?;
+            let done = |p: &Powered| p.model.is(ending.done);
+            if self.powered.as_ref().is_some_and(done) {
+                return Ok(Some(true));
+            }
+        }
+        Ok(Some(false))
+    }
+
+    /// The function in reset comes up with a host that knows nothing of what was before.
+    fn revive(&mut self) -> std::result::Result<(), Fault> {
+        let assertion = |error: Error| Fault::Assertion(error.to_string());
+        let (lost_writes, beats) = match &mut self.powered {
+            Some(p) => {
+                if let Some(ending) = p.ending {
+                    p.model.set(ending.function_reset, 0);
+                }
+                (p.mmio.lost_writes, p.host.beats)
+            }
+            None => return Ok(()),
+        };
+        // The cycle in which it sees that.
+        self.step(&mut DeadHost)?;
+        let Some(p) = &self.powered else {
+            return Ok(());
+        };
+        let mut mmio = MmioBridge::new(&p.model).map_err(assertion)?;
+        let mut host = self.bridge(&p.model).map_err(assertion)?;
+        mmio.lost_writes = lost_writes;
+        host.beats = beats;
+        if let Some(p) = &mut self.powered {
+            p.mmio = mmio;
+            p.host = host;
+            p.host_alive = true;
+            p.set_tracer(self.tracer.as_ref());
+        }
+        self.quiet_cycles = 0;
+        Ok(())
+    }
+
     /// One clock cycle.
     fn step(&mut self, host: &mut dyn HostPort) -> std::result::Result<(), Fault> {
-        let now = self.now + self.config.clock;
-        let middle = Time(now.0 - self.config.clock.0 / 2);
+        let (before, now) = (self.now, self.config.clock.edge(self.edge + 1));
+        let middle = Time(before.0 + (now.0 - before.0) / 2);
         if self.config.trace.is_some() {
             self.trace(now)?;
         }
@@ -357,8 +538,10 @@ impl RtlDevice {
         }
         let running = p.reset_left == 0;
         if running {
-            p.mmio.drive(&mut p.model, host, now);
-            p.host.drive(&mut p.model, host, now);
+            if p.host_alive {
+                p.mmio.drive(&mut p.model, host, now);
+                p.host.drive(&mut p.model, host, now);
+            }
             for channel in &mut p.ddr {
                 channel.drive(&mut p.model, &self.media, now);
             }
@@ -375,8 +558,10 @@ impl RtlDevice {
             if let Some(probe) = &p.probe {
                 probe.before(&p.model, p.host.ports(), now);
             }
-            handshakes += p.mmio.sample(&p.model, host, now);
-            handshakes += p.host.sample(&p.model);
+            if p.host_alive {
+                handshakes += p.mmio.sample(&p.model, host, now);
+                handshakes += p.host.sample(&p.model);
+            }
             for channel in &mut p.ddr {
                 handshakes += channel.sample(&p.model, &mut self.media, now);
             }
@@ -390,8 +575,9 @@ impl RtlDevice {
             p.model.set(port, 0);
         }
         if let Some(probe) = &mut p.probe {
-            probe.after(&p.model, now, self.config.clock);
+            probe.after(&p.model, now, before);
         }
+        self.edge += 1;
         self.now = now;
         self.disturbed = false;
         self.counts.evaluated += 1;
@@ -439,12 +625,32 @@ impl RtlDevice {
         };
         let external = host.next_arrival().is_some()
             || p.host.waits_for_link()
-            || p.ddr.iter().any(|channel| channel.next_event().is_some());
-        if external || self.idle() {
+            || p.ddr
+                .iter()
+                .any(|channel| channel.next_event().is_some() || channel.filling());
+        if external || self.idle() || p.free_cycles() > 0 {
             return Ok(());
         }
-        let dump = self.dump();
+        let cycles = self.config.hang_cycles;
+        let dump = format!(
+            "  busy for {cycles} cycles without a handshake\n{}",
+            self.dump()
+        );
         Err(self.fail(Fault::Hang(dump)))
+    }
+
+    /// An answer that the link has lost is a hang, whatever else goes on.
+    #[inline]
+    fn check_link(&mut self) -> std::result::Result<(), Fault> {
+        let now = self.now;
+        let lost = self.powered.as_mut().and_then(|p| p.host.lost(now));
+        match lost {
+            None => Ok(()),
+            Some(what) => {
+                let dump = format!("  m_axi_host: {what}\n{}", self.dump());
+                Err(self.fail(Fault::Hang(dump)))
+            }
+        }
     }
 
     /// Every port and what is outstanding on it.
@@ -453,8 +659,8 @@ impl RtlDevice {
             return "no power".to_string();
         };
         let mut text = format!(
-            "  at {}: busy for {} cycles without a handshake, the last one at {}\n",
-            self.now, self.config.hang_cycles, self.last_handshake
+            "  at {}: the last handshake was at {}\n",
+            self.now, self.last_handshake
         );
         let mut port = |name: &str, handshakes: [(&'static str, Field, Field); 5]| {
             let states = handshakes.map(|(channel, valid, ready)| {
@@ -486,7 +692,7 @@ impl RtlDevice {
         let inside = edge >= window.from && edge < window.to;
         if inside && !p.tracing && !self.trace_done {
             p.tracing = true;
-            let opened = p.model.trace_open(&window.path);
+            let opened = p.model.trace_open(&life_path(&window.path, self.lives));
             if let Err(error) = opened {
                 return Err(self.fail(Fault::Assertion(error.to_string())));
             }
@@ -503,13 +709,23 @@ impl RtlDevice {
         !self.disturbed && self.powered.as_ref().is_none_or(Powered::resting)
     }
 
-    /// The last clock edge at or before `time`.
-    fn edge_before(&self, time: Time) -> Time {
-        Time(time.0 - time.0 % self.config.clock.0)
+    /// Goes to a clock edge without evaluating any.
+    fn go_to(&mut self, edge: u64) {
+        self.edge = edge;
+        self.now = self.config.clock.edge(edge);
     }
 
-    /// Lets time pass without evaluating anything, up to just before the first edge that something can happen at.
-    fn skip(&mut self, until: Time, host: &dyn HostPort) {
+    /// Cycles in which nothing changes but the time, unless something arrives or a memory answers.
+    fn free_cycles(&self) -> u64 {
+        match &self.powered {
+            Some(p) if !self.disturbed && p.quiet() => p.free_cycles(),
+            _ => 0,
+        }
+    }
+
+    /// Lets time pass without evaluating anything, up to just before the first edge that something can happen at; at
+    /// most `free` cycles.
+    fn skip(&mut self, until: Time, host: &dyn HostPort, free: u64) {
         let Some(p) = &self.powered else { return };
         let memory = p.ddr.iter().filter_map(DdrSlave::next_event).min();
         let next = [host.next_arrival(), memory]
@@ -517,24 +733,48 @@ impl RtlDevice {
             .flatten()
             .min()
             .unwrap_or(Time::MAX);
-        let last = self.edge_before(until);
-        let period = self.config.clock.0;
+        let clock = self.config.clock;
         // The edge that sees the event is the first at or after it, and is evaluated.
-        let before = Time(next.0.saturating_sub(1) / period * period);
-        let target = before.min(last);
-        if target > self.now {
-            let cycles = (target.0 - self.now.0) / period;
+        let before = clock.edge_strictly_before(next);
+        let target = before
+            .min(clock.edge_before(until))
+            .min(self.edge.saturating_add(free));
+        if target > self.edge {
+            let filling = p.ddr.iter().any(DdrSlave::filling);
+            let target = if filling { self.fill(target) } else { target };
+            let cycles = target - self.edge;
             self.counts.skipped += cycles;
             if let Some(p) = &mut self.powered {
                 p.unseen += cycles;
             }
-            self.now = target;
+            self.go_to(target);
         }
+    }
+
+    /// The memories zero blocks while the device rests: their clock edges until `target`, or until before the first one that
+    /// the device has to see. Returns the last edge that passed.
+    fn fill(&mut self, target: u64) -> u64 {
+        let Some(p) = &mut self.powered else {
+            return target;
+        };
+        let mut edge = self.edge;
+        while edge < target {
+            let time = self.config.clock.edge(edge + 1);
+            if !p.ddr.iter_mut().all(|channel| channel.rest(time)) {
+                break;
+            }
+            for channel in &mut p.ddr {
+                channel.fill_line(&mut self.media, time);
+            }
+            edge += 1;
+        }
+        edge
     }
 
     /// Without power: writes are lost, reads fail.
     fn discard(&mut self, until: Time, host: &mut dyn HostPort) {
-        let last = self.edge_before(until).max(self.now);
+        let edge = self.config.clock.edge_before(until).max(self.edge);
+        let last = self.config.clock.edge(edge);
         loop {
             let time = host.next_arrival().unwrap_or(Time::MAX).max(self.now);
             if time > last {
@@ -554,7 +794,7 @@ impl RtlDevice {
                 break; // the link knows better than to repeat itself
             }
         }
-        self.now = last;
+        self.go_to(edge);
     }
 
     /// Moves the counts of what is about to lose power to where they stay.
@@ -573,6 +813,18 @@ impl Powered {
         self.probe.is_some()
     }
 
+    /// Straps of a device that has them.
+    fn identify(&mut self, identity: &design::Identity) {
+        if let Ok(port) = self.model.field("serial_i") {
+            let mut bytes = identity.serial_bytes();
+            bytes.reverse(); // the first character is in the high bits
+            self.model.write(port, &bytes);
+        }
+        if let Ok(port) = self.model.field("eui64_i") {
+            self.model.set(port, identity.eui64(1));
+        }
+    }
+
     fn set_msix(&mut self, (enable, mask): (bool, bool)) -> Result<()> {
         for (name, value) in [("msix_enable_i", enable), ("msix_mask_i", mask)] {
             let field = self.model.field(name)?;
@@ -582,8 +834,23 @@ impl Powered {
     }
 
     fn resting(&self) -> bool {
+        self.quiet() && self.model.is(self.idle)
+    }
+
+    /// What the design says of the cycles to come, when all ports are quiet.
+    fn free_cycles(&self) -> u64 {
+        if self.model.is(self.idle) {
+            return u64::MAX;
+        }
+        // What was skipped since the last edge is gone from it.
+        self.wait
+            .map_or(0, |wait| self.model.get(wait))
+            .saturating_sub(self.unseen)
+    }
+
+    /// Nothing is under way at the ports.
+    fn quiet(&self) -> bool {
         self.reset_left == 0
-            && self.model.is(self.idle)
             && self.mmio.quiet(&self.model)
             && self.host.quiet()
             && self.ddr.iter().all(DdrSlave::quiet)
@@ -601,6 +868,7 @@ fn add_port_counts(counts: &mut Counts, p: &Powered) {
         counts.ddr.read_beats += stats.read_beats;
         counts.ddr.writes += stats.writes;
         counts.ddr.write_beats += stats.write_beats;
+        counts.ddr.fill_beats += stats.fill_beats;
     }
 }
 
@@ -618,10 +886,14 @@ impl Device for RtlDevice {
             return Ok(());
         }
         loop {
-            if self.config.skip_idle && self.resting() {
-                self.skip(until, host);
+            if self.config.skip_idle {
+                let free = self.free_cycles();
+                if free > 0 {
+                    self.skip(until, host, free);
+                }
             }
-            if self.now + self.config.clock > until {
+            self.check_link()?;
+            if self.config.clock.edge(self.edge + 1) > until {
                 return Ok(());
             }
             self.step(host)?;
@@ -632,14 +904,33 @@ impl Device for RtlDevice {
     }
 
     fn idle(&self) -> bool {
-        let waits =
-            |p: &Powered| p.host.waits_for_link() || p.ddr.iter().any(|c| c.next_event().is_some());
+        let waits = |p: &Powered| {
+            p.host.waits_for_link()
+                || p.ddr
+                    .iter()
+                    .any(|c| c.next_event().is_some() || c.filling())
+        };
         self.resting() && !self.powered.as_ref().is_some_and(waits)
     }
 
     fn power_off(&mut self) {
+        if self.powered.is_none() {
+            self.fault = None;
+            return;
+        }
         if let Some(tracer) = &self.tracer {
             tracer.tell(self.now, &TraceEvent::PowerOff);
+        }
+        self.held_up = None;
+        if self.fault.is_none() {
+            let start = self.now;
+            let slow = self.config.clock.edge(self.edge + HOLD_UP_CYCLES);
+            let deadline = (start + HOLD_UP).max(slow);
+            // A fault in this time leaves what there is; it is gone with the power.
+            if let Ok(Some(ended)) = self.end(|ending| ending.power_fail, deadline) {
+                let time = self.now - start;
+                self.held_up = Some(HoldUp { time, ended });
+            }
         }
         self.collect();
         self.powered = None;
@@ -656,6 +947,28 @@ impl Device for RtlDevice {
             Ok(powered) => self.powered = Some(powered),
             // The same bitstream came up before.
             Err(error) => self.fault = Some(Fault::Assertion(error.to_string())),
+        }
+    }
+
+    fn function_reset(&mut self) {
+        let able = |p: &Powered| p.ending.is_some();
+        if self.fault.is_some() || !self.powered.as_ref().is_some_and(able) {
+            // A model that has failed can't go on.
+            self.power_off();
+            self.power_on();
+            return;
+        }
+        if let Some(tracer) = &self.tracer {
+            tracer.tell(self.now, &TraceEvent::PowerOff);
+        }
+        let ended = self.end(|ending| ending.function_reset, self.now + RESET_LIMIT);
+        let revived = match ended {
+            Ok(Some(false)) => Err(Fault::Hang(self.dump())),
+            Ok(_) => self.revive(),
+            Err(fault) => Err(fault),
+        };
+        if let Err(fault) = revived {
+            self.fail(fault);
         }
     }
 
@@ -706,6 +1019,7 @@ impl Device for RtlDevice {
             counter("axi.ddr.read_beats", sum.ddr.read_beats as f64, "beats"),
             counter("axi.ddr.writes", sum.ddr.writes as f64, "bursts"),
             counter("axi.ddr.write_beats", sum.ddr.write_beats as f64, "beats"),
+            counter("axi.ddr.fill_beats", sum.ddr.fill_beats as f64, "beats"),
             counter("mmio.lost_writes", sum.lost_writes as f64, "accesses"),
         ]
     }

@@ -30,6 +30,13 @@ pub enum Error {
         /// Where the whole log is.
         log: PathBuf,
     },
+    /// The run that a trained build learns from failed.
+    Training {
+        /// The top module.
+        top: String,
+        /// Why.
+        message: String,
+    },
     /// A shared object is not a bitstream of this version.
     NotABitstream(String),
     /// The design has not the port that a driver needs, or has it with an unsuitable width.
@@ -55,6 +62,13 @@ impl std::fmt::Display for Error {
             Error::Io { path, message } => write!(f, "{}: {message}", path.display()),
             Error::Build { step, message, log } => {
                 write!(f, "{step} failed: {message} (log: {})", log.display())
+            }
+            Error::Training { top, message } => {
+                let first = message.lines().next().unwrap_or_default();
+                write!(
+                    f,
+                    "training {top} failed, so nothing is kept: {first} (`nearside build` without --train compiles it untrained)"
+                )
             }
             Error::NotABitstream(message) => f.write_str(message),
             Error::Port(message) => f.write_str(message),

@@ -82,6 +82,12 @@ impl MmioBridge {
         &self.pm
     }
 
+    /// Takes back every handshake: nobody is there any more.
+    pub(crate) fn silence(&self, model: &mut Model) {
+        self.lite.ports().silence_master(model);
+        self.pm.ports().silence_master(model);
+    }
+
     /// Takes what has arrived, and sets the inputs for the rising edge at `now`.
     #[inline]
     pub(crate) fn drive(&mut self, model: &mut Model, host: &mut dyn HostPort, now: Time) {

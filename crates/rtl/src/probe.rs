@@ -88,12 +88,11 @@ impl Probe {
         }
     }
 
-    /// After the edge at `now`.
-    pub(crate) fn after(&mut self, model: &Model, now: Time, period: Time) {
+    /// After the edge at `now`; the one before it was at `earlier`.
+    pub(crate) fn after(&mut self, model: &Model, now: Time, earlier: Time) {
         let [events, jobs, reads, data, beats] = self.changes(model);
         // A decoded command shows one cycle late: it may come after its own start, which is told behind it.
         if events & DECODE != 0 {
-            let earlier = Time(now.0.saturating_sub(period.0));
             self.tracer.tell(earlier, &self.decoded(model));
         }
         if events & !DECODE != 0 {

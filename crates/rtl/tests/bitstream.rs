@@ -4,7 +4,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use rtl::bitstream::{compile, compile_trained, Bitstream, Dir, Model};
+use rtl::bitstream::{compile, compile_trained, Bitstream, BitstreamSpec, Dir, Model};
 use rtl::Error;
 
 const ONE: u64 = 1;
@@ -194,6 +194,30 @@ fn bad_input_is_one_line() {
         Bitstream::open(Path::new("/nonexistent.so")).err().unwrap(),
         "/nonexistent.so",
     );
+}
+
+#[test]
+fn a_failed_training_is_the_builds_error_and_nothing_is_kept() {
+    // A content of its own, so that no other test's trained build is found.
+    let spec = BitstreamSpec {
+        options: vec!["+define+NS_TEST_OF_FAILED_TRAINING".to_string()],
+        ..common::fixture_spec(false)
+    };
+    let train = |outcome: std::result::Result<(), String>| {
+        let mut training = |_: &Path| outcome.clone();
+        compile_trained(&spec, &mut training, &mut |_| {})
+            .unwrap_err()
+            .to_string()
+    };
+    let error = train(Err("the device hangs:\n  a dump".into()));
+    assert!(
+        error.contains("the device hangs:") && error.lines().count() == 1,
+        "{error}"
+    );
+    // It never ran, so it counted nothing.
+    assert!(train(Ok(())).contains("no counts"));
+    let plain = compile(&spec, &mut |_| {}).unwrap();
+    assert!(plain.ends_with("rtl_fixture.so"), "{plain:?}");
 }
 
 #[test]

@@ -2,8 +2,10 @@
 
 mod common;
 
+use design::{Cpu, HostCosts};
 use driver::workload::{run_job, Job, Layout};
 use driver::{Controller, Range, SimHost};
+use spec::nvme::Sqe;
 
 const MEDIA: u64 = 1 << 30;
 
@@ -43,6 +45,39 @@ fn sgls_and_fused_compare_and_write() {
         assert_eq!(outcome.report.commands, 300);
     }
     c.shutdown().unwrap();
+}
+
+/// Interrupts that the controller holds back for 25.5 ms (coalescing; 50,000 cycles without a handshake are a hang here):
+/// the time is exact, and is not simulated clock by clock.
+#[test]
+fn a_wait_whose_end_is_known_is_skipped() {
+    let costs = HostCosts {
+        interrupt_ps: 1_000_000,
+        ..Cpu::default().costs()
+    };
+    let mut c = common::controller_with("default", MEDIA, costs, 17);
+    let evaluated = |c: &Controller<SimHost>| {
+        let device = c.host().system().device(c.host().device()).unwrap();
+        let counters = device.counters();
+        let found = counters.iter().find(|x| x.name == "cycles.evaluated");
+        found.unwrap().value
+    };
+    let mut block = vec![0; 512];
+    for (units, want) in [(255, 25_500), (10, 1000), (100, 10_000)] {
+        let coalescing = Sqe::new(0x09)
+            .with_cdw(10, 8)
+            .with_cdw(11, units << 8 | 0xFF);
+        c.admin(coalescing, "Set Features").unwrap();
+        let (start, cycles) = (c.now(), evaluated(&c));
+        c.read(7, &mut block).unwrap();
+        let micros = (c.now() - start).0 / 1_000_000;
+        let cycles = evaluated(&c) - cycles;
+        assert!(
+            (want..want + 100).contains(&micros),
+            "{micros} us instead of {want}"
+        );
+        assert!(cycles < 20_000.0, "{cycles} cycles simulated");
+    }
 }
 
 #[test]

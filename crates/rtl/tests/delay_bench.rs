@@ -11,7 +11,7 @@ fn bench(memory: Memory) -> DelayBench {
     let media = Media::memory(1 << 26).unwrap();
     DelayBench::new(
         &repo_root().unwrap(),
-        Time(4000),
+        sim::Clock::default(),
         &memory,
         media,
         &mut stderr_progress("nvm_delay"),

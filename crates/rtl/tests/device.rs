@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use common::Bench;
 use rtl::bitstream::stderr_progress;
 use rtl::{DeviceConfig, Memory, RtlDevice, TraceWindow};
-use sim::{Bar, Device, Fault, Media, Random, Time};
+use sim::{Bar, Clock, Device, Fault, Media, Random, Time};
 
 const MEDIA: u64 = 1 << 20;
 const CONTROL: u64 = 0x08;
@@ -99,9 +99,9 @@ fn copy(b: &mut Bench, from: u64, to: u64, beats: u32) {
     let before = b.read32(Bar::Control, 0x0C);
     for (offset, value) in [
         (0x10, from as u32),
-        (0x14, 0),
+        (0x14, (from >> 32) as u32),
         (0x18, to as u32),
-        (0x1C, 0),
+        (0x1C, (to >> 32) as u32),
         (0x20, beats - 1),
     ] {
         b.write32(Bar::Control, offset, value);
@@ -131,6 +131,59 @@ fn copies_in_host_memory() {
     b.host.bad_from = 0x4000;
     copy(&mut b, 0x4000, 0x8000, 2);
     assert_eq!(b.read32(Bar::Control, 0x28), 2, "a failed read is SLVERR");
+}
+
+#[test]
+fn copies_reach_the_end_of_the_address_space() {
+    const LAST_PAGE: u64 = u64::MAX - 4095;
+    let mut b = bench();
+    for beats in [1, 2, 64] {
+        let start = LAST_PAGE + 64 * u64::from(64 - beats);
+        b.host.log.clear();
+        copy(&mut b, 0x4000, start, beats);
+        let mut next = Some(start);
+        for (_, _, addr, data) in b.host.log.iter().filter(|e| e.1 == "write") {
+            assert_eq!(Some(*addr), next);
+            next = addr.checked_add(data.len() as u64);
+        }
+        assert_eq!(next, None, "up to the last byte");
+        copy(&mut b, start, 0x8000, beats);
+        let read = |e: &&(Time, &str, u64, Vec<u8>)| e.1 == "read" && e.2 == start;
+        assert_eq!(b.host.log.iter().filter(read).count(), 1);
+        assert_eq!(b.read32(Bar::Control, 0x28), 2, "a failed read is SLVERR");
+    }
+}
+
+#[test]
+fn a_lost_answer_is_a_hang() {
+    // The device has nothing else to do, or never rests.
+    for work in [false, true] {
+        let slow = DeviceConfig {
+            clock: Clock::from_mhz(1).unwrap(),
+            hang_cycles: u64::MAX,
+            ..config()
+        };
+        let mut b = bench_with(slow, Media::memory(MEDIA).unwrap());
+        b.host.lost_from = 0x4000;
+        b.write32(Bar::Control, 0x10, 0x4000);
+        b.write32(Bar::Control, 0x20, 0);
+        b.write32(Bar::Control, CONTROL, 1);
+        let mut outcome = Ok(());
+        while outcome.is_ok() && b.device.now() < Time::ms(24) {
+            if work {
+                b.post(Bar::Pm, 0x100, &[8; 64]);
+            }
+            outcome = b.try_run(Time::us(15));
+        }
+        let Err(Fault::Hang(dump)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(
+            dump.contains("read of 64 bytes at 0x4000") && dump.contains("answer"),
+            "{dump}"
+        );
+        assert!(b.device.now() >= Time::ms(20), "{}", b.device.now());
+    }
 }
 
 #[test]
@@ -165,6 +218,60 @@ fn resting_time_is_skipped() {
     );
     assert!(b.device.cycles().0 < 200);
     assert!(b.device.idle());
+}
+
+/// The k-th edge is at floor(k * 10^6 / f) ps whether cycles are evaluated, skipped, or pass without power.
+#[test]
+fn every_clock_has_its_edges_where_they_belong() {
+    for mhz in [1u32, 7, 150, 300, 999, 1000] {
+        let clock = Clock::from_mhz(mhz).unwrap();
+        let f = u128::from(mhz);
+        let edge = |k: u64| Time((u128::from(k) * 1_000_000 / f) as u64);
+        let last = |time: Time| ((u128::from(time.0) + 1) * f).div_ceil(1_000_000) as u64 - 1;
+        let mut runs = Vec::new();
+        for skip_idle in [true, false] {
+            let mut b = bench_with(
+                DeviceConfig {
+                    clock,
+                    skip_idle,
+                    ..config()
+                },
+                Media::memory(MEDIA).unwrap(),
+            );
+            let mut random = Random::new(mhz.into());
+            let mut until = Time::ZERO;
+            for round in 0..60 {
+                if round == 40 {
+                    b.device.power_off();
+                } else if round == 50 {
+                    b.device.power_on();
+                }
+                if random.below(3) == 0 {
+                    b.post(Bar::Pm, 64 * random.below(1000), &[round; 64]);
+                    b.host
+                        .ask(b.device.now(), Bar::Pm, 64 * random.below(1000), 64);
+                }
+                until = until
+                    + edge(random.below(200))
+                    + Time(random.below(2_000_000 / u64::from(mhz)));
+                b.device.advance(until, &mut b.host).unwrap();
+                assert_eq!(
+                    b.device.now(),
+                    edge(last(until)),
+                    "{mhz} MHz, until {until:?}"
+                );
+            }
+            let times = b.host.log.iter().map(|e| e.0);
+            for time in times {
+                assert_eq!(time, edge(last(time)), "{mhz} MHz: {time:?} is no edge");
+            }
+            let (evaluated, skipped) = b.device.cycles();
+            assert_eq!(skipped > 0, skip_idle, "{mhz} MHz");
+            assert!(evaluated + skipped <= last(until));
+            runs.push(b.host.hash());
+        }
+        assert_eq!(runs[0], runs[1], "{mhz} MHz: skipped cycles show");
+    }
 }
 
 #[test]
@@ -288,6 +395,37 @@ fn waveforms_of_a_window() {
 }
 
 #[test]
+fn waveforms_of_each_life_are_kept() {
+    let paths = ["lives.fst", "lives.2.fst", "lives.3.fst"].map(scratch);
+    let window = TraceWindow {
+        from: Time::ZERO,
+        to: Time::us(100),
+        path: paths[0].clone(),
+    };
+    let config = DeviceConfig {
+        trace: Some(window),
+        ..config()
+    };
+    let mut b = bench_with(config, Media::memory(MEDIA).unwrap());
+    let mut sizes = Vec::new();
+    for path in &paths {
+        for _ in 0..20 {
+            b.write32(Bar::Control, 4, 0x5555);
+            b.read32(Bar::Control, 4);
+        }
+        b.device.power_off();
+        b.run(Time::us(1));
+        sizes.push(std::fs::metadata(path).unwrap().len());
+        b.device.power_on();
+    }
+    assert!(sizes.iter().all(|&size| size > 500), "{sizes:?}");
+    b.run(Time::us(1));
+    drop(b);
+    let after = paths.map(|path| std::fs::metadata(path).unwrap().len());
+    assert_eq!(sizes, after, "a later life touches no earlier file");
+}
+
+#[test]
 fn slow_memory_takes_its_time() {
     let time = |memory| {
         let mut b = bench_with(
@@ -327,13 +465,6 @@ fn impossible_configurations_are_one_line() {
                 ..config()
             },
             "host_chunk = 100",
-        ),
-        (
-            DeviceConfig {
-                clock: Time(3),
-                ..config()
-            },
-            "clock = 3 ps",
         ),
     ] {
         let error = RtlDevice::build(config, Media::memory(MEDIA).unwrap(), &mut |_| {})

@@ -6,8 +6,7 @@ use crate::Function;
 pub(crate) const BYTES: usize = 4096;
 
 /// Where the MSI-X table and the pending bits are in BAR0.
-pub(crate) const MSIX_TABLE: u64 = 0x2000;
-pub(crate) const MSIX_PENDING: u64 = 0x3000;
+pub(crate) use spec::nvme::properties::{MSIX_PENDING, MSIX_TABLE};
 
 /// Vendor and device of the function; the vendor is what the controller's Identify page says.
 const VENDOR: u16 = 0x4E53;

@@ -8,8 +8,10 @@ mod config;
 mod connection;
 mod doorbells;
 mod irq;
+mod log;
 mod memory;
 mod server;
+mod signal;
 mod stats;
 mod wire;
 mod worker;
@@ -18,6 +20,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use log::Log;
 pub use server::{Served, Server};
 
 /// Bytes of BAR0.

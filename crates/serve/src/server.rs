@@ -1,4 +1,4 @@
-//! The server: a socket and two threads a device.
+//! The server: a socket and three threads a device.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -7,15 +7,16 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{sync_channel, SyncSender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::event::{eventfd, poll, EventfdFlags, PollFd, PollFlags};
+use rustix::event::{eventfd, poll, EventfdFlags, PollFd, PollFlags, Timespec};
 use sim::{Device, Tracer};
 
 use crate::connection::Connection;
 use crate::irq::Vectors;
+use crate::log::Log;
 use crate::memory::GuestMemory;
 use crate::stats::Stats;
 use crate::wire;
@@ -26,6 +27,14 @@ use crate::{Error, Function, RegisterWrite};
 const ORDERS: usize = 256;
 /// How long the end waits for a thread. One that a client holds up (in a page fault, say) ends with the process.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a client that is turned away has for its first message.
+const MANNERS: Duration = Duration::from_millis(200);
+/// For a look without waiting.
+const NOW: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};
 
 /// A device to be served.
 pub struct Served {
@@ -41,6 +50,8 @@ pub struct Served {
     pub setup: Vec<RegisterWrite>,
     /// Is told what happens to commands.
     pub tracer: Option<Tracer>,
+    /// Is told what happens to the device and its clients.
+    pub log: Log,
 }
 
 /// One of the server's devices.
@@ -48,8 +59,7 @@ struct Unit {
     name: String,
     socket: PathBuf,
     shared: Arc<Shared>,
-    /// The connection that is open, to shut it down.
-    stream: Arc<Mutex<Option<UnixStream>>>,
+    clients: Arc<Clients>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -93,6 +103,7 @@ impl Server {
             function,
             setup,
             tracer,
+            log,
         } = served;
         function.check()?;
         let listener = bind(&socket)?;
@@ -100,39 +111,38 @@ impl Server {
             memory: GuestMemory::default(),
             vectors: Vectors::new(function.vectors),
             stats: Stats::default(),
+            name: name.clone(),
+            log,
             mail: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         });
         let mut unit = Unit {
-            name: name.clone(),
+            name,
             socket,
             shared: shared.clone(),
-            stream: Arc::default(),
+            clients: Arc::default(),
             threads: Vec::new(),
         };
         let (orders, inbox) = sync_channel(ORDERS);
         let vectors = function.vectors;
-        let worker = Worker::new(
-            name.clone(),
-            device,
-            inbox,
-            shared.clone(),
-            setup,
-            vectors,
-            tracer,
-        );
+        let worker = Worker::new(device, inbox, shared.clone(), setup, vectors, tracer);
         let acceptor = Acceptor {
-            name,
             listener,
+            shared: shared.clone(),
+            clients: unit.clients.clone(),
+            stop: self.stop.clone(),
+        };
+        let waiter = Waiter {
             function,
             shared,
             orders,
-            stream: unit.stream.clone(),
+            clients: unit.clients.clone(),
             stop: self.stop.clone(),
         };
         unit.threads.push(spawn("device", move || worker.run())?);
+        unit.threads.push(spawn("door", move || acceptor.run())?);
         unit.threads
-            .push(spawn("connection", move || acceptor.run())?);
+            .push(spawn("connection", move || waiter.run())?);
         Ok(unit)
     }
 
@@ -158,10 +168,7 @@ impl Server {
             let _ = std::fs::remove_file(&unit.socket);
             unit.shared.stop.store(true, Ordering::Relaxed);
             unit.shared.mail.store(true, Ordering::Relaxed);
-            let stream = unit.stream.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(stream) = &*stream {
-                let _ = stream.shutdown(std::net::Shutdown::Both);
-            }
+            unit.clients.close();
         }
         let deadline = Instant::now() + PATIENCE;
         for unit in self.units.drain(..) {
@@ -172,7 +179,7 @@ impl Server {
                 if thread.is_finished() {
                     let _ = thread.join();
                 } else {
-                    eprintln!("nearside serve: {}: a thread does not end", unit.name);
+                    unit.shared.tell("a thread does not end");
                 }
             }
         }
@@ -204,14 +211,77 @@ fn bind(path: &Path) -> Result<UnixListener, Error> {
     UnixListener::bind(path).map_err(fail)
 }
 
-/// The thread that takes one client after another.
+/// Clients of a device: one at a time, and the one after a client that has hung up.
+#[derive(Default)]
+struct Clients {
+    line: Mutex<Line>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Line {
+    serving: Option<UnixStream>,
+    next: Option<UnixStream>,
+    closed: bool,
+}
+
+impl Clients {
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a client unless another one has the device; gives it back otherwise.
+    fn enter(&self, stream: UnixStream) -> Result<(), UnixStream> {
+        let mut line = self.line();
+        let busy = line.serving.as_ref().is_some_and(|s| !hung_up(s));
+        let before = line.next.as_ref().is_some_and(|s| !hung_up(s));
+        if busy || before || line.closed {
+            return Err(stream);
+        }
+        line.next = Some(stream);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// The next client, when the last one is gone; `None` at the end.
+    fn next(&self) -> Option<UnixStream> {
+        let mut line = self.line();
+        line.serving = None;
+        loop {
+            if line.closed {
+                return None;
+            }
+            if let Some(stream) = line.next.take() {
+                line.serving = stream.try_clone().ok();
+                return Some(stream);
+            }
+            let waited = self.changed.wait(line);
+            line = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn close(&self) {
+        let mut line = self.line();
+        line.closed = true;
+        for stream in line.serving.iter().chain(&line.next) {
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+        self.changed.notify_all();
+    }
+}
+
+fn hung_up(stream: &UnixStream) -> bool {
+    let mut state = [PollFd::new(stream, PollFlags::RDHUP)];
+    let _ = poll(&mut state, Some(&NOW));
+    let gone = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+    state[0].revents().intersects(gone)
+}
+
+/// The thread that opens the door.
 struct Acceptor {
-    name: String,
     listener: UnixListener,
-    function: Function,
     shared: Arc<Shared>,
-    orders: SyncSender<Order>,
-    stream: Arc<Mutex<Option<UnixStream>>>,
+    clients: Arc<Clients>,
     stop: Arc<Stop>,
 }
 
@@ -223,20 +293,12 @@ impl Acceptor {
                 std::thread::sleep(Duration::from_millis(100));
                 continue;
             };
-            let remember = |stream| {
-                *self.stream.lock().unwrap_or_else(PoisonError::into_inner) = stream;
-            };
-            remember(stream.try_clone().ok());
-            // Whoever stops the server sets the flag before looking for a stream.
-            if !self.stop.flag.load(Ordering::Relaxed) {
-                if let Err(error) = self.serve(stream) {
-                    self.shared.stats.refused_messages.add(1);
-                    if !self.stop.flag.load(Ordering::Relaxed) {
-                        eprintln!("nearside serve: {}: connection ended: {error}", self.name);
-                    }
-                }
+            if let Err(stream) = self.clients.enter(stream) {
+                wire::turn_away(stream, libc::EBUSY as u32, MANNERS);
+                self.shared.stats.refused_clients.add(1);
+                self.shared
+                    .tell("another client was turned away: one at a time");
             }
-            remember(None);
         }
     }
 
@@ -248,6 +310,28 @@ impl Acceptor {
         ];
         let _ = poll(&mut fds, None);
         !self.stop.flag.load(Ordering::Relaxed)
+    }
+}
+
+/// The thread that serves one client after another.
+struct Waiter {
+    function: Function,
+    shared: Arc<Shared>,
+    orders: SyncSender<Order>,
+    clients: Arc<Clients>,
+    stop: Arc<Stop>,
+}
+
+impl Waiter {
+    fn run(self) {
+        while let Some(stream) = self.clients.next() {
+            if let Err(error) = self.serve(stream) {
+                self.shared.stats.refused_messages.add(1);
+                if !self.stop.flag.load(Ordering::Relaxed) {
+                    self.shared.tell(&format!("connection ended: {error}"));
+                }
+            }
+        }
     }
 
     /// Answers a client until it is gone.

@@ -32,6 +32,8 @@ macro_rules! counters {
 
 counters! {
     connections,
+    // Those that came while another one was there.
+    refused_clients,
     messages,
     // Messages that were answered with an error, or ended the connection.
     refused_messages,

@@ -7,6 +7,7 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use rustix::net::{
     recvmsg, sendmsg, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -15,7 +16,7 @@ use rustix::net::{
 
 /// Bytes of a header.
 const HEADER: usize = 16;
-/// File descriptors that one message may bring; more are closed by the kernel.
+/// File descriptors that one message may bring.
 pub(crate) const MAX_FDS: usize = 16;
 /// Bytes that one region access may move.
 pub(crate) const MAX_TRANSFER: usize = 1 << 20;
@@ -69,7 +70,8 @@ pub(crate) fn receive(stream: &mut UnixStream) -> io::Result<Option<Message>> {
     let mut fds = Vec::new();
     let mut have = 0;
     while have < HEADER {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+        // Room for one more than allowed: without it the kernel drops what is too much, and nobody hears of it.
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS + 1))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut part = [IoSliceMut::new(&mut header[have..])];
         let received = recvmsg(&*stream, &mut part, &mut ancillary, RecvFlags::CMSG_CLOEXEC);
@@ -140,6 +142,27 @@ pub(crate) fn send(
         SendFlags::NOSIGNAL,
     )?;
     stream.write_all(&bytes[sent..])
+}
+
+/// Answers a client's first message with an error number and hangs up. It is given `patience` for that message.
+pub(crate) fn turn_away(mut stream: UnixStream, errno: u32, patience: Duration) {
+    // At most one read and one write, so nobody can draw this out.
+    let mut first = [0; 512];
+    let limited = stream.set_read_timeout(Some(patience)).is_ok()
+        && stream.set_write_timeout(Some(patience)).is_ok();
+    let read = match limited {
+        true => stream.read(&mut first).unwrap_or(0),
+        false => 0,
+    };
+    if read >= HEADER {
+        let (id, command) = (u16_at(&first, 0), u16_at(&first, 2));
+        let _ = send(
+            &mut stream,
+            id.unwrap_or(0),
+            command.unwrap_or(0),
+            Err(errno),
+        );
+    }
 }
 
 fn invalid(text: String) -> io::Error {

@@ -18,6 +18,7 @@ use sim::{
 use crate::config::MSIX_TABLE;
 use crate::doorbells::Doorbells;
 use crate::irq::Vectors;
+use crate::log::Log;
 use crate::memory::GuestMemory;
 use crate::stats::Stats;
 use crate::RegisterWrite;
@@ -34,6 +35,13 @@ const NAP: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(1)
 const QUEUE: usize = 64;
 /// So many slices a device gets to take the accesses that came before its power goes.
 const LAST_SLICES: usize = 100;
+
+/// What a fault is followed by.
+const WAY_BACK: [&str; 3] = [
+    "registers read all ones until a function level reset; `nvme reset` only resets the controller. In a Linux guest, as root:",
+    "  cd /sys/bus/pci/devices/ADDRESS    # `grep -l 0x4e53 /sys/bus/pci/devices/*/vendor` names it",
+    "  echo ADDRESS > driver/unbind; echo 1 > reset; echo ADDRESS > /sys/bus/pci/drivers/nvme/bind",
+];
 
 /// What the connection wants of the worker.
 pub(crate) enum Order {
@@ -69,10 +77,19 @@ pub(crate) struct Shared {
     pub memory: GuestMemory,
     pub vectors: Vectors,
     pub stats: Stats,
+    /// The device's name, and who is told of what happens to it.
+    pub name: String,
+    pub log: Log,
     /// An order was sent: the device should come back from simulating.
     pub mail: AtomicBool,
     /// The worker shall end.
     pub stop: AtomicBool,
+}
+
+impl Shared {
+    pub(crate) fn tell(&self, line: &str) {
+        self.log.tell(&self.name, line);
+    }
 }
 
 /// The device's way to its client: memory and interrupts at once, no link in between.
@@ -82,6 +99,8 @@ struct Port {
     data: VecDeque<ReadData>,
     answers: Vec<(u32, Option<Vec<u8>>)>,
     tracer: Option<Tracer>,
+    /// Accesses that memory of this client should have taken, and did not.
+    unmet: u64,
 }
 
 impl Port {
@@ -89,6 +108,32 @@ impl Port {
         self.mmio.clear();
         self.data.clear();
         self.answers.clear();
+    }
+
+    /// Counts an access that found no memory, and tells of the client's first one. Without bus mastering none is to find any.
+    fn refused(&mut self, what: impl FnOnce() -> String) {
+        self.shared.stats.refused_accesses.add(1);
+        if !self.shared.memory.bus_master() {
+            return;
+        }
+        self.unmet += 1;
+        if self.unmet == 1 {
+            let line = format!(
+                "DMA: {} is outside of the memory that the client has mapped for that; \
+                 a write is lost, a read fails. Further ones are counted",
+                what()
+            );
+            self.shared.tell(&line);
+        }
+    }
+
+    /// The client is gone.
+    fn settle(&mut self) {
+        if self.unmet > 1 {
+            let line = format!("{} DMA accesses of this client found no memory", self.unmet);
+            self.shared.tell(&line);
+        }
+        self.unmet = 0;
     }
 
     fn waits(&self) -> bool {
@@ -111,7 +156,7 @@ impl HostPort for Port {
         } else if self.shared.memory.write(addr, data) {
             stats.bytes_written.add(data.len() as u64);
         } else {
-            stats.refused_accesses.add(1);
+            self.refused(|| format!("a write of {} bytes to {addr:#x}", data.len()));
         }
         true
     }
@@ -122,7 +167,7 @@ impl HostPort for Port {
         if found {
             self.shared.stats.bytes_read.add(u64::from(len));
         } else {
-            self.shared.stats.refused_accesses.add(1);
+            self.refused(|| format!("a read of {len} bytes from {addr:#x}"));
         }
         self.data.push_back(ReadData {
             tag,
@@ -160,7 +205,6 @@ struct Question {
 }
 
 pub(crate) struct Worker {
-    name: String,
     device: Box<dyn Device + Send>,
     orders: Receiver<Order>,
     port: Port,
@@ -181,7 +225,6 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn new(
-        name: String,
         mut device: Box<dyn Device + Send>,
         orders: Receiver<Order>,
         shared: Arc<Shared>,
@@ -193,7 +236,6 @@ impl Worker {
             device.set_tracer(tracer.clone());
         }
         Worker {
-            name,
             device,
             orders,
             port: Port {
@@ -202,6 +244,7 @@ impl Worker {
                 data: VecDeque::new(),
                 answers: Vec::new(),
                 tracer,
+                unmet: 0,
             },
             doorbells: None,
             questions: Vec::new(),
@@ -218,7 +261,7 @@ impl Worker {
 
     /// Runs the device until it is told to stop; what the media holds is flushed with the device.
     pub(crate) fn run(mut self) {
-        self.power_cycle();
+        self.function_reset();
         while !self.port.shared.stop.load(Ordering::Relaxed) {
             if !self.take_orders() {
                 return;
@@ -289,10 +332,11 @@ impl Worker {
                 self.doorbells = None;
                 self.msix = (false, false);
                 self.open.fill(false);
-                self.power_cycle();
+                self.function_reset();
+                self.port.settle();
             }
             Order::Reset(done) => {
-                self.power_cycle();
+                self.function_reset();
                 let _ = done.try_send(());
             }
         }
@@ -310,6 +354,10 @@ impl Worker {
         let Some(doorbells) = self.doorbells.clone() else {
             return;
         };
+        // A client may ring faster than its device can take it; what comes last is what counts.
+        if self.port.mmio.len() >= QUEUE {
+            return;
+        }
         doorbells.collect(|offset, value| {
             self.port.shared.stats.doorbells.add(1);
             if self.fault.is_none() {
@@ -318,8 +366,8 @@ impl Worker {
         });
     }
 
-    /// Takes power away and gives it back, with everything set up that the client expects to find.
-    fn power_cycle(&mut self) {
+    /// Resets the function, and sets everything up that the client expects to find.
+    fn function_reset(&mut self) {
         // Posted writes that came before arrive before.
         for _ in 0..LAST_SLICES {
             if self.fault.is_some() || self.port.mmio.is_empty() {
@@ -327,13 +375,12 @@ impl Worker {
             }
             self.advance();
         }
-        self.device.power_off();
+        self.device.function_reset();
         self.port.clear();
         for question in self.questions.drain(..) {
             let _ = question.answer.try_send(None);
         }
         self.fault = None;
-        self.device.power_on();
         self.device.set_msix(self.msix.0, self.msix.1);
         for write in &self.setup {
             let access = write32(write.bar, write.offset, write.value);
@@ -374,14 +421,7 @@ impl Worker {
             }
         }
         if let Err(fault) = outcome {
-            eprintln!("nearside serve: {}: {fault}", self.name);
-            eprintln!(
-                "nearside serve: {}: registers read all ones until a reset",
-                self.name
-            );
-            self.port.shared.stats.faults.add(1);
-            self.fault = Some(fault);
-            self.port.clear();
+            self.fail(fault);
         }
         if self.fault.is_some() || !self.works() {
             // Whatever was asked will not be answered any more.
@@ -428,8 +468,18 @@ impl Worker {
         self.followed = now;
         let until = self.device.now() + Time::ns(passed);
         if let Err(fault) = self.device.advance(until, &mut self.port) {
-            self.fault = Some(fault);
+            self.fail(fault);
         }
+    }
+
+    /// From here on the device does nothing until its next power-on.
+    fn fail(&mut self, fault: Fault) {
+        let shared = &self.port.shared;
+        shared.stats.faults.add(1);
+        shared.tell(&fault.to_string());
+        WAY_BACK.iter().for_each(|line| shared.tell(line));
+        self.fault = Some(fault);
+        self.port.clear();
     }
 }
 
@@ -438,5 +488,68 @@ fn write32(bar: Bar, offset: u64, value: u32) -> Mmio {
         bar,
         offset,
         data: value.to_le_bytes().to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+    use crate::doorbells;
+
+    /// A device that takes nothing.
+    struct Deaf;
+
+    impl Device for Deaf {
+        fn now(&self) -> Time {
+            Time::ZERO
+        }
+
+        fn advance(&mut self, _until: Time, _host: &mut dyn HostPort) -> Result<(), Fault> {
+            Ok(())
+        }
+
+        fn idle(&self) -> bool {
+            true
+        }
+
+        fn power_off(&mut self) {}
+
+        fn power_on(&mut self) {}
+
+        fn counters(&self) -> Vec<sim::Counter> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn doorbells_that_a_device_has_no_time_for_do_not_pile_up() {
+        let shared = Arc::new(Shared {
+            memory: GuestMemory::default(),
+            vectors: Vectors::new(1),
+            stats: crate::stats::Stats::default(),
+            name: "deaf".into(),
+            log: Log::new(|_| {}),
+            mail: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+        });
+        let (_orders, inbox) = sync_channel(1);
+        let mut worker = Worker::new(Box::new(Deaf), inbox, shared, Vec::new(), 1, None);
+        let page = Arc::new(Doorbells::new().unwrap());
+        worker.doorbells = Some(page.clone());
+        let words = doorbells::BYTES as usize / 4;
+        for round in 0..50u8 {
+            let all = [round; doorbells::BYTES as usize];
+            rustix::io::pwrite(page.file(), &all, doorbells::OFFSET).unwrap();
+            worker.ring();
+            assert!(worker.port.mmio.len() < QUEUE + words, "round {round}");
+        }
+        // When there is room again, what was rung last is what comes.
+        worker.port.mmio.clear();
+        worker.ring();
+        let last = |access: &Mmio| matches!(access, Mmio::Write { data, .. } if data == &[49; 4]);
+        assert_eq!(worker.port.mmio.len(), words);
+        assert!(worker.port.mmio.iter().all(last));
     }
 }

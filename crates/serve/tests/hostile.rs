@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use common::*;
+use rustix::event::{eventfd, EventfdFlags};
 use sim::Random;
 
 const RAM: u64 = 0x10_0000;
@@ -272,4 +273,42 @@ fn a_flood_of_writes_is_held_up_not_stored() {
         client.write32(BAR2, u64::from(n % 1000) * 4, n);
     }
     assert_eq!(client.read32(BAR2, 999 * 4), 19_999);
+}
+
+#[test]
+fn a_full_eventfd_holds_nobody_up() {
+    let dir = Dir::new("eventfd");
+    let (server, _) = serve_fakes(&dir, 1);
+    let mut client = Client::new(&dir.socket(0));
+    // A counter that blocks who writes to it when it is full, emptied and filled all the time while the device interrupts.
+    let event = eventfd(0, EventfdFlags::empty()).unwrap();
+    assert_eq!(client.set_irqs(0x24, 2, 0, 1, &[event.as_fd()]), 0);
+    client.bus_master(true);
+    client.write32(BAR4, fake::LENGTH, 0);
+    client.write32(BAR4, fake::COMMAND, fake::RING);
+    let rounds = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let (count, filled) = (rounds.clone(), event.try_clone().unwrap());
+    // The last of the room goes in single steps, a race with the device. At its end this thread is left in a write, too.
+    std::thread::spawn(move || loop {
+        let _ = rustix::io::read(&filled, &mut [0; 8]);
+        let _ = rustix::io::write(&filled, &(u64::MAX - 20).to_ne_bytes());
+        for _ in 0..20 {
+            let _ = rustix::io::write(&filled, &1u64.to_ne_bytes());
+        }
+        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    });
+    let (start, mut before) = (Instant::now(), 0);
+    while start.elapsed() < Duration::from_millis(300) {
+        std::thread::sleep(Duration::from_micros(500));
+        let now = rounds.load(std::sync::atomic::Ordering::Relaxed);
+        if now == before {
+            // The counter is full, and stays so while the device interrupts.
+            assert_eq!(client.read32(BAR4, SETUP.offset), SETUP.value);
+            rustix::io::read(&event, &mut [0; 8]).unwrap();
+        }
+        before = now;
+    }
+    let start = Instant::now();
+    server.stop();
+    assert!(start.elapsed() < Duration::from_secs(5), "nor the end");
 }

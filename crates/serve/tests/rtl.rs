@@ -30,7 +30,9 @@ const VECTORS: u16 = 17;
 /// Serves a device whose media are in a file, behind the timing of an NVM.
 fn serve(dir: &Dir, tracer: Option<Tracer>) -> Server {
     let media = Media::file(&dir.0.join("media"), MEDIA).unwrap();
-    let registers = design::Profile::latencies("test", 305.0, 94.0).registers(4000, 2);
+    let registers = design::Profile::latencies("test", 305.0, 94.0)
+        .registers(sim::Clock::default(), 2)
+        .unwrap();
     let delays = (0..2).flat_map(|c| Delay::of_channel(c).writes(&registers).unwrap());
     let setup = delays.map(|(offset, value)| RegisterWrite {
         bar: Bar::Control,
@@ -64,6 +66,7 @@ fn serve_media(
         },
         setup,
         tracer,
+        log: serve::Log::stderr(),
     }])
     .unwrap()
 }

@@ -320,6 +320,7 @@ fn sockets_that_are_in_use_stay() {
             },
             setup: Vec::new(),
             tracer: None,
+            log: serve::Log::stderr(),
         }])
     };
     let socket = dir.socket(0);

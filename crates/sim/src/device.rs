@@ -127,11 +127,21 @@ pub trait Device {
     /// True when nothing in the device will change until something arrives: time may be skipped.
     fn idle(&self) -> bool;
 
-    /// Takes power away at the present time: everything volatile is lost; what the media holds stays.
+    /// Takes power away at the present time: the link is dead, everything volatile is lost; what the media holds stays.
+    /// A device with a hold-up time uses it to end what it has begun on the media, and its time goes on for as long.
     fn power_off(&mut self);
 
     /// Gives power back: the device comes up as after a cold reset.
     fn power_on(&mut self);
+
+    /// Resets the function (function level reset, hot reset) at the present time, while its memories go on: writes to the media
+    /// that have begun end, all else of the function is lost, and it comes up as after a cold reset. The device's time
+    /// goes on for as long as that takes. Whoever is behind the [`HostPort`] forgets what is under way: answers to what
+    /// the device asked for before must not come any more.
+    fn function_reset(&mut self) {
+        self.power_off();
+        self.power_on();
+    }
 
     /// What PCI configuration space says of MSI-X: whether it is enabled, and whether all of the function's vectors are masked.
     /// A device starts enabled and unmasked, and keeps what was set through a loss of power: the setting isn't its own.

@@ -1,6 +1,7 @@
 //! Simulated time, the Device contract, host memory, PCIe link, DDR4 and media.
 #![warn(missing_docs)]
 
+mod clock;
 pub mod config;
 mod device;
 pub mod dram;
@@ -12,6 +13,7 @@ mod system;
 mod time;
 mod trace;
 
+pub use clock::Clock;
 pub use config::{HostConfig, LinkConfig};
 pub use device::{Bar, Counter, Device, Fault, HostPort, Mmio, ReadData};
 pub use dram::DramConfig;

@@ -7,8 +7,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use memmap2::{Advice, MmapMut, MmapOptions};
+use memmap2::{Advice, MmapMut, MmapOptions, UncheckedAdvice};
 use rustix::fs::{fcntl_add_seals, ftruncate, memfd_create, MemfdFlags, SealFlags};
+
+/// What becomes a hole at a time: a page of the machine, and a granule's least.
+const PAGE: u64 = 4096;
 
 /// Why media can't be opened or flushed; one line, naming the file.
 #[derive(Debug)]
@@ -229,6 +232,36 @@ impl Media {
         }
     }
 
+    /// Makes `len` bytes from `addr` zeros. Whole pages become holes where the media can have some: they cost neither memory
+    /// nor disk then.
+    pub fn zero(&mut self, addr: u64, len: u64) {
+        let end = addr.saturating_add(len).min(self.size());
+        let mut at = addr;
+        while at < end {
+            let next = (at - at % PAGE).saturating_add(PAGE).min(end);
+            let (from, to) = (at as usize, next as usize);
+            if to - from < PAGE as usize || !self.punch(from) {
+                self.map[from..to].fill(0);
+            }
+            at = next;
+        }
+    }
+
+    /// Makes the page at `at` a hole, unless it is one; false if that can't be had.
+    fn punch(&mut self, at: usize) -> bool {
+        let page = PAGE as usize;
+        let advice = match &self.store {
+            Store::Memory => UncheckedAdvice::DontNeed,
+            Store::Shared(_) => UncheckedAdvice::Remove,
+            // A look is cheaper than the file system's work, and makes no page of a hole.
+            Store::File(_) if self.map[at..at + page].iter().all(|&byte| byte == 0) => return true,
+            Store::File(_) => UncheckedAdvice::Remove,
+        };
+        // SAFETY: nobody holds a reference into the map across calls; the page's bytes become zeros, which is what both kinds of
+        // advice do to the mapping that each is given for (private and anonymous; shared with a file).
+        unsafe { self.map.unchecked_advise_range(advice, at, page) }.is_ok()
+    }
+
     /// Brings everything written to the disk; nothing to do for media in memory.
     pub fn flush(&self) -> Result<(), MediaError> {
         let Store::File(path) = &self.store else {
@@ -315,7 +348,11 @@ mod tests {
             let limit = if random.below(50) == 0 { 200_000 } else { 200 };
             let n = random.below(limit) as usize;
             let visible = len.saturating_sub(at).min(n);
-            match random.below(4) {
+            match random.below(5) {
+                4 => {
+                    media.zero(at as u64, n as u64);
+                    model[at.min(len)..at.min(len) + visible].fill(0);
+                }
                 0 => {
                     let data: Vec<u8> = (0..n).map(|_| random.next() as u8).collect();
                     media.write(at as u64, &data);
@@ -403,6 +440,24 @@ mod tests {
         let mut back = [0; 5];
         media.read((1 << 30) - 5, &mut back);
         assert_eq!(&back, b"alive");
+    }
+
+    #[test]
+    fn zeroed_pages_of_a_file_are_holes_again() {
+        use std::os::unix::fs::MetadataExt;
+        let dir = Dir::new("holes");
+        let path = dir.0.join("media");
+        let mut media = Media::file(&path, 64 << 20).unwrap();
+        media.write(0, &vec![7; 4 << 20]);
+        media.flush().unwrap();
+        let used = || std::fs::metadata(&path).unwrap().blocks() * 512;
+        assert!(used() >= 4 << 20);
+        media.zero(100, 64 << 20);
+        media.flush().unwrap();
+        assert!(used() < 1 << 20, "{} bytes on disk", used());
+        let mut back = [1; 200];
+        media.read(0, &mut back);
+        assert!(back[..100] == [7; 100] && back[100..] == [0; 100]);
     }
 
     #[test]

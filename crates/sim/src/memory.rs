@@ -76,7 +76,8 @@ pub struct HostMemory {
     fresh: u64,
     watches: Vec<Watched>,
     next_watch: u32,
-    interrupts: VecDeque<Interrupt>,
+    /// By device, oldest first.
+    interrupts: Vec<VecDeque<Interrupt>>,
     attention: bool,
     dropped_writes: u64,
     failed_reads: u64,
@@ -95,7 +96,7 @@ impl HostMemory {
             fresh: 0,
             watches: Vec::new(),
             next_watch: 0,
-            interrupts: VecDeque::new(),
+            interrupts: Vec::new(),
             attention: false,
             dropped_writes: 0,
             failed_reads: 0,
@@ -244,14 +245,14 @@ impl HostMemory {
         self.attention = false;
     }
 
-    /// The oldest interrupt that wasn't taken yet.
-    pub fn pop_interrupt(&mut self) -> Option<Interrupt> {
-        self.interrupts.pop_front()
+    /// The oldest interrupt of a device that wasn't taken yet.
+    pub fn pop_interrupt(&mut self, device: usize) -> Option<Interrupt> {
+        self.interrupts.get_mut(device)?.pop_front()
     }
 
-    /// Interrupts that weren't taken yet.
-    pub fn pending_interrupts(&self) -> usize {
-        self.interrupts.len()
+    /// Interrupts of a device that weren't taken yet.
+    pub fn pending_interrupts(&self, device: usize) -> usize {
+        self.interrupts.get(device).map_or(0, VecDeque::len)
     }
 
     /// A write TLP of `device` arrives at `time`. It lies in one page.
@@ -270,7 +271,10 @@ impl HostMemory {
             }
         } else if (MSI_BASE..=MSI_LAST).contains(&addr) && data.len() >= 4 {
             let data = u32::from_le_bytes([data[0], data[1], data[2], data[3]]);
-            self.interrupts.push_back(Interrupt {
+            if self.interrupts.len() <= device {
+                self.interrupts.resize_with(device + 1, VecDeque::new);
+            }
+            self.interrupts[device].push_back(Interrupt {
                 time,
                 device,
                 addr,
@@ -397,7 +401,7 @@ mod tests {
             data: 0x4021,
         };
         assert_eq!(
-            (memory.pop_interrupt(), memory.pop_interrupt()),
+            (memory.pop_interrupt(3), memory.pop_interrupt(3)),
             (Some(expected), None)
         );
         for addr in [0, BASE - 1, BASE, BASE + (1 << 20), u64::MAX - 3] {

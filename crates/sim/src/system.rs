@@ -103,6 +103,15 @@ struct Window {
     size: u64,
 }
 
+impl Window {
+    fn holds(&self, addr: u64, len: u64) -> bool {
+        let end = addr
+            .checked_sub(self.base)
+            .and_then(|at| at.checked_add(len));
+        end.is_some_and(|end| end <= self.size)
+    }
+}
+
 struct Slot {
     device: Box<dyn Device + Send>,
     link: Link,
@@ -177,17 +186,23 @@ impl System {
         windows: &[(Bar, u64)],
     ) -> Result<usize, Error> {
         link.validate().map_err(Error::Config)?;
+        let mut next = self.next_window;
+        let mut place = |&(bar, size): &(Bar, u64)| {
+            let span = size.checked_next_power_of_two()?.max(PAGE);
+            let base = next.checked_next_multiple_of(span)?;
+            next = base.checked_add(span)?;
+            Some(Window { bar, base, size })
+        };
+        let placed: Option<Vec<Window>> = windows.iter().map(&mut place).collect();
+        let windows = placed.ok_or_else(|| {
+            let sizes: Vec<u64> = windows.iter().map(|w| w.1).collect();
+            Error::Config(format!(
+                "windows of {sizes:?} bytes: they don't fit into what is left of the host's address space"
+            ))
+        })?;
+        self.next_window = next;
         let link = Link::new(link);
         self.lookahead = self.lookahead.min(link.latency());
-        let windows = windows
-            .iter()
-            .map(|&(bar, size)| {
-                let span = size.next_power_of_two().max(PAGE);
-                let base = self.next_window.next_multiple_of(span);
-                self.next_window = base + span;
-                Window { bar, base, size }
-            })
-            .collect();
         self.slots.push(Slot {
             device,
             link,
@@ -298,7 +313,7 @@ impl System {
         len: usize,
     ) -> Result<Vec<u8>, Error> {
         self.check(device, bar, offset, len as u64)?;
-        let mut out = Vec::with_capacity(len);
+        let mut out = Vec::new();
         while out.len() < len {
             let at = offset + out.len() as u64;
             let piece = (len - out.len()).min((PAGE - at % PAGE) as usize);
@@ -358,12 +373,12 @@ impl System {
         Ok(woken)
     }
 
-    /// Like [`System::wait`], but of all watches only `watch` counts: returns true once it has hits or an interrupt is
-    /// pending. Take the hits to wait for the next.
+    /// Like [`System::wait`], but of all that can land only writes to `watch` count: returns true once it has hits. Take them
+    /// to wait for the next.
     pub fn wait_for_write(&mut self, watch: Watch, limit: Time) -> Result<bool, Error> {
         loop {
             self.memory.clear_attention();
-            if self.memory.is_hit(watch) || self.memory.pending_interrupts() > 0 {
+            if self.memory.is_hit(watch) {
                 return Ok(true);
             }
             if !self.run(limit, Stop::Attention)? {
@@ -372,9 +387,9 @@ impl System {
         }
     }
 
-    /// The interrupts that have arrived and weren't taken yet, oldest first.
-    pub fn interrupts(&mut self) -> Vec<Interrupt> {
-        std::iter::from_fn(|| self.memory.pop_interrupt()).collect()
+    /// The interrupts of a device that have arrived and weren't taken yet, oldest first. Those of others stay.
+    pub fn interrupts(&mut self, device: usize) -> Vec<Interrupt> {
+        std::iter::from_fn(|| self.memory.pop_interrupt(device)).collect()
     }
 
     /// Takes power away from a device. After [`System::advance_until`] that happens exactly now; after an early
@@ -394,6 +409,18 @@ impl System {
     pub fn power_on(&mut self, device: usize) {
         if let Some(slot) = self.slots.get_mut(device) {
             slot.device.power_on();
+        }
+    }
+
+    /// Resets the function of a device: what is under way on its link is lost as with its power. See [`System::power_off`].
+    pub fn function_reset(&mut self, device: usize) {
+        let Some(slot) = self.slots.get_mut(device) else {
+            return;
+        };
+        slot.device.function_reset();
+        let lost = slot.link.power_off(self.device_time);
+        for tag in lost {
+            self.deliver(self.device_time, tag, None);
         }
     }
 
@@ -424,10 +451,7 @@ impl System {
     /// The device window that an address hits.
     fn route(&self, addr: u64, len: u32) -> Option<(usize, Bar, u64)> {
         self.slots.iter().enumerate().find_map(|(device, slot)| {
-            let window = slot
-                .windows
-                .iter()
-                .find(|w| addr >= w.base && addr + u64::from(len) <= w.base + w.size)?;
+            let window = slot.windows.iter().find(|w| w.holds(addr, len.into()))?;
             Some((device, window.bar, addr - window.base))
         })
     }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use sim::{Time, TraceEvent};
 use spec::nvme::admin;
+use spec::nvme::properties::{self, CC};
 
 use crate::command::{Command, Point};
 
-const CC: u64 = 0x14;
-const DOORBELLS: std::ops::Range<u64> = 0x1000..0x2000;
+const DOORBELLS: std::ops::Range<u64> = properties::DOORBELLS..properties::MSIX_TABLE;
 /// Doorbell stores, and entries and messages on their way, that are kept: far more than there can be unless something is lost.
 const MANY: usize = 4096;
 

@@ -12,6 +12,7 @@ hw/ip/nvme_ctrl/rtl/nvme_arbiter.sv
 hw/ip/nvme_ctrl/rtl/nvme_fetch.sv
 hw/ip/nvme_ctrl/rtl/nvme_decode.sv
 hw/ip/nvme_ctrl/rtl/nvme_fused.sv
+hw/ip/nvme_ctrl/rtl/nvme_pairs.sv
 hw/ip/nvme_ctrl/rtl/nvme_abort.sv
 hw/ip/nvme_ctrl/rtl/nvme_get_log.sv
 hw/ip/nvme_ctrl/rtl/nvme_format.sv

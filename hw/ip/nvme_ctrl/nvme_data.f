@@ -8,12 +8,15 @@ hw/ip/nvme_ctrl/rtl/nvme_align.sv
 hw/ip/nvme_ctrl/rtl/nvme_mover_read.sv
 hw/ip/nvme_ctrl/rtl/nvme_mover_write.sv
 hw/ip/nvme_ctrl/rtl/nvme_mover.sv
+hw/ip/nvme_ctrl/rtl/nvme_hazard.sv
 hw/ip/nvme_ctrl/rtl/nvme_split.sv
+hw/ip/nvme_ctrl/rtl/nvme_fill.sv
 hw/ip/nvme_ctrl/rtl/nvme_sweep.sv
 hw/ip/nvme_ctrl/rtl/nvme_ranges.sv
 hw/ip/nvme_ctrl/rtl/nvme_route.sv
 hw/ip/nvme_ctrl/rtl/nvme_prp_walker.sv
 hw/ip/nvme_ctrl/rtl/nvme_sgl_walker.sv
+hw/ip/nvme_ctrl/rtl/nvme_gather.sv
 hw/ip/nvme_ctrl/rtl/nvme_prp.sv
 hw/ip/nvme_ctrl/rtl/nvme_read_limit.sv
 hw/ip/nvme_ctrl/rtl/nvme_slots.sv

@@ -58,3 +58,8 @@ def test_xbar_throughput(n, beats):
         parameters={"N": n, "Beats": beats},
         env={"N": str(n), "BEATS": str(beats)},
     )
+
+
+def test_fill():
+    """Zeros on request, between the writes of others."""
+    simulate("ns_axi_fill", "cocotb_axi_fill", filelists=LIB)

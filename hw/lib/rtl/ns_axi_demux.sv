@@ -235,43 +235,30 @@ module ns_axi_demux
 
   // ---------------------------------------------------------------- answers to addresses out of range
 
-  // One write and one read at a time: they are programming errors, not traffic.
-  logic err_aw_ready_q, err_b_valid_q;  // neither: the write's data is being taken
-  logic err_r_valid_q;
-  logic [IdWidth-1:0] err_b_id_q, err_r_id_q;
-  logic [7:0] err_r_left_q;
-  logic err_b_taken, err_r_taken;
+  b_t err_b;
+  logic err_b_valid, err_r_valid, err_b_taken, err_r_taken;
 
-  assign aw_ready[M] = err_aw_ready_q;
-  assign w_ready[M] = !err_aw_ready_q && !err_b_valid_q;
-  assign ar_ready[M] = !err_r_valid_q;
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      err_aw_ready_q <= 1'b1;
-      err_b_valid_q <= 1'b0;
-      err_r_valid_q <= 1'b0;
-    end else begin
-      if (aw_fire && aw_target[M]) err_aw_ready_q <= 1'b0;
-      if (w_last_fire && open_target_q[M]) err_b_valid_q <= 1'b1;
-      if (err_b_taken) begin
-        err_aw_ready_q <= 1'b1;
-        err_b_valid_q <= 1'b0;
-      end
-      if (ar_fire && ar_target[M]) err_r_valid_q <= 1'b1;
-      if (err_r_taken && err_r_left_q == '0) err_r_valid_q <= 1'b0;
-    end
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (aw_fire && aw_target[M]) err_b_id_q <= aw.id;
-    if (ar_fire && ar_target[M]) begin
-      err_r_id_q <= ar.id;
-      err_r_left_q <= ar.len;
-    end else if (err_r_taken) begin
-      err_r_left_q <= err_r_left_q - 1'b1;
-    end
-  end
+  ns_axi_error u_error (
+    .clk_i,
+    .rst_ni,
+    .busy_o      (),
+    .s_aw_id_i   (aw.id),
+    .s_aw_valid_i(aw_go && aw_target[M]),
+    .s_aw_ready_o(aw_ready[M]),
+    .s_w_last_i  (w.last),
+    .s_w_valid_i (w_go && open_target_q[M]),
+    .s_w_ready_o (w_ready[M]),
+    .s_b_o       (err_b),
+    .s_b_valid_o (err_b_valid),
+    .s_b_ready_i (err_b_taken),
+    .s_ar_id_i   (ar.id),
+    .s_ar_len_i  (ar.len),
+    .s_ar_valid_i(ar_valid && ar_target[M]),
+    .s_ar_ready_o(ar_ready[M]),
+    .s_r_o       (err_r),
+    .s_r_valid_o (err_r_valid),
+    .s_r_ready_i (err_r_taken)
+  );
 
   // ---------------------------------------------------------------- write responses
 
@@ -280,7 +267,7 @@ module ns_axi_demux
   ) u_b_arbiter (
     .clk_i,
     .rst_ni,
-    .req_i  ({err_b_valid_q, m_b_valid_i}),
+    .req_i  ({err_b_valid, m_b_valid_i}),
     .next_i (b_ready),
     .gnt_o  (b_gnt),
     .idx_o  (),
@@ -288,8 +275,7 @@ module ns_axi_demux
   );
 
   always_comb begin
-    b.id = err_b_id_q;
-    b.resp = RespDecErr;
+    b = err_b;
     for (int unsigned i = 0; i < M; i++) if (b_gnt[i]) b = m_b_i[i];
   end
 
@@ -312,7 +298,7 @@ module ns_axi_demux
 
   // ---------------------------------------------------------------- read data
 
-  assign r_req = {err_r_valid_q, m_r_valid_i} & (r_locked_q ? r_owner_q : '1);
+  assign r_req = {err_r_valid, m_r_valid_i} & (r_locked_q ? r_owner_q : '1);
   assign r_last_fire = r_valid && r_ready && r_last[r_idx];
 
   ns_rr_arbiter #(
@@ -342,10 +328,6 @@ module ns_axi_demux
     assign r_last[i] = m_r_i[i].last;
     assign r_id[i] = m_r_i[i].id[OrderBits-1:0];
   end
-  assign err_r.id = err_r_id_q;
-  assign err_r.resp = RespDecErr;
-  assign err_r.last = err_r_left_q == '0;
-  assign err_r.data = '0;
   assign r[M] = err_r;
   assign r_last[M] = err_r.last;
   assign r_id[M] = err_r.id[OrderBits-1:0];

@@ -1,8 +1,8 @@
 // AXI4 multiplexer: N masters share one slave.
 //
 // Addresses are granted round robin, each channel on its own. Write data follows the order of the granted write addresses.
-// The port number goes into the upper log2(N) ID bits and routes the responses back, so masters must leave these bits 0;
-// they are 0 in the responses. Transactions of one master with one ID keep their order as far as the slave keeps it.
+// Some upper ID bits of each master say whose a transaction is, by default the port number in the upper log2(N) ones. They
+// route the responses back, so masters must leave these bits 0; they are 0 in the responses. Transactions of one master with one ID keep their order as far as the slave keeps it.
 // Full throughput on every channel; each channel passes one register slice on the slave's side. Up to `MaxWrites` writes
 // may wait behind the one whose data comes; write data is accepted no earlier than the cycle after its address.
 // Does not check addresses, and does not limit what is outstanding.
@@ -14,7 +14,11 @@ module ns_axi_mux
   /// Number of masters, 1 to 128.
   parameter int unsigned N = 2,
   /// Writes whose address has been granted and whose data has not begun.
-  parameter int unsigned MaxWrites = 16
+  parameter int unsigned MaxWrites = 16,
+  /// Of each master the ID bits that are its mark.
+  parameter master_ids_t Masks = number_masks(N),
+  /// And what they are. No ID may bear the marks of two masters.
+  parameter master_ids_t Tags = number_tags(N)
 ) (
   /// Clock.
   input  logic         clk_i,
@@ -85,16 +89,10 @@ module ns_axi_mux
 );
 
   localparam int unsigned IdxBits = idx_width(N);
-  localparam int unsigned TagBits = unsigned'($clog2(N));
-  localparam logic [IdWidth-1:0] IdMask = IdWidth'((1 << (IdWidth - TagBits)) - 1);
 
-  function automatic logic [IdWidth-1:0] tag(int unsigned i);
-    return IdWidth'(i << (IdWidth - TagBits));
-  endfunction
-
-  // The master that an ID belongs to.
-  function automatic logic [IdxBits-1:0] owner(logic [IdWidth-1:0] id);
-    return (N > 1) ? IdxBits'(id >> (IdWidth - TagBits)) : '0;
+  // The master that an ID belongs to, one-hot.
+  function automatic logic [N-1:0] owner(logic [IdWidth-1:0] id);
+    for (int unsigned i = 0; i < N; i++) owner[i] = (id & Masks[i]) == Tags[i];
   endfunction
 
   // Write addresses. An address is granted only together with a place in the queue of data to come.
@@ -122,7 +120,7 @@ module ns_axi_mux
     ax_t ax;
     always_comb begin
       ax = s_aw_i[i];
-      ax.id = ax.id | tag(i);
+      ax.id = ax.id | Tags[i];
     end
     assign aw[i] = ax;
   end
@@ -203,7 +201,7 @@ module ns_axi_mux
 
   // Write responses.
   logic b_valid;
-  logic [IdxBits-1:0] b_idx;
+  logic [N-1:0] b_owner;
   b_t b;
 
   ns_skid #(
@@ -215,16 +213,16 @@ module ns_axi_mux
     .in_ready_o (m_b_ready_o),
     .in_data_i  (m_b_i),
     .out_valid_o(b_valid),
-    .out_ready_i(s_b_ready_i[b_idx]),
+    .out_ready_i((s_b_ready_i & b_owner) != '0),
     .out_data_o (b)
   );
 
-  assign b_idx = owner(b.id);
+  assign b_owner = owner(b.id);
   for (genvar i = 0; i < N; i++) begin : gen_b
-    assign s_b_o[i].id = b.id & IdMask;
+    assign s_b_o[i].id = b.id & ~Masks[i];
     assign s_b_o[i].resp = b.resp;
   end
-  assign s_b_valid_o = N'(b_valid) << b_idx;
+  assign s_b_valid_o = b_owner & {N{b_valid}};
 
   // Read addresses.
   logic ar_valid, ar_ready;
@@ -250,7 +248,7 @@ module ns_axi_mux
     ax_t ax;
     always_comb begin
       ax = s_ar_i[i];
-      ax.id = ax.id | tag(i);
+      ax.id = ax.id | Tags[i];
     end
     assign ar[i] = ax;
   end
@@ -272,7 +270,7 @@ module ns_axi_mux
 
   // Read data.
   logic r_valid;
-  logic [IdxBits-1:0] r_idx;
+  logic [N-1:0] r_owner;
   r_t r;
 
   ns_skid #(
@@ -284,29 +282,29 @@ module ns_axi_mux
     .in_ready_o (m_r_ready_o),
     .in_data_i  (m_r_i),
     .out_valid_o(r_valid),
-    .out_ready_i(s_r_ready_i[r_idx]),
+    .out_ready_i((s_r_ready_i & r_owner) != '0),
     .out_data_o (r)
   );
 
-  assign r_idx = owner(r.id);
+  assign r_owner = owner(r.id);
   for (genvar i = 0; i < N; i++) begin : gen_r
-    assign s_r_o[i].id = r.id & IdMask;
+    assign s_r_o[i].id = r.id & ~Masks[i];
     assign s_r_o[i].resp = r.resp;
     assign s_r_o[i].last = r.last;
     assign s_r_o[i].data = r.data;
   end
-  assign s_r_valid_o = N'(r_valid) << r_idx;
+  assign s_r_valid_o = r_owner & {N{r_valid}};
 
-  if (N < 1 || N > 128) begin : gen_bad_n
+  if (N < 1 || N > MaxMasters) begin : gen_bad_n
     $error("ns_axi_mux: N must be 1 to 128");
   end
 
   for (genvar i = 0; i < N; i++) begin : gen_check_id
-    `NS_ASSERT(aw_id_in_range, !s_aw_valid_i[i] || (s_aw_i[i].id & ~IdMask) == '0)
-    `NS_ASSERT(ar_id_in_range, !s_ar_valid_i[i] || (s_ar_i[i].id & ~IdMask) == '0)
+    `NS_ASSERT(aw_id_in_range, !s_aw_valid_i[i] || (s_aw_i[i].id & Masks[i]) == '0)
+    `NS_ASSERT(ar_id_in_range, !s_ar_valid_i[i] || (s_ar_i[i].id & Masks[i]) == '0)
   end
-  `NS_ASSERT(b_id_known, !b_valid || 32'(b_idx) < N)
-  `NS_ASSERT(r_id_known, !r_valid || 32'(r_idx) < N)
+  `NS_ASSERT(b_id_known, !b_valid || $onehot(b_owner))
+  `NS_ASSERT(r_id_known, !r_valid || $onehot(r_owner))
   `NS_ASSERT(queue_only_behind_first, !queue_valid || first_q != '0)
 
 endmodule

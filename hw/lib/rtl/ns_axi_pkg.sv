@@ -56,4 +56,24 @@ package ns_axi_pkg;
     return (n > 1) ? unsigned'($clog2(n)) : 1;
   endfunction
 
+  /// Most masters of an ns_axi_mux.
+  parameter int unsigned MaxMasters = 128;
+
+  /// A word of ID bits for each master of an ns_axi_mux.
+  typedef logic [MaxMasters-1:0][IdWidth-1:0] master_ids_t;
+
+  /// Master i has i in the upper log2(n) bits.
+  function automatic master_ids_t number_tags(int unsigned n);
+    number_tags = '0;
+    for (int unsigned i = 0; i < n; i++)
+    number_tags[i] = IdWidth'(i << (IdWidth - unsigned'($clog2(n))));
+  endfunction
+
+  /// The upper log2(n) bits, for each of n masters.
+  function automatic master_ids_t number_masks(int unsigned n);
+    number_masks = '0;
+    for (int unsigned i = 0; i < n; i++)
+    number_masks[i] = ~IdWidth'((1 << (IdWidth - unsigned'($clog2(n)))) - 1);
+  endfunction
+
 endpackage

@@ -31,12 +31,21 @@ module nearside_top
   /// Clock in kHz: the unit of what the host is told of time.
   parameter int unsigned ClockKhz = 250_000,
   /// Bits of an ID of the PM window, up to 7.
-  parameter int unsigned PmIdWidth = 4
+  parameter int unsigned PmIdWidth = 4,
+  /// 1: zeros are written by an ns_axi_fill in each channel, and m_fill_* rest. 0: by what is behind m_fill_*.
+  parameter bit FillInside = 1'b0
 ) (
   /// Clock.
   input  logic                             clk_i,
-  /// Reset.
+  /// Power-on reset: the memory controllers are reset with it.
   input  logic                             rst_ni,
+  /// Reset of the function alone (function level reset, hot reset): 1 until `reset_done_o`. From then on the host port, the
+  /// control bus and the PM window are as after reset.
+  input  logic                             flr_i,
+  /// The power fails: as flr_i, and the clock goes on until `reset_done_o`, or until the energy is spent.
+  input  logic                             power_fail_i,
+  /// What had begun has ended, and the function is in reset until neither input asks for it any more.
+  output logic                             reset_done_o,
 
   /// AXI4-Lite slave: BAR0 at 0, BAR4 at 1 MiB. Its signals are those of AXI4-Lite.
   input  logic [23:0]                      s_axil_awaddr,
@@ -150,6 +159,26 @@ module nearside_top
   input  logic [NumChannels-1:0]           m_axi_ddr_rvalid,
   output logic [NumChannels-1:0]           m_axi_ddr_rready,
 
+  /// Serial number: 20 ASCII characters, the first one in the high bits, padded with spaces. Straps or fuses: sampled at the first
+  /// clock edge after reset. All names of the device and its namespaces follow from this and `eui64_i`.
+  input  logic [159:0]                     serial_i,
+  /// EUI-64 of namespace 1; the low 4 bits count namespaces. Sampled like `serial_i`.
+  input  logic [63:0]                      eui64_i,
+  /// Requests to the memory controllers to zero blocks, one a channel, channel 0 in the low bits: see ns_axi_fill.
+  output logic [NumChannels*AddrWidth-1:0] m_fill_addr,
+  /// Blocks of 512 bytes.
+  output logic [NumChannels*16-1:0]        m_fill_blocks,
+  /// Valid.
+  output logic [NumChannels-1:0]           m_fill_valid,
+  /// Ready.
+  input  logic [NumChannels-1:0]           m_fill_ready,
+  /// End what is under way at a block's end.
+  output logic [NumChannels-1:0]           m_fill_stop,
+  /// It has ended; for one cycle.
+  input  logic [NumChannels-1:0]           m_fill_done,
+  /// With m_fill_done: a block could not be written.
+  input  logic [NumChannels-1:0]           m_fill_error,
+
   /// Cycles that were left out of the simulation before this edge, as nothing would have changed in them; 0 in hardware.
   input  logic [63:0]                      skipped_i,
   /// MSI-X Enable of the configuration space.
@@ -158,6 +187,9 @@ module nearside_top
   input  logic                             msix_mask_i,
   /// Nothing changes on further clocks without new input.
   output logic                             idle_o,
+  /// Nothing but the time changes in so many cycles to come without new input, so that a simulation may leave them out
+  /// (`skipped_i`); 0 if more does, and when `idle_o` is 1.
+  output logic [31:0]                      wait_o,
 
   /// Trace of commands, see nvme_trace. In hardware it may stay unconnected.
   output logic [63:0]                      trace_event_o,
@@ -179,6 +211,29 @@ module nearside_top
 
   localparam int unsigned ChannelBits = unsigned'($clog2(NumChannels));
   localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
+
+  // ---------------------------------------------------------------- resets
+
+  // rst_ni is that of power-on; all but what the memories' answers depend on is in the function's reset, too.
+  logic rst_fn_n, stop, cut, reset_busy;
+  logic [NumChannels-1:0] channel_begun, channel_open;
+  logic [NumChannels-1:0] fill_open_q;  // a memory zeroes blocks
+
+  nearside_reset #(
+    .Timeout(ClockKhz < 8192 ? 8192 : ClockKhz)
+  ) u_reset (
+    .clk_i,
+    .rst_ni,
+    .request_i(flr_i || power_fail_i),
+    .begun_i  (channel_begun != '0),
+    .open_i   (channel_open != '0 || fill_open_q != '0),
+    .stop_o   (stop),
+    .reset_o  (cut),
+    .done_o   (reset_done_o),
+    .busy_o   (reset_busy)
+  );
+
+  assign rst_fn_n = rst_ni && !cut;
 
   // ---------------------------------------------------------------- control bus
 
@@ -218,13 +273,19 @@ module nearside_top
   // until the clock runs.
   logic clk_lite, lite_awake_q, lite_input, s_lite_awready, s_lite_wready, s_lite_arready;
 
-  assign lite_input = s_axil_awvalid || s_axil_wvalid || s_axil_arvalid;
-  assign s_axil_awready = s_lite_awready && lite_awake_q;
-  assign s_axil_wready = s_lite_wready && lite_awake_q;
-  assign s_axil_arready = s_lite_arready && lite_awake_q;
+  // While the device is stopped, nobody is there either.
+  logic lite_open, s_lite_bvalid, s_lite_rvalid;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) lite_awake_q <= 1'b0;
+  assign lite_open = lite_awake_q && !stop;
+  assign lite_input = s_axil_awvalid || s_axil_wvalid || s_axil_arvalid;
+  assign s_axil_awready = s_lite_awready && lite_open;
+  assign s_axil_wready = s_lite_wready && lite_open;
+  assign s_axil_arready = s_lite_arready && lite_open;
+  assign s_axil_bvalid = s_lite_bvalid && !stop;
+  assign s_axil_rvalid = s_lite_rvalid && !stop;
+
+  always_ff @(posedge clk_i or negedge rst_fn_n) begin
+    if (!rst_fn_n) lite_awake_q <= 1'b0;
     else lite_awake_q <= lite_input || lite_busy;
   end
 
@@ -240,23 +301,23 @@ module nearside_top
     .Mask(lite_mask())
   ) u_axil_demux (
     .clk_i      (clk_lite),
-    .rst_ni,
+    .rst_ni        (rst_fn_n),
     .s_awaddr_i (s_axil_awaddr),
-    .s_awvalid_i(s_axil_awvalid && lite_awake_q),
+    .s_awvalid_i(s_axil_awvalid && lite_open),
     .s_awready_o(s_lite_awready),
     .s_wdata_i  (s_axil_wdata),
     .s_wstrb_i  (s_axil_wstrb),
-    .s_wvalid_i (s_axil_wvalid && lite_awake_q),
+    .s_wvalid_i (s_axil_wvalid && lite_open),
     .s_wready_o (s_lite_wready),
     .s_bresp_o  (s_axil_bresp),
-    .s_bvalid_o (s_axil_bvalid),
+    .s_bvalid_o (s_lite_bvalid),
     .s_bready_i (s_axil_bready),
     .s_araddr_i (s_axil_araddr),
-    .s_arvalid_i(s_axil_arvalid && lite_awake_q),
+    .s_arvalid_i(s_axil_arvalid && lite_open),
     .s_arready_o(s_lite_arready),
     .s_rdata_o  (s_axil_rdata),
     .s_rresp_o  (s_axil_rresp),
-    .s_rvalid_o (s_axil_rvalid),
+    .s_rvalid_o (s_lite_rvalid),
     .s_rready_i (s_axil_rready),
     .m_awaddr_o (lite_awaddr),
     .m_awvalid_o(lite_awvalid),
@@ -318,7 +379,7 @@ module nearside_top
     .Blocks     (blocks())
   ) u_status (
     .clk_i         (clk_lite),
-    .rst_ni,
+    .rst_ni        (rst_fn_n),
     .s_axil_awaddr (lite_awaddr[11:0]),
     .s_axil_awvalid(lite_awvalid[LiteStatus]),
     .s_axil_awready(lite_awready[LiteStatus]),
@@ -340,12 +401,14 @@ module nearside_top
 
   // ---------------------------------------------------------------- NVMe controller
 
-  logic clk_nvme, nvme_busy;
+  logic [31:0] nvme_wait;
+  logic clk_nvme, nvme_busy, nvme_waits;
   logic msix_enable_q, msix_mask_q, msix_changed_q;
   ax_t host_aw, host_ar;
   w_t host_w;
   b_t host_b;
   r_t host_r;
+  logic host_aw_valid, host_w_valid, host_b_ready, host_ar_valid, host_r_ready;
   ax_t [NumChannels-1:0] mem_aw, mem_ar;
   w_t [NumChannels-1:0] mem_w;
   b_t [NumChannels-1:0] mem_b;
@@ -354,8 +417,43 @@ module nearside_top
       mem_aw_valid, mem_aw_ready, mem_w_valid, mem_w_ready, mem_b_valid, mem_b_ready;
   logic [NumChannels-1:0] mem_ar_valid, mem_ar_ready, mem_r_valid, mem_r_ready;
 
+  logic [NumChannels-1:0][AddrWidth-1:0] fill_addr;
+  logic [NumChannels-1:0][15:0] fill_blocks;
+  logic [NumChannels-1:0]
+      fill_valid,
+      fill_ready,
+      fill_done,
+      fill_error,
+      fill_take,
+      inside_ready,
+      inside_done,
+      inside_error;
+  logic [NumChannels-1:0] fill_mine_q;  // fill_open_q is of this life of the function
+  logic fill_stop;
+
+  // A memory that is asked to zero answers once, whatever becomes of the function; the next life neither gets that answer nor
+  // asks before it has come.
+  assign fill_take = fill_valid & ~fill_open_q & {NumChannels{!stop}};
+  assign m_fill_addr = fill_addr;
+  assign m_fill_blocks = fill_blocks;
+  assign m_fill_valid = FillInside ? '0 : fill_take;
+  assign m_fill_stop = {NumChannels{fill_stop || stop}};
+  assign fill_ready = fill_take & (FillInside ? inside_ready : m_fill_ready);
+  assign fill_done = FillInside ? inside_done : m_fill_done;
+  assign fill_error = FillInside ? inside_error : m_fill_error;
+
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
+    if (!rst_ni) fill_open_q <= '0;
+    else fill_open_q <= (fill_open_q | fill_ready) & ~fill_done;
+  end
+
+  always_ff @(posedge clk_i or negedge rst_fn_n) begin
+    if (!rst_fn_n) fill_mine_q <= '0;
+    else fill_mine_q <= (fill_mine_q | fill_ready) & ~fill_done;
+  end
+
+  always_ff @(posedge clk_i or negedge rst_fn_n) begin
+    if (!rst_fn_n) begin
       msix_enable_q  <= 1'b0;
       msix_mask_q    <= 1'b0;
       msix_changed_q <= 1'b0;
@@ -370,9 +468,25 @@ module nearside_top
   localparam logic [15:0] Temperature = 16'd298;
   logic [63:0] cycles_q;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) cycles_q <= '0;
+  always_ff @(posedge clk_i or negedge rst_fn_n) begin
+    if (!rst_fn_n) cycles_q <= '0;
     else cycles_q <= cycles_q + 64'd1 + skipped_i;
+  end
+
+  logic identified_q;
+  logic [159:0] serial_q;
+  logic [63:0] eui64_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      identified_q <= 1'b0;
+      serial_q     <= '0;
+      eui64_q      <= '0;
+    end else if (!identified_q) begin
+      identified_q <= 1'b1;
+      serial_q     <= serial_i;
+      eui64_q      <= eui64_i;
+    end
   end
 
   ns_clock_gate u_gate_nvme (
@@ -395,8 +509,14 @@ module nearside_top
     .ClockKhz    (ClockKhz)
   ) u_nvme_ctrl (
     .clk_i            (clk_nvme),
-    .rst_ni,
+    .rst_ni        (rst_fn_n),
     .busy_o           (nvme_busy),
+    .quiesce_i        (1'b0),
+    .media_busy_o     (),
+    .serial_i         (serial_q),
+    .eui64_i          (eui64_q),
+    .wait_o           (nvme_wait),
+    .waits_o          (nvme_waits),
     .cycles_i         (cycles_q),
     .temperature_i    (Temperature),
     .ns_changed_i     ('0),
@@ -422,20 +542,20 @@ module nearside_top
     .s_axil_rvalid    (lite_rvalid[LiteNvme]),
     .s_axil_rready    (lite_rready[LiteNvme]),
     .m_host_aw_o      (host_aw),
-    .m_host_aw_valid_o(m_axi_host_awvalid),
+    .m_host_aw_valid_o(host_aw_valid),
     .m_host_aw_ready_i(m_axi_host_awready),
     .m_host_w_o       (host_w),
-    .m_host_w_valid_o (m_axi_host_wvalid),
+    .m_host_w_valid_o (host_w_valid),
     .m_host_w_ready_i (m_axi_host_wready),
     .m_host_b_i       (host_b),
-    .m_host_b_valid_i (m_axi_host_bvalid),
-    .m_host_b_ready_o (m_axi_host_bready),
+    .m_host_b_valid_i (m_axi_host_bvalid && !stop),
+    .m_host_b_ready_o (host_b_ready),
     .m_host_ar_o      (host_ar),
-    .m_host_ar_valid_o(m_axi_host_arvalid),
+    .m_host_ar_valid_o(host_ar_valid),
     .m_host_ar_ready_i(m_axi_host_arready),
     .m_host_r_i       (host_r),
-    .m_host_r_valid_i (m_axi_host_rvalid),
-    .m_host_r_ready_o (m_axi_host_rready),
+    .m_host_r_valid_i (m_axi_host_rvalid && !stop),
+    .m_host_r_ready_o (host_r_ready),
     .m_mem_aw_o       (mem_aw),
     .m_mem_aw_valid_o (mem_aw_valid),
     .m_mem_aw_ready_i (mem_aw_ready),
@@ -451,6 +571,13 @@ module nearside_top
     .m_mem_r_i        (mem_r),
     .m_mem_r_valid_i  (mem_r_valid),
     .m_mem_r_ready_o  (mem_r_ready),
+    .fill_addr_o      (fill_addr),
+    .fill_blocks_o    (fill_blocks),
+    .fill_valid_o     (fill_valid),
+    .fill_ready_i     (fill_ready),
+    .fill_stop_o      (fill_stop),
+    .fill_done_i      (fill_done & fill_mine_q),
+    .fill_error_i     (fill_error),
     .trace_event_o,
     .trace_sqe_o,
     .trace_cqe_o,
@@ -461,7 +588,13 @@ module nearside_top
     .trace_beat_o
   );
 
-  // The controller's host port ends in register slices of its own.
+  // The controller's host port ends in register slices of its own. While the device is stopped, it asks for nothing and
+  // takes whatever still comes.
+  assign m_axi_host_awvalid = host_aw_valid && !stop;
+  assign m_axi_host_wvalid = host_w_valid && !stop;
+  assign m_axi_host_arvalid = host_ar_valid && !stop;
+  assign m_axi_host_bready = host_b_ready || stop;
+  assign m_axi_host_rready = host_r_ready || stop;
   assign m_axi_host_awid = host_aw.id;
   assign m_axi_host_awaddr = host_aw.addr;
   assign m_axi_host_awlen = host_aw.len;
@@ -500,9 +633,6 @@ module nearside_top
   assign s_pm_aw.len = s_axi_pm_awlen;
   assign s_pm_aw.size = s_axi_pm_awsize;
   assign s_pm_aw.burst = s_axi_pm_awburst;
-  assign s_pm_w.data = s_axi_pm_wdata;
-  assign s_pm_w.strb = s_axi_pm_wstrb;
-  assign s_pm_w.last = s_axi_pm_wlast;
   assign s_axi_pm_bid = s_pm_b.id[PmIdWidth-1:0];
   assign s_axi_pm_bresp = s_pm_b.resp;
   assign s_pm_ar.id = IdWidth'(s_axi_pm_arid);
@@ -515,22 +645,66 @@ module nearside_top
   assign s_axi_pm_rresp = s_pm_r.resp;
   assign s_axi_pm_rlast = s_pm_r.last;
 
+  // A host that is dead leaves bursts without their data. They are completed with beats that write nothing, since data of
+  // the NVMe controller may stand behind them.
+  logic pm_aw_valid_in, pm_aw_ready_in, pm_w_valid_in, pm_w_ready_in, pm_w_fill, pm_w_last;
+  logic pm_b_valid_in, pm_b_ready_in, pm_ar_valid_in, pm_ar_ready_in, pm_r_valid_in, pm_r_ready_in;
+
+  ns_axi_drain #(
+    .CountBits(12)
+  ) u_pm_drain (
+    .clk_i,
+    .rst_ni      (rst_fn_n),
+    .cut_i       (stop),
+    .cut_o       (),
+    .open_o      (),
+    .s_aw_valid_i(s_axi_pm_awvalid),
+    .s_aw_ready_o(s_axi_pm_awready),
+    .s_aw_len_i  (s_axi_pm_awlen),
+    .s_w_valid_i (s_axi_pm_wvalid),
+    .s_w_ready_o (s_axi_pm_wready),
+    .s_w_last_i  (s_axi_pm_wlast),
+    .s_b_valid_o (s_axi_pm_bvalid),
+    .s_b_ready_i (s_axi_pm_bready),
+    .s_ar_valid_i(s_axi_pm_arvalid),
+    .s_ar_ready_o(s_axi_pm_arready),
+    .s_r_valid_o (s_axi_pm_rvalid),
+    .s_r_ready_i (s_axi_pm_rready),
+    .m_aw_valid_o(pm_aw_valid_in),
+    .m_aw_ready_i(pm_aw_ready_in),
+    .m_w_valid_o (pm_w_valid_in),
+    .m_w_ready_i (pm_w_ready_in),
+    .m_w_fill_o  (pm_w_fill),
+    .m_w_last_o  (pm_w_last),
+    .m_b_valid_i (pm_b_valid_in),
+    .m_b_ready_o (pm_b_ready_in),
+    .m_ar_valid_o(pm_ar_valid_in),
+    .m_ar_ready_i(pm_ar_ready_in),
+    .m_r_valid_i (pm_r_valid_in),
+    .m_r_ready_o (pm_r_ready_in),
+    .m_r_last_i  (s_pm_r.last)
+  );
+
+  assign s_pm_w.data = s_axi_pm_wdata;
+  assign s_pm_w.strb = pm_w_fill ? '0 : s_axi_pm_wstrb;
+  assign s_pm_w.last = pm_w_last;
+
   // Transactions of the PM window between address and last response.
   logic [11:0] pm_open_q;
   logic [1:0] pm_starts, pm_ends;
   logic pm_r_end;
   logic clk_pm, pm_awake_q, pm_input, s_pm_aw_ready, s_pm_w_ready, s_pm_ar_ready;
 
-  assign pm_r_end = s_axi_pm_rvalid && s_axi_pm_rready && s_axi_pm_rlast;
-  assign pm_starts = 2'(s_axi_pm_awvalid && s_axi_pm_awready) + 2'(s_axi_pm_arvalid && s_axi_pm_arready);
-  assign pm_ends = 2'(s_axi_pm_bvalid && s_axi_pm_bready) + 2'(pm_r_end);
+  assign pm_r_end = pm_r_valid_in && pm_r_ready_in && s_pm_r.last;
+  assign pm_starts = 2'(pm_aw_valid_in && pm_aw_ready_in) + 2'(pm_ar_valid_in && pm_ar_ready_in);
+  assign pm_ends = 2'(pm_b_valid_in && pm_b_ready_in) + 2'(pm_r_end);
   assign pm_input = s_axi_pm_awvalid || s_axi_pm_wvalid || s_axi_pm_arvalid;
-  assign s_axi_pm_awready = s_pm_aw_ready && pm_awake_q;
-  assign s_axi_pm_wready = s_pm_w_ready && pm_awake_q;
-  assign s_axi_pm_arready = s_pm_ar_ready && pm_awake_q;
+  assign pm_aw_ready_in = s_pm_aw_ready && pm_awake_q;
+  assign pm_w_ready_in = s_pm_w_ready && pm_awake_q;
+  assign pm_ar_ready_in = s_pm_ar_ready && pm_awake_q;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
+  always_ff @(posedge clk_i or negedge rst_fn_n) begin
+    if (!rst_fn_n) begin
       pm_open_q  <= '0;
       pm_awake_q <= 1'b0;
     end else begin
@@ -552,22 +726,22 @@ module nearside_top
     .OrderBits(PmIdWidth)
   ) u_pm_demux (
     .clk_i       (clk_pm),
-    .rst_ni,
+    .rst_ni        (rst_fn_n),
     .s_aw_i      (s_pm_aw),
-    .s_aw_valid_i(s_axi_pm_awvalid && pm_awake_q),
+    .s_aw_valid_i(pm_aw_valid_in && pm_awake_q),
     .s_aw_ready_o(s_pm_aw_ready),
     .s_w_i       (s_pm_w),
-    .s_w_valid_i (s_axi_pm_wvalid && pm_awake_q),
+    .s_w_valid_i (pm_w_valid_in && pm_awake_q),
     .s_w_ready_o (s_pm_w_ready),
     .s_b_o       (s_pm_b),
-    .s_b_valid_o (s_axi_pm_bvalid),
-    .s_b_ready_i (s_axi_pm_bready),
+    .s_b_valid_o (pm_b_valid_in),
+    .s_b_ready_i (pm_b_ready_in),
     .s_ar_i      (s_pm_ar),
-    .s_ar_valid_i(s_axi_pm_arvalid && pm_awake_q),
+    .s_ar_valid_i(pm_ar_valid_in && pm_awake_q),
     .s_ar_ready_o(s_pm_ar_ready),
     .s_r_o       (s_pm_r),
-    .s_r_valid_o (s_axi_pm_rvalid),
-    .s_r_ready_i (s_axi_pm_rready),
+    .s_r_valid_o (pm_r_valid_in),
+    .s_r_ready_i (pm_r_ready_in),
     .m_aw_o      (pm_aw),
     .m_aw_valid_o(pm_aw_valid),
     .m_aw_ready_i(pm_aw_ready),
@@ -607,11 +781,24 @@ module nearside_top
     assign mem_r[c] = r[1];
 
     nearside_channel #(
-      .BufferBeats(DelayBufferBeats)
+      .BufferBeats(DelayBufferBeats),
+      .FillInside (FillInside)
     ) u_channel (
       .clk_i,
-      .rst_ni,
+      .rst_ni        (rst_fn_n),
+      .por_ni        (rst_ni),
+      .stop_i        (stop),
+      .cut_i         (cut),
+      .begun_o       (channel_begun[c]),
+      .open_o        (channel_open[c]),
       .busy_o        (channel_busy[c]),
+      .fill_addr_i   (fill_addr[c]),
+      .fill_blocks_i (fill_blocks[c]),
+      .fill_valid_i  (fill_take[c] && FillInside),
+      .fill_ready_o  (inside_ready[c]),
+      .fill_stop_i   (fill_stop || stop),
+      .fill_done_o   (inside_done[c]),
+      .fill_error_o  (inside_error[c]),
       .s_aw_i        ({to_local(mem_aw[c]), pm_aw[c]}),
       .s_aw_valid_i  ({mem_aw_valid[c], pm_aw_valid[c]}),
       .s_aw_ready_o  ({mem_aw_ready[c], pm_aw_ready[c]}),
@@ -679,18 +866,37 @@ module nearside_top
   // ---------------------------------------------------------------- idle
 
   // Transactions of the NVMe controller keep nvme_busy at 1, those of the PM window pm_awake_q.
+  // While the memories zero what the controller waits for, nothing changes there either. Something may be on its way in it for
+  // a few cycles without a sign of it, so that has to last.
   logic input_valid, idle_q;
+  logic [4:0] waits_q;
 
   assign input_valid = lite_input || pm_input || m_axi_host_bvalid || m_axi_host_rvalid ||
-      m_axi_ddr_bvalid != '0 || m_axi_ddr_rvalid != '0 ||
+      m_axi_ddr_bvalid != '0 || m_axi_ddr_rvalid != '0 || m_fill_done != '0 ||
       {msix_enable_i, msix_mask_i} != {msix_enable_q, msix_mask_q};
   assign idle_o = idle_q;
 
+  // What is said of the time to come is some cycles old; after cycles were left out it must be worked out again.
+  localparam logic [31:0] Old = 32'd8;
+  logic rest;
+  logic [31:0] wait_q;
+  logic [2:0] stale_q;
+  assign rest = !(channel_busy != '0 || lite_busy || lite_awake_q || msix_changed_q || pm_awake_q ||
+                  pm_open_q != '0 || input_valid || reset_busy);
+  assign wait_o = wait_q;
+
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) idle_q <= 1'b0;
-    else begin
-      idle_q <= !(nvme_busy || channel_busy != '0 || lite_busy || lite_awake_q || msix_changed_q ||
-                  pm_awake_q || pm_open_q != '0 || input_valid);
+    if (!rst_ni) begin
+      idle_q  <= 1'b0;
+      waits_q <= '0;
+      wait_q  <= '0;
+      stale_q <= '1;
+    end else begin
+      if (!nvme_waits || input_valid || reset_busy) waits_q <= '0;
+      else if (waits_q != '1) waits_q <= waits_q + 1'b1;
+      idle_q <= rest && (!nvme_busy || waits_q == '1);
+      wait_q <= (rest && nvme_busy && nvme_wait > Old && stale_q == '0 && skipped_i == '0) ? nvme_wait - Old : '0;
+      stale_q <= (skipped_i != '0) ? '1 : stale_q - 3'(stale_q != '0);
     end
   end
 
@@ -703,9 +909,10 @@ module nearside_top
 
   `NS_ASSERT(pm_counted, pm_open_q < 12'd2048)
   `NS_ASSERT(pm_awake_for_responses, !((pm_b_valid | pm_r_valid) != '0) || pm_awake_q)
-  `NS_ASSERT(nvme_awake_for_responses, !(m_axi_host_bvalid || m_axi_host_rvalid) || nvme_busy)
+  `NS_ASSERT(nvme_awake_for_responses,
+             !(m_axi_host_bvalid || m_axi_host_rvalid) || nvme_busy || stop)
   `NS_ASSERT(delays_awake_for_responses,
-             ((m_axi_ddr_bvalid | m_axi_ddr_rvalid) & ~channel_busy) == '0)
+             ((m_axi_ddr_bvalid | m_axi_ddr_rvalid) & ~channel_busy & ~channel_open) == '0)
   for (genvar c = 0; c < NumChannels; c++) begin : gen_assert
     `NS_ASSERT(mover_keeps_to_its_channel_aw,
                !mem_aw_valid[c] || (mem_aw[c].addr >> GranuleBits & AddrWidth'(NumChannels - 1)) == AddrWidth'(c))

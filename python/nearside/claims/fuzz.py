@@ -32,7 +32,7 @@ def campaign(context: Context) -> dict[str, Any]:
 def mismatches(context: Context) -> Measured:
     doc = campaign(context)
     failure = doc["failure"]
-    kinds = ("disables", "shutdowns", "function_resets", "subsystem_resets", "fatal")
+    kinds = ("disables", "shutdowns", "function_resets", "subsystem_resets", "power_cuts", "fatal")
     resets = sum(doc[kind] for kind in kinds)
     text = f"seed {doc['seed']}, {doc['commands']} commands in {doc['episodes']} episodes, {resets} resets"
     return Measured(doc["mismatches"], f"{text}: {failure['what']}, replay {failure['replay']}" if failure else text)

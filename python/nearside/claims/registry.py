@@ -59,11 +59,15 @@ class Context:
         if key not in self._cache:
             try:
                 self._cache[key] = measure()
-            except NearsideError as error:
+            except Exception as error:
                 self._cache[key] = error
-        if isinstance(self._cache[key], NearsideError):
+        if isinstance(self._cache[key], Exception):
             raise self._cache[key]
         return self._cache[key]
+
+    def forget_devices(self) -> None:
+        """After a failure the next claim gets a device of its own: the old ones may not work any more."""
+        self._cache = {key: value for key, value in self._cache.items() if key[:1] != ("device",)}
 
     def commands(self, full: int) -> int:
         """So many commands, or a quarter of them in a quick run."""

@@ -26,10 +26,14 @@ def load(path: Path) -> dict[str, Any]:
         doc = json.loads(path.read_text())
     except OSError as error:
         raise NearsideError(f"{path}: {error.strerror}; `nearside claim run` makes one") from None
-    except ValueError as error:
-        raise NearsideError(f"{path}: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise NearsideError(f"{path}: {error}; `nearside claim run` makes one") from None
     if not isinstance(doc, dict) or doc.get("what") != "claims" or "claims" not in doc:
         raise NearsideError(f"{path}: this is no result of `nearside claim run`")
+    try:
+        markdown(doc)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise NearsideError(f"{path}: damaged ({type(error).__name__}: {error}); measure again") from None
     return doc
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from nearside import results
@@ -13,15 +15,18 @@ from nearside.claims.registry import Claim, Context, Measured
 
 
 def run_claim(claim: Claim, context: Context) -> dict[str, Any]:
-    """Measures one claim. A measurement that fails is a claim that doesn't hold."""
+    """Measures one claim. A measurement that fails, however it does, is a claim that doesn't hold."""
     start = time.perf_counter()
     error = None
     try:
         measured = claim.measure(context)
-    except NearsideError as failure:
-        measured, error = Measured(math.nan), str(failure)
-    if not isinstance(measured, Measured):
-        measured = Measured(float(measured))
+        if not isinstance(measured, Measured):
+            measured = Measured(float(measured))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as failure:  # a panic of the native module is no Exception
+        measured, error = Measured(math.nan), _told(failure)
+        context.forget_devices()
     bound = claim.bound_of(context.quick)
     return {
         "name": claim.name,
@@ -40,19 +45,33 @@ def run_claim(claim: Claim, context: Context) -> dict[str, Any]:
     }
 
 
+def _told(failure: BaseException) -> str:
+    """What went wrong: expected failures in their own words, others with their kind and place."""
+    if isinstance(failure, NearsideError):
+        return str(failure)
+    frames = traceback.extract_tb(failure.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(failure).__name__}: {failure}{place}"
+
+
 def run_claims(
-    claims: list[Claim], quick: bool, seed: int, tell: Callable[[dict[str, Any]], None] | None = None
+    claims: list[Claim],
+    quick: bool,
+    seed: int,
+    tell: Callable[[dict[str, Any]], None] | None = None,
+    save: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
-    """Measures claims one after the other; returns the result document."""
+    """Measures claims one after the other; returns the result document. `save` is given what there is after each."""
     from nearside.device import Design
 
     context = Context(quick=quick, seed=seed)
-    entries = []
+    doc = results.document("claims", Design.load("default"), seed, quick=quick, claims=[], holds=True)
     for claim in claims:
         entry = run_claim(claim, context)
-        entries.append(entry)
+        doc["claims"].append(entry)
+        doc["holds"] = doc["holds"] and entry["holds"]
+        if save:
+            save(doc)
         if tell:
             tell(entry)
-    return results.document(
-        "claims", Design.load("default"), seed, quick=quick, claims=entries, holds=all(e["holds"] for e in entries)
-    )
+    return doc

@@ -1,5 +1,6 @@
 //! Resets of all kinds, and settings that cannot be used.
 
+use sim::Time;
 use spec::nvme::properties::{self, Csts};
 
 use super::{Bench, Step};
@@ -34,14 +35,35 @@ impl Bench {
     }
 
     fn function_reset(&mut self) -> Step {
-        self.device.power_off();
+        self.device.function_reset();
+        self.gone();
+        let ns = self.random.below(500);
+        self.pass(ns)
+    }
+
+    /// The link was dead: the host knows of nothing that is under way.
+    fn gone(&mut self) {
+        self.now = self.now.max(self.device.now());
         self.world.silent = true;
         self.world.forget_link();
         self.world.forget();
+    }
+
+    /// Power is lost at any cycle, and comes back.
+    fn power_cut(&mut self) -> Step {
+        let ps = self.random.below(5_000_000);
+        self.advance(self.now + Time(ps), false)?;
+        self.device.power_off();
+        self.gone();
         let ns = self.random.below(500);
         self.pass(ns)?;
         self.device.power_on();
-        self.pass(100)
+        self.pass(100)?;
+        if !chance(&mut self.random, 25) {
+            return Ok(());
+        }
+        // The media as the cut has left it.
+        self.compare_media()
     }
 
     /// An NVM subsystem reset: a disable, after which no property has kept its value.
@@ -100,7 +122,7 @@ impl Bench {
     }
 
     pub(super) fn reset(&mut self) -> Step {
-        match self.random.below(4) {
+        match self.random.below(5) {
             0 => {
                 self.outcome.resets.subsystems += 1;
                 self.subsystem_reset()?;
@@ -112,6 +134,10 @@ impl Bench {
             2 => {
                 self.outcome.resets.functions += 1;
                 self.function_reset()?;
+            }
+            3 => {
+                self.outcome.resets.power_cuts += 1;
+                self.power_cut()?;
             }
             _ => {
                 self.outcome.resets.disables += 1;

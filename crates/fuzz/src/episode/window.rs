@@ -4,7 +4,7 @@ use sim::{Bar, Mmio};
 
 use super::{Bench, Step, LOADS};
 use crate::draw::chance;
-use crate::media::{End, BLOCK};
+use crate::media::BLOCK;
 use crate::memory::PAGE;
 
 impl Bench {
@@ -30,8 +30,8 @@ impl Bench {
         }
         // A load ends after all stores before it.
         self.check_media(lba, 1)?;
-        for &(lba, count, user, end) in &stored {
-            self.world.media.end_write(user, lba, count, end);
+        for &(lba, count, user) in &stored {
+            self.world.media.end_store(user, lba, count);
         }
         for (lba, count, ..) in stored {
             self.check_media(lba, count)?;
@@ -39,8 +39,8 @@ impl Bench {
         Ok(())
     }
 
-    /// One store to blocks that nothing uses; they, who writes them, and what is known of them at its end.
-    fn store(&mut self) -> Option<(u64, u64, u64, End)> {
+    /// One store to blocks that nothing uses; they, and who writes them.
+    fn store(&mut self) -> Option<(u64, u64, u64)> {
         let media = &self.world.media;
         let mut byte = 0;
         let free = (0..12).any(|_| {
@@ -60,49 +60,50 @@ impl Bench {
         let end = (byte + len).div_ceil(BLOCK);
         let used = (lba..end).find(|&b| media.in_use(b, 1));
         len = len.min(used.unwrap_or(end) * BLOCK - byte);
-        let mut count = (byte + len).div_ceil(BLOCK) - lba;
-        let known = (lba..lba + count).all(|b| media.known(b).is_some());
-        if !known {
-            // Only dwords can be told apart.
-            (byte, len) = (byte / 4 * 4, (len / 4 * 4).max(4));
-            count = (byte + len).div_ceil(BLOCK) - lba;
-        }
+        let count = (byte + len).div_ceil(BLOCK) - lba;
         let words = 0..len.div_ceil(8);
         let mut data: Vec<u8> = words
             .flat_map(|_| self.random.next().to_le_bytes())
             .collect();
         data.truncate(len as usize);
-        let mut value = vec![None; (byte - lba * BLOCK) as usize];
-        value.extend(data.iter().copied().map(Some));
         let user = self.world.user();
-        self.world.media.begin_write(user, lba, &value);
+        self.world.media.begin_store(user, byte, &data);
         self.count("PM window stores");
         let (bar, offset) = (Bar::Pm, byte);
         self.world.post(self.now, Mmio::Write { bar, offset, data });
-        let end = if known { End::Whole } else { End::Part };
-        Some((lba, count, user, end))
+        Some((lba, count, user))
     }
 
     fn check_media(&mut self, lba: u64, count: u64) -> Step {
+        let since = self.world.media.now();
         self.world.media.begin_read(lba, count);
         let tag = self.load(Bar::Pm, lba * BLOCK, (count * BLOCK) as u32);
         let data = self.answer(tag)?;
-        let fine = self.world.media.permits(lba * BLOCK, &data);
+        let fine = self.world.media.permits_load(lba * BLOCK, &data, since);
         self.world.media.end_read(lba, count);
         if !fine {
-            return Err(self.wrong_media(lba, count, &data));
+            return Err(self.wrong_media(lba, &data, since));
         }
+        self.world.media.learn(lba, &data, since);
         Ok(())
     }
 
-    fn wrong_media(&self, lba: u64, count: u64, data: &[u8]) -> String {
-        let piece = |b: u64| &data[((b - lba) * BLOCK) as usize..((b - lba + 1) * BLOCK) as usize];
-        let bad = (lba..lba + count)
-            .find(|&b| !self.world.media.permits(b * BLOCK, piece(b)))
-            .unwrap_or(lba);
+    fn wrong_media(&self, lba: u64, data: &[u8], since: u64) -> String {
+        let media = &self.world.media;
+        let mut blocks = (lba..).zip(data.chunks(BLOCK as usize));
+        let bad = blocks.find(|&(b, piece)| !media.permits_load(b * BLOCK, piece, since));
+        let (lba, block) = bad.unwrap_or((lba, data));
+        let lines = block.chunks(64).zip((lba * BLOCK..).step_by(64));
+        let known: Vec<&str> = lines
+            .map(|(line, at)| match media.permits(at, line) {
+                true => "known",
+                false => "wrong",
+            })
+            .collect();
         format!(
-            "the media holds wrong data in block {bad}: {:02x?} ...",
-            &piece(bad)[..16]
+            "the media holds wrong data, or a mixture, in block {lba}: its lines alone are {}; {:02x?} ...",
+            known.join(" "),
+            &block[..16.min(block.len())]
         )
     }
 
@@ -115,11 +116,13 @@ impl Bench {
                 .iter()
                 .map(|&p| (p, self.load(Bar::Pm, p * PAGE, PAGE as u32)))
                 .collect();
+            let since = self.world.media.now();
             for (page, tag) in tags {
                 let data = self.answer(tag)?;
                 if !self.world.media.permits(page * PAGE, &data) {
-                    return Err(self.wrong_media(page * per_page, per_page, &data));
+                    return Err(self.wrong_media(page * per_page, &data, since));
                 }
+                self.world.media.learn(page * per_page, &data, since);
                 self.outcome.blocks += per_page;
             }
         }

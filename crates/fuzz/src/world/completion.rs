@@ -6,6 +6,7 @@ use super::{Flight, World};
 use crate::media::{End, BLOCK};
 use crate::memory::PAGE;
 use crate::model::{After, Direction, Use};
+use crate::nvm::comparison;
 use crate::shadow::DOORBELL_BUFFER_CONFIG;
 
 impl World {
@@ -41,7 +42,7 @@ impl World {
         }
         queue.tail += 1;
         if let Some(vector) = queue.vector {
-            self.due.entry(vector).or_insert(self.now);
+            self.messages.completed(vector, self.now);
         }
         self.memory.put(addr, data);
         self.wake |= self.watch;
@@ -57,6 +58,7 @@ impl World {
             cqe.result()
         ));
         let abortable = self.named() == Some(key) && self.waits(key);
+        self.compare_again(key);
         let Some(flight) = self.flights.remove(&key) else {
             return Err(format!("{name} is completed, but isn't in flight"));
         };
@@ -117,15 +119,14 @@ impl World {
             return Err(format!("completed to CQ {cqid}, which isn't its own"));
         }
         let mut allowed: Vec<Status> = v.statuses.clone();
-        if let (Use::Read(lba, count), Direction::FromHost, None) =
-            (&v.media, &v.direction, &flight.fused)
-        {
-            // A Compare: what others wrote meanwhile may have made a difference, or taken one away.
-            if (*lba..lba + count).any(|b| self.media.known(b).is_none()) {
+        if let (Use::Compare(lba, _, data), None) = (&v.media, &flight.fused) {
+            // What others wrote meanwhile may have made a difference, or taken one away.
+            let (same, other) = comparison(*lba, data, None, &self.media);
+            if other {
                 allowed.push(status::COMPARE_FAILURE.dnr());
-                if v.clean {
-                    allowed.push(status::SUCCESS);
-                }
+            }
+            if same && v.clean {
+                allowed.push(status::SUCCESS);
             }
         }
         if v.long && self.model.closing {
@@ -251,7 +252,13 @@ impl World {
         }
         match &flight.verdict.media {
             Use::None => {}
-            Use::Read(lba, count) => self.media.end_read(*lba, *count),
+            Use::Read(lba, count) => {
+                self.media.end_read(*lba, *count);
+                if let (End::Whole, Some(seen)) = (end, &flight.seen) {
+                    seen.learn(&mut self.media);
+                }
+            }
+            Use::Compare(lba, count, _) => self.media.end_read(*lba, *count),
             Use::Write(lba, data) => {
                 let count = (data.len() as u64).div_ceil(BLOCK);
                 self.media.end_write(flight.user, *lba, count, end);

@@ -6,7 +6,8 @@ use spec::nvme::{admin, status, Status};
 
 use super::World;
 use crate::fused::{Pair, FIRST};
-use crate::model::{flags, After};
+use crate::model::{flags, After, Use};
+use crate::nvm::comparison;
 
 /// One of a pair of fused commands.
 #[derive(Clone, Debug)]
@@ -14,6 +15,7 @@ pub(super) struct Fused {
     pub(super) partner: (u16, u16),
     pub(super) first: bool,
     pub(super) outcomes: Vec<(Status, Status)>,
+    pub(super) written: Vec<Status>,
     pub(super) alone: Vec<(Status, Status)>,
 }
 
@@ -36,6 +38,7 @@ impl World {
             partner,
             first,
             outcomes: pair.outcomes.clone(),
+            written: pair.written.clone(),
             alone: pair.alone.clone(),
         };
         let (mine, its) = (of(first, false), of(second, true));
@@ -109,14 +112,19 @@ impl World {
         }
         let alone = fused.alone.iter().filter(|o| o.0 == missing);
         let more: Vec<(Status, Status)> = alone.map(|o| (status::ABORT_REQUESTED, o.1)).collect();
-        for key in [key, fused.partner] {
+        self.offer([key, fused.partner], &more);
+    }
+
+    /// A pair may answer this, too.
+    fn offer(&mut self, keys: [(u16, u16); 2], more: &[(Status, Status)]) {
+        for key in keys {
             let Some(flight) = self.flights.get_mut(&key) else {
                 continue;
             };
             let Some(fused) = &mut flight.fused else {
                 continue;
             };
-            fused.outcomes.extend_from_slice(&more);
+            fused.outcomes.extend_from_slice(more);
             let outcomes = fused.outcomes.iter();
             flight.verdict.statuses = outcomes
                 .map(|&(a, b)| if fused.first { a } else { b })
@@ -135,6 +143,37 @@ impl World {
             _ => flight.verdict.statuses.clone(),
         };
         flags(&flight.sqe).0 == FIRST && flight.fused.is_none() && statuses.contains(&missing)
+    }
+
+    /// The first answer of a pair has come. What others have written since it was fetched may have made a difference for its
+    /// Compare, or taken one away.
+    pub(super) fn compare_again(&mut self, key: (u16, u16)) {
+        let Some(fused) = self.flights.get(&key).and_then(|f| f.fused.clone()) else {
+            return;
+        };
+        let (first, second) = match fused.first {
+            true => (key, fused.partner),
+            false => (fused.partner, key),
+        };
+        let (Some(compare), Some(write)) = (self.flights.get(&first), self.flights.get(&second))
+        else {
+            return;
+        };
+        let (Use::Compare(lba, _, data), false) =
+            (&compare.verdict.media, fused.written.is_empty())
+        else {
+            return;
+        };
+        let (same, other) = comparison(*lba, data, Some(write.user), &self.media);
+        let mut more = Vec::new();
+        if other {
+            let failed = status::ABORTED_FAILED_FUSED.dnr();
+            more.push((status::COMPARE_FAILURE.dnr(), failed));
+        }
+        if same && compare.verdict.clean {
+            more.extend(fused.written.iter().map(|&b| (status::SUCCESS, b)));
+        }
+        self.offer([first, second], &more);
     }
 
     /// One of a pair has answered: what is left for the other.

@@ -14,31 +14,12 @@ impl HostPort for World {
             self.stall = now + Time::ns(self.random.below(300));
             return false;
         }
-        if self.silent {
-            self.fail(format!(
-                "a write of {} bytes at {addr:#x} at {now}, after CSTS said silence",
-                data.len()
-            ));
-        }
-        if let Err(text) = self.take(addr, data) {
-            self.fail(format!("at {now}: {text}"));
-        }
+        self.written(now, addr, data);
         true
     }
 
     fn read(&mut self, now: Time, tag: u32, addr: u64, len: u32) -> bool {
-        if self.silent {
-            self.fail(format!(
-                "a read of {len} bytes at {addr:#x} at {now}, after CSTS said silence"
-            ));
-        }
-        let data = match self.serve(addr, len) {
-            Ok(data) => data,
-            Err(text) => {
-                self.fail(format!("at {now}: {text}"));
-                None
-            }
-        };
+        let data = self.asked(now, addr, len);
         let mut time = now + Time::ns(100 + self.random.below(400));
         let Some(data) = data else {
             self.sequence += 1;
@@ -68,6 +49,7 @@ impl HostPort for World {
     }
 
     fn mmio_data(&mut self, _now: Time, tag: u32, data: Option<Vec<u8>>) {
+        self.messages.answered(tag);
         self.answers.push((tag, data));
         self.wake = true;
     }
@@ -96,6 +78,33 @@ impl HostPort for World {
 }
 
 impl World {
+    /// The device has written something.
+    pub fn written(&mut self, now: Time, addr: u64, data: &[u8]) {
+        self.now = now;
+        if self.silent {
+            self.fail(format!(
+                "a write of {} bytes at {addr:#x} at {now}, after CSTS said silence",
+                data.len()
+            ));
+        }
+        if let Err(text) = self.take(addr, data) {
+            self.fail(format!("at {now}: {text}"));
+        }
+    }
+
+    /// The device asks for something; `None` if nothing is there.
+    pub fn asked(&mut self, now: Time, addr: u64, len: u32) -> Option<Vec<u8>> {
+        if self.silent {
+            self.fail(format!(
+                "a read of {len} bytes at {addr:#x} at {now}, after CSTS said silence"
+            ));
+        }
+        self.serve(addr, len).unwrap_or_else(|text| {
+            self.fail(format!("at {now}: {text}"));
+            None
+        })
+    }
+
     /// Forgets what has woken the host.
     pub fn rest(&mut self) {
         self.wake = false;

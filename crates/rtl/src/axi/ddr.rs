@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use sim::{Media, Time};
 
-use super::{resp, Ax, AxiPorts, BEAT};
+use super::{resp, Ax, AxiPorts, FillPorts, BEAT};
 use crate::bitstream::Model;
 use crate::error::{Error, Result};
 
@@ -150,6 +150,8 @@ pub struct DdrStats {
     pub writes: u64,
     /// Beats written.
     pub write_beats: u64,
+    /// Beats zeroed on request.
+    pub fill_beats: u64,
 }
 
 /// Reads in progress per channel; also how many the controller's front end takes.
@@ -161,6 +163,12 @@ const MAX_RESPONSES: usize = 32;
 /// Tokens of writes: beats before the last of a burst, and the last.
 const WRITE_BEAT: u32 = u32::MAX;
 const WRITE_END: u32 = u32::MAX - 1;
+/// Token of a zeroed line; smaller ones are those of reads.
+const FILL: u32 = u32::MAX - 2;
+/// Bytes of a block.
+const BLOCK: u64 = 512;
+/// What is zeroed of the media at a time, where all of it is to be: no larger than a granule.
+const PAGE: u64 = 4096;
 
 #[derive(Clone, Default)]
 struct Read {
@@ -176,7 +184,18 @@ impl Read {
     }
 }
 
-/// The AXI4 slave: the memory controller's front end.
+/// A request to zero blocks.
+#[derive(Default)]
+struct Fill {
+    next: u64,  // address of the next line
+    end: u64,   // address behind the last one
+    clear: u64, // all below is zero on the media
+    open: u32,  // lines that are on their way to safety
+    error: bool,
+}
+
+/// The AXI4 slave: the memory controller's front end. Where the design has the ports for it, it also zeroes blocks on request,
+/// one line a clock; writes over AXI and these lines take turns.
 ///
 /// Data is written when a beat is accepted and read when it is returned, B comes once the controller has all data, reads of
 /// one ID return in order and beats of different reads are not interleaved. Addresses beyond the media get DECERR.
@@ -203,6 +222,11 @@ pub struct DdrSlave {
     w_ready: bool,
     ar_ready: bool,
     done: Vec<u32>,
+    fill_ports: Option<FillPorts>,
+    fill: Option<Fill>,
+    fill_ready: bool,
+    fill_done: bool, // as the port has it
+    fill_turn: bool, // the next line is the fill's, if a write wants to go as well
     stats: DdrStats,
 }
 
@@ -232,8 +256,19 @@ impl DdrSlave {
             w_ready: false,
             ar_ready: false,
             done: Vec::new(),
+            fill_ports: None,
+            fill: None,
+            fill_ready: false,
+            fill_done: false,
+            fill_turn: false,
             stats: DdrStats::default(),
         }
+    }
+
+    /// The same with a port for requests to zero blocks.
+    pub fn with_fill(mut self, ports: Option<FillPorts>) -> DdrSlave {
+        self.fill_ports = ports;
+        self
     }
 
     /// The ports.
@@ -249,21 +284,7 @@ impl DdrSlave {
     /// Sets the inputs for the rising edge at `now`.
     #[inline]
     pub fn drive(&mut self, model: &mut Model, media: &Media, now: Time) {
-        if self.wake.is_some_and(|time| time <= now) {
-            self.timing.advance(now, &mut self.done);
-            self.wake = self.timing.next_event();
-            for token in self.done.drain(..) {
-                if token >= WRITE_END {
-                    if token == WRITE_END {
-                        self.responses.extend(self.accepted.pop_front());
-                    }
-                    continue;
-                }
-                let read = &mut self.reads[(token >> 8) as usize];
-                read.arrived[token as usize >> 6 & 3] |= 1 << (token & 63);
-                self.arrived += 1;
-            }
-        }
+        self.advance(now);
         if let Some(&slot) = self.unissued.front() {
             if self.timing.ready(false) {
                 self.issue(slot, now);
@@ -277,11 +298,128 @@ impl DdrSlave {
         }
         let aw_ready = self.writes.len() < MAX_WRITES;
         let open = self.accepted.len() + self.responses.len();
-        let w_ready = !self.writes.is_empty() && open < MAX_RESPONSES && self.timing.ready(true);
+        let yields = self.fill_turn && self.lines_left();
+        let w_ready =
+            !self.writes.is_empty() && open < MAX_RESPONSES && self.timing.ready(true) && !yields;
         let ar_ready = !self.free.is_empty();
         set_if_changed(model, self.ports.aw.ready, &mut self.aw_ready, aw_ready);
         set_if_changed(model, self.ports.w.ready, &mut self.w_ready, w_ready);
         set_if_changed(model, self.ports.ar.ready, &mut self.ar_ready, ar_ready);
+        if let Some(ports) = self.fill_ports {
+            let done = self.fill_ended();
+            if done != self.fill_done {
+                self.fill_done = done;
+                ports.set_done(model, done, self.fill.as_ref().is_some_and(|f| f.error));
+            }
+            let ready = self.fill.is_none();
+            set_if_changed(model, ports.ready, &mut self.fill_ready, ready);
+        }
+    }
+
+    /// Takes note of what the memory has done by `now`.
+    #[inline]
+    fn advance(&mut self, now: Time) {
+        if self.wake.is_none_or(|time| time > now) {
+            return;
+        }
+        self.timing.advance(now, &mut self.done);
+        self.wake = self.timing.next_event();
+        for token in self.done.drain(..) {
+            match token {
+                WRITE_BEAT => {}
+                WRITE_END => self.responses.extend(self.accepted.pop_front()),
+                FILL => {
+                    if let Some(fill) = &mut self.fill {
+                        fill.open -= 1;
+                    }
+                }
+                _ => {
+                    let read = &mut self.reads[(token >> 8) as usize];
+                    read.arrived[token as usize >> 6 & 3] |= 1 << (token & 63);
+                    self.arrived += 1;
+                }
+            }
+        }
+    }
+
+    /// Blocks are being zeroed.
+    #[inline]
+    pub fn filling(&self) -> bool {
+        self.fill.is_some()
+    }
+
+    /// All lines of a fill are safe, which the design is yet to hear.
+    #[inline]
+    fn fill_ended(&self) -> bool {
+        self.fill
+            .as_ref()
+            .is_some_and(|f| f.next >= f.end && f.open == 0)
+    }
+
+    #[inline]
+    fn lines_left(&self) -> bool {
+        self.fill.as_ref().is_some_and(|f| f.next < f.end)
+    }
+
+    /// The clock edge at `now` of a design that rests. False: the design has to see it, and nothing has been done but what
+    /// [`DdrSlave::drive`] will find done.
+    #[inline]
+    pub fn rest(&mut self, now: Time) -> bool {
+        self.advance(now);
+        self.quiet()
+    }
+
+    /// Zeroes the next line, if there is one and room for it; returns whether.
+    #[inline]
+    pub fn fill_line(&mut self, media: &mut Media, now: Time) -> bool {
+        let Some(fill) = &mut self.fill else {
+            return false;
+        };
+        if fill.next >= fill.end || !self.timing.ready(true) {
+            return false;
+        }
+        if fill.next >= fill.clear {
+            // Never less than a block at a time, so that none is half zero whenever this ends.
+            let whole_page = fill.next % PAGE == 0 && fill.end - fill.next >= PAGE;
+            let bytes = if whole_page { PAGE } else { BLOCK };
+            match self.map.media(fill.next) {
+                Some(addr) => media.zero(addr, bytes),
+                None => fill.error = true,
+            }
+            fill.clear = fill.next + bytes;
+        }
+        self.timing.push(now, FILL, fill.next, true);
+        self.wake = self.timing.next_event();
+        fill.next += BEAT as u64;
+        fill.open += 1;
+        self.stats.fill_beats += 1;
+        true
+    }
+
+    /// Takes a request, and ends the one under way early when the design wants that.
+    fn sample_fill(&mut self, model: &Model, ports: FillPorts) -> u64 {
+        if self.fill_done {
+            self.fill = None; // told
+        }
+        match &mut self.fill {
+            Some(fill) => {
+                if model.is(ports.stop) {
+                    fill.end = fill.end.min(fill.next.next_multiple_of(BLOCK));
+                }
+                0
+            }
+            None if self.fill_ready && model.is(ports.valid) => {
+                let (addr, blocks) = ports.get(model);
+                self.fill = Some(Fill {
+                    next: addr,
+                    end: addr.saturating_add(blocks * BLOCK),
+                    clear: addr,
+                    ..Fill::default()
+                });
+                1
+            }
+            None => 0,
+        }
     }
 
     /// Sees the handshakes of the rising edge at `now`; returns their number.
@@ -295,6 +433,13 @@ impl DdrSlave {
         if self.w_ready && model.is(self.ports.w.valid) {
             count += 1;
             self.accept_beat(model, media, now);
+            self.fill_turn = true;
+        } else if self.fill_line(media, now) {
+            count += 1;
+            self.fill_turn = false;
+        }
+        if let Some(ports) = self.fill_ports {
+            count += self.sample_fill(model, ports);
         }
         if self.aw_ready && model.is(self.ports.aw.valid) {
             count += 1;
@@ -320,6 +465,8 @@ impl DdrSlave {
             && self.responses.is_empty()
             && !self.b_driven
             && !self.r_driven
+            && !self.fill_done
+            && !self.fill_ended()
     }
 
     /// When data of an outstanding read or the acceptance of a write may arrive.
@@ -346,6 +493,12 @@ impl DdrSlave {
                 read.ax.beats(),
                 read.issued,
                 read.sent
+            );
+        }
+        if let Some(fill) = &self.fill {
+            text += &format!(
+                "; zeroing: next line {:#x}, end {:#x}, {} lines under way",
+                fill.next, fill.end, fill.open
             );
         }
         if let Some(ax) = self.writes.front() {

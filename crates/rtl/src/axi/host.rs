@@ -15,10 +15,15 @@ const MAX_WRITES: usize = 16;
 const MAX_PIECES: usize = 8;
 /// Write responses not taken yet; more stop the writes.
 const MAX_RESPONSES: usize = 16;
+/// What the link owes for so long is lost: the controller itself gives up on it after 25 ms, and would hide that.
+const LOST: Time = Time::ms(20);
+/// How often that is looked at.
+const LOOK: Time = Time::ms(1);
 
 #[derive(Default)]
 struct Read {
     ax: Ax,
+    issued: Time,    // when the link has taken it
     buffer: Vec<u8>, // whole beats
     filled: usize,   // bytes of the buffer up to where data has arrived
     failed: bool,
@@ -56,7 +61,9 @@ pub struct HostSlave {
     free: Vec<u32>,
     order: VecDeque<u32>, // tags, oldest first
     unissued: VecDeque<u32>,
-    waiting: u32, // reads that the link has taken and not answered in full
+    waiting: u32,          // reads that the link has taken and not answered in full
+    refused: Option<Time>, // since when the link takes no more, of reads or writes
+    look_at: Time,         // when to look for what is lost
     sending: Option<u32>,
     look: bool, // there may be a beat to send: data has come, or a burst has ended
     r_driven: bool,
@@ -90,6 +97,8 @@ impl HostSlave {
             order: VecDeque::new(),
             unissued: VecDeque::new(),
             waiting: 0,
+            refused: None,
+            look_at: Time::ZERO,
             sending: None,
             look: false,
             r_driven: false,
@@ -124,16 +133,20 @@ impl HostSlave {
                 None => break,
             }
         }
+        let mut refused = false;
         while let Some(&tag) = self.unissued.front() {
-            let read = &self.reads[tag as usize];
+            let read = &mut self.reads[tag as usize];
             if !host.read(now, tag, read.ax.addr, read.bytes()) {
+                refused = true;
                 break;
             }
+            read.issued = now;
             self.unissued.pop_front();
             self.waiting += 1;
         }
         while let Some(piece) = self.pieces.front() {
             if !piece.data.is_empty() && !host.write(now, piece.addr, &piece.data) {
+                refused = true;
                 break;
             }
             if let Some(mut piece) = self.pieces.pop_front() {
@@ -142,6 +155,7 @@ impl HostSlave {
                 self.spare.push(piece.data);
             }
         }
+        self.refused = self.refused.or(Some(now)).filter(|_| refused);
         self.drive_r(model);
         let b_valid = !self.responses.is_empty();
         set_if_changed(model, self.ports.b.valid, &mut self.b_driven, b_valid);
@@ -205,6 +219,31 @@ impl HostSlave {
         self.waiting > 0 || !self.unissued.is_empty() || !self.pieces.is_empty()
     }
 
+    /// What the link has owed for so long that it is lost. Says so at most a millisecond late.
+    #[inline]
+    pub fn lost(&mut self, now: Time) -> Option<String> {
+        if now < self.look_at {
+            return None;
+        }
+        self.look_at = now + LOOK;
+        let since = now.saturating_sub(LOST);
+        if let Some(time) = self.refused.filter(|&time| time < since) {
+            return Some(format!("the link has taken nothing since {time}"));
+        }
+        // Issued in their order, so the oldest without an answer comes first.
+        let mut open = self.order.iter().map(|&tag| &self.reads[tag as usize]);
+        let oldest = open.find(|read| !read.answered)?;
+        let issued = oldest.issued != Time::ZERO;
+        (issued && oldest.issued < since).then(|| {
+            format!(
+                "the read of {} bytes at {:#x} that the link has taken at {} has no answer",
+                oldest.bytes(),
+                oldest.ax.addr,
+                oldest.issued
+            )
+        })
+    }
+
     /// What is outstanding, for dumps.
     pub fn describe(&self) -> String {
         let mut text = format!(
@@ -253,6 +292,7 @@ impl HostSlave {
         let Some(tag) = self.free.pop() else { return };
         let read = &mut self.reads[tag as usize];
         read.ax = ax;
+        read.issued = Time::ZERO;
         read.buffer.clear();
         read.buffer.resize(ax.beats() as usize * BEAT, 0);
         read.filled = (ax.addr % BEAT as u64) as usize;
@@ -295,7 +335,7 @@ impl HostSlave {
             let from = strb.trailing_zeros();
             let run = (!(strb >> from)).trailing_zeros();
             let addr = at + u64::from(from);
-            if addr != self.gathered_at + self.gathered.len() as u64 || addr % self.chunk == 0 {
+            if addr != self.gathered_end() || addr % self.chunk == 0 {
                 self.flush(None);
                 self.gathered_at = addr;
             }
@@ -315,9 +355,14 @@ impl HostSlave {
             self.flush(Some(ax.id));
             self.writes.pop_front();
             self.write_beat = 0;
-        } else if (self.gathered_at + self.gathered.len() as u64) % self.chunk == 0 {
+        } else if self.gathered_end() % self.chunk == 0 {
             self.flush(None);
         }
+    }
+
+    /// The address behind the bytes that are gathered; 0 behind the last address of all.
+    fn gathered_end(&self) -> u64 {
+        self.gathered_at.wrapping_add(self.gathered.len() as u64)
     }
 
     fn flush(&mut self, response: Option<u16>) {

@@ -122,6 +122,32 @@ impl AxiPorts {
         Ok(ports)
     }
 
+    /// Takes back every handshake that the master of a slave port of the design offers.
+    pub fn silence_master(&self, model: &mut Model) {
+        for field in [
+            self.aw.valid,
+            self.w.valid,
+            self.b.ready,
+            self.ar.valid,
+            self.r.ready,
+        ] {
+            model.set(field, 0);
+        }
+    }
+
+    /// Takes back every handshake that the slave of a master port of the design offers.
+    pub fn silence_slave(&self, model: &mut Model) {
+        for field in [
+            self.aw.ready,
+            self.w.ready,
+            self.b.valid,
+            self.ar.ready,
+            self.r.valid,
+        ] {
+            model.set(field, 0);
+        }
+    }
+
     /// Names and valid/ready fields of the five channels, for dumps.
     pub fn handshakes(&self) -> [(&'static str, Field, Field); 5] {
         [
@@ -131,6 +157,51 @@ impl AxiPorts {
             ("ar", self.ar.valid, self.ar.ready),
             ("r", self.r.valid, self.r.ready),
         ]
+    }
+}
+
+/// Signals by which a device asks a memory to zero blocks of 512 bytes: see `ns_axi_fill`.
+#[derive(Clone, Copy, Debug)]
+pub struct FillPorts {
+    addr: Field,
+    blocks: Field,
+    error: Field,
+    /// Request valid.
+    pub valid: Field,
+    /// Request ready.
+    pub ready: Field,
+    /// What is under way is to end at a block's end.
+    pub stop: Field,
+    /// It has ended; for one cycle.
+    pub done: Field,
+}
+
+impl FillPorts {
+    /// Those of lane `lane` of `lanes`, the first lowest.
+    pub fn find_lane(model: &Model, prefix: &str, lane: u32, lanes: u32) -> Result<FillPorts> {
+        let field = |name: &str| model.lane(&format!("{prefix}{name}"), lane, lanes);
+        Ok(FillPorts {
+            addr: field("addr")?,
+            blocks: field("blocks")?,
+            error: field("error")?,
+            valid: field("valid")?,
+            ready: field("ready")?,
+            stop: field("stop")?,
+            done: field("done")?,
+        })
+    }
+
+    /// The request that the design offers: address in the channel, number of blocks.
+    #[inline]
+    pub fn get(&self, model: &Model) -> (u64, u64) {
+        (model.get(self.addr), model.get(self.blocks))
+    }
+
+    /// Says whether a request has ended, and with an error.
+    #[inline]
+    pub fn set_done(&self, model: &mut Model, done: bool, error: bool) {
+        model.set(self.done, u64::from(done));
+        model.set(self.error, u64::from(error));
     }
 }
 
@@ -285,6 +356,19 @@ impl AxilPorts {
             )));
         }
         Ok(ports)
+    }
+
+    /// Takes back every handshake that the master offers.
+    pub fn silence_master(&self, model: &mut Model) {
+        for field in [
+            self.awvalid,
+            self.wvalid,
+            self.bready,
+            self.arvalid,
+            self.rready,
+        ] {
+            model.set(field, 0);
+        }
     }
 
     /// Names and valid/ready fields of the five channels, for dumps.

@@ -163,7 +163,7 @@ fn on_path(program: &str) -> Option<PathBuf> {
         .find(|p| p.is_file())
 }
 
-/// Uses a bitstream the way that it will be used, when given its path. What it returns as an error only costs speed.
+/// Uses a bitstream the way that it will be used, when given its path. An error ends the build, and nothing is kept.
 pub type Training<'a> = &'a mut dyn FnMut(&Path) -> std::result::Result<(), String>;
 
 /// Compiles `spec`, unless the same content was compiled before, and returns the path of the shared object: the trained
@@ -317,8 +317,13 @@ impl<'a> Build<'a> {
             Some(training) => {
                 self.make(&obj, COUNT, "-fprofile-generate", progress)?;
                 progress(Progress::Training);
-                if let Err(message) = training(&obj.join("bitstream.so")) {
-                    eprintln!("{}: not trained: {message}", self.spec.top);
+                let fail = |message: String| Error::Training {
+                    top: self.spec.top.clone(),
+                    message,
+                };
+                training(&obj.join("bitstream.so")).map_err(fail)?;
+                if files_with(&obj, ".gcda")?.is_empty() {
+                    return Err(fail("the run has left no counts".to_string()));
                 }
                 for suffix in [".o", ".a", ".gch", ".so"] {
                     remove_files(&obj, suffix)?;
@@ -515,16 +520,18 @@ fn version_of(program: &Path, name: &'static str) -> Result<String> {
     }
 }
 
+fn files_with(folder: &Path, suffix: &str) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).map_err(|e| Error::io(folder, e))?;
+    let paths = entries.flatten().map(|entry| entry.path());
+    Ok(paths
+        .filter(|path| path.to_string_lossy().ends_with(suffix))
+        .collect())
+}
+
 fn remove_files(folder: &Path, suffix: &str) -> Result<()> {
-    for entry in fs::read_dir(folder)
-        .map_err(|e| Error::io(folder, e))?
-        .flatten()
-    {
-        if entry.file_name().to_string_lossy().ends_with(suffix) {
-            fs::remove_file(entry.path()).map_err(|e| Error::io(&entry.path(), e))?;
-        }
-    }
-    Ok(())
+    files_with(folder, suffix)?
+        .iter()
+        .try_for_each(|path| fs::remove_file(path).map_err(|e| Error::io(path, e)))
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

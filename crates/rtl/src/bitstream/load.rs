@@ -265,9 +265,10 @@ impl Model {
         self.eval(ps)
     }
 
-    /// Asserts the active-low reset `reset` with an edge: what it resets asynchronously may have no clock to see a level.
+    /// Asserts the active-low reset `reset` with an edge: what it resets asynchronously may have no clock to see a level. The
+    /// second edge is for resets that are made from this one and a register that it resets.
     pub fn assert_reset(&mut self, reset: Field, ps: u64) -> std::result::Result<(), String> {
-        for level in [1, 0] {
+        for level in [1, 0, 1, 0] {
             self.set(reset, level);
             self.clock(false, ps)?;
         }

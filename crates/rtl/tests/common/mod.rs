@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use design::{Cpu, Design};
+use design::{Cpu, Design, HostCosts};
 use driver::{Config, Controller, SimHost};
 use rtl::bitstream::{compile, repo_root, stderr_progress, Bitstream, BitstreamSpec};
 use rtl::{DeviceConfig, RtlDevice};
@@ -31,9 +31,30 @@ pub fn design(name: &str) -> DeviceConfig {
 
 /// A driver on that device behind a link, with empty media.
 pub fn controller(name: &str, media: u64) -> Controller<SimHost> {
+    controller_with(name, media, Cpu::default().costs(), 0)
+}
+
+/// As above, with so many interrupt vectors.
+pub fn controller_with(
+    name: &str,
+    media: u64,
+    costs: HostCosts,
+    vectors: u16,
+) -> Controller<SimHost> {
+    controller_of(name, design(name), media, costs, vectors)
+}
+
+/// The same on a device that differs.
+pub fn controller_of(
+    name: &str,
+    config: DeviceConfig,
+    media: u64,
+    costs: HostCosts,
+    vectors: u16,
+) -> Controller<SimHost> {
     let config = DeviceConfig {
         hang_cycles: 50_000,
-        ..design(name)
+        ..config
     };
     let media_of = Media::memory(media).unwrap();
     let device = RtlDevice::build(config, media_of, &mut stderr_progress(name)).unwrap();
@@ -46,7 +67,7 @@ pub fn controller(name: &str, media: u64) -> Controller<SimHost> {
     let number = system
         .add_device(Box::new(device), &LinkConfig::default(), &windows)
         .unwrap();
-    let host = SimHost::new(system, number, Cpu::default().costs(), 0);
+    let host = SimHost::new(system, number, costs, vectors);
     Controller::start(host, Config::default()).unwrap()
 }
 
@@ -62,6 +83,8 @@ pub struct TestHost {
     pub memory: Vec<u8>,
     /// Addresses from here on fail.
     pub bad_from: u64,
+    /// Reads of addresses from here on get no answer at all.
+    pub lost_from: u64,
     /// Time from a read to its data.
     pub latency: Time,
     /// Everything the device did: time, kind, address or tag, data.
@@ -77,6 +100,7 @@ impl TestHost {
         TestHost {
             memory: vec![0; 1 << 20],
             bad_from: 1 << 20,
+            lost_from: u64::MAX,
             latency: Time::ns(500),
             log: Vec::new(),
             mmio: VecDeque::new(),
@@ -119,6 +143,12 @@ impl TestHost {
         Some(self.answers.remove(at).1)
     }
 
+    /// Forgets what is under way, as a link does that goes down.
+    pub fn forget(&mut self) {
+        self.mmio.clear();
+        self.data.clear();
+    }
+
     /// A number that depends on every event and its time.
     pub fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
@@ -130,10 +160,8 @@ impl TestHost {
 impl HostPort for TestHost {
     fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool {
         self.log.push((now, "write", addr, data.to_vec()));
-        if let Some(place) = self
-            .memory
-            .get_mut(addr as usize..addr as usize + data.len())
-        {
+        let end = (addr as usize).checked_add(data.len());
+        if let Some(place) = end.and_then(|end| self.memory.get_mut(addr as usize..end)) {
             place.copy_from_slice(data);
         }
         true
@@ -142,8 +170,11 @@ impl HostPort for TestHost {
     fn read(&mut self, now: Time, tag: u32, addr: u64, len: u32) -> bool {
         self.log
             .push((now, "read", addr, len.to_le_bytes().to_vec()));
+        if addr >= self.lost_from {
+            return true;
+        }
         let time = now + self.latency;
-        if addr + u64::from(len) > self.bad_from {
+        if addr.saturating_add(len.into()) > self.bad_from {
             self.data.push_back((
                 time,
                 ReadData {

@@ -1,6 +1,8 @@
 //! What the tests share: a client that says exactly what it is told to, and a device that is easy to look into.
 #![allow(dead_code)]
 
+pub mod session;
+
 use std::io::{IoSlice, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -267,6 +269,10 @@ pub mod fake {
     pub const FAIL: u32 = 4;
     /// Writes and reads without end.
     pub const STORM: u32 = 5;
+    /// Fails an assertion some time later, while it rests.
+    pub const FAIL_AT_REST: u32 = 6;
+    /// Interrupts with the vector in LENGTH, without end.
+    pub const RING: u32 = 7;
     pub const BUFFER: u64 = 0x1000;
 }
 
@@ -287,7 +293,9 @@ pub struct Fake {
     bars: [Vec<u8>; 3],
     powered: bool,
     storm: bool,
+    ring: bool,
     reading: bool,
+    doomed: Option<Time>,
     pub seen: Arc<Mutex<Seen>>,
 }
 
@@ -298,7 +306,9 @@ impl Fake {
             bars: [vec![0; 64 << 10], vec![0; 1 << 20], vec![0; 1 << 20]],
             powered: true,
             storm: false,
+            ring: false,
             reading: false,
+            doomed: None,
             seen: Arc::default(),
         }
     }
@@ -318,6 +328,17 @@ impl Fake {
         (addr, self.reg(fake::LENGTH).clamp(1, 4096) as usize)
     }
 
+    /// Sends the message of the vector in LENGTH, unless something masks it.
+    fn interrupt(&mut self, host: &mut dyn HostPort) {
+        let entry = 0x2000 + 16 * self.reg(fake::LENGTH) as usize;
+        let table = self.bar(Bar::Nvme)[entry..entry + 16].to_vec();
+        let (enabled, masked) = self.seen.lock().unwrap().msix;
+        if table[12] & 1 == 0 && enabled && !masked {
+            let addr = u64::from_le_bytes(table[..8].try_into().unwrap());
+            host.write(self.now, addr, &table[8..12]);
+        }
+    }
+
     fn command(&mut self, command: u32, host: &mut dyn HostPort) -> Result<(), Fault> {
         let (addr, len) = self.operand();
         let buffer = fake::BUFFER as usize;
@@ -327,15 +348,9 @@ impl Fake {
                 let data = self.bar(Bar::Control)[buffer..buffer + len].to_vec();
                 host.write(self.now, addr, &data);
             }
-            fake::INTERRUPT => {
-                let entry = 0x2000 + 16 * self.reg(fake::LENGTH) as usize;
-                let table = self.bar(Bar::Nvme)[entry..entry + 16].to_vec();
-                let (enabled, masked) = self.seen.lock().unwrap().msix;
-                if table[12] & 1 == 0 && enabled && !masked {
-                    let addr = u64::from_le_bytes(table[..8].try_into().unwrap());
-                    host.write(self.now, addr, &table[8..12]);
-                }
-            }
+            fake::INTERRUPT => self.interrupt(host),
+            fake::RING => self.ring = true,
+            fake::FAIL_AT_REST => self.doomed = Some(self.now + Time::us(200)),
             fake::FAIL => return Err(Fault::Assertion("it was told to".into())),
             fake::STORM => self.storm = true,
             _ => {}
@@ -397,8 +412,14 @@ impl Device for Fake {
                 }
                 self.seen.lock().unwrap().storms += 1;
             }
+            if self.ring {
+                self.interrupt(host);
+            }
             if host.attention() {
                 return Ok(());
+            }
+            if self.doomed.is_some_and(|at| self.now >= at) {
+                return Err(Fault::Assertion("it was told to, at rest".into()));
             }
             if self.idle() && host.next_arrival().is_none() {
                 self.now = until;
@@ -408,7 +429,7 @@ impl Device for Fake {
     }
 
     fn idle(&self) -> bool {
-        !self.storm && !self.reading
+        !self.storm && !self.ring && !self.reading
     }
 
     fn power_off(&mut self) {
@@ -420,7 +441,9 @@ impl Device for Fake {
         self.bars[Bar::Nvme as usize].fill(0);
         self.bars[Bar::Control as usize].fill(0);
         self.storm = false;
+        self.ring = false;
         self.reading = false;
+        self.doomed = None;
         self.powered = true;
         self.seen.lock().unwrap().power_ups += 1;
     }
@@ -440,8 +463,32 @@ pub const SETUP: RegisterWrite = RegisterWrite {
     value: 0x5EED,
 };
 
+/// What a server has said.
+#[derive(Clone, Default)]
+pub struct Said(Arc<Mutex<Vec<String>>>);
+
+impl Said {
+    pub fn log(&self) -> serve::Log {
+        let lines = self.0.clone();
+        serve::Log::new(move |line| lines.lock().unwrap().push(line.into()))
+    }
+
+    /// How many lines have this text in them.
+    pub fn times(&self, text: &str) -> usize {
+        let lines = self.0.lock().unwrap();
+        lines.iter().filter(|line| line.contains(text)).count()
+    }
+}
+
 /// Fakes, each behind a socket in the directory, and what they see.
 pub fn serve_fakes(dir: &Dir, count: usize) -> (Server, Vec<Arc<Mutex<Seen>>>) {
+    let (server, seen, _) = serve_fakes_said(dir, count);
+    (server, seen)
+}
+
+/// The same, and what the server says.
+pub fn serve_fakes_said(dir: &Dir, count: usize) -> (Server, Vec<Arc<Mutex<Seen>>>, Said) {
+    let said = Said::default();
     let mut seen = Vec::new();
     let served = (0..count).map(|n| {
         let device = Fake::new();
@@ -458,8 +505,9 @@ pub fn serve_fakes(dir: &Dir, count: usize) -> (Server, Vec<Arc<Mutex<Seen>>>) {
             },
             setup: vec![SETUP],
             tracer: None,
+            log: said.log(),
         }
     });
     let served: Vec<Served> = served.collect();
-    (Server::start(served).unwrap(), seen)
+    (Server::start(served).unwrap(), seen, said)
 }

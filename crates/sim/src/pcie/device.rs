@@ -1,7 +1,7 @@
 //! The device's side of a link.
 
 use super::credits::credit_bytes;
-use super::tlp::{cut, DeviceRead, Request, Up, UpTlp};
+use super::tlp::{pieces, DeviceRead, Request, Up, UpTlp};
 use super::wire::{dwords, request_overhead, COMPLETION};
 use super::Link;
 use crate::{HostPort, Mmio, ReadData, Time};
@@ -12,31 +12,25 @@ impl HostPort for Link {
             self.refused.refused_wire += 1;
             return false;
         }
-        let unit = u64::from(self.config.max_payload_bytes);
-        let end = addr + data.len() as u64;
-        let (mut headers, mut bytes, mut at) = (0, 0, addr);
-        while at < end {
-            let next = cut(at, end, unit);
+        let unit = self.config.max_payload_bytes;
+        let (mut headers, mut bytes) = (0, 0);
+        for (_, _, len) in pieces(addr, data.len(), unit) {
             headers += 1;
-            bytes += credit_bytes((next - at) as usize);
-            at = next;
+            bytes += credit_bytes(len);
         }
         if !self.posted.take(now, headers, bytes) {
             self.refused.refused_credit += 1;
             return false;
         }
-        at = addr;
-        while at < end {
-            let next = cut(at, end, unit);
-            let len = (next - at) as usize;
+        let unit = unit as usize;
+        for (at, from, len) in pieces(addr, data.len(), self.config.max_payload_bytes) {
             let slot = self.free_slots.pop().unwrap_or_else(|| {
-                let slot = self.slots.len() / unit as usize;
-                self.slots.resize(self.slots.len() + unit as usize, 0);
+                let slot = self.slots.len() / unit;
+                self.slots.resize(self.slots.len() + unit, 0);
                 slot as u32
             });
-            let place = slot as usize * unit as usize;
-            self.slots[place..place + len]
-                .copy_from_slice(&data[(at - addr) as usize..(next - addr) as usize]);
+            let place = slot as usize * unit;
+            self.slots[place..place + len].copy_from_slice(&data[from..from + len]);
             let start = self.up.free.max(now);
             let arrival = self.up.send(now, dwords(at, len), request_overhead(at)) + self.latency;
             self.up_queue.push_back(UpTlp {
@@ -48,7 +42,6 @@ impl HostPort for Link {
                     len: len as u32,
                 },
             });
-            at = next;
         }
         true
     }
@@ -63,9 +56,8 @@ impl HostPort for Link {
             self.refused.refused_wire += 1;
             return false;
         }
-        let unit = u64::from(self.config.max_read_request_bytes);
-        let end = addr + u64::from(len);
-        let requests = ((end - 1) / unit - addr / unit + 1) as u32;
+        let unit = self.config.max_read_request_bytes;
+        let requests = pieces(addr, len as usize, unit).count() as u32;
         if self.free_tags < requests || self.free_buffer < len {
             self.refused.refused_tag += 1;
             return false;
@@ -82,6 +74,8 @@ impl HostPort for Link {
             tag,
             failed: false,
             ready: Time::ZERO,
+            answered: 0,
+            early: Vec::new(),
             live: true,
         };
         let read = match self.free_reads.pop() {
@@ -94,24 +88,22 @@ impl HostPort for Link {
                 self.reads.len() as u32 - 1
             }
         };
-        let mut at = addr;
-        while at < end {
-            let next = cut(at, end, unit);
+        for (place, (at, from, part)) in (0..).zip(pieces(addr, len as usize, unit)) {
             let start = self.up.free.max(now);
             self.tx_requests.push_back(start);
             let arrival = self.up.send(now, 0, request_overhead(at)) + self.latency;
             let kind = Up::Read(Request {
                 addr: at,
-                len: (next - at) as u32,
+                len: part as u32,
                 read,
-                last: next == end,
+                place,
+                last: from + part == len as usize,
             });
             self.up_queue.push_back(UpTlp {
                 arrival,
                 start,
                 kind,
             });
-            at = next;
         }
         true
     }

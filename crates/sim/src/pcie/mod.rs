@@ -183,16 +183,37 @@ impl Link {
 
     /// Answers a read request of the device: its completions are ready at `ready`. `None`: unsupported request.
     pub(crate) fn complete(&mut self, ready: Time, request: Request, data: Option<&[u8]>) {
+        let state = &mut self.reads[request.read as usize];
+        if !state.live {
+            return;
+        }
+        if request.place != state.answered {
+            state.early.push((ready, request, data.map(<[u8]>::to_vec)));
+            return;
+        }
+        self.complete_next(ready, request, data);
+        loop {
+            let state = &mut self.reads[request.read as usize];
+            let next = state.answered;
+            let Some(at) = state.early.iter().position(|early| early.1.place == next) else {
+                return;
+            };
+            let (then, request, data) = state.early.swap_remove(at);
+            self.complete_next(then.max(ready), request, data.as_deref());
+        }
+    }
+
+    /// Answers the request of a read whose turn it is.
+    fn complete_next(&mut self, ready: Time, request: Request, data: Option<&[u8]>) {
         let Request {
             addr,
             len,
             read,
             last,
+            ..
         } = request;
         let state = &mut self.reads[read as usize];
-        if !state.live {
-            return;
-        }
+        state.answered += 1;
         // Pieces of one read stay in order, whatever the memory takes for each.
         let ready = ready.max(state.ready);
         state.ready = ready;
@@ -222,25 +243,27 @@ impl Link {
                 .min(self.config.max_payload_bytes),
         );
         let rcb = u64::from(self.config.read_completion_boundary_bytes);
-        let (mut at, end) = (addr, addr + u64::from(len));
-        while at < end {
+        let mut rest = data;
+        while !rest.is_empty() {
+            let at = addr + (data.len() - rest.len()) as u64;
             // All but the last end at a read completion boundary.
-            let next = if at + largest >= end && (end - at) <= largest {
-                end
+            let size = if rest.len() as u64 <= largest {
+                rest.len()
             } else {
-                (at + largest) & !(rcb - 1)
+                (largest - at % rcb) as usize
             };
-            let piece = data[(at - addr) as usize..(next - addr) as usize].to_vec();
+            let (piece, later) = rest.split_at(size);
+            let ends_request = later.is_empty();
             put(Completion {
                 ready,
                 read,
                 payload: dwords(at, piece.len()),
-                data: Some(piece),
-                ends_request: next == end,
-                frees: if next == end { len } else { 0 },
-                last: last && next == end,
+                data: Some(piece.to_vec()),
+                ends_request,
+                frees: if ends_request { len } else { 0 },
+                last: last && ends_request,
             });
-            at = next;
+            rest = later;
         }
     }
 
@@ -371,6 +394,7 @@ impl Link {
         // The entries of these reads are not used again: a peer may still answer them.
         for read in &mut self.reads {
             read.live = false;
+            read.early.clear();
         }
         lost_answers
     }

@@ -2,10 +2,26 @@
 
 use crate::{Bar, Mmio, ReadData, Time};
 
-/// The end of the next piece of `addr..end` when cut at multiples of `unit`.
-#[inline]
-pub(super) fn cut(addr: u64, end: u64, unit: u64) -> u64 {
-    end.min((addr | (unit - 1)) + 1)
+/// An access of `len` bytes at `addr` when cut at multiples of `unit`, a power of two: each piece's address, its first
+/// byte within the access, and its length. No sum of address and length is taken, since the last page ends at 2^64; what
+/// reaches beyond that, as no access should, gets the last address, where nothing ever is.
+pub(super) fn pieces(
+    addr: u64,
+    len: usize,
+    unit: u32,
+) -> impl Iterator<Item = (u64, usize, usize)> {
+    let unit = unit as usize;
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let left = len - done;
+        if left == 0 {
+            return None;
+        }
+        let room = unit - (addr.wrapping_add(done as u64) as usize & (unit - 1));
+        let piece = (addr.saturating_add(done as u64), done, room.min(left));
+        done += piece.2;
+        Some(piece)
+    })
 }
 
 /// A TLP of the device on its way to the root complex.
@@ -32,6 +48,8 @@ pub(crate) struct Request {
     pub len: u32,
     /// The link's entry of the read that this is a part of.
     pub(super) read: u32,
+    /// Its place among the requests of that read.
+    pub(super) place: u32,
     /// The last request of that read.
     pub(super) last: bool,
 }
@@ -42,6 +60,10 @@ pub(super) struct DeviceRead {
     pub(super) failed: bool,
     /// When the latest piece so far was ready, to keep pieces in order.
     pub(super) ready: Time,
+    /// Requests that have been answered in order.
+    pub(super) answered: u32,
+    /// Answers that wait for those to requests before them: peers answer in any order.
+    pub(super) early: Vec<(Time, Request, Option<Vec<u8>>)>,
     pub(super) live: bool,
 }
 
@@ -75,20 +97,9 @@ pub(crate) fn split_write(
     data: &[u8],
     unit: u32,
 ) -> impl Iterator<Item = Mmio> + '_ {
-    let end = offset + data.len() as u64;
-    let mut at = offset;
-    std::iter::from_fn(move || {
-        if at >= end {
-            return None;
-        }
-        let next = cut(at, end, unit.into());
-        let data = data[(at - offset) as usize..(next - offset) as usize].to_vec();
-        let mmio = Mmio::Write {
-            bar,
-            offset: at,
-            data,
-        };
-        at = next;
-        Some(mmio)
+    pieces(offset, data.len(), unit).map(move |(offset, from, len)| Mmio::Write {
+        bar,
+        offset,
+        data: data[from..from + len].to_vec(),
     })
 }

@@ -1,5 +1,6 @@
 //! The link and the scheduler against arithmetic, with devices made for the purpose.
 
+mod borders;
 mod clocked;
 mod order;
 mod peers;

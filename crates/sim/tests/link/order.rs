@@ -137,7 +137,7 @@ fn mix(seed: u64) -> (Log, Time) {
         system.wait(Time::ms(50)).unwrap(),
         "seed {seed}: it never ends"
     );
-    assert_eq!(system.interrupts().len(), 1);
+    assert_eq!(system.interrupts(0).len(), 1);
     assert!(system.memory().dropped_writes() > 0 && system.memory().failed_reads() > 0);
     let log = log.lock().unwrap().clone();
     (log, system.now())

@@ -202,8 +202,15 @@ fn ring(order: [usize; 3]) -> Vec<Vec<(Time, u64, Option<u8>)>> {
     // The host answers interrupts with a doorbell at once.
     let mut host_log = Vec::new();
     while system.wait(Time::us(150)).unwrap() {
-        for interrupt in system.interrupts() {
-            let name = numbers.iter().position(|&n| n == interrupt.device).unwrap();
+        let arrived: Vec<_> = (0..3)
+            .flat_map(|name| {
+                system
+                    .interrupts(numbers[name])
+                    .into_iter()
+                    .map(move |i| (name, i))
+            })
+            .collect();
+        for (name, interrupt) in arrived {
             host_log.push((interrupt.time, name as u64, Some(interrupt.data as u8)));
             assert_eq!(interrupt.time, system.now());
             system
@@ -214,6 +221,30 @@ fn ring(order: [usize; 3]) -> Vec<Vec<(Time, u64, Option<u8>)>> {
     let mut all: Vec<_> = logs.iter().map(|log| log.lock().unwrap().clone()).collect();
     all.push(host_log);
     all
+}
+
+#[test]
+fn whoever_takes_a_devices_interrupts_leaves_those_of_the_others() {
+    let mut system = System::new(&HostConfig::default()).unwrap();
+    for device in 0..3 {
+        let mut left = 4;
+        let step = move |now: Time, port: &mut dyn HostPort| {
+            left -=
+                u32::from(left > 0 && port.write(now, sim::MSI_BASE, &[device, left as u8, 0, 0]));
+            left > 0
+        };
+        let device = Box::new(Clocked::new(CLOCK, step));
+        let link = LinkConfig::default();
+        system.add_device(device, &link, &[]).unwrap();
+    }
+    system.advance_until(Time::us(10)).unwrap();
+    for device in [1, 0, 2] {
+        let data: Vec<u32> = system.interrupts(device).iter().map(|i| i.data).collect();
+        let want: Vec<u32> = (1..=4).rev().map(|n| n << 8 | device as u32).collect();
+        assert_eq!(data, want, "of device {device}");
+        assert!(system.interrupts(device).is_empty());
+    }
+    assert!(system.interrupts(3).is_empty());
 }
 
 #[test]
@@ -260,4 +291,61 @@ fn a_fault_stops_the_run_and_names_the_device() {
         }
     );
     assert!(error.to_string().contains("p_never"));
+}
+
+#[test]
+fn a_read_stays_in_order_when_a_peer_answers_its_requests_in_any() {
+    for seed in 0..10 {
+        let link = LinkConfig::default();
+        let mut system = System::new(&HostConfig::default()).unwrap();
+        let mut random = Random::new(seed);
+        let mut waiting = Vec::new();
+        let peer = move |now: Time, port: &mut dyn HostPort| {
+            while let Some(mmio) = port.mmio(now) {
+                if let Mmio::Read {
+                    offset, len, tag, ..
+                } = mmio
+                {
+                    waiting.push((offset, len, tag));
+                }
+            }
+            // Not before all eight are here.
+            while now > Time::us(5) && !waiting.is_empty() {
+                let (offset, len, tag) =
+                    waiting.swap_remove(random.below(waiting.len() as u64) as usize);
+                let data = (0..len)
+                    .map(|i| ((offset + u64::from(i)) / 8) as u8)
+                    .collect();
+                port.mmio_data(now, tag, Some(data));
+            }
+            now < Time::us(6)
+        };
+        let target = system
+            .add_device(
+                Box::new(Clocked::new(CLOCK, peer)),
+                &link,
+                &[(Bar::Pm, 4096)],
+            )
+            .unwrap();
+        let window = system.window(target, Bar::Pm).unwrap();
+        let got = Arc::new(Mutex::new((Vec::new(), 0)));
+        let answer = got.clone();
+        let step = move |now: Time, port: &mut dyn HostPort| {
+            if now == Time::us(1) {
+                assert!(port.read(now, 5, window, 4096));
+            }
+            while let Some(piece) = port.read_data(now) {
+                let mut got = answer.lock().unwrap();
+                got.0.extend(piece.data.expect("good data"));
+                got.1 += u32::from(piece.last);
+            }
+            now < Time::us(1)
+        };
+        system
+            .add_device(Box::new(Clocked::new(CLOCK, step)), &link, &[])
+            .unwrap();
+        system.advance_until(Time::us(50)).unwrap();
+        let want: Vec<u8> = (0..4096).map(|at| (at / 8) as u8).collect();
+        assert_eq!(*got.lock().unwrap(), (want, 1), "seed {seed}");
+    }
 }

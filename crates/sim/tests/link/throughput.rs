@@ -159,7 +159,7 @@ fn bandwidth(link: &LinkConfig, bytes: u32, writes: &[bool]) -> f64 {
     while done < total {
         let limit = system.now() + Time::us(100);
         assert!(system.wait(limit).unwrap(), "nothing completes");
-        for interrupt in system.interrupts() {
+        for interrupt in system.interrupts(device) {
             done += 1;
             if done == warm {
                 start = interrupt.time;

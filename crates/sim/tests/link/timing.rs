@@ -120,7 +120,7 @@ fn dma_takes_the_sum_of_its_parts() {
     assert_eq!(system.memory().slice(buffer + 1024, 8).unwrap(), [1; 8]);
     assert_eq!(system.memory_mut().take_hits(watch), 1);
     assert!(system.wait(Time::us(50)).unwrap());
-    let interrupt = system.interrupts()[0];
+    let interrupt = system.interrupts(0)[0];
     close(
         interrupt.time,
         taken + wire(&link, 32 + 24) + one_way(&link),

@@ -39,6 +39,10 @@ pub struct Controller {
     pub oncs: u16,
     /// Fused Operation Support (FUSES).
     pub fuses: u16,
+    /// Atomic Write Unit Normal (AWUN) in logical blocks, the number itself: what other commands see wholly or not at all.
+    pub atomic_write_unit: u32,
+    /// Atomic Write Unit Power Fail (AWUPF) in logical blocks, the number itself: what is old or new after an error, too.
+    pub atomic_write_unit_power_fail: u32,
     /// Atomic Compare & Write Unit (ACWU) in logical blocks, the number itself.
     pub compare_and_write_unit: u32,
     /// Volatile Write Cache (VWC) present.
@@ -62,6 +66,10 @@ pub struct Namespace {
     pub block_bytes: u32,
     /// Metadata bytes of a logical block in the format in use.
     pub metadata_bytes: u16,
+    /// NAWUN in logical blocks, the number itself; `None`: as AWUN of the controller.
+    pub atomic_write_unit: Option<u32>,
+    /// NAWUPF, likewise; `None`: as AWUPF.
+    pub atomic_write_unit_power_fail: Option<u32>,
     /// Namespace Globally Unique Identifier (NGUID).
     pub nguid: [u8; 16],
 }
@@ -116,6 +124,8 @@ impl Controller {
             oacs: u16_at(b, 256),
             oncs: u16_at(b, 520),
             fuses: u16_at(b, 522),
+            atomic_write_unit: u32::from(u16_at(b, 526)) + 1,
+            atomic_write_unit_power_fail: u32::from(u16_at(b, 528)) + 1,
             compare_and_write_unit: u32::from(u16_at(b, 532)) + 1,
             volatile_write_cache: b[525] & 1 == 1,
             sgls: u32_at(b, 536),
@@ -141,12 +151,19 @@ impl Namespace {
         }
         let mut nguid = [0; 16];
         nguid.copy_from_slice(&b[104..120]);
+        // NSFEAT bit 1 says that the namespace has units of its own; 0 is as the controller's.
+        let own_unit = |at| match u16_at(b, at) {
+            n if b[24] >> 1 & 1 == 1 && n != 0 => Some(u32::from(n) + 1),
+            _ => None,
+        };
         Ok(Namespace {
             size: u64_at(b, 0),
             capacity: u64_at(b, 8),
             utilization: u64_at(b, 16),
             block_bytes: 1 << lbads,
             metadata_bytes: lbaf as u16,
+            atomic_write_unit: own_unit(34),
+            atomic_write_unit_power_fail: own_unit(36),
             nguid,
         })
     }
@@ -154,6 +171,37 @@ impl Namespace {
     /// Bytes of the whole namespace.
     pub fn bytes(&self) -> u64 {
         self.size.saturating_mul(u64::from(self.block_bytes))
+    }
+}
+
+/// Limits of Dataset Management (CNS 06h of the NVM command set).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatasetLimits {
+    /// Ranges of a command (DMRL).
+    pub ranges: usize,
+    /// Blocks of a range (DMRSL).
+    pub range_blocks: u32,
+    /// Blocks of a command (DMSL).
+    pub blocks: u64,
+}
+
+impl DatasetLimits {
+    /// No more than the command itself can say.
+    pub const NONE: DatasetLimits = DatasetLimits {
+        ranges: 256,
+        range_blocks: u32::MAX,
+        blocks: u64::MAX,
+    };
+
+    /// Out of the 4096 bytes; a field that is 0 sets no limit.
+    pub fn parse(b: &[u8; IDENTIFY_BYTES]) -> DatasetLimits {
+        let none = DatasetLimits::NONE;
+        let or = |value: u64, most: u64| if value == 0 { most } else { value };
+        DatasetLimits {
+            ranges: or(b[3].into(), none.ranges as u64) as usize,
+            range_blocks: or(u32_at(b, 4).into(), none.range_blocks.into()) as u32,
+            blocks: or(u64_at(b, 8), none.blocks),
+        }
     }
 }
 
@@ -210,6 +258,7 @@ mod tests {
         b[512] = 0x66;
         b[513] = 0x44;
         b[516] = 1;
+        b[526] = 7;
         b[768..780].copy_from_slice(b"nqn.2014-08.");
         let id = Controller::parse(&b);
         assert_eq!(
@@ -221,6 +270,10 @@ mod tests {
         assert_eq!((id.abort_limit, id.namespaces), (4, 1));
         assert_eq!((id.sqe_size_log2, id.cqe_size_log2), (6, 4));
         assert_eq!(id.subnqn, "nqn.2014-08.");
+        assert_eq!(
+            (id.atomic_write_unit, id.atomic_write_unit_power_fail),
+            (8, 1)
+        );
     }
 
     #[test]
@@ -240,6 +293,12 @@ mod tests {
         b[128 + 2] = 9;
         let ns = Namespace::parse(&b).unwrap();
         assert_eq!((ns.block_bytes, ns.bytes()), (512, 1 << 20));
+        b[34] = 7;
+        assert_eq!(Namespace::parse(&b).unwrap().atomic_write_unit, None);
+        b[24] = 2;
+        let ns = Namespace::parse(&b).unwrap();
+        assert_eq!(ns.atomic_write_unit, Some(8));
+        assert_eq!(ns.atomic_write_unit_power_fail, None);
         b[26] = 1;
         assert!(Namespace::parse(&b).is_err(), "a format beyond NLBAF");
     }

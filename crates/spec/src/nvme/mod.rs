@@ -121,6 +121,8 @@ pub mod cns {
     pub const ACTIVE_NAMESPACES: u8 = 0x02;
     /// Namespace Identification Descriptor list.
     pub const NAMESPACE_DESCRIPTORS: u8 = 0x03;
+    /// I/O command set specific Identify Controller.
+    pub const COMMAND_SET: u8 = 0x06;
 }
 
 /// Bytes of a submission queue entry.

@@ -1,31 +1,14 @@
 //! Controller properties: what stands in BAR0.
 
-/// Controller Capabilities, 64 bits.
-pub const CAP: u64 = 0x00;
-/// Version.
-pub const VS: u64 = 0x08;
-/// Interrupt Mask Set.
-pub const INTMS: u64 = 0x0C;
-/// Interrupt Mask Clear.
-pub const INTMC: u64 = 0x10;
-/// Controller Configuration.
-pub const CC: u64 = 0x14;
-/// Controller Status.
-pub const CSTS: u64 = 0x1C;
-/// NVM Subsystem Reset.
-pub const NSSR: u64 = 0x20;
-/// Admin Queue Attributes.
-pub const AQA: u64 = 0x24;
-/// Admin Submission Queue Base Address, 64 bits.
-pub const ASQ: u64 = 0x28;
-/// Admin Completion Queue Base Address, 64 bits.
-pub const ACQ: u64 = 0x30;
-/// The first doorbell, Submission Queue 0 Tail.
-pub const DOORBELLS: u64 = 0x1000;
-/// The MSI-X table of Nearside's devices, 16 bytes an entry.
-pub const MSIX_TABLE: u64 = 0x2000;
-/// The MSI-X pending bits of Nearside's devices.
-pub const MSIX_PBA: u64 = 0x3000;
+use crate::regs::nvme;
+use crate::regs::nvme::{aqa as aqa_fields, cap, cc, csts};
+
+pub use crate::regs::nvme::{
+    ACQ, AQA, ASQ, CAP, CC, CSTS, DOORBELLS, INTMC, INTMS, MSIX_PENDING, MSIX_TABLE, NSSR, VS,
+};
+
+/// Bytes of an entry of the MSI-X table.
+pub const MSIX_ENTRY: u64 = nvme::msix_table::VECTOR_STRIDE;
 
 /// Controller Capabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,39 +17,39 @@ pub struct Cap(pub u64);
 impl Cap {
     /// Maximum entries of an I/O queue (MQES plus one).
     pub fn max_queue_entries(self) -> u32 {
-        (self.0 & 0xFFFF) as u32 + 1
+        cap::MQES.get(self.0) as u32 + 1
     }
     /// Contiguous Queues Required (CQR).
     pub fn contiguous_queues_required(self) -> bool {
-        self.0 >> 16 & 1 == 1
+        cap::CQR.is_set(self.0)
     }
     /// Weighted round robin with urgent priority class can be selected (AMS bit 17).
     pub fn weighted_round_robin(self) -> bool {
-        self.0 >> 17 & 1 == 1
+        cap::AMS.get(self.0) & 1 == 1
     }
     /// Worst-case time to become ready, in units of 500 ms (TO).
     pub fn timeout_500ms(self) -> u32 {
-        (self.0 >> 24 & 0xFF) as u32
+        cap::TO.get(self.0) as u32
     }
     /// Bytes between doorbells (2^(2 + DSTRD)).
     pub fn doorbell_stride(self) -> u64 {
-        4 << (self.0 >> 32 & 0xF)
+        4 << cap::DSTRD.get(self.0)
     }
     /// The NVM command set is supported (CSS bit 0).
     pub fn nvm_command_set(self) -> bool {
-        self.0 >> 37 & 1 == 1
+        cap::CSS.get(self.0) & 1 == 1
     }
     /// Smallest memory page in bytes (MPSMIN).
     pub fn min_page(self) -> u64 {
-        4096 << (self.0 >> 48 & 0xF)
+        4096 << cap::MPSMIN.get(self.0)
     }
     /// Largest memory page in bytes (MPSMAX).
     pub fn max_page(self) -> u64 {
-        4096 << (self.0 >> 52 & 0xF)
+        4096 << cap::MPSMAX.get(self.0)
     }
     /// Persistent Memory Region Supported (PMRS).
     pub fn persistent_memory_region(self) -> bool {
-        self.0 >> 56 & 1 == 1
+        cap::PMRS.is_set(self.0)
     }
 }
 
@@ -87,22 +70,25 @@ pub struct Cc(pub u32);
 
 impl Cc {
     /// Enable (EN).
-    pub const EN: u32 = 1;
+    pub const EN: u32 = cc::EN.mask() as u32;
 
     /// 4 KiB pages, NVM command set, round robin, entry sizes of 64 and 16 bytes; not enabled.
-    pub const DEFAULT: Cc = Cc(4 << 20 | 6 << 16);
+    pub const DEFAULT: Cc = Cc((cc::IOCQES.of(4) | cc::IOSQES.of(6)) as u32);
 
     /// The same with EN as given.
     pub fn with_enable(self, on: bool) -> Cc {
-        Cc(self.0 & !Cc::EN | u32::from(on))
+        self.put(cc::EN, on.into())
     }
     /// The same with AMS for weighted round robin with urgent priority class, or for plain round robin.
     pub fn with_weighted_round_robin(self, on: bool) -> Cc {
-        Cc(self.0 & !(7 << 11) | u32::from(on) << 11)
+        self.put(cc::AMS, on.into())
     }
     /// The same with SHN as given.
     pub fn with_shutdown(self, shn: ShutdownNotification) -> Cc {
-        Cc(self.0 & !(3 << 14) | (shn as u32) << 14)
+        self.put(cc::SHN, shn as u64)
+    }
+    fn put(self, field: crate::regs::Field, value: u64) -> Cc {
+        Cc(field.put(self.0.into(), value) as u32)
     }
     /// EN.
     pub fn enabled(self) -> bool {
@@ -117,15 +103,15 @@ pub struct Csts(pub u32);
 impl Csts {
     /// Ready (RDY).
     pub fn ready(self) -> bool {
-        self.0 & 1 == 1
+        csts::RDY.is_set(self.0.into())
     }
     /// Controller Fatal Status (CFS).
     pub fn fatal(self) -> bool {
-        self.0 >> 1 & 1 == 1
+        csts::CFS.is_set(self.0.into())
     }
     /// Shutdown processing complete (SHST 10b).
     pub fn shutdown_complete(self) -> bool {
-        self.0 >> 2 & 3 == 2
+        csts::SHST.get(self.0.into()) == 2
     }
     /// All ones: nothing answers behind the register.
     pub fn gone(self) -> bool {
@@ -135,7 +121,8 @@ impl Csts {
 
 /// Admin Queue Attributes for queues of the given entries (2 to 4096).
 pub fn aqa(sq_entries: u32, cq_entries: u32) -> u32 {
-    (cq_entries.wrapping_sub(1) & 0xFFF) << 16 | sq_entries.wrapping_sub(1) & 0xFFF
+    let (sq, cq) = (sq_entries.wrapping_sub(1), cq_entries.wrapping_sub(1));
+    (aqa_fields::ASQS.of(sq.into()) | aqa_fields::ACQS.of(cq.into())) as u32
 }
 
 /// Offset of the tail doorbell of submission queue `qid`.

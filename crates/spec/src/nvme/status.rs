@@ -206,6 +206,7 @@ statuses! {
     0x180 CONFLICTING_ATTRIBUTES "Conflicting Attributes"
     0x181 INVALID_PROTECTION_INFORMATION "Invalid Protection Information"
     0x182 WRITE_TO_READ_ONLY_RANGE "Attempted Write to Read Only Range"
+    0x183 COMMAND_SIZE_LIMIT_EXCEEDED "Command Size Limit Exceeded"
     0x280 WRITE_FAULT "Write Fault"
     0x281 UNRECOVERED_READ_ERROR "Unrecovered Read Error"
     0x282 GUARD_CHECK_ERROR "End-to-end Guard Check Error"

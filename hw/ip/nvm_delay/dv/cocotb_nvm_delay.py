@@ -320,6 +320,22 @@ async def bandwidth_caps(dut):
 
 
 @cocotb.test()
+async def flush(dut):
+    """Write data that wait for the bandwidth cap pass at one beat a cycle once they are told to."""
+    for after in (0, 1, 7, 40):
+        b = await bench(dut)
+        await b.configure(Config(write_cap=0.1))
+        b.check_deadlines = False
+        for i in range(8):
+            b.write(id=i, beats=16, size=4)
+        await b.steps(30 + after)
+        assert b.mem_w_beats < 8, "the cap holds"
+        dut.flush_i.value = 1
+        await b.steps(8 * 16 + 12)
+        assert b.mem_w_beats == 8 * 16
+
+
+@cocotb.test()
 async def counters(dut):
     """Counters and histogram equal the scoreboard's; snapshots are atomic and clears lose nothing under traffic."""
     b = await bench(dut, Config(Timing.cycles(read=50, read_beat=3, write=70, write_beat=0.7)))
@@ -373,6 +389,39 @@ async def counters(dut):
     assert await b.counters(0) == first
     again = await b.counters(SNAPSHOT)
     assert again["read"]["transactions"] == first["read"]["transactions"] + 1
+
+
+@cocotb.test()
+async def counters_of_one_moment(dut):
+    """Under dense traffic, a snapshot counts what had ended by one cycle, the same for both directions."""
+    b = await bench(dut, Config(Timing.cycles(read=20, write=30)))
+    await b.poke(COMMAND, CLEAR)
+    rng = random.Random(5)
+    start_r, start_w, start = len(b.reads), len(b.writes), b.now
+    for number in range(12):
+        for _ in range(1200):
+            b.read(id=rng.randrange(9), beats=rng.choice((1, 1, 2)))
+            b.write(id=rng.randrange(9), beats=rng.choice((1, 1, 2)))
+        await b.steps(number)
+        clear = number % 3 == 2
+        at = b.now
+        got = await b.during(b.counters(SNAPSHOT | (CLEAR if clear else 0), histogram=True))
+        await b.run()
+        ends = []
+        for d, log in (("read", b.reads[start_r:]), ("write", b.writes[start_w:])):
+            done = sorted((x.taken[-1], x.latency, x.late) for x in log if x.taken[-1] > start)
+            count = got[d]["transactions"]
+            assert sum(got[d]["histogram"]) == count > 0
+            assert got[d]["sum"] == sum(x[1] for x in done[:count]), (d, number)
+            assert got[d]["late"] == sum(x[2] for x in done[:count])
+            assert got[d]["min"] == min(x[1] for x in done[:count])
+            assert got[d]["max"] == max(x[1] for x in done[:count])
+            ends.append((done[count - 1][0], done[count][0] if count < len(done) else b.now))
+        low, high = max(x[0] for x in ends), min(x[1] for x in ends)
+        assert at < high, (number, ends, at)
+        assert low < high, (number, ends, at)
+        if clear:
+            start = low
 
 
 @cocotb.test()

@@ -33,6 +33,7 @@ async def transfers(dut, enable: int) -> None:
     master.read_if.r_channel.set_pause_generator(pauses(0.3))
     master.write_if.b_channel.set_pause_generator(pauses(0.3))
     dut.rst_ni.value = 0
+    dut.flush_i.value = 0
     for _ in range(5):
         await RisingEdge(dut.clk_i)
     dut.rst_ni.value = 1

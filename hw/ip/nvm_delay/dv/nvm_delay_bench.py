@@ -171,6 +171,7 @@ class Bench:
 
     async def start(self) -> None:
         self.dut.rst_ni.value = 0
+        self.dut.flush_i.value = 0
         self.clock = Clock(self.dut.clk_i, 4, "ns")
         self.clock.start()
         for _ in range(3):

@@ -11,6 +11,11 @@ def test_quick():
     simulate("nvm_delay", "cocotb_nvm_delay", filelists=LISTS, parameters=NARROW)
 
 
+def test_counters():
+    """The counters of one direction alone."""
+    simulate("nvm_delay_stats", "cocotb_nvm_delay_stats", filelists=LISTS)
+
+
 @pytest.mark.slow
 def test_long():
     """Millisecond delays and long random traffic."""

@@ -26,6 +26,8 @@ module nvm_delay
   input  logic                   rst_ni,
   /// A further clock edge could change the state without new input.
   output logic                   busy_o,
+  /// Write data pass without regard to the bandwidth cap: a reset is to follow as soon as they have. From a register.
+  input  logic                   flush_i,
 
   /// Slave port, from the master. Its signals are those of AXI4.
   input  logic                   s_axi_awvalid,
@@ -141,7 +143,7 @@ module nvm_delay
   logic read_beat, read_done, read_late, write_beat, write_done, write_late;
   cycle_t read_latency, write_latency;
   logic [31:0] read_stats_data, write_stats_data;
-  logic read_settled, write_settled;
+  logic read_settled, write_settled, read_full, write_full;
   logic snapshot, clear, read_stats, write_stats, stats_bucket;
   logic [5:0] stats_index;
 
@@ -289,6 +291,8 @@ module nvm_delay
     .late_i       (read_late),
     .snapshot_i   (snapshot),
     .clear_i      (clear),
+    .full_o       (read_full),
+    .full_i       (write_full),
     .settled_o    (read_settled),
     .read_i       (read_stats),
     .read_bucket_i(stats_bucket),
@@ -321,6 +325,7 @@ module nvm_delay
     .clk_i,
     .rst_ni,
     .now_i      (now_q),
+    .flush_i,
     .config_i   (parameters),
     .time_valid_i(write_time),
     .time_i     (time_write),
@@ -377,6 +382,8 @@ module nvm_delay
     .late_i       (write_late),
     .snapshot_i   (snapshot),
     .clear_i      (clear),
+    .full_o       (write_full),
+    .full_i       (read_full),
     .settled_o    (write_settled),
     .read_i       (write_stats),
     .read_bucket_i(stats_bucket),
@@ -399,5 +406,6 @@ module nvm_delay
   end
 
   `NS_ASSERT(r_only_for_reads, !m_axi_rvalid || reads != '0)
+  `NS_ASSERT(counters_sweep_together, read_settled == write_settled)
 
 endmodule

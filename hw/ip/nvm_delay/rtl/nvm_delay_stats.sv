@@ -5,7 +5,8 @@
 // What happens is counted in narrow counters: those of the histogram in one of two banks of LUT RAM, the others in
 // registers. A sweep exchanges the banks in one cycle and then adds what the other one holds to the totals, word by word;
 // these stand in block RAM, beside the copy that software reads. There is a sweep for each snapshot and clear, and one
-// whenever the narrow counters are half full. `settled_o` is 0 from a command to the end of its sweep.
+// whenever the narrow counters are half full. Two directions whose `full_o` and `full_i` are connected sweep together, so
+// their snapshots are of one moment. `settled_o` is 0 from a command to the end of its sweep.
 // Commands that come during a sweep wait for its end, and so become one; nobody has seen what was between them.
 `include "ns_assert.svh"
 
@@ -32,6 +33,10 @@ module nvm_delay_stats
   input  logic        snapshot_i,
   /// Start anew.
   input  logic        clear_i,
+  /// The narrow counters are half full.
+  output logic        full_o,
+  /// Those of the other direction are.
+  input  logic        full_i,
   /// The copy is that of the last snapshot.
   output logic        settled_o,
   /// Read a word of the copy.
@@ -67,11 +72,12 @@ module nvm_delay_stats
   cycle_t in_latency_q, latency_q;
   logic [BucketBits-1:0] bucket_q;
 
-  // Commands: clear, snapshot, clear, in this order.
+  // Commands: clear, snapshot, clear, in this order. The cycle after `start` is the sweep's moment: the first one in which the
+  // other bank counts, and in which the counters in registers begin anew.
   logic before_q, snapshot_q, after_q;
-  logic sweep_q, start, full;  // full: the narrow counters are half full
+  logic sweep_q, start, moment_q;
 
-  assign start = !sweep_q && !init_i && (before_q || snapshot_q || after_q || full);
+  assign start = !sweep_q && !init_i && (before_q || snapshot_q || after_q || full_o || full_i);
   assign settled_o = !(before_q || snapshot_q || after_q || sweep_q || init_i);
   assign busy_o = in_beat_q || in_done_q || beat_q || done_q || !settled_o;
 
@@ -81,6 +87,7 @@ module nvm_delay_stats
       in_done_q <= 1'b0;
       beat_q <= 1'b0;
       done_q <= 1'b0;
+      moment_q <= 1'b0;
       before_q <= 1'b1;  // block RAM is not reset
       snapshot_q <= 1'b1;
       after_q <= 1'b0;
@@ -89,6 +96,7 @@ module nvm_delay_stats
       in_done_q <= done_i;
       beat_q <= in_beat_q;
       done_q <= in_done_q;
+      moment_q <= start;
       if (snapshot_i) begin
         before_q <= !start && (before_q || after_q);
         snapshot_q <= 1'b1;
@@ -108,10 +116,11 @@ module nvm_delay_stats
   count_t beats_q, lates_q, held_beats_q, held_lates_q;
   logic [SumBits-1:0] sum_q, held_sum_q;
   cycle_t min_q, max_q, held_min_q, held_max_q;
+  logic zero_q, copy_q, wipe_q;  // the sweep: totals were 0; copy them; then they become 0
   logic clear_live;
 
-  assign full = beats_q[CountBits-1];
-  assign clear_live = start && (before_q || after_q);
+  assign full_o = beats_q[CountBits-1];
+  assign clear_live = moment_q && (zero_q || wipe_q);
 
   always_ff @(posedge clk_i) begin
     if (done_i) begin
@@ -143,10 +152,10 @@ module nvm_delay_stats
       max_q <= '0;
       bank_q <= 1'b0;
     end else begin
-      if (start || beat_q) beats_q <= (start ? '0 : beats_q) + count_t'(beat_q);
-      if (start || done_q) begin
-        lates_q <= (start ? '0 : lates_q) + count_t'(done_q && late_q);
-        sum_q <= (start ? '0 : sum_q) + (done_q ? SumBits'(latency_q) : '0);
+      if (moment_q || beat_q) beats_q <= (moment_q ? '0 : beats_q) + count_t'(beat_q);
+      if (moment_q || done_q) begin
+        lates_q <= (moment_q ? '0 : lates_q) + count_t'(done_q && late_q);
+        sum_q <= (moment_q ? '0 : sum_q) + (done_q ? SumBits'(latency_q) : '0);
         if (clear_live && !done_q) begin
           min_q <= '1;
           max_q <= '0;
@@ -166,12 +175,7 @@ module nvm_delay_stats
   localparam logic [6:0] Last = 7'd95;  // words without a counter read as 0
   logic [6:0] word_q;
   logic [1:0] phase_q;
-  logic
-      zero_q,
-      copy_q,
-      wipe_q,
-      is_bucket,
-      is_low;  // the totals were 0; copy them; then they become 0
+  logic is_bucket, is_low;
   count_t counted, transactions_q, old;
   logic [31:0] delta, total_read;
   logic [32:0] total_q;
@@ -227,12 +231,14 @@ module nvm_delay_stats
       zero_q <= before_q;
       copy_q <= snapshot_q;
       wipe_q <= after_q;
-      held_beats_q <= before_q ? '0 : beats_q;
-      held_lates_q <= before_q ? '0 : lates_q;
-      held_sum_q <= before_q ? '0 : sum_q;
-      held_min_q <= before_q ? '1 : min_q;
-      held_max_q <= before_q ? '0 : max_q;
       transactions_q <= '0;
+    end
+    if (moment_q) begin
+      held_beats_q <= zero_q ? '0 : beats_q;
+      held_lates_q <= zero_q ? '0 : lates_q;
+      held_sum_q <= zero_q ? '0 : sum_q;
+      held_min_q <= zero_q ? '1 : min_q;
+      held_max_q <= zero_q ? '0 : max_q;
     end
     if (sweep_q && phase_q == 2'd1) begin
       total_q <= 33'(total_read) + 33'((zero_q && is_bucket) ? '0 : delta) + 33'(!is_low && total_q[32]);

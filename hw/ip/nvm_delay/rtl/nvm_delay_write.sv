@@ -22,6 +22,8 @@ module nvm_delay_write
   input  logic                   rst_ni,
   /// Current cycle.
   input  cycle_t                 now_i,
+  /// The cap holds nothing.
+  input  logic                   flush_i,
   /// Committed parameters.
   input  config_t                config_i,
   /// A time is written.
@@ -161,7 +163,7 @@ module nvm_delay_write
   );
 
   // Data pass straight through: both handshakes wait for `w_go`, a function of registers.
-  assign w_go = w_open && cap_ok;
+  assign w_go = w_open && (cap_ok || flush_i);
   assign m_wvalid_o = s_wvalid_i && w_go;
   assign s_wready_o = m_wready_i && w_go;
   assign {m_wlast_o, m_wstrb_o, m_wdata_o} = {s_wlast_i, s_wstrb_i, s_wdata_i};
@@ -174,7 +176,7 @@ module nvm_delay_write
     .rst_ni,
     .rate_i(rate_i),
     .ok_o  (cap_ok),
-    .take_i(m_w_fire),
+    .take_i(m_w_fire && !flush_i),
     .size_i(w_size),
     .busy_o(cap_busy)
   );

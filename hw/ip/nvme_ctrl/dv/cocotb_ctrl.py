@@ -14,8 +14,6 @@ from nvme_host import PAGE, Host, Pump
 QUEUES, ENTRIES, SLOTS = map(int, os.environ.get("NVME_CTRL_TB", "4 64 16").split())
 MEDIA = 4 << 20
 BLOCKS = MEDIA // 512
-SERIAL = "SN-of-the-test"
-EUI64 = 0x0123_4567_89AB_CDEF
 
 
 async def start(dut, **kw) -> Host:
@@ -173,13 +171,20 @@ async def identify(dut):
     """Every byte of every page against the model, at several buffer offsets; namespace errors; other CNS."""
     host = await start(dut)
     cases = [
-        (0, 1, model.namespace(MEDIA, EUI64)),
-        (1, 0, model.controller(SERIAL)),
+        (0, 1, model.namespace(MEDIA, host.identity.eui64)),
+        (1, 0, model.controller(host.identity.serial)),
         (2, 0, model.namespaces(0)),
         (2, 1, model.namespaces(1)),
-        (3, 1, model.descriptors(EUI64)),
+        (3, 1, model.descriptors(host.identity.eui64)),
         (6, 0, model.command_set()),
         (8, 1, model.independent()),
+        # Controller lists (NVMe 1.4, 4.9, 5.15; CNTID in CDW10): of this one, from its identifier on.
+        (0x12, 1, model.controllers(1)),
+        (0x12 | 1 << 16, 1, model.controllers(1)),
+        (0x12 | 2 << 16, 1, model.controllers()),
+        (0x13, 0, model.controllers(1)),
+        (0x13 | 1 << 16, 0xFFFF_FFFF, model.controllers(1)),
+        (0x13 | 0xFFFF << 16, 0, model.controllers()),
     ]
     for cns, nsid, want in cases:
         for offset in (0, 4, 512, 4092):
@@ -187,11 +192,22 @@ async def identify(dut):
             differ = [i for i in range(PAGE) if got[i] != want[i]]
             assert not differ, f"CNS {cns} NSID {nsid} at {offset}: bytes {differ[:8]}"
     buffer = host.alloc(PAGE)
-    for cns, nsid in ((0, 0), (0, 2), (0, 0xFFFF_FFFF), (3, 0), (3, 2), (2, 0xFFFF_FFFE), (2, 0xFFFF_FFFF)):
+    for cns, nsid in (
+        (0, 0),
+        (0, 2),
+        (0, 0xFFFF_FFFF),
+        (3, 0),
+        (3, 2),
+        (2, 0xFFFF_FFFE),
+        (2, 0xFFFF_FFFF),
+        (0x12, 0),
+        (0x12, 2),
+    ):
         await host.admin(6, want=nvme.INVALID_NAMESPACE, cdw10=cns, nsid=nsid, prp1=buffer)
     for nsid in (0, 2, 0xFFFF_FFFF):
         await host.admin(6, want=nvme.INVALID_NAMESPACE, cdw10=8, nsid=nsid, prp1=buffer)
-    for cns in (4, 5, 7, 9, 0x10, 0x13, 0xFF):
+    await host.admin(6, want=nvme.INVALID_FIELD, cdw10=0x12, nsid=0xFFFF_FFFF, prp1=buffer)
+    for cns in (4, 5, 7, 9, 0x10, 0x11, 0x14, 0x15, 0xFF):
         await host.admin(6, want=nvme.INVALID_FIELD, cdw10=cns, nsid=1, prp1=buffer)
     for csi in (1, 2, 0x80):
         await host.admin(6, want=nvme.INVALID_FIELD, cdw10=6, cdw11=csi << 24, prp1=buffer)
@@ -707,6 +723,66 @@ async def interrupts(dut):
 
 
 @cocotb.test()
+async def messages_before_reads(dut):
+    """A read of BAR0 comes behind the messages that were decided before it (PCI Express 4.0, 2.4.1): once a mask, of
+    the vector or the function's, has been read back, or MSI-X is off and any register was read, no message comes, and
+    none with the old address ever. At every phase, with and without a link that is slow to accept."""
+    host = await start(dut)
+    await host.msix(QUEUES + 1)
+    (sq, other) = await host.io_queues(2, ENTRIES, vectors=True)
+    entry = nvme.TABLE + 16 * 1
+    places = [nvme.MSI + 4 * v for v in range(32, 1024)]
+    place, late = nvme.MSI + 4, 0
+    channels = host.host_slave.write_if
+    for round_ in range(150):
+        slow, how = round_ % 3, ("vector", "vector", "function", "disable")[round_ % 4]
+        host.log.clear()
+        for queue in (sq, other, sq):
+            host.push(queue, 0, nsid=1)
+            await host.ring(queue)
+        await ClockCycles(dut.clk_i, host.rng.randrange(70))
+        for channel in (channels.aw_channel, channels.w_channel)[:slow]:
+            channel.pause = True
+        if how == "vector":
+            await host.write(entry + 12, 1)
+            old, place = place, places.pop()
+            await host.write(entry, place)
+            reading = cocotb.start_soon(host.read(entry if round_ & 8 else entry + 12))
+        else:
+            old = None
+            if how == "function":
+                dut.msix_mask_i.value = 1
+            else:
+                dut.msix_enable_i.value = 0
+            await ClockCycles(dut.clk_i, 3)
+            reading = cocotb.start_soon(host.read(nvme.CSTS))
+        await ClockCycles(dut.clk_i, 60)
+        channels.aw_channel.pause = channels.w_channel.pause = False
+        value = await reading
+        assert value == (nvme.RDY if how != "vector" else place if round_ & 8 else 1)
+        at = len(host.log)
+        late += slow > 0 and any(entry[0] == "msi" for entry in host.log)
+        await ClockCycles(dut.clk_i, 300)
+        after = [entry[1] for entry in host.log[at:] if entry[0] == "msi"]
+        if how == "vector":
+            assert (old - nvme.MSI) // 4 not in after, f"round {round_}: a message after its mask was read back"
+            assert (place - nvme.MSI) // 4 not in after
+            await host.write(entry + 12, 0)
+        else:
+            assert not after, f"round {round_}: a message after a read"
+            dut.msix_mask_i.value, dut.msix_enable_i.value = 0, 1
+        await host.idle()
+        await ClockCycles(dut.clk_i, 20)
+        if old is not None:
+            sent = [entry[1] for entry in host.log if entry[0] == "msi"]
+            assert {(old - nvme.MSI) // 4, (place - nvme.MSI) // 4} & set(sent), "the interrupt is not lost"
+        for queue in (sq, other):
+            await host.poll(queue.cq)
+        host.done.clear()
+    assert late > 5
+
+
+@cocotb.test()
 async def interrupts_under_load(dut):
     """With interrupts on and back-pressure, every entry is followed by a message of its vector."""
     host = await start(dut)
@@ -810,7 +886,7 @@ async def doorbells_out_of_range(dut):
 
 @cocotb.test()
 async def all_slots(dut):
-    """More commands than slots: the rest waits in the host's queues, nothing is lost."""
+    """More commands than slots: the rest waits in the host's queues, nothing is lost, admin commands get through."""
     host = await start(dut)
     sqs = await host.io_queues(QUEUES, ENTRIES)
     host.stall(host.mem_slave, True)
@@ -821,7 +897,9 @@ async def all_slots(dut):
         cids += [(sq, host.rw(sq, False, 8, 8, buffer)) for _ in range(SLOTS // QUEUES + 4)]
         await host.ring(sq)
     await ClockCycles(dut.clk_i, 500 + 20 * SLOTS)
-    assert len(host.memory.reads) - reads == SLOTS
+    assert len(host.memory.reads) - reads == SLOTS - 1
+    for _ in range(3):
+        await host.admin(10, cdw10=7)
     host.stall(host.mem_slave, False)
     for sq, cid in cids:
         assert (await host.wait(sq, cid)).status == nvme.OK

@@ -194,6 +194,134 @@ async def plain_writes_between(dut):
     assert seen == {PAIR, (nvme.COMPARE_FAILURE, nvme.FAILED_FUSED)}
 
 
+def whole_namespace(host: Host, sq, table: int) -> int:
+    """A Dataset Management that takes minutes."""
+    return host.dsm(sq, [(0, BLOCKS)] * 256, table)
+
+
+@cocotb.test()
+async def behind_a_long_command(dut):
+    """A pair waits behind a Dataset Management of minutes: admin commands, all queues' commands that are not in the
+    pair's way, go on as ever; those in its way, further pairs behind it, and the pair itself follow once the long one
+    is aborted. A long command that is not in its way does not hold it up."""
+    host = await start(dut)
+    host.patience = 4000
+    long, pairing, other, third = await host.io_queues(4, ENTRIES)
+    table, old, new, at = host.alloc(PAGE), host.alloc(PAGE), host.alloc(PAGE), host.alloc(PAGE)
+    host.memory.data[new : new + PAGE] = host.rng.randbytes(PAGE)
+    # Not in its way.
+    verify = host.push(long, 0xC, nsid=1, cdw10=8, cdw12=BLOCKS - 9)
+    await host.ring(long)
+    await ClockCycles(dut.clk_i, 300)
+    host.memory.data[old : old + PAGE] = host.media.data[:PAGE]
+    cids = pair(host, pairing, 0, 8, old, new)
+    await host.ring(pairing)
+    assert await statuses(host, pairing, cids) == PAIR
+    assert (long.qid, verify) not in host.done
+    host.patience = nvme.PATIENCE
+    assert await statuses(host, long, [verify]) == (nvme.OK,)
+    # In its way, whatever it deallocates. A Write still waits for the 8192 beats that the movers hold.
+    for rounds in range(3):
+        blocker = whole_namespace(host, long, table)
+        await host.ring(long)
+        await ClockCycles(dut.clk_i, 2000)
+        host.memory.data[old : old + PAGE] = bytes(PAGE)
+        before = host.rng.randbytes(PAGE)
+        host.memory.data[at : at + PAGE] = before
+        cids = pair(host, pairing, 64, 8, old, new)
+        again = pair(host, third, 64 + 4 * rounds, 8, old, new)
+        for sq in (pairing, third):
+            await host.ring(sq)
+        await ClockCycles(dut.clk_i, 100)
+        held = [host.rw(other, True, lba, 1, at) for lba in (64, 71)]
+        held.append(host.push(other, WRITE_ZEROES, nsid=1, cdw10=60, cdw12=8))
+        await host.ring(other)
+        for _ in range(6):
+            await host.admin(10, cdw10=7)
+            await host.identify(1)
+            for sq, lba in ((other, 63), (other, 72), (pairing, 500), (third, BLOCKS - 1), (other, 0)):
+                done = host.rw(sq, host.rng.random() < 0.5, lba, 1, at)
+                flush = host.push(sq, 0, nsid=1)
+                await host.ring(sq)
+                assert await statuses(host, sq, [done, flush]) == (nvme.OK, nvme.OK)
+        waiting = {(pairing.qid, cid) for cid in cids} | {(third.qid, cid) for cid in again}
+        waiting |= {(other.qid, cid) for cid in held} | {(long.qid, blocker)}
+        for cq in host.cqs.values():
+            await host.poll(cq)
+        assert not waiting & host.done.keys()
+        if rounds < 2:
+            host.memory.data[old : old + PAGE] = host.media.data[64 * 512 : 72 * 512]
+            assert (await host.admin(8, cdw10=blocker << 16 | long.qid)).dw0 == 0
+            assert (await host.wait(long, blocker)).status == nvme.ABORT_REQUESTED
+            first, second = await statuses(host, pairing, cids)
+            assert (first, second) in (PAIR, (nvme.COMPARE_FAILURE, nvme.FAILED_FUSED))
+            assert await statuses(host, other, held) == (nvme.OK,) * len(held)
+            first, second = await statuses(host, third, again)
+            assert (first, second) in (PAIR, (nvme.COMPARE_FAILURE, nvme.FAILED_FUSED))
+        elif rounds == 2:
+            # All slots but the last are taken by what waits; then a disable.
+            host.sqs[4].head = host.sqs[4].tail
+            for sq in (other, third):
+                for _ in range(12):
+                    host.rw(sq, True, 66, 1, at)
+                await host.ring(sq)
+            await ClockCycles(dut.clk_i, 500)
+            for _ in range(4):
+                await host.admin(10, cdw10=7)
+            await host.disable()
+            await host.enable(ENTRIES)
+            await host.identify(1)
+    await host.idle()
+
+
+@cocotb.test()
+async def many_pairs(dut):
+    """Pairs, plain commands and long ones of all queues on a few blocks at once: a block is never half of two, each
+    pair sees what it compares until it writes, and everything ends."""
+    host = await start(dut)
+    host.pauses(0.1)
+    sqs = await host.io_queues(QUEUES, ENTRIES)
+    values = host.alloc(PAGE * 64)
+    counters = [0] * 4  # of each place of 8 blocks, counted by pairs only
+    for n in range(64):
+        host.memory.data[values + PAGE * n : values + PAGE * (n + 1)] = value(host, n)
+    for place in range(4):
+        host.media.data[PAGE * place : PAGE * (place + 1)] = value(host, 0)
+    other, table = host.alloc(PAGE), host.alloc(PAGE)
+    for _ in range(14):
+        cids = []
+        for sq in sqs:
+            for _ in range(host.rng.randrange(1, 4)):
+                kind = host.rng.random()
+                place = host.rng.randrange(4)
+                if kind < 0.6:
+                    n = counters[place]
+                    cids.append((sq, place, pair(host, sq, 8 * place, 8, values + PAGE * n, values + PAGE * (n + 1))))
+                elif kind < 0.7:
+                    cids.append((sq, None, [host.push(sq, 0xC, nsid=1, cdw10=0, cdw12=host.rng.choice((31, 999)))]))
+                elif kind < 0.75:
+                    cids.append((sq, None, [host.dsm(sq, [(64, 300), (1000, 8)], table)]))
+                else:
+                    cids.append((sq, None, [host.rw(sq, False, 8 * place, 8, other)]))
+            await host.ring(sq)
+            await ClockCycles(dut.clk_i, host.rng.randrange(60))
+        made = [0] * 4
+        tried = [0] * 4
+        for sq, place, both in cids:
+            result = await statuses(host, sq, both)
+            if place is None:
+                assert result == (nvme.OK,)
+            else:
+                assert result in (PAIR, (nvme.COMPARE_FAILURE, nvme.FAILED_FUSED))
+                made[place] += result == PAIR
+                tried[place] += 1
+        for place in range(4):
+            assert made[place] == (tried[place] > 0), "exactly one of those that compare with the same value"
+            counters[place] += made[place]
+            assert host.media.data[PAGE * place : PAGE * (place + 1)] == value(host, counters[place])
+    await host.idle()
+
+
 async def half(host: Host, qid: int) -> tuple:
     """A pair of which only the first half can be fetched: its completion queue has one entry to give."""
     cq = await host.create_cq(qid, 2)

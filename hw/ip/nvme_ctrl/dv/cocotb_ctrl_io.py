@@ -54,6 +54,84 @@ async def ignored_fields(dut):
         assert not any(host.media.data[PAGE * i : PAGE * (i + 1)])
 
 
+ALL32, ALL64 = (1 << 32) - 1, (1 << 64) - 1
+# Bits that change what a command does (NVMe 1.4, 6.6 to 6.15); the others are reserved or hints.
+DATA = {"nsid": ALL32, "prp1": ALL64, "prp2": ALL64}
+BLOCKS_OF = {"nsid": ALL32, "cdw10": ALL32, "cdw11": ALL32, "cdw12": 0xFFFF}
+USED = {
+    0: {"nsid": ALL32},
+    1: DATA | BLOCKS_OF,
+    2: DATA | BLOCKS_OF,
+    COMPARE: DATA | BLOCKS_OF,
+    WRITE_ZEROES: BLOCKS_OF,
+    DSM: DATA | {"cdw10": 0xFF, "cdw11": AD},
+    VERIFY: BLOCKS_OF,
+}
+
+
+@cocotb.test()
+async def unused_bits(dut):
+    """Whatever stands in the bits that a command does not use, reserved ones included: it does the same, or ends with
+    the same error. Each opcode, fused pairs, opcodes that do not exist."""
+    host = await start(dut)
+    (sq,) = await host.io_queues(1, ENTRIES)
+    model = bytearray(host.media.data)
+    data = host.memory.data
+    at, other = host.alloc(PAGE), host.alloc(PAGE)
+    rounds = [op for op in USED for _ in range(24)] + ["pair", 0x7F, "outside"] * 8
+    host.rng.shuffle(rounds)
+    for op in rounds:
+        blocks = host.rng.randrange(1, 9)
+        lba = host.rng.randrange(BLOCKS - blocks)
+        span = slice(512 * lba, 512 * (lba + blocks))
+        data[at : at + PAGE] = host.rng.randbytes(PAGE)
+        where = {"nsid": 1, "cdw10": lba, "cdw12": blocks - 1}
+        buffers = {"prp1": at, "prp2": 0}
+        want = nvme.OK
+        if op == "pair":
+            data[at : at + 512 * blocks] = model[span]
+            data[other : other + PAGE] = host.rng.randbytes(PAGE)
+            first = host.noise(USED[COMPARE], **where, **buffers, flags=1)
+            second = host.noise(USED[1], **where, prp1=other, prp2=0, flags=2)
+            cids = host.push(sq, COMPARE, **first), host.push(sq, 1, **second)
+            await host.ring(sq)
+            for cid in cids:
+                await ended(host, sq, cid)
+            model[span] = data[other : other + 512 * blocks]
+        elif op == "outside":
+            op = host.rng.choice((1, 2, COMPARE, WRITE_ZEROES, VERIFY))
+            where |= {"cdw10": BLOCKS - blocks + 1}
+            used = {name: value for name, value in (where | buffers).items() if name in USED[op]}
+            await do(host, sq, op, nvme.LBA_RANGE, **host.noise(USED[op], **used))
+        elif op == 0x7F:
+            await do(host, sq, op, nvme.INVALID_OPCODE, **host.noise({}))
+        elif op == DSM:
+            deallocates = host.rng.random() < 0.7
+            ranges = [(lba, blocks), (host.rng.randrange(BLOCKS - 8), 8)]
+            fields = host.noise(USED[DSM], nsid=1, cdw10=1, cdw11=AD * deallocates, **buffers)
+            await deallocate(host, sq, ranges, at, **fields)
+            for first, count in ranges if deallocates else ():
+                model[512 * first : 512 * (first + count)] = bytes(512 * count)
+        else:
+            if op == COMPARE:
+                data[at : at + 512 * blocks] = model[span]
+                if host.rng.random() < 0.3:
+                    data[at + host.rng.randrange(512 * blocks)] ^= 0x10
+                    want = nvme.COMPARE_FAILURE
+            used = {name: value for name, value in (where | buffers).items() if name in USED[op]}
+            # Without data there is nothing that PSDT could say.
+            flags = host.rng.choice((0, 0x40, 0x80)) if op in (0, WRITE_ZEROES, VERIFY) else 0
+            await do(host, sq, op, want, **host.noise(USED[op], **used, flags=flags))
+            if op == 1:
+                model[span] = data[at : at + 512 * blocks]
+            elif op == 2:
+                assert data[at : at + 512 * blocks] == model[span]
+            elif op == WRITE_ZEROES:
+                model[span] = bytes(512 * blocks)
+        assert host.media.data == model, f"{op}: the media"
+    await host.idle()
+
+
 @cocotb.test()
 async def write_zeroes(dut):
     """From one block to the whole namespace, with and without DEAC; the rest stays; no host memory is read."""

@@ -9,7 +9,7 @@ import cocotb
 import identify_model as model
 import nvme_host as nvme
 from cocotb.triggers import ClockCycles
-from cocotb_ctrl import BLOCKS, ENTRIES, EUI64, MEDIA, SERIAL, start
+from cocotb_ctrl import BLOCKS, ENTRIES, MEDIA, start
 from nvme_host import PAGE, Host, Pump, SubmissionQueue
 
 READ, WRITE, COMPARE, WRITE_ZEROES, DSM, VERIFY, FORMAT = 2, 1, 5, 8, 9, 0xC, 0x80
@@ -58,10 +58,10 @@ async def identify(dut):
         host.allocator = 256 * PAGE
         assert await host.identify(cns, nsid, **kw) == want, f"CNS {cns} NSID {nsid}"
 
-    await check(1, 0, model.controller(SERIAL, nn=len(SIZES)))
+    await check(1, 0, model.controller(host.identity.serial, nn=len(SIZES)))
     await check(6, 0, model.command_set())
     for nsid in ACTIVE:
-        eui64 = EUI64 + nsid - 1
+        eui64 = host.identity.eui64 + nsid - 1
         await check(0, nsid, model.namespace(512 * SIZES[nsid - 1], eui64), offset=4)
         await check(3, nsid, model.descriptors(eui64))
         await check(8, nsid, model.independent())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 import random
 import struct
@@ -15,7 +16,7 @@ from cocotb.triggers import RisingEdge
 
 PAGE = 4096
 OK, BAD_PRP, HOST_ERROR, READ_ERROR, WRITE_FAULT, MISMATCH, OUT_OF_RANGE = range(7)  # data_status_e
-BAD_SEGMENT, BAD_COUNT, BAD_LENGTH, BAD_TYPE, BAD_GRANULARITY, INTERRUPTED, ABORTED, DELETED = range(7, 15)
+BAD_SEGMENT, BAD_COUNT, BAD_LENGTH, BAD_TYPE, BAD_GRANULARITY, INTERRUPTED, ABORTED, DELETED, TOO_MUCH = range(7, 16)
 BLOCK, BUCKET, SEGMENT, LAST_SEGMENT = 0x00, 0x10, 0x20, 0x30  # SGL descriptor types
 READ, WRITE, COMPARE, ZERO, VERIFY, DEALLOCATE = range(6)  # data_op_e
 AX_BITS, W_BITS, B_BITS, R_BITS = 85, 577, 10, 523
@@ -50,20 +51,20 @@ class Memory:
             return 0xDEAD, 3
         return int.from_bytes(self.data[offset : offset + 64], "little"), 2 * (addr in self.read_error)
 
-    def store(self, addr: int, data: int, strobes: int) -> int:
-        """Writes a beat; returns the response."""
+    def refuses(self, addr: int) -> int:
+        """The response to a write of a beat."""
         offset = addr - self.base
-        if offset < 0 or offset + 64 > len(self.data):
-            return 3
-        if addr in self.write_error:
-            return 2
+        return 3 if offset < 0 or offset + 64 > len(self.data) else 2 * (addr in self.write_error)
+
+    def store(self, addr: int, data: int, strobes: int) -> None:
+        """Writes a beat that is not refused."""
+        offset = addr - self.base
         if strobes == FULL:
             self.data[offset : offset + 64] = data.to_bytes(64, "little")
         else:
             for i, byte in enumerate(data.to_bytes(64, "little")):
                 if strobes >> i & 1:
                     self.data[offset + i] = byte
-        return 0
 
 
 @dataclass
@@ -74,14 +75,19 @@ class Timing:
     write_ready: bool = True  # off: no write gets on
     respond: float = 1.0
     latency: Callable[[], int] = lambda: 1
+    loose: int = (
+        0  # each line is read or written at a time of its own, up to so many cycles late; one ID's writes in order
+    )
 
 
 @dataclass
 class Port:
     """State of one AXI slave port."""
 
-    reads: dict[int, deque] = field(default_factory=dict)  # ID -> (due, address, resp of none, last)
-    writes: deque = field(default_factory=deque)  # accepted addresses whose data is to come: [addr, beats, id, resp]
+    reads: dict[int, deque] = field(default_factory=dict)  # ID -> [due, address, last, beat]
+    # Accepted addresses whose data is to come: [addr, beats, id, resp, all written].
+    writes: deque = field(default_factory=deque)
+    written: dict[int, int] = field(default_factory=dict)  # line -> when its latest write takes place
     early: deque = field(default_factory=deque)  # data that came before its address
     answers: deque = field(default_factory=deque)  # (due, id, resp)
     read_due: int = 0
@@ -114,6 +120,12 @@ class Side:
                 if not out:
                     signal.value = 0
         self.driven: dict[str, int] = {}
+        self.late: list[tuple[int, int, Callable[[], None]]] = []  # (when, number, what happens to a line)
+        self.late_count = 0
+
+    def _later(self, when: int, action: Callable[[], None]) -> None:
+        self.late_count += 1
+        heapq.heappush(self.late, (when, self.late_count, action))
 
     def _drive(self, name: str, value: int) -> None:
         if self.driven.get(name) != value:
@@ -135,6 +147,8 @@ class Side:
     def step(self, now: int) -> None:
         """One clock edge: takes what was transferred, then drives the next cycle."""
         timing, rng = self.timing, self.rng
+        while self.late and self.late[0][0] <= now:
+            heapq.heappop(self.late)[2]()
         aw_valid = w_valid = b_ready = 0
         if self.has_writes:
             aw_valid, w_valid = int(self.aw_valid.value), int(self.w_valid.value)
@@ -148,14 +162,17 @@ class Side:
             if ar_valid >> i & 1 and p.ar_ready:
                 addr, length, ident = self._burst(i, ar >> i * AX_BITS & (1 << AX_BITS) - 1, False)
                 queue = p.reads.setdefault(ident, deque())
-                p.read_due = due = max(now + timing.latency(), p.read_due if queue else 0)
+                p.read_due = due = max(now + timing.latency() + timing.loose, p.read_due if queue else 0)
                 for k in range(length):
-                    queue.append((due, (addr & ~63) + 64 * k, k == length - 1))
+                    line = [due, (addr & ~63) + 64 * k, k == length - 1, None]
+                    queue.append(line)
+                    if timing.loose:
+                        self._later(now + rng.randrange(timing.loose), lambda line=line: self._sample(line))
                 self.outstanding += length
                 self.outstanding_max = max(self.outstanding_max, self.outstanding)
             if aw_valid >> i & 1 and p.aw_ready:
                 addr, length, ident = self._burst(i, aw >> i * AX_BITS & (1 << AX_BITS) - 1, True)
-                p.writes.append([addr & ~63, length, ident, 0])
+                p.writes.append([addr, length, ident, 0, 0])
                 while p.early and p.writes:
                     self._beat(now, i, p, p.early.popleft())
             if w_valid >> i & 1 and p.w_ready:
@@ -176,8 +193,8 @@ class Side:
                 due = [ident for ident, queue in p.reads.items() if queue and queue[0][0] <= now]
                 if due:
                     ident = due[0] if len(due) == 1 else rng.choice(due)
-                    _, addr, last = p.reads[ident].popleft()
-                    data, resp = self.memory.beat(addr)
+                    _, addr, last, beat = p.reads[ident].popleft()
+                    data, resp = beat or self.memory.beat(addr)
                     p.r = (ident << 515 | resp << 513 | last << 512 | data,)
             due = p.b is None and p.answers and p.answers[0][0] <= now
             if due and (timing.respond >= 1 or rng.random() < timing.respond):
@@ -213,14 +230,32 @@ class Side:
         burst = p.writes[0]
         last = burst[1] == 1
         assert beat >> 576 == last, f"{self.name}{i}: last in the wrong place"
-        burst[3] = burst[3] or self.memory.store(burst[0], beat & DATA_MASK, beat >> 512 & FULL)
-        burst[0] += 64
+        addr, data, strobes = burst[0] & ~63, beat & DATA_MASK, beat >> 512 & FULL
+        # From the burst's first byte to its last one, none is left out.
+        from_top = strobes >> burst[0] % 64
+        assert strobes == from_top << burst[0] % 64, f"{self.name}{i}: strobes {strobes:x} before {burst[0]:x}"
+        assert from_top & 1, f"{self.name}{i}: strobes {strobes:x} begin behind {burst[0]:x}"
+        assert not from_top & from_top + 1, f"{self.name}{i}: strobes {strobes:x} have a gap"
+        assert last or strobes >> 63, f"{self.name}{i}: strobes {strobes:x} end before the last beat"
+        response = self.memory.refuses(addr)
+        burst[3] = burst[3] or response
+        if not response and self.timing.loose:
+            when = max(now + self.rng.randrange(self.timing.loose), p.written.get(addr, 0))
+            p.written[addr] = when
+            burst[4] = max(burst[4], when)
+            self._later(when, lambda: self.memory.store(addr, data, strobes))
+        elif not response:
+            self.memory.store(addr, data, strobes)
+        burst[0] = addr + 64
         burst[1] -= 1
         self.write_beats[i] += 1
         if last:
             p.writes.popleft()
-            p.write_due = due = max(now + self.timing.latency(), p.write_due if p.answers else 0)
+            p.write_due = due = max(now + self.timing.latency(), burst[4] + 1, p.write_due if p.answers else 0)
             p.answers.append((due, burst[2], burst[3]))
+
+    def _sample(self, line: list) -> None:
+        line[3] = self.memory.beat(line[1])
 
     @property
     def quiet(self) -> bool:
@@ -242,6 +277,7 @@ class Command:
     sgl: bool = False
     spans: list[tuple[int, int, int]] | None = None  # with an SGL: its parts
     zeroed: list[tuple[int, int]] = field(default_factory=list)  # address and length of what becomes zero on the media
+    delay: int = 0  # cycles after the start of the run before which it is not given
     slot: int = -1
     status: int | None = None
     started: int = 0
@@ -290,7 +326,7 @@ class Env:
 
     async def reset(self) -> None:
         self.dut.rst_ni.value = 0
-        for name in ("stop", "abort_valid", "abort_slot", "abort_same", "abort_deleted"):
+        for name in ("stop", "quiesce", "abort_valid", "abort_slot", "abort_same", "abort_deleted"):
             getattr(self.dut, f"{name}_i").value = 0
         self.dut.cmd_valid_i.value = 0
         self.dut.cmd_i.value = 0
@@ -437,7 +473,9 @@ class Env:
         waiting, flying = deque(commands), {}
         start = self.now
         total = sum(c.size + sum(length for _, length in c.zeroed) for c in commands)
-        bound = bound or 4000 + 100 * len(commands) + total  # far above what any timing here needs
+        bound = bound or 4000 + 100 * len(commands) + total + max(
+            (c.delay for c in commands), default=0
+        )  # far above what any timing here needs
         offered = None
         ready = 0
         ended = 0
@@ -457,7 +495,7 @@ class Env:
                 ended += 1
             for side in self.sides:
                 side.step(self.now)
-            if offered is None and waiting and slots:
+            if offered is None and waiting and slots and self.now - start >= waiting[0].delay:
                 offered = waiting.popleft()
                 offered.slot = slots.pop(0)
                 offered.started = self.now

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import random
+import string
 import struct
+from dataclasses import dataclass
 
 PAGE = 4096
 ERRORS = 64
 WARNING_TEMPERATURE = 343  # K
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a device is told of itself: all its names follow from this."""
+
+    serial: str
+    eui64: int  # of namespace 1
+
+    @staticmethod
+    def random(rng: random.Random) -> Identity:
+        serial = rng.choices(string.ascii_letters + string.digits + "-_.", k=rng.randint(1, 20))
+        return Identity("".join(serial), rng.getrandbits(60) << 4)
 
 
 def page(**fields: bytes) -> bytes:
@@ -50,11 +66,13 @@ def controller(serial: str, *, vid: int = 0x4E53, aerl: int = 3, nn: int = 1) ->
         # ONCS: Compare, Dataset Management, Write Zeroes, Save and Select, Timestamp, Verify
         _520=le(2, 1 << 0 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7),
         _522=le(2, 1),  # FUSES: Compare and Write
+        _526=le(2, 0),  # AWUN: 1 block
+        _528=le(2, 0),  # AWUPF: 1 block
         _532=le(2, 2047),  # ACWU: 2048 blocks
         _524=le(1, 0),  # FNA: a namespace at a time, no cryptographic erase
         _536=le(4, 2 | 1 << 16 | 1 << 18),  # SGLS: dword granularity, bit buckets, longer than the data
         _525=le(1, 0x06),  # VWC: none, Flush takes FFFFFFFFh
-        _768=b"nqn.2026-11.example.nearside:nvme_ctrl:sn" + serial.encode().ljust(20),  # SUBNQN
+        _768=b"nqn.2026-11.example.nearside:nvme_ctrl:sn" + serial.encode(),  # SUBNQN
         _2048=struct.pack("<H", 2500),  # PSD0.MP, 25 W
     )
 
@@ -78,6 +96,13 @@ def namespace(media_bytes: int, eui64: int) -> bytes:
         _0=blocks,  # NSZE
         _8=blocks,  # NCAP
         _16=blocks,  # NUSE
+        _24=le(1, 1 << 1),  # NSFEAT: the following count
+        _34=le(2, 0),  # NAWUN: as AWUN
+        _36=le(2, 0),  # NAWUPF: as AWUPF
+        _38=le(2, 0),  # NACWU: as ACWU
+        _40=le(2, 0),  # NABSN: no boundary
+        _42=le(2, 0),  # NABO
+        _44=le(2, 0),  # NABSPF
         _33=le(1, 1 | 1 << 3),  # DLFEAT: deallocated blocks read as zeros; DEAC of Write Zeroes
         _104=nguid(eui64),  # NGUID
         _120=eui64.to_bytes(8, "big"),  # EUI64
@@ -105,6 +130,11 @@ def command_set() -> bytes:
 def independent() -> bytes:
     """CNS 08h: NSTAT, ready."""
     return page(_14=b"\1")
+
+
+def controllers(*ids: int) -> bytes:
+    """A Controller List."""
+    return struct.pack(f"<{len(ids) + 1}H", len(ids), *ids).ljust(PAGE, b"\0")
 
 
 # Logs.

@@ -175,7 +175,7 @@ def everything() -> dict[str, list[str]]:
             *(f"set {fid:02X}h" for fid in features),
             *(f"get {fid:02X}h {select}" for fid in features for select in (SELECT[0], SELECT[1], SELECT[3])),
         ],
-        "Identify": [f"CNS {cns:02X}h" for cns in (0, 1, 2, 3, 6, 8)],
+        "Identify": [f"CNS {cns:02X}h" for cns in (0, 1, 2, 3, 6, 8, 0x12, 0x13)],
         "logs": [
             *(f"{lid:02X}h from {where}" for lid in (1, 2, 3, 4, 5) for where in ("0", "inside")),
             "00h from 0",

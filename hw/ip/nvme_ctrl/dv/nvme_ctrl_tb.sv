@@ -20,10 +20,8 @@ module nvme_ctrl_tb
   parameter ns_blocks_t      NsBlocks     = '0,
   /// See nvme_ctrl.
   parameter longint unsigned MediaBytes   = 64'h40_0000,
-  /// See nvme_ctrl.
-  parameter logic [159:0]    SerialNumber = "SN-of-the-test      ",
-  /// See nvme_ctrl.
-  parameter logic [63:0]     Eui64        = 64'h0123_4567_89AB_CDEF,
+  /// See nvme_ctrl. None, so that a list of ranges can keep the controller busy for long.
+  parameter int unsigned     MaxDeallocate = 0,
   /// See nvme_ctrl. Short, but longer than the host takes otherwise.
   parameter int unsigned     HostTimeout  = 3_000,
   /// See nvme_ctrl. Slow, so that a test sees milliseconds pass.
@@ -32,6 +30,9 @@ module nvme_ctrl_tb
   input  logic         clk_i,
   input  logic         rst_ni,
   output logic         busy_o,
+  input  logic [159:0] serial_i,  // constant
+  input  logic [63:0]  eui64_i,  // constant
+  output logic [31:0]  wait_o,
   input  logic [63:0]  skipped_i,  // added to the cycles since power-on in each cycle
   input  logic [15:0]  temperature_i,
   input  logic [NumNamespaces-1:0] ns_changed_i,
@@ -156,6 +157,62 @@ module nvme_ctrl_tb
   logic [NumChannels-1:0] ch_aw_valid, ch_aw_ready, ch_w_valid, ch_w_ready, ch_b_valid, ch_b_ready;
   logic [NumChannels-1:0] ch_ar_valid, ch_ar_ready, ch_r_valid, ch_r_ready;
 
+  // What the controller asks the memories to zero is written by an ns_axi_fill in each channel.
+  localparam logic [IdWidth-1:0] FillId = 8'h3F;
+  ax_t [NumChannels-1:0] nvme_aw, fill_aw;
+  w_t [NumChannels-1:0] nvme_w;
+  b_t [NumChannels-1:0] nvme_b;
+  logic [NumChannels-1:0]
+      nvme_aw_valid, nvme_aw_ready, nvme_w_valid, nvme_w_ready, nvme_b_valid, nvme_b_ready;
+  logic [NumChannels-1:0][63:0] fill_addr;
+  logic [NumChannels-1:0][15:0] fill_blocks;
+  logic [NumChannels-1:0] fill_valid, fill_ready, fill_done, fill_error;
+  logic fill_stop, waits;
+
+  for (genvar c = 0; c < NumChannels; c++) begin : gen_fill
+    // The memory behind the channels has media addresses.
+    always_comb begin
+      ch_aw[c] = fill_aw[c];
+      if (fill_aw[c].id == FillId)
+        ch_aw[c].addr = {
+          52'(fill_aw[c].addr[63:12] * 52'(NumChannels)) + 52'(c), fill_aw[c].addr[11:0]
+        };
+    end
+
+    ns_axi_fill #(
+      .Id(FillId)
+    ) u_fill (
+      .clk_i,
+      .rst_ni,
+      .busy_o       (),
+      .fill_addr_i  (fill_addr[c]),
+      .fill_blocks_i(fill_blocks[c]),
+      .fill_valid_i (fill_valid[c]),
+      .fill_ready_o (fill_ready[c]),
+      .fill_stop_i  (fill_stop),
+      .fill_done_o  (fill_done[c]),
+      .fill_error_o (fill_error[c]),
+      .s_aw_i       (nvme_aw[c]),
+      .s_aw_valid_i (nvme_aw_valid[c]),
+      .s_aw_ready_o (nvme_aw_ready[c]),
+      .s_w_i        (nvme_w[c]),
+      .s_w_valid_i  (nvme_w_valid[c]),
+      .s_w_ready_o  (nvme_w_ready[c]),
+      .s_b_o        (nvme_b[c]),
+      .s_b_valid_o  (nvme_b_valid[c]),
+      .s_b_ready_i  (nvme_b_ready[c]),
+      .m_aw_o       (fill_aw[c]),
+      .m_aw_valid_o (ch_aw_valid[c]),
+      .m_aw_ready_i (ch_aw_ready[c]),
+      .m_w_o        (ch_w[c]),
+      .m_w_valid_o  (ch_w_valid[c]),
+      .m_w_ready_i  (ch_w_ready[c]),
+      .m_b_i        (ch_b[c]),
+      .m_b_valid_i  (ch_b_valid[c]),
+      .m_b_ready_o  (ch_b_ready[c])
+    );
+  end
+
   nvme_ctrl #(
     .NumIoQueues (NumIoQueues),
     .QueueEntries(QueueEntries),
@@ -166,14 +223,19 @@ module nvme_ctrl_tb
     .NumNamespaces(NumNamespaces),
     .NsBlocks    (NsBlocks),
     .MediaBytes  (MediaBytes),
-    .SerialNumber(SerialNumber),
-    .Eui64       (Eui64),
+    .MaxDeallocate(MaxDeallocate),
     .HostTimeout (HostTimeout),
     .ClockKhz    (ClockKhz)
   ) u_ctrl (
     .clk_i            (clk),
     .rst_ni,
     .busy_o,
+    .quiesce_i        (1'b0),
+    .media_busy_o     (),
+    .serial_i         (serial_i),
+    .eui64_i          (eui64_i),
+    .wait_o,
+    .waits_o          (waits),
     .cycles_i         (cycles_q),
     .temperature_i    (temperature_q),
     .ns_changed_i     (ns_changed_q),
@@ -213,15 +275,22 @@ module nvme_ctrl_tb
     .m_host_r_i      (host_r),
     .m_host_r_valid_i(m_axi_host_rvalid),
     .m_host_r_ready_o(m_axi_host_rready),
-    .m_mem_aw_o       (ch_aw),
-    .m_mem_aw_valid_o (ch_aw_valid),
-    .m_mem_aw_ready_i (ch_aw_ready),
-    .m_mem_w_o       (ch_w),
-    .m_mem_w_valid_o (ch_w_valid),
-    .m_mem_w_ready_i (ch_w_ready),
-    .m_mem_b_i       (ch_b),
-    .m_mem_b_valid_i (ch_b_valid),
-    .m_mem_b_ready_o (ch_b_ready),
+    .m_mem_aw_o       (nvme_aw),
+    .m_mem_aw_valid_o (nvme_aw_valid),
+    .m_mem_aw_ready_i (nvme_aw_ready),
+    .m_mem_w_o       (nvme_w),
+    .m_mem_w_valid_o (nvme_w_valid),
+    .m_mem_w_ready_i (nvme_w_ready),
+    .m_mem_b_i       (nvme_b),
+    .m_mem_b_valid_i (nvme_b_valid),
+    .m_mem_b_ready_o (nvme_b_ready),
+    .fill_addr_o      (fill_addr),
+    .fill_blocks_o    (fill_blocks),
+    .fill_valid_o     (fill_valid),
+    .fill_ready_i     (fill_ready),
+    .fill_stop_o      (fill_stop),
+    .fill_done_i      (fill_done),
+    .fill_error_i     (fill_error),
     .m_mem_ar_o       (ch_ar),
     .m_mem_ar_valid_o (ch_ar_valid),
     .m_mem_ar_ready_i (ch_ar_ready),

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from itertools import count
 
 import cocotb
+import identify_model as model
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiSlave
-from identify_model import WARNING_TEMPERATURE
 from nvme_coverage import Monitor
 
 PAGE = 4096
@@ -126,6 +126,7 @@ class Host:
 
     def __init__(self, dut, mem_bytes: int | None = None, seed: int = 0) -> None:
         self.dut = dut
+        self.identity = model.Identity.random(random.Random(f"identity {cocotb.RANDOM_SEED + seed}"))
         self.rng = random.Random(cocotb.RANDOM_SEED + seed)
         self.queues = int(dut.NumIoQueues.value) if hasattr(dut, "NumIoQueues") else 4
         self.memory = Memory(16 << 20)
@@ -153,6 +154,8 @@ class Host:
         cocotb.start_soon(Clock(dut.clk_i, 4, "ns").start())
         dut.msix_enable_i.value = 0
         dut.msix_mask_i.value = 0
+        dut.serial_i.value = int.from_bytes(self.identity.serial.encode().ljust(20), "big")
+        dut.eui64_i.value = self.identity.eui64
         dut.skipped_i.value = 0
         dut.temperature_i.value = 308
         dut.ns_changed_i.value = 0
@@ -332,11 +335,24 @@ class Host:
     def _zero(self, cq: CompletionQueue) -> None:
         self.memory.data[cq.base : cq.base + 16 * cq.entries] = bytes(16 * cq.entries)
 
-    def sqe(self, opcode, *, cid, nsid=0, prp1=0, prp2=0, flags=0, **cdw) -> bytes:
-        """A submission queue entry; cdw10 to cdw15 by name."""
-        dwords = [cdw.pop(f"cdw{n}", 0) for n in range(10, 16)]
-        assert not cdw, cdw
-        return struct.pack("<BBHIQQQQ6I", opcode, flags, cid, nsid, 0, 0, prp1, prp2, *dwords)
+    def sqe(self, opcode, *, cid, nsid=0, prp1=0, prp2=0, flags=0, mptr=0, **dw) -> bytes:
+        """A submission queue entry; cdw2, cdw3 and cdw10 to cdw15 by name."""
+        dwords = {n: dw.pop(f"cdw{n}", 0) for n in (2, 3, *range(10, 16))}
+        assert not dw, dw
+        front = dwords.pop(2), dwords.pop(3)
+        return struct.pack("<BBHIIIQQQ6I", opcode, flags, cid, nsid, *front, mptr, prp1, prp2, *dwords.values())
+
+    def noise(self, used: dict[str, int], **fields: int) -> dict[str, int]:
+        """Fields of a command with every bit drawn that it does not use: `used` has the bits that it does, and what is
+        not named there is not used at all. FUSE and PSDT mean the same for all commands, and stay."""
+        widths = {"prp1": 64, "prp2": 64, "mptr": 64, "nsid": 32, "flags": 8}
+        widths |= {f"cdw{n}": 32 for n in (2, 3, *range(10, 16))}
+        assert fields.keys() <= used.keys() | {"flags"}, "a field that is set is used"
+        drawn = {}
+        for name, width in widths.items():
+            mask = 0xC3 if name == "flags" else used.get(name, 0)
+            drawn[name] = self.rng.getrandbits(width) & ~mask | fields.get(name, 0) & mask
+        return drawn
 
     def push(self, sq: SubmissionQueue, opcode: int, **fields) -> int:
         """Puts a command into a queue without ringing; returns its identifier."""
@@ -552,7 +568,7 @@ class Host:
 
     async def idle(self) -> None:
         """Waits until the controller rests. One that is hot never does: it counts the time."""
-        if int(self.dut.temperature_i.value) >= WARNING_TEMPERATURE:
+        if int(self.dut.temperature_i.value) >= model.WARNING_TEMPERATURE:
             await ClockCycles(self.dut.clk_i, 500)
             return
         for _ in range(PATIENCE):

@@ -13,7 +13,7 @@ def test_ctrl():
 
 def test_ctrl_io_quick():
     """Commands beside Read, Write and Flush, as far as they take little simulation."""
-    simulate("nvme_ctrl_tb", "cocotb_ctrl_io", testcase="ignored_fields,malformed,stopped_early", **SOURCES)
+    simulate("nvme_ctrl_tb", "cocotb_ctrl_io", testcase="ignored_fields,unused_bits,malformed,stopped_early", **SOURCES)
 
 
 @pytest.mark.slow
@@ -110,5 +110,18 @@ def test_ctrl_default():
         },
         env={"NVME_CTRL_TB": "16 1024 128"},
         testcase="registers,start_like_linux,identify,queue_management,random_mix_fast,all_slots,deep_queue",
+        **SOURCES,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("channels", [8, 16])
+def test_ctrl_channels(channels):
+    """As many channels as there can be, with 4 walkers a direction: numbered masters would take nine ID bits."""
+    simulate(
+        "nvme_ctrl_tb",
+        "cocotb_ctrl",
+        parameters={"NumChannels": channels},
+        testcase="registers,start_like_linux,identify,random_mix_fast,all_slots",
         **SOURCES,
     )

@@ -5,7 +5,7 @@ from hdl import simulate
 
 SOURCES = {"filelists": ["hw/ip/nvme_ctrl/nvme_data.f"], "extra_sources": ["nvme_data_tb.sv"]}
 QUICK = (
-    "basic_copies,every_alignment,granule_edges,admin_buffer,second_page_offset,error_bytes_stay,"
+    "basic_copies,every_alignment,granule_edges,admin_buffer,second_page_offset,error_bytes,"
     "ends_not_taken,directions_are_independent"
 )
 LONG = "random_mix,list_positions,largest_transfers,errors,throughput,round_trip"
@@ -31,6 +31,18 @@ def test_data_stopped():
     run("stopped,aborts", module="cocotb_data_ops")
 
 
+def test_data_limits():
+    """Limits of lists of ranges."""
+    simulate(
+        "nvme_data_tb",
+        "cocotb_data_ops",
+        parameters={"MaxDeallocate": 1000},
+        env={"MAX_DEALLOCATE": "1000"},
+        testcase="deallocate_limits",
+        **SOURCES,
+    )
+
+
 @pytest.mark.slow
 def test_data_ops():
     """Zeros, verification, comparison, deallocation."""
@@ -40,6 +52,17 @@ def test_data_ops():
 def test_data_sgl():
     """SGLs."""
     run(None, module="cocotb_data_sgl")
+
+
+def test_data_atomic_quick():
+    """Blocks that fail or are split; bursts cut off by quiesce_i."""
+    run("failing_writes,every_cut,failed_reads,quiesced", module="cocotb_data_atomic")
+
+
+@pytest.mark.slow
+def test_data_atomic():
+    """Commands that race for a block."""
+    run("racing_writes,racing_everything,racing_fills", module="cocotb_data_atomic")
 
 
 @pytest.mark.slow

@@ -180,7 +180,7 @@ module decode_proof
       data_right &= 32'(data.bytes) == 32'(nlb) * 32'd512 + 32'd512 && data.mem_addr == {slba[54:0] + base[54:0], 9'd0} &&
           65'(data.mem_addr) >= {1'b0, base[54:0], 9'd0} && data_end <= {1'b0, base[54:0] + blocks[54:0], 9'd0};
     end else begin
-      data_right &= 32'(data.bytes) == 32'(sqe_q[327:320]) * 32'd16 + 32'd16;
+      data_right &= 32'(data.bytes) == 32'(sqe_q[327:320]) * 32'd16 + 32'd16 && data.mem_addr == {base[54:0], 9'd0};
     end
   end
   logic may_format, must_format;  // Flush of all namespaces does not look

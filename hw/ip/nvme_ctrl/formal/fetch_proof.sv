@@ -40,6 +40,7 @@ module fetch_proof
   input logic                retire_qid_i,
   input logic                lookup_qid_i,
   input logic                slot_valid_i,
+  input logic                slot_spare_i,
   input logic [1:0]          slot_i,
   input logic                ar_ready_i,
   input logic                r_valid_i,
@@ -147,6 +148,7 @@ module fetch_proof
     .retire_qid_i     ({6'b0, retire_qid_i}),
     .slot_i           ({6'b0, slot_i}),
     .slot_valid_i,
+    .slot_spare_i,
     .slot_take_o      (take),
     .slot_qid_o       (take_qid),
     .slot_head_o      (take_head),
@@ -285,7 +287,7 @@ module fetch_proof
   logic could, room, w;
   assign w = watched_qid_q;
   assign room = used_q[cqid_q[w]] + reserved_q[cqid_q[w]] < 3'(cq_size_q[cqid_q[w]]);
-  assign could = enable_i && exists_q[w] && head_q[w] != tail_q[w] && room && (w || !admin_q) && slot_valid_i &&
+  assign could = enable_i && exists_q[w] && head_q[w] != tail_q[w] && room && (w ? slot_spare_i : !admin_q) && slot_valid_i &&
       !cfg_valid_i && !unreserve_valid_i && !reserve_valid_i && !(ar_valid && !ar_ready_i) && outstanding < 2'd2;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -324,14 +326,15 @@ module fetch_proof
       !moved_i || (cq_exists_q[moved_qid_i] && used_q[moved_qid_i] >= 3'd1 + 3'(moved_two_i)))
   `NS_ASSUME(retires_arrived, !retire_i || arrived_q[retire_qid_i] != '0)
   `NS_ASSUME(three_slots, !slot_valid_i || inflight_q[0] + 3'(inflight_q[1]) < 3'd3)
-  logic slot_offered_q;
+  logic slot_offered_q, spare_offered_q;
   logic [1:0] slot_offer_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) slot_offered_q <= 1'b0;
-    else slot_offered_q <= slot_valid_i && !take;
+    if (!rst_ni) {slot_offered_q, spare_offered_q} <= '0;
+    else {slot_offered_q, spare_offered_q} <= take ? '0 : {slot_valid_i, slot_spare_i};
   end
   always_ff @(posedge clk_i) slot_offer_q <= slot_i;
   `NS_ASSUME(slot_stays, !slot_offered_q || (slot_valid_i && slot_i == slot_offer_q))
+  `NS_ASSUME(spare_stays, !spare_offered_q || slot_spare_i)
   `NS_ASSUME(admin_ends, !admin_done_i || (admin_q && !take))
   `NS_ASSUME(answers_to_reads, !r_valid_i || reads_q != '0)
   `NS_ASSUME(

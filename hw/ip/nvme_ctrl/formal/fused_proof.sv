@@ -1,17 +1,14 @@
 // nvme_fused: each command that it gets leaves it once, as the data command that it was or as a completion with its slot and
 // the status that the README says; only a first one with another behind it is kept. A kept one leaves with its partner, at a
-// command that is none, or because its queue is gone, fetching has ended or time is over; nothing else takes it. A pair is
-// atomic: its Compare starts when all data commands have ended, its Write when the Compare has ended well, and no other
-// starts from the Compare's start to the Write's end. After a Compare that failed the Write ends as Failed Fused Command.
+// command that is none, or because its queue is gone, fetching has ended or time is over; nothing else takes it. A pair
+// that is right leaves as two data commands, one right after the other, and so marked; nothing else is.
 // An Abort ends the kept one that it names, if that has no error of its own, and no other. Nothing is held up: neither a command,
 // nor an Abort, nor a kept one whose time is over: without commands and Aborts it ends within 9 cycles, else before the
 // fourth command.
 //
-// Three queues, eight slots, commands of two sizes at two addresses, otherwise any; queues and fetching come and go, and data
-// commands end at any time. Assumed: a command stays until it is taken, the decoder gives no data command beside it, and what
-// it says about it fits (nvme_decode); the slots of kept commands do not come again (nvme_slot_table); at most 128 data
-// commands are under way, and what ends has begun (the data path); an Abort stays until its answer, and the next one does not
-// come in the cycle after that (nvme_abort).
+// Three queues, eight slots, commands of two sizes at two addresses, otherwise any; queues and fetching come and go. Assumed: a
+// command stays until it is taken, and what it says about it fits (nvme_decode); the slots of kept commands do not come again
+// (nvme_slot_table); an Abort stays until its answer, and the next one does not come in the cycle after that (nvme_abort).
 `include "ns_assert.svh"
 
 module fused_proof
@@ -30,9 +27,6 @@ module fused_proof
   input data_op_e   cmd_op_i,
   input logic [1:0] cmd_fields_i,
   input logic       cmd_valid_i,
-  input logic       direct_valid_i,
-  input logic       end_i,
-  input logic       end_error_i,
   input logic       data_ready_i,
   input logic       cpl_ready_i,
   input logic       abort_valid_i,
@@ -66,7 +60,7 @@ module fused_proof
   end
 
   logic [2:0] pending;
-  logic cmd_ready, data_valid, cpl_valid, start;
+  logic cmd_ready, data_valid, data_first_o, data_second_o, cpl_valid;
   logic abort_ready, abort_found;
   data_cmd_t data;
   cpl_t cpl;
@@ -77,6 +71,9 @@ module fused_proof
   ) u_fused (
     .clk_i,
     .rst_ni,
+    .step_i      (32'd1),
+    .kept_o      (),
+    .left_o      (),
     .enable_i,
     .sq_valid_i,
     .pending_o   (pending),
@@ -94,10 +91,9 @@ module fused_proof
     .abort_same_i,
     .abort_ready_o(abort_ready),
     .abort_found_o(abort_found),
-    .start_i     (start),
-    .end_i,
-    .end_error_i,
     .data_o      (data),
+    .data_first_o,
+    .data_second_o,
     .data_valid_o(data_valid),
     .data_ready_i,
     .cpl_o       (cpl),
@@ -105,29 +101,17 @@ module fused_proof
     .cpl_ready_i
   );
 
-  // As in nvme_front.
-  assign start = (data_valid || direct_valid_i) && data_ready_i;
-
   // What is kept, by queue, and since when; whether its queue or fetching was gone meanwhile.
   typedef struct packed {
     logic [7:0] sc;
     data_cmd_t  cmd;
   } first_t;
-  typedef enum logic [2:0] {
-    PairNone,
-    PairCompare,  // the Compare is under way
-    PairGood,     // it has ended well
-    PairFailed,   // it has not
-    PairWrite     // the Write is under way
-  } pair_e;
-
   first_t [2:0] first_q;
   first_t mate_q;  // the first one of the pair whose second one is here
   logic [2:0] kept_q, gone_q;
   logic [2:0][3:0] age_q;
-  pair_e pair_q;
-  logic mated_q, out_q;  // the command that is here has a partner; has left
-  logic [7:0] flying_q;  // data commands under way
+  logic pair_q;   // the first one of a pair has left as a data command, and the second one comes next
+  logic mated_q;  // the command that is here has had a partner
 
   logic data_fire, cpl_fire, cmd_fire, keep, out_data, out_cpl, out;
   logic [2:0] out_first, data_first, cpl_first;
@@ -142,7 +126,7 @@ module fused_proof
   assign out_cpl = cmd_valid_i && cpl_valid && cpl.slot == cmd.slot;
   assign out = (out_data && data_ready_i) || (out_cpl && cpl_ready_i);
   assign out_first = (data_ready_i ? data_first : '0) | (cpl_ready_i ? cpl_first : '0);
-  assign keep = cmd_fire && !out && !out_q;  // it was taken and is not out
+  assign keep = cmd_fire && !out;  // it was taken and is not out
 
   logic mates;  // a first one leaves as the partner of the command that is here
   assign mates = cmd_valid_i && out_first[cmd_qid_i] && cmd_fuse_i == FuseSecond && (data_fire || !u_fused.give_up_q);
@@ -150,23 +134,13 @@ module fused_proof
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       kept_q <= '0;
-      out_q <= 1'b0;
       mated_q <= 1'b0;
-      pair_q <= PairNone;
-      flying_q <= '0;
+      pair_q <= 1'b0;
     end else begin
       kept_q <= kept_q & ~out_first;
       if (keep) kept_q[cmd_qid_i] <= 1'b1;
-      out_q <= (out_q || out) && !cmd_fire;
       mated_q <= (mated_q || mates) && !cmd_fire;
-      flying_q <= flying_q + 8'(start) - 8'(end_i);
-      unique case (pair_q)
-        PairNone:    if (data_fire && data_first != '0) pair_q <= PairCompare;
-        PairCompare: if (end_i) pair_q <= end_error_i ? PairFailed : PairGood;
-        PairGood:    if (data_fire) pair_q <= PairWrite;
-        PairFailed:  if (cpl_fire) pair_q <= PairNone;
-        default:     if (end_i) pair_q <= PairNone;
-      endcase
+      if (data_fire) pair_q <= data_first != '0;
     end
   end
 
@@ -223,7 +197,6 @@ module fused_proof
   always_ff @(posedge clk_i) port_q <= port;
 
   `NS_ASSUME(cmd_stays, !waits_q || (cmd_valid_i && port == port_q))
-  `NS_ASSUME(decoder_has_one, !(cmd_valid_i && direct_valid_i))
   `NS_ASSUME(of_io_queues, !cmd_valid_i || cmd_qid_i inside {2'd1, 2'd2})
   `NS_ASSUME(
       decoded,
@@ -232,8 +205,6 @@ module fused_proof
   for (genvar q = 0; q < 3; q++) begin : gen_slot_is_free
     `NS_ASSUME(slot_is_free, !(cmd_valid_i && kept_q[q]) || cmd.slot != first_q[q].cmd.slot)
   end
-  `NS_ASSUME(as_many_as_slots, !start || flying_q < 8'd128)
-  `NS_ASSUME(ends_what_has_begun, !end_i || flying_q != '0)
 
   // How the kept command of this queue has to end without the data path, and the one that is here.
   first_t here;
@@ -255,7 +226,7 @@ module fused_proof
     if (cmd_sc_i != ScSuccess || cmd_fuse_i == '0) cmd_status = generic_status(cmd_sc_i);
     else if (!mated_q) cmd_status = generic_status(ScMissingFused);
     else if (cmd.op != OpWrite) cmd_status = generic_status(ScInvalidField);
-    else if (mate_q.sc != ScSuccess || mate_q.cmd.op != OpCompare || pair_q == PairFailed)
+    else if (mate_q.sc != ScSuccess || mate_q.cmd.op != OpCompare)
       cmd_status = generic_status(ScFailedFused);
     else cmd_status = generic_status(ScInvalidField);
   end
@@ -273,7 +244,7 @@ module fused_proof
   // How long the command waits, and the watched kept one when its time is over, while nobody else is to blame.
   logic blocked, over;
   logic [3:0] cmd_waits_q, over_waits_q, over_cmds_q, abort_waiting_q;
-  assign blocked = (data_valid && !data_ready_i) || (cpl_valid && !cpl_ready_i) || flying_q != '0;
+  assign blocked = (data_valid && !data_ready_i) || (cpl_valid && !cpl_ready_i);
   assign over = kept_q[watched_q] && (!enable_i || !sq_valid_i[watched_q] || age_q[watched_q] >= 4'(2 * (Cycles + 1)));
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -296,7 +267,7 @@ module fused_proof
   // What is proven. Each leaves once.
   `NS_ASSERT(data_of_one, !data_valid || 2'(out_data) + 2'($countones(data_first)) == 2'd1)
   `NS_ASSERT(cpl_of_one, !cpl_valid || 2'(out_cpl) + 2'($countones(cpl_first)) == 2'd1)
-  `NS_ASSERT(not_again, !(out_q && (out_data || out_cpl)) && !(out_data && out_cpl))
+  `NS_ASSERT(not_both, !(out_data && out_cpl))
   `NS_ASSERT(ready_means_taken, !cmd_ready || cmd_valid_i)
   `NS_ASSERT(kept_is_first, !keep || (cmd_fuse_i == FuseFirst && cmd_more_i && !kept_q[cmd_qid_i]))
   `NS_ASSERT(alone_is_not_kept, !(out_cpl && cmd_fuse_i == FuseFirst) || !cmd_more_i)
@@ -313,7 +284,7 @@ module fused_proof
   // How a kept one leaves.
   for (genvar q = 0; q < 3; q++) begin : gen_kept
     `NS_ASSERT(compare_right,
-               !data_first[q] || (data == first_q[q].cmd && cmd_valid_i && cmd_qid_i == 2'(q) && is_second && good && pair_q == PairNone && flying_q == '0))
+               !data_first[q] || (data == first_q[q].cmd && cmd_valid_i && cmd_qid_i == 2'(q) && is_second && good && !pair_q && data_first_o))
     `NS_ASSERT(first_status_right,
                !(cpl_first[q] && !u_fused.give_up_q) || (cmd_valid_i && cmd_qid_i == 2'(q) && cpl.status == first_status && !(is_second && good)))
     `NS_ASSERT(given_up_right,
@@ -330,16 +301,18 @@ module fused_proof
   // How the one that is here leaves.
   `NS_ASSERT(
       data_right,
-      !out_data || (data == cmd && cmd_moves_i && (pair_q == PairGood ? mated_q && is_second && cmd.op == OpWrite : cmd_fuse_i == '0 && pair_q == PairNone)))
+      !out_data || (data == cmd && cmd_moves_i && data_second_o == pair_q && (pair_q ? mated_q && is_second && cmd.op == OpWrite : cmd_fuse_i == '0)))
   `NS_ASSERT(
       cmd_status_right,
-      !out_cpl || (cpl.status == cmd_status && !(cmd_fuse_i == '0 && cmd_moves_i) && pair_q inside {PairNone, PairFailed}))
+      !out_cpl || (cpl.status == cmd_status && !(cmd_fuse_i == '0 && cmd_moves_i) && !pair_q))
   `NS_ASSERT(cpl_plain, !cpl_valid || (!cpl.silent && cpl.dw0 == '0))
 
-  // Atomic.
-  `NS_ASSERT(compare_or_write_alone, !(pair_q inside {PairCompare, PairWrite}) || flying_q == 8'd1)
-  `NS_ASSERT(nothing_between, !(pair_q inside {PairGood, PairFailed}) || flying_q == '0)
-  `NS_ASSERT(only_the_write, !start || pair_q == PairNone || (pair_q == PairGood && out_data))
+  // Nothing comes between, and only a pair is marked.
+  `NS_ASSERT(
+      together,
+      !data_valid || !pair_q || (out_data && data.bytes == mate_q.cmd.bytes && data.mem_addr == mate_q.cmd.mem_addr))
+  `NS_ASSERT(marked, !data_valid || (data_first_o == (data_first != '0) && data_second_o == pair_q))
+  `NS_ASSERT(no_completion_between, !(cpl_valid && pair_q))
 
   // Why that holds. The states are those of nvme_fused.
   typedef enum logic [3:0] {
@@ -347,11 +320,8 @@ module fused_proof
     StLook,
     StKeep,
     StPair,
-    StDrain,
-    StCompare,
-    StWait,
-    StWrite,
-    StWaitWrite,
+    StFirst,
+    StSecond,
     StEndFirst,
     StEnd,
     StPass,
@@ -376,9 +346,8 @@ module fused_proof
   };
   logic working, looked;  // at the command that is here; first_q holds what is kept
   assign working = state != StIdle && !u_fused.give_up_q;
-  assign looked = state inside {StPair, StDrain, StCompare, StEndFirst, StAbort};
+  assign looked = state inside {StPair, StFirst, StEndFirst, StAbort};
   `NS_ASSERT(works_at_it, !working || (cmd_valid_i && u_fused.idx_q == cmd_qid_i))
-  `NS_ASSERT(counted, u_fused.moving_q == flying_q && flying_q <= 8'd128)
   `NS_ASSERT(
       gives_up_one,
       !(state != StIdle && u_fused.give_up_q) || (state inside {StLook, StEndFirst, StFind, StAbort} && kept_q[u_fused.idx_q] && !u_fused.paired_q && (state == StEndFirst || (pending[u_fused.idx_q] && (state != StLook || gone_q[u_fused.idx_q] || u_fused.late_q[u_fused.idx_q])))))
@@ -391,9 +360,7 @@ module fused_proof
   `NS_ASSERT(indices, u_fused.scan_q != 2'd3 && (state == StIdle || u_fused.idx_q != 2'd3))
   `NS_ASSERT(looked_at,
              !looked || (kept_q[u_fused.idx_q] && u_fused.first_q == first_q[u_fused.idx_q]))
-  `NS_ASSERT(
-      phase,
-      pair_q == (state == StWait ? PairCompare : state == StWrite ? PairGood : state == StWaitWrite ? PairWrite : (state == StEnd && pair_q == PairFailed) ? PairFailed : PairNone))
+  `NS_ASSERT(phase, pair_q == (state == StSecond))
   logic
       pairs,
       free;  // the kept one and the one that is here make a pair; nothing is kept of its queue
@@ -406,15 +373,10 @@ module fused_proof
       at_keep,
       state != StKeep || (free && cmd_fuse_i == FuseFirst && cmd_more_i && !mated_q && !u_fused.aged_q[cmd_qid_i]))
   `NS_ASSERT(at_pair, state != StPair || (pairs && pending[cmd_qid_i]))
+  `NS_ASSERT(at_first, state != StFirst || (pairs && !pending[cmd_qid_i] && good && cmd_moves_i))
   `NS_ASSERT(
-      at_drain,
-      !(state inside {StDrain, StCompare}) || (pairs && !pending[cmd_qid_i] && good && u_fused.paired_q && u_fused.status_q == generic_status(
-      ScFailedFused)))
-  `NS_ASSERT(at_compare, state != StCompare || flying_q == '0)
-  `NS_ASSERT(
-      at_data,
-      !(state inside {StWait, StWrite, StWaitWrite}) || (free && mated_q && is_second && cmd_moves_i && cmd.op == OpWrite && mate_q.sc == ScSuccess && mate_q.cmd.op == OpCompare && u_fused.status_q == generic_status(
-      ScFailedFused)))
+      at_second,
+      state != StSecond || (free && mated_q && is_second && cmd_moves_i && cmd.op == OpWrite && mate_q.sc == ScSuccess && mate_q.cmd.op == OpCompare && mate_q.cmd.bytes == cmd.bytes && mate_q.cmd.mem_addr == cmd.mem_addr))
   `NS_ASSERT(
       at_end_first,
       !(state == StEndFirst && working) || (!mated_q && (u_fused.paired_q ? pairs && !good && u_fused.status_q == second_status : !is_second)))
@@ -425,7 +387,6 @@ module fused_proof
   `NS_ASSERT(at_idle, !(state == StIdle || !working) || !mated_q)
   `NS_ASSERT(states, u_fused.state_q <= StAbort)
   `NS_ASSERT(late_is_aged, (u_fused.late_q & ~u_fused.aged_q) == '0)
-  `NS_ASSERT(out_waits, out_q == (state == StWaitWrite))
   for (genvar q = 0; q < 3; q++) begin : gen_why
     `NS_ASSERT(mem_kept,
                !kept_q[q] || (u_fused.first_mem[q] == first_q[q] && (first_q[q].cmd & ~Free) == '0))
@@ -455,10 +416,8 @@ module fused_proof
       StAbort:     waited = base + 4'd2;
       StLook:      waited = (number != '0) ? base + 4'd4 : base + 4'd1;
       StPair:      waited = base + 4'd5;
-      StDrain:     waited = base;
-      StCompare:   waited = base + 4'd1;
-      StWrite:     waited = 4'd0;
-      StWaitWrite: waited = 4'd1;
+      StFirst:     waited = base;
+      StSecond:    waited = base + 4'd1;
       // When it is not pending any more, the cycle before has not counted.
       StEndFirst:  waited = u_fused.paired_q ? base : pending[u_fused.idx_q] ? base + 4'd5 : 4'd0;
       default:     waited = (number != '0) ? base + 4'd5 : base + 4'd2;
@@ -507,9 +466,7 @@ module fused_proof
       !(state inside {StLook, StEndFirst} && u_fused.give_up_q && !aborted_q) || u_fused.idx_q == u_fused.scan_q)
   `NS_ASSERT(waits_here, waits_q || cmd_waits_q == '0)
 
-  `NS_COVER(pair_done, cmd_fire && pair_q == PairWrite)
-  `NS_COVER(pair_failed, cmd_fire && pair_q == PairFailed)
-  `NS_COVER(drains, state == StDrain && flying_q == 8'd2)
+  `NS_COVER(pair_done, cmd_fire && pair_q)
   `NS_COVER(
       other_range,
       cpl_fire && cpl_first[1] && is_second && cpl.status.sc == ScInvalidField && here.sc == '0)

@@ -25,6 +25,7 @@ module jobs_proof
   input logic                beat_valid_i,
   input logic                beat_error_i,
   input logic                peer_valid_i,
+  input logic                write_open_i,
   input logic                aw_ready_i,
   input logic                w_ready_i,
   input logic                b_valid_i,
@@ -46,7 +47,16 @@ module jobs_proof
   // The design. Nothing in it depends on the slot: number 0 marks the job that is watched, any one.
   target_t job;
   event_t news;
-  logic job_ready, beat_ready, compares, aw_valid, w_valid, b_ready, news_valid;
+  logic
+      job_ready,
+      beat_ready,
+      compares,
+      write_begin,
+      write_end,
+      aw_valid,
+      w_valid,
+      b_ready,
+      news_valid;
   w_t w;
 
   assign job = '{
@@ -67,6 +77,8 @@ module jobs_proof
     .job_valid_i,
     .job_ready_o  (job_ready),
     .beat_came_i,
+    .burst_came_i (1'b0),
+    .burst_error_i(1'b0),
     .beat_data_i  ('0),
     .beat_error_i,
     .beat_valid_i,
@@ -75,6 +87,11 @@ module jobs_proof
     .peer_error_i (1'b0),
     .peer_valid_i,
     .cmp_valid_o  (compares),
+    .write_open_i,
+    .want_addr_o  (),
+    .write_begin_o(write_begin),
+    .write_end_o  (write_end),
+    .compared_o   (),
     .aw_o         (),
     .aw_valid_o   (aw_valid),
     .aw_ready_i,
@@ -230,6 +247,8 @@ module jobs_proof
   `NS_ASSERT(address_of_burst, !aw_valid || addresses_q != '0)
   `NS_ASSERT(data_of_burst, !w_valid || lasts_q != '0)
   `NS_ASSERT(beat_of_job, !beat_ready || beats_q != '0)
+  `NS_ASSERT(begins_open, !write_begin || write_open_i)
+  `NS_ASSERT(ends_with_response, write_end == response)
   `NS_ASSERT(response_after_data, !b_ready || responses_q > lasts_q)
   `NS_ASSERT(
       nothing_left,
@@ -242,7 +261,8 @@ module jobs_proof
       || (u_write.next_valid && u_write.next_take);
   assign waits = (aw_valid && !aw_ready_i) || (w_valid && !w_ready_i) || (compares && !peer_valid_i)
       || (b_ready && !b_valid_i) || (news_valid && !event_ready_i)
-      || (u_write.burst_valid_q && 7'(u_write.arrived_q) < u_write.beats_q);
+      || (u_write.burst_valid_q && 7'(u_write.arrived_q) < u_write.beats_q)
+      || (u_write.burst_valid_q && has_target(u_write.burst_q.kind) && !write_open_i);
   `NS_ASSERT(never_stuck, jobs_q == '0 || moves || waits)
 
   // Why that holds: bursts in the order of the pipeline, the oldest first. Responses that are due, the burst that

@@ -1,6 +1,6 @@
 // Admin commands (NVMe 1.4, chapter 5), one at a time, by a state machine.
 //
-// Identify (CNS 00h to 03h, 06h, 08h), Create and Delete I/O Submission and Completion Queue, Get Log Page (00h to 05h), Set
+// Identify (CNS 00h to 03h, 06h, 08h, 12h, 13h), Create and Delete I/O Submission and Completion Queue, Get Log Page (00h to 05h), Set
 // and Get Features (01h, 02h, 04h, 05h, 07h to 0Bh, 0Eh), Abort (of parked Asynchronous Event Requests; by nvme_abort), Asynchronous Event
 // Request (parked until nvme_events has something to report), Format NVM (by nvme_format). Anything else gets its error
 // status. Pages travel to the host through the data path, which reads them from nvme_admin_buf; the Timestamp comes through
@@ -35,6 +35,8 @@ module nvme_admin
   input  logic                 rst_ni,
   /// From registers: a further clock edge could change the state without new input.
   output logic                 busy_o,
+  /// What goes on waits for the data path.
+  output logic                 waits_o,
 
   /// Create the admin queues.
   input  logic                 init_i,
@@ -313,7 +315,12 @@ module nvme_admin
         if (!ns_q.valid) identify_status = generic_status(ScInvalidNamespace);
         else if (!ns_q.active) identify_status = generic_status(ScInvalidField);
       end
-      8'h01: ;
+      // Controllers that are attached to a namespace, in the subsystem (figure 244).
+      8'h12: begin
+        if (cmd_q.nsid == '1) identify_status = generic_status(ScInvalidField);
+        else if (!ns_q.valid) identify_status = generic_status(ScInvalidNamespace);
+      end
+      8'h01, 8'h13: ;
       8'h06: if (cmd_q.cdw11[31:24] != '0) identify_status = generic_status(ScInvalidField);  // CSI
       8'h02: if (cmd_q.nsid >= 32'hFFFF_FFFE) identify_status = generic_status(ScInvalidNamespace);
       default: identify_status = generic_status(ScInvalidField);
@@ -564,6 +571,11 @@ module nvme_admin
                 8'h02: page_d = PageNsList;
                 8'h06: page_d = PageCommandSet;
                 8'h08: page_d = PageIndependent;
+                8'h12, 8'h13: begin
+                  page_d = PageControllers;
+                  // From CNTID on; an inactive namespace is attached to none. Beyond the page are zeros: no identifier.
+                  if (high > ControllerId || (cns == 8'h12 && !ns_q.active)) offset_d = 13'h1000;
+                end
                 default: page_d = PageDescriptors;
               endcase
               if (identify_status_q.sc == ScSuccess) state_d = StData;
@@ -758,6 +770,7 @@ module nvme_admin
   assign flush_done_o = state_q == StFlushDone;
   assign parked_o = SlotWidth'(parked_q);
   assign busy_o = state_q != StIdle || want_event;
+  assign waits_o = state_q == StFormat && format_data_wait && !data_done_valid_i && !want_event;
 
   // Queues.
   assign cfg_valid_o = state_q == StInitCq || state_q == StInitSq || state_q == StConfigure;

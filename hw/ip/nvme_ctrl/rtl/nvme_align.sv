@@ -5,11 +5,19 @@
 // with a beat made of left-overs only and the next job doesn't start with a beat that yields no output.
 // Assumes that the output can always be taken (the mover reserves the room before it reads) and that the attributes of
 // a job are offered before its first beat. Leaves out strobes: bytes outside the job are arbitrary.
+//
+// With `Merge`, jobs of a group continue each other at the target: a beat in which one ends is kept until the next ones have
+// filled it. The bursts in which the group is going to be written are told as they become complete.
 `include "ns_assert.svh"
 
 module nvme_align
   import ns_axi_pkg::*;
-(
+#(
+  /// Jobs of a group are merged.
+  parameter bit          Merge      = 1'b0,
+  /// With `Merge`: largest burst in bytes. They end at multiples of it.
+  parameter int unsigned BurstBytes = 1024
+) (
   /// Clock.
   input  logic                 clk_i,
   /// Reset.
@@ -23,6 +31,12 @@ module nvme_align
   input  logic                 job_skip_i,
   /// A last output beat of left-overs follows the last input beat.
   input  logic                 job_flush_i,
+  /// Another job of its group follows. Counts with `Merge`, as do the following two.
+  input  logic                 job_more_i,
+  /// Dword of the target at which it begins, within 4 KiB.
+  input  logic [9:0]           job_at_i,
+  /// It ends within a beat of the target.
+  input  logic                 job_mid_i,
   /// Its read beats, less 1. What the bus says of the last one does not count: it may have been given up.
   input  logic [5:0]           job_beats_i,
   /// The last beat of the job is being taken.
@@ -40,7 +54,11 @@ module nvme_align
   /// A part of it came with a read error.
   output logic                 out_error_o,
   /// Valid; must be taken at once.
-  output logic                 out_valid_o
+  output logic                 out_valid_o,
+  /// With `Merge`: it is the last one of its burst.
+  output logic                 burst_valid_o,
+  /// A part of the burst came with a read error.
+  output logic                 burst_error_o
 );
 
   // Moves every dword up by n places, those at the top to the bottom: two levels of four-way choices.
@@ -113,20 +131,100 @@ module nvme_align
     end
   end
 
-  assign out_valid_o = emit_q || flush_q;
+  logic out;
+  logic [DataWidth-1:0] data;
+  logic error;
+  assign out = emit_q || flush_q;
 
   always_comb begin
-    out_data_o = new_q;
-    out_error_o = new_error_q;
+    data = new_q;
+    error = new_error_q;
     if (flush_q) begin
-      out_data_o = old_q;
-      out_error_o = old_error_q;
+      data = old_q;
+      error = old_error_q;
     end else if (merge_q) begin
       for (int unsigned i = 0; i < 16; i++) begin
-        if (i < 32'(rotate_q)) out_data_o[i*32+:32] = old_q[i*32+:32];
+        if (i < 32'(rotate_q)) data[i*32+:32] = old_q[i*32+:32];
       end
-      out_error_o = new_error_q || old_error_q;
+      error = new_error_q || old_error_q;
     end
+  end
+
+  if (Merge) begin : gen_merge
+    localparam int unsigned IdxBits = unsigned'($clog2(BurstBytes / 64));
+
+    // Of the beat in new_q, and of the one before it, whose left-overs may follow.
+    typedef struct packed {
+      logic       last;   // the job's last output
+      logic       more;
+      logic       mid;
+      logic [9:0] at;
+    } attr_t;
+
+    attr_t new_attr_q, old_attr_q, attr;
+    logic start_q;                // the next output is the first of its job
+    logic inside_q;               // it continues a group
+    logic [DataWidth-1:0] part_q; // a beat that is not complete
+    logic part_error_q;
+    logic [IdxBits-1:0] idx_q, idx;
+    logic bad_q, keep, join_part, burst_last;
+
+    assign attr = flush_q ? old_attr_q : new_attr_q;
+    assign join_part = start_q && inside_q && attr.at[3:0] != '0;
+    assign keep = attr.last && attr.more && attr.mid;
+    assign idx = (start_q && !inside_q) ? attr.at[4+:IdxBits] : idx_q;
+    assign burst_last = idx == '1 || (attr.last && !attr.more);
+
+    always_comb begin
+      out_data_o = data;
+      out_error_o = error || (join_part && part_error_q);
+      for (int unsigned i = 0; i < 16; i++) begin
+        if (join_part && i < 32'(attr.at[3:0])) out_data_o[i*32+:32] = part_q[i*32+:32];
+      end
+    end
+    assign out_valid_o = out && !keep;
+    assign burst_valid_o = out_valid_o && burst_last;
+    assign burst_error_o = out_error_o || bad_q;
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        start_q <= 1'b1;
+        inside_q <= 1'b0;
+        bad_q <= 1'b0;
+      end else if (out) begin
+        start_q <= attr.last;
+        if (attr.last) inside_q <= attr.more;
+        if (!keep) bad_q <= burst_error_o && !burst_last;
+      end
+    end
+
+    always_ff @(posedge clk_i) begin
+      if (r_fire) begin
+        new_attr_q <= '{
+            last: r_last && !job_flush_i,
+            more: job_more_i,
+            mid: job_mid_i,
+            at: job_at_i
+        };
+      end
+      if (valid_q) begin
+        old_attr_q <= new_attr_q;
+        old_attr_q.last <= 1'b1;
+      end
+      if (out) idx_q <= idx + IdxBits'(!keep);
+      if (out && keep) begin
+        part_q <= out_data_o;
+        part_error_q <= out_error_o;
+      end
+    end
+  end else begin : gen_no_merge
+    assign out_data_o = data;
+    assign out_error_o = error;
+    assign out_valid_o = out;
+    assign burst_valid_o = 1'b0;
+    assign burst_error_o = 1'b0;
+    logic unused;
+    assign unused = ^{job_more_i, job_at_i, job_mid_i};
   end
 
   `NS_ASSERT(one_output_at_a_time, !(emit_q && flush_q))

@@ -1,5 +1,7 @@
 // BAR0: the generated controller properties (nvme_regs), with doorbells, MSI-X accesses and INTMC taken out of them.
 //
+// A read's response comes behind the writes to the host that were decided before it: the message that nvme_msix has ready, then
+// all that nvme_post has and the link has not accepted (PCI Express 4.0, 2.4.1).
 // Doorbells go to one stream; one of a queue beyond the controller's is dropped and reported at `db_unknown_o`.
 // Assumes a stream that takes each doorbell after a few cycles.
 module nvme_bar0
@@ -115,7 +117,18 @@ module nvme_bar0
   /// See nvme_msix.
   input  logic [31:0]         table_rdata_i,
   /// See nvme_msix.
-  input  logic [127:0]        pending_i
+  input  logic [127:0]        pending_i,
+
+  /// A message is ready.
+  input  logic                msg_valid_i,
+  /// It is taken.
+  input  logic                msg_ready_i,
+  /// Writes of nvme_post have no response yet.
+  input  logic                post_busy_i,
+  /// Remember which ones.
+  output logic                mark_o,
+  /// They have their responses.
+  input  logic                marked_done_i
 );
 
   nvme_regs__in_t hw_in;
@@ -126,7 +139,7 @@ module nvme_bar0
 
   // Transactions whose response has not been taken yet.
   logic [1:0] aw_q, w_q, ar_q;
-  logic open;
+  logic open, read_valid, behind;
 
   assign open = aw_q != '0 || w_q != '0 || ar_q != '0;
 
@@ -158,8 +171,8 @@ module nvme_bar0
     .s_axil_arvalid,
     .s_axil_araddr((s_axil_araddr[15:14] == '0) ? s_axil_araddr[13:0] : Nowhere),
     .s_axil_arprot,
-    .s_axil_rready,
-    .s_axil_rvalid,
+    .s_axil_rready(s_axil_rready && behind),
+    .s_axil_rvalid(read_valid),
     .s_axil_rdata,
     .s_axil_rresp,
     .hwif_in      (hw_in),
@@ -180,6 +193,30 @@ module nvme_bar0
       w_q <= count(w_q, s_axil_wvalid && s_axil_wready, s_axil_bvalid && s_axil_bready);
       ar_q <= count(ar_q, s_axil_arvalid && s_axil_arready, s_axil_rvalid && s_axil_rready);
     end
+  end
+
+  // Reads, behind what was decided before.
+  typedef enum logic [1:0] {
+    ReadIdle,
+    ReadMessage,  // one is ready
+    ReadWrites,   // others are on their way
+    ReadBehind
+  } read_e;
+  read_e read_q;
+
+  assign behind = read_q == ReadBehind;
+  assign s_axil_rvalid = read_valid && behind;
+  assign mark_o = read_q == ReadMessage && (!msg_valid_i || msg_ready_i);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) read_q <= ReadIdle;
+    else
+      unique case (read_q)
+        ReadIdle:    if (read_valid) read_q <= (msg_valid_i || post_busy_i) ? ReadMessage : ReadBehind;
+        ReadMessage: if (mark_o) read_q <= ReadWrites;
+        ReadWrites:  if (marked_done_i) read_q <= ReadBehind;
+        default:     if (s_axil_rready) read_q <= ReadIdle;
+      endcase
   end
 
   // Doorbells.

@@ -2,6 +2,7 @@
 // posted for its vector, or the first one held has waited for the aggregation time.
 //
 // One clock for all vectors: when it runs out, all of them fire, a vector a cycle at most. So no entry waits longer than the time.
+// It is read off the count of cycles, so that a simulation can leave out the wait (`left_o`).
 // Off, as after a reset, while threshold or time are 0; never for the admin completion queue, nor for vectors with Coalescing
 // Disable; and no longer once commands are not fetched any more, so that a shutdown does not have to wait.
 `include "ns_assert.svh"
@@ -20,6 +21,10 @@ module nvme_coalesce
   input  logic                  rst_ni,
   /// From registers: an interrupt is held.
   output logic                  busy_o,
+  /// Cycles since power-on.
+  input  logic [31:0]           cycles_i,
+  /// From registers: there is nothing to do but to let so many cycles pass, up to three fewer; 0 if there is.
+  output logic [31:0]           left_o,
   /// Controller reset: drop what is held.
   input  logic                  reset_i,
   /// Commands are fetched.
@@ -45,7 +50,6 @@ module nvme_coalesce
 
   localparam int unsigned Bits = ns_axi_pkg::idx_width(NumVectors);
   localparam int unsigned Unit = ClockKhz / 10;  // cycles in 100 us
-  localparam int unsigned UnitBits = unsigned'($clog2(Unit + 1));
   typedef logic [Bits-1:0] idx_t;
 
   logic [7:0] threshold_q, time_q;
@@ -81,24 +85,14 @@ module nvme_coalesce
   always_ff @(posedge clk_i) if (hold) count_mem[vector] <= count + 1'b1;
 
   // The time.
-  logic [UnitBits-1:0] cycles_q;
-  logic [7:0] units_q;
-  assign expired = units_q >= time_q || off_q || !enable_i;
+  logic [31:0] period_q, start_q, waited_q, left_q;
+  assign expired = waited_q >= period_q || off_q || !enable_i;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      cycles_q <= '0;
-      units_q  <= '0;
-    end else if (held_q == '0) begin
-      cycles_q <= '0;
-      units_q  <= '0;
-    end else if (!expired) begin
-      cycles_q <= cycles_q + 1'b1;
-      if (32'(cycles_q) == Unit - 1) begin
-        cycles_q <= '0;
-        units_q  <= units_q + 1'b1;
-      end
-    end
+  always_ff @(posedge clk_i) begin
+    period_q <= 32'(time_q) * 32'(Unit);
+    if (held_q == '0) start_q <= cycles_i;
+    waited_q <= (held_q == '0) ? '0 : cycles_i - start_q;
+    left_q <= (held_q == '0 || expired) ? '0 : period_q - waited_q;
   end
 
   // What fires later: enough entries, or the vector that is being looked at once the time is over.
@@ -123,6 +117,7 @@ module nvme_coalesce
 
   always_ff @(posedge clk_i) if (enough || flush) fire_vector_q <= enough ? vector : scan_q;
 
+  assign left_o = (fire_q || irq_i || expired) ? '0 : left_q;
   assign irq_o = at_once || fire_q;
   assign irq_vector_o = at_once ? irq_vector_i : QidWidth'(fire_vector_q);
   assign busy_o = fire_q || held_q != '0;

@@ -89,7 +89,7 @@ module nvme_completion
   output logic [QidWidth-1:0]   irq_vector_o,
   /// It is that of the admin completion queue.
   output logic                  irq_admin_o,
-  /// The host has emptied the only completion queue of a vector.
+  /// The host has emptied the only completion queue of a vector, or deleted it.
   output logic                  withdraw_o,
   /// The vector.
   output logic [QidWidth-1:0]   withdraw_vector_o,
@@ -190,38 +190,44 @@ module nvme_completion
   assign create = cfg_fire_i && cfg_i.cq && cfg_i.create;
   assign cfg_idx = idx_t'(cfg_i.qid);
 
-  // Vectors with a queue, and with several: what the host has consumed of one says nothing of the others.
-  logic [NumQueues-1:0] used_q, shared_q;
+  // Queues of each vector: what the host has consumed of one says nothing of the others.
+  logic [NumQueues-1:0] used_q;  // else users_mem does not count
+  (* ram_style = "distributed" *) logic [QidWidth-1:0] users_mem[NumQueues];
+  logic [QidWidth-1:0] users, withdraw_vector;
+  logic counts, alone;
   idx_t cfg_vector;
-  assign cfg_vector = idx_t'(cfg_i.vector);
+  assign cfg_vector = create ? idx_t'(cfg_i.vector) : idx_t'(vector_mem[cfg_idx]);
+  assign counts = cfg_fire_i && cfg_i.cq && (create ? cfg_i.ien : ien_q[cfg_idx]);
+  assign users = used_q[cfg_vector] ? users_mem[cfg_vector] : '0;
+  assign alone = users_mem[idx_t'(withdraw_vector)] == QidWidth'(1);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      used_q   <= '0;
-      shared_q <= '0;
-    end else if (clear_i) begin
-      used_q   <= '0;
-      shared_q <= '0;
-    end else if (create && cfg_i.ien) begin
-      used_q[cfg_vector] <= 1'b1;
-      if (used_q[cfg_vector]) shared_q[cfg_vector] <= 1'b1;
-    end
+    if (!rst_ni) used_q <= '0;
+    else if (clear_i) used_q <= '0;
+    else if (counts) used_q[cfg_vector] <= 1'b1;
   end
 
-  // A cycle after the doorbell: interrupts of entries that it did not count come later, or with it, and win.
-  logic withdraw_q;
-  logic [QidWidth-1:0] withdraw_vector, withdraw_vector_q;
+  always_ff @(posedge clk_i)
+    if (counts)
+      users_mem[cfg_vector] <= create ? users + 1'b1 : users - 1'b1;
+
+  // A cycle after the doorbell: interrupts of entries that it did not count come later, or with it, and win. What a queue that
+  // is deleted has asked for goes with it.
+  logic withdraw_q, last_goes;
+  logic [QidWidth-1:0] withdraw_vector_q;
   assign withdraw_vector = vector_mem[head_idx];
+  assign last_goes = counts && !create && users == QidWidth'(1);
   assign withdraw_o = withdraw_q;
   assign withdraw_vector_o = withdraw_vector_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) withdraw_q <= 1'b0;
     else
-      withdraw_q <= cq_moved_o && head_i == tail_mem[head_idx] && ien_q[head_idx] && !shared_q[idx_t'(withdraw_vector)];
+      withdraw_q <= last_goes || (cq_moved_o && head_i == tail_mem[head_idx] && ien_q[head_idx] && alone);
   end
 
-  always_ff @(posedge clk_i) if (head_fire) withdraw_vector_q <= withdraw_vector;
+  always_ff @(posedge clk_i)
+    withdraw_vector_q <= last_goes ? QidWidth'(cfg_vector) : withdraw_vector;
 
   // Taking a completion.
   logic [NumSources-1:0] cpl_gnt;

@@ -37,10 +37,9 @@ module nvme_ctrl
   parameter ns_blocks_t NsBlocks = '0,
   /// Bytes of the media, a multiple of 512.
   parameter longint unsigned MediaBytes = 64'h1_0000_0000,
-  /// Serial number: 20 ASCII characters, filled with spaces on the right.
-  parameter logic [159:0] SerialNumber = "NS000000000000000001",
-  /// EUI-64 of namespace 1; its NGUID is this with eight bytes in front. Those of the others count up from it.
-  parameter logic [63:0] Eui64 = 64'h0200_4E53_0000_0001,
+  /// Blocks that a Dataset Management command may deallocate (DMSL, DMRSL), in at most 255 ranges (DMRL); 0: any number.
+  /// The memories zero 512 KiB a channel at a time; this is what a host may have to wait for.
+  parameter int unsigned MaxDeallocate = 131_072,
   /// PCI vendor and subsystem vendor ID as in the function's configuration space.
   parameter logic [15:0] VendorId = 16'h4E53,
   /// Clock in kHz: the unit of what the host is told of time.
@@ -53,7 +52,23 @@ module nvme_ctrl
   /// 1 while a further clock edge could change the state without new input. From registers only. The clock may be
   /// gated with `busy_o || s_axil_awvalid || s_axil_wvalid || s_axil_arvalid`; responses keep `busy_o` at 1.
   output logic busy_o,
+  /// Nothing but the time changes in so many cycles to come, up to six fewer, without new input; 0 if more does. For a simulation,
+  /// which then may leave them out of `clk_i`; not in the five cycles after it has done so. From registers only.
+  output logic [31:0] wait_o,
+  /// Nothing changes before a memory has zeroed what it was asked to, or something comes from outside; true soon after that is
+  /// so, or during a few cycles in which something is on its way from one part to the next.
+  output logic waits_o,
 
+  /// Begin no further burst on the memory side, because reset follows, or power is failing. What has begun there ends without
+  /// the host.
+  input  logic quiesce_i,
+  /// From registers: a burst on the memory side has begun and not ended. Its clock has to run.
+  output logic media_busy_o,
+
+  /// Serial number, 20 characters, the first one in the high bits, padded with spaces. From a register that changes only in reset.
+  input logic [159:0] serial_i,
+  /// EUI-64 of namespace 1; its low 4 bits are 0. From a register that changes only in reset.
+  input logic [63:0] eui64_i,
   /// Cycles since power-on. From a register on the ungated clock.
   input logic [63:0] cycles_i,
   /// Composite temperature in kelvins. From a register on the ungated clock.
@@ -167,6 +182,21 @@ module nvme_ctrl
   /// Ready.
   output logic [NumChannels-1:0] m_mem_r_ready_o,
 
+  /// Requests to the memories to zero blocks, one a channel: address in the channel, a multiple of 512.
+  output logic [NumChannels-1:0][63:0] fill_addr_o,
+  /// Blocks of 512 bytes.
+  output logic [NumChannels-1:0][15:0] fill_blocks_o,
+  /// Valid.
+  output logic [NumChannels-1:0] fill_valid_o,
+  /// Ready.
+  input logic [NumChannels-1:0] fill_ready_i,
+  /// End what is under way at a block's end.
+  output logic fill_stop_o,
+  /// It has ended; for one cycle.
+  input logic [NumChannels-1:0] fill_done_i,
+  /// With fill_done_i: not all could be written.
+  input logic [NumChannels-1:0] fill_error_i,
+
   /// Trace of commands, see nvme_trace. From registers; may stay unconnected.
   output logic [63:0] trace_event_o,
   /// See above.
@@ -188,6 +218,34 @@ module nvme_ctrl
   localparam int unsigned NumHost = NumChannels + 2;  // movers, lists and admin buffer; the last is the front end's
   localparam int unsigned Front = NumHost - 1;
 
+  // Their IDs at the host port: the master's number and below it its own ID, if 8 bits are enough for that. If not, lists
+  // are marked by bit 7, the front end by bits 7:6 and movers, which have one ID each, by more.
+  localparam int unsigned Lists = NumChannels;
+  localparam int unsigned NumberBits = unsigned'($clog2(NumHost));
+  localparam int unsigned ListBits = unsigned'($clog2(
+      nvme_data_pkg::num_lists(NumWalkers, NumSglWalkers) + 1
+  ));
+  localparam int unsigned WriteBits = 2;
+  localparam bit Numbered = NumberBits + ListBits <= IdWidth;
+
+  function automatic master_ids_t host_masks();
+    host_masks = number_masks(NumHost);
+    if (!Numbered) begin
+      for (int unsigned i = 0; i < NumChannels; i++) host_masks[i] = '1;
+      host_masks[Lists] = 8'h80;
+      host_masks[Front] = 8'hC0;
+    end
+  endfunction
+
+  function automatic master_ids_t host_tags();
+    host_tags = number_tags(NumHost);
+    if (!Numbered) begin
+      for (int unsigned i = 0; i < NumChannels; i++) host_tags[i] = IdWidth'(i);
+      host_tags[Lists] = 8'h80;
+      host_tags[Front] = 8'h40;
+    end
+  endfunction
+
   // Host masters.
   ax_t [NumHost-1:0] aw, ar;
   w_t [NumHost-1:0] w;
@@ -205,7 +263,8 @@ module nvme_ctrl
   ax_t adm_ar;
   r_t adm_r;
   logic adm_ar_valid, adm_ar_ready, adm_r_valid, adm_r_ready;
-  logic front_busy, data_busy;
+  logic front_busy, front_waits, data_busy, data_waits;
+  logic [31:0] front_wait;
 
   // The host's side of the timeouts.
   ax_t mux_aw, mux_ar;
@@ -223,8 +282,7 @@ module nvme_ctrl
     .NumNamespaces(NumNamespaces),
     .NsBlocks    (NsBlocks),
     .MediaBytes  (MediaBytes),
-    .SerialNumber(SerialNumber),
-    .Eui64       (Eui64),
+    .MaxDeallocate(MaxDeallocate),
     .VendorId    (VendorId),
     .HostTimeout (HostTimeout),
     .ClockKhz    (ClockKhz)
@@ -232,6 +290,10 @@ module nvme_ctrl
     .clk_i,
     .rst_ni,
     .busy_o           (front_busy),
+    .serial_i,
+    .eui64_i,
+    .wait_o           (front_wait),
+    .waits_o          (front_waits),
     .cycles_i,
     .temperature_i,
     .ns_changed_i,
@@ -304,11 +366,15 @@ module nvme_ctrl
     .NumSglWalkers(NumSglWalkers),
     .NumNamespaces(NumNamespaces),
     .NsBlocks   (NsBlocks),
-    .MediaBytes (MediaBytes)
+    .MediaBytes (MediaBytes),
+    .MaxDeallocate(MaxDeallocate)
   ) u_data (
     .clk_i,
     .rst_ni,
     .busy_o         (data_busy),
+    .quiesce_i,
+    .media_busy_o,
+    .waits_o        (data_waits),
     .stop_i         (data_stop),
     .abort_valid_i  (abort_valid),
     .abort_slot_i   (abort_slot),
@@ -352,6 +418,13 @@ module nvme_ctrl
     .mem_r_i        (m_mem_r_i),
     .mem_r_valid_i  (m_mem_r_valid_i),
     .mem_r_ready_o  (m_mem_r_ready_o),
+    .fill_addr_o,
+    .fill_blocks_o,
+    .fill_valid_o,
+    .fill_ready_i,
+    .fill_stop_o,
+    .fill_done_i,
+    .fill_error_i,
     .adm_ar_o       (adm_ar),
     .adm_ar_valid_o (adm_ar_valid),
     .adm_ar_ready_i (adm_ar_ready),
@@ -365,7 +438,9 @@ module nvme_ctrl
   );
 
   ns_axi_mux #(
-    .N(NumHost)
+    .N    (NumHost),
+    .Masks(host_masks()),
+    .Tags (host_tags())
   ) u_host_mux (
     .clk_i,
     .rst_ni,
@@ -410,8 +485,8 @@ module nvme_ctrl
   assign mux_aw_ready = m_host_aw_ready_i && write_open;
 
   nvme_timeout #(
-    .HighBits(unsigned'($clog2(NumHost))),
-    .LowBits (unsigned'($clog2(nvme_data_pkg::num_lists(NumWalkers, NumSglWalkers) + 1))),
+    .HighBits(Numbered ? NumberBits : IdWidth),
+    .LowBits (ListBits),
     .Cycles  (HostTimeout)
   ) u_read_timeout (
     .clk_i,
@@ -431,8 +506,8 @@ module nvme_ctrl
   );
 
   nvme_timeout #(
-    .HighBits(unsigned'($clog2(NumHost))),
-    .LowBits (2),
+    .HighBits(Numbered ? NumberBits : IdWidth),
+    .LowBits (WriteBits),
     .Cycles  (HostTimeout)
   ) u_write_timeout (
     .clk_i,
@@ -457,5 +532,14 @@ module nvme_ctrl
   assign mux_b.resp = mux_b_error ? RespSlvErr : m_host_b_i.resp;
 
   assign busy_o = front_busy || data_busy || read_busy || write_busy;
+  assign wait_o = (data_busy || read_busy || write_busy) ? '0 : front_wait;
+  assign waits_o = front_waits && data_waits && !data_done_valid && !read_busy && !write_busy;
+
+  if (NumChannels > 64) begin : gen_bad_channels
+    $error("nvme_ctrl: NumChannels must be at most 64");
+  end
+  if (ListBits > 7) begin : gen_bad_walkers
+    $error("nvme_ctrl: NumWalkers and NumSglWalkers must be at most 62 together");
+  end
 
 endmodule

@@ -1,13 +1,14 @@
 // Data path of the NVMe controller: moves the data of commands between host memory and the media.
 //
-// Every command is walked page by page along its PRPs or its SGL (nvme_prp), cut where it crosses a device granule
-// (nvme_split) and copied by the mover of its memory channel and direction (nvme_mover). Commands of the two
+// Every command is walked page by page along its PRPs or its SGL (nvme_prp), cut where it crosses a device granule, put
+// together to whole logical blocks (nvme_gather) and copied by the mover of its memory channel and direction (nvme_mover). Commands of the two
 // directions have their own queues, walkers and movers, so that neither can hold up the other; a comparison uses both.
 // Commands without data (zeroing, verifying) go through nvme_ranges and nvme_sweep to the movers.
 //
 // It assumes that slots in flight are distinct and below NumSlots, and that the sizes and media addresses it is
-// given lie within the namespace: the front end checks those. It neither reorders nor merges commands: two that
-// overlap on the media are not ordered with respect to each other.
+// given lie within the namespace: the front end checks those. Two commands that overlap on the media are not ordered with
+// respect to each other, but each logical block of 512 bytes is atomic: what a Read brings, or is left of Writes, is
+// of one of them.
 `include "ns_assert.svh"
 
 module nvme_data
@@ -34,6 +35,8 @@ module nvme_data
   parameter ns_blocks_t NsBlocks = '0,
   /// See nvme_namespace.
   parameter longint unsigned MediaBytes = 64'h1_0000_0000,
+  /// Blocks that a list of ranges may name, see nvme_ranges.
+  parameter int unsigned MaxDeallocate = 0,
   /// Bytes of data reads outstanding on the host side over all channels, and up to 4 KiB more. Enough for the round
   /// trip (1.2 us at 16 GB/s is 19 KiB); more only makes other reads (commands, lists) wait behind them.
   parameter int unsigned HostReadBytes = 32768,
@@ -49,6 +52,13 @@ module nvme_data
   input logic rst_ni,
   /// From registers: a further clock edge could change the state without new input.
   output logic busy_o,
+  /// Begin no further burst on the memory side. What has begun there ends without the host: a write's address leaves when all
+  /// its data are here, and there is room for what is read.
+  input  logic quiesce_i,
+  /// From registers: a burst on the memory side has begun and not ended.
+  output logic media_busy_o,
+  /// All that goes on here is that the memories zero blocks, see fill_*: nothing changes before one of them answers.
+  output logic waits_o,
   /// The controller is being stopped: commands without data (zeroing, verifying), which can take long, end as soon as they
   /// can, with DataInterrupted if that was too soon. Stays until no command is inside.
   input  logic stop_i,
@@ -116,6 +126,17 @@ module nvme_data
   input  logic [NumChannels-1:0] mem_r_valid_i,
   output logic [NumChannels-1:0] mem_r_ready_o,
 
+  /// Requests to the memories to zero blocks, one a channel: address in the channel, a multiple of 512.
+  output logic [NumChannels-1:0][63:0] fill_addr_o,
+  output logic [NumChannels-1:0][15:0] fill_blocks_o,
+  output logic [NumChannels-1:0] fill_valid_o,
+  input  logic [NumChannels-1:0] fill_ready_i,
+  /// End what is under way at a block's end.
+  output logic fill_stop_o,
+  /// It has ended; with an error.
+  input  logic [NumChannels-1:0] fill_done_i,
+  input  logic [NumChannels-1:0] fill_error_i,
+
   /// Admin buffer, read only: addresses with bit 63 of mem_addr cleared, ID 0.
   output ax_t  adm_ar_o,
   output logic adm_ar_valid_o,
@@ -137,6 +158,10 @@ module nvme_data
   localparam int unsigned NumLists = num_lists(NumWalkers, NumSglWalkers);
   localparam logic [IdWidth-1:0] RangesId = IdWidth'(NumLists);
   localparam int unsigned CountBits = unsigned'($clog2(NumSlots + 1));
+  localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
+  localparam int unsigned ChannelBits = unsigned'($clog2(NumChannels));
+  localparam int unsigned MediaBits = unsigned'($clog2(MediaBytes));
+  localparam int unsigned TagBits = MediaBits > ChannelBits + 13 ? MediaBits - ChannelBits - 12 : 1;
 
   // Commands inside.
   logic [CountBits-1:0] cmds_q;
@@ -227,7 +252,7 @@ module nvme_data
   );
 
   range_t range;
-  logic range_valid, range_ready, cut, cut_found;
+  logic range_valid, range_ready, ranges_waits, cut, cut_found;
   data_status_e cut_status;
 
   nvme_ranges #(
@@ -235,11 +260,13 @@ module nvme_data
     .NumNamespaces(NumNamespaces),
     .NsBlocks     (NsBlocks),
     .MediaBytes   (MediaBytes),
+    .MaxDeallocate(MaxDeallocate),
     .Id           (RangesId)
   ) u_ranges (
     .clk_i(clk_walk),
     .rst_ni,
     .busy_o       (ranges_busy),
+    .waits_o      (ranges_waits),
     .stop_i,
     .abort_valid_i,
     .abort_slot_i,
@@ -275,7 +302,48 @@ module nvme_data
     .r_valid_i    (host_r_valid_i[Admin] && ranges_data)
   );
 
-  nvme_sweep u_sweep (
+  // What is large is zeroed by the memories.
+  localparam int unsigned FillBlocks = 128;
+  localparam int unsigned RegionBlocks = NumChannels * ((Granule > 524_288) ? Granule / 512 : 1024);
+  localparam int unsigned FillWidth = unsigned'($clog2(RegionBlocks + 1));
+  logic [54:0] fill_lba;
+  logic [FillWidth-1:0] fill_blocks;
+  logic fill_valid, fill_done, fill_error, fill_stop, fill_busy, fill_waits, fill_drain, fill_hold;
+
+  nvme_fill #(
+    .NumChannels(NumChannels),
+    .Granule    (Granule)
+  ) u_fill (
+    .clk_i(clk_walk),
+    .rst_ni,
+    .busy_o  (fill_busy),
+    .waits_o (fill_waits),
+    .lba_i   (fill_lba),
+    .blocks_i(fill_blocks),
+    .valid_i (fill_valid),
+    .done_o  (fill_done),
+    .error_o (fill_error),
+    .stop_i  (fill_stop),
+    .drain_o (fill_drain),
+    .hold_o  (fill_hold),
+    .quiet_i (!media_busy_o),
+    .fill_addr_o,
+    .fill_blocks_o,
+    .fill_valid_o,
+    .fill_ready_i,
+    .fill_stop_o,
+    .fill_done_i,
+    .fill_error_i
+  );
+
+  // The rest is at rest, but for commands that have to wait for nvme_sweep.
+  assign waits_o = fill_waits && ranges_waits && !cmd_valid_i && !prp_busy && !route_busy && !slots_busy && busy == '0
+      && job_valid == '0 && news_valid == '0;
+
+  nvme_sweep #(
+    .FillBlocks  (FillBlocks),
+    .RegionBlocks(RegionBlocks)
+  ) u_sweep (
     .clk_i(clk_walk),
     .rst_ni,
     .busy_o       (sweep_busy),
@@ -290,6 +358,12 @@ module nvme_data
     .seg_o        (sweep_seg),
     .seg_valid_o  (sweep_seg_valid),
     .seg_ready_i  (sweep_seg_ready),
+    .fill_lba_o   (fill_lba),
+    .fill_blocks_o(fill_blocks),
+    .fill_valid_o (fill_valid),
+    .fill_done_i  (fill_done),
+    .fill_error_i (fill_error),
+    .fill_stop_o  (fill_stop),
     .event_o      (news[NumMovers+1]),
     .event_valid_o(news_valid[NumMovers+1]),
     .event_ready_i(news_ready[NumMovers+1])
@@ -365,11 +439,36 @@ module nvme_data
   // Movers.
   logic [NumChannels-1:0] data_ar_valid, data_ar_gnt;
   logic read_open;
+  logic [NumChannels-1:0] read_busy, write_busy;
+
+  assign media_busy_o = read_busy != '0 || write_busy != '0;
+
+  // Granule of a media address among those of its channel.
+  function automatic logic [TagBits-1:0] tag_of(logic [63:0] addr);
+    logic [63:0] local_addr;
+    local_addr = ((addr >> (GranuleBits + ChannelBits)) << GranuleBits) | (addr & 64'(Granule - 1));
+    return TagBits'(local_addr >> 12);
+  endfunction
+
+  // A fill has its region for itself: no block is half zero for a reader, nor half of a write.
+  localparam int unsigned RegionBytesBits = unsigned'($clog2(RegionBlocks)) + 9;
+  function automatic logic held(logic [63:0] addr);
+    held = fill_drain || (fill_hold && (addr >> RegionBytesBits) == (64'({fill_lba, 9'd0}) >> RegionBytesBits));
+  endfunction
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
     // Comparisons: both movers' beats meet in the one that writes the media.
     logic [DataWidth-1:0] media_data, host_data;
     logic media_error, media_valid, host_error, host_valid;
+    logic [63:0] read_addr, write_addr;
+    logic read_open_channel, read_begin, read_end, write_open_channel, write_begin, write_end;
+    logic clk_hazard;
+
+    ns_clock_gate u_gate (
+      .clk_i,
+      .en_i (busy[c] || job_valid[c] || busy[ToMedia+c] || job_valid[ToMedia+c]),
+      .clk_o(clk_hazard)
+    );
 
     nvme_mover #(
       .FifoBeats  (MoverBeats),
@@ -393,6 +492,16 @@ module nvme_data
       .cmp_data_o   (media_data),
       .cmp_error_o  (media_error),
       .cmp_valid_o  (media_valid),
+      .read_hold_i  (quiesce_i || held(read_addr)),
+      .read_open_i  (read_open_channel),
+      .read_addr_o  (read_addr),
+      .read_begin_o (read_begin),
+      .read_end_o   (read_end),
+      .read_busy_o  (read_busy[c]),
+      .write_open_i (1'b1),
+      .write_addr_o (),
+      .write_begin_o(),
+      .write_end_o  (),
       .ar_o         (mem_ar_o[c]),
       .ar_valid_o   (mem_ar_valid_o[c]),
       .ar_ready_i   (mem_ar_ready_i[c]),
@@ -416,7 +525,8 @@ module nvme_data
       .BurstBytes (1024),
       .ReadStatus (DataHostError),
       .WriteStatus(DataWriteFault),
-      .Compare    (1'b1)
+      .Compare    (1'b1),
+      .Merge      (1'b1)
     ) u_to_media (
       .clk_i        (clk[ToMedia+c]),
       .rst_ni,
@@ -433,6 +543,16 @@ module nvme_data
       .cmp_data_o   (host_data),
       .cmp_error_o  (host_error),
       .cmp_valid_o  (host_valid),
+      .read_hold_i  (1'b0),
+      .read_open_i  (1'b1),
+      .read_addr_o  (),
+      .read_begin_o (),
+      .read_end_o   (),
+      .read_busy_o  (),
+      .write_open_i (write_open_channel && !quiesce_i && !held(write_addr)),
+      .write_addr_o (write_addr),
+      .write_begin_o(write_begin),
+      .write_end_o  (write_end),
       .ar_o         (host_ar_o[c]),
       .ar_valid_o   (data_ar_valid[c]),
       .ar_ready_i   (host_ar_ready_i[c] && host_ar_valid_o[c]),
@@ -451,6 +571,22 @@ module nvme_data
     );
 
     assign host_ar_valid_o[c] = data_ar_valid[c] && data_ar_gnt[c] && read_open;
+
+    nvme_hazard #(
+      .TagBits(TagBits)
+    ) u_hazard (
+      .clk_i        (clk_hazard),
+      .rst_ni,
+      .read_tag_i   (tag_of(read_addr)),
+      .read_open_o  (read_open_channel),
+      .read_begin_i (read_begin),
+      .read_end_i   (read_end),
+      .write_tag_i  (tag_of(write_addr)),
+      .write_open_o (write_open_channel),
+      .write_begin_i(write_begin),
+      .write_end_i  (write_end),
+      .write_busy_o (write_busy[c])
+    );
   end
 
   nvme_mover #(
@@ -474,6 +610,16 @@ module nvme_data
     .cmp_data_o   (),
     .cmp_error_o  (),
     .cmp_valid_o  (),
+    .read_hold_i  (1'b0),
+    .read_open_i  (1'b1),
+    .read_addr_o  (),
+    .read_begin_o (),
+    .read_end_o   (),
+    .read_busy_o  (),
+    .write_open_i (1'b1),
+    .write_addr_o (),
+    .write_begin_o(),
+    .write_end_o  (),
     .ar_o         (adm_ar_o),
     .ar_valid_o   (adm_ar_valid_o),
     .ar_ready_i   (adm_ar_ready_i),
@@ -560,6 +706,6 @@ module nvme_data
 
   `NS_ASSERT(slot_in_range, !cmd_valid_i || 32'(cmd_i.slot) < NumSlots)
   `NS_ASSERT(only_read_admin, !cmd_valid_i || cmd_i.op == OpRead || !cmd_i.mem_addr[63])
-  `NS_ASSERT(quiet_when_idle, busy_o || busy == '0)
+  `NS_ASSERT(quiet_when_idle, busy_o || (busy == '0 && !fill_busy))
 
 endmodule

@@ -15,11 +15,15 @@ package nvme_data_pkg;
     KindCompare = 2'd3   // read both sides and compare: there is no target
   } kind_e;
 
-  /// Part of a command within one host page; on the media it may cross one granule boundary. The host's address counts
-  /// only for copies and comparisons.
+  /// Part of a command within one host page. From a walker it may cross one 4 KiB boundary of the media, and `more` says that
+  /// another segment of its command follows. From nvme_gather on it is a piece of a group, which lies within 4 KiB of the
+  /// media, and `more` says that another piece of the group follows, next. The host's address counts only for copies and
+  /// comparisons.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
     kind_e                kind;
+    logic                 more;
+    logic [LenWidth-1:0]  total;  // bytes of the group; counts for its first piece
     logic [LenWidth-1:0]  len;
     logic [63:0]          mem;
     logic [63:0]          host;
@@ -30,6 +34,8 @@ package nvme_data_pkg;
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
     kind_e                kind;
+    logic                 more;   // of its group, another piece follows next
+    logic [LenWidth-1:0]  total;  // bytes of the group; counts for its first piece
     logic [LenWidth-1:0]  len;
     logic [63:0]          src;
     logic [63:0]          dst;

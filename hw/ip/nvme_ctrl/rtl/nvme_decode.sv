@@ -243,7 +243,8 @@ module nvme_decode
       sgl_q <= psdt_q != 2'b00;
       if (is_dsm) bytes_q <= (BytesWidth'(fields_q.cdw10[7:0]) + 1'b1) << 4;
       else bytes_q <= (BytesWidth'(nlb_q) + 1'b1) << 9;
-      mem_addr_q <= {slba_q[LbaWidth-1:0] + ns_q.base, 9'd0};
+      // What has no LBA has something else in CDW10 and CDW11, or nothing: its address is that of the namespace.
+      mem_addr_q <= {(has_lba ? slba_q[LbaWidth-1:0] : '0) + ns_q.base, 9'd0};
       ns_idx_q <= ns_q.idx;
       if (error_q) to_q <= ToCompletion;
       else if (is_admin) to_q <= ToAdmin;
@@ -300,8 +301,9 @@ module nvme_decode
   logic unused;
   assign unused = ^{cmd_sqe_i[511:448], cmd_sqe_i[191:64], cmd_sqe_i[13:10]};
 
-  `NS_ASSERT(data_on_media,
-             !data_valid_o || op_q == OpDeallocate || mem_addr_q + 64'(bytes_q) <= 64'(MediaBytes))
+  `NS_ASSERT(
+      data_on_media,
+      !data_valid_o || mem_addr_q + 64'(op_q == OpDeallocate ? '0 : bytes_q) <= 64'(MediaBytes))
   `NS_ASSERT(data_within_mdts,
              !data_valid_o || op_q == OpZero || op_q == OpVerify || 32'(bytes_q) <= MaxBlocks * 512)
 

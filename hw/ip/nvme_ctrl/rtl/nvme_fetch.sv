@@ -108,6 +108,8 @@ module nvme_fetch
   input  logic [SlotWidth-1:0] slot_i,
   /// There is one.
   input  logic                 slot_valid_i,
+  /// There is another one. The last is the admin queue's, so that an Abort gets through.
+  input  logic                 slot_spare_i,
   /// It is taken.
   output logic                 slot_take_o,
   /// For a command of this queue.
@@ -188,7 +190,7 @@ module nvme_fetch
   // Never under a choice.
   always_ff @(posedge clk_i) if (!enable_i && state_q == StIdle) wrr_q <= wrr_i;
 
-  assign req = nonempty_q & ~blocked_q & {{(NumQueues - 1) {1'b1}}, !admin_pending_q};
+  assign req = nonempty_q & ~blocked_q & {{(NumQueues - 1) {slot_spare_i}}, !admin_pending_q};
 
   nvme_arbiter #(
     .NumQueues(NumQueues)

@@ -26,10 +26,8 @@ module nvme_front
   parameter ns_blocks_t      NsBlocks     = '0,
   /// See nvme_namespace.
   parameter longint unsigned MediaBytes   = 64'h1_0000_0000,
-  /// Serial number, 20 characters.
-  parameter logic [159:0]    SerialNumber = "NS000000000000000001",
-  /// EUI-64 of namespace 1.
-  parameter logic [63:0]     Eui64        = 64'h0200_4E53_0000_0001,
+  /// See nvme_ctrl.
+  parameter int unsigned     MaxDeallocate = 131_072,
   /// PCI vendor and subsystem vendor ID.
   parameter logic [15:0]     VendorId     = 16'h4E53,
   /// Cycles that the first command of a fused operation waits for its partner, see nvme_fused.
@@ -43,7 +41,15 @@ module nvme_front
   input  logic        rst_ni,
   /// From registers: a further clock edge could change the state without new input.
   output logic        busy_o,
+  /// From a register: nothing but the time changes in so many cycles to come, up to five fewer, without new input; 0 if more does.
+  output logic [31:0] wait_o,
+  /// What goes on here, if anything, waits for the data path.
+  output logic        waits_o,
 
+  /// Serial number, 20 characters, the first one in the high bits, padded with spaces. From a register that changes only in reset.
+  input  logic [159:0] serial_i,
+  /// EUI-64 of namespace 1; its low 4 bits are 0. From a register that changes only in reset.
+  input  logic [63:0] eui64_i,
   /// Cycles since power-on. From a register on the ungated clock.
   input  logic [63:0] cycles_i,
   /// Composite temperature in kelvins. From a register on the ungated clock.
@@ -193,11 +199,14 @@ module nvme_front
       state_busy,
       fetch_busy,
       admin_busy,
+      admin_waits,
       pages_busy,
       completion_busy,
       post_busy,
       msix_busy;
   logic shadow_busy, events_busy, coalesce_busy;
+  logic [31:0] coalesce_left, fused_left, cycles_q;
+  logic [SlotWidth-1:0] fused_kept;
 
   // Doorbells: registers, and after nvme_shadow.
   logic [QidWidth-1:0] reg_qid;
@@ -241,7 +250,7 @@ module nvme_front
 
   // Slots.
   logic [SlotWidth-1:0] free_slot, used, parked, owner_slot, cpl_slot;
-  logic free_valid, take, owner_we;
+  logic free_valid, spare, take, owner_we;
   logic [QidWidth-1:0] take_qid;
   logic [PtrWidth-1:0] take_head;
   logic [QidWidth-1:0] owner_qid, cpl_qid;
@@ -254,10 +263,14 @@ module nvme_front
   logic [SlotWidth-1:0] cmd_slot;
   logic [511:0] cmd_sqe;
   logic cmd_error, cmd_more, cmd_valid, cmd_ready;
-  data_cmd_t decode_data, fused_data, io_data, admin_data;
+  data_cmd_t decode_data, fused_data, io_cmd, io_data, admin_data;
   logic
       decode_data_valid,
       fused_data_valid,
+      fused_data_first,
+      fused_data_second,
+      io_cmd_valid,
+      io_cmd_ready,
       io_data_valid,
       io_data_ready,
       admin_data_valid,
@@ -292,7 +305,7 @@ module nvme_front
   cpl_t admin_cpl;
   logic admin_cpl_valid, admin_cpl_ready, admin_cpl_slice_ready;
   host_write_t post;
-  logic post_valid, post_room, write_error;
+  logic post_valid, post_room, post_mark, post_marked_done, write_error;
 
   nvme_bar0 #(
     .NumQueues   (NumQueues),
@@ -348,7 +361,12 @@ module nvme_front
     .table_biten_o (table_biten),
     .table_ack_i   (table_ack),
     .table_rdata_i (table_rdata),
-    .pending_i     (pending)
+    .pending_i     (pending),
+    .msg_valid_i   (msg_valid),
+    .msg_ready_i   (msg_ready),
+    .post_busy_i   (post_busy),
+    .mark_o        (post_mark),
+    .marked_done_i (post_marked_done)
   );
 
   nvme_state u_state (
@@ -435,6 +453,8 @@ module nvme_front
     .clk_i,
     .rst_ni,
     .busy_o         (coalesce_busy),
+    .cycles_i       (cycles_i[31:0]),
+    .left_o         (coalesce_left),
     .reset_i        (clear),
     .enable_i       (fetch),
     .feature_i      (feature),
@@ -485,6 +505,7 @@ module nvme_front
     .rst_ni,
     .free_o      (free_slot),
     .free_valid_o(free_valid),
+    .spare_o     (spare),
     .take_i      (take),
     .give_i      (retire),
     .give_slot_i (cpl_slot),
@@ -608,6 +629,7 @@ module nvme_front
     .retire_qid_i     (sq_qid),
     .slot_i           (free_slot),
     .slot_valid_i     (free_valid),
+    .slot_spare_i     (spare),
     .slot_take_o      (take),
     .slot_qid_o       (take_qid),
     .slot_head_o      (take_head),
@@ -664,8 +686,9 @@ module nvme_front
   logic [1:0] fused_fuse;
   logic [7:0] fused_sc;
   logic fused_more, fused_moves, fused_valid, fused_ready;
-  cpl_t decode_cpl, fused_cpl;
-  logic decode_cpl_valid, fused_cpl_valid, cpl_slice_ready;
+  cpl_t decode_cpl, fused_cpl, pairs_cpl;
+  logic decode_cpl_valid, fused_cpl_valid, pairs_cpl_valid, cpl_slice_ready, pairs_busy, pairs_drop;
+  logic [SlotWidth-1:0] pairs_drop_slot;
 
   nvme_fused #(
     .NumQueues(NumQueues),
@@ -673,6 +696,9 @@ module nvme_front
   ) u_fused (
     .clk_i,
     .rst_ni,
+    .step_i      (cycles_i[31:0] - cycles_q),
+    .kept_o      (fused_kept),
+    .left_o      (fused_left),
     .enable_i    (fetch),
     .sq_valid_i  (sq_valid),
     .pending_o   (fused_pending),
@@ -690,20 +716,44 @@ module nvme_front
     .abort_same_i (data_abort_same_o),
     .abort_ready_o(abort_fused_ready),
     .abort_found_o(abort_fused_found),
-    .start_i     (io_data_valid && io_data_ready),
-    .end_i       (cpl_valid[0] && cpl_ready[0]),
-    .end_error_i (data_done_i.status != DataOk),
-    .data_o      (fused_data),
-    .data_valid_o(fused_data_valid),
-    .data_ready_i(io_data_ready),
-    .cpl_o       (fused_cpl),
-    .cpl_valid_o (fused_cpl_valid),
-    .cpl_ready_i (cpl_slice_ready)
+    .data_o       (fused_data),
+    .data_first_o (fused_data_first),
+    .data_second_o(fused_data_second),
+    .data_valid_o (fused_data_valid),
+    .data_ready_i (io_cmd_ready),
+    .cpl_o        (fused_cpl),
+    .cpl_valid_o  (fused_cpl_valid),
+    .cpl_ready_i  (cpl_slice_ready && !pairs_cpl_valid)
   );
 
   // The decoder gives no data command while it waits for nvme_fused, but may have a completion left.
-  assign io_data = fused_data_valid ? fused_data : decode_data;
-  assign io_data_valid = fused_data_valid || decode_data_valid;
+  assign io_cmd = fused_data_valid ? fused_data : decode_data;
+  assign io_cmd_valid = fused_data_valid || decode_data_valid;
+
+  nvme_pairs #(
+    .NumSlots  (NumSlots),
+    .MediaBytes(MediaBytes)
+  ) u_pairs (
+    .clk_i,
+    .rst_ni,
+    .busy_o      (pairs_busy),
+    .cmd_i       (io_cmd),
+    .cmd_first_i (fused_data_first),
+    .cmd_second_i(fused_data_second),
+    .cmd_valid_i (io_cmd_valid),
+    .cmd_ready_o (io_cmd_ready),
+    .data_o      (io_data),
+    .data_valid_o(io_data_valid),
+    .data_ready_i(io_data_ready),
+    .end_i       (cpl_valid[0] && cpl_ready[0]),
+    .end_slot_i  (data_done_i.slot),
+    .end_error_i (data_done_i.status != DataOk),
+    .cpl_o       (pairs_cpl),
+    .cpl_valid_o (pairs_cpl_valid),
+    .cpl_ready_i (cpl_slice_ready),
+    .drop_o      (pairs_drop),
+    .drop_slot_o (pairs_drop_slot)
+  );
 
   // The choice among completions must not reach back to the host's read data.
   ns_skid #(
@@ -711,9 +761,9 @@ module nvme_front
   ) u_decode_cpl (
     .clk_i,
     .rst_ni,
-    .in_valid_i (fused_cpl_valid || decode_cpl_valid),
+    .in_valid_i (pairs_cpl_valid || fused_cpl_valid || decode_cpl_valid),
     .in_ready_o (cpl_slice_ready),
-    .in_data_i  (fused_cpl_valid ? fused_cpl : decode_cpl),
+    .in_data_i  (pairs_cpl_valid ? pairs_cpl : fused_cpl_valid ? fused_cpl : decode_cpl),
     .out_valid_o(cpl_valid[1]),
     .out_ready_i(cpl_ready[1]),
     .out_data_o (cpl[1])
@@ -743,7 +793,7 @@ module nvme_front
     .formatting_i (formatting),
     .data_o       (decode_data),
     .data_valid_o (decode_data_valid),
-    .data_ready_i (io_data_ready),
+    .data_ready_i (io_cmd_ready),
     .fused_pending_i(fused_pending),
     .fused_qid_o  (fused_qid),
     .fused_fuse_o (fused_fuse),
@@ -754,18 +804,18 @@ module nvme_front
     .fused_ready_i(fused_ready),
     .cpl_o        (decode_cpl),
     .cpl_valid_o  (decode_cpl_valid),
-    .cpl_ready_i  (cpl_slice_ready && !fused_cpl_valid),
+    .cpl_ready_i  (cpl_slice_ready && !fused_cpl_valid && !pairs_cpl_valid),
     .admin_o      (admin_cmd),
     .admin_valid_o(admin_cmd_valid),
     .admin_ready_i(admin_cmd_ready)
   );
 
-  // A data command counts from the cycle in which it is shown.
+  // A data command counts from the cycle in which it is shown to nvme_pairs.
   logic io_seen_q;
-  assign io_start = io_data_valid && !io_seen_q;
+  assign io_start = io_cmd_valid && !io_seen_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) io_seen_q <= 1'b0;
-    else io_seen_q <= io_data_valid && !io_data_ready;
+    else io_seen_q <= io_cmd_valid && !io_cmd_ready;
   end
 
   nvme_ns_flight #(
@@ -776,10 +826,10 @@ module nvme_front
     .rst_ni,
     .busy_o      (flight_busy),
     .start_i     (io_start),
-    .start_slot_i(io_data.slot),
-    .start_ns_i  (io_data.ns),
-    .end_i       (cpl_valid[0] && cpl_ready[0]),
-    .end_slot_i  (data_done_i.slot),
+    .start_slot_i(io_cmd.slot),
+    .start_ns_i  (io_cmd.ns),
+    .end_i       ((cpl_valid[0] && cpl_ready[0]) || pairs_drop),
+    .end_slot_i  (pairs_drop ? pairs_drop_slot : data_done_i.slot),
     .flying_o    (flying)
   );
 
@@ -803,6 +853,7 @@ module nvme_front
     .clk_i,
     .rst_ni,
     .busy_o           (admin_busy),
+    .waits_o          (admin_waits),
     .init_i           (init),
     .init_done_o      (init_done),
     .flush_i          (flush),
@@ -927,8 +978,7 @@ module nvme_front
     .NumNamespaces(NumNamespaces),
     .NsBlocks     (NsBlocks),
     .MediaBytes   (MediaBytes),
-    .SerialNumber (SerialNumber),
-    .Eui64        (Eui64),
+    .MaxDeallocate(MaxDeallocate),
     .VendorId     (VendorId),
     .ClockKhz     (ClockKhz)
   ) u_pages (
@@ -936,6 +986,8 @@ module nvme_front
     .rst_ni,
     .busy_o         (pages_busy),
     .reset_i        (clear),
+    .serial_i,
+    .eui64_i,
     .cycles_i,
     .temperature_i,
     .ns_changed_i,
@@ -1065,6 +1117,8 @@ module nvme_front
     .b_i,
     .b_valid_i,
     .b_ready_o,
+    .mark_i       (post_mark),
+    .marked_done_o(post_marked_done),
     .error_o      (write_error)
   );
 
@@ -1099,8 +1153,25 @@ module nvme_front
     .irq_o        (trace_irq_o)
   );
 
-  assign busy_o = bar0_busy || state_busy || fetch_busy || shadow_busy || db_valid || admin_busy || pages_busy || completion_busy || post_busy
-                || msix_busy || events_busy || bad_register_q || bad_value_q || coalesce_busy || flight_busy || used != parked;
+  logic working, others_busy;
+  assign others_busy = bar0_busy || state_busy || fetch_busy || shadow_busy || db_valid || pages_busy || completion_busy || post_busy
+                || msix_busy || events_busy || bad_register_q || bad_value_q || flight_busy || pairs_busy;
+  assign working = others_busy || admin_busy;
+  assign busy_o = working || coalesce_busy || used != parked;
+
+  // For a simulation: all that there is waits for its time, interrupts that are held and first commands of fused pairs. Nobody
+  // else looks at the time while the controller is busy; cycles_q is right as long as its clock runs.
+  logic held_rests, kept_rests;
+  assign held_rests = !coalesce_busy || coalesce_left != '0;
+  assign kept_rests = used == parked + fused_kept;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) wait_o <= '0;
+    else if (working || !held_rests || !kept_rests) wait_o <= '0;
+    else if (!coalesce_busy) wait_o <= (fused_kept == '0) ? '0 : fused_left;
+    else wait_o <= (fused_kept != '0 && fused_left < coalesce_left) ? fused_left : coalesce_left;
+  end
+  always_ff @(posedge clk_i) cycles_q <= cycles_i[31:0];
+  assign waits_o = !others_busy && !coalesce_busy && (!admin_busy || admin_waits) && fused_pending == '0 && !fused_valid;
 
   if (NumIoQueues < 1 || NumIoQueues > 127) begin : gen_bad_queues
     $error("nvme_front: NumIoQueues must be 1 to 127");

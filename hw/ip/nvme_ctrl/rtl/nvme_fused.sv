@@ -1,15 +1,15 @@
 // Fused operations: Compare and Write (NVM Express 1.4, 4.12, FUSE in figure 105).
 //
 // It stands beside nvme_decode and gets, one at a time, every I/O command that has to do with a fused operation; the
-// decoder waits meanwhile. The first command of a pair is kept, queue by queue, until the next one of its queue comes; other
-// queues go on. A pair is atomic: it begins when all data commands before it have ended, and no other begins before it
-// has ended. Commands that find no partner end as Command Aborted due to Missing Fused Command (0Ah), those whose partner
-// fails as Command Aborted due to Failed Fused Command (09h).
+// decoder waits those few cycles. The first command of a pair is kept, queue by queue, until the next one of its queue comes;
+// other queues go on. A pair that is right goes to nvme_pairs, one after the other, which makes it atomic. Commands that find no
+// partner end as Command Aborted due to Missing Fused Command (0Ah), those whose partner is wrong as Command Aborted due to
+// Failed Fused Command (09h).
 //
 // A first command whose partner does not come ends at once if it was the last in its queue (the specification asks for
 // one doorbell for both), when its queue is deleted, and when commands are no longer fetched; after Cycles to 2 x Cycles
 // it ends as Command Interrupted (21h), as its partner may find no room in the completion queue. Commands of other queues do not
-// hold that up. An Abort ends it, too; it is answered no while a pair is under way or a command waits for the data path.
+// hold that up. An Abort ends it, too; it is answered no while a command waits for the data path.
 // Accesses to the PM window are not ordered with respect to a pair.
 `include "ns_assert.svh"
 
@@ -25,6 +25,12 @@ module nvme_fused
   input  logic                 clk_i,
   /// Reset, active low.
   input  logic                 rst_ni,
+  /// Cycles since the last clock edge, 1 or, if a simulation has left out some, more.
+  input  logic [31:0]          step_i,
+  /// From registers: first commands that are kept, all of which there is nothing to do for, a cycle ago.
+  output logic [SlotWidth-1:0] kept_o,
+  /// With kept_o: until so many cycles have passed, up to three fewer.
+  output logic [31:0]          left_o,
   /// Commands are fetched.
   input  logic                 enable_i,
   /// Submission queues that exist.
@@ -62,15 +68,12 @@ module nvme_fused
   /// With the answer: yes.
   output logic                 abort_found_o,
 
-  /// A data command of an I/O queue is given to the data path.
-  input  logic                 start_i,
-  /// One has ended.
-  input  logic                 end_i,
-  /// It has failed.
-  input  logic                 end_error_i,
-
   /// Data command.
   output data_cmd_t            data_o,
+  /// It is the first one of a pair.
+  output logic                 data_first_o,
+  /// It is the second one of the pair whose first one was the last data command.
+  output logic                 data_second_o,
   /// Valid.
   output logic                 data_valid_o,
   /// Ready.
@@ -99,11 +102,8 @@ module nvme_fused
     StLook,      // at the command and at what is kept of its queue
     StKeep,      // it is a first one
     StPair,      // both are here
-    StDrain,     // data commands before the pair are still under way
-    StCompare,   // the first one goes to the data path
-    StWait,      // until it has ended
-    StWrite,     // the second one goes there
-    StWaitWrite,
+    StFirst,     // both go on to nvme_pairs
+    StSecond,
     StEndFirst,  // the first one ends without having been done
     StEnd,       // the command ends without having been done
     StPass,      // it is none of a pair
@@ -117,7 +117,6 @@ module nvme_fused
   logic paired_q;                // the command ends after the first one
   logic [NumQueues-1:0] pending_q, aged_q, late_q;
   logic [TimerBits-1:0] timer_q;
-  logic [SlotWidth-1:0] moving_q;  // data commands under way
   status_t first_status_q, status_q;
   logic kept, same, tick;
 
@@ -127,7 +126,7 @@ module nvme_fused
   assign pending_o = pending_q;
   assign kept = pending_q[idx_q];
   assign same = first_q.cmd.mem_addr == cmd_i.mem_addr && first_q.cmd.bytes == cmd_i.bytes;
-  assign tick = timer_q == TimerBits'(Cycles);
+  assign tick = timer_q >= TimerBits'(Cycles);
 
   // An Abort goes first, then one whose time is over, unless its partner is here, then the command.
   logic finds, due;
@@ -139,7 +138,7 @@ module nvme_fused
   always_comb begin
     unique case (state_q)
       StIdle:  abort_ready_o = abort_valid_i && !finds;
-      StDrain, StCompare, StWait, StWrite, StWaitWrite, StPass, StAbort: abort_ready_o = abort_valid_i;
+      StFirst, StSecond, StPass, StAbort: abort_ready_o = abort_valid_i;
       default: abort_ready_o = 1'b0;
     endcase
   end
@@ -156,7 +155,6 @@ module nvme_fused
       aged_q <= '0;
       late_q <= '0;
       timer_q <= '0;
-      moving_q <= '0;
       scan_q <= '0;
     end else begin
       unique case (state_q)
@@ -178,15 +176,11 @@ module nvme_fused
         end
         StPair: begin
           pending_q[idx_q] <= 1'b0;
-          state_q <= StDrain;
+          state_q <= StFirst;
           if (first_sc != ScSuccess || cmd_sc_i != ScSuccess || cmd_i.op != OpWrite || !same)
             state_q <= StEndFirst;
         end
-        StDrain:     if (moving_q == '0) state_q <= StCompare;
-        StCompare:   if (data_ready_i) state_q <= StWait;
-        StWait:      if (end_i) state_q <= end_error_i ? StEnd : StWrite;
-        StWrite:     if (data_ready_i) state_q <= StWaitWrite;
-        StWaitWrite: if (end_i) state_q <= StIdle;
+        StFirst: if (data_ready_i) state_q <= StSecond;
         StEndFirst: begin
           pending_q[idx_q] <= 1'b0;
           if (cpl_ready_i) state_q <= paired_q ? StEnd : StIdle;
@@ -196,17 +190,28 @@ module nvme_fused
         default: if (cmd_ready_o) state_q <= StIdle;
       endcase
 
-      if (start_i && !end_i) moving_q <= moving_q + 1'b1;
-      if (end_i && !start_i) moving_q <= moving_q - 1'b1;
-
       // What was kept when the timer ran out, and still is when it does so again, has waited long enough.
       if (pending_q != '0 || aged_q != '0) begin
-        timer_q <= tick ? '0 : timer_q + 1'b1;
+        timer_q <= tick ? '0 : timer_q + TimerBits'(step_i);
         aged_q <= (tick ? '1 : aged_q) & pending_q;
         late_q <= (tick ? aged_q : late_q) & pending_q;
       end
     end
   end
+
+  // For a simulation: what is kept only waits for its time.
+  logic at_rest;
+  logic [SlotWidth-1:0] kept_d;
+  assign at_rest = state_q == StIdle && enable_i && (late_q | (pending_q & ~sq_valid_i)) == '0 && !tick;
+  always_comb begin
+    kept_d = '0;
+    for (int unsigned i = 0; i < NumQueues; i++) kept_d += SlotWidth'(pending_q[i]);
+  end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) kept_o <= '0;
+    else kept_o <= at_rest ? kept_d : '0;
+  end
+  always_ff @(posedge clk_i) left_o <= 32'(Cycles) - 32'(timer_q);
 
   // How the two end, where they do so without the data path. A command's own errors come first, with a partner or without.
   always_ff @(posedge clk_i) begin
@@ -242,8 +247,10 @@ module nvme_fused
     if (state_q == StKeep) first_mem[idx_q] <= '{sc: cmd_sc_i, cmd: cmd_i};
   end
 
-  assign data_o = (state_q == StCompare) ? first_q.cmd : cmd_i;
-  assign data_valid_o = state_q == StCompare || state_q == StWrite || (state_q == StPass && cmd_moves_i);
+  assign data_o = (state_q == StFirst) ? first_q.cmd : cmd_i;
+  assign data_first_o = state_q == StFirst;
+  assign data_second_o = state_q == StSecond;
+  assign data_valid_o = state_q == StFirst || state_q == StSecond || (state_q == StPass && cmd_moves_i);
   assign cpl_o = '{
       silent: 1'b0,
       slot: (state_q == StEndFirst) ? first_q.cmd.slot : cmd_i.slot,
@@ -255,19 +262,17 @@ module nvme_fused
 
   always_comb begin
     unique case (state_q)
-      StKeep:      cmd_ready_o = 1'b1;
-      StWaitWrite: cmd_ready_o = end_i;
-      StEnd:       cmd_ready_o = cpl_ready_i;
-      StPass:      cmd_ready_o = cmd_moves_i ? data_ready_i : cpl_ready_i;
-      default:     cmd_ready_o = 1'b0;
+      StKeep:   cmd_ready_o = 1'b1;
+      StSecond: cmd_ready_o = data_ready_i;
+      StEnd:    cmd_ready_o = cpl_ready_i;
+      StPass:   cmd_ready_o = cmd_moves_i ? data_ready_i : cpl_ready_i;
+      default:  cmd_ready_o = 1'b0;
     endcase
   end
 
   logic unused;
-  assign unused = ^{cmd_qid_i, abort_qid_i};
+  assign unused = ^{cmd_qid_i, abort_qid_i, step_i};
 
-  `NS_ASSERT(alone, !(state_q == StWait || state_q == StWaitWrite) || moving_q <= 8'd1)
   `NS_ASSERT(one_at_a_time, !(data_valid_o && cpl_valid_o))
-  `NS_ASSERT(nothing_ends_that_has_not_begun, !end_i || moving_q != '0)
 
 endmodule

@@ -1,7 +1,8 @@
 // Identify pages (NVMe 1.4, 5.15; CNS 06h and 08h of 2.0): beats of 64 bytes, made up from constants.
 //
-// A beat asked for with `re_i` stands at `data_o` from the next cycle on. EUI-64, NGUID and UUID of a namespace are those
-// of namespace 1 with its number added. It leaves out power states beyond the first.
+// A beat asked for with `re_i` stands at `data_o` from the next cycle on. All that identifies
+// the device follows from `serial_i` and `eui64_i`: the subsystem's NQN ends in the serial number without its padding, and the EUI-64, NGUID and
+// UUID of namespace n are those of namespace 1 with n - 1 in their low 4 bits. It leaves out power states beyond the first.
 module nvme_identify
   import nvme_pkg::*;
   import nvme_ns_pkg::*;
@@ -12,10 +13,8 @@ module nvme_identify
   parameter ns_blocks_t      NsBlocks      = '0,
   /// See nvme_namespace.
   parameter longint unsigned MediaBytes    = 64'h1_0000_0000,
-  /// Serial number, 20 characters.
-  parameter logic [159:0]    SerialNumber  = "NS000000000000000001",
-  /// EUI-64 of namespace 1.
-  parameter logic [63:0]     Eui64         = 64'h0200_4E53_0000_0001,
+  /// See nvme_ctrl.
+  parameter int unsigned     MaxDeallocate = 131_072,
   /// PCI vendor and subsystem vendor ID.
   parameter logic [15:0]     VendorId      = 16'h4E53,
   /// Asynchronous Event Requests that can be parked.
@@ -25,6 +24,10 @@ module nvme_identify
 ) (
   /// Clock.
   input  logic         clk_i,
+  /// Serial number, 20 characters, the first one in the high bits, padded with spaces. From a register that changes only in reset.
+  input  logic [159:0] serial_i,
+  /// EUI-64 of namespace 1; its low 4 bits are 0. From a register that changes only in reset.
+  input  logic [63:0]  eui64_i,
   /// Page, one of those of Identify.
   input  page_e        page_i,
   /// NSID of the command; the page is all zeros if it must be a namespace's and that one is inactive.
@@ -63,11 +66,11 @@ module nvme_identify
   endfunction
 
   // Identify Controller (figure 247).
-  function automatic beat_t controller0();
+  function automatic beat_t controller0(logic [159:0] serial);
     beat_t b = '0;
     b = put(b, 0, 2, 512'(VendorId));
     b = put(b, 2, 2, 512'(VendorId));
-    b = put(b, 4, 20, reverse(512'(SerialNumber), 20));
+    b = put(b, 4, 20, reverse(512'(serial), 20));
     b = put(b, 24, 40, reverse(512'(Model), 40));
     return b;
   endfunction
@@ -76,7 +79,7 @@ module nvme_identify
     beat_t b = '0;
     b = put(b, 0, 8, reverse(512'(FirmwareRevision), 8));  // 64: FR
     b = put(b, 13, 1, 512'(8));  // 77: MDTS, 1 MiB
-    b = put(b, 14, 2, 512'(1));  // 78: CNTLID
+    b = put(b, 14, 2, 512'(ControllerId));  // 78: CNTLID
     b = put(b, 16, 4, 512'h0001_0400);  // 80: VER
     b = put(b, 20, 4, 512'(100_000));  // 84: RTD3R, us
     b = put(b, 24, 4, 512'(1_000_000));  // 88: RTD3E, us
@@ -105,6 +108,8 @@ module nvme_identify
     b = put(b, 4, 4, 512'(NumNamespaces));  // 516: NN
     b = put(b, 8, 2, 512'hDD);  // 520: ONCS: Compare, Dataset Management, Write Zeroes, Save and Select, Timestamp, Verify
     b = put(b, 10, 2, 512'(1));  // 522: FUSES, Compare and Write
+    b = put(b, 14, 2, 512'(0));  // 526: AWUN, one block
+    b = put(b, 16, 2, 512'(0));  // 528: AWUPF, one block
     b = put(b, 20, 2, 512'(2047));  // 532: ACWU, 1 MiB
     b = put(b, 12, 1, 512'h00);  // 524: FNA, each namespace on its own; no cryptographic erase
     b = put(b, 24, 4, 512'h0005_0002);  // 536: SGLS, dword granularity, bit buckets, longer than the data
@@ -112,8 +117,11 @@ module nvme_identify
     return b;
   endfunction
 
-  function automatic beat_t controller12();
-    return reverse(512'({SubNqnPrefix, SerialNumber}), 61);  // 768: SUBNQN
+  function automatic beat_t controller12(logic [159:0] serial);
+    beat_t b = reverse(512'(SubNqnPrefix), 41);  // 768: SUBNQN, which ends in zeros
+    for (int unsigned i = 0; i < 20; i++)
+    if (serial[8*(19-i)+:8] != " ") b[8*(41+i)+:8] = serial[8*(19-i)+:8];
+    return b;
   endfunction
 
   function automatic beat_t controller32();
@@ -139,6 +147,8 @@ module nvme_identify
     b[0+:64] = 64'(blocks);  // NSZE
     b[64+:64] = 64'(blocks);  // NCAP
     b[128+:64] = 64'(blocks);  // NUSE
+    // NAWUN, NAWUPF and NACWU count: they are 0, as AWUN, AWUPF and ACWU. No atomic boundaries.
+    if (blocks != '0) b = put(b, 24, 1, 512'h02);  // NSFEAT
     if (blocks != '0)
       b = put(
           b, 33, 1, 512'h09
@@ -169,12 +179,17 @@ module nvme_identify
     return b;
   endfunction
 
-  // I/O Command Set specific Identify Controller, NVM command set (CNS 06h): any number of blocks that NLB can say, any
-  // list of ranges.
+  // I/O Command Set specific Identify Controller, NVM command set (CNS 06h): any number of blocks that NLB can say. Limits of
+  // lists of ranges: all three or none.
   function automatic beat_t command_set0();
     beat_t b = '0;
     b = put(b, 0, 1, 512'(13));  // VSL, 2**13 pages are 65536 blocks
     b = put(b, 1, 1, 512'(13));  // WZSL
+    if (MaxDeallocate != 0) begin
+      b = put(b, 3, 1, 512'(255));  // DMRL
+      b = put(b, 4, 4, 512'(MaxDeallocate));  // DMRSL
+      b = put(b, 8, 8, 512'(MaxDeallocate));  // DMSL
+    end
     return b;
   endfunction
 
@@ -183,11 +198,9 @@ module nvme_identify
     return put('0, 14, 1, 512'(1));  // NSTAT: ready
   endfunction
 
-  localparam beat_t Controller0 = controller0();
   localparam beat_t Controller1 = controller1();
   localparam beat_t Controller4 = controller4();
   localparam beat_t Controller8 = controller8();
-  localparam beat_t Controller12 = controller12();
   localparam beat_t Controller32 = controller32();
   localparam beat_t Namespace2 = namespace2();
   localparam beat_t CommandSet0 = command_set0();
@@ -204,11 +217,11 @@ module nvme_identify
   );
 
   logic unused;
-  assign unused = ^{ns.valid, ns.base};
+  assign unused = ^{ns.valid, ns.base, eui64_i[3:0]};
 
   logic [63:0] eui;
   beat_t list;
-  assign eui = Eui64 + 64'(ns.idx);
+  assign eui = {eui64_i[63:4], 4'(ns.idx)};
 
   always_comb begin
     list = '0;
@@ -220,11 +233,11 @@ module nvme_identify
       unique case ({
         page_i, beat_i
       })
-        {PageController, 6'd0}:  data_o <= Controller0;
+        {PageController, 6'd0}:  data_o <= controller0(serial_i);
         {PageController, 6'd1}:  data_o <= Controller1;
         {PageController, 6'd4}:  data_o <= Controller4;
         {PageController, 6'd8}:  data_o <= Controller8;
-        {PageController, 6'd12}: data_o <= Controller12;
+        {PageController, 6'd12}: data_o <= controller12(serial_i);
         {PageController, 6'd32}: data_o <= Controller32;
         {PageNamespace, 6'd0}:   data_o <= namespace0(ns.blocks);  // 0 if inactive
         {PageNamespace, 6'd1}:   data_o <= ns.active ? namespace1(eui) : '0;
@@ -232,6 +245,8 @@ module nvme_identify
         {PageNsList, 6'd0}:      data_o <= list;
         {PageDescriptors, 6'd0}: data_o <= descriptors0(eui);
         {PageCommandSet, 6'd0}:  data_o <= CommandSet0;
+        // Controller List (4.9): one identifier, this one.
+        {PageControllers, 6'd0}: data_o <= 512'({ControllerId, 16'd1});
         {PageIndependent, 6'd0}: data_o <= ns.active ? Independent0 : '0;
         default:                 data_o <= '0;
       endcase

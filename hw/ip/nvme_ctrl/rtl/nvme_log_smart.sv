@@ -36,6 +36,8 @@ module nvme_log_smart
   /// How it ended.
   input  data_status_e         end_status_i,
 
+  /// Cycles since power-on. From a register on the ungated clock; may go on by more than one.
+  input  logic [63:0]          cycles_i,
   /// Critical Warning.
   input  logic [7:0]           warning_i,
   /// Composite Temperature in kelvins. From a register on the ungated clock.
@@ -133,7 +135,8 @@ module nvme_log_smart
   end
 
   // Minutes with commands in the data path, from WCTEMP on, from CCTEMP on. The clock runs meanwhile.
-  logic [2:0] spent;
+  logic [2:0] spent, spent_q;
+  logic [MinuteBits-1:0] seen_q, step;
   logic warm, critical, warm_q, critical_q;
   count_t minutes_q[3];
 
@@ -142,21 +145,27 @@ module nvme_log_smart
   assign spent = {critical_q, warm_q, flying_q != '0};
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) {critical_q, warm_q} <= '0;
-    else {critical_q, warm_q} <= {critical, warm};
+    if (!rst_ni) {critical_q, warm_q, spent_q} <= '0;
+    else {critical_q, warm_q, spent_q} <= {critical, warm, spent};
   end
+
+  // A simulation may leave cycles out in which nothing else changes.
+  assign step = MinuteBits'(cycles_i) - seen_q;
+  always_ff @(posedge clk_i) seen_q <= MinuteBits'(cycles_i);
 
   for (genvar t = 0; t < 3; t++) begin : gen_time
     logic [MinuteBits-1:0] cycles_q;
+    logic [MinuteBits:0] cycles;
+    assign cycles = (MinuteBits + 1)'(cycles_q) + (spent_q[t] ? (MinuteBits + 1)'(step) : (MinuteBits + 1)'(1));
 
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
         cycles_q <= '0;
         minutes_q[t] <= '0;
       end else if (spent[t]) begin
-        cycles_q <= cycles_q + 1'b1;
-        if (cycles_q == MinuteBits'(Minute - 1)) begin
-          cycles_q <= '0;
+        cycles_q <= MinuteBits'(cycles);
+        if (cycles >= (MinuteBits + 1)'(Minute)) begin
+          cycles_q <= MinuteBits'(cycles - (MinuteBits + 1)'(Minute));
           minutes_q[t] <= minutes_q[t] + 1'b1;
         end
       end
@@ -199,7 +208,7 @@ module nvme_log_smart
   assign busy_o = end_q || whole != '0 || {critical, warm, critical_q, warm_q} != '0;
 
   logic unused;
-  assign unused = ^start_bytes_i[8:0];
+  assign unused = ^{start_bytes_i[8:0], cycles_i[63:MinuteBits]};
 
   `NS_ASSERT(end_of_something, !end_i || flying_q != '0)
   `NS_ASSERT(rest_in_range, !rest_q[0][RestWidth-1] && !rest_q[1][RestWidth-1])

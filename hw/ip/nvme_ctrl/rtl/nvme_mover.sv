@@ -26,7 +26,10 @@ module nvme_mover
   /// Status after a write error.
   parameter data_status_e WriteStatus = DataHostError,
   /// Finds out whether beats that are compared differ; the other mover need not.
-  parameter bit           Compare     = 1'b0
+  parameter bit           Compare     = 1'b0,
+  /// Jobs of a group are one at the target, in whose bursts either all bytes are right or none is written. Without, each
+  /// stands for itself there, and what cannot be read becomes zeros.
+  parameter bit           Merge       = 1'b0
 ) (
   /// Clock.
   input  logic   clk_i,
@@ -60,6 +63,27 @@ module nvme_mover
   output logic                 cmp_error_o,
   /// Valid.
   output logic                 cmp_valid_o,
+
+  /// No read of the source may begin.
+  input  logic        read_hold_i,
+  /// Reads of the source, group by group: the one at `read_addr_o` may begin.
+  input  logic        read_open_i,
+  /// Its address.
+  output logic [63:0] read_addr_o,
+  /// It begins.
+  output logic        read_begin_o,
+  /// All data of the oldest group that has begun have come.
+  output logic        read_end_o,
+  /// From registers: data are to come.
+  output logic        read_busy_o,
+  /// Bursts to the target: the one at `write_addr_o` may begin.
+  input  logic        write_open_i,
+  /// Its address.
+  output logic [63:0] write_addr_o,
+  /// It begins.
+  output logic        write_begin_o,
+  /// The oldest one that has begun ends.
+  output logic        write_end_o,
 
   /// Source read address.
   output ax_t    ar_o,
@@ -97,11 +121,16 @@ module nvme_mover
   localparam int unsigned CountBits = unsigned'($clog2(MaxJobs + QueueJobs + MaxBursts + 8));
 
   logic [CountBits-1:0] jobs_q;  // inside
-  logic job_in, job_out;
+  logic job_in, job_out, job_first_q;
 
   assign busy_o = jobs_q != '0;
-  assign job_in = job_valid_i && job_ready_o;
+  assign job_in = job_valid_i && job_ready_o && (job_first_q || !Merge);
   assign job_out = event_valid_o && event_ready_i;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) job_first_q <= 1'b1;
+    else if (job_valid_i && job_ready_o) job_first_q <= !job_i.more;
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) jobs_q <= '0;
@@ -128,38 +157,57 @@ module nvme_mover
   );
 
   target_t issue_job;
-  logic issue, issue_read, issue_skip, issue_flush, align_queue_ready, write_queue_ready;
+  logic
+      issue_read,
+      issue_write,
+      issue_skip,
+      issue_flush,
+      issue_more,
+      issue_mid,
+      align_queue_ready,
+      write_queue_ready;
+  logic [9:0] issue_at, align_at;
+  logic compared;
   logic [3:0] issue_rotate;
   logic [5:0] issue_beats, align_beats;
   logic beat_left;
 
   nvme_mover_read #(
-    .FifoBeats(FifoBeats)
+    .FifoBeats(FifoBeats),
+    .Merge    (Merge)
   ) u_read (
     .clk_i,
     .rst_ni,
     .job_i         (queue_job),
     .job_valid_i   (queue_valid),
     .job_ready_o   (queue_ready),
+    .hold_i        (read_hold_i),
+    .read_open_i,
+    .want_addr_o   (read_addr_o),
+    .begin_o       (read_begin_o),
+    .compared_i    (compared),
     .ar_o,
     .ar_valid_o,
     .ar_ready_i,
-    .issue_o       (issue),
     .issue_read_o  (issue_read),
+    .issue_write_o (issue_write),
     .issue_ready_i (align_queue_ready && write_queue_ready),
     .issue_job_o   (issue_job),
     .issue_rotate_o(issue_rotate),
     .issue_skip_o  (issue_skip),
     .issue_flush_o (issue_flush),
     .issue_beats_o (issue_beats),
+    .issue_more_o  (issue_more),
+    .issue_at_o    (issue_at),
+    .issue_mid_o   (issue_mid),
     .beat_left_i   (beat_left)
   );
 
-  logic align_valid, align_ready, align_skip, align_flush;
+  logic align_valid, align_ready, align_skip, align_flush, align_more, align_mid;
   logic [3:0] align_rotate;
 
   ns_fifo #(
-    .Width(12),
+    .Width(24),
     .Depth(MaxJobs),
     .Style("lutram")
   ) u_align_queue (
@@ -167,23 +215,29 @@ module nvme_mover
     .rst_ni,
     .in_valid_i (issue_read),
     .in_ready_o (align_queue_ready),
-    .in_data_i  ({issue_beats, issue_rotate, issue_skip, issue_flush}),
+    .in_data_i  ({issue_more, issue_at, issue_mid, issue_beats, issue_rotate, issue_skip, issue_flush}),
     .out_valid_o(align_valid),
     .out_ready_i(align_ready),
-    .out_data_o ({align_beats, align_rotate, align_skip, align_flush}),
+    .out_data_o ({align_more, align_at, align_mid, align_beats, align_rotate, align_skip, align_flush}),
     .count_o    ()
   );
 
   logic [DataWidth-1:0] align_data, beat_data;
-  logic align_error, align_out, beat_error, beat_valid, fifo_ready;
+  logic align_error, align_out, beat_error, beat_valid, fifo_ready, burst_came, burst_error;
 
-  nvme_align u_align (
+  nvme_align #(
+    .Merge     (Merge),
+    .BurstBytes(BurstBytes)
+  ) u_align (
     .clk_i,
     .rst_ni,
     .job_valid_i (align_valid),
     .job_rotate_i(align_rotate),
     .job_skip_i  (align_skip),
     .job_flush_i (align_flush),
+    .job_more_i  (align_more),
+    .job_at_i    (align_at),
+    .job_mid_i   (align_mid),
     .job_beats_i (align_beats),
     .job_ready_o (align_ready),
     .r_i,
@@ -191,7 +245,9 @@ module nvme_mover
     .r_ready_o,
     .out_data_o  (align_data),
     .out_error_o (align_error),
-    .out_valid_o (align_out)
+    .out_valid_o (align_out),
+    .burst_valid_o(burst_came),
+    .burst_error_o(burst_error)
   );
 
   ns_fifo #(
@@ -219,7 +275,7 @@ module nvme_mover
   ) u_write_queue (
     .clk_i,
     .rst_ni,
-    .in_valid_i (issue),
+    .in_valid_i (issue_write),
     .in_ready_o (write_queue_ready),
     .in_data_i  (issue_job),
     .out_valid_o(write_valid),
@@ -234,7 +290,8 @@ module nvme_mover
     .MaxBursts  (MaxBursts),
     .ReadStatus (ReadStatus),
     .WriteStatus(WriteStatus),
-    .Compare    (Compare)
+    .Compare    (Compare),
+    .Whole      (Merge)
   ) u_write (
     .clk_i,
     .rst_ni,
@@ -242,6 +299,8 @@ module nvme_mover
     .job_valid_i (write_valid),
     .job_ready_o (write_ready),
     .beat_came_i (align_out),
+    .burst_came_i(burst_came),
+    .burst_error_i(burst_error),
     .beat_data_i (beat_data),
     .beat_error_i(beat_error),
     .beat_valid_i(beat_valid),
@@ -250,6 +309,11 @@ module nvme_mover
     .peer_error_i,
     .peer_valid_i,
     .cmp_valid_o,
+    .write_open_i,
+    .want_addr_o (write_addr_o),
+    .write_begin_o,
+    .write_end_o,
+    .compared_o  (compared),
     .aw_o,
     .aw_valid_o,
     .aw_ready_i,
@@ -264,6 +328,8 @@ module nvme_mover
     .event_ready_i
   );
 
+  assign read_end_o = align_ready && !align_more;
+  assign read_busy_o = align_valid;
   assign cmp_data_o = beat_data;
   assign cmp_error_o = beat_error;
 

@@ -1,7 +1,8 @@
 // Read side of a mover: issues a job's source read as early as room for all of its write beats can be reserved.
 //
 // One burst a job. The write side gets the job at the same time, the aligner its attributes. Zeros are not read: only the
-// write side gets their job.
+// write side gets their job. The jobs of a group follow each other; from the beginning of the first one to the end of the
+// last one, the group is being read.
 // Assumes jobs within one 4 KiB page at both ends.
 `include "ns_assert.svh"
 
@@ -10,7 +11,9 @@ module nvme_mover_read
   import nvme_data_pkg::*;
 #(
   /// Write beats that fit into the mover's FIFO, at least 64.
-  parameter int unsigned FifoBeats = 512
+  parameter int unsigned FifoBeats = 512,
+  /// The pieces of a group are merged: the write side gets one job for it.
+  parameter bit          Merge     = 1'b0
 ) (
   /// Clock.
   input  logic       clk_i,
@@ -24,6 +27,18 @@ module nvme_mover_read
   /// Ready.
   output logic       job_ready_o,
 
+  /// No read may begin.
+  input  logic       hold_i,
+  /// The read of the group that begins at `want_addr_o` may begin.
+  input  logic       read_open_i,
+  /// Its address.
+  output logic [63:0] want_addr_o,
+
+  /// A group begins to be read.
+  output logic       begin_o,
+  /// Job that is compared: all of its beats have left.
+  input  logic       compared_i,
+
   /// Read address.
   output ax_t        ar_o,
   /// Valid.
@@ -31,10 +46,10 @@ module nvme_mover_read
   /// Ready.
   input  logic       ar_ready_i,
 
-  /// Job issued: taken by the aligner's and the write side's queues, which must both have room (issue_ready_i).
-  output logic       issue_o,
-  /// It is read: the aligner takes it, too.
+  /// A job is read: the aligner takes it.
   output logic       issue_read_o,
+  /// The write side takes it.
+  output logic       issue_write_o,
   /// There is room in both queues.
   input  logic       issue_ready_i,
   /// What the write side needs of it.
@@ -48,6 +63,12 @@ module nvme_mover_read
 
   /// For the aligner: read beats, less 1.
   output logic [5:0] issue_beats_o,
+  /// Another job of its group follows.
+  output logic       issue_more_o,
+  /// For the aligner: dword of the write beats at which it begins.
+  output logic [9:0] issue_at_o,
+  /// For the aligner: it ends within a write beat.
+  output logic       issue_mid_o,
 
   /// A beat has left the FIFO.
   input  logic       beat_left_i
@@ -55,14 +76,21 @@ module nvme_mover_read
 
   localparam int unsigned FreeBits = unsigned'($clog2(FifoBeats + 1));
 
+  logic issue;  // to the queues
+
   // First step: what the job needs.
   job_t job_q;
   logic valid_q;
-  logic [6:0] read_beats, write_beats, read_beats_q, write_beats_q;  // write_beats_q: 0 for zeros
+  logic [6:0] read_beats, write_beats, read_beats_q, write_beats_q;
+  logic [6:0] room_q;  // places that it needs; 0 for zeros
+  logic mid, mid_q;
+  logic first_q;  // of its group
+  logic [6:0] compares_q;  // jobs in front, to be compared
 
   assign read_beats = 7'((32'(job_i.src[5:0]) + 32'(job_i.len) + 32'd63) >> 6);
   assign write_beats = 7'((32'(job_i.dst[5:0]) + 32'(job_i.len) + 32'd63) >> 6);
-  assign job_ready_o = !valid_q || issue_o;
+  assign mid = (job_i.dst[5:2] + job_i.len[5:2]) != '0;
+  assign job_ready_o = !valid_q || issue;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) valid_q <= 1'b0;
@@ -73,7 +101,10 @@ module nvme_mover_read
     if (job_ready_o && job_valid_i) begin
       job_q <= job_i;
       read_beats_q <= read_beats;
-      write_beats_q <= (job_i.kind == KindZero) ? '0 : write_beats;
+      write_beats_q <= write_beats;
+      mid_q <= mid;
+      // A beat that the next job of the group completes is that one's.
+      room_q <= (job_i.kind == KindZero) ? '0 : write_beats - 7'(Merge && job_i.more && mid);
     end
   end
 
@@ -81,23 +112,40 @@ module nvme_mover_read
   logic [FreeBits-1:0] free_q;
 
   // Every other cycle at most, so that the arbiter behind `ar_ready_i` is not in front of all this: a job has more beats.
-  assign issue_o = valid_q && issue_ready_i && !ar_valid_o && (32'(free_q) >= 32'(write_beats_q));
-  assign issue_read_o = issue_o && job_q.kind != KindZero;
-  assign issue_job_o = '{slot: job_q.slot, kind: job_q.kind, len: job_q.len, dst: job_q.dst};
+  // Once begun, a group must not have to wait for a comparison, because a write of the media may wait for it, and the
+  // comparison for what stands behind that write.
+  assign issue = valid_q && issue_ready_i && !ar_valid_o && (32'(free_q) >= 32'(room_q))
+      && (job_q.kind == KindZero || (!hold_i && (!first_q || (read_open_i && !(job_q.more && compares_q != '0)))));
+  assign want_addr_o = job_q.src;
+  assign begin_o = issue_read_o && first_q;
+  assign issue_write_o = issue && (first_q || !Merge);
+  assign issue_more_o = job_q.more;
+  assign issue_at_o = job_q.dst[11:2];
+  assign issue_mid_o = mid_q;
+  assign issue_read_o = issue && job_q.kind != KindZero;
+  assign issue_job_o = '{slot: job_q.slot, kind: job_q.kind, len: Merge ? job_q.total : job_q.len, dst: job_q.dst};
   assign issue_rotate_o = job_q.dst[5:2] - job_q.src[5:2];
   assign issue_skip_o = job_q.src[5:2] > job_q.dst[5:2];
   assign issue_beats_o = 6'(read_beats_q - 7'd1);
   assign issue_flush_o = write_beats_q + 7'(issue_skip_o) > read_beats_q;
 
+  logic compare_in;
+  assign compare_in = issue_write_o && job_q.kind == KindCompare;
+
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
+      first_q <= 1'b1;
+      compares_q <= '0;
       ar_valid_o <= 1'b0;
       free_q <= FreeBits'(FifoBeats);
     end else begin
       if (issue_read_o) ar_valid_o <= 1'b1;
       else if (ar_ready_i) ar_valid_o <= 1'b0;
-      if (issue_o || beat_left_i) begin
-        free_q <= free_q + FreeBits'(beat_left_i) - (issue_o ? FreeBits'(write_beats_q) : '0);
+      if (issue) first_q <= !job_q.more;
+      if (compare_in && !compared_i) compares_q <= compares_q + 1'b1;
+      if (!compare_in && compared_i) compares_q <= compares_q - 1'b1;
+      if (issue || beat_left_i) begin
+        free_q <= free_q + FreeBits'(beat_left_i) - (issue ? FreeBits'(room_q) : '0);
       end
     end
   end

@@ -2,8 +2,9 @@
 //
 // A burst ends at the latest at the next multiple of BurstBytes. Its address leaves only when its data is complete in the
 // FIFO, so that the data follows without a gap: whatever shares the bus never waits for the mover's source.
-// Bytes that arrived with a read error are not written (their strobes are 0). One event for each job, after
-// the responses to all of its bursts, with the first error.
+// Towards the media a burst that holds bytes with a read error is not written at all, as blocks must not be half of each;
+// towards the host such bytes are zeros. One event for each job, after the responses to all of its bursts, with the first
+// error.
 //
 // Zeros need no beats from the FIFO. Bursts without a target (dropped or compared data) take their beats out of the FIFO
 // and end without an address or a response. A comparison waits for another mover, so no address leaves while
@@ -26,7 +27,9 @@ module nvme_mover_write
   /// Status after a write error.
   parameter data_status_e WriteStatus = DataHostError,
   /// Finds out whether beats that are compared differ.
-  parameter bit           Compare     = 1'b0
+  parameter bit           Compare     = 1'b0,
+  /// A burst of a copy is written only if none of its bytes came with a read error.
+  parameter bit           Whole       = 1'b0
 ) (
   /// Clock.
   input  logic                 clk_i,
@@ -42,6 +45,10 @@ module nvme_mover_write
 
   /// A beat enters the FIFO.
   input  logic                 beat_came_i,
+  /// With `Whole`: it is the last one of its burst.
+  input  logic                 burst_came_i,
+  /// With `Whole`: a part of that burst came with a read error.
+  input  logic                 burst_error_i,
   /// Oldest beat in the FIFO.
   input  logic [DataWidth-1:0] beat_data_i,
   /// A part of it came with a read error.
@@ -59,6 +66,17 @@ module nvme_mover_write
   input  logic                 peer_valid_i,
   /// The oldest beat in the FIFO is to be compared.
   output logic                 cmp_valid_o,
+
+  /// The burst that stands at `want_addr_o` may begin.
+  input  logic                 write_open_i,
+  /// Its address.
+  output logic [63:0]          want_addr_o,
+  /// It begins.
+  output logic                 write_begin_o,
+  /// The oldest burst that has begun ends.
+  output logic                 write_end_o,
+  /// The last beat of a job that is compared leaves.
+  output logic                 compared_o,
 
   /// Write address.
   output ax_t                  aw_o,
@@ -155,10 +173,46 @@ module nvme_mover_write
   logic [6:0] beats_q;  // to come out of the FIFO
   logic resp_fire;
 
+  // A copy that is not whole is dropped.
+  kind_e kind;
+  logic spoilt;
+
+  if (Whole) begin : gen_whole
+    logic whole_ready, bad, bad_valid;
+
+    ns_fifo #(
+      .Width(1),
+      .Depth(FifoBeats),
+      .Style("lutram")
+    ) u_errors (
+      .clk_i,
+      .rst_ni,
+      .in_valid_i (burst_came_i),
+      .in_ready_o (whole_ready),
+      .in_data_i  (burst_error_i),
+      .out_valid_o(bad_valid),
+      .out_ready_i(issue && burst_q.kind != KindZero),
+      .out_data_o (bad),
+      .count_o    ()
+    );
+    assign spoilt = bad;
+
+    `NS_ASSERT(error_has_place, !burst_came_i || whole_ready)
+    `NS_ASSERT(burst_is_complete, !issue || burst_q.kind == KindZero || bad_valid)
+    `NS_ASSERT(only_whole_bursts, !write_begin_o || burst_q.kind == KindZero || (bad_valid && !bad))
+  end else begin : gen_parts
+    assign spoilt = 1'b0;
+    logic unused;
+    assign unused = ^{burst_came_i, burst_error_i};
+  end
+  assign kind = (spoilt && burst_q.kind == KindCopy) ? KindDrop : burst_q.kind;
+
   // Every other cycle at most, so that the arbiter behind `aw_ready_i` is not in front of all this: bursts are longer.
   assign issue = burst_valid_q && burst_queue_ready && !aw_valid_o
       && 32'(arrived_q) >= 32'(beats_q) && bursts_q != BurstsBits'(MaxBursts)
-      && (compares_q == '0 || no_target(burst_q.kind));
+      && ((compares_q == '0 && write_open_i) || no_target(kind));
+  assign want_addr_o = aw_q.addr;
+  assign write_begin_o = issue && !no_target(kind);
   assign cut_ready = !burst_valid_q || issue;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -169,7 +223,7 @@ module nvme_mover_write
       bursts_q <= '0;
     end else begin
       if (cut_ready) burst_valid_q <= job_valid_q;
-      if (issue && !no_target(burst_q.kind)) aw_valid_o <= 1'b1;
+      if (write_begin_o) aw_valid_o <= 1'b1;
       else if (aw_ready_i) aw_valid_o <= 1'b0;
       if (issue || beat_came_i) begin
         arrived_q <= arrived_q + BeatsBits'(beat_came_i) - (issue ? BeatsBits'(beats_q) : '0);
@@ -209,7 +263,7 @@ module nvme_mover_write
   logic w_fire, w_error;
   logic [5:0] w_left_q;  // beats after the next one
   logic w_error_q;       // in an earlier beat of the burst
-  logic [15:0] to_mask, lanes_q, to_q, lanes;
+  logic [15:0] to_mask, lanes_q, to_q;
   burst_t burst_in;
 
   function automatic logic [15:0] lanes_to(logic [3:0] dword);
@@ -219,6 +273,7 @@ module nvme_mover_write
   // The first beat may be the last one, too.
   always_comb begin
     burst_in = burst_q;
+    burst_in.kind = kind;
     if (burst_q.len == '0) burst_in.first &= lanes_to(burst_q.to);
   end
 
@@ -272,10 +327,10 @@ module nvme_mover_write
   assign w_error = beat_error_i && kind_q != KindZero;
 
   always_comb begin
-    lanes = w_error ? 16'h0000 : lanes_q;
-    for (int unsigned i = 0; i < 16; i++) w_o.strb[i*4+:4] = {4{lanes[i]}};
+    // A PCIe bridge wants strobes without a gap: the host gets zeros instead of what came with an error.
+    for (int unsigned i = 0; i < 16; i++) w_o.strb[i*4+:4] = {4{lanes_q[i]}};
     w_o.last = last_q;
-    w_o.data = (kind_q == KindZero) ? '0 : beat_data_i;
+    w_o.data = (kind_q == KindZero || w_error) ? '0 : beat_data_i;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -305,6 +360,7 @@ module nvme_mover_write
   logic compare_in, compare_out;
   assign compare_in = issue && burst_q.kind == KindCompare;
   assign compare_out = w_fire && last_q && kind_q == KindCompare;
+  assign compared_o = compare_out && job_last_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) compares_q <= '0;
@@ -325,9 +381,9 @@ module nvme_mover_write
         seen_q <= 1'b0;
       end else begin
         differ_q <= '0;
-        if (cmp_valid_o && peer_valid_i && !peer_error_i) begin
+        if (cmp_valid_o && peer_valid_i && !peer_error_i && !beat_error_i) begin
           for (int unsigned i = 0; i < 16; i++) begin
-            differ_q[i] <= lanes[i] && beat_data_i[i*32+:32] != peer_data_i[i*32+:32];
+            differ_q[i] <= lanes_q[i] && beat_data_i[i*32+:32] != peer_data_i[i*32+:32];
           end
         end
         seen_q <= !end_valid_q && differ;
@@ -364,6 +420,7 @@ module nvme_mover_write
   assign event_free = !event_valid_o || event_ready_i;
   assign b_ready_o = resp_valid && !resp.at_once && event_free;
   assign resp_fire = resp_valid && (resp.at_once || b_valid_i) && event_free;
+  assign write_end_o = resp_fire && !resp.at_once;
 
   always_comb begin
     status = status_q;

@@ -20,10 +20,8 @@ module nvme_pages
   parameter ns_blocks_t      NsBlocks      = '0,
   /// See nvme_namespace.
   parameter longint unsigned MediaBytes    = 64'h1_0000_0000,
-  /// Serial number, 20 characters.
-  parameter logic [159:0]    SerialNumber  = "NS000000000000000001",
-  /// EUI-64 of namespace 1.
-  parameter logic [63:0]     Eui64         = 64'h0200_4E53_0000_0001,
+  /// See nvme_ctrl.
+  parameter int unsigned     MaxDeallocate = 131_072,
   /// PCI vendor and subsystem vendor ID.
   parameter logic [15:0]     VendorId      = 16'h4E53,
   /// Clock in kHz.
@@ -38,6 +36,10 @@ module nvme_pages
   /// Controller reset.
   input  logic        reset_i,
 
+  /// Serial number, 20 characters, the first one in the high bits, padded with spaces. From a register that changes only in reset.
+  input  logic [159:0] serial_i,
+  /// EUI-64 of namespace 1; its low 4 bits are 0. From a register that changes only in reset.
+  input  logic [63:0] eui64_i,
   /// Cycles since power-on. From a register on the ungated clock.
   input  logic [63:0] cycles_i,
   /// Composite temperature in kelvins. From a register on the ungated clock.
@@ -158,6 +160,7 @@ module nvme_pages
     .end_i        (end_i),
     .end_slot_i   (end_slot_i),
     .end_status_i (end_status_i),
+    .cycles_i,
     .warning_i    (warning_i),
     .temperature_i,
     .hours_i      (hours),
@@ -230,13 +233,14 @@ module nvme_pages
     .NumNamespaces(NumNamespaces),
     .NsBlocks    (NsBlocks),
     .MediaBytes  (MediaBytes),
-    .SerialNumber(SerialNumber),
-    .Eui64       (Eui64),
+    .MaxDeallocate(MaxDeallocate),
     .VendorId    (VendorId),
     .NumEvents   (NumEvents),
     .NumErrors   (NumErrors)
   ) u_identify (
     .clk_i,
+    .serial_i,
+    .eui64_i,
     .page_i,
     .nsid_i (page_nsid_i),
     .re_i   (page_read),

@@ -51,7 +51,8 @@ package nvme_pkg;
     DataBadGranularity = 4'd11,  // SGL Data Block Granularity Invalid (1Eh)
     DataInterrupted    = 4'd12,  // given up, since the controller is being stopped: Command Interrupted (21h)
     DataAborted        = 4'd13,  // by an Abort: Command Abort Requested (07h)
-    DataDeleted        = 4'd14   // since its queue is being deleted: Command Aborted due to SQ Deletion (08h)
+    DataDeleted        = 4'd14,  // since its queue is being deleted: Command Aborted due to SQ Deletion (08h)
+    DataTooMuch        = 4'd15   // a list beyond DMRL or DMSL: Command Size Limit Exceeded (1/83h)
   } data_status_e;
 
   typedef struct packed {
@@ -132,7 +133,8 @@ package nvme_pkg;
     PageTimestamp   = 4'd9,  // feature 0Eh
     PageCommandSet  = 4'd10, // Identify CNS 06h
     PageIndependent = 4'd11, // Identify CNS 08h
-    PageLogs        = 4'd12  // log 00h
+    PageLogs        = 4'd12, // log 00h
+    PageControllers = 4'd13  // Identify CNS 12h, 13h: this one
   } page_e;
 
   /// Log page identifiers (figure 191).
@@ -142,6 +144,9 @@ package nvme_pkg;
   parameter logic [7:0] LidFirmware = 8'h03;
   parameter logic [7:0] LidChangedNs = 8'h04;
   parameter logic [7:0] LidEffects = 8'h05;
+
+  /// CNTLID.
+  parameter logic [15:0] ControllerId = 16'd1;
 
   /// Firmware revision, in Identify Controller and in the Firmware Slot log; its first character on the left.
   parameter logic [63:0] FirmwareRevision = "1.0     ";
@@ -237,6 +242,7 @@ package nvme_pkg;
   parameter logic [7:0] ScInvalidQueueDeletion = 8'h0C;
   parameter logic [7:0] ScFeatureNotSaveable = 8'h0D;
   parameter logic [7:0] ScFeatureNotNamespaceSpecific = 8'h0F;
+  parameter logic [7:0] ScSizeLimitExceeded = 8'h83;
 
   /// The status of a command whose data transfer ended so. Errors of bus and media may go away: they can be retried.
   function automatic status_t data_status(data_status_e status);
@@ -255,6 +261,7 @@ package nvme_pkg;
       DataInterrupted: return interrupted_status();
       DataAborted: return abort_status();
       DataDeleted: return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: ScSqDeletion};
+      DataTooMuch: return command_status(ScSizeLimitExceeded);
       default:       return generic_status(ScLbaOutOfRange);
     endcase
   endfunction

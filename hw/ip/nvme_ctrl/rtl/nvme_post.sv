@@ -44,6 +44,10 @@ module nvme_post
   input  logic        b_valid_i,
   /// Ready.
   output logic        b_ready_o,
+  /// Watch the writes that have no response yet, the one of this cycle included.
+  input  logic        mark_i,
+  /// From the next cycle on: all of them have theirs.
+  output logic        marked_done_o,
   /// The host refused a write.
   output logic        error_o
 );
@@ -65,11 +69,26 @@ module nvme_post
   logic aw_ready, w_ready;
   logic [CountBits-1:0] count_q;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) count_q <= '0;
-    else if (write_valid_i && !b_valid_i) count_q <= count_q + 1'b1;
-    else if (!write_valid_i && b_valid_i) count_q <= count_q - 1'b1;
+  // Responses come in the order of the writes.
+  logic [CountBits-1:0] count_d, marked_q;
+  always_comb begin
+    count_d = count_q;
+    if (write_valid_i && !b_valid_i) count_d = count_q + 1'b1;
+    if (!write_valid_i && b_valid_i) count_d = count_q - 1'b1;
   end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      count_q  <= '0;
+      marked_q <= '0;
+    end else begin
+      count_q <= count_d;
+      if (mark_i) marked_q <= count_d;
+      else if (b_valid_i && marked_q != '0) marked_q <= marked_q - 1'b1;
+    end
+  end
+
+  assign marked_done_o = marked_q == '0;
 
   assign room_o = count_q < CountBits'(MaxWrites - 1);
   assign busy_o = count_q != '0;

@@ -1,8 +1,8 @@
 // PRP and SGL engine: command queues and walkers for both directions, and the list reads they share.
 //
 // Direction 0 is device to host, 1 host to device, comparisons included. Each direction has a queue that holds all slots,
-// NumWalkers walkers of PRPs and NumSglWalkers of SGLs, whose segments are granted round robin; segments of one command
-// stay in order. One more SGL walker finds the list of ranges of a Dataset Management for nvme_ranges. All walkers share
+// NumWalkers walkers of PRPs and NumSglWalkers of SGLs. Behind each walker stands an nvme_gather; groups of pieces are
+// granted round robin, each in one go; those of one command stay in order. One more SGL walker finds the list of ranges of a Dataset Management for nvme_ranges. All walkers share
 // one host read port and one buffer RAM for lists. List data is always accepted: a walker asks only for lines it has
 // room for. The clock of an SGL walker runs only while it has a command.
 `include "ns_assert.svh"
@@ -37,7 +37,7 @@ module nvme_prp
   /// Ready.
   output logic      cmd_ready_o,
 
-  /// Segment of each direction.
+  /// Piece of each direction, see nvme_gather.
   output seg_t [1:0] seg_o,
   /// Valid.
   output logic [1:0] seg_valid_o,
@@ -136,19 +136,26 @@ module nvme_prp
     assign cmd_ready[d] = free != '0;
 
     logic [idx_width(Each)-1:0] idx;
+    logic [Each-1:0] stay_q;  // who may be granted: of a group, the one whose it is
 
     ns_rr_arbiter #(
       .N(Each)
     ) u_segments (
       .clk_i,
       .rst_ni,
-      .req_i  (seg_valid[d*Each+:Each]),
+      .req_i  (seg_valid[d*Each+:Each] & stay_q),
       .next_i (seg_ready_i[d]),
       .gnt_o  (seg_ready[d*Each+:Each]),
       .idx_o  (idx),
       .valid_o(seg_valid_o[d])
     );
     assign seg_o[d] = seg[d*Each+32'(idx)];
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) stay_q <= '1;
+      else if (seg_valid_o[d] && seg_ready_i[d])
+        stay_q <= seg_o[d].more ? seg_ready[d*Each+:Each] : '1;
+    end
   end
 
   assign walker_valid[ListWalker] = list_cmd_valid_i;
@@ -161,14 +168,41 @@ module nvme_prp
 
   for (genvar w = 0; w < All; w++) begin : gen_walker
     data_cmd_t walker_cmd;
-    logic walker_seg_ready;
+    seg_t walker_seg;
+    event_t walker_event;
+    logic walker_seg_valid, walker_seg_ready, walker_event_valid, walker_event_ready;
+    logic clk;
 
     if (w == ListWalker) begin : gen_list
       assign walker_cmd = list_cmd_i;
+      assign seg[w] = walker_seg;
+      assign seg_valid[w] = walker_seg_valid;
       assign walker_seg_ready = seg_ready[w];
+      assign walk_event[w] = walker_event;
+      assign walk_valid[w] = walker_event_valid;
+      assign walker_event_ready = walk_ready[w];
     end else begin : gen_direction
       assign walker_cmd = cmd[w/Each];
-      assign walker_seg_ready = seg_ready[w] && seg_ready_i[w/Each];
+
+      nvme_gather #(
+        .ToHost(w / Each == 0),
+        .Many  (w % Each >= NumWalkers)
+      ) u_gather (
+        .clk_i        (clk),
+        .rst_ni,
+        .seg_i        (walker_seg),
+        .seg_valid_i  (walker_seg_valid),
+        .seg_ready_o  (walker_seg_ready),
+        .event_i      (walker_event),
+        .event_valid_i(walker_event_valid),
+        .event_ready_o(walker_event_ready),
+        .seg_o        (seg[w]),
+        .seg_valid_o  (seg_valid[w]),
+        .seg_ready_i  (seg_ready[w] && seg_ready_i[w/Each]),
+        .event_o      (walk_event[w]),
+        .event_valid_o(walk_valid[w]),
+        .event_ready_i(walk_ready[w])
+      );
     end
 
     if (w != ListWalker && w % Each < NumWalkers) begin : gen_prp
@@ -180,8 +214,8 @@ module nvme_prp
         .cmd_i        (walker_cmd),
         .cmd_valid_i  (walker_valid[w]),
         .cmd_ready_o  (walker_ready[w]),
-        .seg_o        (seg[w]),
-        .seg_valid_o  (seg_valid[w]),
+        .seg_o        (walker_seg),
+        .seg_valid_o  (walker_seg_valid),
         .seg_ready_i  (walker_seg_ready),
         .list_addr_o  (list_addr[w]),
         .list_two_o   (list_two[w]),
@@ -196,14 +230,13 @@ module nvme_prp
         .entry_idx_o  (entry_idx[w]),
         .entry_i      (entry_q),
         .entry_valid_i(entry_valid_q[w]),
-        .event_o      (walk_event[w]),
-        .event_valid_o(walk_valid[w]),
-        .event_ready_i(walk_ready[w])
+        .event_o      (walker_event),
+        .event_valid_o(walker_event_valid),
+        .event_ready_i(walker_event_ready)
       );
       assign walker_busy[w] = 1'b0;  // not asked
+      assign clk = clk_i;
     end else begin : gen_sgl
-      logic clk;
-
       ns_clock_gate u_gate (
         .clk_i,
         .en_i (walker_busy[w] || walker_valid[w]),
@@ -220,8 +253,8 @@ module nvme_prp
         .cmd_i        (walker_cmd),
         .cmd_valid_i  (walker_valid[w]),
         .cmd_ready_o  (walker_ready[w]),
-        .seg_o        (seg[w]),
-        .seg_valid_o  (seg_valid[w]),
+        .seg_o        (walker_seg),
+        .seg_valid_o  (walker_seg_valid),
         .seg_ready_i  (walker_seg_ready),
         .list_addr_o  (list_addr[w]),
         .list_two_o   (list_two[w]),
@@ -236,9 +269,9 @@ module nvme_prp
         .entry_idx_o  (entry_idx[w]),
         .entry_i      (entry_q),
         .entry_valid_i(entry_valid_q[w]),
-        .event_o      (walk_event[w]),
-        .event_valid_o(walk_valid[w]),
-        .event_ready_i(walk_ready[w])
+        .event_o      (walker_event),
+        .event_valid_o(walker_event_valid),
+        .event_ready_i(walker_event_ready)
       );
     end
   end

@@ -3,8 +3,8 @@
 // Follows NVM Express 1.4, 4.3, with 4 KiB pages: PRP1 may start at any dword; PRP2 is the second page or points, with any
 // qword offset, to a list; the last entry of a list page points to the next one if more than that entry remain; all
 // other entries must have offset zero. List lines of 64 bytes are read ahead into a shared RAM (see nvme_prp), only those
-// needed, up to two in a burst. The walk ends with an event that gives the number of jobs it made, or the error
-// that stopped it; no list read is outstanding then.
+// needed, up to two in a burst. The walk ends with an event that gives the error that stopped it,
+// or none; no list read is outstanding then.
 `include "ns_assert.svh"
 
 module nvme_prp_walker
@@ -86,7 +86,6 @@ module nvme_prp_walker
   state_e state_q;
   logic [SlotWidth-1:0] slot_q;
   data_status_e status_q;
-  logic [JobsWidth-1:0] jobs_q;
   logic compare_q;
   logic first_q;                    // no segment has been made from PRP2
   logic [TransferWidth-1:0] left_q;    // bytes for which no segment was taken
@@ -135,13 +134,13 @@ module nvme_prp_walker
   assign list_fire = ask_q && list_ready_i;
 
   assign cmd_ready_o = state_q == StIdle;
-  assign seg_o = '{slot: slot_q, kind: compare_q ? KindCompare : KindCopy, len: len_q, mem: mem_q, host: host_q};
+  assign seg_o = '{slot: slot_q, kind: compare_q ? KindCompare : KindCopy, more: left_q != TransferWidth'(len_q), total: len_q, len: len_q, mem: mem_q, host: host_q};
   assign seg_valid_o = state_q == StEmit;
   assign line_write_o = write_q;
   assign entry_req_o = state_q == StAsk && full_q != '0 && !error_q;
   assign entry_line_o = read_q;
   assign entry_idx_o = idx_q;
-  assign event_o = '{slot: slot_q, walk: 1'b1, jobs: jobs_q, status: status_q};
+  assign event_o = '{slot: slot_q, walk: 1'b1, jobs: '0, status: status_q};
   assign event_valid_o = state_q == StEnd && fetch_left_q == '0 && 32'(free_q) + 32'(full_q) == Lines;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -213,7 +212,6 @@ module nvme_prp_walker
           slot_q <= cmd_i.slot;
           compare_q <= cmd_i.op == OpCompare;
           status_q <= (cmd_i.prp1[1:0] != '0) ? DataBadPrp : DataOk;
-          jobs_q <= '0;
           first_q <= 1'b1;
           left_q <= TransferWidth'(cmd_i.bytes);
           host_q <= cmd_i.prp1;
@@ -226,9 +224,6 @@ module nvme_prp_walker
         if (seg_ready_i) begin
           left_q <= left_q - TransferWidth'(len_q);
           mem_q <= mem_q + 64'(len_q);
-          // Two jobs if it crosses a boundary of the media, see nvme_split.
-          // A comparison is a job for two movers.
-          jobs_q <= jobs_q + (((13'(mem_q[11:0]) + len_q > 13'd4096) ? JobsWidth'(2) : JobsWidth'(1)) << compare_q);
         end
       end
       StNext: begin

@@ -29,6 +29,8 @@ module nvme_ranges
   parameter ns_blocks_t         NsBlocks      = '0,
   /// See nvme_namespace.
   parameter longint unsigned    MediaBytes    = 64'h1_0000_0000,
+  /// Blocks that a list may name in all (DMSL, DMRSL), in at most 255 ranges (DMRL); 0: any number, in 256.
+  parameter int unsigned        MaxDeallocate = 0,
   /// ID of the list reads.
   parameter logic [IdWidth-1:0] Id            = '0
 ) (
@@ -38,6 +40,8 @@ module nvme_ranges
   input  logic      rst_ni,
   /// From registers: there are commands inside.
   output logic      busy_o,
+  /// Nothing changes until nvme_sweep takes the present range, if there is one. From registers, but for range_ready_i.
+  output logic      waits_o,
   /// End what takes long. Stays until there are no commands inside.
   input  logic      stop_i,
 
@@ -175,6 +179,8 @@ module nvme_ranges
   always_ff @(posedge clk_i) if (begins) cmd <= first;
 
   assign busy_o = count != '0 || state_q != StIdle || abort_q != AbIdle;
+  assign waits_o = abort_q == AbIdle && !abort_valid_i
+      && ((range_valid_o && !range_ready_i && (!ends || state_q == StFail)) || (state_q == StIdle && count == '0));
 
   // A range that is being handed on is looked at a cycle later.
   assign hands_on = range_valid_o && range_ready_i;
@@ -236,11 +242,15 @@ module nvme_ranges
   logic [64:0] end_q;
   logic [IdxBits-1:0] in_q, out_q, final_q;
   data_status_e status_q, why_q;
+  logic [39:0] total_q;  // blocks of all
+  logic too_many, too_much;
   logic crosses, prp_bad, take, last_dword, piece_ends, line_ends, list_end;
   namespace_t ns, ns_q;  // the command's
 
   assign crosses = 13'(cmd.prp1[11:0]) + cmd.bytes[12:0] > 13'd4096;
   assign prp_bad = cmd.prp1[1:0] != '0 || (crosses && cmd.prp2[11:0] != '0);
+  assign too_many = MaxDeallocate != 0 && cmd.bytes[12];  // 256 ranges
+  assign too_much = MaxDeallocate != 0 && total_q > 40'(MaxDeallocate);
   assign take = state_q == StTake;
   assign dword = line_q[at_q[5:2]*32+:32];
   assign last_dword = dwords_q == 11'd1;
@@ -286,7 +296,8 @@ module nvme_ranges
           else if (ends) state_q <= StFail;
         end
         StStart: begin
-          if (!cmd.sgl) state_q <= prp_bad ? StFail : StAsk;
+          if (too_many) state_q <= StFail;
+          else if (!cmd.sgl) state_q <= prp_bad ? StFail : StAsk;
           else if (find_ready_i) state_q <= StPiece;
         end
         StPiece: begin
@@ -301,7 +312,7 @@ module nvme_ranges
           else if (piece_ends) state_q <= StPiece;
           else if (line_ends) state_q <= StAsk;
         end
-        StCheck: if (!whole_q && !summed_q && (!cmd.sgl || list_end)) state_q <= bad_q ? StFail : StFetch;
+        StCheck: if (!whole_q && !summed_q && (!cmd.sgl || list_end)) state_q <= (bad_q || too_much) ? StFail : StFetch;
         StFetch: state_q <= ends ? StFail : StRange;
         StRange: begin
           if (range_ready_i) state_q <= range_o.last ? StIdle : StFetch;
@@ -326,7 +337,8 @@ module nvme_ranges
       in_q <= '0;
       out_q <= '0;
       final_q <= IdxBits'(cmd.bytes[12:4] - 9'd1);
-      status_q <= DataBadPrp;
+      total_q <= '0;
+      status_q <= too_many ? DataTooMuch : DataBadPrp;
     end
     if (state_q == StPiece) begin
       // With PRPs, the second page: it goes no further.
@@ -353,9 +365,10 @@ module nvme_ranges
     if (whole_q) begin
       in_q <= in_q + 1'b1;
       end_q <= {1'b0, lba_q} + 65'(blocks_q);
+      total_q <= total_q + 40'(blocks_q);
     end
     if (summed_q && end_q > 65'(ns_q.blocks)) bad_q <= 1'b1;
-    if (state_q == StCheck) status_q <= DataOutOfRange;
+    if (state_q == StCheck) status_q <= bad_q ? DataOutOfRange : DataTooMuch;
     if (state_q == StRange && range_ready_i) out_q <= out_q + 1'b1;
     if (ends && state_q inside {StIdle, StWhole, StPiece, StTake, StFetch, StRange})
       status_q <= (quit_q && state_q != StIdle) ? why_q : DataInterrupted;
@@ -385,7 +398,7 @@ module nvme_ranges
   assign range_valid_o = state_q == StWhole || state_q == StRange || state_q == StFail;
 
   assign find_o = cmd;
-  assign find_valid_o = state_q == StStart && cmd.sgl;
+  assign find_valid_o = state_q == StStart && cmd.sgl && !too_many;
   assign piece_ready_o = state_q == StPiece || state_q == StDrain;
   assign end_ready_o = (state_q == StPiece && !piece_valid_i) || state_q == StDrain
       || (state_q == StCheck && !whole_q && !summed_q);
@@ -395,7 +408,7 @@ module nvme_ranges
 
   logic unused;
   assign unused = ^{ns_q.valid, ns_q.active, ns_q.idx, cmd.mem_addr[8:0], r_i.id, r_i.last, r_i.resp[0], piece_i.slot, piece_i.kind, piece_i.mem,
-                    piece_i.host[1:0], piece_i.len[1:0], end_i.slot, end_i.walk, end_i.jobs};
+                    piece_i.host[1:0], piece_i.len[1:0], piece_i.more, piece_i.total, end_i.slot, end_i.walk, end_i.jobs};
 
   `NS_ASSERT(has_no_transfer,
              !cmd_valid_i || cmd_i.op == OpZero || cmd_i.op == OpVerify || cmd_i.op == OpDeallocate)

@@ -2,7 +2,8 @@
 //
 // Copies go to the splitter of their direction, zeros to the one that writes the media, dropped reads to the one that reads
 // it. A comparison goes to both: in each, all comparisons have the same order, so movers that wait for each other's beats
-// never wait in a circle. Sources take turns segment by segment.
+// never wait in a circle. Sources take turns group by group: its pieces stay together. Of a group that is compared, the
+// media's side is one piece.
 `include "ns_assert.svh"
 
 module nvme_route
@@ -41,15 +42,25 @@ module nvme_route
   logic [1:0] media_gnt;
   logic media_any, media_ready, media_valid, media_take, media_idx;
   logic zero;
+  logic [1:0] inside_q;  // a group of the PRP engine, of each direction, has more pieces
 
   assign zero = sweep_i.kind == KindZero;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      inside_q <= '0;
+    end else begin
+      for (int unsigned d = 0; d < 2; d++)
+      if (prp_valid_i[d] && prp_ready_o[d]) inside_q[d] <= prp_i[d].more;
+    end
+  end
 
   ns_rr_arbiter #(
     .N(2)
   ) u_media (
     .clk_i,
     .rst_ni,
-    .req_i  ({sweep_valid_i && zero, prp_valid_i[1]}),
+    .req_i  ({sweep_valid_i && zero && !inside_q[1], prp_valid_i[1]}),
     .next_i (media_ready),
     .gnt_o  (media_gnt),
     .idx_o  (media_idx),
@@ -70,17 +81,27 @@ module nvme_route
   );
 
   // A comparison leaves when both splitters have it.
-  logic compare, sent_q, twin_sent_q, twin_fire;
-  assign compare = to_media.kind == KindCompare;
+  logic compare, first_q, sent_q, twin_sent_q, twin_fire;
+  seg_t twin;
+  assign compare = to_media.kind == KindCompare && first_q;
+
+  always_comb begin
+    twin = to_media;
+    twin.more = 1'b0;
+    twin.len = to_media.total;
+    twin.host = '0;
+  end
   assign seg_o[1] = to_media;
   assign seg_valid_o[1] = media_valid && !sent_q;
   assign media_take = (sent_q || seg_ready_i[1]) && (!compare || twin_sent_q || twin_fire);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
+      first_q <= 1'b1;
       sent_q <= 1'b0;
       twin_sent_q <= 1'b0;
     end else if (media_valid) begin
+      if (media_take) first_q <= !to_media.more;
       sent_q <= !media_take && (sent_q || seg_ready_i[1]);
       twin_sent_q <= !media_take && (twin_sent_q || twin_fire);
     end
@@ -96,7 +117,9 @@ module nvme_route
   ) u_host (
     .clk_i,
     .rst_ni,
-    .req_i  ({media_valid && compare && !twin_sent_q, sweep_valid_i && !zero, prp_valid_i[0]}),
+    .req_i  ({
+      media_valid && compare && !twin_sent_q && !inside_q[0], sweep_valid_i && !zero && !inside_q[0], prp_valid_i[0]
+    }),
     .next_i (host_ready),
     .gnt_o  (host_gnt),
     .idx_o  (host_idx),
@@ -110,7 +133,7 @@ module nvme_route
     .rst_ni,
     .in_valid_i (host_any),
     .in_ready_o (host_ready),
-    .in_data_i  (host_idx[1] ? to_media : host_idx[0] ? sweep_i : prp_i[0]),
+    .in_data_i  (host_idx[1] ? twin : host_idx[0] ? sweep_i : prp_i[0]),
     .out_valid_o(seg_valid_o[0]),
     .out_ready_i(seg_ready_i[0]),
     .out_data_o (seg_o[0])

@@ -5,7 +5,7 @@
 // way to the media. The descriptor of the command is looked at like a segment of one. An SGL that describes more than
 // the command's data is right (SGLS bit 18): what follows is not looked at. Segments are read like PRP lists: lines of 64
 // bytes ahead into a shared RAM (see nvme_prp), none beyond the segment, up to two in a burst. The walk ends with an
-// event that gives the number of jobs it made, or the error that stopped it; no list read is outstanding then.
+// event that gives the error that stopped it, or none; no list read is outstanding then.
 //
 // A walk is bounded: descriptors that move nothing (segments, empty blocks) are counted, and more than MaxEmpty of them
 // in a command are an error, so that segments which form a ring come to an end.
@@ -105,7 +105,6 @@ module nvme_sgl_walker
   state_e state_q;
   logic [SlotWidth-1:0] slot_q;
   data_status_e status_q;
-  logic [JobsWidth-1:0] jobs_q;
   logic compare_q, to_host_q;
   logic [TransferWidth-1:0] left_q;  // bytes for which no segment was taken
   logic [63:0] mem_q;                // of the next segment
@@ -170,6 +169,8 @@ module nvme_sgl_walker
   assign seg_o = '{
       slot: slot_q,
       kind: compare_q ? KindCompare : KindCopy,
+      more: left_q != TransferWidth'(len_q),
+      total: len_q,
       len: len_q,
       mem: mem_q,
       host: addr_q
@@ -179,7 +180,7 @@ module nvme_sgl_walker
   assign entry_req_o = state_q == StAsk && full_q != '0 && !error_q;
   assign entry_line_o = read_q;
   assign entry_idx_o = idx_q;
-  assign event_o = '{slot: slot_q, walk: 1'b1, jobs: jobs_q, status: status_q};
+  assign event_o = '{slot: slot_q, walk: 1'b1, jobs: '0, status: status_q};
   assign event_valid_o = state_q == StEnd && fetch_left_q == '0 && 32'(free_q) + 32'(full_q) == Lines;
 
   logic high_q;  // the descriptor's upper qword comes next
@@ -258,7 +259,6 @@ module nvme_sgl_walker
           compare_q <= cmd_i.op == OpCompare;
           to_host_q <= cmd_i.op == OpRead;
           status_q <= DataOk;
-          jobs_q <= '0;
           left_q <= TransferWidth'(cmd_i.bytes);
           mem_q <= cmd_i.mem_addr;
           addr_q <= cmd_i.prp1;
@@ -296,9 +296,6 @@ module nvme_sgl_walker
           block_q <= block_q - TransferWidth'(len_q);
           addr_q <= addr_q + 64'(len_q);
           mem_q <= mem_q + 64'(len_q);
-          // Two jobs if it crosses a boundary of the media, see nvme_split.
-          // A comparison is a job for two movers.
-          jobs_q <= jobs_q + (((13'(mem_q[11:0]) + len_q > 13'd4096) ? JobsWidth'(2) : JobsWidth'(1)) << compare_q);
         end
       end
       StNext: if (left_q != '0 && qwords_q == '0) status_q <= DataBadLength;

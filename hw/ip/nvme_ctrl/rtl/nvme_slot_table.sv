@@ -19,6 +19,8 @@ module nvme_slot_table
   output logic [SlotWidth-1:0] free_o,
   /// There is one.
   output logic                 free_valid_o,
+  /// There is another one besides. From a register.
+  output logic                 spare_o,
   /// It is taken. Only with free_valid_o.
   input  logic                 take_i,
   /// A slot comes back.
@@ -77,14 +79,22 @@ module nvme_slot_table
     .count_o    ()
   );
 
+  logic [SlotWidth-1:0] used_d;
+  always_comb begin
+    used_d = used_q;
+    if (take_i && !give_i) used_d = used_q + 1'b1;
+    if (give_i && !take_i) used_d = used_q - 1'b1;
+  end
+
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       fresh_q <= '0;
       used_q <= '0;
+      spare_o <= 1'b1;
     end else begin
       if (take_i && fresh) fresh_q <= fresh_q + 1'b1;
-      if (take_i && !give_i) used_q <= used_q + 1'b1;
-      if (give_i && !take_i) used_q <= used_q - 1'b1;
+      used_q <= used_d;
+      spare_o <= 32'(used_d) < NumSlots - 1;
     end
   end
 

@@ -1,7 +1,7 @@
-// Splitter: cuts segments where they cross a 4 KiB boundary of the media and hands each job to the mover of its channel.
+// Splitter: hands each piece as a job to the mover of its channel.
 //
-// A job is thereby within one page on the host and within one granule on the media, so neither side's burst
-// is ever split. Jobs leave in order; a full mover holds up those behind.
+// A job is within one page on the host and within 4 KiB on the media, so neither side's burst is ever split. Jobs leave in
+// order, so those of a group stay together; a full mover holds up those behind.
 // Leaves out what happens at the end of the media: the front end checks ranges.
 `include "ns_assert.svh"
 
@@ -41,56 +41,32 @@ module nvme_split
 
   localparam int unsigned ChannelBits = ns_axi_pkg::idx_width(NumMovers);
 
-  // The piece offered by seg_i: the first part, or the rest after rest_q.
-  logic rest_q;
-  logic [LenWidth-1:0] room, len;
-  logic [63:0] mem, host;
-  logic crosses, ready, fire;
+  logic ready;
   logic [NumMovers-1:0] target;
 
-  assign room = 13'd4096 - 13'(seg_i.mem[11:0]);
-  assign crosses = seg_i.len > room;
   assign ready = (job_valid_o & ~job_ready_i) == '0;
-  assign fire = seg_valid_i && ready;
-  assign seg_ready_o = ready && (rest_q || !crosses);
-
-  always_comb begin
-    len = seg_i.len;
-    mem = seg_i.mem;
-    host = seg_i.host;
-    if (rest_q) begin
-      len = seg_i.len - room;
-      mem = {seg_i.mem[63:12] + 52'd1, 12'd0};
-      // A segment ends within its host page: no carry beyond.
-      host[11:0] = seg_i.host[11:0] + 12'(room);
-    end else if (crosses) begin
-      len = room;
-    end
-  end
+  assign seg_ready_o = ready;
 
   always_comb begin
     target = '0;
-    if (Admin && mem[63]) target[NumMovers-1] = 1'b1;
-    else target[ChannelBits'((mem[62:0]/63'(Granule))%63'(NumChannels))] = 1'b1;
+    if (Admin && seg_i.mem[63]) target[NumMovers-1] = 1'b1;
+    else target[ChannelBits'((seg_i.mem[62:0]/63'(Granule))%63'(NumChannels))] = 1'b1;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      rest_q <= 1'b0;
-      job_valid_o <= '0;
-    end else begin
-      if (fire) rest_q <= !rest_q && crosses;
-      if (ready) job_valid_o <= seg_valid_i ? target : '0;
-    end
+    if (!rst_ni) job_valid_o <= '0;
+    else if (ready) job_valid_o <= seg_valid_i ? target : '0;
   end
 
   always_ff @(posedge clk_i) begin
-    if (fire) begin
+    if (ready && seg_valid_i) begin
       job_o.slot <= seg_i.slot;
       job_o.kind <= seg_i.kind;
-      job_o.len <= len;
-      job_o.src <= Write ? host : {1'b0, mem[62:0]};
-      job_o.dst <= (Write || seg_i.kind != KindCopy) ? {1'b0, mem[62:0]} : host;
+      job_o.more <= seg_i.more;
+      job_o.total <= seg_i.total;
+      job_o.len <= seg_i.len;
+      job_o.src <= Write ? seg_i.host : {1'b0, seg_i.mem[62:0]};
+      job_o.dst <= (Write || seg_i.kind != KindCopy) ? {1'b0, seg_i.mem[62:0]} : seg_i.host;
     end
   end
 
@@ -103,6 +79,7 @@ module nvme_split
 
   `NS_ASSERT(one_mover, (job_valid_o & (job_valid_o - 1'b1)) == '0)
   `NS_ASSERT(segment_in_page, !seg_valid_i || 32'(seg_i.host[11:0]) + 32'(seg_i.len) <= 4096)
+  `NS_ASSERT(segment_in_granule, !seg_valid_i || 32'(seg_i.mem[11:0]) + 32'(seg_i.len) <= 4096)
   `NS_ASSERT(kind_has_direction, !seg_valid_i || seg_i.kind != (Write ? KindDrop : KindZero))
 
 endmodule

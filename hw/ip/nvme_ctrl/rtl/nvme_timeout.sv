@@ -14,9 +14,9 @@ module nvme_timeout
 #(
   /// Upper bits of an ID that differ.
   parameter int unsigned HighBits = 2,
-  /// Lower bits of an ID that differ; those between are 0.
+  /// Lower bits of an ID that differ; those between, if there are any, are 0.
   parameter int unsigned LowBits  = 3,
-  /// Cycles, at least 2**(HighBits + LowBits + 2).
+  /// Cycles, at least 4 for each ID.
   parameter int unsigned Cycles   = 6_250_000
 ) (
   /// Clock.
@@ -51,14 +51,20 @@ module nvme_timeout
   input  logic               out_ready_i
 );
 
-  localparam int unsigned Bits = HighBits + LowBits;
+  localparam bit AllBits = HighBits + LowBits >= IdWidth;
+  localparam int unsigned Bits = AllBits ? IdWidth : HighBits + LowBits;
   localparam int unsigned CountBits = 12;  // of the beats outstanding of an ID
+  // Of the beats given up of an ID: a host that never answers again costs at most 2**CountBits of them in a time-out. At one
+  // in 25 ms these are enough for 200 years.
+  localparam int unsigned LostBits = 50;
   localparam int unsigned TimerBits = unsigned'($clog2(Cycles + 1));
 
   typedef logic [Bits-1:0] idx_t;
   typedef logic [CountBits-1:0] count_t;
+  typedef logic [LostBits-1:0] lost_t;
 
   function automatic idx_t index(logic [IdWidth-1:0] id);
+    if (AllBits) return idx_t'(id);
     return (idx_t'(id >> (IdWidth - HighBits)) << LowBits) | (idx_t'(id) & idx_t'((1 << LowBits) - 1));
   endfunction
 
@@ -76,19 +82,20 @@ module nvme_timeout
   idx_t idx_q;
   logic [TimerBits-1:0] timer_q;
   count_t left_q;
-  logic [CountBits+Bits-1:0] lost_q;  // beats given up that have not come yet
+  logic [LostBits+Bits-1:0] lost_q;  // beats given up that have not come yet
   logic any_lost_q;                   // 1 at least as long as lost_q is not 0
 
   // Beats asked for, handed on, given up and still to come; and those handed on when last looked at, with a bit
   // that there were more to come.
   (* ram_style = "distributed" *) count_t issued_mem[2**Bits];
   (* ram_style = "distributed" *) count_t given_mem[2**Bits];
-  (* ram_style = "distributed" *) count_t lost_mem[2**Bits];
+  (* ram_style = "distributed" *) lost_t lost_mem[2**Bits];
   (* ram_style = "distributed" *) logic [CountBits:0] seen_mem[2**Bits];
 
   logic clear, hold, giving, dropped, resp_fire, drop_fire, give_fire, stuck, idx_last;
   idx_t issue_idx, resp_idx;
-  count_t issued_q, given_q, lost;
+  count_t issued_q, given_q;
+  lost_t lost;
   logic [CountBits:0] seen_q;
 
   assign clear = state_q == StClear;
@@ -105,9 +112,10 @@ module nvme_timeout
   always_comb begin
     out_id_o = in_id_i;
     if (giving) begin
-      out_id_o = '0;
-      out_id_o[IdWidth-1-:HighBits] = idx_q[Bits-1-:HighBits];
-      out_id_o[0+:LowBits] = idx_q[0+:LowBits];
+      out_id_o = IdWidth'(idx_q);
+      if (!AllBits) begin
+        out_id_o = IdWidth'(idx_q & idx_t'((1 << LowBits) - 1)) | (IdWidth'(idx_q >> LowBits) << (IdWidth - HighBits));
+      end
     end
   end
 
@@ -185,17 +193,20 @@ module nvme_timeout
   assign ready_o = !clear;
   assign busy_o = clear || hold || any_lost_q;
 
-  if (Bits > IdWidth || HighBits < 1 || LowBits < 1) begin : gen_bad_bits
-    $error("nvme_timeout: HighBits and LowBits must be at least 1 and together at most 8");
+  if (HighBits < 1 || LowBits < 1 || HighBits > IdWidth || LowBits > IdWidth) begin : gen_bad_bits
+    $error("nvme_timeout: HighBits and LowBits must be 1 to 8");
   end
   if (Cycles < 2 ** (Bits + 2)) begin : gen_bad_cycles
-    $error("nvme_timeout: Cycles must be at least 2**(HighBits + LowBits + 2)");
+    $error("nvme_timeout: Cycles must be at least 4 for each ID");
   end
 
   `NS_ASSERT(issue_when_ready, !issue_i || ready_o)
   `NS_ASSERT(
       known_bits,
-      !issue_i || issue_id_i == (issue_id_i & ~(IdWidth'((1 << (IdWidth - HighBits)) - 1) & ~IdWidth'((1 << LowBits) - 1))))
+      !issue_i || AllBits || issue_id_i == (issue_id_i & ~(IdWidth'((1 << (IdWidth - HighBits)) - 1) & ~IdWidth'((1 << LowBits) - 1))))
+  `NS_ASSERT(
+      outstanding_are_counted,
+      !issue_i || 32'(count_t'(issued_mem[issue_idx] - given_mem[issue_idx])) + 32'(issue_beats_i) < 2 ** CountBits)
   `NS_ASSERT(lost_are_counted, !drop_fire || lost_q != '0)
   `NS_ASSERT(
       response_was_asked_for,

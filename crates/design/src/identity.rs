@@ -1,0 +1,232 @@
+//! Who a device is: its serial number, and the names that follow from it.
+
+use std::fmt;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use crate::error::{check, Error};
+use crate::Design;
+
+/// Characters of a serial number (Identify Controller, SN).
+const SERIAL_CHARACTERS: usize = 20;
+/// The subsystem's NVMe Qualified Name up to the serial number. The same constants stand in `nvme_identify.sv`.
+const NQN_PREFIX: &str = "nqn.2026-11.example.nearside:nvme_ctrl:sn";
+/// The first half of every NGUID: locally administered.
+const NGUID_HIGH: u64 = 0x0200_4E56_4D45_0000;
+/// The first half of every UUID, of version 8.
+const UUID_HIGH: u64 = 0x4E65_6172_7369_8465;
+
+/// What tells a device of the same design from another one, when the design names no serial number.
+#[derive(Clone, Copy, Debug)]
+pub enum Place<'a> {
+    /// The path at which it is served.
+    Socket(&'a Path),
+    /// Its number among the devices of a process.
+    Number(u32),
+}
+
+/// Who a device is. The engine gives it to the hardware at power-on (`serial_i`, `eui64_i`), so a bitstream fits any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    serial: String,
+}
+
+impl Identity {
+    /// A device with this serial number.
+    pub fn new(serial: &str) -> Result<Identity, Error> {
+        let known = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let ok = (1..=SERIAL_CHARACTERS).contains(&serial.len()) && serial.chars().all(known);
+        let allowed = "1 to 20 letters, digits, '-', '_' and '.'";
+        check("nvme.serial", format!("{serial:?}"), ok, allowed)?;
+        Ok(Identity {
+            serial: serial.into(),
+        })
+    }
+
+    /// The identity of a design's device: the design's serial number; else one that is derived from the media file, with which it stays
+    /// wherever the device is served; else from its place.
+    pub fn of(design: &Design, place: Place) -> Result<Identity, Error> {
+        if let Some(serial) = &design.nvme.serial {
+            return Identity::new(serial);
+        }
+        Ok(match (&design.media.file, place) {
+            (Some(file), _) => Identity::derived("media", &absolute(file)),
+            (None, Place::Socket(path)) => Identity::derived("socket", &absolute(path)),
+            (None, Place::Number(number)) => Identity::derived("number", &number.to_string()),
+        })
+    }
+
+    fn derived(kind: &str, what: &str) -> Identity {
+        // 32 characters that nobody confuses: 5 bits each.
+        const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+        let hash = Sha256::digest(format!("{kind}:{what}"));
+        let digits = hash.iter().take(SERIAL_CHARACTERS - 2);
+        let digits: String = digits
+            .map(|byte| char::from(DIGITS[usize::from(byte % 32)]))
+            .collect();
+        Identity {
+            serial: format!("NS{digits}"),
+        }
+    }
+
+    /// The serial number.
+    pub fn serial(&self) -> &str {
+        &self.serial
+    }
+
+    /// The serial number as the hardware takes it: padded with spaces.
+    pub fn serial_bytes(&self) -> [u8; SERIAL_CHARACTERS] {
+        let mut bytes = [b' '; SERIAL_CHARACTERS];
+        bytes[..self.serial.len()].copy_from_slice(self.serial.as_bytes());
+        bytes
+    }
+
+    /// EUI-64 of a namespace: locally administered, 52 bits of the serial number's hash, and the namespace.
+    pub fn eui64(&self, nsid: u32) -> u64 {
+        let hash = Sha256::digest(format!("serial:{}", self.serial));
+        let mut high = [0; 8];
+        high.copy_from_slice(&hash[..8]);
+        0x02 << 56 | u64::from_be_bytes(high) >> 8 & !0xF | u64::from(nsid.wrapping_sub(1) & 0xF)
+    }
+
+    /// NGUID of a namespace.
+    pub fn nguid(&self, nsid: u32) -> [u8; 16] {
+        (u128::from(NGUID_HIGH) << 64 | u128::from(self.eui64(nsid))).to_be_bytes()
+    }
+
+    /// UUID of a namespace.
+    pub fn uuid(&self, nsid: u32) -> [u8; 16] {
+        let low = self.eui64(nsid) & (1 << 62) - 1 | 1 << 63;
+        (u128::from(UUID_HIGH) << 64 | u128::from(low)).to_be_bytes()
+    }
+
+    /// NVMe Qualified Name of the subsystem (SUBNQN).
+    pub fn subnqn(&self) -> String {
+        format!("{NQN_PREFIX}{}", self.serial)
+    }
+}
+
+impl Default for Identity {
+    /// That of a process's first device.
+    fn default() -> Identity {
+        Identity::derived("number", "0")
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.serial)
+    }
+}
+
+/// A path as it is from anywhere. The file need not exist.
+fn absolute(path: &Path) -> String {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let whole = path.canonicalize().or_else(|_| {
+        let name = path.file_name().unwrap_or_default();
+        folder.canonicalize().map(|folder| folder.join(name))
+    });
+    let whole = whole.or_else(|_| std::path::absolute(path));
+    whole.as_deref().unwrap_or(path).display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn design(more: &str) -> Design {
+        let text = format!("name = \"x\"\n[media]\nbytes = \"1 MiB\"\n{more}");
+        Design::parse(&text, Path::new("x.toml")).unwrap()
+    }
+
+    fn of(design: &Design, place: Place) -> Identity {
+        Identity::of(design, place).unwrap()
+    }
+
+    #[test]
+    fn places_and_files_give_identities_that_differ_and_stay() {
+        let plain = design("");
+        let mut all = BTreeSet::new();
+        for number in 0..1000 {
+            all.insert(of(&plain, Place::Number(number)).serial);
+            let path = format!("/tmp/{number}.sock");
+            all.insert(of(&plain, Place::Socket(Path::new(&path))).serial);
+            let file = design(&format!("file = \"/tmp/{number}.img\"\n"));
+            let here = of(&file, Place::Socket(Path::new(&path)));
+            assert_eq!(here, of(&file, Place::Number(0)), "the file's, wherever");
+            all.insert(here.serial);
+        }
+        assert_eq!(all.len(), 3000);
+        assert!(all
+            .iter()
+            .all(|s| s.len() == 20 && Identity::new(s).is_ok()));
+        // As it was in the last version: a change would make other devices of people's.
+        let socket = Place::Socket(Path::new("/tmp/0.sock"));
+        assert_eq!(of(&plain, socket).serial, of(&plain, socket).serial);
+        assert_eq!(Identity::default(), of(&plain, Place::Number(0)));
+    }
+
+    #[test]
+    fn one_file_has_one_identity_under_all_of_its_names() {
+        let folder = std::env::temp_dir().join(format!("ns-identity-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("a.img");
+        let dots = folder
+            .join("../")
+            .join(folder.file_name().unwrap())
+            .join("a.img");
+        let name = |path: &Path| absolute(path);
+        assert_eq!(name(&file), name(&dots), "before it is there");
+        let before = name(&file);
+        std::fs::write(&file, "").unwrap();
+        let link = folder.join("link.img");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert_eq!((name(&file), name(&link)), (before.clone(), before));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn the_design_s_serial_number_comes_first_and_is_checked() {
+        let named = design("file = \"x.img\"\n[nvme]\nserial = \"bench-3\"\n");
+        assert_eq!(of(&named, Place::Number(7)).serial(), "bench-3");
+        assert_eq!(
+            &of(&named, Place::Number(7)).serial_bytes(),
+            b"bench-3             "
+        );
+        for bad in ["", "123456789012345678901", "a b", "\u{e4}"] {
+            let text =
+                format!("name = \"x\"\n[media]\nbytes = \"1 MiB\"\n[nvme]\nserial = \"{bad}\"\n");
+            let error = Design::parse(&text, Path::new("x.toml"))
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.contains("nvme.serial") && error.contains("1 to 20"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_of_namespaces_are_well_formed_and_differ() {
+        let identity = Identity::new("bench-3").unwrap();
+        let other = Identity::new("bench-4").unwrap();
+        let mut all = BTreeSet::new();
+        for nsid in 1..=16 {
+            for identity in [&identity, &other] {
+                let eui = identity.eui64(nsid);
+                assert_eq!(eui >> 56, 2, "locally administered, of one device");
+                let uuid = identity.uuid(nsid);
+                assert_eq!((uuid[6] >> 4, uuid[8] >> 6), (8, 2), "version, variant");
+                all.insert(identity.nguid(nsid));
+                all.insert(uuid);
+            }
+        }
+        assert_eq!(all.len(), 64);
+        assert_ne!(identity.subnqn(), other.subnqn());
+    }
+}

@@ -1,0 +1,158 @@
+//! Random bits wherever a command has none that count: reserved fields, those of other commands, dwords that nobody reads.
+//! A controller may not be moved by any of them (NVM Express 1.4, 1.8: a reserved field is not checked by the recipient).
+
+use sim::Random;
+use spec::nvme::{admin, io, Sqe};
+
+use crate::draw::{chance, pick};
+use crate::nvm::has_range;
+use crate::shadow::DOORBELL_BUFFER_CONFIG;
+
+/// Bits of each dword that count.
+pub type Used = [u32; 16];
+
+/// Opcode, FUSE, PSDT and CID.
+const FIRST: u32 = 0xFFFF_C3FF;
+const ALL: u32 = u32::MAX;
+
+/// The bits of a command that count, of the admin command set or the NVM command set. What is not here is metadata
+/// (there is none, so MPTR means nothing, 4.2), protection information, streams and hints (not supported, 6.9), and UUID
+/// indices (5.14.1.1).
+pub fn used(set: Set, sqe: &Sqe) -> Used {
+    let mut u = [0; 16];
+    u[0] = FIRST;
+    match set {
+        Set::Admin => admin_fields(sqe, &mut u),
+        Set::Nvm => nvm_fields(sqe, &mut u),
+    }
+    u
+}
+
+/// Whose opcode it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Set {
+    /// The admin queue's.
+    Admin,
+    /// An I/O queue's.
+    Nvm,
+}
+
+fn nvm_fields(sqe: &Sqe, u: &mut Used) {
+    let opcode = sqe.opcode();
+    let data = matches!(opcode, io::READ | io::WRITE | io::COMPARE);
+    let list = opcode == io::DATASET_MANAGEMENT && sqe.dw[11] & 4 != 0;
+    if has_range(opcode) || matches!(opcode, io::FLUSH | io::DATASET_MANAGEMENT) {
+        u[1] = ALL;
+    }
+    if data || list {
+        u[6..10].fill(ALL);
+    }
+    if has_range(opcode) {
+        (u[10], u[11], u[12]) = (ALL, ALL, 0xFFFF);
+    }
+    if opcode == io::DATASET_MANAGEMENT {
+        (u[10], u[11]) = (0xFF, 4);
+    }
+}
+
+fn admin_fields(sqe: &Sqe, u: &mut Used) {
+    let (prp1, both) = (6..8, 6..10);
+    match sqe.opcode() {
+        admin::IDENTIFY => {
+            (u[1], u[10]) = (ALL, 0xFF);
+            u[both].fill(ALL);
+            // CSI, of NVMe 2.0, and of what it made.
+            u[11] = if sqe.dw[10] as u8 == 6 { 0xFF << 24 } else { 0 };
+        }
+        admin::GET_LOG_PAGE => {
+            u[1] = ALL;
+            u[both].fill(ALL);
+            // RAE counts for what the log reports later, so the host chooses it.
+            (u[10], u[11], u[12], u[13]) = (0xFFFF_80FF, 0xFFFF, ALL, ALL);
+        }
+        admin::SET_FEATURES | admin::GET_FEATURES => {
+            (u[1], u[11]) = (ALL, ALL);
+            u[both].fill(ALL);
+            let set = sqe.opcode() == admin::SET_FEATURES;
+            u[10] = if set { 0x8000_00FF } else { 0x7FF };
+        }
+        admin::CREATE_IO_CQ => {
+            (u[10], u[11]) = (ALL, 0xFFFF_0003);
+            u[prp1].fill(ALL);
+        }
+        admin::CREATE_IO_SQ => {
+            (u[10], u[11]) = (ALL, 0xFFFF_0007);
+            u[prp1].fill(ALL);
+        }
+        admin::DELETE_IO_SQ | admin::DELETE_IO_CQ => u[10] = 0xFFFF,
+        admin::ABORT => u[10] = ALL,
+        admin::FORMAT_NVM => (u[1], u[10]) = (ALL, 0xEEF),
+        DOORBELL_BUFFER_CONFIG => u[both].fill(ALL),
+        _ => {}
+    }
+}
+
+/// Fills what does not count: nothing of it, one bit, one dword, some dwords, or all.
+pub fn litter(random: &mut Random, set: Set, sqe: &mut Sqe) {
+    let used = used(set, sqe);
+    let free: Vec<usize> = (0..16).filter(|&n| used[n] != ALL).collect();
+    match random.below(8) {
+        0 => {
+            let n = pick(random, &free);
+            sqe.dw[n] |= 1 << random.below(32) & !used[n];
+        }
+        1 => {
+            let one = vec![pick(random, &free)];
+            fill(random, sqe, &used, one);
+        }
+        2 => {
+            let some: Vec<usize> = free.into_iter().filter(|_| chance(random, 40)).collect();
+            fill(random, sqe, &used, some);
+        }
+        3 => fill(random, sqe, &used, free),
+        _ => {}
+    }
+}
+
+fn fill(random: &mut Random, sqe: &mut Sqe, used: &Used, dwords: Vec<usize>) {
+    for n in dwords {
+        let value = match random.below(4) {
+            0 => ALL,
+            _ => random.next() as u32,
+        };
+        sqe.dw[n] = sqe.dw[n] & used[n] | value & !used[n];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_counts_stays_and_every_other_bit_is_drawn() {
+        let mut random = Random::new(3);
+        let admin_opcodes = (0..=255).map(|opcode| (Set::Admin, opcode));
+        let opcodes = admin_opcodes.chain((0..=255).map(|opcode| (Set::Nvm, opcode)));
+        for (set, opcode) in opcodes {
+            let dw: [u32; 16] = std::array::from_fn(|n| match n {
+                0 => opcode,
+                _ => random.next() as u32,
+            });
+            let first = Sqe { dw };
+            let used = used(set, &first);
+            let mut drawn = [0; 16];
+            for _ in 0..300 {
+                let mut sqe = first;
+                litter(&mut random, set, &mut sqe);
+                for n in 0..16 {
+                    let other = sqe.dw[n] ^ first.dw[n];
+                    assert_eq!(other & used[n], 0, "{set:?} {opcode:#x} dword {n}");
+                    drawn[n] |= other;
+                }
+            }
+            for n in 0..16 {
+                assert_eq!(drawn[n], !used[n], "{set:?} {opcode:#x} dword {n}");
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What a Read has brought of each block so far: all of it is of one content.
+
+use crate::media::{Media, BLOCK};
+
+/// The bytes of a Read.
+#[derive(Debug)]
+pub(super) struct Seen {
+    lba: u64,
+    /// When it began.
+    since: u64,
+    bytes: Vec<Option<u8>>,
+}
+
+impl Seen {
+    /// Nothing of so many blocks.
+    pub(super) fn new(lba: u64, count: u64, since: u64) -> Seen {
+        let bytes = vec![None; (count * BLOCK) as usize];
+        Seen { lba, since, bytes }
+    }
+
+    /// These bytes have come. The block that is no more of one content, if there is one.
+    pub(super) fn take(&mut self, media: &Media, from: u64, data: &[u8]) -> Option<u64> {
+        let from = from as usize;
+        let place = self.bytes.get_mut(from..from + data.len())?;
+        for (byte, &new) in place.iter_mut().zip(data) {
+            *byte = Some(new);
+        }
+        let unit = BLOCK as usize;
+        let blocks = from / unit..(from + data.len()).div_ceil(unit);
+        blocks
+            .map(|n| (self.lba + n as u64, n * unit))
+            .find_map(|(lba, at)| {
+                let bytes = self.bytes[at..at + unit].iter().enumerate();
+                let known = bytes.filter_map(|(n, byte)| byte.map(|b| (n, b)));
+                (!media.permits_some(lba, known)).then_some(lba)
+            })
+    }
+
+    /// The command has ended well: what it has brought whole is what is there.
+    pub(super) fn learn(&self, media: &mut Media) {
+        for (lba, block) in (self.lba..).zip(self.bytes.chunks(BLOCK as usize)) {
+            let block: Option<Vec<u8>> = block.iter().copied().collect();
+            if let Some(block) = block {
+                media.learn(lba, &block, self.since);
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! A memory whose answers come when they like: each access takes a time of its own.
+
+use std::collections::BTreeMap;
+
+use sim::{Random, Time};
+
+use super::MemoryTiming;
+
+/// Every access takes up to so long, drawn by seed. Writes are safe in their order, reads come in any.
+pub struct LateMemory {
+    most: Time,
+    random: Random,
+    /// When the last write is safe.
+    written: Time,
+    /// What is under way, by when it ends.
+    accesses: BTreeMap<(Time, u64), u32>,
+    count: u64,
+}
+
+impl LateMemory {
+    /// A memory with this longest latency.
+    pub fn new(most: Time, seed: u64) -> LateMemory {
+        LateMemory {
+            most,
+            random: Random::new(seed),
+            written: Time::ZERO,
+            accesses: BTreeMap::new(),
+            count: 0,
+        }
+    }
+}
+
+impl MemoryTiming for LateMemory {
+    fn ready(&self, _write: bool) -> bool {
+        true
+    }
+
+    fn push(&mut self, now: Time, token: u32, _addr: u64, write: bool) {
+        let mut end = now + Time(1 + self.random.below(self.most.0));
+        if write {
+            end = end.max(self.written);
+            self.written = end;
+        }
+        self.count += 1;
+        self.accesses.insert((end, self.count), token);
+    }
+
+    fn advance(&mut self, now: Time, done: &mut Vec<u32>) {
+        while let Some(first) = self.accesses.first_entry() {
+            if first.key().0 > now {
+                break;
+            }
+            done.push(first.remove());
+        }
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.accesses.first_key_value().map(|(&(time, _), _)| time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_come_in_any_order_and_writes_in_theirs() {
+        let mut memory = LateMemory::new(Time::us(3), 1);
+        let (mut reads, mut writes) = (Vec::new(), Vec::new());
+        for n in 0..64 {
+            memory.push(Time::ns(n), n as u32, 0, n % 2 == 1);
+        }
+        while let Some(time) = memory.next_event() {
+            assert!(time <= Time::us(4));
+            let mut done = Vec::new();
+            memory.advance(time, &mut done);
+            assert!(!done.is_empty());
+            for token in done {
+                if token % 2 == 1 {
+                    &mut writes
+                } else {
+                    &mut reads
+                }
+                .push(token);
+            }
+        }
+        assert_eq!((reads.len(), writes.len()), (32, 32));
+        assert!(writes.is_sorted() && !reads.is_sorted());
+    }
+}

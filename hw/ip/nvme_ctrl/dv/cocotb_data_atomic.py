@@ -1,0 +1,477 @@
+"""Tests of the data path on nvme_data_tb: a logical block is atomic, whatever races, fails or is cut off."""
+
+from __future__ import annotations
+
+import cocotb
+from cocotb.triggers import RisingEdge
+from cocotb_data import Media, random_timing
+from data_model import (
+    ABORTED,
+    BAD_LENGTH,
+    BAD_PRP,
+    BAD_TYPE,
+    BLOCK,
+    COMPARE,
+    HOST_ERROR,
+    INTERRUPTED,
+    MISMATCH,
+    OK,
+    PAGE,
+    READ,
+    READ_ERROR,
+    WRITE,
+    Command,
+    Env,
+    Timing,
+)
+
+LBA = 512
+HOST, SPANS = 12 << 20, 4 << 20  # bytes of host memory; of those, not in pages
+
+
+async def start(dut, seed: int = 1) -> Env:
+    env = Env(dut, seed, host_bytes=HOST, span_bytes=SPANS)
+    await env.reset()
+    return env
+
+
+def loose(env: Env, most: int) -> None:
+    """A memory that serves each line at a time of its own."""
+    env.mem_side.timing = Timing(latency=lambda: env.rng.randrange(1, 20), loose=most)
+    env.host_side.timing = Timing(latency=lambda: env.rng.randrange(30, 60))
+
+
+def pieces(env: Env, size: int, most: int) -> list[int]:
+    """Lengths of up to so many pieces that make `size`, at any dword."""
+    cuts = sorted(4 * env.rng.randrange(1, size // 4) for _ in range(env.rng.randrange(1, most)))
+    return [b - a for a, b in zip([0, *cuts], [*cuts, size], strict=True) if b > a]
+
+
+def build(env: Env, kind: str, op: int, mem: int, size: int) -> Command:
+    """A command of that kind: PRPs at a page's start, PRPs that split a block, an SGL of a few pieces or of many."""
+    if kind == "sgl":
+        lengths = pieces(env, size, env.rng.choice((3, 10)))
+    elif kind == "crumbs":
+        lengths = [4] * (size // 4)
+    if kind in ("sgl", "crumbs"):
+        descriptors = [(BLOCK, env.span(n), n) for n in lengths]
+        command = env.sgl_command(op, mem, descriptors)
+        return env.sgl(command, [descriptors])
+    offset = 0 if kind == "page" else PAGE - 4 * env.rng.randrange(1, min(size, PAGE) // 4)
+    command = env.command(op != READ, mem, size, offset)
+    command.op = op
+    return command
+
+
+def fill(env: Env, command: Command, value: bytes) -> Command:
+    """Host data: the four bytes over and over."""
+    for address, _, length in command.parts():
+        env.host.write(address, value * (length // 4))
+    return command
+
+
+def found(env: Env, command: Command) -> bytes:
+    """What a Read has brought."""
+    return b"".join(env.host.read(address, length) for address, _, length in command.parts())
+
+
+def whole(data: bytes, allowed: set[bytes]) -> None:
+    """Every block is one of those allowed."""
+    for at in range(0, len(data), LBA):
+        block = data[at : at + LBA]
+        assert block == block[:4] * (LBA // 4), f"block {at // LBA} is not whole: {block.hex()}"
+        assert block[:4] in allowed, f"{block[:4].hex()} of nobody"
+
+
+class Values:
+    """Another value for each command."""
+
+    def __init__(self) -> None:
+        self.last = 0
+
+    def __call__(self) -> bytes:
+        self.last += 1
+        return self.last.to_bytes(4, "little")
+
+
+PAIRS = [
+    (a, b) for i, a in enumerate(("page", "split", "sgl", "crumbs")) for b in ("page", "split", "sgl", "crumbs")[i:]
+]
+
+
+@cocotb.test()
+async def racing_writes(dut):
+    """Two Writes of one block at every phase to each other, by PRPs and SGLs: it is one of the two, whole."""
+    env = await start(dut)
+    value, media = Values(), Media(env)
+    for first, second in PAIRS:
+        for phase in range(-80, 81, 4 if "crumbs" in (first, second) else 2):
+            env.pages = env.pages or list(range((HOST - SPANS) // PAGE))
+            if not phase % 16:
+                loose(env, env.rng.choice((1, 8, 60)))
+            at = media.take(LBA, LBA)
+            old = value()
+            env.media.write(at, old * 128)
+            values = [value(), value()]
+            commands = [
+                fill(env, build(env, kind, WRITE, at, LBA), v) for kind, v in zip((first, second), values, strict=True)
+            ]
+            commands[0].delay, commands[1].delay = max(0, -phase), max(0, phase)
+            commands.sort(key=lambda c: c.delay)
+            await env.run(commands)
+            assert all(c.status == OK for c in commands)
+            whole(env.media.read(at, LBA), set(values))
+            env.span_at = env.host.base + HOST - SPANS
+
+
+@cocotb.test()
+async def racing_everything(dut):
+    """Reads, Writes, Compares, Write Zeroes and deallocations of a few blocks at random: each block that is read,
+    compared or left behind is whole."""
+    env = await start(dut)
+    value = Values()
+    seen = set()
+    for round_ in range(150):
+        env.pages = list(range((HOST - SPANS) // PAGE))
+        env.rng.shuffle(env.pages)
+        env.span_at = env.host.base + HOST - SPANS
+        if round_ % 10 == 0:
+            loose(env, env.rng.choice((1, 8, 60, 200)))
+        blocks = env.rng.choice((1, 1, 2, 3, 8, 9))
+        base = LBA * env.rng.randrange(64)
+        old = value()
+        env.media.write(base, old * (128 * blocks))
+        allowed = {old}
+        commands = []
+        for _ in range(env.rng.choice((2, 3, 6))):
+            n = env.rng.randrange(1, blocks + 1)
+            at = base + LBA * env.rng.randrange(blocks - n + 1)
+            what = env.rng.choice(("read", "read", "write", "write", "compare", "zero", "deallocate"))
+            kind = env.rng.choice(("page", "split", "split", "sgl", "crumbs" if n < 3 else "sgl"))
+            if what == "read":
+                command = build(env, kind, READ, at, LBA * n)
+            elif what == "write":
+                allowed.add(v := value())
+                command = fill(env, build(env, kind, WRITE, at, LBA * n), v)
+            elif what == "compare":
+                command = build(env, kind, COMPARE, at, LBA * n)
+                # Half of a block old, the other half zeros or something else: equal to nothing that may be there.
+                other = env.rng.choice(sorted({*allowed, bytes(4)} - {old}))
+                data = (old * 64 + other * 64) * n
+                if env.rng.random() < 0.5:
+                    data = (other * 64 + old * 64) * n
+                for address, mem, length in command.parts():
+                    env.host.write(address, data[mem - at : mem - at + length])
+            else:
+                allowed.add(bytes(4))
+                command = env.zero(at, LBA * n) if what == "zero" else env.deallocate([(at // LBA, n)])
+            command.delay = env.rng.choice((0, env.rng.randrange(300)))
+            command.what = what
+            commands.append(command)
+        commands.sort(key=lambda c: c.delay)
+        await env.run(commands)
+        for command in commands:
+            assert command.status == (MISMATCH if command.what == "compare" else OK), command
+            if command.what == "read":
+                whole(found(env, command), allowed)
+                seen.add(found(env, command)[:4] == old)
+        whole(env.media.read(base, LBA * blocks), allowed)
+    assert seen == {True, False}
+
+
+class Interruption:
+    """Ends or holds up what goes on, from a cycle on: an Abort of a command, a stop, or a pause of the memory side."""
+
+    def __init__(self, env: Env, how: str, moment: int, target: Command) -> None:
+        self.env, self.how, self.moment, self.target = env, how, moment, target
+        self.found = False
+        self.active = False
+
+    def cycle(self) -> None:
+        env, dut = self.env, self.env.dut
+        if self.how == "stop":
+            dut.stop_i.value = int(env.now >= self.moment)
+        elif self.how == "quiesce":
+            dut.quiesce_i.value = int(self.moment <= env.now < self.moment + 900)
+        elif self.how == "abort" and self.active:
+            if int(dut.abort_ready_o.value):
+                self.found = bool(int(dut.abort_found_o.value))
+                self.how, self.active = "", False
+                dut.abort_valid_i.value = 0
+        elif self.how == "abort" and env.now >= self.moment and self.target.slot >= 0 and not self.target.ended:
+            self.active = True
+            dut.abort_valid_i.value = 1
+            dut.abort_slot_i.value = self.target.slot
+            dut.abort_same_i.value = 1
+
+    async def end(self) -> None:
+        """All commands have ended; one that is asked for gets its answer."""
+        while self.active:
+            await RisingEdge(self.env.dut.clk_i)
+            self.cycle()
+        for name in ("stop", "quiesce", "abort_same"):
+            getattr(self.env.dut, f"{name}_i").value = 0
+
+
+@cocotb.test()
+async def racing_fills(dut):
+    """What the memories zero, beside Reads, Writes and Compares of the same blocks at every phase, to its
+    end or ended early, or with a pause of the memory side: what is read, compared or left behind is whole blocks."""
+    env = await start(dut)
+    value = Values()
+    region = 1024 * max(1, env.granule // 524_288) * env.channels
+    ends, seen, overlaps = set(), set(), 0
+    for round_ in range(80):
+        env.pages = list(range((HOST - SPANS) // PAGE))
+        env.rng.shuffle(env.pages)
+        env.span_at = env.host.base + HOST - SPANS
+        if round_ % 4 == 0:
+            loose(env, env.rng.choice((1, 8, 60, 200)))
+        how = ("", "", "stop", "abort", "quiesce")[round_ % 5]
+        blocks = env.rng.choice((128, 131, 200, 400))
+        # Some within a region, some over its end.
+        first = env.rng.choice((env.rng.randrange(16, 200), region - env.rng.randrange(16, blocks)))
+        base, end = first - 16, first + blocks + 16
+        old = value()
+        env.media.write(LBA * base, old * (128 * (end - base)))
+        allowed, zero = {old, bytes(4)}, bytes(4)
+        fill_command = (
+            env.zero(LBA * first, LBA * blocks) if env.rng.random() < 0.5 else env.deallocate([(first, blocks)])
+        )
+        fill_command.what = "fill"
+        fill_command.delay = 0 if how else env.rng.randrange(150)
+        commands = [fill_command]
+        for _ in range(24):
+            n = env.rng.choice((1, 1, 2, 8, 9))
+            near = env.rng.choice(
+                (first, first + blocks, min(max(region, base + 9), end - 9), env.rng.randrange(base, end))
+            )
+            at = min(max(near - env.rng.randrange(n + 1), base), end - n)
+            what = env.rng.choice(("read", "read", "write", "compare"))
+            kind = env.rng.choice(("page", "split", "sgl"))
+            if what == "read":
+                command = build(env, kind, READ, LBA * at, LBA * n)
+            elif what == "write":
+                allowed.add(v := value())
+                command = fill(env, build(env, kind, WRITE, LBA * at, LBA * n), v)
+            else:
+                command = build(env, kind, COMPARE, LBA * at, LBA * n)
+                # Half of each block old, the other half zeros: equal to nothing that may be there.
+                data = (env.rng.choice((old * 64 + zero * 64, zero * 64 + old * 64))) * n
+                for address, mem, length in command.parts():
+                    env.host.write(address, data[mem - LBA * at : mem - LBA * at + length])
+            command.what = what
+            command.delay = env.rng.randrange(900)
+            commands.append(command)
+        commands.sort(key=lambda c: c.delay)
+        event = Interruption(env, how, env.now + 20 + env.rng.randrange(700), fill_command)
+        env.on_cycle = event.cycle
+        await env.run(commands, bound=60_000)
+        env.on_cycle = lambda: None
+        await event.end()
+        for command in commands:
+            if command.what == "fill":
+                want = {"stop": (OK, INTERRUPTED), "abort": (OK, ABORTED)}.get(how, (OK,))
+                assert command.status in want, f"{how}: {command.status}"
+                ends.add(command.status)
+                continue
+            overlaps += fill_command.started < command.ended and command.started < fill_command.ended
+            assert command.status == (MISMATCH if command.what == "compare" else OK), command
+            if command.what == "read":
+                whole(found(env, command), allowed)
+                seen |= {found(env, command)[at : at + 4] == zero for at in range(0, command.size, LBA)}
+        data = env.media.read(LBA * base, LBA * (end - base))
+        whole(data, allowed)
+        if fill_command.status == OK:
+            written = {at for c in commands if c.what == "write" for at in range(c.mem // LBA, (c.mem + c.size) // LBA)}
+            for at in set(range(first, first + blocks)) - written:
+                assert env.media.read(LBA * at, 4) == zero, f"block {at} has not been zeroed"
+        for at in (*range(base, first), *range(first + blocks, end)):
+            assert env.media.read(LBA * at, 4) != zero, f"block {at} has been zeroed"
+    assert ends == {OK, INTERRUPTED, ABORTED}
+    assert seen == {True, False}
+    assert overlaps > 500, overlaps
+
+
+def spoilt(env: Env, kind: str, at: int) -> tuple[Command, int]:
+    """A Write of one block or more whose second piece or a later one cannot be had, and its status."""
+    rng = env.rng
+    size = LBA * rng.choice((1, 1, 2, 9))
+    if kind.startswith("prp"):
+        offset = PAGE - 4 * rng.randrange(1, LBA // 4)
+        command = env.command(True, at, size, offset)
+        if kind == "prp offset":
+            if len(command.pages) == 2:
+                command.prp2 |= 4
+            else:
+                env.host.write(command.prp2, (command.pages[1] | 4).to_bytes(8, "little"))
+            return command, BAD_PRP
+        if kind == "prp list":
+            command = env.command(True, at, 8192 + LBA * rng.randrange(1, 8), offset)
+            env.host.read_error.add(command.prp2 & ~63)
+            return command, HOST_ERROR
+        env.host.read_error.add(command.pages[1])
+        if kind == "prp first page":
+            env.host.read_error.add(PAGE * (command.pages[0] // PAGE) + PAGE - 64)
+        return command, HOST_ERROR
+    descriptors = [(BLOCK, env.span(n), n) for n in pieces(env, size, rng.choice((3, 30)))]
+    if len(descriptors) == 1:
+        descriptors = [(BLOCK, env.span(4), 4), (BLOCK, env.span(size - 4), size - 4)]
+    bad = rng.randrange(1, len(descriptors))
+    command = env.sgl_command(WRITE, at, descriptors)
+    if kind == "sgl type":
+        descriptors[bad] = (0x40, *descriptors[bad][1:])
+        return env.sgl(command, [descriptors]), BAD_TYPE
+    if kind == "sgl short":
+        del descriptors[bad:]
+        if len(descriptors) > 1:
+            return env.sgl(command, [descriptors]), BAD_LENGTH
+        return env.sgl(command, [descriptors]), BAD_LENGTH
+    assert kind == "sgl data"
+    env.host.read_error.add(descriptors[bad][1] & ~63)
+    command.spans = None
+    return env.sgl(command, [descriptors]), HOST_ERROR
+
+
+@cocotb.test()
+async def failing_writes(dut):
+    """A Write whose second page or descriptor is wrong or cannot be read leaves each block as it was or new."""
+    env = await start(dut)
+    value, media = Values(), Media(env)
+    for round_ in range(12):
+        if round_:
+            random_timing(env)
+        for kind in ("prp offset", "prp list", "prp page", "prp first page", "sgl type", "sgl short", "sgl data"):
+            media.at = media.at if media.at < 6 << 20 else 0
+            at = media.take(4 * PAGE, LBA)
+            env.media.write(at, (old := value()) * (PAGE // LBA * 4 * 128))
+            env.host.data[:] = (new := value()) * (len(env.host.data) // 4)
+            command, status = spoilt(env, kind, at)
+            good = fill(env, build(env, "split", WRITE, media.take(LBA, LBA), LBA), value())
+            wanted = found(env, good)
+            await env.run([command, good] if round_ % 2 else [good, command])
+            assert command.status == status, f"{kind}: {command.status}"
+            assert good.status == OK
+            assert env.media.read(good.mem, LBA) == wanted
+            whole(env.media.read(at, command.size), {old, new})
+            whole(env.media.read(at + command.size, 4 * PAGE - command.size), {old})
+            if command.size == LBA:
+                whole(env.media.read(at, LBA), {old})
+            env.host.read_error.clear()
+            env.span_at += 64
+
+
+@cocotb.test()
+async def every_cut(dut):
+    """A block split between two pages, and two descriptors, at every dword: the bytes are right."""
+    env = await start(dut)
+    for timing in (None, random_timing):
+        if timing:
+            timing(env)
+        media, commands = Media(env), []
+        for dwords in range(1, 128):
+            op = env.rng.choice((READ, WRITE, COMPARE))
+            blocks = env.rng.choice((1, 1, 2))
+            if op == COMPARE:
+                commands.append(env.compare(media.take(LBA * blocks, LBA), LBA * blocks, PAGE - 4 * dwords))
+            else:
+                commands.append(
+                    env.command(op == WRITE, media.take(LBA * blocks, LBA), LBA * blocks, PAGE - 4 * dwords)
+                )
+            descriptors = [
+                (BLOCK, env.span(4 * dwords), 4 * dwords),
+                (BLOCK, env.span(LBA - 4 * dwords), LBA - 4 * dwords),
+            ]
+            command = env.sgl_command(env.rng.choice((READ, WRITE, COMPARE)), media.take(LBA, LBA), descriptors)
+            commands.append(env.sgl(command, [descriptors]))
+        await env.copy(commands)
+
+
+@cocotb.test()
+async def failed_reads(dut):
+    """A Read whose media cannot be read: no write burst to the host has a gap, and nothing but its bytes changes."""
+    env = await start(dut)
+    media = Media(env)
+    for round_ in range(30):
+        if round_ > 5:
+            random_timing(env)
+        size = 4 * env.rng.randrange(128, 2048)
+        at = media.take(size, LBA)
+        command = env.command(False, at, size, 4 * env.rng.randrange(1024))
+        env.media.read_error.add((at & ~63) + 64 * env.rng.randrange(size // 64))
+        before = bytearray(env.host.data)
+        await env.run([command])
+        assert command.status == READ_ERROR
+        # The model has looked at the strobes. Bytes of the command are what was read, or zeros around the error.
+        for address, mem, length in command.parts():
+            got, want = env.host.read(address, length), env.media.read(mem, length)
+            assert all(g in (w, 0) for g, w in zip(got, want, strict=True))
+            offset = address - env.host.base
+            before[offset : offset + length] = got
+        assert env.host.data == before
+        env.media.read_error.clear()
+
+
+@cocotb.test()
+async def quiesced(dut):
+    """At any moment no further burst begins on the memory side, and those that have begun end although the host is
+    dead; the blocks are whole. Afterwards all goes on."""
+    env = await start(dut)
+    value = Values()
+    cut = 0
+    for _ in range(25):
+        env.pages = list(range((HOST - SPANS) // PAGE))
+        env.span_at = env.host.base + HOST - SPANS
+        loose(env, env.rng.choice((1, 8, 60)))
+        commands, expected = [], {}
+        for i in range(24):
+            at = 16384 * i
+            size = LBA * env.rng.choice((1, 2, 8, 16))
+            kind = env.rng.choice(("page", "split", "sgl"))
+            op = env.rng.choice((READ, WRITE, WRITE, WRITE))
+            old, new = value(), value()
+            env.media.write(at, old * (size // 4))
+            command = build(env, kind, op, at, size)
+            if op == WRITE:
+                fill(env, command, new)
+            expected[at] = size, {old, new} if op == WRITE else {old}
+            commands.append(command)
+        moment = env.now + env.rng.randrange(20, 400)
+        began = []
+        env.mem_side.check = lambda port, addr, length, write, began=began: began.append(env.now)
+        quiet = None
+        respond = env.host_side.timing
+
+        def on_cycle(moment=moment, began=began, respond=respond, expected=expected):
+            nonlocal quiet, cut
+            if env.now == moment:
+                dut.quiesce_i.value = 1
+                env.host_side.timing = Timing(respond=0.0, write_ready=False, latency=respond.latency)
+            elif moment < env.now < moment + 600:
+                # An address that was shown in the cycle of the signal may still be taken.
+                if not int(dut.media_busy_o.value) and quiet is None:
+                    quiet = env.now
+                    cut += env.now < moment + 599 and len(began) > 0
+                    assert env.mem_side.quiet
+                if quiet is not None:
+                    assert not int(dut.media_busy_o.value)
+                    assert not began or max(began) <= quiet
+            elif env.now == moment + 600:
+                assert quiet is not None, "bursts did not end"
+                for at, (size, allowed) in expected.items():
+                    whole(env.media.read(at, size), allowed)
+                dut.quiesce_i.value = 0
+                env.host_side.timing = respond
+
+        env.on_cycle = on_cycle
+        await env.run(commands, bound=40_000)
+        env.on_cycle = lambda: None
+        dut.quiesce_i.value = 0
+        for _ in range(2):
+            await RisingEdge(dut.clk_i)
+        assert [c.status for c in commands] == [OK] * len(commands)
+        for command in commands:
+            size, allowed = expected[command.mem]
+            if command.op == WRITE:
+                whole(env.media.read(command.mem, size), {max(allowed, key=lambda v: int.from_bytes(v, "little"))})
+    assert cut > 15

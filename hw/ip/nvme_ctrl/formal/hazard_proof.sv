@@ -1,0 +1,115 @@
+// nvme_hazard: no read and no write of one granule are ever outstanding together, whatever wants to begin and whenever
+// anything ends. A read that nothing is in the way of may begin within two cycles, and so may a write.
+//
+// Four granules, four reads and four writes outstanding. Assumed of the mover: only what may begin does, only what has begun
+// ends.
+`include "ns_assert.svh"
+
+module hazard_proof (
+  input logic       clk_i,
+  input logic       rst_ni,
+  input logic [1:0] read_tag_i,
+  input logic       read_begin_i,
+  input logic       read_end_i,
+  input logic [1:0] write_tag_i,
+  input logic       write_begin_i,
+  input logic       write_end_i
+);
+
+  logic reset_q = 1'b0;  // has been reset
+  always_ff @(posedge clk_i) reset_q <= 1'b1;
+  always_comb assume (rst_ni == reset_q);
+
+  logic read_open, write_open, write_busy;
+
+  nvme_hazard #(
+    .TagBits(2),
+    .Reads  (4),
+    .Writes (4)
+  ) u_hazard (
+    .clk_i,
+    .rst_ni,
+    .read_tag_i,
+    .read_open_o (read_open),
+    .read_begin_i,
+    .read_end_i,
+    .write_tag_i,
+    .write_open_o(write_open),
+    .write_begin_i,
+    .write_end_i,
+    .write_busy_o(write_busy)
+  );
+
+  // What is outstanding, the oldest first.
+  logic [2:0] reads_q, writes_q, reads_left, writes_left;
+  logic [4:0][1:0] read_tags_q, write_tags_q;
+  assign reads_left = reads_q - 3'(read_end_i);
+  assign writes_left = writes_q - 3'(write_end_i);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      reads_q <= '0;
+      writes_q <= '0;
+    end else begin
+      reads_q <= reads_left + 3'(read_begin_i);
+      writes_q <= writes_left + 3'(write_begin_i);
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (read_end_i) read_tags_q <= read_tags_q >> 2;
+    if (read_begin_i) read_tags_q[reads_left] <= read_tag_i;
+    if (write_end_i) write_tags_q <= write_tags_q >> 2;
+    if (write_begin_i) write_tags_q[writes_left] <= write_tag_i;
+  end
+
+  // The neighbours.
+  `NS_ASSUME(only_open, (!read_begin_i || read_open) && (!write_begin_i || write_open))
+  `NS_ASSUME(only_begun, (!read_end_i || reads_q != '0) && (!write_end_i || writes_q != '0))
+
+  // What is proven.
+  logic apart, read_free, write_free;
+  always_comb begin
+    apart = 1'b1;
+    read_free = reads_q != 3'd4;
+    write_free = writes_q != 3'd4;
+    for (int unsigned i = 0; i < 4; i++) begin
+      for (int unsigned j = 0; j < 4; j++) begin
+        if (i < 32'(reads_q) && j < 32'(writes_q) && read_tags_q[i] == write_tags_q[j])
+          apart = 1'b0;
+      end
+      if (i < 32'(reads_q) && read_tags_q[i] == write_tag_i) write_free = 1'b0;
+      if (i < 32'(writes_q) && write_tags_q[i] == read_tag_i) read_free = 1'b0;
+    end
+  end
+  `NS_ASSERT(never_together, apart)
+  `NS_ASSERT(read_on_its_turn, read_open == (read_free && !u_hazard.turn_q))
+  `NS_ASSERT(write_on_its_turn, write_open == (write_free && u_hazard.turn_q))
+  `NS_ASSERT(busy_with_writes, write_busy == (writes_q != '0))
+  logic turn_q;
+  always_ff @(posedge clk_i) turn_q <= rst_ni && u_hazard.turn_q;
+  `NS_ASSERT(turns_change, turn_q == 1'b0 || !u_hazard.turn_q)
+
+  // Why that holds: the rings have what is outstanding.
+  `NS_ASSERT(counts, reads_q <= 3'd4 && writes_q <= 3'd4)
+  `NS_ASSERT(read_ring, u_hazard.read_new_q == 2'(u_hazard.read_old_q + reads_q[1:0]))
+  `NS_ASSERT(write_ring, u_hazard.write_new_q == 2'(u_hazard.write_old_q + writes_q[1:0]))
+  for (genvar i = 0; i < 4; i++) begin : gen_place
+    logic [1:0] read_at, write_at;
+    assign read_at = u_hazard.read_old_q + 2'(i);
+    assign write_at = u_hazard.write_old_q + 2'(i);
+    `NS_ASSERT(read_known, u_hazard.read_valid_q[read_at] == (i < 32'(reads_q)))
+    `NS_ASSERT(write_known, u_hazard.write_valid_q[write_at] == (i < 32'(writes_q)))
+    `NS_ASSERT(read_tag, i >= 32'(reads_q) || u_hazard.reads_q[read_at] == read_tags_q[i])
+    `NS_ASSERT(write_tag, i >= 32'(writes_q) || u_hazard.writes_q[write_at] == write_tags_q[i])
+  end
+
+  `NS_COVER(full, reads_q == 3'd4 && writes_q == 3'd4)
+  logic waited_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) waited_q <= 1'b0;
+    else if (reads_q == 3'd1 && read_tags_q[0] == write_tag_i && writes_q == 3'd2) waited_q <= 1'b1;
+  end
+  `NS_COVER(begins_after_wait, waited_q && write_begin_i && reads_q == 3'd3)
+
+endmodule

@@ -1,0 +1,112 @@
+// Outstanding reads and writes of a memory channel: keeps those of one granule apart.
+//
+// AXI orders neither reads and writes against each other, nor lines of different IDs. So a read of the media begins only
+// when no write of its 4 KiB is outstanding, and a write only when no read of its is: whatever comes back is all old or all
+// new. Writes among themselves have one ID, hence one order, and need nothing. What has begun ends without the other side,
+// so nothing waits in a circle.
+// A read is outstanding from `read_begin_i` to `read_end_i`, which may take several bursts; a write is one burst. Both end
+// in the order in which they began. Reads may begin in one cycle, writes in the next: neither can begin unseen by the other.
+`include "ns_assert.svh"
+
+module nvme_hazard #(
+  /// Bits of a media address that tell 4 KiB granules of the channel apart.
+  parameter int unsigned TagBits = 20,
+  /// Reads outstanding at most, a power of two.
+  parameter int unsigned Reads   = 32,
+  /// Writes outstanding at most, a power of two.
+  parameter int unsigned Writes  = 32
+) (
+  /// Clock.
+  input logic clk_i,
+  /// Reset.
+  input logic rst_ni,
+
+  /// Granule of the read that wants to begin.
+  input  logic [TagBits-1:0] read_tag_i,
+  /// It may.
+  output logic               read_open_o,
+  /// It does.
+  input  logic               read_begin_i,
+  /// The oldest one ends.
+  input  logic               read_end_i,
+
+  /// Granule of the write that wants to begin.
+  input  logic [TagBits-1:0] write_tag_i,
+  /// It may.
+  output logic               write_open_o,
+  /// It does.
+  input  logic               write_begin_i,
+  /// The oldest one ends.
+  input  logic               write_end_i,
+
+  /// From registers: writes are outstanding.
+  output logic write_busy_o
+);
+
+  localparam int unsigned ReadBits = unsigned'($clog2(Reads));
+  localparam int unsigned WriteBits = unsigned'($clog2(Writes));
+
+  logic [Reads-1:0][TagBits-1:0] reads_q;
+  logic [Writes-1:0][TagBits-1:0] writes_q;
+  logic [Reads-1:0] read_valid_q, read_hit;
+  logic [Writes-1:0] write_valid_q, write_hit;
+  logic [ReadBits-1:0] read_new_q, read_old_q;
+  logic [WriteBits-1:0] write_new_q, write_old_q;
+  logic turn_q;  // a write's
+
+  for (genvar i = 0; i < Reads; i++) begin : gen_reads
+    assign read_hit[i] = read_valid_q[i] && reads_q[i] == write_tag_i;
+  end
+  for (genvar i = 0; i < Writes; i++) begin : gen_writes
+    assign write_hit[i] = write_valid_q[i] && writes_q[i] == read_tag_i;
+  end
+
+  assign read_open_o = !turn_q && !read_valid_q[read_new_q] && write_hit == '0;
+  assign write_open_o = turn_q && !write_valid_q[write_new_q] && read_hit == '0;
+  assign write_busy_o = write_valid_q != '0;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      turn_q <= 1'b0;
+      read_valid_q <= '0;
+      write_valid_q <= '0;
+      read_new_q <= '0;
+      read_old_q <= '0;
+      write_new_q <= '0;
+      write_old_q <= '0;
+    end else begin
+      turn_q <= !turn_q;
+      if (read_end_i) begin
+        read_valid_q[read_old_q] <= 1'b0;
+        read_old_q <= read_old_q + 1'b1;
+      end
+      if (read_begin_i) begin
+        read_valid_q[read_new_q] <= 1'b1;
+        read_new_q <= read_new_q + 1'b1;
+      end
+      if (write_end_i) begin
+        write_valid_q[write_old_q] <= 1'b0;
+        write_old_q <= write_old_q + 1'b1;
+      end
+      if (write_begin_i) begin
+        write_valid_q[write_new_q] <= 1'b1;
+        write_new_q <= write_new_q + 1'b1;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (read_begin_i) reads_q[read_new_q] <= read_tag_i;
+    if (write_begin_i) writes_q[write_new_q] <= write_tag_i;
+  end
+
+  if (Reads < 2 || (Reads & (Reads - 1)) != 0 || Writes < 2 || (Writes & (Writes - 1)) != 0) begin : gen_bad_depth
+    $error("nvme_hazard: Reads and Writes must be powers of two of at least 2");
+  end
+
+  `NS_ASSERT(begins_when_open, (!read_begin_i || read_open_o) && (!write_begin_i || write_open_o))
+  `NS_ASSERT(
+      ends_what_began,
+      (!read_end_i || read_valid_q[read_old_q]) && (!write_end_i || write_valid_q[write_old_q]))
+
+endmodule

@@ -1,0 +1,390 @@
+"""Hostile arguments: each parameter of each function that Python sees, and each option of the command line.
+
+Whatever is passed, the answer is a result or an error of one line; never an abort, a panic, a traceback or a hang.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from nearside import Design, Device, NearsideError, _native, cli, fuzzing
+
+GOOD = Design.load("fuzz")
+ANSWERS = (NearsideError, ValueError, TypeError, OverflowError)
+NUMBERS = [-1, 0, 1, 3, 513, 1 << 20, (1 << 31) - 1, 1 << 32, 1 << 40, 1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 512]
+NUMBERS += [(1 << 64) - 1, 1 << 64, 1 << 70, -(1 << 63), 1.5, math.nan, math.inf, -math.inf]
+OTHERS = [None, "", "x", "\0", "\udc80", b"", b"x", [], {}, (), object(), True, [(1 << 64) - 1], [(1, 2, 3)]]
+OTHERS += [[(0, (1 << 64) - 512)], [((1 << 64) - 512, 512)], [(512, -1)], ("x", 5, 5), ("x", 0, 1 << 62), (1, 2)]
+OTHERS += [
+    (0, 1, 1),
+    (1, 257, 1),
+    (1, 1, 65_536),
+    (0, "dram"),
+    (1 << 64, "dram"),
+    ((1 << 64) - 1, "x = "),
+    Path("/no/x"),
+]
+# Answers are bounded: what would go on for ever is stopped here.
+MOST_CALLS = 3
+
+
+class Stopped(Exception):
+    """Raised by a progress callback."""
+
+
+def stopper():
+    """A progress callback that soon has had enough."""
+    calls = []
+
+    def progress(done, total):
+        calls.append(done)
+        if len(calls) > MOST_CALLS:
+            raise Stopped
+
+    return progress
+
+
+def answer(call, **arguments):
+    """Calls it; an error must be one of those that people expect, in a line."""
+    outcome = None
+    try:
+        outcome = call(**arguments)
+    except Stopped:
+        pass
+    except ANSWERS as error:
+        outcome = error
+    if isinstance(outcome, ANSWERS):
+        assert len(str(outcome).splitlines()) == 1, repr(outcome)
+    return outcome
+
+
+@pytest.fixture(scope="module")
+def device():
+    with Device(GOOD, timeout_us=2000) as device:
+        yield device
+
+
+@pytest.fixture
+def native(device):
+    """The native device; afterwards it must still work."""
+    device.native.reset()
+    yield device.native
+    device.native.trace_stop()
+    device.native.reset()
+    data = bytes(range(256)) * 2
+    device.write(data, offset=1024)
+    assert device.read(512, offset=1024)[0] == data
+
+
+# What each function is given where nothing hostile is.
+METHODS = {
+    "set_priority": {"queue": 0, "priority": "medium"},
+    "info": {},
+    "write": {"data": bytes(512), "offset": 0, "queues": 1, "depth": 1, "chunk": 512, "progress": None},
+    "read": {"length": 512, "offset": 0, "queues": 1, "depth": 1, "chunk": 512, "progress": None},
+    "workload": {
+        "read_percent": 50, "pattern": "random", "min_bytes": 512, "max_bytes": 1024, "queues": 1, "depth": 1,
+        "commands": 10, "start": 0, "span": 1 << 16, "scattered": False, "list_offset": 0, "verify": False, "seed": 1,
+        "switch": None, "progress": None,
+    },
+    "delay_get": {},
+    "delay_set": {"profile": "dram", "channel": 0},
+    "delay_set_latency": {"read_ns": 300.0, "write_ns": 100.0, "channel": 0},
+    "delay_counters": {"clear": False},
+    "pm_read": {"offset": 0, "length": 64},
+    "pm_write": {"offset": 0, "data": b"x"},
+    "select_namespace": {"nsid": 1},
+    "format": {"nsid": 1, "erase": "none"},
+    "write_zeroes": {"length": 512, "offset": 0},
+    "verify": {"length": 512, "offset": 0},
+    "compare": {"data": bytes(512), "offset": 0},
+    "compare_and_write": {"expected": bytes(512), "data": bytes(512), "offset": 0},
+    "deallocate": {"ranges": [(0, 512)]},
+    "trace_start": {"path": "t.jsonl"},
+    "trace_stop": {},
+    "single": {"write": False, "bytes": 512, "commands": 1, "seed": 1},
+    "flush": {},
+    "rest": {"ns": 1000},
+    "counters": {},
+    "reset": {},
+    "shutdown": {},
+}  # fmt: skip
+FUZZ = {
+    "amount": 20, "seed": 1, "calm": False, "torn_blocks": False, "first_episode": 0, "replay": None, "shrinks": 2,
+    "per_episode": 20, "progress": None,
+}  # fmt: skip
+CREATE = {
+    "progress": None, "timeout_us": 2000, "queue_entries": 64, "trace": None, "skip_idle": True, "commands": None,
+    "weights": None,
+}  # fmt: skip
+MEASURE = {"kind": "read", "base_ns": 100.0, "beat_ns": 0.0, "beats": 1, "samples": 2, "seed": 1}
+
+
+def parameters(function) -> set[str]:
+    return set(inspect.signature(function).parameters) - {"self", "design"}
+
+
+def test_every_method_and_parameter_is_in_the_tables():
+    methods = {n for n, f in vars(_native.Device).items() if callable(f) and not n.startswith("__")}
+    assert methods == set(METHODS)
+    for name, arguments in METHODS.items():
+        assert parameters(getattr(_native.Device, name)) == set(arguments), name
+    assert parameters(_native.Device) == set(CREATE)
+    assert parameters(_native.fuzz) == set(FUZZ)
+    assert parameters(_native.DelayBench.measure) == set(MEASURE)
+    known = {"Design", "Device", "DramChannel", "DelayBench", "Server", "NearsideError", "root", "profile", "compile"}
+    assert {n for n in dir(_native) if not n.startswith("_")} == known | {"fuzz"}
+
+
+CASES = [(name, key) for name, arguments in METHODS.items() for key in arguments]
+
+
+@pytest.mark.parametrize(("name", "key"), CASES, ids=[".".join(case) for case in CASES])
+def test_hostile_arguments_of_the_device(native, name, key, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    good = METHODS[name] | ({"progress": stopper()} if "progress" in METHODS[name] else {})
+    for value in NUMBERS + OTHERS:
+        answer(getattr(native, name), **good | {key: value})
+        if name == "trace_start":
+            native.trace_stop()
+
+
+def test_two_hostile_arguments_at_once(native):
+    """Sums and products of what is allowed by itself."""
+    huge = [1 << 21, 1 << 32, 1 << 62, 1 << 63, (1 << 64) - 512]
+    for a in huge:
+        for b in huge:
+            for name, keys in (
+                ("read", ("length", "offset")), ("read", ("queues", "depth")), ("write", ("queues", "depth")),
+                ("pm_read", ("offset", "length")), ("write_zeroes", ("length", "offset")),
+                ("verify", ("length", "offset")), ("workload", ("start", "span")), ("workload", ("queues", "depth")),
+                ("workload", ("min_bytes", "max_bytes")),
+            ):  # fmt: skip
+                good = METHODS[name] | ({"progress": stopper()} if "progress" in METHODS[name] else {})
+                outcome = answer(getattr(native, name), **good | dict(zip(keys, (a, b), strict=True)))
+                assert isinstance(outcome, ANSWERS), (name, keys, a, b)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda d: d.pm_read(0, 1 << 62), f"{1 << 62} bytes from 0 on reach beyond the PM window"),
+        (lambda d: d.pm_write((1 << 64) - 1, b"xy"), "reach beyond the PM window"),
+        (lambda d: d.rest(1 << 62), f"ns = {1 << 62} ns: allowed are 0 to"),
+        (lambda d: d.rest((1 << 63) // 1000 - 1), "simulated time is"),
+        (lambda d: d.read(1 << 62), "reach beyond the namespace"),
+        (lambda d: d.write_zeroes((1 << 64) - 512, 512), "reach beyond the namespace"),
+        (lambda d: d.workload(queues=1 << 40, depth=1 << 40), "queues = "),
+        (lambda d: d.workload(queues=1, depth=(1 << 64) - 1), "depth = "),
+        (lambda d: d.single(bytes=513), "bytes = 513: allowed are multiples of 512"),
+        (lambda d: d.delay_set_latency(math.nan, 1), "read.base_ns = NaN: allowed is 0 to"),
+    ],
+)  # fmt: skip
+def test_errors_say_what_is_allowed(device, call, message):
+    with pytest.raises(NearsideError) as error:
+        call(device)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("key", CREATE)
+def test_hostile_arguments_of_a_new_device(key, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for value in NUMBERS + OTHERS:
+        if key == "trace" and isinstance(value, tuple) and value[:1] == ("x",) and value[1] < value[2] <= 1 << 40:
+            continue  # a good one takes a build of its own
+        made = answer(_native.Device, design=GOOD.native, **CREATE | {key: value})
+        if isinstance(made, _native.Device):
+            made.shutdown()
+
+
+@pytest.mark.parametrize("key", FUZZ)
+def test_hostile_arguments_of_the_fuzzer(key):
+    replays = ["1", "1:2:3:4", "1:0:-", "1:0:5-3", "1:0:0-4294967295", f"{1 << 64}:0", "1:0:" + "1," * 10_000]
+    for value in NUMBERS + OTHERS + (replays if key == "replay" else []):
+        answer(_native.fuzz, design=GOOD.native, **FUZZ | {"progress": stopper()} | {key: value})
+
+
+def test_hostile_arguments_of_designs_and_profiles(tmp_path):
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\0")
+    (tmp_path / "folder.toml").mkdir()
+    deep = "x = " + "[" * 20_000
+    names = ["", ".", "..", "/", "a/b", "\0", "\udc80", "x" * 5000, deep, "name = ", "binary.toml", "clock_mhz = nan"]
+    names += [str(tmp_path / "binary.toml"), str(tmp_path / "folder.toml"), "/proc/self/mem", "/dev/null"]
+    for value in names + NUMBERS + OTHERS:
+        for function in (_native.Design.load, _native.profile):
+            assert isinstance(answer(lambda f=function, v=value: f(v)), ANSWERS), (function, value)
+        answer(lambda v=value: GOOD.native.with_values(v))
+        answer(lambda v=value: _native.compile(v))
+    for text in (
+        "clock_mhz = 0",
+        "granule = 0",
+        "channels = 0",
+        "[media]\nbytes = 0",
+        "[media]\nbytes = 9223372036854775807",
+    ):
+        assert isinstance(answer(lambda t=text: GOOD.native.with_values(t)), NearsideError), text
+
+
+def test_hostile_arguments_of_the_dram_model():
+    for key in ("now", "addr", "is_write"):
+        channel = _native.DramChannel(GOOD.native)
+        for value in NUMBERS + OTHERS:
+            answer(channel.push, **{"now": 0, "addr": 0, "is_write": False} | {key: value})
+            answer(channel.poll, **{"now": value})
+    for value in NUMBERS + OTHERS:
+        answer(_native.DramChannel, design=GOOD.native, refresh=value)
+        answer(_native.DramChannel, design=value)
+
+
+def test_hostile_arguments_of_the_delay_bench():
+    bench = _native.DelayBench(GOOD.native)
+    for key in MEASURE:
+        for value in NUMBERS + OTHERS + ["write", 1e-300, 1e300]:
+            if key == "samples" and type(value) is int and 1000 < value < 1 << 24:
+                continue  # these are only long
+            answer(bench.measure, **MEASURE | {key: value})
+    for value in NUMBERS + OTHERS:
+        answer(lambda v=value: bench.pipelined_reads(v, 50.0))
+        answer(lambda v=value: bench.pipelined_reads(2, v))
+    assert bench.pipelined_reads(2, 50.0) > 50
+
+
+def test_hostile_arguments_of_the_server(tmp_path):
+    for value in [*NUMBERS, *OTHERS, [(GOOD.native, tmp_path / "none/s", None)], [(GOOD.native, "x" * 200, None)]]:
+        outcome = answer(_native.Server, devices=value)
+        if isinstance(outcome, _native.Server):
+            outcome.stop()
+    server = _native.Server([])
+    for value in [-1, math.nan, math.inf, -math.inf, 1e300, "x", None, 0, 0.001]:
+        answer(server.wait, seconds=value)
+    server.stop()
+    server.stop()
+
+
+def test_sums_that_wrap_are_caught_in_release_builds():
+    cargo = tomllib.loads((Path(__file__).parent.parent / "Cargo.toml").read_text())
+    assert cargo["profile"]["release"]["overflow-checks"] is True
+
+
+# ---- the command line ----
+
+
+def nearside(capsys, monkeypatch, *arguments) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["nearside", *map(str, arguments)])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    out, err = capsys.readouterr()
+    return int(end.value.code or 0), out, err
+
+
+NESTED = "[" * 100_000
+SOAK = {
+    "seed": 1, "design": GOOD.hash, "moved_bytes": 5, "episodes": 1, "mismatches": 0, "kinds": {}, "outcomes": {},
+    "simulated_ns": 1.0, "failure": None,
+}  # fmt: skip
+COMMAND = {"command": "Read", "queue": 1, "blocks": 8, "status": 0, "times_ps": {"fetch": 1, "landed": 5}}
+
+
+def damaged(good: dict) -> list[str]:
+    """Texts that are nearly that document, or no document at all."""
+    texts = ["", "{", "5", "null", "[]", "{}", '"x"', "nan", NESTED, "\0", json.dumps(good)[:-5]]
+    for key in good:
+        texts.append(json.dumps({k: v for k, v in good.items() if k != key}))
+        texts += [json.dumps(good | {key: value}) for value in (None, "x", -1, [], {"x": "y"}, {"fetch": -1})]
+    return texts
+
+
+def test_damaged_results_of_a_soak(tmp_path):
+    path = tmp_path / "soak.json"
+    path.write_text(json.dumps(SOAK))
+    assert fuzzing.resume(path, GOOD, 1) == SOAK
+    assert fuzzing.resume(tmp_path / "none.json", GOOD, 1) == {}
+    refused = 0
+    for text in damaged(SOAK):
+        path.write_text(text)
+        outcome = answer(fuzzing.resume, result=path, design=GOOD, seed=1)
+        assert path.read_text() == text, "what can't be used is left alone"
+        refused += isinstance(outcome, NearsideError)
+    assert refused > 40
+    path.write_bytes(b"\xff\xfe")
+    for bad in (path, tmp_path, tmp_path / "none/x.json", Path("/proc/self/mem")):
+        assert isinstance(answer(fuzzing.resume, result=bad, design=GOOD, seed=1), NearsideError), bad
+
+
+@pytest.mark.parametrize("command", [["soak", "--result"], ["trace"], ["claim", "report"], ["demo"]])
+def test_damaged_files_are_one_line(command, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    good = {"soak": SOAK, "trace": COMMAND}.get(command[0], {"what": "claims", "claims": [{"name": "x"}]})
+    path = tmp_path / "file"
+    # A demo sends whatever is in its file.
+    texts = damaged(good)[:40] if command != ["demo"] else [""]
+    for text in texts:
+        path.write_text(text)
+        if command[0] == "soak" and not isinstance(answer(fuzzing.resume, result=path, design=GOOD, seed=1), Exception):
+            continue  # it would go on
+        status, out, err = nearside(capsys, monkeypatch, *command, path)
+        if status:
+            assert (out, len(err.splitlines())) == ("", 1), err
+            assert err.startswith("nearside: ")
+    path.write_bytes(b"\xff\xfe\0")
+    for bad in (tmp_path, tmp_path / "none/x", "/proc/self/mem", *([path] if command != ["demo"] else [])):
+        status, out, err = nearside(capsys, monkeypatch, *command, bad)
+        assert status != 0, bad
+        assert (out, len(err.splitlines())) == ("", 1), err
+
+
+def test_a_trace_with_a_damaged_line_names_it(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "t.jsonl"
+    path.write_text(json.dumps(COMMAND) + "\n" + json.dumps(COMMAND | {"times_ps": {}}) + "\n")
+    status, _, err = nearside(capsys, monkeypatch, "trace", path)
+    assert (status, err) == (1, f"nearside: {path}:2: no command of a trace of JSON lines (*.jsonl)\n")
+    path.write_text(json.dumps(COMMAND) + "\n")
+    for plot in (tmp_path / "none/x.png", tmp_path / "x.nonesuch", tmp_path):
+        status, _, err = nearside(capsys, monkeypatch, "trace", path, "--plot", plot)
+        assert (status, len(err.splitlines())) == (1, 1), err
+    assert nearside(capsys, monkeypatch, "trace", path)[0] == 0
+
+
+HUGE = str(1 << 64)
+OPTIONS = [
+    *([*command, "--seed", seed] for seed in (HUGE, "-1", "x", "1.5", "") for command in (
+        ["wire"], ["fuzz"], ["latency"], ["soak"], ["claim", "run"],
+    )),
+    *(["fuzz", "--commands", n] for n in ("0", "-1", HUGE, "nan")),
+    *(["soak", "--gigabytes", n] for n in ("0", "-1", "nan", "inf", "1e300", "x")),
+    *(["latency", "--commands", n] for n in ("0", "1001", "nan")),
+    *(["trace", "file", "--first", n] for n in ("0", "201", HUGE)),
+    *(["delay", "set", "pcm", "--channel", n] for n in ("-1", HUGE, "x")),
+    *(["delay", "set", "--write-ns", "1", "--read-ns", n] for n in ("nan", "inf", "-1", "1e300")),
+    *([*command, "--design", design] for design in ("", "/", "none.toml", "a\nb") for command in (
+        ["demo"], ["info"], ["build"], ["wire"], ["latency"], ["delay", "show"], ["delay", "set", "pcm"],
+    )),
+    *([command, design] for design in ("", "/", "none.toml") for command in ("fuzz", "soak")),
+    ["wire", "gen9x9"], ["fuzz", "--replay", "x"], ["fuzz", "--replay", f"{HUGE}:0"], ["latency", "--profile", ""],
+    ["latency", "--profile", "/"], ["serve"], ["serve", "--socket", ""], ["serve", "none", "-s", "a"],
+    ["serve", "-s", "a", "-s", "a"], ["serve", "-s", "a", "-m", "b", "-m", "c"], ["serve", "fuzz", "-s", "/none/s"],
+    ["serve", "fuzz", "-s", "x" * 200], ["serve", "fuzz", "-s", "a", "--trace", "/none/t"],
+    ["serve", "-s", "a", "-m", "/"],
+    ["claim", "run", ""], ["claim", "run", "["], ["claim", "report", "file", "-o", "/none/x"], ["nonesuch"], ["delay"],
+    ["demo", "--trace", "/none/x.jsonl"], ["demo", "a", "b"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", OPTIONS, ids=lambda a: " ".join(a)[:60] if isinstance(a, list) else a)
+def test_hostile_options_are_one_line(arguments, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NEARSIDE_RESULTS", str(tmp_path / "results"))
+    status, out, err = nearside(capsys, monkeypatch, *arguments)
+    assert status != 0
+    if arguments == ["delay"]:
+        return  # its help
+    assert out == ""
+    lines = err.splitlines()
+    assert len(lines) == 1, err
+    assert lines[0].startswith("nearside: ")
