@@ -5,6 +5,9 @@ Every file list goes through `verilator --lint-only -Wall`, every warning being 
 front end of our synthesis, which refuses some things that Verilator lets pass (use before declaration). Every
 waiver, in a .vlt file or in a source, must have a comment with its reason on the line above.
 
+A list whose module takes designs of several sizes is linted at its limits, too: a loop that runs no times or a
+comparison that a size makes constant are found only there.
+
 usage: lint_hw.py [LIST.f ...]     all lists when none is named
 """
 
@@ -19,6 +22,10 @@ import filelist
 from filelist import ROOT
 
 BIN = Path(sys.executable).parent
+LIMITS = {
+    "nvme_ctrl": ["-GNumChannels=1 -GNumWalkers=1 -GNumIoQueues=1", "-GNumChannels=16 -GNumIoQueues=64"],
+    "top": ["-GNumChannels=1 -GNumWalkers=1", "-GNumChannels=16 -GNumWalkers=4 -GFillInside=1"],
+}
 WAIVER = re.compile(r"\s*\w+_off\b")
 # In a process of its own: slang reports to the C++ stderr.
 SLANG = """
@@ -69,10 +76,12 @@ def lint(path: Path) -> list[str]:
     top = files.top()
     # A library has many tops; Verilator then elaborates all of them.
     choice = ["--top-module", top] if top else ["-Wno-MULTITOP"]
-    verilator = run([BIN / "verilator", "--lint-only", "-Wall", "--timing", *choice, *incdirs, *relative])
+    verilator = [BIN / "verilator", "--lint-only", "-Wall", "--timing", *choice, *incdirs, *relative]
+    sizes = [[], *(limit.split() for limit in LIMITS.get(path.stem, []))]
+    results = [run([*verilator, *size]) for size in sizes]
     # Only the language is checked here: what a block must not contain to be synthesised is found by tools/synth.py.
     slang = run([sys.executable, "-c", SLANG, f"slang --threads 1 -f {path}"])
-    return [text for text in (verilator, slang) if text]
+    return [text for text in (*results, slang) if text]
 
 
 def main() -> int:

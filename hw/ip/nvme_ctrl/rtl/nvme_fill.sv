@@ -68,13 +68,14 @@ module nvme_fill #(
 
   // The first block of channel `channel` that is not below block `at` of a region, counted in the channel.
   function automatic local_t local_of(logic [RegionBits:0] at, logic [RegionBits:0] channel);
-    logic [RegionBits:0] granule, row;
+    logic [RegionBits:0] granule, row, place;
     granule = at >> GranuleBits;
     row = granule >> ChannelBits;
+    place = granule & (RegionBits + 1)'(NumChannels - 1);
     local_of = local_t'(row << GranuleBits);
-    if ((granule & (RegionBits + 1)'(NumChannels - 1)) == channel) begin
+    if (place == channel) begin
       local_of |= local_t'(at & (RegionBits + 1)'(GranuleBlocks - 1));
-    end else if ((granule & (RegionBits + 1)'(NumChannels - 1)) > channel) begin
+    end else if (place > channel) begin
       local_of += local_t'(GranuleBlocks);
     end
   endfunction
