@@ -149,16 +149,16 @@ mark() { # BLOCK of 4 KiB...: they hold data
 last_block() { echo $(($(cat /sys/block/${disk##*/}/size) / 8 - 1)); }
 
 discard_all() {
-    mark 0 1000 "$(last_block)" && within 30 blkdiscard $disk && zeros_at 0 1000 "$(last_block)"
+    mark 0 1000 "$(last_block)" && within 10 blkdiscard $disk && zeros_at 0 1000 "$(last_block)"
 }
 
 format_all() { # also below the 30 s of a single I/O command
-    mark 0 1000 "$(last_block)" && within 30 $nvme format $disk -f -l 0 && look && zeros_at 0 1000 "$(last_block)"
+    mark 0 1000 "$(last_block)" && within 10 $nvme format $disk -f -l 0 && look && zeros_at 0 1000 "$(last_block)"
 }
 
 fstrim_all() { # -v says how many bytes
     sync
-    within 30 fstrim -v /mnt
+    within 10 fstrim -v /mnt
 }
 
 discarded() { awk '{print $14}' /sys/block/${disk##*/}/stat; } # sectors
@@ -446,17 +446,17 @@ first)
     check discard-limits discard_limits
     check blkdiscard-all discard_all
     check format-all format_all
-    check mkfs-xfs within 30 /bin/mkfs.xfs -q -f $disk
-    check mkfs-btrfs within 30 /bin/mkfs.btrfs -q -f $disk
-    check mkfs-f2fs within 30 /bin/mkfs.f2fs -q -f $disk
-    check mkfs-ext4 within 30 /bin/mke2fs -q -t ext4 -F $disk
+    check mkfs-xfs within 20 /bin/mkfs.xfs -q -f $disk
+    check mkfs-btrfs within 20 /bin/mkfs.btrfs -q -f $disk
+    check mkfs-f2fs within 20 /bin/mkfs.f2fs -q -f $disk
+    check mkfs-ext4 within 20 /bin/mke2fs -q -t ext4 -F $disk
     check mount-discard mount -t ext4 -o discard $disk /mnt
     check discards-of-deletion deletion_discards
     check fstrim fstrim_all
     umount /mnt
     check clean-log-discards clean_log
     at mkfs
-    check mkfs within 30 /bin/mke2fs -q -t ext4 -F $disk
+    check mkfs within 20 /bin/mke2fs -q -t ext4 -F $disk
     at mount
     check mount attach
     check copy-tree tree

@@ -429,15 +429,17 @@ module nearside_top
       inside_done,
       inside_error;
   logic [NumChannels-1:0] fill_mine_q;  // fill_open_q is of this life of the function
+  logic [NumChannels-1:0] fill_refuse, fill_refused_q;
   logic fill_stop;
 
-  // A memory that is asked to zero answers once, whatever becomes of the function; the next life neither gets that answer nor
-  // asks before it has come.
+  // A memory that is asked to zero answers once, whatever becomes of the function; the next life doesn't get that answer, and
+  // what it asks until then ends as an error: a reset has waited for it in vain.
   assign fill_take = fill_valid & ~fill_open_q & {NumChannels{!stop}};
   assign m_fill_addr = fill_addr;
   assign m_fill_blocks = fill_blocks;
   assign m_fill_valid = FillInside ? '0 : fill_take;
   assign m_fill_stop = {NumChannels{fill_stop || stop}};
+  assign fill_refuse = fill_valid & fill_open_q & ~fill_mine_q & {NumChannels{!stop}};
   assign fill_ready = fill_take & (FillInside ? inside_ready : m_fill_ready);
   assign fill_done = FillInside ? inside_done : m_fill_done;
   assign fill_error = FillInside ? inside_error : m_fill_error;
@@ -448,8 +450,13 @@ module nearside_top
   end
 
   always_ff @(posedge clk_i or negedge rst_fn_n) begin
-    if (!rst_fn_n) fill_mine_q <= '0;
-    else fill_mine_q <= (fill_mine_q | fill_ready) & ~fill_done;
+    if (!rst_fn_n) begin
+      fill_mine_q <= '0;
+      fill_refused_q <= '0;
+    end else begin
+      fill_mine_q <= (fill_mine_q | fill_ready) & ~fill_done;
+      fill_refused_q <= fill_refuse;
+    end
   end
 
   always_ff @(posedge clk_i or negedge rst_fn_n) begin
@@ -574,10 +581,10 @@ module nearside_top
     .fill_addr_o      (fill_addr),
     .fill_blocks_o    (fill_blocks),
     .fill_valid_o     (fill_valid),
-    .fill_ready_i     (fill_ready),
+    .fill_ready_i     (fill_ready | fill_refuse),
     .fill_stop_o      (fill_stop),
-    .fill_done_i      (fill_done & fill_mine_q),
-    .fill_error_i     (fill_error),
+    .fill_done_i      (fill_done & fill_mine_q | fill_refused_q),
+    .fill_error_i     (fill_error | fill_refused_q),
     .trace_event_o,
     .trace_sqe_o,
     .trace_cqe_o,
