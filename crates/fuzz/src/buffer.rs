@@ -18,7 +18,7 @@ pub fn nowhere(random: &mut Random) -> u64 {
             0x1000,
             0x7FFF_F000,
             0xFFFF_F000,
-            1 << 40,
+            1 << 41,
             1 << 52,
             1 << 63,
             u64::MAX - 4095,
@@ -105,7 +105,7 @@ fn prps(world: &mut World, random: &mut Random, bytes: u64) -> Option<(u64, u64,
         return None;
     }
     let mut pages: Vec<u64> = (0..count)
-        .filter_map(|_| world.memory.take(random))
+        .filter_map(|_| world.memory.take_any(random))
         .collect();
     let data = pages.clone();
     let mut prp1 = data[0] + offset;
@@ -124,8 +124,7 @@ fn prps(world: &mut World, random: &mut Random, bytes: u64) -> Option<(u64, u64,
 /// A PRP list of these pages, from any entry of its page on, and sometimes back to its own start.
 fn list(world: &mut World, random: &mut Random, data: &[u64], pages: &mut Vec<u64>) -> Option<u64> {
     let take = |world: &mut World, random: &mut Random, pages: &mut Vec<u64>| {
-        let page = world.memory.take(random)?;
-        world.memory.put(page, &[0; PAGE as usize]);
+        let page = world.memory.take_any(random)?;
         pages.push(page);
         Some(page)
     };

@@ -10,6 +10,8 @@ use crate::world::World;
 
 /// Descriptors of data in an SGL, about.
 const PIECES: usize = 24;
+/// Descriptors of data in a segment, at most.
+const MOST_IN_SEGMENT: usize = 128;
 /// What a controller may read beyond the descriptors that it needs, with room to spare.
 const SLACK: u64 = 6 * 64;
 
@@ -124,7 +126,7 @@ fn data(
             None => {
                 // Memory is in pieces.
                 (len, count) = (len.min(PAGE - offset), 1);
-                world.memory.take(random)?
+                world.memory.take_any(random)?
             }
         };
         pages.extend((0..count).map(|n| run + n * PAGE));
@@ -147,6 +149,8 @@ fn segments(
     pages: &mut Vec<u64>,
 ) -> Option<(Descriptor, Vec<Group>)> {
     let parts = 1 + random.below(4.min(list.len() as u64)) as usize;
+    // What is in many pieces does not fit into the page of one segment.
+    let parts = parts.max(list.len().div_ceil(MOST_IN_SEGMENT));
     let chunks: Vec<&[Descriptor]> = list.chunks(list.len().div_ceil(parts)).collect();
     let mut next: Option<Descriptor> = None;
     let mut groups = Vec::new();
@@ -159,7 +163,7 @@ fn segments(
         let two = two.then(|| world.memory.take_run(random, 2)).flatten();
         let (run, page) = match two {
             Some(page) => (2, page),
-            None => (1, world.memory.take(random)?),
+            None => (1, world.memory.take_any(random)?),
         };
         pages.extend((0..run).map(|n| page + n * PAGE));
         let start = page
@@ -214,7 +218,7 @@ fn spot(random: &mut Random, groups: &[Group]) -> Spot {
 fn spoil(random: &mut Random, d: &mut Descriptor) {
     let nowhere = pick(
         random,
-        &[0, 0x7FFF_F000, 1 << 40, 1 << 52, 1 << 63, u64::MAX - 4095],
+        &[0, 0x7FFF_F000, 1 << 41, 1 << 52, 1 << 63, u64::MAX - 4095],
     );
     let segment = matches!(d.kind, SEGMENT | LAST_SEGMENT);
     match random.below(10) {

@@ -3,10 +3,11 @@
 mod reset;
 mod window;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
-use sim::{Bar, Device, Mmio, Random, Time};
+use sim::{Bar, Mmio, Random, Time};
 use spec::nvme::properties::{self, Cap, Csts};
 use spec::nvme::{admin, Sqe};
 
@@ -18,6 +19,7 @@ use crate::media::{Media, BLOCK};
 use crate::memory::{Memory, PAGE};
 use crate::model::{CompletionQueue, Known, Limits, Model, SubmissionQueue};
 use crate::namespaces::Namespaces;
+use crate::rig::{Rig, Seat};
 use crate::shadow::{Pages, DOORBELL_BUFFER_CONFIG};
 use crate::world::{Counts, Rung, SqState, World, MSI};
 use crate::{Conditions, Make};
@@ -30,8 +32,21 @@ const REGISTER: Time = Time(1_000_000_000);
 const PATIENCE: Time = Time(20_000_000_000);
 /// Longer than the longest aggregation time of interrupts (5.21.1.8: 255 times 100 us).
 const COALESCED: Time = Time(25_600_000_000);
-/// Admin commands that wait for no other one are answered within this, if the host takes what comes and the memory is not late.
+/// Admin commands that wait for no other one are answered within this, if the host takes what comes, and they move no data or the memory
+/// is not late.
 const ADMIN: Time = Time(150_000_000);
+/// Accesses to late memory that the data of an admin command may wait for.
+const ADMIN_ACCESSES: u64 = 100;
+/// The same as [`ADMIN`] behind a link, with other devices at the host.
+const ADMIN_BESIDE: Time = Time(1_000_000_000);
+/// Messages of a device of several are at the host so soon.
+const PROMPT_BESIDE: Time = Time(20_000_000);
+/// What was on a link when its device lost power has arrived after this.
+const LAST_WORDS: u64 = 20_000;
+/// Pages at the end of each device's media that are a window of another one, where there is one.
+const WINDOW_PAGES: u64 = 64;
+/// Every so many-th episode has two devices.
+const PAIRS: u32 = 3;
 /// Namespaces that are asked for.
 const MOST_NAMESPACES: u64 = 1024;
 /// Entries of a completion queue that has room for commands that wait for their partner, of all submission queues.
@@ -101,7 +116,38 @@ fn mix(parts: [u64; 3]) -> u64 {
     })
 }
 
+impl Outcome {
+    /// And what a host has done. The time is that of all of them.
+    fn add(&mut self, bench: &Bench) {
+        self.counts.add(&bench.world.counts);
+        let (to, of) = (&mut self.resets, &bench.outcome.resets);
+        to.disables += of.disables;
+        to.shutdowns += of.shutdowns;
+        to.functions += of.functions;
+        to.subsystems += of.subsystems;
+        to.power_cuts += of.power_cuts;
+        to.fatal += of.fatal;
+        for (&kind, count) in &bench.outcome.kinds {
+            *self.kinds.entry(kind).or_default() += count;
+        }
+        self.blocks += bench.outcome.blocks;
+        self.time = self.time.max(bench.now);
+    }
+}
+
 impl Script<'_> {
+    /// A host before a device whose last pages belong to somebody else.
+    fn world(&self, memory: Memory, pages: u64) -> World {
+        let limits = World::vacant().model.limits;
+        let media = Media::new((self.media_bytes - pages * PAGE) / BLOCK);
+        let mut world = World::new(memory, media, Model::new(limits, BTreeMap::new()));
+        world.calm = self.calm;
+        if self.torn_blocks {
+            world.media.tolerate_torn_blocks();
+        }
+        world
+    }
+
     /// What the episode's device is to be like.
     fn conditions(&self) -> Conditions {
         let mut random = Random::new(mix([self.seed, self.episode.into(), u64::MAX - 2]));
@@ -114,57 +160,102 @@ impl Script<'_> {
     }
 }
 
-/// Runs an episode on a fresh device with empty media. An error says why there is none.
+/// Runs an episode on fresh devices with empty media. An error says why there are none.
 pub fn run(make: &mut Make, script: &Script) -> Result<Outcome, String> {
     let conditions = script.conditions();
-    Ok(play(make(&conditions)?, script, &conditions))
+    if script.calm || script.episode % PAIRS != 1 {
+        let mut bench = Bench::new(Seat::Alone(make(&conditions)?), &conditions);
+        bench.world = script.world(Memory::new(PAGES), 0);
+        return Ok(play(vec![bench], script));
+    }
+    let mut random = Random::new(mix([script.seed, script.episode.into(), u64::MAX - 3]));
+    let mut devices = Vec::new();
+    for n in 0..2 {
+        let seed = conditions.seed ^ n;
+        devices.push(make(&Conditions { seed, ..conditions })?);
+    }
+    let world = |memory| script.world(memory, WINDOW_PAGES);
+    let bytes = script.media_bytes;
+    let rig = Rig::new(devices, &mut random, PAGES, bytes, WINDOW_PAGES, world)?;
+    let rig = Rc::new(RefCell::new(rig));
+    let seat = |n| Seat::Beside(rig.clone(), n);
+    let benches = (0..2).map(|n| Bench::new(seat(n), &conditions));
+    let mut outcome = play(benches.collect(), script);
+    *outcome
+        .kinds
+        .entry("episodes with two devices")
+        .or_default() += 1;
+    Ok(outcome)
 }
 
-/// What a host does to its device.
-fn play(device: Box<dyn Device>, script: &Script, conditions: &Conditions) -> Outcome {
-    let mut world = World::vacant();
-    world.memory = Memory::new(PAGES);
-    world.media = Media::new(script.media_bytes / BLOCK);
-    if script.torn_blocks {
-        world.media.tolerate_torn_blocks();
+/// What hosts do to their devices, one after the other by steps.
+fn play(mut benches: Vec<Bench>, script: &Script) -> Outcome {
+    let mut outcome = Outcome::default();
+    let result = play_steps(&mut benches, script, &mut outcome.steps);
+    let mut history = Vec::new();
+    for bench in &mut benches {
+        bench
+            .turn(|bench| {
+                outcome.add(bench);
+                history.extend(bench.world.history.iter().cloned());
+                history.push(bench.world.describe());
+                Ok(())
+            })
+            .unwrap_or_default();
     }
-    let limits = world.model.limits.clone();
-    // What waits for late memory waits for the commands before it, too.
-    let late = conditions.late_memory.map_or(0, |most| most.0 * 4000);
-    let mut bench = Bench {
-        device,
-        world,
-        random: Random::new(0),
-        now: Time::ZERO,
-        cid: 0,
-        tag: 0,
-        cc: 0,
-        known: BTreeMap::new(),
-        limits,
-        shadows: false,
-        patience: PATIENCE + Time(late),
-        admin: conditions.late_memory.is_none().then_some(ADMIN),
-        outcome: Outcome::default(),
-    };
-    if conditions.late_memory.is_some() {
-        bench.count("episodes with late memory");
-    }
-    let result = bench.play(script);
-    let mut outcome = bench.outcome;
-    outcome.counts = bench.world.counts.clone();
-    outcome.time = bench.now;
-    if let Err(text) = result {
-        let mut history: Vec<String> = bench.world.history.iter().cloned().collect();
-        history.push(bench.world.describe());
-        outcome.failure = Some((text, history));
-    }
+    outcome.failure = result.err().map(|text| (text, history));
     outcome
+}
+
+fn play_steps(benches: &mut [Bench], script: &Script, done: &mut u32) -> Step {
+    let seeds = |step: u64| mix([script.seed, script.episode.into(), step]);
+    let each = |benches: &mut [Bench], step: u64, act: &mut dyn FnMut(&mut Bench) -> Step| {
+        for (n, bench) in (0..).zip(benches) {
+            bench.turn(|bench| {
+                bench.reseed(seeds(step) ^ n);
+                act(bench)
+            })?;
+        }
+        Ok(())
+    };
+    each(benches, u64::MAX, &mut |bench| {
+        bench.discover()?;
+        bench.enable()
+    })?;
+    let mut kept = script.steps.map(|s| s.iter().copied());
+    let mut moved = (0, Time::ZERO);
+    loop {
+        let step = match &mut kept {
+            Some(steps) => steps.next(),
+            None => {
+                let amount = benches.iter_mut().map(Bench::done).sum();
+                let (now, patience) = (benches[0].now, benches[0].patience);
+                if amount != moved.0 {
+                    moved = (amount, now);
+                } else if script.calm && now > moved.1 + patience {
+                    return Err(format!("hung: nothing has happened for {patience}"));
+                }
+                (amount < script.amount).then_some(*done)
+            }
+        };
+        let Some(step) = step else { break };
+        *done = step + 1;
+        let seed = seeds(step.into());
+        let n = Random::new(!seed).below(benches.len() as u64) as usize;
+        benches[n].turn(|bench| {
+            bench.reseed(seed);
+            bench.world.note(format!("step {step} at {}", bench.now));
+            bench.step()
+        })?;
+    }
+    each(benches, u64::MAX - 1, &mut Bench::drain)?;
+    each(benches, u64::MAX - 4, &mut Bench::compare_media)
 }
 
 type Step = Result<(), String>;
 
 struct Bench {
-    device: Box<dyn Device>,
+    seat: Seat,
     world: World,
     random: Random,
     now: Time,
@@ -177,48 +268,68 @@ struct Bench {
     shadows: bool,
     /// Everything that was submitted completes within this.
     patience: Time,
-    /// Admin commands that wait for no other one are done within this. There is no such bound with late memory: their data take the
-    /// same path as those of I/O commands, and wait for as long as the memory takes for these.
-    admin: Option<Time>,
+    /// Admin commands that wait for no other one are done within this if they move no data, and if they do: their data take the same
+    /// path as those of I/O commands, and wait for as long as the memory takes for these.
+    admin: (Time, Time),
     outcome: Outcome,
 }
 
 impl Bench {
-    fn play(&mut self, script: &Script) -> Step {
-        self.world.calm = script.calm;
-        let seeds = |step: u64| mix([script.seed, script.episode.into(), step]);
-        self.reseed(seeds(u64::MAX));
-        self.discover()?;
-        self.enable()?;
-        let mut kept = script.steps.map(|s| s.iter().copied());
-        let mut moved = (0, self.now);
-        loop {
-            let step = match &mut kept {
-                Some(steps) => steps.next(),
-                None => {
-                    let counts = &self.world.counts;
-                    let done = if script.calm {
-                        counts.moved_bytes
-                    } else {
-                        counts.fetched
-                    };
-                    if done != moved.0 {
-                        moved = (done, self.now);
-                    } else if script.calm && self.now > moved.1 + self.patience {
-                        return Err(format!("hung: nothing has happened for {}", self.patience));
-                    }
-                    (done < script.amount).then_some(self.outcome.steps)
-                }
-            };
-            let Some(step) = step else { break };
-            self.outcome.steps = step + 1;
-            self.reseed(seeds(step.into()));
-            self.world.note(format!("step {step} at {}", self.now));
-            self.step()?;
+    fn new(seat: Seat, conditions: &Conditions) -> Bench {
+        let world = World::vacant();
+        let late = conditions.late_memory.unwrap_or_default();
+        let alone = matches!(seat, Seat::Alone(_));
+        let admin = if alone { ADMIN } else { ADMIN_BESIDE };
+        // What waits for late memory waits for the commands before it, too.
+        let patience = Time(PATIENCE.0 * if alone { 1 } else { 3 } + late.0 * 4000);
+        let mut bench = Bench {
+            seat,
+            random: Random::new(0),
+            now: Time::ZERO,
+            cid: 0,
+            tag: 0,
+            cc: 0,
+            known: BTreeMap::new(),
+            limits: world.model.limits.clone(),
+            world,
+            shadows: false,
+            patience,
+            admin: (admin, admin + Time(late.0 * ADMIN_ACCESSES)),
+            outcome: Outcome::default(),
+        };
+        if conditions.late_memory.is_some() {
+            bench.count("episodes with late memory");
         }
-        self.reseed(seeds(u64::MAX - 1));
-        self.drain()?;
-        self.compare_media()
+        bench
+    }
+
+    /// What a host does by itself. Between its turns its world is where the devices are.
+    fn turn(&mut self, act: impl FnOnce(&mut Bench) -> Step) -> Step {
+        let Seat::Beside(rig, n) = &self.seat else {
+            return act(self);
+        };
+        let (rig, n) = (rig.clone(), *n);
+        rig.borrow_mut().swap(n, &mut self.world);
+        self.now = self.seat.now();
+        self.world.prompt = PROMPT_BESIDE;
+        let result = act(self);
+        rig.borrow_mut().swap(n, &mut self.world);
+        result
+    }
+
+    /// What counts for the length of an episode.
+    fn done(&mut self) -> u64 {
+        let mut done = 0;
+        let look = |bench: &mut Bench| {
+            let counts = &bench.world.counts;
+            done = if bench.world.calm {
+                counts.moved_bytes
+            } else {
+                counts.fetched
+            };
+            Ok(())
+        };
+        self.turn(look).map_or(0, |()| done)
     }
 
     fn count(&mut self, what: &'static str) {
@@ -235,18 +346,28 @@ impl Bench {
 
     /// Lets time pass; true if the host was woken before the end.
     fn advance(&mut self, until: Time, watch: bool) -> Result<bool, String> {
+        let device = match &mut self.seat {
+            Seat::Alone(device) => device,
+            Seat::Beside(rig, n) => {
+                let woken = rig
+                    .borrow_mut()
+                    .advance(*n, &mut self.world, until, watch)?;
+                self.now = self.seat.now();
+                return Ok(woken);
+            }
+        };
         loop {
             self.world.rest();
-            let passed = self.device.advance(until, &mut self.world);
+            let passed = device.advance(until, &mut self.world);
             if let Some(failure) = &self.world.failure {
                 return Err(failure.clone());
             }
             passed.map_err(|fault| fault.to_string())?;
             if !self.world.woken() {
-                self.now = until.max(self.device.now());
+                self.now = until.max(device.now());
                 return Ok(false);
             }
-            self.now = self.device.now().max(self.now);
+            self.now = device.now().max(self.now);
             if watch {
                 return Ok(true);
             }
@@ -506,6 +627,40 @@ impl Bench {
         Ok(())
     }
 
+    /// Masks all vectors of the function, or disables MSI-X, beside whatever is under way, for a while or until a later step. It is
+    /// configuration space that says so: behind the accesses to registers before, ahead of those after.
+    fn switch_messages(&mut self) -> Step {
+        self.read32(properties::CSTS)?;
+        let prompt = self.world.prompt.0 / 1000;
+        if self.world.messages.on() {
+            let disabled = chance(&mut self.random, 25);
+            self.count(match disabled {
+                true => "MSI-X disabled",
+                false => "functions masked",
+            });
+            self.world.messages.stop(disabled);
+            self.seat
+                .set_msix(!disabled, !disabled || chance(&mut self.random, 50));
+            self.pass(prompt)?;
+            self.world.messages.stopped();
+            if chance(&mut self.random, 30) {
+                return Ok(());
+            }
+            let ns = self.random.below(20_000);
+            self.pass(ns)?;
+            if chance(&mut self.random, 40) {
+                // What is polled meanwhile is no more to be reported.
+                self.consume_all();
+            }
+            self.read32(properties::CSTS)?;
+        }
+        self.world.messages.start(self.now);
+        self.seat.set_msix(true, false);
+        self.pass(prompt)?;
+        self.world.messages.started();
+        Ok(())
+    }
+
     fn enable(&mut self) -> Step {
         let queues = u64::from(self.limits.queues);
         // Two entries hold one command.
@@ -579,11 +734,24 @@ impl Bench {
         }
     }
 
+    /// A host has stored what a command needs when it stores its shadow doorbell, and that when it looks at EventIdx.
+    fn flush(&mut self) {
+        if let Seat::Beside(rig, n) = &self.seat {
+            let flushed = rig.borrow_mut().flush(*n, &mut self.world);
+            self.now = self.seat.now();
+            if let Err(text) = flushed {
+                self.world.fail(text);
+            }
+        }
+    }
+
     /// Writes a doorbell, or its shadow.
     fn ring(&mut self, qid: u16, head: bool, value: u16) {
         if qid != 0 {
+            self.flush();
             let World { shadow, memory, .. } = &mut self.world;
             let register = shadow.ring(memory, qid, head, value);
+            self.flush();
             if !register && !chance(&mut self.random, 3) {
                 self.count("doorbells written to memory only");
                 return;
@@ -658,11 +826,9 @@ impl Bench {
                 since = self.now;
             }
             held = slow;
-            let overdue = self.admin.filter(|&bound| self.now >= since + bound);
-            if let (Some(bound), Some(late)) = (overdue, self.world.late_admin()) {
-                return Err(format!(
-                    "{late} is not done {bound} after the host has begun to wait"
-                ));
+            let (bound, data) = self.admin;
+            if let Some(late) = self.world.late_admin(self.now, since, bound, data) {
+                return Err(late);
             }
             let open = self.world.sqs.values().any(|q| q.fetched < q.rung);
             if !open && self.world.in_flight() == 0 {
@@ -680,7 +846,7 @@ impl Bench {
         }
         self.world.watch = false;
         // Interrupts come after their completions.
-        self.pass(6000)?;
+        self.pass(self.world.prompt.0 / 1000 + 1000)?;
         self.interrupts_came()?;
         Ok(())
     }
@@ -705,7 +871,7 @@ impl Bench {
 
     /// Checks that interrupts have followed their completions.
     fn interrupts_came(&mut self) -> Step {
-        let owed = self.world.messages.owed(self.now, Time::us(5));
+        let owed = self.world.messages.owed(self.now, self.world.prompt);
         if owed.is_empty() || self.world.model.features.coalesced() {
             return Ok(());
         }
@@ -736,13 +902,14 @@ impl Bench {
                 }
                 Ok(())
             }
-            790..=899 => {
+            790..=891 => {
                 let ns = match chance(&mut self.random, 90) {
                     true => self.random.below(2_000),
                     false => self.random.below(30_000),
                 };
                 self.pass(ns)
             }
+            892..=899 => self.switch_messages(),
             900..=929 => self.bad_doorbell(),
             930..=944 => self.poke(),
             945..=954 => self.remask(),

@@ -24,6 +24,7 @@ mod model;
 mod namespaces;
 mod nvm;
 mod prp;
+mod rig;
 mod sgl;
 mod shadow;
 mod walk;
@@ -39,7 +40,7 @@ use sim::{Device, Time};
 use episode::{Outcome, Script};
 
 /// Makes a device with empty media (zeros) and power.
-pub type Make<'a> = dyn FnMut(&Conditions) -> Result<Box<dyn Device>, String> + 'a;
+pub type Make<'a> = dyn FnMut(&Conditions) -> Result<Box<dyn Device + Send>, String> + 'a;
 
 /// What an episode asks of its device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,51 +2,46 @@
 
 use sim::Random;
 
+use crate::draw::chance;
+
+/// Of 100 pages for data and lists, those in the window of another device, where there is one.
+const IN_WINDOW: u64 = 15;
 /// Bytes of a host page.
 pub const PAGE: u64 = 4096;
 /// First address. Above 4 GiB, so that 64-bit addresses are exercised.
-const BASE: u64 = 1 << 32;
+pub const BASE: u64 = 1 << 32;
+/// Hosts of several devices own this many pages in a row, in turn.
+const CLUSTER: u64 = 64;
 
-/// One range of pages; every other address answers reads with an error and swallows writes.
-pub struct Memory {
+/// Some pages in a row.
+struct Region {
+    base: u64,
     bytes: Vec<u8>,
     free: Vec<u64>,
 }
 
-impl Memory {
-    /// So many pages, all free, all zero.
-    pub fn new(pages: u64) -> Memory {
-        Memory {
+impl Region {
+    fn new(base: u64, pages: u64) -> Region {
+        Region {
+            base,
             bytes: vec![0; (pages * PAGE) as usize],
-            free: (0..pages).map(|p| BASE + p * PAGE).collect(),
+            free: (0..pages).map(|p| base + p * PAGE).collect(),
         }
     }
 
-    /// Pages that nobody owns.
-    pub fn room(&self) -> usize {
-        self.free.len()
-    }
-
-    /// A page out of those that nobody owns, all zeros.
-    pub fn take(&mut self, random: &mut Random) -> Option<u64> {
+    fn take(&mut self, random: &mut Random) -> Option<u64> {
         if self.free.is_empty() {
             return None;
         }
         let at = random.below(self.free.len() as u64) as usize;
-        let page = self.free.swap_remove(at);
-        self.put(page, &[0; PAGE as usize]);
-        Some(page)
+        Some(self.free.swap_remove(at))
     }
 
-    /// So many pages in a row out of those that nobody owns, all zeros: the first one.
-    pub fn take_run(&mut self, random: &mut Random, count: u64) -> Option<u64> {
-        if count == 1 {
-            return self.take(random);
-        }
+    fn take_run(&mut self, random: &mut Random, count: u64) -> Option<u64> {
         let all = self.bytes.len() as u64 / PAGE;
         let mut is_free = vec![false; all as usize];
         for page in &self.free {
-            is_free[((page - BASE) / PAGE) as usize] = true;
+            is_free[((page - self.base) / PAGE) as usize] = true;
         }
         let from = random.below(all.max(1));
         let mut found = 0;
@@ -59,40 +54,183 @@ impl Memory {
             };
             found >= count
         })?;
-        let first = BASE + (at + 1 - count) * PAGE;
+        let first = self.base + (at + 1 - count) * PAGE;
         let run = first..first + count * PAGE;
         self.free.retain(|page| !run.contains(page));
-        self.bytes[(first - BASE) as usize..(run.end - BASE) as usize].fill(0);
+        Some(first)
+    }
+
+    fn locate(&self, addr: u64, len: u64) -> Option<usize> {
+        let at = addr.checked_sub(self.base)?;
+        let end = at.checked_add(len)?;
+        (end <= self.bytes.len() as u64).then_some(at as usize)
+    }
+}
+
+/// What there is besides the bytes: they are a model of memory that is elsewhere.
+#[derive(Default)]
+struct Real {
+    /// What the host has stored and not told that memory yet.
+    stores: Vec<(u64, Vec<u8>)>,
+    /// Where the device has written since somebody looked.
+    landed: Vec<(u64, u64)>,
+}
+
+/// One range of pages, and perhaps a window of another device; every other address answers reads with an error and swallows
+/// writes.
+pub struct Memory {
+    host: Region,
+    window: Option<Region>,
+    real: Option<Real>,
+}
+
+impl Memory {
+    /// So many pages, all free, all zero.
+    pub fn new(pages: u64) -> Memory {
+        Memory {
+            host: Region::new(BASE, pages),
+            window: None,
+            real: None,
+        }
+    }
+
+    /// A model of such a memory, of which one of several hosts owns its share, and of so many pages of a window at `window`.
+    pub fn shared(pages: u64, share: u64, of: u64, window: (u64, u64)) -> Memory {
+        let mut memory = Memory::new(pages);
+        let own = |page: &u64| (page - BASE) / PAGE / CLUSTER % of == share;
+        memory.host.free.retain(own);
+        memory.window = Some(Region::new(window.0, window.1));
+        memory.real = Some(Real::default());
+        memory
+    }
+
+    /// Pages of the host that nobody owns.
+    pub fn room(&self) -> usize {
+        self.host.free.len()
+    }
+
+    /// A page of the host out of those that nobody owns, all zeros.
+    pub fn take(&mut self, random: &mut Random) -> Option<u64> {
+        let page = self.host.take(random)?;
+        self.put(page, &[0; PAGE as usize]);
+        Some(page)
+    }
+
+    /// The same, sometimes in the window.
+    pub fn take_any(&mut self, random: &mut Random) -> Option<u64> {
+        self.take_run(random, 1)
+    }
+
+    /// So many pages in a row out of those that nobody owns, all zeros: the first one.
+    pub fn take_run(&mut self, random: &mut Random, count: u64) -> Option<u64> {
+        let draw = |region: &mut Region, random: &mut Random| match count {
+            1 => region.take(random),
+            _ => region.take_run(random, count),
+        };
+        let window = self.window.as_mut();
+        let window = window.filter(|_| chance(random, IN_WINDOW));
+        let first = window
+            .and_then(|window| draw(window, random))
+            .or_else(|| draw(&mut self.host, random))?;
+        (0..count).for_each(|n| self.put(first + n * PAGE, &[0; PAGE as usize]));
         Some(first)
     }
 
     /// Gives a page back.
     pub fn give(&mut self, page: u64) {
-        self.free.push(page);
+        if let Some(region) = self.region(page, PAGE) {
+            region.free.push(page);
+        }
     }
 
-    fn locate(&self, addr: u64, len: u64) -> Option<usize> {
-        let at = addr.checked_sub(BASE)?;
-        let end = at.checked_add(len)?;
-        (end <= self.bytes.len() as u64).then_some(at as usize)
+    /// True for a page in the window.
+    pub fn is_window(&self, page: u64) -> bool {
+        self.window
+            .as_ref()
+            .is_some_and(|w| w.locate(page, PAGE).is_some())
+    }
+
+    /// A page of the window that nobody owns, any of them, and what is in it.
+    pub fn idle_window(&self, random: &mut Random) -> Option<(u64, &[u8])> {
+        let window = self.window.as_ref().filter(|w| !w.free.is_empty())?;
+        let page = window.free[random.below(window.free.len() as u64) as usize];
+        Some((page, self.get(page, PAGE)?))
+    }
+
+    /// All of the window: its first address, and what is in it.
+    pub fn window(&self) -> Option<(u64, &[u8])> {
+        self.window.as_ref().map(|w| (w.base, &w.bytes[..]))
+    }
+
+    /// The pages of a share, with what is in them.
+    pub fn share(&self, share: u64, of: u64) -> impl Iterator<Item = (u64, &[u8])> {
+        let clusters = self.host.bytes.chunks((CLUSTER * PAGE) as usize);
+        let places = (0..).map(|n| BASE + n * CLUSTER * PAGE);
+        let all = places.zip(clusters);
+        all.skip(share as usize).step_by(of as usize)
+    }
+
+    fn region(&mut self, addr: u64, len: u64) -> Option<&mut Region> {
+        let mut all = Some(&mut self.host).into_iter().chain(&mut self.window);
+        all.find(|r| r.locate(addr, len).is_some())
     }
 
     /// True if all of a range exists.
     pub fn exists(&self, addr: u64, len: u64) -> bool {
-        self.locate(addr, len).is_some()
+        self.get(addr, len).is_some()
     }
 
     /// The bytes of a range, if it exists.
     pub fn get(&self, addr: u64, len: u64) -> Option<&[u8]> {
-        let at = self.locate(addr, len)?;
-        Some(&self.bytes[at..at + len as usize])
+        let mut all = Some(&self.host).into_iter().chain(&self.window);
+        all.find_map(|r| {
+            let at = r.locate(addr, len)?;
+            Some(&r.bytes[at..at + len as usize])
+        })
     }
 
-    /// Stores bytes; what does not exist swallows them.
+    /// The host stores bytes; what does not exist swallows them.
     pub fn put(&mut self, addr: u64, data: &[u8]) {
-        if let Some(at) = self.locate(addr, data.len() as u64) {
-            self.bytes[at..at + data.len()].copy_from_slice(data);
+        if self.fill(addr, data) {
+            if let Some(real) = &mut self.real {
+                real.stores.push((addr, data.to_vec()));
+            }
         }
+    }
+
+    /// The device stores bytes; what does not exist swallows them.
+    pub fn land(&mut self, addr: u64, data: &[u8]) {
+        if self.fill(addr, data) {
+            if let Some(real) = &mut self.real {
+                real.landed.push((addr, data.len() as u64));
+            }
+        }
+    }
+
+    /// True if there is such a place.
+    fn fill(&mut self, addr: u64, data: &[u8]) -> bool {
+        let len = data.len() as u64;
+        let Some(region) = self.region(addr, len) else {
+            return false;
+        };
+        if let Some(at) = region.locate(addr, len) {
+            region.bytes[at..at + data.len()].copy_from_slice(data);
+        }
+        true
+    }
+
+    /// What the host has stored since the last call.
+    pub fn stores(&mut self) -> Vec<(u64, Vec<u8>)> {
+        let real = self.real.as_mut();
+        real.map(|r| std::mem::take(&mut r.stores))
+            .unwrap_or_default()
+    }
+
+    /// Where the device has written since the last call.
+    pub fn landed(&mut self) -> Vec<(u64, u64)> {
+        let real = self.real.as_mut();
+        real.map(|r| std::mem::take(&mut r.landed))
+            .unwrap_or_default()
     }
 
     /// A little-endian qword, if it exists.

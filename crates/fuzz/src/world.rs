@@ -24,6 +24,7 @@ use crate::media::{End, Media};
 use crate::memory::{Memory, PAGE};
 use crate::model::{flags, After, Content, Direction, Limits, Model, Use, Verdict};
 use crate::shadow::{queue_at, Pages, Shadow};
+use crate::walk::Walk;
 pub use messages::Messages;
 use pairs::Fused;
 use seen::Seen;
@@ -119,6 +120,8 @@ struct Flight {
     fused: Option<Fused>,
     /// What a Read has brought so far.
     seen: Option<Seen>,
+    /// When it was fetched.
+    since: Time,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,6 +169,24 @@ pub struct Counts {
     pub kinds: BTreeMap<&'static str, u64>,
 }
 
+impl Counts {
+    /// And these.
+    pub fn add(&mut self, other: &Counts) {
+        self.fetched += other.fetched;
+        self.completed += other.completed;
+        self.dropped += other.dropped;
+        self.moved_bytes += other.moved_bytes;
+        self.checked_bytes += other.checked_bytes;
+        self.interrupts += other.interrupts;
+        for (name, count) in &other.outcomes {
+            *self.outcomes.entry(name.clone()).or_default() += count;
+        }
+        for (&kind, count) in &other.kinds {
+            *self.kinds.entry(kind).or_default() += count;
+        }
+    }
+}
+
 /// All that the device can reach, and what it may do there.
 pub struct World {
     /// Host memory.
@@ -194,6 +215,8 @@ pub struct World {
     pub shadow: Shadow,
     /// Interrupts.
     pub messages: Messages,
+    /// A message comes so soon after its cause, or what masks it.
+    pub prompt: Time,
     /// Only commands that are right.
     pub calm: bool,
     /// Writes to invalid doorbells: of absent queues, of bad values.
@@ -213,6 +236,8 @@ pub struct World {
     last_mmio: Time,
     data: BTreeMap<(Time, u64), ReadData>,
     sequence: u64,
+    /// When an admin command was last fetched.
+    admin_fetched: Time,
     users: u64,
     now: Time,
     stall: Time,
@@ -236,6 +261,7 @@ impl World {
             answers: Vec::new(),
             shadow: Shadow::default(),
             messages: Messages::default(),
+            prompt: Time::us(5),
             calm: false,
             now: Time::ZERO,
             bad_doorbells: 0,
@@ -250,6 +276,7 @@ impl World {
             last_mmio: Time::ZERO,
             data: BTreeMap::new(),
             sequence: 0,
+            admin_fetched: Time::ZERO,
             users: 0,
             stall: Time::ZERO,
             wake: false,
@@ -287,6 +314,21 @@ impl World {
         let time = (now + Time::ns(20 + self.random.below(30))).max(self.last_mmio);
         self.last_mmio = time;
         self.mmio.push_back((time, access));
+    }
+
+    /// What was sent to the device since the last call, for a link with a timing of its own.
+    pub fn posted(&mut self) -> Vec<Mmio> {
+        self.mmio.drain(..).map(|(_, access)| access).collect()
+    }
+
+    /// True if the device may now use a page in the window of another one.
+    pub fn names_window(&self) -> bool {
+        let rung = self.sqs.values().flat_map(|q| {
+            let told = q.rung.saturating_sub(q.fetched) as usize;
+            q.waiting.iter().take(told).flat_map(|r| &r.pages)
+        });
+        let flying = self.flights.values().flat_map(|f| &f.pages);
+        rung.chain(flying).any(|&p| self.memory.is_window(p))
     }
 
     /// Makes a queue of the model known: its page is watched.
@@ -373,22 +415,32 @@ impl World {
         })
     }
 
-    /// An admin command that is not done although it waits for no other command.
-    pub fn late_admin(&self) -> Option<String> {
+    /// An admin command that is not done although it waits for no other command and `since` or its fetch is long ago: `bound` if it moves
+    /// no data, else `data`.
+    pub fn late_admin(&self, now: Time, since: Time, bound: Time, data: Time) -> Option<String> {
         if self.slow_admin() {
             return None;
         }
         let waiting = self.sqs.get(&0).is_some_and(|q| q.fetched < q.rung);
         let mut flights = self.flights.range((0, 0)..(1, 0));
-        let late = flights.find(|(_, f)| !matches!(f.verdict.after, After::Event(_)));
-        let named = late.map(|(k, f)| {
-            format!(
-                "the admin command {:02x}h, CID {:#06x},",
-                f.sqe.opcode(),
-                k.1
-            )
+        let late = flights.find_map(|(k, f)| {
+            let bound = if f.verdict.walk == Walk::default() {
+                bound
+            } else {
+                data
+            };
+            let event = matches!(f.verdict.after, After::Event(_));
+            let late = !event && now >= f.since.max(since) + bound;
+            late.then(|| {
+                format!(
+                    "the admin command {:02x}h, CID {:#06x}, is not done {bound} after it was fetched and the host has begun to wait",
+                    f.sqe.opcode(),
+                    k.1
+                )
+            })
         });
-        named.or(waiting.then(|| "an admin command that was not fetched".into()))
+        let unfetched = waiting && now >= self.admin_fetched.max(since) + data;
+        late.or(unfetched.then(|| format!("an admin command was not fetched in {data}")))
     }
 
     /// True while a command with this identifier is in flight.
@@ -526,7 +578,7 @@ impl World {
             return Err(format!("a wrong EventIdx {data:02x?} at {addr:#x}"));
         }
         *self.counts.kinds.entry("EventIdx written").or_default() += 1;
-        self.memory.put(addr, data);
+        self.memory.land(addr, data);
         Ok(())
     }
 
@@ -563,6 +615,9 @@ impl World {
             return Ok(None);
         };
         self.counts.fetched += 1;
+        if qid == 0 {
+            self.admin_fetched = self.now;
+        }
         let sqe = Sqe::from_bytes(&bytes);
         let key = (qid, sqe.cid());
         let judged = self.model.judge(qid, &sqe, more, &self.memory, &self.media);
@@ -570,6 +625,14 @@ impl World {
         let fused = pair.and_then(|pair| self.fuse(key, pair));
         let user = self.user();
         self.attach(key, user, &verdict);
+        if rung.pages.iter().any(|&p| self.memory.is_window(p)) {
+            let kind = match verdict.direction {
+                Direction::ToHost(_) => "commands with data to another device",
+                Direction::FromHost => "commands with data from another device",
+                Direction::None => "commands refused that name another device",
+            };
+            *self.counts.kinds.entry(kind).or_default() += 1;
+        }
         for kind in kinds(qid, &sqe, &verdict, fused.is_some()) {
             *self.counts.kinds.entry(kind).or_default() += 1;
         }
@@ -614,6 +677,7 @@ impl World {
             user,
             fused,
             seen,
+            since: self.now,
         };
         if self.flights.insert(key, flight).is_some() {
             return Err(format!(
@@ -727,7 +791,7 @@ impl World {
                 }
             }
             self.counts.checked_bytes += len;
-            self.memory.put(addr, data);
+            self.memory.land(addr, data);
             return Ok(());
         }
         if let Some(wrong) = wrong {
@@ -736,7 +800,8 @@ impl World {
         if MSI.contains(&addr) {
             self.counts.interrupts += 1;
             let exact = !self.shadow.wanted && !self.model.features.coalesced();
-            return self.messages.take(self.now, addr, data, exact);
+            let late = exact.then_some(Time(2 * self.prompt.0));
+            return self.messages.take(self.now, addr, data, late);
         }
         Err(format!(
             "a write of {len} bytes at {addr:#x}, which no command in flight names"

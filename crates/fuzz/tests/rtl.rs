@@ -15,7 +15,7 @@ fn design() -> Design {
 }
 
 /// The device of `designs/fuzz.toml`, from one bitstream.
-fn device(conditions: &Conditions) -> Result<Box<dyn Device>, String> {
+fn device(conditions: &Conditions) -> Result<Box<dyn Device + Send>, String> {
     static BUILT: OnceLock<(DeviceConfig, u64, Arc<Bitstream>)> = OnceLock::new();
     let (config, bytes, bitstream) = BUILT.get_or_init(|| {
         let design = design();
@@ -43,11 +43,21 @@ fn device(conditions: &Conditions) -> Result<Box<dyn Device>, String> {
 }
 
 fn campaign(seed: u64, amount: u64, calm: bool, replay: Option<Replay>) -> Report {
+    campaign_from(0, seed, amount, calm, replay)
+}
+
+fn campaign_from(
+    first_episode: u32,
+    seed: u64,
+    amount: u64,
+    calm: bool,
+    replay: Option<Replay>,
+) -> Report {
     let campaign = Campaign {
         seed,
         amount,
         per_episode: if calm { 64 << 20 } else { 2000 },
-        first_episode: 0,
+        first_episode,
         media_bytes: design().media.bytes.0,
         torn_blocks: from_env("FUZZ_TORN", 0) != 0,
         calm,
@@ -96,6 +106,22 @@ fn the_controller_does_what_the_model_says() {
     assert!(!whole || report.commands >= commands, "{}", report.commands);
 }
 
+/// An episode of two devices that reach into each other's media, in one host behind links.
+const PAIR: u32 = 1;
+
+#[test]
+#[ignore = "long: builds a device of its own"]
+fn two_devices_do_what_the_model_says_of_each() {
+    let commands = from_env("FUZZ_COMMANDS", 1000).min(2000);
+    let report = campaign_from(PAIR, from_env("FUZZ_SEED", 1), commands, false, None);
+    check(&report);
+    assert!(report.commands >= commands, "{}", report.commands);
+    for kind in ["to", "from"] {
+        let kind = format!("commands with data {kind} another device");
+        assert!(report.kinds.contains_key(&kind), "{:?}", report.kinds);
+    }
+}
+
 #[test]
 #[ignore = "long: builds a device of its own"]
 fn a_soak_finds_every_byte_right() {
@@ -111,6 +137,8 @@ fn a_soak_finds_every_byte_right() {
 #[test]
 #[ignore = "long: builds a device of its own"]
 fn the_same_seed_does_the_same() {
-    let text = || format!("{:?}", campaign(5, 300, false, None));
-    assert_eq!(text(), text());
+    for first in [0, PAIR] {
+        let text = || format!("{:?}", campaign_from(first, 5, 300, false, None));
+        assert_eq!(text(), text());
+    }
 }

@@ -60,7 +60,7 @@ pub fn fuzz(
     let bitstream = Bitstream::open(&path).map_err(raise)?;
     let mut teller = Teller::new(progress);
     let outcome = py.detach(|| {
-        let mut make = |conditions: &Conditions| -> Result<Box<dyn Device>, String> {
+        let mut make = |conditions: &Conditions| -> Result<Box<dyn Device + Send>, String> {
             let media = Media::memory(bytes).map_err(|e| e.to_string())?;
             let mut config = config.clone();
             if let Some(most) = conditions.late_memory {

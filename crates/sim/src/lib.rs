@@ -21,6 +21,6 @@ pub use media::{Media, MediaError};
 pub use memory::{HostMemory, Interrupt, Unmapped, Watch, MSI_BASE, MSI_LAST};
 pub use pcie::{Direction, Link, LinkStats};
 pub use random::Random;
-pub use system::{Error, System, WINDOW_BASE};
+pub use system::{Access, Error, System, WINDOW_BASE};
 pub use time::Time;
 pub use trace::{TraceEvent, TraceSink, Tracer};

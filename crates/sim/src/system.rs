@@ -96,6 +96,21 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// An access of a device as it has reached the root complex: one TLP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// When it arrived.
+    pub time: Time,
+    /// The device that sent it.
+    pub device: usize,
+    /// The first address.
+    pub addr: u64,
+    /// Its bytes.
+    pub len: u32,
+    /// What a write brings; `None` is a read.
+    pub data: Option<Vec<u8>>,
+}
+
 /// A device's window in the host's address space.
 struct Window {
     bar: Bar,
@@ -117,6 +132,22 @@ struct Slot {
     link: Link,
     windows: Vec<Window>,
     tracer: Option<Tracer>,
+}
+
+/// A TLP as [`System::observed`] tells of it; answers to reads of the device are none of its accesses.
+fn access(time: Time, device: usize, up: &Up, link: &Link) -> Option<Access> {
+    let (addr, len, data) = match up {
+        Up::Write { addr, slot, len } => (*addr, *len, Some(link.bytes(*slot, *len).to_vec())),
+        Up::Read(request) => (request.addr, request.len, None),
+        Up::Answer { .. } => return None,
+    };
+    Some(Access {
+        time,
+        device,
+        addr,
+        len,
+        data,
+    })
 }
 
 /// Who waits for the answer to a read of a device.
@@ -154,6 +185,8 @@ pub struct System {
     reads: Vec<(u32, Requester)>,
     /// The answer that the CPU waits for.
     answer: Option<Option<Vec<u8>>>,
+    /// What devices have asked for since the last look, if anybody looks.
+    observed: Option<Vec<Access>>,
     random: Random,
 }
 
@@ -172,6 +205,7 @@ impl System {
             next_tag: 0,
             reads: Vec::new(),
             answer: None,
+            observed: None,
             random: Random::new(host.seed),
             host: host.clone(),
         })
@@ -255,6 +289,19 @@ impl System {
             slot.tracer = tracer.filter(|_| told);
             told
         })
+    }
+
+    /// From now on keeps a list of what devices ask of the root complex, for [`System::observed`].
+    pub fn observe(&mut self) {
+        self.observed.get_or_insert_default();
+    }
+
+    /// The accesses of all devices that have reached the root complex since the last call, in the order in which they were handled.
+    pub fn observed(&mut self) -> Vec<Access> {
+        self.observed
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// The link of a device.
@@ -493,7 +540,11 @@ impl System {
     /// A TLP of `device` reaches the root complex at `time`.
     fn receive(&mut self, time: Time, device: usize) {
         let link = &mut self.slots[device].link;
-        match link.up_take(time) {
+        let up = link.up_take(time);
+        if let (Some(observed), Some(up)) = (&mut self.observed, &up) {
+            observed.extend(access(time, device, up, link));
+        }
+        match up {
             Some(Up::Write { addr, slot, len }) if addr < WINDOW_BASE => {
                 self.memory
                     .device_write(time, device, addr, link.bytes(slot, len));

@@ -1,11 +1,12 @@
 //! Resets of all kinds, and settings that cannot be used.
 
-use sim::Time;
+use sim::{Bar, Time};
 use spec::nvme::properties::{self, Csts};
 
-use super::{Bench, Step};
+use super::{Bench, Step, LAST_WORDS};
 use crate::draw::chance;
 use crate::memory::PAGE;
+use crate::rig::Seat;
 
 /// What NSSR takes: "NVMe".
 const SUBSYSTEM_RESET: u32 = 0x4E56_4D65;
@@ -35,29 +36,45 @@ impl Bench {
     }
 
     fn function_reset(&mut self) -> Step {
-        self.device.function_reset();
-        self.gone();
+        self.settle()?;
+        self.seat.function_reset();
+        self.gone()?;
         let ns = self.random.below(500);
         self.pass(ns)
     }
 
+    /// Stores to the media that are on their way have arrived.
+    fn settle(&mut self) -> Step {
+        if matches!(self.seat, Seat::Alone(_)) {
+            return Ok(());
+        }
+        let tag = self.load(Bar::Pm, 0, 64);
+        self.answer(tag).map(drop)
+    }
+
     /// The link was dead: the host knows of nothing that is under way.
-    fn gone(&mut self) {
-        self.now = self.now.max(self.device.now());
+    fn gone(&mut self) -> Step {
+        match &self.seat {
+            Seat::Alone(device) => self.now = self.now.max(device.now()),
+            // What was on the wire arrives.
+            Seat::Beside(..) => self.pass(LAST_WORDS)?,
+        }
         self.world.silent = true;
         self.world.forget_link();
         self.world.forget();
+        Ok(())
     }
 
     /// Power is lost at any cycle, and comes back.
     fn power_cut(&mut self) -> Step {
         let ps = self.random.below(5_000_000);
         self.advance(self.now + Time(ps), false)?;
-        self.device.power_off();
-        self.gone();
+        self.settle()?;
+        self.seat.power_off();
+        self.gone()?;
         let ns = self.random.below(500);
         self.pass(ns)?;
-        self.device.power_on();
+        self.seat.power_on();
         self.pass(100)?;
         if !chance(&mut self.random, 25) {
             return Ok(());
@@ -122,6 +139,7 @@ impl Bench {
     }
 
     pub(super) fn reset(&mut self) -> Step {
+        let alone = self.seat.is_left_alone();
         match self.random.below(5) {
             0 => {
                 self.outcome.resets.subsystems += 1;
@@ -131,11 +149,11 @@ impl Bench {
                 self.outcome.resets.shutdowns += 1;
                 self.shut_down()?;
             }
-            2 => {
+            2 if alone => {
                 self.outcome.resets.functions += 1;
                 self.function_reset()?;
             }
-            3 => {
+            3 if alone => {
                 self.outcome.resets.power_cuts += 1;
                 self.power_cut()?;
             }
@@ -156,7 +174,7 @@ impl Bench {
         self.csts("fatal", false, Csts::fatal)?;
         match self.random.below(3) {
             0 => self.disable()?,
-            1 => self.function_reset()?,
+            1 if self.seat.is_left_alone() => self.function_reset()?,
             _ => self.subsystem_reset()?,
         }
         self.enable()

@@ -6,11 +6,18 @@ use super::{Bench, Step, LOADS};
 use crate::draw::chance;
 use crate::media::BLOCK;
 use crate::memory::PAGE;
+use crate::rig::Seat;
 
 impl Bench {
     /// Reads some of the PM window.
     pub(super) fn load_media(&mut self) -> Step {
         self.count("PM window loads");
+        if let Seat::Beside(..) = self.seat {
+            let idle = self.world.memory.idle_window(&mut self.random);
+            if let Some((page, model)) = idle.map(|(page, model)| (page, model.to_vec())) {
+                self.check_window(page, &model)?;
+            }
+        }
         let lba = self.random.below(self.world.media.len());
         self.check_media(lba, 1)
     }
@@ -74,6 +81,25 @@ impl Bench {
         Some((lba, count, user))
     }
 
+    /// A page of another device's media that is this one's.
+    fn check_window(&mut self, page: u64, model: &[u8]) -> Step {
+        let Seat::Beside(rig, n) = &self.seat else {
+            return Ok(());
+        };
+        let data = rig.borrow_mut().look(*n, &mut self.world, page)?;
+        self.now = self.seat.now();
+        self.outcome.blocks += PAGE / BLOCK;
+        let bad = data.iter().zip(model).position(|(a, b)| a != b);
+        bad.map_or(Ok(()), |at| {
+            let near = at / 16 * 16..at / 16 * 16 + 16;
+            Err(format!(
+                "the window at {page:#x} holds wrong data at {at:#x}: {:02x?}, not {:02x?}",
+                &data[near.clone()],
+                &model[near]
+            ))
+        })
+    }
+
     fn check_media(&mut self, lba: u64, count: u64) -> Step {
         let since = self.world.media.now();
         self.world.media.begin_read(lba, count);
@@ -125,6 +151,27 @@ impl Bench {
                 self.world.media.learn(page * per_page, &data, since);
                 self.outcome.blocks += per_page;
             }
+        }
+        self.compare_shared()
+    }
+
+    /// The same for what is shared with others, if there are any: the window, and the host's memory.
+    fn compare_shared(&mut self) -> Step {
+        let Seat::Beside(rig, n) = &self.seat else {
+            return Ok(());
+        };
+        let (rig, n) = (rig.clone(), *n);
+        rig.borrow_mut().compare_memory(n, &mut self.world)?;
+        let (base, model) = self.world.memory.window().unwrap_or_default();
+        let model = model.to_vec();
+        if self.world.names_window() {
+            return Ok(());
+        }
+        let pages = (base..)
+            .step_by(PAGE as usize)
+            .zip(model.chunks(PAGE as usize));
+        for (page, model) in pages {
+            self.check_window(page, model)?;
         }
         Ok(())
     }

@@ -44,7 +44,7 @@ impl World {
         if let Some(vector) = queue.vector {
             self.messages.completed(vector, self.now);
         }
-        self.memory.put(addr, data);
+        self.memory.land(addr, data);
         self.wake |= self.watch;
         self.finish(cqid, cqe)
     }

@@ -7,8 +7,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use sim::Time;
 
-/// A message without a completion is a breach if the last cause is so long ago.
-const LATE: Time = Time(10_000_000);
+/// What configuration space says of the function's messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Function {
+    /// They come.
+    #[default]
+    On,
+    /// All vectors are masked.
+    Masked,
+    /// There are none, and what would be one is forgotten.
+    Disabled,
+    /// They are enabled again; what has just been forgotten does not come any more.
+    Enabled,
+}
 
 /// The host's side of MSI-X.
 #[derive(Debug, Default)]
@@ -17,6 +28,8 @@ pub struct Messages {
     table: HashMap<(u64, u32), u16>,
     /// Vectors that are masked.
     masked: BTreeSet<u16>,
+    /// Function mask and enable, and whether what was on its way has come since then.
+    function: (Function, bool),
     /// Vectors whose mask holds from the answer to this read on.
     masking: Option<(u32, u16)>,
     /// Vectors with a completion since the last message, and when it came.
@@ -40,7 +53,46 @@ impl Messages {
 
     /// The table is written anew.
     pub fn clear(&mut self) {
-        *self = Messages::default();
+        *self = Messages {
+            function: self.function,
+            ..Messages::default()
+        };
+    }
+
+    /// True if configuration space lets messages out.
+    pub fn on(&self) -> bool {
+        matches!(self.function.0, Function::On | Function::Enabled)
+    }
+
+    /// The function's vectors are masked all, or MSI-X is disabled. What is on its way may still come.
+    pub fn stop(&mut self, disabled: bool) {
+        self.function = (Function::Masked, false);
+        if disabled {
+            self.function.0 = Function::Disabled;
+            self.due.clear();
+        }
+    }
+
+    /// Nothing is on its way any more.
+    pub fn stopped(&mut self) {
+        self.function.1 = true;
+    }
+
+    /// Messages may come again; those that were held back do.
+    pub fn start(&mut self, now: Time) {
+        self.function = match self.function.0 {
+            Function::Masked => (Function::On, false),
+            _ => (Function::Enabled, false),
+        };
+        for (&vector, since) in &mut self.due {
+            *since = now;
+            self.causes.insert(vector, now);
+        }
+    }
+
+    /// Whatever comes from now on counts.
+    pub fn started(&mut self) {
+        self.function = (Function::On, false);
     }
 
     /// An entry of the table.
@@ -96,13 +148,15 @@ impl Messages {
 
     /// A completion has come.
     pub fn completed(&mut self, vector: u16, now: Time) {
-        self.due.entry(vector).or_insert(now);
+        if !matches!(self.function.0, Function::Disabled | Function::Enabled) {
+            self.due.entry(vector).or_insert(now);
+        }
         self.causes.insert(vector, now);
     }
 
     /// The host has emptied a queue: an interrupt that is not on its way by now need not come any more.
     pub fn emptied(&mut self, vector: u16, now: Time) {
-        let masked = self.masked.contains(&vector);
+        let masked = self.masked.contains(&vector) || !self.on();
         if self
             .due
             .get(&vector)
@@ -114,14 +168,23 @@ impl Messages {
 
     /// Vectors that owe an interrupt for longer than this.
     pub fn owed(&self, now: Time, patience: Time) -> Vec<u16> {
+        if !self.on() {
+            return Vec::new();
+        }
         let late = |&(v, since): &(&u16, &Time)| {
             !self.masked.contains(v) && !self.unsure.contains(v) && *since + patience <= now
         };
         self.due.iter().filter(late).map(|(&v, _)| v).collect()
     }
 
-    /// A message. `exact`: the controller knows at once which queues are empty.
-    pub fn take(&mut self, now: Time, addr: u64, data: &[u8], exact: bool) -> Result<(), String> {
+    /// A message. The controller knows at once which queues are empty, so one is a breach if its last cause is as long ago as `late`.
+    pub fn take(
+        &mut self,
+        now: Time,
+        addr: u64,
+        data: &[u8],
+        late: Option<Time>,
+    ) -> Result<(), String> {
         let word = <[u8; 4]>::try_from(data).map(u32::from_le_bytes);
         let Some(&vector) = word.ok().and_then(|word| self.table.get(&(addr, word))) else {
             return Err(format!(
@@ -131,9 +194,15 @@ impl Messages {
         if self.masked.contains(&vector) {
             return Err(format!("a message of vector {vector}, which is masked"));
         }
-        let known = exact && !self.unsure.contains(&vector);
+        if !self.on() && self.function.1 {
+            return Err(format!(
+                "a message of vector {vector}, while the function's are masked or disabled"
+            ));
+        }
+        let late = late.filter(|_| !self.unsure.contains(&vector));
         let cause = self.causes.get(&vector);
-        if self.due.remove(&vector).is_none() && known && cause.is_none_or(|&at| at + LATE < now) {
+        let stale = late.is_some_and(|late| cause.is_none_or(|&at| at + late < now));
+        if self.due.remove(&vector).is_none() && stale {
             return Err(format!(
                 "a message of vector {vector}, whose queue was emptied long ago"
             ));
@@ -154,7 +223,8 @@ mod tests {
     }
 
     fn send(messages: &mut Messages, us: u64) -> Result<(), String> {
-        messages.take(Time::us(us), 0xFEE0_0000, &[7, 0, 0, 0], true)
+        let late = Some(Time::us(10));
+        messages.take(Time::us(us), 0xFEE0_0000, &[7, 0, 0, 0], late)
     }
 
     #[test]
@@ -190,5 +260,35 @@ mod tests {
         assert_eq!(messages.owed(Time::us(90), Time::us(5)), [2]);
         messages.closed(1);
         assert!(send(&mut messages, 95).is_ok(), "nobody can tell");
+    }
+
+    #[test]
+    fn what_the_function_holds_back_comes_later_or_is_forgotten() {
+        let mut messages = table();
+        messages.stop(false);
+        messages.completed(2, Time::us(1));
+        assert!(send(&mut messages, 1).is_ok(), "it may be on its way");
+        messages.stopped();
+        messages.completed(2, Time::us(2));
+        messages.clear();
+        messages.opened(1, Some(2));
+        messages.set(2, 0xFEE0_0000, 7);
+        messages.completed(2, Time::us(3));
+        assert!(send(&mut messages, 3).is_err());
+        messages.completed(2, Time::us(4));
+        assert!(messages.owed(Time::us(90), Time::us(5)).is_empty());
+        messages.start(Time::us(50));
+        messages.started();
+        assert_eq!(messages.owed(Time::us(90), Time::us(5)), [2]);
+        assert!(send(&mut messages, 51).is_ok());
+        messages.stop(true);
+        messages.stopped();
+        messages.completed(2, Time::us(60));
+        messages.start(Time::us(100));
+        messages.completed(2, Time::us(101));
+        messages.started();
+        assert!(messages.owed(Time::us(190), Time::us(5)).is_empty());
+        messages.completed(2, Time::us(200));
+        assert_eq!(messages.owed(Time::us(290), Time::us(5)), [2]);
     }
 }

@@ -49,8 +49,7 @@ impl HostPort for World {
     }
 
     fn mmio_data(&mut self, _now: Time, tag: u32, data: Option<Vec<u8>>) {
-        self.messages.answered(tag);
-        self.answers.push((tag, data));
+        self.answer(tag, data);
         self.wake = true;
     }
 
@@ -78,6 +77,12 @@ impl HostPort for World {
 }
 
 impl World {
+    /// A read of the device's registers or media is answered.
+    pub fn answer(&mut self, tag: u32, data: Option<Vec<u8>>) {
+        self.messages.answered(tag);
+        self.answers.push((tag, data));
+    }
+
     /// The device has written something.
     pub fn written(&mut self, now: Time, addr: u64, data: &[u8]) {
         self.now = now;

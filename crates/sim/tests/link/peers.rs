@@ -96,6 +96,47 @@ fn a_peer_write_takes_both_links_and_a_peer_read_brings_it_back() {
 }
 
 #[test]
+fn what_reaches_the_root_complex_is_told_in_order() {
+    let mut system = System::new(&HostConfig::default()).unwrap();
+    let link = LinkConfig::default();
+    let target = Box::new(memory_device(Log::default()));
+    let windows = [(Bar::Pm, 65_536)];
+    let target = system.add_device(target, &link, &windows).unwrap();
+    let window = system.window(target, Bar::Pm).unwrap();
+    let step = move |now: Time, port: &mut dyn HostPort| {
+        if now == Time::us(1) {
+            assert!(port.write(now, 0x1_0000_00C0, &[7; 128]));
+            assert!(port.read(now, 5, window + 0x1000, 1024));
+            assert!(port.write(now, 0xFEE0_0000, &[1, 2, 3, 4]));
+        }
+        while port.read_data(now).is_some() {}
+        now < Time::us(1)
+    };
+    let sender = Box::new(Clocked::new(CLOCK, step));
+    let sender = system.add_device(sender, &link, &[]).unwrap();
+    system.advance_until(Time::ns(500)).unwrap();
+    assert!(system.observed().is_empty());
+    system.observe();
+    system.advance_until(Time::us(20)).unwrap();
+    let told = system.observed();
+    let seen: Vec<_> = told
+        .iter()
+        .map(|a| (a.device, a.addr, a.len, a.data.as_ref().map(|d| d[0])))
+        .collect();
+    // Cut at the largest payload and at the largest read request; answers of the target are no accesses.
+    let expected = [
+        (sender, 0x1_0000_00C0, 64, Some(7)),
+        (sender, 0x1_0000_0100, 64, Some(7)),
+        (sender, window + 0x1000, 512, None),
+        (sender, window + 0x1200, 512, None),
+        (sender, 0xFEE0_0000, 4, Some(1)),
+    ];
+    assert_eq!(seen, expected);
+    assert!(told.windows(2).all(|pair| pair[0].time < pair[1].time));
+    assert!(system.observed().is_empty(), "it is told once");
+}
+
+#[test]
 fn a_slow_peer_holds_the_sender_back_and_loses_nothing() {
     let host = HostConfig {
         mmio_queue: 4,

@@ -1,0 +1,341 @@
+//! Several devices at one host: each behind a link of its own, all of them in one `sim::System`.
+//!
+//! Whatever a device asks of the root complex comes to its own [`World`], in the order of time, and is judged there as if it came from
+//! the device itself. The memory of a world is a model of the host's memory: what its host stores is copied to that memory before time
+//! passes, and what the device writes must be in that memory as soon as it was judged. Interrupts are judged where they arrive.
+//!
+//! Each world has a window, too: the last pages of another device's media, as that device's BAR2 shows them, which no command of that
+//! device reaches. For a world they are memory like any other. The host fills them through the other device's link.
+
+use std::cell::RefCell;
+use std::mem::swap;
+use std::rc::Rc;
+
+use sim::{Bar, Device, Error, HostConfig, HostMemory, LinkConfig, Mmio, Random, System, Time};
+
+use crate::draw::pick;
+use crate::memory::{Memory, BASE, PAGE};
+use crate::world::{World, MSI};
+
+/// BAR0 of a device.
+const REGISTERS: u64 = 64 << 10;
+
+/// What is around a device.
+pub enum Seat {
+    /// The world itself.
+    Alone(Box<dyn Device + Send>),
+    /// A link, as this device of several.
+    Beside(Rc<RefCell<Rig>>, usize),
+}
+
+impl Seat {
+    /// The host's time, as far as it is known here.
+    pub fn now(&self) -> Time {
+        match self {
+            Seat::Alone(device) => device.now(),
+            Seat::Beside(rig, _) => rig.borrow().system.now(),
+        }
+    }
+
+    /// True if no other device may reach the media of this one for now. (What the host has stored there may still be on its way.)
+    pub fn is_left_alone(&self) -> bool {
+        match self {
+            Seat::Alone(_) => true,
+            Seat::Beside(rig, n) => {
+                let rig = rig.borrow();
+                let worlds = rig.worlds.iter().enumerate();
+                let mut others = worlds.filter(|(other, _)| other != n);
+                others.all(|(_, world)| !world.names_window())
+            }
+        }
+    }
+
+    /// See [`Device::set_msix`].
+    pub fn set_msix(&mut self, enable: bool, mask: bool) {
+        match self {
+            Seat::Alone(device) => device.set_msix(enable, mask),
+            Seat::Beside(rig, n) => {
+                if let Some(device) = rig.borrow_mut().system.device_mut(*n) {
+                    device.set_msix(enable, mask);
+                }
+            }
+        }
+    }
+
+    /// See [`Device::function_reset`].
+    pub fn function_reset(&mut self) {
+        match self {
+            Seat::Alone(device) => device.function_reset(),
+            Seat::Beside(rig, n) => rig.borrow_mut().system.function_reset(*n),
+        }
+    }
+
+    /// See [`Device::power_off`].
+    pub fn power_off(&mut self) {
+        match self {
+            Seat::Alone(device) => device.power_off(),
+            Seat::Beside(rig, n) => rig.borrow_mut().system.power_off(*n),
+        }
+    }
+
+    /// See [`Device::power_on`].
+    pub fn power_on(&mut self) {
+        match self {
+            Seat::Alone(device) => device.power_on(),
+            Seat::Beside(rig, n) => rig.borrow_mut().system.power_on(*n),
+        }
+    }
+}
+
+/// A host with several devices.
+pub struct Rig {
+    system: System,
+    /// What is behind each device; that of the host whose turn it is is with the host while no time passes.
+    worlds: Vec<World>,
+}
+
+/// A link with some timing or other, and buffers that fill up. Fast enough for what the hosts wait for.
+fn link(random: &mut Random) -> LinkConfig {
+    let mut link = LinkConfig::default();
+    let speeds = [(3, 1), (1, 8), (3, 4), (3, 8), (4, 8), (5, 4), (3, 16)];
+    (link.generation, link.lanes) = pick(random, &speeds);
+    link.max_payload_bytes = pick(random, &[128, 256, 512, 4096]);
+    link.max_read_request_bytes = pick(random, &[128, 256, 512, 4096]);
+    link.read_completion_boundary_bytes = pick(random, &[64, 128]);
+    link.max_completion_bytes = pick(random, &[128, 256, 4096]);
+    link.tags = pick(random, &[32, 64, 256]);
+    link.host_posted_headers = pick(random, &[32, 128]);
+    link.device_posted_headers = pick(random, &[1, 4, 32]);
+    link.device_nonposted_headers = pick(random, &[1, 16]);
+    link.device_completion_bytes = pick(random, &[0, 4096, 16384]);
+    link.device_tx_buffer_bytes = pick(random, &[256, 2048]);
+    link.device_phy_ns = 50 + random.below(300);
+    link
+}
+
+impl Rig {
+    /// A host with these devices of so many bytes of media, of which the last pages are windows for others; `pages` of memory.
+    pub fn new(
+        devices: Vec<Box<dyn Device + Send>>,
+        random: &mut Random,
+        pages: u64,
+        media_bytes: u64,
+        window_pages: u64,
+        vacant: impl Fn(Memory) -> World,
+    ) -> Result<Rig, String> {
+        let host = HostConfig {
+            memory_base: BASE,
+            memory_mib: (pages * PAGE) >> 20,
+            read_jitter_ns: pick(random, &[0, 50, 400]),
+            mmio_queue: pick(random, &[4, 64]),
+            completion_timeout_us: 1000,
+            seed: random.next(),
+            ..HostConfig::default()
+        };
+        let mut system = System::new(&host).map_err(|e| e.to_string())?;
+        let window = media_bytes - window_pages * PAGE;
+        let windows = [(Bar::Nvme, REGISTERS), (Bar::Pm, media_bytes)];
+        let count = devices.len();
+        for device in devices {
+            let added = system.add_device(device, &link(random), &windows);
+            added.map_err(|e| e.to_string())?;
+        }
+        let all = system.memory_mut().alloc(pages * PAGE, PAGE);
+        if all != Some(BASE) {
+            return Err("the host's memory is not where it should be".into());
+        }
+        let watched = system.memory_mut().watch(BASE, pages * PAGE);
+        watched.map_err(|e| e.to_string())?;
+        system.observe();
+        let mut worlds = Vec::new();
+        for n in 0..count {
+            let peer = system.window((n + 1) % count, Bar::Pm).unwrap_or(0);
+            let window = (peer + window, window_pages);
+            let memory = Memory::shared(pages, n as u64, count as u64, window);
+            worlds.push(vacant(memory));
+        }
+        Ok(Rig { system, worlds })
+    }
+
+    /// Takes a host's world, or gives it back.
+    pub fn swap(&mut self, n: usize, world: &mut World) {
+        swap(&mut self.worlds[n], world);
+    }
+
+    /// Lets time pass for all; true if the host of one device was woken before the end.
+    pub fn advance(
+        &mut self,
+        n: usize,
+        world: &mut World,
+        until: Time,
+        watch: bool,
+    ) -> Result<bool, String> {
+        self.swap(n, world);
+        let result = self.run(n, until, watch);
+        self.swap(n, world);
+        result
+    }
+
+    fn run(&mut self, n: usize, until: Time, watch: bool) -> Result<bool, String> {
+        loop {
+            self.worlds[n].rest();
+            let answered = self.send()?;
+            if answered && watch {
+                return Ok(true);
+            }
+            let stopped = self.system.wait(until).map_err(|e| self.name(&e))?;
+            self.judge()?;
+            if watch && self.worlds[n].woken() {
+                return Ok(true);
+            }
+            if !stopped {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn name(&self, error: &Error) -> String {
+        let waits = |n: usize| {
+            let link = self.system.link(n);
+            link.map(|l| format!("; its link: {:?}", l.stats()))
+                .unwrap_or_default()
+        };
+        match error {
+            Error::Fault { device, .. } | Error::Timeout { device, .. } => {
+                format!("{error}{}", waits(*device))
+            }
+            _ => error.to_string(),
+        }
+    }
+
+    /// What the hosts have stored, then what they have sent to their devices. True if a read was answered.
+    fn send(&mut self) -> Result<bool, String> {
+        // In order: time may pass while a link is full.
+        for n in 0..self.worlds.len() {
+            for (addr, data) in self.worlds[n].memory.stores() {
+                if self.system.memory_mut().write(addr, &data).is_err() {
+                    let (peer, offset) = self.peer(n, addr);
+                    let sent = self.system.mmio_write(peer, Bar::Pm, offset, &data);
+                    sent.map_err(|e| self.name(&e))?;
+                }
+            }
+        }
+        let mut answered = false;
+        for n in 0..self.worlds.len() {
+            for access in self.worlds[n].posted() {
+                answered |= self.access(n, access)?;
+            }
+        }
+        Ok(answered)
+    }
+
+    /// The device whose media a world's window shows, and the place of an address in it.
+    fn peer(&self, n: usize, addr: u64) -> (usize, u64) {
+        let peer = (n + 1) % self.worlds.len();
+        (peer, addr - self.system.window(peer, Bar::Pm).unwrap_or(0))
+    }
+
+    /// True if it was a read, which is answered now.
+    fn access(&mut self, n: usize, access: Mmio) -> Result<bool, String> {
+        match access {
+            Mmio::Write { bar, offset, data } => {
+                let sent = self.system.mmio_write(n, bar, offset, &data);
+                sent.map_err(|e| self.name(&e))?;
+                Ok(false)
+            }
+            Mmio::Read {
+                bar,
+                offset,
+                len,
+                tag,
+            } => {
+                let answer = self.system.mmio_read(n, bar, offset, len as usize);
+                // What has come before the answer.
+                self.judge()?;
+                let data = match answer {
+                    Ok(data) => Some(data),
+                    Err(Error::ReadFailed { .. }) => None,
+                    Err(error) => return Err(self.name(&error)),
+                };
+                self.worlds[n].answer(tag, data);
+                Ok(true)
+            }
+        }
+    }
+
+    /// Tells the worlds what has happened.
+    fn judge(&mut self) -> Result<(), String> {
+        for access in self.system.observed() {
+            let world = &mut self.worlds[access.device];
+            match access.data {
+                // Where it arrives counts.
+                Some(_) if MSI.contains(&access.addr) => {}
+                Some(data) => world.written(access.time, access.addr, &data),
+                None => drop(world.asked(access.time, access.addr, access.len)),
+            }
+        }
+        for (n, world) in self.worlds.iter_mut().enumerate() {
+            for message in self.system.interrupts(n) {
+                world.written(message.time, message.addr, &message.data.to_le_bytes());
+            }
+            let real = self.system.memory();
+            if let Some(addr) = lost(world, real) {
+                world.fail(format!(
+                    "host memory does not hold what was written at {addr:#x}"
+                ));
+            }
+            if let Some(text) = &world.failure {
+                return Err(format!("device {n}: {text}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the host has stored is where it belongs, or on its way there behind what was sent before.
+    pub fn flush(&mut self, n: usize, world: &mut World) -> Result<(), String> {
+        self.swap(n, world);
+        let result = self.send().and_then(|_| self.judge());
+        self.swap(n, world);
+        result
+    }
+
+    /// Compares a world's part of the host's memory with its model of it.
+    pub fn compare_memory(&mut self, n: usize, world: &mut World) -> Result<(), String> {
+        self.swap(n, world);
+        let result = self.send().and_then(|_| self.judge()).and_then(|()| {
+            let all = self.worlds.len() as u64;
+            let mut share = self.worlds[n].memory.share(n as u64, all);
+            let real = self.system.memory();
+            let wrong =
+                share.find(|(addr, model)| real.slice(*addr, model.len()).ok() != Some(*model));
+            wrong.map_or(Ok(()), |(addr, _)| {
+                Err(format!("host memory has changed unseen near {addr:#x}"))
+            })
+        });
+        self.swap(n, world);
+        result
+    }
+
+    /// What the host finds at an address of a world's window.
+    pub fn look(&mut self, n: usize, world: &mut World, addr: u64) -> Result<Vec<u8>, String> {
+        self.swap(n, world);
+        let result = self.send().and_then(|_| {
+            let (peer, offset) = self.peer(n, addr);
+            let read = self.system.mmio_read(peer, Bar::Pm, offset, PAGE as usize);
+            self.judge()?;
+            read.map_err(|e| self.name(&e))
+        });
+        self.swap(n, world);
+        result
+    }
+}
+
+/// An address at which host memory does not hold what the device has written.
+fn lost(world: &mut World, real: &HostMemory) -> Option<u64> {
+    let landed = world.memory.landed();
+    let wrong = |&(addr, len): &(u64, u64)| {
+        let real = real.slice(addr, len as usize).ok();
+        !world.memory.is_window(addr / PAGE * PAGE) && real != world.memory.get(addr, len)
+    };
+    landed.into_iter().find(wrong).map(|(addr, _)| addr)
+}
