@@ -4,10 +4,11 @@ mod common;
 
 use std::time::Instant;
 
+use design::Cpu;
 use driver::workload::{run_job, Job};
-use driver::{Config, Controller, Erase, Range, SimHost};
-use rtl::DeviceConfig;
-use sim::Time;
+use driver::{Buffer, Config, Controller, Erase, Host, Io, Range, SimHost};
+use rtl::{DeviceConfig, Memory};
+use sim::{Bar, Time};
 use spec::nvme::{io, Sqe};
 
 const MEDIA: u64 = 1 << 30;
@@ -118,22 +119,28 @@ fn all_of_it() {
     c.shutdown().unwrap();
 }
 
+/// The device that writes its zeros itself.
+fn inside() -> (&'static str, DeviceConfig) {
+    let mut config = common::design("default");
+    let parameters = &mut config.parameters;
+    parameters.insert("FillInside".to_string(), "1'b1".to_string());
+    ("default with ns_axi_fill", config)
+}
+
 /// The memory's short cut takes the simulated time of the writes that `ns_axi_fill` would make.
 #[test]
 #[ignore = "compiles a device of its own"]
 fn as_long_as_writes() {
-    let mut inside = common::design("default");
-    let parameters = &mut inside.parameters;
-    parameters.insert("FillInside".to_string(), "1'b1".to_string());
     let spans = |name: &str, config: DeviceConfig| {
-        let mut c = common::controller_of(name, config, MEDIA, design::Cpu::default().costs(), 0);
+        let mut c = common::controller_of(name, config, MEDIA, Cpu::default().costs(), 0);
         [256, 1000, 4096, 65536].map(|blocks| {
             let from = now(&c);
             c.write_zeroes(777, blocks).unwrap();
             (now(&c) - from).0 as f64
         })
     };
-    let written = spans("default with ns_axi_fill", inside);
+    let (name, inside) = inside();
+    let written = spans(name, inside);
     let short = spans("default", common::design("default"));
     for (a, b) in written.iter().zip(&short) {
         println!(
@@ -149,10 +156,21 @@ fn as_long_as_writes() {
     }
 }
 
-/// However a fill is cut off, each block is zero or as it was, and the next life zeroes as if nothing had been.
 #[test]
 fn cut_off() {
-    let mut c = common::controller("default", MEDIA);
+    whole_when_cut_off("default", common::design("default"));
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
+fn cut_off_inside() {
+    let (name, config) = inside();
+    whole_when_cut_off(name, config);
+}
+
+/// However a fill is cut off, each block is zero or as it was, and the next life zeroes as if nothing had been.
+fn whole_when_cut_off(name: &str, config: DeviceConfig) {
+    let mut c = common::controller_of(name, config, MEDIA, Cpu::default().costs(), 0);
     let blocks = 2048u64;
     let old: Vec<u8> = (0..blocks * 512)
         .map(|i| (i / 512 % 255) as u8 + 1)
@@ -198,4 +216,113 @@ fn cut_off() {
     }
     assert_eq!(part, [true; 3], "none was cut off in the middle");
     c.shutdown().unwrap();
+}
+
+/// Resets the function in the middle of what it does; it comes up anew.
+fn function_reset(c: Controller<SimHost>) -> Controller<SimHost> {
+    let mut host = c.into_host();
+    let number = host.device();
+    host.system_mut().function_reset(number);
+    Controller::start(host, Config::default()).unwrap()
+}
+
+fn advance(c: &mut Controller<SimHost>, time: Time) {
+    let system = c.host_mut().system_mut();
+    system.advance_until(system.now() + time).unwrap();
+}
+
+/// A memory that answers after so long, slower than a reset waits for, and a Write Zeroes that it begins, then the reset.
+fn fill_of_an_earlier_life(name: &str, config: DeviceConfig, latency: Time) -> Controller<SimHost> {
+    let config = DeviceConfig {
+        memory: Memory::Fixed(latency),
+        ..config
+    };
+    let mut c = common::controller_of(name, config, MEDIA, Cpu::default().costs(), 0);
+    let sqe = Sqe::of_blocks(io::WRITE_ZEROES, 1, 0, 2048);
+    c.submit_raw(0, sqe, 0).unwrap();
+    c.ring(0).unwrap();
+    advance(&mut c, Time::us(40));
+    function_reset(c)
+}
+
+/// Whatever a memory still zeroes for an earlier life, nothing that a later one has written is lost; until the memory has
+/// answered, what is asked of it fails at once.
+fn lives_are_apart(name: &str, config: DeviceConfig) {
+    let mut c = fill_of_an_earlier_life(name, config, Time::us(3100));
+    let data = [7; 4096];
+    let asked = now(&c);
+    for outcome in [
+        c.write(512, &data),
+        c.read(512, &mut [0; 4096]),
+        c.write_zeroes(0, 4),
+        c.write_zeroes(0, 256),
+    ] {
+        let error = outcome.unwrap_err().to_string();
+        assert!(
+            error.contains("Write Fault") || error.contains("Unrecovered Read Error"),
+            "{error}"
+        );
+    }
+    let took = now(&c) - asked;
+    assert!(took < Time::us(60), "{took}");
+    advance(&mut c, Time::ms(4));
+    c.write(512, &data).unwrap();
+    for _ in 0..5 {
+        let mut back = [1; 4096];
+        c.read(512, &mut back).unwrap();
+        assert_eq!(back, data, "at {}", now(&c));
+        advance(&mut c, Time::ms(3));
+    }
+    c.write_zeroes(0, 2048).unwrap();
+    c.shutdown().unwrap();
+}
+
+#[test]
+fn lives_are_apart_in_the_memory() {
+    lives_are_apart("default", common::design("default"));
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
+fn lives_are_apart_inside() {
+    let (name, config) = inside();
+    lives_are_apart(name, config);
+}
+
+/// A memory that never answers is no reason for commands to hang, nor for the controller not to be disabled.
+#[test]
+fn a_memory_that_is_lost_for_good() {
+    let mut c = fill_of_an_earlier_life("default", common::design("default"), Time::ms(400_000));
+    c = function_reset(c);
+    for blocks in [4, 128] {
+        c.write_zeroes(0, blocks).unwrap_err();
+    }
+    let cc = c.host_mut().read32(Bar::Nvme, 0x14).unwrap();
+    c.host_mut().write32(Bar::Nvme, 0x14, cc & !1).unwrap();
+    advance(&mut c, Time::us(100));
+    let csts = c.host_mut().read32(Bar::Nvme, 0x1c).unwrap();
+    assert_eq!(csts & 1, 0);
+}
+
+/// The same with reads that the memory owes.
+#[test]
+fn fills_behind_reads_that_are_lost() {
+    let config = DeviceConfig {
+        memory: Memory::Fixed(Time::ms(400_000)),
+        ..common::design("default")
+    };
+    let mut c = common::controller_of("default", config, MEDIA, Cpu::default().costs(), 0);
+    let buffer = c.host_mut().alloc(8192, 4096).unwrap();
+    let read = Io::Read { lba: 0, blocks: 16 };
+    c.submit(0, read, &Buffer::Contiguous(buffer), 0).unwrap();
+    c.ring(0).unwrap();
+    advance(&mut c, Time::us(40));
+    let mut c = function_reset(c);
+    let asked = now(&c);
+    for blocks in [4, 128, 2048] {
+        let error = c.write_zeroes(0, blocks).unwrap_err().to_string();
+        assert!(error.contains("Write Fault"), "{error}");
+    }
+    let took = now(&c) - asked;
+    assert!(took < Time::us(60), "{took}");
 }

@@ -9,7 +9,6 @@ use driver::{Buffer, Config, Controller, Host, Io, SimHost};
 use rtl::bitstream::{repo_root, stderr_progress};
 use rtl::{DeviceConfig, Memory, RtlDevice};
 use sim::{Bar, Device, HostConfig, LinkConfig, Media, Random, System, Time};
-use spec::nvme::{io, Sqe};
 
 const MEDIA: u64 = 1 << 30;
 const LINE: usize = 64;
@@ -384,35 +383,6 @@ fn a_lost_memory_is_an_error() {
         Some(Some(first)),
         "the lost store left nothing"
     );
-}
-
-/// A fill that outlasts the reset's patience: until the memory has answered, the next life's fills of it fail at once.
-#[test]
-fn a_lost_fill_is_an_error() {
-    let config = DeviceConfig {
-        memory: Memory::Fixed(Time::ms(3)),
-        ..common::design("default")
-    };
-    let mut c = common::controller_of("default", config, MEDIA, Cpu::default().costs(), 0);
-    let half = 64; // KiB in each of two channels
-    let sqe = Sqe::of_blocks(io::WRITE_ZEROES, 1, 0, 4 * half);
-    c.submit_raw(0, sqe, 0).unwrap();
-    c.ring(0).unwrap();
-    let host = c.host_mut();
-    let number = host.device();
-    let system = host.system_mut();
-    system.advance_until(system.now() + Time::us(10)).unwrap();
-    system.function_reset(number);
-    let mut c = Controller::start(c.into_host(), Config::default()).unwrap();
-    let asked = c.host().system().now();
-    let error = c.write_zeroes(0, u64::from(4 * half)).unwrap_err();
-    assert!(error.to_string().contains("Write Fault"), "{error}");
-    let took = c.host().system().now() - asked;
-    assert!(took < Time::us(50), "{took}");
-    let system = c.host_mut().system_mut();
-    system.advance_until(system.now() + Time::ms(4)).unwrap();
-    c.write_zeroes(0, u64::from(4 * half)).unwrap();
-    c.shutdown().unwrap();
 }
 
 /// With each media profile all begun writes end within the time that the energy lasts.

@@ -35,7 +35,7 @@ module ns_axi_fill
   input  logic                  fill_valid_i,
   /// Ready.
   output logic                  fill_ready_o,
-  /// End the request that is under way at a block's end.
+  /// End the request that is under way at a block's end. A level: held until fill_done_o.
   input  logic                  fill_stop_i,
   /// It has ended; for one cycle.
   output logic                  fill_done_o,

@@ -30,6 +30,10 @@ module nearside_channel
   output logic                 begun_o,
   /// The memory has something to answer. From registers.
   output logic                 open_o,
+  /// The memory still zeroes what an earlier life of the function asked it to. From registers.
+  input  logic                 owed_i,
+  /// The memory owes answers to an earlier life: what is asked of it ends as an error. From a register.
+  output logic                 lost_o,
   /// A further clock edge could change the state without new input.
   output logic                 busy_o,
 
@@ -313,13 +317,13 @@ module nearside_channel
   logic
       out_aw_valid, out_aw_ready, out_w_valid, out_w_ready, out_w_fill, out_ar_valid, out_ar_ready;
   logic mem_aw_ready, mem_w_ready, mem_b_valid, mem_ar_ready, mem_r_valid;
-  logic cut, lost_q;
+  logic drained, cut, lost_q;
 
   ns_axi_drain u_drain (
     .clk_i,
     .rst_ni      (por_ni),
     .cut_i,
-    .cut_o       (cut),
+    .cut_o       (drained),
     .open_o,
     .s_aw_valid_i(m_aw_valid && !lost_q),
     .s_aw_ready_o(mem_aw_ready),
@@ -350,6 +354,9 @@ module nearside_channel
 
   // The memory has not answered for so long that the function has come up without it. The change back waits for the end of
   // what is being answered with an error.
+  assign cut = drained || owed_i;
+  assign lost_o = lost_q;
+
   b_t err_b;
   r_t err_r;
   logic err_busy, err_aw_ready, err_w_ready, err_b_valid, err_ar_ready, err_r_valid;
@@ -393,10 +400,7 @@ module nearside_channel
   assign m_r.id = lost_q ? err_r.id : m_axi_rid;
   assign m_r.resp = lost_q ? err_r.resp : m_axi_rresp;
   assign m_r.last = lost_q ? err_r.last : m_axi_rlast;
-  assign m_r.data = m_axi_rdata;
-
-  logic unused_err;
-  assign unused_err = ^err_r.data;
+  assign m_r.data = lost_q ? err_r.data : m_axi_rdata;
 
   // Past an ns_axi_fill, perhaps, to the slices.
   ax_t to_aw;

@@ -5,7 +5,8 @@
 // the memory ports, the function is in reset (`reset_o`), while the memory ports collect what the memories still owe
 // (`cut_o`). `done_o` says that nothing is left; the function stays in reset until the request is taken back.
 // Each of the two waits ends after `Timeout` cycles in any case: a memory that does not answer cannot hold up the reset.
-// Its port then goes on collecting, and answers with errors until it has got everything.
+// Its port then goes on collecting, and answers with errors until it has got everything. A burst that it has taken a part of by
+// then loses the strobes of its rest: the only way in which a logical block can be torn.
 // Runs on the free clock, and is reset with the memory controllers only.
 `include "ns_assert.svh"
 

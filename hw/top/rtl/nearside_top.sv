@@ -172,7 +172,7 @@ module nearside_top
   output logic [NumChannels-1:0]           m_fill_valid,
   /// Ready.
   input  logic [NumChannels-1:0]           m_fill_ready,
-  /// End what is under way at a block's end.
+  /// End what is under way at a block's end: a level, held until m_fill_done.
   output logic [NumChannels-1:0]           m_fill_stop,
   /// It has ended; for one cycle.
   input  logic [NumChannels-1:0]           m_fill_done,
@@ -429,17 +429,20 @@ module nearside_top
       inside_done,
       inside_error;
   logic [NumChannels-1:0] fill_mine_q;  // fill_open_q is of this life of the function
-  logic [NumChannels-1:0] fill_refuse, fill_refused_q;
+  logic [NumChannels-1:0] fill_owed, fill_halt, fill_refuse, fill_refused_q, channel_lost;
   logic fill_stop;
 
-  // A memory that is asked to zero answers once, whatever becomes of the function; the next life doesn't get that answer, and
-  // what it asks until then ends as an error: a reset has waited for it in vain.
-  assign fill_take = fill_valid & ~fill_open_q & {NumChannels{!stop}};
+  // A memory that is asked to zero answers once, whatever becomes of the function; the next life doesn't get that answer.
+  // Until it comes, that memory is lost: it may still zero what this life would write. What is asked of a lost memory ends
+  // as an error.
+  assign fill_owed = fill_open_q & ~fill_mine_q;
+  assign fill_take = fill_valid & ~fill_open_q & ~channel_lost & {NumChannels{!stop}};
+  assign fill_refuse = fill_valid & channel_lost & {NumChannels{!stop}};
+  assign fill_halt = {NumChannels{fill_stop || stop}} | fill_owed;
   assign m_fill_addr = fill_addr;
   assign m_fill_blocks = fill_blocks;
   assign m_fill_valid = FillInside ? '0 : fill_take;
-  assign m_fill_stop = {NumChannels{fill_stop || stop}};
-  assign fill_refuse = fill_valid & fill_open_q & ~fill_mine_q & {NumChannels{!stop}};
+  assign m_fill_stop = fill_halt;
   assign fill_ready = fill_take & (FillInside ? inside_ready : m_fill_ready);
   assign fill_done = FillInside ? inside_done : m_fill_done;
   assign fill_error = FillInside ? inside_error : m_fill_error;
@@ -697,7 +700,7 @@ module nearside_top
   assign s_pm_w.last = pm_w_last;
 
   // Transactions of the PM window between address and last response.
-  logic [11:0] pm_open_q;
+  logic [15:0] pm_open_q;
   logic [1:0] pm_starts, pm_ends;
   logic pm_r_end;
   logic clk_pm, pm_awake_q, pm_input, s_pm_aw_ready, s_pm_w_ready, s_pm_ar_ready;
@@ -715,7 +718,7 @@ module nearside_top
       pm_open_q  <= '0;
       pm_awake_q <= 1'b0;
     end else begin
-      pm_open_q  <= pm_open_q + 12'(pm_starts) - 12'(pm_ends);
+      pm_open_q  <= pm_open_q + 16'(pm_starts) - 16'(pm_ends);
       pm_awake_q <= pm_input || pm_open_q != '0;
     end
   end
@@ -798,12 +801,14 @@ module nearside_top
       .cut_i         (cut),
       .begun_o       (channel_begun[c]),
       .open_o        (channel_open[c]),
+      .owed_i        (fill_owed[c]),
+      .lost_o        (channel_lost[c]),
       .busy_o        (channel_busy[c]),
       .fill_addr_i   (fill_addr[c]),
       .fill_blocks_i (fill_blocks[c]),
       .fill_valid_i  (fill_take[c] && FillInside),
       .fill_ready_o  (inside_ready[c]),
-      .fill_stop_i   (fill_stop || stop),
+      .fill_stop_i   (fill_halt[c]),
       .fill_done_o   (inside_done[c]),
       .fill_error_o  (inside_error[c]),
       .s_aw_i        ({to_local(mem_aw[c]), pm_aw[c]}),
@@ -914,7 +919,7 @@ module nearside_top
     $error("nearside_top: PmIdWidth must be 1 to 7");
   end
 
-  `NS_ASSERT(pm_counted, pm_open_q < 12'd2048)
+  `NS_ASSERT(pm_counted, pm_open_q < 16'h8000)
   `NS_ASSERT(pm_awake_for_responses, !((pm_b_valid | pm_r_valid) != '0) || pm_awake_q)
   `NS_ASSERT(nvme_awake_for_responses,
              !(m_axi_host_bvalid || m_axi_host_rvalid) || nvme_busy || stop)
