@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from nearside import serve
 
 ROOT = Path(__file__).resolve().parent.parent
 MINIMAL = 'name = "x"\n[media]\nbytes = "1 MiB"\n'
 
 
-def nearside(*arguments: str | Path, cwd: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "nearside.cli", *map(str, arguments)]
+def nearside(
+    *arguments: str | bytes | Path, cwd: Path, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "nearside.cli"]
+    command += [argument if isinstance(argument, bytes) else str(argument) for argument in arguments]
     environment = {"NEARSIDE_ROOT": str(ROOT)} | (env or {})
     return subprocess.run(command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True, timeout=120)
 
 
-def fails(*arguments: str | Path, cwd: Path, env: dict[str, str] | None = None) -> str:
+def fails(*arguments: str | bytes | Path, cwd: Path, env: dict[str, str] | None = None) -> str:
     """Runs it, checks how it fails, and returns its one line."""
     done = nearside(*arguments, cwd=cwd, env=env)
     assert done.returncode not in (0, None), done.stdout
@@ -153,6 +159,105 @@ def test_results_folder_that_cannot_be_made(tmp_path):
     done = nearside("claim", "run", "dram.row_latency", cwd=tmp_path, env={"NEARSIDE_RESULTS": f"{tmp_path}/file/x"})
     assert done.returncode == 1
     assert done.stderr.splitlines() == [f"nearside: {tmp_path}/file/x: Not a directory"]
+
+
+CLAIMS = {"format": 1, "what": "claims", "when": "x", "design": {"name": "x", "hash": "x"}, "seed": 1, "quick": True,
+          "machine": "x", "duration_s": 1.0, "claims": []}  # fmt: skip
+
+
+@pytest.fixture
+def claims(tmp_path):
+    path = tmp_path / "claims.json"
+    path.write_text(json.dumps(CLAIMS))
+    return path
+
+
+def test_what_is_written_replaces_nothing_but_regular_files(tmp_path, claims):
+    real = tmp_path / "real.md"
+    real.write_text("old")
+    real.chmod(0o640)
+    (tmp_path / "link.md").symlink_to("real.md")
+    (tmp_path / "new.md").symlink_to("later.md")
+    device = tmp_path / "device"
+    device.symlink_to("/dev/null")
+    before = os.stat("/dev/null")
+    for name in ("link.md", "new.md", "device"):
+        done = nearside("claim", "report", claims, "-o", tmp_path / name, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / name).is_symlink()
+    after = os.stat("/dev/null")
+    assert (after.st_mode, after.st_rdev) == (before.st_mode, before.st_rdev)
+    assert real.read_text().startswith("#")
+    assert real.stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "later.md").read_text() == real.read_text()
+    names = {"claims.json", "real.md", "link.md", "new.md", "later.md", "device"}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    shown = nearside("claim", "report", claims, "-o", "/dev/stdout", cwd=tmp_path)
+    assert shown.stdout.startswith(real.read_text())
+
+
+PIPE_COMMANDS = [
+    ["demo", "pipe"], ["info", "--design", "./pipe"], ["build", "--design", "./pipe.toml"], ["trace", "pipe"],
+    ["soak", "--result", "pipe"], ["claim", "report", "pipe"], ["claim", "report", "claims.json", "-o", "pipe"],
+    ["demo", "--trace", "pipe.jsonl"], ["delay", "set", "./pipe"], ["latency", "--profile", "./pipe.toml"],
+    ["serve", "fuzz", "-s", "s", "-m", "pipe"], ["serve", "./pipe", "-s", "s"], ["fuzz", "./pipe"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", PIPE_COMMANDS, ids=" ".join)
+def test_a_pipe_that_nobody_serves_is_no_wait_for_ever(tmp_path, claims, command):
+    for name in ("pipe", "pipe.toml", "pipe.jsonl"):
+        os.mkfifo(tmp_path / name)
+    error = fails(*command, cwd=tmp_path)
+    assert "pipe" in error
+    assert "not a regular file" in error or "is no regular file" in error or "nobody reads from this pipe" in error
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["demo"], ["info", "--design"], ["trace"], ["soak", "--result"], ["claim", "report"], ["delay", "set"]],
+    ids=" ".join,
+)
+def test_files_without_an_end(tmp_path, command):
+    assert fails(*command, "/dev/zero", cwd=tmp_path).startswith("/dev/zero: is no regular file")
+
+
+@pytest.mark.parametrize("command", [["--help"], ["claim", "list"], ["claim", "list", "--json"], ["build"]])
+@pytest.mark.parametrize(
+    ("shell", "complaint"),
+    [
+        ("exec {} > /dev/full", "standard output: No space left on device"),
+        ("exec {} >&-", "standard output is closed; send it to /dev/null if nobody needs it"),
+        ("{} | true", None),
+    ],
+)
+def test_output_that_nobody_takes(tmp_path, command, shell, complaint):
+    call = shlex.join([sys.executable, "-m", "nearside.cli", *command])
+    script = ["sh", "-c", shell.format(call)]
+    environment = os.environ | {"NEARSIDE_ROOT": str(ROOT)}
+    done = subprocess.run(script, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900)
+    told = [line for line in done.stderr.splitlines() if line.startswith("nearside: ")]
+    if complaint:
+        assert (done.returncode, told) == (1, [f"nearside: {complaint}"]), done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+    mute = subprocess.run(
+        ["sh", "-c", f"exec {call} 2>&-"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, timeout=900
+    )
+    assert mute.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["\U0001f600.img", "del\x7f.img", 'quote".img', "back\\slash.img", "\x01.img", "ä\n.img"]
+)
+def test_media_files_of_any_name(tmp_path, name):
+    ((design, _),) = serve.pair(["fuzz"], [tmp_path / "s"], [tmp_path / name])
+    assert design.values["media"]["file"] == str(tmp_path / name)
+
+
+def test_media_files_whose_name_is_no_text(tmp_path):
+    error = fails("serve", "-s", "s", "-m", b"\xff.img", cwd=tmp_path)
+    assert "the name of a media file must be UTF-8" in error
 
 
 def test_help_teaches(tmp_path):

@@ -143,8 +143,11 @@ def main() -> int:
     if sys.argv[1:2] not in (["check"], ["test"]):
         sys.exit(__doc__)
     everything, only = sys.argv[1] == "test", sys.argv[2:]
-    LOGS.mkdir(parents=True, exist_ok=True)
     steps = [*static_steps(), *test_steps(everything)]
+    for word in only:
+        if not any(word in step.name for step in steps):
+            sys.exit(f"check.py: no step has {word!r} in its name; there are: {', '.join(s.name for s in steps)}")
+    LOGS.mkdir(parents=True, exist_ok=True)
     total: Counter[str] = Counter()
     start = time.monotonic()
     for step in steps:

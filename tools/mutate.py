@@ -192,6 +192,11 @@ def cargo(*args: str) -> list[str]:
     return ["cargo", "test", "--quiet", *args]
 
 
+def lint() -> list[str]:
+    quiet = ["-Wno-fatal", "-Wno-lint", "-Wno-style"]
+    return ["verilator", "--lint-only", *quiet, "--top-module", "nearside_top", "-f", "hw/top/top.f"]
+
+
 def fuzz(commands: int) -> list[str]:
     test = cargo("-p", "nearside-fuzz", "--test", "rtl", "--", "--include-ignored", "the_controller")
     return ["env", "FUZZ_SHRINKS=0", f"FUZZ_COMMANDS={commands}", *test]
@@ -220,8 +225,7 @@ def stages(mutant: Mutant) -> Iterator[tuple[str, list[str]]]:
             yield f"unit of {user}, long", cargo("-p", f"nearside-{user}", "--", "--include-ignored")
         yield "fuzz", fuzz(4000)
         return
-    lint = ["verilator", "--lint-only", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--top-module", "nearside_top"]
-    yield "build", [*lint, "-f", "hw/top/top.f"]
+    yield "build", lint()
     block = "/".join(mutant.file.split("/")[: 3 if mutant.file.startswith("hw/ip") else 2])
     names = proofs(mutant.file)
     if block == "hw/lib" or block.endswith("nvm_delay"):
@@ -262,6 +266,15 @@ def run_stage(command: list[str], log: Path, limit: float) -> str:
             os.killpg(process.pid, signal.SIGKILL)
             raise
     return "pass" if status in (0, 5) else "fail"  # 5: pytest has found no test
+
+
+def control(args: argparse.Namespace) -> None:
+    """Stops unless everything builds that no mutant has changed: else each one would be unviable, and stay so."""
+    log = WORK / "stage.log"
+    for command in (lint(), cargo("--no-run", "--workspace", "--exclude", "nearside-py")):
+        if run_stage([*shlex.split(args.through), *command], log, args.limit) != "pass":
+            tail = "\n".join(log.read_text(errors="replace").splitlines()[-10:])
+            sys.exit(f"without any mutant this fails in {TREE}: {shlex.join(command)}\n{tail}")
 
 
 def judge(mutant: Mutant, args: argparse.Namespace) -> dict:
@@ -357,6 +370,7 @@ def run(args: argparse.Namespace) -> None:
     prepare(doc)
     if commit() != doc["commit"]:
         print(f"goes on with commit {doc['commit'][:9]}; remove {WORK} for today's")
+    control(args)
     end = time.monotonic() + 60 * args.minutes if args.minutes else None
     draws = {kind: draw(kind, args.seed, TREE) for kind, _ in wanted(args)}
     left = dict(wanted(args))

@@ -116,6 +116,19 @@ def test_counts():
     assert check.counts(text) == {"passed": 8, "failed": 1, "skipped": 3}
 
 
+def test_steps_that_there_are_none_of_are_an_error(monkeypatch, capsys):
+    ran = []
+    monkeypatch.setattr(check, "run", lambda step, total: ran.append(step.name))
+    for words in (["nosuchstep"], ["ruff", "nosuchstep"]):
+        monkeypatch.setattr("sys.argv", ["check.py", "test", *words])
+        with pytest.raises(SystemExit, match="no step has 'nosuchstep' in its name; there are: rustfmt, ruff format"):
+            check.main()
+    assert not ran
+    monkeypatch.setattr("sys.argv", ["check.py", "check", "ruff"])
+    assert check.main() == 0
+    assert ran == ["ruff format", "ruff"]
+
+
 @pytest.mark.parametrize(
     ("found", "reason"),
     [
@@ -270,3 +283,22 @@ def test_mutants_are_the_same_for_the_same_seed():
     assert first(3) == first(3) != first(4)
     assert len({(m.file, m.line) for m in first(3)}) == 20
     assert all((mutate.ROOT / m.file).read_text().splitlines()[m.line - 1] == m.before != m.after for m in first(3))
+
+
+def test_mutants_of_a_tree_that_does_not_build_are_not_judged(monkeypatch, tmp_path):
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for name, value in (("WORK", tmp_path), ("TREE", tree), ("prepare", lambda doc: doc.update(commit="x"))):
+        monkeypatch.setattr(mutate, name, value)
+    monkeypatch.setattr(mutate, "commit", lambda: "x")
+    monkeypatch.setattr(mutate, "draw", lambda kind, *_: iter([mutate.Mutant(kind, "f", 1, "op", "a", "b")]))
+    judged = []
+    monkeypatch.setattr(mutate, "judge", lambda mutant, _: judged.append(mutant) or {"outcome": "unviable"})
+    monkeypatch.setattr(mutate.signal, "signal", lambda *_: None)
+    args = mutate.argparse.Namespace(seed=1, minutes=0, rust=1, rtl=1, first="rtl", through="", limit=20)
+    monkeypatch.setattr(mutate, "lint", lambda: ["true"])
+    monkeypatch.setattr(mutate, "cargo", lambda *_: ["sh", "-c", "echo no space left; exit 1"])
+    with pytest.raises(SystemExit, match=r"(?s)without any mutant this fails in .*no space left"):
+        mutate.run(args)
+    assert not judged
+    assert not list(tmp_path.glob("*.json"))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -393,6 +395,23 @@ def _print_delay(channels: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """The entry point: every expected failure is one line on standard error and a non-zero exit status."""
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
+    if sys.stdout is None:
+        sys.exit(_complain("standard output is closed; send it to /dev/null if nobody needs it", 1))
+    try:
+        status = _run()
+        sys.stdout.flush()
+    except OSError as error:
+        # What is left to print goes nowhere: the interpreter would fail at it once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        named = error.filename or "standard output"
+        status = 1 if isinstance(error, BrokenPipeError) else _complain(f"{named}: {error.strerror}", 1)
+    sys.exit(status)
+
+
+def _run() -> int:
+    """Runs the command; returns the exit status."""
     try:
         status = app(standalone_mode=False)
     except NearsideError as error:
@@ -405,10 +424,7 @@ def main() -> None:
             status = _complain(f"{error.format_message()} (see {_help_of(error)} --help)", 2)
     except (KeyboardInterrupt, typer.Abort):
         status = _complain("interrupted", 130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        status = 1
-    sys.exit(status if isinstance(status, int) else 0)
+    return status if isinstance(status, int) else 0
 
 
 def _help_of(error: Exception) -> str:
@@ -417,7 +433,8 @@ def _help_of(error: Exception) -> str:
 
 
 def _complain(text: str, status: int) -> int:
-    print(f"nearside: {text}", file=sys.stderr)
+    with suppress(OSError):  # nobody else can be told
+        print(f"nearside: {text}", file=sys.stderr)
     return status
 
 

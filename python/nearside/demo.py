@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from nearside import accuracy, plots, results, show
+from nearside import accuracy, files, plots, results, show
 from nearside._native import NearsideError
 from nearside.device import Design, Device
 
@@ -23,16 +23,11 @@ def read_input(path: Path | None, room: int) -> tuple[str, bytes]:
     """The file's bytes, or 8 MiB of pseudo-random ones; checked before anything long begins."""
     if path is None:
         return "8 MiB generated", random.Random(SEED).randbytes(GENERATED_BYTES)
-    try:
-        if not path.is_file():
-            reason = "is a directory" if path.is_dir() else "no such file"
-            raise NearsideError(f"{path}: {reason}")
-        count = path.stat().st_size
-        if count > room:
-            raise NearsideError(f"{path}: {count} bytes do not fit in the namespace of {room} bytes")
-        data = path.read_bytes()
-    except OSError as error:
-        raise NearsideError(f"{path}: {error.strerror}") from None
+    files.check_regular(path)
+    count = path.stat().st_size
+    if count > room:
+        raise NearsideError(f"{path}: {count} bytes do not fit in the namespace of {room} bytes")
+    data = files.read_bytes(path)
     if not data:
         raise NearsideError(f"{path}: the file is empty")
     return path.name, data

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from nearside import _native, results, show
+from nearside import _native, files, show
 from nearside._native import NearsideError
 from nearside.device import Design, Progress
 
@@ -38,7 +38,7 @@ def soak(
         doc = run(design, min(SOAK_EPISODE, amount - done), seed, progress=tell, **options)
         total = key | _sum(total, doc)
         if result is not None:
-            results.write_text(result, json.dumps(total, indent=1))
+            files.write_text(result, json.dumps(total, indent=1))
     return total
 
 
@@ -49,7 +49,7 @@ def resume(result: Path, design: Design, seed: int) -> dict[str, Any]:
             if not result.parent.is_dir():
                 raise NearsideError(f"{result}: its folder doesn't exist")
             return {}
-        total = json.loads(result.read_text())
+        total = json.loads(files.read_text(result))
     except OSError as error:
         raise NearsideError(f"{result}: {error.strerror}") from None
     except (ValueError, RecursionError):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import errno
-import os
+import io
 from pathlib import Path
 from typing import Any
 
+from nearside import files
 from nearside._native import NearsideError
 
 
@@ -108,14 +108,10 @@ def _save(figure: Any, path: Path) -> None:
 
     figure.tight_layout()
     try:
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        figure.savefig(path, dpi=120)
+        drawn = io.BytesIO()
+        figure.savefig(drawn, dpi=120, format=path.suffix.removeprefix(".") or "png")
     except ValueError as error:  # a kind of file that there is none of
         raise NearsideError(f"{path}: {error}") from None
-    except OSError as error:
-        if path.is_file():
-            path.unlink()
-        raise NearsideError(f"{path}: {error.strerror}") from None
     finally:
         pyplot.close(figure)
+    files.write_bytes(path, drawn.getvalue())

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from nearside import files
 from nearside._native import NearsideError
 from nearside.device import Design, root
 
@@ -58,19 +59,8 @@ def folder() -> Path:
     return path
 
 
-def write_text(path: Path, text: str) -> None:
-    """Writes a whole file or nothing."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        part.write_text(text)
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise NearsideError(f"{path}: {error.strerror}") from None
-
-
 def save(name: str, doc: dict[str, Any]) -> Path:
     """Saves a document as `<name>.json` in the results folder."""
     path = folder() / f"{name}.json"
-    write_text(path, json.dumps(doc, indent=1) + "\n")
+    files.write_text(path, json.dumps(doc, indent=1) + "\n")
     return path

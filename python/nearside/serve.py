@@ -39,10 +39,8 @@ def pair(designs: Sequence[str], sockets: Sequence[Path], media: Sequence[Path])
     names = list(designs) * (len(sockets) if len(designs) == 1 else 1)
     chosen = [Design.load(name) for name in names]
     if media:
-        # JSON strings are TOML strings, too.
         chosen = [
-            design.with_values(f"[media]\nfile = {json.dumps(str(path))}")
-            for design, path in zip(chosen, media, strict=True)
+            design.with_values(f"[media]\nfile = {_quoted(path)}") for design, path in zip(chosen, media, strict=True)
         ]
     for what, paths in (
         ("socket", sockets),
@@ -53,6 +51,15 @@ def pair(designs: Sequence[str], sockets: Sequence[Path], media: Sequence[Path])
             if places.count(path) > 1:
                 raise NearsideError(f"{path}: two devices can't share a {what}")
     return list(zip(chosen, sockets, strict=True))
+
+
+def _quoted(path: Path) -> str:
+    """The name as a string of TOML: as one of JSON, but for pairs of surrogates and DEL, which TOML has not."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise NearsideError(f"{str(path)!r}: the name of a media file must be UTF-8") from None
+    return json.dumps(str(path), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def qemu_options(sockets: Sequence[Path], memory: str = "1G") -> list[str]:

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 # Where there is no terminal, tables still deserve their width.
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+out = Console(highlight=False, width=None if sys.stdout and sys.stdout.isatty() else 120)
 err = Console(stderr=True, highlight=False)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nearside import show
+from nearside import files, show
 from nearside._native import NearsideError
 
 # Stages, as the Perfetto trace has them: from the moment before, whichever is there, to this one.
@@ -30,10 +31,7 @@ STAGES = {
 def load(path: Path) -> list[dict[str, Any]]:
     """The commands of a file of JSON lines."""
     try:
-        with path.open() as file:
-            commands = [json.loads(line) for line in file]
-    except OSError as error:
-        raise NearsideError(f"{path}: {error.strerror}") from None
+        commands = [json.loads(line) for line in io.StringIO(files.read_text(path))]
     except (ValueError, RecursionError):
         raise NearsideError(f"{path}: no trace of JSON lines (*.jsonl)") from None
     for number, command in enumerate(commands, 1):

@@ -88,6 +88,16 @@ impl Error {
     }
 }
 
+/// The text of a regular file. A pipe may stay empty for ever, and /dev/zero has no end.
+pub(crate) fn read(path: &Path) -> Result<String, Error> {
+    let unreadable = |e: std::io::Error| Error::unreadable(path, &e);
+    let kind = std::fs::metadata(path).map_err(unreadable)?.file_type();
+    if !kind.is_file() && !kind.is_dir() {
+        return Err(Error(format!("{}: is no regular file", path.display())));
+    }
+    std::fs::read_to_string(path).map_err(unreadable)
+}
+
 /// `Ok` when `ok`, else an error that says what is allowed.
 pub(crate) fn check(
     key: &str,

@@ -167,7 +167,7 @@ fn default_profile() -> String {
 impl Design {
     /// Reads a design file.
     pub fn load(path: &Path) -> Result<Design, Error> {
-        let text = std::fs::read_to_string(path).map_err(|e| Error::unreadable(path, &e))?;
+        let text = error::read(path)?;
         Design::parse(&text, path)
     }
 

@@ -9,7 +9,7 @@ use spec::regs::nvm_delay::{
     control::{ENABLE, REGION_ENABLE},
 };
 
-use crate::error::{check, Error};
+use crate::error::{self, check, Error};
 
 /// Address regions that `nvm_delay` has.
 pub const MAX_REGIONS: usize = nvm_delay::REGION_COUNT as usize;
@@ -93,7 +93,7 @@ pub struct Registers {
 impl Profile {
     /// Reads a profile file.
     pub fn load(path: &Path) -> Result<Profile, Error> {
-        let text = std::fs::read_to_string(path).map_err(|e| Error::unreadable(path, &e))?;
+        let text = error::read(path)?;
         Profile::parse(&text, path)
     }
 

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 use sim::{Time, TraceEvent, TraceSink};
@@ -9,6 +10,9 @@ use sim::{Time, TraceEvent, TraceSink};
 use crate::chrome::Chrome;
 use crate::collect::Collector;
 use crate::json;
+
+/// As Linux has it on x86-64 and AArch64.
+const O_NONBLOCK: i32 = 0o4000;
 
 enum Format {
     Lines,
@@ -38,7 +42,7 @@ impl TraceFile {
             }
         };
         let mut file = TraceFile {
-            out: BufWriter::new(File::create(path)?),
+            out: BufWriter::new(create(path)?),
             format,
             collector: Collector::new(),
             commands: 0,
@@ -86,6 +90,20 @@ impl TraceFile {
             }
         }
     }
+}
+
+/// Like [`File::create`], but a pipe that nobody reads is an error, instead of a wait for ever.
+fn create(path: &Path) -> io::Result<File> {
+    let pipe = std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo());
+    // It keeps a reader that is there from being missed while the file is opened.
+    let _probe = if pipe {
+        let mut options = File::options();
+        let probe = options.write(true).custom_flags(O_NONBLOCK).open(path);
+        Some(probe.map_err(|_| io::Error::other("nobody reads from this pipe"))?)
+    } else {
+        None
+    };
+    File::create(path)
 }
 
 impl TraceSink for TraceFile {

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nearside import results, show
+from nearside import files, results, show
 from nearside.claims import report as reports
 from nearside.claims.registry import Claim, all_claims, find
 from nearside.claims.run import run_claims
@@ -87,7 +87,7 @@ def run(
     def save(doc: dict[str, Any]) -> None:
         results.save("claims", doc)
         if report is not None:
-            results.write_text(report, reports.markdown(doc))
+            files.write_text(report, reports.markdown(doc))
 
     doc = run_claims(claims, quick, seed, None if as_json else tell, save)
     failing = [e["name"] for e in doc["claims"] if not e["holds"]]
@@ -118,7 +118,7 @@ def write_report(
 ) -> None:
     """Write the validation page from a run of claims, or from several: long ones can be measured apart."""
     paths = documents or [results.folder() / "claims.json"]
-    results.write_text(output, reports.markdown(*map(reports.load, paths)))
+    files.write_text(output, reports.markdown(*map(reports.load, paths)))
     sources = [str(path) for path in paths]
     if as_json:
         print(json.dumps({"written": str(output), "from": sources}))

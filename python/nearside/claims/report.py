@@ -8,6 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from nearside import files
 from nearside._native import NearsideError
 from nearside.claims.registry import all_claims
 
@@ -23,9 +24,9 @@ TITLES = {
 def load(path: Path) -> dict[str, Any]:
     """Reads a result document of claims."""
     try:
-        doc = json.loads(path.read_text())
-    except OSError as error:
-        raise NearsideError(f"{path}: {error.strerror}; `nearside claim run` makes one") from None
+        doc = json.loads(files.read_text(path))
+    except NearsideError as error:
+        raise NearsideError(f"{error}; `nearside claim run` makes one") from None
     except (ValueError, RecursionError) as error:
         raise NearsideError(f"{path}: {error}; `nearside claim run` makes one") from None
     if not isinstance(doc, dict) or doc.get("what") != "claims" or "claims" not in doc:

@@ -1,0 +1,66 @@
+"""Files that people name, to read and to write. Every failure is one line that names the file."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from nearside._native import NearsideError
+
+
+def check_regular(path: Path) -> None:
+    """Refuses what can't be read to an end: a pipe may stay empty for ever, and /dev/zero has no end."""
+    try:
+        if path.is_file():
+            return
+        known = "is a directory" if path.is_dir() else "is no regular file" if path.exists() else "no such file"
+    except OSError as error:
+        known = error.strerror
+    raise NearsideError(f"{path}: {known}")
+
+
+def read_bytes(path: Path) -> bytes:
+    """All of a regular file."""
+    check_regular(path)
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise NearsideError(f"{path}: {error.strerror}") from None
+
+
+def read_text(path: Path) -> str:
+    """All of a regular file; a ValueError if it is no text."""
+    return read_bytes(path).decode()
+
+
+def write_text(path: Path, text: str) -> None:
+    """See `write_bytes`."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Writes a whole regular file or nothing, with the mode that it had; symlinks stay, and so do devices and pipes."""
+    target = Path(os.path.realpath(path))
+    part = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        if path.exists() and not path.is_file():
+            _write_in_place(path, data)
+            return
+        part.write_bytes(data)
+        if target.exists():
+            part.chmod(stat.S_IMODE(target.stat().st_mode))
+        part.replace(target)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        reason = "nobody reads from this pipe" if error.errno == errno.ENXIO else error.strerror
+        raise NearsideError(f"{path}: {reason}") from None
+
+
+def _write_in_place(path: Path, data: bytes) -> None:
+    # A pipe that nobody reads is an error, instead of a wait for ever.
+    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    os.set_blocking(descriptor, True)
+    with open(descriptor, "wb") as file:
+        file.write(data)
