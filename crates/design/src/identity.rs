@@ -53,14 +53,16 @@ impl Identity {
         Ok(match (&design.media.file, place) {
             (Some(file), _) => Identity::derived("media", &absolute(file)),
             (None, Place::Socket(path)) => Identity::derived("socket", &absolute(path)),
-            (None, Place::Number(number)) => Identity::derived("number", &number.to_string()),
+            (None, Place::Number(number)) => {
+                Identity::derived("number", number.to_string().as_bytes())
+            }
         })
     }
 
-    fn derived(kind: &str, what: &str) -> Identity {
+    fn derived(kind: &str, what: &[u8]) -> Identity {
         // 32 characters that nobody confuses: 5 bits each.
         const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-        let hash = Sha256::digest(format!("{kind}:{what}"));
+        let hash = Sha256::digest([kind.as_bytes(), b":", what].concat());
         let digits = hash.iter().take(SERIAL_CHARACTERS - 2);
         let digits: String = digits
             .map(|byte| char::from(DIGITS[usize::from(byte % 32)]))
@@ -110,7 +112,7 @@ impl Identity {
 impl Default for Identity {
     /// That of a process's first device.
     fn default() -> Identity {
-        Identity::derived("number", "0")
+        Identity::derived("number", b"0")
     }
 }
 
@@ -120,8 +122,8 @@ impl fmt::Display for Identity {
     }
 }
 
-/// A path as it is from anywhere. The file need not exist.
-fn absolute(path: &Path) -> String {
+/// The bytes of a path as it is from anywhere; they need not be text. The file need not exist.
+fn absolute(path: &Path) -> Vec<u8> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -131,7 +133,8 @@ fn absolute(path: &Path) -> String {
         folder.canonicalize().map(|folder| folder.join(name))
     });
     let whole = whole.or_else(|_| std::path::absolute(path));
-    whole.as_deref().unwrap_or(path).display().to_string()
+    let whole = whole.as_deref().unwrap_or(path);
+    whole.as_os_str().as_encoded_bytes().into()
 }
 
 #[cfg(test)]
@@ -169,6 +172,32 @@ mod tests {
         let socket = Place::Socket(Path::new("/tmp/0.sock"));
         assert_eq!(of(&plain, socket).serial, of(&plain, socket).serial);
         assert_eq!(Identity::default(), of(&plain, Place::Number(0)));
+    }
+
+    #[test]
+    fn paths_that_are_no_text_have_identities_that_differ() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt;
+        let plain = design("");
+        let serials = [
+            &b"/tmp/\xff.sock"[..],
+            b"/tmp/\xfe.sock",
+            b"/tmp/\xef\xbf\xbd.sock",
+        ]
+        .map(|bytes| {
+            let path = Path::new(OsStr::from_bytes(bytes));
+            let mut file = design("");
+            file.media.file = Some(path.into());
+            assert_ne!(of(&file, Place::Number(0)), of(&plain, Place::Socket(path)));
+            of(&plain, Place::Socket(path)).serial
+        });
+        assert_eq!(BTreeSet::from(serials).len(), 3);
+    }
+
+    #[test]
+    fn text_has_the_identity_that_it_always_had() {
+        let socket = Place::Socket(Path::new("/nonexistent/0.sock"));
+        assert_eq!(of(&design(""), socket).serial, "NS322XDN25ANYBMR9M1A");
     }
 
     #[test]

@@ -714,7 +714,10 @@ impl Device {
     /// Normal shutdown.
     fn shutdown(&mut self) -> PyResult<()> {
         match self.slot().take() {
-            Some(session) => session.controller.shutdown().map(drop).map_err(raise),
+            Some(session) => {
+                let mut host = session.controller.shutdown().map_err(raise)?;
+                host.system_mut().finish().map_err(raise)
+            }
             None => Ok(()),
         }
     }

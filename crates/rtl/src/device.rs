@@ -612,7 +612,10 @@ impl RtlDevice {
     fn fail(&mut self, fault: Fault) -> Fault {
         self.fault = Some(fault.clone());
         if let Some(p) = &mut self.powered {
-            p.model.trace_close(); // what led here is worth looking at
+            // What led here is worth looking at; the fault is worth more than the waveform's own.
+            if let Err(error) = p.model.trace_close() {
+                eprintln!("waveform {error}");
+            }
         }
         fault
     }
@@ -694,12 +697,15 @@ impl RtlDevice {
             p.tracing = true;
             let opened = p.model.trace_open(&life_path(&window.path, self.lives));
             if let Err(error) = opened {
-                return Err(self.fail(Fault::Assertion(error.to_string())));
+                return Err(self.fail(waveform(error)));
             }
         } else if !inside && p.tracing {
             p.tracing = false;
-            p.model.trace_close();
             self.trace_done = true;
+            let closed = p.model.trace_close();
+            if let Err(error) = closed {
+                return Err(self.fail(waveform(error)));
+            }
         }
         Ok(())
     }
@@ -857,6 +863,10 @@ impl Powered {
     }
 }
 
+fn waveform(error: Error) -> Fault {
+    Fault::File(format!("waveform {error}"))
+}
+
 fn add_port_counts(counts: &mut Counts, p: &Powered) {
     counts.lost_writes += p.mmio.lost_writes;
     for (sum, beats) in counts.host_beats.iter_mut().zip(p.host.beats) {
@@ -989,6 +999,19 @@ impl Device for RtlDevice {
         self.tracer = tracer;
         let tracer = self.tracer.as_ref();
         self.powered.as_mut().is_some_and(|p| p.set_tracer(tracer))
+    }
+
+    fn finish(&mut self) -> std::result::Result<(), Fault> {
+        let closed = match &mut self.powered {
+            Some(p) if p.tracing => {
+                p.tracing = false;
+                self.trace_done = true;
+                p.model.trace_close().map_err(waveform)
+            }
+            _ => Ok(()),
+        };
+        let flushed = self.media.flush();
+        closed.and(flushed.map_err(|e| Fault::File(e.to_string())))
     }
 
     fn counters(&self) -> Vec<Counter> {

@@ -172,8 +172,26 @@ fn waveforms() {
     assert!(model.trace_open(Path::new("/nonexistent/x.fst")).is_err());
     model.trace_open(&path).unwrap();
     reset(&mut model);
-    model.trace_close();
+    model.trace_close().unwrap();
     assert!(std::fs::metadata(&path).unwrap().len() > 500);
+}
+
+#[test]
+fn a_waveform_that_finds_no_room_is_an_error_and_the_model_goes_on() {
+    let full = Path::new("/dev/full");
+    let mut model = Model::new(&common::load(&common::fixture_spec(true))).unwrap();
+    model.trace_open(full).unwrap();
+    let now = reset(&mut model);
+    let error = model.trace_close().unwrap_err().to_string();
+    assert!(
+        error.contains("/dev/full") && error.contains("in full"),
+        "{error}"
+    );
+    store(&mut model, now, 0x10_0008, 0).unwrap();
+    // One that goes away with its waveform open tells standard error.
+    let mut model = Model::new(&common::load(&common::fixture_spec(true))).unwrap();
+    model.trace_open(full).unwrap();
+    reset(&mut model);
 }
 
 #[test]

@@ -395,6 +395,31 @@ fn waveforms_of_a_window() {
 }
 
 #[test]
+fn a_waveform_that_cannot_be_written_is_an_error_of_its_own() {
+    for (path, from, to) in [
+        ("/nonexistent/w.fst", 0, 100),
+        ("/dev/full", 0, 2),
+        ("/dev/full", 0, 100),
+    ] {
+        let window = TraceWindow {
+            from: Time::us(from),
+            to: Time::us(to),
+            path: path.into(),
+        };
+        let config = DeviceConfig {
+            trace: Some(window),
+            ..config()
+        };
+        let mut b = bench_with(config, Media::memory(MEDIA).unwrap());
+        let outcome = b.try_run(Time::us(3)).and_then(|()| b.device.finish());
+        let Err(Fault::File(text)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(text.starts_with(&format!("waveform {path}: ")), "{text}");
+    }
+}
+
+#[test]
 fn waveforms_of_each_life_are_kept() {
     let paths = ["lives.fst", "lives.2.fst", "lives.3.fst"].map(scratch);
     let window = TraceWindow {

@@ -45,6 +45,8 @@ mod flag {
     pub const ACTION_MASK: u32 = 1 << 3;
     pub const ACTION_UNMASK: u32 = 1 << 4;
     pub const ACTION_TRIGGER: u32 = 1 << 5;
+    pub const DMA_READ: u32 = 1;
+    pub const DMA_WRITE: u32 = 1 << 1;
     pub const UNMAP_ALL: u32 = 1 << 1;
 }
 
@@ -89,6 +91,11 @@ impl Connection {
         connection.order(Order::Connect(connection.doorbells.clone()));
         connection.shared.stats.connections.add(1);
         Ok(connection)
+    }
+
+    /// Whether the client has agreed on the version: it means to use the device.
+    pub(crate) fn negotiated(&self) -> bool {
+        self.negotiated
     }
 
     /// Answers a message: with a reply, or an error number.
@@ -150,9 +157,12 @@ impl Connection {
         let (flags, offset) = (u32_at(body, 4)?, u64_at(body, 8)?);
         let (address, size) = (u64_at(body, 16)?, u64_at(body, 24)?);
         let allowed = Permissions {
-            read: flags & 1 != 0,
-            write: flags & 2 != 0,
+            read: flags & flag::DMA_READ != 0,
+            write: flags & flag::DMA_WRITE != 0,
         };
+        if flags & !(flag::DMA_READ | flag::DMA_WRITE) != 0 {
+            return None;
+        }
         let file = fds.pop().map(|fd| (fd, offset));
         if !fds.is_empty() {
             return None;
@@ -168,8 +178,7 @@ impl Connection {
         let unmapped = match flags & flag::UNMAP_ALL != 0 {
             _ if !known => Err(libc::ENOTSUP), // a bitmap of dirty pages
             true if (address, size) == (0, 0) => {
-                // Only the maps go; whether the device is bus master is another matter.
-                let _ = self.shared.memory.unmap(0, u64::MAX);
+                self.shared.memory.unmap_all();
                 Ok(())
             }
             true => Err(libc::EINVAL),

@@ -35,7 +35,8 @@ pub(crate) type Errno = i32;
 
 struct Map {
     start: u64,
-    len: u64,
+    /// Its last byte: an end would be 2^64 where a map ends with the addresses.
+    last: u64,
     allowed: Permissions,
     /// None: the client has named the range but sent no memory; accesses fail.
     memory: Option<MmapRaw>,
@@ -84,15 +85,15 @@ impl GuestMemory {
         allowed: Permissions,
         file: Option<(OwnedFd, u64)>,
     ) -> Result<(), Errno> {
-        let end = start.checked_add(len).ok_or(libc::EINVAL)?;
-        if len == 0 || start % PAGE != 0 || len % PAGE != 0 {
+        let last = last_byte(start, len).ok_or(libc::EINVAL)?;
+        if start % PAGE != 0 || len % PAGE != 0 {
             return Err(libc::EINVAL);
         }
         let mut table = self.change();
         let at = table.maps.partition_point(|m| m.start < start);
         let before = at.checked_sub(1).and_then(|i| table.maps.get(i));
-        if before.is_some_and(|m| m.start + m.len > start)
-            || table.maps.get(at).is_some_and(|m| m.start < end)
+        if before.is_some_and(|m| m.last >= start)
+            || table.maps.get(at).is_some_and(|m| m.start <= last)
         {
             return Err(libc::EEXIST);
         }
@@ -109,7 +110,7 @@ impl GuestMemory {
         }
         let map = Map {
             start,
-            len,
+            last,
             allowed,
             memory,
             broken: false.into(),
@@ -120,10 +121,10 @@ impl GuestMemory {
 
     /// Removes the maps within a range. One that reaches beyond it, or none at all, is an error, and nothing is removed.
     pub(crate) fn unmap(&self, start: u64, len: u64) -> Result<(), Errno> {
-        let end = start.checked_add(len).ok_or(libc::EINVAL)?;
+        let last = last_byte(start, len).ok_or(libc::EINVAL)?;
         let mut table = self.change();
-        let touched = |m: &Map| m.start < end && m.start + m.len > start;
-        let whole = |m: &Map| m.start >= start && m.start + m.len <= end;
+        let touched = |m: &Map| m.start <= last && m.last >= start;
+        let whole = |m: &Map| m.start >= start && m.last <= last;
         if table.maps.iter().any(|m| touched(m) && !whole(m)) {
             return Err(libc::EINVAL);
         }
@@ -134,6 +135,13 @@ impl GuestMemory {
             return Err(libc::ENOENT);
         }
         Ok(())
+    }
+
+    /// Removes all maps; whether the device is bus master is another matter.
+    pub(crate) fn unmap_all(&self) {
+        let mut table = self.change();
+        table.maps.clear();
+        table.bytes = 0;
     }
 
     /// Removes everything.
@@ -174,10 +182,10 @@ impl Table {
         if !self.bus_master {
             return None;
         }
-        let end = addr.checked_add(len as u64)?;
+        let last = last_byte(addr, len as u64)?;
         let at = self.maps.partition_point(|m| m.start <= addr);
         let map = self.maps.get(at.checked_sub(1)?)?;
-        if end > map.start + map.len {
+        if last > map.last {
             return None;
         }
         let memory = map.memory.as_ref()?;
@@ -214,7 +222,12 @@ impl Map {
 
 fn sum(maps: &[Map]) -> u64 {
     let mapped = maps.iter().filter(|m| m.memory.is_some());
-    mapped.map(|m| m.len).sum()
+    mapped.map(|m| m.last - m.start + 1).sum()
+}
+
+/// The last of `len` bytes from `start` on; `None` when there is none, or it is beyond the last address.
+fn last_byte(start: u64, len: u64) -> Option<u64> {
+    start.checked_add(len.checked_sub(1)?)
 }
 
 /// Maps a part of a file.
@@ -461,6 +474,33 @@ mod tests {
         assert_eq!(memory.unmap(0, u64::MAX), Ok(()));
         assert!(!memory.write(0x4000, &[1]));
         memory.map(0x4000, 0x4000, BOTH, fd()).unwrap();
+    }
+
+    #[test]
+    fn the_last_page_of_all_is_a_page_like_others() {
+        let memory = memory();
+        let (last, before) = (0u64.wrapping_sub(PAGE), 0u64.wrapping_sub(2 * PAGE));
+        let fd = file(2 * PAGE);
+        let again = || Some((fd.try_clone().unwrap(), 0));
+        memory.map(last, PAGE, BOTH, again()).unwrap();
+        assert_eq!(memory.map(last, PAGE, BOTH, again()), Err(libc::EEXIST));
+        let overlap = memory.map(before, 2 * PAGE, BOTH, again());
+        assert_eq!(overlap, Err(libc::EEXIST));
+        memory.map(0, PAGE, BOTH, again()).unwrap();
+        memory.map(before, PAGE, BOTH, again()).unwrap();
+        assert!(memory.write(u64::MAX, &[5]) && memory.write(last, &[6; 4096]));
+        assert!(!memory.write(u64::MAX, &[1; 2]), "it does not go on at 0");
+        let mut data = [0; 4096];
+        assert!(memory.read(last, &mut data) && data == [6; 4096]);
+        assert_eq!(memory.unmap(last, PAGE), Ok(()));
+        assert!(!memory.read(u64::MAX, &mut [0]));
+        memory.map(last, PAGE, BOTH, again()).unwrap();
+        assert_eq!(memory.unmap(before, 2 * PAGE), Ok(()));
+        assert!(memory.write(0, &[1]));
+        memory.map(before, 2 * PAGE, BOTH, again()).unwrap();
+        memory.unmap_all();
+        assert!(!memory.write(0, &[1]) && !memory.write(u64::MAX, &[1]));
+        memory.map(before, 2 * PAGE, BOTH, again()).unwrap();
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{sync_channel, SyncSender};
@@ -28,8 +28,12 @@ const ORDERS: usize = 256;
 /// How long the end waits for a thread. One that a client holds up (in a page fault, say) ends with the process.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a client that is turned away has for its first message.
+/// How long a client that is turned away has for its first message, which is answered.
 const MANNERS: Duration = Duration::from_millis(200);
+/// So many are waited for; more are hung up on at once.
+const TURNED_AWAY: usize = 64;
+/// How long a client may have the device without agreeing on the protocol's version.
+const GREETING: Duration = Duration::from_secs(10);
 /// For a look without waiting.
 const NOW: Timespec = Timespec {
     tv_sec: 0,
@@ -57,7 +61,7 @@ pub struct Served {
 /// One of the server's devices.
 struct Unit {
     name: String,
-    socket: PathBuf,
+    socket: Bound,
     shared: Arc<Shared>,
     clients: Arc<Clients>,
     threads: Vec<JoinHandle<()>>,
@@ -106,7 +110,7 @@ impl Server {
             log,
         } = served;
         function.check()?;
-        let listener = bind(&socket)?;
+        let (listener, socket) = bind(&socket)?;
         let shared = Arc::new(Shared {
             memory: GuestMemory::default(),
             vectors: Vectors::new(function.vectors),
@@ -153,7 +157,9 @@ impl Server {
 
     /// Names of the devices and their sockets.
     pub fn sockets(&self) -> impl Iterator<Item = (&str, &Path)> {
-        self.units.iter().map(|u| (&u.name[..], u.socket.as_path()))
+        self.units
+            .iter()
+            .map(|u| (&u.name[..], u.socket.path.as_path()))
     }
 
     /// Ends all connections, removes the sockets, and takes the devices apart, which flushes their media.
@@ -165,7 +171,7 @@ impl Server {
         self.stop.flag.store(true, Ordering::Relaxed);
         let _ = rustix::io::write(&self.stop.event, &1u64.to_ne_bytes());
         for unit in &self.units {
-            let _ = std::fs::remove_file(&unit.socket);
+            unit.socket.remove();
             unit.shared.stop.store(true, Ordering::Relaxed);
             unit.shared.mail.store(true, Ordering::Relaxed);
             unit.clients.close();
@@ -199,16 +205,54 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<(
         .map_err(|e| Error::Start("a thread".into(), e))
 }
 
-/// Binds a socket, in the place of one that nobody listens to any more.
-fn bind(path: &Path) -> Result<UnixListener, Error> {
+/// A socket of this server's in the file system: its path, and which file it is.
+struct Bound {
+    path: PathBuf,
+    file: Option<(u64, u64)>,
+}
+
+impl Bound {
+    /// Removes the socket unless another file has taken its place.
+    fn remove(&self) {
+        if self.file.is_some() && which(&self.path) == self.file {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// Which file a path names: device and inode.
+fn which(path: &Path) -> Option<(u64, u64)> {
+    let meta = std::fs::symlink_metadata(path).ok()?;
+    Some((meta.dev(), meta.ino()))
+}
+
+/// Binds a socket, in the place of one that nobody has any more.
+fn bind(path: &Path) -> Result<(UnixListener, Bound), Error> {
     let fail = |e| Error::Start(format!("the socket {}", path.display()), e);
     if let Ok(meta) = std::fs::symlink_metadata(path) {
-        if !meta.file_type().is_socket() || UnixStream::connect(path).is_ok() {
+        let found = which(path);
+        if !meta.file_type().is_socket() || !abandoned(path) || which(path) != found {
             return Err(Error::InUse(path.into()));
         }
         std::fs::remove_file(path).map_err(fail)?;
     }
-    UnixListener::bind(path).map_err(fail)
+    let listener = UnixListener::bind(path).map_err(fail)?;
+    let path = path.to_path_buf();
+    let file = which(&path);
+    Ok((listener, Bound { path, file }))
+}
+
+/// Nobody has the socket open. The question must not make this process a client of a server that lives, so it is asked with a socket of
+/// another type: a live stream socket can't take that, and a datagram socket hears nothing of it.
+fn abandoned(path: &Path) -> bool {
+    let asked = UnixDatagram::unbound().and_then(|socket| socket.connect(path));
+    asked.is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 /// Clients of a device: one at a time, and the one after a client that has hung up.
@@ -285,32 +329,83 @@ struct Acceptor {
     stop: Arc<Stop>,
 }
 
+/// A client that is turned away, and how long its first message is waited for.
+struct Refused {
+    stream: UnixStream,
+    until: Instant,
+}
+
 impl Acceptor {
     fn run(self) {
-        while self.wait() {
-            let Ok((stream, _)) = self.listener.accept() else {
-                // Out of file descriptors, perhaps: not for ever.
-                std::thread::sleep(Duration::from_millis(100));
-                continue;
-            };
-            if let Err(stream) = self.clients.enter(stream) {
-                wire::turn_away(stream, libc::EBUSY as u32, MANNERS);
-                self.shared.stats.refused_clients.add(1);
-                self.shared
-                    .tell("another client was turned away: one at a time");
+        let mut refused: Vec<Refused> = Vec::new();
+        while let Some(ready) = self.wait(&refused) {
+            let now = Instant::now();
+            let (answered, silent) = std::mem::take(&mut refused)
+                .into_iter()
+                .zip(ready.refused)
+                .partition::<Vec<_>, _>(|(_, ready)| *ready);
+            for (client, _) in answered {
+                wire::turn_away(client.stream, libc::EBUSY as u32);
+            }
+            let silent = silent.into_iter().map(|(client, _)| client);
+            refused.extend(silent.filter(|client| client.until > now));
+            if ready.door {
+                self.open(&mut refused);
             }
         }
     }
 
-    /// Waits for a client; false when the server ends.
-    fn wait(&self) -> bool {
-        let mut fds = [
+    /// Takes the client at the door in, or puts it with those that are turned away.
+    fn open(&self, refused: &mut Vec<Refused>) {
+        let Ok((stream, _)) = self.listener.accept() else {
+            // Out of file descriptors, perhaps: not for ever.
+            std::thread::sleep(Duration::from_millis(100));
+            return;
+        };
+        if let Err(stream) = self.clients.enter(stream) {
+            if refused.len() >= TURNED_AWAY {
+                refused.remove(0);
+            }
+            let until = Instant::now() + MANNERS;
+            refused.push(Refused { stream, until });
+            self.shared.stats.refused_clients.add(1);
+            self.shared
+                .tell("another client was turned away: one at a time");
+        }
+    }
+
+    /// Waits for a client, or for a word of one that is turned away; `None` when the server ends.
+    fn wait(&self, refused: &[Refused]) -> Option<Ready> {
+        let mut fds = vec![
             PollFd::new(&self.listener, PollFlags::IN),
             PollFd::new(&self.stop.event, PollFlags::IN),
         ];
-        let _ = poll(&mut fds, None);
-        !self.stop.flag.load(Ordering::Relaxed)
+        fds.extend(
+            refused
+                .iter()
+                .map(|client| PollFd::new(&client.stream, PollFlags::IN)),
+        );
+        // The first one has waited longest.
+        let limit = refused.first().map(|client| {
+            let left = client.until.saturating_duration_since(Instant::now());
+            Timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: i64::from(left.subsec_nanos()),
+            }
+        });
+        let _ = poll(&mut fds, limit.as_ref());
+        let ready = |fd: &PollFd| !fd.revents().is_empty();
+        (!self.stop.flag.load(Ordering::Relaxed)).then(|| Ready {
+            door: ready(&fds[0]),
+            refused: fds[2..].iter().map(ready).collect(),
+        })
     }
+}
+
+/// Who has something for the door's thread: a new client; each of those that are turned away.
+struct Ready {
+    door: bool,
+    refused: Vec<bool>,
 }
 
 /// The thread that serves one client after another.
@@ -338,7 +433,17 @@ impl Waiter {
     fn serve(&self, mut stream: UnixStream) -> io::Result<()> {
         let (shared, orders) = (self.shared.clone(), self.orders.clone());
         let mut connection = Connection::new(&self.function, shared, orders)?;
-        while let Some(mut message) = wire::receive(&mut stream)? {
+        // A client that has the device and says nothing would keep it from others for ever.
+        let mut deadline = Some(Instant::now() + GREETING);
+        stream.set_write_timeout(Some(GREETING))?;
+        let late = |e: io::Error| match e.kind() {
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
+                let text = format!("no version was agreed on within {} s", GREETING.as_secs());
+                io::Error::new(io::ErrorKind::TimedOut, text)
+            }
+            _ => e,
+        };
+        while let Some(mut message) = wire::receive(&mut stream, deadline).map_err(late)? {
             let (id, command, no_reply) = (message.id, message.command, message.no_reply);
             let reply = connection.handle(&mut message);
             if reply.is_err() {
@@ -346,6 +451,11 @@ impl Waiter {
             }
             if !no_reply {
                 wire::send(&mut stream, id, command, reply.map_err(|e| e as u32))?;
+            }
+            if deadline.is_some() && connection.negotiated() {
+                deadline = None;
+                stream.set_read_timeout(None)?;
+                stream.set_write_timeout(None)?;
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::Instant;
 
 use rustix::net::{
     recvmsg, sendmsg, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -64,8 +64,11 @@ impl Reply<'_> {
 }
 
 /// The next message; `None` when the client has closed the connection between two messages. An error ends the
-/// connection: nobody knows where the next message would begin.
-pub(crate) fn receive(stream: &mut UnixStream) -> io::Result<Option<Message>> {
+/// connection: nobody knows where the next message would begin. With a deadline, all of the message has to be there by then.
+pub(crate) fn receive(
+    stream: &mut UnixStream,
+    deadline: Option<Instant>,
+) -> io::Result<Option<Message>> {
     let mut header = [0; HEADER];
     let mut fds = Vec::new();
     let mut have = 0;
@@ -74,6 +77,7 @@ pub(crate) fn receive(stream: &mut UnixStream) -> io::Result<Option<Message>> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS + 1))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut part = [IoSliceMut::new(&mut header[have..])];
+        hurry(stream, deadline)?;
         let received = recvmsg(&*stream, &mut part, &mut ancillary, RecvFlags::CMSG_CLOEXEC);
         for message in ancillary.drain() {
             if let RecvAncillaryMessage::ScmRights(more) = message {
@@ -100,7 +104,16 @@ pub(crate) fn receive(stream: &mut UnixStream) -> io::Result<Option<Message>> {
         return Err(invalid(format!("a message with flags {flags:#x}")));
     }
     let mut body = vec![0; size - HEADER];
-    stream.read_exact(&mut body)?;
+    let mut have = 0;
+    while have < body.len() {
+        hurry(stream, deadline)?;
+        match stream.read(&mut body[have..]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(more) => have += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
     Ok(Some(Message {
         id: u16_at(&header, 0).unwrap_or(0),
         command: u16_at(&header, 2).unwrap_or(0),
@@ -144,15 +157,25 @@ pub(crate) fn send(
     stream.write_all(&bytes[sent..])
 }
 
-/// Answers a client's first message with an error number and hangs up. It is given `patience` for that message.
-pub(crate) fn turn_away(mut stream: UnixStream, errno: u32, patience: Duration) {
-    // At most one read and one write, so nobody can draw this out.
+/// Lets the next read wait until the deadline at the latest.
+fn hurry(stream: &UnixStream, deadline: Option<Instant>) -> io::Result<()> {
+    let Some(deadline) = deadline else {
+        return Ok(());
+    };
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    stream.set_read_timeout(Some(left))
+}
+
+/// Answers a client's first message, which is there, with an error number and hangs up. Waits for nothing.
+pub(crate) fn turn_away(mut stream: UnixStream, errno: u32) {
+    // One read and one write, so nobody can draw this out.
     let mut first = [0; 512];
-    let limited = stream.set_read_timeout(Some(patience)).is_ok()
-        && stream.set_write_timeout(Some(patience)).is_ok();
-    let read = match limited {
-        true => stream.read(&mut first).unwrap_or(0),
-        false => 0,
+    let read = match stream.set_nonblocking(true) {
+        Ok(()) => stream.read(&mut first).unwrap_or(0),
+        Err(_) => 0,
     };
     if read >= HEADER {
         let (id, command) = (u16_at(&first, 0), u16_at(&first, 2));

@@ -259,8 +259,15 @@ impl Worker {
         }
     }
 
-    /// Runs the device until it is told to stop; what the media holds is flushed with the device.
+    /// Runs the device until it is told to stop, and flushes what its media hold.
     pub(crate) fn run(mut self) {
+        self.run_until_stopped();
+        if let Err(fault) = self.device.finish() {
+            self.port.shared.tell(&fault.to_string());
+        }
+    }
+
+    fn run_until_stopped(&mut self) {
         self.function_reset();
         while !self.port.shared.stop.load(Ordering::Relaxed) {
             if !self.take_orders() {

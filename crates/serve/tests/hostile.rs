@@ -88,6 +88,13 @@ fn maps_and_interrupts_that_make_no_sense_are_refused() {
     ] {
         assert_ne!(client.map(address, size, Some((&ram, offset))), 0);
     }
+    for flags in [4u32, 7, 1 << 31, u32::MAX] {
+        let mut body = [0; 32];
+        body[4..8].copy_from_slice(&flags.to_le_bytes());
+        body[25] = 0x10; // a size of 4 KiB
+        let errno = client.ask(DMA_MAP, &body, &[ram.as_fd()]).errno;
+        assert_eq!(errno, 22, "flags {flags:#x}");
+    }
     let device = std::fs::File::open("/dev/zero").unwrap().into();
     assert_ne!(client.map(RAM, 0x1000, Some((&device, 0))), 0);
     assert_eq!(client.map(RAM, 0x4000, Some((&ram, 0))), 0);
@@ -175,6 +182,54 @@ fn every_command_survives_bodies_of_any_length() {
     }
     drop(client);
     assert_alive(&dir, 0);
+}
+
+#[test]
+fn a_client_that_never_names_a_version_loses_the_device() {
+    let dir = Dir::new("mute");
+    let (_server, _) = serve_fakes(&dir, 3);
+    // Nothing at all; half a message; other messages.
+    let mut mute: Vec<Client> = (0..3).map(|n| Client::silent(&dir.socket(n))).collect();
+    let bytes = mute[1].message(VERSION, &[0; 100]);
+    mute[1].stream.write_all(&bytes[..50]).unwrap();
+    assert_eq!(mute[2].ask(GET_INFO, &[0; 16], &[]).errno, 22);
+    for (n, client) in mute.iter_mut().enumerate() {
+        assert!(client.answer().is_none(), "the server hangs up");
+        assert_alive(&dir, n);
+    }
+}
+
+#[test]
+fn silent_clients_that_are_turned_away_hold_up_nobody() {
+    let dir = Dir::new("crowd");
+    let (server, _) = serve_fakes(&dir, 1);
+    let mut first = Client::new(&dir.socket(0));
+    let ask = || {
+        let mut client = Client::silent(&dir.socket(0));
+        let errno = client.ask(VERSION, &[0, 0, 1, 0], &[]).errno;
+        assert!(client.answer().is_none(), "and the connection ends");
+        errno
+    };
+    // Each of these is given some 200 ms. Ten in a row have to be answered within one such time, in one of many tries.
+    let at_once = (0..20).any(|_| {
+        let silent: Vec<Client> = (0..50).map(|_| Client::silent(&dir.socket(0))).collect();
+        let start = Instant::now();
+        assert_eq!(ask(), 16, "EBUSY");
+        let quick = start.elapsed() < Duration::from_millis(1000);
+        for mut client in silent {
+            assert!(client.answer().is_none(), "hung up on");
+        }
+        quick
+    });
+    assert!(at_once);
+    // More than are waited for.
+    let crowd: Vec<Client> = (0..100).map(|_| Client::silent(&dir.socket(0))).collect();
+    assert_eq!(ask(), 16);
+    drop(crowd);
+    assert_eq!(first.read32(BAR4, SETUP.offset), SETUP.value);
+    let refused = |c: &&(&str, u64)| c.0.contains("refused") && c.0.contains("client");
+    let counters = &server.counters()[0];
+    assert!(counters.iter().find(refused).unwrap().1 >= 101);
 }
 
 #[test]

@@ -3,13 +3,15 @@
 mod common;
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use common::*;
 use memmap2::MmapOptions;
 use rustix::event::{eventfd, EventfdFlags};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
+use serve::Server;
 
 const MSIX: u32 = 2;
 const ATTACH: u32 = 0x24;
@@ -303,26 +305,82 @@ fn devices_of_one_server_are_independent() {
     }
 }
 
+/// A server of one fake device.
+fn start(path: &Path) -> Result<Server, serve::Error> {
+    Server::start(vec![serve::Served {
+        name: "fake".into(),
+        socket: path.into(),
+        device: Box::new(Fake::new()),
+        function: serve::Function {
+            pm_bytes: 1 << 20,
+            pm_file: None,
+            vectors: 4,
+            link: sim::LinkConfig::default(),
+        },
+        setup: Vec::new(),
+        tracer: None,
+        log: serve::Log::stderr(),
+    }])
+}
+
+#[test]
+fn sockets_of_others_stay() {
+    let dir = Dir::new("others");
+    let refused = |n| matches!(start(&dir.socket(n)), Err(serve::Error::InUse(_)));
+    // Programs of any kind that live: datagrams, and one that is bound but doesn't listen.
+    let datagram = UnixDatagram::bind(dir.socket(0)).unwrap();
+    datagram.set_nonblocking(true).unwrap();
+    let deaf = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+    let address = SocketAddrUnix::new(dir.socket(1)).unwrap();
+    rustix::net::bind(&deaf, &address).unwrap();
+    assert!(refused(0) && refused(1));
+    assert!(datagram.recv(&mut [0; 8]).is_err(), "it hears nothing");
+    let other = UnixDatagram::unbound().unwrap();
+    other.send_to(b"still here", dir.socket(0)).unwrap();
+    assert_eq!(datagram.recv(&mut [0; 16]).unwrap(), 10);
+    // What dead ones have left is taken over.
+    drop((datagram, deaf));
+    start(&dir.socket(0)).unwrap().stop();
+    start(&dir.socket(1)).unwrap().stop();
+    assert!(!dir.socket(0).exists() && !dir.socket(1).exists());
+}
+
+#[test]
+fn a_server_s_end_leaves_the_socket_of_its_successor() {
+    let dir = Dir::new("successor");
+    let socket = dir.socket(0);
+    let first = start(&socket).unwrap();
+    std::fs::remove_file(&socket).unwrap();
+    let second = start(&socket).unwrap();
+    first.stop();
+    Client::new(&socket);
+    // Nor does it remove what is no socket.
+    std::fs::remove_file(&socket).unwrap();
+    std::fs::write(&socket, "mine").unwrap();
+    second.stop();
+    assert_eq!(std::fs::read(&socket).unwrap(), b"mine");
+}
+
+#[test]
+fn looking_for_a_server_is_no_client_of_it() {
+    let dir = Dir::new("look");
+    let socket = dir.socket(0);
+    let server = start(&socket).unwrap();
+    for _ in 0..3 {
+        assert!(matches!(start(&socket), Err(serve::Error::InUse(_))));
+    }
+    let mut client = Client::new(&socket);
+    client.read32(BAR4, 0);
+    let counters = server.counters();
+    assert_eq!(counters[0][0], ("connections", 1));
+    assert!(counters[0]
+        .iter()
+        .all(|c| !c.0.contains("refused") || c.1 == 0));
+}
+
 #[test]
 fn sockets_that_are_in_use_stay() {
     let dir = Dir::new("sockets");
-    let start = |path: &Path| {
-        let device = Fake::new();
-        serve::Server::start(vec![serve::Served {
-            name: "fake".into(),
-            socket: path.into(),
-            device: Box::new(device),
-            function: serve::Function {
-                pm_bytes: 1 << 20,
-                pm_file: None,
-                vectors: 4,
-                link: sim::LinkConfig::default(),
-            },
-            setup: Vec::new(),
-            tracer: None,
-            log: serve::Log::stderr(),
-        }])
-    };
     let socket = dir.socket(0);
     drop(UnixListener::bind(&socket).unwrap()); // nobody listens any more
     let server = start(&socket).unwrap();

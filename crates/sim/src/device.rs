@@ -101,6 +101,8 @@ pub enum Fault {
     Hang(String),
     /// An assertion in the hardware failed; the text is its message.
     Assertion(String),
+    /// A file of the device's can't be written; the text names it and says why. The hardware is well.
+    File(String),
 }
 
 impl std::fmt::Display for Fault {
@@ -108,6 +110,7 @@ impl std::fmt::Display for Fault {
         match self {
             Fault::Hang(dump) => write!(f, "the device hangs:\n{dump}"),
             Fault::Assertion(message) => write!(f, "a hardware assertion failed: {message}"),
+            Fault::File(message) => f.write_str(message),
         }
     }
 }
@@ -156,6 +159,12 @@ pub trait Device {
         // Devices without commands have nothing to tell.
         let _ = tracer;
         false
+    }
+
+    /// Ends what is being written to files, and brings it to the disk. Who takes a device apart without this hears of no error.
+    fn finish(&mut self) -> Result<(), Fault> {
+        // Devices without files have nothing to end.
+        Ok(())
     }
 
     /// Counters of the engine.

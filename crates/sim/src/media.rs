@@ -8,7 +8,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use memmap2::{Advice, MmapMut, MmapOptions, UncheckedAdvice};
-use rustix::fs::{fcntl_add_seals, ftruncate, memfd_create, MemfdFlags, SealFlags};
+use rustix::fs::{
+    fcntl_add_seals, flock, ftruncate, memfd_create, FlockOperation, MemfdFlags, SealFlags,
+};
+use rustix::io::Errno;
 
 /// What becomes a hole at a time: a page of the machine, and a granule's least.
 const PAGE: u64 = 4096;
@@ -31,6 +34,8 @@ pub enum MediaError {
     NoDirectory(PathBuf),
     /// The path isn't a regular file.
     NotAFile(PathBuf),
+    /// Another device has the file, under whatever name.
+    InUse(PathBuf),
     /// The operating system has no memory of that size to give.
     Memory {
         /// The size.
@@ -62,6 +67,11 @@ impl std::fmt::Display for MediaError {
                 write!(f, "media file {}: its directory doesn't exist", path.display())
             }
             MediaError::NotAFile(path) => write!(f, "media file {}: not a regular file", path.display()),
+            MediaError::InUse(path) => write!(
+                f,
+                "media file {}: another device has it, here or in another process; end that one or name another file",
+                path.display()
+            ),
             MediaError::Memory { len, source } => {
                 write!(f, "media of {len} bytes in memory: {source}")
             }
@@ -86,7 +96,11 @@ enum Store {
     Memory,
     /// Memory that others can map, too.
     Shared(OwnedFd),
-    File(PathBuf),
+    /// The file is open, and locked, for as long as the media live.
+    File {
+        path: PathBuf,
+        _lock: File,
+    },
 }
 
 /// Byte-addressable storage of a fixed size.
@@ -131,6 +145,8 @@ impl Media {
     }
 
     /// Media in the file `path`, created sparse and zeroed if it doesn't exist. What is written survives this process.
+    ///
+    /// The file is locked (`flock`): no two devices, of whatever processes, have one at a time. Who only reads it needs no lock.
     pub fn file(path: &Path, len: u64) -> Result<Media, MediaError> {
         check_size(len)?;
         let fail = |action| {
@@ -146,13 +162,6 @@ impl Media {
         }
         let file = match std::fs::metadata(path) {
             Ok(meta) if !meta.is_file() => return Err(MediaError::NotAFile(path.into())),
-            Ok(meta) if meta.len() != len => {
-                return Err(MediaError::Mismatch {
-                    path: path.into(),
-                    found: meta.len(),
-                    wanted: len,
-                });
-            }
             Ok(_) => OpenOptions::new()
                 .read(true)
                 .write(true)
@@ -161,10 +170,26 @@ impl Media {
             Err(e) if e.kind() == io::ErrorKind::NotFound => create(path, len)?,
             Err(e) => return Err(fail("look at it")(e)),
         };
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(MediaError::InUse(path.into())),
+            Err(e) => return Err(fail("lock it")(e.into())),
+        }
+        let found = file.metadata().map_err(fail("look at it"))?.len();
+        if found != len {
+            return Err(MediaError::Mismatch {
+                path: path.into(),
+                found,
+                wanted: len,
+            });
+        }
         // SAFETY: the mapping is shared with the file; truncating the file from outside during a run is the user's fault
         // and ends in a bus error, not in a wrong reference.
         let map = unsafe { MmapMut::map_mut(&file) }.map_err(fail("map it"))?;
-        let store = Store::File(path.into());
+        let store = Store::File {
+            path: path.into(),
+            _lock: file,
+        };
         Ok(Media { map, store })
     }
 
@@ -254,8 +279,10 @@ impl Media {
             Store::Memory => UncheckedAdvice::DontNeed,
             Store::Shared(_) => UncheckedAdvice::Remove,
             // A look is cheaper than the file system's work, and makes no page of a hole.
-            Store::File(_) if self.map[at..at + page].iter().all(|&byte| byte == 0) => return true,
-            Store::File(_) => UncheckedAdvice::Remove,
+            Store::File { .. } if self.map[at..at + page].iter().all(|&byte| byte == 0) => {
+                return true
+            }
+            Store::File { .. } => UncheckedAdvice::Remove,
         };
         // SAFETY: nobody holds a reference into the map across calls; the page's bytes become zeros, which is what both kinds of
         // advice do to the mapping that each is given for (private and anonymous; shared with a file).
@@ -264,7 +291,7 @@ impl Media {
 
     /// Brings everything written to the disk; nothing to do for media in memory.
     pub fn flush(&self) -> Result<(), MediaError> {
-        let Store::File(path) = &self.store else {
+        let Store::File { path, .. } = &self.store else {
             return Ok(());
         };
         self.map.flush().map_err(|source| MediaError::Io {
@@ -440,6 +467,32 @@ mod tests {
         let mut back = [0; 5];
         media.read((1 << 30) - 5, &mut back);
         assert_eq!(&back, b"alive");
+    }
+
+    #[test]
+    fn a_file_belongs_to_one_device_under_all_of_its_names() {
+        let dir = Dir::new("lock");
+        let names = ["m", "hard", "soft"].map(|name| dir.0.join(name));
+        let mut media = Media::file(&names[0], 4096).unwrap();
+        std::fs::hard_link(&names[0], &names[1]).unwrap();
+        std::os::unix::fs::symlink(&names[0], &names[2]).unwrap();
+        for name in &names {
+            let error = Media::file(name, 4096).err().unwrap().to_string();
+            assert!(error.contains(&name.display().to_string()), "{error}");
+            assert!(error.contains("another device has it"), "{error}");
+        }
+        media.write(0, b"mine");
+        assert_eq!(
+            std::fs::read(&names[1]).unwrap()[..4],
+            *b"mine",
+            "who reads needs no lock"
+        );
+        drop(media);
+        for name in &names {
+            let mut back = [0; 4];
+            Media::file(name, 4096).unwrap().read(0, &mut back);
+            assert_eq!(&back, b"mine");
+        }
     }
 
     #[test]

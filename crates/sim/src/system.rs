@@ -304,6 +304,16 @@ impl System {
             .unwrap_or_default()
     }
 
+    /// Ends what devices are writing to files, and brings it to the disk: see [`Device::finish`].
+    pub fn finish(&mut self) -> Result<(), Error> {
+        let mut outcome = Ok(());
+        for (device, slot) in self.slots.iter_mut().enumerate() {
+            let finished = slot.device.finish();
+            outcome = outcome.and(finished.map_err(|fault| Error::Fault { device, fault }));
+        }
+        outcome
+    }
+
     /// The link of a device.
     pub fn link(&self, device: usize) -> Option<&Link> {
         self.slots.get(device).map(|s| &s.link)

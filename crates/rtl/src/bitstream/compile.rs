@@ -13,6 +13,8 @@ use super::FileList;
 use crate::error::{Error, Result};
 
 const SHIM: &str = include_str!("shim.cpp");
+/// What the Verilated runtime is compiled with.
+const RUNTIME: &str = include_str!("runtime.h");
 
 /// Flags that decide what the model does and how fast it is; part of the hash.
 ///
@@ -240,6 +242,7 @@ impl<'a> Build<'a> {
             version.as_str(),
             &cxx,
             SHIM,
+            RUNTIME,
             CXX_FLAGS,
             OPTIMISE,
             &format!("{VERILATOR_FLAGS:?}"),
@@ -303,10 +306,7 @@ impl<'a> Build<'a> {
         self.translate(&obj)?;
         write(&obj.join("ns_shim.cpp"), SHIM)?;
         write(&obj.join("ns_ports.inc"), &ports_of(&obj.join("Vdut.h"))?)?;
-        write(
-            &obj.join("ns_print.h"),
-            "#pragma once\nextern \"C\" int ns_print(const char *format, ...);\n#define VL_PRINTF ns_print\n",
-        )?;
+        write(&obj.join("ns_runtime.h"), RUNTIME)?;
         write(
             &obj.join("ns_symbols.map"),
             "{ global: ns_*; local: *; };\n",
@@ -402,7 +402,7 @@ impl<'a> Build<'a> {
             command.arg("NS_SHIM=-DNS_COUNT");
         }
         command.arg("OPT_SLOW=-O1");
-        command.arg(format!("OPT_GLOBAL={OPTIMISE} -include ns_print.h"));
+        command.arg(format!("OPT_GLOBAL={OPTIMISE} -include ns_runtime.h"));
         command.stdout(Stdio::piped());
         command.stderr(log.try_clone().map_err(|e| Error::io(&log_path, e))?);
         let mut child = command

@@ -1,14 +1,14 @@
 //! Loads bitstreams and runs models of them.
 
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use libloading::Library;
 
 use crate::error::{Error, Result};
 
-const ABI: u32 = 1;
+const ABI: u32 = 2;
 
 #[repr(C)]
 struct RawPort {
@@ -27,7 +27,7 @@ pub struct Bitstream {
     ns_error: unsafe extern "C" fn(*mut c_void) -> *const c_char,
     ns_trace_open: unsafe extern "C" fn(*mut c_void, *const c_char) -> c_int,
     ns_trace_dump: unsafe extern "C" fn(*mut c_void, u64),
-    ns_trace_close: unsafe extern "C" fn(*mut c_void),
+    ns_trace_close: unsafe extern "C" fn(*mut c_void) -> c_int,
     _library: Library, // last: the functions above are of no use without it
 }
 
@@ -39,7 +39,7 @@ impl Bitstream {
         let library = unsafe { Library::new(path) }.map_err(|e| bad(e.to_string()))?;
         macro_rules! symbol {
             ($name:literal) => {
-                // SAFETY: the types are those of ABI version 1, which is checked before any other call.
+                // SAFETY: the types are those of ABI version 2, which is checked before any other call.
                 *unsafe { library.get(concat!($name, "\0").as_bytes()) }
                     .map_err(|_| bad(format!("not a bitstream, it has no {}", $name)))?
             };
@@ -111,7 +111,8 @@ pub struct Model {
     handle: *mut c_void,
     ports: Vec<Port>,
     clock: Field,
-    tracing: bool,
+    /// The waveform that is being written.
+    trace: Option<PathBuf>,
     bitstream: Arc<Bitstream>,
 }
 
@@ -132,7 +133,7 @@ impl Model {
                 lo: 0,
                 bits: 1,
             },
-            tracing: false,
+            trace: None,
             bitstream: bitstream.clone(),
         };
         if let Some(message) = model.error() {
@@ -251,7 +252,7 @@ impl Model {
                 .error()
                 .unwrap_or_else(|| "unknown failure".to_string()));
         }
-        if self.tracing {
+        if self.trace.is_some() {
             // SAFETY: as above.
             unsafe { (self.bitstream.ns_trace_dump)(self.handle, ps) };
         }
@@ -289,15 +290,21 @@ impl Model {
                 "waveforms need a bitstream that was built with traces",
             ));
         }
-        self.tracing = true;
+        self.trace = Some(path.into());
         Ok(())
     }
 
-    /// Ends the waveforms.
-    pub fn trace_close(&mut self) {
-        self.tracing = false;
+    /// Ends the waveforms, if there are any. An error says that the file isn't complete.
+    pub fn trace_close(&mut self) -> Result<()> {
+        let Some(path) = self.trace.take() else {
+            return Ok(());
+        };
         // SAFETY: the handle is valid as long as the model lives.
-        unsafe { (self.bitstream.ns_trace_close)(self.handle) };
+        if unsafe { (self.bitstream.ns_trace_close)(self.handle) } != 0 {
+            let what = "could not be written in full: is the disk full?";
+            return Err(Error::io(&path, what));
+        }
+        Ok(())
     }
 
     fn error(&self) -> Option<String> {
@@ -311,6 +318,10 @@ impl Model {
 
 impl Drop for Model {
     fn drop(&mut self) {
+        if let Err(error) = self.trace_close() {
+            // Nobody else is left to be told.
+            eprintln!("waveform {error}");
+        }
         // SAFETY: made by ns_new of the same bitstream, and nothing uses it afterwards.
         unsafe { (self.bitstream.ns_free)(self.handle) }
     }

@@ -30,6 +30,7 @@ struct Instance {
 };
 
 thread_local Instance *current = nullptr;
+thread_local bool trace_lost = false;  // the waveform that was just closed could not be written
 
 void fail(const char *file, int line, const char *what) {
     if (!current || current->failed) return;
@@ -53,6 +54,9 @@ extern "C" int ns_print(const char *format, ...) {
     if (!current || !std::strstr(line, "%Error")) std::fputs(line, stderr);
     return length;
 }
+
+// The FST writer is built to call this when its file could not be written, instead of ending the process.
+extern "C" void ns_trace_lost(void) { trace_lost = true; }
 
 void vl_stop(const char *file, int line, const char *) { fail(file, line, "$stop"); }
 void vl_finish(const char *file, int line, const char *) { fail(file, line, "$finish"); }
@@ -78,7 +82,7 @@ struct ns_port_t {
 
 #define NS_API __attribute__((visibility("default")))
 
-NS_API uint32_t ns_abi(void) { return 1; }
+NS_API uint32_t ns_abi(void) { return 2; }
 
 NS_API void *ns_new(int argc, const char **argv) {
     Instance *self = new Instance;
@@ -96,15 +100,18 @@ NS_API void *ns_new(int argc, const char **argv) {
     return self;
 }
 
-NS_API void ns_trace_close(void *model) {
+NS_API int ns_trace_close(void *model) {
 #ifdef NS_TRACE
     Instance *self = static_cast<Instance *>(model);
-    if (!self->trace) return;
+    if (!self->trace) return 0;
+    trace_lost = false;
     self->trace->close();
     delete self->trace;
     self->trace = nullptr;
+    return trace_lost ? -1 : 0;
 #else
     (void)model;
+    return 0;
 #endif
 }
 

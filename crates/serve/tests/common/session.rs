@@ -186,7 +186,7 @@ impl Bytes<'_> {
         match command {
             DMA_MAP => {
                 body.extend(32u32.to_le_bytes());
-                let flags = self.pick(&[3u32, 3, 3, 1, 2, 0, u32::MAX]);
+                let flags = self.pick(&[3u32, 3, 3, 3, 1, 2, 0, 4, 7, u32::MAX]);
                 body.extend(flags.to_le_bytes());
                 let offset = match self.below(4) {
                     0 => self.pick(&[1u64, 8, 1 << 63, !0xFFF, u64::MAX, FILE_BYTES]),
@@ -355,6 +355,12 @@ struct Map {
     file: Option<(usize, u64)>,
 }
 
+impl Map {
+    fn last(&self) -> u64 {
+        self.start + (self.len - 1)
+    }
+}
+
 /// What a message has to be answered with.
 #[derive(Debug)]
 enum Verdict {
@@ -470,12 +476,9 @@ impl Model {
         let (flags, offset) = (word(&msg.body, 4)?, long(&msg.body, 8)?);
         let (start, len) = (long(&msg.body, 16)?, long(&msg.body, 24)?);
         let (read, write) = (flags & 1 != 0, flags & 2 != 0);
-        let end = start.checked_add(len)?;
-        let fits = len > 0 && start % PAGE == 0 && len % PAGE == 0 && msg.fds.len() <= 1;
-        let free = self
-            .maps
-            .iter()
-            .all(|m| m.start >= end || m.start + m.len <= start);
+        let last = start.checked_add(len.checked_sub(1)?)?;
+        let fits = flags <= 3 && start % PAGE == 0 && len % PAGE == 0 && msg.fds.len() <= 1;
+        let free = self.maps.iter().all(|m| m.start > last || m.last() < start);
         if !fits || !free {
             return None;
         }
@@ -510,9 +513,9 @@ impl Model {
                 Some(())
             }
             0 => {
-                let end = start.checked_add(len)?;
-                let touched = |m: &Map| m.start < end && m.start + m.len > start;
-                let whole = |m: &Map| m.start >= start && m.start + m.len <= end;
+                let last = start.checked_add(len.checked_sub(1)?)?;
+                let touched = |m: &Map| m.start <= last && m.last() >= start;
+                let whole = |m: &Map| m.start >= start && m.last() <= last;
                 let all_whole = self.maps.iter().all(|m| !touched(m) || whole(m));
                 let before = self.maps.len();
                 if all_whole {
@@ -600,10 +603,10 @@ impl Model {
     }
 
     fn dma(&mut self, write: bool, addr: u64, len: usize) {
-        let Some(end) = addr.checked_add(len as u64) else {
+        let Some(last) = addr.checked_add(len as u64 - 1) else {
             return;
         };
-        let inside = |m: &&Map| m.start <= addr && end <= m.start + m.len;
+        let inside = |m: &&Map| m.start <= addr && last <= m.last();
         let Some(map) = self.maps.iter().find(inside).filter(|_| self.bus_master) else {
             return;
         };

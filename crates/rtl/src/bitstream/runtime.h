@@ -1,0 +1,14 @@
+// Included before everything else of the Verilated runtime: what it does to the whole process goes to the shim instead.
+#pragma once
+extern "C" int ns_print(const char *format, ...);
+#define VL_PRINTF ns_print
+
+#if defined(NS_TRACE) && __has_include("fstcpp/fstcpp_assertion.h")
+// The FST writer ignores failed writes (its stream remembers them) up to its last check, of the header's length in `os`, which then
+// ends the process. It is the only check of this kind. The rest of the header may still be in the stream's buffer.
+#include "fstcpp/fstcpp_assertion.h"
+extern "C" void ns_trace_lost(void);
+#undef FST_DCHECK_EQ
+#define FST_DCHECK_EQ(a, b) \
+    if (!os.flush() || (a) != (b)) ns_trace_lost()
+#endif
