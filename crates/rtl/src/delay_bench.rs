@@ -564,7 +564,10 @@ impl Generator {
         let written = content(addr);
         let known = got == &written[from..from + bytes] || got.iter().all(|&byte| byte == 0);
         if !known
-            || (self.traffic.mix == Mix::Reads && got != &media.read_line(addr)[from..from + bytes])
+            || (self.traffic.mix == Mix::Reads
+                && media
+                    .read_line(addr)
+                    .is_none_or(|line| got != &line[from..from + bytes]))
         {
             error.get_or_insert(format!("wrong data at {addr:#x} at edge {edge}"));
         }

@@ -1043,6 +1043,7 @@ impl Device for RtlDevice {
             counter("axi.ddr.writes", sum.ddr.writes as f64, "bursts"),
             counter("axi.ddr.write_beats", sum.ddr.write_beats as f64, "beats"),
             counter("axi.ddr.fill_beats", sum.ddr.fill_beats as f64, "beats"),
+            counter("media.failures", self.media.failures() as f64, "accesses"),
             counter("mmio.lost_writes", sum.lost_writes as f64, "accesses"),
         ]
     }

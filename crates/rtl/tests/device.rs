@@ -369,6 +369,32 @@ fn media_files_survive() {
 }
 
 #[test]
+fn media_that_find_no_room_fail_accesses_and_no_device() {
+    let path = scratch("device-no-room");
+    let mut b = bench_with(config(), Media::file(&path, MEDIA).unwrap());
+    b.post(Bar::Pm, 0x100, &[7; 64]);
+    b.run(Time::us(1));
+    // What lies behind the cut raises SIGBUS, as a hole does when the disk is full.
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(MEDIA / 2).unwrap();
+    b.post(Bar::Pm, MEDIA - 64, &[8; 64]);
+    b.run(Time::us(1));
+    assert_eq!(b.read(Bar::Pm, MEDIA - 64, 64), None, "an error");
+    assert_eq!(b.read(Bar::Pm, 0x100, 64).unwrap(), [7; 64], "goes on");
+    let count = |b: &Bench, name| {
+        let counters = b.device.counters();
+        counters.iter().find(|c| c.name == name).unwrap().value
+    };
+    assert_eq!(count(&b, "mmio.lost_writes"), 1.0);
+    assert_eq!(count(&b, "media.failures"), 2.0);
+    file.set_len(MEDIA).unwrap();
+    b.post(Bar::Pm, MEDIA - 64, &[9; 64]);
+    b.run(Time::us(1));
+    assert_eq!(b.read(Bar::Pm, MEDIA - 64, 64).unwrap(), [9; 64]);
+    b.device.finish().unwrap();
+}
+
+#[test]
 fn waveforms_of_a_window() {
     let path = scratch("device.fst");
     let window = TraceWindow {

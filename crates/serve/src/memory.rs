@@ -4,17 +4,16 @@
 //! is sent, no access to that memory is under way or comes later. Copies use atomic accesses of up to 8 bytes in ascending
 //! order, since the client's CPUs use the same memory at the same time.
 //!
-//! A client can truncate the file behind a mapping, and the next access then raises SIGBUS. While a copy runs, the handler
-//! (installed once a process) puts zero pages in the place of the mapping, and the copy fails as an unsupported request from then on.
-//! A SIGBUS that is none of ours goes to the handler that was there before.
+//! A client can truncate the file behind a mapping, and the next access then raises SIGBUS. Then [`sim::guard`] puts zero pages in
+//! the place of the mapping, and the copy fails as an unsupported request from then on.
 
-use std::cell::Cell;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
-use std::sync::{Once, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use memmap2::{MmapOptions, MmapRaw};
+use sim::guard;
 
 /// Granularity of maps. An access of a device lies in one page, so it never crosses from one map into another.
 const PAGE: u64 = 4096;
@@ -206,17 +205,12 @@ impl Map {
             return false;
         };
         let start = memory.as_mut_ptr() as usize;
-        GUARD.set(Guard {
-            start,
-            end: start + memory.len(),
-            hit: false,
-        });
-        copy();
-        let hit = GUARD.replace(Guard::NONE).hit;
-        if hit {
+        // SAFETY: the pages are this map's, which lives on. Nobody holds references into them; nobody but copies touches them.
+        let done = unsafe { guard::guarded(start..start + memory.len(), copy) };
+        if !done {
             self.broken.store(true, Ordering::Relaxed);
         }
-        !hit
+        done
     }
 }
 
@@ -232,7 +226,7 @@ fn last_byte(start: u64, len: u64) -> Option<u64> {
 
 /// Maps a part of a file.
 fn open(fd: OwnedFd, offset: u64, len: u64, allowed: Permissions) -> Result<MmapRaw, Errno> {
-    install_handler();
+    guard::install();
     let file = File::from(fd);
     let meta = file.metadata().map_err(errno)?;
     // Anything else may be a device whose pages do more than hold data.
@@ -291,81 +285,6 @@ unsafe fn copy_out(mut to: *mut u8, mut data: &[u8]) {
             unsafe { AtomicU8::from_ptr(to) }.store(data[0], Ordering::Release);
             (to, data) = (to.wrapping_add(1), &data[1..]);
         }
-    }
-}
-
-/// The mapping that this thread is copying from or to.
-#[derive(Clone, Copy)]
-struct Guard {
-    start: usize,
-    end: usize,
-    hit: bool,
-}
-
-impl Guard {
-    const NONE: Guard = Guard {
-        start: 0,
-        end: 0,
-        hit: false,
-    };
-}
-
-thread_local! {
-    // Constant and without a destructor: the signal handler can use it.
-    static GUARD: Cell<Guard> = const { Cell::new(Guard::NONE) };
-}
-
-/// What happened on SIGBUS before.
-static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
-
-fn install_handler() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // SAFETY: all-zero is a valid sigaction; `on_bus_error` has the signature that SA_SIGINFO asks for, and only does what a
-        // signal handler may.
-        unsafe {
-            let mut before: libc::sigaction = std::mem::zeroed();
-            libc::sigaction(libc::SIGBUS, std::ptr::null(), &mut before);
-            let _ = BEFORE.set(before);
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = on_bus_error as *const () as usize;
-            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-            libc::sigaction(libc::SIGBUS, &action, std::ptr::null_mut());
-        }
-    });
-}
-
-extern "C" fn on_bus_error(
-    _signal: libc::c_int,
-    info: *mut libc::siginfo_t,
-    _context: *mut libc::c_void,
-) {
-    // SAFETY: the kernel passes a valid siginfo; mmap replaces only the mapping that this thread is copying from, whose
-    // owner keeps it until the copy ends and then unmaps the same range; sigaction is async-signal-safe.
-    unsafe {
-        let addr = (*info).si_addr() as usize;
-        let guard = GUARD.get();
-        if (guard.start..guard.end).contains(&addr) {
-            let errno = *libc::__errno_location();
-            let mapped = libc::mmap(
-                guard.start as *mut libc::c_void,
-                guard.end - guard.start,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE,
-                -1,
-                0,
-            );
-            *libc::__errno_location() = errno;
-            if mapped != libc::MAP_FAILED {
-                GUARD.set(Guard { hit: true, ..guard });
-                return;
-            }
-        }
-        // The access happens again, under the former handler.
-        match BEFORE.get() {
-            Some(before) => libc::sigaction(libc::SIGBUS, before, std::ptr::null_mut()),
-            None => libc::abort(),
-        };
     }
 }
 

@@ -322,6 +322,32 @@ fn a_driver_works_with_the_device() {
 }
 
 #[test]
+fn a_full_disk_fails_commands_and_not_the_server() {
+    let dir = Dir::new("full");
+    let server = serve(&dir, None);
+    let mut controller = Controller::start(Machine::new(&dir.socket(0), false), config()).unwrap();
+    let data = [3; 8192];
+    controller.write(0, &data).unwrap();
+    // What lies behind the cut raises SIGBUS, as a hole does when the disk is full.
+    let path = dir.0.join("media");
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.set_len(1 << 20).unwrap();
+    let (gone, mut back) = (4096, [0; 8192]);
+    let error = controller.write(gone, &data).unwrap_err().to_string();
+    assert!(error.contains("Write Fault"), "{error}");
+    let error = controller.read(gone, &mut back).unwrap_err().to_string();
+    assert!(error.contains("Unrecovered Read Error"), "{error}");
+    controller.read(0, &mut back).unwrap();
+    assert_eq!(back, data, "the rest is there");
+    file.set_len(MEDIA).unwrap();
+    controller.write(gone, &data).unwrap();
+    controller.read(gone, &mut back).unwrap();
+    assert_eq!(back, data);
+    controller.shutdown().unwrap();
+    server.stop();
+}
+
+#[test]
 fn without_timing_the_pm_window_is_memory_that_the_client_maps() {
     let dir = Dir::new("window");
     let server = serve_media(&dir, Media::shared(MEDIA).unwrap(), Vec::new(), None);

@@ -5,6 +5,7 @@ mod clock;
 pub mod config;
 mod device;
 pub mod dram;
+pub mod guard;
 mod media;
 mod memory;
 mod pcie;

@@ -1,17 +1,22 @@
 //! What the device stores: in memory, or in a file that survives a restart.
 //!
 //! Both start zeroed and are sparse. Timing is none of the media's business: see [`crate::dram`].
+//!
+//! A file costs disk where it is written. What then finds no room, or can't be read, fails and changes nothing; later accesses try again.
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use memmap2::{Advice, MmapMut, MmapOptions, UncheckedAdvice};
+use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw, UncheckedAdvice};
 use rustix::fs::{
     fcntl_add_seals, flock, ftruncate, memfd_create, FlockOperation, MemfdFlags, SealFlags,
 };
 use rustix::io::Errno;
+
+use crate::guard;
 
 /// What becomes a hole at a time: a page of the machine, and a granule's least.
 const PAGE: u64 = 4096;
@@ -99,7 +104,7 @@ enum Store {
     /// The file is open, and locked, for as long as the media live.
     File {
         path: PathBuf,
-        _lock: File,
+        file: File,
     },
 }
 
@@ -107,11 +112,21 @@ enum Store {
 ///
 /// Accesses beyond the end read zeros and write nothing: whoever decodes addresses answers for errors.
 pub struct Media {
-    map: MmapMut,
+    map: MmapRaw,
     store: Store,
+    failures: AtomicU64,
 }
 
 impl Media {
+    fn new(map: MmapMut, store: Store) -> Media {
+        guard::install();
+        Media {
+            map: map.into(),
+            store,
+            failures: AtomicU64::new(0),
+        }
+    }
+
     /// Zeroed media in memory. They cost memory only where they were written.
     pub fn memory(len: u64) -> Result<Media, MediaError> {
         check_size(len)?;
@@ -123,7 +138,7 @@ impl Media {
         // Huge pages would make a single byte cost 2 MiB. A kernel without them refuses the advice, and needs none.
         let _ = map.advise(Advice::NoHugePage);
         let store = Store::Memory;
-        Ok(Media { map, store })
+        Ok(Media::new(map, store))
     }
 
     /// Zeroed media in memory that other processes can map, by [`Media::shared_file`]. They cost memory only where they
@@ -141,7 +156,7 @@ impl Media {
         // ever copied, never believed.
         let map = unsafe { MmapOptions::new().len(len as usize).map_mut(&file) }.map_err(fail)?;
         let store = Store::Shared(file);
-        Ok(Media { map, store })
+        Ok(Media::new(map, store))
     }
 
     /// Media in the file `path`, created sparse and zeroed if it doesn't exist. What is written survives this process.
@@ -183,14 +198,13 @@ impl Media {
                 wanted: len,
             });
         }
-        // SAFETY: the mapping is shared with the file; truncating the file from outside during a run is the user's fault
-        // and ends in a bus error, not in a wrong reference.
+        // SAFETY: the mapping is shared with the file, which others may change; its bytes are only ever copied, under a guard.
         let map = unsafe { MmapMut::map_mut(&file) }.map_err(fail("map it"))?;
         let store = Store::File {
             path: path.into(),
-            _lock: file,
+            file,
         };
-        Ok(Media { map, store })
+        Ok(Media::new(map, store))
     }
 
     /// Bytes.
@@ -206,70 +220,86 @@ impl Media {
         }
     }
 
-    /// Reads from `addr`.
-    pub fn read(&self, addr: u64, out: &mut [u8]) {
+    /// Accesses that the file had no room for, or could not give.
+    pub fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    /// Reads from `addr`. False: the file can't give it, and what was read means nothing.
+    pub fn read(&self, addr: u64, out: &mut [u8]) -> bool {
         let inside = self.inside(addr, out.len());
-        out[inside..].fill(0);
-        if inside > 0 {
-            let at = addr as usize;
-            out[..inside].copy_from_slice(&self.map[at..at + inside]);
-        }
+        let (out, beyond) = out.split_at_mut(inside);
+        beyond.fill(0);
+        // SAFETY: so many bytes are within the media.
+        let copy = |from: *mut u8| unsafe { from.copy_to_nonoverlapping(out.as_mut_ptr(), inside) };
+        inside == 0
+            || self.copy(addr as usize, inside, copy)
+            || self.read_file(addr, out)
+            || self.fail("read", addr)
     }
 
-    /// Writes at `addr`.
-    pub fn write(&mut self, addr: u64, data: &[u8]) {
+    /// Writes at `addr`. False: there is no room for it, and only a part is written, or nothing.
+    pub fn write(&mut self, addr: u64, data: &[u8]) -> bool {
         let inside = self.inside(addr, data.len());
-        if inside > 0 {
-            let at = addr as usize;
-            self.map[at..at + inside].copy_from_slice(&data[..inside]);
-        }
+        // SAFETY: so many bytes are within the media.
+        let copy = |to: *mut u8| unsafe { to.copy_from_nonoverlapping(data.as_ptr(), inside) };
+        inside == 0 || self.copy(addr as usize, inside, copy) || self.fail("write", addr)
     }
 
-    /// The aligned 64-byte line at `addr` (low 6 bits ignored).
+    /// The aligned 64-byte line at `addr` (low 6 bits ignored); `None` when the file can't give it.
     #[inline]
-    pub fn read_line(&self, addr: u64) -> [u8; 64] {
+    pub fn read_line(&self, addr: u64) -> Option<[u8; 64]> {
         let mut line = [0; 64];
-        let addr = (addr & !63) as usize;
-        if let Some(bytes) = self.map.get(addr..addr.wrapping_add(64)) {
-            line.copy_from_slice(bytes);
+        let addr = addr & !63;
+        if addr >= self.size() {
+            return Some(line);
         }
-        line
+        // SAFETY: the media are whole lines.
+        let copy = |from: *mut u8| unsafe { from.copy_to_nonoverlapping(line.as_mut_ptr(), 64) };
+        let read = self.copy(addr as usize, 64, copy) || self.read_file(addr, &mut line);
+        (read || self.fail("read", addr)).then_some(line)
     }
 
-    /// Writes those bytes of the aligned 64-byte line at `addr` (low 6 bits ignored) whose bit in `enables` is set.
+    /// Writes those bytes of the aligned 64-byte line at `addr` (low 6 bits ignored) whose bit in `enables` is set. False: there
+    /// is no room for them.
     #[inline]
-    pub fn write_line(&mut self, addr: u64, data: &[u8; 64], enables: u64) {
-        let addr = (addr & !63) as usize;
-        if enables == 0 {
-            return;
+    pub fn write_line(&mut self, addr: u64, data: &[u8; 64], enables: u64) -> bool {
+        let addr = addr & !63;
+        if enables == 0 || addr >= self.size() {
+            return true;
         }
-        let Some(line) = self.map.get_mut(addr..addr.wrapping_add(64)) else {
-            return;
-        };
-        if enables == u64::MAX {
-            line.copy_from_slice(data);
-        } else {
-            for (i, byte) in line.iter_mut().enumerate() {
+        // SAFETY: the media are whole lines.
+        let copy = |to: *mut u8| unsafe {
+            if enables == u64::MAX {
+                to.copy_from_nonoverlapping(data.as_ptr(), 64);
+                return;
+            }
+            for (i, byte) in data.iter().enumerate() {
                 if enables >> i & 1 != 0 {
-                    *byte = data[i];
+                    to.add(i).write(*byte);
                 }
             }
-        }
+        };
+        self.copy(addr as usize, 64, copy) || self.fail("write", addr)
     }
 
     /// Makes `len` bytes from `addr` zeros. Whole pages become holes where the media can have some: they cost neither memory
-    /// nor disk then.
-    pub fn zero(&mut self, addr: u64, len: u64) {
+    /// nor disk then. False: there is no room for some of the zeros.
+    pub fn zero(&mut self, addr: u64, len: u64) -> bool {
         let end = addr.saturating_add(len).min(self.size());
         let mut at = addr;
+        let mut done = true;
         while at < end {
             let next = (at - at % PAGE).saturating_add(PAGE).min(end);
-            let (from, to) = (at as usize, next as usize);
-            if to - from < PAGE as usize || !self.punch(from) {
-                self.map[from..to].fill(0);
+            let (from, bytes) = (at as usize, (next - at) as usize);
+            if bytes < PAGE as usize || !self.punch(from) {
+                // SAFETY: so many bytes are within the media.
+                let fill = |to: *mut u8| unsafe { to.write_bytes(0, bytes) };
+                done &= self.copy(from, bytes, fill) || self.zeros(at, bytes);
             }
             at = next;
         }
+        done || self.fail("write", addr)
     }
 
     /// Makes the page at `at` a hole, unless it is one; false if that can't be had.
@@ -278,15 +308,102 @@ impl Media {
         let advice = match &self.store {
             Store::Memory => UncheckedAdvice::DontNeed,
             Store::Shared(_) => UncheckedAdvice::Remove,
-            // A look is cheaper than the file system's work, and makes no page of a hole.
-            Store::File { .. } if self.map[at..at + page].iter().all(|&byte| byte == 0) => {
-                return true
+            Store::File { .. } => {
+                // A look is cheaper than the file system's work, and makes no page of a hole.
+                let mut zero = false;
+                let look = |from: *mut u8| {
+                    let word = from.cast::<u64>();
+                    // SAFETY: the page is within the media, and aligned.
+                    zero = (0..page / 8).all(|i| unsafe { word.add(i).read() } == 0);
+                };
+                if self.copy(at, page, look) && zero {
+                    return true;
+                }
+                UncheckedAdvice::Remove
             }
-            Store::File { .. } => UncheckedAdvice::Remove,
         };
-        // SAFETY: nobody holds a reference into the map across calls; the page's bytes become zeros, which is what both kinds of
+        // SAFETY: nobody holds a reference into the map; the page's bytes become zeros, which is what both kinds of
         // advice do to the mapping that each is given for (private and anonymous; shared with a file).
         unsafe { self.map.unchecked_advise_range(advice, at, page) }.is_ok()
+    }
+
+    /// Runs a copy from or to the `len` bytes at `at`, which are within the media. False: a page wasn't to be had.
+    #[inline]
+    fn copy(&self, at: usize, len: usize, copy: impl FnOnce(*mut u8)) -> bool {
+        let page = PAGE as usize;
+        let base = self.map.as_mut_ptr();
+        let (from, to) = (at - at % page, (at + len).next_multiple_of(page));
+        // SAFETY: whole pages of the map, whose last one may go on behind the media; nobody holds a reference into it.
+        let done = unsafe {
+            let pages = base.add(from) as usize..base.add(from) as usize + (to - from);
+            guard::guarded(pages, || copy(base.add(at)))
+        };
+        if !done {
+            self.restore(from, to - from);
+        }
+        done
+    }
+
+    /// Brings the file's own pages back where the guard has put others.
+    #[cold]
+    fn restore(&self, from: usize, len: usize) {
+        let Some(file) = self.fd() else { return };
+        // SAFETY: the pages are this map's, and become again what they were. Nobody holds references into them.
+        let mapped = unsafe {
+            libc::mmap(
+                self.map.as_mut_ptr().add(from).cast(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_FIXED,
+                file.as_raw_fd(),
+                from as libc::off_t,
+            )
+        };
+        assert!(mapped != libc::MAP_FAILED, "a page of the media is lost");
+    }
+
+    /// Reads past the map: what was never written takes no room on this way, and an error has a name.
+    #[cold]
+    fn read_file(&self, addr: u64, out: &mut [u8]) -> bool {
+        let mut have = 0;
+        while let (Some(file), true) = (self.fd(), have < out.len()) {
+            match rustix::io::pread(file, &mut out[have..], addr + have as u64) {
+                Err(Errno::INTR) => {}
+                Ok(0) | Err(_) => break,
+                Ok(more) => have += more,
+            }
+        }
+        have == out.len()
+    }
+
+    /// Whether there are zeros, without taking room for them.
+    #[cold]
+    fn zeros(&self, addr: u64, len: usize) -> bool {
+        let mut bytes = vec![1; len];
+        self.read_file(addr, &mut bytes) && bytes.iter().all(|&byte| byte == 0)
+    }
+
+    /// Counts an access that failed, tells of the first one, and returns false.
+    #[cold]
+    fn fail(&self, what: &str, addr: u64) -> bool {
+        if self.failures.fetch_add(1, Ordering::Relaxed) == 0 {
+            let name = match &self.store {
+                Store::File { path, .. } => format!("media file {}", path.display()),
+                _ => "media in memory".into(),
+            };
+            eprintln!(
+                "{name}: can't {what} at {addr:#x}: is the disk full? The device answers with errors; further ones are counted"
+            );
+        }
+        false
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        match &self.store {
+            Store::Memory => None,
+            Store::Shared(file) => Some(file.as_fd()),
+            Store::File { file, .. } => Some(file.as_fd()),
+        }
     }
 
     /// Brings everything written to the disk; nothing to do for media in memory.
@@ -413,7 +530,7 @@ mod tests {
                     } else {
                         &[0; 64]
                     };
-                    assert_eq!(media.read_line(at as u64), expected);
+                    assert_eq!(media.read_line(at as u64).unwrap(), expected);
                 }
             }
         }
@@ -442,7 +559,7 @@ mod tests {
         media.write(4095, b"ab");
         assert_eq!(&other[4095..4097], b"ab");
         other[(1 << 20) - 1] = 9;
-        assert_eq!(media.read_line((1 << 20) - 64)[63], 9);
+        assert_eq!(media.read_line((1 << 20) - 64).unwrap()[63], 9);
         assert!(Media::memory(4096).unwrap().shared_file().is_none());
     }
 
@@ -496,6 +613,37 @@ mod tests {
     }
 
     #[test]
+    fn pages_that_the_file_can_not_give_fail_and_nothing_else() {
+        let dir = Dir::new("gone");
+        let path = dir.0.join("m");
+        let mut media = Media::file(&path, 64 << 10).unwrap();
+        assert!(media.write(0, &[5; 64 << 10]));
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(32 << 10).unwrap();
+        let gone = 40 << 10;
+        assert!(
+            !media.write_line(gone, &[1; 64], u64::MAX) && !media.write_line(gone, &[1; 64], 1)
+        );
+        assert!(!media.write(gone, &[1; 9000]) && media.read_line(gone).is_none());
+        assert!(!media.read((32 << 10) - 10, &mut [0; 20]) && !media.zero(gone + 7, 100));
+        assert_eq!(media.failures(), 6);
+        let mut back = [0; 32 << 10];
+        assert!(media.read(0, &mut back) && back == [5; 32 << 10]);
+        assert!(media.write_line(0, &[6; 64], u64::MAX));
+        // With room again, all of it works, and what failed has changed nothing.
+        file.set_len(64 << 10).unwrap();
+        assert_eq!(media.read_line(gone), Some([0; 64]));
+        assert!(media.write_line(gone, &[7; 64], u64::MAX) && media.zero(gone + 64, 4096));
+        assert_eq!(media.read_line(gone), Some([7; 64]));
+        media.flush().unwrap();
+        drop(media);
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(bytes[..64] == [6; 64] && bytes[64..32 << 10].iter().all(|&b| b == 5));
+        let at = gone as usize;
+        assert!(bytes[at..at + 64] == [7; 64] && bytes[32 << 10..at].iter().all(|&b| b == 0));
+    }
+
+    #[test]
     fn zeroed_pages_of_a_file_are_holes_again() {
         use std::os::unix::fs::MetadataExt;
         let dir = Dir::new("holes");
@@ -517,7 +665,7 @@ mod tests {
     fn huge_memory_media_cost_little() {
         let mut media = Media::memory(1 << 40).unwrap();
         media.write_line((1 << 40) - 64, &[7; 64], u64::MAX);
-        assert_eq!(media.read_line((1 << 40) - 1), [7; 64]);
+        assert_eq!(media.read_line((1 << 40) - 1), Some([7; 64]));
     }
 
     #[test]

@@ -198,7 +198,8 @@ struct Fill {
 /// one line a clock; writes over AXI and these lines take turns.
 ///
 /// Data is written when a beat is accepted and read when it is returned, B comes once the controller has all data, reads of
-/// one ID return in order and beats of different reads are not interleaved. Addresses beyond the media get DECERR.
+/// one ID return in order and beats of different reads are not interleaved. Addresses beyond the media get DECERR,
+/// accesses that fail there SLVERR.
 pub struct DdrSlave {
     ports: AxiPorts,
     map: AddressMap,
@@ -214,7 +215,7 @@ pub struct DdrSlave {
     wake: Option<Time>,  // when the memory has to be looked at
     writes: VecDeque<Ax>,
     write_beat: u32,
-    write_error: bool,
+    write_code: u8,                // of the burst, so far
     accepted: VecDeque<(u16, u8)>, // writes whose data is on its way to safety: ID, code
     responses: VecDeque<(u16, u8)>,
     b_driven: bool,
@@ -248,7 +249,7 @@ impl DdrSlave {
             wake: None,
             writes: VecDeque::new(),
             write_beat: 0,
-            write_error: false,
+            write_code: resp::OKAY,
             accepted: VecDeque::new(),
             responses: VecDeque::new(),
             b_driven: false,
@@ -383,7 +384,7 @@ impl DdrSlave {
             let whole_page = fill.next % PAGE == 0 && fill.end - fill.next >= PAGE;
             let bytes = if whole_page { PAGE } else { BLOCK };
             match self.map.media(fill.next) {
-                Some(addr) => media.zero(addr, bytes),
+                Some(addr) => fill.error |= !media.zero(addr, bytes),
                 None => fill.error = true,
             }
             fill.clear = fill.next + bytes;
@@ -548,22 +549,19 @@ impl DdrSlave {
             Some(addr) => {
                 let mut data = [0; BEAT];
                 self.ports.w.data(model, &mut data);
-                media.write_line(addr, &data, self.ports.w.strb(model));
+                if !media.write_line(addr, &data, self.ports.w.strb(model)) {
+                    self.write_code = self.write_code.max(resp::SLVERR);
+                }
             }
-            None => self.write_error = true,
+            None => self.write_code = resp::DECERR,
         }
         self.stats.write_beats += 1;
         self.write_beat += 1;
         if end {
-            let resp = if self.write_error {
-                resp::DECERR
-            } else {
-                resp::OKAY
-            };
-            self.accepted.push_back((ax.id, resp));
+            self.accepted.push_back((ax.id, self.write_code));
             self.writes.pop_front();
             self.write_beat = 0;
-            self.write_error = false;
+            self.write_code = resp::OKAY;
         }
     }
 
@@ -599,7 +597,10 @@ impl DdrSlave {
             self.sending = Some(slot);
             let read = &self.reads[slot as usize];
             let (data, code) = match self.map.media(read.ax.beat_addr(read.sent)) {
-                Some(addr) => (media.read_line(addr), resp::OKAY),
+                Some(addr) => match media.read_line(addr) {
+                    Some(line) => (line, resp::OKAY),
+                    None => ([0; BEAT], resp::SLVERR),
+                },
                 None => ([0; BEAT], resp::DECERR),
             };
             self.ports.r.set(
