@@ -22,6 +22,23 @@ FIELDS = [
 JOB = {"read_percent": 50, "min_bytes": 512, "max_bytes": 65536, "queues": 3, "depth": 4, "commands": 80}
 
 
+def test_the_table_of_single_reads_is_what_the_command_shows():
+    """docs/trace.md: the terms of `nearside latency`."""
+    text = (Path(__file__).parent.parent / "docs/trace.md").read_text()
+    table = text.split("Reads under DRAM timing", 1)[1].split("\n\n")[1]
+    stated = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+    with Device(Design.load("default")) as device:
+        device.delay_set("dram")
+        row = latency.measure(device, "read", 20, seed=1)
+    period = row["period_ns"]
+    shown = [
+        [t["term"], f"{t['mean_ns']:.1f}", f"{t['cycles']:.1f}", f"{t['cycles']:.1f}" if t["added"] else "", t["how"]]
+        for t in row["terms"]
+    ]
+    whole = f"{row['total_ns']:.1f}", f"{row['total_ns'] / period:.1f}", f"{row['added_cycles']:.1f}"
+    assert stated == [*shown, ["total", *whole, "store to entry"]]
+
+
 @pytest.fixture(scope="module")
 def device():
     return Device(Design.load("default"))
