@@ -4,9 +4,11 @@ use sim::Random;
 use spec::nvme::{admin, io, Sqe};
 
 use crate::buffer::{with_data, with_prps, Fill};
+use crate::features::BEHAVIOR;
 use crate::fused::{FIRST, SECOND};
 use crate::media::BLOCK;
 use crate::memory::PAGE;
+use crate::model::BEHAVIOR_BYTES;
 use crate::namespaces::{Namespace, NSID_ALL};
 use crate::nvm::moves;
 use crate::shadow::DOORBELL_BUFFER_CONFIG;
@@ -304,7 +306,8 @@ pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> 
             Sqe::delete_io_cq(random.below(u64::from(queues) + 2) as u16),
             Vec::new(),
         ),
-        88..=91 => (Sqe::new(admin::ASYNC_EVENT_REQUEST), Vec::new()),
+        88..=90 => (Sqe::new(admin::ASYNC_EVENT_REQUEST), Vec::new()),
+        91 => (Sqe::new(admin::KEEP_ALIVE), Vec::new()),
         92..=95 => {
             let waiting = world.model.waiting.clone();
             let cid = match waiting.is_empty() || chance(random, 40) {
@@ -448,7 +451,9 @@ fn features(world: &mut World, random: &mut Random) -> Option<Command> {
     let fid = match chance(random, 75) {
         true => pick(
             random,
-            &[0x01, 0x02, 0x04, 0x05, 0x07, 0x08, 0x09, 0x0A, 0x0B, 0x0E],
+            &[
+                0x01, 0x02, 0x04, 0x05, 0x07, 0x08, 0x09, 0x0A, 0x0B, 0x0E, 0x0F, 0x16,
+            ],
         ),
         // Any, most often those that NVM Express gives a name to.
         false if chance(random, 50) => random.below(0x20) as u32,
@@ -488,7 +493,18 @@ fn features(world: &mut World, random: &mut Random) -> Option<Command> {
     .with_nsid(nsid)
     .with_cdw(10, fid | save | select)
     .with_cdw(11, value);
-    with_prps(world, random, sqe, 8, Fill::Random)
+    if fid as u8 != BEHAVIOR {
+        return with_prps(world, random, sqe, 8, Fill::Random);
+    }
+    // ACRE, mostly; what is reserved does not count.
+    let mut bytes = vec![0; BEHAVIOR_BYTES as usize];
+    if chance(random, 50) {
+        bytes.fill_with(|| random.next() as u8);
+    }
+    if chance(random, 90) {
+        bytes[0] = random.below(2) as u8;
+    }
+    with_prps(world, random, sqe, BEHAVIOR_BYTES, Fill::Bytes(bytes))
 }
 
 /// True with a chance of `percent`, where the host isn't calm.

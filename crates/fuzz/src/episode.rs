@@ -14,6 +14,7 @@ use spec::nvme::{admin, Sqe};
 use crate::draw::{
     admin_command, chance, create_cq, create_sq, fused_pair, io_command, pick, shadow, Command,
 };
+use crate::features::KEEP_ALIVE;
 use crate::litter::{litter, Set};
 use crate::media::{Media, BLOCK};
 use crate::memory::{Memory, PAGE};
@@ -32,6 +33,10 @@ const REGISTER: Time = Time(1_000_000_000);
 const PATIENCE: Time = Time(20_000_000_000);
 /// Longer than the longest aggregation time of interrupts (5.21.1.8: 255 times 100 us).
 const COALESCED: Time = Time(25_600_000_000);
+/// The end of a Keep Alive Timeout is seen in CSTS after this.
+const EXPIRED: Time = Time(2_000_000);
+/// Keep Alive Timeouts that are waited for.
+const WAITED: Time = Time(1_000_000_000_000);
 /// Admin commands that wait for no other one are answered within this, if the host takes what comes, and they move no data or the memory
 /// is not late.
 const ADMIN: Time = Time(150_000_000);
@@ -814,6 +819,7 @@ impl Bench {
         let (mut since, mut held) = (self.now, false);
         self.world.watch = true;
         loop {
+            self.keep_alive()?;
             if self.world.fatal {
                 self.world.watch = false;
                 return self.recover();
@@ -851,6 +857,64 @@ impl Bench {
         Ok(())
     }
 
+    /// The Keep Alive Timeout may have expired: then it has soon, and the controller says so.
+    fn keep_alive(&mut self) -> Step {
+        let Some((earliest, latest)) = self.world.keep_alive else {
+            return Ok(());
+        };
+        if !self.world.may_have_expired(self.now) {
+            return Ok(());
+        }
+        if self.now < latest + EXPIRED {
+            self.advance(latest + EXPIRED, false)?;
+        }
+        // A Keep Alive may have come in time.
+        if self.world.keep_alive == Some((earliest, latest)) {
+            self.count("Keep Alive Timeouts expired");
+            self.world.fatal = true;
+            self.world.close_down();
+        }
+        Ok(())
+    }
+
+    /// Waits until shortly before the end of a Keep Alive Timeout; then comes a Keep Alive command, or the end.
+    fn outlast(&mut self) -> Step {
+        self.drain()?;
+        if !self.world.calm && !self.admin_full() && chance(&mut self.random, 80) {
+            let sqe = Sqe::new(admin::SET_FEATURES)
+                .with_cdw(10, KEEP_ALIVE.into())
+                .with_cdw(11, 1 + self.random.below(500) as u32);
+            self.submit(0, (sqe, Vec::new()));
+            self.drain()?;
+        }
+        let Some((earliest, _)) = self.world.keep_alive else {
+            return Ok(());
+        };
+        if self.world.fatal || earliest > self.now + WAITED {
+            return Ok(());
+        }
+        let before = Time::ns(25_000 + self.random.below(100_000));
+        if earliest > self.now + before {
+            self.advance(Time(earliest.0 - before.0), false)?;
+        }
+        if self.now + Time::us(20) < earliest {
+            let csts = Csts(self.read32(properties::CSTS)?);
+            if csts.fatal() {
+                return Err(format!(
+                    "CSTS is {:#x} before the Keep Alive Timeout",
+                    csts.0
+                ));
+            }
+        }
+        self.count("Keep Alive Timeouts waited for");
+        if chance(&mut self.random, 50) && !self.admin_full() {
+            self.submit(0, (Sqe::new(admin::KEEP_ALIVE), Vec::new()));
+            self.ring_sq(0);
+            return self.drain();
+        }
+        self.advance(earliest, false).map(drop)
+    }
+
     /// Nothing happens for longer than anything may be put off.
     fn rest(&mut self) -> Step {
         self.drain()?;
@@ -883,6 +947,11 @@ impl Bench {
     // ---- steps ----
 
     fn step(&mut self) -> Step {
+        // The time of another device has passed, too.
+        self.keep_alive()?;
+        if self.world.fatal {
+            return self.recover();
+        }
         let kind = match self.world.calm {
             // What is right, in the same proportions.
             true => [0, 0, 0, 0, 0, 660, 790, 955][self.random.below(8) as usize],
@@ -917,8 +986,10 @@ impl Bench {
             965..=974 => self.store_media(),
             975..=991 => self.drain(),
             992 => self.rest(),
+            993 | 994 => self.outlast(),
             _ => self.reset(),
         }?;
+        self.keep_alive()?;
         if self.world.fatal {
             return self.recover();
         }
@@ -1048,7 +1119,8 @@ impl Bench {
             }
             2 => {
                 let csts = Csts(self.read32(properties::CSTS)?);
-                match csts.ready() && (!csts.fatal() || self.world.fatal) {
+                let fatal = self.world.fatal || self.world.may_have_expired(self.now);
+                match csts.ready() && (!csts.fatal() || fatal) {
                     true => Ok(()),
                     false => Err(format!("CSTS is {:#x} in operation", csts.0)),
                 }

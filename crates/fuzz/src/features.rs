@@ -9,6 +9,10 @@ use crate::namespaces::{Namespaces, NSID_ALL};
 
 /// Feature Identifier of the Timestamp.
 pub const TIMESTAMP: u8 = 0x0E;
+/// Feature Identifier of the Keep Alive Timer.
+pub const KEEP_ALIVE: u8 = 0x0F;
+/// Feature Identifier of Host Behavior Support.
+pub const BEHAVIOR: u8 = 0x16;
 /// Select: supported capabilities.
 pub const CAPABILITIES: u32 = 3;
 const ARBITRATION: u8 = 0x01;
@@ -20,6 +24,8 @@ const COALESCING: u8 = 0x08;
 const VECTOR: u8 = 0x09;
 const ATOMICITY: u8 = 0x0A;
 const EVENTS: u8 = 0x0B;
+/// Granularity of the Keep Alive Timer (KAS) in ms.
+const GRANULARITY: u32 = 100;
 
 /// What a Set or Get Features asks for.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +98,11 @@ impl Features {
         self.coalesced
     }
 
+    /// The Keep Alive Timeout in ms.
+    pub fn keep_alive(&self) -> u32 {
+        self.value((KEEP_ALIVE, false, 0))
+    }
+
     /// True if a temperature threshold isn't at its default.
     pub fn temperature_set(&self) -> bool {
         let keys = [(TEMPERATURE, false, 0), (TEMPERATURE, true, 0)];
@@ -114,7 +125,8 @@ impl Features {
     fn refuse(&self, r: Request, queues_exist: bool) -> Option<Status> {
         let w = r.cdw11;
         let bad = match r.fid() {
-            ARBITRATION | COALESCING | ATOMICITY | EVENTS | TIMESTAMP => false,
+            ARBITRATION | COALESCING | ATOMICITY | EVENTS => false,
+            TIMESTAMP | KEEP_ALIVE | BEHAVIOR => false,
             POWER => r.set && w & 0x1F != 0,
             TEMPERATURE => {
                 let select = w >> 16 & 0xF;
@@ -176,7 +188,14 @@ impl Features {
                 let off = current && self.uncoalesced.get(&vector).is_some_and(|&off| off);
                 Ok(u32::from(off) << 16 | w & 0xFFFF)
             }
-            TIMESTAMP => Ok(0),
+            TIMESTAMP | BEHAVIOR => Ok(0),
+            KEEP_ALIVE if r.set => {
+                // Rounded up; what 32 bits cannot say then is too long.
+                let rounded = w.checked_next_multiple_of(GRANULARITY);
+                let value = rounded.ok_or(status::KEEP_ALIVE_TIMEOUT_INVALID.dnr())?;
+                self.values.insert((fid, false, 0), value);
+                Ok(0)
+            }
             _ => {
                 let under = fid == TEMPERATURE && w >> 20 & 1 == 1;
                 let nsid = if fid == ERROR_RECOVERY { r.nsid } else { 0 };
@@ -272,6 +291,25 @@ mod tests {
             f.serve(request(false, NUMBER_OF_QUEUES.into(), 0, 0), true),
             Ok(3 << 16 | 3)
         );
+    }
+
+    #[test]
+    fn keep_alive_timeouts_are_rounded_up() {
+        let mut f = Features::new(4, Rc::new(Namespaces::new(&[8])));
+        let fid = u32::from(KEEP_ALIVE);
+        for (value, kept) in [
+            (1, 100),
+            (200, 200),
+            (201, 300),
+            (u32::MAX - 95, u32::MAX - 95),
+        ] {
+            assert_eq!(f.serve(request(true, fid, value, 0), true), Ok(0));
+            assert_eq!(f.serve(request(false, fid, 0, 0), true), Ok(kept));
+            let refused = f.serve(request(true, fid, u32::MAX - 94, 0), true);
+            assert_eq!(refused, Err(status::KEEP_ALIVE_TIMEOUT_INVALID.dnr()));
+            assert_eq!(f.keep_alive(), kept);
+            assert_eq!(f.serve(request(false, 1 << 8 | fid, 0, 0), true), Ok(0));
+        }
     }
 
     #[test]

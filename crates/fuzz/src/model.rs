@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use spec::nvme::{admin, status, Sqe, Status};
 
-use crate::features::{Features, Request, CAPABILITIES, TIMESTAMP};
+use crate::features::{Features, Request, BEHAVIOR, CAPABILITIES, KEEP_ALIVE, TIMESTAMP};
 use crate::fused::{Half, More, Pair};
 use crate::media::{End, Media, BLOCK};
 use crate::memory::{Memory, PAGE};
@@ -18,6 +18,9 @@ use crate::prp::walk;
 use crate::sgl::{walk_sgl, Descriptor};
 use crate::shadow::{Pages, DOORBELL_BUFFER_CONFIG};
 use crate::walk::{Fault, Walk};
+
+/// Bytes of Host Behavior Support.
+pub const BEHAVIOR_BYTES: u64 = 512;
 
 /// What a controller says of its sizes.
 #[derive(Clone, Debug)]
@@ -94,6 +97,41 @@ pub enum After {
     Abort(u16),
     /// An Abort of a command of an I/O queue: its submission queue and identifier.
     AbortIo(u16, u16),
+    /// A Host Behavior Support, with what the controller may have known before.
+    Behavior(Acre, Acre),
+    /// The Keep Alive Timer begins again.
+    KeptAlive,
+}
+
+/// What the controller may know of ACRE: that it is not set, or set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acre {
+    /// Not set.
+    pub clear: bool,
+    /// Set.
+    pub set: bool,
+}
+
+impl Acre {
+    fn of(set: bool) -> Acre {
+        Acre { clear: !set, set }
+    }
+
+    fn or(self, other: Acre) -> Acre {
+        Acre {
+            clear: self.clear || other.clear,
+            set: self.set || other.set,
+        }
+    }
+
+    /// How a command may end that the controller could not go on with: Command Interrupted, after CRDT1, only if the host takes that.
+    pub fn interrupted(self) -> impl Iterator<Item = Status> {
+        let known = self
+            .set
+            .then_some(status::COMMAND_INTERRUPTED.with_delay(1));
+        let other = self.clear.then_some(status::INTERNAL_ERROR);
+        known.into_iter().chain(other)
+    }
 }
 
 /// What the model says of a command.
@@ -154,7 +192,8 @@ impl Verdict {
         match (answer.bare(), self.after, &self.media) {
             (status::SUCCESS, After::Formatted(_), _) => End::Erased,
             (status::SUCCESS, ..) => End::Whole,
-            (status::COMMAND_INTERRUPTED | status::ABORTED_SQ_DELETION, ..) => End::Part,
+            (status::COMMAND_INTERRUPTED | status::INTERNAL_ERROR, ..) => End::Part,
+            (status::ABORTED_SQ_DELETION, ..) => End::Part,
             (status::ABORT_REQUESTED, ..) => End::Part,
             // A list of ranges is checked whole before the first block changes.
             (_, After::Nothing, Use::Zero(_)) => End::Untouched,
@@ -228,6 +267,8 @@ pub struct Model {
     pub firsts: BTreeMap<u16, Half>,
     /// The controller is about to stop: first commands may be given up.
     pub closing: bool,
+    /// Whether the host takes Command Interrupted.
+    pub acre: Acre,
 }
 
 impl Model {
@@ -245,6 +286,7 @@ impl Model {
             formatting: Vec::new(),
             firsts: BTreeMap::new(),
             closing: false,
+            acre: Acre::of(false),
         }
     }
 
@@ -284,6 +326,7 @@ impl Model {
             admin::GET_FEATURES,
             admin::ASYNC_EVENT_REQUEST,
             admin::FORMAT_NVM,
+            admin::KEEP_ALIVE,
             DOORBELL_BUFFER_CONFIG,
         ];
         // Flags first here, opcodes first in the NVM command set.
@@ -302,6 +345,10 @@ impl Model {
             admin::DELETE_IO_CQ => self.delete_cq(sqe),
             admin::FORMAT_NVM => self.format(sqe),
             DOORBELL_BUFFER_CONFIG => shadow(sqe),
+            admin::KEEP_ALIVE => Ok(Verdict {
+                after: After::KeptAlive,
+                ..Verdict::fine()
+            }),
             admin::ABORT => self.abort(sqe),
             admin::ASYNC_EVENT_REQUEST => self.event_request(sqe),
             _ => self.features(sqe, memory),
@@ -404,8 +451,6 @@ impl Model {
             after: After::Formatted(nsid),
             ..Verdict::fine()
         };
-        // A reset ends it early.
-        v.statuses.push(status::ABORT_REQUESTED);
         v.media = Use::Zero(formatted);
         Ok(v)
     }
@@ -555,12 +600,47 @@ impl Model {
             }),
             Ok(_) if request.fid() == TIMESTAMP && request.set => Ok(fetch(memory, sqe, 8)),
             Ok(_) if request.fid() == TIMESTAMP => Ok(send(memory, sqe, 8, Content::Any)),
+            Ok(_) if request.fid() == BEHAVIOR && request.set => Ok(self.behavior(sqe, memory)),
+            Ok(_) if request.fid() == BEHAVIOR => {
+                let known = match (request.select(), self.acre) {
+                    (0, Acre { clear, set }) => (clear != set).then_some(set),
+                    _ => Some(false),
+                };
+                let page = known.map(|set| Rc::new(vec![u8::from(set)]));
+                let content = page.map_or(Content::Any, |page| Content::Page(page, 0));
+                Ok(send(memory, sqe, BEHAVIOR_BYTES, content))
+            }
+            Ok(_) if request.fid() == KEEP_ALIVE && request.set => Ok(Verdict {
+                after: After::KeptAlive,
+                ..Verdict::fine()
+            }),
             // Before the number of queues is known, nobody can say.
             Ok(dw0) => Ok(Verdict {
                 dw0: (self.limits.queues > 0).then_some(dw0),
                 ..Verdict::fine()
             }),
         }
+    }
+}
+
+impl Model {
+    /// Set Features, Host Behavior Support: the first byte is ACRE, the others are reserved.
+    fn behavior(&mut self, sqe: &Sqe, memory: &Memory) -> Verdict {
+        let mut v = fetch(memory, sqe, BEHAVIOR_BYTES);
+        let right = match v.walk.gather(memory).first() {
+            Some(Some(acre @ 0..=1)) => *acre == 1,
+            _ => {
+                for status in &mut v.statuses {
+                    if *status == status::SUCCESS {
+                        *status = status::INVALID_FIELD.dnr();
+                    }
+                }
+                return v;
+            }
+        };
+        v.after = After::Behavior(Acre::of(right), self.acre);
+        self.acre = self.acre.or(Acre::of(right));
+        v
     }
 }
 

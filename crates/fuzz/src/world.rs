@@ -111,6 +111,8 @@ pub struct CqState {
 struct Flight {
     sqe: Sqe,
     position: u64,
+    /// When it was fetched.
+    begun: Time,
     verdict: Verdict,
     pages: Vec<u64>,
     written: u64,
@@ -217,6 +219,8 @@ pub struct World {
     pub messages: Messages,
     /// A message comes so soon after its cause, or what masks it.
     pub prompt: Time,
+    /// While the Keep Alive Timer runs: when it expires at the earliest, and at the latest.
+    pub keep_alive: Option<(Time, Time)>,
     /// Only commands that are right.
     pub calm: bool,
     /// Writes to invalid doorbells: of absent queues, of bad values.
@@ -262,6 +266,7 @@ impl World {
             shadow: Shadow::default(),
             messages: Messages::default(),
             prompt: Time::us(5),
+            keep_alive: None,
             calm: false,
             now: Time::ZERO,
             bad_doorbells: 0,
@@ -490,7 +495,22 @@ impl World {
         self.rings.clear();
         self.messages.reset();
         self.aborted = None;
+        self.keep_alive = None;
         self.fatal = false;
+    }
+
+    /// A command that was fetched then has begun the Keep Alive Timer again.
+    fn restart_keep_alive(&mut self, fetched: Time) {
+        // While the host stops the controller the timer rests.
+        let stopped = self.model.closing && self.keep_alive.is_none();
+        let time = Time::ms(self.model.features.keep_alive().into());
+        let runs = !stopped && time > Time::ZERO;
+        self.keep_alive = runs.then_some((fetched + time, self.now + time));
+    }
+
+    /// The Keep Alive Timeout may have expired by then.
+    pub fn may_have_expired(&self, now: Time) -> bool {
+        self.keep_alive.is_some_and(|(earliest, _)| now >= earliest)
     }
 
     /// Power is gone: so is what was on the way.
@@ -670,6 +690,7 @@ impl World {
         let flight = Flight {
             sqe,
             position,
+            begun: self.now,
             verdict,
             pages: rung.pages,
             written: 0,

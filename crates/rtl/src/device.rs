@@ -227,6 +227,8 @@ struct Powered {
     skipped: Option<Field>,
     /// Cycles in which the design only waits for a time of its own.
     wait: Option<Field>,
+    /// Clock edges before the design does something by itself, even if it is idle.
+    wake: Option<Field>,
     /// Cycles skipped that the design does not know of yet.
     unseen: u64,
     reset: Field,
@@ -431,6 +433,7 @@ impl RtlDevice {
             idle: model.field("idle_o")?,
             skipped: model.field("skipped_i").ok(),
             wait: model.field("wait_o").ok(),
+            wake: model.field("wake_o").ok(),
             unseen: 0,
             reset,
             reset_left: RESET_CYCLES,
@@ -845,13 +848,17 @@ impl Powered {
 
     /// What the design says of the cycles to come, when all ports are quiet.
     fn free_cycles(&self) -> u64 {
-        if self.model.is(self.idle) {
-            return u64::MAX;
-        }
-        // What was skipped since the last edge is gone from it.
-        self.wait
-            .map_or(0, |wait| self.model.get(wait))
-            .saturating_sub(self.unseen)
+        // What was skipped since the last edge is gone from both.
+        let left = |port| self.model.get(port).saturating_sub(self.unseen);
+        // The edge that wakes it is evaluated.
+        let asleep = self
+            .wake
+            .map_or(u64::MAX, |wake| left(wake).saturating_sub(1));
+        let free = match self.model.is(self.idle) {
+            true => u64::MAX,
+            false => self.wait.map_or(0, left),
+        };
+        free.min(asleep)
     }
 
     /// Nothing is under way at the ports.

@@ -5,7 +5,8 @@ mod common;
 use design::{Cpu, HostCosts};
 use driver::workload::{run_job, Job, Layout};
 use driver::{Controller, Range, SimHost};
-use spec::nvme::Sqe;
+use sim::{Bar, Time};
+use spec::nvme::{admin, feature, Sqe};
 
 const MEDIA: u64 = 1 << 30;
 
@@ -77,6 +78,64 @@ fn a_wait_whose_end_is_known_is_skipped() {
             "{micros} us instead of {want}"
         );
         assert!(cycles < 20_000.0, "{cycles} cycles simulated");
+    }
+}
+
+/// A Keep Alive Timeout of minutes: the device rests meanwhile, is simulated only for a moment, is no hang (50,000 cycles without a
+/// handshake are one here), and tells of the end at its time.
+#[test]
+fn a_keep_alive_timeout_is_slept_through() {
+    let mut c = common::controller("default", MEDIA);
+    let number = c.host().device();
+    let evaluated = |c: &Controller<SimHost>| {
+        let counters = c.host().system().device(number).unwrap().counters();
+        let found = counters.iter().find(|x| x.name == "cycles.evaluated");
+        found.unwrap().value
+    };
+    let csts = |c: &mut Controller<SimHost>| {
+        let data = c
+            .host_mut()
+            .system_mut()
+            .mmio_read(number, Bar::Nvme, 0x1C, 4);
+        u32::from_le_bytes(data.unwrap().try_into().unwrap())
+    };
+    let until = |c: &mut Controller<SimHost>, time: Time| {
+        c.host_mut().system_mut().advance_until(time).unwrap();
+    };
+    let keep_alive = || Sqe::new(admin::KEEP_ALIVE);
+    c.admin(keep_alive(), "Keep Alive").unwrap();
+    for (ms, kept) in [(600_000, 600_000), (150, 200), (86_400_001, 86_400_100)] {
+        let set = Sqe::new(admin::SET_FEATURES)
+            .with_cdw(10, feature::KEEP_ALIVE_TIMER.into())
+            .with_cdw(11, ms);
+        c.admin(set, "Set Features").unwrap();
+        let timeout = Time::ms(kept);
+        let begin = evaluated(&c);
+        for _ in 0..3 {
+            let late = c.now() + Time(timeout.0 - Time::us(20).0);
+            until(&mut c, late);
+            let idle = c.host().system().device(number).unwrap().idle();
+            assert!(idle, "it sleeps");
+            assert_eq!(csts(&mut c), 1, "{ms} ms");
+            c.admin(keep_alive(), "Keep Alive").unwrap();
+        }
+        let begun = c.now();
+        until(&mut c, begun + timeout - Time::us(20));
+        assert_eq!(csts(&mut c), 1, "{ms} ms");
+        let before = evaluated(&c);
+        until(&mut c, begun + timeout + Time::us(1));
+        assert!(evaluated(&c) > before, "it wakes by itself");
+        assert_eq!(csts(&mut c), 3, "CSTS.CFS after {ms} ms");
+        let cycles = evaluated(&c) - begin;
+        assert!(cycles < 60_000.0, "{cycles} cycles simulated");
+        until(&mut c, begun + timeout + timeout);
+        assert_eq!(csts(&mut c), 3);
+        c.reset().unwrap();
+        let far = c.now() + timeout + timeout;
+        until(&mut c, far);
+        assert_eq!(csts(&mut c), 1, "a reset stops it");
+        let mut block = vec![0; 512];
+        c.read(7, &mut block).unwrap();
     }
 }
 

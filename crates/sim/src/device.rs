@@ -127,7 +127,9 @@ pub trait Device {
     /// (writes are lost, reads fail).
     fn advance(&mut self, until: Time, host: &mut dyn HostPort) -> Result<(), Fault>;
 
-    /// True when nothing in the device will change until something arrives: time may be skipped.
+    /// True when nothing that the host could see coming will come from the device until something arrives: time may be skipped.
+    /// What the device does by itself when a time is over (a Keep Alive Timeout makes a register tell of a fatal error), it does
+    /// in [`Device::advance`], at that time.
     fn idle(&self) -> bool;
 
     /// Takes power away at the present time: the link is dead, everything volatile is lost; what the media holds stays.

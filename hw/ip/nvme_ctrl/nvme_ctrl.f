@@ -27,6 +27,7 @@ hw/ip/nvme_ctrl/rtl/nvme_log_changed_ns.sv
 hw/ip/nvme_ctrl/rtl/nvme_log_effects.sv
 hw/ip/nvme_ctrl/rtl/nvme_log_supported.sv
 hw/ip/nvme_ctrl/rtl/nvme_uptime.sv
+hw/ip/nvme_ctrl/rtl/nvme_keep_alive.sv
 hw/ip/nvme_ctrl/rtl/nvme_events.sv
 hw/ip/nvme_ctrl/rtl/nvme_coalesce.sv
 hw/ip/nvme_ctrl/rtl/nvme_admin_buf.sv

@@ -190,6 +190,9 @@ module nearside_top
   /// Nothing but the time changes in so many cycles to come without new input, so that a simulation may leave them out
   /// (`skipped_i`); 0 if more does, and when `idle_o` is 1.
   output logic [31:0]                      wait_o,
+  /// For a simulation: the device does nothing by itself before so many clock edges have passed, whatever idle_o and wait_o say; all
+  /// ones if it never does.
+  output logic [63:0]                      wake_o,
 
   /// Trace of commands, see nvme_trace. In hardware it may stay unconnected.
   output logic [63:0]                      trace_event_o,
@@ -402,6 +405,8 @@ module nearside_top
   // ---------------------------------------------------------------- NVMe controller
 
   logic [31:0] nvme_wait;
+  logic nvme_alarm;
+  logic [63:0] nvme_alarm_cycles;
   logic clk_nvme, nvme_busy, nvme_waits;
   logic msix_enable_q, msix_mask_q, msix_changed_q;
   ax_t host_aw, host_ar;
@@ -476,11 +481,12 @@ module nearside_top
 
   // Time goes on while everything rests. There is no temperature sensor: the device is at room temperature.
   localparam logic [15:0] Temperature = 16'd298;
-  logic [63:0] cycles_q;
+  logic [63:0] cycles_q, cycles_d;
+  assign cycles_d = cycles_q + 64'd1 + skipped_i;
 
   always_ff @(posedge clk_i or negedge rst_fn_n) begin
     if (!rst_fn_n) cycles_q <= '0;
-    else cycles_q <= cycles_q + 64'd1 + skipped_i;
+    else cycles_q <= cycles_d;
   end
 
   logic identified_q;
@@ -526,6 +532,8 @@ module nearside_top
     .serial_i         (serial_q),
     .eui64_i          (eui64_q),
     .wait_o           (nvme_wait),
+    .alarm_o          (nvme_alarm),
+    .alarm_cycles_o   (nvme_alarm_cycles),
     .waits_o          (nvme_waits),
     .cycles_i         (cycles_q),
     .temperature_i    (Temperature),
@@ -896,6 +904,15 @@ module nearside_top
   assign rest = !(channel_busy != '0 || lite_busy || lite_awake_q || msix_changed_q || pm_awake_q ||
                   pm_open_q != '0 || input_valid || reset_busy);
   assign wait_o = wait_q;
+
+  // What has set its time was busy for some cycles more, so this one says so in time.
+  logic [63:0] wake_q;
+  assign wake_o = wake_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) wake_q <= '1;
+    else if (!nvme_alarm) wake_q <= '1;
+    else wake_q <= (nvme_alarm_cycles > cycles_d) ? nvme_alarm_cycles - cycles_d : '0;
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

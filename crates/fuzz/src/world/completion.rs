@@ -1,5 +1,6 @@
 //! Completions: each one of a command in flight, once, after its data, with a status that the model allows.
 
+use sim::Time;
 use spec::nvme::{status, Cqe, Status};
 
 use super::{Flight, World};
@@ -101,9 +102,10 @@ impl World {
             self.aborted = Some(key);
         }
         let end = flight.verdict.end(cqe.status());
+        let begun = flight.begun;
         self.release(key, flight, end);
         fine.map_err(|e| format!("{name}: {e}"))?;
-        self.effect(after, success, key.1, &cqe)
+        self.effect(after, success, key.1, &cqe, begun)
     }
 
     pub(super) fn judge_completion(
@@ -130,7 +132,10 @@ impl World {
             }
         }
         if v.long && self.model.closing {
-            allowed.push(status::COMMAND_INTERRUPTED);
+            allowed.extend(self.model.acre.interrupted());
+        }
+        if matches!(v.after, After::Formatted(_)) && self.model.closing {
+            allowed.extend(self.model.acre.interrupted());
         }
         if v.long && !self.model.sqs.contains_key(&sqid) {
             allowed.push(status::ABORTED_SQ_DELETION);
@@ -168,6 +173,7 @@ impl World {
         success: bool,
         cid: u16,
         cqe: &Cqe,
+        begun: Time,
     ) -> Result<(), String> {
         match after {
             After::SqCreated(qid) => {
@@ -238,7 +244,14 @@ impl World {
                 self.shadow.opened.extend(newest);
                 self.shadow.on = true;
             }
-            After::Nothing => {}
+            After::Behavior(new, old) => {
+                // What ends meanwhile may have been judged before.
+                if !self.model.closing {
+                    self.model.acre = if success { new } else { old };
+                }
+            }
+            After::KeptAlive if success => self.restart_keep_alive(begun),
+            After::KeptAlive | After::Nothing => {}
         }
         Ok(())
     }

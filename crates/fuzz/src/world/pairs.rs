@@ -50,6 +50,12 @@ impl World {
 
     /// The controller is about to stop.
     pub fn close_down(&mut self) {
+        self.keep_alive = None;
+        self.may_stop();
+    }
+
+    /// The controller may have stopped, or be about to.
+    pub fn may_stop(&mut self) {
         self.model.closing = true;
         let qids: BTreeSet<u16> = self.flights.keys().map(|k| k.0).collect();
         qids.into_iter().for_each(|qid| self.leave_alone(qid));

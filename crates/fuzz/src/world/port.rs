@@ -85,7 +85,7 @@ impl World {
 
     /// The device has written something.
     pub fn written(&mut self, now: Time, addr: u64, data: &[u8]) {
-        self.now = now;
+        self.tick(now);
         if self.silent {
             self.fail(format!(
                 "a write of {} bytes at {addr:#x} at {now}, after CSTS said silence",
@@ -99,6 +99,7 @@ impl World {
 
     /// The device asks for something; `None` if nothing is there.
     pub fn asked(&mut self, now: Time, addr: u64, len: u32) -> Option<Vec<u8>> {
+        self.tick(now);
         if self.silent {
             self.fail(format!(
                 "a read of {len} bytes at {addr:#x} at {now}, after CSTS said silence"
@@ -108,6 +109,14 @@ impl World {
             self.fail(format!("at {now}: {text}"));
             None
         })
+    }
+
+    /// What the device does now.
+    fn tick(&mut self, now: Time) {
+        self.now = now;
+        if !self.model.closing && self.may_have_expired(now) {
+            self.may_stop();
+        }
     }
 
     /// Forgets what has woken the host.

@@ -30,6 +30,8 @@ pub mod admin {
     pub const GET_FEATURES: u8 = 0x0A;
     /// Asynchronous Event Request.
     pub const ASYNC_EVENT_REQUEST: u8 = 0x0C;
+    /// Keep Alive.
+    pub const KEEP_ALIVE: u8 = 0x18;
     /// Format NVM.
     pub const FORMAT_NVM: u8 = 0x80;
 }
@@ -109,6 +111,12 @@ pub mod feature {
     pub const WRITE_ATOMICITY_NORMAL: u8 = 0x0A;
     /// Asynchronous Event Configuration.
     pub const ASYNC_EVENT_CONFIGURATION: u8 = 0x0B;
+    /// Timestamp.
+    pub const TIMESTAMP: u8 = 0x0E;
+    /// Keep Alive Timer.
+    pub const KEEP_ALIVE_TIMER: u8 = 0x0F;
+    /// Host Behavior Support.
+    pub const HOST_BEHAVIOR_SUPPORT: u8 = 0x16;
 }
 
 /// Controller or Namespace Structure (CNS) values of Identify.

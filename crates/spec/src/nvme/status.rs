@@ -47,6 +47,11 @@ impl Status {
         Status(self.0 | 1 << 14)
     }
 
+    /// The same status with a Command Retry Delay (CRD): none, or the time CRDT1 to CRDT3.
+    pub const fn with_delay(self, crd: u8) -> Status {
+        Status(self.0 | (crd as u16 & 3) << 11)
+    }
+
     /// SC.
     pub const fn code(self) -> u8 {
         self.0 as u8

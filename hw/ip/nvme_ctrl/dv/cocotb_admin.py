@@ -103,6 +103,8 @@ USED = {
     "get temperature": {"nsid": ALL32, "cdw10": 0x7FF, "cdw11": 0x3F_0000},
     "get vector": {"nsid": ALL32, "cdw10": 0x7FF, "cdw11": 0xFFFF},
     "get timestamp": PAGES | {"nsid": ALL32, "cdw10": 0x7FF},
+    "set behavior": PAGES | {"nsid": ALL32, "cdw10": 0x8000_00FF},
+    "get behavior": PAGES | {"nsid": ALL32, "cdw10": 0x7FF},
     "format": {"nsid": ALL32, "cdw10": 0xEEF},
 }
 # Features: identifier, bits of CDW11 that are a value.
@@ -175,6 +177,15 @@ async def unused_bits(dut):
         await do(9, "set timestamp", prp1=page, prp2=0, cdw10=14)
         await do(10, "get timestamp", prp1=page, prp2=0, cdw10=14)
         assert 5_000_000 <= int.from_bytes(data[page : page + 6], "little") < 5_010_000
+        await do(9, "set", cdw10=0x0F, cdw11=(ms := rng.randrange(1 << 30, 1 << 31)))
+        assert (await do(10, "get", cdw10=0x0F)).dw0 == -(-ms // 100) * 100
+        await host.admin(0x18, **host.noise({}))
+        acre = rng.randrange(2)
+        data[page : page + 512] = bytes([acre]) + rng.randbytes(511)
+        await do(9, "set behavior", prp1=page, prp2=0, cdw10=0x16)
+        host.acre = bool(acre)
+        await do(10, "get behavior", prp1=page, prp2=0, cdw10=0x16)
+        assert data[page : page + 512] == bytes([acre]).ljust(512, b"\0")
         await host.admin(rng.choice((3, 7, 0x1A, 0x7F, 0xC0, 0xFF)), want=nvme.INVALID_OPCODE, **host.noise({}))
     await do(0x80, "format", nsid=1, cdw10=0x200)
     assert not any(host.media.data)
@@ -789,6 +800,237 @@ async def timestamp(dut):
     ms, attributes = await get()
     assert ms < 1000
     assert attributes == 0
+
+
+@cocotb.test()
+async def host_behavior(dut):
+    """Feature 16h: 512 bytes from and to any dword, ACRE kept, reserved values refused, reserved bytes ignored; Select;
+    errors change nothing; gone after a reset."""
+    host = await start(dut)
+    data = host.memory.data
+    both = host.alloc(PAGE), host.alloc(PAGE)
+
+    def spread(at: int, content: bytes) -> dict[str, int]:
+        """512 bytes from `at` of the first page on, the rest at the start of the second one."""
+        room = min(512, PAGE - at)
+        data[both[0] + at : both[0] + at + room] = content[:room]
+        data[both[1] : both[1] + 512 - room] = content[room:]
+        return {"prp1": both[0] + at, "prp2": both[1] if room < 512 else 0}
+
+    async def get(at: int = 0, select: int = 0, **kw) -> bytes:
+        for page in both:
+            data[page : page + PAGE] = b"\xa5" * PAGE
+        entry = await host.admin(10, **(spread(at, b"\xa5" * 512) | {"cdw10": select << 8 | 0x16} | kw))
+        assert entry.dw0 == 0
+        got = bytes(data[both[0] + at : both[0] + PAGE][:512])
+        got += bytes(data[both[1] : both[1] + 512 - len(got)])
+        return got
+
+    def structure(acre: int) -> bytes:
+        return bytes([acre]).ljust(512, b"\0")
+
+    assert await get() == structure(0)
+    for i, at in enumerate((0, 4, 60, 64, 2048, PAGE - 512, PAGE - 508, PAGE - 256, PAGE - 4)):
+        acre = (i + 1) % 2
+        # What is reserved in this revision a later one uses.
+        content = bytes([acre]) + host.rng.randbytes(511)
+        reads = len(host.memory.reads)
+        await host.admin(9, cdw10=0x16, **spread(at, content))
+        lines = {address // 64 for address in host.memory.reads[reads:] if address // PAGE * PAGE in both}
+        want = {(both[0] + at + 4 * n if at + 4 * n < PAGE else both[1] + at + 4 * n - PAGE) // 64 for n in range(128)}
+        assert lines == want, f"at {at}: all of the data, nothing else"
+        for where in (0, 60, PAGE - 4):
+            assert await get(where) == structure(acre), f"from {at}, to {where}"
+    for select in (1, 2):
+        assert await get(select=select) == structure(0), "nothing is saved, the default is 0"
+    entry = await host.admin(10, cdw10=3 << 8 | 0x16, prp1=both[0])
+    assert entry.dw0 == 4, "changeable"
+    for acre in (2, 3, 0x80, 0xFF):
+        await host.admin(9, want=nvme.INVALID_FIELD, cdw10=0x16, **spread(0, structure(acre)))
+        assert await get() == structure(1)
+    for want, fields in (
+        (nvme.PRP_OFFSET, {"prp1": both[0] + 2}),
+        (nvme.PRP_OFFSET, {"prp1": both[0] + PAGE - 508, "prp2": both[1] + 4}),
+        (nvme.DATA_TRANSFER, {"prp1": 0x7FFF_F000}),
+        (nvme.DATA_TRANSFER, {"prp1": both[0] + PAGE - 508, "prp2": 0x7FFF_F000}),
+        (nvme.NOT_SAVEABLE, {"cdw10": 1 << 31 | 0x16}),
+        (nvme.NOT_NAMESPACE, {"nsid": 1}),
+        (nvme.INVALID_NAMESPACE, {"nsid": 2}),
+    ):
+        spread(0, structure(0))
+        spread(PAGE - 508, structure(0))
+        await host.admin(9, want=want, dnr=want != nvme.DATA_TRANSFER, **({"cdw10": 0x16, "prp1": both[0]} | fields))
+        assert await get() == structure(1), fields
+    await host.admin(10, want=nvme.PRP_OFFSET, cdw10=0x16, prp1=both[0] + 2)
+    await host.admin(10, want=nvme.INVALID_FIELD, cdw10=4 << 8 | 0x16, prp1=both[0])
+    # The Timestamp takes the same way.
+    data[both[0] : both[0] + 8] = struct.pack("<Q", 1)
+    await host.admin(9, cdw10=14, prp1=both[0])
+    assert await get() == structure(1)
+    await host.disable()
+    await host.enable()
+    assert await get() == structure(0), "a reset forgets"
+
+
+async def set_timeout(host: Host, ms: int, want: int = nvme.OK, **kw) -> None:
+    await host.admin(9, want=want, **({"cdw10": 0x0F, "cdw11": ms} | kw))
+
+
+async def timeout(host: Host, select: int = 0) -> int:
+    return (await host.admin(10, cdw10=select << 8 | 0x0F)).dw0
+
+
+async def pass_time(host: Host, ms: int) -> None:
+    """All but 20 ms of it in one go, as the engine does when everything rests."""
+    await host.idle()
+    if ms > 20:
+        await skip(host, (ms - 20) * KHZ)
+    await ClockCycles(host.dut.clk_i, min(ms, 20) * KHZ)
+
+
+async def expired_entry(host: Host) -> bytes:
+    """The newest entry of the error log, but for its count."""
+    return (await host.log_page(ERROR_LOG, 64))[8:]
+
+
+EXPIRED = model.error(0, 0xFFFF, 0xFFFF, nvme.KEEP_ALIVE_EXPIRED)[8:]
+
+
+@cocotb.test()
+async def keep_alive_timeout(dut):
+    """Feature 0Fh: rounded up to KAS, the present value or the default by Select; what cannot be, and changes nothing;
+    0 after a reset. A timer that is off never expires, and a Keep Alive then does nothing."""
+    host = await start(dut)
+    await host.admin(0x18)
+    assert await timeout(host) == 0
+    await pass_time(host, 10**9)
+    assert await host.read(nvme.CSTS) == nvme.RDY
+    most = (1 << 32) // 100 * 100
+    for ms in (1, 99, 100, 101, 5000, 12_345, 1 << 31, most - 1, most, host.rng.randrange(1, most)):
+        await set_timeout(host, ms)
+        assert await timeout(host) == -(-ms // 100) * 100, f"{ms} ms"
+        assert (await timeout(host, 1), await timeout(host, 2), await timeout(host, 3)) == (0, 0, 4)
+        # What is refused neither changes the value nor stops the time.
+        for bad in (most + 1, 0xFFFF_FFFF):
+            await set_timeout(host, bad, want=nvme.KEEP_ALIVE_INVALID)
+        for want, fields in (
+            (nvme.NOT_SAVEABLE, {"cdw10": 1 << 31 | 0x0F}),
+            (nvme.NOT_NAMESPACE, {"nsid": 1}),
+            (nvme.INVALID_NAMESPACE, {"nsid": 2}),
+        ):
+            await set_timeout(host, 0, want=want, **fields)
+        await host.admin(10, want=nvme.INVALID_FIELD, cdw10=4 << 8 | 0x0F)
+        assert await timeout(host) == -(-ms // 100) * 100, f"{ms} ms"
+    await set_timeout(host, 0)
+    assert await timeout(host) == 0
+    await pass_time(host, 10**9)
+    assert await host.read(nvme.CSTS) == nvme.RDY
+    await set_timeout(host, 700)
+    await host.disable()
+    await host.enable()
+    assert await timeout(host) == 0
+    await pass_time(host, 10**6)
+    assert await host.read(nvme.CSTS) == nvme.RDY
+
+
+@cocotb.test()
+async def keep_alive(dut):
+    """The timer: restarted by Keep Alive and by Set Features, by nothing else; at its end CFS, an entry in the error
+    log, nothing is fetched any more, a command that takes long ends; a reset heals that. Resets, shutdown and 0 stop
+    it."""
+    host = await start(dut)
+    errors = 0
+
+    async def alive(ms: int) -> None:
+        await pass_time(host, ms)
+        assert await host.read(nvme.CSTS) == nvme.RDY
+
+    async def dead() -> None:
+        """Its time is over, with what a register access takes."""
+        await pass_time(host, 15)
+        assert await host.read(nvme.CSTS) == nvme.RDY | nvme.CFS
+
+    async def again(how: str = "disable") -> None:
+        nonlocal errors
+        if how == "reset":
+            await host.write(0x20, 0x4E56_4D65)
+            await host.wait_csts(nvme.RDY, 0)
+            await host.write(nvme.CSTS, 1 << 4)
+        else:
+            await host.disable()
+        host.allocator = 256 * PAGE
+        await host.enable()
+        assert await timeout(host) == 0
+        count = int.from_bytes(await host.log_page(ERROR_LOG, 8), "little")
+        assert count == errors, "errors and ends of the time are counted, nothing else"
+        await alive(10**6)
+
+    # To the millisecond, whatever the time is; from the last of what restarts it.
+    for round_, ms in enumerate((100, 300, 150_000, (1 << 32) // 100 * 100)):
+        await set_timeout(host, ms)
+        for _ in range(2):
+            await alive(ms - 30)
+            await host.admin(0x18, **host.noise({}))
+        await alive(ms - 30)
+        await set_timeout(host, ms)
+        await alive(ms - 60)
+        await host.identify(1)
+        await host.admin(0x18, want=nvme.INVALID_FIELD, flags=1)
+        await set_timeout(host, 0xFFFF_FFFF, want=nvme.KEEP_ALIVE_INVALID)
+        errors += 2
+        await alive(25)
+        await host.idle()
+        await ClockCycles(dut.clk_i, 15 * KHZ)
+        await dead()
+        errors += 1
+        # Nothing more happens; the clock rests.
+        reads, log = len(host.memory.reads), len(host.log)
+        host.push(host.sqs[0], 0x18)
+        await host.ring(host.sqs[0])
+        await ClockCycles(dut.clk_i, 2000)
+        await host.idle()
+        assert (len(host.memory.reads), len(host.log)) == (reads, log), "fetched after the end"
+        await pass_time(host, 10**6)
+        assert await host.read(nvme.CSTS) == nvme.RDY | nvme.CFS
+        await again("reset" if round_ == 1 else "disable")
+        assert await expired_entry(host) == EXPIRED
+    # A longer, then a shorter time; none; a stop of any kind before the end.
+    await set_timeout(host, 1000)
+    await alive(900)
+    await set_timeout(host, 2000)
+    await alive(1900)
+    await set_timeout(host, 100)
+    await alive(60)
+    await set_timeout(host, 0)
+    await alive(10**6)
+    for how in ("disable", "reset", "shutdown"):
+        await set_timeout(host, 100)
+        await alive(60)
+        if how == "shutdown":
+            await host.shutdown()
+            host.quiet = False
+            await pass_time(host, 10**6)
+            assert await host.read(nvme.CSTS) == nvme.RDY | 2 << 2, "inactive from CC.SHN on"
+        await again("reset" if how == "reset" else "disable")
+    # While a command is under way that takes long, other traffic included: it ends, and can be tried again.
+    for acre in (False, True):
+        await host.behavior(acre)
+        (sq,) = await host.io_queues(1, ENTRIES)
+        await set_timeout(host, 100)
+        ranges = [(0, BLOCKS)] * 256
+        cid = host.dsm(sq, ranges, host.alloc(PAGE))
+        await host.ring(sq)
+        for _ in range(9):
+            await ClockCycles(dut.clk_i, 10 * KHZ)
+            assert await host.read(nvme.CSTS) == nvme.RDY
+        await ClockCycles(dut.clk_i, 20 * KHZ)
+        assert await host.read(nvme.CSTS) == nvme.RDY | nvme.CFS
+        entry = await host.wait(sq, cid)
+        assert (entry.status, entry.dnr) == (host.interrupted, False)
+        errors += 2
+        await again()
+        entries = await host.log_page(ERROR_LOG, 128)
+        assert entries[72:128] == EXPIRED, "before the command that it ended"
 
 
 @cocotb.test()

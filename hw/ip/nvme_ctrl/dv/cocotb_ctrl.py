@@ -387,7 +387,7 @@ async def other_admin_commands(dut):
     assert (await host.admin(8, cdw10=1 << 16)).dw0 == 1
     for log in (6, 7, 0x0D, 0x80, 0xC1, 0xFF):
         await host.admin(2, want=nvme.INVALID_LOG, cdw10=0x7F << 16 | log, prp1=PAGE)
-    for opcode in (3, 7, 0x0D, 0x10, 0x11, 0x14, 0x18, 0x7F, 0x84, 0xC0, 0xFF):
+    for opcode in (3, 7, 0x0D, 0x10, 0x11, 0x14, 0x1A, 0x7F, 0x84, 0xC0, 0xFF):
         await host.admin(opcode, want=nvme.INVALID_OPCODE, nsid=1)
     for flags in (1, 2, 0x40, 0x80, 0xC0):
         await host.admin(6, want=nvme.INVALID_FIELD, cdw10=1, flags=flags)

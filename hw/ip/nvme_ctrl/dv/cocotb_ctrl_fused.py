@@ -32,7 +32,7 @@ async def statuses(host: Host, sq, cids) -> tuple[int, ...]:
     found = []
     for cid in cids:
         entry = await host.wait(sq, cid)
-        assert entry.dnr == (entry.status not in (nvme.OK, nvme.DATA_TRANSFER, nvme.INTERRUPTED))
+        assert entry.dnr == (entry.status not in (nvme.OK, nvme.DATA_TRANSFER, host.interrupted))
         found.append(entry.status)
     return tuple(found)
 
@@ -340,6 +340,7 @@ async def waits_for_room(dut):
     host = await start(dut)
     (free,) = await host.io_queues(1, ENTRIES)
     at = host.alloc(PAGE)
+    await host.behavior(acre=host.rng.random() < 0.5)
     sq, cids = await half(host, 2)
     for _ in range(10):
         cid = host.rw(free, True, 0, 8, at)
@@ -347,7 +348,7 @@ async def waits_for_room(dut):
         assert await statuses(host, free, [cid]) == (nvme.OK,)
     await host.poll(sq.cq)
     assert (sq.qid, cids[0]) not in host.done
-    assert await statuses(host, sq, cids) == (nvme.INTERRUPTED, nvme.MISSING_FUSED)
+    assert await statuses(host, sq, cids) == (host.interrupted, nvme.MISSING_FUSED)
     await host.idle()
 
 

@@ -12,7 +12,7 @@ from cocotb.triggers import FallingEdge
 SIZES = [int(size) for size in os.environ["NVME_CTRL_NS"].split()]
 BASES = [sum((size + 7) // 8 * 8 for size in SIZES[:n]) for n in range(len(SIZES))]
 MOST = 65536
-ABORT_REQUESTED, WRITE_FAULT = 0x007, 0x280
+INTERNAL_ERROR, INTERRUPTED, WRITE_FAULT = 0x006, 0x021, 0x280
 SLOT, ZERO = 5, 3
 
 
@@ -26,7 +26,7 @@ class Bench:
     async def power_up(self) -> None:
         dut = self.dut
         cocotb.start_soon(Clock(dut.clk_i, 4, "ns").start())
-        for name in ("req", "cmd", "stop", "flying", "data_ready", "data_done", "data_status"):
+        for name in ("req", "cmd", "stop", "acre", "flying", "data_ready", "data_done", "data_status"):
             getattr(dut, f"{name}_i").value = 0
         dut.rst_ni.value = 0
         for _ in range(3):
@@ -115,6 +115,8 @@ async def ends_early(dut):
     for at in range(len(whole)):
         status, asked = await bench.format(0xFFFF_FFFF, fail_at=at)
         assert (status, asked) == (WRITE_FAULT, whole[: at + 1])
-        status, asked = await bench.format(0xFFFF_FFFF, stop_at=at)
         last = at == len(whole) - 1
-        assert (status, asked) == (0 if last else ABORT_REQUESTED, whole[: at + 1])
+        for acre, early in enumerate((INTERNAL_ERROR, INTERRUPTED)):
+            dut.acre_i.value = acre
+            status, asked = await bench.format(0xFFFF_FFFF, stop_at=at)
+            assert (status, asked) == (0 if last else early, whole[: at + 1])

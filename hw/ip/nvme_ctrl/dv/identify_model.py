@@ -52,6 +52,7 @@ def controller(serial: str, *, vid: int = 0x4E53, aerl: int = 3, nn: int = 1) ->
         _88=le(4, 1_000_000),  # RTD3E
         _92=le(4, 1 << 8),  # OAES: namespace attribute notices
         _111=le(1, 1),  # CNTRLTYPE: I/O
+        _128=le(2, 1),  # CRDT1: 100 ms
         _256=le(2, 1 << 1 | 1 << 8),  # OACS: Format NVM, Doorbell Buffer Config
         _258=le(1, 3),  # ACL
         _259=le(1, aerl),  # AERL
@@ -60,6 +61,7 @@ def controller(serial: str, *, vid: int = 0x4E53, aerl: int = 3, nn: int = 1) ->
         _262=le(1, ERRORS - 1),  # ELPE
         _266=le(2, WARNING_TEMPERATURE),  # WCTEMP
         _268=le(2, WARNING_TEMPERATURE + 10),  # CCTEMP
+        _320=le(2, 1),  # KAS: 100 ms
         _512=le(1, 0x66),  # SQES
         _513=le(1, 0x44),  # CQES
         _516=le(4, nn),  # NN
@@ -150,7 +152,7 @@ def firmware() -> bytes:
 
 def effects() -> bytes:
     # Format NVM: changes content, and wants no other command in its namespace.
-    admin = dict.fromkeys((0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 0x7C), 1) | {0x80: 1 | 1 << 1 | 1 << 16}
+    admin = dict.fromkeys((0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 0x18, 0x7C), 1) | {0x80: 1 | 1 << 1 | 1 << 16}
     io = {0: 1, 1: 3, 2: 1, 5: 1, 8: 3, 9: 3, 0xC: 1}
     dwords = [admin.get(op, 0) for op in range(256)] + [io.get(op, 0) for op in range(256)]
     return struct.pack("<512I", *dwords).ljust(PAGE, b"\0")

@@ -31,6 +31,7 @@ ADMIN = {
     0x09: "Set Features",
     0x0A: "Get Features",
     0x0C: "Asynchronous Event Request",
+    0x18: "Keep Alive",
     0x7C: "Doorbell Buffer Config",
     0x80: "Format NVM",
 }
@@ -48,6 +49,7 @@ STATUS = {
     0x001: "Invalid Command Opcode",
     0x002: "Invalid Field in Command",
     0x004: "Data Transfer Error",
+    0x006: "Internal Error",
     0x007: "Command Abort Requested",
     0x008: "Command Aborted due to SQ Deletion",
     0x009: "Failed Fused Command",
@@ -59,6 +61,7 @@ STATUS = {
     0x00F: "Data SGL Length Invalid",
     0x011: "SGL Descriptor Type Invalid",
     0x013: "PRP Offset Invalid",
+    0x01A: "Keep Alive Timeout Invalid",
     0x01E: "SGL Data Block Granularity Invalid",
     0x021: "Command Interrupted",
     0x080: "LBA Out of Range",
@@ -112,9 +115,9 @@ def everything() -> dict[str, list[str]]:
         "Read": [*data, 0x281],
         "Write": [*data, 0x280],
         "Compare": [*data, 0x281, 0x285],
-        "Write Zeroes": [*common, 0x007, 0x021, 0x080, 0x084, 0x280],
-        "Verify": [*common, 0x021, 0x080, 0x084, 0x281],
-        "Dataset Management": [*data, 0x007, 0x008, 0x021, 0x280],
+        "Write Zeroes": [*common, 0x006, 0x007, 0x021, 0x080, 0x084, 0x280],
+        "Verify": [*common, 0x006, 0x021, 0x080, 0x084, 0x281],
+        "Dataset Management": [*data, 0x006, 0x007, 0x008, 0x021, 0x280],
         "Flush": [*common, 0x084],
         "Identify": [0x002, 0x00B],
         "Create I/O CQ": [0x002, 0x013, 0x101, 0x102, 0x108],
@@ -122,14 +125,15 @@ def everything() -> dict[str, list[str]]:
         "Delete I/O SQ": [0x101],
         "Delete I/O CQ": [0x101, 0x10C],
         "Get Log Page": [0x002, 0x004, 0x013, 0x109],
-        "Format NVM": [0x002, 0x007, 0x00B, 0x10A, 0x280],
+        "Format NVM": [0x002, 0x006, 0x00B, 0x021, 0x10A, 0x280],
         "Abort": [],
+        "Keep Alive": [],
         "Doorbell Buffer Config": [0x002],
-        "Set Features": [0x002, 0x004, 0x00B, 0x00C, 0x013, 0x10D, 0x10F],
+        "Set Features": [0x002, 0x004, 0x00B, 0x00C, 0x013, 0x01A, 0x10D, 0x10F],
         "Get Features": [0x002, 0x00B],
         "Asynchronous Event Request": [0x007, 0x105],
     }
-    features = (0x01, 0x02, 0x04, 0x05, 0x07, 0x08, 0x09, 0x0A, 0x0B, 0x0E)
+    features = (0x01, 0x02, 0x04, 0x05, 0x07, 0x08, 0x09, 0x0A, 0x0B, 0x0E, 0x0F, 0x16)
     moves = ("Read", "Write", "Compare")
     return {
         "command and status": [

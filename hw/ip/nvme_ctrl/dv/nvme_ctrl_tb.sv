@@ -235,6 +235,8 @@ module nvme_ctrl_tb
     .serial_i         (serial_i),
     .eui64_i          (eui64_i),
     .wait_o,
+    .alarm_o          (),
+    .alarm_cycles_o   (),
     .waits_o          (waits),
     .cycles_i         (cycles_q),
     .temperature_i    (temperature_q),

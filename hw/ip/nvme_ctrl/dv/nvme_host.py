@@ -31,6 +31,7 @@ PATIENCE = 20_000  # cycles that anything may take
 OK = 0x000
 FAILED_FUSED, MISSING_FUSED, INTERRUPTED = 0x009, 0x00A, 0x021
 INVALID_OPCODE, INVALID_FIELD, DATA_TRANSFER, ABORT_REQUESTED, SQ_DELETION = 0x001, 0x002, 0x004, 0x007, 0x008
+INTERNAL_ERROR, KEEP_ALIVE_EXPIRED, KEEP_ALIVE_INVALID = 0x006, 0x019, 0x01A
 WRITE_FAULT, READ_ERROR, COMPARE_FAILURE = 0x280, 0x281, 0x285
 SGL_SEGMENT, SGL_COUNT, SGL_LENGTH, SGL_TYPE, SGL_GRANULARITY = 0x00D, 0x00E, 0x00F, 0x011, 0x01E
 INVALID_NAMESPACE, SEQUENCE_ERROR, PRP_OFFSET, LBA_RANGE = 0x00B, 0x00C, 0x013, 0x080
@@ -145,6 +146,7 @@ class Host:
         self.patience = PATIENCE  # cycles that a command may take
         self.shadow: tuple[int, int] | None = None  # pages of shadow doorbells and EventIdx
         self.doorbells = [0, 0]  # of I/O queues: changes, register writes
+        self.acre = False  # this host takes Command Interrupted
 
     # Start-up.
 
@@ -288,6 +290,18 @@ class Host:
         await self.admin(0x7C, prp1=pages[0], prp2=pages[1])
         self.shadow = pages
 
+    async def behavior(self, acre: bool) -> None:
+        """Host Behavior Support: takes Command Interrupted from now on, or not."""
+        page = self.alloc(PAGE)
+        self.memory.data[page : page + 512] = bytes([acre]).ljust(512, b"\0")
+        await self.admin(9, cdw10=0x16, prp1=page)
+        self.acre = acre
+
+    @property
+    def interrupted(self) -> int:
+        """The status of a command that the controller could not go on with."""
+        return INTERRUPTED if self.acre else INTERNAL_ERROR
+
     # Life cycle.
 
     async def enable(self, entries: int = 16, cq_entries: int | None = None, spdk: bool = False, ams: int = 0) -> None:
@@ -297,6 +311,7 @@ class Host:
         sq = SubmissionQueue(0, self.alloc(64 * entries), entries, cq)
         self._zero(cq)
         self.cqs, self.sqs, self.done = {0: cq}, {0: sq}, {}
+        self.acre = False
         cap = await self.read64(CAP)
         assert cap >> 37 & 1, "NVM command set"
         assert cap >> 48 & 0xF == 0, "4 KiB pages"
@@ -380,7 +395,9 @@ class Host:
                 break
             assert dw1 == 0
             entry = Completion(dw0, sqhd, sqid, cid, status >> 1 & 0x7FF, bool(status >> 15), status & 1)
-            assert not status >> 12 & 7, "More and CRD stay 0"
+            interrupted = entry.status == INTERRUPTED
+            assert not interrupted or self.acre, "Command Interrupted to a host that has not set ACRE"
+            assert status >> 12 & 7 == interrupted, "More stays 0; CRD 1 when interrupted"
             assert (sqid, cid) not in self.done, f"command {cid} of SQ {sqid} completed twice"
             assert self.sqs[sqid].cq is cq or self.sqs[sqid].cq.qid == cq.qid, "wrong completion queue"
             assert sqhd < self.sqs[sqid].entries

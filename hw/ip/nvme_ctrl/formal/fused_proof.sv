@@ -33,6 +33,7 @@ module fused_proof
   input logic [1:0] abort_qid_i,
   input logic [2:0] abort_slot_i,
   input logic       abort_same_i,
+  input logic       acre_i,
   input logic [1:0] watched_i
 );
 
@@ -48,6 +49,10 @@ module fused_proof
   logic [1:0] watched_q;
   always_ff @(posedge clk_i) if (!reset_q) watched_q <= watched_i;
   always_comb assume (watched_i != 2'd3);
+
+  // The host takes Command Interrupted, or not.
+  logic acre_q;
+  always_ff @(posedge clk_i) if (!reset_q) acre_q <= acre_i;
 
   // Two bits of what else makes a command are free.
   data_cmd_t cmd;
@@ -75,6 +80,7 @@ module fused_proof
     .kept_o      (),
     .left_o      (),
     .enable_i,
+    .acre_i      (acre_q),
     .sq_valid_i,
     .pending_o   (pending),
     .cmd_qid_i   ({5'b0, cmd_qid_i}),
@@ -289,8 +295,9 @@ module fused_proof
                !(cpl_first[q] && !u_fused.give_up_q) || (cmd_valid_i && cmd_qid_i == 2'(q) && cpl.status == first_status && !(is_second && good)))
     `NS_ASSERT(given_up_right,
                !(cpl_first[q] && u_fused.give_up_q) || (aborted_q ? cpl.status == abort_status() : (first_q[q].sc == ScSuccess) ?
-        (cpl.status == interrupted_status() && age_q[q] >= 4'(Cycles)) || (cpl.status == generic_status(
-               ScMissingFused) && gone_q[q]) : cpl.status == generic_status(first_q[q].sc
+        (cpl.status == interrupted_status(
+               acre_q) && age_q[q] >= 4'(Cycles)) || (cpl.status == generic_status(ScMissingFused
+               ) && gone_q[q]) : cpl.status == generic_status(first_q[q].sc
                ) && (gone_q[q] || age_q[q] >= 4'(Cycles))))
     // Until then the queue's next command has to come here.
     `NS_ASSERT(
@@ -471,7 +478,7 @@ module fused_proof
       other_range,
       cpl_fire && cpl_first[1] && is_second && cpl.status.sc == ScInvalidField && here.sc == '0)
   `NS_COVER(no_partner, cpl_fire && cpl_first[1] && cmd_fuse_i == FuseFirst && keep == '0)
-  `NS_COVER(interrupted, cpl_fire && cpl_first[2] && cpl.status == interrupted_status())
+  `NS_COVER(interrupted, cpl_fire && cpl_first[2] && cpl.status == interrupted_status(acre_q))
   `NS_COVER(
       deleted,
       cpl_fire && cpl_first[2] && cpl.status.sc == ScMissingFused && enable_i && u_fused.give_up_q)

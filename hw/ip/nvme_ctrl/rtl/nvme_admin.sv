@@ -1,9 +1,9 @@
 // Admin commands (NVMe 1.4, chapter 5), one at a time, by a state machine.
 //
 // Identify (CNS 00h to 03h, 06h, 08h, 12h, 13h), Create and Delete I/O Submission and Completion Queue, Get Log Page (00h to 05h), Set
-// and Get Features (01h, 02h, 04h, 05h, 07h to 0Bh, 0Eh), Abort (of parked Asynchronous Event Requests; by nvme_abort), Asynchronous Event
+// and Get Features (01h, 02h, 04h, 05h, 07h to 0Bh, 0Eh, 0Fh, 16h), Keep Alive, Abort (of parked Asynchronous Event Requests; by nvme_abort), Asynchronous Event
 // Request (parked until nvme_events has something to report), Format NVM (by nvme_format). Anything else gets its error
-// status. Pages travel to the host through the data path, which reads them from nvme_admin_buf; the Timestamp comes through
+// status. Pages travel to the host through the data path, which reads them from nvme_admin_buf; what Set Features brings along comes through
 // nvme_admin_in.
 //
 // A parked command has given back its completion queue entry and needs another one to complete: if the queue is full,
@@ -132,8 +132,26 @@ module nvme_admin
   input  logic                 in_done_i,
   /// How it went.
   input  data_status_e         in_status_i,
+  /// They are 512 bytes, else eight.
+  output logic                 in_long_o,
+  /// The first of them.
+  input  logic [7:0]           in_byte_i,
   /// The data read become the Timestamp.
   output logic                 timestamp_set_o,
+  /// The host takes Command Interrupted (Host Behavior Support, ACRE).
+  output logic                 acre_o,
+  /// Set the Keep Alive Timeout.
+  output logic                 keep_alive_set_o,
+  /// To this, in ms.
+  output logic [31:0]          keep_alive_value_o,
+  /// Done.
+  input  logic                 keep_alive_done_i,
+  /// With keep_alive_done_i: it is too long.
+  input  logic                 keep_alive_refused_i,
+  /// Its time begins again.
+  output logic                 keep_alive_restart_o,
+  /// Keep Alive Timeout in ms.
+  input  logic [31:0]          keep_alive_i,
   /// Doorbell Buffer Config, with the pages prp1 and prp2 of data_o.
   output logic                 shadow_set_o,
 
@@ -202,6 +220,7 @@ module nvme_admin
     StLog,        // Get Log Page
     StTime,       // work out the time
     StTakeData,   // get data from the host
+    StKeepAlive,  // round the Keep Alive Timeout
     StAbort,      // is it a parked command?
     StOther,      // is it one of an I/O queue?
     StReserve,    // find room for the completion of a parked command
@@ -338,6 +357,8 @@ module nvme_admin
   localparam logic [7:0] FidAtomicity = 8'h0A;
   localparam logic [7:0] FidEvents = 8'h0B;
   localparam logic [7:0] FidTimestamp = 8'h0E;
+  localparam logic [7:0] FidKeepAlive = 8'h0F;
+  localparam logic [7:0] FidBehavior = 8'h16;
 
   (* ram_style = "distributed" *) logic [31:0] feature_mem[16];
   logic [NumQueues-1:0] uncoalesced_q;  // Interrupt Vector Configuration, CD
@@ -392,7 +413,7 @@ module nvme_admin
       FidVector: if (32'(cmd_q.cdw11[15:0]) > NumIoQueues) feature_status = generic_status(ScInvalidField);
       FidAtomicity: feature_mask = 32'h0000_0001;
       FidEvents: feature_mask = 32'h0000_01FF;  // SMART warnings, namespace attribute notices
-      FidTimestamp: ;
+      FidTimestamp, FidKeepAlive, FidBehavior: ;
       default: feature_status = generic_status(ScInvalidField);
     endcase
 
@@ -442,6 +463,18 @@ module nvme_admin
 
   assign uncoalesced_o = uncoalesced_q;
 
+  // Host Behavior Support: ACRE. Other bytes are reserved, and of later revisions.
+  logic acre_q, behavior;
+  assign behavior = fid == FidBehavior;
+  assign acre_o   = acre_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) acre_q <= 1'b0;
+    else if (state_q == StDefaults) acre_q <= 1'b0;
+    else if (state_q == StTakeData && state_d == StComplete && status_d == Fine && behavior)
+      acre_q <= in_byte_i[0];
+  end
+
   // Error Recovery, of each namespace.
   logic [NumNamespaces-1:0][15:0] recovery_q;
   logic recovery_we;
@@ -471,6 +504,7 @@ module nvme_admin
     .req_i        (state_q == StFormat),
     .cmd_i        (cmd_q),
     .stop_i,
+    .acre_i       (acre_q),
     .done_o       (format_done),
     .status_o     (format_status),
     .formatting_o,
@@ -599,6 +633,7 @@ module nvme_admin
             AdminSetFeatures, AdminGetFeatures: state_d = StFeature;
             AdminGetLogPage: state_d = StLog;
             AdminAbort: state_d = StAbort;
+            AdminKeepAlive: ;
             AdminDoorbellBufferConfig: if (!pages_ok_q) status_d = generic_status(ScInvalidField);
             AdminFormat: state_d = StFormat;
             AdminAsyncEvent: begin
@@ -622,11 +657,14 @@ module nvme_admin
           else if (fid == FidNumQueues) dw0_d = {16'(NumIoQueues - 1), 16'(NumIoQueues - 1)};
           else if (fid == FidVector && !set)
             dw0_d = {15'b0, uncoalesced_q[vector] && sel == SelCurrent, cmd_q.cdw11[15:0]};
-          else if (fid == FidTimestamp) begin
-            page_d  = PageTimestamp;
-            bytes_d = BytesWidth'(8);
-            state_d = set ? StTakeData : StTime;
+          else if (fid == FidTimestamp || fid == FidBehavior) begin
+            page_d  = behavior ? PageBehavior : PageTimestamp;
+            bytes_d = behavior ? BytesWidth'(512) : BytesWidth'(8);
+            state_d = set ? StTakeData : behavior ? StData : StTime;
             if (sel != SelCurrent) offset_d = 13'h1000;  // beyond the page: zeros
+          end else if (fid == FidKeepAlive) begin
+            if (set) state_d = StKeepAlive;
+            else dw0_d = (sel == SelCurrent) ? keep_alive_i : '0;
           end else if (!set && sel == SelCurrent && fid == FidErrorRecovery)
             dw0_d = 32'(recovery_q[ns_q.idx]);
           else if (!set) dw0_d = (sel == SelCurrent) ? feature_mem[feature_idx] : feature_default;
@@ -646,8 +684,16 @@ module nvme_admin
 
       StTakeData:
       if (in_done_i) begin
-        status_d = data_status(in_status_i);
-        state_d  = StComplete;
+        status_d = data_status(in_status_i, acre_q);
+        if (in_status_i == DataOk && behavior && in_byte_i > 8'd1)
+          status_d = generic_status(ScInvalidField);
+        state_d = StComplete;
+      end
+
+      StKeepAlive:
+      if (keep_alive_done_i) begin
+        if (keep_alive_refused_i) status_d = generic_status(ScKeepAliveInvalid);
+        state_d = StComplete;
       end
 
       StAbort: begin
@@ -696,7 +742,7 @@ module nvme_admin
 
       StDataWait:
       if (data_done_valid_i && data_done_i.slot == cmd_q.slot) begin
-        status_d = data_status(data_done_i.status);
+        status_d = data_status(data_done_i.status, acre_q);
         state_d = StComplete;
       end
 
@@ -827,7 +873,12 @@ module nvme_admin
   assign time_valid_o = state_q == StTime;
   assign time_hours_o = page_q == PageSmartLog;
   assign in_valid_o = state_q == StTakeData;
-  assign timestamp_set_o = state_q == StTakeData && in_done_i && in_status_i == DataOk;
+  assign keep_alive_set_o = state_q == StKeepAlive;
+  assign keep_alive_value_o = cmd_q.cdw11;
+  assign keep_alive_restart_o = state_q == StComplete && cpl_ready_i && status_q == Fine
+                                && (cmd_q.opcode == AdminKeepAlive || (set && fid == FidKeepAlive));
+  assign in_long_o = behavior;
+  assign timestamp_set_o = state_q == StTakeData && in_done_i && in_status_i == DataOk && !behavior;
   assign shadow_set_o = state_q == StExecute && cmd_q.opcode == AdminDoorbellBufferConfig && pages_ok_q && !cmd_q.bad_flags;
   assign page_o = page_q;
   assign page_nsid_o = cmd_q.nsid;

@@ -36,6 +36,8 @@ module nvme_admin_buf
   input  logic [511:0] logs_i,
   /// Timestamp.
   input  logic [63:0]  timestamp_i,
+  /// ACRE of Host Behavior Support.
+  input  logic         acre_i,
 
   /// Read address.
   input  ax_t          ar_i,
@@ -106,6 +108,7 @@ module nvme_admin_buf
         PageEffectsLog:  data_q <= effects_log_i;
         PageLogs:        data_q <= logs_i;
         PageTimestamp:   data_q <= 512'(timestamp_i);
+        PageBehavior:    data_q <= (beat_q == '0) ? 512'(acre_i) : '0;
         default:         data_q <= identify_i;
       endcase
       if (beat_q[BeatBits-1:6] != '0) data_q <= '0;

@@ -55,6 +55,10 @@ module nvme_ctrl
   /// Nothing but the time changes in so many cycles to come, up to six fewer, without new input; 0 if more does. For a simulation,
   /// which then may leave them out of `clk_i`; not in the five cycles after it has done so. From registers only.
   output logic [31:0] wait_o,
+  /// From a register: busy_o becomes 1 by itself.
+  output logic        alarm_o,
+  /// From a register: when cycles_i is this.
+  output logic [63:0] alarm_cycles_o,
   /// Nothing changes before a memory has zeroed what it was asked to, or something comes from outside; true soon after that is
   /// so, or during a few cycles in which something is on its way from one part to the next.
   output logic waits_o,
@@ -293,6 +297,8 @@ module nvme_ctrl
     .serial_i,
     .eui64_i,
     .wait_o           (front_wait),
+    .alarm_o,
+    .alarm_cycles_o,
     .waits_o          (front_waits),
     .cycles_i,
     .temperature_i,

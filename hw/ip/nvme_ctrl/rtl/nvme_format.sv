@@ -4,7 +4,7 @@
 // data must be gone as well (5.23), so SES 0 and 1 do the same. No Cryptographic Erase (FNA bit 2 is 0).
 // From its first cycle on the namespaces count as being formatted; what is in flight in them ends first. The zeros are
 // written in data commands of up to 65536 blocks, in the slot of the Format NVM command. When the controller is being
-// disabled or shut down, the data path ends the present one early, and it ends with Command Abort Requested.
+// disabled or shut down, the data path ends the present one early, and it ends as interrupted (see nvme_pkg).
 // Checks, in this order: namespace, LBAF, PI, SES. PIL and MSET mean nothing without metadata.
 `include "ns_assert.svh"
 
@@ -30,6 +30,8 @@ module nvme_format
   input  admin_cmd_t               cmd_i,
   /// Commands are no longer fetched: come to an end.
   input  logic                     stop_i,
+  /// The host takes Command Interrupted (ACRE).
+  input  logic                     acre_i,
   /// Done.
   output logic                     done_o,
   /// How it went, with done_o.
@@ -144,14 +146,6 @@ module nvme_format
     end
   end
 
-  localparam status_t Aborted = '{
-      dnr: 1'b0,
-      more: 1'b0,
-      crd: 2'b00,
-      sct: 3'd0,
-      sc: ScAbortRequested
-  };
-
   always_ff @(posedge clk_i) begin
     if (state_q == StIdle && req_i) begin
       status_q <= status;
@@ -160,7 +154,7 @@ module nvme_format
     if (state_q == StPick) begin
       lba_q  <= Bases[idx_q][LbaWidth-1:0];
       left_q <= Sizes[idx_q][LbaWidth-1:0];
-      if (stop_i) status_q <= Aborted;
+      if (stop_i) status_q <= interrupted_status(acre_i);
       if (!mask_q[idx_q]) idx_q <= idx_q + 1'b1;
     end
     if (state_q == StCut)
@@ -170,9 +164,8 @@ module nvme_format
       left_q <= left_q - LbaWidth'(chunk_q);
     end
     if (state_q == StWait && data_done_i) begin
-      if (data_status_i == DataInterrupted) status_q <= Aborted;
-      else if (data_status_i != DataOk) status_q <= data_status(data_status_i);
-      else if (left_q != '0 && stop_i) status_q <= Aborted;
+      if (data_status_i != DataOk) status_q <= data_status(data_status_i, acre_i);
+      else if (left_q != '0 && stop_i) status_q <= interrupted_status(acre_i);
       idx_q <= idx_q + NsWidth'(left_q == '0);
     end
   end

@@ -45,6 +45,10 @@ module nvme_front
   output logic [31:0] wait_o,
   /// What goes on here, if anything, waits for the data path.
   output logic        waits_o,
+  /// From a register: busy_o becomes 1 by itself.
+  output logic        alarm_o,
+  /// From a register: when cycles_i is this.
+  output logic [63:0] alarm_cycles_o,
 
   /// Serial number, 20 characters, the first one in the high bits, padded with spaces. From a register that changes only in reset.
   input  logic [159:0] serial_i,
@@ -294,8 +298,11 @@ module nvme_front
   logic [7:0] warning;
   logic [63:0] in_data;
   logic ns_listed;
-  logic time_valid, time_hours, time_done, in_valid, in_done, timestamp_set;
+  logic time_valid, time_hours, time_done, in_valid, in_long, in_done, timestamp_set, acre;
   data_status_e in_status;
+  logic keep_alive_busy, keep_alive_set, keep_alive_done, keep_alive_refused, keep_alive_restart;
+  logic keep_alive_expired;
+  logic [31:0] keep_alive, keep_alive_value;
   posted_t posted;
   logic posted_valid;
 
@@ -385,7 +392,7 @@ module nvme_front
     .rdy_o       (rdy),
     .cfs_o       (cfs),
     .shst_o      (shst),
-    .fatal_i     (write_error || shadow_error || (cmd_valid && cmd_error)),
+    .fatal_i     (write_error || shadow_error || (cmd_valid && cmd_error) || keep_alive_expired),
     .quiet_i     (quiet),
     .fetch_o     (fetch),
     .init_o      (init),
@@ -572,6 +579,7 @@ module nvme_front
     .clk_i,
     .rst_ni,
     .req_i     (in_valid),
+    .long_i    (in_long),
     .prp1_i    (admin_data.prp1),
     .prp2_i    (admin_data.prp2),
     .done_o    (in_done),
@@ -700,6 +708,7 @@ module nvme_front
     .kept_o      (fused_kept),
     .left_o      (fused_left),
     .enable_i    (fetch),
+    .acre_i      (acre),
     .sq_valid_i  (sq_valid),
     .pending_o   (fused_pending),
     .cmd_qid_i   (fused_qid),
@@ -898,7 +907,16 @@ module nvme_front
     .in_valid_o       (in_valid),
     .in_done_i        (in_done),
     .in_status_i      (in_status),
+    .in_long_o        (in_long),
+    .in_byte_i        (in_data[7:0]),
     .timestamp_set_o  (timestamp_set),
+    .acre_o           (acre),
+    .keep_alive_set_o (keep_alive_set),
+    .keep_alive_value_o  (keep_alive_value),
+    .keep_alive_done_i   (keep_alive_done),
+    .keep_alive_refused_i(keep_alive_refused),
+    .keep_alive_restart_o(keep_alive_restart),
+    .keep_alive_i        (keep_alive),
     .shadow_set_o     (shadow_set),
     .abort_o          (abort),
     .abort_queue_o    (abort_queue),
@@ -971,6 +989,26 @@ module nvme_front
     .report_i       (event_report)
   );
 
+  nvme_keep_alive #(
+    .ClockKhz(ClockKhz)
+  ) u_keep_alive (
+    .clk_i,
+    .rst_ni,
+    .busy_o    (keep_alive_busy),
+    .cycles_i,
+    .reset_i   (clear),
+    .active_i  (fetch),
+    .set_i     (keep_alive_set),
+    .value_i   (keep_alive_value),
+    .done_o    (keep_alive_done),
+    .refused_o (keep_alive_refused),
+    .restart_i (keep_alive_restart),
+    .timeout_o (keep_alive),
+    .armed_o   (alarm_o),
+    .deadline_o(alarm_cycles_o),
+    .expired_o (keep_alive_expired)
+  );
+
   nvme_pages #(
     .NumSlots     (NumSlots),
     .NumErrors    (NumErrors),
@@ -1002,6 +1040,7 @@ module nvme_front
     .time_done_o    (time_done),
     .timestamp_set_i(timestamp_set),
     .timestamp_i    (in_data[47:0]),
+    .acre_i         (acre),
     .slot_we_i      (owner_we),
     .slot_i         (owner_slot),
     .slot_nsid_i    (owner_nsid),
@@ -1017,6 +1056,7 @@ module nvme_front
     .posted_valid_i (posted_valid),
     .bad_register_i (bad_register_q),
     .bad_value_i    (bad_value_q),
+    .expired_i      (keep_alive_expired),
     .ar_i           (adm_ar_i),
     .ar_valid_i     (adm_ar_valid_i),
     .ar_ready_o     (adm_ar_ready_o),
@@ -1048,7 +1088,7 @@ module nvme_front
   // Ended data commands: nvme_admin completes its own.
   logic done_admin;
   assign done_admin = admin_data_wait && data_done_i.slot == admin_data_slot;
-  assign cpl[0] = '{silent: 1'b0, slot: data_done_i.slot, status: data_status(data_done_i.status), dw0: '0};
+  assign cpl[0] = '{silent: 1'b0, slot: data_done_i.slot, status: data_status(data_done_i.status, acre), dw0: '0};
   assign cpl_valid[0] = data_done_valid_i && !done_admin;
   assign data_done_ready_o = done_admin || cpl_ready[0];
 
@@ -1155,7 +1195,7 @@ module nvme_front
 
   logic working, others_busy;
   assign others_busy = bar0_busy || state_busy || fetch_busy || shadow_busy || db_valid || pages_busy || completion_busy || post_busy
-                || msix_busy || events_busy || bad_register_q || bad_value_q || flight_busy || pairs_busy;
+                || msix_busy || events_busy || bad_register_q || bad_value_q || flight_busy || pairs_busy || keep_alive_busy;
   assign working = others_busy || admin_busy;
   assign busy_o = working || coalesce_busy || used != parked;
 

@@ -8,7 +8,7 @@
 //
 // A first command whose partner does not come ends at once if it was the last in its queue (the specification asks for
 // one doorbell for both), when its queue is deleted, and when commands are no longer fetched; after Cycles to 2 x Cycles
-// it ends as Command Interrupted (21h), as its partner may find no room in the completion queue. Commands of other queues do not
+// it ends as interrupted (see nvme_pkg), as its partner may find no room in the completion queue. Commands of other queues do not
 // hold that up. An Abort ends it, too; it is answered no while a command waits for the data path.
 // Accesses to the PM window are not ordered with respect to a pair.
 `include "ns_assert.svh"
@@ -33,6 +33,8 @@ module nvme_fused
   output logic [31:0]          left_o,
   /// Commands are fetched.
   input  logic                 enable_i,
+  /// The host takes Command Interrupted (ACRE).
+  input  logic                 acre_i,
   /// Submission queues that exist.
   input  logic [NumQueues-1:0] sq_valid_i,
   /// Queues whose first command is kept: their next one has to come here.
@@ -224,7 +226,7 @@ module nvme_fused
       StLook: begin
         first_q <= first_mem[idx_q];
         first_status_q <= generic_status(ScMissingFused);
-        if (give_up_q && late_q[idx_q]) first_status_q <= interrupted_status();
+        if (give_up_q && late_q[idx_q]) first_status_q <= interrupted_status(acre_i);
         status_q <= generic_status(
             (cmd_sc_i != ScSuccess || cmd_fuse_i == '0) ? cmd_sc_i : ScMissingFused
         );

@@ -88,6 +88,10 @@ module nvme_identify
     return b;
   endfunction
 
+  function automatic beat_t controller2();
+    return put('0, 0, 2, 512'(1));  // 128: CRDT1, 100 ms; the only one in use
+  endfunction
+
   function automatic beat_t controller4();
     beat_t b = '0;
     b = put(b, 0, 2, 512'h102);  // 256: OACS, Format NVM, Doorbell Buffer Config
@@ -99,6 +103,10 @@ module nvme_identify
     b = put(b, 10, 2, 512'(WarningTemperature));  // 266: WCTEMP
     b = put(b, 12, 2, 512'(CriticalTemperature));  // 268: CCTEMP
     return b;
+  endfunction
+
+  function automatic beat_t controller5();
+    return put('0, 0, 2, 512'(1));  // 320: KAS, 100 ms
   endfunction
 
   function automatic beat_t controller8();
@@ -199,7 +207,9 @@ module nvme_identify
   endfunction
 
   localparam beat_t Controller1 = controller1();
+  localparam beat_t Controller2 = controller2();
   localparam beat_t Controller4 = controller4();
+  localparam beat_t Controller5 = controller5();
   localparam beat_t Controller8 = controller8();
   localparam beat_t Controller32 = controller32();
   localparam beat_t Namespace2 = namespace2();
@@ -235,7 +245,9 @@ module nvme_identify
       })
         {PageController, 6'd0}:  data_o <= controller0(serial_i);
         {PageController, 6'd1}:  data_o <= Controller1;
+        {PageController, 6'd2}:  data_o <= Controller2;
         {PageController, 6'd4}:  data_o <= Controller4;
+        {PageController, 6'd5}:  data_o <= Controller5;
         {PageController, 6'd8}:  data_o <= Controller8;
         {PageController, 6'd12}: data_o <= controller12(serial_i);
         {PageController, 6'd32}: data_o <= Controller32;

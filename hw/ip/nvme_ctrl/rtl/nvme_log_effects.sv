@@ -21,7 +21,7 @@ module nvme_log_effects
   function automatic logic [31:0] admin_effect(logic [7:0] opcode);
     unique case (opcode)
       AdminDeleteSq, AdminCreateSq, AdminGetLogPage, AdminDeleteCq, AdminCreateCq, AdminIdentify, AdminAbort,
-      AdminSetFeatures, AdminGetFeatures, AdminAsyncEvent, AdminDoorbellBufferConfig:
+      AdminSetFeatures, AdminGetFeatures, AdminAsyncEvent, AdminKeepAlive, AdminDoorbellBufferConfig:
       return Supported;
       AdminFormat: return Supported | ChangesContent | NamespaceAlone;
       default: return '0;

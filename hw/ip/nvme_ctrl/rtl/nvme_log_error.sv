@@ -1,7 +1,8 @@
 // Error Information log (NVMe 1.4, 5.14.1.1): a ring of the latest errors, shown newest first.
 //
 // An entry is made for every completion whose status is not 0, with the namespace and the first LBA of its command, and for
-// each kind of doorbell error (figure 145) with SQID and CID FFFFh and the status that comes closest. Error counts are not
+// each kind of doorbell error (figure 145) with SQID and CID FFFFh and the status that comes closest, and for the end of the Keep
+// Alive Timeout. Error counts are not
 // stored: they run down from the newest. Entries that are overwritten while a transfer shows them become 0.
 // It leaves out the location in the parameters (FFFFh) and command specific information. The log is lost with power.
 `include "ns_assert.svh"
@@ -38,6 +39,8 @@ module nvme_log_error
   input  logic                 bad_register_i,
   /// An impossible value was written to a doorbell.
   input  logic                 bad_value_i,
+  /// The Keep Alive Timeout has expired.
+  input  logic                 expired_i,
   /// Errors so far.
   output logic [47:0]          count_o,
 
@@ -82,17 +85,17 @@ module nvme_log_error
     .rdata_o({nsid, lba})
   );
 
-  // A failed command has its entry made in the cycle after; doorbell errors wait for a free one.
-  logic failed_q, register_q, value_q, we;
+  // A failed command has its entry made in the cycle after; others wait for a free one.
+  logic failed_q, register_q, value_q, expired_q, we;
   logic [QidWidth-1:0] sqid_q;
   logic [15:0] cid_q, status_q;  // status with phase
   entry_t entry;
   logic [47:0] count_q;
   logic [Bits-1:0] next_q;
 
-  assign we = failed_q || register_q || value_q;
+  assign we = failed_q || register_q || value_q || expired_q;
 
-  function automatic entry_t doorbell_entry(status_t status);
+  function automatic entry_t no_command(status_t status);
     return '{sqid: '1, cid: '1, status: {status, 1'b0}, nsid: '0, lba: '0};
   endfunction
 
@@ -100,9 +103,11 @@ module nvme_log_error
     if (failed_q) begin
       entry = '{sqid: 16'(sqid_q), cid: cid_q, status: status_q, nsid: nsid, lba: lba};
     end else if (register_q) begin
-      entry = doorbell_entry(command_status(ScInvalidQueueId));
+      entry = no_command(command_status(ScInvalidQueueId));
+    end else if (value_q) begin
+      entry = no_command(generic_status(ScInvalidField));
     end else begin
-      entry = doorbell_entry(generic_status(ScInvalidField));
+      entry = no_command(generic_status(ScKeepAliveExpired));
     end
   end
 
@@ -111,12 +116,14 @@ module nvme_log_error
       failed_q <= 1'b0;
       register_q <= 1'b0;
       value_q <= 1'b0;
+      expired_q <= 1'b0;
       count_q <= '0;
       next_q <= '0;
     end else begin
       failed_q <= failed;
       register_q <= bad_register_i || (register_q && failed_q);
       value_q <= bad_value_i || (value_q && (failed_q || register_q));
+      expired_q <= expired_i || (expired_q && (failed_q || register_q || value_q));
       if (we) begin
         count_q <= count_q + 1'b1;
         next_q <= next_q + 1'b1;

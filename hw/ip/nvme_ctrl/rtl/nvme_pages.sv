@@ -70,6 +70,8 @@ module nvme_pages
   input  logic        timestamp_set_i,
   /// To this, in milliseconds.
   input  logic [47:0] timestamp_i,
+  /// ACRE of Host Behavior Support.
+  input  logic        acre_i,
 
   /// A command is decoded.
   input  logic                 slot_we_i,
@@ -101,6 +103,8 @@ module nvme_pages
   input  logic                 bad_register_i,
   /// A doorbell has been written with a value that it cannot have.
   input  logic                 bad_value_i,
+  /// The Keep Alive Timeout has expired.
+  input  logic                 expired_i,
 
   /// Read address.
   input  ax_t                  ar_i,
@@ -139,6 +143,7 @@ module nvme_pages
     .posted_valid_i(posted_valid_i),
     .bad_register_i(bad_register_i),
     .bad_value_i   (bad_value_i),
+    .expired_i     (expired_i),
     .count_o       (errors),
     .snapshot_i    (snapshot_i),
     .re_i          (page_read),
@@ -263,6 +268,7 @@ module nvme_pages
     .effects_log_i (effects_data),
     .logs_i        (logs_data),
     .timestamp_i   (timestamp),
+    .acre_i,
     .ar_i,
     .ar_valid_i,
     .ar_ready_o,

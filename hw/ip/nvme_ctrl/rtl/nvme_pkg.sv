@@ -49,7 +49,7 @@ package nvme_pkg;
     DataBadLength      = 4'd9,   // Data SGL Length Invalid (0Fh)
     DataBadType        = 4'd10,  // SGL Descriptor Type Invalid (11h)
     DataBadGranularity = 4'd11,  // SGL Data Block Granularity Invalid (1Eh)
-    DataInterrupted    = 4'd12,  // given up, since the controller is being stopped: Command Interrupted (21h)
+    DataInterrupted    = 4'd12,  // given up, since the controller is being stopped: see interrupted_status
     DataAborted        = 4'd13,  // by an Abort: Command Abort Requested (07h)
     DataDeleted        = 4'd14,  // since its queue is being deleted: Command Aborted due to SQ Deletion (08h)
     DataTooMuch        = 4'd15   // a list beyond DMRL or DMSL: Command Size Limit Exceeded (1/83h)
@@ -134,7 +134,8 @@ package nvme_pkg;
     PageCommandSet  = 4'd10, // Identify CNS 06h
     PageIndependent = 4'd11, // Identify CNS 08h
     PageLogs        = 4'd12, // log 00h
-    PageControllers = 4'd13  // Identify CNS 12h, 13h: this one
+    PageControllers = 4'd13, // Identify CNS 12h, 13h: this one
+    PageBehavior    = 4'd14  // feature 16h
   } page_e;
 
   /// Log page identifiers (figure 191).
@@ -193,26 +194,11 @@ package nvme_pkg;
   parameter logic [15:0] CriticalTemperature = 16'h161;
 
   // Status codes (NVMe 1.4, figures 127 to 129).
-  function automatic status_t generic_status(logic [7:0] sc);
-    // Success, and Format In Progress, which passes (84h).
-    return '{dnr: sc != 8'h00 && sc != 8'h84, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: sc};
-  endfunction
-  /// Command Interrupted (21h): to be tried again.
-  function automatic status_t interrupted_status();
-    return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: 8'h21};
-  endfunction
-  /// Command Abort Requested (07h): it may be tried again.
-  function automatic status_t abort_status();
-    return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: 8'h07};
-  endfunction
-  function automatic status_t command_status(logic [7:0] sc);
-    return '{dnr: 1'b1, more: 1'b0, crd: 2'b00, sct: 3'd1, sc: sc};
-  endfunction
-
   parameter logic [7:0] ScSuccess = 8'h00;
   parameter logic [7:0] ScInvalidOpcode = 8'h01;
   parameter logic [7:0] ScInvalidField = 8'h02;
   parameter logic [7:0] ScDataTransferError = 8'h04;
+  parameter logic [7:0] ScInternalError = 8'h06;
   parameter logic [7:0] ScAbortRequested = 8'h07;
   parameter logic [7:0] ScSqDeletion = 8'h08;
   parameter logic [7:0] ScFailedFused = 8'h09;
@@ -224,7 +210,10 @@ package nvme_pkg;
   parameter logic [7:0] ScSglLengthInvalid = 8'h0F;
   parameter logic [7:0] ScSglTypeInvalid = 8'h11;
   parameter logic [7:0] ScPrpOffsetInvalid = 8'h13;
+  parameter logic [7:0] ScKeepAliveExpired = 8'h19;
+  parameter logic [7:0] ScKeepAliveInvalid = 8'h1A;
   parameter logic [7:0] ScSglGranularityInvalid = 8'h1E;
+  parameter logic [7:0] ScCommandInterrupted = 8'h21;
   parameter logic [7:0] ScLbaOutOfRange = 8'h80;
   parameter logic [7:0] ScFormatInProgress = 8'h84;
   // Media and data integrity.
@@ -244,8 +233,34 @@ package nvme_pkg;
   parameter logic [7:0] ScFeatureNotNamespaceSpecific = 8'h0F;
   parameter logic [7:0] ScSizeLimitExceeded = 8'h83;
 
-  /// The status of a command whose data transfer ended so. Errors of bus and media may go away: they can be retried.
-  function automatic status_t data_status(data_status_e status);
+  function automatic status_t generic_status(logic [7:0] sc);
+    // Success, and Format In Progress, which passes (84h).
+    return '{dnr: sc != 8'h00 && sc != 8'h84, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: sc};
+  endfunction
+  /// A command that the controller could not go on with, and that may be tried again: Command Interrupted, after the time CRDT1. Only
+  /// hosts that have set ACRE know of both (figures 126 and 127); for others Internal Error, the one status that names no other cause.
+  function automatic status_t interrupted_status(logic acre);
+    return
+    '{
+        dnr: 1'b0,
+        more: 1'b0,
+        crd: {1'b0, acre},
+        sct: 3'd0,
+        sc: acre ? ScCommandInterrupted : ScInternalError
+    }
+    ;
+  endfunction
+  /// Command Abort Requested (07h): it may be tried again.
+  function automatic status_t abort_status();
+    return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: 8'h07};
+  endfunction
+  function automatic status_t command_status(logic [7:0] sc);
+    return '{dnr: 1'b1, more: 1'b0, crd: 2'b00, sct: 3'd1, sc: sc};
+  endfunction
+
+  /// The status of a command whose data transfer ended so, for a host that has set ACRE or not. Errors of bus and media may go away: they
+  /// can be retried.
+  function automatic status_t data_status(data_status_e status, logic acre);
     unique case (status)
       DataOk:        return generic_status(ScSuccess);
       DataBadPrp:    return generic_status(ScPrpOffsetInvalid);
@@ -258,7 +273,7 @@ package nvme_pkg;
       DataBadLength: return generic_status(ScSglLengthInvalid);
       DataBadType: return generic_status(ScSglTypeInvalid);
       DataBadGranularity: return generic_status(ScSglGranularityInvalid);
-      DataInterrupted: return interrupted_status();
+      DataInterrupted: return interrupted_status(acre);
       DataAborted: return abort_status();
       DataDeleted: return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: ScSqDeletion};
       DataTooMuch: return command_status(ScSizeLimitExceeded);
@@ -277,6 +292,7 @@ package nvme_pkg;
   parameter logic [7:0] AdminSetFeatures = 8'h09;
   parameter logic [7:0] AdminGetFeatures = 8'h0A;
   parameter logic [7:0] AdminAsyncEvent = 8'h0C;
+  parameter logic [7:0] AdminKeepAlive = 8'h18;
   parameter logic [7:0] AdminDoorbellBufferConfig = 8'h7C;
   parameter logic [7:0] AdminFormat = 8'h80;
   parameter logic [7:0] IoFlush = 8'h00;

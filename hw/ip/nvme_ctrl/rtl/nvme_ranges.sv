@@ -8,7 +8,7 @@
 //
 // A list can ask for 256 times the whole namespace, and many of them can wait: seconds or minutes of work. So when the
 // controller is being stopped the present command hands on no further range, and those that wait end without work.
-// They end as Command Interrupted (21h, to be tried again): a host sees it at a shutdown that did not wait for its
+// They end as interrupted (to be tried again, see nvme_pkg): a host sees it at a shutdown that did not wait for its
 // commands. No Abort named them (07h), and their queue is not being deleted (08h).
 //
 // A single command is ended in the same way: because of an Abort, or of the deletion of its queue. To find one that waits,

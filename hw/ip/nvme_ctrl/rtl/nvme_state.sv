@@ -38,7 +38,7 @@ module nvme_state (
   /// CSTS.SHST.
   output logic [ 1:0] shst_o,
 
-  /// The host port failed in a way that no command can report.
+  /// The host port failed in a way that no command can report, or the host does not keep the controller alive.
   input  logic        fatal_i,
   /// No command is in flight, except parked ones, and no write has its response outstanding.
   input  logic        quiet_i,

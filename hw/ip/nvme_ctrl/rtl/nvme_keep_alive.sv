@@ -1,0 +1,152 @@
+// Keep Alive (NVMe 1.4, 5.16, 5.21.1.15, 7.12): a watchdog over the host, which only Keep Alive commands restart (CTRATT.TBKAS 0).
+//
+// The host sets the timeout in milliseconds; it is rounded up to a multiple of 100, the granularity (KAS 1), and becomes cycles, a
+// bit a cycle: nobody waits for that but the Set Features. The end of the time is a number of cycles since power-on, counted
+// outside of the gated clock: nothing runs until then, and `busy_o` wakes the clock when the count is there.
+// Off while the timeout is 0, as after a reset, and while commands are not fetched: before CSTS.RDY, after CC.SHN, after a
+// fatal error. 32 bits cannot say what the largest 95 values are rounded up to: these are refused.
+`include "ns_assert.svh"
+
+module nvme_keep_alive #(
+  /// Clock in kHz.
+  parameter int unsigned ClockKhz = 250_000
+) (
+  /// Clock.
+  input  logic        clk_i,
+  /// Reset, active low.
+  input  logic        rst_ni,
+  /// From registers, also those behind cycles_i: a further clock edge could change the state without new input.
+  output logic        busy_o,
+  /// Cycles since power-on. From a register on the ungated clock.
+  input  logic [63:0] cycles_i,
+  /// Controller reset: the timeout is 0.
+  input  logic        reset_i,
+  /// Commands are fetched.
+  input  logic        active_i,
+
+  /// Set the timeout; stays 1, with its value, until done.
+  input  logic        set_i,
+  /// To this, in ms.
+  input  logic [31:0] value_i,
+  /// Done.
+  output logic        done_o,
+  /// With done_o: it is too long, nothing has changed.
+  output logic        refused_o,
+  /// The time begins again: a Keep Alive command, or one that has set the timeout, completes.
+  input  logic        restart_i,
+  /// Timeout in ms.
+  output logic [31:0] timeout_o,
+
+  /// From a register: the time runs.
+  output logic        armed_o,
+  /// From a register: until cycles_i is this.
+  output logic [63:0] deadline_o,
+  /// It is over, for one cycle.
+  output logic        expired_o
+);
+
+  localparam logic [6:0] Granularity = 7'd100;  // ms
+  localparam int unsigned ClockBits = unsigned'($clog2(ClockKhz + 1));
+  localparam int unsigned PeriodBits = 32 + ClockBits;
+
+  typedef enum logic [2:0] {
+    StIdle,
+    StDivide,    // the rest beyond a multiple
+    StRound,
+    StMultiply,  // by the clock
+    StDone
+  } state_e;
+
+  state_e state_q;
+  logic [4:0] step_q;
+  logic [31:0] work_q;  // goes round
+  logic [6:0] rest_q;
+  logic [7:0] shifted;
+  logic [32:0] rounded;
+  logic [31:0] timeout_q;
+  logic [PeriodBits-1:0] period_q;  // of timeout_q; in StMultiply, of a part of it
+  logic refused_q;
+
+  assign shifted = {rest_q, work_q[31]};
+  assign rounded = 33'(work_q) + ((rest_q == '0) ? '0 : 33'(Granularity - rest_q));
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q   <= StIdle;
+      timeout_q <= '0;
+    end else begin
+      unique case (state_q)
+        StIdle:     if (set_i) state_q <= StDivide;
+        StDivide:   if (step_q == '1) state_q <= StRound;
+        StRound:    state_q <= rounded[32] ? StDone : StMultiply;
+        StMultiply: if (step_q == '1) state_q <= StDone;
+        default:    state_q <= StIdle;
+      endcase
+      if (reset_i) timeout_q <= '0;
+      else if (state_q == StDone && !refused_q) timeout_q <= work_q;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    unique case (state_q)
+      StIdle: begin
+        work_q <= value_i;
+        rest_q <= '0;
+        step_q <= '0;
+      end
+      StDivide: begin
+        work_q <= {work_q[30:0], work_q[31]};
+        rest_q <= (shifted >= 8'(Granularity)) ? 7'(shifted - 8'(Granularity)) : shifted[6:0];
+        step_q <= step_q + 1'b1;
+      end
+      StRound: begin
+        work_q <= rounded[31:0];
+        refused_q <= rounded[32];
+        if (!rounded[32]) period_q <= '0;
+      end
+      StMultiply: begin
+        work_q   <= {work_q[30:0], work_q[31]};
+        period_q <= {period_q[PeriodBits-2:0], 1'b0} + (work_q[31] ? PeriodBits'(ClockKhz) : '0);
+        step_q   <= step_q + 1'b1;
+      end
+      default: ;
+    endcase
+  end
+
+  assign done_o = state_q == StDone;
+  assign refused_o = refused_q;
+  assign timeout_o = timeout_q;
+
+  // The time.
+  logic armed_q, late_q, due;
+  logic [63:0] deadline_q;
+
+  assign due = armed_q && cycles_i >= deadline_q;
+  assign expired_o = late_q && armed_q && active_i && !restart_i;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      armed_q <= 1'b0;
+      late_q  <= 1'b0;
+    end else begin
+      if (!active_i || expired_o) armed_q <= 1'b0;
+      else if (restart_i) armed_q <= timeout_q != '0;
+      late_q <= due && !restart_i && !expired_o;
+    end
+  end
+
+  always_ff @(posedge clk_i) if (restart_i) deadline_q <= cycles_i + 64'(period_q);
+
+  assign armed_o = armed_q;
+  assign deadline_o = deadline_q;
+  assign busy_o = state_q != StIdle || due || late_q || (armed_q && !active_i);
+
+  if (ClockKhz < 1) begin : gen_bad_clock
+    $error("nvme_keep_alive: ClockKhz must be at least 1");
+  end
+
+  `NS_ASSERT(request_stays, state_q inside {StIdle, StDone} || set_i)
+  `NS_ASSERT(whole_units, !restart_i || timeout_q % 32'(Granularity) == '0)
+  `NS_ASSERT(period_is_known, !restart_i || state_q == StIdle)
+
+endmodule
