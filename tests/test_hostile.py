@@ -114,6 +114,7 @@ METHODS = {
     "counters": {},
     "reset": {},
     "shutdown": {},
+    "close": {},
 }  # fmt: skip
 FUZZ = {
     "amount": 20, "seed": 1, "calm": False, "torn_blocks": False, "first_episode": 0, "replay": None, "shrinks": 2,

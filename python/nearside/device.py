@@ -81,6 +81,8 @@ class Device:
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
             self.native.shutdown()
+        else:
+            self.native.close()
 
     @property
     def now_ns(self) -> float:

@@ -711,7 +711,12 @@ impl Device {
         py.detach(|| session.controller().reset()).map_err(raise)
     }
 
-    /// Normal shutdown.
+    /// Takes the device apart as it is, as a loss of power does: others can have its media file.
+    fn close(&mut self) {
+        self.slot().take();
+    }
+
+    /// Normal shutdown. Tells of files that could not be written.
     fn shutdown(&mut self) -> PyResult<()> {
         match self.slot().take() {
             Some(session) => {
