@@ -53,38 +53,55 @@ impl Error {
 
     /// A syntax or type error: with its line, and the key that stands there.
     pub(crate) fn from_toml(path: &Path, text: &str, error: &toml::de::Error) -> Error {
-        let message = error.message().replace('\n', " ");
-        let Some(span) = error.span().filter(|s| s.start <= text.len()) else {
-            return Error(format!("{}: {message}", path.display()));
-        };
-        let before = &text.as_bytes()[..span.start];
-        let line = before.iter().filter(|&&b| b == b'\n').count();
-        let at = format!("{}:{}", path.display(), line + 1);
-        let lines: Vec<&str> = text.lines().collect();
-        let header = |l: &&str| {
-            let l = l.trim();
-            l.strip_prefix('[')
-                .and_then(|l| l.split(']').next())
-                .map(|l| l.trim_matches('[').to_string())
-        };
-        let here = lines.get(line).copied().unwrap_or_default();
-        let table = lines[..line.min(lines.len())].iter().rev().find_map(header);
-        let prefix = table.map_or(String::new(), |t| format!("{t}."));
-        if let Some(rest) = message.strip_prefix("unknown field `") {
-            let (key, expected) = rest.split_once('`').unwrap_or((rest, ""));
-            let allowed = expected
-                .trim_start_matches(", expected ")
-                .trim_start_matches("one of ");
-            return Error(format!(
-                "{at}: unknown key `{prefix}{key}`; allowed: {allowed}"
-            ));
+        match told(text, error) {
+            (Some(line), message) => Error(format!("{}:{line}: {message}", path.display())),
+            (None, message) => Error(format!("{}: {message}", path.display())),
         }
-        match here.split_once('=') {
-            Some((key, _)) if !here.trim_start().starts_with('#') => {
-                Error(format!("{at}: {prefix}{}: {message}", key.trim()))
-            }
-            _ => Error(format!("{at}: {message}")),
+    }
+
+    /// The same for a text that the user has never seen.
+    pub(crate) fn without_line(path: &Path, text: &str, error: &toml::de::Error) -> Error {
+        Error(format!("{}: {}", path.display(), told(text, error).1))
+    }
+}
+
+/// The line of an error, and what is wrong with which key.
+fn told(text: &str, error: &toml::de::Error) -> (Option<usize>, String) {
+    let message = error.message().replace('\n', " ");
+    let Some(span) = error.span().filter(|s| s.start <= text.len()) else {
+        return (None, message);
+    };
+    let before = &text.as_bytes()[..span.start];
+    let line = before.iter().filter(|&&b| b == b'\n').count();
+    let lines: Vec<&str> = text.lines().collect();
+    let header = |l: &&str| {
+        let l = l.trim();
+        l.strip_prefix('[')
+            .and_then(|l| l.split(']').next())
+            .map(|l| l.trim_matches('[').to_string())
+    };
+    let here = lines.get(line).copied().unwrap_or_default();
+    // A table that is wrong itself stands in none but its parent.
+    let table = match header(&here) {
+        Some(own) => own.rsplit_once('.').map(|(parent, _)| parent.to_string()),
+        None => lines[..line.min(lines.len())].iter().rev().find_map(header),
+    };
+    let prefix = table.map_or(String::new(), |t| format!("{t}."));
+    if let Some(rest) = message.strip_prefix("unknown field `") {
+        let (key, expected) = rest.split_once('`').unwrap_or((rest, ""));
+        let allowed = expected
+            .trim_start_matches(", expected ")
+            .trim_start_matches("one of ");
+        return (
+            Some(line + 1),
+            format!("unknown key `{prefix}{key}`; allowed: {allowed}"),
+        );
+    }
+    match here.split_once('=') {
+        Some((key, _)) if !here.trim_start().starts_with('#') => {
+            (Some(line + 1), format!("{prefix}{}: {message}", key.trim()))
         }
+        _ => (Some(line + 1), message),
     }
 }
 

@@ -200,7 +200,11 @@ impl Design {
         let mut table = toml::Table::try_from(self).map_err(|e| fail(&e))?;
         merge(&mut table, over);
         let text = toml::to_string(&table).map_err(|e| fail(&e))?;
-        Design::parse(&text, path)
+        // Lines of the merged text are nobody's.
+        let design: Design =
+            toml::from_str(&text).map_err(|e| Error::without_line(path, &text, &e))?;
+        design.validate().map_err(|e| e.in_file(path))?;
+        Ok(design)
     }
 
     /// Checks every value against what the hardware and the models can be built for.
@@ -275,7 +279,8 @@ impl Design {
         Clock::from_mhz(self.clock_mhz).unwrap_or_default()
     }
 
-    /// SHA-256 of all that decides what this design does, whatever the order and spelling of its file.
+    /// SHA-256 of all values, whatever the order and spelling of the file. It covers neither the RTL nor the content of the
+    /// media profile, of which only the name stands in a design.
     pub fn hash(&self) -> String {
         let canonical = serde_json::json!({ "format": FORMAT, "design": self }).to_string();
         Sha256::digest(canonical.as_bytes())

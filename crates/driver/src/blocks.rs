@@ -104,7 +104,7 @@ impl<H: Host> Controller<H> {
                 break;
             }
         }
-        self.host_mut().free(list, PAGE_BYTES);
+        self.give_back(list, PAGE_BYTES);
         outcome
     }
 

@@ -87,6 +87,8 @@ pub struct Controller<H: Host> {
     namespace: Namespace,
     namespaces: Vec<(u32, Namespace)>,
     pages: Vec<u64>,
+    /// Memory that commands in flight may still use: address, bytes.
+    held: Vec<(u64, u64)>,
     list_offset: u64,
     sgl: bool,
 }
@@ -127,6 +129,7 @@ impl<H: Host> Controller<H> {
             },
             namespaces: Vec::new(),
             pages: Vec::new(),
+            held: Vec::new(),
             list_offset: 0,
             sgl: false,
         };
@@ -356,6 +359,13 @@ impl<H: Host> Controller<H> {
     ) -> Result<Completion> {
         let stopped = || Error::Invalid("the controller is stopped: reset it".into());
         let (host, admin) = (&mut self.host, self.admin.as_mut().ok_or_else(stopped)?);
+        if admin.outstanding() > 0 {
+            // Its completion would be taken for this one's.
+            return Err(Error::Invalid(
+                "an admin command that has timed out is still in flight: reset the controller"
+                    .into(),
+            ));
+        }
         host.run_on(admin.cpu);
         let submitted = host.now();
         host.spend(crate::Work::Submit);
@@ -400,7 +410,11 @@ impl<H: Host> Controller<H> {
         let outcome = self.admin(Sqe::identify(cns, nsid).with_prps(page, 0), "Identify");
         let mut data = Box::new([0; IDENTIFY_BYTES]);
         self.host.dma_read(page, &mut data[..]);
-        self.pages.push(page);
+        if self.admin.as_ref().is_some_and(|a| a.outstanding() > 0) {
+            self.held.push((page, PAGE_BYTES));
+        } else {
+            self.pages.push(page);
+        }
         outcome.map(|_| data)
     }
 
@@ -410,6 +424,31 @@ impl<H: Host> Controller<H> {
             Some(page) => Ok(page),
             None => self.host.alloc(PAGE_BYTES, PAGE_BYTES),
         }
+    }
+
+    /// Frees memory of commands that have ended. While some have not, as after a timeout, the device may still write there:
+    /// then it waits for the next reset.
+    pub fn give_back(&mut self, addr: u64, bytes: u64) {
+        if self
+            .io
+            .iter()
+            .chain(&self.admin)
+            .any(|q| q.outstanding() > 0)
+        {
+            self.held.push((addr, bytes));
+        } else {
+            self.host.free(addr, bytes);
+        }
+    }
+
+    /// Refuses a queue with commands that nobody waits for any more.
+    pub(crate) fn check_idle(&self, n: usize) -> Result<()> {
+        if self.outstanding(n) > 0 {
+            return Err(Error::Invalid(format!(
+                "I/O queue {n} has other commands in flight (of a call that has failed? a reset ends them)"
+            )));
+        }
+        Ok(())
     }
 
     fn queue(&self, n: usize) -> Result<&QueuePair> {
@@ -622,22 +661,19 @@ impl<H: Host> Controller<H> {
 
     /// Runs one command on queue `n` to its end.
     pub fn execute(&mut self, n: usize, io: Io, buffer: &Buffer) -> Result<Completion> {
+        self.check_idle(n)?;
         self.submit(n, io, buffer, 0)?;
         self.finish(n)
     }
 
     /// Runs one command, as it is, on queue `n` to its end.
     pub fn execute_raw(&mut self, n: usize, sqe: Sqe) -> Result<Completion> {
+        self.check_idle(n)?;
         self.submit_raw(n, sqe, 0)?;
         self.finish(n)
     }
 
     fn finish(&mut self, n: usize) -> Result<Completion> {
-        if self.outstanding(n) != 1 {
-            return Err(Error::Invalid(format!(
-                "I/O queue {n} has other commands in flight"
-            )));
-        }
         self.ring(n)?;
         let limit = self.host.now() + self.config.command_timeout;
         loop {
@@ -701,7 +737,7 @@ impl<H: Host> Controller<H> {
             outcome = part(self, at, here, buffer);
             at += here;
         }
-        self.host.free(buffer, room);
+        self.give_back(buffer, room);
         outcome
     }
 
@@ -793,6 +829,9 @@ impl<H: Host> Controller<H> {
         }
         for page in self.pages.drain(..) {
             self.host.free(page, PAGE_BYTES);
+        }
+        for (addr, bytes) in self.held.drain(..) {
+            self.host.free(addr, bytes);
         }
     }
 }

@@ -85,6 +85,9 @@ pub(crate) fn check_shape<H: Host>(
 
 /// Runs a source on the first `queues` I/O queues, `depth` commands in flight on each. `progress` is told the bytes
 /// completed from time to time, and stops the run by answering false.
+///
+/// However the run ends, what was in flight ends before, unless the controller has failed: a later command must not meet
+/// completions of this run.
 pub fn run<H: Host>(
     controller: &mut Controller<H>,
     source: &mut dyn Source<H>,
@@ -93,6 +96,50 @@ pub fn run<H: Host>(
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Report> {
     check_shape(controller, queues, depth)?;
+    (0..queues).try_for_each(|queue| controller.check_idle(queue))?;
+    let outcome = run_to_end(controller, source, queues, depth, progress);
+    // One that has timed out or failed ends nothing any more.
+    let failed = |e: &Error| matches!(e, Error::Timeout { .. } | Error::Gone | Error::Fatal);
+    if outcome.as_ref().is_err_and(|e| !failed(e)) {
+        // What goes wrong here comes from what went wrong before, which is what the caller should hear.
+        let _ = drain(controller, queues);
+    }
+    outcome
+}
+
+/// Lets the commands in flight end, whatever becomes of them; an error if one does not within its time.
+fn drain<H: Host>(controller: &mut Controller<H>, queues: usize) -> Result<()> {
+    let mut limit = controller.now() + controller.command_timeout();
+    loop {
+        let (mut acted, mut left) = (false, false);
+        for queue in 0..queues {
+            if controller.busy(queue)? {
+                left = true;
+            } else if controller.poll(queue)?.is_some() {
+                limit = controller.now() + controller.command_timeout();
+                acted = true;
+            } else if controller.unrung(queue) {
+                controller.ring_next(queue)?;
+                acted = true;
+            }
+            left |= controller.outstanding(queue) > 0 || controller.unrung(queue);
+        }
+        if !left {
+            return Ok(());
+        }
+        if !acted {
+            controller.wait(limit, "an I/O command")?;
+        }
+    }
+}
+
+fn run_to_end<H: Host>(
+    controller: &mut Controller<H>,
+    source: &mut dyn Source<H>,
+    queues: usize,
+    depth: usize,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<Report> {
     let mut run = Run::new(
         queues,
         depth,

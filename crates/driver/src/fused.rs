@@ -28,7 +28,7 @@ impl<H: Host> Controller<H> {
         self.host_mut().dma_write(buffer, expected);
         self.host_mut().dma_write(buffer + data.len() as u64, data);
         let outcome = self.fused(lba, blocks as u32, buffer, data.len() as u64);
-        self.host_mut().free(buffer, room);
+        self.give_back(buffer, room);
         outcome
     }
 

@@ -370,6 +370,99 @@ fn jobs_check_their_arguments_and_can_be_stopped() {
     assert_eq!(stopped.unwrap_err(), Error::Interrupted);
 }
 
+/// Memory that nobody but a bad command uses, and the namespace as it was.
+fn works(c: &mut Controller<Double>) {
+    for _ in 0..4 {
+        c.write(5, &[0x3C; 4096]).unwrap();
+        let mut back = [0; 4096];
+        c.read(5, &mut back).unwrap();
+        assert_eq!(back, [0x3C; 4096]);
+    }
+    workload::run_job(
+        c,
+        &Job {
+            queues: 4,
+            ..Job::default()
+        },
+        &mut go,
+    )
+    .unwrap();
+}
+
+#[test]
+fn nothing_is_in_flight_after_a_run_that_ends_early() {
+    let shape = Shape {
+        queues: 4,
+        depth: 8,
+        chunk: 4096,
+    };
+    let job = Job {
+        queues: 4,
+        commands: 20_000,
+        ..Job::default()
+    };
+    let mut data = vec![1; 1 << 20];
+    let mut c = start(Fault::None);
+    // Stopped, by each way in.
+    let mut stop = |_, _| false;
+    let read = workload::read_all(&mut c, 0, &mut data, shape, &mut stop);
+    assert_eq!(read.unwrap_err(), Error::Interrupted);
+    works(&mut c);
+    let write = workload::write_all(&mut c, 0, &data, shape, &mut stop);
+    assert_eq!(write.unwrap_err(), Error::Interrupted);
+    works(&mut c);
+    let run = workload::run_job(&mut c, &job, &mut stop);
+    assert_eq!(run.unwrap_err(), Error::Interrupted);
+    works(&mut c);
+    // The caller fails.
+    let mut hook = |_: &mut Double, _| Err(Error::Host("enough".into()));
+    let run = workload::run_job_with(&mut c, &job, &mut hook, &mut go);
+    assert_eq!(run.unwrap_err(), Error::Host("enough".into()));
+    works(&mut c);
+    // Commands fail, and the data is wrong.
+    for fault in [Fault::Status(status::INTERNAL_ERROR), Fault::Flip] {
+        c.host_mut().fault = fault;
+        let verified = Job {
+            verify: true,
+            read_percent: 50,
+            span: 1 << 20,
+            ..job
+        };
+        workload::run_job(&mut c, &verified, &mut go).unwrap_err();
+        c.host_mut().fault = Fault::None;
+        works(&mut c);
+    }
+    assert_eq!(c.shutdown().unwrap().allocations(), 0);
+}
+
+#[test]
+fn memory_of_commands_that_never_ended_is_kept_until_the_reset() {
+    let mut c = start(Fault::None);
+    let idle = c.host().allocations();
+    c.host_mut().fault = Fault::Silent;
+    let job = Job {
+        queues: 2,
+        depth: 4,
+        ..Job::default()
+    };
+    let slots = 8;
+    let error = workload::run_job(&mut c, &job, &mut go).unwrap_err();
+    assert!(matches!(error, Error::Timeout { .. }), "{error}");
+    assert!(c.host().allocations() >= idle + slots);
+    c.host_mut().fault = Fault::None;
+    // What comes next blames nobody.
+    let mut data = [0; 512];
+    for _ in 0..2 {
+        let error = c.read(0, &mut data).unwrap_err().to_string();
+        assert!(error.contains("a reset ends them"), "{error}");
+        let error = workload::run_job(&mut c, &job, &mut go).unwrap_err();
+        assert!(error.to_string().contains("a reset ends them"), "{error}");
+    }
+    c.reset().unwrap();
+    works(&mut c);
+    assert_eq!(c.shutdown().unwrap().allocations(), 0);
+}
+
 #[test]
 fn sequential_jobs_keep_to_the_parts_of_their_queues() {
     let mut c = start(Fault::None);

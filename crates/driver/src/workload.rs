@@ -346,6 +346,9 @@ pub fn run_job_with<H: Host>(
     };
     let most = u64::from(controller.max_blocks()) * block;
     let invalid = |text: String| Err(Error::Invalid(text));
+    if job.commands == 0 {
+        return invalid("commands = 0: at least 1 is needed".into());
+    }
     if job.min_bytes == 0 || job.min_bytes % block != 0 || job.max_bytes % block != 0 {
         return invalid(format!("block size: allowed are multiples of {block}"));
     }
@@ -427,7 +430,7 @@ pub fn run_job_with<H: Host>(
         engine::run(controller, &mut hooked, job.queues, job.depth, &mut tell)
     });
     for slot in &source.slots {
-        controller.host_mut().free(slot.base, pages * PAGE_BYTES);
+        controller.give_back(slot.base, pages * PAGE_BYTES);
     }
     Ok(Outcome {
         report: result?,
@@ -553,6 +556,9 @@ fn stream<H: Host>(
         )));
     }
     let bytes = data.len();
+    if bytes == 0 {
+        return Err(Error::Invalid("0 bytes: at least 1 is needed".into()));
+    }
     let room = controller.namespace().bytes();
     let end = lba
         .checked_mul(block as u64)
@@ -584,6 +590,6 @@ fn stream<H: Host>(
         shape.depth,
         &mut tell,
     );
-    controller.host_mut().free(base, step * slots as u64);
+    controller.give_back(base, step * slots as u64);
     result
 }
