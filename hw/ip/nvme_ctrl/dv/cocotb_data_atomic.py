@@ -19,7 +19,9 @@ from data_model import (
     PAGE,
     READ,
     READ_ERROR,
+    VERIFY,
     WRITE,
+    ZERO,
     Command,
     Env,
     Timing,
@@ -291,6 +293,150 @@ async def racing_fills(dut):
     assert ends == {OK, INTERRUPTED, ABORTED}
     assert seen == {True, False}
     assert overlaps > 500, overlaps
+
+
+@cocotb.test()
+async def fills_and_pieces(dut):
+    """What the memories zero while Reads of blocks in several pieces begin, at every phase: no block changes between
+    two of its pieces."""
+    env = await start(dut)
+    value = Values()
+    seen = set()
+    for kind in ("split", "sgl"):
+        for phase in range(0, 120, 5):
+            env.pages = list(range((HOST - SPANS) // PAGE))
+            env.span_at = env.host.base + HOST - SPANS
+            env.mem_side.timing = Timing(latency=lambda: 10)
+            env.host_side.timing = Timing(latency=lambda: 40)
+            old = value()
+            env.media.write(0, old * (128 * 400))
+            zeroes = env.zero(0, LBA * 200)
+            reads = [build(env, kind, READ, LBA * 8 * i, LBA) for i in range(20)]
+            zeroes.delay = phase
+            for read in reads[10:]:
+                read.delay = phase
+            await env.run(sorted([*reads, zeroes], key=lambda c: c.delay), bound=60_000)
+            for read in reads:
+                assert read.status == OK
+                whole(found(env, read), {old, bytes(4)})
+                seen.add(found(env, read)[:4] == old)
+    assert seen == {True, False}
+
+
+@cocotb.test()
+async def fill_waits_for_host(dut):
+    """A block is read in so many pieces that the later ones wait for the host, which takes no write: the memories do
+    not zero it meanwhile, but a reset need not wait."""
+    env = await start(dut)
+    # Of the next channel, the second time: its group does not even stand before what is zeroed.
+    for at in (LBA * 8 * env.channels, LBA * 8):
+        old = Values()()
+        env.media.write(0, old * (128 * 400))
+        read, zeroes = build(env, "crumbs", READ, at, LBA), env.zero(0, LBA * 200)
+        begin, bursts = env.now + 3000, env.mem_side.bursts  # by then the list has been read
+        zeroes.delay = 3000
+        written = sum(env.mem_side.write_beats)
+        env.host_side.timing = Timing(write_ready=False)
+
+        def on_cycle(begin=begin, written=written, bursts=bursts):
+            if begin < env.now < begin + 1000:
+                assert 0 < env.mem_side.bursts - bursts < LBA // 4
+                assert not int(dut.media_busy_o.value)
+                assert sum(env.mem_side.write_beats) == written
+            elif env.now == begin + 1000:
+                env.host_side.timing = Timing()
+
+        env.on_cycle = on_cycle
+        await env.run([read, zeroes], bound=60_000)
+        env.on_cycle = lambda: None
+        assert (read.status, zeroes.status) == (OK, OK)
+        whole(found(env, read), {old})
+        whole(env.media.read(0, LBA * 200), {bytes(4)})
+
+
+@cocotb.test()
+async def hot_granule(dut):
+    """However many commands come to 4 KiB of the media, one of the other direction gets its turn there, and so does
+    what stands behind it in its channel."""
+    env = await start(dut)
+    value = Values()
+    for crowd_op, lone_op, latency in (
+        (READ, WRITE, 100),
+        (READ, WRITE, 10),
+        (READ, ZERO, 100),
+        (WRITE, READ, 100),
+        (WRITE, READ, 10),
+        (WRITE, VERIFY, 100),
+        (WRITE, COMPARE, 100),
+        (ZERO, READ, 100),
+    ):
+        env.pages = list(range((HOST - SPANS) // PAGE))
+        env.mem_side.timing = Timing(latency=lambda latency=latency: latency)
+        env.host_side.timing = Timing(latency=lambda: 40)
+        env.media.write(0, (old := value()) * (128 * 64 * env.channels))
+
+        def another(op, block, old=old):
+            if op in (ZERO, VERIFY):
+                return (env.zero if op == ZERO else env.verify)(LBA * block, LBA)
+            command = build(env, "page", op, LBA * block, LBA)
+            return fill(env, command, old) if op != READ else command
+
+        crowd = [another(crowd_op, 0) for _ in range(400)]
+        # A block of the same 4 KiB, the hot one itself, and one of other 4 KiB of the channel.
+        lone = [another(lone_op, block) for block in (7, 0, 8 * env.channels)]
+        commands = [*crowd[:40], *lone, *crowd[40:]]
+        await env.run(commands, depth=16)
+        for command in commands:
+            # The hot block may become zero, and is compared then.
+            assert command.status in ((OK, MISMATCH) if command.op == COMPARE else (OK,))
+        for command in lone:
+            before = sum(c.started > command.started and c.ended < command.ended for c in crowd)
+            dut._log.info(
+                "%d among %d, %d cycles: %d that came later go before",
+                lone_op,
+                crowd_op,
+                latency,
+                before,
+            )
+            assert before < 30, f"{lone_op} among {crowd_op}: {before} that came later went before"
+
+
+@cocotb.test()
+async def hot_everything(dut):
+    """Commands of all kinds, fills among them, in 8 KiB of one channel: all end; Reads, Writes and fills take turns."""
+    env = await start(dut)
+    value = Values()
+    for latency in (3, 60):
+        env.pages = list(range((HOST - SPANS) // PAGE))
+        env.span_at = env.host.base + HOST - SPANS
+        env.mem_side.timing = Timing(latency=lambda latency=latency: latency)
+        env.host_side.timing = Timing(latency=lambda: 40)
+        env.media.write(0, (old := value()) * (128 * 400))
+        allowed, commands = {old, bytes(4)}, []
+        for i in range(400):
+            at = LBA * env.rng.choice((0, 7, 8 * env.channels))
+            kind = env.rng.choice(("page", "split", "sgl"))
+            what = "fill" if i % 50 == 25 else env.rng.choice(("read", "write", "compare", "zero"))
+            if what == "fill":
+                command = env.zero(0, LBA * 200)
+            elif what == "zero":
+                command = env.zero(at, LBA)
+            else:
+                command = build(env, kind, {"read": READ, "write": WRITE, "compare": COMPARE}[what], at, LBA)
+                if what == "write":
+                    allowed.add(v := value())
+                    fill(env, command, v)
+            command.what = what
+            commands.append(command)
+        await env.run(commands, depth=24)
+        for i, command in enumerate(commands):
+            assert command.status in ((OK, MISMATCH) if command.what == "compare" else (OK,))
+            if command.what == "read":
+                whole(found(env, command), allowed)
+            # Those that came later and ended before; fills and zeros wait in a line of their own, one by one.
+            if command.what in ("read", "write", "compare"):
+                before = sum(c.ended < command.ended for c in commands[i + 1 :])
+                assert before < 200, f"{command.what} {i}: {before} that came later went before"
 
 
 def spoilt(env: Env, kind: str, at: int) -> tuple[Command, int]:

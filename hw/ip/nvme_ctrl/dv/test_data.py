@@ -55,8 +55,11 @@ def test_data_sgl():
 
 
 def test_data_atomic_quick():
-    """Blocks that fail or are split; bursts cut off by quiesce_i."""
-    run("failing_writes,every_cut,failed_reads,quiesced", module="cocotb_data_atomic")
+    """Blocks that fail, are split, in the way of a fill or hot; bursts cut off by quiesce_i."""
+    run(
+        "failing_writes,every_cut,failed_reads,quiesced,fills_and_pieces,fill_waits_for_host,hot_granule,hot_everything",
+        module="cocotb_data_atomic",
+    )
 
 
 @pytest.mark.slow

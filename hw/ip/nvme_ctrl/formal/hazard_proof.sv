@@ -1,16 +1,19 @@
 // nvme_hazard: no read and no write of one granule are ever outstanding together, whatever wants to begin and whenever
-// anything ends. A read that nothing is in the way of may begin within two cycles, and so may a write.
+// anything ends. A read that nothing is in the way of may begin within two cycles, and so may a write. Of the writes of its
+// granule, at most one begins while a read waits; then it waits for nothing but what is outstanding. So does a write.
 //
-// Four granules, four reads and four writes outstanding. Assumed of the mover: only what may begin does, only what has begun
-// ends.
+// Four granules, four reads and four writes outstanding. Assumed of the mover: only what wants to and may begin does, what
+// wants to begin stays, and only what has begun ends. When anything begins or ends is left open.
 `include "ns_assert.svh"
 
 module hazard_proof (
   input logic       clk_i,
   input logic       rst_ni,
+  input logic       read_want_i,
   input logic [1:0] read_tag_i,
   input logic       read_begin_i,
   input logic       read_end_i,
+  input logic       write_want_i,
   input logic [1:0] write_tag_i,
   input logic       write_begin_i,
   input logic       write_end_i
@@ -20,7 +23,7 @@ module hazard_proof (
   always_ff @(posedge clk_i) reset_q <= 1'b1;
   always_comb assume (rst_ni == reset_q);
 
-  logic read_open, write_open, write_busy;
+  logic read_open, write_open, read_busy, write_busy;
 
   nvme_hazard #(
     .TagBits(2),
@@ -29,14 +32,17 @@ module hazard_proof (
   ) u_hazard (
     .clk_i,
     .rst_ni,
+    .read_want_i,
     .read_tag_i,
     .read_open_o (read_open),
     .read_begin_i,
     .read_end_i,
+    .write_want_i,
     .write_tag_i,
     .write_open_o(write_open),
     .write_begin_i,
     .write_end_i,
+    .read_busy_o (read_busy),
     .write_busy_o(write_busy)
   );
 
@@ -67,7 +73,23 @@ module hazard_proof (
   `NS_ASSUME(only_open, (!read_begin_i || read_open) && (!write_begin_i || write_open))
   `NS_ASSUME(only_begun, (!read_end_i || reads_q != '0) && (!write_end_i || writes_q != '0))
 
+  logic read_waits_q, write_waits_q;
+  logic [1:0] read_tag_q, write_tag_q;
+  always_ff @(posedge clk_i) begin
+    read_waits_q <= rst_ni && read_want_i && !read_begin_i;
+    write_waits_q <= rst_ni && write_want_i && !write_begin_i;
+    read_tag_q <= read_tag_i;
+    write_tag_q <= write_tag_i;
+  end
+  `NS_ASSUME(wants_before, (!read_begin_i || read_want_i) && (!write_begin_i || write_want_i))
+  `NS_ASSUME(read_stays, !read_waits_q || (read_want_i && read_tag_i == read_tag_q))
+  `NS_ASSUME(write_stays, !write_waits_q || (write_want_i && write_tag_i == write_tag_q))
+
   // What is proven.
+  logic same, read_kept, write_kept;  // by the other side
+  assign same = read_tag_i == write_tag_i;
+  assign read_kept = u_hazard.write_keeps_q && same;
+  assign write_kept = u_hazard.read_keeps_q && same;
   logic apart, read_free, write_free;
   always_comb begin
     apart = 1'b1;
@@ -83,14 +105,41 @@ module hazard_proof (
     end
   end
   `NS_ASSERT(never_together, apart)
-  `NS_ASSERT(read_on_its_turn, read_open == (read_free && !u_hazard.turn_q))
-  `NS_ASSERT(write_on_its_turn, write_open == (write_free && u_hazard.turn_q))
-  `NS_ASSERT(busy_with_writes, write_busy == (writes_q != '0))
+  `NS_ASSERT(read_on_its_turn, read_open == (read_free && !u_hazard.turn_q && !read_kept))
+  `NS_ASSERT(write_on_its_turn, write_open == (write_free && u_hazard.turn_q && !write_kept))
+  `NS_ASSERT(busy, read_busy == (reads_q != '0) && write_busy == (writes_q != '0))
   logic turn_q;
   always_ff @(posedge clk_i) turn_q <= rst_ni && u_hazard.turn_q;
   `NS_ASSERT(turns_change, turn_q == 1'b0 || !u_hazard.turn_q)
 
-  // Why that holds: the rings have what is outstanding.
+  // One of the same granule has begun while this one waits: no other one does, and it may begin as soon as what is outstanding
+  // lets it.
+  logic write_went_q, read_went_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      write_went_q <= 1'b0;
+      read_went_q <= 1'b0;
+    end else begin
+      write_went_q <= read_want_i && !read_begin_i && (write_went_q || (write_begin_i && same));
+      read_went_q <= write_want_i && !write_begin_i && (read_went_q || (read_begin_i && same));
+    end
+  end
+  `NS_ASSERT(one_write_goes, !(write_went_q && write_open && same))
+  `NS_ASSERT(one_read_goes, !(read_went_q && read_open && same))
+  `NS_ASSERT(then_read_goes, !(write_went_q && read_free && !u_hazard.turn_q) || read_open)
+  `NS_ASSERT(then_write_goes, !(read_went_q && write_free && u_hazard.turn_q) || write_open)
+
+  // Why that holds: the granule is kept from the next turn on.
+  `NS_ASSERT(read_waits, !write_went_q || read_waits_q)
+  `NS_ASSERT(write_waits, !read_went_q || write_waits_q)
+  `NS_ASSERT(
+      read_keeps_soon,
+      !write_went_q || u_hazard.read_keeps_q || (!u_hazard.turn_q && !u_hazard.write_keeps_q && writes_q != '0 && write_tags_q[writes_q-3'd1] == read_tag_i))
+  `NS_ASSERT(
+      write_keeps_soon,
+      !read_went_q || u_hazard.write_keeps_q || (u_hazard.turn_q && !u_hazard.read_keeps_q && reads_q != '0 && read_tags_q[reads_q-3'd1] == write_tag_i))
+
+  // And: the rings have what is outstanding.
   `NS_ASSERT(counts, reads_q <= 3'd4 && writes_q <= 3'd4)
   `NS_ASSERT(read_ring, u_hazard.read_new_q == 2'(u_hazard.read_old_q + reads_q[1:0]))
   `NS_ASSERT(write_ring, u_hazard.write_new_q == 2'(u_hazard.write_old_q + writes_q[1:0]))
@@ -105,6 +154,8 @@ module hazard_proof (
   end
 
   `NS_COVER(full, reads_q == 3'd4 && writes_q == 3'd4)
+  `NS_COVER(read_after_write, write_went_q && read_begin_i)
+  `NS_COVER(write_after_read, read_went_q && write_begin_i)
   logic waited_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) waited_q <= 1'b0;

@@ -88,6 +88,7 @@ module jobs_proof
     .peer_valid_i,
     .cmp_valid_o  (compares),
     .write_open_i,
+    .want_o       (),
     .want_addr_o  (),
     .write_begin_o(write_begin),
     .write_end_o  (write_end),

@@ -1,5 +1,6 @@
 // nvme_mover towards the media: a burst begins only when all of its beats are in the FIFO, none of them with a read error; no
-// beat with an error leaves on the bus; and no further burst begins while none may.
+// beat with an error leaves on the bus; and no further burst begins while none may. No read begins while none may, either; of a
+// group that has begun to be read, all data that are to come do so before its end, however long its pieces are held up.
 //
 // Bounded, from reset on. Jobs of up to 96 bytes in groups of up to 160, at any dword; bursts of 128 bytes. Assumed of the neighbours: groups as nvme_gather makes them, data only for what has been asked for.
 `include "ns_assert.svh"
@@ -20,6 +21,8 @@ module whole_proof
   input logic        ar_ready_i,
   input logic        r_valid_i,
   input logic        r_error_i,
+  input logic        read_hold_i,
+  input logic        read_open_i,
   input logic        write_open_i,
   input logic        aw_ready_i,
   input logic        w_ready_i,
@@ -32,7 +35,7 @@ module whole_proof
   always_comb assume (rst_ni == reset_q);
 
   job_t job;
-  logic job_ready, ar_valid, r_ready, aw_valid, w_valid, b_ready, write_begin;
+  logic job_ready, ar_valid, r_ready, aw_valid, w_valid, b_ready, read_begin, read_end, write_begin;
   ax_t ar, aw;
   w_t w;
   event_t news;
@@ -71,13 +74,15 @@ module whole_proof
     .cmp_data_o   (),
     .cmp_error_o  (),
     .cmp_valid_o  (),
-    .read_hold_i  (1'b0),
-    .read_open_i  (1'b1),
+    .read_hold_i,
+    .read_open_i,
+    .read_want_o  (),
     .read_addr_o  (),
-    .read_begin_o (),
-    .read_end_o   (),
+    .read_begin_o (read_begin),
+    .read_end_o   (read_end),
     .read_busy_o  (),
     .write_open_i,
+    .write_want_o (),
     .write_addr_o (),
     .write_begin_o(write_begin),
     .write_end_o  (),
@@ -124,6 +129,21 @@ module whole_proof
       asked_q <= asked_q + ((ar_valid && ar_ready_i) ? 7'(ar.len) + 7'd1 : '0) - 7'(r_valid_i && r_ready);
   end
 
+  // Groups that are being read. An address is shown a cycle after it was decided upon.
+  logic [3:0] groups_q;
+  logic ar_shown_q, held_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      groups_q <= '0;
+      ar_shown_q <= 1'b0;
+      held_q <= 1'b1;
+    end else begin
+      groups_q <= groups_q + 4'(read_begin) - 4'(read_end);
+      ar_shown_q <= ar_valid && !ar_ready_i;
+      held_q <= read_hold_i;
+    end
+  end
+
   // Beats in the FIFO, and those that bursts which have begun, or are dropped, have still to take out of it.
   logic [6:0] here_q, due_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -145,6 +165,10 @@ module whole_proof
   `NS_ASSUME(pieces_follow, !inside_q || job_dst_i == next_q)
   `NS_ASSUME(data_asked_for, !r_valid_i || asked_q != '0)
 
+  `NS_ASSERT(reads_open, !read_begin || (read_open_i && !read_hold_i))
+  `NS_ASSERT(reads_not_held, !ar_valid || ar_shown_q || !held_q)
+  `NS_ASSERT(reads_in_groups,
+             groups_q != '0 || (!ar_valid && asked_q == '0 && !read_end && u_mover.u_read.first_q))
   `NS_ASSERT(begins_open, !write_begin || write_open_i)
   `NS_ASSERT(begins_complete, !write_begin || here_q - due_q >= u_mover.u_write.beats_q)
   `NS_ASSERT(data_without_error, !w_valid || !u_mover.beat_error)

@@ -308,7 +308,16 @@ module nvme_data
   localparam int unsigned FillWidth = unsigned'($clog2(RegionBlocks + 1));
   logic [54:0] fill_lba;
   logic [FillWidth-1:0] fill_blocks;
-  logic fill_valid, fill_done, fill_error, fill_stop, fill_busy, fill_waits, fill_drain, fill_hold;
+  logic
+      fill_valid,
+      fill_done,
+      fill_error,
+      fill_stop,
+      fill_busy,
+      fill_waits,
+      fill_drain,
+      fill_hold,
+      fill_quiet;
 
   nvme_fill #(
     .NumChannels(NumChannels),
@@ -326,7 +335,7 @@ module nvme_data
     .stop_i  (fill_stop),
     .drain_o (fill_drain),
     .hold_o  (fill_hold),
-    .quiet_i (!media_busy_o),
+    .quiet_i (fill_quiet),
     .fill_addr_o,
     .fill_blocks_o,
     .fill_valid_o,
@@ -439,9 +448,12 @@ module nvme_data
   // Movers.
   logic [NumChannels-1:0] data_ar_valid, data_ar_gnt;
   logic read_open;
-  logic [NumChannels-1:0] read_busy, write_busy;
+  logic [NumChannels-1:0] read_busy, group_busy, write_busy;
 
+  // A group may need the host between two of its pieces. A reset does not wait for that: the host may be what is dead. A
+  // fill does: its blocks must not be zeroed between the two.
   assign media_busy_o = read_busy != '0 || write_busy != '0;
+  assign fill_quiet = group_busy == '0 && write_busy == '0;
 
   // Granule of a media address among those of its channel.
   function automatic logic [TagBits-1:0] tag_of(logic [63:0] addr);
@@ -452,8 +464,11 @@ module nvme_data
 
   // A fill has its region for itself: no block is half zero for a reader, nor half of a write.
   localparam int unsigned RegionBytesBits = unsigned'($clog2(RegionBlocks)) + 9;
+  function automatic logic filled(logic [63:0] addr);
+    filled = fill_hold && (addr >> RegionBytesBits) == (64'({fill_lba, 9'd0}) >> RegionBytesBits);
+  endfunction
   function automatic logic held(logic [63:0] addr);
-    held = fill_drain || (fill_hold && (addr >> RegionBytesBits) == (64'({fill_lba, 9'd0}) >> RegionBytesBits));
+    held = fill_drain || filled(addr);
   endfunction
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
@@ -461,7 +476,8 @@ module nvme_data
     logic [DataWidth-1:0] media_data, host_data;
     logic media_error, media_valid, host_error, host_valid;
     logic [63:0] read_addr, write_addr;
-    logic read_open_channel, read_begin, read_end, write_open_channel, write_begin, write_end;
+    logic read_open_channel, read_want, read_begin, read_end;
+    logic write_open_channel, write_want, write_begin, write_end;
     logic clk_hazard;
 
     ns_clock_gate u_gate (
@@ -492,13 +508,15 @@ module nvme_data
       .cmp_data_o   (media_data),
       .cmp_error_o  (media_error),
       .cmp_valid_o  (media_valid),
-      .read_hold_i  (quiesce_i || held(read_addr)),
-      .read_open_i  (read_open_channel),
+      .read_hold_i  (quiesce_i),
+      .read_open_i  (read_open_channel && !held(read_addr)),
+      .read_want_o  (read_want),
       .read_addr_o  (read_addr),
       .read_begin_o (read_begin),
       .read_end_o   (read_end),
       .read_busy_o  (read_busy[c]),
       .write_open_i (1'b1),
+      .write_want_o (),
       .write_addr_o (),
       .write_begin_o(),
       .write_end_o  (),
@@ -545,11 +563,13 @@ module nvme_data
       .cmp_valid_o  (host_valid),
       .read_hold_i  (1'b0),
       .read_open_i  (1'b1),
+      .read_want_o  (),
       .read_addr_o  (),
       .read_begin_o (),
       .read_end_o   (),
       .read_busy_o  (),
       .write_open_i (write_open_channel && !quiesce_i && !held(write_addr)),
+      .write_want_o (write_want),
       .write_addr_o (write_addr),
       .write_begin_o(write_begin),
       .write_end_o  (write_end),
@@ -577,16 +597,22 @@ module nvme_data
     ) u_hazard (
       .clk_i        (clk_hazard),
       .rst_ni,
+      .read_want_i  (read_want),
       .read_tag_i   (tag_of(read_addr)),
       .read_open_o  (read_open_channel),
       .read_begin_i (read_begin),
       .read_end_i   (read_end),
+      .write_want_i (write_want),
       .write_tag_i  (tag_of(write_addr)),
       .write_open_o (write_open_channel),
       .write_begin_i(write_begin),
       .write_end_i  (write_end),
+      .read_busy_o  (group_busy[c]),
       .write_busy_o (write_busy[c])
     );
+
+    `NS_ASSERT(fill_alone, !(mem_ar_valid_o[c] && filled(mem_ar_o[c].addr
+               )) && !(mem_aw_valid_o[c] && filled(mem_aw_o[c].addr)))
   end
 
   nvme_mover #(
@@ -612,11 +638,13 @@ module nvme_data
     .cmp_valid_o  (),
     .read_hold_i  (1'b0),
     .read_open_i  (1'b1),
+    .read_want_o  (),
     .read_addr_o  (),
     .read_begin_o (),
     .read_end_o   (),
     .read_busy_o  (),
     .write_open_i (1'b1),
+    .write_want_o (),
     .write_addr_o (),
     .write_begin_o(),
     .write_end_o  (),

@@ -4,6 +4,8 @@
 // when no write of its 4 KiB is outstanding, and a write only when no read of its is: whatever comes back is all old or all
 // new. Writes among themselves have one ID, hence one order, and need nothing. What has begun ends without the other side,
 // so nothing waits in a circle.
+// Whoever finds its granule in use keeps it: of the other side nothing more begins there before it has begun, however many
+// come. Both sides may keep a granule, but not the same one: who was first. So at most one goes before a read or a write.
 // A read is outstanding from `read_begin_i` to `read_end_i`, which may take several bursts; a write is one burst. Both end
 // in the order in which they began. Reads may begin in one cycle, writes in the next: neither can begin unseen by the other.
 `include "ns_assert.svh"
@@ -21,7 +23,9 @@ module nvme_hazard #(
   /// Reset.
   input logic rst_ni,
 
-  /// Granule of the read that wants to begin.
+  /// A read wants to begin. Stays, with its granule, until it does.
+  input  logic               read_want_i,
+  /// Its granule.
   input  logic [TagBits-1:0] read_tag_i,
   /// It may.
   output logic               read_open_o,
@@ -30,7 +34,9 @@ module nvme_hazard #(
   /// The oldest one ends.
   input  logic               read_end_i,
 
-  /// Granule of the write that wants to begin.
+  /// A write wants to begin. Stays, with its granule, until it does.
+  input  logic               write_want_i,
+  /// Its granule.
   input  logic [TagBits-1:0] write_tag_i,
   /// It may.
   output logic               write_open_o,
@@ -39,6 +45,8 @@ module nvme_hazard #(
   /// The oldest one ends.
   input  logic               write_end_i,
 
+  /// From registers: reads are outstanding.
+  output logic read_busy_o,
   /// From registers: writes are outstanding.
   output logic write_busy_o
 );
@@ -53,6 +61,8 @@ module nvme_hazard #(
   logic [ReadBits-1:0] read_new_q, read_old_q;
   logic [WriteBits-1:0] write_new_q, write_old_q;
   logic turn_q;  // a write's
+  logic same;  // both want the same granule
+  logic read_keeps_q, write_keeps_q;
 
   for (genvar i = 0; i < Reads; i++) begin : gen_reads
     assign read_hit[i] = read_valid_q[i] && reads_q[i] == write_tag_i;
@@ -61,8 +71,10 @@ module nvme_hazard #(
     assign write_hit[i] = write_valid_q[i] && writes_q[i] == read_tag_i;
   end
 
-  assign read_open_o = !turn_q && !read_valid_q[read_new_q] && write_hit == '0;
-  assign write_open_o = turn_q && !write_valid_q[write_new_q] && read_hit == '0;
+  assign same = read_tag_i == write_tag_i;
+  assign read_open_o = !turn_q && !read_valid_q[read_new_q] && write_hit == '0 && !(write_keeps_q && same);
+  assign write_open_o = turn_q && !write_valid_q[write_new_q] && read_hit == '0 && !(read_keeps_q && same);
+  assign read_busy_o = read_valid_q != '0;
   assign write_busy_o = write_valid_q != '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -74,8 +86,16 @@ module nvme_hazard #(
       read_old_q <= '0;
       write_new_q <= '0;
       write_old_q <= '0;
+      read_keeps_q <= 1'b0;
+      write_keeps_q <= 1'b0;
     end else begin
       turn_q <= !turn_q;
+      if (read_begin_i) read_keeps_q <= 1'b0;
+      else if (!turn_q && read_want_i && write_hit != '0 && !(write_keeps_q && same))
+        read_keeps_q <= 1'b1;
+      if (write_begin_i) write_keeps_q <= 1'b0;
+      else if (turn_q && write_want_i && read_hit != '0 && !(read_keeps_q && same))
+        write_keeps_q <= 1'b1;
       if (read_end_i) begin
         read_valid_q[read_old_q] <= 1'b0;
         read_old_q <= read_old_q + 1'b1;
@@ -105,6 +125,9 @@ module nvme_hazard #(
   end
 
   `NS_ASSERT(begins_when_open, (!read_begin_i || read_open_o) && (!write_begin_i || write_open_o))
+  `NS_ASSERT(begins_what_wants, (!read_begin_i || read_want_i) && (!write_begin_i || write_want_i))
+  `NS_ASSERT(keeper_wants, (!read_keeps_q || read_want_i) && (!write_keeps_q || write_want_i))
+  `NS_ASSERT(one_keeps, !(read_keeps_q && write_keeps_q && same))
   `NS_ASSERT(
       ends_what_began,
       (!read_end_i || read_valid_q[read_old_q]) && (!write_end_i || write_valid_q[write_old_q]))

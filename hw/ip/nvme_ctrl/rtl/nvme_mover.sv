@@ -64,20 +64,24 @@ module nvme_mover
   /// Valid.
   output logic                 cmp_valid_o,
 
-  /// No read of the source may begin.
+  /// No read of the source may begin, not even of a group that has begun.
   input  logic        read_hold_i,
   /// Reads of the source, group by group: the one at `read_addr_o` may begin.
   input  logic        read_open_i,
+  /// It waits for that, or for `read_hold_i`, and for nothing else. Stays until it begins.
+  output logic        read_want_o,
   /// Its address.
   output logic [63:0] read_addr_o,
   /// It begins.
   output logic        read_begin_o,
   /// All data of the oldest group that has begun have come.
   output logic        read_end_o,
-  /// From registers: data are to come.
+  /// From registers: data are to come. Not so between two pieces of a group.
   output logic        read_busy_o,
   /// Bursts to the target: the one at `write_addr_o` may begin.
   input  logic        write_open_i,
+  /// It waits for that and for nothing else. Stays until it begins.
+  output logic        write_want_o,
   /// Its address.
   output logic [63:0] write_addr_o,
   /// It begins.
@@ -183,6 +187,7 @@ module nvme_mover
     .job_ready_o   (queue_ready),
     .hold_i        (read_hold_i),
     .read_open_i,
+    .want_o        (read_want_o),
     .want_addr_o   (read_addr_o),
     .begin_o       (read_begin_o),
     .compared_i    (compared),
@@ -310,6 +315,7 @@ module nvme_mover
     .peer_valid_i,
     .cmp_valid_o,
     .write_open_i,
+    .want_o      (write_want_o),
     .want_addr_o (write_addr_o),
     .write_begin_o,
     .write_end_o,

@@ -27,10 +27,13 @@ module nvme_mover_read
   /// Ready.
   output logic       job_ready_o,
 
-  /// No read may begin.
+  /// No read may begin, not even that of a further piece of a group.
   input  logic       hold_i,
-  /// The read of the group that begins at `want_addr_o` may begin.
+  /// The read of the group that begins at `want_addr_o` may begin. Its further pieces follow whatever this says: who keeps
+  /// others apart from a group waits for its end.
   input  logic       read_open_i,
+  /// It waits for that, or for `hold_i`, and for nothing else. Stays until it begins.
+  output logic       want_o,
   /// Its address.
   output logic [63:0] want_addr_o,
 
@@ -114,8 +117,10 @@ module nvme_mover_read
   // Every other cycle at most, so that the arbiter behind `ar_ready_i` is not in front of all this: a job has more beats.
   // Once begun, a group must not have to wait for a comparison, because a write of the media may wait for it, and the
   // comparison for what stands behind that write.
-  assign issue = valid_q && issue_ready_i && !ar_valid_o && (32'(free_q) >= 32'(room_q))
-      && (job_q.kind == KindZero || (!hold_i && (!first_q || (read_open_i && !(job_q.more && compares_q != '0)))));
+  logic ready;
+  assign ready = valid_q && issue_ready_i && !ar_valid_o && (32'(free_q) >= 32'(room_q));
+  assign want_o = ready && job_q.kind != KindZero && first_q && !(job_q.more && compares_q != '0);
+  assign issue = (want_o && read_open_i && !hold_i) || (ready && (job_q.kind == KindZero || (!first_q && !hold_i)));
   assign want_addr_o = job_q.src;
   assign begin_o = issue_read_o && first_q;
   assign issue_write_o = issue && (first_q || !Merge);

@@ -69,6 +69,8 @@ module nvme_mover_write
 
   /// The burst that stands at `want_addr_o` may begin.
   input  logic                 write_open_i,
+  /// It waits for that and for nothing else. Stays until it begins.
+  output logic                 want_o,
   /// Its address.
   output logic [63:0]          want_addr_o,
   /// It begins.
@@ -208,9 +210,11 @@ module nvme_mover_write
   assign kind = (spoilt && burst_q.kind == KindCopy) ? KindDrop : burst_q.kind;
 
   // Every other cycle at most, so that the arbiter behind `aw_ready_i` is not in front of all this: bursts are longer.
-  assign issue = burst_valid_q && burst_queue_ready && !aw_valid_o
-      && 32'(arrived_q) >= 32'(beats_q) && bursts_q != BurstsBits'(MaxBursts)
-      && ((compares_q == '0 && write_open_i) || no_target(kind));
+  logic ready;
+  assign ready = burst_valid_q && burst_queue_ready && !aw_valid_o
+      && 32'(arrived_q) >= 32'(beats_q) && bursts_q != BurstsBits'(MaxBursts);
+  assign want_o = ready && compares_q == '0 && !no_target(kind);
+  assign issue = (want_o && write_open_i) || (ready && no_target(kind));
   assign want_addr_o = aw_q.addr;
   assign write_begin_o = issue && !no_target(kind);
   assign cut_ready = !burst_valid_q || issue;
