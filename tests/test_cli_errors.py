@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -129,6 +131,32 @@ def test_absent_compiler(tmp_path, design):
     error = fails("build", "--design", path, cwd=tmp_path, env={"CXX": "no-such-g++"})
     assert "no-such-g++" in error
     assert "g++" in error
+
+
+@pytest.mark.parametrize("step", ["verilator", "g++"])
+def test_an_interrupt_ends_a_build_and_its_compiler(tmp_path, design, step):
+    """The signal goes to the one process alone, as of `kill`; the tools never end by themselves."""
+    tool = tmp_path / "tool"
+    hung = f"sleep 1000 & echo $! > {tmp_path}/pid; wait"
+    if step == "verilator":
+        env = {"NEARSIDE_VERILATOR": str(tool)}
+        tool.write_text(f"#!/bin/sh\ncase $1 in --version) echo Verilator test; exit;; esac\n{hung}\n")
+    else:
+        env = {"CXX": str(tool)}
+        tool.write_text(f"#!/bin/sh\n{hung}\n")
+    tool.chmod(0o755)
+    command = [sys.executable, "-m", "nearside.cli", "build", "--design", str(design(MINIMAL))]
+    env = os.environ | {"NEARSIDE_ROOT": str(ROOT)} | env
+    process = subprocess.Popen(command, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True)
+    while not (pid := tmp_path / "pid").exists() or not pid.read_text():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert error.splitlines()[-1] == "nearside: interrupted"
+    status = Path(f"/proc/{pid.read_text().strip()}/stat")
+    assert not status.exists() or status.read_text().split()[2] == "Z"
 
 
 def test_delay_set_needs_one_way_to_say_it(tmp_path):

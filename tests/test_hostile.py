@@ -8,8 +8,12 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import signal
 import sys
+import threading
+import time
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -156,6 +160,97 @@ def test_hostile_arguments_of_the_device(native, name, key, tmp_path, monkeypatc
             native.trace_stop()
 
 
+PATTERN = bytes(range(256)) * 2
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda d, p: d.read(1 << 20, progress=p),
+        lambda d, p: d.write(bytes(1 << 19), offset=1 << 19, progress=p),
+        lambda d, p: d.workload(
+            commands=20_000, min_bytes=512, queues=4, read_percent=50, start=1 << 19, verify=True, progress=p
+        ),
+    ],
+    ids=["read", "write", "workload"],
+)
+def test_a_call_that_is_stopped_leaves_nothing_in_flight(device, call, error):
+    """Without a reset: the next calls get their own completions, and their own data."""
+
+    def progress(_done, _total):
+        raise error("enough")
+
+    device.native.reset()
+    device.write(PATTERN)
+    for _ in range(3):
+        with pytest.raises(error):
+            call(device, progress)
+        for _ in range(3):
+            assert device.read(512)[0] == PATTERN
+            device.flush()
+            device.write(PATTERN, queues=2)
+        assert device.compare(PATTERN)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda d: d.native.pm_read(0, 1 << 20), lambda d: d.verify(d.namespace_bytes),
+        lambda d: d.compare(bytes(d.namespace_bytes)), lambda d: d.single(commands=300), lambda d: d.rest(10**6),
+    ],
+    ids=["pm_read", "verify", "compare", "single", "rest"],
+)  # fmt: skip
+def test_signals_are_heard_before_the_end(call, request):
+    """A handler that raises ends the call, in less simulated time than all of it takes, and the device still works."""
+
+    def handler(*_):
+        raise Stopped
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        with Device(GOOD, skip_idle=request.node.callspec.id != "rest") as device:
+            device.write(PATTERN)
+            start, begun = device.now_ns, time.monotonic()
+            call(device)
+            whole, took = device.now_ns - start, time.monotonic() - begun
+            parts = []
+            # The signal may come too late by chance, but not every time.
+            while len(parts) < 10 and not any(part < whole for part in parts):
+                start = device.now_ns
+                signal.setitimer(signal.ITIMER_REAL, took / 4)
+                with suppress(Stopped):
+                    call(device)
+                    signal.pause()
+                parts.append(device.now_ns - start)
+            assert any(part < whole for part in parts), (whole, parts)
+            assert device.read(512)[0] == PATTERN
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_device_in_use_says_so(device):
+    """From its own progress callback, and from another thread: an error, and the call under way goes on."""
+    native = device.native
+    native.reset()
+    told = []
+
+    def progress(_done, _total):
+        for name, arguments in METHODS.items():
+            with pytest.raises(NearsideError, match="the device is in use by another call"):
+                getattr(native, name)(**arguments)
+        with pytest.raises(NearsideError, match="in use"):
+            print(device.now_ns)
+        thread = threading.Thread(target=lambda: told.append(answer(native.flush)))
+        thread.start()
+        thread.join()
+
+    assert native.workload(commands=200, min_bytes=512, queues=1, depth=1, progress=progress)
+    assert told
+    assert all("in use" in str(error) for error in told)
+    device.flush()
+
+
 def test_two_hostile_arguments_at_once(native):
     """Sums and products of what is allowed by itself."""
     huge = [1 << 21, 1 << 32, 1 << 62, 1 << 63, (1 << 64) - 512]
@@ -179,6 +274,11 @@ def test_two_hostile_arguments_at_once(native):
         (lambda d: d.pm_write((1 << 64) - 1, b"xy"), "reach beyond the PM window"),
         (lambda d: d.rest(1 << 62), f"ns = {1 << 62} ns: allowed are 0 to"),
         (lambda d: d.rest((1 << 63) // 1000 - 1), "simulated time is"),
+        (lambda d: d.read(0), "0 bytes: at least 1 is needed"),
+        (lambda d: d.write(b""), "0 bytes: at least 1 is needed"),
+        (lambda d: d.workload(commands=0, queues=1), "commands = 0: at least 1 is needed"),
+        (lambda d: d.design.with_values("[unknown]\nx = 1"), "override: unknown key `unknown`; allowed: "),
+        (lambda d: d.design.with_values("[media]\nprofil = 1"), "override: unknown key `media.profil`; allowed: "),
         (lambda d: d.read(1 << 62), "reach beyond the namespace"),
         (lambda d: d.write_zeroes((1 << 64) - 512, 512), "reach beyond the namespace"),
         (lambda d: d.workload(queues=1 << 40, depth=1 << 40), "queues = "),
@@ -286,7 +386,8 @@ def nearside(capsys, monkeypatch, *arguments) -> tuple[int, str, str]:
 
 NESTED = "[" * 100_000
 SOAK = {
-    "seed": 1, "design": GOOD.hash, "moved_bytes": 5, "episodes": 1, "mismatches": 0, "kinds": {}, "outcomes": {},
+    "seed": 1, "design": GOOD.hash, "hardware": GOOD.hardware,
+    "moved_bytes": 5, "episodes": 1, "mismatches": 0, "kinds": {}, "outcomes": {},
     "simulated_ns": 1.0, "failure": None,
 }  # fmt: skip
 COMMAND = {"command": "Read", "queue": 1, "blocks": 8, "status": 0, "times_ps": {"fetch": 1, "landed": 5}}
@@ -306,6 +407,10 @@ def test_damaged_results_of_a_soak(tmp_path):
     path.write_text(json.dumps(SOAK))
     assert fuzzing.resume(path, GOOD, 1) == SOAK
     assert fuzzing.resume(tmp_path / "none.json", GOOD, 1) == {}
+    for other in ({"seed": 2}, {"design": "0"}, {"hardware": "0"}):
+        path.write_text(json.dumps(SOAK | other))
+        with pytest.raises(NearsideError, match="another seed, design or RTL"):
+            fuzzing.resume(path, GOOD, 1)
     refused = 0
     for text in damaged(SOAK):
         path.write_text(text)

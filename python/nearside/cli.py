@@ -36,6 +36,9 @@ Examples:
 # Longest latency that a media profile may have.
 MAX_LATENCY_NS = 4_000_000
 
+# Exit status after Ctrl-C, as of a shell.
+INTERRUPTED = 130
+
 # The base class of all complaints about the command line. Which module it is in depends on the version of typer.
 UsageError = typer.BadParameter.__mro__[1]
 ClickException = UsageError.__mro__[1]
@@ -414,6 +417,8 @@ def _run() -> int:
     """Runs the command; returns the exit status."""
     try:
         status = app(standalone_mode=False)
+        if status == INTERRUPTED:  # typer has caught the exception itself
+            raise KeyboardInterrupt
     except NearsideError as error:
         status = _complain(str(error), 1)
     except ClickException as error:
@@ -423,7 +428,7 @@ def _run() -> int:
         else:
             status = _complain(f"{error.format_message()} (see {_help_of(error)} --help)", 2)
     except (KeyboardInterrupt, typer.Abort):
-        status = _complain("interrupted", 130)
+        status = _complain("interrupted", INTERRUPTED)
     return status if isinstance(status, int) else 0
 
 

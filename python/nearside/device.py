@@ -48,8 +48,13 @@ class Design:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of all that decides what the design does."""
+        """SHA-256 of its values. They hold neither the RTL (see `hardware`) nor what the media profile says."""
         return self.native.hash
+
+    @property
+    def hardware(self) -> str:
+        """What identifies its hardware: a hash of the RTL, its parameters, and what it is compiled with."""
+        return self.native.hardware
 
     @property
     def values(self) -> dict[str, Any]:

@@ -23,9 +23,9 @@ def soak(
 ) -> dict[str, Any]:
     """Moves so many bytes of right commands, and checks every one. Each episode begins with an empty device.
 
-    With `result` the sum is kept in that file after each episode; a file of the same seed and design is gone on with.
+    With `result` the sum is kept in that file after each episode; one of the same seed, design and RTL is gone on with.
     """
-    key = {"seed": seed, "design": design.hash}
+    key = {"seed": seed, "design": design.hash, "hardware": design.hardware}
     total = resume(result, design, seed) if result is not None else {}
     while total.get("moved_bytes", 0) < amount and not total.get("mismatches"):
         done = total.get("moved_bytes", 0)
@@ -43,7 +43,7 @@ def soak(
 
 
 def resume(result: Path, design: Design, seed: int) -> dict[str, Any]:
-    """What a soak of this seed and design has left in a file; nothing where there is no file."""
+    """What a soak of this seed, design and RTL has left in a file; nothing where there is no file."""
     try:
         if not result.exists():
             if not result.parent.is_dir():
@@ -59,10 +59,10 @@ def resume(result: Path, design: Design, seed: int) -> dict[str, Any]:
     intact = isinstance(total, dict) and all(type(total.get(name)) is int and total[name] >= 0 for name in counts)
     intact = intact and all(isinstance(total.get(name), dict) for name in tables)
     intact = intact and all(type(count) is int for name in tables for count in total[name].values())
-    if not intact or {"seed", "design", "simulated_ns"} - total.keys():
+    if not intact or {"seed", "design", "hardware", "simulated_ns"} - total.keys():
         raise NearsideError(f"{result}: no result of `nearside soak`, or a damaged one; remove it or name another")
-    if (total["seed"], total["design"]) != (seed, design.hash):
-        raise NearsideError(f"{result} is of another seed or design; remove it or name another")
+    if (total["seed"], total["design"], total["hardware"]) != (seed, design.hash, design.hardware):
+        raise NearsideError(f"{result} is of another seed, design or RTL; remove it or name another")
     return total
 
 
@@ -80,7 +80,7 @@ def print_report(doc: dict[str, Any]) -> None:
     """What was done and drawn, and what each command answered how often."""
     table = show.table(f"seed {doc['seed']}", "", "count")
     for key, value in doc.items():
-        if key not in ("seed", "design", "kinds", "outcomes", "failure", "simulated_ns"):
+        if key not in ("seed", "design", "hardware", "kinds", "outcomes", "failure", "simulated_ns"):
             table.add_row(key.replace("_", " "), f"{value:,}")
     table.add_row("simulated time", show.nanoseconds(doc["simulated_ns"]))
     show.out.print(table)

@@ -48,10 +48,17 @@ impl Design {
         &self.inner.name
     }
 
-    /// SHA-256 of its meaning.
+    /// SHA-256 of its values.
     #[getter]
     fn hash(&self) -> String {
         self.inner.hash()
+    }
+
+    /// What identifies its hardware: a hash of the sources, the parameters, and what they are compiled with.
+    #[getter]
+    fn hardware(&self) -> PyResult<String> {
+        let config = DeviceConfig::of(&self.inner).map_err(raise)?;
+        rtl::bitstream::digest(&config.bitstream()).map_err(raise)
     }
 
     /// All of it, as JSON.
@@ -66,19 +73,46 @@ fn exercise(device: RtlDevice) -> Result<(), String> {
     driver::exercise(Box::new(device), bytes).map_err(|e| e.to_string())
 }
 
-/// Hands a build's progress to a callback `f(step, done, total)`.
-pub fn build_progress(callback: Option<Py<PyAny>>) -> impl FnMut(Progress) {
-    move |progress| {
-        let Some(callback) = &callback else { return };
-        let (step, done, total) = match progress {
-            Progress::Waiting => ("waiting for another build of the same design", 0, 0),
-            Progress::Translating => ("translating with Verilator", 0, 0),
-            Progress::Compiling(begun, all) => ("compiling", begun, all),
-            Progress::Training => ("running it to find what matters most", 0, 0),
-            Progress::Done(_) => ("done", 1, 1),
+/// Hands a build's progress to a callback `f(step, done, total)`, and hears of Ctrl-C.
+pub struct BuildTeller {
+    callback: Option<Py<PyAny>>,
+    /// What Python raised: KeyboardInterrupt, or whatever the callback did. It ends the build.
+    raised: Option<PyErr>,
+}
+
+impl BuildTeller {
+    /// A teller, with a callback or none.
+    pub fn new(callback: Option<Py<PyAny>>) -> BuildTeller {
+        BuildTeller {
+            callback,
+            raised: None,
+        }
+    }
+
+    /// Reports; false asks to stop.
+    pub fn tell(&mut self, progress: Progress) -> bool {
+        let news = match progress {
+            Progress::Working => None,
+            Progress::Waiting => Some(("waiting for another build of the same design", 0, 0)),
+            Progress::Translating => Some(("translating with Verilator", 0, 0)),
+            Progress::Compiling(begun, all) => Some(("compiling", begun, all)),
+            Progress::Training => Some(("running it to find what matters most", 0, 0)),
+            Progress::Done(_) => Some(("done", 1, 1)),
         };
-        // A callback that fails must not end the build; Ctrl-C reaches the compiler itself.
-        let _ = Python::attach(|py| callback.call1(py, (step, done, total)).map(drop));
+        let outcome = Python::attach(|py| {
+            py.check_signals()?;
+            match (&self.callback, news) {
+                (Some(f), Some(news)) => f.call1(py, news).map(drop),
+                _ => Ok(()),
+            }
+        });
+        self.raised = self.raised.take().or(outcome.err());
+        self.raised.is_none()
+    }
+
+    /// What Python raised, else the outcome.
+    pub fn settle<T>(self, outcome: PyResult<T>) -> PyResult<T> {
+        self.raised.map_or(outcome, Err)
     }
 }
 
@@ -94,8 +128,8 @@ pub fn compile(
 ) -> PyResult<PathBuf> {
     let mut config = DeviceConfig::of(&design.inner).map_err(raise)?;
     config.train = train.then_some(exercise);
-    let mut tell = build_progress(progress);
-    let built = py.detach(|| config.compile(design.inner.media.bytes.0, &mut tell));
-    py.check_signals()?;
-    built.map_err(raise)
+    let mut teller = BuildTeller::new(progress);
+    let bytes = design.inner.media.bytes.0;
+    let built = py.detach(|| config.compile(bytes, &mut |p| teller.tell(p)));
+    teller.settle(built.map_err(raise))
 }

@@ -7,7 +7,7 @@ use rtl::Memory;
 use serde_json::json;
 use sim::{Clock, Media};
 
-use crate::build::{build_progress, Design};
+use crate::build::{BuildTeller, Design};
 use crate::error::raise;
 
 /// Memory behind the emulator: enough rows that random addresses hardly ever hit an open one.
@@ -38,11 +38,13 @@ impl DelayBench {
         let root = crate::build::root()?;
         let clock = config.clock();
         let memory = Memory::Ddr4(config.dram.clone());
-        let mut tell = build_progress(progress);
+        let mut teller = BuildTeller::new(progress);
         let bench = py.detach(|| {
             let media = Media::memory(MEDIA_BYTES).map_err(raise)?;
+            let mut tell = |p| teller.tell(p);
             delay_bench::DelayBench::new(&root, clock, &memory, media, &mut tell).map_err(raise)
-        })?;
+        });
+        let bench = teller.settle(bench)?;
         Ok(DelayBench {
             bench: bench.into(),
             clock,

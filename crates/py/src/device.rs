@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
 use design::media::{cap_gb_s, time_ns, Registers};
 use design::{Identity, Place};
@@ -19,7 +20,7 @@ use sim::{Bar, Clock, Media, System, Time, Tracer};
 use spec::regs::nvm_delay::control::ENABLE;
 use trace::TraceFile;
 
-use crate::build::{build_progress, Design};
+use crate::build::{BuildTeller, Design};
 use crate::error::raise;
 use crate::progress::Teller;
 use crate::report;
@@ -65,26 +66,57 @@ impl Drop for Number {
     }
 }
 
-/// A simulated device, its link and host, and the driver's queues. All times are simulated.
-#[pyclass(module = "nearside._native")]
-pub struct Device {
-    // Never contended: only `&mut self` methods use it. It makes the class `Sync`.
-    session: Mutex<Option<Session>>,
-    design: design::Design,
+/// What only one call at a time may use.
+struct State {
+    /// `None` after the shutdown.
+    session: Option<Session>,
     trace: Option<Arc<Mutex<TraceFile>>>,
 }
 
-impl Device {
+impl State {
     fn session(&mut self) -> PyResult<&mut Session> {
-        self.slot()
+        self.session
             .as_mut()
             .ok_or_else(|| raise("the device was shut down"))
     }
 
-    fn slot(&mut self) -> &mut Option<Session> {
-        self.session
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn set_tracer(&mut self, tracer: Option<Tracer>) -> PyResult<()> {
+        let host = self.session()?.host();
+        let (number, wanted) = (host.device(), tracer.is_some());
+        if !host.system_mut().set_tracer(number, tracer) && wanted {
+            return Err(raise(NO_TRACE));
+        }
+        Ok(())
+    }
+
+    fn trace_stop(&mut self) -> PyResult<Option<u64>> {
+        let Some(file) = self.trace.take() else {
+            return Ok(None);
+        };
+        if self.session.is_some() {
+            self.set_tracer(None)?;
+        }
+        finish(&file).map(Some)
+    }
+}
+
+/// A simulated device, its link and host, and the driver's queues. All times are simulated. One call at a time: another one
+/// meanwhile, from a thread or from a progress callback, is an error.
+#[pyclass(frozen, module = "nearside._native")]
+pub struct Device {
+    state: Mutex<State>,
+    design: design::Design,
+}
+
+impl Device {
+    fn lock(&self) -> PyResult<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Ok(state),
+            Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(raise(
+                "the device is in use by another call, of a thread or around a progress callback: one at a time",
+            )),
+        }
     }
 }
 
@@ -101,8 +133,9 @@ fn start(
     } = rtl;
     let number = Number::take();
     config.identity = Identity::of(design, Place::Number(number.0)).map_err(raise)?;
-    let mut tell = build_progress(progress);
-    let device = RtlDevice::build(config, media, &mut tell).map_err(raise)?;
+    let mut teller = BuildTeller::new(progress);
+    let built = RtlDevice::build(config, media, &mut |p| teller.tell(p));
+    let device = teller.settle(built.map_err(raise))?;
     let mut system = System::new(&design.host).map_err(raise)?;
     let windows = [
         (Bar::Nvme, 64 << 10),
@@ -141,6 +174,13 @@ const END_OF_TIME: Time = Time(u64::MAX / 2);
 const MOST_TIMEOUT_US: u64 = 1_000_000_000;
 /// Most commands with all their events kept.
 const MOST_SINGLE: u64 = 1_000_000;
+
+/// Loads from the PM window between two looks for Ctrl-C; a load never spans it.
+const PM_PIECE: u64 = 64 << 10;
+/// Bytes of the media that the device works on between two looks for Ctrl-C.
+const MEDIA_PIECE: u64 = 4 << 20;
+/// Least simulated time between two looks for Ctrl-C.
+const REST_PIECE: Time = Time::us(20);
 
 /// What a device without trace ports answers.
 const NO_TRACE: &str = "this device has no trace ports";
@@ -220,17 +260,18 @@ impl Device {
         let session = py.detach(|| start(&design, driver, media, builder));
         py.check_signals()?;
         let session = session?;
-        let mut device = Device {
-            session: Mutex::new(Some(session)),
+        let session = Some(session);
+        let trace = file;
+        let device = Device {
+            state: Mutex::new(State { session, trace }),
             design,
-            trace: file,
         };
         device.apply(&profile)?;
         Ok(device)
     }
 
     /// Gives I/O queue `queue` (from 0) a priority: it is created again.
-    fn set_priority(&mut self, queue: usize, priority: &str) -> PyResult<()> {
+    fn set_priority(&self, queue: usize, priority: &str) -> PyResult<()> {
         let priority = match priority {
             "urgent" => Priority::Urgent,
             "high" => Priority::High,
@@ -243,7 +284,8 @@ impl Device {
                 return Err(PyValueError::new_err(text));
             }
         };
-        self.session()?
+        self.lock()?
+            .session()?
             .controller
             .set_priority(queue, priority)
             .map_err(raise)
@@ -251,25 +293,26 @@ impl Device {
 
     /// Simulated time now, in ns.
     #[getter]
-    fn now_ns(&mut self) -> PyResult<f64> {
-        Ok(self.session()?.controller.now().as_ns())
+    fn now_ns(&self) -> PyResult<f64> {
+        Ok(self.lock()?.session()?.controller.now().as_ns())
     }
 
     /// Bytes of the namespace in use.
     #[getter]
-    fn namespace_bytes(&mut self) -> PyResult<u64> {
-        Ok(self.session()?.controller.namespace().bytes())
+    fn namespace_bytes(&self) -> PyResult<u64> {
+        Ok(self.lock()?.session()?.controller.namespace().bytes())
     }
 
     /// Bytes of a logical block.
     #[getter]
-    fn block_bytes(&mut self) -> PyResult<u32> {
-        Ok(self.session()?.controller.namespace().block_bytes)
+    fn block_bytes(&self) -> PyResult<u32> {
+        Ok(self.lock()?.session()?.controller.namespace().block_bytes)
     }
 
     /// What the device says of itself, as JSON.
-    fn info(&mut self) -> PyResult<String> {
-        let s = self.session()?;
+    fn info(&self) -> PyResult<String> {
+        let mut state = self.lock()?;
+        let s = state.session()?;
         let (id, ns, cap) = (
             s.controller.identity(),
             s.controller.namespace(),
@@ -300,7 +343,7 @@ impl Device {
     #[pyo3(signature = (data, offset=0, queues=4, depth=8, chunk=16384, progress=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn write(
-        &mut self,
+        &self,
         py: Python<'_>,
         data: &[u8],
         offset: u64,
@@ -309,7 +352,8 @@ impl Device {
         chunk: usize,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<String> {
-        let session = self.session()?;
+        let mut state = self.lock()?;
+        let session = state.session()?;
         let block = session.controller.namespace().block_bytes as usize;
         let lba = whole_block(offset, block)?;
         within_namespace(session, offset, data.len() as u64)?;
@@ -333,7 +377,7 @@ impl Device {
     #[pyo3(signature = (length, offset=0, queues=4, depth=8, chunk=16384, progress=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn read(
-        &mut self,
+        &self,
         py: Python<'_>,
         length: usize,
         offset: u64,
@@ -342,7 +386,8 @@ impl Device {
         chunk: usize,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(Vec<u8>, String)> {
-        let session = self.session()?;
+        let mut state = self.lock()?;
+        let session = state.session()?;
         let block = session.controller.namespace().block_bytes as usize;
         let lba = whole_block(offset, block)?;
         within_namespace(session, offset, length as u64)?;
@@ -370,7 +415,7 @@ impl Device {
         commands=4000, start=0, span=0, scattered=false, list_offset=0, verify=false, seed=1, switch=None, progress=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn workload(
-        &mut self,
+        &self,
         py: Python<'_>,
         read_percent: u32,
         pattern: &str,
@@ -421,7 +466,8 @@ impl Device {
             }
             None => None,
         };
-        let session = self.session()?;
+        let mut state = self.lock()?;
+        let session = state.session()?;
         session.controller.set_list_offset(list_offset);
         let delays = session.inventory.delays();
         let mut teller = Teller::new(progress);
@@ -452,8 +498,9 @@ impl Device {
     }
 
     /// The timing of each channel, as JSON.
-    fn delay_get(&mut self) -> PyResult<String> {
-        let session = self.session()?;
+    fn delay_get(&self) -> PyResult<String> {
+        let mut state = self.lock()?;
+        let session = state.session()?;
         let (clock, channels) = (session.inventory.clock, session.inventory.channels);
         let mut out = Vec::new();
         for delay in session.inventory.delays() {
@@ -468,7 +515,7 @@ impl Device {
 
     /// Gives every channel, or one of them, the timing of a media profile (name, path or TOML text).
     #[pyo3(signature = (profile, channel=None))]
-    fn delay_set(&mut self, profile: &str, channel: Option<usize>) -> PyResult<()> {
+    fn delay_set(&self, profile: &str, channel: Option<usize>) -> PyResult<()> {
         let profile = find_profile(profile)?;
         self.set_on(&profile, channel)
     }
@@ -476,7 +523,7 @@ impl Device {
     /// Gives every channel, or one of them, plain latencies in ns.
     #[pyo3(signature = (read_ns, write_ns, channel=None))]
     fn delay_set_latency(
-        &mut self,
+        &self,
         read_ns: f64,
         write_ns: f64,
         channel: Option<usize>,
@@ -488,8 +535,9 @@ impl Device {
 
     /// Counters of each channel's timing emulator, as JSON.
     #[pyo3(signature = (clear=false))]
-    fn delay_counters(&mut self, clear: bool) -> PyResult<String> {
-        let session = self.session()?;
+    fn delay_counters(&self, clear: bool) -> PyResult<String> {
+        let mut state = self.lock()?;
+        let session = state.session()?;
         let clock = session.inventory.clock;
         let mut out = Vec::new();
         for delay in session.inventory.delays() {
@@ -504,20 +552,25 @@ impl Device {
     }
 
     /// Loads from the PM window.
-    fn pm_read(&mut self, py: Python<'_>, offset: u64, length: usize) -> PyResult<Vec<u8>> {
+    fn pm_read(&self, py: Python<'_>, offset: u64, length: usize) -> PyResult<Vec<u8>> {
         let window = self.design.media.bytes.0;
-        let session = self.session()?;
+        let mut state = self.lock()?;
+        let session = state.session()?;
         within("the PM window", window, offset, length as u64)?;
         let mut data = zeroed(length)?;
-        py.detach(|| session.host().read(Bar::Pm, offset, &mut data))
-            .map_err(raise)?;
+        let (skew, total) = (offset % PM_PIECE, length as u64);
+        in_pieces(py, skew, total, PM_PIECE, |at, here| {
+            let part = &mut data[at as usize..(at + here) as usize];
+            session.host().read(Bar::Pm, offset + at, part)
+        })?;
         Ok(data)
     }
 
     /// Stores to the PM window. Stores are posted: a load from the window waits for them.
-    fn pm_write(&mut self, py: Python<'_>, offset: u64, data: &[u8]) -> PyResult<()> {
+    fn pm_write(&self, py: Python<'_>, offset: u64, data: &[u8]) -> PyResult<()> {
         let window = self.design.media.bytes.0;
-        let session = self.session()?;
+        let mut state = self.lock()?;
+        let session = state.session()?;
         within("the PM window", window, offset, data.len() as u64)?;
         let data = data.to_vec();
         py.detach(|| session.host().write(Bar::Pm, offset, &data))
@@ -525,15 +578,16 @@ impl Device {
     }
 
     /// Makes later commands go to another namespace.
-    fn select_namespace(&mut self, nsid: u32) -> PyResult<()> {
-        let session = self.session()?;
+    fn select_namespace(&self, nsid: u32) -> PyResult<()> {
+        let mut state = self.lock()?;
+        let session = state.session()?;
         session.controller().select_namespace(nsid).map_err(raise)
     }
 
     /// Format NVM of a namespace, of the one in use, or of all (4294967295); `erase` is "none", "user-data" or
     /// "cryptographic".
     #[pyo3(signature = (nsid=None, erase="none"))]
-    fn format(&mut self, py: Python<'_>, nsid: Option<u32>, erase: &str) -> PyResult<()> {
+    fn format(&self, py: Python<'_>, nsid: Option<u32>, erase: &str) -> PyResult<()> {
         let erase = match erase {
             "none" => Erase::None,
             "user-data" => Erase::UserData,
@@ -545,46 +599,61 @@ impl Device {
                 )));
             }
         };
-        let session = self.session()?;
+        let mut state = self.lock()?;
+        let session = state.session()?;
         let nsid = nsid.unwrap_or(session.controller.nsid());
         py.detach(|| session.controller().format(nsid, erase))
             .map_err(raise)
     }
 
     /// Makes whole blocks read as zeros.
-    fn write_zeroes(&mut self, py: Python<'_>, length: u64, offset: u64) -> PyResult<()> {
-        let session = self.session()?;
+    fn write_zeroes(&self, py: Python<'_>, length: u64, offset: u64) -> PyResult<()> {
+        let mut state = self.lock()?;
+        let session = state.session()?;
         let (lba, blocks) = whole_range(session, offset, length)?;
-        py.detach(|| session.controller().write_zeroes(lba, blocks))
-            .map_err(raise)
+        let most = MEDIA_PIECE / u64::from(session.controller.namespace().block_bytes);
+        in_pieces(py, 0, blocks, most, |at, here| {
+            session.controller().write_zeroes(lba + at, here)
+        })
     }
 
     /// Has the device read whole blocks.
-    fn verify(&mut self, py: Python<'_>, length: u64, offset: u64) -> PyResult<()> {
-        let session = self.session()?;
+    fn verify(&self, py: Python<'_>, length: u64, offset: u64) -> PyResult<()> {
+        let mut state = self.lock()?;
+        let session = state.session()?;
         let (lba, blocks) = whole_range(session, offset, length)?;
-        py.detach(|| session.controller().verify(lba, blocks))
-            .map_err(raise)
+        let most = MEDIA_PIECE / u64::from(session.controller.namespace().block_bytes);
+        in_pieces(py, 0, blocks, most, |at, here| {
+            session.controller().verify(lba + at, here)
+        })
     }
 
     /// True if whole blocks from byte `offset` on equal `data`.
-    fn compare(&mut self, py: Python<'_>, data: &[u8], offset: u64) -> PyResult<bool> {
-        let session = self.session()?;
+    fn compare(&self, py: Python<'_>, data: &[u8], offset: u64) -> PyResult<bool> {
+        let mut state = self.lock()?;
+        let session = state.session()?;
         let (lba, _) = whole_range(session, offset, data.len() as u64)?;
+        let block = u64::from(session.controller.namespace().block_bytes);
         let data = data.to_vec();
-        py.detach(|| session.controller().compare(lba, &data))
-            .map_err(raise)
+        let mut equal = true;
+        in_pieces(py, 0, data.len() as u64, MEDIA_PIECE, |at, here| {
+            let part = &data[at as usize..(at + here) as usize];
+            equal &= session.controller().compare(lba + at / block, part)?;
+            Ok(())
+        })?;
+        Ok(equal)
     }
 
     /// Writes `data` from byte `offset` on if the media holds `expected` there, in one step; true if it did.
     fn compare_and_write(
-        &mut self,
+        &self,
         py: Python<'_>,
         expected: &[u8],
         data: &[u8],
         offset: u64,
     ) -> PyResult<bool> {
-        let session = self.session()?;
+        let mut state = self.lock()?;
+        let session = state.session()?;
         let (lba, _) = whole_range(session, offset, data.len() as u64)?;
         let (expected, data) = (expected.to_vec(), data.to_vec());
         py.detach(|| {
@@ -596,8 +665,9 @@ impl Device {
     }
 
     /// Deallocates ranges of whole blocks: (byte offset, length).
-    fn deallocate(&mut self, py: Python<'_>, ranges: Vec<(u64, u64)>) -> PyResult<()> {
-        let session = self.session()?;
+    fn deallocate(&self, py: Python<'_>, ranges: Vec<(u64, u64)>) -> PyResult<()> {
+        let mut state = self.lock()?;
+        let session = state.session()?;
         let mut list = Vec::new();
         for (offset, length) in ranges {
             let (lba, blocks) = whole_range(session, offset, length)?;
@@ -611,42 +681,38 @@ impl Device {
 
     /// From now on writes what happens to each command to a file, in simulated time: `*.jsonl` is a line of JSON a command,
     /// `*.json` a trace that Perfetto shows. Start it while no command is in flight.
-    fn trace_start(&mut self, path: PathBuf) -> PyResult<()> {
-        self.session()?;
-        self.trace_stop()?;
+    fn trace_start(&self, path: PathBuf) -> PyResult<()> {
+        let mut state = self.lock()?;
+        state.session()?;
+        state.trace_stop()?;
         let file = create(&path)?;
-        self.set_tracer(Some(Tracer::new(file.clone(), false)))?;
-        self.trace = Some(file);
+        state.set_tracer(Some(Tracer::new(file.clone(), false)))?;
+        state.trace = Some(file);
         Ok(())
     }
 
     /// Ends the trace, commands that have not ended included, and returns how many commands it holds; `None` if there was
     /// none. It may come after `shutdown`.
-    fn trace_stop(&mut self) -> PyResult<Option<u64>> {
-        let Some(file) = self.trace.take() else {
-            return Ok(None);
-        };
-        if self.slot().is_some() {
-            self.set_tracer(None)?;
-        }
-        finish(&file).map(Some)
+    fn trace_stop(&self) -> PyResult<Option<u64>> {
+        self.lock()?.trace_stop()
     }
 
     /// Runs reads or writes of `bytes` one at a time, the device at rest before each. Returns, as JSON, for each the list of
     /// what happened: time in ps, name, and what it concerns. There must be no other trace.
     #[pyo3(signature = (write=false, bytes=4096, commands=20, seed=1))]
     fn single(
-        &mut self,
+        &self,
         py: Python<'_>,
         write: bool,
         bytes: u64,
         commands: u64,
         seed: u64,
     ) -> PyResult<String> {
-        if self.trace.is_some() {
+        let mut state = self.lock()?;
+        if state.trace.is_some() {
             return Err(raise("a trace is being written"));
         }
-        let controller = &self.session()?.controller;
+        let controller = &state.session()?.controller;
         let block = u64::from(controller.namespace().block_bytes);
         let most = u64::from(controller.max_blocks()) * block;
         if bytes == 0 || bytes % block != 0 || bytes > most {
@@ -660,22 +726,30 @@ impl Device {
             )));
         }
         let events = Arc::new(Mutex::new(Events::default()));
-        self.set_tracer(Some(Tracer::new(events.clone(), true)))?;
-        let session = self.session()?;
-        let outcome = py.detach(|| single(session, &events, write, bytes, commands, seed));
-        self.set_tracer(None)?;
-        Ok(Value::from(outcome.map_err(raise)?).to_string())
+        state.set_tracer(Some(Tracer::new(events.clone(), true)))?;
+        let session = state.session()?;
+        let mut teller = Teller::new(None);
+        let job = Single {
+            write,
+            bytes,
+            commands,
+            seed,
+        };
+        let outcome = py.detach(|| single(session, &events, &job, &mut teller));
+        state.set_tracer(None)?;
+        Ok(Value::from(teller.settle(outcome)?).to_string())
     }
 
     /// Flush.
-    fn flush(&mut self) -> PyResult<()> {
-        self.session()?.controller.flush().map_err(raise)
+    fn flush(&self) -> PyResult<()> {
+        self.lock()?.session()?.controller.flush().map_err(raise)
     }
 
     /// Lets simulated time pass without work.
-    fn rest(&mut self, py: Python<'_>, ns: u64) -> PyResult<()> {
+    fn rest(&self, py: Python<'_>, ns: u64) -> PyResult<()> {
         let span = span_ns("ns", ns)?;
-        let session = self.session()?;
+        let mut state = self.lock()?;
+        let session = state.session()?;
         let now = session.host().system().now();
         if now
             .0
@@ -686,13 +760,34 @@ impl Device {
                 "ns = {ns}: simulated time is {now} and ends at {END_OF_TIME}"
             )));
         }
-        py.detach(|| session.host().system_mut().advance_by(span))
-            .map_err(raise)
+        let system = session.host().system_mut();
+        let end = system.now() + span;
+        let mut teller = Teller::new(None);
+        let outcome = py.detach(|| {
+            let mut piece = REST_PIECE;
+            while system.now() < end {
+                let begun = Instant::now();
+                let here = piece.min(end - system.now());
+                system.advance_by(here)?;
+                // Years may pass in an instant; with all clock cycles evaluated, microseconds don't.
+                if begun.elapsed() < Duration::from_millis(10) {
+                    piece = Time(piece.0.saturating_mul(2));
+                } else {
+                    piece = REST_PIECE.max(Time(piece.0 / 2));
+                }
+                if !teller.tell(0, 1) {
+                    break;
+                }
+            }
+            Ok::<(), sim::Error>(())
+        });
+        teller.settle(outcome)
     }
 
     /// Counters of the engine, as JSON: name to [value, unit].
-    fn counters(&mut self) -> PyResult<String> {
-        let host = self.session()?.controller.host();
+    fn counters(&self) -> PyResult<String> {
+        let mut state = self.lock()?;
+        let host = state.session()?.controller.host();
         let device = host
             .system()
             .device(host.device())
@@ -706,19 +801,22 @@ impl Device {
 
     /// Controller reset (CC.EN), and a new start of the driver. After one that fails the device and its media are still there:
     /// the PM window, the counters and another reset may be tried.
-    fn reset(&mut self, py: Python<'_>) -> PyResult<()> {
-        let session = self.session()?;
+    fn reset(&self, py: Python<'_>) -> PyResult<()> {
+        let mut state = self.lock()?;
+        let session = state.session()?;
         py.detach(|| session.controller().reset()).map_err(raise)
     }
 
     /// Takes the device apart as it is, as a loss of power does: others can have its media file.
-    fn close(&mut self) {
-        self.slot().take();
+    fn close(&self) -> PyResult<()> {
+        self.lock()?.session.take();
+        Ok(())
     }
 
     /// Normal shutdown. Tells of files that could not be written.
-    fn shutdown(&mut self) -> PyResult<()> {
-        match self.slot().take() {
+    fn shutdown(&self) -> PyResult<()> {
+        let session = self.lock()?.session.take();
+        match session {
             Some(session) => {
                 let mut host = session.controller.shutdown().map_err(raise)?;
                 host.system_mut().finish().map_err(raise)
@@ -728,15 +826,27 @@ impl Device {
     }
 }
 
-/// Commands one at a time, with all events of each.
-fn single(
-    session: &mut Session,
-    events: &Mutex<Events>,
+/// What `single` does.
+struct Single {
     write: bool,
     bytes: u64,
     commands: u64,
     seed: u64,
+}
+
+/// Commands one at a time, with all events of each.
+fn single(
+    session: &mut Session,
+    events: &Mutex<Events>,
+    job: &Single,
+    teller: &mut Teller,
 ) -> driver::Result<Vec<Value>> {
+    let Single {
+        write,
+        bytes,
+        commands,
+        seed,
+    } = *job;
     let controller = &mut session.controller;
     let block = u64::from(controller.namespace().block_bytes);
     let blocks = u32::try_from(bytes.div_ceil(block)).unwrap_or(u32::MAX);
@@ -745,7 +855,7 @@ fn single(
     let buffer = Buffer::Contiguous(base);
     let mut random = sim::Random::new(seed);
     let mut out = Vec::new();
-    for _ in 0..commands {
+    for done in 0..commands {
         let until = controller.now() + Time::us(10);
         let system = controller.host_mut().system_mut();
         system
@@ -759,40 +869,35 @@ fn single(
         };
         let events = || events.lock().unwrap_or_else(PoisonError::into_inner).take();
         events();
-        let done = controller.execute(0, io, &buffer).and_then(|c| c.check());
-        if let Err(error) = done {
-            controller.host_mut().free(base, bytes);
+        let mut outcome = controller.execute(0, io, &buffer).and_then(|c| c.check());
+        if outcome.is_ok() && !teller.tell(done, commands) {
+            outcome = Err(driver::Error::Interrupted);
+        }
+        if let Err(error) = outcome {
+            controller.give_back(base, bytes);
             return Err(error);
         }
         out.push(events());
     }
-    controller.host_mut().free(base, bytes);
+    controller.give_back(base, bytes);
     Ok(out)
 }
 
 impl Device {
-    fn set_tracer(&mut self, tracer: Option<Tracer>) -> PyResult<()> {
-        let host = self.session()?.host();
-        let (number, wanted) = (host.device(), tracer.is_some());
-        if !host.system_mut().set_tracer(number, tracer) && wanted {
-            return Err(raise(NO_TRACE));
-        }
-        Ok(())
-    }
-
     fn registers(&self, profile: &design::Profile) -> PyResult<Registers> {
         profile
             .registers(self.design.clock(), self.design.channels)
             .map_err(raise)
     }
 
-    fn apply(&mut self, profile: &design::Profile) -> PyResult<()> {
+    fn apply(&self, profile: &design::Profile) -> PyResult<()> {
         self.set_on(profile, None)
     }
 
-    fn set_on(&mut self, profile: &design::Profile, channel: Option<usize>) -> PyResult<()> {
+    fn set_on(&self, profile: &design::Profile, channel: Option<usize>) -> PyResult<()> {
         let registers = self.registers(profile)?;
-        let session = self.session()?;
+        let mut state = self.lock()?;
+        let session = state.session()?;
         let delays = session.inventory.delays();
         let chosen: Vec<Delay> = match channel {
             None => delays,
@@ -848,6 +953,33 @@ fn within(what: &str, size: u64, offset: u64, length: u64) -> PyResult<()> {
             "{length} bytes from {offset} on reach beyond {what} of {size} bytes"
         ))),
     }
+}
+
+/// Runs `part` on pieces (start, length) of so much work, none across a multiple of `most` of what `skew` is the first's offset
+/// in. Ctrl-C is heard between two.
+fn in_pieces(
+    py: Python<'_>,
+    skew: u64,
+    total: u64,
+    most: u64,
+    mut part: impl FnMut(u64, u64) -> driver::Result<()> + Send,
+) -> PyResult<()> {
+    let mut teller = Teller::new(None);
+    let outcome = py.detach(|| {
+        let mut at = 0;
+        loop {
+            let here = (most - (skew + at) % most).min(total - at);
+            part(at, here)?;
+            at += here;
+            if at == total {
+                return Ok(());
+            }
+            if !teller.tell(at, total) {
+                return Err(driver::Error::Interrupted);
+            }
+        }
+    });
+    teller.settle(outcome)
 }
 
 /// Zeros, if this machine has memory for so many.

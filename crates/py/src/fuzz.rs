@@ -6,7 +6,7 @@ use rtl::bitstream::Bitstream;
 use rtl::{Memory, RtlDevice};
 use sim::{Device, Media};
 
-use crate::build::Design;
+use crate::build::{BuildTeller, Design};
 use crate::error::raise;
 use crate::progress::Teller;
 
@@ -53,10 +53,9 @@ pub fn fuzz(
         replay,
     };
     let bytes = design.media.bytes.0;
-    let path = py
-        .detach(|| config.compile(bytes, &mut |_| {}))
-        .map_err(raise)?;
-    py.check_signals()?;
+    let mut teller = BuildTeller::new(None);
+    let built = py.detach(|| config.compile(bytes, &mut |p| teller.tell(p)));
+    let path = teller.settle(built.map_err(raise))?;
     let bitstream = Bitstream::open(&path).map_err(raise)?;
     let mut teller = Teller::new(progress);
     let outcome = py.detach(|| {

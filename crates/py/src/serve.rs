@@ -13,7 +13,7 @@ use serve::{Function, RegisterWrite, Served};
 use sim::{Bar, Media, Tracer};
 use trace::TraceFile;
 
-use crate::build::{build_progress, Design};
+use crate::build::{BuildTeller, Design};
 use crate::error::raise;
 use crate::trace::{create, finish};
 
@@ -132,10 +132,9 @@ fn prepare(
         .shared_file()
         .map(|file| file.try_clone_to_owned().map(Arc::new));
     let pm_file = pm_file.transpose().map_err(raise)?;
-    let mut tell = build_progress(progress);
-    let device = py
-        .detach(|| RtlDevice::build(config, media, &mut tell))
-        .map_err(raise)?;
+    let mut teller = BuildTeller::new(progress);
+    let built = py.detach(|| RtlDevice::build(config, media, &mut |p| teller.tell(p)));
+    let device = teller.settle(built.map_err(raise))?;
     let mut setup = Vec::new();
     for channel in 0..design.channels {
         let writes = Delay::of_channel(channel)

@@ -159,7 +159,7 @@ impl DelayBench {
         clock: Clock,
         memory: &Memory,
         media: Media,
-        progress: &mut dyn FnMut(Progress),
+        progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<DelayBench> {
         let spec = BitstreamSpec {
             root: root.to_path_buf(),

@@ -183,7 +183,11 @@ impl DeviceConfig {
     }
 
     /// Compiles the device if it wasn't before; returns the path of the bitstream.
-    pub fn compile(&self, media_bytes: u64, progress: &mut dyn FnMut(Progress)) -> Result<PathBuf> {
+    pub fn compile(
+        &self,
+        media_bytes: u64,
+        progress: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<PathBuf> {
         let (Some(train), None) = (self.train, &self.trace) else {
             return compile(&self.bitstream(), progress);
         };
@@ -342,7 +346,7 @@ impl RtlDevice {
     pub fn build(
         config: DeviceConfig,
         media: Media,
-        progress: &mut dyn FnMut(Progress),
+        progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<RtlDevice> {
         config.check()?;
         let path = config.compile(media.size(), progress)?;

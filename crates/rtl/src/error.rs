@@ -43,6 +43,8 @@ pub enum Error {
     Port(String),
     /// A configuration value is impossible.
     Config(String),
+    /// The caller asked to stop.
+    Interrupted,
 }
 
 impl Error {
@@ -73,6 +75,7 @@ impl std::fmt::Display for Error {
             Error::NotABitstream(message) => f.write_str(message),
             Error::Port(message) => f.write_str(message),
             Error::Config(message) => f.write_str(message),
+            Error::Interrupted => f.write_str("interrupted"),
         }
     }
 }

@@ -60,13 +60,17 @@ fn store(model: &mut Model, mut now: u64, addr: u64, data: u64) -> Result<u64, S
 #[test]
 fn a_second_build_is_the_first() {
     let spec = common::fixture_spec(false);
-    let first = compile(&spec, &mut |_| {}).unwrap();
+    let first = compile(&spec, &mut |_| true).unwrap();
     let mut steps = Vec::new();
-    let second = compile(&spec, &mut |p| steps.push(p)).unwrap();
+    let second = compile(&spec, &mut |p| {
+        steps.push(p);
+        true
+    })
+    .unwrap();
     assert_eq!(first, second);
     assert!(steps.is_empty(), "{steps:?}");
     let traced = common::fixture_spec(true);
-    assert_ne!(compile(&traced, &mut |_| {}).unwrap(), first);
+    assert_ne!(compile(&traced, &mut |_| true).unwrap(), first);
 }
 
 #[test]
@@ -75,7 +79,7 @@ fn concurrent_builds_end_in_one_object() {
     spec.options = vec![format!("+define+NS_TEST_{}", std::process::id())]; // content nobody has built yet
     let paths: Vec<PathBuf> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..2)
-            .map(|_| scope.spawn(|| compile(&spec, &mut |_| {}).unwrap()))
+            .map(|_| scope.spawn(|| compile(&spec, &mut |_| true).unwrap()))
             .collect();
         handles.into_iter().map(|h| h.join().unwrap()).collect()
     });
@@ -202,11 +206,11 @@ fn bad_input_is_one_line() {
     };
     let mut spec = common::fixture_spec(false);
     spec.filelists.push(PathBuf::from("hw/top/none.f"));
-    one_line(compile(&spec, &mut |_| {}).unwrap_err(), "hw/top/none.f");
+    one_line(compile(&spec, &mut |_| true).unwrap_err(), "hw/top/none.f");
 
     let mut spec = common::fixture_spec(false);
     spec.top = "no_such_top".to_string();
-    one_line(compile(&spec, &mut |_| {}).unwrap_err(), "no_such_top");
+    one_line(compile(&spec, &mut |_| true).unwrap_err(), "no_such_top");
 
     one_line(
         Bitstream::open(Path::new("/nonexistent.so")).err().unwrap(),
@@ -223,7 +227,7 @@ fn a_failed_training_is_the_builds_error_and_nothing_is_kept() {
     };
     let train = |outcome: std::result::Result<(), String>| {
         let mut training = |_: &Path| outcome.clone();
-        compile_trained(&spec, &mut training, &mut |_| {})
+        compile_trained(&spec, &mut training, &mut |_| true)
             .unwrap_err()
             .to_string()
     };
@@ -234,7 +238,7 @@ fn a_failed_training_is_the_builds_error_and_nothing_is_kept() {
     );
     // It never ran, so it counted nothing.
     assert!(train(Ok(())).contains("no counts"));
-    let plain = compile(&spec, &mut |_| {}).unwrap();
+    let plain = compile(&spec, &mut |_| true).unwrap();
     assert!(plain.ends_with("rtl_fixture.so"), "{plain:?}");
 }
 
@@ -250,9 +254,13 @@ fn a_trained_build_is_another_object_that_works() {
         store(&mut model, now, 0x10_0018, 1).map(drop)
     };
     let mut steps = Vec::new();
-    let trained = compile_trained(&spec, &mut training, &mut |step| steps.push(step)).unwrap();
+    let trained = compile_trained(&spec, &mut training, &mut |step| {
+        steps.push(step);
+        true
+    })
+    .unwrap();
     assert!(trained.ends_with("rtl_fixture.trained.so"), "{trained:?}");
-    assert_eq!(compile(&spec, &mut |_| {}).unwrap(), trained);
+    assert_eq!(compile(&spec, &mut |_| true).unwrap(), trained);
     assert_eq!(
         runs,
         usize::from(!steps.is_empty()),
@@ -264,7 +272,7 @@ fn a_trained_build_is_another_object_that_works() {
     let addr = model.field("m_axi_host_awaddr").unwrap();
     assert_eq!(model.get(addr), 0x1234_0000);
     assert_eq!(
-        compile_trained(&spec, &mut |_| Err("not again".into()), &mut |_| {}).unwrap(),
+        compile_trained(&spec, &mut |_| Err("not again".into()), &mut |_| true).unwrap(),
         trained
     );
 }

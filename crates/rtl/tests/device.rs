@@ -518,7 +518,7 @@ fn impossible_configurations_are_one_line() {
             "host_chunk = 100",
         ),
     ] {
-        let error = RtlDevice::build(config, Media::memory(MEDIA).unwrap(), &mut |_| {})
+        let error = RtlDevice::build(config, Media::memory(MEDIA).unwrap(), &mut |_| true)
             .unwrap_err()
             .to_string();
         assert!(

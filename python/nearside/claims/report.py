@@ -60,7 +60,7 @@ def _run(number: int, doc: dict[str, Any], entries: list[dict[str, Any]]) -> str
         f"- Run {number}: {len(entries)} claims, {doc['when']}, revision {doc.get('revision') or 'unknown'}, "
         f"{'quick variants' if doc['quick'] else 'full variants'}, seed {doc['seed']}, {doc['machine']}, "
         f"{sum(e['duration_s'] for e in entries):.0f} s in all. "
-        f"Design `{design['name']}`, content hash `{design['hash'][:16]}`."
+        f"Design `{design['name']}`, hash of its values `{design['hash'][:16]}`."
     )
 
 

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Instant, SystemTime};
+use std::sync::mpsc;
+use std::time::{Duration, Instant, SystemTime};
 
+use rustix::process::{kill_process_group, Pid, Signal};
 use sha2::{Digest, Sha256};
 
 use super::FileList;
@@ -44,6 +47,8 @@ const OPTIMISE: &str = "-O2";
 const COUNT: &str = "-O1 -fprofile-generate -fprofile-update=single";
 const USE_COUNTS: &str = "-O2 -fprofile-use -fprofile-partial-training -Wno-missing-profile \
     -Wno-error=coverage-mismatch";
+/// Between two looks at whether a build is to be stopped.
+const TICK: Duration = Duration::from_millis(100);
 /// Builds that are kept; older ones that were not used for a day are removed.
 const KEPT_BUILDS: usize = 24;
 
@@ -77,29 +82,35 @@ pub enum Progress {
     Compiling(usize, usize),
     /// The first build runs, so that the second can be laid out for what it does most.
     Training,
+    /// Nothing new. It comes ten times a second, so that a build can be stopped at any time.
+    Working,
     /// Built after this many milliseconds.
     Done(u64),
 }
 
 /// Reports a build on standard error, one line a step. Nothing is printed when the build is already there.
-pub fn stderr_progress(top: &str) -> impl FnMut(Progress) {
+pub fn stderr_progress(top: &str) -> impl FnMut(Progress) -> bool {
     let top = top.to_string();
     let mut shown = 0;
-    move |progress| match progress {
-        Progress::Waiting => eprintln!("{top}: waiting for another build of the same design"),
-        Progress::Translating => eprintln!("{top}: translating with Verilator"),
-        Progress::Compiling(begun, all) => {
-            let tenth = begun * 10 / all.max(1);
-            if begun == 1 || tenth > shown {
-                shown = tenth;
-                eprintln!("{top}: compiling {begun} of {all}");
+    move |progress| {
+        match progress {
+            Progress::Working => {}
+            Progress::Waiting => eprintln!("{top}: waiting for another build of the same design"),
+            Progress::Translating => eprintln!("{top}: translating with Verilator"),
+            Progress::Compiling(begun, all) => {
+                let tenth = begun * 10 / all.max(1);
+                if begun == 1 || tenth > shown {
+                    shown = tenth;
+                    eprintln!("{top}: compiling {begun} of {all}");
+                }
             }
+            Progress::Training => {
+                shown = 0;
+                eprintln!("{top}: running it to find what matters most");
+            }
+            Progress::Done(ms) => eprintln!("{top}: built in {:.1} s", ms as f64 / 1e3),
         }
-        Progress::Training => {
-            shown = 0;
-            eprintln!("{top}: running it to find what matters most");
-        }
-        Progress::Done(ms) => eprintln!("{top}: built in {:.1} s", ms as f64 / 1e3),
+        true
     }
 }
 
@@ -168,12 +179,20 @@ fn on_path(program: &str) -> Option<PathBuf> {
 /// Uses a bitstream the way that it will be used, when given its path. An error ends the build, and nothing is kept.
 pub type Training<'a> = &'a mut dyn FnMut(&Path) -> std::result::Result<(), String>;
 
+/// Asks whether to go on.
+fn ask(progress: &mut dyn FnMut(Progress) -> bool, what: Progress) -> Result<()> {
+    progress(what).then_some(()).ok_or(Error::Interrupted)
+}
+
 /// Compiles `spec`, unless the same content was compiled before, and returns the path of the shared object: the trained
 /// one if there is one.
 ///
 /// Any number of processes may do so at once: one builds, the others wait. An interrupted build leaves nothing that a
-/// later one would take for a result.
-pub fn compile(spec: &BitstreamSpec, progress: &mut dyn FnMut(Progress)) -> Result<PathBuf> {
+/// later one would take for a result. `progress` interrupts it by answering false: then whatever compiles ends, too.
+pub fn compile(
+    spec: &BitstreamSpec,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<PathBuf> {
     build(spec, None, progress)
 }
 
@@ -182,7 +201,7 @@ pub fn compile(spec: &BitstreamSpec, progress: &mut dyn FnMut(Progress)) -> Resu
 pub fn compile_trained(
     spec: &BitstreamSpec,
     training: Training<'_>,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<PathBuf> {
     build(spec, Some(training), progress)
 }
@@ -190,7 +209,7 @@ pub fn compile_trained(
 fn build(
     spec: &BitstreamSpec,
     training: Option<Training<'_>>,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<PathBuf> {
     let mut build = Build::new(spec)?;
     let trained = build.output.with_extension("trained.so");
@@ -205,9 +224,16 @@ fn build(
     let lock_path = build.folder.join("lock");
     let lock = File::create(&lock_path).map_err(|e| Error::io(&lock_path, e))?;
     if rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_err() {
-        progress(Progress::Waiting);
-        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
-            .map_err(|e| Error::io(&lock_path, e))?;
+        ask(progress, Progress::Waiting)?;
+        while let Err(error) =
+            rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+        {
+            if error != rustix::io::Errno::WOULDBLOCK && error != rustix::io::Errno::INTR {
+                return Err(Error::io(&lock_path, error));
+            }
+            std::thread::sleep(TICK);
+            ask(progress, Progress::Working)?;
+        }
     }
     if !build.output.is_file() {
         let start = Instant::now();
@@ -216,6 +242,13 @@ fn build(
         progress(Progress::Done(start.elapsed().as_millis() as u64));
     }
     Ok(build.output)
+}
+
+/// What identifies the hardware of `spec`, 16 hexadecimal digits: sources, parameters, and what they are compiled with.
+pub fn digest(spec: &BitstreamSpec) -> Result<String> {
+    let build = Build::new(spec)?;
+    let name = build.folder.file_name().unwrap_or_default();
+    Ok(name.to_string_lossy().into_owned())
 }
 
 struct Build<'a> {
@@ -280,7 +313,7 @@ impl<'a> Build<'a> {
     fn run(
         &self,
         training: Option<Training<'_>>,
-        progress: &mut dyn FnMut(Progress),
+        progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<()> {
         if on_path(&self.cxx).is_none() {
             return Err(Error::MissingTool {
@@ -302,8 +335,8 @@ impl<'a> Build<'a> {
             fs::remove_dir_all(&obj).map_err(|e| Error::io(&obj, e))?; // an interrupted build
         }
         fs::create_dir_all(&obj).map_err(|e| Error::io(&obj, e))?;
-        progress(Progress::Translating);
-        self.translate(&obj)?;
+        ask(progress, Progress::Translating)?;
+        self.translate(&obj, progress)?;
         write(&obj.join("ns_shim.cpp"), SHIM)?;
         write(&obj.join("ns_ports.inc"), &ports_of(&obj.join("Vdut.h"))?)?;
         write(&obj.join("ns_runtime.h"), RUNTIME)?;
@@ -316,7 +349,7 @@ impl<'a> Build<'a> {
             None => self.make(&obj, OPTIMISE, "", progress)?,
             Some(training) => {
                 self.make(&obj, COUNT, "-fprofile-generate", progress)?;
-                progress(Progress::Training);
+                ask(progress, Progress::Training)?;
                 let fail = |message: String| Error::Training {
                     top: self.spec.top.clone(),
                     message,
@@ -337,7 +370,7 @@ impl<'a> Build<'a> {
         fs::remove_dir_all(&obj).map_err(|e| Error::io(&obj, e))
     }
 
-    fn translate(&self, obj: &Path) -> Result<()> {
+    fn translate(&self, obj: &Path, progress: &mut dyn FnMut(Progress) -> bool) -> Result<()> {
         let mut command = Command::new(&self.verilator);
         command.current_dir(&self.spec.root).args(VERILATOR_FLAGS);
         command
@@ -359,18 +392,13 @@ impl<'a> Build<'a> {
                 .map(|dir| format!("+incdir+{}", dir.display())),
         );
         command.args(&self.files.waivers).args(&self.files.sources);
-        let done = command
-            .output()
-            .map_err(|e| Error::io(&self.verilator, e))?;
         let log = self.folder.join("verilator.log");
-        let text = [done.stdout, done.stderr].concat();
-        fs::write(&log, &text).map_err(|e| Error::io(&log, e))?;
-        if done.status.success() {
+        if run_tool(command, &log, &mut |_| progress(Progress::Working))? {
             return Ok(());
         }
         Err(Error::Build {
             step: "Verilator",
-            message: first_error(&String::from_utf8_lossy(&text)),
+            message: first_error(&fs::read_to_string(&log).unwrap_or_default()),
             log,
         })
     }
@@ -380,10 +408,9 @@ impl<'a> Build<'a> {
         obj: &Path,
         optimise: &str,
         link: &str,
-        progress: &mut dyn FnMut(Progress),
+        progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<()> {
         let log_path = self.folder.join("make.log");
-        let mut log = File::create(&log_path).map_err(|e| Error::io(&log_path, e))?;
         let total = count_units(obj);
         let mut command = Command::new("make");
         command
@@ -403,26 +430,15 @@ impl<'a> Build<'a> {
         }
         command.arg("OPT_SLOW=-O1");
         command.arg(format!("OPT_GLOBAL={OPTIMISE} -include ns_runtime.h"));
-        command.stdout(Stdio::piped());
-        command.stderr(log.try_clone().map_err(|e| Error::io(&log_path, e))?);
-        let mut child = command
-            .spawn()
-            .map_err(|e| Error::io(Path::new("make"), e))?;
         let mut begun = 0;
-        if let Some(stdout) = child.stdout.take() {
-            for line in BufReader::new(stdout)
-                .lines()
-                .map_while(std::result::Result::ok)
-            {
-                if line.contains(" -c ") && line.contains(".cpp") {
-                    begun += 1;
-                    progress(Progress::Compiling(begun, total.max(begun)));
-                }
-                writeln!(log, "{line}").map_err(|e| Error::io(&log_path, e))?;
+        let built = run_tool(command, &log_path, &mut |line| match line {
+            Some(line) if line.contains(" -c ") && line.contains(".cpp") => {
+                begun += 1;
+                progress(Progress::Compiling(begun, total.max(begun)))
             }
-        }
-        let status = child.wait().map_err(|e| Error::io(Path::new("make"), e))?;
-        if status.success() {
+            _ => progress(Progress::Working),
+        })?;
+        if built {
             return Ok(());
         }
         let text = fs::read_to_string(&log_path).unwrap_or_default();
@@ -432,6 +448,59 @@ impl<'a> Build<'a> {
             log: log_path,
         })
     }
+}
+
+/// Runs a program to its end, what it prints into `log`; true if it succeeds. `go_on` sees each line of its standard output, and
+/// none when there was none for a while. If it answers false, the program and all that it has started end.
+fn run_tool(
+    mut command: Command,
+    log: &Path,
+    go_on: &mut dyn FnMut(Option<&str>) -> bool,
+) -> Result<bool> {
+    let mut file = File::create(log).map_err(|e| Error::io(log, e))?;
+    let errors = file.try_clone().map_err(|e| Error::io(log, e))?;
+    // A terminal's Ctrl-C doesn't reach this group: whoever is asked says what it means.
+    command.process_group(0).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(errors);
+    let mut child = command
+        .spawn()
+        .map_err(|e| Error::io(Path::new(command.get_program()), e))?;
+    let (sender, lines) = mpsc::channel();
+    let stdout = child.stdout.take();
+    let reader = std::thread::spawn(move || {
+        let lines = stdout
+            .into_iter()
+            .flat_map(|out| BufReader::new(out).lines());
+        for line in lines.map_while(std::result::Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    let outcome = loop {
+        let line = match lines.recv_timeout(TICK) {
+            Ok(line) => Some(line),
+            Err(mpsc::RecvTimeoutError::Timeout) => None,
+            Err(mpsc::RecvTimeoutError::Disconnected) => break Ok(()),
+        };
+        if let Some(line) = &line {
+            if let Err(error) = writeln!(file, "{line}") {
+                break Err(Error::io(log, error));
+            }
+        }
+        if !go_on(line.as_deref()) {
+            break Err(Error::Interrupted);
+        }
+    };
+    if outcome.is_err() {
+        if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+            // It may have ended by itself.
+            let _ = kill_process_group(group, Signal::TERM);
+        }
+    }
+    let status = child.wait().map_err(|e| Error::io(log, e))?;
+    let _ = reader.join();
+    outcome.map(|()| status.success())
 }
 
 /// Links everything into one object that shares no symbol with other bitstreams in the process.

@@ -5,8 +5,8 @@ mod filelist;
 mod load;
 
 pub use compile::{
-    compile, compile_trained, find_verilator, repo_root, stderr_progress, BitstreamSpec, Progress,
-    Training,
+    compile, compile_trained, digest, find_verilator, repo_root, stderr_progress, BitstreamSpec,
+    Progress, Training,
 };
 pub use filelist::FileList;
 pub use load::{Bitstream, Dir, Field, Model, Port};
