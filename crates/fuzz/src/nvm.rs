@@ -112,19 +112,15 @@ pub fn comparison(lba: u64, data: &[Option<u8>], but: Option<u64>, media: &Media
     })
 }
 
-/// DMRL of Identify CNS 06h.
-const MAX_RANGES: u64 = 255;
-/// DMRSL and DMSL.
-const MAX_DEALLOCATE: u64 = 131_072;
-
-/// Dataset Management with AD: a list of ranges of 16 bytes (6.7).
+/// Dataset Management with AD: a list of ranges of 16 bytes (6.7). DMRL, DMRSL and DMSL recommend only: what is beyond them is
+/// done, too.
 fn deallocate(sqe: &Sqe, ns: &Namespace, memory: &Memory) -> Verdict {
     let bytes = (u64::from(sqe.dw[10] & 0xFF) + 1) * 16;
     let mut v = fetch(memory, sqe, bytes);
     v.long = true;
     let data = v.walk.gather(memory);
     let mut ranges = Vec::new();
-    let (mut outside, mut unclear, mut total) = (false, false, 0u64);
+    let (mut outside, mut unclear) = (false, false);
     for range in data.chunks_exact(16) {
         let bytes: Option<Vec<u8>> = range.iter().copied().collect();
         let Some(bytes) = bytes else { continue };
@@ -133,7 +129,6 @@ fn deallocate(sqe: &Sqe, ns: &Namespace, memory: &Memory) -> Verdict {
             bytes.fold(0u64, |a, &b| a << 8 | u64::from(b))
         };
         let (count, lba) = (field(4, 4), field(8, 8));
-        total += count;
         if ns.holds(lba, count) {
             ranges.push((ns.base + lba, count));
         } else if count == 0 {
@@ -149,12 +144,6 @@ fn deallocate(sqe: &Sqe, ns: &Namespace, memory: &Memory) -> Verdict {
     }
     if outside || unclear {
         v.statuses.push(range_error);
-    }
-    if total > MAX_DEALLOCATE || bytes > 16 * MAX_RANGES {
-        if v.clean {
-            v.statuses.retain(|s| *s != status::SUCCESS);
-        }
-        v.statuses.push(status::COMMAND_SIZE_LIMIT_EXCEEDED.dnr());
     }
     if v.statuses.contains(&status::SUCCESS) {
         ranges.retain(|r| r.1 > 0);

@@ -9,7 +9,7 @@ use driver::workload::{run_job, Job};
 use driver::{Buffer, Config, Controller, Erase, Host, Io, Range, SimHost};
 use rtl::{DeviceConfig, Memory};
 use sim::{Bar, Time};
-use spec::nvme::{io, Sqe};
+use spec::nvme::{io, status, Sqe};
 
 const MEDIA: u64 = 1 << 30;
 
@@ -116,6 +116,59 @@ fn all_of_it() {
     c.format(1, Erase::None).unwrap();
     c.read(0, &mut back).unwrap();
     assert_eq!(back, [0; 4096]);
+    c.shutdown().unwrap();
+}
+
+/// Lists beyond what Identify recommends (DMRL, DMRSL, DMSL) are done whole: not all hosts ask, and none has to.
+#[test]
+fn beyond_the_limits() {
+    let entry = |range: &Range| {
+        let mut bytes = [0; 16];
+        bytes[4..8].copy_from_slice(&range.blocks.to_le_bytes());
+        bytes[8..].copy_from_slice(&range.lba.to_le_bytes());
+        bytes
+    };
+    let mut c = common::controller("default", MEDIA);
+    let last = (MEDIA >> 9) - 1;
+    let single: Vec<Range> = (0..256)
+        .map(|i| Range {
+            lba: 16 * i,
+            blocks: 1,
+        })
+        .collect();
+    let large = Range {
+        lba: 5,
+        blocks: (last - 4) as u32,
+    };
+    let half = Range {
+        lba: last - (1 << 17) + 1,
+        blocks: 1 << 17,
+    };
+    let list = c.host_mut().alloc(4096, 4096).unwrap();
+    for (ranges, at) in [
+        (single, 16 * 255),
+        (vec![large], last),
+        (vec![half; 2], last),
+    ] {
+        c.write(at, &[7; 512]).unwrap();
+        let bytes: Vec<u8> = ranges.iter().flat_map(entry).collect();
+        c.host_mut().dma_write(list, &bytes);
+        let from = now(&c);
+        let sqe = Sqe::deallocate(1, ranges.len()).with_prps(list, 0);
+        c.submit_raw(0, sqe, 0).unwrap();
+        c.ring(0).unwrap();
+        let done = loop {
+            if let Some(done) = c.poll(0).unwrap() {
+                break done;
+            }
+            c.wait(from + Time::ms(200), "the list").unwrap();
+        };
+        assert_eq!(done.status, status::SUCCESS);
+        println!("{} ranges: {}", ranges.len(), now(&c) - from);
+        let mut back = [1; 512];
+        c.read(at, &mut back).unwrap();
+        assert_eq!(back, [0; 512]);
+    }
     c.shutdown().unwrap();
 }
 

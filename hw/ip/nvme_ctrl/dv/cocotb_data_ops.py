@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import cocotb
 from cocotb.triggers import RisingEdge
 from cocotb_data import BEAT, Media, random_timing
@@ -18,7 +16,6 @@ from data_model import (
     OUT_OF_RANGE,
     PAGE,
     READ_ERROR,
-    TOO_MUCH,
     WRITE_FAULT,
     Env,
 )
@@ -196,34 +193,6 @@ async def deallocate_errors(dut):
     assert command.status == WRITE_FAULT
     env.media.write_error.clear()
     await env.copy([env.deallocate(good, 4092)])
-
-
-@cocotb.test()
-async def deallocate_limits(dut):
-    """A list of more blocks or ranges than announced changes nothing; one of just as many works."""
-    env = await start(dut)
-    most = int(os.environ.get("MAX_DEALLOCATE", "0"))
-    if not most:
-        return  # a build without limits
-    random_timing(env)
-    for ranges, want in (
-        ([(5, most)], OK),
-        ([(5, most + 1)], TOO_MUCH),
-        ([(5, most - 7), (9000, 0), (9000, 7)], OK),
-        ([(5, most - 7), (9000, 8), (9000, 0)], TOO_MUCH),
-        ([(8 * i, 1) for i in range(255)], OK),
-        ([(8 * i, 1) for i in range(256)], TOO_MUCH),
-        ([(0, 1)] * 3 + [(1, 0xFFFF_FFFF)] * 2, OUT_OF_RANGE),
-        ([(BLOCKS, 1), (5, most)], OUT_OF_RANGE),
-    ):
-        command = env.deallocate(ranges, 4 * env.rng.randrange(900))
-        before = bytes(env.media.data)
-        if want == OK:
-            await env.copy([command])
-        else:
-            await env.run([command])
-            assert env.media.data == before, ranges[:4]
-        assert command.status == want, ranges[:4]
 
 
 def zero_or_as_before(env: Env, before: bytes, first: int, blocks: int) -> int:

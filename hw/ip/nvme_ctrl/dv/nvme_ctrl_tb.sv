@@ -20,7 +20,7 @@ module nvme_ctrl_tb
   parameter ns_blocks_t      NsBlocks     = '0,
   /// See nvme_ctrl.
   parameter longint unsigned MediaBytes   = 64'h40_0000,
-  /// See nvme_ctrl. None, so that a list of ranges can keep the controller busy for long.
+  /// See nvme_ctrl. Nothing recommended.
   parameter int unsigned     MaxDeallocate = 0,
   /// See nvme_ctrl. Short, but longer than the host takes otherwise.
   parameter int unsigned     HostTimeout  = 3_000,

@@ -12,8 +12,6 @@ module nvme_data_tb
   parameter int unsigned NumSlots    = 64,
   /// See nvme_data.
   parameter longint unsigned MediaBytes = 64'h80_0000,
-  /// See nvme_data.
-  parameter int unsigned MaxDeallocate = 0,
   /// See nvme_data. Few, so that a test reaches the limit soon.
   parameter int unsigned MaxEmpty    = 300,
   localparam int unsigned NumHost    = NumChannels + 1,
@@ -142,7 +140,6 @@ module nvme_data_tb
     .Granule    (Granule),
     .NumSlots   (NumSlots),
     .MediaBytes (MediaBytes),
-    .MaxDeallocate(MaxDeallocate),
     .MaxEmpty   (MaxEmpty)
   ) u_data (
     .mem_aw_o      (data_aw),

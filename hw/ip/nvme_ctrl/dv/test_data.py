@@ -31,18 +31,6 @@ def test_data_stopped():
     run("stopped,aborts", module="cocotb_data_ops")
 
 
-def test_data_limits():
-    """Limits of lists of ranges."""
-    simulate(
-        "nvme_data_tb",
-        "cocotb_data_ops",
-        parameters={"MaxDeallocate": 1000},
-        env={"MAX_DEALLOCATE": "1000"},
-        testcase="deallocate_limits",
-        **SOURCES,
-    )
-
-
 @pytest.mark.slow
 def test_data_ops():
     """Zeros, verification, comparison, deallocation."""

@@ -37,8 +37,9 @@ module nvme_ctrl
   parameter ns_blocks_t NsBlocks = '0,
   /// Bytes of the media, a multiple of 512.
   parameter longint unsigned MediaBytes = 64'h1_0000_0000,
-  /// Blocks that a Dataset Management command may deallocate (DMSL, DMRSL), in at most 255 ranges (DMRL); 0: any number.
-  /// The memories zero 512 KiB a channel at a time; this is what a host may have to wait for.
+  /// Blocks that a Dataset Management command should deallocate at most (DMSL, DMRSL), in at most 255 ranges (DMRL); 0:
+  /// nothing is recommended. The memories zero 512 KiB a channel at a time; this is what a host may have to wait for. More
+  /// takes longer.
   parameter int unsigned MaxDeallocate = 131_072,
   /// PCI vendor and subsystem vendor ID as in the function's configuration space.
   parameter logic [15:0] VendorId = 16'h4E53,
@@ -372,8 +373,7 @@ module nvme_ctrl
     .NumSglWalkers(NumSglWalkers),
     .NumNamespaces(NumNamespaces),
     .NsBlocks   (NsBlocks),
-    .MediaBytes (MediaBytes),
-    .MaxDeallocate(MaxDeallocate)
+    .MediaBytes (MediaBytes)
   ) u_data (
     .clk_i,
     .rst_ni,

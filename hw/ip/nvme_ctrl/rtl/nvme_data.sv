@@ -35,8 +35,6 @@ module nvme_data
   parameter ns_blocks_t NsBlocks = '0,
   /// See nvme_namespace.
   parameter longint unsigned MediaBytes = 64'h1_0000_0000,
-  /// Blocks that a list of ranges may name, see nvme_ranges.
-  parameter int unsigned MaxDeallocate = 0,
   /// Bytes of data reads outstanding on the host side over all channels, and up to 4 KiB more. Enough for the round
   /// trip (1.2 us at 16 GB/s is 19 KiB); more only makes other reads (commands, lists) wait behind them.
   parameter int unsigned HostReadBytes = 32768,
@@ -260,7 +258,6 @@ module nvme_data
     .NumNamespaces(NumNamespaces),
     .NsBlocks     (NsBlocks),
     .MediaBytes   (MediaBytes),
-    .MaxDeallocate(MaxDeallocate),
     .Id           (RangesId)
   ) u_ranges (
     .clk_i(clk_walk),

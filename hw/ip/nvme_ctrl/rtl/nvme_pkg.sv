@@ -51,8 +51,7 @@ package nvme_pkg;
     DataBadGranularity = 4'd11,  // SGL Data Block Granularity Invalid (1Eh)
     DataInterrupted    = 4'd12,  // given up, since the controller is being stopped: see interrupted_status
     DataAborted        = 4'd13,  // by an Abort: Command Abort Requested (07h)
-    DataDeleted        = 4'd14,  // since its queue is being deleted: Command Aborted due to SQ Deletion (08h)
-    DataTooMuch        = 4'd15   // a list beyond DMRL or DMSL: Command Size Limit Exceeded (1/83h)
+    DataDeleted        = 4'd14   // since its queue is being deleted: Command Aborted due to SQ Deletion (08h)
   } data_status_e;
 
   typedef struct packed {
@@ -231,7 +230,6 @@ package nvme_pkg;
   parameter logic [7:0] ScInvalidQueueDeletion = 8'h0C;
   parameter logic [7:0] ScFeatureNotSaveable = 8'h0D;
   parameter logic [7:0] ScFeatureNotNamespaceSpecific = 8'h0F;
-  parameter logic [7:0] ScSizeLimitExceeded = 8'h83;
 
   function automatic status_t generic_status(logic [7:0] sc);
     // Success, and Format In Progress, which passes (84h).
@@ -276,7 +274,6 @@ package nvme_pkg;
       DataInterrupted: return interrupted_status(acre);
       DataAborted: return abort_status();
       DataDeleted: return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: ScSqDeletion};
-      DataTooMuch: return command_status(ScSizeLimitExceeded);
       default:       return generic_status(ScLbaOutOfRange);
     endcase
   endfunction

@@ -4,7 +4,8 @@
 // One command at a time. A list is read whole, a line of 64 bytes at a time, and all of its ranges are checked before the
 // first one is handed on; a list that is wrong changes nothing. With PRPs it may begin at any dword, and so lie in two pages;
 // with an SGL it comes in the pieces that an nvme_sgl_walker finds.
-// Context attributes are ignored. Ranges of a list may overlap.
+// Context attributes are ignored. Ranges of a list may overlap. A list beyond the limits that Identify recommends (DMRL, DMRSL,
+// DMSL) is done whole: with ONCS bit 2 set it must not be refused, and not all hosts ask.
 //
 // A list can ask for 256 times the whole namespace, and many of them can wait: seconds or minutes of work. So when the
 // controller is being stopped the present command hands on no further range, and those that wait end without work.
@@ -29,8 +30,6 @@ module nvme_ranges
   parameter ns_blocks_t         NsBlocks      = '0,
   /// See nvme_namespace.
   parameter longint unsigned    MediaBytes    = 64'h1_0000_0000,
-  /// Blocks that a list may name in all (DMSL, DMRSL), in at most 255 ranges (DMRL); 0: any number, in 256.
-  parameter int unsigned        MaxDeallocate = 0,
   /// ID of the list reads.
   parameter logic [IdWidth-1:0] Id            = '0
 ) (
@@ -242,15 +241,11 @@ module nvme_ranges
   logic [64:0] end_q;
   logic [IdxBits-1:0] in_q, out_q, final_q;
   data_status_e status_q, why_q;
-  logic [39:0] total_q;  // blocks of all
-  logic too_many, too_much;
   logic crosses, prp_bad, take, last_dword, piece_ends, line_ends, list_end;
   namespace_t ns, ns_q;  // the command's
 
   assign crosses = 13'(cmd.prp1[11:0]) + cmd.bytes[12:0] > 13'd4096;
   assign prp_bad = cmd.prp1[1:0] != '0 || (crosses && cmd.prp2[11:0] != '0);
-  assign too_many = MaxDeallocate != 0 && cmd.bytes[12];  // 256 ranges
-  assign too_much = MaxDeallocate != 0 && total_q > 40'(MaxDeallocate);
   assign take = state_q == StTake;
   assign dword = line_q[at_q[5:2]*32+:32];
   assign last_dword = dwords_q == 11'd1;
@@ -296,8 +291,7 @@ module nvme_ranges
           else if (ends) state_q <= StFail;
         end
         StStart: begin
-          if (too_many) state_q <= StFail;
-          else if (!cmd.sgl) state_q <= prp_bad ? StFail : StAsk;
+          if (!cmd.sgl) state_q <= prp_bad ? StFail : StAsk;
           else if (find_ready_i) state_q <= StPiece;
         end
         StPiece: begin
@@ -312,7 +306,7 @@ module nvme_ranges
           else if (piece_ends) state_q <= StPiece;
           else if (line_ends) state_q <= StAsk;
         end
-        StCheck: if (!whole_q && !summed_q && (!cmd.sgl || list_end)) state_q <= (bad_q || too_much) ? StFail : StFetch;
+        StCheck: if (!whole_q && !summed_q && (!cmd.sgl || list_end)) state_q <= bad_q ? StFail : StFetch;
         StFetch: state_q <= ends ? StFail : StRange;
         StRange: begin
           if (range_ready_i) state_q <= range_o.last ? StIdle : StFetch;
@@ -337,8 +331,7 @@ module nvme_ranges
       in_q <= '0;
       out_q <= '0;
       final_q <= IdxBits'(cmd.bytes[12:4] - 9'd1);
-      total_q <= '0;
-      status_q <= too_many ? DataTooMuch : DataBadPrp;
+      status_q <= DataBadPrp;
     end
     if (state_q == StPiece) begin
       // With PRPs, the second page: it goes no further.
@@ -365,10 +358,9 @@ module nvme_ranges
     if (whole_q) begin
       in_q <= in_q + 1'b1;
       end_q <= {1'b0, lba_q} + 65'(blocks_q);
-      total_q <= total_q + 40'(blocks_q);
     end
     if (summed_q && end_q > 65'(ns_q.blocks)) bad_q <= 1'b1;
-    if (state_q == StCheck) status_q <= bad_q ? DataOutOfRange : DataTooMuch;
+    if (state_q == StCheck) status_q <= DataOutOfRange;
     if (state_q == StRange && range_ready_i) out_q <= out_q + 1'b1;
     if (ends && state_q inside {StIdle, StWhole, StPiece, StTake, StFetch, StRange})
       status_q <= (quit_q && state_q != StIdle) ? why_q : DataInterrupted;
@@ -398,7 +390,7 @@ module nvme_ranges
   assign range_valid_o = state_q == StWhole || state_q == StRange || state_q == StFail;
 
   assign find_o = cmd;
-  assign find_valid_o = state_q == StStart && cmd.sgl && !too_many;
+  assign find_valid_o = state_q == StStart && cmd.sgl;
   assign piece_ready_o = state_q == StPiece || state_q == StDrain;
   assign end_ready_o = (state_q == StPiece && !piece_valid_i) || state_q == StDrain
       || (state_q == StCheck && !whole_q && !summed_q);
