@@ -46,6 +46,8 @@ const ADMIN_ACCESSES: u64 = 100;
 const ADMIN_BESIDE: Time = Time(1_000_000_000);
 /// Messages of a device of several are at the host so soon.
 const PROMPT_BESIDE: Time = Time(20_000_000);
+/// Doorbells of one of several are at the device so soon: they queue behind stores to its media.
+const DOORBELL_BESIDE: Time = Time(1_000_000_000);
 /// What was on a link when its device lost power has arrived after this.
 const LAST_WORDS: u64 = 20_000;
 /// Pages at the end of each device's media that are a window of another one, where there is one.
@@ -317,6 +319,7 @@ impl Bench {
         rig.borrow_mut().swap(n, &mut self.world);
         self.now = self.seat.now();
         self.world.prompt = PROMPT_BESIDE;
+        self.world.stale = DOORBELL_BESIDE;
         let result = act(self);
         rig.borrow_mut().swap(n, &mut self.world);
         result
@@ -629,6 +632,11 @@ impl Bench {
         }
         self.world.messages.unmask(vector, self.now);
         self.write32(entry + 12, 0);
+        if let Seat::Beside(..) = self.seat {
+            // What is due has its time from the arrival on.
+            self.read32(properties::CSTS)?;
+            self.world.messages.unmask(vector, self.now);
+        }
         Ok(())
     }
 

@@ -221,6 +221,8 @@ pub struct World {
     pub prompt: Time,
     /// While the Keep Alive Timer runs: when it expires at the earliest, and at the latest.
     pub keep_alive: Option<(Time, Time)>,
+    /// A message later than this after its cause is a breach: a doorbell that empties its queue has been at the device for long.
+    pub stale: Time,
     /// Only commands that are right.
     pub calm: bool,
     /// Writes to invalid doorbells: of absent queues, of bad values.
@@ -267,6 +269,7 @@ impl World {
             messages: Messages::default(),
             prompt: Time::us(5),
             keep_alive: None,
+            stale: Time::us(10),
             calm: false,
             now: Time::ZERO,
             bad_doorbells: 0,
@@ -821,7 +824,7 @@ impl World {
         if MSI.contains(&addr) {
             self.counts.interrupts += 1;
             let exact = !self.shadow.wanted && !self.model.features.coalesced();
-            let late = exact.then_some(Time(2 * self.prompt.0));
+            let late = exact.then_some(self.stale);
             return self.messages.take(self.now, addr, data, late);
         }
         Err(format!(
