@@ -118,6 +118,6 @@ def test_bad_files(device, tmp_path):
     with pytest.raises(NearsideError, match="No such file"):
         device.trace_start(tmp_path / "none" / "t.json")
     (tmp_path / "bad.jsonl").write_text("{\n")
-    for name, text in (("none.jsonl", "No such file"), ("bad.jsonl", "no trace")):
+    for name, text in (("none.jsonl", "no such file"), ("bad.jsonl", "no trace")):
         with pytest.raises(NearsideError, match=text):
             trace.load(Path(tmp_path / name))
