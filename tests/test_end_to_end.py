@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -186,6 +187,58 @@ def test_media_in_a_file_survives(tmp_path):
         first.flush()
     with Device(design) as second:
         assert second.read(5000, offset=8192)[0] == data
+
+
+def test_a_media_file_belongs_to_one_device_at_a_time(tmp_path):
+    path, link = tmp_path / "media.img", tmp_path / "link.img"
+    design = Design.load("default").with_values(f'[media]\nfile = "{path}"\n')
+
+    def fails() -> None:
+        with Device(design) as first:
+            link.hardlink_to(path)
+            for name in (path, link):
+                with pytest.raises(NearsideError, match=f"{name}: another device has it"):
+                    Device(design.with_values(f'[media]\nfile = "{name}"\n'))
+            first.write(bytes(512))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fails()
+    with Device(design) as second:  # whatever ended the first one
+        assert second.read(512)[0] == bytes(512)
+
+
+FULL_DISK = """
+import os
+from nearside import Design, Device, NearsideError
+
+device = Device(Design.load("default").with_values("[media]\\nfile = 'small/media.img'\\n"))
+for what in (lambda: device.write(b"x" * (1 << 20)), lambda: device.write(b"x" * 65536, offset=1 << 20)):
+    try:
+        what()
+    except NearsideError as error:
+        print(error)
+device.pm_write(1 << 21, b"lost")
+device.write(bytes(512))
+print(device.read(512)[0] == bytes(512))
+"""
+
+
+def test_a_full_disk_ends_in_write_faults(tmp_path):
+    """A file system of 300 KiB, in a mount name space of its own."""
+    (tmp_path / "small").mkdir()
+    mount = 'mount -t tmpfs -o size=300k none small && exec "$0" -c "$1"'
+    command = ["unshare", "-rm", "sh", "-c", mount, sys.executable, FULL_DISK]
+    if shutil.which("unshare") is None or subprocess.run([*command[:2], "true"], check=False).returncode:
+        pytest.skip("no name spaces here")
+    env = os.environ | {"NEARSIDE_ROOT": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, done.stderr
+    assert len(lines) == 3, done.stderr
+    assert all("Write Fault" in line for line in lines[:2])
+    assert lines[2] == "True"
+    assert "small/media.img: can't write at" in done.stderr
 
 
 def test_a_device_that_was_shut_down_says_so():
