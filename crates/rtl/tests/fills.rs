@@ -234,23 +234,17 @@ fn whole_when_cut_off(name: &str, config: DeviceConfig) {
         let sqe = Sqe::of_blocks(io::WRITE_ZEROES, 1, 5, blocks as u32);
         c.submit_raw(0, sqe, 0).unwrap();
         c.ring(0).unwrap();
-        let host = c.host_mut();
-        let number = host.device();
-        let system = host.system_mut();
-        system
-            .advance_until(system.now() + Time::ns(1000 + 2000 * phase))
-            .unwrap();
+        advance(&mut c, Time::ns(1000 + 2000 * phase));
         let cut = phase as usize % 3;
         match cut {
             0 => c.reset().unwrap(),
-            1 => {
-                system.function_reset(number);
-                c = Controller::start(c.into_host(), Config::default()).unwrap();
-            }
+            1 => c = function_reset(c),
             _ => {
-                system.power_off(number);
-                system.power_on(number);
-                c = Controller::start(c.into_host(), Config::default()).unwrap();
+                let mut host = c.into_host();
+                let number = host.device();
+                host.system_mut().power_off(number);
+                host.system_mut().power_on(number);
+                c = Controller::start(host, Config::default()).unwrap();
             }
         }
         let mut is = vec![0; old.len()];

@@ -8,7 +8,7 @@ use design::{Cpu, Profile};
 use driver::{Buffer, Config, Controller, Host, Io, SimHost};
 use rtl::bitstream::{repo_root, stderr_progress};
 use rtl::{DeviceConfig, Memory, RtlDevice};
-use sim::{Bar, Device, HostConfig, LinkConfig, Media, Random, System, Time};
+use sim::{Bar, Device, Media, Random, Time};
 
 const MEDIA: u64 = 1 << 30;
 const LINE: usize = 64;
@@ -152,22 +152,10 @@ fn queues() -> Config {
 impl Blocks {
     fn new(memory: Memory, seed: u64) -> Blocks {
         let config = DeviceConfig {
-            hang_cycles: 50_000,
             memory,
             ..common::design("default")
         };
-        let media = Media::memory(MEDIA).unwrap();
-        let device = RtlDevice::build(config, media, &mut stderr_progress("default")).unwrap();
-        let mut system = System::new(&HostConfig::default()).unwrap();
-        let windows = [
-            (Bar::Nvme, 64 << 10),
-            (Bar::Pm, MEDIA),
-            (Bar::Control, 1 << 20),
-        ];
-        let number = system
-            .add_device(Box::new(device), &LinkConfig::default(), &windows)
-            .unwrap();
-        let host = SimHost::new(system, number, Cpu::default().costs(), 0);
+        let host = common::host_of("default", config, MEDIA, Cpu::default().costs(), 0);
         let mut blocks = Blocks {
             c: Controller::start(host, queues()).unwrap(),
             random: Random::new(seed),

@@ -52,6 +52,18 @@ pub fn controller_of(
     costs: HostCosts,
     vectors: u16,
 ) -> Controller<SimHost> {
+    let host = host_of(name, config, media, costs, vectors);
+    Controller::start(host, Config::default()).unwrap()
+}
+
+/// The host of such a device, whose controller is not started.
+pub fn host_of(
+    name: &str,
+    config: DeviceConfig,
+    media: u64,
+    costs: HostCosts,
+    vectors: u16,
+) -> SimHost {
     let config = DeviceConfig {
         hang_cycles: 50_000,
         ..config
@@ -67,8 +79,7 @@ pub fn controller_of(
     let number = system
         .add_device(Box::new(device), &LinkConfig::default(), &windows)
         .unwrap();
-    let host = SimHost::new(system, number, costs, vectors);
-    Controller::start(host, Config::default()).unwrap()
+    SimHost::new(system, number, costs, vectors)
 }
 
 /// Builds and loads a bitstream.
