@@ -225,10 +225,13 @@ async def stopped(dut):
             for offset in (0, 4 * env.rng.randrange(1024), 4092)
         ]
         commands += [env.zero(512 * first, 512 * blocks), env.verify(512 * first, 512 * blocks)]
-        commands.append(env.deallocate([(first, 1)]))
+        short = env.deallocate([(first, 1)])
+        commands.append(short)
         copies = [env.command(False, 0, PAGE), env.command(False, PAGE, PAGE)]
         everything = commands + copies
         env.rng.shuffle(everything)
+        if round_ == 5:  # in good time for this one
+            everything.sort(key=lambda c: c is not short)
         before = bytes(env.media.data)
         start_at = env.now
         env.on_cycle = lambda at=start_at + moment: setattr(dut.stop_i, "value", int(env.now >= at))
@@ -240,6 +243,7 @@ async def stopped(dut):
         assert all(c.status in (OK, INTERRUPTED) for c in commands)
         if not last:
             assert all(c.status == INTERRUPTED for c in commands[:3])
+        assert round_ != 5 or short.status == OK
         zeroed = zero_or_as_before(env, before, first, blocks)
         seen |= {c.status for c in commands} | {"part" if 0 < zeroed < blocks else "none" if zeroed == 0 else "all"}
         for at in range(first, first + blocks):

@@ -1,9 +1,9 @@
 // nvme_hazard: no read and no write of one granule are ever outstanding together, whatever wants to begin and whenever
-// anything ends. A read that nothing is in the way of may begin within two cycles, and so may a write. Of the writes of its
-// granule, at most one begins while a read waits; then it waits for nothing but what is outstanding. So does a write.
+// anything ends. A read that nothing is in the way of is opened within two cycles, and so is a write. Of the writes of its
+// granule, at most one is opened while a read waits; then it waits for nothing but what is outstanding. So does a write.
 //
-// Four granules, four reads and four writes outstanding. Assumed of the mover: only what wants to and may begin does, what
-// wants to begin stays, and only what has begun ends. When anything begins or ends is left open.
+// Four granules, four reads and four writes outstanding. Assumed of the mover: only what was opened begins, what
+// wants to begin stays, and only what has begun ends. When anything begins, ends or is held is left open.
 `include "ns_assert.svh"
 
 module hazard_proof (
@@ -11,10 +11,12 @@ module hazard_proof (
   input logic       rst_ni,
   input logic       read_want_i,
   input logic [1:0] read_tag_i,
+  input logic       read_hold_i,
   input logic       read_begin_i,
   input logic       read_end_i,
   input logic       write_want_i,
   input logic [1:0] write_tag_i,
+  input logic       write_hold_i,
   input logic       write_begin_i,
   input logic       write_end_i
 );
@@ -34,11 +36,13 @@ module hazard_proof (
     .rst_ni,
     .read_want_i,
     .read_tag_i,
+    .read_hold_i,
     .read_open_o (read_open),
     .read_begin_i,
     .read_end_i,
     .write_want_i,
     .write_tag_i,
+    .write_hold_i,
     .write_open_o(write_open),
     .write_begin_i,
     .write_end_i,
@@ -46,7 +50,10 @@ module hazard_proof (
     .write_busy_o(write_busy)
   );
 
-  // What is outstanding, the oldest first.
+  // What is outstanding, the oldest first; what is open is the youngest.
+  logic read_opens, write_opens;
+  assign read_opens = u_hazard.read_opens;
+  assign write_opens = u_hazard.write_opens;
   logic [2:0] reads_q, writes_q, reads_left, writes_left;
   logic [4:0][1:0] read_tags_q, write_tags_q;
   assign reads_left = reads_q - 3'(read_end_i);
@@ -57,21 +64,23 @@ module hazard_proof (
       reads_q <= '0;
       writes_q <= '0;
     end else begin
-      reads_q <= reads_left + 3'(read_begin_i);
-      writes_q <= writes_left + 3'(write_begin_i);
+      reads_q <= reads_left + 3'(read_opens);
+      writes_q <= writes_left + 3'(write_opens);
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (read_end_i) read_tags_q <= read_tags_q >> 2;
-    if (read_begin_i) read_tags_q[reads_left] <= read_tag_i;
+    if (read_opens) read_tags_q[reads_left] <= read_tag_i;
     if (write_end_i) write_tags_q <= write_tags_q >> 2;
-    if (write_begin_i) write_tags_q[writes_left] <= write_tag_i;
+    if (write_opens) write_tags_q[writes_left] <= write_tag_i;
   end
 
   // The neighbours.
   `NS_ASSUME(only_open, (!read_begin_i || read_open) && (!write_begin_i || write_open))
-  `NS_ASSUME(only_begun, (!read_end_i || reads_q != '0) && (!write_end_i || writes_q != '0))
+  `NS_ASSUME(
+      only_begun,
+      (!read_end_i || reads_q != 3'(read_open)) && (!write_end_i || writes_q != 3'(write_open)))
 
   logic read_waits_q, write_waits_q;
   logic [1:0] read_tag_q, write_tag_q;
@@ -81,7 +90,6 @@ module hazard_proof (
     read_tag_q <= read_tag_i;
     write_tag_q <= write_tag_i;
   end
-  `NS_ASSUME(wants_before, (!read_begin_i || read_want_i) && (!write_begin_i || write_want_i))
   `NS_ASSUME(read_stays, !read_waits_q || (read_want_i && read_tag_i == read_tag_q))
   `NS_ASSUME(write_stays, !write_waits_q || (write_want_i && write_tag_i == write_tag_q))
 
@@ -105,14 +113,33 @@ module hazard_proof (
     end
   end
   `NS_ASSERT(never_together, apart)
-  `NS_ASSERT(read_on_its_turn, read_open == (read_free && !u_hazard.turn_q && !read_kept))
-  `NS_ASSERT(write_on_its_turn, write_open == (write_free && u_hazard.turn_q && !write_kept))
+  logic read_waits, write_waits;  // may be opened
+  assign read_waits = read_want_i && !read_open && !read_hold_i;
+  assign write_waits = write_want_i && !write_open && !write_hold_i;
+  `NS_ASSERT(read_on_its_turn,
+             read_opens == (read_waits && read_free && !u_hazard.turn_q && !read_kept))
+  `NS_ASSERT(write_on_its_turn,
+             write_opens == (write_waits && write_free && u_hazard.turn_q && !write_kept))
+  logic read_open_q, write_open_q;  // the cycle before has left it open
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      read_open_q <= 1'b0;
+      write_open_q <= 1'b0;
+    end else begin
+      read_open_q <= read_opens || (read_open && !read_begin_i);
+      write_open_q <= write_opens || (write_open && !write_begin_i);
+    end
+  end
+  `NS_ASSERT(opened_until_begin, read_open == read_open_q && write_open == write_open_q)
+  `NS_ASSERT(
+      open_is_youngest,
+      (!read_open || (reads_q != '0 && read_tags_q[reads_q-3'd1] == read_tag_i)) && (!write_open || (writes_q != '0 && write_tags_q[writes_q-3'd1] == write_tag_i)))
   `NS_ASSERT(busy, read_busy == (reads_q != '0) && write_busy == (writes_q != '0))
   logic turn_q;
   always_ff @(posedge clk_i) turn_q <= rst_ni && u_hazard.turn_q;
   `NS_ASSERT(turns_change, turn_q == 1'b0 || !u_hazard.turn_q)
 
-  // One of the same granule has begun while this one waits: no other one does, and it may begin as soon as what is outstanding
+  // One of the same granule has been opened while this one waits: no other one is, and it is as soon as what is outstanding
   // lets it.
   logic write_went_q, read_went_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -120,18 +147,23 @@ module hazard_proof (
       write_went_q <= 1'b0;
       read_went_q <= 1'b0;
     end else begin
-      write_went_q <= read_want_i && !read_begin_i && (write_went_q || (write_begin_i && same));
-      read_went_q <= write_want_i && !write_begin_i && (read_went_q || (read_begin_i && same));
+      write_went_q <= read_want_i && !read_open && !read_opens && (write_went_q || (write_opens && same));
+      read_went_q <= write_want_i && !write_open && !write_opens && (read_went_q || (read_opens && same));
     end
   end
-  `NS_ASSERT(one_write_goes, !(write_went_q && write_open && same))
-  `NS_ASSERT(one_read_goes, !(read_went_q && read_open && same))
-  `NS_ASSERT(then_read_goes, !(write_went_q && read_free && !u_hazard.turn_q) || read_open)
-  `NS_ASSERT(then_write_goes, !(read_went_q && write_free && u_hazard.turn_q) || write_open)
+  `NS_ASSERT(one_write_goes, !(write_went_q && write_opens && same))
+  `NS_ASSERT(one_read_goes, !(read_went_q && read_opens && same))
+  `NS_ASSERT(then_read_goes,
+             !(write_went_q && !read_hold_i && read_free && !u_hazard.turn_q) || read_opens)
+  `NS_ASSERT(then_write_goes,
+             !(read_went_q && !write_hold_i && write_free && u_hazard.turn_q) || write_opens)
 
   // Why that holds: the granule is kept from the next turn on.
-  `NS_ASSERT(read_waits, !write_went_q || read_waits_q)
-  `NS_ASSERT(write_waits, !read_went_q || write_waits_q)
+  `NS_ASSERT(read_still_waits, !write_went_q || (read_waits_q && !read_open))
+  `NS_ASSERT(write_still_waits, !read_went_q || (write_waits_q && !write_open))
+  `NS_ASSERT(
+      keeper_waits,
+      (!u_hazard.read_keeps_q || (read_waits_q && !read_open)) && (!u_hazard.write_keeps_q || (write_waits_q && !write_open)))
   `NS_ASSERT(
       read_keeps_soon,
       !write_went_q || u_hazard.read_keeps_q || (!u_hazard.turn_q && !u_hazard.write_keeps_q && writes_q != '0 && write_tags_q[writes_q-3'd1] == read_tag_i))
@@ -154,8 +186,8 @@ module hazard_proof (
   end
 
   `NS_COVER(full, reads_q == 3'd4 && writes_q == 3'd4)
-  `NS_COVER(read_after_write, write_went_q && read_begin_i)
-  `NS_COVER(write_after_read, read_went_q && write_begin_i)
+  `NS_COVER(read_after_write, write_went_q && read_opens)
+  `NS_COVER(write_after_read, read_went_q && write_opens)
   logic waited_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) waited_q <= 1'b0;

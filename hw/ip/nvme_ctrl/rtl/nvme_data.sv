@@ -50,8 +50,8 @@ module nvme_data
   input logic rst_ni,
   /// From registers: a further clock edge could change the state without new input.
   output logic busy_o,
-  /// Begin no further burst on the memory side. What has begun there ends without the host: a write's address leaves when all
-  /// its data are here, and there is room for what is read.
+  /// Begin no further burst on the memory side, but for one that was opened in the cycle before. What has begun there ends
+  /// without the host: a write's address leaves when all its data are here, and there is room for what is read.
   input  logic quiesce_i,
   /// From registers: a burst on the memory side has begun and not ended.
   output logic media_busy_o,
@@ -506,7 +506,7 @@ module nvme_data
       .cmp_error_o  (media_error),
       .cmp_valid_o  (media_valid),
       .read_hold_i  (quiesce_i),
-      .read_open_i  (read_open_channel && !held(read_addr)),
+      .read_open_i  (read_open_channel),
       .read_want_o  (read_want),
       .read_addr_o  (read_addr),
       .read_begin_o (read_begin),
@@ -565,7 +565,7 @@ module nvme_data
       .read_begin_o (),
       .read_end_o   (),
       .read_busy_o  (),
-      .write_open_i (write_open_channel && !quiesce_i && !held(write_addr)),
+      .write_open_i (write_open_channel),
       .write_want_o (write_want),
       .write_addr_o (write_addr),
       .write_begin_o(write_begin),
@@ -596,11 +596,13 @@ module nvme_data
       .rst_ni,
       .read_want_i  (read_want),
       .read_tag_i   (tag_of(read_addr)),
+      .read_hold_i  (quiesce_i || held(read_addr)),
       .read_open_o  (read_open_channel),
       .read_begin_i (read_begin),
       .read_end_i   (read_end),
       .write_want_i (write_want),
       .write_tag_i  (tag_of(write_addr)),
+      .write_hold_i (quiesce_i || held(write_addr)),
       .write_open_o (write_open_channel),
       .write_begin_i(write_begin),
       .write_end_i  (write_end),

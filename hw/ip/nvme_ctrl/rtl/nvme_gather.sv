@@ -58,10 +58,11 @@ module nvme_gather
 
   // First step: cut a piece.
   logic [LenWidth-1:0] done_q;  // bytes of the segment that have been cut
-  logic [12:0] offset;
+  logic [12:0] offset;  // of the first byte to be cut
+  logic [3:0] last_block;  // in which the segment ends
   logic [8:0] end_offset;  // within a block
   logic [LenWidth-1:0] left, room, len;
-  logic cut_last, closes, take;
+  logic by_block, cut_last, closes, take;
   piece_t piece_q;
   logic valid_q, closes_q, gap;
   logic [SlotWidth-1:0] slot_q;
@@ -69,10 +70,13 @@ module nvme_gather
   logic held, holds;  // pieces wait; and will do after this one
   logic push, pop, flush_q, drop_q, with_q, alone, end_held, push_ready;
 
+  // All from the start of the 4 KiB in which the segment begins: it may end in the next 4 KiB.
   assign offset = 13'(seg_i.mem[11:0]) + done_q;
+  assign last_block = 4'((13'(seg_i.mem[11:0]) + seg_i.len - 13'd1) >> 9);
   assign left = seg_i.len - done_q;
-  assign room = (Many && holds) ? LenWidth'(13'd512 - 13'(offset[8:0])) : LenWidth'(13'd4096 - 13'(offset[11:0]));
-  assign cut_last = left <= room;
+  assign by_block = Many && holds;
+  assign cut_last = last_block[3] == offset[12] && (!by_block || last_block[2:0] == offset[11:9]);
+  assign room = by_block ? LenWidth'(13'd512 - 13'(offset[8:0])) : LenWidth'(13'd4096 - 13'(offset[11:0]));
   assign len = cut_last ? left : room;
   assign end_offset = offset[8:0] + len[8:0];
   assign closes = end_offset == '0 || (cut_last && !seg_i.more);

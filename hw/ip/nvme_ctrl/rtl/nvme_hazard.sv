@@ -6,8 +6,9 @@
 // so nothing waits in a circle.
 // Whoever finds its granule in use keeps it: of the other side nothing more begins there before it has begun, however many
 // come. Both sides may keep a granule, but not the same one: who was first. So at most one goes before a read or a write.
-// A read is outstanding from `read_begin_i` to `read_end_i`, which may take several bursts; a write is one burst. Both end
-// in the order in which they began. Reads may begin in one cycle, writes in the next: neither can begin unseen by the other.
+// A read is outstanding from the cycle before `read_open_o` to `read_end_i`, which may take several bursts; a write is one
+// burst. Both end in the order in which they began. Reads are looked at in one cycle, writes in the next: neither is opened
+// unseen by the other. What is opened is so from a register, and stays: the search is not in front of what a beginning sets off.
 `include "ns_assert.svh"
 
 module nvme_hazard #(
@@ -27,7 +28,9 @@ module nvme_hazard #(
   input  logic               read_want_i,
   /// Its granule.
   input  logic [TagBits-1:0] read_tag_i,
-  /// It may.
+  /// It is not to be opened now.
+  input  logic               read_hold_i,
+  /// From a register: it may begin. Stays until it does, whatever `read_hold_i` says.
   output logic               read_open_o,
   /// It does.
   input  logic               read_begin_i,
@@ -38,16 +41,18 @@ module nvme_hazard #(
   input  logic               write_want_i,
   /// Its granule.
   input  logic [TagBits-1:0] write_tag_i,
-  /// It may.
+  /// It is not to be opened now.
+  input  logic               write_hold_i,
+  /// From a register: it may begin. Stays until it does, whatever `write_hold_i` says.
   output logic               write_open_o,
   /// It does.
   input  logic               write_begin_i,
   /// The oldest one ends.
   input  logic               write_end_i,
 
-  /// From registers: reads are outstanding.
+  /// From registers: reads are outstanding or may begin.
   output logic read_busy_o,
-  /// From registers: writes are outstanding.
+  /// From registers: writes are outstanding or may begin.
   output logic write_busy_o
 );
 
@@ -62,6 +67,8 @@ module nvme_hazard #(
   logic [WriteBits-1:0] write_new_q, write_old_q;
   logic turn_q;  // a write's
   logic same;  // both want the same granule
+  logic read_looks, write_looks;  // it is its turn, and the other side does not keep the granule
+  logic read_opens, write_opens;
   logic read_keeps_q, write_keeps_q;
 
   for (genvar i = 0; i < Reads; i++) begin : gen_reads
@@ -72,8 +79,10 @@ module nvme_hazard #(
   end
 
   assign same = read_tag_i == write_tag_i;
-  assign read_open_o = !turn_q && !read_valid_q[read_new_q] && write_hit == '0 && !(write_keeps_q && same);
-  assign write_open_o = turn_q && !write_valid_q[write_new_q] && read_hit == '0 && !(read_keeps_q && same);
+  assign read_looks = !turn_q && read_want_i && !read_open_o && !(write_keeps_q && same);
+  assign write_looks = turn_q && write_want_i && !write_open_o && !(read_keeps_q && same);
+  assign read_opens = read_looks && !read_hold_i && !read_valid_q[read_new_q] && write_hit == '0;
+  assign write_opens = write_looks && !write_hold_i && !write_valid_q[write_new_q] && read_hit == '0;
   assign read_busy_o = read_valid_q != '0;
   assign write_busy_o = write_valid_q != '0;
 
@@ -88,19 +97,23 @@ module nvme_hazard #(
       write_old_q <= '0;
       read_keeps_q <= 1'b0;
       write_keeps_q <= 1'b0;
+      read_open_o <= 1'b0;
+      write_open_o <= 1'b0;
     end else begin
       turn_q <= !turn_q;
-      if (read_begin_i) read_keeps_q <= 1'b0;
-      else if (!turn_q && read_want_i && write_hit != '0 && !(write_keeps_q && same))
-        read_keeps_q <= 1'b1;
-      if (write_begin_i) write_keeps_q <= 1'b0;
-      else if (turn_q && write_want_i && read_hit != '0 && !(read_keeps_q && same))
-        write_keeps_q <= 1'b1;
+      if (read_opens) read_open_o <= 1'b1;
+      else if (read_begin_i) read_open_o <= 1'b0;
+      if (write_opens) write_open_o <= 1'b1;
+      else if (write_begin_i) write_open_o <= 1'b0;
+      if (read_opens) read_keeps_q <= 1'b0;
+      else if (read_looks && write_hit != '0) read_keeps_q <= 1'b1;
+      if (write_opens) write_keeps_q <= 1'b0;
+      else if (write_looks && read_hit != '0) write_keeps_q <= 1'b1;
       if (read_end_i) begin
         read_valid_q[read_old_q] <= 1'b0;
         read_old_q <= read_old_q + 1'b1;
       end
-      if (read_begin_i) begin
+      if (read_opens) begin
         read_valid_q[read_new_q] <= 1'b1;
         read_new_q <= read_new_q + 1'b1;
       end
@@ -108,7 +121,7 @@ module nvme_hazard #(
         write_valid_q[write_old_q] <= 1'b0;
         write_old_q <= write_old_q + 1'b1;
       end
-      if (write_begin_i) begin
+      if (write_opens) begin
         write_valid_q[write_new_q] <= 1'b1;
         write_new_q <= write_new_q + 1'b1;
       end
@@ -116,8 +129,8 @@ module nvme_hazard #(
   end
 
   always_ff @(posedge clk_i) begin
-    if (read_begin_i) reads_q[read_new_q] <= read_tag_i;
-    if (write_begin_i) writes_q[write_new_q] <= write_tag_i;
+    if (read_opens) reads_q[read_new_q] <= read_tag_i;
+    if (write_opens) writes_q[write_new_q] <= write_tag_i;
   end
 
   if (Reads < 2 || (Reads & (Reads - 1)) != 0 || Writes < 2 || (Writes & (Writes - 1)) != 0) begin : gen_bad_depth
@@ -125,7 +138,7 @@ module nvme_hazard #(
   end
 
   `NS_ASSERT(begins_when_open, (!read_begin_i || read_open_o) && (!write_begin_i || write_open_o))
-  `NS_ASSERT(begins_what_wants, (!read_begin_i || read_want_i) && (!write_begin_i || write_want_i))
+  `NS_ASSERT(opens_what_wants, (!read_open_o || read_want_i) && (!write_open_o || write_want_i))
   `NS_ASSERT(keeper_wants, (!read_keeps_q || read_want_i) && (!write_keeps_q || write_want_i))
   `NS_ASSERT(one_keeps, !(read_keeps_q && write_keeps_q && same))
   `NS_ASSERT(
