@@ -47,6 +47,19 @@ def test_devices_of_a_process_have_names_of_their_own(device):
         assert names(other)[:2] == ("bench-1", "nqn.2026-11.example.nearside:nvme_ctrl:snbench-1")
 
 
+def test_a_region_of_a_profile_is_of_the_media(device):
+    """Only its page is slow, of those that are its neighbours on the media and on its channel."""
+    region = "[[region]]\nfirst = 4096\nbytes = 4096\n[region.read]\nbase_ns = 5000.0\n[region.write]\n"
+    device.delay_set(f'name = "x"\ndescription = "y"\n[read]\nbase_ns = 100.0\n{region}')
+    try:
+        pages = [0, 4096, 8192, 12288]
+        means = [device.workload(queues=1, depth=1, commands=8, start=at, span=4096)["latency"]["mean_ns"] for at in pages]
+        assert means[1] > 4000 + min(means)
+        assert max(means[0], *means[2:]) < 1000 + min(means)
+    finally:
+        device.delay_set("dram")
+
+
 def test_namespaces_are_listed_apart_and_formatted():
     with Device(Design.load("namespaces")) as device:
         info = device.info()

@@ -198,8 +198,10 @@ def test_a_call_that_is_stopped_leaves_nothing_in_flight(device, call, error):
     [
         lambda d: d.native.pm_read(0, 1 << 20), lambda d: d.verify(d.namespace_bytes),
         lambda d: d.compare(bytes(d.namespace_bytes)), lambda d: d.single(commands=300), lambda d: d.rest(10**6),
+        lambda d: d.native.pm_write(1 << 20, bytes(1 << 20)),
+        lambda d: d.deallocate(*[(len(PATTERN), d.namespace_bytes - len(PATTERN))] * 2048),
     ],
-    ids=["pm_read", "verify", "compare", "single", "rest"],
+    ids=["pm_read", "verify", "compare", "single", "rest", "pm_write", "deallocate"],
 )  # fmt: skip
 def test_signals_are_heard_before_the_end(call, request):
     """A handler that raises ends the call, in less simulated time than all of it takes, and the device still works."""

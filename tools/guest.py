@@ -67,6 +67,8 @@ FIRST = [
     "id-ns",
     "list",
     "get-feature",
+    "keep-alive",
+    "host-behavior",
     "raw-data",
     "flush",
     "interrupts",

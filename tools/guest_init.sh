@@ -73,6 +73,17 @@ queues() { # an I/O queue for each CPU
     [ "$n" = "$(nproc)" ]
 }
 
+keep_alive() { # a timeout is rounded up to 100 ms, Keep Alive is a command, 0 ends it
+    $nvme set-feature $control -f 0x0f -V 120050 && $nvme admin-passthru $control -o 0x18 &&
+        $nvme get-feature $control -f 0x0f | tee /dev/stderr | grep -iq 'value: *0x0*1d524' &&
+        $nvme set-feature $control -f 0x0f -V 0 && $nvme get-feature $control -f 0x0f | grep -iqE 'value: *(0x)?0+$'
+}
+
+host_behavior() { # the kernel has told that it tries interrupted commands again (ACRE)
+    $nvme get-feature $control -f 0x16 -l 512 -b > /tmp/behavior
+    printf '\001' > /tmp/acre && dd if=/tmp/behavior of=/tmp/first bs=1 count=1 && cmp /tmp/acre /tmp/first
+}
+
 raw_data() { # what was written through the block layer comes back, in other sizes
     dd if=/dev/urandom of=/tmp/a bs=64k count=8 2>/dev/null
     dd if=/tmp/a of=$disk bs=64k oflag=direct && dd if=$disk of=/tmp/b bs=4k count=128 iflag=direct && cmp /tmp/a /tmp/b
@@ -429,6 +440,8 @@ first)
     check id-ns $nvme id-ns $disk
     check list list
     check get-feature $nvme get-feature $control -f 7 -H
+    check keep-alive keep_alive
+    check host-behavior host_behavior
     check raw-data raw_data
     check flush $nvme flush $disk
     check interrupts interrupts

@@ -274,6 +274,14 @@ impl Design {
         self.cpu.validate()
     }
 
+    /// How the memory channels take turns.
+    pub fn turns(&self) -> media::Turns {
+        media::Turns {
+            channels: self.channels,
+            granule: self.granule.0,
+        }
+    }
+
     /// The device's clock. Of a design that was never validated, a frequency that no clock has is the default.
     pub fn clock(&self) -> Clock {
         Clock::from_mhz(self.clock_mhz).unwrap_or_default()

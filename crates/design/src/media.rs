@@ -75,6 +75,26 @@ fn yes() -> bool {
     true
 }
 
+/// Whose turn it is: each channel has `granule` bytes of the media, then the next one has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turns {
+    /// Memory channels, at least 1.
+    pub channels: u32,
+    /// Bytes, a multiple of 4 KiB.
+    pub granule: u64,
+}
+
+impl Turns {
+    /// How many pages of a channel stand before this address of the media. They are in the order of their addresses, so those
+    /// of a range of the media are a range of the channel's.
+    fn pages_before(self, channel: u32, addr: u64) -> u32 {
+        let round = self.granule * u64::from(self.channels);
+        let within = (addr % round).saturating_sub(self.granule * u64::from(channel));
+        let bytes = addr / round * self.granule + within.min(self.granule);
+        u32::try_from(bytes / REGION_PAGE).unwrap_or(u32::MAX)
+    }
+}
+
 /// What a profile is in the registers of one channel's `nvm_delay`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Registers {
@@ -156,13 +176,14 @@ impl Profile {
         Ok(())
     }
 
-    /// The registers of one channel of a device with this clock period and so many channels.
+    /// The registers of each channel of a device with this clock period.
     ///
-    /// A channel sees its own addresses, and gets its share of the bandwidth. Times are rounded to 2^-12 cycles, caps to 2^-16
-    /// bytes per cycle; a cap above what a channel can carry is none. A time of more cycles than the registers hold is an error.
-    pub fn registers(&self, clock: Clock, channels: u32) -> Result<Registers, Error> {
+    /// A channel sees its own addresses, has the regions that it has a part of, and gets its share of the bandwidth. Times are
+    /// rounded to 2^-12 cycles, caps to 2^-16 bytes per cycle; a cap above what a channel can carry is none. A time of more
+    /// cycles than the registers hold is an error.
+    pub fn registers(&self, clock: Clock, turns: Turns) -> Result<Vec<Registers>, Error> {
         if !self.enable {
-            return Ok(Registers::default());
+            return Ok(vec![Registers::default(); turns.channels as usize]);
         }
         let all = [("read", &self.read), ("write", &self.write)].into_iter();
         let regions = self.regions.iter().flat_map(|r| [&r.read, &r.write]);
@@ -176,26 +197,24 @@ impl Profile {
         let times = |read: &Timing, write: &Timing| {
             [read.base_ns, read.beat_ns, write.base_ns, write.beat_ns].map(|ns| time(ns, clock))
         };
-        let local =
-            |addr: u64| u32::try_from(addr / u64::from(channels) / REGION_PAGE).unwrap_or(u32::MAX);
-        let regions = self.regions.iter().map(|r| {
-            let [a, b, c, d] = times(&r.read, &r.write);
-            [
-                local(r.first.0),
-                local(r.first.0.saturating_add(r.bytes.0.saturating_sub(1))),
-                a,
-                b,
-                c,
-                d,
-            ]
-        });
-        Ok(Registers {
-            control: (ENABLE.of(1) | REGION_ENABLE.of((1 << self.regions.len()) - 1)) as u32,
-            read_cap: cap(self.read.cap_gb_s, clock, channels),
-            write_cap: cap(self.write.cap_gb_s, clock, channels),
-            timing: times(&self.read, &self.write),
-            regions: regions.collect(),
-        })
+        let of_channel = |channel| {
+            let regions = self.regions.iter().filter_map(|r| {
+                let end = r.first.0.saturating_add(r.bytes.0);
+                let [first, end] = [r.first.0, end].map(|addr| turns.pages_before(channel, addr));
+                let [a, b, c, d] = times(&r.read, &r.write);
+                (first < end).then(|| [first, end - 1, a, b, c, d])
+            });
+            let regions: Vec<_> = regions.collect();
+            let enabled = REGION_ENABLE.of((1 << regions.len()) - 1);
+            Registers {
+                control: (ENABLE.of(1) | enabled) as u32,
+                read_cap: cap(self.read.cap_gb_s, clock, turns.channels),
+                write_cap: cap(self.write.cap_gb_s, clock, turns.channels),
+                timing: times(&self.read, &self.write),
+                regions,
+            }
+        };
+        Ok((0..turns.channels).map(of_channel).collect())
     }
 }
 
@@ -272,14 +291,19 @@ mod tests {
         assert_eq!(
             Profile::find(&root, "dram")
                 .unwrap()
-                .registers(Clock::default(), 2),
-            Ok(Registers::default())
+                .registers(Clock::default(), TURNS),
+            Ok(vec![Registers::default(); 2])
         );
         assert!(Profile::find(&root, "core")
             .unwrap_err()
             .to_string()
             .contains("optane-dcpmm"));
     }
+
+    const TURNS: Turns = Turns {
+        channels: 2,
+        granule: REGION_PAGE,
+    };
 
     #[test]
     fn registers_are_fixed_point_cycles() {
@@ -296,16 +320,58 @@ mod tests {
             write: Timing::default(),
         });
         let clock = Clock::default();
-        let r = p.registers(clock, 2).unwrap();
+        let [r, _] = &p.registers(clock, TURNS).unwrap()[..] else {
+            panic!("two channels");
+        };
         assert_eq!(r.control, 0x11);
         assert_eq!(r.timing, [312_320, 0, 96_256, 1024]);
         assert_eq!(r.read_cap, (12.8 * 65536.0_f64).round() as u32);
         assert_eq!(r.regions[0][..3], [128, 255, 2_048_000_000]);
         assert_eq!(time_ns(r.timing[0], clock), 305.0);
         assert!((cap_gb_s(r.read_cap, clock, 2) - 6.4).abs() < 1e-4);
-        let error = p.registers(Clock::from_mhz(1000).unwrap(), 2).unwrap_err();
+        let error = p
+            .registers(Clock::from_mhz(1000).unwrap(), TURNS)
+            .unwrap_err();
         let want = "region.base_ns = 2000000: allowed is at most 1048575 ns at 1000 MHz";
         assert_eq!(error.to_string(), want);
+    }
+
+    #[test]
+    fn a_region_is_what_it_names_on_every_channel() {
+        const PAGES: u64 = 96;
+        for (channels, granule_pages) in [(1, 1), (2, 1), (4, 1), (2, 4), (4, 8), (2, 256)] {
+            let turns = Turns {
+                channels,
+                granule: granule_pages * REGION_PAGE,
+            };
+            for first in 0..PAGES {
+                for pages in [1, 2, 3, 7, 8, 9, 31, PAGES - first] {
+                    let mut p = Profile::latencies("x", 100.0, 100.0);
+                    p.regions.push(Region {
+                        first: crate::Bytes(first * REGION_PAGE),
+                        bytes: crate::Bytes(pages * REGION_PAGE),
+                        read: Timing::default(),
+                        write: Timing::default(),
+                    });
+                    let registers = p.registers(Clock::default(), turns).unwrap();
+                    // As the device turns: its pages, one after the other.
+                    let mut next = vec![0; channels as usize];
+                    for page in 0..2 * PAGES {
+                        let channel = (page / granule_pages % u64::from(channels)) as usize;
+                        let local = next[channel];
+                        next[channel] += 1;
+                        let r = &registers[channel];
+                        let slow = r.regions.iter().any(|r| (r[0]..=r[1]).contains(&local));
+                        let named = (first..first + pages).contains(&page);
+                        assert_eq!(
+                            slow, named,
+                            "page {page} of {turns:?}, {pages} from {first}"
+                        );
+                        assert_eq!(r.control >> 4, (1 << r.regions.len()) - 1);
+                    }
+                }
+            }
+        }
     }
 
     #[test]
@@ -314,7 +380,7 @@ mod tests {
             let clock = Clock::from_mhz(mhz).unwrap();
             for ns in [0.0, 0.1, 1.0, 94.0, 305.0, 12_345.6, 1e6] {
                 let p = Profile::latencies("x", ns, 0.0);
-                let raw = p.registers(clock, 2).unwrap().timing[0];
+                let raw = p.registers(clock, TURNS).unwrap()[0].timing[0];
                 // In exact arithmetic: ns * mhz / 1000 cycles, in tenths of ns.
                 let tenths = (ns * 10.0).round() as u64;
                 let exact = (tenths * u64::from(mhz) * 4096 * 2 + 10_000) / 20_000;

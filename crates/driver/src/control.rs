@@ -1,6 +1,6 @@
 //! The control bus (BAR4): what the device is made of, and the timing emulators.
 
-use design::media::Registers;
+use design::media::{Registers, Turns};
 use sim::{Bar, Clock};
 use spec::regs::nvm_delay::{self, command, control, counters, status, timing};
 
@@ -99,10 +99,11 @@ impl Inventory {
             granule: word(0x1C)?,
             blocks: Vec::new(),
         };
-        if inventory.channels == 0 {
-            return Err(Error::Misbehaviour(
-                "the status block reports no channel".into(),
-            ));
+        let (channels, granule) = (inventory.channels, inventory.granule);
+        if channels == 0 || granule == 0 || granule % 4096 != 0 {
+            return Err(Error::Misbehaviour(format!(
+                "the status block reports {channels} channels that take turns every {granule} bytes"
+            )));
         }
         for i in 0..u64::from(count) {
             let mut words = [0; 8];
@@ -122,6 +123,14 @@ impl Inventory {
             });
         }
         Ok(inventory)
+    }
+
+    /// How the channels take turns.
+    pub fn turns(&self) -> Turns {
+        Turns {
+            channels: self.channels,
+            granule: self.granule.into(),
+        }
     }
 
     /// The timing emulator of each channel, in order.

@@ -37,10 +37,10 @@ pub fn exercise(device: Box<dyn Device + Send>, media_bytes: u64) -> Result<()> 
         if latency_ns > 0 {
             let profile = Profile::latencies("exercise", 305.0, 94.0);
             let registers = profile
-                .registers(inventory.clock, inventory.channels)
+                .registers(inventory.clock, inventory.turns())
                 .map_err(|e| crate::Error::Invalid(e.to_string()))?;
-            for delay in inventory.delays() {
-                delay.set(controller.host_mut(), &registers)?;
+            for (delay, registers) in inventory.delays().iter().zip(&registers) {
+                delay.set(controller.host_mut(), registers)?;
             }
         }
         for (bytes, commands, read_percent) in [

@@ -1,5 +1,7 @@
 //! `nvm_delay` alone, between a master and the DDR4 model.
 
+use std::sync::Mutex;
+
 use design::Design as Config;
 use pyo3::prelude::*;
 use rtl::delay_bench::{self, Mix, Sample, Targets, Traffic};
@@ -9,6 +11,7 @@ use sim::{Clock, Media};
 
 use crate::build::{BuildTeller, Design};
 use crate::error::raise;
+use crate::process::Owned;
 
 /// Memory behind the emulator: enough rows that random addresses hardly ever hit an open one.
 const MEDIA_BYTES: u64 = 1 << 30;
@@ -24,7 +27,7 @@ const BURST_BYTES: u32 = 4096;
 /// An emulator with the clock and the DRAM of a design.
 #[pyclass(module = "nearside._native")]
 pub struct DelayBench {
-    bench: std::sync::Mutex<delay_bench::DelayBench>,
+    bench: Owned<Mutex<Option<delay_bench::DelayBench>>>,
     clock: Clock,
 }
 
@@ -46,7 +49,7 @@ impl DelayBench {
         });
         let bench = teller.settle(bench)?;
         Ok(DelayBench {
-            bench: bench.into(),
+            bench: Owned::new(Some(bench).into()),
             clock,
         })
     }
@@ -109,7 +112,9 @@ impl DelayBench {
             seed,
             ..Traffic::default()
         };
-        let bench = self.bench.get_mut().map_err(raise)?;
+        self.bench.check()?;
+        let mut bench = self.bench.lock().map_err(raise)?;
+        let bench = bench.as_mut().ok_or_else(|| raise("there is no bench"))?;
         let outcome = py.detach(|| delay_bench::delay_bench(bench, &targets, &traffic));
         py.check_signals()?;
         let (samples, counters) = outcome.map_err(raise)?;
@@ -168,7 +173,9 @@ impl DelayBench {
             outstanding: reads,
             ..Traffic::default()
         };
-        let bench = self.bench.get_mut().map_err(raise)?;
+        self.bench.check()?;
+        let mut bench = self.bench.lock().map_err(raise)?;
+        let bench = bench.as_mut().ok_or_else(|| raise("there is no bench"))?;
         let outcome = py.detach(|| delay_bench::delay_bench(bench, &targets, &traffic));
         let (samples, _) = outcome.map_err(raise)?;
         let start = samples.iter().map(|s| s.start).min().unwrap_or(0);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use design::media::{cap_gb_s, time_ns, Registers};
 use design::{Identity, Place};
-use driver::control::{Delay, Inventory};
+use driver::control::Inventory;
 use driver::workload::{self, Job, Layout, Pattern, Shape};
 use driver::{
     Buffer, Config, Controller, Erase, Host, Io, Namespace, Priority, Range, SimHost, Weights,
@@ -22,6 +22,7 @@ use trace::TraceFile;
 
 use crate::build::{BuildTeller, Design};
 use crate::error::raise;
+use crate::process::Owned;
 use crate::progress::Teller;
 use crate::report;
 use crate::trace::{create, finish, Events};
@@ -67,6 +68,7 @@ impl Drop for Number {
 }
 
 /// What only one call at a time may use.
+#[derive(Default)]
 struct State {
     /// `None` after the shutdown.
     session: Option<Session>,
@@ -101,15 +103,16 @@ impl State {
 }
 
 /// A simulated device, its link and host, and the driver's queues. All times are simulated. One call at a time: another one
-/// meanwhile, from a thread or from a progress callback, is an error.
+/// meanwhile, from a thread or from a progress callback, is an error. So is any in a process that was forked off.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct Device {
-    state: Mutex<State>,
+    state: Owned<Mutex<State>>,
     design: design::Design,
 }
 
 impl Device {
     fn lock(&self) -> PyResult<MutexGuard<'_, State>> {
+        self.state.check()?;
         match self.state.try_lock() {
             Ok(state) => Ok(state),
             Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
@@ -172,10 +175,13 @@ struct RtlDeviceBuilder {
 const END_OF_TIME: Time = Time(u64::MAX / 2);
 /// Longest time for one command.
 const MOST_TIMEOUT_US: u64 = 1_000_000_000;
-/// Most commands with all their events kept.
-const MOST_SINGLE: u64 = 1_000_000;
+/// Most commands with all their events kept, and most bytes that they move: each beat is an event.
+const MOST_SINGLE: u64 = 20_000;
+const MOST_SINGLE_BYTES: u64 = 64 << 20;
+/// Bytes that one command deallocates, of those that Ctrl-C may end.
+const DEALLOCATED: u64 = 256 << 20;
 
-/// Loads from the PM window between two looks for Ctrl-C; a load never spans it.
+/// Loads and stores of the PM window between two looks for Ctrl-C; none spans it.
 const PM_PIECE: u64 = 64 << 10;
 /// Bytes of the media that the device works on between two looks for Ctrl-C.
 const MEDIA_PIECE: u64 = 4 << 20;
@@ -263,7 +269,7 @@ impl Device {
         let session = Some(session);
         let trace = file;
         let device = Device {
-            state: Mutex::new(State { session, trace }),
+            state: Owned::new(State { session, trace }.into()),
             design,
         };
         device.apply(&profile)?;
@@ -355,7 +361,7 @@ impl Device {
         let mut state = self.lock()?;
         let session = state.session()?;
         let block = session.controller.namespace().block_bytes as usize;
-        let lba = whole_block(offset, block)?;
+        let lba = whole_block("offset", offset, block)?;
         within_namespace(session, offset, data.len() as u64)?;
         let mut padded = data.to_vec();
         padded.resize(data.len().next_multiple_of(block), 0);
@@ -389,7 +395,7 @@ impl Device {
         let mut state = self.lock()?;
         let session = state.session()?;
         let block = session.controller.namespace().block_bytes as usize;
-        let lba = whole_block(offset, block)?;
+        let lba = whole_block("offset", offset, block)?;
         within_namespace(session, offset, length as u64)?;
         let mut data = zeroed(length.next_multiple_of(block))?;
         let shape = Shape {
@@ -475,7 +481,8 @@ impl Device {
             let mut hook = |host: &mut SimHost, done: u64| match &switch {
                 Some((after, registers)) if done == *after => delays
                     .iter()
-                    .try_for_each(|delay| delay.set(host, registers)),
+                    .zip(registers)
+                    .try_for_each(|(delay, registers)| delay.set(host, registers)),
                 _ => Ok(()),
             };
             workload::run_job_with(session.controller(), &job, &mut hook, &mut |d, t| {
@@ -573,8 +580,10 @@ impl Device {
         let session = state.session()?;
         within("the PM window", window, offset, data.len() as u64)?;
         let data = data.to_vec();
-        py.detach(|| session.host().write(Bar::Pm, offset, &data))
-            .map_err(raise)
+        in_pieces(py, offset, data.len() as u64, PM_PIECE, |at, here| {
+            let part = &data[at as usize..(at + here) as usize];
+            session.host().write(Bar::Pm, offset + at, part)
+        })
     }
 
     /// Makes later commands go to another namespace.
@@ -675,8 +684,13 @@ impl Device {
                 .map_err(|_| raise(format!("{length} bytes are too many for one range")))?;
             list.push(Range { lba, blocks });
         }
-        py.detach(|| session.controller().deallocate(&list))
-            .map_err(raise)
+        let block = u64::from(session.controller.namespace().block_bytes);
+        let groups = groups(&list, DEALLOCATED / block);
+        in_pieces(py, 0, groups.len() as u64, 1, |at, here| {
+            let part = &groups[at as usize..(at + here) as usize];
+            part.iter()
+                .try_for_each(|group| session.controller().deallocate(group))
+        })
     }
 
     /// From now on writes what happens to each command to a file, in simulated time: `*.jsonl` is a line of JSON a command,
@@ -723,6 +737,11 @@ impl Device {
         if commands > MOST_SINGLE {
             return Err(raise(format!(
                 "commands = {commands}: allowed are 0 to {MOST_SINGLE}"
+            )));
+        }
+        if commands * bytes > MOST_SINGLE_BYTES {
+            return Err(raise(format!(
+                "{commands} commands of {bytes} bytes: allowed are {MOST_SINGLE_BYTES} bytes in all"
             )));
         }
         let events = Arc::new(Mutex::new(Events::default()));
@@ -813,8 +832,11 @@ impl Device {
         Ok(())
     }
 
-    /// Normal shutdown. Tells of files that could not be written.
+    /// Normal shutdown. Tells of files that could not be written. In a process that was forked off it does nothing.
     fn shutdown(&self) -> PyResult<()> {
+        if self.state.is_foreign() {
+            return Ok(());
+        }
         let session = self.lock()?.session.take();
         match session {
             Some(session) => {
@@ -884,9 +906,10 @@ fn single(
 }
 
 impl Device {
-    fn registers(&self, profile: &design::Profile) -> PyResult<Registers> {
+    /// Of each channel.
+    fn registers(&self, profile: &design::Profile) -> PyResult<Vec<Registers>> {
         profile
-            .registers(self.design.clock(), self.design.channels)
+            .registers(self.design.clock(), self.design.turns())
             .map_err(raise)
     }
 
@@ -899,21 +922,18 @@ impl Device {
         let mut state = self.lock()?;
         let session = state.session()?;
         let delays = session.inventory.delays();
-        let chosen: Vec<Delay> = match channel {
-            None => delays,
-            Some(n) => match delays.get(n) {
-                Some(delay) => vec![*delay],
-                None => {
-                    return Err(raise(format!(
-                        "channel = {n}: allowed are 0 to {}",
-                        delays.len().max(1) - 1
-                    )));
-                }
-            },
-        };
-        chosen
-            .iter()
-            .try_for_each(|delay| delay.set(session.controller.host_mut(), &registers))
+        if let Some(n) = channel.filter(|&n| n >= delays.len()) {
+            return Err(raise(format!(
+                "channel = {n}: allowed are 0 to {}",
+                delays.len().max(1) - 1
+            )));
+        }
+        let chosen = |n| channel.is_none_or(|channel| channel == n);
+        let host = session.controller.host_mut();
+        (0..)
+            .zip(delays.iter().zip(&registers))
+            .filter(|&(n, _)| chosen(n))
+            .try_for_each(|(_, (delay, registers))| delay.set(host, registers))
             .map_err(raise)
     }
 }
@@ -937,7 +957,33 @@ fn find_profile(name: &str) -> PyResult<design::Profile> {
 fn whole_range(session: &Session, offset: u64, length: u64) -> PyResult<(u64, u64)> {
     within_namespace(session, offset, length)?;
     let block = session.controller.namespace().block_bytes as usize;
-    Ok((whole_block(offset, block)?, whole_block(length, block)?))
+    Ok((
+        whole_block("offset", offset, block)?,
+        whole_block("length", length, block)?,
+    ))
+}
+
+/// The ranges, cut so that each group has `most` blocks at most.
+fn groups(ranges: &[Range], most: u64) -> Vec<Vec<Range>> {
+    let mut groups = vec![Vec::new()];
+    let mut room = most;
+    for range in ranges {
+        let (mut lba, mut left) = (range.lba, u64::from(range.blocks));
+        while left > 0 {
+            if room == 0 {
+                groups.push(Vec::new());
+                room = most;
+            }
+            let here = left.min(room);
+            let last = groups.len() - 1;
+            groups[last].push(Range {
+                lba,
+                blocks: here as u32,
+            });
+            (lba, left, room) = (lba + here, left - here, room - here);
+        }
+    }
+    groups
 }
 
 fn within_namespace(session: &Session, offset: u64, length: u64) -> PyResult<()> {
@@ -1000,14 +1046,14 @@ fn span_ns(name: &str, ns: u64) -> PyResult<Time> {
     Ok(Time::ns(ns))
 }
 
-fn whole_block(offset: u64, block: usize) -> PyResult<u64> {
+fn whole_block(name: &str, bytes: u64, block: usize) -> PyResult<u64> {
     let block = block as u64;
-    if offset % block != 0 {
+    if bytes % block != 0 {
         return Err(raise(format!(
-            "offset = {offset}: allowed are multiples of {block}"
+            "{name} = {bytes}: allowed are multiples of {block}"
         )));
     }
-    Ok(offset / block)
+    Ok(bytes / block)
 }
 
 fn describe(r: &Registers, clock: Clock, channels: u32, commits: u8) -> Value {

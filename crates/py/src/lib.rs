@@ -6,6 +6,7 @@ mod device;
 mod dram;
 mod error;
 mod fuzz;
+mod process;
 mod progress;
 mod report;
 mod serve;

@@ -1,7 +1,8 @@
 //! Devices as vfio-user servers.
 
+use std::mem;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use design::{Identity, Place};
@@ -15,14 +16,28 @@ use trace::TraceFile;
 
 use crate::build::{BuildTeller, Design};
 use crate::error::raise;
+use crate::process::Owned;
 use crate::trace::{create, finish};
 
 /// Devices that virtual machines and user-space drivers attach to, each behind a socket of its own. They run in threads of
 /// their own, as fast as this machine simulates them, until `stop`.
-#[pyclass(module = "nearside._native")]
+#[pyclass(frozen, module = "nearside._native")]
 pub struct Server {
-    inner: Option<serve::Server>,
+    running: Owned<Mutex<Running>>,
+}
+
+/// Nothing after the end.
+#[derive(Default)]
+struct Running {
+    server: Option<serve::Server>,
     traces: Vec<Arc<Mutex<TraceFile>>>,
+}
+
+impl Server {
+    fn lock(&self) -> PyResult<MutexGuard<'_, Running>> {
+        self.running.check()?;
+        Ok(self.running.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// A design, its socket, and the file for the trace of its commands.
@@ -49,11 +64,12 @@ impl Server {
             served.push(one);
             py.check_signals()?;
         }
-        let inner = Some(serve::Server::start(served).map_err(raise)?);
-        Ok(Server { inner, traces })
+        let server = Some(serve::Server::start(served).map_err(raise)?);
+        let running = Owned::new(Running { server, traces }.into());
+        Ok(Server { running })
     }
 
-    /// Lets the server work for so long.
+    /// Lets the server work for so long, or until it is stopped, by another thread or a signal handler.
     fn wait(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
         let bad = |e| raise(format!("seconds = {seconds}: {e}"));
         let mut left = Duration::try_from_secs_f64(seconds).map_err(bad)?;
@@ -63,30 +79,33 @@ impl Server {
             py.detach(|| std::thread::sleep(span));
             py.check_signals()?;
             left -= span;
-            if left.is_zero() {
+            if left.is_zero() || self.lock()?.server.is_none() {
                 return Ok(());
             }
         }
     }
 
     /// What each device has done since the start, as JSON: a list of dictionaries.
-    fn counters(&self) -> String {
-        let devices = self.inner.iter().flat_map(serve::Server::counters);
+    fn counters(&self) -> PyResult<String> {
+        let running = self.lock()?;
+        let devices = running.server.iter().flat_map(serve::Server::counters);
         let object = |list: Vec<(&str, u64)>| {
             let pairs = list.into_iter().map(|(k, v)| (k.to_string(), json!(v)));
             Value::Object(pairs.collect::<Map<_, _>>())
         };
-        Value::from(devices.map(object).collect::<Vec<_>>()).to_string()
+        Ok(Value::from(devices.map(object).collect::<Vec<_>>()).to_string())
     }
 
-    /// Ends all connections, removes the sockets and flushes the media.
-    fn stop(&mut self, py: Python<'_>) -> PyResult<()> {
-        if let Some(server) = self.inner.take() {
+    /// Ends all connections, removes the sockets and flushes the media. In a process that was forked off it does nothing.
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        if self.running.is_foreign() {
+            return Ok(());
+        }
+        let Running { server, traces } = mem::take(&mut *self.lock()?);
+        if let Some(server) = server {
             py.detach(|| server.stop());
         }
-        self.traces
-            .drain(..)
-            .try_for_each(|file| finish(&file).map(drop))
+        traces.iter().try_for_each(|file| finish(file).map(drop))
     }
 }
 
@@ -119,7 +138,7 @@ fn prepare(
     config.identity = identity;
     let profile = design::Profile::find(&config.root, &design.media.profile).map_err(raise)?;
     let registers = profile
-        .registers(design.clock(), design.channels)
+        .registers(design.clock(), design.turns())
         .map_err(raise)?;
     // Loads and stores of a mapped window never reach the device, so nothing could delay them.
     let media = match &design.media.file {
@@ -136,9 +155,9 @@ fn prepare(
     let built = py.detach(|| RtlDevice::build(config, media, &mut |p| teller.tell(p)));
     let device = teller.settle(built.map_err(raise))?;
     let mut setup = Vec::new();
-    for channel in 0..design.channels {
+    for (channel, registers) in (0..).zip(&registers) {
         let writes = Delay::of_channel(channel)
-            .writes(&registers)
+            .writes(registers)
             .map_err(raise)?;
         setup.extend(writes.into_iter().map(|(offset, value)| RegisterWrite {
             bar: Bar::Control,

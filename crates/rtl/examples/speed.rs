@@ -54,9 +54,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if target_ns > 0 {
         let profile = design::Profile::latencies("speed", target_ns as f64, target_ns as f64);
         let inventory = Inventory::read(controller.host_mut())?;
-        for delay in inventory.delays() {
-            let registers = profile.registers(inventory.clock, inventory.channels)?;
-            delay.set(controller.host_mut(), &registers)?;
+        let registers = profile.registers(inventory.clock, inventory.turns())?;
+        for (delay, registers) in inventory.delays().iter().zip(&registers) {
+            delay.set(controller.host_mut(), registers)?;
         }
     }
     let job = Job {

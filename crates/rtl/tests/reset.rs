@@ -293,7 +293,11 @@ const NVM_DELAY: u64 = 0x1_0000;
 /// What a media profile writes to the `nvm_delay` of each channel: (offset, value).
 fn settings(name: &str) -> Vec<(u64, u32)> {
     let profile = Profile::find(&repo_root().unwrap(), name).unwrap();
-    let r = profile.registers(sim::Clock::default(), 2).unwrap();
+    let turns = design::media::Turns {
+        channels: 2,
+        granule: 4096,
+    };
+    let r = &profile.registers(sim::Clock::default(), turns).unwrap()[0];
     let timing = (0..4).map(|i| (0x40 + 4 * i, r.timing[i as usize]));
     [(0x10, r.control), (0x20, r.read_cap), (0x24, r.write_cap)]
         .into_iter()

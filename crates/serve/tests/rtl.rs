@@ -26,14 +26,19 @@ const MEDIA: u64 = 1 << 30; // as in the default design
 const RAM_BASE: u64 = 0x4000_0000;
 const RAM_BYTES: u64 = 64 << 20;
 const VECTORS: u16 = 17;
+const TURNS: design::media::Turns = design::media::Turns {
+    channels: 2,
+    granule: 4096,
+};
 
 /// Serves a device whose media are in a file, behind the timing of an NVM.
 fn serve(dir: &Dir, tracer: Option<Tracer>) -> Server {
     let media = Media::file(&dir.0.join("media"), MEDIA).unwrap();
     let registers = design::Profile::latencies("test", 305.0, 94.0)
-        .registers(sim::Clock::default(), 2)
+        .registers(sim::Clock::default(), TURNS)
         .unwrap();
-    let delays = (0..2).flat_map(|c| Delay::of_channel(c).writes(&registers).unwrap());
+    let delays = (0..).zip(&registers);
+    let delays = delays.flat_map(|(c, r)| Delay::of_channel(c).writes(r).unwrap());
     let setup = delays.map(|(offset, value)| RegisterWrite {
         bar: Bar::Control,
         offset,

@@ -428,6 +428,10 @@ impl Drop for Media {
     fn drop(&mut self) {
         // Nobody is left to hear of an error; whoever needs to know calls `flush`.
         let _ = self.flush();
+        // Closing it would do, but for a process that was forked off and has the same open file.
+        if let Store::File { file, .. } = &self.store {
+            let _ = flock(file, FlockOperation::Unlock);
+        }
     }
 }
 

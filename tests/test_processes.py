@@ -1,0 +1,139 @@
+"""A device and a server beside forks and threads: `multiprocessing` forks, and programs end what others wait for."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from nearside import Design
+from nearside.serve import Server
+
+GOOD = Design.load("fuzz")
+PRELUDE = """
+import os, sys, time
+from pathlib import Path
+from nearside import Design, Device, NearsideError, _native
+from nearside.serve import Server
+
+def forked(work):
+    pid = os.fork()
+    if pid == 0:
+        work()
+        sys.exit(0)  # Python drops all it has
+    deadline = time.monotonic() + 60
+    while os.waitpid(pid, os.WNOHANG) == (0, 0):
+        if time.monotonic() > deadline:
+            os.kill(pid, 9)
+            sys.exit("the child does not end")
+        time.sleep(0.02)
+
+def refused(call):
+    try:
+        call()
+    except NearsideError as error:
+        assert f"belongs to process {os.getppid()}" in str(error), error
+    else:
+        os._exit(1)
+"""
+
+
+def script(text: str, tmp_path: Path) -> None:
+    """Runs it in a process of its own, which must end well and silently."""
+    command = [sys.executable, "-W", "ignore", "-c", PRELUDE + text]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_device_belongs_to_its_process(tmp_path):
+    """A child can't use it, nor does its end touch it; and the media file is free once the parent has let go of it."""
+    script(
+        """
+device = Device(Design.load("fuzz").with_values("[media]\\nfile = 'm.img'"))
+device.write(b"a" * 4096)
+bench = _native.DelayBench(Design.load("fuzz").native)
+
+def child():
+    for call in (lambda: device.write(b"b" * 512), lambda: device.read(512), lambda: device.now_ns,
+                 lambda: device.native.reset(), lambda: bench.measure("read", 100.0, 0.0, 1, 1, 1)):
+        refused(call)
+    device.shutdown()
+
+forked(child)
+forked(lambda: None)
+assert device.read(4096)[0] == b"a" * 4096
+pid = os.fork()
+if pid == 0:
+    time.sleep(60)
+    os._exit(0)
+device.shutdown()
+with Device(Design.load("fuzz").with_values("[media]\\nfile = 'm.img'")) as again:
+    assert again.read(4096)[0] == b"a" * 4096
+os.kill(pid, 9)
+os.waitpid(pid, 0)
+""",
+        tmp_path,
+    )
+
+
+def test_a_server_belongs_to_its_process(tmp_path):
+    """The end of a child ends no server: it still answers, rests when there is nothing to do, and ends as usual."""
+    script(
+        """
+import socket, struct
+server = Server([(Design.load("fuzz"), Path("a.sock"))])
+
+def greet():
+    client = socket.socket(socket.AF_UNIX)
+    client.settimeout(60)
+    client.connect("a.sock")
+    body = struct.pack("<HH", 0, 1) + b"{}\\0"
+    client.sendall(struct.pack("<HHIII", 1, 1, 16 + len(body), 0, 0) + body)
+    _, command, size, _, _ = struct.unpack("<HHIII", client.recv(16, socket.MSG_WAITALL))
+    assert command == 1
+    client.recv(size - 16, socket.MSG_WAITALL)
+    client.close()
+
+def child():
+    refused(server.counters)
+    refused(lambda: server.wait(0))
+    server.native.stop()
+
+forked(child)
+forked(lambda: None)
+assert Path("a.sock").is_socket()
+greet()
+before = os.times()
+time.sleep(1)
+after = os.times()
+assert after.user + after.system - before.user - before.system < 0.5, "it does not rest"
+assert server.counters()[0]["connections"] == 1
+server.native.stop()
+assert not Path("a.sock").exists()
+""",
+        tmp_path,
+    )
+
+
+@pytest.mark.parametrize("by", ["thread", "signal"])
+def test_a_server_is_stopped_while_somebody_waits(tmp_path, by):
+    with Server([(GOOD, tmp_path / "a.sock")]) as server:
+        timer = threading.Timer(0.3, server.native.stop)
+        if by == "thread":
+            timer.start()
+        else:
+            before = signal.signal(signal.SIGALRM, lambda *_: server.native.stop())
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+        begun = time.monotonic()
+        server.wait(60)
+        assert time.monotonic() - begun < 30
+        if by == "thread":
+            timer.join()
+        else:
+            signal.signal(signal.SIGALRM, before)
+        assert server.counters() == []
+        assert not (tmp_path / "a.sock").exists()
