@@ -293,6 +293,39 @@ async def commit_under_traffic(dut):
 
 
 @cocotb.test()
+async def commits_take_what_came_before(dut):
+    """What is written after a commit waits for the next one: each parameter, however soon after them."""
+    valid = Config(
+        Timing.cycles(read=40, write=50, read_beat=1, write_beat=1),
+        (Region(1, 1, Timing.cycles(read=80, write=90, read_beat=1, write_beat=1)),),
+    )
+    later = Config(
+        Timing.cycles(read=140, write=150, read_beat=9, write_beat=9),
+        (Region(2, 2, Timing.cycles(read=180, write=190, read_beat=9, write_beat=9)),),
+        enable=False,
+        read_cap=0.5,
+        write_cap=0.5,
+    )
+    b = await bench(dut)
+    settings = b.settings(later)
+    for first in range(len(settings)):
+        for commits, gap in ((1, 0), (2, 0), (2, 5), (3, 0), (3, 11)):
+            await b.configure(valid)
+            for _ in range(commits):
+                await b.poke(COMMAND, COMMIT)
+                await ClockCycles(dut.clk_i, gap + 1)
+            for addr, value in settings[first:] + settings[:first]:
+                await b.poke(addr, value)
+            # Its deadlines are those of `valid`.
+            for page in range(3):
+                b.read(addr=page << 12)
+                b.write(addr=page << 12)
+            await b.run()
+    await b.poke(COMMAND, COMMIT)
+    assert not await b.peek(STATUS) & 0x100
+
+
+@cocotb.test()
 async def bandwidth_caps(dut):
     """Bandwidth is the cap's, to 0.5 %, in each direction alone, for fractions of a byte and narrow beats too."""
     b = await bench(dut)

@@ -214,19 +214,25 @@ class Bench:
     async def peek(self, addr: int) -> int:
         return int.from_bytes((await self.regs.read(addr, 4)).data, "little")
 
+    @staticmethod
+    def settings(config: Config) -> list[tuple[int, int]]:
+        """Shadow registers and their values."""
+        settings = [(CONTROL, int(config.enable) | (2 ** len(config.regions) - 1) << 4)]
+        settings += [(READ_CAP, round(config.read_cap * 2**16)), (WRITE_CAP, round(config.write_cap * 2**16))]
+        places = [(TIMING, config.timing)]
+        for r, region in enumerate(config.regions):
+            at = REGION + 0x20 * r
+            settings += [(at, region.first), (at + 4, region.last)]
+            places.append((at + 0x10, region.timing))
+        for addr, timing in places:
+            values = (timing.read_base, timing.read_beat, timing.write_base, timing.write_beat)
+            settings += [(addr + 4 * i, value) for i, value in enumerate(values)]
+        return settings
+
     async def write_shadow(self, config: Config) -> None:
         """Writes all parameters, without a commit."""
-        await self.poke(CONTROL, int(config.enable) | (2 ** len(config.regions) - 1) << 4)
-        await self.poke(READ_CAP, round(config.read_cap * 2**16))
-        await self.poke(WRITE_CAP, round(config.write_cap * 2**16))
-        sets = [(TIMING, config.timing)]
-        for r, region in enumerate(config.regions):
-            await self.poke(REGION + 0x20 * r, region.first)
-            await self.poke(REGION + 0x20 * r + 4, region.last)
-            sets.append((REGION + 0x20 * r + 0x10, region.timing))
-        for addr, timing in sets:
-            for i, value in enumerate((timing.read_base, timing.read_beat, timing.write_base, timing.write_beat)):
-                await self.poke(addr + 4 * i, value)
+        for addr, value in self.settings(config):
+            await self.poke(addr, value)
 
     async def configure(self, config: Config) -> None:
         """Makes parameters valid. For use while no transaction is being accepted."""

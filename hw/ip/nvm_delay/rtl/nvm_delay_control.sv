@@ -2,7 +2,8 @@
 //
 // Times stand in two banks in LUT RAM (nvm_delay_target). A write goes to `shadow`, for reading back, and to the bank that
 // is not valid; a commit makes that bank valid in the same cycle as everything else, and then copies `shadow` to the other
-// one. A commit during that copy waits for its end, and so do writes of times.
+// one. A command during that copy waits for its end, and so do writes of times. Whatever is written after a command waits for
+// it: a commit takes what was written before it, and nothing else.
 // All of this has a gated clock of its own: it moves only while an access is under way.
 module nvm_delay_control
   import nvm_delay_pkg::*;
@@ -158,14 +159,13 @@ module nvm_delay_control
 
   config_t config_q;
   rate_t read_rate_q, write_rate_q;
-  logic commit;
 
   // Times: an access to the register block is taken over and done in a later cycle.
   localparam int unsigned TimeBits = PlaceWidth + 2;  // place and word of a time
   localparam logic [TimeBits-1:0] LastTime = {PlaceWidth'(NumRegions), 2'd3};
 
   (* ram_style = "distributed" *) time_t shadow[2**TimeBits];
-  logic time_req, time_req_q, time_is_wr, time_is_wr_q, time_ack_q, init_q, pending_q, do_commit;
+  logic time_req, time_req_q, time_is_wr, time_is_wr_q, time_ack_q, init_q, do_commit;
   logic [TimeBits-1:0] time_index, time_index_q, copy_index_q, index;
   time_t time_data, time_data_q, time_mask, time_mask_q, old_time, new_time, time_rd_q;
   logic time_write;
@@ -202,7 +202,6 @@ module nvm_delay_control
       copy_q <= 1'b1;  // from reset on, to set all times to 0
       init_q <= 1'b1;
       copy_index_q <= '0;
-      pending_q <= 1'b0;
     end else begin
       if (time_req) time_req_q <= 1'b1;
       else if (!copy_q) time_req_q <= 1'b0;
@@ -215,7 +214,6 @@ module nvm_delay_control
         copy_q <= 1'b1;
         copy_index_q <= '0;
       end
-      pending_q <= (commit || pending_q) && !do_commit;
     end
   end
 
@@ -228,6 +226,35 @@ module nvm_delay_control
     end
     if (time_write) shadow[index] <= new_time;
     time_rd_q <= old_time;
+  end
+
+  // Commands: the bits of one act together.
+  logic command_wait_q, command_ack_q, command_is_wr_q, act;
+  logic [2:0] command_q;
+
+  assign act = command_wait_q && !copy_q;
+  assign do_commit = act && command_q[0];
+  assign snapshot_o = act && command_q[1];
+  assign clear_o = act && command_q[2];
+
+  always_ff @(posedge reg_clk or negedge rst_ni) begin
+    if (!rst_ni) begin
+      command_wait_q <= 1'b0;
+      command_ack_q <= 1'b0;
+    end else begin
+      command_wait_q <= hwif_out.command.req || (command_wait_q && copy_q);
+      command_ack_q <= act;
+    end
+  end
+
+  always_ff @(posedge reg_clk) begin
+    if (hwif_out.command.req) begin
+      command_is_wr_q <= hwif_out.command.req_is_wr;
+      command_q <= hwif_out.command.req_is_wr
+          ? {hwif_out.command.wr_data.clear, hwif_out.command.wr_data.snapshot, hwif_out.command.wr_data.commit}
+            & {hwif_out.command.wr_biten.clear, hwif_out.command.wr_biten.snapshot, hwif_out.command.wr_biten.commit}
+          : '0;
+    end
   end
 
   // Status, sampled while an access is under way.
@@ -258,6 +285,9 @@ module nvm_delay_control
     hwif_in.status.active.next = config_q.enable;
     hwif_in.status.reads.next = reads_q;
     hwif_in.status.writes.next = writes_q;
+    hwif_in.command.rd_ack = command_ack_q && !command_is_wr_q;
+    hwif_in.command.wr_ack = command_ack_q && command_is_wr_q;
+    hwif_in.command.rd_data = '0;
     hwif_in.counters.rd_ack = stats_ack_q && !stats_is_wr_q;
     hwif_in.counters.wr_ack = stats_ack_q && stats_is_wr_q;
     hwif_in.counters.rd_data = stats_write ? write_stats_i : read_stats_i;
@@ -273,11 +303,6 @@ module nvm_delay_control
 
 
   // Committed parameters. Off, there is no cap either.
-  assign commit = hwif_out.command.commit.value;
-  assign do_commit = (commit || pending_q) && !copy_q;
-  assign snapshot_o = hwif_out.command.snapshot.value;
-  assign clear_o = hwif_out.command.clear.value;
-
   always_ff @(posedge reg_clk or negedge rst_ni) begin
     if (!rst_ni) begin
       config_q <= '0;

@@ -259,7 +259,8 @@ class Aborter:
 
     def __init__(self, env: Env, commands: list, deleted: bool) -> None:
         self.env, self.commands, self.deleted = env, commands, deleted
-        self.asked: list[tuple] = []  # command, and whether it was found
+        self.asked: list[tuple] = []  # command, whether it was found, and when that was said
+        self.once = False
         self.target = None
         self.pause = 100
 
@@ -267,10 +268,12 @@ class Aborter:
         dut, rng = self.env.dut, self.env.rng
         if self.target is not None:
             if int(dut.abort_ready_o.value):
-                self.asked.append((self.target, int(dut.abort_found_o.value)))
+                self.asked.append((self.target, int(dut.abort_found_o.value), self.env.now))
                 self.target = None
                 dut.abort_valid_i.value = 0
                 self.pause = rng.choice((0, 3, 40, 900))
+            return
+        if self.once and self.asked:
             return
         self.pause -= 1
         flying = [c for c in self.commands if c.slot >= 0 and not c.ended]
@@ -278,7 +281,7 @@ class Aborter:
             self.target = rng.choice(flying)
             dut.abort_valid_i.value = 1
             dut.abort_slot_i.value = self.target.slot
-            dut.abort_same_i.value = int(rng.random() < 0.9)
+            dut.abort_same_i.value = int(self.once or rng.random() < 0.9)
             dut.abort_deleted_i.value = int(self.deleted)
 
 
@@ -312,7 +315,7 @@ async def aborts(dut):
             aborter.cycle()
         dut.abort_valid_i.value = 0
         dut.abort_same_i.value = 0
-        found = {id(c) for c, hit in aborter.asked if hit}
+        found = {id(c) for c, hit, _ in aborter.asked if hit}
         want = DELETED if deleted else ABORTED
         for command in everything:
             assert command.status in ((OK, want) if id(command) in found else (OK,)), command
@@ -324,6 +327,45 @@ async def aborts(dut):
             env.media.write(512 * at, before[512 * at : 512 * at + 512])
     assert seen == {OK, ABORTED, DELETED}, seen
     await env.copy([env.deallocate([(at, 1) for at in range(0, 60, 2)])])
+
+
+@cocotb.test()
+async def aborts_at_every_moment(dut):
+    """A command that was found ends soon, however little of it is left to hand on: one range, the last of a list, one
+    that waits for others."""
+    env = await start(dut)
+    first, blocks = 803, BLOCKS - 1003
+    short = [(first + i, 1) for i in range(6)]
+    one = [(first, blocks)]
+
+    def cases():
+        yield [env.deallocate(one)]
+        yield [env.deallocate(short + one)]
+        yield [env.deallocate(short), env.deallocate(one)]
+        yield [env.zero(0, PAGE), env.zero(512 * first, 512 * blocks)]
+        yield [env.verify(0, 16 * PAGE), env.verify(512 * first, 512 * blocks)]
+
+    late = []
+    for delay in range(70):
+        for number, commands in enumerate(cases()):
+            target = commands[-1]
+            for command in commands:
+                command.slot, command.ended = -1, 0
+            aborter = Aborter(env, [target], False)
+            aborter.pause = delay
+            aborter.once = True
+            env.on_cycle = aborter.cycle
+            await env.run(commands, bound=100_000)
+            env.on_cycle = lambda: None
+            while aborter.target is not None:
+                await RisingEdge(dut.clk_i)
+                aborter.cycle()
+            found = [at for _, hit, at in aborter.asked if hit]
+            if found and target.ended - found[0] > 2000:  # a piece that is under way
+                late.append((number, delay, target.ended - found[0]))
+            assert target.status in ((OK, ABORTED) if found else (OK,))
+    dut.abort_same_i.value = 0
+    assert not late, late
 
 
 @cocotb.test()

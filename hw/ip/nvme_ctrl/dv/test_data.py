@@ -28,7 +28,7 @@ def test_data_quick():
 
 def test_data_stopped():
     """Zeros, verification and deallocation that are ended early."""
-    run("stopped,aborts", module="cocotb_data_ops")
+    run("stopped,aborts,aborts_at_every_moment", module="cocotb_data_ops")
 
 
 @pytest.mark.slow

@@ -67,7 +67,8 @@ module nvme_ctrl
   /// Begin no further burst on the memory side, because reset follows, or power is failing. What has begun there ends without
   /// the host.
   input  logic quiesce_i,
-  /// From registers: a burst on the memory side has begun and not ended. Its clock has to run.
+  /// From registers: a burst on the memory side has begun, or is to begin in the next cycle, and has not ended. Its clock has to
+  /// run.
   output logic media_busy_o,
 
   /// Serial number, 20 characters, the first one in the high bits, padded with spaces. From a register that changes only in reset.

@@ -287,7 +287,7 @@ module nvme_ranges
       unique case (state_q)
         StIdle:  if (begins) state_q <= stop_i ? StFail : (first.op == OpDeallocate) ? StStart : StWhole;
         StWhole: begin
-          if (range_ready_i) state_q <= StIdle;
+          if (range_ready_i && !quit_q) state_q <= StIdle;
           else if (ends) state_q <= StFail;
         end
         StStart: begin
@@ -309,7 +309,7 @@ module nvme_ranges
         StCheck: if (!whole_q && !summed_q && (!cmd.sgl || list_end)) state_q <= bad_q ? StFail : StFetch;
         StFetch: state_q <= ends ? StFail : StRange;
         StRange: begin
-          if (range_ready_i) state_q <= range_o.last ? StIdle : StFetch;
+          if (range_ready_i && !quit_q) state_q <= range_o.last ? StIdle : StFetch;
           else if (ends) state_q <= StFail;
         end
         StDrain: if (list_end) state_q <= StFail;
@@ -387,7 +387,8 @@ module nvme_ranges
     end
   end
 
-  assign range_valid_o = state_q == StWhole || state_q == StRange || state_q == StFail;
+  // Who has been told that it ends hands nothing on any more.
+  assign range_valid_o = ((state_q == StWhole || state_q == StRange) && !quit_q) || state_q == StFail;
 
   assign find_o = cmd;
   assign find_valid_o = state_q == StStart && cmd.sgl;

@@ -267,6 +267,7 @@ module nvm_delay_regs (
         decoded_reg_strb.cap1 = cpuif_req_masked & (cpuif_addr == 12'hc) & !cpuif_req_is_wr;
         decoded_reg_strb.control = cpuif_req_masked & (cpuif_addr == 12'h10);
         decoded_reg_strb.command = cpuif_req_masked & (cpuif_addr == 12'h14);
+        is_external |= cpuif_req_masked & (cpuif_addr == 12'h14);
         decoded_reg_strb.status = cpuif_req_masked & (cpuif_addr == 12'h18) & !cpuif_req_is_wr;
         decoded_reg_strb.read_cap = cpuif_req_masked & (cpuif_addr == 12'h20);
         decoded_reg_strb.write_cap = cpuif_req_masked & (cpuif_addr == 12'h24);
@@ -326,20 +327,6 @@ module nvm_delay_regs (
         } control;
         struct {
             struct {
-                logic next;
-                logic load_next;
-            } commit;
-            struct {
-                logic next;
-                logic load_next;
-            } snapshot;
-            struct {
-                logic next;
-                logic load_next;
-            } clear;
-        } command;
-        struct {
-            struct {
                 logic [23:0] next;
                 logic load_next;
             } rate;
@@ -376,17 +363,6 @@ module nvm_delay_regs (
                 logic [3:0] value;
             } region_enable;
         } control;
-        struct {
-            struct {
-                logic value;
-            } commit;
-            struct {
-                logic value;
-            } snapshot;
-            struct {
-                logic value;
-            } clear;
-        } command;
         struct {
             struct {
                 logic [23:0] value;
@@ -458,84 +434,11 @@ module nvm_delay_regs (
         end
     end
     assign hwif_out.control.region_enable.value = field_storage.control.region_enable.value;
-    // Field: nvm_delay_regs.command.commit
-    always_comb begin
-        automatic logic [0:0] next_c;
-        automatic logic load_next_c;
-        next_c = field_storage.command.commit.value;
-        load_next_c = '0;
-        if(decoded_reg_strb.command && decoded_req_is_wr) begin // SW write
-            next_c = (field_storage.command.commit.value & ~decoded_wr_biten[0:0]) | (decoded_wr_data[0:0] & decoded_wr_biten[0:0]);
-            load_next_c = '1;
-        end else begin // singlepulse clears back to 0
-            next_c = '0;
-            load_next_c = '1;
-        end
-        field_combo.command.commit.next = next_c;
-        field_combo.command.commit.load_next = load_next_c;
-    end
-    always_ff @(posedge clk or negedge arst_n) begin
-        if(~arst_n) begin
-            field_storage.command.commit.value <= 1'h0;
-        end else begin
-            if(field_combo.command.commit.load_next) begin
-                field_storage.command.commit.value <= field_combo.command.commit.next;
-            end
-        end
-    end
-    assign hwif_out.command.commit.value = field_storage.command.commit.value;
-    // Field: nvm_delay_regs.command.snapshot
-    always_comb begin
-        automatic logic [0:0] next_c;
-        automatic logic load_next_c;
-        next_c = field_storage.command.snapshot.value;
-        load_next_c = '0;
-        if(decoded_reg_strb.command && decoded_req_is_wr) begin // SW write
-            next_c = (field_storage.command.snapshot.value & ~decoded_wr_biten[1:1]) | (decoded_wr_data[1:1] & decoded_wr_biten[1:1]);
-            load_next_c = '1;
-        end else begin // singlepulse clears back to 0
-            next_c = '0;
-            load_next_c = '1;
-        end
-        field_combo.command.snapshot.next = next_c;
-        field_combo.command.snapshot.load_next = load_next_c;
-    end
-    always_ff @(posedge clk or negedge arst_n) begin
-        if(~arst_n) begin
-            field_storage.command.snapshot.value <= 1'h0;
-        end else begin
-            if(field_combo.command.snapshot.load_next) begin
-                field_storage.command.snapshot.value <= field_combo.command.snapshot.next;
-            end
-        end
-    end
-    assign hwif_out.command.snapshot.value = field_storage.command.snapshot.value;
-    // Field: nvm_delay_regs.command.clear
-    always_comb begin
-        automatic logic [0:0] next_c;
-        automatic logic load_next_c;
-        next_c = field_storage.command.clear.value;
-        load_next_c = '0;
-        if(decoded_reg_strb.command && decoded_req_is_wr) begin // SW write
-            next_c = (field_storage.command.clear.value & ~decoded_wr_biten[2:2]) | (decoded_wr_data[2:2] & decoded_wr_biten[2:2]);
-            load_next_c = '1;
-        end else begin // singlepulse clears back to 0
-            next_c = '0;
-            load_next_c = '1;
-        end
-        field_combo.command.clear.next = next_c;
-        field_combo.command.clear.load_next = load_next_c;
-    end
-    always_ff @(posedge clk or negedge arst_n) begin
-        if(~arst_n) begin
-            field_storage.command.clear.value <= 1'h0;
-        end else begin
-            if(field_combo.command.clear.load_next) begin
-                field_storage.command.clear.value <= field_combo.command.clear.next;
-            end
-        end
-    end
-    assign hwif_out.command.clear.value = field_storage.command.clear.value;
+    // External register: nvm_delay_regs.command
+    assign hwif_out.command.req = decoded_reg_strb.command;
+    assign hwif_out.command.req_is_wr = decoded_req_is_wr;
+    assign hwif_out.command.wr_data = decoded_wr_data;
+    assign hwif_out.command.wr_biten = decoded_wr_biten;
     // Field: nvm_delay_regs.read_cap.rate
     always_comb begin
         automatic logic [23:0] next_c;
@@ -655,6 +558,7 @@ module nvm_delay_regs (
     always_comb begin
         automatic logic wr_ack;
         wr_ack = '0;
+        wr_ack |= hwif_in.command.wr_ack;
         wr_ack |= hwif_in.timing.wr_ack;
         for(int i0=0; i0<4; i0++) begin
             wr_ack |= hwif_in.region[i0].timing.wr_ack;
@@ -673,6 +577,7 @@ module nvm_delay_regs (
     always_comb begin
         automatic logic rd_ack;
         rd_ack = '0;
+        rd_ack |= hwif_in.command.rd_ack;
         rd_ack |= hwif_in.timing.rd_ack;
         for(int i0=0; i0<4; i0++) begin
             rd_ack |= hwif_in.region[i0].timing.rd_ack;
@@ -727,9 +632,7 @@ module nvm_delay_regs (
             readback_data_var[7:4] = field_storage.control.region_enable.value;
         end
         if(rd_mux_addr == 12'h14) begin
-            readback_data_var[0] = field_storage.command.commit.value;
-            readback_data_var[1] = field_storage.command.snapshot.value;
-            readback_data_var[2] = field_storage.command.clear.value;
+            readback_data_var = hwif_in.command.rd_data;
         end
         if(rd_mux_addr == 12'h18) begin
             readback_data_var[7:0] = hwif_in.status.commits.next;

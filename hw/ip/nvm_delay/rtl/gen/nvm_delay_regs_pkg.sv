@@ -53,6 +53,19 @@ package nvm_delay_regs_pkg;
         nvm_delay_regs__cap1__buckets__in_t buckets;
     } nvm_delay_regs__cap1__in_t;
 
+    typedef struct packed {
+        logic [28:0] _reserved_31_3;
+        logic clear;
+        logic snapshot;
+        logic commit;
+    } nvm_delay_regs__command__external__fields__in_t;
+
+    typedef struct {
+        logic rd_ack;
+        nvm_delay_regs__command__external__fields__in_t rd_data;
+        logic wr_ack;
+    } nvm_delay_regs__command__external__in_t;
+
     typedef struct {
         logic [7:0] next;
     } nvm_delay_regs__status__commits__in_t;
@@ -95,6 +108,7 @@ package nvm_delay_regs_pkg;
     typedef struct {
         nvm_delay_regs__cap0__in_t cap0;
         nvm_delay_regs__cap1__in_t cap1;
+        nvm_delay_regs__command__external__in_t command;
         nvm_delay_regs__status__in_t status;
         nvm_delay_regs__times_f__external__in_t timing;
         nvm_delay_regs__region__in_t region[4];
@@ -114,23 +128,19 @@ package nvm_delay_regs_pkg;
         nvm_delay_regs__control__region_enable__out_t region_enable;
     } nvm_delay_regs__control__out_t;
 
-    typedef struct {
-        logic value;
-    } nvm_delay_regs__command__commit__out_t;
+    typedef struct packed {
+        logic [28:0] _reserved_31_3;
+        logic clear;
+        logic snapshot;
+        logic commit;
+    } nvm_delay_regs__command__external__fields__out_t;
 
     typedef struct {
-        logic value;
-    } nvm_delay_regs__command__snapshot__out_t;
-
-    typedef struct {
-        logic value;
-    } nvm_delay_regs__command__clear__out_t;
-
-    typedef struct {
-        nvm_delay_regs__command__commit__out_t commit;
-        nvm_delay_regs__command__snapshot__out_t snapshot;
-        nvm_delay_regs__command__clear__out_t clear;
-    } nvm_delay_regs__command__out_t;
+        logic req;
+        logic req_is_wr;
+        nvm_delay_regs__command__external__fields__out_t wr_data;
+        nvm_delay_regs__command__external__fields__out_t wr_biten;
+    } nvm_delay_regs__command__external__out_t;
 
     typedef struct {
         logic [23:0] value;
@@ -180,7 +190,7 @@ package nvm_delay_regs_pkg;
 
     typedef struct {
         nvm_delay_regs__control__out_t control;
-        nvm_delay_regs__command__out_t command;
+        nvm_delay_regs__command__external__out_t command;
         nvm_delay_regs__read_cap__out_t read_cap;
         nvm_delay_regs__write_cap__out_t write_cap;
         nvm_delay_regs__times_f__external__out_t timing;
