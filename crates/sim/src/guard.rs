@@ -9,6 +9,9 @@ use std::ops::Range;
 use std::sync::atomic::{compiler_fence, Ordering};
 use std::sync::{Once, OnceLock};
 
+/// Granularity of what the handler replaces.
+const PAGE: usize = 4096;
+
 /// What this thread is copying from or to, and whether a page of it was missing.
 struct Guard {
     start: Cell<usize>,
@@ -76,6 +79,8 @@ extern "C" fn on_bus_error(
     unsafe {
         let addr = (*info).si_addr() as usize;
         let (start, end) = GUARD.with(|guard| (guard.start.get(), guard.end.get()));
+        // Parts of a page can't be replaced.
+        let (start, end) = (start - start % PAGE, end.next_multiple_of(PAGE));
         if (start..end).contains(&addr) {
             let errno = *libc::__errno_location();
             let mapped = libc::mmap(
@@ -97,5 +102,43 @@ extern "C" fn on_bus_error(
             Some(before) => libc::sigaction(libc::SIGBUS, before, std::ptr::null_mut()),
             None => libc::abort(),
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memmap2::MmapOptions;
+    use rustix::fs::{ftruncate, memfd_create, MemfdFlags};
+
+    /// A mapping of two pages of a file that is empty by now.
+    fn lost() -> memmap2::MmapRaw {
+        let file = memfd_create("lost", MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&file, 2 * PAGE as u64).unwrap();
+        let map = MmapOptions::new().map_raw(&file).unwrap();
+        ftruncate(&file, 0).unwrap();
+        map
+    }
+
+    #[test]
+    fn ranges_of_any_alignment_become_pages_of_zeros() {
+        install();
+        for (from, to) in [
+            (0, 2 * PAGE),
+            (512, 600),
+            (PAGE - 1, PAGE + 1),
+            (1, 2 * PAGE - 1),
+        ] {
+            let map = lost();
+            let base = map.as_mut_ptr();
+            let mut byte = 1;
+            // SAFETY: the bytes are within the mapping, and nobody holds references into it.
+            let copy = || byte = unsafe { base.add(from).read_volatile() };
+            // SAFETY: as above; the pages are the mapping's.
+            let done = unsafe { guarded(base as usize + from..base as usize + to, copy) };
+            assert!(!done && byte == 0, "{from} to {to}");
+            // SAFETY: the page is there now.
+            assert_eq!(unsafe { base.add(to - 1).read_volatile() }, 0);
+        }
     }
 }
