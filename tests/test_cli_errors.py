@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from nearside import serve
+from nearside import Design, Device, NearsideError, serve
 
 ROOT = Path(__file__).resolve().parent.parent
 MINIMAL = 'name = "x"\n[media]\nbytes = "1 MiB"\n'
@@ -273,6 +273,64 @@ def test_output_that_nobody_takes(tmp_path, command, shell, complaint):
         ["sh", "-c", f"exec {call} 2>&-"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, timeout=900
     )
     assert mute.returncode == 0
+
+
+def links(path: Path) -> list[str]:
+    """All names of a file: its own, and a hard and a symbolic link's."""
+    path.with_name(f"hard{path.suffix}").hardlink_to(path)
+    path.with_name(f"soft{path.suffix}").symlink_to(path)
+    return [path.name, f"../{path.parent.name}/{path.name}", f"hard{path.suffix}", f"soft{path.suffix}"]
+
+
+def test_a_trace_never_takes_the_place_of_what_is_sent(tmp_path):
+    path = tmp_path / "p.json"
+    path.write_text("{}")
+    for name in links(path):
+        error = fails("demo", path, "--trace", name, cwd=tmp_path)
+        assert error == f"{name}: the trace would replace the file that is sent; name another one"
+    assert path.read_text() == "{}"
+
+
+def test_a_trace_never_takes_the_place_of_media(tmp_path, design):
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(b"data" * (1 << 18))
+    named = design(MINIMAL.replace("[media]", f"[media]\nfile = '{path}'"))
+    for name in links(path):
+        error = fails("serve", named, "-s", "a.sock", "--trace", name, cwd=tmp_path)
+        assert error == f"{name}: a trace can't be a media file or a socket, too"
+        error = fails(
+            "serve", "-s", "a", "-s", "b", "-m", "o", "-m", path, "--trace", name, "--trace", "t.json", cwd=tmp_path
+        )
+        assert error.endswith("a trace can't be a media file or a socket, too")
+        error = fails("demo", "--design", named, "--trace", name, cwd=tmp_path)
+        assert error.startswith(f"{name}: a device has this file for its media or a trace")
+    assert path.read_bytes() == b"data" * (1 << 18)
+
+
+def test_devices_share_no_trace(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text("old")
+    two = ["serve", "-s", "a.sock", "-s", "b.sock", "--trace", path, "--trace"]
+    for name in links(path):
+        assert fails(*two, name, cwd=tmp_path) == f"{name}: two devices can't share a trace"
+    assert path.read_text() == "old"
+    new = ["new.json", "./new.json"]
+    two = ["serve", "-s", "a.sock", "-s", "b.sock", "--trace", new[0], "--trace", new[1]]
+    assert "two devices can't share a trace" in fails(*two, cwd=tmp_path)
+    assert not (tmp_path / "new.json").exists()
+
+
+def test_a_trace_of_a_living_server_is_no_other_device_s(tmp_path):
+    """Neither another server's nor another device's, of whatever process."""
+    design = Design.load("fuzz")
+    path = tmp_path / "t.jsonl"
+    with serve.Server([(design, tmp_path / "a.sock")], traces=[path]):
+        for command in (["serve", "fuzz", "-s", "b.sock"], ["demo", "--design", "fuzz"]):
+            error = fails(*command, "--trace", path, cwd=tmp_path)
+            assert error.startswith(f"{path}: a device has this file for its media or a trace")
+        with pytest.raises(NearsideError, match="a device has this file"):
+            Device(design, commands=path)
+    Device(design, commands=path).shutdown()
 
 
 @pytest.mark.parametrize(
