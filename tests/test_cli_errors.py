@@ -160,6 +160,12 @@ def test_an_interrupt_ends_a_build_and_its_compiler(tmp_path, design, step):
 
 
 def test_delay_set_needs_one_way_to_say_it(tmp_path):
+@pytest.mark.parametrize("steps", ["5-2", "", ",", "1,,2"])
+def test_replays_that_run_nothing(tmp_path, steps):
+    error = fails("fuzz", "--replay", f"7:3:{steps}", cwd=tmp_path)
+    assert error.startswith(f'"7:3:{steps}" is no replay: ')
+
+
     assert "give a media profile" in fails("delay", "set", cwd=tmp_path)
     assert "belong together" in fails("delay", "set", "--read-ns", "5", cwd=tmp_path)
     assert "no media profile" in fails("delay", "set", "core", cwd=tmp_path)
