@@ -94,6 +94,7 @@ def test_every_command_names_an_unknown_design_key(tmp_path, design, command):
     ("text", "message"),
     [
         ("channels = 3\n" + MINIMAL, "channels = 3: allowed are 1, 2, 4"),
+        (MINIMAL + 'file = ""\n', 'media.file = "": allowed is the name of a file, or no such key for media in memory'),
         (MINIMAL + "[pcie]\nlanes = 5\n", "pcie.lanes = 5: allowed are 1, 2, 4, 8, 16"),
         (MINIMAL + "[cpu]\nprofile = 'fast'\n", "cpu.profile = fast: allowed is none, polled, kernel"),
         (MINIMAL + "[nvme]\nio_queues = 99\n", "nvme.io_queues = 99: allowed is 1 to 64"),
@@ -159,13 +160,13 @@ def test_an_interrupt_ends_a_build_and_its_compiler(tmp_path, design, step):
     assert not status.exists() or status.read_text().split()[2] == "Z"
 
 
-def test_delay_set_needs_one_way_to_say_it(tmp_path):
 @pytest.mark.parametrize("steps", ["5-2", "", ",", "1,,2"])
 def test_replays_that_run_nothing(tmp_path, steps):
     error = fails("fuzz", "--replay", f"7:3:{steps}", cwd=tmp_path)
     assert error.startswith(f'"7:3:{steps}" is no replay: ')
 
 
+def test_delay_set_needs_one_way_to_say_it(tmp_path):
     assert "give a media profile" in fails("delay", "set", cwd=tmp_path)
     assert "belong together" in fails("delay", "set", "--read-ns", "5", cwd=tmp_path)
     assert "no media profile" in fails("delay", "set", "core", cwd=tmp_path)
