@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from nearside import serve
+from nearside import Design, Device, NearsideError, serve
 
 ROOT = Path(__file__).resolve().parent.parent
 MINIMAL = 'name = "x"\n[media]\nbytes = "1 MiB"\n'
@@ -94,6 +94,7 @@ def test_every_command_names_an_unknown_design_key(tmp_path, design, command):
     ("text", "message"),
     [
         ("channels = 3\n" + MINIMAL, "channels = 3: allowed are 1, 2, 4"),
+        (MINIMAL + 'file = ""\n', 'media.file = "": allowed is the name of a file, or no such key for media in memory'),
         (MINIMAL + "[pcie]\nlanes = 5\n", "pcie.lanes = 5: allowed are 1, 2, 4, 8, 16"),
         (MINIMAL + "[cpu]\nprofile = 'fast'\n", "cpu.profile = fast: allowed is none, polled, kernel"),
         (MINIMAL + "[nvme]\nio_queues = 99\n", "nvme.io_queues = 99: allowed is 1 to 64"),
@@ -157,6 +158,12 @@ def test_an_interrupt_ends_a_build_and_its_compiler(tmp_path, design, step):
     assert error.splitlines()[-1] == "nearside: interrupted"
     status = Path(f"/proc/{pid.read_text().strip()}/stat")
     assert not status.exists() or status.read_text().split()[2] == "Z"
+
+
+@pytest.mark.parametrize("steps", ["5-2", "", ",", "1,,2"])
+def test_replays_that_run_nothing(tmp_path, steps):
+    error = fails("fuzz", "--replay", f"7:3:{steps}", cwd=tmp_path)
+    assert error.startswith(f'"7:3:{steps}" is no replay: ')
 
 
 def test_delay_set_needs_one_way_to_say_it(tmp_path):
@@ -273,6 +280,64 @@ def test_output_that_nobody_takes(tmp_path, command, shell, complaint):
         ["sh", "-c", f"exec {call} 2>&-"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, timeout=900
     )
     assert mute.returncode == 0
+
+
+def links(path: Path) -> list[str]:
+    """All names of a file: its own, and a hard and a symbolic link's."""
+    path.with_name(f"hard{path.suffix}").hardlink_to(path)
+    path.with_name(f"soft{path.suffix}").symlink_to(path)
+    return [path.name, f"../{path.parent.name}/{path.name}", f"hard{path.suffix}", f"soft{path.suffix}"]
+
+
+def test_a_trace_never_takes_the_place_of_what_is_sent(tmp_path):
+    path = tmp_path / "p.json"
+    path.write_text("{}")
+    for name in links(path):
+        error = fails("demo", path, "--trace", name, cwd=tmp_path)
+        assert error == f"{name}: the trace would replace the file that is sent; name another one"
+    assert path.read_text() == "{}"
+
+
+def test_a_trace_never_takes_the_place_of_media(tmp_path, design):
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(b"data" * (1 << 18))
+    named = design(MINIMAL.replace("[media]", f"[media]\nfile = '{path}'"))
+    for name in links(path):
+        error = fails("serve", named, "-s", "a.sock", "--trace", name, cwd=tmp_path)
+        assert error == f"{name}: a trace can't be a media file or a socket, too"
+        error = fails(
+            "serve", "-s", "a", "-s", "b", "-m", "o", "-m", path, "--trace", name, "--trace", "t.json", cwd=tmp_path
+        )
+        assert error.endswith("a trace can't be a media file or a socket, too")
+        error = fails("demo", "--design", named, "--trace", name, cwd=tmp_path)
+        assert error.startswith(f"{name}: a device has this file for its media or a trace")
+    assert path.read_bytes() == b"data" * (1 << 18)
+
+
+def test_devices_share_no_trace(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text("old")
+    two = ["serve", "-s", "a.sock", "-s", "b.sock", "--trace", path, "--trace"]
+    for name in links(path):
+        assert fails(*two, name, cwd=tmp_path) == f"{name}: two devices can't share a trace"
+    assert path.read_text() == "old"
+    new = ["new.json", "./new.json"]
+    two = ["serve", "-s", "a.sock", "-s", "b.sock", "--trace", new[0], "--trace", new[1]]
+    assert "two devices can't share a trace" in fails(*two, cwd=tmp_path)
+    assert not (tmp_path / "new.json").exists()
+
+
+def test_a_trace_of_a_living_server_is_no_other_device_s(tmp_path):
+    """Neither another server's nor another device's, of whatever process."""
+    design = Design.load("fuzz")
+    path = tmp_path / "t.jsonl"
+    with serve.Server([(design, tmp_path / "a.sock")], traces=[path]):
+        for command in (["serve", "fuzz", "-s", "b.sock"], ["demo", "--design", "fuzz"]):
+            error = fails(*command, "--trace", path, cwd=tmp_path)
+            assert error.startswith(f"{path}: a device has this file for its media or a trace")
+        with pytest.raises(NearsideError, match="a device has this file"):
+            Device(design, commands=path)
+    Device(design, commands=path).shutdown()
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -252,6 +253,58 @@ def test_a_full_disk_ends_in_write_faults(tmp_path):
     assert all("Write Fault" in line for line in lines[:2])
     assert lines[2] == "True"
     assert "small/media.img: can't write at" in done.stderr
+
+
+CUT_MEDIA = """
+import faulthandler, os, signal, sys
+from nearside import Design, Device, NearsideError
+
+case = sys.argv[1]
+
+def disturb(*_):
+    if case == "while it works" or case == "after":
+        faulthandler.enable()
+    if case == "before, and gone after":
+        faulthandler.disable()
+    if case == "after, and gone":
+        faulthandler.enable()
+        device.now_ns
+        faulthandler.disable()
+    if case == "python":
+        signal.signal(signal.SIGBUS, lambda *_: print("heard"))
+    if case in ("python", "sent"):
+        os.kill(os.getpid(), signal.SIGBUS)
+    os.truncate("media.img", 0)
+
+if case.startswith("before"):
+    faulthandler.enable()
+device = Device(Design.load("default").with_values("[media]\\nfile = 'media.img'\\n"))
+device.write(b"x" * 65536)
+if case != "while it works":
+    disturb()
+try:
+    device.read(65536, progress=disturb if case == "while it works" else None)
+    device.read(65536)
+except NearsideError as error:
+    print(error, flush=True)
+if case == "sent later":
+    os.kill(os.getpid(), signal.SIGBUS)
+"""
+
+
+@pytest.mark.parametrize(
+    "case",
+    ["before", "before, and gone after", "after", "after, and gone", "while it works", "python", "sent", "sent later"],
+)
+def test_a_media_file_may_shrink_whoever_else_handles_its_signal(tmp_path, case):
+    env = os.environ | {"NEARSIDE_ROOT": str(ROOT)}
+    command = [sys.executable, "-c", CUT_MEDIA, case]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600)
+    # One that somebody sends is none of a device's business.
+    assert done.returncode == (-signal.SIGBUS if case.startswith("sent") else 0), done.stderr
+    assert ("heard" in done.stdout) == (case == "python")
+    assert ("Unrecovered Read Error" in done.stdout) == (case != "sent")
+    assert "Fatal Python error" not in done.stderr
 
 
 def test_a_device_that_was_shut_down_says_so():

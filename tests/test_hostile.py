@@ -308,7 +308,17 @@ def test_hostile_arguments_of_a_new_device(key, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("key", FUZZ)
 def test_hostile_arguments_of_the_fuzzer(key):
-    replays = ["1", "1:2:3:4", "1:0:-", "1:0:5-3", "1:0:0-4294967295", f"{1 << 64}:0", "1:0:" + "1," * 10_000]
+    replays = [
+        "1",
+        "1:2:3:4",
+        "1:0:-",
+        "1:0:5-3",
+        "1:0:",
+        "1:0:,",
+        "1:0:0-4294967295",
+        f"{1 << 64}:0",
+        "1:0:" + "1," * 10_000,
+    ]
     for value in NUMBERS + OTHERS + (replays if key == "replay" else []):
         answer(_native.fuzz, design=GOOD.native, **FUZZ | {"progress": stopper()} | {key: value})
 

@@ -105,6 +105,7 @@ def test_bad_arguments(tmp_path):
         (("--socket", "a", "default", "dram"), "1 sockets and 2 designs"),
         (("--socket", "a", "--socket", "a"), "two devices can't share a socket"),
         (("--socket", "a", "--socket", "b", "--media", "m", "--media", "m"), "two devices can't share a media file"),
+        (("--socket", "a", "--trace", "t.json", "--trace", "u.json"), "1 sockets and 2 traces: give one file for each"),
         (("--socket", "a", "--socket", "b", "--trace", "t.json"), "2 sockets and 1 traces"),
         (("--socket", "a", "--trace", "t.txt"), "ends in .jsonl"),
         (("--socket", "file"), "file exists and is in use"),

@@ -307,7 +307,8 @@ def serve(
     """
     from nearside import serve as serving
 
-    doc = serving.run(serving.pair(design or ["default"], socket, media or []), quiet=as_json, traces=trace or [])
+    devices = serving.pair(design or ["default"], socket, media or [], trace or [])
+    doc = serving.run(devices, quiet=as_json, traces=trace or [])
     if as_json:
         print_json(doc)
         return

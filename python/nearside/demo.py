@@ -51,6 +51,8 @@ def trip(device: Device, profile: str, data: bytes, quiet: bool) -> dict[str, An
 
 def run(path: Path | None, design: Design, quiet: bool, trace: Path | None = None) -> dict[str, Any]:
     """Everything; returns the result document, already saved."""
+    if path is not None and trace is not None and files.same(path, trace):
+        raise NearsideError(f"{trace}: the trace would replace the file that is sent; name another one")
     name, data = read_input(path, design.values["media"]["bytes"])
     optane = design.values["media"]["profile"]
     if optane == "dram":

@@ -21,6 +21,14 @@ def check_regular(path: Path) -> None:
     raise NearsideError(f"{path}: {known}")
 
 
+def same(one: Path, other: Path) -> bool:
+    """Whether both name one file, by links too; it need not be there yet."""
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return os.path.realpath(one) == os.path.realpath(other)
+
+
 def read_bytes(path: Path) -> bytes:
     """All of a regular file."""
     check_regular(path)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from nearside import _native, show
+from nearside import _native, files, show
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design
 
@@ -18,8 +18,10 @@ from nearside.device import BuildProgress, Design
 MESSAGE_TIMEOUT_MS = 60_000
 
 
-def pair(designs: Sequence[str], sockets: Sequence[Path], media: Sequence[Path]) -> list[tuple[Design, Path]]:
-    """One design and one media file a socket; a single design is for all of them."""
+def pair(
+    designs: Sequence[str], sockets: Sequence[Path], media: Sequence[Path], traces: Sequence[Path] = ()
+) -> list[tuple[Design, Path]]:
+    """One design, one media file and one trace a socket; a single design is for all of them."""
     if not sockets:
         raise NearsideError("name a socket: --socket PATH")
     if len(designs) not in (1, len(sockets)):
@@ -30,6 +32,8 @@ def pair(designs: Sequence[str], sockets: Sequence[Path], media: Sequence[Path])
         raise NearsideError(
             f"{len(sockets)} sockets and {len(media)} media files: give one file for each socket, or none"
         )
+    if traces and len(traces) != len(sockets):
+        raise NearsideError(f"{len(sockets)} sockets and {len(traces)} traces: give one file for each socket, or none")
     for socket in sockets:
         # Before anything long begins.
         if socket.is_dir():
@@ -42,15 +46,20 @@ def pair(designs: Sequence[str], sockets: Sequence[Path], media: Sequence[Path])
         chosen = [
             design.with_values(f"[media]\nfile = {_quoted(path)}") for design, path in zip(chosen, media, strict=True)
         ]
-    for what, paths in (
-        ("socket", sockets),
-        ("media file", [Path(d.values["media"]["file"]) for d in chosen if d.values["media"].get("file")]),
-    ):
-        places = [path.resolve() for path in paths]
-        for path in places:
-            if places.count(path) > 1:
+    kept = [Path(d.values["media"]["file"]) for d in chosen if d.values["media"].get("file")]
+    for what, paths in (("socket", sockets), ("media file", kept), ("trace", traces)):
+        for number, path in enumerate(paths):
+            if any(_shared(path, other) for other in paths[:number]):
                 raise NearsideError(f"{path}: two devices can't share a {what}")
+    for path in traces:
+        if any(_shared(path, other) for other in (*kept, *sockets)):
+            raise NearsideError(f"{path}: a trace can't be a media file or a socket, too")
     return list(zip(chosen, sockets, strict=True))
+
+
+def _shared(one: Path, other: Path) -> bool:
+    """One file for two purposes; /dev/null and its like serve any number of them."""
+    return files.same(one, other) and not one.is_char_device()
 
 
 def _quoted(path: Path) -> str:
@@ -86,8 +95,8 @@ class Server:
     def __init__(
         self, devices: Sequence[tuple[Design, Path]], progress: BuildProgress | None = None, traces: Sequence[Path] = ()
     ) -> None:
-        files = traces or [None] * len(devices)
-        wanted = [(design.native, socket, file) for (design, socket), file in zip(devices, files, strict=True)]
+        every = traces or [None] * len(devices)
+        wanted = [(design.native, socket, trace) for (design, socket), trace in zip(devices, every, strict=True)]
         self.native = _native.Server(wanted, progress)
 
     def __enter__(self) -> Server:
@@ -106,8 +115,6 @@ class Server:
 
 def run(devices: Sequence[tuple[Design, Path]], quiet: bool, traces: Sequence[Path] = ()) -> list[dict[str, Any]]:
     """Serves until SIGINT or SIGTERM; returns what each device has done. Traces go to one file a device, or none."""
-    if traces and len(traces) != len(devices):
-        raise NearsideError(f"{len(devices)} sockets and {len(traces)} traces: give one file for each socket, or none")
     with _ended_by_signals() as ended:
         with show.building(devices[0][0].name, not quiet) as progress:
             running = Server(devices, progress, traces)

@@ -238,6 +238,10 @@ impl Design {
             media_ok,
             "a power of two from 1 MiB to 1 TiB",
         )?;
+        let file = self.media.file.as_deref();
+        let named = file.is_none_or(|file| !file.as_os_str().is_empty());
+        let allowed = "the name of a file, or no such key for media in memory";
+        check("media.file", "\"\"", named, allowed)?;
         let room = u64::from(self.channels) * granule;
         check(
             "granule",
@@ -449,6 +453,12 @@ mod tests {
         );
         let error = parse("name = \"x\"\n").unwrap_err();
         assert!(error.contains("media"), "{error}");
+        let text = "name = \"x\"\n[media]\nbytes = 1048576\nfile = \"\"\n";
+        let why =
+            "media.file = \"\": allowed is the name of a file, or no such key for media in memory";
+        assert_eq!(parse(text).unwrap_err(), format!("x.toml: {why}"));
+        let error = minimal().with_values("[media]\nfile = \"\"\n");
+        assert_eq!(error.unwrap_err().to_string(), format!("override: {why}"));
     }
 
     #[test]

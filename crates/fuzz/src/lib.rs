@@ -74,7 +74,8 @@ pub struct Campaign {
     pub replay: Option<Replay>,
 }
 
-/// An episode, or some steps of it: `SEED:EPISODE` or `SEED:EPISODE:STEPS` with steps such as `0-7,12`.
+/// An episode, or some steps of it: `SEED:EPISODE` or `SEED:EPISODE:STEPS` with steps such as `0-7,12`, or `none` for a failure that
+/// starting and ending the episode is enough for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
     /// Seed of the campaign.
@@ -84,6 +85,9 @@ pub struct Replay {
     /// Its steps; all of them if `None`.
     pub steps: Option<BTreeSet<u32>>,
 }
+
+/// Written in the place of no steps at all: an empty list is more likely a mistake.
+const NO_STEPS: &str = "none";
 
 impl fmt::Display for Replay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -105,7 +109,8 @@ impl fmt::Display for Replay {
                 format!("{a}-{b}")
             }
         });
-        write!(f, ":{}", text.collect::<Vec<_>>().join(","))
+        let text = text.collect::<Vec<_>>().join(",");
+        write!(f, ":{}", if text.is_empty() { NO_STEPS } else { &text })
     }
 }
 
@@ -121,12 +126,14 @@ impl FromStr for Replay {
         let mut steps = None;
         if let Some(list) = parts.next() {
             let mut set = BTreeSet::new();
-            for range in list.split(',').filter(|r| !r.is_empty()) {
+            for range in list.split(',').filter(|_| list != NO_STEPS) {
                 let (from, to) = range.split_once('-').unwrap_or((range, range));
                 let from: u32 = from.parse().map_err(|_| bad())?;
                 let to: u32 = to.parse().map_err(|_| bad())?;
-                if to.saturating_sub(from) > 1 << 20 {
-                    return Err(bad());
+                let last = from.saturating_add(1 << 20);
+                if !(from..=last).contains(&to) {
+                    let why = "a range goes up, over at most 1048576 steps";
+                    return Err(format!("{text:?} is no replay: {range}: {why}"));
                 }
                 set.extend(from..=to);
             }
@@ -353,11 +360,20 @@ mod tests {
 
     #[test]
     fn a_replay_is_written_as_it_is_read() {
-        for text in ["7:3", "7:3:0-7,12,14-15"] {
+        for text in ["7:3", "7:3:0-7,12,14-15", "7:3:none"] {
             assert_eq!(text.parse::<Replay>().unwrap().to_string(), text);
         }
-        for text in ["", "7", "7:x", "7:3:4:5", "7:3:a-b", "7:3:0-4294967295"] {
-            assert!(text.parse::<Replay>().is_err(), "{text}");
+        assert_eq!(
+            "7:3:none".parse::<Replay>().unwrap().steps,
+            Some(BTreeSet::new())
+        );
+        let bad = "7 7:x 7:3:4:5 7:3:a-b 7:3:0-4294967295 7:3:5-2 7:3:1,5-2 7:3: 7:3:, 7:3:1, 7:3:,1 7:3:1,,2 7:3:- 7:3:1- 7:3:none,1 7:3:none:";
+        for text in bad.split(' ').chain([""]) {
+            let error = text.parse::<Replay>().unwrap_err();
+            assert!(
+                error.starts_with(&format!("{text:?} is no replay: ")),
+                "{error}"
+            );
         }
     }
 }

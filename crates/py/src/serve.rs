@@ -50,19 +50,22 @@ impl Server {
     #[new]
     #[pyo3(signature = (devices, progress=None))]
     fn new(py: Python<'_>, devices: Vec<Wanted>, progress: Option<Py<PyAny>>) -> PyResult<Server> {
-        let (mut served, mut traces) = (Vec::new(), Vec::new());
+        let (mut served, mut files, mut traces) = (Vec::new(), Vec::new(), Vec::new());
         let identities = identities(&devices)?;
         for ((design, socket, trace), identity) in devices.into_iter().zip(identities) {
             let design = &design.get().inner;
             let progress = progress.as_ref().map(|p| p.clone_ref(py));
-            let mut one = prepare(py, design, identity, socket, progress)?;
-            if let Some(path) = trace {
-                let file = create(&path)?;
-                one.tracer = Some(Tracer::new(file.clone(), false));
-                traces.push(file);
-            }
+            let one = prepare(py, design, identity, socket, progress)?;
             served.push(one);
+            files.push(trace);
             py.check_signals()?;
+        }
+        // All media files are locked by now: a trace can't take the place of one.
+        for (one, path) in served.iter_mut().zip(files) {
+            let Some(path) = path else { continue };
+            let file = create(&path)?;
+            one.tracer = Some(Tracer::new(file.clone(), false));
+            traces.push(file);
         }
         let server = Some(serve::Server::start(served).map_err(raise)?);
         let running = Owned::new(Running { server, traces }.into());

@@ -38,9 +38,15 @@ struct Map {
     last: u64,
     allowed: Permissions,
     /// None: the client has named the range but sent no memory; accesses fail.
-    memory: Option<MmapRaw>,
+    memory: Option<Memory>,
     /// The file behind it was truncated; zeros lie in its place.
     broken: std::sync::atomic::AtomicBool,
+}
+
+/// A mapping of whole pages, huge ones for a file that consists of these, and where in it the client's part begins.
+struct Memory {
+    pages: MmapRaw,
+    inner: usize,
 }
 
 #[derive(Default)]
@@ -85,7 +91,9 @@ impl GuestMemory {
         file: Option<(OwnedFd, u64)>,
     ) -> Result<(), Errno> {
         let last = last_byte(start, len).ok_or(libc::EINVAL)?;
-        if start % PAGE != 0 || len % PAGE != 0 {
+        // A part of a page can't be mapped, and none be put in its place when the file has shrunk.
+        let offset = file.as_ref().map_or(0, |(_, offset)| *offset);
+        if [start, len, offset].iter().any(|n| n % PAGE != 0) {
             return Err(libc::EINVAL);
         }
         let mut table = self.change();
@@ -188,10 +196,9 @@ impl Table {
             return None;
         }
         let memory = map.memory.as_ref()?;
-        // SAFETY: the offset is below the map's length, which is that of the memory.
-        Some((map, unsafe {
-            memory.as_mut_ptr().add((addr - map.start) as usize)
-        }))
+        let at = memory.inner + (addr - map.start) as usize;
+        // SAFETY: the offset is below the map's length, which the memory has from `inner` on.
+        Some((map, unsafe { memory.pages.as_mut_ptr().add(at) }))
     }
 }
 
@@ -204,9 +211,9 @@ impl Map {
         let Some(memory) = &self.memory else {
             return false;
         };
-        let start = memory.as_mut_ptr() as usize;
+        let start = memory.pages.as_mut_ptr() as usize;
         // SAFETY: the pages are this map's, which lives on. Nobody holds references into them; nobody but copies touches them.
-        let done = unsafe { guard::guarded(start..start + memory.len(), copy) };
+        let done = unsafe { guard::guarded(start..start + memory.pages.len(), copy) };
         if !done {
             self.broken.store(true, Ordering::Relaxed);
         }
@@ -225,7 +232,7 @@ fn last_byte(start: u64, len: u64) -> Option<u64> {
 }
 
 /// Maps a part of a file.
-fn open(fd: OwnedFd, offset: u64, len: u64, allowed: Permissions) -> Result<MmapRaw, Errno> {
+fn open(fd: OwnedFd, offset: u64, len: u64, allowed: Permissions) -> Result<Memory, Errno> {
     guard::install();
     let file = File::from(fd);
     let meta = file.metadata().map_err(errno)?;
@@ -233,16 +240,34 @@ fn open(fd: OwnedFd, offset: u64, len: u64, allowed: Permissions) -> Result<Mmap
     if !meta.is_file() || offset.checked_add(len).ok_or(libc::EINVAL)? > meta.len() {
         return Err(libc::EINVAL);
     }
+    let (first, bytes) = whole_pages(offset, len, page_bytes(&file)?).ok_or(libc::EINVAL)?;
     let mut options = MmapOptions::new();
     options
-        .offset(offset)
-        .len(usize::try_from(len).map_err(|_| libc::EINVAL)?);
+        .offset(first)
+        .len(usize::try_from(bytes).map_err(|_| libc::EINVAL)?);
     let mapped = if allowed.write {
         options.map_raw(&file)
     } else {
         options.map_raw_read_only(&file)
     };
-    mapped.map_err(errno)
+    Ok(Memory {
+        pages: mapped.map_err(errno)?,
+        inner: (offset - first) as usize,
+    })
+}
+
+/// Bytes of the pages that a file consists of: less of it can neither be mapped nor replaced.
+fn page_bytes(file: &File) -> Result<u64, Errno> {
+    let system = rustix::fs::fstatfs(file).map_err(|e| e.raw_os_error())?;
+    let huge = system.f_type as u64 == libc::HUGETLBFS_MAGIC as u64;
+    Ok(if huge { system.f_bsize as u64 } else { PAGE })
+}
+
+/// The whole pages that hold a part of a file: where they begin, and their bytes.
+fn whole_pages(offset: u64, len: u64, page: u64) -> Option<(u64, u64)> {
+    let first = offset - offset.checked_rem(page)?;
+    let end = offset.checked_add(len)?.checked_next_multiple_of(page)?;
+    Some((first, end - first))
 }
 
 fn errno(error: std::io::Error) -> Errno {
@@ -369,6 +394,9 @@ mod tests {
         refused(0, 0x800, fd(), libc::EINVAL);
         refused(!0xFFF, 0x2000, fd(), libc::EINVAL);
         refused(0, 0x5000, fd(), libc::EINVAL);
+        for offset in [1, 8, 512, 0xFFF, 0x1001, 0x2FFF] {
+            refused(0, 0x1000, Some((file(0x4000), offset)), libc::EINVAL);
+        }
         refused(0, 0x4000, Some((file(0x4000), 1 << 63)), libc::EINVAL);
         refused(0, 0x4000, Some((file(0x4000), u64::MAX)), libc::EINVAL);
         refused(
@@ -470,6 +498,41 @@ mod tests {
             .map(0, 0x1000, BOTH, Some((file(0x1000), 0)))
             .unwrap();
         assert!(memory.write(0, &[1; 64]));
+    }
+
+    #[test]
+    fn parts_of_huge_pages_are_mapped_and_replaced_as_a_whole() {
+        let huge = 2 << 20;
+        assert_eq!(whole_pages(0x3000, 0x1000, PAGE), Some((0x3000, 0x1000)));
+        assert_eq!(whole_pages(0xC_0000, PAGE, huge), Some((0, huge)));
+        assert_eq!(
+            whole_pages(huge - PAGE, 2 * PAGE, huge),
+            Some((0, 2 * huge))
+        );
+        assert_eq!(whole_pages(huge, huge, huge), Some((huge, huge)));
+        assert_eq!(whole_pages(!0xFFF, PAGE, huge), None);
+
+        let memory = memory();
+        let fd = memfd_create("huge", MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB);
+        let fd = fd.and_then(|fd| ftruncate(&fd, huge).map(|()| fd));
+        let Ok(fd) = fd else {
+            eprintln!("skipped: this kernel has no huge pages");
+            return;
+        };
+        let again = || Some((fd.try_clone().unwrap(), 0xC_0000));
+        if memory.map(0x1000, PAGE, BOTH, again()) == Err(libc::ENOMEM) {
+            eprintln!("skipped: this machine has no free huge page");
+            return;
+        }
+        assert!(memory.write(0x1FFF, &[5]) && !memory.write(0x2000, &[5]));
+        let mut seen = [0];
+        rustix::io::pread(&fd, &mut seen[..], 0xC_0FFF).unwrap();
+        assert_eq!(seen, [5]);
+        assert_eq!(memory.unmap(0x1000, PAGE), Ok(()));
+        memory.map(0x1000, PAGE, BOTH, again()).unwrap();
+        ftruncate(&fd, 0).unwrap();
+        assert!(!memory.write(0x1000, &[5]) && !memory.read(0x1000, &mut [0]));
+        assert_eq!(memory.unmap(0x1000, PAGE), Ok(()));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The server: a socket and three threads a device.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{eventfd, poll, EventfdFlags, PollFd, PollFlags, Timespec};
+use rustix::fs::{flock, FlockOperation};
+use rustix::io::Errno;
 use sim::{Device, Tracer};
 
 use crate::connection::Connection;
@@ -235,10 +238,17 @@ fn which(path: &Path) -> Option<(u64, u64)> {
 /// Binds a socket, in the place of one that nobody has any more.
 fn bind(path: &Path) -> Result<(UnixListener, Bound), Error> {
     let fail = |e| Error::Start(format!("the socket {}", path.display()), e);
+    // Of two that find the same dead socket at once, the second would remove the first one's. A socket that is being bound
+    // looks dead for a moment, too.
+    let lock = lock_directory(path);
     if let Ok(meta) = std::fs::symlink_metadata(path) {
         let found = which(path);
         if !meta.file_type().is_socket() || !abandoned(path) || which(path) != found {
             return Err(Error::InUse(path.into()));
+        }
+        if let Err(e) = &lock {
+            let text = format!("nobody has it any more, but its directory can't be locked to replace it ({e}): remove it first");
+            return Err(fail(io::Error::new(e.kind(), text)));
         }
         std::fs::remove_file(path).map_err(fail)?;
     }
@@ -246,6 +256,29 @@ fn bind(path: &Path) -> Result<(UnixListener, Bound), Error> {
     let path = path.to_path_buf();
     let file = which(&path);
     Ok((listener, Bound { path, file }))
+}
+
+/// The directory of a socket, locked (`flock`) against other servers that start there until it is dropped.
+fn lock_directory(path: &Path) -> io::Result<File> {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let mut options = File::options();
+    options.read(true).custom_flags(libc::O_DIRECTORY);
+    let directory = options.open(parent.unwrap_or(Path::new(".")))?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(directory),
+            // Servers hold it for a moment; somebody else may hold it for ever.
+            Err(Errno::WOULDBLOCK) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Err(Errno::WOULDBLOCK) => {
+                let text = "another program keeps it locked";
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
+            }
+            Err(e) => return Err(e.into()),
+        }
+    }
 }
 
 /// Nobody has the socket open. The question must not make this process a client of a server that lives, so it is asked with a socket of

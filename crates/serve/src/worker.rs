@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sim::{
-    Bar, Device, Fault, HostPort, Mmio, ReadData, Time, TraceEvent, Tracer, MSI_BASE, MSI_LAST,
+    guard, Bar, Device, Fault, HostPort, Mmio, ReadData, Time, TraceEvent, Tracer, MSI_BASE,
+    MSI_LAST,
 };
 
 use crate::config::MSIX_TABLE;
@@ -382,6 +383,7 @@ impl Worker {
             }
             self.advance();
         }
+        guard::install();
         self.device.function_reset();
         self.port.clear();
         for question in self.questions.drain(..) {
@@ -420,7 +422,7 @@ impl Worker {
     /// Lets the device run for a slice of simulated time, or until somebody wants something.
     fn advance(&mut self) {
         let until = self.device.now() + SLICE;
-        let outcome = self.device.advance(until, &mut self.port);
+        let outcome = self.device_until(until);
         self.followed = Instant::now();
         for (tag, data) in std::mem::take(&mut self.port.answers) {
             if let Some(at) = self.questions.iter().position(|q| q.tag == tag) {
@@ -474,9 +476,15 @@ impl Worker {
         }
         self.followed = now;
         let until = self.device.now() + Time::ns(passed);
-        if let Err(fault) = self.device.advance(until, &mut self.port) {
+        if let Err(fault) = self.device_until(until) {
             self.fail(fault);
         }
+    }
+
+    /// Whatever else is in this process may have put a handler of its own in the guard's place since the last slice.
+    fn device_until(&mut self, until: Time) -> Result<(), Fault> {
+        guard::install();
+        self.device.advance(until, &mut self.port)
     }
 
     /// From here on the device does nothing until its next power-on.

@@ -83,6 +83,9 @@ fn maps_and_interrupts_that_make_no_sense_are_refused() {
         (RAM, 0x5000, 0),
         (RAM, 0x1000, 0x4000),
         (RAM, 0x1000, !0xFFF),
+        (RAM, 0x1000, 1),
+        (RAM, 0x1000, 512),
+        (RAM, 0x1000, 0x1FFF),
         (!0xFFF, 0x2000, 0),
         (RAM, !0xFFF, 0),
     ] {

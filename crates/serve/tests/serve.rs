@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use common::*;
 use memmap2::MmapOptions;
 use rustix::event::{eventfd, EventfdFlags};
+use rustix::fs::{flock, FlockOperation};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use serve::Server;
 
@@ -376,6 +377,56 @@ fn looking_for_a_server_is_no_client_of_it() {
     assert!(counters[0]
         .iter()
         .all(|c| !c.0.contains("refused") || c.1 == 0));
+}
+
+#[test]
+fn of_two_that_start_at_once_on_a_dead_socket_one_has_it() {
+    let dir = Dir::new("race");
+    let socket = dir.socket(0);
+    let barrier = std::sync::Barrier::new(2);
+    for round in 0..200 {
+        if round % 4 > 0 {
+            drop(UnixListener::bind(&socket).unwrap()); // else there is none at all
+        }
+        let both = std::thread::scope(|scope| {
+            let start = || {
+                barrier.wait();
+                start(&socket)
+            };
+            let both = [scope.spawn(start), scope.spawn(start)];
+            both.map(|thread| thread.join().unwrap())
+        });
+        let winners = both.iter().filter(|server| server.is_ok()).count();
+        assert_eq!(winners, 1, "round {round}");
+        Client::new(&socket);
+        for server in both {
+            match server {
+                Ok(server) => server.stop(),
+                Err(error) => assert!(matches!(error, serve::Error::InUse(_)), "{error}"),
+            }
+        }
+        assert!(!socket.exists(), "round {round}");
+    }
+}
+
+#[test]
+fn a_directory_that_others_keep_locked_gets_new_sockets_but_none_in_the_place_of_dead_ones() {
+    let dir = Dir::new("locked");
+    let directory = std::fs::File::open(&dir.0).unwrap();
+    flock(&directory, FlockOperation::LockExclusive).unwrap();
+    drop(UnixListener::bind(dir.socket(0)).unwrap());
+    std::thread::scope(|scope| {
+        // Each gives the other program some seconds.
+        let new = scope.spawn(|| start(&dir.socket(1)));
+        let error = start(&dir.socket(0)).err().unwrap().to_string();
+        assert!(error.contains("another program keeps it locked"), "{error}");
+        assert!(dir.socket(0).exists());
+        let new = new.join().unwrap().unwrap();
+        Client::new(&dir.socket(1));
+        new.stop();
+    });
+    drop(directory);
+    start(&dir.socket(0)).unwrap().stop();
 }
 
 #[test]

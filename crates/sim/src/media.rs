@@ -452,17 +452,30 @@ fn create(path: &Path, len: u64) -> Result<File, MediaError> {
             source,
         }
     };
+    // A link to a file that isn't there yet stays, and names the file.
+    let target = target(path.into());
     let file = OpenOptions::new()
         .read(true)
         .write(true)
         .create_new(true)
-        .open(path)
+        .open(&target)
         .map_err(fail("create it"))?;
     if let Err(source) = file.set_len(len) {
-        let _ = std::fs::remove_file(path);
+        let _ = std::fs::remove_file(&target);
         return Err(fail("give it its size")(source));
     }
     Ok(file)
+}
+
+/// Where symbolic links lead to, one after the other; the kernel follows no more of them.
+fn target(mut path: PathBuf) -> PathBuf {
+    for _ in 0..40 {
+        let Ok(link) = std::fs::read_link(&path) else {
+            break;
+        };
+        path = path.parent().unwrap_or(Path::new("")).join(link);
+    }
+    path
 }
 
 #[cfg(test)]
@@ -614,6 +627,27 @@ mod tests {
             Media::file(name, 4096).unwrap().read(0, &mut back);
             assert_eq!(&back, b"mine");
         }
+    }
+
+    #[test]
+    fn links_to_files_that_are_not_there_yet_make_them() {
+        let dir = Dir::new("links");
+        let [far, near, file] = ["far", "near", "sub/m"].map(|name| dir.0.join(name));
+        std::fs::create_dir(dir.0.join("sub")).unwrap();
+        std::os::unix::fs::symlink(&near, &far).unwrap();
+        std::os::unix::fs::symlink("sub/m", &near).unwrap();
+        assert!(Media::file(&far, 1 << 63).is_err());
+        assert!(!file.exists(), "nothing half-made stays behind");
+        assert!(Media::file(&far, 4096).unwrap().write(0, b"new"));
+        assert!(far.is_symlink() && near.is_symlink());
+        assert_eq!(std::fs::read(&file).unwrap()[..3], *b"new");
+        let again = dir.0.join("again");
+        std::os::unix::fs::symlink("no/such/m", &again).unwrap();
+        let error = Media::file(&again, 4096).err().unwrap().to_string();
+        let wanted = format!("media file {}: can't create it: No such", again.display());
+        assert!(error.starts_with(&wanted), "{error}");
+        std::os::unix::fs::symlink("round", dir.0.join("round")).unwrap();
+        assert!(Media::file(&dir.0.join("round"), 4096).is_err());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! acts at [`System::now`]; waiting is what lets time pass.
 
 use crate::config::{HostConfig, LinkConfig, PAGE};
+use crate::guard;
 use crate::memory::{HostMemory, Interrupt, Watch};
 use crate::pcie::{split_write, Link, Request, Up};
 use crate::random::Random;
@@ -455,6 +456,7 @@ impl System {
         let Some(slot) = self.slots.get_mut(device) else {
             return;
         };
+        guard::install();
         slot.device.power_off();
         let lost = slot.link.power_off(self.device_time);
         for tag in lost {
@@ -474,6 +476,7 @@ impl System {
         let Some(slot) = self.slots.get_mut(device) else {
             return;
         };
+        guard::install();
         slot.device.function_reset();
         let lost = slot.link.power_off(self.device_time);
         for tag in lost {
@@ -644,6 +647,7 @@ impl System {
         if limit < self.now {
             return Ok(false);
         }
+        guard::install();
         loop {
             // What has reached the root complex in the time that all devices have run through.
             let reached = self.device_time.min(limit);

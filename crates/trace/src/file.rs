@@ -5,6 +5,8 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
+use rustix::fs::{flock, FlockOperation};
+use rustix::io::Errno;
 use sim::{Time, TraceEvent, TraceSink};
 
 use crate::chrome::Chrome;
@@ -30,7 +32,8 @@ pub struct TraceFile {
 }
 
 impl TraceFile {
-    /// Creates the file: with the extension `jsonl` one line a command, with `json` a trace for Perfetto.
+    /// Creates the file: with the extension `jsonl` one line a command, with `json` a trace for Perfetto. It is locked (`flock`) until
+    /// this is dropped; a file that a device has already, for its media or for another trace, is left as it is.
     pub fn create(path: &Path) -> io::Result<TraceFile> {
         let format = match path.extension().and_then(|e| e.to_str()) {
             Some("jsonl") => Format::Lines,
@@ -92,7 +95,8 @@ impl TraceFile {
     }
 }
 
-/// Like [`File::create`], but a pipe that nobody reads is an error, instead of a wait for ever.
+/// Like [`File::create`], but a pipe that nobody reads is an error, instead of a wait for ever, and a regular file loses what is in it
+/// only once it is locked.
 fn create(path: &Path) -> io::Result<File> {
     let pipe = std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo());
     // It keeps a reader that is there from being missed while the file is opened.
@@ -103,7 +107,29 @@ fn create(path: &Path) -> io::Result<File> {
     } else {
         None
     };
-    File::create(path)
+    let mut options = File::options();
+    let file = options
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)?;
+    if file.metadata()?.is_file() {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => file.set_len(0)?,
+            Err(Errno::WOULDBLOCK) => {
+                let text = "a device has this file for its media or a trace, here or in another process; name another file";
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
+            }
+            Err(e) => {
+                let error = io::Error::from(e);
+                return Err(io::Error::new(
+                    error.kind(),
+                    format!("can't lock it: {error}"),
+                ));
+            }
+        }
+    }
+    Ok(file)
 }
 
 impl TraceSink for TraceFile {
@@ -119,5 +145,68 @@ impl Drop for TraceFile {
     fn drop(&mut self) {
         // Whoever wants to know of errors has called it before.
         let _ = self.finish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory of the test's own, removed at its end.
+    struct Dir(std::path::PathBuf);
+
+    impl Dir {
+        fn new(name: &str) -> Dir {
+            let name = format!("nearside-trace-{name}-{}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            let _ = std::fs::remove_dir_all(&path);
+            std::fs::create_dir_all(&path).unwrap();
+            Dir(path)
+        }
+    }
+
+    impl Drop for Dir {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_file_that_a_device_has_is_left_as_it_is_under_all_of_its_names() {
+        let dir = Dir::new("lock");
+        let names = ["m.jsonl", "hard.json", "soft.jsonl"].map(|name| dir.0.join(name));
+        let media = sim::Media::file(&names[0], 4096).unwrap();
+        std::fs::hard_link(&names[0], &names[1]).unwrap();
+        std::os::unix::fs::symlink(&names[0], &names[2]).unwrap();
+        let refused = |whose: &str| {
+            for name in &names {
+                let error = TraceFile::create(name).err().unwrap().to_string();
+                assert!(error.contains("name another file"), "{whose}: {error}");
+            }
+        };
+        refused("media");
+        assert_eq!(std::fs::read(&names[0]).unwrap(), [0; 4096]);
+        drop(media);
+        // What nobody has is replaced, and locked in its turn.
+        let mut trace = TraceFile::create(&names[1]).unwrap();
+        refused("a trace");
+        assert!(sim::Media::file(&names[0], 4096).is_err());
+        trace.finish().unwrap();
+        refused("a trace that has ended but is there");
+        let text = std::fs::read_to_string(&names[0]).unwrap();
+        assert!(text.starts_with('{') && !text.contains('\0'), "{text:?}");
+        drop(trace);
+        assert_eq!(TraceFile::create(&names[2]).unwrap().finish().unwrap(), 0);
+        assert_eq!(std::fs::read(&names[0]).unwrap(), []);
+    }
+
+    #[test]
+    fn what_is_no_regular_file_needs_no_lock() {
+        let dir = Dir::new("others");
+        let null = dir.0.join("null.jsonl");
+        std::os::unix::fs::symlink("/dev/null", &null).unwrap();
+        let both = [(); 2].map(|()| TraceFile::create(&null).unwrap());
+        drop(both);
+        assert!(std::fs::symlink_metadata(&null).unwrap().is_symlink());
     }
 }

@@ -189,7 +189,17 @@ impl Bytes<'_> {
                 let flags = self.pick(&[3u32, 3, 3, 3, 1, 2, 0, 4, 7, u32::MAX]);
                 body.extend(flags.to_le_bytes());
                 let offset = match self.below(4) {
-                    0 => self.pick(&[1u64, 8, 1 << 63, !0xFFF, u64::MAX, FILE_BYTES]),
+                    0 => self.pick(&[
+                        1u64,
+                        8,
+                        512,
+                        PAGE - 1,
+                        PAGE + 64,
+                        1 << 63,
+                        !0xFFF,
+                        u64::MAX,
+                        FILE_BYTES,
+                    ]),
                     _ => PAGE * self.below(4) as u64,
                 };
                 body.extend(offset.to_le_bytes());
@@ -485,7 +495,7 @@ impl Model {
         let file = match msg.fds.first() {
             Some(&(Fd::Ram(n) | Fd::ReadOnly(n))) => {
                 let writable = matches!(msg.fds[0], Fd::Ram(_));
-                let inside = offset.checked_add(len)? <= self.lens[n];
+                let inside = offset % PAGE == 0 && offset.checked_add(len)? <= self.lens[n];
                 if !inside || write && !writable {
                     return None;
                 }

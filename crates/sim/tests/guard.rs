@@ -1,0 +1,296 @@
+//! The handler of SIGBUS among others: each case in a process of its own, since some end theirs.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use libc::{SIGBUS, SIG_DFL, SIG_IGN};
+use rustix::fs::{ftruncate, memfd_create, MemfdFlags};
+use sim::guard;
+
+const PAGE: usize = 4096;
+/// Which case the process is for.
+const CASE: &str = "NEARSIDE_GUARD_CASE";
+
+/// A page of a file that is empty by now.
+fn lost() -> *mut u8 {
+    let file = memfd_create("lost", MemfdFlags::CLOEXEC).unwrap();
+    ftruncate(&file, PAGE as u64).unwrap();
+    let map = memmap2::MmapOptions::new().map_raw(&file).unwrap();
+    ftruncate(&file, 0).unwrap();
+    let page = map.as_mut_ptr();
+    std::mem::forget(map);
+    page
+}
+
+fn touch(page: *mut u8) {
+    // SAFETY: the page is mapped, though it may raise SIGBUS.
+    unsafe { page.read_volatile() };
+}
+
+/// A copy from a page that isn't there fails, and that is all.
+fn copy_fails() {
+    let page = lost();
+    // SAFETY: the page is the test's.
+    let done = unsafe { guard::guarded(page as usize..page as usize + PAGE, || touch(page)) };
+    assert!(!done);
+}
+
+fn swap(new: Option<&libc::sigaction>) -> libc::sigaction {
+    // SAFETY: handlers here are functions of the right kind; zeros are a valid sigaction.
+    unsafe {
+        let mut old = std::mem::zeroed();
+        libc::sigaction(SIGBUS, new.map_or(std::ptr::null(), |new| new), &mut old);
+        old
+    }
+}
+
+fn put(handler: usize, flags: i32) -> libc::sigaction {
+    // SAFETY: zeros are a valid sigaction.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    (action.sa_sigaction, action.sa_flags) = (handler, flags);
+    swap(Some(&action))
+}
+
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+extern "C" fn plain(signal: i32) {
+    assert_eq!(signal, SIGBUS);
+    CALLS.fetch_add(1, Ordering::Relaxed);
+}
+
+extern "C" fn informed(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel's.
+    assert!(unsafe { (*info).si_code } <= 0 && !context.is_null());
+    plain(signal);
+}
+
+/// As a handler that tells of a crash does: it ends the process by the same signal, for which it must be there no more.
+extern "C" fn raises(signal: i32) {
+    plain(signal);
+    // SAFETY: a signal to this thread.
+    unsafe { libc::raise(signal) };
+}
+
+/// Like Python's faulthandler: it keeps what was there before, brings it back at its end or when it has told of a crash, and
+/// raises the signal again then.
+static KEPT: Mutex<Option<libc::sigaction>> = Mutex::new(None);
+
+fn enable() {
+    *KEPT.lock().unwrap() = Some(put(teller as *const () as usize, libc::SA_NODEFER));
+}
+
+fn disable() {
+    let kept = KEPT.lock().unwrap().take();
+    if kept.is_some() {
+        swap(kept.as_ref());
+    }
+}
+
+extern "C" fn teller(signal: i32) {
+    assert!(CALLS.load(Ordering::Relaxed) == 0, "told of once");
+    disable();
+    raises(signal);
+}
+
+fn send() {
+    // SAFETY: a signal to this thread.
+    unsafe { libc::raise(SIGBUS) };
+}
+
+/// What each case does, and whether SIGBUS ends it.
+const CASES: [(&str, fn(), bool); 17] = [
+    ("replaced by each kind of handler", replaced, false),
+    ("another one comes and goes", comes_and_goes, false),
+    ("another one was there and goes", was_there_and_goes, false),
+    ("many others", many_others, false),
+    ("sent, former one default", || sent(SIG_DFL, 0), true),
+    ("sent, former one ignores", || sent(SIG_IGN, 0), false),
+    (
+        "sent, former one plain",
+        || sent(plain as *const () as usize, 0),
+        false,
+    ),
+    (
+        "sent, former one informed",
+        || sent(informed as *const () as usize, libc::SA_SIGINFO),
+        false,
+    ),
+    (
+        "sent, former one once",
+        || sent(raises as *const () as usize, libc::SA_RESETHAND),
+        true,
+    ),
+    (
+        "sent, another one behind",
+        || {
+            behind();
+            send()
+        },
+        true,
+    ),
+    (
+        "sent, another one before",
+        || {
+            before();
+            send()
+        },
+        true,
+    ),
+    ("fault, former one default", || fault(SIG_DFL, 0), true),
+    ("fault, former one ignores", || fault(SIG_IGN, 0), true),
+    (
+        "fault, former one once",
+        || fault(raises as *const () as usize, libc::SA_RESETHAND),
+        true,
+    ),
+    (
+        "fault, another one behind",
+        || {
+            behind();
+            touch(lost())
+        },
+        true,
+    ),
+    (
+        "fault, another one before",
+        || {
+            before();
+            touch(lost())
+        },
+        true,
+    ),
+    (
+        "fault, another one was there",
+        || {
+            comes_and_goes();
+            touch(lost())
+        },
+        true,
+    ),
+];
+
+fn replaced() {
+    for handler in [SIG_DFL, SIG_IGN, plain as *const () as usize] {
+        put(handler, 0);
+        for _ in 0..2 {
+            guard::install();
+            copy_fails();
+        }
+    }
+}
+
+fn comes_and_goes() {
+    guard::install();
+    for _ in 0..50 {
+        enable();
+        guard::install();
+        copy_fails();
+        disable();
+        guard::install();
+        copy_fails();
+    }
+}
+
+fn was_there_and_goes() {
+    enable();
+    for _ in 0..50 {
+        guard::install();
+        copy_fails();
+        disable();
+        guard::install();
+        copy_fails();
+        enable();
+    }
+}
+
+/// More of them than there can be formers.
+fn many_others() {
+    for flags in 0..16 {
+        let flag = |bit: i32, flag: i32| if flags & bit != 0 { flag } else { 0 };
+        let flags = flag(1, libc::SA_NODEFER) | flag(2, libc::SA_RESTART);
+        let flags = flags | flag(4, libc::SA_ONSTACK) | flag(8, libc::SA_NOCLDSTOP);
+        put(plain as *const () as usize, flags);
+        guard::install();
+        copy_fails();
+    }
+    send();
+    assert_eq!(CALLS.load(Ordering::Relaxed), 1);
+}
+
+/// A signal of somebody's is the former handler's, and the guard stays.
+fn sent(former: usize, flags: i32) {
+    put(former, flags);
+    guard::install();
+    for round in 1..4 {
+        send();
+        let calls = CALLS.load(Ordering::Relaxed);
+        assert!(former == SIG_IGN || calls == round);
+        copy_fails();
+    }
+}
+
+fn fault(former: usize, flags: i32) {
+    put(former, flags);
+    guard::install();
+    copy_fails();
+    touch(lost());
+}
+
+fn behind() {
+    enable();
+    guard::install();
+    copy_fails();
+}
+
+fn before() {
+    guard::install();
+    enable();
+    guard::install();
+    copy_fails();
+}
+
+/// Runs a case in a process of its own.
+fn run(case: usize) -> ExitStatus {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "the_case_of_this_process", "--test-threads=1"]);
+    let mut child = command
+        .env(CASE, case.to_string())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if start.elapsed() > Duration::from_secs(60) {
+            child.kill().unwrap();
+            panic!("{} does not end", CASES[case].0);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn the_case_of_this_process() {
+    if let Ok(case) = std::env::var(CASE) {
+        // SAFETY: no core files, and nothing else.
+        unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) };
+        // Rust's own handler, for overflows of the stack, would take the first signal for itself.
+        put(SIG_DFL, 0);
+        CASES[case.parse::<usize>().unwrap()].1();
+    }
+}
+
+#[test]
+fn handlers_of_others_and_ours_live_side_by_side() {
+    for (n, (name, _, ends)) in CASES.iter().enumerate() {
+        let status = run(n);
+        let wanted = if *ends { Some(SIGBUS) } else { None };
+        assert_eq!(status.signal(), wanted, "{name}: {status}");
+        assert!(*ends || status.success(), "{name}: {status}");
+    }
+}
