@@ -96,4 +96,4 @@ def print_report(doc: dict[str, Any]) -> None:
         failure = doc["failure"]
         show.out.print(f"{failure['steps']} of {failure['of_steps']} steps are needed. What happened last:")
         for line in failure["history"]:
-            show.out.print(f"  {line}", soft_wrap=True, markup=False, highlight=False)
+            show.out.print(f"  {line}", soft_wrap=True)

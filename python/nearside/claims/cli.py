@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from nearside import files, results, show
 from nearside.claims import report as reports
@@ -80,9 +81,10 @@ def run(
         value = f"{reports.number(entry['value'])} {entry['unit']}"
         text = f"{entry['name']:{width}}  {value:>20}  ({entry['bound']})  {verdict}"
         where = f"{entry['engine']}, seed {entry['seed']}, {entry['time']}, {entry['duration_s']:.1f} s"
-        show.out.print(f"{text}  [dim]{where}[/dim]", style=None if entry["holds"] else "red", soft_wrap=True)
+        line = Text.assemble(f"{text}  ", (where, "dim"))
+        show.out.print(line, style=None if entry["holds"] else "red", soft_wrap=True)
         if entry["error"]:
-            show.out.print(f"  {entry['error']}", style="red", markup=False, soft_wrap=True)
+            show.out.print(f"  {entry['error']}", style="red", soft_wrap=True)
 
     def save(doc: dict[str, Any]) -> None:
         results.save("claims", doc)
