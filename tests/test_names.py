@@ -1,4 +1,7 @@
-"""Names of files and whatever else comes from outside are printed as they are: not as markup, not as emoji."""
+"""Names of files and whatever else comes from outside are printed as they are: not as markup, not as emoji.
+
+What is no text, or none in the encoding of the output, is spelt; where text is needed, one line says so.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,14 @@ import time
 from pathlib import Path
 
 import pytest
-from nearside import accuracy, demo, fuzzing, latency, show, trace, wire
+from nearside import accuracy, demo, fuzzing, latency, plots, show, trace, wire
 
 ROOT = Path(__file__).resolve().parent.parent
 # Where they are markup, a closing tag of nothing ends in an error, a style is silently gone, and the third is an emoji.
 NAMES = ["[/x]", "[red]", ":smile:"]
 
 
-def command(*arguments: str) -> list[str]:
+def command(*arguments: str | bytes) -> list[str | bytes]:
     return [sys.executable, "-m", "nearside.cli", *arguments]
 
 
@@ -132,3 +135,91 @@ def test_markup_stays_off():
     sources = {path: path.read_text() for path in (ROOT / "python/nearside").rglob("*.py")}
     assert [path.name for path, text in sources.items() if "Console(" in text] == ["show.py"]
     assert not [path.name for path, text in sources.items() if "from_markup" in text or "markup=True" in text]
+
+
+NOT_TEXT = b"bad\xff"
+NEED_TEXT = [
+    ["info", "--design", NOT_TEXT + b".toml"],
+    *([command, "--design", NOT_TEXT] for command in ("info", "demo", "build", "wire", "latency")),
+    ["delay", "show", "--design", NOT_TEXT],
+    ["delay", "set", NOT_TEXT],
+    ["latency", "--profile", NOT_TEXT],
+    *([command, NOT_TEXT] for command in ("fuzz", "soak", "wire", "trace", NOT_TEXT)),
+    ["fuzz", "--replay", NOT_TEXT],
+    ["serve", "-s", "a", NOT_TEXT],
+    ["serve", "-s", "a", "-m", NOT_TEXT],
+    ["serve", "-s", NOT_TEXT + b"/none"],
+    ["claim", "run", NOT_TEXT],
+    ["claim", "report", NOT_TEXT],
+]
+
+
+@pytest.mark.parametrize("arguments", NEED_TEXT, ids=lambda words: b" ".join(map(os.fsencode, words)).decode("latin"))
+def test_what_is_no_text_is_one_line(tmp_path, arguments):
+    done = subprocess.run(
+        command(*arguments), cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=900
+    )
+    assert (done.returncode in (1, 2), done.stdout) == (True, "")
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert done.stderr.startswith("nearside: ")
+    assert "bad\\udcff" in done.stderr
+    # Nobody may be there to be told.
+    script = ["sh", "-c", 'exec "$@" 2>&-', "sh", *command(*arguments)]
+    assert subprocess.run(script, cwd=tmp_path, env=environment(), timeout=900).returncode == done.returncode
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_what_the_output_has_no_characters_for_is_spelt(tmp_path, printed, encoding):
+    io = {"PYTHONIOENCODING": encoding}
+    (tmp_path / "t.jsonl").write_text(trace_of("\ud800"))
+    assert "\\ud800" in printed("trace", "t.jsonl", "--plot", "t.png", **io)
+    (tmp_path / "bad\udcffä").mkdir()
+    name = "bad\\udcff" + ("ä" if encoding == "utf-8" else "\\xe4")
+    out = printed("claim", "run", "dram.row_latency", NEARSIDE_RESULTS="bad\udcffä", **io)
+    assert f"Results: {name}/claims.json" in out
+    assert "Results: " not in printed("claim", "report", "bad\udcffä/claims.json", "-o", "bad\udcff.md", **io)
+
+
+def test_a_socket_whose_name_is_no_text(tmp_path):
+    path = tmp_path / "bad\udcff.sock"
+    env = environment(PYTHONIOENCODING="utf-8")
+    words = command("serve", "fuzz", "-s", path.name)
+    process = subprocess.Popen(words, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 900
+    while not path.is_socket() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, "Traceback" in err) == (0, False), err
+    assert "at bad\\udcff.sock\n" in out
+
+
+@pytest.mark.parametrize("name", ["$x^$", "$", "\\$", "\ud800"])
+def test_drawn_names_are_no_formulas(tmp_path, name):
+    entry = {"command": name, "queue": 1, "blocks": name, "status": 0, "times_ps": {"doorbell": 0, "fetch": 1000}}
+    plots.trace([entry], tmp_path / "trace.png")
+    term = {"term": "fetch", "mean_ns": 1000, "added": False}
+    row = {
+        "kind": "read",
+        "profile": name,
+        "terms": [term],
+        "total_ns": 1000,
+        "added_cycles": 1,
+        "memory_included": True,
+    }
+    plots.latency({"rows": [row]}, tmp_path / "latency.png")
+    times = {"mean_ns": 1, "p50_ns": 1, "p99_ns": 1, "p999_ns": 1}
+    work = {"bandwidth_gb_s": 1, "latency": times}
+    trip = {"profile": name, "write": work, "read": work, "read_512": work}
+    plots.demo({"trips": [trip], "accuracy": []}, tmp_path / "demo.png")
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_report_of_what_is_no_text(tmp_path, printed):
+    printed("claim", "run", "dram.row_latency")
+    path = tmp_path / "results/claims.json"
+    doc = json.loads(path.read_text())
+    doc["machine"] = "\ud800"
+    path.write_text(json.dumps(doc))
+    printed("claim", "report", "-o", "x.md")
+    assert "\\ud800" in (tmp_path / "x.md").read_text()

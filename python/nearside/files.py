@@ -36,8 +36,8 @@ def read_text(path: Path) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """See `write_bytes`."""
-    write_bytes(path, text.encode())
+    """See `write_bytes`. A lone surrogate, which UTF-8 hasn't, is spelt."""
+    write_bytes(path, text.encode(errors="backslashreplace"))
 
 
 def write_bytes(path: Path, data: bytes) -> None:

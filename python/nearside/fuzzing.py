@@ -8,13 +8,15 @@ from typing import Any
 
 from nearside import _native, files, show
 from nearside._native import NearsideError
-from nearside.device import Design, Progress
+from nearside.device import Design, Progress, as_text
 
 SOAK_EPISODE = 64 << 20
 
 
 def run(design: Design, commands: int, seed: int, **options: Any) -> dict[str, Any]:
     """Runs a campaign (`replay`, `shrinks`, `per_episode`, `torn_blocks`, `progress`)."""
+    if options.get("replay") is not None:
+        as_text("what to replay", options["replay"])
     return json.loads(_native.fuzz(design.native, commands, seed, **options))
 
 
