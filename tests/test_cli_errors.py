@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -12,7 +13,8 @@ import time
 from pathlib import Path
 
 import pytest
-from nearside import serve
+from nearside import Design, NearsideError, demo, latency, serve
+from nearside.claims import cli as claims_cli
 
 ROOT = Path(__file__).resolve().parent.parent
 MINIMAL = 'name = "x"\n[media]\nbytes = "1 MiB"\n'
@@ -184,9 +186,39 @@ def test_report_needs_a_run(tmp_path):
 
 def test_results_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").touch()
-    done = nearside("claim", "run", "dram.row_latency", cwd=tmp_path, env={"NEARSIDE_RESULTS": f"{tmp_path}/file/x"})
-    assert done.returncode == 1
-    assert done.stderr.splitlines() == [f"nearside: {tmp_path}/file/x: Not a directory"]
+    for command in SAVING:
+        error = fails(*command, cwd=tmp_path, env={"NEARSIDE_RESULTS": f"{tmp_path}/file/x"})
+        assert error == f"{tmp_path}/file/x: Not a directory"
+
+
+SAVING = [["demo"], ["latency"], ["claim", "run", "dram"]]
+
+
+@pytest.mark.parametrize(
+    ("folder", "reason"), [("/dev/null", " is no folder; "), ("/proc/self/task", ": "), ("/proc/none", ": ")]
+)
+def test_the_results_folder_is_tried_before_anything_is_measured(tmp_path, monkeypatch, folder, reason):
+    """A folder in which nothing can be made is as bad as none, and root has the rights to all of them."""
+    monkeypatch.setenv("NEARSIDE_RESULTS", folder)
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    for module in (demo, latency):
+        monkeypatch.setattr(module, "Device", lambda *_, **__: pytest.fail("a device was made"))
+    monkeypatch.setattr(claims_cli, "run_claims", lambda *_: pytest.fail("something was measured"))
+    design = Design.load("default")
+    for start in (
+        lambda: demo.run(None, design, quiet=True),
+        lambda: latency.run(design, ["dram"], 1, 1, quiet=True),
+        lambda: claims_cli.run(["dram"]),
+    ):
+        with pytest.raises(NearsideError) as error:
+            start()
+        assert str(error.value).startswith(f"{folder}{reason}")
+
+
+def test_the_place_of_the_report_is_tried_before_anything_is_measured(tmp_path):
+    error = fails("claim", "run", "dram.row_latency", "--report", "none/x.md", cwd=tmp_path)
+    assert error == "none/x.md: its folder doesn't exist"
+    assert not list(tmp_path.glob("results/*"))
 
 
 CLAIMS = {"format": 1, "what": "claims", "when": "x", "design": {"name": "x", "hash": "x"}, "seed": 1, "quick": True,

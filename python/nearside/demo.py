@@ -54,6 +54,7 @@ def trip(device: Device, profile: str, data: bytes, quiet: bool) -> dict[str, An
 def run(path: Path | None, design: Design, quiet: bool, trace: Path | None = None) -> dict[str, Any]:
     """Everything; returns the result document, already saved."""
     name, data = read_input(path, design.values["media"]["bytes"])
+    results.ready()
     optane = design.values["media"]["profile"]
     if optane == "dram":
         optane = "optane-dcpmm"

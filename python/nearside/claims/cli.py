@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from nearside import files, results, show
+from nearside._native import NearsideError
 from nearside.claims import report as reports
 from nearside.claims.registry import Claim, all_claims, find
 from nearside.claims.run import run_claims
@@ -91,6 +92,9 @@ def run(
         if report is not None:
             files.write_text(report, reports.markdown(doc))
 
+    results.ready()
+    if report is not None and not report.parent.is_dir():
+        raise NearsideError(f"{report}: its folder doesn't exist")
     doc = run_claims(claims, quick, seed, None if as_json else tell, save)
     failing = [e["name"] for e in doc["claims"] if not e["holds"]]
     if as_json:
