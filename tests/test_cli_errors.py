@@ -7,13 +7,14 @@ import json
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from nearside import Design, NearsideError, demo, latency, serve
+from nearside import Design, NearsideError, demo, files, latency, serve
 from nearside.claims import cli as claims_cli
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -254,6 +255,49 @@ def test_what_is_written_replaces_nothing_but_regular_files(tmp_path, claims):
     assert {path.name for path in tmp_path.iterdir()} == names
     shown = nearside("claim", "report", claims, "-o", "/dev/stdout", cwd=tmp_path)
     assert shown.stdout.startswith(real.read_text())
+
+
+@pytest.mark.parametrize("output", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1", "link"])
+@pytest.mark.parametrize("how", [">", ">>"])
+def test_what_is_written_to_standard_output_stays_in_its_file(tmp_path, claims, output, how):
+    (tmp_path / "link").symlink_to("further")
+    (tmp_path / "further").symlink_to("/dev/stdout")
+    file = tmp_path / "all"
+    file.write_text("old\n")
+    before = file.stat().st_ino
+    call = shlex.join([sys.executable, "-m", "nearside.cli", "claim", "report", str(claims), "-o", output])
+    script = f"{{ echo before; {call}; echo after; }} {how} all"
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, env=os.environ | {"NEARSIDE_ROOT": str(ROOT)}, timeout=120
+    )
+    assert done.returncode == 0
+    lines = file.read_text().splitlines()
+    assert lines[: lines.index("before")] == (["old"] if how == ">>" else [])
+    assert lines[lines.index("before") + 1].startswith("# ")
+    assert lines[-2:] == [f"{output}: written from {claims}", "after"]
+    assert file.stat().st_ino == before
+    assert {path.name for path in tmp_path.iterdir()} == {"claims.json", "link", "further", "all"}
+
+
+def test_what_is_written_to_a_descriptor(tmp_path):
+    """Any that is open, for writing; as a file, a pipe or a socket, and from wherever its file was."""
+    with open(tmp_path / "file", "w+") as file:
+        number = file.fileno()
+        os.write(number, b"one ")
+        files.write_text(Path(f"/dev/fd/{number}"), "two ")
+        files.write_text(Path(f"/proc/{os.getpid()}/fd/{number}"), "three")
+        (tmp_path / "file").rename(tmp_path / "moved")
+        files.write_text(Path(f"/proc/self/fd/../fd/{number}"), ".")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("moved", "one two three.")]
+    ends = socket.socketpair()
+    files.write_text(Path(f"/dev/fd/{ends[0].fileno()}"), "x")
+    assert ends[1].recv(9) == b"x"
+    with open(tmp_path / "moved") as file:
+        for path in (Path(f"/dev/fd/{file.fileno()}"), Path("/dev/fd/999")):
+            with pytest.raises(NearsideError, match=rf"^{path}: Bad file descriptor$"):
+                files.write_text(path, "x")
+    for end in ends:
+        end.close()
 
 
 PIPE_COMMANDS = [
