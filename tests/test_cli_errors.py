@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from nearside import Design, Device, NearsideError, serve
+from nearside import Design, Device, NearsideError, demo, files, latency, serve
+from nearside.claims import cli as claims_cli
 
 ROOT = Path(__file__).resolve().parent.parent
 MINIMAL = 'name = "x"\n[media]\nbytes = "1 MiB"\n'
@@ -191,9 +194,39 @@ def test_report_needs_a_run(tmp_path):
 
 def test_results_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").touch()
-    done = nearside("claim", "run", "dram.row_latency", cwd=tmp_path, env={"NEARSIDE_RESULTS": f"{tmp_path}/file/x"})
-    assert done.returncode == 1
-    assert done.stderr.splitlines() == [f"nearside: {tmp_path}/file/x: Not a directory"]
+    for command in SAVING:
+        error = fails(*command, cwd=tmp_path, env={"NEARSIDE_RESULTS": f"{tmp_path}/file/x"})
+        assert error == f"{tmp_path}/file/x: Not a directory"
+
+
+SAVING = [["demo"], ["latency"], ["claim", "run", "dram"]]
+
+
+@pytest.mark.parametrize(
+    ("folder", "reason"), [("/dev/null", " is no folder; "), ("/proc/self/task", ": "), ("/proc/none", ": ")]
+)
+def test_the_results_folder_is_tried_before_anything_is_measured(tmp_path, monkeypatch, folder, reason):
+    """A folder in which nothing can be made is as bad as none, and root has the rights to all of them."""
+    monkeypatch.setenv("NEARSIDE_RESULTS", folder)
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    for module in (demo, latency):
+        monkeypatch.setattr(module, "Device", lambda *_, **__: pytest.fail("a device was made"))
+    monkeypatch.setattr(claims_cli, "run_claims", lambda *_: pytest.fail("something was measured"))
+    design = Design.load("default")
+    for start in (
+        lambda: demo.run(None, design, quiet=True),
+        lambda: latency.run(design, ["dram"], 1, 1, quiet=True),
+        lambda: claims_cli.run(["dram"]),
+    ):
+        with pytest.raises(NearsideError) as error:
+            start()
+        assert str(error.value).startswith(f"{folder}{reason}")
+
+
+def test_the_place_of_the_report_is_tried_before_anything_is_measured(tmp_path):
+    error = fails("claim", "run", "dram.row_latency", "--report", "none/x.md", cwd=tmp_path)
+    assert error == "none/x.md: its folder doesn't exist"
+    assert not list(tmp_path.glob("results/*"))
 
 
 CLAIMS = {"format": 1, "what": "claims", "when": "x", "design": {"name": "x", "hash": "x"}, "seed": 1, "quick": True,
@@ -229,6 +262,49 @@ def test_what_is_written_replaces_nothing_but_regular_files(tmp_path, claims):
     assert {path.name for path in tmp_path.iterdir()} == names
     shown = nearside("claim", "report", claims, "-o", "/dev/stdout", cwd=tmp_path)
     assert shown.stdout.startswith(real.read_text())
+
+
+@pytest.mark.parametrize("output", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1", "link"])
+@pytest.mark.parametrize("how", [">", ">>"])
+def test_what_is_written_to_standard_output_stays_in_its_file(tmp_path, claims, output, how):
+    (tmp_path / "link").symlink_to("further")
+    (tmp_path / "further").symlink_to("/dev/stdout")
+    file = tmp_path / "all"
+    file.write_text("old\n")
+    before = file.stat().st_ino
+    call = shlex.join([sys.executable, "-m", "nearside.cli", "claim", "report", str(claims), "-o", output])
+    script = f"{{ echo before; {call}; echo after; }} {how} all"
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, env=os.environ | {"NEARSIDE_ROOT": str(ROOT)}, timeout=120
+    )
+    assert done.returncode == 0
+    lines = file.read_text().splitlines()
+    assert lines[: lines.index("before")] == (["old"] if how == ">>" else [])
+    assert lines[lines.index("before") + 1].startswith("# ")
+    assert lines[-2:] == [f"{output}: written from {claims}", "after"]
+    assert file.stat().st_ino == before
+    assert {path.name for path in tmp_path.iterdir()} == {"claims.json", "link", "further", "all"}
+
+
+def test_what_is_written_to_a_descriptor(tmp_path):
+    """Any that is open, for writing; as a file, a pipe or a socket, and from wherever its file was."""
+    with open(tmp_path / "file", "w+") as file:
+        number = file.fileno()
+        os.write(number, b"one ")
+        files.write_text(Path(f"/dev/fd/{number}"), "two ")
+        files.write_text(Path(f"/proc/{os.getpid()}/fd/{number}"), "three")
+        (tmp_path / "file").rename(tmp_path / "moved")
+        files.write_text(Path(f"/proc/self/fd/../fd/{number}"), ".")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("moved", "one two three.")]
+    ends = socket.socketpair()
+    files.write_text(Path(f"/dev/fd/{ends[0].fileno()}"), "x")
+    assert ends[1].recv(9) == b"x"
+    with open(tmp_path / "moved") as file:
+        for path in (Path(f"/dev/fd/{file.fileno()}"), Path("/dev/fd/999")):
+            with pytest.raises(NearsideError, match=rf"^{path}: Bad file descriptor$"):
+                files.write_text(path, "x")
+    for end in ends:
+        end.close()
 
 
 PIPE_COMMANDS = [

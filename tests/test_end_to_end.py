@@ -54,7 +54,9 @@ def test_a_region_of_a_profile_is_of_the_media(device):
     device.delay_set(f'name = "x"\ndescription = "y"\n[read]\nbase_ns = 100.0\n{region}')
     try:
         pages = [0, 4096, 8192, 12288]
-        means = [device.workload(queues=1, depth=1, commands=8, start=at, span=4096)["latency"]["mean_ns"] for at in pages]
+        means = [
+            device.workload(queues=1, depth=1, commands=8, start=at, span=4096)["latency"]["mean_ns"] for at in pages
+        ]
         assert means[1] > 4000 + min(means)
         assert max(means[0], *means[2:]) < 1000 + min(means)
     finally:

@@ -423,6 +423,19 @@ def test_damaged_results_of_a_soak(tmp_path):
         path.write_text(json.dumps(SOAK | other))
         with pytest.raises(NearsideError, match="another seed, design or RTL"):
             fuzzing.resume(path, GOOD, 1)
+    values = (math.nan, math.inf, -math.inf, -0.5, 10**400, "1", None, True, 1 << 64)
+    hostile = [{key: value} for key in ("simulated_ns", "moved_bytes", "episodes", "mismatches") for value in values]
+    hostile += [{table: {"x": value}} for table in ("kinds", "outcomes") for value in values]
+    hostile += [{"more": value} for value in values]
+    # A failure without a mismatch, and mismatches whose failure can't be printed.
+    failure = {"what": "x", "steps": 1, "of_steps": 2, "history": []}
+    hostile += [{"failure": failure}, {"mismatches": 1}, {"mismatches": 1, "failure": {}}]
+    hostile += [{"mismatches": 1, "failure": failure | {key: None}} for key in ("what", "history")]
+    hostile += [{"episodes": 1 << 32}]
+    for change in hostile:
+        path.write_text(json.dumps(SOAK | change))
+        with pytest.raises(NearsideError, match="a damaged one"):
+            fuzzing.resume(path, GOOD, 1)
     refused = 0
     for text in damaged(SOAK):
         path.write_text(text)
@@ -433,6 +446,18 @@ def test_damaged_results_of_a_soak(tmp_path):
     path.write_bytes(b"\xff\xfe")
     for bad in (path, tmp_path, tmp_path / "none/x.json", Path("/proc/self/mem")):
         assert isinstance(answer(fuzzing.resume, result=bad, design=GOOD, seed=1), NearsideError), bad
+
+
+def test_a_soak_goes_on_behind_the_last_episode(tmp_path, monkeypatch):
+    monkeypatch.setattr(fuzzing, "SOAK_EPISODE", 1000)
+    path = tmp_path / "soak.json"
+    path.write_text(json.dumps(SOAK | {"episodes": (1 << 32) - 1}))
+    total = fuzzing.soak(GOOD, 2_000_000, 1, path)
+    assert total["episodes"] > 1 << 32
+    fuzzing.print_report(total)
+    failure = {"what": "x", "steps": 1, "of_steps": 2, "history": ["y"]}
+    path.write_text(json.dumps(SOAK | {"mismatches": 1, "failure": failure}))
+    fuzzing.print_report(fuzzing.soak(GOOD, 5000, 1, path))
 
 
 @pytest.mark.parametrize("command", [["soak", "--result"], ["trace"], ["claim", "report"], ["demo"]])

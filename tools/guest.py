@@ -507,6 +507,19 @@ def test(seed: int) -> int:
     return 1 if report.failed else 0
 
 
+def check_image(target: Path | None) -> None:
+    """Ends with a line unless the image can be made there."""
+    if target is None or os.path.lexists(target):
+        known = "" if target is None else f"{target} exists: "
+        sys.exit(f"guest: {known}image needs the name of a file that does not exist yet")
+    try:
+        # Tried, as only that tells; the image itself comes much later.
+        target.touch(exist_ok=False)
+        target.unlink()
+    except OSError as error:
+        sys.exit(f"guest: {target}: {error.strerror}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=["kit", "test", "shell", "image"])
@@ -518,6 +531,11 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.action == "test":
         return test(arguments.seed)
+    # Before anything is downloaded.
+    if arguments.action == "image":
+        check_image(arguments.file)
+    if arguments.action == "shell" and (arguments.socket is None or not arguments.socket.is_socket()):
+        sys.exit("guest: --socket must name the socket of a device that is being served (nearside serve --socket PATH)")
     try:
         installed = kit()
     except NoKit as reason:
@@ -526,12 +544,8 @@ def main() -> int:
         print(installed.relative_to(ROOT))
         return 0
     if arguments.action == "image":
-        if arguments.file is None or arguments.file.exists():
-            sys.exit("guest: image needs the name of a file that does not exist yet")
         image(installed, arguments.file, "shell")
         return 0
-    if arguments.socket is None or not arguments.socket.is_socket():
-        sys.exit("guest: --socket must name the socket of a device that is being served (nearside serve --socket PATH)")
     task = None if arguments.from_device else "shell"
     command = qemu(installed, [arguments.socket], task, arguments.cpus)
     return subprocess.run([*command, "-serial", "mon:stdio"]).returncode

@@ -71,6 +71,31 @@ def test_without_the_archive_it_is_skipped_and_says_so(tmp_path, monkeypatch, ca
     assert [path.name for path in (tmp_path / "guest").iterdir()] == []
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["image"], "image needs the name of a file that does not exist yet"),
+        (["image", "{}/there"], "{}/there exists: image needs the name of a file that does not exist yet"),
+        (["image", "{}"], "{} exists: image needs the name of a file that does not exist yet"),
+        (["image", "{}/link"], "{}/link exists: image needs the name of a file that does not exist yet"),
+        (["image", "{}/none/x"], "{}/none/x: No such file or directory"),
+        (["image", "{}/there/x"], "{}/there/x: Not a directory"),
+        (["image", "{}/" + 300 * "x"], "{}/" + 300 * "x" + ": File name too long"),
+        (["shell"], "--socket must name the socket of a device that is being served (nearside serve --socket PATH)"),
+        (["shell", "--socket", "{}/there"], "--socket must name the socket of a device that is being served"),
+    ],
+)
+def test_arguments_are_checked_before_anything_is_downloaded(tmp_path, monkeypatch, words, said):
+    (tmp_path / "there").touch()
+    (tmp_path / "link").symlink_to("nowhere")
+    monkeypatch.setattr(guest, "kit", lambda: pytest.fail("the kit was asked for"))
+    monkeypatch.setattr("sys.argv", ["guest.py", *(word.format(tmp_path) for word in words)])
+    with pytest.raises(SystemExit) as end:
+        guest.main()
+    assert str(end.value.code).startswith("guest: " + said.format(tmp_path))
+    assert {path.name for path in tmp_path.iterdir()} == {"there", "link"}
+
+
 def test_a_partition_ends_where_the_disk_does():
     table = bootable.partition_table(64 << 20)
     assert len(table) == 66

@@ -400,9 +400,11 @@ def _print_delay(channels: list[dict[str, Any]]) -> None:
 def main() -> None:
     """The entry point: every expected failure is one line on standard error and a non-zero exit status."""
     if sys.stderr is None:
-        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
+        sys.stderr = Path(os.devnull).open("w", errors="backslashreplace")  # noqa: SIM115
     if sys.stdout is None:
         sys.exit(_complain("standard output is closed; send it to /dev/null if nobody needs it", 1))
+    # Names of files need not be text, and an encoding need not have all of it. Standard error does this by itself.
+    sys.stdout.reconfigure(errors="backslashreplace")
     try:
         status = _run()
         sys.stdout.flush()

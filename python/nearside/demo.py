@@ -7,6 +7,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+from rich.text import Text
+
 from nearside import accuracy, files, plots, results, show
 from nearside._native import NearsideError
 from nearside.device import Design, Device
@@ -54,6 +56,7 @@ def run(path: Path | None, design: Design, quiet: bool, trace: Path | None = Non
     if path is not None and trace is not None and files.same(path, trace):
         raise NearsideError(f"{trace}: the trace would replace the file that is sent; name another one")
     name, data = read_input(path, design.values["media"]["bytes"])
+    results.ready()
     optane = design.values["media"]["profile"]
     if optane == "dram":
         optane = "optane-dcpmm"
@@ -96,11 +99,12 @@ def print_document(doc: dict[str, Any]) -> None:
     """The document for people."""
     file = doc["file"]
     verdict = "identical" if doc["intact"] else "DIFFERENT"
-    show.out.print(f"[bold]{file['name']}[/bold] ({show.size(file['bytes'])}) through {SHAPE['queues']} NVMe queues")
+    through = f" ({show.size(file['bytes'])}) through {SHAPE['queues']} NVMe queues"
+    show.out.print(Text.assemble((file["name"], "bold"), through), soft_wrap=True)
     show.out.print(f"  SHA-256 sent  {file['sha256']}")
     for trip in doc["trips"]:
         show.out.print(f"  SHA-256 back  {trip['sha256']}  ({trip['profile']})", soft_wrap=True)
-    show.out.print(f"  The data is [bold]{verdict}[/bold].\n")
+    show.out.print(Text.assemble("  The data is ", (verdict, "bold"), ".\n"))
     names = [trip["profile"] for trip in doc["trips"]]
     table = show.table("Simulated time: the device's and the link's clock", "", *names)
     rows = [("write", "write the file, 16 KiB x 32"), ("read", "read it back, 16 KiB x 32")]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nearside import _native
+from nearside._native import NearsideError
 
 Progress = Callable[[int, int], None]
 BuildProgress = Callable[[str, int, int], None]
@@ -17,6 +18,15 @@ ALL_NAMESPACES = 0xFFFF_FFFF
 MAX_U64 = (1 << 64) - 1
 
 
+def as_text(what: str, value: str) -> str:
+    """The same, if it is text: what comes from the command line holds bytes that aren't UTF-8 as lone surrogates."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise NearsideError(f"{value!r}: {what} must be UTF-8") from None
+    return value
+
+
 def root() -> Path:
     """The checkout that holds the hardware, designs and media profiles."""
     return Path(_native.root())
@@ -24,7 +34,7 @@ def root() -> Path:
 
 def media_profile(name: str) -> dict[str, Any]:
     """A media profile by name or path."""
-    return json.loads(_native.profile(name))
+    return json.loads(_native.profile(as_text("the name of a media profile", name)))
 
 
 class Design:
@@ -36,7 +46,7 @@ class Design:
     @classmethod
     def load(cls, name: str = "default") -> Design:
         """By name, or by path (anything with a `/` or `.toml` in it)."""
-        return cls(_native.Design.load(name))
+        return cls(_native.Design.load(as_text("the name of a design", name)))
 
     def with_values(self, toml: str) -> Design:
         """The same design with other values, given as TOML: `design.with_values("[media]\\nprofile = 'dram'")`."""
@@ -130,7 +140,7 @@ class Device:
 
     def delay_set(self, profile: str, channel: int | None = None) -> None:
         """Gives channels the timing of a media profile, while the device runs."""
-        self.native.delay_set(profile, channel)
+        self.native.delay_set(as_text("the name of a media profile", profile), channel)
 
     def delay_set_latency(self, read_ns: float, write_ns: float, channel: int | None = None) -> None:
         """Gives channels plain latencies, while the device runs."""

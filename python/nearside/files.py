@@ -5,9 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
+import threading
 from pathlib import Path
 
 from nearside._native import NearsideError
+
+# As many as Linux follows.
+MOST_LINKS = 40
 
 
 def check_regular(path: Path) -> None:
@@ -44,12 +49,19 @@ def read_text(path: Path) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """See `write_bytes`."""
-    write_bytes(path, text.encode())
+    """See `write_bytes`. A lone surrogate, which UTF-8 hasn't, is spelt."""
+    write_bytes(path, text.encode(errors="backslashreplace"))
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Writes a whole regular file or nothing, with the mode that it had; symlinks stay, and so do devices and pipes."""
+    """Writes a whole regular file or nothing, with the mode that it had; symlinks stay, and so do devices and pipes.
+
+    An open descriptor of this process (/dev/stdout, /dev/fd/N, a symlink to one) is written to, whatever it is.
+    """
+    descriptor = _descriptor(path)
+    if descriptor is not None:
+        _write_to(descriptor, path, data)
+        return
     target = Path(os.path.realpath(path))
     part = target.with_name(f".{target.name}.{os.getpid()}")
     try:
@@ -64,6 +76,33 @@ def write_bytes(path: Path, data: bytes) -> None:
         part.unlink(missing_ok=True)
         reason = "nobody reads from this pipe" if error.errno == errno.ENXIO else error.strerror
         raise NearsideError(f"{path}: {reason}") from None
+
+
+def _descriptor(path: Path) -> int | None:
+    """The descriptor of this process that a path leads to; what that one leads to in turn is not looked at."""
+    own = {f"/proc/{os.getpid()}/fd", f"/proc/{os.getpid()}/task/{threading.get_native_id()}/fd"}
+    for _ in range(MOST_LINKS):
+        folder = os.path.realpath(path.parent)
+        if folder in own and path.name.isdecimal():
+            return int(path.name)
+        try:
+            path = Path(folder, os.readlink(Path(folder, path.name)))
+        except OSError:  # the end of the way
+            return None
+    return None
+
+
+def _write_to(descriptor: int, path: Path, data: bytes) -> None:
+    try:
+        # What was printed before comes before it.
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        # A copy, to close; where it writes is where the original goes on.
+        with open(os.dup(descriptor), "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise NearsideError(f"{path}: {error.strerror}") from None
 
 
 def _write_in_place(path: Path, data: bytes) -> None:

@@ -8,13 +8,24 @@ from typing import Any
 
 from nearside import _native, files, show
 from nearside._native import NearsideError
-from nearside.device import Design, Progress
+from nearside.device import MAX_U64, Design, Progress, as_text
 
 SOAK_EPISODE = 64 << 20
+# A seed has so many; after the last one the first comes again.
+EPISODES = 1 << 32
+
+# What a result holds beside counts.
+KEY = ("seed", "design", "hardware")
+TABLES = ("kinds", "outcomes")
+NO_COUNTS = (*KEY, *TABLES, "failure", "simulated_ns")
+# Which counts it can't do without.
+COUNTS = ("moved_bytes", "episodes", "mismatches")
 
 
 def run(design: Design, commands: int, seed: int, **options: Any) -> dict[str, Any]:
     """Runs a campaign (`replay`, `shrinks`, `per_episode`, `torn_blocks`, `progress`)."""
+    if options.get("replay") is not None:
+        as_text("what to replay", options["replay"])
     return json.loads(_native.fuzz(design.native, commands, seed, **options))
 
 
@@ -34,7 +45,7 @@ def soak(
             if progress:
                 progress(min(done + now, amount), amount)
 
-        options = {"calm": True, "first_episode": total.get("episodes", 0), "per_episode": SOAK_EPISODE}
+        options = {"calm": True, "first_episode": total.get("episodes", 0) % EPISODES, "per_episode": SOAK_EPISODE}
         doc = run(design, min(SOAK_EPISODE, amount - done), seed, progress=tell, **options)
         total = key | _sum(total, doc)
         if result is not None:
@@ -54,21 +65,36 @@ def resume(result: Path, design: Design, seed: int) -> dict[str, Any]:
         raise NearsideError(f"{result}: {error.strerror}") from None
     except (ValueError, RecursionError):
         total = None
-    counts = ("moved_bytes", "episodes", "mismatches")
-    tables = ("kinds", "outcomes")
-    intact = isinstance(total, dict) and all(type(total.get(name)) is int and total[name] >= 0 for name in counts)
-    intact = intact and all(isinstance(total.get(name), dict) for name in tables)
-    intact = intact and all(type(count) is int for name in tables for count in total[name].values())
-    if not intact or {"seed", "design", "hardware", "simulated_ns"} - total.keys():
+    if not _is_total(total):
         raise NearsideError(f"{result}: no result of `nearside soak`, or a damaged one; remove it or name another")
     if (total["seed"], total["design"], total["hardware"]) != (seed, design.hash, design.hardware):
         raise NearsideError(f"{result} is of another seed, design or RTL; remove it or name another")
     return total
 
 
+def _is_total(value: Any) -> bool:
+    """Whether it has what is gone on with and printed, each of its kind."""
+    if not isinstance(value, dict) or {*NO_COUNTS, *COUNTS} - value.keys():
+        return False
+    if not all(isinstance(value[table], dict) for table in TABLES):
+        return False
+    counts = [count for name, count in value.items() if name not in NO_COUNTS]
+    counts += [count for table in TABLES for count in value[table].values()]
+    if not all(type(count) is int and 0 <= count <= MAX_U64 for count in counts) or value["episodes"] >= EPISODES:
+        return False
+    ns, failure = value["simulated_ns"], value["failure"]
+    if type(ns) not in (int, float) or not 0 <= ns <= MAX_U64:
+        return False
+    if not value["mismatches"]:
+        return failure is None
+    if not isinstance(failure, dict) or {"what", "steps", "of_steps", "history"} - failure.keys():
+        return False
+    return isinstance(failure["what"], str) and isinstance(failure["history"], list)
+
+
 def _sum(total: dict[str, Any], doc: dict[str, Any]) -> dict[str, Any]:
     merged = doc | {name: total.get(name, 0) + value for name, value in doc.items() if isinstance(value, int | float)}
-    for table in ("kinds", "outcomes"):
+    for table in TABLES:
         merged[table] = dict(total.get(table, {}))
         for name, count in doc[table].items():
             merged[table][name] = merged[table].get(name, 0) + count
@@ -80,7 +106,7 @@ def print_report(doc: dict[str, Any]) -> None:
     """What was done and drawn, and what each command answered how often."""
     table = show.table(f"seed {doc['seed']}", "", "count")
     for key, value in doc.items():
-        if key not in ("seed", "design", "hardware", "kinds", "outcomes", "failure", "simulated_ns"):
+        if key not in NO_COUNTS:
             table.add_row(key.replace("_", " "), f"{value:,}")
     table.add_row("simulated time", show.nanoseconds(doc["simulated_ns"]))
     show.out.print(table)
@@ -96,4 +122,4 @@ def print_report(doc: dict[str, Any]) -> None:
         failure = doc["failure"]
         show.out.print(f"{failure['steps']} of {failure['of_steps']} steps are needed. What happened last:")
         for line in failure["history"]:
-            show.out.print(f"  {line}", soft_wrap=True, markup=False, highlight=False)
+            show.out.print(f"  {line}", soft_wrap=True)

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import subprocess
+import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -54,9 +55,22 @@ def folder() -> Path:
     path = Path(os.environ.get("NEARSIDE_RESULTS", "results"))
     try:
         path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise NearsideError(f"{path} is no folder; results are saved in `results`, or in $NEARSIDE_RESULTS") from None
     except OSError as error:
         raise NearsideError(f"{path}: {error.strerror}") from None
     return path
+
+
+def ready() -> None:
+    """Makes sure that results can be saved, before minutes go into measuring them."""
+    path = folder()
+    try:
+        # Tried, as only that tells: rights say nothing to root, nor of a file system that is read-only.
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise NearsideError(f"{path}: {error.strerror}") from None
 
 
 def save(name: str, doc: dict[str, Any]) -> Path:

@@ -12,7 +12,7 @@ from typing import Any
 
 from nearside import _native, files, show
 from nearside._native import NearsideError
-from nearside.device import BuildProgress, Design
+from nearside.device import BuildProgress, Design, as_text
 
 # A client gives a register access up after so long, and the device with it.
 MESSAGE_TIMEOUT_MS = 60_000
@@ -64,11 +64,8 @@ def _shared(one: Path, other: Path) -> bool:
 
 def _quoted(path: Path) -> str:
     """The name as a string of TOML: as one of JSON, but for pairs of surrogates and DEL, which TOML has not."""
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        raise NearsideError(f"{str(path)!r}: the name of a media file must be UTF-8") from None
-    return json.dumps(str(path), ensure_ascii=False).replace("\x7f", "\\u007f")
+    name = as_text("the name of a media file", str(path))
+    return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def qemu_options(sockets: Sequence[Path], memory: str = "1G") -> list[str]:

@@ -11,9 +11,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+# Text is shown as it is: it holds names of files, in which brackets and colons mean nothing. What shall look different
+# is a rich.text.Text, or given a `style`.
+PLAIN = {"highlight": False, "markup": False, "emoji": False}
 # Where there is no terminal, tables still deserve their width.
-out = Console(highlight=False, width=None if sys.stdout and sys.stdout.isatty() else 120)
-err = Console(stderr=True, highlight=False)
+out = Console(**PLAIN, width=None if sys.stdout and sys.stdout.isatty() else 120)
+err = Console(**PLAIN, stderr=True)
 
 
 def nanoseconds(ns: float | None) -> str:
@@ -61,7 +64,7 @@ class Bar:
 @contextmanager
 def bar(text: str, enabled: bool = True) -> Iterator[Bar]:
     """Shows progress while the block runs: `with bar("reading") as progress: device.read(n, progress=progress)`."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True, disable=not (enabled and sys.stderr.isatty())) as progress:
         yield Bar(progress, progress.add_task(text, total=None))
 

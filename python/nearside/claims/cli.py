@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from nearside import files, results, show
+from nearside._native import NearsideError
 from nearside.claims import report as reports
 from nearside.claims.registry import Claim, all_claims, find
 from nearside.claims.run import run_claims
@@ -80,15 +82,19 @@ def run(
         value = f"{reports.number(entry['value'])} {entry['unit']}"
         text = f"{entry['name']:{width}}  {value:>20}  ({entry['bound']})  {verdict}"
         where = f"{entry['engine']}, seed {entry['seed']}, {entry['time']}, {entry['duration_s']:.1f} s"
-        show.out.print(f"{text}  [dim]{where}[/dim]", style=None if entry["holds"] else "red", soft_wrap=True)
+        line = Text.assemble(f"{text}  ", (where, "dim"))
+        show.out.print(line, style=None if entry["holds"] else "red", soft_wrap=True)
         if entry["error"]:
-            show.out.print(f"  {entry['error']}", style="red", markup=False, soft_wrap=True)
+            show.out.print(f"  {entry['error']}", style="red", soft_wrap=True)
 
     def save(doc: dict[str, Any]) -> None:
         results.save("claims", doc)
         if report is not None:
             files.write_text(report, reports.markdown(doc))
 
+    results.ready()
+    if report is not None and not report.parent.is_dir():
+        raise NearsideError(f"{report}: its folder doesn't exist")
     doc = run_claims(claims, quick, seed, None if as_json else tell, save)
     failing = [e["name"] for e in doc["claims"] if not e["holds"]]
     if as_json:
