@@ -74,7 +74,7 @@ queues() { # an I/O queue for each CPU
 }
 
 keep_alive() { # a timeout is rounded up to 100 ms, Keep Alive is a command, 0 ends it
-    $nvme set-feature $control -f 0x0f -V 120050 && $nvme admin-passthru $control -o 0x18 &&
+    $nvme set-feature $control -f 0x0f -V 120050 && $nvme admin-passthru $control --opcode=0x18 &&
         $nvme get-feature $control -f 0x0f | tee /dev/stderr | grep -iq 'value: *0x0*1d524' &&
         $nvme set-feature $control -f 0x0f -V 0 && $nvme get-feature $control -f 0x0f | grep -iqE 'value: *(0x)?0+$'
 }
