@@ -28,8 +28,8 @@ impl Range {
     }
 }
 
-/// The same ranges as lists that keep to the limits.
-fn split(ranges: &[Range], limits: DatasetLimits) -> Vec<Vec<Range>> {
+/// The same ranges as lists that keep to the limits, each for one command.
+pub fn split_ranges(ranges: &[Range], limits: DatasetLimits) -> Vec<Vec<Range>> {
     let mut lists: Vec<Vec<Range>> = Vec::new();
     let mut room = 0; // blocks that the last list may still take
     for range in ranges {
@@ -92,7 +92,7 @@ impl<H: Host> Controller<H> {
     /// Deallocates ranges, with as many commands as the controller's limits make of them.
     pub fn deallocate(&mut self, ranges: &[Range]) -> Result<()> {
         self.needs(oncs::DATASET_MANAGEMENT, "Dataset Management")?;
-        let parts = split(ranges, self.dataset_limits());
+        let parts = split_ranges(ranges, self.dataset_limits());
         let list = self.host_mut().alloc(PAGE_BYTES, PAGE_BYTES)?;
         let mut outcome = Ok(());
         for part in parts {

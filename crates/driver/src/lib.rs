@@ -20,7 +20,7 @@ pub mod sgl;
 mod sim_host;
 pub mod workload;
 
-pub use blocks::Range;
+pub use blocks::{split_ranges, Range};
 pub use controller::{Config, Controller, Io};
 pub use engine::Report;
 pub use error::{Error, Result};

@@ -1,6 +1,6 @@
 //! `nvm_delay` alone, between a master and the DDR4 model.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use design::Design as Config;
 use pyo3::prelude::*;
@@ -29,6 +29,13 @@ const BURST_BYTES: u32 = 4096;
 pub struct DelayBench {
     bench: Owned<Mutex<Option<delay_bench::DelayBench>>>,
     clock: Clock,
+}
+
+impl DelayBench {
+    fn lock(&self) -> PyResult<MutexGuard<'_, Option<delay_bench::DelayBench>>> {
+        self.bench.check()?;
+        self.bench.lock().map_err(raise)
+    }
 }
 
 #[pymethods]
@@ -112,8 +119,7 @@ impl DelayBench {
             seed,
             ..Traffic::default()
         };
-        self.bench.check()?;
-        let mut bench = self.bench.lock().map_err(raise)?;
+        let mut bench = self.lock()?;
         let bench = bench.as_mut().ok_or_else(|| raise("there is no bench"))?;
         let outcome = py.detach(|| delay_bench::delay_bench(bench, &targets, &traffic));
         py.check_signals()?;
@@ -173,8 +179,7 @@ impl DelayBench {
             outstanding: reads,
             ..Traffic::default()
         };
-        self.bench.check()?;
-        let mut bench = self.bench.lock().map_err(raise)?;
+        let mut bench = self.lock()?;
         let bench = bench.as_mut().ok_or_else(|| raise("there is no bench"))?;
         let outcome = py.detach(|| delay_bench::delay_bench(bench, &targets, &traffic));
         let (samples, _) = outcome.map_err(raise)?;

@@ -10,7 +10,8 @@ use design::{Identity, Place};
 use driver::control::Inventory;
 use driver::workload::{self, Job, Layout, Pattern, Shape};
 use driver::{
-    Buffer, Config, Controller, Erase, Host, Io, Namespace, Priority, Range, SimHost, Weights,
+    split_ranges, Buffer, Config, Controller, Erase, Host, Io, Namespace, Priority, Range, SimHost,
+    Weights,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -685,11 +686,11 @@ impl Device {
             list.push(Range { lba, blocks });
         }
         let block = u64::from(session.controller.namespace().block_bytes);
-        let groups = groups(&list, DEALLOCATED / block);
-        in_pieces(py, 0, groups.len() as u64, 1, |at, here| {
-            let part = &groups[at as usize..(at + here) as usize];
-            part.iter()
-                .try_for_each(|group| session.controller().deallocate(group))
+        let mut limits = session.controller.dataset_limits();
+        limits.blocks = limits.blocks.min(DEALLOCATED / block);
+        let lists = split_ranges(&list, limits);
+        in_pieces(py, 0, lists.len() as u64, 1, |at, _| {
+            session.controller().deallocate(&lists[at as usize])
         })
     }
 
@@ -961,29 +962,6 @@ fn whole_range(session: &Session, offset: u64, length: u64) -> PyResult<(u64, u6
         whole_block("offset", offset, block)?,
         whole_block("length", length, block)?,
     ))
-}
-
-/// The ranges, cut so that each group has `most` blocks at most.
-fn groups(ranges: &[Range], most: u64) -> Vec<Vec<Range>> {
-    let mut groups = vec![Vec::new()];
-    let mut room = most;
-    for range in ranges {
-        let (mut lba, mut left) = (range.lba, u64::from(range.blocks));
-        while left > 0 {
-            if room == 0 {
-                groups.push(Vec::new());
-                room = most;
-            }
-            let here = left.min(room);
-            let last = groups.len() - 1;
-            groups[last].push(Range {
-                lba,
-                blocks: here as u32,
-            });
-            (lba, left, room) = (lba + here, left - here, room - here);
-        }
-    }
-    groups
 }
 
 fn within_namespace(session: &Session, offset: u64, length: u64) -> PyResult<()> {

@@ -53,7 +53,7 @@ module nvme_data
   /// Begin no further burst on the memory side, but for one that was opened in the cycle before. What has begun there ends
   /// without the host: a write's address leaves when all its data are here, and there is room for what is read.
   input  logic quiesce_i,
-  /// From registers: a burst on the memory side has begun and not ended.
+  /// From registers: a burst on the memory side has begun, or is to begin in the next cycle, and has not ended.
   output logic media_busy_o,
   /// All that goes on here is that the memories zero blocks, see fill_*: nothing changes before one of them answers.
   output logic waits_o,
