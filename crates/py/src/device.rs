@@ -991,17 +991,15 @@ fn in_pieces(
     let mut teller = Teller::new(None);
     let outcome = py.detach(|| {
         let mut at = 0;
-        loop {
+        while at < total {
             let here = (most - (skew + at) % most).min(total - at);
             part(at, here)?;
             at += here;
-            if at == total {
-                return Ok(());
-            }
-            if !teller.tell(at, total) {
+            if at < total && !teller.tell(at, total) {
                 return Err(driver::Error::Interrupted);
             }
         }
+        Ok(())
     });
     teller.settle(outcome)
 }

@@ -51,12 +51,11 @@ impl Messages {
         self.unsure.clear();
     }
 
-    /// The table is written anew.
+    /// The table is written anew. Queues are what they were, and so is what they are owed.
     pub fn clear(&mut self) {
-        *self = Messages {
-            function: self.function,
-            ..Messages::default()
-        };
+        self.table.clear();
+        self.masked.clear();
+        self.masking = None;
     }
 
     /// True if configuration space lets messages out.
@@ -263,6 +262,22 @@ mod tests {
     }
 
     #[test]
+    fn queues_that_share_a_vector_do_not_speak_for_each_other() {
+        let mut messages = table();
+        messages.completed(2, Time::us(1));
+        messages.clear();
+        messages.set(2, 0xFEE0_0000, 7);
+        messages.opened(3, Some(2));
+        messages.mask(2);
+        messages.emptied(2, Time::us(2));
+        messages.unmask(2, Time::us(30));
+        assert!(
+            send(&mut messages, 31).is_ok(),
+            "the other queue may not be empty"
+        );
+    }
+
+    #[test]
     fn what_the_function_holds_back_comes_later_or_is_forgotten() {
         let mut messages = table();
         messages.stop(false);
@@ -270,6 +285,7 @@ mod tests {
         assert!(send(&mut messages, 1).is_ok(), "it may be on its way");
         messages.stopped();
         messages.completed(2, Time::us(2));
+        messages.reset();
         messages.clear();
         messages.opened(1, Some(2));
         messages.set(2, 0xFEE0_0000, 7);
