@@ -73,11 +73,19 @@ queues() { # an I/O queue for each CPU
     [ "$n" = "$(nproc)" ]
 }
 
-keep_alive() { # a timeout is rounded up to 100 ms, Keep Alive is a command, 0 ends it
-    $nvme set-feature $control -f 0x0f -V 120050 && $nvme admin-passthru $control --opcode=0x18 &&
-        $nvme get-feature $control -f 0x0f | tee /dev/stderr | grep -iq 'value: *0x0*1d524' &&
-        $nvme set-feature $control -f 0x0f -V 0 && $nvme get-feature $control -f 0x0f | grep -iqE 'value: *(0x)?0+$'
+keep_alive() { # Keep Alive is a command; a timeout is rounded up to 100 ms, 0 ends it
+    $nvme admin-passthru $control --opcode=0x18 && no_timer || return 1
+    if ! $nvme set-feature $control -f 0x0f -V 120050 2> /tmp/refused; then
+        cat /tmp/refused
+        grep -q 'Permission denied' /tmp/refused || return 1
+        echo 'this kernel lets nobody else set the timer: only the command and the value 0 were tried'
+        return 0
+    fi
+    $nvme get-feature $control -f 0x0f | tee /dev/stderr | grep -iq 'value: *0x0*1d524' &&
+        $nvme set-feature $control -f 0x0f -V 0 && no_timer
 }
+
+no_timer() { $nvme get-feature $control -f 0x0f | grep -iqE 'value: *(0x)?0+$'; }
 
 host_behavior() { # the kernel has told that it tries interrupted commands again (ACRE)
     $nvme get-feature $control -f 0x16 -l 512 -b > /tmp/behavior
