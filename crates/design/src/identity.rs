@@ -202,8 +202,8 @@ mod tests {
 
     #[test]
     fn one_file_has_one_identity_under_all_of_its_names() {
-        let folder = std::env::temp_dir().join(format!("ns-identity-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
         let file = folder.join("a.img");
         let dots = folder
             .join("../")
@@ -216,7 +216,6 @@ mod tests {
         let link = folder.join("link.img");
         std::os::unix::fs::symlink(&file, &link).unwrap();
         assert_eq!((name(&file), name(&link)), (before.clone(), before));
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -1,107 +1,28 @@
 //! A running device with its host and driver.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-use design::media::{cap_gb_s, time_ns, Registers};
-use design::{Identity, Place};
-use driver::control::Inventory;
+use design::media::Registers;
 use driver::workload::{self, Job, Layout, Pattern, Shape};
-use driver::{
-    split_ranges, Buffer, Config, Controller, Erase, Host, Io, Namespace, Priority, Range, SimHost,
-    Weights,
-};
+use driver::{split_ranges, Config, Erase, Host, Priority, Range, SimHost, Weights};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use rtl::RtlDevice;
 use serde_json::{json, Value};
-use sim::{Bar, Clock, Media, System, Time, Tracer};
-use spec::regs::nvm_delay::control::ENABLE;
-use trace::TraceFile;
+use sim::{Bar, Media, Time, Tracer};
 
-use crate::build::{BuildTeller, Design};
+use crate::arguments::{
+    find_profile, span_ns, whole_block, whole_range, within, within_namespace, zeroed, END_OF_TIME,
+};
+use crate::build::Design;
 use crate::error::raise;
 use crate::process::Owned;
-use crate::progress::Teller;
+use crate::progress::{in_pieces, Teller};
 use crate::report;
-use crate::trace::{create, finish, Events};
-
-/// Everything of one session.
-struct Session {
-    controller: Controller<SimHost>,
-    inventory: Inventory,
-    _number: Number,
-}
-
-impl Session {
-    /// The driver.
-    fn controller(&mut self) -> &mut Controller<SimHost> {
-        &mut self.controller
-    }
-
-    fn host(&mut self) -> &mut SimHost {
-        self.controller.host_mut()
-    }
-}
-
-/// The number of a device among those that live in this process: the lowest that is free. So one device after another has
-/// the same one, and runs stay repeatable.
-struct Number(u32);
-
-static NUMBERS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
-
-impl Number {
-    fn take() -> Number {
-        let mut used = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
-        let free = (0..).find(|n| !used.contains(n)).unwrap_or(u32::MAX);
-        used.insert(free);
-        Number(free)
-    }
-}
-
-impl Drop for Number {
-    fn drop(&mut self) {
-        let mut used = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
-        used.remove(&self.0);
-    }
-}
-
-/// What only one call at a time may use.
-#[derive(Default)]
-struct State {
-    /// `None` after the shutdown.
-    session: Option<Session>,
-    trace: Option<Arc<Mutex<TraceFile>>>,
-}
-
-impl State {
-    fn session(&mut self) -> PyResult<&mut Session> {
-        self.session
-            .as_mut()
-            .ok_or_else(|| raise("the device was shut down"))
-    }
-
-    fn set_tracer(&mut self, tracer: Option<Tracer>) -> PyResult<()> {
-        let host = self.session()?.host();
-        let (number, wanted) = (host.device(), tracer.is_some());
-        if !host.system_mut().set_tracer(number, tracer) && wanted {
-            return Err(raise(NO_TRACE));
-        }
-        Ok(())
-    }
-
-    fn trace_stop(&mut self) -> PyResult<Option<u64>> {
-        let Some(file) = self.trace.take() else {
-            return Ok(None);
-        };
-        if self.session.is_some() {
-            self.set_tracer(None)?;
-        }
-        finish(&file).map(Some)
-    }
-}
+use crate::session::{Build, Session, State};
+use crate::single::Single;
+use crate::trace::{create, Events};
 
 /// A simulated device, its link and host, and the driver's queues. All times are simulated. One call at a time: another one
 /// meanwhile, from a thread or from a progress callback, is an error. So is any in a process that was forked off.
@@ -124,61 +45,8 @@ impl Device {
     }
 }
 
-fn start(
-    design: &design::Design,
-    driver: Config,
-    media: Media,
-    rtl: RtlDeviceBuilder,
-) -> PyResult<Session> {
-    let RtlDeviceBuilder {
-        mut config,
-        progress,
-        tracer,
-    } = rtl;
-    let number = Number::take();
-    config.identity = Identity::of(design, Place::Number(number.0)).map_err(raise)?;
-    let mut teller = BuildTeller::new(progress);
-    let built = RtlDevice::build(config, media, &mut |p| teller.tell(p));
-    let device = teller.settle(built.map_err(raise))?;
-    let mut system = System::new(&design.host).map_err(raise)?;
-    let windows = [
-        (Bar::Nvme, 64 << 10),
-        (Bar::Pm, design.media.bytes.0),
-        (Bar::Control, 1 << 20),
-    ];
-    let slot = system
-        .add_device(Box::new(device), &design.pcie, &windows)
-        .map_err(raise)?;
-    if tracer.is_some() && !system.set_tracer(slot, tracer) {
-        return Err(raise(NO_TRACE));
-    }
-    let vectors = design.nvme.io_queues as u16 + 1;
-    let host = SimHost::new(system, slot, design.cpu.costs(), vectors);
-    let mut controller = Controller::start(host, driver).map_err(raise)?;
-    let inventory = Inventory::read(controller.host_mut()).map_err(raise)?;
-    for delay in inventory.delays() {
-        delay.check(controller.host_mut()).map_err(raise)?;
-    }
-    Ok(Session {
-        controller,
-        inventory,
-        _number: number,
-    })
-}
-
-struct RtlDeviceBuilder {
-    config: rtl::DeviceConfig,
-    progress: Option<Py<PyAny>>,
-    tracer: Option<Tracer>,
-}
-
-/// Nobody may ask for a time beyond this one, half of what there is (106 days): what is under way then still ends.
-const END_OF_TIME: Time = Time(u64::MAX / 2);
 /// Longest time for one command.
 const MOST_TIMEOUT_US: u64 = 1_000_000_000;
-/// Most commands with all their events kept, and most bytes that they move: each beat is an event.
-const MOST_SINGLE: u64 = 20_000;
-const MOST_SINGLE_BYTES: u64 = 64 << 20;
 /// Bytes that one command deallocates, of those that Ctrl-C may end.
 const DEALLOCATED: u64 = 256 << 20;
 
@@ -188,9 +56,6 @@ const PM_PIECE: u64 = 64 << 10;
 const MEDIA_PIECE: u64 = 4 << 20;
 /// Least simulated time between two looks for Ctrl-C.
 const REST_PIECE: Time = Time::us(20);
-
-/// What a device without trace ports answers.
-const NO_TRACE: &str = "this device has no trace ports";
 
 #[pymethods]
 impl Device {
@@ -259,12 +124,12 @@ impl Device {
             ..Config::default()
         };
         let file = commands.map(|path| create(&path)).transpose()?;
-        let builder = RtlDeviceBuilder {
+        let builder = Build {
             config,
             progress,
             tracer: file.clone().map(|file| Tracer::new(file, false)),
         };
-        let session = py.detach(|| start(&design, driver, media, builder));
+        let session = py.detach(|| Session::start(&design, driver, media, builder));
         py.check_signals()?;
         let session = session?;
         let session = Some(session);
@@ -273,7 +138,7 @@ impl Device {
             state: Owned::new(State { session, trace }.into()),
             design,
         };
-        device.apply(&profile)?;
+        device.set_on(&profile, None)?;
         Ok(device)
     }
 
@@ -338,8 +203,8 @@ impl Device {
                 "contiguous_queues_required": cap.contiguous_queues_required(),
                 "timeout_ms": 500 * cap.timeout_500ms(), "persistent_memory_region": cap.persistent_memory_region(),
             },
-            "namespace": namespace(s.controller.nsid(), ns),
-            "namespaces": s.controller.namespaces().iter().map(|(nsid, ns)| namespace(*nsid, ns)).collect::<Vec<_>>(),
+            "namespace": report::namespace(s.controller.nsid(), ns),
+            "namespaces": s.controller.namespaces().iter().map(|(nsid, ns)| report::namespace(*nsid, ns)).collect::<Vec<_>>(),
             "queues": {"io_queues": s.controller.io_queues(), "entries": s.controller.io_entries()},
             "device": report::inventory(&s.inventory),
         });
@@ -363,7 +228,7 @@ impl Device {
         let session = state.session()?;
         let block = session.controller.namespace().block_bytes as usize;
         let lba = whole_block("offset", offset, block)?;
-        within_namespace(session, offset, data.len() as u64)?;
+        within_namespace(session.controller.namespace(), offset, data.len() as u64)?;
         let mut padded = data.to_vec();
         padded.resize(data.len().next_multiple_of(block), 0);
         let shape = Shape {
@@ -373,7 +238,7 @@ impl Device {
         };
         let mut teller = Teller::new(progress);
         let outcome = py.detach(|| {
-            workload::write_all(session.controller(), lba, &padded, shape, &mut |d, t| {
+            workload::write_all(&mut session.controller, lba, &padded, shape, &mut |d, t| {
                 teller.tell(d, t)
             })
         });
@@ -397,7 +262,7 @@ impl Device {
         let session = state.session()?;
         let block = session.controller.namespace().block_bytes as usize;
         let lba = whole_block("offset", offset, block)?;
-        within_namespace(session, offset, length as u64)?;
+        within_namespace(session.controller.namespace(), offset, length as u64)?;
         let mut data = zeroed(length.next_multiple_of(block))?;
         let shape = Shape {
             queues,
@@ -406,9 +271,13 @@ impl Device {
         };
         let mut teller = Teller::new(progress);
         let outcome = py.detach(|| {
-            workload::read_all(session.controller(), lba, &mut data, shape, &mut |d, t| {
-                teller.tell(d, t)
-            })
+            workload::read_all(
+                &mut session.controller,
+                lba,
+                &mut data,
+                shape,
+                &mut |d, t| teller.tell(d, t),
+            )
         });
         let report = teller.settle(outcome)?;
         data.truncate(length);
@@ -486,7 +355,7 @@ impl Device {
                     .try_for_each(|(delay, registers)| delay.set(host, registers)),
                 _ => Ok(()),
             };
-            workload::run_job_with(session.controller(), &job, &mut hook, &mut |d, t| {
+            workload::run_job_with(&mut session.controller, &job, &mut hook, &mut |d, t| {
                 teller.tell(d, t)
             })
         });
@@ -516,7 +385,7 @@ impl Device {
             let commits = delay
                 .commits(session.controller.host_mut())
                 .map_err(raise)?;
-            out.push(describe(&registers, clock, channels, commits));
+            out.push(report::timing(&registers, clock, channels, commits));
         }
         Ok(Value::from(out).to_string())
     }
@@ -591,7 +460,7 @@ impl Device {
     fn select_namespace(&self, nsid: u32) -> PyResult<()> {
         let mut state = self.lock()?;
         let session = state.session()?;
-        session.controller().select_namespace(nsid).map_err(raise)
+        session.controller.select_namespace(nsid).map_err(raise)
     }
 
     /// Format NVM of a namespace, of the one in use, or of all (4294967295); `erase` is "none", "user-data" or
@@ -612,7 +481,7 @@ impl Device {
         let mut state = self.lock()?;
         let session = state.session()?;
         let nsid = nsid.unwrap_or(session.controller.nsid());
-        py.detach(|| session.controller().format(nsid, erase))
+        py.detach(|| session.controller.format(nsid, erase))
             .map_err(raise)
     }
 
@@ -620,10 +489,10 @@ impl Device {
     fn write_zeroes(&self, py: Python<'_>, length: u64, offset: u64) -> PyResult<()> {
         let mut state = self.lock()?;
         let session = state.session()?;
-        let (lba, blocks) = whole_range(session, offset, length)?;
+        let (lba, blocks) = whole_range(session.controller.namespace(), offset, length)?;
         let most = MEDIA_PIECE / u64::from(session.controller.namespace().block_bytes);
         in_pieces(py, 0, blocks, most, |at, here| {
-            session.controller().write_zeroes(lba + at, here)
+            session.controller.write_zeroes(lba + at, here)
         })
     }
 
@@ -631,10 +500,10 @@ impl Device {
     fn verify(&self, py: Python<'_>, length: u64, offset: u64) -> PyResult<()> {
         let mut state = self.lock()?;
         let session = state.session()?;
-        let (lba, blocks) = whole_range(session, offset, length)?;
+        let (lba, blocks) = whole_range(session.controller.namespace(), offset, length)?;
         let most = MEDIA_PIECE / u64::from(session.controller.namespace().block_bytes);
         in_pieces(py, 0, blocks, most, |at, here| {
-            session.controller().verify(lba + at, here)
+            session.controller.verify(lba + at, here)
         })
     }
 
@@ -642,13 +511,13 @@ impl Device {
     fn compare(&self, py: Python<'_>, data: &[u8], offset: u64) -> PyResult<bool> {
         let mut state = self.lock()?;
         let session = state.session()?;
-        let (lba, _) = whole_range(session, offset, data.len() as u64)?;
+        let (lba, _) = whole_range(session.controller.namespace(), offset, data.len() as u64)?;
         let block = u64::from(session.controller.namespace().block_bytes);
         let data = data.to_vec();
         let mut equal = true;
         in_pieces(py, 0, data.len() as u64, MEDIA_PIECE, |at, here| {
             let part = &data[at as usize..(at + here) as usize];
-            equal &= session.controller().compare(lba + at / block, part)?;
+            equal &= session.controller.compare(lba + at / block, part)?;
             Ok(())
         })?;
         Ok(equal)
@@ -664,14 +533,10 @@ impl Device {
     ) -> PyResult<bool> {
         let mut state = self.lock()?;
         let session = state.session()?;
-        let (lba, _) = whole_range(session, offset, data.len() as u64)?;
+        let (lba, _) = whole_range(session.controller.namespace(), offset, data.len() as u64)?;
         let (expected, data) = (expected.to_vec(), data.to_vec());
-        py.detach(|| {
-            session
-                .controller()
-                .compare_and_write(lba, &expected, &data)
-        })
-        .map_err(raise)
+        py.detach(|| session.controller.compare_and_write(lba, &expected, &data))
+            .map_err(raise)
     }
 
     /// Deallocates ranges of whole blocks: (byte offset, length).
@@ -680,7 +545,7 @@ impl Device {
         let session = state.session()?;
         let mut list = Vec::new();
         for (offset, length) in ranges {
-            let (lba, blocks) = whole_range(session, offset, length)?;
+            let (lba, blocks) = whole_range(session.controller.namespace(), offset, length)?;
             let blocks = u32::try_from(blocks)
                 .map_err(|_| raise(format!("{length} bytes are too many for one range")))?;
             list.push(Range { lba, blocks });
@@ -690,7 +555,7 @@ impl Device {
         limits.blocks = limits.blocks.min(DEALLOCATED / block);
         let lists = split_ranges(&list, limits);
         in_pieces(py, 0, lists.len() as u64, 1, |at, _| {
-            session.controller().deallocate(&lists[at as usize])
+            session.controller.deallocate(&lists[at as usize])
         })
     }
 
@@ -727,35 +592,18 @@ impl Device {
         if state.trace.is_some() {
             return Err(raise("a trace is being written"));
         }
-        let controller = &state.session()?.controller;
-        let block = u64::from(controller.namespace().block_bytes);
-        let most = u64::from(controller.max_blocks()) * block;
-        if bytes == 0 || bytes % block != 0 || bytes > most {
-            return Err(raise(format!(
-                "bytes = {bytes}: allowed are multiples of {block} up to {most}"
-            )));
-        }
-        if commands > MOST_SINGLE {
-            return Err(raise(format!(
-                "commands = {commands}: allowed are 0 to {MOST_SINGLE}"
-            )));
-        }
-        if commands * bytes > MOST_SINGLE_BYTES {
-            return Err(raise(format!(
-                "{commands} commands of {bytes} bytes: allowed are {MOST_SINGLE_BYTES} bytes in all"
-            )));
-        }
-        let events = Arc::new(Mutex::new(Events::default()));
-        state.set_tracer(Some(Tracer::new(events.clone(), true)))?;
-        let session = state.session()?;
-        let mut teller = Teller::new(None);
         let job = Single {
             write,
             bytes,
             commands,
             seed,
         };
-        let outcome = py.detach(|| single(session, &events, &job, &mut teller));
+        job.check(&state.session()?.controller)?;
+        let events = Arc::new(Mutex::new(Events::default()));
+        state.set_tracer(Some(Tracer::new(events.clone(), true)))?;
+        let session = state.session()?;
+        let mut teller = Teller::new(None);
+        let outcome = py.detach(|| job.run(&mut session.controller, &events, &mut teller));
         state.set_tracer(None)?;
         Ok(Value::from(teller.settle(outcome)?).to_string())
     }
@@ -824,7 +672,7 @@ impl Device {
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.lock()?;
         let session = state.session()?;
-        py.detach(|| session.controller().reset()).map_err(raise)
+        py.detach(|| session.controller.reset()).map_err(raise)
     }
 
     /// Takes the device apart as it is, as a loss of power does: others can have its media file.
@@ -849,73 +697,12 @@ impl Device {
     }
 }
 
-/// What `single` does.
-struct Single {
-    write: bool,
-    bytes: u64,
-    commands: u64,
-    seed: u64,
-}
-
-/// Commands one at a time, with all events of each.
-fn single(
-    session: &mut Session,
-    events: &Mutex<Events>,
-    job: &Single,
-    teller: &mut Teller,
-) -> driver::Result<Vec<Value>> {
-    let Single {
-        write,
-        bytes,
-        commands,
-        seed,
-    } = *job;
-    let controller = &mut session.controller;
-    let block = u64::from(controller.namespace().block_bytes);
-    let blocks = u32::try_from(bytes.div_ceil(block)).unwrap_or(u32::MAX);
-    let places = (controller.namespace().bytes() / bytes.max(block)).max(1);
-    let base = controller.host_mut().alloc(bytes, 4096)?;
-    let buffer = Buffer::Contiguous(base);
-    let mut random = sim::Random::new(seed);
-    let mut out = Vec::new();
-    for done in 0..commands {
-        let until = controller.now() + Time::us(10);
-        let system = controller.host_mut().system_mut();
-        system
-            .advance_until(until)
-            .map_err(|e| driver::Error::Host(e.to_string()))?;
-        let lba = random.below(places) * u64::from(blocks);
-        let io = if write {
-            Io::Write { lba, blocks }
-        } else {
-            Io::Read { lba, blocks }
-        };
-        let events = || events.lock().unwrap_or_else(PoisonError::into_inner).take();
-        events();
-        let mut outcome = controller.execute(0, io, &buffer).and_then(|c| c.check());
-        if outcome.is_ok() && !teller.tell(done, commands) {
-            outcome = Err(driver::Error::Interrupted);
-        }
-        if let Err(error) = outcome {
-            controller.give_back(base, bytes);
-            return Err(error);
-        }
-        out.push(events());
-    }
-    controller.give_back(base, bytes);
-    Ok(out)
-}
-
 impl Device {
-    /// Of each channel.
+    /// A profile as each channel's registers.
     fn registers(&self, profile: &design::Profile) -> PyResult<Vec<Registers>> {
         profile
             .registers(self.design.clock(), self.design.turns())
             .map_err(raise)
-    }
-
-    fn apply(&self, profile: &design::Profile) -> PyResult<()> {
-        self.set_on(profile, None)
     }
 
     fn set_on(&self, profile: &design::Profile, channel: Option<usize>) -> PyResult<()> {
@@ -937,118 +724,4 @@ impl Device {
             .try_for_each(|(_, (delay, registers))| delay.set(host, registers))
             .map_err(raise)
     }
-}
-
-fn namespace(nsid: u32, ns: &Namespace) -> Value {
-    json!({
-        "nsid": nsid, "blocks": ns.size, "block_bytes": ns.block_bytes, "bytes": ns.bytes(),
-        "nguid": ns.nguid.iter().map(|b| format!("{b:02x}")).collect::<String>(),
-    })
-}
-
-/// A media profile by name or path, or given as a TOML text.
-fn find_profile(name: &str) -> PyResult<design::Profile> {
-    if name.contains('=') {
-        return design::Profile::parse(name, std::path::Path::new("profile")).map_err(raise);
-    }
-    design::Profile::find(&crate::build::root()?, name).map_err(raise)
-}
-
-/// LBA and number of blocks of `length` bytes from byte `offset` on, which must be in the namespace.
-fn whole_range(session: &Session, offset: u64, length: u64) -> PyResult<(u64, u64)> {
-    within_namespace(session, offset, length)?;
-    let block = session.controller.namespace().block_bytes as usize;
-    Ok((
-        whole_block("offset", offset, block)?,
-        whole_block("length", length, block)?,
-    ))
-}
-
-fn within_namespace(session: &Session, offset: u64, length: u64) -> PyResult<()> {
-    let size = session.controller.namespace().bytes();
-    within("the namespace", size, offset, length)
-}
-
-/// Refuses what reaches beyond the end of something.
-fn within(what: &str, size: u64, offset: u64, length: u64) -> PyResult<()> {
-    match offset.checked_add(length) {
-        Some(end) if end <= size => Ok(()),
-        _ => Err(raise(format!(
-            "{length} bytes from {offset} on reach beyond {what} of {size} bytes"
-        ))),
-    }
-}
-
-/// Runs `part` on pieces (start, length) of so much work, none across a multiple of `most` of what `skew` is the first's offset
-/// in. Ctrl-C is heard between two.
-fn in_pieces(
-    py: Python<'_>,
-    skew: u64,
-    total: u64,
-    most: u64,
-    mut part: impl FnMut(u64, u64) -> driver::Result<()> + Send,
-) -> PyResult<()> {
-    let mut teller = Teller::new(None);
-    let outcome = py.detach(|| {
-        let mut at = 0;
-        while at < total {
-            let here = (most - (skew + at) % most).min(total - at);
-            part(at, here)?;
-            at += here;
-            if at < total && !teller.tell(at, total) {
-                return Err(driver::Error::Interrupted);
-            }
-        }
-        Ok(())
-    });
-    teller.settle(outcome)
-}
-
-/// Zeros, if this machine has memory for so many.
-fn zeroed(length: usize) -> PyResult<Vec<u8>> {
-    let mut data = Vec::new();
-    data.try_reserve_exact(length)
-        .map_err(|_| raise(format!("this machine has no memory for {length} bytes")))?;
-    data.resize(length, 0);
-    Ok(data)
-}
-
-/// A span of simulated time that was given in ns.
-fn span_ns(name: &str, ns: u64) -> PyResult<Time> {
-    let most = END_OF_TIME.0 / 1000;
-    if ns > most {
-        return Err(raise(format!("{name} = {ns} ns: allowed are 0 to {most}")));
-    }
-    Ok(Time::ns(ns))
-}
-
-fn whole_block(name: &str, bytes: u64, block: usize) -> PyResult<u64> {
-    let block = block as u64;
-    if bytes % block != 0 {
-        return Err(raise(format!(
-            "{name} = {bytes}: allowed are multiples of {block}"
-        )));
-    }
-    Ok(bytes / block)
-}
-
-fn describe(r: &Registers, clock: Clock, channels: u32, commits: u8) -> Value {
-    let timing = |base: u32, beat: u32, cap: Option<u32>| {
-        let cap = cap
-            .filter(|&raw| raw > 0)
-            .map(|raw| cap_gb_s(raw, clock, channels));
-        json!({"base_ns": time_ns(base, clock), "beat_ns": time_ns(beat, clock), "cap_gb_s": cap})
-    };
-    let regions: Vec<Value> = r
-        .regions
-        .iter()
-        .map(|&[first, last, a, b, c, d]| {
-            json!({"first_page": first, "last_page": last, "read": timing(a, b, None), "write": timing(c, d, None)})
-        })
-        .collect();
-    let [a, b, c, d] = r.timing;
-    json!({
-        "enabled": ENABLE.is_set(r.control.into()), "commits": commits,
-        "read": timing(a, b, Some(r.read_cap)), "write": timing(c, d, Some(r.write_cap)), "regions": regions,
-    })
 }

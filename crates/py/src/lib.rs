@@ -1,5 +1,6 @@
 //! `nearside._native`: the device, for Python. Results are JSON texts; the package `nearside` makes dictionaries of them.
 
+mod arguments;
 mod build;
 mod delay_bench;
 mod device;
@@ -10,6 +11,8 @@ mod process;
 mod progress;
 mod report;
 mod serve;
+mod session;
+mod single;
 mod trace;
 
 use pyo3::prelude::*;

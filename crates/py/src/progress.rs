@@ -58,3 +58,28 @@ impl Teller {
         }
     }
 }
+
+/// Runs `part` on pieces (start, length) of so much work, none across a multiple of `most` of what `skew` is the first's offset
+/// in. Ctrl-C is heard between two.
+pub fn in_pieces(
+    py: Python<'_>,
+    skew: u64,
+    total: u64,
+    most: u64,
+    mut part: impl FnMut(u64, u64) -> driver::Result<()> + Send,
+) -> PyResult<()> {
+    let mut teller = Teller::new(None);
+    let outcome = py.detach(|| {
+        let mut at = 0;
+        while at < total {
+            let here = (most - (skew + at) % most).min(total - at);
+            part(at, here)?;
+            at += here;
+            if at < total && !teller.tell(at, total) {
+                return Err(driver::Error::Interrupted);
+            }
+        }
+        Ok(())
+    });
+    teller.settle(outcome)
+}

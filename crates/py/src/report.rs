@@ -1,10 +1,12 @@
 //! Results as JSON.
 
+use design::media::{cap_gb_s, time_ns, Registers};
 use driver::control::{block, DelayCounters, Inventory};
 use driver::workload::Outcome;
-use driver::{Latency, Report};
+use driver::{Latency, Namespace, Report};
 use serde_json::{json, Value};
 use sim::Clock;
+use spec::regs::nvm_delay::control::ENABLE;
 
 /// Latencies in ns of simulated time; null without any.
 pub fn latency(latency: &Latency) -> Value {
@@ -73,5 +75,35 @@ pub fn inventory(i: &Inventory) -> Value {
     json!({
         "layout": i.version, "clock_khz": i.clock.khz(), "media_bytes": i.media_bytes,
         "channels": i.channels, "granule": i.granule, "blocks": blocks,
+    })
+}
+
+/// A namespace.
+pub fn namespace(nsid: u32, ns: &Namespace) -> Value {
+    json!({
+        "nsid": nsid, "blocks": ns.size, "block_bytes": ns.block_bytes, "bytes": ns.bytes(),
+        "nguid": ns.nguid.iter().map(|b| format!("{b:02x}")).collect::<String>(),
+    })
+}
+
+/// Timing of a channel.
+pub fn timing(r: &Registers, clock: Clock, channels: u32, commits: u8) -> Value {
+    let of = |base: u32, beat: u32, cap: Option<u32>| {
+        let cap = cap
+            .filter(|&raw| raw > 0)
+            .map(|raw| cap_gb_s(raw, clock, channels));
+        json!({"base_ns": time_ns(base, clock), "beat_ns": time_ns(beat, clock), "cap_gb_s": cap})
+    };
+    let regions: Vec<Value> = r
+        .regions
+        .iter()
+        .map(|&[first, last, a, b, c, d]| {
+            json!({"first_page": first, "last_page": last, "read": of(a, b, None), "write": of(c, d, None)})
+        })
+        .collect();
+    let [a, b, c, d] = r.timing;
+    json!({
+        "enabled": ENABLE.is_set(r.control.into()), "commits": commits,
+        "read": of(a, b, Some(r.read_cap)), "write": of(c, d, Some(r.write_cap)), "regions": regions,
     })
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::Bench;
-use design::{Cpu, Profile};
+use design::{Cpu, Design, Profile};
 use driver::{Buffer, Config, Controller, Host, Io, SimHost};
 use rtl::bitstream::{repo_root, stderr_progress};
 use rtl::{DeviceConfig, Memory, RtlDevice};
@@ -292,12 +292,12 @@ const NVM_DELAY: u64 = 0x1_0000;
 
 /// What a media profile writes to the `nvm_delay` of each channel: (offset, value).
 fn settings(name: &str) -> Vec<(u64, u32)> {
-    let profile = Profile::find(&repo_root().unwrap(), name).unwrap();
-    let turns = design::media::Turns {
-        channels: 2,
-        granule: 4096,
-    };
-    let r = &profile.registers(sim::Clock::default(), turns).unwrap()[0];
+    let root = repo_root().unwrap();
+    let (design, profile) = (
+        Design::find(&root, "default").unwrap(),
+        Profile::find(&root, name).unwrap(),
+    );
+    let r = &profile.registers(design.clock(), design.turns()).unwrap()[0];
     let timing = (0..4).map(|i| (0x40 + 4 * i, r.timing[i as usize]));
     [(0x10, r.control), (0x20, r.read_cap), (0x24, r.write_cap)]
         .into_iter()

@@ -20,7 +20,7 @@ fn assert_alive(dir: &Dir, n: usize) {
 
 #[test]
 fn nothing_is_answered_before_the_version() {
-    let dir = Dir::new("before");
+    let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 1);
     let mut client = Client::silent(&dir.socket(0));
     for command in [DMA_MAP, GET_INFO, GET_REGION_INFO, REGION_READ, RESET, 99] {
@@ -34,7 +34,7 @@ fn nothing_is_answered_before_the_version() {
 
 #[test]
 fn accesses_beyond_regions_are_refused() {
-    let dir = Dir::new("beyond");
+    let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
     for (region, size) in [
@@ -72,7 +72,7 @@ fn accesses_beyond_regions_are_refused() {
 
 #[test]
 fn maps_and_interrupts_that_make_no_sense_are_refused() {
-    let dir = Dir::new("sense");
+    let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
     let ram = memory(0x4000);
@@ -138,7 +138,7 @@ fn maps_and_interrupts_that_make_no_sense_are_refused() {
 
 #[test]
 fn garbage_ends_a_connection_at_most() {
-    let dir = Dir::new("garbage");
+    let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 2);
     let mut neighbour = Client::new(&dir.socket(1));
     let mut random = Random::new(7);
@@ -163,7 +163,7 @@ fn garbage_ends_a_connection_at_most() {
 
 #[test]
 fn every_command_survives_bodies_of_any_length() {
-    let dir = Dir::new("bodies");
+    let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
     let mut random = Random::new(11);
@@ -189,7 +189,7 @@ fn every_command_survives_bodies_of_any_length() {
 
 #[test]
 fn a_client_that_never_names_a_version_loses_the_device() {
-    let dir = Dir::new("mute");
+    let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 3);
     // Nothing at all; half a message; other messages.
     let mut mute: Vec<Client> = (0..3).map(|n| Client::silent(&dir.socket(n))).collect();
@@ -204,7 +204,7 @@ fn a_client_that_never_names_a_version_loses_the_device() {
 
 #[test]
 fn silent_clients_that_are_turned_away_hold_up_nobody() {
-    let dir = Dir::new("crowd");
+    let dir = Dir::new();
     let (server, _) = serve_fakes(&dir, 1);
     let mut first = Client::new(&dir.socket(0));
     let ask = || {
@@ -237,7 +237,7 @@ fn silent_clients_that_are_turned_away_hold_up_nobody() {
 
 #[test]
 fn half_a_message_holds_up_nobody_else() {
-    let dir = Dir::new("half");
+    let dir = Dir::new();
     let (server, _) = serve_fakes(&dir, 2);
     let mut stuck = Client::new(&dir.socket(0));
     let bytes = stuck.message(REGION_WRITE, &[0; 100]);
@@ -263,7 +263,7 @@ fn storm(dir: &Dir, ram: &std::os::fd::OwnedFd) -> Client {
 
 #[test]
 fn maps_may_go_while_the_device_uses_them() {
-    let dir = Dir::new("unmap");
+    let dir = Dir::new();
     let (server, _) = serve_fakes(&dir, 1);
     let ram = memory(0x1000);
     let mut client = storm(&dir, &ram);
@@ -285,7 +285,7 @@ fn maps_may_go_while_the_device_uses_them() {
 
 #[test]
 fn a_file_may_shrink_while_the_device_uses_it() {
-    let dir = Dir::new("shrink");
+    let dir = Dir::new();
     let (_server, seen) = serve_fakes(&dir, 2);
     let mut neighbour = Client::new(&dir.socket(1));
     for _ in 0..20 {
@@ -305,7 +305,7 @@ fn a_file_may_shrink_while_the_device_uses_it() {
 
 #[test]
 fn no_access_after_the_client_is_gone() {
-    let dir = Dir::new("gone");
+    let dir = Dir::new();
     let (_server, seen) = serve_fakes(&dir, 1);
     for round in 0..20 {
         let ram = memory(0x1000);
@@ -324,7 +324,7 @@ fn no_access_after_the_client_is_gone() {
 
 #[test]
 fn a_flood_of_writes_is_held_up_not_stored() {
-    let dir = Dir::new("flood");
+    let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
     for n in 0..20_000u32 {
@@ -335,7 +335,7 @@ fn a_flood_of_writes_is_held_up_not_stored() {
 
 #[test]
 fn a_full_eventfd_holds_nobody_up() {
-    let dir = Dir::new("eventfd");
+    let dir = Dir::new();
     let (server, _) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
     // A counter that blocks who writes to it when it is full, emptied and filled all the time while the device interrupts.

@@ -26,7 +26,7 @@ fn draw(seed: u64) -> Vec<Step> {
 }
 
 fn fails(steps: &[Step]) -> bool {
-    let mut bench = Bench::new("messages-again");
+    let mut bench = Bench::new();
     catch_unwind(AssertUnwindSafe(|| bench.run(steps))).is_err()
 }
 
@@ -46,7 +46,7 @@ fn shortened(mut steps: Vec<Step>) -> Vec<Step> {
 
 #[test]
 fn every_message_is_answered_as_the_protocol_has_it() {
-    let mut bench = Bench::new("messages");
+    let mut bench = Bench::new();
     let first = number("SEED", 1);
     for seed in first..first + number("SESSIONS", SESSIONS) {
         let steps = draw(seed);

@@ -26,16 +26,17 @@ const MEDIA: u64 = 1 << 30; // as in the default design
 const RAM_BASE: u64 = 0x4000_0000;
 const RAM_BYTES: u64 = 64 << 20;
 const VECTORS: u16 = 17;
-const TURNS: design::media::Turns = design::media::Turns {
-    channels: 2,
-    granule: 4096,
-};
+
+fn default_design() -> Design {
+    Design::find(&repo_root().unwrap(), "default").unwrap()
+}
 
 /// Serves a device whose media are in a file, behind the timing of an NVM.
 fn serve(dir: &Dir, tracer: Option<Tracer>) -> Server {
-    let media = Media::file(&dir.0.join("media"), MEDIA).unwrap();
+    let media = Media::file(&dir.path().join("media"), MEDIA).unwrap();
+    let design = default_design();
     let registers = design::Profile::latencies("test", 305.0, 94.0)
-        .registers(sim::Clock::default(), TURNS)
+        .registers(design.clock(), design.turns())
         .unwrap();
     let delays = (0..).zip(&registers);
     let delays = delays.flat_map(|(c, r)| Delay::of_channel(c).writes(r).unwrap());
@@ -53,8 +54,7 @@ fn serve_media(
     setup: Vec<RegisterWrite>,
     tracer: Option<Tracer>,
 ) -> Server {
-    let design = Design::find(&repo_root().unwrap(), "default").unwrap();
-    let config = DeviceConfig::of(&design).unwrap();
+    let config = DeviceConfig::of(&default_design()).unwrap();
     let pm_file = media
         .shared_file()
         .map(|file| Arc::new(file.try_clone_to_owned().unwrap()));
@@ -270,8 +270,8 @@ fn job(commands: u64) -> Job {
 
 #[test]
 fn a_driver_works_with_the_device() {
-    let dir = Dir::new("rtl");
-    let path = dir.0.join("trace.jsonl");
+    let dir = Dir::new();
+    let path = dir.path().join("trace.jsonl");
     let trace = Arc::new(Mutex::new(trace::TraceFile::create(&path).unwrap()));
     let server = serve(&dir, Some(Tracer::new(trace.clone(), false)));
     let data: Vec<u8> = (0..50_000u32).map(|i| ((i * i) >> 3) as u8).collect();
@@ -301,7 +301,7 @@ fn a_driver_works_with_the_device() {
     }
     server.stop();
     // What the media hold is in the file.
-    let file = std::fs::read(dir.0.join("media")).unwrap();
+    let file = std::fs::read(dir.path().join("media")).unwrap();
     assert_eq!(file[4096..4096 + 49_664], data[..49_664]);
     // Every command is in the trace, with its way from the doorbell to the host.
     let count = trace.lock().unwrap().finish().unwrap();
@@ -328,13 +328,13 @@ fn a_driver_works_with_the_device() {
 
 #[test]
 fn a_full_disk_fails_commands_and_not_the_server() {
-    let dir = Dir::new("full");
+    let dir = Dir::new();
     let server = serve(&dir, None);
     let mut controller = Controller::start(Machine::new(&dir.socket(0), false), config()).unwrap();
     let data = [3; 8192];
     controller.write(0, &data).unwrap();
     // What lies behind the cut raises SIGBUS, as a hole does when the disk is full.
-    let path = dir.0.join("media");
+    let path = dir.path().join("media");
     let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
     file.set_len(1 << 20).unwrap();
     let (gone, mut back) = (4096, [0; 8192]);
@@ -354,7 +354,7 @@ fn a_full_disk_fails_commands_and_not_the_server() {
 
 #[test]
 fn without_timing_the_pm_window_is_memory_that_the_client_maps() {
-    let dir = Dir::new("window");
+    let dir = Dir::new();
     let server = serve_media(&dir, Media::shared(MEDIA).unwrap(), Vec::new(), None);
     let machine = Machine::new(&dir.socket(0), false);
     let window = machine.client.region(BAR2).unwrap();
@@ -400,7 +400,7 @@ fn without_timing_the_pm_window_is_memory_that_the_client_maps() {
 
 #[test]
 fn a_client_that_vanishes_under_load_leaves_a_device_for_the_next() {
-    let dir = Dir::new("vanish");
+    let dir = Dir::new();
     let _server = serve(&dir, None);
     for round in 0..4 {
         let machine = Machine::new(&dir.socket(0), false);

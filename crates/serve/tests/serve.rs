@@ -38,7 +38,7 @@ fn order(client: &mut Client, command: u32, addr: u64, len: u32) {
 
 #[test]
 fn an_independent_client_finds_an_nvme_function() {
-    let dir = Dir::new("find");
+    let dir = Dir::new();
     let (server, _) = serve_fakes(&dir, 1);
     let mut client = vfio_user::Client::new(&dir.socket(0)).unwrap();
     let sizes: Vec<u64> = (0..9).map(|i| client.region(i).unwrap().size).collect();
@@ -73,7 +73,7 @@ fn an_independent_client_finds_an_nvme_function() {
 
 #[test]
 fn accesses_of_any_size_reach_the_windows() {
-    let dir = Dir::new("windows");
+    let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
     for (region, offset, len) in [
@@ -92,7 +92,7 @@ fn accesses_of_any_size_reach_the_windows() {
 
 #[test]
 fn dma_reaches_what_is_mapped_while_the_function_is_bus_master() {
-    let dir = Dir::new("dma");
+    let dir = Dir::new();
     let (server, seen) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
     let ram = memory(0x4000);
@@ -126,7 +126,7 @@ fn dma_reaches_what_is_mapped_while_the_function_is_bus_master() {
 
 #[test]
 fn interrupts_reach_their_eventfds() {
-    let dir = Dir::new("msix");
+    let dir = Dir::new();
     let (_server, seen) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
     let fds: Vec<OwnedFd> = (0..2)
@@ -177,7 +177,7 @@ fn interrupts_reach_their_eventfds() {
 
 #[test]
 fn no_interrupt_without_bus_mastering() {
-    let dir = Dir::new("nobme");
+    let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
     let fd = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
@@ -216,7 +216,7 @@ fn ring(page: &memmap2::MmapRaw, offset: usize, value: u32) {
 
 #[test]
 fn doorbells_come_through_the_shared_page() {
-    let dir = Dir::new("doorbells");
+    let dir = Dir::new();
     let (_server, seen) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
     let page = doorbells(&mut client);
@@ -235,7 +235,7 @@ fn doorbells_come_through_the_shared_page() {
 
 #[test]
 fn resets_leave_a_fresh_device_that_is_set_up() {
-    let dir = Dir::new("reset");
+    let dir = Dir::new();
     let (_server, seen) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
     client.read32(BAR4, 0); // the device is up
@@ -260,7 +260,7 @@ fn resets_leave_a_fresh_device_that_is_set_up() {
 
 #[test]
 fn one_client_comes_after_another() {
-    let dir = Dir::new("next");
+    let dir = Dir::new();
     let (server, seen) = serve_fakes(&dir, 1);
     let mut old: Option<memmap2::MmapRaw> = None;
     for round in 0..5 {
@@ -285,7 +285,7 @@ fn one_client_comes_after_another() {
 
 #[test]
 fn devices_of_one_server_are_independent() {
-    let dir = Dir::new("several");
+    let dir = Dir::new();
     let (server, seen) = serve_fakes(&dir, 3);
     let mut clients: Vec<Client> = (0..3).map(|n| Client::new(&dir.socket(n))).collect();
     for (n, client) in clients.iter_mut().enumerate() {
@@ -326,7 +326,7 @@ fn start(path: &Path) -> Result<Server, serve::Error> {
 
 #[test]
 fn sockets_of_others_stay() {
-    let dir = Dir::new("others");
+    let dir = Dir::new();
     let refused = |n| matches!(start(&dir.socket(n)), Err(serve::Error::InUse(_)));
     // Programs of any kind that live: datagrams, and one that is bound but doesn't listen.
     let datagram = UnixDatagram::bind(dir.socket(0)).unwrap();
@@ -348,7 +348,7 @@ fn sockets_of_others_stay() {
 
 #[test]
 fn a_server_s_end_leaves_the_socket_of_its_successor() {
-    let dir = Dir::new("successor");
+    let dir = Dir::new();
     let socket = dir.socket(0);
     let first = start(&socket).unwrap();
     std::fs::remove_file(&socket).unwrap();
@@ -364,7 +364,7 @@ fn a_server_s_end_leaves_the_socket_of_its_successor() {
 
 #[test]
 fn looking_for_a_server_is_no_client_of_it() {
-    let dir = Dir::new("look");
+    let dir = Dir::new();
     let socket = dir.socket(0);
     let server = start(&socket).unwrap();
     for _ in 0..3 {
@@ -381,7 +381,7 @@ fn looking_for_a_server_is_no_client_of_it() {
 
 #[test]
 fn of_two_that_start_at_once_on_a_dead_socket_one_has_it() {
-    let dir = Dir::new("race");
+    let dir = Dir::new();
     let socket = dir.socket(0);
     let barrier = std::sync::Barrier::new(2);
     for round in 0..200 {
@@ -411,8 +411,8 @@ fn of_two_that_start_at_once_on_a_dead_socket_one_has_it() {
 
 #[test]
 fn a_directory_that_others_keep_locked_gets_new_sockets_but_none_in_the_place_of_dead_ones() {
-    let dir = Dir::new("locked");
-    let directory = std::fs::File::open(&dir.0).unwrap();
+    let dir = Dir::new();
+    let directory = std::fs::File::open(dir.path()).unwrap();
     flock(&directory, FlockOperation::LockExclusive).unwrap();
     drop(UnixListener::bind(dir.socket(0)).unwrap());
     std::thread::scope(|scope| {
@@ -431,19 +431,19 @@ fn a_directory_that_others_keep_locked_gets_new_sockets_but_none_in_the_place_of
 
 #[test]
 fn sockets_that_are_in_use_stay() {
-    let dir = Dir::new("sockets");
+    let dir = Dir::new();
     let socket = dir.socket(0);
     drop(UnixListener::bind(&socket).unwrap()); // nobody listens any more
     let server = start(&socket).unwrap();
     assert!(matches!(start(&socket), Err(serve::Error::InUse(_))));
     Client::new(&socket);
     server.stop();
-    let file = dir.0.join("file");
+    let file = dir.path().join("file");
     std::fs::write(&file, "mine").unwrap();
     assert!(matches!(start(&file), Err(serve::Error::InUse(_))));
     assert_eq!(std::fs::read(&file).unwrap(), b"mine");
     assert!(matches!(
-        start(&dir.0.join("no/such/folder")),
+        start(&dir.path().join("no/such/folder")),
         Err(serve::Error::Start(..))
     ));
 }

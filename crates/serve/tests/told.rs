@@ -12,7 +12,7 @@ const WAY_BACK: [&str; 3] = ["function level reset", "nvme reset", "echo 1 > res
 
 #[test]
 fn a_fault_is_told_with_the_way_back_whether_the_device_works_or_rests() {
-    let dir = Dir::new("faults");
+    let dir = Dir::new();
     for (command, text) in [(fake::FAIL, "told to"), (fake::FAIL_AT_REST, "at rest")] {
         let (server, _, said) = serve_fakes_said(&dir, 1);
         let mut client = Client::new(&dir.socket(0));
@@ -39,7 +39,7 @@ fn a_fault_is_told_with_the_way_back_whether_the_device_works_or_rests() {
 
 #[test]
 fn a_second_client_is_turned_away_at_once() {
-    let dir = Dir::new("second");
+    let dir = Dir::new();
     let (_server, _, said) = serve_fakes_said(&dir, 1);
     let mut first = Client::new(&dir.socket(0));
     first.write32(BAR4, 0x40, 5);
@@ -71,7 +71,7 @@ fn a_second_client_is_turned_away_at_once() {
 
 #[test]
 fn dma_that_no_memory_takes_is_counted_and_told() {
-    let dir = Dir::new("unmapped");
+    let dir = Dir::new();
     let (server, seen, said) = serve_fakes_said(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
     let ram = memory(0x1000);

@@ -483,23 +483,6 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// A directory of the test's own, removed at its end.
-    struct Dir(PathBuf);
-    impl Dir {
-        fn new(name: &str) -> Dir {
-            let path =
-                std::env::temp_dir().join(format!("nearside-media-{name}-{}", std::process::id()));
-            let _ = std::fs::remove_dir_all(&path);
-            std::fs::create_dir_all(&path).unwrap();
-            Dir(path)
-        }
-    }
-    impl Drop for Dir {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
-
     fn matches_a_vector(mut media: Media) {
         let len = media.size() as usize;
         let mut model = vec![0u8; len];
@@ -582,15 +565,15 @@ mod tests {
 
     #[test]
     fn file_matches_a_vector() {
-        let dir = Dir::new("vector");
-        matches_a_vector(Media::file(&dir.0.join("m"), 300 << 10).unwrap());
+        let dir = tempfile::tempdir().unwrap();
+        matches_a_vector(Media::file(&dir.path().join("m"), 300 << 10).unwrap());
     }
 
     #[test]
     fn file_survives_and_stays_sparse() {
         use std::os::unix::fs::MetadataExt;
-        let dir = Dir::new("survives");
-        let path = dir.0.join("media");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("media");
         let mut media = Media::file(&path, 1 << 30).unwrap();
         media.write((1 << 30) - 5, b"alive");
         media.flush().unwrap();
@@ -605,8 +588,8 @@ mod tests {
 
     #[test]
     fn a_file_belongs_to_one_device_under_all_of_its_names() {
-        let dir = Dir::new("lock");
-        let names = ["m", "hard", "soft"].map(|name| dir.0.join(name));
+        let dir = tempfile::tempdir().unwrap();
+        let names = ["m", "hard", "soft"].map(|name| dir.path().join(name));
         let mut media = Media::file(&names[0], 4096).unwrap();
         std::fs::hard_link(&names[0], &names[1]).unwrap();
         std::os::unix::fs::symlink(&names[0], &names[2]).unwrap();
@@ -631,9 +614,9 @@ mod tests {
 
     #[test]
     fn links_to_files_that_are_not_there_yet_make_them() {
-        let dir = Dir::new("links");
-        let [far, near, file] = ["far", "near", "sub/m"].map(|name| dir.0.join(name));
-        std::fs::create_dir(dir.0.join("sub")).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let [far, near, file] = ["far", "near", "sub/m"].map(|name| dir.path().join(name));
+        std::fs::create_dir(dir.path().join("sub")).unwrap();
         std::os::unix::fs::symlink(&near, &far).unwrap();
         std::os::unix::fs::symlink("sub/m", &near).unwrap();
         assert!(Media::file(&far, 1 << 63).is_err());
@@ -641,19 +624,19 @@ mod tests {
         assert!(Media::file(&far, 4096).unwrap().write(0, b"new"));
         assert!(far.is_symlink() && near.is_symlink());
         assert_eq!(std::fs::read(&file).unwrap()[..3], *b"new");
-        let again = dir.0.join("again");
+        let again = dir.path().join("again");
         std::os::unix::fs::symlink("no/such/m", &again).unwrap();
         let error = Media::file(&again, 4096).err().unwrap().to_string();
         let wanted = format!("media file {}: can't create it: No such", again.display());
         assert!(error.starts_with(&wanted), "{error}");
-        std::os::unix::fs::symlink("round", dir.0.join("round")).unwrap();
-        assert!(Media::file(&dir.0.join("round"), 4096).is_err());
+        std::os::unix::fs::symlink("round", dir.path().join("round")).unwrap();
+        assert!(Media::file(&dir.path().join("round"), 4096).is_err());
     }
 
     #[test]
     fn pages_that_the_file_can_not_give_fail_and_nothing_else() {
-        let dir = Dir::new("gone");
-        let path = dir.0.join("m");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m");
         let mut media = Media::file(&path, 64 << 10).unwrap();
         assert!(media.write(0, &[5; 64 << 10]));
         let file = OpenOptions::new().write(true).open(&path).unwrap();
@@ -684,8 +667,8 @@ mod tests {
     #[test]
     fn zeroed_pages_of_a_file_are_holes_again() {
         use std::os::unix::fs::MetadataExt;
-        let dir = Dir::new("holes");
-        let path = dir.0.join("media");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("media");
         let mut media = Media::file(&path, 64 << 20).unwrap();
         media.write(0, &vec![7; 4 << 20]);
         media.flush().unwrap();
@@ -708,19 +691,19 @@ mod tests {
 
     #[test]
     fn errors_say_what_is_wrong() {
-        let dir = Dir::new("errors");
+        let dir = tempfile::tempdir().unwrap();
         let message = |path: &Path, len| {
             Media::file(path, len)
                 .err()
                 .map(|e| e.to_string())
                 .unwrap_or_default()
         };
-        let path = dir.0.join("small");
+        let path = dir.path().join("small");
         std::fs::write(&path, [0; 100]).unwrap();
         assert!(message(&path, 128).contains("has 100 bytes, the design wants 128"));
-        assert!(message(&dir.0.join("none/m"), 128).contains("directory doesn't exist"));
-        assert!(message(&dir.0, 128).contains("not a regular file"));
-        let absent = dir.0.join("absent");
+        assert!(message(&dir.path().join("none/m"), 128).contains("directory doesn't exist"));
+        assert!(message(dir.path(), 128).contains("not a regular file"));
+        let absent = dir.path().join("absent");
         assert!(message(&absent, 100).contains("multiple of 64"));
         assert!(message(&absent, 1 << 63).contains("can't"));
         assert!(!absent.exists(), "nothing half-made stays behind");

@@ -152,29 +152,10 @@ impl Drop for TraceFile {
 mod tests {
     use super::*;
 
-    /// A directory of the test's own, removed at its end.
-    struct Dir(std::path::PathBuf);
-
-    impl Dir {
-        fn new(name: &str) -> Dir {
-            let name = format!("nearside-trace-{name}-{}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            let _ = std::fs::remove_dir_all(&path);
-            std::fs::create_dir_all(&path).unwrap();
-            Dir(path)
-        }
-    }
-
-    impl Drop for Dir {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
     fn a_file_that_a_device_has_is_left_as_it_is_under_all_of_its_names() {
-        let dir = Dir::new("lock");
-        let names = ["m.jsonl", "hard.json", "soft.jsonl"].map(|name| dir.0.join(name));
+        let dir = tempfile::tempdir().unwrap();
+        let names = ["m.jsonl", "hard.json", "soft.jsonl"].map(|name| dir.path().join(name));
         let media = sim::Media::file(&names[0], 4096).unwrap();
         std::fs::hard_link(&names[0], &names[1]).unwrap();
         std::os::unix::fs::symlink(&names[0], &names[2]).unwrap();
@@ -202,8 +183,8 @@ mod tests {
 
     #[test]
     fn what_is_no_regular_file_needs_no_lock() {
-        let dir = Dir::new("others");
-        let null = dir.0.join("null.jsonl");
+        let dir = tempfile::tempdir().unwrap();
+        let null = dir.path().join("null.jsonl");
         std::os::unix::fs::symlink("/dev/null", &null).unwrap();
         let both = [(); 2].map(|()| TraceFile::create(&null).unwrap());
         drop(both);

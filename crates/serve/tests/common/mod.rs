@@ -18,6 +18,7 @@ use rustix::net::{
 };
 use serve::{Function, RegisterWrite, Served, Server};
 use sim::{Bar, Counter, Device, Fault, HostPort, Mmio, Time};
+use tempfile::TempDir;
 
 pub const VERSION: u16 = 1;
 pub const DMA_MAP: u16 = 2;
@@ -39,24 +40,19 @@ pub const CONFIG: u32 = 7;
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A directory of the test's own, removed at its end.
-pub struct Dir(pub PathBuf);
+pub struct Dir(TempDir);
 
 impl Dir {
-    pub fn new(name: &str) -> Dir {
-        let path = std::env::temp_dir().join(format!("ns-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Dir(path)
+    pub fn new() -> Dir {
+        Dir(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
     }
 
     pub fn socket(&self, n: usize) -> PathBuf {
-        self.0.join(format!("{n}.sock"))
-    }
-}
-
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        self.path().join(format!("{n}.sock"))
     }
 }
 

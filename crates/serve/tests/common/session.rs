@@ -916,7 +916,7 @@ fn open_fds() -> usize {
 }
 
 impl Bench {
-    pub fn new(name: &str) -> Bench {
+    pub fn new() -> Bench {
         static ONCE: std::sync::Once = std::sync::Once::new();
         ONCE.call_once(|| {
             let before = std::panic::take_hook();
@@ -932,7 +932,7 @@ impl Bench {
                 before(info);
             }));
         });
-        let dir = Dir::new(name);
+        let dir = Dir::new();
         let (server, _, said) = serve_fakes_said(&dir, 1);
         let mut bench = Bench {
             dir,

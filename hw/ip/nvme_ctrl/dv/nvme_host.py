@@ -26,6 +26,7 @@ CC_SIZES = 6 << 16 | 4 << 20
 MSI = 0xFEE0_0000
 RDY, CFS = 1, 2
 PATIENCE = 20_000  # cycles that anything may take
+KHZ = 20  # ClockKhz of the test top
 
 # Status field: SCT << 8 | SC; DNR apart.
 OK = 0x000
@@ -39,6 +40,11 @@ CQ_INVALID, INVALID_QID, INVALID_SIZE, AER_LIMIT = 0x100, 0x101, 0x102, 0x105
 INVALID_VECTOR, INVALID_LOG, INVALID_DELETION = 0x108, 0x109, 0x10C
 NOT_SAVEABLE, NOT_NAMESPACE = 0x10D, 0x10F
 FORMAT_IN_PROGRESS, INVALID_FORMAT = 0x084, 0x10A
+
+# Log pages, and asynchronous events: log << 16 | information << 8 | type.
+SUPPORTED_LOGS, ERROR_LOG, SMART_LOG, FIRMWARE_LOG, CHANGED_NS, EFFECTS_LOG = range(6)
+BAD_REGISTER, BAD_VALUE = 1 << 16, 1 << 16 | 1 << 8
+TEMPERATURE, NS_CHANGED = 2 << 16 | 1 << 8 | 1, 4 << 16 | 2
 
 
 class Timeout(AssertionError):
@@ -325,6 +331,13 @@ class Host:
         await self.write(CC, CC_SIZES | ams << 11 | 1)
         csts = await self.wait_csts(RDY | CFS, RDY)
         assert csts == RDY
+
+    async def skip(self, cycles: int) -> None:
+        """Lets time pass as the engine does when everything rests."""
+        self.dut.skipped_i.value = cycles
+        await RisingEdge(self.dut.clk_i)
+        self.dut.skipped_i.value = 0
+        await RisingEdge(self.dut.clk_i)
 
     async def disable(self) -> None:
         await self.write(CC, CC_SIZES)

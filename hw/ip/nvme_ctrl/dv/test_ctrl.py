@@ -34,9 +34,10 @@ def test_ctrl_fused():
     simulate("nvme_ctrl_tb", "cocotb_ctrl_fused", **SOURCES)
 
 
-def test_admin():
-    """Logs, asynchronous events, Abort, time; with a number of slots that is no power of two."""
-    simulate("nvme_ctrl_tb", "cocotb_admin", parameters={"NumSlots": 12}, **SOURCES)
+@pytest.mark.parametrize("topic", ["admin", "logs", "events", "time"])
+def test_admin(topic):
+    """Abort and unused bits, logs, asynchronous events, time; with a number of slots that is no power of two."""
+    simulate("nvme_ctrl_tb", f"cocotb_{topic}", parameters={"NumSlots": 12}, **SOURCES)
 
 
 def test_queues():
