@@ -462,6 +462,51 @@ mod tests {
     }
 
     #[test]
+    fn every_value_has_its_bounds() {
+        const MIB: u64 = 1 << 20;
+        let allowed: &[(&str, &str, &[u64], &[u64])] = &[
+            ("", "clock_mhz", &[1, 1000], &[0, 1001]),
+            ("", "channels", &[1, 2, 4], &[0, 3, 5, 8]),
+            ("", "granule", &[4096, MIB], &[0, 2048, 12288, 2 * MIB]),
+            (
+                "media",
+                "bytes",
+                &[MIB, 1 << 33],
+                &[0, MIB / 2, 3 * MIB, 1 << 41],
+            ),
+            ("nvme", "io_queues", &[1, 64], &[0, 65]),
+            (
+                "nvme",
+                "queue_entries",
+                &[16, 64, 1024],
+                &[0, 8, 17, 1000, 2048],
+            ),
+            ("nvme", "slots", &[16, 32, 64, 128], &[0, 8, 48, 129, 256]),
+            ("cpu", "submit_ns", &[0, 1_000_000], &[1_000_001]),
+            ("cpu", "complete_ns", &[0, 1_000_000], &[1_000_001]),
+            ("cpu", "mmio_write_ns", &[0, 1_000_000], &[1_000_001]),
+            ("cpu", "interrupt_ns", &[0, 1_000_000], &[1_000_001]),
+        ];
+        let large = minimal().with_values("[media]\nbytes = \"1 GiB\"\n");
+        let large = large.unwrap();
+        for &(table, key, good, bad) in allowed {
+            let head = if table.is_empty() {
+                String::new()
+            } else {
+                format!("[{table}]\n")
+            };
+            let with = |value: u64| large.with_values(&format!("{head}{key} = {value}\n"));
+            for &value in good {
+                with(value).unwrap_or_else(|e| panic!("{e}"));
+            }
+            for &value in bad {
+                let error = with(value).expect_err(key).to_string();
+                assert!(error.contains(key) && error.contains("allowed"), "{error}");
+            }
+        }
+    }
+
+    #[test]
     fn namespaces_have_sizes_that_fit() {
         let with = |list: &str| {
             parse(&format!(
