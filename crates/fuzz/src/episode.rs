@@ -33,6 +33,8 @@ const REGISTER: Time = Time(1_000_000_000);
 const PATIENCE: Time = Time(20_000_000_000);
 /// Longer than the longest aggregation time of interrupts (5.21.1.8: 255 times 100 us).
 const COALESCED: Time = Time(25_600_000_000);
+/// Longer than twice what the controller waits for anything of the host's (`HostTimeout`, 25 ms).
+const ASLEEP: Time = Time::ms(60);
 /// The end of a Keep Alive Timeout is seen in CSTS after this.
 const EXPIRED: Time = Time(2_000_000);
 /// Keep Alive Timeouts that are waited for.
@@ -923,6 +925,12 @@ impl Bench {
         self.advance(earliest, false).map(drop)
     }
 
+    /// The host looks at nothing for longer than a first fused command waits for a partner that finds no room.
+    fn sleep(&mut self) -> Step {
+        self.count("hosts that sleep");
+        self.advance(self.now + ASLEEP, false).map(drop)
+    }
+
     /// Nothing happens for longer than anything may be put off.
     fn rest(&mut self) -> Step {
         self.drain()?;
@@ -993,6 +1001,7 @@ impl Bench {
             955..=964 => self.load_media(),
             965..=974 => self.store_media(),
             975..=991 => self.drain(),
+            992 if chance(&mut self.random, 50) => self.sleep(),
             992 => self.rest(),
             993 | 994 => self.outlast(),
             _ => self.reset(),

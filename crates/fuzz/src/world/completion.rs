@@ -60,6 +60,7 @@ impl World {
         ));
         let abortable = self.named() == Some(key) && self.waits(key);
         self.compare_again(key);
+        self.offer_giving_up(key);
         let Some(flight) = self.flights.remove(&key) else {
             return Err(format!("{name} is completed, but isn't in flight"));
         };

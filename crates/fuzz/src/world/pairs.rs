@@ -2,12 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use sim::Time;
 use spec::nvme::{admin, status, Status};
 
 use super::World;
 use crate::fused::{Pair, FIRST};
 use crate::model::{flags, After, Use};
 use crate::nvm::comparison;
+
+/// A first command waits at least so long for its partner, which may find no room in the completion queue (`HostTimeout`).
+const PATIENCE: Time = Time::ms(25);
 
 /// One of a pair of fused commands.
 #[derive(Clone, Debug)]
@@ -100,6 +104,34 @@ impl World {
                 After::AbortIo(sqid, cid) if f.sqe.opcode() == admin::ABORT => Some((sqid, cid)),
                 _ => None,
             })
+    }
+
+    /// The first one of a pair is given up as interrupted if its partner has not come for long; then that one is alone.
+    pub(super) fn offer_giving_up(&mut self, key: (u16, u16)) {
+        let first = match self.flights.get(&key).and_then(|f| f.fused.as_ref()) {
+            Some(fused) if !fused.first => fused.partner,
+            _ => key,
+        };
+        let interrupted: Vec<Status> = self.model.acre.interrupted().collect();
+        let Some(flight) = self.flights.get_mut(&first) else {
+            return;
+        };
+        if flags(&flight.sqe).0 != FIRST || self.now < flight.begun + PATIENCE {
+            return;
+        }
+        let missing = status::ABORTED_MISSING_FUSED.dnr();
+        let Some(fused) = flight.fused.clone() else {
+            let half = self.model.firsts.get(&first.0);
+            if half.is_some_and(|h| h.cid() == first.1 && h.missing().contains(&missing)) {
+                flight.verdict.statuses.extend(interrupted);
+            }
+            return;
+        };
+        let alone = fused.alone.iter().filter(|o| o.0 == missing);
+        let more: Vec<(Status, Status)> = alone
+            .flat_map(|o| interrupted.iter().map(|&i| (i, o.1)))
+            .collect();
+        self.offer([first, fused.partner], &more);
     }
 
     /// The first one of a pair may be aborted before the second one meets it, which is then alone.
