@@ -365,13 +365,59 @@ def links(path: Path) -> list[str]:
     return [path.name, f"../{path.parent.name}/{path.name}", f"hard{path.suffix}", f"soft{path.suffix}"]
 
 
+def taken(path: str | Path, other: str | Path) -> str:
+    return f"{path}: this command reads or writes {other}, the same file, too; name another one"
+
+
 def test_a_trace_never_takes_the_place_of_what_is_sent(tmp_path):
     path = tmp_path / "p.json"
     path.write_text("{}")
     for name in links(path):
-        error = fails("demo", path, "--trace", name, cwd=tmp_path)
-        assert error == f"{name}: the trace would replace the file that is sent; name another one"
+        assert fails("demo", path, "--trace", name, cwd=tmp_path) == taken(name, path)
     assert path.read_text() == "{}"
+
+
+def test_no_output_takes_the_place_of_anything_else(tmp_path):
+    """What is sent, a trace, media, a design, a plot, results: under other names, too."""
+    results = tmp_path / "results"
+    results.mkdir()
+    for name in ("demo.json", "demo.png", "latency.json", "latency.png", "claims.json"):
+        (results / name).write_bytes(b"d" * (1 << 20))
+    before = {path: path.read_bytes() for path in results.iterdir()}
+
+    def design(media: str) -> str:
+        (tmp_path / "x.toml").write_text(MINIMAL.replace("[media]", f"[media]\nfile = '{media}'"))
+        return "./x.toml"
+
+    (tmp_path / "link.png").symlink_to("results/demo.png")
+    (tmp_path / "t.jsonl").write_text("{}\n")
+    (tmp_path / "t.png").symlink_to("t.jsonl")
+    for words, path, other in (
+        (("demo", "results/demo.png"), "results/demo.png", "results/demo.png"),
+        (("demo", "link.png"), "results/demo.png", "link.png"),
+        (("demo", "--trace", "results/demo.json"), "results/demo.json", "results/demo.json"),
+        (("demo", "--design", design("m"), "--trace", "x.toml"), "x.toml", "x.toml"),
+        (("wire", "--design", "./x.toml", "--trace", "x.toml"), "x.toml", "x.toml"),
+        (("soak", "./x.toml", "--result", "x.toml"), "x.toml", "x.toml"),
+        (("trace", "t.jsonl", "--plot", "t.png"), "t.png", "t.jsonl"),
+        (("claim", "run", "dram.row_latency", "--report", "results/claims.json"), *["results/claims.json"] * 2),
+        (("claim", "report", "-o", "results/claims.json"), *["results/claims.json"] * 2),
+    ):
+        assert fails(*words, cwd=tmp_path) == taken(path, other)
+    for command, name in (("demo", "demo.json"), ("demo", "demo.png"), ("latency", "latency.json")):
+        named = design(f"results/{name}")
+        assert fails(command, "--design", named, cwd=tmp_path) == taken(*[f"results/{name}"] * 2)
+    assert {path: path.read_bytes() for path in results.iterdir()} == before
+
+
+def test_demo_fits_what_it_sends_into_the_first_namespace(tmp_path, design):
+    big = tmp_path / "big"
+    big.write_bytes(bytes(100_000))
+    text = MINIMAL + "\n[nvme]\nnamespaces = ['64 KiB']\n"
+    named = design(text)
+    assert "do not fit in the namespace of 65536 bytes" in fails("demo", big, "--design", named, cwd=tmp_path)
+    named = design(text.replace("'64 KiB'", "0, '64 KiB'"))
+    assert "has no namespace 1" in fails("demo", "--design", named, cwd=tmp_path)
 
 
 def test_a_trace_never_takes_the_place_of_media(tmp_path, design):
@@ -386,7 +432,7 @@ def test_a_trace_never_takes_the_place_of_media(tmp_path, design):
         )
         assert error.endswith("a trace can't be a media file or a socket, too")
         error = fails("demo", "--design", named, "--trace", name, cwd=tmp_path)
-        assert error.startswith(f"{name}: a device has this file for its media or a trace")
+        assert error == taken(name, path)
     assert path.read_bytes() == b"data" * (1 << 18)
 
 

@@ -14,6 +14,7 @@ usage: mutate.py draw   [--seed N] [--rust N] [--rtl N]              list them
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -174,16 +175,16 @@ def sites(kind: str, root: Path) -> list[Mutant]:
 
 
 def draw(kind: str, seed: int, root: Path) -> Iterator[Mutant]:
-    """Mutants without end, each operator as often as the others, no line twice."""
+    """Mutants as long as there are lines, each operator as often as the others, no line twice."""
     chooser = random.Random(f"{kind} {seed}")
     by_operator: dict[str, list[Mutant]] = {}
     for mutant in sites(kind, root):
         by_operator.setdefault(mutant.operator, []).append(mutant)
-    drawn = set()
-    while True:
+    lines = {(mutant.file, mutant.line) for mutants in by_operator.values() for mutant in mutants}
+    while lines:
         mutant = chooser.choice(by_operator[chooser.choice(sorted(by_operator))])
-        if (mutant.file, mutant.line) not in drawn:
-            drawn.add((mutant.file, mutant.line))
+        if (mutant.file, mutant.line) in lines:
+            lines.remove((mutant.file, mutant.line))
             yield mutant
 
 
@@ -383,7 +384,10 @@ def run(args: argparse.Namespace) -> None:
         # In turns, so that a run that is stopped has some of both.
         for kind in left:
             while left[kind]:
-                mutant = next(draws[kind])
+                mutant = next(draws[kind], None)
+                if mutant is None:
+                    left[kind] = 0
+                    break
                 done = next((r for r in doc["results"] if (r["file"], r["line"]) == (mutant.file, mutant.line)), None)
                 if done is None:
                     if end and time.monotonic() > end:
@@ -429,19 +433,24 @@ def report(args: argparse.Namespace) -> int:
 
 
 def listed(args: argparse.Namespace) -> None:
-    for kind, count in wanted(args):
-        stream = draw(kind, args.seed, ROOT)
-        for _ in range(count):
-            mutant = next(stream)
+    for kind, most in wanted(args):
+        for mutant in itertools.islice(draw(kind, args.seed, ROOT), most):
             print(f"{mutant.name}\n  - {mutant.before.strip()}\n  + {mutant.after.strip()}")
+
+
+def count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{number} is less than 0")
+    return number
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["draw", "run", "report"])
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rust", type=int, default=30)
-    parser.add_argument("--rtl", type=int, default=30)
+    parser.add_argument("--rust", type=count, default=30)
+    parser.add_argument("--rtl", type=count, default=30)
     parser.add_argument("--first", choices=["rtl", "rust"], default="rtl")
     parser.add_argument("--minutes", type=float, default=0, help="begin no mutant after so long")
     parser.add_argument(

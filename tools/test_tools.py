@@ -282,6 +282,8 @@ def test_mutants_are_the_same_for_the_same_seed():
 
     assert first(3) == first(3) != first(4)
     assert len({(m.file, m.line) for m in first(3)}) == 20
+    every = list(mutate.draw("rtl", 1, mutate.ROOT))
+    assert len({(m.file, m.line) for m in every}) == len(every) > 1000
     assert all((mutate.ROOT / m.file).read_text().splitlines()[m.line - 1] == m.before != m.after for m in first(3))
 
 

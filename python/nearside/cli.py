@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nearside import show
+from nearside import files, show
 from nearside._native import NearsideError
 from nearside.claims import cli as claims_cli
 from nearside.device import MAX_U64
@@ -157,6 +157,7 @@ def wire(
     if link not in table.LINKS:
         raise NearsideError(f"no link is called {link!r}: allowed are {', '.join(table.LINKS)}")
     loaded = Design.load(design).with_values(table.LINKS[link])
+    files.check_apart([trace], loaded.files)
     with show.building(loaded.name, not as_json) as progress:
         device = Device(loaded, progress, commands=trace)
     rows = []
@@ -240,6 +241,7 @@ def trace(
     from nearside import plots
     from nearside import trace as traces
 
+    files.check_apart([plot], [file])
     commands = traces.load(file)
     if not commands:
         raise NearsideError(f"{file}: no commands in it")
@@ -270,6 +272,7 @@ def soak(
     if math.isnan(gigabytes):
         raise NearsideError("--gigabytes nan: a number is needed")
     loaded = Design.load(design)
+    files.check_apart([result], loaded.files)
     if result is not None:
         fuzzing.resume(result, loaded, seed)
     with show.building(loaded.name, not as_json) as progress:

@@ -21,10 +21,15 @@ SINGLE_BYTES = (512, 4096)
 SHAPE = {"queues": 4, "depth": 8, "chunk": 16384}
 
 
-def read_input(path: Path | None, room: int) -> tuple[str, bytes]:
-    """The file's bytes, or 8 MiB of pseudo-random ones; checked before anything long begins."""
+def read_input(path: Path | None, design: Design) -> tuple[str, bytes]:
+    """The file's bytes, or 8 MiB of pseudo-random ones, if there is room; checked before anything long begins."""
+    namespaces = design.values["nvme"].get("namespaces")
+    room = namespaces[0] if namespaces else design.values["media"]["bytes"]
+    if room == 0:
+        raise NearsideError(f"the design {design.name} has no namespace 1 to send anything to; choose another one")
     if path is None:
-        return "8 MiB generated", random.Random(SEED).randbytes(GENERATED_BYTES)
+        count = min(GENERATED_BYTES, room)
+        return f"{show.size(count)} generated", random.Random(SEED).randbytes(count)
     files.check_regular(path)
     count = path.stat().st_size
     if count > room:
@@ -53,10 +58,8 @@ def trip(device: Device, profile: str, data: bytes, quiet: bool) -> dict[str, An
 
 def run(path: Path | None, design: Design, quiet: bool, trace: Path | None = None) -> dict[str, Any]:
     """Everything; returns the result document, already saved."""
-    if path is not None and trace is not None and files.same(path, trace):
-        raise NearsideError(f"{trace}: the trace would replace the file that is sent; name another one")
-    name, data = read_input(path, design.values["media"]["bytes"])
-    results.ready()
+    name, data = read_input(path, design)
+    results.ready(["demo.json", "demo.png"], [trace], [path, *design.files])
     optane = design.values["media"]["profile"]
     if optane == "dram":
         optane = "optane-dcpmm"

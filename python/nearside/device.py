@@ -40,17 +40,25 @@ def media_profile(name: str) -> dict[str, Any]:
 class Design:
     """A device configuration (`designs/*.toml`)."""
 
-    def __init__(self, native: _native.Design) -> None:
+    def __init__(self, native: _native.Design, path: Path | None = None) -> None:
         self.native = native
+        self.path = path
 
     @classmethod
     def load(cls, name: str = "default") -> Design:
         """By name, or by path (anything with a `/` or `.toml` in it)."""
-        return cls(_native.Design.load(as_text("the name of a design", name)))
+        native = _native.Design.load(as_text("the name of a design", name))
+        return cls(native, Path(name) if "/" in name or name.endswith(".toml") else None)
 
     def with_values(self, toml: str) -> Design:
         """The same design with other values, given as TOML: `design.with_values("[media]\\nprofile = 'dram'")`."""
-        return Design(self.native.with_values(toml))
+        return Design(self.native.with_values(toml), self.path)
+
+    @property
+    def files(self) -> list[Path]:
+        """Its own file, if it was given by path, and that of its media, if it has one."""
+        media = self.values["media"].get("file")
+        return [path for path in (self.path, media and Path(media)) if path]
 
     @property
     def name(self) -> str:

@@ -6,7 +6,9 @@ import errno
 import os
 import stat
 import sys
+import tempfile
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 from nearside._native import NearsideError
@@ -32,6 +34,18 @@ def same(one: Path, other: Path) -> bool:
         return os.path.samefile(one, other)
     except OSError:
         return os.path.realpath(one) == os.path.realpath(other)
+
+
+def check_apart(outputs: Iterable[Path | None], inputs: Iterable[Path | None] = ()) -> None:
+    """Refuses an output that would take the place of an input or of another output; not devices and pipes."""
+    taken = [path for path in inputs if path is not None]
+    for path in outputs:
+        if path is None or _descriptor(path) is not None or (path.exists() and not path.is_file()):
+            continue
+        other = next((other for other in taken if same(path, other)), None)
+        if other is not None:
+            raise NearsideError(f"{path}: this command reads or writes {other}, the same file, too; name another one")
+        taken.append(path)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -62,20 +76,24 @@ def write_bytes(path: Path, data: bytes) -> None:
     if descriptor is not None:
         _write_to(descriptor, path, data)
         return
-    target = Path(os.path.realpath(path))
-    part = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         if path.exists() and not path.is_file():
             _write_in_place(path, data)
-            return
+        else:
+            _replace(Path(os.path.realpath(path)), data)
+    except OSError as error:
+        reason = "nobody reads from this pipe" if error.errno == errno.ENXIO else error.strerror
+        raise NearsideError(f"{path}: {reason}") from None
+
+
+def _replace(target: Path, data: bytes) -> None:
+    # A folder of its own beside it: any name that the target may have fits in there.
+    with tempfile.TemporaryDirectory(prefix=".nearside-", dir=target.parent, ignore_cleanup_errors=True) as folder:
+        part = Path(folder, target.name)
         part.write_bytes(data)
         if target.exists():
             part.chmod(stat.S_IMODE(target.stat().st_mode))
         part.replace(target)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        reason = "nobody reads from this pipe" if error.errno == errno.ENXIO else error.strerror
-        raise NearsideError(f"{path}: {reason}") from None
 
 
 def _descriptor(path: Path) -> int | None:

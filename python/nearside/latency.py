@@ -135,7 +135,7 @@ def measure(device: Device, kind: str, commands: int, seed: int) -> dict[str, An
 
 def run(design: Design, profiles: list[str], commands: int, seed: int, quiet: bool) -> dict[str, Any]:
     """Reads and writes under each profile; returns the result document, already saved, with its plot."""
-    results.ready()
+    results.ready(["latency.json", "latency.png"], inputs=design.files)
     with show.building(design.name, not quiet) as progress:
         device = Device(design, progress)
     rows = []

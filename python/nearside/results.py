@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -62,9 +63,11 @@ def folder() -> Path:
     return path
 
 
-def ready() -> None:
-    """Makes sure that results can be saved, before minutes go into measuring them."""
+def ready(names: Iterable[str], outputs: Iterable[Path | None] = (), inputs: Iterable[Path | None] = ()) -> None:
+    """Makes sure that results of these names can be saved, before minutes go into measuring them, and that neither they
+    nor the other outputs take the place of anything that is read or written, too."""
     path = folder()
+    files.check_apart([*(path / name for name in names), *outputs], inputs)
     try:
         # Tried, as only that tells: rights say nothing to root, nor of a file system that is read-only.
         with tempfile.TemporaryFile(dir=path):

@@ -238,6 +238,11 @@ fn which(path: &Path) -> Option<(u64, u64)> {
 /// Binds a socket, in the place of one that nobody has any more.
 fn bind(path: &Path) -> Result<(UnixListener, Bound), Error> {
     let fail = |e| Error::Start(format!("the socket {}", path.display()), e);
+    if path.as_os_str().is_empty() {
+        // The kernel would choose a name that no file has.
+        let e = io::Error::new(io::ErrorKind::InvalidInput, "its name is empty");
+        return Err(Error::Start("the socket \"\"".into(), e));
+    }
     // Of two that find the same dead socket at once, the second would remove the first one's. A socket that is being bound
     // looks dead for a moment, too.
     let lock = lock_directory(path);
@@ -401,9 +406,15 @@ impl Acceptor {
             }
             let until = Instant::now() + MANNERS;
             refused.push(Refused { stream, until });
-            self.shared.stats.refused_clients.add(1);
-            self.shared
-                .tell("another client was turned away: one at a time");
+            let refused = &self.shared.stats.refused_clients;
+            refused.add(1);
+            // Whoever comes again and again doesn't fill the log.
+            let count = refused.get();
+            if count.is_power_of_two() {
+                self.shared.tell(&format!(
+                    "another client was turned away: one at a time ({count} so far; told at 1, 2, 4, 8 and so on)"
+                ));
+            }
         }
     }
 

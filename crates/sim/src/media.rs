@@ -159,7 +159,7 @@ impl Media {
         Ok(Media::new(map, store))
     }
 
-    /// Media in the file `path`, created sparse and zeroed if it doesn't exist. What is written survives this process.
+    /// Media in the file `path`, created sparse and zeroed if it doesn't exist or is empty. What is written survives this process.
     ///
     /// The file is locked (`flock`): no two devices, of whatever processes, have one at a time. Who only reads it needs no lock.
     pub fn file(path: &Path, len: u64) -> Result<Media, MediaError> {
@@ -175,14 +175,26 @@ impl Media {
         if parent.is_some_and(|p| !p.is_dir()) {
             return Err(MediaError::NoDirectory(path.into()));
         }
-        let file = match std::fs::metadata(path) {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        let (file, new) = match std::fs::metadata(path) {
             Ok(meta) if !meta.is_file() => return Err(MediaError::NotAFile(path.into())),
-            Ok(_) => OpenOptions::new()
-                .read(true)
-                .write(true)
-                .open(path)
-                .map_err(fail("open it for reading and writing"))?,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => create(path, len)?,
+            Ok(_) => {
+                let file = options.open(path);
+                (file.map_err(fail("open it for reading and writing"))?, None)
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                // A link to a file that isn't there yet stays, and names the file. If another device has just made it, whoever
+                // gets the lock has it.
+                let target = target(path.into());
+                let file = options.clone().create_new(true).open(&target);
+                match file {
+                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                        (options.open(&target).map_err(fail("open it"))?, None)
+                    }
+                    file => (file.map_err(fail("create it"))?, Some(target)),
+                }
+            }
             Err(e) => return Err(fail("look at it")(e)),
         };
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -190,7 +202,14 @@ impl Media {
             Err(Errno::WOULDBLOCK) => return Err(MediaError::InUse(path.into())),
             Err(e) => return Err(fail("lock it")(e.into())),
         }
-        let found = file.metadata().map_err(fail("look at it"))?.len();
+        let mut found = file.metadata().map_err(fail("look at it"))?.len();
+        if found == 0 {
+            if let Err(source) = file.set_len(len) {
+                let _ = new.map(std::fs::remove_file);
+                return Err(fail("give it its size")(source));
+            }
+            found = len;
+        }
         if found != len {
             return Err(MediaError::Mismatch {
                 path: path.into(),
@@ -443,30 +462,6 @@ fn check_size(len: u64) -> Result<(), MediaError> {
     Ok(())
 }
 
-/// A new file of `len` zero bytes; nothing is left behind when it can't be had in full.
-fn create(path: &Path, len: u64) -> Result<File, MediaError> {
-    let fail = |action| {
-        move |source| MediaError::Io {
-            path: path.into(),
-            action,
-            source,
-        }
-    };
-    // A link to a file that isn't there yet stays, and names the file.
-    let target = target(path.into());
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(&target)
-        .map_err(fail("create it"))?;
-    if let Err(source) = file.set_len(len) {
-        let _ = std::fs::remove_file(&target);
-        return Err(fail("give it its size")(source));
-    }
-    Ok(file)
-}
-
 /// Where symbolic links lead to, one after the other; the kernel follows no more of them.
 fn target(mut path: PathBuf) -> PathBuf {
     for _ in 0..40 {
@@ -687,6 +682,27 @@ mod tests {
         let mut media = Media::memory(1 << 40).unwrap();
         media.write_line((1 << 40) - 64, &[7; 64], u64::MAX);
         assert_eq!(media.read_line((1 << 40) - 1), Some([7; 64]));
+    }
+
+    #[test]
+    fn of_devices_that_make_one_file_at_once_one_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        for round in 0..200 {
+            let path = dir.path().join(round.to_string());
+            let start = std::sync::Barrier::new(4);
+            let open = || {
+                start.wait();
+                Media::file(&path, 4096)
+            };
+            let found: Vec<_> = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
+                threads.into_iter().map(|t| t.join().unwrap()).collect()
+            });
+            assert_eq!(found.iter().filter(|f| f.is_ok()).count(), 1);
+            for error in found.iter().filter_map(|f| f.as_ref().err()) {
+                assert!(matches!(error, MediaError::InUse(_)), "{error}");
+            }
+        }
     }
 
     #[test]

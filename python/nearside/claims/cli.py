@@ -92,7 +92,7 @@ def run(
         if report is not None:
             files.write_text(report, reports.markdown(doc))
 
-    results.ready()
+    results.ready(["claims.json"], [report])
     if report is not None and not report.parent.is_dir():
         raise NearsideError(f"{report}: its folder doesn't exist")
     doc = run_claims(claims, quick, seed, None if as_json else tell, save)
@@ -124,6 +124,7 @@ def write_report(
 ) -> None:
     """Write the validation page from a run of claims, or from several: long ones can be measured apart."""
     paths = documents or [results.folder() / "claims.json"]
+    files.check_apart([output], paths)
     files.write_text(output, reports.markdown(*map(reports.load, paths)))
     sources = [str(path) for path in paths]
     if as_json:
