@@ -150,10 +150,8 @@ impl<H: Host> Controller<H> {
                 "CAP.CSS lacks the NVM command set".into(),
             ));
         }
-        if cap.min_page() > PAGE_BYTES || cap.max_page() < PAGE_BYTES {
-            return Err(Error::Unsupported(
-                "CAP.MPSMIN/MPSMAX exclude 4 KiB pages".into(),
-            ));
+        if cap.min_page() > PAGE_BYTES {
+            return Err(Error::Unsupported("CAP.MPSMIN excludes 4 KiB pages".into()));
         }
         self.cap = cap;
         self.version = identify::Version(host.read32(Bar::Nvme, properties::VS)?);

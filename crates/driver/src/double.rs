@@ -36,6 +36,8 @@ pub enum Fault {
     Flip,
     /// Identify Namespace is full of ones.
     BadIdentify,
+    /// These bits of CAP are the other way round.
+    Cap(u64),
 }
 
 #[derive(Default, Clone, Debug)]
@@ -378,14 +380,25 @@ impl Double {
     }
 }
 
+impl Double {
+    /// 1024 entries, contiguous, 500 ms, NVM command set, pages of 4 KiB.
+    fn cap(&self) -> u64 {
+        let cap = 1023 | 1 << 16 | 1 << 24 | 1 << 37;
+        match self.fault {
+            Fault::Cap(bits) => cap ^ bits,
+            _ => cap,
+        }
+    }
+}
+
 impl Host for Double {
     fn read(&mut self, _bar: Bar, offset: u64, data: &mut [u8]) -> Result<()> {
         self.now += Time::ns(800);
         self.settle();
         let value: u64 = match offset {
             _ if self.fault == Fault::Gone => u64::MAX,
-            properties::CAP => 1023 | 1 << 16 | 1 << 24,
-            0x04 => 1 << 5,
+            properties::CAP => self.cap(),
+            0x04 => self.cap() >> 32,
             properties::VS => 0x0001_0400,
             properties::CC => self.cc.into(),
             properties::CSTS => self.csts().into(),

@@ -220,6 +220,10 @@ fn controllers_that_do_not_start() {
     assert_eq!(fails(Fault::Fatal), Error::Fatal);
     assert!(matches!(fails(Fault::NeverReady), Error::Timeout { .. }));
     assert!(matches!(fails(Fault::BadIdentify), Error::Misbehaviour(_)));
+    // No NVM command set; pages of 8 KiB at least, whatever their most.
+    for bits in [1 << 37, 1 << 48, 1 << 48 | 1 << 52] {
+        assert!(matches!(fails(Fault::Cap(bits)), Error::Unsupported(_)));
+    }
 }
 
 #[test]
