@@ -8,12 +8,14 @@ one before has ended. What is known of survivors stands in tools/mutants.json.
 
 usage: mutate.py draw   [--seed N] [--rust N] [--rtl N]              list them
        mutate.py run    [--seed N] [--rust N] [--rtl N] [--first rtl|rust] [--minutes M] [--limit S] [--through CMD]
+       mutate.py again  [--seed N] [--limit S] [--through CMD]       survivors, under the tests of today's commit
        mutate.py report [--seed N]                                   a table; fails if fewer than 95 % were killed
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import itertools
 import json
 import os
@@ -404,6 +406,29 @@ def run(args: argparse.Namespace) -> None:
                     break
 
 
+def again(args: argparse.Namespace) -> None:
+    """Judges the survivors anew, where their lines are as they were: tests may have come since."""
+    doc = load(args.seed)
+    first, doc["commit"] = doc["commit"], ""
+    prepare(doc)
+    control(args)
+    fields = Mutant.__dataclass_fields__
+    for number, old in enumerate(doc["results"]):
+        if old["outcome"] != "survived":
+            continue
+        mutant = Mutant(**{name: old[name] for name in fields})
+        lines = enumerate((TREE / mutant.file).read_text().splitlines(), 1)
+        places = [line for line, text in lines if text == mutant.before]
+        if not places:
+            print(f"{mutant.name}: its line is another one today")
+            continue
+        nearest = min(places, key=lambda line: abs(line - mutant.line))
+        result = judge(dataclasses.replace(mutant, line=nearest), args)
+        doc["results"][number] = result | {"line": mutant.line, "again": doc["commit"]}
+        save(doc | {"commit": first})
+        print(f"{result['outcome']:9} {result['seconds']:7.1f} s  {mutant.name}  [{result['stage']}]", flush=True)
+
+
 def reason(result: dict, known: list[dict]) -> dict | None:
     same = ("file", "before", "after")
     return next((k for k in known if all(k[name].strip() == result[name].strip() for name in same)), None)
@@ -447,7 +472,7 @@ def count(text: str) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["draw", "run", "report"])
+    parser.add_argument("what", choices=["draw", "run", "again", "report"])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rust", type=count, default=30)
     parser.add_argument("--rtl", type=count, default=30)
@@ -462,7 +487,7 @@ def main() -> int:
     args = parser.parse_args()
     if args.what == "report":
         return report(args)
-    (listed if args.what == "draw" else run)(args)
+    {"draw": listed, "run": run, "again": again}[args.what](args)
     return 0
 
 

@@ -304,3 +304,32 @@ def test_mutants_of_a_tree_that_does_not_build_are_not_judged(monkeypatch, tmp_p
         mutate.run(args)
     assert not judged
     assert not list(tmp_path.glob("*.json"))
+
+
+def test_survivors_are_judged_again_where_their_line_is_today(monkeypatch, tmp_path):
+    (tmp_path / "f").write_text("new\na\nb\na\n")
+    for name, value in (("WORK", tmp_path), ("TREE", tmp_path), ("control", lambda _: None)):
+        monkeypatch.setattr(mutate, name, value)
+    monkeypatch.setattr(mutate, "prepare", lambda doc: doc.update(commit="today"))
+    judged = []
+
+    def judge(mutant, _):
+        judged.append(mutant.line)
+        return mutate.asdict(mutant) | {"outcome": "killed", "stage": "unit", "seconds": 1.0}
+
+    monkeypatch.setattr(mutate, "judge", judge)
+    mutants = [
+        mutate.Mutant("rust", "f", line, "op", before, "x") for line, before in ((1, "a"), (3, "a"), (2, "gone"))
+    ]
+    outcomes = ["survived", "killed", "survived"]
+    results = [mutate.asdict(m) | {"outcome": o} for m, o in zip(mutants, outcomes, strict=True)]
+    mutate.save({"seed": 1, "commit": "then", "results": results})
+    mutate.again(mutate.argparse.Namespace(seed=1, through="", limit=20))
+    assert judged == [2]
+    doc = mutate.load(1)
+    assert doc["commit"] == "then"
+    assert [(r["outcome"], r["line"], r.get("again")) for r in doc["results"]] == [
+        ("killed", 1, "today"),
+        ("killed", 3, None),
+        ("survived", 2, None),
+    ]
