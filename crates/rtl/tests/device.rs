@@ -446,6 +446,27 @@ fn a_waveform_that_cannot_be_written_is_an_error_of_its_own() {
 }
 
 #[test]
+fn a_waveform_that_was_finished_is_not_begun_again() {
+    let path = scratch("finished.fst");
+    let window = TraceWindow {
+        from: Time::ZERO,
+        to: Time::us(100),
+        path: path.clone(),
+    };
+    let config = DeviceConfig {
+        trace: Some(window),
+        ..config()
+    };
+    let mut b = bench_with(config, Media::memory(MEDIA).unwrap());
+    b.read32(Bar::Control, 4);
+    b.device.finish().unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    b.read32(Bar::Control, 4);
+    b.device.finish().unwrap();
+    assert!(std::fs::read(&path).unwrap() == whole);
+}
+
+#[test]
 fn waveforms_of_each_life_are_kept() {
     let paths = ["lives.fst", "lives.2.fst", "lives.3.fst"].map(scratch);
     let window = TraceWindow {
