@@ -789,7 +789,8 @@ impl Bench {
                 let (vector, empty) = (queue.vector, queue.head == queue.tail);
                 let head = (queue.head % queue.entries) as u16;
                 if let (true, Some(vector)) = (empty, vector) {
-                    self.world.messages.emptied(vector, self.now);
+                    let coalesced = self.world.model.features.coalesced();
+                    self.world.messages.emptied(vector, self.now, coalesced);
                 }
                 self.ring(qid, true, head);
             }

@@ -153,13 +153,14 @@ impl Messages {
         self.causes.insert(vector, now);
     }
 
-    /// The host has emptied a queue: an interrupt that is not on its way by now need not come any more.
-    pub fn emptied(&mut self, vector: u16, now: Time) {
-        let masked = self.masked.contains(&vector) || !self.on();
+    /// The host has emptied a queue: an interrupt that is not on its way by now need not come any more. One that may be coalesced
+    /// may be held back for long.
+    pub fn emptied(&mut self, vector: u16, now: Time, coalesced: bool) {
+        let held = coalesced || self.masked.contains(&vector) || !self.on();
         if self
             .due
             .get(&vector)
-            .is_some_and(|&since| masked || since + Time::us(1) > now)
+            .is_some_and(|&since| held || since + Time::us(1) > now)
         {
             self.due.remove(&vector);
         }
@@ -251,7 +252,7 @@ mod tests {
         let mut messages = table();
         messages.mask(2);
         messages.completed(2, Time::us(1));
-        messages.emptied(2, Time::us(9));
+        messages.emptied(2, Time::us(9), false);
         messages.unmask(2, Time::us(30));
         assert!(messages.owed(Time::us(90), Time::us(5)).is_empty());
         assert!(send(&mut messages, 31).is_err());
@@ -269,12 +270,22 @@ mod tests {
         messages.set(2, 0xFEE0_0000, 7);
         messages.opened(3, Some(2));
         messages.mask(2);
-        messages.emptied(2, Time::us(2));
+        messages.emptied(2, Time::us(2), false);
         messages.unmask(2, Time::us(30));
         assert!(
             send(&mut messages, 31).is_ok(),
             "the other queue may not be empty"
         );
+    }
+
+    #[test]
+    fn what_may_be_coalesced_need_not_come_once_its_queue_is_empty() {
+        for (coalesced, owed) in [(false, vec![2]), (true, vec![])] {
+            let mut messages = table();
+            messages.completed(2, Time::us(1));
+            messages.emptied(2, Time::us(9), coalesced);
+            assert_eq!(messages.owed(Time::us(90), Time::us(5)), owed);
+        }
     }
 
     #[test]
