@@ -386,7 +386,7 @@ def test_a_trace_never_takes_the_place_of_media(tmp_path, design):
         )
         assert error.endswith("a trace can't be a media file or a socket, too")
         error = fails("demo", "--design", named, "--trace", name, cwd=tmp_path)
-        assert error.startswith(f"{name}: a device has this file for its media or a trace")
+        assert error.startswith(f"{name}: a device has this file for its media, a trace or a waveform")
     assert path.read_bytes() == b"data" * (1 << 18)
 
 
@@ -410,7 +410,7 @@ def test_a_trace_of_a_living_server_is_no_other_device_s(tmp_path):
     with serve.Server([(design, tmp_path / "a.sock")], traces=[path]):
         for command in (["serve", "fuzz", "-s", "b.sock"], ["demo", "--design", "fuzz"]):
             error = fails(*command, "--trace", path, cwd=tmp_path)
-            assert error.startswith(f"{path}: a device has this file for its media or a trace")
+            assert error.startswith(f"{path}: a device has this file for its media, a trace or a waveform")
         with pytest.raises(NearsideError, match="a device has this file"):
             Device(design, commands=path)
     Device(design, commands=path).shutdown()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from nearside import Design
+from nearside import Design, Device, NearsideError
 from nearside.serve import Server
 
 GOOD = Design.load("fuzz")
@@ -78,6 +79,73 @@ os.waitpid(pid, 0)
 """,
         tmp_path,
     )
+
+
+FILES = ["media", "commands", "waveform"]
+
+
+@pytest.mark.parametrize("second", FILES)
+@pytest.mark.parametrize("first", ["media", "commands", pytest.param("waveform", marks=pytest.mark.slow)])
+def test_no_file_is_two_things(tmp_path, first, second):
+    """Whatever one device has it for, another one is refused: here, in another process, and under another name."""
+    script(
+        f"""
+first, second = {first!r}, {second!r}
+good = Design.load("fuzz")
+Path("link.jsonl").symlink_to("f.jsonl")
+
+def device(what, name):
+    if what == "media":
+        return Device(good.with_values(f"[media]\\nfile = '{{name}}'"))
+    if what == "commands":
+        return Device(good, commands=name)
+    return Device(good, trace=(name, 0, 1 << 40))
+
+def busy():
+    for name in ("f.jsonl", "link.jsonl"):
+        try:
+            device(second, name)
+        except NearsideError as error:
+            text = str(error)
+            assert name in text and "in another process" in text and "name another file" in text, text
+        else:
+            os._exit(1)
+
+owner = device(first, "f.jsonl")
+owner.write(b"a" * 4096)
+before = Path("f.jsonl").read_bytes()
+busy()
+forked(busy)
+if first == "media":
+    assert Path("f.jsonl").read_bytes() == before
+owner.shutdown()
+""",
+        tmp_path,
+    )
+
+
+@pytest.mark.parametrize("first", ["media", "commands"])
+def test_no_file_of_a_device_is_its_waveform_too(tmp_path, first):
+    values = "[media]\nfile = 'f.jsonl'" if first == "media" else ""
+    script(
+        f"""
+options = {{}} if {first!r} == "media" else {{"commands": "f.jsonl"}}
+try:
+    Device(Design.load("fuzz").with_values({values!r}), trace=("f.jsonl", 0, 1000), **options)
+except NearsideError as error:
+    assert str(error).startswith("f.jsonl: a device has this file"), error
+else:
+    sys.exit("not refused")
+""",
+        tmp_path,
+    )
+
+
+@pytest.mark.parametrize("where", ["pipe.jsonl", "none/w.fst"])
+def test_a_waveform_is_refused_before_anything_is_compiled(tmp_path, where):
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    with pytest.raises(NearsideError, match=r"can't go to a pipe|No such file"):
+        Device(GOOD, trace=(str(tmp_path / where), 0, 1000), progress=lambda *_: pytest.fail("it compiles"))
 
 
 def test_a_server_belongs_to_its_process(tmp_path):
