@@ -81,6 +81,38 @@ os.waitpid(pid, 0)
     )
 
 
+def test_a_child_keeps_no_file_of_a_trace(tmp_path):
+    """Once the parent has let go of it, another device can have it."""
+    script(
+        """
+design = Design.load("fuzz")
+
+def held(end):
+    device = Device(design, commands="t.jsonl")
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(600)
+        os._exit(0)
+    try:
+        end(device)
+        Device(design, commands="t.jsonl").shutdown()
+    finally:
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+
+def again(device):
+    device.trace_stop()
+    device.trace_start("t.jsonl")
+    device.trace_stop()
+    device.shutdown()
+
+held(lambda device: (device.shutdown(), device.trace_stop()))
+held(again)
+""",
+        tmp_path,
+    )
+
+
 FILES = ["media", "commands", "waveform"]
 
 

@@ -89,6 +89,13 @@ impl AsFd for Output {
     }
 }
 
+impl Drop for Output {
+    fn drop(&mut self) {
+        // Closing it would do, but for a process that was forked off and has the same open file.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,7 +119,10 @@ mod tests {
         assert!(Media::file(&path, 4096).is_err());
         output.clear().unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), []);
+        // As a process that was forked off has it.
+        let same = output.file.try_clone().unwrap();
         drop(output);
         Output::open(&path).unwrap();
+        drop(same);
     }
 }
