@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -237,3 +238,43 @@ def test_a_server_is_stopped_while_somebody_waits(tmp_path, by):
             signal.signal(signal.SIGALRM, before)
         assert server.counters() == []
         assert not (tmp_path / "a.sock").exists()
+
+
+def test_python_goes_on_while_a_server_waits_for_its_directory(tmp_path):
+    """The thread that lets go of it, for one: it would not get Python's lock."""
+    directory = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(directory, fcntl.LOCK_EX)
+    timer = threading.Timer(0.3, os.close, [directory])
+    timer.start()
+    begun = time.monotonic()
+    with Server([(GOOD, tmp_path / "a.sock")]):
+        assert time.monotonic() - begun < 8
+    timer.join()
+
+
+@pytest.mark.parametrize("name", ["flush", "set_priority", "shutdown"])
+def test_python_goes_on_while_a_device_simulates(name):
+    """Threads take turns only where a call lets them: the interval is too long for any other turn."""
+    arguments = [0, "medium"] if name == "set_priority" else []
+    turns, end, interval = [0], threading.Event(), sys.getswitchinterval()
+
+    def work():
+        while not end.is_set():
+            turns[0] += 1
+            time.sleep(1e-5)
+
+    thread = threading.Thread(target=work)
+    device = Device(GOOD, skip_idle=False)
+    try:
+        sys.setswitchinterval(600)
+        thread.start()
+        others = 0
+        for _ in range(1 if name == "shutdown" else 100):
+            before = turns[0]
+            getattr(device.native, name)(*arguments)
+            others += turns[0] - before
+        assert others > 0
+    finally:
+        end.set()
+        sys.setswitchinterval(interval)
+        thread.join()
