@@ -1,7 +1,7 @@
 //! A running device with its host and driver.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use design::media::Registers;
@@ -17,7 +17,7 @@ use crate::arguments::{
 };
 use crate::build::Design;
 use crate::error::raise;
-use crate::process::Owned;
+use crate::process::{alone, Owned};
 use crate::progress::{in_pieces, Teller};
 use crate::report;
 use crate::session::{Build, Session, State};
@@ -35,13 +35,7 @@ pub struct Device {
 impl Device {
     fn lock(&self) -> PyResult<MutexGuard<'_, State>> {
         self.state.check()?;
-        match self.state.try_lock() {
-            Ok(state) => Ok(state),
-            Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(raise(
-                "the device is in use by another call, of a thread or around a progress callback: one at a time",
-            )),
-        }
+        alone(&self.state, "device")
     }
 }
 
