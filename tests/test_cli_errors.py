@@ -456,7 +456,7 @@ def test_a_trace_of_a_living_server_is_no_other_device_s(tmp_path):
     with serve.Server([(design, tmp_path / "a.sock")], traces=[path]):
         for command in (["serve", "fuzz", "-s", "b.sock"], ["demo", "--design", "fuzz"]):
             error = fails(*command, "--trace", path, cwd=tmp_path)
-            assert error.startswith(f"{path}: a device has this file for its media or a trace")
+            assert error.startswith(f"{path}: a device has this file for its media, a trace or a waveform")
         with pytest.raises(NearsideError, match="a device has this file"):
             Device(design, commands=path)
     Device(design, commands=path).shutdown()

@@ -368,6 +368,60 @@ def test_hostile_arguments_of_the_delay_bench():
     assert bench.pipelined_reads(2, 50.0) > 50
 
 
+class Meddler:
+    """A number that, while it is taken for an argument, uses the same object."""
+
+    def __init__(self, value: int, call) -> None:
+        self.value, self.call = value, call
+
+    def __index__(self) -> int:
+        self.call()
+        return self.value
+
+
+def test_an_argument_that_uses_its_own_object():
+    channel = _native.DramChannel(GOOD.native)
+    assert channel.push(Meddler(5, lambda: channel.poll(1)), Meddler(64, channel.next_event), False)
+    assert channel.poll(Meddler(6, channel.timing)) is None
+    bench = _native.DelayBench(GOOD.native)
+    nested = Meddler(2, lambda: bench.pipelined_reads(1, 10.0))
+    assert bench.pipelined_reads(nested, 50.0) > 50
+    assert bench.measure(**MEASURE | {"samples": nested})
+
+
+LONG = [
+    lambda b: b.measure(**MEASURE | {"samples": 1_000_000}), lambda b: b.pipelined_reads(64, 1_000_000.0)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", LONG, ids=["measure", "pipelined_reads"])
+def test_a_delay_bench_in_use_says_so_and_hears_signals(call):
+    bench = _native.DelayBench(GOOD.native)
+    told = []
+
+    def meddle():
+        for other in (lambda: bench.pipelined_reads(1, 10.0), lambda: bench.measure(**MEASURE)):
+            told.append(answer(other))
+        signal.raise_signal(signal.SIGALRM)
+
+    def handler(*_):
+        raise Stopped
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        timer = threading.Timer(0.3, meddle)
+        timer.start()
+        begun = time.monotonic()
+        with pytest.raises(Stopped):
+            call(bench)
+        assert time.monotonic() - begun < 20
+        timer.join()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert [str(error).partition(",")[0] for error in told] == ["the bench is in use by another call"] * 2
+    assert bench.pipelined_reads(2, 50.0) > 50
+
+
 def test_hostile_arguments_of_the_server(tmp_path):
     for value in [*NUMBERS, *OTHERS, [(GOOD.native, tmp_path / "none/s", None)], [(GOOD.native, "x" * 200, None)]]:
         outcome = answer(_native.Server, devices=value)

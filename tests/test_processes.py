@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import signal
 import subprocess
 import sys
@@ -10,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from nearside import Design
+from nearside import Design, Device, NearsideError
 from nearside.serve import Server
 
 GOOD = Design.load("fuzz")
@@ -80,6 +82,105 @@ os.waitpid(pid, 0)
     )
 
 
+def test_a_child_keeps_no_file_of_a_trace(tmp_path):
+    """Once the parent has let go of it, another device can have it."""
+    script(
+        """
+design = Design.load("fuzz")
+
+def held(end):
+    device = Device(design, commands="t.jsonl")
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(600)
+        os._exit(0)
+    try:
+        end(device)
+        Device(design, commands="t.jsonl").shutdown()
+    finally:
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+
+def again(device):
+    device.trace_stop()
+    device.trace_start("t.jsonl")
+    device.trace_stop()
+    device.shutdown()
+
+held(lambda device: (device.shutdown(), device.trace_stop()))
+held(again)
+""",
+        tmp_path,
+    )
+
+
+FILES = ["media", "commands", "waveform"]
+
+
+@pytest.mark.parametrize("second", FILES)
+@pytest.mark.parametrize("first", ["media", "commands", pytest.param("waveform", marks=pytest.mark.slow)])
+def test_no_file_is_two_things(tmp_path, first, second):
+    """Whatever one device has it for, another one is refused: here, in another process, and under another name."""
+    script(
+        f"""
+first, second = {first!r}, {second!r}
+good = Design.load("fuzz")
+Path("link.jsonl").symlink_to("f.jsonl")
+
+def device(what, name):
+    if what == "media":
+        return Device(good.with_values(f"[media]\\nfile = '{{name}}'"))
+    if what == "commands":
+        return Device(good, commands=name)
+    return Device(good, trace=(name, 0, 1 << 40))
+
+def busy():
+    for name in ("f.jsonl", "link.jsonl"):
+        try:
+            device(second, name)
+        except NearsideError as error:
+            text = str(error)
+            assert name in text and "in another process" in text and "name another file" in text, text
+        else:
+            os._exit(1)
+
+owner = device(first, "f.jsonl")
+owner.write(b"a" * 4096)
+before = Path("f.jsonl").read_bytes()
+busy()
+forked(busy)
+if first == "media":
+    assert Path("f.jsonl").read_bytes() == before
+owner.shutdown()
+""",
+        tmp_path,
+    )
+
+
+@pytest.mark.parametrize("first", ["media", "commands"])
+def test_no_file_of_a_device_is_its_waveform_too(tmp_path, first):
+    values = "[media]\nfile = 'f.jsonl'" if first == "media" else ""
+    script(
+        f"""
+options = {{}} if {first!r} == "media" else {{"commands": "f.jsonl"}}
+try:
+    Device(Design.load("fuzz").with_values({values!r}), trace=("f.jsonl", 0, 1000), **options)
+except NearsideError as error:
+    assert str(error).startswith("f.jsonl: a device has this file"), error
+else:
+    sys.exit("not refused")
+""",
+        tmp_path,
+    )
+
+
+@pytest.mark.parametrize("where", ["pipe.jsonl", "none/w.fst"])
+def test_a_waveform_is_refused_before_anything_is_compiled(tmp_path, where):
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    with pytest.raises(NearsideError, match=r"can't go to a pipe|No such file"):
+        Device(GOOD, trace=(str(tmp_path / where), 0, 1000), progress=lambda *_: pytest.fail("it compiles"))
+
+
 def test_a_server_belongs_to_its_process(tmp_path):
     """The end of a child ends no server: it still answers, rests when there is nothing to do, and ends as usual."""
     script(
@@ -137,3 +238,43 @@ def test_a_server_is_stopped_while_somebody_waits(tmp_path, by):
             signal.signal(signal.SIGALRM, before)
         assert server.counters() == []
         assert not (tmp_path / "a.sock").exists()
+
+
+def test_python_goes_on_while_a_server_waits_for_its_directory(tmp_path):
+    """The thread that lets go of it, for one: it would not get Python's lock."""
+    directory = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(directory, fcntl.LOCK_EX)
+    timer = threading.Timer(0.3, os.close, [directory])
+    timer.start()
+    begun = time.monotonic()
+    with Server([(GOOD, tmp_path / "a.sock")]):
+        assert time.monotonic() - begun < 8
+    timer.join()
+
+
+@pytest.mark.parametrize("name", ["flush", "set_priority", "shutdown"])
+def test_python_goes_on_while_a_device_simulates(name):
+    """Threads take turns only where a call lets them: the interval is too long for any other turn."""
+    arguments = [0, "medium"] if name == "set_priority" else []
+    turns, end, interval = [0], threading.Event(), sys.getswitchinterval()
+
+    def work():
+        while not end.is_set():
+            turns[0] += 1
+            time.sleep(1e-5)
+
+    thread = threading.Thread(target=work)
+    device = Device(GOOD, skip_idle=False)
+    try:
+        sys.setswitchinterval(600)
+        thread.start()
+        others = 0
+        for _ in range(1 if name == "shutdown" else 100):
+            before = turns[0]
+            getattr(device.native, name)(*arguments)
+            others += turns[0] - before
+        assert others > 0
+    finally:
+        end.set()
+        sys.setswitchinterval(interval)
+        thread.join()

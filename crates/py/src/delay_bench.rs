@@ -4,14 +4,15 @@ use std::sync::{Mutex, MutexGuard};
 
 use design::Design as Config;
 use pyo3::prelude::*;
-use rtl::delay_bench::{self, Mix, Sample, Targets, Traffic};
+use rtl::delay_bench::{self, Counters, Mix, Sample, Targets, Traffic};
 use rtl::Memory;
 use serde_json::json;
 use sim::{Clock, Media};
 
 use crate::build::{BuildTeller, Design};
 use crate::error::raise;
-use crate::process::Owned;
+use crate::process::{alone, Owned};
+use crate::progress::Teller;
 
 /// Memory behind the emulator: enough rows that random addresses hardly ever hit an open one.
 const MEDIA_BYTES: u64 = 1 << 30;
@@ -24,8 +25,8 @@ const MOST_CYCLES: f64 = ((1 << 20) - 1) as f64;
 /// Most bytes of a burst: AXI's boundary.
 const BURST_BYTES: u32 = 4096;
 
-/// An emulator with the clock and the DRAM of a design.
-#[pyclass(module = "nearside._native")]
+/// An emulator with the clock and the DRAM of a design. One call at a time.
+#[pyclass(frozen, module = "nearside._native")]
 pub struct DelayBench {
     bench: Owned<Mutex<Option<delay_bench::DelayBench>>>,
     clock: Clock,
@@ -34,7 +35,7 @@ pub struct DelayBench {
 impl DelayBench {
     fn lock(&self) -> PyResult<MutexGuard<'_, Option<delay_bench::DelayBench>>> {
         self.bench.check()?;
-        self.bench.lock().map_err(raise)
+        alone(&self.bench, "bench")
     }
 }
 
@@ -72,7 +73,7 @@ impl DelayBench {
     #[pyo3(signature = (kind, base_ns, beat_ns, beats, samples, seed))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn measure(
-        &mut self,
+        &self,
         py: Python<'_>,
         kind: &str,
         base_ns: f64,
@@ -119,11 +120,7 @@ impl DelayBench {
             seed,
             ..Traffic::default()
         };
-        let mut bench = self.lock()?;
-        let bench = bench.as_mut().ok_or_else(|| raise("there is no bench"))?;
-        let outcome = py.detach(|| delay_bench::delay_bench(bench, &targets, &traffic));
-        py.check_signals()?;
-        let (samples, counters) = outcome.map_err(raise)?;
+        let (samples, counters) = self.run(py, &targets, &traffic)?;
         let counted = &counters[usize::from(mix == Mix::Writes)];
         let ns = |cycles: f64| self.clock.ns(cycles);
         let latencies: Vec<u32> = samples.iter().map(Sample::latency).collect();
@@ -163,7 +160,7 @@ impl DelayBench {
     }
 
     /// Cycles that so many reads take, sent one a cycle, with a delay of so many cycles: first address to last beat.
-    fn pipelined_reads(&mut self, py: Python<'_>, reads: usize, delay: f64) -> PyResult<u64> {
+    fn pipelined_reads(&self, py: Python<'_>, reads: usize, delay: f64) -> PyResult<u64> {
         if !(1..=MOST_READS).contains(&reads) {
             return Err(raise(format!(
                 "reads = {reads}: allowed are 1 to {MOST_READS}"
@@ -179,10 +176,7 @@ impl DelayBench {
             outstanding: reads,
             ..Traffic::default()
         };
-        let mut bench = self.lock()?;
-        let bench = bench.as_mut().ok_or_else(|| raise("there is no bench"))?;
-        let outcome = py.detach(|| delay_bench::delay_bench(bench, &targets, &traffic));
-        let (samples, _) = outcome.map_err(raise)?;
+        let (samples, _) = self.run(py, &targets, &traffic)?;
         let start = samples.iter().map(|s| s.start).min().unwrap_or(0);
         let end = samples
             .iter()
@@ -203,6 +197,21 @@ fn check_cycles(name: &str, value: f64, cycles: f64) -> PyResult<()> {
 }
 
 impl DelayBench {
+    /// Runs traffic, and hears of Ctrl-C meanwhile.
+    fn run(
+        &self,
+        py: Python<'_>,
+        targets: &Targets,
+        traffic: &Traffic,
+    ) -> PyResult<(Vec<Sample>, [Counters; 2])> {
+        let mut bench = self.lock()?;
+        let bench = bench.as_mut().ok_or_else(|| raise("there is no bench"))?;
+        let mut teller = Teller::new(None);
+        let mut tell = |done, total| teller.tell(done, total);
+        let outcome = py.detach(|| delay_bench::delay_bench(bench, targets, traffic, &mut tell));
+        teller.settle(outcome)
+    }
+
     fn cycles(&self, ns: f64) -> f64 {
         self.clock.cycles(ns)
     }

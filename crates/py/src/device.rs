@@ -1,7 +1,7 @@
 //! A running device with its host and driver.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use design::media::Registers;
@@ -17,7 +17,7 @@ use crate::arguments::{
 };
 use crate::build::Design;
 use crate::error::raise;
-use crate::process::Owned;
+use crate::process::{alone, Owned};
 use crate::progress::{in_pieces, Teller};
 use crate::report;
 use crate::session::{Build, Session, State};
@@ -35,13 +35,7 @@ pub struct Device {
 impl Device {
     fn lock(&self) -> PyResult<MutexGuard<'_, State>> {
         self.state.check()?;
-        match self.state.try_lock() {
-            Ok(state) => Ok(state),
-            Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(raise(
-                "the device is in use by another call, of a thread or around a progress callback: one at a time",
-            )),
-        }
+        alone(&self.state, "device")
     }
 }
 
@@ -143,7 +137,7 @@ impl Device {
     }
 
     /// Gives I/O queue `queue` (from 0) a priority: it is created again.
-    fn set_priority(&self, queue: usize, priority: &str) -> PyResult<()> {
+    fn set_priority(&self, py: Python<'_>, queue: usize, priority: &str) -> PyResult<()> {
         let priority = match priority {
             "urgent" => Priority::Urgent,
             "high" => Priority::High,
@@ -156,10 +150,9 @@ impl Device {
                 return Err(PyValueError::new_err(text));
             }
         };
-        self.lock()?
-            .session()?
-            .controller
-            .set_priority(queue, priority)
+        let mut state = self.lock()?;
+        let session = state.session()?;
+        py.detach(|| session.controller.set_priority(queue, priority))
             .map_err(raise)
     }
 
@@ -561,20 +554,23 @@ impl Device {
 
     /// From now on writes what happens to each command to a file, in simulated time: `*.jsonl` is a line of JSON a command,
     /// `*.json` a trace that Perfetto shows. Start it while no command is in flight.
-    fn trace_start(&self, path: PathBuf) -> PyResult<()> {
-        let mut state = self.lock()?;
+    fn trace_start(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let state = &mut *self.lock()?;
         state.session()?;
-        state.trace_stop()?;
-        let file = create(&path)?;
-        state.set_tracer(Some(Tracer::new(file.clone(), false)))?;
-        state.trace = Some(file);
-        Ok(())
+        py.detach(|| {
+            state.trace_stop()?;
+            let file = create(&path)?;
+            state.set_tracer(Some(Tracer::new(file.clone(), false)))?;
+            state.trace = Some(file);
+            Ok(())
+        })
     }
 
     /// Ends the trace, commands that have not ended included, and returns how many commands it holds; `None` if there was
     /// none. It may come after `shutdown`.
-    fn trace_stop(&self) -> PyResult<Option<u64>> {
-        self.lock()?.trace_stop()
+    fn trace_stop(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        let state = &mut *self.lock()?;
+        py.detach(|| state.trace_stop())
     }
 
     /// Runs reads or writes of `bytes` one at a time, the device at rest before each. Returns, as JSON, for each the list of
@@ -609,8 +605,10 @@ impl Device {
     }
 
     /// Flush.
-    fn flush(&self) -> PyResult<()> {
-        self.lock()?.session()?.controller.flush().map_err(raise)
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        let mut state = self.lock()?;
+        let session = state.session()?;
+        py.detach(|| session.controller.flush()).map_err(raise)
     }
 
     /// Lets simulated time pass without work.
@@ -676,24 +674,25 @@ impl Device {
     }
 
     /// Takes the device apart as it is, as a loss of power does: others can have its media file.
-    fn close(&self) -> PyResult<()> {
-        self.lock()?.session.take();
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let session = self.lock()?.session.take();
+        py.detach(|| drop(session));
         Ok(())
     }
 
     /// Normal shutdown. Tells of files that could not be written. In a process that was forked off it does nothing.
-    fn shutdown(&self) -> PyResult<()> {
+    fn shutdown(&self, py: Python<'_>) -> PyResult<()> {
         if self.state.is_foreign() {
             return Ok(());
         }
         let session = self.lock()?.session.take();
-        match session {
-            Some(session) => {
-                let mut host = session.controller.shutdown().map_err(raise)?;
-                host.system_mut().finish().map_err(raise)
-            }
-            None => Ok(()),
-        }
+        let Some(session) = session else {
+            return Ok(());
+        };
+        py.detach(|| {
+            let mut host = session.controller.shutdown().map_err(raise)?;
+            host.system_mut().finish().map_err(raise)
+        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! One channel of the DDR4 model, for measurements of the model itself.
 
+use std::sync::{Mutex, MutexGuard};
+
 use pyo3::prelude::*;
 use serde_json::json;
 use sim::dram::{Channel, Request};
@@ -7,20 +9,25 @@ use sim::Time;
 
 use crate::build::Design;
 use crate::error::raise;
+use crate::process::alone;
 
 /// Longest step of time, ps: every refresh in it is gone through.
 const MOST_STEP: u64 = 1_000_000_000_000;
 
 /// A DDR4 channel as a design has it. Times are in ps and never go back.
-#[pyclass(module = "nearside._native")]
+#[pyclass(frozen, module = "nearside._native")]
 pub struct DramChannel {
-    channel: Channel,
+    state: Mutex<State>,
     config: sim::DramConfig,
+}
+
+struct State {
+    channel: Channel,
     /// The latest time that was named.
     now: u64,
 }
 
-impl DramChannel {
+impl State {
     /// Goes on to `now`.
     fn at(&mut self, now: u64) -> PyResult<Time> {
         let (from, to) = (
@@ -35,6 +42,12 @@ impl DramChannel {
     }
 }
 
+impl DramChannel {
+    fn lock(&self) -> PyResult<MutexGuard<'_, State>> {
+        alone(&self.state, "channel")
+    }
+}
+
 #[pymethods]
 impl DramChannel {
     /// A channel; `refresh` false switches refresh off.
@@ -46,26 +59,25 @@ impl DramChannel {
             config.refresh_mode = 0;
         }
         config.validate().map_err(raise)?;
-        Ok(DramChannel {
-            channel: Channel::new(&config),
-            config,
-            now: 0,
-        })
+        let channel = Channel::new(&config);
+        let state = State { channel, now: 0 }.into();
+        Ok(DramChannel { state, config })
     }
 
     /// Timing constraints in clocks, fixed latencies and peak bandwidth, as JSON.
-    fn timing(&self) -> String {
-        let t = self.channel.timing();
-        json!({
+    fn timing(&self) -> PyResult<String> {
+        let state = self.lock()?;
+        let t = state.channel.timing();
+        let timing = json!({
             "cl": t.cl, "rcd": t.rcd, "rp": t.rp, "burst": t.burst, "data_rate_mts": self.config.data_rate_mts,
             "frontend_ns": self.config.frontend_ns, "backend_ns": self.config.backend_ns,
             "peak_gb_s": self.config.peak_bytes_per_ns(),
-        })
-        .to_string()
+        });
+        Ok(timing.to_string())
     }
 
     /// Hands in a request of 64 bytes; false when the queue is full.
-    fn push(&mut self, now: u64, addr: u64, is_write: bool) -> PyResult<bool> {
+    fn push(&self, now: u64, addr: u64, is_write: bool) -> PyResult<bool> {
         let bytes = self.config.bytes();
         if addr >= bytes {
             return Err(raise(format!(
@@ -73,24 +85,26 @@ impl DramChannel {
                 bytes - 1
             )));
         }
-        let now = self.at(now)?;
+        let mut state = self.lock()?;
+        let now = state.at(now)?;
         let tag = addr;
         let request = Request {
             tag,
             addr,
             is_write,
         };
-        Ok(self.channel.push(now, request))
+        Ok(state.channel.push(now, request))
     }
 
     /// A completion that is due: (address, time).
-    fn poll(&mut self, now: u64) -> PyResult<Option<(u64, u64)>> {
-        let now = self.at(now)?;
-        Ok(self.channel.poll(now).map(|c| (c.tag, c.time.0)))
+    fn poll(&self, now: u64) -> PyResult<Option<(u64, u64)>> {
+        let mut state = self.lock()?;
+        let now = state.at(now)?;
+        Ok(state.channel.poll(now).map(|c| (c.tag, c.time.0)))
     }
 
     /// When to call `poll` next.
-    fn next_event(&self) -> Option<u64> {
-        self.channel.next_event().map(|t| t.0)
+    fn next_event(&self) -> PyResult<Option<u64>> {
+        Ok(self.lock()?.channel.next_event().map(|t| t.0))
     }
 }

@@ -3,6 +3,7 @@
 use std::mem;
 use std::ops::Deref;
 use std::process;
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use pyo3::PyResult;
 
@@ -37,6 +38,17 @@ impl<T: Default> Owned<T> {
             )));
         }
         Ok(())
+    }
+}
+
+/// What one call at a time may use; an error for another one meanwhile, of a thread or around a progress callback.
+pub fn alone<'a, T>(mutex: &'a Mutex<T>, what: &str) -> PyResult<MutexGuard<'a, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Ok(guard),
+        Err(TryLockError::Poisoned(guard)) => Ok(guard.into_inner()),
+        Err(TryLockError::WouldBlock) => Err(raise(format!(
+            "the {what} is in use by another call, of a thread or around a progress callback: one at a time"
+        ))),
     }
 }
 

@@ -67,7 +67,8 @@ impl Server {
             one.tracer = Some(Tracer::new(file.clone(), false));
             traces.push(file);
         }
-        let server = Some(serve::Server::start(served).map_err(raise)?);
+        let server = py.detach(|| serve::Server::start(served));
+        let server = Some(server.map_err(raise)?);
         let running = Owned::new(Running { server, traces }.into());
         Ok(Server { running })
     }

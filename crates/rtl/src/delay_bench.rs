@@ -18,6 +18,8 @@ use crate::error::Result;
 
 /// Edges without any handshake that count as a hang: the longest delay is 2^20 cycles.
 const HANG: u64 = 3 << 20;
+/// Edges between two looks at whether to go on.
+const LOOK: u64 = 1024;
 
 /// Fractional bits of a time in the registers.
 const TIME_FRACTION: u32 = 12;
@@ -294,11 +296,22 @@ impl DelayBench {
         Ok(())
     }
 
-    /// Sends traffic and waits until all of it is answered. Read data is checked against what the memory holds.
-    pub fn run(&mut self, traffic: &Traffic) -> std::result::Result<Vec<Sample>, Fault> {
+    /// Sends traffic and waits until all of it is answered. Read data is checked against what the memory holds. `progress` is told
+    /// now and then how many of how many are answered; after a false no more are sent.
+    pub fn run(
+        &mut self,
+        traffic: &Traffic,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> std::result::Result<Vec<Sample>, Fault> {
         let mut generator = Generator::new(traffic, self.media.size());
         let mut error = None;
         while !generator.done() && error.is_none() {
+            if self.edge % LOOK == 0 {
+                let (done, all) = (generator.finished as u64, generator.traffic.count as u64);
+                if !progress(done, all) {
+                    generator.traffic.count = generator.issued;
+                }
+            }
             generator.issue(&mut self.master, self.edge);
             let finished = generator.finished;
             self.tick(|edge, seen, context| generator.see(edge, seen, context, &mut error))?;
@@ -591,14 +604,16 @@ fn content(addr: u64) -> [u8; BEAT] {
 }
 
 /// Sets `targets`, sends `traffic`, and returns every transaction with the emulator's own counters of it (reads, writes).
+/// `progress` is as in [`DelayBench::run`].
 pub fn delay_bench(
     bench: &mut DelayBench,
     targets: &Targets,
     traffic: &Traffic,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> std::result::Result<(Vec<Sample>, [Counters; 2]), Fault> {
     bench.set(targets)?;
     bench.clear()?;
-    let samples = bench.run(traffic)?;
+    let samples = bench.run(traffic, progress)?;
     let counters = bench.counters()?;
     Ok((samples, counters))
 }

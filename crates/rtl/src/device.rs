@@ -1,11 +1,12 @@
 //! The cycle-accurate device.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use sim::{Clock, Counter, Device, Fault, HostPort, Media, Mmio, Time, TraceEvent, Tracer};
+use sim::{Clock, Counter, Device, Fault, HostPort, Media, Mmio, Output, Time, TraceEvent, Tracer};
 
 use crate::axi::{
     AddressMap, AxiPorts, DdrSlave, DdrStats, FillPorts, FixedLatency, HostSlave, LateMemory,
@@ -38,8 +39,21 @@ pub struct TraceWindow {
     pub from: Time,
     /// No clock edge from here on.
     pub to: Time,
-    /// The FST file. Each time that the power has come again a further file begins: `x.fst`, `x.2.fst`, `x.3.fst`.
+    /// The FST file. Each time that the power has come again a further file begins: `x.fst`, `x.2.fst`, `x.3.fst`. Each is locked
+    /// from power-on until it is complete; the first clock edge in the window clears it.
     pub path: PathBuf,
+}
+
+impl TraceWindow {
+    /// The file for the `life`th time that the power comes.
+    fn open(&self, life: u32) -> Result<Output> {
+        let path = life_path(&self.path, life);
+        if std::fs::metadata(&path).is_ok_and(|meta| meta.file_type().is_fifo()) {
+            let text = "a waveform can't go to a pipe, for it is not written from start to end; name a file";
+            return Err(Error::io(&path, text));
+        }
+        Output::open(&path).map_err(|e| Error::io(&path, e))
+    }
 }
 
 /// The file of the `life`th time that the power came.
@@ -199,6 +213,12 @@ impl DeviceConfig {
         compile_trained(&self.bitstream(), &mut training, progress)
     }
 
+    /// The file of the first waveform.
+    fn waveform(&self) -> Result<Option<Output>> {
+        let window = self.trace.as_ref();
+        window.map(|window| window.open(1)).transpose()
+    }
+
     fn check(&self) -> Result<()> {
         let bad = |text: String| Err(Error::Config(text));
         if !(1..=256).contains(&self.host_reads) {
@@ -324,6 +344,8 @@ pub struct RtlDevice {
     disturbed: bool,
     last_handshake: Time,
     fault: Option<Fault>,
+    /// The file of this life's waveform, until the window begins.
+    waveform: Option<Output>,
     trace_done: bool,
     /// How often the power has come.
     lives: u32,
@@ -349,13 +371,25 @@ impl RtlDevice {
         progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<RtlDevice> {
         config.check()?;
+        // It may take minutes to compile, so what can't be had is told before.
+        let waveform = config.waveform()?;
         let path = config.compile(media.size(), progress)?;
-        RtlDevice::new(Bitstream::open(&path)?, config, media)
+        RtlDevice::with(Bitstream::open(&path)?, config, media, waveform)
     }
 
     /// A device made from a bitstream that fits `config`.
     pub fn new(bitstream: Arc<Bitstream>, config: DeviceConfig, media: Media) -> Result<RtlDevice> {
         config.check()?;
+        let waveform = config.waveform()?;
+        RtlDevice::with(bitstream, config, media, waveform)
+    }
+
+    fn with(
+        bitstream: Arc<Bitstream>,
+        config: DeviceConfig,
+        media: Media,
+        waveform: Option<Output>,
+    ) -> Result<RtlDevice> {
         let mut device = RtlDevice {
             config,
             bitstream,
@@ -369,6 +403,7 @@ impl RtlDevice {
             disturbed: false,
             last_handshake: Time::ZERO,
             fault: None,
+            waveform,
             trace_done: false,
             lives: 0,
             held_up: None,
@@ -700,9 +735,9 @@ impl RtlDevice {
             return Ok(());
         };
         let inside = edge >= window.from && edge < window.to;
-        if inside && !p.tracing && !self.trace_done {
+        if let Some(file) = self.waveform.take_if(|_| inside) {
             p.tracing = true;
-            let opened = p.model.trace_open(&life_path(&window.path, self.lives));
+            let opened = p.model.trace_open(file);
             if let Err(error) = opened {
                 return Err(self.fail(waveform(error)));
             }
@@ -968,6 +1003,13 @@ impl Device for RtlDevice {
             Ok(powered) => self.powered = Some(powered),
             // The same bitstream came up before.
             Err(error) => self.fault = Some(Fault::Assertion(error.to_string())),
+        }
+        let window = self.config.trace.as_ref();
+        if let Some(window) = window.filter(|w| !self.trace_done && self.now < w.to) {
+            match window.open(self.lives) {
+                Ok(file) => self.waveform = Some(file),
+                Err(error) => self.fault = Some(waveform(error)),
+            }
         }
     }
 

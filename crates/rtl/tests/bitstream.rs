@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rtl::bitstream::{compile, compile_trained, Bitstream, BitstreamSpec, Dir, Model};
 use rtl::Error;
+use sim::Output;
 
 const ONE: u64 = 1;
 
@@ -171,10 +172,9 @@ fn waveforms() {
     let path = dir.join("bitstream.fst");
     let _ = std::fs::remove_file(&path);
     let mut plain = Model::new(&common::load(&common::fixture_spec(false))).unwrap();
-    assert!(plain.trace_open(&path).is_err());
+    assert!(plain.trace_open(Output::open(&path).unwrap()).is_err());
     let mut model = Model::new(&common::load(&common::fixture_spec(true))).unwrap();
-    assert!(model.trace_open(Path::new("/nonexistent/x.fst")).is_err());
-    model.trace_open(&path).unwrap();
+    model.trace_open(Output::open(&path).unwrap()).unwrap();
     reset(&mut model);
     model.trace_close().unwrap();
     assert!(std::fs::metadata(&path).unwrap().len() > 500);
@@ -182,9 +182,9 @@ fn waveforms() {
 
 #[test]
 fn a_waveform_that_finds_no_room_is_an_error_and_the_model_goes_on() {
-    let full = Path::new("/dev/full");
+    let full = || Output::open(Path::new("/dev/full")).unwrap();
     let mut model = Model::new(&common::load(&common::fixture_spec(true))).unwrap();
-    model.trace_open(full).unwrap();
+    model.trace_open(full()).unwrap();
     let now = reset(&mut model);
     let error = model.trace_close().unwrap_err().to_string();
     assert!(
@@ -194,7 +194,7 @@ fn a_waveform_that_finds_no_room_is_an_error_and_the_model_goes_on() {
     store(&mut model, now, 0x10_0008, 0).unwrap();
     // One that goes away with its waveform open tells standard error.
     let mut model = Model::new(&common::load(&common::fixture_spec(true))).unwrap();
-    model.trace_open(full).unwrap();
+    model.trace_open(full()).unwrap();
     reset(&mut model);
 }
 

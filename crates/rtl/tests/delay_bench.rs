@@ -42,7 +42,8 @@ fn random_accesses_meet_the_optane_targets() {
             ids: 4,
             ..Traffic::default()
         };
-        let (samples, counters) = delay_bench(&mut bench, &targets, &traffic).unwrap();
+        let (samples, counters) =
+            delay_bench(&mut bench, &targets, &traffic, &mut |_, _| true).unwrap();
         let mean = mean(samples.iter().map(|s| s.latency()));
         let direction = usize::from(mix == Mix::Writes);
         println!(
@@ -84,7 +85,7 @@ fn bursts_are_delayed_beat_by_beat() {
             count: 50,
             ..Traffic::default()
         };
-        let (samples, _) = delay_bench(&mut bench, &targets, &traffic).unwrap();
+        let (samples, _) = delay_bench(&mut bench, &targets, &traffic, &mut |_, _| true).unwrap();
         for beat in 0..beats as usize {
             let target = 100.0 + 2.5 * (beat + 1) as f64;
             assert!(
@@ -110,7 +111,7 @@ fn reads_wait_in_parallel() {
         addresses: Addresses::Sequential,
         ..Traffic::default()
     };
-    let (samples, _) = delay_bench(&mut bench, &targets, &traffic).unwrap();
+    let (samples, _) = delay_bench(&mut bench, &targets, &traffic, &mut |_, _| true).unwrap();
     let end = samples
         .iter()
         .map(|s| s.start + u64::from(s.latency()))
@@ -140,18 +141,24 @@ fn mixed_traffic_keeps_its_data() {
         ids: 7,
         ..Traffic::default()
     };
-    let (samples, counters) = delay_bench(&mut bench, &targets, &traffic).unwrap();
+    let (samples, counters) =
+        delay_bench(&mut bench, &targets, &traffic, &mut |_, _| true).unwrap();
     assert_eq!(samples.len(), 1000);
     assert_eq!(counters[0].transactions + counters[1].transactions, 1000);
     assert_eq!(counters[0].beats + counters[1].beats, 16_000);
     let again = bench
-        .run(&Traffic {
-            count: 300,
-            mix: Mix::Reads,
-            ..traffic
-        })
+        .run(
+            &Traffic {
+                count: 300,
+                mix: Mix::Reads,
+                ..traffic
+            },
+            &mut |_, _| true,
+        )
         .unwrap();
     assert_eq!(again.len(), 300);
+    let stopped = bench.run(&traffic, &mut |_, _| false).unwrap();
+    assert!(stopped.len() < 1000, "what is sent is answered");
     bench.off().unwrap();
     let (small, wide) = (
         Traffic {
@@ -168,6 +175,6 @@ fn mixed_traffic_keeps_its_data() {
             ..traffic
         },
     );
-    bench.run(&small).unwrap();
-    bench.run(&wide).unwrap();
+    bench.run(&small, &mut |_, _| true).unwrap();
+    bench.run(&wide, &mut |_, _| true).unwrap();
 }

@@ -2,12 +2,13 @@
 
 mod common;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use common::Bench;
 use rtl::bitstream::stderr_progress;
 use rtl::{DeviceConfig, Memory, RtlDevice, TraceWindow};
-use sim::{Bar, Clock, Device, Fault, Media, Random, Time};
+use sim::{Bar, Clock, Device, Fault, Media, Output, Random, Time};
 
 const MEDIA: u64 = 1 << 20;
 const CONTROL: u64 = 0x08;
@@ -410,7 +411,7 @@ fn waveforms_of_a_window() {
         Media::memory(MEDIA).unwrap(),
     );
     b.run(Time::us(1));
-    assert!(!path.exists());
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
     for _ in 0..20 {
         b.write32(Bar::Control, 4, 0x5555);
         b.read32(Bar::Control, 4);
@@ -420,29 +421,89 @@ fn waveforms_of_a_window() {
     assert!(std::fs::metadata(&path).unwrap().len() > 500);
 }
 
+fn traced(path: &Path, from: Time, to: Time) -> DeviceConfig {
+    let path = path.into();
+    DeviceConfig {
+        trace: Some(TraceWindow { from, to, path }),
+        ..config()
+    }
+}
+
 #[test]
 fn a_waveform_that_cannot_be_written_is_an_error_of_its_own() {
-    for (path, from, to) in [
-        ("/nonexistent/w.fst", 0, 100),
-        ("/dev/full", 0, 2),
-        ("/dev/full", 0, 100),
-    ] {
-        let window = TraceWindow {
-            from: Time::us(from),
-            to: Time::us(to),
-            path: path.into(),
-        };
-        let config = DeviceConfig {
-            trace: Some(window),
-            ..config()
-        };
+    let full = Path::new("/dev/full");
+    for to in [2, 100] {
+        let config = traced(full, Time::ZERO, Time::us(to));
         let mut b = bench_with(config, Media::memory(MEDIA).unwrap());
         let outcome = b.try_run(Time::us(3)).and_then(|()| b.device.finish());
         let Err(Fault::File(text)) = outcome else {
             panic!("{outcome:?}");
         };
-        assert!(text.starts_with(&format!("waveform {path}: ")), "{text}");
+        assert!(text.starts_with("waveform /dev/full: "), "{text}");
     }
+}
+
+/// What can't be the file of a waveform, before anything is compiled.
+fn refused(path: &Path, wanted: &str) {
+    let config = traced(path, Time::us(2), Time::us(3));
+    let media = Media::memory(MEDIA).unwrap();
+    let built = RtlDevice::build(config, media, &mut |_| panic!("it compiles"));
+    let error = built.unwrap_err().to_string();
+    let start = format!("{}: ", path.display());
+    assert!(
+        error.starts_with(&start) && error.contains(wanted),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_waveform_is_refused_where_it_can_t_go() {
+    refused(Path::new("/nonexistent/w.fst"), "No such file");
+    let pipe = scratch("pipe.fst");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    refused(&pipe, "can't go to a pipe");
+}
+
+#[test]
+fn a_waveform_spares_what_a_device_has_and_has_its_own() {
+    let busy = "name another file";
+    let path = scratch("busy.fst");
+    let media = Media::file(&path, MEDIA).unwrap();
+    refused(&path, busy);
+    drop(media);
+    assert_eq!(std::fs::read(&path).unwrap(), vec![0; MEDIA as usize]);
+    let output = Output::open(&path).unwrap();
+    refused(&path, busy);
+    drop(output);
+    // From power-on to the end of the window, whatever the file is called by then.
+    let config = traced(&path, Time::us(2), Time::us(4));
+    let mut b = bench_with(config, Media::memory(MEDIA).unwrap());
+    let moved = scratch("moved.fst");
+    std::fs::rename(&path, &moved).unwrap();
+    std::fs::write(&path, "another").unwrap();
+    for _ in 0..2 {
+        refused(&moved, busy);
+        assert!(Media::file(&moved, MEDIA).is_err());
+        assert!(Output::open(&moved).is_err());
+        b.run(Time::ns(2200));
+        b.read32(Bar::Control, 4);
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), b"another");
+    assert!(std::fs::metadata(&moved).unwrap().len() < MEDIA, "cleared");
+    Output::open(&moved).unwrap();
+    // The file of the next life is refused when the power comes again.
+    let config = traced(&path, Time::ZERO, Time::us(100));
+    let mut b = bench_with(config, Media::memory(MEDIA).unwrap());
+    let media = Media::file(&scratch("busy.2.fst"), MEDIA).unwrap();
+    b.device.power_off();
+    b.device.power_on();
+    let outcome = b.try_run(Time::us(1));
+    assert!(
+        matches!(&outcome, Err(Fault::File(text)) if text.contains(busy)),
+        "{outcome:?}"
+    );
+    drop(media);
 }
 
 #[test]

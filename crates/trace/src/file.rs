@@ -1,20 +1,13 @@
 //! Files of traces.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-use rustix::fs::{flock, FlockOperation};
-use rustix::io::Errno;
-use sim::{Time, TraceEvent, TraceSink};
+use sim::{Output, Time, TraceEvent, TraceSink};
 
 use crate::chrome::Chrome;
 use crate::collect::Collector;
 use crate::json;
-
-/// As Linux has it on x86-64 and AArch64.
-const O_NONBLOCK: i32 = 0o4000;
 
 enum Format {
     Lines,
@@ -23,7 +16,7 @@ enum Format {
 
 /// A file that commands are written to as they end.
 pub struct TraceFile {
-    out: BufWriter<File>,
+    out: BufWriter<Output>,
     format: Format,
     collector: Collector,
     commands: u64,
@@ -33,7 +26,7 @@ pub struct TraceFile {
 
 impl TraceFile {
     /// Creates the file: with the extension `jsonl` one line a command, with `json` a trace for Perfetto. It is locked (`flock`) until
-    /// this is dropped; a file that a device has already, for its media or for another trace, is left as it is.
+    /// this is dropped; a file that a device has already, for its media, another trace or a waveform, is left as it is.
     pub fn create(path: &Path) -> io::Result<TraceFile> {
         let format = match path.extension().and_then(|e| e.to_str()) {
             Some("jsonl") => Format::Lines,
@@ -44,8 +37,10 @@ impl TraceFile {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
             }
         };
+        let out = Output::open(path)?;
+        out.clear()?;
         let mut file = TraceFile {
-            out: BufWriter::new(create(path)?),
+            out: BufWriter::new(out),
             format,
             collector: Collector::new(),
             commands: 0,
@@ -93,43 +88,6 @@ impl TraceFile {
             }
         }
     }
-}
-
-/// Like [`File::create`], but a pipe that nobody reads is an error, instead of a wait for ever, and a regular file loses what is in it
-/// only once it is locked.
-fn create(path: &Path) -> io::Result<File> {
-    let pipe = std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo());
-    // It keeps a reader that is there from being missed while the file is opened.
-    let _probe = if pipe {
-        let mut options = File::options();
-        let probe = options.write(true).custom_flags(O_NONBLOCK).open(path);
-        Some(probe.map_err(|_| io::Error::other("nobody reads from this pipe"))?)
-    } else {
-        None
-    };
-    let mut options = File::options();
-    let file = options
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)?;
-    if file.metadata()?.is_file() {
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => file.set_len(0)?,
-            Err(Errno::WOULDBLOCK) => {
-                let text = "a device has this file for its media or a trace, here or in another process; name another file";
-                return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
-            }
-            Err(e) => {
-                let error = io::Error::from(e);
-                return Err(io::Error::new(
-                    error.kind(),
-                    format!("can't lock it: {error}"),
-                ));
-            }
-        }
-    }
-    Ok(file)
 }
 
 impl TraceSink for TraceFile {

@@ -1,10 +1,12 @@
 //! Loads bitstreams and runs models of them.
 
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
 use std::sync::Arc;
 
 use libloading::Library;
+use sim::Output;
 
 use crate::error::{Error, Result};
 
@@ -112,7 +114,7 @@ pub struct Model {
     ports: Vec<Port>,
     clock: Field,
     /// The waveform that is being written.
-    trace: Option<PathBuf>,
+    trace: Option<Output>,
     bitstream: Arc<Bitstream>,
 }
 
@@ -276,33 +278,31 @@ impl Model {
         Ok(())
     }
 
-    /// Starts to write waveforms (FST) of everything to `path`.
-    pub fn trace_open(&mut self, path: &Path) -> Result<()> {
-        let name = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|_| {
-            Error::Config("a waveform's file name can't contain a zero byte".to_string())
-        })?;
-        // The writer itself reports failure only much later.
-        std::fs::File::create(path).map_err(|e| Error::io(path, e))?;
+    /// Starts to write waveforms (FST) of everything to `file`, whose old contents go.
+    pub fn trace_open(&mut self, file: Output) -> Result<()> {
+        // Whatever its path names by now, the file that is locked is the one that is written.
+        let name = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+        let name = CString::new(name).map_err(|e| Error::io(file.path(), e))?;
         // SAFETY: handle and string are valid during the call.
         if unsafe { (self.bitstream.ns_trace_open)(self.handle, name.as_ptr()) } != 0 {
             return Err(Error::io(
-                path,
+                file.path(),
                 "waveforms need a bitstream that was built with traces",
             ));
         }
-        self.trace = Some(path.into());
+        self.trace = Some(file);
         Ok(())
     }
 
     /// Ends the waveforms, if there are any. An error says that the file isn't complete.
     pub fn trace_close(&mut self) -> Result<()> {
-        let Some(path) = self.trace.take() else {
+        let Some(file) = self.trace.take() else {
             return Ok(());
         };
         // SAFETY: the handle is valid as long as the model lives.
         if unsafe { (self.bitstream.ns_trace_close)(self.handle) } != 0 {
             let what = "could not be written in full: is the disk full?";
-            return Err(Error::io(&path, what));
+            return Err(Error::io(file.path(), what));
         }
         Ok(())
     }

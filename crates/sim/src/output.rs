@@ -1,0 +1,128 @@
+//! Files that devices write for people: traces and waveforms.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{flock, FlockOperation, OFlags};
+use rustix::io::Errno;
+
+/// A file to write to, locked (`flock`) until this is dropped if it is a regular one: no device has it for its media or for
+/// another such file meanwhile.
+#[derive(Debug)]
+pub struct Output {
+    path: PathBuf,
+    file: File,
+}
+
+impl Output {
+    /// Opens or creates the file, and leaves what is in it. One that a device has is an error, and so is a pipe that nobody
+    /// reads, instead of a wait for ever.
+    pub fn open(path: &Path) -> io::Result<Output> {
+        let pipe = std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo());
+        // It keeps a reader that is there from being missed while the file is opened.
+        let _probe = if pipe {
+            let mut options = File::options();
+            let flags = OFlags::NONBLOCK.bits() as i32;
+            let probe = options.write(true).custom_flags(flags).open(path);
+            Some(probe.map_err(|_| io::Error::other("nobody reads from this pipe"))?)
+        } else {
+            None
+        };
+        let mut options = File::options();
+        let file = options
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
+        if file.metadata()?.is_file() {
+            lock(&file)?;
+        }
+        let path = path.into();
+        Ok(Output { path, file })
+    }
+
+    /// As it was named.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Throws away what is in a regular file.
+    pub fn clear(&self) -> io::Result<()> {
+        match self.file.metadata()?.is_file() {
+            true => self.file.set_len(0),
+            false => Ok(()),
+        }
+    }
+}
+
+fn lock(file: &File) -> io::Result<()> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(()),
+        Err(Errno::WOULDBLOCK) => {
+            let text = "a device has this file for its media, a trace or a waveform, here or in another process; name another file";
+            Err(io::Error::new(io::ErrorKind::ResourceBusy, text))
+        }
+        Err(e) => {
+            let error = io::Error::from(e);
+            let text = format!("can't lock it: {error}");
+            Err(io::Error::new(error.kind(), text))
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.file.write(data)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl AsFd for Output {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        // Closing it would do, but for a process that was forked off and has the same open file.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Media;
+
+    #[test]
+    fn a_file_that_a_device_has_is_left_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let refused = || {
+            let error = Output::open(&path).unwrap_err().to_string();
+            assert!(error.contains("name another file"), "{error}");
+        };
+        let media = Media::file(&path, 4096).unwrap();
+        refused();
+        assert_eq!(std::fs::read(&path).unwrap(), [0; 4096]);
+        drop(media);
+        let output = Output::open(&path).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), [0; 4096], "not yet cleared");
+        refused();
+        assert!(Media::file(&path, 4096).is_err());
+        output.clear().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), []);
+        // As a process that was forked off has it.
+        let same = output.file.try_clone().unwrap();
+        drop(output);
+        Output::open(&path).unwrap();
+        drop(same);
+    }
+}
