@@ -5,6 +5,8 @@
 // It is read off the count of cycles, so that a simulation can leave out the wait (`left_o`).
 // Off, as after a reset, while threshold or time are 0; never for the admin completion queue, nor for vectors with Coalescing
 // Disable; and no longer once commands are not fetched any more, so that a shutdown does not have to wait.
+// What is held of a vector goes when its cause has gone (`withdraw_i`), whether it is masked or not: nothing is on its way yet, and
+// entries that the host has consumed, or of a queue that has gone, count for no later one.
 `include "ns_assert.svh"
 
 module nvme_coalesce
@@ -42,6 +44,10 @@ module nvme_coalesce
   input  logic [QidWidth-1:0]   irq_vector_i,
   /// It is in the admin completion queue.
   input  logic                  irq_admin_i,
+  /// The cause of what has been asked for before this cycle has gone.
+  input  logic                  withdraw_i,
+  /// Its vector.
+  input  logic [QidWidth-1:0]   withdraw_vector_i,
   /// Interrupt.
   output logic                  irq_o,
   /// Its vector.
@@ -76,9 +82,13 @@ module nvme_coalesce
   idx_t vector, scan_q;
   logic at_once, enough, hold, flush, expired;
 
+  // An interrupt that is asked for in the cycle of a withdrawal is of a later entry: it stays, as the first one.
+  idx_t gone;
+  assign gone = idx_t'(withdraw_vector_i);
+
   assign vector = idx_t'(irq_vector_i);
   assign at_once = irq_i && (off_q || !enable_i || irq_admin_i || disable_i[vector]);
-  assign count = held_q[vector] ? count_mem[vector] : '0;
+  assign count = (held_q[vector] && !(withdraw_i && gone == vector)) ? count_mem[vector] : '0;
   assign enough = irq_i && !at_once && count >= threshold_q;
   assign hold = irq_i && !at_once && count < threshold_q;
 
@@ -96,9 +106,10 @@ module nvme_coalesce
   end
 
   // What fires later: enough entries, or the vector that is being looked at once the time is over.
-  logic fire_q;
+  logic fire_q, fire;
   idx_t fire_vector_q;
-  assign flush = expired && held_q[scan_q] && !irq_i && !fire_q;
+  assign fire = fire_q && !(withdraw_i && gone == fire_vector_q);
+  assign flush = expired && held_q[scan_q] && !(withdraw_i && gone == scan_q) && !irq_i && !fire_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -107,10 +118,11 @@ module nvme_coalesce
       scan_q <= '0;
     end else begin
       if (held_q != '0 && expired) scan_q <= (32'(scan_q) == NumVectors - 1) ? '0 : scan_q + 1'b1;
+      if (withdraw_i) held_q[gone] <= 1'b0;
       if (at_once || enough) held_q[vector] <= 1'b0;
       if (hold) held_q[vector] <= 1'b1;
       if (flush) held_q[scan_q] <= 1'b0;
-      fire_q <= enough || flush || (fire_q && at_once);
+      fire_q <= enough || flush || (fire && at_once);
       if (reset_i) held_q <= '0;
     end
   end
@@ -118,7 +130,7 @@ module nvme_coalesce
   always_ff @(posedge clk_i) if (enough || flush) fire_vector_q <= enough ? vector : scan_q;
 
   assign left_o = (fire_q || irq_i || expired) ? '0 : left_q;
-  assign irq_o = at_once || fire_q;
+  assign irq_o = at_once || fire;
   assign irq_vector_o = at_once ? irq_vector_i : QidWidth'(fire_vector_q);
   assign busy_o = fire_q || held_q != '0;
 
@@ -131,5 +143,6 @@ module nvme_coalesce
 
   `NS_ASSERT(one_at_a_time, !(flush && (irq_i || fire_q)))
   `NS_ASSERT(vector_exists, !irq_i || 32'(irq_vector_i) < NumVectors)
+  `NS_ASSERT(withdrawn_exists, !withdraw_i || 32'(withdraw_vector_i) < NumVectors)
 
 endmodule

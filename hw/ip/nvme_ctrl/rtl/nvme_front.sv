@@ -470,6 +470,8 @@ module nvme_front
     .irq_i          (posted_irq),
     .irq_vector_i   (posted_irq_vector),
     .irq_admin_i    (posted_irq_admin),
+    .withdraw_i     (withdraw),
+    .withdraw_vector_i(withdraw_vector),
     .irq_o          (irq),
     .irq_vector_o   (irq_vector)
   );
