@@ -508,7 +508,7 @@ fn a_waveform_spares_what_a_device_has_and_has_its_own() {
 
 #[test]
 fn a_waveform_that_was_finished_is_not_begun_again() {
-    let path = scratch("finished.fst");
+    let [path, next] = ["finished.fst", "finished.2.fst"].map(scratch);
     let window = TraceWindow {
         from: Time::ZERO,
         to: Time::us(100),
@@ -525,6 +525,10 @@ fn a_waveform_that_was_finished_is_not_begun_again() {
     b.read32(Bar::Control, 4);
     b.device.finish().unwrap();
     assert!(std::fs::read(&path).unwrap() == whole);
+    b.device.power_off();
+    b.device.power_on();
+    b.read32(Bar::Control, 4);
+    assert!(!next.exists());
 }
 
 #[test]
