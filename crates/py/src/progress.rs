@@ -59,8 +59,8 @@ impl Teller {
     }
 }
 
-/// Runs `part` on pieces (start, length) of so much work, none across a multiple of `most` of what `skew` is the first's offset
-/// in. Ctrl-C is heard between two.
+/// Runs `part` on pieces (start, length) of `total` units of work; Ctrl-C is heard between two. No piece spans a multiple of `most`,
+/// counted from `skew` units before the start.
 pub fn in_pieces(
     py: Python<'_>,
     skew: u64,
