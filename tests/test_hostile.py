@@ -323,6 +323,19 @@ def test_hostile_arguments_of_the_fuzzer(key):
         answer(_native.fuzz, design=GOOD.native, **FUZZ | {"progress": stopper()} | {key: value})
 
 
+@pytest.mark.parametrize("calm", [False, True])
+def test_an_episode_of_the_fuzzer_can_be_stopped(calm):
+    """Ctrl-C is heard, and progress told, within an episode, however long it is: one of a soak takes minutes."""
+
+    def progress(done, total):
+        if 0 < done < total:
+            raise Stopped
+
+    amount = 20_000_000 if calm else 20_000
+    with pytest.raises(Stopped):
+        _native.fuzz(GOOD.native, amount, calm=calm, per_episode=amount, progress=progress)
+
+
 def test_hostile_arguments_of_designs_and_profiles(tmp_path):
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\0")
     (tmp_path / "folder.toml").mkdir()

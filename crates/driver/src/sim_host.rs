@@ -84,9 +84,9 @@ impl SimHost {
 
 fn failed(error: sim::Error) -> Error {
     match error {
-        sim::Error::ReadFailed { .. } | sim::Error::Timeout { .. } => {
-            Error::Host(format!("{error} (is it without power?)"))
-        }
+        sim::Error::ReadFailed { .. } | sim::Error::Timeout { .. } => Error::Host(format!(
+            "{error} (is it without power, or its media cut short?)"
+        )),
         other => Error::Host(other.to_string()),
     }
 }

@@ -97,6 +97,8 @@ pub struct Outcome {
     pub time: Time,
     /// Why it failed, and what came before.
     pub failure: Option<(String, Vec<String>)>,
+    /// It was told to end.
+    pub stopped: bool,
 }
 
 /// Which episode, and how much of it.
@@ -169,13 +171,16 @@ impl Script<'_> {
     }
 }
 
+/// Told how much of [`Script::amount`] is done, before each step; false ends the episode.
+pub type Going<'a> = dyn FnMut(u64) -> bool + 'a;
+
 /// Runs an episode on fresh devices with empty media. An error says why there are none.
-pub fn run(make: &mut Make, script: &Script) -> Result<Outcome, String> {
+pub fn run(make: &mut Make, script: &Script, going: &mut Going) -> Result<Outcome, String> {
     let conditions = script.conditions();
     if script.calm || script.episode % PAIRS != 1 {
         let mut bench = Bench::new(Seat::Alone(make(&conditions)?), &conditions);
         bench.world = script.world(Memory::new(PAGES), 0);
-        return Ok(play(vec![bench], script));
+        return Ok(play(vec![bench], script, going));
     }
     let mut random = Random::new(mix([script.seed, script.episode.into(), u64::MAX - 3]));
     let mut devices = Vec::new();
@@ -189,7 +194,7 @@ pub fn run(make: &mut Make, script: &Script) -> Result<Outcome, String> {
     let rig = Rc::new(RefCell::new(rig));
     let seat = |n| Seat::Beside(rig.clone(), n);
     let benches = (0..2).map(|n| Bench::new(seat(n), &conditions));
-    let mut outcome = play(benches.collect(), script);
+    let mut outcome = play(benches.collect(), script, going);
     *outcome
         .kinds
         .entry("episodes with two devices")
@@ -198,9 +203,9 @@ pub fn run(make: &mut Make, script: &Script) -> Result<Outcome, String> {
 }
 
 /// What hosts do to their devices, one after the other by steps.
-fn play(mut benches: Vec<Bench>, script: &Script) -> Outcome {
+fn play(mut benches: Vec<Bench>, script: &Script, going: &mut Going) -> Outcome {
     let mut outcome = Outcome::default();
-    let result = play_steps(&mut benches, script, &mut outcome.steps);
+    let result = play_steps(&mut benches, script, &mut outcome, going);
     let mut history = Vec::new();
     for bench in &mut benches {
         bench
@@ -216,7 +221,12 @@ fn play(mut benches: Vec<Bench>, script: &Script) -> Outcome {
     outcome
 }
 
-fn play_steps(benches: &mut [Bench], script: &Script, done: &mut u32) -> Step {
+fn play_steps(
+    benches: &mut [Bench],
+    script: &Script,
+    outcome: &mut Outcome,
+    going: &mut Going,
+) -> Step {
     let seeds = |step: u64| mix([script.seed, script.episode.into(), step]);
     let each = |benches: &mut [Bench], step: u64, act: &mut dyn FnMut(&mut Bench) -> Step| {
         for (n, bench) in (0..).zip(benches) {
@@ -234,21 +244,25 @@ fn play_steps(benches: &mut [Bench], script: &Script, done: &mut u32) -> Step {
     let mut kept = script.steps.map(|s| s.iter().copied());
     let mut moved = (0, Time::ZERO);
     loop {
+        let amount = benches.iter_mut().map(Bench::done).sum();
         let step = match &mut kept {
             Some(steps) => steps.next(),
             None => {
-                let amount = benches.iter_mut().map(Bench::done).sum();
                 let (now, patience) = (benches[0].now, benches[0].patience);
                 if amount != moved.0 {
                     moved = (amount, now);
                 } else if script.calm && now > moved.1 + patience {
                     return Err(format!("hung: nothing has happened for {patience}"));
                 }
-                (amount < script.amount).then_some(*done)
+                (amount < script.amount).then_some(outcome.steps)
             }
         };
         let Some(step) = step else { break };
-        *done = step + 1;
+        if !going(amount) {
+            outcome.stopped = true;
+            return Ok(());
+        }
+        outcome.steps = step + 1;
         let seed = seeds(step.into());
         let n = Random::new(!seed).below(benches.len() as u64) as usize;
         benches[n].turn(|bench| {

@@ -277,17 +277,20 @@ pub fn run(
             torn_blocks: campaign.torn_blocks,
             steps,
         };
-        let outcome = episode::run(make, &script)?;
+        let before = report.amount(campaign);
+        let most = campaign.amount.saturating_sub(1);
+        let mut going = |done: u64| progress((before + done).min(most), campaign.amount);
+        let outcome = episode::run(make, &script, &mut going)?;
         report.add(&outcome);
         if outcome.failure.is_some() {
             report.mismatches = 1;
             report.failure = Some(shrink(make, &script, outcome, campaign.shrinks, progress)?);
             break;
         }
-        if campaign.replay.is_some() || report.amount(campaign) >= campaign.amount {
-            break;
-        }
-        if !progress(report.amount(campaign), campaign.amount) {
+        if outcome.stopped
+            || campaign.replay.is_some()
+            || report.amount(campaign) >= campaign.amount
+        {
             break;
         }
         // After the last one the first comes again: there are that many.
@@ -319,7 +322,7 @@ fn shrink(
         let mut from = 0;
         while from < kept.len() {
             tries += 1;
-            if tries > shrinks || !progress(tries.into(), shrinks.into()) {
+            if tries > shrinks {
                 break 'search;
             }
             let to = (from + piece).min(kept.len());
@@ -328,7 +331,11 @@ fn shrink(
                 steps: Some(&fewer),
                 ..script.clone()
             };
-            let outcome = episode::run(make, &fewer_steps)?;
+            let mut going = |_: u64| progress(tries.into(), shrinks.into());
+            let outcome = episode::run(make, &fewer_steps, &mut going)?;
+            if outcome.stopped {
+                break 'search;
+            }
             if outcome.failure.is_some() {
                 kept = fewer.into_iter().filter(|&s| s < outcome.steps).collect();
                 best = outcome;

@@ -17,7 +17,7 @@ module nvm_delay
   parameter int unsigned AddrWidth = 64,
   /// Bits of a beat.
   parameter int unsigned DataWidth = 512,
-  /// Beats that the read buffer holds: at least Slots + 255, a power of two.
+  /// Beats that the read buffer holds: at least Slots + 255, at most 32768, a power of two.
   parameter int unsigned BufferBeats = 512
 ) (
   /// Clock.
@@ -401,8 +401,10 @@ module nvm_delay
   if (DataWidth < 8 || DataWidth > 1024 || (DataWidth & (DataWidth - 1)) != 0) begin : gen_bad_data
     $error("nvm_delay: DataWidth must be a power of two from 8 to 1024");
   end
-  if (BufferBeats < Slots + 255 || (BufferBeats & (BufferBeats - 1)) != 0) begin : gen_bad_buffer
-    $error("nvm_delay: BufferBeats must be a power of two, at least %0d", Slots + 255);
+  if (BufferBeats < Slots + 255 || BufferBeats > 32768 || (BufferBeats & (BufferBeats - 1)) != 0) begin : gen_bad_buffer
+    $error(
+        "nvm_delay: BufferBeats must be a power of two, at least %0d, at most 32768", Slots + 255
+    );
   end
 
   `NS_ASSERT(r_only_for_reads, !m_axi_rvalid || reads != '0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cocotb
 import nvme_host as nvme
 from cocotb.triggers import ClockCycles
-from cocotb_ctrl import BLOCKS, ENTRIES, QUEUES, start
+from cocotb_ctrl import BLOCKS, ENTRIES, QUEUES, SLOTS, start
 from cocotb_ctrl_io import COMPARE, WRITE_ZEROES
 from nvme_host import CC, CC_SIZES, PAGE, RDY, Host
 
@@ -32,7 +32,7 @@ async def statuses(host: Host, sq, cids) -> tuple[int, ...]:
     found = []
     for cid in cids:
         entry = await host.wait(sq, cid)
-        assert entry.dnr == (entry.status not in (nvme.OK, nvme.DATA_TRANSFER, host.interrupted))
+        assert entry.dnr == (entry.status not in (nvme.OK, nvme.DATA_TRANSFER, nvme.SQ_DELETION, host.interrupted))
         found.append(entry.status)
     return tuple(found)
 
@@ -271,6 +271,101 @@ async def behind_a_long_command(dut):
             await host.disable()
             await host.enable(ENTRIES)
             await host.identify(1)
+    await host.idle()
+
+
+async def behind(host: Host, sqs: dict, victim: str, full: bool, late: bool) -> None:
+    """Behind a Dataset Management of minutes wait a pair (`pair`), Writes of another queue (`writes`) and a second pair
+    (`again`), which all touch the pair's blocks. One of the three queues is deleted: its commands end undone, and
+    admin commands go on. What then waits for nothing goes on; the others do once the long one is aborted.
+    `full`: all slots are taken; `late`: what can comes while the queue is being deleted."""
+    dut = host.dut
+    new = {name: host.alloc(PAGE) for name in sqs}
+    table, old = host.alloc(PAGE), host.alloc(PAGE)
+    for at in new.values():
+        host.memory.data[at : at + PAGE] = host.rng.randbytes(PAGE)
+    data = {name: bytes(host.memory.data[at : at + PAGE]) for name, at in new.items()}
+    host.media.data[64 * 512 : 72 * 512] = bytes(PAGE)
+    blocker = whole_namespace(host, sqs["long"], table)
+    await host.ring(sqs["long"])
+    await ClockCycles(dut.clk_i, 1500)
+
+    cids = {"pair": list(pair(host, sqs["pair"], 64, 8, old, new["pair"]))}
+    # 7 slots go to the long command, the pairs, and two admin commands.
+    lbas = [64 + n % 4 for n in range(SLOTS - 7 if full else 2)]
+    cids["writes"] = [host.rw(sqs["writes"], True, lba, 1, new["writes"] + (lba - 64) * 512) for lba in lbas]
+    # It finds what the pair has left, or zeros.
+    compare = old if victim == "pair" else new["pair"] + 4 * 512
+    cids["again"] = list(pair(host, sqs["again"], 68, 4, compare, new["again"]))
+    later = [name for name in ("writes", "again") if late and name != victim]
+    for name in cids:
+        if name not in later:
+            await host.ring(sqs[name])
+            await ClockCycles(dut.clk_i, 150 + 20 * len(cids[name]))
+
+    admin = host.sqs[0]
+    delete, alive = host.push(admin, 0, cdw10=sqs[victim].qid), host.push(admin, 0x18)
+    await host.ring(admin)
+    if late:
+        await ClockCycles(dut.clk_i, host.rng.randrange(300))
+        for name in later:
+            await host.ring(sqs[name])
+            await ClockCycles(dut.clk_i, host.rng.randrange(150, 300))
+    assert await statuses(host, admin, [delete, alive]) == (nvme.OK, nvme.OK)
+    gone = cids.pop(victim)
+    assert await statuses(host, sqs[victim], gone) == (nvme.SQ_DELETION,) * len(gone)
+
+    # Nobody but the pair stops the Writes; nothing stops what is apart, and the pairs still wait.
+    if victim == "pair":
+        written = cids.pop("writes")
+        assert await statuses(host, sqs["writes"], written) == (nvme.OK,) * len(written)
+    waiting = {(sqs["long"].qid, blocker)} | {(sqs[name].qid, cid) for name in cids for cid in cids[name]}
+    for name in cids:
+        apart = host.rw(sqs[name], True, 500, 1, new[name])
+        await host.ring(sqs[name])
+        assert await statuses(host, sqs[name], [apart]) == (nvme.OK,)
+    for cq in host.cqs.values():
+        await host.poll(cq)
+    assert not waiting & host.done.keys()
+
+    assert (await host.admin(8, cdw10=blocker << 16 | sqs["long"].qid)).dw0 == 0
+    assert (await host.wait(sqs["long"], blocker)).status == nvme.ABORT_REQUESTED
+    for name in cids:
+        assert await statuses(host, sqs[name], cids[name]) == (nvme.OK,) * len(cids[name]), name
+    left = bytearray(host.media.data[64 * 512 : 72 * 512])
+    model = bytearray(left)
+    if victim != "pair":
+        model[:] = data["pair"]
+    if "writes" in cids:
+        for lba in lbas:
+            block = slice((lba - 64) * 512, (lba - 63) * 512)
+            model[block] = data["writes"][block]
+    if "again" in cids:
+        model[4 * 512 :] = data["again"][: 4 * 512]
+    assert left == model
+    if victim == "pair":
+        assert left[:512] in (bytes(512), data["writes"][:512])
+    await host.idle()
+    qid = sqs[victim].qid
+    del host.sqs[qid]
+    await host.delete_cq(qid)
+    sqs[victim] = await host.create_sq(qid, ENTRIES, await host.create_cq(qid, ENTRIES))
+
+
+@cocotb.test()
+@cocotb.parametrize(full=[False, True], late=[False, True])
+async def deleted_behind_a_long_command(dut, full, late):
+    """Each kind of queue in turn, so that slots come again."""
+    host = await start(dut)
+    sqs = dict(zip(("long", "pair", "writes", "again"), await host.io_queues(4, ENTRIES), strict=True))
+    for victim in ("pair", "writes", "again", "pair"):
+        await behind(host, sqs, victim, full, late)
+    # All slots are free, and nothing is under way: Format NVM waits for that.
+    at = host.alloc(PAGE)
+    many = [host.rw(sqs["pair"], False, n, 1, at) for n in range(2 * SLOTS)]
+    await host.ring(sqs["pair"])
+    assert await statuses(host, sqs["pair"], many) == (nvme.OK,) * len(many)
+    await host.admin(0x80, nsid=1)
     await host.idle()
 
 

@@ -1,7 +1,8 @@
 // nvme_pairs: from the start of a pair's Compare to the end of its Write no other data command that overlaps it is under way. The
 // Write starts after the Compare has ended well; after one that failed it ends once, as Failed Fused Command. Each
 // command goes on once, unchanged, and nothing else does. What comes in waits a few cycles at most while the data path takes
-// commands; a pair starts soon when nothing that overlaps it is under way.
+// commands; a pair starts soon when nothing that overlaps it is under way. What is named for its queue's deletion, at any time, goes
+// on or ends as such, and nothing else does so but a Write whose Compare has; the two waits do not count while that goes on.
 //
 // Four slots, four blocks in each of two namespaces, commands of one or two blocks, otherwise any, which end at any time.
 // Assumed: a command stays until it is taken; the slots of commands inside or under way do not come again; a second one
@@ -25,7 +26,9 @@ module pairs_proof
   input logic       end_i,
   input logic [1:0] end_slot_i,
   input logic       end_error_i,
-  input logic       cpl_ready_i
+  input logic       cpl_ready_i,
+  input logic       cut_i,
+  input logic [1:0] cut_slot_i
 );
 
   logic reset_q = 1'b0;  // has been reset
@@ -68,6 +71,8 @@ module pairs_proof
     .end_i,
     .end_slot_i  ({6'd0, end_slot_i}),
     .end_error_i,
+    .cut_i,
+    .cut_slot_i  ({6'd0, cut_slot_i}),
     .cpl_o       (cpl),
     .cpl_valid_o (cpl_valid),
     .cpl_ready_i,
@@ -143,6 +148,21 @@ module pairs_proof
     if (cpl_fire) pair_slot_q <= cpl.slot[1:0];
   end
 
+  // What has been named for the deletion of its queue; the Compare of which Write has ended so.
+  logic [3:0] named_q;
+  logic deleted, orphan_q;
+  assign deleted = cpl_valid && cpl.status == data_status(DataDeleted, 1'b0);
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      named_q  <= '0;
+      orphan_q <= 1'b0;
+    end else begin
+      if (cut_i) named_q[cut_slot_i] <= 1'b1;
+      if (cmd_fire) named_q[slot_i] <= 1'b0;
+      if (cpl_fire) orphan_q <= deleted && what_q[cpl.slot[1:0]].tag == 2'd1;
+    end
+  end
+
   // The neighbours.
   logic waits_q;
   what_t wait_q;
@@ -163,6 +183,21 @@ module pairs_proof
   `NS_ASSUME(in_range, !cmd_valid_i || !(two_i && first_i == 2'd3))
   `NS_ASSUME(ends_what_flies, !end_i || flying_q[end_slot_i])
 
+`ifdef DELETION
+  // Nearer to a deletion: the first commands are a Dataset Management of a namespace and a pair of it, which waits.
+  logic [4:0] cycle_q = '0;
+  logic [1:0] came_q;
+  always_ff @(posedge clk_i) if (reset_q && cycle_q != '1) cycle_q <= cycle_q + 1'b1;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) came_q <= '0;
+    else if (cmd_fire && came_q != 2'd3) came_q <= came_q + 1'b1;
+  end
+  `NS_ASSUME(
+      three_come,
+      came_q == 2'd3 || (cmd_valid_i && slot_i == came_q && tag_i == came_q && !ns_i && dealloc_i && data_ready_i))
+  `NS_ASSUME(waits_long, !(flying_q[0] && end_i && end_slot_i == '0) || cycle_q > 5'd15)
+`endif
+
   function automatic logic meets(what_t a, what_t b);
     return a.ns == b.ns && (a.all || ({1'b0, a.first} <= {1'b0, b.first} + 3'(b.two) && {1'b0, b.first} <= {1'b0, a.first} + 3'(a.two)));
   endfunction
@@ -171,13 +206,14 @@ module pairs_proof
   logic [3:0] in_waits_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) in_waits_q <= '0;
-    else if (!cmd_valid_i || cmd_ready || (data_valid && !data_ready_i)) in_waits_q <= '0;
+    else if (!cmd_valid_i || cmd_ready || u_pairs.turning_q || (data_valid && !data_ready_i))
+      in_waits_q <= '0;
     else in_waits_q <= in_waits_q + 1'b1;
   end
   logic [4:0] still_q;  // something is inside, and nothing is under way or moves
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) still_q <= '0;
-    else if (inside_q == '0 || flying_q != '0 || start || cpl_valid || (data_valid && !data_ready_i))
+    else if (inside_q == '0 || flying_q != '0 || start || cpl_valid || u_pairs.turning_q || (data_valid && !data_ready_i))
       still_q <= '0;
     else still_q <= still_q + 1'b1;
   end
@@ -196,8 +232,16 @@ module pairs_proof
       !(data_valid && data.op == OpWrite) || (started.ns == pair_q.ns && started.first == pair_q.first && started.two == pair_q.two))
   `NS_ASSERT(
       failed_once,
-      !cpl_valid || (open_q && failed_q && inside_q[cpl.slot[1:0]] && what_q[cpl.slot[1:0]].tag == 2'd2 && cpl.slot[7:2] == '0 && !cpl.silent && cpl.status == generic_status(
+      !cpl_valid || deleted || (open_q && failed_q && inside_q[cpl.slot[1:0]] && what_q[cpl.slot[1:0]].tag == 2'd2 && cpl.slot[7:2] == '0 && !cpl.silent && cpl.status == generic_status(
       ScFailedFused)))
+  `NS_ASSERT(deleted_was_inside,
+             !deleted || (inside_q[cpl.slot[1:0]] && cpl.slot[7:2] == '0 && !cpl.silent))
+  `NS_ASSERT(deleted_was_named,
+             !deleted || (what_q[cpl.slot[1:0]].tag == 2'd2 ? orphan_q : named_q[cpl.slot[1:0]]))
+  `NS_ASSERT(write_goes_too,
+             !(orphan_q && cpl_valid) || (deleted && what_q[cpl.slot[1:0]].tag == 2'd2))
+  `NS_ASSERT(no_write_alone, !(orphan_q && start) || data.op != OpWrite)
+  `NS_ASSERT(drop_follows, !dropping_q || end_i || drop)
   `NS_ASSERT(dropped, !drop || (dropping_q && !end_i && drop_slot == {6'd0, pair_slot_q}))
   `NS_ASSERT(
       data_is_right,
@@ -205,10 +249,19 @@ module pairs_proof
   `NS_ASSERT(in_soon, in_waits_q < 4'd12)
   `NS_ASSERT(goes_on, still_q < 5'd12)
 
+`ifdef DELETION
+  `NS_COVER(deleted_plain, deleted && what_q[cpl.slot[1:0]].tag == 2'd0)
+  `NS_COVER(deleted_pair, deleted && what_q[cpl.slot[1:0]].tag == 2'd2)
+  // What waited behind the pair goes on, though what the pair waited for is under way.
+  `NS_COVER(
+      freed,
+      start && !direct && started.tag == 2'd0 && started.ns == '0 && flying_q[0] && named_q[1])
+`else
   `NS_COVER(pair_done, end_i && open_q && writing_q)
   `NS_COVER(pair_failed, drop)
   `NS_COVER(beside, start && open_q && started.tag == 2'd0 && started.ns == pair_q.ns)
   `NS_COVER(held, inside_q == 4'b0111 && what_q[2].tag == 2'd0)
-  `NS_COVER(blocked, u_pairs.state_q == 4'd6)
+  `NS_COVER(blocked, u_pairs.state_q == 5'd6)
+`endif
 
 endmodule

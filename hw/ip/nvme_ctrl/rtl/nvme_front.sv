@@ -759,6 +759,8 @@ module nvme_front
     .end_i       (cpl_valid[0] && cpl_ready[0]),
     .end_slot_i  (data_done_i.slot),
     .end_error_i (data_done_i.status != DataOk),
+    .cut_i       (abort_queue && data_abort_valid_o && data_abort_ready_i && data_abort_same_o),
+    .cut_slot_i  (data_abort_slot_o),
     .cpl_o       (pairs_cpl),
     .cpl_valid_o (pairs_cpl_valid),
     .cpl_ready_i (cpl_slice_ready),

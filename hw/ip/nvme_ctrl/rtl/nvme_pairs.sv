@@ -8,6 +8,10 @@
 // What is held, and further pairs, go on in the order in which they came, when the pair has ended. A Dataset Management
 // with ranges to deallocate, which are not known here, overlaps all of its namespace.
 // A pair whose Compare has failed ends with Command Aborted due to Failed Fused Command (09h) for its Write.
+//
+// What a pair waits for can take minutes. So when a queue is deleted, its commands that wait behind such a pair, or are that pair,
+// end (`cut_i`): all that is inside goes round once, in order, without them. Nothing comes in meanwhile; what is apart from the
+// pair passes. A Write goes with its Compare. Where the oldest pair does not wait, nothing inside waits for long, and all goes on.
 // Assumes that a command stays until it is taken, that a pair's Write is the next one after its Compare, of the same
 // namespace and range, that what ends has begun, and that the slots of commands inside do not come again.
 `include "ns_assert.svh"
@@ -51,13 +55,19 @@ module nvme_pairs
   /// It has failed.
   input  logic                 end_error_i,
 
-  /// Write of a pair whose Compare has failed.
+  /// End the command in this slot if it is inside and has to wait for long: its queue is being deleted. With a pair's Compare goes
+  /// its Write.
+  input  logic                 cut_i,
+  /// The slot.
+  input  logic [SlotWidth-1:0] cut_slot_i,
+
+  /// Write of a pair whose Compare has failed, or a command of a queue that is being deleted.
   output cpl_t                 cpl_o,
   /// Valid.
   output logic                 cpl_valid_o,
   /// Ready.
   input  logic                 cpl_ready_i,
-  /// A cycle without end_i in which that Write counts as ended.
+  /// A cycle without end_i in which that command counts as ended.
   output logic                 drop_o,
   /// Its slot.
   output logic [SlotWidth-1:0] drop_slot_o
@@ -94,7 +104,7 @@ module nvme_pairs
   } in_e;
 
   // The oldest of what is inside.
-  typedef enum logic [3:0] {
+  typedef enum logic [4:0] {
     StIdle,
     StRelease,    // it is no pair: it goes on
     StLoad,       // it is a pair
@@ -107,7 +117,11 @@ module nvme_pairs
     StWrite,      // the second one goes there
     StWaitWrite,
     StFail,       // the second one ends without having been done
-    StDrop
+    StDrop,
+    StRound,      // the pair waits, and a queue is being deleted: how much is inside?
+    StTurn,       // does the oldest one end?
+    StStay,       // no: it goes behind the others
+    StCut         // yes
   } state_e;
 
   typedef enum logic [1:0] {
@@ -131,17 +145,18 @@ module nvme_pairs
   held_t held;
   logic held_valid, held_pop, push, push_ready, empty;
   logic [$clog2(NumSlots+1)-1:0] count;
+  logic turns, goes, stays;
 
   ns_fifo #(
     .Width($bits(held_t)),
-    .Depth(NumSlots),
+    .Depth(NumSlots),  // the command that a pair waits for is not inside: there is room for one to turn
     .Style("lutram")
   ) u_held (
     .clk_i,
     .rst_ni,
-    .in_valid_i (push),
+    .in_valid_i (push || stays),
     .in_ready_o (push_ready),
-    .in_data_i  ({cmd_first_i, cmd_second_i, cmd_i}),
+    .in_data_i  (stays ? held : {cmd_first_i, cmd_second_i, cmd_i}),
     .out_valid_o(held_valid),
     .out_ready_i(held_pop),
     .out_data_o (held),
@@ -175,6 +190,38 @@ module nvme_pairs
       if (end_i && !start) moving_q <= moving_q - 1'b1;
     end
   end
+
+  // What is inside but for Writes of pairs, by slot, and which of it is to end.
+  logic [NumSlots-1:0] inside_q, cut_q;
+  logic half_q;  // the last one that came inside was a Compare, whose Write follows
+  logic any_cut_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      inside_q <= '0;
+      cut_q <= '0;
+      half_q <= 1'b0;
+      any_cut_q <= 1'b0;
+    end else begin
+      if (cut_i && inside_q[idx_t'(cut_slot_i)]) cut_q[idx_t'(cut_slot_i)] <= 1'b1;
+      if (held_pop && !stays) begin
+        inside_q[idx_t'(held.cmd.slot)] <= 1'b0;
+        cut_q[idx_t'(held.cmd.slot)] <= 1'b0;
+      end
+      if (push) begin
+        inside_q[idx_t'(cmd_i.slot)] <= !cmd_second_i;
+        half_q <= cmd_first_i;
+      end
+      any_cut_q <= cut_q != '0;
+    end
+  end
+
+  // Going round.
+  logic [$clog2(NumSlots+1)-1:0] round_q;  // how many have not been looked at
+  logic turning_q;
+  logic oldest_q;                          // the next one is the oldest one
+  logic lost_q;                            // that one has gone
+  logic partner_q;                         // the one before has gone, and was a Compare
 
   // In two steps: where does each end; do they overlap? The incoming command stays meanwhile.
   addr_t in_end_q, span_end_q;
@@ -224,7 +271,7 @@ module nvme_pairs
         InIdle:    if (engaged_q && !quits && cmd_valid_i) in_q <= judge ? InCompare : InHold;
         InCompare: in_q <= in_apart ? InShow : InHold;
         InShow:    if (show_q == ShowIn && data_ready_i) in_q <= InIdle;
-        default:   in_q <= InIdle;
+        default:   if (push) in_q <= InIdle;
       endcase
 
       unique case (show_q)
@@ -258,7 +305,20 @@ module nvme_pairs
             scan_q  <= scan_q + 1'b1;
           end
         end
-        StBlocked: if (!flying_q[scan_q]) state_q <= StScan;
+        StBlocked: begin
+          if (!flying_q[scan_q]) state_q <= StScan;
+          else if (any_cut_q) state_q <= StRound;
+        end
+        StRound: state_q <= half_q ? StBlocked : StTurn;
+        StTurn: begin
+          if (turns) state_q <= goes ? StCut : StStay;
+          else if (round_q == '0) begin
+            state_q  <= lost_q ? StIdle : StBlocked;
+            active_q <= !lost_q;
+          end
+        end
+        StStay: state_q <= StTurn;
+        StCut: if (cpl_ready_i) state_q <= StDrop;
         StCompare: if (show_q == ShowInside && data_ready_i) state_q <= StWait;
         StWait:
         if (end_i && end_slot_i == slot_q) state_q <= end_error_i ? StFail : StWrite;
@@ -271,8 +331,8 @@ module nvme_pairs
         StFail: if (held_valid && cpl_ready_i) state_q <= StDrop;
         default:
         if (!end_i) begin
-          state_q  <= StIdle;
-          active_q <= 1'b0;
+          state_q  <= turning_q ? StTurn : StIdle;
+          active_q <= turning_q;
         end
       endcase
     end
@@ -280,8 +340,32 @@ module nvme_pairs
 
   always_ff @(posedge clk_i) if (held_pop) slot_q <= held.cmd.slot;
 
-  assign push = in_q == InHold;
-  assign held_pop = (show_q == ShowInside && data_ready_i) || (state_q == StFail && cpl_ready_i);
+  // Going round. A Write goes if its Compare has gone; it is right behind it.
+  assign turns = state_q == StTurn && round_q != '0 && held_valid;
+  assign goes = turns && (held.second ? partner_q : cut_q[idx_t'(held.cmd.slot)]);
+  assign stays = state_q == StStay;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) turning_q <= 1'b0;
+    else if (state_q == StRound) turning_q <= !half_q;
+    else if (state_q == StTurn && round_q == '0) turning_q <= 1'b0;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (state_q == StRound) begin
+      round_q <= count;
+      oldest_q <= 1'b1;
+      lost_q <= 1'b0;
+    end else if (turns) begin
+      round_q <= round_q - 1'b1;
+      oldest_q <= 1'b0;
+      partner_q <= goes && held.first;
+      if (goes && oldest_q) lost_q <= 1'b1;
+    end
+  end
+
+  assign push = in_q == InHold && !turning_q && state_q != StRound;
+  assign held_pop = (show_q == ShowInside && data_ready_i) || ((state_q == StFail || state_q == StCut) && cpl_ready_i) || stays;
 
   assign data_o = (show_q == ShowInside) ? held.cmd : cmd_i;
   assign data_valid_o = engaged_q ? show_q != ShowNone : cmd_valid_i && plain;
@@ -291,17 +375,17 @@ module nvme_pairs
   assign cpl_o = '{
           silent: 1'b0,
           slot: held.cmd.slot,
-          status: generic_status(ScFailedFused),
+          status: (state_q == StCut) ? data_status(DataDeleted, 1'b0) : generic_status(ScFailedFused),
           dw0: '0
       };
-  assign cpl_valid_o = state_q == StFail && held_valid;
+  assign cpl_valid_o = (state_q == StFail && held_valid) || state_q == StCut;
   assign drop_o = state_q == StDrop && !end_i;
   assign drop_slot_o = slot_q;
 
   logic unused;
-  assign unused = ^{held.second, pair_q.all};
+  assign unused = ^{held.second, pair_q.all, cut_slot_i};
 
-  `NS_ASSERT(has_room, !push || (push_ready && cmd_valid_i))
+  `NS_ASSERT(has_room, !(push || stays) || (push_ready && (stays || cmd_valid_i)))
   `NS_ASSERT(second_after_first, !(state_q inside {StWrite, StFail} && held_valid) || held.second)
   `NS_ASSERT(first_or_plain, !(state_q == StIdle && held_valid) || !held.second)
   `NS_ASSERT(nothing_ends_that_has_not_begun, !end_i || moving_q != '0)
