@@ -287,10 +287,12 @@ pub fn run(
             report.failure = Some(shrink(make, &script, outcome, campaign.shrinks, progress)?);
             break;
         }
-        if outcome.stopped
-            || campaign.replay.is_some()
-            || report.amount(campaign) >= campaign.amount
-        {
+        let done = report.amount(campaign);
+        if outcome.stopped || campaign.replay.is_some() || done >= campaign.amount {
+            break;
+        }
+        // An episode can end before its first step.
+        if !progress(done, campaign.amount) {
             break;
         }
         // After the last one the first comes again: there are that many.

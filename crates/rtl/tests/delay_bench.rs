@@ -178,3 +178,18 @@ fn mixed_traffic_keeps_its_data() {
     bench.run(&small, &mut |_, _| true).unwrap();
     bench.run(&wide, &mut |_, _| true).unwrap();
 }
+
+#[test]
+fn a_memory_that_does_not_answer_is_a_hang() {
+    let mut bench = bench(Memory::Fixed(Time::ms(20)));
+    let traffic = Traffic {
+        mix: Mix::Reads,
+        count: 1,
+        ..Traffic::default()
+    };
+    let error = bench.run(&traffic, &mut |_, _| true).unwrap_err();
+    assert!(
+        matches!(&error, rtl::Fault::Hang(text) if text.contains("no handshake")),
+        "{error:?}"
+    );
+}

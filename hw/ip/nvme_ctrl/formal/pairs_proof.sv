@@ -218,6 +218,9 @@ module pairs_proof
     else still_q <= still_q + 1'b1;
   end
 
+  logic blocked;
+  assign blocked = u_pairs.state_q == 5'd6;
+
   // What is proven.
   for (genvar s = 0; s < 4; s++) begin : gen_atomic
     `NS_ASSERT(atomic,
@@ -246,6 +249,8 @@ module pairs_proof
   `NS_ASSERT(
       data_is_right,
       !start || (data.slot[7:2] == '0 && (direct || inside_q[data.slot[1:0]]) && data.sgl == started.sgl && data.ns == {3'd0, started.ns} && data.bytes == (started.two ? BytesWidth'(1024) : BytesWidth'(512)) && data.mem_addr == {51'd0, started.ns, 1'b0, started.first, 9'd0} && data.op == (started.tag == 2'd1 ? OpCompare : started.tag == 2'd2 ? OpWrite : started.all ? OpDeallocate : OpRead)))
+  `NS_ASSERT(waits_for_what_meets, !(blocked && flying_q[u_pairs.scan_q]) || meets(
+             what_q[u_pairs.scan_q], what_q[u_pairs.held.cmd.slot[1:0]]))
   `NS_ASSERT(in_soon, in_waits_q < 4'd12)
   `NS_ASSERT(goes_on, still_q < 5'd12)
 
@@ -261,7 +266,7 @@ module pairs_proof
   `NS_COVER(pair_failed, drop)
   `NS_COVER(beside, start && open_q && started.tag == 2'd0 && started.ns == pair_q.ns)
   `NS_COVER(held, inside_q == 4'b0111 && what_q[2].tag == 2'd0)
-  `NS_COVER(blocked, u_pairs.state_q == 5'd6)
+  `NS_COVER(pair_blocked, blocked)
 `endif
 
 endmodule

@@ -313,7 +313,8 @@ module nvme_pairs
         StTurn: begin
           if (turns) state_q <= goes ? StCut : StStay;
           else if (round_q == '0) begin
-            state_q  <= lost_q ? StIdle : StBlocked;
+            // What it waited for may have ended meanwhile, and its slot have come again.
+            state_q  <= lost_q ? StIdle : StScan;
             active_q <= !lost_q;
           end
         end
