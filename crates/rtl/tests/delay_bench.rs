@@ -189,7 +189,7 @@ fn a_memory_that_does_not_answer_is_a_hang() {
     };
     let error = bench.run(&traffic, &mut |_, _| true).unwrap_err();
     assert!(
-        matches!(&error, rtl::Fault::Hang(text) if text.contains("no handshake")),
+        matches!(&error, sim::Fault::Hang(text) if text.contains("no handshake")),
         "{error:?}"
     );
 }
