@@ -8,7 +8,8 @@ one before has ended. What is known of survivors stands in tools/mutants.json.
 
 usage: mutate.py draw   [--seed N] [--rust N] [--rtl N]              list them
        mutate.py run    [--seed N] [--rust N] [--rtl N] [--first rtl|rust] [--minutes M] [--limit S] [--through CMD]
-       mutate.py again  [--seed N] [--limit S] [--through CMD]       survivors, under the tests of today's commit
+       mutate.py again  [--seed N] [--rust 0] [--rtl 0] [--limit S] [--through CMD]
+                                                                     survivors, under the tests of today's commit
        mutate.py report [--seed N]                                   a table; fails if fewer than 95 % were killed
 """
 
@@ -414,7 +415,7 @@ def again(args: argparse.Namespace) -> None:
     control(args)
     fields = Mutant.__dataclass_fields__
     for number, old in enumerate(doc["results"]):
-        if old["outcome"] != "survived":
+        if old["outcome"] != "survived" or not getattr(args, old["kind"]):
             continue
         mutant = Mutant(**{name: old[name] for name in fields})
         lines = enumerate((TREE / mutant.file).read_text().splitlines(), 1)
