@@ -464,15 +464,15 @@ module nvme_admin
   assign uncoalesced_o = uncoalesced_q;
 
   // Host Behavior Support: ACRE. Other bytes are reserved, and of later revisions.
-  logic acre_q, behavior;
+  logic acre_q, behavior, took;
   assign behavior = fid == FidBehavior;
+  assign took     = state_q == StTakeData && in_done_i && in_status_i == DataOk;
   assign acre_o   = acre_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) acre_q <= 1'b0;
     else if (state_q == StDefaults) acre_q <= 1'b0;
-    else if (state_q == StTakeData && state_d == StComplete && status_d == Fine && behavior)
-      acre_q <= in_byte_i[0];
+    else if (took && behavior && in_byte_i <= 8'd1) acre_q <= in_byte_i[0];
   end
 
   // Error Recovery, of each namespace.
@@ -878,7 +878,7 @@ module nvme_admin
   assign keep_alive_restart_o = state_q == StComplete && cpl_ready_i && status_q == Fine
                                 && (cmd_q.opcode == AdminKeepAlive || (set && fid == FidKeepAlive));
   assign in_long_o = behavior;
-  assign timestamp_set_o = state_q == StTakeData && in_done_i && in_status_i == DataOk && !behavior;
+  assign timestamp_set_o = took && !behavior;
   assign shadow_set_o = state_q == StExecute && cmd_q.opcode == AdminDoorbellBufferConfig && pages_ok_q && !cmd_q.bad_flags;
   assign page_o = page_q;
   assign page_nsid_o = cmd_q.nsid;

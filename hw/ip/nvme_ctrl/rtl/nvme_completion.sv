@@ -213,21 +213,26 @@ module nvme_completion
 
   // A cycle after the doorbell: interrupts of entries that it did not count come later, or with it, and win. What a queue that
   // is deleted has asked for goes with it.
-  logic withdraw_q, last_goes;
-  logic [QidWidth-1:0] withdraw_vector_q;
+  logic withdraw_q, last_goes_q;
+  logic [QidWidth-1:0] withdraw_vector_q, last_vector_q;
   assign withdraw_vector = vector_mem[head_idx];
-  assign last_goes = counts && !create && users == QidWidth'(1);
   assign withdraw_o = withdraw_q;
   assign withdraw_vector_o = withdraw_vector_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) withdraw_q <= 1'b0;
-    else
-      withdraw_q <= last_goes || (cq_moved_o && head_i == tail_mem[head_idx] && ien_q[head_idx] && alone);
+    if (!rst_ni) begin
+      last_goes_q <= 1'b0;
+      withdraw_q  <= 1'b0;
+    end else begin
+      last_goes_q <= counts && !create && users == QidWidth'(1);
+      withdraw_q  <= last_goes_q || (cq_moved_o && head_i == tail_mem[head_idx] && ien_q[head_idx] && alone);
+    end
   end
 
-  always_ff @(posedge clk_i)
-    withdraw_vector_q <= last_goes ? QidWidth'(cfg_vector) : withdraw_vector;
+  always_ff @(posedge clk_i) begin
+    last_vector_q <= QidWidth'(cfg_vector);
+    withdraw_vector_q <= last_goes_q ? last_vector_q : withdraw_vector;
+  end
 
   // Taking a completion.
   logic [NumSources-1:0] cpl_gnt;
