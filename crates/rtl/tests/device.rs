@@ -187,6 +187,27 @@ fn a_lost_answer_is_a_hang() {
     }
 }
 
+/// It is asked for more all the time, and takes something now and then.
+#[test]
+fn a_link_that_is_busy_for_long_is_no_hang() {
+    let slow = DeviceConfig {
+        clock: Clock::from_mhz(1).unwrap(),
+        hang_cycles: u64::MAX,
+        ..config()
+    };
+    let mut b = bench_with(slow, Media::memory(MEDIA).unwrap());
+    b.host.write_gap = Time::ms(6);
+    b.write32(Bar::Control, 0x10, 0x4000);
+    b.write32(Bar::Control, 0x18, 0x8000);
+    b.write32(Bar::Control, 0x20, 63);
+    b.write32(Bar::Control, CONTROL, 1);
+    let writes = |b: &Bench| b.host.log.iter().filter(|e| e.1 == "write").count();
+    while b.device.now() < Time::ms(40) {
+        b.try_run(Time::us(100)).unwrap();
+    }
+    assert!(writes(&b) > 4, "{}", writes(&b));
+}
+
 #[test]
 fn requests_that_break_the_rules_are_caught() {
     let mut b = bench();

@@ -61,9 +61,9 @@ pub struct HostSlave {
     free: Vec<u32>,
     order: VecDeque<u32>, // tags, oldest first
     unissued: VecDeque<u32>,
-    waiting: u32,          // reads that the link has taken and not answered in full
-    refused: Option<Time>, // since when the link takes no more, of reads or writes
-    look_at: Time,         // when to look for what is lost
+    waiting: u32,               // reads that the link has taken and not answered in full
+    refused: [Option<Time>; 2], // since when the link has taken none: reads, writes
+    look_at: Time,              // when to look for what is lost
     sending: Option<u32>,
     look: bool, // there may be a beat to send: data has come, or a burst has ended
     r_driven: bool,
@@ -97,7 +97,7 @@ impl HostSlave {
             order: VecDeque::new(),
             unissued: VecDeque::new(),
             waiting: 0,
-            refused: None,
+            refused: [None; 2],
             look_at: Time::ZERO,
             sending: None,
             look: false,
@@ -133,29 +133,29 @@ impl HostSlave {
                 None => break,
             }
         }
-        let mut refused = false;
         while let Some(&tag) = self.unissued.front() {
             let read = &mut self.reads[tag as usize];
             if !host.read(now, tag, read.ax.addr, read.bytes()) {
-                refused = true;
+                self.refused[0].get_or_insert(now);
                 break;
             }
+            self.refused[0] = None;
             read.issued = now;
             self.unissued.pop_front();
             self.waiting += 1;
         }
         while let Some(piece) = self.pieces.front() {
             if !piece.data.is_empty() && !host.write(now, piece.addr, &piece.data) {
-                refused = true;
+                self.refused[1].get_or_insert(now);
                 break;
             }
+            self.refused[1] = None;
             if let Some(mut piece) = self.pieces.pop_front() {
                 self.responses.extend(piece.response);
                 piece.data.clear();
                 self.spare.push(piece.data);
             }
         }
-        self.refused = self.refused.or(Some(now)).filter(|_| refused);
         self.drive_r(model);
         let b_valid = !self.responses.is_empty();
         set_if_changed(model, self.ports.b.valid, &mut self.b_driven, b_valid);
@@ -227,7 +227,8 @@ impl HostSlave {
         }
         self.look_at = now + LOOK;
         let since = now.saturating_sub(LOST);
-        if let Some(time) = self.refused.filter(|&time| time < since) {
+        let mut refused = self.refused.iter().flatten();
+        if let Some(time) = refused.find(|&&time| time < since) {
             return Some(format!("the link has taken nothing since {time}"));
         }
         // Issued in their order, so the oldest without an answer comes first.

@@ -98,6 +98,9 @@ pub struct TestHost {
     pub lost_from: u64,
     /// Time from a read to its data.
     pub latency: Time,
+    /// Time between two writes that it takes.
+    pub write_gap: Time,
+    next_write: Time,
     /// Everything the device did: time, kind, address or tag, data.
     pub log: Vec<(Time, &'static str, u64, Vec<u8>)>,
     mmio: VecDeque<(Time, Mmio)>,
@@ -113,6 +116,8 @@ impl TestHost {
             bad_from: 1 << 20,
             lost_from: u64::MAX,
             latency: Time::ns(500),
+            write_gap: Time::ZERO,
+            next_write: Time::ZERO,
             log: Vec::new(),
             mmio: VecDeque::new(),
             data: VecDeque::new(),
@@ -170,6 +175,10 @@ impl TestHost {
 
 impl HostPort for TestHost {
     fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool {
+        if now < self.next_write {
+            return false;
+        }
+        self.next_write = now + self.write_gap;
         self.log.push((now, "write", addr, data.to_vec()));
         let end = (addr as usize).checked_add(data.len());
         if let Some(place) = end.and_then(|end| self.memory.get_mut(addr as usize..end)) {
