@@ -321,10 +321,11 @@ def test_survivors_are_judged_again_where_their_line_is_today(monkeypatch, tmp_p
     mutants = [
         mutate.Mutant("rust", "f", line, "op", before, "x") for line, before in ((1, "a"), (3, "a"), (2, "gone"))
     ]
-    outcomes = ["survived", "killed", "survived"]
+    mutants.append(mutate.Mutant("rtl", "f", 3, "op", "b", "x"))
+    outcomes = ["survived", "killed", "survived", "survived"]
     results = [mutate.asdict(m) | {"outcome": o} for m, o in zip(mutants, outcomes, strict=True)]
     mutate.save({"seed": 1, "commit": "then", "results": results})
-    mutate.again(mutate.argparse.Namespace(seed=1, through="", limit=20))
+    mutate.again(mutate.argparse.Namespace(seed=1, rust=30, rtl=0, through="", limit=20))
     assert judged == [2]
     doc = mutate.load(1)
     assert doc["commit"] == "then"
@@ -332,4 +333,5 @@ def test_survivors_are_judged_again_where_their_line_is_today(monkeypatch, tmp_p
         ("killed", 1, "today"),
         ("killed", 3, None),
         ("survived", 2, None),
+        ("survived", 3, None),
     ]
