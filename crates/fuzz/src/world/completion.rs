@@ -138,9 +138,9 @@ impl World {
         if matches!(v.after, After::Formatted(_)) && self.model.closing {
             allowed.extend(self.model.acre.interrupted());
         }
-        // Those, and what waits behind a fused pair, or is that pair.
-        let pairs = v.long || !matches!(v.media, Use::None);
-        if pairs && sqid != 0 && !self.model.sqs.contains_key(&sqid) {
+        // Those, and what waits behind a fused pair, or is that pair; whether there was one is not looked at.
+        let can_wait = v.long || !matches!(v.media, Use::None);
+        if can_wait && sqid != 0 && !self.model.sqs.contains_key(&sqid) {
             allowed.push(status::ABORTED_SQ_DELETION);
         }
         if abortable || v.long && self.named() == Some((sqid, cqe.cid())) {
