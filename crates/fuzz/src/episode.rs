@@ -840,8 +840,8 @@ impl Bench {
     fn drain(&mut self) -> Step {
         let qids: Vec<u16> = self.world.sqs.keys().copied().collect();
         qids.into_iter().for_each(|qid| self.ring_sq(qid));
-        let limit = self.now + self.patience;
-        let (mut since, mut held) = (self.now, false);
+        let begun = self.now;
+        let (mut since, mut held, mut lists) = (begun, false, Time::ZERO);
         self.world.watch = true;
         loop {
             self.keep_alive()?;
@@ -857,7 +857,8 @@ impl Bench {
                 since = self.now;
             }
             held = slow;
-            let (bound, data) = self.admin;
+            lists = lists.max(self.world.lists());
+            let (bound, data) = (self.admin.0, self.admin.1 + lists);
             if let Some(late) = self.world.late_admin(self.now, since, bound, data) {
                 return Err(late);
             }
@@ -865,10 +866,11 @@ impl Bench {
             if !open && self.world.in_flight() == 0 {
                 break;
             }
+            let patience = self.patience + lists;
+            let limit = begun + patience;
             if self.now >= limit {
                 return Err(format!(
-                    "hung: not all commands have completed within {}",
-                    self.patience
+                    "hung: not all commands have completed within {patience}"
                 ));
             }
             // A fatal error wakes nobody.

@@ -193,6 +193,8 @@ impl Verdict {
             (status::SUCCESS, After::Formatted(_), _) => End::Erased,
             (status::SUCCESS, ..) => End::Whole,
             (status::COMMAND_INTERRUPTED | status::INTERNAL_ERROR, ..) => End::Part,
+            // It has waited in front of the movers, as one of a fused pair or behind one.
+            (status::ABORTED_SQ_DELETION, _, Use::Write(..)) => End::Untouched,
             (status::ABORTED_SQ_DELETION, ..) => End::Part,
             (status::ABORT_REQUESTED, ..) => End::Part,
             // A list of ranges is checked whole before the first block changes.

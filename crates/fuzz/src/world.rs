@@ -31,6 +31,8 @@ use seen::Seen;
 
 /// Interrupt messages go to this range.
 pub const MSI: std::ops::Range<u64> = 0xFEE0_0000..0xFEF0_0000;
+/// A list (of PRPs, or a segment of an SGL) is read within this, also through a slow link.
+const LIST: Time = Time::us(2);
 /// Lines of history that a failure shows.
 const HISTORY: usize = 60;
 
@@ -122,8 +124,8 @@ struct Flight {
     fused: Option<Fused>,
     /// What a Read has brought so far.
     seen: Option<Seen>,
-    /// When it was fetched.
-    since: Time,
+    /// It may wait behind a pair of fused commands, or has.
+    behind_pair: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -423,6 +425,13 @@ impl World {
         })
     }
 
+    /// How long the lists of what is in flight may take to be read. Each one is read for the address of the next, and SGLs of one
+    /// direction are walked one after the other: a ring of segments holds up what comes after it until it has been found out.
+    pub fn lists(&self) -> Time {
+        let lists = self.flights.values().map(|f| f.verdict.walk.lists.len());
+        Time(LIST.0 * lists.sum::<usize>() as u64)
+    }
+
     /// An admin command that is not done although it waits for no other command and `since` or its fetch is long ago: `bound` if it moves
     /// no data, else `data`.
     pub fn late_admin(&self, now: Time, since: Time, bound: Time, data: Time) -> Option<String> {
@@ -438,7 +447,7 @@ impl World {
                 data
             };
             let event = matches!(f.verdict.after, After::Event(_));
-            let late = !event && now >= f.since.max(since) + bound;
+            let late = !event && now >= f.begun.max(since) + bound;
             late.then(|| {
                 format!(
                     "the admin command {:02x}h, CID {:#06x}, is not done {bound} after it was fetched and the host has begun to wait",
@@ -701,7 +710,7 @@ impl World {
             user,
             fused,
             seen,
-            since: self.now,
+            behind_pair: self.flights.values().any(|f| f.fused.is_some()),
         };
         if self.flights.insert(key, flight).is_some() {
             return Err(format!(

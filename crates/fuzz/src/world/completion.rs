@@ -138,8 +138,9 @@ impl World {
         if matches!(v.after, After::Formatted(_)) && self.model.closing {
             allowed.extend(self.model.acre.interrupted());
         }
-        // Those, and what waits behind a fused pair, or is that pair; whether there was one is not looked at.
-        let can_wait = v.long || !matches!(v.media, Use::None);
+        // Those, a pair of fused commands that waits for what is in flight, and what waits behind it.
+        let waits = flight.fused.is_some() || flight.behind_pair;
+        let can_wait = v.long || waits && !matches!(v.media, Use::None);
         if can_wait && sqid != 0 && !self.model.sqs.contains_key(&sqid) {
             allowed.push(status::ABORTED_SQ_DELETION);
         }

@@ -46,6 +46,9 @@ impl World {
             alone: pair.alone.clone(),
         };
         let (mine, its) = (of(first, false), of(second, true));
+        let begun = self.flights.get(&first)?.begun;
+        let later = self.flights.values_mut().filter(|f| f.begun >= begun);
+        later.for_each(|f| f.behind_pair = true);
         if let Some(flight) = self.flights.get_mut(&first) {
             flight.fused = Some(its);
         }

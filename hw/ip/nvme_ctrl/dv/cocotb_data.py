@@ -415,3 +415,15 @@ async def round_trip(dut):
         dut._log.info("writes of %d B, 300 cycles: %.3f beats/cycle, at most %d beats outstanding", size, value, most)
         assert value >= 0.9
         assert most <= 512 + 64 + 32  # data, one burst more, lists
+
+
+@cocotb.test()
+async def blocks_fill_the_mover(dut):
+    """Before late answers, single blocks of 512 bytes are read ahead: of the host as many as the mover has room for, of
+    the media as many as nvme_hazard keeps apart."""
+    for write, blocks in ((False, 32), (True, 64)):
+        _, env = await rate(dut, lambda e, write=write: one_channel(e, 64, write, 512), 2000)
+        side = env.host_side if write else env.mem_side
+        most = side.outstanding_max
+        dut._log.info("%s of 512 B: at most %d beats outstanding", "writes" if write else "reads", most)
+        assert most == 8 * blocks

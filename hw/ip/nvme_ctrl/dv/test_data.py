@@ -6,7 +6,7 @@ from hdl import simulate
 SOURCES = {"filelists": ["hw/ip/nvme_ctrl/nvme_data.f"], "extra_sources": ["nvme_data_tb.sv"]}
 QUICK = (
     "basic_copies,every_alignment,granule_edges,admin_buffer,second_page_offset,error_bytes,"
-    "ends_not_taken,directions_are_independent"
+    "ends_not_taken,directions_are_independent,blocks_fill_the_mover"
 )
 LONG = "random_mix,list_positions,largest_transfers,errors,throughput,round_trip"
 
