@@ -109,30 +109,40 @@ impl World {
             })
     }
 
-    /// The first one of a pair is given up as interrupted if its partner has not come for long; then that one is alone.
+    /// The first one of a pair is given up, with its own error or as interrupted, if its partner has not come for long; then that one is
+    /// alone.
     pub(super) fn offer_giving_up(&mut self, key: (u16, u16)) {
         let first = match self.flights.get(&key).and_then(|f| f.fused.as_ref()) {
             Some(fused) if !fused.first => fused.partner,
             _ => key,
         };
+        let missing = status::ABORTED_MISSING_FUSED.dnr();
         let interrupted: Vec<Status> = self.model.acre.interrupted().collect();
+        let given_up = |alone: Status| match alone == missing {
+            true => interrupted.clone(),
+            false => vec![alone],
+        };
         let Some(flight) = self.flights.get_mut(&first) else {
             return;
         };
         if flags(&flight.sqe).0 != FIRST || self.now < flight.begun + PATIENCE {
             return;
         }
-        let missing = status::ABORTED_MISSING_FUSED.dnr();
         let Some(fused) = flight.fused.clone() else {
-            let half = self.model.firsts.get(&first.0);
-            if half.is_some_and(|h| h.cid() == first.1 && h.missing().contains(&missing)) {
-                flight.verdict.statuses.extend(interrupted);
+            if let Some(half) = self
+                .model
+                .firsts
+                .get(&first.0)
+                .filter(|h| h.cid() == first.1)
+            {
+                let statuses = half.missing().into_iter().flat_map(given_up);
+                flight.verdict.statuses.extend(statuses);
             }
             return;
         };
-        let alone = fused.alone.iter().filter(|o| o.0 == missing);
+        let alone = fused.alone.iter();
         let more: Vec<(Status, Status)> = alone
-            .flat_map(|o| interrupted.iter().map(|&i| (i, o.1)))
+            .flat_map(|&(a, b)| given_up(a).into_iter().map(move |a| (a, b)))
             .collect();
         self.offer([first, fused.partner], &more);
     }
