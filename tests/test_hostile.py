@@ -316,11 +316,18 @@ def test_hostile_arguments_of_the_fuzzer(key):
         "1:0:",
         "1:0:,",
         "1:0:0-4294967295",
+        "1:0:4294967295",
         f"{1 << 64}:0",
         "1:0:" + "1," * 10_000,
     ]
     for value in NUMBERS + OTHERS + (replays if key == "replay" else []):
         answer(_native.fuzz, design=GOOD.native, **FUZZ | {"progress": stopper()} | {key: value})
+
+
+def test_the_fuzzer_is_for_clocks_that_keep_its_limits():
+    slow = GOOD.with_values("clock_mhz = 49")
+    with pytest.raises(NearsideError, match=r"^clock_mhz = 49: the time limits .* are for 50 MHz and more$"):
+        _native.fuzz(slow.native, 1)
 
 
 @pytest.mark.parametrize("calm", [False, True])

@@ -343,11 +343,15 @@ def commit() -> str:
 
 def prepare(doc: dict) -> None:
     """A copy of the last commit, the same one for all of a campaign, without a mutant that was left in it."""
-    if not doc["commit"] or not TREE.is_dir():
-        doc["commit"] = commit()
+    doc["commit"] = doc["commit"] or commit()
+    # In the tree of another commit there may be files that this one has not.
+    marker = TREE.with_suffix(".commit")
+    if not TREE.is_dir() or not marker.is_file() or marker.read_text() != doc["commit"]:
+        marker.unlink(missing_ok=True)
         shutil.rmtree(TREE, ignore_errors=True)
         TREE.mkdir(parents=True)
         (TREE / ".venv").symlink_to(ROOT / ".venv")
+        marker.write_text(doc["commit"])
     archive = subprocess.Popen(["git", "archive", doc["commit"]], cwd=ROOT, stdout=subprocess.PIPE)
     with tarfile.open(fileobj=archive.stdout, mode="r|") as files:
         for member in files:
@@ -371,9 +375,6 @@ def wanted(args: argparse.Namespace) -> list[tuple[str, int]]:
 
 
 def run(args: argparse.Namespace) -> None:
-    # Whatever ends it, the test that runs ends, too.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: sys.exit("stopped; run it again to go on"))
     WORK.mkdir(parents=True, exist_ok=True)
     doc = load(args.seed)
     prepare(doc)
@@ -410,6 +411,9 @@ def run(args: argparse.Namespace) -> None:
 def again(args: argparse.Namespace) -> None:
     """Judges the survivors anew, where their lines are as they were: tests may have come since."""
     doc = load(args.seed)
+    if not any(r["outcome"] == "survived" and getattr(args, r["kind"]) for r in doc["results"]):
+        print("there are no survivors to judge")
+        return
     first, doc["commit"] = doc["commit"], ""
     prepare(doc)
     control(args)
@@ -488,6 +492,9 @@ def main() -> int:
     args = parser.parse_args()
     if args.what == "report":
         return report(args)
+    # Whatever ends it, the test that runs ends, too.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit("stopped; run it again to go on"))
     {"draw": listed, "run": run, "again": again}[args.what](args)
     return 0
 

@@ -306,6 +306,35 @@ def test_mutants_of_a_tree_that_does_not_build_are_not_judged(monkeypatch, tmp_p
     assert not list(tmp_path.glob("*.json"))
 
 
+def test_a_tree_of_another_commit_is_made_anew(monkeypatch, tmp_path):
+    def git(*words):
+        mutate.subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x", *words], cwd=tmp_path, check=True)
+
+    for name, value in (("ROOT", tmp_path), ("WORK", tmp_path / "w"), ("TREE", tmp_path / "w/tree")):
+        monkeypatch.setattr(mutate, name, value)
+    git("init", "-q")
+    commits = []
+    for name in ("old", "new"):
+        (tmp_path / name).write_text(name)
+        git("add", name)
+        git("commit", "-qm", name)
+        commits.append(mutate.commit())
+    files = []
+    for number in (0, 1, 0, 0):
+        mutate.prepare({"commit": commits[number]})
+        files.append(sorted(path.name for path in mutate.TREE.iterdir() if path.name != ".venv"))
+        (mutate.TREE / "built").touch()
+    assert files == [["old"], ["new", "old"], ["old"], ["built", "old"]]
+
+
+def test_without_survivors_nothing_is_judged_again(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(mutate, "WORK", tmp_path)
+    mutate.save({"seed": 1, "commit": "then", "results": [{"outcome": "survived", "kind": "rtl"}]})
+    monkeypatch.setattr(mutate, "prepare", lambda _: pytest.fail("a tree is prepared"))
+    mutate.again(mutate.argparse.Namespace(seed=1, rust=30, rtl=0, through="", limit=20))
+    assert "no survivors" in capsys.readouterr().out
+
+
 def test_survivors_are_judged_again_where_their_line_is_today(monkeypatch, tmp_path):
     (tmp_path / "f").write_text("new\na\nb\na\n")
     for name, value in (("WORK", tmp_path), ("TREE", tmp_path), ("control", lambda _: None)):

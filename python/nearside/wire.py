@@ -25,7 +25,10 @@ DLLP = 8
 
 SIZES = {"512b": 512, "4k": 4096, "8k": 8192, "16k": 16384, "32k": 32768, "128k": 131072}
 PATTERNS = {"seq": "sequential", "rand": "random"}
-LINKS = {"gen3x8": "", "gen3x16": "[pcie]\nlanes = 16", "gen4x8": "[pcie]\ngeneration = 4"}
+LINKS = {
+    f"gen{generation}x{lanes}": f"[pcie]\ngeneration = {generation}\nlanes = {lanes}"
+    for generation, lanes in ((3, 8), (3, 16), (4, 8))
+}
 
 
 @dataclass
@@ -67,15 +70,15 @@ def _traffic(pcie: dict[str, Any], kind: str, size: int) -> tuple[Direction, Dir
 
 
 def rate(pcie: dict[str, Any]) -> float:
-    """GB/s of one direction: 128b/130b, one SKP block every 371."""
+    """GB/s of one direction: 128b/130b, one SKP block every 371; below generation 3, 8b/10b, one SKP ordered set of 4
+    symbols every 1538."""
+    if pcie["generation"] < 3:
+        return 2.5 * pcie["generation"] * pcie["lanes"] / 8 * (8 / 10) * (1 - 4 / 1538)
     return 8 * 2 ** (pcie["generation"] - 3) * pcie["lanes"] / 8 * (128 / 130) * (1 - 1 / 371)
 
 
 def bound(design: Design, kind: str, size: int) -> float:
-    """GB/s of data that the link can carry in commands of `size` bytes: "read", "write", or "mix" for half of each.
-
-    The link has generation 3 or later.
-    """
+    """GB/s of data that the link can carry in commands of `size` bytes: "read", "write", or "mix" for half of each."""
     pcie = design.values["pcie"]
     kinds = ["read", "write"] if kind == "mix" else [kind]
     ups, downs = zip(*(_traffic(pcie, one, size) for one in kinds), strict=True)

@@ -118,6 +118,17 @@ impl Nvme {
         ]
     }
 
+    /// Bytes at the end of the media that belong to no namespace.
+    pub fn unclaimed_bytes(&self, media: Bytes) -> u64 {
+        let end = self.namespaces.iter().fold(0u64, |end, bytes| {
+            end.next_multiple_of(NAMESPACE_ALIGN) + bytes.0
+        });
+        match self.namespaces.is_empty() {
+            true => 0,
+            false => media.0.saturating_sub(end),
+        }
+    }
+
     fn validate_namespaces(&self, media: Bytes) -> Result<(), Error> {
         let count = self.namespaces.len();
         let key = "nvme.namespaces";
@@ -525,6 +536,14 @@ mod tests {
                 ("NsBlocks", format!("1024'h{blocks}")),
             ]
         );
+        let unclaimed = |list: &str| with(list).unwrap().nvme.unclaimed_bytes(Bytes(1 << 20));
+        assert_eq!(unclaimed("[\"256 KiB\", 512, 0, \"764 KiB\"]"), 0);
+        assert_eq!(
+            unclaimed("[\"256 KiB\", 512, 0, 512]"),
+            (1 << 20) - (260 << 10) - 512
+        );
+        // All of it is namespace 1.
+        assert_eq!(unclaimed("[]"), 0);
         // Through an override and back.
         let same = minimal().with_values("[nvme]\nnamespaces = [262144, 512, 0, 782336]\n");
         assert_eq!(same.unwrap(), design);

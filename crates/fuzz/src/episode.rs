@@ -54,6 +54,8 @@ const DOORBELL_BESIDE: Time = Time(1_000_000_000);
 const LAST_WORDS: u64 = 20_000;
 /// Pages at the end of each device's media that are a window of another one, where there is one.
 const WINDOW_PAGES: u64 = 64;
+/// The same in bytes.
+pub const WINDOW_BYTES: u64 = WINDOW_PAGES * PAGE;
 /// Every so many-th episode has two devices.
 const PAIRS: u32 = 3;
 /// Namespaces that are asked for.
@@ -114,6 +116,8 @@ pub struct Script<'a> {
     pub calm: bool,
     /// Bytes of the media.
     pub media_bytes: u64,
+    /// Its last pages belong to no namespace: they can be a window of another device.
+    pub window: bool,
     /// A block may hold parts of several contents.
     pub torn_blocks: bool,
     /// Only these steps.
@@ -177,7 +181,7 @@ pub type Going<'a> = dyn FnMut(u64) -> bool + 'a;
 /// Runs an episode on fresh devices with empty media. An error says why there are none.
 pub fn run(make: &mut Make, script: &Script, going: &mut Going) -> Result<Outcome, String> {
     let conditions = script.conditions();
-    if script.calm || script.episode % PAIRS != 1 {
+    if script.calm || !script.window || script.episode % PAIRS != 1 {
         let mut bench = Bench::new(Seat::Alone(make(&conditions)?), &conditions);
         bench.world = script.world(Memory::new(PAGES), 0);
         return Ok(play(vec![bench], script, going));

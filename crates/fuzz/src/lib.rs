@@ -39,6 +39,8 @@ use sim::{Device, Time};
 
 use episode::{Outcome, Script};
 
+pub use episode::WINDOW_BYTES;
+
 /// Makes a device with empty media (zeros) and power.
 pub type Make<'a> = dyn FnMut(&Conditions) -> Result<Box<dyn Device + Send>, String> + 'a;
 
@@ -68,6 +70,9 @@ pub struct Campaign {
     pub shrinks: u32,
     /// Bytes of the device's media.
     pub media_bytes: u64,
+    /// Bytes at the end of the media that belong to no namespace. With [`WINDOW_BYTES`] of them some episodes have two devices that use
+    /// each other's; with fewer no episode has.
+    pub unclaimed_bytes: u64,
     /// Take a block that holds parts of several contents for right.
     pub torn_blocks: bool,
     /// Run only this.
@@ -130,6 +135,10 @@ impl FromStr for Replay {
                 let (from, to) = range.split_once('-').unwrap_or((range, range));
                 let from: u32 = from.parse().map_err(|_| bad())?;
                 let to: u32 = to.parse().map_err(|_| bad())?;
+                if to == u32::MAX {
+                    let why = format!("steps are numbered from 0 to {}", u32::MAX - 1);
+                    return Err(format!("{text:?} is no replay: {range}: {why}"));
+                }
                 let last = from.saturating_add(1 << 20);
                 if !(from..=last).contains(&to) {
                     let why = "a range goes up, over at most 1048576 steps";
@@ -274,6 +283,7 @@ pub fn run(
             amount,
             calm: campaign.calm,
             media_bytes: campaign.media_bytes,
+            window: campaign.unclaimed_bytes >= WINDOW_BYTES,
             torn_blocks: campaign.torn_blocks,
             steps,
         };
@@ -376,7 +386,7 @@ mod tests {
             "7:3:none".parse::<Replay>().unwrap().steps,
             Some(BTreeSet::new())
         );
-        let bad = "7 7:x 7:3:4:5 7:3:a-b 7:3:0-4294967295 7:3:5-2 7:3:1,5-2 7:3: 7:3:, 7:3:1, 7:3:,1 7:3:1,,2 7:3:- 7:3:1- 7:3:none,1 7:3:none:";
+        let bad = "7 7:x 7:3:4:5 7:3:a-b 7:3:0-4294967295 7:3:4294967295 7:3:5-2 7:3:1,5-2 7:3: 7:3:, 7:3:1, 7:3:,1 7:3:1,,2 7:3:- 7:3:1- 7:3:none,1 7:3:none:";
         for text in bad.split(' ').chain([""]) {
             let error = text.parse::<Replay>().unwrap_err();
             assert!(

@@ -46,6 +46,27 @@ fn campaign(seed: u64, amount: u64, calm: bool, replay: Option<Replay>) -> Repor
     campaign_from(0, seed, amount, calm, replay)
 }
 
+fn whole_campaign(
+    first_episode: u32,
+    seed: u64,
+    amount: u64,
+    calm: bool,
+    replay: Option<Replay>,
+) -> Campaign {
+    Campaign {
+        seed,
+        amount,
+        per_episode: if calm { 64 << 20 } else { 2000 },
+        first_episode,
+        media_bytes: design().media.bytes.0,
+        unclaimed_bytes: design().nvme.unclaimed_bytes(design().media.bytes),
+        torn_blocks: from_env("FUZZ_TORN", 0) != 0,
+        calm,
+        shrinks: from_env("FUZZ_SHRINKS", 12) as u32,
+        replay,
+    }
+}
+
 fn campaign_from(
     first_episode: u32,
     seed: u64,
@@ -53,17 +74,7 @@ fn campaign_from(
     calm: bool,
     replay: Option<Replay>,
 ) -> Report {
-    let campaign = Campaign {
-        seed,
-        amount,
-        per_episode: if calm { 64 << 20 } else { 2000 },
-        first_episode,
-        media_bytes: design().media.bytes.0,
-        torn_blocks: from_env("FUZZ_TORN", 0) != 0,
-        calm,
-        shrinks: from_env("FUZZ_SHRINKS", 12) as u32,
-        replay,
-    };
+    let campaign = whole_campaign(first_episode, seed, amount, calm, replay);
     let start = std::time::Instant::now();
     let report = fuzz::run(&mut device, &campaign, &mut |_, _| true).unwrap();
     let seconds = start.elapsed().as_secs_f64();
@@ -120,6 +131,22 @@ fn two_devices_do_what_the_model_says_of_each() {
         let kind = format!("commands with data {kind} another device");
         assert!(report.kinds.contains_key(&kind), "{:?}", report.kinds);
     }
+}
+
+#[test]
+#[ignore = "long: builds a device of its own"]
+fn a_device_whose_namespaces_take_all_of_its_media_is_alone() {
+    let campaign = Campaign {
+        unclaimed_bytes: fuzz::WINDOW_BYTES - 1,
+        ..whole_campaign(PAIR, 1, 20, false, None)
+    };
+    let report = fuzz::run(&mut device, &campaign, &mut |_, _| true).unwrap();
+    check(&report);
+    let kinds = &report.kinds;
+    assert!(
+        !kinds.contains_key("episodes with two devices"),
+        "{kinds:?}"
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The fuzzer, on a design's device.
 
 use ::fuzz::{Campaign, Conditions, Replay};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use rtl::bitstream::Bitstream;
 use rtl::{Memory, RtlDevice};
@@ -12,9 +13,11 @@ use crate::progress::Teller;
 
 /// Cycles without any handshake while busy that are a hang: the fuzzer's waits are short.
 const HANG_CYCLES: u64 = 200_000;
+/// Slower devices need not keep the limits of the model, which are times.
+const LEAST_MHZ: u32 = 50;
 
 /// Runs a campaign of so many commands, or bytes if `calm` (a soak); returns its report as JSON. `replay` is
-/// `SEED:EPISODE` or `SEED:EPISODE:STEPS`.
+/// `SEED:EPISODE` or `SEED:EPISODE:STEPS`. Ctrl-C while a failure is made shorter ends only that.
 #[pyfunction]
 #[pyo3(signature = (design, amount, seed=1, *, calm=false, first_episode=0, replay=None, shrinks=60,
     per_episode=2000, torn_blocks=false, progress=None))]
@@ -36,6 +39,11 @@ pub fn fuzz(
     if per_episode == 0 {
         return Err(raise("per_episode = 0: at least 1 is needed"));
     }
+    if design.clock_mhz < LEAST_MHZ {
+        let mhz = design.clock_mhz;
+        let text = format!("clock_mhz = {mhz}: the time limits of the fuzzer's model are for {LEAST_MHZ} MHz and more");
+        return Err(raise(text));
+    }
     let mut config = rtl::DeviceConfig::of(design).map_err(raise)?;
     config.hang_cycles = HANG_CYCLES;
     let replay = replay
@@ -46,6 +54,7 @@ pub fn fuzz(
         amount,
         calm,
         media_bytes: design.media.bytes.0,
+        unclaimed_bytes: design.nvme.unclaimed_bytes(design.media.bytes),
         torn_blocks,
         first_episode,
         per_episode,
@@ -73,5 +82,12 @@ pub fn fuzz(
             teller.tell(done, all)
         })
     });
+    let found = outcome
+        .as_ref()
+        .is_ok_and(|report| report.failure.is_some());
+    let interrupted = |e: &PyErr| e.is_instance_of::<PyKeyboardInterrupt>(py);
+    if found && teller.raised.as_ref().is_some_and(interrupted) {
+        teller.raised = None;
+    }
     serde_json::to_string(&teller.settle(outcome)?).map_err(raise)
 }

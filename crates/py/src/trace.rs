@@ -20,8 +20,14 @@ pub fn create(path: &Path) -> PyResult<Arc<Mutex<TraceFile>>> {
 /// Writes what is left; returns the number of commands.
 pub fn finish(file: &Mutex<TraceFile>) -> PyResult<u64> {
     let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-    file.finish()
-        .map_err(|e| raise(format!("the trace could not be written: {}", told(&e))))
+    let outcome = file.finish();
+    outcome.map_err(|e| {
+        let path = file.path().display();
+        raise(format!(
+            "{path}: the trace could not be written: {}",
+            told(&e)
+        ))
+    })
 }
 
 /// What an error says, without its number.

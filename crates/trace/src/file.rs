@@ -53,6 +53,11 @@ impl TraceFile {
         Ok(file)
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.out.get_ref().path()
+    }
+
     /// Writes what is left, commands that have not ended included, and returns the number of commands. What comes later is not
     /// written. An error is the first that there was.
     pub fn finish(&mut self) -> io::Result<u64> {
