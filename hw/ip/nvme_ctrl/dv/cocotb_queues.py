@@ -145,8 +145,18 @@ def event_idx(host: Host, qid: int, is_cq: bool) -> int:
 
 @cocotb.test()
 async def shadow_config(dut):
-    """Doorbell Buffer Config: errors, EventIdx of queues that exist and of new ones, whatever the pages held; reset."""
+    """Doorbell Buffer Config: errors, EventIdx of queues that exist and of new ones, whatever its page held; one
+    command at a time and several at once, whatever the tails were; reset."""
     host = await start(dut)
+
+    async def rounds(sq, counts):
+        for count in counts:
+            cids = [host.push(sq, 0, nsid=1) for _ in range(count)]
+            await host.ring(sq)
+            await host.idle()
+            await host.poll(sq.cq)
+            assert [host.done.pop((sq.qid, cid)).status for cid in cids] == [nvme.OK] * count
+
     for prps in ((PAGE + 4, 2 * PAGE), (PAGE, 2 * PAGE + 2048), (PAGE + 1, 2 * PAGE + 1)):
         await host.admin(0x7C, want=nvme.INVALID_FIELD, prp1=prps[0], prp2=prps[1])
     await host.admin(0x7C, want=nvme.INVALID_FIELD, flags=1, prp1=PAGE, prp2=2 * PAGE)
@@ -161,21 +171,24 @@ async def shadow_config(dut):
         assert [event_idx(host, 3, cq) for cq in (False, True)] == [0, 0]
         other = int.from_bytes(bytes([fill]) * 4, "little")
         assert [event_idx(host, qid, cq) for qid in (0, 4) for cq in (False, True)] == [other] * 4
-        assert page[host.shadow[0] : host.shadow[0] + PAGE] == bytes([fill]) * PAGE, "the shadow is the host's"
+        words = struct.unpack_from("<8I", page, host.shadow[0])
+        assert words == (0, 0, 5, 5, 0, 0, 0, 0), "the shadow is the host's"
+        assert not any(page[host.shadow[0] + 32 : host.shadow[0] + PAGE]), "the shadow is the host's"
         for sq in sqs:
-            for _ in range(3):
-                assert (await host.command(sq, 0, nsid=1)).status == nvme.OK
+            await rounds(sq, (4, 1, 2))
         # Again, with queues at work, to other pages.
         await host.shadow_doorbells(fill ^ 0x55)
         for sq in sqs:
-            for _ in range(2 * ENTRIES):
-                assert (await host.command(sq, 0, nsid=1)).status == nvme.OK
-        await host.idle()
-        # A queue that is deleted and created again starts from 0.
-        await host.delete_sq(3)
-        sq = await host.create_sq(3, ENTRIES, host.cqs[3])
-        for _ in range(3):
-            assert (await host.command(sq, 0, nsid=1)).status == nvme.OK
+            await rounds(sq, [1] * ENTRIES + [3] * ENTRIES)
+        # A queue that is deleted and created again starts from 0, whatever its tail was.
+        for tail in range(1, 6):
+            await host.delete_sq(3)
+            await host.delete_cq(3)
+            sq = await host.create_sq(3, ENTRIES, await host.create_cq(3, ENTRIES))
+            await rounds(sq, [1] * tail)
+            await host.delete_sq(3)
+            sq = await host.create_sq(3, ENTRIES, host.cqs[3])
+            await rounds(sq, (4, 1))
         pages = host.shadow
         await host.disable()
         before = [bytes(page[at : at + PAGE]) for at in pages]
@@ -398,6 +411,50 @@ async def memory_region_properties(dut):
         before = await host.read(offset)
         await host.write(offset, 0xFFFF_FFFF)
         assert await host.read(offset) == before
+
+
+@cocotb.test()
+async def pending_bit_of_another_queue(dut):
+    """A head doorbell that meets the deletion of its queue, at each cycle: what is pending or held back for another
+    queue on its vector stays."""
+    host = await start(dut)
+    await host.msix(5)
+
+    for held in (False, True):
+        if held:
+            await host.admin(9, cdw10=8, cdw11=255 << 8 | 7)
+        for delay in range(40):
+            # Queue 1 goes, queue 2 stays.
+            alloc = host.allocator
+            sqs = [await host.create_sq(qid, ENTRIES, await host.create_cq(qid, ENTRIES, 1)) for qid in (1, 2)]
+            await host.write(nvme.TABLE + 16 + 12, not held)
+            host.interrupts.clear()
+            for sq in sqs:
+                host.push(sq, 0, nsid=1)
+                await host.ring(sq)
+            await host.delete_sq(1)
+            assert [sq.cq.written for sq in sqs] == [1, 1]
+            host.push(host.sqs[0], 4, cdw10=1)
+            await host.ring(host.sqs[0])
+            await ClockCycles(dut.clk_i, delay)
+            assert 0x1001 not in host.interrupts, "the test is too slow"
+            await host.write(nvme.DOORBELLS + 8 + 4, 1)
+            await host.idle()
+            await host.poll(host.cqs[0])
+            assert [cqe.status for key, cqe in host.done.items() if key[0] == 0] == [nvme.OK]
+            del host.cqs[1]
+            if held:
+                await ClockCycles(dut.clk_i, 256 * nvme.KHZ // 10)
+            else:
+                await host.write(nvme.TABLE + 16 + 12, 0)
+            await ClockCycles(dut.clk_i, 60)
+            assert 0x1001 in host.interrupts, f"{held=}, {delay=}: queue 2 has entries that nobody is told of"
+            await host.poll(sqs[1].cq)
+            host.done.clear()
+            await host.delete_sq(2)
+            await host.delete_cq(2)
+            host.allocator = alloc
+    await host.admin(9, cdw10=8, cdw11=0)
 
 
 @cocotb.test()

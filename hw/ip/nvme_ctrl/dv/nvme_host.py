@@ -279,7 +279,7 @@ class Host:
         if self.shadow and qid:
             data = self.memory.data
             old, event = (struct.unpack_from("<I", data, page + at)[0] for page in self.shadow)
-            struct.pack_into("<I", data, self.shadow[0] + at, value)
+            self._shadow(self.shadow[0], qid, is_cq, value)
             if (value - event - 1) & 0xFFFF >= (value - old) & 0xFFFF:
                 self.coverage.doorbell(qid, is_cq, value)
                 self.coverage.hit("doorbells", "shadow: only memory")
@@ -288,11 +288,19 @@ class Host:
         self.doorbells[1] += qid != 0
         await self.write(DOORBELLS + at, value)
 
+    def _shadow(self, page: int, qid: int, is_cq: bool, value: int) -> None:
+        struct.pack_into("<I", self.memory.data, page + 8 * qid + 4 * is_cq, value)
+
     async def shadow_doorbells(self, fill: int = 0) -> None:
-        """Doorbell Buffer Config, with pages that hold `fill`."""
+        """Doorbell Buffer Config, with an EventIdx page that holds `fill`. The shadow page has the doorbells of the
+        queues that there are, and 0 elsewhere, as that of Linux and SPDK."""
         pages = self.alloc(PAGE), self.alloc(PAGE)
-        for page in pages:
-            self.memory.data[page : page + PAGE] = bytes([fill]) * PAGE
+        self.memory.data[pages[0] : pages[0] + PAGE] = bytes(PAGE)
+        self.memory.data[pages[1] : pages[1] + PAGE] = bytes([fill]) * PAGE
+        for qid in self.cqs.keys() - {0}:
+            self._shadow(pages[0], qid, True, self.cqs[qid].head)
+        for qid in self.sqs.keys() - {0}:
+            self._shadow(pages[0], qid, False, self.sqs[qid].tail)
         await self.admin(0x7C, prp1=pages[0], prp2=pages[1])
         self.shadow = pages
 
@@ -518,6 +526,8 @@ class Host:
     async def create_cq(self, qid: int, entries: int, vector: int | None = None, **kw) -> CompletionQueue:
         cq = CompletionQueue(qid, self.alloc(16 * entries), entries, vector)
         self._zero(cq)
+        if self.shadow:
+            self._shadow(self.shadow[0], qid, True, 0)
         fields = {
             "prp1": cq.base,
             "cdw10": (entries - 1) << 16 | qid,
@@ -529,6 +539,8 @@ class Host:
 
     async def create_sq(self, qid: int, entries: int, cq: CompletionQueue, **kw) -> SubmissionQueue:
         sq = SubmissionQueue(qid, self.alloc(64 * entries), entries, cq)
+        if self.shadow:
+            self._shadow(self.shadow[0], qid, False, 0)
         fields = {"prp1": sq.base, "cdw10": (entries - 1) << 16 | qid, "cdw11": 1 | cq.qid << 16}
         await self.admin(1, **(fields | kw))
         self.sqs[qid] = sq

@@ -219,13 +219,17 @@ module nvme_completion
   assign withdraw_o = withdraw_q;
   assign withdraw_vector_o = withdraw_vector_q;
 
+  // A queue that was deleted since its doorbell was looked at has nothing to say: who is alone on the vector now is another one.
+  logic empties;
+  assign empties = cq_moved_o && valid_q[head_idx] && head_i == tail_mem[head_idx] && ien_q[head_idx];
+
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       last_goes_q <= 1'b0;
       withdraw_q  <= 1'b0;
     end else begin
       last_goes_q <= counts && !create && users == QidWidth'(1);
-      withdraw_q  <= last_goes_q || (cq_moved_o && head_i == tail_mem[head_idx] && ien_q[head_idx] && alone);
+      withdraw_q  <= last_goes_q || (empties && alone);
     end
   end
 

@@ -8,7 +8,9 @@
 // new, it writes EventIdx, waits until the write is on its way, and reads once more, which no change can slip past: a
 // host that wrote its shadow too early for this read sees the new EventIdx, and writes the register. Then it sleeps.
 // New queues, and those there are at the configuration, begin asleep; a command that makes them waits for their EventIdx
-// (`armed_o`). So it does not matter what the pages held before.
+// (`armed_o`). So it does not matter what the EventIdx page held before. In the shadow page, where the host compares with what it has
+// written last, a queue's entries have to hold that from the start: 0 when it is created, its doorbells at the configuration. The
+// controller never writes there; Linux and SPDK clear them.
 //
 // It stands between nvme_bar0 and the queues: all doorbells pass it, those of the admin queue always as they are.
 // One doorbell at a time. Assumes that a read does not overtake a write whose response is there. A read that the host refuses
