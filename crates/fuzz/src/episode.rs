@@ -652,9 +652,8 @@ impl Bench {
         }
         self.world.messages.unmask(vector, self.now);
         self.write32(entry + 12, 0);
-        if let Seat::Beside(..) = self.seat {
-            // What is due has its time from the arrival on.
-            self.read32(properties::CSTS)?;
+        // What is due has its time from the arrival on.
+        if self.flush_messages()? {
             self.world.messages.unmask(vector, self.now);
         }
         Ok(())
@@ -675,6 +674,7 @@ impl Bench {
             self.seat
                 .set_msix(!disabled, !disabled || chance(&mut self.random, 50));
             self.pass(prompt)?;
+            self.flush_messages()?;
             self.world.messages.stopped();
             if chance(&mut self.random, 30) {
                 return Ok(());
@@ -690,8 +690,21 @@ impl Bench {
         self.world.messages.start(self.now);
         self.seat.set_msix(true, false);
         self.pass(prompt)?;
+        if self.flush_messages()? {
+            self.world.messages.start(self.now);
+        }
         self.world.messages.started();
         Ok(())
+    }
+
+    /// Behind a link, where messages may wait behind data for another device: those that were decided have come before the answer of a
+    /// read. True if it was needed.
+    fn flush_messages(&mut self) -> Result<bool, String> {
+        let beside = matches!(self.seat, Seat::Beside(..));
+        if beside {
+            self.read32(properties::CSTS)?;
+        }
+        Ok(beside)
     }
 
     fn enable(&mut self) -> Step {
