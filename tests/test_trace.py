@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from nearside import Design, Device, NearsideError, latency, plots, trace, wire
+from nearside import Design, Device, NearsideError, latency, plots, trace
 
 MOMENTS = [
     "stored", "doorbell", "fetch", "decoded", "started", "first_job", "last_job", "first_data", "done", "posted",
@@ -20,19 +20,6 @@ FIELDS = [
     ("times_ps", dict, False),
 ]  # fmt: skip
 JOB = {"read_percent": 50, "min_bytes": 512, "max_bytes": 65536, "queues": 3, "depth": 4, "commands": 80}
-
-
-def test_links_are_what_their_names_say():
-    fast = Design.load("default").with_values("[pcie]\ngeneration = 5\nlanes = 16")
-    for link, values in wire.LINKS.items():
-        pcie = fast.with_values(values).values["pcie"]
-        assert link == f"gen{pcie['generation']}x{pcie['lanes']}"
-
-
-@pytest.mark.parametrize(("generation", "gb_s"), [(1, 0.25), (2, 0.5), (3, 0.985), (5, 3.94)])
-def test_a_lane_carries_what_its_coding_leaves(generation, gb_s):
-    """PCI Express base specification 3.1, 4.2: 8b/10b below generation 3, then 128b/130b; some is skip ordered sets."""
-    assert 0.995 * gb_s < wire.rate({"generation": generation, "lanes": 1}) <= 1.0003 * gb_s
 
 
 def test_a_trace_that_is_not_written_is_named(tmp_path):

@@ -1,0 +1,19 @@
+"""Links by name, and what a lane carries. What the link does in a run is measured by the claims `nvme.wire.*`."""
+
+from __future__ import annotations
+
+import pytest
+from nearside import Design, wire
+
+
+def test_links_are_what_their_names_say():
+    fast = Design.load("default").with_values("[pcie]\ngeneration = 5\nlanes = 16")
+    for link, values in wire.LINKS.items():
+        pcie = fast.with_values(values).values["pcie"]
+        assert link == f"gen{pcie['generation']}x{pcie['lanes']}"
+
+
+@pytest.mark.parametrize(("generation", "gb_s"), [(1, 0.25), (2, 0.5), (3, 0.985), (5, 3.94)])
+def test_a_lane_carries_what_its_coding_leaves(generation, gb_s):
+    """PCI Express base specification 3.1, 4.2: 8b/10b below generation 3, then 128b/130b; some is skip ordered sets."""
+    assert 0.995 * gb_s < wire.rate({"generation": generation, "lanes": 1}) <= 1.0003 * gb_s
