@@ -80,7 +80,7 @@ def lint(path: Path) -> list[str]:
     sizes = [[], *(limit.split() for limit in LIMITS.get(path.stem, []))]
     results = [run([*verilator, *size]) for size in sizes]
     # Only the language is checked here: what a block must not contain to be synthesised is found by tools/synth.py.
-    slang = run([sys.executable, "-c", SLANG, f"slang --threads 1 -f {path}"])
+    slang = run([sys.executable, "-c", SLANG, f"slang --threads 1 --allow-toplevel-iface-ports -f {path}"])
     return [text for text in (*results, slang) if text]
 
 

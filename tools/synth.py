@@ -27,6 +27,7 @@ from collections import Counter
 from pathlib import Path
 
 import filelist
+import flat_top
 
 BIN = Path(sys.executable).parent
 # Yosys maps for the LUTs (0.1 to 0.6 ns), carry chains and nets (0.3 ns) of the 7 series; on UltraScale+ nets weigh
@@ -247,32 +248,36 @@ def synthesise(
     name = re.sub(r"[^\w.=-]+", "_", "-".join([top, *parameters]))[:120]
     work = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=root))
     netlist, modules = (work / f"{what}.json" for what in ("netlist", "modules"))
-    read = ["read_slang", "--top", top, "-D", "SYNTHESIS", *(f"-D {d}" for d in defines)]
+    sources, values, module = list(files.sources), parameters, top
+    if flat := flat_top.wrapper(top, files, parameters, defines):
+        (work / "flat.sv").write_text(flat)
+        sources, values, module = [*sources, work / "flat.sv"], [], f"flat_{top}"
+    read = ["read_slang", "--top", module, "-D", "SYNTHESIS", *(f"-D {d}" for d in defines)]
     read += ["--keep-hierarchy"] if hierarchy is not None else []
-    read += [f"-G {p}" for p in parameters] + [f"-I {d}" for d in files.incdirs]
-    load = " ".join([*read, *map(str, files.sources)])
+    read += [f"-G {p}" for p in values] + [f"-I {d}" for d in files.incdirs]
+    load = " ".join([*read, *map(str, sources)])
     synth = [
         f"scratchpad -set synth_xilinx.abc9.W {NET_PS}",
-        f"synth_xilinx -family xcup -top {top} -flatten -noiopad -noclkbuf{' -uram' if uram else ''}",
+        f"synth_xilinx -family xcup -top {module} -flatten -noiopad -noclkbuf{' -uram' if uram else ''}",
     ]
     start = time.monotonic()
     script = [load, *synth, f"write_json {netlist}"]
     if hierarchy is not None:
         kept = [
             f"setattr -mod -set keep_hierarchy 1 {module}"
-            for module in shallow(run_yosys(work, [load, "ls"]), top, hierarchy)
+            for module in shallow(run_yosys(work, [load, "ls"]), module, hierarchy)
         ]
         script = [load, *kept, *synth, f"write_json {modules}"]
         script += ["setattr -mod -unset keep_hierarchy *", "flatten", f"write_json {netlist}"]
     run_yosys(work, script)
 
     def top_of(modules: dict) -> str:
-        return top if top in modules else next(n for n, m in modules.items() if "top" in m["attributes"])
+        return module if module in modules else next(n for n, m in modules.items() if "top" in m["attributes"])
 
-    flat = json.loads(netlist.read_text())["modules"]
-    module = flat[top_of(flat)]
-    cells = Counter(cell["type"] for cell in module["cells"].values())
-    levels, names = Levels(module), Names(module)
+    netlists = json.loads(netlist.read_text())["modules"]
+    cells_of = netlists[top_of(netlists)]
+    cells = Counter(cell["type"] for cell in cells_of["cells"].values())
+    levels, names = Levels(cells_of), Names(cells_of)
     end, (depth, last) = max(levels.ends().items(), key=lambda item: item[1][0], default=("", (0, None)))
     result = {
         "top": top,

@@ -62,4 +62,4 @@ def test_xbar_throughput(n, beats):
 
 def test_fill():
     """Zeros on request, between the writes of others."""
-    simulate("ns_axi_fill", "cocotb_axi_fill", filelists=LIB)
+    simulate("axi_fill_tb", "cocotb_axi_fill", filelists=LIB, extra_sources=["axi_fill_tb.sv"])

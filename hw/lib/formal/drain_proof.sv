@@ -46,6 +46,37 @@ module drain_proof #(
     else cut_q <= cut_i;
   end
 
+  ns_axi_if s_axi ();
+  ns_axi_if m_axi ();
+
+  assign s_axi.aw = '{len: aw_len_i, default: '0};
+  assign s_axi.aw_valid = aw_valid_i;
+  assign s_aw_ready = s_axi.aw_ready;
+  assign s_axi.w = '{last: s_w_last, strb: '1, data: '0};
+  assign s_axi.w_valid = w_valid_i;
+  assign s_w_ready = s_axi.w_ready;
+  assign s_b_valid = s_axi.b_valid;
+  assign s_axi.b_ready = b_ready_i;
+  assign s_axi.ar = '0;
+  assign s_axi.ar_valid = ar_valid_i;
+  assign s_ar_ready = s_axi.ar_ready;
+  assign s_r_valid = s_axi.r_valid;
+  assign s_axi.r_ready = r_ready_i;
+  assign m_aw_valid = m_axi.aw_valid;
+  assign m_axi.aw_ready = aw_ready_i;
+  assign m_w_valid = m_axi.w_valid;
+  assign m_w_fill = m_axi.w.strb == '0;
+  assign m_w_last = m_axi.w.last;
+  assign m_axi.w_ready = w_ready_i;
+  assign m_axi.b = '0;
+  assign m_axi.b_valid = b_valid_i;
+  assign m_b_ready = m_axi.b_ready;
+  assign m_ar_valid = m_axi.ar_valid;
+  assign m_axi.ar_ready = ar_ready_i;
+  assign m_axi.r = '{last: r_last_i, default: '0};
+  assign m_axi.r_valid = r_valid_i;
+  assign m_r_ready = m_axi.r_ready;
+
   ns_axi_drain #(
     .MaxWrites(MaxWrites),
     .CountBits(3)
@@ -55,31 +86,8 @@ module drain_proof #(
     .cut_i       (cut_q),
     .cut_o       (cut),
     .open_o      (open),
-    .s_aw_valid_i(aw_valid_i),
-    .s_aw_ready_o(s_aw_ready),
-    .s_aw_len_i  (aw_len_i),
-    .s_w_valid_i (w_valid_i),
-    .s_w_ready_o (s_w_ready),
-    .s_w_last_i  (s_w_last),
-    .s_b_valid_o (s_b_valid),
-    .s_b_ready_i (b_ready_i),
-    .s_ar_valid_i(ar_valid_i),
-    .s_ar_ready_o(s_ar_ready),
-    .s_r_valid_o (s_r_valid),
-    .s_r_ready_i (r_ready_i),
-    .m_aw_valid_o(m_aw_valid),
-    .m_aw_ready_i(aw_ready_i),
-    .m_w_valid_o (m_w_valid),
-    .m_w_ready_i (w_ready_i),
-    .m_w_fill_o  (m_w_fill),
-    .m_w_last_o  (m_w_last),
-    .m_b_valid_i (b_valid_i),
-    .m_b_ready_o (m_b_ready),
-    .m_ar_valid_o(m_ar_valid),
-    .m_ar_ready_i(ar_ready_i),
-    .m_r_valid_i (r_valid_i),
-    .m_r_ready_o (m_r_ready),
-    .m_r_last_i  (r_last_i)
+    .s_axi,
+    .m_axi
   );
 
   logic

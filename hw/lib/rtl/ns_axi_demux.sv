@@ -32,72 +32,21 @@ module ns_axi_demux
   /// Reset.
   input  logic         rst_ni,
 
-  /// Write address of the master.
-  input  ax_t          s_aw_i,
-  /// Valid.
-  input  logic         s_aw_valid_i,
-  /// Ready.
-  output logic         s_aw_ready_o,
-  /// Write data of the master.
-  input  w_t           s_w_i,
-  /// Valid.
-  input  logic         s_w_valid_i,
-  /// Ready.
-  output logic         s_w_ready_o,
-  /// Write response to the master.
-  output b_t           s_b_o,
-  /// Valid.
-  output logic         s_b_valid_o,
-  /// Ready.
-  input  logic         s_b_ready_i,
-  /// Read address of the master.
-  input  ax_t          s_ar_i,
-  /// Valid.
-  input  logic         s_ar_valid_i,
-  /// Ready.
-  output logic         s_ar_ready_o,
-  /// Read data to the master.
-  output r_t           s_r_o,
-  /// Valid.
-  output logic         s_r_valid_o,
-  /// Ready.
-  input  logic         s_r_ready_i,
+  /// Master.
+  ns_axi_if.slave s_axi,
 
-  /// Write address to each slave.
-  output ax_t  [M-1:0] m_aw_o,
-  /// Valid.
-  output logic [M-1:0] m_aw_valid_o,
-  /// Ready.
-  input  logic [M-1:0] m_aw_ready_i,
-  /// Write data to each slave.
-  output w_t   [M-1:0] m_w_o,
-  /// Valid.
-  output logic [M-1:0] m_w_valid_o,
-  /// Ready.
-  input  logic [M-1:0] m_w_ready_i,
-  /// Write response of each slave.
-  input  b_t   [M-1:0] m_b_i,
-  /// Valid.
-  input  logic [M-1:0] m_b_valid_i,
-  /// Ready.
-  output logic [M-1:0] m_b_ready_o,
-  /// Read address to each slave.
-  output ax_t  [M-1:0] m_ar_o,
-  /// Valid.
-  output logic [M-1:0] m_ar_valid_o,
-  /// Ready.
-  input  logic [M-1:0] m_ar_ready_i,
-  /// Read data of each slave.
-  input  r_t   [M-1:0] m_r_i,
-  /// Valid.
-  input  logic [M-1:0] m_r_valid_i,
-  /// Ready.
-  output logic [M-1:0] m_r_ready_o
+  /// Slaves.
+  ns_axi_if.master m_axi[M]
 );
 
   // Targets are one-hot: bits 0 to M-1 are the slaves, bit M answers DECERR.
   localparam int unsigned IdxBits = unsigned'($clog2(M + 1));
   localparam int unsigned OpenBits = unsigned'($clog2(MaxOutstanding + 2));
+
+  // The slaves' buses, one vector a signal.
+  logic [M-1:0] m_aw_valid, m_w_valid, m_ar_valid;
+  logic [M-1:0] m_b_valid, m_b_ready, m_r_valid, m_r_ready;
+  b_t [M-1:0] m_b;
 
   // Responses; they end what the addresses began.
   logic [M:0] b_gnt;
@@ -108,7 +57,6 @@ module ns_axi_demux
   logic r_locked_q;  // in the middle of a burst
   logic [M:0] r_owner_q;  // whose
   logic [$bits(r_t)-1:0] r[M+1];
-  r_t err_r;
   logic [M:0] r_last;
   logic [M:0][OrderBits-1:0] r_id;
   logic [IdxBits-1:0] r_idx;
@@ -136,9 +84,9 @@ module ns_axi_demux
   ) u_aw_route (
     .clk_i,
     .rst_ni,
-    .s_ax_i    (s_aw_i),
-    .s_valid_i (s_aw_valid_i),
-    .s_ready_o (s_aw_ready_o),
+    .s_ax_i    (s_axi.aw),
+    .s_valid_i (s_axi.aw_valid),
+    .s_ready_o (s_axi.aw_ready),
     .m_ax_o    (aw),
     .m_target_o(aw_target),
     .m_valid_o (aw_valid),
@@ -153,9 +101,12 @@ module ns_axi_demux
                       (!change_q && (aw_target & open_target_q) != '0 && open_q < OpenBits'(MaxOutstanding));
   assign aw_go = aw_valid && aw_data_ok;
   assign aw_fire = aw_go && (aw_ready & aw_target) != '0;
-  assign aw_ready[M-1:0] = m_aw_ready_i;
-  assign m_aw_o = {M{aw}};
-  assign m_aw_valid_o = aw_target[M-1:0] & {M{aw_go}};
+  assign m_aw_valid = aw_target[M-1:0] & {M{aw_go}};
+  for (genvar i = 0; i < M; i++) begin : gen_aw
+    assign m_axi[i].aw = aw;
+    assign m_axi[i].aw_valid = m_aw_valid[i];
+    assign aw_ready[i] = m_axi[i].aw_ready;
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -185,9 +136,9 @@ module ns_axi_demux
   ) u_w_slice (
     .clk_i,
     .rst_ni,
-    .in_valid_i (s_w_valid_i),
-    .in_ready_o (s_w_ready_o),
-    .in_data_i  (s_w_i),
+    .in_valid_i (s_axi.w_valid),
+    .in_ready_o (s_axi.w_ready),
+    .in_data_i  (s_axi.w),
     .out_valid_o(w_valid),
     .out_ready_i(w_fire),
     .out_data_o (w)
@@ -197,9 +148,12 @@ module ns_axi_demux
   assign w_fire = w_go && (w_ready & open_target_q) != '0;
   assign w_last_fire = w_fire && w.last;
   assign w_last_shown = w_valid && w.last;
-  assign w_ready[M-1:0] = m_w_ready_i;
-  assign m_w_o = {M{w}};
-  assign m_w_valid_o = open_target_q[M-1:0] & {M{w_go}};
+  assign m_w_valid = open_target_q[M-1:0] & {M{w_go}};
+  for (genvar i = 0; i < M; i++) begin : gen_w
+    assign m_axi[i].w = w;
+    assign m_axi[i].w_valid = m_w_valid[i];
+    assign w_ready[i] = m_axi[i].w_ready;
+  end
 
   // ---------------------------------------------------------------- read addresses
 
@@ -217,9 +171,9 @@ module ns_axi_demux
   ) u_ar_route (
     .clk_i,
     .rst_ni,
-    .s_ax_i    (s_ar_i),
-    .s_valid_i (s_ar_valid_i),
-    .s_ready_o (s_ar_ready_o),
+    .s_ax_i    (s_axi.ar),
+    .s_valid_i (s_axi.ar_valid),
+    .s_ready_o (s_axi.ar_ready),
     .m_ax_o    (ar),
     .m_target_o(ar_target),
     .m_valid_o (ar_valid),
@@ -229,35 +183,34 @@ module ns_axi_demux
   );
 
   assign ar_fire = ar_valid && (ar_ready & ar_target) != '0;
-  assign ar_ready[M-1:0] = m_ar_ready_i;
-  assign m_ar_o = {M{ar}};
-  assign m_ar_valid_o = ar_target[M-1:0] & {M{ar_valid}};
+  assign m_ar_valid = ar_target[M-1:0] & {M{ar_valid}};
+  for (genvar i = 0; i < M; i++) begin : gen_ar
+    assign m_axi[i].ar = ar;
+    assign m_axi[i].ar_valid = m_ar_valid[i];
+    assign ar_ready[i] = m_axi[i].ar_ready;
+  end
 
   // ---------------------------------------------------------------- answers to addresses out of range
 
-  b_t err_b;
-  logic err_b_valid, err_r_valid, err_b_taken, err_r_taken;
+  ns_axi_if err ();
+
+  assign err.aw = aw;
+  assign err.aw_valid = aw_go && aw_target[M];
+  assign aw_ready[M] = err.aw_ready;
+  assign err.w = w;
+  assign err.w_valid = w_go && open_target_q[M];
+  assign w_ready[M] = err.w_ready;
+  assign err.ar = ar;
+  assign err.ar_valid = ar_valid && ar_target[M];
+  assign ar_ready[M] = err.ar_ready;
+  assign err.b_ready = b_gnt[M] && b_ready;
+  assign err.r_ready = r_gnt[M] && r_ready;
 
   ns_axi_error u_error (
     .clk_i,
     .rst_ni,
-    .busy_o      (),
-    .s_aw_id_i   (aw.id),
-    .s_aw_valid_i(aw_go && aw_target[M]),
-    .s_aw_ready_o(aw_ready[M]),
-    .s_w_last_i  (w.last),
-    .s_w_valid_i (w_go && open_target_q[M]),
-    .s_w_ready_o (w_ready[M]),
-    .s_b_o       (err_b),
-    .s_b_valid_o (err_b_valid),
-    .s_b_ready_i (err_b_taken),
-    .s_ar_id_i   (ar.id),
-    .s_ar_len_i  (ar.len),
-    .s_ar_valid_i(ar_valid && ar_target[M]),
-    .s_ar_ready_o(ar_ready[M]),
-    .s_r_o       (err_r),
-    .s_r_valid_o (err_r_valid),
-    .s_r_ready_i (err_r_taken)
+    .busy_o(),
+    .s_axi (err)
   );
 
   // ---------------------------------------------------------------- write responses
@@ -267,21 +220,26 @@ module ns_axi_demux
   ) u_b_arbiter (
     .clk_i,
     .rst_ni,
-    .req_i  ({err_b_valid, m_b_valid_i}),
+    .req_i  ({err.b_valid, m_b_valid}),
     .next_i (b_ready),
     .gnt_o  (b_gnt),
     .idx_o  (),
     .valid_o(b_valid)
   );
 
+  for (genvar i = 0; i < M; i++) begin : gen_b
+    assign m_b[i] = m_axi[i].b;
+    assign m_b_valid[i] = m_axi[i].b_valid;
+    assign m_axi[i].b_ready = m_b_ready[i];
+  end
+
   always_comb begin
-    b = err_b;
-    for (int unsigned i = 0; i < M; i++) if (b_gnt[i]) b = m_b_i[i];
+    b = err.b;
+    for (int unsigned i = 0; i < M; i++) if (b_gnt[i]) b = m_b[i];
   end
 
   assign b_fire = b_valid && b_ready;
-  assign m_b_ready_o = b_gnt[M-1:0] & {M{b_ready}};
-  assign err_b_taken = b_gnt[M] && b_ready;
+  assign m_b_ready = b_gnt[M-1:0] & {M{b_ready}};
 
   ns_skid #(
     .Width($bits(b_t))
@@ -291,14 +249,14 @@ module ns_axi_demux
     .in_valid_i (b_valid),
     .in_ready_o (b_ready),
     .in_data_i  (b),
-    .out_valid_o(s_b_valid_o),
-    .out_ready_i(s_b_ready_i),
-    .out_data_o (s_b_o)
+    .out_valid_o(s_axi.b_valid),
+    .out_ready_i(s_axi.b_ready),
+    .out_data_o (s_axi.b)
   );
 
   // ---------------------------------------------------------------- read data
 
-  assign r_req = {err_r_valid, m_r_valid_i} & (r_locked_q ? r_owner_q : '1);
+  assign r_req = {err.r_valid, m_r_valid} & (r_locked_q ? r_owner_q : '1);
   assign r_last_fire = r_valid && r_ready && r_last[r_idx];
 
   ns_rr_arbiter #(
@@ -324,16 +282,17 @@ module ns_axi_demux
   end
 
   for (genvar i = 0; i < M; i++) begin : gen_r
-    assign r[i] = m_r_i[i];
-    assign r_last[i] = m_r_i[i].last;
-    assign r_id[i] = m_r_i[i].id[OrderBits-1:0];
+    assign r[i] = m_axi[i].r;
+    assign r_last[i] = m_axi[i].r.last;
+    assign r_id[i] = m_axi[i].r.id[OrderBits-1:0];
+    assign m_r_valid[i] = m_axi[i].r_valid;
+    assign m_axi[i].r_ready = m_r_ready[i];
   end
-  assign r[M] = err_r;
-  assign r_last[M] = err_r.last;
-  assign r_id[M] = err_r.id[OrderBits-1:0];
+  assign r[M] = err.r;
+  assign r_last[M] = err.r.last;
+  assign r_id[M] = err.r.id[OrderBits-1:0];
 
-  assign m_r_ready_o = r_gnt[M-1:0] & {M{r_ready}};
-  assign err_r_taken = r_gnt[M] && r_ready;
+  assign m_r_ready = r_gnt[M-1:0] & {M{r_ready}};
 
   ns_skid_mux #(
     .N    (M + 1),
@@ -345,9 +304,9 @@ module ns_axi_demux
     .in_ready_o (r_ready),
     .in_idx_i   (r_idx),
     .in_data_i  (r),
-    .out_valid_o(s_r_valid_o),
-    .out_ready_i(s_r_ready_i),
-    .out_data_o (s_r_o)
+    .out_valid_o(s_axi.r_valid),
+    .out_ready_i(s_axi.r_ready),
+    .out_data_o (s_axi.r)
   );
 
   `NS_ASSERT(r_bursts_whole, !(r_valid && r_locked_q) || (r_gnt & ~r_owner_q) == '0)

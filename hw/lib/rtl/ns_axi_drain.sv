@@ -1,12 +1,11 @@
-// Ends an AXI4 master's transactions when the master is cut off, by a reset or a dead link: control of all five channels.
+// Ends an AXI4 master's transactions when the master is cut off, by a reset or a dead link.
 //
 // It stands between a master that may vanish at any cycle and a slave that lives on, and lets everything pass as it is, but
 // write data only behind their address. While `cut_i` is 1 the master counts as gone: nothing of it is accepted, the beats
 // that its begun bursts still owe are supplied as beats without strobes, and what the slave answers is dropped. `cut_o`
 // stays 1 until the last answer has come: no answer reaches the master's next life, and no beat of an old burst is missing
 // or left over for the next one.
-// Assumes that the slave answers each transaction, in whatever order; until it does, nothing new passes. Data do not go
-// through here: `m_w_fill_o` says which beats have to lose their strobes.
+// Assumes that the slave answers each transaction, in whatever order; until it does, nothing new passes.
 `include "ns_assert.svh"
 
 module ns_axi_drain #(
@@ -26,60 +25,14 @@ module ns_axi_drain #(
   /// Something waits for the slave. From registers.
   output logic       open_o,
 
-  /// Master: write address valid.
-  input  logic       s_aw_valid_i,
-  /// Ready.
-  output logic       s_aw_ready_o,
-  /// Its beats - 1.
-  input  logic [7:0] s_aw_len_i,
-  /// Write data valid.
-  input  logic       s_w_valid_i,
-  /// Ready.
-  output logic       s_w_ready_o,
-  /// Last beat of its burst.
-  input  logic       s_w_last_i,
-  /// Write response valid.
-  output logic       s_b_valid_o,
-  /// Ready.
-  input  logic       s_b_ready_i,
-  /// Read address valid.
-  input  logic       s_ar_valid_i,
-  /// Ready.
-  output logic       s_ar_ready_o,
-  /// Read data valid.
-  output logic       s_r_valid_o,
-  /// Ready.
-  input  logic       s_r_ready_i,
+  /// Master.
+  ns_axi_if.slave s_axi,
 
-  /// Slave: write address valid. Withdrawn when the master is cut off, so a register slice has to follow.
-  output logic       m_aw_valid_o,
-  /// Ready.
-  input  logic       m_aw_ready_i,
-  /// Write data valid. See above.
-  output logic       m_w_valid_o,
-  /// Ready.
-  input  logic       m_w_ready_i,
-  /// The beat is not the master's, and has no strobes.
-  output logic       m_w_fill_o,
-  /// Last beat of its burst.
-  output logic       m_w_last_o,
-  /// Write response valid.
-  input  logic       m_b_valid_i,
-  /// Ready.
-  output logic       m_b_ready_o,
-  /// Read address valid. See above.
-  output logic       m_ar_valid_o,
-  /// Ready.
-  input  logic       m_ar_ready_i,
-  /// Read data valid.
-  input  logic       m_r_valid_i,
-  /// Ready.
-  output logic       m_r_ready_o,
-  /// Last beat of its burst.
-  input  logic       m_r_last_i
+  /// Slave. Addresses and write data are withdrawn when the master is cut off, so a register slice has to follow.
+  ns_axi_if.master m_axi
 );
 
-  logic cut_q, cut;
+  logic cut_q, cut, w_last;
   logic [CountBits-1:0]
       writes_q, reads_q;  // without their response, and without the last beat of it
   logic aw_fire, w_fire, b_fire, ar_fire, r_last_fire;
@@ -98,17 +51,18 @@ module ns_axi_drain #(
   logic len_ready, len_valid, w_open;
   logic [7:0] len_head, len, beat_q;
 
-  assign m_aw_valid_o = s_aw_valid_i && !cut && len_ready;
-  assign s_aw_ready_o = m_aw_ready_i && !cut && len_ready;
-  assign aw_fire = m_aw_valid_o && m_aw_ready_i;
+  assign m_axi.aw = s_axi.aw;
+  assign m_axi.aw_valid = s_axi.aw_valid && !cut && len_ready;
+  assign s_axi.aw_ready = m_axi.aw_ready && !cut && len_ready;
+  assign aw_fire = m_axi.aw_valid && m_axi.aw_ready;
 
   assign w_open = len_valid || aw_fire;
-  assign len = len_valid ? len_head : s_aw_len_i;
-  assign m_w_valid_o = w_open && (s_w_valid_i || cut);
-  assign m_w_fill_o = cut;
-  assign m_w_last_o = beat_q == len;
-  assign s_w_ready_o = w_open && m_w_ready_i && !cut;
-  assign w_fire = m_w_valid_o && m_w_ready_i;
+  assign len = len_valid ? len_head : s_axi.aw.len;
+  assign m_axi.w_valid = w_open && (s_axi.w_valid || cut);
+  assign w_last = beat_q == len;
+  assign m_axi.w = '{last: w_last, strb: cut ? '0 : s_axi.w.strb, data: s_axi.w.data};
+  assign s_axi.w_ready = w_open && m_axi.w_ready && !cut;
+  assign w_fire = m_axi.w_valid && m_axi.w_ready;
 
   ns_fifo #(
     .Width(8),
@@ -116,31 +70,34 @@ module ns_axi_drain #(
   ) u_lengths (
     .clk_i,
     .rst_ni,
-    .in_valid_i (aw_fire && (len_valid || !(w_fire && m_w_last_o))),
+    .in_valid_i (aw_fire && (len_valid || !(w_fire && w_last))),
     .in_ready_o (len_ready),
-    .in_data_i  (s_aw_len_i),
+    .in_data_i  (s_axi.aw.len),
     .out_valid_o(len_valid),
-    .out_ready_i(w_fire && m_w_last_o),
+    .out_ready_i(w_fire && w_last),
     .out_data_o (len_head),
     .count_o    ()
   );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) beat_q <= '0;
-    else if (w_fire) beat_q <= m_w_last_o ? '0 : beat_q + 1'b1;
+    else if (w_fire) beat_q <= w_last ? '0 : beat_q + 1'b1;
   end
 
   // Responses.
-  assign s_b_valid_o = m_b_valid_i && !cut;
-  assign m_b_ready_o = s_b_ready_i || cut;
-  assign b_fire = m_b_valid_i && m_b_ready_o;
-  assign s_r_valid_o = m_r_valid_i && !cut;
-  assign m_r_ready_o = s_r_ready_i || cut;
-  assign r_last_fire = m_r_valid_i && m_r_ready_o && m_r_last_i;
+  assign s_axi.b = m_axi.b;
+  assign s_axi.r = m_axi.r;
+  assign s_axi.b_valid = m_axi.b_valid && !cut;
+  assign m_axi.b_ready = s_axi.b_ready || cut;
+  assign b_fire = m_axi.b_valid && m_axi.b_ready;
+  assign s_axi.r_valid = m_axi.r_valid && !cut;
+  assign m_axi.r_ready = s_axi.r_ready || cut;
+  assign r_last_fire = m_axi.r_valid && m_axi.r_ready && m_axi.r.last;
 
-  assign m_ar_valid_o = s_ar_valid_i && !cut;
-  assign s_ar_ready_o = m_ar_ready_i && !cut;
-  assign ar_fire = m_ar_valid_o && m_ar_ready_i;
+  assign m_axi.ar = s_axi.ar;
+  assign m_axi.ar_valid = s_axi.ar_valid && !cut;
+  assign s_axi.ar_ready = m_axi.ar_ready && !cut;
+  assign ar_fire = m_axi.ar_valid && m_axi.ar_ready;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -161,6 +118,6 @@ module ns_axi_drain #(
   `NS_ASSERT(response_was_asked_for, !b_fire || writes_q != '0)
   `NS_ASSERT(data_were_asked_for, !r_last_fire || reads_q != '0)
   `NS_ASSERT(counts_do_not_wrap, !(aw_fire && writes_q == '1) && !(ar_fire && reads_q == '1))
-  `NS_ASSERT(last_where_the_address_says, !(w_fire && !cut) || s_w_last_i == m_w_last_o)
+  `NS_ASSERT(last_where_the_address_says, !(w_fire && !cut) || s_axi.w.last == w_last)
 
 endmodule

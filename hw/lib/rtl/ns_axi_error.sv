@@ -15,38 +15,8 @@ module ns_axi_error
   /// A transaction is under way. From registers.
   output logic               busy_o,
 
-  /// Write address: its ID.
-  input  logic [IdWidth-1:0] s_aw_id_i,
-  /// Valid.
-  input  logic               s_aw_valid_i,
-  /// Ready.
-  output logic               s_aw_ready_o,
-  /// Write data: last beat.
-  input  logic               s_w_last_i,
-  /// Valid.
-  input  logic               s_w_valid_i,
-  /// Ready.
-  output logic               s_w_ready_o,
-  /// Write response.
-  output b_t                 s_b_o,
-  /// Valid.
-  output logic               s_b_valid_o,
-  /// Ready.
-  input  logic               s_b_ready_i,
-  /// Read address: its ID.
-  input  logic [IdWidth-1:0] s_ar_id_i,
-  /// Beats - 1.
-  input  logic [7:0]         s_ar_len_i,
-  /// Valid.
-  input  logic               s_ar_valid_i,
-  /// Ready.
-  output logic               s_ar_ready_o,
-  /// Read data.
-  output r_t                 s_r_o,
-  /// Valid.
-  output logic               s_r_valid_o,
-  /// Ready.
-  input  logic               s_r_ready_i
+  /// Whoever reaches for it.
+  ns_axi_if.slave s_axi
 );
 
   logic aw_ready_q, b_valid_q;  // neither: the write's data is being taken
@@ -54,13 +24,13 @@ module ns_axi_error
   logic [IdWidth-1:0] b_id_q, r_id_q;
   logic [7:0] r_left_q;
 
-  assign s_aw_ready_o = aw_ready_q;
-  assign s_w_ready_o = !aw_ready_q && !b_valid_q;
-  assign s_ar_ready_o = !r_valid_q;
-  assign s_b_valid_o = b_valid_q;
-  assign s_b_o = '{id: b_id_q, resp: Resp};
-  assign s_r_valid_o = r_valid_q;
-  assign s_r_o = '{id: r_id_q, resp: Resp, last: r_left_q == '0, data: '0};
+  assign s_axi.aw_ready = aw_ready_q;
+  assign s_axi.w_ready = !aw_ready_q && !b_valid_q;
+  assign s_axi.ar_ready = !r_valid_q;
+  assign s_axi.b_valid = b_valid_q;
+  assign s_axi.b = '{id: b_id_q, resp: Resp};
+  assign s_axi.r_valid = r_valid_q;
+  assign s_axi.r = '{id: r_id_q, resp: Resp, last: r_left_q == '0, data: '0};
   assign busy_o = !aw_ready_q || r_valid_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -69,23 +39,23 @@ module ns_axi_error
       b_valid_q <= 1'b0;
       r_valid_q <= 1'b0;
     end else begin
-      if (s_aw_valid_i && aw_ready_q) aw_ready_q <= 1'b0;
-      if (s_w_valid_i && s_w_ready_o && s_w_last_i) b_valid_q <= 1'b1;
-      if (b_valid_q && s_b_ready_i) begin
+      if (s_axi.aw_valid && aw_ready_q) aw_ready_q <= 1'b0;
+      if (s_axi.w_valid && s_axi.w_ready && s_axi.w.last) b_valid_q <= 1'b1;
+      if (b_valid_q && s_axi.b_ready) begin
         aw_ready_q <= 1'b1;
         b_valid_q <= 1'b0;
       end
-      if (s_ar_valid_i && !r_valid_q) r_valid_q <= 1'b1;
-      if (r_valid_q && s_r_ready_i && r_left_q == '0) r_valid_q <= 1'b0;
+      if (s_axi.ar_valid && !r_valid_q) r_valid_q <= 1'b1;
+      if (r_valid_q && s_axi.r_ready && r_left_q == '0) r_valid_q <= 1'b0;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (s_aw_valid_i && aw_ready_q) b_id_q <= s_aw_id_i;
-    if (s_ar_valid_i && !r_valid_q) begin
-      r_id_q <= s_ar_id_i;
-      r_left_q <= s_ar_len_i;
-    end else if (r_valid_q && s_r_ready_i) begin
+    if (s_axi.aw_valid && aw_ready_q) b_id_q <= s_axi.aw.id;
+    if (s_axi.ar_valid && !r_valid_q) begin
+      r_id_q <= s_axi.ar.id;
+      r_left_q <= s_axi.ar.len;
+    end else if (r_valid_q && s_axi.r_ready) begin
       r_left_q <= r_left_q - 1'b1;
     end
   end

@@ -42,43 +42,11 @@ module ns_axi_fill
   /// With fill_done_o: the memory has answered with an error.
   output logic                  fill_error_o,
 
-  /// Write address of others.
-  input  ax_t                   s_aw_i,
-  /// Valid.
-  input  logic                  s_aw_valid_i,
-  /// Ready.
-  output logic                  s_aw_ready_o,
-  /// Write data of others.
-  input  w_t                    s_w_i,
-  /// Valid.
-  input  logic                  s_w_valid_i,
-  /// Ready.
-  output logic                  s_w_ready_o,
-  /// Write response to others.
-  output b_t                    s_b_o,
-  /// Valid.
-  output logic                  s_b_valid_o,
-  /// Ready.
-  input  logic                  s_b_ready_i,
+  /// Accesses of others.
+  ns_axi_if.slave s_axi,
 
-  /// Write address to the memory.
-  output ax_t                   m_aw_o,
-  /// Valid.
-  output logic                  m_aw_valid_o,
-  /// Ready.
-  input  logic                  m_aw_ready_i,
-  /// Write data.
-  output w_t                    m_w_o,
-  /// Valid.
-  output logic                  m_w_valid_o,
-  /// Ready.
-  input  logic                  m_w_ready_i,
-  /// Write response.
-  input  b_t                    m_b_i,
-  /// Valid.
-  input  logic                  m_b_valid_i,
-  /// Ready.
-  output logic                  m_b_ready_o
+  /// The memory.
+  ns_axi_if.master m_axi
 );
 
   localparam int unsigned BurstBlocks = BurstBytes / 512;
@@ -109,29 +77,36 @@ module ns_axi_fill
   assign filling = beats_q != '0;
   assign w_last = beats_q == (BeatBits + 1)'(1);
   assign want = left_q != '0 && !fill_stop_i && open_q != OpenBits'(MaxBursts);
-  assign load = next_q && (!filling || (w_last && m_w_ready_i));
-  assign start = want && (!aw_valid_q || m_aw_ready_i) && (!next_q || load) && others_q == '0
-      && !(turn_q && s_aw_valid_i);
+  assign load = next_q && (!filling || (w_last && m_axi.w_ready));
+  assign start = want && (!aw_valid_q || m_axi.aw_ready) && (!next_q || load) && others_q == '0
+      && !(turn_q && s_axi.aw_valid);
   assign s_open = !aw_valid_q && !next_q && !filling && !(want && !turn_q) && others_q != '1;
 
   // Blocks to the next multiple of BurstBytes, or to the end.
   assign room = count_t'(BurstBlocks) - (count_t'(block_q) & count_t'(BurstBlocks - 1));
   assign blocks = (left_q < room) ? left_q : room;
 
-  assign m_aw_o = aw_valid_q ? aw_q : s_aw_i;
-  assign m_aw_valid_o = aw_valid_q || (s_aw_valid_i && s_open);
-  assign s_aw_ready_o = m_aw_ready_i && s_open;
-  assign s_begins = s_aw_valid_i && s_aw_ready_o;
+  assign m_axi.aw = aw_valid_q ? aw_q : s_axi.aw;
+  assign m_axi.aw_valid = aw_valid_q || (s_axi.aw_valid && s_open);
+  assign s_axi.aw_ready = m_axi.aw_ready && s_open;
+  assign s_begins = s_axi.aw_valid && s_axi.aw_ready;
 
-  assign m_w_o = filling ? '{last: w_last, strb: '1, data: '0} : s_w_i;
-  assign m_w_valid_o = filling || (s_w_valid_i && others_q != '0);
-  assign s_w_ready_o = m_w_ready_i && !filling && others_q != '0;
-  assign s_ends = s_w_valid_i && s_w_ready_o && s_w_i.last;
+  assign m_axi.w = filling ? '{last: w_last, strb: '1, data: '0} : s_axi.w;
+  assign m_axi.w_valid = filling || (s_axi.w_valid && others_q != '0);
+  assign s_axi.w_ready = m_axi.w_ready && !filling && others_q != '0;
+  assign s_ends = s_axi.w_valid && s_axi.w_ready && s_axi.w.last;
 
-  assign s_b_o = m_b_i;
-  assign s_b_valid_o = m_b_valid_i && m_b_i.id != Id;
-  assign m_b_ready_o = m_b_i.id == Id || s_b_ready_i;
-  assign ends = m_b_valid_i && m_b_i.id == Id;
+  assign s_axi.b = m_axi.b;
+  assign s_axi.b_valid = m_axi.b_valid && m_axi.b.id != Id;
+  assign m_axi.b_ready = m_axi.b.id == Id || s_axi.b_ready;
+  assign ends = m_axi.b_valid && m_axi.b.id == Id;
+
+  assign m_axi.ar = s_axi.ar;
+  assign m_axi.ar_valid = s_axi.ar_valid;
+  assign s_axi.ar_ready = m_axi.ar_ready;
+  assign s_axi.r = m_axi.r;
+  assign s_axi.r_valid = m_axi.r_valid;
+  assign m_axi.r_ready = s_axi.r_ready;
 
   assign fill_ready_o = !active_q;
   assign fill_done_o = active_q && open_q == '0 && (left_q == '0 || fill_stop_i);
@@ -161,11 +136,11 @@ module ns_axi_fill
       open_q <= open_q + OpenBits'(start) - OpenBits'(ends);
       others_q <= others_q + 8'(s_begins) - 8'(s_ends);
       if (start) aw_valid_q <= 1'b1;
-      else if (m_aw_ready_i) aw_valid_q <= 1'b0;
+      else if (m_axi.aw_ready) aw_valid_q <= 1'b0;
       if (start) next_q <= 1'b1;
       else if (load) next_q <= 1'b0;
       if (load) beats_q <= next_beats_q;
-      else if (filling && m_w_ready_i) beats_q <= beats_q - 1'b1;
+      else if (filling && m_axi.w_ready) beats_q <= beats_q - 1'b1;
       if (start) turn_q <= 1'b1;
       else if (s_begins) turn_q <= 1'b0;
     end
@@ -177,7 +152,7 @@ module ns_axi_fill
       error_q <= 1'b0;
     end else begin
       if (start) block_q <= block_q + (AddrWidth - 9)'(blocks);
-      if (ends && m_b_i.resp[1]) error_q <= 1'b1;
+      if (ends && m_axi.b.resp[1]) error_q <= 1'b1;
     end
     if (start) begin
       next_beats_q <= (BeatBits + 1)'({blocks, 3'd0});
@@ -199,7 +174,7 @@ module ns_axi_fill
   assign unused = ^fill_addr_i[8:0];
 
   `NS_ASSERT(whole_blocks, !fill_valid_i || (fill_addr_i[8:0] == '0 && fill_blocks_i != '0))
-  `NS_ASSERT(id_is_its_own, !s_aw_valid_i || s_aw_i.id != Id)
+  `NS_ASSERT(id_is_its_own, !s_axi.aw_valid || s_axi.aw.id != Id)
   `NS_ASSERT(response_expected, !ends || open_q != '0)
 
 endmodule

@@ -25,70 +25,18 @@ module ns_axi_mux
   /// Reset.
   input  logic         rst_ni,
 
-  /// Write address of each master.
-  input  ax_t  [N-1:0] s_aw_i,
-  /// Valid.
-  input  logic [N-1:0] s_aw_valid_i,
-  /// Ready.
-  output logic [N-1:0] s_aw_ready_o,
-  /// Write data of each master.
-  input  w_t   [N-1:0] s_w_i,
-  /// Valid.
-  input  logic [N-1:0] s_w_valid_i,
-  /// Ready.
-  output logic [N-1:0] s_w_ready_o,
-  /// Write response to each master.
-  output b_t   [N-1:0] s_b_o,
-  /// Valid.
-  output logic [N-1:0] s_b_valid_o,
-  /// Ready.
-  input  logic [N-1:0] s_b_ready_i,
-  /// Read address of each master.
-  input  ax_t  [N-1:0] s_ar_i,
-  /// Valid.
-  input  logic [N-1:0] s_ar_valid_i,
-  /// Ready.
-  output logic [N-1:0] s_ar_ready_o,
-  /// Read data to each master.
-  output r_t   [N-1:0] s_r_o,
-  /// Valid.
-  output logic [N-1:0] s_r_valid_o,
-  /// Ready.
-  input  logic [N-1:0] s_r_ready_i,
+  /// Masters.
+  ns_axi_if.slave s_axi[N],
 
-  /// Write address to the slave.
-  output ax_t          m_aw_o,
-  /// Valid.
-  output logic         m_aw_valid_o,
-  /// Ready.
-  input  logic         m_aw_ready_i,
-  /// Write data to the slave.
-  output w_t           m_w_o,
-  /// Valid.
-  output logic         m_w_valid_o,
-  /// Ready.
-  input  logic         m_w_ready_i,
-  /// Write response of the slave.
-  input  b_t           m_b_i,
-  /// Valid.
-  input  logic         m_b_valid_i,
-  /// Ready.
-  output logic         m_b_ready_o,
-  /// Read address to the slave.
-  output ax_t          m_ar_o,
-  /// Valid.
-  output logic         m_ar_valid_o,
-  /// Ready.
-  input  logic         m_ar_ready_i,
-  /// Read data of the slave.
-  input  r_t           m_r_i,
-  /// Valid.
-  input  logic         m_r_valid_i,
-  /// Ready.
-  output logic         m_r_ready_o
+  /// Slave.
+  ns_axi_if.master m_axi
 );
 
   localparam int unsigned IdxBits = idx_width(N);
+
+  // The masters' buses, one vector a signal.
+  logic [N-1:0] s_aw_valid, s_aw_ready, s_w_valid, s_w_ready, s_b_valid, s_b_ready;
+  logic [N-1:0] s_ar_valid, s_ar_ready, s_r_valid, s_r_ready;
 
   // The master that an ID belongs to, one-hot.
   function automatic logic [N-1:0] owner(logic [IdWidth-1:0] id);
@@ -102,14 +50,14 @@ module ns_axi_mux
   logic [$bits(ax_t)-1:0] aw[N];
 
   assign aw_ready = aw_slice_ready && order_ready;
-  assign s_aw_ready_o = aw_gnt & {N{aw_ready}};
+  assign s_aw_ready = aw_gnt & {N{aw_ready}};
 
   ns_rr_arbiter #(
     .N(N)
   ) u_aw_arbiter (
     .clk_i,
     .rst_ni,
-    .req_i  (s_aw_valid_i),
+    .req_i  (s_aw_valid),
     .next_i (aw_ready),
     .gnt_o  (aw_gnt),
     .idx_o  (aw_idx),
@@ -117,9 +65,11 @@ module ns_axi_mux
   );
 
   for (genvar i = 0; i < N; i++) begin : gen_aw
+    assign s_aw_valid[i] = s_axi[i].aw_valid;
+    assign s_axi[i].aw_ready = s_aw_ready[i];
     ax_t ax;
     always_comb begin
-      ax = s_aw_i[i];
+      ax = s_axi[i].aw;
       ax.id = ax.id | Tags[i];
     end
     assign aw[i] = ax;
@@ -135,9 +85,9 @@ module ns_axi_mux
     .in_ready_o (aw_slice_ready),
     .in_idx_i   (aw_idx),
     .in_data_i  (aw),
-    .out_valid_o(m_aw_valid_o),
-    .out_ready_i(m_aw_ready_i),
-    .out_data_o (m_aw_o)
+    .out_valid_o(m_axi.aw_valid),
+    .out_ready_i(m_axi.aw_ready),
+    .out_data_o (m_axi.aw)
   );
 
   // Whose write data comes: the first in the order of the addresses in registers, the others in a queue.
@@ -177,12 +127,14 @@ module ns_axi_mux
   end
 
   for (genvar i = 0; i < N; i++) begin : gen_w
-    assign w[i] = s_w_i[i];
-    assign w_last[i] = s_w_i[i].last;
+    assign s_w_valid[i] = s_axi[i].w_valid;
+    assign s_axi[i].w_ready = s_w_ready[i];
+    assign w[i] = s_axi[i].w;
+    assign w_last[i] = s_axi[i].w.last;
   end
-  assign w_valid = (first_q & s_w_valid_i) != '0;
-  assign w_last_fire = w_ready && (first_q & s_w_valid_i & w_last) != '0;
-  assign s_w_ready_o = first_q & {N{w_ready}};
+  assign w_valid = (first_q & s_w_valid) != '0;
+  assign w_last_fire = w_ready && (first_q & s_w_valid & w_last) != '0;
+  assign s_w_ready = first_q & {N{w_ready}};
 
   ns_skid_mux #(
     .N    (N),
@@ -194,9 +146,9 @@ module ns_axi_mux
     .in_ready_o (w_ready),
     .in_idx_i   (first_idx_q),
     .in_data_i  (w),
-    .out_valid_o(m_w_valid_o),
-    .out_ready_i(m_w_ready_i),
-    .out_data_o (m_w_o)
+    .out_valid_o(m_axi.w_valid),
+    .out_ready_i(m_axi.w_ready),
+    .out_data_o (m_axi.w)
   );
 
   // Write responses.
@@ -209,20 +161,22 @@ module ns_axi_mux
   ) u_b_slice (
     .clk_i,
     .rst_ni,
-    .in_valid_i (m_b_valid_i),
-    .in_ready_o (m_b_ready_o),
-    .in_data_i  (m_b_i),
+    .in_valid_i (m_axi.b_valid),
+    .in_ready_o (m_axi.b_ready),
+    .in_data_i  (m_axi.b),
     .out_valid_o(b_valid),
-    .out_ready_i((s_b_ready_i & b_owner) != '0),
+    .out_ready_i((s_b_ready & b_owner) != '0),
     .out_data_o (b)
   );
 
   assign b_owner = owner(b.id);
   for (genvar i = 0; i < N; i++) begin : gen_b
-    assign s_b_o[i].id = b.id & ~Masks[i];
-    assign s_b_o[i].resp = b.resp;
+    assign s_axi[i].b_valid = s_b_valid[i];
+    assign s_b_ready[i] = s_axi[i].b_ready;
+    assign s_axi[i].b.id = b.id & ~Masks[i];
+    assign s_axi[i].b.resp = b.resp;
   end
-  assign s_b_valid_o = b_owner & {N{b_valid}};
+  assign s_b_valid = b_owner & {N{b_valid}};
 
   // Read addresses.
   logic ar_valid, ar_ready;
@@ -230,14 +184,14 @@ module ns_axi_mux
   logic [IdxBits-1:0] ar_idx;
   logic [$bits(ax_t)-1:0] ar[N];
 
-  assign s_ar_ready_o = ar_gnt & {N{ar_ready}};
+  assign s_ar_ready = ar_gnt & {N{ar_ready}};
 
   ns_rr_arbiter #(
     .N(N)
   ) u_ar_arbiter (
     .clk_i,
     .rst_ni,
-    .req_i  (s_ar_valid_i),
+    .req_i  (s_ar_valid),
     .next_i (ar_ready),
     .gnt_o  (ar_gnt),
     .idx_o  (ar_idx),
@@ -245,9 +199,11 @@ module ns_axi_mux
   );
 
   for (genvar i = 0; i < N; i++) begin : gen_ar
+    assign s_ar_valid[i] = s_axi[i].ar_valid;
+    assign s_axi[i].ar_ready = s_ar_ready[i];
     ax_t ax;
     always_comb begin
-      ax = s_ar_i[i];
+      ax = s_axi[i].ar;
       ax.id = ax.id | Tags[i];
     end
     assign ar[i] = ax;
@@ -263,9 +219,9 @@ module ns_axi_mux
     .in_ready_o (ar_ready),
     .in_idx_i   (ar_idx),
     .in_data_i  (ar),
-    .out_valid_o(m_ar_valid_o),
-    .out_ready_i(m_ar_ready_i),
-    .out_data_o (m_ar_o)
+    .out_valid_o(m_axi.ar_valid),
+    .out_ready_i(m_axi.ar_ready),
+    .out_data_o (m_axi.ar)
   );
 
   // Read data.
@@ -278,30 +234,32 @@ module ns_axi_mux
   ) u_r_slice (
     .clk_i,
     .rst_ni,
-    .in_valid_i (m_r_valid_i),
-    .in_ready_o (m_r_ready_o),
-    .in_data_i  (m_r_i),
+    .in_valid_i (m_axi.r_valid),
+    .in_ready_o (m_axi.r_ready),
+    .in_data_i  (m_axi.r),
     .out_valid_o(r_valid),
-    .out_ready_i((s_r_ready_i & r_owner) != '0),
+    .out_ready_i((s_r_ready & r_owner) != '0),
     .out_data_o (r)
   );
 
   assign r_owner = owner(r.id);
   for (genvar i = 0; i < N; i++) begin : gen_r
-    assign s_r_o[i].id = r.id & ~Masks[i];
-    assign s_r_o[i].resp = r.resp;
-    assign s_r_o[i].last = r.last;
-    assign s_r_o[i].data = r.data;
+    assign s_axi[i].r_valid = s_r_valid[i];
+    assign s_r_ready[i] = s_axi[i].r_ready;
+    assign s_axi[i].r.id = r.id & ~Masks[i];
+    assign s_axi[i].r.resp = r.resp;
+    assign s_axi[i].r.last = r.last;
+    assign s_axi[i].r.data = r.data;
   end
-  assign s_r_valid_o = r_owner & {N{r_valid}};
+  assign s_r_valid = r_owner & {N{r_valid}};
 
   if (N < 1 || N > MaxMasters) begin : gen_bad_n
     $error("ns_axi_mux: N must be 1 to 128");
   end
 
   for (genvar i = 0; i < N; i++) begin : gen_check_id
-    `NS_ASSERT(aw_id_in_range, !s_aw_valid_i[i] || (s_aw_i[i].id & Masks[i]) == '0)
-    `NS_ASSERT(ar_id_in_range, !s_ar_valid_i[i] || (s_ar_i[i].id & Masks[i]) == '0)
+    `NS_ASSERT(aw_id_in_range, !s_aw_valid[i] || (s_axi[i].aw.id & Masks[i]) == '0)
+    `NS_ASSERT(ar_id_in_range, !s_ar_valid[i] || (s_axi[i].ar.id & Masks[i]) == '0)
   end
   `NS_ASSERT(b_id_known, !b_valid || $onehot(b_owner))
   `NS_ASSERT(r_id_known, !r_valid || $onehot(r_owner))

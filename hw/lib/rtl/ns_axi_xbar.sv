@@ -28,88 +28,19 @@ module ns_axi_xbar
   /// Reset.
   input  logic                  rst_ni,
 
-  /// Write address of each master.
-  input  ax_t  [NumMasters-1:0] s_aw_i,
-  /// Valid.
-  input  logic [NumMasters-1:0] s_aw_valid_i,
-  /// Ready.
-  output logic [NumMasters-1:0] s_aw_ready_o,
-  /// Write data of each master.
-  input  w_t   [NumMasters-1:0] s_w_i,
-  /// Valid.
-  input  logic [NumMasters-1:0] s_w_valid_i,
-  /// Ready.
-  output logic [NumMasters-1:0] s_w_ready_o,
-  /// Write response to each master.
-  output b_t   [NumMasters-1:0] s_b_o,
-  /// Valid.
-  output logic [NumMasters-1:0] s_b_valid_o,
-  /// Ready.
-  input  logic [NumMasters-1:0] s_b_ready_i,
-  /// Read address of each master.
-  input  ax_t  [NumMasters-1:0] s_ar_i,
-  /// Valid.
-  input  logic [NumMasters-1:0] s_ar_valid_i,
-  /// Ready.
-  output logic [NumMasters-1:0] s_ar_ready_o,
-  /// Read data to each master.
-  output r_t   [NumMasters-1:0] s_r_o,
-  /// Valid.
-  output logic [NumMasters-1:0] s_r_valid_o,
-  /// Ready.
-  input  logic [NumMasters-1:0] s_r_ready_i,
+  /// Masters.
+  ns_axi_if.slave s_axi[NumMasters],
 
-  /// Write address to each slave.
-  output ax_t  [NumSlaves-1:0]  m_aw_o,
-  /// Valid.
-  output logic [NumSlaves-1:0]  m_aw_valid_o,
-  /// Ready.
-  input  logic [NumSlaves-1:0]  m_aw_ready_i,
-  /// Write data to each slave.
-  output w_t   [NumSlaves-1:0]  m_w_o,
-  /// Valid.
-  output logic [NumSlaves-1:0]  m_w_valid_o,
-  /// Ready.
-  input  logic [NumSlaves-1:0]  m_w_ready_i,
-  /// Write response of each slave.
-  input  b_t   [NumSlaves-1:0]  m_b_i,
-  /// Valid.
-  input  logic [NumSlaves-1:0]  m_b_valid_i,
-  /// Ready.
-  output logic [NumSlaves-1:0]  m_b_ready_o,
-  /// Read address to each slave.
-  output ax_t  [NumSlaves-1:0]  m_ar_o,
-  /// Valid.
-  output logic [NumSlaves-1:0]  m_ar_valid_o,
-  /// Ready.
-  input  logic [NumSlaves-1:0]  m_ar_ready_i,
-  /// Read data of each slave.
-  input  r_t   [NumSlaves-1:0]  m_r_i,
-  /// Valid.
-  input  logic [NumSlaves-1:0]  m_r_valid_i,
-  /// Ready.
-  output logic [NumSlaves-1:0]  m_r_ready_o
+  /// Slaves.
+  ns_axi_if.master m_axi[NumSlaves]
 );
 
-  // [master][slave], as the demultiplexers see it.
-  ax_t [NumMasters-1:0][NumSlaves-1:0] aw;
-  ax_t [NumMasters-1:0][NumSlaves-1:0] ar;
-  w_t  [NumMasters-1:0][NumSlaves-1:0] w;
-  b_t  [NumMasters-1:0][NumSlaves-1:0] b;
-  r_t  [NumMasters-1:0][NumSlaves-1:0] r;
-  logic [NumMasters-1:0][NumSlaves-1:0] aw_valid, w_valid, b_valid, ar_valid, r_valid;
-  logic [NumMasters-1:0][NumSlaves-1:0] aw_ready, w_ready, b_ready, ar_ready, r_ready;
-
-  // [slave][master], as the multiplexers see it.
-  ax_t [NumSlaves-1:0][NumMasters-1:0] t_aw;
-  ax_t [NumSlaves-1:0][NumMasters-1:0] t_ar;
-  w_t  [NumSlaves-1:0][NumMasters-1:0] t_w;
-  b_t  [NumSlaves-1:0][NumMasters-1:0] t_b;
-  r_t  [NumSlaves-1:0][NumMasters-1:0] t_r;
-  logic [NumSlaves-1:0][NumMasters-1:0] t_aw_valid, t_w_valid, t_b_valid, t_ar_valid, t_r_valid;
-  logic [NumSlaves-1:0][NumMasters-1:0] t_aw_ready, t_w_ready, t_b_ready, t_ar_ready, t_r_ready;
+  // Bus s * NumMasters + m goes from master m to slave s.
+  ns_axi_if bus[NumSlaves*NumMasters] ();
 
   for (genvar m = 0; m < NumMasters; m++) begin : gen_master
+    ns_axi_if to_slave[NumSlaves] ();
+
     ns_axi_demux #(
       .M             (NumSlaves),
       .Granule       (Granule),
@@ -119,54 +50,15 @@ module ns_axi_xbar
     ) u_demux (
       .clk_i,
       .rst_ni,
-      .s_aw_i      (s_aw_i[m]),
-      .s_aw_valid_i(s_aw_valid_i[m]),
-      .s_aw_ready_o(s_aw_ready_o[m]),
-      .s_w_i       (s_w_i[m]),
-      .s_w_valid_i (s_w_valid_i[m]),
-      .s_w_ready_o (s_w_ready_o[m]),
-      .s_b_o       (s_b_o[m]),
-      .s_b_valid_o (s_b_valid_o[m]),
-      .s_b_ready_i (s_b_ready_i[m]),
-      .s_ar_i      (s_ar_i[m]),
-      .s_ar_valid_i(s_ar_valid_i[m]),
-      .s_ar_ready_o(s_ar_ready_o[m]),
-      .s_r_o       (s_r_o[m]),
-      .s_r_valid_o (s_r_valid_o[m]),
-      .s_r_ready_i (s_r_ready_i[m]),
-      .m_aw_o      (aw[m]),
-      .m_aw_valid_o(aw_valid[m]),
-      .m_aw_ready_i(aw_ready[m]),
-      .m_w_o       (w[m]),
-      .m_w_valid_o (w_valid[m]),
-      .m_w_ready_i (w_ready[m]),
-      .m_b_i       (b[m]),
-      .m_b_valid_i (b_valid[m]),
-      .m_b_ready_o (b_ready[m]),
-      .m_ar_o      (ar[m]),
-      .m_ar_valid_o(ar_valid[m]),
-      .m_ar_ready_i(ar_ready[m]),
-      .m_r_i       (r[m]),
-      .m_r_valid_i (r_valid[m]),
-      .m_r_ready_o (r_ready[m])
+      .s_axi(s_axi[m]),
+      .m_axi(to_slave)
     );
 
     for (genvar s = 0; s < NumSlaves; s++) begin : gen_pair
-      assign t_aw[s][m] = aw[m][s];
-      assign t_w[s][m] = w[m][s];
-      assign b[m][s] = t_b[s][m];
-      assign t_ar[s][m] = ar[m][s];
-      assign r[m][s] = t_r[s][m];
-      assign t_aw_valid[s][m] = aw_valid[m][s];
-      assign t_w_valid[s][m] = w_valid[m][s];
-      assign b_valid[m][s] = t_b_valid[s][m];
-      assign t_ar_valid[s][m] = ar_valid[m][s];
-      assign r_valid[m][s] = t_r_valid[s][m];
-      assign aw_ready[m][s] = t_aw_ready[s][m];
-      assign w_ready[m][s] = t_w_ready[s][m];
-      assign t_b_ready[s][m] = b_ready[m][s];
-      assign ar_ready[m][s] = t_ar_ready[s][m];
-      assign t_r_ready[s][m] = r_ready[m][s];
+      ns_axi_link u_link (
+        .s_axi(to_slave[s]),
+        .m_axi(bus[s*NumMasters+m])
+      );
     end
   end
 
@@ -177,36 +69,8 @@ module ns_axi_xbar
     ) u_mux (
       .clk_i,
       .rst_ni,
-      .s_aw_i      (t_aw[s]),
-      .s_aw_valid_i(t_aw_valid[s]),
-      .s_aw_ready_o(t_aw_ready[s]),
-      .s_w_i       (t_w[s]),
-      .s_w_valid_i (t_w_valid[s]),
-      .s_w_ready_o (t_w_ready[s]),
-      .s_b_o       (t_b[s]),
-      .s_b_valid_o (t_b_valid[s]),
-      .s_b_ready_i (t_b_ready[s]),
-      .s_ar_i      (t_ar[s]),
-      .s_ar_valid_i(t_ar_valid[s]),
-      .s_ar_ready_o(t_ar_ready[s]),
-      .s_r_o       (t_r[s]),
-      .s_r_valid_o (t_r_valid[s]),
-      .s_r_ready_i (t_r_ready[s]),
-      .m_aw_o      (m_aw_o[s]),
-      .m_aw_valid_o(m_aw_valid_o[s]),
-      .m_aw_ready_i(m_aw_ready_i[s]),
-      .m_w_o       (m_w_o[s]),
-      .m_w_valid_o (m_w_valid_o[s]),
-      .m_w_ready_i (m_w_ready_i[s]),
-      .m_b_i       (m_b_i[s]),
-      .m_b_valid_i (m_b_valid_i[s]),
-      .m_b_ready_o (m_b_ready_o[s]),
-      .m_ar_o      (m_ar_o[s]),
-      .m_ar_valid_o(m_ar_valid_o[s]),
-      .m_ar_ready_i(m_ar_ready_i[s]),
-      .m_r_i       (m_r_i[s]),
-      .m_r_valid_i (m_r_valid_i[s]),
-      .m_r_ready_o (m_r_ready_o[s])
+      .s_axi(bus[s*NumMasters+:NumMasters]),
+      .m_axi(m_axi[s])
     );
   end
 

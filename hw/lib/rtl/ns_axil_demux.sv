@@ -23,79 +23,23 @@ module ns_axil_demux
   /// Reset.
   input  logic               rst_ni,
 
-  /// Write address of the master.
-  input  logic [23:0]        s_awaddr_i,
-  /// Valid.
-  input  logic               s_awvalid_i,
-  /// Ready.
-  output logic               s_awready_o,
-  /// Write data.
-  input  logic [31:0]        s_wdata_i,
-  /// Byte strobes.
-  input  logic [3:0]         s_wstrb_i,
-  /// Valid.
-  input  logic               s_wvalid_i,
-  /// Ready.
-  output logic               s_wready_o,
-  /// Write response.
-  output logic [1:0]         s_bresp_o,
-  /// Valid.
-  output logic               s_bvalid_o,
-  /// Ready.
-  input  logic               s_bready_i,
-  /// Read address.
-  input  logic [23:0]        s_araddr_i,
-  /// Valid.
-  input  logic               s_arvalid_i,
-  /// Ready.
-  output logic               s_arready_o,
-  /// Read data.
-  output logic [31:0]        s_rdata_o,
-  /// Read response.
-  output logic [1:0]         s_rresp_o,
-  /// Valid.
-  output logic               s_rvalid_o,
-  /// Ready.
-  input  logic               s_rready_i,
+  /// Master.
+  ns_axil_if.slave s_axil,
 
-  /// Write address, the same to all slaves, relative to the range.
-  output logic [23:0]        m_awaddr_o,
-  /// Valid, for each slave.
-  output logic [N-1:0]       m_awvalid_o,
-  /// Ready.
-  input  logic [N-1:0]       m_awready_i,
-  /// Write data, the same to all slaves.
-  output logic [31:0]        m_wdata_o,
-  /// Byte strobes.
-  output logic [3:0]         m_wstrb_o,
-  /// Valid.
-  output logic [N-1:0]       m_wvalid_o,
-  /// Ready.
-  input  logic [N-1:0]       m_wready_i,
-  /// Write response of each slave.
-  input  logic [N-1:0][1:0]  m_bresp_i,
-  /// Valid.
-  input  logic [N-1:0]       m_bvalid_i,
-  /// Ready.
-  output logic [N-1:0]       m_bready_o,
-  /// Read address, the same to all slaves, relative to the range.
-  output logic [23:0]        m_araddr_o,
-  /// Valid.
-  output logic [N-1:0]       m_arvalid_o,
-  /// Ready.
-  input  logic [N-1:0]       m_arready_i,
-  /// Read data of each slave.
-  input  logic [N-1:0][31:0] m_rdata_i,
-  /// Read response of each slave.
-  input  logic [N-1:0][1:0]  m_rresp_i,
-  /// Valid.
-  input  logic [N-1:0]       m_rvalid_i,
-  /// Ready.
-  output logic [N-1:0]       m_rready_o,
+
+  /// Slaves: addresses relative to their ranges.
+  ns_axil_if.master m_axil[N],
+
 
   /// A transaction is under way.
   output logic               busy_o
 );
+
+  // The slaves' buses, one vector a signal.
+  logic [N-1:0] m_awvalid, m_awready, m_wvalid, m_wready, m_bvalid, m_bready;
+  logic [N-1:0] m_arvalid, m_arready, m_rvalid, m_rready;
+  logic [N-1:0][1:0] m_bresp, m_rresp;
+  logic [N-1:0][31:0] m_rdata;
 
   // The slave that an address belongs to, one-hot; 0 for none.
   function automatic logic [N-1:0] decode(logic [23:0] addr);
@@ -124,16 +68,16 @@ module ns_axil_demux
   logic [2:0] writes_q;       // their number
   logic bvalid_q;
   logic [1:0] bresp_q, bresp;
-  logic here, issue, refuse, answer;
+  logic arrived, issue, refuse, answer;
 
-  assign here = !awready_q && !wready_q && (awvalid_q | wvalid_q) == '0;
-  assign issue = here && w_slave_q != '0 && (writes_q == '0 || (w_slave_q == open_q && 32'(writes_q) < MaxWrites));
-  assign refuse = here && w_slave_q == '0 && writes_q == '0 && !bvalid_q;
-  assign answer = (m_bready_o & m_bvalid_i) != '0;
+  assign arrived = !awready_q && !wready_q && (awvalid_q | wvalid_q) == '0;
+  assign issue = arrived && w_slave_q != '0 && (writes_q == '0 || (w_slave_q == open_q && 32'(writes_q) < MaxWrites));
+  assign refuse = arrived && w_slave_q == '0 && writes_q == '0 && !bvalid_q;
+  assign answer = (m_bready & m_bvalid) != '0;
 
   always_comb begin
     bresp = '0;
-    for (int unsigned i = 0; i < N; i++) if (open_q[i]) bresp |= m_bresp_i[i];
+    for (int unsigned i = 0; i < N; i++) if (open_q[i]) bresp |= m_bresp[i];
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -146,28 +90,28 @@ module ns_axil_demux
       bvalid_q <= 1'b0;
     end else begin
       if (issue || refuse) awready_q <= 1'b1;
-      else if (s_awvalid_i) awready_q <= 1'b0;
+      else if (s_axil.awvalid) awready_q <= 1'b0;
       if (issue || refuse) wready_q <= 1'b1;
-      else if (s_wvalid_i) wready_q <= 1'b0;
+      else if (s_axil.wvalid) wready_q <= 1'b0;
 
-      awvalid_q <= issue ? w_slave_q : awvalid_q & ~m_awready_i;
-      wvalid_q  <= issue ? w_slave_q : wvalid_q & ~m_wready_i;
+      awvalid_q <= issue ? w_slave_q : awvalid_q & ~m_awready;
+      wvalid_q  <= issue ? w_slave_q : wvalid_q & ~m_wready;
       if (issue && !answer) writes_q <= writes_q + 1'b1;
       if (answer && !issue) writes_q <= writes_q - 1'b1;
 
       if (answer || refuse) bvalid_q <= 1'b1;
-      else if (s_bready_i) bvalid_q <= 1'b0;
+      else if (s_axil.bready) bvalid_q <= 1'b0;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (awready_q && s_awvalid_i) begin
-      w_slave_q <= decode(s_awaddr_i);
-      in_addr_q <= local_addr(s_awaddr_i);
+    if (awready_q && s_axil.awvalid) begin
+      w_slave_q <= decode(s_axil.awaddr);
+      in_addr_q <= local_addr(s_axil.awaddr);
     end
-    if (wready_q && s_wvalid_i) begin
-      in_data_q <= s_wdata_i;
-      in_strb_q <= s_wstrb_i;
+    if (wready_q && s_axil.wvalid) begin
+      in_data_q <= s_axil.wdata;
+      in_strb_q <= s_axil.wstrb;
     end
     if (issue) begin
       open_q   <= w_slave_q;
@@ -179,16 +123,13 @@ module ns_axil_demux
     else if (refuse) bresp_q <= RespDecErr;
   end
 
-  assign s_awready_o = awready_q;
-  assign s_wready_o = wready_q;
-  assign s_bvalid_o = bvalid_q;
-  assign s_bresp_o = bresp_q;
-  assign m_awaddr_o = awaddr_q;
-  assign m_awvalid_o = awvalid_q;
-  assign m_wdata_o = wdata_q;
-  assign m_wstrb_o = wstrb_q;
-  assign m_wvalid_o = wvalid_q;
-  assign m_bready_o = open_q & {N{writes_q != '0 && !bvalid_q}};
+  assign s_axil.awready = awready_q;
+  assign s_axil.wready = wready_q;
+  assign s_axil.bvalid = bvalid_q;
+  assign s_axil.bresp = bresp_q;
+  assign m_awvalid = awvalid_q;
+  assign m_wvalid = wvalid_q;
+  assign m_bready = open_q & {N{writes_q != '0 && !bvalid_q}};
 
   // ---------------------------------------------------------------- reads
 
@@ -210,8 +151,8 @@ module ns_axil_demux
     rresp = '0;
     for (int unsigned i = 0; i < N; i++) begin
       if (r_slave_q[i]) begin
-        rdata |= m_rdata_i[i];
-        rresp |= m_rresp_i[i];
+        rdata |= m_rdata[i];
+        rresp |= m_rresp[i];
       end
     end
   end
@@ -225,7 +166,7 @@ module ns_axil_demux
       rresp_q <= RespOkay;
     end else begin
       unique case (r_state_q)
-        StIdle: if (s_arvalid_i) r_state_q <= StDecode;
+        StIdle: if (s_axil.arvalid) r_state_q <= StDecode;
         StDecode: begin
           if (r_slave_q == '0) begin
             rdata_q <= '0;
@@ -238,35 +179,54 @@ module ns_axil_demux
           end
         end
         StSlave: begin
-          arvalid_q <= arvalid_q & ~m_arready_i;
-          if ((rready_q & m_rvalid_i) != '0) begin
+          arvalid_q <= arvalid_q & ~m_arready;
+          if ((rready_q & m_rvalid) != '0) begin
             rready_q <= '0;
             rdata_q <= rdata;
             rresp_q <= rresp;
             r_state_q <= StRespond;
           end
         end
-        default: if (s_rready_i) r_state_q <= StIdle;
+        default: if (s_axil.rready) r_state_q <= StIdle;
       endcase
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (s_arready_o && s_arvalid_i) begin
-      r_slave_q <= decode(s_araddr_i);
-      araddr_q <= local_addr(s_araddr_i);
+    if (s_axil.arready && s_axil.arvalid) begin
+      r_slave_q <= decode(s_axil.araddr);
+      araddr_q <= local_addr(s_axil.araddr);
     end
   end
 
-  assign s_arready_o = r_state_q == StIdle;
-  assign s_rvalid_o = r_state_q == StRespond;
-  assign s_rdata_o = rdata_q;
-  assign s_rresp_o = rresp_q;
-  assign m_araddr_o = araddr_q;
-  assign m_arvalid_o = arvalid_q;
-  assign m_rready_o = rready_q;
+  assign s_axil.arready = r_state_q == StIdle;
+  assign s_axil.rvalid = r_state_q == StRespond;
+  assign s_axil.rdata = rdata_q;
+  assign s_axil.rresp = rresp_q;
+  assign m_arvalid = arvalid_q;
+  assign m_rready = rready_q;
 
   assign busy_o = !awready_q || !wready_q || writes_q != '0 || bvalid_q || r_state_q != StIdle;
+
+  for (genvar i = 0; i < N; i++) begin : gen_slave
+    assign m_axil[i].awaddr = awaddr_q;
+    assign m_axil[i].awvalid = m_awvalid[i];
+    assign m_awready[i] = m_axil[i].awready;
+    assign m_axil[i].wdata = wdata_q;
+    assign m_axil[i].wstrb = wstrb_q;
+    assign m_axil[i].wvalid = m_wvalid[i];
+    assign m_wready[i] = m_axil[i].wready;
+    assign m_bresp[i] = m_axil[i].bresp;
+    assign m_bvalid[i] = m_axil[i].bvalid;
+    assign m_axil[i].bready = m_bready[i];
+    assign m_axil[i].araddr = araddr_q;
+    assign m_axil[i].arvalid = m_arvalid[i];
+    assign m_arready[i] = m_axil[i].arready;
+    assign m_rdata[i] = m_axil[i].rdata;
+    assign m_rresp[i] = m_axil[i].rresp;
+    assign m_rvalid[i] = m_axil[i].rvalid;
+    assign m_axil[i].rready = m_rready[i];
+  end
 
   for (genvar i = 0; i < N; i++) begin : gen_check
     if ((Base[i] & Mask[i]) != '0 || (Mask[i] & (Mask[i] + 24'd1)) != '0) begin : gen_bad_range
@@ -279,9 +239,8 @@ module ns_axil_demux
 
   `NS_ASSERT(one_write_slave, (awvalid_q & (awvalid_q - 1'b1)) == '0)
   `NS_ASSERT(one_read_slave, (arvalid_q & (arvalid_q - 1'b1)) == '0)
-  `NS_ASSERT(no_unasked_write_response, (m_bvalid_i & ~({N{writes_q != '0}} & open_q)) == '0)
-  `NS_ASSERT(no_early_write_response,
-             writes_q != 3'd1 || (m_bvalid_i & (awvalid_q | wvalid_q)) == '0)
-  `NS_ASSERT(no_early_read_response, (m_rvalid_i & rready_q & arvalid_q) == '0)
+  `NS_ASSERT(no_unasked_write_response, (m_bvalid & ~({N{writes_q != '0}} & open_q)) == '0)
+  `NS_ASSERT(no_early_write_response, writes_q != 3'd1 || (m_bvalid & (awvalid_q | wvalid_q)) == '0)
+  `NS_ASSERT(no_early_read_response, (m_rvalid & rready_q & arvalid_q) == '0)
 
 endmodule

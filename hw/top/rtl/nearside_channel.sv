@@ -37,36 +37,8 @@ module nearside_channel
   /// A further clock edge could change the state without new input.
   output logic                 busy_o,
 
-  /// Write address of each master.
-  input  ax_t  [1:0]           s_aw_i,
-  /// Valid.
-  input  logic [1:0]           s_aw_valid_i,
-  /// Ready.
-  output logic [1:0]           s_aw_ready_o,
-  /// Write data of each master.
-  input  w_t   [1:0]           s_w_i,
-  /// Valid.
-  input  logic [1:0]           s_w_valid_i,
-  /// Ready.
-  output logic [1:0]           s_w_ready_o,
-  /// Write response to each master.
-  output b_t   [1:0]           s_b_o,
-  /// Valid.
-  output logic [1:0]           s_b_valid_o,
-  /// Ready.
-  input  logic [1:0]           s_b_ready_i,
-  /// Read address of each master.
-  input  ax_t  [1:0]           s_ar_i,
-  /// Valid.
-  input  logic [1:0]           s_ar_valid_i,
-  /// Ready.
-  output logic [1:0]           s_ar_ready_o,
-  /// Read data to each master.
-  output r_t   [1:0]           s_r_o,
-  /// Valid.
-  output logic [1:0]           s_r_valid_o,
-  /// Ready.
-  input  logic [1:0]           s_r_ready_i,
+  /// Masters: the PM window, the NVMe controller.
+  ns_axi_if.slave s_axi[2],
 
   /// Requests to zero blocks, see ns_axi_fill; not timed by the nvm_delay, and not reset with the function.
   input  logic [AddrWidth-1:0] fill_addr_i,
@@ -77,113 +49,44 @@ module nearside_channel
   output logic                 fill_done_o,
   output logic                 fill_error_o,
 
-  /// Control slave of the nvm_delay; its signals are those of AXI4-Lite.
-  input  logic [11:0]          s_axil_awaddr,
-  input  logic                 s_axil_awvalid,
-  output logic                 s_axil_awready,
-  input  logic [31:0]          s_axil_wdata,
-  input  logic [3:0]           s_axil_wstrb,
-  input  logic                 s_axil_wvalid,
-  output logic                 s_axil_wready,
-  output logic [1:0]           s_axil_bresp,
-  output logic                 s_axil_bvalid,
-  input  logic                 s_axil_bready,
-  input  logic [11:0]          s_axil_araddr,
-  input  logic                 s_axil_arvalid,
-  output logic                 s_axil_arready,
-  output logic [31:0]          s_axil_rdata,
-  output logic [1:0]           s_axil_rresp,
-  output logic                 s_axil_rvalid,
-  input  logic                 s_axil_rready,
+  /// Control slave of the nvm_delay.
+  ns_axil_if.slave s_axil,
 
-  /// Master to the memory controller; its signals are those of AXI4.
-  output logic [IdWidth-1:0]   m_axi_awid,
-  output logic [AddrWidth-1:0] m_axi_awaddr,
-  output logic [7:0]           m_axi_awlen,
-  output logic [2:0]           m_axi_awsize,
-  output logic [1:0]           m_axi_awburst,
-  output logic                 m_axi_awvalid,
-  input  logic                 m_axi_awready,
-  output logic [DataWidth-1:0] m_axi_wdata,
-  output logic [StrbWidth-1:0] m_axi_wstrb,
-  output logic                 m_axi_wlast,
-  output logic                 m_axi_wvalid,
-  input  logic                 m_axi_wready,
-  input  logic [IdWidth-1:0]   m_axi_bid,
-  input  logic [1:0]           m_axi_bresp,
-  input  logic                 m_axi_bvalid,
-  output logic                 m_axi_bready,
-  output logic [IdWidth-1:0]   m_axi_arid,
-  output logic [AddrWidth-1:0] m_axi_araddr,
-  output logic [7:0]           m_axi_arlen,
-  output logic [2:0]           m_axi_arsize,
-  output logic [1:0]           m_axi_arburst,
-  output logic                 m_axi_arvalid,
-  input  logic                 m_axi_arready,
-  input  logic [IdWidth-1:0]   m_axi_rid,
-  input  logic [DataWidth-1:0] m_axi_rdata,
-  input  logic [1:0]           m_axi_rresp,
-  input  logic                 m_axi_rlast,
-  input  logic                 m_axi_rvalid,
-  output logic                 m_axi_rready
+  /// Memory controller.
+  ns_axi_if.master m_axi
 );
 
+  logic [1:0] begins;  // a burst is accepted
+
   // Multiplexer to nvm_delay.
-  ax_t mux_aw, mux_ar;
-  w_t mux_w;
-  b_t mux_b;
-  r_t mux_r;
-  logic mux_aw_valid, mux_aw_ready, mux_w_valid, mux_w_ready, mux_b_valid, mux_b_ready;
-  logic mux_ar_valid, mux_ar_ready, mux_r_valid, mux_r_ready;
+  ns_axi_if gated[2] ();
+  ns_axi_if mux ();
 
-  logic [1:0] aw_ready, ar_ready;
-
-  assign s_aw_ready_o = aw_ready & {2{!stop_i}};
-  assign s_ar_ready_o = ar_ready & {2{!stop_i}};
+  for (genvar i = 0; i < 2; i++) begin : gen_gate
+    ns_axi_gate u_gate (
+      .aw_open_i(!stop_i),
+      .ar_open_i(!stop_i),
+      .s_axi    (s_axi[i]),
+      .m_axi    (gated[i])
+    );
+    assign begins[i] = s_axi[i].aw_valid && s_axi[i].aw_ready;
+  end
 
   ns_axi_mux #(
     .N(2)
   ) u_mux (
     .clk_i,
     .rst_ni,
-    .s_aw_i,
-    .s_aw_valid_i(s_aw_valid_i & {2{!stop_i}}),
-    .s_aw_ready_o(aw_ready),
-    .s_w_i,
-    .s_w_valid_i,
-    .s_w_ready_o,
-    .s_b_o,
-    .s_b_valid_o,
-    .s_b_ready_i,
-    .s_ar_i,
-    .s_ar_valid_i(s_ar_valid_i & {2{!stop_i}}),
-    .s_ar_ready_o(ar_ready),
-    .s_r_o,
-    .s_r_valid_o,
-    .s_r_ready_i,
-    .m_aw_o      (mux_aw),
-    .m_aw_valid_o(mux_aw_valid),
-    .m_aw_ready_i(mux_aw_ready),
-    .m_w_o       (mux_w),
-    .m_w_valid_o (mux_w_valid),
-    .m_w_ready_i (mux_w_ready),
-    .m_b_i       (mux_b),
-    .m_b_valid_i (mux_b_valid),
-    .m_b_ready_o (mux_b_ready),
-    .m_ar_o      (mux_ar),
-    .m_ar_valid_o(mux_ar_valid),
-    .m_ar_ready_i(mux_ar_ready),
-    .m_r_i       (mux_r),
-    .m_r_valid_i (mux_r_valid),
-    .m_r_ready_o (mux_r_ready)
+    .s_axi(gated),
+    .m_axi(mux)
   );
 
   // The multiplexer's outputs are registers, and so is the control bus's master: they can wake the nvm_delay. What else is in
   // the multiplexer and in the slices below belongs to transactions that keep delay_busy at 1, or their master busy.
   logic clk_delay, delay_busy, new_access, new_control, awake, fill_busy;
 
-  assign new_access = mux_aw_valid || mux_w_valid || mux_ar_valid;
-  assign new_control = s_axil_awvalid || s_axil_wvalid || s_axil_arvalid;
+  assign new_access = mux.aw_valid || mux.w_valid || mux.ar_valid;
+  assign new_control = s_axil.awvalid || s_axil.wvalid || s_axil.arvalid;
   assign awake = delay_busy || new_access || new_control;
   assign busy_o = awake || fill_busy;
 
@@ -193,16 +96,11 @@ module nearside_channel
     .clk_o(clk_delay)
   );
 
-  // nvm_delay to the slices at the boundary.
-  ax_t m_aw, m_ar;
-  w_t m_w;
-  logic m_aw_valid, m_aw_ready, m_w_valid, m_w_ready, m_ar_valid, m_ar_ready;
-  logic m_b_valid, m_b_ready, m_r_valid, m_r_ready;
-  b_t m_b;
-  r_t m_r;
-  w_t out_w;
-  b_t out_b;
-  logic out_b_valid, out_b_ready;
+  // Between the nvm_delay and the memory.
+  ns_axi_if delayed ();
+  ns_axi_if answered ();
+  ns_axi_if drained ();
+  ns_axi_if filled ();
 
   nvm_delay #(
     .IdWidth    (IdWidth),
@@ -214,212 +112,142 @@ module nearside_channel
     .rst_ni,
     .busy_o        (delay_busy),
     .flush_i       (stop_i),
-    .s_axi_awvalid (mux_aw_valid),
-    .s_axi_awready (mux_aw_ready),
-    .s_axi_awid    (mux_aw.id),
-    .s_axi_awaddr  (mux_aw.addr),
-    .s_axi_awlen   (mux_aw.len),
-    .s_axi_awsize  (mux_aw.size),
-    .s_axi_awburst (mux_aw.burst),
+    .s_axi_awvalid (mux.aw_valid),
+    .s_axi_awready (mux.aw_ready),
+    .s_axi_awid    (mux.aw.id),
+    .s_axi_awaddr  (mux.aw.addr),
+    .s_axi_awlen   (mux.aw.len),
+    .s_axi_awsize  (mux.aw.size),
+    .s_axi_awburst (mux.aw.burst),
     .s_axi_awlock  ('0),
     .s_axi_awcache ('0),
     .s_axi_awprot  ('0),
     .s_axi_awqos   ('0),
     .s_axi_awregion('0),
-    .s_axi_wvalid  (mux_w_valid),
-    .s_axi_wready  (mux_w_ready),
-    .s_axi_wdata   (mux_w.data),
-    .s_axi_wstrb   (mux_w.strb),
-    .s_axi_wlast   (mux_w.last),
-    .s_axi_bvalid  (mux_b_valid),
-    .s_axi_bready  (mux_b_ready),
-    .s_axi_bid     (mux_b.id),
-    .s_axi_bresp   (mux_b.resp),
-    .s_axi_arvalid (mux_ar_valid),
-    .s_axi_arready (mux_ar_ready),
-    .s_axi_arid    (mux_ar.id),
-    .s_axi_araddr  (mux_ar.addr),
-    .s_axi_arlen   (mux_ar.len),
-    .s_axi_arsize  (mux_ar.size),
-    .s_axi_arburst (mux_ar.burst),
+    .s_axi_wvalid  (mux.w_valid),
+    .s_axi_wready  (mux.w_ready),
+    .s_axi_wdata   (mux.w.data),
+    .s_axi_wstrb   (mux.w.strb),
+    .s_axi_wlast   (mux.w.last),
+    .s_axi_bvalid  (mux.b_valid),
+    .s_axi_bready  (mux.b_ready),
+    .s_axi_bid     (mux.b.id),
+    .s_axi_bresp   (mux.b.resp),
+    .s_axi_arvalid (mux.ar_valid),
+    .s_axi_arready (mux.ar_ready),
+    .s_axi_arid    (mux.ar.id),
+    .s_axi_araddr  (mux.ar.addr),
+    .s_axi_arlen   (mux.ar.len),
+    .s_axi_arsize  (mux.ar.size),
+    .s_axi_arburst (mux.ar.burst),
     .s_axi_arlock  ('0),
     .s_axi_arcache ('0),
     .s_axi_arprot  ('0),
     .s_axi_arqos   ('0),
     .s_axi_arregion('0),
-    .s_axi_rvalid  (mux_r_valid),
-    .s_axi_rready  (mux_r_ready),
-    .s_axi_rid     (mux_r.id),
-    .s_axi_rdata   (mux_r.data),
-    .s_axi_rresp   (mux_r.resp),
-    .s_axi_rlast   (mux_r.last),
-    .m_axi_awvalid (m_aw_valid),
-    .m_axi_awready (m_aw_ready),
-    .m_axi_awid    (m_aw.id),
-    .m_axi_awaddr  (m_aw.addr),
-    .m_axi_awlen   (m_aw.len),
-    .m_axi_awsize  (m_aw.size),
-    .m_axi_awburst (m_aw.burst),
+    .s_axi_rvalid  (mux.r_valid),
+    .s_axi_rready  (mux.r_ready),
+    .s_axi_rid     (mux.r.id),
+    .s_axi_rdata   (mux.r.data),
+    .s_axi_rresp   (mux.r.resp),
+    .s_axi_rlast   (mux.r.last),
+    .m_axi_awvalid (delayed.aw_valid),
+    .m_axi_awready (delayed.aw_ready),
+    .m_axi_awid    (delayed.aw.id),
+    .m_axi_awaddr  (delayed.aw.addr),
+    .m_axi_awlen   (delayed.aw.len),
+    .m_axi_awsize  (delayed.aw.size),
+    .m_axi_awburst (delayed.aw.burst),
     .m_axi_awlock  (),
     .m_axi_awcache (),
     .m_axi_awprot  (),
     .m_axi_awqos   (),
     .m_axi_awregion(),
-    .m_axi_wvalid  (m_w_valid),
-    .m_axi_wready  (m_w_ready),
-    .m_axi_wdata   (m_w.data),
-    .m_axi_wstrb   (m_w.strb),
-    .m_axi_wlast   (m_w.last),
-    .m_axi_bvalid  (m_b_valid),
-    .m_axi_bready  (m_b_ready),
-    .m_axi_bid     (m_b.id),
-    .m_axi_bresp   (m_b.resp),
-    .m_axi_arvalid (m_ar_valid),
-    .m_axi_arready (m_ar_ready),
-    .m_axi_arid    (m_ar.id),
-    .m_axi_araddr  (m_ar.addr),
-    .m_axi_arlen   (m_ar.len),
-    .m_axi_arsize  (m_ar.size),
-    .m_axi_arburst (m_ar.burst),
+    .m_axi_wvalid  (delayed.w_valid),
+    .m_axi_wready  (delayed.w_ready),
+    .m_axi_wdata   (delayed.w.data),
+    .m_axi_wstrb   (delayed.w.strb),
+    .m_axi_wlast   (delayed.w.last),
+    .m_axi_bvalid  (delayed.b_valid),
+    .m_axi_bready  (delayed.b_ready),
+    .m_axi_bid     (delayed.b.id),
+    .m_axi_bresp   (delayed.b.resp),
+    .m_axi_arvalid (delayed.ar_valid),
+    .m_axi_arready (delayed.ar_ready),
+    .m_axi_arid    (delayed.ar.id),
+    .m_axi_araddr  (delayed.ar.addr),
+    .m_axi_arlen   (delayed.ar.len),
+    .m_axi_arsize  (delayed.ar.size),
+    .m_axi_arburst (delayed.ar.burst),
     .m_axi_arlock  (),
     .m_axi_arcache (),
     .m_axi_arprot  (),
     .m_axi_arqos   (),
     .m_axi_arregion(),
-    .m_axi_rvalid  (m_r_valid),
-    .m_axi_rready  (m_r_ready),
-    .m_axi_rid     (m_r.id),
-    .m_axi_rdata   (m_r.data),
-    .m_axi_rresp   (m_r.resp),
-    .m_axi_rlast   (m_r.last),
-    .s_axil_awvalid,
-    .s_axil_awready,
-    .s_axil_awaddr,
+    .m_axi_rvalid  (delayed.r_valid),
+    .m_axi_rready  (delayed.r_ready),
+    .m_axi_rid     (delayed.r.id),
+    .m_axi_rdata   (delayed.r.data),
+    .m_axi_rresp   (delayed.r.resp),
+    .m_axi_rlast   (delayed.r.last),
+    .s_axil_awvalid(s_axil.awvalid),
+    .s_axil_awready(s_axil.awready),
+    .s_axil_awaddr(s_axil.awaddr[11:0]),
     .s_axil_awprot ('0),
-    .s_axil_wvalid,
-    .s_axil_wready,
-    .s_axil_wdata,
-    .s_axil_wstrb,
-    .s_axil_bvalid,
-    .s_axil_bready,
-    .s_axil_bresp,
-    .s_axil_arvalid,
-    .s_axil_arready,
-    .s_axil_araddr,
+    .s_axil_wvalid(s_axil.wvalid),
+    .s_axil_wready(s_axil.wready),
+    .s_axil_wdata(s_axil.wdata),
+    .s_axil_wstrb(s_axil.wstrb),
+    .s_axil_bvalid(s_axil.bvalid),
+    .s_axil_bready(s_axil.bready),
+    .s_axil_bresp(s_axil.bresp),
+    .s_axil_arvalid(s_axil.arvalid),
+    .s_axil_arready(s_axil.arready),
+    .s_axil_araddr(s_axil.araddr[11:0]),
     .s_axil_arprot ('0),
-    .s_axil_rvalid,
-    .s_axil_rready,
-    .s_axil_rdata,
-    .s_axil_rresp
+    .s_axil_rvalid(s_axil.rvalid),
+    .s_axil_rready(s_axil.rready),
+    .s_axil_rdata(s_axil.rdata),
+    .s_axil_rresp(s_axil.rresp)
   );
 
-  // What outlives a reset of the function.
-  logic
-      out_aw_valid, out_aw_ready, out_w_valid, out_w_ready, out_w_fill, out_ar_valid, out_ar_ready;
-  logic mem_aw_ready, mem_w_ready, mem_b_valid, mem_ar_ready, mem_r_valid;
-  logic drained, cut, lost_q;
+  // What outlives a reset of the function. When the memory has not answered for so long that the function has come up without
+  // it, all accesses end as errors.
+  logic draining;
+
+  ns_axi_fallback u_fallback (
+    .clk_i,
+    .rst_ni,
+    .lost_i(draining || owed_i),
+    .lost_o,
+    .s_axi (delayed),
+    .m_axi (answered)
+  );
 
   ns_axi_drain u_drain (
     .clk_i,
-    .rst_ni      (por_ni),
+    .rst_ni(por_ni),
     .cut_i,
-    .cut_o       (drained),
+    .cut_o (draining),
     .open_o,
-    .s_aw_valid_i(m_aw_valid && !lost_q),
-    .s_aw_ready_o(mem_aw_ready),
-    .s_aw_len_i  (m_aw.len),
-    .s_w_valid_i (m_w_valid && !lost_q),
-    .s_w_ready_o (mem_w_ready),
-    .s_w_last_i  (m_w.last),
-    .s_b_valid_o (mem_b_valid),
-    .s_b_ready_i (m_b_ready),
-    .s_ar_valid_i(m_ar_valid && !lost_q),
-    .s_ar_ready_o(mem_ar_ready),
-    .s_r_valid_o (mem_r_valid),
-    .s_r_ready_i (m_r_ready),
-    .m_aw_valid_o(out_aw_valid),
-    .m_aw_ready_i(out_aw_ready),
-    .m_w_valid_o (out_w_valid),
-    .m_w_ready_i (out_w_ready),
-    .m_w_fill_o  (out_w_fill),
-    .m_w_last_o  (out_w.last),
-    .m_b_valid_i (out_b_valid),
-    .m_b_ready_o (out_b_ready),
-    .m_ar_valid_o(out_ar_valid),
-    .m_ar_ready_i(out_ar_ready),
-    .m_r_valid_i (m_axi_rvalid),
-    .m_r_ready_o (m_axi_rready),
-    .m_r_last_i  (m_axi_rlast)
+    .s_axi (answered),
+    .m_axi (drained)
   );
 
-  // The memory has not answered for so long that the function has come up without it. The change back waits for the end of
-  // what is being answered with an error.
-  assign cut = drained || owed_i;
-  assign lost_o = lost_q;
-
-  b_t err_b;
-  r_t err_r;
-  logic err_busy, err_aw_ready, err_w_ready, err_b_valid, err_ar_ready, err_r_valid;
-
-  ns_axi_error #(
-    .Resp(RespSlvErr)
-  ) u_error (
-    .clk_i,
-    .rst_ni,
-    .busy_o      (err_busy),
-    .s_aw_id_i   (m_aw.id),
-    .s_aw_valid_i(m_aw_valid && lost_q && cut),
-    .s_aw_ready_o(err_aw_ready),
-    .s_w_last_i  (m_w.last),
-    .s_w_valid_i (m_w_valid && lost_q),
-    .s_w_ready_o (err_w_ready),
-    .s_b_o       (err_b),
-    .s_b_valid_o (err_b_valid),
-    .s_b_ready_i (m_b_ready),
-    .s_ar_id_i   (m_ar.id),
-    .s_ar_len_i  (m_ar.len),
-    .s_ar_valid_i(m_ar_valid && lost_q && cut),
-    .s_ar_ready_o(err_ar_ready),
-    .s_r_o       (err_r),
-    .s_r_valid_o (err_r_valid),
-    .s_r_ready_i (m_r_ready)
-  );
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) lost_q <= 1'b0;
-    else lost_q <= cut || (lost_q && err_busy);
-  end
-
-  assign m_aw_ready = lost_q ? err_aw_ready && cut : mem_aw_ready;
-  assign m_w_ready = lost_q ? err_w_ready : mem_w_ready;
-  assign m_ar_ready = lost_q ? err_ar_ready && cut : mem_ar_ready;
-  assign m_b_valid = lost_q ? err_b_valid : mem_b_valid;
-  assign m_r_valid = lost_q ? err_r_valid : mem_r_valid;
-  assign m_b.id = lost_q ? err_b.id : out_b.id;
-  assign m_b.resp = lost_q ? err_b.resp : out_b.resp;
-  assign m_r.id = lost_q ? err_r.id : m_axi_rid;
-  assign m_r.resp = lost_q ? err_r.resp : m_axi_rresp;
-  assign m_r.last = lost_q ? err_r.last : m_axi_rlast;
-  assign m_r.data = lost_q ? err_r.data : m_axi_rdata;
-
-  // Past an ns_axi_fill, perhaps, to the slices.
-  ax_t to_aw;
-  w_t to_w;
-  logic to_aw_valid, to_aw_ready, to_w_valid, to_w_ready;
-
+  // Zeros are written behind all that.
   if (FillInside) begin : gen_fill
     logic clk_fill;
 
     ns_clock_gate u_gate_fill (
       .clk_i,
-      .en_i (fill_busy || fill_valid_i || out_aw_valid || out_w_valid),
+      .en_i (fill_busy || fill_valid_i || drained.aw_valid || drained.w_valid),
       .clk_o(clk_fill)
     );
 
     ns_axi_fill u_fill (
-      .clk_i       (clk_fill),
-      .rst_ni      (por_ni),
-      .busy_o      (fill_busy),
+      .clk_i (clk_fill),
+      .rst_ni(por_ni),
+      .busy_o(fill_busy),
       .fill_addr_i,
       .fill_blocks_i,
       .fill_valid_i,
@@ -427,35 +255,14 @@ module nearside_channel
       .fill_stop_i,
       .fill_done_o,
       .fill_error_o,
-      .s_aw_i      (m_aw),
-      .s_aw_valid_i(out_aw_valid),
-      .s_aw_ready_o(out_aw_ready),
-      .s_w_i       (out_w),
-      .s_w_valid_i (out_w_valid),
-      .s_w_ready_o (out_w_ready),
-      .s_b_o       (out_b),
-      .s_b_valid_o (out_b_valid),
-      .s_b_ready_i (out_b_ready),
-      .m_aw_o      (to_aw),
-      .m_aw_valid_o(to_aw_valid),
-      .m_aw_ready_i(to_aw_ready),
-      .m_w_o       (to_w),
-      .m_w_valid_o (to_w_valid),
-      .m_w_ready_i (to_w_ready),
-      .m_b_i       ('{id: m_axi_bid, resp: m_axi_bresp}),
-      .m_b_valid_i (m_axi_bvalid),
-      .m_b_ready_o (m_axi_bready)
+      .s_axi (drained),
+      .m_axi (filled)
     );
   end else begin : gen_no_fill
-    assign to_aw = m_aw;
-    assign to_aw_valid = out_aw_valid;
-    assign out_aw_ready = to_aw_ready;
-    assign to_w = out_w;
-    assign to_w_valid = out_w_valid;
-    assign out_w_ready = to_w_ready;
-    assign out_b = '{id: m_axi_bid, resp: m_axi_bresp};
-    assign out_b_valid = m_axi_bvalid;
-    assign m_axi_bready = out_b_ready;
+    ns_axi_link u_link (
+      .s_axi(drained),
+      .m_axi(filled)
+    );
     assign fill_ready_o = 1'b0;
     assign fill_done_o = 1'b0;
     assign fill_error_o = 1'b0;
@@ -464,15 +271,19 @@ module nearside_channel
     assign unused_fill = ^{fill_addr_i, fill_blocks_i, fill_valid_i, fill_stop_i};
   end
 
-  assign out_w.strb = out_w_fill ? '0 : m_w.strb;
-  assign out_w.data = m_w.data;
+  ns_axi_slice u_slice (
+    .clk_i,
+    .rst_ni(por_ni),
+    .s_axi (filled),
+    .m_axi
+  );
 
   // Bursts between the multiplexer, which has accepted their address, and their last beat here.
   logic [7:0] begun_q;
   logic begin_write, end_write;
 
-  assign begin_write = (s_aw_valid_i & s_aw_ready_o) != '0;
-  assign end_write = m_w_valid && m_w_ready && m_w.last;
+  assign begin_write = begins != '0;
+  assign end_write = delayed.w_valid && delayed.w_ready && delayed.w.last;
   assign begun_o = begun_q != '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -480,45 +291,6 @@ module nearside_channel
     else if (begin_write && !end_write) begun_q <= begun_q + 1'b1;
     else if (!begin_write && end_write) begun_q <= begun_q - 1'b1;
   end
-
-  ns_skid #(
-    .Width($bits(ax_t))
-  ) u_aw_slice (
-    .clk_i,
-    .rst_ni     (por_ni),
-    .in_valid_i (to_aw_valid),
-    .in_ready_o (to_aw_ready),
-    .in_data_i  (to_aw),
-    .out_valid_o(m_axi_awvalid),
-    .out_ready_i(m_axi_awready),
-    .out_data_o ({m_axi_awid, m_axi_awlen, m_axi_awsize, m_axi_awburst, m_axi_awaddr})
-  );
-
-  ns_skid #(
-    .Width($bits(w_t))
-  ) u_w_slice (
-    .clk_i,
-    .rst_ni     (por_ni),
-    .in_valid_i (to_w_valid),
-    .in_ready_o (to_w_ready),
-    .in_data_i  (to_w),
-    .out_valid_o(m_axi_wvalid),
-    .out_ready_i(m_axi_wready),
-    .out_data_o ({m_axi_wlast, m_axi_wstrb, m_axi_wdata})
-  );
-
-  ns_skid #(
-    .Width($bits(ax_t))
-  ) u_ar_slice (
-    .clk_i,
-    .rst_ni     (por_ni),
-    .in_valid_i (out_ar_valid),
-    .in_ready_o (out_ar_ready),
-    .in_data_i  (m_ar),
-    .out_valid_o(m_axi_arvalid),
-    .out_ready_i(m_axi_arready),
-    .out_data_o ({m_axi_arid, m_axi_arlen, m_axi_arsize, m_axi_arburst, m_axi_araddr})
-  );
 
   `NS_ASSERT(begun_in_range, !(begin_write && begun_q == '1) && !(end_write && begun_q == '0))
 

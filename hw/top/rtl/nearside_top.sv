@@ -5,6 +5,7 @@
 // Assumes that the PCIe bridge keeps posted writes in order and answers reads with one ID in order, and that memory
 // controllers keep to AXI4. Holds no data itself, and has no PCI configuration space.
 `include "ns_assert.svh"
+`include "ns_axi_flat.svh"
 
 module nearside_top
   import ns_axi_pkg::*;
@@ -262,30 +263,39 @@ module nearside_top
     lite_mask[LiteNvme] = 24'h00_FFFF;
   endfunction
 
-  logic [23:0] lite_awaddr, lite_araddr;
-  logic [31:0] lite_wdata;
-  logic [3:0] lite_wstrb;
-  logic [NumLite-1:0]
-      lite_awvalid, lite_awready, lite_wvalid, lite_wready, lite_bvalid, lite_bready;
-  logic [NumLite-1:0] lite_arvalid, lite_arready, lite_rvalid, lite_rready;
-  logic [NumLite-1:0][1:0] lite_bresp, lite_rresp;
-  logic [NumLite-1:0][31:0] lite_rdata;
+  ns_axil_if s_axil ();
+  ns_axil_if lite_in ();
+  ns_axil_if lite[NumLite] ();
   logic lite_busy;
+
+  `NS_AXIL_FROM_FLAT(s_axil, s_axil)
 
   // The control bus and the PM window's entrance rest, too. While they do, they take nothing: an access waits for one cycle
   // until the clock runs.
-  logic clk_lite, lite_awake_q, lite_input, s_lite_awready, s_lite_wready, s_lite_arready;
+  logic clk_lite, lite_awake_q, lite_input;
 
   // While the device is stopped, nobody is there either.
-  logic lite_open, s_lite_bvalid, s_lite_rvalid;
+  logic lite_open;
 
   assign lite_open = lite_awake_q && !stop;
   assign lite_input = s_axil_awvalid || s_axil_wvalid || s_axil_arvalid;
-  assign s_axil_awready = s_lite_awready && lite_open;
-  assign s_axil_wready = s_lite_wready && lite_open;
-  assign s_axil_arready = s_lite_arready && lite_open;
-  assign s_axil_bvalid = s_lite_bvalid && !stop;
-  assign s_axil_rvalid = s_lite_rvalid && !stop;
+  assign lite_in.awaddr = s_axil.awaddr;
+  assign lite_in.awvalid = s_axil.awvalid && lite_open;
+  assign s_axil.awready = lite_in.awready && lite_open;
+  assign lite_in.wdata = s_axil.wdata;
+  assign lite_in.wstrb = s_axil.wstrb;
+  assign lite_in.wvalid = s_axil.wvalid && lite_open;
+  assign s_axil.wready = lite_in.wready && lite_open;
+  assign s_axil.bresp = lite_in.bresp;
+  assign s_axil.bvalid = lite_in.bvalid && !stop;
+  assign lite_in.bready = s_axil.bready;
+  assign lite_in.araddr = s_axil.araddr;
+  assign lite_in.arvalid = s_axil.arvalid && lite_open;
+  assign s_axil.arready = lite_in.arready && lite_open;
+  assign s_axil.rdata = lite_in.rdata;
+  assign s_axil.rresp = lite_in.rresp;
+  assign s_axil.rvalid = lite_in.rvalid && !stop;
+  assign lite_in.rready = s_axil.rready;
 
   always_ff @(posedge clk_i or negedge rst_fn_n) begin
     if (!rst_fn_n) lite_awake_q <= 1'b0;
@@ -303,47 +313,12 @@ module nearside_top
     .Base(lite_base()),
     .Mask(lite_mask())
   ) u_axil_demux (
-    .clk_i      (clk_lite),
-    .rst_ni        (rst_fn_n),
-    .s_awaddr_i (s_axil_awaddr),
-    .s_awvalid_i(s_axil_awvalid && lite_open),
-    .s_awready_o(s_lite_awready),
-    .s_wdata_i  (s_axil_wdata),
-    .s_wstrb_i  (s_axil_wstrb),
-    .s_wvalid_i (s_axil_wvalid && lite_open),
-    .s_wready_o (s_lite_wready),
-    .s_bresp_o  (s_axil_bresp),
-    .s_bvalid_o (s_lite_bvalid),
-    .s_bready_i (s_axil_bready),
-    .s_araddr_i (s_axil_araddr),
-    .s_arvalid_i(s_axil_arvalid && lite_open),
-    .s_arready_o(s_lite_arready),
-    .s_rdata_o  (s_axil_rdata),
-    .s_rresp_o  (s_axil_rresp),
-    .s_rvalid_o (s_lite_rvalid),
-    .s_rready_i (s_axil_rready),
-    .m_awaddr_o (lite_awaddr),
-    .m_awvalid_o(lite_awvalid),
-    .m_awready_i(lite_awready),
-    .m_wdata_o  (lite_wdata),
-    .m_wstrb_o  (lite_wstrb),
-    .m_wvalid_o (lite_wvalid),
-    .m_wready_i (lite_wready),
-    .m_bresp_i  (lite_bresp),
-    .m_bvalid_i (lite_bvalid),
-    .m_bready_o (lite_bready),
-    .m_araddr_o (lite_araddr),
-    .m_arvalid_o(lite_arvalid),
-    .m_arready_i(lite_arready),
-    .m_rdata_i  (lite_rdata),
-    .m_rresp_i  (lite_rresp),
-    .m_rvalid_i (lite_rvalid),
-    .m_rready_o (lite_rready),
-    .busy_o     (lite_busy)
+    .clk_i (clk_lite),
+    .rst_ni(rst_fn_n),
+    .s_axil(lite_in),
+    .m_axil(lite),
+    .busy_o(lite_busy)
   );
-
-  logic unused_lite;
-  assign unused_lite = ^{lite_awaddr[23:16], lite_araddr[23:16]};
 
   // ---------------------------------------------------------------- what the device is made of
 
@@ -381,25 +356,9 @@ module nearside_top
     .NumBlocks  (NumBlocks),
     .Blocks     (blocks())
   ) u_status (
-    .clk_i         (clk_lite),
-    .rst_ni        (rst_fn_n),
-    .s_axil_awaddr (lite_awaddr[11:0]),
-    .s_axil_awvalid(lite_awvalid[LiteStatus]),
-    .s_axil_awready(lite_awready[LiteStatus]),
-    .s_axil_wdata  (lite_wdata),
-    .s_axil_wstrb  (lite_wstrb),
-    .s_axil_wvalid (lite_wvalid[LiteStatus]),
-    .s_axil_wready (lite_wready[LiteStatus]),
-    .s_axil_bresp  (lite_bresp[LiteStatus]),
-    .s_axil_bvalid (lite_bvalid[LiteStatus]),
-    .s_axil_bready (lite_bready[LiteStatus]),
-    .s_axil_araddr (lite_araddr[11:0]),
-    .s_axil_arvalid(lite_arvalid[LiteStatus]),
-    .s_axil_arready(lite_arready[LiteStatus]),
-    .s_axil_rdata  (lite_rdata[LiteStatus]),
-    .s_axil_rresp  (lite_rresp[LiteStatus]),
-    .s_axil_rvalid (lite_rvalid[LiteStatus]),
-    .s_axil_rready (lite_rready[LiteStatus])
+    .clk_i (clk_lite),
+    .rst_ni(rst_fn_n),
+    .s_axil(lite[LiteStatus])
   );
 
   // ---------------------------------------------------------------- NVMe controller
@@ -409,18 +368,11 @@ module nearside_top
   logic [63:0] nvme_alarm_cycles;
   logic clk_nvme, nvme_busy, nvme_waits;
   logic msix_enable_q, msix_mask_q, msix_changed_q;
-  ax_t host_aw, host_ar;
-  w_t host_w;
-  b_t host_b;
-  r_t host_r;
-  logic host_aw_valid, host_w_valid, host_b_ready, host_ar_valid, host_r_ready;
-  ax_t [NumChannels-1:0] mem_aw, mem_ar;
-  w_t [NumChannels-1:0] mem_w;
-  b_t [NumChannels-1:0] mem_b;
-  r_t [NumChannels-1:0] mem_r;
-  logic [NumChannels-1:0]
-      mem_aw_valid, mem_aw_ready, mem_w_valid, mem_w_ready, mem_b_valid, mem_b_ready;
-  logic [NumChannels-1:0] mem_ar_valid, mem_ar_ready, mem_r_valid, mem_r_ready;
+  ns_axi_if host ();
+  ns_axi_if m_host ();
+  ns_axi_if mem[NumChannels] ();
+
+  `NS_AXI_TO_FLAT(m_axi_host, m_host)
 
   logic [NumChannels-1:0][AddrWidth-1:0] fill_addr;
   logic [NumChannels-1:0][15:0] fill_blocks;
@@ -507,7 +459,7 @@ module nearside_top
 
   ns_clock_gate u_gate_nvme (
     .clk_i,
-    .en_i(nvme_busy || msix_changed_q || lite_awvalid[LiteNvme] || lite_wvalid[LiteNvme] || lite_arvalid[LiteNvme]),
+    .en_i(nvme_busy || msix_changed_q || lite[LiteNvme].awvalid || lite[LiteNvme].wvalid || lite[LiteNvme].arvalid),
     .clk_o(clk_nvme)
   );
 
@@ -540,55 +492,9 @@ module nearside_top
     .ns_changed_i     ('0),
     .msix_enable_i    (msix_enable_q),
     .msix_mask_i      (msix_mask_q),
-    .s_axil_awaddr    (lite_awaddr[15:0]),
-    .s_axil_awprot    ('0),
-    .s_axil_awvalid   (lite_awvalid[LiteNvme]),
-    .s_axil_awready   (lite_awready[LiteNvme]),
-    .s_axil_wdata     (lite_wdata),
-    .s_axil_wstrb     (lite_wstrb),
-    .s_axil_wvalid    (lite_wvalid[LiteNvme]),
-    .s_axil_wready    (lite_wready[LiteNvme]),
-    .s_axil_bresp     (lite_bresp[LiteNvme]),
-    .s_axil_bvalid    (lite_bvalid[LiteNvme]),
-    .s_axil_bready    (lite_bready[LiteNvme]),
-    .s_axil_araddr    (lite_araddr[15:0]),
-    .s_axil_arprot    ('0),
-    .s_axil_arvalid   (lite_arvalid[LiteNvme]),
-    .s_axil_arready   (lite_arready[LiteNvme]),
-    .s_axil_rdata     (lite_rdata[LiteNvme]),
-    .s_axil_rresp     (lite_rresp[LiteNvme]),
-    .s_axil_rvalid    (lite_rvalid[LiteNvme]),
-    .s_axil_rready    (lite_rready[LiteNvme]),
-    .m_host_aw_o      (host_aw),
-    .m_host_aw_valid_o(host_aw_valid),
-    .m_host_aw_ready_i(m_axi_host_awready),
-    .m_host_w_o       (host_w),
-    .m_host_w_valid_o (host_w_valid),
-    .m_host_w_ready_i (m_axi_host_wready),
-    .m_host_b_i       (host_b),
-    .m_host_b_valid_i (m_axi_host_bvalid && !stop),
-    .m_host_b_ready_o (host_b_ready),
-    .m_host_ar_o      (host_ar),
-    .m_host_ar_valid_o(host_ar_valid),
-    .m_host_ar_ready_i(m_axi_host_arready),
-    .m_host_r_i       (host_r),
-    .m_host_r_valid_i (m_axi_host_rvalid && !stop),
-    .m_host_r_ready_o (host_r_ready),
-    .m_mem_aw_o       (mem_aw),
-    .m_mem_aw_valid_o (mem_aw_valid),
-    .m_mem_aw_ready_i (mem_aw_ready),
-    .m_mem_w_o        (mem_w),
-    .m_mem_w_valid_o  (mem_w_valid),
-    .m_mem_w_ready_i  (mem_w_ready),
-    .m_mem_b_i        (mem_b),
-    .m_mem_b_valid_i  (mem_b_valid),
-    .m_mem_b_ready_o  (mem_b_ready),
-    .m_mem_ar_o       (mem_ar),
-    .m_mem_ar_valid_o (mem_ar_valid),
-    .m_mem_ar_ready_i (mem_ar_ready),
-    .m_mem_r_i        (mem_r),
-    .m_mem_r_valid_i  (mem_r_valid),
-    .m_mem_r_ready_o  (mem_r_ready),
+    .s_axil           (lite[LiteNvme]),
+    .m_host           (host),
+    .m_mem            (mem),
     .fill_addr_o      (fill_addr),
     .fill_blocks_o    (fill_blocks),
     .fill_valid_o     (fill_valid),
@@ -608,118 +514,70 @@ module nearside_top
 
   // The controller's host port ends in register slices of its own. While the device is stopped, it asks for nothing and
   // takes whatever still comes.
-  assign m_axi_host_awvalid = host_aw_valid && !stop;
-  assign m_axi_host_wvalid = host_w_valid && !stop;
-  assign m_axi_host_arvalid = host_ar_valid && !stop;
-  assign m_axi_host_bready = host_b_ready || stop;
-  assign m_axi_host_rready = host_r_ready || stop;
-  assign m_axi_host_awid = host_aw.id;
-  assign m_axi_host_awaddr = host_aw.addr;
-  assign m_axi_host_awlen = host_aw.len;
-  assign m_axi_host_awsize = host_aw.size;
-  assign m_axi_host_awburst = host_aw.burst;
-  assign m_axi_host_wdata = host_w.data;
-  assign m_axi_host_wstrb = host_w.strb;
-  assign m_axi_host_wlast = host_w.last;
-  assign host_b.id = m_axi_host_bid;
-  assign host_b.resp = m_axi_host_bresp;
-  assign m_axi_host_arid = host_ar.id;
-  assign m_axi_host_araddr = host_ar.addr;
-  assign m_axi_host_arlen = host_ar.len;
-  assign m_axi_host_arsize = host_ar.size;
-  assign m_axi_host_arburst = host_ar.burst;
-  assign host_r.id = m_axi_host_rid;
-  assign host_r.resp = m_axi_host_rresp;
-  assign host_r.last = m_axi_host_rlast;
-  assign host_r.data = m_axi_host_rdata;
+  assign m_host.aw = host.aw;
+  assign m_host.aw_valid = host.aw_valid && !stop;
+  assign host.aw_ready = m_host.aw_ready;
+  assign m_host.w = host.w;
+  assign m_host.w_valid = host.w_valid && !stop;
+  assign host.w_ready = m_host.w_ready;
+  assign host.b = m_host.b;
+  assign host.b_valid = m_host.b_valid && !stop;
+  assign m_host.b_ready = host.b_ready || stop;
+  assign m_host.ar = host.ar;
+  assign m_host.ar_valid = host.ar_valid && !stop;
+  assign host.ar_ready = m_host.ar_ready;
+  assign host.r = m_host.r;
+  assign host.r_valid = m_host.r_valid && !stop;
+  assign m_host.r_ready = host.r_ready || stop;
 
   // ---------------------------------------------------------------- PM window
 
-  ax_t [NumChannels-1:0] pm_aw, pm_ar;
-  w_t [NumChannels-1:0] pm_w;
-  b_t [NumChannels-1:0] pm_b;
-  r_t [NumChannels-1:0] pm_r;
-  logic [NumChannels-1:0] pm_aw_valid, pm_aw_ready, pm_w_valid, pm_w_ready, pm_b_valid, pm_b_ready;
-  logic [NumChannels-1:0] pm_ar_valid, pm_ar_ready, pm_r_valid, pm_r_ready;
-  ax_t s_pm_aw, s_pm_ar;
-  w_t s_pm_w;
-  b_t s_pm_b;
-  r_t s_pm_r;
+  ns_axi_if s_pm ();  // at the edge
+  ns_axi_if pm_drained ();
+  ns_axi_if pm_in ();  // awake
+  ns_axi_if pm[NumChannels] ();
 
-  assign s_pm_aw.id = IdWidth'(s_axi_pm_awid);
-  assign s_pm_aw.addr = s_axi_pm_awaddr;
-  assign s_pm_aw.len = s_axi_pm_awlen;
-  assign s_pm_aw.size = s_axi_pm_awsize;
-  assign s_pm_aw.burst = s_axi_pm_awburst;
-  assign s_axi_pm_bid = s_pm_b.id[PmIdWidth-1:0];
-  assign s_axi_pm_bresp = s_pm_b.resp;
-  assign s_pm_ar.id = IdWidth'(s_axi_pm_arid);
-  assign s_pm_ar.addr = s_axi_pm_araddr;
-  assign s_pm_ar.len = s_axi_pm_arlen;
-  assign s_pm_ar.size = s_axi_pm_arsize;
-  assign s_pm_ar.burst = s_axi_pm_arburst;
-  assign s_axi_pm_rid = s_pm_r.id[PmIdWidth-1:0];
-  assign s_axi_pm_rdata = s_pm_r.data;
-  assign s_axi_pm_rresp = s_pm_r.resp;
-  assign s_axi_pm_rlast = s_pm_r.last;
+  `NS_AXI_FROM_FLAT(s_axi_pm, s_pm)
 
   // A host that is dead leaves bursts without their data. They are completed with beats that write nothing, since data of
   // the NVMe controller may stand behind them.
-  logic pm_aw_valid_in, pm_aw_ready_in, pm_w_valid_in, pm_w_ready_in, pm_w_fill, pm_w_last;
-  logic pm_b_valid_in, pm_b_ready_in, pm_ar_valid_in, pm_ar_ready_in, pm_r_valid_in, pm_r_ready_in;
-
   ns_axi_drain #(
     .CountBits(12)
   ) u_pm_drain (
     .clk_i,
-    .rst_ni      (rst_fn_n),
-    .cut_i       (stop),
-    .cut_o       (),
-    .open_o      (),
-    .s_aw_valid_i(s_axi_pm_awvalid),
-    .s_aw_ready_o(s_axi_pm_awready),
-    .s_aw_len_i  (s_axi_pm_awlen),
-    .s_w_valid_i (s_axi_pm_wvalid),
-    .s_w_ready_o (s_axi_pm_wready),
-    .s_w_last_i  (s_axi_pm_wlast),
-    .s_b_valid_o (s_axi_pm_bvalid),
-    .s_b_ready_i (s_axi_pm_bready),
-    .s_ar_valid_i(s_axi_pm_arvalid),
-    .s_ar_ready_o(s_axi_pm_arready),
-    .s_r_valid_o (s_axi_pm_rvalid),
-    .s_r_ready_i (s_axi_pm_rready),
-    .m_aw_valid_o(pm_aw_valid_in),
-    .m_aw_ready_i(pm_aw_ready_in),
-    .m_w_valid_o (pm_w_valid_in),
-    .m_w_ready_i (pm_w_ready_in),
-    .m_w_fill_o  (pm_w_fill),
-    .m_w_last_o  (pm_w_last),
-    .m_b_valid_i (pm_b_valid_in),
-    .m_b_ready_o (pm_b_ready_in),
-    .m_ar_valid_o(pm_ar_valid_in),
-    .m_ar_ready_i(pm_ar_ready_in),
-    .m_r_valid_i (pm_r_valid_in),
-    .m_r_ready_o (pm_r_ready_in),
-    .m_r_last_i  (s_pm_r.last)
+    .rst_ni(rst_fn_n),
+    .cut_i (stop),
+    .cut_o (),
+    .open_o(),
+    .s_axi (s_pm),
+    .m_axi (pm_drained)
   );
-
-  assign s_pm_w.data = s_axi_pm_wdata;
-  assign s_pm_w.strb = pm_w_fill ? '0 : s_axi_pm_wstrb;
-  assign s_pm_w.last = pm_w_last;
 
   // Transactions of the PM window between address and last response.
   logic [15:0] pm_open_q;
   logic [1:0] pm_starts, pm_ends;
   logic pm_r_end;
-  logic clk_pm, pm_awake_q, pm_input, s_pm_aw_ready, s_pm_w_ready, s_pm_ar_ready;
+  logic clk_pm, pm_awake_q, pm_input;
 
-  assign pm_r_end = pm_r_valid_in && pm_r_ready_in && s_pm_r.last;
-  assign pm_starts = 2'(pm_aw_valid_in && pm_aw_ready_in) + 2'(pm_ar_valid_in && pm_ar_ready_in);
-  assign pm_ends = 2'(pm_b_valid_in && pm_b_ready_in) + 2'(pm_r_end);
+  assign pm_r_end = pm_drained.r_valid && pm_drained.r_ready && pm_drained.r.last;
+  assign pm_starts = 2'(pm_drained.aw_valid && pm_drained.aw_ready) + 2'(pm_drained.ar_valid && pm_drained.ar_ready);
+  assign pm_ends = 2'(pm_drained.b_valid && pm_drained.b_ready) + 2'(pm_r_end);
   assign pm_input = s_axi_pm_awvalid || s_axi_pm_wvalid || s_axi_pm_arvalid;
-  assign pm_aw_ready_in = s_pm_aw_ready && pm_awake_q;
-  assign pm_w_ready_in = s_pm_w_ready && pm_awake_q;
-  assign pm_ar_ready_in = s_pm_ar_ready && pm_awake_q;
+  assign pm_in.aw = pm_drained.aw;
+  assign pm_in.aw_valid = pm_drained.aw_valid && pm_awake_q;
+  assign pm_drained.aw_ready = pm_in.aw_ready && pm_awake_q;
+  assign pm_in.w = pm_drained.w;
+  assign pm_in.w_valid = pm_drained.w_valid && pm_awake_q;
+  assign pm_drained.w_ready = pm_in.w_ready && pm_awake_q;
+  assign pm_drained.b = pm_in.b;
+  assign pm_drained.b_valid = pm_in.b_valid;
+  assign pm_in.b_ready = pm_drained.b_ready;
+  assign pm_in.ar = pm_drained.ar;
+  assign pm_in.ar_valid = pm_drained.ar_valid && pm_awake_q;
+  assign pm_drained.ar_ready = pm_in.ar_ready && pm_awake_q;
+  assign pm_drained.r = pm_in.r;
+  assign pm_drained.r_valid = pm_in.r_valid;
+  assign pm_in.r_ready = pm_drained.r_ready;
 
   always_ff @(posedge clk_i or negedge rst_fn_n) begin
     if (!rst_fn_n) begin
@@ -743,38 +601,10 @@ module nearside_top
     .Bytes    (MediaBytes),
     .OrderBits(PmIdWidth)
   ) u_pm_demux (
-    .clk_i       (clk_pm),
-    .rst_ni        (rst_fn_n),
-    .s_aw_i      (s_pm_aw),
-    .s_aw_valid_i(pm_aw_valid_in && pm_awake_q),
-    .s_aw_ready_o(s_pm_aw_ready),
-    .s_w_i       (s_pm_w),
-    .s_w_valid_i (pm_w_valid_in && pm_awake_q),
-    .s_w_ready_o (s_pm_w_ready),
-    .s_b_o       (s_pm_b),
-    .s_b_valid_o (pm_b_valid_in),
-    .s_b_ready_i (pm_b_ready_in),
-    .s_ar_i      (s_pm_ar),
-    .s_ar_valid_i(pm_ar_valid_in && pm_awake_q),
-    .s_ar_ready_o(s_pm_ar_ready),
-    .s_r_o       (s_pm_r),
-    .s_r_valid_o (pm_r_valid_in),
-    .s_r_ready_i (pm_r_ready_in),
-    .m_aw_o      (pm_aw),
-    .m_aw_valid_o(pm_aw_valid),
-    .m_aw_ready_i(pm_aw_ready),
-    .m_w_o       (pm_w),
-    .m_w_valid_o (pm_w_valid),
-    .m_w_ready_i (pm_w_ready),
-    .m_b_i       (pm_b),
-    .m_b_valid_i (pm_b_valid),
-    .m_b_ready_o (pm_b_ready),
-    .m_ar_o      (pm_ar),
-    .m_ar_valid_o(pm_ar_valid),
-    .m_ar_ready_i(pm_ar_ready),
-    .m_r_i       (pm_r),
-    .m_r_valid_i (pm_r_valid),
-    .m_r_ready_o (pm_r_ready)
+    .clk_i (clk_pm),
+    .rst_ni(rst_fn_n),
+    .s_axi (pm_in),
+    .m_axi (pm)
   );
 
   // ---------------------------------------------------------------- channels
@@ -790,13 +620,31 @@ module nearside_top
   endfunction
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
-    b_t [1:0] b;
-    r_t [1:0] r;
+    ns_axi_if bus[2] ();
+    ns_axi_if m_ddr ();
 
-    assign pm_b[c] = b[0];
-    assign mem_b[c] = b[1];
-    assign pm_r[c] = r[0];
-    assign mem_r[c] = r[1];
+    ns_axi_link u_pm (
+      .s_axi(pm[c]),
+      .m_axi(bus[0])
+    );
+
+    assign bus[1].aw = to_local(mem[c].aw);
+    assign bus[1].aw_valid = mem[c].aw_valid;
+    assign mem[c].aw_ready = bus[1].aw_ready;
+    assign bus[1].w = mem[c].w;
+    assign bus[1].w_valid = mem[c].w_valid;
+    assign mem[c].w_ready = bus[1].w_ready;
+    assign mem[c].b = bus[1].b;
+    assign mem[c].b_valid = bus[1].b_valid;
+    assign bus[1].b_ready = mem[c].b_ready;
+    assign bus[1].ar = to_local(mem[c].ar);
+    assign bus[1].ar_valid = mem[c].ar_valid;
+    assign mem[c].ar_ready = bus[1].ar_ready;
+    assign mem[c].r = bus[1].r;
+    assign mem[c].r_valid = bus[1].r_valid;
+    assign bus[1].r_ready = mem[c].r_ready;
+
+    `NS_AXI_TO_FLAT_AT(m_axi_ddr, c, m_ddr)
 
     nearside_channel #(
       .BufferBeats(DelayBufferBeats),
@@ -819,67 +667,9 @@ module nearside_top
       .fill_stop_i   (fill_halt[c]),
       .fill_done_o   (inside_done[c]),
       .fill_error_o  (inside_error[c]),
-      .s_aw_i        ({to_local(mem_aw[c]), pm_aw[c]}),
-      .s_aw_valid_i  ({mem_aw_valid[c], pm_aw_valid[c]}),
-      .s_aw_ready_o  ({mem_aw_ready[c], pm_aw_ready[c]}),
-      .s_w_i         ({mem_w[c], pm_w[c]}),
-      .s_w_valid_i   ({mem_w_valid[c], pm_w_valid[c]}),
-      .s_w_ready_o   ({mem_w_ready[c], pm_w_ready[c]}),
-      .s_b_o         (b),
-      .s_b_valid_o   ({mem_b_valid[c], pm_b_valid[c]}),
-      .s_b_ready_i   ({mem_b_ready[c], pm_b_ready[c]}),
-      .s_ar_i        ({to_local(mem_ar[c]), pm_ar[c]}),
-      .s_ar_valid_i  ({mem_ar_valid[c], pm_ar_valid[c]}),
-      .s_ar_ready_o  ({mem_ar_ready[c], pm_ar_ready[c]}),
-      .s_r_o         (r),
-      .s_r_valid_o   ({mem_r_valid[c], pm_r_valid[c]}),
-      .s_r_ready_i   ({mem_r_ready[c], pm_r_ready[c]}),
-      .s_axil_awaddr (lite_awaddr[11:0]),
-      .s_axil_awvalid(lite_awvalid[LiteDelay+c]),
-      .s_axil_awready(lite_awready[LiteDelay+c]),
-      .s_axil_wdata  (lite_wdata),
-      .s_axil_wstrb  (lite_wstrb),
-      .s_axil_wvalid (lite_wvalid[LiteDelay+c]),
-      .s_axil_wready (lite_wready[LiteDelay+c]),
-      .s_axil_bresp  (lite_bresp[LiteDelay+c]),
-      .s_axil_bvalid (lite_bvalid[LiteDelay+c]),
-      .s_axil_bready (lite_bready[LiteDelay+c]),
-      .s_axil_araddr (lite_araddr[11:0]),
-      .s_axil_arvalid(lite_arvalid[LiteDelay+c]),
-      .s_axil_arready(lite_arready[LiteDelay+c]),
-      .s_axil_rdata  (lite_rdata[LiteDelay+c]),
-      .s_axil_rresp  (lite_rresp[LiteDelay+c]),
-      .s_axil_rvalid (lite_rvalid[LiteDelay+c]),
-      .s_axil_rready (lite_rready[LiteDelay+c]),
-      .m_axi_awid    (m_axi_ddr_awid[c*IdWidth+:IdWidth]),
-      .m_axi_awaddr  (m_axi_ddr_awaddr[c*AddrWidth+:AddrWidth]),
-      .m_axi_awlen   (m_axi_ddr_awlen[c*8+:8]),
-      .m_axi_awsize  (m_axi_ddr_awsize[c*3+:3]),
-      .m_axi_awburst (m_axi_ddr_awburst[c*2+:2]),
-      .m_axi_awvalid (m_axi_ddr_awvalid[c]),
-      .m_axi_awready (m_axi_ddr_awready[c]),
-      .m_axi_wdata   (m_axi_ddr_wdata[c*DataWidth+:DataWidth]),
-      .m_axi_wstrb   (m_axi_ddr_wstrb[c*StrbWidth+:StrbWidth]),
-      .m_axi_wlast   (m_axi_ddr_wlast[c]),
-      .m_axi_wvalid  (m_axi_ddr_wvalid[c]),
-      .m_axi_wready  (m_axi_ddr_wready[c]),
-      .m_axi_bid     (m_axi_ddr_bid[c*IdWidth+:IdWidth]),
-      .m_axi_bresp   (m_axi_ddr_bresp[c*2+:2]),
-      .m_axi_bvalid  (m_axi_ddr_bvalid[c]),
-      .m_axi_bready  (m_axi_ddr_bready[c]),
-      .m_axi_arid    (m_axi_ddr_arid[c*IdWidth+:IdWidth]),
-      .m_axi_araddr  (m_axi_ddr_araddr[c*AddrWidth+:AddrWidth]),
-      .m_axi_arlen   (m_axi_ddr_arlen[c*8+:8]),
-      .m_axi_arsize  (m_axi_ddr_arsize[c*3+:3]),
-      .m_axi_arburst (m_axi_ddr_arburst[c*2+:2]),
-      .m_axi_arvalid (m_axi_ddr_arvalid[c]),
-      .m_axi_arready (m_axi_ddr_arready[c]),
-      .m_axi_rid     (m_axi_ddr_rid[c*IdWidth+:IdWidth]),
-      .m_axi_rdata   (m_axi_ddr_rdata[c*DataWidth+:DataWidth]),
-      .m_axi_rresp   (m_axi_ddr_rresp[c*2+:2]),
-      .m_axi_rlast   (m_axi_ddr_rlast[c]),
-      .m_axi_rvalid  (m_axi_ddr_rvalid[c]),
-      .m_axi_rready  (m_axi_ddr_rready[c])
+      .s_axi         (bus),
+      .s_axil        (lite[LiteDelay+c]),
+      .m_axi         (m_ddr)
     );
   end
 
@@ -937,16 +727,16 @@ module nearside_top
   end
 
   `NS_ASSERT(pm_counted, pm_open_q < 16'h8000)
-  `NS_ASSERT(pm_awake_for_responses, !((pm_b_valid | pm_r_valid) != '0) || pm_awake_q)
   `NS_ASSERT(nvme_awake_for_responses,
              !(m_axi_host_bvalid || m_axi_host_rvalid) || nvme_busy || stop)
   `NS_ASSERT(delays_awake_for_responses,
              ((m_axi_ddr_bvalid | m_axi_ddr_rvalid) & ~channel_busy & ~channel_open) == '0)
   for (genvar c = 0; c < NumChannels; c++) begin : gen_assert
+    `NS_ASSERT(pm_awake_for_responses, !(pm[c].b_valid || pm[c].r_valid) || pm_awake_q)
     `NS_ASSERT(mover_keeps_to_its_channel_aw,
-               !mem_aw_valid[c] || (mem_aw[c].addr >> GranuleBits & AddrWidth'(NumChannels - 1)) == AddrWidth'(c))
+               !mem[c].aw_valid || (mem[c].aw.addr >> GranuleBits & AddrWidth'(NumChannels - 1)) == AddrWidth'(c))
     `NS_ASSERT(mover_keeps_to_its_channel_ar,
-               !mem_ar_valid[c] || (mem_ar[c].addr >> GranuleBits & AddrWidth'(NumChannels - 1)) == AddrWidth'(c))
+               !mem[c].ar_valid || (mem[c].ar.addr >> GranuleBits & AddrWidth'(NumChannels - 1)) == AddrWidth'(c))
   end
 
 endmodule

@@ -1,5 +1,7 @@
 // Test top of the controller: flat AXI ports, the memory channels merged into one port, and its clock gated as the device
 // top does it, so that every test also tests `busy_o`.
+`include "ns_axi_flat.svh"
+
 module nvme_ctrl_tb
   import ns_axi_pkg::*;
   import nvme_ns_pkg::ns_blocks_t;
@@ -38,83 +40,9 @@ module nvme_ctrl_tb
   input  logic [NumNamespaces-1:0] ns_changed_i,
   input  logic         msix_enable_i,
   input  logic         msix_mask_i,
-  input  logic [15:0]  s_axil_awaddr,
-  input  logic [2:0]   s_axil_awprot,
-  input  logic         s_axil_awvalid,
-  output logic         s_axil_awready,
-  input  logic [31:0]  s_axil_wdata,
-  input  logic [3:0]   s_axil_wstrb,
-  input  logic         s_axil_wvalid,
-  output logic         s_axil_wready,
-  output logic [1:0]   s_axil_bresp,
-  output logic         s_axil_bvalid,
-  input  logic         s_axil_bready,
-  input  logic [15:0]  s_axil_araddr,
-  input  logic [2:0]   s_axil_arprot,
-  input  logic         s_axil_arvalid,
-  output logic         s_axil_arready,
-  output logic [31:0]  s_axil_rdata,
-  output logic [1:0]   s_axil_rresp,
-  output logic         s_axil_rvalid,
-  input  logic         s_axil_rready,
-  output logic [7:0]   m_axi_host_awid,
-  output logic [63:0]  m_axi_host_awaddr,
-  output logic [7:0]   m_axi_host_awlen,
-  output logic [2:0]   m_axi_host_awsize,
-  output logic [1:0]   m_axi_host_awburst,
-  output logic         m_axi_host_awvalid,
-  input  logic         m_axi_host_awready,
-  output logic [511:0] m_axi_host_wdata,
-  output logic [63:0]  m_axi_host_wstrb,
-  output logic         m_axi_host_wlast,
-  output logic         m_axi_host_wvalid,
-  input  logic         m_axi_host_wready,
-  input  logic [7:0]   m_axi_host_bid,
-  input  logic [1:0]   m_axi_host_bresp,
-  input  logic         m_axi_host_bvalid,
-  output logic         m_axi_host_bready,
-  output logic [7:0]   m_axi_host_arid,
-  output logic [63:0]  m_axi_host_araddr,
-  output logic [7:0]   m_axi_host_arlen,
-  output logic [2:0]   m_axi_host_arsize,
-  output logic [1:0]   m_axi_host_arburst,
-  output logic         m_axi_host_arvalid,
-  input  logic         m_axi_host_arready,
-  input  logic [7:0]   m_axi_host_rid,
-  input  logic [511:0] m_axi_host_rdata,
-  input  logic [1:0]   m_axi_host_rresp,
-  input  logic         m_axi_host_rlast,
-  input  logic         m_axi_host_rvalid,
-  output logic         m_axi_host_rready,
-  output logic [7:0]   m_axi_mem_awid,
-  output logic [63:0]  m_axi_mem_awaddr,
-  output logic [7:0]   m_axi_mem_awlen,
-  output logic [2:0]   m_axi_mem_awsize,
-  output logic [1:0]   m_axi_mem_awburst,
-  output logic         m_axi_mem_awvalid,
-  input  logic         m_axi_mem_awready,
-  output logic [511:0] m_axi_mem_wdata,
-  output logic [63:0]  m_axi_mem_wstrb,
-  output logic         m_axi_mem_wlast,
-  output logic         m_axi_mem_wvalid,
-  input  logic         m_axi_mem_wready,
-  input  logic [7:0]   m_axi_mem_bid,
-  input  logic [1:0]   m_axi_mem_bresp,
-  input  logic         m_axi_mem_bvalid,
-  output logic         m_axi_mem_bready,
-  output logic [7:0]   m_axi_mem_arid,
-  output logic [63:0]  m_axi_mem_araddr,
-  output logic [7:0]   m_axi_mem_arlen,
-  output logic [2:0]   m_axi_mem_arsize,
-  output logic [1:0]   m_axi_mem_arburst,
-  output logic         m_axi_mem_arvalid,
-  input  logic         m_axi_mem_arready,
-  input  logic [7:0]   m_axi_mem_rid,
-  input  logic [511:0] m_axi_mem_rdata,
-  input  logic [1:0]   m_axi_mem_rresp,
-  input  logic         m_axi_mem_rlast,
-  input  logic         m_axi_mem_rvalid,
-  output logic         m_axi_mem_rready
+  `NS_AXIL_PORTS(s_axil, input, output),
+  `NS_AXI_PORTS(m_axi_host, output, input),
+  `NS_AXI_PORTS(m_axi_mem, output, input)
 );
 
   // Clock gate, as at the top of the device.
@@ -145,39 +73,25 @@ module nvme_ctrl_tb
     end
   end
 
-  ax_t host_aw, host_ar, mem_aw, mem_ar;
-  w_t host_w, mem_w;
-  b_t host_b, mem_b;
-  r_t host_r, mem_r;
+  ns_axil_if s_axil ();
+  ns_axi_if host ();
+  ns_axi_if nvme[NumChannels] ();
+  ns_axi_if channel[NumChannels] ();
+  ns_axi_if mem ();
 
-  ax_t [NumChannels-1:0] ch_aw, ch_ar;
-  w_t [NumChannels-1:0] ch_w;
-  b_t [NumChannels-1:0] ch_b;
-  r_t [NumChannels-1:0] ch_r;
-  logic [NumChannels-1:0] ch_aw_valid, ch_aw_ready, ch_w_valid, ch_w_ready, ch_b_valid, ch_b_ready;
-  logic [NumChannels-1:0] ch_ar_valid, ch_ar_ready, ch_r_valid, ch_r_ready;
+  `NS_AXIL_FROM_FLAT(s_axil, s_axil)
+  `NS_AXI_TO_FLAT(m_axi_host, host)
+  `NS_AXI_TO_FLAT(m_axi_mem, mem)
 
   // What the controller asks the memories to zero is written by an ns_axi_fill in each channel.
   localparam logic [IdWidth-1:0] FillId = 8'h3F;
-  ax_t [NumChannels-1:0] nvme_aw, fill_aw;
-  w_t [NumChannels-1:0] nvme_w;
-  b_t [NumChannels-1:0] nvme_b;
-  logic [NumChannels-1:0]
-      nvme_aw_valid, nvme_aw_ready, nvme_w_valid, nvme_w_ready, nvme_b_valid, nvme_b_ready;
   logic [NumChannels-1:0][63:0] fill_addr;
   logic [NumChannels-1:0][15:0] fill_blocks;
   logic [NumChannels-1:0] fill_valid, fill_ready, fill_done, fill_error;
   logic fill_stop, waits;
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_fill
-    // The memory behind the channels has media addresses.
-    always_comb begin
-      ch_aw[c] = fill_aw[c];
-      if (fill_aw[c].id == FillId)
-        ch_aw[c].addr = {
-          52'(fill_aw[c].addr[63:12] * 52'(NumChannels)) + 52'(c), fill_aw[c].addr[11:0]
-        };
-    end
+    ns_axi_if filled ();
 
     ns_axi_fill #(
       .Id(FillId)
@@ -192,25 +106,33 @@ module nvme_ctrl_tb
       .fill_stop_i  (fill_stop),
       .fill_done_o  (fill_done[c]),
       .fill_error_o (fill_error[c]),
-      .s_aw_i       (nvme_aw[c]),
-      .s_aw_valid_i (nvme_aw_valid[c]),
-      .s_aw_ready_o (nvme_aw_ready[c]),
-      .s_w_i        (nvme_w[c]),
-      .s_w_valid_i  (nvme_w_valid[c]),
-      .s_w_ready_o  (nvme_w_ready[c]),
-      .s_b_o        (nvme_b[c]),
-      .s_b_valid_o  (nvme_b_valid[c]),
-      .s_b_ready_i  (nvme_b_ready[c]),
-      .m_aw_o       (fill_aw[c]),
-      .m_aw_valid_o (ch_aw_valid[c]),
-      .m_aw_ready_i (ch_aw_ready[c]),
-      .m_w_o        (ch_w[c]),
-      .m_w_valid_o  (ch_w_valid[c]),
-      .m_w_ready_i  (ch_w_ready[c]),
-      .m_b_i        (ch_b[c]),
-      .m_b_valid_i  (ch_b_valid[c]),
-      .m_b_ready_o  (ch_b_ready[c])
+      .s_axi        (nvme[c]),
+      .m_axi        (filled)
     );
+
+    // The memory behind the channels has media addresses.
+    ax_t aw;
+    always_comb begin
+      aw = filled.aw;
+      if (filled.aw.id == FillId)
+        aw.addr = {52'(filled.aw.addr[63:12] * 52'(NumChannels)) + 52'(c), filled.aw.addr[11:0]};
+    end
+
+    assign channel[c].aw = aw;
+    assign channel[c].aw_valid = filled.aw_valid;
+    assign filled.aw_ready = channel[c].aw_ready;
+    assign channel[c].w = filled.w;
+    assign channel[c].w_valid = filled.w_valid;
+    assign filled.w_ready = channel[c].w_ready;
+    assign filled.b = channel[c].b;
+    assign filled.b_valid = channel[c].b_valid;
+    assign channel[c].b_ready = filled.b_ready;
+    assign channel[c].ar = filled.ar;
+    assign channel[c].ar_valid = filled.ar_valid;
+    assign filled.ar_ready = channel[c].ar_ready;
+    assign filled.r = channel[c].r;
+    assign filled.r_valid = channel[c].r_valid;
+    assign channel[c].r_ready = filled.r_ready;
   end
 
   nvme_ctrl #(
@@ -243,49 +165,9 @@ module nvme_ctrl_tb
     .ns_changed_i     (ns_changed_q),
     .msix_enable_i    (enable_q),
     .msix_mask_i      (mask_q),
-    .s_axil_awaddr,
-    .s_axil_awprot,
-    .s_axil_awvalid,
-    .s_axil_awready,
-    .s_axil_wdata,
-    .s_axil_wstrb,
-    .s_axil_wvalid,
-    .s_axil_wready,
-    .s_axil_bresp,
-    .s_axil_bvalid,
-    .s_axil_bready,
-    .s_axil_araddr,
-    .s_axil_arprot,
-    .s_axil_arvalid,
-    .s_axil_arready,
-    .s_axil_rdata,
-    .s_axil_rresp,
-    .s_axil_rvalid,
-    .s_axil_rready,
-    .m_host_aw_o      (host_aw),
-    .m_host_aw_valid_o(m_axi_host_awvalid),
-    .m_host_aw_ready_i(m_axi_host_awready),
-    .m_host_w_o      (host_w),
-    .m_host_w_valid_o(m_axi_host_wvalid),
-    .m_host_w_ready_i(m_axi_host_wready),
-    .m_host_b_i      (host_b),
-    .m_host_b_valid_i(m_axi_host_bvalid),
-    .m_host_b_ready_o(m_axi_host_bready),
-    .m_host_ar_o      (host_ar),
-    .m_host_ar_valid_o(m_axi_host_arvalid),
-    .m_host_ar_ready_i(m_axi_host_arready),
-    .m_host_r_i      (host_r),
-    .m_host_r_valid_i(m_axi_host_rvalid),
-    .m_host_r_ready_o(m_axi_host_rready),
-    .m_mem_aw_o       (nvme_aw),
-    .m_mem_aw_valid_o (nvme_aw_valid),
-    .m_mem_aw_ready_i (nvme_aw_ready),
-    .m_mem_w_o       (nvme_w),
-    .m_mem_w_valid_o (nvme_w_valid),
-    .m_mem_w_ready_i (nvme_w_ready),
-    .m_mem_b_i       (nvme_b),
-    .m_mem_b_valid_i (nvme_b_valid),
-    .m_mem_b_ready_o (nvme_b_ready),
+    .s_axil,
+    .m_host           (host),
+    .m_mem            (nvme),
     .fill_addr_o      (fill_addr),
     .fill_blocks_o    (fill_blocks),
     .fill_valid_o     (fill_valid),
@@ -293,12 +175,6 @@ module nvme_ctrl_tb
     .fill_stop_o      (fill_stop),
     .fill_done_i      (fill_done),
     .fill_error_i     (fill_error),
-    .m_mem_ar_o       (ch_ar),
-    .m_mem_ar_valid_o (ch_ar_valid),
-    .m_mem_ar_ready_i (ch_ar_ready),
-    .m_mem_r_i       (ch_r),
-    .m_mem_r_valid_i (ch_r_valid),
-    .m_mem_r_ready_o (ch_r_ready),
     .trace_event_o    (),
     .trace_sqe_o      (),
     .trace_cqe_o      (),
@@ -314,68 +190,8 @@ module nvme_ctrl_tb
   ) u_mem_mux (
     .clk_i,
     .rst_ni,
-    .s_aw_i      (ch_aw),
-    .s_aw_valid_i(ch_aw_valid),
-    .s_aw_ready_o(ch_aw_ready),
-    .s_w_i      (ch_w),
-    .s_w_valid_i(ch_w_valid),
-    .s_w_ready_o(ch_w_ready),
-    .s_b_o      (ch_b),
-    .s_b_valid_o(ch_b_valid),
-    .s_b_ready_i(ch_b_ready),
-    .s_ar_i      (ch_ar),
-    .s_ar_valid_i(ch_ar_valid),
-    .s_ar_ready_o(ch_ar_ready),
-    .s_r_o      (ch_r),
-    .s_r_valid_o(ch_r_valid),
-    .s_r_ready_i(ch_r_ready),
-    .m_aw_o      (mem_aw),
-    .m_aw_valid_o(m_axi_mem_awvalid),
-    .m_aw_ready_i(m_axi_mem_awready),
-    .m_w_o      (mem_w),
-    .m_w_valid_o(m_axi_mem_wvalid),
-    .m_w_ready_i(m_axi_mem_wready),
-    .m_b_i      (mem_b),
-    .m_b_valid_i(m_axi_mem_bvalid),
-    .m_b_ready_o(m_axi_mem_bready),
-    .m_ar_o      (mem_ar),
-    .m_ar_valid_o(m_axi_mem_arvalid),
-    .m_ar_ready_i(m_axi_mem_arready),
-    .m_r_i      (mem_r),
-    .m_r_valid_i(m_axi_mem_rvalid),
-    .m_r_ready_o(m_axi_mem_rready)
+    .s_axi(channel),
+    .m_axi(mem)
   );
-
-  assign m_axi_host_awid = host_aw.id;
-  assign m_axi_host_awaddr = host_aw.addr;
-  assign m_axi_host_awlen = host_aw.len;
-  assign m_axi_host_awsize = host_aw.size;
-  assign m_axi_host_awburst = host_aw.burst;
-  assign m_axi_host_arid = host_ar.id;
-  assign m_axi_host_araddr = host_ar.addr;
-  assign m_axi_host_arlen = host_ar.len;
-  assign m_axi_host_arsize = host_ar.size;
-  assign m_axi_host_arburst = host_ar.burst;
-  assign m_axi_host_wdata = host_w.data;
-  assign m_axi_host_wstrb = host_w.strb;
-  assign m_axi_host_wlast = host_w.last;
-  assign host_b = '{id: m_axi_host_bid, resp: m_axi_host_bresp};
-  assign host_r = '{id: m_axi_host_rid, resp: m_axi_host_rresp, last: m_axi_host_rlast, data: m_axi_host_rdata};
-
-  assign m_axi_mem_awid = mem_aw.id;
-  assign m_axi_mem_awaddr = mem_aw.addr;
-  assign m_axi_mem_awlen = mem_aw.len;
-  assign m_axi_mem_awsize = mem_aw.size;
-  assign m_axi_mem_awburst = mem_aw.burst;
-  assign m_axi_mem_arid = mem_ar.id;
-  assign m_axi_mem_araddr = mem_ar.addr;
-  assign m_axi_mem_arlen = mem_ar.len;
-  assign m_axi_mem_arsize = mem_ar.size;
-  assign m_axi_mem_arburst = mem_ar.burst;
-  assign m_axi_mem_wdata = mem_w.data;
-  assign m_axi_mem_wstrb = mem_w.strb;
-  assign m_axi_mem_wlast = mem_w.last;
-  assign mem_b = '{id: m_axi_mem_bid, resp: m_axi_mem_bresp};
-  assign mem_r = '{id: m_axi_mem_rid, resp: m_axi_mem_rresp, last: m_axi_mem_rlast, data: m_axi_mem_rdata};
 
 endmodule

@@ -78,20 +78,35 @@ module nvme_data_tb
 );
 
   localparam logic [IdWidth-1:0] FillId = 8'h3F;
-  ax_t [NumChannels-1:0] data_aw, fill_aw;
-  w_t [NumChannels-1:0] data_w, fill_w;
-  b_t [NumChannels-1:0] data_b, fill_b;
-  logic [NumChannels-1:0]
-      data_aw_valid, data_aw_ready, data_w_valid, data_w_ready, data_b_valid, data_b_ready;
+  ns_axi_if host[NumHost] ();
+  ns_axi_if data[NumChannels] ();
+  ns_axi_if adm ();
   logic [NumChannels-1:0][63:0] fill_addr;
   logic [NumChannels-1:0][15:0] fill_blocks;
   logic [NumChannels-1:0] fill_valid, fill_ready, fill_done, fill_error;
   logic fill_stop;
 
-  assign mem_w_o = fill_w;
-  assign fill_b = mem_b_i;
+  for (genvar h = 0; h < NumHost; h++) begin : gen_host
+    assign host_aw_o[h*AxBits+:AxBits] = host[h].aw;
+    assign host_aw_valid_o[h] = host[h].aw_valid;
+    assign host[h].aw_ready = host_aw_ready_i[h];
+    assign host_w_o[h*WBits+:WBits] = host[h].w;
+    assign host_w_valid_o[h] = host[h].w_valid;
+    assign host[h].w_ready = host_w_ready_i[h];
+    assign host[h].b = host_b_i[h*BBits+:BBits];
+    assign host[h].b_valid = host_b_valid_i[h];
+    assign host_b_ready_o[h] = host[h].b_ready;
+    assign host_ar_o[h*AxBits+:AxBits] = host[h].ar;
+    assign host_ar_valid_o[h] = host[h].ar_valid;
+    assign host[h].ar_ready = host_ar_ready_i[h];
+    assign host[h].r = host_r_i[h*RBits+:RBits];
+    assign host[h].r_valid = host_r_valid_i[h];
+    assign host_r_ready_o[h] = host[h].r_ready;
+  end
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
+    ns_axi_if filled ();
+
     // The memory behind the ports has media addresses.
     function automatic ax_t to_media(ax_t ax);
       to_media = ax;
@@ -99,7 +114,22 @@ module nvme_data_tb
         to_media.addr = ((ax.addr / 64'(Granule)) * 64'(NumChannels) + 64'(c)) * 64'(Granule) + ax.addr % 64'(Granule);
       end
     endfunction
-    assign mem_aw_o[c*AxBits+:AxBits] = to_media(fill_aw[c]);
+
+    assign mem_aw_o[c*AxBits+:AxBits] = to_media(filled.aw);
+    assign mem_aw_valid_o[c] = filled.aw_valid;
+    assign filled.aw_ready = mem_aw_ready_i[c];
+    assign mem_w_o[c*WBits+:WBits] = filled.w;
+    assign mem_w_valid_o[c] = filled.w_valid;
+    assign filled.w_ready = mem_w_ready_i[c];
+    assign filled.b = mem_b_i[c*BBits+:BBits];
+    assign filled.b_valid = mem_b_valid_i[c];
+    assign mem_b_ready_o[c] = filled.b_ready;
+    assign mem_ar_o[c*AxBits+:AxBits] = filled.ar;
+    assign mem_ar_valid_o[c] = filled.ar_valid;
+    assign filled.ar_ready = mem_ar_ready_i[c];
+    assign filled.r = mem_r_i[c*RBits+:RBits];
+    assign filled.r_valid = mem_r_valid_i[c];
+    assign mem_r_ready_o[c] = filled.r_ready;
 
     ns_axi_fill #(
       .Id(FillId)
@@ -114,26 +144,17 @@ module nvme_data_tb
       .fill_stop_i  (fill_stop),
       .fill_done_o  (fill_done[c]),
       .fill_error_o (fill_error[c]),
-      .s_aw_i       (data_aw[c]),
-      .s_aw_valid_i (data_aw_valid[c]),
-      .s_aw_ready_o (data_aw_ready[c]),
-      .s_w_i        (data_w[c]),
-      .s_w_valid_i  (data_w_valid[c]),
-      .s_w_ready_o  (data_w_ready[c]),
-      .s_b_o        (data_b[c]),
-      .s_b_valid_o  (data_b_valid[c]),
-      .s_b_ready_i  (data_b_ready[c]),
-      .m_aw_o       (fill_aw[c]),
-      .m_aw_valid_o (mem_aw_valid_o[c]),
-      .m_aw_ready_i (mem_aw_ready_i[c]),
-      .m_w_o        (fill_w[c]),
-      .m_w_valid_o  (mem_w_valid_o[c]),
-      .m_w_ready_i  (mem_w_ready_i[c]),
-      .m_b_i        (fill_b[c]),
-      .m_b_valid_i  (mem_b_valid_i[c]),
-      .m_b_ready_o  (mem_b_ready_o[c])
+      .s_axi        (data[c]),
+      .m_axi        (filled)
     );
   end
+
+  assign adm_ar_o = adm.ar;
+  assign adm_ar_valid_o = adm.ar_valid;
+  assign adm.ar_ready = adm_ar_ready_i;
+  assign adm.r = adm_r_i;
+  assign adm.r_valid = adm_r_valid_i;
+  assign adm_r_ready_o = adm.r_ready;
 
   nvme_data #(
     .NumChannels(NumChannels),
@@ -142,15 +163,9 @@ module nvme_data_tb
     .MediaBytes (MediaBytes),
     .MaxEmpty   (MaxEmpty)
   ) u_data (
-    .mem_aw_o      (data_aw),
-    .mem_aw_valid_o(data_aw_valid),
-    .mem_aw_ready_i(data_aw_ready),
-    .mem_w_o       (data_w),
-    .mem_w_valid_o (data_w_valid),
-    .mem_w_ready_i (data_w_ready),
-    .mem_b_i       (data_b),
-    .mem_b_valid_i (data_b_valid),
-    .mem_b_ready_o (data_b_ready),
+    .m_host        (host),
+    .m_mem         (data),
+    .m_adm         (adm),
     .fill_addr_o   (fill_addr),
     .fill_blocks_o (fill_blocks),
     .fill_valid_o  (fill_valid),

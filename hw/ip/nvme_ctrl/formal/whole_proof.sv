@@ -51,6 +51,25 @@ module whole_proof
           dst: {'0, job_dst_i}
       };
 
+  ns_axi_if source ();
+  ns_axi_if target ();
+
+  assign ar = source.ar;
+  assign ar_valid = source.ar_valid;
+  assign source.ar_ready = ar_ready_i;
+  assign source.r = '{id: '0, resp: {r_error_i, 1'b0}, last: 1'b0, data: '0};
+  assign source.r_valid = r_valid_i;
+  assign r_ready = source.r_ready;
+  assign aw = target.aw;
+  assign aw_valid = target.aw_valid;
+  assign target.aw_ready = aw_ready_i;
+  assign w = target.w;
+  assign w_valid = target.w_valid;
+  assign target.w_ready = w_ready_i;
+  assign target.b = '0;
+  assign target.b_valid = b_valid_i;
+  assign b_ready = target.b_ready;
+
   nvme_mover #(
     .FifoBeats (64),
     .MaxJobs   (4),
@@ -86,21 +105,8 @@ module whole_proof
     .write_addr_o (),
     .write_begin_o(write_begin),
     .write_end_o  (),
-    .ar_o         (ar),
-    .ar_valid_o   (ar_valid),
-    .ar_ready_i,
-    .r_i          ('{id: '0, resp: {r_error_i, 1'b0}, last: 1'b0, data: '0}),
-    .r_valid_i,
-    .r_ready_o    (r_ready),
-    .aw_o         (aw),
-    .aw_valid_o   (aw_valid),
-    .aw_ready_i,
-    .w_o          (w),
-    .w_valid_o    (w_valid),
-    .w_ready_i,
-    .b_i          ('0),
-    .b_valid_i,
-    .b_ready_o    (b_ready)
+    .m_source     (source),
+    .m_target     (target)
   );
 
   // A group: where its next piece begins, what is left of it.

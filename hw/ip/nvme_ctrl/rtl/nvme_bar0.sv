@@ -20,44 +20,9 @@ module nvme_bar0
   /// From registers: a further clock edge could change the state without new input.
   output logic                busy_o,
 
-  /// AXI4-Lite slave, see nvme_ctrl.
-  input  logic [15:0]         s_axil_awaddr,
-  /// See nvme_ctrl.
-  input  logic [ 2:0]         s_axil_awprot,
-  /// See nvme_ctrl.
-  input  logic                s_axil_awvalid,
-  /// See nvme_ctrl.
-  output logic                s_axil_awready,
-  /// See nvme_ctrl.
-  input  logic [31:0]         s_axil_wdata,
-  /// See nvme_ctrl.
-  input  logic [ 3:0]         s_axil_wstrb,
-  /// See nvme_ctrl.
-  input  logic                s_axil_wvalid,
-  /// See nvme_ctrl.
-  output logic                s_axil_wready,
-  /// See nvme_ctrl.
-  output logic [ 1:0]         s_axil_bresp,
-  /// See nvme_ctrl.
-  output logic                s_axil_bvalid,
-  /// See nvme_ctrl.
-  input  logic                s_axil_bready,
-  /// See nvme_ctrl.
-  input  logic [15:0]         s_axil_araddr,
-  /// See nvme_ctrl.
-  input  logic [ 2:0]         s_axil_arprot,
-  /// See nvme_ctrl.
-  input  logic                s_axil_arvalid,
-  /// See nvme_ctrl.
-  output logic                s_axil_arready,
-  /// See nvme_ctrl.
-  output logic [31:0]         s_axil_rdata,
-  /// See nvme_ctrl.
-  output logic [ 1:0]         s_axil_rresp,
-  /// See nvme_ctrl.
-  output logic                s_axil_rvalid,
-  /// See nvme_ctrl.
-  input  logic                s_axil_rready,
+  /// BAR0: 16 bits of address.
+  ns_axil_if.slave s_axil,
+
 
   /// CC.EN.
   output logic                en_o,
@@ -149,32 +114,32 @@ module nvme_bar0
 
   ns_clock_gate u_gate (
     .clk_i,
-    .en_i (open || s_axil_awvalid || s_axil_wvalid || s_axil_arvalid || nssr_done_i || !rst_ni),
+    .en_i (open || s_axil.awvalid || s_axil.wvalid || s_axil.arvalid || nssr_done_i || !rst_ni),
     .clk_o(clk_regs)
   );
 
   nvme_regs u_regs (
     .clk          (clk_regs),
     .arst_n       (rst_ni),
-    .s_axil_awready,
-    .s_axil_awvalid,
-    .s_axil_awaddr((s_axil_awaddr[15:14] == '0) ? s_axil_awaddr[13:0] : Nowhere),
-    .s_axil_awprot,
-    .s_axil_wready,
-    .s_axil_wvalid,
-    .s_axil_wdata,
-    .s_axil_wstrb,
-    .s_axil_bready,
-    .s_axil_bvalid,
-    .s_axil_bresp,
-    .s_axil_arready,
-    .s_axil_arvalid,
-    .s_axil_araddr((s_axil_araddr[15:14] == '0) ? s_axil_araddr[13:0] : Nowhere),
-    .s_axil_arprot,
-    .s_axil_rready(s_axil_rready && behind),
+    .s_axil_awready(s_axil.awready),
+    .s_axil_awvalid(s_axil.awvalid),
+    .s_axil_awaddr((s_axil.awaddr[15:14] == '0) ? s_axil.awaddr[13:0] : Nowhere),
+    .s_axil_awprot('0),
+    .s_axil_wready(s_axil.wready),
+    .s_axil_wvalid(s_axil.wvalid),
+    .s_axil_wdata(s_axil.wdata),
+    .s_axil_wstrb(s_axil.wstrb),
+    .s_axil_bready(s_axil.bready),
+    .s_axil_bvalid(s_axil.bvalid),
+    .s_axil_bresp(s_axil.bresp),
+    .s_axil_arready(s_axil.arready),
+    .s_axil_arvalid(s_axil.arvalid),
+    .s_axil_araddr((s_axil.araddr[15:14] == '0) ? s_axil.araddr[13:0] : Nowhere),
+    .s_axil_arprot('0),
+    .s_axil_rready(s_axil.rready && behind),
     .s_axil_rvalid(read_valid),
-    .s_axil_rdata,
-    .s_axil_rresp,
+    .s_axil_rdata(s_axil.rdata),
+    .s_axil_rresp(s_axil.rresp),
     .hwif_in      (hw_in),
     .hwif_out     (hw_out)
   );
@@ -189,9 +154,9 @@ module nvme_bar0
       w_q <= '0;
       ar_q <= '0;
     end else begin
-      aw_q <= count(aw_q, s_axil_awvalid && s_axil_awready, s_axil_bvalid && s_axil_bready);
-      w_q <= count(w_q, s_axil_wvalid && s_axil_wready, s_axil_bvalid && s_axil_bready);
-      ar_q <= count(ar_q, s_axil_arvalid && s_axil_arready, s_axil_rvalid && s_axil_rready);
+      aw_q <= count(aw_q, s_axil.awvalid && s_axil.awready, s_axil.bvalid && s_axil.bready);
+      w_q <= count(w_q, s_axil.wvalid && s_axil.wready, s_axil.bvalid && s_axil.bready);
+      ar_q <= count(ar_q, s_axil.arvalid && s_axil.arready, s_axil.rvalid && s_axil.rready);
     end
   end
 
@@ -205,7 +170,7 @@ module nvme_bar0
   read_e read_q;
 
   assign behind = read_q == ReadBehind;
-  assign s_axil_rvalid = read_valid && behind;
+  assign s_axil.rvalid = read_valid && behind;
   assign mark_o = read_q == ReadMessage && (!msg_valid_i || msg_ready_i);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -215,7 +180,7 @@ module nvme_bar0
         ReadIdle:    if (read_valid) read_q <= (msg_valid_i || post_busy_i) ? ReadMessage : ReadBehind;
         ReadMessage: if (mark_o) read_q <= ReadWrites;
         ReadWrites:  if (marked_done_i) read_q <= ReadBehind;
-        default:     if (s_axil_rready) read_q <= ReadIdle;
+        default:     if (s_axil.rready) read_q <= ReadIdle;
       endcase
   end
 

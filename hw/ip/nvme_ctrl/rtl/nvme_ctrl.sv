@@ -87,106 +87,17 @@ module nvme_ctrl
   /// See above.
   input logic msix_mask_i,
 
-  /// AXI4-Lite slave: BAR0.
-  input  logic [15:0] s_axil_awaddr,
-  /// Protection type, ignored.
-  input  logic [ 2:0] s_axil_awprot,
-  /// Write address valid.
-  input  logic        s_axil_awvalid,
-  /// Write address ready.
-  output logic        s_axil_awready,
-  /// Write data.
-  input  logic [31:0] s_axil_wdata,
-  /// Write strobes. Doorbells and MSI-X entries take whole words only.
-  input  logic [ 3:0] s_axil_wstrb,
-  /// Write data valid.
-  input  logic        s_axil_wvalid,
-  /// Write data ready.
-  output logic        s_axil_wready,
-  /// Write response, always OKAY.
-  output logic [ 1:0] s_axil_bresp,
-  /// Write response valid.
-  output logic        s_axil_bvalid,
-  /// Write response ready.
-  input  logic        s_axil_bready,
-  /// Read address.
-  input  logic [15:0] s_axil_araddr,
-  /// Protection type, ignored.
-  input  logic [ 2:0] s_axil_arprot,
-  /// Read address valid.
-  input  logic        s_axil_arvalid,
-  /// Read address ready.
-  output logic        s_axil_arready,
-  /// Read data; 0 where there is no register.
-  output logic [31:0] s_axil_rdata,
-  /// Read response, always OKAY.
-  output logic [ 1:0] s_axil_rresp,
-  /// Read data valid.
-  output logic        s_axil_rvalid,
-  /// Read data ready.
-  input  logic        s_axil_rready,
+  /// BAR0.
+  ns_axil_if.slave s_axil,
 
-  /// Host master: write address.
-  output ax_t  m_host_aw_o,
-  /// Valid.
-  output logic m_host_aw_valid_o,
-  /// Ready.
-  input  logic m_host_aw_ready_i,
-  /// Write data.
-  output w_t   m_host_w_o,
-  /// Valid.
-  output logic m_host_w_valid_o,
-  /// Ready.
-  input  logic m_host_w_ready_i,
-  /// Write response: the link has accepted the write.
-  input  b_t   m_host_b_i,
-  /// Valid.
-  input  logic m_host_b_valid_i,
-  /// Ready.
-  output logic m_host_b_ready_o,
-  /// Read address.
-  output ax_t  m_host_ar_o,
-  /// Valid.
-  output logic m_host_ar_valid_o,
-  /// Ready.
-  input  logic m_host_ar_ready_i,
-  /// Read data.
-  input  r_t   m_host_r_i,
-  /// Valid.
-  input  logic m_host_r_valid_i,
-  /// Ready.
-  output logic m_host_r_ready_o,
 
-  /// Memory masters, one a channel, ID 0, media addresses (not local to the channel): write address.
-  output ax_t [NumChannels-1:0] m_mem_aw_o,
-  /// Valid.
-  output logic [NumChannels-1:0] m_mem_aw_valid_o,
-  /// Ready.
-  input logic [NumChannels-1:0] m_mem_aw_ready_i,
-  /// Write data.
-  output w_t [NumChannels-1:0] m_mem_w_o,
-  /// Valid.
-  output logic [NumChannels-1:0] m_mem_w_valid_o,
-  /// Ready.
-  input logic [NumChannels-1:0] m_mem_w_ready_i,
-  /// Write response.
-  input b_t [NumChannels-1:0] m_mem_b_i,
-  /// Valid.
-  input logic [NumChannels-1:0] m_mem_b_valid_i,
-  /// Ready.
-  output logic [NumChannels-1:0] m_mem_b_ready_o,
-  /// Read address.
-  output ax_t [NumChannels-1:0] m_mem_ar_o,
-  /// Valid.
-  output logic [NumChannels-1:0] m_mem_ar_valid_o,
-  /// Ready.
-  input logic [NumChannels-1:0] m_mem_ar_ready_i,
-  /// Read data.
-  input r_t [NumChannels-1:0] m_mem_r_i,
-  /// Valid.
-  input logic [NumChannels-1:0] m_mem_r_valid_i,
-  /// Ready.
-  output logic [NumChannels-1:0] m_mem_r_ready_o,
+  /// Host master. A write's response says that the link has accepted it.
+  ns_axi_if.master m_host,
+
+
+  /// Memory masters, one a channel, ID 0, media addresses (not local to the channel).
+  ns_axi_if.master m_mem[NumChannels],
+
 
   /// Requests to the memories to zero blocks, one a channel: address in the channel, a multiple of 512.
   output logic [NumChannels-1:0][63:0] fill_addr_o,
@@ -252,13 +163,9 @@ module nvme_ctrl
     end
   endfunction
 
-  // Host masters.
-  ax_t [NumHost-1:0] aw, ar;
-  w_t [NumHost-1:0] w;
-  b_t [NumHost-1:0] b;
-  r_t [NumHost-1:0] r;
-  logic [NumHost-1:0] aw_valid, aw_ready, w_valid, w_ready, b_valid, b_ready;
-  logic [NumHost-1:0] ar_valid, ar_ready, r_valid, r_ready;
+  ns_axi_if host[NumHost] ();
+  ns_axi_if mux ();  // the host's side of the multiplexer
+  ns_axi_if adm ();
 
   // Between front end and data path.
   data_cmd_t data_cmd;
@@ -266,19 +173,10 @@ module nvme_ctrl
   logic data_stop, abort_valid, abort_same, abort_deleted, abort_ready, abort_found;
   logic [SlotWidth-1:0] abort_slot;
   logic data_cmd_valid, data_cmd_ready, data_done_valid, data_done_ready;
-  ax_t adm_ar;
-  r_t adm_r;
-  logic adm_ar_valid, adm_ar_ready, adm_r_valid, adm_r_ready;
   logic front_busy, front_waits, data_busy, data_waits;
   logic [31:0] front_wait;
 
-  // The host's side of the timeouts.
-  ax_t mux_aw, mux_ar;
-  r_t mux_r;
-  b_t mux_b;
-  logic mux_aw_valid, mux_aw_ready, mux_ar_valid, mux_ar_ready;
-  logic mux_r_valid, mux_r_ready, mux_r_error, mux_b_valid, mux_b_ready, mux_b_error;
-  logic read_busy, read_open, write_busy, write_open;
+  logic mux_r_error, mux_b_error, read_busy, read_open, write_busy, write_open;
 
   nvme_front #(
     .NumIoQueues (NumIoQueues),
@@ -307,40 +205,8 @@ module nvme_ctrl
     .ns_changed_i,
     .msix_enable_i,
     .msix_mask_i,
-    .s_axil_awaddr,
-    .s_axil_awprot,
-    .s_axil_awvalid,
-    .s_axil_awready,
-    .s_axil_wdata,
-    .s_axil_wstrb,
-    .s_axil_wvalid,
-    .s_axil_wready,
-    .s_axil_bresp,
-    .s_axil_bvalid,
-    .s_axil_bready,
-    .s_axil_araddr,
-    .s_axil_arprot,
-    .s_axil_arvalid,
-    .s_axil_arready,
-    .s_axil_rdata,
-    .s_axil_rresp,
-    .s_axil_rvalid,
-    .s_axil_rready,
-    .aw_o             (aw[Front]),
-    .aw_valid_o       (aw_valid[Front]),
-    .aw_ready_i       (aw_ready[Front]),
-    .w_o              (w[Front]),
-    .w_valid_o        (w_valid[Front]),
-    .w_ready_i        (w_ready[Front]),
-    .b_i              (b[Front]),
-    .b_valid_i        (b_valid[Front]),
-    .b_ready_o        (b_ready[Front]),
-    .ar_o             (ar[Front]),
-    .ar_valid_o       (ar_valid[Front]),
-    .ar_ready_i       (ar_ready[Front]),
-    .r_i              (r[Front]),
-    .r_valid_i        (r_valid[Front]),
-    .r_ready_o        (r_ready[Front]),
+    .s_axil,
+    .m_host           (host[Front]),
     .data_stop_o      (data_stop),
     .data_abort_valid_o  (abort_valid),
     .data_abort_slot_o   (abort_slot),
@@ -354,12 +220,7 @@ module nvme_ctrl
     .data_done_i      (data_done),
     .data_done_valid_i(data_done_valid),
     .data_done_ready_o(data_done_ready),
-    .adm_ar_i         (adm_ar),
-    .adm_ar_valid_i   (adm_ar_valid),
-    .adm_ar_ready_o   (adm_ar_ready),
-    .adm_r_o          (adm_r),
-    .adm_r_valid_o    (adm_r_valid),
-    .adm_r_ready_i    (adm_r_ready),
+    .s_adm            (adm),
     .trace_event_o,
     .trace_sqe_o,
     .trace_cqe_o,
@@ -395,36 +256,8 @@ module nvme_ctrl
     .done_o         (data_done),
     .done_valid_o   (data_done_valid),
     .done_ready_i   (data_done_ready),
-    .host_aw_o      (aw[Front-1:0]),
-    .host_aw_valid_o(aw_valid[Front-1:0]),
-    .host_aw_ready_i(aw_ready[Front-1:0]),
-    .host_w_o       (w[Front-1:0]),
-    .host_w_valid_o (w_valid[Front-1:0]),
-    .host_w_ready_i (w_ready[Front-1:0]),
-    .host_b_i       (b[Front-1:0]),
-    .host_b_valid_i (b_valid[Front-1:0]),
-    .host_b_ready_o (b_ready[Front-1:0]),
-    .host_ar_o      (ar[Front-1:0]),
-    .host_ar_valid_o(ar_valid[Front-1:0]),
-    .host_ar_ready_i(ar_ready[Front-1:0]),
-    .host_r_i       (r[Front-1:0]),
-    .host_r_valid_i (r_valid[Front-1:0]),
-    .host_r_ready_o (r_ready[Front-1:0]),
-    .mem_aw_o       (m_mem_aw_o),
-    .mem_aw_valid_o (m_mem_aw_valid_o),
-    .mem_aw_ready_i (m_mem_aw_ready_i),
-    .mem_w_o        (m_mem_w_o),
-    .mem_w_valid_o  (m_mem_w_valid_o),
-    .mem_w_ready_i  (m_mem_w_ready_i),
-    .mem_b_i        (m_mem_b_i),
-    .mem_b_valid_i  (m_mem_b_valid_i),
-    .mem_b_ready_o  (m_mem_b_ready_o),
-    .mem_ar_o       (m_mem_ar_o),
-    .mem_ar_valid_o (m_mem_ar_valid_o),
-    .mem_ar_ready_i (m_mem_ar_ready_i),
-    .mem_r_i        (m_mem_r_i),
-    .mem_r_valid_i  (m_mem_r_valid_i),
-    .mem_r_ready_o  (m_mem_r_ready_o),
+    .m_host         (host[0+:Front]),
+    .m_mem,
     .fill_addr_o,
     .fill_blocks_o,
     .fill_valid_o,
@@ -432,12 +265,7 @@ module nvme_ctrl
     .fill_stop_o,
     .fill_done_i,
     .fill_error_i,
-    .adm_ar_o       (adm_ar),
-    .adm_ar_valid_o (adm_ar_valid),
-    .adm_ar_ready_i (adm_ar_ready),
-    .adm_r_i        (adm_r),
-    .adm_r_valid_i  (adm_r_valid),
-    .adm_r_ready_o  (adm_r_ready),
+    .m_adm          (adm),
     .trace_job_o,
     .trace_read_o,
     .trace_data_o,
@@ -451,45 +279,20 @@ module nvme_ctrl
   ) u_host_mux (
     .clk_i,
     .rst_ni,
-    .s_aw_i      (aw),
-    .s_aw_valid_i(aw_valid),
-    .s_aw_ready_o(aw_ready),
-    .s_w_i       (w),
-    .s_w_valid_i (w_valid),
-    .s_w_ready_o (w_ready),
-    .s_b_o       (b),
-    .s_b_valid_o (b_valid),
-    .s_b_ready_i (b_ready),
-    .s_ar_i      (ar),
-    .s_ar_valid_i(ar_valid),
-    .s_ar_ready_o(ar_ready),
-    .s_r_o       (r),
-    .s_r_valid_o (r_valid),
-    .s_r_ready_i (r_ready),
-    .m_aw_o      (mux_aw),
-    .m_aw_valid_o(mux_aw_valid),
-    .m_aw_ready_i(mux_aw_ready),
-    .m_w_o       (m_host_w_o),
-    .m_w_valid_o (m_host_w_valid_o),
-    .m_w_ready_i (m_host_w_ready_i),
-    .m_b_i       (mux_b),
-    .m_b_valid_i (mux_b_valid),
-    .m_b_ready_o (mux_b_ready),
-    .m_ar_o      (mux_ar),
-    .m_ar_valid_o(mux_ar_valid),
-    .m_ar_ready_i(mux_ar_ready),
-    .m_r_i       (mux_r),
-    .m_r_valid_i (mux_r_valid),
-    .m_r_ready_o (mux_r_ready)
+    .s_axi(host),
+    .m_axi(mux)
   );
 
   // What the host never answers ends as an error.
-  assign m_host_ar_o = mux_ar;
-  assign m_host_ar_valid_o = mux_ar_valid && read_open;
-  assign mux_ar_ready = m_host_ar_ready_i && read_open;
-  assign m_host_aw_o = mux_aw;
-  assign m_host_aw_valid_o = mux_aw_valid && write_open;
-  assign mux_aw_ready = m_host_aw_ready_i && write_open;
+  assign m_host.w = mux.w;
+  assign m_host.w_valid = mux.w_valid;
+  assign mux.w_ready = m_host.w_ready;
+  assign m_host.ar = mux.ar;
+  assign m_host.ar_valid = mux.ar_valid && read_open;
+  assign mux.ar_ready = m_host.ar_ready && read_open;
+  assign m_host.aw = mux.aw;
+  assign m_host.aw_valid = mux.aw_valid && write_open;
+  assign mux.aw_ready = m_host.aw_ready && write_open;
 
   nvme_timeout #(
     .HighBits(Numbered ? NumberBits : IdWidth),
@@ -500,16 +303,16 @@ module nvme_ctrl
     .rst_ni,
     .busy_o       (read_busy),
     .ready_o      (read_open),
-    .issue_i      (m_host_ar_valid_o && m_host_ar_ready_i),
-    .issue_id_i   (mux_ar.id),
-    .issue_beats_i(9'(mux_ar.len) + 9'd1),
-    .in_id_i      (m_host_r_i.id),
-    .in_valid_i   (m_host_r_valid_i),
-    .in_ready_o   (m_host_r_ready_o),
-    .out_id_o     (mux_r.id),
+    .issue_i      (m_host.ar_valid && m_host.ar_ready),
+    .issue_id_i   (mux.ar.id),
+    .issue_beats_i(9'(mux.ar.len) + 9'd1),
+    .in_id_i      (m_host.r.id),
+    .in_valid_i   (m_host.r_valid),
+    .in_ready_o   (m_host.r_ready),
+    .out_id_o     (mux.r.id),
     .out_error_o  (mux_r_error),
-    .out_valid_o  (mux_r_valid),
-    .out_ready_i  (mux_r_ready)
+    .out_valid_o  (mux.r_valid),
+    .out_ready_i  (mux.r_ready)
   );
 
   nvme_timeout #(
@@ -521,22 +324,22 @@ module nvme_ctrl
     .rst_ni,
     .busy_o       (write_busy),
     .ready_o      (write_open),
-    .issue_i      (m_host_aw_valid_o && m_host_aw_ready_i),
-    .issue_id_i   (mux_aw.id),
+    .issue_i      (m_host.aw_valid && m_host.aw_ready),
+    .issue_id_i   (mux.aw.id),
     .issue_beats_i(9'd1),
-    .in_id_i      (m_host_b_i.id),
-    .in_valid_i   (m_host_b_valid_i),
-    .in_ready_o   (m_host_b_ready_o),
-    .out_id_o     (mux_b.id),
+    .in_id_i      (m_host.b.id),
+    .in_valid_i   (m_host.b_valid),
+    .in_ready_o   (m_host.b_ready),
+    .out_id_o     (mux.b.id),
     .out_error_o  (mux_b_error),
-    .out_valid_o  (mux_b_valid),
-    .out_ready_i  (mux_b_ready)
+    .out_valid_o  (mux.b_valid),
+    .out_ready_i  (mux.b_ready)
   );
 
-  assign mux_r.resp = mux_r_error ? RespSlvErr : m_host_r_i.resp;
-  assign mux_r.last = m_host_r_i.last;
-  assign mux_r.data = m_host_r_i.data;
-  assign mux_b.resp = mux_b_error ? RespSlvErr : m_host_b_i.resp;
+  assign mux.r.resp = mux_r_error ? RespSlvErr : m_host.r.resp;
+  assign mux.r.last = m_host.r.last;
+  assign mux.r.data = m_host.r.data;
+  assign mux.b.resp = mux_b_error ? RespSlvErr : m_host.b.resp;
 
   assign busy_o = front_busy || data_busy || read_busy || write_busy;
   assign wait_o = (data_busy || read_busy || write_busy) ? '0 : front_wait;

@@ -91,38 +91,12 @@ module nvme_data
   /// Host masters. Ports 0 to NumChannels-1: the movers of that channel (AR/R host to device, AW/W/B device to
   /// host), all with ID 0. Port NumChannels: AR/R the lists (ID = walker, or one more for ranges), AW/W/B the
   /// admin buffer to host (ID 0). Write data follows its address without a gap; R and B are always accepted soon.
-  output ax_t [NumHost-1:0] host_aw_o,
-  output logic [NumHost-1:0] host_aw_valid_o,
-  input  logic [NumHost-1:0] host_aw_ready_i,
-  output w_t [NumHost-1:0] host_w_o,
-  output logic [NumHost-1:0] host_w_valid_o,
-  input  logic [NumHost-1:0] host_w_ready_i,
-  input  b_t [NumHost-1:0] host_b_i,
-  input  logic [NumHost-1:0] host_b_valid_i,
-  output logic [NumHost-1:0] host_b_ready_o,
-  output ax_t [NumHost-1:0] host_ar_o,
-  output logic [NumHost-1:0] host_ar_valid_o,
-  input  logic [NumHost-1:0] host_ar_ready_i,
-  input  r_t [NumHost-1:0] host_r_i,
-  input  logic [NumHost-1:0] host_r_valid_i,
-  output logic [NumHost-1:0] host_r_ready_o,
+  ns_axi_if.master m_host[NumHost],
+
 
   /// Memory masters, one a channel, ID 0, media addresses (not local to the channel).
-  output ax_t [NumChannels-1:0] mem_aw_o,
-  output logic [NumChannels-1:0] mem_aw_valid_o,
-  input  logic [NumChannels-1:0] mem_aw_ready_i,
-  output w_t [NumChannels-1:0] mem_w_o,
-  output logic [NumChannels-1:0] mem_w_valid_o,
-  input  logic [NumChannels-1:0] mem_w_ready_i,
-  input  b_t [NumChannels-1:0] mem_b_i,
-  input  logic [NumChannels-1:0] mem_b_valid_i,
-  output logic [NumChannels-1:0] mem_b_ready_o,
-  output ax_t [NumChannels-1:0] mem_ar_o,
-  output logic [NumChannels-1:0] mem_ar_valid_o,
-  input  logic [NumChannels-1:0] mem_ar_ready_i,
-  input  r_t [NumChannels-1:0] mem_r_i,
-  input  logic [NumChannels-1:0] mem_r_valid_i,
-  output logic [NumChannels-1:0] mem_r_ready_o,
+  ns_axi_if.master m_mem[NumChannels],
+
 
   /// Requests to the memories to zero blocks, one a channel: address in the channel, a multiple of 512.
   output logic [NumChannels-1:0][63:0] fill_addr_o,
@@ -135,13 +109,9 @@ module nvme_data
   input  logic [NumChannels-1:0] fill_done_i,
   input  logic [NumChannels-1:0] fill_error_i,
 
-  /// Admin buffer, read only: addresses with bit 63 of mem_addr cleared, ID 0.
-  output ax_t  adm_ar_o,
-  output logic adm_ar_valid_o,
-  input  logic adm_ar_ready_i,
-  input  r_t   adm_r_i,
-  input  logic adm_r_valid_i,
-  output logic adm_r_ready_o,
+  /// Admin buffer: addresses with bit 63 of mem_addr cleared, ID 0.
+  ns_axi_if.read_master m_adm,
+
 
   /// Trace of jobs, see nvme_trace_data.
   output logic [39:0] trace_job_o,
@@ -214,6 +184,8 @@ module nvme_data
   assign has_prps = cmd_i.op == OpRead || cmd_i.op == OpWrite || cmd_i.op == OpCompare;
   assign cmd_ready_o = has_prps ? prp_ready : ranges_ready;
 
+  ns_axi_if lists ();
+
   nvme_prp #(
     .NumSlots     (NumSlots),
     .NumWalkers   (NumWalkers),
@@ -244,9 +216,9 @@ module nvme_data
     .ar_o         (prp_ar),
     .ar_valid_o   (prp_ar_valid),
     .ar_ready_i   (prp_ar_ready),
-    .r_i          (host_r_i[Admin]),
-    .r_valid_i    (host_r_valid_i[Admin] && !ranges_data),
-    .r_ready_o    (host_r_ready_o[Admin])
+    .r_i          (lists.r),
+    .r_valid_i    (lists.r_valid && !ranges_data),
+    .r_ready_o    (lists.r_ready)
   );
 
   range_t range;
@@ -295,8 +267,8 @@ module nvme_data
     .ar_o         (ranges_ar),
     .ar_valid_o   (ranges_ar_valid),
     .ar_ready_i   (ranges_ar_ready),
-    .r_i          (host_r_i[Admin]),
-    .r_valid_i    (host_r_valid_i[Admin] && ranges_data)
+    .r_i          (lists.r),
+    .r_valid_i    (lists.r_valid && ranges_data)
   );
 
   // What is large is zeroed by the memories.
@@ -375,18 +347,24 @@ module nvme_data
     .event_ready_i(news_ready[NumMovers+1])
   );
 
+  // The lists' reads and the admin buffer's writes share a port.
+  ns_axi_link u_lists (
+    .s_axi(lists),
+    .m_axi(m_host[Admin])
+  );
+
   // List reads share a port: PRPs go first. Once shown, an address stays.
   logic ranges_shown_q, prp_first;
   assign prp_first = prp_ar_valid && !ranges_shown_q;
-  assign host_ar_o[Admin] = prp_first ? prp_ar : ranges_ar;
-  assign host_ar_valid_o[Admin] = prp_ar_valid || ranges_ar_valid;
-  assign prp_ar_ready = prp_first && host_ar_ready_i[Admin];
-  assign ranges_ar_ready = !prp_first && host_ar_ready_i[Admin];
-  assign ranges_data = host_r_i[Admin].id == RangesId;
+  assign lists.ar = prp_first ? prp_ar : ranges_ar;
+  assign lists.ar_valid = prp_ar_valid || ranges_ar_valid;
+  assign prp_ar_ready = prp_first && lists.ar_ready;
+  assign ranges_ar_ready = !prp_first && lists.ar_ready;
+  assign ranges_data = lists.r.id == RangesId;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) ranges_shown_q <= 1'b0;
-    else ranges_shown_q <= ranges_ar_valid && !prp_first && !host_ar_ready_i[Admin];
+    else ranges_shown_q <= ranges_ar_valid && !prp_first && !lists.ar_ready;
   end
 
   // Segments to jobs.
@@ -444,6 +422,8 @@ module nvme_data
 
   // Movers.
   logic [NumChannels-1:0] data_ar_valid, data_ar_gnt;
+  logic [NumChannels-1:0] host_ar_fire, host_r_fire, mem_ar_fire, mem_r_fire, host_last, mem_last;
+  ax_t [NumChannels-1:0] data_ar;
   logic read_open;
   logic [NumChannels-1:0] read_busy, group_busy, write_busy;
 
@@ -476,6 +456,18 @@ module nvme_data
     logic read_open_channel, read_want, read_begin, read_end;
     logic write_open_channel, write_want, write_begin, write_end;
     logic clk_hazard;
+    ns_axi_if mem ();
+    ns_axi_if host ();
+    ns_axi_if host_read ();
+
+    ns_axi_link u_mem (
+      .s_axi(mem),
+      .m_axi(m_mem[c])
+    );
+    ns_axi_link u_host (
+      .s_axi(host),
+      .m_axi(m_host[c])
+    );
 
     ns_clock_gate u_gate (
       .clk_i,
@@ -517,21 +509,8 @@ module nvme_data
       .write_addr_o (),
       .write_begin_o(),
       .write_end_o  (),
-      .ar_o         (mem_ar_o[c]),
-      .ar_valid_o   (mem_ar_valid_o[c]),
-      .ar_ready_i   (mem_ar_ready_i[c]),
-      .r_i          (mem_r_i[c]),
-      .r_valid_i    (mem_r_valid_i[c]),
-      .r_ready_o    (mem_r_ready_o[c]),
-      .aw_o         (host_aw_o[c]),
-      .aw_valid_o   (host_aw_valid_o[c]),
-      .aw_ready_i   (host_aw_ready_i[c]),
-      .w_o          (host_w_o[c]),
-      .w_valid_o    (host_w_valid_o[c]),
-      .w_ready_i    (host_w_ready_i[c]),
-      .b_i          (host_b_i[c]),
-      .b_valid_i    (host_b_valid_i[c]),
-      .b_ready_o    (host_b_ready_o[c])
+      .m_source     (mem),
+      .m_target     (host)
     );
 
     nvme_mover #(
@@ -570,24 +549,26 @@ module nvme_data
       .write_addr_o (write_addr),
       .write_begin_o(write_begin),
       .write_end_o  (write_end),
-      .ar_o         (host_ar_o[c]),
-      .ar_valid_o   (data_ar_valid[c]),
-      .ar_ready_i   (host_ar_ready_i[c] && host_ar_valid_o[c]),
-      .r_i          (host_r_i[c]),
-      .r_valid_i    (host_r_valid_i[c]),
-      .r_ready_o    (host_r_ready_o[c]),
-      .aw_o         (mem_aw_o[c]),
-      .aw_valid_o   (mem_aw_valid_o[c]),
-      .aw_ready_i   (mem_aw_ready_i[c]),
-      .w_o          (mem_w_o[c]),
-      .w_valid_o    (mem_w_valid_o[c]),
-      .w_ready_i    (mem_w_ready_i[c]),
-      .b_i          (mem_b_i[c]),
-      .b_valid_i    (mem_b_valid_i[c]),
-      .b_ready_o    (mem_b_ready_o[c])
+      .m_source     (host_read),
+      .m_target     (mem)
     );
 
-    assign host_ar_valid_o[c] = data_ar_valid[c] && data_ar_gnt[c] && read_open;
+    // Reads of data wait for their turn.
+    assign host.ar = host_read.ar;
+    assign host.ar_valid = host_read.ar_valid && data_ar_gnt[c] && read_open;
+    assign host_read.ar_ready = host.ar_ready && host.ar_valid;
+    assign host_read.r = host.r;
+    assign host_read.r_valid = host.r_valid;
+    assign host.r_ready = host_read.r_ready;
+    assign data_ar_valid[c] = host_read.ar_valid;
+    assign data_ar[c] = host_read.ar;
+
+    assign host_ar_fire[c] = host.ar_valid && host.ar_ready;
+    assign host_r_fire[c] = host.r_valid && host.r_ready;
+    assign mem_ar_fire[c] = mem.ar_valid && mem.ar_ready;
+    assign mem_r_fire[c] = mem.r_valid && mem.r_ready;
+    assign mem_last[c] = mem.r.last;
+    assign host_last[c] = host.r.last;
 
     nvme_hazard #(
       .TagBits(TagBits)
@@ -610,8 +591,8 @@ module nvme_data
       .write_busy_o (write_busy[c])
     );
 
-    `NS_ASSERT(fill_alone, !(mem_ar_valid_o[c] && filled(mem_ar_o[c].addr
-               )) && !(mem_aw_valid_o[c] && filled(mem_aw_o[c].addr)))
+    `NS_ASSERT(fill_alone, !(mem.ar_valid && filled(mem.ar.addr)) && !(mem.aw_valid && filled(
+               mem.aw.addr)))
   end
 
   nvme_mover #(
@@ -647,21 +628,8 @@ module nvme_data
     .write_addr_o (),
     .write_begin_o(),
     .write_end_o  (),
-    .ar_o         (adm_ar_o),
-    .ar_valid_o   (adm_ar_valid_o),
-    .ar_ready_i   (adm_ar_ready_i),
-    .r_i          (adm_r_i),
-    .r_valid_i    (adm_r_valid_i),
-    .r_ready_o    (adm_r_ready_o),
-    .aw_o         (host_aw_o[Admin]),
-    .aw_valid_o   (host_aw_valid_o[Admin]),
-    .aw_ready_i   (host_aw_ready_i[Admin]),
-    .w_o          (host_w_o[Admin]),
-    .w_valid_o    (host_w_valid_o[Admin]),
-    .w_ready_i    (host_w_ready_i[Admin]),
-    .b_i          (host_b_i[Admin]),
-    .b_valid_i    (host_b_valid_i[Admin]),
-    .b_ready_o    (host_b_ready_o[Admin])
+    .m_source     (m_adm),
+    .m_target     (lists)
   );
 
   // Data reads from the host: one channel at a time, and no more than HostReadBytes outstanding.
@@ -674,9 +642,9 @@ module nvme_data
     .ar_want_i (data_ar_valid),
     .ar_grant_o(data_ar_gnt),
     .ar_open_o (read_open),
-    .ar_i      (host_ar_o[NumChannels-1:0]),
-    .ar_fire_i (host_ar_valid_o[NumChannels-1:0] & host_ar_ready_i[NumChannels-1:0]),
-    .r_fire_i  (host_r_valid_i[NumChannels-1:0] & host_r_ready_o[NumChannels-1:0])
+    .ar_i      (data_ar),
+    .ar_fire_i (host_ar_fire),
+    .r_fire_i  (host_r_fire)
   );
 
   nvme_slots #(
@@ -695,12 +663,6 @@ module nvme_data
   );
 
   // Trace. Movers to the media read from the host.
-  logic [NumChannels-1:0] mem_last, host_last;
-  for (genvar c = 0; c < NumChannels; c++) begin : gen_last
-    assign mem_last[c]  = mem_r_i[c].last;
-    assign host_last[c] = host_r_i[c].last;
-  end
-
   nvme_trace_data #(
     .NumToHost(ToMedia),
     .NumMovers(NumMovers)
@@ -710,16 +672,16 @@ module nvme_data
     .job_i (job_valid & job_ready),
     .slot_i({job_to_media.slot, job_to_host.slot}),
     .read_i({
-      host_ar_valid_o[NumChannels-1:0] & host_ar_ready_i[NumChannels-1:0],
-      adm_ar_valid_o && adm_ar_ready_i,
-      mem_ar_valid_o & mem_ar_ready_i
+      host_ar_fire,
+      m_adm.ar_valid && m_adm.ar_ready,
+      mem_ar_fire
     }),
     .beat_i({
-      host_r_valid_i[NumChannels-1:0] & host_r_ready_o[NumChannels-1:0],
-      adm_r_valid_i && adm_r_ready_o,
-      mem_r_valid_i & mem_r_ready_o
+      host_r_fire,
+      m_adm.r_valid && m_adm.r_ready,
+      mem_r_fire
     }),
-    .last_i({host_last, adm_r_i.last, mem_last}),
+    .last_i({host_last, m_adm.r.last, mem_last}),
     .job_o (trace_job_o),
     .read_o(trace_read_o),
     .data_o(trace_data_o),

@@ -65,75 +65,13 @@ module nvme_front
   /// See above.
   input  logic        msix_mask_i,
 
-  /// AXI4-Lite slave: BAR0.
-  input  logic [15:0] s_axil_awaddr,
-  /// Protection type, ignored.
-  input  logic [ 2:0] s_axil_awprot,
-  /// Write address valid.
-  input  logic        s_axil_awvalid,
-  /// Write address ready.
-  output logic        s_axil_awready,
-  /// Write data.
-  input  logic [31:0] s_axil_wdata,
-  /// Write strobes. Doorbells and MSI-X entries take whole words only.
-  input  logic [ 3:0] s_axil_wstrb,
-  /// Write data valid.
-  input  logic        s_axil_wvalid,
-  /// Write data ready.
-  output logic        s_axil_wready,
-  /// Write response, always OKAY.
-  output logic [ 1:0] s_axil_bresp,
-  /// Write response valid.
-  output logic        s_axil_bvalid,
-  /// Write response ready.
-  input  logic        s_axil_bready,
-  /// Read address.
-  input  logic [15:0] s_axil_araddr,
-  /// Protection type, ignored.
-  input  logic [ 2:0] s_axil_arprot,
-  /// Read address valid.
-  input  logic        s_axil_arvalid,
-  /// Read address ready.
-  output logic        s_axil_arready,
-  /// Read data; 0 where there is no register.
-  output logic [31:0] s_axil_rdata,
-  /// Read response, always OKAY.
-  output logic [ 1:0] s_axil_rresp,
-  /// Read data valid.
-  output logic        s_axil_rvalid,
-  /// Read data ready.
-  input  logic        s_axil_rready,
+  /// BAR0.
+  ns_axil_if.slave s_axil,
 
-  /// Host master, writes: completion queue entries and MSI-X messages.
-  output ax_t         aw_o,
-  /// Valid.
-  output logic        aw_valid_o,
-  /// Ready.
-  input  logic        aw_ready_i,
-  /// Write data.
-  output w_t          w_o,
-  /// Valid.
-  output logic        w_valid_o,
-  /// Ready.
-  input  logic        w_ready_i,
-  /// Write response.
-  input  b_t          b_i,
-  /// Valid.
-  input  logic        b_valid_i,
-  /// Ready.
-  output logic        b_ready_o,
-  /// Host master, reads: submission queue entries.
-  output ax_t         ar_o,
-  /// Valid.
-  output logic        ar_valid_o,
-  /// Ready.
-  input  logic        ar_ready_i,
-  /// Read data.
-  input  r_t          r_i,
-  /// Valid.
-  input  logic        r_valid_i,
-  /// Ready.
-  output logic        r_ready_o,
+
+  /// Host: completion queue entries, MSI-X messages and shadow doorbells; submission queue entries and data of admin commands.
+  ns_axi_if.master m_host,
+
 
   /// The controller is being stopped: see nvme_data.
   output logic        data_stop_o,
@@ -162,18 +100,9 @@ module nvme_front
   /// Ready.
   output logic        data_done_ready_o,
 
-  /// Admin buffer: read address.
-  input  ax_t         adm_ar_i,
-  /// Valid.
-  input  logic        adm_ar_valid_i,
-  /// Ready.
-  output logic        adm_ar_ready_o,
-  /// Read data.
-  output r_t          adm_r_o,
-  /// Valid.
-  output logic        adm_r_valid_o,
-  /// Ready.
-  input  logic        adm_r_ready_i,
+  /// Admin buffer, read by the data path.
+  ns_axi_if.read_slave s_adm,
+
 
   /// Trace of commands, see nvme_trace.
   output logic [ 63:0] trace_event_o,
@@ -321,25 +250,7 @@ module nvme_front
     .clk_i,
     .rst_ni,
     .busy_o        (bar0_busy),
-    .s_axil_awaddr,
-    .s_axil_awprot,
-    .s_axil_awvalid,
-    .s_axil_awready,
-    .s_axil_wdata,
-    .s_axil_wstrb,
-    .s_axil_wvalid,
-    .s_axil_wready,
-    .s_axil_bresp,
-    .s_axil_bvalid,
-    .s_axil_bready,
-    .s_axil_araddr,
-    .s_axil_arprot,
-    .s_axil_arvalid,
-    .s_axil_arready,
-    .s_axil_rdata,
-    .s_axil_rresp,
-    .s_axil_rvalid,
-    .s_axil_rready,
+    .s_axil,
     .en_o          (en),
     .shn_o         (shn),
     .cc_ok_o       (cc_ok),
@@ -440,14 +351,14 @@ module nvme_front
     .db_bad_i   (tail_bad_qid || tail_bad_value || head_bad_qid || head_bad_value),
     .ar_o       (shadow_ar),
     .ar_valid_o (shadow_ar_valid),
-    .ar_ready_i (shadow_first && ar_ready_i),
-    .r_i,
-    .r_valid_i  (r_valid_i && r_i.id == IdShadow),
+    .ar_ready_i (shadow_first && m_host.ar_ready),
+    .r_i(m_host.r),
+    .r_valid_i  (m_host.r_valid && m_host.r.id == IdShadow),
     .msg_addr_o (shadow_msg_addr),
     .msg_data_o (shadow_msg_data),
     .msg_valid_o(shadow_msg_valid),
     .msg_ready_i(shadow_msg_ready),
-    .msg_done_i (b_valid_i && b_i.id == IdShadow)
+    .msg_done_i (m_host.b_valid && m_host.b.id == IdShadow)
   );
 
   // EventIdx leaves as MSI-X messages do.
@@ -539,10 +450,10 @@ module nvme_front
 
   assign in_first = in_ar_valid && !fetch_shown_q && !shadow_shown_q;
   assign shadow_first = shadow_ar_valid && !fetch_shown_q && !in_first;
-  assign ar_o = in_first ? in_ar : shadow_first ? shadow_ar : fetch_ar;
-  assign ar_valid_o = in_ar_valid || shadow_ar_valid || fetch_ar_valid;
-  assign fetch_ar_ready = !in_first && !shadow_first && ar_ready_i;
-  assign r_ready_o = 1'b1;
+  assign m_host.ar = in_first ? in_ar : shadow_first ? shadow_ar : fetch_ar;
+  assign m_host.ar_valid = in_ar_valid || shadow_ar_valid || fetch_ar_valid;
+  assign fetch_ar_ready = !in_first && !shadow_first && m_host.ar_ready;
+  assign m_host.r_ready = 1'b1;
 
   // Entries that the decoder has no time for, as while a fused operation is alone: they must not stand before data in the
   // host's answers. nvme_fetch asks for no more than there is room for.
@@ -556,9 +467,9 @@ module nvme_front
   ) u_entries (
     .clk_i,
     .rst_ni,
-    .in_valid_i (r_valid_i && r_i.id == IdFetch),
+    .in_valid_i (m_host.r_valid && m_host.r.id == IdFetch),
     .in_ready_o (sqe_ready),
-    .in_data_i  (r_i),
+    .in_data_i  (m_host.r),
     .out_valid_o(fetch_r_valid),
     .out_ready_i(fetch_r_ready),
     .out_data_o (fetch_r),
@@ -570,8 +481,8 @@ module nvme_front
       fetch_shown_q <= 1'b0;
       shadow_shown_q <= 1'b0;
     end else begin
-      fetch_shown_q <= fetch_ar_valid && !in_first && !shadow_first && !ar_ready_i;
-      shadow_shown_q <= shadow_first && !ar_ready_i;
+      fetch_shown_q <= fetch_ar_valid && !in_first && !shadow_first && !m_host.ar_ready;
+      shadow_shown_q <= shadow_first && !m_host.ar_ready;
     end
   end
 
@@ -589,9 +500,9 @@ module nvme_front
     .data_o    (in_data),
     .ar_o      (in_ar),
     .ar_valid_o(in_ar_valid),
-    .ar_ready_i(in_first && ar_ready_i),
-    .r_i,
-    .r_valid_i (r_valid_i && r_i.id == IdAdmin)
+    .ar_ready_i(in_first && m_host.ar_ready),
+    .r_i(m_host.r),
+    .r_valid_i (m_host.r_valid && m_host.r.id == IdAdmin)
   );
 
   nvme_fetch #(
@@ -1061,12 +972,12 @@ module nvme_front
     .bad_register_i (bad_register_q),
     .bad_value_i    (bad_value_q),
     .expired_i      (keep_alive_expired),
-    .ar_i           (adm_ar_i),
-    .ar_valid_i     (adm_ar_valid_i),
-    .ar_ready_o     (adm_ar_ready_o),
-    .r_o            (adm_r_o),
-    .r_valid_o      (adm_r_valid_o),
-    .r_ready_i      (adm_r_ready_i)
+    .ar_i           (s_adm.ar),
+    .ar_valid_i     (s_adm.ar_valid),
+    .ar_ready_o     (s_adm.ar_ready),
+    .r_o            (s_adm.r),
+    .r_valid_o      (s_adm.r_valid),
+    .r_ready_i      (s_adm.r_ready)
   );
 
   logic unused;
@@ -1152,15 +1063,15 @@ module nvme_front
     .room_o       (post_room),
     .write_i      (post),
     .write_valid_i(post_valid),
-    .aw_o,
-    .aw_valid_o,
-    .aw_ready_i,
-    .w_o,
-    .w_valid_o,
-    .w_ready_i,
-    .b_i,
-    .b_valid_i,
-    .b_ready_o,
+    .aw_o(m_host.aw),
+    .aw_valid_o(m_host.aw_valid),
+    .aw_ready_i(m_host.aw_ready),
+    .w_o(m_host.w),
+    .w_valid_o(m_host.w_valid),
+    .w_ready_i(m_host.w_ready),
+    .b_i(m_host.b),
+    .b_valid_i(m_host.b_valid),
+    .b_ready_o(m_host.b_ready),
     .mark_i       (post_mark),
     .marked_done_o(post_marked_done),
     .error_o      (write_error)
@@ -1232,8 +1143,8 @@ module nvme_front
     $error("nvme_front: FetchDepth must be 1 to 64");
   end
 
-  `NS_ASSERT(room_for_entries, !(r_valid_i && r_i.id == IdFetch) || sqe_ready)
+  `NS_ASSERT(room_for_entries, !(m_host.r_valid && m_host.r.id == IdFetch) || sqe_ready)
   `NS_ASSERT(data_cmd_stable, !io_shown_q || (io_data_valid && !admin_first))
-  `NS_ASSERT(no_dma_when_off, rdy || init || en || !(ar_valid_o || aw_valid_o))
+  `NS_ASSERT(no_dma_when_off, rdy || init || en || !(m_host.ar_valid || m_host.aw_valid))
 
 endmodule

@@ -89,37 +89,11 @@ module nvme_mover
   /// The oldest one that has begun ends.
   output logic        write_end_o,
 
-  /// Source read address.
-  output ax_t    ar_o,
-  /// Valid.
-  output logic   ar_valid_o,
-  /// Ready.
-  input  logic   ar_ready_i,
-  /// Source read data.
-  input  r_t     r_i,
-  /// Valid.
-  input  logic   r_valid_i,
-  /// Ready.
-  output logic   r_ready_o,
+  /// Source.
+  ns_axi_if.read_master m_source,
 
-  /// Target write address.
-  output ax_t    aw_o,
-  /// Valid.
-  output logic   aw_valid_o,
-  /// Ready.
-  input  logic   aw_ready_i,
-  /// Target write data.
-  output w_t     w_o,
-  /// Valid.
-  output logic   w_valid_o,
-  /// Ready.
-  input  logic   w_ready_i,
-  /// Target write response.
-  input  b_t     b_i,
-  /// Valid.
-  input  logic   b_valid_i,
-  /// Ready.
-  output logic   b_ready_o
+  /// Target.
+  ns_axi_if.write_master m_target
 );
 
   localparam int unsigned CountBits = unsigned'($clog2(MaxJobs + QueueJobs + MaxBursts + 8));
@@ -191,9 +165,9 @@ module nvme_mover
     .want_addr_o   (read_addr_o),
     .begin_o       (read_begin_o),
     .compared_i    (compared),
-    .ar_o,
-    .ar_valid_o,
-    .ar_ready_i,
+    .ar_o(m_source.ar),
+    .ar_valid_o(m_source.ar_valid),
+    .ar_ready_i(m_source.ar_ready),
     .issue_read_o  (issue_read),
     .issue_write_o (issue_write),
     .issue_ready_i (align_queue_ready && write_queue_ready),
@@ -245,9 +219,9 @@ module nvme_mover
     .job_mid_i   (align_mid),
     .job_beats_i (align_beats),
     .job_ready_o (align_ready),
-    .r_i,
-    .r_valid_i,
-    .r_ready_o,
+    .r_i(m_source.r),
+    .r_valid_i(m_source.r_valid),
+    .r_ready_o(m_source.r_ready),
     .out_data_o  (align_data),
     .out_error_o (align_error),
     .out_valid_o (align_out),
@@ -320,15 +294,15 @@ module nvme_mover
     .write_begin_o,
     .write_end_o,
     .compared_o  (compared),
-    .aw_o,
-    .aw_valid_o,
-    .aw_ready_i,
-    .w_o,
-    .w_valid_o,
-    .w_ready_i,
-    .b_i,
-    .b_valid_i,
-    .b_ready_o,
+    .aw_o(m_target.aw),
+    .aw_valid_o(m_target.aw_valid),
+    .aw_ready_i(m_target.aw_ready),
+    .w_o(m_target.w),
+    .w_valid_o(m_target.w_valid),
+    .w_ready_i(m_target.w_ready),
+    .b_i(m_target.b),
+    .b_valid_i(m_target.b_valid),
+    .b_ready_o(m_target.b_ready),
     .event_o,
     .event_valid_o,
     .event_ready_i
@@ -340,7 +314,8 @@ module nvme_mover
   assign cmp_error_o = beat_error;
 
   `NS_ASSERT(reserved_room, !align_out || fifo_ready)
-  `NS_ASSERT(quiet_without_jobs,
-             busy_o || (!ar_valid_o && !aw_valid_o && !w_valid_o && !event_valid_o))
+  `NS_ASSERT(
+      quiet_without_jobs,
+      busy_o || (!m_source.ar_valid && !m_target.aw_valid && !m_target.w_valid && !event_valid_o))
 
 endmodule

@@ -19,4 +19,11 @@ def test_status():
         "Blocks": f"{len(BLOCKS) * 256}'h{words}",
     }
     env = {"STATUS_TABLE": json.dumps({"header": HEADER, "blocks": BLOCKS})}
-    simulate("status", "cocotb_status", filelists=["hw/ip/status/status.f"], parameters=parameters, env=env)
+    simulate(
+        "status_tb",
+        "cocotb_status",
+        filelists=["hw/ip/status/status.f"],
+        extra_sources=["status_tb.sv"],
+        parameters=parameters,
+        env=env,
+    )

@@ -25,40 +25,8 @@ module status
   input  logic        clk_i,
   /// Reset.
   input  logic        rst_ni,
-  /// Write address.
-  input  logic [11:0] s_axil_awaddr,
-  /// Valid.
-  input  logic        s_axil_awvalid,
-  /// Ready.
-  output logic        s_axil_awready,
-  /// Write data.
-  input  logic [31:0] s_axil_wdata,
-  /// Byte strobes.
-  input  logic [3:0]  s_axil_wstrb,
-  /// Valid.
-  input  logic        s_axil_wvalid,
-  /// Ready.
-  output logic        s_axil_wready,
-  /// Write response.
-  output logic [1:0]  s_axil_bresp,
-  /// Valid.
-  output logic        s_axil_bvalid,
-  /// Ready.
-  input  logic        s_axil_bready,
-  /// Read address.
-  input  logic [11:0] s_axil_araddr,
-  /// Valid.
-  input  logic        s_axil_arvalid,
-  /// Ready.
-  output logic        s_axil_arready,
-  /// Read data.
-  output logic [31:0] s_axil_rdata,
-  /// Read response.
-  output logic [1:0]  s_axil_rresp,
-  /// Valid.
-  output logic        s_axil_rvalid,
-  /// Ready.
-  input  logic        s_axil_rready
+  /// AXI4-Lite slave.
+  ns_axil_if.slave s_axil
 );
 
   localparam logic [31:0] Magic = 32'h4E53_4456;  // "NSDV"
@@ -92,14 +60,14 @@ module status
   logic rvalid_q, bvalid_q, awready_q, wready_q;
   logic [31:0] rdata_q;
 
-  assign s_axil_arready = !rvalid_q;
-  assign s_axil_rvalid = rvalid_q;
-  assign s_axil_rdata = rdata_q;
-  assign s_axil_rresp = RespOkay;
-  assign s_axil_awready = awready_q;
-  assign s_axil_wready = wready_q;
-  assign s_axil_bvalid = bvalid_q;
-  assign s_axil_bresp = RespOkay;
+  assign s_axil.arready = !rvalid_q;
+  assign s_axil.rvalid = rvalid_q;
+  assign s_axil.rdata = rdata_q;
+  assign s_axil.rresp = RespOkay;
+  assign s_axil.awready = awready_q;
+  assign s_axil.wready = wready_q;
+  assign s_axil.bvalid = bvalid_q;
+  assign s_axil.bresp = RespOkay;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -108,13 +76,13 @@ module status
       awready_q <= 1'b1;
       wready_q <= 1'b1;
     end else begin
-      if (!rvalid_q) rvalid_q <= s_axil_arvalid;
-      else if (s_axil_rready) rvalid_q <= 1'b0;
+      if (!rvalid_q) rvalid_q <= s_axil.arvalid;
+      else if (s_axil.rready) rvalid_q <= 1'b0;
 
-      if (s_axil_awvalid) awready_q <= 1'b0;
-      if (s_axil_wvalid) wready_q <= 1'b0;
+      if (s_axil.awvalid) awready_q <= 1'b0;
+      if (s_axil.wvalid) wready_q <= 1'b0;
       if (!awready_q && !wready_q && !bvalid_q) bvalid_q <= 1'b1;
-      if (bvalid_q && s_axil_bready) begin
+      if (bvalid_q && s_axil.bready) begin
         bvalid_q  <= 1'b0;
         awready_q <= 1'b1;
         wready_q  <= 1'b1;
@@ -122,10 +90,10 @@ module status
     end
   end
 
-  always_ff @(posedge clk_i) if (!rvalid_q && s_axil_arvalid) rdata_q <= word(s_axil_araddr[11:2]);
+  always_ff @(posedge clk_i) if (!rvalid_q && s_axil.arvalid) rdata_q <= word(s_axil.araddr[11:2]);
 
   logic unused;
-  assign unused = ^{s_axil_awaddr, s_axil_wdata, s_axil_wstrb, s_axil_araddr[1:0]};
+  assign unused = ^{s_axil.awaddr, s_axil.wdata, s_axil.wstrb, s_axil.araddr[1:0]};
 
   if (NumBlocks < 1 || NumBlocks > 120) begin : gen_bad_blocks
     $error("status: NumBlocks must be 1 to 120");
