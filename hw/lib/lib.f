@@ -12,6 +12,8 @@ hw/lib/rtl/ns_clock_gate.sv
 hw/lib/rtl/ns_axi_mux.sv
 hw/lib/rtl/ns_axi_fill.sv
 hw/lib/rtl/ns_axi_drain.sv
+hw/lib/rtl/ns_axi_timeout_ids.sv
+hw/lib/rtl/ns_axi_timeout.sv
 hw/lib/rtl/ns_axi_link.sv
 hw/lib/rtl/ns_axi_gate.sv
 hw/lib/rtl/ns_axi_slice.sv
@@ -21,3 +23,9 @@ hw/lib/rtl/ns_axi_route.sv
 hw/lib/rtl/ns_axi_demux.sv
 hw/lib/rtl/ns_axi_xbar.sv
 hw/lib/rtl/ns_axil_demux.sv
+hw/lib/rtl/ns_dma_pkg.sv
+hw/lib/rtl/ns_dma_split.sv
+hw/lib/rtl/ns_dma_read.sv
+hw/lib/rtl/ns_dma_align.sv
+hw/lib/rtl/ns_dma_write.sv
+hw/lib/rtl/ns_dma.sv

@@ -36,5 +36,4 @@ hw/ip/nvme_ctrl/rtl/nvme_completion.sv
 hw/ip/nvme_ctrl/rtl/nvme_post.sv
 hw/ip/nvme_ctrl/rtl/nvme_trace.sv
 hw/ip/nvme_ctrl/rtl/nvme_front.sv
-hw/ip/nvme_ctrl/rtl/nvme_timeout.sv
 hw/ip/nvme_ctrl/rtl/nvme_ctrl.sv

@@ -16,19 +16,21 @@ module axi_tb
   parameter int unsigned Granule = 4096,
   /// Size of the address space.
   parameter logic [AddrWidth-1:0] Bytes = 64'h4_0000,
+  /// Bits of the masters' IDs.
+  parameter int unsigned IdBits = 6,
   /// Low ID bits looked at for order.
   parameter int unsigned OrderBits = 4
 ) (
   input logic clk_i,
   input logic rst_ni,
-  `NS_AXI_PORTS(s0_axi, input, output),
-  `NS_AXI_PORTS(s1_axi, input, output),
-  `NS_AXI_PORTS(s2_axi, input, output),
-  `NS_AXI_PORTS(s3_axi, input, output),
-  `NS_AXI_PORTS(m0_axi, output, input),
-  `NS_AXI_PORTS(m1_axi, output, input),
-  `NS_AXI_PORTS(m2_axi, output, input),
-  `NS_AXI_PORTS(m3_axi, output, input)
+  `NS_AXI_PORTS(s0_axi, IdBits, input, output),
+  `NS_AXI_PORTS(s1_axi, IdBits, input, output),
+  `NS_AXI_PORTS(s2_axi, IdBits, input, output),
+  `NS_AXI_PORTS(s3_axi, IdBits, input, output),
+  `NS_AXI_PORTS(m0_axi, ns_axi_pkg::IdWidth, output, input),
+  `NS_AXI_PORTS(m1_axi, ns_axi_pkg::IdWidth, output, input),
+  `NS_AXI_PORTS(m2_axi, ns_axi_pkg::IdWidth, output, input),
+  `NS_AXI_PORTS(m3_axi, ns_axi_pkg::IdWidth, output, input)
 );
 
   ns_axi_if s[4] ();
@@ -66,7 +68,8 @@ module axi_tb
 
   if (Mux) begin : gen_mux
     ns_axi_mux #(
-      .N(NumMasters)
+      .N     (NumMasters),
+      .IdBits(IdBits)
     ) u_dut (
       .clk_i,
       .rst_ni,
@@ -79,6 +82,7 @@ module axi_tb
       .NumSlaves (NumSlaves),
       .Granule   (Granule),
       .Bytes     (Bytes),
+      .IdBits    (IdBits),
       .OrderBits (OrderBits)
     ) u_dut (
       .clk_i,

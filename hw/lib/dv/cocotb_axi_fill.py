@@ -11,7 +11,7 @@ from cocotb.triggers import FallingEdge, Timer
 
 BLOCK, BEAT = 512, 64
 BLOCKS = 256
-FILL_ID = 0xFF
+FILL_ID = 0xFFF
 AX_BITS = 85
 OURS = BLOCKS // 2  # the master writes below, requests are above
 

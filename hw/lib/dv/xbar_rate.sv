@@ -40,8 +40,8 @@ module xbar_rate
     logic [31:0] aw_q, ar_q, w_q, b_q, r_q;  // addresses sent, beats
     logic [7:0] w_left_q;
 
-    assign s[i].aw = '{id: 8'(aw_q[3:0]), len: Len, size: 3'd6, burst: BurstIncr, addr: 64'(aw_q + i) << 12};
-    assign s[i].ar = '{id: 8'(ar_q[3:0]), len: Len, size: 3'd6, burst: BurstIncr, addr: 64'(ar_q + i) << 12};
+    assign s[i].aw = '{id: IdWidth'(aw_q[3:0]), len: Len, size: 3'd6, burst: BurstIncr, addr: 64'(aw_q + i) << 12};
+    assign s[i].ar = '{id: IdWidth'(ar_q[3:0]), len: Len, size: 3'd6, burst: BurstIncr, addr: 64'(ar_q + i) << 12};
     assign s[i].w = '{last: w_left_q == '0, strb: '1, data: 512'(w_q)};
     assign s[i].aw_valid = 1'b1;
     assign s[i].w_valid = 1'b1;
@@ -74,14 +74,15 @@ module xbar_rate
   end
 
   for (genvar i = 0; i < N; i++) begin : gen_slave
-    logic [7:0] r_left_q, r_id_q;
+    logic [7:0] r_left_q;
+    logic [IdWidth-1:0] r_id_q;
     logic r_valid_q;
-    logic [7:0] b_id;
+    logic [IdWidth-1:0] b_id;
     logic b_queue_valid, last_queue_valid;
 
     // A write is answered once both its address and its last beat are here.
     ns_fifo #(
-      .Width(8),
+      .Width(IdWidth),
       .Depth(32)
     ) u_ids (
       .clk_i,

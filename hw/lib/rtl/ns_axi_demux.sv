@@ -7,10 +7,11 @@
 // so responses of one ID come in the order of their addresses. It also waits until of the write data for another slave no
 // more than the last beat is left, and that one is shown to the slave: no ring of masters and slaves can wait for one
 // another's write data. What follows on the same slave does not wait, and neither does data: a change of slave costs no
-// cycle. Responses of several slaves are taken in turn, whole bursts at a time.
+// cycle. Responses of several slaves are taken in turn, up to a burst's last beat: reads interleave only where a slave
+// interleaves them.
 //
 // Addresses pass two register slices, the other channels one. Assumes bursts that do not cross a granule (4 KiB
-// or more, so every legal one) and slaves that do not interleave the beats of different reads.
+// or more, so every legal one).
 `include "ns_assert.svh"
 
 module ns_axi_demux

@@ -2,9 +2,9 @@
 `ifndef NS_AXI_FLAT_SVH
 `define NS_AXI_FLAT_SVH
 
-// Flat ports: of a slave with input, output; of a master with output, input.
-`define NS_AXI_PORTS(p, from, to) \
-  from logic [ns_axi_pkg::IdWidth-1:0] p``_awid, \
+// Flat ports with IDs of so many bits: of a slave with input, output; of a master with output, input.
+`define NS_AXI_PORTS(p, ids, from, to) \
+  from logic [ids-1:0] p``_awid, \
   from logic [63:0]  p``_awaddr, \
   from logic [7:0]   p``_awlen, \
   from logic [2:0]   p``_awsize, \
@@ -16,18 +16,18 @@
   from logic         p``_wlast, \
   from logic         p``_wvalid, \
   to   logic         p``_wready, \
-  to   logic [ns_axi_pkg::IdWidth-1:0] p``_bid, \
+  to   logic [ids-1:0] p``_bid, \
   to   logic [1:0]   p``_bresp, \
   to   logic         p``_bvalid, \
   from logic         p``_bready, \
-  from logic [ns_axi_pkg::IdWidth-1:0] p``_arid, \
+  from logic [ids-1:0] p``_arid, \
   from logic [63:0]  p``_araddr, \
   from logic [7:0]   p``_arlen, \
   from logic [2:0]   p``_arsize, \
   from logic [1:0]   p``_arburst, \
   from logic         p``_arvalid, \
   to   logic         p``_arready, \
-  to   logic [ns_axi_pkg::IdWidth-1:0] p``_rid, \
+  to   logic [ids-1:0] p``_rid, \
   to   logic [511:0] p``_rdata, \
   to   logic [1:0]   p``_rresp, \
   to   logic         p``_rlast, \
@@ -88,7 +88,7 @@
 
 // The bus drives flat master ports.
 `define NS_AXI_TO_FLAT(flat, bus) \
-  assign flat``_awid = bus.aw.id; \
+  assign flat``_awid = $bits(flat``_awid)'(bus.aw.id); \
   assign flat``_awaddr = bus.aw.addr; \
   assign flat``_awlen = bus.aw.len; \
   assign flat``_awsize = bus.aw.size; \
@@ -100,18 +100,18 @@
   assign flat``_wlast = bus.w.last; \
   assign flat``_wvalid = bus.w_valid; \
   assign bus.w_ready = flat``_wready; \
-  assign bus.b.id = flat``_bid; \
+  assign bus.b.id = ns_axi_pkg::IdWidth'(flat``_bid); \
   assign bus.b.resp = flat``_bresp; \
   assign bus.b_valid = flat``_bvalid; \
   assign flat``_bready = bus.b_ready; \
-  assign flat``_arid = bus.ar.id; \
+  assign flat``_arid = $bits(flat``_arid)'(bus.ar.id); \
   assign flat``_araddr = bus.ar.addr; \
   assign flat``_arlen = bus.ar.len; \
   assign flat``_arsize = bus.ar.size; \
   assign flat``_arburst = bus.ar.burst; \
   assign flat``_arvalid = bus.ar_valid; \
   assign bus.ar_ready = flat``_arready; \
-  assign bus.r.id = flat``_rid; \
+  assign bus.r.id = ns_axi_pkg::IdWidth'(flat``_rid); \
   assign bus.r.data = flat``_rdata; \
   assign bus.r.resp = flat``_rresp; \
   assign bus.r.last = flat``_rlast; \

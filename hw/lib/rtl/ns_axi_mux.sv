@@ -1,8 +1,8 @@
 // AXI4 multiplexer: N masters share one slave.
 //
 // Addresses are granted round robin, each channel on its own. Write data follows the order of the granted write addresses.
-// Some upper ID bits of each master say whose a transaction is, by default the port number in the upper log2(N) ones. They
-// route the responses back, so masters must leave these bits 0; they are 0 in the responses. Transactions of one master with one ID keep their order as far as the slave keeps it.
+// IDs grow: the port's number stands above the `IdBits` bits that the masters use, routes the responses back, and is not seen by
+// the masters. So multiplexers cascade. Transactions of one master with one ID keep their order as far as the slave keeps it.
 // Full throughput on every channel; each channel passes one register slice on the slave's side. Up to `MaxWrites` writes
 // may wait behind the one whose data comes; write data is accepted no earlier than the cycle after its address.
 // Does not check addresses, and does not limit what is outstanding.
@@ -11,14 +11,12 @@
 module ns_axi_mux
   import ns_axi_pkg::*;
 #(
-  /// Number of masters, 1 to 128.
+  /// Number of masters.
   parameter int unsigned N = 2,
+  /// Bits of the masters' IDs; those above are 0.
+  parameter int unsigned IdBits = 4,
   /// Writes whose address has been granted and whose data has not begun.
-  parameter int unsigned MaxWrites = 16,
-  /// Of each master the ID bits that are its mark.
-  parameter master_ids_t Masks = number_masks(N),
-  /// And what they are. No ID may bear the marks of two masters.
-  parameter master_ids_t Tags = number_tags(N)
+  parameter int unsigned MaxWrites = 16
 ) (
   /// Clock.
   input  logic         clk_i,
@@ -33,6 +31,8 @@ module ns_axi_mux
 );
 
   localparam int unsigned IdxBits = idx_width(N);
+  localparam int unsigned PortBits = unsigned'($clog2(N));
+  localparam logic [IdWidth-1:0] OwnBits = IdWidth'((1 << IdBits) - 1);
 
   // The masters' buses, one vector a signal.
   logic [N-1:0] s_aw_valid, s_aw_ready, s_w_valid, s_w_ready, s_b_valid, s_b_ready;
@@ -40,7 +40,7 @@ module ns_axi_mux
 
   // The master that an ID belongs to, one-hot.
   function automatic logic [N-1:0] owner(logic [IdWidth-1:0] id);
-    for (int unsigned i = 0; i < N; i++) owner[i] = (id & Masks[i]) == Tags[i];
+    for (int unsigned i = 0; i < N; i++) owner[i] = (id >> IdBits) == IdWidth'(i);
   endfunction
 
   // Write addresses. An address is granted only together with a place in the queue of data to come.
@@ -70,7 +70,7 @@ module ns_axi_mux
     ax_t ax;
     always_comb begin
       ax = s_axi[i].aw;
-      ax.id = ax.id | Tags[i];
+      ax.id = ax.id | IdWidth'(i << IdBits);
     end
     assign aw[i] = ax;
   end
@@ -173,7 +173,7 @@ module ns_axi_mux
   for (genvar i = 0; i < N; i++) begin : gen_b
     assign s_axi[i].b_valid = s_b_valid[i];
     assign s_b_ready[i] = s_axi[i].b_ready;
-    assign s_axi[i].b.id = b.id & ~Masks[i];
+    assign s_axi[i].b.id = b.id & OwnBits;
     assign s_axi[i].b.resp = b.resp;
   end
   assign s_b_valid = b_owner & {N{b_valid}};
@@ -204,7 +204,7 @@ module ns_axi_mux
     ax_t ax;
     always_comb begin
       ax = s_axi[i].ar;
-      ax.id = ax.id | Tags[i];
+      ax.id = ax.id | IdWidth'(i << IdBits);
     end
     assign ar[i] = ax;
   end
@@ -246,20 +246,20 @@ module ns_axi_mux
   for (genvar i = 0; i < N; i++) begin : gen_r
     assign s_axi[i].r_valid = s_r_valid[i];
     assign s_r_ready[i] = s_axi[i].r_ready;
-    assign s_axi[i].r.id = r.id & ~Masks[i];
+    assign s_axi[i].r.id = r.id & OwnBits;
     assign s_axi[i].r.resp = r.resp;
     assign s_axi[i].r.last = r.last;
     assign s_axi[i].r.data = r.data;
   end
   assign s_r_valid = r_owner & {N{r_valid}};
 
-  if (N < 1 || N > MaxMasters) begin : gen_bad_n
-    $error("ns_axi_mux: N must be 1 to 128");
+  if (N < 1 || IdBits + PortBits > IdWidth) begin : gen_bad_n
+    $error("ns_axi_mux: IdBits and the bits of a port's number must be 12 at most together");
   end
 
   for (genvar i = 0; i < N; i++) begin : gen_check_id
-    `NS_ASSERT(aw_id_in_range, !s_aw_valid[i] || (s_axi[i].aw.id & Masks[i]) == '0)
-    `NS_ASSERT(ar_id_in_range, !s_ar_valid[i] || (s_axi[i].ar.id & Masks[i]) == '0)
+    `NS_ASSERT(aw_id_in_range, !s_aw_valid[i] || (s_axi[i].aw.id & ~OwnBits) == '0)
+    `NS_ASSERT(ar_id_in_range, !s_ar_valid[i] || (s_axi[i].ar.id & ~OwnBits) == '0)
   end
   `NS_ASSERT(b_id_known, !b_valid || $onehot(b_owner))
   `NS_ASSERT(r_id_known, !r_valid || $onehot(r_owner))

@@ -1,7 +1,8 @@
 // Types and constants of every AXI4 and AXI4-Lite bus inside the device.
 //
-// All internal AXI4 buses have one shape: 64-bit byte addresses, 512-bit data, 8-bit IDs. Bits that a
-// block doesn't need are constant and cost nothing after synthesis. LOCK, CACHE, PROT, QOS, REGION and
+// All internal AXI4 buses have one shape: 64-bit byte addresses, 512-bit data, 12-bit IDs. Bits that a
+// block doesn't need are constant and cost nothing after synthesis. IDs grow upwards: a multiplexer puts the port's number above
+// the bits that its masters use, and ns_axi_remap makes them fewer. LOCK, CACHE, PROT, QOS, REGION and
 // USER do not exist inside; the blocks that are meant to be used alone (nvm_delay) carry them on flat ports.
 //
 // Packed structs have their widest field last: the simulator then moves the small ones with one mask.
@@ -10,7 +11,7 @@ package ns_axi_pkg;
   parameter int unsigned AddrWidth = 64;
   parameter int unsigned DataWidth = 512;
   parameter int unsigned StrbWidth = DataWidth / 8;
-  parameter int unsigned IdWidth = 8;
+  parameter int unsigned IdWidth = 12;
 
   /// Address channel (AW or AR).
   typedef struct packed {
@@ -54,26 +55,6 @@ package ns_axi_pkg;
   /// ceil(log2(n)), but at least 1: the width of an index into n things.
   function automatic int unsigned idx_width(int unsigned n);
     return (n > 1) ? unsigned'($clog2(n)) : 1;
-  endfunction
-
-  /// Most masters of an ns_axi_mux.
-  parameter int unsigned MaxMasters = 128;
-
-  /// A word of ID bits for each master of an ns_axi_mux.
-  typedef logic [MaxMasters-1:0][IdWidth-1:0] master_ids_t;
-
-  /// Master i has i in the upper log2(n) bits.
-  function automatic master_ids_t number_tags(int unsigned n);
-    number_tags = '0;
-    for (int unsigned i = 0; i < n; i++)
-    number_tags[i] = IdWidth'(i << (IdWidth - unsigned'($clog2(n))));
-  endfunction
-
-  /// The upper log2(n) bits, for each of n masters.
-  function automatic master_ids_t number_masks(int unsigned n);
-    number_masks = '0;
-    for (int unsigned i = 0; i < n; i++)
-    number_masks[i] = ~IdWidth'((1 << (IdWidth - unsigned'($clog2(n)))) - 1);
   endfunction
 
 endpackage

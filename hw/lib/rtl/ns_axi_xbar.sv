@@ -1,14 +1,13 @@
 // AXI4 crossbar: `NumMasters` masters, `NumSlaves` address-interleaved slaves, every pair connected.
 //
 // One ns_axi_demux a master (addresses, order, DECERR) and one ns_axi_mux a slave (arbitration, IDs); their headers say how
-// they route, order and arbitrate. Master m uses IDs below 2**(8 - log2(NumMasters)); a slave sees m in the upper
-// bits. An address takes three cycles through the crossbar, data and responses two; each port moves one beat a cycle.
+// they route, order and arbitrate. A slave sees the master's number above the `IdBits` bits of its ID. An address takes three cycles through the crossbar, data and responses two; each port moves one beat a cycle.
 //
-// Assumes slaves that do not interleave the beats of different reads. Reads and writes are not ordered against each other.
+// Reads and writes are not ordered against each other.
 module ns_axi_xbar
   import ns_axi_pkg::*;
 #(
-  /// Number of masters, 1 to 128.
+  /// Number of masters.
   parameter int unsigned NumMasters = 2,
   /// Number of slaves, a power of two.
   parameter int unsigned NumSlaves = 2,
@@ -16,6 +15,8 @@ module ns_axi_xbar
   parameter int unsigned Granule = 4096,
   /// Size of the address space; DECERR from there on.
   parameter logic [AddrWidth-1:0] Bytes = 64'h1_0000_0000,
+  /// Bits of the masters' IDs; those above are 0.
+  parameter int unsigned IdBits = 4,
   /// Transactions under way per master, direction and ID.
   parameter int unsigned MaxOutstanding = 32,
   /// Writes per slave whose address has been granted and whose data is not complete.
@@ -65,6 +66,7 @@ module ns_axi_xbar
   for (genvar s = 0; s < NumSlaves; s++) begin : gen_slave
     ns_axi_mux #(
       .N        (NumMasters),
+      .IdBits   (IdBits),
       .MaxWrites(MaxWrites)
     ) u_mux (
       .clk_i,

@@ -11,6 +11,8 @@
 module nearside_channel
   import ns_axi_pkg::*;
 #(
+  /// Bits of the masters' IDs; those above are 0.
+  parameter int unsigned IdBits      = 4,
   /// Beats that the nvm_delay's read buffer holds.
   parameter int unsigned BufferBeats = 512,
   /// There is an ns_axi_fill before the memory.
@@ -73,7 +75,8 @@ module nearside_channel
   end
 
   ns_axi_mux #(
-    .N(2)
+    .N     (2),
+    .IdBits(IdBits)
   ) u_mux (
     .clk_i,
     .rst_ni,
@@ -102,8 +105,15 @@ module nearside_channel
   ns_axi_if drained ();
   ns_axi_if filled ();
 
+  localparam int unsigned DelayIdBits = (IdBits + 1 > 8) ? IdBits + 1 : 8;
+  logic [DelayIdBits-1:0] mux_b_id, mux_r_id, delayed_aw_id, delayed_ar_id;
+  assign mux.b.id = IdWidth'(mux_b_id);
+  assign mux.r.id = IdWidth'(mux_r_id);
+  assign delayed.aw.id = IdWidth'(delayed_aw_id);
+  assign delayed.ar.id = IdWidth'(delayed_ar_id);
+
   nvm_delay #(
-    .IdWidth    (IdWidth),
+    .IdWidth    (DelayIdBits),
     .AddrWidth  (AddrWidth),
     .DataWidth  (DataWidth),
     .BufferBeats(BufferBeats)
@@ -114,7 +124,7 @@ module nearside_channel
     .flush_i       (stop_i),
     .s_axi_awvalid (mux.aw_valid),
     .s_axi_awready (mux.aw_ready),
-    .s_axi_awid    (mux.aw.id),
+    .s_axi_awid    (mux.aw.id[DelayIdBits-1:0]),
     .s_axi_awaddr  (mux.aw.addr),
     .s_axi_awlen   (mux.aw.len),
     .s_axi_awsize  (mux.aw.size),
@@ -131,11 +141,11 @@ module nearside_channel
     .s_axi_wlast   (mux.w.last),
     .s_axi_bvalid  (mux.b_valid),
     .s_axi_bready  (mux.b_ready),
-    .s_axi_bid     (mux.b.id),
+    .s_axi_bid     (mux_b_id),
     .s_axi_bresp   (mux.b.resp),
     .s_axi_arvalid (mux.ar_valid),
     .s_axi_arready (mux.ar_ready),
-    .s_axi_arid    (mux.ar.id),
+    .s_axi_arid    (mux.ar.id[DelayIdBits-1:0]),
     .s_axi_araddr  (mux.ar.addr),
     .s_axi_arlen   (mux.ar.len),
     .s_axi_arsize  (mux.ar.size),
@@ -147,13 +157,13 @@ module nearside_channel
     .s_axi_arregion('0),
     .s_axi_rvalid  (mux.r_valid),
     .s_axi_rready  (mux.r_ready),
-    .s_axi_rid     (mux.r.id),
+    .s_axi_rid     (mux_r_id),
     .s_axi_rdata   (mux.r.data),
     .s_axi_rresp   (mux.r.resp),
     .s_axi_rlast   (mux.r.last),
     .m_axi_awvalid (delayed.aw_valid),
     .m_axi_awready (delayed.aw_ready),
-    .m_axi_awid    (delayed.aw.id),
+    .m_axi_awid    (delayed_aw_id),
     .m_axi_awaddr  (delayed.aw.addr),
     .m_axi_awlen   (delayed.aw.len),
     .m_axi_awsize  (delayed.aw.size),
@@ -170,11 +180,11 @@ module nearside_channel
     .m_axi_wlast   (delayed.w.last),
     .m_axi_bvalid  (delayed.b_valid),
     .m_axi_bready  (delayed.b_ready),
-    .m_axi_bid     (delayed.b.id),
+    .m_axi_bid     (delayed.b.id[DelayIdBits-1:0]),
     .m_axi_bresp   (delayed.b.resp),
     .m_axi_arvalid (delayed.ar_valid),
     .m_axi_arready (delayed.ar_ready),
-    .m_axi_arid    (delayed.ar.id),
+    .m_axi_arid    (delayed_ar_id),
     .m_axi_araddr  (delayed.ar.addr),
     .m_axi_arlen   (delayed.ar.len),
     .m_axi_arsize  (delayed.ar.size),
@@ -186,7 +196,7 @@ module nearside_channel
     .m_axi_arregion(),
     .m_axi_rvalid  (delayed.r_valid),
     .m_axi_rready  (delayed.r_ready),
-    .m_axi_rid     (delayed.r.id),
+    .m_axi_rid     (delayed.r.id[DelayIdBits-1:0]),
     .m_axi_rdata   (delayed.r.data),
     .m_axi_rresp   (delayed.r.resp),
     .m_axi_rlast   (delayed.r.last),

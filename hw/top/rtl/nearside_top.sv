@@ -31,7 +31,7 @@ module nearside_top
   parameter int unsigned NumWalkers = 2,
   /// Clock in kHz: the unit of what the host is told of time.
   parameter int unsigned ClockKhz = 250_000,
-  /// Bits of an ID of the PM window, up to 7.
+  /// Bits of an ID of the PM window, up to 8.
   parameter int unsigned PmIdWidth = 4,
   /// 1: zeros are written by an ns_axi_fill in each channel, and m_fill_* rest. 0: by what is behind m_fill_*.
   parameter bit FillInside = 1'b0
@@ -647,6 +647,7 @@ module nearside_top
     `NS_AXI_TO_FLAT_AT(m_axi_ddr, c, m_ddr)
 
     nearside_channel #(
+      .IdBits     (PmIdWidth),
       .BufferBeats(DelayBufferBeats),
       .FillInside (FillInside)
     ) u_channel (
@@ -722,8 +723,8 @@ module nearside_top
   if (NumChannels < 1 || NumChannels > 16 || (NumChannels & (NumChannels - 1)) != 0) begin : gen_bad_channels
     $error("nearside_top: NumChannels must be 1, 2, 4, 8 or 16");
   end
-  if (PmIdWidth < 1 || PmIdWidth > IdWidth - 1) begin : gen_bad_pm_id_width
-    $error("nearside_top: PmIdWidth must be 1 to 7");
+  if (PmIdWidth < 1 || PmIdWidth > 8) begin : gen_bad_pm_id_width
+    $error("nearside_top: PmIdWidth must be 1 to 8");
   end
 
   `NS_ASSERT(pm_counted, pm_open_q < 16'h8000)

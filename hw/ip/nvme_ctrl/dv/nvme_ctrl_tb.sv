@@ -41,8 +41,8 @@ module nvme_ctrl_tb
   input  logic         msix_enable_i,
   input  logic         msix_mask_i,
   `NS_AXIL_PORTS(s_axil, input, output),
-  `NS_AXI_PORTS(m_axi_host, output, input),
-  `NS_AXI_PORTS(m_axi_mem, output, input)
+  `NS_AXI_PORTS(m_axi_host, IdWidth, output, input),
+  `NS_AXI_PORTS(m_axi_mem, IdWidth, output, input)
 );
 
   // Clock gate, as at the top of the device.
@@ -84,7 +84,7 @@ module nvme_ctrl_tb
   `NS_AXI_TO_FLAT(m_axi_mem, mem)
 
   // What the controller asks the memories to zero is written by an ns_axi_fill in each channel.
-  localparam logic [IdWidth-1:0] FillId = 8'h3F;
+  localparam logic [IdWidth-1:0] FillId = 12'h3F;
   logic [NumChannels-1:0][63:0] fill_addr;
   logic [NumChannels-1:0][15:0] fill_blocks;
   logic [NumChannels-1:0] fill_valid, fill_ready, fill_done, fill_error;

@@ -77,7 +77,7 @@ module nvme_data_tb
   output logic                          adm_r_ready_o
 );
 
-  localparam logic [IdWidth-1:0] FillId = 8'h3F;
+  localparam logic [IdWidth-1:0] FillId = 12'h3F;
   ns_axi_if host[NumHost] ();
   ns_axi_if data[NumChannels] ();
   ns_axi_if adm ();

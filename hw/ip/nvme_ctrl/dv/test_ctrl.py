@@ -118,7 +118,7 @@ def test_ctrl_default():
 @pytest.mark.slow
 @pytest.mark.parametrize("channels", [8, 16])
 def test_ctrl_channels(channels):
-    """As many channels as there can be, with 4 walkers a direction: numbered masters would take nine ID bits."""
+    """As many channels as there can be, with 4 walkers a direction: the host port's IDs are at their longest."""
     simulate(
         "nvme_ctrl_tb",
         "cocotb_ctrl",

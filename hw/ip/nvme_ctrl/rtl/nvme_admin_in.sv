@@ -8,7 +8,7 @@ module nvme_admin_in
   import nvme_pkg::*;
 #(
   /// ID of the reads.
-  parameter logic [IdWidth-1:0] Id = 8'd1
+  parameter logic [IdWidth-1:0] Id = 12'd1
 ) (
   /// Clock.
   input  logic         clk_i,

@@ -1,7 +1,7 @@
 // NVMe 1.4 controller without firmware: registers, doorbells, MSI-X, command fetch, decode, admin commands, data path
 // and completions, all in hardware.
 //
-// A host access without an answer ends as an error after a while (nvme_timeout). Until what has been given up has come,
+// A host access without an answer ends as an error after a while (ns_axi_timeout). Until what has been given up has come,
 // `busy_o` stays 1.
 //
 // It assumes that the host port keeps posted writes in order and answers reads with one ID in order, that `m_mem_*`
@@ -135,33 +135,10 @@ module nvme_ctrl
   localparam int unsigned NumHost = NumChannels + 2;  // movers, lists and admin buffer; the last is the front end's
   localparam int unsigned Front = NumHost - 1;
 
-  // Their IDs at the host port: the master's number and below it its own ID, if 8 bits are enough for that. If not, lists
-  // are marked by bit 7, the front end by bits 7:6 and movers, which have one ID each, by more.
-  localparam int unsigned Lists = NumChannels;
   localparam int unsigned NumberBits = unsigned'($clog2(NumHost));
   localparam int unsigned ListBits = unsigned'($clog2(
       nvme_data_pkg::num_lists(NumWalkers, NumSglWalkers) + 1
   ));
-  localparam int unsigned WriteBits = 2;
-  localparam bit Numbered = NumberBits + ListBits <= IdWidth;
-
-  function automatic master_ids_t host_masks();
-    host_masks = number_masks(NumHost);
-    if (!Numbered) begin
-      for (int unsigned i = 0; i < NumChannels; i++) host_masks[i] = '1;
-      host_masks[Lists] = 8'h80;
-      host_masks[Front] = 8'hC0;
-    end
-  endfunction
-
-  function automatic master_ids_t host_tags();
-    host_tags = number_tags(NumHost);
-    if (!Numbered) begin
-      for (int unsigned i = 0; i < NumChannels; i++) host_tags[i] = IdWidth'(i);
-      host_tags[Lists] = 8'h80;
-      host_tags[Front] = 8'h40;
-    end
-  endfunction
 
   ns_axi_if host[NumHost] ();
   ns_axi_if mux ();  // the host's side of the multiplexer
@@ -176,7 +153,7 @@ module nvme_ctrl
   logic front_busy, front_waits, data_busy, data_waits;
   logic [31:0] front_wait;
 
-  logic mux_r_error, mux_b_error, read_busy, read_open, write_busy, write_open;
+  logic host_busy;
 
   nvme_front #(
     .NumIoQueues (NumIoQueues),
@@ -273,9 +250,8 @@ module nvme_ctrl
   );
 
   ns_axi_mux #(
-    .N    (NumHost),
-    .Masks(host_masks()),
-    .Tags (host_tags())
+    .N     (NumHost),
+    .IdBits(ListBits)
   ) u_host_mux (
     .clk_i,
     .rst_ni,
@@ -284,72 +260,28 @@ module nvme_ctrl
   );
 
   // What the host never answers ends as an error.
-  assign m_host.w = mux.w;
-  assign m_host.w_valid = mux.w_valid;
-  assign mux.w_ready = m_host.w_ready;
-  assign m_host.ar = mux.ar;
-  assign m_host.ar_valid = mux.ar_valid && read_open;
-  assign mux.ar_ready = m_host.ar_ready && read_open;
-  assign m_host.aw = mux.aw;
-  assign m_host.aw_valid = mux.aw_valid && write_open;
-  assign mux.aw_ready = m_host.aw_ready && write_open;
-
-  nvme_timeout #(
-    .HighBits(Numbered ? NumberBits : IdWidth),
-    .LowBits (ListBits),
-    .Cycles  (HostTimeout)
-  ) u_read_timeout (
+  ns_axi_timeout #(
+    .IdBits(NumberBits + ListBits),
+    .Cycles(HostTimeout)
+  ) u_timeout (
     .clk_i,
     .rst_ni,
-    .busy_o       (read_busy),
-    .ready_o      (read_open),
-    .issue_i      (m_host.ar_valid && m_host.ar_ready),
-    .issue_id_i   (mux.ar.id),
-    .issue_beats_i(9'(mux.ar.len) + 9'd1),
-    .in_id_i      (m_host.r.id),
-    .in_valid_i   (m_host.r_valid),
-    .in_ready_o   (m_host.r_ready),
-    .out_id_o     (mux.r.id),
-    .out_error_o  (mux_r_error),
-    .out_valid_o  (mux.r_valid),
-    .out_ready_i  (mux.r_ready)
+    .busy_o(host_busy),
+    .s_axi (mux),
+    .m_axi (m_host)
   );
 
-  nvme_timeout #(
-    .HighBits(Numbered ? NumberBits : IdWidth),
-    .LowBits (WriteBits),
-    .Cycles  (HostTimeout)
-  ) u_write_timeout (
-    .clk_i,
-    .rst_ni,
-    .busy_o       (write_busy),
-    .ready_o      (write_open),
-    .issue_i      (m_host.aw_valid && m_host.aw_ready),
-    .issue_id_i   (mux.aw.id),
-    .issue_beats_i(9'd1),
-    .in_id_i      (m_host.b.id),
-    .in_valid_i   (m_host.b_valid),
-    .in_ready_o   (m_host.b_ready),
-    .out_id_o     (mux.b.id),
-    .out_error_o  (mux_b_error),
-    .out_valid_o  (mux.b_valid),
-    .out_ready_i  (mux.b_ready)
-  );
-
-  assign mux.r.resp = mux_r_error ? RespSlvErr : m_host.r.resp;
-  assign mux.r.last = m_host.r.last;
-  assign mux.r.data = m_host.r.data;
-  assign mux.b.resp = mux_b_error ? RespSlvErr : m_host.b.resp;
-
-  assign busy_o = front_busy || data_busy || read_busy || write_busy;
-  assign wait_o = (data_busy || read_busy || write_busy) ? '0 : front_wait;
-  assign waits_o = front_waits && data_waits && !data_done_valid && !read_busy && !write_busy;
+  assign busy_o = front_busy || data_busy || host_busy;
+  assign wait_o = (data_busy || host_busy) ? '0 : front_wait;
+  assign waits_o = front_waits && data_waits && !data_done_valid && !host_busy;
 
   if (NumChannels > 64) begin : gen_bad_channels
     $error("nvme_ctrl: NumChannels must be at most 64");
   end
-  if (ListBits > 7) begin : gen_bad_walkers
-    $error("nvme_ctrl: NumWalkers and NumSglWalkers must be at most 62 together");
+  if (NumberBits + ListBits > IdWidth) begin : gen_bad_walkers
+    $error(
+        "nvme_ctrl: the bits to number NumChannels + 2 masters and the walkers must be 12 at most together"
+    );
   end
 
 endmodule

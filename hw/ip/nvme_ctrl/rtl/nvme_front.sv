@@ -117,9 +117,9 @@ module nvme_front
   localparam int unsigned NumQueues = NumIoQueues + 1;
   localparam int unsigned NumEvents = 4;  // AERL + 1
   localparam int unsigned NumErrors = 64;  // ELPE + 1
-  localparam logic [IdWidth-1:0] IdFetch = 8'd0;
-  localparam logic [IdWidth-1:0] IdAdmin = 8'd1;
-  localparam logic [IdWidth-1:0] IdShadow = 8'd2;  // and of the writes of EventIdx
+  localparam logic [IdWidth-1:0] IdFetch = 12'd0;
+  localparam logic [IdWidth-1:0] IdAdmin = 12'd1;
+  localparam logic [IdWidth-1:0] IdShadow = 12'd2;  // and of the writes of EventIdx
 
   // Controller properties and state.
   logic en, nssr, nssr_done, cc_ok, wrr, iosqes_ok, iocqes_ok, rdy, cfs;

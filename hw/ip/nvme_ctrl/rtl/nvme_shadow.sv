@@ -24,7 +24,7 @@ module nvme_shadow
   /// Queues, the admin queue included.
   parameter int unsigned NumQueues = 17,
   /// ID of the reads.
-  parameter logic [IdWidth-1:0] Id = 8'd2
+  parameter logic [IdWidth-1:0] Id = 12'd2
 ) (
   /// Clock.
   input  logic                 clk_i,

@@ -1,21 +1,19 @@
-// Completion timeout: ends transactions towards the host that are never answered, and drops answers that come too late.
+// One direction of ns_axi_timeout: ends transactions that are never answered, and drops answers that come too late.
 //
 // It stands in a channel of responses (R or B) and counts, ID by ID, the beats asked for and those handed on. When an ID
 // has made no progress for `Cycles` to 2 x `Cycles` while something of it was outstanding, all that it is owed is handed on
-// as errors, and as many of its later beats are dropped when they come. So each command ends, whatever the host or the
-// bridge in front of it do, and the bus stays in step if they come back. Beats given up are single: `last` of a burst
+// as errors, and as many of its later beats are dropped when they come. So each transaction ends, whatever the slave does,
+// and the bus stays in step if it comes back. Beats given up are single: `last` of a burst
 // does not count.
 //
 // It assumes that responses of one ID come in order, and that addresses and write data are accepted in the end.
 `include "ns_assert.svh"
 
-module nvme_timeout
+module ns_axi_timeout_ids
   import ns_axi_pkg::*;
 #(
-  /// Upper bits of an ID that differ.
-  parameter int unsigned HighBits = 2,
-  /// Lower bits of an ID that differ; those between, if there are any, are 0.
-  parameter int unsigned LowBits  = 3,
+  /// Bits of an ID; those above are 0.
+  parameter int unsigned IdBits = 4,
   /// Cycles, at least 4 for each ID.
   parameter int unsigned Cycles   = 6_250_000
 ) (
@@ -28,20 +26,20 @@ module nvme_timeout
 
   /// Addresses may be issued. 0 for a while after reset.
   output logic               ready_o,
-  /// An address is accepted by the host.
+  /// An address is accepted by the slave.
   input  logic               issue_i,
   /// Its ID.
   input  logic [IdWidth-1:0] issue_id_i,
   /// Beats of its response.
   input  logic [8:0]         issue_beats_i,
 
-  /// ID of a response from the host.
+  /// ID of a response from the slave.
   input  logic [IdWidth-1:0] in_id_i,
   /// Valid.
   input  logic               in_valid_i,
   /// Ready.
   output logic               in_ready_o,
-  /// ID of a response towards the controller.
+  /// ID of a response towards the master.
   output logic [IdWidth-1:0] out_id_o,
   /// It has been given up: an error, without data.
   output logic               out_error_o,
@@ -51,22 +49,15 @@ module nvme_timeout
   input  logic               out_ready_i
 );
 
-  localparam bit AllBits = HighBits + LowBits >= IdWidth;
-  localparam int unsigned Bits = AllBits ? IdWidth : HighBits + LowBits;
   localparam int unsigned CountBits = 12;  // of the beats outstanding of an ID
-  // Of the beats given up of an ID: a host that never answers again costs at most 2**CountBits of them in a time-out. At one
+  // Of the beats given up of an ID: a slave that never answers again costs at most 2**CountBits of them in a time-out. At one
   // in 25 ms these are enough for 200 years.
   localparam int unsigned LostBits = 50;
   localparam int unsigned TimerBits = unsigned'($clog2(Cycles + 1));
 
-  typedef logic [Bits-1:0] idx_t;
+  typedef logic [IdBits-1:0] idx_t;
   typedef logic [CountBits-1:0] count_t;
   typedef logic [LostBits-1:0] lost_t;
-
-  function automatic idx_t index(logic [IdWidth-1:0] id);
-    if (AllBits) return idx_t'(id);
-    return (idx_t'(id >> (IdWidth - HighBits)) << LowBits) | (idx_t'(id) & idx_t'((1 << LowBits) - 1));
-  endfunction
 
   typedef enum logic [2:0] {
     StClear,
@@ -82,15 +73,15 @@ module nvme_timeout
   idx_t idx_q;
   logic [TimerBits-1:0] timer_q;
   count_t left_q;
-  logic [LostBits+Bits-1:0] lost_q;  // beats given up that have not come yet
+  logic [LostBits+IdBits-1:0] lost_q;  // beats given up that have not come yet
   logic any_lost_q;                   // 1 at least as long as lost_q is not 0
 
   // Beats asked for, handed on, given up and still to come; and those handed on when last looked at, with a bit
   // that there were more to come.
-  (* ram_style = "distributed" *) count_t issued_mem[2**Bits];
-  (* ram_style = "distributed" *) count_t given_mem[2**Bits];
-  (* ram_style = "distributed" *) lost_t lost_mem[2**Bits];
-  (* ram_style = "distributed" *) logic [CountBits:0] seen_mem[2**Bits];
+  (* ram_style = "distributed" *) count_t issued_mem[2**IdBits];
+  (* ram_style = "distributed" *) count_t given_mem[2**IdBits];
+  (* ram_style = "distributed" *) lost_t lost_mem[2**IdBits];
+  (* ram_style = "distributed" *) logic [CountBits:0] seen_mem[2**IdBits];
 
   logic clear, hold, giving, dropped, resp_fire, drop_fire, give_fire, stuck, idx_last;
   idx_t issue_idx, resp_idx;
@@ -101,23 +92,15 @@ module nvme_timeout
   assign clear = state_q == StClear;
   assign giving = state_q == StGive;
   assign hold = state_q == StHold || state_q == StCount || giving || clear;
-  assign issue_idx = clear ? idx_q : index(issue_id_i);
-  assign resp_idx = (giving || clear) ? idx_q : index(in_id_i);
+  assign issue_idx = clear ? idx_q : idx_t'(issue_id_i);
+  assign resp_idx = (giving || clear) ? idx_q : idx_t'(in_id_i);
   assign lost = lost_mem[resp_idx];
   assign dropped = any_lost_q && lost != '0;
 
   assign in_ready_o = out_ready_i && !hold;
   assign out_valid_o = giving || (in_valid_i && !hold && !dropped);
   assign out_error_o = giving;
-  always_comb begin
-    out_id_o = in_id_i;
-    if (giving) begin
-      out_id_o = IdWidth'(idx_q);
-      if (!AllBits) begin
-        out_id_o = IdWidth'(idx_q & idx_t'((1 << LowBits) - 1)) | (IdWidth'(idx_q >> LowBits) << (IdWidth - HighBits));
-      end
-    end
-  end
+  assign out_id_o = giving ? IdWidth'(idx_q) : in_id_i;
 
   assign resp_fire = out_valid_o && out_ready_i;
   assign give_fire = giving && out_ready_i;
@@ -193,17 +176,15 @@ module nvme_timeout
   assign ready_o = !clear;
   assign busy_o = clear || hold || any_lost_q;
 
-  if (HighBits < 1 || LowBits < 1 || HighBits > IdWidth || LowBits > IdWidth) begin : gen_bad_bits
-    $error("nvme_timeout: HighBits and LowBits must be 1 to 8");
+  if (IdBits < 1 || IdBits > IdWidth) begin : gen_bad_bits
+    $error("ns_axi_timeout_ids: IdBits must be 1 to 12");
   end
-  if (Cycles < 2 ** (Bits + 2)) begin : gen_bad_cycles
-    $error("nvme_timeout: Cycles must be at least 4 for each ID");
+  if (Cycles < 2 ** (IdBits + 2)) begin : gen_bad_cycles
+    $error("ns_axi_timeout_ids: Cycles must be at least 4 for each ID");
   end
 
   `NS_ASSERT(issue_when_ready, !issue_i || ready_o)
-  `NS_ASSERT(
-      known_bits,
-      !issue_i || AllBits || issue_id_i == (issue_id_i & ~(IdWidth'((1 << (IdWidth - HighBits)) - 1) & ~IdWidth'((1 << LowBits) - 1))))
+  `NS_ASSERT(known_bits, !issue_i || (issue_id_i >> IdBits) == '0)
   `NS_ASSERT(
       outstanding_are_counted,
       !issue_i || 32'(count_t'(issued_mem[issue_idx] - given_mem[issue_idx])) + 32'(issue_beats_i) < 2 ** CountBits)

@@ -1,0 +1,83 @@
+// Completion timeout of a bus: what the slave never answers ends as an error.
+//
+// Transactions that a slave has not gone on with for `Cycles` to 2 x `Cycles` are answered SLVERR here; what it answers later is
+// dropped (ns_axi_timeout_ids). Assumes that responses of one ID come in order, and that addresses and write data are accepted in the end.
+module ns_axi_timeout
+  import ns_axi_pkg::*;
+#(
+  /// Bits of an ID; those above are 0.
+  parameter int unsigned IdBits = 4,
+  /// Cycles without progress, at least 4 for each ID.
+  parameter int unsigned Cycles = 6_250_000
+) (
+  /// Clock.
+  input  logic     clk_i,
+  /// Reset.
+  input  logic     rst_ni,
+  /// From registers: it works, or answers that it has given up may still come.
+  output logic     busy_o,
+  /// Master.
+  ns_axi_if.slave  s_axi,
+  /// Slave.
+  ns_axi_if.master m_axi
+);
+
+  logic r_error, b_error, read_busy, read_open, write_busy, write_open;
+  logic [IdWidth-1:0] r_id, b_id;
+
+  assign busy_o = read_busy || write_busy;
+
+  assign m_axi.aw = s_axi.aw;
+  assign m_axi.aw_valid = s_axi.aw_valid && write_open;
+  assign s_axi.aw_ready = m_axi.aw_ready && write_open;
+  assign m_axi.w = s_axi.w;
+  assign m_axi.w_valid = s_axi.w_valid;
+  assign s_axi.w_ready = m_axi.w_ready;
+  assign m_axi.ar = s_axi.ar;
+  assign m_axi.ar_valid = s_axi.ar_valid && read_open;
+  assign s_axi.ar_ready = m_axi.ar_ready && read_open;
+
+  ns_axi_timeout_ids #(
+    .IdBits(IdBits),
+    .Cycles(Cycles)
+  ) u_read (
+    .clk_i,
+    .rst_ni,
+    .busy_o       (read_busy),
+    .ready_o      (read_open),
+    .issue_i      (m_axi.ar_valid && m_axi.ar_ready),
+    .issue_id_i   (m_axi.ar.id),
+    .issue_beats_i(9'(m_axi.ar.len) + 9'd1),
+    .in_id_i      (m_axi.r.id),
+    .in_valid_i   (m_axi.r_valid),
+    .in_ready_o   (m_axi.r_ready),
+    .out_id_o     (r_id),
+    .out_error_o  (r_error),
+    .out_valid_o  (s_axi.r_valid),
+    .out_ready_i  (s_axi.r_ready)
+  );
+
+  ns_axi_timeout_ids #(
+    .IdBits(IdBits),
+    .Cycles(Cycles)
+  ) u_write (
+    .clk_i,
+    .rst_ni,
+    .busy_o       (write_busy),
+    .ready_o      (write_open),
+    .issue_i      (m_axi.aw_valid && m_axi.aw_ready),
+    .issue_id_i   (m_axi.aw.id),
+    .issue_beats_i(9'd1),
+    .in_id_i      (m_axi.b.id),
+    .in_valid_i   (m_axi.b_valid),
+    .in_ready_o   (m_axi.b_ready),
+    .out_id_o     (b_id),
+    .out_error_o  (b_error),
+    .out_valid_o  (s_axi.b_valid),
+    .out_ready_i  (s_axi.b_ready)
+  );
+
+  assign s_axi.r = '{id: r_id, resp: r_error ? RespSlvErr : m_axi.r.resp, last: m_axi.r.last, data: m_axi.r.data};
+  assign s_axi.b = '{id: b_id, resp: b_error ? RespSlvErr : m_axi.b.resp};
+
+endmodule
