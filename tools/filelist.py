@@ -69,7 +69,12 @@ class FileList:
 
 def every_list() -> list[Path]:
     """All lists of the repository, relative to its root, in the order of their dependence."""
-    found = [*ROOT.glob("hw/lib/*.f"), *sorted(ROOT.glob("hw/ip/*/*.f")), *sorted(ROOT.glob("hw/top/**/*.f"))]
+    found = [
+        *ROOT.glob("hw/lib/*.f"),
+        *sorted(ROOT.glob("hw/ip/*/*.f")),
+        *sorted(ROOT.glob("hw/engine/*/*.f")),
+        *sorted(ROOT.glob("hw/top/**/*.f")),
+    ]
     return [path.relative_to(ROOT) for path in found]
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Generates what follows from the register maps: `make regs`; with --check it only compares (part of `make check`).
 
-hw/ip/<ip>/regs/<name>_regs.rdl, whose top addrmap is <name>_regs, becomes
-    hw/ip/<ip>/rtl/gen/<name>_regs_pkg.sv and <name>_regs.sv    PeakRDL regblock, flat AXI4-Lite, reset arst_n
+hw/{ip,engine}/<block>/regs/<name>_regs.rdl, whose top addrmap is <name>_regs, becomes
+    hw/.../rtl/gen/<name>_regs_pkg.sv and <name>_regs.sv    PeakRDL regblock, flat AXI4-Lite, reset arst_n
     crates/spec/src/regs/<name>.rs                              offsets and fields, the module spec::regs::<name>
 `--html` writes the reference pages to build/docs/regs/ instead.
 """
@@ -55,13 +55,13 @@ def generate(maps: list[Path], out: Path) -> None:
 
 def generated(root: Path) -> dict[str, bytes]:
     """Every generated file below a root."""
-    files = [*root.glob("hw/ip/*/rtl/gen/*"), *(root / RUST).rglob("*.rs")]
+    files = [*root.glob("hw/ip/*/rtl/gen/*"), *root.glob("hw/engine/*/rtl/gen/*"), *(root / RUST).rglob("*.rs")]
     files = [f for f in files if f != root / RUST / "mod.rs"]  # written by hand
     return {str(f.relative_to(root)): f.read_bytes() for f in files if f.is_file()}
 
 
 def main() -> int:
-    maps = sorted(ROOT.glob("hw/ip/*/regs/*.rdl"), key=lambda path: path.stem)
+    maps = sorted([*ROOT.glob("hw/ip/*/regs/*.rdl"), *ROOT.glob("hw/engine/*/regs/*.rdl")], key=lambda path: path.stem)
     if sys.argv[1:] == ["--html"]:
         for rdl in maps:
             peakrdl("html", rdl, "--top", rdl.stem, "-o", ROOT / "build" / "docs" / "regs" / rdl.stem)

@@ -1,8 +1,3 @@
 # The device.
--f hw/lib/lib.f
--f hw/ip/status/status.f
--f hw/ip/nvm_delay/nvm_delay.f
--f hw/ip/nvme_ctrl/nvme_ctrl.f
-hw/top/rtl/nearside_reset.sv
-hw/top/rtl/nearside_channel.sv
+-f hw/top/shell.f
 hw/top/rtl/nearside_top.sv

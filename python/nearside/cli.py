@@ -103,7 +103,7 @@ def demo(
 def info(design: DesignOption = "default", as_json: JsonOption = False) -> None:
     """Show what the device says of itself: controller, namespaces, queues, and the list of its blocks."""
     with _device(design, as_json) as device:
-        doc = {"design": {"name": device.design.name, "hash": device.design.hash}, "engine": device.engine}
+        doc = {"design": {"name": device.design.name, "hash": device.design.hash}, "engine": device.model}
         doc |= device.info() | {"delay": device.delay_get()}
     if as_json:
         print_json(doc)

@@ -92,7 +92,8 @@ def compile_design(design: Design, progress: BuildProgress | None = None, train:
 class Device:
     """A simulated device with its link, host and driver."""
 
-    engine = "rtl"
+    model = "rtl"
+    """What simulates it."""
 
     def __init__(self, design: Design, progress: BuildProgress | None = None, **options: Any) -> None:
         self.design = design
@@ -206,6 +207,19 @@ class Device:
         """Commands one at a time, with all that happens to each; see `help(nearside._native.Device.single)`."""
         return json.loads(self.native.single(**job))
 
+    def engines(self) -> list[dict[str, Any]]:
+        """The engines of the design: name, kind, arguments, results, where their registers are in BAR4."""
+        return json.loads(self.native.engines())
+
+    def engine(self, name: str) -> Engine:
+        """The engine that the design calls so."""
+        name = as_text("the name of an engine", name)
+        engines = {engine["name"]: engine for engine in self.engines()}
+        if name not in engines:
+            there = ", ".join(engines) or "none"
+            raise NearsideError(f"engine = {name!r}: the design {self.design.name} has {there}")
+        return Engine(self, engines[name])
+
     def flush(self) -> None:
         self.native.flush()
 
@@ -223,3 +237,39 @@ class Device:
 
     def shutdown(self) -> None:
         self.native.shutdown()
+
+
+class Engine:
+    """An engine of a device, launched by its registers."""
+
+    def __init__(self, device: Device, values: dict[str, Any]) -> None:
+        self.device = device
+        self.values = values
+        self.name: str = values["name"]
+
+    def start(self, **arguments: int) -> None:
+        """Starts it; each of its arguments by name."""
+        expected = self.values["arguments"]
+        if wrong := sorted(arguments.keys() ^ set(expected)):
+            raise NearsideError(f"{self.name}: {', '.join(wrong)}: its arguments are {', '.join(expected)}")
+        self.device.native.engine_start(self.name, [arguments[name] for name in expected])
+
+    def stop(self) -> None:
+        """Asks it to end early."""
+        self.device.native.engine_stop(self.name)
+
+    def wait(self, timeout_us: int = 1_000_000) -> list[str]:
+        """Waits for its end, in simulated time; the names of what went wrong."""
+        value = self.device.native.engine_wait(self.name, timeout_us)
+        if value is None:
+            raise NearsideError(f"{self.name} has not ended in {timeout_us} us")
+        names = dict(enumerate(self.values["results"]))
+        return [names.get(bit, f"bit {bit}") for bit in range(32) if value >> bit & 1]
+
+    def launch(self, timeout_us: int = 1_000_000, **arguments: int) -> float:
+        """Starts it and waits for its end; the simulated nanoseconds that it took, as the host sees it."""
+        begin = self.device.now_ns
+        self.start(**arguments)
+        if wrong := self.wait(timeout_us):
+            raise NearsideError(f"{self.name}: {', '.join(wrong)}")
+        return self.device.now_ns - begin

@@ -4,6 +4,7 @@
 //! key or an impossible value is one line that names the file, the key and what is allowed.
 
 mod cpu;
+pub mod engine;
 mod error;
 mod identity;
 pub mod media;
@@ -46,6 +47,9 @@ pub struct Design {
     /// The NVMe controller.
     #[serde(default)]
     pub nvme: Nvme,
+    /// Engines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub engine: Vec<engine::Engine>,
     /// The PCIe link.
     #[serde(default)]
     pub pcie: LinkConfig,
@@ -127,6 +131,22 @@ impl Nvme {
             true => 0,
             false => media.0.saturating_sub(end),
         }
+    }
+
+    /// Media addresses of a namespace, from 1 on; nothing for one that is not there.
+    pub fn extent(&self, namespace: u32, media: Bytes) -> std::ops::Range<u64> {
+        if self.namespaces.is_empty() {
+            return 0..media.0;
+        }
+        let mut end = 0u64;
+        for (number, bytes) in (1..).zip(&self.namespaces) {
+            let start = end.next_multiple_of(NAMESPACE_ALIGN);
+            end = start + bytes.0;
+            if number == namespace {
+                return start..end;
+            }
+        }
+        0..0
     }
 
     fn validate_namespaces(&self, media: Bytes) -> Result<(), Error> {
@@ -272,6 +292,7 @@ impl Design {
         )?;
         one_of("nvme.slots", self.nvme.slots, &[16, 32, 64, 128])?;
         self.nvme.validate_namespaces(self.media.bytes)?;
+        self.validate_engines()?;
         self.nvme
             .serial
             .as_deref()

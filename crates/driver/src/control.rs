@@ -19,6 +19,8 @@ pub mod block {
     pub const NVM_DELAY: u32 = 2;
     /// The PM window.
     pub const PM_WINDOW: u32 = 3;
+    /// The copy engine.
+    pub const COPY: u32 = 16;
 
     /// The name of a type.
     pub fn name(kind: u32) -> &'static str {
@@ -26,6 +28,7 @@ pub mod block {
             NVME_CTRL => "nvme_ctrl",
             NVM_DELAY => "nvm_delay",
             PM_WINDOW => "pm_window",
+            COPY => "copy",
             _ => "unknown",
         }
     }

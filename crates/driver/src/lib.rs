@@ -14,6 +14,7 @@ mod format;
 mod fused;
 mod host;
 mod latency;
+pub mod launch;
 pub mod prp;
 mod queue;
 pub mod sgl;

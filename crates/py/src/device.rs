@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use design::media::Registers;
+use driver::launch::EngineRegisters;
 use driver::workload::{self, Job, Layout, Pattern, Shape};
 use driver::{split_ranges, Config, Erase, Host, Priority, Range, SimHost, Weights};
 use pyo3::exceptions::PyValueError;
@@ -30,12 +31,39 @@ use crate::trace::{create, Events};
 pub struct Device {
     state: Owned<Mutex<State>>,
     design: design::Design,
+    engines: Vec<design::engine::Plugged>,
 }
 
 impl Device {
     fn lock(&self) -> PyResult<MutexGuard<'_, State>> {
         self.state.check()?;
         alone(&self.state, "device")
+    }
+
+    /// Registers of an engine, and how many arguments it takes.
+    fn engine(&self, name: &str) -> PyResult<(EngineRegisters, usize)> {
+        let engine = self.engines.iter().find(|e| e.engine.name == name);
+        let engine = engine.ok_or_else(|| {
+            let names: Vec<&str> = self
+                .engines
+                .iter()
+                .map(|e| e.engine.name.as_str())
+                .collect();
+            let there = if names.is_empty() {
+                "none".into()
+            } else {
+                names.join(", ")
+            };
+            raise(format!(
+                "engine = {name:?}: the design {} has {there}",
+                self.design.name
+            ))
+        })?;
+        let registers = EngineRegisters {
+            base: engine.offset,
+            size: engine.manifest.registers.0,
+        };
+        Ok((registers, engine.manifest.arguments.len()))
     }
 }
 
@@ -48,6 +76,8 @@ const DEALLOCATED: u64 = 256 << 20;
 const PM_PIECE: u64 = 64 << 10;
 /// Bytes of the media that the device works on between two looks for Ctrl-C.
 const MEDIA_PIECE: u64 = 4 << 20;
+/// Simulated time between two looks at whether an engine has ended.
+const ENGINE_POLL: Time = Time::us(1);
 /// Least simulated time between two looks for Ctrl-C.
 const REST_PIECE: Time = Time::us(20);
 
@@ -76,6 +106,7 @@ impl Device {
     ) -> PyResult<Device> {
         let design = design.inner.clone();
         let mut config = rtl::DeviceConfig::of(&design).map_err(raise)?;
+        let engines = config.engines.clone();
         config.skip_idle = skip_idle;
         config.trace = match trace {
             Some((_, from, to)) if from >= to => {
@@ -131,6 +162,7 @@ impl Device {
         let device = Device {
             state: Owned::new(State { session, trace }.into()),
             design,
+            engines,
         };
         device.set_on(&profile, None)?;
         Ok(device)
@@ -602,6 +634,61 @@ impl Device {
         let outcome = py.detach(|| job.run(&mut session.controller, &events, &mut teller));
         state.set_tracer(None)?;
         Ok(Value::from(teller.settle(outcome)?).to_string())
+    }
+
+    /// The engines of the design, as JSON: name, kind, arguments, results, where they are in BAR4.
+    fn engines(&self) -> PyResult<String> {
+        let engines = self.engines.iter().map(|e| {
+            json!({
+                "name": e.engine.name, "kind": e.manifest.name, "instance": e.instance, "offset": e.offset,
+                "bytes": e.manifest.registers.0, "arguments": e.manifest.arguments, "results": e.manifest.results,
+                "media": [e.media.start, e.media.end],
+            })
+        });
+        Ok(Value::from(engines.collect::<Vec<_>>()).to_string())
+    }
+
+    /// Sets an engine's arguments and starts it.
+    fn engine_start(&self, name: &str, arguments: Vec<u64>) -> PyResult<()> {
+        let (registers, count) = self.engine(name)?;
+        if arguments.len() != count {
+            let given = arguments.len();
+            return Err(raise(format!(
+                "arguments = {given} of them: engine {name} takes {count}"
+            )));
+        }
+        let mut state = self.lock()?;
+        registers
+            .start(state.session()?.host(), &arguments)
+            .map_err(raise)
+    }
+
+    /// Asks an engine to end early.
+    fn engine_stop(&self, name: &str) -> PyResult<()> {
+        let (registers, _) = self.engine(name)?;
+        let mut state = self.lock()?;
+        registers.stop(state.session()?.host()).map_err(raise)
+    }
+
+    /// Waits for the end of an engine for `timeout_us` of simulated time at most; its return value, or nothing when it has not
+    /// ended by then.
+    #[pyo3(signature = (name, timeout_us=1_000_000))]
+    fn engine_wait(&self, py: Python<'_>, name: &str, timeout_us: u64) -> PyResult<Option<u32>> {
+        if timeout_us > MOST_TIMEOUT_US {
+            return Err(raise(format!(
+                "timeout_us = {timeout_us}: allowed are 0 to {MOST_TIMEOUT_US}"
+            )));
+        }
+        let (registers, _) = self.engine(name)?;
+        let mut state = self.lock()?;
+        let host = state.session()?.host();
+        let mut teller = Teller::new(None);
+        let outcome = py.detach(|| {
+            let deadline = host.now() + Time::us(timeout_us);
+            let mut go_on = || teller.tell(0, 1);
+            registers.wait(host, ENGINE_POLL, deadline, &mut go_on)
+        });
+        teller.settle(outcome)
     }
 
     /// Flush.

@@ -106,6 +106,10 @@ pub struct DeviceConfig {
     pub top: String,
     /// Its file lists.
     pub filelists: Vec<PathBuf>,
+    /// Its engines.
+    pub engines: Vec<design::engine::Plugged>,
+    /// The top's source, if it is none of a file list.
+    pub generated: BTreeMap<String, String>,
     /// Its parameters, as written in SystemVerilog.
     pub parameters: BTreeMap<String, String>,
     /// Who it is. Given to it at power-on: it decides nothing of what is compiled.
@@ -140,6 +144,8 @@ impl DeviceConfig {
             root: repo_root()?,
             top: "nearside_top".to_string(),
             filelists: vec![PathBuf::from("hw/top/top.f")],
+            engines: Vec::new(),
+            generated: BTreeMap::new(),
             parameters: BTreeMap::new(),
             identity: design::Identity::default(),
             clock: Clock::default(),
@@ -170,7 +176,20 @@ impl DeviceConfig {
         .into();
         let namespaces = design.nvme.namespace_parameters().into_iter();
         parameters.extend(namespaces.map(|(name, value)| (name.to_string(), value)));
+        let base = DeviceConfig::new()?;
+        let config = |e: design::Error| Error::Config(e.to_string());
+        let engines = design.engines(&base.root).map_err(config)?;
+        let (mut filelists, mut generated) = (base.filelists.clone(), BTreeMap::new());
+        if !engines.is_empty() {
+            let top = design::engine::top(&base.root, &engines).map_err(config)?;
+            generated.insert("nearside_top.sv".to_string(), top);
+            filelists = vec![PathBuf::from("hw/top/shell.f")];
+            filelists.extend(engines.iter().map(|engine| engine.filelist.clone()));
+        }
         Ok(DeviceConfig {
+            engines,
+            filelists,
+            generated,
             parameters,
             identity: design::Identity::of(design, design::Place::Number(0))
                 .map_err(|e| Error::Config(e.to_string()))?,
@@ -180,7 +199,7 @@ impl DeviceConfig {
             memory: Memory::Ddr4(design.dram.clone()),
             host_reads: design.pcie.tags.min(256),
             host_chunk: u64::from(design.pcie.max_payload_bytes),
-            ..DeviceConfig::new()?
+            ..base
         })
     }
 
@@ -190,6 +209,7 @@ impl DeviceConfig {
             root: self.root.clone(),
             top: self.top.clone(),
             filelists: self.filelists.clone(),
+            generated: self.generated.clone(),
             parameters: self.parameters.clone(),
             trace: self.trace.is_some(),
             ..BitstreamSpec::default()

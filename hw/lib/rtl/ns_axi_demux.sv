@@ -1,7 +1,7 @@
 // AXI4 demultiplexer: spreads one master over `M` slaves, address-interleaved.
 //
-// slave = (addr / Granule) % M, local address = (addr / Granule / M) * Granule + addr % Granule. A transaction at or above
-// `Bytes` goes to no slave and is answered DECERR here.
+// slave = (addr / Granule) % M, local address = (addr / Granule / M) * Granule + addr % Granule. A transaction below
+// `First` or at or above `Bytes` goes to no slave and is answered DECERR here.
 //
 // Ordering: a transaction waits while another with the same ID (in its low `OrderBits` bits) is under way to another slave;
 // so responses of one ID come in the order of their addresses. It also waits until of the write data for another slave no
@@ -21,7 +21,9 @@ module ns_axi_demux
   parameter int unsigned M = 2,
   /// Bytes of a granule, a power of two, at least 4096.
   parameter int unsigned Granule = 4096,
-  /// Size of the address space, a multiple of M * Granule.
+  /// First address that is a slave's.
+  parameter logic [AddrWidth-1:0] First = '0,
+  /// End of the slaves' addresses, a multiple of M * Granule.
   parameter logic [AddrWidth-1:0] Bytes = 64'h1_0000_0000,
   /// Transactions under way per direction and ID.
   parameter int unsigned MaxOutstanding = 32,
@@ -79,6 +81,7 @@ module ns_axi_demux
   ns_axi_route #(
     .M             (M),
     .Granule       (Granule),
+    .First         (First),
     .Bytes         (Bytes),
     .MaxOutstanding(MaxOutstanding),
     .OrderBits     (OrderBits)
@@ -166,6 +169,7 @@ module ns_axi_demux
   ns_axi_route #(
     .M             (M),
     .Granule       (Granule),
+    .First         (First),
     .Bytes         (Bytes),
     .MaxOutstanding(MaxOutstanding),
     .OrderBits     (OrderBits)

@@ -11,7 +11,9 @@ module ns_axi_route
   parameter int unsigned M = 2,
   /// Bytes of a granule, a power of two, at least 4096.
   parameter int unsigned Granule = 4096,
-  /// Size of the address space, a multiple of M * Granule.
+  /// First address that is a slave's.
+  parameter logic [AddrWidth-1:0] First = '0,
+  /// End of the slaves' addresses, a multiple of M * Granule.
   parameter logic [AddrWidth-1:0] Bytes = 64'h1_0000_0000,
   /// Transactions under way per ID.
   parameter int unsigned MaxOutstanding = 32,
@@ -59,7 +61,8 @@ module ns_axi_route
     granule = ax.addr >> GranuleBits;
     routed.ax = ax;
     routed.ax.addr = ((granule >> SlaveBits) << GranuleBits) | (ax.addr & AddrWidth'(Granule - 1));
-    routed.target = (ax.addr >= Bytes) ? TargetBits'(M) : TargetBits'(granule & AddrWidth'(M - 1));
+    // Below First the difference wraps.
+    routed.target = (ax.addr - First >= Bytes - First) ? TargetBits'(M) : TargetBits'(granule & AddrWidth'(M - 1));
     return routed;
   endfunction
 

@@ -1,16 +1,18 @@
-// One memory channel of the device: PM window and NVMe mover share an nvm_delay, behind which the DDR controller stands.
+// One memory channel of the device: PM window, NVMe mover and engines share an nvm_delay, behind which the DDR controller stands.
 //
-// Ports 0 (PM window) and 1 (NVMe) of a multiplexer; addresses are local to the channel. The clock of the nvm_delay stops
+// Masters share it through a multiplexer; addresses are local to the channel. The clock of the nvm_delay stops
 // while it rests. Everything towards the memory leaves from a register slice on the free-running clock. This slice and the
 // count of what the memory owes (ns_axi_drain) outlive a reset of the function. If the memory still owes something when the
 // function comes up again, all accesses end as errors until it has paid.
-// Assumes that the control port's master, and the masters of ports 0 and 1, drive `valid` from registers on clocks derived
+// Assumes that the control port's master, and the masters of the other ports, drive `valid` from registers on clocks derived
 // from `clk_i`. Adds no ordering between the two masters beyond what the multiplexer keeps.
 `include "ns_assert.svh"
 
 module nearside_channel
   import ns_axi_pkg::*;
 #(
+  /// Masters: the PM window, the NVMe controller, engines.
+  parameter int unsigned NumMasters  = 2,
   /// Bits of the masters' IDs; those above are 0.
   parameter int unsigned IdBits      = 4,
   /// Beats that the nvm_delay's read buffer holds.
@@ -39,8 +41,8 @@ module nearside_channel
   /// A further clock edge could change the state without new input.
   output logic                 busy_o,
 
-  /// Masters: the PM window, the NVMe controller.
-  ns_axi_if.slave s_axi[2],
+  /// Masters: the PM window, the NVMe controller, engines.
+  ns_axi_if.slave s_axi[NumMasters],
 
   /// Requests to zero blocks, see ns_axi_fill; not timed by the nvm_delay, and not reset with the function.
   input  logic [AddrWidth-1:0] fill_addr_i,
@@ -58,13 +60,13 @@ module nearside_channel
   ns_axi_if.master m_axi
 );
 
-  logic [1:0] begins;  // a burst is accepted
+  logic [NumMasters-1:0] begins;  // a burst is accepted
 
   // Multiplexer to nvm_delay.
-  ns_axi_if gated[2] ();
+  ns_axi_if gated[NumMasters] ();
   ns_axi_if mux ();
 
-  for (genvar i = 0; i < 2; i++) begin : gen_gate
+  for (genvar i = 0; i < NumMasters; i++) begin : gen_gate
     ns_axi_gate u_gate (
       .aw_open_i(!stop_i),
       .ar_open_i(!stop_i),
@@ -75,7 +77,7 @@ module nearside_channel
   end
 
   ns_axi_mux #(
-    .N     (2),
+    .N     (NumMasters),
     .IdBits(IdBits)
   ) u_mux (
     .clk_i,
@@ -105,7 +107,8 @@ module nearside_channel
   ns_axi_if drained ();
   ns_axi_if filled ();
 
-  localparam int unsigned DelayIdBits = (IdBits + 1 > 8) ? IdBits + 1 : 8;
+  localparam int unsigned MuxIdBits = IdBits + unsigned'($clog2(NumMasters));
+  localparam int unsigned DelayIdBits = (MuxIdBits > 8) ? MuxIdBits : 8;
   logic [DelayIdBits-1:0] mux_b_id, mux_r_id, delayed_aw_id, delayed_ar_id;
   assign mux.b.id = IdWidth'(mux_b_id);
   assign mux.r.id = IdWidth'(mux_r_id);

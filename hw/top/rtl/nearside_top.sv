@@ -1,14 +1,15 @@
 // The device: NVMe controller, PM window, NVM timing emulator and memory channels behind the ports of a PCIe function.
 //
+// The shell, and the engines of the design, which `nearside build` adds to this file.
 // docs/architecture.md defines the ports, the BARs and how addresses are spread over channels. Every output comes from a
 // register. Blocks that rest have their clocks stopped; `idle_o` says that all do and that nothing is on its way.
 // Assumes that the PCIe bridge keeps posted writes in order and answers reads with one ID in order, and that memory
 // controllers keep to AXI4. Holds no data itself, and has no PCI configuration space.
-`include "ns_assert.svh"
 `include "ns_axi_flat.svh"
 
 module nearside_top
   import ns_axi_pkg::*;
+  import nearside_pkg::*;
   import nvme_ns_pkg::ns_blocks_t;
 #(
   /// Memory channels, a power of two up to 16.
@@ -213,295 +214,62 @@ module nearside_top
   output logic [2*NumChannels:0]           trace_beat_o
 );
 
-  localparam int unsigned ChannelBits = unsigned'($clog2(NumChannels));
-  localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
-
-  // ---------------------------------------------------------------- resets
-
-  // rst_ni is that of power-on; all but what the memories' answers depend on is in the function's reset, too.
-  logic rst_fn_n, stop, cut, reset_busy;
-  logic [NumChannels-1:0] channel_begun, channel_open;
-  logic [NumChannels-1:0] fill_open_q;  // a memory zeroes blocks
-
-  nearside_reset #(
-    .Timeout(ClockKhz < 8192 ? 8192 : ClockKhz)
-  ) u_reset (
-    .clk_i,
-    .rst_ni,
-    .request_i(flr_i || power_fail_i),
-    .begun_i  (channel_begun != '0),
-    .open_i   (channel_open != '0 || fill_open_q != '0),
-    .stop_o   (stop),
-    .reset_o  (cut),
-    .done_o   (reset_done_o),
-    .busy_o   (reset_busy)
-  );
-
-  assign rst_fn_n = rst_ni && !cut;
-
-  // ---------------------------------------------------------------- control bus
-
-  // BAR0, status, one nvm_delay a channel.
-  localparam int unsigned NumLite = 2 + NumChannels;
-  localparam int unsigned LiteNvme = 0;
-  localparam int unsigned LiteStatus = 1;
-  localparam int unsigned LiteDelay = 2;
-  localparam logic [23:0] Bar4 = 24'h10_0000;
-  localparam logic [31:0] DelayOffset = 32'h1_0000;  // in BAR4
-  localparam logic [31:0] BlockSize = 32'h1000;
-
-  function automatic logic [NumLite-1:0][23:0] lite_base();
-    lite_base = '0;
-    lite_base[LiteStatus] = Bar4;
-    for (int unsigned c = 0; c < NumChannels; c++) begin
-      lite_base[LiteDelay+c] = Bar4 + 24'(DelayOffset) + 24'(BlockSize) * 24'(c);
-    end
-  endfunction
-
-  function automatic logic [NumLite-1:0][23:0] lite_mask();
-    lite_mask = {NumLite{24'(BlockSize - 32'd1)}};
-    lite_mask[LiteNvme] = 24'h00_FFFF;
-  endfunction
+  // Engines, written by `nearside build` from the design; none here.
+  localparam int unsigned NumEngines = 0;
+  localparam int unsigned Slots = 1;
+  localparam engine_t [Slots-1:0] Engines = '0;
 
   ns_axil_if s_axil ();
-  ns_axil_if lite_in ();
-  ns_axil_if lite[NumLite] ();
-  logic lite_busy;
+  ns_axi_if s_pm ();
+  ns_axi_if m_host ();
+  ns_axi_if m_ddr[NumChannels] ();
+  logic [Slots-1:0] engine_clk, engine_rst_n, engine_busy;
+  ns_axil_if engine_axil[Slots] ();
+  ns_axi_if engine_mem[Slots*NumChannels] ();
 
   `NS_AXIL_FROM_FLAT(s_axil, s_axil)
-
-  // The control bus and the PM window's entrance rest, too. While they do, they take nothing: an access waits for one cycle
-  // until the clock runs.
-  logic clk_lite, lite_awake_q, lite_input;
-
-  // While the device is stopped, nobody is there either.
-  logic lite_open;
-
-  assign lite_open = lite_awake_q && !stop;
-  assign lite_input = s_axil_awvalid || s_axil_wvalid || s_axil_arvalid;
-  assign lite_in.awaddr = s_axil.awaddr;
-  assign lite_in.awvalid = s_axil.awvalid && lite_open;
-  assign s_axil.awready = lite_in.awready && lite_open;
-  assign lite_in.wdata = s_axil.wdata;
-  assign lite_in.wstrb = s_axil.wstrb;
-  assign lite_in.wvalid = s_axil.wvalid && lite_open;
-  assign s_axil.wready = lite_in.wready && lite_open;
-  assign s_axil.bresp = lite_in.bresp;
-  assign s_axil.bvalid = lite_in.bvalid && !stop;
-  assign lite_in.bready = s_axil.bready;
-  assign lite_in.araddr = s_axil.araddr;
-  assign lite_in.arvalid = s_axil.arvalid && lite_open;
-  assign s_axil.arready = lite_in.arready && lite_open;
-  assign s_axil.rdata = lite_in.rdata;
-  assign s_axil.rresp = lite_in.rresp;
-  assign s_axil.rvalid = lite_in.rvalid && !stop;
-  assign lite_in.rready = s_axil.rready;
-
-  always_ff @(posedge clk_i or negedge rst_fn_n) begin
-    if (!rst_fn_n) lite_awake_q <= 1'b0;
-    else lite_awake_q <= lite_input || lite_busy;
-  end
-
-  ns_clock_gate u_gate_lite (
-    .clk_i,
-    .en_i (lite_awake_q),
-    .clk_o(clk_lite)
-  );
-
-  ns_axil_demux #(
-    .N   (NumLite),
-    .Base(lite_base()),
-    .Mask(lite_mask())
-  ) u_axil_demux (
-    .clk_i (clk_lite),
-    .rst_ni(rst_fn_n),
-    .s_axil(lite_in),
-    .m_axil(lite),
-    .busy_o(lite_busy)
-  );
-
-  // ---------------------------------------------------------------- what the device is made of
-
-  localparam int unsigned NumBlocks = 2 + NumChannels;
-  localparam logic [31:0] BlockVersion = 32'h0001_0000;
-  localparam logic [31:0] TypeNvmeCtrl = 32'd1;
-  localparam logic [31:0] TypeNvmDelay = 32'd2;
-  localparam logic [31:0] TypePmWindow = 32'd3;
-  localparam int unsigned DelayBufferBeats = 512;
-  localparam logic [63:0] MediaSize = MediaBytes;
-
-  function automatic logic [NumBlocks-1:0][7:0][31:0] blocks();
-    // Words of a block from right to left: type, version, instance, BAR, offset, size, capabilities.
-    blocks[0] = {32'(QueueEntries), 32'(NumIoQueues), 32'h1_0000, 32'd0, 32'd0, 32'd0, BlockVersion, TypeNvmeCtrl};
-    blocks[1] = {MediaSize[63:32], MediaSize[31:0], 32'd0, 32'd0, 32'd2, 32'd0, BlockVersion, TypePmWindow};
-    for (int unsigned c = 0; c < NumChannels; c++) begin
-      blocks[2+c] = {
-        32'(DelayBufferBeats),
-        32'(c),
-        BlockSize,
-        DelayOffset + BlockSize * 32'(c),
-        32'd4,
-        32'(c),
-        BlockVersion,
-        TypeNvmDelay
-      };
-    end
-  endfunction
-
-  status #(
-    .ClockKhz   (ClockKhz),
-    .MediaBytes (MediaBytes),
-    .NumChannels(NumChannels),
-    .Granule    (Granule),
-    .NumBlocks  (NumBlocks),
-    .Blocks     (blocks())
-  ) u_status (
-    .clk_i (clk_lite),
-    .rst_ni(rst_fn_n),
-    .s_axil(lite[LiteStatus])
-  );
-
-  // ---------------------------------------------------------------- NVMe controller
-
-  logic [31:0] nvme_wait;
-  logic nvme_alarm;
-  logic [63:0] nvme_alarm_cycles;
-  logic clk_nvme, nvme_busy, nvme_waits;
-  logic msix_enable_q, msix_mask_q, msix_changed_q;
-  ns_axi_if host ();
-  ns_axi_if m_host ();
-  ns_axi_if mem[NumChannels] ();
-
+  `NS_AXI_FROM_FLAT(s_axi_pm, s_pm)
   `NS_AXI_TO_FLAT(m_axi_host, m_host)
-
-  logic [NumChannels-1:0][AddrWidth-1:0] fill_addr;
-  logic [NumChannels-1:0][15:0] fill_blocks;
-  logic [NumChannels-1:0]
-      fill_valid,
-      fill_ready,
-      fill_done,
-      fill_error,
-      fill_take,
-      inside_ready,
-      inside_done,
-      inside_error;
-  logic [NumChannels-1:0] fill_mine_q;  // fill_open_q is of this life of the function
-  logic [NumChannels-1:0] fill_owed, fill_halt, fill_refuse, fill_refused_q, channel_lost;
-  logic fill_stop;
-
-  // A memory that is asked to zero answers once, whatever becomes of the function; the next life doesn't get that answer.
-  // Until it comes, that memory is lost: it may still zero what this life would write. What is asked of a lost memory ends
-  // as an error.
-  assign fill_owed = fill_open_q & ~fill_mine_q;
-  assign fill_take = fill_valid & ~fill_open_q & ~channel_lost & {NumChannels{!stop}};
-  assign fill_refuse = fill_valid & channel_lost & {NumChannels{!stop}};
-  assign fill_halt = {NumChannels{fill_stop || stop}} | fill_owed;
-  assign m_fill_addr = fill_addr;
-  assign m_fill_blocks = fill_blocks;
-  assign m_fill_valid = FillInside ? '0 : fill_take;
-  assign m_fill_stop = fill_halt;
-  assign fill_ready = fill_take & (FillInside ? inside_ready : m_fill_ready);
-  assign fill_done = FillInside ? inside_done : m_fill_done;
-  assign fill_error = FillInside ? inside_error : m_fill_error;
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) fill_open_q <= '0;
-    else fill_open_q <= (fill_open_q | fill_ready) & ~fill_done;
+  for (genvar c = 0; c < NumChannels; c++) begin : gen_ddr
+    `NS_AXI_TO_FLAT_AT(m_axi_ddr, c, m_ddr[c])
   end
 
-  always_ff @(posedge clk_i or negedge rst_fn_n) begin
-    if (!rst_fn_n) begin
-      fill_mine_q <= '0;
-      fill_refused_q <= '0;
-    end else begin
-      fill_mine_q <= (fill_mine_q | fill_ready) & ~fill_done;
-      fill_refused_q <= fill_refuse;
-    end
-  end
-
-  always_ff @(posedge clk_i or negedge rst_fn_n) begin
-    if (!rst_fn_n) begin
-      msix_enable_q  <= 1'b0;
-      msix_mask_q    <= 1'b0;
-      msix_changed_q <= 1'b0;
-    end else begin
-      msix_enable_q  <= msix_enable_i;
-      msix_mask_q    <= msix_mask_i;
-      msix_changed_q <= {msix_enable_i, msix_mask_i} != {msix_enable_q, msix_mask_q};
-    end
-  end
-
-  // Time goes on while everything rests. There is no temperature sensor: the device is at room temperature.
-  localparam logic [15:0] Temperature = 16'd298;
-  logic [63:0] cycles_q, cycles_d;
-  assign cycles_d = cycles_q + 64'd1 + skipped_i;
-
-  always_ff @(posedge clk_i or negedge rst_fn_n) begin
-    if (!rst_fn_n) cycles_q <= '0;
-    else cycles_q <= cycles_d;
-  end
-
-  logic identified_q;
-  logic [159:0] serial_q;
-  logic [63:0] eui64_q;
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      identified_q <= 1'b0;
-      serial_q     <= '0;
-      eui64_q      <= '0;
-    end else if (!identified_q) begin
-      identified_q <= 1'b1;
-      serial_q     <= serial_i;
-      eui64_q      <= eui64_i;
-    end
-  end
-
-  ns_clock_gate u_gate_nvme (
-    .clk_i,
-    .en_i(nvme_busy || msix_changed_q || lite[LiteNvme].awvalid || lite[LiteNvme].wvalid || lite[LiteNvme].arvalid),
-    .clk_o(clk_nvme)
-  );
-
-  nvme_ctrl #(
-    .NumIoQueues (NumIoQueues),
-    .QueueEntries(QueueEntries),
-    .NumSlots    (NumSlots),
-    .NumChannels (NumChannels),
-    .Granule     (Granule),
-    .NumWalkers  (NumWalkers),
+  nearside_shell #(
+    .NumChannels(NumChannels),
+    .Granule(Granule),
+    .MediaBytes(MediaBytes),
     .NumNamespaces(NumNamespaces),
-    .NsBlocks    (NsBlocks),
-    .MediaBytes  (MediaBytes),
-    .HostTimeout (25 * ClockKhz),
-    .ClockKhz    (ClockKhz)
-  ) u_nvme_ctrl (
-    .clk_i            (clk_nvme),
-    .rst_ni        (rst_fn_n),
-    .busy_o           (nvme_busy),
-    .quiesce_i        (1'b0),
-    .media_busy_o     (),
-    .serial_i         (serial_q),
-    .eui64_i          (eui64_q),
-    .wait_o           (nvme_wait),
-    .alarm_o          (nvme_alarm),
-    .alarm_cycles_o   (nvme_alarm_cycles),
-    .waits_o          (nvme_waits),
-    .cycles_i         (cycles_q),
-    .temperature_i    (Temperature),
-    .ns_changed_i     ('0),
-    .msix_enable_i    (msix_enable_q),
-    .msix_mask_i      (msix_mask_q),
-    .s_axil           (lite[LiteNvme]),
-    .m_host           (host),
-    .m_mem            (mem),
-    .fill_addr_o      (fill_addr),
-    .fill_blocks_o    (fill_blocks),
-    .fill_valid_o     (fill_valid),
-    .fill_ready_i     (fill_ready | fill_refuse),
-    .fill_stop_o      (fill_stop),
-    .fill_done_i      (fill_done & fill_mine_q | fill_refused_q),
-    .fill_error_i     (fill_error | fill_refused_q),
+    .NsBlocks(NsBlocks),
+    .NumIoQueues(NumIoQueues),
+    .QueueEntries(QueueEntries),
+    .NumSlots(NumSlots),
+    .NumWalkers(NumWalkers),
+    .ClockKhz(ClockKhz),
+    .PmIdWidth(PmIdWidth),
+    .FillInside(FillInside),
+    .NumEngines(NumEngines),
+    .Engines(Engines)
+  ) u_shell (
+    .clk_i,
+    .rst_ni,
+    .flr_i,
+    .power_fail_i,
+    .reset_done_o,
+    .serial_i,
+    .eui64_i,
+    .m_fill_addr,
+    .m_fill_blocks,
+    .m_fill_valid,
+    .m_fill_ready,
+    .m_fill_stop,
+    .m_fill_done,
+    .m_fill_error,
+    .skipped_i,
+    .msix_enable_i,
+    .msix_mask_i,
+    .idle_o,
+    .wait_o,
+    .wake_o,
     .trace_event_o,
     .trace_sqe_o,
     .trace_cqe_o,
@@ -509,235 +277,22 @@ module nearside_top
     .trace_job_o,
     .trace_read_o,
     .trace_data_o,
-    .trace_beat_o
+    .trace_beat_o,
+    .s_axil,
+    .s_pm,
+    .m_host,
+    .m_ddr,
+    .engine_clk_o(engine_clk),
+    .engine_rst_no(engine_rst_n),
+    .engine_busy_i(engine_busy),
+    .m_engine_axil(engine_axil),
+    .s_engine_mem(engine_mem)
   );
 
-  // The controller's host port ends in register slices of its own. While the device is stopped, it asks for nothing and
-  // takes whatever still comes.
-  assign m_host.aw = host.aw;
-  assign m_host.aw_valid = host.aw_valid && !stop;
-  assign host.aw_ready = m_host.aw_ready;
-  assign m_host.w = host.w;
-  assign m_host.w_valid = host.w_valid && !stop;
-  assign host.w_ready = m_host.w_ready;
-  assign host.b = m_host.b;
-  assign host.b_valid = m_host.b_valid && !stop;
-  assign m_host.b_ready = host.b_ready || stop;
-  assign m_host.ar = host.ar;
-  assign m_host.ar_valid = host.ar_valid && !stop;
-  assign host.ar_ready = m_host.ar_ready;
-  assign host.r = m_host.r;
-  assign host.r_valid = m_host.r_valid && !stop;
-  assign m_host.r_ready = host.r_ready || stop;
-
-  // ---------------------------------------------------------------- PM window
-
-  ns_axi_if s_pm ();  // at the edge
-  ns_axi_if pm_drained ();
-  ns_axi_if pm_in ();  // awake
-  ns_axi_if pm[NumChannels] ();
-
-  `NS_AXI_FROM_FLAT(s_axi_pm, s_pm)
-
-  // A host that is dead leaves bursts without their data. They are completed with beats that write nothing, since data of
-  // the NVMe controller may stand behind them.
-  ns_axi_drain #(
-    .CountBits(12)
-  ) u_pm_drain (
-    .clk_i,
-    .rst_ni(rst_fn_n),
-    .cut_i (stop),
-    .cut_o (),
-    .open_o(),
-    .s_axi (s_pm),
-    .m_axi (pm_drained)
-  );
-
-  // Transactions of the PM window between address and last response.
-  logic [15:0] pm_open_q;
-  logic [1:0] pm_starts, pm_ends;
-  logic pm_r_end;
-  logic clk_pm, pm_awake_q, pm_input;
-
-  assign pm_r_end = pm_drained.r_valid && pm_drained.r_ready && pm_drained.r.last;
-  assign pm_starts = 2'(pm_drained.aw_valid && pm_drained.aw_ready) + 2'(pm_drained.ar_valid && pm_drained.ar_ready);
-  assign pm_ends = 2'(pm_drained.b_valid && pm_drained.b_ready) + 2'(pm_r_end);
-  assign pm_input = s_axi_pm_awvalid || s_axi_pm_wvalid || s_axi_pm_arvalid;
-  assign pm_in.aw = pm_drained.aw;
-  assign pm_in.aw_valid = pm_drained.aw_valid && pm_awake_q;
-  assign pm_drained.aw_ready = pm_in.aw_ready && pm_awake_q;
-  assign pm_in.w = pm_drained.w;
-  assign pm_in.w_valid = pm_drained.w_valid && pm_awake_q;
-  assign pm_drained.w_ready = pm_in.w_ready && pm_awake_q;
-  assign pm_drained.b = pm_in.b;
-  assign pm_drained.b_valid = pm_in.b_valid;
-  assign pm_in.b_ready = pm_drained.b_ready;
-  assign pm_in.ar = pm_drained.ar;
-  assign pm_in.ar_valid = pm_drained.ar_valid && pm_awake_q;
-  assign pm_drained.ar_ready = pm_in.ar_ready && pm_awake_q;
-  assign pm_drained.r = pm_in.r;
-  assign pm_drained.r_valid = pm_in.r_valid;
-  assign pm_in.r_ready = pm_drained.r_ready;
-
-  always_ff @(posedge clk_i or negedge rst_fn_n) begin
-    if (!rst_fn_n) begin
-      pm_open_q  <= '0;
-      pm_awake_q <= 1'b0;
-    end else begin
-      pm_open_q  <= pm_open_q + 16'(pm_starts) - 16'(pm_ends);
-      pm_awake_q <= pm_input || pm_open_q != '0;
-    end
-  end
-
-  ns_clock_gate u_gate_pm (
-    .clk_i,
-    .en_i (pm_awake_q),
-    .clk_o(clk_pm)
-  );
-
-  ns_axi_demux #(
-    .M        (NumChannels),
-    .Granule  (Granule),
-    .Bytes    (MediaBytes),
-    .OrderBits(PmIdWidth)
-  ) u_pm_demux (
-    .clk_i (clk_pm),
-    .rst_ni(rst_fn_n),
-    .s_axi (pm_in),
-    .m_axi (pm)
-  );
-
-  // ---------------------------------------------------------------- channels
-
-  logic [NumChannels-1:0] channel_busy;
-
-  // Mover c of the controller touches channel c only, so its requests need no crossbar, just their local address.
-  function automatic ax_t to_local(ax_t ax);
-    logic [AddrWidth-1:0] granule;
-    granule = ax.addr >> GranuleBits;
-    to_local = ax;
-    to_local.addr = ((granule >> ChannelBits) << GranuleBits) | (ax.addr & AddrWidth'(Granule - 1));
-  endfunction
-
-  for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
-    ns_axi_if bus[2] ();
-    ns_axi_if m_ddr ();
-
-    ns_axi_link u_pm (
-      .s_axi(pm[c]),
-      .m_axi(bus[0])
-    );
-
-    assign bus[1].aw = to_local(mem[c].aw);
-    assign bus[1].aw_valid = mem[c].aw_valid;
-    assign mem[c].aw_ready = bus[1].aw_ready;
-    assign bus[1].w = mem[c].w;
-    assign bus[1].w_valid = mem[c].w_valid;
-    assign mem[c].w_ready = bus[1].w_ready;
-    assign mem[c].b = bus[1].b;
-    assign mem[c].b_valid = bus[1].b_valid;
-    assign bus[1].b_ready = mem[c].b_ready;
-    assign bus[1].ar = to_local(mem[c].ar);
-    assign bus[1].ar_valid = mem[c].ar_valid;
-    assign mem[c].ar_ready = bus[1].ar_ready;
-    assign mem[c].r = bus[1].r;
-    assign mem[c].r_valid = bus[1].r_valid;
-    assign bus[1].r_ready = mem[c].r_ready;
-
-    `NS_AXI_TO_FLAT_AT(m_axi_ddr, c, m_ddr)
-
-    nearside_channel #(
-      .IdBits     (PmIdWidth),
-      .BufferBeats(DelayBufferBeats),
-      .FillInside (FillInside)
-    ) u_channel (
-      .clk_i,
-      .rst_ni        (rst_fn_n),
-      .por_ni        (rst_ni),
-      .stop_i        (stop),
-      .cut_i         (cut),
-      .begun_o       (channel_begun[c]),
-      .open_o        (channel_open[c]),
-      .owed_i        (fill_owed[c]),
-      .lost_o        (channel_lost[c]),
-      .busy_o        (channel_busy[c]),
-      .fill_addr_i   (fill_addr[c]),
-      .fill_blocks_i (fill_blocks[c]),
-      .fill_valid_i  (fill_take[c] && FillInside),
-      .fill_ready_o  (inside_ready[c]),
-      .fill_stop_i   (fill_halt[c]),
-      .fill_done_o   (inside_done[c]),
-      .fill_error_o  (inside_error[c]),
-      .s_axi         (bus),
-      .s_axil        (lite[LiteDelay+c]),
-      .m_axi         (m_ddr)
-    );
-  end
-
-  // ---------------------------------------------------------------- idle
-
-  // Transactions of the NVMe controller keep nvme_busy at 1, those of the PM window pm_awake_q.
-  // While the memories zero what the controller waits for, nothing changes there either. Something may be on its way in it for
-  // a few cycles without a sign of it, so that has to last.
-  logic input_valid, idle_q;
-  logic [4:0] waits_q;
-
-  assign input_valid = lite_input || pm_input || m_axi_host_bvalid || m_axi_host_rvalid ||
-      m_axi_ddr_bvalid != '0 || m_axi_ddr_rvalid != '0 || m_fill_done != '0 ||
-      {msix_enable_i, msix_mask_i} != {msix_enable_q, msix_mask_q};
-  assign idle_o = idle_q;
-
-  // What is said of the time to come is some cycles old; after cycles were left out it must be worked out again.
-  localparam logic [31:0] Old = 32'd8;
-  logic rest;
-  logic [31:0] wait_q;
-  logic [2:0] stale_q;
-  assign rest = !(channel_busy != '0 || lite_busy || lite_awake_q || msix_changed_q || pm_awake_q ||
-                  pm_open_q != '0 || input_valid || reset_busy);
-  assign wait_o = wait_q;
-
-  // What has set its time was busy for some cycles more, so this one says so in time.
-  logic [63:0] wake_q;
-  assign wake_o = wake_q;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) wake_q <= '1;
-    else if (!nvme_alarm) wake_q <= '1;
-    else wake_q <= (nvme_alarm_cycles > cycles_d) ? nvme_alarm_cycles - cycles_d : '0;
-  end
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      idle_q  <= 1'b0;
-      waits_q <= '0;
-      wait_q  <= '0;
-      stale_q <= '1;
-    end else begin
-      if (!nvme_waits || input_valid || reset_busy) waits_q <= '0;
-      else if (waits_q != '1) waits_q <= waits_q + 1'b1;
-      idle_q <= rest && (!nvme_busy || waits_q == '1);
-      wait_q <= (rest && nvme_busy && nvme_wait > Old && stale_q == '0 && skipped_i == '0) ? nvme_wait - Old : '0;
-      stale_q <= (skipped_i != '0) ? '1 : stale_q - 3'(stale_q != '0);
-    end
-  end
-
-  if (NumChannels < 1 || NumChannels > 16 || (NumChannels & (NumChannels - 1)) != 0) begin : gen_bad_channels
-    $error("nearside_top: NumChannels must be 1, 2, 4, 8 or 16");
-  end
-  if (PmIdWidth < 1 || PmIdWidth > 8) begin : gen_bad_pm_id_width
-    $error("nearside_top: PmIdWidth must be 1 to 8");
-  end
-
-  `NS_ASSERT(pm_counted, pm_open_q < 16'h8000)
-  `NS_ASSERT(nvme_awake_for_responses,
-             !(m_axi_host_bvalid || m_axi_host_rvalid) || nvme_busy || stop)
-  `NS_ASSERT(delays_awake_for_responses,
-             ((m_axi_ddr_bvalid | m_axi_ddr_rvalid) & ~channel_busy & ~channel_open) == '0)
-  for (genvar c = 0; c < NumChannels; c++) begin : gen_assert
-    `NS_ASSERT(pm_awake_for_responses, !(pm[c].b_valid || pm[c].r_valid) || pm_awake_q)
-    `NS_ASSERT(mover_keeps_to_its_channel_aw,
-               !mem[c].aw_valid || (mem[c].aw.addr >> GranuleBits & AddrWidth'(NumChannels - 1)) == AddrWidth'(c))
-    `NS_ASSERT(mover_keeps_to_its_channel_ar,
-               !mem[c].ar_valid || (mem[c].ar.addr >> GranuleBits & AddrWidth'(NumChannels - 1)) == AddrWidth'(c))
-  end
+  // begin engines
+  assign engine_busy = '0;
+  logic unused;
+  assign unused = ^{engine_clk, engine_rst_n};
+  // end engines
 
 endmodule

@@ -63,6 +63,8 @@ pub struct BitstreamSpec {
     pub filelists: Vec<PathBuf>,
     /// Further sources.
     pub sources: Vec<PathBuf>,
+    /// Sources that are no files: name and text.
+    pub generated: BTreeMap<String, String>,
     /// Parameters of the top, as written in SystemVerilog (quotes around strings).
     pub parameters: BTreeMap<String, String>,
     /// Compile waveforms in: about 20 % slower even while none are written.
@@ -287,6 +289,9 @@ impl<'a> Build<'a> {
             "{}{:?}{}{:?}",
             spec.top, spec.parameters, spec.trace, spec.options
         ));
+        for (name, text) in &spec.generated {
+            hash.update(format!("{name}\0{text}\0"));
+        }
         for input in files.inputs(&spec.root).iter().chain(&spec.sources) {
             let path = spec.root.join(input);
             hash.update(fs::read(&path).map_err(|e| Error::io(&path, e))?);
@@ -392,6 +397,11 @@ impl<'a> Build<'a> {
                 .map(|dir| format!("+incdir+{}", dir.display())),
         );
         command.args(&self.files.waivers).args(&self.files.sources);
+        for (name, text) in &self.spec.generated {
+            let path = obj.join(name);
+            write(&path, text)?;
+            command.arg(path);
+        }
         let log = self.folder.join("verilator.log");
         if run_tool(command, &log, &mut |_| progress(Progress::Working))? {
             return Ok(());

@@ -103,10 +103,7 @@ module nvme_bar0
   localparam logic [13:0] Nowhere = 14'h3FFC;
 
   // Transactions whose response has not been taken yet.
-  logic [1:0] aw_q, w_q, ar_q;
   logic open, read_valid, behind;
-
-  assign open = aw_q != '0 || w_q != '0 || ar_q != '0;
 
   // The generated block holds only what software writes, and so needs its clock for transactions and resets; during reset, in
   // which a simulation may begin without an edge of rst_ni.
@@ -144,21 +141,21 @@ module nvme_bar0
     .hwif_out     (hw_out)
   );
 
-  function automatic logic [1:0] count(logic [1:0] now, logic up, logic down);
-    return (up == down) ? now : up ? now + 1'b1 : now - 1'b1;
-  endfunction
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      aw_q <= '0;
-      w_q <= '0;
-      ar_q <= '0;
-    end else begin
-      aw_q <= count(aw_q, s_axil.awvalid && s_axil.awready, s_axil.bvalid && s_axil.bready);
-      w_q <= count(w_q, s_axil.wvalid && s_axil.wready, s_axil.bvalid && s_axil.bready);
-      ar_q <= count(ar_q, s_axil.arvalid && s_axil.arready, s_axil.rvalid && s_axil.rready);
-    end
-  end
+  ns_axil_open u_open (
+    .clk_i,
+    .rst_ni,
+    .open_o   (open),
+    .awvalid_i(s_axil.awvalid),
+    .awready_i(s_axil.awready),
+    .wvalid_i (s_axil.wvalid),
+    .wready_i (s_axil.wready),
+    .bvalid_i (s_axil.bvalid),
+    .bready_i (s_axil.bready),
+    .arvalid_i(s_axil.arvalid),
+    .arready_i(s_axil.arready),
+    .rvalid_i (s_axil.rvalid),
+    .rready_i (s_axil.rready)
+  );
 
   // Reads, behind what was decided before.
   typedef enum logic [1:0] {

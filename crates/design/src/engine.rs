@@ -1,0 +1,369 @@
+//! Engines: what a design says of them (`[[engine]]`), what their folders say (`engine.toml`), and the device top that holds them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{self, check, Error};
+use crate::{Bytes, Design};
+
+/// Most engines of a device (`nearside_pkg::MaxEngines`).
+pub const MAX_ENGINES: usize = 6;
+/// Their registers in BAR4.
+const REGISTERS: std::ops::Range<u64> = 0x8_0000..0x10_0000;
+/// The device top, which engines are written into.
+const TOP: &str = "hw/top/rtl/nearside_top.sv";
+
+/// An engine of a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Engine {
+    /// What programs ask for it by, and the name of its instance: letters, digits and `_`, the first one a letter.
+    pub name: String,
+    /// The folder that holds it: a name stands for `hw/engine/<name>`, anything with a `/` for a path.
+    pub engine: String,
+    /// Namespaces that it may touch, by their numbers, which follow each other; none: the whole media.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<u32>,
+}
+
+/// What `engine.toml` says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// Its name and that of its module.
+    pub name: String,
+    /// Its type in the status block. Those below 0x8000_0000 are Nearside's.
+    pub kind: u32,
+    /// `major.minor`.
+    pub version: String,
+    /// Its file list, in its folder.
+    pub filelist: PathBuf,
+    /// Bytes of its registers: a power of two from 4 KiB to 512 KiB.
+    pub registers: Bytes,
+    /// It has a memory master in each channel.
+    #[serde(default)]
+    pub memory: bool,
+    /// Names of its arguments, 64 bits each; number n is at register `0x20 + 0x10 * n`.
+    #[serde(default)]
+    pub arguments: Vec<String>,
+    /// Names of the bits of its return value, from bit 0 on. Any of them is an error.
+    #[serde(default)]
+    pub results: Vec<String>,
+}
+
+/// An engine in its place in a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plugged {
+    /// As the design says.
+    pub engine: Engine,
+    /// As its folder says.
+    pub manifest: Manifest,
+    /// Its file list.
+    pub filelist: PathBuf,
+    /// Number among those of its kind.
+    pub instance: u32,
+    /// Registers in BAR4.
+    pub offset: u64,
+    /// Media addresses that it may touch.
+    pub media: std::ops::Range<u64>,
+}
+
+fn identifier(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && name.len() <= 32
+}
+
+impl Manifest {
+    fn load(path: &Path) -> Result<Manifest, Error> {
+        let text = error::read(path)?;
+        let manifest: Manifest =
+            toml::from_str(&text).map_err(|e| Error::from_toml(path, &text, &e))?;
+        manifest.validate().map_err(|e| e.in_file(path))?;
+        Ok(manifest)
+    }
+
+    fn validate(&self) -> Result<(), Error> {
+        let allowed = "up to 32 letters, digits and '_', a letter first";
+        check("name", &self.name, identifier(&self.name), allowed)?;
+        let size = self.registers.0;
+        let fits = size.is_power_of_two() && (4096..=512 << 10).contains(&size);
+        let allowed = "a power of two from 4 KiB to 512 KiB";
+        check("registers", self.registers, fits, allowed)?;
+        let version = self.version_word();
+        let allowed = "\"major.minor\", each below 65536";
+        check("version", &self.version, version.is_some(), allowed)?;
+        for name in self.arguments.iter().chain(&self.results) {
+            let allowed = "names of letters, digits and '_'";
+            check("arguments and results", name, identifier(name), allowed)?;
+        }
+        let most = (size - 0x20) / 0x10;
+        let few = self.arguments.len() as u64 <= most && self.results.len() <= 32;
+        let allowed = "what the registers have room for, and at most 32 results";
+        check("arguments", self.arguments.len(), few, allowed)
+    }
+
+    fn version_word(&self) -> Option<u32> {
+        let (major, minor) = self.version.split_once('.')?;
+        let (major, minor): (u16, u16) = (major.parse().ok()?, minor.parse().ok()?);
+        Some(u32::from(major) << 16 | u32::from(minor))
+    }
+}
+
+impl Design {
+    /// The engines of this design, each with its folder read and its place in the device; `root` is that of the repository.
+    pub fn engines(&self, root: &Path) -> Result<Vec<Plugged>, Error> {
+        let mut next = REGISTERS.start;
+        let mut instances: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut plugged = Vec::new();
+        for engine in &self.engine {
+            let folder = match engine.engine.contains('/') {
+                true => PathBuf::from(&engine.engine),
+                false => root.join("hw/engine").join(&engine.engine),
+            };
+            let manifest = Manifest::load(&folder.join("engine.toml"))?;
+            let size = manifest.registers.0;
+            let offset = next.next_multiple_of(size);
+            next = offset + size;
+            let key = format!("engine.{}", engine.name);
+            let allowed = "registers of all engines that fit into 512 KiB of BAR4";
+            check(&key, manifest.registers, next <= REGISTERS.end, allowed)?;
+            let instance = instances.entry(manifest.kind).or_default();
+            plugged.push(Plugged {
+                filelist: folder.join(&manifest.filelist),
+                instance: *instance,
+                offset,
+                media: self.reach(engine),
+                engine: engine.clone(),
+                manifest,
+            });
+            *instance += 1;
+        }
+        Ok(plugged)
+    }
+
+    /// Media addresses that an engine may touch.
+    fn reach(&self, engine: &Engine) -> std::ops::Range<u64> {
+        let (Some(first), Some(last)) = (engine.namespaces.first(), engine.namespaces.last())
+        else {
+            return 0..self.media.bytes.0;
+        };
+        let start = self.nvme.extent(*first, self.media.bytes).start;
+        // What follows a namespace up to the next page is nobody's.
+        let end = self.nvme.extent(*last, self.media.bytes).end;
+        start..end.next_multiple_of(4096)
+    }
+
+    pub(crate) fn validate_engines(&self) -> Result<(), Error> {
+        let count = self.engine.len();
+        let allowed = format!("at most {MAX_ENGINES} of them");
+        check("engine", count, count <= MAX_ENGINES, &allowed)?;
+        for (n, engine) in self.engine.iter().enumerate() {
+            let key = |field: &str| format!("engine[{n}].{field}");
+            let allowed = "up to 32 letters, digits and '_', a letter first";
+            check(
+                &key("name"),
+                &engine.name,
+                identifier(&engine.name),
+                allowed,
+            )?;
+            let alone = self.engine.iter().filter(|e| e.name == engine.name).count() == 1;
+            check(&key("name"), &engine.name, alone, "a name of its own")?;
+            let namespaces = &engine.namespaces;
+            let number = self.nvme.namespaces.len().max(1);
+            let known = namespaces
+                .iter()
+                .all(|&ns| (1..=number).contains(&(ns as usize)));
+            let row = namespaces.windows(2).all(|pair| pair[1] == pair[0] + 1);
+            let allowed = format!("numbers from 1 to {number} that follow each other");
+            let given = format!("{namespaces:?}");
+            check(&key("namespaces"), given, known && row, &allowed)?;
+        }
+        Ok(())
+    }
+}
+
+/// The device top with these engines: the repository's, with each of them written into it.
+pub fn top(root: &Path, engines: &[Plugged]) -> Result<String, Error> {
+    let path = root.join(TOP);
+    let mut text = error::read(&path)?;
+    if engines.is_empty() {
+        return Ok(text);
+    }
+    let count = engines.len();
+    let entries: Vec<String> = engines.iter().rev().map(entry).collect();
+    let instances: Vec<String> = engines.iter().enumerate().map(instance).collect();
+    let begin = "  // begin engines\n";
+    let end = "  // end engines\n";
+    let region = text.find(begin).zip(text.find(end));
+    let Some((from, to)) = region.filter(|(from, to)| from < to) else {
+        return Err(Error::new("no place for engines").in_file(&path));
+    };
+    text.replace_range(from + begin.len()..to, &instances.concat());
+    for (old, new) in [
+        ("NumEngines = 0;", format!("NumEngines = {count};")),
+        ("Slots = 1;", format!("Slots = {count};")),
+        (
+            "Engines = '0;",
+            format!("Engines = {{\n{}\n  }};", entries.join(",\n")),
+        ),
+    ] {
+        if !text.contains(old) {
+            return Err(Error::new(format!("{old:?} is not there")).in_file(&path));
+        }
+        text = text.replacen(old, &new, 1);
+    }
+    Ok(text)
+}
+
+fn entry(engine: &Plugged) -> String {
+    let manifest = &engine.manifest;
+    let version = manifest.version_word().unwrap_or_default();
+    format!(
+        "    engine_t'{{kind: 32'd{}, version: 32'h{version:08x}, instance_: 32'd{}, offset: 32'h{:x}, size: 32'h{:x}, \
+         cap0: '0, cap1: '0, memory: 1'b{}, first: 64'h{:x}, limit: 64'h{:x}}}",
+        manifest.kind,
+        engine.instance,
+        engine.offset,
+        manifest.registers.0,
+        u32::from(manifest.memory),
+        engine.media.start,
+        engine.media.end,
+    )
+}
+
+fn instance((number, engine): (usize, &Plugged)) -> String {
+    let (module, name) = (&engine.manifest.name, &engine.engine.name);
+    let memory = match engine.manifest.memory {
+        true => format!(",\n    .m_mem  (engine_mem[{number}*NumChannels+:NumChannels])"),
+        false => String::new(),
+    };
+    let sizes = match engine.manifest.memory {
+        true => " #(\n    .NumChannels(NumChannels),\n    .Granule    (Granule),\n    .MediaBytes (MediaBytes)\n  )",
+        false => "",
+    };
+    format!(
+        "  {module}{sizes} u_{name} (\n    .clk_i  (engine_clk[{number}]),\n    .rst_ni (engine_rst_n[{number}]),\n    \
+         .busy_o (engine_busy[{number}]),\n    .s_axil (engine_axil[{number}]){memory}\n  );\n\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    }
+
+    fn parse(engines: &str) -> Result<Design, String> {
+        let text = format!("name = \"x\"\n[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [\"256 KiB\", 512, \"64 KiB\"]\n{engines}");
+        Design::parse(&text, Path::new("x.toml")).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn an_engine_has_its_place() {
+        let design = parse(
+            "[[engine]]\nname = \"a\"\nengine = \"copy\"\n[[engine]]\nname = \"b\"\nengine = \"copy\"\nnamespaces = [2, 3]\n",
+        )
+        .unwrap();
+        let engines = design.engines(&root()).unwrap();
+        let places: Vec<_> = engines
+            .iter()
+            .map(|e| (e.instance, e.offset, e.media.clone()))
+            .collect();
+        assert_eq!(places[0], (0, 0x8_0000, 0..1 << 20));
+        assert_eq!(places[1], (1, 0x8_1000, 256 << 10..(256 + 4 + 64) << 10));
+        let text = top(&root(), &engines).unwrap();
+        assert!(
+            text.contains("NumEngines = 2;")
+                && text.contains(") u_a (")
+                && text.contains(") u_b (")
+        );
+        assert!(!text.contains("assign engine_busy = '0;"));
+    }
+
+    #[test]
+    fn mistakes_name_file_and_what_is_allowed() {
+        let one = |extra: &str| format!("[[engine]]\nname = \"a\"\nengine = \"copy\"\n{extra}");
+        for (text, why) in [
+            (
+                one("").replace("\"a\"", "\"1a\""),
+                "engine[0].name = 1a: allowed is up to 32 letters",
+            ),
+            (
+                format!("{}{}", one(""), one("")),
+                "engine[0].name = a: allowed is a name of its own",
+            ),
+            (
+                one("namespaces = [4]\n"),
+                "engine[0].namespaces = [4]: allowed is numbers from 1 to 3",
+            ),
+            (
+                one("namespaces = [1, 3]\n"),
+                "engine[0].namespaces = [1, 3]: allowed is numbers",
+            ),
+            (one("speed = 3\n"), "x.toml:9: unknown key `engine.speed`"),
+            (
+                one("").repeat(7),
+                "engine = 7: allowed is at most 6 of them",
+            ),
+        ] {
+            let error = parse(&text).unwrap_err();
+            assert!(error.contains(why) && !error.contains('\n'), "{error}");
+        }
+        let design = parse(&one("").replace("\"copy\"", "\"nonesuch\"")).unwrap();
+        let error = design.engines(&root()).unwrap_err().to_string();
+        assert!(
+            error.contains("hw/engine/nonesuch/engine.toml: "),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_wrong_manifest_names_its_line() {
+        let folder = std::env::temp_dir().join(format!("nearside-engine-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let good = std::fs::read_to_string(root().join("hw/engine/copy/engine.toml")).unwrap();
+        let text = format!(
+            "[[engine]]\nname = \"a\"\nengine = \"{}/\"\n",
+            folder.display()
+        );
+        let design = parse(&text).unwrap();
+        for (from, to, why) in [
+            (
+                "kind = 16",
+                "kinds = 16",
+                "engine.toml:3: unknown key `kinds`",
+            ),
+            (
+                "\"4 KiB\"",
+                "\"5 KiB\"",
+                "registers = 5 KiB: allowed is a power of two",
+            ),
+            (
+                "\"1.0\"",
+                "\"1\"",
+                "version = 1: allowed is \"major.minor\"",
+            ),
+            (
+                "\"copy\"",
+                "\"2copy\"",
+                "name = 2copy: allowed is up to 32 letters",
+            ),
+            (
+                "\"src\"",
+                "\"s c\"",
+                "arguments and results = s c: allowed is",
+            ),
+        ] {
+            assert!(good.contains(from));
+            std::fs::write(folder.join("engine.toml"), good.replacen(from, to, 1)).unwrap();
+            let error = design.engines(&root()).unwrap_err().to_string();
+            assert!(error.contains(why) && !error.contains('\n'), "{error}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,84 @@
+//! Launches an engine by its registers, which begin alike in all of them: control, status, return value, arguments.
+
+use sim::{Bar, Time};
+use spec::regs::copy;
+
+use crate::{Error, Host, Result};
+
+/// The first argument; each has 64 bits.
+const ARGUMENTS: u64 = 0x20;
+/// From one argument to the next.
+const ARGUMENT_STEP: u64 = 0x10;
+
+/// Registers of an engine in BAR4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineRegisters {
+    /// Where they begin.
+    pub base: u64,
+    /// Bytes of them.
+    pub size: u64,
+}
+
+impl EngineRegisters {
+    /// Sets the arguments and starts the engine; an error if it works.
+    pub fn start<H: Host>(&self, host: &mut H, arguments: &[u64]) -> Result<()> {
+        host.run_on(0);
+        let end = ARGUMENTS + ARGUMENT_STEP * arguments.len() as u64;
+        if end > self.size {
+            let text = format!(
+                "{} arguments: more than the engine has registers for",
+                arguments.len()
+            );
+            return Err(Error::Invalid(text));
+        }
+        let control = host.read32(Bar::Control, self.base + copy::CONTROL)?;
+        if !copy::control::IDLE.is_set(control.into()) {
+            return Err(Error::Invalid("the engine works already".into()));
+        }
+        for (at, value) in (ARGUMENTS..).step_by(ARGUMENT_STEP as usize).zip(arguments) {
+            host.write64(Bar::Control, self.base + at, *value)?;
+        }
+        let done = copy::status::DONE.mask() as u32;
+        host.write32(Bar::Control, self.base + copy::STATUS, done)?;
+        let start = copy::control::START.mask() as u32;
+        host.write32(Bar::Control, self.base + copy::CONTROL, start)
+    }
+
+    /// Asks the engine to end early.
+    pub fn stop<H: Host>(&self, host: &mut H) -> Result<()> {
+        host.run_on(0);
+        let stop = copy::control::STOP.mask() as u32;
+        host.write32(Bar::Control, self.base + copy::CONTROL, stop)
+    }
+
+    /// The return value, if the engine has ended.
+    pub fn ended<H: Host>(&self, host: &mut H) -> Result<Option<u32>> {
+        host.run_on(0);
+        let status = host.read32(Bar::Control, self.base + copy::STATUS)?;
+        if !copy::status::DONE.is_set(status.into()) {
+            return Ok(None);
+        }
+        host.read32(Bar::Control, self.base + copy::RESULT)
+            .map(Some)
+    }
+
+    /// Waits for its end until `deadline`, looking every `interval`; the return value. `go_on` answers whether to wait further.
+    pub fn wait<H: Host>(
+        &self,
+        host: &mut H,
+        interval: Time,
+        deadline: Time,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<u32>> {
+        loop {
+            if let Some(result) = self.ended(host)? {
+                return Ok(Some(result));
+            }
+            let now = host.now();
+            if now >= deadline || !go_on() {
+                return Ok(None);
+            }
+            host.wait(deadline.min(now + interval))?;
+        }
+    }
+}

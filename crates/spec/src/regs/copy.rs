@@ -1,0 +1,86 @@
+//! Copy engine. Generated from hw/engine/copy/regs/copy_regs.rdl by tools/regs.py: `make regs`.
+
+use super::Field;
+
+/// Control.
+pub const CONTROL: u64 = 0x0;
+/// Inside of `CONTROL`.
+pub mod control {
+    use super::Field;
+    /// Write 1 to start; ignored while it works.
+    pub const START: Field = Field::new(0, 1, 0x0);
+    /// Write 1 to end early: what has been begun is completed.
+    pub const STOP: Field = Field::new(1, 1, 0x0);
+    /// It does not work.
+    pub const IDLE: Field = Field::new(2, 1, 0x0);
+}
+/// Status.
+pub const STATUS: u64 = 0xc;
+/// Inside of `STATUS`.
+pub mod status {
+    use super::Field;
+    /// It has ended; write 1 to clear.
+    pub const DONE: Field = Field::new(0, 1, 0x0);
+}
+/// Return value.
+pub const RESULT: u64 = 0x10;
+/// Inside of `RESULT`.
+pub mod result {
+    use super::Field;
+    /// A part of the source could not be read; it was not written.
+    pub const READ_ERROR: Field = Field::new(0, 1, 0x0);
+    /// A part of the target could not be written.
+    pub const WRITE_ERROR: Field = Field::new(1, 1, 0x0);
+    /// Stopped before all was copied.
+    pub const STOPPED: Field = Field::new(2, 1, 0x0);
+    /// Nothing was done: a range wraps at 2^64, or has no bytes.
+    pub const INVALID: Field = Field::new(3, 1, 0x0);
+}
+/// Source, low.
+pub const SRC_LO: u64 = 0x20;
+/// Inside of `SRC_LO`.
+pub mod src_lo {
+    use super::Field;
+    /// value.
+    pub const VALUE: Field = Field::new(0, 32, 0x0);
+}
+/// Source, high.
+pub const SRC_HI: u64 = 0x24;
+/// Inside of `SRC_HI`.
+pub mod src_hi {
+    use super::Field;
+    /// value.
+    pub const VALUE: Field = Field::new(0, 32, 0x0);
+}
+/// Target, low.
+pub const DST_LO: u64 = 0x30;
+/// Inside of `DST_LO`.
+pub mod dst_lo {
+    use super::Field;
+    /// value.
+    pub const VALUE: Field = Field::new(0, 32, 0x0);
+}
+/// Target, high.
+pub const DST_HI: u64 = 0x34;
+/// Inside of `DST_HI`.
+pub mod dst_hi {
+    use super::Field;
+    /// value.
+    pub const VALUE: Field = Field::new(0, 32, 0x0);
+}
+/// Bytes, low.
+pub const BYTES_LO: u64 = 0x40;
+/// Inside of `BYTES_LO`.
+pub mod bytes_lo {
+    use super::Field;
+    /// value.
+    pub const VALUE: Field = Field::new(0, 32, 0x0);
+}
+/// Bytes, high.
+pub const BYTES_HI: u64 = 0x44;
+/// Inside of `BYTES_HI`.
+pub mod bytes_hi {
+    use super::Field;
+    /// value.
+    pub const VALUE: Field = Field::new(0, 32, 0x0);
+}

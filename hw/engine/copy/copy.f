@@ -1,0 +1,5 @@
+# The copy engine.
+-f hw/lib/lib.f
+hw/engine/copy/rtl/gen/copy_regs_pkg.sv
+hw/engine/copy/rtl/gen/copy_regs.sv
+hw/engine/copy/rtl/copy.sv

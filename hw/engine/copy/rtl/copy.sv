@@ -1,0 +1,221 @@
+// Copy engine: copies a range of the media to another one, of any alignment and length.
+//
+// The range is cut at the target's granules; each piece goes to the mover (ns_dma) of the channel that the target lies in, so all
+// channels work at the same time. The movers reach every channel through a crossbar. The two ranges must not overlap: the order of
+// the pieces is not promised.
+`include "ns_assert.svh"
+
+module copy
+  import ns_axi_pkg::*;
+  import ns_dma_pkg::*;
+#(
+  /// Memory channels, a power of two.
+  parameter int unsigned NumChannels = 2,
+  /// Bytes that go to one channel before the next one's turn, a power of two.
+  parameter int unsigned Granule = 4096,
+  /// Bytes of the media.
+  parameter longint unsigned MediaBytes = 64'h4000_0000
+) (
+  /// Clock.
+  input  logic     clk_i,
+  /// Reset.
+  input  logic     rst_ni,
+  /// From registers: a further clock edge could change the state without new input.
+  output logic     busy_o,
+  /// Registers.
+  ns_axil_if.slave s_axil,
+  /// Memory, one master a channel; addresses are local to the channel.
+  ns_axi_if.master m_mem[NumChannels]
+);
+
+  localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
+  localparam int unsigned ChannelBits = idx_width(NumChannels);
+  localparam int unsigned Commands = 8;  // of a mover
+  localparam int unsigned OpenBits = unsigned'($clog2(NumChannels * Commands + 1));
+
+  // Registers. What lies beyond them is a word without one.
+  localparam int unsigned RegBits = copy_regs_pkg::COPY_REGS_MIN_ADDR_WIDTH;
+  localparam logic [RegBits-1:0] Nowhere = '1 << 2;
+  copy_regs_pkg::copy_regs__in_t hwif_in;
+  copy_regs_pkg::copy_regs__out_t hwif_out;
+  logic open;
+
+  function automatic logic [RegBits-1:0] word(logic [11:0] addr);
+    word = (addr[11:RegBits] == '0) ? addr[RegBits-1:0] : Nowhere;
+  endfunction
+
+  copy_regs u_regs (
+    .clk           (clk_i),
+    .arst_n        (rst_ni),
+    .s_axil_awready(s_axil.awready),
+    .s_axil_awvalid(s_axil.awvalid),
+    .s_axil_awaddr (word(s_axil.awaddr[11:0])),
+    .s_axil_awprot ('0),
+    .s_axil_wready (s_axil.wready),
+    .s_axil_wvalid (s_axil.wvalid),
+    .s_axil_wdata  (s_axil.wdata),
+    .s_axil_wstrb  (s_axil.wstrb),
+    .s_axil_bready (s_axil.bready),
+    .s_axil_bvalid (s_axil.bvalid),
+    .s_axil_bresp  (s_axil.bresp),
+    .s_axil_arready(s_axil.arready),
+    .s_axil_arvalid(s_axil.arvalid),
+    .s_axil_araddr (word(s_axil.araddr[11:0])),
+    .s_axil_arprot ('0),
+    .s_axil_rready (s_axil.rready),
+    .s_axil_rvalid (s_axil.rvalid),
+    .s_axil_rdata  (s_axil.rdata),
+    .s_axil_rresp  (s_axil.rresp),
+    .hwif_in,
+    .hwif_out
+  );
+
+  ns_axil_open u_open (
+    .clk_i,
+    .rst_ni,
+    .open_o   (open),
+    .awvalid_i(s_axil.awvalid),
+    .awready_i(s_axil.awready),
+    .wvalid_i (s_axil.wvalid),
+    .wready_i (s_axil.wready),
+    .bvalid_i (s_axil.bvalid),
+    .bready_i (s_axil.bready),
+    .arvalid_i(s_axil.arvalid),
+    .arready_i(s_axil.arready),
+    .rvalid_i (s_axil.rvalid),
+    .rready_i (s_axil.rready)
+  );
+
+  // A copy: what is left of it, and pieces under way.
+  typedef enum logic [1:0] {
+    StIdle,
+    StCheck,
+    StCut,
+    StWait
+  } state_e;
+
+  state_e state_q;
+  logic [63:0] src_q, dst_q, left_q;
+  logic [OpenBits-1:0] open_q;
+  logic read_error_q, write_error_q, stopped_q, invalid_q;
+  logic start, stop, invalid, piece_valid, piece_fire, piece_last, finish;
+  logic [GranuleBits:0] room, bytes;
+  logic [NumChannels-1:0] to, cmd_ready, done_valid;
+  logic [NumChannels-1:0][1:0] done;
+
+  assign start = hwif_out.control.start.value && state_q == StIdle;
+  assign stop = hwif_out.control.stop.value && (state_q == StCut || state_q == StCheck);
+  assign invalid = left_q == '0 || src_q + left_q - 64'd1 < src_q || dst_q + left_q - 64'd1 < dst_q;
+
+  // The next piece ends with the target's granule.
+  assign room = (GranuleBits + 1)'(Granule) - (GranuleBits + 1)'(dst_q[GranuleBits-1:0]);
+  assign piece_last = left_q <= 64'(room);
+  assign bytes = piece_last ? left_q[GranuleBits:0] : room;
+  assign piece_valid = state_q == StCut;
+  assign to = NumChannels'(1) << ((NumChannels > 1) ? dst_q[GranuleBits+:ChannelBits] : '0);
+  assign piece_fire = piece_valid && (to & cmd_ready) != '0;
+  assign finish = state_q == StWait && open_q == '0;
+  assign busy_o = open || state_q != StIdle || hwif_out.control.start.value;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q <= StIdle;
+      open_q  <= '0;
+    end else begin
+      open_q <= open_q + OpenBits'(piece_fire) - OpenBits'(done_valid != '0);
+      unique case (state_q)
+        StIdle:  if (start) state_q <= StCheck;
+        StCheck: state_q <= (invalid || stop) ? StWait : StCut;
+        StCut:   if ((piece_fire && piece_last) || stop) state_q <= StWait;
+        default: if (finish) state_q <= StIdle;
+      endcase
+    end
+  end
+
+  // One mover's end a cycle.
+  logic [NumChannels-1:0] done_take;
+  logic [1:0] ended;
+  assign done_take = done_valid & (~done_valid + 1'b1);
+  always_comb begin
+    ended = '0;
+    for (int unsigned c = 0; c < NumChannels; c++) if (done_take[c]) ended |= done[c];
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (start) begin
+      src_q  <= {hwif_out.src_hi.value.value, hwif_out.src_lo.value.value};
+      dst_q  <= {hwif_out.dst_hi.value.value, hwif_out.dst_lo.value.value};
+      left_q <= {hwif_out.bytes_hi.value.value, hwif_out.bytes_lo.value.value};
+    end else if (piece_fire) begin
+      src_q  <= src_q + 64'(bytes);
+      dst_q  <= dst_q + 64'(bytes);
+      left_q <= left_q - 64'(bytes);
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      read_error_q <= 1'b0;
+      write_error_q <= 1'b0;
+      stopped_q <= 1'b0;
+      invalid_q <= 1'b0;
+    end else if (start) begin
+      read_error_q <= 1'b0;
+      write_error_q <= 1'b0;
+      stopped_q <= 1'b0;
+      invalid_q <= 1'b0;
+    end else begin
+      if (ended[0]) read_error_q <= 1'b1;
+      if (ended[1]) write_error_q <= 1'b1;
+      if (stop && !(piece_fire && piece_last) && !(state_q == StCheck && invalid))
+        stopped_q <= 1'b1;
+      if (state_q == StCheck) invalid_q <= invalid;
+    end
+  end
+
+  assign hwif_in.control.idle.next = state_q == StIdle;
+  assign hwif_in.status.done.hwset = finish;
+  assign hwif_in.result.read_error.next = read_error_q;
+  assign hwif_in.result.write_error.next = write_error_q;
+  assign hwif_in.result.stopped.next = stopped_q;
+  assign hwif_in.result.invalid.next = invalid_q;
+
+  // Movers, one a channel, and the way to all of them.
+  ns_axi_if mover[NumChannels] ();
+
+  for (genvar c = 0; c < NumChannels; c++) begin : gen_mover
+    ns_dma #(
+      .Commands(Commands)
+    ) u_dma (
+      .clk_i,
+      .rst_ni,
+      .busy_o      (),
+      .cmd_i       ('{bytes: 32'(bytes), dst: dst_q, src: src_q}),
+      .cmd_valid_i (piece_valid && to[c]),
+      .cmd_ready_o (cmd_ready[c]),
+      .done_o      (done[c]),
+      .done_valid_o(done_valid[c]),
+      .done_ready_i(done_take[c]),
+      .m_axi       (mover[c])
+    );
+  end
+
+  ns_axi_xbar #(
+    .NumMasters(NumChannels),
+    .NumSlaves (NumChannels),
+    .Granule   (Granule),
+    .Bytes     (MediaBytes),
+    .IdBits    (4)
+  ) u_xbar (
+    .clk_i,
+    .rst_ni,
+    .s_axi(mover),
+    .m_axi(m_mem)
+  );
+
+  logic unused;
+  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12]};
+
+  `NS_ASSERT(pieces_are_counted, !(done_valid != '0 && open_q == '0))
+
+endmodule

@@ -1,0 +1,25 @@
+// What the device top tells the shell about the engines that it holds.
+package nearside_pkg;
+
+  /// Most engines in a device: a channel's multiplexer has so many masters beside the PM window and the NVMe controller.
+  parameter int unsigned MaxEngines = 6;
+  /// Bits of the IDs on an engine's memory masters: 16 transactions, of a crossbar's master each.
+  function automatic int unsigned engine_id_bits(int unsigned channels);
+    return 4 + unsigned'($clog2(channels));
+  endfunction
+
+  /// An engine: its entry in the status block, and what it may reach.
+  typedef struct packed {
+    logic [31:0] kind;       // type in the status block; below 0x8000_0000 those that Nearside defines
+    logic [31:0] version;    // major << 16 | minor
+    logic [31:0] instance_;  // number among those of its kind
+    logic [31:0] offset;     // of its registers in BAR4, a multiple of `size`
+    logic [31:0] size;       // bytes of its registers, a power of two of at least 4096
+    logic [31:0] cap0;       // capability words
+    logic [31:0] cap1;
+    logic        memory;     // has memory masters
+    logic [63:0] first;      // media addresses that these may touch: from here on,
+    logic [63:0] limit;      // below this one
+  } engine_t;
+
+endpackage

@@ -1,0 +1,9 @@
+# All of the device but its top and the engines.
+-f hw/lib/lib.f
+-f hw/ip/status/status.f
+-f hw/ip/nvm_delay/nvm_delay.f
+-f hw/ip/nvme_ctrl/nvme_ctrl.f
+hw/top/rtl/nearside_pkg.sv
+hw/top/rtl/nearside_reset.sv
+hw/top/rtl/nearside_channel.sv
+hw/top/rtl/nearside_shell.sv
