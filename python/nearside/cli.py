@@ -104,7 +104,7 @@ def info(design: DesignOption = "default", as_json: JsonOption = False) -> None:
     """Show what the device says of itself: controller, namespaces, queues, and the list of its blocks."""
     with _device(design, as_json) as device:
         doc = {"design": {"name": device.design.name, "hash": device.design.hash}, "engine": device.model}
-        doc |= device.info() | {"delay": device.delay_get()}
+        doc |= device.info() | {"delay": device.delay_get(), "engines": device.engines()}
     if as_json:
         print_json(doc)
         return
@@ -125,6 +125,14 @@ def info(design: DesignOption = "default", as_json: JsonOption = False) -> None:
         place = (f"{block['offset']:#x}", f"{block['size']:#x}")
         table.add_row(block["name"], block["version"], str(block["instance"]), str(block["bar"]), *place, capabilities)
     show.out.print(table)
+    if doc["engines"]:
+        table = show.table("engines", "name", "kind", "BAR4 offset", "arguments", "media that it may touch")
+        for engine in doc["engines"]:
+            first, limit = engine["media"]
+            arguments = ", ".join(engine["arguments"])
+            place = (f"{engine['offset']:#x}", arguments, f"{first:#x} to {limit - 1:#x}")
+            table.add_row(engine["name"], engine["kind"], *place)
+        show.out.print(table)
     _print_delay(doc["delay"])
 
 

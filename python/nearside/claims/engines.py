@@ -1,0 +1,62 @@
+"""What engines do, against what the memory gives."""
+
+from __future__ import annotations
+
+import random
+
+from nearside import _native
+from nearside.claims.registry import Context, Measured, at_least, claim
+from nearside.device import Design, Device
+
+MIB = 1 << 20
+
+
+def ideal_copy(design: Design, count: int, target: int) -> float:
+    """GB/s of copied bytes that one channel of the DDR4 model gives to ideal masters, lines grouped at their best."""
+    return max(masters(design, count, target, group) for group in (1, 16, 64))
+
+
+def masters(design: Design, count: int, target: int, group: int) -> float:
+    """GB/s of two masters, one that reads and one that writes what has been read, so many lines at a time.
+
+    Both go through memory line by line and always have a request.
+    """
+    channel = _native.DramChannel(design.native)
+    now, reads, writes, back, ended = 0, 0, 0, 0, 0
+    while True:
+        while reads < count and reads - writes < 1024 and channel.push(now, 64 * reads, False):
+            reads += 1
+        while writes < (back // group * group if back < count else count) and channel.push(
+            now, target + 64 * writes, True
+        ):
+            writes += 1
+        while (completion := channel.poll(now)) is not None:
+            address, ended = completion
+            back += address < target
+        following = channel.next_event()
+        if following is None and writes == count:
+            return count * 64 / (ended / 1e3)
+        now = max(now + 1, following or 0)
+
+
+@claim(
+    "engine.copy.rate", "% of the model's rate", at_least(90),
+    "A copy of 32 MiB within the media by the copy engine, from its start to its end as the host sees it, against what "
+    "the DDR4 model gives to ideal masters for that pattern.",
+)  # fmt: skip
+def copy_rate(context: Context) -> Measured:
+    design = Design.load("engines")
+    bytes_ = context.commands(32) * MIB
+    source, target = 0, 256 * MIB
+    with Device(design) as device:
+        device.delay_set("dram")
+        device.pm_write(source, random.Random(context.seed).randbytes(MIB))
+        ns = device.engine("copy0").launch(timeout_us=100_000_000, src=source, dst=target, bytes=bytes_)
+        if device.pm_read(target, MIB) != random.Random(context.seed).randbytes(MIB):
+            raise AssertionError("the copy is not what was copied")
+    channels = design.values["channels"]
+    bound = channels * ideal_copy(design, bytes_ // 64 // channels, target // channels)
+    rate = bytes_ / ns
+    return Measured(
+        100 * rate / bound, f"{rate:.2f} GB/s copied of {bound:.2f}; {channels} channels, {bytes_ // MIB} MiB"
+    )

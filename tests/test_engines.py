@@ -1,0 +1,130 @@
+"""Engines in a device: launched by their registers, beside NVMe, within their bounds."""
+
+import random
+
+import pytest
+from nearside.device import Design, Device, NearsideError
+
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def device():
+    with Device(Design.load("engines")) as device:
+        yield device
+
+
+def test_the_device_says_what_it_holds(device):
+    blocks = [b for b in device.info()["device"]["blocks"] if b["name"] == "copy"]
+    engines = device.engines()
+    assert [(b["instance"], b["offset"], b["size"]) for b in blocks] == [(0, 0x8_0000, 4096), (1, 0x8_1000, 4096)]
+    assert [(e["instance"], e["offset"], e["bytes"]) for e in engines] == [(0, 0x8_0000, 4096), (1, 0x8_1000, 4096)]
+    assert engines[1]["media"] == [512 * MIB, 768 * MIB]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_copies_of_any_alignment_and_length(device, seed):
+    rng = random.Random(seed)
+    base, span = rng.randrange(64) * MIB, 40_000
+    before = rng.randbytes(span)
+    device.pm_write(base, before)
+    for _ in range(12):
+        length = rng.choice([1, 63, 64, 65, 4096, rng.randint(1, 300), rng.randint(1, 15_000)])
+        src, dst = rng.randrange(span // 2 - length), span // 2 + rng.randrange(span // 2 - length)
+        expected = bytearray(device.pm_read(base, span))
+        expected[dst : dst + length] = expected[src : src + length]
+        device.engine("copy0").launch(src=base + src, dst=base + dst, bytes=length)
+        assert device.pm_read(base, span) == expected, (src, dst, length)
+
+
+def test_what_nvme_wrote_is_copied_and_read_by_nvme(device):
+    data = random.Random(1).randbytes(MIB)
+    device.write(data, offset=3 * MIB)
+    device.engine("copy0").launch(src=3 * MIB, dst=5 * MIB, bytes=MIB)
+    assert device.read(MIB, offset=5 * MIB)[0] == data
+
+
+def test_two_copies_beside_an_nvme_workload(device):
+    data = random.Random(2).randbytes(2 * MIB)
+    device.write(data, offset=128 * MIB)
+    device.pm_write(600 * MIB, data[:MIB])
+    one, two = device.engine("copy0"), device.engine("copy1")
+    one.start(src=128 * MIB, dst=160 * MIB + 5, bytes=2 * MIB)
+    two.start(src=600 * MIB, dst=610 * MIB + 9, bytes=MIB)
+    device.workload(read_percent=50, commands=300, queues=4, depth=8, span=32 * MIB, verify=True)
+    assert one.wait() == two.wait() == []
+    assert device.pm_read(160 * MIB + 5, 2 * MIB) == data
+    assert device.pm_read(610 * MIB + 9, MIB) == data[:MIB]
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "length", "wrong"),
+    [
+        (0, 513 * MIB, 64, ["read_error"]),  # another namespace
+        (512 * MIB - 64, 513 * MIB, 128, ["read_error"]),  # its last bytes
+        (513 * MIB, 0, 64, ["write_error"]),
+        (513 * MIB, 768 * MIB - 4096, 4097, ["write_error"]),
+        (513 * MIB, 768 * MIB, 1, ["write_error"]),
+        (2**64 - 64, 513 * MIB, 64, ["read_error"]),
+        (513 * MIB, 2**63, 64, ["write_error"]),
+        (2**64 - 64, 513 * MIB, 65, ["invalid"]),
+        (513 * MIB, 2**64 - 1, 2, ["invalid"]),
+        (513 * MIB, 514 * MIB, 0, ["invalid"]),
+        (1, 2, 2**64 - 1, ["invalid"]),
+    ],
+)
+def test_an_engine_stays_within_its_bounds(device, src, dst, length, wrong):
+    """What lies outside is neither read nor written; what lies inside of the same copy is."""
+    rng = random.Random(4)
+    around = [(max(0, at - 8192), 16384) for at in (src, dst) if at < 1024 * MIB - 8192]
+    for at, size in around:
+        device.pm_write(at, rng.randbytes(size))
+    before = {span: device.pm_read(*span) for span in around}
+    engine = device.engine("copy1")
+    engine.start(src=src, dst=dst, bytes=length)
+    assert engine.wait() == wrong
+    for (at, size), data in before.items():
+        now = device.pm_read(at, size)
+        changed = [at + i for i in range(size) if now[i] != data[i]]
+        assert all(512 * MIB <= i < 768 * MIB for i in changed)
+        assert all(dst <= i < dst + length for i in changed)
+    engine.launch(src=513 * MIB, dst=514 * MIB, bytes=4096)  # and it goes on working
+
+
+def test_a_copy_can_be_stopped(device):
+    engine = device.engine("copy0")
+    device.pm_write(0, bytes(range(256)) * 16)
+    engine.start(src=0, dst=64 * MIB, bytes=32 * MIB)
+    with pytest.raises(NearsideError, match="works already"):
+        engine.start(src=0, dst=64 * MIB, bytes=64)
+    with pytest.raises(NearsideError, match="has not ended in 0 us"):
+        engine.wait(timeout_us=0)
+    engine.stop()
+    assert engine.wait() == ["stopped"]
+    assert device.pm_read(64 * MIB, 4096) == bytes(range(256)) * 16
+    engine.stop()  # of what does not work
+    assert engine.launch(src=0, dst=64 * MIB, bytes=64) > 0
+
+
+def test_a_controller_reset_leaves_an_engine_alone(device):
+    engine = device.engine("copy0")
+    data = random.Random(5).randbytes(MIB)
+    device.pm_write(32 * MIB, data)
+    engine.start(src=32 * MIB, dst=40 * MIB, bytes=MIB)
+    device.reset()
+    assert engine.wait() == []
+    assert device.pm_read(40 * MIB, MIB) == data
+
+
+def test_wrong_names_and_arguments_say_what_is_allowed(device):
+    with pytest.raises(NearsideError, match=r"'copy9': the design engines has copy0, copy1"):
+        device.engine("copy9")
+    with pytest.raises(NearsideError, match=r"copy0: bytes, length: its arguments are src, dst, bytes"):
+        device.engine("copy0").start(src=0, dst=1, length=3)
+    with pytest.raises(NearsideError, match="arguments = 2 of them: engine copy0 takes 3"):
+        device.native.engine_start("copy0", [1, 2])
+    with pytest.raises(NearsideError, match="timeout_us = 18446744073709551615"):
+        device.native.engine_wait("copy0", 2**64 - 1)
+    for value in (-1, 2**64, "x", None, 1.5):
+        with pytest.raises((NearsideError, TypeError, OverflowError, ValueError)):
+            device.engine("copy0").start(src=value, dst=0, bytes=1)
