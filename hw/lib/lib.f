@@ -4,6 +4,8 @@ hw/lib/rtl/ns_axi_pkg.sv
 hw/lib/rtl/ns_axi_if.sv
 hw/lib/rtl/ns_axil_if.sv
 hw/lib/rtl/ns_ram_1r1w.sv
+hw/lib/rtl/ns_ram_banks.sv
+hw/lib/rtl/ns_ram_multi.sv
 hw/lib/rtl/ns_fifo.sv
 hw/lib/rtl/ns_skid.sv
 hw/lib/rtl/ns_skid_mux.sv
