@@ -2,6 +2,8 @@
 +incdir+hw/lib/rtl
 hw/lib/rtl/ns_axi_pkg.sv
 hw/lib/rtl/ns_ram_1r1w.sv
+hw/lib/rtl/ns_ram_banks.sv
+hw/lib/rtl/ns_ram_multi.sv
 hw/lib/rtl/ns_fifo.sv
 hw/lib/rtl/ns_skid.sv
 hw/lib/rtl/ns_skid_mux.sv

@@ -6,6 +6,9 @@ hw/ip/nvm_delay/rtl/nvm_delay_pkg.sv
 hw/ip/nvm_delay/rtl/nvm_delay_free.sv
 hw/ip/nvm_delay/rtl/nvm_delay_target.sv
 hw/ip/nvm_delay/rtl/nvm_delay_wheel.sv
+hw/ip/nvm_delay/rtl/nvm_delay_lists.sv
+hw/ip/nvm_delay/rtl/nvm_delay_answers.sv
+hw/ip/nvm_delay/rtl/nvm_delay_ready.sv
 hw/ip/nvm_delay/rtl/nvm_delay_order.sv
 hw/ip/nvm_delay/rtl/nvm_delay_cap.sv
 hw/ip/nvm_delay/rtl/nvm_delay_stats.sv

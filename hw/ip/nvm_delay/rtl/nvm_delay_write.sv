@@ -338,6 +338,7 @@ module nvm_delay_write
   assign busy_o = used != '0 || cap_busy;
 
   `NS_ASSERT(order_never_full, !accept || order_ready)
+  `NS_ASSERT(b_of_its_id, !m_bvalid_i || id_of[answer_slot] == m_bid_i)
   `NS_ASSERT(b_for_a_write, !m_bvalid_i || used != '0)
 
 endmodule
