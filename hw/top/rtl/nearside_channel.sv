@@ -11,6 +11,10 @@
 module nearside_channel
   import ns_axi_pkg::*;
 #(
+  /// Reads in flight in the nvm_delay.
+  parameter int unsigned ReadSlots   = 64,
+  /// Writes in flight in it.
+  parameter int unsigned WriteSlots  = 64,
   /// Beats that the nvm_delay's read buffer holds.
   parameter int unsigned BufferBeats = 512,
   /// There is an ns_axi_fill before the memory.
@@ -208,6 +212,8 @@ module nearside_channel
     .IdWidth    (IdWidth),
     .AddrWidth  (AddrWidth),
     .DataWidth  (DataWidth),
+    .ReadSlots  (ReadSlots),
+    .WriteSlots (WriteSlots),
     .BufferBeats(BufferBeats)
   ) u_nvm_delay (
     .clk_i         (clk_delay),
