@@ -44,6 +44,9 @@ pub struct Design {
     pub granule: Bytes,
     /// The media.
     pub media: Media,
+    /// Sizes of each channel's `nvm_delay`, where they are not to follow from the profile.
+    #[serde(default, skip_serializing_if = "Delay::is_empty")]
+    pub delay: Delay,
     /// The NVMe controller.
     #[serde(default)]
     pub nvme: Nvme,
@@ -76,6 +79,46 @@ pub struct Media {
     /// The media profile whose timing `nvm_delay` gives to every channel: `media/<profile>.toml`.
     #[serde(default = "default_profile")]
     pub profile: String,
+}
+
+/// Sizes of each channel's `nvm_delay`. What is not said follows from the media profile, see [`Profile::sizes`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Delay {
+    /// Reads in flight: 32, 64 or 128.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_slots: Option<u32>,
+    /// Writes in flight: 32, 64 or 128.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_slots: Option<u32>,
+    /// Beats of 64 bytes that the read buffer holds: a power of two from 512 to 32768.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer_beats: Option<u32>,
+}
+
+impl Delay {
+    fn is_empty(&self) -> bool {
+        *self == Delay::default()
+    }
+
+    fn validate(&self) -> Result<(), Error> {
+        for (key, slots) in [
+            ("read_slots", self.read_slots),
+            ("write_slots", self.write_slots),
+        ] {
+            slots.map_or(Ok(()), |n| {
+                one_of(&format!("delay.{key}"), n, &media::SLOTS)
+            })?;
+        }
+        let beats = self.buffer_beats.unwrap_or(media::BUFFER[0]);
+        let ok = beats.is_power_of_two() && (media::BUFFER[0]..=media::BUFFER[1]).contains(&beats);
+        check(
+            "delay.buffer_beats",
+            beats,
+            ok,
+            "a power of two from 512 to 32768",
+        )
+    }
 }
 
 /// Most namespaces.
@@ -293,6 +336,7 @@ impl Design {
         one_of("nvme.slots", self.nvme.slots, &[16, 32, 64, 128])?;
         self.nvme.validate_namespaces(self.media.bytes)?;
         self.validate_engines()?;
+        self.delay.validate()?;
         self.nvme
             .serial
             .as_deref()
@@ -315,6 +359,16 @@ impl Design {
         media::Turns {
             channels: self.channels,
             granule: self.granule.0,
+        }
+    }
+
+    /// The sizes of each channel's `nvm_delay`: those that the design says, others by its media profile.
+    pub fn delay_sizes(&self, profile: &Profile) -> media::Sizes {
+        let sizes = profile.sizes(self.clock(), self.channels);
+        media::Sizes {
+            read_slots: self.delay.read_slots.unwrap_or(sizes.read_slots),
+            write_slots: self.delay.write_slots.unwrap_or(sizes.write_slots),
+            buffer_beats: self.delay.buffer_beats.unwrap_or(sizes.buffer_beats),
         }
     }
 
@@ -599,6 +653,63 @@ mod tests {
         for mhz in ["-1", "33.3", "4294967296", "true"] {
             let error = with(mhz).unwrap_err().to_string();
             assert!(error.contains("clock_mhz"), "{error}");
+        }
+    }
+
+    #[test]
+    fn sizes_follow_from_the_profile_unless_the_design_says_them() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let sizes = |design: &Design, name: &str| {
+            let s = design.delay_sizes(&Profile::find(&root, name).unwrap());
+            [s.read_slots, s.write_slots, s.buffer_beats]
+        };
+        // 1.5 GB/s a channel for 60.2 us: 177 reads of 512 bytes, more than the hardware has.
+        assert_eq!(sizes(&minimal(), "nand"), [128, 128, 512]);
+        for name in ["dram", "optane-dcpmm", "pcm", "reram", "stt-mram"] {
+            assert_eq!(sizes(&minimal(), name), [64, 64, 512], "{name}");
+        }
+        let with = |text: &str| minimal().with_values(text);
+        // 0.75 GB/s a channel for 40 us: 59 reads; for 50 us: 74. A region of its own counts too.
+        let four = with("channels = 4").unwrap();
+        let mut nand = Profile::find(&root, "nand").unwrap();
+        nand.read.base_ns = 40_000.0;
+        assert_eq!(four.delay_sizes(&nand).read_slots, 64);
+        nand.read.base_ns = 50_000.0;
+        assert_eq!(four.delay_sizes(&nand).read_slots, 128);
+        nand.regions.push(media::Region {
+            first: Bytes(0),
+            bytes: Bytes(4096),
+            read: nand.read.clone(),
+            write: nand.write.clone(),
+        });
+        nand.read.base_ns = 0.0;
+        assert_eq!(four.delay_sizes(&nand).read_slots, 128);
+        nand.enable = false;
+        assert_eq!(four.delay_sizes(&nand).read_slots, 64);
+        let own = with("[delay]\nread_slots = 32\nbuffer_beats = 1024\n").unwrap();
+        assert_eq!(sizes(&own, "nand"), [32, 128, 1024]);
+        assert_ne!(own.hash(), minimal().hash());
+        for (text, why) in [
+            (
+                "read_slots = 48",
+                "delay.read_slots = 48: allowed are 32, 64, 128",
+            ),
+            (
+                "write_slots = 256",
+                "delay.write_slots = 256: allowed are 32, 64, 128",
+            ),
+            (
+                "buffer_beats = 256",
+                "delay.buffer_beats = 256: allowed is a power of two from 512 to 32768",
+            ),
+            (
+                "buffer_beats = 3000",
+                "delay.buffer_beats = 3000: allowed is a power of two from 512 to 32768",
+            ),
+            ("beats = 512", "unknown key `delay.beats`"),
+        ] {
+            let error = with(&format!("[delay]\n{text}\n")).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
         }
     }
 

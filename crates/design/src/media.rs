@@ -95,6 +95,28 @@ impl Turns {
     }
 }
 
+/// Sizes of a channel's `nvm_delay`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Sizes {
+    /// Reads in flight.
+    pub read_slots: u32,
+    /// Writes in flight.
+    pub write_slots: u32,
+    /// Beats of 64 bytes that the read buffer holds.
+    pub buffer_beats: u32,
+}
+
+/// Slots of a direction that the hardware can have.
+pub(crate) const SLOTS: [u32; 3] = [32, 64, 128];
+/// Slots that a design gets at least, unless it says otherwise.
+const FEWEST_SLOTS: u32 = 64;
+/// Beats of a buffer that the hardware can have.
+pub(crate) const BUFFER: [u32; 2] = [512, 32_768];
+/// Bytes of a beat.
+const BEAT: f64 = 64.0;
+/// Beats of the shortest transaction that is to reach the bandwidth.
+const SHORT: u32 = 8;
+
 /// What a profile is in the registers of one channel's `nvm_delay`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Registers {
@@ -215,6 +237,36 @@ impl Profile {
             }
         };
         Ok((0..turns.channels).map(of_channel).collect())
+    }
+}
+
+impl Profile {
+    /// The sizes with which a channel reaches the profile's bandwidth (Little's law): as many transactions of 512 bytes in
+    /// flight as come in one latency, from 64 to 128. The buffer is the smallest: a read that waits for room in it has been accepted, so
+    /// its latency passes meanwhile, and it needs room for as long as the DRAM takes.
+    pub fn sizes(&self, clock: Clock, channels: u32) -> Sizes {
+        let most = BEAT / clock.ns(1.0); // what a channel can carry
+        let in_flight = |all: &Timing, timing: &Timing| {
+            let share = all.cap_gb_s / f64::from(channels);
+            let rate = if share > 0.0 { share.min(most) } else { most };
+            (rate * timing.target_ns(SHORT) / (BEAT * f64::from(SHORT))).ceil() as u32
+        };
+        // As the slowest place of the media needs them.
+        let slots = |all: &Timing, regions: &mut dyn Iterator<Item = u32>| {
+            let needed = regions.fold(in_flight(all, all), u32::max);
+            let needed = if self.enable { needed } else { 0 };
+            needed.clamp(FEWEST_SLOTS, SLOTS[2]).next_power_of_two()
+        };
+        let reads = &mut self.regions.iter().map(|r| in_flight(&self.read, &r.read));
+        let writes = &mut self
+            .regions
+            .iter()
+            .map(|r| in_flight(&self.write, &r.write));
+        Sizes {
+            read_slots: slots(&self.read, reads),
+            write_slots: slots(&self.write, writes),
+            buffer_beats: BUFFER[0],
+        }
     }
 }
 

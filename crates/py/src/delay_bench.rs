@@ -53,7 +53,8 @@ impl DelayBench {
         let bench = py.detach(|| {
             let media = Media::memory(MEDIA_BYTES).map_err(raise)?;
             let mut tell = |p| teller.tell(p);
-            delay_bench::DelayBench::new(&root, clock, &memory, media, &mut tell).map_err(raise)
+            delay_bench::DelayBench::new(&root, clock, &memory, media, None, &mut tell)
+                .map_err(raise)
         });
         let bench = teller.settle(bench)?;
         Ok(DelayBench {

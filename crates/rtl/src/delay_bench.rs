@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
+use design::media::{Registers, Sizes};
 use sim::{Clock, Fault, Media, Random};
 use spec::regs::nvm_delay::{self, command, control, counters::read as of, timing};
 
@@ -155,19 +156,27 @@ pub struct DelayBench {
 }
 
 impl DelayBench {
-    /// Builds `nvm_delay` if it was not built before, and brings it up, switched off.
+    /// Builds `nvm_delay` if it was not built before, and brings it up, switched off. Without sizes it has its default ones.
     pub fn new(
         root: &Path,
         clock: Clock,
         memory: &Memory,
         media: Media,
+        sizes: Option<Sizes>,
         progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<DelayBench> {
+        let parameters = |s: Sizes| {
+            [
+                ("ReadSlots".to_string(), s.read_slots.to_string()),
+                ("WriteSlots".to_string(), s.write_slots.to_string()),
+                ("BufferBeats".to_string(), s.buffer_beats.to_string()),
+            ]
+        };
         let spec = BitstreamSpec {
             root: root.to_path_buf(),
             top: "nvm_delay".to_string(),
             filelists: vec![PathBuf::from("hw/ip/nvm_delay/nvm_delay.f")],
-            parameters: BTreeMap::new(),
+            parameters: sizes.map(parameters).into_iter().flatten().collect(),
             ..BitstreamSpec::default()
         };
         let model = Model::new(&Bitstream::open(&compile(&spec, progress)?)?)?;
@@ -225,6 +234,24 @@ impl DelayBench {
 
     fn command(&mut self, bit: spec::regs::Field) -> std::result::Result<(), Fault> {
         self.write(nvm_delay::COMMAND, bit.mask() as u32)
+    }
+
+    /// Sets the times and caps of a media profile, without its regions, for what is accepted from now on.
+    pub fn set_profile(&mut self, registers: &Registers) -> std::result::Result<(), Fault> {
+        let offsets = [
+            timing::READ_BASE,
+            timing::READ_BEAT,
+            timing::WRITE_BASE,
+            timing::WRITE_BEAT,
+        ];
+        for (offset, time) in offsets.into_iter().zip(registers.timing) {
+            self.write(nvm_delay::TIMING + offset, time)?;
+        }
+        self.write(nvm_delay::READ_CAP, registers.read_cap)?;
+        self.write(nvm_delay::WRITE_CAP, registers.write_cap)?;
+        let enable = registers.control & control::ENABLE.mask() as u32;
+        self.write(nvm_delay::CONTROL, enable)?;
+        self.command(command::COMMIT)
     }
 
     /// Sets targets without bandwidth caps, for what is accepted from now on.

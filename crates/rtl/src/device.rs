@@ -163,6 +163,9 @@ impl DeviceConfig {
 
     /// The device that a design describes: the first one of its process, unless the design says who it is.
     pub fn of(design: &design::Design) -> Result<DeviceConfig> {
+        let profile = design::Profile::find(&repo_root()?, &design.media.profile)
+            .map_err(|e| Error::Config(e.to_string()))?;
+        let delay = design.delay_sizes(&profile);
         let mut parameters: BTreeMap<String, String> = [
             ("NumChannels", design.channels.to_string()),
             ("Granule", design.granule.0.to_string()),
@@ -171,6 +174,9 @@ impl DeviceConfig {
             ("NumIoQueues", design.nvme.io_queues.to_string()),
             ("QueueEntries", design.nvme.queue_entries.to_string()),
             ("NumSlots", design.nvme.slots.to_string()),
+            ("DelayReadSlots", delay.read_slots.to_string()),
+            ("DelayWriteSlots", delay.write_slots.to_string()),
+            ("DelayBufferBeats", delay.buffer_beats.to_string()),
         ]
         .map(|(name, value)| (name.to_string(), value))
         .into();

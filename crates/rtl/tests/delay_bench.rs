@@ -2,18 +2,25 @@
 
 mod common;
 
+use design::media::{Sizes, Turns};
+use design::Profile;
 use rtl::bitstream::{repo_root, stderr_progress};
 use rtl::delay_bench::{delay_bench, Addresses, DelayBench, Mix, Targets, Traffic};
 use rtl::Memory;
 use sim::{DramConfig, Media, Time};
 
 fn bench(memory: Memory) -> DelayBench {
+    sized(memory, None)
+}
+
+fn sized(memory: Memory, sizes: Option<Sizes>) -> DelayBench {
     let media = Media::memory(1 << 26).unwrap();
     DelayBench::new(
         &repo_root().unwrap(),
         sim::Clock::default(),
         &memory,
         media,
+        sizes,
         &mut stderr_progress("nvm_delay"),
     )
     .unwrap()
@@ -192,4 +199,86 @@ fn a_memory_that_does_not_answer_is_a_hang() {
         matches!(&error, sim::Fault::Hang(text) if text.contains("no handshake")),
         "{error:?}"
     );
+}
+
+/// Bandwidth in GB/s of a channel of two with this profile, both directions: `count` bursts, as many in flight as there is room for.
+fn bandwidth(bench: &mut DelayBench, profile: &Profile, mix: Mix, beats: u32, count: usize) -> f64 {
+    let clock = sim::Clock::default();
+    let turns = Turns {
+        channels: 2,
+        granule: 4096,
+    };
+    let registers = profile.registers(clock, turns).unwrap();
+    bench.set_profile(&registers[0]).unwrap();
+    let traffic = Traffic {
+        mix,
+        addresses: Addresses::Sequential,
+        beats,
+        count,
+        outstanding: 256,
+        ids: 64,
+        ..Traffic::default()
+    };
+    let samples = bench.run(&traffic, &mut |_, _| true).unwrap();
+    let mut ends: Vec<u64> = samples
+        .iter()
+        .map(|s| s.start + u64::from(s.latency()))
+        .collect();
+    ends.sort_unstable();
+    // Once the first ones have been replaced, until the last one.
+    let (first, last) = (count / 3, count - 1);
+    let bytes = 64 * u64::from(beats) * (last - first) as u64;
+    bytes as f64 / clock.ns((ends[last] - ends[first]) as f64)
+}
+
+#[test]
+fn sized_by_its_profile_a_channel_reaches_the_bandwidth_of_its_memory() {
+    let profile = |name: &str| Profile::find(&repo_root().unwrap(), name).unwrap();
+    let ddr = || Memory::Ddr4(DramConfig::default());
+    let of = |name: &str| {
+        let profile = profile(name);
+        let sizes = profile.sizes(sim::Clock::default(), 2);
+        (sized(ddr(), Some(sizes)), profile)
+    };
+    // Half of 3 GB/s with reads of 4 KiB. Of 512 bytes, 128 at a time bring twice of what 64 do.
+    let (mut bench, nand) = of("nand");
+    let reached = bandwidth(&mut bench, &nand, Mix::Reads, 64, 400);
+    println!("nand reads {reached:.3} GB/s");
+    assert!(
+        (0.95 * 1.5..=1.5 * 1.01).contains(&reached),
+        "nand reads: {reached} GB/s"
+    );
+    let short = bandwidth(&mut bench, &nand, Mix::Reads, 8, 1500);
+    // The profile would need 257 writes at a time: the 128 that there are take 701.4 us each.
+    let written = bandwidth(&mut bench, &nand, Mix::Writes, 64, 1000);
+    let most = 128.0 * 4096.0 / nand.write.target_ns(64);
+    println!("nand writes {written:.3} of {most:.3} GB/s");
+    assert!(written >= 0.95 * most, "nand writes: {written} GB/s");
+    let default = Sizes {
+        read_slots: 64,
+        write_slots: 64,
+        buffer_beats: 512,
+    };
+    let fewer = bandwidth(&mut sized(ddr(), Some(default)), &nand, Mix::Reads, 8, 1500);
+    println!("nand reads of 512 bytes {short:.3} GB/s, with 64 slots {fewer:.3}");
+    assert!(
+        short >= 1.9 * fewer,
+        "nand reads of 512 bytes: {short} and {fewer} GB/s"
+    );
+
+    for name in ["pcm", "reram", "stt-mram", "optane-dcpmm"] {
+        let (mut bench, profile) = of(name);
+        for (mix, timing) in [(Mix::Reads, &profile.read), (Mix::Writes, &profile.write)] {
+            let cap = timing.cap_gb_s / 2.0;
+            // A channel carries 16 GB/s; what the DRAM makes of that is another matter.
+            if cap < 16.0 {
+                let reached = bandwidth(&mut bench, &profile, mix, 64, 400);
+                println!("{name} {mix:?} {reached:.3} of {cap} GB/s");
+                assert!(
+                    (0.95 * cap..=1.01 * cap).contains(&reached),
+                    "{name} {mix:?}: {reached} of {cap} GB/s"
+                );
+            }
+        }
+    }
 }

@@ -15,6 +15,10 @@ module nearside_channel
   parameter int unsigned NumMasters  = 2,
   /// Bits of the masters' IDs; those above are 0.
   parameter int unsigned IdBits      = 4,
+  /// Reads in flight in the nvm_delay.
+  parameter int unsigned ReadSlots   = 64,
+  /// Writes in flight in it.
+  parameter int unsigned WriteSlots  = 64,
   /// Beats that the nvm_delay's read buffer holds.
   parameter int unsigned BufferBeats = 512,
   /// There is an ns_axi_fill before the memory.
@@ -119,6 +123,8 @@ module nearside_channel
     .IdWidth    (DelayIdBits),
     .AddrWidth  (AddrWidth),
     .DataWidth  (DataWidth),
+    .ReadSlots  (ReadSlots),
+    .WriteSlots (WriteSlots),
     .BufferBeats(BufferBeats)
   ) u_nvm_delay (
     .clk_i         (clk_delay),

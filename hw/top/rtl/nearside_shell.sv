@@ -32,6 +32,12 @@ module nearside_shell
   parameter int unsigned NumWalkers = 2,
   /// Clock in kHz: the unit of what the host is told of time.
   parameter int unsigned ClockKhz = 250_000,
+  /// Reads in flight in each channel's nvm_delay.
+  parameter int unsigned DelayReadSlots = 64,
+  /// Writes in flight in it.
+  parameter int unsigned DelayWriteSlots = 64,
+  /// Beats that its read buffer holds.
+  parameter int unsigned DelayBufferBeats = 512,
   /// Bits of an ID of the PM window, up to 8.
   parameter int unsigned PmIdWidth = 4,
   /// 1: zeros are written by an ns_axi_fill in each channel, and m_fill_* rest. 0: by what is behind m_fill_*.
@@ -244,7 +250,6 @@ module nearside_shell
   localparam logic [31:0] TypeNvmeCtrl = 32'd1;
   localparam logic [31:0] TypeNvmDelay = 32'd2;
   localparam logic [31:0] TypePmWindow = 32'd3;
-  localparam int unsigned DelayBufferBeats = 512;
   localparam logic [63:0] MediaSize = MediaBytes;
 
   function automatic logic [NumBlocks-1:0][7:0][31:0] blocks();
@@ -647,6 +652,8 @@ module nearside_shell
     nearside_channel #(
       .NumMasters (2 + NumEngines),
       .IdBits     (IdBits),
+      .ReadSlots  (DelayReadSlots),
+      .WriteSlots (DelayWriteSlots),
       .BufferBeats(DelayBufferBeats),
       .FillInside (FillInside)
     ) u_channel (

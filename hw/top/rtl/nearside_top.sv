@@ -32,6 +32,12 @@ module nearside_top
   parameter int unsigned NumWalkers = 2,
   /// Clock in kHz: the unit of what the host is told of time.
   parameter int unsigned ClockKhz = 250_000,
+  /// Reads in flight in each channel's nvm_delay.
+  parameter int unsigned DelayReadSlots = 64,
+  /// Writes in flight in it.
+  parameter int unsigned DelayWriteSlots = 64,
+  /// Beats that its read buffer holds.
+  parameter int unsigned DelayBufferBeats = 512,
   /// Bits of an ID of the PM window, up to 8.
   parameter int unsigned PmIdWidth = 4,
   /// 1: zeros are written by an ns_axi_fill in each channel, and m_fill_* rest. 0: by what is behind m_fill_*.
@@ -245,6 +251,9 @@ module nearside_top
     .NumSlots(NumSlots),
     .NumWalkers(NumWalkers),
     .ClockKhz(ClockKhz),
+    .DelayReadSlots(DelayReadSlots),
+    .DelayWriteSlots(DelayWriteSlots),
+    .DelayBufferBeats(DelayBufferBeats),
     .PmIdWidth(PmIdWidth),
     .FillInside(FillInside),
     .NumEngines(NumEngines),

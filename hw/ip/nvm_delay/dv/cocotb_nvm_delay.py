@@ -133,7 +133,7 @@ async def registers(dut):
     b = await bench(dut)
     assert await b.peek(ID) == 0x4E56444C
     assert await b.peek(VERSION) == 0x0001_0000
-    assert await b.peek(CAP0) == 4 << 28 | 20 << 20 | 12 << 16 | 64 << 8 | 64
+    assert await b.peek(CAP0) == 4 << 28 | 20 << 20 | 12 << 16 | SLOTS << 8 | SLOTS
     assert await b.peek(CAP1) == 64 << 24 | b.beat_bytes << 16 | 512
     masks = {CONTROL: 0xF1, READ_CAP: 0xFFFFFF, WRITE_CAP: 0xFFFFFF}
     masks |= {TIMING + 4 * i: 0xFFFFFFFF for i in range(4)}
@@ -459,7 +459,7 @@ async def counters_of_one_moment(dut):
 
 @cocotb.test()
 async def many_outstanding(dut):
-    """64 reads and 64 writes wait in parallel, and not one more; then all leave, whatever order memory answers in."""
+    """One read and one write for each slot wait in parallel, no more; then all leave, in any order of answers."""
     b = await bench(dut, Config(Timing.cycles(read=300, write=400)))
     reads = [b.read(id=i % 16) for i in range(SLOTS + 6)]
     writes = [b.write(id=i % 16) for i in range(SLOTS + 6)]

@@ -11,6 +11,19 @@ def test_quick():
     simulate("nvm_delay", "cocotb_nvm_delay", filelists=LISTS, parameters=NARROW)
 
 
+@pytest.mark.parametrize("slots", [32, 128])
+def test_sizes(slots):
+    """Other numbers of slots: all of them in use, and random traffic."""
+    simulate(
+        "nvm_delay",
+        "cocotb_nvm_delay",
+        filelists=LISTS,
+        parameters=NARROW | {"ReadSlots": slots, "WriteSlots": slots},
+        env={"SLOTS": str(slots)},
+        testcase="many_outstanding,registers,random_traffic",
+    )
+
+
 def test_counters():
     """The counters of one direction alone."""
     simulate("nvm_delay_stats", "cocotb_nvm_delay_stats", filelists=LISTS)

@@ -11,13 +11,17 @@
 module nvm_delay
   import nvm_delay_pkg::*;
 #(
-  /// Bits of an ID on both sides: at least $clog2(Slots).
+  /// Bits of an ID on both sides: at least log2 of ReadSlots.
   parameter int unsigned IdWidth = 8,
   /// Bits of an address.
   parameter int unsigned AddrWidth = 64,
   /// Bits of a beat.
   parameter int unsigned DataWidth = 512,
-  /// Beats that the read buffer holds: at least Slots + 255, at most 32768, a power of two.
+  /// Reads in flight: a power of two, 32 to 128.
+  parameter int unsigned ReadSlots = 64,
+  /// Writes in flight: a power of two, 32 to 128.
+  parameter int unsigned WriteSlots = 64,
+  /// Beats that the read buffer holds: at least ReadSlots + 255, at most 32768, a power of two.
   parameter int unsigned BufferBeats = 512
 ) (
   /// Clock.
@@ -147,9 +151,13 @@ module nvm_delay
   logic snapshot, clear, read_stats, write_stats, stats_bucket;
   logic [5:0] stats_index;
 
-  // For 128 cycles after reset: what stands in LUT RAM has no reset of its own.
+  // For twice the slots of cycles after reset: what stands in LUT RAM has no reset of its own.
+  localparam int unsigned MostSlots = ReadSlots > WriteSlots ? ReadSlots : WriteSlots;
+  localparam int unsigned InitBits = unsigned'($clog2(MostSlots)) + 1;
+  localparam int unsigned ReadInitBits = unsigned'($clog2(ReadSlots)) + 1;
+  localparam int unsigned WriteInitBits = unsigned'($clog2(WriteSlots)) + 1;
   logic init_q;
-  logic [6:0] init_index_q;
+  logic [InitBits-1:0] init_index_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -170,6 +178,8 @@ module nvm_delay
   end
 
   nvm_delay_control #(
+    .ReadSlots  (ReadSlots),
+    .WriteSlots (WriteSlots),
     .BufferBeats(BufferBeats),
     .BeatBytes  (DataWidth / 8)
   ) u_control (
@@ -233,6 +243,7 @@ module nvm_delay
   assign m_axi_rready = 1'b1;
 
   nvm_delay_read #(
+    .Slots      (ReadSlots),
     .IdWidth    (IdWidth),
     .AddrWidth  (AddrWidth),
     .DataWidth  (DataWidth),
@@ -246,7 +257,7 @@ module nvm_delay
     .time_i     (time_write),
     .rate_i     (read_rate),
     .init_i     (init_q),
-    .init_index_i(init_index_q),
+    .init_index_i(init_index_q[ReadInitBits-1:0]),
     .busy_o     (read_busy),
     .used_o     (reads),
     .s_arvalid_i(s_axi_arvalid),
@@ -318,6 +329,7 @@ module nvm_delay
   assign m_axi_bready = 1'b1;
 
   nvm_delay_write #(
+    .Slots    (WriteSlots),
     .IdWidth  (IdWidth),
     .AddrWidth(AddrWidth),
     .DataWidth(DataWidth)
@@ -331,7 +343,7 @@ module nvm_delay
     .time_i     (time_write),
     .rate_i     (write_rate),
     .init_i     (init_q),
-    .init_index_i(init_index_q),
+    .init_index_i(init_index_q[WriteInitBits-1:0]),
     .busy_o     (write_busy),
     .used_o     (writes),
     .s_awvalid_i(s_axi_awvalid),
@@ -392,8 +404,12 @@ module nvm_delay
     .busy_o       (write_stats_busy)
   );
 
-  if (IdWidth < SlotWidth) begin : gen_bad_id
-    $error("nvm_delay: IdWidth must be at least %0d", SlotWidth);
+  if (ReadSlots < 32 || ReadSlots > 128 || (ReadSlots & (ReadSlots - 1)) != 0 || WriteSlots < 32 || WriteSlots > 128
+      || (WriteSlots & (WriteSlots - 1)) != 0) begin : gen_bad_slots
+    $error("nvm_delay: ReadSlots and WriteSlots must be powers of two from 32 to 128");
+  end
+  if (2 ** IdWidth < ReadSlots) begin : gen_bad_id
+    $error("nvm_delay: IdWidth must be at least %0d", $clog2(ReadSlots));
   end
   if (AddrWidth < 12 || AddrWidth > 64) begin : gen_bad_addr
     $error("nvm_delay: AddrWidth must be 12 to 64");
@@ -401,9 +417,10 @@ module nvm_delay
   if (DataWidth < 8 || DataWidth > 1024 || (DataWidth & (DataWidth - 1)) != 0) begin : gen_bad_data
     $error("nvm_delay: DataWidth must be a power of two from 8 to 1024");
   end
-  if (BufferBeats < Slots + 255 || BufferBeats > 32768 || (BufferBeats & (BufferBeats - 1)) != 0) begin : gen_bad_buffer
+  if (BufferBeats < ReadSlots + 255 || BufferBeats > 32768 || (BufferBeats & (BufferBeats - 1)) != 0) begin : gen_bad_buffer
     $error(
-        "nvm_delay: BufferBeats must be a power of two, at least %0d, at most 32768", Slots + 255
+        "nvm_delay: BufferBeats must be a power of two, at least %0d, at most 32768",
+        ReadSlots + 255
     );
   end
 

@@ -8,6 +8,10 @@
 module nvm_delay_control
   import nvm_delay_pkg::*;
 #(
+  /// Reads in flight, as the capability register says it.
+  parameter int unsigned ReadSlots = 64,
+  /// Writes in flight, as the capability register says it.
+  parameter int unsigned WriteSlots = 64,
   /// Beats that the read buffer holds, as the capability register says it.
   parameter int unsigned BufferBeats = 512,
   /// Bytes of a beat, as the capability register says it.
@@ -273,8 +277,8 @@ module nvm_delay_control
   end
 
   always_comb begin
-    hwif_in.cap0.read_slots.next = 8'(Slots);
-    hwif_in.cap0.write_slots.next = 8'(Slots);
+    hwif_in.cap0.read_slots.next = 8'(ReadSlots);
+    hwif_in.cap0.write_slots.next = 8'(WriteSlots);
     hwif_in.cap0.frac_bits.next = 4'(FracBits);
     hwif_in.cap0.int_bits.next = 6'(IntBits);
     hwif_in.cap0.regions.next = 4'(NumRegions);

@@ -1,10 +1,6 @@
 // Sizes and types of nvm_delay.
 package nvm_delay_pkg;
 
-  /// Transactions of one direction in flight.
-  parameter int unsigned Slots = 64;
-  parameter int unsigned SlotWidth = $clog2(Slots);
-
   /// Times are unsigned Q20.12 cycles and saturate at all ones (1,048,575 cycles and a bit).
   parameter int unsigned TimeWidth = 32;
   parameter int unsigned FracBits = 12;
@@ -24,8 +20,6 @@ package nvm_delay_pkg;
   /// Buckets of a latency histogram: four to an octave.
   parameter int unsigned Buckets = 64;
 
-  typedef logic [SlotWidth-1:0] slot_t;
-  typedef logic [Slots-1:0] mask_t;  // a bit for each slot
   typedef logic [TimeWidth-1:0] time_t;  // Q20.12
   typedef logic [RateWidth-1:0] rate_t;  // 0: no cap
   typedef logic [CycleWidth-1:0] cycle_t;  // cycle counter; only differences matter
@@ -60,9 +54,5 @@ package nvm_delay_pkg;
     logic [3:0] qos;
     logic [3:0] region;
   } extra_t;
-
-  function automatic mask_t one_hot(slot_t slot);
-    return mask_t'(1) << slot;
-  endfunction
 
 endpackage

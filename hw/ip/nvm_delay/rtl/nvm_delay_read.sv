@@ -14,6 +14,8 @@
 module nvm_delay_read
   import nvm_delay_pkg::*;
 #(
+  /// Transactions in flight: a power of two, 32 to 128.
+  parameter int unsigned Slots = 64,
   /// Bits of an ID, at least SlotWidth.
   parameter int unsigned IdWidth = 8,
   /// Bits of an address.
@@ -21,7 +23,9 @@ module nvm_delay_read
   /// Bits of a beat.
   parameter int unsigned DataWidth = 512,
   /// Beats that the buffer holds: at least Slots + 255.
-  parameter int unsigned BufferBeats = 512
+  parameter int unsigned BufferBeats = 512,
+  localparam int unsigned SlotWidth = unsigned'($clog2(Slots)),
+  localparam int unsigned InitBits = SlotWidth + 1
 ) (
   /// Clock.
   input  logic                 clk_i,
@@ -40,7 +44,7 @@ module nvm_delay_read
   /// After reset, for each number in turn: slot and row `init_index_i` are set up; nothing is accepted meanwhile.
   input  logic                 init_i,
   /// See init_i.
-  input  logic [6:0]           init_index_i,
+  input  logic [InitBits-1:0]           init_index_i,
   /// Something is in flight.
   output logic                 busy_o,
   /// Reads in flight.
@@ -131,21 +135,21 @@ module nvm_delay_read
   (* ram_style = "distributed" *) logic gone_clear[Slots];
 
   logic accept, slot_valid, target_ready;
-  slot_t slot;
+  logic [SlotWidth-1:0] slot;
   logic [SlotWidth:0] used;
 
   logic out_valid_q, out_free, out_last;
-  slot_t out_slot_q;
+  logic [SlotWidth-1:0] out_slot_q;
 
   logic cap_ok, cap_busy;
 
   logic cur_valid_q, cur_chain_q, cur_passed_on_q;
   logic [1:0] cur_wait_q;  // cycles that the next beat has to wait still
-  slot_t cur_slot_q;
+  logic [SlotWidth-1:0] cur_slot_q;
 
   logic fire, fire_last, pass, pass_last;
   logic go_valid, go_take, go_released;
-  slot_t go_slot;
+  logic [SlotWidth-1:0] go_slot;
 
   // ---------------------------------------------------------------------------------------------------------------
   // AR: a slot for each, issued in order when the buffer has room.
@@ -169,7 +173,7 @@ module nvm_delay_read
   assign used_o = 8'(used);
 
   logic issue_valid, issue, issue_ready;
-  slot_t issue_slot;
+  logic [SlotWidth-1:0] issue_slot;
   ar_t m_ar;
   logic [CreditWidth-1:0] credits_q;  // addresses of the free list that no issued read may need any more
   logic credit;
@@ -207,7 +211,7 @@ module nvm_delay_read
   // ---------------------------------------------------------------------------------------------------------------
   // Arrival: to the buffer, or past it.
 
-  slot_t arr_slot;
+  logic [SlotWidth-1:0] arr_slot;
   logic room, store, arr_any;
   ptr_t arr_ptr, free_ptr;
   logic [7:0] arr_stored;
@@ -315,7 +319,7 @@ module nvm_delay_read
   end
 
   logic fired_q, go_gone;
-  slot_t fired_slot_q;
+  logic [SlotWidth-1:0] fired_slot_q;
 
   assign go_gone = gone_set[go_slot] != gone_clear[go_slot];
   assign go_count = (go_gone ? gone_of[go_slot] : '0) + 8'd1;
@@ -378,15 +382,16 @@ module nvm_delay_read
   // ---------------------------------------------------------------------------------------------------------------
   // Deadlines: of first beats from `u_target`, of further ones from `cur`.
 
-  slot_t target_slot, wheel_slot;
+  logic [SlotWidth-1:0] target_slot, wheel_slot;
   time_t target_rel, found_beat;
   logic found, found_off;
-  slot_t found_slot;
+  logic [SlotWidth-1:0] found_slot;
   cycle_t target_due, wheel_cycle;
   logic wheel_due, wheel_due_ready;
-  slot_t wheel_due_slot;
+  logic [SlotWidth-1:0] wheel_due_slot;
 
   nvm_delay_target #(
+    .Slots     (Slots),
     .AddrWidth (AddrWidth),
     .WholeBurst(1'b0),
     .Lead      (2)
@@ -418,7 +423,9 @@ module nvm_delay_read
   assign wheel_cycle = target_valid ? target_due
                                     : cur_received_q + cycle_t'(next_rel[TimeWidth-1:FracBits]) - cycle_t'(2);
 
-  nvm_delay_wheel u_wheel (
+  nvm_delay_wheel #(
+    .Slots(Slots)
+  ) u_wheel (
     .clk_i,
     .rst_ni,
     .now_i,
@@ -445,7 +452,7 @@ module nvm_delay_read
   // Order by ID: the next read may be fetched once all beats of this one have been, or are sure to be before it.
 
   logic done;
-  slot_t unused_answer;
+  logic [SlotWidth-1:0] unused_answer;
 
   assign done = pass_last || (fire_last && !cur_passed_on_q) || cur_last;
 
@@ -455,13 +462,14 @@ module nvm_delay_read
   end
 
   nvm_delay_order #(
+    .Slots    (Slots),
     .IdWidth  (IdWidth),
     .PassLater(1'b1)
   ) u_order (
     .clk_i,
     .rst_ni,
-    .init_i        (init_i && !init_index_i[6]),
-    .init_slot_i   (init_index_i[5:0]),
+    .init_i,
+    .init_slot_i   (init_index_i[SlotWidth-1:0]),
     .accept_i      (accept),
     .slot_i        (slot),
     .id_i          (s_arid_i),

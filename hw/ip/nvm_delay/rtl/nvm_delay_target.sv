@@ -9,12 +9,15 @@
 module nvm_delay_target
   import nvm_delay_pkg::*;
 #(
+  /// Transactions in flight: a power of two, 32 to 128.
+  parameter int unsigned Slots = 64,
   /// Bits of an address.
   parameter int unsigned AddrWidth = 64,
   /// 1: all beats of the burst count (writes). 0: the first beat only (reads, whose beats have deadlines of their own).
   parameter bit WholeBurst = 1'b0,
   /// Cycles between becoming due and the response at the port.
-  parameter int unsigned Lead = 1
+  parameter int unsigned Lead = 1,
+  localparam int unsigned SlotWidth = unsigned'($clog2(Slots))
 ) (
   /// Clock.
   input  logic                 clk_i,
@@ -34,7 +37,7 @@ module nvm_delay_target
   /// It is taken, in this cycle.
   input  logic                 accept_i,
   /// Its slot.
-  input  slot_t                slot_i,
+  input  logic [SlotWidth-1:0]                slot_i,
   /// Its address.
   input  logic [AddrWidth-1:0] addr_i,
   /// Its beats less one.
@@ -43,7 +46,7 @@ module nvm_delay_target
   /// The timing of a transaction has been found, one cycle later. May stay on for the same one.
   output logic                 found_o,
   /// Its slot.
-  output slot_t                found_slot_o,
+  output logic [SlotWidth-1:0]                found_slot_o,
   /// Cycles per beat.
   output time_t                found_beat_o,
   /// The emulation was off.
@@ -54,7 +57,7 @@ module nvm_delay_target
   /// It is taken.
   input  logic                 ready_i,
   /// Of which slot.
-  output slot_t                slot_o,
+  output logic [SlotWidth-1:0]                slot_o,
   /// Latency, dither included, of the burst or of its first beat.
   output time_t                rel_o,
   /// Cycle in which the slot becomes due.
@@ -90,7 +93,7 @@ module nvm_delay_target
 
   // a: times found; b: multiplied; c: added
   logic go, a_valid_q, a_off_q, b_valid, c_valid_q;
-  slot_t a_slot_q, b_slot, c_slot_q;
+  logic [SlotWidth-1:0] a_slot_q, b_slot, c_slot_q;
   time_t a_base_q, a_beat_q, b_base, c_rel_q;
   cycle_t a_received_q, b_received, c_received_q;
   logic [ProdWidth-1:0] b_prod;
@@ -140,7 +143,7 @@ module nvm_delay_target
 
   if (WholeBurst) begin : gen_burst
     logic b_valid_q;
-    slot_t b_slot_q;
+    logic [SlotWidth-1:0] b_slot_q;
     time_t b_base_q;
     cycle_t b_received_q;
     logic [8:0] a_beats_q;

@@ -13,8 +13,10 @@
 module nvm_delay_wheel
   import nvm_delay_pkg::*;
 #(
-  /// Cycles of the wheel: a power of two, at least twice Slots.
-  parameter int unsigned Rows = 128,
+  /// Transactions in flight: a power of two, 32 to 128.
+  parameter int unsigned Slots = 64,
+  localparam int unsigned SlotWidth = unsigned'($clog2(Slots)),
+  localparam int unsigned Rows = 2 * Slots,  // cycles of the wheel
   localparam int unsigned RowBits = $clog2(Rows)
 ) (
   /// Clock.
@@ -32,7 +34,7 @@ module nvm_delay_wheel
   /// It is taken.
   output logic   ready_o,
   /// Which one.
-  input  slot_t  slot_i,
+  input  logic [SlotWidth-1:0]  slot_i,
   /// Cycle in which it becomes due.
   input  cycle_t due_i,
   /// A slot becomes due with the next cycle.
@@ -40,25 +42,25 @@ module nvm_delay_wheel
   /// This is noted; the deadlines of others wait otherwise.
   input  logic   due_ready_i,
   /// Which one.
-  output slot_t  due_slot_o
+  output logic [SlotWidth-1:0]  due_slot_o
 );
 
-  (* ram_style = "distributed" *) slot_t first[Rows];
-  (* ram_style = "distributed" *) slot_t last[Rows];
+  (* ram_style = "distributed" *) logic [SlotWidth-1:0] first[Rows];
+  (* ram_style = "distributed" *) logic [SlotWidth-1:0] last[Rows];
   (* ram_style = "distributed" *) logic filled[Rows];
   (* ram_style = "distributed" *) logic emptied[Rows];
-  (* ram_style = "distributed" *) slot_t next_a[Slots];
-  (* ram_style = "distributed" *) slot_t next_b[Slots];
+  (* ram_style = "distributed" *) logic [SlotWidth-1:0] next_a[Slots];
+  (* ram_style = "distributed" *) logic [SlotWidth-1:0] next_b[Slots];
   (* ram_style = "distributed" *) cycle_t due_of[Slots];
   (* ram_style = "distributed" *) logic far[Slots];  // aside
 
   // The slot put in during the last cycle.
   logic in_valid_q;
-  slot_t in_slot_q;
+  logic [SlotWidth-1:0] in_slot_q;
   cycle_t in_due_q;
 
   // Scan over the slots aside; a hit takes precedence over `in` in the next cycle.
-  slot_t scan_q, hit_slot_q;
+  logic [SlotWidth-1:0] scan_q, hit_slot_q;
   logic hit_q, blocked_q, scan_hit;
   cycle_t hit_due_q, scan_due, scan_left;
   logic unused_scan_left;
@@ -84,7 +86,7 @@ module nvm_delay_wheel
       ready_q,
       rest,
       link;  // `ready` is not empty; nor will it be in the next cycle; a row is appended to it
-  slot_t ready_first_q, ready_last_q, ready_next, fire_first, fire_last;
+  logic [SlotWidth-1:0] ready_first_q, ready_last_q, ready_next, fire_first, fire_last;
 
   assign fire_row = now_i[RowBits-1:0] + RowBits'(Ahead);
   assign fire = filled[fire_row] != emptied[fire_row] && !init_i;
@@ -103,7 +105,7 @@ module nvm_delay_wheel
       put_late,
       put_ready,
       put_row_used;  // late: its row has gone; ready: it goes to `ready`
-  slot_t put_slot, put_last;
+  logic [SlotWidth-1:0] put_slot, put_last;
   cycle_t put_due, left;
   logic [RowBits-1:0] put_row;
 

@@ -9,12 +9,16 @@
 module nvm_delay_write
   import nvm_delay_pkg::*;
 #(
+  /// Transactions in flight: a power of two, 32 to 128.
+  parameter int unsigned Slots = 64,
   /// Bits of an ID.
   parameter int unsigned IdWidth = 8,
   /// Bits of an address.
   parameter int unsigned AddrWidth = 64,
   /// Bits of a beat.
-  parameter int unsigned DataWidth = 512
+  parameter int unsigned DataWidth = 512,
+  localparam int unsigned SlotWidth = unsigned'($clog2(Slots)),
+  localparam int unsigned InitBits = SlotWidth + 1
 ) (
   /// Clock.
   input  logic                   clk_i,
@@ -35,7 +39,7 @@ module nvm_delay_write
   /// After reset, for each number in turn: slot and row `init_index_i` are set up; nothing is accepted meanwhile.
   input  logic                   init_i,
   /// See init_i.
-  input  logic [6:0]             init_index_i,
+  input  logic [InitBits-1:0]             init_index_i,
   /// Something is in flight.
   output logic                   busy_o,
   /// Writes in flight.
@@ -94,11 +98,11 @@ module nvm_delay_write
     logic [AddrWidth-1:0] addr;
   } aw_t;
 
-  slot_t b_slot_q;  // the response on offer
+  logic [SlotWidth-1:0] b_slot_q;  // the response on offer
 
   // AW: a slot for each.
   logic accept, aw_ready, slot_valid, target_ready, order_ready;
-  slot_t slot;
+  logic [SlotWidth-1:0] slot;
   logic [SlotWidth:0] used;
   aw_t m_aw;
 
@@ -183,18 +187,19 @@ module nvm_delay_write
 
   // Deadlines.
   logic target_valid, wheel_ready;
-  slot_t target_slot;
+  logic [SlotWidth-1:0] target_slot;
   time_t target_rel, target_beat;
   logic found, found_off;
-  slot_t found_slot;
+  logic [SlotWidth-1:0] found_slot;
   cycle_t target_due;
   logic wheel_due, wheel_due_ready;
-  slot_t wheel_due_slot;
-  slot_t out_slot;
+  logic [SlotWidth-1:0] wheel_due_slot;
+  logic [SlotWidth-1:0] out_slot;
   logic unused_target;
   assign unused_target = ^{target_rel[FracBits-1:0], target_beat, found, found_off, found_slot, order_ready};
 
   nvm_delay_target #(
+    .Slots     (Slots),
     .AddrWidth (AddrWidth),
     .WholeBurst(1'b1),
     .Lead      (1)
@@ -221,7 +226,9 @@ module nvm_delay_write
     .due_o       (target_due)
   );
 
-  nvm_delay_wheel u_wheel (
+  nvm_delay_wheel #(
+    .Slots(Slots)
+  ) u_wheel (
     .clk_i,
     .rst_ni,
     .now_i,
@@ -242,7 +249,7 @@ module nvm_delay_write
   (* ram_style = "distributed" *) logic [1:0] resp[Slots];
   (* ram_style = "distributed" *) logic off_of[Slots];
   (* ram_style = "distributed" *) logic [IntBits-1:0] rel_of[Slots];  // the target
-  slot_t answer_slot, go_slot;
+  logic [SlotWidth-1:0] answer_slot, go_slot;
   logic
       b_valid_q,
       b_first_q,
@@ -265,13 +272,14 @@ module nvm_delay_write
   assign out_slot = go_valid ? go_slot : answer_slot;
 
   nvm_delay_order #(
+    .Slots    (Slots),
     .IdWidth(IdWidth),
     .Answers(1'b1)
   ) u_order_ids (
     .clk_i,
     .rst_ni,
-    .init_i        (init_i && !init_index_i[6]),
-    .init_slot_i   (init_index_i[5:0]),
+    .init_i,
+    .init_slot_i   (init_index_i[SlotWidth-1:0]),
     .accept_i      (accept),
     .slot_i        (slot),
     .id_i          (s_awid_i),
