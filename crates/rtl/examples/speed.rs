@@ -7,7 +7,7 @@ use std::time::Instant;
 use driver::control::Inventory;
 use driver::workload::{run_job, Job};
 use driver::{Config, Controller, SimHost};
-use rtl::bitstream::stderr_progress;
+use rtl::bitstream::{stderr_progress, Purpose};
 use rtl::{DeviceConfig, RtlDevice};
 use sim::{Bar, Counter, Media, System};
 
@@ -29,6 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let mut config = DeviceConfig::new()?;
     if trained != 0 {
+        config.purpose = Purpose::Running;
         config.train = Some(train);
     }
     let device = RtlDevice::build(
@@ -36,6 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Media::memory(media_bytes)?,
         &mut stderr_progress("nearside_top"),
     )?;
+    println!("build: {}", device.bitstream_build());
     let mut system = System::new(&sim::HostConfig::default())?;
     let windows = [
         (Bar::Nvme, 64 << 10),
