@@ -16,10 +16,8 @@ help: ## list the targets
 setup: ## install the pinned tools into .venv (a second run is instant)
 	@$(PYTHON) tools/setup.py
 
-build: setup ## compile the Rust crates and the Python package `nearside`
-	@echo "build: cargo build --release"
-	@cargo build --release --workspace --exclude nearside-py
-	@echo "build: Python extension"
+build: setup ## compile the Python package `nearside`, with all Rust crates in it
+	@echo "build: Python extension, with the Rust crates"
 	@PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 
 demo: build ## send a generated 8 MiB file through the simulated device and back

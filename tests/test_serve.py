@@ -70,6 +70,7 @@ def test_two_devices_until_a_signal(tmp_path, number):
         out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
     assert [device["counters"]["connections"] for device in json.loads(out)] == [1, 1]
+    assert [device["build"] for device in json.loads(out)] == ["checked", "checked"]
     assert not any(path.exists() for path in sockets)
     assert [path.read_bytes()[4096:4104] for path in media] == [b"survives", bytes(8)]
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs the checks: `make check` (format, lint, fast tests) and `make test` (everything).
 
-One line a step, with its time; full logs in build/logs. All steps run even when one fails. A step whose tool is
+One line a step, with its time and that of its processors; full logs in build/logs. Steps run two at a time, so that one
+fills the pauses of the other; a step's line comes at its end. All steps run even when one fails. A step whose tool is
 missing, or of a version that it was never run with, is skipped and says so. The closing line sums up the tests of every
 step; a step that isn't a test run counts as one test.
 
@@ -14,9 +15,11 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from filelist import ROOT
@@ -24,7 +27,9 @@ from setup import runs
 
 BIN = ROOT / ".venv" / "bin"
 LOGS = ROOT / "build" / "logs"
-STEP_LIMIT_S = 1500
+LANES = 2
+STEP_LIMIT_S = 1500 * LANES
+SHARED = threading.Lock()  # around what steps print and count
 # The oldest and the newest clippy that this tree is known to satisfy; each version finds other things.
 CLIPPY = (85, 95)
 
@@ -74,14 +79,19 @@ def static_steps() -> list[Step]:
 def test_steps(everything: bool) -> list[Step]:
     """Proofs, Rust tests, simulations, cross-layer tests, claims."""
     steps = []
+    ignored = ["--", "--include-ignored"] if everything else []
+    # The Python extension leaves its Python symbols to the interpreter, so it has no test binary of its own.
+    cargo = ["cargo", "test", "--release", "--no-fail-fast", "--workspace", "--exclude", "nearside-py"]
+    # The devices of all later tests. They are among the tests of "cargo test", where they are counted.
+    steps.append(Step("bitstreams", [*cargo, "--test", "builds", *ignored]))
     if everything:
         steps.append(Step("formal", python("formal.py"), counted=True))
-    # The Python extension leaves its Python symbols to the interpreter, so it has no test binary of its own.
-    cargo = ["cargo", "test", "--no-fail-fast", "--workspace", "--exclude", "nearside-py"]
-    steps.append(Step("cargo test", [*cargo, "--", "--include-ignored"] if everything else cargo, counted=True))
     chosen = [] if everything else ["-m", "not slow"]
     blocks = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("hw/ip/*"))]
-    for name in ["tools", "hw/dv", "hw/lib", *blocks, "hw/top", "tests"]:
+    folders = ["tools", "hw/dv", "hw/lib", *blocks, "hw/top", "tests"]
+    for name in folders:
+        if name == folders[-1]:  # from here on tests have devices
+            steps.append(Step("cargo test", [*cargo, *ignored], counted=True))
         if any((ROOT / name).rglob("test_*.py")):
             # Simulators are single threads: two at a time. In hw/ they share only builds, which are locked;
             # elsewhere a module's tests share devices.
@@ -108,18 +118,22 @@ def counts(output: str) -> Counter[str]:
 
 
 def run(step: Step, total: Counter[str]) -> None:
-    print(f"  {step.name:24} ", end="", flush=True)
+    """Runs a step and prints its line; several threads may do so."""
     if reason := step.obstacle():
-        total["skipped"] += 1
-        print(f"skip           skipped: {reason}", flush=True)
+        with SHARED:
+            total["skipped"] += 1
+            print(f"  {step.name:24} skip                    skipped: {reason}", flush=True)
         return
     log = LOGS / f"{re.sub(r'[^a-z0-9_]+', '-', step.name)}.log"
     env = os.environ | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "VIRTUAL_ENV": str(ROOT / ".venv")}
+    env["NEARSIDE_CHECKED"] = "1"  # devices have their assertions
     start = time.monotonic()
     with open(log, "w") as output:
         command = ["timeout", "-k", "10", str(STEP_LIMIT_S), *step.command]
-        status = subprocess.run(command, cwd=ROOT, env=env, stdout=output, stderr=subprocess.STDOUT).returncode
-    seconds = time.monotonic() - start
+        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=output, stderr=subprocess.STDOUT)
+        _, ended, used = os.wait4(process.pid, 0)  # with all that it has waited for
+        process.returncode = status = os.waitstatus_to_exitcode(ended)
+    seconds, cpu = time.monotonic() - start, used.ru_utime + used.ru_stime
     text = log.read_text(errors="replace")
     found = counts(text) if step.counted else Counter()
     ok = status == 0 or (step.command[0].endswith("pytest") and status == 5)  # 5: every test was deselected
@@ -127,16 +141,17 @@ def run(step: Step, total: Counter[str]) -> None:
         found["passed" if ok else "failed"] += 1
     if not ok and not found["failed"]:
         found["failed"] += 1
-    total.update(found)
     detail = ", ".join(f"{found[k]} {k}" for k in ("passed", "failed", "skipped") if found[k]) if step.counted else ""
-    print(f"{'ok' if ok else 'FAIL':5} {seconds:6.1f} s  {detail}".rstrip(), flush=True)
-    for line in text.splitlines():
-        if line.startswith("skipped: "):
-            print(f"      {line}", flush=True)
+    verdict = f"{'ok' if ok else 'FAIL':5} {seconds:6.1f} s {cpu:6.1f} s"
+    lines = [f"  {step.name:24} {verdict}  {detail}".rstrip()]
+    lines += [f"      {line}" for line in text.splitlines() if line.startswith("skipped: ")]
     if not ok:
         reason = f"stopped after {STEP_LIMIT_S} s" if status == 124 else f"exit status {status}"
-        print("".join(f"      {line}\n" for line in text.splitlines()[-30:]), end="")
-        print(f"      {reason}; log: {log.relative_to(ROOT)}", flush=True)
+        lines += [f"      {line}" for line in text.splitlines()[-30:]]
+        lines.append(f"      {reason}; log: {log.relative_to(ROOT)}")
+    with SHARED:
+        total.update(found)
+        print("\n".join(lines), flush=True)
 
 
 def main() -> int:
@@ -150,10 +165,13 @@ def main() -> int:
     LOGS.mkdir(parents=True, exist_ok=True)
     total: Counter[str] = Counter()
     start = time.monotonic()
-    for step in steps:
-        if not only or any(word in step.name for word in only):
-            run(step, total)
-    print(f"  {'all':24}       {time.monotonic() - start:6.1f} s\n")
+    chosen = [step for step in steps if not only or any(word in step.name for word in only)]
+    print(f"  {'':30}  clock        CPU")
+    with ThreadPoolExecutor(LANES) as lanes:
+        list(lanes.map(lambda step: run(step, total), chosen))
+    times = os.times()
+    cpu = times.children_user + times.children_system
+    print(f"  {'all':24}       {time.monotonic() - start:6.1f} s {cpu:6.1f} s\n")
     print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped")
     return 1 if total["failed"] else 0
 

@@ -369,7 +369,9 @@ class Server:
 
     def __enter__(self) -> Server:
         with open(self.log, "w") as output:
-            self.process = subprocess.Popen(self.command, stdout=output, stderr=subprocess.STDOUT)
+            # A test is to notice assertions that fail.
+            env = os.environ | {"NEARSIDE_CHECKED": "1"}
+            self.process = subprocess.Popen(self.command, env=env, stdout=output, stderr=subprocess.STDOUT)
         deadline = time.monotonic() + 1200  # the design may have to be compiled
         while not all(socket.is_socket() for socket in self.sockets):
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -386,6 +388,8 @@ class Server:
             self.process.kill()
             raise RuntimeError("the server doesn't end on SIGTERM") from None
         left = [socket.name for socket in self.sockets if socket.exists()]
+        if "checked build" not in self.log.read_text():
+            raise RuntimeError(f"the server runs a build without assertions:\n{self.log.read_text()}")
         if code != 0 or left:
             raise RuntimeError(f"the server ended with {code}, sockets left: {left}\n{self.log.read_text()}")
 

@@ -15,14 +15,15 @@ import typer
 from nearside import files, show
 from nearside._native import NearsideError
 from nearside.claims import cli as claims_cli
-from nearside.device import MAX_U64
+from nearside.device import CHECKED, MAX_U64
 
 EPILOG = """\b
 Examples:
   nearside demo                  an 8 MiB file through the device and back
   nearside demo FILE             your own file
   nearside info --json           what the device says of itself
-  nearside build --design dram   compile a design
+  nearside build --design dram   compile a design for speed
+  nearside --checked demo        with the assertions of the RTL
   nearside delay show            the timing of each channel
   nearside delay set pcm         change it while the device runs
   nearside fuzz                  random and malformed commands against a reference model
@@ -62,13 +63,24 @@ DesignOption = Annotated[
     str, typer.Option("--design", "-d", metavar="NAME|FILE", help="A design: a name of designs/, or a TOML file.")
 ]
 TrainOption = Annotated[
-    bool, typer.Option("--train", help="Compile twice, the second time with counts of a run: faster ever after.")
+    bool,
+    typer.Option(help="Compile twice, the second time with counts of a run: faster ever after. Never with --checked."),
 ]
 TraceOption = Annotated[
     Path | None,
     typer.Option("--trace", help="Write what happens to every command: *.jsonl is JSON lines, *.json for Perfetto."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+
+
+@app.callback()
+def options(
+    checked: Annotated[
+        bool, typer.Option("--checked", help="With the assertions of the RTL, for who changes it. Slower.")
+    ] = False,
+) -> None:
+    if checked:
+        os.environ[CHECKED] = "1"
 
 
 def print_json(value: Any) -> None:
@@ -104,6 +116,7 @@ def info(design: DesignOption = "default", as_json: JsonOption = False) -> None:
     """Show what the device says of itself: controller, namespaces, queues, and the list of its blocks."""
     with _device(design, as_json) as device:
         doc = {"design": {"name": device.design.name, "hash": device.design.hash}, "engine": device.model}
+        doc["build"] = device.build
         doc |= device.info() | {"delay": device.delay_get(), "engines": device.engines()}
     if as_json:
         print_json(doc)
@@ -136,14 +149,17 @@ def info(design: DesignOption = "default", as_json: JsonOption = False) -> None:
     _print_delay(doc["delay"])
 
 
-@app.command(epilog="Example: nearside build --design designs/default.toml --train")
-def build(design: DesignOption = "default", train: TrainOption = False, as_json: JsonOption = False) -> None:
-    """Compile a design with Verilator. The result is cached by content: a second build is instant."""
-    from nearside.device import Design, compile_design
+@app.command(epilog="Example: nearside build --design designs/default.toml --no-train")
+def build(design: DesignOption = "default", train: TrainOption = True, as_json: JsonOption = False) -> None:
+    """Compile a design with Verilator. The result is cached by content: a second build is instant.
+
+    Every command compiles what it needs by itself; what is built here runs faster from then on.
+    """
+    from nearside.device import Design, assertions, compile_design
 
     loaded = Design.load(design)
     with show.building(loaded.name, not as_json) as progress:
-        path = compile_design(loaded, progress, train)
+        path = compile_design(loaded, progress, train and not assertions())
     if as_json:
         print_json({"design": {"name": loaded.name, "hash": loaded.hash}, "bitstream": str(path)})
     else:
@@ -202,7 +218,7 @@ def fuzz(
 
     loaded = Design.load(design)
     with show.building(loaded.name, not as_json) as progress:
-        compile_design(loaded, progress)
+        compile_design(loaded, progress, checked=True)
     with show.bar("fuzzing", not as_json) as progress:
         doc = fuzzing.run(loaded, commands, seed, replay=replay, torn_blocks=torn_blocks, progress=progress)
     if as_json:
@@ -284,7 +300,7 @@ def soak(
     if result is not None:
         fuzzing.resume(result, loaded, seed)
     with show.building(loaded.name, not as_json) as progress:
-        compile_design(loaded, progress)
+        compile_design(loaded, progress, checked=True)
     with show.bar("soaking", not as_json) as progress:
         doc = fuzzing.soak(loaded, int(gigabytes * 1e9), seed, result, progress)
     if as_json:

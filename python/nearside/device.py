@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from nearside._native import NearsideError
 
 Progress = Callable[[int, int], None]
 BuildProgress = Callable[[str, int, int], None]
+
+# The environment variable that asks for builds with assertions.
+CHECKED = "NEARSIDE_CHECKED"
 
 ALL_NAMESPACES = 0xFFFF_FFFF
 # Seeds and counts are 64 bits wide.
@@ -80,13 +84,20 @@ class Design:
         return json.loads(self.native.json())
 
 
-def compile_design(design: Design, progress: BuildProgress | None = None, train: bool = False) -> Path:
+def assertions() -> bool:
+    """Devices stop when an assertion of the RTL fails: `NEARSIDE_CHECKED` asks for it, as tests do. They are slower."""
+    return os.environ.get(CHECKED, "") not in ("", "0")
+
+
+def compile_design(
+    design: Design, progress: BuildProgress | None = None, train: bool = False, checked: bool = False
+) -> Path:
     """Compiles a design unless it was compiled before; returns the shared object.
 
     With `train` it is compiled twice, the second time with counts of what the first did, and runs faster. From then on
-    every device of the design uses that.
+    every device of the design uses that. With `checked` it has assertions in any case, see `assertions`.
     """
-    return Path(_native.compile(design.native, progress, train))
+    return Path(_native.compile(design.native, progress, train, checked))
 
 
 class Device:
@@ -107,6 +118,11 @@ class Device:
             self.native.shutdown()
         else:
             self.native.close()
+
+    @property
+    def build(self) -> str:
+        """What its bitstream was built as: "checked" has assertions, "running" has none; either may be ", trained"."""
+        return self.native.build
 
     @property
     def now_ns(self) -> float:

@@ -117,13 +117,13 @@ def run(devices: Sequence[tuple[Design, Path]], quiet: bool, traces: Sequence[Pa
             running = Server(devices, progress, traces)
         with running as server:
             if not quiet:
-                _announce(devices)
+                _announce(devices, server.native.builds)
             while not ended:
                 server.wait(0.1)
-            counters = server.counters()
+            counters, builds = server.counters(), server.native.builds
     return [
-        {"design": design.name, "socket": str(socket), "counters": counts}
-        for (design, socket), counts in zip(devices, counters, strict=True)
+        {"design": design.name, "socket": str(socket), "build": build, "counters": counts}
+        for (design, socket), build, counts in zip(devices, builds, counters, strict=True)
     ]
 
 
@@ -140,11 +140,11 @@ def _ended_by_signals():
             signal.signal(number, handler)
 
 
-def _announce(devices: Sequence[tuple[Design, Path]]) -> None:
-    for design, socket in devices:
+def _announce(devices: Sequence[tuple[Design, Path]], builds: Sequence[str]) -> None:
+    for (design, socket), build in zip(devices, builds, strict=True):
         media = design.values["media"]
         kept = f"media {media['file']}" if media.get("file") else "media in memory, lost at the end"
-        print(f"serving {design.name} ({show.size(media['bytes'])}, {kept}) at {socket}")
+        print(f"serving {design.name} ({show.size(media['bytes'])}, {kept}; {build} build) at {socket}")
     print("attach it to a guest with QEMU 11 or newer:\n")
     print("  qemu-system-x86_64 " + shlex.join(qemu_options([socket for _, socket in devices])) + " ...\n")
     print("and in its kernel's command line: nvme_core.io_timeout=60 nvme_core.admin_timeout=60")

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use rtl::bitstream::Progress;
+use rtl::bitstream::{Progress, Purpose};
 use rtl::{DeviceConfig, RtlDevice};
 
 use crate::error::raise;
@@ -54,7 +54,8 @@ impl Design {
         self.inner.hash()
     }
 
-    /// What identifies its hardware: a hash of the sources, the parameters, and what they are compiled with.
+    /// What identifies its hardware: a hash of the sources, the parameters, and what they are compiled with. It is that of
+    /// the build with assertions, whichever is used.
     #[getter]
     fn hardware(&self) -> PyResult<String> {
         let config = DeviceConfig::of(&self.inner).map_err(raise)?;
@@ -65,6 +66,17 @@ impl Design {
     fn json(&self) -> PyResult<String> {
         serde_json::to_string(&self.inner).map_err(raise)
     }
+}
+
+/// The device of a design as it is run here: without assertions, unless `NEARSIDE_CHECKED` asks for them, as it does wherever
+/// tests run.
+pub fn device_config(design: &design::Design) -> PyResult<DeviceConfig> {
+    let mut config = DeviceConfig::of(design).map_err(raise)?;
+    config.purpose = match std::env::var_os("NEARSIDE_CHECKED") {
+        Some(value) if !value.is_empty() && value != "0" => Purpose::Checked,
+        _ => Purpose::Running,
+    };
+    Ok(config)
 }
 
 /// What a build learns from.
@@ -117,16 +129,20 @@ impl BuildTeller {
 }
 
 /// Compiles a design unless it was compiled before; returns the path of the shared object. With `train` it is compiled
-/// twice and runs faster.
+/// twice and runs faster. With `checked` it has assertions, whatever `NEARSIDE_CHECKED` says.
 #[pyfunction]
-#[pyo3(signature = (design, progress=None, train=false))]
+#[pyo3(signature = (design, progress=None, train=false, checked=false))]
 pub fn compile(
     py: Python<'_>,
     design: &Design,
     progress: Option<Py<PyAny>>,
     train: bool,
+    checked: bool,
 ) -> PyResult<PathBuf> {
-    let mut config = DeviceConfig::of(&design.inner).map_err(raise)?;
+    let mut config = device_config(&design.inner)?;
+    if checked {
+        config.purpose = Purpose::Checked;
+    }
     config.train = train.then_some(exercise);
     let mut teller = BuildTeller::new(progress);
     let bytes = design.inner.media.bytes.0;

@@ -16,7 +16,7 @@ use sim::{Bar, Media, Time, Tracer};
 use crate::arguments::{
     find_profile, span_ns, whole_block, whole_range, within, within_namespace, zeroed, END_OF_TIME,
 };
-use crate::build::Design;
+use crate::build::{device_config, Design};
 use crate::error::raise;
 use crate::process::{alone, Owned};
 use crate::progress::{in_pieces, Teller};
@@ -105,7 +105,7 @@ impl Device {
         weights: Option<(u16, u16, u16)>,
     ) -> PyResult<Device> {
         let design = design.inner.clone();
-        let mut config = rtl::DeviceConfig::of(&design).map_err(raise)?;
+        let mut config = device_config(&design)?;
         let engines = config.engines.clone();
         config.skip_idle = skip_idle;
         config.trace = match trace {
@@ -204,6 +204,12 @@ impl Device {
     #[getter]
     fn block_bytes(&self) -> PyResult<u32> {
         Ok(self.lock()?.session()?.controller.namespace().block_bytes)
+    }
+
+    /// What its bitstream was built as: "checked" has assertions, "running" has none; either may be ", trained".
+    #[getter]
+    fn build(&self) -> PyResult<String> {
+        Ok(self.lock()?.session()?.build.clone())
     }
 
     /// What the device says of itself, as JSON.

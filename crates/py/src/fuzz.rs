@@ -45,7 +45,7 @@ pub fn fuzz(
         return Err(raise(text));
     }
     let mut config = rtl::DeviceConfig::of(design).map_err(raise)?;
-    config.hang_cycles = HANG_CYCLES;
+    config.hang_cycles = HANG_CYCLES; // and with assertions: it looks for faults
     let replay = replay
         .map(|r| r.parse::<Replay>().map_err(raise))
         .transpose()?;

@@ -14,7 +14,7 @@ use serve::{Function, RegisterWrite, Served};
 use sim::{Bar, Media, Tracer};
 use trace::TraceFile;
 
-use crate::build::{BuildTeller, Design};
+use crate::build::{device_config, BuildTeller, Design};
 use crate::error::raise;
 use crate::process::Owned;
 use crate::trace::{create, finish};
@@ -30,6 +30,8 @@ pub struct Server {
 #[derive(Default)]
 struct Running {
     server: Option<serve::Server>,
+    /// What the bitstreams were built as.
+    builds: Vec<String>,
     traces: Vec<Arc<Mutex<TraceFile>>>,
 }
 
@@ -51,12 +53,14 @@ impl Server {
     #[pyo3(signature = (devices, progress=None))]
     fn new(py: Python<'_>, devices: Vec<Wanted>, progress: Option<Py<PyAny>>) -> PyResult<Server> {
         let (mut served, mut files, mut traces) = (Vec::new(), Vec::new(), Vec::new());
+        let mut builds = Vec::new();
         let identities = identities(&devices)?;
         for ((design, socket, trace), identity) in devices.into_iter().zip(identities) {
             let design = &design.get().inner;
             let progress = progress.as_ref().map(|p| p.clone_ref(py));
-            let one = prepare(py, design, identity, socket, progress)?;
+            let (one, build) = prepare(py, design, identity, socket, progress)?;
             served.push(one);
+            builds.push(build);
             files.push(trace);
             py.check_signals()?;
         }
@@ -69,7 +73,14 @@ impl Server {
         }
         let server = py.detach(|| serve::Server::start(served));
         let server = Some(server.map_err(raise)?);
-        let running = Owned::new(Running { server, traces }.into());
+        let running = Owned::new(
+            Running {
+                server,
+                builds,
+                traces,
+            }
+            .into(),
+        );
         Ok(Server { running })
     }
 
@@ -100,12 +111,18 @@ impl Server {
         Ok(Value::from(devices.map(object).collect::<Vec<_>>()).to_string())
     }
 
+    /// What the bitstream of each device was built as; see `Device.build`.
+    #[getter]
+    fn builds(&self) -> PyResult<Vec<String>> {
+        Ok(self.lock()?.builds.clone())
+    }
+
     /// Ends all connections, removes the sockets and flushes the media. In a process that was forked off it does nothing.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         if self.running.is_foreign() {
             return Ok(());
         }
-        let Running { server, traces } = mem::take(&mut *self.lock()?);
+        let Running { server, traces, .. } = mem::take(&mut *self.lock()?);
         if let Some(server) = server {
             py.detach(|| server.stop());
         }
@@ -137,8 +154,8 @@ fn prepare(
     identity: Identity,
     socket: PathBuf,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Served> {
-    let mut config = rtl::DeviceConfig::of(design).map_err(raise)?;
+) -> PyResult<(Served, String)> {
+    let mut config = device_config(design)?;
     config.identity = identity;
     let profile = design::Profile::find(&config.root, &design.media.profile).map_err(raise)?;
     let registers = profile
@@ -158,6 +175,7 @@ fn prepare(
     let mut teller = BuildTeller::new(progress);
     let built = py.detach(|| RtlDevice::build(config, media, &mut |p| teller.tell(p)));
     let device = teller.settle(built.map_err(raise))?;
+    let build = device.bitstream_build().to_string();
     let mut setup = Vec::new();
     for (channel, registers) in (0..).zip(&registers) {
         let writes = Delay::of_channel(channel)
@@ -169,7 +187,7 @@ fn prepare(
             value,
         }));
     }
-    Ok(Served {
+    let served = Served {
         name: design.name.clone(),
         socket,
         device: Box::new(device),
@@ -182,5 +200,6 @@ fn prepare(
         setup,
         tracer: None,
         log: serve::Log::stderr(),
-    })
+    };
+    Ok((served, build))
 }

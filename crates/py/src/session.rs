@@ -22,6 +22,8 @@ const NO_TRACE: &str = "this device has no trace ports";
 pub struct Session {
     pub controller: Controller<SimHost>,
     pub inventory: Inventory,
+    /// What the bitstream was built as.
+    pub build: String,
     _number: Number,
 }
 
@@ -43,6 +45,7 @@ impl Session {
         let mut teller = BuildTeller::new(progress);
         let built = RtlDevice::build(config, media, &mut |p| teller.tell(p));
         let device = teller.settle(built.map_err(raise))?;
+        let build = device.bitstream_build().to_string();
         let mut system = System::new(&design.host).map_err(raise)?;
         let windows = [
             (Bar::Nvme, 64 << 10),
@@ -65,6 +68,7 @@ impl Session {
         Ok(Session {
             controller,
             inventory,
+            build,
             _number: number,
         })
     }

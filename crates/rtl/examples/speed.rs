@@ -7,7 +7,7 @@ use std::time::Instant;
 use driver::control::Inventory;
 use driver::workload::{run_job, Job};
 use driver::{Config, Controller, SimHost};
-use rtl::bitstream::stderr_progress;
+use rtl::bitstream::{repo_root, stderr_progress, Purpose};
 use rtl::{DeviceConfig, RtlDevice};
 use sim::{Bar, Counter, Media, System};
 
@@ -22,13 +22,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         number(0)?,
     );
 
-    let media_bytes = 1 << 30;
+    let design = design::Design::find(&repo_root()?, "default")?;
+    let media_bytes = design.media.bytes.0;
     let train = |device: RtlDevice| {
         let bytes = device.media().size();
         driver::exercise(Box::new(device), bytes).map_err(|e| e.to_string())
     };
-    let mut config = DeviceConfig::new()?;
+    let mut config = DeviceConfig::of(&design)?;
     if trained != 0 {
+        config.purpose = Purpose::Running;
         config.train = Some(train);
     }
     let device = RtlDevice::build(
@@ -36,6 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Media::memory(media_bytes)?,
         &mut stderr_progress("nearside_top"),
     )?;
+    println!("build: {}", device.bitstream_build());
     let mut system = System::new(&sim::HostConfig::default())?;
     let windows = [
         (Bar::Nvme, 64 << 10),

@@ -13,7 +13,7 @@ use crate::axi::{
     MemoryTiming,
 };
 use crate::bitstream::{
-    compile, compile_trained, repo_root, Bitstream, BitstreamSpec, Field, Model, Progress,
+    compile, compile_trained, repo_root, Bitstream, BitstreamSpec, Field, Model, Progress, Purpose,
 };
 use crate::error::{Error, Result};
 use crate::mmio::MmioBridge;
@@ -132,6 +132,8 @@ pub struct DeviceConfig {
     pub trace: Option<TraceWindow>,
     /// Pass over the cycles in which nothing can happen, without evaluating them. Off only serves measurements.
     pub skip_idle: bool,
+    /// With assertions or without. A device that writes waveforms has them in any case.
+    pub purpose: Purpose,
     /// What a build for speed runs on the device, on empty media, to find what matters most. Its error is the build's. Not
     /// used with waveforms.
     pub train: Option<fn(RtlDevice) -> std::result::Result<(), String>>,
@@ -157,6 +159,7 @@ impl DeviceConfig {
             hang_cycles: 2_000_000,
             trace: None,
             skip_idle: true,
+            purpose: Purpose::Checked,
             train: None,
         })
     }
@@ -217,6 +220,10 @@ impl DeviceConfig {
             filelists: self.filelists.clone(),
             generated: self.generated.clone(),
             parameters: self.parameters.clone(),
+            purpose: match self.trace {
+                Some(_) => Purpose::Checked,
+                None => self.purpose,
+            },
             trace: self.trace.is_some(),
             ..BitstreamSpec::default()
         }
@@ -438,6 +445,11 @@ impl RtlDevice {
         };
         device.powered = Some(device.power_up()?);
         Ok(device)
+    }
+
+    /// What its bitstream was built as; see [`Bitstream::build`].
+    pub fn bitstream_build(&self) -> &str {
+        self.bitstream.build()
     }
 
     /// What the device stores.

@@ -4,7 +4,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use rtl::bitstream::{compile, compile_trained, Bitstream, BitstreamSpec, Dir, Model};
+use rtl::bitstream::{compile, compile_trained, Bitstream, BitstreamSpec, Dir, Model, Purpose};
 use rtl::Error;
 use sim::Output;
 
@@ -167,6 +167,17 @@ fn a_failed_assertion_is_a_message() {
 }
 
 #[test]
+fn a_running_build_has_no_assertions() {
+    let bitstream = common::load(&BitstreamSpec {
+        purpose: Purpose::Running,
+        ..common::fixture_spec(false)
+    });
+    let mut model = Model::new(&bitstream).unwrap();
+    let now = reset(&mut model);
+    store(&mut model, now, 0x10_0008, 4).unwrap();
+}
+
+#[test]
 fn waveforms() {
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let path = dir.join("bitstream.fst");
@@ -244,7 +255,10 @@ fn a_failed_training_is_the_builds_error_and_nothing_is_kept() {
 
 #[test]
 fn a_trained_build_is_another_object_that_works() {
-    let spec = common::fixture_spec(false);
+    let spec = BitstreamSpec {
+        purpose: Purpose::Running,
+        ..common::fixture_spec(false)
+    };
     let mut runs = 0;
     let mut training = |path: &Path| {
         runs += 1;
@@ -266,7 +280,9 @@ fn a_trained_build_is_another_object_that_works() {
         usize::from(!steps.is_empty()),
         "training belongs to a build"
     );
-    let mut model = Model::new(&Bitstream::open(&trained).unwrap()).unwrap();
+    let bitstream = Bitstream::open(&trained).unwrap();
+    assert_eq!(bitstream.build(), "running, trained");
+    let mut model = Model::new(&bitstream).unwrap();
     let now = reset(&mut model);
     store(&mut model, now, 0x10_0018, 0x1234_0000).unwrap();
     let addr = model.field("m_axi_host_awaddr").unwrap();

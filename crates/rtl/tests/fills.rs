@@ -174,10 +174,7 @@ fn beyond_the_limits() {
 
 /// The device that writes its zeros itself.
 fn inside() -> (&'static str, DeviceConfig) {
-    let mut config = common::design("default");
-    let parameters = &mut config.parameters;
-    parameters.insert("FillInside".to_string(), "1'b1".to_string());
-    ("default with ns_axi_fill", config)
+    ("default with ns_axi_fill", common::fill_inside())
 }
 
 /// The memory's short cut takes the simulated time of the writes that `ns_axi_fill` would make.

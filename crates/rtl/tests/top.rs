@@ -176,18 +176,11 @@ fn other_channel_counts_and_waveforms() {
             to: Time::us(3),
             path: path.clone(),
         };
-        let mut config = DeviceConfig {
-            channels,
-            granule: 8192,
+        let config = DeviceConfig {
             trace: (channels == 1).then_some(window),
-            ..config()
+            hang_cycles: config().hang_cycles,
+            ..common::channels(channels)
         };
-        for (name, value) in [
-            ("NumChannels", channels.to_string()),
-            ("Granule", "8192".to_string()),
-        ] {
-            config.parameters.insert(name.to_string(), value);
-        }
         let mut b = bench_with(config, Media::memory(MEDIA).unwrap());
         assert_eq!(b.read32(Bar::Control, 0x18), channels);
         for page in 0..32u64 {

@@ -29,7 +29,7 @@ def busy(context: Context) -> dict[str, Any]:
             after, seconds = device.counters(), time.process_time() - cpu
             windows.append({name: after[name] - before[name] for name in after} | {"cpu": seconds})
         windows.sort(key=lambda w: w["cycles.evaluated"] / w["cpu"])
-        return windows[-1] | {"speeds": [w["cycles.evaluated"] / w["cpu"] for w in windows]}
+        return windows[-1] | {"speeds": [w["cycles.evaluated"] / w["cpu"] for w in windows], "build": device.build}
 
     return context.once("rtl.busy", measure)
 
@@ -42,7 +42,7 @@ def busy(context: Context) -> dict[str, Any]:
 def speed_busy(context: Context) -> Measured:
     run = busy(context)
     speeds = ", ".join(f"{s / 1000:.0f}" for s in run["speeds"])
-    return Measured(run["speeds"][-1], f"{speeds} thousand; trained bitstream; one thread")
+    return Measured(run["speeds"][-1], f"{speeds} thousand; build: {run['build']}; one thread")
 
 
 @claim(
@@ -53,7 +53,8 @@ def share_outside(context: Context) -> Measured:
     run = busy(context)
     inside, whole = run["cpu.model"], run["cpu"]
     return Measured(
-        100 * (1 - inside / whole), f"{inside:.1f} s of {whole:.1f} s in the model (one cycle of 509 timed)"
+        100 * (1 - inside / whole),
+        f"{inside:.1f} s of {whole:.1f} s in the model (one cycle of 509 timed); build: {run['build']}",
     )
 
 
@@ -68,7 +69,8 @@ def speed_idle(context: Context) -> Measured:
     seconds = max(time.process_time() - cpu, 1e-6)
     after = device.counters()
     cycles = after["cycles.evaluated"] - before["cycles.evaluated"]
-    return Measured(cycles / seconds, f"{cycles:.0f} cycles; {after['cycles.skipped']:.0f} skipped")
+    detail = f"{cycles:.0f} cycles; {after['cycles.skipped']:.0f} skipped; build: {device.build}"
+    return Measured(cycles / seconds, detail)
 
 
 @claim("rtl.skipped", "%", at_least(99.99), "Cycles of a second of simulated rest that cost nothing, being skipped.")

@@ -22,13 +22,11 @@ const RUNTIME: &str = include_str!("runtime.h");
 /// Flags that decide what the model does and how fast it is; part of the hash.
 ///
 /// Undriven and uninitialised bits read 0: fast and deterministic (the unit tests of hw/ run with random ones).
-/// Assertions cost next to nothing and are always on.
 const VERILATOR_FLAGS: &[&str] = &[
     "--cc",
     "--prefix",
     "Vdut",
     "-Wall",
-    "--assert",
     "--x-assign",
     "fast",
     "--x-initial",
@@ -36,7 +34,7 @@ const VERILATOR_FLAGS: &[&str] = &[
     "--timescale",
     "1ps/1ps",
     "--output-split",
-    "4000",
+    "20000",
     "--output-split-cfuncs",
     "1000",
     "--no-timing",
@@ -51,6 +49,36 @@ const USE_COUNTS: &str = "-O2 -fprofile-use -fprofile-partial-training -Wno-miss
 const TICK: Duration = Duration::from_millis(100);
 /// Builds that are kept; older ones that were not used for a day are removed.
 const KEPT_BUILDS: usize = 24;
+
+/// What a bitstream is for. It computes the same in either case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// To find faults: an assertion of the RTL that fails ends the run. What nobody has chosen otherwise.
+    #[default]
+    Checked,
+    /// To work with: without assertions, and trained if it was trained ([`compile_trained`]).
+    Running,
+}
+
+impl Purpose {
+    /// Verilator's flag; it decides which build this is.
+    fn flag(self) -> &'static str {
+        match self {
+            Purpose::Checked => "--assert",
+            Purpose::Running => "--no-assert",
+        }
+    }
+
+    /// What a bitstream says of itself.
+    fn name(self, trained: bool) -> &'static str {
+        match (self, trained) {
+            (Purpose::Checked, false) => "checked",
+            (Purpose::Checked, true) => "checked, trained",
+            (Purpose::Running, false) => "running",
+            (Purpose::Running, true) => "running, trained",
+        }
+    }
+}
 
 /// What to compile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,6 +95,8 @@ pub struct BitstreamSpec {
     pub generated: BTreeMap<String, String>,
     /// Parameters of the top, as written in SystemVerilog (quotes around strings).
     pub parameters: BTreeMap<String, String>,
+    /// With assertions or without.
+    pub purpose: Purpose,
     /// Compile waveforms in: about 20 % slower even while none are written.
     pub trace: bool,
     /// Further options for Verilator.
@@ -280,6 +310,7 @@ impl<'a> Build<'a> {
             RUNTIME,
             CXX_FLAGS,
             OPTIMISE,
+            spec.purpose.flag(),
             &format!("{VERILATOR_FLAGS:?}"),
         ] {
             hash.update(text);
@@ -351,9 +382,9 @@ impl<'a> Build<'a> {
         )?;
         write(&obj.join("ns.mk"), MAKEFILE)?;
         match training {
-            None => self.make(&obj, OPTIMISE, "", progress)?,
+            None => self.make(&obj, OPTIMISE, "", false, progress)?,
             Some(training) => {
-                self.make(&obj, COUNT, "-fprofile-generate", progress)?;
+                self.make(&obj, COUNT, "-fprofile-generate", true, progress)?;
                 ask(progress, Progress::Training)?;
                 let fail = |message: String| Error::Training {
                     top: self.spec.top.clone(),
@@ -366,7 +397,7 @@ impl<'a> Build<'a> {
                 for suffix in [".o", ".a", ".gch", ".so"] {
                     remove_files(&obj, suffix)?;
                 }
-                self.make(&obj, USE_COUNTS, "", progress)?;
+                self.make(&obj, USE_COUNTS, "", true, progress)?;
             }
         }
         fs::rename(obj.join("bitstream.so"), &self.output)
@@ -378,6 +409,7 @@ impl<'a> Build<'a> {
     fn translate(&self, obj: &Path, progress: &mut dyn FnMut(Progress) -> bool) -> Result<()> {
         let mut command = Command::new(&self.verilator);
         command.current_dir(&self.spec.root).args(VERILATOR_FLAGS);
+        command.arg(self.spec.purpose.flag());
         command
             .arg("--top-module")
             .arg(&self.spec.top)
@@ -418,6 +450,7 @@ impl<'a> Build<'a> {
         obj: &Path,
         optimise: &str,
         link: &str,
+        trained: bool,
         progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<()> {
         let log_path = self.folder.join("make.log");
@@ -435,9 +468,9 @@ impl<'a> Build<'a> {
         command
             .arg(format!("OPT_FAST={optimise}"))
             .arg(format!("NS_LINK={link}"));
-        if !link.is_empty() {
-            command.arg("NS_SHIM=-DNS_COUNT");
-        }
+        let count = if link.is_empty() { "" } else { "-DNS_COUNT" };
+        let name = self.spec.purpose.name(trained);
+        command.arg(format!("NS_SHIM=-DNS_BUILD='\"{name}\"' {count}"));
         command.arg("OPT_SLOW=-O1");
         command.arg(format!("OPT_GLOBAL={OPTIMISE} -include ns_runtime.h"));
         let mut begun = 0;

@@ -10,7 +10,7 @@ use sim::Output;
 
 use crate::error::{Error, Result};
 
-const ABI: u32 = 2;
+const ABI: u32 = 3;
 
 #[repr(C)]
 struct RawPort {
@@ -30,6 +30,7 @@ pub struct Bitstream {
     ns_trace_open: unsafe extern "C" fn(*mut c_void, *const c_char) -> c_int,
     ns_trace_dump: unsafe extern "C" fn(*mut c_void, u64),
     ns_trace_close: unsafe extern "C" fn(*mut c_void) -> c_int,
+    build: String,
     _library: Library, // last: the functions above are of no use without it
 }
 
@@ -41,7 +42,7 @@ impl Bitstream {
         let library = unsafe { Library::new(path) }.map_err(|e| bad(e.to_string()))?;
         macro_rules! symbol {
             ($name:literal) => {
-                // SAFETY: the types are those of ABI version 2, which is checked before any other call.
+                // SAFETY: the types are those of ABI version 3, which is checked before any other call.
                 *unsafe { library.get(concat!($name, "\0").as_bytes()) }
                     .map_err(|_| bad(format!("not a bitstream, it has no {}", $name)))?
             };
@@ -54,7 +55,11 @@ impl Bitstream {
                 "has ABI version {version}, this program needs {ABI}"
             )));
         }
+        let build: unsafe extern "C" fn() -> *const c_char = symbol!("ns_build");
+        // SAFETY: takes nothing, and gives a constant of the object, which is loaded.
+        let build = unsafe { CStr::from_ptr(build()) };
         Ok(Arc::new(Bitstream {
+            build: build.to_string_lossy().into_owned(),
             ns_new: symbol!("ns_new"),
             ns_free: symbol!("ns_free"),
             ns_ports: symbol!("ns_ports"),
@@ -65,6 +70,11 @@ impl Bitstream {
             ns_trace_close: symbol!("ns_trace_close"),
             _library: library,
         }))
+    }
+
+    /// What it was built as: "checked" (with assertions) or "running" (without), and ", trained" if it was.
+    pub fn build(&self) -> &str {
+        &self.build
     }
 }
 

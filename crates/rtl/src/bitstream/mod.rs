@@ -6,7 +6,7 @@ mod load;
 
 pub use compile::{
     compile, compile_trained, digest, find_verilator, repo_root, stderr_progress, BitstreamSpec,
-    Progress, Training,
+    Progress, Purpose, Training,
 };
 pub use filelist::FileList;
 pub use load::{Bitstream, Dir, Field, Model, Port};

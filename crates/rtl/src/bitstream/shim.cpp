@@ -82,7 +82,9 @@ struct ns_port_t {
 
 #define NS_API __attribute__((visibility("default")))
 
-NS_API uint32_t ns_abi(void) { return 2; }
+NS_API uint32_t ns_abi(void) { return 3; }
+
+NS_API const char *ns_build(void) { return NS_BUILD; }
 
 NS_API void *ns_new(int argc, const char **argv) {
     Instance *self = new Instance;

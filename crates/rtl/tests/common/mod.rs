@@ -29,6 +29,29 @@ pub fn design(name: &str) -> DeviceConfig {
     DeviceConfig::of(&Design::load(&path).unwrap()).unwrap()
 }
 
+/// The default device, which writes its zeros itself.
+pub fn fill_inside() -> DeviceConfig {
+    with_parameters(design("default"), &[("FillInside", "1'b1")])
+}
+
+/// The default device with another number of channels, each in turns of 8 KiB.
+pub fn channels(channels: u32) -> DeviceConfig {
+    let config = DeviceConfig {
+        channels,
+        granule: 8192,
+        ..design("default")
+    };
+    let number = channels.to_string();
+    with_parameters(config, &[("NumChannels", &number), ("Granule", "8192")])
+}
+
+fn with_parameters(mut config: DeviceConfig, parameters: &[(&str, &str)]) -> DeviceConfig {
+    let parameters = parameters.iter();
+    let parameters = parameters.map(|(name, value)| (name.to_string(), value.to_string()));
+    config.parameters.extend(parameters);
+    config
+}
+
 /// A driver on that device behind a link, with empty media.
 pub fn controller(name: &str, media: u64) -> Controller<SimHost> {
     controller_with(name, media, Cpu::default().costs(), 0)

@@ -1,0 +1,92 @@
+//! The bitstreams that tests across the crates use. `make test` runs these first, two at a time, so that all others find
+//! their device built; each of them is what [`rtl::bitstream`] builds where nothing else was asked for.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use rtl::bitstream::{compile, Bitstream, BitstreamSpec, Model, Purpose};
+use rtl::{DeviceConfig, TraceWindow};
+use sim::Time;
+
+/// Builds it, and looks whether an assertion could end it.
+fn builds(config: DeviceConfig) {
+    let bitstream = common::load(&config.bitstream());
+    assert_eq!(bitstream.build(), "checked");
+    assert!(Model::new(&bitstream).unwrap().field("idle_o").is_ok());
+}
+
+#[test]
+fn default() {
+    builds(common::design("default"));
+}
+
+#[test]
+fn namespaces() {
+    builds(common::design("namespaces"));
+}
+
+#[test]
+fn fuzz() {
+    builds(common::design("fuzz"));
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
+fn default_with_fills_inside() {
+    builds(common::fill_inside());
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
+fn one_channel_with_waveforms() {
+    let window = TraceWindow {
+        from: Time::ZERO,
+        to: Time::us(1),
+        path: PathBuf::from("/dev/null"),
+    };
+    let config = DeviceConfig {
+        trace: Some(window),
+        ..common::channels(1)
+    };
+    builds(config.clone());
+    // Waveforms are for who looks for a fault.
+    let running = DeviceConfig {
+        purpose: Purpose::Running,
+        ..config.clone()
+    };
+    assert_eq!(running.bitstream(), config.bitstream());
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
+fn four_channels() {
+    builds(common::channels(4));
+}
+
+#[test]
+fn nothing_chosen_means_assertions() {
+    assert_eq!(BitstreamSpec::default().purpose, Purpose::Checked);
+    assert_eq!(DeviceConfig::new().unwrap().purpose, Purpose::Checked);
+    let design = common::design("default");
+    assert_eq!(design.bitstream().purpose, Purpose::Checked);
+}
+
+fn object(spec: &BitstreamSpec) -> PathBuf {
+    compile(spec, &mut |_| true).unwrap()
+}
+
+#[test]
+fn a_running_build_is_another_one_and_says_so() {
+    let checked = common::fixture_spec(false);
+    let running = BitstreamSpec {
+        purpose: Purpose::Running,
+        ..checked.clone()
+    };
+    let folder = |path: &Path| path.parent().unwrap().to_path_buf();
+    assert_ne!(folder(&object(&checked)), folder(&object(&running)));
+    let build = |spec| Bitstream::open(&object(spec)).unwrap().build().to_string();
+    assert_eq!(build(&checked), "checked");
+    // Another test trains it, maybe at this time.
+    assert!(build(&running).starts_with("running"));
+}

@@ -1,0 +1,69 @@
+"""Tests run devices with assertions, users run devices without; neither gets the other's build."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from nearside import Design, Device, cli
+from nearside.device import compile_design
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def test_devices_of_tests_have_assertions():
+    assert os.environ["NEARSIDE_CHECKED"] == "1"
+    with Device(Design.load("fuzz")) as device:
+        assert device.build == "checked"
+
+
+def test_commands_of_tests_have_assertions(tmp_path):
+    command = [sys.executable, "-m", "nearside.cli", "info", "--design", "fuzz", "--json"]
+    env = os.environ | {"NEARSIDE_ROOT": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=900, check=True)
+    assert json.loads(done.stdout)["build"] == "checked"
+
+
+class Wanted(Exception):
+    """A build has begun."""
+
+
+def folder(**options) -> Path | None:
+    """Where the build of a design is; nothing when it is not there: then its building is ended as it begins."""
+
+    def progress(*_):
+        raise Wanted
+
+    try:
+        return compile_design(Design.load("fuzz"), progress, **options).parent
+    except Wanted:
+        return None
+
+
+@pytest.mark.parametrize("value", [None, "", "0"])
+def test_without_the_tests_environment_it_is_another_build(monkeypatch, value):
+    checked = folder()
+    assert checked is not None
+    if value is None:
+        monkeypatch.delenv("NEARSIDE_CHECKED")
+    else:
+        monkeypatch.setenv("NEARSIDE_CHECKED", value)
+    assert folder() != checked
+    assert folder(checked=True) == checked
+    # A hash that names the hardware does not depend on who asks.
+    without = Design.load("fuzz").hardware
+    monkeypatch.setenv("NEARSIDE_CHECKED", "1")
+    assert Design.load("fuzz").hardware == without == checked.name
+
+
+def test_the_command_lines_option(monkeypatch, capsys):
+    monkeypatch.setenv("NEARSIDE_CHECKED", "0")
+    monkeypatch.setattr(sys, "argv", ["nearside", "--checked", "info", "--design", "fuzz", "--json"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert not end.value.code
+    assert json.loads(capsys.readouterr().out)["build"] == "checked"
