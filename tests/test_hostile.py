@@ -113,7 +113,6 @@ METHODS = {
     "trace_start": {"path": "t.jsonl"},
     "trace_stop": {},
     "single": {"write": False, "bytes": 512, "commands": 1, "seed": 1},
-    "engines": {},
     "engine_start": {"name": "copy0", "arguments": [0, 4096, 64]},
     "engine_stop": {"name": "copy0"},
     "engine_wait": {"name": "copy0", "timeout_us": 10},

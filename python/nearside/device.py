@@ -225,7 +225,7 @@ class Device:
 
     def engines(self) -> list[dict[str, Any]]:
         """The engines of the design: name, kind, arguments, results, where their registers are in BAR4."""
-        return json.loads(self.native.engines())
+        return json.loads(self.native.engines)
 
     def engine(self, name: str) -> Engine:
         """The engine that the design calls so."""

@@ -643,6 +643,7 @@ impl Device {
     }
 
     /// The engines of the design, as JSON: name, kind, arguments, results, where they are in BAR4.
+    #[getter]
     fn engines(&self) -> PyResult<String> {
         let engines = self.engines.iter().map(|e| {
             json!({
