@@ -1,6 +1,6 @@
 """Reads the hardware file lists: hw/lib/lib.f, hw/ip/<ip>/<ip>.f, hw/top/top.f.
 
-One entry a line, paths relative to the repository root:
+One entry a line, paths relative to the repository root, or to the list's folder:
 
     # comment                      (or // comment)
     -f hw/lib/lib.f                another list; what two lists share is taken once
@@ -37,20 +37,25 @@ class FileList:
         if not path.is_file():
             raise ValueError(f"{path}: no such file list")
         self.lists.append(path)
+
+        def place(entry: str) -> Path:
+            beside = path.parent / entry
+            return beside if not (ROOT / entry).exists() and beside.exists() else ROOT / entry
+
         for number, line in enumerate(path.read_text().splitlines(), 1):
             entry = line.split("//")[0].split("#")[0].strip()
             if not entry:
                 continue
             if entry.startswith("-f "):
-                self.add(entry[3:].strip())
+                self.add(place(entry[3:].strip()))
             elif entry.startswith("+incdir+"):
-                _once(self.incdirs, ROOT / entry.removeprefix("+incdir+"))
+                _once(self.incdirs, place(entry.removeprefix("+incdir+")))
             elif entry.startswith(("-", "+")):
                 raise ValueError(f"{path}:{number}: only paths, -f and +incdir+ are allowed here, not {entry!r}")
-            elif not (ROOT / entry).is_file():
+            elif not place(entry).is_file():
                 raise ValueError(f"{path}:{number}: {entry} does not exist")
             else:
-                _once(self.sources, ROOT / entry)
+                _once(self.sources, place(entry))
         for waiver in sorted(path.parent.glob("lint/*.vlt")):
             _once(self.waivers, waiver)
         return self

@@ -6,4 +6,5 @@
 hw/top/rtl/nearside_pkg.sv
 hw/top/rtl/nearside_reset.sv
 hw/top/rtl/nearside_channel.sv
+hw/top/rtl/nearside_host.sv
 hw/top/rtl/nearside_shell.sv

@@ -21,7 +21,8 @@ const TOP: &str = "hw/top/rtl/nearside_top.sv";
 pub struct Engine {
     /// What programs ask for it by, and the name of its instance: letters, digits and `_`, the first one a letter.
     pub name: String,
-    /// The folder that holds it: a name stands for `hw/engine/<name>`, anything with a `/` for a path.
+    /// The folder that holds it: a name stands for `hw/engine/<name>`, anything with a `/` for a path, a relative one from
+    /// the root of the repository on.
     pub engine: String,
     /// Namespaces that it may touch, by their numbers, which follow each other; none: the whole media.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -45,6 +46,12 @@ pub struct Manifest {
     /// It has a memory master in each channel.
     #[serde(default)]
     pub memory: bool,
+    /// It has a master to host memory.
+    #[serde(default)]
+    pub host: bool,
+    /// Its MSI-X vectors, up to 8.
+    #[serde(default)]
+    pub interrupts: u8,
     /// Names of its arguments, 64 bits each; number n is at register `0x20 + 0x10 * n`.
     #[serde(default)]
     pub arguments: Vec<String>,
@@ -68,6 +75,8 @@ pub struct Plugged {
     pub offset: u64,
     /// Media addresses that it may touch.
     pub media: std::ops::Range<u64>,
+    /// Its first MSI-X vector, if it has any.
+    pub vector: u16,
 }
 
 fn identifier(name: &str) -> bool {
@@ -92,6 +101,8 @@ impl Manifest {
         let fits = size.is_power_of_two() && (4096..=512 << 10).contains(&size);
         let allowed = "a power of two from 4 KiB to 512 KiB";
         check("registers", self.registers, fits, allowed)?;
+        let allowed = "at most 8";
+        check("interrupts", self.interrupts, self.interrupts <= 8, allowed)?;
         let version = self.version_word();
         let allowed = "\"major.minor\", each below 65536";
         check("version", &self.version, version.is_some(), allowed)?;
@@ -118,9 +129,10 @@ impl Design {
         let mut next = REGISTERS.start;
         let mut instances: BTreeMap<u32, u32> = BTreeMap::new();
         let mut plugged = Vec::new();
+        let mut vector = self.nvme.io_queues as u16 + 1;
         for engine in &self.engine {
             let folder = match engine.engine.contains('/') {
-                true => PathBuf::from(&engine.engine),
+                true => root.join(&engine.engine),
                 false => root.join("hw/engine").join(&engine.engine),
             };
             let manifest = Manifest::load(&folder.join("engine.toml"))?;
@@ -131,7 +143,12 @@ impl Design {
             let allowed = "registers of all engines that fit into 512 KiB of BAR4";
             check(&key, manifest.registers, next <= REGISTERS.end, allowed)?;
             let instance = instances.entry(manifest.kind).or_default();
+            let first = vector;
+            vector += u16::from(manifest.interrupts);
+            let allowed = "MSI-X vectors of queues and engines that are at most 128 together";
+            check(&key, manifest.interrupts, vector <= 128, allowed)?;
             plugged.push(Plugged {
+                vector: first,
                 filelist: folder.join(&manifest.filelist),
                 instance: *instance,
                 offset,
@@ -142,6 +159,16 @@ impl Design {
             *instance += 1;
         }
         Ok(plugged)
+    }
+
+    /// MSI-X vectors of the device: a queue's each, then those of its engines.
+    pub fn vectors(&self, root: &Path) -> Result<u16, Error> {
+        let engines = self.engines(root)?;
+        let raised: u16 = engines
+            .iter()
+            .map(|e| u16::from(e.manifest.interrupts))
+            .sum();
+        Ok(self.nvme.io_queues as u16 + 1 + raised)
     }
 
     /// Media addresses that an engine may touch.
@@ -223,31 +250,51 @@ fn entry(engine: &Plugged) -> String {
     let version = manifest.version_word().unwrap_or_default();
     format!(
         "    engine_t'{{kind: 32'd{}, version: 32'h{version:08x}, instance_: 32'd{}, offset: 32'h{:x}, size: 32'h{:x}, \
-         cap0: '0, cap1: '0, memory: 1'b{}, first: 64'h{:x}, limit: 64'h{:x}}}",
+         cap0: '0, cap1: '0, memory: 1'b{}, host: 1'b{}, vectors: 8'd{}, first: 64'h{:x}, limit: 64'h{:x}}}",
         manifest.kind,
         engine.instance,
         engine.offset,
         manifest.registers.0,
         u32::from(manifest.memory),
+        u32::from(manifest.host),
+        manifest.interrupts,
         engine.media.start,
         engine.media.end,
     )
 }
 
+/// An engine's instance; a port that it doesn't have is not connected.
 fn instance((number, engine): (usize, &Plugged)) -> String {
-    let (module, name) = (&engine.manifest.name, &engine.engine.name);
-    let memory = match engine.manifest.memory {
-        true => format!(",\n    .m_mem  (engine_mem[{number}*NumChannels+:NumChannels])"),
-        false => String::new(),
-    };
-    let sizes = match engine.manifest.memory {
+    let manifest = &engine.manifest;
+    let (module, name) = (&manifest.name, &engine.engine.name);
+    let sizes = match manifest.memory {
         true => " #(\n    .NumChannels(NumChannels),\n    .Granule    (Granule),\n    .MediaBytes (MediaBytes)\n  )",
         false => "",
     };
-    format!(
-        "  {module}{sizes} u_{name} (\n    .clk_i  (engine_clk[{number}]),\n    .rst_ni (engine_rst_n[{number}]),\n    \
-         .busy_o (engine_busy[{number}]),\n    .s_axil (engine_axil[{number}]){memory}\n  );\n\n"
-    )
+    let mut ports = vec![
+        format!(".clk_i (engine_clk[{number}])"),
+        format!(".rst_ni(engine_rst_n[{number}])"),
+        format!(".busy_o(engine_busy[{number}])"),
+        format!(".s_axil(engine_axil[{number}])"),
+    ];
+    if manifest.memory {
+        ports.push(format!(
+            ".m_mem (engine_mem[{number}*NumChannels+:NumChannels])"
+        ));
+    }
+    if manifest.host {
+        ports.push(format!(".m_host(engine_host[{number}])"));
+    }
+    let vectors = manifest.interrupts;
+    let mut idle = String::new();
+    if vectors > 0 {
+        ports.push(format!(".irq_o (engine_irq[{number}][{}:0])", vectors - 1));
+    }
+    if vectors < 8 {
+        idle = format!("  assign engine_irq[{number}][7:{vectors}] = '0;\n");
+    }
+    let ports = ports.join(",\n    ");
+    format!("  {module}{sizes} u_{name} (\n    {ports}\n  );\n{idle}\n")
 }
 
 #[cfg(test)]

@@ -157,6 +157,7 @@ fn prepare(
 ) -> PyResult<(Served, String)> {
     let mut config = device_config(design)?;
     config.identity = identity;
+    let vectors = design.vectors(&config.root).map_err(raise)?;
     let profile = design::Profile::find(&config.root, &design.media.profile).map_err(raise)?;
     let registers = profile
         .registers(design.clock(), design.turns())
@@ -194,7 +195,7 @@ fn prepare(
         function: Function {
             pm_bytes: design.media.bytes.0,
             pm_file,
-            vectors: design.nvme.io_queues as u16 + 1,
+            vectors,
             link: design.pcie.clone(),
         },
         setup,

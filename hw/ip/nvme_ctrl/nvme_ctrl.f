@@ -1,11 +1,10 @@
 # NVMe controller.
--f hw/lib/lib.f
+-f hw/ip/msix/msix.f
 -f hw/ip/nvme_ctrl/nvme_data.f
 hw/ip/nvme_ctrl/rtl/gen/nvme_regs_pkg.sv
 hw/ip/nvme_ctrl/rtl/gen/nvme_regs.sv
 hw/ip/nvme_ctrl/rtl/nvme_bar0.sv
 hw/ip/nvme_ctrl/rtl/nvme_state.sv
-hw/ip/nvme_ctrl/rtl/nvme_msix.sv
 hw/ip/nvme_ctrl/rtl/nvme_shadow.sv
 hw/ip/nvme_ctrl/rtl/nvme_slot_table.sv
 hw/ip/nvme_ctrl/rtl/nvme_arbiter.sv

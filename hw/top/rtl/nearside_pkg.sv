@@ -3,6 +3,10 @@ package nearside_pkg;
 
   /// Most engines in a device: a channel's multiplexer has so many masters beside the PM window and the NVMe controller.
   parameter int unsigned MaxEngines = 6;
+  /// Most MSI-X vectors of an engine.
+  parameter int unsigned MaxEngineVectors = 8;
+  /// Bits of the IDs on an engine's host master.
+  parameter int unsigned EngineHostIdBits = 4;
   /// Bits of the IDs on an engine's memory masters: 16 transactions, of a crossbar's master each.
   function automatic int unsigned engine_id_bits(int unsigned channels);
     return 4 + unsigned'($clog2(channels));
@@ -18,8 +22,24 @@ package nearside_pkg;
     logic [31:0] cap0;       // capability words
     logic [31:0] cap1;
     logic        memory;     // has memory masters
+    logic        host;       // has a host master
+    logic [7:0]  vectors;    // MSI-X vectors, up to MaxEngineVectors
     logic [63:0] first;      // media addresses that these may touch: from here on,
     logic [63:0] limit;      // below this one
   } engine_t;
+
+  /// MSI-X vectors of the engines before number `engine`.
+  function automatic int unsigned vectors_before(engine_t [MaxEngines-1:0] engines,
+                                                 int unsigned engine);
+    vectors_before = 0;
+    for (int unsigned e = 0; e < MaxEngines; e++)
+    if (e < engine) vectors_before += 32'(engines[e].vectors);
+  endfunction
+
+  /// One of the first `count` engines has a host master.
+  function automatic bit has_host(engine_t [MaxEngines-1:0] engines, int unsigned count);
+    has_host = 1'b0;
+    for (int unsigned e = 0; e < MaxEngines; e++) if (e < count) has_host |= engines[e].host;
+  endfunction
 
 endpackage

@@ -9,6 +9,7 @@
 
 module nearside_shell
   import ns_axi_pkg::*;
+  import msix_pkg::*;
   import nearside_pkg::*;
   import nvme_ns_pkg::ns_blocks_t;
 #(
@@ -80,6 +81,10 @@ module nearside_shell
   ns_axil_if.master m_engine_axil[Slots],
   /// Its memory masters: engine e's of channel c is number e * NumChannels + c. Addresses are local to the channel.
   ns_axi_if.slave s_engine_mem[Slots*NumChannels],
+  /// Its host master. Bursts of whole beats within 4 KiB.
+  ns_axi_if.slave s_engine_host[Slots],
+  /// Its interrupt requests: a rising edge asks for a message behind all writes that its host master has seen accepted. From registers.
+  input  logic [Slots-1:0][MaxEngineVectors-1:0] engine_irq_i,
 
   /// Serial number: 20 ASCII characters, the first one in the high bits, padded with spaces. Straps or fuses: sampled at the first
   /// clock edge after reset. All names of the device and its namespaces follow from this and `eui64_i`.
@@ -135,7 +140,14 @@ module nearside_shell
 );
 
   localparam int unsigned ChannelBits = unsigned'($clog2(NumChannels));
+  localparam int unsigned NumSglWalkers = 1;
+  localparam int unsigned HostTimeout = 25 * ClockKhz;  // 25 ms
   localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
+
+  // As many as there can be, for the functions of the package.
+  localparam engine_t [MaxEngines-1:0] AllEngines = (MaxEngines * $bits(engine_t))'(Engines);
+  localparam int unsigned NumRaised = vectors_before(AllEngines, NumEngines);
+  localparam int unsigned RaiseBits = (NumRaised == 0) ? 1 : NumRaised;
 
   // ---------------------------------------------------------------- resets
 
@@ -302,6 +314,10 @@ module nearside_shell
   logic [63:0] nvme_alarm_cycles;
   logic clk_nvme, nvme_busy, nvme_waits;
   logic msix_enable_q, msix_mask_q, msix_changed_q;
+  logic [RaiseBits-1:0] raise;  // interrupt requests of engines
+  logic host_busy;
+  to_msix_t to_msix;
+  from_msix_t from_msix;
   ns_axi_if host ();
   ns_axi_if mem[NumChannels] ();
 
@@ -390,7 +406,7 @@ module nearside_shell
 
   ns_clock_gate u_gate_nvme (
     .clk_i,
-    .en_i(nvme_busy || msix_changed_q || lite[LiteNvme].awvalid || lite[LiteNvme].wvalid || lite[LiteNvme].arvalid),
+    .en_i(nvme_busy || msix_changed_q || raise != '0 || lite[LiteNvme].awvalid || lite[LiteNvme].wvalid || lite[LiteNvme].arvalid),
     .clk_o(clk_nvme)
   );
 
@@ -401,10 +417,11 @@ module nearside_shell
     .NumChannels (NumChannels),
     .Granule     (Granule),
     .NumWalkers  (NumWalkers),
+    .NumSglWalkers(NumSglWalkers),
     .NumNamespaces(NumNamespaces),
     .NsBlocks    (NsBlocks),
     .MediaBytes  (MediaBytes),
-    .HostTimeout (25 * ClockKhz),
+    .HostTimeout (HostTimeout),
     .ClockKhz    (ClockKhz)
   ) u_nvme_ctrl (
     .clk_i            (clk_nvme),
@@ -421,8 +438,8 @@ module nearside_shell
     .cycles_i         (cycles_q),
     .temperature_i    (Temperature),
     .ns_changed_i     ('0),
-    .msix_enable_i    (msix_enable_q),
-    .msix_mask_i      (msix_mask_q),
+    .msix_o           (to_msix),
+    .msix_i           (from_msix),
     .s_axil           (lite[LiteNvme]),
     .m_host           (host),
     .m_mem            (mem),
@@ -443,23 +460,40 @@ module nearside_shell
     .trace_beat_o
   );
 
-  // The controller's host port ends in register slices of its own. While the device is stopped, it asks for nothing and
-  // takes whatever still comes.
-  assign m_host.aw = host.aw;
-  assign m_host.aw_valid = host.aw_valid && !stop;
-  assign host.aw_ready = m_host.aw_ready;
-  assign m_host.w = host.w;
-  assign m_host.w_valid = host.w_valid && !stop;
-  assign host.w_ready = m_host.w_ready;
-  assign host.b = m_host.b;
-  assign host.b_valid = m_host.b_valid && !stop;
-  assign m_host.b_ready = host.b_ready || stop;
-  assign m_host.ar = host.ar;
-  assign m_host.ar_valid = host.ar_valid && !stop;
-  assign host.ar_ready = m_host.ar_ready;
-  assign host.r = m_host.r;
-  assign host.r_valid = m_host.r_valid && !stop;
-  assign m_host.r_ready = host.r_ready || stop;
+  // ---------------------------------------------------------------- interrupts
+
+  // The controller has the table in its BAR, and sends the messages; its vectors come first, then those of the engines.
+  msix #(
+    .NumOwn   (NumIoQueues + 1),
+    .NumRaised(NumRaised)
+  ) u_msix (
+    .clk_i   (clk_nvme),
+    .rst_ni  (rst_fn_n),
+    .enable_i(msix_enable_q),
+    .mask_i  (msix_mask_q),
+    .sender_i(to_msix),
+    .sender_o(from_msix),
+    .raise_i (raise)
+  );
+
+  nearside_host #(
+    .NvmeIdBits(nvme_data_pkg::host_id_bits(NumChannels, NumWalkers, NumSglWalkers)),
+    .Timeout   (HostTimeout),
+    .NumEngines(NumEngines),
+    .Engines   (Engines)
+  ) u_host (
+    .clk_i,
+    .rst_ni       (rst_fn_n),
+    .stop_i       (stop),
+    .nvme_busy_i  (nvme_busy),
+    .engine_busy_i,
+    .busy_o       (host_busy),
+    .s_nvme       (host),
+    .s_engine     (s_engine_host),
+    .m_host,
+    .irq_i        (engine_irq_i),
+    .raise_o      (raise)
+  );
 
   // ---------------------------------------------------------------- PM window
 
@@ -592,7 +626,7 @@ module nearside_shell
     assign engine_rst_no = '0;
     assign clk_engines = 1'b0;
     logic unused;
-    assign unused = ^{engine_busy_i, clk_engines};
+    assign unused = ^{clk_engines};
   end
 
   // ---------------------------------------------------------------- channels
@@ -634,19 +668,30 @@ module nearside_shell
     assign bus[1].r_ready = mem[c].r_ready;
 
     for (genvar e = 0; e < NumEngines; e++) begin : gen_engine
-      // What lies outside of its bounds is answered DECERR. In one channel they are a range, too.
-      ns_axi_demux #(
-        .M             (1),
-        .First         (Engines[e].memory ? below(Engines[e].first, c) : 64'd4096),
-        .Bytes         (Engines[e].memory ? below(Engines[e].limit, c) : 64'd4096),
-        .MaxOutstanding(EngineOutstanding),
-        .OrderBits     (1)
-      ) u_bounds (
-        .clk_i (clk_engines),
-        .rst_ni(rst_fn_n),
-        .s_axi (s_engine_mem[e*NumChannels+c]),
-        .m_axi (bus[2+e+:1])
-      );
+      if (Engines[e].memory) begin : gen_bounds
+        // What lies outside of its bounds is answered DECERR. In one channel they are a range, too.
+        ns_axi_demux #(
+          .M             (1),
+          .First         (below(Engines[e].first, c)),
+          .Bytes         (below(Engines[e].limit, c)),
+          .MaxOutstanding(EngineOutstanding),
+          .OrderBits     (1)
+        ) u_bounds (
+          .clk_i (clk_engines),
+          .rst_ni(rst_fn_n),
+          .s_axi (s_engine_mem[e*NumChannels+c]),
+          .m_axi (bus[2+e+:1])
+        );
+      end else begin : gen_none
+        assign bus[2+e].aw_valid = 1'b0;
+        assign bus[2+e].aw = '0;
+        assign bus[2+e].w_valid = 1'b0;
+        assign bus[2+e].w = '0;
+        assign bus[2+e].b_ready = 1'b1;
+        assign bus[2+e].ar_valid = 1'b0;
+        assign bus[2+e].ar = '0;
+        assign bus[2+e].r_ready = 1'b1;
+      end
     end
 
     nearside_channel #(
@@ -698,7 +743,7 @@ module nearside_shell
   logic rest;
   logic [31:0] wait_q;
   logic [2:0] stale_q;
-  assign rest = !(engines_busy || channel_busy != '0 || lite_busy || lite_awake_q || msix_changed_q || pm_awake_q ||
+  assign rest = !(engines_busy || host_busy || channel_busy != '0 || lite_busy || lite_awake_q || msix_changed_q || pm_awake_q ||
                   pm_open_q != '0 || input_valid || reset_busy);
   assign wait_o = wait_q;
 
@@ -734,7 +779,6 @@ module nearside_shell
   end
 
   `NS_ASSERT(pm_counted, pm_open_q < 16'h8000)
-  `NS_ASSERT(nvme_awake_for_responses, !(m_host.b_valid || m_host.r_valid) || nvme_busy || stop)
   `NS_ASSERT(delays_awake_for_responses, (ddr_answers & ~channel_busy & ~channel_open) == '0)
   for (genvar c = 0; c < NumChannels; c++) begin : gen_assert
     `NS_ASSERT(pm_awake_for_responses, !(pm[c].b_valid || pm[c].r_valid) || pm_awake_q)

@@ -232,6 +232,8 @@ module nearside_top
   logic [Slots-1:0] engine_clk, engine_rst_n, engine_busy;
   ns_axil_if engine_axil[Slots] ();
   ns_axi_if engine_mem[Slots*NumChannels] ();
+  ns_axi_if engine_host[Slots] ();
+  logic [Slots-1:0][MaxEngineVectors-1:0] engine_irq;
 
   `NS_AXIL_FROM_FLAT(s_axil, s_axil)
   `NS_AXI_FROM_FLAT(s_axi_pm, s_pm)
@@ -295,11 +297,14 @@ module nearside_top
     .engine_rst_no(engine_rst_n),
     .engine_busy_i(engine_busy),
     .m_engine_axil(engine_axil),
-    .s_engine_mem(engine_mem)
+    .s_engine_mem(engine_mem),
+    .s_engine_host(engine_host),
+    .engine_irq_i(engine_irq)
   );
 
   // begin engines
   assign engine_busy = '0;
+  assign engine_irq = '0;
   logic unused;
   assign unused = ^{engine_clk, engine_rst_n};
   // end engines

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 
 /// The sources, include folders and lint waivers of one or more lists, each once, in order. All paths are
-/// relative to the repository root.
+/// relative to the repository root; in a list they may be relative to its folder, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileList {
     /// SystemVerilog sources, packages before their users.
@@ -37,6 +37,14 @@ impl FileList {
         self.lists.push(list.to_path_buf());
         let path = root.join(list);
         let text = std::fs::read_to_string(&path).map_err(|e| Error::io(&path, e))?;
+        // From the root on, or beside the list.
+        let place = |entry: &str| -> PathBuf {
+            let beside = list.parent().unwrap_or(Path::new("")).join(entry);
+            match !root.join(entry).exists() && root.join(&beside).exists() {
+                true => beside,
+                false => PathBuf::from(entry),
+            }
+        };
         for (index, line) in text.lines().enumerate() {
             let line = line.split("//").next().unwrap_or("");
             let entry = line.split('#').next().unwrap_or("").trim();
@@ -46,17 +54,17 @@ impl FileList {
             let bad =
                 |what: &str| Error::FileList(format!("{}:{}: {what}", path.display(), index + 1));
             if let Some(other) = entry.strip_prefix("-f ") {
-                self.add(root, Path::new(other.trim()))?;
+                self.add(root, &place(other.trim()))?;
             } else if let Some(dir) = entry.strip_prefix("+incdir+") {
-                once(&mut self.incdirs, PathBuf::from(dir));
+                once(&mut self.incdirs, place(dir));
             } else if entry.starts_with(['-', '+']) {
                 return Err(bad(&format!(
                     "only paths, -f and +incdir+ are allowed here, not '{entry}'"
                 )));
-            } else if !root.join(entry).is_file() {
+            } else if !root.join(place(entry)).is_file() {
                 return Err(bad(&format!("{entry} does not exist")));
             } else {
-                once(&mut self.sources, PathBuf::from(entry));
+                once(&mut self.sources, place(entry));
             }
         }
         let lint = list.parent().unwrap_or(Path::new("")).join("lint");

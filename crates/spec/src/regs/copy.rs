@@ -14,6 +14,22 @@ pub mod control {
     /// It does not work.
     pub const IDLE: Field = Field::new(2, 1, 0x0);
 }
+/// Interrupt enable.
+pub const INTERRUPT: u64 = 0x4;
+/// Inside of `INTERRUPT`.
+pub mod interrupt {
+    use super::Field;
+    /// Interrupts of this engine are enabled.
+    pub const ENABLE: Field = Field::new(0, 1, 0x0);
+}
+/// Interrupt sources.
+pub const SOURCES: u64 = 0x8;
+/// Inside of `SOURCES`.
+pub mod sources {
+    use super::Field;
+    /// An interrupt while Status.done is 1.
+    pub const DONE: Field = Field::new(0, 1, 0x0);
+}
 /// Status.
 pub const STATUS: u64 = 0xc;
 /// Inside of `STATUS`.

@@ -25,7 +25,9 @@ module copy
   /// Registers.
   ns_axil_if.slave s_axil,
   /// Memory, one master a channel; addresses are local to the channel.
-  ns_axi_if.master m_mem[NumChannels]
+  ns_axi_if.master m_mem[NumChannels],
+  /// Interrupt request: rises when a copy ends.
+  output logic     irq_o
 );
 
   localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
@@ -98,6 +100,7 @@ module copy
   logic [63:0] src_q, dst_q, left_q;
   logic [OpenBits-1:0] open_q;
   logic read_error_q, write_error_q, stopped_q, invalid_q;
+  logic irq_d, irq_q;
   logic start, stop, invalid, piece_valid, piece_fire, piece_last, finish;
   logic [GranuleBits:0] room, bytes;
   logic [NumChannels-1:0] to, cmd_ready, done_valid;
@@ -115,7 +118,7 @@ module copy
   assign to = NumChannels'(1) << ((NumChannels > 1) ? dst_q[GranuleBits+:ChannelBits] : '0);
   assign piece_fire = piece_valid && (to & cmd_ready) != '0;
   assign finish = state_q == StWait && open_q == '0;
-  assign busy_o = open || state_q != StIdle || hwif_out.control.start.value;
+  assign busy_o = open || state_q != StIdle || hwif_out.control.start.value || irq_d != irq_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -172,6 +175,13 @@ module copy
       if (state_q == StCheck) invalid_q <= invalid;
     end
   end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) irq_q <= 1'b0;
+    else irq_q <= irq_d;
+  end
+  assign irq_d = hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value;
+  assign irq_o = irq_q;
 
   assign hwif_in.control.idle.next = state_q == StIdle;
   assign hwif_in.status.done.hwset = finish;

@@ -1,9 +1,10 @@
-// Test top of the controller: flat AXI ports, the memory channels merged into one port, and its clock gated as the device
+// Test top of the controller with MSI-X and the host port's timeout: flat AXI ports, the memory channels merged into one port, and its clock gated as the device
 // top does it, so that every test also tests `busy_o`.
 `include "ns_axi_flat.svh"
 
 module nvme_ctrl_tb
   import ns_axi_pkg::*;
+  import msix_pkg::*;
   import nvme_ns_pkg::ns_blocks_t;
 #(
   /// See nvme_ctrl.
@@ -90,6 +91,11 @@ module nvme_ctrl_tb
   logic [NumChannels-1:0] fill_valid, fill_ready, fill_done, fill_error;
   logic fill_stop, waits;
 
+  logic ctrl_busy, host_busy;
+  to_msix_t to_msix;
+  from_msix_t from_msix;
+  ns_axi_if unguarded ();
+
   for (genvar c = 0; c < NumChannels; c++) begin : gen_fill
     ns_axi_if filled ();
 
@@ -151,7 +157,7 @@ module nvme_ctrl_tb
   ) u_ctrl (
     .clk_i            (clk),
     .rst_ni,
-    .busy_o,
+    .busy_o           (ctrl_busy),
     .quiesce_i        (1'b0),
     .media_busy_o     (),
     .serial_i         (serial_i),
@@ -163,10 +169,10 @@ module nvme_ctrl_tb
     .cycles_i         (cycles_q),
     .temperature_i    (temperature_q),
     .ns_changed_i     (ns_changed_q),
-    .msix_enable_i    (enable_q),
-    .msix_mask_i      (mask_q),
+    .msix_o           (to_msix),
+    .msix_i           (from_msix),
     .s_axil,
-    .m_host           (host),
+    .m_host           (unguarded),
     .m_mem            (nvme),
     .fill_addr_o      (fill_addr),
     .fill_blocks_o    (fill_blocks),
@@ -184,6 +190,31 @@ module nvme_ctrl_tb
     .trace_data_o     (),
     .trace_beat_o     ()
   );
+
+  msix #(
+    .NumOwn(NumIoQueues + 1)
+  ) u_msix (
+    .clk_i   (clk),
+    .rst_ni,
+    .enable_i(enable_q),
+    .mask_i  (mask_q),
+    .sender_i(to_msix),
+    .sender_o(from_msix),
+    .raise_i (1'b0)
+  );
+
+  ns_axi_timeout #(
+    .IdBits(nvme_data_pkg::host_id_bits(NumChannels, 4, 1)),
+    .Cycles(HostTimeout)
+  ) u_timeout (
+    .clk_i (clk),
+    .rst_ni,
+    .busy_o(host_busy),
+    .s_axi (unguarded),
+    .m_axi (host)
+  );
+
+  assign busy_o = ctrl_busy || host_busy;
 
   ns_axi_mux #(
     .N(NumChannels)

@@ -1,6 +1,6 @@
 // BAR0: the generated controller properties (nvme_regs), with doorbells, MSI-X accesses and INTMC taken out of them.
 //
-// A read's response comes behind the writes to the host that were decided before it: the message that nvme_msix has ready, then
+// A read's response comes behind the writes to the host that were decided before it: the message that msix has ready, then
 // all that nvme_post has and the link has not accepted (PCI Express 4.0, 2.4.1).
 // Doorbells go to one stream; one of a queue beyond the controller's is dropped and reported at `db_unknown_o`.
 // Assumes a stream that takes each doorbell after a few cycles.
@@ -67,21 +67,21 @@ module nvme_bar0
   /// A doorbell of a queue beyond the controller's was written.
   output logic                db_unknown_o,
 
-  /// MSI-X table access, see nvme_msix.
+  /// MSI-X table access, see msix.
   output logic                table_req_o,
-  /// See nvme_msix.
+  /// See msix.
   output logic                table_we_o,
-  /// See nvme_msix.
-  output logic [11:0]         table_addr_o,
-  /// See nvme_msix.
+  /// See msix.
+  output logic [11:2]         table_addr_o,
+  /// See msix.
   output logic [31:0]         table_wdata_o,
-  /// See nvme_msix.
+  /// See msix.
   output logic [31:0]         table_biten_o,
-  /// See nvme_msix.
+  /// See msix.
   input  logic                table_ack_i,
-  /// See nvme_msix.
+  /// See msix.
   input  logic [31:0]         table_rdata_i,
-  /// See nvme_msix.
+  /// See msix.
   input  logic [127:0]        pending_i,
 
   /// A message is ready.
@@ -223,7 +223,7 @@ module nvme_bar0
   logic [31:0] pending_q;
   assign table_req_o = hw_out.msix_table.req;
   assign table_we_o = hw_out.msix_table.req_is_wr;
-  assign table_addr_o = hw_out.msix_table.addr;
+  assign table_addr_o = hw_out.msix_table.addr[11:2];
   assign table_wdata_o = hw_out.msix_table.wr_data;
   assign table_biten_o = hw_out.msix_table.wr_biten;
 

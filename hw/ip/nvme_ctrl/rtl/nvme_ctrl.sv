@@ -1,14 +1,12 @@
 // NVMe 1.4 controller without firmware: registers, doorbells, MSI-X, command fetch, decode, admin commands, data path
 // and completions, all in hardware.
 //
-// A host access without an answer ends as an error after a while (ns_axi_timeout). Until what has been given up has come,
-// `busy_o` stays 1.
-//
-// It assumes that the host port keeps posted writes in order and answers reads with one ID in order, that `m_mem_*`
+// It assumes that the host port ends every access (ns_axi_timeout), keeps posted writes in order and answers reads with one ID in order, that `m_mem_*`
 // serve addresses from 0 to MediaBytes-1, and that its clock runs while `busy_o` is 1 or an AXI4-Lite channel has
 // something for it (see `busy_o`). It has no PCI configuration space: MSI-X enable and mask come from outside.
 module nvme_ctrl
   import ns_axi_pkg::*;
+  import msix_pkg::*;
   import nvme_pkg::*;
   import nvme_ns_pkg::ns_blocks_t;
 #(
@@ -28,7 +26,8 @@ module nvme_ctrl
   parameter int unsigned NumWalkers = 4,
   /// SGL walkers per direction.
   parameter int unsigned NumSglWalkers = 1,
-  /// Cycles without progress after which a host access is given up, or up to twice as many. 25 ms at 250 MHz.
+  /// Cycles after which a host access without progress is given up (ns_axi_timeout behind `m_host`), and that the first command of a
+  /// fused operation waits for its partner. 25 ms at 250 MHz.
   parameter int unsigned HostTimeout = 6_250_000,
   /// Namespaces, 1 to 16: one after the other on the media, each from a multiple of 4 KiB on.
   parameter int unsigned NumNamespaces = 1,
@@ -82,10 +81,10 @@ module nvme_ctrl
   /// Each changes when Identify Namespace of its namespace has changed from outside, namespace 1 first. From registers on
   /// the ungated clock.
   input logic [NumNamespaces-1:0] ns_changed_i,
-  /// Function-level MSI-X enable and mask. From registers on the ungated clock.
-  input logic msix_enable_i,
-  /// See above.
-  input logic msix_mask_i,
+  /// MSI-X of the device: the table is in BAR0, and messages leave behind completion queue entries.
+  output to_msix_t msix_o,
+  /// From there.
+  input from_msix_t msix_i,
 
   /// BAR0.
   ns_axil_if.slave s_axil,
@@ -135,13 +134,11 @@ module nvme_ctrl
   localparam int unsigned NumHost = NumChannels + 2;  // movers, lists and admin buffer; the last is the front end's
   localparam int unsigned Front = NumHost - 1;
 
-  localparam int unsigned NumberBits = unsigned'($clog2(NumHost));
   localparam int unsigned ListBits = unsigned'($clog2(
       nvme_data_pkg::num_lists(NumWalkers, NumSglWalkers) + 1
   ));
 
   ns_axi_if host[NumHost] ();
-  ns_axi_if mux ();  // the host's side of the multiplexer
   ns_axi_if adm ();
 
   // Between front end and data path.
@@ -152,8 +149,6 @@ module nvme_ctrl
   logic data_cmd_valid, data_cmd_ready, data_done_valid, data_done_ready;
   logic front_busy, front_waits, data_busy, data_waits;
   logic [31:0] front_wait;
-
-  logic host_busy;
 
   nvme_front #(
     .NumIoQueues (NumIoQueues),
@@ -180,8 +175,8 @@ module nvme_ctrl
     .cycles_i,
     .temperature_i,
     .ns_changed_i,
-    .msix_enable_i,
-    .msix_mask_i,
+    .msix_o,
+    .msix_i,
     .s_axil,
     .m_host           (host[Front]),
     .data_stop_o      (data_stop),
@@ -256,29 +251,19 @@ module nvme_ctrl
     .clk_i,
     .rst_ni,
     .s_axi(host),
-    .m_axi(mux)
+    .m_axi(m_host)
   );
 
-  // What the host never answers ends as an error.
-  ns_axi_timeout #(
-    .IdBits(NumberBits + ListBits),
-    .Cycles(HostTimeout)
-  ) u_timeout (
-    .clk_i,
-    .rst_ni,
-    .busy_o(host_busy),
-    .s_axi (mux),
-    .m_axi (m_host)
-  );
-
-  assign busy_o = front_busy || data_busy || host_busy;
-  assign wait_o = (data_busy || host_busy) ? '0 : front_wait;
-  assign waits_o = front_waits && data_waits && !data_done_valid && !host_busy;
+  assign busy_o = front_busy || data_busy;
+  assign wait_o = data_busy ? '0 : front_wait;
+  assign waits_o = front_waits && data_waits && !data_done_valid;
 
   if (NumChannels > 64) begin : gen_bad_channels
     $error("nvme_ctrl: NumChannels must be at most 64");
   end
-  if (NumberBits + ListBits > IdWidth) begin : gen_bad_walkers
+  if (nvme_data_pkg::host_id_bits(
+          NumChannels, NumWalkers, NumSglWalkers
+      ) > IdWidth) begin : gen_bad_walkers
     $error(
         "nvme_ctrl: the bits to number NumChannels + 2 masters and the walkers must be 12 at most together"
     );

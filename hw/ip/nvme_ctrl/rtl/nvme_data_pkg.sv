@@ -75,4 +75,10 @@ package nvme_data_pkg;
     return 2 * (walkers + sgl_walkers) + 1;
   endfunction
 
+  /// Bits of an ID at the controller's host port: those of a list, and the number of a master.
+  function automatic int unsigned host_id_bits(int unsigned channels, int unsigned walkers,
+                                               int unsigned sgl_walkers);
+    return unsigned'($clog2(num_lists(walkers, sgl_walkers) + 1)) + unsigned'($clog2(channels + 2));
+  endfunction
+
 endpackage

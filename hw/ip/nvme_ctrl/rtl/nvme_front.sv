@@ -9,6 +9,7 @@
 
 module nvme_front
   import ns_axi_pkg::*;
+  import msix_pkg::*;
   import nvme_pkg::*;
   import nvme_ns_pkg::*;
 #(
@@ -60,10 +61,10 @@ module nvme_front
   input  logic [15:0] temperature_i,
   /// Each changes when its namespace's Identify Namespace has. From registers on the ungated clock.
   input  logic [NumNamespaces-1:0] ns_changed_i,
-  /// Function-level MSI-X enable and mask. From registers on the ungated clock.
-  input  logic        msix_enable_i,
-  /// See above.
-  input  logic        msix_mask_i,
+  /// MSI-X: the table is in BAR0, and messages leave behind completion queue entries.
+  output to_msix_t    msix_o,
+  /// From there.
+  input  from_msix_t  msix_i,
 
   /// BAR0.
   ns_axil_if.slave s_axil,
@@ -135,8 +136,7 @@ module nvme_front
       admin_waits,
       pages_busy,
       completion_busy,
-      post_busy,
-      msix_busy;
+      post_busy;
   logic shadow_busy, events_busy, coalesce_busy;
   logic [31:0] coalesce_left, fused_left, cycles_q;
   logic [SlotWidth-1:0] fused_kept;
@@ -161,17 +161,13 @@ module nvme_front
   ax_t shadow_ar;
 
   // MSI-X.
-  logic table_req, table_we, table_ack;
-  logic [11:0] table_addr;
-  logic [31:0] table_wdata, table_biten, table_rdata;
-  logic [127:0] pending;
-  logic posted_irq, posted_irq_admin, irq, msg_valid, msg_ready;
+  logic table_req, table_we;
+  logic [11:2] table_addr;
+  logic [31:0] table_wdata, table_biten;
+  logic posted_irq, posted_irq_admin, irq, msg_ready;
   logic [QidWidth-1:0] posted_irq_vector, irq_vector, withdraw_vector;
   logic withdraw;
   logic [NumQueues-1:0] uncoalesced;
-  logic [QidWidth-1:0] msg_vector;
-  logic [63:2] msg_addr;
-  logic [31:0] msg_data;
 
   // Queues.
   queue_cfg_t cfg;
@@ -277,10 +273,10 @@ module nvme_front
     .table_addr_o  (table_addr),
     .table_wdata_o (table_wdata),
     .table_biten_o (table_biten),
-    .table_ack_i   (table_ack),
-    .table_rdata_i (table_rdata),
-    .pending_i     (pending),
-    .msg_valid_i   (msg_valid),
+    .table_ack_i   (msix_i.table_ack),
+    .table_rdata_i (msix_i.table_rdata),
+    .pending_i     (msix_i.pending),
+    .msg_valid_i   (msix_i.msg_valid),
     .msg_ready_i   (msg_ready),
     .post_busy_i   (post_busy),
     .mark_o        (post_mark),
@@ -314,7 +310,7 @@ module nvme_front
   );
 
   // A slot is in use from before the read of its entry until after the write of its completion.
-  assign quiet = used == parked && !fetch_busy && !shadow_busy && !completion_busy && !post_busy && !coalesce_busy && !msix_busy && !admin_busy;
+  assign quiet = used == parked && !fetch_busy && !shadow_busy && !completion_busy && !post_busy && !coalesce_busy && !msix_i.busy && !admin_busy;
 
   nvme_shadow #(
     .NumQueues(NumQueues),
@@ -362,7 +358,7 @@ module nvme_front
   );
 
   // EventIdx leaves as MSI-X messages do.
-  assign shadow_msg_ready = msg_ready && !msg_valid;
+  assign shadow_msg_ready = msg_ready && !msix_i.msg_valid;
 
   nvme_coalesce #(
     .NumVectors(NumQueues),
@@ -387,33 +383,19 @@ module nvme_front
     .irq_vector_o   (irq_vector)
   );
 
-  nvme_msix #(
-    .NumVectors(NumQueues)
-  ) u_msix (
-    .clk_i,
-    .rst_ni,
-    .busy_o       (msix_busy),
-    .clear_i      (clear),
-    .enable_i     (msix_enable_i),
-    .mask_i       (msix_mask_i),
-    .table_req_i  (table_req),
-    .table_we_i   (table_we),
-    .table_addr_i (table_addr),
-    .table_wdata_i(table_wdata),
-    .table_biten_i(table_biten),
-    .table_ack_o  (table_ack),
-    .table_rdata_o(table_rdata),
-    .pending_o    (pending),
-    .irq_i        (irq),
-    .irq_vector_i (irq_vector),
-    .withdraw_i   (withdraw),
-    .withdraw_vector_i(withdraw_vector),
-    .msg_addr_o   (msg_addr),
-    .msg_data_o   (msg_data),
-    .msg_vector_o (msg_vector),
-    .msg_valid_o  (msg_valid),
-    .msg_ready_i  (msg_ready)
-  );
+  assign msix_o = '{
+          clear: clear,
+          irq: irq,
+          vector: irq_vector,
+          withdraw: withdraw,
+          withdraw_vector: withdraw_vector,
+          msg_ready: msg_ready,
+          table_req: table_req,
+          table_we: table_we,
+          table_addr: table_addr,
+          table_biten: table_biten,
+          table_wdata: table_wdata
+      };
 
   logic [QidWidth-1:0] abort_slot_qid;
   logic [15:0] abort_slot_cid;
@@ -1046,10 +1028,10 @@ module nvme_front
     .irq_admin_o     (posted_irq_admin),
     .withdraw_o      (withdraw),
     .withdraw_vector_o(withdraw_vector),
-    .msg_id_i        (msg_valid ? '0 : IdShadow),
-    .msg_addr_i      (msg_valid ? msg_addr : shadow_msg_addr),
-    .msg_data_i      (msg_valid ? msg_data : shadow_msg_data),
-    .msg_valid_i     (msg_valid || shadow_msg_valid),
+    .msg_id_i        (msix_i.msg_valid ? '0 : IdShadow),
+    .msg_addr_i      (msix_i.msg_valid ? msix_i.msg_addr : shadow_msg_addr),
+    .msg_data_i      (msix_i.msg_valid ? msix_i.msg_data : shadow_msg_data),
+    .msg_valid_i     (msix_i.msg_valid || shadow_msg_valid),
     .msg_ready_o     (msg_ready),
     .write_o         (post),
     .write_valid_o   (post_valid),
@@ -1098,10 +1080,10 @@ module nvme_front
     .cqe_i        (post.data),
     .irq_i        (posted_irq),
     .irq_vector_i (posted_irq_vector),
-    .msg_i        (msg_valid && msg_ready),
-    .msg_vector_i (msg_vector),
-    .msg_addr_i   (msg_addr),
-    .msg_data_i   (msg_data),
+    .msg_i        (msix_i.msg_valid && msg_ready),
+    .msg_vector_i (msix_i.msg_vector),
+    .msg_addr_i   (msix_i.msg_addr),
+    .msg_data_i   (msix_i.msg_data),
     .event_o      (trace_event_o),
     .sqe_o        (trace_sqe_o),
     .cqe_o        (trace_cqe_o),
@@ -1110,7 +1092,7 @@ module nvme_front
 
   logic working, others_busy;
   assign others_busy = bar0_busy || state_busy || fetch_busy || shadow_busy || db_valid || pages_busy || completion_busy || post_busy
-                || msix_busy || events_busy || bad_register_q || bad_value_q || flight_busy || pairs_busy || keep_alive_busy;
+                || msix_i.busy || events_busy || bad_register_q || bad_value_q || flight_busy || pairs_busy || keep_alive_busy;
   assign working = others_busy || admin_busy;
   assign busy_o = working || coalesce_busy || used != parked;
 
@@ -1145,6 +1127,9 @@ module nvme_front
 
   `NS_ASSERT(room_for_entries, !(m_host.r_valid && m_host.r.id == IdFetch) || sqe_ready)
   `NS_ASSERT(data_cmd_stable, !io_shown_q || (io_data_valid && !admin_first))
-  `NS_ASSERT(no_dma_when_off, rdy || init || en || !(m_host.ar_valid || m_host.aw_valid))
+  // But for the messages of others.
+  `NS_ASSERT(
+      no_dma_when_off,
+      rdy || init || en || !(m_host.ar_valid || (post_valid && !(msix_i.msg_valid && 32'(msix_i.msg_vector) >= NumQueues))))
 
 endmodule

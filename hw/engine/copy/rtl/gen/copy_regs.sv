@@ -226,6 +226,8 @@ module copy_regs (
     //--------------------------------------------------------------------------
     typedef struct {
         logic control;
+        logic interrupt;
+        logic sources;
         logic status;
         logic result;
         logic src_lo;
@@ -249,6 +251,8 @@ module copy_regs (
         is_valid_addr = '1; // No valid address check
         is_valid_rw = '1; // No valid RW check
         decoded_reg_strb.control = cpuif_req_masked & (cpuif_addr == 7'h0);
+        decoded_reg_strb.interrupt = cpuif_req_masked & (cpuif_addr == 7'h4);
+        decoded_reg_strb.sources = cpuif_req_masked & (cpuif_addr == 7'h8);
         decoded_reg_strb.status = cpuif_req_masked & (cpuif_addr == 7'hc);
         decoded_reg_strb.result = cpuif_req_masked & (cpuif_addr == 7'h10) & !cpuif_req_is_wr;
         decoded_reg_strb.src_lo = cpuif_req_masked & (cpuif_addr == 7'h20);
@@ -281,6 +285,18 @@ module copy_regs (
                 logic load_next;
             } stop;
         } control;
+        struct {
+            struct {
+                logic next;
+                logic load_next;
+            } enable;
+        } interrupt;
+        struct {
+            struct {
+                logic next;
+                logic load_next;
+            } done;
+        } sources;
         struct {
             struct {
                 logic next;
@@ -335,6 +351,16 @@ module copy_regs (
                 logic value;
             } stop;
         } control;
+        struct {
+            struct {
+                logic value;
+            } enable;
+        } interrupt;
+        struct {
+            struct {
+                logic value;
+            } done;
+        } sources;
         struct {
             struct {
                 logic value;
@@ -425,6 +451,52 @@ module copy_regs (
         end
     end
     assign hwif_out.control.stop.value = field_storage.control.stop.value;
+    // Field: copy_regs.interrupt.enable
+    always_comb begin
+        automatic logic [0:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.interrupt.enable.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.interrupt && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.interrupt.enable.value & ~decoded_wr_biten[0:0]) | (decoded_wr_data[0:0] & decoded_wr_biten[0:0]);
+            load_next_c = '1;
+        end
+        field_combo.interrupt.enable.next = next_c;
+        field_combo.interrupt.enable.load_next = load_next_c;
+    end
+    always_ff @(posedge clk or negedge arst_n) begin
+        if(~arst_n) begin
+            field_storage.interrupt.enable.value <= 1'h0;
+        end else begin
+            if(field_combo.interrupt.enable.load_next) begin
+                field_storage.interrupt.enable.value <= field_combo.interrupt.enable.next;
+            end
+        end
+    end
+    assign hwif_out.interrupt.enable.value = field_storage.interrupt.enable.value;
+    // Field: copy_regs.sources.done
+    always_comb begin
+        automatic logic [0:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.sources.done.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.sources && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.sources.done.value & ~decoded_wr_biten[0:0]) | (decoded_wr_data[0:0] & decoded_wr_biten[0:0]);
+            load_next_c = '1;
+        end
+        field_combo.sources.done.next = next_c;
+        field_combo.sources.done.load_next = load_next_c;
+    end
+    always_ff @(posedge clk or negedge arst_n) begin
+        if(~arst_n) begin
+            field_storage.sources.done.value <= 1'h0;
+        end else begin
+            if(field_combo.sources.done.load_next) begin
+                field_storage.sources.done.value <= field_combo.sources.done.next;
+            end
+        end
+    end
+    assign hwif_out.sources.done.value = field_storage.sources.done.value;
     // Field: copy_regs.status.done
     always_comb begin
         automatic logic [0:0] next_c;
@@ -614,6 +686,12 @@ module copy_regs (
             readback_data_var[0] = field_storage.control.start.value;
             readback_data_var[1] = field_storage.control.stop.value;
             readback_data_var[2] = hwif_in.control.idle.next;
+        end
+        if(rd_mux_addr == 7'h4) begin
+            readback_data_var[0] = field_storage.interrupt.enable.value;
+        end
+        if(rd_mux_addr == 7'h8) begin
+            readback_data_var[0] = field_storage.sources.done.value;
         end
         if(rd_mux_addr == 7'hc) begin
             readback_data_var[0] = field_storage.status.done.value;

@@ -67,6 +67,22 @@ package copy_regs_pkg;
 
     typedef struct {
         logic value;
+    } copy_regs__interrupt__enable__out_t;
+
+    typedef struct {
+        copy_regs__interrupt__enable__out_t enable;
+    } copy_regs__interrupt__out_t;
+
+    typedef struct {
+        logic value;
+    } copy_regs__sources__done__out_t;
+
+    typedef struct {
+        copy_regs__sources__done__out_t done;
+    } copy_regs__sources__out_t;
+
+    typedef struct {
+        logic value;
     } copy_regs__status__done__out_t;
 
     typedef struct {
@@ -123,6 +139,8 @@ package copy_regs_pkg;
 
     typedef struct {
         copy_regs__control__out_t control;
+        copy_regs__interrupt__out_t interrupt;
+        copy_regs__sources__out_t sources;
         copy_regs__status__out_t status;
         copy_regs__src_lo__out_t src_lo;
         copy_regs__src_hi__out_t src_hi;

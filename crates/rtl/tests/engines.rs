@@ -1,0 +1,203 @@
+//! Engines of one's own in a device: a folder outside of `hw/engine`, host memory, interrupts, resets.
+
+mod common;
+
+use common::Bench;
+use design::Design;
+use rtl::bitstream::{repo_root, stderr_progress};
+use rtl::{DeviceConfig, RtlDevice};
+use sim::{Bar, Device, Media, Time};
+use spec::nvme::properties::{MSIX_ENTRY, MSIX_TABLE};
+
+const MEDIA: u64 = 16 << 20;
+const MESSAGE: u64 = 0xFEE0_1000;
+/// I/O queues and the admin queue have the first vectors.
+const QUEUES: u64 = 3;
+const VECTORS: u64 = 3;
+
+/// Two mailboxes (`tests/engines/mailbox`) and a copy between them.
+fn bench() -> Bench {
+    let engine = |name: &str, engine: &str| {
+        format!("[[engine]]\nname = \"{name}\"\nengine = \"{engine}\"\n")
+    };
+    let text = format!(
+        "name = \"mailboxes\"\nclock_mhz = 10\n[media]\nbytes = \"16 MiB\"\nprofile = \"dram\"\n[nvme]\nio_queues = 2\n{}{}{}",
+        engine("a", "tests/engines/mailbox"),
+        engine("copy0", "copy"),
+        engine("b", "tests/engines/mailbox")
+    );
+    let design = Design::parse(&text, &repo_root().unwrap().join("mailboxes.toml")).unwrap();
+    let config = DeviceConfig {
+        hang_cycles: 2_000_000,
+        ..DeviceConfig::of(&design).unwrap()
+    };
+    assert_eq!(design.vectors(&config.root).unwrap(), 3 + 3 + 1 + 3);
+    let media = Media::memory(MEDIA).unwrap();
+    Bench::new(RtlDevice::build(config, media, &mut stderr_progress("mailboxes")).unwrap())
+}
+
+/// Offsets in BAR4 of the engines.
+const A: u64 = 0x8_0000;
+const COPY: u64 = 0x8_2000;
+const B: u64 = 0x8_4000;
+
+impl Bench {
+    fn cycles(&mut self, cycles: u64) {
+        self.run(Time::ns(100 * cycles));
+    }
+
+    fn vector(&mut self, vector: u64, masked: bool) {
+        let entry = MSIX_TABLE + MSIX_ENTRY * vector;
+        self.write32(Bar::Nvme, entry, (MESSAGE + 4 * vector) as u32);
+        self.write32(Bar::Nvme, entry + 4, 0);
+        self.write32(Bar::Nvme, entry + 8, 0x100 + vector as u32);
+        self.write32(Bar::Nvme, entry + 12, masked.into());
+        self.cycles(50);
+    }
+
+    fn launch(&mut self, engine: u64, arguments: &[u64]) {
+        for (n, value) in (0..).zip(arguments) {
+            let at = engine + 0x20 + 0x10 * n;
+            self.write32(Bar::Control, at, *value as u32);
+            self.write32(Bar::Control, at + 4, (*value >> 32) as u32);
+        }
+        self.write32(Bar::Control, engine + 0xC, 1);
+        self.write32(Bar::Control, engine, 1);
+        self.cycles(60);
+    }
+
+    fn result(&mut self, engine: u64) -> u32 {
+        for _ in 0..1000 {
+            if self.read32(Bar::Control, engine + 0xC) & 1 == 1 {
+                return self.read32(Bar::Control, engine + 0x10);
+            }
+            self.cycles(100);
+        }
+        panic!("the engine at {engine:#x} has not ended");
+    }
+
+    /// Where in the log the messages of a vector stand.
+    fn messages(&self, vector: u64) -> Vec<usize> {
+        let data = (0x100 + vector as u32).to_le_bytes();
+        let is = |(_, kind, addr, value): &(Time, &str, u64, Vec<u8>)| {
+            *kind == "write" && *addr == MESSAGE + 4 * vector && value[..] == data
+        };
+        (0..self.host.log.len())
+            .filter(|&n| is(&self.host.log[n]))
+            .collect()
+    }
+
+    /// Where the last write below an address stands.
+    fn last_write(&self, below: u64, from: u64) -> usize {
+        let log = &self.host.log;
+        let is = |n: &usize| log[*n].1 == "write" && (from..below).contains(&log[*n].2);
+        (0..log.len()).rev().find(is).unwrap()
+    }
+}
+
+#[test]
+fn an_engines_message_comes_behind_its_data() {
+    let mut b = bench();
+    for vector in 0..QUEUES + 2 * VECTORS + 1 {
+        b.vector(vector, false);
+    }
+    for (gap, count) in [(0, 1), (0, 40), (3, 100), (11, 33)] {
+        b.host.write_gap = Time::ns(100 * gap);
+        b.host.log.clear();
+        b.launch(A, &[0x1000, count, 7, 2]);
+        b.launch(B, &[0x8000, count / 2 + 1, 9, 0]);
+        assert_eq!((b.result(A), b.result(B)), (0, 0));
+        let (from_a, from_b) = (b.messages(QUEUES + 2), b.messages(QUEUES + 4));
+        assert_eq!((from_a.len(), from_b.len()), (1, 1), "{gap} {count}");
+        assert!(from_a[0] > b.last_write(0x8000, 0x1000));
+        assert!(from_b[0] > b.last_write(1 << 20, 0x8000));
+        let line = |at: usize, value: u64| {
+            (0..8).all(|n| b.host.memory[at + 8 * n..][..8] == value.to_le_bytes())
+        };
+        assert!((0..count).all(|n| line(0x1000 + 64 * n as usize, 7 + n)));
+        let others = [0, 1, 2, 3, 4, 6, 8, 9].map(|v| b.messages(v).len());
+        assert_eq!(others, [0; 8]);
+    }
+}
+
+#[test]
+fn masked_vectors_wait_and_a_controller_reset_keeps_them() {
+    let mut b = bench();
+    b.vector(QUEUES, true);
+    b.launch(A, &[0x1000, 3, 0, 0]);
+    assert_eq!(b.result(A), 0);
+    b.cycles(500);
+    assert_eq!(b.messages(QUEUES).len(), 0);
+    let pending = b.read32(Bar::Nvme, spec::regs::nvme::MSIX_PENDING);
+    assert_eq!(pending, 1 << QUEUES);
+    // CC.EN from 1 to 0 takes the controller's own pending bits only.
+    b.write32(Bar::Nvme, 0x14, 0x46_0001);
+    b.cycles(500);
+    b.write32(Bar::Nvme, 0x14, 0x46_0000);
+    b.cycles(2000);
+    b.vector(QUEUES, false);
+    b.cycles(200);
+    assert_eq!(b.messages(QUEUES).len(), 1);
+    b.device.set_msix(true, true);
+    b.launch(A, &[0x1000, 3, 0, 0]);
+    assert_eq!(b.result(A), 0);
+    assert_eq!(b.messages(QUEUES).len(), 1);
+    b.device.set_msix(true, false);
+    b.cycles(200);
+    assert_eq!(b.messages(QUEUES).len(), 2);
+}
+
+#[test]
+fn a_copy_tells_its_end() {
+    let mut b = bench();
+    let vector = QUEUES + VECTORS;
+    b.vector(vector, false);
+    b.device.media_mut().write(0, &[0x5A; 4096]);
+    for (enable, sources, told) in [(0, 1, 0), (1, 0, 0), (1, 1, 1), (1, 1, 2)] {
+        b.write32(Bar::Control, COPY + 0xC, 1);
+        b.write32(Bar::Control, COPY + 8, sources);
+        b.write32(Bar::Control, COPY + 4, enable);
+        b.launch(COPY, &[0, 1 << 20, 4096]);
+        assert_eq!(b.result(COPY), 0);
+        b.cycles(200);
+        assert_eq!(b.messages(vector).len(), told);
+    }
+    let mut copy = [0; 4096];
+    b.device.media().read(1 << 20, &mut copy);
+    assert!(copy == [0x5A; 4096]);
+}
+
+#[test]
+fn a_host_that_refuses_is_an_error() {
+    let mut b = bench();
+    b.host.bad_from = 0x1400;
+    b.launch(A, &[0x13C0, 4, 0, 0]);
+    assert_eq!(b.result(A), 1, "read error");
+    b.host.bad_from = 1 << 20;
+    b.launch(B, &[0x4000, 40, 0, 0]);
+    assert_eq!(b.result(B), 0);
+}
+
+#[test]
+fn a_function_reset_ends_what_engines_do() {
+    for after in [1, 5, 17, 40, 90] {
+        let mut b = bench();
+        b.host.write_gap = Time::ns(200);
+        b.vector(QUEUES, false);
+        b.launch(A, &[0x1000, 60, 0, 0]);
+        b.launch(COPY, &[0, 1 << 20, 1 << 16]);
+        b.cycles(after);
+        b.device.function_reset();
+        b.host.forget();
+        b.host.log.clear();
+        b.cycles(1000);
+        assert_eq!(b.host.log, [], "nothing of the life before");
+        for engine in [A, COPY, B] {
+            assert_eq!(b.read32(Bar::Control, engine) & 4, 4, "idle");
+        }
+        b.vector(QUEUES, false);
+        b.launch(A, &[0x1000, 60, 3, 0]);
+        assert_eq!(b.result(A), 0);
+        assert_eq!(b.messages(QUEUES).len(), 1);
+    }
+}

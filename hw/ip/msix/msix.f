@@ -1,0 +1,5 @@
+# MSI-X.
+-f hw/lib/lib.f
+hw/ip/msix/rtl/msix_pkg.sv
+hw/ip/msix/rtl/msix.sv
+hw/ip/msix/rtl/msix_order.sv

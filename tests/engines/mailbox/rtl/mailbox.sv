@@ -1,0 +1,118 @@
+// Test engine: writes `count` lines of 64 bytes to host memory, number n filled with `first` + n, raises interrupt `vector` as soon as
+// the last address has been accepted, and then reads the lines back.
+module mailbox
+  import ns_axi_pkg::*;
+(
+  /// Clock.
+  input  logic       clk_i,
+  /// Reset.
+  input  logic       rst_ni,
+  /// It works.
+  output logic       busy_o,
+  /// Registers.
+  ns_axil_if.slave   s_axil,
+  /// Host.
+  ns_axi_if.master   m_host,
+  /// Interrupt requests.
+  output logic [2:0] irq_o
+);
+
+  logic [3:0][63:0] args_q;
+  logic start_q, working_q, done_q, raised_q;
+  logic [31:0] aw_q, w_q, b_q, ar_q, r_q, count;
+  logic [2:0] wrong_q, irq_q;
+
+  // Registers: one access at a time.
+  logic write, read, b_valid_q, r_valid_q;
+  logic [31:0] rdata_q;
+  assign write = s_axil.awvalid && s_axil.wvalid && !b_valid_q;
+  assign read = s_axil.arvalid && !r_valid_q;
+  assign s_axil.awready = write;
+  assign s_axil.wready = write;
+  assign s_axil.bvalid = b_valid_q;
+  assign s_axil.bresp = RespOkay;
+  assign s_axil.arready = read;
+  assign s_axil.rvalid = r_valid_q;
+  assign s_axil.rdata = rdata_q;
+  assign s_axil.rresp = RespOkay;
+
+  assign count = args_q[1][31:0];
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      b_valid_q <= 1'b0;
+      r_valid_q <= 1'b0;
+      start_q <= 1'b0;
+      done_q <= 1'b0;
+      args_q <= '0;
+      rdata_q <= '0;
+    end else begin
+      if (write) b_valid_q <= 1'b1;
+      else if (s_axil.bready) b_valid_q <= 1'b0;
+      if (read) r_valid_q <= 1'b1;
+      else if (s_axil.rready) r_valid_q <= 1'b0;
+      start_q <= write && s_axil.awaddr[12:0] == '0 && s_axil.wdata[0] && !working_q;
+      if (write && s_axil.awaddr[12:0] == 13'hC && s_axil.wdata[0]) done_q <= 1'b0;
+      if (working_q && b_q == count && r_q == count) done_q <= 1'b1;
+      for (int unsigned n = 0; n < 4; n++) begin
+        if (write && s_axil.awaddr[12:0] == 13'(32 + 16 * n)) args_q[n][31:0] <= s_axil.wdata;
+        if (write && s_axil.awaddr[12:0] == 13'(36 + 16 * n)) args_q[n][63:32] <= s_axil.wdata;
+      end
+      unique case (s_axil.araddr[12:0])
+        13'h0: rdata_q <= {29'd0, !working_q && !start_q, 2'd0};
+        13'hC: rdata_q <= {31'd0, done_q};
+        13'h10: rdata_q <= {29'd0, wrong_q};
+        default: rdata_q <= '0;
+      endcase
+    end
+  end
+
+  // Work.
+  logic [DataWidth-1:0] expected;
+  assign expected = {8{args_q[2] + 64'(r_q)}};
+  assign m_host.aw = '{id: 12'(aw_q[3:0]), len: '0, size: 3'd6, burst: BurstIncr, addr: args_q[0] + 64'(aw_q) * 64};
+  assign m_host.aw_valid = working_q && aw_q != count;
+  assign m_host.w = '{last: 1'b1, strb: '1, data: {8{args_q[2] + 64'(w_q)}}};
+  assign m_host.w_valid = working_q && w_q != aw_q;
+  assign m_host.b_ready = 1'b1;
+  assign m_host.ar = '{id: '0, len: '0, size: 3'd6, burst: BurstIncr, addr: args_q[0] + 64'(ar_q) * 64};
+  assign m_host.ar_valid = working_q && b_q == count && ar_q != count && ar_q - r_q < 16;
+  assign m_host.r_ready = 1'b1;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      working_q <= 1'b0;
+      raised_q <= 1'b0;
+      {aw_q, w_q, b_q, ar_q, r_q} <= '0;
+      wrong_q <= '0;
+      irq_q <= '0;
+    end else if (start_q) begin
+      working_q <= 1'b1;
+      raised_q <= 1'b0;
+      {aw_q, w_q, b_q, ar_q, r_q} <= '0;
+      wrong_q <= '0;
+      irq_q <= '0;
+    end else if (working_q) begin
+      if (m_host.aw_valid && m_host.aw_ready) aw_q <= aw_q + 1;
+      if (m_host.w_valid && m_host.w_ready) w_q <= w_q + 1;
+      if (m_host.b_valid) b_q <= b_q + 1;
+      if (m_host.b_valid && m_host.b.resp != RespOkay) wrong_q[1] <= 1'b1;
+      if (m_host.ar_valid && m_host.ar_ready) ar_q <= ar_q + 1;
+      if (m_host.r_valid) r_q <= r_q + 1;
+      if (m_host.r_valid && m_host.r.resp != RespOkay) wrong_q[0] <= 1'b1;
+      else if (m_host.r_valid && m_host.r.data != expected) wrong_q[2] <= 1'b1;
+      if (aw_q == count && !raised_q) begin
+        raised_q <= 1'b1;
+        irq_q[2'(args_q[3])] <= 1'b1;
+      end
+      if (b_q == count && r_q == count) working_q <= 1'b0;
+    end
+  end
+
+  assign irq_o = irq_q;
+  assign busy_o = working_q || start_q || b_valid_q || r_valid_q;
+
+  logic unused;
+  assign unused = ^{s_axil.awaddr[23:13], s_axil.araddr[23:13], s_axil.wstrb, m_host.b.id, m_host.r.id, m_host.r.last, args_q[3][63:2], args_q[1][63:32]};
+
+endmodule
