@@ -115,6 +115,8 @@ METHODS = {
     "single": {"write": False, "bytes": 512, "commands": 1, "seed": 1},
     "engine_start": {"name": "copy0", "arguments": [0, 4096, 64]},
     "engine_stop": {"name": "copy0"},
+    "qos_get": {},
+    "qos_set": {"master": "nvme", "reads": 0, "writes": 0, "weight": 128},
     "engine_wait": {"name": "copy0", "timeout_us": 10},
     "flush": {},
     "rest": {"ns": 1000},

@@ -10,6 +10,7 @@ hw/lib/rtl/ns_fifo.sv
 hw/lib/rtl/ns_skid.sv
 hw/lib/rtl/ns_skid_mux.sv
 hw/lib/rtl/ns_rr_arbiter.sv
+hw/lib/rtl/ns_wrr_arbiter.sv
 hw/lib/rtl/ns_clock_gate.sv
 hw/lib/rtl/ns_axi_mux.sv
 hw/lib/rtl/ns_axi_fill.sv
@@ -18,6 +19,7 @@ hw/lib/rtl/ns_axi_timeout_ids.sv
 hw/lib/rtl/ns_axi_timeout.sv
 hw/lib/rtl/ns_axi_link.sv
 hw/lib/rtl/ns_axi_gate.sv
+hw/lib/rtl/ns_axi_credit.sv
 hw/lib/rtl/ns_axi_slice.sv
 hw/lib/rtl/ns_axi_error.sv
 hw/lib/rtl/ns_axi_fallback.sv

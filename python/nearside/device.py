@@ -236,6 +236,19 @@ class Device:
             raise NearsideError(f"engine = {name!r}: the design {self.design.name} has {there}")
         return Engine(self, engines[name])
 
+    def qos(self) -> dict[str, dict[str, int]]:
+        """What the PM window ("pm"), the controller ("nvme") and each engine may do in a memory channel.
+
+        `reads` and `writes` are the lines of 64 bytes that it may have outstanding, 0 being no limit; `weight` is how many it may
+        move in a round beside others that want to. The PM window goes first."""
+        return json.loads(self.native.qos_get())
+
+    def set_qos(
+        self, master: str, reads: int | None = None, writes: int | None = None, weight: int | None = None
+    ) -> None:
+        """Changes what is given of these values, from the next burst on: 0 to 1023 lines, a weight of 1 to 255."""
+        self.native.qos_set(as_text("master", master), reads, writes, weight)
+
     def flush(self) -> None:
         self.native.flush()
 

@@ -4,7 +4,7 @@ use design::media::{Registers, Turns};
 use sim::{Bar, Clock};
 use spec::regs::nvm_delay::{self, command, control, counters, status, timing};
 
-use crate::{Error, Host, Result};
+use crate::{Error, Host, Qos, Result};
 
 const MAGIC: u32 = 0x4E53_4456;
 const BLOCK_TABLE: u64 = 0x100;
@@ -19,6 +19,8 @@ pub mod block {
     pub const NVM_DELAY: u32 = 2;
     /// The PM window.
     pub const PM_WINDOW: u32 = 3;
+    /// Credits and weights of the masters of a channel.
+    pub const QOS: u32 = 4;
     /// The copy engine.
     pub const COPY: u32 = 16;
 
@@ -28,6 +30,7 @@ pub mod block {
             NVME_CTRL => "nvme_ctrl",
             NVM_DELAY => "nvm_delay",
             PM_WINDOW => "pm_window",
+            QOS => "qos",
             COPY => "copy",
             _ => "unknown",
         }
@@ -134,6 +137,15 @@ impl Inventory {
             channels: self.channels,
             granule: self.granule.into(),
         }
+    }
+
+    /// The registers of the quality of service, if there are any.
+    pub fn qos(&self) -> Option<Qos> {
+        let block = self.blocks.iter().find(|b| b.kind == block::QOS)?;
+        Some(Qos {
+            base: block.offset.into(),
+            masters: block.capabilities[0],
+        })
     }
 
     /// The timing emulator of each channel, in order.

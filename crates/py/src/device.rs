@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use design::media::Registers;
 use driver::launch::EngineRegisters;
 use driver::workload::{self, Job, Layout, Pattern, Shape};
+use driver::Qos;
 use driver::{split_ranges, Config, Erase, Host, Priority, Range, SimHost, Weights};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -76,6 +77,23 @@ const DEALLOCATED: u64 = 256 << 20;
 const PM_PIECE: u64 = 64 << 10;
 /// Bytes of the media that the device works on between two looks for Ctrl-C.
 const MEDIA_PIECE: u64 = 4 << 20;
+impl Device {
+    /// The masters of a memory channel.
+    fn masters(&self) -> Vec<String> {
+        let engines = self.engines.iter().map(|e| e.engine.name.clone());
+        ["pm", "nvme"]
+            .map(String::from)
+            .into_iter()
+            .chain(engines)
+            .collect()
+    }
+
+    fn qos(&self, session: &Session) -> PyResult<Qos> {
+        let none = || raise("the device has no block of quality of service".to_string());
+        session.inventory.qos().ok_or_else(none)
+    }
+}
+
 /// Simulated time between two looks at whether an engine has ended.
 const ENGINE_POLL: Time = Time::us(1);
 /// Least simulated time between two looks for Ctrl-C.
@@ -696,6 +714,48 @@ impl Device {
             registers.wait(host, ENGINE_POLL, deadline, &mut go_on)
         });
         teller.settle(outcome)
+    }
+
+    /// What each master may have outstanding in a channel, and its share, as JSON: name to reads, writes, weight.
+    fn qos_get(&self) -> PyResult<String> {
+        let mut state = self.lock()?;
+        let session = state.session()?;
+        let qos = self.qos(session)?;
+        let mut values = serde_json::Map::new();
+        for (n, name) in (0..qos.masters()).zip(self.masters()) {
+            let v = qos.get(session.host(), n).map_err(raise)?;
+            let v = json!({ "reads": v.reads, "writes": v.writes, "weight": v.weight });
+            values.insert(name, v);
+        }
+        Ok(Value::from(values).to_string())
+    }
+
+    /// Sets what is given of a master: "pm", "nvme" or an engine's name.
+    #[pyo3(signature = (master, reads=None, writes=None, weight=None))]
+    fn qos_set(
+        &self,
+        master: &str,
+        reads: Option<u32>,
+        writes: Option<u32>,
+        weight: Option<u32>,
+    ) -> PyResult<()> {
+        let names = self.masters();
+        let Some(n) = names.iter().position(|name| name == master) else {
+            let names = names.join(", ");
+            return Err(raise(format!("master = {master:?}: allowed are {names}")));
+        };
+        let mut state = self.lock()?;
+        let session = state.session()?;
+        let qos = self.qos(session)?;
+        let mut values = qos.get(session.host(), n as u32).map_err(raise)?;
+        for (place, value) in [
+            (&mut values.reads, reads),
+            (&mut values.writes, writes),
+            (&mut values.weight, weight),
+        ] {
+            *place = value.unwrap_or(*place);
+        }
+        qos.set(session.host(), n as u32, values).map_err(raise)
     }
 
     /// Flush.

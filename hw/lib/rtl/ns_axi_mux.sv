@@ -1,6 +1,6 @@
 // AXI4 multiplexer: N masters share one slave.
 //
-// Addresses are granted round robin, each channel on its own. Write data follows the order of the granted write addresses.
+// Addresses are granted round robin, or by weights (ns_wrr_arbiter), each channel on its own. Write data follows the order of the granted write addresses.
 // IDs grow: the port's number stands above the `IdBits` bits that the masters use, routes the responses back, and is not seen by
 // the masters. So multiplexers cascade. Transactions of one master with one ID keep their order as far as the slave keeps it.
 // Full throughput on every channel; each channel passes one register slice on the slave's side. Up to `MaxWrites` writes
@@ -16,12 +16,21 @@ module ns_axi_mux
   /// Bits of the masters' IDs; those above are 0.
   parameter int unsigned IdBits = 4,
   /// Writes whose address has been granted and whose data has not begun.
-  parameter int unsigned MaxWrites = 16
+  parameter int unsigned MaxWrites = 16,
+  /// Masters are urgent, or have weights in beats; otherwise all are alike.
+  parameter bit Weighted = 1'b0,
+  /// Bits of a weight.
+  parameter int unsigned WeightBits = 8
 ) (
   /// Clock.
   input  logic         clk_i,
   /// Reset.
   input  logic         rst_ni,
+
+  /// Masters that go first. From a register.
+  input  logic [N-1:0] urgent_i = '0,
+  /// Weights of the others, at least 1. From registers.
+  input  logic [N-1:0][WeightBits-1:0] weight_i = '1,
 
   /// Masters.
   ns_axi_if.slave s_axi[N],
@@ -46,23 +55,42 @@ module ns_axi_mux
   // Write addresses. An address is granted only together with a place in the queue of data to come.
   logic aw_valid, aw_ready, aw_slice_ready, order_ready;
   logic [N-1:0] aw_gnt;
+  logic [N-1:0][8:0] aw_beats;
   logic [IdxBits-1:0] aw_idx;
   logic [$bits(ax_t)-1:0] aw[N];
 
   assign aw_ready = aw_slice_ready && order_ready;
   assign s_aw_ready = aw_gnt & {N{aw_ready}};
 
-  ns_rr_arbiter #(
-    .N(N)
-  ) u_aw_arbiter (
-    .clk_i,
-    .rst_ni,
-    .req_i  (s_aw_valid),
-    .next_i (aw_ready),
-    .gnt_o  (aw_gnt),
-    .idx_o  (aw_idx),
-    .valid_o(aw_valid)
-  );
+  if (Weighted) begin : gen_aw_weighted
+    ns_wrr_arbiter #(
+      .N         (N),
+      .WeightBits(WeightBits)
+    ) u_arbiter (
+      .clk_i,
+      .rst_ni,
+      .urgent_i,
+      .weight_i,
+      .req_i  (s_aw_valid),
+      .cost_i (aw_beats),
+      .next_i (aw_ready),
+      .gnt_o  (aw_gnt),
+      .idx_o  (aw_idx),
+      .valid_o(aw_valid)
+    );
+  end else begin : gen_aw_alike
+    ns_rr_arbiter #(
+      .N(N)
+    ) u_arbiter (
+      .clk_i,
+      .rst_ni,
+      .req_i  (s_aw_valid),
+      .next_i (aw_ready),
+      .gnt_o  (aw_gnt),
+      .idx_o  (aw_idx),
+      .valid_o(aw_valid)
+    );
+  end
 
   for (genvar i = 0; i < N; i++) begin : gen_aw
     assign s_aw_valid[i] = s_axi[i].aw_valid;
@@ -73,6 +101,7 @@ module ns_axi_mux
       ax.id = ax.id | IdWidth'(i << IdBits);
     end
     assign aw[i] = ax;
+    assign aw_beats[i] = 9'(ax.len) + 9'd1;
   end
 
   ns_skid_mux #(
@@ -181,22 +210,41 @@ module ns_axi_mux
   // Read addresses.
   logic ar_valid, ar_ready;
   logic [N-1:0] ar_gnt;
+  logic [N-1:0][8:0] ar_beats;
   logic [IdxBits-1:0] ar_idx;
   logic [$bits(ax_t)-1:0] ar[N];
 
   assign s_ar_ready = ar_gnt & {N{ar_ready}};
 
-  ns_rr_arbiter #(
-    .N(N)
-  ) u_ar_arbiter (
-    .clk_i,
-    .rst_ni,
-    .req_i  (s_ar_valid),
-    .next_i (ar_ready),
-    .gnt_o  (ar_gnt),
-    .idx_o  (ar_idx),
-    .valid_o(ar_valid)
-  );
+  if (Weighted) begin : gen_ar_weighted
+    ns_wrr_arbiter #(
+      .N         (N),
+      .WeightBits(WeightBits)
+    ) u_arbiter (
+      .clk_i,
+      .rst_ni,
+      .urgent_i,
+      .weight_i,
+      .req_i  (s_ar_valid),
+      .cost_i (ar_beats),
+      .next_i (ar_ready),
+      .gnt_o  (ar_gnt),
+      .idx_o  (ar_idx),
+      .valid_o(ar_valid)
+    );
+  end else begin : gen_ar_alike
+    ns_rr_arbiter #(
+      .N(N)
+    ) u_arbiter (
+      .clk_i,
+      .rst_ni,
+      .req_i  (s_ar_valid),
+      .next_i (ar_ready),
+      .gnt_o  (ar_gnt),
+      .idx_o  (ar_idx),
+      .valid_o(ar_valid)
+    );
+  end
 
   for (genvar i = 0; i < N; i++) begin : gen_ar
     assign s_ar_valid[i] = s_axi[i].ar_valid;
@@ -207,6 +255,7 @@ module ns_axi_mux
       ax.id = ax.id | IdWidth'(i << IdBits);
     end
     assign ar[i] = ax;
+    assign ar_beats[i] = 9'(ax.len) + 9'd1;
   end
 
   ns_skid_mux #(
@@ -252,6 +301,11 @@ module ns_axi_mux
     assign s_axi[i].r.data = r.data;
   end
   assign s_r_valid = r_owner & {N{r_valid}};
+
+  if (!Weighted) begin : gen_no_weights
+    logic unused;
+    assign unused = ^{urgent_i, weight_i, aw_beats, ar_beats};
+  end
 
   if (N < 1 || IdBits + PortBits > IdWidth) begin : gen_bad_n
     $error("ns_axi_mux: IdBits and the bits of a port's number must be 12 at most together");

@@ -10,6 +10,7 @@
 
 module nearside_channel
   import ns_axi_pkg::*;
+  import qos_pkg::*;
 #(
   /// Masters: the PM window, the NVMe controller, engines.
   parameter int unsigned NumMasters  = 2,
@@ -45,6 +46,8 @@ module nearside_channel
   /// A further clock edge could change the state without new input.
   output logic                 busy_o,
 
+  /// Credits and weights of the masters. The first one goes before the others. From registers.
+  input  qos_t [NumMasters-1:0] qos_i,
   /// Masters: the PM window, the NVMe controller, engines.
   ns_axi_if.slave s_axi[NumMasters],
 
@@ -68,7 +71,9 @@ module nearside_channel
 
   // Multiplexer to nvm_delay.
   ns_axi_if gated[NumMasters] ();
+  ns_axi_if limited[NumMasters] ();
   ns_axi_if mux ();
+  logic [NumMasters-1:0][WeightBits-1:0] weights;
 
   for (genvar i = 0; i < NumMasters; i++) begin : gen_gate
     ns_axi_gate u_gate (
@@ -78,16 +83,32 @@ module nearside_channel
       .m_axi    (gated[i])
     );
     assign begins[i] = s_axi[i].aw_valid && s_axi[i].aw_ready;
+
+    ns_axi_credit #(
+      .CountBits(CreditBits)
+    ) u_credit (
+      .clk_i,
+      .rst_ni,
+      .read_i (qos_i[i].reads),
+      .write_i(qos_i[i].writes),
+      .s_axi  (gated[i]),
+      .m_axi  (limited[i])
+    );
+    assign weights[i] = qos_i[i].weight;
   end
 
   ns_axi_mux #(
-    .N     (NumMasters),
-    .IdBits(IdBits)
+    .N         (NumMasters),
+    .IdBits    (IdBits),
+    .Weighted  (1'b1),
+    .WeightBits(WeightBits)
   ) u_mux (
     .clk_i,
     .rst_ni,
-    .s_axi(gated),
-    .m_axi(mux)
+    .urgent_i(NumMasters'(1)),
+    .weight_i(weights),
+    .s_axi   (limited),
+    .m_axi   (mux)
   );
 
   // The multiplexer's outputs are registers, and so is the control bus's master: they can wake the nvm_delay. What else is in

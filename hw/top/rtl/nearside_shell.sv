@@ -12,6 +12,7 @@ module nearside_shell
   import msix_pkg::*;
   import nearside_pkg::*;
   import nvme_ns_pkg::ns_blocks_t;
+  import qos_pkg::*;
 #(
   /// Memory channels, a power of two up to 16.
   parameter int unsigned NumChannels = 2,
@@ -174,19 +175,22 @@ module nearside_shell
 
   // ---------------------------------------------------------------- control bus
 
-  // BAR0, status, one nvm_delay a channel, the engines.
-  localparam int unsigned NumLite = 2 + NumChannels + NumEngines;
+  // BAR0, status, quality of service, one nvm_delay a channel, the engines.
+  localparam int unsigned NumLite = 3 + NumChannels + NumEngines;
   localparam int unsigned LiteNvme = 0;
   localparam int unsigned LiteStatus = 1;
-  localparam int unsigned LiteDelay = 2;
-  localparam int unsigned LiteEngine = 2 + NumChannels;
+  localparam int unsigned LiteQos = 2;
+  localparam int unsigned LiteDelay = 3;
+  localparam int unsigned LiteEngine = 3 + NumChannels;
   localparam logic [23:0] Bar4 = 24'h10_0000;
+  localparam logic [31:0] QosOffset = 32'h1000;  // in BAR4
   localparam logic [31:0] DelayOffset = 32'h1_0000;  // in BAR4
   localparam logic [31:0] BlockSize = 32'h1000;
 
   function automatic logic [NumLite-1:0][23:0] lite_base();
     lite_base = '0;
     lite_base[LiteStatus] = Bar4;
+    lite_base[LiteQos] = Bar4 + 24'(QosOffset);
     for (int unsigned c = 0; c < NumChannels; c++) begin
       lite_base[LiteDelay+c] = Bar4 + 24'(DelayOffset) + 24'(BlockSize) * 24'(c);
     end
@@ -257,11 +261,12 @@ module nearside_shell
 
   // ---------------------------------------------------------------- what the device is made of
 
-  localparam int unsigned NumBlocks = 2 + NumChannels + NumEngines;
+  localparam int unsigned NumBlocks = 3 + NumChannels + NumEngines;
   localparam logic [31:0] BlockVersion = 32'h0001_0000;
   localparam logic [31:0] TypeNvmeCtrl = 32'd1;
   localparam logic [31:0] TypeNvmDelay = 32'd2;
   localparam logic [31:0] TypePmWindow = 32'd3;
+  localparam logic [31:0] TypeQos = 32'd4;
   localparam logic [63:0] MediaSize = MediaBytes;
 
   function automatic logic [NumBlocks-1:0][7:0][31:0] blocks();
@@ -280,8 +285,11 @@ module nearside_shell
         TypeNvmDelay
       };
     end
+    blocks[2+NumChannels] = {
+      32'd0, 32'(2 + NumEngines), BlockSize, QosOffset, 32'd4, 32'd0, BlockVersion, TypeQos
+    };
     for (int e = 0; e < int'(NumEngines); e++) begin
-      blocks[2+NumChannels+e] = {
+      blocks[3+NumChannels+e] = {
         Engines[e].cap1,
         Engines[e].cap0,
         Engines[e].size,
@@ -305,6 +313,17 @@ module nearside_shell
     .clk_i (clk_lite),
     .rst_ni(rst_fn_n),
     .s_axil(lite[LiteStatus])
+  );
+
+  qos_t [1+NumEngines:0] qos;
+
+  qos #(
+    .NumMasters(2 + NumEngines)
+  ) u_qos (
+    .clk_i (clk_lite),
+    .rst_ni(rst_fn_n),
+    .s_axil(lite[LiteQos]),
+    .qos_o (qos)
   );
 
   // ---------------------------------------------------------------- NVMe controller
@@ -719,6 +738,7 @@ module nearside_shell
       .fill_stop_i   (fill_halt[c]),
       .fill_done_o   (inside_done[c]),
       .fill_error_o  (inside_error[c]),
+      .qos_i         (qos),
       .s_axi         (bus),
       .s_axil        (lite[LiteDelay+c]),
       .m_axi         (m_ddr[c])

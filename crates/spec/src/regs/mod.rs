@@ -3,6 +3,7 @@
 pub mod copy;
 pub mod nvm_delay;
 pub mod nvme;
+pub mod qos;
 
 /// A field of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -217,7 +217,8 @@ module nvme_ctrl_tb
   assign busy_o = ctrl_busy || host_busy;
 
   ns_axi_mux #(
-    .N(NumChannels)
+    .N     (NumChannels),
+    .IdBits(6)
   ) u_mem_mux (
     .clk_i,
     .rst_ni,

@@ -1,0 +1,95 @@
+// Limits what a master has outstanding: beats read whose data has not come, and beats written whose response has not.
+//
+// A burst passes when all of its beats fit below the limit, or nothing is outstanding. Limits may change at any time. What is
+// outstanding is told apart by direction only: responses return credits in the order of the addresses, whichever they belong to.
+`include "ns_assert.svh"
+
+module ns_axi_credit
+  import ns_axi_pkg::*;
+#(
+  /// Bits of a limit.
+  parameter int unsigned CountBits = 10,
+  /// Write bursts outstanding at most, whatever the limit.
+  parameter int unsigned MaxWrites = 128
+) (
+  /// Clock.
+  input  logic                 clk_i,
+  /// Reset.
+  input  logic                 rst_ni,
+  /// Beats read, at most; 0: no limit. From a register.
+  input  logic [CountBits-1:0] read_i,
+  /// Beats written.
+  input  logic [CountBits-1:0] write_i,
+  /// Master.
+  ns_axi_if.slave              s_axi,
+  /// Slave.
+  ns_axi_if.master             m_axi
+);
+
+  // Without a limit it counts modulo 2**TotalBits.
+  localparam int unsigned TotalBits = 16;
+  typedef logic [TotalBits-1:0] total_t;
+
+  total_t read_q, written_q;
+  logic [7:0] w_len;
+  logic ar_open, aw_open, len_ready, len_valid;
+  logic ar_fire, r_fire, aw_fire, b_fire;
+
+  function automatic logic open(total_t count, logic [7:0] len, logic [CountBits-1:0] limit);
+    return limit == '0 || count == '0 || count + total_t'(len) < total_t'(limit);
+  endfunction
+
+  assign ar_open = open(read_q, s_axi.ar.len, read_i);
+  assign aw_open = open(written_q, s_axi.aw.len, write_i) && len_ready;
+  assign ar_fire = m_axi.ar_valid && m_axi.ar_ready;
+  assign aw_fire = m_axi.aw_valid && m_axi.aw_ready;
+  assign r_fire = m_axi.r_valid && m_axi.r_ready;
+  assign b_fire = m_axi.b_valid && m_axi.b_ready;
+
+  // Lengths of the writes that wait for a response.
+  ns_fifo #(
+    .Width(8),
+    .Depth(MaxWrites),
+    .Style("lutram")
+  ) u_lengths (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (aw_fire),
+    .in_ready_o (len_ready),
+    .in_data_i  (s_axi.aw.len),
+    .out_valid_o(len_valid),
+    .out_ready_i(b_fire),
+    .out_data_o (w_len),
+    .count_o    ()
+  );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      read_q    <= '0;
+      written_q <= '0;
+    end else begin
+      read_q <= read_q + (ar_fire ? total_t'(s_axi.ar.len) + 1'b1 : '0) - total_t'(r_fire);
+      written_q <= written_q + (aw_fire ? total_t'(s_axi.aw.len) + 1'b1 : '0) - (b_fire ? total_t'(w_len) + 1'b1 : '0);
+    end
+  end
+
+  assign m_axi.aw = s_axi.aw;
+  assign m_axi.aw_valid = s_axi.aw_valid && aw_open;
+  assign s_axi.aw_ready = m_axi.aw_ready && aw_open;
+  assign m_axi.w = s_axi.w;
+  assign m_axi.w_valid = s_axi.w_valid;
+  assign s_axi.w_ready = m_axi.w_ready;
+  assign s_axi.b = m_axi.b;
+  assign s_axi.b_valid = m_axi.b_valid;
+  assign m_axi.b_ready = s_axi.b_ready;
+  assign m_axi.ar = s_axi.ar;
+  assign m_axi.ar_valid = s_axi.ar_valid && ar_open;
+  assign s_axi.ar_ready = m_axi.ar_ready && ar_open;
+  assign s_axi.r = m_axi.r;
+  assign s_axi.r_valid = m_axi.r_valid;
+  assign m_axi.r_ready = s_axi.r_ready;
+
+  `NS_ASSERT(answer_to_a_read, !r_fire || read_q != '0)
+  `NS_ASSERT(answer_to_a_write, !b_fire || len_valid)
+
+endmodule
