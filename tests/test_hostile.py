@@ -95,7 +95,7 @@ METHODS = {
     "workload": {
         "read_percent": 50, "pattern": "random", "min_bytes": 512, "max_bytes": 1024, "queues": 1, "depth": 1,
         "commands": 10, "start": 0, "span": 1 << 16, "scattered": False, "list_offset": 0, "verify": False, "seed": 1,
-        "switch": None, "progress": None,
+        "switch": None, "loads_every": 0, "progress": None,
     },
     "delay_get": {},
     "delay_set": {"profile": "dram", "channel": 0},

@@ -20,6 +20,7 @@ hw/lib/rtl/ns_axi_timeout.sv
 hw/lib/rtl/ns_axi_link.sv
 hw/lib/rtl/ns_axi_gate.sv
 hw/lib/rtl/ns_axi_credit.sv
+hw/lib/rtl/ns_axi_read_turns.sv
 hw/lib/rtl/ns_axi_slice.sv
 hw/lib/rtl/ns_axi_error.sv
 hw/lib/rtl/ns_axi_fallback.sv

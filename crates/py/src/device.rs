@@ -8,7 +8,7 @@ use design::media::Registers;
 use driver::launch::EngineRegisters;
 use driver::workload::{self, Job, Layout, Pattern, Shape};
 use driver::Qos;
-use driver::{split_ranges, Config, Erase, Host, Priority, Range, SimHost, Weights};
+use driver::{split_ranges, Config, Erase, Host, Latency, Priority, Range, SimHost, Weights};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{json, Value};
@@ -94,6 +94,8 @@ impl Device {
     }
 }
 
+/// Bytes of a load.
+const LINE: u64 = 64;
 /// Simulated time between two looks at whether an engine has ended.
 const ENGINE_POLL: Time = Time::us(1);
 /// Least simulated time between two looks for Ctrl-C.
@@ -336,8 +338,10 @@ impl Device {
     /// Runs a job; returns its report as JSON. `switch` is (after so many commands, media profile as in
     /// `delay_set`): the timing changes
     /// under load, and the report says what the latencies were before and after.
+    /// With `loads_every` a 64-byte load of a random line of the PM window follows every so many completions; `loads` tells their latency.
     #[pyo3(signature = (*, read_percent=100, pattern="random", min_bytes=4096, max_bytes=None, queues=10, depth=8,
-        commands=4000, start=0, span=0, scattered=false, list_offset=0, verify=false, seed=1, switch=None, progress=None))]
+        commands=4000, start=0, span=0, scattered=false, list_offset=0, verify=false, seed=1, switch=None, loads_every=0,
+        progress=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn workload(
         &self,
@@ -356,6 +360,7 @@ impl Device {
         verify: bool,
         seed: u64,
         switch: Option<(u64, String)>,
+        loads_every: u64,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<String> {
         let pattern = match pattern {
@@ -396,13 +401,24 @@ impl Device {
         session.controller.set_list_offset(list_offset);
         let delays = session.inventory.delays();
         let mut teller = Teller::new(progress);
+        let mut loads = Latency::default();
+        let mut places = sim::Random::new(seed);
+        let lines = self.design.media.bytes.0 / LINE;
         let outcome = py.detach(|| {
-            let mut hook = |host: &mut SimHost, done: u64| match &switch {
-                Some((after, registers)) if done == *after => delays
-                    .iter()
-                    .zip(registers)
-                    .try_for_each(|(delay, registers)| delay.set(host, registers)),
-                _ => Ok(()),
+            let mut hook = |host: &mut SimHost, done: u64| {
+                if loads_every != 0 && done % loads_every == 0 {
+                    host.run_on(queues);
+                    let begin = host.now();
+                    host.read(Bar::Pm, LINE * places.below(lines), &mut [0; LINE as usize])?;
+                    loads.record(host.now() - begin);
+                }
+                match &switch {
+                    Some((after, registers)) if done == *after => delays
+                        .iter()
+                        .zip(registers)
+                        .try_for_each(|(delay, registers)| delay.set(host, registers)),
+                    _ => Ok(()),
+                }
             };
             workload::run_job_with(&mut session.controller, &job, &mut hook, &mut |d, t| {
                 teller.tell(d, t)
@@ -411,6 +427,9 @@ impl Device {
         session.controller.set_list_offset(0);
         let outcome = teller.settle(outcome)?;
         let mut value = report::outcome(&outcome);
+        if loads_every != 0 {
+            value["loads"] = report::latency(&loads);
+        }
         if let Some((after, _)) = switch {
             // Commands that were in flight at the change belong to neither side.
             let flight = queues * depth;

@@ -113,11 +113,11 @@ module nearside_channel
 
   // The multiplexer's outputs are registers, and so is the control bus's master: they can wake the nvm_delay. What else is in
   // the multiplexer and in the slices below belongs to transactions that keep delay_busy at 1, or their master busy.
-  logic clk_delay, delay_busy, new_access, new_control, awake, fill_busy;
+  logic clk_delay, delay_busy, turns_busy, new_access, new_control, awake, fill_busy;
 
   assign new_access = mux.aw_valid || mux.w_valid || mux.ar_valid;
   assign new_control = s_axil.awvalid || s_axil.wvalid || s_axil.arvalid;
-  assign awake = delay_busy || new_access || new_control;
+  assign awake = delay_busy || turns_busy || new_access || new_control;
   assign busy_o = awake || fill_busy;
 
   ns_clock_gate u_gate (
@@ -128,12 +128,17 @@ module nearside_channel
 
   // Between the nvm_delay and the memory.
   ns_axi_if delayed ();
+  ns_axi_if turned ();
   ns_axi_if answered ();
   ns_axi_if drained ();
   ns_axi_if filled ();
 
   localparam int unsigned MuxIdBits = IdBits + unsigned'($clog2(NumMasters));
   localparam int unsigned DelayIdBits = (MuxIdBits > 8) ? MuxIdBits : 8;
+  // The first master's reads stay before the others' on their way into the memory.
+  logic mux_ar_urgent;
+  logic [3:0] delayed_ar_qos;
+  assign mux_ar_urgent = (mux.ar.id >> IdBits) == '0;
   logic [DelayIdBits-1:0] mux_b_id, mux_r_id, delayed_aw_id, delayed_ar_id;
   assign mux.b.id = IdWidth'(mux_b_id);
   assign mux.r.id = IdWidth'(mux_r_id);
@@ -183,7 +188,7 @@ module nearside_channel
     .s_axi_arlock  ('0),
     .s_axi_arcache ('0),
     .s_axi_arprot  ('0),
-    .s_axi_arqos   ('0),
+    .s_axi_arqos   (4'(mux_ar_urgent)),
     .s_axi_arregion('0),
     .s_axi_rvalid  (mux.r_valid),
     .s_axi_rready  (mux.r_ready),
@@ -222,7 +227,7 @@ module nearside_channel
     .m_axi_arlock  (),
     .m_axi_arcache (),
     .m_axi_arprot  (),
-    .m_axi_arqos   (),
+    .m_axi_arqos   (delayed_ar_qos),
     .m_axi_arregion(),
     .m_axi_rvalid  (delayed.r_valid),
     .m_axi_rready  (delayed.r_ready),
@@ -251,6 +256,17 @@ module nearside_channel
     .s_axil_rresp(s_axil.rresp)
   );
 
+  ns_axi_read_turns #(
+    .IdBits(unsigned'($clog2(ReadSlots)))
+  ) u_turns (
+    .clk_i   (clk_delay),
+    .rst_ni,
+    .busy_o  (turns_busy),
+    .urgent_i(delayed_ar_qos != '0),
+    .s_axi   (delayed),
+    .m_axi   (turned)
+  );
+
   // What outlives a reset of the function. When the memory has not answered for so long that the function has come up without
   // it, all accesses end as errors.
   logic draining;
@@ -260,7 +276,7 @@ module nearside_channel
     .rst_ni,
     .lost_i(draining || owed_i),
     .lost_o,
-    .s_axi (delayed),
+    .s_axi (turned),
     .m_axi (answered)
   );
 

@@ -195,7 +195,8 @@ module copy
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_mover
     ns_dma #(
-      .Commands(Commands)
+      .BurstBytes(256),
+      .Commands  (Commands)
     ) u_dma (
       .clk_i,
       .rst_ni,

@@ -132,7 +132,8 @@ async def sgl_errors(dut):
 
 
 TIMEOUT = 3000  # cycles, see nvme_ctrl_tb
-# Masters of the host port, as the upper bits of their IDs show them: movers of two channels, lists, front end.
+# Masters of the host port, as the bits of their IDs above those of the lists show them: movers of two channels, lists, front end.
+LIST_BITS = 4
 MOVER0, MOVER1, LISTS, FRONT = range(4)
 
 
@@ -148,7 +149,7 @@ class Silence:
         channel.send = self._filter
 
     async def _filter(self, answer) -> None:
-        if int(getattr(answer, self.field)) >> 6 == self.owner and self.when():
+        if int(getattr(answer, self.field)) >> LIST_BITS == self.owner and self.when():
             if self.after == 0:
                 self.held.append(answer)
                 return
