@@ -694,6 +694,7 @@ impl Device {
 
     /// Sets an engine's arguments and starts it.
     fn engine_start(&self, name: &str, arguments: Vec<u64>) -> PyResult<()> {
+        let mut state = self.lock()?;
         let (registers, count) = self.engine(name)?;
         if arguments.len() != count {
             let given = arguments.len();
@@ -701,7 +702,6 @@ impl Device {
                 "arguments = {given} of them: engine {name} takes {count}"
             )));
         }
-        let mut state = self.lock()?;
         registers
             .start(state.session()?.host(), &arguments)
             .map_err(raise)
@@ -709,8 +709,8 @@ impl Device {
 
     /// Asks an engine to end early.
     fn engine_stop(&self, name: &str) -> PyResult<()> {
-        let (registers, _) = self.engine(name)?;
         let mut state = self.lock()?;
+        let (registers, _) = self.engine(name)?;
         registers.stop(state.session()?.host()).map_err(raise)
     }
 
@@ -718,13 +718,13 @@ impl Device {
     /// ended by then.
     #[pyo3(signature = (name, timeout_us=1_000_000))]
     fn engine_wait(&self, py: Python<'_>, name: &str, timeout_us: u64) -> PyResult<Option<u32>> {
+        let mut state = self.lock()?;
         if timeout_us > MOST_TIMEOUT_US {
             return Err(raise(format!(
                 "timeout_us = {timeout_us}: allowed are 0 to {MOST_TIMEOUT_US}"
             )));
         }
         let (registers, _) = self.engine(name)?;
-        let mut state = self.lock()?;
         let host = state.session()?.host();
         let mut teller = Teller::new(None);
         let outcome = py.detach(|| {
@@ -758,12 +758,12 @@ impl Device {
         writes: Option<u32>,
         weight: Option<u32>,
     ) -> PyResult<()> {
+        let mut state = self.lock()?;
         let names = self.masters();
         let Some(n) = names.iter().position(|name| name == master) else {
             let names = names.join(", ");
             return Err(raise(format!("master = {master:?}: allowed are {names}")));
         };
-        let mut state = self.lock()?;
         let session = state.session()?;
         let qos = self.qos(session)?;
         let mut values = qos.get(session.host(), n as u32).map_err(raise)?;
