@@ -183,6 +183,11 @@ class Device:
         """Stores to the PM window."""
         self.native.pm_write(offset, data)
 
+    def pm_stream(self, kind: str, **stream: Any) -> dict[str, Any]:
+        """A stream of loads ("load") or posted stores ("store") of the PM window; see
+        `help(nearside._native.Device.pm_stream)`."""
+        return json.loads(self.native.pm_stream(kind, **stream))
+
     def select_namespace(self, nsid: int) -> None:
         """Makes all later commands go to another active namespace (`info()["namespaces"]`)."""
         self.native.select_namespace(nsid)

@@ -19,6 +19,7 @@ pub mod prp;
 mod queue;
 pub mod sgl;
 mod sim_host;
+pub mod window;
 pub mod workload;
 
 pub use blocks::{split_ranges, Range};
