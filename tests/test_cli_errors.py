@@ -482,3 +482,39 @@ def test_help_teaches(tmp_path):
     assert "claim" in done.stdout
     for command in (["demo"], ["info"], ["build"], ["delay", "show"], ["delay", "set"], ["claim", "run"]):
         assert "Example" in nearside(*command, "--help", cwd=tmp_path).stdout
+
+
+def test_a_profile_that_the_dram_is_too_slow_for_is_told(tmp_path, design):
+    """One line on standard error, and the same in the JSON document."""
+    fast = tmp_path / "fast.toml"
+    fast.write_text("name = 'fast'\ndescription = ''\n[read]\nbase_ns = 10.0\n[write]\nbase_ns = 20.0\n")
+    slow = tmp_path / "slow.toml"
+    slow.write_text(fast.read_text().replace("10.0", "900.0"))
+    expected = "the media profile fast asks for reads of 64 bytes in 10 ns, but the DDR4 behind it takes at least "
+    chosen = design((ROOT / "designs/fuzz.toml").read_text())
+    commands = [
+        (["delay", "set", fast, "--design", chosen], True),
+        (["delay", "set", slow, "--design", chosen], False),
+        (["delay", "set", "--read-ns", "63", "--write-ns", "1", "--design", chosen], True),
+    ]
+    for command, late in commands:
+        done = nearside(*command, "--json", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        doc = json.loads(done.stdout)
+        warned = [line for line in done.stderr.splitlines() if line.startswith("nearside: warning: ")]
+        assert len(warned) == late
+        assert (doc["late_reads"] is not None) == late
+        if late:
+            assert warned == [f"nearside: warning: {doc['late_reads']['message']}"]
+        if fast in command:
+            expected += f"{doc['late_reads']['dram_ns']:g} ns"
+            assert warned[0].startswith(f"nearside: warning: {expected}")
+    other = design(f"{(ROOT / 'designs/fuzz.toml').read_text()}\n")
+    text = other.read_text()
+    line = next(line for line in text.splitlines() if line.startswith("profile"))
+    other.write_text(text.replace(line, f'profile = "{fast}"'))
+    for command in (["info"], ["delay", "show"], ["build", "--no-train"]):
+        done = nearside(*command, "--design", other, "--json", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["late_reads"]["target_ns"] == 10
+        assert done.stderr.count("nearside: warning: the media profile fast") == 1

@@ -10,10 +10,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
-from nearside import Design, Device, NearsideError
+from nearside import Design, Device, LateReadsWarning, NearsideError
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -138,6 +139,56 @@ def test_the_window_and_the_namespace_hold_the_same_bytes(device):
     assert device.pm_read(4096 + 3, 64) == data
     block, _ = device.read(512, offset=4096)
     assert block[3:67] == data
+
+
+def test_streams_of_the_window(device):
+    device.delay_set("optane-dcpmm")
+    job = {"span": 1 << 20, "seed": 5}
+    for pattern in ("random", "sequential"):
+        stores = device.pm_stream("store", count=3000, pattern=pattern, **job)
+        assert stores["bytes"] == 3000 * 64
+        assert stores["link"]["down"]["payload"] == 3000 * 64
+        loads = device.pm_stream("load", count=1000, pattern=pattern, verify=True, **job)
+        assert loads["latency"]["count"] == 1000
+        assert loads["bandwidth_gb_s"] == pytest.approx(64 * 64 / loads["latency"]["mean_ns"], rel=0.1)
+    one = device.pm_stream("load", count=50, in_flight=1, **job)
+    assert one["bandwidth_gb_s"] == pytest.approx(64 / one["latency"]["mean_ns"], rel=0.01)
+    device.pm_write(64, b"x")
+    with pytest.raises(NearsideError, match="holds something else at 0x40 than was stored"):
+        device.pm_stream("load", count=40, pattern="sequential", verify=True, in_flight=16, **job)
+    # Nothing of that is left under way.
+    data = bytes(range(256)) * 32
+    device.pm_write(1 << 20, data)
+    read = device.pm_stream("load", count=20, bytes=4096, in_flight=8, start=1 << 20, span=1 << 20)
+    assert read["bytes"] == 20 * 4096
+    assert device.pm_read(1 << 20, 8192) == data
+
+
+def test_profiles_that_the_dram_is_too_slow_for_say_so():
+    """When they are chosen: in the design, by name, by values; and those that it is fast enough for say nothing."""
+    design = Design.load("default")
+    with pytest.warns(LateReadsWarning, match="media profile stt-mram asks for reads of 64 bytes in 60 ns"):
+        device = Device(design.with_values("[media]\nprofile = 'stt-mram'"))
+    assert device.late_reads["dram_ns"] == 64
+    with device:
+        with pytest.warns(LateReadsWarning, match="profile reram .* all reads come late"):
+            device.delay_set("reram")
+        with pytest.warns(LateReadsWarning, match="30 ns"):
+            device.delay_set_latency(30, 500)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for profile in ("dram", "pcm", "optane-dcpmm", "nand"):
+                device.delay_set(profile)
+                assert device.late_reads is None
+            device.delay_set_latency(64, 1)
+        # It is what a device does that rests: the fastest read of all takes so long.
+        device.delay_set("dram")
+        for pattern, key in (("random", "dram_ns"), ("sequential", "open_row_ns")):
+            device.delay_counters(clear=True)
+            span = 1 << 29 if pattern == "random" else 4096
+            device.pm_stream("load", in_flight=1, count=300, pattern=pattern, span=span)
+            fastest = [channel["read"]["min_ns"] for channel in device.delay_counters()]
+            assert min(ns for ns in fastest if ns is not None) == design.late_reads("reram")[key]
 
 
 def test_timing_changes_at_run_time(device):

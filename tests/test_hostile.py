@@ -103,6 +103,10 @@ METHODS = {
     "delay_counters": {"clear": False},
     "pm_read": {"offset": 0, "length": 64},
     "pm_write": {"offset": 0, "data": b"x"},
+    "pm_stream": {
+        "kind": "load", "bytes": 64, "in_flight": 4, "count": 10, "start": 0, "span": 1 << 12, "pattern": "random",
+        "seed": 1, "verify": False, "progress": None,
+    },
     "select_namespace": {"nsid": 1},
     "format": {"nsid": 1, "erase": "none"},
     "write_zeroes": {"length": 512, "offset": 0},
@@ -267,7 +271,8 @@ def test_two_hostile_arguments_at_once(native):
                 ("read", ("length", "offset")), ("read", ("queues", "depth")), ("write", ("queues", "depth")),
                 ("pm_read", ("offset", "length")), ("write_zeroes", ("length", "offset")),
                 ("verify", ("length", "offset")), ("workload", ("start", "span")), ("workload", ("queues", "depth")),
-                ("workload", ("min_bytes", "max_bytes")),
+                ("workload", ("min_bytes", "max_bytes")), ("pm_stream", ("start", "span")),
+                ("pm_stream", ("bytes", "in_flight")),
             ):  # fmt: skip
                 good = METHODS[name] | ({"progress": stopper()} if "progress" in METHODS[name] else {})
                 outcome = answer(getattr(native, name), **good | dict(zip(keys, (a, b), strict=True)))

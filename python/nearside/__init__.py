@@ -10,6 +10,6 @@ All times that a device reports are simulated.
 """
 
 from nearside._native import NearsideError
-from nearside.device import Design, Device, compile_design, media_profile, root
+from nearside.device import Design, Device, LateReadsWarning, compile_design, media_profile, root
 
-__all__ = ["Design", "Device", "NearsideError", "compile_design", "media_profile", "root"]
+__all__ = ["Design", "Device", "LateReadsWarning", "NearsideError", "compile_design", "media_profile", "root"]

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import sys
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ import typer
 from nearside import files, show
 from nearside._native import NearsideError
 from nearside.claims import cli as claims_cli
-from nearside.device import CHECKED, MAX_U64
+from nearside.device import CHECKED, MAX_U64, LateReadsWarning
 
 EPILOG = """\b
 Examples:
@@ -116,7 +117,7 @@ def info(design: DesignOption = "default", as_json: JsonOption = False) -> None:
     """Show what the device says of itself: controller, namespaces, queues, and the list of its blocks."""
     with _device(design, as_json) as device:
         doc = {"design": {"name": device.design.name, "hash": device.design.hash}, "engine": device.model}
-        doc["build"] = device.build
+        doc |= {"build": device.build, "late_reads": device.late_reads}
         doc |= device.info() | {"delay": device.delay_get(), "engines": device.engines()}
     if as_json:
         print_json(doc)
@@ -158,10 +159,14 @@ def build(design: DesignOption = "default", train: TrainOption = True, as_json: 
     from nearside.device import Design, assertions, compile_design
 
     loaded = Design.load(design)
+    late = loaded.late_reads()
+    if late:
+        warnings.warn(late["message"], LateReadsWarning, stacklevel=1)
     with show.building(loaded.name, not as_json) as progress:
         path = compile_design(loaded, progress, train and not assertions())
     if as_json:
-        print_json({"design": {"name": loaded.name, "hash": loaded.hash}, "bitstream": str(path)})
+        design_doc = {"name": loaded.name, "hash": loaded.hash}
+        print_json({"design": design_doc, "bitstream": str(path), "late_reads": late})
     else:
         show.out.print(f"{loaded.name} ({loaded.hash[:12]}): {path}", soft_wrap=True)
 
@@ -351,7 +356,7 @@ def delay_show(design: DesignOption = "default", as_json: JsonOption = False) ->
     with _device(design, as_json) as device:
         channels = device.delay_get()
     if as_json:
-        print_json({"channels": channels})
+        print_json({"channels": channels, "late_reads": device.late_reads})
     else:
         _print_delay(channels)
 
@@ -393,6 +398,7 @@ def delay_set(
         after = device.workload(**job)
         channels = device.delay_get()
     doc = {"before": before["latency"], "after": after["latency"], "channels": channels, "time": "simulated"}
+    doc["late_reads"] = device.late_reads
     if as_json:
         print_json(doc)
         return
@@ -430,6 +436,7 @@ def main() -> None:
         sys.stderr = Path(os.devnull).open("w", errors="backslashreplace")  # noqa: SIM115
     if sys.stdout is None:
         sys.exit(_complain("standard output is closed; send it to /dev/null if nobody needs it", 1))
+    warnings.showwarning = _warn
     # Names of files need not be text, and an encoding need not have all of it. Standard error does this by itself.
     sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -465,6 +472,13 @@ def _run() -> int:
 def _help_of(error: Exception) -> str:
     context = getattr(error, "ctx", None)
     return context.command_path if context is not None else "nearside"
+
+
+def _warn(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+    """Warnings that are meant for people are one line, too; others say where they come from."""
+    place = "" if issubclass(category, LateReadsWarning) else f"{filename}:{lineno}: {category.__name__}: "
+    with suppress(OSError):
+        print(f"nearside: warning: {place}{message}", file=sys.stderr)
 
 
 def _complain(text: str, status: int) -> int:

@@ -53,7 +53,8 @@ def trip(device: Device, profile: str, data: bytes, quiet: bool) -> dict[str, An
         with show.bar(f"{profile}: single reads of {size} bytes", not quiet) as progress:
             singles[f"read_{size}"] = device.workload(read_percent=100, min_bytes=size, progress=progress, **job)
     digest = hashlib.sha256(back).hexdigest()
-    return {"profile": profile, "write": write, "read": read, "sha256": digest} | singles
+    chosen = {"profile": profile, "late_reads": device.late_reads}
+    return chosen | {"write": write, "read": read, "sha256": digest} | singles
 
 
 def run(path: Path | None, design: Design, quiet: bool, trace: Path | None = None) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,10 @@ CHECKED = "NEARSIDE_CHECKED"
 ALL_NAMESPACES = 0xFFFF_FFFF
 # Seeds and counts are 64 bits wide.
 MAX_U64 = (1 << 64) - 1
+
+
+class LateReadsWarning(UserWarning):
+    """A media profile was chosen whose reads the DRAM behind it is too slow for."""
 
 
 def as_text(what: str, value: str) -> str:
@@ -78,6 +83,12 @@ class Design:
         """What identifies its hardware: a hash of the RTL, its parameters, and what it is compiled with."""
         return self.native.hardware
 
+    def late_reads(self, profile: str | None = None) -> dict[str, Any] | None:
+        """What to know of a media profile, or the design's own, whose reads the DRAM is too slow for; else `None`."""
+        name = None if profile is None else as_text("the name of a media profile", profile)
+        late = self.native.late_reads(name)
+        return None if late is None else json.loads(late)
+
     @property
     def values(self) -> dict[str, Any]:
         """All of it."""
@@ -109,6 +120,9 @@ class Device:
     def __init__(self, design: Design, progress: BuildProgress | None = None, **options: Any) -> None:
         self.design = design
         self.native = _native.Device(design.native, progress, **options)
+        self.late_reads: dict[str, Any] | None = None
+        """Of the timing that it has: see `Design.late_reads`."""
+        self._chosen(None)
 
     def __enter__(self) -> Device:
         return self
@@ -166,10 +180,18 @@ class Device:
     def delay_set(self, profile: str, channel: int | None = None) -> None:
         """Gives channels the timing of a media profile, while the device runs."""
         self.native.delay_set(as_text("the name of a media profile", profile), channel)
+        self._chosen(profile)
 
     def delay_set_latency(self, read_ns: float, write_ns: float, channel: int | None = None) -> None:
         """Gives channels plain latencies, while the device runs."""
         self.native.delay_set_latency(read_ns, write_ns, channel)
+        name = f"name = '{read_ns:g} ns'\ndescription = ''\n"
+        self._chosen(f"{name}[read]\nbase_ns = {float(read_ns)}\n[write]\nbase_ns = {float(write_ns)}\n")
+
+    def _chosen(self, profile: str | None) -> None:
+        self.late_reads = self.design.late_reads(profile)
+        if self.late_reads:
+            warnings.warn(self.late_reads["message"], LateReadsWarning, stacklevel=3)
 
     def delay_counters(self, clear: bool = False) -> list[dict[str, Any]]:
         """Counters of each channel's timing emulator."""
@@ -182,6 +204,11 @@ class Device:
     def pm_write(self, offset: int, data: bytes) -> None:
         """Stores to the PM window."""
         self.native.pm_write(offset, data)
+
+    def pm_stream(self, kind: str, **stream: Any) -> dict[str, Any]:
+        """A stream of loads ("load") or posted stores ("store") of the PM window; see
+        `help(nearside._native.Device.pm_stream)`."""
+        return json.loads(self.native.pm_stream(kind, **stream))
 
     def select_namespace(self, nsid: int) -> None:
         """Makes all later commands go to another active namespace (`info()["namespaces"]`)."""

@@ -142,7 +142,8 @@ def run(design: Design, profiles: list[str], commands: int, seed: int, quiet: bo
     with device:
         for profile in profiles:
             device.delay_set(profile)
-            rows += [{"profile": profile} | measure(device, kind, commands, seed) for kind in ("read", "write")]
+            chosen = {"profile": profile, "late_reads": device.late_reads}
+            rows += [chosen | measure(device, kind, commands, seed) for kind in ("read", "write")]
     figures = [
         results.figure(f"{row['profile']}.{row['kind']}_4k.added_cycles", row["added_cycles"], "cycles") for row in rows
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import signal
+import warnings
 from collections.abc import Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 from nearside import _native, files, show
 from nearside._native import NearsideError
-from nearside.device import BuildProgress, Design, as_text
+from nearside.device import BuildProgress, Design, LateReadsWarning, as_text
 
 # A client gives a register access up after so long, and the device with it.
 MESSAGE_TIMEOUT_MS = 60_000
@@ -112,6 +113,9 @@ class Server:
 
 def run(devices: Sequence[tuple[Design, Path]], quiet: bool, traces: Sequence[Path] = ()) -> list[dict[str, Any]]:
     """Serves until SIGINT or SIGTERM; returns what each device has done. Traces go to one file a device, or none."""
+    late = [design.late_reads() for design, _ in devices]
+    for message in dict.fromkeys(reads["message"] for reads in late if reads):
+        warnings.warn(message, LateReadsWarning, stacklevel=1)
     with _ended_by_signals() as ended:
         with show.building(devices[0][0].name, not quiet) as progress:
             running = Server(devices, progress, traces)
@@ -122,8 +126,8 @@ def run(devices: Sequence[tuple[Design, Path]], quiet: bool, traces: Sequence[Pa
                 server.wait(0.1)
             counters, builds = server.counters(), server.native.builds
     return [
-        {"design": design.name, "socket": str(socket), "build": build, "counters": counts}
-        for (design, socket), build, counts in zip(devices, builds, counters, strict=True)
+        {"design": design.name, "socket": str(socket), "build": build, "late_reads": reads, "counters": counts}
+        for (design, socket), build, reads, counts in zip(devices, builds, late, counters, strict=True)
     ]
 
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use sim::Clock;
+use sim::{Clock, DramConfig};
 use spec::regs::nvm_delay::{
     self,
     control::{ENABLE, REGION_ENABLE},
@@ -105,6 +105,45 @@ pub struct Sizes {
     /// Beats of 64 bytes that the read buffer holds.
     pub buffer_beats: u32,
 }
+
+/// A profile whose reads the DRAM behind it is too slow for: they leave when the DRAM has answered, and count as late.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LateReads {
+    /// The profile's name.
+    pub profile: String,
+    /// What a read of 64 bytes is to take, in ns; the shortest of all regions.
+    pub target_ns: f64,
+    /// What it takes at least when no row of its bank is open, in ns.
+    pub dram_ns: f64,
+    /// What it takes at least when its row is open.
+    pub open_row_ns: f64,
+    /// Those late: all of them, or only reads whose row is not open.
+    pub all: bool,
+}
+
+impl LateReads {
+    /// In a sentence.
+    pub fn message(&self) -> String {
+        let LateReads {
+            profile,
+            target_ns,
+            dram_ns,
+            open_row_ns,
+            ..
+        } = self;
+        let which = match self.all {
+            true => "all reads",
+            false => "reads whose row is not open",
+        };
+        format!(
+            "the media profile {profile} asks for reads of 64 bytes in {target_ns} ns, but the DDR4 behind it takes at least {dram_ns} ns, or \
+             {open_row_ns} ns when their row is open: {which} come late and show the DRAM's own time (nvm_delay counts them)"
+        )
+    }
+}
+
+/// Cycles of a 64-byte read between `nvm_delay` and the DRAM's controller, both ways.
+const STAGES: f64 = 4.0;
 
 /// Slots of a direction that the hardware can have.
 pub(crate) const SLOTS: [u32; 3] = [32, 64, 128];
@@ -241,6 +280,25 @@ impl Profile {
 }
 
 impl Profile {
+    /// Whether the DRAM can't keep up with its reads, as far as that is known of a device that rests.
+    pub fn late_reads(&self, clock: Clock, dram: &DramConfig) -> Option<LateReads> {
+        let targets = self.regions.iter().map(|region| &region.read);
+        let targets = targets.chain([&self.read]).map(|read| read.target_ns(1));
+        let target_ns = targets.fold(f64::INFINITY, f64::min);
+        let period = clock.ns(1.0);
+        let [open_row_ns, dram_ns] = dram
+            .read_ns()
+            .map(|ns| ((ns / period).ceil() + STAGES) * period)
+            .map(|ns| (ns * 100.0).round() / 100.0);
+        (self.enable && target_ns < dram_ns).then(|| LateReads {
+            profile: self.name.clone(),
+            target_ns,
+            dram_ns,
+            open_row_ns,
+            all: target_ns < open_row_ns,
+        })
+    }
+
     /// The sizes with which a channel reaches the profile's bandwidth (Little's law): as many transactions of 512 bytes in
     /// flight as come in one latency, from 64 to 128. The buffer is the smallest: a read that waits for room in it has been accepted, so
     /// its latency passes meanwhile, and it needs room for as long as the DRAM takes.
@@ -356,6 +414,67 @@ mod tests {
         channels: 2,
         granule: REGION_PAGE,
     };
+
+    #[test]
+    fn profiles_that_the_dram_is_too_slow_for_are_told_by_their_numbers() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let (clock, dram) = (Clock::default(), DramConfig::default());
+        let late = |name: &str| Profile::find(&root, name).unwrap().late_reads(clock, &dram);
+        for name in ["dram", "nand", "optane-dcpmm", "pcm"] {
+            assert_eq!(late(name), None, "{name}");
+        }
+        // 8 + 8 ns of the controller and 21 or 38 clocks of 0.833 ns, up to the next edge, and four cycles.
+        for (name, target_ns, all) in [("reram", 50.0, true), ("stt-mram", 60.0, false)] {
+            let found = late(name).unwrap();
+            let expected = LateReads {
+                profile: name.into(),
+                target_ns,
+                dram_ns: 64.0,
+                open_row_ns: 52.0,
+                all,
+            };
+            assert_eq!(found, expected);
+            let message = found.message();
+            for part in [name, &format!("{target_ns} ns"), "64 ns", "52 ns", "late"] {
+                assert!(message.contains(part), "{message}");
+            }
+            assert_eq!(message.contains("all reads"), all);
+        }
+        // By the numbers, whatever the name: of the profile, its regions, the DRAM, the clock.
+        let plain = |ns| Profile::latencies("reram", ns, 0.0);
+        for (ns, expected) in [
+            (64.0, None),
+            (63.9, Some(false)),
+            (52.0, Some(false)),
+            (51.9, Some(true)),
+        ] {
+            let found = plain(ns).late_reads(clock, &dram).map(|late| late.all);
+            assert_eq!(found, expected, "{ns}");
+        }
+        let mut p = plain(100.0);
+        p.regions.push(Region {
+            first: crate::Bytes(0),
+            bytes: crate::Bytes(4096),
+            read: plain(20.0).read,
+            write: Timing::default(),
+        });
+        assert_eq!(
+            p.late_reads(clock, &dram).map(|late| late.target_ns),
+            Some(20.0)
+        );
+        p.enable = false;
+        assert_eq!(p.late_reads(clock, &dram), None);
+        let slow = DramConfig {
+            backend_ns: 60,
+            ..dram.clone()
+        };
+        assert!(plain(100.0).late_reads(clock, &slow).is_some());
+        let slow = Clock::from_mhz(100).unwrap();
+        assert_eq!(
+            plain(89.0).late_reads(slow, &dram).map(|late| late.dram_ns),
+            Some(90.0)
+        );
+    }
 
     #[test]
     fn registers_are_fixed_point_cycles() {

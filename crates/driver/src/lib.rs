@@ -20,6 +20,7 @@ mod qos;
 mod queue;
 pub mod sgl;
 mod sim_host;
+pub mod window;
 pub mod workload;
 
 pub use blocks::{split_ranges, Range};

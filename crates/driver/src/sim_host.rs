@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use design::HostCosts;
-use sim::{Bar, System, Time, Watch, MSI_BASE};
+use sim::{Bar, LinkStats, System, Time, Watch, MSI_BASE};
 
 use crate::{Error, Host, Result, Work};
 
@@ -49,6 +49,12 @@ impl SimHost {
     /// The number of the device.
     pub fn device(&self) -> usize {
         self.device
+    }
+
+    /// What the device's link has carried.
+    pub fn link_stats(&self) -> LinkStats {
+        let link = self.system.link(self.device);
+        link.map(sim::Link::stats).unwrap_or_default()
     }
 
     fn busy_until(&self) -> Time {

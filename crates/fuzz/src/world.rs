@@ -16,7 +16,7 @@ mod seen;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
-use sim::{Mmio, Random, ReadData, Time};
+use sim::{Mmio, Parts, Random, ReadData, Time};
 use spec::nvme::Sqe;
 
 use crate::fused::{More, FIRST, SECOND};
@@ -215,6 +215,7 @@ pub struct World {
     pub watch: bool,
     /// Answers of register reads.
     pub answers: Vec<(u32, Option<Vec<u8>>)>,
+    parts: Parts,
     /// Shadow doorbells.
     pub shadow: Shadow,
     /// Interrupts.
@@ -267,6 +268,7 @@ impl World {
             failure: None,
             watch: false,
             answers: Vec::new(),
+            parts: Parts::default(),
             shadow: Shadow::default(),
             messages: Messages::default(),
             prompt: Time::us(5),
@@ -530,6 +532,7 @@ impl World {
         self.mmio.clear();
         self.data.clear();
         self.answers.clear();
+        self.parts.clear();
         self.stall = Time::ZERO;
         self.last_mmio = Time::ZERO;
     }

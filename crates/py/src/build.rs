@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use rtl::bitstream::{Progress, Purpose};
 use rtl::{DeviceConfig, RtlDevice};
 
+use crate::arguments::find_profile;
 use crate::error::raise;
 
 /// The repository that holds the hardware sources.
@@ -60,6 +61,23 @@ impl Design {
     fn hardware(&self) -> PyResult<String> {
         let config = DeviceConfig::of(&self.inner).map_err(raise)?;
         rtl::bitstream::digest(&config.bitstream()).map_err(raise)
+    }
+
+    /// What to know of reads of a media profile (name, path or TOML text; without one the design's own) that the DRAM is too slow
+    /// for, as JSON; `None` if it isn't.
+    #[pyo3(signature = (profile=None))]
+    fn late_reads(&self, profile: Option<&str>) -> PyResult<Option<String>> {
+        let profile = match profile {
+            Some(profile) => find_profile(profile)?,
+            None => design::Profile::find(&root()?, &self.inner.media.profile).map_err(raise)?,
+        };
+        let late = profile.late_reads(self.inner.clock(), &self.inner.dram);
+        late.map(|late| {
+            let mut value = serde_json::to_value(&late).map_err(raise)?;
+            value["message"] = late.message().into();
+            Ok(value.to_string())
+        })
+        .transpose()
     }
 
     /// All of it, as JSON.

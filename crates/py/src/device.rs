@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use design::media::Registers;
 use driver::launch::EngineRegisters;
+use driver::window::{self, Stream};
 use driver::workload::{self, Job, Layout, Pattern, Shape};
 use driver::Qos;
 use driver::{split_ranges, Config, Erase, Host, Latency, Priority, Range, SimHost, Weights};
@@ -522,6 +523,74 @@ impl Device {
             let part = &data[at as usize..(at + here) as usize];
             session.host().write(Bar::Pm, offset + at, part)
         })
+    }
+
+    /// A stream of loads ("load") or stores ("store") of the PM window; returns what came of it as JSON.
+    #[pyo3(signature = (kind, *, bytes=64, in_flight=64, count=4000, start=0, span=0, pattern="random", seed=1, verify=false,
+        progress=None))]
+    #[allow(clippy::too_many_arguments)] // keyword arguments in Python
+    fn pm_stream(
+        &self,
+        py: Python<'_>,
+        kind: &str,
+        bytes: usize,
+        in_flight: usize,
+        count: u64,
+        start: u64,
+        span: u64,
+        pattern: &str,
+        seed: u64,
+        verify: bool,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<String> {
+        let one_of = |name: &str, value: &str, allowed: [&str; 2]| {
+            allowed.iter().position(|a| *a == value).ok_or_else(|| {
+                let [a, b] = allowed;
+                PyValueError::new_err(format!("{name} = {value:?}: allowed are {a:?}, {b:?}"))
+            })
+        };
+        let store = one_of("kind", kind, ["load", "store"])? == 1;
+        let random = one_of("pattern", pattern, ["sequential", "random"])? == 1;
+        let window = self.design.media.bytes.0;
+        let span = match span {
+            0 => window.saturating_sub(start),
+            span => span,
+        };
+        let mut state = self.lock()?;
+        let session = state.session()?;
+        within("the PM window", window, start, span)?;
+        let stream = Stream {
+            store,
+            bytes,
+            in_flight,
+            count,
+            start,
+            span,
+            random,
+            seed,
+            verify,
+        };
+        let mut teller = Teller::new(progress);
+        let host = session.host();
+        let device = host.device();
+        let before = host.link_stats();
+        let outcome = py.detach(|| {
+            window::run(host.system_mut(), device, &stream, &mut |d, t| {
+                teller.tell(d, t)
+            })
+        });
+        let streamed = teller.settle(outcome)?;
+        let after = session.host().link_stats();
+        let carried = |a: sim::Direction, b: sim::Direction| json!({"tlps": b.tlps - a.tlps, "payload": b.payload - a.payload, "wire": b.wire - a.wire});
+        let value = json!({
+            "time": "simulated", "bytes": streamed.bytes, "elapsed_ns": streamed.elapsed.as_ns(),
+            "bandwidth_gb_s": streamed.gb_s(), "latency": report::latency(&streamed.latency),
+            "link": {
+                "gb_s": self.design.pcie.bytes_per_ns(),
+                "up": carried(before.up, after.up), "down": carried(before.down, after.down),
+            },
+        });
+        Ok(value.to_string())
     }
 
     /// Makes later commands go to another namespace.

@@ -328,6 +328,8 @@ impl HostPort for DeadHost {
         false
     }
 
+    fn mmio_part(&mut self, _: Time, _: u32, _: Vec<u8>) {}
+
     fn mmio_data(&mut self, _: Time, _: u32, _: Option<Vec<u8>>) {}
 
     fn mmio(&mut self, _: Time) -> Option<Mmio> {
@@ -504,7 +506,7 @@ impl RtlDevice {
         }
         let reset = model.field("rst_ni")?;
         let mut powered = Powered {
-            mmio: MmioBridge::new(&model)?,
+            mmio: MmioBridge::new(&model, self.config.host_chunk)?,
             host: self.bridge(&model)?,
             ddr,
             idle: model.field("idle_o")?,
@@ -585,7 +587,7 @@ impl RtlDevice {
         let Some(p) = &self.powered else {
             return Ok(());
         };
-        let mut mmio = MmioBridge::new(&p.model).map_err(assertion)?;
+        let mut mmio = MmioBridge::new(&p.model, self.config.host_chunk).map_err(assertion)?;
         let mut host = self.bridge(&p.model).map_err(assertion)?;
         mmio.lost_writes = lost_writes;
         host.beats = beats;

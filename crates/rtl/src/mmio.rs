@@ -14,7 +14,7 @@ const BAR4: (u64, u64) = (0x10_0000, 0x10_0000);
 /// Write beats that may wait in the bridge; more are left on the link.
 const MAX_BEATS: usize = 64;
 /// Highest number of transaction IDs used.
-const MAX_IDS: u32 = 16;
+const MAX_IDS: u32 = 64;
 
 /// An access through AXI4-Lite, word by word, low addresses first. A write is one until its last word has been offered.
 struct LiteJob {
@@ -29,8 +29,10 @@ struct LiteJob {
 /// A read of the PM window.
 struct PmRead {
     tag: u32,
-    skip: usize,
-    len: usize,
+    /// Address of the next byte that comes, and of the end of what the host wants.
+    at: u64,
+    end: u64,
+    /// What has come and was not sent yet.
     data: Vec<u8>,
     failed: bool,
 }
@@ -38,7 +40,9 @@ struct PmRead {
 /// The bridge from the link to AXI4-Lite (BAR0, BAR4) and AXI4 (BAR2).
 ///
 /// Accesses are taken in order. A write is started only after the writes before it on the other port are done, and a
-/// read only after all writes before it are done; reads don't hold up later accesses to the PM window.
+/// read only after all writes before it are done; reads don't hold up later accesses to the PM window. What a read of the PM window
+/// brings goes to the link as it comes, in completions that end at multiples of the largest payload; those of different
+/// reads go in the order of their data.
 pub(crate) struct MmioBridge {
     lite: AxilMaster,
     pm: AxiMaster,
@@ -49,6 +53,8 @@ pub(crate) struct MmioBridge {
     pm_writes: u32, // without their response yet
     pm_reads: Vec<Option<PmRead>>,
     pm_reading: usize,
+    /// Bytes of the largest completion.
+    chunk: u64,
     /// Write errors that nobody could be told about: posted writes have no answer.
     pub(crate) lost_writes: u64,
     /// Is told of what arrives at BAR0.
@@ -56,7 +62,7 @@ pub(crate) struct MmioBridge {
 }
 
 impl MmioBridge {
-    pub(crate) fn new(model: &Model) -> Result<MmioBridge> {
+    pub(crate) fn new(model: &Model, chunk: u64) -> Result<MmioBridge> {
         let pm = AxiPorts::find(model, "s_axi_pm_")?;
         let ids = pm.ar.ids().min(MAX_IDS);
         Ok(MmioBridge {
@@ -69,6 +75,7 @@ impl MmioBridge {
             pm_writes: 0,
             pm_reads: (0..ids).map(|_| None).collect(),
             pm_reading: 0,
+            chunk,
             lost_writes: 0,
             tracer: None,
         })
@@ -300,12 +307,11 @@ impl MmioBridge {
         debug_assert_eq!(ax.burst, burst::INCR);
         self.pm.queue_ar(ax);
         self.pm_reading += 1;
-        let data = Vec::with_capacity(beats * BEAT);
         self.pm_reads[id] = Some(PmRead {
             tag,
-            skip,
-            len: len as usize,
-            data,
+            at: offset,
+            end: offset + u64::from(len),
+            data: Vec::new(),
             failed: false,
         });
     }
@@ -315,18 +321,21 @@ impl MmioBridge {
             return;
         };
         let Some(read) = slot else { return };
-        read.data.extend_from_slice(&self.pm.rdata);
+        let from = (read.at % BEAT as u64) as usize;
+        let wanted = (read.end - read.at).min((BEAT - from) as u64) as usize;
+        read.data
+            .extend_from_slice(&self.pm.rdata[from..from + wanted]);
+        read.at += wanted as u64;
+        // A completion that reports an error is the last one of its read.
         read.failed |= code != resp::OKAY;
         if last {
-            let range = read.skip..read.skip + read.len;
-            let data = if read.failed {
-                None
-            } else {
-                read.data.get(range).map(<[u8]>::to_vec)
-            };
+            let whole = !read.failed && read.at == read.end;
+            let data = whole.then(|| std::mem::take(&mut read.data));
             host.mmio_data(now, read.tag, data);
             *slot = None;
             self.pm_reading -= 1;
+        } else if !read.failed && read.at % self.chunk == 0 {
+            host.mmio_part(now, read.tag, std::mem::take(&mut read.data));
         }
     }
 }

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use common::Bench;
 use rtl::bitstream::stderr_progress;
-use rtl::{DeviceConfig, RtlDevice, TraceWindow};
+use rtl::{DeviceConfig, Memory, RtlDevice, TraceWindow};
 use sim::{Bar, Device, Fault, Media, Random, Time};
+use spec::regs::nvm_delay;
 
 const MEDIA: u64 = 1 << 30;
 const NVM_DELAY: u64 = 0x1_0000;
@@ -69,6 +70,75 @@ fn lists_its_blocks() {
     }
     assert_eq!(block(&mut b, 4), [0; 8]);
     assert_eq!(b.read(Bar::Control, 0x4_0000, 4), None, "reserved");
+}
+
+#[test]
+fn sixty_four_loads_are_under_way_at_a_time() {
+    let latency = Time::us(2);
+    let config = DeviceConfig {
+        memory: Memory::Fixed(latency),
+        ..config()
+    };
+    let mut b = bench_with(config, Media::memory(MEDIA).unwrap());
+    b.run(Time::us(4)); // nvm_delay sweeps its counters after reset
+    let start = b.device.now();
+    let tags: Vec<u32> = (0..65)
+        .map(|i| b.host.ask(start, Bar::Pm, i * 4096 + 64 * i, 64))
+        .collect();
+    b.run(latency + Time::ns(700));
+    let answers: Vec<_> = tags.iter().map(|&tag| b.host.answer(tag)).collect();
+    // The first 64, one a clock; no ID is left for the last one until the first is answered.
+    let there = answers.iter().filter(|a| **a == Some(Some(vec![0; 64])));
+    assert_eq!(there.count(), 64);
+    assert_eq!(answers[64], None);
+    b.run(latency);
+    assert_eq!(b.host.answer(tags[64]), Some(Some(vec![0; 64])));
+}
+
+#[test]
+fn long_loads_are_answered_as_their_beats_come() {
+    let mut b = bench();
+    let data: Vec<u8> = (0..8192u32).map(|i| (i ^ i >> 8) as u8).collect();
+    b.post(Bar::Pm, 0, &data[..4096]);
+    b.post(Bar::Pm, 4096, &data[4096..]);
+    b.read(Bar::Pm, 0, 1).unwrap();
+    // Beats that come 48 ns apart.
+    for (offset, value) in [
+        (nvm_delay::TIMING + nvm_delay::timing::READ_BASE, 100 << 12),
+        (nvm_delay::TIMING + nvm_delay::timing::READ_BEAT, 12 << 12),
+        (nvm_delay::CONTROL, 1),
+        (nvm_delay::COMMAND, nvm_delay::command::COMMIT.of(1) as u32),
+    ] {
+        b.write32(Bar::Control, NVM_DELAY + offset, value);
+    }
+    b.run(Time::us(4));
+    for (offset, len) in [
+        (0, 4096),
+        (4, 4092),
+        (100, 300),
+        (250, 6),
+        (250, 7),
+        (64, 1),
+    ] {
+        let sent = b.host.log.len();
+        let data = &data[offset as usize..offset as usize + len];
+        assert_eq!(b.read(Bar::Pm, offset, len as u32).unwrap(), data);
+        let events = b.host.log[sent..].iter();
+        let parts: Vec<_> = events
+            .filter(|e| e.1 == "part" || e.1 == "answer")
+            .collect();
+        let ends = (offset + 1..offset + len as u64).filter(|end| end % 256 == 0);
+        assert_eq!(parts.len(), 1 + ends.count(), "{len} at {offset}");
+        let mut at = offset;
+        for (part, next) in parts.iter().zip(parts.iter().skip(1)) {
+            // Each but the last ends at the end of a largest completion, and leaves before the next has come.
+            at += part.3.len() as u64;
+            assert_eq!((part.1, at % 256), ("part", 0));
+            let lines = next.3.len().div_ceil(64) as u64;
+            assert_eq!(next.0 - part.0, Time::ns(48 * lines), "{len} at {offset}");
+        }
+        assert_eq!(parts.last().unwrap().1, "answer");
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sim::{
-    guard, Bar, Device, Fault, HostPort, Mmio, ReadData, Time, TraceEvent, Tracer, MSI_BASE,
+    guard, Bar, Device, Fault, HostPort, Mmio, Parts, ReadData, Time, TraceEvent, Tracer, MSI_BASE,
     MSI_LAST,
 };
 
@@ -98,6 +98,7 @@ struct Port {
     shared: Arc<Shared>,
     mmio: VecDeque<Mmio>,
     data: VecDeque<ReadData>,
+    parts: Parts,
     answers: Vec<(u32, Option<Vec<u8>>)>,
     tracer: Option<Tracer>,
     /// Accesses that memory of this client should have taken, and did not.
@@ -108,6 +109,7 @@ impl Port {
     fn clear(&mut self) {
         self.mmio.clear();
         self.data.clear();
+        self.parts.clear();
         self.answers.clear();
     }
 
@@ -178,7 +180,12 @@ impl HostPort for Port {
         true
     }
 
+    fn mmio_part(&mut self, _now: Time, tag: u32, data: Vec<u8>) {
+        self.parts.add(tag, data);
+    }
+
     fn mmio_data(&mut self, _now: Time, tag: u32, data: Option<Vec<u8>>) {
+        let data = self.parts.end(tag, data);
         self.answers.push((tag, data));
     }
 
@@ -243,6 +250,7 @@ impl Worker {
                 shared,
                 mmio: VecDeque::new(),
                 data: VecDeque::new(),
+                parts: Parts::default(),
                 answers: Vec::new(),
                 tracer,
                 unmet: 0,

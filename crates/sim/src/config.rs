@@ -49,6 +49,9 @@ pub struct HostConfig {
     pub mmio_ns: u64,
     /// Posted MMIO writes that the CPU can have waiting for a link before it stalls; also a link's peer-to-peer queue.
     pub mmio_queue: usize,
+    /// Loads of devices that the CPU can have under way. A core holds each in a line fill buffer, of which it has 10 (Intel, Nehalem
+    /// to Broadwell) or 12 (Skylake), so the default takes six cores. The root complex is no limit of its own here.
+    pub cpu_loads: usize,
     /// Extra latency through the root complex from one device to another, ns.
     pub peer_ns: u64,
     /// A read of a device that takes longer has failed, us.
@@ -67,6 +70,7 @@ impl Default for HostConfig {
             write_ns: 100,
             mmio_ns: 50,
             mmio_queue: 64,
+            cpu_loads: 64,
             peer_ns: 100,
             completion_timeout_us: 10_000,
             seed: 1,
@@ -90,6 +94,7 @@ impl HostConfig {
         within("write_ns", self.write_ns, 0, 1_000_000)?;
         within("mmio_ns", self.mmio_ns, 0, 1_000_000)?;
         within("mmio_queue", self.mmio_queue as u64, 1, 65_536)?;
+        within("cpu_loads", self.cpu_loads as u64, 1, 4096)?;
         within("peer_ns", self.peer_ns, 0, 1_000_000)?;
         within(
             "completion_timeout_us",
@@ -124,7 +129,9 @@ pub struct LinkConfig {
     pub host_posted_bytes: u32,
     /// Non-posted header credits of the host.
     pub host_nonposted_headers: u32,
-    /// Posted header credits of the device.
+    /// Posted header credits of the device. The defaults of this and the next two are those of a Gen3 endpoint block that states
+    /// them: 127 posted headers, 750 units of 16 bytes of posted data, 115 non-posted headers (Intel, L- and H-Tile Avalon
+    /// Streaming IP for PCI Express User Guide, 683111, "Flow Control Credit Allocation").
     pub device_posted_headers: u32,
     /// Posted data credits of the device, bytes.
     pub device_posted_bytes: u32,
@@ -161,9 +168,9 @@ impl Default for LinkConfig {
             host_posted_headers: 128,
             host_posted_bytes: 32_768,
             host_nonposted_headers: 128,
-            device_posted_headers: 32,
-            device_posted_bytes: 8_192,
-            device_nonposted_headers: 16,
+            device_posted_headers: 127,
+            device_posted_bytes: 12_000,
+            device_nonposted_headers: 115,
             device_completion_bytes: 0,
             device_tx_buffer_bytes: 2_048,
             device_tx_requests: 8,
@@ -374,6 +381,7 @@ mod tests {
                 ("write_ns", |c| c.write_ns = u64::MAX),
                 ("mmio_ns", |c| c.mmio_ns = u64::MAX),
                 ("mmio_queue", |c| c.mmio_queue = 0),
+                ("cpu_loads", |c| c.cpu_loads = 0),
                 ("peer_ns", |c| c.peer_ns = u64::MAX),
                 ("completion_timeout_us", |c| c.completion_timeout_us = 0),
             ],

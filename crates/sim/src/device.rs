@@ -65,7 +65,11 @@ pub trait HostPort {
     /// between tags; `tag` must not be in use.
     fn read(&mut self, now: Time, tag: u32, addr: u64, len: u32) -> bool;
 
-    /// The answer to a [`Mmio::Read`]; `None` reports a failed read.
+    /// The next bytes of the answer to a [`Mmio::Read`], in address order; more will follow. All but the first and the last
+    /// part of an answer begin and end at a multiple of the link's largest payload, so that each is a completion of its own.
+    fn mmio_part(&mut self, now: Time, tag: u32, data: Vec<u8>);
+
+    /// The answer to a [`Mmio::Read`], or what is left of it after [`HostPort::mmio_part`]; `None` reports a failed read.
     fn mmio_data(&mut self, now: Time, tag: u32, data: Option<Vec<u8>>);
 
     /// The next access that has arrived by `now`, in order. Not taking it is back-pressure.
@@ -81,6 +85,35 @@ pub trait HostPort {
     /// True once the host wants control back before the end of the current advance (it saw a write or an
     /// interrupt that it waits for). The engine then returns at its next clock edge.
     fn attention(&self) -> bool;
+}
+
+/// Answers whose parts have come so far, for a host that wants them whole.
+#[derive(Clone, Debug, Default)]
+pub struct Parts(Vec<(u32, Vec<u8>)>);
+
+impl Parts {
+    /// See [`HostPort::mmio_part`].
+    pub fn add(&mut self, tag: u32, data: Vec<u8>) {
+        match self.0.iter_mut().find(|part| part.0 == tag) {
+            Some(part) => part.1.extend(data),
+            None => self.0.push((tag, data)),
+        }
+    }
+
+    /// The whole answer, of which [`HostPort::mmio_data`] brings the rest.
+    pub fn end(&mut self, tag: u32, data: Option<Vec<u8>>) -> Option<Vec<u8>> {
+        let Some(at) = self.0.iter().position(|part| part.0 == tag) else {
+            return data;
+        };
+        let mut whole = self.0.swap_remove(at).1;
+        whole.extend(data?);
+        Some(whole)
+    }
+
+    /// What has begun will not end any more.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
 }
 
 /// A named count or measurement of an engine, for reports.

@@ -17,13 +17,13 @@ mod trace;
 
 pub use clock::Clock;
 pub use config::{HostConfig, LinkConfig};
-pub use device::{Bar, Counter, Device, Fault, HostPort, Mmio, ReadData};
+pub use device::{Bar, Counter, Device, Fault, HostPort, Mmio, Parts, ReadData};
 pub use dram::DramConfig;
 pub use media::{Media, MediaError};
 pub use memory::{HostMemory, Interrupt, Unmapped, Watch, MSI_BASE, MSI_LAST};
 pub use output::Output;
 pub use pcie::{Direction, Link, LinkStats};
 pub use random::Random;
-pub use system::{Access, Error, System, WINDOW_BASE};
+pub use system::{Access, Error, Load, System, WINDOW_BASE};
 pub use time::Time;
 pub use trace::{TraceEvent, TraceSink, Tracer};

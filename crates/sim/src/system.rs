@@ -5,6 +5,8 @@
 //! time (ties: in order of device number), which makes results independent of how far and in which order devices ran. The host
 //! acts at [`System::now`]; waiting is what lets time pass.
 
+use std::collections::VecDeque;
+
 use crate::config::{HostConfig, LinkConfig, PAGE};
 use crate::guard;
 use crate::memory::{HostMemory, Interrupt, Watch};
@@ -152,9 +154,41 @@ fn access(time: Time, device: usize, up: &Up, link: &Link) -> Option<Access> {
 }
 
 /// Who waits for the answer to a read of a device.
+#[derive(Clone, Copy)]
 enum Requester {
-    Cpu,
+    Cpu(Issued),
     Peer { device: usize, request: Request },
+}
+
+/// A load of the CPU.
+#[derive(Clone, Copy)]
+struct Issued {
+    at: Time,
+    device: usize,
+    bar: Bar,
+    offset: u64,
+    len: u32,
+}
+
+/// A read of a device that waits for its answer.
+struct Waiting {
+    tag: u32,
+    requester: Requester,
+    /// What has arrived of it.
+    data: Vec<u8>,
+}
+
+/// A load that has ended, see [`System::load`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// What [`System::load`] returned.
+    pub tag: u32,
+    /// When the CPU issued it.
+    pub issued: Time,
+    /// When the CPU has all of it.
+    pub done: Time,
+    /// The bytes.
+    pub data: Result<Vec<u8>, Error>,
 }
 
 /// When [`System::run`] hands control back before its limit.
@@ -162,7 +196,8 @@ enum Requester {
 enum Stop {
     Never,
     Attention,
-    Answer,
+    /// More loads have been answered than so many.
+    Answers(usize),
     Room(usize),
 }
 
@@ -182,10 +217,10 @@ pub struct System {
     /// The smallest latency of all links.
     lookahead: Time,
     next_tag: u32,
-    /// Reads of devices that wait for an answer, with their tags.
-    reads: Vec<(u32, Requester)>,
-    /// The answer that the CPU waits for.
-    answer: Option<Option<Vec<u8>>>,
+    /// Reads of devices that wait for an answer.
+    reads: Vec<Waiting>,
+    /// Loads that have been answered and nobody has taken yet, in the order of their ends.
+    loads: VecDeque<Load>,
     /// What devices have asked for since the last look, if anybody looks.
     observed: Option<Vec<Access>>,
     random: Random,
@@ -205,7 +240,7 @@ impl System {
             lookahead: Time::MAX,
             next_tag: 0,
             reads: Vec::new(),
-            answer: None,
+            loads: VecDeque::new(),
             observed: None,
             random: Random::new(host.seed),
             host: host.clone(),
@@ -375,41 +410,91 @@ impl System {
         while out.len() < len {
             let at = offset + out.len() as u64;
             let piece = (len - out.len()).min((PAGE - at % PAGE) as usize);
-            let tag = self.take_tag(Requester::Cpu);
-            let ready = self.now + Time::ns(self.host.mmio_ns);
-            self.answer = None;
-            self.slots[device].link.enqueue_mmio(
-                ready,
-                Mmio::Read {
-                    bar,
-                    offset: at,
-                    len: piece as u32,
-                    tag,
-                },
-            );
-            let limit = self.now + Time::us(self.host.completion_timeout_us);
-            if !self.run(limit, Stop::Answer)? {
-                // A late answer finds nobody.
-                self.reads.retain(|(t, _)| *t != tag);
-                return Err(Error::Timeout {
-                    device,
-                    bar,
-                    offset: at,
-                });
-            }
-            self.advance_by(Time::ns(self.host.mmio_ns))?;
-            match self.answer.take().flatten() {
-                Some(data) if data.len() == piece => out.extend_from_slice(&data),
-                _ => {
-                    return Err(Error::ReadFailed {
-                        device,
-                        bar,
-                        offset: at,
-                    })
-                }
-            }
+            let tag = self.load(device, bar, at, piece)?;
+            out.extend_from_slice(&self.take_load(Some(tag))?.data?);
         }
         Ok(out)
+    }
+
+    /// Starts a load that lies within a page, and returns its tag. Time passes only when all that holds loads in the CPU
+    /// ([`HostConfig::cpu_loads`]) is in use: until one has ended.
+    pub fn load(&mut self, device: usize, bar: Bar, offset: u64, len: usize) -> Result<u32, Error> {
+        self.check(device, bar, offset, len as u64)?;
+        if len == 0 || len as u64 > PAGE - offset % PAGE {
+            return Err(Error::Config(format!(
+                "a load of {len} bytes at {offset:#x}: allowed are 1 to 4096 in one page"
+            )));
+        }
+        while self.loads_under_way() >= self.host.cpu_loads {
+            match self.loads.iter().find(|load| load.done > self.now) {
+                Some(load) => self.advance_until(load.done)?,
+                None => self.wait_for_answer()?,
+            }
+        }
+        let at = self.now;
+        let len = len as u32;
+        let tag = self.take_tag(Requester::Cpu(Issued {
+            at,
+            device,
+            bar,
+            offset,
+            len,
+        }));
+        let read = Mmio::Read {
+            bar,
+            offset,
+            len,
+            tag,
+        };
+        let ready = at + Time::ns(self.host.mmio_ns);
+        self.slots[device].link.enqueue_mmio(ready, read);
+        Ok(tag)
+    }
+
+    /// The load that ended first of those that nobody has taken yet: waits for one if there is none. `None` if none is under
+    /// way. One that the device does not answer ends with the completion time-out.
+    pub fn loaded(&mut self) -> Result<Option<Load>, Error> {
+        if self.loads.is_empty() && self.loads_under_way() == 0 {
+            return Ok(None);
+        }
+        self.take_load(None).map(Some)
+    }
+
+    /// Loads that hold a place in the CPU.
+    fn loads_under_way(&self) -> usize {
+        let waits = |read: &&Waiting| matches!(read.requester, Requester::Cpu(_));
+        let comes = |load: &&Load| load.done > self.now;
+        self.reads.iter().filter(waits).count() + self.loads.iter().filter(comes).count()
+    }
+
+    /// Waits for the end of a load, or of any.
+    fn take_load(&mut self, tag: Option<u32>) -> Result<Load, Error> {
+        loop {
+            let wanted = |load: &Load| tag.is_none_or(|tag| load.tag == tag);
+            let place = self.loads.iter().position(wanted);
+            if let Some(load) = place.and_then(|place| self.loads.remove(place)) {
+                self.advance_until(load.done)?;
+                return Ok(load);
+            }
+            self.wait_for_answer()?;
+        }
+    }
+
+    /// Waits until one load more has been answered, or the oldest has waited for too long.
+    fn wait_for_answer(&mut self) -> Result<(), Error> {
+        let issued = self.reads.iter().filter_map(|read| match read.requester {
+            Requester::Cpu(issued) => Some((issued.at, read.tag)),
+            Requester::Peer { .. } => None,
+        });
+        let Some((at, tag)) = issued.min_by_key(|&(at, _)| at) else {
+            return Ok(());
+        };
+        let limit = at + Time::us(self.host.completion_timeout_us);
+        if !self.run(limit.max(self.now), Stop::Answers(self.loads.len()))? {
+            // A late answer finds nobody.
+            self.end_read(self.now, tag, Err(()));
+        }
+        Ok(())
     }
 
     /// Lets `span` pass.
@@ -460,7 +545,7 @@ impl System {
         slot.device.power_off();
         let lost = slot.link.power_off(self.device_time);
         for tag in lost {
-            self.deliver(self.device_time, tag, None);
+            self.deliver(self.device_time, tag, None, true);
         }
     }
 
@@ -480,7 +565,7 @@ impl System {
         slot.device.function_reset();
         let lost = slot.link.power_off(self.device_time);
         for tag in lost {
-            self.deliver(self.device_time, tag, None);
+            self.deliver(self.device_time, tag, None, true);
         }
     }
 
@@ -504,7 +589,11 @@ impl System {
     fn take_tag(&mut self, requester: Requester) -> u32 {
         let tag = self.next_tag;
         self.next_tag = self.next_tag.wrapping_add(1);
-        self.reads.push((tag, requester));
+        self.reads.push(Waiting {
+            tag,
+            requester,
+            data: Vec::new(),
+        });
         tag
     }
 
@@ -611,20 +700,67 @@ impl System {
                 let data = self.memory.device_read(request.addr, request.len as usize);
                 self.slots[device].link.complete(ready, request, data);
             }
-            Some(Up::Answer { tag, data }) => self.deliver(time, tag, data),
+            Some(Up::Answer { tag, data, last }) => self.deliver(time, tag, data, last),
             None => {}
         }
     }
 
-    /// Hands the answer to a read of a device to whoever asked.
-    fn deliver(&mut self, time: Time, tag: u32, data: Option<Vec<u8>>) {
-        let Some(place) = self.reads.iter().position(|(t, _)| *t == tag) else {
+    /// A completion of a read of a device has arrived.
+    fn deliver(&mut self, time: Time, tag: u32, data: Option<Vec<u8>>, last: bool) {
+        let Some(read) = self.reads.iter_mut().find(|read| read.tag == tag) else {
             return;
         };
-        match self.reads.swap_remove(place).1 {
-            Requester::Cpu => self.answer = Some(data),
+        match data {
+            Some(part) => read.data.extend_from_slice(&part),
+            None => return self.end_read(time, tag, Ok(false)),
+        }
+        if last {
+            self.end_read(time, tag, Ok(true));
+        }
+    }
+
+    /// Hands the answer to a read of a device to whoever asked: whether it is complete, or no answer came in time. What a peer
+    /// asks for is passed on whole.
+    fn end_read(&mut self, time: Time, tag: u32, complete: Result<bool, ()>) {
+        let Some(place) = self.reads.iter().position(|read| read.tag == tag) else {
+            return;
+        };
+        let read = self.reads.swap_remove(place);
+        match read.requester {
+            Requester::Cpu(issued) => {
+                let Issued {
+                    device,
+                    bar,
+                    offset,
+                    ..
+                } = issued;
+                let data = match complete {
+                    Ok(true) if read.data.len() == issued.len as usize => Ok(read.data),
+                    Ok(_) => Err(Error::ReadFailed {
+                        device,
+                        bar,
+                        offset,
+                    }),
+                    Err(()) => Err(Error::Timeout {
+                        device,
+                        bar,
+                        offset,
+                    }),
+                };
+                let way = match complete {
+                    Ok(_) => Time::ns(self.host.mmio_ns),
+                    Err(()) => Time::ZERO,
+                };
+                self.loads.push_back(Load {
+                    tag,
+                    issued: issued.at,
+                    done: time + way,
+                    data,
+                });
+            }
             Requester::Peer { device, request } => {
-                let data = data.filter(|d| d.len() == request.len as usize);
+                let whole = complete == Ok(true) && read.data.len() == request.len as usize;
+                let data = whole.then_some(read.data);
                 let ready = time + Time::ns(self.host.peer_ns);
                 self.slots[device]
                     .link
@@ -637,7 +773,7 @@ impl System {
         match stop {
             Stop::Never => false,
             Stop::Attention => self.memory.attention(),
-            Stop::Answer => self.answer.is_some(),
+            Stop::Answers(count) => self.loads.len() > count,
             Stop::Room(device) => self.slots[device].link.mmio_queued() < self.host.mmio_queue,
         }
     }

@@ -69,11 +69,13 @@ module ns_axi_route
   routed_t in;
   logic in_valid, out_ready, ok;
 
-  // Under way with each ID, and where to.
-  logic [CountBits-1:0] count_q[Entries];
+  // Under way with each ID, and where to. The counts are in LUT RAM, which has no reset: one that was never used is 0.
+  logic [Entries-1:0] used_q;
+  logic [1:0][CountBits-1:0] counted;
+  logic [CountBits-1:0] count;
   logic [TargetBits-1:0] target_q[Entries];
   logic [OrderBits-1:0] id;
-  logic start;
+  logic start, both;
 
   ns_skid #(
     .Width($bits(routed_t))
@@ -89,16 +91,29 @@ module ns_axi_route
   );
 
   assign id = OrderBits'(in.ax.id);
-  assign ok = count_q[id] == '0 || (target_q[id] == in.target && count_q[id] != CountBits'(MaxOutstanding));
+  assign count = used_q[id] ? counted[0] : '0;
+  assign ok = count == '0 || (target_q[id] == in.target && count != CountBits'(MaxOutstanding));
   assign start = in_valid && ok && out_ready;
+  assign both = start && end_i && id == end_id_i;
+
+  ns_ram_multi #(
+    .Width (CountBits),
+    .Depth (Entries),
+    .Writes(2),
+    .Reads (2)
+  ) u_counts (
+    .clk_i,
+    .rst_ni,
+    .we_i   ({end_i && !both, start && !both}),
+    .waddr_i({end_id_i, id}),
+    .wdata_i({CountBits'(counted[1] - 1'b1), CountBits'(count + 1'b1)}),
+    .raddr_i({end_id_i, id}),
+    .rdata_o(counted)
+  );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      for (int unsigned i = 0; i < Entries; i++) count_q[i] <= '0;
-    end else if (!(start && end_i && id == end_id_i)) begin
-      if (start) count_q[id] <= count_q[id] + 1'b1;
-      if (end_i) count_q[end_id_i] <= count_q[end_id_i] - 1'b1;
-    end
+    if (!rst_ni) used_q <= '0;
+    else if (start) used_q[id] <= 1'b1;
   end
 
   always_ff @(posedge clk_i) if (start) target_q[id] <= in.target;
@@ -132,6 +147,6 @@ module ns_axi_route
     $error("ns_axi_route: OrderBits must be 1 to 8");
   end
 
-  `NS_ASSERT(end_only_what_started, !end_i || count_q[end_id_i] != '0)
+  `NS_ASSERT(end_only_what_started, !end_i || (used_q[end_id_i] && counted[1] != '0))
 
 endmodule

@@ -41,7 +41,7 @@ module nearside_shell
   /// Beats that its read buffer holds.
   parameter int unsigned DelayBufferBeats = 512,
   /// Bits of an ID of the PM window, up to 8.
-  parameter int unsigned PmIdWidth = 4,
+  parameter int unsigned PmIdWidth = 6,
   /// 1: zeros are written by an ns_axi_fill in each channel, and m_fill_* rest. 0: by what is behind m_fill_*.
   parameter bit FillInside = 1'b0,
   /// Engines, 0 to MaxEngines.

@@ -1,10 +1,22 @@
-"""The PM window: the same bytes as the namespace."""
+"""The PM window: the same bytes as the namespace, how long a load takes, and how much goes through."""
 
 from __future__ import annotations
 
 import random
+import warnings
+from typing import Any
 
-from nearside.claims.registry import Context, Measured, at_most, claim
+from nearside._native import NearsideError
+from nearside.claims.nvm_delay import plain_profile
+from nearside.claims.registry import Context, Measured, at_least, at_most, claim
+from nearside.device import LateReadsWarning, media_profile
+
+# Bytes on the wire beside the payload: a memory request with a 64-bit address, a completion.
+REQUEST, COMPLETION = 24, 20
+LINE = 64
+# A latency that no DRAM is too slow for, in ns: what the path takes beside it is what the device adds.
+PLAIN_NS = 2000.0
+PROFILES = ("dram", "optane-dcpmm", "pcm", "reram", "stt-mram", "nand")
 
 
 @claim(
@@ -47,3 +59,137 @@ def coherence(context: Context) -> Measured:
 
 def _differences(got: bytes, want: bytes | bytearray) -> int:
     return sum(a != b for a, b in zip(got, want, strict=True))
+
+
+def chosen(context: Context, profile: str) -> Any:
+    """The device with this profile. That it may be too fast for the DRAM is seen here by what it measures."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LateReadsWarning)
+        return context.device(profile)
+
+
+def loads(context: Context, profile: str, **stream: Any) -> dict[str, Any]:
+    """Loads at random places under a profile, with what nvm_delay says of them; shared by the claims about them."""
+
+    def measure() -> dict[str, Any]:
+        device = chosen(context, profile)
+        device.delay_counters(clear=True)
+        found = device.pm_stream("load", seed=context.seed, **stream)
+        sides = [channel["read"] for channel in device.delay_counters()]
+        count = sum(side["transactions"] for side in sides)
+        found["delay_ns"] = sum(side["transactions"] * (side["mean_ns"] or 0) for side in sides) / count
+        found["late"] = sum(side["late"] for side in sides)
+        # A beat that wasn't counted, or traffic of somebody else.
+        if count != stream["count"]:
+            raise NearsideError(f"{stream['count']} loads, but nvm_delay has seen {count} reads")
+        return found
+
+    return context.once(("pm.loads", profile, *stream.items()), measure)
+
+
+def single(context: Context, profile: str, size: int = LINE) -> dict[str, Any]:
+    # One of NAND takes as much to simulate as a hundred of the others.
+    count = 400 if profile != "nand" else 60
+    return loads(context, profile, bytes=size, in_flight=1, count=context.commands(count))
+
+
+def link_ns(context: Context) -> float:
+    """What host and link take of a 64-byte load: twice from CPU to device, the request, the completion."""
+    values = chosen(context, "dram").design.values
+    link, host = values["pcie"], values["host"]
+    way = link["device_phy_ns"] + link["propagation_ns"] + link["root_phy_ns"] + host["mmio_ns"]
+    rate = single(context, "dram")["link"]["gb_s"]
+    return 2 * way + (REQUEST + LINE + COMPLETION) / rate
+
+
+def path_ns(context: Context) -> float:
+    """What the device takes beside the time of its nvm_delay: measured with a latency that is no medium's."""
+    return single(context, plain_profile(PLAIN_NS))["latency"]["mean_ns"] - link_ns(context) - PLAIN_NS
+
+
+@claim(
+    "pm.load.path", "clocks", at_most(7),
+    "A 64-byte load of the PM window in the device, from its link and back, beside the time of its nvm_delay.",
+)  # fmt: skip
+def path(context: Context) -> Measured:
+    period = 1000 / context.device("dram").design.values["clock_mhz"]
+    taken = path_ns(context)
+    return Measured(taken / period, f"{taken:.1f} ns at {period:g} ns a clock, with the wait for the clock's edge")
+
+
+def _load(profile: str) -> None:
+    @claim(
+        f"pm.load.{profile}", "ns", at_most(4),
+        f"A single 64-byte load under {profile} as the host sees it, against the sum of link, device path and target.",
+    )  # fmt: skip
+    def explained(context: Context) -> Measured:
+        found = single(context, profile)
+        design = context.device("dram").design
+        timing = media_profile(profile)
+        target = timing["read"]["base_ns"] + timing["read"]["beat_ns"]
+        late = design.late_reads(profile)
+        if timing["enable"] and not late:
+            term, name = target, "target"
+        else:
+            # The DRAM's own time, as nvm_delay has counted it. It must be what has made them late.
+            term, name = found["delay_ns"], "DRAM"
+            share = found["late"] / found["latency"]["count"]
+            if late:
+                name += f", which is late for {100 * share:.0f} % (target {target:g} ns)"
+                if share < 0.9:
+                    raise NearsideError(f"the profile is said to be too fast, but only {100 * share:.0f} % are late")
+        mean, link, own = found["latency"]["mean_ns"], link_ns(context), path_ns(context)
+        detail = f"{mean:.1f} ns = link {link:.1f} + device {own:.1f} + {name} {term:.1f}; {found['late']} late"
+        return Measured(abs(mean - link - own - term), detail)
+
+
+for _profile in PROFILES:
+    _load(_profile)
+
+
+def _long(profile: str, limit: float, before: int) -> None:
+    @claim(
+        f"pm.load_4k.{profile}", "ns", at_most(limit),
+        f"A single load of 4 KiB under {profile}, answered as its data comes ({before} ns when all was stored first).",
+    )  # fmt: skip
+    def whole(context: Context) -> Measured:
+        found = single(context, profile, 4096)
+        return Measured(found["latency"]["mean_ns"], f"worst {found['latency']['max_ns']:.0f} ns")
+
+
+_long("dram", 1310, 1530)
+_long("optane-dcpmm", 1604, 2128)
+
+
+def _many(profile: str, least: float) -> None:
+    @claim(
+        f"pm.loads_64.{profile}", "GB/s", at_least(least),
+        f"64 loads of 64 bytes in flight at random places under {profile}.",
+    )  # fmt: skip
+    def rate(context: Context) -> Measured:
+        found = loads(context, profile, in_flight=64, count=context.commands(8000))
+        alone = single(context, profile)["latency"]["mean_ns"]
+        rate, wire = found["bandwidth_gb_s"], found["link"]["gb_s"] * LINE / (LINE + COMPLETION)
+        detail = f"64 times 64 bytes in the time of a single load are {64 * LINE / alone:.2f}, the wire has {wire:.2f}"
+        return Measured(rate, detail)
+
+
+_many("dram", 5.1)
+_many("optane-dcpmm", 4.2)
+
+
+@claim(
+    "pm.stores_64", "%", at_least(99),
+    "64-byte posted stores, until a load behind them has returned, against what the wire allows TLPs of 64 bytes.",
+)  # fmt: skip
+def stores(context: Context) -> Measured:
+    worst, detail = 100.0, []
+    for pattern in ("sequential", "random"):
+        device = chosen(context, "optane-dcpmm")
+        stream = {"pattern": pattern, "span": 16 << 20, "seed": context.seed, "count": 40_000}
+        found = device.pm_stream("store", **stream)
+        wire = found["link"]["gb_s"] * LINE / (LINE + REQUEST)
+        worst = min(worst, 100 * found["bandwidth_gb_s"] / wire)
+        detail.append(f"{pattern} {found['bandwidth_gb_s']:.2f} of {wire:.2f} GB/s")
+        device.pm_stream("load", verify=True, **(stream | {"count": context.commands(4000)}))
+    return Measured(worst, "; ".join(detail) + "; loads found what was stored")

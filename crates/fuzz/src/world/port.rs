@@ -48,6 +48,10 @@ impl HostPort for World {
         true
     }
 
+    fn mmio_part(&mut self, _now: Time, tag: u32, data: Vec<u8>) {
+        self.parts.add(tag, data);
+    }
+
     fn mmio_data(&mut self, _now: Time, tag: u32, data: Option<Vec<u8>>) {
         self.answer(tag, data);
         self.wake = true;
@@ -80,6 +84,7 @@ impl World {
     /// A read of the device's registers or media is answered.
     pub fn answer(&mut self, tag: u32, data: Option<Vec<u8>>) {
         self.messages.answered(tag);
+        let data = self.parts.end(tag, data);
         self.answers.push((tag, data));
     }
 

@@ -10,7 +10,9 @@ use design::{Cpu, Design, HostCosts};
 use driver::{Config, Controller, SimHost};
 use rtl::bitstream::{compile, repo_root, stderr_progress, Bitstream, BitstreamSpec};
 use rtl::{DeviceConfig, RtlDevice};
-use sim::{Bar, Device, HostConfig, HostPort, LinkConfig, Media, Mmio, ReadData, System, Time};
+use sim::{
+    Bar, Device, HostConfig, HostPort, LinkConfig, Media, Mmio, Parts, ReadData, System, Time,
+};
 
 /// The spec of the fixture device.
 pub fn fixture_spec(trace: bool) -> BitstreamSpec {
@@ -128,6 +130,7 @@ pub struct TestHost {
     pub log: Vec<(Time, &'static str, u64, Vec<u8>)>,
     mmio: VecDeque<(Time, Mmio)>,
     data: VecDeque<(Time, ReadData)>,
+    parts: Parts,
     answers: Vec<(u32, Option<Vec<u8>>)>,
     next_tag: u32,
 }
@@ -144,6 +147,7 @@ impl TestHost {
             log: Vec::new(),
             mmio: VecDeque::new(),
             data: VecDeque::new(),
+            parts: Parts::default(),
             answers: Vec::new(),
             next_tag: 0,
         }
@@ -186,6 +190,7 @@ impl TestHost {
     pub fn forget(&mut self) {
         self.mmio.clear();
         self.data.clear();
+        self.parts.clear();
     }
 
     /// A number that depends on every event and its time.
@@ -244,9 +249,15 @@ impl HostPort for TestHost {
         true
     }
 
+    fn mmio_part(&mut self, now: Time, tag: u32, data: Vec<u8>) {
+        self.log.push((now, "part", tag.into(), data.clone()));
+        self.parts.add(tag, data);
+    }
+
     fn mmio_data(&mut self, now: Time, tag: u32, data: Option<Vec<u8>>) {
         self.log
             .push((now, "answer", tag.into(), data.clone().unwrap_or_default()));
+        let data = self.parts.end(tag, data);
         self.answers.push((tag, data));
     }
 

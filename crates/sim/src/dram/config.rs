@@ -86,6 +86,14 @@ impl DramConfig {
         f64::from(self.data_rate_mts) * 8.0 / 1000.0
     }
 
+    /// What a read of 64 bytes takes in a channel that rests, ns: from a row that is open, and from a bank without one.
+    pub fn read_ns(&self) -> [f64; 2] {
+        let t = Timing::new(self);
+        let ends = (self.frontend_ns + self.backend_ns) as f64;
+        let ns = |clocks: u64| ends + clocks as f64 * 2000.0 / f64::from(self.data_rate_mts);
+        [ns(t.cl + t.burst), ns(t.rcd + t.cl + t.burst)]
+    }
+
     /// Bytes in the channel.
     pub fn bytes(&self) -> u64 {
         u64::from(self.density_gbit) << 30

@@ -108,26 +108,29 @@ impl HostPort for Link {
         true
     }
 
+    fn mmio_part(&mut self, now: Time, tag: u32, data: Vec<u8>) {
+        debug_assert!(data.len() <= self.config.max_payload_bytes as usize);
+        if self.unanswered.contains(&tag) {
+            self.send_answer(now, tag, Some(data), false);
+        }
+    }
+
     fn mmio_data(&mut self, now: Time, tag: u32, data: Option<Vec<u8>>) {
         let Some(place) = self.unanswered.iter().position(|&t| t == tag) else {
             return;
         };
         self.unanswered.swap_remove(place);
-        let start = self.up.free.max(now);
-        let mut rest = data.as_ref().map_or(0, |d| d.len() as u64);
-        let arrival = loop {
-            let piece = rest.min(self.config.max_payload_bytes.into());
-            let sent = self.up.send(now, (piece + 3) & !3, COMPLETION);
-            rest -= piece;
-            if rest == 0 {
-                break sent + self.latency;
-            }
+        let Some(mut data) = data else {
+            self.send_answer(now, tag, None, true);
+            return;
         };
-        self.up_queue.push_back(UpTlp {
-            arrival,
-            start,
-            kind: Up::Answer { tag, data },
-        });
+        let unit = self.config.max_payload_bytes as usize;
+        while data.len() > unit {
+            let rest = data.split_off(unit);
+            self.send_answer(now, tag, Some(data), false);
+            data = rest;
+        }
+        self.send_answer(now, tag, Some(data), true);
     }
 
     #[inline]
@@ -182,5 +185,20 @@ impl HostPort for Link {
     #[inline]
     fn attention(&self) -> bool {
         false
+    }
+}
+
+impl Link {
+    /// Puts a completion of an MMIO read on the wire.
+    fn send_answer(&mut self, now: Time, tag: u32, data: Option<Vec<u8>>, last: bool) {
+        let start = self.up.free.max(now);
+        let payload = data.as_ref().map_or(0, |d| (d.len() as u64 + 3) & !3);
+        let arrival = self.up.send(now, payload, COMPLETION) + self.latency;
+        let kind = Up::Answer { tag, data, last };
+        self.up_queue.push_back(UpTlp {
+            arrival,
+            start,
+            kind,
+        });
     }
 }

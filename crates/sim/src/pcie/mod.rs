@@ -375,8 +375,11 @@ impl Link {
                 lost_reads.give_back(now, 1, 0);
                 false
             }
-            Up::Answer { tag, .. } if tlp.start > now => {
-                lost_answers.push(*tag);
+            Up::Answer { tag, last, .. } if tlp.start > now => {
+                // Of the others, the last one is lost as well, or not sent yet.
+                if *last {
+                    lost_answers.push(*tag);
+                }
                 false
             }
             _ => true,

@@ -37,8 +37,12 @@ pub(crate) enum Up {
     Write { addr: u64, slot: u32, len: u32 },
     /// Read request.
     Read(Request),
-    /// The whole answer to an MMIO read; the time is that of its last TLP.
-    Answer { tag: u32, data: Option<Vec<u8>> },
+    /// One completion of an MMIO read, the last of them if so marked. `None`: the read has failed.
+    Answer {
+        tag: u32,
+        data: Option<Vec<u8>>,
+        last: bool,
+    },
 }
 
 /// One read request TLP of the device.

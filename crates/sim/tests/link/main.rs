@@ -2,6 +2,7 @@
 
 mod borders;
 mod clocked;
+mod loads;
 mod order;
 mod peers;
 mod power;

@@ -278,6 +278,31 @@ fn latencies_of_miss_hit_and_conflict_are_jedec_arithmetic() {
 }
 
 #[test]
+fn the_least_latencies_are_those_that_the_configuration_tells() {
+    for data_rate_mts in [2133, 2400, 2666, 3200] {
+        let config = DramConfig {
+            data_rate_mts,
+            refresh_mode: 0,
+            ..DramConfig::default()
+        };
+        let clock = 2000.0 / f64::from(data_rate_mts);
+        let mut least = [f64::INFINITY; 2];
+        // All phases of the DRAM's clock, each in a bank of a channel that rests: first without a row, then with it.
+        for phase in 0..40 {
+            let mut channel = Channel::new(&config);
+            for (place, column) in [(1, 0), (0, 3)] {
+                let start = Time::ns(400 * (3 - place as u64)) + Time(phase * 41);
+                let took = read(&mut channel, start, address(0, 0, 0, column)) - start;
+                least[place] = least[place].min(took.as_ns());
+            }
+        }
+        for (found, told) in least.iter().zip(config.read_ns()) {
+            assert!((told..told + clock).contains(found), "{found}, told {told}");
+        }
+    }
+}
+
+#[test]
 fn fixed_latencies_add() {
     let fixed = DramConfig {
         frontend_ns: 10,
