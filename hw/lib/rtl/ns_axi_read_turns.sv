@@ -17,7 +17,7 @@ module ns_axi_read_turns
   /// Beats of a piece, a power of two.
   parameter int unsigned PieceBeats = 8,
   /// Beats asked for, at most; a longer piece goes alone.
-  parameter int unsigned MaxBeats = 24
+  parameter int unsigned MaxBeats = 32
 ) (
   /// Clock.
   input  logic     clk_i,
