@@ -134,6 +134,7 @@ async def sgl_errors(dut):
 TIMEOUT = 3000  # cycles, see nvme_ctrl_tb
 # Masters of the host port, as the upper bits of their IDs show them: movers of two channels, lists, front end.
 MOVER0, MOVER1, LISTS, FRONT = range(4)
+LIST_BITS = 4  # of the IDs below these: 11 lists, see nvme_data_pkg::num_lists
 
 
 class Silence:
@@ -148,7 +149,7 @@ class Silence:
         channel.send = self._filter
 
     async def _filter(self, answer) -> None:
-        if int(getattr(answer, self.field)) >> 6 == self.owner and self.when():
+        if int(getattr(answer, self.field)) >> LIST_BITS == self.owner and self.when():
             if self.after == 0:
                 self.held.append(answer)
                 return
