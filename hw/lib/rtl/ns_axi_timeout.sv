@@ -9,7 +9,7 @@ module ns_axi_timeout
 #(
   /// Bits of an ID; those above are 0.
   parameter int unsigned IdBits = 4,
-  /// Cycles without progress, at least 4 for each ID.
+  /// Cycles without progress, at least 2.
   parameter int unsigned Cycles = 6_250_000,
   /// Transactions outstanding of an ID and direction, a power of two.
   parameter int unsigned MaxBursts = 64,

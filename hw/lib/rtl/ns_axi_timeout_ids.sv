@@ -1,10 +1,10 @@
 // One direction of ns_axi_timeout: ends transactions that are never answered, and drops answers that come too late.
 //
 // It stands in a channel of responses (R or B) and knows, ID by ID, the bursts asked for and how far they have been handed
-// on. When an ID has made no progress for `Cycles` to 2 x `Cycles` while something of it was outstanding, all that it is owed is handed
-// on as errors: each burst with the beats that it still lacks, `last` with its last. When an answer to a burst that has been given up
-// comes after all, it is dropped up to its own last beat. So each transaction ends, whatever the slave does, and the bus stays
-// in step if it comes back.
+// on. When an ID has made no progress for `Cycles` to 2 x `Cycles` (and the time that looks at others take) while something
+// of it was outstanding, all that it is owed is handed on as errors: each burst with the beats that it still lacks, `last`
+// with its last. An answer that comes after all is dropped, up to its own last beat. So each transaction ends, whatever
+// the slave does, and the bus stays in step if it comes back.
 //
 // It assumes that responses of one ID come in order, each with as many beats as asked for, and that addresses and write data
 // are accepted in the end. An address waits while `MaxBursts` of its ID are outstanding.
@@ -15,7 +15,7 @@ module ns_axi_timeout_ids
 #(
   /// Bits of an ID; those above are 0.
   parameter int unsigned IdBits = 4,
-  /// Cycles, at least 4 for each ID.
+  /// Cycles without progress, at least 2.
   parameter int unsigned Cycles = 6_250_000,
   /// Bursts outstanding of an ID, a power of two.
   parameter int unsigned MaxBursts = 64,
@@ -71,16 +71,14 @@ module ns_axi_timeout_ids
   typedef logic [BeatBits-1:0] beat_t;
   typedef logic [LostBits-1:0] lost_t;
 
-  // From `StHold` on nothing is taken from the slave.
-  typedef enum logic [3:0] {
-    StWait  = 4'b0000,
-    StScan  = 4'b0001,  // read an ID's counts
-    StJudge = 4'b0010,  // has it been stuck since the last time?
-    StHold  = 4'b1000,  // read them again while nothing comes
-    StCount = 4'b1001,  // what is owed
-    StFetch = 4'b1010,  // the length of the next burst
-    StGive  = 4'b1011,  // hand errors on
-    StClear = 4'b1100
+  // From `StCount` on nothing is taken from the slave.
+  typedef enum logic [2:0] {
+    StWait  = 3'b000,
+    StLook  = 3'b001,  // has an ID been stuck since the last look?
+    StCount = 3'b100,  // what it is owed, if it still is
+    StFetch = 3'b101,  // the length of the next burst
+    StGive  = 3'b110,  // hand errors on
+    StClear = 3'b111
   } state_e;
 
   state_e state_q;
@@ -102,15 +100,16 @@ module ns_axi_timeout_ids
 
   logic clear, hold, giving, dropped, resp_fire, drop_fire, give_fire, stuck, idx_last, next_id;
   idx_t issue_idx, resp_idx;
-  count_t issued_q, ended_q, ended;
+  count_t issued_q, ended;
   lost_t lost;
   beat_t beat;
   logic [7:0] len;  // of the burst being given up
-  logic mark_q, looked_q, owed_q;
+  logic look, open;
 
   assign clear = state_q == StClear;
   assign giving = state_q == StGive;
-  assign hold = state_q[3];
+  assign look = state_q == StLook;
+  assign hold = state_q[2];
   assign issue_idx = clear ? idx_q : idx_t'(issue_id_i);
   assign resp_idx = hold ? idx_q : idx_t'(in_id_i);
   assign ended = ended_mem[resp_idx];
@@ -133,13 +132,13 @@ module ns_axi_timeout_ids
     if (resp_fire || clear) begin
       ended_mem[resp_idx] <= clear ? '0 : ended + count_t'(out_last_o);
       beat_mem[resp_idx] <= (clear || out_last_o) ? '0 : beat + 1'b1;
-      mark_mem[resp_idx] <= clear ? 1'b0 : !looked_mem[resp_idx];
+      mark_mem[resp_idx] <= clear ? 1'b0 : (look && resp_idx == idx_q) ? !mark_mem[idx_q] : !looked_mem[resp_idx];
     end
     if (give_fire || drop_fire || clear)
       lost_mem[resp_idx] <= clear ? '0 : giving ? lost + 1'b1 : lost - 1'b1;
-    if (state_q == StJudge || clear) begin
-      looked_mem[idx_q] <= clear ? 1'b0 : mark_q;
-      owed_mem[idx_q] <= clear ? 1'b0 : issued_q != ended_q;
+    if (look || clear) begin
+      looked_mem[idx_q] <= clear ? 1'b0 : mark_mem[idx_q];
+      owed_mem[idx_q] <= clear ? 1'b0 : open;
     end
   end
 
@@ -162,12 +161,13 @@ module ns_axi_timeout_ids
     );
   end
 
-  assign stuck = issued_q != ended_q && owed_q && mark_q == looked_q;
+  assign open = issued_mem[idx_q] != ended_mem[idx_q];
+  assign stuck = open && owed_mem[idx_q] && mark_mem[idx_q] == looked_mem[idx_q];
   assign idx_last = idx_q == '1;
 
   always_comb begin
     unique case (state_q)
-      StJudge, StCount: next_id = !stuck;
+      StLook, StCount: next_id = !stuck;
       StGive: next_id = give_fire && count_t'(ended + 1'b1) == issued_q;
       default: next_id = 1'b0;
     endcase
@@ -181,17 +181,17 @@ module ns_axi_timeout_ids
       lost_q <= '0;
       any_lost_q <= 1'b0;
     end else begin
-      timer_q <= (timer_q == '0) ? TimerBits'(Cycles) : timer_q - 1'b1;
+      // Between two looks at an ID there are never fewer cycles, however long a look at others takes.
+      timer_q <= (state_q != StWait) ? TimerBits'(Cycles) : timer_q - 1'b1;
       if (clear || next_id) idx_q <= idx_q + 1'b1;
       unique case (state_q)
         StClear: if (idx_last) state_q <= StWait;
-        StWait:  if (timer_q == '0) state_q <= StScan;
-        StScan:  state_q <= StJudge;
-        StJudge: state_q <= stuck ? StHold : idx_last ? StWait : StScan;
-        StHold:  state_q <= StCount;
-        StCount: state_q <= stuck ? StFetch : idx_last ? StWait : StScan;
+        StWait:  if (timer_q == '0) state_q <= StLook;
+        StLook:  if (stuck) state_q <= StCount;
+                 else if (idx_last) state_q <= StWait;
+        StCount: state_q <= stuck ? StFetch : idx_last ? StWait : StLook;
         StFetch: state_q <= StGive;
-        default: if (give_fire) state_q <= !next_id ? StFetch : idx_last ? StWait : StScan;
+        default: if (give_fire) state_q <= !next_id ? StFetch : idx_last ? StWait : StLook;
       endcase
 
       if (give_fire) lost_q <= lost_q + 1'b1;
@@ -200,17 +200,7 @@ module ns_axi_timeout_ids
     end
   end
 
-  always_ff @(posedge clk_i) begin
-    if (state_q == StScan || state_q == StHold) begin
-      issued_q <= issued_mem[idx_q];
-      ended_q <= ended_mem[idx_q];
-      mark_q <= mark_mem[idx_q];
-    end
-    if (state_q == StScan) begin
-      looked_q <= looked_mem[idx_q];
-      owed_q <= owed_mem[idx_q];
-    end
-  end
+  always_ff @(posedge clk_i) if (state_q == StCount) issued_q <= issued_mem[idx_q];
 
   count_t issue_open;  // outstanding of the ID
   assign issue_open = issued_mem[issue_idx] - ended_mem[issue_idx];
@@ -220,8 +210,8 @@ module ns_axi_timeout_ids
   if (IdBits < 1 || IdBits > IdWidth) begin : gen_bad_bits
     $error("ns_axi_timeout_ids: IdBits must be 1 to 12");
   end
-  if (Cycles < 2 ** (IdBits + 2)) begin : gen_bad_cycles
-    $error("ns_axi_timeout_ids: Cycles must be at least 4 for each ID");
+  if (Cycles < 2) begin : gen_bad_cycles
+    $error("ns_axi_timeout_ids: Cycles must be at least 2");
   end
   if (MaxBursts < 2 || (MaxBursts & (MaxBursts - 1)) != 0) begin : gen_bad_bursts
     $error("ns_axi_timeout_ids: MaxBursts must be a power of two of at least 2");
