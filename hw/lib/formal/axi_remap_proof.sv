@@ -106,14 +106,16 @@ module axi_remap_proof
   for (genvar i = 0; i < 4; i++) begin : gen_asked
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) asked_q[i] <= '0;
-      else asked_q[i] <= asked_q[i] + 3'(ax_fire && ax_id_i == 2'(i)) - 3'(end_fire && out_id == 2'(i));
+      else
+        asked_q[i] <= asked_q[i] + 3'(ax_fire && ax_id_i == 2'(i)) - 3'(end_fire && out_id == 2'(i));
     end
     `NS_ASSERT(at_most, 32'(asked_q[i]) <= MaxOutstanding)
   end
   for (genvar i = 0; i < 2; i++) begin : gen_open
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) open_q[i] <= '0;
-      else open_q[i] <= open_q[i] + 3'(m_fire && m_ax.id[0] == 1'(i)) - 3'(end_fire && in_id_i == 1'(i));
+      else
+        open_q[i] <= open_q[i] + 3'(m_fire && m_ax.id[0] == 1'(i)) - 3'(end_fire && in_id_i == 1'(i));
     end
     `NS_ASSERT(at_most, 32'(open_q[i]) <= MaxOutstanding)
   end
@@ -147,7 +149,8 @@ module axi_remap_proof
             open_ahead_q <= open_q[m_ax.id[0]] - 3'(end_fire && in_id_i == m_ax.id[0]);
           end
         end
-        if (taken_q && end_fire && in_id_i == entry_q && open_ahead_q != '0) open_ahead_q <= open_ahead_q - 1'b1;
+        if (taken_q && end_fire && in_id_i == entry_q && open_ahead_q != '0)
+          open_ahead_q <= open_ahead_q - 1'b1;
         if (end_fire && out_id == id_q) begin
           picked_q <= ahead_q != '0;
           ahead_q <= ahead_q - 3'(ahead_q != '0);
@@ -186,8 +189,12 @@ module axi_remap_proof
   `NS_ASSERT(in_its_place, !out_valid || out_mark == (picked_q && out_id == id_q && ahead_q == '0))
   `NS_ASSERT(no_address_waits_for_ever, 32'(waited_q) < Bound)
   // These make the rest easier to prove.
-  `NS_ASSERT(sums, 4'(asked_q[0]) + 4'(asked_q[1]) + 4'(asked_q[2]) + 4'(asked_q[3]) == 4'(open_q[0]) + 4'(open_q[1]) + 4'(way_q))
-  `NS_ASSERT(followed_inside, !picked_q || (ahead_q < asked_q[id_q] && (taken_q ? open_ahead_q < open_q[entry_q] && open_ahead_q == ahead_q : inside_q < way_q)))
+  `NS_ASSERT(
+      sums,
+      4'(asked_q[0]) + 4'(asked_q[1]) + 4'(asked_q[2]) + 4'(asked_q[3]) == 4'(open_q[0]) + 4'(open_q[1]) + 4'(way_q))
+  `NS_ASSERT(
+      followed_inside,
+      !picked_q || (ahead_q < asked_q[id_q] && (taken_q ? open_ahead_q < open_q[entry_q] && open_ahead_q == ahead_q : inside_q < way_q)))
 
   `NS_COVER(waits, stall_q && ax_fire && picked_q && ax_id_i != id_q)
   `NS_COVER(shares, end_fire && picked_q && taken_q && open_ahead_q == 3'd1)

@@ -106,7 +106,8 @@ module timeout_proof
   logic [2:0] from_q[2], to_q[2];
   logic [1:0] from_beat_q[2], to_beat_q[2];
   // Cycles without progress of an ID that is owed something; those in which the master takes.
-  logic [6:0] still_q[2], waited_q[2];
+  logic [2:0] still_q[2];
+  logic [4:0] waited_q[2];
 
   assign in_beat = from_beat_q[in_id_i];
   assign in_last = in_beat == from_len_q[in_id_i][0];
@@ -225,7 +226,7 @@ module timeout_proof
   `NS_ASSERT(
       dropped_only_if_late,
       !(in_fire && in_mark && (!out_fire || out_error)) || !to_picked_q || (to_ahead_q == '0 && to_beat_q[picked_id_q] > in_beat))
-  `NS_ASSERT(not_too_early, !(out_valid && out_error) || still_q[out_id] >= 7'(Cycles) || gave_q)
+  `NS_ASSERT(not_too_early, !(out_valid && out_error) || 32'(still_q[out_id]) >= Cycles || gave_q)
   `NS_COVER(
       torn,
       out_fire && out_error && to_here && to_beat_q[out_id] != '0 && from_beat_q[out_id] != '0)
