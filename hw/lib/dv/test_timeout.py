@@ -8,7 +8,6 @@ from hdl import simulate
     ("id_bits", "ids", "cycles"),
     [
         (5, (0x00, 0x15, 0x1F), 128),
-        (2, (1,), 4095),  # 4096 beats between two looks at an ID
         pytest.param(8, (0x00, 0x4F, 0x8B, 0xFF), 1024, marks=pytest.mark.slow),
     ],
 )

@@ -92,7 +92,7 @@ module timeout_proof
     .IdBits   (1),
     .Cycles   (Cycles),
     .MaxBursts(MaxBursts),
-    .LostBits (3)
+    .LostBits (2)
   ) u_dut (
     .clk_i,
     .rst_ni,
