@@ -228,7 +228,8 @@ module timeout_proof
   `NS_ASSERT(
       dropped_only_if_late,
       !(in_fire && in_mark && (!out_fire || out_error)) || !to_picked_q || (to_ahead_q == '0 && to_beat_q[picked_id_q] > in_beat))
-  `NS_ASSERT(not_too_early, !(out_valid && out_error) || 32'(still_q[out_id]) >= Cycles || gave_q)
+  `NS_ASSERT(not_too_early,
+             !(out_valid && out_error) || 32'(still_q[out_id]) >= Cycles + 3 || gave_q)
   `NS_COVER(
       torn,
       out_fire && out_error && to_here && to_beat_q[out_id] != '0 && from_beat_q[out_id] != '0)
