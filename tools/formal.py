@@ -22,7 +22,7 @@ from filelist import ROOT
 BIN = Path(sys.executable).parent
 WORK = ROOT / "build" / "formal"
 LIMIT_S = 900
-LONGEST = ["pairs", "completion", "whole", "jobs"]
+LONGEST = ["timeout", "pairs", "completion", "whole", "jobs"]
 
 
 def prove(path: Path) -> bool:

@@ -27,6 +27,8 @@ hw/lib/rtl/ns_axi_fallback.sv
 hw/lib/rtl/ns_axi_route.sv
 hw/lib/rtl/ns_axi_demux.sv
 hw/lib/rtl/ns_axi_xbar.sv
+hw/lib/rtl/ns_axi_remap_ids.sv
+hw/lib/rtl/ns_axi_remap.sv
 hw/lib/rtl/ns_axil_link.sv
 hw/lib/rtl/ns_axil_open.sv
 hw/lib/rtl/ns_axil_demux.sv

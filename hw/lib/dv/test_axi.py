@@ -63,3 +63,16 @@ def test_xbar_throughput(n, beats):
 def test_fill():
     """Zeros on request, between the writes of others."""
     simulate("axi_fill_tb", "cocotb_axi_fill", filelists=LIB, extra_sources=["axi_fill_tb.sv"])
+
+
+@pytest.mark.parametrize("kind", [pytest.param(0, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.slow), 2])
+def test_fabric(kind):
+    """Eight masters on a multiplexer, on two stages of them, on a crossbar behind them; few IDs at the memories."""
+    simulate(
+        "fabric_tb",
+        "cocotb_fabric",
+        filelists=LIB,
+        extra_sources=["stable_check.sv", "fabric_tb.sv"],
+        parameters={"Kind": kind},
+        env={"KIND": str(kind)},
+    )

@@ -1,14 +1,20 @@
 // Completion timeout of a bus: what the slave never answers ends as an error.
 //
-// Transactions that a slave has not gone on with for `Cycles` to 2 x `Cycles` are answered SLVERR here; what it answers later is
-// dropped (ns_axi_timeout_ids). Assumes that responses of one ID come in order, and that addresses and write data are accepted in the end.
+// Transactions that a slave has not gone on with for `Cycles` to 2 x `Cycles` end with SLVERR here, a read with as many beats as it
+// still lacks; what the slave answers later is dropped (ns_axi_timeout_ids). Assumes that responses of one ID come in order and with as many
+// beats as asked for, and that addresses and write data are accepted in the end. While `MaxBursts` of an ID are outstanding, further
+// addresses wait.
 module ns_axi_timeout
   import ns_axi_pkg::*;
 #(
   /// Bits of an ID; those above are 0.
   parameter int unsigned IdBits = 4,
-  /// Cycles without progress, at least 4 for each ID.
-  parameter int unsigned Cycles = 6_250_000
+  /// Cycles without progress, at least 2.
+  parameter int unsigned Cycles = 6_250_000,
+  /// Transactions outstanding of an ID and direction, a power of two.
+  parameter int unsigned MaxBursts = 64,
+  /// See ns_axi_timeout_ids.
+  parameter int unsigned LostBits = 50
 ) (
   /// Clock.
   input  logic     clk_i,
@@ -22,7 +28,7 @@ module ns_axi_timeout
   ns_axi_if.master m_axi
 );
 
-  logic r_error, b_error, read_busy, read_open, write_busy, write_open;
+  logic r_error, r_last, b_error, read_busy, read_open, write_busy, write_open;
   logic [IdWidth-1:0] r_id, b_id;
 
   assign busy_o = read_busy || write_busy;
@@ -38,46 +44,55 @@ module ns_axi_timeout
   assign s_axi.ar_ready = m_axi.ar_ready && read_open;
 
   ns_axi_timeout_ids #(
-    .IdBits(IdBits),
-    .Cycles(Cycles)
+    .IdBits   (IdBits),
+    .Cycles   (Cycles),
+    .MaxBursts(MaxBursts),
+    .LostBits (LostBits)
   ) u_read (
     .clk_i,
     .rst_ni,
     .busy_o       (read_busy),
     .ready_o      (read_open),
     .issue_i      (m_axi.ar_valid && m_axi.ar_ready),
-    .issue_id_i   (m_axi.ar.id),
-    .issue_beats_i(9'(m_axi.ar.len) + 9'd1),
+    .issue_id_i   (s_axi.ar.id),
+    .issue_len_i  (m_axi.ar.len),
     .in_id_i      (m_axi.r.id),
+    .in_last_i    (m_axi.r.last),
     .in_valid_i   (m_axi.r_valid),
     .in_ready_o   (m_axi.r_ready),
     .out_id_o     (r_id),
+    .out_last_o   (r_last),
     .out_error_o  (r_error),
     .out_valid_o  (s_axi.r_valid),
     .out_ready_i  (s_axi.r_ready)
   );
 
   ns_axi_timeout_ids #(
-    .IdBits(IdBits),
-    .Cycles(Cycles)
+    .IdBits   (IdBits),
+    .Cycles   (Cycles),
+    .MaxBursts(MaxBursts),
+    .Single   (1'b1),
+    .LostBits (LostBits)
   ) u_write (
     .clk_i,
     .rst_ni,
     .busy_o       (write_busy),
     .ready_o      (write_open),
     .issue_i      (m_axi.aw_valid && m_axi.aw_ready),
-    .issue_id_i   (m_axi.aw.id),
-    .issue_beats_i(9'd1),
+    .issue_id_i   (s_axi.aw.id),
+    .issue_len_i  ('0),
     .in_id_i      (m_axi.b.id),
+    .in_last_i    (1'b1),
     .in_valid_i   (m_axi.b_valid),
     .in_ready_o   (m_axi.b_ready),
     .out_id_o     (b_id),
+    .out_last_o   (),
     .out_error_o  (b_error),
     .out_valid_o  (s_axi.b_valid),
     .out_ready_i  (s_axi.b_ready)
   );
 
-  assign s_axi.r = '{id: r_id, resp: r_error ? RespSlvErr : m_axi.r.resp, last: m_axi.r.last, data: m_axi.r.data};
+  assign s_axi.r = '{id: r_id, resp: r_error ? RespSlvErr : m_axi.r.resp, last: r_last, data: m_axi.r.data};
   assign s_axi.b = '{id: b_id, resp: b_error ? RespSlvErr : m_axi.b.resp};
 
 endmodule

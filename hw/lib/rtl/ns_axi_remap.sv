@@ -1,0 +1,77 @@
+// ID remapper: `InBits` of an ID towards the master, `OutBits` towards the slave.
+//
+// An ID that has transactions under way has an entry of a table, whose number is its ID at the slave; so transactions of one
+// ID keep their order as far as the slave keeps it, and different IDs stay different. An address whose ID has no entry while all are
+// taken waits, and so do those behind it; likewise one behind `MaxOutstanding` of its ID. Reads and writes have a table each.
+// An address passes one register slice; everything else passes at once.
+//
+// Assumes a slave that answers what it has been asked, with `last` on a read burst's last beat.
+module ns_axi_remap
+  import ns_axi_pkg::*;
+#(
+  /// Bits of an ID of the master; those above are 0.
+  parameter int unsigned InBits = 8,
+  /// Bits of an ID at the slave: IDs under way at once are 2**OutBits per direction.
+  parameter int unsigned OutBits = 4,
+  /// Transactions under way per ID and direction.
+  parameter int unsigned MaxOutstanding = 32
+) (
+  /// Clock.
+  input  logic     clk_i,
+  /// Reset.
+  input  logic     rst_ni,
+  /// Master.
+  ns_axi_if.slave  s_axi,
+  /// Slave.
+  ns_axi_if.master m_axi
+);
+
+  logic [InBits-1:0] b_id, r_id;
+
+  ns_axi_remap_ids #(
+    .InBits        (InBits),
+    .OutBits       (OutBits),
+    .MaxOutstanding(MaxOutstanding)
+  ) u_write (
+    .clk_i,
+    .rst_ni,
+    .s_ax_i   (s_axi.aw),
+    .s_valid_i(s_axi.aw_valid),
+    .s_ready_o(s_axi.aw_ready),
+    .m_ax_o   (m_axi.aw),
+    .m_valid_o(m_axi.aw_valid),
+    .m_ready_i(m_axi.aw_ready),
+    .id_i     (m_axi.b.id),
+    .id_o     (b_id),
+    .end_i    (m_axi.b_valid && m_axi.b_ready)
+  );
+
+  ns_axi_remap_ids #(
+    .InBits        (InBits),
+    .OutBits       (OutBits),
+    .MaxOutstanding(MaxOutstanding)
+  ) u_read (
+    .clk_i,
+    .rst_ni,
+    .s_ax_i   (s_axi.ar),
+    .s_valid_i(s_axi.ar_valid),
+    .s_ready_o(s_axi.ar_ready),
+    .m_ax_o   (m_axi.ar),
+    .m_valid_o(m_axi.ar_valid),
+    .m_ready_i(m_axi.ar_ready),
+    .id_i     (m_axi.r.id),
+    .id_o     (r_id),
+    .end_i    (m_axi.r_valid && m_axi.r_ready && m_axi.r.last)
+  );
+
+  assign m_axi.w = s_axi.w;
+  assign m_axi.w_valid = s_axi.w_valid;
+  assign s_axi.w_ready = m_axi.w_ready;
+  assign s_axi.b = '{id: IdWidth'(b_id), resp: m_axi.b.resp};
+  assign s_axi.b_valid = m_axi.b_valid;
+  assign m_axi.b_ready = s_axi.b_ready;
+  assign s_axi.r = '{id: IdWidth'(r_id), resp: m_axi.r.resp, last: m_axi.r.last, data: m_axi.r.data};
+  assign s_axi.r_valid = m_axi.r_valid;
+  assign m_axi.r_ready = s_axi.r_ready;
+
+endmodule
