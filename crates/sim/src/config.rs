@@ -172,7 +172,7 @@ impl Default for LinkConfig {
             device_posted_bytes: 12_000,
             device_nonposted_headers: 115,
             device_completion_bytes: 0,
-            device_tx_buffer_bytes: 2_048,
+            device_tx_buffer_bytes: 512,
             device_tx_requests: 8,
             device_phy_ns: 150,
             propagation_ns: 10,
