@@ -266,8 +266,8 @@ class Device:
     def qos(self) -> dict[str, dict[str, int]]:
         """What the PM window ("pm"), the controller ("nvme") and each engine may do in a memory channel.
 
-        `reads` and `writes` are the lines of 64 bytes that it may have outstanding, 0 being no limit; `weight` is how many it may
-        move in a round beside others that want to. The PM window goes first."""
+        `reads` and `writes` are the lines of 64 bytes that it may have outstanding, 0 being no limit; `weight` is how
+        many it may move in a round beside others that want to. The PM window goes first."""
         return json.loads(self.native.qos_get())
 
     def set_qos(

@@ -132,7 +132,8 @@ async def sgl_errors(dut):
 
 
 TIMEOUT = 3000  # cycles, see nvme_ctrl_tb
-# Masters of the host port, as the bits of their IDs above those of the lists show them: movers of two channels, lists, front end.
+# Masters of the host port, as the bits of their IDs above those of the lists show them: movers of two channels, lists,
+# front end.
 LIST_BITS = 4
 MOVER0, MOVER1, LISTS, FRONT = range(4)
 LIST_BITS = 4  # of the IDs below these: 11 lists, see nvme_data_pkg::num_lists
