@@ -29,6 +29,7 @@ Examples:
   nearside delay set pcm         change it while the device runs
   nearside fuzz                  random and malformed commands against a reference model
   nearside latency               where the time of a single command goes
+  nearside qos                   loads, NVMe and engines beside each other
   nearside soak --gigabytes 10   mixed traffic, every byte checked
   nearside serve --socket S      attach the device to a virtual machine
   nearside claim list            every figure that this project states
@@ -200,6 +201,32 @@ def wire(
         print_json({"link": link, "time": "simulated", "seed": seed, "rows": rows})
     else:
         table.print_table(link, rows)
+
+
+@app.command(epilog="Examples: nearside qos · nearside qos 8 --plot qos.png")
+def qos(
+    credits: Annotated[
+        list[int] | None,
+        typer.Argument(help="Lines that each engine may have outstanding in a channel; 0: no limit.", min=0, max=1023),
+    ] = None,
+    commands: Annotated[int, typer.Option(help="NVMe commands of each row.", min=400, max=MAX_U64)] = 6400,
+    seed: Annotated[int, typer.Option(help="Seed of addresses.", min=0, max=MAX_U64)] = 1,
+    plot: Annotated[Path | None, typer.Option(help="Draw the curve here (*.png).")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """What loads, NVMe reads and two copies get beside each other, by the engines' credits."""
+    from nearside import plots
+    from nearside import qos as curve
+
+    with show.building("engines", not as_json) as build, show.bar("measuring", not as_json) as progress:
+        doc = curve.measure(credits or curve.CURVE, commands, seed, build, progress)
+    if plot is not None:
+        plots.qos(doc, plot)
+        doc["plot"] = str(plot)
+    if as_json:
+        print_json(doc)
+    else:
+        curve.print_table(doc)
 
 
 @app.command(epilog="Examples: nearside fuzz --commands 100000 · nearside fuzz --replay 7:3:0-12,40")

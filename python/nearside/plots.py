@@ -81,6 +81,33 @@ def latency(doc: dict[str, Any], path: Path) -> None:
     _save(figure, path)
 
 
+def qos(doc: dict[str, Any], path: Path) -> None:
+    """Loads on the left, bandwidth on the right, by the engines' credits."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    rows = doc["rows"]
+    places = range(len(rows))
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4))
+    left.plot(places, [row["load_p99_ns"] for row in rows], "o-", color="#dd8452", label="p99")
+    left.plot(places, [row["load_mean_ns"] for row in rows], "o-", color="#4c72b0", label="mean")
+    left.axhline(doc["load_alone_ns"], color="grey", linewidth=0.8, linestyle="--", label="alone, mean")
+    left.set_ylabel("64-byte load at the host, ns, simulated")
+    left.set_ylim(0)
+    right.plot(places, [row["copied_gb_s"] for row in rows], "o-", color="#dd8452", label="copied")
+    right.plot(places, [row["nvme_gb_s"] for row in rows], "o-", color="#4c72b0", label="NVMe reads")
+    right.axhline(doc["ideal_copies_gb_s"], color="grey", linewidth=0.8, linestyle="--", label="ideal masters copy")
+    right.set_ylabel("GB/s, simulated")
+    right.set_ylim(0)
+    for axes in (left, right):
+        axes.set_xticks(places, [str(row["credits"] or "no limit") for row in rows])
+        axes.set_xlabel("credits of each engine, lines a channel and direction")
+        axes.legend()
+    _save(figure, path)
+
+
 def trace(commands: list[dict[str, Any]], path: Path) -> None:
     """Commands as bars of their stages over time, one line each, by queue."""
     import matplotlib

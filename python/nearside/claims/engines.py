@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from nearside import _native
-from nearside.claims.registry import Context, Measured, at_least, claim
+from nearside import _native, qos
+from nearside.claims.registry import Context, Measured, at_least, at_most, claim
 from nearside.device import Design, Device
 
 MIB = 1 << 20
@@ -60,3 +60,19 @@ def copy_rate(context: Context) -> Measured:
     return Measured(
         100 * rate / bound, f"{rate:.2f} GB/s copied of {bound:.2f}; {channels} channels, {bytes_ // MIB} MiB"
     )
+
+
+def crowd(context: Context) -> dict[str, float]:
+    return context.once(("qos",), lambda: qos.measure([qos.CREDITS], context.commands(6400), context.seed))["rows"][0]
+
+
+@claim("qos.load.p99", "ns", at_most(1300), f"{qos.LOAD}: latency of a load at the host, 99th percentile.")
+def load_p99(context: Context) -> Measured:
+    row = crowd(context)
+    return Measured(row["load_p99_ns"], f"{row['loads']} loads, {row['load_mean_ns']:.0f} ns on average")
+
+
+@claim("qos.nvme", "%", at_least(95), f"{qos.LOAD}: the NVMe reads' share of what they get alone.")
+def nvme_share(context: Context) -> Measured:
+    row = crowd(context)
+    return Measured(row["nvme_percent"], f"{row['nvme_gb_s']:.2f} GB/s")

@@ -1,0 +1,136 @@
+"""Quality of service: what loads, NVMe commands and engines get beside each other, by the engines' credits."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from nearside import _native, show
+from nearside.device import BuildProgress, Design, Device, Progress
+
+MIB = 1 << 20
+# Lines of credit of each engine in a channel, as many again for writes.
+CREDITS = 8
+CURVE = (4, 8, 12, 16, 24, 32, 0)
+# What the two engines of the design `engines` copy: from, to.
+COPIES = {"copy0": (0, 128 * MIB), "copy1": (512 * MIB, 640 * MIB)}
+COPY_BYTES = 128 * MIB
+LOAD = (
+    f"Two copies within the media at full rate, each with {CREDITS} + {CREDITS} lines of credit a channel, beside "
+    "4 KiB NVMe reads (10 queues of depth 8) and 64-byte loads of the PM window, one after every fourth command, "
+    "DRAM timing"
+)
+
+
+def measure(
+    credits: Sequence[int] = CURVE,
+    commands: int = 6400,
+    seed: int = 1,
+    build: BuildProgress | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Bandwidth and the latency of loads for each number of credits (lines a channel and direction; 0: no limit)."""
+    design = Design.load("engines")
+    job = {"commands": commands, "queues": 10, "depth": 8, "seed": seed}
+    rows = []
+    with Device(design, build) as device:
+        device.delay_set("dram")
+        alone = device.workload(**job)["bandwidth_gb_s"]
+        quiet = device.workload(commands=400, queues=1, depth=1, loads_every=1, seed=seed)["loads"]
+    best = ideal(design, 100_000, alone)
+    for done, lines in enumerate(credits):
+        if progress:
+            progress(done, len(credits))
+        with Device(design) as device:
+            device.delay_set("dram")
+            for name, (source, target) in COPIES.items():
+                device.set_qos(name, reads=lines, writes=lines)
+                device.engine(name).start(src=source, dst=target, bytes=COPY_BYTES)
+            device.native.delay_counters(True)
+            start = device.now_ns
+            report = device.workload(**job, loads_every=4)
+            ns = device.now_ns - start
+            channels = json.loads(device.native.delay_counters(False))
+        copied = sum(channel["write"]["beats"] for channel in channels) * 64 / ns
+        loads = report["loads"]
+        rows.append(
+            {
+                "credits": lines,
+                "loads": loads["count"],
+                "load_mean_ns": loads["mean_ns"],
+                "load_p99_ns": loads["p99_ns"],
+                "nvme_gb_s": report["bandwidth_gb_s"],
+                "nvme_percent": 100 * report["bandwidth_gb_s"] / alone,
+                "copied_gb_s": copied,
+                "copied_percent": 100 * copied / best,
+            }
+        )
+    return {
+        "time": "simulated",
+        "seed": seed,
+        "nvme_alone_gb_s": alone,
+        "ideal_copies_gb_s": best,
+        "load_alone_ns": quiet["mean_ns"],
+        "rows": rows,
+    }
+
+
+def ideal(design: Design, ns: float, nvme_gb_s: float) -> float:
+    """GB/s that ideal masters copy in the DDR4 model beside NVMe reads of so many GB/s, lines grouped at their best."""
+    channels = design.values["channels"]
+    return channels * max(_ideal(design, ns, nvme_gb_s / channels, group) for group in (4, 16, 64))
+
+
+def _ideal(design: Design, ns: float, nvme_gb_s: float, group: int) -> float:
+    """GB/s copied in one channel.
+
+    Each copy always has a request, and reads and writes so many lines in turns; the NVMe reads are of 4 KiB at random
+    places, each at its time.
+    """
+    channel = _native.DramChannel(design.native)
+    channels = design.values["channels"]
+    chance = random.Random(1)
+    # Of each copy: where from, where to, lines asked for, written, and there.
+    copies = [[source // channels, target // channels, 0, 0, 0] for source, target in COPIES.values()]
+    now, asked, lines = 0, 0, []
+    while now < ns * 1000:
+        while asked < nvme_gb_s * now / 1000:
+            asked += 4096
+            page = chance.randrange(256 * MIB // 4096) * 4096
+            lines += [page + 64 * n for n in range(64)]
+        while lines and channel.push(now, lines[0], False):
+            lines.pop(0)
+        for copy in copies:
+            source, target, reads, writes, there = copy
+            while reads - writes < 128 and channel.push(now, source + 64 * reads, False):
+                reads += 1
+            while writes < there // group * group and channel.push(now, target + 64 * writes, True):
+                writes += 1
+            copy[2:4] = reads, writes
+        while (completion := channel.poll(now)) is not None:
+            for copy in copies:
+                copy[4] += 0 <= completion[0] - copy[0] < 64 * copy[2]
+        now = max(now + 1, channel.next_event() or 0)
+    return sum(copy[3] for copy in copies) * 64 / ns
+
+
+def print_table(doc: dict[str, Any]) -> None:
+    """The curve for people."""
+    title = (
+        f"two copies, NVMe reads at the wire's rate ({doc['nvme_alone_gb_s']:.2f} GB/s alone), loads "
+        f"({doc['load_alone_ns']:.0f} ns alone); simulated"
+    )
+    table = show.table(title, "credits", "load, mean", "load, p99", "NVMe", "of alone", "copied", "of ideal masters")
+    for row in doc["rows"]:
+        table.add_row(
+            str(row["credits"] or "no limit"),
+            f"{row['load_mean_ns']:.0f} ns",
+            f"{row['load_p99_ns']:.0f} ns",
+            f"{row['nvme_gb_s']:.2f} GB/s",
+            f"{row['nvme_percent']:.1f} %",
+            f"{row['copied_gb_s']:.2f} GB/s",
+            f"{row['copied_percent']:.1f} %",
+        )
+    show.out.print(table)
