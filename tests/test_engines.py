@@ -128,3 +128,43 @@ def test_wrong_names_and_arguments_say_what_is_allowed(device):
     for value in (-1, 2**64, "x", None, 1.5):
         with pytest.raises((NearsideError, TypeError, OverflowError, ValueError)):
             device.engine("copy0").start(src=value, dst=0, bytes=1)
+
+
+def test_quality_of_service_is_set_while_the_device_runs(device):
+    """Whatever the credits and weights are, all data is right; what is out of range changes nothing."""
+    first = device.qos()
+    assert first == {
+        "pm": {"reads": 0, "writes": 0, "weight": 0},
+        "nvme": {"reads": 0, "writes": 0, "weight": 128},
+        "copy0": {"reads": 32, "writes": 32, "weight": 32},
+        "copy1": {"reads": 32, "writes": 32, "weight": 32},
+    }
+    data = random.Random(6).randbytes(2 * MIB)
+    device.pm_write(64 * MIB, data)
+    rng = random.Random(7)
+    for turn in range(6):
+        device.engine("copy0").start(src=64 * MIB, dst=(70 + 4 * turn) * MIB + 3, bytes=2 * MIB)
+        for _ in range(3):
+            for master in first:
+                values = {key: rng.choice([1, 2, 3, 8, 100]) for key in ("reads", "writes", "weight")}
+                device.set_qos(master, **values)
+                assert device.qos()[master] == values
+            device.workload(read_percent=50, commands=60, queues=2, depth=8, span=16 * MIB, verify=True, loads_every=9)
+        assert device.engine("copy0").wait() == []
+        assert device.pm_read((70 + 4 * turn) * MIB + 3, 2 * MIB) == data
+    for master, values in first.items():
+        device.set_qos(master, reads=values["reads"], writes=values["writes"])
+        if master != "pm":
+            device.set_qos(master, weight=values["weight"])
+    device.set_qos("pm", weight=0)
+    assert device.qos() == first
+    for master, values, wrong in [
+        ("nvme", {"reads": 1024}, "reads = 1024: allowed is 0 to 1023"),
+        ("copy0", {"writes": 1024}, "writes = 1024: allowed is 0 to 1023"),
+        ("copy0", {"weight": 0}, "weight = 0: allowed is 1 to 255"),
+        ("copy1", {"weight": 256}, "weight = 256: allowed is 1 to 255"),
+        ("copy2", {}, 'master = "copy2": allowed are pm, nvme, copy0, copy1'),
+    ]:
+        with pytest.raises(NearsideError, match=wrong):
+            device.set_qos(master, **values)
+    assert device.qos() == first

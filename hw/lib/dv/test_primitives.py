@@ -47,6 +47,14 @@ def test_arbiter(n):
     simulate("ns_rr_arbiter", "cocotb_arbiter", filelists=LIB, parameters={"N": n}, env={"N": str(n)})
 
 
+def test_weighted_arbiter():
+    simulate("ns_wrr_arbiter", "cocotb_wrr", filelists=LIB, parameters={"N": 4})
+
+
+def test_turns():
+    simulate("turns_tb", "cocotb_turns", filelists=LIB, extra_sources=["stable_check.sv", "turns_tb.sv"])
+
+
 @pytest.mark.parametrize("style", ["auto", "reg", "lutram", "bram", "uram"])
 def test_ram(style):
     simulate(
