@@ -47,7 +47,7 @@ fn lists_its_blocks() {
     let header: Vec<u32> = (0..8).map(|i| b.read32(Bar::Control, i * 4)).collect();
     assert_eq!(
         header,
-        [0x4E53_4456, 1, 4, 250_000, MEDIA as u32, 0, 2, 4096]
+        [0x4E53_4456, 1, 5, 250_000, MEDIA as u32, 0, 2, 4096]
     );
     let block = |b: &mut Bench, i: u64| -> Vec<u32> {
         (0..8)
@@ -56,6 +56,7 @@ fn lists_its_blocks() {
     };
     assert_eq!(block(&mut b, 0), [1, 0x1_0000, 0, 0, 0, 0x1_0000, 16, 1024]);
     assert_eq!(block(&mut b, 1), [3, 0x1_0000, 0, 2, 0, 0, MEDIA as u32, 0]);
+    assert_eq!(block(&mut b, 4), [4, 0x1_0000, 0, 4, 0x1000, 0x1000, 2, 0]);
     for channel in 0..2 {
         let offset = NVM_DELAY as u32 + 0x1000 * channel;
         assert_eq!(
@@ -68,7 +69,7 @@ fn lists_its_blocks() {
             "nvm_delay's ID"
         );
     }
-    assert_eq!(block(&mut b, 4), [0; 8]);
+    assert_eq!(block(&mut b, 5), [0; 8]);
     assert_eq!(b.read(Bar::Control, 0x4_0000, 4), None, "reserved");
 }
 
