@@ -18,7 +18,8 @@ def test_the_device_says_what_it_holds(device):
     blocks = [b for b in device.info()["device"]["blocks"] if b["name"] == "copy"]
     engines = device.engines()
     assert [(b["instance"], b["offset"], b["size"]) for b in blocks] == [(0, 0x8_0000, 4096), (1, 0x8_1000, 4096)]
-    assert [(e["instance"], e["offset"], e["bytes"]) for e in engines] == [(0, 0x8_0000, 4096), (1, 0x8_1000, 4096)]
+    places = [(e["kind"], e["instance"], e["offset"], e["bytes"]) for e in engines]
+    assert places == [("copy", 0, 0x8_0000, 4096), ("copy", 1, 0x8_1000, 4096), ("scan", 0, 0x8_2000, 4096)]
     assert engines[1]["media"] == [512 * MIB, 768 * MIB]
 
 
@@ -117,7 +118,7 @@ def test_a_controller_reset_leaves_an_engine_alone(device):
 
 
 def test_wrong_names_and_arguments_say_what_is_allowed(device):
-    with pytest.raises(NearsideError, match=r"'copy9': the design engines has copy0, copy1"):
+    with pytest.raises(NearsideError, match=r"'copy9': the design engines has copy0, copy1, scan0"):
         device.engine("copy9")
     with pytest.raises(NearsideError, match=r"copy0: bytes, length: its arguments are src, dst, bytes"):
         device.engine("copy0").start(src=0, dst=1, length=3)
@@ -138,6 +139,7 @@ def test_quality_of_service_is_set_while_the_device_runs(device):
         "nvme": {"reads": 0, "writes": 0, "weight": 128},
         "copy0": {"reads": 32, "writes": 32, "weight": 32},
         "copy1": {"reads": 32, "writes": 32, "weight": 32},
+        "scan0": {"reads": 32, "writes": 32, "weight": 32},
     }
     data = random.Random(6).randbytes(2 * MIB)
     device.pm_write(64 * MIB, data)
@@ -163,7 +165,7 @@ def test_quality_of_service_is_set_while_the_device_runs(device):
         ("copy0", {"writes": 1024}, "writes = 1024: allowed is 0 to 1023"),
         ("copy0", {"weight": 0}, "weight = 0: allowed is 1 to 255"),
         ("copy1", {"weight": 256}, "weight = 256: allowed is 1 to 255"),
-        ("copy2", {}, 'master = "copy2": allowed are pm, nvme, copy0, copy1'),
+        ("copy2", {}, 'master = "copy2": allowed are pm, nvme, copy0, copy1, scan0'),
     ]:
         with pytest.raises(NearsideError, match=wrong):
             device.set_qos(master, **values)

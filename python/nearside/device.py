@@ -251,7 +251,7 @@ class Device:
         return json.loads(self.native.single(**job))
 
     def engines(self) -> list[dict[str, Any]]:
-        """The engines of the design: name, kind, arguments, results, where their registers are in BAR4."""
+        """The engines of the design: name, kind, arguments, outputs, results, where their registers are in BAR4."""
         return json.loads(self.native.engines)
 
     def engine(self, name: str) -> Engine:
@@ -321,6 +321,10 @@ class Engine:
             raise NearsideError(f"{self.name} has not ended in {timeout_us} us")
         names = dict(enumerate(self.values["results"]))
         return [names.get(bit, f"bit {bit}") for bit in range(32) if value >> bit & 1]
+
+    def outputs(self) -> dict[str, int]:
+        """What it told at its last end beside what went wrong: values of 64 bits, by name."""
+        return dict(zip(self.values["outputs"], self.device.native.engine_outputs(self.name), strict=True))
 
     def launch(self, timeout_us: int = 1_000_000, **arguments: int) -> float:
         """Starts it and waits for its end; the simulated nanoseconds that it took, as the host sees it."""

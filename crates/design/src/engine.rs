@@ -55,6 +55,9 @@ pub struct Manifest {
     /// Names of its arguments, 64 bits each; number n is at register `0x20 + 0x10 * n`.
     #[serde(default)]
     pub arguments: Vec<String>,
+    /// Names of what it tells beside the return value, 64 bits each, in registers behind the arguments.
+    #[serde(default)]
+    pub outputs: Vec<String>,
     /// Names of the bits of its return value, from bit 0 on. Any of them is an error.
     #[serde(default)]
     pub results: Vec<String>,
@@ -106,14 +109,19 @@ impl Manifest {
         let version = self.version_word();
         let allowed = "\"major.minor\", each below 65536";
         check("version", &self.version, version.is_some(), allowed)?;
-        for name in self.arguments.iter().chain(&self.results) {
+        for (key, names) in [
+            ("arguments", &self.arguments),
+            ("outputs", &self.outputs),
+            ("results", &self.results),
+        ] {
             let allowed = "names of letters, digits and '_'";
-            check("arguments and results", name, identifier(name), allowed)?;
+            (names.iter()).try_for_each(|name| check(key, name, identifier(name), allowed))?;
         }
         let most = (size - 0x20) / 0x10;
-        let few = self.arguments.len() as u64 <= most && self.results.len() <= 32;
+        let words = (self.arguments.len() + self.outputs.len()) as u64;
+        let few = words <= most && self.results.len() <= 32;
         let allowed = "what the registers have room for, and at most 32 results";
-        check("arguments", self.arguments.len(), few, allowed)
+        check("arguments and outputs", words, few, allowed)
     }
 
     fn version_word(&self) -> Option<u32> {
@@ -400,11 +408,7 @@ mod tests {
                 "\"2copy\"",
                 "name = 2copy: allowed is up to 32 letters",
             ),
-            (
-                "\"src\"",
-                "\"s c\"",
-                "arguments and results = s c: allowed is",
-            ),
+            ("\"src\"", "\"s c\"", "arguments = s c: allowed is"),
         ] {
             assert!(good.contains(from));
             std::fs::write(folder.join("engine.toml"), good.replacen(from, to, 1)).unwrap();

@@ -23,6 +23,8 @@ pub mod block {
     pub const QOS: u32 = 4;
     /// The copy engine.
     pub const COPY: u32 = 16;
+    /// The scan engine.
+    pub const SCAN: u32 = 17;
 
     /// The name of a type.
     pub fn name(kind: u32) -> &'static str {
@@ -32,6 +34,7 @@ pub mod block {
             PM_WINDOW => "pm_window",
             QOS => "qos",
             COPY => "copy",
+            SCAN => "scan",
             _ => "unknown",
         }
     }

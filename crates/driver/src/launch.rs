@@ -1,4 +1,4 @@
-//! Launches an engine by its registers, which begin alike in all of them: control, status, return value, arguments.
+//! Launches an engine by its registers, which begin alike in all of them: control, status, return value, arguments, outputs.
 
 use sim::{Bar, Time};
 use spec::regs::copy;
@@ -60,6 +60,24 @@ impl EngineRegisters {
         }
         host.read32(Bar::Control, self.base + copy::RESULT)
             .map(Some)
+    }
+
+    /// Values that it tells beside the return value: `count` of 64 bits each, behind `arguments` arguments.
+    pub fn outputs<H: Host>(
+        &self,
+        host: &mut H,
+        arguments: usize,
+        count: usize,
+    ) -> Result<Vec<u64>> {
+        host.run_on(0);
+        (arguments..arguments + count)
+            .map(|n| {
+                let at = self.base + ARGUMENTS + ARGUMENT_STEP * n as u64;
+                let low = host.read32(Bar::Control, at)?;
+                let high = host.read32(Bar::Control, at + 4)?;
+                Ok(u64::from(high) << 32 | u64::from(low))
+            })
+            .collect()
     }
 
     /// Waits for its end until `deadline`, looking every `interval`; the return value. `go_on` answers whether to wait further.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use design::engine::Manifest;
 use design::media::Registers;
 use driver::launch::EngineRegisters;
 use driver::window::{self, Stream};
@@ -42,8 +43,8 @@ impl Device {
         alone(&self.state, "device")
     }
 
-    /// Registers of an engine, and how many arguments it takes.
-    fn engine(&self, name: &str) -> PyResult<(EngineRegisters, usize)> {
+    /// Registers of an engine, and what its folder says of it.
+    fn engine(&self, name: &str) -> PyResult<(EngineRegisters, &Manifest)> {
         let engine = self.engines.iter().find(|e| e.engine.name == name);
         let engine = engine.ok_or_else(|| {
             let names: Vec<&str> = self
@@ -65,7 +66,7 @@ impl Device {
             base: engine.offset,
             size: engine.manifest.registers.0,
         };
-        Ok((registers, engine.manifest.arguments.len()))
+        Ok((registers, &engine.manifest))
     }
 }
 
@@ -748,13 +749,14 @@ impl Device {
         Ok(Value::from(teller.settle(outcome)?).to_string())
     }
 
-    /// The engines of the design, as JSON: name, kind, arguments, results, where they are in BAR4.
+    /// The engines of the design, as JSON: name, kind, arguments, outputs, results, where they are in BAR4.
     #[getter]
     fn engines(&self) -> PyResult<String> {
         let engines = self.engines.iter().map(|e| {
             json!({
                 "name": e.engine.name, "kind": e.manifest.name, "instance": e.instance, "offset": e.offset,
-                "bytes": e.manifest.registers.0, "arguments": e.manifest.arguments, "results": e.manifest.results,
+                "bytes": e.manifest.registers.0, "arguments": e.manifest.arguments, "outputs": e.manifest.outputs,
+                "results": e.manifest.results,
                 "media": [e.media.start, e.media.end],
             })
         });
@@ -764,7 +766,8 @@ impl Device {
     /// Sets an engine's arguments and starts it.
     fn engine_start(&self, name: &str, arguments: Vec<u64>) -> PyResult<()> {
         let mut state = self.lock()?;
-        let (registers, count) = self.engine(name)?;
+        let (registers, manifest) = self.engine(name)?;
+        let count = manifest.arguments.len();
         if arguments.len() != count {
             let given = arguments.len();
             return Err(raise(format!(
@@ -802,6 +805,16 @@ impl Device {
             registers.wait(host, ENGINE_POLL, deadline, &mut go_on)
         });
         teller.settle(outcome)
+    }
+
+    /// What an engine tells beside its return value, in the order of its outputs.
+    fn engine_outputs(&self, name: &str) -> PyResult<Vec<u64>> {
+        let mut state = self.lock()?;
+        let (registers, manifest) = self.engine(name)?;
+        let (arguments, outputs) = (manifest.arguments.len(), manifest.outputs.len());
+        registers
+            .outputs(state.session()?.host(), arguments, outputs)
+            .map_err(raise)
     }
 
     /// What each master may have outstanding in a channel, and its share, as JSON: name to reads, writes, weight.

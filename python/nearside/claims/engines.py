@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from array import array
 
 from nearside import _native, qos
 from nearside.claims.registry import Context, Measured, at_least, at_most, claim
@@ -59,6 +60,47 @@ def copy_rate(context: Context) -> Measured:
     rate = bytes_ / ns
     return Measured(
         100 * rate / bound, f"{rate:.2f} GB/s copied of {bound:.2f}; {channels} channels, {bytes_ // MIB} MiB"
+    )
+
+
+def ideal_read(design: Design, lines: int) -> float:
+    """GB/s that one channel gives to an ideal reader of lines in a row: of the DDR4 model, at most a beat a cycle."""
+    channel = _native.DramChannel(design.native)
+    now, reads, ended = 0, 0, 0
+    while True:
+        while reads < lines and channel.push(now, 64 * reads, False):
+            reads += 1
+        while (completion := channel.poll(now)) is not None:
+            _, ended = completion
+        following = channel.next_event()
+        if following is None and reads == lines:
+            return min(lines * 64 / (ended / 1e3), 64 * design.values["clock_mhz"] / 1e3)
+        now = max(now + 1, following or 0)
+
+
+@claim(
+    "engine.scan.rate", "% of the memory's rate", at_least(90),
+    "A scan of 32 MiB of the media by the scan engine, from its start to its end as the host sees it, against what the "
+    "DDR4 model gives to an ideal reader, at most a beat a cycle and channel.",
+)  # fmt: skip
+def scan_rate(context: Context) -> Measured:
+    design = Design.load("engines")
+    bytes_ = context.commands(32) * MIB
+    data = random.Random(context.seed).randbytes(MIB)
+    expected = sum(value < 1 << 30 for value in array("I", data))
+    with Device(design) as device:
+        device.delay_set("dram")
+        for at in range(0, bytes_, MIB):
+            device.pm_write(at, data)
+        engine = device.engine("scan0")
+        ns = engine.launch(timeout_us=100_000_000, src=0, bytes=bytes_, low=0, high=(1 << 30) - 1, kind=0)
+        if engine.outputs()["count"] != expected * (bytes_ // MIB):
+            raise AssertionError("the count is wrong")
+    channels = design.values["channels"]
+    bound = channels * ideal_read(design, bytes_ // 64 // channels)
+    rate = bytes_ / ns
+    return Measured(
+        100 * rate / bound, f"{rate:.2f} GB/s scanned of {bound:.2f}; {channels} channels, {bytes_ // MIB} MiB"
     )
 
 

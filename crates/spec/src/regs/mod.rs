@@ -4,6 +4,7 @@ pub mod copy;
 pub mod nvm_delay;
 pub mod nvme;
 pub mod qos;
+pub mod scan;
 
 /// A field of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,149 @@
+// Scans a range of one memory channel: reads it in bursts of 256 bytes and counts its values between the bounds.
+//
+// After a read error or `stop_i` it reads no further; what was asked for is still awaited.
+`include "ns_assert.svh"
+
+module scan_channel
+  import ns_axi_pkg::*;
+(
+  /// Clock.
+  input  logic          clk_i,
+  /// Reset, active low.
+  input  logic          rst_ni,
+  /// Begin; only while `busy_o` is 0.
+  input  logic          start_i,
+  /// Its first byte, local to the channel, a multiple of 4.
+  input  logic [63:0]   addr_i,
+  /// Its length, a multiple of 4; may be 0.
+  input  logic [63:0]   bytes_i,
+  /// See scan_count.
+  input  logic          wide_i,
+  /// See scan_count.
+  input  logic          signed_i,
+  /// See scan_count.
+  input  logic [63:0]   low_i,
+  /// See scan_count.
+  input  logic [63:0]   high_i,
+  /// End early.
+  input  logic          stop_i,
+  /// From registers: it works.
+  output logic          busy_o,
+  /// Values counted since `start_i`. From registers.
+  output logic [63:0]   count_o,
+  /// A beat since then could not be read. From a register.
+  output logic          error_o,
+  /// Memory.
+  ns_axi_if.read_master m_axi
+);
+
+  // A range is read in pieces, so that an end is never far.
+  localparam int unsigned PieceBits = 12;
+
+  logic [63:0] addr_q, left_q, count_q;
+  logic [3:0] start_word_q, end_word_q;
+  logic [2:0] open_q;  // pieces under way
+  logic halt_q, error_q, first_q;
+  logic
+      piece_valid,
+      piece_ready,
+      piece_fire,
+      piece_last,
+      beat_valid,
+      beat_last,
+      beat_error,
+      final_beat;
+  logic [PieceBits:0] room, bytes;
+  logic [511:0] beat;
+  logic [15:0] words;
+  logic counting, count_valid;
+  logic [4:0] count;
+
+  assign room = (PieceBits + 1)'(2 ** PieceBits) - (PieceBits + 1)'(addr_q[PieceBits-1:0]);
+  assign piece_last = left_q <= 64'(room);
+  assign bytes = piece_last ? left_q[PieceBits:0] : room;
+  assign piece_valid = left_q != '0 && !halt_q && open_q != '1;
+  assign piece_fire = piece_valid && piece_ready;
+
+  ns_dma_read #(
+    .BurstBytes(256),
+    .Bursts    (16)
+  ) u_read (
+    .clk_i,
+    .rst_ni,
+    .addr_i (addr_q),
+    .bytes_i(32'(bytes)),
+    .valid_i(piece_valid),
+    .ready_o(piece_ready),
+    .data_o (beat),
+    .error_o(beat_error),
+    .last_o (beat_last),
+    .valid_o(beat_valid),
+    .ready_i(1'b1),
+    .m_axi
+  );
+
+  // Only the range's ends stand within beats.
+  assign final_beat = beat_last && left_q == '0 && open_q == 3'd1;
+  always_comb begin
+    for (int unsigned i = 0; i < 16; i++)
+    words[i] = (!first_q || i >= 32'(start_word_q)) && (!final_beat || i <= 32'(end_word_q));
+  end
+
+  scan_count u_count (
+    .clk_i,
+    .rst_ni,
+    .wide_i,
+    .signed_i,
+    .low_i,
+    .high_i,
+    .data_i (beat),
+    .words_i(words),
+    .valid_i(beat_valid),
+    .count_o(count),
+    .valid_o(count_valid),
+    .busy_o (counting)
+  );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      left_q  <= '0;
+      open_q  <= '0;
+      halt_q  <= 1'b0;
+      error_q <= 1'b0;
+      first_q <= 1'b0;
+    end else begin
+      if (start_i) left_q <= bytes_i;
+      else if (piece_fire) left_q <= left_q - 64'(bytes);
+      open_q <= open_q + 3'(piece_fire) - 3'(beat_valid && beat_last);
+      if (start_i) begin
+        halt_q  <= 1'b0;
+        error_q <= 1'b0;
+        first_q <= 1'b1;
+      end else begin
+        if (stop_i || (beat_valid && beat_error)) halt_q <= 1'b1;
+        if (beat_valid && beat_error) error_q <= 1'b1;
+        if (beat_valid) first_q <= 1'b0;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (start_i) begin
+      addr_q <= addr_i;
+      start_word_q <= addr_i[5:2];
+      end_word_q <= 4'((addr_i[5:0] + bytes_i[5:0] - 6'd1) >> 2);
+      count_q <= '0;
+    end else begin
+      if (piece_fire) addr_q <= addr_q + 64'(bytes);
+      if (count_valid) count_q <= count_q + 64'(count);
+    end
+  end
+
+  assign busy_o  = (left_q != '0 && !halt_q) || open_q != '0 || counting;
+  assign count_o = count_q;
+  assign error_o = error_q;
+
+  `NS_ASSERT(starts_at_rest, !start_i || !busy_o)
+  `NS_ASSERT(pieces_are_counted, !(beat_valid && open_q == '0))
+
+endmodule

@@ -1,0 +1,7 @@
+# The scan engine.
+-f hw/lib/lib.f
+hw/engine/scan/rtl/gen/scan_regs_pkg.sv
+hw/engine/scan/rtl/gen/scan_regs.sv
+hw/engine/scan/rtl/scan_count.sv
+hw/engine/scan/rtl/scan_channel.sv
+hw/engine/scan/rtl/scan.sv
