@@ -5,6 +5,8 @@ import random
 import pytest
 from nearside.device import Design, Device, NearsideError
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 
 

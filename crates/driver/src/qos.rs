@@ -5,8 +5,8 @@ use spec::regs::qos::{self, engine, pm};
 
 use crate::{Error, Host, Result};
 
-/// Masters: the PM window, the NVMe controller, six engines.
-const MASTERS: u32 = 8;
+/// Masters: the PM window, the NVMe controller, engines.
+const MASTERS: u32 = 2 + qos::ENGINE_COUNT as u32;
 
 /// Registers of the quality of service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

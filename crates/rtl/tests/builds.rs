@@ -65,6 +65,18 @@ fn four_channels() {
 }
 
 #[test]
+#[ignore = "compiles a device of its own"]
+fn engines() {
+    builds(common::design("engines"));
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
+fn engines_in_folders_of_their_own() {
+    builds(common::mailboxes());
+}
+
+#[test]
 fn nothing_chosen_means_assertions() {
     assert_eq!(BitstreamSpec::default().purpose, Purpose::Checked);
     assert_eq!(DeviceConfig::new().unwrap().purpose, Purpose::Checked);

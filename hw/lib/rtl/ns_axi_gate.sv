@@ -3,9 +3,9 @@
 // Addresses may be withdrawn from the slave when it closes, so a register slice or a multiplexer has to follow that takes
 // addresses only together with `ready`.
 module ns_axi_gate (
-  /// Write addresses pass. From a register.
+  /// Write addresses pass.
   input logic      aw_open_i,
-  /// Read addresses pass. From a register.
+  /// Read addresses pass.
   input logic      ar_open_i,
   /// Master.
   ns_axi_if.slave  s_axi,

@@ -2,7 +2,7 @@
 package nearside_pkg;
 
   /// Most engines in a device: a channel's multiplexer has so many masters beside the PM window and the NVMe controller.
-  parameter int unsigned MaxEngines = 6;
+  parameter int unsigned MaxEngines = qos_pkg::Masters - 2;
   /// Most MSI-X vectors of an engine.
   parameter int unsigned MaxEngineVectors = 8;
   /// Bits of the IDs on an engine's host master.

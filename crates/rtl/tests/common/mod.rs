@@ -54,6 +54,28 @@ fn with_parameters(mut config: DeviceConfig, parameters: &[(&str, &str)]) -> Dev
     config
 }
 
+/// Two mailboxes (`tests/engines/mailbox`) and a copy between them, with two I/O queues.
+pub fn mailboxes_design() -> Design {
+    let engine = |name: &str, engine: &str| {
+        format!("[[engine]]\nname = \"{name}\"\nengine = \"{engine}\"\n")
+    };
+    let text = format!(
+        "name = \"mailboxes\"\nclock_mhz = 10\n[media]\nbytes = \"16 MiB\"\nprofile = \"dram\"\n[nvme]\nio_queues = 2\n{}{}{}",
+        engine("a", "tests/engines/mailbox"),
+        engine("copy0", "copy"),
+        engine("b", "tests/engines/mailbox")
+    );
+    Design::parse(&text, &repo_root().unwrap().join("mailboxes.toml")).unwrap()
+}
+
+/// A device of that design.
+pub fn mailboxes() -> DeviceConfig {
+    DeviceConfig {
+        hang_cycles: 2_000_000,
+        ..DeviceConfig::of(&mailboxes_design()).unwrap()
+    }
+}
+
 /// A driver on that device behind a link, with empty media.
 pub fn controller(name: &str, media: u64) -> Controller<SimHost> {
     controller_with(name, media, Cpu::default().costs(), 0)
