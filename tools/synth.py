@@ -2,7 +2,9 @@
 """Synthesises a module for UltraScale+ with Yosys and counts what it takes.
 
 usage: synth.py TOP -f LIST.f [-f ...] [FILE.sv ...] [-G NAME=VALUE ...] [--json OUT] [--uram] [--path]
-                [--hierarchy DEPTH] [--deep LEVELS] [--keep]
+                [--hierarchy DEPTH] [--deep LEVELS] [--keep] [--gates]
+
+Clocks always run, as in an FPGA (NS_CLOCK_GATE_BYPASS); --gates leaves their gates in, as latches.
 
 LUT counts every LUT, and for distributed RAM and shift registers the LUTs they occupy; two small functions sharing
 one LUT6 are not modelled, so it is an upper bound. BRAM is in units of 36 Kbit (an 18 Kbit block is half).
@@ -34,6 +36,7 @@ BIN = Path(sys.executable).parent
 # several times as much beside the others. With 0.3 ns the slowest path is a long carry chain, and the mapper makes
 # others up to 12 LUTs deep, for area, where 10 and fewer would do.
 NET_PS = 800
+FPGA = ("NS_CLOCK_GATE_BYPASS",)
 # LUTs that one cell of distributed memory occupies (UltraScale architecture, CLB user guide).
 MEMORY_LUTS = {
     "RAM32X1S": 1, "RAM32X1D": 2, "RAM64X1S": 1, "RAM64X1D": 2, "RAM128X1S": 2, "RAM128X1D": 4, "RAM256X1S": 4,
@@ -236,7 +239,7 @@ def synthesise(
     files: filelist.FileList,
     parameters: list[str],
     uram: bool = False,
-    defines: tuple[str, ...] = (),
+    defines: tuple[str, ...] = FPGA,
     hierarchy: int | None = None,
     deep: int | None = None,
     keep: bool = False,
@@ -321,14 +324,15 @@ def main() -> int:
     parser.add_argument("--path", action="store_true", help="print the deepest path")
     parser.add_argument("--deep", type=int, metavar="LEVELS", help="list the paths of more levels")
     parser.add_argument("--hierarchy", type=int, metavar="DEPTH", help="print a table of instances")
+    parser.add_argument("--gates", action="store_true", help="with clock gates")
     parser.add_argument("--keep", action="store_true", help="leave netlist and log in build/synth")
     args = parser.parse_args()
     try:
         files = filelist.read(*args.lists)
         files.sources += [path.resolve() for path in args.files]
-        result = synthesise(
-            args.top, files, args.parameters, args.uram, hierarchy=args.hierarchy, deep=args.deep, keep=args.keep
-        )
+        defines = () if args.gates else FPGA
+        options = {"hierarchy": args.hierarchy, "deep": args.deep, "keep": args.keep}
+        result = synthesise(args.top, files, args.parameters, args.uram, defines, **options)
     except (RuntimeError, ValueError) as error:
         print(error)
         return 1

@@ -107,6 +107,15 @@ def test_synthesis_by_instance(tmp_path):
     assert not list((filelist.ROOT / "build" / "synth").glob("t-*"))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("defines", "latches"), [((), 1), (synth.FPGA, 0)])
+def test_synthesis_of_clock_gates(defines, latches):
+    gate = filelist.ROOT / "hw" / "lib" / "rtl" / "ns_clock_gate.sv"
+    result = synth.synthesise("ns_clock_gate", filelist.FileList(sources=[gate]), [], defines=defines)
+    assert (result["resources"]["LUT"] > 0) == bool(latches)
+    assert result["resources"]["FF"] == latches
+
+
 def test_counts():
     text = (
         "test result: ok. 5 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out\n"

@@ -10,6 +10,7 @@ a source, a parameter or an option changes. Environment variables:
 
     COCOTB_RANDOM_SEED=7   another seed than 1        COCOTB_TEST_FILTER=regex   only some cocotb tests
     WAVES=1                write waves.fst in the run's folder (another build, much slower)
+    CLOCK_GATE_BYPASS=1    every block's clock runs always, as in an FPGA (another build, slower)
 """
 
 from __future__ import annotations
@@ -63,12 +64,14 @@ def simulate(
         path = here / extra
         (files.waivers if path.suffix == ".vlt" else files.sources).append(path)
     waves = os.environ.get("WAVES", "0") not in ("", "0")
+    bypass = os.environ.get("CLOCK_GATE_BYPASS", "0") not in ("", "0")
     options = [
         "--assert",
         "-Wall",  # warnings are fatal; waivers with reasons stand in lint/*.vlt
         *("--x-assign", "unique", "--x-initial", "unique"),  # no test may lean on zeros out of power-up
         *(f"+incdir+{d}" for d in files.incdirs),
         *(["--trace-fst"] if waves else []),
+        *(["+define+NS_CLOCK_GATE_BYPASS"] if bypass else []),
         *build_args,
     ]
     simulator = Simulator()

@@ -68,7 +68,7 @@ class Collector:
         folder = PARTS.parent
         folder.mkdir(parents=True, exist_ok=True)
         content = {"whole": whole, "plan": rows, "others": others}
-        (folder / "nvme_ctrl.json").write_text(json.dumps(content, indent=1) + "\n")
+        (folder / f"{PARTS.name}.json").write_text(json.dumps(content, indent=1) + "\n")
         table = [f"# {title[0].upper()}{title[1:]}", "", "| group | bin | times |", "|---|---|---|"]
         table += [
             f"| {group} | {name} | {count or '**none**'} |" for group, bins in rows.items() for name, count in bins
@@ -76,7 +76,7 @@ class Collector:
         table += ["", "Known holes, not in the plan:", "", *(f"- {name}" for name in sorted(nvme_coverage.HOLES))]
         table += ["", "Beyond the plan:", "", "| group | bin | times |", "|---|---|---|"]
         table += [f"| {group} | {name} | {count} |" for group, bins in others.items() for name, count in bins]
-        (folder / "nvme_ctrl.md").write_text("\n".join(table) + "\n")
+        (folder / f"{PARTS.name}.md").write_text("\n".join(table) + "\n")
         if self.missed and session.exitstatus == 0:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

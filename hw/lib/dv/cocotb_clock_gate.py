@@ -1,4 +1,4 @@
-"""ns_clock_gate: a pulse for exactly the cycles that were enabled, and no glitch."""
+"""ns_clock_gate: a pulse for exactly the cycles that were enabled, and no glitch; every pulse if it is bypassed."""
 
 import random
 
@@ -37,3 +37,15 @@ async def pulses(dut):
         await ReadOnly()
         assert dut.clk_o.value == 0
         assert count == wanted
+
+
+@cocotb.test()
+async def runs_always(dut):
+    """With NS_CLOCK_GATE_BYPASS: the clock as it is, whatever the enable does and whenever."""
+    rng = random.Random(cocotb.RANDOM_SEED)
+    for _ in range(500):
+        dut.clk_i.value = clock = rng.randrange(2)
+        dut.en_i.value = rng.randrange(2)
+        await ReadOnly()
+        assert dut.clk_o.value == clock
+        await Timer(1, "ns")

@@ -66,5 +66,7 @@ def test_ram(style):
     )
 
 
-def test_clock_gate():
-    simulate("ns_clock_gate", "cocotb_clock_gate", filelists=LIB)
+@pytest.mark.parametrize(("bypass", "testcase"), [("0", "pulses"), ("1", "runs_always")])
+def test_clock_gate(monkeypatch, bypass, testcase):
+    monkeypatch.setenv("CLOCK_GATE_BYPASS", bypass)
+    simulate("ns_clock_gate", "cocotb_clock_gate", filelists=LIB, testcase=testcase)

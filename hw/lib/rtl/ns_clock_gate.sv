@@ -1,6 +1,8 @@
 // Clock gate without glitches: `clk_o` has a pulse for each high phase of `clk_i` that `en_i` was 1 before.
 //
 // Assumes that `en_i` comes from registers on the rising edge of `clk_i` (or of a clock gated from it).
+// Define NS_CLOCK_GATE_BYPASS to leave every clock running: the default for FPGAs, where a gate made of LUTs skews clocks and
+// there are fewer clock buffers than blocks that rest. So no block may rely on a clock that stands still.
 // Define NS_CLOCK_GATE_BUFGCE to use the cell of AMD FPGAs; an ASIC flow replaces the module with its own cell.
 module ns_clock_gate (
   /// Free-running clock.
@@ -11,7 +13,11 @@ module ns_clock_gate (
   output logic clk_o
 );
 
-`ifdef NS_CLOCK_GATE_BUFGCE
+`ifdef NS_CLOCK_GATE_BYPASS
+  logic unused;
+  assign unused = en_i;
+  assign clk_o = clk_i;
+`elsif NS_CLOCK_GATE_BUFGCE
   BUFGCE u_bufgce (
     .I (clk_i),
     .CE(en_i),
