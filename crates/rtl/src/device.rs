@@ -134,6 +134,8 @@ pub struct DeviceConfig {
     pub skip_idle: bool,
     /// With assertions or without. A device that writes waveforms has them in any case.
     pub purpose: Purpose,
+    /// Every block's clock runs always, as in an FPGA. The simulation is slower.
+    pub free_clocks: bool,
     /// What a build for speed runs on the device, on empty media, to find what matters most. Its error is the build's. Not
     /// used with waveforms.
     pub train: Option<fn(RtlDevice) -> std::result::Result<(), String>>,
@@ -160,6 +162,7 @@ impl DeviceConfig {
             trace: None,
             skip_idle: true,
             purpose: Purpose::Checked,
+            free_clocks: false,
             train: None,
         })
     }
@@ -225,6 +228,10 @@ impl DeviceConfig {
                 None => self.purpose,
             },
             trace: self.trace.is_some(),
+            options: match self.free_clocks {
+                true => vec!["+define+NS_CLOCK_GATE_BYPASS".to_string()],
+                false => Vec::new(),
+            },
             ..BitstreamSpec::default()
         }
     }
