@@ -117,6 +117,7 @@ METHODS = {
     "trace_start": {"path": "t.jsonl"},
     "trace_stop": {},
     "single": {"write": False, "bytes": 512, "commands": 1, "seed": 1},
+    "engine_outputs": {"name": "copy0"},
     "engine_start": {"name": "copy0", "arguments": [0, 4096, 64]},
     "engine_stop": {"name": "copy0"},
     "qos_get": {},
