@@ -12,6 +12,10 @@ use crate::{Bytes, Design};
 pub const MAX_ENGINES: usize = 6;
 /// Their registers in BAR4.
 const REGISTERS: std::ops::Range<u64> = 0x8_0000..0x10_0000;
+/// Most NVMe I/O commands of an engine (`nearside_pkg::MaxEngineCommands`).
+const MAX_COMMANDS: usize = 8;
+/// The vendor specific I/O opcodes (NVMe 1.4, figure 346).
+const OPCODES: std::ops::RangeInclusive<u8> = 0x80..=0xFF;
 /// The device top, which engines are written into.
 const TOP: &str = "hw/top/rtl/nearside_top.sv";
 
@@ -27,6 +31,23 @@ pub struct Engine {
     /// Namespaces that it may touch, by their numbers, which follow each other; none: the whole media.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<u32>,
+    /// Opcodes of its NVMe I/O commands, in the order of `engine.toml`; none: those of `engine.toml` if it is the first engine of its
+    /// kind, else it has no commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opcodes: Option<Vec<u8>>,
+}
+
+/// An NVMe I/O command that an engine carries out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    /// Its name.
+    pub name: String,
+    /// 80h to FFh; the lowest two bits say what data is moved: 0 none, 1 from the host, 2 to the host, 3 both.
+    pub opcode: u8,
+    /// It may change what namespaces hold.
+    #[serde(default)]
+    pub changes: bool,
 }
 
 /// What `engine.toml` says.
@@ -61,6 +82,9 @@ pub struct Manifest {
     /// Names of the bits of its return value, from bit 0 on. Any of them is an error.
     #[serde(default)]
     pub results: Vec<String>,
+    /// NVMe I/O commands, up to 8.
+    #[serde(default)]
+    pub commands: Vec<Command>,
 }
 
 /// An engine in its place in a device.
@@ -80,6 +104,10 @@ pub struct Plugged {
     pub media: std::ops::Range<u64>,
     /// Its first MSI-X vector, if it has any.
     pub vector: u16,
+    /// Its NVMe I/O commands, with the opcodes that they have in this device.
+    pub commands: Vec<Command>,
+    /// The namespaces in which they may be used, by their numbers.
+    pub namespaces: std::ops::RangeInclusive<u32>,
 }
 
 fn identifier(name: &str) -> bool {
@@ -109,7 +137,13 @@ impl Manifest {
         let version = self.version_word();
         let allowed = "\"major.minor\", each below 65536";
         check("version", &self.version, version.is_some(), allowed)?;
+        let commands: Vec<String> = self.commands.iter().map(|c| c.name.clone()).collect();
+        let allowed = format!("at most {MAX_COMMANDS}");
+        let few = commands.len() <= MAX_COMMANDS;
+        check("commands", commands.len(), few, &allowed)?;
+        opcodes("commands.opcode", self.commands.iter().map(|c| c.opcode))?;
         for (key, names) in [
+            ("commands.name", &commands),
             ("arguments", &self.arguments),
             ("outputs", &self.outputs),
             ("results", &self.results),
@@ -128,6 +162,38 @@ impl Manifest {
         let (major, minor) = self.version.split_once('.')?;
         let (major, minor): (u16, u16) = (major.parse().ok()?, minor.parse().ok()?);
         Some(u32::from(major) << 16 | u32::from(minor))
+    }
+}
+
+/// These may be the opcodes of one engine.
+fn opcodes(key: &str, opcodes: impl Iterator<Item = u8>) -> Result<(), Error> {
+    let mut seen = Vec::new();
+    for opcode in opcodes {
+        let given = format!("{opcode:#x}");
+        let allowed = "0x80 to 0xff, the vendor specific ones";
+        check(key, &given, OPCODES.contains(&opcode), allowed)?;
+        check(key, &given, !seen.contains(&opcode), "each opcode once")?;
+        seen.push(opcode);
+    }
+    Ok(())
+}
+
+impl Engine {
+    /// Its commands in this device; `first` of its kind or not.
+    fn commands(&self, manifest: &Manifest, first: bool) -> Result<Vec<Command>, Error> {
+        let mut commands = manifest.commands.clone();
+        let Some(own) = &self.opcodes else {
+            return Ok(if first { commands } else { Vec::new() });
+        };
+        let allowed = format!("none, or one for each of its {} commands", commands.len());
+        let fits = own.is_empty() || own.len() == commands.len();
+        let key = format!("engine.{}.opcodes", self.name);
+        check(&key, format!("{own:x?}"), fits, &allowed)?;
+        commands.truncate(own.len());
+        for (command, opcode) in commands.iter_mut().zip(own) {
+            command.opcode = *opcode;
+        }
+        Ok(commands)
     }
 }
 
@@ -155,7 +221,19 @@ impl Design {
             vector += u16::from(manifest.interrupts);
             let allowed = "MSI-X vectors of queues and engines that are at most 128 together";
             check(&key, manifest.interrupts, vector <= 128, allowed)?;
+            let commands = engine.commands(&manifest, *instance == 0)?;
+            for command in &commands {
+                let mut others = plugged.iter().flat_map(|e: &Plugged| &e.commands);
+                let alone = others.all(|other| other.opcode != command.opcode);
+                let allowed = "an opcode of its own: `opcodes` in the design gives others";
+                let opcode = format!("{:#x}", command.opcode);
+                check(&format!("{key}.opcodes"), opcode, alone, allowed)?;
+            }
+            let all = 1..=self.nvme.namespaces.len().max(1) as u32;
+            let own = engine.namespaces.first().zip(engine.namespaces.last());
             plugged.push(Plugged {
+                commands,
+                namespaces: own.map_or(all, |(first, last)| *first..=*last),
                 vector: first,
                 filelist: folder.join(&manifest.filelist),
                 instance: *instance,
@@ -206,6 +284,7 @@ impl Design {
             )?;
             let alone = self.engine.iter().filter(|e| e.name == engine.name).count() == 1;
             check(&key("name"), &engine.name, alone, "a name of its own")?;
+            opcodes(&key("opcodes"), engine.opcodes.iter().flatten().copied())?;
             let namespaces = &engine.namespaces;
             let number = self.nvme.namespaces.len().max(1);
             let known = namespaces
@@ -256,9 +335,16 @@ pub fn top(root: &Path, engines: &[Plugged]) -> Result<String, Error> {
 fn entry(engine: &Plugged) -> String {
     let manifest = &engine.manifest;
     let version = manifest.version_word().unwrap_or_default();
+    let commands = engine.commands.iter().zip(0..);
+    let opcodes = commands
+        .clone()
+        .fold(0u64, |all, (c, n)| all | u64::from(c.opcode) << (8 * n));
+    let changes = commands.fold(0u8, |all, (c, n)| all | u8::from(c.changes) << n);
+    let namespaces = (engine.namespaces.clone()).fold(0u16, |all, ns| all | 1 << (ns - 1));
     format!(
         "    engine_t'{{kind: 32'd{}, version: 32'h{version:08x}, instance_: 32'd{}, offset: 32'h{:x}, size: 32'h{:x}, \
-         cap0: '0, cap1: '0, memory: 1'b{}, host: 1'b{}, vectors: 8'd{}, first: 64'h{:x}, limit: 64'h{:x}}}",
+         cap0: '0, cap1: '0, memory: 1'b{}, host: 1'b{}, vectors: 8'd{}, first: 64'h{:x}, limit: 64'h{:x}, commands: 8'd{}, \
+         opcodes: 64'h{opcodes:x}, changes: 8'h{changes:x}, namespaces: 16'h{namespaces:x}}}",
         manifest.kind,
         engine.instance,
         engine.offset,
@@ -268,6 +354,7 @@ fn entry(engine: &Plugged) -> String {
         manifest.interrupts,
         engine.media.start,
         engine.media.end,
+        engine.commands.len(),
     )
 }
 
@@ -295,11 +382,17 @@ fn instance((number, engine): (usize, &Plugged)) -> String {
     }
     let vectors = manifest.interrupts;
     let mut idle = String::new();
+    if manifest.commands.is_empty() {
+        let port = format!("engine_nvme[{number}]");
+        idle = format!("  assign {port}.cmd_ready = 1'b0;\n  assign {port}.done = '0;\n  assign {port}.done_valid = 1'b0;\n");
+    } else {
+        ports.push(format!(".s_nvme(engine_nvme[{number}])"));
+    }
     if vectors > 0 {
         ports.push(format!(".irq_o (engine_irq[{number}][{}:0])", vectors - 1));
     }
     if vectors < 8 {
-        idle = format!("  assign engine_irq[{number}][7:{vectors}] = '0;\n");
+        idle += &format!("  assign engine_irq[{number}][7:{vectors}] = '0;\n");
     }
     let ports = ports.join(",\n    ");
     format!("  {module}{sizes} u_{name} (\n    {ports}\n  );\n{idle}\n")

@@ -1,5 +1,5 @@
 # The scan engine.
--f hw/lib/lib.f
+-f hw/ip/engine_launch/engine_launch.f
 hw/engine/scan/rtl/gen/scan_regs_pkg.sv
 hw/engine/scan/rtl/gen/scan_regs.sv
 hw/engine/scan/rtl/scan_count.sv

@@ -13,9 +13,11 @@ hw/ip/nvme_ctrl/rtl/nvme_decode.sv
 hw/ip/nvme_ctrl/rtl/nvme_fused.sv
 hw/ip/nvme_ctrl/rtl/nvme_pairs.sv
 hw/ip/nvme_ctrl/rtl/nvme_abort.sv
+hw/ip/nvme_ctrl/rtl/nvme_engine_if.sv
 hw/ip/nvme_ctrl/rtl/nvme_get_log.sv
 hw/ip/nvme_ctrl/rtl/nvme_format.sv
 hw/ip/nvme_ctrl/rtl/nvme_ns_flight.sv
+hw/ip/nvme_ctrl/rtl/nvme_engines.sv
 hw/ip/nvme_ctrl/rtl/nvme_admin.sv
 hw/ip/nvme_ctrl/rtl/nvme_admin_in.sv
 hw/ip/nvme_ctrl/rtl/nvme_identify.sv

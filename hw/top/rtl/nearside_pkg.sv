@@ -5,6 +5,8 @@ package nearside_pkg;
   parameter int unsigned MaxEngines = qos_pkg::Masters - 2;
   /// Most MSI-X vectors of an engine.
   parameter int unsigned MaxEngineVectors = 8;
+  /// Most NVMe I/O commands of an engine.
+  parameter int unsigned MaxEngineCommands = 2 ** nvme_pkg::EngineCommandWidth;
   /// Bits of the IDs on an engine's host master.
   parameter int unsigned EngineHostIdBits = 4;
   /// Bits of the IDs on an engine's memory masters: 16 transactions, of a crossbar's master each.
@@ -26,7 +28,27 @@ package nearside_pkg;
     logic [7:0]  vectors;    // MSI-X vectors, up to MaxEngineVectors
     logic [63:0] first;      // media addresses that these may touch: from here on,
     logic [63:0] limit;      // below this one
+    logic [7:0]  commands;   // NVMe I/O commands, up to MaxEngineCommands
+    logic [MaxEngineCommands-1:0][7:0] opcodes;  // theirs, 80h to FFh
+    logic [MaxEngineCommands-1:0] changes;       // which of them may change what namespaces hold
+    logic [2**nvme_pkg::NsWidth-1:0] namespaces; // in which they may be used, namespace 1 in the lowest bit
   } engine_t;
+
+  /// Which of the first `count` engines carries out which I/O opcode.
+  function automatic nvme_pkg::engine_routes_t engine_routes(engine_t [MaxEngines-1:0] engines,
+                                                             int unsigned count);
+    engine_routes = '0;
+    for (int unsigned e = 0; e < MaxEngines; e++)
+    for (int unsigned c = 0; c < MaxEngineCommands; c++)
+    if (e < count && c < 32'(engines[e].commands))
+      engine_routes[engines[e].opcodes[c][6:0]] = '{
+          valid: 1'b1,
+          changes: engines[e].changes[c],
+          engine: nvme_pkg::EngineWidth'(e),
+          command: nvme_pkg::EngineCommandWidth'(c),
+          namespaces: engines[e].namespaces
+      };
+  endfunction
 
   /// MSI-X vectors of the engines before number `engine`.
   function automatic int unsigned vectors_before(engine_t [MaxEngines-1:0] engines,

@@ -84,6 +84,8 @@ module nearside_shell
   ns_axi_if.slave s_engine_mem[Slots*NumChannels],
   /// Its host master. Bursts of whole beats within 4 KiB.
   ns_axi_if.slave s_engine_host[Slots],
+  /// Its NVMe I/O commands.
+  nvme_engine_if.controller m_engine_nvme[Slots],
   /// Its interrupt requests: a rising edge asks for a message behind all writes that its host master has seen accepted. From registers.
   input  logic [Slots-1:0][MaxEngineVectors-1:0] engine_irq_i,
 
@@ -441,7 +443,9 @@ module nearside_shell
     .NsBlocks    (NsBlocks),
     .MediaBytes  (MediaBytes),
     .HostTimeout (HostTimeout),
-    .ClockKhz    (ClockKhz)
+    .ClockKhz    (ClockKhz),
+    .NumEngines  (NumEngines),
+    .Routes      (engine_routes(AllEngines, NumEngines))
   ) u_nvme_ctrl (
     .clk_i            (clk_nvme),
     .rst_ni        (rst_fn_n),
@@ -462,6 +466,7 @@ module nearside_shell
     .s_axil           (lite[LiteNvme]),
     .m_host           (host),
     .m_mem            (mem),
+    .m_engine         (m_engine_nvme),
     .fill_addr_o      (fill_addr),
     .fill_blocks_o    (fill_blocks),
     .fill_valid_o     (fill_valid),
@@ -610,7 +615,8 @@ module nearside_shell
   assign engines_busy = engine_awake != '0;
 
   for (genvar e = 0; e < NumEngines; e++) begin : gen_engine
-    assign engine_awake[e] = engine_busy_i[e] || m_engine_axil[e].awvalid || m_engine_axil[e].wvalid || m_engine_axil[e].arvalid;
+    assign engine_awake[e] = engine_busy_i[e] || m_engine_axil[e].awvalid || m_engine_axil[e].wvalid || m_engine_axil[e].arvalid ||
+        m_engine_nvme[e].cmd_valid || m_engine_nvme[e].stop_valid;
     assign engine_rst_no[e] = rst_fn_n;
 
     ns_clock_gate u_gate (
@@ -785,7 +791,8 @@ module nearside_shell
     end else begin
       if (!nvme_waits || input_valid || reset_busy) waits_q <= '0;
       else if (waits_q != '1) waits_q <= waits_q + 1'b1;
-      idle_q <= rest && (!nvme_busy || waits_q == '1);
+      // An engine's answer has left the engine and is in the controller now: waits_q says so a cycle later.
+      idle_q <= rest && (!nvme_busy || (nvme_waits && waits_q == '1));
       wait_q <= (rest && nvme_busy && nvme_wait > Old && stale_q == '0 && skipped_i == '0) ? nvme_wait - Old : '0;
       stale_q <= (skipped_i != '0) ? '1 : stale_q - 3'(stale_q != '0);
     end

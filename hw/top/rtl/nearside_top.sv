@@ -233,6 +233,7 @@ module nearside_top
   ns_axil_if engine_axil[Slots] ();
   ns_axi_if engine_mem[Slots*NumChannels] ();
   ns_axi_if engine_host[Slots] ();
+  nvme_engine_if engine_nvme[Slots] ();
   logic [Slots-1:0][MaxEngineVectors-1:0] engine_irq;
 
   `NS_AXIL_FROM_FLAT(s_axil, s_axil)
@@ -299,12 +300,16 @@ module nearside_top
     .m_engine_axil(engine_axil),
     .s_engine_mem(engine_mem),
     .s_engine_host(engine_host),
+    .m_engine_nvme(engine_nvme),
     .engine_irq_i(engine_irq)
   );
 
   // begin engines
   assign engine_busy = '0;
   assign engine_irq = '0;
+  assign engine_nvme[0].cmd_ready = 1'b0;
+  assign engine_nvme[0].done = '0;
+  assign engine_nvme[0].done_valid = 1'b0;
   logic unused;
   assign unused = ^{engine_clk, engine_rst_n};
   // end engines

@@ -59,13 +59,15 @@ fn with_parameters(mut config: DeviceConfig, parameters: &[(&str, &str)]) -> Dev
     config
 }
 
-/// Two mailboxes (`tests/engines/mailbox`) and a copy between them, with two I/O queues.
+/// Two mailboxes (`tests/engines/mailbox`) and a copy between them, with two I/O queues and two namespaces, of which the second mailbox
+/// has commands in one only.
 pub fn mailboxes_design() -> Design {
     let engine = |name: &str, engine: &str| {
         format!("[[engine]]\nname = \"{name}\"\nengine = \"{engine}\"\n")
     };
+    let second = "namespaces = [2]\nopcodes = [0x92, 0xA3]\n";
     let text = format!(
-        "name = \"mailboxes\"\nclock_mhz = 10\n[media]\nbytes = \"16 MiB\"\nprofile = \"dram\"\n[nvme]\nio_queues = 2\n{}{}{}",
+        "name = \"mailboxes\"\nclock_mhz = 10\n[media]\nbytes = \"16 MiB\"\nprofile = \"dram\"\n[nvme]\nio_queues = 2\nnamespaces = [\"8 MiB\", \"4 MiB\"]\n{}{}{}{second}",
         engine("a", "tests/engines/mailbox"),
         engine("copy0", "copy"),
         engine("b", "tests/engines/mailbox")

@@ -183,9 +183,9 @@ impl Sqe {
         (self.dw[0] >> 14 & 3) as u8
     }
 
-    /// The same command with command dword `n` (10 to 15) replaced; other `n` change nothing.
+    /// The same command with command dword `n` (2, 3, 10 to 15) replaced; other `n` change nothing.
     pub fn with_cdw(mut self, n: usize, value: u32) -> Sqe {
-        if (10..16).contains(&n) {
+        if matches!(n, 2 | 3 | 10..=15) {
             self.dw[n] = value;
         }
         self

@@ -1,11 +1,13 @@
 // Scan engine: counts the values of 32 or 64 bits in a range of the media that lie between two bounds, both included.
 //
+// It does one scan at a time, of its registers or of an NVMe I/O command in turn (engine_launch).
 // The part of a range that lies in one channel is a range of that channel's own addresses, so each channel is scanned by itself, all at
 // the same time; in the end their counts are added.
 `include "ns_assert.svh"
 
 module scan
   import ns_axi_pkg::*;
+  import nvme_pkg::*;
 #(
   /// Memory channels, a power of two.
   parameter int unsigned NumChannels = 2,
@@ -24,6 +26,8 @@ module scan
   ns_axil_if.slave s_axil,
   /// Memory, one master a channel; addresses are local to the channel.
   ns_axi_if.master m_mem[NumChannels],
+  /// NVMe I/O commands: 0 counts.
+  nvme_engine_if.engine s_nvme,
   /// Interrupt request: rises when a scan ends.
   output logic     irq_o
 );
@@ -90,28 +94,141 @@ module scan
     StCheck,
     StBegin,
     StScan,
-    StAdd
+    StAdd,
+    StDone
   } state_e;
 
   state_e state_q;
-  logic [63:0] src_q, bytes_q, low_q, high_q, count_q;
+  typedef struct packed {
+    logic        unknown;  // a kind that there is not
+    logic        is_signed;
+    logic        wide;
+    logic [63:0] high;
+    logic [63:0] low;
+    logic [63:0] bytes;
+    logic [63:0] src;
+  } job_t;
+
+  typedef struct packed {
+    logic        invalid;
+    logic        stopped;
+    logic        read_error;
+    logic [63:0] count;
+  } result_t;
+
+  job_t job;
+  result_t result_q, told_q;  // of the present scan, of the last one of the registers
   logic [64:0] end_q;
-  logic wide_q, signed_q, unknown_q;
-  logic read_error_q, stopped_q, invalid_q;
   logic irq_d, irq_q;
-  logic start, stop, invalid, begin_scan, finish;
+  logic start, stop, launch_stop, invalid, begin_scan, finish, done, launch_busy, nvme_busy;
+  // ---------------------------------------------------------------- who wants what
+
+  localparam int unsigned Registers = 0;
+  localparam int unsigned Nvme = 1;
+  logic [1:0] want, want_stop, ended;
+  job_t [1:0] jobs;
+  logic want_q, want_stop_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      want_q <= 1'b0;
+      want_stop_q <= 1'b0;
+    end else if (want_q) begin
+      want_q <= !ended[Registers];
+      want_stop_q <= (want_stop_q || hwif_out.control.stop.value) && !ended[Registers];
+    end else begin
+      want_q <= hwif_out.control.start.value;
+    end
+  end
+
+  assign want[Registers] = want_q;
+  assign want_stop[Registers] = want_stop_q;
+  assign jobs[Registers] = '{
+          unknown: hwif_out.kind_lo.reserved.value != '0 || hwif_out.kind_hi.value.value != '0,
+          is_signed: hwif_out.kind_lo.is_signed.value,
+          wide: hwif_out.kind_lo.wide.value,
+          high: {hwif_out.high_hi.value.value, hwif_out.high_lo.value.value},
+          low: {hwif_out.low_hi.value.value, hwif_out.low_lo.value.value},
+          bytes: {hwif_out.bytes_hi.value.value, hwif_out.bytes_lo.value.value},
+          src: {hwif_out.src_hi.value.value, hwif_out.src_lo.value.value}
+      };
+
+  // CDW10, CDW11: first block; CDW12: blocks, less one, up to 2**24, so that the count fits into dword 0; CDW13: kind of values.
+  engine_cmd_t cmd;
+  status_t refused, status;
+  logic [63:0] slba;
+  logic [64:0] last_q;  // last block
+  logic reserved;
+
+  assign slba = cmd.sqe[383:320];
+  assign reserved = cmd.sqe[415:408] != '0 || cmd.sqe[447:418] != '0;
+  always_ff @(posedge clk_i) last_q <= 65'(slba) + 65'(cmd.sqe[407:384]);
+
+  always_comb begin
+    refused = generic_status(ScSuccess);
+    if (reserved) refused = generic_status(ScInvalidField);
+    else if (last_q >= 65'(cmd.ns_blocks)) refused = generic_status(ScLbaOutOfRange);
+    status = generic_status(ScSuccess);
+    if (result_q.read_error)
+      status = '{dnr: 1'b0, more: 1'b0, crd: '0, sct: 3'd2, sc: ScUnrecoveredReadError};
+  end
+
+  assign jobs[Nvme] = '{
+          unknown: 1'b0,
+          is_signed: cmd.sqe[417],
+          wide: cmd.sqe[416],
+          high: {cmd.sqe[511:480], cmd.sqe[479:448]},
+          low: {cmd.sqe[127:96], cmd.sqe[95:64]},
+          bytes: (64'(cmd.sqe[407:384]) + 64'd1) << 9,
+          src: (cmd.ns_base + slba) << 9
+      };
+
+  engine_nvme u_nvme (
+    .clk_i,
+    .rst_ni,
+    .busy_o   (nvme_busy),
+    .s_nvme,
+    .cmd_o    (cmd),
+    .refused_i(refused),
+    .want_o   (want[Nvme]),
+    .stop_o   (want_stop[Nvme]),
+    .done_i   (ended[Nvme]),
+    .stopped_i(result_q.stopped),
+    .status_i (status),
+    .dw0_i    (result_q.count[31:0])
+  );
+
+  engine_launch #(
+    .N    (2),
+    .Width($bits(job_t))
+  ) u_launch (
+    .clk_i,
+    .rst_ni,
+    .busy_o (launch_busy),
+    .want_i (want),
+    .args_i (jobs),
+    .stop_i (want_stop),
+    .done_o (ended),
+    .start_o(start),
+    .args_o (job),
+    .stop_o (launch_stop),
+    .done_i (done)
+  );
+
+  // ---------------------------------------------------------------- a scan
+
   logic [2:0] odd;
   logic [ChannelBits-1:0] turn_q;
   logic [NumChannels-1:0] busy, error;
   logic [NumChannels-1:0][63:0] count;
 
-  assign start = hwif_out.control.start.value && state_q == StIdle;
-  assign stop = hwif_out.control.stop.value && state_q != StIdle && state_q != StAdd;
-  assign odd = src_q[2:0] | bytes_q[2:0];
-  assign invalid = bytes_q == '0 || end_q > {1'b1, 64'd0} || odd[1:0] != '0 || (wide_q && odd[2]) || unknown_q;
-  assign begin_scan = state_q == StBegin && !invalid && !stopped_q;
+  assign stop = launch_stop && state_q != StIdle && state_q != StAdd && state_q != StDone;
+  assign odd = job.src[2:0] | job.bytes[2:0];
+  assign invalid = job.bytes == '0 || end_q > {1'b1, 64'd0} || odd[1:0] != '0 || (job.wide && odd[2]) || job.unknown;
+  assign begin_scan = state_q == StBegin && !invalid && !result_q.stopped;
   assign finish = (state_q == StAdd && turn_q == ChannelBits'(NumChannels - 1)) || (state_q == StBegin && !begin_scan);
-  assign busy_o = open || state_q != StIdle || hwif_out.control.start.value || irq_d != irq_q;
+  assign done = state_q == StDone;
+  assign busy_o = open || state_q != StIdle || launch_busy || nvme_busy || want_q || hwif_out.control.start.value || irq_d != irq_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) state_q <= StIdle;
@@ -119,48 +236,34 @@ module scan
       unique case (state_q)
         StIdle:  if (start) state_q <= StCheck;
         StCheck: state_q <= StBegin;
-        StBegin: state_q <= begin_scan ? StScan : StIdle;
+        StBegin: state_q <= begin_scan ? StScan : StDone;
         StScan:  if (busy == '0) state_q <= StAdd;
-        default: if (finish) state_q <= StIdle;
+        StAdd:   if (finish) state_q <= StDone;
+        default: state_q <= StIdle;
       endcase
     end
   end
 
-  always_ff @(posedge clk_i) begin
-    if (start) begin
-      src_q <= {hwif_out.src_hi.value.value, hwif_out.src_lo.value.value};
-      bytes_q <= {hwif_out.bytes_hi.value.value, hwif_out.bytes_lo.value.value};
-      low_q <= {hwif_out.low_hi.value.value, hwif_out.low_lo.value.value};
-      high_q <= {hwif_out.high_hi.value.value, hwif_out.high_lo.value.value};
-      wide_q <= hwif_out.kind_lo.wide.value;
-      signed_q <= hwif_out.kind_lo.is_signed.value;
-      unknown_q <= hwif_out.kind_lo.reserved.value != '0 || hwif_out.kind_hi.value.value != '0;
-    end
-    end_q <= 65'(src_q) + 65'(bytes_q);
-  end
+  always_ff @(posedge clk_i) end_q <= 65'(job.src) + 65'(job.bytes);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      read_error_q <= 1'b0;
-      stopped_q <= 1'b0;
-      invalid_q <= 1'b0;
-      count_q <= '0;
-      turn_q <= '0;
+      result_q <= '0;
+      told_q   <= '0;
+      turn_q   <= '0;
     end else if (start) begin
-      read_error_q <= 1'b0;
-      stopped_q <= 1'b0;
-      invalid_q <= 1'b0;
-      count_q <= '0;
-      turn_q <= '0;
+      result_q <= '0;
+      turn_q   <= '0;
     end else begin
-      if (state_q == StBegin) invalid_q <= invalid;
+      if (state_q == StBegin) result_q.invalid <= invalid;
       if (stop && !(state_q == StBegin && invalid) && !(state_q == StScan && busy == '0))
-        stopped_q <= 1'b1;
+        result_q.stopped <= 1'b1;
       if (state_q == StAdd) begin
-        count_q <= count_q + count[turn_q];
+        result_q.count <= result_q.count + count[turn_q];
         turn_q <= turn_q + 1'b1;
-        read_error_q <= error != '0;
+        result_q.read_error <= error != '0;
       end
+      if (ended[Registers]) told_q <= result_q;
     end
   end
 
@@ -171,13 +274,13 @@ module scan
   assign irq_d = hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value;
   assign irq_o = irq_q;
 
-  assign hwif_in.control.idle.next = state_q == StIdle;
-  assign hwif_in.status.done.hwset = finish;
-  assign hwif_in.result.read_error.next = read_error_q;
-  assign hwif_in.result.stopped.next = stopped_q;
-  assign hwif_in.result.invalid.next = invalid_q;
-  assign hwif_in.count_lo.value.next = count_q[31:0];
-  assign hwif_in.count_hi.value.next = count_q[63:32];
+  assign hwif_in.control.idle.next = !want_q;
+  assign hwif_in.status.done.hwset = ended[Registers];
+  assign hwif_in.result.read_error.next = told_q.read_error;
+  assign hwif_in.result.stopped.next = told_q.stopped;
+  assign hwif_in.result.invalid.next = told_q.invalid;
+  assign hwif_in.count_lo.value.next = told_q.count[31:0];
+  assign hwif_in.count_hi.value.next = told_q.count[63:32];
 
   // Bytes of a channel below an address of the media.
   function automatic logic [64:0] below(logic [64:0] addr, int unsigned channel);
@@ -190,7 +293,7 @@ module scan
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
     logic [64:0] first, limit;
-    assign first = below(65'(src_q), c);
+    assign first = below(65'(job.src), c);
     assign limit = below(end_q, c);
 
     ns_axi_if bus ();
@@ -211,10 +314,10 @@ module scan
       .start_i (begin_scan),
       .addr_i  (first[63:0]),
       .bytes_i (64'(limit - first)),
-      .wide_i  (wide_q),
-      .signed_i(signed_q),
-      .low_i   (low_q),
-      .high_i  (high_q),
+      .wide_i  (job.wide),
+      .signed_i(job.is_signed),
+      .low_i   (job.low),
+      .high_i  (job.high),
       .stop_i  (stop),
       .busy_o  (busy[c]),
       .count_o (count[c]),
@@ -224,7 +327,7 @@ module scan
   end
 
   logic unused;
-  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], MediaBytes};
+  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], MediaBytes, cmd};
 
   `NS_ASSERT(channels_rest, state_q == StScan || busy == '0)
 

@@ -141,6 +141,12 @@ module nvme_ctrl_tb
     assign channel[c].r_ready = filled.r_ready;
   end
 
+  // No engines.
+  nvme_engine_if engine[1] ();
+  assign engine[0].cmd_ready = 1'b0;
+  assign engine[0].done = '0;
+  assign engine[0].done_valid = 1'b0;
+
   nvme_ctrl #(
     .NumIoQueues (NumIoQueues),
     .QueueEntries(QueueEntries),
@@ -174,6 +180,7 @@ module nvme_ctrl_tb
     .s_axil,
     .m_host           (unguarded),
     .m_mem            (nvme),
+    .m_engine         (engine),
     .fill_addr_o      (fill_addr),
     .fill_blocks_o    (fill_blocks),
     .fill_valid_o     (fill_valid),

@@ -1,8 +1,9 @@
 // nvme_decode: each fetched entry becomes one data command, completion, admin command or hand-over to nvme_fused, with its
 // slot; none is lost or doubled, and none waits when its way is free. A data command is the one that its entry asks for, and
-// lies within its namespace; a completion has the first status that applies.
+// lies within its namespace; a completion has the first status that applies. An engine gets its entry as it is.
 //
-// Any entries (all 64 bytes free), four slots, three namespaces, one of them inactive, three queues. Assumed: slots that are
+// Any entries (all 64 bytes free), four slots, three namespaces, one of them inactive, three queues, two opcodes of engines, one of
+// which may not be used in namespace 1. Assumed: slots that are
 // inside do not come again (nvme_slot_table).
 `include "ns_assert.svh"
 
@@ -30,6 +31,27 @@ module decode_proof
   localparam ns_blocks_t Blocks = {832'd0, 64'd4099, 64'd0, 64'd9};
   localparam longint unsigned MediaBytes = 64'd4128 * 64'd512;
 
+  // Opcodes 81h and FFh.
+  localparam engine_route_t Some = '{
+      valid: 1'b1,
+      changes: 1'b0,
+      engine: 3'd2,
+      command: 3'd5,
+      namespaces: 16'h4
+  };
+  localparam engine_route_t All = '{
+      valid: 1'b1,
+      changes: 1'b1,
+      engine: 3'd0,
+      command: 3'd1,
+      namespaces: '1
+  };
+  localparam engine_routes_t Routes = engine_routes_t'(Some) << $bits(
+      engine_route_t
+  ) | engine_routes_t'(All) << (127 * $bits(
+      engine_route_t
+  ));
+
   logic reset_q = 1'b0;  // has been reset
   always_ff @(posedge clk_i) reset_q <= 1'b1;
   always_comb assume (rst_ni == reset_q);
@@ -39,6 +61,11 @@ module decode_proof
   always_ff @(posedge clk_i) if (!reset_q) watched_q <= watched_i;
 
   logic cmd_ready, data_valid, fused_valid, fused_moves, cpl_valid, admin_valid, owner_we;
+  logic fused_engine, engine_valid;
+  logic [511:0] engine_sqe;
+  logic [SlotWidth-1:0] engine_slot;
+  engine_route_t engine_route;
+  logic [NsWidth-1:0] engine_ns;
   logic [SlotWidth-1:0] owner_slot;
   logic [QidWidth-1:0] fused_qid, owner_qid;
   logic [15:0] owner_cid;
@@ -53,6 +80,7 @@ module decode_proof
     .NumNamespaces(3),
     .NsBlocks     (Blocks),
     .MediaBytes   (MediaBytes),
+    .Routes       (Routes),
     .NumQueues    (3)
   ) u_decode (
     .clk_i,
@@ -80,8 +108,14 @@ module decode_proof
     .fused_more_o (fused_more),
     .fused_sc_o   (fused_sc),
     .fused_moves_o(fused_moves),
+    .fused_engine_o(fused_engine),
     .fused_valid_o(fused_valid),
     .fused_ready_i,
+    .engine_sqe_o (engine_sqe),
+    .engine_slot_o(engine_slot),
+    .engine_route_o(engine_route),
+    .engine_ns_o  (engine_ns),
+    .engine_valid_o(engine_valid),
     .cpl_o        (cpl),
     .cpl_valid_o  (cpl_valid),
     .cpl_ready_i,
@@ -91,7 +125,7 @@ module decode_proof
   );
 
   // Slots that are inside.
-  logic [3:0] inside_q, in, out_data, out_fused, out_cpl, out_admin, out;
+  logic [3:0] inside_q, in, out_data, out_fused, out_cpl, out_admin, out_engine, out;
   logic in_fire;
   assign in_fire = cmd_valid_i && cmd_ready;
   assign in = in_fire ? 4'd1 << cmd_slot_i : '0;
@@ -99,7 +133,8 @@ module decode_proof
   assign out_fused = (fused_valid && fused_ready_i) ? 4'd1 << data.slot : '0;
   assign out_cpl = (cpl_valid && cpl_ready_i) ? 4'd1 << cpl.slot : '0;
   assign out_admin = (admin_valid && admin_ready_i) ? 4'd1 << admin.slot : '0;
-  assign out = out_data | out_fused | out_cpl | out_admin;
+  assign out_engine = engine_valid ? 4'd1 << engine_slot : '0;
+  assign out = out_data | out_fused | out_cpl | out_admin | out_engine;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) inside_q <= '0;
@@ -136,7 +171,8 @@ module decode_proof
   logic [31:0] nsid;
   logic [63:0] slba, base, blocks;
   logic [15:0] nlb;
-  logic with_lba, with_data, deallocates;
+  logic with_lba, with_data, deallocates, for_engine;
+  engine_route_t route;
   assign opcode = sqe_q[7:0];
   assign nsid = sqe_q[63:32];
   assign slba = sqe_q[383:320];
@@ -145,6 +181,9 @@ module decode_proof
   assign with_lba = with_data || opcode inside {IoWriteZeroes, IoVerify};
   assign deallocates = opcode == IoDatasetManagement && sqe_q[354];
 
+  assign for_engine = opcode == 8'h81 || opcode == 8'hFF;
+  assign route = (opcode == 8'h81) ? Some : All;
+
   always_comb begin
     unique case (nsid)
       32'd1:   {base, blocks} = {64'd0, 64'd9};
@@ -152,11 +191,13 @@ module decode_proof
       default: {base, blocks} = {64'd16, 64'd4099};
     endcase
     sc = ScSuccess;
-    if (!(with_lba || opcode inside {IoFlush, IoDatasetManagement})) sc = ScInvalidOpcode;
+    if (!(with_lba || for_engine || opcode inside {IoFlush, IoDatasetManagement}))
+      sc = ScInvalidOpcode;
     else if (sqe_q[9:8] == 2'b11 || sqe_q[15:14] == 2'b11) sc = ScInvalidField;
     else if (opcode == IoFlush && nsid == 32'hFFFF_FFFF) sc = ScSuccess;
     else if (nsid == '0 || nsid > 32'd3) sc = ScInvalidNamespace;
     else if (nsid == 32'd2) sc = ScInvalidField;
+    else if (opcode == 8'h81 && nsid == 32'd1) sc = ScInvalidNamespace;
     else if (with_data && 32'(nlb) >= 32'd2048) sc = ScInvalidField;
     else if (with_lba && 66'(slba) + 66'(nlb) + 66'd1 > 66'(blocks)) sc = ScLbaOutOfRange;
   end
@@ -183,6 +224,8 @@ module decode_proof
       data_right &= 32'(data.bytes) == 32'(sqe_q[327:320]) * 32'd16 + 32'd16 && data.mem_addr == {base[54:0], 9'd0};
     end
   end
+  logic engine_right;
+  assign engine_right = sc == ScSuccess && for_engine && engine_sqe == sqe_q && engine_route == route && engine_ns == NsWidth'(ns_idx);
   logic may_format, must_format;  // Flush of all namespaces does not look
   assign may_format = format_seen_q && !(opcode == IoFlush && nsid == '1);
   assign must_format = format_always_q && !(opcode == IoFlush && nsid == '1);
@@ -208,7 +251,10 @@ module decode_proof
   `NS_ASSERT(out_of_inside, (out & ~inside_q) == '0)
   `NS_ASSERT(
       one_way,
-      (out_data & out_fused) == '0 && (out_data & out_cpl) == '0 && (out_data & out_admin) == '0 && (out_fused & out_cpl) == '0 && (out_fused & out_admin) == '0 && (out_cpl & out_admin) == '0)
+      (out_data & out_fused) == '0 && (out_data & out_cpl) == '0 && (out_data & out_admin) == '0 && (out_fused & out_cpl) == '0 && (out_fused & out_admin) == '0 && (out_cpl & out_admin) == '0 && (out_engine & (out_data | out_fused | out_cpl | out_admin)) == '0)
+  `NS_ASSERT(
+      engine_is_right,
+      !(engine_valid && engine_slot == SlotWidth'(watched_q)) || (qid_q != '0 && !error_q && sqe_q[9:8] == '0 && engine_right && !format_always_q))
   `NS_ASSERT(soon_out, waits_q < 3'd4)
   `NS_ASSERT(
       owner_written,
@@ -218,10 +264,10 @@ module decode_proof
       !(data_valid && data.slot == SlotWidth'(watched_q)) || (qid_q != '0 && !error_q && sqe_q[9:8] == '0 && data_right && !format_always_q))
   `NS_ASSERT(
       fused_is_right,
-      !(fused_valid && data.slot == SlotWidth'(watched_q)) || (qid_q != '0 && !error_q && fused_qid == QidWidth'(qid_q) && fused_fuse == sqe_q[9:8] && fused_more == more_q && (sqe_q[9:8] != '0 || pending_seen_q) && (fused_moves ? fused_sc == ScSuccess && data_right : fused_sc != ScSuccess || !(with_lba || deallocates))))
+      !(fused_valid && data.slot == SlotWidth'(watched_q)) || (qid_q != '0 && !error_q && fused_qid == QidWidth'(qid_q) && fused_fuse == sqe_q[9:8] && fused_more == more_q && (sqe_q[9:8] != '0 || pending_seen_q) && (fused_engine ? engine_right && fused_sc == ScSuccess && !fused_moves && data.op == OpDeallocate : fused_moves ? fused_sc == ScSuccess && data_right : fused_sc != ScSuccess || !(with_lba || deallocates || for_engine))))
   `NS_ASSERT(
       cpl_is_right,
-      !(cpl_valid && cpl.slot == SlotWidth'(watched_q)) || (cpl.silent == error_q && (error_q || (qid_q != '0 && sqe_q[9:8] == '0 && (cpl.status.sc != '0 || !(with_lba || deallocates))))))
+      !(cpl_valid && cpl.slot == SlotWidth'(watched_q)) || (cpl.silent == error_q && (error_q || (qid_q != '0 && sqe_q[9:8] == '0 && (cpl.status.sc != '0 || !(with_lba || deallocates || for_engine))))))
   `NS_ASSERT(
       admin_is_right,
       !(admin_valid && admin.slot == SlotWidth'(watched_q)) || (qid_q == '0 && !error_q && admin.opcode == opcode && admin.cid == sqe_q[31:16] && admin.nsid == nsid && admin.bad_flags == (sqe_q[9:8] != '0 || sqe_q[15:14] != '0)))
@@ -237,6 +283,7 @@ module decode_proof
   `NS_ASSERT(
       namespace_known,
       !(u_decode.valid1_q && u_decode.ns_q.valid) || (u_decode.ns_q.idx < NsWidth'(3) && u_decode.ns_q.active == (u_decode.ns_q.idx != NsWidth'(1)) && u_decode.ns_q.base == (u_decode.ns_q.idx == '0 ? LbaWidth'(0) : LbaWidth'(16)) && u_decode.ns_q.blocks == (u_decode.ns_q.idx == '0 ? LbaWidth'(9) : u_decode.ns_q.idx == NsWidth'(1) ? LbaWidth'(0) : LbaWidth'(4099))))
+  `NS_ASSERT(five_ways, !u_decode.valid2_q || u_decode.to_q <= 3'd4)
   `NS_ASSERT(all_somewhere, inside_q == (stage1 | stage2))
   `NS_ASSERT(nowhere_twice, (stage1 & stage2) == '0)
   `NS_ASSERT(
@@ -251,16 +298,18 @@ module decode_proof
   `NS_ASSERT(one_slot_number, !u_decode.valid2_q || u_decode.admin_q.slot == u_decode.slot_q)
   `NS_ASSERT(
       stage1_holds_it,
-      !stage1[watched_q] || (u_decode.error_q == error_q && u_decode.qid_q == QidWidth'(qid_q) && u_decode.slba_q == slba && u_decode.nlb_q == nlb && u_decode.more_q == more_q && u_decode.fuse_q == sqe_q[9:8] && u_decode.psdt_q == sqe_q[15:14] && u_decode.fields_q.opcode == opcode && u_decode.fields_q.nsid == nsid && u_decode.fields_q.cid == sqe_q[31:16] && u_decode.fields_q.bad_flags == (sqe_q[9:8] != '0 || sqe_q[15:14] != '0) && {u_decode.fields_q.prp2, u_decode.fields_q.prp1} == sqe_q[319:192] && u_decode.fields_q.cdw10 == sqe_q[351:320] && u_decode.fields_q.cdw11 == sqe_q[383:352] && u_decode.ns_q.valid == (nsid != '0 && nsid < 32'd4) && (!u_decode.ns_q.valid || (u_decode.ns_q.active == (nsid != 32'd2) && u_decode.ns_q.idx == NsWidth'(ns_idx) && u_decode.ns_q.base == base[54:0] && u_decode.ns_q.blocks == blocks[54:0]))))
+      !stage1[watched_q] || (u_decode.error_q == error_q && u_decode.qid_q == QidWidth'(qid_q) && u_decode.slba_q == slba && u_decode.nlb_q == nlb && u_decode.more_q == more_q && u_decode.fuse_q == sqe_q[9:8] && u_decode.psdt_q == sqe_q[15:14] && u_decode.fields_q.opcode == opcode && u_decode.fields_q.nsid == nsid && u_decode.fields_q.cid == sqe_q[31:16] && u_decode.fields_q.bad_flags == (sqe_q[9:8] != '0 || sqe_q[15:14] != '0) && {u_decode.fields_q.prp2, u_decode.fields_q.prp1} == sqe_q[319:192] && u_decode.fields_q.cdw10 == sqe_q[351:320] && u_decode.fields_q.cdw11 == sqe_q[383:352] && {u_decode.fields_q.cdw13, u_decode.fields_q.cdw12} == sqe_q[447:384] && u_decode.rest_q == {sqe_q[511:448], sqe_q[191:64], sqe_q[15:8]} && u_decode.route_q == (for_engine ? route : '0) && u_decode.ns_q.valid == (nsid != '0 && nsid < 32'd4) && (!u_decode.ns_q.valid || (u_decode.ns_q.active == (nsid != 32'd2) && u_decode.ns_q.idx == NsWidth'(ns_idx) && u_decode.ns_q.base == base[54:0] && u_decode.ns_q.blocks == blocks[54:0]))))
   `NS_ASSERT(
       stage2_holds_it,
-      !(stage2[watched_q] && u_decode.to_q == 2'd1) || (u_decode.silent_q == error_q && (error_q || (qid_q != '0 && sqe_q[9:8] == '0 && right(
+      !(stage2[watched_q] && u_decode.to_q == 3'd1) || (u_decode.silent_q == error_q && (error_q || (qid_q != '0 && sqe_q[9:8] == '0 && right(
       u_decode.sc_q, sc, may_format, must_format
-      ) && (u_decode.sc_q != '0 || !(with_lba || deallocates))))))
+      ) && (u_decode.sc_q != '0 || !(with_lba || deallocates || for_engine))))))
   `NS_COVER(last_block,
             out_data[watched_q] && data.mem_addr == 64'd4114 * 64'd512 && data.op == OpWrite)
   `NS_COVER(wraps,
             out_cpl[watched_q] && cpl.status.sc == ScLbaOutOfRange && slba == '1 && nlb != '0)
+  `NS_COVER(engine, out_engine[watched_q] && opcode == 8'h81)
+  `NS_COVER(fused_second_engine, out_fused[watched_q] && fused_fuse == '0 && fused_engine)
   `NS_COVER(two_inside, inside_q[1:0] == '1)
   `NS_COVER(format, out_cpl[watched_q] && cpl.status.sc == ScFormatInProgress)
   `NS_COVER(fused_second, out_fused[watched_q] && fused_fuse == '0 && fused_moves)

@@ -1,4 +1,4 @@
-// nvme_fused: each command that it gets leaves it once, as the data command that it was or as a completion with its slot and
+// nvme_fused: each command that it gets leaves it once, as the data command or the engine's command that it was or as a completion with its slot and
 // the status that the README says; only a first one with another behind it is kept. A kept one leaves with its partner, at a
 // command that is none, or because its queue is gone, fetching has ended or time is over; nothing else takes it. A pair
 // that is right leaves as two data commands, one right after the other, and so marked; nothing else is.
@@ -23,6 +23,7 @@ module fused_proof
   input logic       cmd_more_i,
   input logic [7:0] cmd_sc_i,
   input logic       cmd_moves_i,
+  input logic       cmd_engine_i,
   input logic [2:0] cmd_slot_i,
   input data_op_e   cmd_op_i,
   input logic [1:0] cmd_fields_i,
@@ -66,7 +67,7 @@ module fused_proof
 
   logic [2:0] pending;
   logic cmd_ready, data_valid, data_first_o, data_second_o, cpl_valid;
-  logic abort_ready, abort_found;
+  logic abort_ready, abort_found, engine_valid;
   data_cmd_t data;
   cpl_t cpl;
 
@@ -88,6 +89,7 @@ module fused_proof
     .cmd_more_i,
     .cmd_sc_i,
     .cmd_moves_i,
+    .cmd_engine_i,
     .cmd_i       (cmd),
     .cmd_valid_i,
     .cmd_ready_o (cmd_ready),
@@ -97,6 +99,7 @@ module fused_proof
     .abort_same_i,
     .abort_ready_o(abort_ready),
     .abort_found_o(abort_found),
+    .engine_valid_o(engine_valid),
     .data_o      (data),
     .data_first_o,
     .data_second_o,
@@ -130,7 +133,7 @@ module fused_proof
   end
   assign out_data = cmd_valid_i && data_valid && data.slot == cmd.slot;
   assign out_cpl = cmd_valid_i && cpl_valid && cpl.slot == cmd.slot;
-  assign out = (out_data && data_ready_i) || (out_cpl && cpl_ready_i);
+  assign out = (out_data && data_ready_i) || (out_cpl && cpl_ready_i) || engine_valid;
   assign out_first = (data_ready_i ? data_first : '0) | (cpl_ready_i ? cpl_first : '0);
   assign keep = cmd_fire && !out;  // it was taken and is not out
 
@@ -184,6 +187,7 @@ module fused_proof
     logic       more;
     logic [7:0] sc;
     logic       moves;
+    logic       engine;
     data_cmd_t  cmd;
   } port_t;
   port_t port, port_q;
@@ -194,6 +198,7 @@ module fused_proof
           more: cmd_more_i,
           sc: cmd_sc_i,
           moves: cmd_moves_i,
+          engine: cmd_engine_i,
           cmd: cmd
       };
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -207,6 +212,9 @@ module fused_proof
   `NS_ASSUME(
       decoded,
       !cmd_valid_i || (cmd_moves_i ? cmd_sc_i == ScSuccess : (cmd_sc_i != ScSuccess || cmd.op == OpDeallocate)))
+  `NS_ASSUME(
+      decoded_for_engine,
+      !(cmd_valid_i && cmd_engine_i) || (!cmd_moves_i && cmd_sc_i == ScSuccess && cmd.op == OpDeallocate))
   `NS_ASSUME(fuse_checked, !(cmd_valid_i && cmd_fuse_i == 2'b11) || cmd_sc_i != ScSuccess)
   for (genvar q = 0; q < 3; q++) begin : gen_slot_is_free
     `NS_ASSUME(slot_is_free, !(cmd_valid_i && kept_q[q]) || cmd.slot != first_q[q].cmd.slot)
@@ -274,6 +282,9 @@ module fused_proof
   `NS_ASSERT(data_of_one, !data_valid || 2'(out_data) + 2'($countones(data_first)) == 2'd1)
   `NS_ASSERT(cpl_of_one, !cpl_valid || 2'(out_cpl) + 2'($countones(cpl_first)) == 2'd1)
   `NS_ASSERT(not_both, !(out_data && out_cpl))
+  `NS_ASSERT(
+      engine_right,
+      !engine_valid || (cmd_fire && cmd_engine_i && cmd_fuse_i == '0 && !kept_q[cmd_qid_i] && !pair_q && !data_valid && !cpl_valid))
   `NS_ASSERT(ready_means_taken, !cmd_ready || cmd_valid_i)
   `NS_ASSERT(kept_is_first, !keep || (cmd_fuse_i == FuseFirst && cmd_more_i && !kept_q[cmd_qid_i]))
   `NS_ASSERT(alone_is_not_kept, !(out_cpl && cmd_fuse_i == FuseFirst) || !cmd_more_i)
@@ -311,7 +322,7 @@ module fused_proof
       !out_data || (data == cmd && cmd_moves_i && data_second_o == pair_q && (pair_q ? mated_q && is_second && cmd.op == OpWrite : cmd_fuse_i == '0)))
   `NS_ASSERT(
       cmd_status_right,
-      !out_cpl || (cpl.status == cmd_status && !(cmd_fuse_i == '0 && cmd_moves_i) && !pair_q))
+      !out_cpl || (cpl.status == cmd_status && !(cmd_fuse_i == '0 && (cmd_moves_i || cmd_engine_i)) && !pair_q))
   `NS_ASSERT(cpl_plain, !cpl_valid || (!cpl.silent && cpl.dw0 == '0))
 
   // Nothing comes between, and only a pair is marked.

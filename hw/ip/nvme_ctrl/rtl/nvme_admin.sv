@@ -35,7 +35,7 @@ module nvme_admin
   input  logic                 rst_ni,
   /// From registers: a further clock edge could change the state without new input.
   output logic                 busy_o,
-  /// What goes on waits for the data path.
+  /// What goes on waits for the data path, or for commands of engines.
   output logic                 waits_o,
 
   /// Create the admin queues.
@@ -492,7 +492,7 @@ module nvme_admin
   // Format NVM.
   status_t format_status;
   data_cmd_t format_data;
-  logic format_done, format_data_valid, format_data_wait;
+  logic format_done, format_data_valid, format_data_wait, format_waits;
 
   nvme_format #(
     .NumNamespaces(NumNamespaces),
@@ -513,6 +513,7 @@ module nvme_admin
     .data_valid_o (format_data_valid),
     .data_ready_i,
     .data_wait_o  (format_data_wait),
+    .waits_o      (format_waits),
     .data_done_i  (data_done_valid_i && data_done_i.slot == cmd_q.slot),
     .data_status_i(data_done_i.status)
   );
@@ -816,7 +817,7 @@ module nvme_admin
   assign flush_done_o = state_q == StFlushDone;
   assign parked_o = SlotWidth'(parked_q);
   assign busy_o = state_q != StIdle || want_event;
-  assign waits_o = state_q == StFormat && format_data_wait && !data_done_valid_i && !want_event;
+  assign waits_o = state_q == StFormat && format_waits && !data_done_valid_i && !want_event;
 
   // Queues.
   assign cfg_valid_o = state_q == StInitCq || state_q == StInitSq || state_q == StConfigure;

@@ -43,7 +43,13 @@ module nvme_ctrl
   /// PCI vendor and subsystem vendor ID as in the function's configuration space.
   parameter logic [15:0] VendorId = 16'h4E53,
   /// Clock in kHz: the unit of what the host is told of time.
-  parameter int unsigned ClockKhz = 250_000
+  parameter int unsigned ClockKhz = 250_000,
+  /// Engines beside it, 0 to 8.
+  parameter int unsigned NumEngines = 0,
+  /// Their I/O commands.
+  parameter engine_routes_t Routes = '0,
+  // Ports come in arrays, which have an element at least.
+  localparam int unsigned EnginePorts = (NumEngines == 0) ? 1 : NumEngines
 ) (
   /// Clock.
   input logic clk_i,
@@ -59,7 +65,7 @@ module nvme_ctrl
   output logic        alarm_o,
   /// From a register: when cycles_i is this.
   output logic [63:0] alarm_cycles_o,
-  /// Nothing changes before a memory has zeroed what it was asked to, or something comes from outside; true soon after that is
+  /// Nothing changes before a memory has zeroed what it was asked to, an engine has ended its command, or something comes from outside; true soon after that is
   /// so, or during a few cycles in which something is on its way from one part to the next.
   output logic waits_o,
 
@@ -97,6 +103,9 @@ module nvme_ctrl
   /// Memory masters, one a channel, ID 0, media addresses (not local to the channel).
   ns_axi_if.master m_mem[NumChannels],
 
+
+  /// I/O commands of the engines.
+  nvme_engine_if.controller m_engine[EnginePorts],
 
   /// Requests to the memories to zero blocks, one a channel: address in the channel, a multiple of 512.
   output logic [NumChannels-1:0][63:0] fill_addr_o,
@@ -161,7 +170,9 @@ module nvme_ctrl
     .MaxDeallocate(MaxDeallocate),
     .VendorId    (VendorId),
     .HostTimeout (HostTimeout),
-    .ClockKhz    (ClockKhz)
+    .ClockKhz    (ClockKhz),
+    .NumEngines  (NumEngines),
+    .Routes      (Routes)
   ) u_front (
     .clk_i,
     .rst_ni,
@@ -193,6 +204,7 @@ module nvme_ctrl
     .data_done_valid_i(data_done_valid),
     .data_done_ready_o(data_done_ready),
     .s_adm            (adm),
+    .m_engine,
     .trace_event_o,
     .trace_sqe_o,
     .trace_cqe_o,
@@ -256,7 +268,7 @@ module nvme_ctrl
 
   assign busy_o = front_busy || data_busy;
   assign wait_o = data_busy ? '0 : front_wait;
-  assign waits_o = front_waits && data_waits && !data_done_valid;
+  assign waits_o = front_waits && (data_waits || !data_busy) && !data_done_valid;
 
   if (NumChannels > 64) begin : gen_bad_channels
     $error("nvme_ctrl: NumChannels must be at most 64");

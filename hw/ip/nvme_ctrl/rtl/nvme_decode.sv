@@ -4,7 +4,7 @@
 // Two stages. Checks, in this order: opcode, flags (FUSE 11b, PSDT 11b), namespace (which is
 // looked up on the way into the first stage), format in progress, size, LBA range. Commands with FUSE, and those behind them
 // in their queue, go to nvme_fused with the verdict. PSDT 01b and 10b are the same, as there is no metadata; where there is
-// no data, they mean nothing.
+// no data, they mean nothing. Commands of engines go there as they are, once their namespace is right.
 // MDTS limits what moves data; Write Zeroes and Verify go up to the 65536 blocks of NLB. Ranges of Dataset Management are
 // checked by the data path; without AD it is a hint, and ends here.
 // Fields that need nothing done are not looked at (NVM Express 1.4, 6.6 to 6.16): FUA, since completed data is always on
@@ -24,6 +24,8 @@ module nvme_decode
   parameter ns_blocks_t      NsBlocks      = '0,
   /// See nvme_namespace.
   parameter longint unsigned MediaBytes    = 64'h1_0000_0000,
+  /// I/O commands of engines.
+  parameter engine_routes_t  Routes        = '0,
   /// Queues, the admin queue included.
   parameter int unsigned     NumQueues     = 17
 ) (
@@ -81,10 +83,23 @@ module nvme_decode
   output logic [7:0]           fused_sc_o,
   /// There is something to do for the data path.
   output logic                 fused_moves_o,
+  /// It is one for an engine: with engine_*_o, if nothing is wrong.
+  output logic                 fused_engine_o,
   /// Valid.
   output logic                 fused_valid_o,
   /// Ready.
   input  logic                 fused_ready_i,
+
+  /// Command of an engine: its submission queue entry. Also with fused_valid_o.
+  output logic [511:0]         engine_sqe_o,
+  /// Its slot.
+  output logic [SlotWidth-1:0] engine_slot_o,
+  /// Where it goes.
+  output engine_route_t        engine_route_o,
+  /// Its namespace's index.
+  output logic [NsWidth-1:0]   engine_ns_o,
+  /// It is there, and is taken.
+  output logic                 engine_valid_o,
 
   /// Command that is over already.
   output cpl_t                 cpl_o,
@@ -104,12 +119,23 @@ module nvme_decode
   localparam int unsigned QueueBits = ns_axi_pkg::idx_width(NumQueues);
   localparam int unsigned MaxBlocks = 1 << (TransferWidth - 1 - 9);  // MDTS
 
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     ToData,
     ToCompletion,
     ToAdmin,
-    ToFused
+    ToFused,
+    ToEngine
   } to_e;
+
+  // What only engines look at.
+  typedef struct packed {
+    logic [31:0] cdw15;
+    logic [31:0] cdw14;
+    logic [63:0] mptr;
+    logic [31:0] cdw3;
+    logic [31:0] cdw2;
+    logic [7:0]  flags;  // PSDT, reserved, FUSE
+  } rest_t;
 
   // First stage: the entry's fields.
   logic valid1_q, error_q;
@@ -121,13 +147,17 @@ module nvme_decode
   logic [1:0] fuse_q, psdt_q;
   admin_cmd_t fields_q;
   namespace_t ns, ns_q;
+  engine_route_t route_q;
+  rest_t rest_q;
 
   // Second stage: what it means.
   logic valid2_q;
   to_e to_q;
   logic silent_q;
   data_op_e op_q;
-  logic sgl_q, moves2_q, more2_q;
+  logic sgl_q, moves2_q, more2_q, engine2_q;
+  engine_route_t route2_q;
+  rest_t rest2_q;
   logic [1:0] fuse2_q;
   logic [QidWidth-1:0] qid2_q;
   logic [SlotWidth-1:0] slot_q;
@@ -171,6 +201,15 @@ module nvme_decode
       fuse_q <= cmd_sqe_i[9:8];
       more_q <= cmd_more_i;
       psdt_q <= cmd_sqe_i[15:14];
+      route_q <= cmd_sqe_i[7] ? Routes[cmd_sqe_i[6:0]] : '0;
+      rest_q <= '{
+          cdw15: cmd_sqe_i[511:480],
+          cdw14: cmd_sqe_i[479:448],
+          mptr: cmd_sqe_i[191:128],
+          cdw3: cmd_sqe_i[127:96],
+          cdw2: cmd_sqe_i[95:64],
+          flags: cmd_sqe_i[15:8]
+      };
       fields_q <= '{
           slot: cmd_slot_i,
           cid: cmd_sqe_i[31:16],
@@ -216,18 +255,20 @@ module nvme_decode
   assign outside = last_lba_q >= 65'(ns_q.blocks);
 
   // The one before it in the second stage may be about to become a first command that waits for it.
-  logic fused, to_data;
+  logic fused, to_data, to_engine;
   assign fused = fuse_q != 2'b00 || fused_pending_i[QueueBits'(qid_q)]
       || (fused_valid_o && qid2_q == qid_q);
+  assign to_engine = sc == ScSuccess && route_q.valid;
   assign to_data = sc == ScSuccess && (has_lba || (is_dsm && fields_q.cdw11[2]));
 
   always_comb begin
     sc = ScSuccess;
-    if (!is_flush && !is_dsm && !has_lba) sc = ScInvalidOpcode;
+    if (!is_flush && !is_dsm && !has_lba && !route_q.valid) sc = ScInvalidOpcode;
     else if (fuse_q == 2'b11 || psdt_q == 2'b11) sc = ScInvalidField;
     else if (is_flush && fields_q.nsid == '1) sc = ScSuccess;
     else if (!ns_q.valid) sc = ScInvalidNamespace;
     else if (!ns_q.active) sc = ScInvalidField;
+    else if (route_q.valid && !route_q.namespaces[ns_q.idx]) sc = ScInvalidNamespace;
     else if (formatting_i[ns_q.idx]) sc = ScFormatInProgress;
     else if (has_lba && moves && too_large) sc = ScInvalidField;
     else if (has_lba && outside) sc = ScLbaOutOfRange;
@@ -249,8 +290,11 @@ module nvme_decode
       if (error_q) to_q <= ToCompletion;
       else if (is_admin) to_q <= ToAdmin;
       else if (fused) to_q <= ToFused;
-      else to_q <= to_data ? ToData : ToCompletion;
+      else to_q <= to_data ? ToData : to_engine ? ToEngine : ToCompletion;
       moves2_q <= to_data;
+      engine2_q <= to_engine;
+      route2_q <= route_q;
+      rest2_q <= rest_q;
       fuse2_q <= fuse_q;
       more2_q <= more_q;
       qid2_q <= qid_q;
@@ -272,12 +316,36 @@ module nvme_decode
   assign fused_more_o = more2_q;
   assign fused_sc_o = sc_q;
   assign fused_moves_o = moves2_q;
+  assign fused_engine_o = engine2_q;
+
+  assign engine_valid_o = valid2_q && to_q == ToEngine;
+  assign engine_slot_o = slot_q;
+  assign engine_ns_o = ns_idx_q;
+  assign engine_route_o = route2_q;
+  assign engine_sqe_o = {
+    rest2_q.cdw15,
+    rest2_q.cdw14,
+    admin_q.cdw13,
+    admin_q.cdw12,
+    admin_q.cdw11,
+    admin_q.cdw10,
+    admin_q.prp2,
+    admin_q.prp1,
+    rest2_q.mptr,
+    rest2_q.cdw3,
+    rest2_q.cdw2,
+    admin_q.nsid,
+    admin_q.cid,
+    rest2_q.flags,
+    admin_q.opcode
+  };
 
   always_comb begin
     unique case (to_q)
       ToData:  ready2 = data_ready_i;
       ToAdmin: ready2 = admin_ready_i;
       ToFused: ready2 = fused_ready_i;
+      ToEngine: ready2 = 1'b1;
       default: ready2 = cpl_ready_i;
     endcase
     ready2 = ready2 || !valid2_q;
@@ -297,9 +365,6 @@ module nvme_decode
   assign cpl_valid_o = valid2_q && to_q == ToCompletion;
   assign cpl_o = '{silent: silent_q, slot: slot_q, status: generic_status(sc_q), dw0: '0};
   assign admin_o = admin_q;
-
-  logic unused;
-  assign unused = ^{cmd_sqe_i[511:448], cmd_sqe_i[191:64], cmd_sqe_i[13:10]};
 
   `NS_ASSERT(
       data_on_media,

@@ -30,6 +30,8 @@ module nvme_format
   input  admin_cmd_t               cmd_i,
   /// Commands are no longer fetched: come to an end.
   input  logic                     stop_i,
+  /// It waits for commands in flight or for the data path.
+  output logic                     waits_o,
   /// The host takes Command Interrupted (ACRE).
   input  logic                     acre_i,
   /// Done.
@@ -39,7 +41,7 @@ module nvme_format
 
   /// Namespaces being formatted: they take no new commands.
   output logic [MaxNamespaces-1:0] formatting_o,
-  /// Namespaces with data commands in flight; new ones appear at most one cycle late.
+  /// Namespaces with commands in flight, of the data path or of engines; new ones appear at most one cycle late.
   input  logic [MaxNamespaces-1:0] flying_i,
 
   /// Data command.
@@ -175,6 +177,7 @@ module nvme_format
   assign formatting_o = mask_q;
   assign data_valid_o = state_q == StAsk;
   assign data_wait_o = state_q == StWait;
+  assign waits_o = state_q == StWait || state_q == StDrain;
   assign data_o = '{
           slot: cmd_i.slot,
           op: OpZero,

@@ -1,7 +1,7 @@
 // Front end of the NVMe controller: everything but the data path.
 //
-//   BAR0 -> nvme_bar0 -> nvme_fetch -> nvme_decode -> data commands, nvme_admin
-//   nvme_completion <- ended data commands, nvme_admin, nvme_decode
+//   BAR0 -> nvme_bar0 -> nvme_fetch -> nvme_decode -> data commands, nvme_engines, nvme_admin
+//   nvme_completion <- ended data commands, nvme_engines, nvme_admin, nvme_decode
 //
 // The data path takes `data_cmd_*`, answers each with one `data_done_*` once all its transactions have ended, and reads
 // Identify pages from `adm_*`. Everything else that it assumes of its neighbours stands at nvme_ctrl.
@@ -34,7 +34,12 @@ module nvme_front
   /// Cycles that the first command of a fused operation waits for its partner, see nvme_fused.
   parameter int unsigned     HostTimeout  = 6_250_000,
   /// Clock in kHz.
-  parameter int unsigned     ClockKhz     = 250_000
+  parameter int unsigned     ClockKhz     = 250_000,
+  /// See nvme_ctrl.
+  parameter int unsigned     NumEngines   = 0,
+  /// See nvme_ctrl.
+  parameter engine_routes_t  Routes       = '0,
+  localparam int unsigned    EnginePorts  = (NumEngines == 0) ? 1 : NumEngines
 ) (
   /// Clock.
   input  logic        clk_i,
@@ -103,7 +108,8 @@ module nvme_front
 
   /// Admin buffer, read by the data path.
   ns_axi_if.read_slave s_adm,
-
+  /// I/O commands of engines.
+  nvme_engine_if.controller m_engine[EnginePorts],
 
   /// Trace of commands, see nvme_trace.
   output logic [ 63:0] trace_event_o,
@@ -231,9 +237,9 @@ module nvme_front
   posted_t posted;
   logic posted_valid;
 
-  // Completions: 0 of data commands, 1 of nvme_decode, 2 of nvme_admin.
-  cpl_t [2:0] cpl;
-  logic [2:0] cpl_valid, cpl_ready;
+  // Completions: 0 of data commands, 1 of nvme_decode, 2 of nvme_admin, 3 of engines.
+  cpl_t [3:0] cpl;
+  logic [3:0] cpl_valid, cpl_ready;
   cpl_t admin_cpl;
   logic admin_cpl_valid, admin_cpl_ready, admin_cpl_slice_ready;
   host_write_t post;
@@ -555,6 +561,7 @@ module nvme_front
   logic abort, abort_queue, abort_done, aborted, abort_fused, abort_fused_ready, abort_fused_found;
   logic [QidWidth-1:0] abort_qid;
   logic [15:0] abort_cid;
+  logic engine_abort_found;
 
   nvme_abort #(
     .NumSlots(NumSlots)
@@ -573,7 +580,7 @@ module nvme_front
     .ask_valid_o   (data_abort_valid_o),
     .ask_same_o    (data_abort_same_o),
     .ask_ready_i   (data_abort_ready_i),
-    .ask_found_i   (data_abort_found_i),
+    .ask_found_i   (data_abort_found_i || engine_abort_found),
     .fused_valid_o (abort_fused),
     .fused_ready_i (abort_fused_ready),
     .fused_found_i (abort_fused_found),
@@ -588,7 +595,7 @@ module nvme_front
   logic [QidWidth-1:0] fused_qid;
   logic [1:0] fused_fuse;
   logic [7:0] fused_sc;
-  logic fused_more, fused_moves, fused_valid, fused_ready;
+  logic fused_more, fused_moves, fused_engine, fused_valid, fused_ready, fused_engine_valid;
   cpl_t decode_cpl, fused_cpl, pairs_cpl;
   logic decode_cpl_valid, fused_cpl_valid, pairs_cpl_valid, cpl_slice_ready, pairs_busy, pairs_drop;
   logic [SlotWidth-1:0] pairs_drop_slot;
@@ -611,6 +618,7 @@ module nvme_front
     .cmd_more_i  (fused_more),
     .cmd_sc_i    (fused_sc),
     .cmd_moves_i (fused_moves),
+    .cmd_engine_i(fused_engine),
     .cmd_i       (decode_data),
     .cmd_valid_i (fused_valid),
     .cmd_ready_o (fused_ready),
@@ -620,6 +628,7 @@ module nvme_front
     .abort_same_i (data_abort_same_o),
     .abort_ready_o(abort_fused_ready),
     .abort_found_o(abort_fused_found),
+    .engine_valid_o(fused_engine_valid),
     .data_o       (fused_data),
     .data_first_o (fused_data_first),
     .data_second_o(fused_data_second),
@@ -675,10 +684,19 @@ module nvme_front
     .out_data_o (cpl[1])
   );
 
+  // Commands of engines.
+  logic [511:0] engine_sqe;
+  logic [SlotWidth-1:0] engine_slot;
+  engine_route_t engine_route;
+  logic [NsWidth-1:0] engine_ns;
+  logic decode_engine_valid, engines_busy;
+  logic [MaxNamespaces-1:0] engines_flying;
+
   nvme_decode #(
     .NumNamespaces(NumNamespaces),
     .NsBlocks     (NsBlocks),
     .MediaBytes   (MediaBytes),
+    .Routes       (Routes),
     .NumQueues    (NumQueues)
   ) u_decode (
     .clk_i,
@@ -706,8 +724,14 @@ module nvme_front
     .fused_more_o (fused_more),
     .fused_sc_o   (fused_sc),
     .fused_moves_o(fused_moves),
+    .fused_engine_o(fused_engine),
     .fused_valid_o(fused_valid),
     .fused_ready_i(fused_ready),
+    .engine_sqe_o (engine_sqe),
+    .engine_slot_o(engine_slot),
+    .engine_route_o(engine_route),
+    .engine_ns_o  (engine_ns),
+    .engine_valid_o(decode_engine_valid),
     .cpl_o        (decode_cpl),
     .cpl_valid_o  (decode_cpl_valid),
     .cpl_ready_i  (cpl_slice_ready && !fused_cpl_valid && !pairs_cpl_valid),
@@ -715,6 +739,52 @@ module nvme_front
     .admin_valid_o(admin_cmd_valid),
     .admin_ready_i(admin_cmd_ready)
   );
+
+  if (has_commands(Routes)) begin : gen_engines
+    nvme_engines #(
+      .NumSlots     (NumSlots),
+      .NumNamespaces(NumNamespaces),
+      .NsBlocks     (NsBlocks),
+      .MediaBytes   (MediaBytes),
+      .NumEngines   (EnginePorts)
+    ) u_engines (
+      .clk_i,
+      .rst_ni,
+      .busy_o         (engines_busy),
+      .cmd_sqe_i      (engine_sqe),
+      .cmd_slot_i     (engine_slot),
+      .cmd_route_i    (engine_route),
+      .cmd_ns_i       (engine_ns),
+      .cmd_valid_i    (decode_engine_valid || fused_engine_valid),
+      .stop_i         (data_stop_o),
+      .acre_i         (acre),
+      .abort_valid_i  (data_abort_valid_o && data_abort_ready_i),
+      .abort_slot_i   (data_abort_slot_o),
+      .abort_same_i   (data_abort_same_o),
+      .abort_deleted_i(abort_queue),
+      .abort_found_o  (engine_abort_found),
+      .cpl_o          (cpl[3]),
+      .cpl_valid_o    (cpl_valid[3]),
+      .cpl_ready_i    (cpl_ready[3]),
+      .flying_o       (engines_flying),
+      .m_engine
+    );
+  end else begin : gen_no_engines
+    for (genvar e = 0; e < EnginePorts; e++) begin : gen_port
+      assign m_engine[e].cmd = '0;
+      assign m_engine[e].cmd_valid = 1'b0;
+      assign m_engine[e].stop_slot = '0;
+      assign m_engine[e].stop_valid = 1'b0;
+      assign m_engine[e].done_ready = 1'b1;
+    end
+    assign engines_busy = 1'b0;
+    assign engine_abort_found = 1'b0;
+    assign engines_flying = '0;
+    assign cpl[3] = '0;
+    assign cpl_valid[3] = 1'b0;
+    logic unused;
+    assign unused = ^{engine_sqe, engine_slot, engine_route, engine_ns, decode_engine_valid, fused_engine_valid, cpl_ready[3]};
+  end
 
   // A data command counts from the cycle in which it is shown to nvme_pairs.
   logic io_seen_q;
@@ -822,7 +892,7 @@ module nvme_front
     .abort_done_i     (abort_done),
     .aborted_i        (aborted),
     .stop_i           (data_stop_o),
-    .flying_i         (flying | fused_flying),
+    .flying_i         (flying | fused_flying | engines_flying),
     .formatting_o     (formatting),
     .page_o           (page),
     .page_nsid_o      (page_nsid),
@@ -915,7 +985,8 @@ module nvme_front
     .MediaBytes   (MediaBytes),
     .MaxDeallocate(MaxDeallocate),
     .VendorId     (VendorId),
-    .ClockKhz     (ClockKhz)
+    .ClockKhz     (ClockKhz),
+    .Routes       (Routes)
   ) u_pages (
     .clk_i,
     .rst_ni,
@@ -991,7 +1062,7 @@ module nvme_front
 
   nvme_completion #(
     .NumQueues (NumQueues),
-    .NumSources(3)
+    .NumSources(4)
   ) u_completion (
     .clk_i,
     .rst_ni,
@@ -1092,7 +1163,7 @@ module nvme_front
 
   logic working, others_busy;
   assign others_busy = bar0_busy || state_busy || fetch_busy || shadow_busy || db_valid || pages_busy || completion_busy || post_busy
-                || msix_i.busy || events_busy || bad_register_q || bad_value_q || flight_busy || pairs_busy || keep_alive_busy;
+                || msix_i.busy || events_busy || bad_register_q || bad_value_q || flight_busy || pairs_busy || engines_busy || keep_alive_busy;
   assign working = others_busy || admin_busy;
   assign busy_o = working || coalesce_busy || used != parked;
 

@@ -50,6 +50,8 @@ module nvme_fused
   input  logic [7:0]           cmd_sc_i,
   /// It has something for the data path to do.
   input  logic                 cmd_moves_i,
+  /// It is one for an engine.
+  input  logic                 cmd_engine_i,
   /// As for the data path.
   input  data_cmd_t            cmd_i,
   /// Valid.
@@ -70,6 +72,8 @@ module nvme_fused
   /// With the answer: yes.
   output logic                 abort_found_o,
 
+  /// The command goes on to its engine, and is taken.
+  output logic                 engine_valid_o,
   /// Data command.
   output data_cmd_t            data_o,
   /// It is the first one of a pair.
@@ -260,14 +264,15 @@ module nvme_fused
           (first_q.sc != ScSuccess) ? generic_status(first_q.sc) : first_status_q,
       dw0: '0
   };
-  assign cpl_valid_o = state_q == StEndFirst || state_q == StEnd || (state_q == StPass && !cmd_moves_i);
+  assign cpl_valid_o = state_q == StEndFirst || state_q == StEnd || (state_q == StPass && !cmd_moves_i && !cmd_engine_i);
+  assign engine_valid_o = state_q == StPass && cmd_engine_i;
 
   always_comb begin
     unique case (state_q)
       StKeep:   cmd_ready_o = 1'b1;
       StSecond: cmd_ready_o = data_ready_i;
       StEnd:    cmd_ready_o = cpl_ready_i;
-      StPass:   cmd_ready_o = cmd_moves_i ? data_ready_i : cpl_ready_i;
+      StPass:   cmd_ready_o = cmd_engine_i ? 1'b1 : cmd_moves_i ? data_ready_i : cpl_ready_i;
       default:  cmd_ready_o = 1'b0;
     endcase
   end
@@ -276,5 +281,6 @@ module nvme_fused
   assign unused = ^{cmd_qid_i, abort_qid_i, step_i};
 
   `NS_ASSERT(one_at_a_time, !(data_valid_o && cpl_valid_o))
+  `NS_ASSERT(for_one, !cmd_valid_i || !(cmd_moves_i && cmd_engine_i))
 
 endmodule

@@ -1,9 +1,12 @@
-// Commands Supported and Effects log (NVMe 1.4, 5.14.1.5): what nvme_admin and nvme_decode implement.
+// Commands Supported and Effects log (NVMe 1.4, 5.14.1.5): what nvme_admin, nvme_decode and engines implement.
 //
 // A dword an opcode: 256 of admin commands, then 256 of I/O commands; 16 to a beat.
 module nvme_log_effects
   import nvme_pkg::*;
-(
+#(
+  /// I/O commands of engines.
+  parameter engine_routes_t Routes = '0
+) (
   /// Clock.
   input  logic         clk_i,
   /// Read a beat.
@@ -32,7 +35,10 @@ module nvme_log_effects
     unique case (opcode)
       IoFlush, IoRead, IoCompare, IoVerify: return Supported;
       IoWrite, IoWriteZeroes, IoDatasetManagement: return Supported | ChangesContent;
-      default: return '0;
+      default: begin
+        if (!opcode[7] || !Routes[opcode[6:0]].valid) return '0;
+        return Routes[opcode[6:0]].changes ? Supported | ChangesContent : Supported;
+      end
     endcase
   endfunction
 

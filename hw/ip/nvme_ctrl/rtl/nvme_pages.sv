@@ -25,7 +25,9 @@ module nvme_pages
   /// PCI vendor and subsystem vendor ID.
   parameter logic [15:0]     VendorId      = 16'h4E53,
   /// Clock in kHz.
-  parameter int unsigned     ClockKhz      = 250_000
+  parameter int unsigned     ClockKhz      = 250_000,
+  /// I/O commands of engines.
+  parameter engine_routes_t  Routes        = '0
 ) (
   /// Clock.
   input  logic        clk_i,
@@ -204,7 +206,9 @@ module nvme_pages
     .data_o    (changed_data)
   );
 
-  nvme_log_effects u_log_effects (
+  nvme_log_effects #(
+    .Routes(Routes)
+  ) u_log_effects (
     .clk_i,
     .re_i  (page_read),
     .beat_i(page_beat),

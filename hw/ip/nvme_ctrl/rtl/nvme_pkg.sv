@@ -82,6 +82,47 @@ package nvme_pkg;
     logic [31:0]          dw0;
   } cpl_t;
 
+  /// Width of the number of an engine that carries out I/O commands.
+  parameter int unsigned EngineWidth = 3;
+
+  /// Width of the number of a command among those of its engine.
+  parameter int unsigned EngineCommandWidth = 3;
+
+  /// Which engine carries out an I/O opcode.
+  typedef struct packed {
+    logic                          valid;
+    logic                          changes;     // it may change what namespaces hold
+    logic [EngineWidth-1:0]        engine;
+    logic [EngineCommandWidth-1:0] command;     // number among those of its engine
+    logic [2**NsWidth-1:0]         namespaces;  // those in which it may be used, namespace 1 in the lowest bit
+  } engine_route_t;
+
+  /// The vendor specific I/O opcodes, 80h to FFh; 80h in the lowest bits.
+  typedef engine_route_t [127:0] engine_routes_t;
+
+  /// There is any.
+  function automatic bit has_commands(engine_routes_t routes);
+    has_commands = 1'b0;
+    for (int unsigned n = 0; n < 128; n++) has_commands |= routes[n].valid;
+  endfunction
+
+  /// A command for an engine. Its namespace exists and is one that the engine may touch; all else in the entry is the engine's to look at.
+  typedef struct packed {
+    logic [SlotWidth-1:0]          slot;       // returned in engine_done_t
+    logic [EngineCommandWidth-1:0] command;    // number among those of the engine
+    logic [63:0]                   ns_base;    // the namespace's first block on the media, in blocks of 512 bytes
+    logic [63:0]                   ns_blocks;  // and how many it has
+    logic [511:0]                  sqe;        // submission queue entry
+  } engine_cmd_t;
+
+  /// How it ended.
+  typedef struct packed {
+    logic [SlotWidth-1:0] slot;
+    logic                 stopped;  // because it was asked to; then the controller says with which status
+    status_t              status;
+    logic [31:0]          dw0;      // of the completion queue entry
+  } engine_done_t;
+
   /// QPRIO: priority of a submission queue with weighted round robin.
   typedef enum logic [1:0] {
     PrioUrgent = 2'd0,
@@ -248,9 +289,13 @@ package nvme_pkg;
     }
     ;
   endfunction
-  /// Command Abort Requested (07h): it may be tried again.
+  /// A generic status of a command that may be tried again.
+  function automatic status_t retry_status(logic [7:0] sc);
+    return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: sc};
+  endfunction
+  /// Command Abort Requested (07h).
   function automatic status_t abort_status();
-    return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: 8'h07};
+    return retry_status(ScAbortRequested);
   endfunction
   function automatic status_t command_status(logic [7:0] sc);
     return '{dnr: 1'b1, more: 1'b0, crd: 2'b00, sct: 3'd1, sc: sc};
@@ -262,7 +307,7 @@ package nvme_pkg;
     unique case (status)
       DataOk:        return generic_status(ScSuccess);
       DataBadPrp:    return generic_status(ScPrpOffsetInvalid);
-      DataHostError: return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: ScDataTransferError};
+      DataHostError: return retry_status(ScDataTransferError);
       DataReadError: return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd2, sc: ScUnrecoveredReadError};
       DataWriteFault: return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd2, sc: ScWriteFault};
       DataMismatch: return '{dnr: 1'b1, more: 1'b0, crd: 2'b00, sct: 3'd2, sc: ScCompareFailure};
@@ -273,7 +318,7 @@ package nvme_pkg;
       DataBadGranularity: return generic_status(ScSglGranularityInvalid);
       DataInterrupted: return interrupted_status(acre);
       DataAborted: return abort_status();
-      DataDeleted: return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: ScSqDeletion};
+      DataDeleted: return retry_status(ScSqDeletion);
       default:       return generic_status(ScLbaOutOfRange);
     endcase
   endfunction

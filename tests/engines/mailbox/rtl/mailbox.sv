@@ -1,7 +1,12 @@
 // Test engine: writes `count` lines of 64 bytes to host memory, number n filled with `first` + n, raises interrupt `vector` as soon as
 // the last address has been accepted, and then reads the lines back.
+//
+// NVMe I/O commands it keeps, four at a time, until they are to end, or 0x100 is written: then all of them end with the status in bits 31:17.
+// Dword 0 of a completion is the exclusive or of all dwords of the command and of where its namespace is. 0x100 reads as how many it keeps,
+// 0x104 as how many it has taken. While bit 0 of 0x108 is 1 none ends early.
 module mailbox
   import ns_axi_pkg::*;
+  import nvme_pkg::*;
 (
   /// Clock.
   input  logic       clk_i,
@@ -13,6 +18,8 @@ module mailbox
   ns_axil_if.slave   s_axil,
   /// Host.
   ns_axi_if.master   m_host,
+  /// NVMe I/O commands.
+  nvme_engine_if.engine s_nvme,
   /// Interrupt requests.
   output logic [2:0] irq_o
 );
@@ -62,8 +69,69 @@ module mailbox
         13'h0: rdata_q <= {29'd0, !working_q && !start_q, 2'd0};
         13'hC: rdata_q <= {31'd0, done_q};
         13'h10: rdata_q <= {29'd0, wrong_q};
+        13'h100: rdata_q <= {29'd0, kept};
+        13'h104: rdata_q <= taken_q;
         default: rdata_q <= '0;
       endcase
+    end
+  end
+
+  // NVMe I/O commands.
+  typedef struct packed {
+    logic [SlotWidth-1:0] slot;
+    logic [31:0]          sum;
+  } kept_t;
+  kept_t [3:0] kept_q;
+  logic [3:0] used_q, stop_q, ends_q, room, answers;
+  logic [31:0] taken_q, sum;
+  logic [14:0] status_q;
+  logic [2:0] kept;
+  logic [1:0] answer;
+  logic deaf_q;
+
+  assign room = ~used_q & (used_q + 4'd1);  // the lowest place
+  assign s_nvme.cmd_ready = used_q != '1;
+  assign answers = used_q & (ends_q | (stop_q & {4{!deaf_q}}));
+  assign answer = answers[0] ? 2'd0 : answers[1] ? 2'd1 : answers[2] ? 2'd2 : 2'd3;
+  assign s_nvme.done_valid = answers != '0;
+  assign s_nvme.done = '{
+          slot: kept_q[answer].slot,
+          stopped: !ends_q[answer],
+          status: status_q,
+          dw0: ends_q[answer] ? kept_q[answer].sum : '0
+      };
+
+  always_comb begin
+    sum = s_nvme.cmd.ns_base[63:32] ^ s_nvme.cmd.ns_base[31:0] ^ s_nvme.cmd.ns_blocks[63:32] ^ s_nvme.cmd.ns_blocks[31:0];
+    for (int unsigned n = 0; n < 16; n++) sum ^= s_nvme.cmd.sqe[32*n+:32];
+    sum ^= 32'(s_nvme.cmd.command) << 28;
+    kept = '0;
+    for (int unsigned n = 0; n < 4; n++) kept += 3'(used_q[n]);
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      {used_q, stop_q, ends_q} <= '0;
+      kept_q <= '0;
+      taken_q <= '0;
+      status_q <= '0;
+      deaf_q <= 1'b0;
+    end else begin
+      for (int unsigned n = 0; n < 4; n++) begin
+        if (s_nvme.cmd_valid && s_nvme.cmd_ready && room[n]) begin
+          used_q[n] <= 1'b1;
+          stop_q[n] <= 1'b0;
+          ends_q[n] <= 1'b0;
+          kept_q[n] <= '{slot: s_nvme.cmd.slot, sum: sum};
+        end
+        if (used_q[n] && s_nvme.stop_valid && s_nvme.stop_slot == kept_q[n].slot)
+          stop_q[n] <= 1'b1;
+        if (used_q[n] && write && s_axil.awaddr[12:0] == 13'h100) ends_q[n] <= 1'b1;
+        if (s_nvme.done_valid && s_nvme.done_ready && answer == 2'(n)) used_q[n] <= 1'b0;
+      end
+      taken_q <= taken_q + 32'(s_nvme.cmd_valid && s_nvme.cmd_ready);
+      if (write && s_axil.awaddr[12:0] == 13'h100) status_q <= s_axil.wdata[31:17];
+      if (write && s_axil.awaddr[12:0] == 13'h108) deaf_q <= s_axil.wdata[0];
     end
   end
 
@@ -110,7 +178,7 @@ module mailbox
   end
 
   assign irq_o = irq_q;
-  assign busy_o = working_q || start_q || b_valid_q || r_valid_q;
+  assign busy_o = working_q || start_q || b_valid_q || r_valid_q || answers != '0;
 
   logic unused;
   assign unused = ^{s_axil.awaddr[23:13], s_axil.araddr[23:13], s_axil.wstrb, m_host.b.id, m_host.r.id, m_host.r.last, args_q[3][63:2], args_q[1][63:32]};

@@ -1,0 +1,4 @@
+# What starts an engine that does one job at a time.
+-f hw/ip/nvme_ctrl/nvme_engine.f
+hw/ip/engine_launch/rtl/engine_launch.sv
+hw/ip/engine_launch/rtl/engine_nvme.sv

@@ -1,0 +1,245 @@
+// nvme_engines: each command ends once; its engine, and no other, gets it once and as it was, unless it ends before; then it ends without
+// the engine. One that an engine has taken ends only by the engine's answer, with the engine's status, or, if the engine stopped it, with
+// that of whoever asked. The engine is asked to stop only what it has, only if somebody wants that, and once. A command that is to end and
+// that no engine has taken ends soon, as long as completions are taken; and one that is not to end is taken soon, as long as its engine has room.
+// A namespace counts as in use as long as it has a command here.
+//
+// Three slots, two engines, two namespaces, any answers of the engines to what they have. Assumed: slots that are inside do not come
+// again, nor in the cycle of their completion (nvme_slot_table); an engine that has room keeps it, and shows an answer until it is taken.
+`include "ns_assert.svh"
+
+module engines_proof
+  import nvme_pkg::*;
+  import nvme_ns_pkg::*;
+(
+  input logic         clk_i,
+  input logic         rst_ni,
+  input logic         cmd_data_i,
+  input logic         cmd_engine_i,
+  input logic         cmd_ns_i,
+  input logic [1:0]   cmd_slot_i,
+  input logic         cmd_valid_i,
+  input logic         stop_i,
+  input logic         acre_i,
+  input logic         abort_valid_i,
+  input logic [1:0]   abort_slot_i,
+  input logic         abort_same_i,
+  input logic         abort_deleted_i,
+  input logic         cpl_ready_i,
+  input logic [1:0]   ready_i,
+  input engine_done_t done0_i,
+  input engine_done_t done1_i,
+  input logic [1:0]   done_valid_i,
+  input logic [1:0]   watched_i
+);
+
+  localparam int unsigned NumSlots = 3;
+  localparam ns_blocks_t Blocks = ns_blocks_t'({64'd3, 64'd8});
+
+  logic reset_q = 1'b0;  // has been reset
+  always_ff @(posedge clk_i) reset_q <= 1'b1;
+  always_comb assume (rst_ni == reset_q);
+
+  // One slot, any, is watched all the time.
+  logic [1:0] slot_q;
+  always_ff @(posedge clk_i) if (!reset_q) slot_q <= watched_i;
+  always_comb assume (watched_i != 2'd3);
+
+  nvme_engine_if engine[2] ();
+  logic [511:0] sqe;
+  engine_route_t route;
+  logic abort_found, cpl_valid, busy;
+  cpl_t cpl;
+  logic [MaxNamespaces-1:0] flying;
+
+  always_comb begin
+    sqe = '0;
+    sqe[511] = cmd_data_i;
+    sqe[63:32] = cmd_ns_i ? 32'd2 : 32'd1;
+    route = '0;
+    route.engine = EngineWidth'(cmd_engine_i);
+    route.command = EngineCommandWidth'(cmd_data_i);
+  end
+
+  nvme_engines #(
+    .NumSlots     (NumSlots),
+    .NumNamespaces(2),
+    .NsBlocks     (Blocks),
+    .MediaBytes   (64'd1 << 20),
+    .NumEngines   (2)
+  ) u_engines (
+    .clk_i,
+    .rst_ni,
+    .busy_o         (busy),
+    .cmd_sqe_i      (sqe),
+    .cmd_slot_i     (SlotWidth'(cmd_slot_i)),
+    .cmd_route_i    (route),
+    .cmd_ns_i       (NsWidth'(cmd_ns_i)),
+    .cmd_valid_i,
+    .stop_i,
+    .acre_i,
+    .abort_valid_i,
+    .abort_slot_i   (SlotWidth'(abort_slot_i)),
+    .abort_same_i,
+    .abort_deleted_i,
+    .abort_found_o  (abort_found),
+    .cpl_o          (cpl),
+    .cpl_valid_o    (cpl_valid),
+    .cpl_ready_i,
+    .flying_o       (flying),
+    .m_engine       (engine)
+  );
+
+  logic [1:0] given, told, answered, ready_q, waits_q;
+  engine_done_t [1:0] done, done_q;
+  engine_cmd_t [1:0] shown;
+  logic [1:0][SlotWidth-1:0] told_slot;
+  assign done = {done1_i, done0_i};
+  for (genvar e = 0; e < 2; e++) begin : gen_engine
+    assign engine[e].cmd_ready = ready_i[e];
+    assign engine[e].done = done[e];
+    assign engine[e].done_valid = done_valid_i[e];
+    assign given[e] = engine[e].cmd_valid && engine[e].cmd_ready;
+    assign shown[e] = engine[e].cmd;
+    assign told[e] = engine[e].stop_valid;
+    assign told_slot[e] = engine[e].stop_slot;
+    assign answered[e] = engine[e].done_valid && engine[e].done_ready;
+  end
+
+  // What is inside, where, and what has happened to it.
+  logic [2:0] inside_q, has0_q, has1_q, stop_asked_q;
+  logic
+      in_q,
+      has_q,
+      answered_q,
+      wanted_q,
+      deleted_q,
+      aborted_q,
+      told_q,
+      ns_q,
+      data_q,
+      engine_q,
+      stopped_q,
+      stop_seen_q;
+  logic [1:0][2:0] has_all;
+  status_t status_q;
+  logic [31:0] dw0_q;
+  logic in_fire, cpl_fire, mine_given, mine_told, mine_answered, mine;
+  assign has_all = {has1_q, has0_q};
+  assign in_fire = cmd_valid_i && cmd_slot_i == slot_q;
+  assign cpl_fire = cpl_valid && cpl_ready_i;
+  assign mine = cpl_valid && cpl.slot == SlotWidth'(slot_q);
+  assign mine_given = (given[0] && shown[0].slot == SlotWidth'(slot_q)) || (given[1] && shown[1].slot == SlotWidth'(slot_q));
+  assign mine_told = (told[0] && told_slot[0] == SlotWidth'(slot_q)) || (told[1] && told_slot[1] == SlotWidth'(slot_q));
+  assign mine_answered = answered[engine_q] && done[engine_q].slot == SlotWidth'(slot_q) && has_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      inside_q <= '0;
+      has0_q <= '0;
+      has1_q <= '0;
+      stop_asked_q <= '0;
+      {in_q, has_q, answered_q, wanted_q, deleted_q, aborted_q, told_q, stopped_q, stop_seen_q} <= '0;
+    end else begin
+      if (cpl_fire) inside_q[cpl.slot[1:0]] <= 1'b0;
+      if (cmd_valid_i) inside_q[cmd_slot_i] <= 1'b1;
+      if (answered[0]) has0_q[done[0].slot[1:0]] <= 1'b0;
+      if (answered[1]) has1_q[done[1].slot[1:0]] <= 1'b0;
+      if (given[0]) has0_q[shown[0].slot[1:0]] <= 1'b1;
+      if (given[1]) has1_q[shown[1].slot[1:0]] <= 1'b1;
+      if (cmd_valid_i) stop_asked_q[cmd_slot_i] <= 1'b0;
+      for (int e = 0; e < 2; e++) if (told[e]) stop_asked_q[told_slot[e][1:0]] <= 1'b1;
+      in_q <= (in_q && !(cpl_fire && mine)) || in_fire;
+      if (in_fire)
+        {has_q, answered_q, wanted_q, deleted_q, aborted_q, told_q, stopped_q, stop_seen_q} <= '0;
+      else begin
+        if (mine_given) has_q <= 1'b1;
+        if (mine_told) told_q <= 1'b1;
+        if (mine_answered) begin
+          has_q <= 1'b0;
+          answered_q <= 1'b1;
+          stopped_q <= done[engine_q].stopped;
+        end
+        if (stop_i) {wanted_q, stop_seen_q} <= '1;
+        if (abort_found && abort_slot_i == slot_q) begin
+          wanted_q <= 1'b1;
+          if (abort_deleted_i) deleted_q <= 1'b1;
+          else aborted_q <= 1'b1;
+        end
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (in_fire) {data_q, engine_q, ns_q} <= {cmd_data_i, cmd_engine_i, cmd_ns_i};
+    if (mine_answered) {status_q, dw0_q} <= {done[engine_q].status, done[engine_q].dw0};
+  end
+
+  // The neighbours.
+  logic stop_q, acre_q;
+  always_ff @(posedge clk_i) begin
+    ready_q <= ready_i & ~given;
+    waits_q <= done_valid_i & ~answered;
+    done_q <= done;
+    stop_q <= reset_q && stop_i;
+    acre_q <= acre_i;
+  end
+  `NS_ASSUME(slot_is_free, !cmd_valid_i || (cmd_slot_i != 2'd3 && !inside_q[cmd_slot_i]))
+  `NS_ASSUME(abort_of_a_slot, abort_slot_i != 2'd3)
+  `NS_ASSUME(acre_stays, !reset_q || acre_i == acre_q)
+  // Fetching begins again when nothing is inside.
+  `NS_ASSUME(stop_stays, !stop_q || stop_i || inside_q == '0)
+  for (genvar e = 0; e < 2; e++) begin : gen_assume
+    `NS_ASSUME(room_stays, !ready_q[e] || ready_i[e])
+    `NS_ASSUME(answer_stays, !waits_q[e] || (done_valid_i[e] && done[e] == done_q[e]))
+    `NS_ASSUME(answers_what_it_has,
+               !done_valid_i[e] || (done[e].slot < SlotWidth'(3) && has_all[e][done[e].slot[1:0]] && (!done[e].stopped || stop_asked_q[done[e].slot[1:0]])))
+  end
+
+  // How long the watched one waits.
+  logic [4:0] end_waits_q, give_waits_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) {end_waits_q, give_waits_q} <= '0;
+    else begin
+      if (!in_q || has_q || mine || !cpl_ready_i || !(stop_i || aborted_q || deleted_q))
+        end_waits_q <= '0;
+      else if (end_waits_q != '1) end_waits_q <= end_waits_q + 1'b1;
+      if (!in_q || has_q || answered_q || mine || ready_i != '1 || stop_i || aborted_q || deleted_q)
+        give_waits_q <= '0;
+      else if (give_waits_q != '1) give_waits_q <= give_waits_q + 1'b1;
+    end
+  end
+
+  // What is proven.
+  `NS_ASSERT(ends_what_is_inside,
+             !cpl_valid || (cpl.slot < SlotWidth'(3) && inside_q[cpl.slot[1:0]] && !cpl.silent))
+  `NS_ASSERT(ends_by_an_answer, !mine || (!has_q && (answered_q || wanted_q)))
+  `NS_ASSERT(status_of_the_engine,
+             !(mine && answered_q && !stopped_q) || (cpl.status == status_q && cpl.dw0 == dw0_q))
+  `NS_ASSERT(
+      status_of_who_asked,
+      !(mine && !(answered_q && !stopped_q)) || (aborted_q && cpl.status == abort_status()) || (deleted_q && cpl.status == retry_status(
+      ScSqDeletion)) || (stop_seen_q && cpl.status == interrupted_status(acre_i)))
+  `NS_ASSERT(given_once, !mine_given || (in_q && !has_q && !answered_q))
+  for (genvar e = 0; e < 2; e++) begin : gen_given
+    `NS_ASSERT(given_as_it_was,
+               !(given[e] && shown[e].slot == SlotWidth'(slot_q)) || (engine_q == 1'(e) && shown[e].sqe[511] == data_q && shown[e].command == EngineCommandWidth'(data_q) && shown[e].ns_base == (ns_q ? 64'd8 : 64'd0) && shown[e].ns_blocks == (ns_q ? 64'd3 : 64'd8)))
+    `NS_ASSERT(told_its_own,
+               !(told[e] && told_slot[e] == SlotWidth'(slot_q)) || !in_q || engine_q == 1'(e))
+    `NS_ASSERT(offered_with_room, !engine[e].cmd_valid || ready_i[e])
+  end
+  `NS_ASSERT(told_when_wanted,
+             !mine_told || !in_q || (wanted_q && !told_q && (has_q || answered_q)))
+  `NS_ASSERT(ends_soon, end_waits_q < 5'd9)
+  `NS_ASSERT(taken_soon, give_waits_q < 5'd8)
+  `NS_ASSERT(in_use, !(in_q && !answered_q && (has_q || !wanted_q)) || flying[ns_q])
+  `NS_ASSERT(busy_while_it_matters, !in_q || busy || has_q || answered_q)
+
+  `NS_COVER(ended, cpl_fire && mine && answered_q && !stopped_q)
+  `NS_COVER(stopped, cpl_fire && mine && answered_q && stopped_q && deleted_q)
+  `NS_COVER(never_taken, cpl_fire && mine && !answered_q && aborted_q)
+  `NS_COVER(interrupted, cpl_fire && mine && !answered_q && !aborted_q)
+  `NS_COVER(all_inside, inside_q == '1 && has0_q == 3'b011)
+  `NS_COVER(rests, in_q && has_q && !busy)
+
+endmodule
