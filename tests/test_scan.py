@@ -113,3 +113,81 @@ def test_a_scan_can_be_stopped(device):
     engine.stop()  # of what does not work
     device.pm_write(0, bytes(4096))
     assert scan(device, src=0, bytes=4096, low=0, high=0, kind=0)[0] == 1024
+
+
+def halves(value):
+    return value & 0xFFFF_FFFF, value >> 32 & 0xFFFF_FFFF
+
+
+def nvme_count(device, lba, blocks, low, high, kind, nsid=1):
+    """The same by an NVMe command."""
+    (low_0, low_1), (high_0, high_1), (lba_0, lba_1) = halves(low), halves(high), halves(lba)
+    dwords = {"cdw10": lba_0, "cdw11": lba_1, "cdw12": blocks - 1, "cdw13": kind}
+    bounds = {"cdw2": low_0, "cdw3": low_1, "cdw14": high_0, "cdw15": high_1}
+    return device.engine("scan0").command("count", nsid, **dwords, **bounds)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nvme_commands_count_the_same(device, kind):
+    form, bits = KINDS[kind]
+    rng = random.Random(kind)
+    mask = (1 << bits) - 1
+    data = b"".join(struct.pack(f"<{form}", rng.choice(edges(kind))) for _ in range(8192 * 8 // bits))
+    device.write(data, offset=3 * MIB)
+    for _ in range(8):
+        first = rng.randrange(16)
+        blocks = rng.randint(1, 16 - first)
+        low, high = rng.choice(edges(kind)), rng.choice(edges(kind))
+        values = struct.unpack(f"<{blocks * 4096 // bits}{form}", data[512 * first : 512 * (first + blocks)])
+        count = nvme_count(device, 3 * MIB // 512 + first, blocks, low & mask, high & mask, kind)
+        assert count == sum(low <= value <= high for value in values)
+
+
+@pytest.mark.parametrize("profile", ["dram", "optane-dcpmm", "nand"])
+def test_nvme_commands_end_by_themselves(device, profile):
+    """Nobody reads a register meanwhile: the device must not rest before the entry is posted, however late it is."""
+    device.write(struct.pack("<4096I", *range(4096)), offset=4 * MIB)
+    device.delay_set(profile)
+    try:
+        for blocks in (1, 2, 7, 8, 9, 32):
+            assert nvme_count(device, 4 * MIB // 512, blocks, 0, 499, 0) == min(500, 128 * blocks)
+    finally:
+        device.delay_set("dram")
+
+
+def test_registers_and_nvme_commands_take_turns(device):
+    data = struct.pack("<1024I", *range(1024)) * 64
+    device.write(data, offset=5 * MIB)
+    engine = device.engine("scan0")
+    engine.start(src=5 * MIB, bytes=len(data), low=0, high=9, kind=0)
+    assert nvme_count(device, 5 * MIB // 512, 8, 0, 99, 0) == 100
+    assert engine.wait() == []
+    # What the registers tell is of their own scan.
+    assert engine.outputs() == {"count": 640}
+
+
+def test_wrong_nvme_commands(device):
+    blocks = device.namespace_bytes // 512
+    assert nvme_count(device, blocks - 1, 1, 0, (1 << 32) - 1, 0) == 128
+    for values, why in [
+        ((blocks - 1, 2, 0, 0, 0), "LBA Out of Range"),
+        ((blocks, 1, 0, 0, 0), "LBA Out of Range"),
+        (((1 << 64) - 1, 2, 0, 0, 0), "LBA Out of Range"),
+        ((0, (1 << 24) + 1, 0, 0, 0), "Invalid Field"),
+        ((0, 1, 0, 0, 4), "Invalid Field"),
+        ((0, 1, 0, 0, 1 << 31), "Invalid Field"),
+        ((0, 1, 0, 0, 0, 99), "Invalid Namespace"),
+    ]:
+        with pytest.raises(NearsideError, match=why):
+            nvme_count(device, *values)
+    engine = device.engine("scan0")
+    for call, why in [
+        (lambda: engine.command("counts"), "'counts': scan0 has count"),
+        (lambda: engine.command("count", cdw1=1), "cdw1: allowed are cdw2, cdw3, cdw10"),
+        (lambda: device.engine("copy0").command("x"), "copy0 has"),
+        (lambda: device.native.io_command(2, 1, []), "opcode = 0x2: allowed are vendor specific"),
+        (lambda: device.native.io_command(0xC1, 1, []), "opcode = 0xc1: allowed are vendor specific"),
+        (lambda: device.native.io_command(0x80, 1, []), "Invalid Command Opcode"),
+    ]:
+        with pytest.raises(NearsideError, match=why):
+            call()

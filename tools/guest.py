@@ -39,7 +39,7 @@ SUITE = "trixie"
 NEW_PACKAGES = ["qemu-system-x86"]
 PACKAGES = ["fio", "nvme-cli", "e2fsprogs", "xfsprogs", "btrfs-progs", "f2fs-tools", "grub-pc-bin"]
 KERNEL = ("linux-image-cloud-amd64", "6.12")
-TOOLS = ["usr/bin/fio", "usr/sbin/nvme", "usr/sbin/mke2fs", "usr/sbin/e2fsck", "usr/sbin/mdadm"]
+TOOLS = ["usr/bin/fio", "usr/sbin/nvme", "usr/sbin/mke2fs", "usr/sbin/e2fsck", "usr/sbin/filefrag", "usr/sbin/mdadm"]
 TOOLS += ["usr/sbin/mkfs.xfs", "usr/sbin/mkfs.btrfs", "usr/sbin/mkfs.f2fs"]
 # Kernel modules, beside those that they depend on.
 MODULES = ["raid1"]
@@ -96,6 +96,7 @@ FIRST = [
     "mkfs",
     "mount",
     "copy-tree",
+    "engine-counts",
     "umount",
     "fsck",
     "remount",

@@ -217,6 +217,32 @@ compare_tree() { # from the disk, not from the page cache
     [ "$n" -gt 200 ]
 }
 
+count_range() { # LBA BLOCKS LOW HIGH: values of 32 bits between the bounds, by the scan engine's NVMe command
+    $nvme io-passthru $disk --opcode=0xc0 -n 1 --cdw10="$1" --cdw12=$(($2 - 1)) --cdw2="$3" --cdw14="$4" > /tmp/count 2>&1 || return 1
+    sed -n 's/.*result: *0x\([0-9a-fA-F]*\).*/\1/p' /tmp/count
+}
+
+engine_counts() { # values of a file, counted by the engine in the file's blocks and by awk in its data
+    head -c 65536 /dev/urandom > /mnt/values && sync || return 1
+    expected=$(hexdump -v -e '1/4 "%u\n"' /mnt/values | awk '$1 >= 1000000000 && $1 <= 3000000000' | wc -l)
+    # A line an extent: number, logical range, physical range, length; here in units of 512 bytes.
+    /bin/filefrag -b512 -v /mnt/values | tee /tmp/extents | sed -n 's/^ *[0-9]*: *[0-9]*\.\. *[0-9]*: *\([0-9]*\)\.\. *[0-9]*: *\([0-9]*\):.*/\1 \2/p' > /tmp/ranges
+    counted=0
+    blocks=0
+    while read -r lba length; do
+        here=$(count_range "$lba" "$length" 1000000000 3000000000) && [ -n "$here" ] || { cat /tmp/count; return 1; }
+        counted=$((counted + 0x$here))
+        blocks=$((blocks + length))
+    done < /tmp/ranges
+    echo "$blocks blocks in $(wc -l < /tmp/ranges) extents: $counted values, $expected expected"
+    [ $blocks = 128 ] && [ $counted = "$expected" ] && [ "$expected" -gt 0 ] || { cat /tmp/extents /tmp/count; return 1; }
+    # Beyond the namespace, and one more block than a command may have.
+    for wrong in "--cdw10=0xffffff00" "--cdw12=0x1000000"; do
+        $nvme io-passthru $disk --opcode=0xc0 -n 1 "$wrong" > /tmp/count 2>&1 && return 1
+    done
+    rm /mnt/values
+}
+
 fsck() { /bin/e2fsck -fn $disk; }
 
 fio_verify() { # fio writes, reads back and compares by checksum
@@ -481,6 +507,7 @@ first)
     at mount
     check mount attach
     check copy-tree tree
+    check engine-counts engine_counts
     at copied
     check umount umount /mnt
     check fsck fsck

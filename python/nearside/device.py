@@ -296,7 +296,7 @@ class Device:
 
 
 class Engine:
-    """An engine of a device, launched by its registers."""
+    """An engine of a device, launched by its registers or by NVMe I/O commands."""
 
     def __init__(self, device: Device, values: dict[str, Any]) -> None:
         self.device = device
@@ -325,6 +325,21 @@ class Engine:
     def outputs(self) -> dict[str, int]:
         """What it told at its last end beside what went wrong: values of 64 bits, by name."""
         return dict(zip(self.values["outputs"], self.device.native.engine_outputs(self.name), strict=True))
+
+    def command(self, name: str, nsid: int = 1, **dwords: int) -> int:
+        """Runs one of its NVMe I/O commands to its end, by its name in `commands`; returns dword 0 of its completion.
+
+        `cdw2`, `cdw3`, `cdw10` to `cdw15`: the dwords of the command, 32 bits each, 0 where not given. What they mean
+        stands in the engine's README. A status other than success is an error, which names it.
+        """
+        opcodes = {command["name"]: command["opcode"] for command in self.values["commands"]}
+        if name not in opcodes:
+            raise NearsideError(f"command = {name!r}: {self.name} has {', '.join(opcodes) or 'none'}")
+        numbers = {f"cdw{n}": n for n in (2, 3, *range(10, 16))}
+        if wrong := sorted(dwords.keys() - numbers.keys()):
+            raise NearsideError(f"{', '.join(wrong)}: allowed are {', '.join(numbers)}")
+        values = [(numbers[key], value) for key, value in dwords.items()]
+        return self.device.native.io_command(opcodes[name], nsid, values)
 
     def launch(self, timeout_us: int = 1_000_000, **arguments: int) -> float:
         """Starts it and waits for its end; the simulated nanoseconds that it took, as the host sees it."""

@@ -756,7 +756,8 @@ impl Device {
             json!({
                 "name": e.engine.name, "kind": e.manifest.name, "instance": e.instance, "offset": e.offset,
                 "bytes": e.manifest.registers.0, "arguments": e.manifest.arguments, "outputs": e.manifest.outputs,
-                "results": e.manifest.results,
+                "results": e.manifest.results, "commands": e.commands,
+                "namespaces": [e.namespaces.start(), e.namespaces.end()],
                 "media": [e.media.start, e.media.end],
             })
         });
@@ -815,6 +816,36 @@ impl Device {
         registers
             .outputs(state.session()?.host(), arguments, outputs)
             .map_err(raise)
+    }
+
+    /// Runs a vendor specific I/O command that moves no data to its end: (dword number, value) pairs of dwords 2, 3, 10 to 15, the
+    /// others 0. Returns dword 0 of its completion; a status other than success is an error.
+    fn io_command(
+        &self,
+        py: Python<'_>,
+        opcode: u32,
+        nsid: u32,
+        dwords: Vec<(usize, u32)>,
+    ) -> PyResult<u32> {
+        let mut state = self.lock()?;
+        if !(0x80..=0xFF).contains(&opcode) || opcode & 3 != 0 {
+            return Err(raise(format!(
+                "opcode = {opcode:#x}: allowed are vendor specific ones that move no data, 0x80, 0x84 and so on to 0xfc"
+            )));
+        }
+        let mut sqe = spec::nvme::Sqe::new(opcode as u8).with_nsid(nsid);
+        for (n, value) in dwords {
+            if !matches!(n, 2 | 3 | 10..=15) {
+                return Err(raise(format!("dword = {n}: allowed are 2, 3 and 10 to 15")));
+            }
+            sqe = sqe.with_cdw(n, value);
+        }
+        let session = state.session()?;
+        let completion = py
+            .detach(|| session.controller.execute_raw(0, sqe))
+            .map_err(raise)?;
+        completion.check().map_err(raise)?;
+        Ok(completion.result)
     }
 
     /// What each master may have outstanding in a channel, and its share, as JSON: name to reads, writes, weight.
