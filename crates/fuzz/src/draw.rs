@@ -10,7 +10,7 @@ use crate::media::BLOCK;
 use crate::memory::PAGE;
 use crate::model::BEHAVIOR_BYTES;
 use crate::namespaces::{Namespace, NSID_ALL};
-use crate::nvm::moves;
+use crate::nvm::{moves, SCAN};
 use crate::shadow::DOORBELL_BUFFER_CONFIG;
 use crate::world::World;
 
@@ -127,7 +127,8 @@ pub fn io_command(world: &mut World, random: &mut Random) -> Option<Command> {
         73..=79 => io::WRITE_ZEROES,
         80..=83 => io::VERIFY,
         84..=91 => io::DATASET_MANAGEMENT,
-        92..=95 => io::FLUSH,
+        92..=94 => io::FLUSH,
+        95..=97 => SCAN,
         _ => random.next() as u8,
     };
     if opcode == io::DATASET_MANAGEMENT {
@@ -145,6 +146,11 @@ pub fn io_command(world: &mut World, random: &mut Random) -> Option<Command> {
     let lba = place(world, random, &ns, count);
     let nsid = nsid(world, random, ns.nsid);
     let sqe = Sqe::of_blocks(opcode, nsid, lba, count as u32);
+    if opcode == SCAN {
+        let mut sqe = scan(random, sqe, count);
+        flags(random, &mut sqe, &[3], &[3]);
+        return Some((sqe, Vec::new()));
+    }
     let fill = match opcode {
         io::WRITE => Fill::Random,
         io::COMPARE => Fill::Bytes(expected(world, random, ns.base.wrapping_add(lba), count)),
@@ -163,6 +169,28 @@ pub fn io_command(world: &mut World, random: &mut Random) -> Option<Command> {
     Some((sqe, pages))
 }
 
+/// A scan of so many blocks, mostly right; half of the bounds are of values that media hold.
+fn scan(random: &mut Random, sqe: Sqe, count: u64) -> Sqe {
+    let mut bound = || match random.below(4) {
+        0 => 0,
+        1 => u64::MAX,
+        2 => random.next() & 0xFFFF_FFFF,
+        _ => random.next(),
+    };
+    let (low, high) = (bound(), bound());
+    let mut cdw12 = count.saturating_sub(1) as u32 & 0xFF_FFFF;
+    let mut cdw13 = random.below(4) as u32;
+    if chance(random, 5) {
+        cdw12 |= 1 << (24 + random.below(8));
+    }
+    if chance(random, 5) {
+        cdw13 |= 1 << (2 + random.below(30));
+    }
+    let halves = [(2, low), (3, low >> 32), (14, high), (15, high >> 32)];
+    let sqe = sqe.with_cdw(12, cdw12).with_cdw(13, cdw13);
+    (halves.into_iter()).fold(sqe, |sqe, (n, value)| sqe.with_cdw(n, value as u32))
+}
+
 /// An I/O command that is right, of up to 64 KiB.
 fn calm_command(world: &mut World, random: &mut Random) -> Option<Command> {
     let opcode = match random.below(100) {
@@ -171,6 +199,7 @@ fn calm_command(world: &mut World, random: &mut Random) -> Option<Command> {
         75..=86 => io::COMPARE,
         87..=93 => io::WRITE_ZEROES,
         94..=96 => io::VERIFY,
+        97 if world.model.limits.scan => SCAN,
         _ => io::FLUSH,
     };
     let ns = namespace(world, random);
@@ -186,6 +215,13 @@ fn calm_command(world: &mut World, random: &mut Random) -> Option<Command> {
         _ => Fill::Nothing,
     };
     let sqe = Sqe::of_blocks(opcode, ns.nsid, lba, count as u32);
+    if opcode == SCAN {
+        let kind = random.below(4) as u32;
+        return Some((
+            sqe.with_cdw(13, kind).with_cdw(15, random.next() as u32),
+            Vec::new(),
+        ));
+    }
     match moves(opcode) {
         true => with_data(world, random, sqe, count * BLOCK, fill),
         false => Some((sqe, Vec::new())),

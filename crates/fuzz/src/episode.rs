@@ -20,6 +20,7 @@ use crate::media::{Media, BLOCK};
 use crate::memory::{Memory, PAGE};
 use crate::model::{CompletionQueue, Known, Limits, Model, SubmissionQueue};
 use crate::namespaces::Namespaces;
+use crate::nvm::SCAN;
 use crate::rig::{Rig, Seat};
 use crate::shadow::{Pages, DOORBELL_BUFFER_CONFIG};
 use crate::world::{Counts, Rung, SqState, World, MSI};
@@ -532,6 +533,8 @@ impl Bench {
             let sqe = Sqe::new(admin::GET_LOG_PAGE).with_cdw(10, dwords << 16 | u32::from(lid));
             let mut page = self.page(sqe)?;
             page.truncate(4 * (dwords as usize + 1));
+            // The I/O commands come behind 256 admin commands.
+            self.limits.scan |= lid == 5 && word(&page, 4 * (256 + usize::from(SCAN)), 4) & 1 == 1;
             self.known.insert(Known::Log(lid), Rc::new(page));
         }
         self.page(Sqe::number_of_queues(1))?;

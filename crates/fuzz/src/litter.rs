@@ -5,7 +5,7 @@ use sim::Random;
 use spec::nvme::{admin, io, Sqe};
 
 use crate::draw::{chance, pick};
-use crate::nvm::has_range;
+use crate::nvm::{has_range, SCAN};
 use crate::shadow::DOORBELL_BUFFER_CONFIG;
 
 /// Bits of each dword that count.
@@ -49,6 +49,10 @@ fn nvm_fields(sqe: &Sqe, u: &mut Used) {
     }
     if has_range(opcode) {
         (u[10], u[11], u[12]) = (ALL, ALL, 0xFFFF);
+    }
+    if opcode == SCAN {
+        u[1..4].fill(ALL);
+        u[10..16].fill(ALL);
     }
     if opcode == io::DATASET_MANAGEMENT {
         (u[10], u[11]) = (0xFF, 4);

@@ -8,7 +8,10 @@
 //! Stores to the PM window change bytes, not blocks. Where one meets a command on the same block, its bytes are judged one by
 //! one until somebody has looked.
 
+use std::ops::RangeInclusive;
 use std::rc::Rc;
+
+use crate::nvm::Bounds;
 
 /// Bytes of a block.
 pub const BLOCK: u64 = 512;
@@ -375,6 +378,28 @@ impl Media {
             }
         }
         (same, other)
+    }
+
+    /// How many values of these blocks may lie between the bounds, for somebody who reads them value by value while others write.
+    pub fn counts(&self, lba: u64, count: u64, bounds: &Bounds) -> RangeInclusive<u64> {
+        let size = bounds.bytes();
+        let end = lba.saturating_add(count).min(self.len());
+        let (mut least, mut most) = (0, 0);
+        for block in &self.blocks[lba.min(end) as usize..end as usize] {
+            for at in (0..BLOCK as usize).step_by(size) {
+                let mut holds = block
+                    .values
+                    .iter()
+                    .map(|v| bounds.hold(&v.content[at..at + size]));
+                // Stores may have left parts of values.
+                let (any, all) = match block.mixed || block.stored {
+                    true => (true, false),
+                    false => (holds.clone().any(|h| h), holds.all(|h| h)),
+                };
+                (least, most) = (least + u64::from(all), most + u64::from(any));
+            }
+        }
+        least..=most
     }
 
     /// The content of a block, if it can only be one.

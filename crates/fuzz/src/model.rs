@@ -14,6 +14,7 @@ use crate::fused::{Half, More, Pair};
 use crate::media::{End, Media, BLOCK};
 use crate::memory::{Memory, PAGE};
 use crate::namespaces::{Namespaces, NSID_ALL};
+use crate::nvm::Bounds;
 use crate::prp::walk;
 use crate::sgl::{walk_sgl, Descriptor};
 use crate::shadow::{Pages, DOORBELL_BUFFER_CONFIG};
@@ -35,6 +36,8 @@ pub struct Limits {
     pub events: usize,
     /// Namespaces.
     pub namespaces: Rc<Namespaces>,
+    /// It has the scan engine's command.
+    pub scan: bool,
 }
 
 /// What data a command sends to the host.
@@ -68,6 +71,8 @@ pub enum Use {
     Read(u64, u64),
     /// It compares these blocks with these bytes of the host.
     Compare(u64, u64, Vec<Option<u8>>),
+    /// It counts values in these blocks.
+    Count(u64, u64, Bounds),
     /// It writes these bytes from this block on.
     Write(u64, Vec<Option<u8>>),
     /// It writes zeros to these ranges.
@@ -174,7 +179,9 @@ impl Verdict {
     pub fn media_bytes(&self) -> u64 {
         match &self.media {
             Use::None => 0,
-            Use::Read(_, count) | Use::Compare(_, count, _) => count * BLOCK,
+            Use::Read(_, count) | Use::Compare(_, count, _) | Use::Count(_, count, _) => {
+                count * BLOCK
+            }
             Use::Write(_, data) => data.len() as u64,
             Use::Zero(ranges) => ranges.iter().map(|r| r.1 * BLOCK).sum(),
         }

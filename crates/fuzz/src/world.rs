@@ -303,6 +303,7 @@ impl World {
             transfer: PAGE,
             events: 1,
             namespaces: Rc::default(),
+            scan: false,
         };
         let model = Model::new(limits, BTreeMap::new());
         World::new(Memory::new(0), Media::new(0), model)
@@ -765,7 +766,7 @@ impl World {
         }
         match &verdict.media {
             Use::None => {}
-            Use::Read(lba, count) | Use::Compare(lba, count, _) => {
+            Use::Read(lba, count) | Use::Compare(lba, count, _) | Use::Count(lba, count, _) => {
                 self.media.begin_read(*lba, *count)
             }
             Use::Write(lba, data) => self.media.begin_write(user, *lba, data),

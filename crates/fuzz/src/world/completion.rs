@@ -154,6 +154,12 @@ impl World {
             ));
         }
         let success = cqe.status() == status::SUCCESS;
+        if let (true, Use::Count(lba, count, bounds)) = (success, &v.media) {
+            let counts = self.media.counts(*lba, *count, bounds);
+            if !counts.contains(&u64::from(cqe.result())) {
+                return Err(format!("counts {} values, not {counts:?}", cqe.result()));
+            }
+        }
         if let (true, Some(dw0)) = (success, v.dw0) {
             if cqe.result() != dw0 {
                 return Err(format!("DW0 is {:#x}, not {dw0:#x}", cqe.result()));
@@ -275,7 +281,9 @@ impl World {
                     seen.learn(&mut self.media);
                 }
             }
-            Use::Compare(lba, count, _) => self.media.end_read(*lba, *count),
+            Use::Compare(lba, count, _) | Use::Count(lba, count, _) => {
+                self.media.end_read(*lba, *count)
+            }
             Use::Write(lba, data) => {
                 let count = (data.len() as u64).div_ceil(BLOCK);
                 self.media.end_write(flight.user, *lba, count, end);
