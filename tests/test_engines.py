@@ -109,6 +109,61 @@ def test_a_copy_can_be_stopped(device):
     assert engine.launch(src=0, dst=64 * MIB, bytes=64) > 0
 
 
+def nvme_copy(device, source, target, blocks, nsid=1, **dwords):
+    """Copies blocks by an NVMe command."""
+    values = {"cdw10": source & 0xFFFF_FFFF, "cdw11": source >> 32, "cdw12": blocks - 1}
+    values |= {"cdw14": target & 0xFFFF_FFFF, "cdw15": target >> 32}
+    return device.engine("copy0").command("copy", nsid, **values | dwords)
+
+
+def test_nvme_commands_copy_blocks(device):
+    rng = random.Random(4)
+    data = rng.randbytes(256 * 512)
+    for nsid in (1, 2):
+        device.select_namespace(nsid)
+        device.write(data, offset=MIB)
+        for source, target, blocks in [(0, 256, 1), (1, 257, 255), (7, 1000, 9), (8, 16, 8)]:
+            expected = device.read(blocks * 512, offset=MIB + 512 * source)[0]
+            assert nvme_copy(device, 2048 + source, 2048 + target, blocks, nsid) == 0
+            assert device.read(blocks * 512, offset=MIB + 512 * target)[0] == expected
+    device.select_namespace(1)
+
+
+def test_wrong_nvme_copies(device):
+    blocks = device.namespace_bytes // 512
+    engine = device.engine("copy0")
+    # To the last block of the namespace.
+    assert nvme_copy(device, 0, blocks - 8, 8) == 0
+    for values, why in [
+        ((0, blocks - 7, 8), "LBA Out of Range"),
+        ((blocks - 7, 0, 8), "LBA Out of Range"),
+        ((0, (1 << 64) - 4, 8), "LBA Out of Range"),
+        ((100, 107, 8), "Invalid Field"),
+        ((107, 100, 8), "Invalid Field"),
+        ((100, 100, 1), "Invalid Field"),
+        ((0, 100, (1 << 24) + 1), "Invalid Field"),
+    ]:
+        with pytest.raises(NearsideError, match=why):
+            nvme_copy(device, *values)
+    with pytest.raises(NearsideError, match="Invalid Field"):
+        nvme_copy(device, 0, 100, 1, cdw13=1)
+    # The second engine of a kind has commands when the design gives it opcodes.
+    with pytest.raises(NearsideError, match="copy1 has none"):
+        device.engine("copy1").command("copy")
+    assert [c["opcode"] for c in engine.values["commands"]] == [0xC4]
+
+
+def test_registers_and_nvme_commands_take_turns(device):
+    data = random.Random(5).randbytes(MIB)
+    device.write(data, offset=200 * MIB)
+    engine = device.engine("copy0")
+    engine.start(src=200 * MIB, dst=210 * MIB, bytes=MIB)
+    nvme_copy(device, 200 * 2048, 220 * 2048, 2048)
+    assert engine.wait() == []
+    for target in (210, 220):
+        assert device.read(MIB, offset=target * MIB)[0] == data
+
+
 def test_a_controller_reset_leaves_an_engine_alone(device):
     engine = device.engine("copy0")
     data = random.Random(5).randbytes(MIB)

@@ -378,3 +378,251 @@ fn format_waits_for_engines() {
     d.submit(1, &[late]);
     assert_eq!(d.register(B + KEPT), 1);
 }
+
+// ---- the engines of `designs/engines.toml` at work ----
+
+const MIB: u64 = 1 << 20;
+const COPY: u64 = 0x8_0000;
+const SCAN: u64 = 0x8_2000;
+const COPY_BLOCKS: u8 = 0xC4;
+const COUNT: u8 = 0xC0;
+/// Blocks that are copied and counted, and where.
+const BLOCKS: u32 = 1024;
+const SOURCE: u64 = 64 * MIB;
+const TARGET: u64 = 65 * MIB;
+const OTHER: u64 = 66 * MIB;
+/// Bytes that the memory takes at once: of a copy that is cut, each of these is old or new.
+const LINE: usize = 64;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum End {
+    FunctionReset,
+    Power,
+    Disable,
+    Shutdown,
+    Abort,
+    Deletion,
+    Stop,
+}
+
+fn pattern(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut random = sim::Random::new(seed);
+    let words = (0..bytes / 8).flat_map(|_| random.next().to_le_bytes());
+    words.collect()
+}
+
+fn lba(bytes: u64) -> u32 {
+    (bytes / 512) as u32
+}
+
+impl Device {
+    fn engines() -> Device {
+        let costs = design::Cpu::default().costs();
+        let design = common::design("engines");
+        let host = common::host_of("engines", design, 1 << 30, costs, 0);
+        Device {
+            c: Controller::start(host, config()).unwrap(),
+        }
+    }
+
+    /// Lets so much time pass.
+    fn pass(&mut self, ns: u64) {
+        let system = self.c.host_mut().system_mut();
+        let until = system.now() + Time::ns(ns);
+        system.advance_until(until).unwrap();
+    }
+
+    /// A copy of the registers, a copy and two scans of NVMe commands, of which one waits.
+    fn begin(&mut self) {
+        for (n, value) in [(0, SOURCE), (1, OTHER), (2, u64::from(BLOCKS) * 512)] {
+            self.set(COPY + 0x20 + 0x10 * n, value as u32);
+            self.set(COPY + 0x24 + 0x10 * n, (value >> 32) as u32);
+        }
+        self.set(COPY + 0xC, 1);
+        let copy = Sqe::new(COPY_BLOCKS)
+            .with_nsid(1)
+            .with_cdw(10, lba(SOURCE))
+            .with_cdw(12, BLOCKS - 1)
+            .with_cdw(14, lba(TARGET));
+        self.c.submit_raw(1, copy, 0).unwrap();
+        for tag in 1..3 {
+            let scan = copy.with_cdw(14, u32::MAX);
+            let mut bytes = scan.to_bytes();
+            bytes[0] = COUNT;
+            self.c.submit_raw(1, Sqe::from_bytes(&bytes), tag).unwrap();
+        }
+        self.c.ring(1).unwrap();
+        self.set(COPY, 1);
+    }
+
+    /// Ends what is under way, commands from this identifier on; all of them are over or forgotten then.
+    fn end(mut self, end: End, first_cid: u32) -> Device {
+        let host = self.c.host_mut();
+        let number = host.device();
+        match end {
+            End::FunctionReset => host.system_mut().function_reset(number),
+            End::Power => {
+                host.system_mut().power_off(number);
+                host.system_mut().power_on(number);
+            }
+            End::Disable | End::Shutdown => {
+                let cc = host.read32(Bar::Nvme, CC).unwrap();
+                let off = if end == End::Disable {
+                    cc & !1
+                } else {
+                    cc | 1 << 14
+                };
+                host.write32(Bar::Nvme, CC, off).unwrap();
+                let mut turns = 0;
+                loop {
+                    let csts = self.c.host_mut().read32(Bar::Nvme, CSTS).unwrap();
+                    let over = if end == End::Disable {
+                        csts & 1 == 0
+                    } else {
+                        csts & 0xC == 8
+                    };
+                    if over {
+                        break;
+                    }
+                    turns += 1;
+                    assert!(turns < 1000, "{end:?} takes long");
+                    self.pass(1000);
+                }
+                // The copy of the registers is none of the controller's.
+                self.finish_copy();
+                self.c.reset().unwrap();
+                return self;
+            }
+            End::Abort => {
+                // Identifiers are given in turn.
+                for cid in first_cid..first_cid + 3 {
+                    self.abort(1, cid);
+                }
+                self.finish_copy();
+                self.pass(20_000);
+                let ended = self.ended(1);
+                assert_eq!(ended.len(), 3);
+                let fits = |(_, code): &(u64, (u8, u8))| [SUCCESS, ABORTED].contains(code);
+                assert!(ended.iter().all(fits), "{ended:?}");
+                return self;
+            }
+            End::Deletion => {
+                let delete = Sqe::delete_io_sq(2);
+                self.c.admin(delete, "Delete I/O Submission Queue").unwrap();
+                let ended = self.ended(1);
+                assert_eq!(ended.len(), 3);
+                let fits = |(_, code): &(u64, (u8, u8))| [SUCCESS, QUEUE_DELETED].contains(code);
+                assert!(ended.iter().all(fits), "{ended:?}");
+                self.finish_copy();
+                self.c.reset().unwrap();
+                return self;
+            }
+            End::Stop => {
+                self.set(COPY, 2);
+                self.finish_copy();
+                // Those of NVMe commands go on.
+                self.pass(1_000_000);
+                let fine = [(0, SUCCESS), (1, SUCCESS), (2, SUCCESS)];
+                assert_eq!(self.ended(1), fine);
+                return self;
+            }
+        }
+        Device {
+            c: Controller::start(self.c.into_host(), config()).unwrap(),
+        }
+    }
+
+    fn finish_copy(&mut self) {
+        for _ in 0..1000 {
+            if self.register(COPY) & 4 == 4 {
+                return;
+            }
+            self.pass(1000);
+        }
+        panic!("the copy does not end");
+    }
+
+    fn bytes(&mut self, at: u64, bytes: usize) -> Vec<u8> {
+        let mut is = vec![0; bytes];
+        self.c.read(at / 512, &mut is).unwrap();
+        is
+    }
+}
+
+/// Ends work at many moments, and looks at what it has left. Returns whether some was seen undone, half done and done.
+fn cut_at_many_moments(end: End, moments: u64) -> [bool; 3] {
+    let bytes = BLOCKS as usize * 512;
+    let mut d = Device::engines();
+    let mut seen = [false; 3];
+    for moment in 0..moments {
+        let (source, old) = (pattern(2 * moment, bytes), pattern(2 * moment + 1, bytes));
+        d.c.write(SOURCE / 512, &source).unwrap();
+        for at in [TARGET, OTHER] {
+            d.c.write(at / 512, &old).unwrap();
+        }
+        d.begin();
+        d.pass(1500 + 9_973 * moment % 190_000);
+        d = d.end(end, 6 * moment as u32);
+        let what = format!("{end:?} at moment {moment}");
+        for at in [TARGET, OTHER] {
+            let is = d.bytes(at, bytes);
+            let lines = is
+                .chunks(LINE)
+                .zip(source.chunks(LINE).zip(old.chunks(LINE)));
+            let (mut new, mut all) = (0, 0);
+            for (is, (source, old)) in lines {
+                assert!(
+                    is == source || is == old,
+                    "{what}: a line is neither old nor new"
+                );
+                (new, all) = (new + usize::from(is == source), all + 1);
+            }
+            seen[if new == 0 {
+                0
+            } else if new < all {
+                1
+            } else {
+                2
+            }] = true;
+        }
+        assert!(
+            d.bytes(SOURCE, bytes) == source,
+            "{what}: the source has changed"
+        );
+        for engine in [COPY, SCAN] {
+            assert_eq!(d.register(engine) & 4, 4, "{what}: idle");
+        }
+        // All goes on.
+        d.begin();
+        d.finish_copy();
+        d.pass(1_000_000);
+        assert_eq!(
+            d.ended(1),
+            [(0, SUCCESS), (1, SUCCESS), (2, SUCCESS)],
+            "{what}"
+        );
+        assert!(
+            d.bytes(TARGET, bytes) == source && d.bytes(OTHER, bytes) == source,
+            "{what}"
+        );
+    }
+    seen
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
+fn resets_end_engines_at_work() {
+    for end in [End::FunctionReset, End::Power, End::Disable, End::Shutdown] {
+        let seen = cut_at_many_moments(end, 6);
+        assert!(seen[1], "{end:?}: nothing was half done");
+    }
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
+fn aborts_deletions_and_stops_end_engines_at_work() {
+    for end in [End::Abort, End::Deletion, End::Stop] {
+        let seen = cut_at_many_moments(end, 6);
+        assert!(seen[1], "{end:?}: nothing was half done");
+    }
+}

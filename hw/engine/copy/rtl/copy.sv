@@ -8,6 +8,7 @@
 module copy
   import ns_axi_pkg::*;
   import ns_dma_pkg::*;
+  import nvme_pkg::*;
 #(
   /// Memory channels, a power of two.
   parameter int unsigned NumChannels = 2,
@@ -26,6 +27,8 @@ module copy
   ns_axil_if.slave s_axil,
   /// Memory, one master a channel; addresses are local to the channel.
   ns_axi_if.master m_mem[NumChannels],
+  /// NVMe I/O commands: 0 copies.
+  nvme_engine_if.engine s_nvme,
   /// Interrupt request: rises when a copy ends.
   output logic     irq_o
 );
@@ -97,17 +100,127 @@ module copy
   } state_e;
 
   state_e state_q;
+  typedef struct packed {
+    logic [63:0] bytes;
+    logic [63:0] dst;
+    logic [63:0] src;
+  } job_t;
+
+  typedef struct packed {
+    logic invalid;
+    logic stopped;
+    logic write_error;
+    logic read_error;
+  } result_t;
+
+  job_t job;
+  result_t result_q, told_q;  // of the present copy, of the last one of the registers
   logic [63:0] src_q, dst_q, left_q;
   logic [OpenBits-1:0] open_q;
-  logic read_error_q, write_error_q, stopped_q, invalid_q;
   logic irq_d, irq_q;
-  logic start, stop, invalid, piece_valid, piece_fire, piece_last, finish;
+  logic start, stop, launch_stop, launch_busy, nvme_busy, invalid, piece_valid, piece_fire, piece_last, finish;
   logic [GranuleBits:0] room, bytes;
   logic [NumChannels-1:0] to, cmd_ready, done_valid;
   logic [NumChannels-1:0][1:0] done;
 
-  assign start = hwif_out.control.start.value && state_q == StIdle;
-  assign stop = hwif_out.control.stop.value && (state_q == StCut || state_q == StCheck);
+  // ---------------------------------------------------------------- who wants what
+
+  localparam int unsigned Registers = 0;
+  localparam int unsigned Nvme = 1;
+  logic [1:0] want, want_stop, ended_of;
+  job_t [1:0] jobs;
+  logic want_q, want_stop_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      want_q <= 1'b0;
+      want_stop_q <= 1'b0;
+    end else if (want_q) begin
+      want_q <= !ended_of[Registers];
+      want_stop_q <= (want_stop_q || hwif_out.control.stop.value) && !ended_of[Registers];
+    end else begin
+      want_q <= hwif_out.control.start.value;
+    end
+  end
+
+  assign want[Registers] = want_q;
+  assign want_stop[Registers] = want_stop_q;
+  assign jobs[Registers] = '{
+          bytes: {hwif_out.bytes_hi.value.value, hwif_out.bytes_lo.value.value},
+          dst: {hwif_out.dst_hi.value.value, hwif_out.dst_lo.value.value},
+          src: {hwif_out.src_hi.value.value, hwif_out.src_lo.value.value}
+      };
+
+  // CDW10, CDW11: first block of the source; CDW12: blocks, less one, up to 2**24; CDW14, CDW15: first block of the target.
+  engine_cmd_t cmd;
+  status_t refused, status;
+  logic [63:0] slba, dlba, apart_q;
+  logic [23:0] nlb;
+  logic [64:0] last_source_q, last_target_q;  // last blocks
+  logic reserved;
+
+  assign slba = cmd.sqe[383:320];
+  assign dlba = {cmd.sqe[511:480], cmd.sqe[479:448]};
+  assign nlb = cmd.sqe[407:384];
+  assign reserved = cmd.sqe[415:408] != '0 || cmd.sqe[447:416] != '0;
+  always_ff @(posedge clk_i) begin
+    last_source_q <= 65'(slba) + 65'(nlb);
+    last_target_q <= 65'(dlba) + 65'(nlb);
+    apart_q <= (slba > dlba) ? slba - dlba : dlba - slba;
+  end
+
+  always_comb begin
+    refused = generic_status(ScSuccess);
+    if (reserved) refused = generic_status(ScInvalidField);
+    else if (last_source_q >= 65'(cmd.ns_blocks) || last_target_q >= 65'(cmd.ns_blocks))
+      refused = generic_status(ScLbaOutOfRange);
+    else if (apart_q <= 64'(nlb)) refused = generic_status(ScInvalidField);
+    status = generic_status(ScSuccess);
+    if (result_q.write_error) status = '{dnr: 1'b0, more: 1'b0, crd: '0, sct: 3'd2, sc: ScWriteFault};
+    else if (result_q.read_error) status = '{dnr: 1'b0, more: 1'b0, crd: '0, sct: 3'd2, sc: ScUnrecoveredReadError};
+  end
+
+  assign jobs[Nvme] = '{
+          bytes: (64'(nlb) + 64'd1) << 9,
+          dst: (cmd.ns_base + dlba) << 9,
+          src: (cmd.ns_base + slba) << 9
+      };
+
+  engine_nvme u_nvme (
+    .clk_i,
+    .rst_ni,
+    .busy_o   (nvme_busy),
+    .s_nvme,
+    .cmd_o    (cmd),
+    .refused_i(refused),
+    .want_o   (want[Nvme]),
+    .stop_o   (want_stop[Nvme]),
+    .done_i   (ended_of[Nvme]),
+    .stopped_i(result_q.stopped),
+    .status_i (status),
+    .dw0_i    ('0)
+  );
+
+  engine_launch #(
+    .N    (2),
+    .Width($bits(job_t))
+  ) u_launch (
+    .clk_i,
+    .rst_ni,
+    .busy_o (launch_busy),
+    .want_i (want),
+    .args_i (jobs),
+    .stop_i (want_stop),
+    .done_o (ended_of),
+    .start_o(start),
+    .args_o (job),
+    .stop_o (launch_stop),
+    .done_i (finish)
+  );
+
+  // ---------------------------------------------------------------- a copy
+
+  assign stop = launch_stop && (state_q == StCut || state_q == StCheck);
   assign invalid = left_q == '0 || src_q + left_q - 64'd1 < src_q || dst_q + left_q - 64'd1 < dst_q;
 
   // The next piece ends with the target's granule.
@@ -118,7 +231,7 @@ module copy
   assign to = NumChannels'(1) << ((NumChannels > 1) ? dst_q[GranuleBits+:ChannelBits] : '0);
   assign piece_fire = piece_valid && (to & cmd_ready) != '0;
   assign finish = state_q == StWait && open_q == '0;
-  assign busy_o = open || state_q != StIdle || hwif_out.control.start.value || irq_d != irq_q;
+  assign busy_o = open || state_q != StIdle || launch_busy || nvme_busy || want_q || hwif_out.control.start.value || irq_d != irq_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -146,9 +259,9 @@ module copy
 
   always_ff @(posedge clk_i) begin
     if (start) begin
-      src_q  <= {hwif_out.src_hi.value.value, hwif_out.src_lo.value.value};
-      dst_q  <= {hwif_out.dst_hi.value.value, hwif_out.dst_lo.value.value};
-      left_q <= {hwif_out.bytes_hi.value.value, hwif_out.bytes_lo.value.value};
+      src_q  <= job.src;
+      dst_q  <= job.dst;
+      left_q <= job.bytes;
     end else if (piece_fire) begin
       src_q  <= src_q + 64'(bytes);
       dst_q  <= dst_q + 64'(bytes);
@@ -158,21 +271,17 @@ module copy
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      read_error_q <= 1'b0;
-      write_error_q <= 1'b0;
-      stopped_q <= 1'b0;
-      invalid_q <= 1'b0;
+      result_q <= '0;
+      told_q   <= '0;
     end else if (start) begin
-      read_error_q <= 1'b0;
-      write_error_q <= 1'b0;
-      stopped_q <= 1'b0;
-      invalid_q <= 1'b0;
+      result_q <= '0;
     end else begin
-      if (ended[0]) read_error_q <= 1'b1;
-      if (ended[1]) write_error_q <= 1'b1;
+      if (ended[0]) result_q.read_error <= 1'b1;
+      if (ended[1]) result_q.write_error <= 1'b1;
       if (stop && !(piece_fire && piece_last) && !(state_q == StCheck && invalid))
-        stopped_q <= 1'b1;
-      if (state_q == StCheck) invalid_q <= invalid;
+        result_q.stopped <= 1'b1;
+      if (state_q == StCheck) result_q.invalid <= invalid;
+      if (ended_of[Registers]) told_q <= result_q;
     end
   end
 
@@ -183,12 +292,12 @@ module copy
   assign irq_d = hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value;
   assign irq_o = irq_q;
 
-  assign hwif_in.control.idle.next = state_q == StIdle;
-  assign hwif_in.status.done.hwset = finish;
-  assign hwif_in.result.read_error.next = read_error_q;
-  assign hwif_in.result.write_error.next = write_error_q;
-  assign hwif_in.result.stopped.next = stopped_q;
-  assign hwif_in.result.invalid.next = invalid_q;
+  assign hwif_in.control.idle.next = !want_q;
+  assign hwif_in.status.done.hwset = ended_of[Registers];
+  assign hwif_in.result.read_error.next = told_q.read_error;
+  assign hwif_in.result.write_error.next = told_q.write_error;
+  assign hwif_in.result.stopped.next = told_q.stopped;
+  assign hwif_in.result.invalid.next = told_q.invalid;
 
   // Movers, one a channel, and the way to all of them.
   ns_axi_if mover[NumChannels] ();
@@ -225,7 +334,7 @@ module copy
   );
 
   logic unused;
-  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12]};
+  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], cmd};
 
   `NS_ASSERT(pieces_are_counted, !(done_valid != '0 && open_q == '0))
 
