@@ -121,7 +121,7 @@ impl Manifest {
         let text = error::read(path)?;
         let manifest: Manifest =
             toml::from_str(&text).map_err(|e| Error::from_toml(path, &text, &e))?;
-        manifest.validate().map_err(|e| e.in_file(path))?;
+        manifest.validate().map_err(|e| e.in_text(path, &text))?;
         Ok(manifest)
     }
 
@@ -141,9 +141,13 @@ impl Manifest {
         let allowed = format!("at most {MAX_COMMANDS}");
         let few = commands.len() <= MAX_COMMANDS;
         check("commands", commands.len(), few, &allowed)?;
-        opcodes("commands.opcode", self.commands.iter().map(|c| c.opcode))?;
+        let key = |n| format!("commands[{n}].opcode");
+        opcodes(key, self.commands.iter().map(|c| c.opcode))?;
+        for (n, name) in commands.iter().enumerate() {
+            let key = format!("commands[{n}].name");
+            check(&key, name, identifier(name), "letters, digits and '_'")?;
+        }
         for (key, names) in [
-            ("commands.name", &commands),
             ("arguments", &self.arguments),
             ("outputs", &self.outputs),
             ("results", &self.results),
@@ -166,13 +170,14 @@ impl Manifest {
 }
 
 /// These may be the opcodes of one engine.
-fn opcodes(key: &str, opcodes: impl Iterator<Item = u8>) -> Result<(), Error> {
+fn opcodes(key: impl Fn(usize) -> String, opcodes: impl Iterator<Item = u8>) -> Result<(), Error> {
     let mut seen = Vec::new();
-    for opcode in opcodes {
+    for (n, opcode) in opcodes.enumerate() {
+        let key = key(n);
         let given = format!("{opcode:#x}");
         let allowed = "0x80 to 0xff, the vendor specific ones";
-        check(key, &given, OPCODES.contains(&opcode), allowed)?;
-        check(key, &given, !seen.contains(&opcode), "each opcode once")?;
+        check(&key, &given, OPCODES.contains(&opcode), allowed)?;
+        check(&key, &given, !seen.contains(&opcode), "each opcode once")?;
         seen.push(opcode);
     }
     Ok(())
@@ -284,7 +289,8 @@ impl Design {
             )?;
             let alone = self.engine.iter().filter(|e| e.name == engine.name).count() == 1;
             check(&key("name"), &engine.name, alone, "a name of its own")?;
-            opcodes(&key("opcodes"), engine.opcodes.iter().flatten().copied())?;
+            let of = |_| key("opcodes");
+            opcodes(of, engine.opcodes.iter().flatten().copied())?;
             let namespaces = &engine.namespaces;
             let number = self.nvme.namespaces.len().max(1);
             let known = namespaces
@@ -439,19 +445,31 @@ mod tests {
         for (text, why) in [
             (
                 one("").replace("\"a\"", "\"1a\""),
-                "engine[0].name = 1a: allowed is up to 32 letters",
+                "x.toml:7: engine[0].name = 1a: allowed is up to 32 letters",
             ),
             (
                 format!("{}{}", one(""), one("")),
-                "engine[0].name = a: allowed is a name of its own",
+                "x.toml:7: engine[0].name = a: allowed is a name of its own",
             ),
             (
                 one("namespaces = [4]\n"),
                 "engine[0].namespaces = [4]: allowed is numbers from 1 to 3",
             ),
             (
-                one("namespaces = [1, 3]\n"),
-                "engine[0].namespaces = [1, 3]: allowed is numbers",
+                format!(
+                    "{}{}",
+                    one("").replace("\"a\"", "\"b\""),
+                    one("namespaces = [1, 3]\n")
+                ),
+                "x.toml:12: engine[1].namespaces = [1, 3]: allowed is numbers",
+            ),
+            (
+                one("opcodes = [0x80, 0x7F]\n"),
+                "x.toml:9: engine[0].opcodes = 0x7f: allowed is 0x80 to 0xff",
+            ),
+            (
+                one("opcodes = [0x90, 0x90]\n"),
+                "x.toml:9: engine[0].opcodes = 0x90: allowed is each opcode once",
             ),
             (one("speed = 3\n"), "x.toml:9: unknown key `engine.speed`"),
             (
@@ -468,6 +486,54 @@ mod tests {
             error.contains("hw/engine/nonesuch/engine.toml: "),
             "{error}"
         );
+        for (opcodes, why) in [
+            (
+                "[0x80, 0x81]",
+                "engine.a.opcodes = [80, 81]: allowed is none, or one for each of its 1 commands",
+            ),
+            (
+                "[0xC0]",
+                "engine.b.opcodes = 0xc0: allowed is an opcode of its own",
+            ),
+        ] {
+            let text = format!(
+                "{}[[engine]]\nname = \"b\"\nengine = \"scan\"\n",
+                one(&format!("opcodes = {opcodes}\n"))
+            );
+            let error = parse(&text).unwrap().engines(&root()).unwrap_err();
+            assert!(error.to_string().starts_with(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_first_engine_of_a_kind_has_the_opcodes_of_its_manifest() {
+        let one = |name: &str, extra: &str| {
+            format!("[[engine]]\nname = \"{name}\"\nengine = \"scan\"\n{extra}")
+        };
+        let text = [
+            one("a", ""),
+            one("b", ""),
+            one("c", "opcodes = [0xD0]\nnamespaces = [2]\n"),
+        ]
+        .concat();
+        let design = parse(&text).unwrap();
+        let engines = design.engines(&root()).unwrap();
+        let opcodes = |n: usize| {
+            engines[n]
+                .commands
+                .iter()
+                .map(|c| c.opcode)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            [opcodes(0), opcodes(1), opcodes(2)],
+            [vec![0xC0], vec![], vec![0xD0]]
+        );
+        let namespaces: Vec<_> = engines.iter().map(|e| e.namespaces.clone()).collect();
+        assert_eq!(namespaces, [1..=3, 1..=3, 2..=2]);
+        let text = top(&root(), &engines).unwrap();
+        let wanted = "commands: 8'd1, opcodes: 64'hd0, changes: 8'h0, namespaces: 16'h2}";
+        assert!(text.contains(wanted), "{text}");
     }
 
     #[test]
@@ -489,19 +555,24 @@ mod tests {
             (
                 "\"4 KiB\"",
                 "\"5 KiB\"",
-                "registers = 5 KiB: allowed is a power of two",
+                "engine.toml:6: registers = 5 KiB: allowed is a power of two",
             ),
             (
                 "\"1.0\"",
                 "\"1\"",
-                "version = 1: allowed is \"major.minor\"",
+                "engine.toml:4: version = 1: allowed is \"major.minor\"",
             ),
             (
                 "\"copy\"",
                 "\"2copy\"",
-                "name = 2copy: allowed is up to 32 letters",
+                "engine.toml:2: name = 2copy: allowed is up to 32 letters",
             ),
             ("\"src\"", "\"s c\"", "arguments = s c: allowed is"),
+            (
+                "0xC4",
+                "0x02",
+                "engine.toml:14: commands[0].opcode = 0x2: allowed is 0x80 to 0xff",
+            ),
         ] {
             assert!(good.contains(from));
             std::fs::write(folder.join("engine.toml"), good.replacen(from, to, 1)).unwrap();

@@ -51,6 +51,15 @@ impl Error {
         Error(format!("{}: {}", path.display(), self.0))
     }
 
+    /// The same for what [`check`] found in this text of the file: with the line of the key.
+    pub(crate) fn in_text(self, path: &Path, text: &str) -> Error {
+        let key = self.0.split(" = ").next().unwrap_or_default();
+        match line_of(text, key) {
+            Some(line) => Error(format!("{}:{line}: {}", path.display(), self.0)),
+            None => self.in_file(path),
+        }
+    }
+
     /// A syntax or type error: with its line, and the key that stands there.
     pub(crate) fn from_toml(path: &Path, text: &str, error: &toml::de::Error) -> Error {
         match told(text, error) {
@@ -63,6 +72,32 @@ impl Error {
     pub(crate) fn without_line(path: &Path, text: &str, error: &toml::de::Error) -> Error {
         Error(format!("{}: {}", path.display(), told(text, error).1))
     }
+}
+
+/// The line, from 1 on, of a key as errors name it: `channels`, `media.bytes`, `engine[1].name`. `engine[1]` is the second `[[engine]]`; a
+/// number behind the last part is of a value in a list.
+fn line_of(text: &str, key: &str) -> Option<usize> {
+    let (table, field) = key.rsplit_once('.').unwrap_or(("", key));
+    let field = field.split('[').next()?;
+    let (table, number) = match table.split_once('[') {
+        Some((table, number)) => (table, number.trim_end_matches(']').parse().ok()?),
+        None => (table, 0),
+    };
+    let (mut here, mut seen) = (table.is_empty(), 0);
+    for (n, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        if let Some(header) = line.strip_prefix('[') {
+            let name = header.trim_start_matches('[').split(']').next()?.trim();
+            here = name == table && seen == number;
+            seen += usize::from(name == table);
+        } else if here {
+            let rest = line.strip_prefix(field).map(str::trim_start);
+            if rest.is_some_and(|rest| rest.starts_with('=')) {
+                return Some(n);
+            }
+        }
+    }
+    None
 }
 
 /// The line of an error, and what is wrong with which key.

@@ -261,7 +261,7 @@ impl Design {
     /// Reads a design from text; `path` is what errors name.
     pub fn parse(text: &str, path: &Path) -> Result<Design, Error> {
         let design: Design = toml::from_str(text).map_err(|e| Error::from_toml(path, text, &e))?;
-        design.validate().map_err(|e| e.in_file(path))?;
+        design.validate().map_err(|e| e.in_text(path, text))?;
         Ok(design)
     }
 
@@ -514,12 +514,12 @@ mod tests {
         let text = "name = \"x\"\nchannels = 3\n[media]\nbytes = \"1 GiB\"\n";
         assert_eq!(
             parse(text).unwrap_err(),
-            "x.toml: channels = 3: allowed are 1, 2, 4"
+            "x.toml:2: channels = 3: allowed are 1, 2, 4"
         );
         let text = "name = \"x\"\n[media]\nbytes = \"3 MiB\"\n";
         assert_eq!(
             parse(text).unwrap_err(),
-            "x.toml: media.bytes = 3 MiB: allowed is a power of two from 1 MiB to 1 TiB"
+            "x.toml:3: media.bytes = 3 MiB: allowed is a power of two from 1 MiB to 1 TiB"
         );
         let error =
             parse("name = \"x\"\nchannels = \"two\"\n[media]\nbytes = 1048576\n").unwrap_err();
@@ -535,14 +535,14 @@ mod tests {
         let text = "name = \"x\"\n[media]\nbytes = 1048576\n[pcie]\nlanes = 3\n";
         assert_eq!(
             parse(text).unwrap_err(),
-            "x.toml: pcie.lanes = 3: allowed are 1, 2, 4, 8, 16"
+            "x.toml:5: pcie.lanes = 3: allowed are 1, 2, 4, 8, 16"
         );
         let error = parse("name = \"x\"\n").unwrap_err();
         assert!(error.contains("media"), "{error}");
         let text = "name = \"x\"\n[media]\nbytes = 1048576\nfile = \"\"\n";
         let why =
             "media.file = \"\": allowed is the name of a file, or no such key for media in memory";
-        assert_eq!(parse(text).unwrap_err(), format!("x.toml: {why}"));
+        assert_eq!(parse(text).unwrap_err(), format!("x.toml:4: {why}"));
         let error = minimal().with_values("[media]\nfile = \"\"\n");
         assert_eq!(error.unwrap_err().to_string(), format!("override: {why}"));
     }

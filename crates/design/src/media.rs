@@ -195,7 +195,7 @@ impl Profile {
     pub fn parse(text: &str, path: &Path) -> Result<Profile, Error> {
         let profile: Profile =
             toml::from_str(text).map_err(|e| Error::from_toml(path, text, &e))?;
-        profile.validate().map_err(|e| e.in_file(path))?;
+        profile.validate().map_err(|e| e.in_text(path, text))?;
         Ok(profile)
     }
 
@@ -574,7 +574,10 @@ mod tests {
             "{error}"
         );
         let error = profile(&format!("{head}[read]\nbase_ns = -1.0\n")).unwrap_err();
-        assert_eq!(error, "m.toml: read.base_ns = -1: allowed is 0 to 4000000");
+        assert_eq!(
+            error,
+            "m.toml:4: read.base_ns = -1: allowed is 0 to 4000000"
+        );
         let region = "[[region]]\nfirst = 0\nbytes = 100\n[region.read]\n[region.write]\n";
         let error = profile(&format!("{head}{region}")).unwrap_err();
         assert!(error.contains("multiples of 4 KiB"), "{error}");
