@@ -5,9 +5,7 @@ module counter #(
   /// The assertion holds below this value.
   parameter int unsigned Limit = 200
 ) (
-  /// Clock.
   input  logic             clk_i,
-  /// Reset.
   input  logic             rst_ni,
   /// Count.
   input  logic             en_i,

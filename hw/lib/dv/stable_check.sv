@@ -5,13 +5,9 @@ module stable_check #(
   /// Bits of the payload.
   parameter int unsigned Width = 1
 ) (
-  /// Clock.
   input logic             clk_i,
-  /// Reset.
   input logic             rst_ni,
-  /// Valid.
   input logic             valid_i,
-  /// Ready.
   input logic             ready_i,
   /// Payload.
   input logic [Width-1:0] data_i

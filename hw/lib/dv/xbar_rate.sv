@@ -9,9 +9,7 @@ module xbar_rate
   /// Beats of a burst.
   parameter int unsigned Beats = 16
 ) (
-  /// Clock.
   input  logic               clk_i,
-  /// Reset.
   input  logic               rst_ni,
   /// Beats written by each master.
   output logic [N-1:0][31:0] writes_o,

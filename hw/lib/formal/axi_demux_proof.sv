@@ -14,7 +14,6 @@ module axi_demux_proof
 #(
   /// Writes, or else reads.
   parameter bit Write = 1'b0,
-  /// See above.
   parameter int unsigned Bound = 12
 ) (
   input logic            clk_i,

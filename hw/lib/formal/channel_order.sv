@@ -13,9 +13,7 @@ module channel_order #(
   /// Cycles with `go_i` until a word that is inside leaves; 0: not looked at.
   parameter int unsigned Bound = 0
 ) (
-  /// Clock.
   input logic             clk_i,
-  /// Reset.
   input logic             rst_ni,
   /// A word of this source goes in.
   input logic             in_fire_i,
@@ -23,7 +21,6 @@ module channel_order #(
   input logic [Width-1:0] in_data_i,
   /// A word of this source is offered.
   input logic             out_valid_i,
-  /// Ready.
   input logic             out_ready_i,
   /// Data.
   input logic [Width-1:0] out_data_i,

@@ -12,7 +12,6 @@ module drain_proof #(
   parameter int unsigned MaxLen = 2,
   /// Transactions outstanding per direction.
   parameter int unsigned MaxOpen = 3,
-  /// See above.
   parameter int unsigned Bound = 14
 ) (
   input logic       clk_i,

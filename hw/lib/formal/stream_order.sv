@@ -14,19 +14,15 @@ module stream_order #(
   /// Cycles from a word's acceptance until it can be taken, in an empty block.
   parameter int unsigned Latency = 1
 ) (
-  /// Clock.
   input logic             clk_i,
-  /// Reset.
   input logic             rst_ni,
   /// The stream in.
   input logic             in_valid_i,
-  /// Ready.
   input logic             in_ready_i,
   /// Data.
   input logic [Width-1:0] in_data_i,
   /// The stream out.
   input logic             out_valid_i,
-  /// Ready.
   input logic             out_ready_i,
   /// Data.
   input logic [Width-1:0] out_data_i,

@@ -21,7 +21,6 @@ module timeout_proof
   parameter int unsigned Cycles = 2,
   /// Bursts of an ID that the slave owes at most, given up ones included, up to 4.
   parameter int unsigned MaxOwed = 2,
-  /// See above.
   parameter int unsigned Bound = 24
 ) (
   input logic       clk_i,

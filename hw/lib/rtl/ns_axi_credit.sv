@@ -12,9 +12,7 @@ module ns_axi_credit
   /// Write bursts outstanding at most, whatever the limit.
   parameter int unsigned MaxWrites = 128
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset.
   input  logic                 rst_ni,
   /// Beats read, at most; 0: no limit. From a register.
   input  logic [CountBits-1:0] read_i,

@@ -30,9 +30,7 @@ module ns_axi_demux
   /// Low ID bits that tell transactions apart when order is kept.
   parameter int unsigned OrderBits = 4
 ) (
-  /// Clock.
   input  logic         clk_i,
-  /// Reset.
   input  logic         rst_ni,
 
   /// Master.

@@ -14,7 +14,6 @@ module ns_axi_drain #(
   /// Bits of the counts of reads and of writes that wait for their response.
   parameter int unsigned CountBits = 10
 ) (
-  /// Clock.
   input  logic       clk_i,
   /// Reset, of what lives on: both sides have nothing under way.
   input  logic       rst_ni,

@@ -8,9 +8,7 @@ module ns_axi_error
   /// The answer.
   parameter logic [1:0] Resp = RespDecErr
 ) (
-  /// Clock.
   input  logic               clk_i,
-  /// Reset.
   input  logic               rst_ni,
   /// A transaction is under way. From registers.
   output logic               busy_o,

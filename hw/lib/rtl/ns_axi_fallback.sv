@@ -5,9 +5,7 @@
 module ns_axi_fallback
   import ns_axi_pkg::*;
 (
-  /// Clock.
   input  logic     clk_i,
-  /// Reset.
   input  logic     rst_ni,
   /// The slave does not answer.
   input  logic     lost_i,

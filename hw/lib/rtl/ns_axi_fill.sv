@@ -20,9 +20,7 @@ module ns_axi_fill
   /// ID of its writes.
   parameter logic [IdWidth-1:0] Id         = '1
 ) (
-  /// Clock.
   input  logic                  clk_i,
-  /// Reset.
   input  logic                  rst_ni,
   /// From registers: a request or a burst of others is inside.
   output logic                  busy_o,
@@ -31,9 +29,7 @@ module ns_axi_fill
   input  logic [AddrWidth-1:0]  fill_addr_i,
   /// Blocks of 512 bytes, at least one.
   input  logic [CountWidth-1:0] fill_blocks_i,
-  /// Valid.
   input  logic                  fill_valid_i,
-  /// Ready.
   output logic                  fill_ready_o,
   /// End the request that is under way at a block's end. A level: held until fill_done_o.
   input  logic                  fill_stop_i,

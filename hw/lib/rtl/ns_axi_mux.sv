@@ -22,9 +22,7 @@ module ns_axi_mux
   /// Bits of a weight.
   parameter int unsigned WeightBits = 8
 ) (
-  /// Clock.
   input  logic         clk_i,
-  /// Reset.
   input  logic         rst_ni,
 
   /// Masters that go first. From a register.

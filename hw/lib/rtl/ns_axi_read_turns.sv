@@ -19,9 +19,7 @@ module ns_axi_read_turns
   /// Beats asked for, at most; a longer piece goes alone.
   parameter int unsigned MaxBeats = 32
 ) (
-  /// Clock.
   input  logic     clk_i,
-  /// Reset.
   input  logic     rst_ni,
   /// From registers: a burst waits or is under way.
   output logic     busy_o,

@@ -16,9 +16,7 @@ module ns_axi_remap
   /// Transactions under way per ID and direction.
   parameter int unsigned MaxOutstanding = 32
 ) (
-  /// Clock.
   input  logic     clk_i,
-  /// Reset.
   input  logic     rst_ni,
   /// Master.
   ns_axi_if.slave  s_axi,

@@ -11,21 +11,15 @@ module ns_axi_remap_ids
   /// Transactions under way per ID.
   parameter int unsigned MaxOutstanding = 32
 ) (
-  /// Clock.
   input  logic               clk_i,
-  /// Reset.
   input  logic               rst_ni,
   /// Address of the master.
   input  ax_t                s_ax_i,
-  /// Valid.
   input  logic               s_valid_i,
-  /// Ready.
   output logic               s_ready_o,
   /// Address for the slave.
   output ax_t                m_ax_o,
-  /// Valid.
   output logic               m_valid_o,
-  /// Ready.
   input  logic               m_ready_i,
   /// ID of a response.
   input  logic [IdWidth-1:0] id_i,

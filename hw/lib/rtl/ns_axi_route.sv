@@ -20,23 +20,17 @@ module ns_axi_route
   /// Low ID bits that tell transactions apart.
   parameter int unsigned OrderBits = 4
 ) (
-  /// Clock.
   input  logic                  clk_i,
-  /// Reset.
   input  logic                  rst_ni,
   /// Address of the master.
   input  ax_t                   s_ax_i,
-  /// Valid.
   input  logic                  s_valid_i,
-  /// Ready.
   output logic                  s_ready_o,
   /// Address local to the target.
   output ax_t                   m_ax_o,
   /// Target, one-hot; bit M: no slave.
   output logic [M:0]            m_target_o,
-  /// Valid.
   output logic                  m_valid_o,
-  /// Ready.
   input  logic                  m_ready_i,
   /// A transaction ends.
   input  logic                  end_i,

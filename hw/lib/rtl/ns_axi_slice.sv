@@ -3,9 +3,7 @@
 module ns_axi_slice
   import ns_axi_pkg::*;
 (
-  /// Clock.
   input logic      clk_i,
-  /// Reset.
   input logic      rst_ni,
   /// Master.
   ns_axi_if.slave  s_axi,

@@ -16,9 +16,7 @@ module ns_axi_timeout
   /// See ns_axi_timeout_ids.
   parameter int unsigned LostBits = 50
 ) (
-  /// Clock.
   input  logic     clk_i,
-  /// Reset.
   input  logic     rst_ni,
   /// From registers: it works, or answers that it has given up may still come.
   output logic     busy_o,

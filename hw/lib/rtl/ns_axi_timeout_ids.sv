@@ -25,9 +25,7 @@ module ns_axi_timeout_ids
   /// an ID in a time-out: at one in 25 ms these are enough for 200 years.
   parameter int unsigned LostBits = 50
 ) (
-  /// Clock.
   input  logic               clk_i,
-  /// Reset, active low.
   input  logic               rst_ni,
   /// From registers: it works, or answers that it has given up may still come.
   output logic               busy_o,
@@ -45,9 +43,7 @@ module ns_axi_timeout_ids
   input  logic [IdWidth-1:0] in_id_i,
   /// Last beat of a burst.
   input  logic               in_last_i,
-  /// Valid.
   input  logic               in_valid_i,
-  /// Ready.
   output logic               in_ready_o,
   /// ID of a response towards the master.
   output logic [IdWidth-1:0] out_id_o,
@@ -55,9 +51,7 @@ module ns_axi_timeout_ids
   output logic               out_last_o,
   /// It has been given up: an error, without data.
   output logic               out_error_o,
-  /// Valid.
   output logic               out_valid_o,
-  /// Ready.
   input  logic               out_ready_i
 );
 

@@ -24,9 +24,7 @@ module ns_axi_xbar
   /// Low ID bits that tell a master's transactions apart when order is kept.
   parameter int unsigned OrderBits = 4
 ) (
-  /// Clock.
   input  logic                  clk_i,
-  /// Reset.
   input  logic                  rst_ni,
 
   /// Masters.

@@ -18,9 +18,7 @@ module ns_axil_demux
   /// Writes without response, 1 to 7.
   parameter int unsigned MaxWrites = 4
 ) (
-  /// Clock.
   input  logic               clk_i,
-  /// Reset.
   input  logic               rst_ni,
 
   /// Master.

@@ -1,8 +1,6 @@
 // Says whether an AXI4-Lite slave has accesses inside, so that its clock has to run: for at most three at a time in each channel.
 module ns_axil_open (
-  /// Clock.
   input  logic clk_i,
-  /// Reset.
   input  logic rst_ni,
   /// From registers: an address or data has been taken whose response has not.
   output logic open_o,

@@ -22,23 +22,17 @@ module ns_dma
   /// Commands under way, a power of two.
   parameter int unsigned Commands    = 8
 ) (
-  /// Clock.
   input  logic      clk_i,
-  /// Reset.
   input  logic      rst_ni,
   /// From registers: a command is inside.
   output logic      busy_o,
   /// Command.
   input  dma_cmd_t  cmd_i,
-  /// Valid.
   input  logic      cmd_valid_i,
-  /// Ready.
   output logic      cmd_ready_o,
   /// End of the oldest command.
   output dma_done_t done_o,
-  /// Valid.
   output logic      done_valid_o,
-  /// Ready.
   input  logic      done_ready_i,
   /// Memory. IDs 0 to ReadBursts-1 and 0 to WriteBursts-1.
   ns_axi_if.master  m_axi

@@ -5,9 +5,7 @@
 `include "ns_assert.svh"
 
 module ns_dma_align (
-  /// Clock.
   input  logic         clk_i,
-  /// Reset.
   input  logic         rst_ni,
   /// Range: by how many bytes to rotate, (target - source) % 64.
   input  logic [5:0]   rotate_i,
@@ -17,7 +15,6 @@ module ns_dma_align (
   input  logic         flush_i,
   /// Valid; stays until its last source beat is taken.
   input  logic         range_valid_i,
-  /// Ready.
   output logic         range_ready_o,
   /// Source beat.
   input  logic [511:0] data_i,
@@ -25,17 +22,13 @@ module ns_dma_align (
   input  logic         error_i,
   /// The last one of its range.
   input  logic         last_i,
-  /// Valid.
   input  logic         valid_i,
-  /// Ready.
   output logic         ready_o,
   /// Target beat. Its bytes outside of the range are of any value.
   output logic [511:0] data_o,
   /// Bytes of it could not be read.
   output logic         error_o,
-  /// Valid.
   output logic         valid_o,
-  /// Ready.
   input  logic         ready_i
 );
 

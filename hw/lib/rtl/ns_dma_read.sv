@@ -12,17 +12,13 @@ module ns_dma_read
   /// Bursts under way or waiting to be handed on, a power of two; IDs 0 to Bursts-1.
   parameter int unsigned Bursts = 16
 ) (
-  /// Clock.
   input  logic          clk_i,
-  /// Reset.
   input  logic          rst_ni,
   /// Range: its first byte.
   input  logic [63:0]   addr_i,
   /// Its length, at least 1.
   input  logic [31:0]   bytes_i,
-  /// Valid.
   input  logic          valid_i,
-  /// Ready.
   output logic          ready_o,
   /// Beat, as on the bus.
   output logic [511:0]  data_o,
@@ -30,9 +26,7 @@ module ns_dma_read
   output logic          error_o,
   /// Last beat of its range.
   output logic          last_o,
-  /// Valid.
   output logic          valid_o,
-  /// Ready.
   input  logic          ready_i,
   /// Memory.
   ns_axi_if.read_master m_axi

@@ -6,17 +6,13 @@ module ns_dma_split #(
   parameter int unsigned BurstBytes = 1024,
   localparam int unsigned BeatBits = unsigned'($clog2(BurstBytes / 64)) + 1
 ) (
-  /// Clock.
   input  logic                clk_i,
-  /// Reset.
   input  logic                rst_ni,
   /// Range: its first byte.
   input  logic [63:0]         addr_i,
   /// Its length, at least 1.
   input  logic [31:0]         bytes_i,
-  /// Valid.
   input  logic                valid_i,
-  /// Ready.
   output logic                ready_o,
   /// Burst: its first byte.
   output logic [63:0]         addr_o,
@@ -28,9 +24,7 @@ module ns_dma_split #(
   output logic                first_o,
   /// It is the last of its range.
   output logic                last_o,
-  /// Valid.
   output logic                valid_o,
-  /// Ready.
   input  logic                ready_i
 );
 

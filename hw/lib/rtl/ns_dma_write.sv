@@ -18,31 +18,23 @@ module ns_dma_write
   /// Beats that wait to be written, at least two bursts.
   parameter int unsigned Depth = 64
 ) (
-  /// Clock.
   input  logic           clk_i,
-  /// Reset.
   input  logic           rst_ni,
   /// Range: its first byte.
   input  logic [63:0]    addr_i,
   /// Its length, at least 1.
   input  logic [31:0]    bytes_i,
-  /// Valid.
   input  logic           valid_i,
-  /// Ready.
   output logic           ready_o,
   /// Beat: the bytes of a range, each at its place.
   input  logic [511:0]   data_i,
   /// It could not be read.
   input  logic           error_i,
-  /// Valid.
   input  logic           data_valid_i,
-  /// Ready.
   output logic           data_ready_o,
   /// The oldest range has been written and answered.
   output dma_done_t      done_o,
-  /// Valid.
   output logic           done_valid_o,
-  /// Ready.
   input  logic           done_ready_i,
   /// Memory.
   ns_axi_if.write_master m_axi

@@ -17,9 +17,7 @@ module ns_fifo #(
   parameter string Style = "auto",
   localparam int unsigned CountBits = unsigned'($clog2(Depth + 1))
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset.
   input  logic                 rst_ni,
   /// A word is offered.
   input  logic                 in_valid_i,

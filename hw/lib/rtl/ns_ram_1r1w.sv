@@ -11,7 +11,6 @@ module ns_ram_1r1w #(
   parameter string Style = "auto",
   localparam int unsigned AddrBits = Depth > 1 ? unsigned'($clog2(Depth)) : 1
 ) (
-  /// Clock.
   input  logic                clk_i,
   /// Write enable.
   input  logic                we_i,

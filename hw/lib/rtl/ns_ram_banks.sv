@@ -15,7 +15,6 @@ module ns_ram_banks #(
   parameter int unsigned Reads = 1,
   localparam int unsigned AddrBits = Depth > 1 ? unsigned'($clog2(Depth)) : 1
 ) (
-  /// Clock.
   input  logic                            clk_i,
   /// Write enable of each write port.
   input  logic [Writes-1:0]               we_i,

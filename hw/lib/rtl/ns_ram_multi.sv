@@ -18,7 +18,6 @@ module ns_ram_multi #(
   parameter int unsigned Reads = 1,
   localparam int unsigned AddrBits = Depth > 1 ? unsigned'($clog2(Depth)) : 1
 ) (
-  /// Clock.
   input  logic                            clk_i,
   /// Reset; of the assertions only.
   input  logic                            rst_ni,

@@ -10,9 +10,7 @@ module ns_rr_arbiter #(
   parameter int unsigned N = 4,
   localparam int unsigned IdxBits = N > 1 ? unsigned'($clog2(N)) : 1
 ) (
-  /// Clock.
   input  logic               clk_i,
-  /// Reset.
   input  logic               rst_ni,
   /// Requests.
   input  logic [N-1:0]       req_i,

@@ -7,9 +7,7 @@ module ns_skid #(
   /// Bits of a word.
   parameter int unsigned Width = 32
 ) (
-  /// Clock.
   input  logic             clk_i,
-  /// Reset.
   input  logic             rst_ni,
   /// A word is offered.
   input  logic             in_valid_i,

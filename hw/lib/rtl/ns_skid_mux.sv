@@ -11,9 +11,7 @@ module ns_skid_mux #(
   parameter int unsigned Width = 32,
   localparam int unsigned IdxBits = N > 1 ? unsigned'($clog2(N)) : 1
 ) (
-  /// Clock.
   input  logic               clk_i,
-  /// Reset.
   input  logic               rst_ni,
   /// The input named offers a word.
   input  logic               in_valid_i,

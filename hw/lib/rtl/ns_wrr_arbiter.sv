@@ -15,9 +15,7 @@ module ns_wrr_arbiter #(
   parameter int unsigned CostBits = 9,
   localparam int unsigned IdxBits = N > 1 ? unsigned'($clog2(N)) : 1
 ) (
-  /// Clock.
   input  logic                         clk_i,
-  /// Reset.
   input  logic                         rst_ni,
   /// Requesters that go first. From a register.
   input  logic [N-1:0]                 urgent_i,

@@ -25,7 +25,6 @@ module nearside_channel
   /// There is an ns_axi_fill before the memory.
   parameter bit          FillInside  = 1'b0
 ) (
-  /// Clock.
   input  logic                 clk_i,
   /// Reset of the function.
   input  logic                 rst_ni,

@@ -24,7 +24,6 @@ module nearside_host
   localparam int unsigned NumRaised = vectors_before(All, NumEngines),
   localparam int unsigned RaiseBits = (NumRaised == 0) ? 1 : NumRaised
 ) (
-  /// Clock.
   input  logic clk_i,
   /// Reset of the function.
   input  logic rst_ni,

@@ -14,7 +14,6 @@ module nearside_reset #(
   /// Cycles of each wait.
   parameter int unsigned Timeout = 250_000
 ) (
-  /// Clock.
   input  logic clk_i,
   /// Power-on reset.
   input  logic rst_ni,

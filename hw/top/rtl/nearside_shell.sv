@@ -51,7 +51,6 @@ module nearside_shell
   /// What they are.
   parameter engine_t [Slots-1:0] Engines = '0
 ) (
-  /// Clock.
   input  logic                             clk_i,
   /// Power-on reset: the memory controllers are reset with it.
   input  logic                             rst_ni,
@@ -98,9 +97,7 @@ module nearside_shell
   output logic [NumChannels*AddrWidth-1:0] m_fill_addr,
   /// Blocks of 512 bytes.
   output logic [NumChannels*16-1:0]        m_fill_blocks,
-  /// Valid.
   output logic [NumChannels-1:0]           m_fill_valid,
-  /// Ready.
   input  logic [NumChannels-1:0]           m_fill_ready,
   /// End what is under way at a block's end: a level, held until m_fill_done.
   output logic [NumChannels-1:0]           m_fill_stop,
@@ -126,19 +123,13 @@ module nearside_shell
 
   /// Trace of commands, see nvme_trace. In hardware it may stay unconnected.
   output logic [63:0]                      trace_event_o,
-  /// See above.
   output logic [191:0]                     trace_sqe_o,
-  /// See above.
   output logic [191:0]                     trace_cqe_o,
-  /// See above.
   output logic [15:0]                      trace_irq_o,
   /// Trace of jobs, see nvme_trace_data.
   output logic [39:0]                      trace_job_o,
-  /// See above.
   output logic [2*NumChannels:0]           trace_read_o,
-  /// See above.
   output logic [2*NumChannels:0]           trace_data_o,
-  /// See above.
   output logic [2*NumChannels:0]           trace_beat_o
 );
 

@@ -43,7 +43,6 @@ module nearside_top
   /// 1: zeros are written by an ns_axi_fill in each channel, and m_fill_* rest. 0: by what is behind m_fill_*.
   parameter bit FillInside = 1'b0
 ) (
-  /// Clock.
   input  logic                             clk_i,
   /// Power-on reset: the memory controllers are reset with it.
   input  logic                             rst_ni,
@@ -176,9 +175,7 @@ module nearside_top
   output logic [NumChannels*AddrWidth-1:0] m_fill_addr,
   /// Blocks of 512 bytes.
   output logic [NumChannels*16-1:0]        m_fill_blocks,
-  /// Valid.
   output logic [NumChannels-1:0]           m_fill_valid,
-  /// Ready.
   input  logic [NumChannels-1:0]           m_fill_ready,
   /// End what is under way at a block's end: a level, held until m_fill_done.
   output logic [NumChannels-1:0]           m_fill_stop,
@@ -204,19 +201,13 @@ module nearside_top
 
   /// Trace of commands, see nvme_trace. In hardware it may stay unconnected.
   output logic [63:0]                      trace_event_o,
-  /// See above.
   output logic [191:0]                     trace_sqe_o,
-  /// See above.
   output logic [191:0]                     trace_cqe_o,
-  /// See above.
   output logic [15:0]                      trace_irq_o,
   /// Trace of jobs, see nvme_trace_data.
   output logic [39:0]                      trace_job_o,
-  /// See above.
   output logic [2*NumChannels:0]           trace_read_o,
-  /// See above.
   output logic [2*NumChannels:0]           trace_data_o,
-  /// See above.
   output logic [2*NumChannels:0]           trace_beat_o
 );
 

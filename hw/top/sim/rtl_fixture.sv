@@ -11,9 +11,7 @@
 module rtl_fixture
   import ns_axi_pkg::*;
 (
-  /// Clock.
   input  logic         clk_i,
-  /// Reset.
   input  logic         rst_ni,
 
   /// AXI4-Lite slave: BAR0 at 0, BAR4 at 1 MiB.

@@ -17,9 +17,7 @@ module copy
   /// Bytes of the media.
   parameter longint unsigned MediaBytes = 64'h4000_0000
 ) (
-  /// Clock.
   input  logic     clk_i,
-  /// Reset.
   input  logic     rst_ni,
   /// From registers: a further clock edge could change the state without new input.
   output logic     busy_o,
@@ -114,11 +112,21 @@ module copy
   } result_t;
 
   job_t job;
-  result_t result_q, told_q;  // of the present copy, of the last one of the registers
+  result_t result_q, reported_q;  // of the present copy, of the last one of the registers
   logic [63:0] src_q, dst_q, left_q;
   logic [OpenBits-1:0] open_q;
   logic irq_d, irq_q;
-  logic start, stop, launch_stop, launch_busy, nvme_busy, invalid, piece_valid, piece_fire, piece_last, finish;
+  logic
+      start,
+      stop,
+      launch_stop,
+      launch_busy,
+      nvme_busy,
+      invalid,
+      piece_valid,
+      piece_fire,
+      piece_last,
+      finish;
   logic [GranuleBits:0] room, bytes;
   logic [NumChannels-1:0] to, cmd_ready, done_valid;
   logic [NumChannels-1:0][1:0] done;
@@ -176,8 +184,10 @@ module copy
       refused = generic_status(ScLbaOutOfRange);
     else if (apart_q <= 64'(nlb)) refused = generic_status(ScInvalidField);
     status = generic_status(ScSuccess);
-    if (result_q.write_error) status = '{dnr: 1'b0, more: 1'b0, crd: '0, sct: 3'd2, sc: ScWriteFault};
-    else if (result_q.read_error) status = '{dnr: 1'b0, more: 1'b0, crd: '0, sct: 3'd2, sc: ScUnrecoveredReadError};
+    if (result_q.write_error)
+      status = '{dnr: 1'b0, more: 1'b0, crd: '0, sct: 3'd2, sc: ScWriteFault};
+    else if (result_q.read_error)
+      status = '{dnr: 1'b0, more: 1'b0, crd: '0, sct: 3'd2, sc: ScUnrecoveredReadError};
   end
 
   assign jobs[Nvme] = '{
@@ -272,7 +282,7 @@ module copy
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       result_q <= '0;
-      told_q   <= '0;
+      reported_q   <= '0;
     end else if (start) begin
       result_q <= '0;
     end else begin
@@ -281,7 +291,7 @@ module copy
       if (stop && !(piece_fire && piece_last) && !(state_q == StCheck && invalid))
         result_q.stopped <= 1'b1;
       if (state_q == StCheck) result_q.invalid <= invalid;
-      if (ended_of[Registers]) told_q <= result_q;
+      if (ended_of[Registers]) reported_q <= result_q;
     end
   end
 
@@ -294,10 +304,10 @@ module copy
 
   assign hwif_in.control.idle.next = !want_q;
   assign hwif_in.status.done.hwset = ended_of[Registers];
-  assign hwif_in.result.read_error.next = told_q.read_error;
-  assign hwif_in.result.write_error.next = told_q.write_error;
-  assign hwif_in.result.stopped.next = told_q.stopped;
-  assign hwif_in.result.invalid.next = told_q.invalid;
+  assign hwif_in.result.read_error.next = reported_q.read_error;
+  assign hwif_in.result.write_error.next = reported_q.write_error;
+  assign hwif_in.result.stopped.next = reported_q.stopped;
+  assign hwif_in.result.invalid.next = reported_q.invalid;
 
   // Movers, one a channel, and the way to all of them.
   ns_axi_if mover[NumChannels] ();

@@ -16,9 +16,7 @@ module scan
   /// Bytes of the media; what lies beyond, the device answers with errors.
   parameter longint unsigned MediaBytes = 64'h4000_0000
 ) (
-  /// Clock.
   input  logic     clk_i,
-  /// Reset.
   input  logic     rst_ni,
   /// From registers: a further clock edge could change the state without new input.
   output logic     busy_o,
@@ -117,7 +115,7 @@ module scan
   } result_t;
 
   job_t job;
-  result_t result_q, told_q;  // of the present scan, of the last one of the registers
+  result_t result_q, reported_q;  // of the present scan, of the last one of the registers
   logic [64:0] end_q;
   logic irq_d, irq_q;
   logic start, stop, launch_stop, invalid, begin_scan, finish, done, launch_busy, nvme_busy;
@@ -249,7 +247,7 @@ module scan
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       result_q <= '0;
-      told_q   <= '0;
+      reported_q   <= '0;
       turn_q   <= '0;
     end else if (start) begin
       result_q <= '0;
@@ -263,7 +261,7 @@ module scan
         turn_q <= turn_q + 1'b1;
         result_q.read_error <= error != '0;
       end
-      if (ended[Registers]) told_q <= result_q;
+      if (ended[Registers]) reported_q <= result_q;
     end
   end
 
@@ -276,11 +274,11 @@ module scan
 
   assign hwif_in.control.idle.next = !want_q;
   assign hwif_in.status.done.hwset = ended[Registers];
-  assign hwif_in.result.read_error.next = told_q.read_error;
-  assign hwif_in.result.stopped.next = told_q.stopped;
-  assign hwif_in.result.invalid.next = told_q.invalid;
-  assign hwif_in.count_lo.value.next = told_q.count[31:0];
-  assign hwif_in.count_hi.value.next = told_q.count[63:32];
+  assign hwif_in.result.read_error.next = reported_q.read_error;
+  assign hwif_in.result.stopped.next = reported_q.stopped;
+  assign hwif_in.result.invalid.next = reported_q.invalid;
+  assign hwif_in.count_lo.value.next = reported_q.count[31:0];
+  assign hwif_in.count_hi.value.next = reported_q.count[63:32];
 
   // Bytes of a channel below an address of the media.
   function automatic logic [64:0] below(logic [64:0] addr, int unsigned channel);

@@ -6,9 +6,7 @@
 module scan_channel
   import ns_axi_pkg::*;
 (
-  /// Clock.
   input  logic          clk_i,
-  /// Reset, active low.
   input  logic          rst_ni,
   /// Begin; only while `busy_o` is 0.
   input  logic          start_i,

@@ -3,9 +3,7 @@
 // Words of 32 bits are compared with their part of the bounds first; a value of 64 bits takes two of these. For two's complement
 // the top bits are inverted on both sides, so that all comparisons are of unsigned numbers. The beat goes through three registers.
 module scan_count (
-  /// Clock.
   input  logic         clk_i,
-  /// Reset, active low.
   input  logic         rst_ni,
   /// Values have 64 bits, not 32. This and the bounds hold still while beats are under way.
   input  logic         wide_i,

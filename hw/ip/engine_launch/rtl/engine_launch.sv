@@ -9,9 +9,7 @@ module engine_launch #(
   /// Bits of a job's arguments.
   parameter int unsigned Width = 64
 ) (
-  /// Clock.
   input  logic                    clk_i,
-  /// Reset, active low.
   input  logic                    rst_ni,
   /// From registers: a job has begun and not ended.
   output logic                    busy_o,

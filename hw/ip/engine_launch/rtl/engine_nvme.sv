@@ -6,9 +6,7 @@
 module engine_nvme
   import nvme_pkg::*;
 (
-  /// Clock.
   input  logic clk_i,
-  /// Reset, active low.
   input  logic rst_ni,
   /// From registers: there is a command.
   output logic busy_o,

@@ -9,7 +9,6 @@ module msix_order_proof #(
   parameter int unsigned NumVectors = 2,
   /// Writes on their way.
   parameter int unsigned MaxWrites  = 3,
-  /// See above.
   parameter int unsigned Bound      = 5
 ) (
   input logic                  clk_i,

@@ -12,7 +12,6 @@ module msix_proof
   parameter int unsigned NumOwn    = 2,
   /// Others.
   parameter int unsigned NumRaised = 1,
-  /// See above.
   parameter int unsigned Bound     = 14
 ) (
   input logic                   clk_i,

@@ -22,9 +22,7 @@ module msix
   // A port has a bit at least.
   localparam int unsigned RaiseBits = (NumRaised == 0) ? 1 : NumRaised
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset, active low.
   input  logic                 rst_ni,
   /// MSI-X is enabled in the function's configuration space. From a register.
   input  logic                 enable_i,

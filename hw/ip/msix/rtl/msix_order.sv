@@ -10,9 +10,7 @@ module msix_order #(
   /// Write addresses between bus and host port at most.
   parameter int unsigned MaxWrites  = 255
 ) (
-  /// Clock.
   input  logic                  clk_i,
-  /// Reset, active low.
   input  logic                  rst_ni,
   /// From registers: a further clock edge could change the state without new input.
   output logic                  busy_o,

@@ -24,9 +24,7 @@ module nvm_delay
   /// Beats that the read buffer holds: at least ReadSlots + 255, at most 32768, a power of two.
   parameter int unsigned BufferBeats = 512
 ) (
-  /// Clock.
   input  logic                   clk_i,
-  /// Reset.
   input  logic                   rst_ni,
   /// A further clock edge could change the state without new input.
   output logic                   busy_o,

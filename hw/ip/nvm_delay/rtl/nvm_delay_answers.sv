@@ -12,9 +12,7 @@ module nvm_delay_answers #(
   parameter int unsigned IdWidth = 8,
   localparam int unsigned SlotWidth = unsigned'($clog2(Slots))
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset.
   input  logic                 rst_ni,
 
   /// A slot is put into a list, see nvm_delay_lists.

@@ -10,9 +10,7 @@ module nvm_delay_cap
   /// Bytes of a beat.
   parameter int unsigned BeatBytes = 64
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset.
   input  logic                 rst_ni,
   /// Bytes per cycle, Q8.16.
   input  rate_t rate_i,

@@ -17,9 +17,7 @@ module nvm_delay_control
   /// Bytes of a beat, as the capability register says it.
   parameter int unsigned BeatBytes = 64
 ) (
-  /// Clock.
   input  logic        clk_i,
-  /// Reset.
   input  logic        rst_ni,
   /// An access is under way.
   output logic        busy_o,

@@ -13,9 +13,7 @@ module nvm_delay_free #(
   localparam int unsigned PtrBits = $clog2(Count),
   localparam int unsigned CountBits = $clog2(Count + 1)
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset.
   input  logic                 rst_ni,
   /// There is a free index.
   output logic                 valid_o,

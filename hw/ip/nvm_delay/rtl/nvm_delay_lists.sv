@@ -15,9 +15,7 @@ module nvm_delay_lists #(
   parameter int unsigned IdWidth = 8,
   localparam int unsigned SlotWidth = unsigned'($clog2(Slots))
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset.
   input  logic                 rst_ni,
   /// Slot `init_slot_i` is set up: it is in no list.
   input  logic                 init_i,

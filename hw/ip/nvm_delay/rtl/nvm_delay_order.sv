@@ -19,9 +19,7 @@ module nvm_delay_order #(
   parameter bit PassLater = 1'b0,
   localparam int unsigned SlotWidth = unsigned'($clog2(Slots))
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset.
   input  logic                 rst_ni,
   /// Slot `init_slot_i` is set up; no transaction starts meanwhile.
   input  logic                 init_i,
@@ -86,14 +84,14 @@ module nvm_delay_order #(
   // Release: in the cycle after a slot has entered `go` or been released from outside. The next one of its ID becomes head.
 
   (* ram_style = "distributed" *) logic single_of[Slots];
-  logic enter, left_q, told_q, leaves;  // left: a slot may be released; told: by `release_i`
+  logic enter, left_q, release_q, leaves;  // left: a slot may be released; release: by `release_i`
   logic [SlotWidth-1:0] enter_slot, left_slot_q;
   logic behind, followed, heads;  // heads: a slot becomes head
   logic [SlotWidth-1:0] tail_slot, heads_slot;
   logic answer_followed;
   logic [SlotWidth-1:0] answer_next;
 
-  assign leaves = left_q && (told_q || single_of[left_slot_q]);
+  assign leaves = left_q && (release_q || single_of[left_slot_q]);
   assign heads = leaves && followed;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -102,7 +100,7 @@ module nvm_delay_order #(
   end
 
   always_ff @(posedge clk_i) begin
-    told_q <= release_i;
+    release_q <= release_i;
     if (enter || release_i) left_slot_q <= release_i ? release_slot_i : enter_slot;
     if (accept_i) single_of[slot_i] <= single_i;
   end

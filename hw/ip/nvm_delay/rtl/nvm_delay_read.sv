@@ -27,9 +27,7 @@ module nvm_delay_read
   localparam int unsigned SlotWidth = unsigned'($clog2(Slots)),
   localparam int unsigned InitBits = SlotWidth + 1
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset.
   input  logic                 rst_ni,
   /// Current cycle.
   input  cycle_t               now_i,
@@ -126,13 +124,13 @@ module nvm_delay_read
   (* ram_style = "distributed" *) logic [7:0] stored_of[Slots];
   (* ram_style = "distributed" *) ptr_t wptr_of[Slots];
   // Written when a stored beat leaves: beats that have left, and where the next is.
-  (* ram_style = "distributed" *) logic [7:0] gone_of[Slots];
+  (* ram_style = "distributed" *) logic [7:0] sent_of[Slots];
   (* ram_style = "distributed" *) ptr_t rptr_of[Slots];
   // A beat has been stored, or one has left, while two bits differ: one is written by that, the other on acceptance.
   (* ram_style = "distributed" *) logic stored_set[Slots];
   (* ram_style = "distributed" *) logic stored_clear[Slots];
-  (* ram_style = "distributed" *) logic gone_set[Slots];
-  (* ram_style = "distributed" *) logic gone_clear[Slots];
+  (* ram_style = "distributed" *) logic sent_set[Slots];
+  (* ram_style = "distributed" *) logic sent_clear[Slots];
 
   logic accept, slot_valid, target_ready;
   logic [SlotWidth-1:0] slot;
@@ -318,11 +316,11 @@ module nvm_delay_read
     end
   end
 
-  logic fired_q, go_gone;
+  logic fired_q, go_sent;
   logic [SlotWidth-1:0] fired_slot_q;
 
-  assign go_gone = gone_set[go_slot] != gone_clear[go_slot];
-  assign go_count = (go_gone ? gone_of[go_slot] : '0) + 8'd1;
+  assign go_sent = sent_set[go_slot] != sent_clear[go_slot];
+  assign go_count = (go_sent ? sent_of[go_slot] : '0) + 8'd1;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) fired_q <= 1'b0;
@@ -342,7 +340,7 @@ module nvm_delay_read
       cur_count_q <= go_count;
       cur_end_q <= ended_of[go_slot] && stored_of[go_slot] == go_count;
       if (fired_q && fired_slot_q == go_slot) cur_ptr_q <= fetched.next;
-      else cur_ptr_q <= go_gone ? rptr_of[go_slot] : ptr_t'(go_slot);
+      else cur_ptr_q <= go_sent ? rptr_of[go_slot] : ptr_t'(go_slot);
     end else if (stay) begin
       cur_wait_q <= stay_due ? '0 : next_age[1:0] - 2'd2;
       cur_chain_q <= 1'b1;
@@ -354,8 +352,8 @@ module nvm_delay_read
     end
     if (fire) begin
       fired_slot_q <= cur_slot_q;
-      gone_of[cur_slot_q] <= cur_count_q;
-      gone_set[cur_slot_q] <= !gone_clear[cur_slot_q];
+      sent_of[cur_slot_q] <= cur_count_q;
+      sent_set[cur_slot_q] <= !sent_clear[cur_slot_q];
     end
     if (fired_q) rptr_of[fired_slot_q] <= fetched.next;
   end
@@ -506,7 +504,7 @@ module nvm_delay_read
       single_of[slot] <= s_arlen_i == '0;
       off_of[slot] <= !config_i.enable;
       stored_clear[slot] <= stored_set[slot];
-      gone_clear[slot] <= gone_set[slot];
+      sent_clear[slot] <= sent_set[slot];
     end
   end
 

@@ -11,9 +11,7 @@ module nvm_delay_ready #(
   parameter int unsigned Slots = 64,
   localparam int unsigned SlotWidth = unsigned'($clog2(Slots))
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset.
   input  logic                 rst_ni,
 
   /// A slot is ready by becoming due.

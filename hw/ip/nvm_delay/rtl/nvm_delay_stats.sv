@@ -13,9 +13,7 @@
 module nvm_delay_stats
   import nvm_delay_pkg::*;
 (
-  /// Clock.
   input  logic        clk_i,
-  /// Reset.
   input  logic        rst_ni,
   /// After reset, for each number in turn: bucket `init_index_i` is set to 0; nothing is counted meanwhile.
   input  logic        init_i,

@@ -19,9 +19,7 @@ module nvm_delay_target
   parameter int unsigned Lead = 1,
   localparam int unsigned SlotWidth = unsigned'($clog2(Slots))
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset.
   input  logic                 rst_ni,
   /// Current cycle.
   input  cycle_t               now_i,

@@ -19,9 +19,7 @@ module nvm_delay_wheel
   localparam int unsigned Rows = 2 * Slots,  // cycles of the wheel
   localparam int unsigned RowBits = $clog2(Rows)
 ) (
-  /// Clock.
   input  logic   clk_i,
-  /// Reset.
   input  logic   rst_ni,
   /// Current cycle.
   input  cycle_t now_i,

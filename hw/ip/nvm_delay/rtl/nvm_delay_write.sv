@@ -20,9 +20,7 @@ module nvm_delay_write
   localparam int unsigned SlotWidth = unsigned'($clog2(Slots)),
   localparam int unsigned InitBits = SlotWidth + 1
 ) (
-  /// Clock.
   input  logic                   clk_i,
-  /// Reset.
   input  logic                   rst_ni,
   /// Current cycle.
   input  cycle_t                 now_i,

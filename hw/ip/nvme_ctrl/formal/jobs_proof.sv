@@ -46,7 +46,7 @@ module jobs_proof
 
   // The design. Nothing in it depends on the slot: number 0 marks the job that is watched, any one.
   target_t job;
-  event_t news;
+  event_t job_event;
   logic
       job_ready,
       beat_ready,
@@ -56,7 +56,7 @@ module jobs_proof
       aw_valid,
       w_valid,
       b_ready,
-      news_valid;
+      job_event_valid;
   w_t w;
 
   assign job = '{
@@ -102,8 +102,8 @@ module jobs_proof
     .b_i          ('{id: '0, resp: b_resp_i}),
     .b_valid_i,
     .b_ready_o    (b_ready),
-    .event_o      (news),
-    .event_valid_o(news_valid),
+    .event_o      (job_event),
+    .event_valid_o(job_event_valid),
     .event_ready_i
   );
 
@@ -127,7 +127,7 @@ module jobs_proof
   assign address = aw_valid && aw_ready_i;
   assign last_beat = w_valid && w_ready_i && w.last;
   assign response = b_valid_i && b_ready;
-  assign ended = news_valid && event_ready_i;
+  assign ended = job_event_valid && event_ready_i;
   assign job_bursts = bursts_of(job_dst_i, job_len_i);
   assign job_owes = has_target(job_kind_i) ? job_bursts : '0;
   assign job_beats = beats_of(job_dst_i, job_len_i, job_kind_i);
@@ -169,7 +169,7 @@ module jobs_proof
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) active_q <= 1'b0;
     else if (watch) active_q <= 1'b1;
-    else if (ended && news.slot == '0) active_q <= 1'b0;
+    else if (ended && job_event.slot == '0) active_q <= 1'b0;
   end
 
   always_ff @(posedge clk_i) begin
@@ -230,21 +230,21 @@ module jobs_proof
   logic mine;
   logic wait_q;
   event_t news_q;
-  assign mine = news_valid && news.slot == '0;
+  assign mine = job_event_valid && job_event.slot == '0;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) wait_q <= 1'b0;
-    else wait_q <= news_valid && !event_ready_i;
+    else wait_q <= job_event_valid && !event_ready_i;
   end
-  always_ff @(posedge clk_i) news_q <= news;
+  always_ff @(posedge clk_i) news_q <= job_event;
 
   `NS_ASSERT(after_responses,
              !mine || (active_q && responses_front_q == '0 && responses_own_q == '0))
   `NS_ASSERT(after_beats, !mine || (beats_front_q == '0 && beats_own_q == '0))
-  `NS_ASSERT(in_order, !(news_valid && active_q) || mine == (jobs_front_q == '0))
-  `NS_ASSERT(one_event, !news_valid || jobs_q != '0)
-  `NS_ASSERT(first_error_told, !mine || news.status == first_error(3'(Own), read_error_q,
-                                                                   write_error_q))
-  `NS_ASSERT(event_stays, !wait_q || (news_valid && news == news_q))
+  `NS_ASSERT(in_order, !(job_event_valid && active_q) || mine == (jobs_front_q == '0))
+  `NS_ASSERT(one_event, !job_event_valid || jobs_q != '0)
+  `NS_ASSERT(first_error_told, !mine || job_event.status == first_error(3'(Own), read_error_q,
+                                                                        write_error_q))
+  `NS_ASSERT(event_stays, !wait_q || (job_event_valid && job_event == news_q))
   `NS_ASSERT(address_of_burst, !aw_valid || addresses_q != '0)
   `NS_ASSERT(data_of_burst, !w_valid || lasts_q != '0)
   `NS_ASSERT(beat_of_job, !beat_ready || beats_q != '0)
@@ -261,7 +261,7 @@ module jobs_proof
       || u_write.issue || (u_write.job_valid_q && u_write.cut_ready)
       || (u_write.next_valid && u_write.next_take);
   assign waits = (aw_valid && !aw_ready_i) || (w_valid && !w_ready_i) || (compares && !peer_valid_i)
-      || (b_ready && !b_valid_i) || (news_valid && !event_ready_i)
+      || (b_ready && !b_valid_i) || (job_event_valid && !event_ready_i)
       || (u_write.burst_valid_q && 7'(u_write.arrived_q) < u_write.beats_q)
       || (u_write.burst_valid_q && has_target(u_write.burst_q.kind) && !write_open_i);
   `NS_ASSERT(never_stuck, jobs_q == '0 || moves || waits)
@@ -400,11 +400,11 @@ module jobs_proof
     all_addresses = count_t'(u_write.aw_valid_o);
     all_lasts = '0;
     all_responses = '0;
-    all_jobs = count_t'(news_valid);
+    all_jobs = count_t'(job_event_valid);
     all_beats = '0;
     issued = '0;
     to_compare = '0;
-    front_jobs = count_t'(news_valid && !mine);
+    front_jobs = count_t'(job_event_valid && !mine);
     front_responses = '0;
     own_responses = '0;
     front_beats = '0;

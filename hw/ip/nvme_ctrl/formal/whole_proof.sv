@@ -38,8 +38,8 @@ module whole_proof
   logic job_ready, ar_valid, r_ready, aw_valid, w_valid, b_ready, read_begin, read_end, write_begin;
   ax_t ar, aw;
   w_t w;
-  event_t news;
-  logic news_valid;
+  event_t job_event;
+  logic job_event_valid;
 
   assign job = '{
           slot: '0,
@@ -84,8 +84,8 @@ module whole_proof
     .job_i        (job),
     .job_valid_i,
     .job_ready_o  (job_ready),
-    .event_o      (news),
-    .event_valid_o(news_valid),
+    .event_o      (job_event),
+    .event_valid_o(job_event_valid),
     .event_ready_i,
     .peer_data_i  ('0),
     .peer_error_i (1'b0),

@@ -16,9 +16,7 @@ module nvme_abort
   /// Slots 0 to NumSlots-1.
   parameter int unsigned NumSlots = 128
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset, active low.
   input  logic                 rst_ni,
 
   /// Abort. Stays until done, as do the following.
@@ -51,14 +49,11 @@ module nvme_abort
   input  logic                 ask_found_i,
   /// nvme_fused is asked the same.
   output logic                 fused_valid_o,
-  /// See above.
   input  logic                 fused_ready_i,
-  /// See above.
   input  logic                 fused_found_i,
 
   /// Completion queue entry being posted.
   input  posted_t              posted_i,
-  /// Valid.
   input  logic                 posted_valid_i
 );
 

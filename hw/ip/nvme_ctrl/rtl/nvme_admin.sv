@@ -29,9 +29,7 @@ module nvme_admin
   /// See nvme_namespace.
   parameter longint unsigned MediaBytes    = 64'h1_0000_0000
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset, active low.
   input  logic                 rst_ni,
   /// From registers: a further clock edge could change the state without new input.
   output logic                 busy_o,
@@ -61,21 +59,17 @@ module nvme_admin
   input  logic [63:12]         acq_i,
   /// CC.IOSQES and CC.IOCQES are right.
   input  logic                 iosqes_ok_i,
-  /// See above.
   input  logic                 iocqes_ok_i,
 
   /// Command.
   input  admin_cmd_t           cmd_i,
-  /// Valid.
   input  logic                 cmd_valid_i,
-  /// Ready.
   output logic                 cmd_ready_o,
   /// The command is over: the next one may be fetched.
   output logic                 done_o,
 
   /// Queue to create or delete.
   output queue_cfg_t           cfg_o,
-  /// Valid.
   output logic                 cfg_valid_o,
   /// Done in this cycle.
   input  logic                 cfg_fire_i,
@@ -105,13 +99,11 @@ module nvme_admin
 
   /// Event to report.
   input  aer_event_t           event_i,
-  /// Valid.
   input  logic                 event_valid_i,
   /// It is reported.
   output logic                 event_report_o,
   /// A feature changes.
   output feature_write_t       feature_o,
-  /// Valid.
   output logic                 feature_valid_o,
   /// Coalescing Disable of each vector.
   output logic [NumIoQueues:0] uncoalesced_o,
@@ -181,9 +173,7 @@ module nvme_admin
   output logic [31:0]          page_nsid_o,
   /// Data command that brings it to the host.
   output data_cmd_t            data_o,
-  /// Valid.
   output logic                 data_valid_o,
-  /// Ready.
   input  logic                 data_ready_i,
   /// Ended data command.
   input  data_done_t           data_done_i,
@@ -191,14 +181,11 @@ module nvme_admin
   input  logic                 data_done_valid_i,
   /// The slot that data_done_i is compared with, and whether it is.
   output logic [SlotWidth-1:0] data_slot_o,
-  /// See above.
   output logic                 data_wait_o,
 
   /// Completion.
   output cpl_t                 cpl_o,
-  /// Valid.
   output logic                 cpl_valid_o,
-  /// Ready.
   input  logic                 cpl_ready_i
 );
 

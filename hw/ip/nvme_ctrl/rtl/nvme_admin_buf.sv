@@ -7,9 +7,7 @@ module nvme_admin_buf
   import ns_axi_pkg::*;
   import nvme_pkg::*;
 (
-  /// Clock.
   input  logic         clk_i,
-  /// Reset, active low.
   input  logic         rst_ni,
   /// From registers: a burst is under way.
   output logic         busy_o,
@@ -41,15 +39,11 @@ module nvme_admin_buf
 
   /// Read address.
   input  ax_t          ar_i,
-  /// Valid.
   input  logic         ar_valid_i,
-  /// Ready.
   output logic         ar_ready_o,
   /// Read data.
   output r_t           r_o,
-  /// Valid.
   output logic         r_valid_o,
-  /// Ready.
   input  logic         r_ready_i
 );
 

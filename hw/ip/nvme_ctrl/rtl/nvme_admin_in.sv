@@ -10,9 +10,7 @@ module nvme_admin_in
   /// ID of the reads.
   parameter logic [IdWidth-1:0] Id = 12'd1
 ) (
-  /// Clock.
   input  logic         clk_i,
-  /// Reset, active low.
   input  logic         rst_ni,
 
   /// Read; stays 1, with what follows, until done.
@@ -32,9 +30,7 @@ module nvme_admin_in
 
   /// Read address.
   output ax_t          ar_o,
-  /// Valid.
   output logic         ar_valid_o,
-  /// Ready.
   input  logic         ar_ready_i,
   /// Read data.
   input  r_t           r_i,

@@ -18,9 +18,7 @@ module nvme_align
   /// With `Merge`: largest burst in bytes. They end at multiples of it.
   parameter int unsigned BurstBytes = 1024
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset.
   input  logic                 rst_ni,
 
   /// Attributes of the job whose beats come next.
@@ -44,9 +42,7 @@ module nvme_align
 
   /// Read beats.
   input  r_t                   r_i,
-  /// Valid.
   input  logic                 r_valid_i,
-  /// Ready.
   output logic                 r_ready_o,
 
   /// Write beat.

@@ -17,16 +17,13 @@ module nvme_arbiter
   parameter int unsigned NumQueues = 17,
   localparam int unsigned Bits = ns_axi_pkg::idx_width(NumQueues)
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset, active low.
   input  logic                 rst_ni,
 
   /// Weighted round robin is selected. Changes only while nothing is chosen.
   input  logic                 wrr_i,
   /// A feature changes.
   input  feature_write_t       feature_i,
-  /// Valid.
   input  logic                 feature_valid_i,
   /// An I/O submission queue gets a priority.
   input  logic                 prio_we_i,

@@ -13,9 +13,7 @@ module nvme_bar0
   /// Largest I/O queue in entries.
   parameter int unsigned QueueEntries = 1024
 ) (
-  /// Clock.
   input  logic                clk_i,
-  /// Reset, active low.
   input  logic                rst_ni,
   /// From registers: a further clock edge could change the state without new input.
   output logic                busy_o,
@@ -60,9 +58,7 @@ module nvme_bar0
   output logic                db_cq_o,
   /// Value.
   output logic [PtrWidth-1:0] db_value_o,
-  /// Valid.
   output logic                db_valid_o,
-  /// Ready.
   input  logic                db_ready_i,
   /// A doorbell of a queue beyond the controller's was written.
   output logic                db_unknown_o,

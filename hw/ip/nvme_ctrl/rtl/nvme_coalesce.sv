@@ -5,8 +5,8 @@
 // It is read off the count of cycles, so that a simulation can leave out the wait (`left_o`).
 // Off, as after a reset, while threshold or time are 0; never for the admin completion queue, nor for vectors with Coalescing
 // Disable; and no longer once commands are not fetched any more, so that a shutdown does not have to wait.
-// What is held of a vector goes when its cause has gone (`withdraw_i`), whether it is masked or not: nothing is on its way yet, and
-// entries that the host has consumed, or of a queue that has gone, count for no later one.
+// What is held of a vector goes when its cause is no more (`withdraw_i`), whether it is masked or not: nothing is on its way yet, and
+// entries that the host has consumed, or of a queue that was deleted, count for no later one.
 `include "ns_assert.svh"
 
 module nvme_coalesce
@@ -17,9 +17,7 @@ module nvme_coalesce
   /// Clock in kHz, at least 10.
   parameter int unsigned ClockKhz   = 250_000
 ) (
-  /// Clock.
   input  logic                  clk_i,
-  /// Reset, active low.
   input  logic                  rst_ni,
   /// From registers: an interrupt is held.
   output logic                  busy_o,
@@ -33,7 +31,6 @@ module nvme_coalesce
   input  logic                  enable_i,
   /// A feature changes.
   input  feature_write_t        feature_i,
-  /// Valid.
   input  logic                  feature_valid_i,
   /// Coalescing Disable of each vector.
   input  logic [NumVectors-1:0] disable_i,
@@ -44,7 +41,7 @@ module nvme_coalesce
   input  logic [QidWidth-1:0]   irq_vector_i,
   /// It is in the admin completion queue.
   input  logic                  irq_admin_i,
-  /// The cause of what has been asked for before this cycle has gone.
+  /// The cause of what has been asked for before this cycle is no more.
   input  logic                  withdraw_i,
   /// Its vector.
   input  logic [QidWidth-1:0]   withdraw_vector_i,
@@ -83,12 +80,12 @@ module nvme_coalesce
   logic at_once, enough, hold, flush, expired;
 
   // An interrupt that is asked for in the cycle of a withdrawal is of a later entry: it stays, as the first one.
-  idx_t gone;
-  assign gone = idx_t'(withdraw_vector_i);
+  idx_t withdrawn;
+  assign withdrawn = idx_t'(withdraw_vector_i);
 
   assign vector = idx_t'(irq_vector_i);
   assign at_once = irq_i && (off_q || !enable_i || irq_admin_i || disable_i[vector]);
-  assign count = (held_q[vector] && !(withdraw_i && gone == vector)) ? count_mem[vector] : '0;
+  assign count = (held_q[vector] && !(withdraw_i && withdrawn == vector)) ? count_mem[vector] : '0;
   assign enough = irq_i && !at_once && count >= threshold_q;
   assign hold = irq_i && !at_once && count < threshold_q;
 
@@ -108,8 +105,8 @@ module nvme_coalesce
   // What fires later: enough entries, or the vector that is being looked at once the time is over.
   logic fire_q, fire;
   idx_t fire_vector_q;
-  assign fire = fire_q && !(withdraw_i && gone == fire_vector_q);
-  assign flush = expired && held_q[scan_q] && !(withdraw_i && gone == scan_q) && !irq_i && !fire_q;
+  assign fire = fire_q && !(withdraw_i && withdrawn == fire_vector_q);
+  assign flush = expired && held_q[scan_q] && !(withdraw_i && withdrawn == scan_q) && !irq_i && !fire_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -118,7 +115,7 @@ module nvme_coalesce
       scan_q <= '0;
     end else begin
       if (held_q != '0 && expired) scan_q <= (32'(scan_q) == NumVectors - 1) ? '0 : scan_q + 1'b1;
-      if (withdraw_i) held_q[gone] <= 1'b0;
+      if (withdraw_i) held_q[withdrawn] <= 1'b0;
       if (at_once || enough) held_q[vector] <= 1'b0;
       if (hold) held_q[vector] <= 1'b1;
       if (flush) held_q[scan_q] <= 1'b0;

@@ -17,9 +17,7 @@ module nvme_completion
   /// Sources of completions; the lower ones do not go first.
   parameter int unsigned NumSources = 3
 ) (
-  /// Clock.
   input  logic                  clk_i,
-  /// Reset, active low.
   input  logic                  rst_ni,
   /// From registers: a further clock edge could change the state without new input.
   output logic                  busy_o,
@@ -59,9 +57,7 @@ module nvme_completion
 
   /// Completions.
   input  cpl_t [NumSources-1:0] cpl_i,
-  /// Valid.
   input  logic [NumSources-1:0] cpl_valid_i,
-  /// Ready.
   output logic [NumSources-1:0] cpl_ready_o,
 
   /// Slot being looked up.
@@ -81,7 +77,6 @@ module nvme_completion
 
   /// Entry that is being posted.
   output posted_t               posted_o,
-  /// Valid.
   output logic                  posted_valid_o,
   /// Ask for an interrupt.
   output logic                  irq_o,
@@ -99,14 +94,11 @@ module nvme_completion
   input  logic [63:2]           msg_addr_i,
   /// Its data.
   input  logic [31:0]           msg_data_i,
-  /// Valid.
   input  logic                  msg_valid_i,
-  /// Ready.
   output logic                  msg_ready_o,
 
   /// Write to the host.
   output host_write_t           write_o,
-  /// Valid.
   output logic                  write_valid_o,
   /// There is room for it and one more.
   input  logic                  write_room_i

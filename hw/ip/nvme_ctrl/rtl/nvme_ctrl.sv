@@ -51,9 +51,7 @@ module nvme_ctrl
   // Ports come in arrays, which have an element at least.
   localparam int unsigned EnginePorts = (NumEngines == 0) ? 1 : NumEngines
 ) (
-  /// Clock.
   input logic clk_i,
-  /// Reset, active low.
   input logic rst_ni,
   /// 1 while a further clock edge could change the state without new input. From registers only. The clock may be
   /// gated with `busy_o || s_axil_awvalid || s_axil_wvalid || s_axil_arvalid`; responses keep `busy_o` at 1.
@@ -111,9 +109,7 @@ module nvme_ctrl
   output logic [NumChannels-1:0][63:0] fill_addr_o,
   /// Blocks of 512 bytes.
   output logic [NumChannels-1:0][15:0] fill_blocks_o,
-  /// Valid.
   output logic [NumChannels-1:0] fill_valid_o,
-  /// Ready.
   input logic [NumChannels-1:0] fill_ready_i,
   /// End what is under way at a block's end.
   output logic fill_stop_o,
@@ -124,19 +120,13 @@ module nvme_ctrl
 
   /// Trace of commands, see nvme_trace. From registers; may stay unconnected.
   output logic [63:0] trace_event_o,
-  /// See above.
   output logic [191:0] trace_sqe_o,
-  /// See above.
   output logic [191:0] trace_cqe_o,
-  /// See above.
   output logic [15:0] trace_irq_o,
   /// Trace of jobs, see nvme_trace_data.
   output logic [39:0] trace_job_o,
-  /// See above.
   output logic [2*NumChannels:0] trace_read_o,
-  /// See above.
   output logic [2*NumChannels:0] trace_data_o,
-  /// See above.
   output logic [2*NumChannels:0] trace_beat_o
 );
 

@@ -44,9 +44,7 @@ module nvme_data
   /// Host-side AXI masters, see host_*.
   localparam int unsigned NumHost    = NumChannels + 1
 ) (
-  /// Clock.
   input logic clk_i,
-  /// Reset, active low.
   input logic rst_ni,
   /// From registers: a further clock edge could change the state without new input.
   output logic busy_o,
@@ -64,7 +62,6 @@ module nvme_data
   /// Such a command is to end as soon as it can, with DataAborted or DataDeleted if that was too soon: its slot. Stays until
   /// the answer, as do the following.
   input  logic                 abort_valid_i,
-  /// See above.
   input  logic [SlotWidth-1:0] abort_slot_i,
   /// The slot is still that of the command that is meant: 0 from the cycle on in which it is shown at cmd_i for another one.
   input  logic                 abort_same_i,
@@ -149,14 +146,14 @@ module nvme_data
   logic [NumMovers-1:0] clk, busy;
   logic clk_walk, prp_busy, ranges_busy, sweep_busy, route_busy, slots_busy;
 
-  event_t [NumMovers+2:0] news;  // of the movers, the walkers, nvme_sweep, nvme_ranges
-  logic [NumMovers+2:0] news_valid, news_ready;
+  event_t [NumMovers+2:0] job_event;  // of the movers, the walkers, nvme_sweep, nvme_ranges
+  logic [NumMovers+2:0] job_event_valid, job_event_ready;
   logic [NumMovers-1:0] job_valid, job_ready;
 
   ns_clock_gate u_gate_walk (
     .clk_i,
     .en_i (cmd_valid_i || abort_valid_i || prp_busy || ranges_busy || sweep_busy || route_busy || slots_busy || job_valid != '0
-        || news_valid[NumMovers-1:0] != '0),
+        || job_event_valid[NumMovers-1:0] != '0),
     .clk_o(clk_walk)
   );
 
@@ -201,9 +198,9 @@ module nvme_data
     .seg_o        (prp_seg),
     .seg_valid_o  (prp_seg_valid),
     .seg_ready_i  (prp_seg_ready),
-    .event_o      (news[NumMovers]),
-    .event_valid_o(news_valid[NumMovers]),
-    .event_ready_i(news_ready[NumMovers]),
+    .event_o      (job_event[NumMovers]),
+    .event_valid_o(job_event_valid[NumMovers]),
+    .event_ready_i(job_event_ready[NumMovers]),
     .list_cmd_i        (find),
     .list_cmd_valid_i  (find_valid),
     .list_cmd_ready_o  (find_ready),
@@ -246,9 +243,9 @@ module nvme_data
     .cut_o        (cut),
     .cut_status_o (cut_status),
     .cut_found_i  (cut_found),
-    .gone_o       (news[NumMovers+2]),
-    .gone_valid_o (news_valid[NumMovers+2]),
-    .gone_ready_i (news_ready[NumMovers+2]),
+    .event_o       (job_event[NumMovers+2]),
+    .event_valid_o (job_event_valid[NumMovers+2]),
+    .event_ready_i (job_event_ready[NumMovers+2]),
     .cmd_i,
     .cmd_valid_i  (cmd_valid_i && !has_prps),
     .cmd_ready_o  (ranges_ready),
@@ -316,7 +313,7 @@ module nvme_data
 
   // The rest is at rest, but for commands that have to wait for nvme_sweep.
   assign waits_o = fill_waits && ranges_waits && !cmd_valid_i && !prp_busy && !route_busy && !slots_busy && busy == '0
-      && job_valid == '0 && news_valid == '0;
+      && job_valid == '0 && job_event_valid == '0;
 
   nvme_sweep #(
     .FillBlocks  (FillBlocks),
@@ -342,9 +339,9 @@ module nvme_data
     .fill_done_i  (fill_done),
     .fill_error_i (fill_error),
     .fill_stop_o  (fill_stop),
-    .event_o      (news[NumMovers+1]),
-    .event_valid_o(news_valid[NumMovers+1]),
-    .event_ready_i(news_ready[NumMovers+1])
+    .event_o      (job_event[NumMovers+1]),
+    .event_valid_o(job_event_valid[NumMovers+1]),
+    .event_ready_i(job_event_ready[NumMovers+1])
   );
 
   // The lists' reads and the admin buffer's writes share a port.
@@ -488,9 +485,9 @@ module nvme_data
       .job_i        (job_to_host),
       .job_valid_i  (job_valid[c]),
       .job_ready_o  (job_ready[c]),
-      .event_o      (news[c]),
-      .event_valid_o(news_valid[c]),
-      .event_ready_i(news_ready[c]),
+      .event_o      (job_event[c]),
+      .event_valid_o(job_event_valid[c]),
+      .event_ready_i(job_event_ready[c]),
       .peer_data_i  (host_data),
       .peer_error_i (host_error),
       .peer_valid_i (host_valid),
@@ -528,9 +525,9 @@ module nvme_data
       .job_i        (job_to_media),
       .job_valid_i  (job_valid[ToMedia+c]),
       .job_ready_o  (job_ready[ToMedia+c]),
-      .event_o      (news[ToMedia+c]),
-      .event_valid_o(news_valid[ToMedia+c]),
-      .event_ready_i(news_ready[ToMedia+c]),
+      .event_o      (job_event[ToMedia+c]),
+      .event_valid_o(job_event_valid[ToMedia+c]),
+      .event_ready_i(job_event_ready[ToMedia+c]),
       .peer_data_i  (media_data),
       .peer_error_i (media_error),
       .peer_valid_i (media_valid),
@@ -607,9 +604,9 @@ module nvme_data
     .job_i        (job_to_host),
     .job_valid_i  (job_valid[Admin]),
     .job_ready_o  (job_ready[Admin]),
-    .event_o      (news[Admin]),
-    .event_valid_o(news_valid[Admin]),
-    .event_ready_i(news_ready[Admin]),
+    .event_o      (job_event[Admin]),
+    .event_valid_o(job_event_valid[Admin]),
+    .event_ready_i(job_event_ready[Admin]),
     .peer_data_i  ('0),
     .peer_error_i (1'b0),
     .peer_valid_i (1'b0),
@@ -654,9 +651,9 @@ module nvme_data
     .clk_i(clk_walk),
     .rst_ni,
     .busy_o(slots_busy),
-    .event_i      (news),
-    .event_valid_i(news_valid),
-    .event_ready_o(news_ready),
+    .event_i      (job_event),
+    .event_valid_i(job_event_valid),
+    .event_ready_o(job_event_ready),
     .done_o,
     .done_valid_o,
     .done_ready_i

@@ -29,9 +29,7 @@ module nvme_decode
   /// Queues, the admin queue included.
   parameter int unsigned     NumQueues     = 17
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset, active low.
   input  logic                 rst_ni,
 
   /// Fetched command: its queue.
@@ -44,9 +42,7 @@ module nvme_decode
   input  logic                 cmd_error_i,
   /// There was another one behind it.
   input  logic                 cmd_more_i,
-  /// Valid.
   input  logic                 cmd_valid_i,
-  /// Ready.
   output logic                 cmd_ready_o,
 
   /// Write the owner of a slot.
@@ -66,9 +62,7 @@ module nvme_decode
   input  logic [MaxNamespaces-1:0] formatting_i,
   /// Data command.
   output data_cmd_t            data_o,
-  /// Valid.
   output logic                 data_valid_o,
-  /// Ready.
   input  logic                 data_ready_i,
 
   /// Queues whose next command goes to nvme_fused.
@@ -85,9 +79,7 @@ module nvme_decode
   output logic                 fused_moves_o,
   /// It is one for an engine: with engine_*_o, if nothing is wrong.
   output logic                 fused_engine_o,
-  /// Valid.
   output logic                 fused_valid_o,
-  /// Ready.
   input  logic                 fused_ready_i,
 
   /// Command of an engine: its submission queue entry. Also with fused_valid_o.
@@ -103,16 +95,12 @@ module nvme_decode
 
   /// Command that is over already.
   output cpl_t                 cpl_o,
-  /// Valid.
   output logic                 cpl_valid_o,
-  /// Ready.
   input  logic                 cpl_ready_i,
 
   /// Admin command.
   output admin_cmd_t           admin_o,
-  /// Valid.
   output logic                 admin_valid_o,
-  /// Ready.
   input  logic                 admin_ready_i
 );
 

@@ -22,9 +22,7 @@ module nvme_engines
   /// Engines, 1 to 2**EngineWidth.
   parameter int unsigned     NumEngines    = 1
 ) (
-  /// Clock.
   input  logic                     clk_i,
-  /// Reset, active low.
   input  logic                     rst_ni,
   /// From registers: a command or its end is on its way here, as opposed to one that an engine works on.
   output logic                     busy_o,
@@ -57,9 +55,7 @@ module nvme_engines
 
   /// Command that is over.
   output cpl_t                     cpl_o,
-  /// Valid.
   output logic                     cpl_valid_o,
-  /// Ready.
   input  logic                     cpl_ready_i,
   /// Namespaces that have commands here.
   output logic [MaxNamespaces-1:0] flying_o,

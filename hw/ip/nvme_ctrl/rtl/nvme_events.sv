@@ -9,9 +9,7 @@
 module nvme_events
   import nvme_pkg::*;
 (
-  /// Clock.
   input  logic           clk_i,
-  /// Reset, active low.
   input  logic           rst_ni,
   /// From registers: a further clock edge could change the state without new input.
   output logic           busy_o,
@@ -22,7 +20,6 @@ module nvme_events
 
   /// A feature changes.
   input  feature_write_t feature_i,
-  /// Valid.
   input  logic           feature_valid_i,
 
   /// A doorbell was written that does not exist.

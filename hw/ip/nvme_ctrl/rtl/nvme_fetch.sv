@@ -19,9 +19,7 @@ module nvme_fetch
   /// Reads outstanding.
   parameter int unsigned FetchDepth = 32
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset, active low.
   input  logic                 rst_ni,
   /// From registers and enable_i: a further clock edge could change the state without new input.
   output logic                 busy_o,
@@ -35,7 +33,6 @@ module nvme_fetch
   input  logic                 wrr_i,
   /// A feature changes.
   input  feature_write_t       feature_i,
-  /// Valid.
   input  logic                 feature_valid_i,
 
   /// Submission queue tail doorbell written. Stays until it is taken.
@@ -119,15 +116,11 @@ module nvme_fetch
 
   /// Read address to the host.
   output ax_t                  ar_o,
-  /// Valid.
   output logic                 ar_valid_o,
-  /// Ready.
   input  logic                 ar_ready_i,
   /// Read data from the host.
   input  r_t                   r_i,
-  /// Valid.
   input  logic                 r_valid_i,
-  /// Ready.
   output logic                 r_ready_o,
 
   /// A command has been fetched: its queue.
@@ -140,9 +133,7 @@ module nvme_fetch
   output logic                 cmd_error_o,
   /// When it was asked for, there was another one behind it.
   output logic                 cmd_more_o,
-  /// Valid.
   output logic                 cmd_valid_o,
-  /// Ready.
   input  logic                 cmd_ready_i
 );
 

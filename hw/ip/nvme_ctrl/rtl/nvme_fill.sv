@@ -15,9 +15,7 @@ module nvme_fill #(
   localparam int unsigned RegionBlocks  = NumChannels * ChannelBlocks,
   localparam int unsigned CountWidth   = unsigned'($clog2(RegionBlocks + 1))
 ) (
-  /// Clock.
   input  logic                  clk_i,
-  /// Reset.
   input  logic                  rst_ni,
   /// From registers: a range is inside.
   output logic                  busy_o,
@@ -48,9 +46,7 @@ module nvme_fill #(
   output logic [NumChannels-1:0][63:0] fill_addr_o,
   /// Blocks of 512 bytes.
   output logic [NumChannels-1:0][15:0] fill_blocks_o,
-  /// Valid.
   output logic [NumChannels-1:0]       fill_valid_o,
-  /// Ready.
   input  logic [NumChannels-1:0]       fill_ready_i,
   /// End what is under way at a block's end.
   output logic                         fill_stop_o,

@@ -19,9 +19,7 @@ module nvme_format
   /// See nvme_namespace.
   parameter longint unsigned MediaBytes    = 64'h1_0000_0000
 ) (
-  /// Clock.
   input  logic                     clk_i,
-  /// Reset, active low.
   input  logic                     rst_ni,
 
   /// Execute the command; stays 1 until done.
@@ -46,9 +44,7 @@ module nvme_format
 
   /// Data command.
   output data_cmd_t                data_o,
-  /// Valid.
   output logic                     data_valid_o,
-  /// Ready.
   input  logic                     data_ready_i,
   /// A data command is under way.
   output logic                     data_wait_o,

@@ -41,9 +41,7 @@ module nvme_front
   parameter engine_routes_t  Routes       = '0,
   localparam int unsigned    EnginePorts  = (NumEngines == 0) ? 1 : NumEngines
 ) (
-  /// Clock.
   input  logic        clk_i,
-  /// Reset, active low.
   input  logic        rst_ni,
   /// From registers: a further clock edge could change the state without new input.
   output logic        busy_o,
@@ -83,27 +81,18 @@ module nvme_front
   output logic        data_stop_o,
   /// A data command is to end: see nvme_data.
   output logic        data_abort_valid_o,
-  /// See above.
   output logic [SlotWidth-1:0] data_abort_slot_o,
-  /// See above.
   output logic        data_abort_same_o,
-  /// See above.
   output logic        data_abort_deleted_o,
-  /// See above.
   input  logic        data_abort_ready_i,
-  /// See above.
   input  logic        data_abort_found_i,
   /// Data command.
   output data_cmd_t   data_cmd_o,
-  /// Valid.
   output logic        data_cmd_valid_o,
-  /// Ready.
   input  logic        data_cmd_ready_i,
   /// Ended data command.
   input  data_done_t  data_done_i,
-  /// Valid.
   input  logic        data_done_valid_i,
-  /// Ready.
   output logic        data_done_ready_o,
 
   /// Admin buffer, read by the data path.
@@ -113,11 +102,8 @@ module nvme_front
 
   /// Trace of commands, see nvme_trace.
   output logic [ 63:0] trace_event_o,
-  /// See above.
   output logic [191:0] trace_sqe_o,
-  /// See above.
   output logic [191:0] trace_cqe_o,
-  /// See above.
   output logic [ 15:0] trace_irq_o
 );
 

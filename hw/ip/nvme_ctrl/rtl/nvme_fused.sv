@@ -21,9 +21,7 @@ module nvme_fused
   /// Cycles that a first command waits for its partner, or up to twice as many.
   parameter int unsigned Cycles    = 6_250_000
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset, active low.
   input  logic                 rst_ni,
   /// Cycles since the last clock edge, 1 or, if a simulation has left out some, more.
   input  logic [31:0]          step_i,
@@ -54,9 +52,7 @@ module nvme_fused
   input  logic                 cmd_engine_i,
   /// As for the data path.
   input  data_cmd_t            cmd_i,
-  /// Valid.
   input  logic                 cmd_valid_i,
-  /// Ready.
   output logic                 cmd_ready_o,
 
   /// Has it got the first command in this slot, and ends it? Stays until the answer, as do the following.
@@ -80,15 +76,11 @@ module nvme_fused
   output logic                 data_first_o,
   /// It is the second one of the pair whose first one was the last data command.
   output logic                 data_second_o,
-  /// Valid.
   output logic                 data_valid_o,
-  /// Ready.
   input  logic                 data_ready_i,
   /// Command that is over without the data path.
   output cpl_t                 cpl_o,
-  /// Valid.
   output logic                 cpl_valid_o,
-  /// Ready.
   input  logic                 cpl_ready_i
 );
 

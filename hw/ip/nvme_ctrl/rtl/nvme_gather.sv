@@ -18,35 +18,25 @@ module nvme_gather
   /// Groups of many pieces; towards the host, with gaps between segments on the media.
   parameter bit Many   = 1'b0
 ) (
-  /// Clock.
   input  logic   clk_i,
-  /// Reset.
   input  logic   rst_ni,
 
   /// Segment; `more`: not the last one of its command.
   input  seg_t   seg_i,
-  /// Valid.
   input  logic   seg_valid_i,
-  /// Ready.
   output logic   seg_ready_o,
   /// End of the walk, without the number of jobs.
   input  event_t event_i,
-  /// Valid.
   input  logic   event_valid_i,
-  /// Ready.
   output logic   event_ready_o,
 
   /// Piece; `more`: not the last one of its group, whose next one follows at once.
   output seg_t   seg_o,
-  /// Valid.
   output logic   seg_valid_o,
-  /// Ready.
   input  logic   seg_ready_i,
   /// End of the walk.
   output event_t event_o,
-  /// Valid.
   output logic   event_valid_o,
-  /// Ready.
   input  logic   event_ready_i
 );
 

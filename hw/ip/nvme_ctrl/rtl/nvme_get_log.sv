@@ -5,7 +5,6 @@
 module nvme_get_log
   import nvme_pkg::*;
 (
-  /// Clock.
   input  logic                  clk_i,
   /// Command.
   input  admin_cmd_t            cmd_i,

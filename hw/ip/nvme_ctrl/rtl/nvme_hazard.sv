@@ -19,9 +19,7 @@ module nvme_hazard #(
   /// Writes outstanding at most, a power of two.
   parameter int unsigned Writes  = 32
 ) (
-  /// Clock.
   input logic clk_i,
-  /// Reset.
   input logic rst_ni,
 
   /// A read wants to begin. Stays, with its granule, until it does.

@@ -22,7 +22,6 @@ module nvme_identify
   /// Entries of the Error Information log.
   parameter int unsigned     NumErrors     = 64
 ) (
-  /// Clock.
   input  logic         clk_i,
   /// Serial number, 20 characters, the first one in the high bits, padded with spaces. From a register that changes only in reset.
   input  logic [159:0] serial_i,

@@ -11,9 +11,7 @@ module nvme_keep_alive #(
   /// Clock in kHz.
   parameter int unsigned ClockKhz = 250_000
 ) (
-  /// Clock.
   input  logic        clk_i,
-  /// Reset, active low.
   input  logic        rst_ni,
   /// From registers, also those behind cycles_i: a further clock edge could change the state without new input.
   output logic        busy_o,

@@ -8,9 +8,7 @@ module nvme_log_changed_ns #(
   /// Namespaces, 1 to 16.
   parameter int unsigned NumNamespaces = 1
 ) (
-  /// Clock.
   input  logic                     clk_i,
-  /// Reset, active low.
   input  logic                     rst_ni,
   /// Controller reset: empty the list.
   input  logic                     reset_i,

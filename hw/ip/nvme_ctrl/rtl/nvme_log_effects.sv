@@ -7,7 +7,6 @@ module nvme_log_effects
   /// I/O commands of engines.
   parameter engine_routes_t Routes = '0
 ) (
-  /// Clock.
   input  logic         clk_i,
   /// Read a beat.
   input  logic         re_i,

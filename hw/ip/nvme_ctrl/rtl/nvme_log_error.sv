@@ -15,9 +15,7 @@ module nvme_log_error
   /// Entries, a power of two, 16 to 64.
   parameter int unsigned NumErrors = 64
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset, active low.
   input  logic                 rst_ni,
   /// From registers: an entry is being made.
   output logic                 busy_o,

@@ -2,7 +2,6 @@
 module nvme_log_firmware
   import nvme_pkg::*;
 (
-  /// Clock.
   input  logic         clk_i,
   /// Read a beat.
   input  logic         re_i,

@@ -14,9 +14,7 @@ module nvme_log_smart
   /// Clock in kHz.
   parameter int unsigned ClockKhz = 250_000
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset, active low.
   input  logic                 rst_ni,
   /// Units or the time at a high temperature are being counted.
   output logic                 busy_o,

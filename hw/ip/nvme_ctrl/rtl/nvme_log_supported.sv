@@ -4,7 +4,6 @@
 module nvme_log_supported
   import nvme_pkg::*;
 (
-  /// Clock.
   input  logic         clk_i,
   /// Read a beat.
   input  logic         re_i,

@@ -31,37 +31,29 @@ module nvme_mover
   /// stands for itself there, and what cannot be read becomes zeros.
   parameter bit           Merge       = 1'b0
 ) (
-  /// Clock.
   input  logic   clk_i,
-  /// Reset.
   input  logic   rst_ni,
   /// From registers: there are jobs inside.
   output logic   busy_o,
 
   /// Job.
   input  job_t   job_i,
-  /// Valid.
   input  logic   job_valid_i,
-  /// Ready.
   output logic   job_ready_o,
   /// Job ended.
   output event_t event_o,
-  /// Valid.
   output logic   event_valid_o,
-  /// Ready.
   input  logic   event_ready_i,
 
   /// Beat of the other mover to be compared with. Both go on when both are valid.
   input  logic [DataWidth-1:0] peer_data_i,
   /// It came with a read error.
   input  logic                 peer_error_i,
-  /// Valid.
   input  logic                 peer_valid_i,
   /// Beat to be compared.
   output logic [DataWidth-1:0] cmp_data_o,
   /// It came with a read error.
   output logic                 cmp_error_o,
-  /// Valid.
   output logic                 cmp_valid_o,
 
   /// No read of the source may begin, not even of a group that has begun.

@@ -15,16 +15,12 @@ module nvme_mover_read
   /// The pieces of a group are merged: the write side gets one job for it.
   parameter bit          Merge     = 1'b0
 ) (
-  /// Clock.
   input  logic       clk_i,
-  /// Reset.
   input  logic       rst_ni,
 
   /// Job.
   input  job_t       job_i,
-  /// Valid.
   input  logic       job_valid_i,
-  /// Ready.
   output logic       job_ready_o,
 
   /// No read may begin, not even that of a further piece of a group.
@@ -44,9 +40,7 @@ module nvme_mover_read
 
   /// Read address.
   output ax_t        ar_o,
-  /// Valid.
   output logic       ar_valid_o,
-  /// Ready.
   input  logic       ar_ready_i,
 
   /// A job is read: the aligner takes it.

@@ -31,16 +31,12 @@ module nvme_mover_write
   /// A burst of a copy is written only if none of its bytes came with a read error.
   parameter bit           Whole       = 1'b0
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset.
   input  logic                 rst_ni,
 
   /// Job whose beats are going to arrive.
   input  target_t                 job_i,
-  /// Valid.
   input  logic                 job_valid_i,
-  /// Ready.
   output logic                 job_ready_o,
 
   /// A beat enters the FIFO.
@@ -53,7 +49,6 @@ module nvme_mover_write
   input  logic [DataWidth-1:0] beat_data_i,
   /// A part of it came with a read error.
   input  logic                 beat_error_i,
-  /// Valid.
   input  logic                 beat_valid_i,
   /// It leaves the FIFO.
   output logic                 beat_ready_o,
@@ -62,7 +57,6 @@ module nvme_mover_write
   input  logic [DataWidth-1:0] peer_data_i,
   /// It came with a read error.
   input  logic                 peer_error_i,
-  /// Valid.
   input  logic                 peer_valid_i,
   /// The oldest beat in the FIFO is to be compared.
   output logic                 cmp_valid_o,
@@ -82,28 +76,20 @@ module nvme_mover_write
 
   /// Write address.
   output ax_t                  aw_o,
-  /// Valid.
   output logic                 aw_valid_o,
-  /// Ready.
   input  logic                 aw_ready_i,
   /// Write data.
   output w_t                   w_o,
-  /// Valid.
   output logic                 w_valid_o,
-  /// Ready.
   input  logic                 w_ready_i,
   /// Write response.
   input  b_t                   b_i,
-  /// Valid.
   input  logic                 b_valid_i,
-  /// Ready.
   output logic                 b_ready_o,
 
   /// Job ended.
   output event_t               event_o,
-  /// Valid.
   output logic                 event_valid_o,
-  /// Ready.
   input  logic                 event_ready_i
 );
 

@@ -12,9 +12,7 @@ module nvme_ns_flight
   /// Namespaces, 1 to 16.
   parameter int unsigned NumNamespaces = 1
 ) (
-  /// Clock.
   input  logic                     clk_i,
-  /// Reset, active low.
   input  logic                     rst_ni,
   /// From registers: a further clock edge changes the counts.
   output logic                     busy_o,

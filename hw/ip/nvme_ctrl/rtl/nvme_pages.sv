@@ -29,9 +29,7 @@ module nvme_pages
   /// I/O commands of engines.
   parameter engine_routes_t  Routes        = '0
 ) (
-  /// Clock.
   input  logic        clk_i,
-  /// Reset, active low.
   input  logic        rst_ni,
   /// From registers: a further clock edge could change the state without new input.
   output logic        busy_o,
@@ -99,7 +97,6 @@ module nvme_pages
   input  data_status_e         end_status_i,
   /// A completion queue entry is posted.
   input  posted_t              posted_i,
-  /// Valid.
   input  logic                 posted_valid_i,
   /// A doorbell that does not exist has been written.
   input  logic                 bad_register_i,
@@ -110,15 +107,11 @@ module nvme_pages
 
   /// Read address.
   input  ax_t                  ar_i,
-  /// Valid.
   input  logic                 ar_valid_i,
-  /// Ready.
   output logic                 ar_ready_o,
   /// Read data.
   output r_t                   r_o,
-  /// Valid.
   output logic                 r_valid_o,
-  /// Ready.
   input  logic                 r_ready_i
 );
 

@@ -24,9 +24,7 @@ module nvme_pairs
   /// See nvme_namespace.
   parameter longint unsigned MediaBytes = 64'h1_0000_0000
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset, active low.
   input  logic                 rst_ni,
   /// From registers: there is a pair, or something that was held.
   output logic                 busy_o,
@@ -37,16 +35,12 @@ module nvme_pairs
   input  logic                 cmd_first_i,
   /// It is the Write of the pair whose Compare was the last command.
   input  logic                 cmd_second_i,
-  /// Valid.
   input  logic                 cmd_valid_i,
-  /// Ready.
   output logic                 cmd_ready_o,
 
   /// Data command. Once shown, it stays.
   output data_cmd_t            data_o,
-  /// Valid.
   output logic                 data_valid_o,
-  /// Ready.
   input  logic                 data_ready_i,
   /// A data command has ended.
   input  logic                 end_i,
@@ -63,9 +57,7 @@ module nvme_pairs
 
   /// Write of a pair whose Compare has failed, or a command of a queue that is being deleted.
   output cpl_t                 cpl_o,
-  /// Valid.
   output logic                 cpl_valid_o,
-  /// Ready.
   input  logic                 cpl_ready_i,
   /// A cycle without end_i in which that command counts as ended.
   output logic                 drop_o,

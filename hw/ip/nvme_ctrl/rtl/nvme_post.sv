@@ -12,9 +12,7 @@ module nvme_post
   /// Writes without a response, at least 3.
   parameter int unsigned MaxWrites = 32
 ) (
-  /// Clock.
   input  logic        clk_i,
-  /// Reset, active low.
   input  logic        rst_ni,
   /// From registers: some write has no response yet.
   output logic        busy_o,
@@ -28,21 +26,15 @@ module nvme_post
 
   /// Write address to the host.
   output ax_t         aw_o,
-  /// Valid.
   output logic        aw_valid_o,
-  /// Ready.
   input  logic        aw_ready_i,
   /// Write data.
   output w_t          w_o,
-  /// Valid.
   output logic        w_valid_o,
-  /// Ready.
   input  logic        w_ready_i,
   /// Write response.
   input  b_t          b_i,
-  /// Valid.
   input  logic        b_valid_i,
-  /// Ready.
   output logic        b_ready_o,
   /// Watch the writes that have no response yet, the one of this cycle included.
   input  logic        mark_i,

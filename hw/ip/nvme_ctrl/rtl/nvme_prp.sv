@@ -23,64 +23,46 @@ module nvme_prp
   /// Walkers in all: IDs of list reads are below.
   localparam int unsigned All = 2 * (NumWalkers + NumSglWalkers) + 1
 ) (
-  /// Clock.
   input logic clk_i,
-  /// Reset.
   input logic rst_ni,
   /// From registers: there are commands inside.
   output logic busy_o,
 
   /// Command.
   input  data_cmd_t cmd_i,
-  /// Valid.
   input  logic      cmd_valid_i,
-  /// Ready.
   output logic      cmd_ready_o,
 
   /// Piece of each direction, see nvme_gather.
   output seg_t [1:0] seg_o,
-  /// Valid.
   output logic [1:0] seg_valid_o,
-  /// Ready.
   input  logic [1:0] seg_ready_i,
 
   /// End of a walk.
   output event_t event_o,
-  /// Valid.
   output logic   event_valid_o,
-  /// Ready.
   input  logic   event_ready_i,
 
   /// Dataset Management with an SGL: its list is to be found. `bytes` is that of the list.
   input  data_cmd_t list_cmd_i,
-  /// Valid.
   input  logic      list_cmd_valid_i,
-  /// Ready.
   output logic      list_cmd_ready_o,
   /// Part of the list: address and length count.
   output seg_t      list_seg_o,
-  /// Valid.
   output logic      list_seg_valid_o,
-  /// Ready.
   input  logic      list_seg_ready_i,
   /// End of the list; its status counts.
   output event_t    list_event_o,
-  /// Valid.
   output logic      list_event_valid_o,
-  /// Ready.
   input  logic      list_event_ready_i,
 
   /// List read address, ID = walker.
   output ax_t  ar_o,
-  /// Valid.
   output logic ar_valid_o,
-  /// Ready.
   input  logic ar_ready_i,
   /// List data.
   input  r_t   r_i,
-  /// Valid.
   input  logic r_valid_i,
-  /// Ready.
   output logic r_ready_o
 );
 

@@ -33,9 +33,7 @@ module nvme_ranges
   /// ID of the list reads.
   parameter logic [IdWidth-1:0] Id            = '0
 ) (
-  /// Clock.
   input  logic      clk_i,
-  /// Reset.
   input  logic      rst_ni,
   /// From registers: there are commands inside.
   output logic      busy_o,
@@ -58,59 +56,43 @@ module nvme_ranges
   output logic                 abort_found_o,
   /// Look at the range that nvme_sweep works on: end it, if it is of this slot.
   output logic                 cut_o,
-  /// See above.
   output data_status_e         cut_status_o,
   /// It is.
   input  logic                 cut_found_i,
   /// End of a command that has waited.
-  output event_t               gone_o,
-  /// Valid.
-  output logic                 gone_valid_o,
-  /// Ready.
-  input  logic                 gone_ready_i,
+  output event_t               event_o,
+  output logic                 event_valid_o,
+  input  logic                 event_ready_i,
 
   /// Command: OpZero, OpVerify or OpDeallocate.
   input  data_cmd_t cmd_i,
-  /// Valid.
   input  logic      cmd_valid_i,
-  /// Ready.
   output logic      cmd_ready_o,
 
   /// Range.
   output range_t    range_o,
-  /// Valid.
   output logic      range_valid_o,
-  /// Ready.
   input  logic      range_ready_i,
 
   /// A list with an SGL is to be found.
   output data_cmd_t find_o,
-  /// Valid.
   output logic      find_valid_o,
-  /// Ready.
   input  logic      find_ready_i,
   /// Piece of it: address and length count.
   input  seg_t      piece_i,
-  /// Valid.
   input  logic      piece_valid_i,
-  /// Ready.
   output logic      piece_ready_o,
   /// End of the pieces.
   input  event_t    end_i,
-  /// Valid.
   input  logic      end_valid_i,
-  /// Ready.
   output logic      end_ready_o,
 
   /// List read address.
   output ax_t       ar_o,
-  /// Valid.
   output logic      ar_valid_o,
-  /// Ready.
   input  logic      ar_ready_i,
   /// List data; always accepted.
   input  r_t        r_i,
-  /// Valid.
   input  logic      r_valid_i
 );
 
@@ -143,7 +125,7 @@ module nvme_ranges
     AbIdle,
     AbLook,    // at what is under way
     AbRound,   // at what waits
-    AbGone,    // it has waited: it ends here
+    AbEvent,    // it has waited: it ends here
     AbAnswer
   } abort_e;
 
@@ -188,8 +170,8 @@ module nvme_ranges
   assign cut_status_o = why;
   assign abort_ready_o = abort_q == AbAnswer;
   assign abort_found_o = found_q;
-  assign gone_o = '{slot: abort_slot_i, walk: 1'b1, jobs: '0, status: why};
-  assign gone_valid_o = abort_q == AbGone;
+  assign event_o = '{slot: abort_slot_i, walk: 1'b1, jobs: '0, status: why};
+  assign event_valid_o = abort_q == AbEvent;
   assign why = abort_deleted_i ? DataDeleted : DataAborted;
   assign ends = stop_i || quit_q;
 
@@ -218,9 +200,9 @@ module nvme_ranges
             round_q <= round_q - 1'b1;
             if (same_first) found_q <= 1'b1;
           end
-          if (round_q == '0) abort_q <= found_q ? AbGone : AbAnswer;
+          if (round_q == '0) abort_q <= found_q ? AbEvent : AbAnswer;
         end
-        AbGone:  if (gone_ready_i) abort_q <= AbAnswer;
+        AbEvent:  if (event_ready_i) abort_q <= AbAnswer;
         default: abort_q <= AbIdle;
       endcase
       if (state_q == StIdle) quit_q <= 1'b0;

@@ -13,9 +13,7 @@ module nvme_read_limit
   /// Bytes outstanding at which no further burst starts.
   parameter int unsigned Bytes    = 32768
 ) (
-  /// Clock.
   input logic clk_i,
-  /// Reset.
   input logic rst_ni,
 
   /// Ports with a read address.

@@ -9,31 +9,23 @@
 module nvme_route
   import nvme_data_pkg::*;
 (
-  /// Clock.
   input  logic       clk_i,
-  /// Reset.
   input  logic       rst_ni,
   /// From registers: a segment is inside.
   output logic       busy_o,
 
   /// Segments of the PRP engine: 0 device to host, 1 host to device or comparison.
   input  seg_t [1:0] prp_i,
-  /// Valid.
   input  logic [1:0] prp_valid_i,
-  /// Ready.
   output logic [1:0] prp_ready_o,
   /// Segment to be zeroed or dropped.
   input  seg_t       sweep_i,
-  /// Valid.
   input  logic       sweep_valid_i,
-  /// Ready.
   output logic       sweep_ready_o,
 
   /// Segments for the splitters: 0 media to host, 1 host to media.
   output seg_t [1:0] seg_o,
-  /// Valid.
   output logic [1:0] seg_valid_o,
-  /// Ready.
   input  logic [1:0] seg_ready_i
 );
 

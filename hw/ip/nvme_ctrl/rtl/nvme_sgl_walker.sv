@@ -21,34 +21,27 @@ module nvme_sgl_walker
   parameter int unsigned  MaxEmpty = 4096,
   localparam int unsigned LineBits = unsigned'($clog2(Lines))
 ) (
-  /// Clock.
   input  logic                clk_i,
-  /// Reset.
   input  logic                rst_ni,
   /// From registers: there is a command inside.
   output logic                busy_o,
 
   /// Command.
   input  data_cmd_t           cmd_i,
-  /// Valid.
   input  logic                cmd_valid_i,
   /// The walker is free.
   output logic                cmd_ready_o,
 
   /// Segment.
   output seg_t                seg_o,
-  /// Valid.
   output logic                seg_valid_o,
-  /// Ready.
   input  logic                seg_ready_i,
 
   /// Address of the lines to read, a multiple of 64.
   output logic [63:0]         list_addr_o,
   /// Two lines instead of one.
   output logic                list_two_o,
-  /// Valid.
   output logic                list_valid_o,
-  /// Ready.
   input  logic                list_ready_i,
 
   /// A line arrives; it goes to line_write_o of the buffer.
@@ -73,9 +66,7 @@ module nvme_sgl_walker
 
   /// End of the walk.
   output event_t              event_o,
-  /// Valid.
   output logic                event_valid_o,
-  /// Ready.
   input  logic                event_ready_i
 );
 

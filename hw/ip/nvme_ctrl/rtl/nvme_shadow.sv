@@ -26,9 +26,7 @@ module nvme_shadow
   /// ID of the reads.
   parameter logic [IdWidth-1:0] Id = 12'd2
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset, active low.
   input  logic                 rst_ni,
   /// From registers and enable_i: a further clock edge could change the state without new input; db_valid_o not counted.
   output logic                 busy_o,
@@ -69,9 +67,7 @@ module nvme_shadow
   input  logic                 reg_cq_i,
   /// Value.
   input  logic [PtrWidth-1:0]  reg_value_i,
-  /// Valid.
   input  logic                 reg_valid_i,
-  /// Ready.
   output logic                 reg_ready_o,
   /// Doorbell, from a register or from its shadow: its queue.
   output logic [QidWidth-1:0]  db_qid_o,
@@ -83,16 +79,13 @@ module nvme_shadow
   output logic                 db_shadow_o,
   /// Valid; stays until it is taken.
   output logic                 db_valid_o,
-  /// Ready.
   input  logic                 db_ready_i,
   /// There is no such queue, or the value is none of its entries. With db_ready_i.
   input  logic                 db_bad_i,
 
   /// Read address.
   output ax_t                  ar_o,
-  /// Valid.
   output logic                 ar_valid_o,
-  /// Ready.
   input  logic                 ar_ready_i,
   /// Read data.
   input  r_t                   r_i,
@@ -102,9 +95,7 @@ module nvme_shadow
   output logic [63:2]          msg_addr_o,
   /// Value.
   output logic [31:0]          msg_data_o,
-  /// Valid.
   output logic                 msg_valid_o,
-  /// Ready.
   input  logic                 msg_ready_i,
   /// Its write response is there.
   input  logic                 msg_done_i

@@ -10,9 +10,7 @@ module nvme_slot_table
   /// Slots, 2 to 2**SlotWidth - 1.
   parameter int unsigned NumSlots = 128
 ) (
-  /// Clock.
   input  logic                 clk_i,
-  /// Reset, active low.
   input  logic                 rst_ni,
 
   /// A free slot.

@@ -14,25 +14,19 @@ module nvme_slots
   /// Slots 0 to NumSlots-1.
   parameter int unsigned NumSlots   = 64
 ) (
-  /// Clock.
   input logic clk_i,
-  /// Reset.
   input logic rst_ni,
   /// From registers: an event or the end of a command is inside.
   output logic busy_o,
 
   /// Events.
   input  event_t [NumSources-1:0] event_i,
-  /// Valid.
   input  logic   [NumSources-1:0] event_valid_i,
-  /// Ready.
   output logic   [NumSources-1:0] event_ready_o,
 
   /// End of a command.
   output data_done_t done_o,
-  /// Valid.
   output logic       done_valid_o,
-  /// Ready.
   input  logic       done_ready_i
 );
 

@@ -19,23 +19,18 @@ module nvme_split
   parameter bit           Admin       = 1'b0,
   localparam int unsigned NumMovers   = NumChannels + 32'(Admin)
 ) (
-  /// Clock.
   input logic clk_i,
-  /// Reset.
   input logic rst_ni,
 
   /// Segment.
   input  seg_t seg_i,
-  /// Valid.
   input  logic seg_valid_i,
-  /// Ready.
   output logic seg_ready_o,
 
   /// Job, for all movers.
   output job_t                 job_o,
   /// Valid, for one mover.
   output logic [NumMovers-1:0] job_valid_o,
-  /// Ready.
   input  logic [NumMovers-1:0] job_ready_i
 );
 

@@ -6,9 +6,7 @@
 // An NVM subsystem reset (NSSR) disables the controller first, for the same reason, and then resets its properties.
 // Assumes that `quiet_i` becomes 1 some time after `fetch_o` has become 0.
 module nvme_state (
-  /// Clock.
   input  logic        clk_i,
-  /// Reset, active low.
   input  logic        rst_ni,
   /// From registers: a further clock edge could change the state without new input.
   output logic        busy_o,

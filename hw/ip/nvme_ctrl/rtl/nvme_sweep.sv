@@ -19,9 +19,7 @@ module nvme_sweep
   localparam int unsigned RegionBits   = unsigned'($clog2(RegionBlocks)),
   localparam int unsigned CountWidth   = unsigned'($clog2(RegionBlocks + 1))
 ) (
-  /// Clock.
   input  logic   clk_i,
-  /// Reset.
   input  logic   rst_ni,
   /// From registers: a range is inside.
   output logic   busy_o,
@@ -39,16 +37,12 @@ module nvme_sweep
 
   /// Range.
   input  range_t range_i,
-  /// Valid.
   input  logic   range_valid_i,
-  /// Ready.
   output logic   range_ready_o,
 
   /// Segment.
   output seg_t   seg_o,
-  /// Valid.
   output logic   seg_valid_o,
-  /// Ready.
   input  logic   seg_ready_i,
 
   /// Blocks for nvme_fill: the first.
@@ -66,9 +60,7 @@ module nvme_sweep
 
   /// End of a command's ranges.
   output event_t event_o,
-  /// Valid.
   output logic   event_valid_o,
-  /// Ready.
   input  logic   event_ready_i
 );
 

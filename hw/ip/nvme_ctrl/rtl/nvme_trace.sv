@@ -7,9 +7,7 @@
 module nvme_trace
   import nvme_pkg::*;
 (
-  /// Clock.
   input logic clk_i,
-  /// Reset, active low.
   input logic rst_ni,
 
   /// The read of a submission queue entry is requested.

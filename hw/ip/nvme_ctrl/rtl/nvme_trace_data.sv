@@ -10,9 +10,7 @@ module nvme_trace_data
   /// Movers.
   parameter int unsigned NumMovers = 5
 ) (
-  /// Clock.
   input logic clk_i,
-  /// Reset, active low.
   input logic rst_ni,
 
   /// A mover takes a job, one of each direction at a time.

@@ -9,9 +9,7 @@ module nvme_uptime #(
   /// Clock in kHz.
   parameter int unsigned ClockKhz = 250_000
 ) (
-  /// Clock.
   input  logic        clk_i,
-  /// Reset, active low.
   input  logic        rst_ni,
   /// Cycles since power-on, counted on the ungated clock.
   input  logic [63:0] cycles_i,

@@ -5,9 +5,7 @@ module qos
   /// Masters: the PM window, the NVMe controller, up to six engines.
   parameter int unsigned NumMasters = 2
 ) (
-  /// Clock.
   input  logic               clk_i,
-  /// Reset.
   input  logic               rst_ni,
   /// Registers.
   ns_axil_if.slave           s_axil,

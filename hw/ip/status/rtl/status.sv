@@ -21,9 +21,7 @@ module status
   /// Eight words a block, the first lowest: type, version, instance, BAR, offset, size, capabilities 0 and 1.
   parameter logic [NumBlocks-1:0][7:0][31:0] Blocks = '0
 ) (
-  /// Clock.
   input  logic        clk_i,
-  /// Reset.
   input  logic        rst_ni,
   /// AXI4-Lite slave.
   ns_axil_if.slave s_axil
