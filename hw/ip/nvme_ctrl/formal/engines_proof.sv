@@ -27,8 +27,9 @@ module engines_proof
   input logic         abort_deleted_i,
   input logic         cpl_ready_i,
   input logic [1:0]   ready_i,
-  input engine_done_t done0_i,
-  input engine_done_t done1_i,
+  input logic [1:0][1:0] done_slot_i,
+  input logic [1:0]   done_stopped_i,
+  input logic [1:0]   done_bit_i,
   input logic [1:0]   done_valid_i,
   input logic [1:0]   watched_i
 );
@@ -94,8 +95,14 @@ module engines_proof
   engine_done_t [1:0] done, done_q;
   engine_cmd_t [1:0] shown;
   logic [1:0][SlotWidth-1:0] told_slot;
-  assign done = {done1_i, done0_i};
   for (genvar e = 0; e < 2; e++) begin : gen_engine
+    // A bit of status and dword 0 is free.
+    assign done[e] = '{
+            slot: SlotWidth'(done_slot_i[e]),
+            stopped: done_stopped_i[e],
+            status: status_t'(done_bit_i[e]),
+            dw0: 32'(done_bit_i[e])
+        };
     assign engine[e].cmd_ready = ready_i[e];
     assign engine[e].done = done[e];
     assign engine[e].done_valid = done_valid_i[e];
@@ -230,8 +237,8 @@ module engines_proof
   end
   `NS_ASSERT(told_when_wanted,
              !mine_told || !in_q || (wanted_q && !told_q && (has_q || answered_q)))
-  `NS_ASSERT(ends_soon, end_waits_q < 5'd9)
-  `NS_ASSERT(taken_soon, give_waits_q < 5'd8)
+  `NS_ASSERT(ends_soon, end_waits_q < 5'd7)
+  `NS_ASSERT(taken_soon, give_waits_q < 5'd6)
   `NS_ASSERT(in_use, !(in_q && !answered_q && (has_q || !wanted_q)) || flying[ns_q])
   `NS_ASSERT(busy_while_it_matters, !in_q || busy || has_q || answered_q)
 
