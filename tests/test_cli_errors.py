@@ -97,7 +97,10 @@ def test_every_command_names_an_unknown_design_key(tmp_path, design, command):
     ("text", "message"),
     [
         ("channels = 3\n" + MINIMAL, "1: channels = 3: allowed are 1, 2, 4"),
-        (MINIMAL + 'file = ""\n', '4: media.file = "": allowed is the name of a file, or no such key for media in memory'),
+        (
+            MINIMAL + 'file = ""\n',
+            '4: media.file = "": allowed is the name of a file, or no such key for media in memory',
+        ),
         (MINIMAL + "[pcie]\nlanes = 5\n", "5: pcie.lanes = 5: allowed are 1, 2, 4, 8, 16"),
         (MINIMAL + "[cpu]\nprofile = 'fast'\n", "5: cpu.profile = fast: allowed is none, polled, kernel"),
         (MINIMAL + "[nvme]\nio_queues = 99\n", "5: nvme.io_queues = 99: allowed is 1 to 64"),

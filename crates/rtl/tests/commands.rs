@@ -217,7 +217,10 @@ fn the_log_of_effects_has_them() {
     let io = |opcode: usize| u32::from_le_bytes(page[1024 + 4 * opcode..][..4].try_into().unwrap());
     let there: Vec<(usize, u32)> = (0x80..0x100).map(|o| (o, io(o))).collect();
     let there: Vec<_> = there.into_iter().filter(|(_, e)| *e != 0).collect();
-    assert_eq!(there, [(0x90, 1), (0x92, 1), (0xA3, 3), (0xC4, 3), (0xFF, 3)]);
+    assert_eq!(
+        there,
+        [(0x90, 1), (0x92, 1), (0xA3, 3), (0xC4, 3), (0xFF, 3)]
+    );
 }
 
 #[test]
