@@ -120,6 +120,8 @@ METHODS = {
     "engine_outputs": {"name": "copy0"},
     "engine_start": {"name": "copy0", "arguments": [0, 4096, 64]},
     "engine_stop": {"name": "copy0"},
+    "engine_submit": {"name": "copy0", "arguments": [0, 4096, 64]},
+    "engine_finish": {"name": "copy0", "line": 0, "number": 1, "timeout_us": 10},
     "io_command": {"opcode": 0xC0, "nsid": 1, "dwords": [(13, 0)]},
     "qos_get": {},
     "qos_set": {"master": "nvme", "reads": 0, "writes": 0, "weight": 128},

@@ -4,6 +4,7 @@
 hw/{ip,engine}/<block>/regs/<name>_regs.rdl, whose top addrmap is <name>_regs, becomes
     hw/.../rtl/gen/<name>_regs_pkg.sv and <name>_regs.sv    PeakRDL regblock, flat AXI4-Lite, reset arst_n
     crates/spec/src/regs/<name>.rs                              offsets and fields, the module spec::regs::<name>
+hw/.../regs/<name>_map.rdl is a map without registers, of which there is the Rust module only.
 `--html` writes the reference pages to build/docs/regs/ instead.
 """
 
@@ -32,7 +33,7 @@ def peakrdl(*args: str | Path) -> None:
 
 def module(rdl: Path) -> str:
     """Name of the Rust module of a map."""
-    return rdl.stem.removesuffix("_regs")
+    return rdl.stem.removesuffix("_regs").removesuffix("_map")
 
 
 def generate(maps: list[Path], out: Path) -> None:
@@ -40,13 +41,13 @@ def generate(maps: list[Path], out: Path) -> None:
     if maps and not runs("rustfmt", "--version"):
         sys.exit("the Rust modules need rustfmt: apt-get install -y rustfmt, or rustup component add rustfmt")
     for rdl in maps:
-        ip = rdl.relative_to(ROOT).parents[1]
-        verilog = out / ip / "rtl" / "gen"
-        verilog.mkdir(parents=True, exist_ok=True)
-        peakrdl(
-            *("regblock", rdl, "--top", rdl.stem, "-o", verilog),
-            *("--cpuif", "axi4-lite-flat", "--default-reset", "arst_n"),
-        )
+        if rdl.stem.endswith("_regs"):
+            verilog = out / rdl.relative_to(ROOT).parents[1] / "rtl" / "gen"
+            verilog.mkdir(parents=True, exist_ok=True)
+            peakrdl(
+                *("regblock", rdl, "--top", rdl.stem, "-o", verilog),
+                *("--cpuif", "axi4-lite-flat", "--default-reset", "arst_n"),
+            )
         (out / RUST).mkdir(parents=True, exist_ok=True)
         path = out / RUST / f"{module(rdl)}.rs"
         path.write_text(regs_rust.module(rdl, rdl.stem, GENERATED.format(rdl.relative_to(ROOT))))

@@ -3,6 +3,7 @@
 -f hw/ip/status/status.f
 -f hw/ip/nvm_delay/nvm_delay.f
 -f hw/ip/qos/qos.f
+-f hw/ip/command_page/command_page.f
 -f hw/ip/nvme_ctrl/nvme_ctrl.f
 hw/top/rtl/nearside_pkg.sv
 hw/top/rtl/nearside_reset.sv

@@ -296,19 +296,28 @@ class Device:
 
 
 class Engine:
-    """An engine of a device, launched by its registers or by NVMe I/O commands."""
+    """An engine of a device, launched by its registers, by its command page, or by NVMe I/O commands."""
 
     def __init__(self, device: Device, values: dict[str, Any]) -> None:
         self.device = device
         self.values = values
         self.name: str = values["name"]
 
-    def start(self, **arguments: int) -> None:
-        """Starts it; each of its arguments by name."""
+    def _in_order(self, arguments: dict[str, int]) -> list[int]:
+        """Arguments by name as the engine takes them."""
         expected = self.values["arguments"]
         if wrong := sorted(arguments.keys() ^ set(expected)):
             raise NearsideError(f"{self.name}: {', '.join(wrong)}: its arguments are {', '.join(expected)}")
-        self.device.native.engine_start(self.name, [arguments[name] for name in expected])
+        return [arguments[name] for name in expected]
+
+    def _wrong(self, result: int) -> list[str]:
+        """The names of what went wrong in a return value."""
+        names = dict(enumerate(self.values["results"]))
+        return [names.get(bit, f"bit {bit}") for bit in range(32) if result >> bit & 1]
+
+    def start(self, **arguments: int) -> None:
+        """Starts it by its registers; each of its arguments by name."""
+        self.device.native.engine_start(self.name, self._in_order(arguments))
 
     def stop(self) -> None:
         """Asks it to end early."""
@@ -319,8 +328,28 @@ class Engine:
         value = self.device.native.engine_wait(self.name, timeout_us)
         if value is None:
             raise NearsideError(f"{self.name} has not ended in {timeout_us} us")
-        names = dict(enumerate(self.values["results"]))
-        return [names.get(bit, f"bit {bit}") for bit in range(32) if value >> bit & 1]
+        return self._wrong(value)
+
+    def submit(self, **arguments: int) -> tuple[int, int]:
+        """Writes a command into its command page, one store of 64 bytes; each of its arguments by name.
+
+        Up to 64 may be under way; the engine takes them in their order, behind the stores of the PM window before them.
+        What is returned, `finish` asks for.
+        """
+        return self.device.native.engine_submit(self.name, self._in_order(arguments))
+
+    def finish(self, command: tuple[int, int], timeout_us: int = 1_000_000) -> dict[str, int]:
+        """Waits for the end of a command of its command page, in simulated time; its outputs, by name.
+
+        What went wrong is an error, and so is a command whose line a later one has taken.
+        """
+        end = self.device.native.engine_finish(self.name, *command, timeout_us)
+        if end is None:
+            raise NearsideError(f"{self.name} has not ended in {timeout_us} us")
+        result, value = end
+        if wrong := self._wrong(result):
+            raise NearsideError(f"{self.name}: {', '.join(wrong)}")
+        return {name: value for name in self.values["outputs"]}
 
     def outputs(self) -> dict[str, int]:
         """What it told at its last end beside what went wrong: values of 64 bits, by name."""

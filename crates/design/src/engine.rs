@@ -12,6 +12,10 @@ use crate::{Bytes, Design};
 pub const MAX_ENGINES: usize = 6;
 /// Their registers in BAR4.
 const REGISTERS: std::ops::Range<u64> = 0x8_0000..0x10_0000;
+/// Command pages of the engines in BAR4, 4 KiB each, in their order.
+const PAGES: u64 = 0x4_0000;
+/// Most arguments of a command that is written into a page: 64 bytes without the first 8.
+const MOST_PAGE_ARGUMENTS: usize = 7;
 /// Most NVMe I/O commands of an engine (`nearside_pkg::MaxEngineCommands`).
 const MAX_COMMANDS: usize = 8;
 /// The vendor specific I/O opcodes (NVMe 1.4, figure 346).
@@ -67,6 +71,9 @@ pub struct Manifest {
     /// It has a memory master in each channel.
     #[serde(default)]
     pub memory: bool,
+    /// It has a command page: commands of its arguments, up to 7, and at most one output.
+    #[serde(default)]
+    pub page: bool,
     /// It has a master to host memory.
     #[serde(default)]
     pub host: bool,
@@ -100,6 +107,8 @@ pub struct Plugged {
     pub instance: u32,
     /// Registers in BAR4.
     pub offset: u64,
+    /// Its command page in BAR4, if it has one.
+    pub page: Option<u64>,
     /// Media addresses that it may touch.
     pub media: std::ops::Range<u64>,
     /// Its first MSI-X vector, if it has any.
@@ -155,6 +164,11 @@ impl Manifest {
             let allowed = "names of letters, digits and '_'";
             (names.iter()).try_for_each(|name| check(key, name, identifier(name), allowed))?;
         }
+        let (arguments, outputs) = (self.arguments.len(), self.outputs.len());
+        let fits = (1..=MOST_PAGE_ARGUMENTS).contains(&arguments) && outputs <= 1;
+        let given = format!("true with {arguments} arguments and {outputs} outputs");
+        let allowed = "1 to 7 arguments and at most one output with a page";
+        check("page", given, !self.page || fits, allowed)?;
         let most = (size - 0x20) / 0x10;
         let words = (self.arguments.len() + self.outputs.len()) as u64;
         let few = words <= most && self.results.len() <= 32;
@@ -243,6 +257,7 @@ impl Design {
                 filelist: folder.join(&manifest.filelist),
                 instance: *instance,
                 offset,
+                page: manifest.page.then(|| PAGES + 0x1000 * plugged.len() as u64),
                 media: self.reach(engine),
                 engine: engine.clone(),
                 manifest,
@@ -349,7 +364,7 @@ fn entry(engine: &Plugged) -> String {
     let namespaces = (engine.namespaces.clone()).fold(0u16, |all, ns| all | 1 << (ns - 1));
     format!(
         "    engine_t'{{kind: 32'd{}, version: 32'h{version:08x}, instance_: 32'd{}, offset: 32'h{:x}, size: 32'h{:x}, \
-         cap0: '0, cap1: '0, memory: 1'b{}, host: 1'b{}, vectors: 8'd{}, first: 64'h{:x}, limit: 64'h{:x}, commands: 8'd{}, \
+         cap0: '0, cap1: '0, memory: 1'b{}, host: 1'b{}, vectors: 8'd{}, first: 64'h{:x}, limit: 64'h{:x}, page: 1'b{}, commands: 8'd{}, \
          opcodes: 64'h{opcodes:x}, changes: 8'h{changes:x}, namespaces: 16'h{namespaces:x}}}",
         manifest.kind,
         engine.instance,
@@ -360,6 +375,7 @@ fn entry(engine: &Plugged) -> String {
         manifest.interrupts,
         engine.media.start,
         engine.media.end,
+        u32::from(manifest.page),
         engine.commands.len(),
     )
 }
@@ -393,6 +409,12 @@ fn instance((number, engine): (usize, &Plugged)) -> String {
         idle = format!("  assign {port}.cmd_ready = 1'b0;\n  assign {port}.done = '0;\n  assign {port}.done_valid = 1'b0;\n");
     } else {
         ports.push(format!(".s_nvme(engine_nvme[{number}])"));
+    }
+    if manifest.page {
+        ports.push(format!(".s_page(engine_page[{number}])"));
+    } else {
+        let port = format!("engine_page[{number}]");
+        idle += &format!("  assign {port}.cmd_ready = 1'b0;\n  assign {port}.done = '0;\n  assign {port}.done_valid = 1'b0;\n");
     }
     if vectors > 0 {
         ports.push(format!(".irq_o (engine_irq[{number}][{}:0])", vectors - 1));
@@ -569,9 +591,14 @@ mod tests {
             ),
             ("\"src\"", "\"s c\"", "arguments = s c: allowed is"),
             (
+                "[\"src\", \"dst\", \"bytes\"]",
+                "[]",
+                "engine.toml:8: page = true with 0 arguments and 0 outputs: allowed is 1 to 7",
+            ),
+            (
                 "0xC4",
                 "0x02",
-                "engine.toml:14: commands[0].opcode = 0x2: allowed is 0x80 to 0xff",
+                "engine.toml:15: commands[0].opcode = 0x2: allowed is 0x80 to 0xff",
             ),
         ] {
             assert!(good.contains(from));

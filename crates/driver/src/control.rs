@@ -21,6 +21,8 @@ pub mod block {
     pub const PM_WINDOW: u32 = 3;
     /// Credits and weights of the masters of a channel.
     pub const QOS: u32 = 4;
+    /// An engine's command page.
+    pub const COMMAND_PAGE: u32 = 5;
     /// The copy engine.
     pub const COPY: u32 = 16;
     /// The scan engine.
@@ -33,6 +35,7 @@ pub mod block {
             NVM_DELAY => "nvm_delay",
             PM_WINDOW => "pm_window",
             QOS => "qos",
+            COMMAND_PAGE => "command_page",
             COPY => "copy",
             SCAN => "scan",
             _ => "unknown",

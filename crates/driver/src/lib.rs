@@ -15,6 +15,7 @@ mod fused;
 mod host;
 mod latency;
 pub mod launch;
+pub mod page;
 pub mod prp;
 mod qos;
 mod queue;

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use design::engine::Manifest;
+use design::engine::{Manifest, Plugged};
 use design::media::Registers;
 use driver::launch::EngineRegisters;
+use driver::page::{CommandPage, Submitted};
 use driver::window::{self, Stream};
 use driver::workload::{self, Job, Layout, Pattern, Shape};
 use driver::Qos;
@@ -43,10 +44,10 @@ impl Device {
         alone(&self.state, "device")
     }
 
-    /// Registers of an engine, and what its folder says of it.
-    fn engine(&self, name: &str) -> PyResult<(EngineRegisters, &Manifest)> {
+    /// An engine of the design.
+    fn plugged(&self, name: &str) -> PyResult<&Plugged> {
         let engine = self.engines.iter().find(|e| e.engine.name == name);
-        let engine = engine.ok_or_else(|| {
+        engine.ok_or_else(|| {
             let names: Vec<&str> = self
                 .engines
                 .iter()
@@ -61,13 +62,48 @@ impl Device {
                 "engine = {name:?}: the design {} has {there}",
                 self.design.name
             ))
-        })?;
+        })
+    }
+
+    /// Registers of an engine, and what its folder says of it.
+    fn engine(&self, name: &str) -> PyResult<(EngineRegisters, &Manifest)> {
+        let engine = self.plugged(name)?;
         let registers = EngineRegisters {
             base: engine.offset,
             size: engine.manifest.registers.0,
         };
         Ok((registers, &engine.manifest))
     }
+
+    /// Where an engine's command page is.
+    fn page(&self, name: &str) -> PyResult<u64> {
+        let none = || {
+            raise(format!(
+                "engine = {name:?}: it has no command page (`page` in its engine.toml)"
+            ))
+        };
+        self.plugged(name)?.page.ok_or_else(none)
+    }
+}
+
+/// These are as many arguments as an engine takes.
+fn check_arguments(name: &str, manifest: &Manifest, arguments: &[u64]) -> PyResult<()> {
+    let (count, given) = (manifest.arguments.len(), arguments.len());
+    if given == count {
+        return Ok(());
+    }
+    Err(raise(format!(
+        "arguments = {given} of them: engine {name} takes {count}"
+    )))
+}
+
+fn check_timeout(timeout_us: u64) -> PyResult<Time> {
+    if timeout_us > MOST_TIMEOUT_US {
+        return Err(raise(format!(
+            "timeout_us = {timeout_us}: allowed are 0 to {MOST_TIMEOUT_US}"
+        )));
+    }
+    Ok(Time::us(timeout_us))
 }
 
 /// Longest time for one command.
@@ -755,7 +791,7 @@ impl Device {
         let engines = self.engines.iter().map(|e| {
             json!({
                 "name": e.engine.name, "kind": e.manifest.name, "instance": e.instance, "offset": e.offset,
-                "bytes": e.manifest.registers.0, "arguments": e.manifest.arguments, "outputs": e.manifest.outputs,
+                "bytes": e.manifest.registers.0, "page": e.page, "arguments": e.manifest.arguments, "outputs": e.manifest.outputs,
                 "results": e.manifest.results, "commands": e.commands,
                 "namespaces": [e.namespaces.start(), e.namespaces.end()],
                 "media": [e.media.start, e.media.end],
@@ -768,13 +804,7 @@ impl Device {
     fn engine_start(&self, name: &str, arguments: Vec<u64>) -> PyResult<()> {
         let mut state = self.lock()?;
         let (registers, manifest) = self.engine(name)?;
-        let count = manifest.arguments.len();
-        if arguments.len() != count {
-            let given = arguments.len();
-            return Err(raise(format!(
-                "arguments = {given} of them: engine {name} takes {count}"
-            )));
-        }
+        check_arguments(name, manifest, &arguments)?;
         registers
             .start(state.session()?.host(), &arguments)
             .map_err(raise)
@@ -792,16 +822,12 @@ impl Device {
     #[pyo3(signature = (name, timeout_us=1_000_000))]
     fn engine_wait(&self, py: Python<'_>, name: &str, timeout_us: u64) -> PyResult<Option<u32>> {
         let mut state = self.lock()?;
-        if timeout_us > MOST_TIMEOUT_US {
-            return Err(raise(format!(
-                "timeout_us = {timeout_us}: allowed are 0 to {MOST_TIMEOUT_US}"
-            )));
-        }
+        let timeout = check_timeout(timeout_us)?;
         let (registers, _) = self.engine(name)?;
         let host = state.session()?.host();
         let mut teller = Teller::new(None);
         let outcome = py.detach(|| {
-            let deadline = host.now() + Time::us(timeout_us);
+            let deadline = host.now() + timeout;
             let mut go_on = || teller.tell(0, 1);
             registers.wait(host, ENGINE_POLL, deadline, &mut go_on)
         });
@@ -816,6 +842,45 @@ impl Device {
         registers
             .outputs(state.session()?.host(), arguments, outputs)
             .map_err(raise)
+    }
+
+    /// Writes a command with these arguments into an engine's command page; what `engine_finish` asks for: its line, its number.
+    fn engine_submit(&self, name: &str, arguments: Vec<u64>) -> PyResult<(u64, u64)> {
+        let mut state = self.lock()?;
+        let page = self.page(name)?;
+        check_arguments(name, &self.plugged(name)?.manifest, &arguments)?;
+        let session = state.session()?;
+        let page = (session.pages.entry(name.to_string())).or_insert(CommandPage::new(page));
+        let host = session.controller.host_mut();
+        let command = page.submit(host, &arguments).map_err(raise)?;
+        Ok((command.line, command.number))
+    }
+
+    /// Waits for the end of a command of an engine's page for `timeout_us` of simulated time at most; the return value and what else the
+    /// engine tells, or nothing when it has not ended by then.
+    #[pyo3(signature = (name, line, number, timeout_us=1_000_000))]
+    fn engine_finish(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        line: u64,
+        number: u64,
+        timeout_us: u64,
+    ) -> PyResult<Option<(u32, u64)>> {
+        let mut state = self.lock()?;
+        let timeout = check_timeout(timeout_us)?;
+        let page = self.page(name)?;
+        let session = state.session()?;
+        let page = (session.pages.entry(name.to_string())).or_insert(CommandPage::new(page));
+        let host = session.controller.host_mut();
+        let mut teller = Teller::new(None);
+        let outcome = py.detach(|| {
+            let deadline = host.now() + timeout;
+            let mut go_on = || teller.tell(0, 1);
+            let command = Submitted { line, number };
+            page.wait(host, command, ENGINE_POLL, deadline, &mut go_on)
+        });
+        Ok(teller.settle(outcome)?.map(|end| (end.result, end.value)))
     }
 
     /// Runs a vendor specific I/O command that moves no data to its end: (dword number, value) pairs of dwords 2, 3, 10 to 15, the

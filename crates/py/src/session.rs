@@ -1,10 +1,11 @@
 //! What a device in Python holds: the simulated system, the driver, and the trace that is being written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use design::{Identity, Place};
 use driver::control::Inventory;
+use driver::page::CommandPage;
 use driver::{Config, Controller, SimHost};
 use pyo3::prelude::*;
 use rtl::RtlDevice;
@@ -22,6 +23,8 @@ const NO_TRACE: &str = "this device has no trace ports";
 pub struct Session {
     pub controller: Controller<SimHost>,
     pub inventory: Inventory,
+    /// Command pages of the engines that have been given commands there, by the engine's name.
+    pub pages: HashMap<String, CommandPage>,
     /// What the bitstream was built as.
     pub build: String,
     _number: Number,
@@ -68,6 +71,7 @@ impl Session {
         Ok(Session {
             controller,
             inventory,
+            pages: HashMap::new(),
             build,
             _number: number,
         })

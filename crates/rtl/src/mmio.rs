@@ -11,6 +11,9 @@ use crate::error::Result;
 /// BAR windows on the AXI4-Lite port: (base, size).
 const BAR0: (u64, u64) = (0, 0x1_0000);
 const BAR4: (u64, u64) = (0x10_0000, 0x10_0000);
+/// Command pages in BAR4, which are behind the port of the PM window: from this address on.
+const PAGES: std::ops::Range<u64> = 0x4_0000..0x8_0000;
+const PAGE_BASE: u64 = 1 << 63;
 /// Write beats that may wait in the bridge; more are left on the link.
 const MAX_BEATS: usize = 64;
 /// Highest number of transaction IDs used.
@@ -26,7 +29,7 @@ struct LiteJob {
     failed: bool,                      // a word of the read
 }
 
-/// A read of the PM window.
+/// A read of the PM window or of a command page.
 struct PmRead {
     tag: u32,
     /// Address of the next byte that comes, and of the end of what the host wants.
@@ -163,33 +166,31 @@ impl MmioBridge {
 
     /// Starts an access, or gives it back when it has to wait.
     fn start(&mut self, access: Mmio, host: &mut dyn HostPort, now: Time) -> Option<Mmio> {
-        let bar = match &access {
-            Mmio::Write { bar, .. } | Mmio::Read { bar, .. } => *bar,
+        let (bar, pm) = match &access {
+            Mmio::Write { bar, offset, data } => (*bar, pm_addr(*bar, *offset, data.len() as u64)),
+            Mmio::Read {
+                bar, offset, len, ..
+            } => (*bar, pm_addr(*bar, *offset, u64::from(*len))),
         };
-        match (&access, bar) {
-            (Mmio::Write { offset, data, .. }, Bar::Pm) => {
+        match (&access, pm) {
+            (Mmio::Write { data, .. }, Some(addr)) => {
                 if !self.lite_done() || self.pm.queued().1 >= MAX_BEATS {
                     return Some(access);
                 }
-                self.pm_write(*offset, data);
+                self.pm_write(addr, data);
             }
-            (
-                Mmio::Read {
-                    offset, len, tag, ..
-                },
-                Bar::Pm,
-            ) => {
+            (Mmio::Read { len, tag, .. }, Some(addr)) => {
                 let reading = self.job.as_ref().is_some_and(|job| job.read.is_some());
                 let writing = !reading && !self.lite_done();
                 let free = self.pm_reads.iter().position(Option::is_none);
                 match free {
                     Some(id) if !writing && self.pm_writes == 0 => {
-                        self.pm_read(id, *offset, *len, *tag)
+                        self.pm_read(id, addr, *len, *tag)
                     }
                     _ => return Some(access),
                 }
             }
-            (Mmio::Write { offset, data, .. }, _) => {
+            (Mmio::Write { offset, data, .. }, None) => {
                 if self.job.is_some() || self.pm_writes != 0 {
                     return Some(access);
                 }
@@ -202,7 +203,7 @@ impl MmioBridge {
                 Mmio::Read {
                     offset, len, tag, ..
                 },
-                _,
+                None,
             ) => {
                 if !self.lite_done() || self.pm_writes != 0 {
                     return Some(access);
@@ -351,6 +352,17 @@ fn tell_arrival(tracer: &Tracer, access: &Mmio, now: Time) {
             let (offset, value) = (*offset, u32::from_le_bytes(word));
             tracer.tell(now, &TraceEvent::Arrived { offset, value });
         }
+    }
+}
+
+/// Address on the port of the PM window, if the access is for that one.
+fn pm_addr(bar: Bar, offset: u64, len: u64) -> Option<u64> {
+    match bar {
+        Bar::Pm => Some(offset),
+        Bar::Control if PAGES.contains(&offset) && offset + len <= PAGES.end => {
+            Some(PAGE_BASE + (offset - PAGES.start))
+        }
+        _ => None,
     }
 }
 

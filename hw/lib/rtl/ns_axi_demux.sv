@@ -1,7 +1,7 @@
 // AXI4 demultiplexer: spreads one master over `M` slaves, address-interleaved.
 //
 // slave = (addr / Granule) % M, local address = (addr / Granule / M) * Granule + addr % Granule. A transaction below
-// `First` or at or above `Bytes` goes to no slave and is answered DECERR here.
+// `First` or at or above `Bytes` goes to no slave and is answered DECERR here, or with `Outside` to one more slave, its address as it is.
 //
 // Ordering: a transaction waits while another with the same ID (in its low `OrderBits` bits) is under way to another slave;
 // so responses of one ID come in the order of their addresses. It also waits until of the write data for another slave no
@@ -28,7 +28,9 @@ module ns_axi_demux
   /// Transactions under way per direction and ID.
   parameter int unsigned MaxOutstanding = 32,
   /// Low ID bits that tell transactions apart when order is kept.
-  parameter int unsigned OrderBits = 4
+  parameter int unsigned OrderBits = 4,
+  /// 1: there is a slave M for all other addresses.
+  parameter bit Outside = 1'b0
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -37,10 +39,10 @@ module ns_axi_demux
   ns_axi_if.slave s_axi,
 
   /// Slaves.
-  ns_axi_if.master m_axi[M]
+  ns_axi_if.master m_axi[M+32'(Outside)]
 );
 
-  // Targets are one-hot: bits 0 to M-1 are the slaves, bit M answers DECERR.
+  // Targets are one-hot: bits 0 to M-1 are the slaves, bit M is what lies outside of their addresses.
   localparam int unsigned IdxBits = unsigned'($clog2(M + 1));
   localparam int unsigned OpenBits = unsigned'($clog2(MaxOutstanding + 2));
 
@@ -82,7 +84,8 @@ module ns_axi_demux
     .First         (First),
     .Bytes         (Bytes),
     .MaxOutstanding(MaxOutstanding),
-    .OrderBits     (OrderBits)
+    .OrderBits     (OrderBits),
+    .Outside       (Outside)
   ) u_aw_route (
     .clk_i,
     .rst_ni,
@@ -170,7 +173,8 @@ module ns_axi_demux
     .First         (First),
     .Bytes         (Bytes),
     .MaxOutstanding(MaxOutstanding),
-    .OrderBits     (OrderBits)
+    .OrderBits     (OrderBits),
+    .Outside       (Outside)
   ) u_ar_route (
     .clk_i,
     .rst_ni,
@@ -193,28 +197,35 @@ module ns_axi_demux
     assign ar_ready[i] = m_axi[i].ar_ready;
   end
 
-  // ---------------------------------------------------------------- answers to addresses out of range
+  // ---------------------------------------------------------------- addresses out of range
 
-  ns_axi_if err ();
+  ns_axi_if rest ();
 
-  assign err.aw = aw;
-  assign err.aw_valid = aw_go && aw_target[M];
-  assign aw_ready[M] = err.aw_ready;
-  assign err.w = w;
-  assign err.w_valid = w_go && open_target_q[M];
-  assign w_ready[M] = err.w_ready;
-  assign err.ar = ar;
-  assign err.ar_valid = ar_valid && ar_target[M];
-  assign ar_ready[M] = err.ar_ready;
-  assign err.b_ready = b_gnt[M] && b_ready;
-  assign err.r_ready = r_gnt[M] && r_ready;
+  assign rest.aw = aw;
+  assign rest.aw_valid = aw_go && aw_target[M];
+  assign aw_ready[M] = rest.aw_ready;
+  assign rest.w = w;
+  assign rest.w_valid = w_go && open_target_q[M];
+  assign w_ready[M] = rest.w_ready;
+  assign rest.ar = ar;
+  assign rest.ar_valid = ar_valid && ar_target[M];
+  assign ar_ready[M] = rest.ar_ready;
+  assign rest.b_ready = b_gnt[M] && b_ready;
+  assign rest.r_ready = r_gnt[M] && r_ready;
 
-  ns_axi_error u_error (
-    .clk_i,
-    .rst_ni,
-    .busy_o(),
-    .s_axi (err)
-  );
+  if (Outside) begin : gen_outside
+    ns_axi_link u_link (
+      .s_axi(rest),
+      .m_axi(m_axi[M])
+    );
+  end else begin : gen_error
+    ns_axi_error u_error (
+      .clk_i,
+      .rst_ni,
+      .busy_o(),
+      .s_axi (rest)
+    );
+  end
 
   // ---------------------------------------------------------------- write responses
 
@@ -223,7 +234,7 @@ module ns_axi_demux
   ) u_b_arbiter (
     .clk_i,
     .rst_ni,
-    .req_i  ({err.b_valid, m_b_valid}),
+    .req_i  ({rest.b_valid, m_b_valid}),
     .next_i (b_ready),
     .gnt_o  (b_gnt),
     .idx_o  (),
@@ -237,7 +248,7 @@ module ns_axi_demux
   end
 
   always_comb begin
-    b = err.b;
+    b = rest.b;
     for (int unsigned i = 0; i < M; i++) if (b_gnt[i]) b = m_b[i];
   end
 
@@ -259,7 +270,7 @@ module ns_axi_demux
 
   // ---------------------------------------------------------------- read data
 
-  assign r_req = {err.r_valid, m_r_valid} & (r_locked_q ? r_owner_q : '1);
+  assign r_req = {rest.r_valid, m_r_valid} & (r_locked_q ? r_owner_q : '1);
   assign r_last_fire = r_valid && r_ready && r_last[r_idx];
 
   ns_rr_arbiter #(
@@ -291,9 +302,9 @@ module ns_axi_demux
     assign m_r_valid[i] = m_axi[i].r_valid;
     assign m_axi[i].r_ready = m_r_ready[i];
   end
-  assign r[M] = err.r;
-  assign r_last[M] = err.r.last;
-  assign r_id[M] = err.r.id[OrderBits-1:0];
+  assign r[M] = rest.r;
+  assign r_last[M] = rest.r.last;
+  assign r_id[M] = rest.r.id[OrderBits-1:0];
 
   assign m_r_ready = r_gnt[M-1:0] & {M{r_ready}};
 

@@ -18,7 +18,9 @@ module ns_axi_route
   /// Transactions under way per ID.
   parameter int unsigned MaxOutstanding = 32,
   /// Low ID bits that tell transactions apart.
-  parameter int unsigned OrderBits = 4
+  parameter int unsigned OrderBits = 4,
+  /// 1: what goes to no slave keeps its address.
+  parameter bit Outside = 1'b0
 ) (
   input  logic                  clk_i,
   input  logic                  rst_ni,
@@ -57,6 +59,7 @@ module ns_axi_route
     routed.ax.addr = ((granule >> SlaveBits) << GranuleBits) | (ax.addr & AddrWidth'(Granule - 1));
     // Below First the difference wraps.
     routed.target = (ax.addr - First >= Bytes - First) ? TargetBits'(M) : TargetBits'(granule & AddrWidth'(M - 1));
+    if (Outside && routed.target == TargetBits'(M)) routed.ax.addr = ax.addr;
     return routed;
   endfunction
 

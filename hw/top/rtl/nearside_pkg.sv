@@ -7,6 +7,8 @@ package nearside_pkg;
   parameter int unsigned MaxEngineVectors = 8;
   /// Most NVMe I/O commands of an engine.
   parameter int unsigned MaxEngineCommands = 2 ** nvme_pkg::EngineCommandWidth;
+  /// Where the command pages of engines, from 0x4_0000 in BAR4 on, are on the bus of the PM window.
+  parameter logic [63:0] PageBase = 64'h8000_0000_0000_0000;
   /// Bits of the IDs on an engine's host master.
   parameter int unsigned EngineHostIdBits = 4;
   /// Bits of the IDs on an engine's memory masters: 16 transactions, of a crossbar's master each.
@@ -28,6 +30,7 @@ package nearside_pkg;
     logic [7:0]  vectors;    // MSI-X vectors, up to MaxEngineVectors
     logic [63:0] first;      // media addresses that these may touch: from here on,
     logic [63:0] limit;      // below this one
+    logic        page;       // has a command page
     logic [7:0]  commands;   // NVMe I/O commands, up to MaxEngineCommands
     logic [MaxEngineCommands-1:0][7:0] opcodes;  // theirs, 80h to FFh
     logic [MaxEngineCommands-1:0] changes;       // which of them may change what namespaces hold
@@ -56,6 +59,12 @@ package nearside_pkg;
     vectors_before = 0;
     for (int unsigned e = 0; e < MaxEngines; e++)
     if (e < engine) vectors_before += 32'(engines[e].vectors);
+  endfunction
+
+  /// Which of the first `count` engines have a command page.
+  function automatic logic [MaxEngines-1:0] pages(engine_t [MaxEngines-1:0] engines,
+                                                  int unsigned count);
+    for (int unsigned e = 0; e < MaxEngines; e++) pages[e] = e < count && engines[e].page;
   endfunction
 
   /// One of the first `count` engines has a host master.

@@ -64,7 +64,7 @@ module nearside_shell
 
   /// BAR0 at 0, BAR4 at 1 MiB.
   ns_axil_if.slave s_axil,
-  /// BAR2, the PM window.
+  /// BAR2, the PM window, from 0 on; the command pages of BAR4 from `nearside_pkg::PageBase` on.
   ns_axi_if.slave s_pm,
   /// PCIe bridge.
   ns_axi_if.master m_host,
@@ -85,6 +85,8 @@ module nearside_shell
   ns_axi_if.slave s_engine_host[Slots],
   /// Its NVMe I/O commands.
   nvme_engine_if.controller m_engine_nvme[Slots],
+  /// Commands written into its command page.
+  command_page_if.page m_engine_page[Slots],
   /// Its interrupt requests: a rising edge asks for a message behind all writes that its host master has seen accepted. From registers.
   input  logic [Slots-1:0][MaxEngineVectors-1:0] engine_irq_i,
 
@@ -142,6 +144,8 @@ module nearside_shell
   localparam engine_t [MaxEngines-1:0] AllEngines = (MaxEngines * $bits(engine_t))'(Engines);
   localparam int unsigned NumRaised = vectors_before(AllEngines, NumEngines);
   localparam int unsigned RaiseBits = (NumRaised == 0) ? 1 : NumRaised;
+  localparam logic [MaxEngines-1:0] Pages = pages(AllEngines, NumEngines);
+  localparam bit HasPages = Pages != '0;
 
   // ---------------------------------------------------------------- resets
 
@@ -178,6 +182,7 @@ module nearside_shell
   localparam logic [23:0] Bar4 = 24'h10_0000;
   localparam logic [31:0] QosOffset = 32'h1000;  // in BAR4
   localparam logic [31:0] DelayOffset = 32'h1_0000;  // in BAR4
+  localparam logic [31:0] PageOffset = 32'h4_0000;  // in BAR4
   localparam logic [31:0] BlockSize = 32'h1000;
 
   function automatic logic [NumLite-1:0][23:0] lite_base();
@@ -254,15 +259,19 @@ module nearside_shell
 
   // ---------------------------------------------------------------- what the device is made of
 
-  localparam int unsigned NumBlocks = 3 + NumChannels + NumEngines;
+  localparam int unsigned NumPages = unsigned'($countones(Pages));
+  localparam int unsigned NumBlocks = 3 + NumChannels + NumEngines + NumPages;
   localparam logic [31:0] BlockVersion = 32'h0001_0000;
   localparam logic [31:0] TypeNvmeCtrl = 32'd1;
   localparam logic [31:0] TypeNvmDelay = 32'd2;
   localparam logic [31:0] TypePmWindow = 32'd3;
   localparam logic [31:0] TypeQos = 32'd4;
+  localparam logic [31:0] TypeCommandPage = 32'd5;
   localparam logic [63:0] MediaSize = MediaBytes;
 
   function automatic logic [NumBlocks-1:0][7:0][31:0] blocks();
+    int unsigned page;
+    page = 0;
     // Words of a block from right to left: type, version, instance, BAR, offset, size, capabilities.
     blocks[0] = {32'(QueueEntries), 32'(NumIoQueues), 32'h1_0000, 32'd0, 32'd0, 32'd0, BlockVersion, TypeNvmeCtrl};
     blocks[1] = {MediaSize[63:32], MediaSize[31:0], 32'd0, 32'd0, 32'd2, 32'd0, BlockVersion, TypePmWindow};
@@ -292,6 +301,19 @@ module nearside_shell
         Engines[e].version,
         Engines[e].kind
       };
+      if (Engines[e].page) begin
+        blocks[3+NumChannels+NumEngines+page] = {
+          Engines[e].instance_,
+          Engines[e].kind,
+          BlockSize,
+          PageOffset + BlockSize * 32'(e),
+          32'd4,
+          32'(page),
+          BlockVersion,
+          TypeCommandPage
+        };
+        page++;
+      end
     end
   endfunction
 
@@ -514,7 +536,8 @@ module nearside_shell
 
   ns_axi_if pm_drained ();
   ns_axi_if pm_in ();  // awake
-  ns_axi_if pm[NumChannels] ();
+  ns_axi_if pm[NumChannels+32'(HasPages)] ();
+  localparam int unsigned PmOutstanding = 32;  // with an ID
 
   // A host that is dead leaves bursts without their data. They are completed with beats that write nothing, since data of
   // the NVMe controller may stand behind them.
@@ -573,16 +596,73 @@ module nearside_shell
   );
 
   ns_axi_demux #(
-    .M        (NumChannels),
-    .Granule  (Granule),
-    .Bytes    (MediaBytes),
-    .OrderBits(PmIdWidth)
+    .M             (NumChannels),
+    .Granule       (Granule),
+    .Bytes         (MediaBytes),
+    .MaxOutstanding(PmOutstanding),
+    .OrderBits     (PmIdWidth),
+    .Outside       (HasPages)
   ) u_pm_demux (
     .clk_i (clk_pm),
     .rst_ni(rst_fn_n),
     .s_axi (pm_in),
     .m_axi (pm)
   );
+
+  // ---------------------------------------------------------------- command pages
+
+  // Their commands are in one order with the stores of the PM window, and wait for those before them to be answered.
+  logic pages_busy;
+
+  if (HasPages) begin : gen_pages
+    logic clk_pages, unsettled, epoch;
+    logic [Slots-1:0] ends;
+    for (genvar e = 0; e < NumEngines; e++) begin : gen_end
+      assign ends[e] = Pages[e] && m_engine_page[e].done_valid;
+    end
+
+    ns_clock_gate u_gate (
+      .clk_i,
+      .en_i (pm_awake_q || pages_busy || ends != '0),
+      .clk_o(clk_pages)
+    );
+
+    ns_axi_write_epochs #(
+      .IdBits        (PmIdWidth),
+      .MaxOutstanding(2 * PmOutstanding)  // some wait in the demultiplexer
+    ) u_epochs (
+      .clk_i     (clk_pages),
+      .rst_ni    (rst_fn_n),
+      .start_i   (pm_in.aw_valid && pm_in.aw_ready),
+      .start_id_i(pm_in.aw.id[PmIdWidth-1:0]),
+      .end_i     (pm_in.b_valid && pm_in.b_ready),
+      .end_id_i  (pm_in.b.id[PmIdWidth-1:0]),
+      .wait_i    (unsettled),
+      .epoch_o   (epoch)
+    );
+
+    command_pages #(
+      .N    (Slots),
+      .There(Pages[Slots-1:0]),
+      .Base (PageBase)
+    ) u_pages (
+      .clk_i      (clk_pages),
+      .rst_ni     (rst_fn_n),
+      .busy_o     (pages_busy),
+      .s_axi      (pm[NumChannels]),
+      .unsettled_o(unsettled),
+      .epoch_i    (epoch),
+      .m_page     (m_engine_page)
+    );
+  end else begin : gen_no_page
+    assign pages_busy = 1'b0;
+    for (genvar e = 0; e < Slots; e++) begin : gen_page
+      assign m_engine_page[e].cmd = '0;
+      assign m_engine_page[e].line = '0;
+      assign m_engine_page[e].settled = 1'b0;
+      assign m_engine_page[e].cmd_valid = 1'b0;
+    end
+  end
 
   // ---------------------------------------------------------------- engines
 
@@ -607,7 +687,7 @@ module nearside_shell
 
   for (genvar e = 0; e < NumEngines; e++) begin : gen_engine
     assign engine_awake[e] = engine_busy_i[e] || m_engine_axil[e].awvalid || m_engine_axil[e].wvalid || m_engine_axil[e].arvalid ||
-        m_engine_nvme[e].cmd_valid || m_engine_nvme[e].stop_valid;
+        m_engine_nvme[e].cmd_valid || m_engine_nvme[e].stop_valid || m_engine_page[e].cmd_valid;
     assign engine_rst_no[e] = rst_fn_n;
 
     ns_clock_gate u_gate (
@@ -760,7 +840,7 @@ module nearside_shell
   logic rest;
   logic [31:0] wait_q;
   logic [2:0] stale_q;
-  assign rest = !(engines_busy || host_busy || channel_busy != '0 || lite_busy || lite_awake_q || msix_changed_q || pm_awake_q ||
+  assign rest = !(engines_busy || pages_busy || host_busy || channel_busy != '0 || lite_busy || lite_awake_q || msix_changed_q || pm_awake_q ||
                   pm_open_q != '0 || input_valid || reset_busy);
   assign wait_o = wait_q;
 

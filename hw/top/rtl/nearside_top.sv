@@ -225,6 +225,7 @@ module nearside_top
   ns_axi_if engine_mem[Slots*NumChannels] ();
   ns_axi_if engine_host[Slots] ();
   nvme_engine_if engine_nvme[Slots] ();
+  command_page_if engine_page[Slots] ();
   logic [Slots-1:0][MaxEngineVectors-1:0] engine_irq;
 
   `NS_AXIL_FROM_FLAT(s_axil, s_axil)
@@ -292,6 +293,7 @@ module nearside_top
     .s_engine_mem(engine_mem),
     .s_engine_host(engine_host),
     .m_engine_nvme(engine_nvme),
+    .m_engine_page(engine_page),
     .engine_irq_i(engine_irq)
   );
 
@@ -301,6 +303,9 @@ module nearside_top
   assign engine_nvme[0].cmd_ready = 1'b0;
   assign engine_nvme[0].done = '0;
   assign engine_nvme[0].done_valid = 1'b0;
+  assign engine_page[0].cmd_ready = 1'b0;
+  assign engine_page[0].done = '0;
+  assign engine_page[0].done_valid = 1'b0;
   logic unused;
   assign unused = ^{engine_clk, engine_rst_n};
   // end engines

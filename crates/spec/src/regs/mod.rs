@@ -1,5 +1,6 @@
 //! Register maps: a module for each, generated from `hw/{ip,engine}/*/regs/*.rdl`, the one place where offsets and fields are written.
 
+pub mod command_page;
 pub mod copy;
 pub mod nvm_delay;
 pub mod nvme;

@@ -27,6 +27,8 @@ module copy
   ns_axi_if.master m_mem[NumChannels],
   /// NVMe I/O commands: 0 copies.
   nvme_engine_if.engine s_nvme,
+  /// Commands of its page: the arguments of the registers.
+  command_page_if.engine s_page,
   /// Interrupt request: rises when a copy ends.
   output logic     irq_o
 );
@@ -99,6 +101,7 @@ module copy
 
   state_e state_q;
   typedef struct packed {
+    logic        malformed;
     logic [63:0] bytes;
     logic [63:0] dst;
     logic [63:0] src;
@@ -122,6 +125,7 @@ module copy
       launch_stop,
       launch_busy,
       nvme_busy,
+      page_busy,
       invalid,
       piece_valid,
       piece_fire,
@@ -135,8 +139,10 @@ module copy
 
   localparam int unsigned Registers = 0;
   localparam int unsigned Nvme = 1;
-  logic [1:0] want, want_stop, ended_of;
-  job_t [1:0] jobs;
+  localparam int unsigned Page = 2;
+  localparam int unsigned Sources = 3;
+  logic [Sources-1:0] want, want_stop, ended_of;
+  job_t [Sources-1:0] jobs;
   logic want_q, want_stop_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -154,6 +160,7 @@ module copy
   assign want[Registers] = want_q;
   assign want_stop[Registers] = want_stop_q;
   assign jobs[Registers] = '{
+          malformed: 1'b0,
           bytes: {hwif_out.bytes_hi.value.value, hwif_out.bytes_lo.value.value},
           dst: {hwif_out.dst_hi.value.value, hwif_out.dst_lo.value.value},
           src: {hwif_out.src_hi.value.value, hwif_out.src_lo.value.value}
@@ -191,6 +198,7 @@ module copy
   end
 
   assign jobs[Nvme] = '{
+          malformed: 1'b0,
           bytes: (64'(nlb) + 64'd1) << 9,
           dst: (cmd.ns_base + dlba) << 9,
           src: (cmd.ns_base + slba) << 9
@@ -211,8 +219,29 @@ module copy
     .dw0_i    ('0)
   );
 
+  logic [2:0][63:0] page_args;
+  logic malformed;
+
+  assign want_stop[Page] = 1'b0;
+  assign jobs[Page] = '{malformed: malformed, bytes: page_args[2], dst: page_args[1], src: page_args[0]};
+
+  engine_page #(
+    .NumArgs(3)
+  ) u_page (
+    .clk_i,
+    .rst_ni,
+    .busy_o     (page_busy),
+    .s_page,
+    .want_o     (want[Page]),
+    .args_o     (page_args),
+    .malformed_o(malformed),
+    .done_i     (ended_of[Page]),
+    .result_i   ({28'd0, result_q}),
+    .value_i    ('0)
+  );
+
   engine_launch #(
-    .N    (2),
+    .N    (Sources),
     .Width($bits(job_t))
   ) u_launch (
     .clk_i,
@@ -231,7 +260,7 @@ module copy
   // ---------------------------------------------------------------- a copy
 
   assign stop = launch_stop && (state_q == StCut || state_q == StCheck);
-  assign invalid = left_q == '0 || src_q + left_q - 64'd1 < src_q || dst_q + left_q - 64'd1 < dst_q;
+  assign invalid = job.malformed || left_q == '0 || src_q + left_q - 64'd1 < src_q || dst_q + left_q - 64'd1 < dst_q;
 
   // The next piece ends with the target's granule.
   assign room = (GranuleBits + 1)'(Granule) - (GranuleBits + 1)'(dst_q[GranuleBits-1:0]);
@@ -241,7 +270,7 @@ module copy
   assign to = NumChannels'(1) << ((NumChannels > 1) ? dst_q[GranuleBits+:ChannelBits] : '0);
   assign piece_fire = piece_valid && (to & cmd_ready) != '0;
   assign finish = state_q == StWait && open_q == '0;
-  assign busy_o = open || state_q != StIdle || launch_busy || nvme_busy || want_q || hwif_out.control.start.value || irq_d != irq_q;
+  assign busy_o = open || state_q != StIdle || launch_busy || nvme_busy || page_busy || want_q || hwif_out.control.start.value || irq_d != irq_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

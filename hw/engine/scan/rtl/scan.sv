@@ -1,6 +1,6 @@
 // Scan engine: counts the values of 32 or 64 bits in a range of the media that lie between two bounds, both included.
 //
-// It does one scan at a time, of its registers or of an NVMe I/O command in turn (engine_launch).
+// It does one scan at a time, of its registers, its command page or an NVMe I/O command in turn (engine_launch).
 // The part of a range that lies in one channel is a range of that channel's own addresses, so each channel is scanned by itself, all at
 // the same time; in the end their counts are added.
 `include "ns_assert.svh"
@@ -26,6 +26,8 @@ module scan
   ns_axi_if.master m_mem[NumChannels],
   /// NVMe I/O commands: 0 counts.
   nvme_engine_if.engine s_nvme,
+  /// Commands of its page: the arguments of the registers.
+  command_page_if.engine s_page,
   /// Interrupt request: rises when a scan ends.
   output logic     irq_o
 );
@@ -118,13 +120,25 @@ module scan
   result_t result_q, reported_q;  // of the present scan, of the last one of the registers
   logic [64:0] end_q;
   logic irq_d, irq_q;
-  logic start, stop, launch_stop, invalid, begin_scan, finish, done, launch_busy, nvme_busy;
+  logic
+      start,
+      stop,
+      launch_stop,
+      invalid,
+      begin_scan,
+      finish,
+      done,
+      launch_busy,
+      nvme_busy,
+      page_busy;
   // ---------------------------------------------------------------- who wants what
 
   localparam int unsigned Registers = 0;
   localparam int unsigned Nvme = 1;
-  logic [1:0] want, want_stop, ended;
-  job_t [1:0] jobs;
+  localparam int unsigned Page = 2;
+  localparam int unsigned Sources = 3;
+  logic [Sources-1:0] want, want_stop, ended;
+  job_t [Sources-1:0] jobs;
   logic want_q, want_stop_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -196,8 +210,37 @@ module scan
     .dw0_i    (result_q.count[31:0])
   );
 
+  logic [4:0][63:0] page_args;
+  logic malformed;
+
+  assign want_stop[Page] = 1'b0;
+  assign jobs[Page] = '{
+          unknown: malformed || page_args[4][63:2] != '0,
+          is_signed: page_args[4][1],
+          wide: page_args[4][0],
+          high: page_args[3],
+          low: page_args[2],
+          bytes: page_args[1],
+          src: page_args[0]
+      };
+
+  engine_page #(
+    .NumArgs(5)
+  ) u_page (
+    .clk_i,
+    .rst_ni,
+    .busy_o     (page_busy),
+    .s_page,
+    .want_o     (want[Page]),
+    .args_o     (page_args),
+    .malformed_o(malformed),
+    .done_i     (ended[Page]),
+    .result_i   ({29'd0, result_q.invalid, result_q.stopped, result_q.read_error}),
+    .value_i    (result_q.count)
+  );
+
   engine_launch #(
-    .N    (2),
+    .N    (Sources),
     .Width($bits(job_t))
   ) u_launch (
     .clk_i,
@@ -226,7 +269,7 @@ module scan
   assign begin_scan = state_q == StBegin && !invalid && !result_q.stopped;
   assign finish = (state_q == StAdd && turn_q == ChannelBits'(NumChannels - 1)) || (state_q == StBegin && !begin_scan);
   assign done = state_q == StDone;
-  assign busy_o = open || state_q != StIdle || launch_busy || nvme_busy || want_q || hwif_out.control.start.value || irq_d != irq_q;
+  assign busy_o = open || state_q != StIdle || launch_busy || nvme_busy || page_busy || want_q || hwif_out.control.start.value || irq_d != irq_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) state_q <= StIdle;

@@ -1,0 +1,72 @@
+//! Command page. Generated from hw/ip/command_page/regs/command_page_map.rdl by tools/regs.py: `make regs`.
+
+use super::Field;
+
+/// Line.
+pub const LINE: u64 = 0x0;
+/// From one to the next: Line.
+pub const LINE_STRIDE: u64 = 0x40;
+/// How many there are: Line.
+pub const LINE_COUNT: u64 = 64;
+/// Inside of `LINE`.
+pub mod line {
+    use super::Field;
+    /// State.
+    pub const STATE: u64 = 0x0;
+    /// Inside of `STATE`.
+    pub mod state {
+        use super::Field;
+        /// It holds a command that has not ended: what is written is dropped.
+        pub const BUSY: Field = Field::new(0, 1, 0x0);
+        /// The last command that was written has ended.
+        pub const DONE: Field = Field::new(1, 1, 0x0);
+    }
+    /// Return value of that command.
+    pub const RESULT: u64 = 0x4;
+    /// Inside of `RESULT`.
+    pub mod result {
+        use super::Field;
+        /// value.
+        pub const VALUE: Field = Field::new(0, 32, 0x0);
+    }
+    /// What else the engine tells of it, low.
+    pub const VALUE_LO: u64 = 0x8;
+    /// Inside of `VALUE_LO`.
+    pub mod value_lo {
+        use super::Field;
+        /// value.
+        pub const VALUE: Field = Field::new(0, 32, 0x0);
+    }
+    /// What else the engine tells of it, high.
+    pub const VALUE_HI: u64 = 0xc;
+    /// Inside of `VALUE_HI`.
+    pub mod value_hi {
+        use super::Field;
+        /// value.
+        pub const VALUE: Field = Field::new(0, 32, 0x0);
+    }
+    /// Commands accepted, of all lines.
+    pub const ACCEPTED: u64 = 0x10;
+    /// Inside of `ACCEPTED`.
+    pub mod accepted {
+        use super::Field;
+        /// value.
+        pub const VALUE: Field = Field::new(0, 32, 0x0);
+    }
+    /// Commands ended, of all lines.
+    pub const ENDED: u64 = 0x14;
+    /// Inside of `ENDED`.
+    pub mod ended {
+        use super::Field;
+        /// value.
+        pub const VALUE: Field = Field::new(0, 32, 0x0);
+    }
+    /// Writes dropped, of all lines.
+    pub const DROPPED: u64 = 0x18;
+    /// Inside of `DROPPED`.
+    pub mod dropped {
+        use super::Field;
+        /// value.
+        pub const VALUE: Field = Field::new(0, 32, 0x0);
+    }
+}

@@ -1,0 +1,91 @@
+"""Command pages of engines: one store of 64 bytes is one command, in one order with the stores of the PM window."""
+
+import random
+
+import pytest
+
+from nearside import NearsideError
+from nearside.device import Design, Device
+
+pytestmark = pytest.mark.slow
+
+LINES = 64
+
+
+@pytest.fixture(scope="module")
+def device():
+    with Device(Design.load("engines")) as device:
+        yield device
+
+
+def test_a_command_reads_what_was_stored_before_it(device):
+    copy, rng = device.engine("copy0"), random.Random(1)
+    device.delay_set_latency(300.0, 2000.0)  # stores are answered late
+    for turn in range(20):
+        data = rng.randbytes(rng.choice([1, 64, 300, 9000]))
+        device.pm_write(0, data)
+        command = copy.submit(src=0, dst=1 << 20, bytes=len(data))
+        assert copy.finish(command) == {}
+        assert device.pm_read(1 << 20, len(data)) == data, turn
+    device.delay_set("dram")
+
+
+def test_commands_are_carried_out_in_their_order(device):
+    copy = device.engine("copy0")
+    device.pm_write(0, b"first")
+    commands = [copy.submit(src=at, dst=at + 4096, bytes=5) for at in range(0, 20 * 4096, 4096)]
+    for command in commands:
+        copy.finish(command)
+    assert device.pm_read(20 * 4096, 5) == b"first"
+
+
+def test_a_full_page_holds_nobody_up(device):
+    scan = device.engine("scan0")
+    slow = scan.submit(src=0, bytes=8 << 20, low=0, high=0, kind=0)
+    others = [scan.submit(src=0, bytes=4, low=0, high=n, kind=0) for n in range(LINES - 1)]
+    with pytest.raises(NearsideError, match="all 64 lines of the command page are busy"):
+        scan.submit(src=0, bytes=4, low=0, high=0, kind=0)
+    device.pm_write(1 << 20, b"meanwhile")
+    assert device.pm_read(1 << 20, 9) == b"meanwhile"
+    with pytest.raises(NearsideError, match="scan0 has not ended in 0 us"):
+        scan.finish(others[-1], timeout_us=0)
+    assert scan.finish(others[-1])["count"] in (0, 1)
+    assert scan.finish(slow)["count"] > 0
+    # Any line may be taken again.
+    again = scan.submit(src=0, bytes=4, low=0, high=2**32 - 1, kind=0)
+    assert scan.finish(again) == {"count": 1}
+    with pytest.raises(NearsideError, match="no command 1 is in line 0: a later one has taken its place"):
+        scan.finish(slow)
+
+
+def test_both_ways_to_an_engine_take_turns(device):
+    scan = device.engine("scan0")
+    device.pm_write(0, bytes(4096))
+    scan.start(src=0, bytes=1 << 20, low=0, high=0, kind=0)
+    command = scan.submit(src=0, bytes=4096, low=0, high=0, kind=1)
+    assert scan.command("count", cdw12=7) == 1024
+    assert scan.finish(command) == {"count": 512}
+    assert scan.wait() == []
+
+
+@pytest.mark.parametrize(
+    ("engine", "arguments", "why"),
+    [
+        ("scan0", {"src": 0, "bytes": 0, "low": 0, "high": 1, "kind": 0}, "scan0: invalid"),
+        ("scan0", {"src": 0, "bytes": 8, "low": 0, "high": 1, "kind": 4}, "scan0: invalid"),
+        ("scan0", {"src": 0, "bytes": 8, "low": 0, "high": 1, "kind": 1 << 63}, "scan0: invalid"),
+        ("scan0", {"src": 1 << 62, "bytes": 8, "low": 0, "high": 1, "kind": 1}, "scan0: read_error"),
+        ("copy0", {"src": 0, "dst": 2**64 - 4, "bytes": 64}, "copy0: invalid"),
+    ],
+)
+def test_what_goes_wrong_is_named(device, engine, arguments, why):
+    engine = device.engine(engine)
+    with pytest.raises(NearsideError, match=why):
+        engine.finish(engine.submit(**arguments))
+
+
+def test_what_is_missing_is_named(device):
+    with pytest.raises(NearsideError, match="scan0: kind: its arguments are src, bytes, low, high, kind"):
+        device.engine("scan0").submit(src=0, bytes=8, low=0, high=1)
+    with pytest.raises(NearsideError, match="no command 7 is in line 99"):
+        device.engine("scan0").finish((99, 7))
