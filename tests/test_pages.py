@@ -85,7 +85,7 @@ def test_both_ways_to_an_engine_take_turns(device):
     ("engine", "arguments", "why"),
     [
         ("scan0", {"src": 0, "bytes": 0, "low": 0, "high": 1, "kind": 0}, "scan0: invalid"),
-        ("scan0", {"src": 0, "bytes": 8, "low": 0, "high": 1, "kind": 4}, "scan0: invalid"),
+        ("scan0", {"src": 0, "bytes": 8, "low": 0, "high": 1, "kind": 8}, "scan0: invalid"),
         ("scan0", {"src": 0, "bytes": 8, "low": 0, "high": 1, "kind": 1 << 63}, "scan0: invalid"),
         ("scan0", {"src": 1 << 62, "bytes": 8, "low": 0, "high": 1, "kind": 1}, "scan0: read_error"),
         ("copy0", {"src": 0, "dst": 2**64 - 4, "bytes": 64}, "copy0: invalid"),
@@ -98,7 +98,7 @@ def test_what_goes_wrong_is_named(device, engine, arguments, why):
 
 
 def test_what_is_missing_is_named(device):
-    with pytest.raises(NearsideError, match="scan0: kind: its arguments are src, bytes, low, high, kind"):
+    with pytest.raises(NearsideError, match="scan0: kind: its arguments are src, bytes, low, high, kind, dst"):
         device.engine("scan0").submit(src=0, bytes=8, low=0, high=1)
     with pytest.raises(NearsideError, match="no command 7 is in line 99"):
         device.engine("scan0").finish((99, 7))

@@ -78,6 +78,93 @@ def test_blocks_that_nvme_wrote_beside_an_nvme_workload(device):
     assert device.engine("copy0").wait() == []
 
 
+def bitmap(values, low, high):
+    """Bit n, from the lowest bit of the first byte on: value n lies between the bounds."""
+    bits = sum((low <= value <= high) << n for n, value in enumerate(values))
+    return bits.to_bytes(-(-len(values) // 8), "little")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bitmaps_of_all_kinds_of_values(device, kind):
+    """Ranges from any beat on, of any number of values, to any place; what is beside the bitmap stays."""
+    form, bits = KINDS[kind]
+    size, rng, mask = bits // 8, random.Random(kind), (1 << bits) - 1
+    base, room = 7 * MIB, 300_000 // size
+    values = [rng.choice(edges(kind)) for _ in range(room)]
+    device.pm_write(base, struct.pack(f"<{room}{form}", *values))
+    for turn in range(24):
+        first = rng.randrange(room) * size // 64 * 64 // size
+        most = [1, 2, 8, 16, 17, 1024, 5000, room][turn % 8]
+        limit = min(room, first + rng.randint(1, most))
+        low, high = sorted(rng.sample(edges(kind), 2))
+        dst = 20 * MIB + rng.randrange(0, 20_000, 2 if bits == 32 else 1)
+        expected = bitmap(values[first:limit], low, high)
+        around = rng.randbytes(len(expected) + 200)
+        device.pm_write(dst - 100, around)
+        # With 32 bits a beat's 16 bits are written: the last byte may be one of zeros.
+        written = len(expected) + (bits == 32 and len(expected) % 2)
+        arguments = {"src": base + first * size, "bytes": (limit - first) * size, "dst": dst, "kind": kind | 4}
+        count, _ = scan(device, **arguments, low=low & mask, high=high & mask)
+        assert count == sum(low <= value <= high for value in values[first:limit])
+        found = device.pm_read(dst - 100, len(around))
+        assert found[100 : 100 + len(expected)] == expected, (first, limit)
+        assert found[:100] == around[:100]
+        assert found[100 + written :] == around[100 + written :]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        ({"src": 32}, "invalid"),
+        ({"dst": 1}, "invalid"),
+        ({"dst": 2**64 - 2}, "invalid"),  # 4 bytes from there on
+        ({"dst": 2**64 - 4}, "write_error"),  # up to 2^64
+        ({"dst": 1024 * MIB - 2}, "write_error"),
+        ({"dst": 2**63}, "write_error"),
+    ],
+)
+def test_bitmaps_without_a_place(device, arguments, wrong):
+    engine = device.engine("scan0")
+    engine.start(**{"src": 0, "bytes": 128, "low": 0, "high": 0, "kind": 4} | arguments)
+    assert engine.wait() == [wrong]
+    last = 1024 * MIB - 8
+    assert scan(device, src=0, bytes=256, low=0, high=2**32 - 1, kind=4, dst=last)[0] == 64
+    assert device.pm_read(last, 8) == b"\xff" * 8
+
+
+def test_nvme_commands_write_bitmaps(device):
+    rng = random.Random(3)
+    values = [rng.getrandbits(8) for _ in range(128 * 77)]
+    device.write(struct.pack(f"<{len(values)}I", *values), offset=6 * MIB + 512)
+    before = rng.randbytes(4096)
+    device.write(before, offset=9 * MIB)
+    blocks, page = 77, 9 * MIB // 4096
+
+    def run(lba, blocks, page, kind=0):
+        dwords = {"cdw10": lba, "cdw12": blocks - 1, "cdw13": kind | page << 2}
+        return device.engine("scan0").command("filter", **dwords, cdw2=100, cdw14=150)
+
+    assert run(6 * MIB // 512 + 1, blocks, page) == sum(100 <= value <= 150 for value in values)
+    expected = bitmap(values, 100, 150)
+    assert device.read(4096, offset=9 * MIB)[0] == expected + before[len(expected) :]
+    last = device.namespace_bytes // 4096 - 1
+    assert run(0, 8 * 32, last) >= 0
+    assert run(0, 16 * 32, last, kind=1) >= 0
+    for lba, count, page, kind, why in [
+        (0, 8 * 32 + 1, last, 0, "LBA Out of Range"),
+        (0, 16 * 32 + 1, last, 1, "LBA Out of Range"),
+        (0, 8, last + 1, 0, "LBA Out of Range"),
+        (0, 8, 0, 0, "Invalid Field"),  # the bitmap would lie in the range
+        (0, 9, 1, 0, "Invalid Field"),
+        (8 + 1, 1, 1, 0, "LBA"),
+    ]:
+        if why == "LBA":  # the bitmap ends before the range
+            assert run(lba, count, page, kind) >= 0
+            continue
+        with pytest.raises(NearsideError, match=why):
+            run(lba, count, page, kind)
+
+
 @pytest.mark.parametrize(
     ("arguments", "wrong"),
     [
@@ -86,7 +173,7 @@ def test_blocks_that_nvme_wrote_beside_an_nvme_workload(device):
         ({"bytes": 6}, "invalid"),
         ({"src": 4, "kind": 1}, "invalid"),
         ({"bytes": 12, "kind": 3}, "invalid"),
-        ({"kind": 4}, "invalid"),
+        ({"kind": 8}, "invalid"),
         ({"kind": 1 << 32}, "invalid"),
         ({"src": 2**64 - 64, "bytes": 128}, "invalid"),
         ({"src": 8, "bytes": 2**64 - 8}, "read_error"),  # ends at 2^64
@@ -182,7 +269,7 @@ def test_wrong_nvme_commands(device):
             nvme_count(device, *values)
     engine = device.engine("scan0")
     for call, why in [
-        (lambda: engine.command("counts"), "'counts': scan0 has count"),
+        (lambda: engine.command("counts"), "'counts': scan0 has count, filter"),
         (lambda: engine.command("count", cdw1=1), "cdw1: allowed are cdw2, cdw3, cdw10"),
         (lambda: device.engine("copy0").command("x"), "copy0 has"),
         (lambda: device.native.io_command(2, 1, []), "opcode = 0x2: allowed are vendor specific"),

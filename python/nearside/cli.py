@@ -141,13 +141,22 @@ def info(design: DesignOption = "default", as_json: JsonOption = False) -> None:
         table.add_row(block["name"], block["version"], str(block["instance"]), str(block["bar"]), *place, capabilities)
     show.out.print(table)
     if doc["engines"]:
-        columns = ("name", "kind", "BAR4 offset", "arguments", "NVMe commands", "media that it may touch")
+        columns = (
+            "name",
+            "kind",
+            "BAR4 offset",
+            "command page",
+            "arguments",
+            "NVMe commands",
+            "media that it may touch",
+        )
         table = show.table("engines", *columns)
         for engine in doc["engines"]:
             first, limit = engine["media"]
             arguments = ", ".join(engine["arguments"])
             commands = ", ".join(f"{command['opcode']:#x} {command['name']}" for command in engine["commands"])
-            place = (f"{engine['offset']:#x}", arguments, commands, f"{first:#x} to {limit - 1:#x}")
+            page = "" if engine["page"] is None else f"{engine['page']:#x}"
+            place = (f"{engine['offset']:#x}", page, arguments, commands, f"{first:#x} to {limit - 1:#x}")
             table.add_row(engine["name"], engine["kind"], *place)
         show.out.print(table)
     _print_delay(doc["delay"])

@@ -306,9 +306,10 @@ class Engine:
     def _in_order(self, arguments: dict[str, int]) -> list[int]:
         """Arguments by name as the engine takes them."""
         expected = self.values["arguments"]
-        if wrong := sorted(arguments.keys() ^ set(expected)):
+        given = dict.fromkeys(self.values["optional"], 0) | arguments
+        if wrong := sorted(given.keys() ^ set(expected)):
             raise NearsideError(f"{self.name}: {', '.join(wrong)}: its arguments are {', '.join(expected)}")
-        return [arguments[name] for name in expected]
+        return [given[name] for name in expected]
 
     def _wrong(self, result: int) -> list[str]:
         """The names of what went wrong in a return value."""

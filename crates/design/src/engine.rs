@@ -83,6 +83,9 @@ pub struct Manifest {
     /// Names of its arguments, 64 bits each; number n is at register `0x20 + 0x10 * n`.
     #[serde(default)]
     pub arguments: Vec<String>,
+    /// Those of its arguments that programs may leave out: they are 0 then.
+    #[serde(default)]
+    pub optional: Vec<String>,
     /// Names of what it tells beside the return value, 64 bits each, in registers behind the arguments.
     #[serde(default)]
     pub outputs: Vec<String>,
@@ -169,6 +172,10 @@ impl Manifest {
         let given = format!("true with {arguments} arguments and {outputs} outputs");
         let allowed = "1 to 7 arguments and at most one output with a page";
         check("page", given, !self.page || fits, allowed)?;
+        for name in &self.optional {
+            let known = self.arguments.contains(name);
+            check("optional", name, known, "names of `arguments`")?;
+        }
         let most = (size - 0x20) / 0x10;
         let words = (self.arguments.len() + self.outputs.len()) as u64;
         let few = words <= most && self.results.len() <= 32;
@@ -535,7 +542,7 @@ mod tests {
         let text = [
             one("a", ""),
             one("b", ""),
-            one("c", "opcodes = [0xD0]\nnamespaces = [2]\n"),
+            one("c", "opcodes = [0xD0, 0xD3]\nnamespaces = [2]\n"),
         ]
         .concat();
         let design = parse(&text).unwrap();
@@ -549,12 +556,12 @@ mod tests {
         };
         assert_eq!(
             [opcodes(0), opcodes(1), opcodes(2)],
-            [vec![0xC0], vec![], vec![0xD0]]
+            [vec![0xC0, 0xC8], vec![], vec![0xD0, 0xD3]]
         );
         let namespaces: Vec<_> = engines.iter().map(|e| e.namespaces.clone()).collect();
         assert_eq!(namespaces, [1..=3, 1..=3, 2..=2]);
         let text = top(&root(), &engines).unwrap();
-        let wanted = "commands: 8'd1, opcodes: 64'hd0, changes: 8'h0, namespaces: 16'h2}";
+        let wanted = "commands: 8'd2, opcodes: 64'hd3d0, changes: 8'h2, namespaces: 16'h2}";
         assert!(text.contains(wanted), "{text}");
     }
 
@@ -590,6 +597,11 @@ mod tests {
                 "engine.toml:2: name = 2copy: allowed is up to 32 letters",
             ),
             ("\"src\"", "\"s c\"", "arguments = s c: allowed is"),
+            (
+                "interrupts = 1",
+                "optional = [\"to\"]",
+                "engine.toml:9: optional = to: allowed is names of `arguments`",
+            ),
             (
                 "[\"src\", \"dst\", \"bytes\"]",
                 "[]",

@@ -791,7 +791,7 @@ impl Device {
         let engines = self.engines.iter().map(|e| {
             json!({
                 "name": e.engine.name, "kind": e.manifest.name, "instance": e.instance, "offset": e.offset,
-                "bytes": e.manifest.registers.0, "page": e.page, "arguments": e.manifest.arguments, "outputs": e.manifest.outputs,
+                "bytes": e.manifest.registers.0, "page": e.page, "arguments": e.manifest.arguments, "optional": e.manifest.optional, "outputs": e.manifest.outputs,
                 "results": e.manifest.results, "commands": e.commands,
                 "namespaces": [e.namespaces.start(), e.namespaces.end()],
                 "media": [e.media.start, e.media.end],

@@ -40,7 +40,7 @@ struct PmRead {
     failed: bool,
 }
 
-/// The bridge from the link to AXI4-Lite (BAR0, BAR4) and AXI4 (BAR2).
+/// The bridge from the link to AXI4-Lite (BAR0, BAR4) and AXI4 (BAR2, command pages of BAR4).
 ///
 /// Accesses are taken in order. A write is started only after the writes before it on the other port are done, and a
 /// read only after all writes before it are done; reads don't hold up later accesses to the PM window. What a read of the PM window

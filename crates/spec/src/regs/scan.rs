@@ -47,8 +47,10 @@ pub mod result {
     pub const READ_ERROR: Field = Field::new(0, 1, 0x0);
     /// Stopped before all was counted; the count says nothing.
     pub const STOPPED: Field = Field::new(1, 1, 0x0);
-    /// Nothing was done: a range that wraps at 2^64, has no bytes or no whole values, or an unknown kind.
+    /// Nothing was done: a range that wraps at 2^64, has no bytes or no whole values, an unknown kind, or no place for a bitmap.
     pub const INVALID: Field = Field::new(2, 1, 0x0);
+    /// A part of the bitmap could not be written.
+    pub const WRITE_ERROR: Field = Field::new(3, 1, 0x0);
 }
 /// Source, low.
 pub const SRC_LO: u64 = 0x20;
@@ -123,8 +125,10 @@ pub mod kind_lo {
     pub const WIDE: Field = Field::new(0, 1, 0x0);
     /// 0: unsigned, 1: two's complement.
     pub const IS_SIGNED: Field = Field::new(1, 1, 0x0);
+    /// 1: a bitmap is written, a bit for each value.
+    pub const FILTER: Field = Field::new(2, 1, 0x0);
     /// 0.
-    pub const RESERVED: Field = Field::new(2, 30, 0x0);
+    pub const RESERVED: Field = Field::new(3, 29, 0x0);
 }
 /// Kind of values, high.
 pub const KIND_HI: u64 = 0x64;
@@ -134,8 +138,24 @@ pub mod kind_hi {
     /// value.
     pub const VALUE: Field = Field::new(0, 32, 0x0);
 }
+/// Bitmap, low.
+pub const DST_LO: u64 = 0x70;
+/// Inside of `DST_LO`.
+pub mod dst_lo {
+    use super::Field;
+    /// value.
+    pub const VALUE: Field = Field::new(0, 32, 0x0);
+}
+/// Bitmap, high.
+pub const DST_HI: u64 = 0x74;
+/// Inside of `DST_HI`.
+pub mod dst_hi {
+    use super::Field;
+    /// value.
+    pub const VALUE: Field = Field::new(0, 32, 0x0);
+}
 /// Count, low.
-pub const COUNT_LO: u64 = 0x70;
+pub const COUNT_LO: u64 = 0x80;
 /// Inside of `COUNT_LO`.
 pub mod count_lo {
     use super::Field;
@@ -143,7 +163,7 @@ pub mod count_lo {
     pub const VALUE: Field = Field::new(0, 32, 0x0);
 }
 /// Count, high.
-pub const COUNT_HI: u64 = 0x74;
+pub const COUNT_HI: u64 = 0x84;
 /// Inside of `COUNT_HI`.
 pub mod count_hi {
     use super::Field;

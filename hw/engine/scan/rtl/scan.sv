@@ -1,19 +1,21 @@
-// Scan engine: counts the values of 32 or 64 bits in a range of the media that lie between two bounds, both included.
+// Scan engine: counts the values of 32 or 64 bits in a range of the media that lie between two bounds, both included, and may write a
+// bitmap of them: bit n, from the lowest bit of its first byte on, is 1 if value n lies there.
 //
 // It does one scan at a time, of its registers, its command page or an NVMe I/O command in turn (engine_launch).
 // The part of a range that lies in one channel is a range of that channel's own addresses, so each channel is scanned by itself, all at
-// the same time; in the end their counts are added.
+// the same time; in the end their counts are added. A bitmap lies in any channel, so its lines of all channels are written in one row.
 `include "ns_assert.svh"
 
 module scan
   import ns_axi_pkg::*;
   import nvme_pkg::*;
+  import scan_pkg::*;
 #(
   /// Memory channels, a power of two.
   parameter int unsigned NumChannels = 2,
   /// Bytes that go to one channel before the next one's turn, a power of two.
   parameter int unsigned Granule = 4096,
-  /// Bytes of the media; what lies beyond, the device answers with errors.
+  /// Bytes of the media; what lies beyond is answered with errors.
   parameter longint unsigned MediaBytes = 64'h4000_0000
 ) (
   input  logic     clk_i,
@@ -24,7 +26,7 @@ module scan
   ns_axil_if.slave s_axil,
   /// Memory, one master a channel; addresses are local to the channel.
   ns_axi_if.master m_mem[NumChannels],
-  /// NVMe I/O commands: 0 counts.
+  /// NVMe I/O commands: 0 counts, 1 writes a bitmap, too.
   nvme_engine_if.engine s_nvme,
   /// Commands of its page: the arguments of the registers.
   command_page_if.engine s_page,
@@ -101,8 +103,10 @@ module scan
   state_e state_q;
   typedef struct packed {
     logic        unknown;  // a kind that there is not
+    logic        filter;
     logic        is_signed;
     logic        wide;
+    logic [63:0] dst;
     logic [63:0] high;
     logic [63:0] low;
     logic [63:0] bytes;
@@ -110,6 +114,7 @@ module scan
   } job_t;
 
   typedef struct packed {
+    logic        write_error;
     logic        invalid;
     logic        stopped;
     logic        read_error;
@@ -157,38 +162,54 @@ module scan
   assign want_stop[Registers] = want_stop_q;
   assign jobs[Registers] = '{
           unknown: hwif_out.kind_lo.reserved.value != '0 || hwif_out.kind_hi.value.value != '0,
+          filter: hwif_out.kind_lo.filter.value,
           is_signed: hwif_out.kind_lo.is_signed.value,
           wide: hwif_out.kind_lo.wide.value,
+          dst: {hwif_out.dst_hi.value.value, hwif_out.dst_lo.value.value},
           high: {hwif_out.high_hi.value.value, hwif_out.high_lo.value.value},
           low: {hwif_out.low_hi.value.value, hwif_out.low_lo.value.value},
           bytes: {hwif_out.bytes_hi.value.value, hwif_out.bytes_lo.value.value},
           src: {hwif_out.src_hi.value.value, hwif_out.src_lo.value.value}
       };
 
-  // CDW10, CDW11: first block; CDW12: blocks, less one, up to 2**24, so that the count fits into dword 0; CDW13: kind of values.
+  // CDW10, CDW11: first block; CDW12: blocks, less one, up to 2**24, so that the count fits into dword 0; CDW13: kind of values, and
+  // from bit 2 on the bitmap's place in units of 4 KiB.
   engine_cmd_t cmd;
   status_t refused, status;
   logic [63:0] slba;
   logic [64:0] last_q;  // last block
-  logic reserved;
+  logic [63:0] map_first, map_last_q;  // blocks of the bitmap
+  logic reserved, filters;
 
   assign slba = cmd.sqe[383:320];
-  assign reserved = cmd.sqe[415:408] != '0 || cmd.sqe[447:418] != '0;
-  always_ff @(posedge clk_i) last_q <= 65'(slba) + 65'(cmd.sqe[407:384]);
+  assign filters = cmd.command == EngineCommandWidth'(1);
+  assign map_first = 64'(cmd.sqe[447:418]) << 3;
+  assign reserved = cmd.sqe[415:408] != '0 || (!filters && map_first != '0);
+  always_ff @(posedge clk_i) begin
+    last_q <= 65'(slba) + 65'(cmd.sqe[407:384]);
+    map_last_q <= map_first + (64'(cmd.sqe[407:384]) >> (cmd.sqe[416] ? 6 : 5));
+  end
 
   always_comb begin
     refused = generic_status(ScSuccess);
     if (reserved) refused = generic_status(ScInvalidField);
-    else if (last_q >= 65'(cmd.ns_blocks)) refused = generic_status(ScLbaOutOfRange);
+    else if (last_q >= 65'(cmd.ns_blocks) || (filters && map_last_q >= cmd.ns_blocks))
+      refused = generic_status(ScLbaOutOfRange);
+    else if (filters && map_first <= last_q[63:0] && slba <= map_last_q)
+      refused = generic_status(ScInvalidField);
     status = generic_status(ScSuccess);
-    if (result_q.read_error)
+    if (result_q.write_error)
+      status = '{dnr: 1'b0, more: 1'b0, crd: '0, sct: 3'd2, sc: ScWriteFault};
+    else if (result_q.read_error)
       status = '{dnr: 1'b0, more: 1'b0, crd: '0, sct: 3'd2, sc: ScUnrecoveredReadError};
   end
 
   assign jobs[Nvme] = '{
           unknown: 1'b0,
+          filter: filters,
           is_signed: cmd.sqe[417],
           wide: cmd.sqe[416],
+          dst: (cmd.ns_base + map_first) << 9,
           high: {cmd.sqe[511:480], cmd.sqe[479:448]},
           low: {cmd.sqe[127:96], cmd.sqe[95:64]},
           bytes: (64'(cmd.sqe[407:384]) + 64'd1) << 9,
@@ -210,14 +231,16 @@ module scan
     .dw0_i    (result_q.count[31:0])
   );
 
-  logic [4:0][63:0] page_args;
+  logic [5:0][63:0] page_args;
   logic malformed;
 
   assign want_stop[Page] = 1'b0;
   assign jobs[Page] = '{
-          unknown: malformed || page_args[4][63:2] != '0,
+          unknown: malformed || page_args[4][63:3] != '0,
+          filter: page_args[4][2],
           is_signed: page_args[4][1],
           wide: page_args[4][0],
+          dst: page_args[5],
           high: page_args[3],
           low: page_args[2],
           bytes: page_args[1],
@@ -225,7 +248,7 @@ module scan
       };
 
   engine_page #(
-    .NumArgs(5)
+    .NumArgs(6)
   ) u_page (
     .clk_i,
     .rst_ni,
@@ -235,7 +258,7 @@ module scan
     .args_o     (page_args),
     .malformed_o(malformed),
     .done_i     (ended[Page]),
-    .result_i   ({29'd0, result_q.invalid, result_q.stopped, result_q.read_error}),
+    .result_i   ({28'd0, result_q.write_error, result_q.invalid, result_q.stopped, result_q.read_error}),
     .value_i    (result_q.count)
   );
 
@@ -259,13 +282,20 @@ module scan
   // ---------------------------------------------------------------- a scan
 
   logic [2:0] odd;
+  logic map_invalid, map_busy, map_error, bits_busy;
+  logic [64:0] map_end_q;
+  logic [NumChannels-1:0] lines_busy, line_valid, line_ready;
+  bitmap_line_t [NumChannels-1:0] lines;
   logic [ChannelBits-1:0] turn_q;
   logic [NumChannels-1:0] busy, error;
   logic [NumChannels-1:0][63:0] count;
 
   assign stop = launch_stop && state_q != StIdle && state_q != StAdd && state_q != StDone;
   assign odd = job.src[2:0] | job.bytes[2:0];
-  assign invalid = job.bytes == '0 || end_q > {1'b1, 64'd0} || odd[1:0] != '0 || (job.wide && odd[2]) || job.unknown;
+  assign invalid = job.bytes == '0 || end_q > {1'b1, 64'd0} || odd[1:0] != '0 || (job.wide && odd[2]) || job.unknown || map_invalid;
+  // Bits of a beat are whole bytes, so their places are, too.
+  assign map_invalid = job.filter && (job.src[5:0] != '0 || (!job.wide && job.dst[0]) || map_end_q > {1'b1, 64'd0});
+  assign bits_busy = lines_busy != '0 || map_busy;
   assign begin_scan = state_q == StBegin && !invalid && !result_q.stopped;
   assign finish = (state_q == StAdd && turn_q == ChannelBits'(NumChannels - 1)) || (state_q == StBegin && !begin_scan);
   assign done = state_q == StDone;
@@ -278,14 +308,17 @@ module scan
         StIdle:  if (start) state_q <= StCheck;
         StCheck: state_q <= StBegin;
         StBegin: state_q <= begin_scan ? StScan : StDone;
-        StScan:  if (busy == '0) state_q <= StAdd;
+        StScan:  if (busy == '0 && !bits_busy) state_q <= StAdd;
         StAdd:   if (finish) state_q <= StDone;
         default: state_q <= StIdle;
       endcase
     end
   end
 
-  always_ff @(posedge clk_i) end_q <= 65'(job.src) + 65'(job.bytes);
+  always_ff @(posedge clk_i) begin
+    end_q <= 65'(job.src) + 65'(job.bytes);
+    map_end_q <= 65'(job.dst) + (job.wide ? (65'(job.bytes) + 65'd63) >> 6 : (65'(job.bytes) + 65'd31) >> 5);
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -297,12 +330,13 @@ module scan
       turn_q   <= '0;
     end else begin
       if (state_q == StBegin) result_q.invalid <= invalid;
-      if (stop && !(state_q == StBegin && invalid) && !(state_q == StScan && busy == '0))
+      if (stop && !(state_q == StBegin && invalid) && !(state_q == StScan && busy == '0 && !bits_busy))
         result_q.stopped <= 1'b1;
       if (state_q == StAdd) begin
         result_q.count <= result_q.count + count[turn_q];
         turn_q <= turn_q + 1'b1;
         result_q.read_error <= error != '0;
+        result_q.write_error <= map_error;
       end
       if (ended[Registers]) reported_q <= result_q;
     end
@@ -320,6 +354,7 @@ module scan
   assign hwif_in.result.read_error.next = reported_q.read_error;
   assign hwif_in.result.stopped.next = reported_q.stopped;
   assign hwif_in.result.invalid.next = reported_q.invalid;
+  assign hwif_in.result.write_error.next = reported_q.write_error;
   assign hwif_in.count_lo.value.next = reported_q.count[31:0];
   assign hwif_in.count_hi.value.next = reported_q.count[63:32];
 
@@ -332,21 +367,46 @@ module scan
     else if (granule == 65'(channel)) below += addr & 65'(Granule - 1);
   endfunction
 
+  ns_axi_if reads[NumChannels] ();
+  ns_axi_if writes[NumChannels] ();
+
   for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
     logic [64:0] first, limit;
     assign first = below(65'(job.src), c);
     assign limit = below(end_q, c);
 
-    ns_axi_if bus ();
-    assign bus.aw_valid = 1'b0;
-    assign bus.aw = '0;
-    assign bus.w_valid = 1'b0;
-    assign bus.w = '0;
-    assign bus.b_ready = 1'b1;
+    // Its first granule: the range begins in it, or so many granules later.
+    logic [ChannelBits-1:0] later;
+    logic [RowBits-1:0] distance;  // from the range's first byte
+    logic [63:0] pos_q;
+    logic [15:0] bits;
+    logic room, bits_last, bits_valid;
+    if (NumChannels > 1) begin : gen_later
+      assign later = ChannelBits'(c) - job.src[GranuleBits+:ChannelBits];
+    end else begin : gen_now
+      assign later = '0;
+    end
+    assign distance = (later == '0) ? '0 : RowBits'({later, GranuleBits'(0)}) - RowBits'(job.src[GranuleBits-1:0]);
+    always_ff @(posedge clk_i) pos_q <= job.dst + (64'(distance) >> (job.wide ? 6 : 5));
 
-    ns_axi_link u_link (
-      .s_axi(bus),
-      .m_axi(m_mem[c])
+    scan_bitmap #(
+      .NumChannels(NumChannels),
+      .Granule    (Granule)
+    ) u_bitmap (
+      .clk_i,
+      .rst_ni,
+      .start_i (begin_scan),
+      .pos_i   (pos_q),
+      .offset_i((later == '0) ? job.src[GranuleBits-1:0] : '0),
+      .wide_i  (job.wide),
+      .valid_i (bits_valid && job.filter),
+      .bits_i  (bits),
+      .last_i  (bits_last),
+      .room_o  (room),
+      .busy_o  (lines_busy[c]),
+      .line_o  (lines[c]),
+      .valid_o (line_valid[c]),
+      .ready_i (line_ready[c])
     );
 
     scan_channel u_channel (
@@ -359,16 +419,52 @@ module scan
       .signed_i(job.is_signed),
       .low_i   (job.low),
       .high_i  (job.high),
+      .ready_i (room),
       .stop_i  (stop),
       .busy_o  (busy[c]),
       .count_o (count[c]),
       .error_o (error[c]),
-      .m_axi   (bus)
+      .bits_o  (bits),
+      .bits_last_o (bits_last),
+      .bits_valid_o(bits_valid),
+      .m_axi   (reads[c])
     );
+
+    assign m_mem[c].ar = reads[c].ar;
+    assign m_mem[c].ar_valid = reads[c].ar_valid;
+    assign reads[c].ar_ready = m_mem[c].ar_ready;
+    assign reads[c].r = m_mem[c].r;
+    assign reads[c].r_valid = m_mem[c].r_valid;
+    assign m_mem[c].r_ready = reads[c].r_ready;
+    assign m_mem[c].aw = writes[c].aw;
+    assign m_mem[c].aw_valid = writes[c].aw_valid;
+    assign writes[c].aw_ready = m_mem[c].aw_ready;
+    assign m_mem[c].w = writes[c].w;
+    assign m_mem[c].w_valid = writes[c].w_valid;
+    assign writes[c].w_ready = m_mem[c].w_ready;
+    assign writes[c].b = m_mem[c].b;
+    assign writes[c].b_valid = m_mem[c].b_valid;
+    assign m_mem[c].b_ready = writes[c].b_ready;
   end
 
+  scan_write #(
+    .NumChannels(NumChannels),
+    .Granule    (Granule),
+    .MediaBytes (MediaBytes)
+  ) u_write (
+    .clk_i,
+    .rst_ni,
+    .busy_o (map_busy),
+    .error_o(map_error),
+    .clear_i(begin_scan),
+    .line_i (lines),
+    .valid_i(line_valid),
+    .ready_o(line_ready),
+    .m_mem  (writes)
+  );
+
   logic unused;
-  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], MediaBytes, cmd};
+  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], cmd};
 
   `NS_ASSERT(channels_rest, state_q == StScan || busy == '0)
 

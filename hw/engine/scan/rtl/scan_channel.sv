@@ -22,6 +22,8 @@ module scan_channel
   input  logic [63:0]   low_i,
   /// See scan_count.
   input  logic [63:0]   high_i,
+  /// The next beat may be taken.
+  input  logic          ready_i,
   /// End early.
   input  logic          stop_i,
   /// From registers: it works.
@@ -30,6 +32,11 @@ module scan_channel
   output logic [63:0]   count_o,
   /// A beat since then could not be read. From a register.
   output logic          error_o,
+  /// Of a beat that has been looked at: which of its values are within the bounds (see scan_count).
+  output logic [15:0]   bits_o,
+  /// It is the last one.
+  output logic          bits_last_o,
+  output logic          bits_valid_o,
   /// Memory.
   ns_axi_if.read_master m_axi
 );
@@ -47,6 +54,7 @@ module scan_channel
       piece_fire,
       piece_last,
       beat_valid,
+      beat_fire,
       beat_last,
       beat_error,
       final_beat;
@@ -76,11 +84,12 @@ module scan_channel
     .error_o(beat_error),
     .last_o (beat_last),
     .valid_o(beat_valid),
-    .ready_i(1'b1),
+    .ready_i(ready_i),
     .m_axi
   );
 
   // Only the range's ends stand within beats.
+  assign beat_fire = beat_valid && ready_i;
   assign final_beat = beat_last && left_q == '0 && open_q == 3'd1;
   always_comb begin
     for (int unsigned i = 0; i < 16; i++)
@@ -96,8 +105,11 @@ module scan_channel
     .high_i,
     .data_i (beat),
     .words_i(words),
-    .valid_i(beat_valid),
+    .last_i (final_beat),
+    .valid_i(beat_fire),
     .count_o(count),
+    .bits_o,
+    .last_o (bits_last_o),
     .valid_o(count_valid),
     .busy_o (counting)
   );
@@ -112,15 +124,15 @@ module scan_channel
     end else begin
       if (start_i) left_q <= bytes_i;
       else if (piece_fire) left_q <= left_q - 64'(bytes);
-      open_q <= open_q + 3'(piece_fire) - 3'(beat_valid && beat_last);
+      open_q <= open_q + 3'(piece_fire) - 3'(beat_fire && beat_last);
       if (start_i) begin
         halt_q  <= 1'b0;
         error_q <= 1'b0;
         first_q <= 1'b1;
       end else begin
-        if (stop_i || (beat_valid && beat_error)) halt_q <= 1'b1;
-        if (beat_valid && beat_error) error_q <= 1'b1;
-        if (beat_valid) first_q <= 1'b0;
+        if (stop_i || (beat_fire && beat_error)) halt_q <= 1'b1;
+        if (beat_fire && beat_error) error_q <= 1'b1;
+        if (beat_fire) first_q <= 1'b0;
       end
     end
   end
@@ -138,6 +150,7 @@ module scan_channel
   end
 
   assign busy_o  = (left_q != '0 && !halt_q) || open_q != '0 || counting;
+  assign bits_valid_o = count_valid;
   assign count_o = count_q;
   assign error_o = error_q;
 

@@ -17,10 +17,16 @@ module scan_count (
   input  logic [511:0] data_i,
   /// Words of it that count.
   input  logic [15:0]  words_i,
+  /// It is the last one.
+  input  logic         last_i,
   /// There is one.
   input  logic         valid_i,
   /// Values within the bounds.
   output logic [4:0]   count_o,
+  /// Which, from the first one on; 8 of 64 bits or 16 of 32.
+  output logic [15:0]  bits_o,
+  /// These are of the last beat.
+  output logic         last_o,
   /// Of a beat, three cycles later.
   output logic         valid_o,
   /// A beat is under way.
@@ -28,9 +34,9 @@ module scan_count (
 );
 
   logic [511:0] data_q;
-  logic [15:0] words_q, words2_q, below_q, above_q, hits;
+  logic [15:0] words_q, words2_q, below_q, above_q, hits, bits, bits_q;
   logic [7:0] same_low_q, same_high_q;  // upper words
-  logic valid_q, valid2_q, valid3_q;
+  logic valid_q, valid2_q, valid3_q, last_q, last2_q, last3_q;
   logic [4:0] count_q;
   logic [15:0][31:0] value, low, high;
 
@@ -52,6 +58,14 @@ module scan_count (
         (wide_i ? !below && !above : !below_q[2*i+1] && !above_q[2*i+1]);
   end
 
+  always_comb begin
+    bits = hits;
+    if (wide_i) begin
+      bits = '0;
+      for (int unsigned i = 0; i < 8; i++) bits[i] = hits[2*i+1];
+    end
+  end
+
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) {valid_q, valid2_q, valid3_q} <= '0;
     else {valid_q, valid2_q, valid3_q} <= {valid_i, valid_q, valid2_q};
@@ -60,10 +74,12 @@ module scan_count (
   always_ff @(posedge clk_i) begin
     if (valid_i) begin
       data_q  <= data_i;
+      last_q  <= last_i;
       words_q <= words_i;
     end
     if (valid_q) begin
       words2_q <= words_q;
+      last2_q  <= last_q;
       for (int unsigned i = 0; i < 16; i++) begin
         below_q[i] <= value[i] < low[i];
         above_q[i] <= value[i] > high[i];
@@ -73,10 +89,16 @@ module scan_count (
         same_high_q[i] <= value[2*i+1] == high[2*i+1];
       end
     end
-    if (valid2_q) count_q <= 5'($countones(hits));
+    if (valid2_q) begin
+      count_q <= 5'($countones(hits));
+      bits_q  <= bits;
+      last3_q <= last2_q;
+    end
   end
 
   assign count_o = count_q;
+  assign bits_o  = bits_q;
+  assign last_o  = last3_q;
   assign valid_o = valid3_q;
   assign busy_o  = valid_q || valid2_q || valid3_q;
 

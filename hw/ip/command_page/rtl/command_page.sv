@@ -9,7 +9,7 @@ module command_page
 (
   input  logic                 clk_i,
   input  logic                 rst_ni,
-  /// From registers: a command waits for the engine.
+  /// From registers: a command waits for the engine, or a write is being looked at.
   output logic                 busy_o,
 
   /// Bytes are written, for one cycle.
@@ -17,8 +17,6 @@ module command_page
   input  logic [LineWidth-1:0] write_line_i,
   input  logic [63:0]          strb_i,
   input  logic [511:0]         data_i,
-  /// In the same cycle: they are dropped.
-  output logic                 dropped_o,
 
   input  logic [LineWidth-1:0] read_line_i,
   /// Of that line.
@@ -39,22 +37,32 @@ module command_page
   logic [Lines-1:0] begun_q, held_q, done_q;
   (* ram_style = "distributed" *) logic [63:0] written[Lines];
   (* ram_style = "distributed" *) logic [95:0] ends[Lines];
-  logic [63:0] have;
-  logic take, whole;
+
+  // A write: which bytes its line has had, then whether the command is whole.
+  logic valid_q, refused_q, follows, take, whole;
+  logic [LineWidth-1:0] line_q;
+  logic [63:0] strb_q, had, have_q;
+  logic [511:0] data_q;
   logic [31:0] accepted_q, ended_q, dropped_q;
 
-  assign take = write_i && strb_i != '0 && !held_q[write_line_i];
-  assign have = (begun_q[write_line_i] ? written[write_line_i] : '0) | strb_i;
-  assign whole = take && have == '1;
-  assign dropped_o = write_i && strb_i != '0 && held_q[write_line_i];
+  assign follows = take && write_line_i == line_q;
+  assign had = follows ? have_q : begun_q[write_line_i] ? written[write_line_i] : '0;
+  assign take = valid_q && !refused_q;
+  assign whole = take && have_q == '1;
 
   always_ff @(posedge clk_i) begin
-    if (take) written[write_line_i] <= have;
+    line_q <= write_line_i;
+    strb_q <= strb_i;
+    data_q <= data_i;
+    have_q <= had | strb_i;
+    refused_q <= held_q[write_line_i] || (follows && whole);
+    if (take) written[line_q] <= have_q;
     if (m_page.done_valid) ends[m_page.done.line] <= {m_page.done.value, m_page.done.result};
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
+      valid_q <= 1'b0;
       begun_q <= '0;
       held_q <= '0;
       done_q <= '0;
@@ -62,18 +70,19 @@ module command_page
       ended_q <= '0;
       dropped_q <= '0;
     end else begin
-      if (take) begun_q[write_line_i] <= !whole;
+      valid_q <= write_i && strb_i != '0;
+      if (take) begun_q[line_q] <= !whole;
       if (m_page.done_valid) begin
         held_q[m_page.done.line] <= 1'b0;
         done_q[m_page.done.line] <= 1'b1;
       end
       if (whole) begin
-        held_q[write_line_i] <= 1'b1;
-        done_q[write_line_i] <= 1'b0;
+        held_q[line_q] <= 1'b1;
+        done_q[line_q] <= 1'b0;
       end
       accepted_q <= accepted_q + 32'(whole);
       ended_q <= ended_q + 32'(m_page.done_valid);
-      dropped_q <= dropped_q + 32'(dropped_o);
+      dropped_q <= dropped_q + 32'(valid_q && refused_q);
     end
   end
 
@@ -95,7 +104,7 @@ module command_page
   logic [511:0] cmd;
   for (genvar b = 0; b < 64; b++) begin : gen_byte
     (* ram_style = "distributed" *) logic [7:0] bytes[Lines];
-    always_ff @(posedge clk_i) if (take && strb_i[b]) bytes[write_line_i] <= data_i[8*b+:8];
+    always_ff @(posedge clk_i) if (take && strb_q[b]) bytes[line_q] <= data_q[8*b+:8];
     assign cmd[8*b+:8] = bytes[next_line];
   end
 
@@ -112,20 +121,20 @@ module command_page
     .rst_ni,
     .in_valid_i (whole),
     .in_ready_o (),
-    .in_data_i  (write_line_i),
+    .in_data_i  (line_q),
     .out_valid_o(waits),
     .out_ready_i(load),
     .out_data_o (next_line),
     .count_o    ()
   );
 
-  logic valid_q;
+  logic show_q;
   logic [1:0] epochs_q;  // that the shown one has to wait for
-  logic [LineWidth-1:0] line_q;
+  logic [LineWidth-1:0] show_line_q;
   logic [511:0] cmd_q;
   logic from_settled, from_middle;
 
-  assign load = waits && (!valid_q || m_page.cmd_ready);
+  assign load = waits && (!show_q || m_page.cmd_ready);
   assign from_settled = load && settled_q != '0;
   assign from_middle = load && settled_q == '0 && middle_q != '0;
 
@@ -134,7 +143,7 @@ module command_page
       settled_q <= '0;
       middle_q <= '0;
       young_q <= '0;
-      valid_q <= 1'b0;
+      show_q <= 1'b0;
       epochs_q <= '0;
     end else begin
       if (epoch_i) begin
@@ -146,8 +155,8 @@ module command_page
         middle_q <= middle_q - CountBits'(from_middle);
         young_q <= young_q + CountBits'(whole) - CountBits'(load && !from_settled && !from_middle);
       end
-      if (load) valid_q <= 1'b1;
-      else if (m_page.cmd_ready) valid_q <= 1'b0;
+      if (load) show_q <= 1'b1;
+      else if (m_page.cmd_ready) show_q <= 1'b0;
       if (load)
         epochs_q <= (from_settled ? 2'd0 : from_middle ? 2'd1 : 2'd2) - 2'(epoch_i && !from_settled);
       else epochs_q <= epochs_q - 2'(epoch_i && epochs_q != '0);
@@ -156,17 +165,17 @@ module command_page
 
   always_ff @(posedge clk_i) begin
     if (load) begin
-      line_q <= next_line;
+      show_line_q <= next_line;
       cmd_q  <= cmd;
     end
   end
 
   assign m_page.cmd = cmd_q;
-  assign m_page.line = line_q;
+  assign m_page.line = show_line_q;
   assign m_page.settled = epochs_q == '0;
-  assign m_page.cmd_valid = valid_q;
-  assign unsettled_o = middle_q != '0 || young_q != '0 || (valid_q && epochs_q != '0);
-  assign busy_o = waits || valid_q;
+  assign m_page.cmd_valid = show_q;
+  assign unsettled_o = middle_q != '0 || young_q != '0 || (show_q && epochs_q != '0);
+  assign busy_o = waits || show_q || valid_q;
 
   `NS_ASSERT(ends_what_it_holds, !m_page.done_valid || held_q[m_page.done.line])
   `NS_ASSERT(counted, (settled_q + middle_q + young_q != '0) == waits)

@@ -1,8 +1,7 @@
 // Command pages of the engines, behind the bus of the PM window: one order of stores and commands.
 //
-// Page p is at Base + p * 4 KiB; where none is, the answer is DECERR. A write to a line that is busy is dropped and answered SLVERR, as is
-// one that is no INCR burst. Reads give the status of their line. One write and one read at a time; both always go on, whatever the
-// engines do.
+// Page p is at Base + p * 4 KiB; where none is, the answer is DECERR. A burst that is not INCR is answered SLVERR and does nothing. Reads give
+// the status of their line, one at a time. Writes take a beat a cycle; both always go on, whatever the engines do.
 `include "ns_assert.svh"
 
 module command_pages
@@ -18,7 +17,7 @@ module command_pages
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
-  /// From registers: a command waits for its engine.
+  /// From registers: a command waits for its engine, or is on its way.
   output logic         busy_o,
 
   ns_axi_if.slave      s_axi,
@@ -33,7 +32,6 @@ module command_pages
 );
 
   localparam int unsigned PageBits = unsigned'($clog2(PageBytes));
-  localparam logic [63:0] Number = 64'(N);
 
   typedef struct packed {
     logic                 there;
@@ -59,55 +57,73 @@ module command_pages
     {next.line, next.offset} = ({at.line, at.offset} & ~((12'd1 << size) - 12'd1)) + (12'd1 << size);
   endfunction
 
-  logic [N-1:0] dropped, busy, unsettled;
+  logic [N-1:0] busy, unsettled;
   page_status_t [N-1:0] status;
 
   // ---------------------------------------------------------------- writes
 
-  typedef enum logic [1:0] {
-    StAddress,
-    StData,
-    StAnswer
-  } write_e;
+  typedef struct packed {
+    place_t             place;
+    logic [2:0]         size;
+    logic               incr;
+    logic [IdWidth-1:0] id;
+  } burst_t;
 
-  write_e write_q;
-  place_t to_q;
-  logic [2:0] write_size_q;
-  logic write_incr_q, refused_q;
-  logic [IdWidth-1:0] write_id_q;
-  logic beat;
+  burst_t burst;
+  place_t to, to_q;
+  logic burst_valid, b_room, beat, inside_q;  // inside_q: the burst's first beat has been taken
 
-  assign s_axi.aw_ready = write_q == StAddress;
-  assign s_axi.w_ready = write_q == StData;
-  assign s_axi.b_valid = write_q == StAnswer;
-  assign s_axi.b = '{
-          id: write_id_q,
-          resp: !to_q.there ? RespDecErr : refused_q ? RespSlvErr : RespOkay
-      };
-  assign beat = write_q == StData && s_axi.w_valid;
+  ns_skid #(
+    .Width($bits(burst_t))
+  ) u_aw_slice (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (s_axi.aw_valid),
+    .in_ready_o (s_axi.aw_ready),
+    .in_data_i  ({place(s_axi.aw.addr), s_axi.aw.size, s_axi.aw.burst == BurstIncr, s_axi.aw.id}),
+    .out_valid_o(burst_valid),
+    .out_ready_i(beat && s_axi.w.last),
+    .out_data_o (burst)
+  );
+
+  assign to = inside_q ? to_q : burst.place;
+  assign s_axi.w_ready = burst_valid && b_room;
+  assign beat = s_axi.w_valid && s_axi.w_ready;
+
+  ns_skid #(
+    .Width($bits(b_t))
+  ) u_b_slice (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (beat && s_axi.w.last),
+    .in_ready_o (b_room),
+    .in_data_i  ({burst.id, !burst.place.there ? RespDecErr : burst.incr ? RespOkay : RespSlvErr}),
+    .out_valid_o(s_axi.b_valid),
+    .out_ready_i(s_axi.b_ready),
+    .out_data_o (s_axi.b)
+  );
+
+  // A beat on its way to its page.
+  logic [N-1:0] write_q;
+  logic [LineWidth-1:0] line_q;
+  logic [63:0] strb_q;
+  logic [511:0] data_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) write_q <= StAddress;
-    else begin
-      unique case (write_q)
-        StAddress: if (s_axi.aw_valid) write_q <= StData;
-        StData:    if (s_axi.w_valid && s_axi.w.last) write_q <= StAnswer;
-        default:   if (s_axi.b_ready) write_q <= StAddress;
-      endcase
+    if (!rst_ni) begin
+      inside_q <= 1'b0;
+      write_q  <= '0;
+    end else begin
+      if (beat) inside_q <= !s_axi.w.last;
+      write_q <= to.page & {N{beat && burst.incr}};
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (write_q == StAddress) begin
-      to_q <= place(s_axi.aw.addr);
-      write_size_q <= s_axi.aw.size;
-      write_incr_q <= s_axi.aw.burst == BurstIncr;
-      refused_q <= s_axi.aw.burst != BurstIncr;
-      write_id_q <= s_axi.aw.id;
-    end else if (beat) begin
-      to_q <= next(to_q, write_size_q);
-      refused_q <= refused_q || dropped != '0;
-    end
+    if (beat) to_q <= next(to, burst.size);
+    line_q <= to.line;
+    strb_q <= s_axi.w.strb;
+    data_q <= s_axi.w.data;
   end
 
   // ---------------------------------------------------------------- reads
@@ -173,11 +189,10 @@ module command_pages
         .clk_i,
         .rst_ni,
         .busy_o      (busy[p]),
-        .write_i     (beat && to_q.page[p] && write_incr_q),
-        .write_line_i(to_q.line),
-        .strb_i      (s_axi.w.strb),
-        .data_i      (s_axi.w.data),
-        .dropped_o   (dropped[p]),
+        .write_i     (write_q[p]),
+        .write_line_i(line_q),
+        .strb_i      (strb_q),
+        .data_i      (data_q),
         .read_line_i (from_q.line),
         .status_o    (status[p]),
         .unsettled_o (unsettled[p]),
@@ -186,7 +201,6 @@ module command_pages
       );
     end else begin : gen_none
       assign busy[p] = 1'b0;
-      assign dropped[p] = 1'b0;
       assign status[p] = '0;
       assign unsettled[p] = 1'b0;
       assign m_page[p].cmd = '0;
@@ -196,11 +210,8 @@ module command_pages
     end
   end
 
-  assign busy_o = busy != '0;
+  assign busy_o = busy != '0 || write_q != '0;
   assign unsettled_o = unsettled != '0;
-
-  logic unused;
-  assign unused = ^{to_q.offset, Number};
 
   if ((Base & AddrWidth'(PageBytes - 1)) != 0) begin : gen_bad_base
     $error("command_pages: Base must be a multiple of 4096");

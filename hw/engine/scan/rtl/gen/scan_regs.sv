@@ -7,7 +7,7 @@ module scan_regs (
 
         output logic s_axil_awready,
         input wire s_axil_awvalid,
-        input wire [6:0] s_axil_awaddr,
+        input wire [7:0] s_axil_awaddr,
         input wire [2:0] s_axil_awprot,
         output logic s_axil_wready,
         input wire s_axil_wvalid,
@@ -18,7 +18,7 @@ module scan_regs (
         output logic [1:0] s_axil_bresp,
         output logic s_axil_arready,
         input wire s_axil_arvalid,
-        input wire [6:0] s_axil_araddr,
+        input wire [7:0] s_axil_araddr,
         input wire [2:0] s_axil_arprot,
         input wire s_axil_rready,
         output logic s_axil_rvalid,
@@ -34,7 +34,7 @@ module scan_regs (
     //--------------------------------------------------------------------------
     logic cpuif_req;
     logic cpuif_req_is_wr;
-    logic [6:0] cpuif_addr;
+    logic [7:0] cpuif_addr;
     logic [31:0] cpuif_wr_data;
     logic [31:0] cpuif_wr_biten;
     logic cpuif_req_stall_wr;
@@ -51,10 +51,10 @@ module scan_regs (
     logic [1:0] axil_n_in_flight;
     logic axil_prev_was_rd;
     logic axil_arvalid;
-    logic [6:0] axil_araddr;
+    logic [7:0] axil_araddr;
     logic axil_ar_accept;
     logic axil_awvalid;
-    logic [6:0] axil_awaddr;
+    logic [7:0] axil_awaddr;
     logic axil_wvalid;
     logic [31:0] axil_wdata;
     logic [3:0] axil_wstrb;
@@ -132,17 +132,17 @@ module scan_regs (
             if(axil_arvalid && !axil_prev_was_rd) begin
                 cpuif_req = '1;
                 cpuif_req_is_wr = '0;
-                cpuif_addr = {axil_araddr[6:2], 2'b0};
+                cpuif_addr = {axil_araddr[7:2], 2'b0};
                 if(!cpuif_req_stall_rd) axil_ar_accept = '1;
             end else if(axil_awvalid && axil_wvalid) begin
                 cpuif_req = '1;
                 cpuif_req_is_wr = '1;
-                cpuif_addr = {axil_awaddr[6:2], 2'b0};
+                cpuif_addr = {axil_awaddr[7:2], 2'b0};
                 if(!cpuif_req_stall_wr) axil_aw_accept = '1;
             end else if(axil_arvalid) begin
                 cpuif_req = '1;
                 cpuif_req_is_wr = '0;
-                cpuif_addr = {axil_araddr[6:2], 2'b0};
+                cpuif_addr = {axil_araddr[7:2], 2'b0};
                 if(!cpuif_req_stall_rd) axil_ar_accept = '1;
             end
         end
@@ -240,12 +240,14 @@ module scan_regs (
         logic high_hi;
         logic kind_lo;
         logic kind_hi;
+        logic dst_lo;
+        logic dst_hi;
         logic count_lo;
         logic count_hi;
     } decoded_reg_strb_t;
     decoded_reg_strb_t decoded_reg_strb;
     logic decoded_err;
-    logic [6:0] decoded_addr;
+    logic [7:0] decoded_addr;
     logic decoded_req;
     logic decoded_req_is_wr;
     logic [31:0] decoded_wr_data;
@@ -256,23 +258,25 @@ module scan_regs (
         automatic logic is_valid_rw;
         is_valid_addr = '1; // No valid address check
         is_valid_rw = '1; // No valid RW check
-        decoded_reg_strb.control = cpuif_req_masked & (cpuif_addr == 7'h0);
-        decoded_reg_strb.interrupt = cpuif_req_masked & (cpuif_addr == 7'h4);
-        decoded_reg_strb.sources = cpuif_req_masked & (cpuif_addr == 7'h8);
-        decoded_reg_strb.status = cpuif_req_masked & (cpuif_addr == 7'hc);
-        decoded_reg_strb.result = cpuif_req_masked & (cpuif_addr == 7'h10) & !cpuif_req_is_wr;
-        decoded_reg_strb.src_lo = cpuif_req_masked & (cpuif_addr == 7'h20);
-        decoded_reg_strb.src_hi = cpuif_req_masked & (cpuif_addr == 7'h24);
-        decoded_reg_strb.bytes_lo = cpuif_req_masked & (cpuif_addr == 7'h30);
-        decoded_reg_strb.bytes_hi = cpuif_req_masked & (cpuif_addr == 7'h34);
-        decoded_reg_strb.low_lo = cpuif_req_masked & (cpuif_addr == 7'h40);
-        decoded_reg_strb.low_hi = cpuif_req_masked & (cpuif_addr == 7'h44);
-        decoded_reg_strb.high_lo = cpuif_req_masked & (cpuif_addr == 7'h50);
-        decoded_reg_strb.high_hi = cpuif_req_masked & (cpuif_addr == 7'h54);
-        decoded_reg_strb.kind_lo = cpuif_req_masked & (cpuif_addr == 7'h60);
-        decoded_reg_strb.kind_hi = cpuif_req_masked & (cpuif_addr == 7'h64);
-        decoded_reg_strb.count_lo = cpuif_req_masked & (cpuif_addr == 7'h70) & !cpuif_req_is_wr;
-        decoded_reg_strb.count_hi = cpuif_req_masked & (cpuif_addr == 7'h74) & !cpuif_req_is_wr;
+        decoded_reg_strb.control = cpuif_req_masked & (cpuif_addr == 8'h0);
+        decoded_reg_strb.interrupt = cpuif_req_masked & (cpuif_addr == 8'h4);
+        decoded_reg_strb.sources = cpuif_req_masked & (cpuif_addr == 8'h8);
+        decoded_reg_strb.status = cpuif_req_masked & (cpuif_addr == 8'hc);
+        decoded_reg_strb.result = cpuif_req_masked & (cpuif_addr == 8'h10) & !cpuif_req_is_wr;
+        decoded_reg_strb.src_lo = cpuif_req_masked & (cpuif_addr == 8'h20);
+        decoded_reg_strb.src_hi = cpuif_req_masked & (cpuif_addr == 8'h24);
+        decoded_reg_strb.bytes_lo = cpuif_req_masked & (cpuif_addr == 8'h30);
+        decoded_reg_strb.bytes_hi = cpuif_req_masked & (cpuif_addr == 8'h34);
+        decoded_reg_strb.low_lo = cpuif_req_masked & (cpuif_addr == 8'h40);
+        decoded_reg_strb.low_hi = cpuif_req_masked & (cpuif_addr == 8'h44);
+        decoded_reg_strb.high_lo = cpuif_req_masked & (cpuif_addr == 8'h50);
+        decoded_reg_strb.high_hi = cpuif_req_masked & (cpuif_addr == 8'h54);
+        decoded_reg_strb.kind_lo = cpuif_req_masked & (cpuif_addr == 8'h60);
+        decoded_reg_strb.kind_hi = cpuif_req_masked & (cpuif_addr == 8'h64);
+        decoded_reg_strb.dst_lo = cpuif_req_masked & (cpuif_addr == 8'h70);
+        decoded_reg_strb.dst_hi = cpuif_req_masked & (cpuif_addr == 8'h74);
+        decoded_reg_strb.count_lo = cpuif_req_masked & (cpuif_addr == 8'h80) & !cpuif_req_is_wr;
+        decoded_reg_strb.count_hi = cpuif_req_masked & (cpuif_addr == 8'h84) & !cpuif_req_is_wr;
         decoded_err = '0;
     end
 
@@ -373,7 +377,11 @@ module scan_regs (
                 logic load_next;
             } is_signed;
             struct {
-                logic [29:0] next;
+                logic next;
+                logic load_next;
+            } filter;
+            struct {
+                logic [28:0] next;
                 logic load_next;
             } reserved;
         } kind_lo;
@@ -383,6 +391,18 @@ module scan_regs (
                 logic load_next;
             } value;
         } kind_hi;
+        struct {
+            struct {
+                logic [31:0] next;
+                logic load_next;
+            } value;
+        } dst_lo;
+        struct {
+            struct {
+                logic [31:0] next;
+                logic load_next;
+            } value;
+        } dst_hi;
     } field_combo_t;
     field_combo_t field_combo;
 
@@ -458,7 +478,10 @@ module scan_regs (
                 logic value;
             } is_signed;
             struct {
-                logic [29:0] value;
+                logic value;
+            } filter;
+            struct {
+                logic [28:0] value;
             } reserved;
         } kind_lo;
         struct {
@@ -466,6 +489,16 @@ module scan_regs (
                 logic [31:0] value;
             } value;
         } kind_hi;
+        struct {
+            struct {
+                logic [31:0] value;
+            } value;
+        } dst_lo;
+        struct {
+            struct {
+                logic [31:0] value;
+            } value;
+        } dst_hi;
     } field_storage_t;
     field_storage_t field_storage;
 
@@ -823,14 +856,37 @@ module scan_regs (
         end
     end
     assign hwif_out.kind_lo.is_signed.value = field_storage.kind_lo.is_signed.value;
+    // Field: scan_regs.kind_lo.filter
+    always_comb begin
+        automatic logic [0:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.kind_lo.filter.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.kind_lo && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.kind_lo.filter.value & ~decoded_wr_biten[2:2]) | (decoded_wr_data[2:2] & decoded_wr_biten[2:2]);
+            load_next_c = '1;
+        end
+        field_combo.kind_lo.filter.next = next_c;
+        field_combo.kind_lo.filter.load_next = load_next_c;
+    end
+    always_ff @(posedge clk or negedge arst_n) begin
+        if(~arst_n) begin
+            field_storage.kind_lo.filter.value <= 1'h0;
+        end else begin
+            if(field_combo.kind_lo.filter.load_next) begin
+                field_storage.kind_lo.filter.value <= field_combo.kind_lo.filter.next;
+            end
+        end
+    end
+    assign hwif_out.kind_lo.filter.value = field_storage.kind_lo.filter.value;
     // Field: scan_regs.kind_lo.reserved
     always_comb begin
-        automatic logic [29:0] next_c;
+        automatic logic [28:0] next_c;
         automatic logic load_next_c;
         next_c = field_storage.kind_lo.reserved.value;
         load_next_c = '0;
         if(decoded_reg_strb.kind_lo && decoded_req_is_wr) begin // SW write
-            next_c = (field_storage.kind_lo.reserved.value & ~decoded_wr_biten[31:2]) | (decoded_wr_data[31:2] & decoded_wr_biten[31:2]);
+            next_c = (field_storage.kind_lo.reserved.value & ~decoded_wr_biten[31:3]) | (decoded_wr_data[31:3] & decoded_wr_biten[31:3]);
             load_next_c = '1;
         end
         field_combo.kind_lo.reserved.next = next_c;
@@ -838,7 +894,7 @@ module scan_regs (
     end
     always_ff @(posedge clk or negedge arst_n) begin
         if(~arst_n) begin
-            field_storage.kind_lo.reserved.value <= 30'h0;
+            field_storage.kind_lo.reserved.value <= 29'h0;
         end else begin
             if(field_combo.kind_lo.reserved.load_next) begin
                 field_storage.kind_lo.reserved.value <= field_combo.kind_lo.reserved.next;
@@ -869,6 +925,52 @@ module scan_regs (
         end
     end
     assign hwif_out.kind_hi.value.value = field_storage.kind_hi.value.value;
+    // Field: scan_regs.dst_lo.value
+    always_comb begin
+        automatic logic [31:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.dst_lo.value.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.dst_lo && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.dst_lo.value.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
+            load_next_c = '1;
+        end
+        field_combo.dst_lo.value.next = next_c;
+        field_combo.dst_lo.value.load_next = load_next_c;
+    end
+    always_ff @(posedge clk or negedge arst_n) begin
+        if(~arst_n) begin
+            field_storage.dst_lo.value.value <= 32'h0;
+        end else begin
+            if(field_combo.dst_lo.value.load_next) begin
+                field_storage.dst_lo.value.value <= field_combo.dst_lo.value.next;
+            end
+        end
+    end
+    assign hwif_out.dst_lo.value.value = field_storage.dst_lo.value.value;
+    // Field: scan_regs.dst_hi.value
+    always_comb begin
+        automatic logic [31:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.dst_hi.value.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.dst_hi && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.dst_hi.value.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
+            load_next_c = '1;
+        end
+        field_combo.dst_hi.value.next = next_c;
+        field_combo.dst_hi.value.load_next = load_next_c;
+    end
+    always_ff @(posedge clk or negedge arst_n) begin
+        if(~arst_n) begin
+            field_storage.dst_hi.value.value <= 32'h0;
+        end else begin
+            if(field_combo.dst_hi.value.load_next) begin
+                field_storage.dst_hi.value.value <= field_combo.dst_hi.value.next;
+            end
+        end
+    end
+    assign hwif_out.dst_hi.value.value = field_storage.dst_hi.value.value;
 
     //--------------------------------------------------------------------------
     // Write response
@@ -881,7 +983,7 @@ module scan_regs (
     // Readback
     //--------------------------------------------------------------------------
 
-    logic [6:0] rd_mux_addr;
+    logic [7:0] rd_mux_addr;
     assign rd_mux_addr = decoded_addr;
 
     logic readback_err;
@@ -890,61 +992,69 @@ module scan_regs (
     always_comb begin
         automatic logic [31:0] readback_data_var;
         readback_data_var = '0;
-        if(rd_mux_addr == 7'h0) begin
+        if(rd_mux_addr == 8'h0) begin
             readback_data_var[0] = field_storage.control.start.value;
             readback_data_var[1] = field_storage.control.stop.value;
             readback_data_var[2] = hwif_in.control.idle.next;
         end
-        if(rd_mux_addr == 7'h4) begin
+        if(rd_mux_addr == 8'h4) begin
             readback_data_var[0] = field_storage.interrupt.enable.value;
         end
-        if(rd_mux_addr == 7'h8) begin
+        if(rd_mux_addr == 8'h8) begin
             readback_data_var[0] = field_storage.sources.done.value;
         end
-        if(rd_mux_addr == 7'hc) begin
+        if(rd_mux_addr == 8'hc) begin
             readback_data_var[0] = field_storage.status.done.value;
         end
-        if(rd_mux_addr == 7'h10) begin
+        if(rd_mux_addr == 8'h10) begin
             readback_data_var[0] = hwif_in.result.read_error.next;
             readback_data_var[1] = hwif_in.result.stopped.next;
             readback_data_var[2] = hwif_in.result.invalid.next;
+            readback_data_var[3] = hwif_in.result.write_error.next;
         end
-        if(rd_mux_addr == 7'h20) begin
+        if(rd_mux_addr == 8'h20) begin
             readback_data_var[31:0] = field_storage.src_lo.value.value;
         end
-        if(rd_mux_addr == 7'h24) begin
+        if(rd_mux_addr == 8'h24) begin
             readback_data_var[31:0] = field_storage.src_hi.value.value;
         end
-        if(rd_mux_addr == 7'h30) begin
+        if(rd_mux_addr == 8'h30) begin
             readback_data_var[31:0] = field_storage.bytes_lo.value.value;
         end
-        if(rd_mux_addr == 7'h34) begin
+        if(rd_mux_addr == 8'h34) begin
             readback_data_var[31:0] = field_storage.bytes_hi.value.value;
         end
-        if(rd_mux_addr == 7'h40) begin
+        if(rd_mux_addr == 8'h40) begin
             readback_data_var[31:0] = field_storage.low_lo.value.value;
         end
-        if(rd_mux_addr == 7'h44) begin
+        if(rd_mux_addr == 8'h44) begin
             readback_data_var[31:0] = field_storage.low_hi.value.value;
         end
-        if(rd_mux_addr == 7'h50) begin
+        if(rd_mux_addr == 8'h50) begin
             readback_data_var[31:0] = field_storage.high_lo.value.value;
         end
-        if(rd_mux_addr == 7'h54) begin
+        if(rd_mux_addr == 8'h54) begin
             readback_data_var[31:0] = field_storage.high_hi.value.value;
         end
-        if(rd_mux_addr == 7'h60) begin
+        if(rd_mux_addr == 8'h60) begin
             readback_data_var[0] = field_storage.kind_lo.wide.value;
             readback_data_var[1] = field_storage.kind_lo.is_signed.value;
-            readback_data_var[31:2] = field_storage.kind_lo.reserved.value;
+            readback_data_var[2] = field_storage.kind_lo.filter.value;
+            readback_data_var[31:3] = field_storage.kind_lo.reserved.value;
         end
-        if(rd_mux_addr == 7'h64) begin
+        if(rd_mux_addr == 8'h64) begin
             readback_data_var[31:0] = field_storage.kind_hi.value.value;
         end
-        if(rd_mux_addr == 7'h70) begin
+        if(rd_mux_addr == 8'h70) begin
+            readback_data_var[31:0] = field_storage.dst_lo.value.value;
+        end
+        if(rd_mux_addr == 8'h74) begin
+            readback_data_var[31:0] = field_storage.dst_hi.value.value;
+        end
+        if(rd_mux_addr == 8'h80) begin
             readback_data_var[31:0] = hwif_in.count_lo.value.next;
         end
-        if(rd_mux_addr == 7'h74) begin
+        if(rd_mux_addr == 8'h84) begin
             readback_data_var[31:0] = hwif_in.count_hi.value.next;
         end
         readback_data = readback_data_var;

@@ -4,8 +4,8 @@
 package scan_regs_pkg;
 
     localparam SCAN_REGS_DATA_WIDTH = 32;
-    localparam SCAN_REGS_MIN_ADDR_WIDTH = 7;
-    localparam SCAN_REGS_SIZE = 'h78;
+    localparam SCAN_REGS_MIN_ADDR_WIDTH = 8;
+    localparam SCAN_REGS_SIZE = 'h88;
 
     typedef struct {
         logic next;
@@ -36,9 +36,14 @@ package scan_regs_pkg;
     } scan_regs__result__invalid__in_t;
 
     typedef struct {
+        logic next;
+    } scan_regs__result__write_error__in_t;
+
+    typedef struct {
         scan_regs__result__read_error__in_t read_error;
         scan_regs__result__stopped__in_t stopped;
         scan_regs__result__invalid__in_t invalid;
+        scan_regs__result__write_error__in_t write_error;
     } scan_regs__result__in_t;
 
     typedef struct {
@@ -175,12 +180,17 @@ package scan_regs_pkg;
     } scan_regs__kind_lo__is_signed__out_t;
 
     typedef struct {
-        logic [29:0] value;
+        logic value;
+    } scan_regs__kind_lo__filter__out_t;
+
+    typedef struct {
+        logic [28:0] value;
     } scan_regs__kind_lo__reserved__out_t;
 
     typedef struct {
         scan_regs__kind_lo__wide__out_t wide;
         scan_regs__kind_lo__is_signed__out_t is_signed;
+        scan_regs__kind_lo__filter__out_t filter;
         scan_regs__kind_lo__reserved__out_t reserved;
     } scan_regs__kind_lo__out_t;
 
@@ -191,6 +201,22 @@ package scan_regs_pkg;
     typedef struct {
         scan_regs__kind_hi__value__out_t value;
     } scan_regs__kind_hi__out_t;
+
+    typedef struct {
+        logic [31:0] value;
+    } scan_regs__dst_lo__value__out_t;
+
+    typedef struct {
+        scan_regs__dst_lo__value__out_t value;
+    } scan_regs__dst_lo__out_t;
+
+    typedef struct {
+        logic [31:0] value;
+    } scan_regs__dst_hi__value__out_t;
+
+    typedef struct {
+        scan_regs__dst_hi__value__out_t value;
+    } scan_regs__dst_hi__out_t;
 
     typedef struct {
         scan_regs__control__out_t control;
@@ -207,5 +233,7 @@ package scan_regs_pkg;
         scan_regs__high_hi__out_t high_hi;
         scan_regs__kind_lo__out_t kind_lo;
         scan_regs__kind_hi__out_t kind_hi;
+        scan_regs__dst_lo__out_t dst_lo;
+        scan_regs__dst_hi__out_t dst_hi;
     } scan_regs__out_t;
 endpackage

@@ -1,0 +1,11 @@
+// Types of the scan engine.
+package scan_pkg;
+
+  /// A part of a line of the bitmap.
+  typedef struct packed {
+    logic [63:0]  strb;
+    logic [63:0]  addr;  // on the media, a multiple of 64
+    logic [511:0] data;
+  } bitmap_line_t;
+
+endpackage
