@@ -3,7 +3,6 @@
 import random
 
 import pytest
-
 from nearside import NearsideError
 from nearside.device import Design, Device
 

@@ -350,7 +350,7 @@ class Engine:
         result, value = end
         if wrong := self._wrong(result):
             raise NearsideError(f"{self.name}: {', '.join(wrong)}")
-        return {name: value for name in self.values["outputs"]}
+        return dict.fromkeys(self.values["outputs"], value)
 
     def outputs(self) -> dict[str, int]:
         """What it told at its last end beside what went wrong: values of 64 bits, by name."""

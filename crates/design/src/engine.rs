@@ -35,7 +35,7 @@ pub struct Engine {
     /// Namespaces that it may touch, by their numbers, which follow each other; none: the whole media.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<u32>,
-    /// Opcodes of its NVMe I/O commands, in the order of `engine.toml`; none: those of `engine.toml` if it is the first engine of its
+    /// Opcodes of its NVMe I/O commands, in the order of `engine.toml`; those behind the last one it does not have. None: those of `engine.toml` if it is the first engine of its
     /// kind, else it has no commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opcodes: Option<Vec<u8>>,
@@ -211,8 +211,8 @@ impl Engine {
         let Some(own) = &self.opcodes else {
             return Ok(if first { commands } else { Vec::new() });
         };
-        let allowed = format!("none, or one for each of its {} commands", commands.len());
-        let fits = own.is_empty() || own.len() == commands.len();
+        let allowed = format!("at most one for each of its {} commands", commands.len());
+        let fits = own.len() <= commands.len();
         let key = format!("engine.{}.opcodes", self.name);
         check(&key, format!("{own:x?}"), fits, &allowed)?;
         commands.truncate(own.len());
@@ -518,7 +518,7 @@ mod tests {
         for (opcodes, why) in [
             (
                 "[0x80, 0x81]",
-                "engine.a.opcodes = [80, 81]: allowed is none, or one for each of its 1 commands",
+                "engine.a.opcodes = [80, 81]: allowed is at most one for each of its 1 commands",
             ),
             (
                 "[0xC0]",

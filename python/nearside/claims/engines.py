@@ -78,12 +78,7 @@ def ideal_read(design: Design, lines: int) -> float:
         now = max(now + 1, following or 0)
 
 
-@claim(
-    "engine.scan.rate", "% of the memory's rate", at_least(90),
-    "A scan of 32 MiB of the media by the scan engine, from its start to its end as the host sees it, against what the "
-    "DDR4 model gives to an ideal reader, at most a beat a cycle and channel.",
-)  # fmt: skip
-def scan_rate(context: Context) -> Measured:
+def scan(context: Context, *, bitmap: bool) -> Measured:
     design = Design.load("engines")
     bytes_ = context.commands(32) * MIB
     data = random.Random(context.seed).randbytes(MIB)
@@ -93,15 +88,43 @@ def scan_rate(context: Context) -> Measured:
         for at in range(0, bytes_, MIB):
             device.pm_write(at, data)
         engine = device.engine("scan0")
-        ns = engine.launch(timeout_us=100_000_000, src=0, bytes=bytes_, low=0, high=(1 << 30) - 1, kind=0)
+        arguments = {
+            "src": 0,
+            "bytes": bytes_,
+            "low": 0,
+            "high": (1 << 30) - 1,
+            "kind": 4 * bitmap,
+            "dst": 2 * bytes_ * bitmap,
+        }
+        ns = engine.launch(timeout_us=100_000_000, **arguments)
         if engine.outputs()["count"] != expected * (bytes_ // MIB):
             raise AssertionError("the count is wrong")
+        if bitmap and device.pm_read(2 * bytes_, bytes_ // 32).count(b"\0") == bytes_ // 32:
+            raise AssertionError("there is no bitmap")
     channels = design.values["channels"]
     bound = channels * ideal_read(design, bytes_ // 64 // channels)
     rate = bytes_ / ns
     return Measured(
         100 * rate / bound, f"{rate:.2f} GB/s scanned of {bound:.2f}; {channels} channels, {bytes_ // MIB} MiB"
     )
+
+
+@claim(
+    "engine.scan.rate", "% of the memory's rate", at_least(90),
+    "A scan of 32 MiB of the media by the scan engine, from its start to its end as the host sees it, against what the "
+    "DDR4 model gives to an ideal reader, at most a beat a cycle and channel.",
+)  # fmt: skip
+def scan_rate(context: Context) -> Measured:
+    return scan(context, bitmap=False)
+
+
+@claim(
+    "engine.scan.filter", "% of the memory's rate", at_least(90),
+    "The same with a bitmap of the 32-bit values between the bounds, which is written to the media, against the same "
+    "reader, who writes nothing.",
+)  # fmt: skip
+def scan_filter(context: Context) -> Measured:
+    return scan(context, bitmap=True)
 
 
 def crowd(context: Context) -> dict[str, float]:
