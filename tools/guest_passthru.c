@@ -43,7 +43,7 @@ enum {
   DELETE_SQ, CREATE_SQ, GET_LOG, DELETE_CQ = 4, CREATE_CQ, IDENTIFY, ABORT = 8, SET_FEATURES, GET_FEATURES, AER = 0x0C,
   NAMESPACES = 0x0D, ATTACH = 0x15, DOORBELL_BUFFER = 0x7C, FORMAT = 0x80, SANITIZE = 0x84
 };
-enum { FLUSH, WRITE, READ, WRITE_UNCORRECTABLE = 4, COMPARE, WRITE_ZEROES = 8, DSM, VERIFY = 0x0C, SCAN = 0xC0 };
+enum { FLUSH, WRITE, READ, WRITE_UNCORRECTABLE = 4, COMPARE, WRITE_ZEROES = 8, DSM, VERIFY = 0x0C, SCAN = 0xC0, FILTER = 0xC8 };
 
 static uint64_t state;
 static uint8_t *data;  // stays where it is: queues and doorbell buffers that a command makes of it are still ours afterwards
@@ -170,7 +170,7 @@ static void draw_admin(struct passthru *c, uint32_t others, const uint32_t *nsid
 }
 
 static void draw_io(struct passthru *c, uint32_t nsid, uint64_t blocks) {
-  static const uint8_t known[] = {FLUSH, WRITE, READ, WRITE, READ, WRITE_UNCORRECTABLE, COMPARE, WRITE_ZEROES, DSM, VERIFY, SCAN};
+  static const uint8_t known[] = {FLUSH, WRITE, READ, WRITE, READ, WRITE_UNCORRECTABLE, COMPARE, WRITE_ZEROES, DSM, VERIFY, SCAN, FILTER};
   c->opcode = below(5) ? one_of(known, sizeof known) : (uint8_t)draw();
   c->nsid = nsid;  // the driver refuses another one
   if (c->opcode == DSM) return;
@@ -181,9 +181,9 @@ static void draw_io(struct passthru *c, uint32_t nsid, uint64_t blocks) {
   c->cdw[0] = (uint32_t)lba;
   c->cdw[1] = (uint32_t)(lba >> 32);
   c->cdw[2] = (c->cdw[2] & ~0xFFFFu) | count;
-  if (c->opcode == SCAN) {
+  if (c->opcode == SCAN || c->opcode == FILTER) {
     c->cdw[2] &= ~0xFC00u;  // short, or, where a high bit is set, beyond the namespace
-    if (below(4)) c->cdw[2] &= 0xFFFFFF, c->cdw[3] &= 3;
+    if (below(4)) c->cdw[2] &= 0xFFFFFF, c->cdw[3] &= c->opcode == SCAN ? 3 : 0x3FF;  // where the bitmap goes, too
   }
 }
 
@@ -196,7 +196,7 @@ static int allowed(const struct passthru *c, int admin, int status) {
   }
   if (!admin) {
     int lba = c->opcode == WRITE || c->opcode == READ || c->opcode == WRITE_UNCORRECTABLE || c->opcode == COMPARE ||
-              c->opcode == WRITE_ZEROES || c->opcode == DSM || c->opcode == VERIFY || c->opcode == SCAN;
+              c->opcode == WRITE_ZEROES || c->opcode == DSM || c->opcode == VERIFY || c->opcode == SCAN || c->opcode == FILTER;
     switch (status) {
       case 0x80: return lba;                                              // LBA Out of Range
       case 0x180: return lba;                                             // Conflicting Attributes
