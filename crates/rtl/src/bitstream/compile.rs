@@ -41,6 +41,8 @@ const VERILATOR_FLAGS: &[&str] = &[
 ];
 const CXX_FLAGS: &str = "-fPIC -fvisibility=hidden -DVL_USER_STOP -DVL_USER_FINISH -DVL_USER_FATAL";
 const OPTIMISE: &str = "-O2";
+/// Of a checked build: 5 % slower, and compiled in three quarters of the time.
+const OPTIMISE_CHECKED: &str = "-O1";
 /// The two builds of a trained bitstream.
 const COUNT: &str = "-O1 -fprofile-generate -fprofile-update=single";
 const USE_COUNTS: &str = "-O2 -fprofile-use -fprofile-partial-training -Wno-missing-profile \
@@ -66,6 +68,14 @@ impl Purpose {
         match self {
             Purpose::Checked => "--assert",
             Purpose::Running => "--no-assert",
+        }
+    }
+
+    /// The C++ compiler's level.
+    fn optimise(self) -> &'static str {
+        match self {
+            Purpose::Checked => OPTIMISE_CHECKED,
+            Purpose::Running => OPTIMISE,
         }
     }
 
@@ -309,7 +319,7 @@ impl<'a> Build<'a> {
             SHIM,
             RUNTIME,
             CXX_FLAGS,
-            OPTIMISE,
+            spec.purpose.optimise(),
             spec.purpose.flag(),
             &format!("{VERILATOR_FLAGS:?}"),
         ] {
@@ -382,7 +392,7 @@ impl<'a> Build<'a> {
         )?;
         write(&obj.join("ns.mk"), MAKEFILE)?;
         match training {
-            None => self.make(&obj, OPTIMISE, "", false, progress)?,
+            None => self.make(&obj, self.spec.purpose.optimise(), "", false, progress)?,
             Some(training) => {
                 self.make(&obj, COUNT, "-fprofile-generate", true, progress)?;
                 ask(progress, Progress::Training)?;
