@@ -169,7 +169,7 @@ def test_profiles_that_the_dram_is_too_slow_for_say_so():
     design = Design.load("default")
     with pytest.warns(LateReadsWarning, match="media profile stt-mram asks for reads of 64 bytes in 60 ns"):
         device = Device(design.with_values("[media]\nprofile = 'stt-mram'"))
-    assert device.late_reads["dram_ns"] == 68
+    assert device.late_reads["dram_ns"] == 72
     with device:
         with pytest.warns(LateReadsWarning, match="profile reram .* all reads come late"):
             device.delay_set("reram")
@@ -180,7 +180,7 @@ def test_profiles_that_the_dram_is_too_slow_for_say_so():
             for profile in ("dram", "pcm", "optane-dcpmm", "nand"):
                 device.delay_set(profile)
                 assert device.late_reads is None
-            device.delay_set_latency(68, 1)
+            device.delay_set_latency(72, 1)
         # It is what a device does that rests: the fastest read of all takes so long.
         device.delay_set("dram")
         for pattern, key in (("random", "dram_ns"), ("sequential", "open_row_ns")):

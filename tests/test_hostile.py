@@ -105,7 +105,7 @@ METHODS = {
     "pm_write": {"offset": 0, "data": b"x"},
     "pm_stream": {
         "kind": "load", "bytes": 64, "in_flight": 4, "count": 10, "start": 0, "span": 1 << 12, "pattern": "random",
-        "seed": 1, "verify": False, "progress": None,
+        "seed": 1, "verify": False, "pause_ns": 100, "progress": None,
     },
     "select_namespace": {"nsid": 1},
     "format": {"nsid": 1, "erase": "none"},

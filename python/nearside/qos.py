@@ -31,7 +31,11 @@ def measure(
     build: BuildProgress | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Bandwidth and the latency of loads for each number of credits (lines a channel and direction; 0: no limit)."""
+    """Bandwidth and the latency of loads for each number of credits (lines a channel and direction; 0: no limit).
+
+    `copied_percent` is of what ideal masters copy without a limit, `copied_percent_of_same` of what they copy with the
+    same credits.
+    """
     design = Design.load("engines")
     job = {"commands": commands, "queues": 10, "depth": 8, "seed": seed}
     rows = []
@@ -65,6 +69,7 @@ def measure(
                 "nvme_percent": 100 * report["bandwidth_gb_s"] / alone,
                 "copied_gb_s": copied,
                 "copied_percent": 100 * copied / best,
+                "copied_percent_of_same": 100 * copied / (ideal(design, 30_000, alone, lines) if lines else best),
             }
         )
     return {
@@ -77,23 +82,29 @@ def measure(
     }
 
 
-def ideal(design: Design, ns: float, nvme_gb_s: float) -> float:
+# Lines that ideal masters read ahead of their writes, and have outstanding in each direction, without a limit.
+UNLIMITED = 128
+
+
+def ideal(design: Design, ns: float, nvme_gb_s: float, credits: int = 0) -> float:
     """GB/s that ideal masters copy in the DDR4 model beside NVMe reads of so many GB/s, lines grouped at their best."""
     channels = design.values["channels"]
-    return channels * max(_ideal(design, ns, nvme_gb_s / channels, group) for group in (4, 16, 64))
+    groups = (1, 4, 8) if credits else (4, 16, 64)
+    return channels * max(_ideal(design, ns, nvme_gb_s / channels, group, credits) for group in groups)
 
 
-def _ideal(design: Design, ns: float, nvme_gb_s: float, group: int) -> float:
+def _ideal(design: Design, ns: float, nvme_gb_s: float, group: int, credits: int) -> float:
     """GB/s copied in one channel.
 
-    Each copy always has a request, and reads and writes so many lines in turns; the NVMe reads are of 4 KiB at random
-    places, each at its time.
+    Each copy always has a request, reads and writes so many lines in turns, and has no more lines of each outstanding
+    than its credits; the NVMe reads are of 4 KiB at random places, each at its time.
     """
     channel = _native.DramChannel(design.native)
     channels = design.values["channels"]
     chance = random.Random(1)
-    # Of each copy: where from, where to, lines asked for, written, and there.
-    copies = [[source // channels, target // channels, 0, 0, 0] for source, target in COPIES.values()]
+    # Of each copy: where from, where to, lines asked for, written, there, and safe.
+    copies = [[source // channels, target // channels, 0, 0, 0, 0] for source, target in COPIES.values()]
+    most = credits or UNLIMITED
     now, asked, lines = 0, 0, []
     while now < ns * 1000:
         while asked < nvme_gb_s * now / 1000:
@@ -103,15 +114,20 @@ def _ideal(design: Design, ns: float, nvme_gb_s: float, group: int) -> float:
         while lines and channel.push(now, lines[0], False):
             lines.pop(0)
         for copy in copies:
-            source, target, reads, writes, there = copy
-            while reads - writes < 128 and channel.push(now, source + 64 * reads, False):
+            source, target, reads, writes, there, safe = copy
+            while reads - writes < UNLIMITED and reads - there < most and channel.push(now, source + 64 * reads, False):
                 reads += 1
-            while writes < there // group * group and channel.push(now, target + 64 * writes, True):
+            while (
+                writes < there // group * group
+                and writes - safe < most
+                and channel.push(now, target + 64 * writes, True)
+            ):
                 writes += 1
             copy[2:4] = reads, writes
         while (completion := channel.poll(now)) is not None:
             for copy in copies:
                 copy[4] += 0 <= completion[0] - copy[0] < 64 * copy[2]
+                copy[5] += 0 <= completion[0] - copy[1] < 64 * copy[3]
         now = max(now + 1, channel.next_event() or 0)
     return sum(copy[3] for copy in copies) * 64 / ns
 
@@ -122,7 +138,9 @@ def print_table(doc: dict[str, Any]) -> None:
         f"two copies, NVMe reads at the wire's rate ({doc['nvme_alone_gb_s']:.2f} GB/s alone), loads "
         f"({doc['load_alone_ns']:.0f} ns alone); simulated"
     )
-    table = show.table(title, "credits", "load, mean", "load, p99", "NVMe", "of alone", "copied", "of ideal masters")
+    table = show.table(
+        title, "credits", "load, mean", "load, p99", "NVMe", "of alone", "copied", "of ideal", "at the same credits"
+    )
     for row in doc["rows"]:
         table.add_row(
             str(row["credits"] or "no limit"),
@@ -132,5 +150,6 @@ def print_table(doc: dict[str, Any]) -> None:
             f"{row['nvme_percent']:.1f} %",
             f"{row['copied_gb_s']:.2f} GB/s",
             f"{row['copied_percent']:.1f} %",
+            f"{row['copied_percent_of_same']:.1f} %",
         )
     show.out.print(table)

@@ -16,6 +16,8 @@ pub struct Stream {
     pub bytes: usize,
     /// Loads under way at a time. Stores are posted.
     pub in_flight: usize,
+    /// Before each load time passes at random, up to this: else loads one at a time may fall in step with the DRAM's refreshes.
+    pub pause: Time,
     /// How many.
     pub count: u64,
     /// The part of the window that is touched.
@@ -164,8 +166,13 @@ fn loads(
     let mut under_way: Vec<(u32, u64)> = Vec::new();
     let mut out = Streamed::default();
     let (mut issued, mut done) = (0, 0);
+    let mut pauses = Random::new(!stream.seed);
     while done < stream.count {
         while issued < stream.count && under_way.len() < stream.in_flight {
+            if stream.pause > Time::ZERO {
+                let until = system.now() + Time(pauses.below(stream.pause.0 + 1));
+                system.advance_until(until).map_err(failed)?;
+            }
             let addr = places.next();
             let tag = system
                 .load(device, Bar::Pm, addr, stream.bytes)

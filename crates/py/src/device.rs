@@ -108,6 +108,8 @@ fn check_timeout(timeout_us: u64) -> PyResult<Time> {
 
 /// Longest time for one command.
 const MOST_TIMEOUT_US: u64 = 1_000_000_000;
+/// Longest pause before a load.
+const MOST_PAUSE_NS: u64 = 1_000_000;
 /// Bytes that one command deallocates, of those that Ctrl-C may end.
 const DEALLOCATED: u64 = 256 << 20;
 
@@ -562,9 +564,10 @@ impl Device {
         })
     }
 
-    /// A stream of loads ("load") or stores ("store") of the PM window; returns what came of it as JSON.
+    /// A stream of loads ("load") or stores ("store") of the PM window; returns what came of it as JSON. Before each load a random
+    /// time passes, up to `pause_ns`.
     #[pyo3(signature = (kind, *, bytes=64, in_flight=64, count=4000, start=0, span=0, pattern="random", seed=1, verify=false,
-        progress=None))]
+        pause_ns=0, progress=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn pm_stream(
         &self,
@@ -578,6 +581,7 @@ impl Device {
         pattern: &str,
         seed: u64,
         verify: bool,
+        pause_ns: u64,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<String> {
         let one_of = |name: &str, value: &str, allowed: [&str; 2]| {
@@ -593,6 +597,11 @@ impl Device {
             0 => window.saturating_sub(start),
             span => span,
         };
+        if pause_ns > MOST_PAUSE_NS {
+            return Err(raise(format!(
+                "pause_ns = {pause_ns}: allowed are 0 to {MOST_PAUSE_NS}"
+            )));
+        }
         let mut state = self.lock()?;
         let session = state.session()?;
         within("the PM window", window, start, span)?;
@@ -600,6 +609,7 @@ impl Device {
             store,
             bytes,
             in_flight,
+            pause: Time::ns(pause_ns),
             count,
             start,
             span,

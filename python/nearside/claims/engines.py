@@ -137,6 +137,16 @@ def load_p99(context: Context) -> Measured:
     return Measured(row["load_p99_ns"], f"{row['loads']} loads, {row['load_mean_ns']:.0f} ns on average")
 
 
+@claim(
+    "qos.copied", "%", at_least(90),
+    f"{qos.LOAD}: bytes copied, of what ideal masters with as many credits copy in the DDR4 model beside such reads.",
+)  # fmt: skip
+def copied(context: Context) -> Measured:
+    row = crowd(context)
+    detail = f"{row['copied_gb_s']:.2f} GB/s; {row['copied_percent']:.0f} % of what they copy without a limit"
+    return Measured(row["copied_percent_of_same"], detail)
+
+
 @claim("qos.nvme", "%", at_least(95), f"{qos.LOAD}: the NVMe reads' share of what they get alone.")
 def nvme_share(context: Context) -> Measured:
     row = crowd(context)
