@@ -67,3 +67,36 @@ def test_the_command_lines_option(monkeypatch, capsys):
         cli.main()
     assert not end.value.code
     assert json.loads(capsys.readouterr().out)["build"] == "checked"
+
+
+@pytest.mark.parametrize("name", ["engines", "default"])
+def test_the_top_for_other_tools_stands_by_itself(tmp_path, monkeypatch, capsys, name):
+    """Verilator takes the written top and its list, and sets no parameter."""
+    top, header = tmp_path / "device.sv", tmp_path / "map.h"
+    arguments = ["build", "--design", name, "--top", str(top), "--header", str(header), "--json"]
+    monkeypatch.setattr(sys, "argv", ["nearside", *arguments])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert not end.value.code
+    written = json.loads(capsys.readouterr().out)
+    assert written["filelist"] == str(tmp_path / "device.f")
+    verilator = Path(sys.executable).with_name("verilator")
+    command = [verilator, "--lint-only", "-Wno-fatal", "--top", "nearside_top", "-f", tmp_path / "device.f"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    values = Design.load(name).values
+    assert f"parameter int unsigned NumSlots = {values['nvme']['slots']}," in top.read_text()
+    check = tmp_path / "check.c"
+    check.write_text('#include "map.h"\n_Static_assert(NEARSIDE_MEDIA_BYTES == 1 << 30, "");\n')
+    subprocess.run(["gcc", "-Wall", "-Werror", "-c", check, "-o", tmp_path / "check.o"], check=True)
+
+
+def test_the_top_takes_the_place_of_no_other_file(tmp_path, monkeypatch, capsys):
+    (tmp_path / "x.toml").write_text((ROOT / "designs" / "fuzz.toml").read_text().replace('"fuzz"', '"x"'))
+    for options in (["--top", "x.toml"], ["--top", "a.sv", "--header", "a.f"], ["--header", "x.toml"]):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["nearside", "build", "--design", "./x.toml", *options])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        assert end.value.code == 1
+        assert "the same file, too" in capsys.readouterr().err

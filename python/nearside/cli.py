@@ -163,14 +163,38 @@ def info(design: DesignOption = "default", as_json: JsonOption = False) -> None:
 
 
 @app.command(epilog="Example: nearside build --design designs/default.toml --no-train")
-def build(design: DesignOption = "default", train: TrainOption = True, as_json: JsonOption = False) -> None:
+def build(
+    design: DesignOption = "default",
+    train: TrainOption = True,
+    top: Annotated[
+        Path | None,
+        typer.Option(help="Write the device top with its engines and parameters, and its file list (.f)."),
+    ] = None,
+    header: Annotated[Path | None, typer.Option(help="Write the address map as a C header.")] = None,
+    as_json: JsonOption = False,
+) -> None:
     """Compile a design with Verilator. The result is cached by content: a second build is instant.
 
     Every command compiles what it needs by itself; what is built here runs faster from then on.
+    With --top or --header nothing is compiled.
     """
     from nearside.device import Design, assertions, compile_design
 
     loaded = Design.load(design)
+    filelist = top and top.with_suffix(".f")
+    files.check_apart([top, filelist, header], loaded.files)
+    if top or header:
+        if top:
+            files.write_text(top, loaded.native.top())
+            files.write_text(filelist, loaded.native.filelist(str(top.resolve())))
+        if header:
+            files.write_text(header, loaded.native.header())
+        doc = {"top": top and str(top), "filelist": filelist and str(filelist), "header": header and str(header)}
+        if as_json:
+            print_json({"design": {"name": loaded.name, "hash": loaded.hash}, **doc})
+        else:
+            show.out.print("\n".join(filter(None, doc.values())), soft_wrap=True)
+        return
     late = loaded.late_reads()
     if late:
         warnings.warn(late["message"], LateReadsWarning, stacklevel=1)

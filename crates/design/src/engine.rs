@@ -21,7 +21,7 @@ const MAX_COMMANDS: usize = 8;
 /// The vendor specific I/O opcodes (NVMe 1.4, figure 346).
 const OPCODES: std::ops::RangeInclusive<u8> = 0x80..=0xFF;
 /// The device top, which engines are written into.
-const TOP: &str = "hw/top/rtl/nearside_top.sv";
+pub const TOP: &str = "hw/top/rtl/nearside_top.sv";
 
 /// An engine of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -206,20 +206,16 @@ fn opcodes(key: impl Fn(usize) -> String, opcodes: impl Iterator<Item = u8>) -> 
 
 impl Engine {
     /// Its commands in this device; `first` of its kind or not.
-    fn commands(&self, manifest: &Manifest, first: bool) -> Result<Vec<Command>, Error> {
+    fn commands(&self, manifest: &Manifest, first: bool) -> Vec<Command> {
         let mut commands = manifest.commands.clone();
         let Some(own) = &self.opcodes else {
-            return Ok(if first { commands } else { Vec::new() });
+            return if first { commands } else { Vec::new() };
         };
-        let allowed = format!("at most one for each of its {} commands", commands.len());
-        let fits = own.len() <= commands.len();
-        let key = format!("engine.{}.opcodes", self.name);
-        check(&key, format!("{own:x?}"), fits, &allowed)?;
         commands.truncate(own.len());
         for (command, opcode) in commands.iter_mut().zip(own) {
             command.opcode = *opcode;
         }
-        Ok(commands)
+        commands
     }
 }
 
@@ -230,7 +226,11 @@ impl Design {
         let mut instances: BTreeMap<u32, u32> = BTreeMap::new();
         let mut plugged = Vec::new();
         let mut vector = self.nvme.io_queues as u16 + 1;
-        for engine in &self.engine {
+        for (n, engine) in self.engine.iter().enumerate() {
+            let check = |field: &str, value: String, ok: bool, allowed: &str| {
+                let key = format!("engine[{n}].{field}");
+                error::check(&key, value, ok, allowed).map_err(|e| self.origin.locate(e))
+            };
             let folder = match engine.engine.contains('/') {
                 true => root.join(&engine.engine),
                 false => root.join("hw/engine").join(&engine.engine),
@@ -239,21 +239,27 @@ impl Design {
             let size = manifest.registers.0;
             let offset = next.next_multiple_of(size);
             next = offset + size;
-            let key = format!("engine.{}", engine.name);
             let allowed = "registers of all engines that fit into 512 KiB of BAR4";
-            check(&key, manifest.registers, next <= REGISTERS.end, allowed)?;
+            let given = format!("{:?} with {}", engine.engine, manifest.registers);
+            check("engine", given, next <= REGISTERS.end, allowed)?;
             let instance = instances.entry(manifest.kind).or_default();
             let first = vector;
             vector += u16::from(manifest.interrupts);
             let allowed = "MSI-X vectors of queues and engines that are at most 128 together";
-            check(&key, manifest.interrupts, vector <= 128, allowed)?;
-            let commands = engine.commands(&manifest, *instance == 0)?;
+            let given = format!("{:?} with {} of them", engine.engine, manifest.interrupts);
+            check("engine", given, vector <= 128, allowed)?;
+            let commands = engine.commands(&manifest, *instance == 0);
+            if let Some(own) = &engine.opcodes {
+                let most = manifest.commands.len();
+                let allowed = format!("at most one for each of its {most} commands");
+                check("opcodes", format!("{own:x?}"), own.len() <= most, &allowed)?;
+            }
             for command in &commands {
                 let mut others = plugged.iter().flat_map(|e: &Plugged| &e.commands);
                 let alone = others.all(|other| other.opcode != command.opcode);
                 let allowed = "an opcode of its own: `opcodes` in the design gives others";
                 let opcode = format!("{:#x}", command.opcode);
-                check(&format!("{key}.opcodes"), opcode, alone, allowed)?;
+                check("opcodes", opcode, alone, allowed)?;
             }
             let all = 1..=self.nvme.namespaces.len().max(1) as u32;
             let own = engine.namespaces.first().zip(engine.namespaces.last());
@@ -518,11 +524,11 @@ mod tests {
         for (opcodes, why) in [
             (
                 "[0x80, 0x81]",
-                "engine.a.opcodes = [80, 81]: allowed is at most one for each of its 1 commands",
+                "x.toml:9: engine[0].opcodes = [80, 81]: allowed is at most one for each of its 1 commands",
             ),
             (
                 "[0xC0]",
-                "engine.b.opcodes = 0xc0: allowed is an opcode of its own",
+                "x.toml:10: engine[1].opcodes = 0xc0: allowed is an opcode of its own",
             ),
         ] {
             let text = format!(
@@ -618,6 +624,18 @@ mod tests {
             let error = design.engines(&root()).unwrap_err().to_string();
             assert!(error.contains(why) && !error.contains('\n'), "{error}");
         }
+        // Found when all engines are placed: in the design.
+        let large = good.replacen("\"4 KiB\"", "\"512 KiB\"", 1);
+        std::fs::write(folder.join("engine.toml"), large).unwrap();
+        let second = text.replace("\"a\"", "\"b\"");
+        let design = parse(&format!("{text}{second}")).unwrap();
+        let error = design.engines(&root()).unwrap_err().to_string();
+        let why = "with 512 KiB: allowed is registers of all engines";
+        assert!(
+            error.starts_with("x.toml:11: engine[1].engine = "),
+            "{error}"
+        );
+        assert!(error.contains(why), "{error}");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

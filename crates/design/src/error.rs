@@ -75,7 +75,7 @@ impl Error {
 }
 
 /// The line, from 1 on, of a key as errors name it: `channels`, `media.bytes`, `engine[1].name`. `engine[1]` is the second `[[engine]]`; a
-/// number behind the last part is of a value in a list.
+/// number behind the last part is of a value in a list. Of a key that is not there, the line of its table.
 fn line_of(text: &str, key: &str) -> Option<usize> {
     let (table, field) = key.rsplit_once('.').unwrap_or(("", key));
     let field = field.split('[').next()?;
@@ -83,12 +83,13 @@ fn line_of(text: &str, key: &str) -> Option<usize> {
         Some((table, number)) => (table, number.trim_end_matches(']').parse().ok()?),
         None => (table, 0),
     };
-    let (mut here, mut seen) = (table.is_empty(), 0);
+    let (mut here, mut seen, mut begin) = (table.is_empty(), 0, None);
     for (n, line) in (1..).zip(text.lines()) {
         let line = line.trim();
         if let Some(header) = line.strip_prefix('[') {
             let name = header.trim_start_matches('[').split(']').next()?.trim();
             here = name == table && seen == number;
+            begin = if here { Some(n) } else { begin };
             seen += usize::from(name == table);
         } else if here {
             let rest = line.strip_prefix(field).map(str::trim_start);
@@ -97,7 +98,7 @@ fn line_of(text: &str, key: &str) -> Option<usize> {
             }
         }
     }
-    None
+    begin
 }
 
 /// The line of an error, and what is wrong with which key.

@@ -6,11 +6,13 @@
 mod cpu;
 pub mod engine;
 mod error;
+pub mod export;
 mod identity;
 pub mod media;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -65,6 +67,28 @@ pub struct Design {
     /// What the driver costs on the host's CPU.
     #[serde(default)]
     pub cpu: Cpu,
+    #[serde(skip)]
+    origin: Origin,
+}
+
+/// The file that a design was read from, for errors that are found later; two designs are equal whatever theirs.
+#[derive(Clone, Debug, Default)]
+struct Origin(Option<Arc<(PathBuf, String)>>);
+
+impl PartialEq for Origin {
+    fn eq(&self, _: &Origin) -> bool {
+        true
+    }
+}
+
+impl Origin {
+    /// The error with file and line.
+    fn locate(&self, error: Error) -> Error {
+        match self.0.as_deref() {
+            Some((path, text)) => error.in_text(path, text),
+            None => error,
+        }
+    }
 }
 
 /// What holds the data, and the timing it is given.
@@ -260,8 +284,11 @@ impl Design {
 
     /// Reads a design from text; `path` is what errors name.
     pub fn parse(text: &str, path: &Path) -> Result<Design, Error> {
-        let design: Design = toml::from_str(text).map_err(|e| Error::from_toml(path, text, &e))?;
-        design.validate().map_err(|e| e.in_text(path, text))?;
+        let mut design: Design =
+            toml::from_str(text).map_err(|e| Error::from_toml(path, text, &e))?;
+        design.origin = Origin(Some(Arc::new((path.into(), text.into()))));
+        let checked = design.validate();
+        checked.map_err(|e| design.origin.locate(e))?;
         Ok(design)
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use rtl::bitstream::{Progress, Purpose};
+use rtl::bitstream::{FileList, Progress, Purpose};
 use rtl::{DeviceConfig, RtlDevice};
 
 use crate::arguments::find_profile;
@@ -78,6 +78,39 @@ impl Design {
             Ok(value.to_string())
         })
         .transpose()
+    }
+
+    /// The device top with its engines and parameters, in SystemVerilog.
+    fn top(&self) -> PyResult<String> {
+        let config = DeviceConfig::of(&self.inner).map_err(raise)?;
+        let text = design::engine::top(&config.root, &config.engines).map_err(raise)?;
+        design::export::top(&text, &config.parameters).map_err(raise)
+    }
+
+    /// The file list of its device top, which is at `path`; the other paths are relative to the repository's root.
+    fn filelist(&self, path: &str) -> PyResult<String> {
+        let config = DeviceConfig::of(&self.inner).map_err(raise)?;
+        let mut files = FileList::default();
+        for list in &config.filelists {
+            let list = list.strip_prefix(&config.root).unwrap_or(list);
+            files.add(&config.root, list).map_err(raise)?;
+        }
+        let folders = files
+            .incdirs
+            .iter()
+            .map(|f| format!("+incdir+{}", f.display()));
+        let own = |f: &&PathBuf| !f.ends_with(design::engine::TOP);
+        let sources = files.sources.iter().filter(own);
+        let mut lines: Vec<String> = folders.collect();
+        lines.extend(sources.map(|f| f.display().to_string()));
+        lines.push(path.to_string());
+        Ok(lines.join("\n") + "\n")
+    }
+
+    /// Its address map as a C header.
+    fn header(&self) -> PyResult<String> {
+        let engines = self.inner.engines(&root()?).map_err(raise)?;
+        Ok(design::export::header(&self.inner, &engines))
     }
 
     /// All of it, as JSON.
