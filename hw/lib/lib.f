@@ -12,6 +12,7 @@ hw/lib/rtl/ns_skid_mux.sv
 hw/lib/rtl/ns_rr_arbiter.sv
 hw/lib/rtl/ns_wrr_arbiter.sv
 hw/lib/rtl/ns_clock_gate.sv
+hw/lib/rtl/ns_reset_sync.sv
 hw/lib/rtl/ns_axi_mux.sv
 hw/lib/rtl/ns_axi_fill.sv
 hw/lib/rtl/ns_axi_drain.sv

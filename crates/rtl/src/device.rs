@@ -20,7 +20,7 @@ use crate::mmio::MmioBridge;
 use crate::probe::Probe;
 
 /// Clock cycles of reset after power-on.
-const RESET_CYCLES: u32 = 8;
+const RESET_CYCLES: u32 = 5;
 /// The energy that is left when the power fails keeps the clock going for so long.
 const HOLD_UP: Time = Time::us(10);
 /// But for so many cycles at least, which take longer at clocks below 250 MHz.

@@ -70,3 +70,7 @@ def test_ram(style):
 def test_clock_gate(monkeypatch, bypass, testcase):
     monkeypatch.setenv("CLOCK_GATE_BYPASS", bypass)
     simulate("ns_clock_gate", "cocotb_clock_gate", filelists=LIB, testcase=testcase)
+
+
+def test_reset_sync():
+    simulate("ns_reset_sync", "cocotb_reset_sync", filelists=LIB)

@@ -23,6 +23,7 @@ module reset_proof #(
 
   logic stop, reset, done, busy;
 
+  logic rst_n;
   nearside_reset #(
     .Timeout(Timeout)
   ) u_reset (
@@ -33,6 +34,7 @@ module reset_proof #(
     .open_i,
     .stop_o (stop),
     .reset_o(reset),
+    .rst_no (rst_n),
     .done_o (done),
     .busy_o (busy)
   );
@@ -66,5 +68,8 @@ module reset_proof #(
   `NS_ASSERT(ends_at_once, !(done_q && !request_q) || !stop)
   `NS_ASSERT(rests_only_when_settled, busy || (stop == request_i && done == request_i))
   `NS_COVER(whole_life, done_q && !done && stopped_q == '0)
+
+  // A cycle after power-on the function's reset is that of requests.
+  `NS_ASSERT(only_on_request, !($past(rst_ni) && reset == rst_n))
 
 endmodule

@@ -25,8 +25,10 @@ module nearside_reset #(
   input  logic open_i,
   /// The host is dead, and nothing begins.
   output logic stop_o,
-  /// The function is in reset.
+  /// The function is in reset, after a request.
   output logic reset_o,
+  /// Its reset: then, and that of power-on. From a register, since it is asynchronous.
+  output logic rst_no,
   /// All that had begun has ended.
   output logic done_o,
   /// It works, or a request has come or gone.
@@ -46,6 +48,8 @@ module nearside_reset #(
 
   state_e state_q;
   logic stop_q, reset_q, done_q;
+  // A simulation begins with it released, so that blocks whose clock is stopped see it fall.
+  logic rst_nq = 1'b1;
   logic [TimerBits-1:0] timer_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -53,6 +57,7 @@ module nearside_reset #(
       state_q <= StRun;
       stop_q  <= 1'b0;
       reset_q <= 1'b0;
+      rst_nq  <= 1'b0;
       done_q  <= 1'b0;
       timer_q <= '0;
     end else begin
@@ -60,6 +65,7 @@ module nearside_reset #(
       unique case (state_q)
         StRun: begin
           timer_q <= '0;
+          rst_nq  <= 1'b1;
           if (request_i) begin
             state_q <= StStop;
             stop_q  <= 1'b1;
@@ -70,6 +76,7 @@ module nearside_reset #(
           if ((!begun_i && timer_q != '0) || timer_q == TimerBits'(Timeout)) begin
             state_q <= StReset;
             reset_q <= 1'b1;
+            rst_nq  <= 1'b0;
             timer_q <= '0;
           end
         end
@@ -84,6 +91,7 @@ module nearside_reset #(
             state_q <= StRun;
             stop_q  <= 1'b0;
             reset_q <= 1'b0;
+            rst_nq  <= 1'b1;
             done_q  <= 1'b0;
           end
         end
@@ -93,13 +101,15 @@ module nearside_reset #(
 
   assign stop_o = stop_q;
   assign reset_o = reset_q;
+  assign rst_no = rst_nq;
   assign done_o = done_q;
-  assign busy_o = state_q == StRun ? request_i : !(state_q == StDone && request_i);
+  assign busy_o = state_q == StRun ? request_i || !rst_nq : !(state_q == StDone && request_i);
 
   if (Timeout < 2 * ResetCycles) begin : gen_bad_timeout
     $error("nearside_reset: Timeout must be at least 16");
   end
 
   `NS_ASSERT(stopped_before_reset, !reset_q || stop_q)
+  `NS_ASSERT(resets_agree, !(reset_q && rst_nq) && (reset_q || rst_nq || state_q == StRun))
 
 endmodule

@@ -52,7 +52,7 @@ module nearside_shell
   parameter engine_t [Slots-1:0] Engines = '0
 ) (
   input  logic                             clk_i,
-  /// Power-on reset: the memory controllers are reset with it.
+  /// Power-on reset, asserted and released at any time: the memory controllers are reset with it.
   input  logic                             rst_ni,
   /// Reset of the function alone (function level reset, hot reset): 1 until `reset_done_o`. From then on the host port, the
   /// control bus and the PM window are as after reset.
@@ -149,26 +149,31 @@ module nearside_shell
 
   // ---------------------------------------------------------------- resets
 
-  // rst_ni is that of power-on; all but what the memories' answers depend on is in the function's reset, too.
-  logic rst_fn_n, stop, cut, reset_busy;
+  // por_n is that of power-on; all but what the memories' answers depend on is in the function's reset, too. Both come from registers.
+  logic por_n, rst_fn_n, stop, cut, reset_busy;
   logic [NumChannels-1:0] channel_begun, channel_open;
   logic [NumChannels-1:0] fill_open_q;  // a memory zeroes blocks
+
+  ns_reset_sync u_por (
+    .clk_i,
+    .rst_ni,
+    .rst_no(por_n)
+  );
 
   nearside_reset #(
     .Timeout(ClockKhz < 8192 ? 8192 : ClockKhz)
   ) u_reset (
     .clk_i,
-    .rst_ni,
+    .rst_ni   (por_n),
     .request_i(flr_i || power_fail_i),
     .begun_i  (channel_begun != '0),
     .open_i   (channel_open != '0 || fill_open_q != '0),
     .stop_o   (stop),
     .reset_o  (cut),
+    .rst_no   (rst_fn_n),
     .done_o   (reset_done_o),
     .busy_o   (reset_busy)
   );
-
-  assign rst_fn_n = rst_ni && !cut;
 
   // ---------------------------------------------------------------- control bus
 
@@ -385,8 +390,8 @@ module nearside_shell
   assign fill_done = FillInside ? inside_done : m_fill_done;
   assign fill_error = FillInside ? inside_error : m_fill_error;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) fill_open_q <= '0;
+  always_ff @(posedge clk_i or negedge por_n) begin
+    if (!por_n) fill_open_q <= '0;
     else fill_open_q <= (fill_open_q | fill_ready) & ~fill_done;
   end
 
@@ -426,8 +431,8 @@ module nearside_shell
   logic [159:0] serial_q;
   logic [63:0] eui64_q;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
+  always_ff @(posedge clk_i or negedge por_n) begin
+    if (!por_n) begin
       identified_q <= 1'b0;
       serial_q     <= '0;
       eui64_q      <= '0;
@@ -800,7 +805,7 @@ module nearside_shell
     ) u_channel (
       .clk_i,
       .rst_ni        (rst_fn_n),
-      .por_ni        (rst_ni),
+      .por_ni        (por_n),
       .stop_i        (stop),
       .cut_i         (cut),
       .begun_o       (channel_begun[c]),
@@ -847,14 +852,14 @@ module nearside_shell
   // What has set its time was busy for some cycles more, so this one says so in time.
   logic [63:0] wake_q;
   assign wake_o = wake_q;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) wake_q <= '1;
+  always_ff @(posedge clk_i or negedge por_n) begin
+    if (!por_n) wake_q <= '1;
     else if (!nvme_alarm) wake_q <= '1;
     else wake_q <= (nvme_alarm_cycles > cycles_d) ? nvme_alarm_cycles - cycles_d : '0;
   end
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
+  always_ff @(posedge clk_i or negedge por_n) begin
+    if (!por_n) begin
       idle_q  <= 1'b0;
       waits_q <= '0;
       wait_q  <= '0;

@@ -25,13 +25,17 @@ pub fn fixture_spec(trace: bool) -> BitstreamSpec {
     }
 }
 
+fn free_clocks() -> bool {
+    let bypass = std::env::var("CLOCK_GATE_BYPASS").unwrap_or_default();
+    !matches!(bypass.as_str(), "" | "0")
+}
+
 /// The device of a design of `designs/`: the bitstream that everybody uses who runs it. With `CLOCK_GATE_BYPASS=1` it is one
 /// whose clocks always run.
 pub fn design(name: &str) -> DeviceConfig {
     let path = repo_root().unwrap().join(format!("designs/{name}.toml"));
-    let bypass = std::env::var("CLOCK_GATE_BYPASS").unwrap_or_default();
     DeviceConfig {
-        free_clocks: !matches!(bypass.as_str(), "" | "0"),
+        free_clocks: free_clocks(),
         ..DeviceConfig::of(&Design::load(&path).unwrap()).unwrap()
     }
 }
@@ -79,6 +83,7 @@ pub fn mailboxes_design() -> Design {
 pub fn mailboxes() -> DeviceConfig {
     DeviceConfig {
         hang_cycles: 2_000_000,
+        free_clocks: free_clocks(),
         ..DeviceConfig::of(&mailboxes_design()).unwrap()
     }
 }

@@ -1,0 +1,35 @@
+"""ns_reset_sync: falls at once, is released by the clock only, and ignores no reset however short."""
+
+import random
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import RisingEdge, Timer
+
+STAGES = 2
+
+
+@cocotb.test()
+async def falls_at_once_and_rises_at_an_edge(dut):
+    rng = random.Random(cocotb.RANDOM_SEED)
+    dut.rst_ni.value = 1
+    await Timer(1, unit="ns")
+    assert dut.rst_no.value == 1  # a stopped clock's blocks must see it fall
+    dut.rst_ni.value = 0
+    await Timer(1, unit="ns")
+    assert dut.rst_no.value == 0
+    cocotb.start_soon(Clock(dut.clk_i, 10, unit="ns").start())
+    for _ in range(100):
+        await RisingEdge(dut.clk_i)
+        await Timer(rng.randint(1, 8), unit="ns")
+        dut.rst_ni.value = 1
+        for _ in range(STAGES):
+            await Timer(1, unit="ps")
+            assert dut.rst_no.value == 0
+            await RisingEdge(dut.clk_i)
+        await Timer(1, unit="ps")
+        assert dut.rst_no.value == 1
+        await Timer(rng.randint(1, 30), unit="ns")
+        dut.rst_ni.value = 0
+        await Timer(rng.randint(1, 3), unit="ps")
+        assert dut.rst_no.value == 0
