@@ -74,6 +74,10 @@ pub struct Manifest {
     /// It has a command page: commands of its arguments, up to 7, and at most one output.
     #[serde(default)]
     pub page: bool,
+    /// It has the access hook: the accesses of the PM window and of the NVMe controller to each channel pass through it. At most one
+    /// engine of a device.
+    #[serde(default)]
+    pub hook: bool,
     /// It has a master to host memory.
     #[serde(default)]
     pub host: bool,
@@ -249,6 +253,10 @@ impl Design {
             let given = format!("{:?} with {} of them", engine.engine, manifest.interrupts);
             check("engine", given, vector <= 128, allowed)?;
             let commands = engine.commands(&manifest, *instance == 0);
+            let mut others = plugged.iter();
+            let alone = !manifest.hook || !others.any(|e: &Plugged| e.manifest.hook);
+            let allowed = "at most one engine with the access hook";
+            check("engine", format!("{:?}", engine.engine), alone, allowed)?;
             if let Some(own) = &engine.opcodes {
                 let most = manifest.commands.len();
                 let allowed = format!("at most one for each of its {most} commands");
@@ -377,7 +385,7 @@ fn entry(engine: &Plugged) -> String {
     let namespaces = (engine.namespaces.clone()).fold(0u16, |all, ns| all | 1 << (ns - 1));
     format!(
         "    engine_t'{{kind: 32'd{}, version: 32'h{version:08x}, instance_: 32'd{}, offset: 32'h{:x}, size: 32'h{:x}, \
-         cap0: '0, cap1: '0, memory: 1'b{}, host: 1'b{}, vectors: 8'd{}, first: 64'h{:x}, limit: 64'h{:x}, page: 1'b{}, commands: 8'd{}, \
+         cap0: '0, cap1: '0, memory: 1'b{}, host: 1'b{}, vectors: 8'd{}, first: 64'h{:x}, limit: 64'h{:x}, page: 1'b{}, hook: 1'b{}, commands: 8'd{}, \
          opcodes: 64'h{opcodes:x}, changes: 8'h{changes:x}, namespaces: 16'h{namespaces:x}}}",
         manifest.kind,
         engine.instance,
@@ -389,6 +397,7 @@ fn entry(engine: &Plugged) -> String {
         engine.media.start,
         engine.media.end,
         u32::from(manifest.page),
+        u32::from(manifest.hook),
         engine.commands.len(),
     )
 }
@@ -397,7 +406,7 @@ fn entry(engine: &Plugged) -> String {
 fn instance((number, engine): (usize, &Plugged)) -> String {
     let manifest = &engine.manifest;
     let (module, name) = (&manifest.name, &engine.engine.name);
-    let sizes = match manifest.memory {
+    let sizes = match manifest.memory || manifest.hook {
         true => " #(\n    .NumChannels(NumChannels),\n    .Granule    (Granule),\n    .MediaBytes (MediaBytes)\n  )",
         false => "",
     };
@@ -411,6 +420,16 @@ fn instance((number, engine): (usize, &Plugged)) -> String {
         ports.push(format!(
             ".m_mem (engine_mem[{number}*NumChannels+:NumChannels])"
         ));
+    }
+    if manifest.hook {
+        for (port, bus) in [
+            ("s_hook_pm", "hook_pm"),
+            ("m_hook_pm", "hooked_pm"),
+            ("s_hook_nvme", "hook_nvme"),
+            ("m_hook_nvme", "hooked_nvme"),
+        ] {
+            ports.push(format!(".{port}({bus})"));
+        }
     }
     if manifest.host {
         ports.push(format!(".m_host(engine_host[{number}])"));

@@ -31,6 +31,7 @@ package nearside_pkg;
     logic [63:0] first;      // media addresses that these may touch: from here on,
     logic [63:0] limit;      // below this one
     logic        page;       // has a command page
+    logic        hook;       // has the access hook
     logic [7:0]  commands;   // NVMe I/O commands, up to MaxEngineCommands
     logic [MaxEngineCommands-1:0][7:0] opcodes;  // theirs, 80h to FFh
     logic [MaxEngineCommands-1:0] changes;       // which of them may change what namespaces hold
@@ -65,6 +66,12 @@ package nearside_pkg;
   function automatic logic [MaxEngines-1:0] pages(engine_t [MaxEngines-1:0] engines,
                                                   int unsigned count);
     for (int unsigned e = 0; e < MaxEngines; e++) pages[e] = e < count && engines[e].page;
+  endfunction
+
+  /// One of the first `count` engines has the access hook.
+  function automatic bit has_hook(engine_t [MaxEngines-1:0] engines, int unsigned count);
+    has_hook = 1'b0;
+    for (int unsigned e = 0; e < MaxEngines; e++) if (e < count) has_hook |= engines[e].hook;
   endfunction
 
   /// One of the first `count` engines has a host master.

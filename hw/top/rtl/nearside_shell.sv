@@ -87,6 +87,13 @@ module nearside_shell
   nvme_engine_if.controller m_engine_nvme[Slots],
   /// Commands written into its command page.
   command_page_if.page m_engine_page[Slots],
+  /// Access hook, if an engine has it: the PM window's bus of each channel on its way to the engine,
+  ns_axi_if.master m_hook_pm[NumChannels],
+  /// and from there on its way to the memory.
+  ns_axi_if.slave s_hook_pm[NumChannels],
+  /// The same of the NVMe controller.
+  ns_axi_if.master m_hook_nvme[NumChannels],
+  ns_axi_if.slave s_hook_nvme[NumChannels],
   /// Its interrupt requests: a rising edge asks for a message behind all writes that its host master has seen accepted. From registers.
   input  logic [Slots-1:0][MaxEngineVectors-1:0] engine_irq_i,
 
@@ -146,6 +153,7 @@ module nearside_shell
   localparam int unsigned RaiseBits = (NumRaised == 0) ? 1 : NumRaised;
   localparam logic [MaxEngines-1:0] Pages = pages(AllEngines, NumEngines);
   localparam bit HasPages = Pages != '0;
+  localparam bit HasHook = has_hook(AllEngines, NumEngines);
 
   // ---------------------------------------------------------------- resets
 
@@ -692,7 +700,8 @@ module nearside_shell
 
   for (genvar e = 0; e < NumEngines; e++) begin : gen_engine
     assign engine_awake[e] = engine_busy_i[e] || m_engine_axil[e].awvalid || m_engine_axil[e].wvalid || m_engine_axil[e].arvalid ||
-        m_engine_nvme[e].cmd_valid || m_engine_nvme[e].stop_valid || m_engine_page[e].cmd_valid;
+        m_engine_nvme[e].cmd_valid || m_engine_nvme[e].stop_valid || m_engine_page[e].cmd_valid ||
+        (Engines[e].hook && (pm_awake_q || nvme_busy));
     assign engine_rst_no[e] = rst_fn_n;
 
     ns_clock_gate u_gate (
@@ -747,26 +756,51 @@ module nearside_shell
 
     assign ddr_answers[c] = m_ddr[c].b_valid || m_ddr[c].r_valid;
 
-    ns_axi_link u_pm (
-      .s_axi(pm[c]),
-      .m_axi(bus[0])
-    );
+    ns_axi_if nvme ();
 
-    assign bus[1].aw = to_local(mem[c].aw);
-    assign bus[1].aw_valid = mem[c].aw_valid;
-    assign mem[c].aw_ready = bus[1].aw_ready;
-    assign bus[1].w = mem[c].w;
-    assign bus[1].w_valid = mem[c].w_valid;
-    assign mem[c].w_ready = bus[1].w_ready;
-    assign mem[c].b = bus[1].b;
-    assign mem[c].b_valid = bus[1].b_valid;
-    assign bus[1].b_ready = mem[c].b_ready;
-    assign bus[1].ar = to_local(mem[c].ar);
-    assign bus[1].ar_valid = mem[c].ar_valid;
-    assign mem[c].ar_ready = bus[1].ar_ready;
-    assign mem[c].r = bus[1].r;
-    assign mem[c].r_valid = bus[1].r_valid;
-    assign bus[1].r_ready = mem[c].r_ready;
+    assign nvme.aw = to_local(mem[c].aw);
+    assign nvme.aw_valid = mem[c].aw_valid;
+    assign mem[c].aw_ready = nvme.aw_ready;
+    assign nvme.w = mem[c].w;
+    assign nvme.w_valid = mem[c].w_valid;
+    assign mem[c].w_ready = nvme.w_ready;
+    assign mem[c].b = nvme.b;
+    assign mem[c].b_valid = nvme.b_valid;
+    assign nvme.b_ready = mem[c].b_ready;
+    assign nvme.ar = to_local(mem[c].ar);
+    assign nvme.ar_valid = mem[c].ar_valid;
+    assign mem[c].ar_ready = nvme.ar_ready;
+    assign mem[c].r = nvme.r;
+    assign mem[c].r_valid = nvme.r_valid;
+    assign nvme.r_ready = mem[c].r_ready;
+
+    if (HasHook) begin : gen_hook
+      ns_axi_link u_pm_out (
+        .s_axi(pm[c]),
+        .m_axi(m_hook_pm[c])
+      );
+      ns_axi_link u_pm_in (
+        .s_axi(s_hook_pm[c]),
+        .m_axi(bus[0])
+      );
+      ns_axi_link u_nvme_out (
+        .s_axi(nvme),
+        .m_axi(m_hook_nvme[c])
+      );
+      ns_axi_link u_nvme_in (
+        .s_axi(s_hook_nvme[c]),
+        .m_axi(bus[1])
+      );
+    end else begin : gen_no_hook
+      ns_axi_link u_pm (
+        .s_axi(pm[c]),
+        .m_axi(bus[0])
+      );
+      ns_axi_link u_nvme (
+        .s_axi(nvme),
+        .m_axi(bus[1])
+      );
+    end
 
     for (genvar e = 0; e < NumEngines; e++) begin : gen_engine
       if (Engines[e].memory) begin : gen_bounds

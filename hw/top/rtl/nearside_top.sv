@@ -226,6 +226,10 @@ module nearside_top
   ns_axi_if engine_host[Slots] ();
   nvme_engine_if engine_nvme[Slots] ();
   command_page_if engine_page[Slots] ();
+  ns_axi_if hook_pm[NumChannels] ();
+  ns_axi_if hooked_pm[NumChannels] ();
+  ns_axi_if hook_nvme[NumChannels] ();
+  ns_axi_if hooked_nvme[NumChannels] ();
   logic [Slots-1:0][MaxEngineVectors-1:0] engine_irq;
 
   `NS_AXIL_FROM_FLAT(s_axil, s_axil)
@@ -294,6 +298,10 @@ module nearside_top
     .s_engine_host(engine_host),
     .m_engine_nvme(engine_nvme),
     .m_engine_page(engine_page),
+    .m_hook_pm(hook_pm),
+    .s_hook_pm(hooked_pm),
+    .m_hook_nvme(hook_nvme),
+    .s_hook_nvme(hooked_nvme),
     .engine_irq_i(engine_irq)
   );
 

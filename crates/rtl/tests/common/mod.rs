@@ -63,7 +63,7 @@ fn with_parameters(mut config: DeviceConfig, parameters: &[(&str, &str)]) -> Dev
     config
 }
 
-/// Two mailboxes (`tests/engines/mailbox`) and a copy between them, with two I/O queues and two namespaces, of which the second mailbox
+/// Two mailboxes (`tests/engines/mailbox`), a copy between them, and `tests/engines/hold` at the access hook, with two I/O queues and two namespaces, of which the second mailbox
 /// has commands in one only.
 pub fn mailboxes_design() -> Design {
     let engine = |name: &str, engine: &str| {
@@ -71,10 +71,11 @@ pub fn mailboxes_design() -> Design {
     };
     let second = "namespaces = [2]\nopcodes = [0x92, 0xA3]\n";
     let text = format!(
-        "name = \"mailboxes\"\nclock_mhz = 10\n[media]\nbytes = \"16 MiB\"\nprofile = \"dram\"\n[nvme]\nio_queues = 2\nnamespaces = [\"8 MiB\", \"4 MiB\"]\n{}{}{}{second}",
+        "name = \"mailboxes\"\nclock_mhz = 10\n[media]\nbytes = \"16 MiB\"\nprofile = \"dram\"\n[nvme]\nio_queues = 2\nnamespaces = [\"8 MiB\", \"4 MiB\"]\n{}{}{}{second}{}",
         engine("a", "tests/engines/mailbox"),
         engine("copy0", "copy"),
-        engine("b", "tests/engines/mailbox")
+        engine("b", "tests/engines/mailbox"),
+        engine("hold", "tests/engines/hold")
     );
     Design::parse(&text, &repo_root().unwrap().join("mailboxes.toml")).unwrap()
 }

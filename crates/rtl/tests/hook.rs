@@ -1,0 +1,174 @@
+//! The access hook: what an engine holds waits, and nothing else; resets and failing power while it does.
+
+mod common;
+
+use common::Bench;
+use driver::{Config, Controller, Host, SimHost};
+use rtl::bitstream::stderr_progress;
+use rtl::RtlDevice;
+use sim::{Bar, Device, Media, Time};
+use spec::nvme::Sqe;
+
+const MEDIA: u64 = 16 << 20;
+/// Registers of the engine that holds: `tests/engines/hold`.
+const HOLD: u64 = 0x8_6000;
+const FIRST: u64 = HOLD + 0x20;
+const LIMIT: u64 = HOLD + 0x30;
+const SWITCH: u64 = HOLD + 0x100;
+const WAITS: u64 = HOLD + 0x104;
+const PM_WRITE: u32 = 1;
+const PM_READ: u32 = 2;
+const NVME_WRITE: u32 = 4;
+const NVME_READ: u32 = 8;
+/// The copy engine.
+const COPY: u64 = 0x8_2000;
+/// Held: the second granule of channel 0, at this media address.
+const HELD: u64 = 2 * 4096;
+
+fn bench() -> Bench {
+    let media = Media::memory(MEDIA).unwrap();
+    let config = common::mailboxes();
+    Bench::new(RtlDevice::build(config, media, &mut stderr_progress("mailboxes")).unwrap())
+}
+
+impl Bench {
+    fn cycles(&mut self, cycles: u64) {
+        self.run(Time::ns(100 * cycles));
+    }
+
+    fn hold(&mut self) {
+        self.write32(Bar::Control, FIRST, 4096);
+        self.write32(Bar::Control, LIMIT, 8192);
+        self.write32(Bar::Control, SWITCH, 1);
+        self.cycles(50);
+    }
+
+    fn byte(&self, at: u64) -> u8 {
+        let mut byte = [0];
+        self.device.media().read(at, &mut byte);
+        byte[0]
+    }
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
+fn held_stores_wait_and_others_pass() {
+    let mut b = bench();
+    b.hold();
+    b.post(Bar::Pm, 4096, &[1; 64]); // channel 1
+    b.post(Bar::Pm, 0, &[2; 64]); // channel 0, before the range
+    b.post(Bar::Pm, HELD + 100, &[3; 64]);
+    b.cycles(300);
+    assert_eq!((b.byte(4096), b.byte(0), b.byte(HELD + 100)), (1, 2, 0));
+    assert_eq!(b.read32(Bar::Control, WAITS), PM_WRITE);
+    // Another engine does not pass through the hook.
+    b.device.media_mut().write(8 << 20, &[7; 64]);
+    for (n, value) in [8 << 20, HELD, 64].into_iter().enumerate() {
+        b.write32(Bar::Control, COPY + 0x20 + 0x10 * n as u64, value as u32);
+    }
+    b.write32(Bar::Control, COPY, 1);
+    b.cycles(200);
+    assert_eq!((b.byte(HELD), b.byte(HELD + 100)), (7, 0));
+    b.write32(Bar::Control, SWITCH, 0);
+    b.cycles(200);
+    assert_eq!((b.byte(HELD + 100), b.byte(HELD + 163)), (3, 3));
+    assert_eq!(b.read32(Bar::Control, WAITS), 0);
+    assert_eq!(b.read(Bar::Pm, HELD + 99, 3).unwrap(), [0, 3, 3]);
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
+fn held_loads_wait() {
+    let mut b = bench();
+    b.device.media_mut().write(HELD, b"held");
+    b.hold();
+    let tag = b.host.ask(b.device.now(), Bar::Pm, HELD, 4);
+    b.cycles(300);
+    assert_eq!(b.host.answer(tag), None);
+    assert_eq!(b.read(Bar::Pm, 4096, 1).unwrap(), [0], "another channel");
+    assert_eq!(b.read32(Bar::Control, WAITS), PM_READ);
+    b.write32(Bar::Control, SWITCH, 0);
+    b.cycles(200);
+    assert_eq!(b.host.answer(tag).unwrap().unwrap(), b"held");
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
+fn a_function_reset_ends_what_is_held() {
+    for after in [1, 3, 20, 100] {
+        let mut b = bench();
+        b.hold();
+        b.post(Bar::Pm, 0, &[2; 64]);
+        b.post(Bar::Pm, HELD, &[3; 256]);
+        b.host.ask(b.device.now(), Bar::Pm, HELD + 4096, 64);
+        b.cycles(after);
+        b.device.function_reset();
+        b.host.forget();
+        b.cycles(500);
+        assert_eq!(b.byte(HELD), 0, "it had not begun");
+        b.post(Bar::Pm, HELD, &[4; 256]);
+        assert_eq!(b.read(Bar::Pm, HELD + 255, 1).unwrap(), [4]);
+        assert_eq!(b.read32(Bar::Control, WAITS), 0);
+    }
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
+fn nvme_commands_wait_and_others_go_on() {
+    let costs = design::Cpu::default().costs();
+    let host = common::host_of("mailboxes", common::mailboxes(), MEDIA, costs, 0);
+    let config = Config {
+        admin_entries: 16,
+        io_queues: 2,
+        io_entries: 64,
+        ..Config::default()
+    };
+    let mut c: Controller<SimHost> = Controller::start(host, config).unwrap();
+    c.write(HELD / 512, &[9; 512]).unwrap();
+    let set = |c: &mut Controller<SimHost>, at, value| {
+        c.host_mut().write32(Bar::Control, at, value).unwrap();
+    };
+    let rest = |c: &mut Controller<SimHost>| {
+        let system = c.host_mut().system_mut();
+        let until = system.now() + Time::us(200);
+        system.advance_until(until).unwrap();
+    };
+    set(&mut c, FIRST, 4096);
+    set(&mut c, LIMIT, 8192);
+    set(&mut c, SWITCH, 1);
+    let buffer = c.host_mut().alloc(4096, 4096).unwrap();
+    c.host_mut().dma_write(buffer, &[5; 512]);
+    let block = |opcode: u8, lba: u64, at: u64| {
+        let lba = lba as u32;
+        Sqe::new(opcode)
+            .with_nsid(1)
+            .with_cdw(10, lba)
+            .with_prps(at, 0)
+    };
+    let held = HELD / 512;
+    c.submit_raw(0, block(1, held, buffer), 1).unwrap(); // a write
+    c.submit_raw(0, block(2, held + 1, buffer + 1024), 2)
+        .unwrap(); // a read
+    c.submit_raw(0, block(2, 8, buffer + 2048), 3).unwrap(); // of the other channel
+    c.ring(0).unwrap();
+    rest(&mut c);
+    let ended = |c: &mut Controller<SimHost>| {
+        let mut tags = Vec::new();
+        while let Some(completion) = c.poll(0).unwrap() {
+            tags.push(completion.tag);
+            rest(c);
+        }
+        tags.sort_unstable();
+        tags
+    };
+    assert_eq!(ended(&mut c), [3]);
+    let waits = c.host_mut().read32(Bar::Control, WAITS).unwrap();
+    assert_eq!(waits, NVME_WRITE | NVME_READ);
+    set(&mut c, SWITCH, 0);
+    rest(&mut c);
+    assert_eq!(ended(&mut c), [1, 2]);
+    c.ring(0).unwrap();
+    let mut back = [0; 512];
+    c.read(HELD / 512, &mut back).unwrap();
+    assert_eq!(back, [5; 512]);
+}

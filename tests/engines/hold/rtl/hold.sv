@@ -1,0 +1,90 @@
+// Test engine: while bit 0 of 0x100 is 1, accesses of the PM window and of the NVMe controller to the local addresses from `first` on and
+// below `limit` of channel 0 wait. 0x104 reads which do: writes and reads of the PM window, of the controller, from bit 0 on.
+module hold
+  import ns_axi_pkg::*;
+#(
+  /// Memory channels.
+  parameter int unsigned NumChannels = 2,
+  /// Bytes that go to one channel before the next one's turn.
+  parameter int unsigned Granule = 4096,
+  /// Bytes of the media.
+  parameter longint unsigned MediaBytes = 64'h4000_0000
+) (
+  /// Clock.
+  input  logic     clk_i,
+  /// Reset.
+  input  logic     rst_ni,
+  /// It works.
+  output logic     busy_o,
+  /// Registers.
+  ns_axil_if.slave s_axil,
+  /// Access hook.
+  ns_axi_if.slave  s_hook_pm[NumChannels],
+  ns_axi_if.master m_hook_pm[NumChannels],
+  ns_axi_if.slave  s_hook_nvme[NumChannels],
+  ns_axi_if.master m_hook_nvme[NumChannels]
+);
+
+  logic write, read, b_valid_q, r_valid_q, hold_q;
+  logic [31:0] rdata_q, first_q, limit_q;
+  logic [NumChannels-1:0][3:0] waits;
+
+  assign write = s_axil.awvalid && s_axil.wvalid && !b_valid_q;
+  assign read = s_axil.arvalid && !r_valid_q;
+  assign s_axil.awready = write;
+  assign s_axil.wready = write;
+  assign s_axil.bvalid = b_valid_q;
+  assign s_axil.bresp = RespOkay;
+  assign s_axil.arready = read;
+  assign s_axil.rvalid = r_valid_q;
+  assign s_axil.rdata = rdata_q;
+  assign s_axil.rresp = RespOkay;
+  assign busy_o = b_valid_q || r_valid_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      b_valid_q <= 1'b0;
+      r_valid_q <= 1'b0;
+      hold_q <= 1'b0;
+      first_q <= '0;
+      limit_q <= '0;
+      rdata_q <= '0;
+    end else begin
+      if (write) b_valid_q <= 1'b1;
+      else if (s_axil.bready) b_valid_q <= 1'b0;
+      if (read) r_valid_q <= 1'b1;
+      else if (s_axil.rready) r_valid_q <= 1'b0;
+      if (write && s_axil.awaddr[11:0] == 12'h020) first_q <= s_axil.wdata;
+      if (write && s_axil.awaddr[11:0] == 12'h030) limit_q <= s_axil.wdata;
+      if (write && s_axil.awaddr[11:0] == 12'h100) hold_q <= s_axil.wdata[0];
+      if (read) rdata_q <= (s_axil.araddr[11:0] == 12'h104) ? 32'(waits[0]) : '0;
+    end
+  end
+
+  for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
+    hold_bus u_pm (
+      .clk_i,
+      .rst_ni,
+      .hold_i (hold_q && c == 0),
+      .first_i(64'(first_q)),
+      .limit_i(64'(limit_q)),
+      .waits_o(waits[c][1:0]),
+      .s_axi  (s_hook_pm[c]),
+      .m_axi  (m_hook_pm[c])
+    );
+    hold_bus u_nvme (
+      .clk_i,
+      .rst_ni,
+      .hold_i (hold_q && c == 0),
+      .first_i(64'(first_q)),
+      .limit_i(64'(limit_q)),
+      .waits_o(waits[c][3:2]),
+      .s_axi  (s_hook_nvme[c]),
+      .m_axi  (m_hook_nvme[c])
+    );
+  end
+
+  logic unused;
+  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], s_axil.wstrb, waits, Granule, MediaBytes};
+
+endmodule
