@@ -1,5 +1,6 @@
-// Test engine: while bit 0 of 0x100 is 1, accesses of the PM window and of the NVMe controller to the local addresses from `first` on and
-// below `limit` of channel 0 wait. 0x104 reads which do: writes and reads of the PM window, of the controller, from bit 0 on.
+// Test engine: for as many cycles as are written to 0x100, accesses of the PM window and of the NVMe controller to the local addresses from
+// `first` on and below `limit` of channel 0 wait, and whatever comes behind them. 0x104 reads which have: writes and reads of the PM
+// window, of the controller, from bit 0 on. It ends by itself: a host's registers wait behind its stores.
 module hold
   import ns_axi_pkg::*;
 #(
@@ -25,8 +26,9 @@ module hold
   ns_axi_if.master m_hook_nvme[NumChannels]
 );
 
-  logic write, read, b_valid_q, r_valid_q, hold_q;
-  logic [31:0] rdata_q, first_q, limit_q;
+  logic write, read, b_valid_q, r_valid_q, holds;
+  logic [31:0] rdata_q, first_q, limit_q, left_q;
+  logic [3:0] seen_q;
   logic [NumChannels-1:0][3:0] waits;
 
   assign write = s_axil.awvalid && s_axil.wvalid && !b_valid_q;
@@ -39,13 +41,15 @@ module hold
   assign s_axil.rvalid = r_valid_q;
   assign s_axil.rdata = rdata_q;
   assign s_axil.rresp = RespOkay;
-  assign busy_o = b_valid_q || r_valid_q;
+  assign holds = left_q != '0;
+  assign busy_o = b_valid_q || r_valid_q || holds;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       b_valid_q <= 1'b0;
       r_valid_q <= 1'b0;
-      hold_q <= 1'b0;
+      left_q <= '0;
+      seen_q <= '0;
       first_q <= '0;
       limit_q <= '0;
       rdata_q <= '0;
@@ -56,8 +60,14 @@ module hold
       else if (s_axil.rready) r_valid_q <= 1'b0;
       if (write && s_axil.awaddr[11:0] == 12'h020) first_q <= s_axil.wdata;
       if (write && s_axil.awaddr[11:0] == 12'h030) limit_q <= s_axil.wdata;
-      if (write && s_axil.awaddr[11:0] == 12'h100) hold_q <= s_axil.wdata[0];
-      if (read) rdata_q <= (s_axil.araddr[11:0] == 12'h104) ? 32'(waits[0]) : '0;
+      if (write && s_axil.awaddr[11:0] == 12'h100) begin
+        left_q <= s_axil.wdata;
+        seen_q <= '0;
+      end else begin
+        left_q <= left_q - 32'(holds);
+        seen_q <= seen_q | waits[0];
+      end
+      if (read) rdata_q <= (s_axil.araddr[11:0] == 12'h104) ? 32'(seen_q) : '0;
     end
   end
 
@@ -65,7 +75,7 @@ module hold
     hold_bus u_pm (
       .clk_i,
       .rst_ni,
-      .hold_i (hold_q && c == 0),
+      .hold_i (holds && c == 0),
       .first_i(64'(first_q)),
       .limit_i(64'(limit_q)),
       .waits_o(waits[c][1:0]),
@@ -75,7 +85,7 @@ module hold
     hold_bus u_nvme (
       .clk_i,
       .rst_ni,
-      .hold_i (hold_q && c == 0),
+      .hold_i (holds && c == 0),
       .first_i(64'(first_q)),
       .limit_i(64'(limit_q)),
       .waits_o(waits[c][3:2]),
