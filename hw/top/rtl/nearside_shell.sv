@@ -701,7 +701,7 @@ module nearside_shell
   for (genvar e = 0; e < NumEngines; e++) begin : gen_engine
     assign engine_awake[e] = engine_busy_i[e] || m_engine_axil[e].awvalid || m_engine_axil[e].wvalid || m_engine_axil[e].arvalid ||
         m_engine_nvme[e].cmd_valid || m_engine_nvme[e].stop_valid || m_engine_page[e].cmd_valid ||
-        (Engines[e].hook && (pm_awake_q || nvme_busy));
+        (Engines[e].hook && (pm_awake_q || (nvme_busy && !nvme_waits)));
     assign engine_rst_no[e] = rst_fn_n;
 
     ns_clock_gate u_gate (
