@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use spec::bar4::{ARGUMENTS, ARGUMENT_STEP, PAGES, PAGE_STEP, REGISTERS};
 
 use crate::error::{self, check, Error};
 use crate::{Bytes, Design};
 
 /// Most engines of a device (`nearside_pkg::MaxEngines`).
 pub const MAX_ENGINES: usize = 6;
-/// Their registers in BAR4.
-const REGISTERS: std::ops::Range<u64> = 0x8_0000..0x10_0000;
-/// Command pages of the engines in BAR4, 4 KiB each, in their order.
-const PAGES: u64 = 0x4_0000;
 /// Most arguments of a command that is written into a page: 64 bytes without the first 8.
 const MOST_PAGE_ARGUMENTS: usize = 7;
 /// Most NVMe I/O commands of an engine (`nearside_pkg::MaxEngineCommands`).
@@ -35,8 +32,8 @@ pub struct Engine {
     /// Namespaces that it may touch, by their numbers, which follow each other; none: the whole media.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<u32>,
-    /// Opcodes of its NVMe I/O commands, in the order of `engine.toml`; those behind the last one it does not have. None: those of `engine.toml` if it is the first engine of its
-    /// kind, else it has no commands.
+    /// Opcodes of its NVMe I/O commands, in the order of `engine.toml`; it has no others. None: those of `engine.toml` if it is the
+    /// first engine of its kind, else it has no commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opcodes: Option<Vec<u8>>,
 }
@@ -180,7 +177,7 @@ impl Manifest {
             let known = self.arguments.contains(name);
             check("optional", name, known, "names of `arguments`")?;
         }
-        let most = (size - 0x20) / 0x10;
+        let most = (size - ARGUMENTS) / ARGUMENT_STEP;
         let words = (self.arguments.len() + self.outputs.len()) as u64;
         let few = words <= most && self.results.len() <= 32;
         let allowed = "what the registers have room for, and at most 32 results";
@@ -278,7 +275,9 @@ impl Design {
                 filelist: folder.join(&manifest.filelist),
                 instance: *instance,
                 offset,
-                page: manifest.page.then(|| PAGES + 0x1000 * plugged.len() as u64),
+                page: manifest
+                    .page
+                    .then(|| PAGES.start + PAGE_STEP * plugged.len() as u64),
                 media: self.reach(engine),
                 engine: engine.clone(),
                 manifest,

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use spec::bar4;
+
 use crate::engine::Plugged;
 use crate::{Design, Error};
-
-/// The first argument of an engine in its registers, and from one to the next.
-const ARGUMENTS: u64 = 0x20;
-const ARGUMENT_STEP: u64 = 0x10;
 
 /// A device top ([`crate::engine::top`]) whose parameters have these values by default, for a tool that sets none. An error if it
 /// lacks one of them.
@@ -74,13 +72,13 @@ pub fn header(design: &Design, engines: &[Plugged]) -> String {
             "of the namespace",
         );
     }
-    define("STATUS", 0, "in BAR4: list of blocks");
-    define("QOS", 0x1000, "in BAR4: credits and weights");
+    define("STATUS", bar4::STATUS, "in BAR4: list of blocks");
+    define("QOS", bar4::QOS, "in BAR4: credits and weights");
     for channel in 0..u64::from(design.channels) {
         let name = format!("DELAY{channel}");
         define(
             &name,
-            0x1_0000 + 0x1000 * channel,
+            bar4::DELAY + bar4::DELAY_STEP * channel,
             "in BAR4: timing of a channel",
         );
     }
@@ -102,7 +100,7 @@ pub fn header(design: &Design, engines: &[Plugged]) -> String {
                 true => ("ARGUMENT", "in its registers, 64 bits"),
                 false => ("OUTPUT", "in its registers, 64 bits"),
             };
-            let at = ARGUMENTS + ARGUMENT_STEP * n;
+            let at = bar4::ARGUMENTS + bar4::ARGUMENT_STEP * n;
             define(&format!("{name}_{kind}_{}", constant(argument)), at, what);
         }
         for (bit, result) in manifest.results.iter().enumerate() {

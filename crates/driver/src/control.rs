@@ -2,6 +2,7 @@
 
 use design::media::{Registers, Turns};
 use sim::{Bar, Clock};
+use spec::bar4;
 use spec::regs::nvm_delay::{self, command, control, counters, status, timing};
 
 use crate::{Error, Host, Qos, Result};
@@ -171,9 +172,6 @@ impl Inventory {
     }
 }
 
-/// Where the control bus has the emulator of channel 0, and from one to the next.
-const FIRST_DELAY: u64 = 0x1_0000;
-const DELAY_STEP: u64 = 0x1000;
 /// What a region's registers are, in the order of [`Registers`].
 const REGION: [u64; 6] = [
     nvm_delay::region::FIRST,
@@ -220,7 +218,7 @@ impl Delay {
     /// The one of a channel, where the control bus has it.
     pub fn of_channel(channel: u32) -> Delay {
         Delay {
-            base: FIRST_DELAY + DELAY_STEP * u64::from(channel),
+            base: bar4::DELAY + bar4::DELAY_STEP * u64::from(channel),
         }
     }
 

@@ -1,14 +1,10 @@
 //! Launches an engine by its registers, which begin alike in all of them: control, status, return value, arguments, outputs.
 
 use sim::{Bar, Time};
+use spec::bar4::{ARGUMENTS, ARGUMENT_STEP};
 use spec::regs::copy;
 
 use crate::{Error, Host, Result};
-
-/// The first argument; each has 64 bits.
-const ARGUMENTS: u64 = 0x20;
-/// From one argument to the next.
-const ARGUMENT_STEP: u64 = 0x10;
 
 /// Registers of an engine in BAR4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,15 +84,26 @@ impl EngineRegisters {
         deadline: Time,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Option<u32>> {
-        loop {
-            if let Some(result) = self.ended(host)? {
-                return Ok(Some(result));
-            }
-            let now = host.now();
-            if now >= deadline || !go_on() {
-                return Ok(None);
-            }
-            host.wait(deadline.min(now + interval))?;
+        poll(host, interval, deadline, go_on, |host| self.ended(host))
+    }
+}
+
+/// Looks every `interval` whether there is something, until `deadline`, or until `go_on` answers no.
+pub(crate) fn poll<H: Host, T>(
+    host: &mut H,
+    interval: Time,
+    deadline: Time,
+    go_on: &mut dyn FnMut() -> bool,
+    mut look: impl FnMut(&mut H) -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    loop {
+        if let Some(found) = look(host)? {
+            return Ok(Some(found));
         }
+        let now = host.now();
+        if now >= deadline || !go_on() {
+            return Ok(None);
+        }
+        host.wait(deadline.min(now + interval))?;
     }
 }

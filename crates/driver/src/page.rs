@@ -3,6 +3,7 @@
 use sim::{Bar, Time};
 use spec::regs::command_page::{line, LINE_COUNT, LINE_STRIDE};
 
+use crate::launch::poll;
 use crate::{Error, Host, Result};
 
 /// Bytes of a command.
@@ -138,16 +139,9 @@ impl CommandPage {
         deadline: Time,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Option<Ended>> {
-        loop {
-            if let Some(ended) = self.ended(host, command)? {
-                return Ok(Some(ended));
-            }
-            let now = host.now();
-            if now >= deadline || !go_on() {
-                return Ok(None);
-            }
-            host.wait(deadline.min(now + interval))?;
-        }
+        poll(host, interval, deadline, go_on, |host| {
+            self.ended(host, command)
+        })
     }
 
     /// What the page has counted.

@@ -1,6 +1,7 @@
 //! What arrives at the BARs, on its way to the device's slave ports.
 
 use sim::{Bar, HostPort, Mmio, Time, TraceEvent, Tracer};
+use spec::bar4::PAGES;
 
 use crate::axi::{
     burst, resp, Ax, AxiMaster, AxiPorts, AxilAccess, AxilMaster, AxilPorts, WBeat, BEAT,
@@ -11,8 +12,7 @@ use crate::error::Result;
 /// BAR windows on the AXI4-Lite port: (base, size).
 const BAR0: (u64, u64) = (0, 0x1_0000);
 const BAR4: (u64, u64) = (0x10_0000, 0x10_0000);
-/// Command pages in BAR4, which are behind the port of the PM window: from this address on.
-const PAGES: std::ops::Range<u64> = 0x4_0000..0x8_0000;
+/// Where the port of the PM window has the command pages (`nearside_pkg::PageBase`).
 const PAGE_BASE: u64 = 1 << 63;
 /// Write beats that may wait in the bridge; more are left on the link.
 const MAX_BEATS: usize = 64;

@@ -3,23 +3,13 @@
 mod common;
 
 use common::Bench;
-use rtl::bitstream::stderr_progress;
-use rtl::RtlDevice;
-use sim::{Bar, Device, Media, Time};
+use sim::{Bar, Device, Time};
 use spec::nvme::properties::{MSIX_ENTRY, MSIX_TABLE};
 
-const MEDIA: u64 = 16 << 20;
 const MESSAGE: u64 = 0xFEE0_1000;
 /// I/O queues and the admin queue have the first vectors.
 const QUEUES: u64 = 3;
 const VECTORS: u64 = 3;
-
-/// Two mailboxes (`tests/engines/mailbox`) and a copy between them.
-fn bench() -> Bench {
-    let media = Media::memory(MEDIA).unwrap();
-    let config = common::mailboxes();
-    Bench::new(RtlDevice::build(config, media, &mut stderr_progress("mailboxes")).unwrap())
-}
 
 #[test]
 fn vectors_are_those_of_queues_then_engines() {
@@ -34,10 +24,6 @@ const COPY: u64 = 0x8_2000;
 const B: u64 = 0x8_4000;
 
 impl Bench {
-    fn cycles(&mut self, cycles: u64) {
-        self.run(Time::ns(100 * cycles));
-    }
-
     fn vector(&mut self, vector: u64, masked: bool) {
         let entry = MSIX_TABLE + MSIX_ENTRY * vector;
         self.write32(Bar::Nvme, entry, (MESSAGE + 4 * vector) as u32);
@@ -90,7 +76,7 @@ impl Bench {
 #[test]
 #[ignore = "compiles a device of its own"]
 fn an_engines_message_comes_behind_its_data() {
-    let mut b = bench();
+    let mut b = common::mailbox_bench();
     for vector in 0..QUEUES + 2 * VECTORS + 1 {
         b.vector(vector, false);
     }
@@ -116,7 +102,7 @@ fn an_engines_message_comes_behind_its_data() {
 #[test]
 #[ignore = "compiles a device of its own"]
 fn masked_vectors_wait_and_a_controller_reset_keeps_them() {
-    let mut b = bench();
+    let mut b = common::mailbox_bench();
     b.vector(QUEUES, true);
     b.launch(A, &[0x1000, 3, 0, 0]);
     assert_eq!(b.result(A), 0);
@@ -144,7 +130,7 @@ fn masked_vectors_wait_and_a_controller_reset_keeps_them() {
 #[test]
 #[ignore = "compiles a device of its own"]
 fn a_copy_tells_its_end() {
-    let mut b = bench();
+    let mut b = common::mailbox_bench();
     let vector = QUEUES + VECTORS;
     b.vector(vector, false);
     b.device.media_mut().write(0, &[0x5A; 4096]);
@@ -165,7 +151,7 @@ fn a_copy_tells_its_end() {
 #[test]
 #[ignore = "compiles a device of its own"]
 fn a_host_that_refuses_is_an_error() {
-    let mut b = bench();
+    let mut b = common::mailbox_bench();
     b.host.bad_from = 0x1400;
     b.launch(A, &[0x13C0, 4, 0, 0]);
     assert_eq!(b.result(A), 1, "read error");
@@ -178,7 +164,7 @@ fn a_host_that_refuses_is_an_error() {
 #[ignore = "compiles a device of its own"]
 fn a_function_reset_ends_what_engines_do() {
     for after in [1, 5, 17, 40, 90] {
-        let mut b = bench();
+        let mut b = common::mailbox_bench();
         b.host.write_gap = Time::ns(200);
         b.vector(QUEUES, false);
         b.launch(A, &[0x1000, 60, 0, 0]);

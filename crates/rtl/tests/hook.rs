@@ -4,9 +4,7 @@ mod common;
 
 use common::Bench;
 use driver::{Config, Controller, Host, SimHost};
-use rtl::bitstream::stderr_progress;
-use rtl::RtlDevice;
-use sim::{Bar, Device, Media, Time};
+use sim::{Bar, Device, Time};
 use spec::nvme::Sqe;
 
 const MEDIA: u64 = 16 << 20;
@@ -25,35 +23,19 @@ const COPY: u64 = 0x8_2000;
 /// Held: the second granule of channel 0, at this media address.
 const HELD: u64 = 2 * 4096;
 
-fn bench() -> Bench {
-    let media = Media::memory(MEDIA).unwrap();
-    let config = common::mailboxes();
-    Bench::new(RtlDevice::build(config, media, &mut stderr_progress("mailboxes")).unwrap())
-}
-
 impl Bench {
-    fn cycles(&mut self, cycles: u64) {
-        self.run(Time::ns(100 * cycles));
-    }
-
     fn hold(&mut self, cycles: u32) {
         self.write32(Bar::Control, FIRST, 4096);
         self.write32(Bar::Control, LIMIT, 8192);
         self.write32(Bar::Control, SWITCH, cycles);
         self.cycles(50);
     }
-
-    fn byte(&self, at: u64) -> u8 {
-        let mut byte = [0];
-        self.device.media().read(at, &mut byte);
-        byte[0]
-    }
 }
 
 #[test]
 #[ignore = "compiles a device of its own"]
 fn held_stores_wait() {
-    let mut b = bench();
+    let mut b = common::mailbox_bench();
     b.device.media_mut().write(8 << 20, &[7; 64]);
     for (n, value) in [8 << 20, HELD, 64].into_iter().enumerate() {
         b.write32(Bar::Control, COPY + 0x20 + 0x10 * n as u64, value as u32);
@@ -76,7 +58,7 @@ fn held_stores_wait() {
 #[test]
 #[ignore = "compiles a device of its own"]
 fn held_loads_wait() {
-    let mut b = bench();
+    let mut b = common::mailbox_bench();
     b.device.media_mut().write(HELD, b"held");
     b.device.media_mut().write(0, b"free");
     b.hold(1000);
@@ -93,7 +75,7 @@ fn held_loads_wait() {
 #[ignore = "compiles a device of its own"]
 fn a_function_reset_ends_what_is_held() {
     for after in [1, 3, 20, 100] {
-        let mut b = bench();
+        let mut b = common::mailbox_bench();
         b.hold(1_000_000);
         b.post(Bar::Pm, 0, &[2; 64]);
         b.post(Bar::Pm, HELD, &[3; 256]);

@@ -3,12 +3,9 @@
 mod common;
 
 use common::Bench;
-use rtl::bitstream::stderr_progress;
-use rtl::RtlDevice;
-use sim::{Bar, Device, Media, Random, Time};
+use sim::{Bar, Device, Random};
 use spec::regs::command_page::line;
 
-const MEDIA: u64 = 16 << 20;
 /// Pages in BAR4: of the copy engine, the second one of three; the others have none.
 const PAGES: u64 = 0x4_0000;
 const PAGE: u64 = 0x4_1000;
@@ -16,12 +13,6 @@ const PAGES_END: u64 = 0x8_0000;
 const BUSY: u32 = 1;
 const DONE: u32 = 2;
 const INVALID: u32 = 8;
-
-fn bench() -> Bench {
-    let media = Media::memory(MEDIA).unwrap();
-    let config = common::mailboxes();
-    Bench::new(RtlDevice::build(config, media, &mut stderr_progress("mailboxes")).unwrap())
-}
 
 /// A command that copies.
 fn command(src: u64, dst: u64, bytes: u64) -> [u8; 64] {
@@ -46,10 +37,6 @@ struct Status {
 }
 
 impl Bench {
-    fn cycles(&mut self, cycles: u64) {
-        self.run(Time::ns(100 * cycles));
-    }
-
     fn status(&mut self, line: u64) -> Status {
         let bytes = self.read(Bar::Control, at(line), 64).unwrap();
         let word = |at: u64| {
@@ -77,18 +64,12 @@ impl Bench {
         }
         panic!("the command in line {line} has not ended");
     }
-
-    fn byte(&self, at: u64) -> u8 {
-        let mut byte = [0];
-        self.device.media().read(at, &mut byte);
-        byte[0]
-    }
 }
 
 #[test]
 #[ignore = "compiles a device of its own"]
 fn pieces_become_one_command_in_whatever_order_they_come() {
-    let mut b = bench();
+    let mut b = common::mailbox_bench();
     let mut random = Random::new(3);
     for turn in 0..30u32 {
         let line = random.below(64);
@@ -137,7 +118,7 @@ fn pieces_become_one_command_in_whatever_order_they_come() {
 #[test]
 #[ignore = "compiles a device of its own"]
 fn one_store_of_the_whole_page_is_as_many_commands() {
-    let mut b = bench();
+    let mut b = common::mailbox_bench();
     b.device.media_mut().write(0, &[9]);
     let page: Vec<u8> = (0..64).flat_map(|n| command(n, n + 1, 1)).collect();
     b.post(Bar::Control, PAGE, &page);
@@ -149,7 +130,7 @@ fn one_store_of_the_whole_page_is_as_many_commands() {
 #[test]
 #[ignore = "compiles a device of its own"]
 fn a_busy_line_drops_what_is_written_and_holds_nobody_up() {
-    let mut b = bench();
+    let mut b = common::mailbox_bench();
     let long = command(0, 8 << 20, 1 << 20);
     for line in 0..64 {
         b.post(Bar::Control, at(line), &long);
@@ -188,7 +169,7 @@ fn a_busy_line_drops_what_is_written_and_holds_nobody_up() {
 #[ignore = "compiles a device of its own"]
 fn resets_at_many_moments_leave_a_page_that_works() {
     for after in [0, 1, 2, 3, 5, 8, 20, 60] {
-        let mut b = bench();
+        let mut b = common::mailbox_bench();
         for line in 0..20 {
             b.post(Bar::Pm, 4096 * line, &[line as u8; 300]);
             b.post(Bar::Control, at(line), &command(4096 * line, 8 << 20, 4000));
@@ -217,7 +198,7 @@ fn resets_at_many_moments_leave_a_page_that_works() {
 #[test]
 #[ignore = "compiles a device of its own"]
 fn what_is_no_page_and_no_command_is_an_error() {
-    let mut b = bench();
+    let mut b = common::mailbox_bench();
     for offset in [PAGES, PAGES + 0xFC0, PAGE + 0x1000, PAGES_END - 64] {
         assert_eq!(b.read(Bar::Control, offset, 64), None, "{offset:#x}");
         b.post(Bar::Control, offset, &[0; 64]);

@@ -89,7 +89,17 @@ pub fn mailboxes() -> DeviceConfig {
     }
 }
 
-/// A driver on that device behind a link, with empty media.
+/// Cycles of its clock, at 10 MHz.
+const MAILBOX_CYCLE: Time = Time::ns(100);
+
+/// That device on empty media, and its host.
+pub fn mailbox_bench() -> Bench {
+    let media = Media::memory(mailboxes_design().media.bytes.0).unwrap();
+    let mut progress = stderr_progress("mailboxes");
+    Bench::new(RtlDevice::build(mailboxes(), media, &mut progress).unwrap())
+}
+
+/// A driver on the device of a design behind a link, with empty media.
 pub fn controller(name: &str, media: u64) -> Controller<SimHost> {
     controller_with(name, media, Cpu::default().costs(), 0)
 }
@@ -343,6 +353,18 @@ impl Bench {
     pub fn try_run(&mut self, span: Time) -> Result<(), sim::Fault> {
         self.device
             .advance(self.device.now() + span, &mut self.host)
+    }
+
+    /// Lets cycles of [`mailboxes`] pass.
+    pub fn cycles(&mut self, cycles: u64) {
+        self.run(Time(MAILBOX_CYCLE.0 * cycles));
+    }
+
+    /// A byte of the media.
+    pub fn byte(&self, at: u64) -> u8 {
+        let mut byte = [0];
+        self.device.media().read(at, &mut byte);
+        byte[0]
     }
 
     pub fn post(&mut self, bar: Bar, offset: u64, data: &[u8]) {
