@@ -19,6 +19,7 @@ hw/lib/rtl/ns_axi_drain.sv
 hw/lib/rtl/ns_axi_timeout_ids.sv
 hw/lib/rtl/ns_axi_timeout.sv
 hw/lib/rtl/ns_axi_link.sv
+hw/lib/rtl/ns_axi_nobody.sv
 hw/lib/rtl/ns_axi_gate.sv
 hw/lib/rtl/ns_axi_credit.sv
 hw/lib/rtl/ns_axi_read_turns.sv
@@ -27,6 +28,7 @@ hw/lib/rtl/ns_axi_error.sv
 hw/lib/rtl/ns_axi_fallback.sv
 hw/lib/rtl/ns_axi_route.sv
 hw/lib/rtl/ns_axi_demux.sv
+hw/lib/rtl/ns_axi_memory_demux.sv
 hw/lib/rtl/ns_axi_write_epochs.sv
 hw/lib/rtl/ns_axi_xbar.sv
 hw/lib/rtl/ns_axi_remap_ids.sv

@@ -7,6 +7,12 @@
 -f hw/ip/nvme_ctrl/nvme_ctrl.f
 hw/top/rtl/nearside_pkg.sv
 hw/top/rtl/nearside_reset.sv
+hw/top/rtl/nearside_control.sv
+hw/top/rtl/nearside_window.sv
+hw/top/rtl/nearside_fills.sv
+hw/top/rtl/nearside_hook.sv
 hw/top/rtl/nearside_channel.sv
+hw/top/rtl/nearside_memory.sv
 hw/top/rtl/nearside_host.sv
+hw/top/rtl/nearside_idle.sv
 hw/top/rtl/nearside_shell.sv

@@ -132,6 +132,11 @@ def info(design: DesignOption = "default", as_json: JsonOption = False) -> None:
     for ns in doc["namespaces"]:
         table.add_row(str(ns["nsid"]), show.size(ns["bytes"]), str(ns["blocks"]), f"{ns['block_bytes']} B", ns["nguid"])
     show.out.print(table)
+    table = show.table("memories (BAR2)", "memory", "from", "size", "channels", "granule")
+    for memory in doc["device"]["memories"]:
+        place = (f"{memory['base']:#x}", show.size(memory["bytes"]))
+        table.add_row(memory["name"], *place, str(memory["channels"]), show.size(memory["granule"]))
+    show.out.print(table)
     table = show.table(
         "blocks (BAR4 offset 0)", "block", "version", "instance", "BAR", "offset", "size", "capabilities"
     )
@@ -156,7 +161,8 @@ def info(design: DesignOption = "default", as_json: JsonOption = False) -> None:
             arguments = ", ".join(engine["arguments"])
             commands = ", ".join(f"{command['opcode']:#x} {command['name']}" for command in engine["commands"])
             page = "" if engine["page"] is None else f"{engine['page']:#x}"
-            place = (f"{engine['offset']:#x}", page, arguments, commands, f"{first:#x} to {limit - 1:#x}")
+            media = f"{first:#x} to {limit - 1:#x}{', local' if engine['local'] else ''}"
+            place = (f"{engine['offset']:#x}", page, arguments, commands, media)
             table.add_row(engine["name"], engine["kind"], *place)
         show.out.print(table)
     _print_delay(doc["delay"])
@@ -430,7 +436,8 @@ def delay_set(
     profile: Annotated[str | None, typer.Argument(help="A media profile: a name of media/, or a TOML file.")] = None,
     read_ns: Annotated[float | None, typer.Option(help="Latency of a read, instead of a profile.")] = None,
     write_ns: Annotated[float | None, typer.Option(help="Latency of a write, instead of a profile.")] = None,
-    channel: Annotated[int | None, typer.Option(help="Only this channel.", min=0, max=63)] = None,
+    channel: Annotated[int | None, typer.Option(help="Only this channel of the memory.", min=0, max=63)] = None,
+    memory: Annotated[str, typer.Option(help="The memory: storage, or local if the design has it.")] = "storage",
     design: DesignOption = "default",
     as_json: JsonOption = False,
 ) -> None:
@@ -454,9 +461,9 @@ def delay_set(
     with _device(design, as_json) as device:
         before = device.workload(**job)
         if profile is not None:
-            device.delay_set(profile, channel)
+            device.delay_set(profile, channel, memory)
         else:
-            device.delay_set_latency(read_ns, write_ns, channel)
+            device.delay_set_latency(read_ns, write_ns, channel, memory)
         after = device.workload(**job)
         channels = device.delay_get()
     doc = {"before": before["latency"], "after": after["latency"], "channels": channels, "time": "simulated"}
@@ -481,14 +488,24 @@ def _device(name: str, quiet: bool) -> Any:
 
 def _print_delay(channels: list[dict[str, Any]]) -> None:
     table = show.table(
-        "nvm_delay, by channel", "channel", "on", "read", "read beat", "write", "write beat", "caps, GB/s", "regions"
+        "nvm_delay, by channel",
+        "channel",
+        "memory",
+        "on",
+        "read",
+        "read beat",
+        "write",
+        "write beat",
+        "caps, GB/s",
+        "regions",
     )
     for number, channel in enumerate(channels):
         times = [show.nanoseconds(channel[side][key]) for side in ("read", "write") for key in ("base_ns", "beat_ns")]
         caps = "/".join(
             "-" if channel[s]["cap_gb_s"] is None else f"{channel[s]['cap_gb_s']:.2f}" for s in ("read", "write")
         )
-        table.add_row(str(number), "yes" if channel["enabled"] else "no", *times, caps, str(len(channel["regions"])))
+        place = (str(number), channel["memory"], "yes" if channel["enabled"] else "no")
+        table.add_row(*place, *times, caps, str(len(channel["regions"])))
     show.out.print(table)
 
 

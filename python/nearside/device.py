@@ -83,10 +83,10 @@ class Design:
         """What identifies its hardware: a hash of the RTL, its parameters, and what it is compiled with."""
         return self.native.hardware
 
-    def late_reads(self, profile: str | None = None) -> dict[str, Any] | None:
-        """What to know of a media profile, or the design's own, whose reads the DRAM is too slow for; else `None`."""
+    def late_reads(self, profile: str | None = None, memory: str = "storage") -> dict[str, Any] | None:
+        """What to know of a media profile, or a memory's own, whose reads the DRAM behind it is too slow for; else `None`."""
         name = None if profile is None else as_text("the name of a media profile", profile)
-        late = self.native.late_reads(name)
+        late = self.native.late_reads(name, as_text("the name of a memory", memory))
         return None if late is None else json.loads(late)
 
     @property
@@ -121,8 +121,10 @@ class Device:
         self.design = design
         self.native = _native.Device(design.native, progress, **options)
         self.late_reads: dict[str, Any] | None = None
-        """Of the timing that it has: see `Design.late_reads`."""
+        """Of the timing that its storage has: see `Design.late_reads`."""
         self._chosen(None)
+        for memory in design.values.get("memory", []):
+            self._chosen(None, memory["name"])
 
     def __enter__(self) -> Device:
         return self
@@ -177,21 +179,28 @@ class Device:
         """The timing of each channel."""
         return json.loads(self.native.delay_get())
 
-    def delay_set(self, profile: str, channel: int | None = None) -> None:
-        """Gives channels the timing of a media profile, while the device runs."""
-        self.native.delay_set(as_text("the name of a media profile", profile), channel)
-        self._chosen(profile)
+    def delay_set(self, profile: str, channel: int | None = None, memory: str = "storage") -> None:
+        """Gives the channels of a memory, "storage" or "local", or one of them, the timing of a media profile, while the device runs."""
+        self.native.delay_set(
+            as_text("the name of a media profile", profile), channel, as_text("the name of a memory", memory)
+        )
+        self._chosen(profile, memory)
 
-    def delay_set_latency(self, read_ns: float, write_ns: float, channel: int | None = None) -> None:
-        """Gives channels plain latencies, while the device runs."""
-        self.native.delay_set_latency(read_ns, write_ns, channel)
+    def delay_set_latency(
+        self, read_ns: float, write_ns: float, channel: int | None = None, memory: str = "storage"
+    ) -> None:
+        """Gives the channels of a memory, or one of them, plain latencies, while the device runs."""
+        self.native.delay_set_latency(read_ns, write_ns, channel, as_text("the name of a memory", memory))
         name = f"name = '{read_ns:g} ns'\ndescription = ''\n"
-        self._chosen(f"{name}[read]\nbase_ns = {float(read_ns)}\n[write]\nbase_ns = {float(write_ns)}\n")
+        profile = f"{name}[read]\nbase_ns = {float(read_ns)}\n[write]\nbase_ns = {float(write_ns)}\n"
+        self._chosen(profile, memory)
 
-    def _chosen(self, profile: str | None) -> None:
-        self.late_reads = self.design.late_reads(profile)
-        if self.late_reads:
-            warnings.warn(self.late_reads["message"], LateReadsWarning, stacklevel=3)
+    def _chosen(self, profile: str | None, memory: str = "storage") -> None:
+        late = self.design.late_reads(profile, memory)
+        if memory == "storage":
+            self.late_reads = late
+        if late:
+            warnings.warn(late["message"], LateReadsWarning, stacklevel=3)
 
     def delay_counters(self, clear: bool = False) -> list[dict[str, Any]]:
         """Counters of each channel's timing emulator."""

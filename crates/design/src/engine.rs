@@ -32,6 +32,9 @@ pub struct Engine {
     /// Namespaces that it may touch, by their numbers, which follow each other; none: the whole media.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<u32>,
+    /// Memories that it may touch beside the storage; none said: all that there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memories: Option<Vec<String>>,
     /// Opcodes of its NVMe I/O commands, in the order of `engine.toml`; it has no others. None: those of `engine.toml` if it is the
     /// first engine of its kind, else it has no commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,9 +68,12 @@ pub struct Manifest {
     pub filelist: PathBuf,
     /// Bytes of its registers: a power of two from 4 KiB to 512 KiB.
     pub registers: Bytes,
-    /// It has a memory master in each channel.
+    /// It has a memory master in each channel of the storage.
     #[serde(default)]
     pub memory: bool,
+    /// And one in each channel of the local memory.
+    #[serde(default)]
+    pub local: bool,
     /// It has a command page: commands of its arguments, up to 7, and at most one output.
     #[serde(default)]
     pub page: bool,
@@ -115,6 +121,8 @@ pub struct Plugged {
     pub page: Option<u64>,
     /// Media addresses that it may touch.
     pub media: std::ops::Range<u64>,
+    /// It may touch the local memory.
+    pub local: bool,
     /// Its first MSI-X vector, if it has any.
     pub vector: u16,
     /// Its NVMe I/O commands, with the opcodes that they have in this device.
@@ -145,6 +153,8 @@ impl Manifest {
         let fits = size.is_power_of_two() && (4096..=512 << 10).contains(&size);
         let allowed = "a power of two from 4 KiB to 512 KiB";
         check("registers", self.registers, fits, allowed)?;
+        let allowed = "only with memory = true";
+        check("local", self.local, self.memory || !self.local, allowed)?;
         let allowed = "at most 8";
         check("interrupts", self.interrupts, self.interrupts <= 8, allowed)?;
         let version = self.version_word();
@@ -279,6 +289,7 @@ impl Design {
                     .page
                     .then(|| PAGES.start + PAGE_STEP * plugged.len() as u64),
                 media: self.reach(engine),
+                local: manifest.local && self.reaches_local(engine),
                 engine: engine.clone(),
                 manifest,
             });
@@ -309,6 +320,12 @@ impl Design {
         start..end.next_multiple_of(4096)
     }
 
+    /// An engine may touch the local memory of this design.
+    fn reaches_local(&self, engine: &Engine) -> bool {
+        let allowed = |name: &String| engine.memories.as_ref().is_none_or(|m| m.contains(name));
+        self.memory.iter().any(|memory| allowed(&memory.name))
+    }
+
     pub(crate) fn validate_engines(&self) -> Result<(), Error> {
         let count = self.engine.len();
         let allowed = format!("at most {MAX_ENGINES} of them");
@@ -335,6 +352,22 @@ impl Design {
             let allowed = format!("numbers from 1 to {number} that follow each other");
             let given = format!("{namespaces:?}");
             check(&key("namespaces"), given, known && row, &allowed)?;
+            let memories: Vec<&str> = self.memory.iter().map(|m| m.name.as_str()).collect();
+            let own = engine.memories.iter().flatten();
+            let unknown = own
+                .map(String::as_str)
+                .find(|name| !memories.contains(name));
+            let allowed = match memories.is_empty() {
+                true => "none, for this design has no [[memory]]".to_string(),
+                false => format!("names of [[memory]]: {}", memories.join(", ")),
+            };
+            let known = unknown.is_none();
+            check(
+                &key("memories"),
+                unknown.unwrap_or_default(),
+                known,
+                &allowed,
+            )?;
         }
         Ok(())
     }
@@ -384,13 +417,15 @@ fn entry(engine: &Plugged) -> String {
     let namespaces = (engine.namespaces.clone()).fold(0u16, |all, ns| all | 1 << (ns - 1));
     format!(
         "    engine_t'{{kind: 32'd{}, version: 32'h{version:08x}, instance_: 32'd{}, offset: 32'h{:x}, size: 32'h{:x}, \
-         cap0: '0, cap1: '0, memory: 1'b{}, host: 1'b{}, vectors: 8'd{}, first: 64'h{:x}, limit: 64'h{:x}, page: 1'b{}, hook: 1'b{}, commands: 8'd{}, \
+         cap0: '0, cap1: '0, memory: 1'b{}, local_: 1'b{}, local_open: 1'b{}, host: 1'b{}, vectors: 8'd{}, first: 64'h{:x}, limit: 64'h{:x}, page: 1'b{}, hook: 1'b{}, commands: 8'd{}, \
          opcodes: 64'h{opcodes:x}, changes: 8'h{changes:x}, namespaces: 16'h{namespaces:x}}}",
         manifest.kind,
         engine.instance,
         engine.offset,
         manifest.registers.0,
         u32::from(manifest.memory),
+        u32::from(manifest.local),
+        u32::from(engine.local),
         u32::from(manifest.host),
         manifest.interrupts,
         engine.media.start,
@@ -405,9 +440,25 @@ fn entry(engine: &Plugged) -> String {
 fn instance((number, engine): (usize, &Plugged)) -> String {
     let manifest = &engine.manifest;
     let (module, name) = (&manifest.name, &engine.engine.name);
-    let sizes = match manifest.memory || manifest.hook {
-        true => " #(\n    .NumChannels(NumChannels),\n    .Granule    (Granule),\n    .MediaBytes (MediaBytes)\n  )",
-        false => "",
+    let mut sizes = Vec::new();
+    if manifest.memory || manifest.hook {
+        sizes.extend([
+            ".NumChannels(NumChannels)",
+            ".Granule    (Granule)",
+            ".MediaBytes (MediaBytes)",
+        ]);
+    }
+    if manifest.local {
+        sizes.extend([
+            ".LocalChannels(LocalChannels)",
+            ".LocalGranule (LocalGranule)",
+            ".LocalBase    (local_base(MediaBytes, LocalBytes))",
+            ".LocalBytes   (LocalBytes)",
+        ]);
+    }
+    let sizes = match sizes.is_empty() {
+        true => String::new(),
+        false => format!(" #(\n    {}\n  )", sizes.join(",\n    ")),
     };
     let mut ports = vec![
         format!(".clk_i (engine_clk[{number}])"),
@@ -418,6 +469,11 @@ fn instance((number, engine): (usize, &Plugged)) -> String {
     if manifest.memory {
         ports.push(format!(
             ".m_mem (engine_mem[{number}*NumChannels+:NumChannels])"
+        ));
+    }
+    if manifest.local {
+        ports.push(format!(
+            ".m_local(engine_local[{number}*LocalPorts+:LocalPorts])"
         ));
     }
     if manifest.hook {
@@ -559,6 +615,44 @@ mod tests {
     }
 
     #[test]
+    fn engines_reach_the_local_memory_unless_the_design_bars_them() {
+        let local = "[[memory]]\nname = \"local\"\nbytes = \"1 MiB\"\n";
+        let one = |name: &str, kind: &str, extra: &str| {
+            format!("[[engine]]\nname = \"{name}\"\nengine = \"{kind}\"\n{extra}")
+        };
+        let engines = [
+            one("a", "copy", ""),
+            one("b", "copy", "memories = []\n"),
+            one("c", "copy", "memories = [\"local\"]\nnamespaces = [2]\n"),
+            one("d", "scan", ""),
+        ]
+        .concat();
+        let reaches = |text: &str| -> Vec<bool> {
+            let engines = parse(text).unwrap().engines(&root()).unwrap();
+            engines.iter().map(|e| e.local).collect()
+        };
+        assert_eq!(
+            reaches(&format!("{local}{engines}")),
+            [true, false, true, false]
+        );
+        let without = one("a", "copy", "");
+        assert_eq!(reaches(&without), [false]);
+        for (text, why) in [
+            (
+                format!("{local}{}", one("a", "copy", "memories = [\"locals\"]\n")),
+                "x.toml:12: engine[0].memories = locals: allowed is names of [[memory]]: local",
+            ),
+            (
+                one("a", "copy", "memories = [\"local\"]\n"),
+                "x.toml:9: engine[0].memories = local: allowed is none, for this design has no [[memory]]",
+            ),
+        ] {
+            let error = parse(&text).unwrap_err();
+            assert!(error.starts_with(why), "{error}");
+        }
+    }
+
+    #[test]
     fn the_first_engine_of_a_kind_has_the_opcodes_of_its_manifest() {
         let one = |name: &str, extra: &str| {
             format!("[[engine]]\nname = \"{name}\"\nengine = \"scan\"\n{extra}")
@@ -624,17 +718,17 @@ mod tests {
             (
                 "interrupts = 1",
                 "optional = [\"to\"]",
-                "engine.toml:9: optional = to: allowed is names of `arguments`",
+                "engine.toml:10: optional = to: allowed is names of `arguments`",
             ),
             (
                 "[\"src\", \"dst\", \"bytes\"]",
                 "[]",
-                "engine.toml:8: page = true with 0 arguments and 0 outputs: allowed is 1 to 7",
+                "engine.toml:9: page = true with 0 arguments and 0 outputs: allowed is 1 to 7",
             ),
             (
                 "0xC4",
                 "0x02",
-                "engine.toml:15: commands[0].opcode = 0x2: allowed is 0x80 to 0xff",
+                "engine.toml:16: commands[0].opcode = 0x2: allowed is 0x80 to 0xff",
             ),
         ] {
             assert!(good.contains(from));

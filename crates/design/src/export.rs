@@ -63,6 +63,13 @@ pub fn header(design: &Design, engines: &[Plugged]) -> String {
         "bytes to a channel before the next one's turn",
     );
     define("MEDIA_BYTES", design.media.bytes.0, "of BAR2");
+    if let Some((memory, base)) = design.local().zip(design.local_base()) {
+        define("LOCAL_OFFSET", base, "in BAR2: the local memory");
+        define("LOCAL_BYTES", memory.bytes.0, "of it");
+        define("LOCAL_CHANNELS", memory.channels.into(), "of it");
+        let what = "bytes to one of them before the next one's turn";
+        define("LOCAL_GRANULE", memory.granule.0, what);
+    }
     for number in 1..=design.nvme.namespaces.len().max(1) as u32 {
         let extent = design.nvme.extent(number, design.media.bytes);
         define(&format!("NS{number}_OFFSET"), extent.start, "in BAR2");
@@ -74,7 +81,8 @@ pub fn header(design: &Design, engines: &[Plugged]) -> String {
     }
     define("STATUS", bar4::STATUS, "in BAR4: list of blocks");
     define("QOS", bar4::QOS, "in BAR4: credits and weights");
-    for channel in 0..u64::from(design.channels) {
+    let local = design.local().map_or(0, |memory| memory.channels);
+    for channel in 0..u64::from(design.channels + local) {
         let name = format!("DELAY{channel}");
         define(
             &name,

@@ -9,6 +9,7 @@ mod error;
 pub mod export;
 mod identity;
 pub mod media;
+mod memory;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ pub use error::Error;
 pub use identity::{Identity, Place};
 
 pub use media::Profile;
+pub use memory::{Memory, LOCAL};
 
 use error::{check, one_of, range};
 
@@ -52,6 +54,9 @@ pub struct Design {
     /// The NVMe controller.
     #[serde(default)]
     pub nvme: Nvme,
+    /// Memories beside the media, at most one: `local`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<Memory>,
     /// Engines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub engine: Vec<engine::Engine>,
@@ -125,19 +130,28 @@ impl Delay {
         *self == Delay::default()
     }
 
-    fn validate(&self) -> Result<(), Error> {
+    /// These, where they are said.
+    fn sizes(&self, sizes: media::Sizes) -> media::Sizes {
+        media::Sizes {
+            read_slots: self.read_slots.unwrap_or(sizes.read_slots),
+            write_slots: self.write_slots.unwrap_or(sizes.write_slots),
+            buffer_beats: self.buffer_beats.unwrap_or(sizes.buffer_beats),
+        }
+    }
+
+    fn validate(&self, table: &str) -> Result<(), Error> {
         for (key, slots) in [
             ("read_slots", self.read_slots),
             ("write_slots", self.write_slots),
         ] {
             slots.map_or(Ok(()), |n| {
-                one_of(&format!("delay.{key}"), n, &media::SLOTS)
+                one_of(&format!("{table}.{key}"), n, &media::SLOTS)
             })?;
         }
         let beats = self.buffer_beats.unwrap_or(media::BUFFER[0]);
         let ok = beats.is_power_of_two() && (media::BUFFER[0]..=media::BUFFER[1]).contains(&beats);
         check(
-            "delay.buffer_beats",
+            &format!("{table}.buffer_beats"),
             beats,
             ok,
             "a power of two from 512 to 32768",
@@ -362,8 +376,9 @@ impl Design {
         )?;
         one_of("nvme.slots", self.nvme.slots, &[16, 32, 64, 128])?;
         self.nvme.validate_namespaces(self.media.bytes)?;
+        self.validate_memories()?;
         self.validate_engines()?;
-        self.delay.validate()?;
+        self.delay.validate("delay")?;
         self.nvme
             .serial
             .as_deref()
@@ -391,12 +406,7 @@ impl Design {
 
     /// The sizes of each channel's `nvm_delay`: those that the design says, others by its media profile.
     pub fn delay_sizes(&self, profile: &Profile) -> media::Sizes {
-        let sizes = profile.sizes(self.clock(), self.channels);
-        media::Sizes {
-            read_slots: self.delay.read_slots.unwrap_or(sizes.read_slots),
-            write_slots: self.delay.write_slots.unwrap_or(sizes.write_slots),
-            buffer_beats: self.delay.buffer_beats.unwrap_or(sizes.buffer_beats),
-        }
+        self.delay.sizes(profile.sizes(self.clock(), self.channels))
     }
 
     /// The device's clock. Of a design that was never validated, a frequency that no clock has is the default.

@@ -24,6 +24,8 @@ pub mod block {
     pub const QOS: u32 = 4;
     /// An engine's command page.
     pub const COMMAND_PAGE: u32 = 5;
+    /// A memory.
+    pub const MEMORY: u32 = 6;
     /// The copy engine.
     pub const COPY: u32 = 16;
     /// The scan engine.
@@ -37,6 +39,7 @@ pub mod block {
             PM_WINDOW => "pm_window",
             QOS => "qos",
             COMMAND_PAGE => "command_page",
+            MEMORY => "memory",
             COPY => "copy",
             SCAN => "scan",
             _ => "unknown",
@@ -62,6 +65,37 @@ pub struct Block {
     /// What its kind says here.
     pub capabilities: [u32; 2],
 }
+
+/// A memory of the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// 0 is the storage, 1 the local memory.
+    pub number: u32,
+    /// Where it is in the PM window.
+    pub base: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Its first channel among those of the device, which is the number of its `nvm_delay`.
+    pub first_channel: u32,
+    /// How its channels take turns.
+    pub turns: Turns,
+}
+
+impl Memory {
+    /// What designs call it.
+    pub fn name(&self) -> &'static str {
+        match self.number {
+            0 => STORAGE,
+            1 => design::LOCAL,
+            _ => "unknown",
+        }
+    }
+}
+
+/// What the memory of the namespaces is called.
+pub const STORAGE: &str = "storage";
+/// A memory's place and size are in units of so many bytes.
+const MEMORY_UNIT: u64 = 4096;
 
 /// What the status block at BAR4 offset 0 says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,7 +189,29 @@ impl Inventory {
         })
     }
 
-    /// The timing emulator of each channel, in order.
+    /// The memories, the storage first.
+    pub fn memories(&self) -> Vec<Memory> {
+        let blocks = self.blocks.iter().filter(|b| b.kind == block::MEMORY);
+        let mut memories: Vec<Memory> = blocks
+            .map(|b| {
+                let [channels, granule] = b.capabilities;
+                Memory {
+                    number: b.instance,
+                    base: u64::from(b.offset) * MEMORY_UNIT,
+                    bytes: u64::from(b.size) * MEMORY_UNIT,
+                    first_channel: channels & 0xFFFF,
+                    turns: Turns {
+                        channels: channels >> 16,
+                        granule: granule.into(),
+                    },
+                }
+            })
+            .collect();
+        memories.sort_by_key(|memory| memory.number);
+        memories
+    }
+
+    /// The timing emulator of each channel, in order: the storage's, then the local memory's.
     pub fn delays(&self) -> Vec<Delay> {
         let mut blocks: Vec<&Block> = self
             .blocks

@@ -25,6 +25,7 @@ pub mod window;
 pub mod workload;
 
 pub use blocks::{split_ranges, Range};
+pub use control::STORAGE;
 pub use controller::{Config, Controller, Io};
 pub use engine::Report;
 pub use error::{Error, Result};

@@ -63,15 +63,19 @@ impl Design {
         rtl::bitstream::digest(&config.bitstream()).map_err(raise)
     }
 
-    /// What to know of reads of a media profile (name, path or TOML text; without one the design's own) that the DRAM is too slow
-    /// for, as JSON; `None` if it isn't.
-    #[pyo3(signature = (profile=None))]
-    fn late_reads(&self, profile: Option<&str>) -> PyResult<Option<String>> {
+    /// What to know of reads of a media profile (name, path or TOML text; without one the design's own) that the DRAM of a memory is
+    /// too slow for, as JSON; `None` if it isn't.
+    #[pyo3(signature = (profile=None, memory=driver::STORAGE))]
+    fn late_reads(&self, profile: Option<&str>, memory: &str) -> PyResult<Option<String>> {
+        let (own, dram) = match memory_of(&self.inner, memory)? {
+            Some(local) => (&local.profile, self.inner.local_dram(local)),
+            None => (&self.inner.media.profile, &self.inner.dram),
+        };
         let profile = match profile {
             Some(profile) => find_profile(profile)?,
-            None => design::Profile::find(&root()?, &self.inner.media.profile).map_err(raise)?,
+            None => design::Profile::find(&root()?, own).map_err(raise)?,
         };
-        let late = profile.late_reads(self.inner.clock(), &self.inner.dram);
+        let late = profile.late_reads(self.inner.clock(), dram);
         late.map(|late| {
             let mut value = serde_json::to_value(&late).map_err(raise)?;
             value["message"] = late.message().into();
@@ -199,4 +203,26 @@ pub fn compile(
     let bytes = design.inner.media.bytes.0;
     let built = py.detach(|| config.compile(bytes, &mut |p| teller.tell(p)));
     teller.settle(built.map_err(raise))
+}
+
+/// The memory of a design by its name; `None` is the storage.
+pub fn memory_of<'a>(
+    design: &'a design::Design,
+    name: &str,
+) -> PyResult<Option<&'a design::Memory>> {
+    if name == driver::STORAGE {
+        return Ok(None);
+    }
+    let memory = design.memory.iter().find(|memory| memory.name == name);
+    memory.map(Some).ok_or_else(|| {
+        let others = design
+            .memory
+            .iter()
+            .map(|memory| format!(", {:?}", memory.name));
+        let others: String = others.collect();
+        raise(format!(
+            "memory = {name:?}: allowed is {:?}{others}",
+            driver::STORAGE
+        ))
+    })
 }

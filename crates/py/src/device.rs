@@ -20,7 +20,7 @@ use sim::{Bar, Media, Time, Tracer};
 use crate::arguments::{
     find_profile, span_ns, whole_block, whole_range, within, within_namespace, zeroed, END_OF_TIME,
 };
-use crate::build::{device_config, Design};
+use crate::build::{device_config, memory_of, root, Design};
 use crate::error::raise;
 use crate::process::{alone, Owned};
 use crate::progress::{in_pieces, Teller};
@@ -224,7 +224,11 @@ impl Device {
             design,
             engines,
         };
-        device.set_on(&profile, None)?;
+        device.set_on(&profile, None, driver::STORAGE)?;
+        if let Some(memory) = device.design.local() {
+            let profile = design::Profile::find(&root()?, &memory.profile).map_err(raise)?;
+            device.set_on(&profile, None, &memory.name)?;
+        }
         Ok(device)
     }
 
@@ -432,7 +436,7 @@ impl Device {
         let switch = match switch {
             Some((after, name)) => {
                 let profile = find_profile(&name)?;
-                Some((after, self.registers(&profile)?))
+                Some((after, self.registers(&profile, driver::STORAGE)?))
             }
             None => None,
         };
@@ -486,36 +490,42 @@ impl Device {
     fn delay_get(&self) -> PyResult<String> {
         let mut state = self.lock()?;
         let session = state.session()?;
-        let (clock, channels) = (session.inventory.clock, session.inventory.channels);
+        let clock = session.inventory.clock;
+        let memories = session.inventory.memories();
         let mut out = Vec::new();
-        for delay in session.inventory.delays() {
+        for (channel, delay) in (0..).zip(session.inventory.delays()) {
+            let before = memories.iter().rev();
+            let Some(memory) = before.skip_while(|m| m.first_channel > channel).next() else {
+                continue;
+            };
             let registers = delay.get(session.controller.host_mut()).map_err(raise)?;
             let commits = delay
                 .commits(session.controller.host_mut())
                 .map_err(raise)?;
-            out.push(report::timing(&registers, clock, channels, commits));
+            out.push(report::timing(&registers, clock, memory, commits));
         }
         Ok(Value::from(out).to_string())
     }
 
-    /// Gives every channel, or one of them, the timing of a media profile (name, path or TOML text).
-    #[pyo3(signature = (profile, channel=None))]
-    fn delay_set(&self, profile: &str, channel: Option<usize>) -> PyResult<()> {
+    /// Gives every channel of a memory, or one of them, the timing of a media profile (name, path or TOML text).
+    #[pyo3(signature = (profile, channel=None, memory=driver::STORAGE))]
+    fn delay_set(&self, profile: &str, channel: Option<usize>, memory: &str) -> PyResult<()> {
         let profile = find_profile(profile)?;
-        self.set_on(&profile, channel)
+        self.set_on(&profile, channel, memory)
     }
 
-    /// Gives every channel, or one of them, plain latencies in ns.
-    #[pyo3(signature = (read_ns, write_ns, channel=None))]
+    /// Gives every channel of a memory, or one of them, plain latencies in ns.
+    #[pyo3(signature = (read_ns, write_ns, channel=None, memory=driver::STORAGE))]
     fn delay_set_latency(
         &self,
         read_ns: f64,
         write_ns: f64,
         channel: Option<usize>,
+        memory: &str,
     ) -> PyResult<()> {
         let profile = design::Profile::latencies("latencies", read_ns, write_ns);
         profile.validate().map_err(raise)?;
-        self.set_on(&profile, channel)
+        self.set_on(&profile, channel, memory)
     }
 
     /// Counters of each channel's timing emulator, as JSON.
@@ -538,7 +548,7 @@ impl Device {
 
     /// Loads from the PM window.
     fn pm_read(&self, py: Python<'_>, offset: u64, length: usize) -> PyResult<Vec<u8>> {
-        let window = self.design.media.bytes.0;
+        let window = self.design.window_end();
         let mut state = self.lock()?;
         let session = state.session()?;
         within("the PM window", window, offset, length as u64)?;
@@ -553,7 +563,7 @@ impl Device {
 
     /// Stores to the PM window. Stores are posted: a load from the window waits for them.
     fn pm_write(&self, py: Python<'_>, offset: u64, data: &[u8]) -> PyResult<()> {
-        let window = self.design.media.bytes.0;
+        let window = self.design.window_end();
         let mut state = self.lock()?;
         let session = state.session()?;
         within("the PM window", window, offset, data.len() as u64)?;
@@ -592,10 +602,11 @@ impl Device {
         };
         let store = one_of("kind", kind, ["load", "store"])? == 1;
         let random = one_of("pattern", pattern, ["sequential", "random"])? == 1;
-        let window = self.design.media.bytes.0;
-        let span = match span {
-            0 => window.saturating_sub(start),
-            span => span,
+        let window = self.design.window_end();
+        let span = match (span, self.design.media.bytes.0) {
+            (0, media) if start < media => media - start,
+            (0, _) => window.saturating_sub(start),
+            (span, _) => span,
         };
         if pause_ns > MOST_PAUSE_NS {
             return Err(raise(format!(
@@ -804,7 +815,7 @@ impl Device {
                 "bytes": e.manifest.registers.0, "page": e.page, "arguments": e.manifest.arguments, "optional": e.manifest.optional, "outputs": e.manifest.outputs,
                 "results": e.manifest.results, "commands": e.commands,
                 "namespaces": [e.namespaces.start(), e.namespaces.end()],
-                "media": [e.media.start, e.media.end],
+                "media": [e.media.start, e.media.end], "local": e.local,
             })
         });
         Ok(Value::from(engines.collect::<Vec<_>>()).to_string())
@@ -1058,28 +1069,38 @@ impl Device {
 }
 
 impl Device {
-    /// A profile as each channel's registers.
-    fn registers(&self, profile: &design::Profile) -> PyResult<Vec<Registers>> {
-        profile
-            .registers(self.design.clock(), self.design.turns())
-            .map_err(raise)
+    /// A profile as the registers of each channel of a memory.
+    fn registers(&self, profile: &design::Profile, memory: &str) -> PyResult<Vec<Registers>> {
+        let turns =
+            memory_of(&self.design, memory)?.map_or(self.design.turns(), design::Memory::turns);
+        profile.registers(self.design.clock(), turns).map_err(raise)
     }
 
-    fn set_on(&self, profile: &design::Profile, channel: Option<usize>) -> PyResult<()> {
-        let registers = self.registers(profile)?;
-        let mut state = self.lock()?;
-        let session = state.session()?;
-        let delays = session.inventory.delays();
-        if let Some(n) = channel.filter(|&n| n >= delays.len()) {
+    fn set_on(
+        &self,
+        profile: &design::Profile,
+        channel: Option<usize>,
+        memory: &str,
+    ) -> PyResult<()> {
+        let registers = self.registers(profile, memory)?;
+        if let Some(n) = channel.filter(|&n| n >= registers.len()) {
             return Err(raise(format!(
                 "channel = {n}: allowed are 0 to {}",
-                delays.len().max(1) - 1
+                registers.len().max(1) - 1
             )));
         }
+        let mut state = self.lock()?;
+        let session = state.session()?;
+        let memories = session.inventory.memories();
+        let first = memories.iter().find(|m| m.name() == memory);
+        let delays = session.inventory.delays();
+        let delays = delays
+            .iter()
+            .skip(first.map_or(0, |m| m.first_channel as usize));
         let chosen = |n| channel.is_none_or(|channel| channel == n);
         let host = session.controller.host_mut();
         (0..)
-            .zip(delays.iter().zip(&registers))
+            .zip(delays.zip(&registers))
             .filter(|&(n, _)| chosen(n))
             .try_for_each(|(_, (delay, registers))| delay.set(host, registers))
             .map_err(raise)

@@ -1,7 +1,7 @@
 //! Results as JSON.
 
 use design::media::{cap_gb_s, time_ns, Registers};
-use driver::control::{block, DelayCounters, Inventory};
+use driver::control::{block, DelayCounters, Inventory, Memory};
 use driver::workload::Outcome;
 use driver::{Latency, Namespace, Report};
 use serde_json::{json, Value};
@@ -72,7 +72,18 @@ pub fn inventory(i: &Inventory) -> Value {
             })
         })
         .collect();
+    let memories: Vec<Value> = i
+        .memories()
+        .iter()
+        .map(|m| {
+            json!({
+                "name": m.name(), "base": m.base, "bytes": m.bytes, "first_channel": m.first_channel,
+                "channels": m.turns.channels, "granule": m.turns.granule,
+            })
+        })
+        .collect();
     json!({
+        "memories": memories,
         "layout": i.version, "clock_khz": i.clock.khz(), "media_bytes": i.media_bytes,
         "channels": i.channels, "granule": i.granule, "blocks": blocks,
     })
@@ -86,8 +97,9 @@ pub fn namespace(nsid: u32, ns: &Namespace) -> Value {
     })
 }
 
-/// Timing of a channel.
-pub fn timing(r: &Registers, clock: Clock, channels: u32, commits: u8) -> Value {
+/// Timing of a channel of a memory.
+pub fn timing(r: &Registers, clock: Clock, memory: &Memory, commits: u8) -> Value {
+    let channels = memory.turns.channels;
     let of = |base: u32, beat: u32, cap: Option<u32>| {
         let cap = cap
             .filter(|&raw| raw > 0)
@@ -103,6 +115,7 @@ pub fn timing(r: &Registers, clock: Clock, channels: u32, commits: u8) -> Value 
         .collect();
     let [a, b, c, d] = r.timing;
     json!({
+        "memory": memory.name(),
         "enabled": ENABLE.is_set(r.control.into()), "commits": commits,
         "read": of(a, b, Some(r.read_cap)), "write": of(c, d, Some(r.write_cap)), "regions": regions,
     })

@@ -159,13 +159,14 @@ fn prepare(
     config.identity = identity;
     let vectors = design.vectors(&config.root).map_err(raise)?;
     let profile = design::Profile::find(&config.root, &design.media.profile).map_err(raise)?;
-    let registers = profile
+    let mut registers = profile
         .registers(design.clock(), design.turns())
         .map_err(raise)?;
-    // Loads and stores of a mapped window never reach the device, so nothing could delay them.
+    registers.extend(design.local_registers(&config.root).map_err(raise)?);
+    // Loads and stores of a mapped window never reach the device, so nothing could delay them, or take them to another memory.
     let media = match &design.media.file {
         Some(path) => Media::file(path, design.media.bytes.0),
-        None if !profile.enable => Media::shared(design.media.bytes.0),
+        None if !profile.enable && design.local().is_none() => Media::shared(design.media.bytes.0),
         None => Media::memory(design.media.bytes.0),
     };
     let media = media.map_err(raise)?;
@@ -193,7 +194,7 @@ fn prepare(
         socket,
         device: Box::new(device),
         function: Function {
-            pm_bytes: design.media.bytes.0,
+            pm_bytes: design.window_bytes(),
             pm_file,
             vectors,
             link: design.pcie.clone(),

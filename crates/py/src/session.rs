@@ -52,7 +52,7 @@ impl Session {
         let mut system = System::new(&design.host).map_err(raise)?;
         let windows = [
             (Bar::Nvme, 64 << 10),
-            (Bar::Pm, design.media.bytes.0),
+            (Bar::Pm, design.window_bytes()),
             (Bar::Control, 1 << 20),
         ];
         let slot = system

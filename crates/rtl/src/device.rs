@@ -97,6 +97,31 @@ impl Memory {
     }
 }
 
+/// The local memory, as in the parameters. It keeps what it holds as the storage does.
+#[derive(Clone, Debug)]
+pub struct LocalMemory {
+    /// Channels.
+    pub channels: u32,
+    /// Bytes that go to one channel before the next one's turn.
+    pub granule: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// The memory behind each channel.
+    pub memory: Memory,
+    /// A file that keeps the data.
+    pub file: Option<PathBuf>,
+}
+
+impl LocalMemory {
+    fn media(&self) -> Result<Media> {
+        let media = match &self.file {
+            Some(path) => Media::file(path, self.bytes),
+            None => Media::memory(self.bytes),
+        };
+        media.map_err(|e| Error::Config(e.to_string()))
+    }
+}
+
 /// What device to build and how to run it.
 #[derive(Clone, Debug)]
 pub struct DeviceConfig {
@@ -122,6 +147,8 @@ pub struct DeviceConfig {
     pub granule: u64,
     /// The memory behind each channel.
     pub memory: Memory,
+    /// The local memory, if there is one.
+    pub local: Option<LocalMemory>,
     /// Reads of host memory that may be outstanding.
     pub host_reads: u32,
     /// Writes to host memory go to the link in pieces of so many bytes: its maximum payload.
@@ -156,6 +183,7 @@ impl DeviceConfig {
             channels: 2,
             granule: 4096,
             memory: Memory::Ddr4(sim::DramConfig::default()),
+            local: None,
             host_reads: 64,
             host_chunk: 256,
             hang_cycles: 2_000_000,
@@ -169,9 +197,11 @@ impl DeviceConfig {
 
     /// The device that a design describes: the first one of its process, unless the design says who it is.
     pub fn of(design: &design::Design) -> Result<DeviceConfig> {
-        let profile = design::Profile::find(&repo_root()?, &design.media.profile)
-            .map_err(|e| Error::Config(e.to_string()))?;
-        let delay = design.delay_sizes(&profile);
+        let profile = |name: &str| {
+            design::Profile::find(&repo_root()?, name).map_err(|e| Error::Config(e.to_string()))
+        };
+        let storage = profile(&design.media.profile)?;
+        let delay = design.delay_sizes(&storage);
         let mut parameters: BTreeMap<String, String> = [
             ("NumChannels", design.channels.to_string()),
             ("Granule", design.granule.0.to_string()),
@@ -188,6 +218,19 @@ impl DeviceConfig {
         .into();
         let namespaces = design.nvme.namespace_parameters().into_iter();
         parameters.extend(namespaces.map(|(name, value)| (name.to_string(), value)));
+        let mut local = None;
+        if let Some(memory) = design.local() {
+            let sizes = design.local_sizes(memory, &profile(&memory.profile)?);
+            let values = design.local_parameters(memory, sizes).into_iter();
+            parameters.extend(values.map(|(name, value)| (name.to_string(), value)));
+            local = Some(LocalMemory {
+                channels: memory.channels,
+                granule: memory.granule.0,
+                bytes: memory.bytes.0,
+                memory: Memory::Ddr4(design.local_dram(memory).clone()),
+                file: design.local_file(),
+            });
+        }
         let base = DeviceConfig::new()?;
         let config = |e: design::Error| Error::Config(e.to_string());
         let engines = design.engines(&base.root).map_err(config)?;
@@ -209,6 +252,7 @@ impl DeviceConfig {
             channels: design.channels,
             granule: design.granule.0,
             memory: Memory::Ddr4(design.dram.clone()),
+            local,
             host_reads: design.pcie.tags.min(256),
             host_chunk: u64::from(design.pcie.max_payload_bytes),
             ..base
@@ -248,7 +292,11 @@ impl DeviceConfig {
         let mut training = |path: &Path| {
             let media = Media::memory(media_bytes).map_err(|e| e.to_string())?;
             let bitstream = Bitstream::open(path).map_err(|e| e.to_string())?;
-            train(RtlDevice::new(bitstream, self.clone(), media).map_err(|e| e.to_string())?)
+            let mut config = self.clone();
+            if let Some(local) = &mut config.local {
+                local.file = None;
+            }
+            train(RtlDevice::new(bitstream, config, media).map_err(|e| e.to_string())?)
         };
         compile_trained(&self.bitstream(), &mut training, progress)
     }
@@ -273,8 +321,11 @@ impl DeviceConfig {
                 self.host_chunk
             ));
         }
-        if let Memory::Ddr4(dram) = &self.memory {
-            dram.validate().map_err(Error::Config)?;
+        let memories = self.local.iter().map(|local| &local.memory);
+        for memory in memories.chain([&self.memory]) {
+            if let Memory::Ddr4(dram) = memory {
+                dram.validate().map_err(Error::Config)?;
+            }
         }
         Ok(())
     }
@@ -285,6 +336,7 @@ struct Powered {
     model: Model,
     mmio: MmioBridge,
     host: HostSlave,
+    /// Channels of the storage, then those of the local memory.
     ddr: Vec<DdrSlave>,
     idle: Field,
     /// Tells the design how many cycles it has not seen, if it wants to know.
@@ -374,6 +426,7 @@ pub struct RtlDevice {
     config: DeviceConfig,
     bitstream: Arc<Bitstream>,
     media: Media,
+    local: Option<Media>,
     powered: Option<Powered>,
     /// The last clock edge, and when it was.
     edge: u64,
@@ -432,10 +485,12 @@ impl RtlDevice {
         media: Media,
         waveform: Option<Output>,
     ) -> Result<RtlDevice> {
+        let local = config.local.as_ref().map(LocalMemory::media).transpose()?;
         let mut device = RtlDevice {
             config,
             bitstream,
             media,
+            local,
             powered: None,
             edge: 0,
             now: Time::ZERO,
@@ -464,6 +519,11 @@ impl RtlDevice {
     /// What the device stores.
     pub fn media(&self) -> &Media {
         &self.media
+    }
+
+    /// What its local memory stores, if it has one.
+    pub fn local(&self) -> Option<&Media> {
+        self.local.as_ref()
     }
 
     /// What the device stores, to be changed behind its back.
@@ -504,12 +564,22 @@ impl RtlDevice {
         self.lives += 1;
         let model = Model::new(&self.bitstream)?;
         let channels = self.config.channels;
+        let config = self.config.local.as_ref();
+        let lanes = channels + config.map_or(0, |local| local.channels);
+        let ports = |lane| AxiPorts::find_lane(&model, "m_axi_ddr_", lane, lanes);
         let mut ddr = Vec::new();
         for channel in 0..channels {
-            let ports = AxiPorts::find_lane(&model, "m_axi_ddr_", channel, channels)?;
             let map = AddressMap::new(channel, channels, self.config.granule, self.media.size())?;
             let fill = FillPorts::find_lane(&model, "m_fill_", channel, channels).ok();
-            ddr.push(DdrSlave::new(ports, map, self.config.memory.timing()).with_fill(fill));
+            let timing = self.config.memory.timing();
+            ddr.push(DdrSlave::new(ports(channel)?, map, timing).with_fill(fill));
+        }
+        if let Some(config) = config {
+            for channel in 0..config.channels {
+                let map = AddressMap::new(channel, config.channels, config.granule, config.bytes)?;
+                let timing = config.memory.timing();
+                ddr.push(DdrSlave::new(ports(channels + channel)?, map, timing));
+            }
         }
         let reset = model.field("rst_ni")?;
         let mut powered = Powered {
@@ -631,8 +701,13 @@ impl RtlDevice {
                 p.mmio.drive(&mut p.model, host, now);
                 p.host.drive(&mut p.model, host, now);
             }
-            for channel in &mut p.ddr {
-                channel.drive(&mut p.model, &self.media, now);
+            let channels = self.config.channels as usize;
+            for (n, channel) in p.ddr.iter_mut().enumerate() {
+                let media = match &self.local {
+                    Some(local) if n >= channels => local,
+                    _ => &self.media,
+                };
+                channel.drive(&mut p.model, media, now);
             }
         }
         let told = std::mem::take(&mut p.unseen);
@@ -651,8 +726,13 @@ impl RtlDevice {
                 handshakes += p.mmio.sample(&p.model, host, now);
                 handshakes += p.host.sample(&p.model);
             }
-            for channel in &mut p.ddr {
-                handshakes += channel.sample(&p.model, &mut self.media, now);
+            let channels = self.config.channels as usize;
+            for (n, channel) in p.ddr.iter_mut().enumerate() {
+                let media = match &mut self.local {
+                    Some(local) if n >= channels => local,
+                    _ => &mut self.media,
+                };
+                handshakes += channel.sample(&p.model, media, now);
             }
         }
         let model_start = timed.then(Instant::now);

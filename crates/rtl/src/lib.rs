@@ -9,5 +9,5 @@ mod error;
 mod mmio;
 mod probe;
 
-pub use device::{DeviceConfig, HoldUp, Memory, RtlDevice, TraceWindow};
+pub use device::{DeviceConfig, HoldUp, LocalMemory, Memory, RtlDevice, TraceWindow};
 pub use error::{Error, Result};

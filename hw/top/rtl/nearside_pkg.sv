@@ -9,6 +9,20 @@ package nearside_pkg;
   parameter int unsigned MaxEngineCommands = 2 ** nvme_pkg::EngineCommandWidth;
   /// Where the command pages of engines, from 0x4_0000 in BAR4 on, are on the bus of the PM window.
   parameter logic [63:0] PageBase = 64'h8000_0000_0000_0000;
+  /// First address of the local memory in the PM window: the first multiple of its size behind the storage. Both sizes are powers
+  /// of two.
+  function automatic longint unsigned local_base(longint unsigned media_bytes,
+                                                 longint unsigned local_bytes);
+    local_base = (local_bytes > media_bytes) ? local_bytes : media_bytes;
+  endfunction
+
+  /// Bytes of the PM window: up to the end of the last memory.
+  function automatic longint unsigned window_bytes(longint unsigned media_bytes,
+                                                   longint unsigned local_bytes);
+    window_bytes = (local_bytes == 0) ? media_bytes :
+        local_base(media_bytes, local_bytes) + local_bytes;
+  endfunction
+
   /// Bits of the IDs on an engine's host master.
   parameter int unsigned EngineHostIdBits = 4;
   /// Bits of the IDs on an engine's memory masters: 16 transactions, of a crossbar's master each.
@@ -25,7 +39,9 @@ package nearside_pkg;
     logic [31:0] size;       // bytes of its registers, a power of two of at least 4096
     logic [31:0] cap0;       // capability words
     logic [31:0] cap1;
-    logic        memory;     // has memory masters
+    logic        memory;     // has memory masters: one in each channel of the storage,
+    logic        local_;     // and one in each channel of the local memory
+    logic        local_open; // which it may touch
     logic        host;       // has a host master
     logic [7:0]  vectors;    // MSI-X vectors, up to MaxEngineVectors
     logic [63:0] first;      // media addresses that these may touch: from here on,

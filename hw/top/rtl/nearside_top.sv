@@ -38,6 +38,17 @@ module nearside_top
   parameter int unsigned DelayWriteSlots = 64,
   /// Beats that its read buffer holds.
   parameter int unsigned DelayBufferBeats = 512,
+  /// Channels of the local memory, a power of two up to 16; 0: there is none.
+  parameter int unsigned LocalChannels = 0,
+  localparam int unsigned Channels = NumChannels + LocalChannels,
+  /// Bytes that go to one of them before the next one's turn, a power of two, at least 4096.
+  parameter int unsigned LocalGranule = 4096,
+  /// Its bytes: a power of two, at least LocalChannels * LocalGranule.
+  parameter longint unsigned LocalBytes = 0,
+  /// Sizes of its channels' nvm_delay, as above.
+  parameter int unsigned LocalReadSlots = 64,
+  parameter int unsigned LocalWriteSlots = 64,
+  parameter int unsigned LocalBufferBeats = 512,
   /// Bits of an ID of the PM window, up to 8.
   parameter int unsigned PmIdWidth = 6,
   /// 1: zeros are written by an ns_axi_fill in each channel, and m_fill_* rest. 0: by what is behind m_fill_*.
@@ -135,36 +146,36 @@ module nearside_top
   input  logic                             m_axi_host_rvalid,
   output logic                             m_axi_host_rready,
 
-  /// AXI4 masters to the memory controllers, channel 0 in the low bits. Their signals are those of AXI4.
-  output logic [NumChannels*IdWidth-1:0]   m_axi_ddr_awid,
-  output logic [NumChannels*AddrWidth-1:0] m_axi_ddr_awaddr,
-  output logic [NumChannels*8-1:0]         m_axi_ddr_awlen,
-  output logic [NumChannels*3-1:0]         m_axi_ddr_awsize,
-  output logic [NumChannels*2-1:0]         m_axi_ddr_awburst,
-  output logic [NumChannels-1:0]           m_axi_ddr_awvalid,
-  input  logic [NumChannels-1:0]           m_axi_ddr_awready,
-  output logic [NumChannels*DataWidth-1:0] m_axi_ddr_wdata,
-  output logic [NumChannels*StrbWidth-1:0] m_axi_ddr_wstrb,
-  output logic [NumChannels-1:0]           m_axi_ddr_wlast,
-  output logic [NumChannels-1:0]           m_axi_ddr_wvalid,
-  input  logic [NumChannels-1:0]           m_axi_ddr_wready,
-  input  logic [NumChannels*IdWidth-1:0]   m_axi_ddr_bid,
-  input  logic [NumChannels*2-1:0]         m_axi_ddr_bresp,
-  input  logic [NumChannels-1:0]           m_axi_ddr_bvalid,
-  output logic [NumChannels-1:0]           m_axi_ddr_bready,
-  output logic [NumChannels*IdWidth-1:0]   m_axi_ddr_arid,
-  output logic [NumChannels*AddrWidth-1:0] m_axi_ddr_araddr,
-  output logic [NumChannels*8-1:0]         m_axi_ddr_arlen,
-  output logic [NumChannels*3-1:0]         m_axi_ddr_arsize,
-  output logic [NumChannels*2-1:0]         m_axi_ddr_arburst,
-  output logic [NumChannels-1:0]           m_axi_ddr_arvalid,
-  input  logic [NumChannels-1:0]           m_axi_ddr_arready,
-  input  logic [NumChannels*IdWidth-1:0]   m_axi_ddr_rid,
-  input  logic [NumChannels*DataWidth-1:0] m_axi_ddr_rdata,
-  input  logic [NumChannels*2-1:0]         m_axi_ddr_rresp,
-  input  logic [NumChannels-1:0]           m_axi_ddr_rlast,
-  input  logic [NumChannels-1:0]           m_axi_ddr_rvalid,
-  output logic [NumChannels-1:0]           m_axi_ddr_rready,
+  /// AXI4 masters to the memory controllers, channel 0 of the storage in the low bits, the local memory's above. Their signals are those of AXI4.
+  output logic [Channels*IdWidth-1:0]   m_axi_ddr_awid,
+  output logic [Channels*AddrWidth-1:0] m_axi_ddr_awaddr,
+  output logic [Channels*8-1:0]         m_axi_ddr_awlen,
+  output logic [Channels*3-1:0]         m_axi_ddr_awsize,
+  output logic [Channels*2-1:0]         m_axi_ddr_awburst,
+  output logic [Channels-1:0]           m_axi_ddr_awvalid,
+  input  logic [Channels-1:0]           m_axi_ddr_awready,
+  output logic [Channels*DataWidth-1:0] m_axi_ddr_wdata,
+  output logic [Channels*StrbWidth-1:0] m_axi_ddr_wstrb,
+  output logic [Channels-1:0]           m_axi_ddr_wlast,
+  output logic [Channels-1:0]           m_axi_ddr_wvalid,
+  input  logic [Channels-1:0]           m_axi_ddr_wready,
+  input  logic [Channels*IdWidth-1:0]   m_axi_ddr_bid,
+  input  logic [Channels*2-1:0]         m_axi_ddr_bresp,
+  input  logic [Channels-1:0]           m_axi_ddr_bvalid,
+  output logic [Channels-1:0]           m_axi_ddr_bready,
+  output logic [Channels*IdWidth-1:0]   m_axi_ddr_arid,
+  output logic [Channels*AddrWidth-1:0] m_axi_ddr_araddr,
+  output logic [Channels*8-1:0]         m_axi_ddr_arlen,
+  output logic [Channels*3-1:0]         m_axi_ddr_arsize,
+  output logic [Channels*2-1:0]         m_axi_ddr_arburst,
+  output logic [Channels-1:0]           m_axi_ddr_arvalid,
+  input  logic [Channels-1:0]           m_axi_ddr_arready,
+  input  logic [Channels*IdWidth-1:0]   m_axi_ddr_rid,
+  input  logic [Channels*DataWidth-1:0] m_axi_ddr_rdata,
+  input  logic [Channels*2-1:0]         m_axi_ddr_rresp,
+  input  logic [Channels-1:0]           m_axi_ddr_rlast,
+  input  logic [Channels-1:0]           m_axi_ddr_rvalid,
+  output logic [Channels-1:0]           m_axi_ddr_rready,
 
   /// Serial number: 20 ASCII characters, the first one in the high bits, padded with spaces. Straps or fuses: sampled at the first
   /// clock edge after reset. All names of the device and its namespaces follow from this and `eui64_i`.
@@ -215,14 +226,16 @@ module nearside_top
   localparam int unsigned NumEngines = 0;
   localparam int unsigned Slots = 1;
   localparam engine_t [Slots-1:0] Engines = '0;
+  localparam int unsigned LocalPorts = (LocalChannels == 0) ? 1 : LocalChannels;
 
   ns_axil_if s_axil ();
   ns_axi_if s_pm ();
   ns_axi_if m_host ();
-  ns_axi_if m_ddr[NumChannels] ();
+  ns_axi_if m_ddr[Channels] ();
   logic [Slots-1:0] engine_clk, engine_rst_n, engine_busy;
   ns_axil_if engine_axil[Slots] ();
   ns_axi_if engine_mem[Slots*NumChannels] ();
+  ns_axi_if engine_local[Slots*LocalPorts] ();
   ns_axi_if engine_host[Slots] ();
   nvme_engine_if engine_nvme[Slots] ();
   command_page_if engine_page[Slots] ();
@@ -235,7 +248,7 @@ module nearside_top
   `NS_AXIL_FROM_FLAT(s_axil, s_axil)
   `NS_AXI_FROM_FLAT(s_axi_pm, s_pm)
   `NS_AXI_TO_FLAT(m_axi_host, m_host)
-  for (genvar c = 0; c < NumChannels; c++) begin : gen_ddr
+  for (genvar c = 0; c < Channels; c++) begin : gen_ddr
     `NS_AXI_TO_FLAT_AT(m_axi_ddr, c, m_ddr[c])
   end
 
@@ -253,6 +266,12 @@ module nearside_top
     .DelayReadSlots(DelayReadSlots),
     .DelayWriteSlots(DelayWriteSlots),
     .DelayBufferBeats(DelayBufferBeats),
+    .LocalChannels(LocalChannels),
+    .LocalGranule(LocalGranule),
+    .LocalBytes(LocalBytes),
+    .LocalReadSlots(LocalReadSlots),
+    .LocalWriteSlots(LocalWriteSlots),
+    .LocalBufferBeats(LocalBufferBeats),
     .PmIdWidth(PmIdWidth),
     .FillInside(FillInside),
     .NumEngines(NumEngines),
@@ -295,6 +314,7 @@ module nearside_top
     .engine_busy_i(engine_busy),
     .m_engine_axil(engine_axil),
     .s_engine_mem(engine_mem),
+    .s_engine_local(engine_local),
     .s_engine_host(engine_host),
     .m_engine_nvme(engine_nvme),
     .m_engine_page(engine_page),

@@ -63,15 +63,17 @@ fn with_parameters(mut config: DeviceConfig, parameters: &[(&str, &str)]) -> Dev
     config
 }
 
-/// Two mailboxes (`tests/engines/mailbox`), a copy between them, and `tests/engines/hold` at the access hook, with two I/O queues and two namespaces, of which the second mailbox
+/// Two memories, two mailboxes (`tests/engines/mailbox`), a copy between them, and `tests/engines/hold` at the access hook, with two I/O queues and two namespaces, of which the second mailbox
 /// has commands in one only.
 pub fn mailboxes_design() -> Design {
     let engine = |name: &str, engine: &str| {
         format!("[[engine]]\nname = \"{name}\"\nengine = \"{engine}\"\n")
     };
+    let local =
+        "[[memory]]\nname = \"local\"\nbytes = \"1 MiB\"\nchannels = 2\ngranule = \"8 KiB\"\n";
     let second = "namespaces = [2]\nopcodes = [0x92, 0xA3]\n";
     let text = format!(
-        "name = \"mailboxes\"\nclock_mhz = 10\n[media]\nbytes = \"16 MiB\"\nprofile = \"dram\"\n[nvme]\nio_queues = 2\nnamespaces = [\"8 MiB\", \"4 MiB\"]\n{}{}{}{second}{}",
+        "name = \"mailboxes\"\nclock_mhz = 10\n[media]\nbytes = \"16 MiB\"\nprofile = \"dram\"\n[nvme]\nio_queues = 2\nnamespaces = [\"8 MiB\", \"4 MiB\"]\n{local}{}{}{}{second}{}",
         engine("a", "tests/engines/mailbox"),
         engine("copy0", "copy"),
         engine("b", "tests/engines/mailbox"),

@@ -1,7 +1,8 @@
-// Copy engine: copies a range of the media to another one, of any alignment and length.
+// Copy engine: copies a range of the device's memories to another one, of any alignment and length.
 //
-// The range is cut at the target's granules; each piece goes to the mover (ns_dma) of the channel that the target lies in, so all
-// channels work at the same time. The movers reach every channel through a crossbar. The two ranges must not overlap: the order of
+// Addresses are those of the PM window: the media, and behind it the local memory if there is one. The range is cut at granules of
+// the media; each piece goes to the mover (ns_dma) of the channel that the target lies in, so all channels work at the same time.
+// The movers reach every channel through a crossbar. The two ranges must not overlap: the order of
 // the pieces is not promised.
 `include "ns_assert.svh"
 
@@ -15,7 +16,15 @@ module copy
   /// Bytes that go to one channel before the next one's turn, a power of two.
   parameter int unsigned Granule = 4096,
   /// Bytes of the media.
-  parameter longint unsigned MediaBytes = 64'h4000_0000
+  parameter longint unsigned MediaBytes = 64'h4000_0000,
+  /// Channels of the local memory, a power of two; 0: there is none.
+  parameter int unsigned LocalChannels = 0,
+  /// Bytes that go to one of them before the next one's turn, a power of two.
+  parameter int unsigned LocalGranule = 4096,
+  /// Its first address, and its bytes.
+  parameter longint unsigned LocalBase = 0,
+  parameter longint unsigned LocalBytes = 0,
+  localparam int unsigned LocalPorts = (LocalChannels == 0) ? 1 : LocalChannels
 ) (
   input  logic     clk_i,
   input  logic     rst_ni,
@@ -25,6 +34,8 @@ module copy
   ns_axil_if.slave s_axil,
   /// Memory, one master a channel; addresses are local to the channel.
   ns_axi_if.master m_mem[NumChannels],
+  /// The same of the local memory.
+  ns_axi_if.master m_local[LocalPorts],
   /// NVMe I/O commands: 0 copies.
   nvme_engine_if.engine s_nvme,
   /// Commands of its page: the arguments of the registers.
@@ -359,18 +370,41 @@ module copy
     );
   end
 
+  ns_axi_if channel[NumChannels+LocalChannels] ();
+
   ns_axi_xbar #(
-    .NumMasters(NumChannels),
-    .NumSlaves (NumChannels),
-    .Granule   (Granule),
-    .Bytes     (MediaBytes),
-    .IdBits    (4)
+    .NumMasters  (NumChannels),
+    .NumSlaves   (NumChannels),
+    .Granule     (Granule),
+    .Bytes       (MediaBytes),
+    .LocalSlaves (LocalChannels),
+    .LocalGranule(LocalGranule),
+    .LocalBase   (LocalBase),
+    .LocalBytes  (LocalBytes),
+    .IdBits      (4)
   ) u_xbar (
     .clk_i,
     .rst_ni,
     .s_axi(mover),
-    .m_axi(m_mem)
+    .m_axi(channel)
   );
+
+  for (genvar c = 0; c < NumChannels; c++) begin : gen_storage
+    ns_axi_link u_link (
+      .s_axi(channel[c]),
+      .m_axi(m_mem[c])
+    );
+  end
+  for (genvar c = 0; c < LocalPorts; c++) begin : gen_local
+    if (LocalChannels == 0) begin : gen_none
+      ns_axi_nobody u_nobody (.m_axi(m_local[c]));
+    end else begin : gen_link
+      ns_axi_link u_link (
+        .s_axi(channel[NumChannels+c]),
+        .m_axi(m_local[c])
+      );
+    end
+  end
 
   logic unused;
   assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], cmd};
