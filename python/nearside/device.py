@@ -84,7 +84,7 @@ class Design:
         return self.native.hardware
 
     def late_reads(self, profile: str | None = None, memory: str = "storage") -> dict[str, Any] | None:
-        """What to know of a media profile, or a memory's own, whose reads the DRAM behind it is too slow for; else `None`."""
+        """What to know of a media profile, or a memory's own, whose reads its DRAM is too slow for; else `None`."""
         name = None if profile is None else as_text("the name of a media profile", profile)
         late = self.native.late_reads(name, as_text("the name of a memory", memory))
         return None if late is None else json.loads(late)
@@ -180,7 +180,10 @@ class Device:
         return json.loads(self.native.delay_get())
 
     def delay_set(self, profile: str, channel: int | None = None, memory: str = "storage") -> None:
-        """Gives the channels of a memory, "storage" or "local", or one of them, the timing of a media profile, while the device runs."""
+        """Gives the channels of a memory, "storage" or "local", the timing of a media profile, while the device runs.
+
+        With `channel`, from 0 on, only that one of them.
+        """
         self.native.delay_set(
             as_text("the name of a media profile", profile), channel, as_text("the name of a memory", memory)
         )
