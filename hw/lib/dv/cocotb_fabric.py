@@ -6,7 +6,7 @@ import random
 
 import cocotb
 from cocotb.clock import Clock
-from cocotb.triggers import ClockCycles, Combine, with_timeout
+from cocotb.triggers import ClockCycles, Combine, RisingEdge, with_timeout
 from cocotbext.axi import AxiBus, AxiMaster, AxiResp
 from interleaving_ram import InterleavingRam
 
@@ -148,3 +148,44 @@ async def many_ids(dut):
     await with_timeout(Combine(*tasks), 20_000 * PERIOD, "ns")
     assert len(order) == 4 * MASTERS
     assert all(done == list(range(4)) for done in order.values())
+
+
+@cocotb.test(skip=KIND != 2)
+async def crossed_bursts(dut):
+    """Two masters, each in the middle of a burst of one memory; both memories go on with the other one's burst."""
+    bench = Bench(dut, 0.0)
+    orders = [[(2, 0), (0, 0), (0, 1), (2, 1)], [(0, 0), (2, 0), (2, 1), (0, 1)]]  # of a memory: master, last
+    ids = [{}, {}]
+
+    def signal(memory, name):
+        return getattr(dut, f"m{memory}_axi_{name}")
+
+    async def memory(i):
+        signal(i, "arready").value = 1
+        while not all(len(known) == 2 for known in ids):
+            await RisingEdge(dut.clk_i)
+            if int(signal(i, "arvalid").value):
+                ids[i][0 if int(signal(i, "araddr").value) < SHARE else 2] = int(signal(i, "arid").value)
+        for master, last in orders[i]:
+            signal(i, "rid").value, signal(i, "rlast").value = ids[i][master], last
+            signal(i, "rresp").value = signal(i, "rdata").value = 0
+            signal(i, "rvalid").value = 1
+            await RisingEdge(dut.clk_i)
+            while not int(signal(i, "rready").value):
+                await RisingEdge(dut.clk_i)
+        signal(i, "rvalid").value = 0
+
+    dut.rst_ni.value = 0
+    for i in range(2):
+        signal(i, "rvalid").value = signal(i, "bvalid").value = 0
+        signal(i, "arready").value = signal(i, "awready").value = signal(i, "wready").value = 0
+    await ClockCycles(dut.clk_i, 4)
+    dut.rst_ni.value = 1
+    await ClockCycles(dut.clk_i, 2)
+    tasks = [cocotb.start_soon(memory(i)) for i in range(2)]
+    for index in (0, 2):
+        for i in range(2):
+            # Two beats of a granule of each memory.
+            read = bench.masters[index].read(index * SHARE + i * GRANULE, 128, arid=i)
+            tasks.append(cocotb.start_soon(read))
+    await with_timeout(Combine(*tasks), 1000 * PERIOD, "ns")

@@ -7,8 +7,8 @@
 // so responses of one ID come in the order of their addresses. It also waits until of the write data for another slave no
 // more than the last beat is left, and that one is shown to the slave: no ring of masters and slaves can wait for one
 // another's write data. What follows on the same slave does not wait, and neither does data: a change of slave costs no
-// cycle. Responses of several slaves are taken in turn, up to a burst's last beat: reads interleave only where a slave
-// interleaves them.
+// cycle. Responses of several slaves are taken in turn, up to a burst's last beat or a pause in it: reads interleave where a slave
+// interleaves them or pauses.
 //
 // Addresses pass two register slices, the other channels one. Assumes bursts that do not cross a granule (4 KiB
 // or more, so every legal one).
@@ -57,8 +57,6 @@ module ns_axi_demux
   b_t b;
   logic [M:0] r_req, r_gnt;
   logic r_valid, r_ready, r_last_fire;
-  logic r_locked_q;  // in the middle of a burst
-  logic [M:0] r_owner_q;  // whose
   logic [$bits(r_t)-1:0] r[M+1];
   logic [M:0] r_last;
   logic [M:0][OrderBits-1:0] r_id;
@@ -270,7 +268,9 @@ module ns_axi_demux
 
   // ---------------------------------------------------------------- read data
 
-  assign r_req = {rest.r_valid, m_r_valid} & (r_locked_q ? r_owner_q : '1);
+  // A slave that pauses in a burst does not hold up the others: with slaves that interleave reads, masters that each waited for
+  // the rest of a burst would wait for one another.
+  assign r_req = {rest.r_valid, m_r_valid};
   assign r_last_fire = r_valid && r_ready && r_last[r_idx];
 
   ns_rr_arbiter #(
@@ -284,16 +284,6 @@ module ns_axi_demux
     .idx_o  (r_idx),
     .valid_o(r_valid)
   );
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      r_locked_q <= 1'b0;
-      r_owner_q <= '0;
-    end else if (r_valid && r_ready) begin
-      r_locked_q <= !r_last[r_idx];
-      r_owner_q <= r_gnt;
-    end
-  end
 
   for (genvar i = 0; i < M; i++) begin : gen_r
     assign r[i] = m_axi[i].r;
@@ -323,7 +313,6 @@ module ns_axi_demux
     .out_data_o (s_axi.r)
   );
 
-  `NS_ASSERT(r_bursts_whole, !(r_valid && r_locked_q) || (r_gnt & ~r_owner_q) == '0)
   `NS_ASSERT(open_in_range, open_q <= OpenBits'(MaxOutstanding > 1 ? MaxOutstanding : 2))
   `NS_ASSERT(change_behind_last_beat, !change_q || (open_q == OpenBits'(2) && w_valid && w.last))
 
