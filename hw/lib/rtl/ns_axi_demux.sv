@@ -62,6 +62,25 @@ module ns_axi_demux
   logic [M:0][OrderBits-1:0] r_id;
   logic [IdxBits-1:0] r_idx;
 
+  // What has ended, a cycle later: the choice of a slave is not to reach into the counts of the address stages.
+  logic b_end_q, r_end_q;
+  logic [OrderBits-1:0] b_end_id_q, r_end_id_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      b_end_q <= 1'b0;
+      r_end_q <= 1'b0;
+    end else begin
+      b_end_q <= b_fire;
+      r_end_q <= r_last_fire;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (b_fire) b_end_id_q <= b.id[OrderBits-1:0];
+    if (r_last_fire) r_end_id_q <= r_id[r_idx];
+  end
+
   // ---------------------------------------------------------------- write addresses
 
   ax_t aw;
@@ -94,8 +113,8 @@ module ns_axi_demux
     .m_target_o(aw_target),
     .m_valid_o (aw_valid),
     .m_ready_i (aw_fire),
-    .end_i     (b_fire),
-    .end_id_i  (b.id[OrderBits-1:0])
+    .end_i     (b_end_q),
+    .end_id_i  (b_end_id_q)
   );
 
   // From registers: that the last beat is shown is enough, it need not leave in this cycle. Whoever holds it up had its
@@ -183,8 +202,8 @@ module ns_axi_demux
     .m_target_o(ar_target),
     .m_valid_o (ar_valid),
     .m_ready_i (ar_fire),
-    .end_i     (r_last_fire),
-    .end_id_i  (r_id[r_idx])
+    .end_i     (r_end_q),
+    .end_id_i  (r_end_id_q)
   );
 
   assign ar_fire = ar_valid && (ar_ready & ar_target) != '0;
