@@ -19,7 +19,7 @@ module nvme_coalesce
 ) (
   input  logic                  clk_i,
   input  logic                  rst_ni,
-  /// From registers: an interrupt is held.
+  /// From registers: an interrupt is held, or one or a withdrawal has just been asked for.
   output logic                  busy_o,
   /// Cycles since power-on.
   input  logic [31:0]           cycles_i,
@@ -48,12 +48,39 @@ module nvme_coalesce
   /// Interrupt.
   output logic                  irq_o,
   /// Its vector.
-  output logic [QidWidth-1:0]   irq_vector_o
+  output logic [QidWidth-1:0]   irq_vector_o,
+  /// The withdrawal, a cycle later: in order with the interrupts.
+  output logic                  withdraw_o,
+  /// Its vector.
+  output logic [QidWidth-1:0]   withdraw_vector_o
 );
 
   localparam int unsigned Bits = ns_axi_pkg::idx_width(NumVectors);
   localparam int unsigned Unit = ClockKhz / 10;  // cycles in 100 us
   typedef logic [Bits-1:0] idx_t;
+
+  // Interrupts and withdrawals are looked at a cycle after they have come: the vector comes out of a memory.
+  logic irq_q, irq_admin_q, withdraw_q;
+  logic [QidWidth-1:0] irq_vector_q, withdraw_vector_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      irq_q <= 1'b0;
+      withdraw_q <= 1'b0;
+    end else begin
+      irq_q <= irq_i;
+      withdraw_q <= withdraw_i;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    irq_vector_q <= irq_vector_i;
+    irq_admin_q <= irq_admin_i;
+    withdraw_vector_q <= withdraw_vector_i;
+  end
+
+  assign withdraw_o = withdraw_q;
+  assign withdraw_vector_o = withdraw_vector_q;
 
   logic [7:0] threshold_q, time_q;
   logic off_q;
@@ -81,13 +108,13 @@ module nvme_coalesce
 
   // An interrupt that is asked for in the cycle of a withdrawal is of a later entry: it stays, as the first one.
   idx_t withdrawn;
-  assign withdrawn = idx_t'(withdraw_vector_i);
+  assign withdrawn = idx_t'(withdraw_vector_q);
 
-  assign vector = idx_t'(irq_vector_i);
-  assign at_once = irq_i && (off_q || !enable_i || irq_admin_i || disable_i[vector]);
-  assign count = (held_q[vector] && !(withdraw_i && withdrawn == vector)) ? count_mem[vector] : '0;
-  assign enough = irq_i && !at_once && count >= threshold_q;
-  assign hold = irq_i && !at_once && count < threshold_q;
+  assign vector = idx_t'(irq_vector_q);
+  assign at_once = irq_q && (off_q || !enable_i || irq_admin_q || disable_i[vector]);
+  assign count = (held_q[vector] && !(withdraw_q && withdrawn == vector)) ? count_mem[vector] : '0;
+  assign enough = irq_q && !at_once && count >= threshold_q;
+  assign hold = irq_q && !at_once && count < threshold_q;
 
   always_ff @(posedge clk_i) if (hold) count_mem[vector] <= count + 1'b1;
 
@@ -105,8 +132,8 @@ module nvme_coalesce
   // What fires later: enough entries, or the vector that is being looked at once the time is over.
   logic fire_q, fire;
   idx_t fire_vector_q;
-  assign fire = fire_q && !(withdraw_i && withdrawn == fire_vector_q);
-  assign flush = expired && held_q[scan_q] && !(withdraw_i && withdrawn == scan_q) && !irq_i && !fire_q;
+  assign fire = fire_q && !(withdraw_q && withdrawn == fire_vector_q);
+  assign flush = expired && held_q[scan_q] && !(withdraw_q && withdrawn == scan_q) && !irq_q && !fire_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -115,7 +142,7 @@ module nvme_coalesce
       scan_q <= '0;
     end else begin
       if (held_q != '0 && expired) scan_q <= (32'(scan_q) == NumVectors - 1) ? '0 : scan_q + 1'b1;
-      if (withdraw_i) held_q[withdrawn] <= 1'b0;
+      if (withdraw_q) held_q[withdrawn] <= 1'b0;
       if (at_once || enough) held_q[vector] <= 1'b0;
       if (hold) held_q[vector] <= 1'b1;
       if (flush) held_q[scan_q] <= 1'b0;
@@ -126,10 +153,10 @@ module nvme_coalesce
 
   always_ff @(posedge clk_i) if (enough || flush) fire_vector_q <= enough ? vector : scan_q;
 
-  assign left_o = (fire_q || irq_i || expired) ? '0 : left_q;
+  assign left_o = (fire_q || irq_q || withdraw_q || expired) ? '0 : left_q;
   assign irq_o = at_once || fire;
-  assign irq_vector_o = at_once ? irq_vector_i : QidWidth'(fire_vector_q);
-  assign busy_o = fire_q || held_q != '0;
+  assign irq_vector_o = at_once ? irq_vector_q : QidWidth'(fire_vector_q);
+  assign busy_o = irq_q || withdraw_q || fire_q || held_q != '0;
 
   logic unused;
   assign unused = ^feature_i.value[31:16];
@@ -138,8 +165,8 @@ module nvme_coalesce
     $error("nvme_coalesce: ClockKhz must be at least 10");
   end
 
-  `NS_ASSERT(one_at_a_time, !(flush && (irq_i || fire_q)))
-  `NS_ASSERT(vector_exists, !irq_i || 32'(irq_vector_i) < NumVectors)
-  `NS_ASSERT(withdrawn_exists, !withdraw_i || 32'(withdraw_vector_i) < NumVectors)
+  `NS_ASSERT(one_at_a_time, !(flush && (irq_q || fire_q)))
+  `NS_ASSERT(vector_exists, !irq_q || 32'(irq_vector_q) < NumVectors)
+  `NS_ASSERT(withdrawn_exists, !withdraw_q || 32'(withdraw_vector_q) < NumVectors)
 
 endmodule

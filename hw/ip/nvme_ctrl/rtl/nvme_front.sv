@@ -157,8 +157,8 @@ module nvme_front
   logic [11:2] table_addr;
   logic [31:0] table_wdata, table_biten;
   logic posted_irq, posted_irq_admin, irq, msg_ready;
-  logic [QidWidth-1:0] posted_irq_vector, irq_vector, withdraw_vector;
-  logic withdraw;
+  logic [QidWidth-1:0] posted_irq_vector, irq_vector, emptied_vector, withdraw_vector;
+  logic emptied, withdraw;
   logic [NumQueues-1:0] uncoalesced;
 
   // Queues.
@@ -369,10 +369,12 @@ module nvme_front
     .irq_i          (posted_irq),
     .irq_vector_i   (posted_irq_vector),
     .irq_admin_i    (posted_irq_admin),
-    .withdraw_i     (withdraw),
-    .withdraw_vector_i(withdraw_vector),
+    .withdraw_i     (emptied),
+    .withdraw_vector_i(emptied_vector),
     .irq_o          (irq),
-    .irq_vector_o   (irq_vector)
+    .irq_vector_o   (irq_vector),
+    .withdraw_o     (withdraw),
+    .withdraw_vector_o(withdraw_vector)
   );
 
   assign msix_o = '{
@@ -1083,8 +1085,8 @@ module nvme_front
     .irq_o           (posted_irq),
     .irq_vector_o    (posted_irq_vector),
     .irq_admin_o     (posted_irq_admin),
-    .withdraw_o      (withdraw),
-    .withdraw_vector_o(withdraw_vector),
+    .withdraw_o      (emptied),
+    .withdraw_vector_o(emptied_vector),
     .msg_id_i        (msix_i.msg_valid ? '0 : IdShadow),
     .msg_addr_i      (msix_i.msg_valid ? msix_i.msg_addr : shadow_msg_addr),
     .msg_data_i      (msix_i.msg_valid ? msix_i.msg_data : shadow_msg_data),
