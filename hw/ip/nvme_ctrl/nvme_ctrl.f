@@ -36,5 +36,6 @@ hw/ip/nvme_ctrl/rtl/nvme_pages.sv
 hw/ip/nvme_ctrl/rtl/nvme_completion.sv
 hw/ip/nvme_ctrl/rtl/nvme_post.sv
 hw/ip/nvme_ctrl/rtl/nvme_trace.sv
+hw/ip/nvme_ctrl/rtl/nvme_host_reads.sv
 hw/ip/nvme_ctrl/rtl/nvme_front.sv
 hw/ip/nvme_ctrl/rtl/nvme_ctrl.sv

@@ -19,14 +19,8 @@ module nvme_abort
   input  logic                 clk_i,
   input  logic                 rst_ni,
 
-  /// Abort. Stays until done, as do the following.
-  input  logic                 req_i,
-  /// Every command of the queue, and wait for none; else the one with this identifier.
-  input  logic                 queue_i,
-  /// Submission queue, not the admin queue.
-  input  logic [QidWidth-1:0]  qid_i,
-  /// Command identifier.
-  input  logic [15:0]          cid_i,
+  /// What to abort.
+  input  abort_t               abort_i,
   /// Done.
   output logic                 done_o,
   /// With done_o: the command has ended with Command Abort Requested.
@@ -76,7 +70,7 @@ module nvme_abort
   assign last = slot_q == Bits'(NumSlots - 1);
 
   always_ff @(posedge clk_i) begin
-    match_q <= slot_qid_i == qid_i && (queue_i || slot_cid_i == cid_i);
+    match_q <= slot_qid_i == abort_i.qid && (abort_i.whole || slot_cid_i == abort_i.cid);
     ended_q <= posted_valid_i && posted_i.slot == slot_o;
     aborted_q <= posted_i.status.sct == '0 && posted_i.status.sc == ScAbortRequested;
   end
@@ -88,7 +82,7 @@ module nvme_abort
     end else begin
       unique case (state_q)
         StIdle:
-        if (req_i) begin
+        if (abort_i.valid) begin
           state_q <= StRead;
           slot_q  <= '0;
         end
@@ -100,7 +94,7 @@ module nvme_abort
         // A deleted queue's first command of a pair is given up by nvme_fused itself.
         StAsk:
         if (ask_ready_i) begin
-          if (!queue_i) state_q <= ask_found_i ? StWait : StFused;
+          if (!abort_i.whole) state_q <= ask_found_i ? StWait : StFused;
           else state_q <= last ? StDone : StRead;
         end
         StFused:
@@ -122,7 +116,7 @@ module nvme_abort
   end
 
   // To the next slot.
-  assign step = (state_q == StMatch && !match_q) || (state_q == StAsk && ask_ready_i && queue_i)
+  assign step = (state_q == StMatch && !match_q) || (state_q == StAsk && ask_ready_i && abort_i.whole)
       || (state_q == StFused && fused_ready_i && !fused_found_i);
   assign ask_valid_o = state_q == StAsk;
   assign ask_same_o = match_q;
@@ -134,9 +128,9 @@ module nvme_abort
   logic unused;
   assign unused = ^{posted_i.sqid, posted_i.cid, posted_i.phase, posted_i.status.dnr, posted_i.status.more, posted_i.status.crd};
 
-  `NS_ASSERT(no_admin_queue, !req_i || qid_i != '0)
+  `NS_ASSERT(no_admin_queue, !abort_i.valid || abort_i.qid != '0)
   `NS_ASSERT(
       right_command,
-      !(state_q == StWait && posted_valid_i && posted_i.slot == slot_o) || (posted_i.sqid == qid_i && posted_i.cid == cid_i))
+      !(state_q == StWait && posted_valid_i && posted_i.slot == slot_o) || (posted_i.sqid == abort_i.qid && posted_i.cid == abort_i.cid))
 
 endmodule

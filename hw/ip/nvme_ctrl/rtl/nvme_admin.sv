@@ -49,17 +49,8 @@ module nvme_admin
   /// Parked commands; each holds a slot.
   output logic [SlotWidth-1:0] parked_o,
 
-  /// AQA.ASQS.
-  input  logic [11:0]          asqs_i,
-  /// AQA.ACQS.
-  input  logic [11:0]          acqs_i,
-  /// ASQ.
-  input  logic [63:12]         asq_i,
-  /// ACQ.
-  input  logic [63:12]         acq_i,
-  /// CC.IOSQES and CC.IOCQES are right.
-  input  logic                 iosqes_ok_i,
-  input  logic                 iocqes_ok_i,
+  /// What the host has set up.
+  input  setup_t               setup_i,
 
   /// Command.
   input  admin_cmd_t           cmd_i,
@@ -132,29 +123,15 @@ module nvme_admin
   output logic                 timestamp_set_o,
   /// The host takes Command Interrupted (Host Behavior Support, ACRE).
   output logic                 acre_o,
-  /// Set the Keep Alive Timeout.
-  output logic                 keep_alive_set_o,
-  /// To this, in ms.
-  output logic [31:0]          keep_alive_value_o,
-  /// Done.
-  input  logic                 keep_alive_done_i,
-  /// With keep_alive_done_i: it is too long.
-  input  logic                 keep_alive_refused_i,
-  /// Its time begins again.
-  output logic                 keep_alive_restart_o,
-  /// Keep Alive Timeout in ms.
-  input  logic [31:0]          keep_alive_i,
+  /// Keep Alive: what the host wants.
+  output to_keep_alive_t       keep_alive_o,
+  /// What became of it.
+  input  from_keep_alive_t     keep_alive_i,
   /// Doorbell Buffer Config, with the pages prp1 and prp2 of data_o.
   output logic                 shadow_set_o,
 
   /// Look for the command of an Abort (CDW10), or for all of a deleted submission queue.
-  output logic                 abort_o,
-  /// All of the queue.
-  output logic                 abort_queue_o,
-  /// The queue.
-  output logic [QidWidth-1:0]  abort_qid_o,
-  /// The command identifier.
-  output logic [15:0]          abort_cid_o,
+  output abort_t               abort_o,
   /// Done.
   input  logic                 abort_done_i,
   /// It has been aborted.
@@ -282,7 +259,7 @@ module nvme_admin
   end
 
   logic unused;
-  assign unused = ^{ns_q.base, ns_q.blocks};
+  assign unused = ^{ns_q.base, ns_q.blocks, setup_i.en, setup_i.shn, setup_i.cc_ok, setup_i.wrr};
 
   // What stands against each command; ScSuccess of the generic type if nothing.
   localparam status_t Fine = '{dnr: 1'b0, more: 1'b0, crd: 2'b0, sct: 3'd0, sc: ScSuccess};
@@ -301,13 +278,13 @@ module nvme_admin
     if (!qid_exists_range_q || sq_exists_q) create_sq_status = command_status(ScInvalidQueueId);
     else if (!cqid_range_q) create_sq_status = command_status(ScInvalidQueueId);
     else if (!cqid_exists_q) create_sq_status = command_status(ScCompletionQueueInvalid);
-    else if (bad_size || !iosqes_ok_i) create_sq_status = command_status(ScInvalidQueueSize);
+    else if (bad_size || !setup_i.iosqes_ok) create_sq_status = command_status(ScInvalidQueueSize);
     else if (!cmd_q.cdw11[0]) create_sq_status = generic_status(ScInvalidField);
     else if (cmd_q.prp1[11:0] != '0) create_sq_status = generic_status(ScPrpOffsetInvalid);
 
     create_cq_status = Fine;
     if (!qid_exists_range_q || cq_exists_q) create_cq_status = command_status(ScInvalidQueueId);
-    else if (bad_size || !iocqes_ok_i) create_cq_status = command_status(ScInvalidQueueSize);
+    else if (bad_size || !setup_i.iocqes_ok) create_cq_status = command_status(ScInvalidQueueSize);
     else if (32'(cmd_q.cdw11[31:16]) > NumIoQueues)
       create_cq_status = command_status(ScInvalidVector);
     else if (!cmd_q.cdw11[0]) create_cq_status = generic_status(ScInvalidField);
@@ -652,7 +629,7 @@ module nvme_admin
             if (sel != SelCurrent) offset_d = 13'h1000;  // beyond the page: zeros
           end else if (fid == FidKeepAlive) begin
             if (set) state_d = StKeepAlive;
-            else dw0_d = (sel == SelCurrent) ? keep_alive_i : '0;
+            else dw0_d = (sel == SelCurrent) ? keep_alive_i.timeout : '0;
           end else if (!set && sel == SelCurrent && fid == FidErrorRecovery)
             dw0_d = 32'(recovery_q[ns_q.idx]);
           else if (!set) dw0_d = (sel == SelCurrent) ? feature_mem[feature_idx] : feature_default;
@@ -679,8 +656,8 @@ module nvme_admin
       end
 
       StKeepAlive:
-      if (keep_alive_done_i) begin
-        if (keep_alive_refused_i) status_d = generic_status(ScKeepAliveInvalid);
+      if (keep_alive_i.done) begin
+        if (keep_alive_i.refused) status_d = generic_status(ScKeepAliveInvalid);
         state_d = StComplete;
       end
 
@@ -830,18 +807,20 @@ module nvme_admin
           prio: PrioUrgent,
           ien: 1'b1,
           vector: '0,
-          size: PtrWidth'((state_q == StInitCq) ? acqs_i : asqs_i),
-          base: (state_q == StInitCq) ? acq_i : asq_i
+          size: PtrWidth'((state_q == StInitCq) ? setup_i.acqs : setup_i.asqs),
+          base: (state_q == StInitCq) ? setup_i.acq : setup_i.asq
       };
     end
   end
 
   assign sq_qid_o = (state_q == StSearch) ? count_q : QidWidth'(qidx);
   assign unreserve_valid_o = state_q == StPark;
-  assign abort_o = state_q == StOther || state_q == StClean;
-  assign abort_queue_o = state_q == StClean;
-  assign abort_qid_o = QidWidth'(qidx);
-  assign abort_cid_o = high;
+  assign abort_o = '{
+          valid: state_q == StOther || state_q == StClean,
+          whole: state_q == StClean,
+          qid: QidWidth'(qidx),
+          cid: high
+      };
 
   // Parked commands.
   assign reserve_valid_o = state_q == StReserve;
@@ -861,10 +840,12 @@ module nvme_admin
   assign time_valid_o = state_q == StTime;
   assign time_hours_o = page_q == PageSmartLog;
   assign in_valid_o = state_q == StTakeData;
-  assign keep_alive_set_o = state_q == StKeepAlive;
-  assign keep_alive_value_o = cmd_q.cdw11;
-  assign keep_alive_restart_o = state_q == StComplete && cpl_ready_i && status_q == Fine
-                                && (cmd_q.opcode == AdminKeepAlive || (set && fid == FidKeepAlive));
+  assign keep_alive_o = '{
+          set: state_q == StKeepAlive,
+          restart: state_q == StComplete && cpl_ready_i && status_q == Fine &&
+          (cmd_q.opcode == AdminKeepAlive || (set && fid == FidKeepAlive)),
+          value: cmd_q.cdw11
+      };
   assign in_long_o = behavior;
   assign timestamp_set_o = took && !behavior;
   assign shadow_set_o = state_q == StExecute && cmd_q.opcode == AdminDoorbellBufferConfig && pages_ok_q && !cmd_q.bad_flags;

@@ -22,26 +22,8 @@ module nvme_bar0
   ns_axil_if.slave s_axil,
 
 
-  /// CC.EN.
-  output logic                en_o,
-  /// CC.SHN.
-  output logic [ 1:0]         shn_o,
-  /// CC.CSS, CC.MPS and CC.AMS are supported.
-  output logic                cc_ok_o,
-  /// CC.AMS: weighted round robin with urgent priority class.
-  output logic                wrr_o,
-  /// CC.IOSQES is 6.
-  output logic                iosqes_ok_o,
-  /// CC.IOCQES is 4.
-  output logic                iocqes_ok_o,
-  /// AQA.ASQS.
-  output logic [11:0]         asqs_o,
-  /// AQA.ACQS.
-  output logic [11:0]         acqs_o,
-  /// ASQ.
-  output logic [63:12]        asq_o,
-  /// ACQ.
-  output logic [63:12]        acq_o,
+  /// What the host has set up.
+  output setup_t              setup_o,
   /// NSSR: an NVM subsystem reset is wanted. Stays until it is done.
   output logic                nssr_o,
   /// It is done at the end of this cycle: all properties get their reset values, and CSTS.NSSRO is set.
@@ -278,16 +260,18 @@ module nvme_bar0
   end
 
   assign nssr_o = hw_out.nssr.nssrc.value == 32'h4E56_4D65;
-  assign en_o = hw_out.cc.en.value;
-  assign shn_o = hw_out.cc.shn.value;
-  assign cc_ok_o = hw_out.cc.css.value == '0 && hw_out.cc.mps.value == '0 && hw_out.cc.ams.value[2:1] == '0;
-  assign wrr_o = hw_out.cc.ams.value[0];
-  assign iosqes_ok_o = hw_out.cc.iosqes.value == 4'd6;
-  assign iocqes_ok_o = hw_out.cc.iocqes.value == 4'd4;
-  assign asqs_o = hw_out.aqa.asqs.value;
-  assign acqs_o = hw_out.aqa.acqs.value;
-  assign asq_o = {hw_out.asq.asqb_high.value, hw_out.asq.asqb_low.value};
-  assign acq_o = {hw_out.acq.acqb_high.value, hw_out.acq.acqb_low.value};
+  assign setup_o = '{
+          en: hw_out.cc.en.value,
+          shn: hw_out.cc.shn.value,
+          cc_ok: hw_out.cc.css.value == '0 && hw_out.cc.mps.value == '0 && hw_out.cc.ams.value[2:1] == '0,
+          wrr: hw_out.cc.ams.value[0],
+          iosqes_ok: hw_out.cc.iosqes.value == 4'd6,
+          iocqes_ok: hw_out.cc.iocqes.value == 4'd4,
+          asqs: hw_out.aqa.asqs.value,
+          acqs: hw_out.aqa.acqs.value,
+          asq: {hw_out.asq.asqb_high.value, hw_out.asq.asqb_low.value},
+          acq: {hw_out.acq.acqb_high.value, hw_out.acq.acqb_low.value}
+      };
 
   assign busy_o = open || db_valid_q || db_ack_q;
 

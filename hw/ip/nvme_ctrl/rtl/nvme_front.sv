@@ -115,10 +115,9 @@ module nvme_front
   localparam logic [IdWidth-1:0] IdShadow = 12'd2;  // and of the writes of EventIdx
 
   // Controller properties and state.
-  logic en, nssr, nssr_done, cc_ok, wrr, iosqes_ok, iocqes_ok, rdy, cfs;
-  logic [1:0] shn, shst;
-  logic [11:0] asqs, acqs;
-  logic [63:12] asq, acq;
+  setup_t setup;
+  logic nssr, nssr_done, rdy, cfs;
+  logic [1:0] shst;
   logic fetch, init, init_done, flush, flush_done, clear, quiet;
   logic
       bar0_busy,
@@ -147,7 +146,7 @@ module nvme_front
   logic shadow_set, shadow_armed, shadow_error, shadow_msg_valid, shadow_msg_ready;
   logic [63:2] shadow_msg_addr;
   logic [31:0] shadow_msg_data;
-  logic shadow_ar_valid, shadow_first;
+  logic shadow_ar_valid, shadow_ar_ready, shadow_r_valid;
   logic cq_full;
   logic [NumQueues-1:0] sq_nonempty;
   ax_t shadow_ar;
@@ -217,9 +216,9 @@ module nvme_front
   logic ns_listed;
   logic time_valid, time_hours, time_done, in_valid, in_long, in_done, timestamp_set, acre;
   data_status_e in_status;
-  logic keep_alive_busy, keep_alive_set, keep_alive_done, keep_alive_refused, keep_alive_restart;
-  logic keep_alive_expired;
-  logic [31:0] keep_alive, keep_alive_value;
+  logic keep_alive_busy, keep_alive_expired;
+  to_keep_alive_t to_keep_alive;
+  from_keep_alive_t from_keep_alive;
   posted_t posted;
   logic posted_valid;
 
@@ -239,16 +238,7 @@ module nvme_front
     .rst_ni,
     .busy_o        (bar0_busy),
     .s_axil,
-    .en_o          (en),
-    .shn_o         (shn),
-    .cc_ok_o       (cc_ok),
-    .wrr_o         (wrr),
-    .iosqes_ok_o   (iosqes_ok),
-    .iocqes_ok_o   (iocqes_ok),
-    .asqs_o        (asqs),
-    .acqs_o        (acqs),
-    .asq_o         (asq),
-    .acq_o         (acq),
+    .setup_o       (setup),
     .nssr_o        (nssr),
     .nssr_done_i   (nssr_done),
     .rdy_i         (rdy),
@@ -279,15 +269,9 @@ module nvme_front
     .clk_i,
     .rst_ni,
     .busy_o      (state_busy),
-    .en_i        (en),
+    .setup_i     (setup),
     .nssr_i      (nssr),
     .nssr_done_o (nssr_done),
-    .shn_i       (shn),
-    .cc_ok_i     (cc_ok),
-    .asqs_i      (asqs),
-    .acqs_i      (acqs),
-    .asq_ok_i    (asq != '0),
-    .acq_ok_i    (acq != '0),
     .rdy_o       (rdy),
     .cfs_o       (cfs),
     .shst_o      (shst),
@@ -339,9 +323,9 @@ module nvme_front
     .db_bad_i   (tail_bad_qid || tail_bad_value || head_bad_qid || head_bad_value),
     .ar_o       (shadow_ar),
     .ar_valid_o (shadow_ar_valid),
-    .ar_ready_i (shadow_first && m_host.ar_ready),
-    .r_i(m_host.r),
-    .r_valid_i  (m_host.r_valid && m_host.r.id == IdShadow),
+    .ar_ready_i (shadow_ar_ready),
+    .r_i        (m_host.r),
+    .r_valid_i  (shadow_r_valid),
     .msg_addr_o (shadow_msg_addr),
     .msg_data_o (shadow_msg_data),
     .msg_valid_o(shadow_msg_valid),
@@ -418,49 +402,42 @@ module nvme_front
     .abort_cid_o (abort_slot_cid)
   );
 
-  // Reads from the host: of the data of admin commands, of shadow doorbells, and of submission queue entries. Once shown, an
-  // address stays.
+  // Reads from the host.
   ax_t fetch_ar, in_ar;
-  logic fetch_ar_valid, fetch_ar_ready, fetch_r_ready, in_ar_valid, in_first;
-  logic fetch_shown_q, shadow_shown_q;
-
-  assign in_first = in_ar_valid && !fetch_shown_q && !shadow_shown_q;
-  assign shadow_first = shadow_ar_valid && !fetch_shown_q && !in_first;
-  assign m_host.ar = in_first ? in_ar : shadow_first ? shadow_ar : fetch_ar;
-  assign m_host.ar_valid = in_ar_valid || shadow_ar_valid || fetch_ar_valid;
-  assign fetch_ar_ready = !in_first && !shadow_first && m_host.ar_ready;
-  assign m_host.r_ready = 1'b1;
-
-  // Entries that the decoder has no time for, as while a fused operation is alone: they must not stand before data in the
-  // host's answers. nvme_fetch asks for no more than there is room for.
+  logic fetch_ar_valid, fetch_ar_ready, fetch_r_valid, fetch_r_ready;
+  logic in_ar_valid, in_ar_ready, in_r_valid;
   r_t fetch_r;
-  logic fetch_r_valid, sqe_ready;
 
-  ns_fifo #(
-    .Width($bits(r_t)),
-    .Depth(FetchDepth),
-    .Style("lutram")
-  ) u_entries (
+  nvme_host_reads #(
+    .FetchDepth(FetchDepth),
+    .IdFetch   (IdFetch),
+    .IdAdmin   (IdAdmin),
+    .IdShadow  (IdShadow)
+  ) u_reads (
     .clk_i,
     .rst_ni,
-    .in_valid_i (m_host.r_valid && m_host.r.id == IdFetch),
-    .in_ready_o (sqe_ready),
-    .in_data_i  (m_host.r),
-    .out_valid_o(fetch_r_valid),
-    .out_ready_i(fetch_r_ready),
-    .out_data_o (fetch_r),
-    .count_o    ()
+    .admin_ar_i       (in_ar),
+    .admin_ar_valid_i (in_ar_valid),
+    .admin_ar_ready_o (in_ar_ready),
+    .admin_r_valid_o  (in_r_valid),
+    .shadow_ar_i      (shadow_ar),
+    .shadow_ar_valid_i(shadow_ar_valid),
+    .shadow_ar_ready_o(shadow_ar_ready),
+    .shadow_r_valid_o (shadow_r_valid),
+    .fetch_ar_i       (fetch_ar),
+    .fetch_ar_valid_i (fetch_ar_valid),
+    .fetch_ar_ready_o (fetch_ar_ready),
+    .fetch_r_o        (fetch_r),
+    .fetch_r_valid_o  (fetch_r_valid),
+    .fetch_r_ready_i  (fetch_r_ready),
+    .ar_o             (m_host.ar),
+    .ar_valid_o       (m_host.ar_valid),
+    .ar_ready_i       (m_host.ar_ready),
+    .r_i              (m_host.r),
+    .r_valid_i        (m_host.r_valid)
   );
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      fetch_shown_q <= 1'b0;
-      shadow_shown_q <= 1'b0;
-    end else begin
-      fetch_shown_q <= fetch_ar_valid && !in_first && !shadow_first && !m_host.ar_ready;
-      shadow_shown_q <= shadow_first && !m_host.ar_ready;
-    end
-  end
+  assign m_host.r_ready = 1'b1;
 
   nvme_admin_in #(
     .Id(IdAdmin)
@@ -476,9 +453,9 @@ module nvme_front
     .data_o    (in_data),
     .ar_o      (in_ar),
     .ar_valid_o(in_ar_valid),
-    .ar_ready_i(in_first && m_host.ar_ready),
-    .r_i(m_host.r),
-    .r_valid_i (m_host.r_valid && m_host.r.id == IdAdmin)
+    .ar_ready_i(in_ar_ready),
+    .r_i       (m_host.r),
+    .r_valid_i (in_r_valid)
   );
 
   nvme_fetch #(
@@ -490,7 +467,7 @@ module nvme_front
     .busy_o           (fetch_busy),
     .enable_i         (fetch),
     .clear_i          (clear),
-    .wrr_i            (wrr),
+    .wrr_i            (setup.wrr),
     .feature_i        (feature),
     .feature_valid_i  (feature_valid),
     .tail_valid_i     (db_valid && !db_cq),
@@ -546,9 +523,8 @@ module nvme_front
   );
 
   // Abort of I/O commands.
-  logic abort, abort_queue, abort_done, aborted, abort_fused, abort_fused_ready, abort_fused_found;
-  logic [QidWidth-1:0] abort_qid;
-  logic [15:0] abort_cid;
+  abort_t abort;
+  logic abort_done, aborted, abort_fused, abort_fused_ready, abort_fused_found;
   logic engine_abort_found;
 
   nvme_abort #(
@@ -556,10 +532,7 @@ module nvme_front
   ) u_abort (
     .clk_i,
     .rst_ni,
-    .req_i         (abort),
-    .queue_i       (abort_queue),
-    .qid_i         (abort_qid),
-    .cid_i         (abort_cid),
+    .abort_i       (abort),
     .done_o        (abort_done),
     .aborted_o     (aborted),
     .slot_o        (data_abort_slot_o),
@@ -576,7 +549,7 @@ module nvme_front
     .posted_valid_i(posted_valid)
   );
 
-  assign data_abort_deleted_o = abort_queue;
+  assign data_abort_deleted_o = abort.whole;
 
   // What has to do with fused operations.
   logic [NumQueues-1:0] fused_pending;
@@ -611,7 +584,7 @@ module nvme_front
     .cmd_valid_i (fused_valid),
     .cmd_ready_o (fused_ready),
     .abort_valid_i(abort_fused),
-    .abort_qid_i  (abort_qid),
+    .abort_qid_i  (abort.qid),
     .abort_slot_i (data_abort_slot_o),
     .abort_same_i (data_abort_same_o),
     .abort_ready_o(abort_fused_ready),
@@ -649,7 +622,7 @@ module nvme_front
     .end_i       (cpl_valid[0] && cpl_ready[0]),
     .end_slot_i  (data_done_i.slot),
     .end_error_i (data_done_i.status != DataOk),
-    .cut_i       (abort_queue && data_abort_valid_o && data_abort_ready_i && data_abort_same_o),
+    .cut_i       (abort.whole && data_abort_valid_o && data_abort_ready_i && data_abort_same_o),
     .cut_slot_i  (data_abort_slot_o),
     .cpl_o       (pairs_cpl),
     .cpl_valid_o (pairs_cpl_valid),
@@ -749,7 +722,7 @@ module nvme_front
       .abort_valid_i  (data_abort_valid_o && data_abort_ready_i),
       .abort_slot_i   (data_abort_slot_o),
       .abort_same_i   (data_abort_same_o),
-      .abort_deleted_i(abort_queue),
+      .abort_deleted_i(abort.whole),
       .abort_found_o  (engine_abort_found),
       .cpl_o          (cpl[3]),
       .cpl_valid_o    (cpl_valid[3]),
@@ -824,12 +797,7 @@ module nvme_front
     .flush_done_o     (flush_done),
     .used_i           (used),
     .parked_o         (parked),
-    .asqs_i           (asqs),
-    .acqs_i           (acqs),
-    .asq_i            (asq),
-    .acq_i            (acq),
-    .iosqes_ok_i      (iosqes_ok),
-    .iocqes_ok_i      (iocqes_ok),
+    .setup_i          (setup),
     .cmd_i            (admin_cmd),
     .cmd_valid_i      (admin_cmd_valid),
     .cmd_ready_o      (admin_cmd_ready),
@@ -866,17 +834,10 @@ module nvme_front
     .in_byte_i        (in_data[7:0]),
     .timestamp_set_o  (timestamp_set),
     .acre_o           (acre),
-    .keep_alive_set_o (keep_alive_set),
-    .keep_alive_value_o  (keep_alive_value),
-    .keep_alive_done_i   (keep_alive_done),
-    .keep_alive_refused_i(keep_alive_refused),
-    .keep_alive_restart_o(keep_alive_restart),
-    .keep_alive_i        (keep_alive),
+    .keep_alive_o     (to_keep_alive),
+    .keep_alive_i     (from_keep_alive),
     .shadow_set_o     (shadow_set),
     .abort_o          (abort),
-    .abort_queue_o    (abort_queue),
-    .abort_qid_o      (abort_qid),
-    .abort_cid_o      (abort_cid),
     .abort_done_i     (abort_done),
     .aborted_i        (aborted),
     .stop_i           (data_stop_o),
@@ -953,12 +914,8 @@ module nvme_front
     .cycles_i,
     .reset_i   (clear),
     .active_i  (fetch),
-    .set_i     (keep_alive_set),
-    .value_i   (keep_alive_value),
-    .done_o    (keep_alive_done),
-    .refused_o (keep_alive_refused),
-    .restart_i (keep_alive_restart),
-    .timeout_o (keep_alive),
+    .admin_i   (to_keep_alive),
+    .admin_o   (from_keep_alive),
     .armed_o   (alarm_o),
     .deadline_o(alarm_cycles_o),
     .expired_o (keep_alive_expired)
@@ -1184,11 +1141,10 @@ module nvme_front
     $error("nvme_front: FetchDepth must be 1 to 64");
   end
 
-  `NS_ASSERT(room_for_entries, !(m_host.r_valid && m_host.r.id == IdFetch) || sqe_ready)
   `NS_ASSERT(data_cmd_stable, !io_shown_q || (io_data_valid && !admin_first))
   // But for the messages of others.
   `NS_ASSERT(
       no_dma_when_off,
-      rdy || init || en || !(m_host.ar_valid || (post_valid && !(msix_i.msg_valid && 32'(msix_i.msg_vector) >= NumQueues))))
+      rdy || init || setup.en || !(m_host.ar_valid || (post_valid && !(msix_i.msg_valid && 32'(msix_i.msg_vector) >= NumQueues))))
 
 endmodule

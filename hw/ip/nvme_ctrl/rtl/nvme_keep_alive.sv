@@ -7,7 +7,9 @@
 // fatal error. 32 bits cannot say what the largest 95 values are rounded up to: these are refused.
 `include "ns_assert.svh"
 
-module nvme_keep_alive #(
+module nvme_keep_alive
+  import nvme_pkg::*;
+#(
   /// Clock in kHz.
   parameter int unsigned ClockKhz = 250_000
 ) (
@@ -22,18 +24,10 @@ module nvme_keep_alive #(
   /// Commands are fetched.
   input  logic        active_i,
 
-  /// Set the timeout; stays 1, with its value, until done.
-  input  logic        set_i,
-  /// To this, in ms.
-  input  logic [31:0] value_i,
-  /// Done.
-  output logic        done_o,
-  /// With done_o: it is too long, nothing has changed.
-  output logic        refused_o,
-  /// The time begins again: a Keep Alive command, or one that has set the timeout, completes.
-  input  logic        restart_i,
-  /// Timeout in ms.
-  output logic [31:0] timeout_o,
+  /// The host's wish; the time begins again when a Keep Alive command, or one that has set the timeout, completes.
+  input  to_keep_alive_t   admin_i,
+  /// What became of it.
+  output from_keep_alive_t admin_o,
 
   /// From a register: the time runs.
   output logic        armed_o,
@@ -74,7 +68,7 @@ module nvme_keep_alive #(
       timeout_q <= '0;
     end else begin
       unique case (state_q)
-        StIdle:     if (set_i) state_q <= StDivide;
+        StIdle:     if (admin_i.set) state_q <= StDivide;
         StDivide:   if (step_q == '1) state_q <= StRound;
         StRound:    state_q <= rounded[32] ? StDone : StMultiply;
         StMultiply: if (step_q == '1) state_q <= StDone;
@@ -88,7 +82,7 @@ module nvme_keep_alive #(
   always_ff @(posedge clk_i) begin
     unique case (state_q)
       StIdle: begin
-        work_q <= value_i;
+        work_q <= admin_i.value;
         rest_q <= '0;
         step_q <= '0;
       end
@@ -111,16 +105,14 @@ module nvme_keep_alive #(
     endcase
   end
 
-  assign done_o = state_q == StDone;
-  assign refused_o = refused_q;
-  assign timeout_o = timeout_q;
+  assign admin_o = '{done: state_q == StDone, refused: refused_q, timeout: timeout_q};
 
   // The time.
   logic armed_q, late_q, due;
   logic [63:0] deadline_q;
 
   assign due = armed_q && cycles_i >= deadline_q;
-  assign expired_o = late_q && armed_q && active_i && !restart_i;
+  assign expired_o = late_q && armed_q && active_i && !admin_i.restart;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -128,12 +120,12 @@ module nvme_keep_alive #(
       late_q  <= 1'b0;
     end else begin
       if (!active_i || expired_o) armed_q <= 1'b0;
-      else if (restart_i) armed_q <= timeout_q != '0;
-      late_q <= due && !restart_i && !expired_o;
+      else if (admin_i.restart) armed_q <= timeout_q != '0;
+      late_q <= due && !admin_i.restart && !expired_o;
     end
   end
 
-  always_ff @(posedge clk_i) if (restart_i) deadline_q <= cycles_i + 64'(period_q);
+  always_ff @(posedge clk_i) if (admin_i.restart) deadline_q <= cycles_i + 64'(period_q);
 
   assign armed_o = armed_q;
   assign deadline_o = deadline_q;
@@ -143,8 +135,8 @@ module nvme_keep_alive #(
     $error("nvme_keep_alive: ClockKhz must be at least 1");
   end
 
-  `NS_ASSERT(request_stays, state_q inside {StIdle, StDone} || set_i)
-  `NS_ASSERT(whole_units, !restart_i || timeout_q % 32'(Granularity) == '0)
-  `NS_ASSERT(period_is_known, !restart_i || state_q == StIdle)
+  `NS_ASSERT(request_stays, state_q inside {StIdle, StDone} || admin_i.set)
+  `NS_ASSERT(whole_units, !admin_i.restart || timeout_q % 32'(Granularity) == '0)
+  `NS_ASSERT(period_is_known, !admin_i.restart || state_q == StIdle)
 
 endmodule

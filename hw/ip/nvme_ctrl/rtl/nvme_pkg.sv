@@ -131,6 +131,42 @@ package nvme_pkg;
     PrioLow    = 2'd3
   } sq_prio_e;
 
+  /// What the host has set up in the controller's properties, from nvme_bar0.
+  typedef struct packed {
+    logic         en;         // CC.EN
+    logic [ 1:0]  shn;        // CC.SHN
+    logic         cc_ok;      // CC.CSS, CC.MPS and CC.AMS are supported
+    logic         wrr;        // CC.AMS: weighted round robin with urgent priority class
+    logic         iosqes_ok;  // CC.IOSQES is 6
+    logic         iocqes_ok;  // CC.IOCQES is 4
+    logic [11:0]  asqs;       // AQA.ASQS
+    logic [11:0]  acqs;       // AQA.ACQS
+    logic [63:12] asq;        // ASQ
+    logic [63:12] acq;        // ACQ
+  } setup_t;
+
+  /// An Abort, from nvme_admin to nvme_abort. Stays until it is done.
+  typedef struct packed {
+    logic                valid;
+    logic                whole;  // every command of the queue, until none is left; else the one with this identifier
+    logic [QidWidth-1:0] qid;    // submission queue, not the admin queue
+    logic [15:0]         cid;
+  } abort_t;
+
+  /// From nvme_admin to nvme_keep_alive.
+  typedef struct packed {
+    logic        set;      // set the timeout; stays 1, with its value, until done
+    logic        restart;  // the time begins again
+    logic [31:0] value;    // the timeout in ms
+  } to_keep_alive_t;
+
+  /// And back.
+  typedef struct packed {
+    logic        done;     // it is set
+    logic        refused;  // or, with done, it is too long: nothing has changed
+    logic [31:0] timeout;  // in ms
+  } from_keep_alive_t;
+
   /// Creation or deletion of one queue, from nvme_admin.
   typedef struct packed {
     logic                cq;      // a completion queue

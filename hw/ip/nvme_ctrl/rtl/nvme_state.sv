@@ -5,30 +5,20 @@
 // CSTS.SHST is 2. A controller that has been shut down must be disabled before it takes commands again.
 // An NVM subsystem reset (NSSR) disables the controller first, for the same reason, and then resets its properties.
 // Assumes that `quiet_i` becomes 1 some time after `fetch_o` has become 0.
-module nvme_state (
+module nvme_state
+  import nvme_pkg::*;
+(
   input  logic        clk_i,
   input  logic        rst_ni,
   /// From registers: a further clock edge could change the state without new input.
   output logic        busy_o,
 
-  /// CC.EN.
-  input  logic        en_i,
+  /// What the host has set up.
+  input  setup_t      setup_i,
   /// An NVM subsystem reset is wanted. Stays until it is done.
   input  logic        nssr_i,
   /// It is done at the end of this cycle.
   output logic        nssr_done_o,
-  /// CC.SHN.
-  input  logic [ 1:0] shn_i,
-  /// CC.CSS, CC.MPS and CC.AMS are supported.
-  input  logic        cc_ok_i,
-  /// AQA.ASQS.
-  input  logic [11:0] asqs_i,
-  /// AQA.ACQS.
-  input  logic [11:0] acqs_i,
-  /// ASQ is not 0.
-  input  logic        asq_ok_i,
-  /// ACQ is not 0.
-  input  logic        acq_ok_i,
   /// CSTS.RDY.
   output logic        rdy_o,
   /// CSTS.CFS.
@@ -73,17 +63,17 @@ module nvme_state (
   localparam logic [1:0] ShstOccurring = 2'd1;
   localparam logic [1:0] ShstComplete = 2'd2;
 
-  assign usable = cc_ok_i && asqs_i != '0 && acqs_i != '0 && asq_ok_i && acq_ok_i;
+  assign usable = setup_i.cc_ok && setup_i.asqs != '0 && setup_i.acqs != '0 && setup_i.asq != '0 && setup_i.acq != '0;
 
   always_comb begin
     state_d = state_q;
     unique case (state_q)
       StOff:   if (nssr_i) state_d = StClear;
-               else if (en_i) state_d = usable ? StInit : StFatal;
+               else if (setup_i.en) state_d = usable ? StInit : StFatal;
       StInit:  if (init_done_i) state_d = StReady;
-      StReady: if (!en_i || nssr_i) state_d = StDrain;
+      StReady: if (!setup_i.en || nssr_i) state_d = StDrain;
                else if (fatal_i) state_d = StFatal;
-      StFatal: if (!en_i || nssr_i) state_d = StDrain;
+      StFatal: if (!setup_i.en || nssr_i) state_d = StDrain;
       StDrain: if (quiet_i) state_d = StFlush;
       StFlush: if (flush_done_i) state_d = StClear;
       default: state_d = StOff;
@@ -91,9 +81,10 @@ module nvme_state (
 
     shst_d = shst_q;
     if (state_q == StClear) shst_d = ShstNormal;
-    else if (state_q == StOff && !en_i) shst_d = (shn_i != '0) ? ShstComplete : ShstNormal;
+    else if (state_q == StOff && !setup_i.en)
+      shst_d = (setup_i.shn != '0) ? ShstComplete : ShstNormal;
     else if (state_q == StReady || state_q == StFatal) begin
-      if (shst_q == ShstNormal && shn_i != '0) shst_d = ShstOccurring;
+      if (shst_q == ShstNormal && setup_i.shn != '0) shst_d = ShstOccurring;
       else if (shst_q == ShstOccurring && quiet_i) shst_d = ShstComplete;
     end
   end
@@ -126,5 +117,8 @@ module nvme_state (
   assign nssr_done_o = state_q == StClear && nssr_i;
   assign busy_o = (state_q == StReady || state_q == StFatal || state_q == StOff)
                   ? state_d != state_q || shst_d != shst_q : 1'b1;
+
+  logic unused;
+  assign unused = ^{setup_i.wrr, setup_i.iosqes_ok, setup_i.iocqes_ok};
 
 endmodule
