@@ -7,8 +7,8 @@
 // so responses of one ID come in the order of their addresses. It also waits until of the write data for another slave no
 // more than the last beat is left, and that one is shown to the slave: no ring of masters and slaves can wait for one
 // another's write data. What follows on the same slave does not wait, and neither does data: a change of slave costs no
-// cycle. Responses of several slaves are taken in turn, up to a burst's last beat or a pause in it: reads interleave where a slave
-// interleaves them or pauses.
+// cycle. Responses of several slaves are taken in turn, up to a burst's last beat or a pause in it: reads interleave where
+// a slave interleaves them or pauses.
 //
 // Addresses pass two register slices, the other channels one. Assumes bursts that do not cross a granule (4 KiB
 // or more, so every legal one).
@@ -287,8 +287,8 @@ module ns_axi_demux
 
   // ---------------------------------------------------------------- read data
 
-  // A slave that pauses in a burst does not hold up the others: with slaves that interleave reads, masters that each waited for
-  // the rest of a burst would wait for one another.
+  // A slave that pauses in a burst does not hold up the others: with slaves that interleave reads, masters that each waited
+  // for the rest of a burst would wait for one another.
   assign r_req = {rest.r_valid, m_r_valid};
   assign r_last_fire = r_valid && r_ready && r_last[r_idx];
 
