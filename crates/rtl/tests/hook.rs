@@ -1,4 +1,5 @@
-//! The access hook: what an engine holds waits, other engines do not, and a reset of the function ends it.
+//! The access hook: what an engine holds waits, other engines do not, and a reset of the function ends it; what the host sends behind a
+//! command meets an engine that has taken it.
 
 mod common;
 
@@ -14,6 +15,10 @@ const FIRST: u64 = HOLD + 0x20;
 const LIMIT: u64 = HOLD + 0x30;
 const SWITCH: u64 = HOLD + 0x100;
 const WAITS: u64 = HOLD + 0x104;
+/// Cycles for which it is shown a command before it takes it, 0 to 15.
+const DELAY: u64 = HOLD + 0x108;
+/// Its command page.
+const PAGE: u64 = 0x4_3000;
 const PM_WRITE: u32 = 1;
 const PM_READ: u32 = 2;
 const NVME_WRITE: u32 = 4;
@@ -30,6 +35,85 @@ impl Bench {
         self.write32(Bar::Control, SWITCH, cycles);
         self.cycles(50);
     }
+
+    /// A bench whose engine takes commands after so many cycles.
+    fn that_takes_after(cycles: u32) -> Bench {
+        let mut b = common::mailbox_bench();
+        b.write32(Bar::Control, DELAY, cycles);
+        b.cycles(50);
+        b
+    }
+}
+
+/// A command: local addresses of channel 0, and cycles.
+fn command(first: u64, limit: u64, cycles: u64) -> [u8; 64] {
+    let mut command = [0; 64];
+    for (n, value) in [first, limit, cycles].iter().enumerate() {
+        command[8 + 8 * n..16 + 8 * n].copy_from_slice(&value.to_le_bytes());
+    }
+    command
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
+fn a_store_waits_for_the_command_before_it() {
+    for delay in [0, 1, 2, 7, 15] {
+        for piece in [64, 32, 16] {
+            let mut b = Bench::that_takes_after(delay);
+            let mut at = PAGE;
+            for bytes in command(4096, 8192, 1000).chunks(piece) {
+                // Older than the command as long as it lacks a piece.
+                b.post(Bar::Pm, HELD, &[1; 64]);
+                b.post(Bar::Control, at, bytes);
+                at += piece as u64;
+            }
+            b.post(Bar::Pm, HELD, &[2; 64]);
+            b.cycles(500);
+            assert_eq!(b.byte(HELD), 1, "taken after {delay}, pieces of {piece}");
+            b.cycles(1000);
+            assert_eq!(b.byte(HELD), 2);
+            assert_eq!(b.read32(Bar::Control, WAITS), PM_WRITE);
+        }
+    }
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
+fn a_load_waits_for_the_command_before_it() {
+    for delay in [0, 1, 2, 7, 15] {
+        let mut b = Bench::that_takes_after(delay);
+        b.post(Bar::Control, PAGE, &command(4096, 8192, 1000));
+        let tag = b.host.ask(b.device.now(), Bar::Pm, HELD, 4);
+        b.cycles(500);
+        assert_eq!(b.host.answer(tag), None, "taken after {delay}");
+        b.cycles(1000);
+        assert_eq!(b.host.answer(tag), Some(Some(vec![0; 4])));
+        assert_eq!(b.read32(Bar::Control, WAITS), PM_READ);
+    }
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
+fn a_store_waits_for_all_commands_before_it() {
+    let mut b = Bench::that_takes_after(15);
+    // A page at once, the last command the one that counts; then what is no command, and one that is dropped.
+    let page: Vec<u8> = (0..64).flat_map(|n| command(n * 64, 4160, n)).collect();
+    b.post(Bar::Control, PAGE, &page);
+    b.post(Bar::Pm, 0, &[1; 64]);
+    b.post(Bar::Control, PAGE, &[0; 60]);
+    b.post(Bar::Control, PAGE + 0x40, &command(4096, 8192, 1000));
+    b.post(Bar::Pm, HELD, &[2; 64]);
+    b.post(Bar::Control, PAGE + 0x80, &command(4096, 8192, 2000));
+    b.post(Bar::Pm, HELD, &[3; 64]);
+    b.cycles(1500);
+    assert_eq!((b.byte(0), b.byte(HELD)), (1, 0), "commands take 1024");
+    b.cycles(1000);
+    assert_eq!(b.byte(HELD), 2);
+    b.cycles(2500);
+    assert_eq!(b.byte(HELD), 3);
+    let answer = b.read(Bar::Control, PAGE, 64).unwrap();
+    let word = |at: usize| u32::from_le_bytes(answer[at..at + 4].try_into().unwrap());
+    assert_eq!((word(16), word(20), word(24)), (66, 66, 0));
 }
 
 #[test]
@@ -69,6 +153,25 @@ fn held_loads_wait() {
     b.cycles(1000);
     assert_eq!(b.host.answer(tag).unwrap().unwrap(), b"held");
     assert_eq!(b.read32(Bar::Control, WAITS), PM_READ);
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
+fn resets_at_many_moments_leave_a_page_that_works() {
+    for after in 0..30 {
+        let mut b = Bench::that_takes_after(15);
+        b.post(Bar::Control, PAGE, &command(4096, 8192, 1_000_000));
+        b.post(Bar::Pm, HELD, &[1; 64]);
+        b.cycles(after);
+        b.device.function_reset();
+        b.host.forget();
+        b.cycles(500);
+        b.post(Bar::Control, PAGE, &command(4096, 8192, 1000));
+        b.post(Bar::Pm, HELD, &[2; 64]);
+        b.cycles(500);
+        assert_eq!(b.byte(HELD), 0);
+        assert_eq!(b.read(Bar::Pm, HELD + 63, 1).unwrap(), [2]);
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use common::Bench;
 use sim::{Bar, Device, Random};
 use spec::regs::command_page::line;
 
-/// Pages in BAR4: of the copy engine, the second one of three; the others have none.
+/// Pages in BAR4: of the copy engine, the second one; its neighbours have none.
 const PAGES: u64 = 0x4_0000;
 const PAGE: u64 = 0x4_1000;
 const PAGES_END: u64 = 0x8_0000;

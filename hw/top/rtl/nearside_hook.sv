@@ -15,6 +15,8 @@ module nearside_hook
 ) (
   input logic clk_i,
   input logic rst_ni,
+  /// Stores of the PM window wait in front of the engine. From a register.
+  input logic hold_i,
 
   /// PM window; addresses are local to the channel.
   ns_axi_if.slave  s_pm[NumChannels],
@@ -60,9 +62,11 @@ module nearside_hook
     assign nvme.r_ready = s_nvme[c].r_ready;
 
     if (HasHook) begin : gen_hook
-      ns_axi_link u_pm_out (
-        .s_axi(s_pm[c]),
-        .m_axi(m_hook_pm[c])
+      ns_axi_gate u_pm_out (
+        .aw_open_i(!hold_i),
+        .ar_open_i(1'b1),
+        .s_axi    (s_pm[c]),
+        .m_axi    (m_hook_pm[c])
       );
       ns_axi_link u_pm_in (
         .s_axi(s_hook_pm[c]),
@@ -77,6 +81,8 @@ module nearside_hook
         .m_axi(m_nvme[c])
       );
     end else begin : gen_no_hook
+      logic unused;
+      assign unused = hold_i;
       ns_axi_link u_pm (
         .s_axi(s_pm[c]),
         .m_axi(m_pm[c])

@@ -84,10 +84,10 @@ package nearside_pkg;
     for (int unsigned e = 0; e < MaxEngines; e++) pages[e] = e < count && engines[e].page;
   endfunction
 
-  /// One of the first `count` engines has the access hook.
-  function automatic bit has_hook(engine_t [MaxEngines-1:0] engines, int unsigned count);
-    has_hook = 1'b0;
-    for (int unsigned e = 0; e < MaxEngines; e++) if (e < count) has_hook |= engines[e].hook;
+  /// Which of the first `count` engines have the access hook.
+  function automatic logic [MaxEngines-1:0] hooks(engine_t [MaxEngines-1:0] engines,
+                                                  int unsigned count);
+    for (int unsigned e = 0; e < MaxEngines; e++) hooks[e] = e < count && engines[e].hook;
   endfunction
 
   /// One of the first `count` engines has a host master.

@@ -418,7 +418,7 @@ module nearside_shell
   // ---------------------------------------------------------------- PM window and command pages
 
   ns_axi_if pm[Channels] ();
-  logic window_input, window_awake, window_busy;
+  logic window_input, window_awake, window_busy, window_hold;
 
   nearside_window #(
     .NumChannels  (NumChannels),
@@ -437,6 +437,7 @@ module nearside_shell
     .input_o(window_input),
     .awake_o(window_awake),
     .busy_o (window_busy),
+    .hold_o (window_hold),
     .s_axi  (s_pm),
     .m_axi  (pm),
     .m_page (m_engine_page)
@@ -509,10 +510,11 @@ module nearside_shell
   nearside_hook #(
     .NumChannels(NumChannels),
     .Granule    (Granule),
-    .HasHook    (has_hook(AllEngines, NumEngines))
+    .HasHook    (hooks(AllEngines, NumEngines) != '0)
   ) u_hook (
     .clk_i,
     .rst_ni(rst_fn_n),
+    .hold_i(window_hold),
     .s_pm  (pm[0:NumChannels-1]),
     .s_nvme(mem),
     .m_hook_pm,

@@ -32,6 +32,8 @@ module nearside_window
   output logic awake_o,
   /// A further clock edge could change the state without new input.
   output logic busy_o,
+  /// The engine at the access hook has yet to take a command: stores behind it wait in front of the hook. From a register.
+  output logic hold_o,
 
   /// BAR2 from 0 on; the command pages of BAR4 from `nearside_pkg::PageBase` on.
   ns_axi_if.slave s_axi,
@@ -45,6 +47,9 @@ module nearside_window
       (MaxEngines * $bits(engine_t))'(Engines), NumEngines
   );
   localparam bit HasPages = Pages != '0;
+  localparam logic [MaxEngines-1:0] Hooks = hooks(
+      (MaxEngines * $bits(engine_t))'(Engines), NumEngines
+  );
   localparam int unsigned Outstanding = 32;  // with an ID
 
   ns_axi_if drained ();
@@ -164,20 +169,23 @@ module nearside_window
     );
 
     command_pages #(
-      .N    (Slots),
-      .There(Pages[Slots-1:0]),
-      .Base (PageBase)
+      .N      (Slots),
+      .There  (Pages[Slots-1:0]),
+      .Ordered(Pages[Slots-1:0] & Hooks[Slots-1:0]),
+      .Base   (PageBase)
     ) u_pages (
       .clk_i      (clk_pages),
       .rst_ni,
       .busy_o     (pages_busy),
       .s_axi      (target[Channels]),
+      .hold_o,
       .unsettled_o(unsettled),
       .epoch_i    (epoch),
       .m_page
     );
   end else begin : gen_no_page
     assign pages_busy = 1'b0;
+    assign hold_o = 1'b0;
     for (genvar e = 0; e < Slots; e++) begin : gen_page
       assign m_page[e].cmd = '0;
       assign m_page[e].line = '0;

@@ -7,6 +7,9 @@ package command_page_pkg;
   parameter int unsigned Lines = 64;
   parameter int unsigned LineWidth = 6;
 
+  /// Cycles for which a command of an `Ordered` page is shown to its engine at most until it is taken.
+  parameter int unsigned TakeCycles = 16;
+
   /// How a command ended.
   typedef struct packed {
     logic [LineWidth-1:0] line;

@@ -1,7 +1,9 @@
 // Command pages of the engines, behind the bus of the PM window: one order of stores and commands.
 //
 // Page p is at Base + p * 4 KiB; where none is, the answer is DECERR. A burst that is not INCR is answered SLVERR and does nothing. Reads give
-// the status of their line, one at a time. Writes take a beat a cycle; both always go on, whatever the engines do.
+// the status of their line, one at a time. Writes take a beat a cycle; both always go on, whatever the engines do, but for pages
+// that are `Ordered`: a write there is answered, and later writes are taken, when the engine has taken the commands that it made
+// whole; `hold_o` asks the rest of the bus to hold its write addresses back until then, too.
 `include "ns_assert.svh"
 
 module command_pages
@@ -12,6 +14,8 @@ module command_pages
   parameter int unsigned N = 1,
   /// Which of them there are.
   parameter logic [N-1:0] There = '1,
+  /// Whose commands are taken before later writes.
+  parameter logic [N-1:0] Ordered = '0,
   /// Address of the first one, a multiple of 4096.
   parameter logic [AddrWidth-1:0] Base = '0
 ) (
@@ -21,6 +25,8 @@ module command_pages
   output logic         busy_o,
 
   ns_axi_if.slave      s_axi,
+  /// From a register: a write into an `Ordered` page is under way, from the cycle behind its address on.
+  output logic         hold_o,
 
   /// A command waits until the writes before it have been answered.
   output logic         unsettled_o,
@@ -70,32 +76,43 @@ module command_pages
   } burst_t;
 
   burst_t burst;
-  place_t to, to_q;
-  logic burst_valid, b_room, beat, inside_q;  // inside_q: the burst's first beat has been taken
+  place_t in_place, to, to_q;
+  logic
+      burst_valid,
+      aw_room,
+      b_room,
+      beat,
+      last,
+      ends,
+      whole,
+      inside_q;  // inside_q: the burst's first beat has been taken
 
   ns_skid #(
     .Width($bits(burst_t))
   ) u_aw_slice (
     .clk_i,
     .rst_ni,
-    .in_valid_i (s_axi.aw_valid),
-    .in_ready_o (s_axi.aw_ready),
-    .in_data_i  ({place(s_axi.aw.addr), s_axi.aw.size, s_axi.aw.burst == BurstIncr, s_axi.aw.id}),
+    .in_valid_i (s_axi.aw_valid && !hold_o),
+    .in_ready_o (aw_room),
+    .in_data_i  ({in_place, s_axi.aw.size, s_axi.aw.burst == BurstIncr, s_axi.aw.id}),
     .out_valid_o(burst_valid),
-    .out_ready_i(beat && s_axi.w.last),
+    .out_ready_i(ends),
     .out_data_o (burst)
   );
 
+  assign in_place = place(s_axi.aw.addr);
   assign to = inside_q ? to_q : burst.place;
-  assign s_axi.w_ready = burst_valid && b_room;
+  assign s_axi.aw_ready = aw_room && !hold_o;
+  assign s_axi.w_ready = burst_valid && b_room && !whole;
   assign beat = s_axi.w_valid && s_axi.w_ready;
+  assign last = beat && s_axi.w.last;
 
   ns_skid #(
     .Width($bits(b_t))
   ) u_b_slice (
     .clk_i,
     .rst_ni,
-    .in_valid_i (beat && s_axi.w.last),
+    .in_valid_i (ends),
     .in_ready_o (b_room),
     .in_data_i  ({burst.id, !burst.place.there ? RespDecErr : burst.incr ? RespOkay : RespSlvErr}),
     .out_valid_o(s_axi.b_valid),
@@ -114,7 +131,7 @@ module command_pages
       inside_q <= 1'b0;
       write_q  <= '0;
     end else begin
-      if (beat) inside_q <= !s_axi.w.last;
+      if (beat) inside_q <= !last;
       write_q <= to.page & {N{beat && burst.incr}};
     end
   end
@@ -124,6 +141,48 @@ module command_pages
     line_q <= to.line;
     strb_q <= s_axi.w.strb;
     data_q <= s_axi.w.data;
+  end
+
+  // In an `Ordered` page a burst that is `whole` ends when none of its beats is on its way and no command waits.
+  if (Ordered != '0) begin : gen_ordered
+    logic hold_q, whole_q, holds, rests;
+
+    assign holds = (burst.place.page & Ordered) != '0;
+    assign rests = ((write_q | busy) & Ordered) == '0;
+    assign whole = whole_q;
+    assign ends = holds ? whole_q && rests : last;
+    assign hold_o = hold_q;
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        hold_q  <= 1'b0;
+        whole_q <= 1'b0;
+      end else begin
+        whole_q <= (whole_q || (last && holds)) && !ends;
+        if (ends && holds) hold_q <= 1'b0;
+        else if (s_axi.aw_valid && s_axi.aw_ready && (in_place.page & Ordered) != '0)
+          hold_q <= 1'b1;
+      end
+    end
+
+    // For the assertion alone: cycles for which an engine has let a command wait.
+    localparam int unsigned WaitBits = unsigned'($clog2(TakeCycles + 1));
+    logic [N-1:0] stalls;
+    logic [WaitBits-1:0] waited_q;
+    for (genvar p = 0; p < N; p++) begin : gen_stall
+      assign stalls[p] = Ordered[p] && m_page[p].cmd_valid && !m_page[p].cmd_ready;
+    end
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) waited_q <= '0;
+      else waited_q <= (stalls == '0) ? '0 : waited_q + 1'b1;
+    end
+
+    `NS_ASSERT(holds_one, !ends || !holds || (hold_q && b_room))
+    `NS_ASSERT(taken_in_time, stalls == '0 || waited_q < WaitBits'(TakeCycles - 1))
+  end else begin : gen_free
+    assign whole = 1'b0;
+    assign ends = last;
+    assign hold_o = 1'b0;
   end
 
   // ---------------------------------------------------------------- reads

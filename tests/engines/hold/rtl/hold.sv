@@ -1,8 +1,12 @@
 // Test engine: for as many cycles as are written to 0x100, accesses of the PM window and of the NVMe controller to the local addresses from
 // `first` on and below `limit` of channel 0 wait, and whatever comes behind them. 0x104 reads which have: writes and reads of the PM
 // window, of the controller, from bit 0 on. It ends by itself: a host's registers wait behind its stores.
+//
+// A command of its page does the same with its arguments: first, limit, cycles. It is shown for so many cycles as 0x108 says before it is
+// taken, and then ends at once; its range takes the place of the one before.
 module hold
   import ns_axi_pkg::*;
+  import command_page_pkg::*;
 #(
   /// Memory channels.
   parameter int unsigned NumChannels = 2,
@@ -19,6 +23,8 @@ module hold
   output logic     busy_o,
   /// Registers.
   ns_axil_if.slave s_axil,
+  /// Commands.
+  command_page_if.engine s_page,
   /// Access hook.
   ns_axi_if.slave  s_hook_pm[NumChannels],
   ns_axi_if.master m_hook_pm[NumChannels],
@@ -28,7 +34,9 @@ module hold
 
   logic write, read, b_valid_q, r_valid_q, holds;
   logic [31:0] rdata_q, first_q, limit_q, left_q;
-  logic [3:0] seen_q;
+  logic [3:0] seen_q, delay_q, shown_q;
+  logic take, done_q;
+  logic [LineWidth-1:0] line_q;
   logic [NumChannels-1:0][3:0] waits;
 
   assign write = s_axil.awvalid && s_axil.wvalid && !b_valid_q;
@@ -42,7 +50,24 @@ module hold
   assign s_axil.rdata = rdata_q;
   assign s_axil.rresp = RespOkay;
   assign holds = left_q != '0;
-  assign busy_o = b_valid_q || r_valid_q || holds;
+  assign busy_o = b_valid_q || r_valid_q || holds || done_q;
+
+  assign take = s_page.cmd_valid && s_page.cmd_ready;
+  assign s_page.cmd_ready = shown_q == delay_q;
+  assign s_page.done = '{line: line_q, default: '0};
+  assign s_page.done_valid = done_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      shown_q <= '0;
+      done_q  <= 1'b0;
+      line_q  <= '0;
+    end else begin
+      shown_q <= (s_page.cmd_valid && !take) ? shown_q + 1'b1 : '0;
+      done_q  <= take;
+      if (take) line_q <= s_page.line;
+    end
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -52,6 +77,7 @@ module hold
       seen_q <= '0;
       first_q <= '0;
       limit_q <= '0;
+      delay_q <= '0;
       rdata_q <= '0;
     end else begin
       if (write) b_valid_q <= 1'b1;
@@ -60,7 +86,13 @@ module hold
       else if (s_axil.rready) r_valid_q <= 1'b0;
       if (write && s_axil.awaddr[11:0] == 12'h020) first_q <= s_axil.wdata;
       if (write && s_axil.awaddr[11:0] == 12'h030) limit_q <= s_axil.wdata;
-      if (write && s_axil.awaddr[11:0] == 12'h100) begin
+      if (write && s_axil.awaddr[11:0] == 12'h108) delay_q <= s_axil.wdata[3:0];
+      if (take) begin
+        first_q <= s_page.cmd[64+:32];
+        limit_q <= s_page.cmd[128+:32];
+        left_q <= s_page.cmd[192+:32];
+        seen_q <= '0;
+      end else if (write && s_axil.awaddr[11:0] == 12'h100) begin
         left_q <= s_axil.wdata;
         seen_q <= '0;
       end else begin
@@ -95,6 +127,6 @@ module hold
   end
 
   logic unused;
-  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], s_axil.wstrb, waits, Granule, MediaBytes};
+  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], s_axil.wstrb, s_page.settled, s_page.cmd, waits, Granule, MediaBytes};
 
 endmodule
