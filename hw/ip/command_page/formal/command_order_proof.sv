@@ -4,14 +4,16 @@
 // No address reaches the channel, nor any page, while a command that was made whole before is not taken, or data of a write into the
 // `Ordered` page are on their way. No answer to such a write comes before. What has been shown to the channel stays. An engine that takes
 // at once, and data that come, hold nobody for `Bound` cycles.
-// Assumes of the demultiplexer that write data do not come before their address.
+// Assumes of the demultiplexer that write data do not come before their address, and of engines that they take commands in `TakeCycles`.
 `include "ns_assert.svh"
 
 module command_order_proof
   import ns_axi_pkg::*;
   import command_page_pkg::*;
 #(
-  parameter int unsigned Bound = 8
+  /// Bursts of up to two beats, else of one.
+  parameter bit Bursts = 1'b0,
+  parameter int unsigned Bound = 12
 ) (
   input logic       clk_i,
   input logic       rst_ni,
@@ -44,7 +46,7 @@ module command_order_proof
   // The first line of each page, for both beats of a burst (`size` 0): more would show nothing more.
   assign m[1].aw = '{
           id: IdWidth'(aw_id_i),
-          len: 8'(aw_len_i),
+          len: 8'(Bursts && aw_len_i),
           burst: BurstIncr,
           addr: Base | AddrWidth'({aw_page_i, 12'b0}),
           default: '0
@@ -116,7 +118,7 @@ module command_order_proof
   logic [1:0] half_q;
   assign fires[0] = channel.aw_valid && aw_ready_i;
   assign fires[1] = m[1].aw_valid && m[1].aw_ready;
-  assign w_last = second_q == lens_q[0];
+  assign w_last = !Bursts || second_q == lens_q[0];
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -195,6 +197,9 @@ module command_order_proof
     if (!rst_ni) taken_1_q <= 1'b0;
     else taken_1_q <= (taken_1_q || (page[1].cmd_valid && cmd_ready_i[1])) && !done_i[1];
   end
+  TakesInTime :
+  assume property (@(posedge clk_i)
+      !page[0].cmd_valid || cmd_ready_i[0] || 32'(u_pages.gen_ordered.waited_q) < TakeCycles - 1);
   EndsWhatItHas :
   assume property (@(posedge clk_i) (!done_i[0] || taken_q) && (!done_i[1] || taken_1_q));
 
@@ -212,7 +217,7 @@ module command_order_proof
     end else begin
       shown_q <= channel.aw_valid && !aw_ready_i;
       if (!hold) held_q <= '0;
-      else if (cmd_ready_i[0] && (data_count_q == '0 || m[1].w_valid) && held_q != '1)
+      else if (cmd_ready_i[0] && b_ready_i && (data_count_q == '0 || w_valid_i) && held_q != '1)
         held_q <= held_q + 1'b1;
     end
   end
@@ -225,8 +230,8 @@ module command_order_proof
   `NS_ASSERT(shows_what_was_made, !page[0].cmd_valid || waits_q)
   `NS_ASSERT(goes_on, 32'(held_q) < Bound)
 
-  `NS_COVER(store_behind, fires[0] && $past(take, 3) && $past(hold))
-  `NS_COVER(in_halves, take && $past(hold && !waits_q, 2))
+  `NS_COVER(store_behind, fires[0] && $past(take, 2) && $past(hold))
+  `NS_COVER(in_halves, made && had_q == 2'b01 && strb_q == 2'b10)
   `NS_COVER(dropped, hold && taken_q && page_last)
 
 endmodule
