@@ -2,7 +2,8 @@
 // answer in any order of IDs, and out of step with each other.
 //
 // Each address reaches the slave that it belongs to, once, in order, with its local address, and no other; outside of First to
-// Bytes none does, and the answer is DECERR with as many beats as asked for. Write data follow their addresses. Each response
+// Bytes none does, and the answer is DECERR with as many beats as asked for, or with `Outside` it reaches one more slave as it is, and all
+// addresses leave in the order in which they came. Write data follow their addresses. Each response
 // reaches the master once, those of one ID in the order of their addresses, whatever slaves they come from. While
 // all go on, something moves within `Bound` cycles. Assumes of the master that write data do not come before their address.
 //
@@ -14,6 +15,8 @@ module axi_demux_proof
 #(
   /// Writes, or else reads.
   parameter bit Write = 1'b0,
+  /// The second slave is the one of all other addresses.
+  parameter bit Outside = 1'b0,
   parameter int unsigned Bound = 12
 ) (
   input logic            clk_i,
@@ -53,11 +56,13 @@ module axi_demux_proof
           default: '0
       };
   logic [2:0] granule;
-  logic in_range, target, local_granule;
+  logic in_bounds, in_range, target;
+  logic [3:0] local_addr;
   assign granule = ax_addr_i[3:1];
-  assign in_range = granule >= 3'd1 && granule < 3'd4;
-  assign target = granule[0];
-  assign local_granule = granule[1];
+  assign in_bounds = granule >= 3'd1 && granule < 3'd4;
+  assign in_range = Outside || in_bounds;
+  assign target = Outside ? !in_bounds : granule[0];
+  assign local_addr = Outside ? ax_addr_i : {2'b0, granule[1], ax_addr_i[0]};
 
   logic ax_ready, ax_fire, w_ready, w_fire, w_last, w_mark, w_idx;
   logic out_valid, out_fire, out_id, out_last, out_end, out_beat;
@@ -119,12 +124,13 @@ module axi_demux_proof
   end
 
   ns_axi_demux #(
-    .M             (2),
+    .M             (Outside ? 1 : 2),
     .Granule       (Granule),
     .First         (First),
     .Bytes         (Bytes),
     .MaxOutstanding(2),
-    .OrderBits     (1)
+    .OrderBits     (1),
+    .Outside       (Outside)
   ) u_dut (
     .clk_i,
     .rst_ni,
@@ -140,16 +146,16 @@ module axi_demux_proof
   // The followed one.
   logic
       picked_q, taken_q, answered_q, giving_q, storing_q, id_q, len_q, in_range_q, target_q, beat_q;
-  logic [1:0] local_q;
+  logic [3:0] local_q;
   logic [2:0] ahead_q, way_ahead_q, open_ahead_q, data_ahead_q;
   logic [3:0] writes_ahead_q;
-  logic in_beat_q, here;
+  logic in_beat_q, followed_answer;
 
-  assign here = picked_q && out_id == id_q && ahead_q == '0;
+  assign followed_answer = picked_q && out_id == id_q && ahead_q == '0;
 
   for (genvar i = 0; i < 2; i++) begin : gen_count
-    logic go_there;
-    assign go_there = ax_fire && in_range && target == 1'(i);
+    logic begins;
+    assign begins = ax_fire && in_range && target == 1'(i);
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
         asked_q[i] <= '0;
@@ -159,8 +165,8 @@ module axi_demux_proof
         open_q[i][1] <= '0;
       end else begin
         asked_q[i] <= asked_q[i] + 3'(ax_fire && ax_id_i == 1'(i)) - 3'(out_end && out_id == 1'(i));
-        way_q[i] <= way_q[i] + 3'(go_there) - 3'(ax_fires[i]);
-        data_q[i] <= data_q[i] + 3'(go_there && Write) - 3'(w_fires[i] && w_lasts[i]);
+        way_q[i] <= way_q[i] + 3'(begins) - 3'(ax_fires[i]);
+        data_q[i] <= data_q[i] + 3'(begins && Write) - 3'(w_fires[i] && w_lasts[i]);
         for (int unsigned j = 0; j < 2; j++)
         open_q[i][j] <= open_q[i][j] + 3'(ax_fires[i] && m_ax[i].id[0] == 1'(j)) - 3'(in_end[i] && in_id_i[i] == 1'(j));
       end
@@ -184,16 +190,35 @@ module axi_demux_proof
     AsLongAsAsked :
     assume property (@(posedge clk_i) !in_mark[i] || in_last_i[i] == (in_beat_q == len_q));
 
-    logic there;
-    assign there = picked_q && in_range_q && target_q == 1'(i);
+    logic to_this_slave;
+    assign to_this_slave = picked_q && in_range_q && target_q == 1'(i);
     `NS_ASSERT(no_address_from_nowhere, !ax_valid[i] || way_q[i] != '0)
     `NS_ASSERT(address_intact,
-               !(ax_valid[i] && there && !taken_q && way_ahead_q == '0) ||
+               !(ax_valid[i] && to_this_slave && !taken_q && way_ahead_q == '0) ||
         (m_ax[i].id == IdWidth'(id_q) && m_ax[i].len == 8'(len_q) && m_ax[i].addr == AddrWidth'({local_q, 11'b0})))
     `NS_ASSERT(no_data_from_nowhere, !w_valid[i] || data_q[i] != '0)
     `NS_ASSERT(data_in_order,
                !w_valid[i] || w_marks[i] == (storing_q && in_range_q && target_q == 1'(i) && data_ahead_q == '0))
   end
+
+  // With `Outside` all addresses leave where that is seen: in the order in which they came.
+  logic [3:0] targets_q;  // of those inside, the first one lowest
+  logic [2:0] inside_q;
+  logic leaves;
+  assign leaves = ax_fires != '0;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      inside_q  <= '0;
+      targets_q <= '0;
+    end else if (Outside) begin
+      inside_q <= inside_q + 3'(ax_fire) - 3'(leaves);
+      if (leaves) targets_q <= targets_q >> 1;
+      if (ax_fire) targets_q[2'(inside_q-3'(leaves))] <= target;
+    end
+  end
+  `NS_ASSERT(
+      leave_in_order,
+      !Outside || ax_valid == '0 || (inside_q != '0 && ax_valid == (targets_q[0] ? 2'b10 : 2'b01)))
 
   // Write data: the master gives them behind their address, with the beat's number.
   logic w_stall_q, w_beat_q;
@@ -256,7 +281,7 @@ module axi_demux_proof
         len_q <= ax_len_i;
         in_range_q <= in_range;
         target_q <= target;
-        local_q <= {local_granule, ax_addr_i[0]};
+        local_q <= local_addr;
         beat_q <= 1'b0;
         in_beat_q <= 1'b0;
         ahead_q <= asked_q[ax_id_i] - 3'(out_end && out_id == ax_id_i);
@@ -286,7 +311,7 @@ module axi_demux_proof
         storing_q <= data_ahead_q != '0;
         data_ahead_q <= data_ahead_q - 3'(data_ahead_q != '0);
       end
-      if (out_fire && here) beat_q <= 1'b1;
+      if (out_fire && followed_answer) beat_q <= 1'b1;
       if (out_end && out_id == id_q && picked_q) begin
         picked_q <= ahead_q != '0;
         ahead_q <= ahead_q - 3'(ahead_q != '0);
@@ -326,14 +351,14 @@ module axi_demux_proof
   `NS_ASSERT(asked_for, !out_valid || asked_q[out_id] != '0)
   `NS_ASSERT(
       in_its_place,
-      !out_valid || out_resp == (here ? (in_range_q ? 2'b01 : RespDecErr) : 2'b00) || (!here && out_resp == RespDecErr))
+      !out_valid || out_resp == (followed_answer ? (in_range_q ? 2'b01 : RespDecErr) : 2'b00) || (!followed_answer && out_resp == RespDecErr))
   `NS_ASSERT(
       beats,
-      !(out_valid && here) || Write || (out_last == (beat_q == len_q) && (!in_range_q || out_beat == beat_q)))
+      !(out_valid && followed_answer) || Write || (out_last == (beat_q == len_q) && (!in_range_q || out_beat == beat_q)))
   `NS_ASSERT(goes_on, 32'(waited_q) < Bound)
 
-  `NS_COVER(from_both, out_end && here && in_range_q && $past(out_fire) && $past(out_resp)
-            == RespDecErr)
-  `NS_COVER(behind, out_end && here && in_range_q && $past(ahead_q) == 3'd1)
+  `NS_COVER(from_both, out_end && followed_answer && in_range_q && $past(out_fire) && $past
+            (out_resp) == RespDecErr)
+  `NS_COVER(behind, out_end && followed_answer && in_range_q && $past(ahead_q) == 3'd1)
 
 endmodule

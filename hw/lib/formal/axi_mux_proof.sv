@@ -204,19 +204,19 @@ module axi_mux_proof
       end
     end
 
-    logic here;
-    assign here = out_q && all_ahead_q == '0;
+    logic followed_data;
+    assign followed_data = out_q && all_ahead_q == '0;
     `NS_ASSERT(one_at_a_time, $onehot0(aw_fire) && $onehot0(w_fire))
     `NS_ASSERT(data_after_address, w_fire[me] == 1'b0 || mine_q != '0)
     `NS_ASSERT(no_data_from_nowhere, !m.w_valid || all_q != '0)
-    `NS_ASSERT(bursts_in_order, !m.w_valid || m.w.data[1] == here)
-    `NS_ASSERT(of_this_master, !(m.w_valid && here) || m.w.data[3:2] == me)
+    `NS_ASSERT(bursts_in_order, !m.w_valid || m.w.data[1] == followed_data)
+    `NS_ASSERT(of_this_master, !(m.w_valid && followed_data) || m.w.data[3:2] == me)
     `NS_ASSERT(beats_in_order, !m.w_valid || m.w.data[0] == out_idx_q)
     // These make the order easier to prove.
     `NS_ASSERT(few, all_q <= 4'(MaxWrites + 3) && mine_q <= all_q)
     `NS_ASSERT(followed_inside,
                (!in_q || (out_q && mine_ahead_q < mine_q && mine_ahead_q <= all_ahead_q)) && (!out_q || all_ahead_q < all_q))
-    `NS_COVER(both_beats, m_w_fire && here && out_idx_q && $past(m_w_fire))
+    `NS_COVER(both_beats, m_w_fire && followed_data && out_idx_q && $past(m_w_fire))
     `NS_COVER(behind_two, out_q && all_ahead_q == 4'd3)
 
     // All go on: the slave takes, and a master whose data may come gives them.

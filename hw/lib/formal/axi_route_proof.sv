@@ -1,7 +1,7 @@
 // ns_axi_route: where an address goes and when, for any addresses and any ends of what has started.
 //
 // An address leaves once, in order, with its local address, towards the slave that it belongs to or, outside of First to
-// Bytes, towards none. One that leaves is never of an ID of which something is under way to another target, so answers of
+// Bytes, towards none, or, with `Outside`, as it is towards one more. One that leaves is never of an ID of which something is under way to another target, so answers of
 // an ID cannot overtake each other, however slow a target is. No more than `MaxOutstanding` of an ID are under way; and
 // an address goes on as soon as those of its ID have ended.
 `include "ns_assert.svh"
@@ -10,7 +10,9 @@ module axi_route_proof
   import ns_axi_pkg::*;
 #(
   /// Slaves, 1, 2 or 4.
-  parameter int unsigned M = 2
+  parameter int unsigned M = 2,
+  /// What belongs to no slave goes to one more, with its address as it is.
+  parameter bit Outside = 1'b0
 ) (
   input logic       clk_i,
   input logic       rst_ni,
@@ -47,7 +49,7 @@ module axi_route_proof
     expected[M] = !in_range;
     for (int unsigned i = 0; i < M; i++)
     expected[i] = in_range && (ax.addr / Granule) % M == AddrWidth'(i);
-    address = (ax.addr / Granule / M) * Granule + ax.addr % Granule;
+    address = (Outside && !in_range) ? ax.addr : (ax.addr / Granule / M) * Granule + ax.addr % Granule;
   end
 
   ns_axi_route #(
@@ -56,7 +58,8 @@ module axi_route_proof
     .First         (First),
     .Bytes         (Bytes),
     .MaxOutstanding(MaxOutstanding),
-    .OrderBits     (1)
+    .OrderBits     (1),
+    .Outside       (Outside)
   ) u_dut (
     .clk_i,
     .rst_ni,
@@ -77,17 +80,17 @@ module axi_route_proof
   assign m_fire = m_valid && ready_i;
   assign id = m_ax.id[0];
   channel_order #(
-    .Width(1 + M + 1 + 6),
+    .Width(1 + M + 1 + 7),
     .Depth(4)
   ) u_order (
     .clk_i,
     .rst_ni,
     .in_fire_i  (fire),
-    .in_data_i  ({id_i, expected, address[63-SlaveBits], address[14-:3], address[1:0]}),
+    .in_data_i  ({id_i, expected, address[63], address[63-SlaveBits], address[14-:3], address[1:0]}),
     .out_valid_i(m_valid),
     .out_ready_i(ready_i),
     .go_i       (1'b0),
-    .out_data_i ({id, target, m_ax.addr[63-SlaveBits], m_ax.addr[14-:3], m_ax.addr[1:0]}),
+    .out_data_i ({id, target, m_ax.addr[63], m_ax.addr[63-SlaveBits], m_ax.addr[14-:3], m_ax.addr[1:0]}),
     .pick_i
   );
 

@@ -19,13 +19,13 @@ module nearside_memory
   parameter int unsigned ReadSlots   = 64,
   parameter int unsigned WriteSlots  = 64,
   parameter int unsigned BufferBeats = 512,
-  /// There is an ns_axi_fill before each channel's memory.
+  /// Present is an ns_axi_fill before each channel's memory.
   parameter bit          FillInside  = 1'b0,
   /// Engines.
   parameter int unsigned NumEngines  = 0,
   localparam int unsigned Slots      = (NumEngines == 0) ? 1 : NumEngines,
   /// Those that have masters here.
-  parameter logic [Slots-1:0] There  = '0,
+  parameter logic [Slots-1:0] Present  = '0,
   /// Addresses of this memory, before they are spread over channels, that these may touch: from here on,
   parameter logic [Slots-1:0][63:0] First = '0,
   /// below this one. Both the same: none.
@@ -102,7 +102,7 @@ module nearside_memory
     );
 
     for (genvar e = 0; e < NumEngines; e++) begin : gen_engine
-      if (There[e] && First[e] != Limit[e]) begin : gen_bounds
+      if (Present[e] && First[e] != Limit[e]) begin : gen_bounds
         ns_axi_demux #(
           .M             (1),
           .First         (below(First[e], c)),
@@ -117,7 +117,7 @@ module nearside_memory
         );
       end else begin : gen_none
         ns_axi_nobody u_nobody (.m_axi(bus[2+e]));
-        if (There[e]) begin : gen_barred
+        if (Present[e]) begin : gen_barred
           ns_axi_error u_error (
             .clk_i (engine_clk_i),
             .rst_ni,

@@ -534,7 +534,7 @@ module nearside_shell
     .BufferBeats(DelayBufferBeats),
     .FillInside (FillInside),
     .NumEngines (NumEngines),
-    .There      (engines_in(1'b0)),
+    .Present    (engines_in(1'b0)),
     .First      (bounds(1'b0)),
     .Limit      (bounds(1'b1))
   ) u_storage (
@@ -579,7 +579,7 @@ module nearside_shell
       .WriteSlots (LocalWriteSlots),
       .BufferBeats(LocalBufferBeats),
       .NumEngines (NumEngines),
-      .There      (engines_in(1'b1)),
+      .Present    (engines_in(1'b1)),
       .First      (local_first()),
       .Limit      ({Slots{64'(LocalBytes)}})
     ) u_local (

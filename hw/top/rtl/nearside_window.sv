@@ -170,7 +170,7 @@ module nearside_window
 
     command_pages #(
       .N      (Slots),
-      .There  (Pages[Slots-1:0]),
+      .Present(Pages[Slots-1:0]),
       .Ordered(Pages[Slots-1:0] & Hooks[Slots-1:0]),
       .Base   (PageBase)
     ) u_pages (

@@ -5,6 +5,7 @@
 // The movers reach every channel through a crossbar. The two ranges must not overlap: the order of
 // the pieces is not promised.
 `include "ns_assert.svh"
+`include "ns_axil_regs.svh"
 
 module copy
   import ns_axi_pkg::*;
@@ -56,32 +57,10 @@ module copy
   copy_regs_pkg::copy_regs__out_t hwif_out;
   logic open;
 
-  function automatic logic [RegBits-1:0] word(logic [11:0] addr);
-    word = (addr[11:RegBits] == '0) ? addr[RegBits-1:0] : Nowhere;
-  endfunction
-
   copy_regs u_regs (
     .clk           (clk_i),
     .arst_n        (rst_ni),
-    .s_axil_awready(s_axil.awready),
-    .s_axil_awvalid(s_axil.awvalid),
-    .s_axil_awaddr (word(s_axil.awaddr[11:0])),
-    .s_axil_awprot ('0),
-    .s_axil_wready (s_axil.wready),
-    .s_axil_wvalid (s_axil.wvalid),
-    .s_axil_wdata  (s_axil.wdata),
-    .s_axil_wstrb  (s_axil.wstrb),
-    .s_axil_bready (s_axil.bready),
-    .s_axil_bvalid (s_axil.bvalid),
-    .s_axil_bresp  (s_axil.bresp),
-    .s_axil_arready(s_axil.arready),
-    .s_axil_arvalid(s_axil.arvalid),
-    .s_axil_araddr (word(s_axil.araddr[11:0])),
-    .s_axil_arprot ('0),
-    .s_axil_rready (s_axil.rready),
-    .s_axil_rvalid (s_axil.rvalid),
-    .s_axil_rdata  (s_axil.rdata),
-    .s_axil_rresp  (s_axil.rresp),
+    `NS_AXIL_REGS(s_axil, RegBits, 12, Nowhere),
     .hwif_in,
     .hwif_out
   );

@@ -13,7 +13,7 @@ module command_pages
   /// Pages.
   parameter int unsigned N = 1,
   /// Which of them there are.
-  parameter logic [N-1:0] There = '1,
+  parameter logic [N-1:0] Present = '1,
   /// Whose commands are taken before later writes.
   parameter logic [N-1:0] Ordered = '0,
   /// Address of the first one, a multiple of 4096.
@@ -40,7 +40,7 @@ module command_pages
   localparam int unsigned PageBits = unsigned'($clog2(PageBytes));
 
   typedef struct packed {
-    logic                 there;
+    logic                 present;
     logic [N-1:0]         page;  // one-hot
     logic [LineWidth-1:0] line;
     logic [5:0]           offset;
@@ -51,8 +51,8 @@ module command_pages
     from = addr - Base;
     place.page = '0;
     for (int unsigned p = 0; p < N; p++)
-    place.page[p] = There[p] && (from >> PageBits) == AddrWidth'(p);
-    place.there = place.page != '0;
+    place.page[p] = Present[p] && (from >> PageBits) == AddrWidth'(p);
+    place.present = place.page != '0;
     place.line = addr[11:6];
     place.offset = addr[5:0];
   endfunction
@@ -114,7 +114,7 @@ module command_pages
     .rst_ni,
     .in_valid_i (ends),
     .in_ready_o (b_room),
-    .in_data_i  ({burst.id, !burst.place.there ? RespDecErr : burst.incr ? RespOkay : RespSlvErr}),
+    .in_data_i  ({burst.id, !burst.place.present ? RespDecErr : burst.incr ? RespOkay : RespSlvErr}),
     .out_valid_o(s_axi.b_valid),
     .out_ready_i(s_axi.b_ready),
     .out_data_o (s_axi.b)
@@ -210,7 +210,7 @@ module command_pages
   assign s_axi.r_valid = read_q == StShow;
   assign s_axi.r = '{
           id: read_id_q,
-          resp: !from_q.there ? RespDecErr : read_incr_q ? RespOkay : RespSlvErr,
+          resp: !from_q.present ? RespDecErr : read_incr_q ? RespOkay : RespSlvErr,
           last: left_q == '0,
           data: DataWidth'(status_q)
       };
@@ -243,7 +243,7 @@ module command_pages
   // ---------------------------------------------------------------- pages
 
   for (genvar p = 0; p < N; p++) begin : gen_page
-    if (There[p]) begin : gen_there
+    if (Present[p]) begin : gen_present
       command_page u_page (
         .clk_i,
         .rst_ni,

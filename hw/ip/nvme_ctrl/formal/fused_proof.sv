@@ -221,17 +221,17 @@ module fused_proof
   end
 
   // How the kept command of this queue has to end without the data path, and the one that is here.
-  first_t here;
+  first_t kept_first;
   logic is_second, same, good;
   status_t first_status, cmd_status;
-  assign here = first_q[cmd_qid_i];
+  assign kept_first = first_q[cmd_qid_i];
   assign is_second = cmd_fuse_i == FuseSecond;
-  assign same = here.cmd.mem_addr == cmd.mem_addr && here.cmd.bytes == cmd.bytes;
-  assign good = here.sc == ScSuccess && here.cmd.op == OpCompare && cmd_sc_i == ScSuccess && cmd.op == OpWrite && same;
+  assign same = kept_first.cmd.mem_addr == cmd.mem_addr && kept_first.cmd.bytes == cmd.bytes;
+  assign good = kept_first.sc == ScSuccess && kept_first.cmd.op == OpCompare && cmd_sc_i == ScSuccess && cmd.op == OpWrite && same;
   always_comb begin
-    if (here.sc != ScSuccess) first_status = generic_status(here.sc);
+    if (kept_first.sc != ScSuccess) first_status = generic_status(kept_first.sc);
     else if (!is_second) first_status = generic_status(ScMissingFused);
-    else if (here.cmd.op != OpCompare) first_status = generic_status(ScInvalidField);
+    else if (kept_first.cmd.op != OpCompare) first_status = generic_status(ScInvalidField);
     else if (cmd_sc_i != ScSuccess || cmd.op != OpWrite)
       first_status = generic_status(ScFailedFused);
     else first_status = generic_status(ScInvalidField);  // other range
@@ -351,7 +351,7 @@ module fused_proof
   status_t second_status;  // how the second one ends if the first one does not begin
   always_comb begin
     if (cmd_sc_i != ScSuccess) second_status = generic_status(cmd_sc_i);
-    else if (cmd.op != OpWrite || (here.sc == ScSuccess && here.cmd.op == OpCompare))
+    else if (cmd.op != OpWrite || (kept_first.sc == ScSuccess && kept_first.cmd.op == OpCompare))
       second_status = generic_status(ScInvalidField);
     else second_status = generic_status(ScFailedFused);
   end
@@ -487,7 +487,7 @@ module fused_proof
   `NS_COVER(pair_done, cmd_fire && pair_q)
   `NS_COVER(
       other_range,
-      cpl_fire && cpl_first[1] && is_second && cpl.status.sc == ScInvalidField && here.sc == '0)
+      cpl_fire && cpl_first[1] && is_second && cpl.status.sc == ScInvalidField && kept_first.sc == '0)
   `NS_COVER(no_partner, cpl_fire && cpl_first[1] && cmd_fuse_i == FuseFirst && keep == '0)
   `NS_COVER(interrupted, cpl_fire && cpl_first[2] && cpl.status == interrupted_status(acre_q))
   `NS_COVER(

@@ -164,36 +164,40 @@ module transfers_proof
   assign over_valid = {!u_slots.u_slice.ready_q, u_slots.u_slice.valid_q, fifo_count == 2'd2, fifo_count != '0};
 
   for (genvar s = 0; s < 2; s++) begin : gen_kept
-    logic here;  // the event changes this slot
+    logic of_this_slot;  // the event changes this slot
     logic [3:0] mine;
     logic [1:0] counted;
     state_t state;
-    assign here = changing && taken.slot == SlotWidth'(s);
+    assign of_this_slot = changing && taken.slot == SlotWidth'(s);
     for (genvar i = 0; i < 4; i++) begin : gen_mine
       assign mine[i] = over_valid[i] && over_of[i].slot == SlotWidth'(s);
       `NS_ASSERT(over_known, !mine[i] || over_of[i].status == status_q[s])
     end
     assign state = u_slots.open_q[s] ? u_slots.states_q[s] : '{walked: 1'b0, status: DataOk, jobs: '0};
-    assign counted = ended_q[s] - 2'(here && !taken.walk);
+    assign counted = ended_q[s] - 2'(of_this_slot && !taken.walk);
     `NS_ASSERT(over_once, (mine & (mine - 1'b1)) == '0)
     `NS_ASSERT(over_rests,
-               mine == '0 || (open_q[s] && !u_slots.open_q[s] && !here && walked_q[s] && ended_q[s] == jobs_q[s]))
-    `NS_ASSERT(closed_rests, open_q[s] || (!u_slots.open_q[s] && !here))
-    `NS_ASSERT(ended_some,
-               !open_q[s] || (ended_q[s] <= jobs_q[s] && ended_q[s] >= 2'(here && !taken.walk)))
-    `NS_ASSERT(walk_kept,
-               !open_q[s] || mine != '0 || state.walked == (walked_q[s] && !(here && taken.walk)))
-    `NS_ASSERT(walk_here,
-               !(here && taken.walk) || (walked_q[s] && taken.jobs == JobsWidth'(jobs_q[s])))
+               mine == '0 || (open_q[s] && !u_slots.open_q[s] && !of_this_slot && walked_q[s] && ended_q[s] == jobs_q[s]))
+    `NS_ASSERT(closed_rests, open_q[s] || (!u_slots.open_q[s] && !of_this_slot))
+    `NS_ASSERT(
+        ended_some,
+        !open_q[s] || (ended_q[s] <= jobs_q[s] && ended_q[s] >= 2'(of_this_slot && !taken.walk)))
+    `NS_ASSERT(
+        walk_kept,
+        !open_q[s] || mine != '0 || state.walked == (walked_q[s] && !(of_this_slot && taken.walk)))
+    `NS_ASSERT(
+        walk_here,
+        !(of_this_slot && taken.walk) || (walked_q[s] && taken.jobs == JobsWidth'(jobs_q[s])))
     `NS_ASSERT(jobs_kept,
                !open_q[s] || mine != '0 ||
         state.jobs == (state.walked ? JobsWidth'(jobs_q[s]) : '0) - JobsWidth'(counted))
     `NS_ASSERT(status_kept,
                !open_q[s] || mine != '0 ||
-        status_q[s] == ((state.status == DataOk && here) ? taken.status : state.status))
-    `NS_ASSERT(not_over_yet,
-               !open_q[s] || mine != '0 || here || !(walked_q[s] && ended_q[s] == jobs_q[s]))
-    `NS_ASSERT(old_kept, !(u_slots.change_q && here) || u_slots.old_q == state)
+        status_q[s] == ((state.status == DataOk && of_this_slot) ? taken.status : state.status))
+    `NS_ASSERT(
+        not_over_yet,
+        !open_q[s] || mine != '0 || of_this_slot || !(walked_q[s] && ended_q[s] == jobs_q[s]))
+    `NS_ASSERT(old_kept, !(u_slots.change_q && of_this_slot) || u_slots.old_q == state)
   end
   for (genvar i = 0; i < 4; i++) begin : gen_slots
     `NS_ASSERT(over_slot, !over_valid[i] || over_of[i].slot < 2)

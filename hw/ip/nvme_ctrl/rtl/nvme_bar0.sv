@@ -4,6 +4,8 @@
 // all that nvme_post has and the link has not accepted (PCI Express 4.0, 2.4.1).
 // Doorbells go to one stream; one of a queue beyond the controller's is dropped and reported at `db_unknown_o`.
 // Assumes a stream that takes each doorbell after a few cycles.
+`include "ns_axil_regs.svh"
+
 module nvme_bar0
   import nvme_pkg::*;
   import nvme_regs_pkg::*;
@@ -96,25 +98,7 @@ module nvme_bar0
   nvme_regs u_regs (
     .clk          (clk_regs),
     .arst_n       (rst_ni),
-    .s_axil_awready(s_axil.awready),
-    .s_axil_awvalid(s_axil.awvalid),
-    .s_axil_awaddr((s_axil.awaddr[15:14] == '0) ? s_axil.awaddr[13:0] : Nowhere),
-    .s_axil_awprot('0),
-    .s_axil_wready(s_axil.wready),
-    .s_axil_wvalid(s_axil.wvalid),
-    .s_axil_wdata(s_axil.wdata),
-    .s_axil_wstrb(s_axil.wstrb),
-    .s_axil_bready(s_axil.bready),
-    .s_axil_bvalid(s_axil.bvalid),
-    .s_axil_bresp(s_axil.bresp),
-    .s_axil_arready(s_axil.arready),
-    .s_axil_arvalid(s_axil.arvalid),
-    .s_axil_araddr((s_axil.araddr[15:14] == '0) ? s_axil.araddr[13:0] : Nowhere),
-    .s_axil_arprot('0),
-    .s_axil_rready(s_axil.rready && behind),
-    .s_axil_rvalid(read_valid),
-    .s_axil_rdata(s_axil.rdata),
-    .s_axil_rresp(s_axil.rresp),
+    `NS_AXIL_REGS_READ_BY(s_axil, s_axil.rready && behind, read_valid, 14, 16, Nowhere),
     .hwif_in      (hw_in),
     .hwif_out     (hw_out)
   );

@@ -1,8 +1,10 @@
 // Registers of the quality of service: credits and weights of the masters of every memory channel.
+`include "ns_axil_regs.svh"
+
 module qos
   import qos_pkg::*;
 #(
-  /// Masters: the PM window, the NVMe controller, up to six engines.
+  /// Masters: the PM window, the NVMe controller, engines; up to `Masters`.
   parameter int unsigned NumMasters = 2
 ) (
   input  logic               clk_i,
@@ -14,35 +16,13 @@ module qos
 );
 
   localparam int unsigned RegBits = qos_regs_pkg::QOS_REGS_MIN_ADDR_WIDTH;
-  localparam logic [RegBits-1:0] Nowhere = RegBits'('hC);
+  localparam logic [RegBits-1:0] Nowhere = '1 << 2;
   qos_regs_pkg::qos_regs__out_t hwif;
-
-  function automatic logic [RegBits-1:0] word(logic [11:0] addr);
-    word = (addr[11:RegBits] == '0) ? addr[RegBits-1:0] : Nowhere;
-  endfunction
 
   qos_regs u_regs (
     .clk           (clk_i),
     .arst_n        (rst_ni),
-    .s_axil_awready(s_axil.awready),
-    .s_axil_awvalid(s_axil.awvalid),
-    .s_axil_awaddr (word(s_axil.awaddr[11:0])),
-    .s_axil_awprot ('0),
-    .s_axil_wready (s_axil.wready),
-    .s_axil_wvalid (s_axil.wvalid),
-    .s_axil_wdata  (s_axil.wdata),
-    .s_axil_wstrb  (s_axil.wstrb),
-    .s_axil_bready (s_axil.bready),
-    .s_axil_bvalid (s_axil.bvalid),
-    .s_axil_bresp  (s_axil.bresp),
-    .s_axil_arready(s_axil.arready),
-    .s_axil_arvalid(s_axil.arvalid),
-    .s_axil_araddr (word(s_axil.araddr[11:0])),
-    .s_axil_arprot ('0),
-    .s_axil_rready (s_axil.rready),
-    .s_axil_rvalid (s_axil.rvalid),
-    .s_axil_rdata  (s_axil.rdata),
-    .s_axil_rresp  (s_axil.rresp),
+    `NS_AXIL_REGS(s_axil, RegBits, 12, Nowhere),
     .hwif_out      (hwif)
   );
 
@@ -64,7 +44,7 @@ module qos
   end
 
   if (NumMasters < 2 || NumMasters > Masters) begin : gen_bad_masters
-    $error("qos: NumMasters must be 2 to 8");
+    $error("qos: NumMasters must be 2 to qos_pkg::Masters");
   end
 
   logic unused;
