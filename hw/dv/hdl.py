@@ -49,8 +49,10 @@ def simulate(
     testcase: str | None = None,
     seed: int | None = None,
     timeout_s: int = 600,
-) -> None:
+) -> Path:
     """Builds `top` and runs every cocotb test of `test_module` on it; fails the pytest test if one of them fails.
+
+    Returns cocotb's file of results.
 
     filelists: lists relative to the repository root (see tools/filelist.py); their lint waivers apply.
     extra_sources: further sources or .vlt files, relative to the calling file or absolute.
@@ -110,6 +112,7 @@ def simulate(
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-60:])
         summary = f"{failed} of {count} cocotb tests failed" + (f", {failure}" if failure else "")
         pytest.fail(f"{tail}\n{test_module}: {summary}; seed {seed}; log: {log.relative_to(ROOT)}", pytrace=False)
+    return results
 
 
 class Simulator(runner.Verilator):

@@ -5,7 +5,7 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use rtl::bitstream::{compile, compile_trained, Bitstream, BitstreamSpec, Dir, Model, Purpose};
-use rtl::Error;
+use rtl::{DeviceConfig, Error};
 use sim::Output;
 
 const ONE: u64 = 1;
@@ -133,6 +133,28 @@ fn ports_and_fields() {
     let id = model.field("s_axi_pm_awid").unwrap();
     model.set(id, 0xFF);
     assert_eq!(model.get(id), 0xF);
+}
+
+#[test]
+fn free_clocks_have_no_gates() {
+    for free_clocks in [false, true] {
+        let device = DeviceConfig {
+            free_clocks,
+            ..DeviceConfig::new().unwrap()
+        };
+        let spec = BitstreamSpec {
+            top: "ns_clock_gate".to_string(),
+            filelists: vec![PathBuf::from("hw/lib/lib.f")],
+            ..device.bitstream()
+        };
+        let mut model = Model::new(&common::load(&spec)).unwrap();
+        let out = model.field("clk_o").unwrap();
+        for cycle in 0..3 {
+            model.clock(false, cycle * 4000).unwrap();
+            model.clock(true, cycle * 4000 + 2000).unwrap();
+            assert_eq!(model.is(out), free_clocks, "`en_i` is 0");
+        }
+    }
 }
 
 #[test]

@@ -1,9 +1,12 @@
 """Runs the tests of the NVMe controller."""
 
+import re
+
 import pytest
 from hdl import simulate
 
 SOURCES = {"filelists": ["hw/ip/nvme_ctrl/nvme_ctrl.f"], "extra_sources": ["nvme_ctrl_tb.sv"]}
+QUICK = "ignored_fields,unused_bits,malformed,stopped_early"
 
 
 def test_ctrl():
@@ -13,7 +16,19 @@ def test_ctrl():
 
 def test_ctrl_io_quick():
     """Commands beside Read, Write and Flush, as far as they take little simulation."""
-    simulate("nvme_ctrl_tb", "cocotb_ctrl_io", testcase="ignored_fields,unused_bits,malformed,stopped_early", **SOURCES)
+    simulate("nvme_ctrl_tb", "cocotb_ctrl_io", testcase=QUICK, **SOURCES)
+
+
+@pytest.mark.slow
+def test_gates_cannot_be_observed(monkeypatch):
+    """Tests end at the same time whether the clock stops while the controller rests or not."""
+    ends = []
+    for bypass in "01":
+        monkeypatch.setenv("CLOCK_GATE_BYPASS", bypass)
+        results = simulate("nvme_ctrl_tb", "cocotb_ctrl_io", testcase=QUICK, **SOURCES)
+        ends.append(re.findall(r'name="sim_time_stop" value="([^"]+)"', results.read_text()))
+    assert len(ends[0]) == 4
+    assert ends[0] == ends[1]
 
 
 @pytest.mark.slow

@@ -98,7 +98,8 @@ module nvme_hazard #(
       read_open_o <= 1'b0;
       write_open_o <= 1'b0;
     end else begin
-      turn_q <= !turn_q;
+      // While nobody asks it rests, so that a stopped clock makes no difference.
+      turn_q <= !turn_q && (read_want_i || write_want_i);
       if (read_opens) read_open_o <= 1'b1;
       else if (read_begin_i) read_open_o <= 1'b0;
       if (write_opens) write_open_o <= 1'b1;
