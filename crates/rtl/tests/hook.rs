@@ -1,5 +1,5 @@
-//! The access hook: what an engine holds waits, other engines do not, and a reset of the function ends it; what the host sends behind a
-//! command meets an engine that has taken it.
+//! The access hook: what an engine holds waits, other engines do not, and a reset of the function ends it; what the
+//! host sends behind a command meets an engine that has taken it.
 
 mod common;
 

@@ -1,11 +1,12 @@
 // ns_axi_demux (with ns_axi_route and ns_axi_error) on two slaves, between a master and slaves that keep to AXI; the slaves
 // answer in any order of IDs, and out of step with each other.
 //
-// Each address reaches the slave that it belongs to, once, in order, with its local address, and no other; outside of First to
-// Bytes none does, and the answer is DECERR with as many beats as asked for, or with `Outside` it reaches one more slave as it is, and all
-// addresses leave in the order in which they came. Write data follow their addresses. Each response
-// reaches the master once, those of one ID in the order of their addresses, whatever slaves they come from. While
-// all go on, something moves within `Bound` cycles. Assumes of the master that write data do not come before their address.
+// Each address reaches the slave that it belongs to, once, in order, with its local address, and no other; outside of
+// First to Bytes none does, and the answer is DECERR with as many beats as asked for, or with `Outside` it reaches one
+// more slave as it is, and all addresses leave in the order in which they came. Write data follow their addresses. Each
+// response reaches the master once, those of one ID in the order of their addresses, whatever slaves they come from.
+// While all go on, something moves within `Bound` cycles. Assumes of the master that write data do not come before
+// their address.
 //
 // The solver picks any one transaction and this module follows it: its data and answers carry a mark.
 `include "ns_assert.svh"

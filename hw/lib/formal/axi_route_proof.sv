@@ -1,9 +1,9 @@
 // ns_axi_route: where an address goes and when, for any addresses and any ends of what has started.
 //
-// An address leaves once, in order, with its local address, towards the slave that it belongs to or, outside of First to
-// Bytes, towards none, or, with `Outside`, as it is towards one more. One that leaves is never of an ID of which something is under way to another target, so answers of
-// an ID cannot overtake each other, however slow a target is. No more than `MaxOutstanding` of an ID are under way; and
-// an address goes on as soon as those of its ID have ended.
+// An address leaves once, in order, with its local address, towards the slave that it belongs to or, outside of First
+// to Bytes, towards none, or, with `Outside`, as it is towards one more. One that leaves is never of an ID of which
+// something is under way to another target, so answers of an ID cannot overtake each other, however slow a target is.
+// No more than `MaxOutstanding` of an ID are under way; and an address goes on as soon as those of its ID have ended.
 `include "ns_assert.svh"
 
 module axi_route_proof

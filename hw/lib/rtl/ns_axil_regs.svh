@@ -1,7 +1,7 @@
 // Joins a generated register block (PeakRDL, ports `s_axil_*`) to an ns_axil_if, in the block's list of ports.
 //
-// The block decodes `Bits` bits of an address. What lies outside of them, up to bit `Limit`, goes to `Nowhere`, an address of the block at
-// which no register is.
+// The block decodes `Bits` bits of an address. What lies outside of them, up to bit `Limit`, goes to `Nowhere`, an
+// address of the block at which no register is.
 `ifndef NS_AXIL_REGS_SVH
 `define NS_AXIL_REGS_SVH
 

@@ -1,10 +1,12 @@
-// Order of the commands of an `Ordered` page: command_pages and the ns_axi_gate at a channel behind a demultiplexer that shows one write
-// address after the other, as ns_axi_demux does (axi_demux proof). Two pages, the first of them `Ordered`; commands come whole or in halves.
+// Order of the commands of an `Ordered` page: command_pages and the ns_axi_gate at a channel behind a demultiplexer
+// that shows one write address after the other, as ns_axi_demux does (axi_demux proof). Two pages, the first of them
+// `Ordered`; commands come whole or in halves.
 //
-// No address reaches the channel, nor any page, while a command that was made whole before is not taken, or data of a write into the
-// `Ordered` page are on their way. No answer to such a write comes before. What has been shown to the channel stays. An engine that takes
-// at once, and data that come, hold nobody for `Bound` cycles.
-// Assumes of the demultiplexer that write data do not come before their address, and of engines that they take commands in `TakeCycles`.
+// No address reaches the channel, nor any page, while a command that was made whole before is not taken, or data of a
+// write into the `Ordered` page are on their way. No answer to such a write comes before. What has been shown to the
+// channel stays. An engine that takes at once, and data that come, hold nobody for `Bound` cycles. Assumes of the
+// demultiplexer that write data do not come before their address, and of engines that they take commands in
+// `TakeCycles`.
 `include "ns_assert.svh"
 
 module command_order_proof
@@ -99,7 +101,8 @@ module command_order_proof
   assign channel.r = '0;
   assign channel.r_valid = 1'b0;
 
-  // Of the writes whose data are to come, which are for the `Ordered` page; of those without an answer, too, the oldest one lowest.
+  // Of the writes whose data are to come, which are for the `Ordered` page; of those without an answer, too, the oldest
+  // one lowest.
   logic [3:0] data_q, answers_q, lens_q;  // and their lengths
   logic [2:0] data_count_q, answers_count_q;
   logic [1:0] had_q;  // halves of the line that are there

@@ -1,9 +1,10 @@
 // Command pages of the engines, behind the bus of the PM window: one order of stores and commands.
 //
-// Page p is at Base + p * 4 KiB; where none is, the answer is DECERR. A burst that is not INCR is answered SLVERR and does nothing. Reads give
-// the status of their line, one at a time. Writes take a beat a cycle; both always go on, whatever the engines do, but for pages
-// that are `Ordered`: a write there is answered, and later writes are taken, when the engine has taken the commands that it made
-// whole; `hold_o` asks the rest of the bus to hold its write addresses back until then, too.
+// Page p is at Base + p * 4 KiB; where none is, the answer is DECERR. A burst that is not INCR is answered SLVERR and
+// does nothing. Reads give the status of their line, one at a time. Writes take a beat a cycle; both always go on,
+// whatever the engines do, but for pages that are `Ordered`: a write there is answered, and later writes are taken,
+// when the engine has taken the commands that it made whole; `hold_o` asks the rest of the bus to hold its write
+// addresses back until then, too.
 `include "ns_assert.svh"
 
 module command_pages

@@ -2,8 +2,8 @@
 // `first` on and below `limit` of channel 0 wait, and whatever comes behind them. 0x104 reads which have: writes and reads of the PM
 // window, of the controller, from bit 0 on. It ends by itself: a host's registers wait behind its stores.
 //
-// A command of its page does the same with its arguments: first, limit, cycles. It is shown for so many cycles as 0x108 says before it is
-// taken, and then ends at once; its range takes the place of the one before.
+// A command of its page does the same with its arguments: first, limit, cycles. It is shown for so many cycles as 0x108
+// says before it is taken, and then ends at once; its range takes the place of the one before.
 module hold
   import ns_axi_pkg::*;
   import command_page_pkg::*;
