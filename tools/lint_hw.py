@@ -25,7 +25,7 @@ BIN = Path(sys.executable).parent
 LOCAL = "-GLocalChannels=2 -GLocalBytes=64'h10000"
 LIMITS = {
     "nvme_ctrl": ["-GNumChannels=1 -GNumWalkers=1 -GNumIoQueues=1", "-GNumChannels=16 -GNumIoQueues=64"],
-    "nvm_delay": ["-GReadSlots=32 -GWriteSlots=128", "-GReadSlots=128 -GWriteSlots=32 -GBufferBeats=1024"],
+    "nvm_delay": ["-GReadSlots=32 -GWriteSlots=512", "-GReadSlots=128 -GWriteSlots=32 -GBufferBeats=1024"],
     "top": ["-GNumChannels=1 -GNumWalkers=1", "-GNumChannels=16 -GNumWalkers=4 -GFillInside=1", LOCAL],
 }
 WAIVER = re.compile(r"\s*\w+_off\b")

@@ -117,7 +117,7 @@ pub struct Delay {
     /// Reads in flight: 32, 64 or 128.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_slots: Option<u32>,
-    /// Writes in flight: 32, 64 or 128.
+    /// Writes in flight: 32, 64, 128, 256 or 512.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_slots: Option<u32>,
     /// Beats of 64 bytes that the read buffer holds: a power of two from 512 to 32768.
@@ -140,14 +140,11 @@ impl Delay {
     }
 
     fn validate(&self, table: &str) -> Result<(), Error> {
-        for (key, slots) in [
-            ("read_slots", self.read_slots),
-            ("write_slots", self.write_slots),
-        ] {
-            slots.map_or(Ok(()), |n| {
-                one_of(&format!("{table}.{key}"), n, &media::SLOTS)
-            })?;
-        }
+        let slots = |key: &str, slots: Option<u32>, all| {
+            slots.map_or(Ok(()), |n| one_of(&format!("{table}.{key}"), n, all))
+        };
+        slots("read_slots", self.read_slots, &media::SLOTS)?;
+        slots("write_slots", self.write_slots, &media::WRITE_SLOTS)?;
         let beats = self.buffer_beats.unwrap_or(media::BUFFER[0]);
         let ok = beats.is_power_of_two() && (media::BUFFER[0]..=media::BUFFER[1]).contains(&beats);
         check(
@@ -176,6 +173,19 @@ pub struct Nvme {
     pub queue_entries: u32,
     /// Commands in flight inside the controller: 16, 32, 64 or 128.
     pub slots: u32,
+    /// Beats of 64 bytes of each channel's media that are read ahead: a power of two from 512 to 4096. This and the following:
+    /// what is not said follows from the media profile, see [`Profile::mover_sizes`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media_read_beats: Option<u32>,
+    /// Reads of up to 4 KiB in flight in each channel: 32 or 64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media_reads: Option<u32>,
+    /// Bytes of the longest write burst to the media: 1024, 2048 or 4096.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media_write_bytes: Option<u32>,
+    /// Write bursts in flight in each channel: a power of two from 32 to 512.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media_writes: Option<u32>,
     /// Sizes of the namespaces 1 to 16 at most, multiples of 512 bytes; 0 makes an inactive one. None: namespace 1 is
     /// the whole media.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -230,6 +240,25 @@ impl Nvme {
         0..0
     }
 
+    fn validate_movers(&self) -> Result<(), Error> {
+        let power = |key: &str, value: Option<u32>, [least, most]: [u32; 2]| {
+            let value = value.unwrap_or(least);
+            let ok = value.is_power_of_two() && (least..=most).contains(&value);
+            let allowed = format!("a power of two from {least} to {most}");
+            check(key, value, ok, &allowed)
+        };
+        power(
+            "nvme.media_read_beats",
+            self.media_read_beats,
+            media::READ_BEATS,
+        )?;
+        power("nvme.media_reads", self.media_reads, media::READS)?;
+        power("nvme.media_writes", self.media_writes, media::WRITES)?;
+        self.media_write_bytes.map_or(Ok(()), |n| {
+            one_of("nvme.media_write_bytes", n, &media::WRITE_BYTES)
+        })
+    }
+
     fn validate_namespaces(&self, media: Bytes) -> Result<(), Error> {
         let count = self.namespaces.len();
         let key = "nvme.namespaces";
@@ -257,6 +286,10 @@ impl Default for Nvme {
             io_queues: 16,
             queue_entries: 1024,
             slots: 128,
+            media_read_beats: None,
+            media_reads: None,
+            media_write_bytes: None,
+            media_writes: None,
             namespaces: Vec::new(),
             serial: None,
         }
@@ -375,6 +408,7 @@ impl Design {
             "a power of two from 16 to 1024",
         )?;
         one_of("nvme.slots", self.nvme.slots, &[16, 32, 64, 128])?;
+        self.nvme.validate_movers()?;
         self.nvme.validate_namespaces(self.media.bytes)?;
         self.validate_memories()?;
         self.validate_engines()?;
@@ -407,6 +441,17 @@ impl Design {
     /// The sizes of each channel's `nvm_delay`: those that the design says, others by its media profile.
     pub fn delay_sizes(&self, profile: &Profile) -> media::Sizes {
         self.delay.sizes(profile.sizes(self.clock(), self.channels))
+    }
+
+    /// What the NVMe controller has under way in each channel: what the design says, the rest by its media profile.
+    pub fn mover_sizes(&self, profile: &Profile) -> media::MoverSizes {
+        let sizes = profile.mover_sizes(self.clock(), self.channels);
+        media::MoverSizes {
+            read_beats: self.nvme.media_read_beats.unwrap_or(sizes.read_beats),
+            reads: self.nvme.media_reads.unwrap_or(sizes.reads),
+            write_bytes: self.nvme.media_write_bytes.unwrap_or(sizes.write_bytes),
+            writes: self.nvme.media_writes.unwrap_or(sizes.writes),
+        }
     }
 
     /// The device's clock. Of a design that was never validated, a frequency that no clock has is the default.
@@ -701,7 +746,8 @@ mod tests {
             [s.read_slots, s.write_slots, s.buffer_beats]
         };
         // 1.5 GB/s a channel for 60.2 us: 177 reads of 512 bytes, more than the hardware has.
-        assert_eq!(sizes(&minimal(), "nand"), [128, 128, 512]);
+        // 1.5 GB/s for 701.4 us: 257 writes of 4 KiB.
+        assert_eq!(sizes(&minimal(), "nand"), [128, 512, 512]);
         for name in ["dram", "optane-dcpmm", "pcm", "reram", "stt-mram"] {
             assert_eq!(sizes(&minimal(), name), [64, 64, 512], "{name}");
         }
@@ -724,7 +770,7 @@ mod tests {
         nand.enable = false;
         assert_eq!(four.delay_sizes(&nand).read_slots, 64);
         let own = with("[delay]\nread_slots = 32\nbuffer_beats = 1024\n").unwrap();
-        assert_eq!(sizes(&own, "nand"), [32, 128, 1024]);
+        assert_eq!(sizes(&own, "nand"), [32, 512, 1024]);
         assert_ne!(own.hash(), minimal().hash());
         for (text, why) in [
             (
@@ -732,8 +778,8 @@ mod tests {
                 "delay.read_slots = 48: allowed are 32, 64, 128",
             ),
             (
-                "write_slots = 256",
-                "delay.write_slots = 256: allowed are 32, 64, 128",
+                "write_slots = 1024",
+                "delay.write_slots = 1024: allowed are 32, 64, 128, 256, 512",
             ),
             (
                 "buffer_beats = 256",
@@ -747,6 +793,46 @@ mod tests {
         ] {
             let error = with(&format!("[delay]\n{text}\n")).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_controllers_sizes_follow_from_the_profile_unless_the_design_says_them() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let sizes = |design: &Design, name: &str| {
+            let s = design.mover_sizes(&Profile::find(&root, name).unwrap());
+            [s.read_beats, s.reads, s.write_bytes, s.writes]
+        };
+        for name in ["dram", "optane-dcpmm", "pcm", "reram", "stt-mram"] {
+            assert_eq!(sizes(&minimal(), name), [512, 32, 1024, 32], "{name}");
+        }
+        let with = |text: &str| minimal().with_values(text);
+        // 1.5 GB/s a channel: 23 reads of 4 KiB for 61.4 us, 257 writes for 701.4 us.
+        assert_eq!(sizes(&minimal(), "nand"), [2048, 32, 4096, 512]);
+        let channels = |n: u32| with(&format!("channels = {n}\n")).unwrap();
+        assert_eq!(sizes(&channels(1), "nand"), [4096, 64, 4096, 512]);
+        assert_eq!(sizes(&channels(4), "nand"), [1024, 32, 4096, 256]);
+        let own = "[nvme]\nmedia_reads = 64\nmedia_read_beats = 512\nmedia_write_bytes = 2048\nmedia_writes = 128\n";
+        let own = with(own).unwrap();
+        assert_eq!(sizes(&own, "nand"), [512, 64, 2048, 128]);
+        assert_ne!(own.hash(), minimal().hash());
+        for (text, why) in [
+            (
+                "media_read_beats = 256",
+                "allowed is a power of two from 512 to 4096",
+            ),
+            (
+                "media_reads = 128",
+                "allowed is a power of two from 32 to 64",
+            ),
+            (
+                "media_writes = 96",
+                "allowed is a power of two from 32 to 512",
+            ),
+            ("media_write_bytes = 512", "allowed are 1024, 2048, 4096"),
+        ] {
+            let error = with(&format!("[nvme]\n{text}\n")).unwrap_err().to_string();
+            assert_eq!(error, format!("override: nvme.{text}: {why}"));
         }
     }
 

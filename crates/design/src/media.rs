@@ -106,6 +106,29 @@ pub struct Sizes {
     pub buffer_beats: u32,
 }
 
+/// What the NVMe controller has under way in each channel at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MoverSizes {
+    /// Beats of 64 bytes read ahead.
+    pub read_beats: u32,
+    /// Reads of up to 4 KiB.
+    pub reads: u32,
+    /// Bytes of the longest write burst.
+    pub write_bytes: u32,
+    /// Write bursts.
+    pub writes: u32,
+}
+
+impl MoverSizes {
+    /// Those that any medium gets at least.
+    pub const FAST: MoverSizes = MoverSizes {
+        read_beats: READ_BEATS[0],
+        reads: READS[0],
+        write_bytes: 1024,
+        writes: WRITES[0],
+    };
+}
+
 /// A profile whose reads the DRAM behind it is too slow for: they leave when the DRAM has answered, and count as late.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LateReads {
@@ -147,14 +170,24 @@ const STAGES: f64 = 6.0;
 
 /// Slots of a direction that the hardware can have.
 pub(crate) const SLOTS: [u32; 3] = [32, 64, 128];
+/// Slots of writes, which may take longer.
+pub(crate) const WRITE_SLOTS: [u32; 5] = [32, 64, 128, 256, 512];
 /// Slots that a design gets at least, unless it says otherwise.
 const FEWEST_SLOTS: u32 = 64;
 /// Beats of a buffer that the hardware can have.
 pub(crate) const BUFFER: [u32; 2] = [512, 32_768];
+/// Beats, reads and writes that a mover of the NVMe controller can have, powers of two.
+pub(crate) const READ_BEATS: [u32; 2] = [512, 4096];
+pub(crate) const READS: [u32; 2] = [32, 64];
+pub(crate) const WRITES: [u32; 2] = [32, 512];
+/// Bytes of its longest write burst.
+pub(crate) const WRITE_BYTES: [u32; 3] = [1024, 2048, 4096];
 /// Bytes of a beat.
 const BEAT: f64 = 64.0;
 /// Beats of the shortest transaction that is to reach the bandwidth.
 const SHORT: u32 = 8;
+/// Beats of the longest one, for media that would need too many of the shortest.
+const LONG: u32 = 64;
 
 /// What a profile is in the registers of one channel's `nvm_delay`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -300,31 +333,72 @@ impl Profile {
     }
 
     /// The sizes with which a channel reaches the profile's bandwidth (Little's law): as many transactions of 512 bytes in
-    /// flight as come in one latency, from 64 to 128. The buffer is the smallest: a read that waits for room in it has been accepted, so
+    /// flight as come in one latency, from 64 to 128; writes that would need more, up to 512 of 4 KiB. The buffer is the smallest: a read that waits for room in it has been accepted, so
     /// its latency passes meanwhile, and it needs room for as long as the DRAM takes.
     pub fn sizes(&self, clock: Clock, channels: u32) -> Sizes {
-        let most = BEAT / clock.ns(1.0); // what a channel can carry
-        let in_flight = |all: &Timing, timing: &Timing| {
-            let share = all.cap_gb_s / f64::from(channels);
-            let rate = if share > 0.0 { share.min(most) } else { most };
-            (rate * timing.target_ns(SHORT) / (BEAT * f64::from(SHORT))).ceil() as u32
-        };
-        // As the slowest place of the media needs them.
-        let slots = |all: &Timing, regions: &mut dyn Iterator<Item = u32>| {
-            let needed = regions.fold(in_flight(all, all), u32::max);
-            let needed = if self.enable { needed } else { 0 };
-            needed.clamp(FEWEST_SLOTS, SLOTS[2]).next_power_of_two()
-        };
-        let reads = &mut self.regions.iter().map(|r| in_flight(&self.read, &r.read));
-        let writes = &mut self
-            .regions
-            .iter()
-            .map(|r| in_flight(&self.write, &r.write));
+        let [reads, writes] = self.in_flight(clock, channels, SHORT);
+        let long = self.in_flight(clock, channels, LONG)[1];
+        let slots = |needed: u32, most: u32| needed.clamp(FEWEST_SLOTS, most).next_power_of_two();
         Sizes {
-            read_slots: slots(&self.read, reads),
-            write_slots: slots(&self.write, writes),
+            read_slots: slots(reads, SLOTS[2]),
+            write_slots: match writes > SLOTS[2] {
+                true => slots(long.max(SLOTS[2]), WRITE_SLOTS[4]),
+                false => slots(writes, SLOTS[2]),
+            },
             buffer_beats: BUFFER[0],
         }
+    }
+
+    /// The sizes with which the NVMe controller keeps a channel busy at the profile's bandwidth: those for fast media, unless
+    /// it takes more than they hold.
+    pub fn mover_sizes(&self, clock: Clock, channels: u32) -> MoverSizes {
+        let [reads, writes] = self.in_flight(clock, channels, LONG);
+        let fast = MoverSizes::FAST;
+        // The least that a read takes in the controller and its way to the memory counts, too.
+        let beats = (reads + 1) * LONG;
+        let held = fast.writes * fast.write_bytes / (BEAT as u32 * LONG);
+        MoverSizes {
+            read_beats: beats
+                .clamp(fast.read_beats, READ_BEATS[1])
+                .next_power_of_two(),
+            reads: (reads + 1).clamp(fast.reads, READS[1]).next_power_of_two(),
+            write_bytes: if writes > held {
+                BEAT as u32 * LONG
+            } else {
+                fast.write_bytes
+            },
+            writes: match writes > held {
+                true => writes.clamp(fast.writes, WRITES[1]).next_power_of_two(),
+                false => fast.writes,
+            },
+        }
+    }
+
+    /// Transactions of so many beats that come in one latency at the bandwidth of a channel: reads and writes, as the slowest
+    /// place of the media needs them.
+    fn in_flight(&self, clock: Clock, channels: u32, beats: u32) -> [u32; 2] {
+        let most = BEAT / clock.ns(1.0); // what a channel can carry
+        let needed = |all: &Timing, timing: &Timing| {
+            let share = all.cap_gb_s / f64::from(channels);
+            let rate = if share > 0.0 { share.min(most) } else { most };
+            (rate * timing.target_ns(beats) / (BEAT * f64::from(beats))).ceil() as u32
+        };
+        if !self.enable {
+            return [0, 0];
+        }
+        let regions = self.regions.iter();
+        regions.fold(
+            [
+                needed(&self.read, &self.read),
+                needed(&self.write, &self.write),
+            ],
+            |[reads, writes], r| {
+                [
+                    reads.max(needed(&self.read, &r.read)),
+                    writes.max(needed(&self.write, &r.write)),
+                ]
+            },
+        )
     }
 }
 

@@ -202,6 +202,7 @@ impl DeviceConfig {
         };
         let storage = profile(&design.media.profile)?;
         let delay = design.delay_sizes(&storage);
+        let movers = design.mover_sizes(&storage);
         let mut parameters: BTreeMap<String, String> = [
             ("NumChannels", design.channels.to_string()),
             ("Granule", design.granule.0.to_string()),
@@ -210,6 +211,10 @@ impl DeviceConfig {
             ("NumIoQueues", design.nvme.io_queues.to_string()),
             ("QueueEntries", design.nvme.queue_entries.to_string()),
             ("NumSlots", design.nvme.slots.to_string()),
+            ("MediaReadBeats", movers.read_beats.to_string()),
+            ("MediaReads", movers.reads.to_string()),
+            ("MediaWriteBytes", movers.write_bytes.to_string()),
+            ("MediaWrites", movers.writes.to_string()),
             ("DelayReadSlots", delay.read_slots.to_string()),
             ("DelayWriteSlots", delay.write_slots.to_string()),
             ("DelayBufferBeats", delay.buffer_beats.to_string()),

@@ -249,11 +249,10 @@ fn sized_by_its_profile_a_channel_reaches_the_bandwidth_of_its_memory() {
         "nand reads: {reached} GB/s"
     );
     let short = bandwidth(&mut bench, &nand, Mix::Reads, 8, 1500);
-    // The profile would need 257 writes at a time: the 128 that there are take 701.4 us each.
+    // Writes take 701.4 us each: 256 of them are 1.495 GB/s.
     let written = bandwidth(&mut bench, &nand, Mix::Writes, 64, 1000);
-    let most = 128.0 * 4096.0 / nand.write.target_ns(64);
-    println!("nand writes {written:.3} of {most:.3} GB/s");
-    assert!(written >= 0.95 * most, "nand writes: {written} GB/s");
+    println!("nand writes {written:.3} GB/s");
+    assert!(written >= 0.95 * 1.5, "nand writes: {written} GB/s");
     let default = Sizes {
         read_slots: 64,
         write_slots: 64,

@@ -32,6 +32,14 @@ module nearside_top
   parameter int unsigned NumWalkers = 2,
   /// Clock in kHz: the unit of what the host is told of time.
   parameter int unsigned ClockKhz = 250_000,
+  /// 64-byte beats of media reads that the controller holds or has under way in each channel: see nvme_data.
+  parameter int unsigned MediaReadBeats = 512,
+  /// Reads of the media under way in each channel.
+  parameter int unsigned MediaReads = 32,
+  /// Bytes of a write burst to the media.
+  parameter int unsigned MediaWriteBytes = 1024,
+  /// Write bursts under way in each channel.
+  parameter int unsigned MediaWrites = 32,
   /// Reads in flight in each channel's nvm_delay.
   parameter int unsigned DelayReadSlots = 64,
   /// Writes in flight in it.
@@ -263,6 +271,10 @@ module nearside_top
     .NumSlots(NumSlots),
     .NumWalkers(NumWalkers),
     .ClockKhz(ClockKhz),
+    .MediaReadBeats(MediaReadBeats),
+    .MediaReads(MediaReads),
+    .MediaWriteBytes(MediaWriteBytes),
+    .MediaWrites(MediaWrites),
     .DelayReadSlots(DelayReadSlots),
     .DelayWriteSlots(DelayWriteSlots),
     .DelayBufferBeats(DelayBufferBeats),

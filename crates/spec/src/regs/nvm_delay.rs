@@ -27,7 +27,7 @@ pub mod cap0 {
     use super::Field;
     /// Transactions in flight, reads.
     pub const READ_SLOTS: Field = Field::new(0, 8, 0x0);
-    /// Transactions in flight, writes.
+    /// Transactions in flight, writes; 255: so many or more.
     pub const WRITE_SLOTS: Field = Field::new(8, 8, 0x0);
     /// Fractional bits of a time.
     pub const FRAC_BITS: Field = Field::new(16, 4, 0x0);
@@ -81,7 +81,7 @@ pub mod status {
     pub const ACTIVE: Field = Field::new(8, 1, 0x0);
     /// Reads in flight.
     pub const READS: Field = Field::new(16, 8, 0x0);
-    /// Writes in flight.
+    /// Writes in flight; 255: so many or more.
     pub const WRITES: Field = Field::new(24, 8, 0x0);
 }
 /// Read bandwidth cap (shadow).

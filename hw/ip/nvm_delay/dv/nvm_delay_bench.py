@@ -22,6 +22,7 @@ FRAC = 12
 TIME_MAX = 2**32 - 1
 GOLDEN = 40503
 SLOTS = int(os.environ.get("SLOTS", "64"))  # of each direction
+WRITE_SLOTS = int(os.environ.get("WRITE_SLOTS", SLOTS))
 INCR, FIXED, WRAP = 1, 0, 2
 
 # Registers.
@@ -178,7 +179,7 @@ class Bench:
         for _ in range(3):
             await RisingEdge(self.dut.clk_i)
         self.dut.rst_ni.value = 1
-        for _ in range(402 + 2 * SLOTS):  # it sets itself up
+        for _ in range(402 + 2 * max(SLOTS, WRITE_SLOTS)):  # it sets itself up
             await RisingEdge(self.dut.clk_i)
         assert self.dut.busy_o.value == 0
 

@@ -24,6 +24,18 @@ def test_sizes(slots):
     )
 
 
+def test_many_writes():
+    """As many writes as there can be."""
+    simulate(
+        "nvm_delay",
+        "cocotb_nvm_delay",
+        filelists=LISTS,
+        parameters=NARROW | {"ReadSlots": 128, "WriteSlots": 512},
+        env={"SLOTS": "128", "WRITE_SLOTS": "512"},
+        testcase="many_outstanding,registers,random_traffic",
+    )
+
+
 def test_counters():
     """The counters of one direction alone."""
     simulate("nvm_delay_stats", "cocotb_nvm_delay_stats", filelists=LISTS)

@@ -19,7 +19,7 @@ module nvm_delay
   parameter int unsigned DataWidth = 512,
   /// Reads in flight: a power of two, 32 to 128.
   parameter int unsigned ReadSlots = 64,
-  /// Writes in flight: a power of two, 32 to 128.
+  /// Writes in flight: a power of two, 32 to 512.
   parameter int unsigned WriteSlots = 64,
   /// Beats that the read buffer holds: at least ReadSlots + 255, at most 32768, a power of two.
   parameter int unsigned BufferBeats = 512
@@ -402,9 +402,9 @@ module nvm_delay
     .busy_o       (write_stats_busy)
   );
 
-  if (ReadSlots < 32 || ReadSlots > 128 || (ReadSlots & (ReadSlots - 1)) != 0 || WriteSlots < 32 || WriteSlots > 128
+  if (ReadSlots < 32 || ReadSlots > 128 || (ReadSlots & (ReadSlots - 1)) != 0 || WriteSlots < 32 || WriteSlots > 512
       || (WriteSlots & (WriteSlots - 1)) != 0) begin : gen_bad_slots
-    $error("nvm_delay: ReadSlots and WriteSlots must be powers of two from 32 to 128");
+    $error("nvm_delay: ReadSlots and WriteSlots must be powers of two from 32 to 128 and to 512");
   end
   if (2 ** IdWidth < ReadSlots) begin : gen_bad_id
     $error("nvm_delay: IdWidth must be at least %0d", $clog2(ReadSlots));

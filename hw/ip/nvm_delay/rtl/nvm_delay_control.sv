@@ -276,7 +276,7 @@ module nvm_delay_control
 
   always_comb begin
     hwif_in.cap0.read_slots.next = 8'(ReadSlots);
-    hwif_in.cap0.write_slots.next = 8'(WriteSlots);
+    hwif_in.cap0.write_slots.next = (WriteSlots > 255) ? 8'd255 : 8'(WriteSlots);
     hwif_in.cap0.frac_bits.next = 4'(FracBits);
     hwif_in.cap0.int_bits.next = 6'(IntBits);
     hwif_in.cap0.regions.next = 4'(NumRegions);

@@ -13,7 +13,7 @@
 module nvm_delay_wheel
   import nvm_delay_pkg::*;
 #(
-  /// Transactions in flight: a power of two, 32 to 128.
+  /// Transactions in flight: a power of two, 32 to 512.
   parameter int unsigned Slots = 64,
   localparam int unsigned SlotWidth = unsigned'($clog2(Slots)),
   localparam int unsigned Rows = 2 * Slots,  // cycles of the wheel

@@ -9,7 +9,7 @@
 module nvm_delay_write
   import nvm_delay_pkg::*;
 #(
-  /// Transactions in flight: a power of two, 32 to 128.
+  /// Transactions in flight: a power of two, 32 to 512.
   parameter int unsigned Slots = 64,
   /// Bits of an ID.
   parameter int unsigned IdWidth = 8,
@@ -40,7 +40,7 @@ module nvm_delay_write
   input  logic [InitBits-1:0]             init_index_i,
   /// Something is in flight.
   output logic                   busy_o,
-  /// Writes in flight.
+  /// Writes in flight; 255: so many or more.
   output logic [7:0]             used_o,
 
   /// Slave port.
@@ -142,7 +142,7 @@ module nvm_delay_write
     .used_o (used)
   );
 
-  assign used_o = 8'(used);
+  assign used_o = (32'(used) > 255) ? 8'd255 : 8'(used);
 
   // W: behind its AW, under the cap. `order` holds the size of each burst whose data is still to come.
   logic w_open, w_go, cap_ok, cap_busy, m_w_fire;

@@ -427,3 +427,26 @@ async def blocks_fill_the_mover(dut):
         most = side.outstanding_max
         dut._log.info("%s of 512 B: at most %d beats outstanding", "writes" if write else "reads", most)
         assert most == 8 * blocks
+
+
+async def deep(dut, write: bool, count: int, latency: int) -> float:
+    """Beats a cycle of commands of 64 KiB, with media that answer so late."""
+    env = Env(dut, host_bytes=8 << 20)
+    await env.reset()
+    env.mem_side.timing = Timing(latency=lambda: latency)
+    commands = [env.command(write, i << 16, 1 << 16) for i in range(count)]
+    cycles = await env.copy(commands)
+    dut._log.info("%d cycles to the media: %d cycles", latency, cycles)
+    return sum(c.size for c in commands) / BEAT / (cycles - latency)
+
+
+@cocotb.test()
+async def deep_reads(dut):
+    """For slow media: 2048 beats a channel are asked for before the first one comes."""
+    assert await deep(dut, False, 32, 1900) >= 1.8
+
+
+@cocotb.test()
+async def deep_writes(dut):
+    """For slow media: 512 bursts of 4 KiB a channel are written before the first one is answered."""
+    assert await deep(dut, True, 64, 31_000) >= 1.8

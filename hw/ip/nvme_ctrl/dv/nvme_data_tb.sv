@@ -14,6 +14,14 @@ module nvme_data_tb
   parameter longint unsigned MediaBytes = 64'h80_0000,
   /// See nvme_data. Few, so that a test reaches the limit soon.
   parameter int unsigned MaxEmpty    = 300,
+  /// See nvme_data.
+  parameter int unsigned MediaReadBeats = 512,
+  /// See nvme_data.
+  parameter int unsigned MediaReads  = 32,
+  /// See nvme_data.
+  parameter int unsigned MediaWriteBytes = 1024,
+  /// See nvme_data.
+  parameter int unsigned MediaWrites = 32,
   localparam int unsigned NumHost    = NumChannels + 1,
   localparam int unsigned AxBits     = $bits(ax_t),
   localparam int unsigned WBits      = $bits(w_t),
@@ -161,7 +169,11 @@ module nvme_data_tb
     .Granule    (Granule),
     .NumSlots   (NumSlots),
     .MediaBytes (MediaBytes),
-    .MaxEmpty   (MaxEmpty)
+    .MaxEmpty   (MaxEmpty),
+    .MediaReadBeats (MediaReadBeats),
+    .MediaReads     (MediaReads),
+    .MediaWriteBytes(MediaWriteBytes),
+    .MediaWrites    (MediaWrites)
   ) u_data (
     .m_host        (host),
     .m_mem         (data),

@@ -11,11 +11,14 @@ QUICK = (
 LONG = "random_mix,list_positions,largest_transfers,errors,throughput,round_trip"
 
 
-def run(testcase, channels=2, granule=4096, module="cocotb_data"):
+SLOW_MEDIA = {"MediaReadBeats": 2048, "MediaReads": 64, "MediaWriteBytes": 4096, "MediaWrites": 512}
+
+
+def run(testcase, channels=2, granule=4096, module="cocotb_data", **sizes):
     simulate(
         "nvme_data_tb",
         module,
-        parameters={"NumChannels": channels, "Granule": granule},
+        parameters={"NumChannels": channels, "Granule": granule} | sizes,
         env={"GRANULE": str(granule)},
         testcase=testcase,
         **SOURCES,
@@ -47,6 +50,17 @@ def test_data_atomic_quick():
     run(
         "failing_writes,every_cut,failed_reads,quiesced,fills_and_pieces,fill_waits_for_host,hot_granule,hot_everything",
         module="cocotb_data_atomic",
+    )
+
+
+@pytest.mark.slow
+def test_data_slow_media():
+    """The sizes that slow media take."""
+    run("basic_copies,every_alignment,granule_edges,random_mix,errors,deep_writes,deep_reads", **SLOW_MEDIA)
+    run(
+        "racing_writes,racing_everything,failing_writes,quiesced,hot_everything",
+        module="cocotb_data_atomic",
+        **SLOW_MEDIA,
     )
 
 

@@ -26,6 +26,14 @@ module nvme_ctrl
   parameter int unsigned NumWalkers = 4,
   /// SGL walkers per direction.
   parameter int unsigned NumSglWalkers = 1,
+  /// 64-byte beats of media reads that the controller holds or has under way in each channel: see nvme_data.
+  parameter int unsigned MediaReadBeats = 512,
+  /// Reads of the media under way in each channel.
+  parameter int unsigned MediaReads = 32,
+  /// Bytes of a write burst to the media.
+  parameter int unsigned MediaWriteBytes = 1024,
+  /// Write bursts under way in each channel.
+  parameter int unsigned MediaWrites = 32,
   /// Cycles after which a host access without progress is given up (ns_axi_timeout behind `m_host`), and that the first command of a
   /// fused operation waits for its partner. 25 ms at 250 MHz.
   parameter int unsigned HostTimeout = 6_250_000,
@@ -207,6 +215,10 @@ module nvme_ctrl
     .NumSlots   (NumSlots),
     .NumWalkers (NumWalkers),
     .NumSglWalkers(NumSglWalkers),
+    .MediaReadBeats(MediaReadBeats),
+    .MediaReads  (MediaReads),
+    .MediaWriteBytes(MediaWriteBytes),
+    .MediaWrites (MediaWrites),
     .NumNamespaces(NumNamespaces),
     .NsBlocks   (NsBlocks),
     .MediaBytes (MediaBytes)

@@ -38,9 +38,18 @@ module nvme_data
   /// Bytes of data reads outstanding on the host side over all channels, and up to 4 KiB more. Enough for the round
   /// trip (1.2 us at 16 GB/s is 19 KiB); more only makes other reads (commands, lists) wait behind them.
   parameter int unsigned HostReadBytes = 32768,
-  /// 64-byte beats that each mover holds or has under way, at least 64. 512 is the depth of a block RAM of this width;
-  /// reads of slower media need a channel's latency times its bandwidth.
+  /// 64-byte beats that a mover to the media holds or has under way, at least 64. 512 is the depth of a block RAM of this
+  /// width.
   parameter int unsigned MoverBeats  = 512,
+  /// The same of a mover to the host: slow media need a channel's latency times its bandwidth.
+  parameter int unsigned MediaReadBeats = 512,
+  /// Reads of up to 4 KiB outstanding on a channel's media at most, a power of two.
+  parameter int unsigned MediaReads  = 32,
+  /// Largest write burst to the media in bytes, a power of two, 1024 to 4096. Longer ones begin later, and a slow medium needs
+  /// fewer of them.
+  parameter int unsigned MediaWriteBytes = 1024,
+  /// Write bursts outstanding on a channel's media at most, a power of two.
+  parameter int unsigned MediaWrites = 32,
   /// Host-side AXI masters, see host_*.
   localparam int unsigned NumHost    = NumChannels + 1
 ) (
@@ -126,6 +135,8 @@ module nvme_data
   localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
   localparam int unsigned ChannelBits = unsigned'($clog2(NumChannels));
   localparam int unsigned MediaBits = unsigned'($clog2(MediaBytes));
+  // Of a mover to the media: drops and comparisons count, too.
+  localparam int unsigned WriteBursts = (MediaWrites > 64) ? MediaWrites : 64;
   localparam int unsigned TagBits = MediaBits > ChannelBits + 13 ? MediaBits - ChannelBits - 12 : 1;
 
   // Commands inside.
@@ -473,7 +484,7 @@ module nvme_data
     );
 
     nvme_mover #(
-      .FifoBeats  (MoverBeats),
+      .FifoBeats  (MediaReadBeats),
       .MaxJobs    (MoverBeats / 8),
       .BurstBytes (512),
       .ReadStatus (DataReadError),
@@ -513,7 +524,8 @@ module nvme_data
     nvme_mover #(
       .FifoBeats  (MoverBeats),
       .MaxJobs    (MoverBeats / 8),
-      .BurstBytes (1024),
+      .BurstBytes (MediaWriteBytes),
+      .MaxBursts  (WriteBursts),
       .ReadStatus (DataHostError),
       .WriteStatus(DataWriteFault),
       .Compare    (1'b1),
@@ -568,7 +580,9 @@ module nvme_data
     assign host_last[c] = host.r.last;
 
     nvme_hazard #(
-      .TagBits(TagBits)
+      .TagBits(TagBits),
+      .Reads  (MediaReads),
+      .Writes (MediaWrites)
     ) u_hazard (
       .clk_i        (clk_hazard),
       .rst_ni,
@@ -685,9 +699,13 @@ module nvme_data
     .beat_o(trace_beat_o)
   );
 
-  // A mover holds fewer than 256 jobs, and a comparison has jobs in both of a channel.
-  if (NumChannels * 512 > 2 ** JobsWidth) begin : gen_bad_channels
-    $error("nvme_data: NumChannels must be at most 16");
+  // A mover holds fewer jobs than this, beside one for each burst, and a comparison has jobs in both of a channel.
+  localparam int unsigned MoverJobs = MoverBeats / 8 + 128;
+  if (NumChannels * (2 * MoverJobs + 64 + WriteBursts) > 2 ** JobsWidth) begin : gen_bad_channels
+    $error("nvme_data: more jobs in NumChannels and MediaWrites than are counted");
+  end
+  if (MediaWriteBytes < 1024) begin : gen_bad_burst
+    $error("nvme_data: MediaWriteBytes must be a power of two from 1024 to 4096");
   end
 
   `NS_ASSERT(slot_in_range, !cmd_valid_i || 32'(cmd_i.slot) < NumSlots)

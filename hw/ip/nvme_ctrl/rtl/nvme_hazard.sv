@@ -9,6 +9,8 @@
 // A read is outstanding from the cycle before `read_open_o` to `read_end_i`, which may take several bursts; a write is one
 // burst. Both end in the order in which they began. Reads are looked at in one cycle, writes in the next: neither is opened
 // unseen by the other. What is opened is so from a register, and stays: the search is not in front of what a beginning sets off.
+// More than 32 of a side are searched a cycle before the decision, in which nothing is opened: a side then has every fourth
+// cycle.
 `include "ns_assert.svh"
 
 module nvme_hazard #(
@@ -64,6 +66,10 @@ module nvme_hazard #(
   logic [ReadBits-1:0] read_new_q, read_old_q;
   logic [WriteBits-1:0] write_new_q, write_old_q;
   logic turn_q;  // a write's
+  logic decides;  // this cycle may open something
+  logic read_blocked, write_blocked;  // by the other side
+  logic read_room, write_room;
+  logic read_stays, write_stays;  // it has been searched for
   logic same;  // both want the same granule
   logic read_looks, write_looks;  // it is its turn, and the other side does not keep the granule
   logic read_opens, write_opens;
@@ -77,12 +83,62 @@ module nvme_hazard #(
   end
 
   assign same = read_tag_i == write_tag_i;
-  assign read_looks = !turn_q && read_want_i && !read_open_o && !(write_keeps_q && same);
-  assign write_looks = turn_q && write_want_i && !write_open_o && !(read_keeps_q && same);
-  assign read_opens = read_looks && !read_hold_i && !read_valid_q[read_new_q] && write_hit == '0;
-  assign write_opens = write_looks && !write_hold_i && !write_valid_q[write_new_q] && read_hit == '0;
+  assign read_looks = decides && !turn_q && read_want_i && read_stays && !read_open_o && !(write_keeps_q && same);
+  assign write_looks = decides && turn_q && write_want_i && write_stays && !write_open_o && !(read_keeps_q && same);
+  assign read_opens = read_looks && !read_hold_i && read_room && !read_blocked;
+  assign write_opens = write_looks && !write_hold_i && write_room && !write_blocked;
   assign read_busy_o = read_valid_q != '0;
   assign write_busy_o = write_valid_q != '0;
+
+  if (Reads <= 32 && Writes <= 32) begin : gen_now
+    assign decides = 1'b1;
+    assign read_stays = 1'b1;
+    assign write_stays = 1'b1;
+    assign read_blocked = write_hit != '0;
+    assign write_blocked = read_hit != '0;
+    assign read_room = !read_valid_q[read_new_q];
+    assign write_room = !write_valid_q[write_new_q];
+  end else begin : gen_ahead
+    localparam int unsigned Group = 16;
+    localparam int unsigned ReadGroups = (Reads + Group - 1) / Group;
+    localparam int unsigned WriteGroups = (Writes + Group - 1) / Group;
+    logic [ReadGroups*Group-1:0] read_hits;
+    logic [WriteGroups*Group-1:0] write_hits;
+    logic [ReadGroups-1:0] read_hit_q;
+    logic [WriteGroups-1:0] write_hit_q;
+    logic decides_q, read_stays_q, write_stays_q, read_room_q, write_room_q;
+
+    assign read_hits = (ReadGroups * Group)'(read_hit);
+    assign write_hits = (WriteGroups * Group)'(write_hit);
+    assign decides = decides_q;
+    assign read_stays = read_stays_q;
+    assign write_stays = write_stays_q;
+    assign read_blocked = write_hit_q != '0;
+    assign write_blocked = read_hit_q != '0;
+    assign read_room = read_room_q;
+    assign write_room = write_room_q;
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        decides_q <= 1'b0;
+        read_stays_q <= 1'b0;
+        write_stays_q <= 1'b0;
+      end else begin
+        decides_q <= !decides_q && (read_want_i || write_want_i);  // rests as turn_q does
+        read_stays_q <= read_want_i && !read_open_o;
+        write_stays_q <= write_want_i && !write_open_o;
+      end
+    end
+
+    always_ff @(posedge clk_i) begin
+      for (int unsigned g = 0; g < ReadGroups; g++)
+      read_hit_q[g] <= read_hits[g*Group+:Group] != '0;
+      for (int unsigned g = 0; g < WriteGroups; g++)
+      write_hit_q[g] <= write_hits[g*Group+:Group] != '0;
+      read_room_q <= !read_valid_q[read_new_q];
+      write_room_q <= !write_valid_q[write_new_q];
+    end
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -99,15 +155,16 @@ module nvme_hazard #(
       write_open_o <= 1'b0;
     end else begin
       // While nobody asks it rests, so that a stopped clock makes no difference.
-      turn_q <= !turn_q && (read_want_i || write_want_i);
+      if (!(read_want_i || write_want_i)) turn_q <= 1'b0;
+      else if (decides) turn_q <= !turn_q;
       if (read_opens) read_open_o <= 1'b1;
       else if (read_begin_i) read_open_o <= 1'b0;
       if (write_opens) write_open_o <= 1'b1;
       else if (write_begin_i) write_open_o <= 1'b0;
       if (read_opens) read_keeps_q <= 1'b0;
-      else if (read_looks && write_hit != '0) read_keeps_q <= 1'b1;
+      else if (read_looks && read_blocked) read_keeps_q <= 1'b1;
       if (write_opens) write_keeps_q <= 1'b0;
-      else if (write_looks && read_hit != '0) write_keeps_q <= 1'b1;
+      else if (write_looks && write_blocked) write_keeps_q <= 1'b1;
       if (read_end_i) begin
         read_valid_q[read_old_q] <= 1'b0;
         read_old_q <= read_old_q + 1'b1;
