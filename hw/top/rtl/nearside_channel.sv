@@ -84,7 +84,8 @@ module nearside_channel
     assign begins[i] = s_axi[i].aw_valid && s_axi[i].aw_ready;
 
     ns_axi_credit #(
-      .CountBits(CreditBits)
+      .CountBits(CreditBits),
+      .MaxWrites((WriteSlots > 128) ? WriteSlots : 128)
     ) u_credit (
       .clk_i,
       .rst_ni,
