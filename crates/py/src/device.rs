@@ -494,8 +494,8 @@ impl Device {
         let memories = session.inventory.memories();
         let mut out = Vec::new();
         for (channel, delay) in (0..).zip(session.inventory.delays()) {
-            let before = memories.iter().rev();
-            let Some(memory) = before.skip_while(|m| m.first_channel > channel).next() else {
+            let mut before = memories.iter().rev();
+            let Some(memory) = before.find(|m| m.first_channel <= channel) else {
                 continue;
             };
             let registers = delay.get(session.controller.host_mut()).map_err(raise)?;
