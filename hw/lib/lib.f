@@ -28,7 +28,6 @@ hw/lib/rtl/ns_axi_error.sv
 hw/lib/rtl/ns_axi_fallback.sv
 hw/lib/rtl/ns_axi_route.sv
 hw/lib/rtl/ns_axi_demux.sv
-hw/lib/rtl/ns_axi_memory_demux.sv
 hw/lib/rtl/ns_axi_write_epochs.sv
 hw/lib/rtl/ns_axi_xbar.sv
 hw/lib/rtl/ns_axi_remap_ids.sv

@@ -14,7 +14,7 @@ const STORAGE: u64 = 16 << 20;
 const LOCAL: u64 = STORAGE;
 const LOCAL_BYTES: u64 = 1 << 20;
 /// Registers of its second engine, which copies.
-const COPY: u64 = 0x8_1000;
+const COPY: u64 = 0x8_2000;
 
 impl Bench {
     fn local(&self, at: u64, len: usize) -> Vec<u8> {

@@ -47,7 +47,7 @@ fn lists_its_blocks() {
     let header: Vec<u32> = (0..8).map(|i| b.read32(Bar::Control, i * 4)).collect();
     assert_eq!(
         header,
-        [0x4E53_4456, 1, 5, 250_000, MEDIA as u32, 0, 2, 4096]
+        [0x4E53_4456, 1, 6, 250_000, MEDIA as u32, 0, 2, 4096]
     );
     let block = |b: &mut Bench, i: u64| -> Vec<u32> {
         (0..8)

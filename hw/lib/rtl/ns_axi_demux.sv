@@ -1,7 +1,8 @@
 // AXI4 demultiplexer: spreads one master over `M` slaves, address-interleaved.
 //
 // slave = (addr / Granule) % M, local address = (addr / Granule / M) * Granule + addr % Granule. A transaction below
-// `First` or at or above `Bytes` goes to no slave and is answered DECERR here, or with `Outside` to one more slave, its address as it is.
+// `First` or at or above `Bytes` goes to no slave and is answered DECERR here, or with `Outside` to one more slave, its address as it is. Further slaves may be those
+// of a local memory: `LocalBytes` from `LocalBase` on, spread in the same way over `LocalM` slaves.
 //
 // Ordering: a transaction waits while another with the same ID (in its low `OrderBits` bits) is under way to another slave;
 // so responses of one ID come in the order of their addresses. It also waits until of the write data for another slave no
@@ -25,12 +26,21 @@ module ns_axi_demux
   parameter logic [AddrWidth-1:0] First = '0,
   /// End of the slaves' addresses, a multiple of M * Granule.
   parameter logic [AddrWidth-1:0] Bytes = 64'h1_0000_0000,
+  /// Slaves of a local memory behind these, a power of two; 0: there is none.
+  parameter int unsigned LocalM = 0,
+  /// Bytes of its granules.
+  parameter int unsigned LocalGranule = 4096,
+  /// Its first address: a power of two, at least Bytes and at least LocalBytes.
+  parameter logic [AddrWidth-1:0] LocalBase = '0,
+  /// Its bytes, a multiple of LocalM * LocalGranule.
+  parameter logic [AddrWidth-1:0] LocalBytes = '0,
   /// Transactions under way per direction and ID.
   parameter int unsigned MaxOutstanding = 32,
   /// Low ID bits that tell transactions apart when order is kept.
   parameter int unsigned OrderBits = 4,
-  /// 1: there is a slave M for all other addresses.
-  parameter bit Outside = 1'b0
+  /// 1: there is a slave for all other addresses, the last one.
+  parameter bit Outside = 1'b0,
+  localparam int unsigned Slaves = M + LocalM
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -39,27 +49,27 @@ module ns_axi_demux
   ns_axi_if.slave s_axi,
 
   /// Slaves.
-  ns_axi_if.master m_axi[M+32'(Outside)]
+  ns_axi_if.master m_axi[Slaves+32'(Outside)]
 );
 
-  // Targets are one-hot: bits 0 to M-1 are the slaves, bit M is what lies outside of their addresses.
-  localparam int unsigned IdxBits = unsigned'($clog2(M + 1));
+  // Targets are one-hot: bits 0 to Slaves-1 are the slaves, the last bit is what lies outside of their addresses.
+  localparam int unsigned IdxBits = unsigned'($clog2(Slaves + 1));
   localparam int unsigned OpenBits = unsigned'($clog2(MaxOutstanding + 2));
 
   // The slaves' buses, one vector a signal.
-  logic [M-1:0] m_aw_valid, m_w_valid, m_ar_valid;
-  logic [M-1:0] m_b_valid, m_b_ready, m_r_valid, m_r_ready;
-  b_t [M-1:0] m_b;
+  logic [Slaves-1:0] m_aw_valid, m_w_valid, m_ar_valid;
+  logic [Slaves-1:0] m_b_valid, m_b_ready, m_r_valid, m_r_ready;
+  b_t [Slaves-1:0] m_b;
 
   // Responses; they end what the addresses began.
-  logic [M:0] b_gnt;
+  logic [Slaves:0] b_gnt;
   logic b_valid, b_ready, b_fire;
   b_t b;
-  logic [M:0] r_req, r_gnt;
+  logic [Slaves:0] r_req, r_gnt;
   logic r_valid, r_ready, r_last_fire;
-  logic [$bits(r_t)-1:0] r[M+1];
-  logic [M:0] r_last;
-  logic [M:0][OrderBits-1:0] r_id;
+  logic [$bits(r_t)-1:0] r[Slaves+1];
+  logic [Slaves:0] r_last;
+  logic [Slaves:0][OrderBits-1:0] r_id;
   logic [IdxBits-1:0] r_idx;
 
   // What has ended, a cycle later: the choice of a slave is not to reach into the counts of the address stages.
@@ -84,13 +94,13 @@ module ns_axi_demux
   // ---------------------------------------------------------------- write addresses
 
   ax_t aw;
-  logic [M:0] aw_target;
+  logic [Slaves:0] aw_target;
   logic aw_valid, aw_go, aw_fire, aw_data_ok;
-  logic [M:0] aw_ready;
+  logic [Slaves:0] aw_ready;
 
   logic [OpenBits-1:0] open_q;  // writes passed on whose data is not complete
-  logic [M:0] open_target_q;  // where the first of them goes,
-  logic [M:0] next_target_q;  // and where the second goes,
+  logic [Slaves:0] open_target_q;  // where the first of them goes,
+  logic [Slaves:0] next_target_q;  // and where the second goes,
   logic change_q;  // if it goes elsewhere
   logic w_last_shown;
   logic w_fire, w_last_fire;
@@ -100,6 +110,10 @@ module ns_axi_demux
     .Granule       (Granule),
     .First         (First),
     .Bytes         (Bytes),
+    .LocalM        (LocalM),
+    .LocalGranule  (LocalGranule),
+    .LocalBase     (LocalBase),
+    .LocalBytes    (LocalBytes),
     .MaxOutstanding(MaxOutstanding),
     .OrderBits     (OrderBits),
     .Outside       (Outside)
@@ -123,8 +137,8 @@ module ns_axi_demux
                       (!change_q && (aw_target & open_target_q) != '0 && open_q < OpenBits'(MaxOutstanding));
   assign aw_go = aw_valid && aw_data_ok;
   assign aw_fire = aw_go && (aw_ready & aw_target) != '0;
-  assign m_aw_valid = aw_target[M-1:0] & {M{aw_go}};
-  for (genvar i = 0; i < M; i++) begin : gen_aw
+  assign m_aw_valid = aw_target[Slaves-1:0] & {Slaves{aw_go}};
+  for (genvar i = 0; i < Slaves; i++) begin : gen_aw
     assign m_axi[i].aw = aw;
     assign m_axi[i].aw_valid = m_aw_valid[i];
     assign aw_ready[i] = m_axi[i].aw_ready;
@@ -151,7 +165,7 @@ module ns_axi_demux
 
   w_t w;
   logic w_valid, w_go;
-  logic [M:0] w_ready;
+  logic [Slaves:0] w_ready;
 
   ns_skid #(
     .Width($bits(w_t))
@@ -170,8 +184,8 @@ module ns_axi_demux
   assign w_fire = w_go && (w_ready & open_target_q) != '0;
   assign w_last_fire = w_fire && w.last;
   assign w_last_shown = w_valid && w.last;
-  assign m_w_valid = open_target_q[M-1:0] & {M{w_go}};
-  for (genvar i = 0; i < M; i++) begin : gen_w
+  assign m_w_valid = open_target_q[Slaves-1:0] & {Slaves{w_go}};
+  for (genvar i = 0; i < Slaves; i++) begin : gen_w
     assign m_axi[i].w = w;
     assign m_axi[i].w_valid = m_w_valid[i];
     assign w_ready[i] = m_axi[i].w_ready;
@@ -180,15 +194,19 @@ module ns_axi_demux
   // ---------------------------------------------------------------- read addresses
 
   ax_t ar;
-  logic [M:0] ar_target;
+  logic [Slaves:0] ar_target;
   logic ar_valid, ar_fire;
-  logic [M:0] ar_ready;
+  logic [Slaves:0] ar_ready;
 
   ns_axi_route #(
     .M             (M),
     .Granule       (Granule),
     .First         (First),
     .Bytes         (Bytes),
+    .LocalM        (LocalM),
+    .LocalGranule  (LocalGranule),
+    .LocalBase     (LocalBase),
+    .LocalBytes    (LocalBytes),
     .MaxOutstanding(MaxOutstanding),
     .OrderBits     (OrderBits),
     .Outside       (Outside)
@@ -207,8 +225,8 @@ module ns_axi_demux
   );
 
   assign ar_fire = ar_valid && (ar_ready & ar_target) != '0;
-  assign m_ar_valid = ar_target[M-1:0] & {M{ar_valid}};
-  for (genvar i = 0; i < M; i++) begin : gen_ar
+  assign m_ar_valid = ar_target[Slaves-1:0] & {Slaves{ar_valid}};
+  for (genvar i = 0; i < Slaves; i++) begin : gen_ar
     assign m_axi[i].ar = ar;
     assign m_axi[i].ar_valid = m_ar_valid[i];
     assign ar_ready[i] = m_axi[i].ar_ready;
@@ -219,21 +237,21 @@ module ns_axi_demux
   ns_axi_if rest ();
 
   assign rest.aw = aw;
-  assign rest.aw_valid = aw_go && aw_target[M];
-  assign aw_ready[M] = rest.aw_ready;
+  assign rest.aw_valid = aw_go && aw_target[Slaves];
+  assign aw_ready[Slaves] = rest.aw_ready;
   assign rest.w = w;
-  assign rest.w_valid = w_go && open_target_q[M];
-  assign w_ready[M] = rest.w_ready;
+  assign rest.w_valid = w_go && open_target_q[Slaves];
+  assign w_ready[Slaves] = rest.w_ready;
   assign rest.ar = ar;
-  assign rest.ar_valid = ar_valid && ar_target[M];
-  assign ar_ready[M] = rest.ar_ready;
-  assign rest.b_ready = b_gnt[M] && b_ready;
-  assign rest.r_ready = r_gnt[M] && r_ready;
+  assign rest.ar_valid = ar_valid && ar_target[Slaves];
+  assign ar_ready[Slaves] = rest.ar_ready;
+  assign rest.b_ready = b_gnt[Slaves] && b_ready;
+  assign rest.r_ready = r_gnt[Slaves] && r_ready;
 
   if (Outside) begin : gen_outside
     ns_axi_link u_link (
       .s_axi(rest),
-      .m_axi(m_axi[M])
+      .m_axi(m_axi[Slaves])
     );
   end else begin : gen_error
     ns_axi_error u_error (
@@ -247,7 +265,7 @@ module ns_axi_demux
   // ---------------------------------------------------------------- write responses
 
   ns_rr_arbiter #(
-    .N(M + 1)
+    .N(Slaves + 1)
   ) u_b_arbiter (
     .clk_i,
     .rst_ni,
@@ -258,7 +276,7 @@ module ns_axi_demux
     .valid_o(b_valid)
   );
 
-  for (genvar i = 0; i < M; i++) begin : gen_b
+  for (genvar i = 0; i < Slaves; i++) begin : gen_b
     assign m_b[i] = m_axi[i].b;
     assign m_b_valid[i] = m_axi[i].b_valid;
     assign m_axi[i].b_ready = m_b_ready[i];
@@ -266,11 +284,11 @@ module ns_axi_demux
 
   always_comb begin
     b = rest.b;
-    for (int unsigned i = 0; i < M; i++) if (b_gnt[i]) b = m_b[i];
+    for (int unsigned i = 0; i < Slaves; i++) if (b_gnt[i]) b = m_b[i];
   end
 
   assign b_fire = b_valid && b_ready;
-  assign m_b_ready = b_gnt[M-1:0] & {M{b_ready}};
+  assign m_b_ready = b_gnt[Slaves-1:0] & {Slaves{b_ready}};
 
   ns_skid #(
     .Width($bits(b_t))
@@ -293,7 +311,7 @@ module ns_axi_demux
   assign r_last_fire = r_valid && r_ready && r_last[r_idx];
 
   ns_rr_arbiter #(
-    .N(M + 1)
+    .N(Slaves + 1)
   ) u_r_arbiter (
     .clk_i,
     .rst_ni,
@@ -304,21 +322,21 @@ module ns_axi_demux
     .valid_o(r_valid)
   );
 
-  for (genvar i = 0; i < M; i++) begin : gen_r
+  for (genvar i = 0; i < Slaves; i++) begin : gen_r
     assign r[i] = m_axi[i].r;
     assign r_last[i] = m_axi[i].r.last;
     assign r_id[i] = m_axi[i].r.id[OrderBits-1:0];
     assign m_r_valid[i] = m_axi[i].r_valid;
     assign m_axi[i].r_ready = m_r_ready[i];
   end
-  assign r[M] = rest.r;
-  assign r_last[M] = rest.r.last;
-  assign r_id[M] = rest.r.id[OrderBits-1:0];
+  assign r[Slaves] = rest.r;
+  assign r_last[Slaves] = rest.r.last;
+  assign r_id[Slaves] = rest.r.id[OrderBits-1:0];
 
-  assign m_r_ready = r_gnt[M-1:0] & {M{r_ready}};
+  assign m_r_ready = r_gnt[Slaves-1:0] & {Slaves{r_ready}};
 
   ns_skid_mux #(
-    .N    (M + 1),
+    .N    (Slaves + 1),
     .Width($bits(r_t))
   ) u_r_slice (
     .clk_i,

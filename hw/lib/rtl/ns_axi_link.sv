@@ -1,22 +1,12 @@
-// Joins two buses: wires only, where an instance array can't be connected in another order, or addresses start elsewhere.
-module ns_axi_link
-  import ns_axi_pkg::*;
-#(
-  /// Bits of addresses that are inverted.
-  parameter logic [AddrWidth-1:0] Invert = '0
-) (
+// Joins two buses: wires only, where an instance array can't be connected in another order.
+module ns_axi_link (
   /// From the master.
   ns_axi_if.slave  s_axi,
   /// To the slave.
   ns_axi_if.master m_axi
 );
 
-  function automatic ax_t moved(ax_t ax);
-    moved = ax;
-    moved.addr = ax.addr ^ Invert;
-  endfunction
-
-  assign m_axi.aw = moved(s_axi.aw);
+  assign m_axi.aw = s_axi.aw;
   assign m_axi.aw_valid = s_axi.aw_valid;
   assign s_axi.aw_ready = m_axi.aw_ready;
   assign m_axi.w = s_axi.w;
@@ -25,7 +15,7 @@ module ns_axi_link
   assign s_axi.b = m_axi.b;
   assign s_axi.b_valid = m_axi.b_valid;
   assign m_axi.b_ready = s_axi.b_ready;
-  assign m_axi.ar = moved(s_axi.ar);
+  assign m_axi.ar = s_axi.ar;
   assign m_axi.ar_valid = s_axi.ar_valid;
   assign s_axi.ar_ready = m_axi.ar_ready;
   assign s_axi.r = m_axi.r;

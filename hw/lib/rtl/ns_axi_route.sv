@@ -15,12 +15,21 @@ module ns_axi_route
   parameter logic [AddrWidth-1:0] First = '0,
   /// End of the slaves' addresses, a multiple of M * Granule.
   parameter logic [AddrWidth-1:0] Bytes = 64'h1_0000_0000,
+  /// Slaves of a local memory behind these, a power of two; 0: there is none.
+  parameter int unsigned LocalM = 0,
+  /// Bytes of its granules.
+  parameter int unsigned LocalGranule = 4096,
+  /// Its first address: a power of two, at least Bytes and at least LocalBytes.
+  parameter logic [AddrWidth-1:0] LocalBase = '0,
+  /// Its bytes, a multiple of LocalM * LocalGranule.
+  parameter logic [AddrWidth-1:0] LocalBytes = '0,
   /// Transactions under way per ID.
   parameter int unsigned MaxOutstanding = 32,
   /// Low ID bits that tell transactions apart.
   parameter int unsigned OrderBits = 4,
   /// 1: what goes to no slave keeps its address.
-  parameter bit Outside = 1'b0
+  parameter bit Outside = 1'b0,
+  localparam int unsigned Slaves = M + LocalM
 ) (
   input  logic                  clk_i,
   input  logic                  rst_ni,
@@ -30,8 +39,8 @@ module ns_axi_route
   output logic                  s_ready_o,
   /// Address local to the target.
   output ax_t                   m_ax_o,
-  /// Target, one-hot; bit M: no slave.
-  output logic [M:0]            m_target_o,
+  /// Target, one-hot: M slaves, those of the local memory, no slave.
+  output logic [Slaves:0]       m_target_o,
   output logic                  m_valid_o,
   input  logic                  m_ready_i,
   /// A transaction ends.
@@ -42,7 +51,9 @@ module ns_axi_route
 
   localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
   localparam int unsigned SlaveBits = unsigned'($clog2(M));
-  localparam int unsigned TargetBits = unsigned'($clog2(M + 1));
+  localparam int unsigned TargetBits = unsigned'($clog2(Slaves + 1));
+  localparam int unsigned LocalGranuleBits = unsigned'($clog2(LocalGranule));
+  localparam int unsigned LocalBits = (LocalM == 0) ? 0 : unsigned'($clog2(LocalM));
   localparam int unsigned Entries = 1 << OrderBits;
   localparam int unsigned CountBits = unsigned'($clog2(MaxOutstanding + 1));
 
@@ -53,13 +64,21 @@ module ns_axi_route
 
   function automatic routed_t route(ax_t ax);
     routed_t routed;
-    logic [AddrWidth-1:0] granule;
+    logic [AddrWidth-1:0] granule, offset;
     granule = ax.addr >> GranuleBits;
     routed.ax = ax;
     routed.ax.addr = ((granule >> SlaveBits) << GranuleBits) | (ax.addr & AddrWidth'(Granule - 1));
     // Below First the difference wraps.
-    routed.target = (ax.addr - First >= Bytes - First) ? TargetBits'(M) : TargetBits'(granule & AddrWidth'(M - 1));
-    if (Outside && routed.target == TargetBits'(M)) routed.ax.addr = ax.addr;
+    routed.target = (ax.addr - First >= Bytes - First) ? TargetBits'(Slaves) : TargetBits'(granule & AddrWidth'(M - 1));
+    if (Outside && routed.target == TargetBits'(Slaves)) routed.ax.addr = ax.addr;
+    // LocalBase is not smaller than the memory: with that bit turned its addresses start at 0, and all others lie behind it or are
+    // those of the first M slaves.
+    offset = ax.addr ^ LocalBase;
+    if (LocalM != 0 && routed.target == TargetBits'(Slaves) && offset < LocalBytes) begin
+      granule = offset >> LocalGranuleBits;
+      routed.target = TargetBits'(M) + TargetBits'(granule & AddrWidth'(LocalM - 1));
+      routed.ax.addr = ((granule >> LocalBits) << LocalGranuleBits) | (offset & AddrWidth'(LocalGranule - 1));
+    end
     return routed;
   endfunction
 
@@ -116,13 +135,13 @@ module ns_axi_route
   always_ff @(posedge clk_i) if (start) target_q[id] <= in.target;
 
   ns_skid #(
-    .Width(M + 1 + $bits(ax_t))
+    .Width(Slaves + 1 + $bits(ax_t))
   ) u_out (
     .clk_i,
     .rst_ni,
     .in_valid_i (in_valid && ok),
     .in_ready_o (out_ready),
-    .in_data_i  ({(M+1)'(1) << in.target, in.ax}),
+    .in_data_i  ({(Slaves+1)'(1) << in.target, in.ax}),
     .out_valid_o(m_valid_o),
     .out_ready_i(m_ready_i),
     .out_data_o ({m_target_o, m_ax_o})
@@ -136,6 +155,12 @@ module ns_axi_route
   end
   if (Bytes == '0 || Bytes % (AddrWidth'(M) * AddrWidth'(Granule)) != '0) begin : gen_bad_bytes
     $error("ns_axi_route: Bytes must be a multiple of M * Granule");
+  end
+  if (LocalM != 0 && ((LocalM & (LocalM - 1)) != 0 || (LocalBase & (LocalBase - 1'b1)) != '0 || LocalBase < Bytes ||
+      LocalBase < LocalBytes || LocalBytes % (AddrWidth'(LocalM) * AddrWidth'(LocalGranule)) != '0)) begin : gen_bad_local
+    $error(
+        "ns_axi_route: LocalBase must be a power of two, at least Bytes and LocalBytes, and these multiples of a round of granules"
+    );
   end
   if (MaxOutstanding < 1) begin : gen_bad_max
     $error("ns_axi_route: MaxOutstanding must be at least 1");

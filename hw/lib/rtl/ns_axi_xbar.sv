@@ -1,8 +1,8 @@
 // AXI4 crossbar: `NumMasters` masters, the address-interleaved channels of one memory or of two, every pair connected.
 //
-// One ns_axi_memory_demux a master (addresses, order, DECERR) and one ns_axi_mux a slave (arbitration, IDs); their headers say how
+// One ns_axi_demux a master (addresses, order, DECERR) and one ns_axi_mux a slave (arbitration, IDs); their headers say how
 // they route, order and arbitrate. A slave sees the master's number above the `IdBits` bits of its ID. An address takes three cycles through
-// the crossbar, data and responses two, more to the local memory; each port moves one beat a cycle.
+// the crossbar, data and responses two; each port moves one beat a cycle.
 //
 // Reads and writes are not ordered against each other.
 module ns_axi_xbar
@@ -16,7 +16,7 @@ module ns_axi_xbar
   parameter int unsigned Granule = 4096,
   /// Size of the address space; DECERR from there on.
   parameter logic [AddrWidth-1:0] Bytes = 64'h1_0000_0000,
-  /// Number of slaves that are channels of a local memory, and its place: see ns_axi_memory_demux.
+  /// Number of slaves that are channels of a local memory, and its place: see ns_axi_demux.
   parameter int unsigned LocalSlaves = 0,
   parameter int unsigned LocalGranule = 4096,
   parameter logic [AddrWidth-1:0] LocalBase = '0,
@@ -47,7 +47,7 @@ module ns_axi_xbar
   for (genvar m = 0; m < NumMasters; m++) begin : gen_master
     ns_axi_if to_slave[Slaves] ();
 
-    ns_axi_memory_demux #(
+    ns_axi_demux #(
       .M             (NumSlaves),
       .Granule       (Granule),
       .Bytes         (Bytes),

@@ -112,7 +112,7 @@ module nearside_window
     .clk_o(clk)
   );
 
-  ns_axi_memory_demux #(
+  ns_axi_demux #(
     .M             (NumChannels),
     .Granule       (Granule),
     .Bytes         (MediaBytes),
