@@ -69,7 +69,12 @@ fn lists_its_blocks() {
             "nvm_delay's ID"
         );
     }
-    assert_eq!(block(&mut b, 5), [0; 8]);
+    let pages = MEDIA as u32 / 4096;
+    assert_eq!(
+        block(&mut b, 5),
+        [6, 0x1_0000, 0, 2, 0, pages, 2 << 16, 4096]
+    );
+    assert_eq!(block(&mut b, 6), [0; 8]);
     assert_eq!(b.read(Bar::Control, 0x4_0000, 4), None, "reserved");
 }
 
