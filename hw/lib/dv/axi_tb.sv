@@ -101,6 +101,14 @@ module axi_tb
   for (genvar i = 0; i < NumMasters; i++) begin : gen_check_master
     stable_check #($bits(b_t)) u_b (clk_i, rst_ni, s[i].b_valid, s[i].b_ready, s[i].b);
     stable_check #($bits(r_t)) u_r (clk_i, rst_ni, s[i].r_valid, s[i].r_ready, s[i].r);
+    read_check #(
+      .IdBits(IdBits),
+      .Whole (NumSlaves == 1)
+    ) u_reads (
+      .clk_i,
+      .rst_ni,
+      .s_axi(s[i])
+    );
   end
 
 endmodule

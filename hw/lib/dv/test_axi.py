@@ -4,7 +4,7 @@ import pytest
 from hdl import simulate
 
 LIB = ["hw/lib/lib.f"]
-SOURCES = ["stable_check.sv", "axi_tb.sv"]
+SOURCES = ["stable_check.sv", "read_check.sv", "axi_tb.sv"]
 
 
 def env(masters, slaves, granule, size, mux):

@@ -3,7 +3,8 @@
 //
 // Each address reaches the slave that it belongs to, once, in order, with its local address, and no other; outside of
 // First to Bytes none does, and the answer is DECERR with as many beats as asked for, or with `Outside` it reaches one
-// more slave as it is, and all addresses leave in the order in which they came. Write data follow their addresses. Each
+// more slave as it is, and all addresses leave in the order in which they came. With `Local` the second slave is a local memory
+// behind the first one. Write data follow their addresses. Each
 // response reaches the master once, those of one ID in the order of their addresses, whatever slaves they come from.
 // While all go on, something moves within `Bound` cycles. Assumes of the master that write data do not come before
 // their address.
@@ -18,6 +19,8 @@ module axi_demux_proof
   parameter bit Write = 1'b0,
   /// The second slave is the one of all other addresses.
   parameter bit Outside = 1'b0,
+  /// The second slave is a local memory of granules 4 and 5; the first one has those below, from First on.
+  parameter bit Local = 1'b0,
   parameter int unsigned Bound = 12
 ) (
   input logic            clk_i,
@@ -61,9 +64,20 @@ module axi_demux_proof
   logic [3:0] local_addr;
   assign granule = ax_addr_i[3:1];
   assign in_bounds = granule >= 3'd1 && granule < 3'd4;
-  assign in_range = Outside || in_bounds;
-  assign target = Outside ? !in_bounds : granule[0];
-  assign local_addr = Outside ? ax_addr_i : {2'b0, granule[1], ax_addr_i[0]};
+  always_comb begin
+    in_range = in_bounds;
+    target = granule[0];
+    local_addr = {2'b0, granule[1], ax_addr_i[0]};
+    if (Outside) begin
+      in_range = 1'b1;
+      target = !in_bounds;
+      local_addr = ax_addr_i;
+    end else if (Local) begin
+      in_range = in_bounds || granule == 3'd4 || granule == 3'd5;
+      target = granule[2];
+      local_addr = {1'b0, ax_addr_i[2:0]};
+    end
+  end
 
   logic ax_ready, ax_fire, w_ready, w_fire, w_last, w_mark, w_idx;
   logic out_valid, out_fire, out_id, out_last, out_end, out_beat;
@@ -125,10 +139,13 @@ module axi_demux_proof
   end
 
   ns_axi_demux #(
-    .M             (Outside ? 1 : 2),
+    .M             ((Outside || Local) ? 1 : 2),
     .Granule       (Granule),
     .First         (First),
     .Bytes         (Bytes),
+    .LocalM        (Local ? 1 : 0),
+    .LocalBase     (Bytes),
+    .LocalBytes    (64'h2000),
     .MaxOutstanding(2),
     .OrderBits     (1),
     .Outside       (Outside)
