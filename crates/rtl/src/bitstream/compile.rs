@@ -33,11 +33,21 @@ const VERILATOR_FLAGS: &[&str] = &[
     "fast",
     "--timescale",
     "1ps/1ps",
-    "--output-split",
-    "20000",
     "--output-split-cfuncs",
     "1000",
+    "--output-groups",
+    "2",
     "--no-timing",
+];
+/// Most of a compiler's run is the headers: two large files, one for each core, compile in a third of the time of forty, and
+/// sooner than their precompiled header would.
+const WITHOUT_PRECOMPILED_HEADER: [&str; 6] = [
+    "-o",
+    "Vdut__pch.h.fast.gch",
+    "-o",
+    "Vdut__pch.h.slow.gch",
+    "VK_PCH_I_FAST=-include Vdut__pch.h",
+    "VK_PCH_I_SLOW=-include Vdut__pch.h",
 ];
 const CXX_FLAGS: &str = "-fPIC -fvisibility=hidden -DVL_USER_STOP -DVL_USER_FINISH -DVL_USER_FATAL";
 const OPTIMISE: &str = "-O2";
@@ -469,7 +479,8 @@ impl<'a> Build<'a> {
         command
             .args(["-C"])
             .arg(obj)
-            .args(["-f", "ns.mk", "-j2", "bitstream.so"]);
+            .args(["-f", "ns.mk", "-j2", "bitstream.so"])
+            .args(WITHOUT_PRECOMPILED_HEADER);
         command.arg(format!("CXX={}", self.cxx));
         command.arg(format!(
             "NS_FLAGS={CXX_FLAGS}{}",
@@ -609,8 +620,13 @@ fn count_units(obj: &Path) -> usize {
     let Ok(entries) = fs::read_dir(obj) else {
         return 0;
     };
-    let cpp = |name: std::ffi::OsString| name.to_string_lossy().ends_with(".cpp");
-    entries.flatten().filter(|e| cpp(e.file_name())).count() + RUNTIME
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let unit = |name: &str| {
+        let grouped = name.contains("_vm_classes_") || name.starts_with("Vdut__Syms");
+        name.ends_with(".cpp") && (grouped || name == "ns_shim.cpp")
+    };
+    let units = names.filter(|name| unit(&name.to_string_lossy())).count();
+    units + RUNTIME
 }
 
 /// The line that tells most about a failure.
