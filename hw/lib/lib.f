@@ -19,6 +19,7 @@ hw/lib/rtl/ns_axi_drain.sv
 hw/lib/rtl/ns_axi_timeout_ids.sv
 hw/lib/rtl/ns_axi_timeout.sv
 hw/lib/rtl/ns_axi_link.sv
+hw/lib/rtl/ns_axi_join.sv
 hw/lib/rtl/ns_axi_nobody.sv
 hw/lib/rtl/ns_axi_gate.sv
 hw/lib/rtl/ns_axi_credit.sv

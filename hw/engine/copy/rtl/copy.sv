@@ -108,12 +108,12 @@ module copy
   result_t result_q, reported_q;  // of the present copy, of the last one of the registers
   logic [63:0] src_q, dst_q, left_q;
   logic [OpenBits-1:0] open_q;
-  logic irq_d, irq_q;
   logic
       start,
       stop,
       launch_stop,
       launch_busy,
+      regs_busy,
       nvme_busy,
       page_busy,
       invalid,
@@ -133,22 +133,19 @@ module copy
   localparam int unsigned Sources = 3;
   logic [Sources-1:0] want, want_stop, ended_of;
   job_t [Sources-1:0] jobs;
-  logic want_q, want_stop_q;
+  engine_registers u_registers (
+    .clk_i,
+    .rst_ni,
+    .busy_o     (regs_busy),
+    .start_i    (hwif_out.control.start.value),
+    .stop_i     (hwif_out.control.stop.value),
+    .interrupt_i(hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
+    .irq_o,
+    .want_o     (want[Registers]),
+    .stop_o     (want_stop[Registers]),
+    .done_i     (ended_of[Registers])
+  );
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      want_q <= 1'b0;
-      want_stop_q <= 1'b0;
-    end else if (want_q) begin
-      want_q <= !ended_of[Registers];
-      want_stop_q <= (want_stop_q || hwif_out.control.stop.value) && !ended_of[Registers];
-    end else begin
-      want_q <= hwif_out.control.start.value;
-    end
-  end
-
-  assign want[Registers] = want_q;
-  assign want_stop[Registers] = want_stop_q;
   assign jobs[Registers] = '{
           malformed: 1'b0,
           bytes: {hwif_out.bytes_hi.value.value, hwif_out.bytes_lo.value.value},
@@ -181,10 +178,8 @@ module copy
       refused = generic_status(ScLbaOutOfRange);
     else if (apart_q <= 64'(nlb)) refused = generic_status(ScInvalidField);
     status = generic_status(ScSuccess);
-    if (result_q.write_error)
-      status = '{dnr: 1'b0, more: 1'b0, crd: '0, sct: 3'd2, sc: ScWriteFault};
-    else if (result_q.read_error)
-      status = '{dnr: 1'b0, more: 1'b0, crd: '0, sct: 3'd2, sc: ScUnrecoveredReadError};
+    if (result_q.write_error) status = data_status(DataWriteFault, 1'b0);
+    else if (result_q.read_error) status = data_status(DataReadError, 1'b0);
   end
 
   assign jobs[Nvme] = '{
@@ -260,7 +255,7 @@ module copy
   assign to = NumChannels'(1) << ((NumChannels > 1) ? dst_q[GranuleBits+:ChannelBits] : '0);
   assign piece_fire = piece_valid && (to & cmd_ready) != '0;
   assign finish = state_q == StWait && open_q == '0;
-  assign busy_o = open || state_q != StIdle || launch_busy || nvme_busy || page_busy || want_q || hwif_out.control.start.value || irq_d != irq_q;
+  assign busy_o = open || state_q != StIdle || launch_busy || nvme_busy || page_busy || regs_busy;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -314,14 +309,7 @@ module copy
     end
   end
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) irq_q <= 1'b0;
-    else irq_q <= irq_d;
-  end
-  assign irq_d = hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value;
-  assign irq_o = irq_q;
-
-  assign hwif_in.control.idle.next = !want_q;
+  assign hwif_in.control.idle.next = !want[Registers];
   assign hwif_in.status.done.hwset = ended_of[Registers];
   assign hwif_in.result.read_error.next = reported_q.read_error;
   assign hwif_in.result.write_error.next = reported_q.write_error;

@@ -103,7 +103,6 @@ module scan
   job_t job;
   result_t result_q, reported_q;  // of the present scan, of the last one of the registers
   logic [64:0] end_q;
-  logic irq_d, irq_q;
   logic
       start,
       stop,
@@ -113,8 +112,10 @@ module scan
       finish,
       done,
       launch_busy,
+      regs_busy,
       nvme_busy,
       page_busy;
+
   // ---------------------------------------------------------------- who wants what
 
   localparam int unsigned Registers = 0;
@@ -123,22 +124,19 @@ module scan
   localparam int unsigned Sources = 3;
   logic [Sources-1:0] want, want_stop, ended;
   job_t [Sources-1:0] jobs;
-  logic want_q, want_stop_q;
+  engine_registers u_registers (
+    .clk_i,
+    .rst_ni,
+    .busy_o     (regs_busy),
+    .start_i    (hwif_out.control.start.value),
+    .stop_i     (hwif_out.control.stop.value),
+    .interrupt_i(hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
+    .irq_o,
+    .want_o     (want[Registers]),
+    .stop_o     (want_stop[Registers]),
+    .done_i     (ended[Registers])
+  );
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      want_q <= 1'b0;
-      want_stop_q <= 1'b0;
-    end else if (want_q) begin
-      want_q <= !ended[Registers];
-      want_stop_q <= (want_stop_q || hwif_out.control.stop.value) && !ended[Registers];
-    end else begin
-      want_q <= hwif_out.control.start.value;
-    end
-  end
-
-  assign want[Registers] = want_q;
-  assign want_stop[Registers] = want_stop_q;
   assign jobs[Registers] = '{
           unknown: hwif_out.kind_lo.reserved.value != '0 || hwif_out.kind_hi.value.value != '0,
           filter: hwif_out.kind_lo.filter.value,
@@ -177,10 +175,8 @@ module scan
     else if (filters && map_first <= last_q[63:0] && slba <= map_last_q)
       refused = generic_status(ScInvalidField);
     status = generic_status(ScSuccess);
-    if (result_q.write_error)
-      status = '{dnr: 1'b0, more: 1'b0, crd: '0, sct: 3'd2, sc: ScWriteFault};
-    else if (result_q.read_error)
-      status = '{dnr: 1'b0, more: 1'b0, crd: '0, sct: 3'd2, sc: ScUnrecoveredReadError};
+    if (result_q.write_error) status = data_status(DataWriteFault, 1'b0);
+    else if (result_q.read_error) status = data_status(DataReadError, 1'b0);
   end
 
   assign jobs[Nvme] = '{
@@ -278,7 +274,7 @@ module scan
   assign begin_scan = state_q == StBegin && !invalid && !result_q.stopped;
   assign finish = (state_q == StAdd && turn_q == ChannelBits'(NumChannels - 1)) || (state_q == StBegin && !begin_scan);
   assign done = state_q == StDone;
-  assign busy_o = open || state_q != StIdle || launch_busy || nvme_busy || page_busy || want_q || hwif_out.control.start.value || irq_d != irq_q;
+  assign busy_o = open || state_q != StIdle || launch_busy || nvme_busy || page_busy || regs_busy;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) state_q <= StIdle;
@@ -321,14 +317,7 @@ module scan
     end
   end
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) irq_q <= 1'b0;
-    else irq_q <= irq_d;
-  end
-  assign irq_d = hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value;
-  assign irq_o = irq_q;
-
-  assign hwif_in.control.idle.next = !want_q;
+  assign hwif_in.control.idle.next = !want[Registers];
   assign hwif_in.status.done.hwset = ended[Registers];
   assign hwif_in.result.read_error.next = reported_q.read_error;
   assign hwif_in.result.stopped.next = reported_q.stopped;
@@ -409,21 +398,11 @@ module scan
       .m_axi   (reads[c])
     );
 
-    assign m_mem[c].ar = reads[c].ar;
-    assign m_mem[c].ar_valid = reads[c].ar_valid;
-    assign reads[c].ar_ready = m_mem[c].ar_ready;
-    assign reads[c].r = m_mem[c].r;
-    assign reads[c].r_valid = m_mem[c].r_valid;
-    assign m_mem[c].r_ready = reads[c].r_ready;
-    assign m_mem[c].aw = writes[c].aw;
-    assign m_mem[c].aw_valid = writes[c].aw_valid;
-    assign writes[c].aw_ready = m_mem[c].aw_ready;
-    assign m_mem[c].w = writes[c].w;
-    assign m_mem[c].w_valid = writes[c].w_valid;
-    assign writes[c].w_ready = m_mem[c].w_ready;
-    assign writes[c].b = m_mem[c].b;
-    assign writes[c].b_valid = m_mem[c].b_valid;
-    assign m_mem[c].b_ready = writes[c].b_ready;
+    ns_axi_join u_join (
+      .s_read (reads[c]),
+      .s_write(writes[c]),
+      .m_axi  (m_mem[c])
+    );
   end
 
   scan_write #(
