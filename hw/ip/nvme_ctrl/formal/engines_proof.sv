@@ -91,10 +91,10 @@ module engines_proof
     .m_engine       (engine)
   );
 
-  logic [1:0] given, told, answered, ready_q, waits_q;
+  logic [1:0] given, stops, answered, ready_q, waits_q;
   engine_done_t [1:0] done, done_q;
   engine_cmd_t [1:0] shown;
-  logic [1:0][SlotWidth-1:0] told_slot;
+  logic [1:0][SlotWidth-1:0] stop_slot;
   for (genvar e = 0; e < 2; e++) begin : gen_engine
     // A bit of status and dword 0 is free.
     assign done[e] = '{
@@ -108,8 +108,8 @@ module engines_proof
     assign engine[e].done_valid = done_valid_i[e];
     assign given[e] = engine[e].cmd_valid && engine[e].cmd_ready;
     assign shown[e] = engine[e].cmd;
-    assign told[e] = engine[e].stop_valid;
-    assign told_slot[e] = engine[e].stop_slot;
+    assign stops[e] = engine[e].stop_valid;
+    assign stop_slot[e] = engine[e].stop_slot;
     assign answered[e] = engine[e].done_valid && engine[e].done_ready;
   end
 
@@ -131,13 +131,13 @@ module engines_proof
   logic [1:0][2:0] has_all;
   status_t status_q;
   logic [31:0] dw0_q;
-  logic in_fire, cpl_fire, mine_given, mine_told, mine_answered, mine;
+  logic in_fire, cpl_fire, mine_given, my_stop, mine_answered, mine;
   assign has_all = {has1_q, has0_q};
   assign in_fire = cmd_valid_i && cmd_slot_i == slot_q;
   assign cpl_fire = cpl_valid && cpl_ready_i;
   assign mine = cpl_valid && cpl.slot == SlotWidth'(slot_q);
   assign mine_given = (given[0] && shown[0].slot == SlotWidth'(slot_q)) || (given[1] && shown[1].slot == SlotWidth'(slot_q));
-  assign mine_told = (told[0] && told_slot[0] == SlotWidth'(slot_q)) || (told[1] && told_slot[1] == SlotWidth'(slot_q));
+  assign my_stop = (stops[0] && stop_slot[0] == SlotWidth'(slot_q)) || (stops[1] && stop_slot[1] == SlotWidth'(slot_q));
   assign mine_answered = answered[engine_q] && done[engine_q].slot == SlotWidth'(slot_q) && has_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -155,13 +155,13 @@ module engines_proof
       if (given[0]) has0_q[shown[0].slot[1:0]] <= 1'b1;
       if (given[1]) has1_q[shown[1].slot[1:0]] <= 1'b1;
       if (cmd_valid_i) stop_asked_q[cmd_slot_i] <= 1'b0;
-      for (int e = 0; e < 2; e++) if (told[e]) stop_asked_q[told_slot[e][1:0]] <= 1'b1;
+      for (int e = 0; e < 2; e++) if (stops[e]) stop_asked_q[stop_slot[e][1:0]] <= 1'b1;
       in_q <= (in_q && !(cpl_fire && mine)) || in_fire;
       if (in_fire)
         {has_q, answered_q, wanted_q, deleted_q, aborted_q, told_q, stopped_q, stop_seen_q} <= '0;
       else begin
         if (mine_given) has_q <= 1'b1;
-        if (mine_told) told_q <= 1'b1;
+        if (my_stop) told_q <= 1'b1;
         if (mine_answered) begin
           has_q <= 1'b0;
           answered_q <= 1'b1;
@@ -232,11 +232,11 @@ module engines_proof
     `NS_ASSERT(given_as_it_was,
                !(given[e] && shown[e].slot == SlotWidth'(slot_q)) || (engine_q == 1'(e) && shown[e].sqe[511] == data_q && shown[e].command == EngineCommandWidth'(data_q) && shown[e].ns_base == (ns_q ? 64'd8 : 64'd0) && shown[e].ns_blocks == (ns_q ? 64'd3 : 64'd8)))
     `NS_ASSERT(told_its_own,
-               !(told[e] && told_slot[e] == SlotWidth'(slot_q)) || !in_q || engine_q == 1'(e))
+               !(stops[e] && stop_slot[e] == SlotWidth'(slot_q)) || !in_q || engine_q == 1'(e))
     `NS_ASSERT(offered_with_room, !engine[e].cmd_valid || ready_i[e])
   end
   `NS_ASSERT(told_when_wanted,
-             !mine_told || !in_q || (wanted_q && !told_q && (has_q || answered_q)))
+             !my_stop || !in_q || (wanted_q && !told_q && (has_q || answered_q)))
   `NS_ASSERT(ends_soon, end_waits_q < 5'd7)
   `NS_ASSERT(taken_soon, give_waits_q < 5'd6)
   `NS_ASSERT(in_use, !(in_q && !answered_q && (has_q || !wanted_q)) || flying[ns_q])
