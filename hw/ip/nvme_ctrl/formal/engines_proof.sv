@@ -235,8 +235,7 @@ module engines_proof
                !(stops[e] && stop_slot[e] == SlotWidth'(slot_q)) || !in_q || engine_q == 1'(e))
     `NS_ASSERT(offered_with_room, !engine[e].cmd_valid || ready_i[e])
   end
-  `NS_ASSERT(told_when_wanted,
-             !my_stop || !in_q || (wanted_q && !told_q && (has_q || answered_q)))
+  `NS_ASSERT(told_when_wanted, !my_stop || !in_q || (wanted_q && !told_q && (has_q || answered_q)))
   `NS_ASSERT(ends_soon, end_waits_q < 5'd7)
   `NS_ASSERT(taken_soon, give_waits_q < 5'd6)
   `NS_ASSERT(in_use, !(in_q && !answered_q && (has_q || !wanted_q)) || flying[ns_q])
