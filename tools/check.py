@@ -67,7 +67,7 @@ def python(script: str, *args: str) -> list[str]:
 
 def static_steps() -> list[Step]:
     """Format and lint."""
-    clippy = ["cargo", "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]
+    clippy = ["cargo", "clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"]
     return [
         Step("rustfmt", ["cargo", "fmt", "--all", "--check"], obstacle=no_rustfmt),
         Step("ruff format", [str(BIN / "ruff"), "format", "--check", "."]),

@@ -18,6 +18,7 @@ hw/ip/nvme_ctrl/rtl/nvme_get_log.sv
 hw/ip/nvme_ctrl/rtl/nvme_format.sv
 hw/ip/nvme_ctrl/rtl/nvme_ns_flight.sv
 hw/ip/nvme_ctrl/rtl/nvme_engines.sv
+hw/ip/nvme_ctrl/rtl/nvme_commands.sv
 hw/ip/nvme_ctrl/rtl/nvme_admin.sv
 hw/ip/nvme_ctrl/rtl/nvme_admin_in.sv
 hw/ip/nvme_ctrl/rtl/nvme_identify.sv

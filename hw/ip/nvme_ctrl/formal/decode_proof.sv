@@ -60,15 +60,14 @@ module decode_proof
   logic [1:0] watched_q;
   always_ff @(posedge clk_i) if (!reset_q) watched_q <= watched_i;
 
-  logic cmd_ready, data_valid, fused_valid, fused_moves, cpl_valid, admin_valid, owner_we;
+  logic cmd_ready, data_valid, fused_valid, fused_moves, cpl_valid, admin_valid, owner_valid;
   logic fused_engine, engine_valid;
   logic [511:0] engine_sqe;
   logic [SlotWidth-1:0] engine_slot;
   engine_route_t engine_route;
   logic [NsWidth-1:0] engine_ns;
-  logic [SlotWidth-1:0] owner_slot;
-  logic [QidWidth-1:0] fused_qid, owner_qid;
-  logic [15:0] owner_cid;
+  owner_t owner;
+  logic [QidWidth-1:0] fused_qid;
   logic [7:0] fused_sc;
   logic [1:0] fused_fuse;
   logic fused_more;
@@ -85,19 +84,17 @@ module decode_proof
   ) u_decode (
     .clk_i,
     .rst_ni,
-    .cmd_qid_i    ({5'b0, cmd_qid_i}),
-    .cmd_slot_i   ({6'b0, cmd_slot_i}),
-    .cmd_sqe_i,
-    .cmd_error_i,
-    .cmd_more_i,
+    .cmd_i        ('{
+        qid: {5'b0, cmd_qid_i},
+        slot: {6'b0, cmd_slot_i},
+        error: cmd_error_i,
+        more: cmd_more_i,
+        sqe: cmd_sqe_i
+    }),
     .cmd_valid_i,
     .cmd_ready_o  (cmd_ready),
-    .slot_we_o    (owner_we),
-    .slot_o       (owner_slot),
-    .slot_qid_o   (owner_qid),
-    .slot_cid_o   (owner_cid),
-    .slot_nsid_o  (),
-    .slot_lba_o   (),
+    .owner_o      (owner),
+    .owner_valid_o(owner_valid),
     .formatting_i,
     .data_o       (data),
     .data_valid_o (data_valid),
@@ -258,7 +255,7 @@ module decode_proof
   `NS_ASSERT(soon_out, waits_q < 3'd4)
   `NS_ASSERT(
       owner_written,
-      !(owner_we && owner_slot == SlotWidth'(watched_q)) || (watched && owner_qid == QidWidth'(qid_q) && owner_cid == sqe_q[31:16]))
+      !(owner_valid && owner.slot == SlotWidth'(watched_q)) || (watched && owner.qid == QidWidth'(qid_q) && owner.cid == sqe_q[31:16]))
   `NS_ASSERT(
       data_is_right,
       !(data_valid && data.slot == SlotWidth'(watched_q)) || (qid_q != '0 && !error_q && sqe_q[9:8] == '0 && data_right && !format_always_q))

@@ -68,10 +68,10 @@ module fetch_proof
       reserve_done,
       reserve_ok;
   logic [1:0] sq_valid, sq_nonempty;
-  logic [QidWidth-1:0] cq_qid, sq_cqid, take_qid, cmd_qid;
+  logic [QidWidth-1:0] cq_qid, sq_cqid, take_qid;
   logic [PtrWidth-1:0] sq_head, take_head;
-  logic full, take, ar_valid, r_ready, cmd_valid, cmd_more;
-  logic [SlotWidth-1:0] cmd_slot;
+  logic full, take, ar_valid, r_ready, cmd_valid;
+  fetched_t cmd;
   queue_cfg_t cfg;
   ax_t ar;
 
@@ -158,11 +158,7 @@ module fetch_proof
     .r_i              ('0),
     .r_valid_i,
     .r_ready_o        (r_ready),
-    .cmd_qid_o        (cmd_qid),
-    .cmd_slot_o       (cmd_slot),
-    .cmd_sqe_o        (),
-    .cmd_error_o      (),
-    .cmd_more_o       (cmd_more),
+    .cmd_o            (cmd),
     .cmd_valid_o      (cmd_valid),
     .cmd_ready_i
   );
@@ -202,7 +198,7 @@ module fetch_proof
         else
           used_q[i] <= used_q[i] + 3'(posted_i[i]) - ((moved_i && moved_qid_i == 1'(i)) ? 3'd1 + 3'(moved_two_i) : 3'd0);
         inflight_q[i] <= inflight_q[i] + 2'(take && q == 1'(i)) - 2'(retire_i && retire_qid_i == 1'(i));
-        arrived_q[i] <= arrived_q[i] + 2'(answer && cmd_qid[0] == 1'(i)) - 2'(retire_i && retire_qid_i == 1'(i));
+        arrived_q[i] <= arrived_q[i] + 2'(answer && cmd.qid[0] == 1'(i)) - 2'(retire_i && retire_qid_i == 1'(i));
       end
       if (take && q == 1'b0) admin_q <= 1'b1;
       else if (admin_done_i || clear_i) admin_q <= 1'b0;
@@ -213,7 +209,7 @@ module fetch_proof
   always_ff @(posedge clk_i) begin
     if (tail_fire && tail_ok) tail_q[tail_qid_i] <= tail_i[1:0];
     if (take) head_q[q] <= next(head_q[q], size_q[q]);
-    if (answer) read_q[cmd_qid[0]] <= next(read_q[cmd_qid[0]], size_q[cmd_qid[0]]);
+    if (answer) read_q[cmd.qid[0]] <= next(read_q[cmd.qid[0]], size_q[cmd.qid[0]]);
     if (cfg_fire_i && !cfg_cq_i && cfg_create_i) begin
       size_q[cfg_qid_i] <= cfg_size_i;
       base_q[cfg_qid_i] <= cfg_base_i;
@@ -375,7 +371,7 @@ module fetch_proof
   `NS_ASSERT(answer_is_known, cmd_valid == r_valid_i)
   `NS_ASSERT(
       answer_is_the_commands,
-      !(owing_q && cmd_valid && before_q == '0) || {cmd_qid, cmd_slot, cmd_more} == {6'b0, owed_q.qid, 6'b0, owed_q.slot, owed_q.more})
+      !(owing_q && cmd_valid && before_q == '0) || {cmd.qid, cmd.slot, cmd.more} == {6'b0, owed_q.qid, 6'b0, owed_q.slot, owed_q.more})
   `NS_ASSERT(
       head_told,
       !exists_q[lookup_qid_i] || (sq_head == PtrWidth'(read_q[lookup_qid_i]) && sq_cqid == {6'b0, cqid_q[lookup_qid_i]}))

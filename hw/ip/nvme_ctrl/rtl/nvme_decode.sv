@@ -32,31 +32,14 @@ module nvme_decode
   input  logic                 clk_i,
   input  logic                 rst_ni,
 
-  /// Fetched command: its queue.
-  input  logic [QidWidth-1:0]  cmd_qid_i,
-  /// Its slot.
-  input  logic [SlotWidth-1:0] cmd_slot_i,
-  /// The submission queue entry.
-  input  logic [511:0]         cmd_sqe_i,
-  /// It could not be read.
-  input  logic                 cmd_error_i,
-  /// There was another one behind it.
-  input  logic                 cmd_more_i,
+  /// Fetched command.
+  input  fetched_t             cmd_i,
   input  logic                 cmd_valid_i,
   output logic                 cmd_ready_o,
 
-  /// Write the owner of a slot.
-  output logic                 slot_we_o,
-  /// The slot.
-  output logic [SlotWidth-1:0] slot_o,
-  /// Its submission queue.
-  output logic [QidWidth-1:0]  slot_qid_o,
-  /// Its command identifier.
-  output logic [15:0]          slot_cid_o,
-  /// Its namespace identifier.
-  output logic [31:0]          slot_nsid_o,
-  /// Its first LBA; 0 if it has none.
-  output logic [63:0]          slot_lba_o,
+  /// The owner of its slot, to be written.
+  output owner_t               owner_o,
+  output logic                 owner_valid_o,
 
   /// Namespaces that are being formatted.
   input  logic [MaxNamespaces-1:0] formatting_i,
@@ -174,42 +157,42 @@ module nvme_decode
     .NsBlocks     (NsBlocks),
     .MediaBytes   (MediaBytes)
   ) u_namespace (
-    .nsid_i(cmd_sqe_i[63:32]),
+    .nsid_i(cmd_i.sqe[63:32]),
     .ns_o  (ns)
   );
 
   always_ff @(posedge clk_i) begin
     if (cmd_valid_i && ready1) begin
-      error_q <= cmd_error_i;
+      error_q <= cmd_i.error;
       ns_q <= ns;
-      qid_q <= cmd_qid_i;
-      slba_q <= cmd_sqe_i[383:320];
-      last_lba_q <= 65'(cmd_sqe_i[383:320]) + 65'(cmd_sqe_i[399:384]);
-      nlb_q <= cmd_sqe_i[399:384];
-      fuse_q <= cmd_sqe_i[9:8];
-      more_q <= cmd_more_i;
-      psdt_q <= cmd_sqe_i[15:14];
-      route_q <= cmd_sqe_i[7] ? Routes[cmd_sqe_i[6:0]] : '0;
+      qid_q <= cmd_i.qid;
+      slba_q <= cmd_i.sqe[383:320];
+      last_lba_q <= 65'(cmd_i.sqe[383:320]) + 65'(cmd_i.sqe[399:384]);
+      nlb_q <= cmd_i.sqe[399:384];
+      fuse_q <= cmd_i.sqe[9:8];
+      more_q <= cmd_i.more;
+      psdt_q <= cmd_i.sqe[15:14];
+      route_q <= cmd_i.sqe[7] ? Routes[cmd_i.sqe[6:0]] : '0;
       rest_q <= '{
-          cdw15: cmd_sqe_i[511:480],
-          cdw14: cmd_sqe_i[479:448],
-          mptr: cmd_sqe_i[191:128],
-          cdw3: cmd_sqe_i[127:96],
-          cdw2: cmd_sqe_i[95:64],
-          flags: cmd_sqe_i[15:8]
+          cdw15: cmd_i.sqe[511:480],
+          cdw14: cmd_i.sqe[479:448],
+          mptr: cmd_i.sqe[191:128],
+          cdw3: cmd_i.sqe[127:96],
+          cdw2: cmd_i.sqe[95:64],
+          flags: cmd_i.sqe[15:8]
       };
       fields_q <= '{
-          slot: cmd_slot_i,
-          cid: cmd_sqe_i[31:16],
-          opcode: cmd_sqe_i[7:0],
-          bad_flags: cmd_sqe_i[9:8] != 2'b00 || cmd_sqe_i[15:14] != 2'b00,
-          nsid: cmd_sqe_i[63:32],
-          prp1: cmd_sqe_i[255:192],
-          prp2: cmd_sqe_i[319:256],
-          cdw10: cmd_sqe_i[351:320],
-          cdw11: cmd_sqe_i[383:352],
-          cdw12: cmd_sqe_i[415:384],
-          cdw13: cmd_sqe_i[447:416]
+          slot: cmd_i.slot,
+          cid: cmd_i.sqe[31:16],
+          opcode: cmd_i.sqe[7:0],
+          bad_flags: cmd_i.sqe[9:8] != 2'b00 || cmd_i.sqe[15:14] != 2'b00,
+          nsid: cmd_i.sqe[63:32],
+          prp1: cmd_i.sqe[255:192],
+          prp2: cmd_i.sqe[319:256],
+          cdw10: cmd_i.sqe[351:320],
+          cdw11: cmd_i.sqe[383:352],
+          cdw12: cmd_i.sqe[415:384],
+          cdw13: cmd_i.sqe[447:416]
       };
     end
   end
@@ -289,12 +272,14 @@ module nvme_decode
     end
   end
 
-  assign slot_we_o = valid1_q && ready2;
-  assign slot_o = fields_q.slot;
-  assign slot_qid_o = qid_q;
-  assign slot_cid_o = fields_q.cid;
-  assign slot_nsid_o = fields_q.nsid;
-  assign slot_lba_o = (!is_admin && has_lba) ? slba_q : '0;
+  assign owner_valid_o = valid1_q && ready2;
+  assign owner_o = '{
+          slot: fields_q.slot,
+          qid: qid_q,
+          cid: fields_q.cid,
+          nsid: fields_q.nsid,
+          lba: (!is_admin && has_lba) ? slba_q : '0
+      };
 
   assign data_valid_o = valid2_q && to_q == ToData;
   assign admin_valid_o = valid2_q && to_q == ToAdmin;

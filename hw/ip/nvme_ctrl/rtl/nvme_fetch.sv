@@ -123,16 +123,8 @@ module nvme_fetch
   input  logic                 r_valid_i,
   output logic                 r_ready_o,
 
-  /// A command has been fetched: its queue.
-  output logic [QidWidth-1:0]  cmd_qid_o,
-  /// Its slot.
-  output logic [SlotWidth-1:0] cmd_slot_o,
-  /// The submission queue entry.
-  output logic [511:0]         cmd_sqe_o,
-  /// The read failed: there is no entry.
-  output logic                 cmd_error_o,
-  /// When it was asked for, there was another one behind it.
-  output logic                 cmd_more_o,
+  /// A command has been fetched.
+  output fetched_t             cmd_o,
   output logic                 cmd_valid_o,
   input  logic                 cmd_ready_i
 );
@@ -395,11 +387,7 @@ module nvme_fetch
   // Its answer. The new head is told to the host only from here on: until now it had to keep the entry.
   assign r_ready_o = cmd_ready_i;
   assign cmd_valid_o = r_valid_i;
-  assign cmd_qid_o = meta.qid;
-  assign cmd_slot_o = meta.slot;
-  assign cmd_sqe_o = r_i.data;
-  assign cmd_error_o = r_i.resp[1];
-  assign cmd_more_o = meta.more;
+  assign cmd_o = '{qid: meta.qid, slot: meta.slot, error: r_i.resp[1], more: meta.more, sqe: r_i.data};
 
   logic read_we;
   assign read_we = r_valid_i && r_ready_o;

@@ -1,7 +1,7 @@
 // Front end of the NVMe controller: everything but the data path.
 //
-//   BAR0 -> nvme_bar0 -> nvme_fetch -> nvme_decode -> data commands, nvme_engines, nvme_admin
-//   nvme_completion <- ended data commands, nvme_engines, nvme_admin, nvme_decode
+//   BAR0 -> nvme_bar0 -> nvme_fetch -> nvme_commands -> data commands, engines, nvme_admin
+//   nvme_completion <- ended data commands, nvme_commands, nvme_admin
 //
 // The data path takes `data_cmd_*`, answers each with one `data_done_*` once all its transactions have ended, and reads
 // Identify pages from `adm_*`. Everything else that it assumes of its neighbours stands at nvme_ctrl.
@@ -169,32 +169,19 @@ module nvme_front
   logic [PtrWidth-1:0] cq_head, cq_size, sq_head;
 
   // Slots.
-  logic [SlotWidth-1:0] free_slot, used, parked, owner_slot, cpl_slot;
-  logic free_valid, spare, take, owner_we;
+  logic [SlotWidth-1:0] free_slot, used, parked, cpl_slot;
+  logic free_valid, spare, take, owner_valid;
+  owner_t owner;
   logic [QidWidth-1:0] take_qid;
   logic [PtrWidth-1:0] take_head;
-  logic [QidWidth-1:0] owner_qid, cpl_qid;
-  logic [15:0] owner_cid, cpl_cid;
-  logic [31:0] owner_nsid;
-  logic [63:0] owner_lba;
+  logic [QidWidth-1:0] cpl_qid;
+  logic [15:0] cpl_cid;
 
   // Commands.
-  logic [QidWidth-1:0] cmd_qid;
-  logic [SlotWidth-1:0] cmd_slot;
-  logic [511:0] cmd_sqe;
-  logic cmd_error, cmd_more, cmd_valid, cmd_ready;
-  data_cmd_t decode_data, fused_data, io_cmd, io_data, admin_data;
-  logic
-      decode_data_valid,
-      fused_data_valid,
-      fused_data_first,
-      fused_data_second,
-      io_cmd_valid,
-      io_cmd_ready,
-      io_data_valid,
-      io_data_ready,
-      admin_data_valid,
-      admin_data_ready;
+  fetched_t cmd;
+  logic cmd_valid, cmd_ready;
+  data_cmd_t io_data, admin_data;
+  logic io_data_valid, io_data_ready, admin_data_valid, admin_data_ready;
   admin_cmd_t admin_cmd;
   logic admin_cmd_valid, admin_cmd_ready;
   logic [SlotWidth-1:0] admin_data_slot;
@@ -202,7 +189,7 @@ module nvme_front
   page_e page;
   logic [31:0] page_nsid;
   logic [MaxNamespaces-1:0] flying, formatting;
-  logic io_start, flight_busy;
+  logic commands_busy, fused_waits;
   logic reserve_valid, reserve_done, reserve_ok;
   aer_event_t event_next;
   logic event_valid, event_report;
@@ -275,7 +262,7 @@ module nvme_front
     .rdy_o       (rdy),
     .cfs_o       (cfs),
     .shst_o      (shst),
-    .fatal_i     (write_error || shadow_error || (cmd_valid && cmd_error) || keep_alive_expired),
+    .fatal_i     (write_error || shadow_error || (cmd_valid && cmd.error) || keep_alive_expired),
     .quiet_i     (quiet),
     .fetch_o     (fetch),
     .init_o      (init),
@@ -390,10 +377,10 @@ module nvme_front
     .give_i      (retire),
     .give_slot_i (cpl_slot),
     .used_o      (used),
-    .we_i        (owner_we),
-    .wslot_i     (owner_slot),
-    .wqid_i      (owner_qid),
-    .wcid_i      (owner_cid),
+    .we_i        (owner_valid),
+    .wslot_i     (owner.slot),
+    .wqid_i      (owner.qid),
+    .wcid_i      (owner.cid),
     .rslot_i     (cpl_slot),
     .rqid_o      (cpl_qid),
     .rcid_o      (cpl_cid),
@@ -513,269 +500,71 @@ module nvme_front
     .r_i              (fetch_r),
     .r_valid_i        (fetch_r_valid),
     .r_ready_o        (fetch_r_ready),
-    .cmd_qid_o        (cmd_qid),
-    .cmd_slot_o       (cmd_slot),
-    .cmd_sqe_o        (cmd_sqe),
-    .cmd_error_o      (cmd_error),
-    .cmd_more_o       (cmd_more),
+    .cmd_o            (cmd),
     .cmd_valid_o      (cmd_valid),
     .cmd_ready_i      (cmd_ready)
   );
 
   // Abort of I/O commands.
   abort_t abort;
-  logic abort_done, aborted, abort_fused, abort_fused_ready, abort_fused_found;
-  logic engine_abort_found;
+  logic abort_done, aborted;
 
-  nvme_abort #(
-    .NumSlots(NumSlots)
-  ) u_abort (
-    .clk_i,
-    .rst_ni,
-    .abort_i       (abort),
-    .done_o        (abort_done),
-    .aborted_o     (aborted),
-    .slot_o        (data_abort_slot_o),
-    .slot_qid_i    (abort_slot_qid),
-    .slot_cid_i    (abort_slot_cid),
-    .ask_valid_o   (data_abort_valid_o),
-    .ask_same_o    (data_abort_same_o),
-    .ask_ready_i   (data_abort_ready_i),
-    .ask_found_i   (data_abort_found_i || engine_abort_found),
-    .fused_valid_o (abort_fused),
-    .fused_ready_i (abort_fused_ready),
-    .fused_found_i (abort_fused_found),
-    .posted_i      (posted),
-    .posted_valid_i(posted_valid)
-  );
-
-  assign data_abort_deleted_o = abort.whole;
-
-  // What has to do with fused operations.
-  logic [NumQueues-1:0] fused_pending;
-  logic [QidWidth-1:0] fused_qid;
-  logic [1:0] fused_fuse;
-  logic [7:0] fused_sc;
-  logic fused_more, fused_moves, fused_engine, fused_valid, fused_ready, fused_engine_valid;
-  cpl_t decode_cpl, fused_cpl, pairs_cpl;
-  logic decode_cpl_valid, fused_cpl_valid, pairs_cpl_valid, cpl_slice_ready, pairs_busy, pairs_drop;
-  logic [SlotWidth-1:0] pairs_drop_slot;
-
-  nvme_fused #(
-    .NumQueues(NumQueues),
-    .Cycles   (HostTimeout)
-  ) u_fused (
-    .clk_i,
-    .rst_ni,
-    .step_i      (cycles_i[31:0] - cycles_q),
-    .kept_o      (fused_kept),
-    .left_o      (fused_left),
-    .enable_i    (fetch),
-    .acre_i      (acre),
-    .sq_valid_i  (sq_valid),
-    .pending_o   (fused_pending),
-    .cmd_qid_i   (fused_qid),
-    .cmd_fuse_i  (fused_fuse),
-    .cmd_more_i  (fused_more),
-    .cmd_sc_i    (fused_sc),
-    .cmd_moves_i (fused_moves),
-    .cmd_engine_i(fused_engine),
-    .cmd_i       (decode_data),
-    .cmd_valid_i (fused_valid),
-    .cmd_ready_o (fused_ready),
-    .abort_valid_i(abort_fused),
-    .abort_qid_i  (abort.qid),
-    .abort_slot_i (data_abort_slot_o),
-    .abort_same_i (data_abort_same_o),
-    .abort_ready_o(abort_fused_ready),
-    .abort_found_o(abort_fused_found),
-    .engine_valid_o(fused_engine_valid),
-    .data_o       (fused_data),
-    .data_first_o (fused_data_first),
-    .data_second_o(fused_data_second),
-    .data_valid_o (fused_data_valid),
-    .data_ready_i (io_cmd_ready),
-    .cpl_o        (fused_cpl),
-    .cpl_valid_o  (fused_cpl_valid),
-    .cpl_ready_i  (cpl_slice_ready && !pairs_cpl_valid)
-  );
-
-  // The decoder gives no data command while it waits for nvme_fused, but may have a completion left.
-  assign io_cmd = fused_data_valid ? fused_data : decode_data;
-  assign io_cmd_valid = fused_data_valid || decode_data_valid;
-
-  nvme_pairs #(
-    .NumSlots  (NumSlots),
-    .MediaBytes(MediaBytes)
-  ) u_pairs (
-    .clk_i,
-    .rst_ni,
-    .busy_o      (pairs_busy),
-    .cmd_i       (io_cmd),
-    .cmd_first_i (fused_data_first),
-    .cmd_second_i(fused_data_second),
-    .cmd_valid_i (io_cmd_valid),
-    .cmd_ready_o (io_cmd_ready),
-    .data_o      (io_data),
-    .data_valid_o(io_data_valid),
-    .data_ready_i(io_data_ready),
-    .end_i       (cpl_valid[0] && cpl_ready[0]),
-    .end_slot_i  (data_done_i.slot),
-    .end_error_i (data_done_i.status != DataOk),
-    .cut_i       (abort.whole && data_abort_valid_o && data_abort_ready_i && data_abort_same_o),
-    .cut_slot_i  (data_abort_slot_o),
-    .cpl_o       (pairs_cpl),
-    .cpl_valid_o (pairs_cpl_valid),
-    .cpl_ready_i (cpl_slice_ready),
-    .drop_o      (pairs_drop),
-    .drop_slot_o (pairs_drop_slot)
-  );
-
-  // The choice among completions must not reach back to the host's read data.
-  ns_skid #(
-    .Width($bits(cpl_t))
-  ) u_decode_cpl (
-    .clk_i,
-    .rst_ni,
-    .in_valid_i (pairs_cpl_valid || fused_cpl_valid || decode_cpl_valid),
-    .in_ready_o (cpl_slice_ready),
-    .in_data_i  (pairs_cpl_valid ? pairs_cpl : fused_cpl_valid ? fused_cpl : decode_cpl),
-    .out_valid_o(cpl_valid[1]),
-    .out_ready_i(cpl_ready[1]),
-    .out_data_o (cpl[1])
-  );
-
-  // Commands of engines.
-  logic [511:0] engine_sqe;
-  logic [SlotWidth-1:0] engine_slot;
-  engine_route_t engine_route;
-  logic [NsWidth-1:0] engine_ns;
-  logic decode_engine_valid, engines_busy;
-  logic [MaxNamespaces-1:0] engines_flying;
-
-  nvme_decode #(
+  nvme_commands #(
+    .NumQueues    (NumQueues),
+    .NumSlots     (NumSlots),
     .NumNamespaces(NumNamespaces),
     .NsBlocks     (NsBlocks),
     .MediaBytes   (MediaBytes),
-    .Routes       (Routes),
-    .NumQueues    (NumQueues)
-  ) u_decode (
+    .HostTimeout  (HostTimeout),
+    .NumEngines   (EnginePorts),
+    .Routes       (Routes)
+  ) u_commands (
     .clk_i,
     .rst_ni,
-    .cmd_qid_i    (cmd_qid),
-    .cmd_slot_i   (cmd_slot),
-    .cmd_sqe_i    (cmd_sqe),
-    .cmd_error_i  (cmd_error),
-    .cmd_more_i   (cmd_more),
-    .cmd_valid_i  (cmd_valid),
-    .cmd_ready_o  (cmd_ready),
-    .slot_we_o    (owner_we),
-    .slot_o       (owner_slot),
-    .slot_qid_o   (owner_qid),
-    .slot_cid_o   (owner_cid),
-    .slot_nsid_o  (owner_nsid),
-    .slot_lba_o   (owner_lba),
-    .formatting_i (formatting),
-    .data_o       (decode_data),
-    .data_valid_o (decode_data_valid),
-    .data_ready_i (io_cmd_ready),
-    .fused_pending_i(fused_pending),
-    .fused_qid_o  (fused_qid),
-    .fused_fuse_o (fused_fuse),
-    .fused_more_o (fused_more),
-    .fused_sc_o   (fused_sc),
-    .fused_moves_o(fused_moves),
-    .fused_engine_o(fused_engine),
-    .fused_valid_o(fused_valid),
-    .fused_ready_i(fused_ready),
-    .engine_sqe_o (engine_sqe),
-    .engine_slot_o(engine_slot),
-    .engine_route_o(engine_route),
-    .engine_ns_o  (engine_ns),
-    .engine_valid_o(decode_engine_valid),
-    .cpl_o        (decode_cpl),
-    .cpl_valid_o  (decode_cpl_valid),
-    .cpl_ready_i  (cpl_slice_ready && !fused_cpl_valid && !pairs_cpl_valid),
-    .admin_o      (admin_cmd),
-    .admin_valid_o(admin_cmd_valid),
-    .admin_ready_i(admin_cmd_ready)
+    .busy_o          (commands_busy),
+    .fused_o         (fused_waits),
+    .step_i          (cycles_i[31:0] - cycles_q),
+    .kept_o          (fused_kept),
+    .left_o          (fused_left),
+    .enable_i        (fetch),
+    .acre_i          (acre),
+    .sq_valid_i      (sq_valid),
+    .formatting_i    (formatting),
+    .flying_o        (flying),
+    .cmd_i           (cmd),
+    .cmd_valid_i     (cmd_valid),
+    .cmd_ready_o     (cmd_ready),
+    .owner_o         (owner),
+    .owner_valid_o   (owner_valid),
+    .admin_o         (admin_cmd),
+    .admin_valid_o   (admin_cmd_valid),
+    .admin_ready_i   (admin_cmd_ready),
+    .data_o          (io_data),
+    .data_valid_o    (io_data_valid),
+    .data_ready_i    (io_data_ready),
+    .done_i          (data_done_i),
+    .done_valid_i    (cpl_valid[0] && cpl_ready[0]),
+    .abort_i         (abort),
+    .abort_done_o    (abort_done),
+    .aborted_o       (aborted),
+    .abort_slot_qid_i(abort_slot_qid),
+    .abort_slot_cid_i(abort_slot_cid),
+    .ask_valid_o     (data_abort_valid_o),
+    .ask_slot_o      (data_abort_slot_o),
+    .ask_same_o      (data_abort_same_o),
+    .ask_deleted_o   (data_abort_deleted_o),
+    .ask_ready_i     (data_abort_ready_i),
+    .ask_found_i     (data_abort_found_i),
+    .posted_i        (posted),
+    .posted_valid_i  (posted_valid),
+    .cpl_o           (cpl[1]),
+    .cpl_valid_o     (cpl_valid[1]),
+    .cpl_ready_i     (cpl_ready[1]),
+    .engine_cpl_o    (cpl[3]),
+    .engine_cpl_valid_o(cpl_valid[3]),
+    .engine_cpl_ready_i(cpl_ready[3]),
+    .m_engine
   );
-
-  if (has_commands(Routes)) begin : gen_engines
-    nvme_engines #(
-      .NumSlots     (NumSlots),
-      .NumNamespaces(NumNamespaces),
-      .NsBlocks     (NsBlocks),
-      .MediaBytes   (MediaBytes),
-      .NumEngines   (EnginePorts)
-    ) u_engines (
-      .clk_i,
-      .rst_ni,
-      .busy_o         (engines_busy),
-      .cmd_sqe_i      (engine_sqe),
-      .cmd_slot_i     (engine_slot),
-      .cmd_route_i    (engine_route),
-      .cmd_ns_i       (engine_ns),
-      .cmd_valid_i    (decode_engine_valid || fused_engine_valid),
-      .stop_i         (data_stop_o),
-      .acre_i         (acre),
-      .abort_valid_i  (data_abort_valid_o && data_abort_ready_i),
-      .abort_slot_i   (data_abort_slot_o),
-      .abort_same_i   (data_abort_same_o),
-      .abort_deleted_i(abort.whole),
-      .abort_found_o  (engine_abort_found),
-      .cpl_o          (cpl[3]),
-      .cpl_valid_o    (cpl_valid[3]),
-      .cpl_ready_i    (cpl_ready[3]),
-      .flying_o       (engines_flying),
-      .m_engine
-    );
-  end else begin : gen_no_engines
-    for (genvar e = 0; e < EnginePorts; e++) begin : gen_port
-      assign m_engine[e].cmd = '0;
-      assign m_engine[e].cmd_valid = 1'b0;
-      assign m_engine[e].stop_slot = '0;
-      assign m_engine[e].stop_valid = 1'b0;
-      assign m_engine[e].done_ready = 1'b1;
-    end
-    assign engines_busy = 1'b0;
-    assign engine_abort_found = 1'b0;
-    assign engines_flying = '0;
-    assign cpl[3] = '0;
-    assign cpl_valid[3] = 1'b0;
-    logic unused;
-    assign unused = ^{engine_sqe, engine_slot, engine_route, engine_ns, decode_engine_valid, fused_engine_valid, cpl_ready[3]};
-  end
-
-  // A data command counts from the cycle in which it is shown to nvme_pairs.
-  logic io_seen_q;
-  assign io_start = io_cmd_valid && !io_seen_q;
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) io_seen_q <= 1'b0;
-    else io_seen_q <= io_cmd_valid && !io_cmd_ready;
-  end
-
-  nvme_ns_flight #(
-    .NumSlots     (NumSlots),
-    .NumNamespaces(NumNamespaces)
-  ) u_ns_flight (
-    .clk_i,
-    .rst_ni,
-    .busy_o      (flight_busy),
-    .start_i     (io_start),
-    .start_slot_i(io_cmd.slot),
-    .start_ns_i  (io_cmd.ns),
-    .end_i       ((cpl_valid[0] && cpl_ready[0]) || pairs_drop),
-    .end_slot_i  (pairs_drop ? pairs_drop_slot : data_done_i.slot),
-    .flying_o    (flying)
-  );
-
-  // A command that waits in nvme_fused has passed the check against Format NVM, but moves no data yet.
-  logic [MaxNamespaces-1:0] fused_flying;
-  always_comb begin
-    fused_flying = '0;
-    fused_flying[decode_data.ns] = fused_valid;
-  end
 
   assign cfg_fire = cfg_valid && fetch_cfg_ready && completion_cfg_ready;
 
@@ -841,7 +630,7 @@ module nvme_front
     .abort_done_i     (abort_done),
     .aborted_i        (aborted),
     .stop_i           (data_stop_o),
-    .flying_i         (flying | fused_flying | engines_flying),
+    .flying_i         (flying),
     .formatting_o     (formatting),
     .page_o           (page),
     .page_nsid_o      (page_nsid),
@@ -954,10 +743,8 @@ module nvme_front
     .timestamp_set_i(timestamp_set),
     .timestamp_i    (in_data[47:0]),
     .acre_i         (acre),
-    .slot_we_i      (owner_we),
-    .slot_i         (owner_slot),
-    .slot_nsid_i    (owner_nsid),
-    .slot_lba_i     (owner_lba),
+    .owner_i        (owner),
+    .owner_valid_i  (owner_valid),
     .start_i        (io_data_valid && io_data_ready),
     .start_slot_i   (io_data.slot),
     .start_op_i     (io_data.op),
@@ -1082,8 +869,8 @@ module nvme_front
     .fetch_slot_i (free_slot),
     .fetch_qid_i  (take_qid),
     .fetch_head_i (take_head),
-    .decode_i     (owner_we),
-    .decode_qid_i (owner_qid),
+    .decode_i     (owner_valid),
+    .decode_qid_i (owner.qid),
     .sqe_i        (admin_cmd),
     .start_i      (data_cmd_valid_o && data_cmd_ready_i),
     .start_slot_i (data_cmd_o.slot),
@@ -1108,7 +895,7 @@ module nvme_front
 
   logic working, others_busy;
   assign others_busy = bar0_busy || state_busy || fetch_busy || shadow_busy || db_valid || pages_busy || completion_busy || post_busy
-                || msix_i.busy || events_busy || bad_register_q || bad_value_q || flight_busy || pairs_busy || engines_busy || keep_alive_busy;
+                || msix_i.busy || events_busy || bad_register_q || bad_value_q || commands_busy || keep_alive_busy;
   assign working = others_busy || admin_busy;
   assign busy_o = working || coalesce_busy || used != parked;
 
@@ -1124,7 +911,7 @@ module nvme_front
     else wait_o <= (fused_kept != '0 && fused_left < coalesce_left) ? fused_left : coalesce_left;
   end
   always_ff @(posedge clk_i) cycles_q <= cycles_i[31:0];
-  assign waits_o = !others_busy && !coalesce_busy && (!admin_busy || admin_waits) && fused_pending == '0 && !fused_valid;
+  assign waits_o = !others_busy && !coalesce_busy && (!admin_busy || admin_waits) && !fused_waits;
 
   if (NumIoQueues < 1 || NumIoQueues > 127) begin : gen_bad_queues
     $error("nvme_front: NumIoQueues must be 1 to 127");

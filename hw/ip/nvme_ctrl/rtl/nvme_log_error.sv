@@ -21,13 +21,8 @@ module nvme_log_error
   output logic                 busy_o,
 
   /// A slot gets a command.
-  input  logic                 slot_we_i,
-  /// Which.
-  input  logic [SlotWidth-1:0] slot_i,
-  /// Its namespace.
-  input  logic [31:0]          slot_nsid_i,
-  /// Its first LBA, or 0.
-  input  logic [63:0]          slot_lba_i,
+  input  owner_t               owner_i,
+  input  logic                 owner_valid_i,
 
   /// Entry that is being posted to a completion queue.
   input  posted_t              posted_i,
@@ -75,9 +70,9 @@ module nvme_log_error
     .Depth(NumSlots)
   ) u_commands (
     .clk_i,
-    .we_i   (slot_we_i),
-    .waddr_i(slot_i[SlotBits-1:0]),
-    .wdata_i({slot_nsid_i, slot_lba_i}),
+    .we_i   (owner_valid_i),
+    .waddr_i(owner_i.slot[SlotBits-1:0]),
+    .wdata_i({owner_i.nsid, owner_i.lba}),
     .re_i   (failed),
     .raddr_i(posted_i.slot[SlotBits-1:0]),
     .rdata_o({nsid, lba})

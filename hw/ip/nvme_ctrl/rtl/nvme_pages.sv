@@ -74,13 +74,8 @@ module nvme_pages
   input  logic        acre_i,
 
   /// A command is decoded.
-  input  logic                 slot_we_i,
-  /// Its slot.
-  input  logic [SlotWidth-1:0] slot_i,
-  /// Its namespace.
-  input  logic [31:0]          slot_nsid_i,
-  /// Its first LBA.
-  input  logic [63:0]          slot_lba_i,
+  input  owner_t               owner_i,
+  input  logic                 owner_valid_i,
   /// An I/O command goes to the data path.
   input  logic                 start_i,
   /// Its slot.
@@ -130,10 +125,8 @@ module nvme_pages
     .clk_i,
     .rst_ni,
     .busy_o        (error_log_busy),
-    .slot_we_i     (slot_we_i),
-    .slot_i        (slot_i),
-    .slot_nsid_i   (slot_nsid_i),
-    .slot_lba_i    (slot_lba_i),
+    .owner_i,
+    .owner_valid_i,
     .posted_i      (posted_i),
     .posted_valid_i(posted_valid_i),
     .bad_register_i(bad_register_i),

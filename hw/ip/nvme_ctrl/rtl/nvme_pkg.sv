@@ -180,6 +180,24 @@ package nvme_pkg;
     logic [63:12]        base;
   } queue_cfg_t;
 
+  /// A command from nvme_fetch.
+  typedef struct packed {
+    logic [QidWidth-1:0]  qid;    // its submission queue
+    logic [SlotWidth-1:0] slot;
+    logic                 error;  // the read failed: there is no entry
+    logic                 more;   // when it was asked for, there was another one behind it
+    logic [511:0]         sqe;    // submission queue entry
+  } fetched_t;
+
+  /// Whose a slot is.
+  typedef struct packed {
+    logic [SlotWidth-1:0] slot;
+    logic [QidWidth-1:0]  qid;   // submission queue
+    logic [15:0]          cid;
+    logic [31:0]          nsid;
+    logic [63:0]          lba;   // the first one; 0 if it has none
+  } owner_t;
+
   /// The parts of a submission queue entry that admin commands use.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
