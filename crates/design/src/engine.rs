@@ -583,18 +583,46 @@ mod tests {
             (one("speed = 3\n"), "x.toml:9: unknown key `engine.speed`"),
             (
                 one("").repeat(7),
-                "engine = 7: allowed is at most 6 of them",
+                "x.toml:6: engine = 7: allowed is at most 6 of them",
+            ),
+            // What the qos registers call the other masters, and the instance of the shell.
+            (
+                one("").replace("\"a\"", "\"pm\""),
+                "x.toml:7: engine[0].name = pm: allowed is",
+            ),
+            (
+                one("").replace("\"a\"", "\"nvme\""),
+                "x.toml:7: engine[0].name = nvme: allowed is",
+            ),
+            (
+                one("").replace("\"a\"", "\"shell\""),
+                "x.toml:7: engine[0].name = shell: allowed is",
+            ),
+            // One constant of the C header.
+            (
+                format!("{}{}", one(""), one("").replace("\"a\"", "\"A\"")),
+                "engine[0].name = a: allowed is a name of its own",
             ),
         ] {
             let error = parse(&text).unwrap_err();
             assert!(error.contains(why) && !error.contains('\n'), "{error}");
         }
-        let design = parse(&one("").replace("\"copy\"", "\"nonesuch\"")).unwrap();
-        let error = design.engines(&root()).unwrap_err().to_string();
-        assert!(
-            error.contains("hw/engine/nonesuch/engine.toml: "),
-            "{error}"
-        );
+        for (engine, there) in [
+            (
+                "nonesuch",
+                "allowed is copy, scan, or a folder with an engine.toml",
+            ),
+            (
+                "no/such",
+                "allowed is copy, scan, or a folder with an engine.toml",
+            ),
+            ("", "allowed is copy, scan, or a folder with an engine.toml"),
+        ] {
+            let design = parse(&one("").replace("\"copy\"", &format!("{engine:?}"))).unwrap();
+            let error = design.engines(&root()).unwrap_err().to_string();
+            let why = format!("x.toml:8: engine[0].engine = {engine}: {there}");
+            assert_eq!(error, why);
+        }
         for (opcodes, why) in [
             (
                 "[0x80, 0x81]",
@@ -603,6 +631,11 @@ mod tests {
             (
                 "[0xC0]",
                 "x.toml:10: engine[1].opcodes = 0xc0: allowed is an opcode of its own",
+            ),
+            // A command of no data has none with another opcode.
+            (
+                "[0xD1]",
+                "x.toml:9: engine[0].opcodes = 0xd1: allowed is one whose lowest two bits are those of 0xc4",
             ),
         ] {
             let text = format!(
@@ -660,7 +693,7 @@ mod tests {
         let text = [
             one("a", ""),
             one("b", ""),
-            one("c", "opcodes = [0xD0, 0xD3]\nnamespaces = [2]\n"),
+            one("c", "opcodes = [0xD0, 0xD8]\nnamespaces = [2]\n"),
         ]
         .concat();
         let design = parse(&text).unwrap();
@@ -674,12 +707,12 @@ mod tests {
         };
         assert_eq!(
             [opcodes(0), opcodes(1), opcodes(2)],
-            [vec![0xC0, 0xC8], vec![], vec![0xD0, 0xD3]]
+            [vec![0xC0, 0xC8], vec![], vec![0xD0, 0xD8]]
         );
         let namespaces: Vec<_> = engines.iter().map(|e| e.namespaces.clone()).collect();
         assert_eq!(namespaces, [1..=3, 1..=3, 2..=2]);
         let text = top(&root(), &engines).unwrap();
-        let wanted = "commands: 8'd2, opcodes: 64'hd3d0, changes: 8'h2, namespaces: 16'h2}";
+        let wanted = "commands: 8'd2, opcodes: 64'hd8d0, changes: 8'h2, namespaces: 16'h2}";
         assert!(text.contains(wanted), "{text}");
     }
 
@@ -687,6 +720,7 @@ mod tests {
     fn a_wrong_manifest_names_its_line() {
         let folder = std::env::temp_dir().join(format!("nearside-engine-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("copy.f"), "").unwrap();
         let good = std::fs::read_to_string(root().join("hw/engine/copy/engine.toml")).unwrap();
         let text = format!(
             "[[engine]]\nname = \"a\"\nengine = \"{}/\"\n",
@@ -729,6 +763,58 @@ mod tests {
                 "0xC4",
                 "0x02",
                 "engine.toml:16: commands[0].opcode = 0x2: allowed is 0x80 to 0xff",
+            ),
+            // Blocks of the device itself.
+            (
+                "kind = 16",
+                "kind = 2",
+                "engine.toml:3: kind = 2: allowed is 16 and more",
+            ),
+            (
+                "\"dst\"",
+                "\"src\"",
+                "engine.toml:11: arguments = src: allowed is each name once",
+            ),
+            (
+                "\"dst\"",
+                "\"SRC\"",
+                "engine.toml:11: arguments = SRC: allowed is each name once",
+            ),
+            (
+                "interrupts = 1",
+                "outputs = [\"bytes\"]",
+                "engine.toml:10: outputs = bytes: allowed is each name once",
+            ),
+            (
+                "\"write_error\"",
+                "\"read_error\"",
+                "engine.toml:12: results = read_error: allowed is each name once",
+            ),
+            (
+                "opcode = 0xC4",
+                "opcode = 0xC4\n[[commands]]\nname = \"copy\"\nopcode = 0xC8",
+                "engine.toml:18: commands[1].name = copy: allowed is each name once",
+            ),
+            // `launch` has these parameters itself.
+            (
+                "\"dst\"",
+                "\"timeout_us\"",
+                "engine.toml:11: arguments = timeout_us: allowed is",
+            ),
+            (
+                "\"dst\"",
+                "\"self\"",
+                "engine.toml:11: arguments = self: allowed is",
+            ),
+            (
+                "[\"read_error\", \"write_error\", \"stopped\", \"invalid\"]",
+                &format!("{:?}", (0..33).map(|n| format!("r{n}")).collect::<Vec<_>>()),
+                "engine.toml:12: results = 33: allowed is at most 32",
+            ),
+            (
+                "\"copy.f\"",
+                "\"nonesuch.f\"",
+                "engine.toml:5: filelist = nonesuch.f: allowed is a file in its folder",
             ),
         ] {
             assert!(good.contains(from));
