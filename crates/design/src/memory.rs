@@ -138,10 +138,12 @@ impl Design {
         let allowed = "at most bytes / channels";
         check(&key("granule"), memory.granule, ok, allowed)?;
         memory.delay.validate(&key("delay"))?;
-        let dram = self.local_dram(memory);
-        dram.validate()
-            .map_err(|e| Error::new(format!("{}.{e}", key("dram"))))?;
-        let most = dram.bytes().saturating_mul(u64::from(memory.channels));
+        let own = memory.dram.as_ref().map_or(Ok(()), DramConfig::validate);
+        own.map_err(|e| Error::new(format!("{}.{e}", key("dram"))))?;
+        let most = self
+            .local_dram(memory)
+            .bytes()
+            .saturating_mul(u64::from(memory.channels));
         let allowed = format!("at most {}, the DRAM of its channels", Bytes(most));
         check(&key("bytes"), memory.bytes, bytes <= most, &allowed)
     }
