@@ -125,6 +125,7 @@ METHODS = {
     "io_command": {"opcode": 0xC0, "nsid": 1, "dwords": [(13, 0)]},
     "qos_get": {},
     "qos_set": {"master": "nvme", "reads": 0, "writes": 0, "weight": 128},
+    "check_timeout": {"timeout_us": 10},
     "engine_wait": {"name": "copy0", "timeout_us": 10},
     "flush": {},
     "rest": {"ns": 1000},

@@ -441,7 +441,7 @@ def delay_set(
     design: DesignOption = "default",
     as_json: JsonOption = False,
 ) -> None:
-    """Set the timing of a running device, and show what that does to 4 KiB reads.
+    """Set the timing of a running device, and show what that does to 4 KiB reads, or to loads of the local memory.
 
     The device starts with the timing of its design; it is measured, set anew through BAR4 without a stop, and measured
     again. To start with another timing, change `media.profile` in the design.
@@ -457,25 +457,35 @@ def delay_set(
         from nearside.device import media_profile
 
         media_profile(profile)
-    job = {"queues": 1, "depth": 1, "commands": 200}
     with _device(design, as_json) as device:
-        before = device.workload(**job)
+        device.design.late_reads(memory=memory)  # names those that there are
+        before = _latency(device, memory)
         if profile is not None:
             device.delay_set(profile, channel, memory)
         else:
             device.delay_set_latency(read_ns, write_ns, channel, memory)
-        after = device.workload(**job)
+        after = _latency(device, memory)
         channels = device.delay_get()
-    doc = {"before": before["latency"], "after": after["latency"], "channels": channels, "time": "simulated"}
+    doc = {"before": before, "after": after, "channels": channels, "time": "simulated"}
     doc["late_reads"] = device.late_reads
     if as_json:
         print_json(doc)
         return
-    table = show.table("4 KiB reads, one at a time, simulated time", "", "before", "after")
+    what = "4 KiB reads" if memory == "storage" else "64-byte loads"
+    table = show.table(f"{what}, one at a time, simulated time", "", "before", "after")
     for key, label in (("mean_ns", "mean"), ("p50_ns", "p50"), ("p99_ns", "p99"), ("max_ns", "max")):
         table.add_row(label, *(show.nanoseconds(doc[side][key]) for side in ("before", "after")))
     show.out.print(table)
     _print_delay(channels)
+
+
+def _latency(device: Any, memory: str) -> dict[str, Any]:
+    """The latency of single reads of a memory: by NVMe, or by loads of one that holds no namespace."""
+    if memory == "storage":
+        return device.workload(queues=1, depth=1, commands=200)["latency"]
+    place = next(m for m in device.info()["device"]["memories"] if m["name"] == memory)
+    stream = {"in_flight": 1, "count": 200, "start": place["base"], "span": place["bytes"]}
+    return device.pm_stream("load", **stream)["latency"]
 
 
 def _device(name: str, quiet: bool) -> Any:

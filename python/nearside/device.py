@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nearside import _native
 from nearside._native import NearsideError
@@ -29,6 +30,8 @@ class LateReadsWarning(UserWarning):
 
 def as_text(what: str, value: str) -> str:
     """The same, if it is text: what comes from the command line holds bytes that aren't UTF-8 as lone surrogates."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be text, not {type(value).__name__}")
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -57,7 +60,8 @@ class Design:
     def load(cls, name: str = "default") -> Design:
         """By name, or by path (anything with a `/` or `.toml` in it)."""
         native = _native.Design.load(as_text("the name of a design", name))
-        return cls(native, Path(name) if "/" in name or name.endswith(".toml") else None)
+        by_path = "/" in name or name.endswith(".toml")
+        return cls(native, Path(name) if by_path else root() / "designs" / f"{name}.toml")
 
     def with_values(self, toml: str) -> Design:
         """The same design with other values, given as TOML: `design.with_values("[media]\\nprofile = 'dram'")`."""
@@ -65,9 +69,10 @@ class Design:
 
     @property
     def files(self) -> list[Path]:
-        """Its own file, if it was given by path, and that of its media, if it has one."""
+        """Its own file, and those that keep its media and its local memory, if it has them."""
         media = self.values["media"].get("file")
-        return [path for path in (self.path, media and Path(media)) if path]
+        local = media and self.values.get("memory") and f"{media}.local"
+        return [Path(path) for path in (self.path, media, local) if path]
 
     @property
     def name(self) -> str:
@@ -307,6 +312,14 @@ class Device:
         self.native.shutdown()
 
 
+class Submitted(NamedTuple):
+    """A command in an engine's command page."""
+
+    line: int
+    number: int
+    engine: Engine | None = None
+
+
 class Engine:
     """An engine of a device, launched by its registers, by its command page, or by NVMe I/O commands."""
 
@@ -321,6 +334,13 @@ class Engine:
         given = dict.fromkeys(self.values["optional"], 0) | arguments
         if wrong := sorted(given.keys() ^ set(expected)):
             raise NearsideError(f"{self.name}: {', '.join(wrong)}: its arguments are {', '.join(expected)}")
+        for name in expected:
+            try:
+                fits = 0 <= operator.index(given[name]) <= MAX_U64
+            except TypeError:
+                fits = False
+            if not fits:
+                raise NearsideError(f"{self.name}: {name} = {given[name]!r}: allowed are integers from 0 to {MAX_U64}")
         return [given[name] for name in expected]
 
     def _wrong(self, result: int) -> list[str]:
@@ -343,20 +363,23 @@ class Engine:
             raise NearsideError(f"{self.name} has not ended in {timeout_us} us")
         return self._wrong(value)
 
-    def submit(self, **arguments: int) -> tuple[int, int]:
+    def submit(self, **arguments: int) -> Submitted:
         """Writes a command into its command page, one store of 64 bytes; each of its arguments by name.
 
         Up to 64 may be under way; the engine takes them in their order, behind the stores of the PM window before them.
         What is returned, `finish` asks for.
         """
-        return self.device.native.engine_submit(self.name, self._in_order(arguments))
+        return Submitted(*self.device.native.engine_submit(self.name, self._in_order(arguments)), self)
 
-    def finish(self, command: tuple[int, int], timeout_us: int = 1_000_000) -> dict[str, int]:
+    def finish(self, command: Submitted, timeout_us: int = 1_000_000) -> dict[str, int]:
         """Waits for the end of a command of its command page, in simulated time; its outputs, by name.
 
         What went wrong is an error, and so is a command whose line a later one has taken.
         """
-        end = self.device.native.engine_finish(self.name, *command, timeout_us)
+        line, number, *of = command
+        if of and of[0] is not None and (of[0].device, of[0].name) != (self.device, self.name):
+            raise NearsideError(f"{self.name}: the command was submitted to {of[0].name}, which finishes it")
+        end = self.device.native.engine_finish(self.name, line, number, timeout_us)
         if end is None:
             raise NearsideError(f"{self.name} has not ended in {timeout_us} us")
         result, value = end
@@ -385,6 +408,8 @@ class Engine:
 
     def launch(self, timeout_us: int = 1_000_000, **arguments: int) -> float:
         """Starts it and waits for its end; the simulated nanoseconds that it took, as the host sees it."""
+        # Before it works.
+        self.device.native.check_timeout(timeout_us)
         begin = self.device.now_ns
         self.start(**arguments)
         if wrong := self.wait(timeout_us):

@@ -17,6 +17,12 @@ const MOST_PAGE_ARGUMENTS: usize = 7;
 const MAX_COMMANDS: usize = 8;
 /// The vendor specific I/O opcodes (NVMe 1.4, figure 346).
 const OPCODES: std::ops::RangeInclusive<u8> = 0x80..=0xFF;
+/// Kinds below are those of the device's own blocks.
+const FIRST_KIND: u32 = 16;
+/// Names that are taken: of the other masters in `qos`, and of the shell's instance in the top.
+const TAKEN: [&str; 3] = ["pm", "nvme", "shell"];
+/// What functions that take arguments by name call their own ones.
+const OWN_ARGUMENTS: [&str; 2] = ["self", "timeout_us"];
 /// The device top, which engines are written into.
 pub const TOP: &str = "hw/top/rtl/nearside_top.sv";
 
@@ -131,6 +137,20 @@ pub struct Plugged {
     pub namespaces: std::ops::RangeInclusive<u32>,
 }
 
+/// Each of these names stands there once, in whatever case: constants of the C header have no other.
+fn once<'a>(
+    key: impl Fn(usize) -> String,
+    names: impl Iterator<Item = &'a String>,
+) -> Result<(), Error> {
+    let mut seen: Vec<String> = Vec::new();
+    for (n, name) in names.enumerate() {
+        let upper = name.to_ascii_uppercase();
+        check(&key(n), name, !seen.contains(&upper), "each name once")?;
+        seen.push(upper);
+    }
+    Ok(())
+}
+
 fn identifier(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -142,13 +162,20 @@ impl Manifest {
         let text = error::read(path)?;
         let manifest: Manifest =
             toml::from_str(&text).map_err(|e| Error::from_toml(path, &text, &e))?;
-        manifest.validate().map_err(|e| e.in_text(path, &text))?;
+        let list = path.with_file_name(&manifest.filelist);
+        let given = manifest.filelist.display();
+        manifest
+            .validate()
+            .and_then(|()| check("filelist", given, list.is_file(), "a file in its folder"))
+            .map_err(|e| e.in_text(path, &text))?;
         Ok(manifest)
     }
 
     fn validate(&self) -> Result<(), Error> {
         let allowed = "up to 32 letters, digits and '_', a letter first";
         check("name", &self.name, identifier(&self.name), allowed)?;
+        let allowed = "16 and more, from 0x80000000 on for those that are not Nearside's";
+        check("kind", self.kind, self.kind >= FIRST_KIND, allowed)?;
         let size = self.registers.0;
         let fits = size.is_power_of_two() && (4096..=512 << 10).contains(&size);
         let allowed = "a power of two from 4 KiB to 512 KiB";
@@ -170,6 +197,7 @@ impl Manifest {
             let key = format!("commands[{n}].name");
             check(&key, name, identifier(name), "letters, digits and '_'")?;
         }
+        once(|n| format!("commands[{n}].name"), commands.iter())?;
         for (key, names) in [
             ("arguments", &self.arguments),
             ("outputs", &self.outputs),
@@ -177,6 +205,19 @@ impl Manifest {
         ] {
             let allowed = "names of letters, digits and '_'";
             (names.iter()).try_for_each(|name| check(key, name, identifier(name), allowed))?;
+        }
+        once(
+            |n| match n < self.arguments.len() {
+                true => "arguments".into(),
+                false => "outputs".into(),
+            },
+            self.arguments.iter().chain(&self.outputs),
+        )?;
+        once(|_| "results".into(), self.results.iter())?;
+        for name in &self.arguments {
+            let allowed = format!("other names than {}", OWN_ARGUMENTS.join(", "));
+            let free = !OWN_ARGUMENTS.contains(&name.as_str());
+            check("arguments", name, free, &allowed)?;
         }
         let (arguments, outputs) = (self.arguments.len(), self.outputs.len());
         let fits = (1..=MOST_PAGE_ARGUMENTS).contains(&arguments) && outputs <= 1;
@@ -189,9 +230,10 @@ impl Manifest {
         }
         let most = (size - ARGUMENTS) / ARGUMENT_STEP;
         let words = (self.arguments.len() + self.outputs.len()) as u64;
-        let few = words <= most && self.results.len() <= 32;
-        let allowed = "what the registers have room for, and at most 32 results";
-        check("arguments and outputs", words, few, allowed)
+        let allowed = format!("at most {most} together with outputs, as the registers have room");
+        check("arguments", words, words <= most, &allowed)?;
+        let results = self.results.len();
+        check("results", results, results <= 32, "at most 32")
     }
 
     fn version_word(&self) -> Option<u32> {
@@ -246,7 +288,10 @@ impl Design {
                 true => root.join(&engine.engine),
                 false => root.join("hw/engine").join(&engine.engine),
             };
-            let manifest = Manifest::load(&folder.join("engine.toml"))?;
+            let file = folder.join("engine.toml");
+            let allowed = format!("{}, or a folder with an engine.toml", shipped(root));
+            check("engine", engine.engine.clone(), file.exists(), &allowed)?;
+            let manifest = Manifest::load(&file)?;
             let size = manifest.registers.0;
             let offset = next.next_multiple_of(size);
             next = offset + size;
@@ -269,7 +314,17 @@ impl Design {
                 let allowed = format!("at most one for each of its {most} commands");
                 check("opcodes", format!("{own:x?}"), own.len() <= most, &allowed)?;
             }
-            for command in &commands {
+            for (command, standard) in commands.iter().zip(&manifest.commands) {
+                let (given, own) = (command.opcode, standard.opcode);
+                let allowed = format!(
+                    "one whose lowest two bits are those of {own:#x}, which say what data is moved"
+                );
+                check(
+                    "opcodes",
+                    format!("{given:#x}"),
+                    given & 3 == own & 3,
+                    &allowed,
+                )?;
                 let mut others = plugged.iter().flat_map(|e: &Plugged| &e.commands);
                 let alone = others.all(|other| other.opcode != command.opcode);
                 let allowed = "an opcode of its own: `opcodes` in the design gives others";
@@ -339,8 +394,13 @@ impl Design {
                 identifier(&engine.name),
                 allowed,
             )?;
-            let alone = self.engine.iter().filter(|e| e.name == engine.name).count() == 1;
-            check(&key("name"), &engine.name, alone, "a name of its own")?;
+            let same = |e: &&Engine| e.name.eq_ignore_ascii_case(&engine.name);
+            let alone = self.engine.iter().filter(same).count() == 1;
+            let allowed = "a name of its own, in whatever case";
+            check(&key("name"), &engine.name, alone, allowed)?;
+            let free = !TAKEN.contains(&engine.name.as_str());
+            let allowed = format!("other names than {}", TAKEN.join(", "));
+            check(&key("name"), &engine.name, free, &allowed)?;
             let of = |_| key("opcodes");
             opcodes(of, engine.opcodes.iter().flatten().copied())?;
             let namespaces = &engine.namespaces;
@@ -371,6 +431,18 @@ impl Design {
         }
         Ok(())
     }
+}
+
+/// The names of the engines in `hw/engine`.
+fn shipped(root: &Path) -> String {
+    let entries = std::fs::read_dir(root.join("hw/engine"));
+    let folders = entries.into_iter().flatten().flatten();
+    let mut names: Vec<String> = folders
+        .filter(|entry| entry.path().join("engine.toml").is_file())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names.join(", ")
 }
 
 /// The device top with these engines: the repository's, with each of them written into it.
@@ -583,18 +655,46 @@ mod tests {
             (one("speed = 3\n"), "x.toml:9: unknown key `engine.speed`"),
             (
                 one("").repeat(7),
-                "engine = 7: allowed is at most 6 of them",
+                "x.toml:6: engine = 7: allowed is at most 6 of them",
+            ),
+            // What the qos registers call the other masters, and the instance of the shell.
+            (
+                one("").replace("\"a\"", "\"pm\""),
+                "x.toml:7: engine[0].name = pm: allowed is",
+            ),
+            (
+                one("").replace("\"a\"", "\"nvme\""),
+                "x.toml:7: engine[0].name = nvme: allowed is",
+            ),
+            (
+                one("").replace("\"a\"", "\"shell\""),
+                "x.toml:7: engine[0].name = shell: allowed is",
+            ),
+            // One constant of the C header.
+            (
+                format!("{}{}", one(""), one("").replace("\"a\"", "\"A\"")),
+                "engine[0].name = a: allowed is a name of its own",
             ),
         ] {
             let error = parse(&text).unwrap_err();
             assert!(error.contains(why) && !error.contains('\n'), "{error}");
         }
-        let design = parse(&one("").replace("\"copy\"", "\"nonesuch\"")).unwrap();
-        let error = design.engines(&root()).unwrap_err().to_string();
-        assert!(
-            error.contains("hw/engine/nonesuch/engine.toml: "),
-            "{error}"
-        );
+        for (engine, there) in [
+            (
+                "nonesuch",
+                "allowed is copy, scan, or a folder with an engine.toml",
+            ),
+            (
+                "no/such",
+                "allowed is copy, scan, or a folder with an engine.toml",
+            ),
+            ("", "allowed is copy, scan, or a folder with an engine.toml"),
+        ] {
+            let design = parse(&one("").replace("\"copy\"", &format!("{engine:?}"))).unwrap();
+            let error = design.engines(&root()).unwrap_err().to_string();
+            let why = format!("x.toml:8: engine[0].engine = {engine}: {there}");
+            assert_eq!(error, why);
+        }
         for (opcodes, why) in [
             (
                 "[0x80, 0x81]",
@@ -603,6 +703,11 @@ mod tests {
             (
                 "[0xC0]",
                 "x.toml:10: engine[1].opcodes = 0xc0: allowed is an opcode of its own",
+            ),
+            // A command of no data has none with another opcode.
+            (
+                "[0xD1]",
+                "x.toml:9: engine[0].opcodes = 0xd1: allowed is one whose lowest two bits are those of 0xc4",
             ),
         ] {
             let text = format!(
@@ -660,7 +765,7 @@ mod tests {
         let text = [
             one("a", ""),
             one("b", ""),
-            one("c", "opcodes = [0xD0, 0xD3]\nnamespaces = [2]\n"),
+            one("c", "opcodes = [0xD0, 0xD8]\nnamespaces = [2]\n"),
         ]
         .concat();
         let design = parse(&text).unwrap();
@@ -674,12 +779,12 @@ mod tests {
         };
         assert_eq!(
             [opcodes(0), opcodes(1), opcodes(2)],
-            [vec![0xC0, 0xC8], vec![], vec![0xD0, 0xD3]]
+            [vec![0xC0, 0xC8], vec![], vec![0xD0, 0xD8]]
         );
         let namespaces: Vec<_> = engines.iter().map(|e| e.namespaces.clone()).collect();
         assert_eq!(namespaces, [1..=3, 1..=3, 2..=2]);
         let text = top(&root(), &engines).unwrap();
-        let wanted = "commands: 8'd2, opcodes: 64'hd3d0, changes: 8'h2, namespaces: 16'h2}";
+        let wanted = "commands: 8'd2, opcodes: 64'hd8d0, changes: 8'h2, namespaces: 16'h2}";
         assert!(text.contains(wanted), "{text}");
     }
 
@@ -687,6 +792,7 @@ mod tests {
     fn a_wrong_manifest_names_its_line() {
         let folder = std::env::temp_dir().join(format!("nearside-engine-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("copy.f"), "").unwrap();
         let good = std::fs::read_to_string(root().join("hw/engine/copy/engine.toml")).unwrap();
         let text = format!(
             "[[engine]]\nname = \"a\"\nengine = \"{}/\"\n",
@@ -729,6 +835,58 @@ mod tests {
                 "0xC4",
                 "0x02",
                 "engine.toml:16: commands[0].opcode = 0x2: allowed is 0x80 to 0xff",
+            ),
+            // Blocks of the device itself.
+            (
+                "kind = 16",
+                "kind = 2",
+                "engine.toml:3: kind = 2: allowed is 16 and more",
+            ),
+            (
+                "\"dst\"",
+                "\"src\"",
+                "engine.toml:11: arguments = src: allowed is each name once",
+            ),
+            (
+                "\"dst\"",
+                "\"SRC\"",
+                "engine.toml:11: arguments = SRC: allowed is each name once",
+            ),
+            (
+                "interrupts = 1",
+                "outputs = [\"bytes\"]",
+                "engine.toml:10: outputs = bytes: allowed is each name once",
+            ),
+            (
+                "\"write_error\"",
+                "\"read_error\"",
+                "engine.toml:12: results = read_error: allowed is each name once",
+            ),
+            (
+                "opcode = 0xC4",
+                "opcode = 0xC4\n[[commands]]\nname = \"copy\"\nopcode = 0xC8",
+                "engine.toml:18: commands[1].name = copy: allowed is each name once",
+            ),
+            // `launch` has these parameters itself.
+            (
+                "\"dst\"",
+                "\"timeout_us\"",
+                "engine.toml:11: arguments = timeout_us: allowed is",
+            ),
+            (
+                "\"dst\"",
+                "\"self\"",
+                "engine.toml:11: arguments = self: allowed is",
+            ),
+            (
+                "[\"read_error\", \"write_error\", \"stopped\", \"invalid\"]",
+                &format!("{:?}", (0..33).map(|n| format!("r{n}")).collect::<Vec<_>>()),
+                "engine.toml:12: results = 33: allowed is at most 32",
+            ),
+            (
+                "\"copy.f\"",
+                "\"nonesuch.f\"",
+                "engine.toml:5: filelist = nonesuch.f: allowed is a file in its folder",
             ),
         ] {
             assert!(good.contains(from));

@@ -74,23 +74,29 @@ impl Error {
     }
 }
 
-/// The line, from 1 on, of a key as errors name it: `channels`, `media.bytes`, `engine[1].name`. `engine[1]` is the second `[[engine]]`; a
-/// number behind the last part is of a value in a list. Of a key that is not there, the line of its table.
+/// The line, from 1 on, of a key as errors name it: `channels`, `media.bytes`, `engine[1].name`, `memory[0].delay.read_slots`. `engine[1]`
+/// is the second `[[engine]]`; a number behind the last part is of a value in a list. Of a key that is not there, the line of its
+/// table; of tables themselves, such as too many of them, that of the first.
 fn line_of(text: &str, key: &str) -> Option<usize> {
     let (table, field) = key.rsplit_once('.').unwrap_or(("", key));
     let field = field.split('[').next()?;
-    let (table, number) = match table.split_once('[') {
-        Some((table, number)) => (table, number.trim_end_matches(']').parse().ok()?),
-        None => (table, 0),
+    // Of `memory[0].delay` the list, the number there, and the table in it.
+    let (list, number, table) = match table.split_once('[') {
+        Some((list, rest)) => {
+            let (number, inner) = rest.split_once(']')?;
+            (list, number.parse().ok()?, format!("{list}{inner}"))
+        }
+        None => (table, 0, table.to_string()),
     };
     let (mut here, mut seen, mut begin) = (table.is_empty(), 0, None);
     for (n, line) in (1..).zip(text.lines()) {
         let line = line.trim();
         if let Some(header) = line.strip_prefix('[') {
             let name = header.trim_start_matches('[').split(']').next()?.trim();
-            here = name == table && seen == number;
-            begin = if here { Some(n) } else { begin };
-            seen += usize::from(name == table);
+            seen += usize::from(name == list);
+            here = name == table && seen == number + 1;
+            let first = table.is_empty() && name == field && begin.is_none();
+            begin = if here || first { Some(n) } else { begin };
         } else if here {
             let rest = line.strip_prefix(field).map(str::trim_start);
             if rest.is_some_and(|rest| rest.starts_with('=')) {

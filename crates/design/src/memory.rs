@@ -138,10 +138,12 @@ impl Design {
         let allowed = "at most bytes / channels";
         check(&key("granule"), memory.granule, ok, allowed)?;
         memory.delay.validate(&key("delay"))?;
-        let dram = self.local_dram(memory);
-        dram.validate()
-            .map_err(|e| Error::new(format!("{}.{e}", key("dram"))))?;
-        let most = dram.bytes().saturating_mul(u64::from(memory.channels));
+        let own = memory.dram.as_ref().map_or(Ok(()), DramConfig::validate);
+        own.map_err(|e| Error::new(format!("{}.{e}", key("dram"))))?;
+        let most = self
+            .local_dram(memory)
+            .bytes()
+            .saturating_mul(u64::from(memory.channels));
         let allowed = format!("at most {}, the DRAM of its channels", Bytes(most));
         check(&key("bytes"), memory.bytes, bytes <= most, &allowed)
     }
@@ -203,7 +205,10 @@ mod tests {
     fn mistakes_name_the_line_and_what_is_allowed() {
         let one = |extra: &str| format!("[[memory]]\nname = \"local\"\nbytes = \"1 MiB\"\n{extra}");
         for (text, why) in [
-            (one("").repeat(2), "memory = 2: allowed is at most one"),
+            (
+                one("").repeat(2),
+                "x.toml:4: memory = 2: allowed is at most one",
+            ),
             (
                 one("").replace("\"local\"", "\"storage\""),
                 "x.toml:5: memory[0].name = storage: allowed is \"local\"",
@@ -230,7 +235,7 @@ mod tests {
             ),
             (
                 one("[memory.delay]\nread_slots = 5\n"),
-                "memory[0].delay.read_slots = 5: allowed are",
+                "x.toml:8: memory[0].delay.read_slots = 5: allowed are",
             ),
             (one("speed = 3\n"), "x.toml:7: unknown key `memory.speed`"),
         ] {

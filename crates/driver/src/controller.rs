@@ -671,6 +671,52 @@ impl<H: Host> Controller<H> {
         self.finish(n)
     }
 
+    /// The same while `go_on`, asked every `interval`, answers yes. If it does not, the command is aborted, and its end waited for:
+    /// the queue is free again.
+    pub fn execute_raw_while(
+        &mut self,
+        n: usize,
+        sqe: Sqe,
+        interval: Time,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Completion> {
+        self.check_idle(n)?;
+        self.submit_raw(n, sqe, 0)?;
+        self.ring(n)?;
+        let mut limit = self.host.now() + self.config.command_timeout;
+        let mut stopped = false;
+        loop {
+            if let Some(completion) = self.poll(n)? {
+                self.ring(n)?;
+                return match stopped {
+                    true => Err(Error::Interrupted),
+                    false => Ok(completion),
+                };
+            }
+            if !stopped && !go_on() {
+                stopped = true;
+                self.abort_all(n)?;
+                limit = self.host.now() + self.config.command_timeout;
+            }
+            let until = limit.min(self.host.now() + interval);
+            match self.host.now() < limit {
+                true => self.host.wait(until)?,
+                false => self.wait(limit, "an I/O command")?,
+            }
+        }
+    }
+
+    /// Abort of each command in flight on queue `n`. Whatever becomes of it, the command still ends.
+    fn abort_all(&mut self, n: usize) -> Result<()> {
+        let (qid, cids) = (self.io[n].qid, self.io[n].in_flight());
+        for cid in cids {
+            let id = u32::from(cid) << 16 | u32::from(qid);
+            let abort = Sqe::new(spec::nvme::admin::ABORT).with_cdw(10, id);
+            self.admin(abort, "Abort")?.check()?;
+        }
+        Ok(())
+    }
+
     fn finish(&mut self, n: usize) -> Result<Completion> {
         self.ring(n)?;
         let limit = self.host.now() + self.config.command_timeout;

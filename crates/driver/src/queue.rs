@@ -133,6 +133,14 @@ impl QueuePair {
         self.slots.len() - self.free.len()
     }
 
+    /// Identifiers of the commands in flight.
+    pub fn in_flight(&self) -> Vec<u16> {
+        let slots = (0..).zip(&self.slots);
+        slots
+            .filter_map(|(cid, slot)| slot.is_some().then_some(cid))
+            .collect()
+    }
+
     /// Room for one more: a queue of n entries holds n - 1.
     pub fn has_room(&self) -> bool {
         (self.tail + 1) % self.entries != self.sq_head && !self.free.is_empty()

@@ -138,6 +138,8 @@ impl Device {
 const LINE: u64 = 64;
 /// Simulated time between two looks at whether an engine has ended.
 const ENGINE_POLL: Time = Time::us(1);
+/// Simulated time of a command between two looks for Ctrl-C.
+const COMMAND_PIECE: Time = Time::us(20);
 /// Least simulated time between two looks for Ctrl-C.
 const REST_PIECE: Time = Time::us(20);
 
@@ -821,6 +823,13 @@ impl Device {
         Ok(Value::from(engines.collect::<Vec<_>>()).to_string())
     }
 
+    /// Refuses a time that no wait for an engine may take.
+    #[staticmethod]
+    #[pyo3(name = "check_timeout")]
+    fn check_timeout_of(timeout_us: u64) -> PyResult<()> {
+        check_timeout(timeout_us).map(drop)
+    }
+
     /// Sets an engine's arguments and starts it.
     fn engine_start(&self, name: &str, arguments: Vec<u64>) -> PyResult<()> {
         let mut state = self.lock()?;
@@ -905,7 +914,7 @@ impl Device {
     }
 
     /// Runs a vendor specific I/O command that moves no data to its end: (dword number, value) pairs of dwords 2, 3, 10 to 15, the
-    /// others 0. Returns dword 0 of its completion; a status other than success is an error.
+    /// others 0. Returns dword 0 of its completion; a status other than success is an error. Ctrl-C aborts it.
     fn io_command(
         &self,
         py: Python<'_>,
@@ -927,9 +936,12 @@ impl Device {
             sqe = sqe.with_cdw(n, value);
         }
         let session = state.session()?;
-        let completion = py
-            .detach(|| session.controller.execute_raw(0, sqe))
-            .map_err(raise)?;
+        let mut teller = Teller::new(None);
+        let outcome = py.detach(|| {
+            let mut go_on = || teller.tell(0, 1);
+            (session.controller).execute_raw_while(0, sqe, COMMAND_PIECE, &mut go_on)
+        });
+        let completion = teller.settle(outcome)?;
         completion.check().map_err(raise)?;
         Ok(completion.result)
     }

@@ -18,7 +18,7 @@ const DEAF: u64 = 0x108;
 const KEEP: u8 = 0x90;
 const CHANGE: u8 = 0xFF;
 /// Of the second one, in namespace 2.
-const KEEP_B: u8 = 0x92;
+const KEEP_B: u8 = 0x94;
 /// Commands that a mailbox holds.
 const ROOM: u32 = 4;
 /// Namespaces in blocks: the first one, and where the second one lies.
@@ -219,7 +219,7 @@ fn the_log_of_effects_has_them() {
     let there: Vec<_> = there.into_iter().filter(|(_, e)| *e != 0).collect();
     assert_eq!(
         there,
-        [(0x90, 1), (0x92, 1), (0xA3, 3), (0xC4, 3), (0xFF, 3)]
+        [(0x90, 1), (0x94, 1), (0xA3, 3), (0xC4, 3), (0xFF, 3)]
     );
 }
 

@@ -71,7 +71,7 @@ pub fn mailboxes_design() -> Design {
     };
     let local =
         "[[memory]]\nname = \"local\"\nbytes = \"1 MiB\"\nchannels = 2\ngranule = \"8 KiB\"\n";
-    let second = "namespaces = [2]\nopcodes = [0x92, 0xA3]\n";
+    let second = "namespaces = [2]\nopcodes = [0x94, 0xA3]\n";
     let text = format!(
         "name = \"mailboxes\"\nclock_mhz = 10\n[media]\nbytes = \"16 MiB\"\nprofile = \"dram\"\n[nvme]\nio_queues = 2\nnamespaces = [\"8 MiB\", \"4 MiB\"]\n{local}{}{}{}{second}{}",
         engine("a", "tests/engines/mailbox"),
