@@ -629,3 +629,43 @@ fn aborts_deletions_and_stops_end_engines_at_work() {
         assert!(seen[1], "{end:?}: nothing was half done");
     }
 }
+
+/// Starts a copy of the registers that lasts for 17 ms, and an NVMe command of the same engine, which waits for it.
+fn waits_for_a_long_copy() -> Device {
+    let mut d = Device::engines();
+    for (n, value) in [(0, 0), (1, 256 << 20), (2, 256u64 << 20)] {
+        d.set(COPY + 0x20 + 0x10 * n, value as u32);
+        d.set(COPY + 0x24 + 0x10 * n, (value >> 32) as u32);
+    }
+    d.set(COPY, 1);
+    let copy = Sqe::new(COPY_BLOCKS).with_nsid(1).with_cdw(14, 8);
+    d.submit(1, &[copy]);
+    assert_eq!(d.ended(1), [], "it waits");
+    d
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
+fn an_abort_ends_a_command_whose_engine_works_on_something_else() {
+    let mut d = waits_for_a_long_copy();
+    d.abort(1, 0);
+    d.rest(200);
+    assert_eq!(d.ended(1), [(0, ABORTED)]);
+    assert_eq!(d.register(COPY) & 4, 0, "the copy of the registers goes on");
+    d.set(COPY, 2);
+    d.finish_copy();
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
+fn a_controller_stops_whatever_an_engine_does_for_others() {
+    let mut d = waits_for_a_long_copy();
+    let cc = d.c.host_mut().read32(Bar::Nvme, CC).unwrap();
+    d.c.host_mut().write32(Bar::Nvme, CC, cc & !1).unwrap();
+    d.rest(200);
+    assert_eq!(d.c.host_mut().read32(Bar::Nvme, CSTS).unwrap() & 1, 0);
+    assert_eq!(d.register(COPY) & 4, 0, "the copy of the registers goes on");
+    d.set(COPY, 2);
+    d.finish_copy();
+    d.c.reset().unwrap();
+}
