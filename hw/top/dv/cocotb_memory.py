@@ -1,13 +1,15 @@
-"""A memory that is stopped while an engine's writes wait in front of one of its channels."""
+"""A memory of the shell and an engine: stopped while writes wait in front of a channel; bounds."""
 
+import os
 from collections import deque
 
 import cocotb
 from cocotb.clock import Clock
-from cocotb.triggers import ClockCycles, RisingEdge
-from cocotbext.axi import AxiBus, AxiMaster
+from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
+from cocotbext.axi import AxiBus, AxiMaster, AxiResp
 
 GRANULE = 4096
+LIMIT = int(os.environ.get("LIMIT", "65536"))
 
 
 async def take_writes(dut, channel, held):
@@ -58,3 +60,22 @@ async def begun_writes_get_their_data(dut, lines):
     await ClockCycles(dut.clk_i, 1000)
     begun = int(dut.begun_o.value)
     assert begun == 0, f"channels {begun:02b}: a begun burst lacks data 1000 cycles later"
+
+
+@cocotb.test()
+async def bounds_are_kept(dut):
+    """Lines below the limit are written, others answered DECERR."""
+    dut.rst_ni.value = 0
+    dut.stop_i.value = 0
+    cocotb.start_soon(Clock(dut.clk_i, 4, unit="ns").start())
+    master = AxiMaster(AxiBus.from_prefix(dut, "s_axi"), dut.clk_i, reset=dut.rst_ni, reset_active_level=False)
+    await ClockCycles(dut.clk_i, 4)
+    dut.rst_ni.value = 1
+    for channel in range(2):
+        cocotb.start_soon(take_writes(dut, channel, [False, False]))
+    await ClockCycles(dut.clk_i, 2)
+    for granule in range(5):
+        for offset in (0, GRANULE - 64):
+            addr = GRANULE * granule + offset
+            answer = await with_timeout(master.write(addr, b"x" * 64), 4000, "ns")
+            assert answer.resp == (AxiResp.OKAY if addr < LIMIT else AxiResp.DECERR), f"{addr:#x}"

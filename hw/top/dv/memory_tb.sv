@@ -8,6 +8,8 @@ module memory_tb
 #(
   /// Lines written that the engine may have outstanding in a channel.
   parameter int unsigned Writes = 1,
+  /// Addresses that it may touch are below this one.
+  parameter longint unsigned Limit = 64'h1_0000,
   /// Bits of its IDs.
   parameter int unsigned IdBits = 4
 ) (
@@ -65,7 +67,7 @@ module memory_tb
     .NumEngines (1),
     .Present    (1'b1),
     .First      ('0),
-    .Limit      (64'h10000)
+    .Limit      (Limit)
   ) u_memory (
     .clk_i,
     .engine_clk_i (clk_i),

@@ -1,5 +1,6 @@
 """The memory of the shell beside its device."""
 
+import pytest
 from hdl import simulate
 
 
@@ -9,4 +10,19 @@ def test_stopped_memory():
         "cocotb_memory",
         filelists=["hw/top/shell.f"],
         extra_sources=["memory_tb.sv"],
+        testcase="begun_writes_get_their_data.*",
+    )
+
+
+@pytest.mark.parametrize("limit", [4096, 3 * 4096])
+def test_bounds(limit):
+    """Of one of the two channels the engine may touch nothing, or less than of the other one."""
+    simulate(
+        "memory_tb",
+        "cocotb_memory",
+        filelists=["hw/top/shell.f"],
+        extra_sources=["memory_tb.sv"],
+        parameters={"Writes": 0, "Limit": f"64'd{limit}"},
+        env={"LIMIT": str(limit)},
+        testcase="bounds_are_kept",
     )
