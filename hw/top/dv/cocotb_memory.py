@@ -9,7 +9,7 @@ from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
 from cocotbext.axi import AxiBus, AxiMaster, AxiResp
 
 GRANULE = 4096
-LIMIT = int(os.environ.get("LIMIT", "65536"))
+LIMIT = int(os.environ.get("LIMIT", "0"))  # 0: of the tests of a stop
 
 
 async def take_writes(dut, channel, held):
@@ -36,7 +36,7 @@ async def take_writes(dut, channel, held):
         s("bresp").value = 0
 
 
-@cocotb.test()
+@cocotb.test(skip=LIMIT != 0)
 @cocotb.parametrize(lines=range(1, 13))
 async def begun_writes_get_their_data(dut, lines):
     """So many lines to channel 0, which lets one through, then one to channel 1; then the function is stopped."""
@@ -62,7 +62,7 @@ async def begun_writes_get_their_data(dut, lines):
     assert begun == 0, f"channels {begun:02b}: a begun burst lacks data 1000 cycles later"
 
 
-@cocotb.test()
+@cocotb.test(skip=LIMIT == 0)
 async def bounds_are_kept(dut):
     """Lines below the limit are written, others answered DECERR."""
     dut.rst_ni.value = 0

@@ -10,7 +10,6 @@ def test_stopped_memory():
         "cocotb_memory",
         filelists=["hw/top/shell.f"],
         extra_sources=["memory_tb.sv"],
-        testcase="begun_writes_get_their_data.*",
     )
 
 
@@ -24,5 +23,4 @@ def test_bounds(limit):
         extra_sources=["memory_tb.sv"],
         parameters={"Writes": 0, "Limit": f"64'd{limit}"},
         env={"LIMIT": str(limit)},
-        testcase="bounds_are_kept",
     )
