@@ -131,7 +131,7 @@ module copy
   localparam int unsigned Nvme = 1;
   localparam int unsigned Page = 2;
   localparam int unsigned Sources = 3;
-  logic [Sources-1:0] want, want_stop, ended_of;
+  logic [Sources-1:0] want, want_stop, ended_of, dropped;
   job_t [Sources-1:0] jobs;
   engine_registers u_registers (
     .clk_i,
@@ -199,7 +199,7 @@ module copy
     .want_o   (want[Nvme]),
     .stop_o   (want_stop[Nvme]),
     .done_i   (ended_of[Nvme]),
-    .stopped_i(result_q.stopped),
+    .stopped_i(dropped[Nvme] || result_q.stopped),
     .status_i (status),
     .dw0_i    ('0)
   );
@@ -231,15 +231,16 @@ module copy
   ) u_launch (
     .clk_i,
     .rst_ni,
-    .busy_o (launch_busy),
-    .want_i (want),
-    .args_i (jobs),
-    .stop_i (want_stop),
-    .done_o (ended_of),
-    .start_o(start),
-    .args_o (job),
-    .stop_o (launch_stop),
-    .done_i (finish)
+    .busy_o   (launch_busy),
+    .want_i   (want),
+    .args_i   (jobs),
+    .stop_i   (want_stop),
+    .done_o   (ended_of),
+    .dropped_o(dropped),
+    .start_o  (start),
+    .args_o   (job),
+    .stop_o   (launch_stop),
+    .done_i   (finish)
   );
 
   // ---------------------------------------------------------------- a copy
@@ -296,7 +297,6 @@ module copy
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       result_q <= '0;
-      reported_q   <= '0;
     end else if (start) begin
       result_q <= '0;
     end else begin
@@ -305,8 +305,13 @@ module copy
       if (stop && !(piece_fire && piece_last) && !(state_q == StCheck && invalid))
         result_q.stopped <= 1'b1;
       if (state_q == StCheck) result_q.invalid <= invalid;
-      if (ended_of[Registers]) reported_q <= result_q;
     end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) reported_q <= '0;
+    else if (ended_of[Registers])
+      reported_q <= dropped[Registers] ? '{stopped: 1'b1, default: '0} : result_q;
   end
 
   assign hwif_in.control.idle.next = !want[Registers];
