@@ -48,6 +48,8 @@ module copy
   localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
   localparam int unsigned ChannelBits = idx_width(NumChannels);
   localparam int unsigned Commands = 8;  // of a mover
+  // All of the PM window: a longer copy would be errors only, and one of a command page nothing could end.
+  localparam logic [63:0] Longest = (LocalChannels == 0) ? MediaBytes : LocalBase + LocalBytes;
   localparam int unsigned OpenBits = unsigned'($clog2(NumChannels * Commands + 1));
 
   // Registers. What lies beyond them is a word without one.
@@ -246,7 +248,8 @@ module copy
   // ---------------------------------------------------------------- a copy
 
   assign stop = launch_stop && (state_q == StCut || state_q == StCheck);
-  assign invalid = job.malformed || left_q == '0 || src_q + left_q - 64'd1 < src_q || dst_q + left_q - 64'd1 < dst_q;
+  assign invalid = job.malformed || left_q == '0 || left_q > Longest || src_q + left_q - 64'd1 < src_q ||
+      dst_q + left_q - 64'd1 < dst_q;
 
   // The next piece ends with the target's granule.
   assign room = (GranuleBits + 1)'(Granule) - (GranuleBits + 1)'(dst_q[GranuleBits-1:0]);
