@@ -22,6 +22,7 @@ hw/lib/rtl/ns_axi_link.sv
 hw/lib/rtl/ns_axi_join.sv
 hw/lib/rtl/ns_axi_nobody.sv
 hw/lib/rtl/ns_axi_gate.sv
+hw/lib/rtl/ns_axi_stop.sv
 hw/lib/rtl/ns_axi_credit.sv
 hw/lib/rtl/ns_axi_read_turns.sv
 hw/lib/rtl/ns_axi_slice.sv

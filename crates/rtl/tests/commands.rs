@@ -387,6 +387,8 @@ fn format_waits_for_engines() {
 const MIB: u64 = 1 << 20;
 const COPY: u64 = 0x8_0000;
 const SCAN: u64 = 0x8_2000;
+/// Its command page.
+const PAGE: u64 = 0x4_0000;
 const COPY_BLOCKS: u8 = 0xC4;
 const COUNT: u8 = 0xC0;
 /// Blocks that are copied and counted, and where.
@@ -628,4 +630,57 @@ fn aborts_deletions_and_stops_end_engines_at_work() {
         let seen = cut_at_many_moments(end, 6);
         assert!(seen[1], "{end:?}: nothing was half done");
     }
+}
+
+/// Starts a copy of the registers that lasts for 1 ms, and an NVMe command of the same engine, which waits for it.
+fn waits_for_a_long_copy() -> Device {
+    let mut d = Device::engines();
+    for (n, value) in [(0, 0), (1, 16 * MIB), (2, 16 * MIB)] {
+        d.set(COPY + 0x20 + 0x10 * n, value as u32);
+        d.set(COPY + 0x24 + 0x10 * n, (value >> 32) as u32);
+    }
+    d.set(COPY, 1);
+    let copy = Sqe::new(COPY_BLOCKS).with_nsid(1).with_cdw(14, 8);
+    d.submit(1, &[copy]);
+    assert_eq!(d.ended(1), [], "it waits");
+    d
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
+fn an_abort_ends_a_command_whose_engine_works_on_something_else() {
+    let mut d = waits_for_a_long_copy();
+    assert!(d.abort(1, 0));
+    assert_eq!(d.register(COPY) & 4, 0, "the copy of the registers goes on");
+    assert_eq!(d.ended(1), [(0, ABORTED)]);
+    d.set(COPY, 2);
+    d.finish_copy();
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
+fn a_controller_stops_whatever_an_engine_does_for_others() {
+    let mut d = waits_for_a_long_copy();
+    let cc = d.c.host_mut().read32(Bar::Nvme, CC).unwrap();
+    d.c.host_mut().write32(Bar::Nvme, CC, cc & !1).unwrap();
+    d.rest(200);
+    assert_eq!(d.c.host_mut().read32(Bar::Nvme, CSTS).unwrap() & 1, 0);
+    assert_eq!(d.register(COPY) & 4, 0, "the copy of the registers goes on");
+    d.set(COPY, 2);
+    d.finish_copy();
+    d.c.reset().unwrap();
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
+fn a_copy_longer_than_all_memories_is_refused() {
+    let mut d = Device::engines();
+    // A command of the page: nothing but a reset of the function could end it.
+    let mut command = [0; 64];
+    command[24..32].copy_from_slice(&(1u64 << 62).to_le_bytes());
+    d.c.host_mut().write(Bar::Control, PAGE, &command).unwrap();
+    d.rest(20);
+    let state = d.register(PAGE);
+    let result = d.register(PAGE + 4);
+    assert_eq!((state, result), (2, 8), "ended, invalid");
 }

@@ -30,7 +30,7 @@ module nearside_channel
   input  logic                 rst_ni,
   /// Power-on reset, of the memory controller too.
   input  logic                 por_ni,
-  /// Nothing of the two masters begins any more. From a register.
+  /// Nothing of the masters begins any more. From a register.
   input  logic                 stop_i,
   /// The function is in reset: what it has asked of the memory is no longer wanted. From a register.
   input  logic                 cut_i,
@@ -75,13 +75,14 @@ module nearside_channel
   logic [NumMasters-1:0][WeightBits-1:0] weights;
 
   for (genvar i = 0; i < NumMasters; i++) begin : gen_gate
-    ns_axi_gate u_gate (
-      .aw_open_i(!stop_i),
-      .ar_open_i(!stop_i),
-      .s_axi    (s_axi[i]),
-      .m_axi    (gated[i])
+    ns_axi_stop u_stop (
+      .clk_i,
+      .rst_ni,
+      .stop_i,
+      .begins_o(begins[i]),
+      .s_axi   (s_axi[i]),
+      .m_axi   (gated[i])
     );
-    assign begins[i] = s_axi[i].aw_valid && s_axi[i].aw_ready;
 
     ns_axi_credit #(
       .CountBits(CreditBits),

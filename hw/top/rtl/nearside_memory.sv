@@ -102,7 +102,8 @@ module nearside_memory
     );
 
     for (genvar e = 0; e < NumEngines; e++) begin : gen_engine
-      if (Present[e] && First[e] != Limit[e]) begin : gen_bounds
+      // Bounds may leave nothing of this channel.
+      if (Present[e] && below(First[e], c) != below(Limit[e], c)) begin : gen_bounds
         ns_axi_demux #(
           .M             (1),
           .First         (below(First[e], c)),

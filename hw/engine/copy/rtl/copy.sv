@@ -48,6 +48,8 @@ module copy
   localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
   localparam int unsigned ChannelBits = idx_width(NumChannels);
   localparam int unsigned Commands = 8;  // of a mover
+  // All of the PM window: a longer copy would be errors only, and one of a command page nothing could end.
+  localparam logic [63:0] Longest = (LocalChannels == 0) ? MediaBytes : LocalBase + LocalBytes;
   localparam int unsigned OpenBits = unsigned'($clog2(NumChannels * Commands + 1));
 
   // Registers. What lies beyond them is a word without one.
@@ -131,7 +133,7 @@ module copy
   localparam int unsigned Nvme = 1;
   localparam int unsigned Page = 2;
   localparam int unsigned Sources = 3;
-  logic [Sources-1:0] want, want_stop, ended_of;
+  logic [Sources-1:0] want, want_stop, ended_of, dropped;
   job_t [Sources-1:0] jobs;
   engine_registers u_registers (
     .clk_i,
@@ -199,7 +201,7 @@ module copy
     .want_o   (want[Nvme]),
     .stop_o   (want_stop[Nvme]),
     .done_i   (ended_of[Nvme]),
-    .stopped_i(result_q.stopped),
+    .stopped_i(dropped[Nvme] || result_q.stopped),
     .status_i (status),
     .dw0_i    ('0)
   );
@@ -231,21 +233,23 @@ module copy
   ) u_launch (
     .clk_i,
     .rst_ni,
-    .busy_o (launch_busy),
-    .want_i (want),
-    .args_i (jobs),
-    .stop_i (want_stop),
-    .done_o (ended_of),
-    .start_o(start),
-    .args_o (job),
-    .stop_o (launch_stop),
-    .done_i (finish)
+    .busy_o   (launch_busy),
+    .want_i   (want),
+    .args_i   (jobs),
+    .stop_i   (want_stop),
+    .done_o   (ended_of),
+    .dropped_o(dropped),
+    .start_o  (start),
+    .args_o   (job),
+    .stop_o   (launch_stop),
+    .done_i   (finish)
   );
 
   // ---------------------------------------------------------------- a copy
 
   assign stop = launch_stop && (state_q == StCut || state_q == StCheck);
-  assign invalid = job.malformed || left_q == '0 || src_q + left_q - 64'd1 < src_q || dst_q + left_q - 64'd1 < dst_q;
+  assign invalid = job.malformed || left_q == '0 || left_q > Longest || src_q + left_q - 64'd1 < src_q ||
+      dst_q + left_q - 64'd1 < dst_q;
 
   // The next piece ends with the target's granule.
   assign room = (GranuleBits + 1)'(Granule) - (GranuleBits + 1)'(dst_q[GranuleBits-1:0]);
@@ -296,7 +300,6 @@ module copy
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       result_q <= '0;
-      reported_q   <= '0;
     end else if (start) begin
       result_q <= '0;
     end else begin
@@ -305,8 +308,13 @@ module copy
       if (stop && !(piece_fire && piece_last) && !(state_q == StCheck && invalid))
         result_q.stopped <= 1'b1;
       if (state_q == StCheck) result_q.invalid <= invalid;
-      if (ended_of[Registers]) reported_q <= result_q;
     end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) reported_q <= '0;
+    else if (ended_of[Registers])
+      reported_q <= dropped[Registers] ? '{stopped: 1'b1, default: '0} : result_q;
   end
 
   assign hwif_in.control.idle.next = !want[Registers];

@@ -122,7 +122,7 @@ module scan
   localparam int unsigned Nvme = 1;
   localparam int unsigned Page = 2;
   localparam int unsigned Sources = 3;
-  logic [Sources-1:0] want, want_stop, ended;
+  logic [Sources-1:0] want, want_stop, ended, dropped;
   job_t [Sources-1:0] jobs;
   engine_registers u_registers (
     .clk_i,
@@ -201,7 +201,7 @@ module scan
     .want_o   (want[Nvme]),
     .stop_o   (want_stop[Nvme]),
     .done_i   (ended[Nvme]),
-    .stopped_i(result_q.stopped),
+    .stopped_i(dropped[Nvme] || result_q.stopped),
     .status_i (status),
     .dw0_i    (result_q.count[31:0])
   );
@@ -243,15 +243,16 @@ module scan
   ) u_launch (
     .clk_i,
     .rst_ni,
-    .busy_o (launch_busy),
-    .want_i (want),
-    .args_i (jobs),
-    .stop_i (want_stop),
-    .done_o (ended),
-    .start_o(start),
-    .args_o (job),
-    .stop_o (launch_stop),
-    .done_i (done)
+    .busy_o   (launch_busy),
+    .want_i   (want),
+    .args_i   (jobs),
+    .stop_i   (want_stop),
+    .done_o   (ended),
+    .dropped_o(dropped),
+    .start_o  (start),
+    .args_o   (job),
+    .stop_o   (launch_stop),
+    .done_i   (done)
   );
 
   // ---------------------------------------------------------------- a scan
@@ -298,7 +299,6 @@ module scan
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       result_q <= '0;
-      reported_q   <= '0;
       turn_q   <= '0;
     end else if (start) begin
       result_q <= '0;
@@ -313,8 +313,13 @@ module scan
         result_q.read_error <= error != '0;
         result_q.write_error <= map_error;
       end
-      if (ended[Registers]) reported_q <= result_q;
     end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) reported_q <= '0;
+    else if (ended[Registers])
+      reported_q <= dropped[Registers] ? '{stopped: 1'b1, default: '0} : result_q;
   end
 
   assign hwif_in.control.idle.next = !want[Registers];

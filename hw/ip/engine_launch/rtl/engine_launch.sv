@@ -1,6 +1,7 @@
 // Lets several sources start one engine that does one job at a time, each in its turn: registers, NVMe commands.
 //
-// A source asks with its job's arguments until the job has ended. What it asks to end is told the engine as long as its job lasts.
+// A source asks with its job's arguments until the job has ended. What it asks to end is told the engine as long as its job lasts; a
+// job that has not begun ends at once then, whatever the engine works on.
 `include "ns_assert.svh"
 
 module engine_launch #(
@@ -22,6 +23,8 @@ module engine_launch #(
   input  logic [N-1:0]            stop_i,
   /// Its job ends in this cycle.
   output logic [N-1:0]            done_o,
+  /// And has not begun.
+  output logic [N-1:0]            dropped_o,
 
   /// A job begins, for one cycle. The engine rests.
   output logic                    start_o,
@@ -44,7 +47,7 @@ module engine_launch #(
   ) u_arbiter (
     .clk_i,
     .rst_ni,
-    .req_i  (want_i),
+    .req_i  (want_i & ~stop_i),
     .next_i (begins),
     .gnt_o  (gnt),
     .idx_o  (idx),
@@ -66,7 +69,8 @@ module engine_launch #(
 
   assign start_o = start_q;
   assign stop_o = (source_q & stop_i) != '0;
-  assign done_o = source_q & {N{done_i}};
+  assign dropped_o = want_i & stop_i & ~source_q;
+  assign done_o = source_q & {N{done_i}} | dropped_o;
   assign busy_o = source_q != '0;
 
   `NS_ASSERT(asks_until_the_end, (source_q & ~want_i) == '0)

@@ -1,0 +1,26 @@
+"""The memory of the shell beside its device."""
+
+import pytest
+from hdl import simulate
+
+
+def test_stopped_memory():
+    simulate(
+        "memory_tb",
+        "cocotb_memory",
+        filelists=["hw/top/shell.f"],
+        extra_sources=["memory_tb.sv"],
+    )
+
+
+@pytest.mark.parametrize("limit", [4096, 3 * 4096])
+def test_bounds(limit):
+    """Of one of the two channels the engine may touch nothing, or less than of the other one."""
+    simulate(
+        "memory_tb",
+        "cocotb_memory",
+        filelists=["hw/top/shell.f"],
+        extra_sources=["memory_tb.sv"],
+        parameters={"Writes": 0, "Limit": f"64'd{limit}"},
+        env={"LIMIT": str(limit)},
+    )
