@@ -116,6 +116,7 @@ module nvme_completion
 
   state_e state_q;
   logic retire_q;
+  logic wraps_q;  // with retire_q: the entry was the last one of its queue, so that the phase changes
 
   // State of each completion queue.
   logic [NumQueues-1:0] valid_q, phase_q, ien_q;
@@ -268,6 +269,7 @@ module nvme_completion
     if (!rst_ni) begin
       state_q <= StIdle;
       retire_q <= 1'b0;
+      wraps_q <= 1'b0;
       valid_q <= '0;
       phase_q <= '0;
       ien_q <= '0;
@@ -276,11 +278,10 @@ module nvme_completion
         StIdle:  if (take) state_q <= StSlot;
         StSlot:  state_q <= StQueue;
         StQueue: state_q <= cpl_q.silent ? StIdle : StEntry;
-        default: begin
-          state_q <= StIdle;
-          if (tail_next == '0) phase_q[cqid_q] <= !phase_q[cqid_q];
-        end
+        default: state_q <= StIdle;
       endcase
+      wraps_q <= state_q == StEntry && tail_next == '0;
+      if (wraps_q) phase_q[cqid_q] <= !phase_q[cqid_q];
       retire_q <= state_q == StEntry || (state_q == StQueue && cpl_q.silent);
 
       if (create) begin
