@@ -151,25 +151,23 @@ module transfers_proof
   } state_t;
   event_t taken;  // an event that is changing its slot
   logic changing;
-  data_done_t [3:0] over_of;  // ends that wait: two in the FIFO, two in the register slice
-  logic [3:0] over_valid;
+  data_done_t [1:0] over_of;  // ends that wait in the FIFO
+  logic [1:0] over_valid;
   logic [1:0] fifo_count;
   assign taken = u_slots.event_q;
   assign changing = u_slots.chosen_q || u_slots.change_q;
   assign fifo_count = u_slots.u_done.count_q;
   assign over_of[0] = u_slots.u_done.gen_reg.mem[u_slots.u_done.rptr_q];
   assign over_of[1] = u_slots.u_done.gen_reg.mem[!u_slots.u_done.rptr_q];
-  assign over_of[2] = u_slots.u_slice.data_q;
-  assign over_of[3] = u_slots.u_slice.spare_q;
-  assign over_valid = {!u_slots.u_slice.ready_q, u_slots.u_slice.valid_q, fifo_count == 2'd2, fifo_count != '0};
+  assign over_valid = {fifo_count == 2'd2, fifo_count != '0};
 
   for (genvar s = 0; s < 2; s++) begin : gen_kept
     logic of_this_slot;  // the event changes this slot
-    logic [3:0] mine;
+    logic [1:0] mine;
     logic [1:0] counted;
     state_t state;
     assign of_this_slot = changing && taken.slot == SlotWidth'(s);
-    for (genvar i = 0; i < 4; i++) begin : gen_mine
+    for (genvar i = 0; i < 2; i++) begin : gen_mine
       assign mine[i] = over_valid[i] && over_of[i].slot == SlotWidth'(s);
       `NS_ASSERT(over_known, !mine[i] || over_of[i].status == status_q[s])
     end
@@ -199,7 +197,7 @@ module transfers_proof
         !open_q[s] || mine != '0 || of_this_slot || !(walked_q[s] && ended_q[s] == jobs_q[s]))
     `NS_ASSERT(old_kept, !(u_slots.change_q && of_this_slot) || u_slots.old_q == state)
   end
-  for (genvar i = 0; i < 4; i++) begin : gen_slots
+  for (genvar i = 0; i < 2; i++) begin : gen_slots
     `NS_ASSERT(over_slot, !over_valid[i] || over_of[i].slot < 2)
   end
   `NS_ASSERT(taken_slot, !changing || taken.slot < 2)

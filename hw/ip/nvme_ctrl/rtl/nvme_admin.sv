@@ -152,11 +152,11 @@ module nvme_admin
   output data_cmd_t            data_o,
   output logic                 data_valid_o,
   input  logic                 data_ready_i,
-  /// Ended data command.
-  input  data_done_t           data_done_i,
-  /// Valid; taken at once if its slot is the present command's.
-  input  logic                 data_done_valid_i,
-  /// The slot that data_done_i is compared with, and whether it is.
+  /// That data command has ended.
+  input  logic                 data_done_i,
+  /// How.
+  input  data_status_e         data_status_i,
+  /// Its slot, and whether it is under way.
   output logic [SlotWidth-1:0] data_slot_o,
   output logic                 data_wait_o,
 
@@ -215,6 +215,9 @@ module nvme_admin
   logic [BytesWidth-1:0] bytes_q, bytes_d;
   logic [12:0] offset_q, offset_d;
   logic aborting_q, no_room_q, moved_q, want_event;
+  logic
+      in_use_q,
+      searched_q;  // a completion queue that is to be deleted: by some submission queue; all have been looked at
 
   // Fields of the command.
   logic [15:0] low, high;  // of CDW10
@@ -237,6 +240,7 @@ module nvme_admin
 
   // Valid from StCheck on.
   namespace_t ns, ns_q;
+  logic configures_cq_q, creates_q;  // Create or Delete I/O Completion Queue; Create of either
   logic pages_ok_q, qid_exists_range_q, sq_exists_q, cq_exists_q, cqid_range_q, cqid_exists_q;
 
   nvme_namespace #(
@@ -250,6 +254,8 @@ module nvme_admin
 
   always_ff @(posedge clk_i) begin
     ns_q <= ns;
+    configures_cq_q <= cmd_q.opcode == AdminCreateCq || cmd_q.opcode == AdminDeleteCq;
+    creates_q <= cmd_q.opcode == AdminCreateCq || cmd_q.opcode == AdminCreateSq;
     pages_ok_q <= pages_ok;
     qid_exists_range_q <= qid_exists_range;
     sq_exists_q <= sq_exists;
@@ -263,8 +269,9 @@ module nvme_admin
 
   // What stands against each command; ScSuccess of the generic type if nothing.
   localparam status_t Fine = '{dnr: 1'b0, more: 1'b0, crd: 2'b0, sct: 3'd0, sc: ScSuccess};
-  status_t create_sq_status, create_cq_status, identify_status, feature_status;
+  status_t create_sq_status, create_cq_status, identify_status, value_status, feature_status;
   status_t
+      value_status_q,  // of a feature, valid from StCheck on
       create_sq_status_q,
       create_cq_status_q,
       identify_status_q,
@@ -328,18 +335,43 @@ module nvme_admin
   logic [NumQueues-1:0] uncoalesced_q;  // Interrupt Vector Configuration, CD
   logic set, feature_we, vector_we;
   logic [2:0] sel;  // Select of Get Features (figure 187): current, default, saved, supported capabilities
-  logic [3:0] feature_idx;
+  logic [3:0] feature_idx, feature_idx_q;
   logic [31:0] feature_mask, feature_default;
   logic [Bits-1:0] vector;
 
   localparam logic [2:0] SelCurrent = 3'd0;
   localparam logic [2:0] SelCapabilities = 3'd3;
 
+  // Which feature it is, where something depends on it that takes long. From StCheck on.
+  typedef struct packed {
+    logic vector;
+    logic queues;
+    logic recovery;
+    logic timestamp;
+    logic keep_alive;
+    logic behavior;
+    logic current;  // Select; of Set Features, too
+  } feature_t;
+  feature_t is_q;
+
+  always_ff @(posedge clk_i) begin
+    feature_idx_q <= (fid == FidTemperature && cmd_q.cdw11[20]) ? FeatureTemperatureUnder : fid[3:0];
+    is_q <= '{
+        vector: fid == FidVector,
+        queues: fid == FidNumQueues,
+        recovery: fid == FidErrorRecovery,
+        timestamp: fid == FidTimestamp,
+        keep_alive: fid == FidKeepAlive,
+        behavior: fid == FidBehavior,
+        current: sel == SelCurrent
+    };
+  end
+
+
   assign set = cmd_q.opcode == AdminSetFeatures;
   assign sel = set ? 3'd0 : cmd_q.cdw10[10:8];
   assign vector = cmd_q.cdw11[Bits-1:0];
-  assign feature_idx = (state_q == StDefaults) ? count_q[3:0]
-                     : (fid == FidTemperature && cmd_q.cdw11[20]) ? FeatureTemperatureUnder : fid[3:0];
+  assign feature_idx = (state_q == StDefaults) ? count_q[3:0] : feature_idx_q;
 
   always_comb begin
     unique case (feature_idx)
@@ -348,39 +380,41 @@ module nvme_admin
       default: feature_default = '0;
     endcase
 
-    feature_status = Fine;
+    value_status = Fine;
     feature_mask = '0;
     unique case (fid)
       FidArbitration: feature_mask = 32'hFFFF_FF07;
       FidPower: begin
         feature_mask = 32'h0000_00E0;
-        if (set && cmd_q.cdw11[4:0] != '0) feature_status = generic_status(ScInvalidField);
+        if (set && cmd_q.cdw11[4:0] != '0) value_status = generic_status(ScInvalidField);
       end
       FidTemperature: begin
         feature_mask = 32'h0000_FFFF;
         // The composite temperature is the only one; Fh sets all.
-        if (cmd_q.cdw11[19:16] != 4'h0 && !(set && cmd_q.cdw11[19:16] == 4'hF)) feature_status = generic_status(ScInvalidField);
-        if (cmd_q.cdw11[21]) feature_status = generic_status(ScInvalidField);
+        if (cmd_q.cdw11[19:16] != 4'h0 && !(set && cmd_q.cdw11[19:16] == 4'hF)) value_status = generic_status(ScInvalidField);
+        if (cmd_q.cdw11[21]) value_status = generic_status(ScInvalidField);
       end
       FidErrorRecovery: begin
         feature_mask = 32'h0000_FFFF;
-        if (set && cmd_q.cdw11[16]) feature_status = generic_status(ScInvalidField);  // DULBE
+        if (set && cmd_q.cdw11[16]) value_status = generic_status(ScInvalidField);  // DULBE
       end
       FidNumQueues: begin
         if (set && (cmd_q.cdw11[15:0] == 16'hFFFF || cmd_q.cdw11[31:16] == 16'hFFFF)) begin
-          feature_status = generic_status(ScInvalidField);
+          value_status = generic_status(ScInvalidField);
         end else if (set && (sq_valid_i[NumIoQueues:1] != '0 || cq_valid_i[NumIoQueues:1] != '0)) begin
-          feature_status = generic_status(ScCommandSequenceError);
+          value_status = generic_status(ScCommandSequenceError);
         end
       end
       FidCoalescing: feature_mask = 32'h0000_FFFF;
-      FidVector: if (32'(cmd_q.cdw11[15:0]) > NumIoQueues) feature_status = generic_status(ScInvalidField);
+      FidVector: if (32'(cmd_q.cdw11[15:0]) > NumIoQueues) value_status = generic_status(ScInvalidField);
       FidAtomicity: feature_mask = 32'h0000_0001;
       FidEvents: feature_mask = 32'h0000_01FF;  // SMART warnings, namespace attribute notices
       FidTimestamp, FidKeepAlive, FidBehavior: ;
-      default: feature_status = generic_status(ScInvalidField);
+      default: value_status = generic_status(ScInvalidField);
     endcase
 
+    // What stands against the feature and its value is known a cycle before.
+    feature_status = value_status_q;
     if (feature_status.sc == ScSuccess && sel > SelCapabilities)
       feature_status = generic_status(ScInvalidField);
 
@@ -403,7 +437,7 @@ module nvme_admin
 
   assign feature_we = state_q == StDefaults
                     || (state_q == StFeature && set && feature_status_q.sc == ScSuccess && feature_mask != '0);
-  assign vector_we = state_q == StFeature && set && feature_status_q.sc == ScSuccess && fid == FidVector;
+  assign vector_we = state_q == StFeature && set && feature_status_q.sc == ScSuccess && is_q.vector;
 
   assign feature_valid_o = feature_we;
   assign feature_o = '{
@@ -415,6 +449,7 @@ module nvme_admin
     create_sq_status_q <= create_sq_status;
     create_cq_status_q <= create_cq_status;
     identify_status_q <= identify_status;
+    value_status_q <= value_status;
     feature_status_q <= feature_status;
     if (feature_we) feature_mem[feature_idx] <= feature_o.value;
   end
@@ -429,7 +464,7 @@ module nvme_admin
 
   // Host Behavior Support: ACRE. Other bytes are reserved, and of later revisions.
   logic acre_q, behavior, took;
-  assign behavior = fid == FidBehavior;
+  assign behavior = is_q.behavior;
   assign took     = state_q == StTakeData && in_done_i && in_status_i == DataOk;
   assign acre_o   = acre_q;
 
@@ -442,7 +477,7 @@ module nvme_admin
   // Error Recovery, of each namespace.
   logic [NumNamespaces-1:0][15:0] recovery_q;
   logic recovery_we;
-  assign recovery_we = feature_we && state_q == StFeature && fid == FidErrorRecovery;
+  assign recovery_we = feature_we && state_q == StFeature && is_q.recovery;
 
   for (genvar n = 0; n < NumNamespaces; n++) begin : gen_recovery
     always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -478,8 +513,8 @@ module nvme_admin
     .data_ready_i,
     .data_wait_o  (format_data_wait),
     .waits_o      (format_waits),
-    .data_done_i  (data_done_valid_i && data_done_i.slot == cmd_q.slot),
-    .data_status_i(data_done_i.status)
+    .data_done_i,
+    .data_status_i
   );
 
   // Logs.
@@ -618,21 +653,20 @@ module nvme_admin
         state_d = StComplete;
         if (feature_status_q.sc == ScSuccess) begin
           // Changeable; Error Recovery a namespace's; saveable none.
-          if (sel == SelCapabilities) dw0_d = (fid == FidErrorRecovery) ? 32'h6 : 32'h4;
-          else if (fid == FidNumQueues) dw0_d = {16'(NumIoQueues - 1), 16'(NumIoQueues - 1)};
-          else if (fid == FidVector && !set)
-            dw0_d = {15'b0, uncoalesced_q[vector] && sel == SelCurrent, cmd_q.cdw11[15:0]};
-          else if (fid == FidTimestamp || fid == FidBehavior) begin
+          if (sel == SelCapabilities) dw0_d = (is_q.recovery) ? 32'h6 : 32'h4;
+          else if (is_q.queues) dw0_d = {16'(NumIoQueues - 1), 16'(NumIoQueues - 1)};
+          else if (is_q.vector && !set)
+            dw0_d = {15'b0, uncoalesced_q[vector] && is_q.current, cmd_q.cdw11[15:0]};
+          else if (is_q.timestamp || behavior) begin
             page_d  = behavior ? PageBehavior : PageTimestamp;
             bytes_d = behavior ? BytesWidth'(512) : BytesWidth'(8);
             state_d = set ? StTakeData : behavior ? StData : StTime;
-            if (sel != SelCurrent) offset_d = 13'h1000;  // beyond the page: zeros
-          end else if (fid == FidKeepAlive) begin
+            if (!is_q.current) offset_d = 13'h1000;  // beyond the page: zeros
+          end else if (is_q.keep_alive) begin
             if (set) state_d = StKeepAlive;
-            else dw0_d = (sel == SelCurrent) ? keep_alive_i.timeout : '0;
-          end else if (!set && sel == SelCurrent && fid == FidErrorRecovery)
-            dw0_d = 32'(recovery_q[ns_q.idx]);
-          else if (!set) dw0_d = (sel == SelCurrent) ? feature_mem[feature_idx] : feature_default;
+            else dw0_d = (is_q.current) ? keep_alive_i.timeout : '0;
+          end else if (!set && is_q.current && is_q.recovery) dw0_d = 32'(recovery_q[ns_q.idx]);
+          else if (!set) dw0_d = (is_q.current) ? feature_mem[feature_idx] : feature_default;
         end
       end
 
@@ -687,7 +721,7 @@ module nvme_admin
       end
 
       StConfigure:
-      if (cfg_fire_i) state_d = (cmd_q.opcode == AdminDeleteSq) ? StQuiet : StComplete;
+      if (cfg_fire_i) state_d = (!configures_cq_q && !creates_q) ? StQuiet : StComplete;
 
       // Commands that have been fetched and not decoded show up later: look again.
       StQuiet: state_d = sq_idle_i ? StComplete : StClean;
@@ -695,10 +729,10 @@ module nvme_admin
 
       StSearch: begin
         count_d = count_q + 1'b1;
-        if (sq_valid_i[count_q[Bits-1:0]] && sq_cqid_i == QidWidth'(qidx)) begin
+        if (in_use_q) begin
           status_d = command_status(ScInvalidQueueDeletion);
-          state_d = StComplete;
-        end else if (32'(count_q) == NumIoQueues) begin
+          state_d  = StComplete;
+        end else if (searched_q) begin
           state_d = StConfigure;
         end
       end
@@ -706,8 +740,8 @@ module nvme_admin
       StData: if (data_ready_i) state_d = StDataWait;
 
       StDataWait:
-      if (data_done_valid_i && data_done_i.slot == cmd_q.slot) begin
-        status_d = data_status(data_done_i.status, acre_q);
+      if (data_done_i) begin
+        status_d = data_status(data_status_i, acre_q);
         state_d = StComplete;
       end
 
@@ -781,15 +815,15 @@ module nvme_admin
   assign flush_done_o = state_q == StFlushDone;
   assign parked_o = SlotWidth'(parked_q);
   assign busy_o = state_q != StIdle || want_event;
-  assign waits_o = state_q == StFormat && format_waits && !data_done_valid_i && !want_event;
+  assign waits_o = state_q == StFormat && format_waits && !data_done_i && !want_event;
 
   // Queues.
   assign cfg_valid_o = state_q == StInitCq || state_q == StInitSq || state_q == StConfigure;
 
   always_comb begin
     cfg_o = '{
-        cq: cmd_q.opcode == AdminCreateCq || cmd_q.opcode == AdminDeleteCq,
-        create: cmd_q.opcode == AdminCreateCq || cmd_q.opcode == AdminCreateSq,
+        cq: configures_cq_q,
+        create: creates_q,
         qid: QidWidth'(qidx),
         cqid: QidWidth'(cqidx),
         prio: sq_prio_e'(cmd_q.cdw11[2:1]),
@@ -813,6 +847,17 @@ module nvme_admin
     end
   end
 
+  // StSearch looks at a submission queue in one cycle, and at what was found in the next.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      in_use_q   <= 1'b0;
+      searched_q <= 1'b0;
+    end else begin
+      in_use_q <= state_q == StSearch && sq_valid_i[count_q[Bits-1:0]] && sq_cqid_i == QidWidth'(qidx);
+      searched_q <= state_q == StSearch && 32'(count_q) == NumIoQueues;
+    end
+  end
+
   assign sq_qid_o = (state_q == StSearch) ? count_q : QidWidth'(qidx);
   assign unreserve_valid_o = state_q == StPark;
   assign abort_o = '{
@@ -831,7 +876,7 @@ module nvme_admin
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) log_clear_q <= 1'b0;
     else
-      log_clear_q <= state_q == StDataWait && state_d == StComplete && data_done_i.status == DataOk
+      log_clear_q <= state_q == StDataWait && state_d == StComplete && data_status_i == DataOk
                      && cmd_q.opcode == AdminGetLogPage && !cmd_q.cdw10[15];
   end
 
@@ -843,7 +888,7 @@ module nvme_admin
   assign keep_alive_o = '{
           set: state_q == StKeepAlive,
           restart: state_q == StComplete && cpl_ready_i && status_q == Fine &&
-          (cmd_q.opcode == AdminKeepAlive || (set && fid == FidKeepAlive)),
+          (cmd_q.opcode == AdminKeepAlive || (set && is_q.keep_alive)),
           value: cmd_q.cdw11
       };
   assign in_long_o = behavior;

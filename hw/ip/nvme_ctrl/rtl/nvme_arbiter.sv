@@ -46,12 +46,6 @@ module nvme_arbiter
   input  logic                 use_i
 );
 
-  // Bit i: any of the bits below i.
-  function automatic logic [NumQueues-1:0] above(logic [NumQueues-1:0] bits);
-    above = bits << 1;
-    for (int unsigned step = 1; step < NumQueues; step *= 2) above |= above << step;
-  endfunction
-
   // Priority of each I/O queue, a vector a bit.
   logic [NumQueues-1:0] prio0_q, prio1_q;
 
@@ -144,7 +138,7 @@ module nvme_arbiter
   logic done_q;
 
   assign turn  = any_first_q ? first_q : req_q;
-  assign later = above(turn);
+  assign later = ~(turn ^ (turn - 1'b1));  // those above the lowest one: a carry chain is shorter than the mapper's OR here
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

@@ -116,6 +116,7 @@ module nvme_completion
 
   state_e state_q;
   logic retire_q;
+  logic wraps_q;  // with retire_q: the entry was the last one of its queue, so that the phase changes
 
   // State of each completion queue.
   logic [NumQueues-1:0] valid_q, phase_q, ien_q;
@@ -135,6 +136,7 @@ module nvme_completion
   head_e head_state_q;
   idx_t head_idx;
   logic head_valid_q, head_fire, head_ok;
+  logic counts_q;  // a queue with interrupts has been created or deleted
   logic [PtrWidth-1:0] head_q, tail_q, size_q, filled_q, freed_q;
 
   // Entries from `from` to `to` in a queue of size + 1.
@@ -144,7 +146,7 @@ module nvme_completion
   endfunction
 
   assign head_idx = idx_t'(head_qid_i);
-  assign head_fire = head_state_q == HeadDecide && !cfg_fire_i;
+  assign head_fire = head_state_q == HeadDecide && !cfg_fire_i && !counts_q;
   assign head_ready_o = head_fire;
   assign head_ok = head_valid_q && head_i <= size_q && freed_q <= filled_q;
   assign head_bad_qid_o = head_fire && !head_valid_q;
@@ -182,31 +184,38 @@ module nvme_completion
   assign create = cfg_fire_i && cfg_i.cq && cfg_i.create;
   assign cfg_idx = idx_t'(cfg_i.qid);
 
-  // Queues of each vector: what the host has consumed of one says nothing of the others.
+  // Queues of each vector: what the host has consumed of one says nothing of the others. They are counted a cycle after the
+  // creation or deletion, and doorbells wait for that.
   logic [NumQueues-1:0] used_q;  // else users_mem does not count
   (* ram_style = "distributed" *) logic [QidWidth-1:0] users_mem[NumQueues];
   logic [QidWidth-1:0] users, withdraw_vector;
-  logic counts, alone;
-  idx_t cfg_vector;
-  assign cfg_vector = create ? idx_t'(cfg_i.vector) : idx_t'(vector_mem[cfg_idx]);
-  assign counts = cfg_fire_i && cfg_i.cq && (create ? cfg_i.ien : ien_q[cfg_idx]);
-  assign users = used_q[cfg_vector] ? users_mem[cfg_vector] : '0;
+  logic create_q, alone, last_goes;
+  idx_t vector_q;
+  assign users = used_q[vector_q] ? users_mem[vector_q] : '0;
   assign alone = users_mem[idx_t'(withdraw_vector)] == QidWidth'(1);
+  assign last_goes = counts_q && !create_q && users == QidWidth'(1);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) used_q <= '0;
-    else if (clear_i) used_q <= '0;
-    else if (counts) used_q[cfg_vector] <= 1'b1;
+    if (!rst_ni) begin
+      counts_q <= 1'b0;
+      used_q   <= '0;
+    end else begin
+      counts_q <= cfg_fire_i && cfg_i.cq && (create ? cfg_i.ien : ien_q[cfg_idx]);
+      if (clear_i) used_q <= '0;
+      else if (counts_q) used_q[vector_q] <= 1'b1;
+    end
   end
 
-  always_ff @(posedge clk_i)
-    if (counts)
-      users_mem[cfg_vector] <= create ? users + 1'b1 : users - 1'b1;
+  always_ff @(posedge clk_i) begin
+    create_q <= create;
+    vector_q <= create ? idx_t'(cfg_i.vector) : idx_t'(vector_mem[cfg_idx]);
+    if (counts_q) users_mem[vector_q] <= create_q ? users + 1'b1 : users - 1'b1;
+  end
 
   // A cycle after the doorbell: interrupts of entries that it did not count come later, or with it, and win. What a queue that
   // is deleted has asked for goes with it.
-  logic withdraw_q, last_goes_q;
-  logic [QidWidth-1:0] withdraw_vector_q, last_vector_q;
+  logic withdraw_q;
+  logic [QidWidth-1:0] withdraw_vector_q;
   assign withdraw_vector = vector_mem[head_idx];
   assign withdraw_o = withdraw_q;
   assign withdraw_vector_o = withdraw_vector_q;
@@ -216,19 +225,11 @@ module nvme_completion
   assign empties = cq_moved_o && valid_q[head_idx] && head_i == tail_mem[head_idx] && ien_q[head_idx];
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      last_goes_q <= 1'b0;
-      withdraw_q  <= 1'b0;
-    end else begin
-      last_goes_q <= counts && !create && users == QidWidth'(1);
-      withdraw_q  <= last_goes_q || (empties && alone);
-    end
+    if (!rst_ni) withdraw_q <= 1'b0;
+    else withdraw_q <= last_goes || (empties && alone);
   end
 
-  always_ff @(posedge clk_i) begin
-    last_vector_q <= QidWidth'(cfg_vector);
-    withdraw_vector_q <= last_goes_q ? last_vector_q : withdraw_vector;
-  end
+  always_ff @(posedge clk_i) withdraw_vector_q <= counts_q ? QidWidth'(vector_q) : withdraw_vector;
 
   // Taking a completion.
   logic [NumSources-1:0] cpl_gnt;
@@ -268,6 +269,7 @@ module nvme_completion
     if (!rst_ni) begin
       state_q <= StIdle;
       retire_q <= 1'b0;
+      wraps_q <= 1'b0;
       valid_q <= '0;
       phase_q <= '0;
       ien_q <= '0;
@@ -276,11 +278,10 @@ module nvme_completion
         StIdle:  if (take) state_q <= StSlot;
         StSlot:  state_q <= StQueue;
         StQueue: state_q <= cpl_q.silent ? StIdle : StEntry;
-        default: begin
-          state_q <= StIdle;
-          if (tail_next == '0) phase_q[cqid_q] <= !phase_q[cqid_q];
-        end
+        default: state_q <= StIdle;
       endcase
+      wraps_q <= state_q == StEntry && tail_next == '0;
+      if (wraps_q) phase_q[cqid_q] <= !phase_q[cqid_q];
       retire_q <= state_q == StEntry || (state_q == StQueue && cpl_q.silent);
 
       if (create) begin
@@ -349,7 +350,7 @@ module nvme_completion
       status: cpl_q.status
   };
 
-  assign busy_o = state_q != StIdle || retire_q || withdraw_q || head_state_q != HeadRead;
+  assign busy_o = state_q != StIdle || retire_q || counts_q || withdraw_q || head_state_q != HeadRead;
 
   logic unused;
   assign unused = ^{cfg_i.cqid, cfg_i.prio};

@@ -204,15 +204,14 @@ module nvme_fetch
   logic [63:12] base_q;
   idx_t cqid_q;
 
-  // StReserve -> StIssue. In StIdle, the port looks at the admin queue, for unreserve_*.
-  idx_t cq_idx;
+  // StReserve -> StIssue. Before StLookup, cqid_q is the admin queue, for reserve_* and unreserve_*.
   logic [PtrWidth-1:0] reserve, reserve_prev, reserve_next_q, cq_head_q;
-  logic room, cq_moved_q;
+  logic issues, room, cq_moved_q;
 
-  assign cq_idx = (state_q == StIdle) ? '0 : cqid_q;
-  assign cq_qid_o = QidWidth'(cq_idx);
-  assign reserve = reserve_mem[cq_idx];
+  assign cq_qid_o = QidWidth'(cqid_q);
+  assign reserve = reserve_mem[cqid_q];
   assign reserve_prev = (reserve == '0) ? cq_size_i : reserve - 1'b1;
+  assign issues = own_q || nonempty_q[qid_q];
   assign room = reserve_next_q != cq_head_q;
   assign issue = state_q == StIssue && !own_q && room;
   assign cq_full_o = state_q == StIssue && !own_q && !room;
@@ -274,7 +273,7 @@ module nvme_fetch
         StChoose: if (chosen) state_q <= gnt_valid ? StLookup : StIdle;
         StLookup: state_q <= StReserve;
         // The host may have set the tail back to the head.
-        StReserve: state_q <= (own_q || nonempty_q[qid_q]) ? StIssue : StIdle;
+        StReserve: state_q <= issues ? StIssue : StIdle;
         default: state_q <= StIdle;
       endcase
 
@@ -311,12 +310,10 @@ module nvme_fetch
   always_ff @(posedge clk_i) begin
     if (state_q == StChoose) qid_q <= gnt_idx;
     if (state_q == StIdle) own_q <= start_own;
-    if (start_own) cqid_q <= '0;
     if (state_q == StLookup) begin
       head_q <= head_mem[qid_q];
       head_next_q <= (head_mem[qid_q] == size_mem[qid_q]) ? '0 : head_mem[qid_q] + 1'b1;
       base_q <= base_mem[qid_q];
-      cqid_q <= idx_t'(cqid_mem[qid_q]);
     end
     if (state_q == StReserve) begin
       reserve_next_q <= (reserve == cq_size_i) ? '0 : reserve + 1'b1;
@@ -336,8 +333,14 @@ module nvme_fetch
     end
     if (sq_create || issue) head_mem[sq_create?cfg_idx : qid_q] <= sq_create ? '0 : head_next_q;
     if (cq_create || unreserve || issue || (reserve_done_o && reserve_ok_o)) begin
-      reserve_mem[cq_create ? cfg_idx : cq_idx] <= cq_create ? '0 : unreserve ? reserve_prev : reserve_next_q;
+      reserve_mem[cq_create ? cfg_idx : cqid_q] <= cq_create ? '0 : unreserve ? reserve_prev : reserve_next_q;
     end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) cqid_q <= '0;
+    else if (state_q == StLookup) cqid_q <= idx_t'(cqid_mem[qid_q]);
+    else if (state_q != StReserve || !issues) cqid_q <= '0;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -408,6 +411,8 @@ module nvme_fetch
   logic unused;
   assign unused = ^{r_i.id, r_i.last, r_i.resp[0], cfg_i.ien, cfg_i.vector};
 
+  `NS_ASSERT(admin_queue_before_lookup,
+             !(state_q inside {StIdle, StChoose, StLookup}) || cqid_q == '0)
   `NS_ASSERT(reads_are_expected, !r_valid_i || meta_valid)
   `NS_ASSERT(outstanding_has_room, !issue || meta_ready)
   `NS_ASSERT(clear_only_when_quiet, !clear_i || (state_q == StIdle && !ar_valid_q && !meta_valid))

@@ -2,7 +2,7 @@
 //
 // There is one LBA format and no metadata, so a format changes no attribute of a namespace. Without a secure erase the
 // data must be gone as well (5.23), so SES 0 and 1 do the same. No Cryptographic Erase (FNA bit 2 is 0).
-// From its first cycle on the namespaces count as being formatted; what is in flight in them ends first. The zeros are
+// Once nothing stands against it, the namespaces count as being formatted; what is in flight in them ends first. The zeros are
 // written in data commands of up to 65536 blocks, in the slot of the Format NVM command. When the controller is being
 // disabled or shut down, the data path ends the present one early, and it ends as interrupted (see nvme_pkg).
 // Checks, in this order: namespace, LBAF, PI, SES. PIL and MSET mean nothing without metadata.
@@ -59,8 +59,9 @@ module nvme_format
   localparam int unsigned ChunkWidth = 17;
   localparam logic [LbaWidth-1:0] MostBlocks = LbaWidth'(65536);
 
-  typedef enum logic [2:0] {
+  typedef enum logic [3:0] {
     StIdle,
+    StCheck,  // what stands against it
     StBlock,  // commands that have just been decoded become visible
     StDrain,  // wait for those in flight
     StPick,   // is this one to be erased?
@@ -115,10 +116,10 @@ module nvme_format
       mask_q  <= '0;
     end else begin
       unique case (state_q)
-        StIdle:
-        if (req_i) begin
-          state_q <= (status.sc == ScSuccess) ? StBlock : StDone;
-          if (status.sc == ScSuccess)
+        StIdle: if (req_i) state_q <= StCheck;
+        StCheck: begin
+          state_q <= (status_q.sc == ScSuccess) ? StBlock : StDone;
+          if (status_q.sc == ScSuccess)
             mask_q <= all ? ns_active(Sizes) : MaxNamespaces'(1) << ns.idx;
         end
         StBlock: state_q <= StDrain;
@@ -145,7 +146,7 @@ module nvme_format
   end
 
   always_ff @(posedge clk_i) begin
-    if (state_q == StIdle && req_i) begin
+    if (state_q == StIdle) begin
       status_q <= status;
       idx_q <= '0;
     end

@@ -168,6 +168,10 @@ module nvme_front
   logic admin_sq_idle, unreserve_valid, unreserve_ready, admin_done, cq_moved, retire;
   logic [PtrWidth-1:0] cq_head, cq_size, sq_head;
 
+  // Ended data command.
+  data_done_t done;
+  logic done_valid, admin_done_valid;
+
   // Slots.
   logic [SlotWidth-1:0] free_slot, used, parked, cpl_slot;
   logic free_valid, spare, take, owner_valid;
@@ -542,7 +546,7 @@ module nvme_front
     .data_o          (io_data),
     .data_valid_o    (io_data_valid),
     .data_ready_i    (io_data_ready),
-    .done_i          (data_done_i),
+    .done_i          (done),
     .done_valid_i    (cpl_valid[0] && cpl_ready[0]),
     .abort_i         (abort),
     .abort_done_o    (abort_done),
@@ -637,8 +641,8 @@ module nvme_front
     .data_o           (admin_data),
     .data_valid_o     (admin_data_valid),
     .data_ready_i     (admin_data_ready),
-    .data_done_i,
-    .data_done_valid_i,
+    .data_status_i    (done.status),
+    .data_done_i      (admin_done_valid),
     .data_slot_o      (admin_data_slot),
     .data_wait_o      (admin_data_wait),
     .cpl_o            (admin_cpl),
@@ -750,8 +754,8 @@ module nvme_front
     .start_op_i     (io_data.op),
     .start_bytes_i  (io_data.bytes),
     .end_i          (cpl_valid[0] && cpl_ready[0]),
-    .end_slot_i     (data_done_i.slot),
-    .end_status_i   (data_done_i.status),
+    .end_slot_i     (done.slot),
+    .end_status_i   (done.status),
     .posted_i       (posted),
     .posted_valid_i (posted_valid),
     .bad_register_i (bad_register_q),
@@ -785,12 +789,25 @@ module nvme_front
     else io_shown_q <= io_data_valid && !admin_first && !data_cmd_ready_i;
   end
 
-  // Ended data commands: nvme_admin completes its own.
+  // Ended data commands: nvme_admin completes its own. Much follows from them in their cycle: they come from registers, with
+  // whose they are. nvme_admin waits before its command can have ended.
   logic done_admin;
-  assign done_admin = admin_data_wait && data_done_i.slot == admin_data_slot;
-  assign cpl[0] = '{silent: 1'b0, slot: data_done_i.slot, status: data_status(data_done_i.status, acre), dw0: '0};
-  assign cpl_valid[0] = data_done_valid_i && !done_admin;
-  assign data_done_ready_o = done_admin || cpl_ready[0];
+  ns_skid #(
+    .Width($bits(data_done_t) + 1)
+  ) u_done (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (data_done_valid_i),
+    .in_ready_o (data_done_ready_o),
+    .in_data_i  ({admin_data_wait && data_done_i.slot == admin_data_slot, data_done_i}),
+    .out_valid_o(done_valid),
+    .out_ready_i(done_admin || cpl_ready[0]),
+    .out_data_o ({done_admin, done})
+  );
+
+  assign cpl[0] = '{silent: 1'b0, slot: done.slot, status: data_status(done.status, acre), dw0: '0};
+  assign cpl_valid[0] = done_valid && !done_admin;
+  assign admin_done_valid = done_valid && done_admin;
 
   nvme_completion #(
     .NumQueues (NumQueues),
@@ -874,8 +891,8 @@ module nvme_front
     .sqe_i        (admin_cmd),
     .start_i      (data_cmd_valid_o && data_cmd_ready_i),
     .start_slot_i (data_cmd_o.slot),
-    .done_i       (data_done_valid_i && data_done_ready_o),
-    .done_slot_i  (data_done_i.slot),
+    .done_i       (admin_done_valid || (cpl_valid[0] && cpl_ready[0])),
+    .done_slot_i  (done.slot),
     .post_i       (posted_valid),
     .retire_i     (retire),
     .retire_slot_i(cpl_slot),
@@ -911,7 +928,7 @@ module nvme_front
     else wait_o <= (fused_kept != '0 && fused_left < coalesce_left) ? fused_left : coalesce_left;
   end
   always_ff @(posedge clk_i) cycles_q <= cycles_i[31:0];
-  assign waits_o = !others_busy && !coalesce_busy && (!admin_busy || admin_waits) && !fused_waits;
+  assign waits_o = !others_busy && !coalesce_busy && (!admin_busy || admin_waits) && !fused_waits && !done_valid;
 
   if (NumIoQueues < 1 || NumIoQueues > 127) begin : gen_bad_queues
     $error("nvme_front: NumIoQueues must be 1 to 127");
@@ -928,6 +945,8 @@ module nvme_front
     $error("nvme_front: FetchDepth must be 1 to 64");
   end
 
+  `NS_ASSERT(admin_waits_for_its_own,
+             !done_valid || done.slot != admin_data_slot || admin_data_wait == done_admin)
   `NS_ASSERT(data_cmd_stable, !io_shown_q || (io_data_valid && !admin_first))
   // But for the messages of others.
   `NS_ASSERT(

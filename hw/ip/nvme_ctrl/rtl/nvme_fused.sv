@@ -116,14 +116,14 @@ module nvme_fused
   logic [NumQueues-1:0] pending_q, aged_q, late_q;
   logic [TimerBits-1:0] timer_q;
   status_t first_status_q, status_q;
-  logic kept, same, tick;
+  logic kept, same_q, tick;
 
   (* ram_style = "distributed" *) first_t first_mem[NumQueues];
-  first_t first_q;
+  first_t first, first_q;
 
   assign pending_o = pending_q;
   assign kept = pending_q[idx_q];
-  assign same = first_q.cmd.mem_addr == cmd_i.mem_addr && first_q.cmd.bytes == cmd_i.bytes;
+  assign first = first_mem[idx_q];
   assign tick = timer_q >= TimerBits'(Cycles);
 
   // An Abort goes first, then one whose time is over, unless its partner is here, then the command.
@@ -175,7 +175,7 @@ module nvme_fused
         StPair: begin
           pending_q[idx_q] <= 1'b0;
           state_q <= StFirst;
-          if (first_sc != ScSuccess || cmd_sc_i != ScSuccess || cmd_i.op != OpWrite || !same)
+          if (first_sc != ScSuccess || cmd_sc_i != ScSuccess || cmd_i.op != OpWrite || !same_q)
             state_q <= StEndFirst;
         end
         StFirst: if (data_ready_i) state_q <= StSecond;
@@ -220,7 +220,8 @@ module nvme_fused
         paired_q <= 1'b0;
       end
       StLook: begin
-        first_q <= first_mem[idx_q];
+        first_q <= first;
+        same_q <= first.cmd.mem_addr == cmd_i.mem_addr && first.cmd.bytes == cmd_i.bytes;
         first_status_q <= generic_status(ScMissingFused);
         if (give_up_q && late_q[idx_q]) first_status_q <= interrupted_status(acre_i);
         status_q <= generic_status(
@@ -228,7 +229,7 @@ module nvme_fused
         );
       end
       StFind: begin
-        first_q <= first_mem[idx_q];
+        first_q <= first;
         first_status_q <= abort_status();
       end
       StPair: begin
@@ -238,7 +239,7 @@ module nvme_fused
             (cmd_sc_i != ScSuccess || cmd_i.op != OpWrite) ? ScFailedFused : ScInvalidField);
         status_q <= generic_status(
             (cmd_sc_i != ScSuccess) ? cmd_sc_i : (cmd_i.op != OpWrite) ? ScInvalidField :
-            (first_sc == ScSuccess && !same) ? ScInvalidField : ScFailedFused);
+            (first_sc == ScSuccess && !same_q) ? ScInvalidField : ScFailedFused);
       end
       default: ;
     endcase
@@ -273,6 +274,9 @@ module nvme_fused
   assign unused = ^{cmd_qid_i, abort_qid_i, step_i};
 
   `NS_ASSERT(one_at_a_time, !(data_valid_o && cpl_valid_o))
+  `NS_ASSERT(
+      same_is_known,
+      state_q != StPair || same_q == (first_q.cmd.mem_addr == cmd_i.mem_addr && first_q.cmd.bytes == cmd_i.bytes))
   `NS_ASSERT(for_one, !cmd_valid_i || !(cmd_moves_i && cmd_engine_i))
 
 endmodule

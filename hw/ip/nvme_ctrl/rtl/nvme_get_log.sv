@@ -20,8 +20,7 @@ module nvme_get_log
 
   logic [31:0] numd;  // 0-based
   logic [63:0] offset;
-  logic [12:0] size;
-  logic known;
+  logic known, beyond;  // beyond: the offset is behind the end
   page_e page;
   status_t status;
 
@@ -29,22 +28,22 @@ module nvme_get_log
   assign offset = {cmd_i.cdw13, cmd_i.cdw12};
 
   always_comb begin
-    known = 1'b1;
-    size  = 13'd4096;
-    page  = PageErrorLog;
+    known  = 1'b1;
+    beyond = offset > 64'd4096;
+    page   = PageErrorLog;
     unique case (cmd_i.cdw10[7:0])
       LidSupported: begin
-        page = PageLogs;
-        size = 13'd1024;
+        page   = PageLogs;
+        beyond = offset > 64'd1024;
       end
       LidError: ;
       LidSmart: begin
-        page = PageSmartLog;
-        size = 13'd512;
+        page   = PageSmartLog;
+        beyond = offset > 64'd512;
       end
       LidFirmware: begin
-        page = PageFirmwareLog;
-        size = 13'd512;
+        page   = PageFirmwareLog;
+        beyond = offset > 64'd512;
       end
       LidChangedNs: page = PageChangedNs;
       LidEffects:   page = PageEffectsLog;
@@ -55,7 +54,7 @@ module nvme_get_log
     if (!known) status = command_status(ScInvalidLogPage);
     else if (cmd_i.nsid != '0 && cmd_i.nsid != '1) status = generic_status(ScInvalidField);
     else if (numd[31:TransferWidth-3] != '0) status = generic_status(ScInvalidField);
-    else if (offset[1:0] != '0 || offset > 64'(size)) status = generic_status(ScInvalidField);
+    else if (offset[1:0] != '0 || beyond) status = generic_status(ScInvalidField);
   end
 
   always_ff @(posedge clk_i) begin

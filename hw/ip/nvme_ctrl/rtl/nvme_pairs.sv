@@ -111,7 +111,8 @@ module nvme_pairs
     StFail,       // the second one ends without having been done
     StDrop,
     StRound,      // the pair waits, and a queue is being deleted: how much is inside?
-    StTurn,       // does the oldest one end?
+    StNamed,      // is the oldest one to end?
+    StTurn,       // does it, or what belongs to it?
     StStay,       // no: it goes behind the others
     StCut         // yes
   } state_e;
@@ -195,7 +196,8 @@ module nvme_pairs
       half_q <= 1'b0;
       any_cut_q <= 1'b0;
     end else begin
-      if (cut_i && inside_q[idx_t'(cut_slot_i)]) cut_q[idx_t'(cut_slot_i)] <= 1'b1;
+      // Slot by slot, which is shorter than to choose one of them first.
+      cut_q <= cut_q | (inside_q & (NumSlots'(cut_i) << idx_t'(cut_slot_i)));
       if (held_pop && !stays) begin
         inside_q[idx_t'(held.cmd.slot)] <= 1'b0;
         cut_q[idx_t'(held.cmd.slot)] <= 1'b0;
@@ -214,6 +216,7 @@ module nvme_pairs
   logic oldest_q;                          // the next one is the oldest one
   logic lost_q;                            // that one has gone
   logic partner_q;                         // the one before has gone, and was a Compare
+  logic named_q;                           // the next one is to end
 
   // In two steps: where does each end; do they overlap? The incoming command stays meanwhile.
   addr_t in_end_q, span_end_q;
@@ -301,7 +304,8 @@ module nvme_pairs
           if (!flying_q[scan_q]) state_q <= StScan;
           else if (any_cut_q) state_q <= StRound;
         end
-        StRound: state_q <= half_q ? StBlocked : StTurn;
+        StRound: state_q <= half_q ? StBlocked : StNamed;
+        StNamed: state_q <= StTurn;
         StTurn: begin
           if (turns) state_q <= goes ? StCut : StStay;
           else if (round_q == '0) begin
@@ -310,7 +314,7 @@ module nvme_pairs
             active_q <= !lost_q;
           end
         end
-        StStay: state_q <= StTurn;
+        StStay: state_q <= StNamed;
         StCut: if (cpl_ready_i) state_q <= StDrop;
         StCompare: if (show_q == ShowInside && data_ready_i) state_q <= StWait;
         StWait:
@@ -324,7 +328,7 @@ module nvme_pairs
         StFail: if (held_valid && cpl_ready_i) state_q <= StDrop;
         default:
         if (!end_i) begin
-          state_q  <= turning_q ? StTurn : StIdle;
+          state_q  <= turning_q ? StNamed : StIdle;
           active_q <= turning_q;
         end
       endcase
@@ -335,7 +339,7 @@ module nvme_pairs
 
   // Going round. A Write goes if its Compare has gone; it is right behind it.
   assign turns = state_q == StTurn && round_q != '0 && held_valid;
-  assign goes = turns && (held.second ? partner_q : cut_q[idx_t'(held.cmd.slot)]);
+  assign goes = turns && (held.second ? partner_q : named_q);
   assign stays = state_q == StStay;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -345,6 +349,7 @@ module nvme_pairs
   end
 
   always_ff @(posedge clk_i) begin
+    if (state_q == StNamed) named_q <= cut_q[idx_t'(held.cmd.slot)];
     if (state_q == StRound) begin
       round_q <= count;
       oldest_q <= 1'b1;

@@ -107,12 +107,13 @@ module nvme_shadow
   typedef logic [Bits-1:0] idx_t;
   typedef logic [Num-1:0] vector_t;
 
-  typedef enum logic [2:0] {
+  typedef enum logic [3:0] {
     StIdle,
     StPick,      // which doorbell
     StLook,      // its last value
     StRead,      // send the read of its shadow
     StData,      // wait for it
+    StCompare,   // has it changed?
     StDoorbell,  // pass a new value on
     StArm,       // send EventIdx
     StArmed      // wait until it is on its way
@@ -129,19 +130,19 @@ module nvme_shadow
   vector_t awake_q, arm_q, full_q, zero_q, gnt_q;
   (* ram_style = "distributed" *) logic [PtrWidth-1:0] last_mem[Num];
 
-  // What there is to do.
-  vector_t exist, want, gnt;
-  logic any, begins;
+  // What there is to do, a cycle before it is chosen from. What has become of the last doorbell is in it by then.
+  vector_t exist, want, want_q, gnt;
+  logic any, begins, settled_q;
   assign exist = both(sq_valid_i, cq_valid_i);
   assign want = (on_q && enable_i) ? arm_q | (awake_q & exist & both(~nonempty_i, '1) & (full_q | both('1, '0))) : '0;
-  assign begins = state_q == StIdle && any && !db_valid_o;  // else what there is to do is not known
+  assign begins = state_q == StIdle && settled_q && any && enable_i;
 
   ns_rr_arbiter #(
     .N(Num)
   ) u_arbiter (
     .clk_i,
     .rst_ni,
-    .req_i  (want),
+    .req_i  (want_q),
     .next_i (begins),
     .gnt_o  (gnt),
     .idx_o  (),
@@ -161,8 +162,9 @@ module nvme_shadow
     for (int unsigned i = 0; i < Num; i++) if (gnt_q[i]) idx |= idx_t'(i);
   end
 
-  // Doorbell registers.
-  idx_t reg_idx, cfg_idx, full_idx, db_idx;
+  // Doorbell registers. Where one may only wake its doorbell, it waits a cycle for the answer whether its queue exists.
+  logic reg_seen_q, reg_exists_q;
+  idx_t reg_idx, cfg_idx, db_idx;
   logic [QidWidth-1:0] db_qid;
   logic [PtrWidth-1:0] db_value;
   logic db_cq, db_valid, db_ready;
@@ -170,9 +172,14 @@ module nvme_shadow
 
   assign reg_idx = idx_t'({reg_qid_i, reg_cq_i});
   assign cfg_idx = idx_t'({cfg_i.qid, cfg_i.cq});
-  assign full_idx = idx_t'({full_qid_i, 1'b1});
-  assign kick = reg_valid_i && live_q && reg_qid_i != '0 && exist[reg_idx] && !pass_shown_q;
-  assign pass = reg_valid_i && !kick;
+  assign kick = reg_seen_q && reg_exists_q && live_q && !pass_shown_q;
+  assign pass = reg_valid_i && !kick && (reg_seen_q || !live_q || pass_shown_q);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) reg_seen_q <= 1'b0;
+    else reg_seen_q <= reg_valid_i && !reg_ready_o;
+  end
+  always_ff @(posedge clk_i) reg_exists_q <= reg_qid_i != '0 && exist[reg_idx];
 
   // What has been shown stays, but the tail of a queue that goes.
   assign dropped = drop_q && !(idx_q[0] && shadow_shown_q);
@@ -183,7 +190,7 @@ module nvme_shadow
   assign db_valid = from_shadow || pass;
   assign db_fire = db_valid && db_ready;
   assign db_idx = idx_t'({db_qid, db_cq});
-  assign reg_ready_o = kick || (!from_shadow && db_ready);
+  assign reg_ready_o = kick || (pass && !from_shadow && db_ready);
 
   ns_skid #(
     .Width(QidWidth + 1 + PtrWidth + 1)
@@ -206,32 +213,54 @@ module nvme_shadow
 
   always_ff @(posedge clk_i) if (taken) last_mem[taken_idx] <= db_value_o;
 
+  // What there is to do is known again a cycle after all that has come.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      want_q <= '0;
+      settled_q <= 1'b0;
+    end else begin
+      want_q <= want;
+      settled_q <= state_q == StIdle && !begins && !db_valid && !db_valid_o && !taken_q;
+    end
+  end
+
   // What follows comes a cycle later.
-  logic arm_fired_q;  // the host has not been told of it yet
-  idx_t fired_idx_q;
+  logic arm_fires, arm_fired_q;  // the host has not been told of it yet
+  logic full_seen_q;
+  idx_t fired_idx_q, full_idx_q;
+  assign arm_fires = db_fire && on_q && !live_q && !set_i && !clear_i && db_qid != '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       taken_q <= 1'b0;
       arm_fired_q <= 1'b0;
+      full_seen_q <= 1'b0;
     end else begin
       taken_q <= taken;
-      arm_fired_q <= db_fire && on_q && !live_q && !set_i && !clear_i && db_qid != '0;
+      arm_fired_q <= arm_fires;
+      full_seen_q <= full_i;
     end
   end
 
   always_ff @(posedge clk_i) begin
     taken_idx_q <= taken_idx;
     fired_idx_q <= db_idx;
+    full_idx_q <= idx_t'({full_qid_i, 1'b1});
+  end
+
+  // The host is told from a register: what begins to wait for its EventIdx in this cycle counts.
+  logic armed, armed_q;
+  assign armed = arm_q == '0 && !arm_fired_q && (state_q == StIdle || !(only_arm_q || state_q == StPick));
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) armed_q <= 1'b0;
+    else armed_q <= armed && !arm_fires && !cfg_fire_i && !set_i;
   end
 
   // The read's answer.
   logic changed, r_error;
-  logic [PtrWidth-1:0] value;
   logic [3:0] lane;
   assign lane = 4'(idx_q);
-  assign value = r_i.data[32*lane+:PtrWidth];
-  assign changed = value != last_q;
+  assign changed = value_q != last_q;
   assign r_error = r_i.resp[1];
   assign error_o = state_q == StData && r_valid_i && r_error;
   assign cfg_here = cfg_fire_i && cfg_idx == idx_q;
@@ -256,9 +285,9 @@ module nvme_shadow
         StPick: state_q <= StLook;
         StLook: state_q <= only_arm_q ? StArm : StRead;
         StRead: if (ar_ready_i) state_q <= StData;
-        StData:
-        if (r_valid_i) begin
-          if (r_error || drop_q || cfg_here) state_q <= StIdle;
+        StData: if (r_valid_i) state_q <= r_error ? StIdle : StCompare;
+        StCompare: begin
+          if (drop_q || cfg_here) state_q <= StIdle;
           else if (changed) state_q <= StDoorbell;
           else state_q <= again_q ? StIdle : StArm;
         end
@@ -268,17 +297,16 @@ module nvme_shadow
       endcase
 
       // Sleep, unless something has happened meanwhile.
-      if (state_q == StData && r_valid_i && again_q && !changed && !kicked_q)
-        awake_q[idx_q] <= 1'b0;
+      if (state_q == StCompare && again_q && !changed && !kicked_q) awake_q[idx_q] <= 1'b0;
       if (kick) awake_q[reg_idx] <= 1'b1;
-      if (state_q == StPick) arm_q[idx] <= 1'b0;
-      if (full_i) full_q[full_idx] <= 1'b1;
+      if (state_q == StPick) arm_q <= arm_q & ~gnt_q;
+      if (full_seen_q) full_q[full_idx_q] <= 1'b1;
       if (taken_q) begin
         full_q[taken_idx_q] <= 1'b0;
         zero_q[taken_idx_q] <= 1'b0;
       end
       if (arm_fired_q) arm_q[fired_idx_q] <= 1'b1;
-      if (on_q && armed_o) live_q <= 1'b1;
+      if (on_q && armed) live_q <= 1'b1;
 
       if (cfg_fire_i) begin
         awake_q[cfg_idx] <= 1'b0;
@@ -316,7 +344,7 @@ module nvme_shadow
     end
     if (state_q == StArm) again_q <= 1'b1;
     if (state_q == StLook) last_q <= zero_q[idx_q] ? '0 : last_mem[idx_q];
-    if (state_q == StData) value_q <= value;
+    if (state_q == StData) value_q <= r_i.data[32*lane+:PtrWidth];
 
     // From before its last value is looked at.
     if (state_q == StPick) begin
@@ -340,8 +368,8 @@ module nvme_shadow
   assign msg_data_o = 32'(last_q);
   assign msg_valid_o = state_q == StArm;
 
-  assign armed_o = arm_q == '0 && !arm_fired_q && (state_q == StIdle || !(only_arm_q || state_q == StPick));
-  assign busy_o = state_q != StIdle || taken_q || arm_fired_q || want != '0;
+  assign armed_o = armed_q;
+  assign busy_o = state_q != StIdle || taken_q || arm_fired_q || full_seen_q || want != '0 || want_q != '0 || armed != armed_q;
 
   logic unused;
   assign unused = ^{r_i.id, r_i.last, r_i.resp[0], cfg_i};

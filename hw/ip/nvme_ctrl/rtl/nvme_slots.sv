@@ -84,10 +84,9 @@ module nvme_slots
   logic [NumSlots-1:0] open_q;  // its entry in states_q counts
   state_t old_q, state;
   logic [SlotBits-1:0] slot;
-  logic done, done_ready, queued_valid, queued_ready;
-  data_done_t queued;
+  logic done, done_ready;
 
-  assign busy_o = taking || chosen_q || change_q || queued_valid || done_valid_o;
+  assign busy_o = taking || chosen_q || change_q || done_valid_o;
   assign slot = event_q.slot[SlotBits-1:0];
 
   always_ff @(posedge clk_i) begin
@@ -126,24 +125,10 @@ module nvme_slots
     .in_valid_i (done),
     .in_ready_o (done_ready),
     .in_data_i  ({event_q.slot, state.status}),
-    .out_valid_o(queued_valid),
-    .out_ready_i(queued_ready),
-    .out_data_o (queued),
-    .count_o    ()
-  );
-
-  // Much follows from the end of a command in its cycle: it comes from registers.
-  ns_skid #(
-    .Width($bits(data_done_t))
-  ) u_slice (
-    .clk_i,
-    .rst_ni,
-    .in_valid_i (queued_valid),
-    .in_ready_o (queued_ready),
-    .in_data_i  (queued),
     .out_valid_o(done_valid_o),
     .out_ready_i(done_ready_i),
-    .out_data_o (done_o)
+    .out_data_o (done_o),
+    .count_o    ()
   );
 
   if (NumSlots < 1 || NumSlots > 2 ** SlotWidth) begin : gen_bad_slots

@@ -4,7 +4,7 @@
 // fetching of commands and wait until everything in flight has ended, so that there is no DMA once CSTS.RDY is 0 or
 // CSTS.SHST is 2. A controller that has been shut down must be disabled before it takes commands again.
 // An NVM subsystem reset (NSSR) disables the controller first, for the same reason, and then resets its properties.
-// Assumes that `quiet_i` becomes 1 some time after `fetch_o` has become 0.
+// Assumes that `quiet_i` becomes 1 some time after `fetch_o` has become 0, and then stays for a cycle at least.
 module nvme_state
   import nvme_pkg::*;
 (
@@ -57,7 +57,7 @@ module nvme_state
   state_e state_q, state_d;
   logic rdy_q, cfs_q;
   logic [1:0] shst_q, shst_d;
-  logic usable;
+  logic usable, quiet_q;
 
   localparam logic [1:0] ShstNormal = 2'd0;
   localparam logic [1:0] ShstOccurring = 2'd1;
@@ -74,7 +74,7 @@ module nvme_state
       StReady: if (!setup_i.en || nssr_i) state_d = StDrain;
                else if (fatal_i) state_d = StFatal;
       StFatal: if (!setup_i.en || nssr_i) state_d = StDrain;
-      StDrain: if (quiet_i) state_d = StFlush;
+      StDrain: if (quiet_q) state_d = StFlush;
       StFlush: if (flush_done_i) state_d = StClear;
       default: state_d = StOff;
     endcase
@@ -85,7 +85,7 @@ module nvme_state
       shst_d = (setup_i.shn != '0) ? ShstComplete : ShstNormal;
     else if (state_q == StReady || state_q == StFatal) begin
       if (shst_q == ShstNormal && setup_i.shn != '0) shst_d = ShstOccurring;
-      else if (shst_q == ShstOccurring && quiet_i) shst_d = ShstComplete;
+      else if (shst_q == ShstOccurring && quiet_q) shst_d = ShstComplete;
     end
   end
 
@@ -95,7 +95,9 @@ module nvme_state
       rdy_q <= 1'b0;
       cfs_q <= 1'b0;
       shst_q <= ShstNormal;
+      quiet_q <= 1'b0;
     end else begin
+      quiet_q <= quiet_i && !fetch_o;
       state_q <= state_d;
       shst_q <= shst_d;
       if (state_d == StReady) rdy_q <= 1'b1;
@@ -116,7 +118,7 @@ module nvme_state
   assign clear_o = state_q == StClear;
   assign nssr_done_o = state_q == StClear && nssr_i;
   assign busy_o = (state_q == StReady || state_q == StFatal || state_q == StOff)
-                  ? state_d != state_q || shst_d != shst_q : 1'b1;
+                  ? state_d != state_q || shst_d != shst_q || shst_q == ShstOccurring : 1'b1;
 
   logic unused;
   assign unused = ^{setup_i.wrr, setup_i.iosqes_ok, setup_i.iocqes_ok};
