@@ -4,13 +4,15 @@ use sim::Random;
 use spec::nvme::{admin, io, Sqe};
 
 use crate::buffer::{with_data, with_prps, Fill};
+use crate::draw_engines::{calm_engine_command, engine_command};
+use crate::engines::COPY;
 use crate::features::BEHAVIOR;
 use crate::fused::{FIRST, SECOND};
 use crate::media::BLOCK;
 use crate::memory::PAGE;
 use crate::model::BEHAVIOR_BYTES;
 use crate::namespaces::{Namespace, NSID_ALL};
-use crate::nvm::{moves, SCAN};
+use crate::nvm::moves;
 use crate::shadow::DOORBELL_BUFFER_CONFIG;
 use crate::world::World;
 
@@ -31,7 +33,7 @@ pub fn pick<T: Copy>(random: &mut Random, from: &[T]) -> T {
 }
 
 /// Now and then FUSE and PSDT with values that aren't allowed here.
-fn flags(random: &mut Random, sqe: &mut Sqe, fuse: &[u32], psdt: &[u32]) {
+pub fn flags(random: &mut Random, sqe: &mut Sqe, fuse: &[u32], psdt: &[u32]) {
     if chance(random, 3) {
         sqe.dw[0] |= match chance(random, 50) {
             true => pick(random, fuse) << 8,
@@ -41,13 +43,13 @@ fn flags(random: &mut Random, sqe: &mut Sqe, fuse: &[u32], psdt: &[u32]) {
 }
 
 /// An active namespace.
-fn namespace(world: &World, random: &mut Random) -> Namespace {
+pub fn namespace(world: &World, random: &mut Random) -> Namespace {
     let active: Vec<Namespace> = world.model.limits.namespaces.active().copied().collect();
     pick(random, &active)
 }
 
 /// This NSID, or sometimes one that may not be right.
-fn nsid(world: &World, random: &mut Random, right: u32) -> u32 {
+pub fn nsid(world: &World, random: &mut Random, right: u32) -> u32 {
     if chance(random, 95) {
         return right;
     }
@@ -59,7 +61,7 @@ fn nsid(world: &World, random: &mut Random, right: u32) -> u32 {
 }
 
 /// Number of blocks: mostly few.
-fn blocks(random: &mut Random) -> u64 {
+pub fn blocks(random: &mut Random) -> u64 {
     1 + match random.below(1000) {
         0..=599 => random.below(8),
         600..=879 => random.below(32),
@@ -70,7 +72,7 @@ fn blocks(random: &mut Random) -> u64 {
 }
 
 /// First block of a range in a namespace.
-fn place(world: &World, random: &mut Random, ns: &Namespace, count: u64) -> u64 {
+pub fn place(world: &World, random: &mut Random, ns: &Namespace, count: u64) -> u64 {
     let all = ns.blocks;
     if chance(random, 4) {
         let end = all.saturating_sub(count);
@@ -97,7 +99,7 @@ fn place(world: &World, random: &mut Random, ns: &Namespace, count: u64) -> u64 
 }
 
 /// A range that no command uses now, if it is found soon.
-fn unused(
+pub fn unused(
     world: &World,
     random: &mut Random,
     ns: &Namespace,
@@ -121,14 +123,15 @@ pub fn io_command(world: &mut World, random: &mut Random) -> Option<Command> {
         return calm_command(world, random);
     }
     let opcode = match random.below(100) {
-        0..=31 => io::READ,
-        32..=61 => io::WRITE,
-        62..=72 => io::COMPARE,
-        73..=79 => io::WRITE_ZEROES,
-        80..=83 => io::VERIFY,
-        84..=91 => io::DATASET_MANAGEMENT,
-        92..=94 => io::FLUSH,
-        95..=97 => SCAN,
+        0..=29 => io::READ,
+        30..=57 => io::WRITE,
+        58..=67 => io::COMPARE,
+        68..=74 => io::WRITE_ZEROES,
+        75..=78 => io::VERIFY,
+        79..=86 => io::DATASET_MANAGEMENT,
+        87 | 88 => io::FLUSH,
+        89..=97 if world.model.limits.engines.is_empty() => io::READ,
+        89..=97 => return Some(engine_command(world, random)),
         _ => random.next() as u8,
     };
     if opcode == io::DATASET_MANAGEMENT {
@@ -146,11 +149,6 @@ pub fn io_command(world: &mut World, random: &mut Random) -> Option<Command> {
     let lba = place(world, random, &ns, count);
     let nsid = nsid(world, random, ns.nsid);
     let sqe = Sqe::of_blocks(opcode, nsid, lba, count as u32);
-    if opcode == SCAN {
-        let mut sqe = scan(random, sqe, count);
-        flags(random, &mut sqe, &[3], &[3]);
-        return Some((sqe, Vec::new()));
-    }
     let fill = match opcode {
         io::WRITE => Fill::Random,
         io::COMPARE => Fill::Bytes(expected(world, random, ns.base.wrapping_add(lba), count)),
@@ -169,37 +167,19 @@ pub fn io_command(world: &mut World, random: &mut Random) -> Option<Command> {
     Some((sqe, pages))
 }
 
-/// A scan of so many blocks, mostly right; half of the bounds are of values that media hold.
-fn scan(random: &mut Random, sqe: Sqe, count: u64) -> Sqe {
-    let mut bound = || match random.below(4) {
-        0 => 0,
-        1 => u64::MAX,
-        2 => random.next() & 0xFFFF_FFFF,
-        _ => random.next(),
-    };
-    let (low, high) = (bound(), bound());
-    let mut cdw12 = count.saturating_sub(1) as u32 & 0xFF_FFFF;
-    let mut cdw13 = random.below(4) as u32;
-    if chance(random, 5) {
-        cdw12 |= 1 << (24 + random.below(8));
-    }
-    if chance(random, 5) {
-        cdw13 |= 1 << (2 + random.below(30));
-    }
-    let halves = [(2, low), (3, low >> 32), (14, high), (15, high >> 32)];
-    let sqe = sqe.with_cdw(12, cdw12).with_cdw(13, cdw13);
-    (halves.into_iter()).fold(sqe, |sqe, (n, value)| sqe.with_cdw(n, value as u32))
-}
-
 /// An I/O command that is right, of up to 64 KiB.
 fn calm_command(world: &mut World, random: &mut Random) -> Option<Command> {
+    if chance(random, 2) {
+        if let Some(command) = calm_engine_command(world, random) {
+            return Some(command);
+        }
+    }
     let opcode = match random.below(100) {
         0..=39 => io::READ,
         40..=74 => io::WRITE,
         75..=86 => io::COMPARE,
         87..=93 => io::WRITE_ZEROES,
         94..=96 => io::VERIFY,
-        97 if world.model.limits.scan => SCAN,
         _ => io::FLUSH,
     };
     let ns = namespace(world, random);
@@ -215,13 +195,6 @@ fn calm_command(world: &mut World, random: &mut Random) -> Option<Command> {
         _ => Fill::Nothing,
     };
     let sqe = Sqe::of_blocks(opcode, ns.nsid, lba, count as u32);
-    if opcode == SCAN {
-        let kind = random.below(4) as u32;
-        return Some((
-            sqe.with_cdw(13, kind).with_cdw(15, random.next() as u32),
-            Vec::new(),
-        ));
-    }
     match moves(opcode) {
         true => with_data(world, random, sqe, count * BLOCK, fill),
         false => Some((sqe, Vec::new())),
@@ -243,7 +216,7 @@ pub fn fused_pair(world: &mut World, random: &mut Random) -> Option<Vec<Command>
                 &[io::READ, io::WRITE, io::COMPARE, io::WRITE_ZEROES],
             )
         }
-        1 => odd.0 = pick(random, &[io::FLUSH, io::DATASET_MANAGEMENT, 0x77]),
+        1 => odd.0 = pick(random, &[io::FLUSH, io::DATASET_MANAGEMENT, COPY, 0x77]),
         2 => odd.1 = namespace(world, random),
         3 => odd.2 = odd.2.wrapping_add(1),
         4 => odd.3 += 1,

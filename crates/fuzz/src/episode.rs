@@ -14,13 +14,13 @@ use spec::nvme::{admin, Sqe};
 use crate::draw::{
     admin_command, chance, create_cq, create_sq, fused_pair, io_command, pick, shadow, Command,
 };
+use crate::engines;
 use crate::features::KEEP_ALIVE;
 use crate::litter::{litter, Set};
 use crate::media::{Media, BLOCK};
 use crate::memory::{Memory, PAGE};
 use crate::model::{CompletionQueue, Known, Limits, Model, SubmissionQueue};
 use crate::namespaces::Namespaces;
-use crate::nvm::SCAN;
 use crate::rig::{Rig, Seat};
 use crate::shadow::{Pages, DOORBELL_BUFFER_CONFIG};
 use crate::world::{Counts, Rung, SqState, World, MSI};
@@ -534,7 +534,11 @@ impl Bench {
             let mut page = self.page(sqe)?;
             page.truncate(4 * (dwords as usize + 1));
             // The I/O commands come behind 256 admin commands.
-            self.limits.scan |= lid == 5 && word(&page, 4 * (256 + usize::from(SCAN)), 4) & 1 == 1;
+            if lid == 5 {
+                let effects = |opcode: u8| word(&page, 4 * (256 + usize::from(opcode)), 4);
+                let engines = engines::COMMANDS.into_iter();
+                self.limits.engines = engines.filter(|&o| effects(o) & 1 == 1).collect();
+            }
             self.known.insert(Known::Log(lid), Rc::new(page));
         }
         self.page(Sqe::number_of_queues(1))?;

@@ -231,7 +231,7 @@ mod tests {
             transfer: 1 << 20,
             events: 1,
             namespaces: Rc::new(Namespaces::new(&[16])),
-            scan: false,
+            engines: Vec::new(),
         };
         let mut model = Model::new(limits, BTreeMap::new());
         let queue = SubmissionQueue {

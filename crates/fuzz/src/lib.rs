@@ -13,11 +13,14 @@
 
 mod buffer;
 mod draw;
+mod draw_engines;
 mod draw_sgl;
+mod engines;
 mod episode;
 mod features;
 mod fused;
 mod litter;
+mod look;
 mod media;
 mod memory;
 mod model;

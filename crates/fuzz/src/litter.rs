@@ -5,7 +5,8 @@ use sim::Random;
 use spec::nvme::{admin, io, Sqe};
 
 use crate::draw::{chance, pick};
-use crate::nvm::{has_range, SCAN};
+use crate::engines::{COMMANDS, COPY};
+use crate::nvm::has_range;
 use crate::shadow::DOORBELL_BUFFER_CONFIG;
 
 /// Bits of each dword that count.
@@ -50,9 +51,12 @@ fn nvm_fields(sqe: &Sqe, u: &mut Used) {
     if has_range(opcode) {
         (u[10], u[11], u[12]) = (ALL, ALL, 0xFFFF);
     }
-    if opcode == SCAN {
-        u[1..4].fill(ALL);
+    if COMMANDS.contains(&opcode) {
+        u[1] = ALL;
         u[10..16].fill(ALL);
+        if opcode != COPY {
+            u[2..4].fill(ALL);
+        }
     }
     if opcode == io::DATASET_MANAGEMENT {
         (u[10], u[11]) = (0xFF, 4);

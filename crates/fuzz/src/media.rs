@@ -5,20 +5,23 @@
 //! stay if the command fails or is gone through a reset. Of commands that overlap, each may have been the last. A block that was
 //! read while nobody wrote it holds what was read. Who uses a block says who it is, by a number other than 0.
 //!
+//! Engines are told of in other terms. What they write comes in lines of 64 bytes (a copy) or bytes (a bitmap), in any order, and is
+//! made of what they read meanwhile: of each line, or value, of the source any content that it has had while the command was under way.
+//! So while it is, what its target may hold is looked up in its source.
+//!
 //! Stores to the PM window change bytes, not blocks. Where one meets a command on the same block, its bytes are judged one by
 //! one until somebody has looked.
 
+use std::borrow::Cow;
 use std::ops::RangeInclusive;
-use std::rc::Rc;
 
-use crate::nvm::Bounds;
+use crate::engines::{Bounds, How, Product};
+use crate::look::{Content, Look, Patch, Value, LINE};
 
 /// Bytes of a block.
 pub const BLOCK: u64 = 512;
-/// Bytes that the PM window brings at once.
-const LINE: usize = 64;
-
-type Content = Rc<[u8]>;
+/// A block is of one content.
+const WHOLE: usize = BLOCK as usize;
 
 /// How a command that writes has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,27 +37,25 @@ pub enum End {
 }
 
 #[derive(Clone)]
-struct Value {
-    content: Content,
-    /// Who writes it; 0 if nobody does any more.
-    writer: u64,
-    /// It is from before those who use the block now.
-    old: bool,
-}
-
-#[derive(Clone)]
 struct Block {
     values: Vec<Value>,
+    /// So many bytes are of one of them: the block, lines, or single bytes.
+    grain: usize,
+    /// The same of those that are old, and of those that will be left when these are gone.
+    old_grain: usize,
+    new_grain: usize,
     /// Commands that use the block now.
     users: u32,
     /// Of these, commands that write.
     writers: u32,
+    /// Of these, commands of engines.
+    makers: u32,
     /// One of them has written all of it.
     written: bool,
     /// A store to the PM window is on its way.
     stored: bool,
-    /// A store has met a command: it may hold a mixture.
-    mixed: bool,
+    /// It has met a command.
+    met: bool,
     /// When a command last began or ended to write.
     changed: u64,
 }
@@ -63,23 +64,29 @@ impl Block {
     fn enter(&mut self) {
         if self.users == 0 {
             self.values.iter_mut().for_each(|v| v.old = true);
+            (self.old_grain, self.new_grain) = (self.grain, WHOLE);
         }
         self.users += 1;
     }
 
     fn enter_writer(&mut self, now: u64) {
         self.enter();
-        self.mixed |= self.stored;
+        if self.stored {
+            self.met = true;
+            self.split(1);
+        }
         self.writers += 1;
         self.changed = now;
     }
 
+    /// Pieces of this size may be of different contents, also later.
+    fn split(&mut self, grain: usize) {
+        self.grain = self.grain.min(grain);
+        self.new_grain = self.new_grain.min(grain);
+    }
+
     fn add(&mut self, writer: u64, content: Content) {
-        self.values.push(Value {
-            content,
-            writer,
-            old: false,
-        });
+        self.values.push(Value::new(writer, content));
     }
 
     fn end(&mut self, writer: u64, end: End, now: u64) {
@@ -91,6 +98,7 @@ impl Block {
             End::Erased if self.users == 1 => {
                 self.values.retain(|v| v.writer == writer);
                 self.written = true;
+                self.new_grain = WHOLE;
             }
             End::Erased => self.written = true,
         }
@@ -99,6 +107,42 @@ impl Block {
                 value.writer = 0;
             }
         }
+        self.leave_writer(now);
+    }
+
+    /// A command of an engine that began at `since` has made this, in pieces of so many bytes.
+    fn take(&mut self, made: &Made, end: End, grain: usize, since: u64) {
+        let covers = made.patches.iter().all(|p| p.content.len() == WHOLE);
+        let alone = self.writers == 1 && self.changed == since && !self.stored;
+        if end == End::Whole && alone {
+            // It came behind all else.
+            let before: Vec<Value> = match covers {
+                true => self.values.iter().take(1).cloned().collect(),
+                false => self.values.clone(),
+            };
+            self.values.iter_mut().for_each(|v| v.old = true);
+            for value in &before {
+                let gone = value.old && self.written && !covers;
+                self.values.extend(made.patches.iter().map(|patch| Value {
+                    old: gone,
+                    ..value.patched(0, 0, patch)
+                }));
+            }
+            self.new_grain = match covers {
+                true => made.grain,
+                false => self.new_grain.min(self.old_grain),
+            };
+            self.written = true;
+            return;
+        }
+        let first = self.values[0].clone();
+        let patches = made.patches.iter();
+        self.values.extend(patches.map(|p| first.patched(0, 0, p)));
+        self.split(grain.min(made.grain));
+        self.written |= end == End::Whole && covers;
+    }
+
+    fn leave_writer(&mut self, now: u64) {
         self.writers = self.writers.saturating_sub(1);
         self.changed = now;
         self.leave();
@@ -106,43 +150,74 @@ impl Block {
 
     fn leave(&mut self) {
         self.users = self.users.saturating_sub(1);
-        if self.users == 0 {
-            if self.written && !self.mixed {
-                self.values.retain(|v| !v.old);
+        if self.users > 0 {
+            return;
+        }
+        self.grain = match self.written {
+            true => self.new_grain,
+            false => self.old_grain.min(self.new_grain),
+        };
+        if self.written {
+            self.values.retain(|v| !v.old);
+        }
+        (self.written, self.met) = (false, false);
+        let mut kept: Vec<Value> = Vec::new();
+        for value in self.values.drain(..) {
+            let same = |k: &Value| k.content == value.content && k.loose == value.loose;
+            if !kept.iter().any(same) {
+                kept.push(value);
             }
-            self.written = false;
-            let mut kept: Vec<Value> = Vec::new();
-            for value in self.values.drain(..) {
-                if !kept.iter().any(|k| k.content == value.content) {
-                    kept.push(value);
-                }
-            }
-            self.values = kept;
+        }
+        self.values = kept;
+        if self.is_known() {
+            self.grain = WHOLE;
         }
     }
 
-    /// True if the bytes that are known of a read, each with its place in the block, are those of one content.
-    fn permits(&self, bytes: impl Iterator<Item = (usize, u8)> + Clone, torn: bool) -> bool {
-        if self.mixed || torn {
-            let mut bytes = bytes;
-            return bytes.all(|(at, b)| self.values.iter().any(|v| v.content[at] == b));
-        }
-        let fits = |v: &Value| bytes.clone().all(|(at, b)| v.content[at] == b);
-        self.values.iter().any(fits)
+    fn is_known(&self) -> bool {
+        self.values.len() == 1 && self.values[0].loose.is_none()
     }
 
     fn learn(&mut self, data: &[u8]) {
-        self.values.retain(|v| v.content[..] == *data);
-        if self.values.is_empty() {
-            self.add(0, data.into());
+        self.values = vec![Value::new(0, data.into())];
+        self.grain = WHOLE;
+    }
+}
+
+/// A command of an engine that is under way.
+struct Maker {
+    user: u64,
+    /// When it began.
+    since: u64,
+    /// A store to the PM window was on its way to what it reads.
+    stored: bool,
+    product: Product,
+}
+
+/// What has become of a block, or the first bytes of it.
+struct Made {
+    /// Each of these is possible.
+    patches: Vec<Patch>,
+    /// So many bytes are of one of them, whoever reads.
+    grain: usize,
+    /// See [`Look::endless`].
+    endless: bool,
+}
+
+impl Maker {
+    /// Pieces in which its product comes.
+    fn grain(&self) -> usize {
+        match self.product.how {
+            How::Copy => LINE,
+            How::Bitmap(_) => 1,
         }
-        self.mixed = false;
     }
 }
 
 /// All blocks.
 pub struct Media {
     blocks: Vec<Block>,
+    makers: Vec<Maker>,
     zeros: Content,
     /// Blocks may be torn.
     torn: bool,
@@ -153,23 +228,23 @@ pub struct Media {
 impl Media {
     /// So many blocks of zeros.
     pub fn new(blocks: u64) -> Media {
-        let zeros: Content = Rc::from(vec![0; BLOCK as usize]);
-        let value = Value {
-            content: zeros.clone(),
-            writer: 0,
-            old: false,
-        };
+        let zeros: Content = vec![0; WHOLE].into();
         let block = Block {
-            values: vec![value],
+            values: vec![Value::new(0, zeros.clone())],
+            grain: WHOLE,
+            old_grain: WHOLE,
+            new_grain: WHOLE,
             users: 0,
             writers: 0,
+            makers: 0,
             written: false,
             stored: false,
-            mixed: false,
+            met: false,
             changed: 0,
         };
         Media {
             blocks: vec![block; blocks as usize],
+            makers: Vec::new(),
             zeros,
             torn: false,
             now: 0,
@@ -214,7 +289,7 @@ impl Media {
         let blocks = self.range(lba, count).iter_mut();
         for (block, piece) in blocks.zip(data.chunks(BLOCK as usize)) {
             let alone = block.users == 0 && block.changed <= since;
-            if alone && (block.values.len() > 1 || block.mixed) {
+            if alone && !block.is_known() {
                 block.learn(piece);
             }
         }
@@ -230,7 +305,8 @@ impl Media {
             block.enter_writer(now);
             let mut piece = piece.to_vec();
             if torn {
-                let old = block.values[0].content.iter().map(|&b| Some(b));
+                let old = block.values[0].content.clone();
+                let old = old.iter().map(|&b| Some(b));
                 piece.extend(old.clone().skip(piece.len()));
                 let pairs = piece.iter_mut().zip(old);
                 pairs.for_each(|(new, old)| *new = new.or(old));
@@ -274,16 +350,13 @@ impl Media {
             block.enter();
             (block.stored, block.changed) = (true, now);
             let (piece, rest) = left.split_at(left.len().min(BLOCK as usize - at));
-            let patched: Vec<Content> = block
+            let patch = Patch::of(piece);
+            let patched: Vec<Value> = block
                 .values
                 .iter()
-                .map(|v| {
-                    let mut content = v.content.to_vec();
-                    content[at..at + piece.len()].copy_from_slice(piece);
-                    content.into()
-                })
+                .map(|v| v.patched(writer, at, &patch))
                 .collect();
-            patched.into_iter().for_each(|c| block.add(writer, c));
+            block.values.extend(patched);
             (left, at) = (rest, 0);
         }
     }
@@ -295,8 +368,12 @@ impl Media {
         for block in self.range(lba, count) {
             block.stored = false;
             block.changed = now;
-            if !block.mixed {
+            if !block.met && block.users == 1 {
                 block.values.retain(|v| v.writer == writer);
+            } else if !block.met {
+                // Who reads it may have come before.
+                block.written = true;
+                block.new_grain = block.new_grain.min(block.old_grain);
             }
             block.values.iter_mut().for_each(|v| {
                 if v.writer == writer {
@@ -313,45 +390,188 @@ impl Media {
         (lba.min(end)..end).any(|b| self.blocks[b as usize].users > 0)
     }
 
+    /// A command of an engine begins.
+    pub fn begin_make(&mut self, user: u64, product: Product) {
+        self.now += 1;
+        let now = self.now;
+        self.begin_read(product.from, product.count);
+        let source = self.range(product.from, product.count);
+        let maker = Maker {
+            user,
+            since: now,
+            stored: source.iter().any(|b| b.stored),
+            product,
+        };
+        let targets = product.targets();
+        for block in self.range(targets.start, targets.end - targets.start) {
+            block.enter_writer(now);
+            block.grain = block.grain.min(maker.grain());
+            block.makers += 1;
+        }
+        self.makers.push(maker);
+    }
+
+    /// It has ended.
+    pub fn end_make(&mut self, user: u64, end: End) {
+        let Some(at) = self.makers.iter().position(|m| m.user == user) else {
+            return;
+        };
+        let maker = &self.makers[at];
+        let (product, since, grain) = (maker.product, maker.since, maker.grain());
+        let targets = product.targets();
+        let made: Vec<Option<Made>> = targets
+            .clone()
+            .map(|lba| (end != End::Untouched).then(|| self.made(maker, lba, &mut vec![lba])))
+            .collect();
+        self.makers.swap_remove(at);
+        self.now += 1;
+        let now = self.now;
+        let blocks = self.range(targets.start, targets.end - targets.start);
+        for (block, made) in blocks.iter_mut().zip(made) {
+            if let Some(made) = made {
+                block.take(&made, end, grain, since);
+            }
+            block.makers -= 1;
+            block.leave_writer(now);
+        }
+        self.end_read(product.from, product.count);
+    }
+
+    /// What a block may hold now.
+    fn look(&self, lba: u64) -> Option<Look<'_>> {
+        let mut look = self.look_on(lba, &mut Vec::new())?;
+        if self.torn {
+            look.grain = 1;
+        }
+        Some(look)
+    }
+
+    /// The same on the way through `path`, of blocks that it is needed for.
+    fn look_on(&self, lba: u64, path: &mut Vec<u64>) -> Option<Look<'_>> {
+        let block = self.blocks.get(lba as usize)?;
+        let mut look = Look {
+            values: Cow::Borrowed(&block.values),
+            grain: block.grain,
+            endless: path.contains(&lba),
+        };
+        if block.makers == 0 || look.endless {
+            return Some(look);
+        }
+        path.push(lba);
+        for maker in &self.makers {
+            if maker.product.targets().contains(&lba) {
+                let made = self.made(maker, lba, path);
+                let values = made.patches.iter();
+                let values = values.map(|p| block.values[0].patched(maker.user, 0, p));
+                look.values.to_mut().extend(values);
+                look.grain = look.grain.min(made.grain);
+                look.endless |= made.endless;
+            }
+        }
+        path.pop();
+        Some(look)
+    }
+
+    /// What a command of an engine may have made of a block.
+    fn made(&self, maker: &Maker, lba: u64, path: &mut Vec<u64>) -> Made {
+        let product = &maker.product;
+        let look = |source: u64, path: &mut Vec<u64>| {
+            let block = &self.blocks[source as usize];
+            let mut look = self.look_on(source, path).expect("it is on the media");
+            let changed = block.writers > 0 || block.changed > maker.since;
+            if block.stored || changed && maker.stored {
+                look.grain = 1;
+            } else if changed {
+                look.grain = look.grain.min(LINE);
+            }
+            look
+        };
+        let bounds = match product.how {
+            How::Bitmap(bounds) => bounds,
+            How::Copy => {
+                let look = look(product.sources(lba).start, path);
+                let values = look.values.iter();
+                let patches = values.map(|v| Patch {
+                    content: v.content.clone(),
+                    loose: v.loose.clone(),
+                });
+                return Made {
+                    patches: patches.collect(),
+                    grain: look.grain,
+                    endless: look.endless,
+                };
+            }
+        };
+        let (mut ones, mut loose) = (Vec::new(), Vec::new());
+        for source in product.sources(lba) {
+            let look = look(source, path);
+            let places: Vec<usize> = (0..WHOLE).step_by(bounds.bytes()).collect();
+            for eight in places.chunks(8) {
+                let (mut one, mut either) = (0, 0);
+                for (bit, &at) in eight.iter().enumerate() {
+                    let (within, without) = look.bounded(at, &bounds);
+                    one |= u8::from(within) << bit;
+                    either |= u8::from(within && without) << bit;
+                }
+                ones.push(one);
+                loose.push(either);
+            }
+        }
+        let any = loose.iter().any(|&b| b != 0);
+        let patch = Patch {
+            content: ones.into(),
+            loose: any.then(|| loose.into()),
+        };
+        Made {
+            patches: vec![patch],
+            grain: WHOLE,
+            endless: false,
+        }
+    }
+
     /// True if the media may hold these bytes at this address.
     pub fn permits(&self, byte: u64, data: &[u8]) -> bool {
-        self.judge(byte, data, |block, offset, piece| {
-            block.permits((offset..).zip(piece.iter().copied()), self.torn)
+        self.judge(byte, data, |_, look, offset, piece| {
+            look.permits((offset..).zip(piece.iter().copied()))
         })
     }
 
     /// The same for a load from the PM window, which takes a line at a time, and began at `since`.
     pub fn permits_load(&self, byte: u64, data: &[u8], since: u64) -> bool {
-        self.judge(byte, data, |block, offset, piece| {
+        self.judge(byte, data, |block, look, offset, piece| {
             if block.writers == 0 && !block.stored && block.changed <= since {
-                return block.permits((offset..).zip(piece.iter().copied()), self.torn);
+                return look.permits((offset..).zip(piece.iter().copied()));
             }
             // Of a store, any part may be seen.
             let unit = if block.stored { 1 } else { LINE };
             let mut units = piece.chunks(unit).enumerate();
             units.all(|(n, part)| {
                 let places = offset + n * unit..;
-                block.permits(places.zip(part.iter().copied()), self.torn)
+                look.permits(places.zip(part.iter().copied()))
             })
         })
     }
 
-    /// The same for some bytes of one block, each with its place.
+    /// The same for some bytes of one block, each with its place, in their order.
     pub fn permits_some(&self, lba: u64, bytes: impl Iterator<Item = (usize, u8)> + Clone) -> bool {
-        self.blocks
-            .get(lba as usize)
-            .is_some_and(|block| block.permits(bytes, self.torn))
+        self.look(lba).is_some_and(|look| look.permits(bytes))
     }
 
-    fn judge(&self, byte: u64, data: &[u8], fits: impl Fn(&Block, usize, &[u8]) -> bool) -> bool {
+    fn judge(
+        &self,
+        byte: u64,
+        data: &[u8],
+        fits: impl Fn(&Block, &Look, usize, &[u8]) -> bool,
+    ) -> bool {
         let (mut at, mut left) = (byte, data);
         while !left.is_empty() {
-            let Some(block) = self.blocks.get((at / BLOCK) as usize) else {
+            let Some(look) = self.look(at / BLOCK) else {
                 return false;
             };
+            let block = &self.blocks[(at / BLOCK) as usize];
             let offset = (at % BLOCK) as usize;
             let piece = left.len().min(BLOCK as usize - offset);
-            if !fits(block, offset, &left[..piece]) {
+            if !fits(block, &look, offset, &left[..piece]) {
                 return false;
             }
             at += piece as u64;
@@ -363,40 +583,30 @@ impl Media {
     /// Whether a comparison with this block may find it equal, and whether it may find a difference. What `but` writes, if
     /// anybody, comes later.
     pub fn compares(&self, lba: u64, data: &[Option<u8>], but: Option<u64>) -> (bool, bool) {
-        let Some(block) = self.blocks.get(lba as usize) else {
+        let Some(mut look) = self.look_on(lba, &mut Vec::new()) else {
             return (false, false);
         };
-        let equal = |v: &Value| {
-            let mut pairs = v.content.iter().zip(data);
-            pairs.all(|(&have, want)| want.is_none_or(|want| want == have))
-        };
-        let (mut same, mut other) = (block.mixed, block.mixed);
-        for value in block.values.iter().filter(|v| but != Some(v.writer)) {
-            match equal(value) {
-                true => same = true,
-                false => other = true,
-            }
+        if look.values.iter().any(|v| but == Some(v.writer)) {
+            look.values.to_mut().retain(|v| but != Some(v.writer));
         }
-        (same, other)
+        look.compares(data)
     }
 
     /// How many values of these blocks may lie between the bounds, for somebody who reads them value by value while others write.
     pub fn counts(&self, lba: u64, count: u64, bounds: &Bounds) -> RangeInclusive<u64> {
-        let size = bounds.bytes();
         let end = lba.saturating_add(count).min(self.len());
         let (mut least, mut most) = (0, 0);
-        for block in &self.blocks[lba.min(end) as usize..end as usize] {
-            for at in (0..BLOCK as usize).step_by(size) {
-                let mut holds = block
-                    .values
-                    .iter()
-                    .map(|v| bounds.hold(&v.content[at..at + size]));
-                // Stores may have left parts of values.
-                let (any, all) = match block.mixed || block.stored {
-                    true => (true, false),
-                    false => (holds.clone().any(|h| h), holds.all(|h| h)),
-                };
-                (least, most) = (least + u64::from(all), most + u64::from(any));
+        for lba in lba.min(end)..end {
+            let Some(mut look) = self.look(lba) else {
+                continue;
+            };
+            // Stores may have left parts of values.
+            if self.blocks[lba as usize].stored {
+                look.grain = 1;
+            }
+            for at in (0..WHOLE).step_by(bounds.bytes()) {
+                let (within, without) = look.bounded(at, bounds);
+                (least, most) = (least + u64::from(!without), most + u64::from(within));
             }
         }
         least..=most
@@ -406,7 +616,7 @@ impl Media {
     #[cfg(test)]
     pub fn known(&self, lba: u64) -> Option<&[u8]> {
         let block = self.blocks.get(lba as usize)?;
-        (block.values.len() == 1 && !block.mixed).then(|| &block.values[0].content[..])
+        block.is_known().then(|| &block.values[0].content[..])
     }
 
     /// One of the possible contents of a block.
@@ -542,8 +752,11 @@ mod tests {
         media.end_write(7, 0, 1, End::Whole);
         media.end_store(8, 0, 1);
         assert!(
-            media.permits(0, &[9, 5, 5]) && media.permits(0, &[0, 5]) && media.known(0).is_none()
+            media.permits(0, &[9, 5, 5])
+                && media.permits(0, &[5, 9, 5])
+                && media.known(0).is_none()
         );
+        assert!(!media.permits(0, &[0]), "both have been there");
         let mut seen = [5; 512];
         seen[0] = 9;
         media.learn(0, &seen, media.now());
@@ -571,5 +784,185 @@ mod tests {
         assert_eq!(media.compares(0, &data(1), None), (true, true));
         assert_eq!(media.compares(0, &data(1), Some(8)), (true, true));
         assert_eq!(media.compares(0, &data(1), Some(7)), (false, true));
+    }
+
+    fn copy(from: u64, count: u64, to: u64) -> Product {
+        Product {
+            from,
+            count,
+            to,
+            how: How::Copy,
+        }
+    }
+
+    /// A bitmap of the values of 32 bits that are not 0.
+    fn bitmap(from: u64, count: u64, to: u64) -> Product {
+        let sqe = spec::nvme::Sqe::new(0)
+            .with_cdw(2, 1)
+            .with_cdw(14, u32::MAX);
+        Product {
+            how: How::Bitmap(Bounds::of(&sqe)),
+            ..copy(from, count, to)
+        }
+    }
+
+    fn write(media: &mut Media, lba: u64, value: u8, end: End) {
+        media.begin_write(7, lba, &data(value));
+        media.end_write(7, lba, 1, end);
+    }
+
+    /// A block with another content in its first line.
+    fn torn(first: u8, rest: u8) -> [u8; 512] {
+        let mut block = [rest; 512];
+        block[..64].fill(first);
+        block
+    }
+
+    #[test]
+    fn a_copy_comes_line_by_line_and_is_whole_in_the_end() {
+        let mut media = Media::new(4);
+        write(&mut media, 0, 5, End::Whole);
+        media.begin_make(8, copy(0, 2, 2));
+        for seen in [torn(5, 0), torn(0, 5), [0; 512], [5; 512]] {
+            assert!(media.permits(1024, &seen));
+        }
+        let mut half = torn(0, 0);
+        half[..32].fill(5);
+        assert!(!media.permits(1024, &half) && !media.permits(1536, &[5; 8]));
+        media.end_make(8, End::Whole);
+        assert_eq!(media.known(2), Some(&[5; 512][..]));
+        assert!(!media.in_use(0, 4));
+    }
+
+    #[test]
+    fn a_copy_that_ends_early_leaves_lines_of_both_until_a_write_settles_it() {
+        let mut media = Media::new(2);
+        write(&mut media, 0, 5, End::Whole);
+        media.begin_make(8, copy(0, 1, 1));
+        media.end_make(8, End::Part);
+        assert!(media.permits(512, &torn(0, 5)) && media.permits(512, &torn(5, 0)));
+        assert!(!media.permits(512, &torn(5, 1)) && media.known(0).is_some());
+        assert_eq!(media.compares(1, &[Some(5); 512], None), (true, true));
+        assert_eq!(media.compares(1, &[Some(1); 512], None), (false, true));
+        write(&mut media, 1, 6, End::Whole);
+        assert_eq!(media.known(1), Some(&[6; 512][..]));
+    }
+
+    #[test]
+    fn a_copy_of_what_was_not_begun_changes_nothing() {
+        let mut media = Media::new(2);
+        write(&mut media, 0, 5, End::Whole);
+        write(&mut media, 1, 6, End::Part);
+        media.begin_make(8, copy(0, 1, 1));
+        media.end_make(8, End::Untouched);
+        assert!(media.permits(512, &[6; 512]) && media.permits(512, &[0; 512]));
+        assert!(!media.permits(512, &torn(6, 0)) && !media.permits(512, &[5; 1]));
+    }
+
+    #[test]
+    fn a_copy_brings_what_its_source_has_held_meanwhile() {
+        let mut media = Media::new(3);
+        media.begin_make(8, copy(0, 1, 1));
+        media.begin_make(9, copy(1, 1, 2));
+        write(&mut media, 0, 5, End::Whole);
+        assert!(media.permits(512, &torn(0, 5)) && media.permits(1024, &torn(0, 5)));
+        media.end_make(8, End::Whole);
+        media.end_make(9, End::Whole);
+        assert!(media.known(0).is_some() && media.known(1).is_none());
+        assert!(media.permits(1024, &torn(5, 0)) && !media.permits(1024, &[1; 1]));
+    }
+
+    #[test]
+    fn a_copy_of_one_of_two_contents_is_one_of_them() {
+        let mut media = Media::new(2);
+        write(&mut media, 0, 5, End::Part);
+        media.begin_make(8, copy(0, 1, 1));
+        media.end_make(8, End::Whole);
+        assert!(media.permits(512, &[0; 512]) && media.permits(512, &[5; 512]));
+        assert!(!media.permits(512, &torn(0, 5)));
+    }
+
+    #[test]
+    fn a_write_beside_a_copy_leaves_lines_of_both_and_nothing_old() {
+        let mut media = Media::new(2);
+        write(&mut media, 0, 5, End::Whole);
+        media.begin_make(8, copy(0, 1, 1));
+        write(&mut media, 1, 6, End::Whole);
+        media.end_make(8, End::Whole);
+        assert!(media.permits(512, &torn(5, 6)) && media.permits(512, &torn(6, 5)));
+        assert!(!media.permits(512, &[0; 1]));
+    }
+
+    #[test]
+    fn a_reader_beside_a_copy_may_be_late() {
+        let mut media = Media::new(2);
+        write(&mut media, 0, 5, End::Whole);
+        media.begin_read(1, 1);
+        media.begin_make(8, copy(0, 1, 1));
+        media.end_make(8, End::Whole);
+        assert!(media.permits(512, &torn(5, 0)));
+        media.end_read(1, 1);
+        assert_eq!(media.known(1), Some(&[5; 512][..]));
+    }
+
+    #[test]
+    fn a_bitmap_replaces_its_bytes_only() {
+        let mut media = Media::new(16);
+        write(&mut media, 1, 5, End::Whole);
+        write(&mut media, 8, 7, End::Whole);
+        media.begin_make(8, bitmap(0, 3, 8));
+        let mut seen = [7; 512];
+        seen[..48].fill(0);
+        seen[16..32].fill(0xFF);
+        assert!(media.permits(8 * 512, &seen) && media.permits(8 * 512, &[7; 512]));
+        assert!(media.permits(8 * 512, &[0, 7]) && !media.permits(8 * 512, &[1]));
+        media.end_make(8, End::Whole);
+        assert_eq!(media.known(8), Some(&seen[..]));
+    }
+
+    #[test]
+    fn a_bitmap_that_ends_early_leaves_bytes_of_both() {
+        let mut media = Media::new(16);
+        write(&mut media, 8, 7, End::Whole);
+        media.begin_make(8, bitmap(0, 1, 8));
+        media.end_make(8, End::Part);
+        assert!(media.permits(8 * 512, &[0, 7, 7, 0]) && !media.permits(8 * 512, &[1]));
+        assert!(media.permits(8 * 512 + 16, &[7]) && !media.permits(8 * 512 + 16, &[0]));
+    }
+
+    #[test]
+    fn bits_of_values_that_change_meanwhile_are_loose() {
+        let mut media = Media::new(16);
+        media.begin_make(8, bitmap(0, 2, 8));
+        let mut piece = data(0);
+        piece[4] = Some(1);
+        media.begin_write(7, 1, &piece);
+        media.end_write(7, 1, 1, End::Whole);
+        assert_eq!(
+            media.counts(
+                0,
+                2,
+                &Bounds::of(&spec::nvme::Sqe::new(0).with_cdw(2, 1).with_cdw(14, 9))
+            ),
+            0..=1
+        );
+        media.end_make(8, End::Whole);
+        // The second value of the second block.
+        assert!(media.permits(8 * 512 + 16, &[2]) && media.permits(8 * 512 + 16, &[0]));
+        assert!(!media.permits(8 * 512 + 16, &[1]) && !media.permits(8 * 512, &[2]));
+        assert!(media.known(8).is_none());
+        media.learn(8, &[0; 512], media.now());
+        assert!(media.known(8).is_some());
+    }
+
+    #[test]
+    fn a_bitmap_of_what_it_is_made_of_itself_is_anything() {
+        let mut media = Media::new(16);
+        media.begin_make(8, bitmap(0, 1, 8));
+        media.begin_make(9, copy(8, 1, 0));
+        assert!(media.permits(8 * 512, &[0x5A; 16]) && !media.permits(8 * 512 + 16, &[1]));
+        media.end_make(8, End::Whole);
+        media.end_make(9, End::Whole);
+        assert!(!media.in_use(0, 16));
     }
 }

@@ -9,12 +9,12 @@ use std::rc::Rc;
 
 use spec::nvme::{admin, status, Sqe, Status};
 
+use crate::engines::{Bounds, Product};
 use crate::features::{Features, Request, BEHAVIOR, CAPABILITIES, KEEP_ALIVE, TIMESTAMP};
 use crate::fused::{Half, More, Pair};
 use crate::media::{End, Media, BLOCK};
 use crate::memory::{Memory, PAGE};
 use crate::namespaces::{Namespaces, NSID_ALL};
-use crate::nvm::Bounds;
 use crate::prp::walk;
 use crate::sgl::{walk_sgl, Descriptor};
 use crate::shadow::{Pages, DOORBELL_BUFFER_CONFIG};
@@ -36,8 +36,8 @@ pub struct Limits {
     pub events: usize,
     /// Namespaces.
     pub namespaces: Rc<Namespaces>,
-    /// It has the scan engine's command.
-    pub scan: bool,
+    /// Opcodes of the engines' commands that it has.
+    pub engines: Vec<u8>,
 }
 
 /// What data a command sends to the host.
@@ -75,6 +75,8 @@ pub enum Use {
     Count(u64, u64, Bounds),
     /// It writes these bytes from this block on.
     Write(u64, Vec<Option<u8>>),
+    /// An engine writes what it makes of other blocks.
+    Make(Product),
     /// It writes zeros to these ranges.
     Zero(Vec<(u64, u64)>),
 }
@@ -183,6 +185,7 @@ impl Verdict {
                 count * BLOCK
             }
             Use::Write(_, data) => data.len() as u64,
+            Use::Make(product) => product.count * (BLOCK + product.share()),
             Use::Zero(ranges) => ranges.iter().map(|r| r.1 * BLOCK).sum(),
         }
     }

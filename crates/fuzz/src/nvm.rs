@@ -2,56 +2,11 @@
 
 use spec::nvme::{io, status, Sqe, Status};
 
+use crate::engines;
 use crate::media::{Media, BLOCK};
 use crate::memory::Memory;
 use crate::model::{fetch, flags, send, Content, Model, Use, Verdict};
 use crate::namespaces::{Namespace, NSID_ALL};
-
-/// The scan engine's command (`hw/engine/scan`).
-pub const SCAN: u8 = 0xC0;
-
-/// Values of 32 or 64 bits between two bounds, both included, as the scan engine's command names them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
-    wide: bool,
-    signed: bool,
-    low: u64,
-    high: u64,
-}
-
-impl Bounds {
-    fn of(sqe: &Sqe) -> Bounds {
-        let word = |n: usize| u64::from(sqe.dw[n + 1]) << 32 | u64::from(sqe.dw[n]);
-        Bounds {
-            wide: sqe.dw[13] & 1 == 1,
-            signed: sqe.dw[13] & 2 == 2,
-            low: word(2),
-            high: word(14),
-        }
-    }
-
-    /// Bytes of a value.
-    pub fn bytes(&self) -> usize {
-        if self.wide {
-            8
-        } else {
-            4
-        }
-    }
-
-    /// Whether a value lies between them; least significant byte first.
-    pub fn hold(&self, value: &[u8]) -> bool {
-        let value = value.iter().rev().fold(0, |v, &b| v << 8 | u64::from(b));
-        // So that order is that of unsigned numbers of 64 bits.
-        let key = |v: u64| match (self.wide, self.signed) {
-            (true, false) => v,
-            (true, true) => v ^ 1 << 63,
-            (false, false) => u64::from(v as u32),
-            (false, true) => u64::from(v as u32 ^ 1 << 31),
-        };
-        (key(self.low)..=key(self.high)).contains(&key(value))
-    }
-}
 
 /// True for commands that move data between host and media.
 pub fn moves(opcode: u8) -> bool {
@@ -68,7 +23,7 @@ impl Model {
     pub fn check(&self, sqe: &Sqe) -> Result<Option<Namespace>, Status> {
         let opcode = sqe.opcode();
         let known = matches!(opcode, io::FLUSH | io::DATASET_MANAGEMENT)
-            || opcode == SCAN && self.limits.scan;
+            || self.limits.engines.contains(&opcode);
         if !has_range(opcode) && !known {
             return Err(status::INVALID_OPCODE);
         }
@@ -120,7 +75,7 @@ impl Model {
             io::READ => send(memory, sqe, count * BLOCK, Content::Media(lba * BLOCK)),
             io::WRITE => fetch(memory, sqe, count * BLOCK),
             io::COMPARE => return compare(sqe, lba, memory, media),
-            SCAN => return scan(sqe, ns),
+            opcode if engines::COMMANDS.contains(&opcode) => return engines::verdict(sqe, ns),
             io::DATASET_MANAGEMENT if sqe.dw[11] >> 2 & 1 == 1 => {
                 return deallocate(sqe, ns, memory)
             }
@@ -134,23 +89,6 @@ impl Model {
             _ => Use::None,
         };
         v
-    }
-}
-
-/// The scan engine looks at its command itself.
-fn scan(sqe: &Sqe, ns: &Namespace) -> Verdict {
-    let count = u64::from(sqe.dw[12] & 0xFF_FFFF) + 1;
-    if sqe.dw[12] >> 24 != 0 || sqe.dw[13] >> 2 != 0 {
-        return Verdict::refused(status::INVALID_FIELD);
-    }
-    if !ns.holds(sqe.slba(), count) {
-        return Verdict::refused(status::LBA_OUT_OF_RANGE);
-    }
-    Verdict {
-        media: Use::Count(ns.base + sqe.slba(), count, Bounds::of(sqe)),
-        dw0: None,
-        long: true,
-        ..Verdict::fine()
     }
 }
 

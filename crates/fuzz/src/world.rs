@@ -303,7 +303,7 @@ impl World {
             transfer: PAGE,
             events: 1,
             namespaces: Rc::default(),
-            scan: false,
+            engines: Vec::new(),
         };
         let model = Model::new(limits, BTreeMap::new());
         World::new(Memory::new(0), Media::new(0), model)
@@ -770,6 +770,7 @@ impl World {
                 self.media.begin_read(*lba, *count)
             }
             Use::Write(lba, data) => self.media.begin_write(user, *lba, data),
+            Use::Make(product) => self.media.begin_make(user, *product),
             Use::Zero(ranges) => ranges
                 .iter()
                 .for_each(|r| self.media.begin_zero(user, r.0, r.1)),

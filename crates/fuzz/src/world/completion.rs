@@ -4,6 +4,7 @@ use sim::Time;
 use spec::nvme::{status, Cqe, Status};
 
 use super::{Flight, World};
+use crate::engines::{How, Product};
 use crate::media::{End, BLOCK};
 use crate::memory::PAGE;
 use crate::model::{After, Direction, Use};
@@ -154,8 +155,18 @@ impl World {
             ));
         }
         let success = cqe.status() == status::SUCCESS;
-        if let (true, Use::Count(lba, count, bounds)) = (success, &v.media) {
-            let counts = self.media.counts(*lba, *count, bounds);
+        let counted = match v.media {
+            Use::Count(lba, count, bounds) => Some((lba, count, bounds)),
+            Use::Make(Product {
+                from,
+                count,
+                how: How::Bitmap(bounds),
+                ..
+            }) => Some((from, count, bounds)),
+            _ => None,
+        };
+        if let (true, Some((lba, count, bounds))) = (success, counted) {
+            let counts = self.media.counts(lba, count, &bounds);
             if !counts.contains(&u64::from(cqe.result())) {
                 return Err(format!("counts {} values, not {counts:?}", cqe.result()));
             }
@@ -288,6 +299,7 @@ impl World {
                 let count = (data.len() as u64).div_ceil(BLOCK);
                 self.media.end_write(flight.user, *lba, count, end);
             }
+            Use::Make(_) => self.media.end_make(flight.user, end),
             Use::Zero(ranges) => ranges
                 .iter()
                 .for_each(|r| self.media.end_write(flight.user, r.0, r.1, end)),

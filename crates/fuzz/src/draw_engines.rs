@@ -1,0 +1,166 @@
+//! Random commands of engines: mostly right, sometimes wrong in what only the engine looks at.
+
+use sim::Random;
+use spec::nvme::Sqe;
+
+use crate::draw::{blocks, chance, flags, namespace, nsid, pick, place, unused, Command};
+use crate::engines::{BITMAP_UNIT, COPY, COUNT, FILTER};
+use crate::media::BLOCK;
+use crate::namespaces::Namespace;
+use crate::world::World;
+
+/// A command of an engine. Some take long.
+pub fn engine_command(world: &World, random: &mut Random) -> Command {
+    let opcode = pick(random, &[COUNT, COPY, COPY, FILTER, FILTER]);
+    let ns = namespace(world, random);
+    let mut count = match chance(random, 15) {
+        true => 1 + random.below(ns.blocks),
+        false => blocks(random),
+    };
+    // A target has to have room beside the source.
+    let most = match opcode {
+        COUNT => ns.blocks,
+        COPY => ns.blocks / 2,
+        _ => ns.blocks * 7 / 8,
+    };
+    if count > most && chance(random, 95) {
+        count = 1 + random.below(most.max(1));
+    }
+    let lba = place(world, random, &ns, count);
+    let nsid = nsid(world, random, ns.nsid);
+    let mut sqe = Sqe::of_blocks(opcode, nsid, lba, count as u32);
+    sqe.dw[12] = (count - 1) as u32;
+    sqe = match opcode {
+        COPY => with_target(world, random, sqe, &ns, count),
+        _ => with_values(world, random, sqe, &ns, count),
+    };
+    if chance(random, 3) {
+        sqe.dw[12] = pick(random, &[0xFF_FFFF, 0x80_0000, 0xFFFF, 0x1_0000]);
+    }
+    if chance(random, 3) {
+        sqe.dw[12] |= 1 << (24 + random.below(8));
+    }
+    if chance(random, 3) {
+        sqe.dw[13] |= 1 << random.below(32);
+    }
+    flags(random, &mut sqe, &[3], &[3]);
+    (sqe, Vec::new())
+}
+
+/// A copy's target: beside its source, or over a part of it, or somewhere else.
+fn with_target(world: &World, random: &mut Random, sqe: Sqe, ns: &Namespace, count: u64) -> Sqe {
+    let from = sqe.slba();
+    let to = match random.below(20) {
+        0 => from.wrapping_add(random.below(count)),
+        1 => from.wrapping_sub(random.below(count)),
+        2 => from.wrapping_add(count),
+        3 => from.wrapping_sub(count),
+        4 => place(world, random, ns, count),
+        _ => apart(from, count, || {
+            unused(world, random, ns, count, ns.blocks, 3)
+        }),
+    };
+    sqe.with_cdw(14, to as u32).with_cdw(15, (to >> 32) as u32)
+}
+
+/// Kind and bounds of values, of which the media hold some; a bitmap's place.
+fn with_values(world: &World, random: &mut Random, sqe: Sqe, ns: &Namespace, count: u64) -> Sqe {
+    let kind = random.below(4) as u32;
+    let from = sqe.slba();
+    let mut bound = || match random.below(6) {
+        0 => 0,
+        1 => u64::MAX,
+        2 => random.next() & 0xFFFF_FFFF,
+        3 | 4 => {
+            // One of the values, so that it matters that the bounds are included.
+            let lba = from.wrapping_add(random.below(count));
+            let block = world.media.any(ns.base.wrapping_add(lba));
+            let at = random.below(BLOCK / 8) as usize * 8;
+            let bytes = block[at..at + 8].iter().rev();
+            let value = bytes.fold(0, |v, &b| v << 8 | u64::from(b));
+            let half = kind & 1 == 0 && random.below(2) == 1;
+            value >> if half { 32 } else { 0 }
+        }
+        _ => random.next(),
+    };
+    let (low, high) = (bound(), bound());
+    let halves = [(2, low), (3, low >> 32), (14, high), (15, high >> 32)];
+    let mut sqe = halves
+        .into_iter()
+        .fold(sqe, |sqe, (n, value)| sqe.with_cdw(n, value as u32));
+    let unit = match (sqe.opcode(), random.below(20)) {
+        (COUNT, _) => 0,
+        (_, 0) => pick(random, &[(ns.blocks / BITMAP_UNIT) as u32, (1 << 30) - 1]),
+        (_, 1) => from.wrapping_add(random.below(count)) as u32 / BITMAP_UNIT as u32,
+        _ => bitmap(world, random, ns, from, count, kind),
+    };
+    sqe.dw[13] = unit << 2 | kind;
+    sqe
+}
+
+/// A place for a bitmap outside of its source, if it is found soon.
+fn bitmap(
+    world: &World,
+    random: &mut Random,
+    ns: &Namespace,
+    from: u64,
+    count: u64,
+    kind: u32,
+) -> u32 {
+    let each = if kind & 1 == 1 { 64 } else { 32 };
+    let len = count.div_ceil(each);
+    let units = ns.blocks.saturating_sub(len) / BITMAP_UNIT + 1;
+    let mut unit = 0;
+    for _ in 0..12 {
+        unit = random.below(units);
+        let lba = unit * BITMAP_UNIT;
+        let beside = lba + len <= from || from.saturating_add(count) <= lba;
+        if beside && !world.media.in_use(ns.base + lba, len) {
+            break;
+        }
+    }
+    unit as u32
+}
+
+/// A range beside another one, if it is found soon.
+fn apart(from: u64, count: u64, mut draw: impl FnMut() -> u64) -> u64 {
+    let mut to = draw();
+    for _ in 0..12 {
+        if to.abs_diff(from) >= count {
+            break;
+        }
+        to = draw();
+    }
+    to
+}
+
+/// A command of an engine that is right, of up to 64 KiB; `None` if there is none.
+pub fn calm_engine_command(world: &World, random: &mut Random) -> Option<Command> {
+    let ns = namespace(world, random);
+    let opcodes = world.model.limits.engines.iter().copied();
+    // Copies and bitmaps need two ranges.
+    let fit: Vec<u8> = opcodes.filter(|&o| o == COUNT || ns.blocks >= 32).collect();
+    let opcode = *fit.get(random.below(fit.len().max(1) as u64) as usize)?;
+    let count = 1 + random.below((ns.blocks / 4).clamp(1, 128));
+    // The source in one half, the target in the other one.
+    let half = ns.blocks / 2;
+    let lba = random.below(half.saturating_sub(count) + 1);
+    let to = half + random.below((ns.blocks - half).saturating_sub(count) + 1);
+    let unit = match opcode {
+        FILTER => to / BITMAP_UNIT,
+        _ => 0,
+    };
+    let mut sqe = Sqe::of_blocks(opcode, ns.nsid, lba, count as u32);
+    if opcode == COPY {
+        return Some((sqe.with_cdw(14, to as u32), Vec::new()));
+    }
+    // A bitmap may begin before its half, so the source ends before that.
+    if opcode == FILTER && lba + count > unit * BITMAP_UNIT {
+        sqe = sqe.with_cdw(10, 0).with_cdw(12, 0);
+    }
+    let kind = random.below(4) as u32;
+    sqe = sqe
+        .with_cdw(13, (unit as u32) << 2 | kind)
+        .with_cdw(15, random.next() as u32);
+    Some((sqe, Vec::new()))
+}
