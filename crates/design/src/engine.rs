@@ -35,9 +35,9 @@ pub struct Engine {
     /// The folder that holds it: a name stands for `hw/engine/<name>`, anything with a `/` for a path, a relative one from
     /// the root of the repository on.
     pub engine: String,
-    /// Namespaces that it may touch, by their numbers, which follow each other; none: the whole media.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub namespaces: Vec<u32>,
+    /// Namespaces that it may touch, at least one, by their numbers, which follow each other; none said: the whole media.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespaces: Option<Vec<u32>>,
     /// Memories that it may touch beside the storage; none said: all that there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memories: Option<Vec<String>>,
@@ -45,6 +45,14 @@ pub struct Engine {
     /// first engine of its kind, else it has no commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opcodes: Option<Vec<u8>>,
+}
+
+impl Engine {
+    /// The first and the last namespace that it may touch, if the design names them.
+    fn first_and_last(&self) -> Option<(u32, u32)> {
+        let namespaces = self.namespaces.as_deref()?;
+        Some((*namespaces.first()?, *namespaces.last()?))
+    }
 }
 
 /// An NVMe I/O command that an engine carries out.
@@ -332,10 +340,10 @@ impl Design {
                 check("opcodes", opcode, alone, allowed)?;
             }
             let all = 1..=self.nvme.namespaces.len().max(1) as u32;
-            let own = engine.namespaces.first().zip(engine.namespaces.last());
+            let own = engine.first_and_last();
             plugged.push(Plugged {
                 commands,
-                namespaces: own.map_or(all, |(first, last)| *first..=*last),
+                namespaces: own.map_or(all, |(first, last)| first..=last),
                 vector: first,
                 filelist: folder.join(&manifest.filelist),
                 instance: *instance,
@@ -365,13 +373,12 @@ impl Design {
 
     /// Media addresses that an engine may touch.
     fn reach(&self, engine: &Engine) -> std::ops::Range<u64> {
-        let (Some(first), Some(last)) = (engine.namespaces.first(), engine.namespaces.last())
-        else {
+        let Some((first, last)) = engine.first_and_last() else {
             return 0..self.media.bytes.0;
         };
-        let start = self.nvme.extent(*first, self.media.bytes).start;
+        let start = self.nvme.extent(first, self.media.bytes).start;
         // What follows a namespace up to the next page is nobody's.
-        let end = self.nvme.extent(*last, self.media.bytes).end;
+        let end = self.nvme.extent(last, self.media.bytes).end;
         start..end.next_multiple_of(4096)
     }
 
@@ -403,15 +410,23 @@ impl Design {
             check(&key("name"), &engine.name, free, &allowed)?;
             let of = |_| key("opcodes");
             opcodes(of, engine.opcodes.iter().flatten().copied())?;
-            let namespaces = &engine.namespaces;
             let number = self.nvme.namespaces.len().max(1);
-            let known = namespaces
-                .iter()
-                .all(|&ns| (1..=number).contains(&(ns as usize)));
-            let row = namespaces.windows(2).all(|pair| pair[1] == pair[0] + 1);
-            let allowed = format!("numbers from 1 to {number} that follow each other");
-            let given = format!("{namespaces:?}");
-            check(&key("namespaces"), given, known && row, &allowed)?;
+            if let Some(namespaces) = &engine.namespaces {
+                let known = namespaces
+                    .iter()
+                    .all(|&ns| (1..=number).contains(&(ns as usize)));
+                let row = namespaces.windows(2).all(|pair| pair[1] == pair[0] + 1);
+                let good = known && row && !namespaces.is_empty();
+                let allowed = format!(
+                    "numbers from 1 to {number} that follow each other, one at least, or no such line"
+                );
+                check(
+                    &key("namespaces"),
+                    format!("{namespaces:?}"),
+                    good,
+                    &allowed,
+                )?;
+            }
             let memories: Vec<&str> = self.memory.iter().map(|m| m.name.as_str()).collect();
             let own = engine.memories.iter().flatten();
             let unknown = own
@@ -635,6 +650,10 @@ mod tests {
             (
                 one("namespaces = [4]\n"),
                 "engine[0].namespaces = [4]: allowed is numbers from 1 to 3",
+            ),
+            (
+                one("namespaces = []\n"),
+                "engine[0].namespaces = []: allowed is numbers from 1 to 3 that follow each other, one at least",
             ),
             (
                 format!(

@@ -114,7 +114,7 @@ impl Design {
     /// Its address map as a C header.
     fn header(&self) -> PyResult<String> {
         let engines = self.inner.engines(&root()?).map_err(raise)?;
-        Ok(design::export::header(&self.inner, &engines))
+        design::export::header(&self.inner, &engines).map_err(raise)
     }
 
     /// All of it, as JSON.

@@ -150,6 +150,19 @@ fn a_copy_tells_its_end() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
+fn a_stop_beside_its_start_is_heard() {
+    let mut b = common::mailbox_bench();
+    b.launch(COPY, &[0, 1 << 20, 4096]);
+    assert_eq!(b.result(COPY), 0);
+    b.write32(Bar::Control, COPY + 0xC, 1);
+    b.write32(Bar::Control, COPY, 3);
+    assert_eq!(b.result(COPY), 4, "stopped");
+    b.launch(COPY, &[0, 1 << 20, 4096]);
+    assert_eq!(b.result(COPY), 0);
+}
+
+#[test]
+#[ignore = "compiles a device of its own"]
 fn a_host_that_refuses_is_an_error() {
     let mut b = common::mailbox_bench();
     b.host.bad_from = 0x1400;

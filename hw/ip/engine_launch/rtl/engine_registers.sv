@@ -39,6 +39,7 @@ module engine_registers (
         stop_q <= (stop_q || stop_i) && !done_i;
       end else begin
         want_q <= start_i;
+        stop_q <= start_i && stop_i;
       end
     end
   end
