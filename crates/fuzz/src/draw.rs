@@ -131,7 +131,7 @@ pub fn io_command(world: &mut World, random: &mut Random) -> Option<Command> {
         79..=86 => io::DATASET_MANAGEMENT,
         87 | 88 => io::FLUSH,
         89..=97 if world.model.limits.engines.is_empty() => io::READ,
-        89..=97 => return Some(engine_command(world, random)),
+        89..=97 => return Some(engine_command(world, random, false)),
         _ => random.next() as u8,
     };
     if opcode == io::DATASET_MANAGEMENT {

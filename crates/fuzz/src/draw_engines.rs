@@ -9,13 +9,13 @@ use crate::media::BLOCK;
 use crate::namespaces::Namespace;
 use crate::world::World;
 
-/// A command of an engine. Some take long.
-pub fn engine_command(world: &World, random: &mut Random) -> Command {
+/// A command of an engine. A `long` one is of much of the largest namespace.
+pub fn engine_command(world: &World, random: &mut Random, long: bool) -> Command {
     let opcode = pick(random, &[COUNT, COPY, COPY, FILTER, FILTER]);
-    let ns = namespace(world, random);
-    let mut count = match chance(random, 15) {
-        true => 1 + random.below(ns.blocks),
-        false => blocks(random),
+    let active = world.model.limits.namespaces.active();
+    let ns = match active.max_by_key(|ns| ns.blocks) {
+        Some(ns) if long => *ns,
+        _ => namespace(world, random),
     };
     // A target has to have room beside the source.
     let most = match opcode {
@@ -23,8 +23,13 @@ pub fn engine_command(world: &World, random: &mut Random) -> Command {
         COPY => ns.blocks / 2,
         _ => ns.blocks * 7 / 8,
     };
+    let most = most.max(1);
+    let mut count = match long || chance(random, 10) {
+        true => most.div_ceil(2) + random.below(most.div_ceil(2)),
+        false => blocks(random),
+    };
     if count > most && chance(random, 95) {
-        count = 1 + random.below(most.max(1));
+        count = 1 + random.below(most);
     }
     let lba = place(world, random, &ns, count);
     let nsid = nsid(world, random, ns.nsid);
@@ -56,6 +61,8 @@ fn with_target(world: &World, random: &mut Random, sqe: Sqe, ns: &Namespace, cou
         2 => from.wrapping_add(count),
         3 => from.wrapping_sub(count),
         4 => place(world, random, ns, count),
+        // The last one that fits, or one block beyond.
+        5 | 6 => ns.blocks.saturating_sub(count) + random.below(2),
         _ => apart(from, count, || {
             unused(world, random, ns, count, ns.blocks, 3)
         }),
@@ -90,12 +97,30 @@ fn with_values(world: &World, random: &mut Random, sqe: Sqe, ns: &Namespace, cou
         .fold(sqe, |sqe, (n, value)| sqe.with_cdw(n, value as u32));
     let unit = match (sqe.opcode(), random.below(20)) {
         (COUNT, _) => 0,
-        (_, 0) => pick(random, &[(ns.blocks / BITMAP_UNIT) as u32, (1 << 30) - 1]),
-        (_, 1) => from.wrapping_add(random.below(count)) as u32 / BITMAP_UNIT as u32,
+        (_, 0) => {
+            // It ends with the namespace, or one block beyond.
+            let unit = (ns.blocks - 1) / BITMAP_UNIT;
+            let len = ns.blocks - unit * BITMAP_UNIT + random.below(2);
+            let count = (len - 1) * values_of(kind) + 1 + random.below(values_of(kind));
+            sqe = sqe.with_cdw(10, 0).with_cdw(11, 0);
+            sqe.dw[12] = count as u32 - 1;
+            unit as u32
+        }
+        (_, 1) => pick(random, &[(ns.blocks / BITMAP_UNIT) as u32, (1 << 30) - 1]),
+        (_, 2) => from.wrapping_add(random.below(count)) as u32 / BITMAP_UNIT as u32,
         _ => bitmap(world, random, ns, from, count, kind),
     };
     sqe.dw[13] = unit << 2 | kind;
     sqe
+}
+
+/// Blocks of values that one block of a bitmap is made of.
+fn values_of(kind: u32) -> u64 {
+    if kind & 1 == 1 {
+        64
+    } else {
+        32
+    }
 }
 
 /// A place for a bitmap outside of its source, if it is found soon.
@@ -107,8 +132,7 @@ fn bitmap(
     count: u64,
     kind: u32,
 ) -> u32 {
-    let each = if kind & 1 == 1 { 64 } else { 32 };
-    let len = count.div_ceil(each);
+    let len = count.div_ceil(values_of(kind));
     let units = ns.blocks.saturating_sub(len) / BITMAP_UNIT + 1;
     let mut unit = 0;
     for _ in 0..12 {

@@ -14,6 +14,7 @@ use spec::nvme::{admin, Sqe};
 use crate::draw::{
     admin_command, chance, create_cq, create_sq, fused_pair, io_command, pick, shadow, Command,
 };
+use crate::draw_engines::engine_command;
 use crate::engines;
 use crate::features::KEEP_ALIVE;
 use crate::litter::{litter, Set};
@@ -1016,7 +1017,8 @@ impl Bench {
         };
         match kind {
             0..=549 => self.io_batch(),
-            550..=659 => self.admin_batch(),
+            550..=559 => self.cut_engine(),
+            560..=659 => self.admin_batch(),
             660..=789 => {
                 let qids: Vec<u16> = self.world.cqs.keys().copied().collect();
                 for qid in qids {
@@ -1103,6 +1105,31 @@ impl Bench {
         Ok(())
     }
 
+    /// A command of an engine that takes long, and mostly something that ends it early.
+    fn cut_engine(&mut self) -> Step {
+        let queues = self.with_room();
+        if queues.is_empty() || self.admin_full() || self.limits.engines.is_empty() {
+            return self.admin_batch();
+        }
+        let qid = pick(&mut self.random, &queues);
+        let command = engine_command(&self.world, &mut self.random, true);
+        self.submit(qid, command);
+        let cid = u32::from(self.cid);
+        self.ring_sq(qid);
+        let most = pick(&mut self.random, &[1_500, 5_000, 30_000]);
+        let ns = self.random.below(most);
+        self.pass(ns)?;
+        let sqe = match self.random.below(8) {
+            0..=3 => Sqe::new(admin::ABORT).with_cdw(10, cid << 16 | u32::from(qid)),
+            4 => Sqe::delete_io_sq(qid),
+            5 => return self.reset(),
+            _ => return Ok(()),
+        };
+        self.submit_admin((sqe, Vec::new()));
+        self.ring_sq(0);
+        Ok(())
+    }
+
     /// True when the admin queue has no room for another command.
     fn admin_full(&self) -> bool {
         !self.world.sqs.get(&0).is_some_and(SqState::has_room)
@@ -1116,17 +1143,21 @@ impl Bench {
                 return self.pass(1000);
             }
             if let Some(command) = admin_command(&mut self.world, &mut self.random) {
-                // The host doesn't use what it deletes.
-                if command.0.opcode() == admin::DELETE_IO_SQ {
-                    if let Some(queue) = self.world.sqs.get_mut(&(command.0.dw[10] as u16)) {
-                        queue.usable = false;
-                    }
-                }
-                self.submit(0, command);
+                self.submit_admin(command);
             }
         }
         self.ring_sq(0);
         Ok(())
+    }
+
+    fn submit_admin(&mut self, command: Command) {
+        // The host doesn't use what it deletes.
+        if command.0.opcode() == admin::DELETE_IO_SQ {
+            if let Some(queue) = self.world.sqs.get_mut(&(command.0.dw[10] as u16)) {
+                queue.usable = false;
+            }
+        }
+        self.submit(0, command);
     }
 
     /// A doorbell of a queue that doesn't exist, or a value outside of its queue.

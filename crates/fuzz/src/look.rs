@@ -8,6 +8,8 @@ use crate::media::BLOCK;
 
 /// Bytes that the memory takes at once.
 pub const LINE: usize = 64;
+/// Bytes that a command with data takes at once: a piece of its data may end behind any of these, and the next one is read by itself.
+pub const DWORD: usize = 4;
 
 /// All bytes of a block, or the first ones of it.
 pub type Content = Rc<[u8]>;
@@ -102,14 +104,11 @@ pub struct Look<'a> {
 
 impl Look<'_> {
     /// True if the bytes that are known of it, each with its place and in their order, may be there at the same time.
-    pub fn permits(&self, bytes: impl Iterator<Item = (usize, u8)> + Clone) -> bool {
-        if self.grain == 1 {
-            let mut bytes = bytes;
-            return bytes.all(|(at, byte)| self.values.iter().any(|v| v.holds(at, byte)));
-        }
-        (0..BLOCK as usize / self.grain).all(|n| {
-            let part = bytes.clone().filter(|(at, _)| at / self.grain == n);
-            let fits = |v: &Value| part.clone().all(|(at, byte)| v.holds(at, byte));
+    pub fn permits(&self, bytes: impl Iterator<Item = (usize, u8)>) -> bool {
+        let bytes: Vec<(usize, u8)> = bytes.collect();
+        let mut parts = bytes.chunk_by(|a, b| a.0 / self.grain == b.0 / self.grain);
+        parts.all(|part| {
+            let fits = |v: &Value| part.iter().all(|&(at, byte)| v.holds(at, byte));
             self.values.iter().any(fits)
         })
     }

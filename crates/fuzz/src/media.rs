@@ -5,9 +5,9 @@
 //! stay if the command fails or is gone through a reset. Of commands that overlap, each may have been the last. A block that was
 //! read while nobody wrote it holds what was read. Who uses a block says who it is, by a number other than 0.
 //!
-//! Engines are told of in other terms. What they write comes in lines of 64 bytes (a copy) or bytes (a bitmap), in any order, and is
-//! made of what they read meanwhile: of each line, or value, of the source any content that it has had while the command was under way.
-//! So while it is, what its target may hold is looked up in its source.
+//! What engines write is not kept whole: it comes in lines of 64 bytes (a copy) or bytes (a bitmap), in any order, and is made of
+//! what they read meanwhile: of each line, or value, of the source any content that it has had while the command was under way. So what
+//! a target may hold is looked up in its source until the command ends.
 //!
 //! Stores to the PM window change bytes, not blocks. Where one meets a command on the same block, its bytes are judged one by
 //! one until somebody has looked.
@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 use crate::engines::{Bounds, How, Product};
-use crate::look::{Content, Look, Patch, Value, LINE};
+use crate::look::{Content, Look, Patch, Value, DWORD, LINE};
 
 /// Bytes of a block.
 pub const BLOCK: u64 = 512;
@@ -56,6 +56,8 @@ struct Block {
     stored: bool,
     /// It has met a command.
     met: bool,
+    /// An engine has written since nobody has used the block.
+    made: bool,
     /// When a command last began or ended to write.
     changed: u64,
 }
@@ -160,7 +162,7 @@ impl Block {
         if self.written {
             self.values.retain(|v| !v.old);
         }
-        (self.written, self.met) = (false, false);
+        (self.written, self.met, self.made) = (false, false, false);
         let mut kept: Vec<Value> = Vec::new();
         for value in self.values.drain(..) {
             let same = |k: &Value| k.content == value.content && k.loose == value.loose;
@@ -240,6 +242,7 @@ impl Media {
             written: false,
             stored: false,
             met: false,
+            made: false,
             changed: 0,
         };
         Media {
@@ -407,6 +410,7 @@ impl Media {
             block.enter_writer(now);
             block.grain = block.grain.min(maker.grain());
             block.makers += 1;
+            block.made = true;
         }
         self.makers.push(maker);
     }
@@ -442,6 +446,15 @@ impl Media {
         let mut look = self.look_on(lba, &mut Vec::new())?;
         if self.torn {
             look.grain = 1;
+        }
+        Some(look)
+    }
+
+    /// What a command with data may find there. Pieces of them are held together against other commands with data, not against engines.
+    fn find(&self, lba: u64) -> Option<Look<'_>> {
+        let mut look = self.look(lba)?;
+        if self.blocks[lba as usize].made {
+            look.grain = look.grain.min(DWORD);
         }
         Some(look)
     }
@@ -531,14 +544,17 @@ impl Media {
 
     /// True if the media may hold these bytes at this address.
     pub fn permits(&self, byte: u64, data: &[u8]) -> bool {
-        self.judge(byte, data, |_, look, offset, piece| {
-            look.permits((offset..).zip(piece.iter().copied()))
+        self.judge(byte, data, |lba, _, offset, piece| {
+            self.permits_some(lba, (offset..).zip(piece.iter().copied()))
         })
     }
 
     /// The same for a load from the PM window, which takes a line at a time, and began at `since`.
     pub fn permits_load(&self, byte: u64, data: &[u8], since: u64) -> bool {
-        self.judge(byte, data, |block, look, offset, piece| {
+        self.judge(byte, data, |lba, block, offset, piece| {
+            let Some(look) = self.look(lba) else {
+                return false;
+            };
             if block.writers == 0 && !block.stored && block.changed <= since {
                 return look.permits((offset..).zip(piece.iter().copied()));
             }
@@ -553,25 +569,25 @@ impl Media {
     }
 
     /// The same for some bytes of one block, each with its place, in their order.
-    pub fn permits_some(&self, lba: u64, bytes: impl Iterator<Item = (usize, u8)> + Clone) -> bool {
-        self.look(lba).is_some_and(|look| look.permits(bytes))
+    pub fn permits_some(&self, lba: u64, bytes: impl Iterator<Item = (usize, u8)>) -> bool {
+        self.find(lba).is_some_and(|look| look.permits(bytes))
     }
 
     fn judge(
         &self,
         byte: u64,
         data: &[u8],
-        fits: impl Fn(&Block, &Look, usize, &[u8]) -> bool,
+        fits: impl Fn(u64, &Block, usize, &[u8]) -> bool,
     ) -> bool {
         let (mut at, mut left) = (byte, data);
         while !left.is_empty() {
-            let Some(look) = self.look(at / BLOCK) else {
+            let lba = at / BLOCK;
+            let Some(block) = self.blocks.get(lba as usize) else {
                 return false;
             };
-            let block = &self.blocks[(at / BLOCK) as usize];
             let offset = (at % BLOCK) as usize;
             let piece = left.len().min(BLOCK as usize - offset);
-            if !fits(block, &look, offset, &left[..piece]) {
+            if !fits(lba, block, offset, &left[..piece]) {
                 return false;
             }
             at += piece as u64;
@@ -583,7 +599,7 @@ impl Media {
     /// Whether a comparison with this block may find it equal, and whether it may find a difference. What `but` writes, if
     /// anybody, comes later.
     pub fn compares(&self, lba: u64, data: &[Option<u8>], but: Option<u64>) -> (bool, bool) {
-        let Some(mut look) = self.look_on(lba, &mut Vec::new()) else {
+        let Some(mut look) = self.find(lba) else {
             return (false, false);
         };
         if look.values.iter().any(|v| but == Some(v.writer)) {
@@ -826,9 +842,11 @@ mod tests {
         for seen in [torn(5, 0), torn(0, 5), [0; 512], [5; 512]] {
             assert!(media.permits(1024, &seen));
         }
-        let mut half = torn(0, 0);
+        // Pieces of a Read may have looked at a line at different times.
+        let mut half = [0; 512];
         half[..32].fill(5);
-        assert!(!media.permits(1024, &half) && !media.permits(1536, &[5; 8]));
+        assert!(media.permits(1024, &half) && !media.permits_load(1024, &half, 0));
+        assert!(!media.permits(1024, &[5, 5, 0]) && !media.permits(1536, &[5; 8]));
         media.end_make(8, End::Whole);
         assert_eq!(media.known(2), Some(&[5; 512][..]));
         assert!(!media.in_use(0, 4));
@@ -842,6 +860,7 @@ mod tests {
         media.end_make(8, End::Part);
         assert!(media.permits(512, &torn(0, 5)) && media.permits(512, &torn(5, 0)));
         assert!(!media.permits(512, &torn(5, 1)) && media.known(0).is_some());
+        assert!(!media.permits(512, &[5, 5, 5, 5, 0, 0, 0, 0]));
         assert_eq!(media.compares(1, &[Some(5); 512], None), (true, true));
         assert_eq!(media.compares(1, &[Some(1); 512], None), (false, true));
         write(&mut media, 1, 6, End::Whole);
