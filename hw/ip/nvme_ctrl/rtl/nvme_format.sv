@@ -77,6 +77,7 @@ module nvme_format
   logic [NsWidth-1:0] idx_q;
   logic [LbaWidth-1:0] lba_q, left_q;
   logic [ChunkWidth-1:0] chunk_q;
+  logic more_q;  // blocks are left behind this chunk
   logic all, last_ns;
   namespace_t ns;
 
@@ -134,7 +135,7 @@ module nvme_format
         StWait:
         if (data_done_i) begin
           if (data_status_i != DataOk) state_q <= StDone;
-          else if (left_q != '0) state_q <= stop_i ? StDone : StCut;
+          else if (more_q) state_q <= stop_i ? StDone : StCut;
           else state_q <= last_ns ? StDone : StPick;
         end
         default: begin
@@ -156,16 +157,18 @@ module nvme_format
       if (stop_i) status_q <= interrupted_status(acre_i);
       if (!mask_q[idx_q]) idx_q <= idx_q + 1'b1;
     end
-    if (state_q == StCut)
+    if (state_q == StCut) begin
       chunk_q <= (left_q > MostBlocks) ? MostBlocks[ChunkWidth-1:0] : left_q[ChunkWidth-1:0];
+      more_q  <= left_q > MostBlocks;
+    end
     if (state_q == StAsk && data_ready_i) begin
       lba_q  <= lba_q + LbaWidth'(chunk_q);
       left_q <= left_q - LbaWidth'(chunk_q);
     end
     if (state_q == StWait && data_done_i) begin
       if (data_status_i != DataOk) status_q <= data_status(data_status_i, acre_i);
-      else if (left_q != '0 && stop_i) status_q <= interrupted_status(acre_i);
-      idx_q <= idx_q + NsWidth'(left_q == '0);
+      else if (more_q && stop_i) status_q <= interrupted_status(acre_i);
+      idx_q <= idx_q + NsWidth'(!more_q);
     end
   end
 

@@ -114,7 +114,8 @@ module nvme_pairs
     StNamed,      // is the oldest one to end?
     StTurn,       // does it, or what belongs to it?
     StStay,       // no: it goes behind the others
-    StCut         // yes
+    StCut,        // yes
+    StSlot        // which slot has the next one?
   } state_e;
 
   typedef enum logic [1:0] {
@@ -216,7 +217,8 @@ module nvme_pairs
   logic oldest_q;                          // the next one is the oldest one
   logic lost_q;                            // that one has gone
   logic partner_q;                         // the one before has gone, and was a Compare
-  logic named_q;                           // the next one is to end
+  idx_t oldest_slot_q;                     // of the next one, a cycle later
+  logic named_q;                           // it is to end
 
   // In two steps: where does each end; do they overlap? The incoming command stays meanwhile.
   addr_t in_end_q, span_end_q;
@@ -314,7 +316,8 @@ module nvme_pairs
             active_q <= !lost_q;
           end
         end
-        StStay: state_q <= StNamed;
+        StStay: state_q <= StSlot;
+        StSlot: state_q <= StNamed;
         StCut: if (cpl_ready_i) state_q <= StDrop;
         StCompare: if (show_q == ShowInside && data_ready_i) state_q <= StWait;
         StWait:
@@ -349,7 +352,8 @@ module nvme_pairs
   end
 
   always_ff @(posedge clk_i) begin
-    if (state_q == StNamed) named_q <= cut_q[idx_t'(held.cmd.slot)];
+    oldest_slot_q <= idx_t'(held.cmd.slot);
+    if (state_q == StNamed) named_q <= cut_q[oldest_slot_q];
     if (state_q == StRound) begin
       round_q <= count;
       oldest_q <= 1'b1;
