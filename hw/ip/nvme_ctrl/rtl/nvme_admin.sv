@@ -271,11 +271,11 @@ module nvme_admin
   localparam status_t Fine = '{dnr: 1'b0, more: 1'b0, crd: 2'b0, sct: 3'd0, sc: ScSuccess};
   status_t create_sq_status, create_cq_status, identify_status, value_status, feature_status;
   status_t
-      value_status_q,  // of a feature, valid from StCheck on
+      value_status_q,  // of a feature, valid from StExecute on
       create_sq_status_q,
       create_cq_status_q,
       identify_status_q,
-      feature_status_q;  // valid from StExecute on
+      feature_status_q;  // valid from StFeature on; the others from StExecute on
   logic bad_size;
 
   assign bad_size = high == '0 || 32'(high) >= QueueEntries;
@@ -333,8 +333,10 @@ module nvme_admin
 
   (* ram_style = "distributed" *) logic [31:0] feature_mem[16];
   logic [NumQueues-1:0] uncoalesced_q;  // Interrupt Vector Configuration, CD
-  logic set, feature_we, vector_we;
-  logic [2:0] sel;  // Select of Get Features (figure 187): current, default, saved, supported capabilities
+  logic set, set_now, feature_we, vector_we;
+  logic [2:0]
+      sel_q,
+      sel_now;  // Select of Get Features (figure 187): current, default, saved, supported capabilities
   logic [3:0] feature_idx, feature_idx_q;
   logic [31:0] feature_mask, feature_default;
   logic [Bits-1:0] vector;
@@ -351,10 +353,16 @@ module nvme_admin
     logic keep_alive;
     logic behavior;
     logic current;  // Select; of Set Features, too
+    logic set;      // Set Features
   } feature_t;
   feature_t is_q;
+  logic any_queue_q;  // there is an I/O queue
+
+  assign set = is_q.set;
 
   always_ff @(posedge clk_i) begin
+    sel_q <= sel_now;
+    any_queue_q <= sq_valid_i[NumIoQueues:1] != '0 || cq_valid_i[NumIoQueues:1] != '0;
     feature_idx_q <= (fid == FidTemperature && cmd_q.cdw11[20]) ? FeatureTemperatureUnder : fid[3:0];
     is_q <= '{
         vector: fid == FidVector,
@@ -363,13 +371,14 @@ module nvme_admin
         timestamp: fid == FidTimestamp,
         keep_alive: fid == FidKeepAlive,
         behavior: fid == FidBehavior,
-        current: sel == SelCurrent
+        current: sel_now == SelCurrent,
+        set: set_now
     };
   end
 
 
-  assign set = cmd_q.opcode == AdminSetFeatures;
-  assign sel = set ? 3'd0 : cmd_q.cdw10[10:8];
+  assign set_now = cmd_q.opcode == AdminSetFeatures;
+  assign sel_now = set_now ? 3'd0 : cmd_q.cdw10[10:8];
   assign vector = cmd_q.cdw11[Bits-1:0];
   assign feature_idx = (state_q == StDefaults) ? count_q[3:0] : feature_idx_q;
 
@@ -401,7 +410,7 @@ module nvme_admin
       FidNumQueues: begin
         if (set && (cmd_q.cdw11[15:0] == 16'hFFFF || cmd_q.cdw11[31:16] == 16'hFFFF)) begin
           value_status = generic_status(ScInvalidField);
-        end else if (set && (sq_valid_i[NumIoQueues:1] != '0 || cq_valid_i[NumIoQueues:1] != '0)) begin
+        end else if (set && any_queue_q) begin
           value_status = generic_status(ScCommandSequenceError);
         end
       end
@@ -415,7 +424,7 @@ module nvme_admin
 
     // What stands against the feature and its value is known a cycle before.
     feature_status = value_status_q;
-    if (feature_status.sc == ScSuccess && sel > SelCapabilities)
+    if (feature_status.sc == ScSuccess && sel_q > SelCapabilities)
       feature_status = generic_status(ScInvalidField);
 
     // Nothing can be saved; so what is saved are the defaults.
@@ -653,7 +662,7 @@ module nvme_admin
         state_d = StComplete;
         if (feature_status_q.sc == ScSuccess) begin
           // Changeable; Error Recovery a namespace's; saveable none.
-          if (sel == SelCapabilities) dw0_d = (is_q.recovery) ? 32'h6 : 32'h4;
+          if (sel_q == SelCapabilities) dw0_d = (is_q.recovery) ? 32'h6 : 32'h4;
           else if (is_q.queues) dw0_d = {16'(NumIoQueues - 1), 16'(NumIoQueues - 1)};
           else if (is_q.vector && !set)
             dw0_d = {15'b0, uncoalesced_q[vector] && is_q.current, cmd_q.cdw11[15:0]};

@@ -9,7 +9,7 @@ module nvme_post
   import ns_axi_pkg::*;
   import nvme_pkg::*;
 #(
-  /// Writes without a response, at least 3.
+  /// Writes without a response, at least 4.
   parameter int unsigned MaxWrites = 32
 ) (
   input  logic        clk_i,
@@ -82,7 +82,14 @@ module nvme_post
 
   assign marked_done_o = marked_q == '0;
 
-  assign room_o = count_q < CountBits'(MaxWrites - 1);
+  // One may come in this cycle, and another one in the next.
+  logic room_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) room_q <= 1'b1;
+    else room_q <= count_q < CountBits'(MaxWrites - 2);
+  end
+
+  assign room_o = room_q;
   assign busy_o = count_q != '0;
 
   ns_fifo #(
@@ -137,8 +144,8 @@ module nvme_post
   logic unused;
   assign unused = ^{b_i.id, b_i.resp[0]};
 
-  if (MaxWrites < 3) begin : gen_bad_writes
-    $error("nvme_post: MaxWrites must be at least 3");
+  if (MaxWrites < 4) begin : gen_bad_writes
+    $error("nvme_post: MaxWrites must be at least 4");
   end
 
   `NS_ASSERT(has_room, !write_valid_i || (aw_ready && w_ready && count_q != CountBits'(MaxWrites)))
