@@ -779,8 +779,10 @@ impl Bench {
             .put(at, &sqe.with_cid(self.cid).to_bytes());
     }
 
+    /// Tells the controller of all that was placed. The doorbell of a queue that is being deleted is left alone: a deletion may take as
+    /// long as an engine does, and to the controller the queue is gone from its beginning on.
     fn ring_sq(&mut self, qid: u16) {
-        if let Some(queue) = self.world.sqs.get_mut(&qid) {
+        if let Some(queue) = self.world.sqs.get_mut(&qid).filter(|q| q.usable) {
             queue.rung = queue.tail;
             queue.rungs.push_back(queue.tail);
             let tail = (queue.tail % queue.entries) as u16;
@@ -1153,7 +1155,9 @@ impl Bench {
     fn submit_admin(&mut self, command: Command) {
         // The host doesn't use what it deletes.
         if command.0.opcode() == admin::DELETE_IO_SQ {
-            if let Some(queue) = self.world.sqs.get_mut(&(command.0.dw[10] as u16)) {
+            let qid = command.0.dw[10] as u16;
+            // The admin queue stays whatever comes.
+            if let Some(queue) = self.world.sqs.get_mut(&qid).filter(|_| qid != 0) {
                 queue.usable = false;
             }
         }
