@@ -253,6 +253,8 @@ def test_a_device_in_use_says_so(device):
 
     def progress(_done, _total):
         for name, arguments in METHODS.items():
+            if name == "check_timeout":  # asks no device
+                continue
             with pytest.raises(NearsideError, match="the device is in use by another call"):
                 getattr(native, name)(**arguments)
         with pytest.raises(NearsideError, match="in use"):

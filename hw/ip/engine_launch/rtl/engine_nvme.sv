@@ -35,7 +35,8 @@ module engine_nvme
 
   typedef enum logic [2:0] {
     StIdle,
-    StLook,    // the engine looks at it
+    StLook,     // the engine looks at it
+    StVerdict,  // what it says comes into a register
     StChoose,
     StWork,
     StAnswer
@@ -53,11 +54,12 @@ module engine_nvme
       stop_q  <= 1'b0;
     end else begin
       unique case (state_q)
-        StIdle:   if (s_nvme.cmd_valid) state_q <= StLook;
-        StLook:   state_q <= StChoose;
-        StChoose: state_q <= (refused_i.sct == '0 && refused_i.sc == ScSuccess) ? StWork : StAnswer;
-        StWork:   if (done_i) state_q <= StAnswer;
-        default:  if (s_nvme.done_ready) state_q <= StIdle;
+        StIdle: if (s_nvme.cmd_valid) state_q <= StLook;
+        StLook: state_q <= StVerdict;
+        StVerdict: state_q <= StChoose;
+        StChoose: state_q <= (status_q.sct == '0 && status_q.sc == ScSuccess) ? StWork : StAnswer;
+        StWork: if (done_i) state_q <= StAnswer;
+        default: if (s_nvme.done_ready) state_q <= StIdle;
       endcase
       if (state_q == StIdle) stop_q <= 1'b0;
       else if (s_nvme.stop_valid && s_nvme.stop_slot == cmd_q.slot) stop_q <= 1'b1;
@@ -66,7 +68,7 @@ module engine_nvme
 
   always_ff @(posedge clk_i) begin
     if (state_q == StIdle) cmd_q <= s_nvme.cmd;
-    if (state_q == StChoose) begin
+    if (state_q == StVerdict) begin
       stopped_q <= 1'b0;
       status_q <= refused_i;
       dw0_q <= '0;
