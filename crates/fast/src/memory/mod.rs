@@ -1,0 +1,1 @@
+//! Channels of a memory: credits, `nvm_delay`, DRAM.
