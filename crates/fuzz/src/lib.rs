@@ -11,6 +11,7 @@
 
 #![warn(missing_docs)]
 
+mod block;
 mod buffer;
 mod draw;
 mod draw_engines;

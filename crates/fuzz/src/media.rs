@@ -15,177 +15,12 @@
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
+use crate::block::{Block, End, Made, WHOLE};
 use crate::engines::{Bounds, How, Product};
 use crate::look::{Content, Look, Patch, Value, DWORD, LINE};
 
 /// Bytes of a block.
 pub const BLOCK: u64 = 512;
-/// A block is of one content.
-const WHOLE: usize = BLOCK as usize;
-
-/// How a command that writes has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// All of its blocks have their new content.
-    Whole,
-    /// Any of them may have it.
-    Part,
-    /// None of them has it.
-    Untouched,
-    /// As `Whole`, and everything that has ended until now was before it.
-    Erased,
-}
-
-#[derive(Clone)]
-struct Block {
-    values: Vec<Value>,
-    /// So many bytes are of one of them: the block, lines, or single bytes.
-    grain: usize,
-    /// The same of those that are old, and of those that will be left when these are gone.
-    old_grain: usize,
-    new_grain: usize,
-    /// Commands that use the block now.
-    users: u32,
-    /// Of these, commands that write.
-    writers: u32,
-    /// Of these, commands of engines.
-    makers: u32,
-    /// One of them has written all of it.
-    written: bool,
-    /// A store to the PM window is on its way.
-    stored: bool,
-    /// It has met a command.
-    met: bool,
-    /// An engine has written since nobody has used the block.
-    made: bool,
-    /// When a command last began or ended to write.
-    changed: u64,
-}
-
-impl Block {
-    fn enter(&mut self) {
-        if self.users == 0 {
-            self.values.iter_mut().for_each(|v| v.old = true);
-            (self.old_grain, self.new_grain) = (self.grain, WHOLE);
-        }
-        self.users += 1;
-    }
-
-    fn enter_writer(&mut self, now: u64) {
-        self.enter();
-        if self.stored {
-            self.met = true;
-            self.split(1);
-        }
-        self.writers += 1;
-        self.changed = now;
-    }
-
-    /// Pieces of this size may be of different contents, also later.
-    fn split(&mut self, grain: usize) {
-        self.grain = self.grain.min(grain);
-        self.new_grain = self.new_grain.min(grain);
-    }
-
-    fn add(&mut self, writer: u64, content: Content) {
-        self.values.push(Value::new(writer, content));
-    }
-
-    fn end(&mut self, writer: u64, end: End, now: u64) {
-        match end {
-            End::Whole => self.written = true,
-            End::Part => {}
-            End::Untouched => self.values.retain(|v| v.writer != writer),
-            // What others still do may come behind it.
-            End::Erased if self.users == 1 => {
-                self.values.retain(|v| v.writer == writer);
-                self.written = true;
-                self.new_grain = WHOLE;
-            }
-            End::Erased => self.written = true,
-        }
-        for value in &mut self.values {
-            if value.writer == writer {
-                value.writer = 0;
-            }
-        }
-        self.leave_writer(now);
-    }
-
-    /// A command of an engine that began at `since` has made this, in pieces of so many bytes.
-    fn take(&mut self, made: &Made, end: End, grain: usize, since: u64) {
-        let covers = made.patches.iter().all(|p| p.content.len() == WHOLE);
-        let alone = self.writers == 1 && self.changed == since && !self.stored;
-        if end == End::Whole && alone {
-            // It came behind all else.
-            let before: Vec<Value> = match covers {
-                true => self.values.iter().take(1).cloned().collect(),
-                false => self.values.clone(),
-            };
-            self.values.iter_mut().for_each(|v| v.old = true);
-            for value in &before {
-                let gone = value.old && self.written && !covers;
-                self.values.extend(made.patches.iter().map(|patch| Value {
-                    old: gone,
-                    ..value.patched(0, 0, patch)
-                }));
-            }
-            self.new_grain = match covers {
-                true => made.grain,
-                false => self.new_grain.min(self.old_grain),
-            };
-            self.written = true;
-            return;
-        }
-        let first = self.values[0].clone();
-        let patches = made.patches.iter();
-        self.values.extend(patches.map(|p| first.patched(0, 0, p)));
-        self.split(grain.min(made.grain));
-        self.written |= end == End::Whole && covers;
-    }
-
-    fn leave_writer(&mut self, now: u64) {
-        self.writers = self.writers.saturating_sub(1);
-        self.changed = now;
-        self.leave();
-    }
-
-    fn leave(&mut self) {
-        self.users = self.users.saturating_sub(1);
-        if self.users > 0 {
-            return;
-        }
-        self.grain = match self.written {
-            true => self.new_grain,
-            false => self.old_grain.min(self.new_grain),
-        };
-        if self.written {
-            self.values.retain(|v| !v.old);
-        }
-        (self.written, self.met, self.made) = (false, false, false);
-        let mut kept: Vec<Value> = Vec::new();
-        for value in self.values.drain(..) {
-            let same = |k: &Value| k.content == value.content && k.loose == value.loose;
-            if !kept.iter().any(same) {
-                kept.push(value);
-            }
-        }
-        self.values = kept;
-        if self.is_known() {
-            self.grain = WHOLE;
-        }
-    }
-
-    fn is_known(&self) -> bool {
-        self.values.len() == 1 && self.values[0].loose.is_none()
-    }
-
-    fn learn(&mut self, data: &[u8]) {
-        self.values = vec![Value::new(0, data.into())];
-        self.grain = WHOLE;
-    }
-}
-
 /// A command of an engine that is under way.
 struct Maker {
     user: u64,
@@ -194,16 +29,6 @@ struct Maker {
     /// A store to the PM window was on its way to what it reads.
     stored: bool,
     product: Product,
-}
-
-/// What has become of a block, or the first bytes of it.
-struct Made {
-    /// Each of these is possible.
-    patches: Vec<Patch>,
-    /// So many bytes are of one of them, whoever reads.
-    grain: usize,
-    /// See [`Look::endless`].
-    endless: bool,
 }
 
 impl Maker {
@@ -231,20 +56,7 @@ impl Media {
     /// So many blocks of zeros.
     pub fn new(blocks: u64) -> Media {
         let zeros: Content = vec![0; WHOLE].into();
-        let block = Block {
-            values: vec![Value::new(0, zeros.clone())],
-            grain: WHOLE,
-            old_grain: WHOLE,
-            new_grain: WHOLE,
-            users: 0,
-            writers: 0,
-            makers: 0,
-            written: false,
-            stored: false,
-            met: false,
-            made: false,
-            changed: 0,
-        };
+        let block = Block::new(zeros.clone());
         Media {
             blocks: vec![block; blocks as usize],
             makers: Vec::new(),

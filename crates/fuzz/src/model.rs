@@ -9,10 +9,11 @@ use std::rc::Rc;
 
 use spec::nvme::{admin, status, Sqe, Status};
 
+use crate::block::End;
 use crate::engines::{Bounds, Product};
 use crate::features::{Features, Request, BEHAVIOR, CAPABILITIES, KEEP_ALIVE, TIMESTAMP};
 use crate::fused::{Half, More, Pair};
-use crate::media::{End, Media, BLOCK};
+use crate::media::{Media, BLOCK};
 use crate::memory::{Memory, PAGE};
 use crate::namespaces::{Namespaces, NSID_ALL};
 use crate::prp::walk;

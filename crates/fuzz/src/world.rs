@@ -19,8 +19,9 @@ use std::rc::Rc;
 use sim::{Mmio, Parts, Random, ReadData, Time};
 use spec::nvme::Sqe;
 
+use crate::block::End;
 use crate::fused::{More, FIRST, SECOND};
-use crate::media::{End, Media};
+use crate::media::Media;
 use crate::memory::{Memory, PAGE};
 use crate::model::{flags, After, Content, Direction, Limits, Model, Use, Verdict};
 use crate::shadow::{queue_at, Pages, Shadow};

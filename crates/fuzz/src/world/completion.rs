@@ -4,8 +4,9 @@ use sim::Time;
 use spec::nvme::{status, Cqe, Status};
 
 use super::{Flight, World};
+use crate::block::End;
 use crate::engines::{How, Product};
-use crate::media::{End, BLOCK};
+use crate::media::BLOCK;
 use crate::memory::PAGE;
 use crate::model::{After, Direction, Use};
 use crate::nvm::comparison;
