@@ -125,7 +125,6 @@ METHODS = {
     "io_command": {"opcode": 0xC0, "nsid": 1, "dwords": [(13, 0)]},
     "qos_get": {},
     "qos_set": {"master": "nvme", "reads": 0, "writes": 0, "weight": 128},
-    "check_timeout": {"timeout_us": 10},
     "engine_wait": {"name": "copy0", "timeout_us": 10},
     "flush": {},
     "rest": {"ns": 1000},
@@ -158,7 +157,7 @@ def test_every_method_and_parameter_is_in_the_tables():
     assert parameters(_native.fuzz) == set(FUZZ)
     assert parameters(_native.DelayBench.measure) == set(MEASURE)
     known = {"Design", "Device", "DramChannel", "DelayBench", "Server", "NearsideError", "root", "profile", "compile"}
-    assert {n for n in dir(_native) if not n.startswith("_")} == known | {"fuzz"}
+    assert {n for n in dir(_native) if not n.startswith("_")} == known | {"check_timeout", "fuzz"}
 
 
 CASES = [(name, key) for name, arguments in METHODS.items() for key in arguments]
@@ -253,8 +252,6 @@ def test_a_device_in_use_says_so(device):
 
     def progress(_done, _total):
         for name, arguments in METHODS.items():
-            if name == "check_timeout":  # asks no device
-                continue
             with pytest.raises(NearsideError, match="the device is in use by another call"):
                 getattr(native, name)(**arguments)
         with pytest.raises(NearsideError, match="in use"):
@@ -371,6 +368,7 @@ def test_hostile_arguments_of_designs_and_profiles(tmp_path):
             assert isinstance(answer(lambda f=function, v=value: f(v)), ANSWERS), (function, value)
         answer(lambda v=value: GOOD.native.with_values(v))
         answer(lambda v=value: _native.compile(v))
+        answer(lambda v=value: _native.check_timeout(v))
     for text in (
         "clock_mhz = 0",
         "granule = 0",

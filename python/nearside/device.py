@@ -317,7 +317,7 @@ class Submitted(NamedTuple):
 
     line: int
     number: int
-    engine: Engine | None = None
+    engine: Engine
 
 
 class Engine:
@@ -376,10 +376,12 @@ class Engine:
 
         What went wrong is an error, and so is a command whose line a later one has taken.
         """
-        line, number, *of = command
-        if of and of[0] is not None and (of[0].device, of[0].name) != (self.device, self.name):
-            raise NearsideError(f"{self.name}: the command was submitted to {of[0].name}, which finishes it")
-        end = self.device.native.engine_finish(self.name, line, number, timeout_us)
+        if not isinstance(command, Submitted):
+            raise TypeError(f"a command is what submit returns, not {type(command).__name__}")
+        engine = command.engine
+        if (engine.device, engine.name) != (self.device, self.name):
+            raise NearsideError(f"{self.name}: the command was submitted to {engine.name}, which finishes it")
+        end = self.device.native.engine_finish(self.name, command.line, command.number, timeout_us)
         if end is None:
             raise NearsideError(f"{self.name} has not ended in {timeout_us} us")
         result, value = end
@@ -408,8 +410,7 @@ class Engine:
 
     def launch(self, timeout_us: int = 1_000_000, **arguments: int) -> float:
         """Starts it and waits for its end; the simulated nanoseconds that it took, as the host sees it."""
-        # Before it works.
-        self.device.native.check_timeout(timeout_us)
+        _native.check_timeout(timeout_us)  # before it works
         begin = self.device.now_ns
         self.start(**arguments)
         if wrong := self.wait(timeout_us):

@@ -97,7 +97,13 @@ fn check_arguments(name: &str, manifest: &Manifest, arguments: &[u64]) -> PyResu
     )))
 }
 
-fn check_timeout(timeout_us: u64) -> PyResult<Time> {
+/// Refuses a time that no wait for an engine may take, for those who start one first.
+#[pyfunction]
+pub fn check_timeout(timeout_us: u64) -> PyResult<()> {
+    timeout(timeout_us).map(drop)
+}
+
+fn timeout(timeout_us: u64) -> PyResult<Time> {
     if timeout_us > MOST_TIMEOUT_US {
         return Err(raise(format!(
             "timeout_us = {timeout_us}: allowed are 0 to {MOST_TIMEOUT_US}"
@@ -823,13 +829,6 @@ impl Device {
         Ok(Value::from(engines.collect::<Vec<_>>()).to_string())
     }
 
-    /// Refuses a time that no wait for an engine may take.
-    #[staticmethod]
-    #[pyo3(name = "check_timeout")]
-    fn check_timeout_of(timeout_us: u64) -> PyResult<()> {
-        check_timeout(timeout_us).map(drop)
-    }
-
     /// Sets an engine's arguments and starts it.
     fn engine_start(&self, name: &str, arguments: Vec<u64>) -> PyResult<()> {
         let mut state = self.lock()?;
@@ -852,7 +851,7 @@ impl Device {
     #[pyo3(signature = (name, timeout_us=1_000_000))]
     fn engine_wait(&self, py: Python<'_>, name: &str, timeout_us: u64) -> PyResult<Option<u32>> {
         let mut state = self.lock()?;
-        let timeout = check_timeout(timeout_us)?;
+        let timeout = timeout(timeout_us)?;
         let (registers, _) = self.engine(name)?;
         let host = state.session()?.host();
         let mut teller = Teller::new(None);
@@ -898,7 +897,7 @@ impl Device {
         timeout_us: u64,
     ) -> PyResult<Option<(u32, u64)>> {
         let mut state = self.lock()?;
-        let timeout = check_timeout(timeout_us)?;
+        let timeout = timeout(timeout_us)?;
         let page = self.page(name)?;
         let session = state.session()?;
         let page = (session.pages.entry(name.to_string())).or_insert(CommandPage::new(page));
