@@ -202,6 +202,25 @@ def test_a_scan_can_be_stopped(device):
     assert scan(device, src=0, bytes=4096, low=0, high=0, kind=0)[0] == 1024
 
 
+def test_a_bitmap_that_was_stopped_leaves_nothing_to_the_next_one():
+    """Where a granule is more than the 4 KiB that a channel reads at a time, a stop leaves parts of a line behind."""
+    with Device(Design.load("engines").with_values('granule = "8 KiB"')) as device:
+        engine = device.engine("scan0")
+        device.pm_write(32 * MIB, b"\xa5" * 4096)
+        stopped = 0
+        for n in range(12):
+            # Lines of the bitmap do not begin where reads of the range do.
+            engine.start(src=0, dst=48 * MIB + 2 + 4 * n, bytes=16 * MIB, low=0, high=0, kind=4)
+            device.rest(2000 + 137 * n)
+            engine.stop()
+            stopped += engine.wait() == ["stopped"]
+            # 16 zeros make two bytes of ones.
+            engine.launch(src=0, dst=32 * MIB + 128 * n + 6, bytes=64, low=0, high=0, kind=4)
+            line = device.pm_read(32 * MIB + 128 * n, 128)
+            assert line == b"\xa5" * 6 + b"\xff\xff" + b"\xa5" * 120, n
+        assert stopped == 12
+
+
 def halves(value):
     return value & 0xFFFF_FFFF, value >> 32 & 0xFFFF_FFFF
 

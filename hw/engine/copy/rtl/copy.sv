@@ -135,6 +135,7 @@ module copy
   localparam int unsigned Sources = 3;
   logic [Sources-1:0] want, want_stop, ended_of, dropped;
   job_t [Sources-1:0] jobs;
+
   engine_registers u_registers (
     .clk_i,
     .rst_ni,
