@@ -404,7 +404,11 @@ impl HostPort for DeadHost {
         None
     }
 
-    fn next_arrival(&self) -> Option<Time> {
+    fn next_mmio(&self) -> Option<Time> {
+        None
+    }
+
+    fn next_data(&self) -> Option<Time> {
         None
     }
 

@@ -197,8 +197,12 @@ impl HostPort for Port {
         self.data.pop_front()
     }
 
-    fn next_arrival(&self) -> Option<Time> {
-        self.waits().then_some(Time::ZERO)
+    fn next_mmio(&self) -> Option<Time> {
+        (!self.mmio.is_empty()).then_some(Time::ZERO)
+    }
+
+    fn next_data(&self) -> Option<Time> {
+        (!self.data.is_empty()).then_some(Time::ZERO)
     }
 
     fn attention(&self) -> bool {

@@ -78,9 +78,26 @@ pub trait HostPort {
     /// The next piece of read data that has arrived by `now`. Not taking it is back-pressure.
     fn read_data(&mut self, now: Time) -> Option<ReadData>;
 
+    /// When the next access arrives, if that is known already: a time not after `now` means at once.
+    fn next_mmio(&self) -> Option<Time>;
+
+    /// When the next piece of read data arrives, likewise.
+    fn next_data(&self) -> Option<Time>;
+
     /// When the link will next have something for the device, if that is known already and nothing
     /// further is sent: a time not after `now` means at once.
-    fn next_arrival(&self) -> Option<Time>;
+    fn next_arrival(&self) -> Option<Time> {
+        match (self.next_mmio(), self.next_data()) {
+            (Some(mmio), Some(data)) => Some(mmio.min(data)),
+            (mmio, data) => mmio.or(data),
+        }
+    }
+
+    /// After a write or read was refused: when the same may be taken, as far as that is known; [`Time::MAX`] while it depends
+    /// on what has not reached the other side yet. A time not after `now` means at any later time.
+    fn refused_until(&self) -> Time {
+        Time::ZERO
+    }
 
     /// True once the host wants control back before the end of the current advance (it saw a write or an
     /// interrupt that it waits for). The engine then returns at its next clock edge.

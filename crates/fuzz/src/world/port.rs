@@ -69,10 +69,16 @@ impl HostPort for World {
         (first.key().0 <= now).then(|| first.remove())
     }
 
-    fn next_arrival(&self) -> Option<Time> {
-        let data = self.data.first_key_value().map(|(k, _)| k.0);
-        let mmio = self.mmio.front().map(|m| m.0);
-        data.into_iter().chain(mmio).min()
+    fn next_mmio(&self) -> Option<Time> {
+        self.mmio.front().map(|m| m.0)
+    }
+
+    fn next_data(&self) -> Option<Time> {
+        self.data.first_key_value().map(|(k, _)| k.0)
+    }
+
+    fn refused_until(&self) -> Time {
+        self.stall
     }
 
     fn attention(&self) -> bool {

@@ -322,10 +322,12 @@ impl HostPort for TestHost {
         self.data.pop_front().map(|(_, piece)| piece)
     }
 
-    fn next_arrival(&self) -> Option<Time> {
-        let mmio = self.mmio.front().map(|(time, _)| *time);
-        let data = self.data.front().map(|(time, _)| *time);
-        [mmio, data].into_iter().flatten().min()
+    fn next_mmio(&self) -> Option<Time> {
+        self.mmio.front().map(|(time, _)| *time)
+    }
+
+    fn next_data(&self) -> Option<Time> {
+        self.data.front().map(|(time, _)| *time)
     }
 
     fn attention(&self) -> bool {

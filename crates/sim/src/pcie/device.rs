@@ -10,6 +10,7 @@ impl HostPort for Link {
     fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool {
         if self.up.free > now + self.tx_buffer {
             self.refused.refused_wire += 1;
+            self.refused_until = Time(self.up.free.0 - self.tx_buffer.0);
             return false;
         }
         let unit = self.config.max_payload_bytes;
@@ -20,6 +21,7 @@ impl HostPort for Link {
         }
         if !self.posted.take(now, headers, bytes) {
             self.refused.refused_credit += 1;
+            self.refused_until = self.posted.available(headers, bytes).unwrap_or(Time::MAX);
             return false;
         }
         let unit = unit as usize;
@@ -54,16 +56,20 @@ impl HostPort for Link {
         }
         if self.tx_requests.len() >= self.config.device_tx_requests as usize {
             self.refused.refused_wire += 1;
+            self.refused_until = self.tx_requests.front().copied().unwrap_or(now);
             return false;
         }
         let unit = self.config.max_read_request_bytes;
         let requests = pieces(addr, len as usize, unit).count() as u32;
         if self.free_tags < requests || self.free_buffer < len {
             self.refused.refused_tag += 1;
+            // Tags and room come back with data that the device takes.
+            self.refused_until = self.next_data().unwrap_or(Time::MAX);
             return false;
         }
         if !self.nonposted.take(now, requests, 0) {
             self.refused.refused_credit += 1;
+            self.refused_until = self.nonposted.available(requests, 0).unwrap_or(Time::MAX);
             return false;
         }
         self.free_tags -= requests;
@@ -175,13 +181,18 @@ impl HostPort for Link {
     }
 
     #[inline]
-    fn next_arrival(&self) -> Option<Time> {
-        match (self.in_mmio.front(), self.in_data.front()) {
-            (Some(mmio), Some(data)) => Some(mmio.0.min(data.at)),
-            (Some(mmio), None) => Some(mmio.0),
-            (None, Some(data)) => Some(data.at),
-            (None, None) => None,
-        }
+    fn next_mmio(&self) -> Option<Time> {
+        self.in_mmio.front().map(|mmio| mmio.0)
+    }
+
+    #[inline]
+    fn next_data(&self) -> Option<Time> {
+        self.in_data.front().map(|data| data.at)
+    }
+
+    #[inline]
+    fn refused_until(&self) -> Time {
+        self.refused_until
     }
 
     /// Never: the scheduler lets a device run at most one link latency ahead, and looks at the host in between.

@@ -78,6 +78,8 @@ pub struct Link {
     /// Reads that the device has taken and not answered.
     unanswered: Vec<u32>,
     refused: LinkStats,
+    /// See [`HostPort::refused_until`](crate::HostPort::refused_until).
+    refused_until: Time,
 }
 
 impl Link {
@@ -113,6 +115,7 @@ impl Link {
             in_data: VecDeque::new(),
             unanswered: Vec::new(),
             refused: LinkStats::default(),
+            refused_until: Time::ZERO,
             config: config.clone(),
         }
     }
