@@ -19,7 +19,7 @@ use crate::engines::{Bounds, How, Product};
 use crate::look::{Content, Look, Patch, Value, DWORD, LINE};
 
 /// Bytes of a block.
-pub const BLOCK: u64 = 512;
+pub const BLOCK: u64 = nvme::BLOCK_BYTES;
 /// A block is of one content.
 const WHOLE: usize = BLOCK as usize;
 
