@@ -1,19 +1,17 @@
 //! Random commands with their data: mostly right, sometimes malformed or hostile.
 
+use nvme::feature::BEHAVIOR_BYTES;
+use nvme::Namespace;
 use sim::Random;
-use spec::nvme::{admin, io, Sqe};
+use spec::nvme::{admin, feature, io, Sqe, ALL_NAMESPACES};
 
 use crate::buffer::{with_data, with_prps, Fill};
 use crate::draw_engines::{calm_engine_command, engine_command};
 use crate::engines::COPY;
-use crate::features::BEHAVIOR;
 use crate::fused::{FIRST, SECOND};
 use crate::media::BLOCK;
 use crate::memory::PAGE;
-use crate::model::BEHAVIOR_BYTES;
-use crate::namespaces::{Namespace, NSID_ALL};
 use crate::nvm::moves;
-use crate::shadow::DOORBELL_BUFFER_CONFIG;
 use crate::world::World;
 
 /// Blocks that a long Dataset Management clears, about.
@@ -56,7 +54,16 @@ pub fn nsid(world: &World, random: &mut Random, right: u32) -> u32 {
     let count = world.model.limits.namespaces.count();
     match chance(random, 50) {
         true => random.below(u64::from(count) + 2) as u32,
-        false => pick(random, &[0, count + 1, NSID_ALL - 1, NSID_ALL, 0x8000_0001]),
+        false => pick(
+            random,
+            &[
+                0,
+                count + 1,
+                ALL_NAMESPACES - 1,
+                ALL_NAMESPACES,
+                0x8000_0001,
+            ],
+        ),
     }
 }
 
@@ -350,7 +357,7 @@ pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> 
             let ses = random.below(2) as u32;
             let right = match chance(random, 80) {
                 true => namespace(world, random).nsid,
-                false => NSID_ALL,
+                false => ALL_NAMESPACES,
             };
             let sqe = Sqe::new(admin::FORMAT_NVM)
                 .with_nsid(nsid(world, random, right))
@@ -360,7 +367,7 @@ pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> 
         98 if world.shadow.wanted => shadow(world, random)?,
         _ => match random.next() as u8 {
             // Only where the host knows of it.
-            DOORBELL_BUFFER_CONFIG => return None,
+            admin::DOORBELL_BUFFER_CONFIG => return None,
             opcode => (Sqe::new(opcode), Vec::new()),
         },
     };
@@ -388,7 +395,7 @@ pub fn shadow(world: &mut World, random: &mut Random) -> Option<Command> {
         let offset = 1 << random.below(12);
         *pick_mut(random, &mut doorbells, &mut events) += offset;
     }
-    let sqe = Sqe::new(DOORBELL_BUFFER_CONFIG).with_prps(doorbells, events);
+    let sqe = Sqe::new(admin::DOORBELL_BUFFER_CONFIG).with_prps(doorbells, events);
     Some((sqe, pages))
 }
 
@@ -444,7 +451,7 @@ fn log(world: &mut World, random: &mut Random) -> Option<Command> {
     let rae = random.below(2) as u32;
     let sqe = Sqe::new(admin::GET_LOG_PAGE)
         .with_nsid(if chance(random, 50) {
-            NSID_ALL
+            ALL_NAMESPACES
         } else {
             nsid(world, random, 0)
         })
@@ -481,7 +488,7 @@ fn features(world: &mut World, random: &mut Random) -> Option<Command> {
     let one = 1 + random.below(count) as u32;
     let right = match (fid, set && chance(random, 20)) {
         (5, false) => one,
-        (5, true) => NSID_ALL,
+        (5, true) => ALL_NAMESPACES,
         _ => 0,
     };
     let save = if chance(random, 6) { 1 << 31 } else { 0 };
@@ -502,7 +509,7 @@ fn features(world: &mut World, random: &mut Random) -> Option<Command> {
     .with_nsid(nsid)
     .with_cdw(10, fid | save | select)
     .with_cdw(11, value);
-    if fid as u8 != BEHAVIOR {
+    if fid as u8 != feature::HOST_BEHAVIOR_SUPPORT {
         return with_prps(world, random, sqe, 8, Fill::Random);
     }
     // ACRE, mostly; what is reserved does not count.

@@ -1,12 +1,12 @@
 //! Random commands of engines: mostly right, sometimes wrong in what only the engine looks at.
 
+use nvme::Namespace;
 use sim::Random;
 use spec::nvme::Sqe;
 
 use crate::draw::{blocks, chance, flags, namespace, nsid, pick, place, unused, Command};
 use crate::engines::{BITMAP_UNIT, COPY, COUNT, FILTER};
 use crate::media::BLOCK;
-use crate::namespaces::Namespace;
 use crate::world::World;
 
 /// A command of an engine. A `long` one is of much of the largest namespace.

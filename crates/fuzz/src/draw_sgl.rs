@@ -1,11 +1,11 @@
 //! Random SGLs: blocks, buckets and segments of all shapes, mostly right, sometimes spoiled.
 
+use nvme::sgl::{Descriptor, DESCRIPTOR};
 use sim::Random;
 use spec::nvme::sgl_type::{BIT_BUCKET, DATA_BLOCK, LAST_SEGMENT, SEGMENT};
 
 use crate::draw::{chance, pick};
 use crate::memory::PAGE;
-use crate::sgl::{Descriptor, DESCRIPTOR};
 use crate::world::World;
 
 /// Descriptors of data in an SGL, about.

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
+use nvme::Namespace;
 use spec::nvme::{status, Sqe};
 
 use crate::media::BLOCK;
 use crate::model::{Use, Verdict};
-use crate::namespaces::Namespace;
 
 /// The scan engine's first command: counts values between bounds.
 pub const COUNT: u8 = 0xC0;

@@ -7,23 +7,22 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
+use nvme::Namespaces;
 use sim::{Bar, Mmio, Random, Time};
 use spec::nvme::properties::{self, Cap, Csts};
-use spec::nvme::{admin, Sqe};
+use spec::nvme::{admin, feature, Sqe};
 
 use crate::draw::{
     admin_command, chance, create_cq, create_sq, fused_pair, io_command, pick, shadow, Command,
 };
 use crate::draw_engines::engine_command;
 use crate::engines;
-use crate::features::KEEP_ALIVE;
 use crate::litter::{litter, Set};
 use crate::media::{Media, BLOCK};
 use crate::memory::{Memory, PAGE};
 use crate::model::{CompletionQueue, Known, Limits, Model, SubmissionQueue};
-use crate::namespaces::Namespaces;
 use crate::rig::{Rig, Seat};
-use crate::shadow::{Pages, DOORBELL_BUFFER_CONFIG};
+use crate::shadow::Pages;
 use crate::world::{Counts, Rung, SqState, World, MSI};
 use crate::{Conditions, Make};
 
@@ -762,7 +761,7 @@ impl Bench {
         while self.world.uses(self.cid) {
             self.cid = self.cid.wrapping_add(1);
         }
-        if qid == 0 && sqe.opcode() == DOORBELL_BUFFER_CONFIG {
+        if qid == 0 && sqe.opcode() == admin::DOORBELL_BUFFER_CONFIG {
             let (doorbells, events) = (sqe.prp1(), sqe.prp2());
             let World { shadow, memory, .. } = &mut self.world;
             shadow.offer(memory, Pages { doorbells, events });
@@ -936,7 +935,7 @@ impl Bench {
         self.drain()?;
         if !self.world.calm && !self.admin_full() && chance(&mut self.random, 80) {
             let sqe = Sqe::new(admin::SET_FEATURES)
-                .with_cdw(10, KEEP_ALIVE.into())
+                .with_cdw(10, feature::KEEP_ALIVE_TIMER.into())
                 .with_cdw(11, 1 + self.random.below(500) as u32);
             self.submit(0, (sqe, Vec::new()));
             self.drain()?;

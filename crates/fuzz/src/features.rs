@@ -3,58 +3,16 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use spec::nvme::{status, Status};
+use nvme::feature::select::CAPABILITIES;
+use nvme::feature::{
+    capability, deallocated_error, keep_alive, mask, power_state, queues, Request, Threshold,
+    Vector,
+};
+use nvme::Namespaces;
+use spec::nvme::feature::*;
+use spec::nvme::{status, Status, ALL_NAMESPACES};
 
-use crate::namespaces::{Namespaces, NSID_ALL};
-
-/// Feature Identifier of the Timestamp.
-pub const TIMESTAMP: u8 = 0x0E;
-/// Feature Identifier of the Keep Alive Timer.
-pub const KEEP_ALIVE: u8 = 0x0F;
-/// Feature Identifier of Host Behavior Support.
-pub const BEHAVIOR: u8 = 0x16;
-/// Select: supported capabilities.
-pub const CAPABILITIES: u32 = 3;
-const ARBITRATION: u8 = 0x01;
-const POWER: u8 = 0x02;
-const TEMPERATURE: u8 = 0x04;
-const ERROR_RECOVERY: u8 = 0x05;
-const NUMBER_OF_QUEUES: u8 = 0x07;
-const COALESCING: u8 = 0x08;
-const VECTOR: u8 = 0x09;
-const ATOMICITY: u8 = 0x0A;
-const EVENTS: u8 = 0x0B;
-/// Granularity of the Keep Alive Timer (KAS) in ms.
-const GRANULARITY: u32 = 100;
-
-/// What a Set or Get Features asks for.
-#[derive(Clone, Copy, Debug)]
-pub struct Request {
-    /// Set, else Get.
-    pub set: bool,
-    /// Command dword 10.
-    pub cdw10: u32,
-    /// Command dword 11.
-    pub cdw11: u32,
-    /// Namespace.
-    pub nsid: u32,
-}
-
-impl Request {
-    /// Feature Identifier.
-    pub fn fid(self) -> u8 {
-        self.cdw10 as u8
-    }
-
-    /// Select of Get Features: current, default, saved, supported capabilities.
-    pub fn select(self) -> u32 {
-        if self.set {
-            0
-        } else {
-            self.cdw10 >> 8 & 7
-        }
-    }
-}
+use crate::namespaces::find;
 
 /// Values of all features.
 #[derive(Clone, Debug)]
@@ -83,7 +41,7 @@ impl Features {
     fn default(key: (u8, bool, u32)) -> u32 {
         match key {
             (ARBITRATION, ..) => 7,
-            (TEMPERATURE, false, _) => 0x157,
+            (TEMPERATURE_THRESHOLD, false, _) => 0x157,
             _ => 0,
         }
     }
@@ -100,41 +58,39 @@ impl Features {
 
     /// The Keep Alive Timeout in ms.
     pub fn keep_alive(&self) -> u32 {
-        self.value((KEEP_ALIVE, false, 0))
+        self.value((KEEP_ALIVE_TIMER, false, 0))
     }
 
     /// True if a temperature threshold isn't at its default.
     pub fn temperature_set(&self) -> bool {
-        let keys = [(TEMPERATURE, false, 0), (TEMPERATURE, true, 0)];
+        let keys = [
+            (TEMPERATURE_THRESHOLD, false, 0),
+            (TEMPERATURE_THRESHOLD, true, 0),
+        ];
         keys.iter().any(|&k| self.value(k) != Features::default(k))
-    }
-
-    /// Bits that are kept of a feature's value.
-    fn mask(fid: u8) -> u32 {
-        match fid {
-            ARBITRATION => 0xFFFF_FF07,
-            POWER => 0xE0,
-            TEMPERATURE | ERROR_RECOVERY | COALESCING => 0xFFFF,
-            ATOMICITY => 1,
-            EVENTS => 0x1FF,
-            _ => 0,
-        }
     }
 
     /// What stands against a request, in the order of the README: feature or value, save, namespace, not a namespace's.
     fn refuse(&self, r: Request, queues_exist: bool) -> Option<Status> {
         let w = r.cdw11;
         let bad = match r.fid() {
-            ARBITRATION | COALESCING | ATOMICITY | EVENTS => false,
-            TIMESTAMP | KEEP_ALIVE | BEHAVIOR => false,
-            POWER => r.set && w & 0x1F != 0,
-            TEMPERATURE => {
-                let select = w >> 16 & 0xF;
-                w >> 21 & 1 != 0 || (select != 0 && !(r.set && select == 0xF))
+            ARBITRATION
+            | INTERRUPT_COALESCING
+            | WRITE_ATOMICITY_NORMAL
+            | ASYNC_EVENT_CONFIGURATION => false,
+            TIMESTAMP | KEEP_ALIVE_TIMER | HOST_BEHAVIOR_SUPPORT => false,
+            POWER_MANAGEMENT => r.set && power_state(w) != 0,
+            TEMPERATURE_THRESHOLD => {
+                let (threshold, all) = (Threshold(w), 0xF);
+                let sensor = threshold.sensor();
+                threshold.kind() > 1 || (sensor != 0 && !(r.set && sensor == all))
             }
-            ERROR_RECOVERY => r.set && w >> 16 & 1 != 0,
-            NUMBER_OF_QUEUES => r.set && (w & 0xFFFF == 0xFFFF || w >> 16 == 0xFFFF),
-            VECTOR => w & 0xFFFF > u32::from(self.queues),
+            ERROR_RECOVERY => r.set && deallocated_error(w),
+            NUMBER_OF_QUEUES => {
+                let (submission, completion) = queues(w);
+                r.set && (submission == u16::MAX || completion == u16::MAX)
+            }
+            INTERRUPT_VECTOR_CONFIGURATION => Vector(w).vector() > self.queues,
             _ => true,
         };
         if bad || r.select() > CAPABILITIES {
@@ -143,17 +99,17 @@ impl Features {
         if r.fid() == NUMBER_OF_QUEUES && r.set && queues_exist {
             return Some(status::COMMAND_SEQUENCE_ERROR.dnr());
         }
-        if r.set && r.cdw10 >> 31 == 1 {
+        if r.save() {
             return Some(status::FEATURE_NOT_SAVEABLE.dnr());
         }
         let of_namespace = r.fid() == ERROR_RECOVERY;
         // A namespace's feature can be set for all of them, but not asked for.
-        let unclear = r.nsid == 0 || !r.set && r.nsid == NSID_ALL;
+        let unclear = r.nsid == 0 || !r.set && r.nsid == ALL_NAMESPACES;
         let one = self.namespaces.valid(r.nsid);
-        if !one && r.nsid != 0 && r.nsid != NSID_ALL || of_namespace && unclear {
+        if !one && r.nsid != 0 && r.nsid != ALL_NAMESPACES || of_namespace && unclear {
             return Some(status::INVALID_NAMESPACE_OR_FORMAT.dnr());
         }
-        if one && self.namespaces.find(r.nsid).is_err() {
+        if one && find(&self.namespaces, r.nsid).is_err() {
             return Some(status::INVALID_FIELD.dnr());
         }
         if r.set && !of_namespace && one {
@@ -170,7 +126,11 @@ impl Features {
         let (fid, w) = (r.fid(), r.cdw11);
         if r.select() == CAPABILITIES {
             // Changeable; Error Recovery a namespace's; none can be saved.
-            return Ok(if fid == ERROR_RECOVERY { 6 } else { 4 });
+            let of_namespace = match fid {
+                ERROR_RECOVERY => capability::NAMESPACE,
+                _ => 0,
+            };
+            return Ok(capability::CHANGEABLE | of_namespace);
         }
         // Nothing can be saved: what is saved are the defaults.
         let current = r.select() == 0;
@@ -179,36 +139,36 @@ impl Features {
                 let n = u32::from(self.queues).saturating_sub(1);
                 Ok(n << 16 | n)
             }
-            VECTOR => {
-                let vector = w as u16;
+            INTERRUPT_VECTOR_CONFIGURATION => {
+                let vector = Vector(w).vector();
                 if r.set {
-                    self.uncoalesced.insert(vector, w >> 16 & 1 == 1);
+                    let off = Vector(w).uncoalesced();
+                    self.uncoalesced.insert(vector, off);
                     return Ok(0);
                 }
                 let off = current && self.uncoalesced.get(&vector).is_some_and(|&off| off);
                 Ok(u32::from(off) << 16 | w & 0xFFFF)
             }
-            TIMESTAMP | BEHAVIOR => Ok(0),
-            KEEP_ALIVE if r.set => {
+            TIMESTAMP | HOST_BEHAVIOR_SUPPORT => Ok(0),
+            KEEP_ALIVE_TIMER if r.set => {
                 // Rounded up; what 32 bits cannot say then is too long.
-                let rounded = w.checked_next_multiple_of(GRANULARITY);
-                let value = rounded.ok_or(status::KEEP_ALIVE_TIMEOUT_INVALID.dnr())?;
+                let value = keep_alive(w).ok_or(status::KEEP_ALIVE_TIMEOUT_INVALID.dnr())?;
                 self.values.insert((fid, false, 0), value);
                 Ok(0)
             }
             _ => {
-                let under = fid == TEMPERATURE && w >> 20 & 1 == 1;
+                let under = fid == TEMPERATURE_THRESHOLD && Threshold(w).kind() == 1;
                 let nsid = if fid == ERROR_RECOVERY { r.nsid } else { 0 };
                 if r.set {
-                    self.coalesced |= fid == COALESCING && w & 0xFFFF != 0;
-                    let all = nsid == NSID_ALL;
+                    self.coalesced |= fid == INTERRUPT_COALESCING && w & 0xFFFF != 0;
+                    let all = nsid == ALL_NAMESPACES;
                     let nsids = if all {
                         1..=self.namespaces.count()
                     } else {
                         nsid..=nsid
                     };
                     for nsid in nsids {
-                        let value = w & Features::mask(fid);
+                        let value = w & mask(fid);
                         self.values.insert((fid, under, nsid), value);
                     }
                     return Ok(0);
@@ -264,7 +224,10 @@ mod tests {
             Ok(6)
         );
         assert_eq!(
-            f.serve(request(true, ERROR_RECOVERY.into(), 5, NSID_ALL), true),
+            f.serve(
+                request(true, ERROR_RECOVERY.into(), 5, ALL_NAMESPACES),
+                true
+            ),
             Ok(0)
         );
         assert_eq!(
@@ -280,11 +243,17 @@ mod tests {
             Ok(6)
         );
         assert_eq!(
-            f.serve(request(true, VECTOR.into(), 1 << 16 | 4, 0), true),
+            f.serve(
+                request(true, INTERRUPT_VECTOR_CONFIGURATION.into(), 1 << 16 | 4, 0),
+                true
+            ),
             Ok(0)
         );
         assert_eq!(
-            f.serve(request(false, VECTOR.into(), 4, 0), true),
+            f.serve(
+                request(false, INTERRUPT_VECTOR_CONFIGURATION.into(), 4, 0),
+                true
+            ),
             Ok(1 << 16 | 4)
         );
         assert_eq!(
@@ -296,7 +265,7 @@ mod tests {
     #[test]
     fn keep_alive_timeouts_are_rounded_up() {
         let mut f = Features::new(4, Rc::new(Namespaces::new(&[8])));
-        let fid = u32::from(KEEP_ALIVE);
+        let fid = u32::from(KEEP_ALIVE_TIMER);
         for (value, kept) in [
             (1, 100),
             (200, 200),

@@ -3,12 +3,12 @@
 //! A first command is judged again when the next one of its queue is fetched: then it is known whether they are a pair.
 //! What both may answer is a list of pairs of statuses, so what one has answered says what is left for the other.
 
+use nvme::Namespace;
 use spec::nvme::{io, status, Sqe, Status};
 
 use crate::media::Media;
 use crate::memory::Memory;
 use crate::model::{flags, Model, Verdict};
-use crate::namespaces::Namespace;
 
 /// FUSE of a first command.
 pub const FIRST: u32 = 1;
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
     use crate::memory::PAGE;
     use crate::model::{Limits, SubmissionQueue};
-    use crate::namespaces::Namespaces;
+    use nvme::Namespaces;
 
     /// A model with a queue, and pages of zeros for both commands.
     fn bench() -> (Model, Memory, Media) {

@@ -7,7 +7,6 @@ use spec::nvme::{admin, io, Sqe};
 use crate::draw::{chance, pick};
 use crate::engines::{COMMANDS, COPY};
 use crate::nvm::has_range;
-use crate::shadow::DOORBELL_BUFFER_CONFIG;
 
 /// Bits of each dword that count.
 pub type Used = [u32; 16];
@@ -95,7 +94,7 @@ fn admin_fields(sqe: &Sqe, u: &mut Used) {
         admin::DELETE_IO_SQ | admin::DELETE_IO_CQ => u[10] = 0xFFFF,
         admin::ABORT => u[10] = ALL,
         admin::FORMAT_NVM => (u[1], u[10]) = (ALL, 0xEEF),
-        DOORBELL_BUFFER_CONFIG => u[both].fill(ALL),
+        admin::DOORBELL_BUFFER_CONFIG => u[both].fill(ALL),
         _ => {}
     }
 }

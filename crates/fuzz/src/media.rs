@@ -20,7 +20,7 @@ use crate::engines::{Bounds, How, Product};
 use crate::look::{Content, Look, Patch, Value, DWORD, LINE};
 
 /// Bytes of a block.
-pub const BLOCK: u64 = 512;
+pub const BLOCK: u64 = nvme::BLOCK_BYTES;
 /// A command of an engine that is under way.
 struct Maker {
     user: u64,

@@ -7,7 +7,7 @@ use crate::draw::chance;
 /// Of 100 pages for data and lists, those in the window of another device, where there is one.
 const IN_WINDOW: u64 = 15;
 /// Bytes of a host page.
-pub const PAGE: u64 = 4096;
+pub const PAGE: u64 = spec::nvme::PAGE_BYTES;
 /// First address. Above 4 GiB, so that 64-bit addresses are exercised.
 pub const BASE: u64 = 1 << 32;
 /// Hosts of several devices own this many pages in a row, in turn.

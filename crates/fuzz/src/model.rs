@@ -7,22 +7,24 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use spec::nvme::{admin, status, Sqe, Status};
+use nvme::feature::{select::CAPABILITIES, Request, BEHAVIOR_BYTES, TIMESTAMP_BYTES};
+use nvme::format::Format;
+use nvme::log::{self, GetLogPage};
+use nvme::sgl::Descriptor;
+use nvme::{Fault, Namespaces};
+use spec::nvme::{admin, feature, status, Sqe, Status, ALL_NAMESPACES};
 
 use crate::block::End;
 use crate::engines::{Bounds, Product};
-use crate::features::{Features, Request, BEHAVIOR, CAPABILITIES, KEEP_ALIVE, TIMESTAMP};
+use crate::features::Features;
 use crate::fused::{Half, More, Pair};
 use crate::media::{Media, BLOCK};
 use crate::memory::{Memory, PAGE};
-use crate::namespaces::{Namespaces, NSID_ALL};
+use crate::namespaces::find;
 use crate::prp::walk;
-use crate::sgl::{walk_sgl, Descriptor};
-use crate::shadow::{Pages, DOORBELL_BUFFER_CONFIG};
-use crate::walk::{Fault, Walk};
-
-/// Bytes of Host Behavior Support.
-pub const BEHAVIOR_BYTES: u64 = 512;
+use crate::sgl::walk_sgl;
+use crate::shadow::Pages;
+use crate::walk::Walk;
 
 /// What a controller says of its sizes.
 #[derive(Clone, Debug)]
@@ -321,7 +323,9 @@ impl Model {
 
     /// True while a namespace may be one that is being formatted.
     pub fn is_formatting(&self, nsid: u32) -> bool {
-        self.formatting.iter().any(|&n| n == nsid || n == NSID_ALL)
+        self.formatting
+            .iter()
+            .any(|&n| n == nsid || n == ALL_NAMESPACES)
     }
 
     // ---- the admin command set ----
@@ -340,7 +344,7 @@ impl Model {
             admin::ASYNC_EVENT_REQUEST,
             admin::FORMAT_NVM,
             admin::KEEP_ALIVE,
-            DOORBELL_BUFFER_CONFIG,
+            admin::DOORBELL_BUFFER_CONFIG,
         ];
         // Flags first here, opcodes first in the NVM command set.
         if flags(sqe) != (0, 0) {
@@ -357,7 +361,7 @@ impl Model {
             admin::DELETE_IO_SQ => self.delete_sq(sqe),
             admin::DELETE_IO_CQ => self.delete_cq(sqe),
             admin::FORMAT_NVM => self.format(sqe),
-            DOORBELL_BUFFER_CONFIG => shadow(sqe),
+            admin::DOORBELL_BUFFER_CONFIG => shadow(sqe),
             admin::KEEP_ALIVE => Ok(Verdict {
                 after: After::KeptAlive,
                 ..Verdict::fine()
@@ -383,17 +387,17 @@ impl Model {
             0x00 | 0x03 | 0x08 if !namespaces.valid(nsid) => {
                 return Err(status::INVALID_NAMESPACE_OR_FORMAT)
             }
-            0x03 if namespaces.find(nsid).is_err() => return Err(status::INVALID_FIELD),
+            0x03 if find(namespaces, nsid).is_err() => return Err(status::INVALID_FIELD),
             0x02 if nsid >= 0xFFFF_FFFE => return Err(status::INVALID_NAMESPACE_OR_FORMAT),
             // CNS 06h and 08h are of NVMe 2.0; hosts ask for them all the same.
             0x06 if sqe.dw[11] >> 24 != 0 => return Err(status::INVALID_FIELD),
             0x00 | 0x03 | 0x08 => self.page(Known::Identify(cns, nsid), 0),
             0x01 | 0x06 => self.page(Known::Identify(cns, 0), 0),
             0x02 => Content::Page(Rc::new(namespaces.list_above(nsid)), 0),
-            0x12 if nsid == NSID_ALL => return Err(status::INVALID_FIELD),
+            0x12 if nsid == ALL_NAMESPACES => return Err(status::INVALID_FIELD),
             0x12 if !namespaces.valid(nsid) => return Err(status::INVALID_NAMESPACE_OR_FORMAT),
             0x12 | 0x13 => {
-                let attached = cns == 0x13 || namespaces.find(nsid).is_ok();
+                let attached = cns == 0x13 || find(namespaces, nsid).is_ok();
                 self.controllers((sqe.dw[10] >> 16) as u16, attached)
             }
             _ => return Err(status::INVALID_FIELD),
@@ -416,47 +420,37 @@ impl Model {
     }
 
     fn log(&self, sqe: &Sqe, memory: &Memory) -> Result<Verdict, Status> {
-        let lid = sqe.dw[10] as u8;
-        let size = match lid {
-            0x01 | 0x04 | 0x05 => 4096,
-            0x02 | 0x03 => 512,
-            0x00 => 1024,
-            _ => return Err(status::INVALID_LOG_PAGE),
-        };
-        let numd = u64::from(sqe.dw[11] & 0xFFFF) << 16 | u64::from(sqe.dw[10] >> 16);
-        let offset = u64::from(sqe.dw[12]) | u64::from(sqe.dw[13]) << 32;
-        if sqe.nsid() != 0 && sqe.nsid() != NSID_ALL
-            || (numd + 1) * 4 > self.limits.transfer
-            || offset % 4 != 0
-            || offset > size
+        let request = GetLogPage::of(sqe);
+        let size = log::size(request.lid).ok_or(status::INVALID_LOG_PAGE)?;
+        if request.nsid != 0 && request.nsid != ALL_NAMESPACES
+            || request.bytes > self.limits.transfer
+            || request.offset % 4 != 0
+            || request.offset > size
         {
             return Err(status::INVALID_FIELD);
         }
-        Ok(send(
-            memory,
-            sqe,
-            (numd + 1) * 4,
-            self.page(Known::Log(lid), offset),
-        ))
+        let content = self.page(Known::Log(request.lid), request.offset);
+        Ok(send(memory, sqe, request.bytes, content))
     }
 
     /// Format NVM (5.23): one format, without protection information; user data erase is all the same.
     fn format(&mut self, sqe: &Sqe) -> Result<Verdict, Status> {
-        let (w, nsid) = (sqe.dw[10], sqe.nsid());
+        let format = Format::of(sqe);
+        let nsid = format.nsid;
         let namespaces = &self.limits.namespaces;
         let formatted: Vec<(u64, u64)> = match nsid {
-            NSID_ALL => namespaces.active().map(|n| (n.base, n.blocks)).collect(),
-            _ => namespaces.find(nsid).map(|n| vec![(n.base, n.blocks)])?,
+            ALL_NAMESPACES => namespaces.active().map(|n| (n.base, n.blocks)).collect(),
+            _ => find(namespaces, nsid).map(|n| vec![(n.base, n.blocks)])?,
         };
-        if w & 0xF != 0 {
+        if format.lbaf != 0 {
             return Err(status::INVALID_FORMAT);
         }
-        match w >> 5 & 7 {
+        match format.pi {
             0 => {}
             1..=3 => return Err(status::INVALID_FORMAT),
             _ => return Err(status::INVALID_FIELD),
         }
-        if w >> 9 & 7 > 1 {
+        if format.ses > 1 {
             return Err(status::INVALID_FIELD);
         }
         self.formatting.push(nsid);
@@ -597,12 +591,7 @@ impl Model {
     }
 
     fn features(&mut self, sqe: &Sqe, memory: &Memory) -> Result<Verdict, Status> {
-        let request = Request {
-            set: sqe.opcode() == admin::SET_FEATURES,
-            cdw10: sqe.dw[10],
-            cdw11: sqe.dw[11],
-            nsid: sqe.nsid(),
-        };
+        let request = Request::of(sqe);
         let queues = self.sqs.len() > 1 || self.cqs.len() > 1;
         match self.features.serve(request, queues) {
             // Errors carry their own DNR.
@@ -611,10 +600,16 @@ impl Model {
                 dw0: Some(dw0),
                 ..Verdict::fine()
             }),
-            Ok(_) if request.fid() == TIMESTAMP && request.set => Ok(fetch(memory, sqe, 8)),
-            Ok(_) if request.fid() == TIMESTAMP => Ok(send(memory, sqe, 8, Content::Any)),
-            Ok(_) if request.fid() == BEHAVIOR && request.set => Ok(self.behavior(sqe, memory)),
-            Ok(_) if request.fid() == BEHAVIOR => {
+            Ok(_) if request.fid() == feature::TIMESTAMP && request.set => {
+                Ok(fetch(memory, sqe, TIMESTAMP_BYTES))
+            }
+            Ok(_) if request.fid() == feature::TIMESTAMP => {
+                Ok(send(memory, sqe, TIMESTAMP_BYTES, Content::Any))
+            }
+            Ok(_) if request.fid() == feature::HOST_BEHAVIOR_SUPPORT && request.set => {
+                Ok(self.behavior(sqe, memory))
+            }
+            Ok(_) if request.fid() == feature::HOST_BEHAVIOR_SUPPORT => {
                 let known = match (request.select(), self.acre) {
                     (0, Acre { clear, set }) => (clear != set).then_some(set),
                     _ => Some(false),
@@ -623,7 +618,7 @@ impl Model {
                 let content = page.map_or(Content::Any, |page| Content::Page(page, 0));
                 Ok(send(memory, sqe, BEHAVIOR_BYTES, content))
             }
-            Ok(_) if request.fid() == KEEP_ALIVE && request.set => Ok(Verdict {
+            Ok(_) if request.fid() == feature::KEEP_ALIVE_TIMER && request.set => Ok(Verdict {
                 after: After::KeptAlive,
                 ..Verdict::fine()
             }),
@@ -671,7 +666,7 @@ fn shadow(sqe: &Sqe) -> Result<Verdict, Status> {
 
 /// FUSE and PSDT.
 pub fn flags(sqe: &Sqe) -> (u32, u32) {
-    (sqe.dw[0] >> 8 & 3, sqe.dw[0] >> 14 & 3)
+    (sqe.fuse().into(), sqe.psdt().into())
 }
 
 /// Physically contiguous, at a page.

@@ -1,12 +1,13 @@
 //! The NVM command set, for the reference model (NVM Express 1.4, chapter 6; status table in the README of `nvme_ctrl`).
 
-use spec::nvme::{io, status, Sqe, Status};
+use nvme::{dataset, Namespace};
+use spec::nvme::{io, status, Sqe, Status, ALL_NAMESPACES};
 
 use crate::engines;
 use crate::media::{Media, BLOCK};
 use crate::memory::Memory;
 use crate::model::{fetch, flags, send, Content, Model, Use, Verdict};
-use crate::namespaces::{Namespace, NSID_ALL};
+use crate::namespaces::find;
 
 /// True for commands that move data between host and media.
 pub fn moves(opcode: u8) -> bool {
@@ -31,10 +32,10 @@ impl Model {
         if fuse == 3 || psdt == 3 {
             return Err(status::INVALID_FIELD);
         }
-        if opcode == io::FLUSH && sqe.nsid() == NSID_ALL {
+        if opcode == io::FLUSH && sqe.nsid() == ALL_NAMESPACES {
             return Ok(None);
         }
-        self.limits.namespaces.find(sqe.nsid()).map(Some)
+        find(&self.limits.namespaces, sqe.nsid()).map(Some)
     }
 
     /// What stands against its size and range.
@@ -76,7 +77,7 @@ impl Model {
             io::WRITE => fetch(memory, sqe, count * BLOCK),
             io::COMPARE => return compare(sqe, lba, memory, media),
             opcode if engines::COMMANDS.contains(&opcode) => return engines::verdict(sqe, ns),
-            io::DATASET_MANAGEMENT if sqe.dw[11] >> 2 & 1 == 1 => {
+            io::DATASET_MANAGEMENT if dataset::deallocates(sqe) => {
                 return deallocate(sqe, ns, memory)
             }
             _ => Verdict::fine(),
@@ -119,20 +120,17 @@ pub fn comparison(lba: u64, data: &[Option<u8>], but: Option<u64>, media: &Media
 /// Dataset Management with AD: a list of ranges of 16 bytes (6.7). DMRL, DMRSL and DMSL recommend only: what is beyond them is
 /// done, too.
 fn deallocate(sqe: &Sqe, ns: &Namespace, memory: &Memory) -> Verdict {
-    let bytes = (u64::from(sqe.dw[10] & 0xFF) + 1) * 16;
-    let mut v = fetch(memory, sqe, bytes);
+    let mut v = fetch(memory, sqe, dataset::list_bytes(sqe));
     v.long = true;
     let data = v.walk.gather(memory);
     let mut ranges = Vec::new();
     let (mut outside, mut unclear) = (false, false);
-    for range in data.chunks_exact(16) {
+    for range in data.chunks_exact(dataset::RANGE) {
         let bytes: Option<Vec<u8>> = range.iter().copied().collect();
+        let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
         let Some(bytes) = bytes else { continue };
-        let field = |at: usize, len: usize| {
-            let bytes = bytes[at..at + len].iter().rev();
-            bytes.fold(0u64, |a, &b| a << 8 | u64::from(b))
-        };
-        let (count, lba) = (field(4, 4), field(8, 8));
+        let range = dataset::Range::from_bytes(&bytes);
+        let (count, lba) = (u64::from(range.blocks), range.lba);
         if ns.holds(lba, count) {
             ranges.push((ns.base + lba, count));
         } else if count == 0 {

@@ -4,9 +4,6 @@ use std::collections::BTreeMap;
 
 use crate::memory::{Memory, PAGE};
 
-/// Admin opcode of Doorbell Buffer Config.
-pub const DOORBELL_BUFFER_CONFIG: u8 = 0x7C;
-
 /// Two pages of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages {

@@ -1,7 +1,7 @@
 //! Completions: each one of a command in flight, once, after its data, with a status that the model allows.
 
 use sim::Time;
-use spec::nvme::{status, Cqe, Status};
+use spec::nvme::{admin, status, Cqe, Status};
 
 use super::{Flight, World};
 use crate::block::End;
@@ -10,7 +10,6 @@ use crate::media::BLOCK;
 use crate::memory::PAGE;
 use crate::model::{After, Direction, Use};
 use crate::nvm::comparison;
-use crate::shadow::DOORBELL_BUFFER_CONFIG;
 
 impl World {
     pub(super) fn complete(&mut self, cqid: u16, addr: u64, data: &[u8]) -> Result<(), String> {
@@ -95,7 +94,7 @@ impl World {
         *self.counts.outcomes.entry(outcome).or_default() += 1;
         let success = cqe.status() == status::SUCCESS;
         let after = flight.verdict.after;
-        if sqid == 0 && flight.sqe.opcode() == DOORBELL_BUFFER_CONFIG {
+        if sqid == 0 && flight.sqe.opcode() == admin::DOORBELL_BUFFER_CONFIG {
             self.shadow.offered = None;
         }
         if success {

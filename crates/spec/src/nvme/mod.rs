@@ -32,6 +32,8 @@ pub mod admin {
     pub const ASYNC_EVENT_REQUEST: u8 = 0x0C;
     /// Keep Alive.
     pub const KEEP_ALIVE: u8 = 0x18;
+    /// Doorbell Buffer Config.
+    pub const DOORBELL_BUFFER_CONFIG: u8 = 0x7C;
     /// Format NVM.
     pub const FORMAT_NVM: u8 = 0x80;
 }
@@ -131,6 +133,12 @@ pub mod cns {
     pub const NAMESPACE_DESCRIPTORS: u8 = 0x03;
     /// I/O command set specific Identify Controller.
     pub const COMMAND_SET: u8 = 0x06;
+    /// I/O command set independent Identify Namespace (NVMe 2.0).
+    pub const INDEPENDENT_NAMESPACE: u8 = 0x08;
+    /// Controllers that are attached to a namespace.
+    pub const ATTACHED_CONTROLLERS: u8 = 0x12;
+    /// Controllers of the subsystem.
+    pub const CONTROLLERS: u8 = 0x13;
 }
 
 /// Bytes of a submission queue entry.

@@ -1,0 +1,313 @@
+//! What an SGL means (NVMe 1.4, 4.4): descriptors with addresses, at dword granularity.
+
+use spec::nvme::sgl_type::{BIT_BUCKET, DATA_BLOCK, LAST_SEGMENT, SEGMENT};
+
+use crate::list::{Got, Reading};
+use crate::{Fault, List, Segment, Step};
+
+/// Bytes of a descriptor.
+pub const DESCRIPTOR: u64 = 16;
+/// Descriptors of a command that may move nothing: rings of segments end.
+pub const MOST_EMPTY: u32 = 4096;
+
+/// A descriptor, as the two qwords that PRP1 and PRP2 would be (figures 115 to 121).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Descriptor {
+    /// Address.
+    pub addr: u64,
+    /// Length.
+    pub len: u32,
+    /// Type and sub type.
+    pub kind: u8,
+}
+
+impl Descriptor {
+    /// From its qwords.
+    pub fn new(low: u64, high: u64) -> Descriptor {
+        Descriptor {
+            addr: low,
+            len: high as u32,
+            kind: (high >> 56) as u8,
+        }
+    }
+
+    /// Its upper qword.
+    pub fn high(&self) -> u64 {
+        u64::from(self.kind) << 56 | u64::from(self.len)
+    }
+
+    /// As it stands in a segment.
+    pub fn bytes(&self) -> [u8; 16] {
+        let value = u128::from(self.addr) | u128::from(self.high()) << 64;
+        value.to_le_bytes()
+    }
+
+    /// It leads to a segment.
+    pub fn is_segment(&self) -> bool {
+        matches!(self.kind, SEGMENT | LAST_SEGMENT)
+    }
+}
+
+/// Walks an SGL. Bit buckets take what would go to the host, and are nothing otherwise; what comes after the data's end is not
+/// looked at (SGLS bits 16 and 18).
+#[derive(Clone, Debug)]
+pub struct Walker {
+    bytes: u64,
+    to_host: bool,
+    /// Bytes that were told.
+    done: u64,
+    /// Descriptors that moved nothing.
+    empty: u32,
+    /// The descriptor that is next, or being told from `addr` on.
+    present: Option<Descriptor>,
+    /// The segment that the walk is in. The descriptor in the command itself is a segment of one.
+    segment: Reading,
+    last: bool,
+    over: Option<Step>,
+}
+
+impl Walker {
+    /// The walk of a transfer of so many bytes, to the host or from it, by the SGL that begins with this descriptor.
+    pub fn new(first: Descriptor, bytes: u64, to_host: bool) -> Walker {
+        Walker {
+            bytes,
+            to_host,
+            done: 0,
+            empty: 0,
+            present: Some(first),
+            segment: Reading::default(),
+            last: false,
+            over: None,
+        }
+    }
+
+    /// Goes on. After `Done` and `Fault` it says the same again.
+    pub fn step(&mut self) -> Step {
+        loop {
+            if let Some(step) = self.over {
+                return step;
+            }
+            let Some(descriptor) = self.present.take() else {
+                if let Some(step) = self.fetch() {
+                    return step;
+                }
+                continue;
+            };
+            if let Some(fault) = self.check(&descriptor) {
+                return self.end(Step::Fault(fault));
+            }
+            let bucket = descriptor.kind == BIT_BUCKET;
+            if !(descriptor.is_segment() || descriptor.len == 0 || bucket && !self.to_host) {
+                return self.data(descriptor, bucket);
+            }
+            self.empty += 1;
+            if self.empty > MOST_EMPTY {
+                return self.end(Step::Fault(Fault::Count));
+            }
+            if descriptor.is_segment() {
+                self.segment = Reading::new(descriptor.addr, u64::from(descriptor.len) / 8);
+                self.last = descriptor.kind == LAST_SEGMENT;
+            }
+        }
+    }
+
+    /// What of the segment that it is in was not fed yet, if there is any: for whoever reads ahead.
+    pub fn wanted(&self) -> Option<List> {
+        self.segment.wanted().filter(|_| self.over.is_none())
+    }
+
+    /// The next qwords of the segment; those behind its end are ignored.
+    pub fn feed(&mut self, qwords: &[u64]) {
+        self.segment.feed(qwords);
+    }
+
+    /// The next qword of the segment can't be read. What was fed before is told first.
+    pub fn fail(&mut self) {
+        self.segment.fail();
+    }
+
+    fn end(&mut self, step: Step) -> Step {
+        self.over = Some(step);
+        step
+    }
+
+    /// Gets the next descriptor, or says why not.
+    fn fetch(&mut self) -> Option<Step> {
+        if self.done == self.bytes {
+            return Some(self.end(Step::Done));
+        }
+        if self.segment.rest() == 0 {
+            return Some(self.end(Step::Fault(Fault::Length)));
+        }
+        match self.segment.take() {
+            Got::Later(list) => Some(Step::NeedList(list)),
+            Got::Never => Some(self.end(Step::Fault(Fault::Host))),
+            Got::Qwords([low, high]) => {
+                self.present = Some(Descriptor::new(low, high));
+                None
+            }
+        }
+    }
+
+    /// A piece of a descriptor's data; the rest is left for the next step.
+    fn data(&mut self, descriptor: Descriptor, bucket: bool) -> Step {
+        let (addr, len) = (descriptor.addr, u64::from(descriptor.len));
+        let len = len.min(self.bytes - self.done);
+        let piece = match bucket {
+            true => Segment {
+                addr,
+                len,
+                offset: self.done,
+            },
+            false => Segment::cut(addr, len, self.done),
+        };
+        self.done += piece.len;
+        if piece.len < len {
+            self.present = Some(Descriptor {
+                addr: addr.wrapping_add(piece.len),
+                len: descriptor.len.saturating_sub(piece.len as u32),
+                ..descriptor
+            });
+        }
+        match (piece.len, bucket) {
+            // A transfer of nothing.
+            (0, _) => self.end(Step::Done),
+            (_, true) => Step::Drop(piece),
+            (_, false) => Step::Data(piece),
+        }
+    }
+
+    /// What is wrong with a descriptor where it stands.
+    fn check(&self, d: &Descriptor) -> Option<Fault> {
+        match d.kind {
+            DATA_BLOCK if d.addr % 4 != 0 || d.len % 4 != 0 => Some(Fault::Granularity),
+            BIT_BUCKET if d.len % 4 != 0 => Some(Fault::Granularity),
+            DATA_BLOCK | BIT_BUCKET => None,
+            SEGMENT | LAST_SEGMENT => {
+                let fits = d.len > 0 && d.len % 16 == 0 && d.addr % 8 == 0;
+                if self.last || !fits {
+                    Some(Fault::Segment)
+                } else if self.segment.rest() > 0 {
+                    Some(Fault::Count)
+                } else {
+                    None
+                }
+            }
+            _ => Some(Fault::Type),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    type Memory = BTreeMap<u64, u64>;
+
+    const AT: u64 = 0x1008;
+
+    fn d(kind: u8, addr: u64, len: u32) -> Descriptor {
+        Descriptor { addr, len, kind }
+    }
+
+    /// Memory with these descriptors from `AT` on.
+    fn memory(descriptors: &[Descriptor]) -> Memory {
+        let qwords = descriptors.iter().flat_map(|d| [d.addr, d.high()]);
+        (AT..).step_by(8).zip(qwords).collect()
+    }
+
+    /// Addresses, lengths and offsets of a walk, bytes that are dropped, and how it ends; so many qwords are fed at a time.
+    fn walk(
+        memory: &Memory,
+        mut walker: Walker,
+        portion: u64,
+    ) -> (Vec<(u64, u64, u64)>, u64, Option<Fault>) {
+        let (mut data, mut dropped) = (Vec::new(), 0);
+        loop {
+            match walker.step() {
+                Step::Data(s) => data.push((s.addr, s.len, s.offset)),
+                Step::Drop(s) => dropped += s.len,
+                Step::NeedList(list) => {
+                    assert_eq!(walker.wanted(), Some(list));
+                    for n in 0..portion.min(list.entries) {
+                        match memory.get(&list.addr.wrapping_add(8 * n)) {
+                            Some(&qword) => walker.feed(&[qword]),
+                            None => walker.fail(),
+                        }
+                    }
+                }
+                Step::Done => return (data, dropped, None),
+                Step::Fault(fault) => {
+                    assert_eq!(walker.step(), Step::Fault(fault));
+                    return (data, dropped, Some(fault));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_are_cut_at_pages_and_what_is_beyond_the_data_counts_for_nothing() {
+        let first = d(DATA_BLOCK, 0x9FFC, 9000);
+        let (data, _, fault) = walk(&Memory::new(), Walker::new(first, 512, true), 1);
+        assert_eq!(
+            (data, fault),
+            (vec![(0x9FFC, 4, 0), (0xA000, 508, 4)], None)
+        );
+        let first = d(DATA_BLOCK, u64::MAX - 3, u32::MAX - 3);
+        let (data, _, fault) = walk(&Memory::new(), Walker::new(first, 8, true), 1);
+        assert_eq!((data, fault), (vec![(u64::MAX - 3, 4, 0), (0, 4, 4)], None));
+        let nothing = walk(&Memory::new(), Walker::new(first, 0, true), 1);
+        assert_eq!(nothing, (vec![], 0, None));
+    }
+
+    #[test]
+    fn a_bucket_takes_what_goes_to_the_host_only() {
+        let list = [
+            d(BIT_BUCKET, 3, 256),
+            d(DATA_BLOCK, 1 << 32, 256),
+            d(DATA_BLOCK, 1 << 32, 256),
+        ];
+        let memory = memory(&list);
+        let first = d(LAST_SEGMENT, AT, 48);
+        for portion in 1..8 {
+            let read = walk(&memory, Walker::new(first, 512, true), portion);
+            assert_eq!(read, (vec![(1 << 32, 256, 256)], 256, None));
+            let (data, dropped, fault) = walk(&memory, Walker::new(first, 512, false), portion);
+            assert_eq!((data.len(), dropped, fault), (2, 0, None));
+        }
+    }
+
+    #[test]
+    fn every_error_has_its_name() {
+        let fault = |list: &[Descriptor]| {
+            let first = d(SEGMENT, AT, 16 * list.len() as u32);
+            walk(&memory(list), Walker::new(first, 512, true), 3).2
+        };
+        let p = 1 << 32;
+        assert_eq!(fault(&[d(DATA_BLOCK, p, 508)]), Some(Fault::Length));
+        assert_eq!(
+            fault(&[d(DATA_BLOCK, p + 2, 512)]),
+            Some(Fault::Granularity)
+        );
+        assert_eq!(fault(&[d(BIT_BUCKET, 0, 2)]), Some(Fault::Granularity));
+        assert_eq!(fault(&[d(0x01, p, 512)]), Some(Fault::Type));
+        assert_eq!(fault(&[d(0x40, p, 512)]), Some(Fault::Type));
+        assert_eq!(fault(&[d(SEGMENT, p, 8)]), Some(Fault::Segment));
+        assert_eq!(fault(&[d(SEGMENT, p + 4, 16)]), Some(Fault::Segment));
+        let both = [d(SEGMENT, p, 16), d(DATA_BLOCK, p, 4)];
+        assert_eq!(fault(&both), Some(Fault::Count));
+        assert_eq!(fault(&[d(SEGMENT, 1 << 50, 16)]), Some(Fault::Host));
+        let memory = memory(&[d(LAST_SEGMENT, p, 16)]);
+        let first = d(LAST_SEGMENT, AT, 16);
+        let found = walk(&memory, Walker::new(first, 512, true), 2).2;
+        assert_eq!(found, Some(Fault::Segment));
+    }
+
+    #[test]
+    fn a_ring_of_segments_ends() {
+        let memory = memory(&[d(SEGMENT, AT, 16)]);
+        let walker = Walker::new(d(SEGMENT, AT, 16), 512, true);
+        assert_eq!(walk(&memory, walker, 2).2, Some(Fault::Count));
+    }
+}
