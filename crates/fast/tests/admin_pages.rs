@@ -1,82 +1,97 @@
-//! What admin commands return and keep, beside the RTL: each status, each dword 0, each byte of the data.
+//! What admin commands return and keep, beside the RTL: each status, each dword 0, each byte of the data, each event.
 
-use std::sync::Arc;
+mod common;
 
-use design::{Cpu, Design, Identity, Place};
-use driver::{Controller, Error, Host, SimHost};
-use fast::controller::events::Events;
+use std::collections::BTreeSet;
+
+use common::{enable, rest, Queue};
+use design::{Identity, Place};
+use driver::{Host, SimHost};
+use fast::controller::events::{Doorbell, Events};
 use fast::controller::features::{Data, Features, Outcome};
 use fast::controller::smart::{Counts, Uptime};
 use fast::controller::{error_log, identify, logs};
 use nvme::log::{self, GetLogPage};
-use nvme::Namespaces;
-use rtl::bitstream::{repo_root, stderr_progress};
-use rtl::{DeviceConfig, RtlDevice};
-use sim::{Bar, HostConfig, LinkConfig, Media, Random, System, Time};
-use spec::nvme::{admin, feature, io, status, Sqe, Status, ALL_NAMESPACES};
+use rtl::bitstream::repo_root;
+use sim::{Bar, Random, Time};
+use spec::nvme::properties::DOORBELLS;
+use spec::nvme::{admin, feature, io, status, Cqe, Sqe, Status, ALL_NAMESPACES};
 
 /// Bytes of the buffer: what two PRPs can say.
 const BUFFER: u64 = 8192;
 /// What is in it before a command.
 const STALE: u8 = 0xA5;
+/// After this time an event that is due has been reported.
+const SOON: Time = Time::us(10);
 
-/// The RTL of a design behind the driver, and the structs of the fast engine.
+/// A completion as far as a model can know it: identifier, status, dword 0.
+type Completed = (u16, Status, u32);
+
+/// The RTL of a design, and the structs of the fast engine.
 struct Twins {
-    rtl: Controller<SimHost>,
+    host: SimHost,
+    admin: Queue,
+    io: Queue,
     buffer: u64,
+    cid: u16,
     config: identify::Config,
-    namespaces: Arc<Namespaces>,
     features: Features,
     logs: logs::Logs,
-    events: Events<()>,
+    events: Events<u16>,
     clock_khz: u32,
+    /// Completions of Asynchronous Event Requests, as they have come and as they should.
+    found: Vec<Cqe>,
+    wanted: Vec<Completed>,
+    /// Dwords 0 of all events that were reported.
+    seen: BTreeSet<u32>,
 }
-
-type Answer = (Status, u32, Vec<u8>);
 
 impl Twins {
     fn new(name: &str) -> Twins {
-        let root = repo_root().unwrap();
-        let design = Design::load(&root.join(format!("designs/{name}.toml"))).unwrap();
-        let bytes = design.media.bytes.0;
-        let device = RtlDevice::build(
-            DeviceConfig::of(&design).unwrap(),
-            Media::memory(bytes).unwrap(),
-            &mut stderr_progress(name),
-        );
-        let mut system = System::new(&HostConfig::default()).unwrap();
-        let windows = [
-            (Bar::Nvme, 64 << 10),
-            (Bar::Pm, bytes),
-            (Bar::Control, 1 << 20),
-        ];
-        let link = LinkConfig::default();
-        let number = system.add_device(Box::new(device.unwrap()), &link, &windows);
-        let host = SimHost::new(system, number.unwrap(), Cpu::default().costs(), 0);
-        let mut rtl = Controller::start(host, driver::Config::default()).unwrap();
-        let buffer = rtl.host_mut().alloc(BUFFER, 4096).unwrap();
-
+        let design = common::design(name);
+        let device = common::rtl(&design);
+        let mut host = common::host_of(&design, Box::new(device));
+        let buffer = host.alloc(BUFFER, 4096).unwrap();
         let identity = Identity::of(&design, Place::Number(0)).unwrap();
         let config = identify::Config::of(&design, identity);
-        let plugged = design.engines(&root).unwrap();
-        let namespaces = config.namespaces.clone();
+        let plugged = design.engines(&repo_root().unwrap()).unwrap();
+        let io_queues = design.nvme.io_queues as u16;
         let mut twins = Twins {
-            rtl,
+            admin: Queue::new(&mut host, 0),
+            io: Queue::new(&mut host, 1),
+            host,
             buffer,
-            features: Features::new(design.nvme.io_queues as u16, namespaces.clone()),
+            cid: 0,
+            features: Features::new(io_queues, config.namespaces.clone()),
             config,
-            namespaces,
             logs: logs::Logs::new(plugged.iter().flat_map(|p| &p.commands)),
             events: Events::default(),
             clock_khz: design.clock_mhz * 1000,
+            found: Vec::new(),
+            wanted: Vec::new(),
+            seen: BTreeSet::new(),
         };
-        twins.events.set_ready(true);
-        twins.look();
+        twins.reset();
         twins
     }
 
+    /// A reset of the controller.
+    fn reset(&mut self) {
+        self.admin = enable(&mut self.host);
+        self.events.reset();
+        self.logs.reset();
+        self.features.reset(self.now());
+        self.events.set_ready(true);
+        self.look();
+        self.io = Queue::new(&mut self.host, 1);
+        for sqe in self.io.create() {
+            let cqe = self.submit(sqe);
+            assert!(cqe.status().is_success());
+        }
+    }
+
     fn now(&self) -> Uptime {
-        let picoseconds = self.rtl.host().now().0;
+        let picoseconds = self.host.now().0;
         let cycles = u128::from(picoseconds) * u128::from(self.clock_khz) / 1_000_000_000;
         Uptime {
             cycles: cycles as u64,
@@ -90,7 +105,30 @@ impl Twins {
         self.events.look(temperature, thresholds, enabled);
     }
 
-    /// What the structs say.
+    fn error(&mut self, sqid: u16, sqe: &Sqe, lba: u64, status: Status, phase: bool) {
+        let command = error_log::Command {
+            sqid,
+            cid: sqe.cid(),
+            nsid: sqe.nsid(),
+            lba,
+        };
+        self.logs.errors.completed(command, status, phase);
+    }
+
+    /// Runs an admin command in hardware. Completions of requests that have waited are kept.
+    fn submit(&mut self, sqe: Sqe) -> Cqe {
+        self.cid = self.cid.wrapping_add(1);
+        self.admin.push(&mut self.host, sqe.with_cid(self.cid));
+        loop {
+            let cqe = self.admin.wait(&mut self.host);
+            if cqe.cid() == self.cid {
+                return cqe;
+            }
+            self.found.push(cqe);
+        }
+    }
+
+    /// What the structs say of a command that has data, or a feature.
     fn expected(&mut self, sqe: &Sqe, data: &[u8]) -> Result<(u32, Vec<u8>), Status> {
         let now = self.now();
         let (cdw10, cdw11, nsid) = (sqe.dw[10], sqe.dw[11], sqe.nsid());
@@ -123,104 +161,149 @@ impl Twins {
                 Ok((0, Vec::new()))
             }
             Outcome::NeedsData(Data::Timestamp) => {
-                self.features
-                    .set_timestamp(data[..8].try_into().unwrap(), now);
+                let bytes = data[..8].try_into().unwrap();
+                self.features.set_timestamp(bytes, now);
                 Ok((0, Vec::new()))
             }
         }
     }
 
-    /// Runs an admin command on both: what each of them answers. `data` is what the command brings along.
-    fn both(&mut self, sqe: Sqe, data: &[u8]) -> (Answer, Answer) {
+    /// Runs a command on both, and compares all but its data: what these are and should be. `data` is what the command brings along.
+    fn both(&mut self, sqe: Sqe, data: &[u8]) -> (Vec<u8>, Vec<u8>) {
         let buffer = self.buffer;
-        let mut before = vec![STALE; BUFFER as usize];
-        before[..data.len()].copy_from_slice(data);
-        self.rtl.host_mut().dma_write(buffer, &before);
+        let mut wanted = vec![STALE; BUFFER as usize];
+        wanted[..data.len()].copy_from_slice(data);
+        self.host.dma_write(buffer, &wanted);
         let sqe = sqe.with_prps(buffer, buffer + 4096);
-        let found = match self.rtl.admin(sqe, "command") {
-            Ok(completion) => (status::SUCCESS, completion.result),
-            Err(Error::Status { status, .. }) => (status, 0),
-            Err(error) => panic!("{error}"),
-        };
-        let mut after = vec![0; BUFFER as usize];
-        self.rtl.host_mut().dma_read(buffer, &mut after);
+        let cqe = self.submit(sqe);
+        let mut found = vec![0; BUFFER as usize];
+        self.host.dma_read(buffer, &mut found);
 
-        let expected = self.expected(&sqe, data);
-        let mut wanted = before;
-        let (answer, dw0) = match expected {
+        let (status, dw0) = match self.expected(&sqe, data) {
             Ok((dw0, bytes)) => {
                 wanted[..bytes.len()].copy_from_slice(&bytes);
                 (status::SUCCESS, dw0)
             }
-            Err(answer) => (answer, 0),
+            Err(status) => (status, 0),
         };
-        // Which identifiers and phases the driver has used it does not tell.
-        let command = error_log::Command {
-            sqid: 0,
-            cid: 0,
-            nsid: sqe.nsid(),
-            lba: 0,
-        };
-        self.logs.errors.completed(command, answer, false);
-        if sqe.opcode() == admin::GET_LOG_PAGE && sqe.dw[10] as u8 == log::ERROR {
-            let offset = u64::from(sqe.dw[12]);
-            for page in [&mut wanted, &mut after] {
-                forget_identifiers(page, offset, GetLogPage::of(&sqe).bytes);
-            }
-        }
-        ((answer, dw0, wanted), (found.0, found.1, after))
+        assert_eq!(cqe.status(), status, "status of {:08x?}", sqe.dw);
+        assert_eq!(cqe.result(), dw0, "dword 0 of {:08x?}", sqe.dw);
+        self.error(0, &sqe.with_cid(cqe.cid()), 0, status, cqe.phase());
+        self.settle();
+        (found, wanted)
     }
 
     fn check(&mut self, sqe: Sqe, data: &[u8]) {
-        let (wanted, found) = self.both(sqe, data);
-        let what = format!("{:02x}: {:08x?}", sqe.opcode(), sqe.dw);
-        assert_eq!(found.0, wanted.0, "status of {what}");
-        assert_eq!(found.1, wanted.1, "dword 0 of {what}");
-        let differs = (0..found.2.len()).find(|&at| found.2[at] != wanted.2[at]);
-        if let Some(at) = differs {
-            let (found, wanted) = (found.2[at], wanted.2[at]);
-            panic!("byte {at} is {found:#04x}, not {wanted:#04x}: {what}");
+        let (found, wanted) = self.both(sqe, data);
+        if let Some(at) = (0..found.len()).find(|&at| found[at] != wanted[at]) {
+            let (found, wanted) = (found[at], wanted[at]);
+            let what = &sqe.dw;
+            panic!("byte {at} is {found:#04x}, not {wanted:#04x}: {what:08x?}");
         }
     }
 
-    /// The same with a Read, Write, Verify, Compare ... of the first namespace.
+    /// An Asynchronous Event Request.
+    fn park(&mut self) {
+        let sqe = Sqe::new(admin::ASYNC_EVENT_REQUEST);
+        let next = self.cid.wrapping_add(1);
+        match self.events.park(next, next) {
+            Ok(()) => {
+                self.cid = next;
+                self.admin.push(&mut self.host, sqe.with_cid(next));
+                rest(&mut self.host, SOON);
+            }
+            Err(status) => {
+                let cqe = self.submit(sqe);
+                assert_eq!(cqe.status(), status);
+                self.error(0, &sqe.with_cid(cqe.cid()), 0, status, cqe.phase());
+            }
+        }
+        self.settle();
+    }
+
+    /// An Abort of an admin command.
+    fn abort(&mut self, cid: u16) {
+        let sqe = Sqe::new(admin::ABORT).with_cdw(10, u32::from(cid) << 16);
+        let aborted = self.events.abort(cid);
+        if aborted.is_some() {
+            let wanted = (cid, status::ABORT_REQUESTED, 0);
+            self.wanted.push(wanted);
+        }
+        let cqe = self.submit(sqe);
+        let dw0 = u32::from(aborted.is_none());
+        assert_eq!((cqe.status(), cqe.result()), (status::SUCCESS, dw0));
+        // Its entry in the error log is made by `settle`.
+        self.settle();
+    }
+
+    /// A write to a doorbell that is wrong.
+    fn ring(&mut self, what: Doorbell) {
+        let (register, value) = match what {
+            Doorbell::InvalidRegister => (2 * 5, 1),
+            Doorbell::InvalidValue => (2, 0x7FFF),
+        };
+        let at = DOORBELLS + 4 * register;
+        self.host.write32(Bar::Nvme, at, value).unwrap();
+        rest(&mut self.host, SOON);
+        self.events.doorbell(what);
+        self.logs.errors.note(match what {
+            Doorbell::InvalidRegister => error_log::Cause::DoorbellRegister,
+            Doorbell::InvalidValue => error_log::Cause::DoorbellValue,
+        });
+        self.settle();
+    }
+
+    /// Events that are due are reported, and nothing else.
+    fn settle(&mut self) {
+        while let Some((cid, dw0)) = self.events.report() {
+            self.seen.insert(dw0);
+            self.wanted.push((cid, status::SUCCESS, dw0));
+        }
+        while self.found.len() < self.wanted.len() {
+            let cqe = self.admin.wait(&mut self.host);
+            self.found.push(cqe);
+        }
+        for (cqe, wanted) in std::mem::take(&mut self.found).iter().zip(&self.wanted) {
+            assert_eq!((cqe.cid(), cqe.status(), cqe.result()), *wanted);
+            let command = error_log::Command {
+                sqid: 0,
+                cid: cqe.cid(),
+                nsid: 0,
+                lba: 0,
+            };
+            let status = cqe.status();
+            self.logs.errors.completed(command, status, cqe.phase());
+        }
+        self.wanted.clear();
+    }
+
+    /// Read, Write, Verify, Write Zeroes of the first namespace.
     fn io(&mut self, opcode: u8, lba: u64, blocks: u32) {
         let buffer = self.buffer;
-        let sqe = Sqe::of_blocks(opcode, 1, lba, blocks).with_prps(buffer, buffer + 4096);
-        let command = error_log::Command {
-            sqid: 1,
-            cid: 0,
-            nsid: 1,
-            lba,
+        self.cid = self.cid.wrapping_add(1);
+        let sqe = Sqe::of_blocks(opcode, 1, lba, blocks)
+            .with_prps(buffer, buffer + 4096)
+            .with_cid(self.cid);
+        self.io.push(&mut self.host, sqe);
+        let cqe = self.io.wait(&mut self.host);
+        let holds = self.config.namespaces.get(1).unwrap();
+        let status = match holds.holds(lba, blocks.into()) {
+            true => status::SUCCESS,
+            false => status::LBA_OUT_OF_RANGE.dnr(),
         };
-        let answer = match self.rtl.execute_raw(0, sqe).unwrap().check() {
-            Err(Error::Status { status, .. }) => status,
-            other => other.map(|()| status::SUCCESS).unwrap(),
-        };
+        assert_eq!((cqe.cid(), cqe.status()), (self.cid, status));
         let now = self.now();
-        let known = self.namespaces.get(1).unwrap();
-        if known.holds(lba, blocks.into()) {
+        if status.is_success() {
             self.logs.smart.started(now);
             let count = u64::from(blocks);
             let counts = match opcode {
-                io::READ | io::VERIFY | io::COMPARE => Counts::Read(count),
+                io::READ | io::VERIFY => Counts::Read(count),
                 io::WRITE => Counts::Write(count),
                 _ => Counts::Nothing,
             };
-            self.logs.smart.ended(counts, answer, now);
+            self.logs.smart.ended(counts, status, now);
         }
-        self.logs.errors.completed(command, answer, false);
-    }
-}
-
-/// Overwrites Command ID and Phase Tag of each entry that lies in a transfer of the Error Information log.
-fn forget_identifiers(page: &mut [u8], offset: u64, bytes: u64) {
-    for (at, byte) in (offset..offset + bytes.min(BUFFER)).zip(page) {
-        match at % 64 {
-            10 | 11 => *byte = 0,
-            12 => *byte &= !1,
-            _ => {}
-        }
+        self.error(1, &sqe, lba, status, cqe.phase());
     }
 }
 
@@ -238,79 +321,57 @@ fn pick<T: Copy>(random: &mut Random, values: &[T]) -> T {
 }
 
 fn draw(random: &mut Random, opcode: u8) -> Sqe {
-    let nsid = pick(
-        random,
-        &[
-            0,
-            0,
-            1,
-            2,
-            3,
-            4,
-            5,
-            6,
-            17,
-            ALL_NAMESPACES - 1,
-            ALL_NAMESPACES,
-        ],
-    );
+    let (most, any) = (ALL_NAMESPACES, random.next() as u32);
+    let nsid = pick(random, &[0, 0, 1, 2, 3, 4, 5, 6, 17, any, most - 1, most]);
     let sqe = Sqe::new(opcode).with_nsid(nsid);
-    let some = random.next() as u32;
     match opcode {
         admin::IDENTIFY => {
-            let cns = pick(random, &[0, 1, 2, 3, 6, 8, 0x12, 0x13, some & 0xFF]);
+            let cns = pick(random, &[0, 1, 2, 3, 6, 8, 0x12, 0x13, any & 0xFF]);
             let cntid = pick(random, &[0, 0, 1, 2, 0xFFFF]);
             let csi = pick(random, &[0, 0, 1, 0xFF]);
             sqe.with_cdw(10, cntid << 16 | cns).with_cdw(11, csi << 24)
         }
         admin::GET_LOG_PAGE => {
-            let lid = pick(random, &[0, 1, 2, 3, 4, 5, 6, 0x80]);
+            let lid = pick(random, &[0, 1, 1, 2, 2, 3, 4, 5, 6, 0x80]);
             let dword = 4 * random.below(1100);
-            let offset = pick(random, &[0, dword, dword, 512, 4096, 2, 1 << 32]);
+            let offset = pick(random, &[0, 0, 0, dword, dword, 512, 4096, 2, 1 << 32]);
             let bytes = 4 * (1 + random.below(BUFFER / 4));
             let bytes = pick(random, &[4, 512, 4096, bytes, (1 << 20) + 4]);
             let retain = pick(random, &[0, 1 << 15]);
-            let nsid = pick(random, &[0, 0, 0, ALL_NAMESPACES, 1]);
+            let nsid = pick(random, &[0, 0, 0, most, 1]);
             let sqe = get_log(lid, offset, bytes).with_nsid(nsid);
             sqe.with_cdw(10, sqe.dw[10] | retain)
         }
         _ => {
-            let fids = [1, 2, 4, 5, 7, 8, 9, 0xA, 0xB, 0xF, 0x16, some & 0xFF];
-            let fid = pick(random, &fids);
+            let known = [1, 2, 4, 4, 5, 7, 8, 9, 0xA, 0xB, 0xB, 0xF, 0x16];
+            let fid = pick(random, &known) as u8;
+            let fid = pick(random, &[fid, fid, fid, fid, any as u8]);
             let select = pick(random, &[0, 0, 0, 1, 2, 3, 4, 7]);
             let save = pick(random, &[0, 0, 0, 1 << 31]);
-            let value = pick(
-                random,
-                &[
-                    0,
-                    1,
-                    298,
-                    some,
-                    some & 0xFFFF,
-                    1 << 16 | some & 7,
-                    0x1F_0000,
-                ],
-            );
-            // A Keep Alive Timeout that does not end while the test runs, and a Timestamp is the other test's.
-            let value = match u8::try_from(fid) {
-                Ok(feature::KEEP_ALIVE_TIMER) => pick(random, &[0, some | 1 << 31, u32::MAX]),
-                _ => value,
+            let bit = 1 << random.below(32);
+            // 298 K is where the device is.
+            let kelvins = pick(random, &[297, 298, 299, 343]) | pick(random, &[0, 1 << 20]);
+            let value = match fid {
+                // One that does not end while the test runs; Timestamps are looked at by themselves.
+                feature::KEEP_ALIVE_TIMER => pick(random, &[0, any | 1 << 31, u32::MAX]),
+                feature::TEMPERATURE_THRESHOLD => pick(random, &[kelvins, kelvins, any, bit]),
+                feature::POWER_MANAGEMENT => pick(random, &[any << 5, bit]),
+                feature::ERROR_RECOVERY => any & !pick(random, &[0, 1 << 16]),
+                feature::INTERRUPT_VECTOR_CONFIGURATION => any & 0x1_0007,
+                feature::ASYNC_EVENT_CONFIGURATION => pick(random, &[any, any | 2, bit]),
+                _ => pick(random, &[any, bit, 0]),
             };
-            let fid = if fid == u32::from(feature::TIMESTAMP) {
-                0
-            } else {
-                fid
-            };
-            sqe.with_cdw(10, save | select << 8 | fid)
+            let fid = if fid == feature::TIMESTAMP { 0 } else { fid };
+            sqe.with_cdw(10, save | select << 8 | u32::from(fid))
                 .with_cdw(11, value)
         }
     }
 }
 
-fn compare(name: &str) {
-    let mut t = Twins::new(name);
+/// Everything that can be asked for, once.
+fn everything(t: &mut Twins) {
     for cns in 0..=255 {
-        for nsid in (0..=18).chain([ALL_NAMESPACES - 2, ALL_NAMESPACES - 1, ALL_NAMESPACES]) {
+        for nsid in (0..=18).chain(ALL_NAMESPACES - 2..=ALL_NAMESPACES) {
             if cns <= 0x14 || nsid == 1 {
                 t.check(Sqe::identify(cns, nsid), &[]);
             }
@@ -327,51 +388,69 @@ fn compare(name: &str) {
             }
         }
     }
-    t.check(get_log(log::ERROR, 0, 8192), &[]);
+}
 
-    let mut random = Random::new(5);
-    for _ in 0..1500 {
-        let opcodes = [
-            admin::IDENTIFY,
-            admin::GET_LOG_PAGE,
-            admin::GET_FEATURES,
-            admin::SET_FEATURES,
-            admin::SET_FEATURES,
-        ];
-        let opcode = pick(&mut random, &opcodes);
-        let sqe = draw(&mut random, opcode);
-        let acre = pick(&mut random, &[0, 1, 1, 2, 0xFF]);
-        t.check(sqe, &[acre; 512]);
-        if random.below(4) == 0 {
+/// Anything, in any order.
+fn anything(t: &mut Twins, random: &mut Random) {
+    let opcodes = [
+        admin::IDENTIFY,
+        admin::GET_LOG_PAGE,
+        admin::GET_FEATURES,
+        admin::SET_FEATURES,
+        admin::SET_FEATURES,
+    ];
+    let acre = pick(random, &[0, 1, 1, 2, 0xFF]);
+    let opcode = pick(random, &opcodes);
+    match random.below(100) {
+        0..=9 => t.park(),
+        10..=12 => t.ring(Doorbell::InvalidRegister),
+        13..=15 => t.ring(Doorbell::InvalidValue),
+        16..=20 => t.abort(t.cid.wrapping_sub(random.below(12) as u16)),
+        21..=40 => {
             let opcodes = [io::READ, io::WRITE, io::VERIFY, io::WRITE_ZEROES];
-            let lba = pick(&mut random, &[0, 1, 500, 1 << 40, u64::MAX]);
+            let lba = pick(random, &[0, 1, 500, 1 << 40, u64::MAX]);
             let blocks = 1 + random.below(16) as u32;
-            t.io(pick(&mut random, &opcodes), lba, blocks);
+            t.io(pick(random, &opcodes), lba, blocks);
         }
+        41 if random.below(4) == 0 => t.reset(),
+        _ => t.check(draw(random, opcode), &[acre; 512]),
     }
-    for lid in log::ALL {
-        t.check(get_log(lid, 0, 8192), &[]);
-    }
+}
 
-    // A Timestamp is right to the millisecond in which it was asked for.
+/// A Timestamp is right to the millisecond in which it was asked for.
+fn timestamps(t: &mut Twins) {
     let bytes = [0xF0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x55, 0x55];
-    let set = Sqe::new(admin::SET_FEATURES).with_cdw(10, feature::TIMESTAMP.into());
-    let get = Sqe::new(admin::GET_FEATURES).with_cdw(10, feature::TIMESTAMP.into());
-    for _ in 0..20 {
-        let (wanted, found) = t.both(get, &[]);
-        let value = |answer: &Answer| i64::from_le_bytes(answer.2[..8].try_into().unwrap());
-        let off = (value(&wanted) - value(&found)).abs();
-        assert!(off <= 1, "{:#x}, not {:#x}", value(&found), value(&wanted));
-        assert_eq!((found.0, found.1), (wanted.0, wanted.1));
-        assert_eq!(found.2[8..], wanted.2[8..]);
-        let until = t.rtl.now() + Time::us(2_700);
-        while t.rtl.now() < until {
-            t.rtl.host_mut().wait(until).unwrap();
-        }
-        if value(&found) >> 48 == 0 {
-            t.check(set, &bytes);
+    let cdw10 = feature::TIMESTAMP.into();
+    let set = Sqe::new(admin::SET_FEATURES).with_cdw(10, cdw10);
+    let get = Sqe::new(admin::GET_FEATURES).with_cdw(10, cdw10);
+    for turn in 0..20 {
+        let (found, wanted) = t.both(get, &[]);
+        let value = |data: &[u8]| i64::from_le_bytes(data[..8].try_into().unwrap());
+        let (of_rtl, ours) = (value(&found), value(&wanted));
+        assert!((ours - of_rtl).abs() <= 1, "{of_rtl:#x}, not {ours:#x}");
+        assert_eq!(found[8..], wanted[8..]);
+        rest(&mut t.host, Time::us(2_700));
+        match turn {
+            5 => t.check(set, &bytes),
+            15 => t.reset(),
+            _ => {}
         }
     }
+}
+
+fn compare(name: &str) {
+    let mut t = Twins::new(name);
+    everything(&mut t);
+    let mut random = Random::new(5);
+    for _ in 0..4000 {
+        anything(&mut t, &mut random);
+    }
+    let events = [0x01_0000, 0x01_0100, 0x02_0101];
+    assert_eq!(t.seen, BTreeSet::from(events));
+    for lid in log::ALL {
+        t.check(get_log(lid, 0, BUFFER), &[]);
+    }
+    timestamps(&mut t);
 }
 
 #[test]
