@@ -11,6 +11,7 @@ use fast::controller::events::{Doorbell, Events};
 use fast::controller::features::{Data, Features, Outcome};
 use fast::controller::smart::{Counts, Uptime};
 use fast::controller::{error_log, identify, logs};
+use nvme::identify::Identify;
 use nvme::log::{self, GetLogPage};
 use rtl::bitstream::repo_root;
 use sim::{Bar, Random, Time};
@@ -134,8 +135,7 @@ impl Twins {
         let (cdw10, cdw11, nsid) = (sqe.dw[10], sqe.dw[11], sqe.nsid());
         let outcome = match sqe.opcode() {
             admin::IDENTIFY => {
-                let (cntid, csi) = ((cdw10 >> 16) as u16, (cdw11 >> 24) as u8);
-                let page = identify::page(&self.config, cdw10 as u8, nsid, cntid, csi)?;
+                let page = identify::answer(&self.config, Identify::of(sqe))?;
                 Outcome::SendsData(page.to_vec())
             }
             admin::GET_LOG_PAGE => {

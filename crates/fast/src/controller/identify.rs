@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use design::{Design, Identity};
+use nvme::identify::Identify;
 use nvme::{Namespaces, BLOCK_BYTES};
 use spec::nvme::{cns, oncs, status, Status, ALL_NAMESPACES, IDENTIFY_BYTES};
 
@@ -48,7 +49,18 @@ impl Config {
     }
 }
 
-/// The page that an Identify brings, by its CNS, NSID, CNTID and CSI; or why not.
+/// The page that an Identify brings; or why not.
+pub fn answer(config: &Config, request: Identify) -> Result<Page, Status> {
+    let Identify {
+        cns,
+        nsid,
+        cntid,
+        csi,
+    } = request;
+    page(config, cns, nsid, cntid, csi)
+}
+
+/// The same by CNS, NSID, CNTID and CSI.
 pub fn page(config: &Config, cns: u8, nsid: u32, cntid: u16, csi: u8) -> Result<Page, Status> {
     let namespace = config.namespaces.get(nsid);
     let valid = namespace.ok_or(status::INVALID_NAMESPACE_OR_FORMAT.dnr());
