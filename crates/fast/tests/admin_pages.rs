@@ -106,13 +106,8 @@ impl Twins {
         self.events.look(temperature, thresholds, enabled);
     }
 
-    fn error(&mut self, sqid: u16, sqe: &Sqe, lba: u64, status: Status, phase: bool) {
-        let command = error_log::Command {
-            sqid,
-            cid: sqe.cid(),
-            nsid: sqe.nsid(),
-            lba,
-        };
+    fn error(&mut self, sqid: u16, sqe: &Sqe, status: Status, phase: bool) {
+        let command = error_log::Command::of(sqid, sqe);
         self.logs.errors.completed(command, status, phase);
     }
 
@@ -188,7 +183,7 @@ impl Twins {
         };
         assert_eq!(cqe.status(), status, "status of {:08x?}", sqe.dw);
         assert_eq!(cqe.result(), dw0, "dword 0 of {:08x?}", sqe.dw);
-        self.error(0, &sqe.with_cid(cqe.cid()), 0, status, cqe.phase());
+        self.error(0, &sqe.with_cid(cqe.cid()), status, cqe.phase());
         self.settle();
         (found, wanted)
     }
@@ -215,7 +210,7 @@ impl Twins {
             Err(status) => {
                 let cqe = self.submit(sqe);
                 assert_eq!(cqe.status(), status);
-                self.error(0, &sqe.with_cid(cqe.cid()), 0, status, cqe.phase());
+                self.error(0, &sqe.with_cid(cqe.cid()), status, cqe.phase());
             }
         }
         self.settle();
@@ -288,6 +283,7 @@ impl Twins {
         let cqe = self.io.wait(&mut self.host);
         let holds = self.config.namespaces.get(1).unwrap();
         let status = match holds.holds(lba, blocks.into()) {
+            _ if opcode == 0x77 => status::INVALID_OPCODE.dnr(),
             true => status::SUCCESS,
             false => status::LBA_OUT_OF_RANGE.dnr(),
         };
@@ -295,15 +291,10 @@ impl Twins {
         let now = self.now();
         if status.is_success() {
             self.logs.smart.started(now);
-            let count = u64::from(blocks);
-            let counts = match opcode {
-                io::READ | io::VERIFY => Counts::Read(count),
-                io::WRITE => Counts::Write(count),
-                _ => Counts::Nothing,
-            };
+            let counts = Counts::of(&sqe);
             self.logs.smart.ended(counts, status, now);
         }
-        self.error(1, &sqe, lba, status, cqe.phase());
+        self.error(1, &sqe, status, cqe.phase());
     }
 }
 
@@ -407,7 +398,7 @@ fn anything(t: &mut Twins, random: &mut Random) {
         13..=15 => t.ring(Doorbell::InvalidValue),
         16..=20 => t.abort(t.cid.wrapping_sub(random.below(12) as u16)),
         21..=40 => {
-            let opcodes = [io::READ, io::WRITE, io::VERIFY, io::WRITE_ZEROES];
+            let opcodes = [io::READ, io::WRITE, io::VERIFY, io::WRITE_ZEROES, 0x77];
             let lba = pick(random, &[0, 1, 500, 1 << 40, u64::MAX]);
             let blocks = 1 + random.below(16) as u32;
             t.io(pick(random, &opcodes), lba, blocks);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use nvme::log::ERROR_ENTRY;
-use spec::nvme::{status, Status};
+use spec::nvme::{io, status, Sqe, Status};
 
 /// Entries that the log has (ELPE, the number itself).
 pub const ENTRIES: usize = 64;
@@ -21,6 +21,26 @@ pub struct Command {
     pub nsid: u32,
     /// Its first block; 0 if it has none.
     pub lba: u64,
+}
+
+impl Command {
+    /// A command of a submission queue, whatever it is.
+    pub fn of(sqid: u16, sqe: &Sqe) -> Command {
+        let ranges = [
+            io::READ,
+            io::WRITE,
+            io::COMPARE,
+            io::WRITE_ZEROES,
+            io::VERIFY,
+        ];
+        let has_range = sqid != 0 && ranges.contains(&sqe.opcode());
+        Command {
+            sqid,
+            cid: sqe.cid(),
+            nsid: sqe.nsid(),
+            lba: if has_range { sqe.slba() } else { 0 },
+        }
+    }
 }
 
 /// An error that is no command's.
@@ -139,6 +159,16 @@ mod tests {
         expected[24] = 2;
         assert_eq!(log.page()[..64], expected);
         assert_eq!((log.page()[64..].to_vec(), log.count()), (vec![0; 4032], 1));
+    }
+
+    #[test]
+    fn only_io_commands_with_a_range_have_a_block() {
+        let sqe = Sqe::transfer(true, 2, 0x1_0000_0007, 8).with_cid(9);
+        assert_eq!(Command::of(3, &sqe), command(9));
+        assert_eq!(Command::of(0, &sqe).lba, 0);
+        assert_eq!(Command::of(1, &Sqe::deallocate(1, 3)).lba, 0);
+        let vendor = Sqe::of_blocks(0xC0, 1, 5, 1);
+        assert_eq!(Command::of(1, &vendor).lba, 0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Nothing outlives power: everything counts from power-on, which is the one power cycle reported; a reset of the controller leaves it
 //! alone.
 
-use spec::nvme::{status, Status};
+use spec::nvme::{io, status, Sqe, Status};
 
 /// WCTEMP in kelvins, and the default of the over temperature threshold.
 pub const WARNING_TEMPERATURE: u16 = 343;
@@ -46,6 +46,18 @@ pub enum Counts {
     Write(u64),
     /// Write Zeroes and Dataset Management: for its errors and its time only.
     Nothing,
+}
+
+impl Counts {
+    /// An I/O command that goes to the data path.
+    pub fn of(sqe: &Sqe) -> Counts {
+        let blocks = sqe.blocks().into();
+        match sqe.opcode() {
+            io::READ | io::COMPARE | io::VERIFY => Counts::Read(blocks),
+            io::WRITE => Counts::Write(blocks),
+            _ => Counts::Nothing,
+        }
+    }
 }
 
 /// Time that something takes all in all.
