@@ -2,7 +2,7 @@
 
 use spec::nvme::{Priority, Sqe};
 
-/// What a Create I/O Completion Queue asks for (figures 151 to 153).
+/// What a Create I/O Completion Queue asks for (5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreateCq {
     /// Queue Identifier (QID).
@@ -34,7 +34,7 @@ impl CreateCq {
     }
 }
 
-/// What a Create I/O Submission Queue asks for (figures 155 to 157).
+/// What a Create I/O Submission Queue asks for (5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreateSq {
     /// Queue Identifier (QID).
@@ -75,12 +75,12 @@ fn id_and_entries(sqe: &Sqe) -> (u16, u32) {
     (deleted(sqe), (sqe.dw[10] >> 16) + 1)
 }
 
-/// Queue Identifier (QID) of Delete I/O Submission Queue and Delete I/O Completion Queue (figures 160 and 162).
+/// Queue Identifier (QID) of Delete I/O Submission Queue and Delete I/O Completion Queue (5.5, 5.6).
 pub fn deleted(sqe: &Sqe) -> u16 {
     sqe.dw[10] as u16
 }
 
-/// The command that an Abort is about (figure 142).
+/// The command that an Abort is about (5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abort {
     /// Submission Queue Identifier (SQID).

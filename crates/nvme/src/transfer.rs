@@ -43,7 +43,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The status that names it (NVMe 1.4, figure 126). Only an error of the host may be gone at the next try.
+    /// The status that names it (NVMe 1.4, figure 127). Only an error of the host may be gone at the next try.
     pub fn status(self) -> Status {
         match self {
             Fault::Offset => status::PRP_OFFSET_INVALID.dnr(),

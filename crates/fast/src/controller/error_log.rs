@@ -111,7 +111,7 @@ impl ErrorLog {
         self.count += 1;
     }
 
-    /// The log (figure 192). There is no location in the parameters, and nothing command specific.
+    /// The log. There is no location in the parameters, and nothing command specific.
     pub fn page(&self) -> Vec<u8> {
         let bytes = ERROR_ENTRY as usize;
         let mut page = vec![0; ENTRIES * bytes];

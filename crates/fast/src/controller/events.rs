@@ -172,7 +172,7 @@ impl<R> Events<R> {
         !self.parked.is_empty() && self.types.iter().any(|t| t.pending.is_some())
     }
 
-    /// Reports an event: the request that it completes, and dword 0 of the completion (figure 144). Call it once there is room in the
+    /// Reports an event: the request that it completes, and dword 0 of the completion (5.2). Call it once there is room in the
     /// completion queue. It is the latest request that completes.
     pub fn report(&mut self) -> Option<(R, u32)> {
         let due = |kind: &Type| self.types[*kind as usize].pending.map(|info| (*kind, info));

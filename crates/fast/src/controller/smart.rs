@@ -158,7 +158,7 @@ impl Smart {
         self.warm.set(warm, now.cycles);
     }
 
-    /// The log (figure 194), with the Critical Warning and the number of errors in the Error Information log.
+    /// The log, with the Critical Warning and the number of errors in the Error Information log.
     pub fn page(&self, warning: u8, errors: u64, now: Uptime) -> [u8; BYTES] {
         let mut page = [0; BYTES];
         let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
