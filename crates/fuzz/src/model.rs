@@ -9,7 +9,9 @@ use std::rc::Rc;
 
 use nvme::feature::{select::CAPABILITIES, Request, BEHAVIOR_BYTES, TIMESTAMP_BYTES};
 use nvme::format::Format;
+use nvme::identify::Identify;
 use nvme::log::{self, GetLogPage};
+use nvme::queue::{deleted, Abort, CreateCq, CreateSq};
 use nvme::sgl::Descriptor;
 use nvme::{Fault, Namespaces};
 use spec::nvme::{admin, feature, status, Sqe, Status, ALL_NAMESPACES};
@@ -381,7 +383,8 @@ impl Model {
     }
 
     fn identify(&self, sqe: &Sqe, memory: &Memory) -> Result<Verdict, Status> {
-        let (cns, nsid) = (sqe.dw[10] as u8, sqe.nsid());
+        let request = Identify::of(sqe);
+        let (cns, nsid) = (request.cns, request.nsid);
         let namespaces = &self.limits.namespaces;
         let content = match cns {
             0x00 | 0x03 | 0x08 if !namespaces.valid(nsid) => {
@@ -390,7 +393,7 @@ impl Model {
             0x03 if find(namespaces, nsid).is_err() => return Err(status::INVALID_FIELD),
             0x02 if nsid >= 0xFFFF_FFFE => return Err(status::INVALID_NAMESPACE_OR_FORMAT),
             // CNS 06h and 08h are of NVMe 2.0; hosts ask for them all the same.
-            0x06 if sqe.dw[11] >> 24 != 0 => return Err(status::INVALID_FIELD),
+            0x06 if request.csi != 0 => return Err(status::INVALID_FIELD),
             0x00 | 0x03 | 0x08 => self.page(Known::Identify(cns, nsid), 0),
             0x01 | 0x06 => self.page(Known::Identify(cns, 0), 0),
             0x02 => Content::Page(Rc::new(namespaces.list_above(nsid)), 0),
@@ -398,7 +401,7 @@ impl Model {
             0x12 if !namespaces.valid(nsid) => return Err(status::INVALID_NAMESPACE_OR_FORMAT),
             0x12 | 0x13 => {
                 let attached = cns == 0x13 || find(namespaces, nsid).is_ok();
-                self.controllers((sqe.dw[10] >> 16) as u16, attached)
+                self.controllers(request.cntid, attached)
             }
             _ => return Err(status::INVALID_FIELD),
         };
@@ -462,34 +465,30 @@ impl Model {
         Ok(v)
     }
 
-    fn bad_size(&self, sqe: &Sqe) -> bool {
-        let size = sqe.dw[10] >> 16;
-        size == 0 || size >= self.limits.entries
+    fn bad_size(&self, entries: u32) -> bool {
+        entries < 2 || entries > self.limits.entries
     }
 
-    fn io_qid(&self, qid: u32) -> Option<u16> {
-        (1..=u32::from(self.limits.queues))
-            .contains(&qid)
-            .then_some(qid as u16)
+    fn io_qid(&self, qid: u16) -> Option<u16> {
+        (1..=self.limits.queues).contains(&qid).then_some(qid)
     }
 
     fn create_cq(&mut self, sqe: &Sqe) -> Result<Verdict, Status> {
-        let qid = self
-            .io_qid(sqe.dw[10] & 0xFFFF)
-            .filter(|q| !self.cqs.contains_key(q));
+        let wanted = CreateCq::of(sqe);
+        let qid = self.io_qid(wanted.qid);
+        let qid = qid.filter(|q| !self.cqs.contains_key(q));
         let qid = qid.ok_or(status::INVALID_QUEUE_IDENTIFIER)?;
-        let (flags, vector) = (sqe.dw[11], (sqe.dw[11] >> 16) as u16);
-        if self.bad_size(sqe) || !self.entry_sizes.1 {
+        if self.bad_size(wanted.entries) || !self.entry_sizes.1 {
             return Err(status::INVALID_QUEUE_SIZE);
         }
-        if vector > self.limits.queues {
+        if wanted.vector > self.limits.queues {
             return Err(status::INVALID_INTERRUPT_VECTOR);
         }
-        contiguous(sqe)?;
+        placed(wanted.contiguous, wanted.base)?;
         let queue = CompletionQueue {
-            base: sqe.prp1(),
-            entries: (sqe.dw[10] >> 16) + 1,
-            vector: (flags >> 1 & 1 == 1).then_some(vector),
+            base: wanted.base,
+            entries: wanted.entries,
+            vector: wanted.interrupts.then_some(wanted.vector),
         };
         self.cqs.insert(qid, queue);
         Ok(Verdict {
@@ -499,23 +498,22 @@ impl Model {
     }
 
     fn create_sq(&mut self, sqe: &Sqe) -> Result<Verdict, Status> {
-        let qid = self
-            .io_qid(sqe.dw[10] & 0xFFFF)
-            .filter(|q| !self.sqs.contains_key(q));
+        let wanted = CreateSq::of(sqe);
+        let qid = self.io_qid(wanted.qid);
+        let qid = qid.filter(|q| !self.sqs.contains_key(q));
         let qid = qid.ok_or(status::INVALID_QUEUE_IDENTIFIER)?;
-        let cqid = self
-            .io_qid(sqe.dw[11] >> 16)
-            .ok_or(status::INVALID_QUEUE_IDENTIFIER)?;
+        let cqid = self.io_qid(wanted.cqid);
+        let cqid = cqid.ok_or(status::INVALID_QUEUE_IDENTIFIER)?;
         if !self.cqs.contains_key(&cqid) {
             return Err(status::COMPLETION_QUEUE_INVALID);
         }
-        if self.bad_size(sqe) || !self.entry_sizes.0 {
+        if self.bad_size(wanted.entries) || !self.entry_sizes.0 {
             return Err(status::INVALID_QUEUE_SIZE);
         }
-        contiguous(sqe)?;
+        placed(wanted.contiguous, wanted.base)?;
         let queue = SubmissionQueue {
-            base: sqe.prp1(),
-            entries: (sqe.dw[10] >> 16) + 1,
+            base: wanted.base,
+            entries: wanted.entries,
             cqid,
         };
         self.firsts.remove(&qid);
@@ -528,7 +526,7 @@ impl Model {
 
     fn delete_sq(&mut self, sqe: &Sqe) -> Result<Verdict, Status> {
         let qid = self
-            .io_qid(sqe.dw[10] & 0xFFFF)
+            .io_qid(deleted(sqe))
             .ok_or(status::INVALID_QUEUE_IDENTIFIER)?;
         let queue = self
             .sqs
@@ -542,7 +540,7 @@ impl Model {
 
     fn delete_cq(&mut self, sqe: &Sqe) -> Result<Verdict, Status> {
         let qid = self
-            .io_qid(sqe.dw[10] & 0xFFFF)
+            .io_qid(deleted(sqe))
             .ok_or(status::INVALID_QUEUE_IDENTIFIER)?;
         let base = self
             .cqs
@@ -560,7 +558,7 @@ impl Model {
     }
 
     fn abort(&self, sqe: &Sqe) -> Result<Verdict, Status> {
-        let (sqid, cid) = (sqe.dw[10] as u16, (sqe.dw[10] >> 16) as u16);
+        let Abort { sqid, cid } = Abort::of(sqe);
         let mut v = Verdict {
             dw0: Some(1),
             ..Verdict::fine()
@@ -670,11 +668,11 @@ pub fn flags(sqe: &Sqe) -> (u32, u32) {
 }
 
 /// Physically contiguous, at a page.
-fn contiguous(sqe: &Sqe) -> Result<(), Status> {
-    if sqe.dw[11] & 1 == 0 {
+fn placed(contiguous: bool, base: u64) -> Result<(), Status> {
+    if !contiguous {
         return Err(status::INVALID_FIELD);
     }
-    if sqe.prp1() % PAGE != 0 {
+    if base % PAGE != 0 {
         return Err(status::PRP_OFFSET_INVALID);
     }
     Ok(())

@@ -20,7 +20,7 @@ pub fn deallocates(sqe: &Sqe) -> bool {
     sqe.dw[11] >> 2 & 1 == 1
 }
 
-/// A range of a list (figure 369). Its context attributes are hints.
+/// A range of a list. Its context attributes are hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     /// Length in logical blocks, the number itself.

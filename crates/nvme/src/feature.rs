@@ -1,11 +1,11 @@
-//! Fields of Set and Get Features (NVMe 1.4, 5.9 and 5.21). Identifiers are [`spec::nvme::feature`]'s.
+//! Fields of Set and Get Features (NVMe 1.4, 5.13 and 5.21). Identifiers are [`spec::nvme::feature`]'s.
 
 use spec::nvme::feature::*;
 use spec::nvme::{admin, Sqe};
 
 /// Bytes of the Timestamp's data structure (figure 291).
 pub const TIMESTAMP_BYTES: u64 = 8;
-/// Bytes of Host Behavior Support (figure 305).
+/// Bytes of Host Behavior Support (5.21.1.22).
 pub const BEHAVIOR_BYTES: u64 = 512;
 /// Granularity of the Keep Alive Timer (KAS) in ms.
 pub const KEEP_ALIVE_GRANULARITY: u32 = 100;
@@ -22,7 +22,7 @@ pub mod select {
     pub const CAPABILITIES: u32 = 3;
 }
 
-/// What Select 011b answers in dword 0 (figure 186).
+/// What Select 011b answers in dword 0 (5.13).
 pub mod capability {
     /// Saveable.
     pub const SAVEABLE: u32 = 1 << 0;
@@ -98,7 +98,7 @@ pub fn power_state(cdw11: u32) -> u32 {
     cdw11 & 0x1F
 }
 
-/// Temperature Threshold (figure 276).
+/// Temperature Threshold (5.21.1.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threshold(pub u32);
 
@@ -114,7 +114,7 @@ impl Threshold {
     }
 }
 
-/// Interrupt Coalescing (figure 280).
+/// Interrupt Coalescing (5.21.1.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coalescing(pub u32);
 
@@ -130,7 +130,7 @@ impl Coalescing {
     }
 }
 
-/// Interrupt Vector Configuration (figure 281).
+/// Interrupt Vector Configuration (5.21.1.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vector(pub u32);
 
@@ -146,7 +146,7 @@ impl Vector {
     }
 }
 
-/// Arbitration (figure 272).
+/// Arbitration (5.21.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arbitration(pub u32);
 
@@ -177,7 +177,7 @@ pub fn queues(cdw11: u32) -> (u16, u16) {
     (cdw11 as u16, (cdw11 >> 16) as u16)
 }
 
-/// A Keep Alive Timeout in ms, rounded up to the granularity; `None` if 32 bits can't say it (figure 292).
+/// A Keep Alive Timeout in ms, rounded up to the granularity; `None` if 32 bits can't say it (5.21.1.15).
 pub fn keep_alive(ms: u32) -> Option<u32> {
     ms.checked_next_multiple_of(KEEP_ALIVE_GRANULARITY)
 }

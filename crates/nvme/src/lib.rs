@@ -1,4 +1,4 @@
-//! What NVMe commands mean: walkers of PRPs and SGLs, namespaces, fields of features, logs, formats and ranges. For models of
+//! What NVMe commands mean: walkers of PRPs and SGLs, namespaces, fields of commands. For models of
 //! controllers, which decide by themselves what they do about it: which status a command gets, and which check comes first.
 //!
 //! Queue entries, opcodes, identifiers and status codes are [`spec::nvme`]'s.
@@ -8,10 +8,12 @@
 pub mod dataset;
 pub mod feature;
 pub mod format;
+pub mod identify;
 mod list;
 pub mod log;
 mod namespaces;
 pub mod prp;
+pub mod queue;
 pub mod sgl;
 mod transfer;
 

@@ -24,7 +24,7 @@ pub const ALL: [u8; 6] = [
     EFFECTS,
 ];
 
-/// Bytes of an entry of the Error Information log (figure 192).
+/// Bytes of an entry of the Error Information log (5.14.1.1).
 pub const ERROR_ENTRY: u64 = 64;
 
 /// Bytes of a log; the Error Information log has 64 entries. `None` for those that are not here.

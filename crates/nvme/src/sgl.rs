@@ -10,7 +10,7 @@ pub const DESCRIPTOR: u64 = 16;
 /// Descriptors of a command that may move nothing: rings of segments end.
 pub const MOST_EMPTY: u32 = 4096;
 
-/// A descriptor, as the two qwords that PRP1 and PRP2 would be (figures 115 to 121).
+/// A descriptor, as the two qwords that PRP1 and PRP2 would be (figures 117 to 121 have the types).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptor {
     /// Address.

@@ -43,7 +43,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The status that names it (NVMe 1.4, figure 126). Only an error of the host may be gone at the next try.
+    /// The status that names it (NVMe 1.4, figure 127). Only an error of the host may be gone at the next try.
     pub fn status(self) -> Status {
         match self {
             Fault::Offset => status::PRP_OFFSET_INVALID.dnr(),
@@ -135,5 +135,84 @@ impl Walker {
             Walker::Prp(walker) => walker.fail(),
             Walker::Sgl(walker) => walker.fail(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that look random (xorshift).
+    struct Numbers(u64);
+
+    impl Numbers {
+        fn next(&mut self) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0
+        }
+
+        /// Any qword, or one that is likely to be right: a page, a place in it, a descriptor's length and type.
+        fn qword(&mut self) -> u64 {
+            let any = self.next();
+            match any % 8 {
+                0 => self.next(),
+                1 => u64::MAX - self.next() % 64,
+                2 => self.next() % (1 << 20) / 8 * 8,
+                3 | 4 => (self.next() % 4) << 60 | self.next() % 4096 / 16 * 16,
+                _ => self.next() % (1 << 40) / PAGE_BYTES * PAGE_BYTES,
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_the_host_says_a_walk_ends_and_tells_each_byte_once() {
+        let mut numbers = Numbers(1);
+        let (mut ended, mut stopped) = (0, 0);
+        for _ in 0..20_000 {
+            let psdt = (numbers.next() % 4) as u32;
+            let mut sqe = Sqe::new(1).with_prps(numbers.qword(), numbers.qword());
+            sqe.dw[0] |= psdt << 14;
+            let bytes = 4 * (numbers.next() % (1 << 18) >> (numbers.next() % 18));
+            let mut walker = Walker::new(&sqe, bytes, numbers.next() % 2 == 0);
+            let (mut told, mut fed) = (0, 0);
+            loop {
+                match walker.step() {
+                    Step::Data(s) => {
+                        assert!(s.len > 0 && s.addr % PAGE_BYTES + s.len <= PAGE_BYTES);
+                        assert_eq!(s.offset, told);
+                        told += s.len;
+                    }
+                    Step::Drop(s) => {
+                        assert!(s.len > 0 && s.offset == told);
+                        told += s.len;
+                    }
+                    Step::NeedList(list) => {
+                        assert_eq!(walker.wanted(), Some(list));
+                        let count = 1 + numbers.next() % 16;
+                        let qwords: Vec<u64> = (0..count).map(|_| numbers.qword()).collect();
+                        walker.feed(&qwords);
+                        if numbers.next() % 256 == 0 {
+                            walker.fail();
+                        }
+                        fed += count;
+                        assert!(fed < 1 << 20, "a walk without an end");
+                    }
+                    Step::Done => {
+                        assert_eq!(told, bytes);
+                        ended += 1;
+                        break;
+                    }
+                    Step::Fault(_) => {
+                        assert!(told <= bytes);
+                        stopped += 1;
+                        break;
+                    }
+                }
+            }
+            assert_eq!(walker.wanted(), None);
+        }
+        assert!(ended > 1000 && stopped > 1000, "{ended}, {stopped}");
     }
 }

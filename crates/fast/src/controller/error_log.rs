@@ -1,0 +1,194 @@
+//! Error Information log (NVMe 1.4, 5.14.1.1): the latest errors, newest first. It is lost with power, not with a reset of the controller.
+
+use std::collections::VecDeque;
+
+use nvme::log::ERROR_ENTRY;
+use spec::nvme::{io, status, Sqe, Status};
+
+/// Entries that the log has (ELPE, the number itself).
+pub const ENTRIES: usize = 64;
+/// Submission queue and command of an error that is none's.
+const NONE: u16 = 0xFFFF;
+
+/// The command that an error is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Its submission queue.
+    pub sqid: u16,
+    /// Its identifier.
+    pub cid: u16,
+    /// Its namespace, as it says.
+    pub nsid: u32,
+    /// Its first block; 0 if it has none.
+    pub lba: u64,
+}
+
+impl Command {
+    /// A command of a submission queue, whatever it is.
+    pub fn of(sqid: u16, sqe: &Sqe) -> Command {
+        let ranges = [
+            io::READ,
+            io::WRITE,
+            io::COMPARE,
+            io::WRITE_ZEROES,
+            io::VERIFY,
+        ];
+        let has_range = sqid != 0 && ranges.contains(&sqe.opcode());
+        Command {
+            sqid,
+            cid: sqe.cid(),
+            nsid: sqe.nsid(),
+            lba: if has_range { sqe.slba() } else { 0 },
+        }
+    }
+}
+
+/// An error that is no command's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A doorbell was written that does not exist.
+    DoorbellRegister,
+    /// An impossible value was written to a doorbell.
+    DoorbellValue,
+    /// The Keep Alive Timeout has expired.
+    KeepAlive,
+}
+
+impl Cause {
+    /// The status that comes closest.
+    fn status(self) -> Status {
+        match self {
+            Cause::DoorbellRegister => status::INVALID_QUEUE_IDENTIFIER.dnr(),
+            Cause::DoorbellValue => status::INVALID_FIELD.dnr(),
+            Cause::KeepAlive => status::KEEP_ALIVE_TIMER_EXPIRED.dnr(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    command: Command,
+    /// With phase.
+    status: u16,
+}
+
+/// The log.
+#[derive(Clone, Debug, Default)]
+pub struct ErrorLog {
+    entries: VecDeque<Entry>,
+    count: u64,
+}
+
+impl ErrorLog {
+    /// A completion queue entry is posted. A success is no error.
+    pub fn completed(&mut self, command: Command, status: Status, phase: bool) {
+        if !status.is_success() {
+            let status = status.0 << 1 | u16::from(phase);
+            self.push(Entry { command, status });
+        }
+    }
+
+    /// An error that is no command's.
+    pub fn note(&mut self, cause: Cause) {
+        let command = Command {
+            sqid: NONE,
+            cid: NONE,
+            nsid: 0,
+            lba: 0,
+        };
+        let status = cause.status().0 << 1;
+        self.push(Entry { command, status });
+    }
+
+    /// Errors since power-on.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn push(&mut self, entry: Entry) {
+        self.entries.push_front(entry);
+        self.entries.truncate(ENTRIES);
+        self.count += 1;
+    }
+
+    /// The log. There is no location in the parameters, and nothing command specific.
+    pub fn page(&self) -> Vec<u8> {
+        let bytes = ERROR_ENTRY as usize;
+        let mut page = vec![0; ENTRIES * bytes];
+        let counts = (0..=self.count).rev();
+        for ((place, entry), count) in page.chunks_exact_mut(bytes).zip(&self.entries).zip(counts) {
+            let command = entry.command;
+            place[0..8].copy_from_slice(&count.to_le_bytes());
+            place[8..10].copy_from_slice(&command.sqid.to_le_bytes());
+            place[10..12].copy_from_slice(&command.cid.to_le_bytes());
+            place[12..14].copy_from_slice(&entry.status.to_le_bytes());
+            place[14..16].copy_from_slice(&NONE.to_le_bytes());
+            place[16..24].copy_from_slice(&command.lba.to_le_bytes());
+            place[24..28].copy_from_slice(&command.nsid.to_le_bytes());
+        }
+        page
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(cid: u16) -> Command {
+        Command {
+            sqid: 3,
+            cid,
+            nsid: 2,
+            lba: 0x1_0000_0007,
+        }
+    }
+
+    #[test]
+    fn an_entry_has_its_fields_where_the_specification_has_them() {
+        let mut log = ErrorLog::default();
+        log.completed(command(1), status::SUCCESS, true);
+        assert_eq!(log.page(), vec![0; 4096]);
+        log.completed(command(0xBEEF), status::LBA_OUT_OF_RANGE.dnr(), true);
+        let mut expected = vec![0; 64];
+        expected[0] = 1;
+        expected[8] = 3;
+        expected[10..12].copy_from_slice(&[0xEF, 0xBE]);
+        expected[12..14].copy_from_slice(&(1u16 << 15 | 0x80 << 1 | 1).to_le_bytes());
+        expected[14..16].copy_from_slice(&[0xFF, 0xFF]);
+        expected[16..24].copy_from_slice(&0x1_0000_0007u64.to_le_bytes());
+        expected[24] = 2;
+        assert_eq!(log.page()[..64], expected);
+        assert_eq!((log.page()[64..].to_vec(), log.count()), (vec![0; 4032], 1));
+    }
+
+    #[test]
+    fn only_io_commands_with_a_range_have_a_block() {
+        let sqe = Sqe::transfer(true, 2, 0x1_0000_0007, 8).with_cid(9);
+        assert_eq!(Command::of(3, &sqe), command(9));
+        assert_eq!(Command::of(0, &sqe).lba, 0);
+        assert_eq!(Command::of(1, &Sqe::deallocate(1, 3)).lba, 0);
+        let vendor = Sqe::of_blocks(0xC0, 1, 5, 1);
+        assert_eq!(Command::of(1, &vendor).lba, 0);
+    }
+
+    #[test]
+    fn the_latest_come_first_and_old_ones_go() {
+        let mut log = ErrorLog::default();
+        for cid in 0..70 {
+            log.completed(command(cid), status::INTERNAL_ERROR, false);
+        }
+        log.note(Cause::DoorbellRegister);
+        log.note(Cause::DoorbellValue);
+        log.note(Cause::KeepAlive);
+        let page = log.page();
+        let field = |entry: usize, at: usize| {
+            let at = 64 * entry + at;
+            u16::from_le_bytes([page[at], page[at + 1]])
+        };
+        assert_eq!((field(0, 0), field(63, 0), log.count()), (73, 10, 73));
+        assert_eq!((field(0, 12), field(0, 10)), (0x8000 | 0x19 << 1, 0xFFFF));
+        assert_eq!(field(1, 12), 0x8000 | 0x02 << 1);
+        assert_eq!((field(2, 12), field(2, 8)), (0x8000 | 0x101 << 1, 0xFFFF));
+        assert_eq!((field(3, 10), field(63, 10)), (69, 9));
+    }
+}
