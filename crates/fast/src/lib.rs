@@ -2,5 +2,17 @@
 
 #![warn(missing_docs)]
 
+mod bridge;
+mod calendar;
+pub mod config;
+mod control;
 pub mod controller;
+mod cx;
+mod device;
 pub mod memory;
+mod msix;
+mod port;
+mod slab;
+
+pub use config::Config;
+pub use device::FastDevice;

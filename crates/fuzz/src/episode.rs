@@ -47,8 +47,9 @@ const ADMIN: Time = Time(150_000_000);
 const ADMIN_ACCESSES: u64 = 100;
 /// The same as [`ADMIN`] behind a link, with other devices at the host.
 const ADMIN_BESIDE: Time = Time(1_000_000_000);
-/// Messages of a device of several are at the host so soon.
-const PROMPT_BESIDE: Time = Time(20_000_000);
+/// Messages of a device of several are at the host so soon: they may stand behind a read of another device, which waits behind a queue of
+/// stores on a link that takes one at a time.
+const PROMPT_BESIDE: Time = Time(100_000_000);
 /// Doorbells of one of several are at the device so soon: they queue behind stores to its media.
 const DOORBELL_BESIDE: Time = Time(1_000_000_000);
 /// What was on a link when its device lost power has arrived after this.

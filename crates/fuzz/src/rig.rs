@@ -181,6 +181,8 @@ impl Rig {
             self.worlds[n].rest();
             let answered = self.send()?;
             if answered && watch {
+                // What has come while the host's stores waited for their links.
+                self.judge()?;
                 return Ok(true);
             }
             let stopped = self.system.wait(until).map_err(|e| self.name(&e))?;

@@ -1,0 +1,399 @@
+//! What arrives at the BARs, in order: registers, loads and stores of the PM window, command pages.
+//!
+//! As at the RTL's ports: a write is started only after the writes before it on the other port are done, a read only after all
+//! writes before it; reads do not hold up later accesses to the PM window.
+
+use std::collections::VecDeque;
+
+use sim::{Bar, HostPort, Mmio, Time, TraceEvent, Tracer};
+use spec::bar4;
+
+use crate::cx::{Cx, Event, TAG_LOAD, TAG_STORE};
+use crate::memory::master;
+use crate::port::BEAT;
+use crate::slab::Slab;
+
+/// Sizes of BAR0 and BAR4.
+const BAR0_BYTES: u64 = 64 << 10;
+const BAR4_BYTES: u64 = 1 << 20;
+/// Write beats that may wait.
+const MAX_BEATS: u64 = 64;
+/// Loads under way.
+const MAX_LOADS: usize = 64;
+/// Cycles of a register access: until it counts, and until the next one may begin.
+const REGISTER: u64 = 4;
+const REGISTER_STEP: u64 = 3;
+/// A load or store, to the channel's multiplexer, and its data back.
+const LOAD: u64 = 3;
+const LOAD_BACK: u64 = 2;
+const STORE: u64 = 3;
+
+/// An access to registers, word by word.
+#[derive(Clone, Debug)]
+pub(crate) enum Registers {
+    /// Words to write: offset, value, the bits that are written.
+    Write(Bar, Vec<(u64, u32, u32)>),
+    /// Words to read, from an offset on; the answer is so many bytes from a place in them.
+    Read {
+        bar: Bar,
+        first: u64,
+        words: u64,
+        skip: usize,
+        len: usize,
+        tag: u32,
+    },
+}
+
+/// What the bridge cannot do by itself.
+pub(crate) enum Asked {
+    Nothing,
+    Registers(Registers),
+    /// A store to the command pages: offset in BAR4, bytes.
+    Page(u64, Vec<u8>),
+    /// A load from them: offset, bytes, tag.
+    PageLoad(u64, u32, u32),
+}
+
+struct Load {
+    tag: u32,
+    at: u64,
+    len: u32,
+}
+
+struct Store {
+    at: u64,
+    data: Vec<u8>,
+}
+
+/// An answer, or a part of it.
+struct Answer {
+    cycle: u64,
+    tag: u32,
+    data: Option<Vec<u8>>,
+    last: bool,
+}
+
+pub(crate) struct Bridge {
+    held: Option<Mmio>,
+    /// The registers' port is free from this edge on.
+    lite_free: u64,
+    /// The PM window's port has its next write beat free from this edge on, and its next load.
+    beats_free: u64,
+    load_free: u64,
+    loads: Slab<Load>,
+    loading: usize,
+    stores: Slab<Store>,
+    storing: usize,
+    answers: VecDeque<Answer>,
+    /// Bytes of the largest completion.
+    chunk: u64,
+    pub(crate) lost_writes: u64,
+    pub(crate) tracer: Option<Tracer>,
+}
+
+impl Bridge {
+    pub(crate) fn new(chunk: u32) -> Bridge {
+        Bridge {
+            held: None,
+            lite_free: 0,
+            beats_free: 0,
+            load_free: 0,
+            loads: Slab::new(),
+            loading: 0,
+            stores: Slab::new(),
+            storing: 0,
+            answers: VecDeque::new(),
+            chunk: chunk.into(),
+            lost_writes: 0,
+            tracer: None,
+        }
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.held.is_none() && self.loading == 0 && self.storing == 0 && self.answers.is_empty()
+    }
+
+    /// It waits for something of its own before it takes a further access.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Sends answers that are due. When to call again, clock edge.
+    pub(crate) fn answer(&mut self, now: u64, time: Time, host: &mut dyn HostPort) -> Option<u64> {
+        while let Some(answer) = self.answers.front() {
+            if answer.cycle > now {
+                return Some(answer.cycle);
+            }
+            if let Some(answer) = self.answers.pop_front() {
+                match (answer.last, answer.data) {
+                    (true, data) => host.mmio_data(time, answer.tag, data),
+                    (false, Some(data)) => host.mmio_part(time, answer.tag, data),
+                    (false, None) => {}
+                }
+            }
+        }
+        None
+    }
+
+    /// Answers a read at an edge.
+    pub(crate) fn reply(&mut self, cycle: u64, tag: u32, data: Option<Vec<u8>>, cx: &mut Cx) {
+        self.insert(Answer {
+            cycle,
+            tag,
+            data,
+            last: true,
+        });
+        cx.calendar.plan(cycle, Event::Bridge);
+    }
+
+    /// Answers go in the order of their data.
+    fn insert(&mut self, answer: Answer) {
+        let behind = self.answers.iter().rposition(|a| a.cycle <= answer.cycle);
+        self.answers.insert(behind.map_or(0, |n| n + 1), answer);
+    }
+
+    /// Takes the next access, if it may begin now.
+    pub(crate) fn take(&mut self, cx: &mut Cx, host: &mut dyn HostPort) -> Option<Asked> {
+        let time = cx.clock.edge(cx.now);
+        let access = match self.held.take() {
+            Some(access) => access,
+            None => {
+                let access = host.mmio(time)?;
+                if let Some(tracer) = &self.tracer {
+                    tell_arrival(tracer, &access, time);
+                }
+                access
+            }
+        };
+        match self.start(access, cx) {
+            Ok(asked) => Some(asked),
+            Err((access, again)) => {
+                self.held = Some(access);
+                if let Some(again) = again {
+                    cx.calendar.plan(again.max(cx.now + 1), Event::Bridge);
+                }
+                None
+            }
+        }
+    }
+
+    /// Begins an access, or gives it back with the edge to try again at, if that is known.
+    fn start(&mut self, access: Mmio, cx: &mut Cx) -> Result<Asked, (Mmio, Option<u64>)> {
+        let now = cx.now;
+        let lite_busy = (self.lite_free > now).then_some(self.lite_free);
+        let window = |bar: Bar, offset: u64, len: u64| match bar {
+            Bar::Pm => true,
+            Bar::Control => bar4::PAGES.contains(&offset) && offset + len <= bar4::PAGES.end,
+            Bar::Nvme => false,
+        };
+        match access {
+            Mmio::Write {
+                bar,
+                offset,
+                ref data,
+            } if window(bar, offset, data.len() as u64) => {
+                if lite_busy.is_some() {
+                    return Err((access, lite_busy));
+                }
+                let beats = (offset % BEAT + data.len() as u64).div_ceil(BEAT);
+                let at = self.beats_free.max(now);
+                if at - now >= MAX_BEATS {
+                    return Err((access, Some(at - MAX_BEATS + 1)));
+                }
+                self.beats_free = at + beats;
+                let Mmio::Write { bar, offset, data } = access else {
+                    return Ok(Asked::Nothing);
+                };
+                if bar == Bar::Control {
+                    return Ok(Asked::Page(offset, data));
+                }
+                self.store(offset, data, at, cx);
+                Ok(Asked::Nothing)
+            }
+            Mmio::Read {
+                bar,
+                offset,
+                len,
+                tag,
+            } if window(bar, offset, len.into()) => {
+                if lite_busy.is_some() || self.storing > 0 || self.loading >= MAX_LOADS {
+                    return Err((access, lite_busy));
+                }
+                if bar == Bar::Control {
+                    return Ok(Asked::PageLoad(offset, len, tag));
+                }
+                self.load(offset, len, tag, cx);
+                Ok(Asked::Nothing)
+            }
+            Mmio::Write {
+                bar,
+                offset,
+                ref data,
+            } => {
+                if lite_busy.is_some() || self.storing > 0 {
+                    return Err((access, lite_busy));
+                }
+                if !within(bar, offset, data.len() as u64) {
+                    self.lost_writes += 1;
+                    return Ok(Asked::Nothing);
+                }
+                let words = words_of(offset, data);
+                self.lite_free = now + REGISTER_STEP * words.len() as u64;
+                Ok(Asked::Registers(Registers::Write(bar, words)))
+            }
+            Mmio::Read {
+                bar,
+                offset,
+                len,
+                tag,
+            } => {
+                if lite_busy.is_some() || self.storing > 0 {
+                    return Err((access, lite_busy));
+                }
+                if !within(bar, offset, len.into()) {
+                    self.reply(now, tag, None, cx);
+                    return Ok(Asked::Nothing);
+                }
+                let (first, skip) = (offset & !3, (offset % 4) as usize);
+                let words = (skip as u64 + u64::from(len)).div_ceil(4);
+                self.lite_free = now + (REGISTER + REGISTER_STEP) * words;
+                Ok(Asked::Registers(Registers::Read {
+                    bar,
+                    first,
+                    words,
+                    skip,
+                    len: len as usize,
+                    tag,
+                }))
+            }
+        }
+    }
+
+    fn load(&mut self, offset: u64, len: u32, tag: u32, cx: &mut Cx) {
+        let Some(place) = cx.memory.place(offset) else {
+            let cycle = cx.now + LOAD + LOAD_BACK;
+            self.reply(cycle, tag, None, cx);
+            return;
+        };
+        let at = self.load_free.max(cx.now);
+        self.load_free = at + 1;
+        let skip = offset % BEAT;
+        let bytes = (skip + u64::from(len)).next_multiple_of(BEAT) as u32;
+        let load = self.loads.insert(Load {
+            tag,
+            at: offset,
+            len,
+        });
+        self.loading += 1;
+        let (tag, addr) = (TAG_LOAD | load, place.addr - skip);
+        cx.memory.channels[place.channel].read(at + LOAD, master::PM, addr, bytes, tag);
+        cx.channel_changed(place.channel);
+    }
+
+    /// The data of a load leave the channel between these edges.
+    pub(crate) fn loaded(&mut self, load: u32, first: u64, last: u64, cx: &mut Cx) {
+        let Some(load) = self.loads.remove(load) else {
+            return;
+        };
+        self.loading -= 1;
+        let mut data = vec![0; load.len as usize];
+        let fine = cx.memory.read(load.at, &mut data);
+        if !fine {
+            self.reply(last + LOAD_BACK, load.tag, None, cx);
+            return;
+        }
+        let start = load.at & !(BEAT - 1);
+        let end = load.at + u64::from(load.len);
+        let beats = (end - start).div_ceil(BEAT);
+        let mut from = load.at;
+        while from < end {
+            let to = (from - from % self.chunk + self.chunk).min(end);
+            let beat = (to - start).div_ceil(BEAT) - 1;
+            let cycle = first + (last - first) * beat / (beats - 1).max(1) + LOAD_BACK;
+            let rest = data.split_off((to - from) as usize);
+            self.insert(Answer {
+                cycle,
+                tag: load.tag,
+                data: Some(std::mem::replace(&mut data, rest)),
+                last: to == end,
+            });
+            cx.calendar.plan(cycle, Event::Bridge);
+            from = to;
+        }
+        cx.after(1, Event::Bridge);
+    }
+
+    fn store(&mut self, offset: u64, data: Vec<u8>, at: u64, cx: &mut Cx) {
+        let Some(place) = cx.memory.place(offset) else {
+            self.lost_writes += 1;
+            return;
+        };
+        let bytes = data.len() as u32;
+        let store = self.stores.insert(Store { at: offset, data });
+        self.storing += 1;
+        let tag = TAG_STORE | store;
+        cx.memory.channels[place.channel].write(at + STORE, master::PM, place.addr, bytes, tag);
+        cx.channel_changed(place.channel);
+    }
+
+    /// The response to a store.
+    pub(crate) fn stored(&mut self, store: u32, cx: &mut Cx) {
+        self.apply(store, cx.memory);
+        cx.after(1, Event::Bridge);
+    }
+
+    fn apply(&mut self, store: u32, memory: &mut crate::memory::Memories) {
+        if let Some(store) = self.stores.remove(store) {
+            self.storing -= 1;
+            self.lost_writes += u64::from(!memory.write(store.at, &store.data));
+        }
+    }
+
+    /// The host is gone: stores that have begun end.
+    pub(crate) fn end_stores(&mut self, memory: &mut crate::memory::Memories) {
+        let open: Vec<u32> = self.stores.iter().map(|(n, _)| n).collect();
+        for store in open {
+            self.apply(store, memory);
+        }
+    }
+}
+
+/// The access lies within its BAR.
+fn within(bar: Bar, offset: u64, len: u64) -> bool {
+    let size = match bar {
+        Bar::Nvme => BAR0_BYTES,
+        Bar::Control => BAR4_BYTES,
+        Bar::Pm => return false,
+    };
+    len > 0 && offset.checked_add(len).is_some_and(|end| end <= size)
+}
+
+/// Words that a write touches, with the bits that it writes.
+fn words_of(offset: u64, data: &[u8]) -> Vec<(u64, u32, u32)> {
+    let first = offset & !3;
+    let skip = (offset - first) as usize;
+    let count = (skip + data.len()).div_ceil(4);
+    let mut words: Vec<(u64, u32, u32)> =
+        (0..count as u64).map(|n| (first + 4 * n, 0, 0)).collect();
+    for (n, &byte) in data.iter().enumerate() {
+        let at = skip + n;
+        let shift = 8 * (at % 4);
+        words[at / 4].1 |= u32::from(byte) << shift;
+        words[at / 4].2 |= 0xFF << shift;
+    }
+    words
+}
+
+fn tell_arrival(tracer: &Tracer, access: &Mmio, now: Time) {
+    if let Mmio::Write {
+        bar: Bar::Nvme,
+        offset,
+        data,
+    } = access
+    {
+        if let Ok(word) = <[u8; 4]>::try_from(&data[..]) {
+            let (offset, value) = (*offset, u32::from_le_bytes(word));
+            tracer.tell(now, &TraceEvent::Arrived { offset, value });
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What is going to happen, in the order of its clock edge; of one edge, in the order in which it was planned.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// Edges that the near part covers, a power of two.
+const NEAR: u64 = 1024;
+
+/// An entry of the far part: `BinaryHeap` takes the largest first.
+struct Far<E> {
+    cycle: u64,
+    number: u64,
+    event: E,
+}
+
+impl<E> Ord for Far<E> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.cycle, other.number).cmp(&(self.cycle, self.number))
+    }
+}
+impl<E> PartialOrd for Far<E> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<E> PartialEq for Far<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+impl<E> Eq for Far<E> {}
+
+/// A list of events for each of the next edges, and a heap for those behind them.
+pub(crate) struct Calendar<E> {
+    /// No event is before this edge.
+    begin: u64,
+    /// By edge modulo `NEAR`, each in reverse order of what is left.
+    near: Vec<Vec<E>>,
+    /// A bit for each list that is not empty.
+    filled: [u64; NEAR as usize / 64],
+    count: usize,
+    /// How many of the first list have gone.
+    taken: usize,
+    far: BinaryHeap<Far<E>>,
+    number: u64,
+}
+
+impl<E: Copy> Calendar<E> {
+    pub(crate) fn new() -> Calendar<E> {
+        Calendar {
+            begin: 0,
+            near: (0..NEAR).map(|_| Vec::new()).collect(),
+            filled: [0; NEAR as usize / 64],
+            count: 0,
+            taken: 0,
+            far: BinaryHeap::new(),
+            number: 0,
+        }
+    }
+
+    /// Plans an event for an edge; one that has passed is the present one.
+    #[inline]
+    pub(crate) fn plan(&mut self, cycle: u64, event: E) {
+        let cycle = cycle.max(self.begin);
+        if cycle - self.begin < NEAR {
+            let place = (cycle % NEAR) as usize;
+            self.near[place].push(event);
+            self.filled[place / 64] |= 1 << (place % 64);
+            self.count += 1;
+        } else {
+            self.number += 1;
+            let number = self.number;
+            self.far.push(Far {
+                cycle,
+                number,
+                event,
+            });
+        }
+    }
+
+    /// The edge of the first event of the near part.
+    #[inline]
+    fn first_near(&self) -> Option<u64> {
+        if self.count == 0 {
+            return None;
+        }
+        let start = (self.begin % NEAR) as usize;
+        let words = self.filled.len();
+        for n in 0..=words {
+            let word = (start / 64 + n) % words;
+            let mut bits = self.filled[word];
+            if n == 0 {
+                bits &= u64::MAX << (start % 64);
+            } else if n == words {
+                bits &= !(u64::MAX << (start % 64));
+            }
+            if bits != 0 {
+                let place = (word * 64 + bits.trailing_zeros() as usize) as u64;
+                return Some(self.begin + (place.wrapping_sub(start as u64) % NEAR));
+            }
+        }
+        None
+    }
+
+    /// The edge of the first event.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<u64> {
+        let far = self.far.peek().map(|far| far.cycle);
+        match (self.first_near(), far) {
+            (Some(near), Some(far)) => Some(near.min(far)),
+            (near, far) => near.or(far),
+        }
+    }
+
+    /// Comes to an edge at or behind that of the last call; there must be no event before it.
+    #[inline]
+    pub(crate) fn go_to(&mut self, cycle: u64) {
+        if cycle <= self.begin {
+            return;
+        }
+        debug_assert!(self.first().is_none_or(|first| first >= cycle));
+        debug_assert_eq!(self.taken, 0);
+        self.begin = cycle;
+        // Those that come into reach were planned before anything that will be.
+        while let Some(far) = self.far.peek() {
+            if far.cycle - cycle >= NEAR {
+                break;
+            }
+            if let Some(far) = self.far.pop() {
+                self.plan(far.cycle, far.event);
+            }
+        }
+    }
+
+    /// The next event of the present edge.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<E> {
+        let place = (self.begin % NEAR) as usize;
+        let list = &mut self.near[place];
+        if let Some(&event) = list.get(self.taken) {
+            self.taken += 1;
+            self.count -= 1;
+            return Some(event);
+        }
+        list.clear();
+        self.taken = 0;
+        self.filled[place / 64] &= !(1 << (place % 64));
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sim::Random;
+
+    #[test]
+    fn events_come_in_the_order_of_their_edges_and_of_their_planning() {
+        let mut random = Random::new(5);
+        let mut calendar = Calendar::new();
+        let mut model: Vec<(u64, u32)> = Vec::new();
+        let (mut now, mut planned) = (0u64, 0);
+        for _ in 0..20_000 {
+            for _ in 0..random.below(4) {
+                let far = [0, 1, 7, 900, NEAR - 1, NEAR, NEAR + 1, 100_000];
+                let most = far[random.below(8) as usize];
+                let cycle = now + random.below(1 + most);
+                calendar.plan(cycle, planned);
+                model.push((cycle, planned));
+                planned += 1;
+            }
+            let Some(first) = model.iter().map(|event| event.0).min() else {
+                assert_eq!(calendar.first(), None);
+                continue;
+            };
+            assert_eq!(calendar.first(), Some(first));
+            let step = now + random.below(2000);
+            now = first.min(step.max(now));
+            calendar.go_to(now);
+            if now < first {
+                continue;
+            }
+            while let Some(event) = calendar.next() {
+                let place = model.iter().position(|e| e.0 == now).unwrap();
+                assert_eq!(model.remove(place).1, event);
+                if random.below(8) == 0 {
+                    calendar.plan(now, planned);
+                    model.push((now, planned));
+                    planned += 1;
+                }
+            }
+            assert!(model.iter().all(|event| event.0 > now));
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! BAR4 but for `nvm_delay` and engines: the list of blocks, and the quality of service.
+
+use spec::bar4;
+use spec::regs::{qos, Field};
+
+use crate::config::Config;
+
+/// "NSDV".
+const MAGIC: u32 = 0x4E53_4456;
+const LAYOUT: u32 = 1;
+/// Words before the first block.
+const FIRST: usize = 64;
+/// Bytes of a block of registers.
+const BLOCK_BYTES: u32 = 0x1000;
+/// Version 1.0 of a block.
+const VERSION: u32 = 0x0001_0000;
+/// Places in the PM window are in units of so many bytes.
+const PLACE: u64 = 4096;
+/// BARs.
+const BAR0: u32 = 0;
+const BAR2: u32 = 2;
+const BAR4: u32 = 4;
+/// Types of blocks (docs/architecture.md, "BARs").
+mod kind {
+    pub const NVME_CTRL: u32 = 1;
+    pub const NVM_DELAY: u32 = 2;
+    pub const PM_WINDOW: u32 = 3;
+    pub const QOS: u32 = 4;
+    pub const COMMAND_PAGE: u32 = 5;
+    pub const MEMORY: u32 = 6;
+}
+
+/// Type, version, instance, BAR, offset, size, capabilities.
+type Block = [u32; 8];
+
+/// The list of blocks (hw/ip/status).
+pub(crate) struct Status(Vec<u32>);
+
+impl Status {
+    pub(crate) fn new(config: &Config) -> Status {
+        let mut blocks: Vec<Block> = Vec::new();
+        let nvme = [config.io_queues.into(), config.queue_entries];
+        let block = |kind, instance, bar, offset, size, capabilities: [u32; 2]| {
+            let [first, second] = capabilities;
+            [kind, VERSION, instance, bar, offset, size, first, second]
+        };
+        blocks.push(block(kind::NVME_CTRL, 0, BAR0, 0, 0x1_0000, nvme));
+        let window = config.window_bytes;
+        let halves = [window as u32, (window >> 32) as u32];
+        blocks.push(block(kind::PM_WINDOW, 0, BAR2, 0, 0, halves));
+        for channel in 0..config.channels() {
+            let memory = match &config.local {
+                Some(local) if channel >= config.storage.channels => local,
+                _ => &config.storage,
+            };
+            let offset = bar4::DELAY as u32 + bar4::DELAY_STEP as u32 * channel;
+            let of = [channel, memory.delay.buffer_beats];
+            blocks.push(block(
+                kind::NVM_DELAY,
+                channel,
+                BAR4,
+                offset,
+                BLOCK_BYTES,
+                of,
+            ));
+        }
+        let masters = 2 + config.engines.len() as u32;
+        let offset = bar4::QOS as u32;
+        blocks.push(block(kind::QOS, 0, BAR4, offset, BLOCK_BYTES, [masters, 0]));
+        for engine in &config.engines {
+            let size = engine.manifest.registers.0 as u32;
+            let mut block = block(
+                engine.manifest.kind,
+                engine.instance,
+                BAR4,
+                engine.offset as u32,
+                size,
+                [0, 0],
+            );
+            block[1] = version(&engine.manifest.version);
+            blocks.push(block);
+        }
+        let pages = config.engines.iter().filter_map(|e| Some((e, e.page?)));
+        for (n, (engine, page)) in (0..).zip(pages) {
+            let of = [engine.manifest.kind, engine.instance];
+            blocks.push(block(
+                kind::COMMAND_PAGE,
+                n,
+                BAR4,
+                page as u32,
+                BLOCK_BYTES,
+                of,
+            ));
+        }
+        let mut first = 0;
+        let memories = [
+            Some((&config.storage, 0)),
+            config.local.as_ref().map(|l| (l, config.local_base)),
+        ];
+        for (n, (memory, base)) in (0..).zip(memories.into_iter().flatten()) {
+            let (place, size) = ((base / PLACE) as u32, (memory.bytes / PLACE) as u32);
+            let of = [memory.channels << 16 | first, memory.granule as u32];
+            blocks.push(block(kind::MEMORY, n, BAR2, place, size, of));
+            first += memory.channels;
+        }
+        let media = config.storage.bytes;
+        let mut words = vec![
+            MAGIC,
+            LAYOUT,
+            blocks.len() as u32,
+            config.clock.khz(),
+            media as u32,
+            (media >> 32) as u32,
+            config.storage.channels,
+            config.storage.granule as u32,
+        ];
+        words.resize(FIRST, 0);
+        words.extend(blocks.iter().flatten());
+        Status(words)
+    }
+
+    /// A word; what lies behind the table reads 0.
+    pub(crate) fn read(&self, offset: u64) -> u32 {
+        self.0.get((offset / 4) as usize).copied().unwrap_or(0)
+    }
+}
+
+/// `major.minor` as the list has it.
+fn version(text: &str) -> u32 {
+    let mut parts = text.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    let (major, minor) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    major << 16 | minor & 0xFFFF
+}
+
+/// What a master may have outstanding in each channel, in lines of 64 bytes, 0 being no limit, and its share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Credits {
+    pub(crate) reads: u32,
+    pub(crate) writes: u32,
+    pub(crate) weight: u32,
+}
+
+/// Registers of the quality of service (hw/ip/qos).
+#[derive(Clone, Debug)]
+pub(crate) struct Qos([[u32; 3]; MASTERS]);
+
+const MASTERS: usize = 2 + qos::ENGINE_COUNT as usize;
+
+/// Fields of a master's registers.
+fn fields(master: usize) -> [Field; 3] {
+    use qos::{engine, nvme, pm};
+    match master {
+        0 => [pm::reads::LINES, pm::writes::LINES, pm::weight::LINES],
+        1 => [nvme::reads::LINES, nvme::writes::LINES, nvme::weight::LINES],
+        _ => [
+            engine::reads::LINES,
+            engine::writes::LINES,
+            engine::weight::LINES,
+        ],
+    }
+}
+
+impl Qos {
+    pub(crate) fn new() -> Qos {
+        let mut all = [[0; 3]; MASTERS];
+        for (master, words) in all.iter_mut().enumerate() {
+            *words = fields(master).map(|field| field.reset() as u32);
+        }
+        Qos(all)
+    }
+
+    fn find(offset: u64) -> Option<(usize, usize)> {
+        let (master, word) = (
+            (offset / qos::ENGINE_STRIDE) as usize,
+            (offset % qos::ENGINE_STRIDE / 4) as usize,
+        );
+        (master < MASTERS && word < 3).then_some((master, word))
+    }
+
+    /// A word.
+    pub(crate) fn read(&self, offset: u64) -> u32 {
+        Qos::find(offset).map_or(0, |(master, word)| self.0[master][word])
+    }
+
+    /// Writes the bits `bits` of a word.
+    pub(crate) fn write(&mut self, offset: u64, value: u32, bits: u32) {
+        if let Some((master, word)) = Qos::find(offset) {
+            let bits = bits & fields(master)[word].mask() as u32;
+            let old = &mut self.0[master][word];
+            *old = *old & !bits | value & bits;
+        }
+    }
+
+    /// What a master may do.
+    pub(crate) fn credits(&self, master: usize) -> Credits {
+        let [reads, writes, weight] = self.0[master];
+        Credits {
+            reads,
+            writes,
+            weight: weight.max(1),
+        }
+    }
+}

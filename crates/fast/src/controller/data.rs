@@ -1,0 +1,1170 @@
+//! Transfers: data of commands between host memory and the media (hw/ip/nvme_ctrl/doc_data.md).
+//!
+//! A transfer is walked into pieces of host pages; pieces that make whole blocks become jobs within 4 KiB of the media, each for
+//! the mover of its channel. A read job is one burst of the media, whose blocks leave for the host as they come; a write job
+//! fetches its pieces and leaves as bursts of the media, each when it is here whole.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use nvme::{Fault, Step, Walker, BLOCK_BYTES};
+use sim::HostPort;
+use spec::nvme::{status, Status};
+
+use crate::config::Config;
+use crate::cx::{Cx, Event, TAG_READ, TAG_WRITE};
+use crate::memory::{master, Memories};
+use crate::port::{Arrival, Port, Post, Purpose, BEAT};
+use crate::slab::Slab;
+
+use super::timing;
+
+/// Jobs within so many bytes of the media.
+const SPAN: u64 = 4096;
+/// Bursts towards the host end at multiples of so many bytes.
+const HOST_BURST: u64 = 512;
+/// Beats that a mover towards the media holds.
+const MOVER_BEATS: u32 = 512;
+/// Jobs that wait in a mover.
+const QUEUE_JOBS: usize = 16;
+/// Bytes of data reads outstanding at the host, over all channels, and one burst.
+const HOST_READ_BYTES: u32 = 32768;
+/// Walkers a direction.
+const WALKERS: usize = 2;
+/// Bytes of a list that are read at a time.
+const LIST_BYTES: u64 = 128;
+
+const READ: usize = 0;
+const WRITE: usize = 1;
+
+/// What a transfer does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    /// Media, or a page, to the host.
+    Read,
+    /// Host to the media.
+    Write,
+    /// Both are compared.
+    Compare,
+    /// Zeros to the media.
+    Zero,
+    /// The media are read, and that is all.
+    Verify,
+}
+
+impl Op {
+    fn direction(self) -> usize {
+        match self {
+            Op::Read | Op::Verify | Op::Compare => READ,
+            Op::Write | Op::Zero => WRITE,
+        }
+    }
+}
+
+/// How a transfer has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Ok,
+    Walk(Fault),
+    HostError,
+    ReadError,
+    WriteFault,
+    Mismatch,
+    OutOfRange,
+    /// The controller is being stopped.
+    Interrupted,
+    Aborted,
+    Deleted,
+}
+
+impl Outcome {
+    /// The command's status, for a host that has set ACRE or not (README of nvme_ctrl, "Status codes").
+    pub(crate) fn status(self, acre: bool) -> Status {
+        match self {
+            Outcome::Ok => status::SUCCESS,
+            Outcome::Walk(fault) => fault.status(),
+            Outcome::HostError => status::DATA_TRANSFER_ERROR,
+            Outcome::ReadError => status::UNRECOVERED_READ_ERROR,
+            Outcome::WriteFault => status::WRITE_FAULT,
+            Outcome::Mismatch => status::COMPARE_FAILURE.dnr(),
+            Outcome::OutOfRange => status::LBA_OUT_OF_RANGE.dnr(),
+            Outcome::Interrupted => interrupted(acre),
+            Outcome::Aborted => status::ABORT_REQUESTED,
+            Outcome::Deleted => status::ABORTED_SQ_DELETION,
+        }
+    }
+}
+
+/// The status of what the controller could not go on with (NVMe 1.4, figures 126 and 127): only hosts that have set ACRE get Command
+/// Interrupted.
+pub(crate) fn interrupted(acre: bool) -> Status {
+    match acre {
+        true => status::COMMAND_INTERRUPTED.with_delay(1),
+        false => status::INTERNAL_ERROR,
+    }
+}
+
+/// Where the data of a Read come from.
+#[derive(Clone)]
+pub(crate) enum Source {
+    /// The media from this address on.
+    Media(u64),
+    /// These bytes, and zeros behind them.
+    Page(Arc<[u8]>),
+}
+
+/// A command's data.
+pub(crate) struct Request {
+    pub(crate) op: Op,
+    pub(crate) source: Source,
+    pub(crate) bytes: u64,
+    pub(crate) walker: Walker,
+}
+
+struct Transfer {
+    op: Op,
+    source: Source,
+    walker: Option<Walker>,
+    /// A list read is under way: its first entry's address.
+    list: Option<u64>,
+    /// It has one of the walkers.
+    walking: bool,
+    /// Pieces that do not make whole blocks yet.
+    group: Vec<Piece>,
+    /// Where the group begins in the transfer.
+    group_at: u64,
+    group_len: u64,
+    /// Jobs made and not over.
+    open: u32,
+    walked: bool,
+    outcome: Outcome,
+    /// Jobs that no mover had room for: (offset in the transfer, bytes, pieces).
+    stalled: VecDeque<Job>,
+}
+
+/// A part of a job in one host page; without an address it goes nowhere.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    host: Option<u64>,
+    len: u32,
+}
+
+struct Job {
+    slot: u16,
+    op: Op,
+    /// Address on the media, or place in the page.
+    at: u64,
+    len: u32,
+    channel: usize,
+    pieces: Pieces,
+    /// Data that came from the host, or a copy of what goes there where blocks do not lie whole in a page.
+    buffer: Vec<u8>,
+    /// Bytes of each piece that have come.
+    got: Vec<u32>,
+    /// The host has refused a part of it: from, to.
+    bad: Vec<(u32, u32)>,
+    /// Pieces whose reads are not over.
+    asked: u32,
+    /// Compare: the media's side is here.
+    media_here: bool,
+    /// Write: bytes up to here are in bursts.
+    cut: u32,
+    /// Bursts, or chunks, that are not over.
+    open: u32,
+}
+
+/// Mostly one.
+#[derive(Clone, Debug)]
+enum Pieces {
+    One(Piece),
+    Many(Vec<Piece>),
+}
+
+impl Pieces {
+    fn as_slice(&self) -> &[Piece] {
+        match self {
+            Pieces::One(piece) => std::slice::from_ref(piece),
+            Pieces::Many(pieces) => pieces,
+        }
+    }
+}
+
+/// Bytes of a job on their way to the host: at most a burst.
+struct Chunk {
+    ready: u64,
+    job: u32,
+    /// Where in the job.
+    from: u32,
+    len: u32,
+    host: u64,
+}
+
+/// A burst on its way to the media.
+struct Burst {
+    job: u32,
+    from: u32,
+    len: u32,
+}
+
+#[derive(Default)]
+struct Mover {
+    queue: VecDeque<u32>,
+    /// Jobs whose data come from the host, in order.
+    filling: VecDeque<u32>,
+    /// Beats that there is room for.
+    room: u32,
+    /// Bursts of the media that are outstanding.
+    open: u32,
+    /// Its next burst.
+    free: u64,
+}
+
+pub(crate) struct Data {
+    transfers: Vec<Option<Box<Transfer>>>,
+    jobs: Slab<Job>,
+    bursts: Slab<Burst>,
+    /// By direction and channel.
+    movers: [Vec<Mover>; 2],
+    /// Chunks of each channel, in order.
+    outgoing: Vec<VecDeque<Chunk>>,
+    /// Whose turn it is at the host port: a channel, or the front end.
+    turn: usize,
+    /// Transfers that wait for a walker.
+    waiting: [VecDeque<u16>; 2],
+    walking: [usize; 2],
+    /// Transfers that wait for room in a mover.
+    stalled: VecDeque<u16>,
+    host_reading: u32,
+    read_beats: u32,
+    reads: u32,
+    write_bytes: u64,
+    writes: u32,
+    /// Buffers to use again.
+    spare: Vec<Vec<u8>>,
+}
+
+impl Data {
+    pub(crate) fn new(config: &Config) -> Data {
+        let channels = config.storage.channels as usize;
+        let movers = |room| {
+            (0..channels)
+                .map(|_| Mover {
+                    room,
+                    ..Mover::default()
+                })
+                .collect()
+        };
+        Data {
+            transfers: (0..config.slots).map(|_| None).collect(),
+            jobs: Slab::new(),
+            bursts: Slab::new(),
+            movers: [movers(config.media_read_beats), movers(MOVER_BEATS)],
+            outgoing: (0..channels).map(|_| VecDeque::new()).collect(),
+            turn: 0,
+            waiting: Default::default(),
+            walking: [0; 2],
+            stalled: VecDeque::new(),
+            host_reading: 0,
+            read_beats: config.media_read_beats,
+            reads: config.media_reads,
+            write_bytes: config.media_write_bytes.into(),
+            writes: config.media_writes,
+            spare: Vec::new(),
+        }
+    }
+
+    /// Nothing is under way.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.jobs.is_empty() && self.transfers.iter().all(Option::is_none)
+    }
+
+    /// Begins the transfer of a command.
+    pub(crate) fn start(&mut self, slot: u16, request: Request, cx: &mut Cx) {
+        let direction = request.op.direction();
+        self.transfers[usize::from(slot)] = Some(Box::new(Transfer {
+            op: request.op,
+            source: request.source,
+            walker: Some(request.walker),
+            list: None,
+            walking: false,
+            group: Vec::new(),
+            group_at: 0,
+            group_len: 0,
+            open: 0,
+            walked: false,
+            outcome: Outcome::Ok,
+            stalled: VecDeque::new(),
+        }));
+        if self.walking[direction] == WALKERS {
+            self.waiting[direction].push_back(slot);
+            return;
+        }
+        self.walking[direction] += 1;
+        self.begin_walk(slot, cx);
+    }
+
+    /// Begins a transfer without a walk: zeros or verification, whose jobs [`Data::sweep`] makes until [`Data::swept`].
+    pub(crate) fn open(&mut self, slot: u16, op: Op) {
+        self.transfers[usize::from(slot)] = Some(Box::new(Transfer {
+            op,
+            source: Source::Media(0),
+            walker: None,
+            list: None,
+            walking: false,
+            group: Vec::new(),
+            group_at: 0,
+            group_len: 0,
+            open: 0,
+            walked: false,
+            outcome: Outcome::Ok,
+            stalled: VecDeque::new(),
+        }));
+    }
+
+    /// A job of zeros or verification within 4 KiB of the media; false: its mover has no room.
+    pub(crate) fn sweep(&mut self, slot: u16, at: u64, len: u32, cx: &mut Cx) -> bool {
+        let Some(transfer) = &mut self.transfers[usize::from(slot)] else {
+            return true;
+        };
+        let op = transfer.op;
+        let channel = channel_of(cx.memory, at);
+        let mover = &mut self.movers[op.direction()][channel];
+        if mover.queue.len() >= QUEUE_JOBS {
+            return false;
+        }
+        transfer.open += 1;
+        let job = Job::new(slot, op, at, len, channel, Pieces::Many(Vec::new()));
+        let number = self.jobs.insert(job);
+        mover.queue.push_back(number);
+        self.issue(op.direction(), channel, cx);
+        true
+    }
+
+    /// No further job comes.
+    pub(crate) fn swept(&mut self, slot: u16, outcome: Outcome, cx: &mut Cx) {
+        if let Some(transfer) = &mut self.transfers[usize::from(slot)] {
+            transfer.walked = true;
+            if transfer.outcome == Outcome::Ok {
+                transfer.outcome = outcome;
+            }
+        }
+        self.look_over(slot, cx);
+    }
+
+    fn begin_walk(&mut self, slot: u16, cx: &mut Cx) {
+        if let Some(transfer) = &mut self.transfers[usize::from(slot)] {
+            transfer.walking = true;
+        }
+        cx.calendar.plan(cx.now + timing::WALK, Event::Walk(slot));
+    }
+
+    /// Goes on with a walk.
+    pub(crate) fn walk(&mut self, slot: u16, cx: &mut Cx) {
+        let Some(mut transfer) = self.transfers[usize::from(slot)].take() else {
+            return;
+        };
+        let over = self.walk_on(slot, &mut transfer, cx);
+        let direction = transfer.op.direction();
+        self.transfers[usize::from(slot)] = Some(transfer);
+        if over {
+            self.end_walk(slot, direction, cx);
+        }
+    }
+
+    fn end_walk(&mut self, slot: u16, direction: usize, cx: &mut Cx) {
+        if let Some(transfer) = &mut self.transfers[usize::from(slot)] {
+            transfer.walked = true;
+            transfer.walking = false;
+        }
+        match self.waiting[direction].pop_front() {
+            Some(next) => self.begin_walk(next, cx),
+            None => self.walking[direction] -= 1,
+        }
+        self.look_over(slot, cx);
+    }
+
+    /// Walks until there is something to wait for; true when the walk is over.
+    fn walk_on(&mut self, slot: u16, transfer: &mut Transfer, cx: &mut Cx) -> bool {
+        let mut cycle = cx.now;
+        loop {
+            while let Some(job) = transfer.stalled.pop_front() {
+                if let Err(job) = self.hand_over(transfer, job, cycle, cx) {
+                    transfer.stalled.push_front(job);
+                    self.stalled.push_back(slot);
+                    return false;
+                }
+            }
+            let Some(walker) = &mut transfer.walker else {
+                return true;
+            };
+            match walker.step() {
+                Step::Data(piece) => {
+                    self.piece(slot, transfer, Some(piece.addr), piece.len, piece.offset);
+                    cycle += 1;
+                }
+                Step::Drop(piece) => self.piece(slot, transfer, None, piece.len, piece.offset),
+                Step::NeedList(list) => {
+                    // Whole lines, two at a time, within the page.
+                    let (first, skip) = (list.addr & !(BEAT - 1), list.addr % BEAT);
+                    let bytes = (skip + 8 * list.entries.min(LIST_BYTES)).next_multiple_of(BEAT);
+                    let len = bytes.min(LIST_BYTES).min(SPAN - first % SPAN) as u32;
+                    transfer.list = Some(list.addr);
+                    cx.port
+                        .read(cycle + timing::LIST, Purpose::List(slot), first, len);
+                    cx.reads_changed(cycle + timing::LIST);
+                    return false;
+                }
+                Step::Done => {
+                    transfer.walker = None;
+                }
+                Step::Fault(fault) => {
+                    transfer.walker = None;
+                    transfer.group.clear();
+                    if transfer.outcome == Outcome::Ok {
+                        transfer.outcome = Outcome::Walk(fault);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A part of a list has come.
+    pub(crate) fn list_arrived(&mut self, slot: u16, arrival: &Arrival, cx: &mut Cx) {
+        let Some(transfer) = &mut self.transfers[usize::from(slot)] else {
+            return;
+        };
+        let (Some(addr), Some(walker)) = (transfer.list, &mut transfer.walker) else {
+            return;
+        };
+        match &arrival.data {
+            None => walker.fail(),
+            Some(data) => {
+                // What stands before the first entry in its line is not wanted.
+                let first = addr & !(BEAT - 1);
+                let skip = (addr - first).saturating_sub(arrival.offset.into()) as usize;
+                let wanted = data.get(skip..).unwrap_or(&[]);
+                for qword in wanted.chunks_exact(8) {
+                    let mut bytes = [0; 8];
+                    bytes.copy_from_slice(qword);
+                    walker.feed(&[u64::from_le_bytes(bytes)]);
+                }
+            }
+        }
+        if arrival.last {
+            transfer.list = None;
+            cx.calendar
+                .plan(arrival.cycle + timing::LIST_BACK, Event::Walk(slot));
+        }
+    }
+
+    /// A piece of the transfer: makes jobs of whole blocks, each within 4 KiB of the media.
+    fn piece(&mut self, slot: u16, t: &mut Transfer, host: Option<u64>, len: u64, offset: u64) {
+        let (mut host, mut left, mut at) = (host, len, offset);
+        let base = match t.source {
+            Source::Media(addr) => addr,
+            Source::Page(_) => 0,
+        };
+        let media = matches!(t.source, Source::Media(_));
+        while left > 0 {
+            if t.group.is_empty() {
+                (t.group_at, t.group_len) = (at, 0);
+            }
+            let part = left.min(SPAN - (base + at) % SPAN);
+            t.group.push(Piece {
+                host,
+                len: part as u32,
+            });
+            t.group_len += part;
+            host = host.map(|host| host.wrapping_add(part));
+            (left, at) = (left - part, at + part);
+            let whole = !media || at % BLOCK_BYTES == 0;
+            if whole {
+                let pieces = match t.group.len() {
+                    1 => Pieces::One(t.group[0]),
+                    _ => Pieces::Many(t.group.clone()),
+                };
+                t.group.clear();
+                let (from, len) = (base + t.group_at, t.group_len as u32);
+                t.stalled
+                    .push_back(Job::new(slot, t.op, from, len, 0, pieces));
+            }
+        }
+    }
+
+    /// Gives a job to its mover; gives it back if that has no room.
+    fn hand_over(
+        &mut self,
+        t: &mut Transfer,
+        mut job: Job,
+        cycle: u64,
+        cx: &mut Cx,
+    ) -> Result<(), Job> {
+        let media = matches!(t.source, Source::Media(_));
+        job.channel = match media {
+            true => channel_of(cx.memory, job.at),
+            false => 0,
+        };
+        let (direction, channel) = (t.op.direction(), job.channel);
+        let mover = &mut self.movers[direction][channel];
+        if mover.queue.len() >= QUEUE_JOBS {
+            return Err(job);
+        }
+        t.open += 1;
+        if !media {
+            // The admin buffer answers at once.
+            let number = self.jobs.insert(job);
+            let ready = cycle + timing::PAGE;
+            self.make_chunks(number, |_| ready);
+            cx.calendar.plan(ready, Event::Port);
+            return Ok(());
+        }
+        let number = self.jobs.insert(job);
+        self.movers[direction][channel].queue.push_back(number);
+        self.issue(direction, channel, cx);
+        Ok(())
+    }
+
+    /// Begins jobs of a mover, as far as it has room.
+    pub(crate) fn issue(&mut self, direction: usize, channel: usize, cx: &mut Cx) {
+        let mut taken = false;
+        while let Some(&number) = self.movers[direction][channel].queue.front() {
+            let Some(job) = self.jobs.get_mut(number) else {
+                self.movers[direction][channel].queue.pop_front();
+                continue;
+            };
+            let mover = &mut self.movers[direction][channel];
+            let beats = job.len.div_ceil(BEAT as u32);
+            let at = mover.free.max(cx.now);
+            if mover.room < beats {
+                break;
+            }
+            match job.op {
+                Op::Read | Op::Verify | Op::Compare => {
+                    if mover.open >= self.reads {
+                        break;
+                    }
+                    mover.open += 1;
+                    let place = cx.memory.place(job.at);
+                    let addr = place.map_or(0, |place| place.addr);
+                    let tag = TAG_READ | number;
+                    let cycle = at + timing::READ_ISSUE;
+                    cx.memory.channels[channel].read(cycle, master::NVME, addr, job.len, tag);
+                    cx.channel_changed(channel);
+                    if job.op == Op::Compare {
+                        ask_host(
+                            number,
+                            job,
+                            &mut self.host_reading,
+                            &mut self.spare,
+                            at,
+                            cx.port,
+                        );
+                    }
+                }
+                Op::Write => {
+                    if self.host_reading >= HOST_READ_BYTES {
+                        break;
+                    }
+                    ask_host(
+                        number,
+                        job,
+                        &mut self.host_reading,
+                        &mut self.spare,
+                        at,
+                        cx.port,
+                    );
+                    mover.filling.push_back(number);
+                    cx.reads_changed(at + timing::DATA_READ);
+                }
+                Op::Zero => {
+                    mover.filling.push_back(number);
+                    cx.calendar
+                        .plan(at + timing::ZERO, Event::Fill(channel as u8));
+                }
+            }
+            mover.room -= beats;
+            mover.free = at + 1;
+            mover.queue.pop_front();
+            taken = true;
+        }
+        if taken {
+            self.wake_stalled(cx);
+        }
+    }
+
+    fn wake_stalled(&mut self, cx: &mut Cx) {
+        while let Some(slot) = self.stalled.pop_front() {
+            cx.calendar.plan(cx.now, Event::Walk(slot));
+        }
+        cx.calendar.plan(cx.now, Event::Sweep);
+    }
+
+    /// The data of a read of the media: its first and last beat leave the channel at these edges.
+    pub(crate) fn media_read(&mut self, number: u32, first: u64, last: u64, cx: &mut Cx) {
+        let Some(job) = self.jobs.get_mut(number) else {
+            return;
+        };
+        let (channel, op) = (job.channel, job.op);
+        match op {
+            Op::Read => {
+                let beats = u64::from(job.len.div_ceil(BEAT as u32)).max(1);
+                let step = last - first;
+                let at = |end: u32| {
+                    let beat = u64::from(end.div_ceil(BEAT as u32)).max(1) - 1;
+                    first + step * beat / (beats - 1).max(1) + timing::READ_BACK
+                };
+                self.make_chunks(number, at);
+                cx.calendar.plan(
+                    at(HOST_BURST.min(beats * BEAT) as u32).max(cx.now),
+                    Event::Port,
+                );
+                // The burst's place is free when its last beat has come.
+                cx.calendar.plan(last, Event::ReadOver(channel as u8));
+                self.snapshot(number, cx);
+                self.look_over_job(number, cx);
+            }
+            Op::Verify => {
+                let mut block = [0; SPAN as usize];
+                let len = job.len as usize;
+                if !cx.memory.read(job.at, &mut block[..len]) {
+                    self.fail(number, Outcome::ReadError);
+                }
+                cx.calendar.plan(last, Event::ReadOver(channel as u8));
+                self.movers[READ][channel].room += (len as u32).div_ceil(BEAT as u32);
+                self.job_over(number, last, cx);
+            }
+            _ => {
+                job.media_here = true;
+                cx.calendar.plan(last, Event::ReadOver(channel as u8));
+                self.compare(number, last, cx);
+            }
+        }
+    }
+
+    /// The place of a read burst is free.
+    pub(crate) fn read_over(&mut self, channel: usize, cx: &mut Cx) {
+        self.movers[READ][channel].open -= 1;
+        self.issue(READ, channel, cx);
+    }
+
+    /// Cuts a job into bursts towards the host; `at` says when the job's bytes up to a place are there.
+    fn make_chunks(&mut self, number: u32, at: impl Fn(u32) -> u64) {
+        let Some(job) = self.jobs.get_mut(number) else {
+            return;
+        };
+        let outgoing = &mut self.outgoing[job.channel];
+        let mut from = 0;
+        for piece in job.pieces.as_slice() {
+            let end = from + piece.len;
+            if let Some(mut host) = piece.host {
+                while from < end {
+                    let len = (end - from).min((HOST_BURST - host % HOST_BURST) as u32);
+                    outgoing.push_back(Chunk {
+                        ready: at(from + len),
+                        job: number,
+                        from,
+                        len,
+                        host,
+                    });
+                    job.open += 1;
+                    (from, host) = (from + len, host.wrapping_add(len.into()));
+                }
+            }
+            from = end;
+        }
+    }
+
+    /// Where bursts towards the host are no whole blocks, a job's blocks are read at one moment.
+    fn snapshot(&mut self, number: u32, cx: &mut Cx) {
+        let Some(job) = self.jobs.get_mut(number) else {
+            return;
+        };
+        let whole = |piece: &Piece| {
+            piece.host.is_none_or(|host| host % BLOCK_BYTES == 0)
+                && u64::from(piece.len) % BLOCK_BYTES == 0
+        };
+        if job.pieces.as_slice().iter().all(whole) {
+            return;
+        }
+        let mut buffer = self.spare.pop().unwrap_or_default();
+        buffer.clear();
+        buffer.resize(job.len as usize, 0);
+        let fine = cx.memory.read(job.at, &mut buffer);
+        job.buffer = buffer;
+        if !fine {
+            self.fail(number, Outcome::ReadError);
+        }
+    }
+
+    /// Sends what is ready to the host, a burst at a time: channels and the front end take turns. When to call again, clock edge.
+    pub(crate) fn send(&mut self, now: u64, cx: &mut Cx, host: &mut dyn HostPort) -> Option<u64> {
+        let time = cx.clock.edge(now);
+        if cx.port.write_refused.is_some_and(|until| until > time) {
+            return cx.port.retry(now, cx.port.write_refused);
+        }
+        cx.port.write_refused = None;
+        loop {
+            if cx.port.writes_free > now {
+                return Some(cx.port.writes_free);
+            }
+            let sources = self.outgoing.len() + 1;
+            let mut next: Option<u64> = None;
+            let mut chosen = None;
+            for n in 0..sources {
+                let source = (self.turn + n) % sources;
+                let ready = match source {
+                    0 => cx.port.posts.front().map(|post| post.0),
+                    n => self.outgoing[n - 1].front().map(|chunk| chunk.ready),
+                };
+                let Some(ready) = ready else { continue };
+                if ready <= now {
+                    chosen = Some(source);
+                    break;
+                }
+                next = Some(next.map_or(ready, |next| next.min(ready)));
+            }
+            let Some(source) = chosen else {
+                return next;
+            };
+            let sent = match source {
+                0 => send_post(time, cx.port, host),
+                n => self.send_chunk(n - 1, time, cx, host),
+            };
+            let Some(beats) = sent else {
+                cx.port.write_refused = Some(host.refused_until());
+                return cx.port.retry(now, cx.port.write_refused);
+            };
+            if source == 0 && cx.port.event_idx_sent {
+                cx.calendar.plan(now, Event::Shadow);
+            }
+            if source == 0 && cx.port.admin_sent {
+                cx.calendar.plan(now, Event::Admin);
+            }
+            self.turn = (source + 1) % sources;
+            cx.port.writes_free = now + beats;
+            cx.port.beats[1] += beats;
+        }
+    }
+
+    /// Sends a channel's first chunk; the beats that it takes.
+    fn send_chunk(
+        &mut self,
+        channel: usize,
+        time: sim::Time,
+        cx: &mut Cx,
+        host: &mut dyn HostPort,
+    ) -> Option<u64> {
+        let chunk = self.outgoing[channel].front()?;
+        let (number, from, len, addr) = (
+            chunk.job,
+            chunk.from as usize,
+            chunk.len as usize,
+            chunk.host,
+        );
+        let job = self.jobs.get(number)?;
+        let mut block = [0; HOST_BURST as usize];
+        let mut fine = true;
+        let data = if !job.buffer.is_empty() {
+            &job.buffer[from..from + len]
+        } else {
+            let source = self.transfers[usize::from(job.slot)]
+                .as_deref()
+                .map(|t| &t.source);
+            match source {
+                Some(Source::Page(page)) => {
+                    let at = job.at as usize + from;
+                    let here = page.get(at..).unwrap_or(&[]);
+                    let some = here.len().min(len);
+                    block[..some].copy_from_slice(&here[..some]);
+                }
+                _ => fine = cx.memory.read(job.at + from as u64, &mut block[..len]),
+            }
+            if !fine {
+                block = [0; HOST_BURST as usize];
+            }
+            &block[..len]
+        };
+        if !host.write(time, addr, data) {
+            return None;
+        }
+        self.outgoing[channel].pop_front();
+        if !fine {
+            self.fail(number, Outcome::ReadError);
+        }
+        let beats = (addr % BEAT + len as u64).div_ceil(BEAT);
+        let job = self.jobs.get_mut(number)?;
+        job.open -= 1;
+        let page = matches!(
+            self.transfers[usize::from(job.slot)]
+                .as_deref()
+                .map(|t| &t.source),
+            Some(Source::Page(_))
+        );
+        if !page {
+            // Beats of the media, a part of one with the last.
+            let before = (from as u64).div_ceil(BEAT);
+            let after = ((from + len) as u64).div_ceil(BEAT);
+            self.movers[READ][channel].room += (after - before) as u32;
+        }
+        self.look_over_job(number, cx);
+        if !page {
+            self.issue(READ, channel, cx);
+        }
+        Some(beats)
+    }
+
+    /// A job of a Read is over when all of its chunks have left.
+    fn look_over_job(&mut self, number: u32, cx: &mut Cx) {
+        let done = self.jobs.get(number).is_some_and(|job| job.open == 0);
+        if !done {
+            return;
+        }
+        // What goes nowhere has held room, too.
+        if let Some(job) = self.jobs.get(number) {
+            let page = matches!(
+                self.transfers[usize::from(job.slot)]
+                    .as_deref()
+                    .map(|t| &t.source),
+                Some(Source::Page(_))
+            );
+            if !page {
+                let mut held = job.len.div_ceil(BEAT as u32);
+                let mut from = 0u32;
+                for piece in job.pieces.as_slice() {
+                    let end = from + piece.len;
+                    if piece.host.is_some() {
+                        held -= end.div_ceil(BEAT as u32) - from.div_ceil(BEAT as u32);
+                    }
+                    from = end;
+                }
+                let channel = job.channel;
+                self.movers[READ][channel].room += held;
+            }
+        }
+        let now = cx.now;
+        self.job_over(number, now, cx);
+    }
+
+    /// Data of a job have come from the host, or not.
+    pub(crate) fn data_arrived(&mut self, number: u32, piece: u16, arrival: Arrival, cx: &mut Cx) {
+        let Some(job) = self.jobs.get_mut(number) else {
+            return;
+        };
+        let pieces = job.pieces.as_slice();
+        let before: u32 = pieces[..usize::from(piece)].iter().map(|p| p.len).sum();
+        let wanted = pieces[usize::from(piece)].len;
+        let got = &mut job.got[usize::from(piece)];
+        match &arrival.data {
+            Some(data) => {
+                let room = (wanted - *got).min(data.len() as u32);
+                let from = (before + *got) as usize;
+                job.buffer[from..from + room as usize].copy_from_slice(&data[..room as usize]);
+                *got += room;
+            }
+            None => {
+                job.bad.push((before + *got, before + wanted));
+                *got = wanted;
+            }
+        }
+        if arrival.last {
+            // A read that ends early has failed, too.
+            if *got < wanted {
+                job.bad.push((before + *got, before + wanted));
+                *got = wanted;
+            }
+            job.asked -= 1;
+            self.host_reading -= wanted;
+        }
+        let (op, channel, over) = (job.op, job.channel, job.asked == 0);
+        match op {
+            Op::Compare if over => self.compare(number, arrival.cycle, cx),
+            Op::Write => cx.calendar.plan(
+                arrival.cycle + timing::DATA_BACK,
+                Event::Fill(channel as u8),
+            ),
+            _ => {}
+        }
+        if arrival.last {
+            for channel in 0..self.outgoing.len() {
+                self.issue(WRITE, channel, cx);
+            }
+        }
+    }
+
+    /// Sends bursts to a channel's media that are here whole.
+    pub(crate) fn fill(&mut self, channel: usize, cx: &mut Cx) {
+        loop {
+            let mover = &mut self.movers[WRITE][channel];
+            let Some(&number) = mover.filling.front() else {
+                return;
+            };
+            let Some(job) = self.jobs.get_mut(number) else {
+                mover.filling.pop_front();
+                continue;
+            };
+            if job.cut == job.len {
+                mover.filling.pop_front();
+                if job.open == 0 {
+                    let now = cx.now;
+                    self.job_over(number, now, cx);
+                }
+                continue;
+            }
+            let at = job.at + u64::from(job.cut);
+            let left = u64::from(job.len - job.cut);
+            let len = left.min(self.write_bytes - at % self.write_bytes) as u32;
+            let end = job.cut + len;
+            if job.here() < end || mover.open >= self.writes {
+                return;
+            }
+            let cut = std::mem::replace(&mut job.cut, end);
+            let beats = len.div_ceil(BEAT as u32);
+            mover.room += beats;
+            if job.bad.iter().any(|&(from, to)| from < end && to > cut) {
+                let slot = job.slot;
+                self.fail_transfer(slot, Outcome::HostError);
+            } else {
+                mover.open += 1;
+                job.open += 1;
+                let burst = Burst {
+                    job: number,
+                    from: cut,
+                    len,
+                };
+                let tag = TAG_WRITE | self.bursts.insert(burst);
+                let addr = cx.memory.place(at).map_or(0, |place| place.addr);
+                let cycle = mover.free.max(cx.now) + timing::WRITE_ISSUE;
+                mover.free = mover.free.max(cx.now) + u64::from(beats);
+                cx.memory.channels[channel].write(cycle, master::NVME, addr, len, tag);
+                cx.channel_changed(channel);
+            }
+            self.issue(WRITE, channel, cx);
+        }
+    }
+
+    /// The response to a burst of the media: what it brought is there.
+    pub(crate) fn media_written(&mut self, burst: u32, cx: &mut Cx) {
+        let Some(number) = self.apply(burst, cx.memory) else {
+            return;
+        };
+        let Some(job) = self.jobs.get_mut(number) else {
+            return;
+        };
+        let channel = job.channel;
+        job.open -= 1;
+        let over = job.open == 0 && job.cut == job.len;
+        self.movers[WRITE][channel].open -= 1;
+        if over && self.movers[WRITE][channel].filling.front() != Some(&number) {
+            let now = cx.now;
+            self.job_over(number, now, cx);
+        }
+        self.fill(channel, cx);
+        self.issue(WRITE, channel, cx);
+    }
+
+    /// Writes a burst to the media; its job.
+    fn apply(&mut self, burst: u32, memory: &mut Memories) -> Option<u32> {
+        let burst = self.bursts.remove(burst)?;
+        let job = self.jobs.get(burst.job)?;
+        let at = job.at + u64::from(burst.from);
+        let fine = match job.op {
+            Op::Zero => memory.zero(at, burst.len.into()),
+            _ => {
+                let from = burst.from as usize;
+                memory.write(at, &job.buffer[from..from + burst.len as usize])
+            }
+        };
+        if !fine {
+            self.fail(burst.job, Outcome::WriteFault);
+        }
+        Some(burst.job)
+    }
+
+    /// The host is gone: bursts of the media that have begun end.
+    pub(crate) fn end_bursts(&mut self, memory: &mut Memories) {
+        let open: Vec<u32> = self.bursts.iter().map(|(n, _)| n).collect();
+        for burst in open {
+            self.apply(burst, memory);
+        }
+    }
+
+    fn compare(&mut self, number: u32, cycle: u64, cx: &mut Cx) {
+        let Some(job) = self.jobs.get_mut(number) else {
+            return;
+        };
+        if !job.media_here || job.asked > 0 {
+            return;
+        }
+        let (channel, len) = (job.channel, job.len);
+        let mut media = [0; SPAN as usize];
+        let fine = cx.memory.read(job.at, &mut media[..len as usize]);
+        let outcome = if !job.bad.is_empty() {
+            Outcome::HostError
+        } else if !fine {
+            Outcome::ReadError
+        } else if job.buffer[..len as usize] != media[..len as usize] {
+            Outcome::Mismatch
+        } else {
+            Outcome::Ok
+        };
+        if outcome != Outcome::Ok {
+            self.fail(number, outcome);
+        }
+        self.movers[READ][channel].room += len.div_ceil(BEAT as u32);
+        self.job_over(number, cycle, cx);
+        self.issue(READ, channel, cx);
+    }
+
+    fn fail(&mut self, number: u32, outcome: Outcome) {
+        if let Some(slot) = self.jobs.get(number).map(|job| job.slot) {
+            self.fail_transfer(slot, outcome);
+        }
+    }
+
+    /// The first error is the command's.
+    fn fail_transfer(&mut self, slot: u16, outcome: Outcome) {
+        if let Some(transfer) = &mut self.transfers[usize::from(slot)] {
+            if transfer.outcome == Outcome::Ok {
+                transfer.outcome = outcome;
+            }
+        }
+    }
+
+    fn job_over(&mut self, number: u32, cycle: u64, cx: &mut Cx) {
+        let Some(job) = self.jobs.remove(number) else {
+            return;
+        };
+        if job.buffer.capacity() > 0 && self.spare.len() < 64 {
+            self.spare.push(job.buffer);
+        }
+        if let Some(transfer) = &mut self.transfers[usize::from(job.slot)] {
+            transfer.open -= 1;
+            if transfer.open == 0 && transfer.walked {
+                let cycle = cycle.max(cx.now) + timing::JOB_OVER;
+                cx.calendar.plan(cycle, Event::Moved(job.slot));
+            }
+        }
+    }
+
+    fn look_over(&mut self, slot: u16, cx: &mut Cx) {
+        if let Some(transfer) = &self.transfers[usize::from(slot)] {
+            if transfer.open == 0 && transfer.walked {
+                cx.calendar
+                    .plan(cx.now + timing::JOB_OVER, Event::Moved(slot));
+            }
+        }
+    }
+
+    /// Takes the outcome of a transfer that is over.
+    pub(crate) fn take(&mut self, slot: u16) -> Option<Outcome> {
+        let place = &mut self.transfers[usize::from(slot)];
+        let over = place.as_ref().is_some_and(|t| t.walked && t.open == 0);
+        if !over {
+            return None;
+        }
+        place.take().map(|transfer| transfer.outcome)
+    }
+
+    /// Beats that a channel's mover towards the host has room for at most; for checks.
+    pub(crate) fn read_room(&self) -> u32 {
+        self.read_beats
+    }
+}
+
+impl Job {
+    fn new(slot: u16, op: Op, at: u64, len: u32, channel: usize, pieces: Pieces) -> Job {
+        Job {
+            slot,
+            op,
+            at,
+            len,
+            channel,
+            pieces,
+            buffer: Vec::new(),
+            got: Vec::new(),
+            bad: Vec::new(),
+            asked: 0,
+            media_here: false,
+            cut: 0,
+            open: 0,
+        }
+    }
+
+    /// Bytes from the beginning on that are here.
+    fn here(&self) -> u32 {
+        if self.op == Op::Zero {
+            return self.len;
+        }
+        let mut here = 0;
+        for (piece, &got) in self.pieces.as_slice().iter().zip(&self.got) {
+            here += got;
+            if got < piece.len {
+                break;
+            }
+        }
+        here
+    }
+}
+
+/// Asks the host for all pieces of a job.
+fn ask_host(
+    number: u32,
+    job: &mut Job,
+    reading: &mut u32,
+    spare: &mut Vec<Vec<u8>>,
+    at: u64,
+    port: &mut Port,
+) {
+    let mut buffer = spare.pop().unwrap_or_default();
+    buffer.clear();
+    buffer.resize(job.len as usize, 0);
+    job.buffer = buffer;
+    job.got = vec![0; job.pieces.as_slice().len()];
+    for (n, piece) in (0..).zip(job.pieces.as_slice()) {
+        let Some(host) = piece.host else {
+            continue;
+        };
+        // A read goes to the end of its last beat.
+        let skip = host % BEAT;
+        let len = ((skip + u64::from(piece.len)).next_multiple_of(BEAT) - skip) as u32;
+        port.read(at + timing::DATA_READ, Purpose::Data(number, n), host, len);
+        job.asked += 1;
+        *reading += piece.len;
+    }
+}
+
+fn channel_of(memory: &Memories, at: u64) -> usize {
+    memory.place(at).map_or(0, |place| place.channel)
+}
+
+/// Sends the first of the front end's line; the beats that it takes.
+fn send_post(time: sim::Time, port: &mut Port, host: &mut dyn HostPort) -> Option<u64> {
+    match port.posts.front_mut() {
+        Some((_, Post::Write(addr, bytes, len))) => {
+            if !host.write(time, *addr, &bytes[..usize::from(*len)]) {
+                return None;
+            }
+        }
+        Some((_, Post::AdminEntry(addr, bytes))) => {
+            if !host.write(time, *addr, bytes) {
+                return None;
+            }
+            port.admin_sent = true;
+        }
+        Some((_, Post::EventIdx(addr, value))) => {
+            if !host.write(time, *addr, &value.to_le_bytes()) {
+                return None;
+            }
+            port.event_idx_sent = true;
+        }
+        Some((_, Post::Answer(tag, data))) => {
+            let data = data.take();
+            host.mmio_data(time, *tag, data);
+            port.posts.pop_front();
+            return Some(0);
+        }
+        None => {}
+    }
+    port.posts.pop_front();
+    Some(1)
+}

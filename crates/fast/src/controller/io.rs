@@ -1,0 +1,180 @@
+//! I/O commands: what is wrong with them, and what they ask of the data path (nvme_decode).
+
+use nvme::{dataset, Namespaces, Walker, BLOCK_BYTES};
+use spec::nvme::{io, status, Sqe, Status, ALL_NAMESPACES};
+
+use super::data::{Op, Request, Source};
+use super::pairs::Span;
+use super::zero::What;
+
+/// Most bytes that a command moves (MDTS 8).
+pub(crate) const MOST_BYTES: u64 = 1 << 20;
+
+/// FUSE of the first and of the second command of a pair.
+pub(crate) const FUSE_FIRST: u8 = 1;
+pub(crate) const FUSE_SECOND: u8 = 2;
+
+/// Which engine carries out an opcode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    pub(crate) engine: usize,
+    /// Number among those of its engine.
+    pub(crate) command: u8,
+    /// Namespaces in which it may be used, namespace 1 in the lowest bit.
+    pub(crate) namespaces: u32,
+}
+
+/// A data command of an I/O queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Command {
+    pub(crate) slot: u16,
+    pub(crate) sqe: Sqe,
+    pub(crate) span: Span,
+    /// Bytes that it moves, or of its list.
+    pub(crate) bytes: u64,
+}
+
+/// What becomes of an entry.
+#[derive(Clone, Debug)]
+pub(crate) enum Verdict {
+    /// It is over.
+    Over(Status),
+    Data(Command),
+    Engine(Route),
+}
+
+/// Commands with SLBA and NLB.
+pub(crate) fn has_lba(opcode: u8) -> bool {
+    matches!(
+        opcode,
+        io::READ | io::WRITE | io::COMPARE | io::WRITE_ZEROES | io::VERIFY
+    )
+}
+
+/// Looks at an entry, in the order of the README's table.
+pub(crate) fn judge(
+    slot: u16,
+    sqe: &Sqe,
+    namespaces: &Namespaces,
+    formatting: u32,
+    route: Option<Route>,
+) -> Verdict {
+    check(slot, sqe, namespaces, formatting, route).unwrap_or_else(Verdict::Over)
+}
+
+fn check(
+    slot: u16,
+    sqe: &Sqe,
+    namespaces: &Namespaces,
+    formatting: u32,
+    route: Option<Route>,
+) -> Result<Verdict, Status> {
+    let opcode = sqe.opcode();
+    let moves = matches!(opcode, io::READ | io::WRITE | io::COMPARE);
+    let has_lba = has_lba(opcode);
+    let flush = opcode == io::FLUSH;
+    let dataset = opcode == io::DATASET_MANAGEMENT;
+    if !has_lba && !flush && !dataset && route.is_none() {
+        return Err(status::INVALID_OPCODE.dnr());
+    }
+    if sqe.fuse() == 3 || sqe.psdt() == 3 {
+        return Err(status::INVALID_FIELD.dnr());
+    }
+    if flush && sqe.nsid() == ALL_NAMESPACES {
+        return Ok(Verdict::Over(status::SUCCESS));
+    }
+    let namespace = namespaces
+        .get(sqe.nsid())
+        .ok_or(status::INVALID_NAMESPACE_OR_FORMAT.dnr())?;
+    if !namespace.is_active() {
+        return Err(status::INVALID_FIELD.dnr());
+    }
+    let bit = 1 << (namespace.nsid - 1);
+    if route.is_some_and(|route| route.namespaces & bit == 0) {
+        return Err(status::INVALID_NAMESPACE_OR_FORMAT.dnr());
+    }
+    if formatting & bit != 0 {
+        return Err(status::FORMAT_IN_PROGRESS);
+    }
+    let blocks = u64::from(sqe.blocks());
+    if moves && blocks * BLOCK_BYTES > MOST_BYTES {
+        return Err(status::INVALID_FIELD.dnr());
+    }
+    if has_lba && !namespace.holds(sqe.slba(), blocks) {
+        return Err(status::LBA_OUT_OF_RANGE.dnr());
+    }
+    if let Some(route) = route {
+        return Ok(Verdict::Engine(route));
+    }
+    let command = |first, blocks, bytes, all| Command {
+        slot,
+        sqe: *sqe,
+        span: Span {
+            namespace: namespace.nsid,
+            all,
+            first,
+            blocks,
+        },
+        bytes,
+    };
+    Ok(if has_lba {
+        Verdict::Data(command(
+            namespace.base + sqe.slba(),
+            blocks,
+            blocks * BLOCK_BYTES,
+            false,
+        ))
+    } else if dataset && dataset::deallocates(sqe) {
+        Verdict::Data(command(
+            namespace.base,
+            namespace.blocks,
+            dataset::list_bytes(sqe),
+            true,
+        ))
+    } else {
+        Verdict::Over(status::SUCCESS)
+    })
+}
+
+/// What a data command asks for.
+pub(crate) enum Work {
+    Move(Request),
+    Sweep(Op, What),
+}
+
+impl Command {
+    /// The namespace's place on the media is that of the span.
+    pub(crate) fn work(&self, namespaces: &Namespaces) -> Work {
+        let addr = self.span.first * BLOCK_BYTES;
+        let (sqe, bytes) = (&self.sqe, self.bytes);
+        let walker = |to_host| Walker::new(sqe, bytes, to_host);
+        let moves = |op| {
+            Work::Move(Request {
+                op,
+                source: Source::Media(addr),
+                bytes,
+                walker: walker(op == Op::Read),
+            })
+        };
+        match sqe.opcode() {
+            io::READ => moves(Op::Read),
+            io::WRITE => moves(Op::Write),
+            io::COMPARE => moves(Op::Compare),
+            io::WRITE_ZEROES => Work::Sweep(Op::Zero, What::Zero(addr, bytes)),
+            io::VERIFY => Work::Sweep(Op::Verify, What::Verify(addr, bytes)),
+            _ => Work::Sweep(
+                Op::Zero,
+                What::Deallocate {
+                    walker: walker(false),
+                    bytes,
+                    // The decoder has looked it up.
+                    namespace: namespaces.get(sqe.nsid()).unwrap_or(nvme::Namespace {
+                        nsid: 0,
+                        base: 0,
+                        blocks: 0,
+                    }),
+                },
+            ),
+        }
+    }
+}

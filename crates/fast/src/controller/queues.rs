@@ -1,0 +1,230 @@
+//! Submission and completion queues, and which of them is served next (NVMe 1.4, 4.1 and 4.13).
+
+use spec::nvme::{Priority, Weights};
+
+/// A submission queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Submission {
+    /// The host has not deleted it.
+    pub(crate) valid: bool,
+    pub(crate) base: u64,
+    /// Entries less one.
+    pub(crate) size: u32,
+    pub(crate) cqid: usize,
+    pub(crate) priority: Priority,
+    pub(crate) tail: u32,
+    /// The next entry to ask for.
+    pub(crate) head: u32,
+    /// The next entry to arrive: what the host is told.
+    pub(crate) arrived: u32,
+    /// Commands that have been asked for and are not over.
+    pub(crate) in_flight: u32,
+    /// Its completion queue had no room when it was looked at.
+    pub(crate) blocked: bool,
+}
+
+/// A completion queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Completion {
+    pub(crate) base: u64,
+    /// Entries less one.
+    pub(crate) size: u32,
+    pub(crate) head: u32,
+    pub(crate) tail: u32,
+    /// The next entry that is promised to nobody.
+    pub(crate) reserve: u32,
+    pub(crate) phase: bool,
+    /// Interrupts are enabled: its vector.
+    pub(crate) vector: Option<usize>,
+}
+
+/// The index behind one, in a queue of so many entries less one.
+pub(crate) fn next(index: u32, size: u32) -> u32 {
+    match index == size {
+        true => 0,
+        false => index + 1,
+    }
+}
+
+impl Submission {
+    /// It has entries to ask for.
+    pub(crate) fn has_commands(&self) -> bool {
+        self.valid && self.tail != self.head
+    }
+}
+
+impl Completion {
+    /// Promises an entry, if there is one.
+    pub(crate) fn reserve(&mut self) -> bool {
+        let after = next(self.reserve, self.size);
+        let room = after != self.head;
+        if room {
+            self.reserve = after;
+        }
+        room
+    }
+
+    /// Takes the last promise back.
+    pub(crate) fn unreserve(&mut self) {
+        self.reserve = match self.reserve {
+            0 => self.size,
+            n => n - 1,
+        };
+    }
+
+    /// Entries from one index to another.
+    fn distance(&self, from: u32, to: u32) -> u32 {
+        match to >= from {
+            true => to - from,
+            false => to + self.size + 1 - from,
+        }
+    }
+
+    /// Whether the host may say that it has consumed all before this entry.
+    pub(crate) fn may_move(&self, head: u32) -> bool {
+        head <= self.size && self.distance(self.head, head) <= self.distance(self.head, self.tail)
+    }
+}
+
+/// All queues; number 0 are the admin queues.
+pub(crate) struct Queues {
+    pub(crate) submission: Vec<Option<Submission>>,
+    pub(crate) completion: Vec<Option<Completion>>,
+    arbiter: Arbiter,
+}
+
+impl Queues {
+    pub(crate) fn new(count: usize) -> Queues {
+        Queues {
+            submission: vec![None; count],
+            completion: vec![None; count],
+            arbiter: Arbiter::default(),
+        }
+    }
+
+    /// Forgets all of them.
+    pub(crate) fn clear(&mut self) {
+        self.submission.fill(None);
+        self.completion.fill(None);
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.submission.len()
+    }
+
+    /// A submission queue that exists.
+    pub(crate) fn sq(&self, qid: usize) -> Option<&Submission> {
+        self.submission.get(qid)?.as_ref().filter(|sq| sq.valid)
+    }
+
+    /// A completion queue that exists.
+    pub(crate) fn cq(&self, qid: usize) -> Option<&Completion> {
+        self.completion.get(qid)?.as_ref()
+    }
+
+    /// There is an I/O queue.
+    pub(crate) fn any_io(&self) -> bool {
+        (1..self.count()).any(|qid| self.sq(qid).is_some() || self.cq(qid).is_some())
+    }
+
+    /// Heads have moved, or queues have come: nobody is known to wait for room any more.
+    pub(crate) fn unblock(&mut self) {
+        self.submission
+            .iter_mut()
+            .flatten()
+            .for_each(|sq| sq.blocked = false);
+    }
+
+    /// Queues with commands to fetch; of the admin queue only with `admin`, of the others only with `io`.
+    fn wants(&self, qid: usize, admin: bool, io: bool) -> bool {
+        let allowed = if qid == 0 { admin } else { io };
+        let wants = |sq: &Submission| sq.has_commands() && !sq.blocked;
+        allowed && self.submission[qid].as_ref().is_some_and(wants)
+    }
+
+    /// There is something to fetch.
+    pub(crate) fn any(&self, admin: bool, io: bool) -> bool {
+        (0..self.count()).any(|qid| self.wants(qid, admin, io))
+    }
+
+    /// Whose turn it is.
+    pub(crate) fn choose(
+        &mut self,
+        admin: bool,
+        io: bool,
+        weights: Option<Weights>,
+    ) -> Option<usize> {
+        let wanting: Vec<Option<Priority>> = (0..self.count())
+            .map(|qid| {
+                let priority = self.submission[qid].as_ref().map(|sq| sq.priority);
+                priority.filter(|_| self.wants(qid, admin, io))
+            })
+            .collect();
+        self.arbiter.choose(&wanting, weights)
+    }
+
+    /// A command of the queue chosen last is being fetched.
+    pub(crate) fn used(&mut self) {
+        self.arbiter.used();
+    }
+}
+
+/// Round robin over all queues, or by classes with weights (nvme_arbiter.sv).
+#[derive(Clone, Debug, Default)]
+struct Arbiter {
+    /// The queue served last, of all and of each class.
+    last: [usize; 5],
+    /// What is left of this round for high, medium and low priority.
+    credit: [u32; 3],
+    class: Option<usize>,
+}
+
+const ALL: usize = 4;
+
+impl Arbiter {
+    fn choose(&mut self, wanting: &[Option<Priority>], weights: Option<Weights>) -> Option<usize> {
+        self.class = None;
+        let Some(weights) = weights else {
+            return self.turn(ALL, wanting, |_| true);
+        };
+        if wanting[0].is_some() {
+            return Some(0);
+        }
+        let has = |class: Priority| wanting.iter().skip(1).any(|&p| p == Some(class));
+        let classes = [Priority::High, Priority::Medium, Priority::Low];
+        let class = if has(Priority::Urgent) {
+            Priority::Urgent
+        } else {
+            let some: Vec<usize> = (0..3).filter(|&c| has(classes[c])).collect();
+            if !some.iter().any(|&c| self.credit[c] > 0) {
+                self.credit = [weights.high, weights.medium, weights.low].map(u32::from);
+            }
+            let c = some.iter().copied().find(|&c| self.credit[c] > 0)?;
+            self.class = Some(c);
+            classes[c]
+        };
+        self.turn(class as usize, wanting, |p| p == class)
+    }
+
+    fn turn(
+        &mut self,
+        of: usize,
+        wanting: &[Option<Priority>],
+        member: impl Fn(Priority) -> bool,
+    ) -> Option<usize> {
+        let from = usize::from(of != ALL);
+        let count = wanting.len();
+        let wants = |qid: &usize| *qid >= from && wanting[*qid].is_some_and(&member);
+        let qid = (1..=count)
+            .map(|n| (self.last[of] + n) % count)
+            .find(wants)?;
+        self.last[of] = qid;
+        Some(qid)
+    }
+
+    fn used(&mut self) {
+        if let Some(class) = self.class.take() {
+            self.credit[class] = self.credit[class].saturating_sub(1);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What the parts of a device share while something happens: time, plans, the host port, the memories.
+
+use sim::Clock;
+
+use crate::calendar::Calendar;
+use crate::memory::Memories;
+use crate::msix::Msix;
+use crate::port::{Port, Purpose};
+
+/// Tags of a channel's bursts: whose they are.
+pub(crate) const TAG_READ: u32 = 0;
+pub(crate) const TAG_WRITE: u32 = 1 << 28;
+pub(crate) const TAG_LOAD: u32 = 2 << 28;
+pub(crate) const TAG_STORE: u32 = 3 << 28;
+pub(crate) const TAG_ENGINE: u32 = 4 << 28;
+pub(crate) const TAG_OF: u32 = 15 << 28;
+
+/// What is going to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// The bridge looks at what has arrived.
+    Bridge,
+    /// Reads of host memory may leave.
+    Reads,
+    /// Writes to host memory may leave.
+    Port,
+    /// A channel has something.
+    Channel(u8),
+    /// Goes on with a walk.
+    Walk(u16),
+    /// A transfer is over.
+    Moved(u16),
+    /// Bursts of a channel's media may leave.
+    Fill(u8),
+    /// The place of a read burst of a channel is free.
+    ReadOver(u8),
+    /// Zeroing goes on.
+    Sweep,
+    /// What the memories zero by themselves has ended.
+    Zeroed(u32),
+    /// A line of a list of ranges has been looked at.
+    Ranges,
+    /// The next command may be fetched.
+    Fetch,
+    /// The oldest entry that was fetched goes to the decoder.
+    Decode,
+    /// A doorbell is looked at by the queues.
+    Doorbell,
+    /// The admin queue's command goes on.
+    Admin,
+    /// An Abort has looked through the slots.
+    Aborted,
+    /// The controller's life goes on.
+    Life,
+    /// Interrupts that are held back may be due.
+    Coalesced,
+    /// The Keep Alive Timeout may be over.
+    KeepAlive,
+    /// First halves of fused pairs may have waited for too long.
+    Fused,
+    /// A shadow doorbell is looked at.
+    Shadow,
+    /// An engine goes on.
+    Engine(u8, u32),
+}
+
+pub(crate) struct Cx<'a> {
+    /// The present clock edge.
+    pub(crate) now: u64,
+    pub(crate) clock: Clock,
+    pub(crate) calendar: &'a mut Calendar<Event>,
+    pub(crate) port: &'a mut Port,
+    pub(crate) memory: &'a mut Memories,
+    pub(crate) msix: &'a mut Msix,
+    /// When a look at each channel is planned.
+    pub(crate) looks: &'a mut [u64],
+}
+
+impl Cx<'_> {
+    /// Plans something some cycles from now.
+    pub(crate) fn after(&mut self, cycles: u64, event: Event) {
+        self.calendar.plan(self.now + cycles, event);
+    }
+
+    /// Asks for host memory some cycles from now.
+    pub(crate) fn read(&mut self, cycles: u64, purpose: Purpose, addr: u64, len: u32) {
+        let cycle = self.now + cycles;
+        self.port.read(cycle, purpose, addr, len);
+        self.reads_changed(cycle);
+    }
+
+    /// A read of host memory is due at this edge.
+    pub(crate) fn reads_changed(&mut self, cycle: u64) {
+        self.calendar.plan(cycle, Event::Reads);
+    }
+
+    /// Writes bytes, at most 16, to host memory in the front end's line, some cycles from now.
+    pub(crate) fn post_write(&mut self, cycles: u64, addr: u64, data: &[u8]) {
+        let cycle = self.now + cycles;
+        self.port.post_write(cycle, addr, data);
+        self.calendar.plan(cycle, Event::Port);
+    }
+
+    /// A channel has got something: look at it when it has an answer.
+    pub(crate) fn channel_changed(&mut self, channel: usize) {
+        let Some(next) = self.memory.channels[channel].next_event() else {
+            return;
+        };
+        let next = next.max(self.now);
+        let look = &mut self.looks[channel];
+        if next < *look || *look <= self.now {
+            *look = next;
+            self.calendar.plan(next, Event::Channel(channel as u8));
+        }
+    }
+
+    /// So many ms of the device's clock, in cycles.
+    pub(crate) fn ms(&self, ms: u64) -> u64 {
+        ms.saturating_mul(u64::from(self.clock.khz()))
+    }
+}

@@ -1,0 +1,510 @@
+//! The device: events in the order of their clock edges, between a link and memories.
+
+use std::sync::Arc;
+
+use sim::{Bar, Clock, Counter, Device, Fault, HostPort, Media, Time, TraceEvent, Tracer};
+use spec::bar4;
+
+use crate::bridge::{Asked, Bridge, Registers};
+use crate::calendar::Calendar;
+use crate::config::Config;
+use crate::control::{Qos, Status};
+use crate::controller::Controller;
+use crate::cx::{Cx, Event, TAG_LOAD, TAG_OF, TAG_READ, TAG_STORE, TAG_WRITE};
+use crate::memory::{Answer, Memories};
+use crate::msix::Msix;
+use crate::port::Port;
+
+/// Clock cycles from power-on until the device takes anything.
+const RESET_CYCLES: u64 = 5;
+/// Cycles that an empty function takes to be reset.
+const FUNCTION_RESET: u64 = 40;
+/// A register of BAR0, until its value is there.
+const READ_BAR0: u64 = 8;
+/// And of BAR4.
+const READ_BAR4: u64 = 7;
+
+/// Everything that is lost with the power, or a reset of the function.
+struct Powered {
+    calendar: Calendar<Event>,
+    port: Port,
+    msix: Msix,
+    bridge: Bridge,
+    controller: Controller,
+    qos: Qos,
+    /// When a look at each channel is planned.
+    looks: Vec<u64>,
+    /// When a look at the host port is planned, for reads and for writes.
+    port_looks: [u64; 2],
+}
+
+/// A device that is modelled transaction by transaction.
+pub struct FastDevice {
+    config: Arc<Config>,
+    memory: Memories,
+    status: Status,
+    powered: Option<Powered>,
+    /// The last clock edge.
+    edge: u64,
+    msix: (bool, bool),
+    tracer: Option<Tracer>,
+    lost_writes: u64,
+    events: u64,
+    answers: Vec<Answer>,
+}
+
+impl FastDevice {
+    /// A device with power; `media` is what its storage holds.
+    pub fn new(config: Config, media: Media) -> Result<FastDevice, String> {
+        let local = match &config.local {
+            None => None,
+            Some(local) => {
+                let media = match &local.file {
+                    Some(path) => Media::file(path, local.bytes),
+                    None => Media::memory(local.bytes),
+                };
+                Some((media.map_err(|e| e.to_string())?, config.local_base))
+            }
+        };
+        let config = Arc::new(config);
+        let mut device = FastDevice {
+            memory: Memories::new(&config, media, local),
+            status: Status::new(&config),
+            powered: None,
+            edge: 0,
+            msix: (true, false),
+            tracer: None,
+            lost_writes: 0,
+            events: 0,
+            answers: Vec::new(),
+            config,
+        };
+        device.power_up();
+        Ok(device)
+    }
+
+    /// What the storage holds.
+    pub fn media(&self) -> &Media {
+        self.memory.storage()
+    }
+
+    /// The same, to be changed behind the device's back.
+    pub fn media_mut(&mut self) -> &mut Media {
+        self.memory.storage_mut()
+    }
+
+    /// What the local memory holds, if there is one.
+    pub fn local(&self) -> Option<&Media> {
+        self.memory.local()
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    fn power_up(&mut self) {
+        let config = &self.config;
+        let vectors = config
+            .engines
+            .iter()
+            .map(|e| usize::from(e.manifest.interrupts))
+            .sum();
+        let channels = self.memory.channels.len();
+        self.memory.reset();
+        let mut calendar = Calendar::new();
+        calendar.go_to(self.edge);
+        self.powered = Some(Powered {
+            calendar,
+            port: Port::new(config.clock, config.host_reads),
+            msix: Msix::new(config.queues(), vectors, self.msix),
+            bridge: Bridge::new(config.host_chunk),
+            controller: Controller::new(config.clone(), self.edge + RESET_CYCLES),
+            qos: Qos::new(),
+            looks: vec![0; channels],
+            port_looks: [0; 2],
+        });
+        if let Some(p) = &mut self.powered {
+            p.bridge.tracer = self.tracer.clone();
+        }
+    }
+
+    /// What has begun on the media ends, without the host; all else is lost.
+    fn end(&mut self) {
+        if let Some(p) = &mut self.powered {
+            p.controller.end_bursts(&mut self.memory);
+            p.bridge.end_stores(&mut self.memory);
+            self.lost_writes += p.bridge.lost_writes;
+        }
+        self.powered = None;
+    }
+
+    fn clock(&self) -> Clock {
+        self.config.clock
+    }
+
+    /// Without power: writes are lost, reads fail.
+    fn discard(&mut self, until: Time, host: &mut dyn HostPort) {
+        let edge = self.clock().edge_before(until).max(self.edge);
+        let last = self.clock().edge(edge);
+        loop {
+            let time = host.next_arrival().unwrap_or(Time::MAX).max(self.now());
+            if time > last {
+                break;
+            }
+            let mut any = false;
+            while let Some(access) = host.mmio(time) {
+                any = true;
+                if let sim::Mmio::Read { tag, .. } = access {
+                    host.mmio_data(time, tag, None);
+                }
+            }
+            while host.read_data(time).is_some() {
+                any = true;
+            }
+            if !any {
+                break; // the link knows better than to repeat itself
+            }
+        }
+        self.edge = edge;
+    }
+}
+
+/// The parts of a device that has power.
+struct Parts<'a> {
+    p: &'a mut Powered,
+    memory: &'a mut Memories,
+    status: &'a Status,
+    config: &'a Config,
+    answers: &'a mut Vec<Answer>,
+    now: u64,
+}
+
+macro_rules! cx {
+    ($parts:ident) => {
+        Cx {
+            now: $parts.now,
+            clock: $parts.config.clock,
+            calendar: &mut $parts.p.calendar,
+            port: &mut $parts.p.port,
+            memory: $parts.memory,
+            msix: &mut $parts.p.msix,
+            looks: &mut $parts.p.looks,
+        }
+    };
+}
+
+impl Parts<'_> {
+    /// What has arrived by now.
+    fn arrivals(&mut self, host: &mut dyn HostPort) {
+        let time = self.config.clock.edge(self.now);
+        while host.next_data().is_some_and(|at| at <= time) {
+            let Some(piece) = host.read_data(time) else {
+                break;
+            };
+            if let Some(arrival) = self.p.port.arrived(self.now, piece) {
+                self.p.controller.arrived(arrival, &mut cx!(self));
+            }
+            // Tags have come back, perhaps.
+            self.p.calendar.plan(self.now, Event::Reads);
+        }
+        self.bridge(host);
+    }
+
+    fn bridge(&mut self, host: &mut dyn HostPort) {
+        let time = self.config.clock.edge(self.now);
+        loop {
+            let Some(asked) = self.p.bridge.take(&mut cx!(self), host) else {
+                break;
+            };
+            match asked {
+                Asked::Nothing => {}
+                Asked::Registers(access) => self.registers(access),
+                Asked::Page(..) => {}
+                Asked::PageLoad(_, _, tag) => {
+                    self.p.bridge.reply(self.now + 3, tag, None, &mut cx!(self));
+                }
+            }
+        }
+        if let Some(again) = self.p.bridge.answer(self.now, time, host) {
+            self.p.calendar.plan(again, Event::Bridge);
+        }
+    }
+
+    fn registers(&mut self, access: Registers) {
+        match access {
+            Registers::Write(bar, words) => {
+                for (offset, value, bits) in words {
+                    self.write(bar, offset, value, bits);
+                }
+            }
+            Registers::Read {
+                bar,
+                first,
+                words,
+                skip,
+                len,
+                tag,
+            } => {
+                let mut bytes = Vec::new();
+                let mut fine = true;
+                for n in 0..words {
+                    match self.read(bar, first + 4 * n) {
+                        Some(word) => bytes.extend_from_slice(&word.to_le_bytes()),
+                        None => fine = false,
+                    }
+                }
+                let data = fine.then(|| bytes[skip..skip + len].to_vec());
+                let more = 7 * (words - 1);
+                match bar {
+                    Bar::Nvme => {
+                        self.p
+                            .controller
+                            .answer(tag, data, READ_BAR0 + more, &mut cx!(self))
+                    }
+                    _ => {
+                        let cycle = self.now + READ_BAR4 + more;
+                        self.p.bridge.reply(cycle, tag, data, &mut cx!(self));
+                    }
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, bar: Bar, offset: u64) -> Option<u32> {
+        if bar == Bar::Nvme {
+            return Some(self.p.controller.read_register(offset, &cx!(self)));
+        }
+        let block = offset - offset % bar4::DELAY_STEP;
+        let at = offset - block;
+        match block {
+            bar4::STATUS => Some(self.status.read(at)),
+            bar4::QOS => Some(self.p.qos.read(at)),
+            _ => None,
+        }
+    }
+
+    fn write(&mut self, bar: Bar, offset: u64, value: u32, bits: u32) {
+        if bar == Bar::Nvme {
+            self.p
+                .controller
+                .write_register(offset, value, bits, &mut cx!(self));
+            return;
+        }
+        let block = offset - offset % bar4::DELAY_STEP;
+        let at = offset - block;
+        match block {
+            bar4::STATUS => {}
+            bar4::QOS => self.p.qos.write(at, value, bits),
+            _ => self.p.bridge.lost_writes += 1,
+        }
+    }
+
+    fn handle(&mut self, event: Event, host: &mut dyn HostPort) {
+        match event {
+            Event::Bridge => self.bridge(host),
+            Event::Reads => {
+                if let Some(again) = self.p.port.send_reads(self.now, host) {
+                    self.look(0, again);
+                }
+            }
+            Event::Port => {
+                let again = self.p.controller.send(self.now, &mut cx!(self), host);
+                if let Some(again) = again {
+                    self.look(1, again);
+                }
+            }
+            Event::Channel(channel) => self.channel(channel.into()),
+            Event::Engine(..) => {}
+            event => self.p.controller.handle(event, &mut cx!(self)),
+        }
+    }
+
+    /// Plans a look at the host port.
+    fn look(&mut self, writes: usize, cycle: u64) {
+        let planned = &mut self.p.port_looks[writes];
+        if *planned <= self.now || cycle < *planned {
+            *planned = cycle;
+            let event = if writes == 1 {
+                Event::Port
+            } else {
+                Event::Reads
+            };
+            self.p.calendar.plan(cycle, event);
+        }
+    }
+
+    fn channel(&mut self, channel: usize) {
+        let mut answers = std::mem::take(self.answers);
+        self.memory.channels[channel].advance(self.now, &mut answers);
+        for answer in answers.drain(..) {
+            match answer {
+                Answer::Read { tag, first, last } => match tag & TAG_OF {
+                    TAG_READ => {
+                        self.p
+                            .controller
+                            .media_read(tag & !TAG_OF, first, last, &mut cx!(self))
+                    }
+                    TAG_LOAD => self
+                        .p
+                        .bridge
+                        .loaded(tag & !TAG_OF, first, last, &mut cx!(self)),
+                    _ => {}
+                },
+                Answer::Written { tag } => match tag & TAG_OF {
+                    TAG_WRITE => self
+                        .p
+                        .controller
+                        .media_written(tag & !TAG_OF, &mut cx!(self)),
+                    TAG_STORE => self.p.bridge.stored(tag & !TAG_OF, &mut cx!(self)),
+                    _ => {}
+                },
+            }
+        }
+        *self.answers = answers;
+        cx!(self).channel_changed(channel);
+    }
+}
+
+impl Device for FastDevice {
+    fn now(&self) -> Time {
+        self.clock().edge(self.edge)
+    }
+
+    fn advance(&mut self, until: Time, host: &mut dyn HostPort) -> Result<(), Fault> {
+        let clock = self.clock();
+        let last = clock.edge_before(until);
+        let Some(p) = &mut self.powered else {
+            self.discard(until, host);
+            return Ok(());
+        };
+        p.port.look_again();
+        p.calendar.plan(self.edge, Event::Reads);
+        p.calendar.plan(self.edge, Event::Port);
+        let edge_of = |time: Time| match time.0 {
+            0 => 0,
+            _ => clock.edge_strictly_before(time) + 1,
+        };
+        loop {
+            let Some(p) = &mut self.powered else {
+                return Ok(());
+            };
+            let mmio = match p.bridge.is_blocked() {
+                true => None,
+                false => host.next_mmio(),
+            };
+            let arrival = [mmio, host.next_data()].into_iter().flatten().min();
+            let arrival = arrival.map(|time| edge_of(time).max(self.edge));
+            let next = match (p.calendar.first(), arrival) {
+                (Some(event), Some(arrival)) => event.min(arrival),
+                (Some(next), None) | (None, Some(next)) => next,
+                (None, None) => {
+                    self.edge = last.max(self.edge);
+                    p.calendar.go_to(self.edge);
+                    return Ok(());
+                }
+            };
+            if next > last {
+                self.edge = last.max(self.edge);
+                p.calendar.go_to(self.edge);
+                return Ok(());
+            }
+            self.edge = next.max(self.edge);
+            p.calendar.go_to(self.edge);
+            let mut parts = Parts {
+                p,
+                memory: &mut self.memory,
+                status: &self.status,
+                config: &self.config,
+                answers: &mut self.answers,
+                now: self.edge,
+            };
+            if arrival.is_some_and(|edge| edge <= self.edge) {
+                parts.arrivals(host);
+            }
+            while let Some(event) = parts.p.calendar.next() {
+                self.events += 1;
+                parts.handle(event, host);
+            }
+            if host.attention() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn idle(&self) -> bool {
+        self.powered.as_ref().is_none_or(|p| {
+            p.bridge.is_quiet()
+                && p.controller.is_at_rest(p.port.is_quiet())
+                && !p.controller.holds()
+        })
+    }
+
+    fn power_off(&mut self) {
+        if self.powered.is_none() {
+            return;
+        }
+        if let Some(tracer) = &self.tracer {
+            tracer.tell(self.now(), &TraceEvent::PowerOff);
+        }
+        self.end();
+    }
+
+    fn power_on(&mut self) {
+        if self.powered.is_none() {
+            self.power_up();
+        }
+    }
+
+    fn function_reset(&mut self) {
+        if let (Some(tracer), true) = (&self.tracer, self.powered.is_some()) {
+            tracer.tell(self.now(), &TraceEvent::PowerOff);
+        }
+        self.end();
+        self.edge += FUNCTION_RESET;
+        self.power_up();
+    }
+
+    fn set_msix(&mut self, enable: bool, mask: bool) {
+        self.msix = (enable, mask);
+        let edge = self.edge;
+        if let Some(p) = &mut self.powered {
+            p.msix.set(enable, mask);
+            let mut parts = Parts {
+                p,
+                memory: &mut self.memory,
+                status: &self.status,
+                config: &self.config,
+                answers: &mut self.answers,
+                now: edge,
+            };
+            let parts = &mut parts;
+            parts.p.controller.msix_changed(&mut cx!(parts));
+        }
+    }
+
+    fn set_tracer(&mut self, tracer: Option<Tracer>) -> bool {
+        // Commands tell nothing yet.
+        let _ = tracer;
+        false
+    }
+
+    fn finish(&mut self) -> Result<(), Fault> {
+        let flushed = self.memory.flush();
+        flushed.map_err(|e| Fault::File(e.to_string()))
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        let counter = |name: &str, value: u64, unit| Counter {
+            name: name.to_string(),
+            value: value as f64,
+            unit,
+        };
+        let lost = self.powered.as_ref().map_or(0, |p| p.bridge.lost_writes);
+        vec![
+            counter("events", self.events, "events"),
+            counter("media.failures", self.memory.failures(), "accesses"),
+            counter("mmio.lost_writes", self.lost_writes + lost, "accesses"),
+        ]
+    }
+}

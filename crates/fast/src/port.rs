@@ -1,0 +1,216 @@
+//! The device's side of its link: reads of host memory with their tags, and the line of what the front end writes.
+//!
+//! A beat of 64 bytes passes in a cycle, each way.
+
+use std::collections::VecDeque;
+
+use sim::{Clock, HostPort, ReadData, Time};
+
+/// Bytes of a beat.
+pub(crate) const BEAT: u64 = 64;
+
+/// Who has asked for host memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The submission queue entry of the command in this slot.
+    Fetch(u16),
+    /// A part of a list of PRPs or descriptors of the command in this slot.
+    List(u16),
+    /// Data of a job: the piece with this number.
+    Data(u32, u16),
+    /// A shadow doorbell.
+    Shadow,
+    /// What a Set Features brings along: the piece with this number.
+    AdminData(u8),
+    /// A line of a list of ranges.
+    Ranges,
+    /// A line of the segments that say where a list of ranges lies.
+    RangesList,
+}
+
+/// What comes back.
+pub(crate) struct Arrival {
+    pub(crate) purpose: Purpose,
+    /// When the last of it has passed the port, clock edge.
+    pub(crate) cycle: u64,
+    /// Where it begins in what was asked for.
+    pub(crate) offset: u32,
+    /// The bytes; `None`: the read has failed.
+    pub(crate) data: Option<Vec<u8>>,
+    /// Nothing more comes of this read.
+    pub(crate) last: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Asked {
+    purpose: Purpose,
+    addr: u64,
+    len: u32,
+    cycle: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Outstanding {
+    purpose: Purpose,
+    got: u32,
+}
+
+/// What leaves in the line of completion queue entries.
+pub(crate) enum Post {
+    /// An entry, a message or an EventIdx: address, bytes, how many of them.
+    Write(u64, [u8; 16], u8),
+    /// The entry of an admin command. Its sender is told.
+    AdminEntry(u64, [u8; 16]),
+    /// An EventIdx of a shadow doorbell: address, value. Its sender is told.
+    EventIdx(u64, u32),
+    /// The answer to a read of BAR0.
+    Answer(u32, Option<Vec<u8>>),
+}
+
+pub(crate) struct Port {
+    clock: Clock,
+    /// Reads that wait for the link.
+    asked: VecDeque<Asked>,
+    reads: Vec<Option<Outstanding>>,
+    free_tags: Vec<u32>,
+    /// When the port's read data can have its next beat.
+    beats_free: u64,
+    /// What the front end sends: from which edge on, what.
+    pub(crate) posts: VecDeque<(u64, Post)>,
+    /// When the port's write data can have its next beat.
+    pub(crate) writes_free: u64,
+    /// The link has refused a read; not before this time.
+    read_refused: Option<Time>,
+    /// The link has refused a write.
+    pub(crate) write_refused: Option<Time>,
+    pub(crate) beats: [u64; 2],
+    /// The link has taken the last EventIdx.
+    pub(crate) event_idx_sent: bool,
+    /// The link has taken the last entry of an admin command.
+    pub(crate) admin_sent: bool,
+}
+
+impl Port {
+    pub(crate) fn new(clock: Clock, tags: u32) -> Port {
+        Port {
+            clock,
+            asked: VecDeque::new(),
+            reads: (0..tags).map(|_| None).collect(),
+            free_tags: (0..tags).rev().collect(),
+            beats_free: 0,
+            posts: VecDeque::new(),
+            writes_free: 0,
+            read_refused: None,
+            write_refused: None,
+            beats: [0; 2],
+            event_idx_sent: false,
+            admin_sent: false,
+        }
+    }
+
+    /// Asks for host memory within a page; the request is at the port at `cycle`.
+    pub(crate) fn read(&mut self, cycle: u64, purpose: Purpose, addr: u64, len: u32) {
+        self.asked.push_back(Asked {
+            purpose,
+            addr,
+            len,
+            cycle,
+        });
+    }
+
+    /// Puts something into the front end's line.
+    pub(crate) fn post(&mut self, cycle: u64, post: Post) {
+        self.posts.push_back((cycle, post));
+    }
+
+    /// Writes bytes, at most 16, to host memory in the front end's line.
+    pub(crate) fn post_write(&mut self, cycle: u64, addr: u64, data: &[u8]) {
+        let mut bytes = [0; 16];
+        bytes[..data.len()].copy_from_slice(data);
+        self.post(cycle, Post::Write(addr, bytes, data.len() as u8));
+    }
+
+    /// Nothing is asked for, under way or to be written.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.asked.is_empty() && self.posts.is_empty() && self.free_tags.len() == self.reads.len()
+    }
+
+    /// The front end has something to write.
+    pub(crate) fn writes_wait(&self) -> bool {
+        !self.posts.is_empty()
+    }
+
+    /// Reads are outstanding at the host.
+    pub(crate) fn waits_for_host(&self) -> bool {
+        self.free_tags.len() != self.reads.len()
+    }
+
+    /// Sends reads that are due, as far as the link takes them. When to call again, clock edge.
+    pub(crate) fn send_reads(&mut self, now: u64, host: &mut dyn HostPort) -> Option<u64> {
+        let time = self.clock.edge(now);
+        if self.read_refused.is_some_and(|until| until > time) {
+            return self.retry(now, self.read_refused);
+        }
+        self.read_refused = None;
+        while let Some(&asked) = self.asked.front() {
+            if asked.cycle > now {
+                return Some(asked.cycle);
+            }
+            let &tag = self.free_tags.last()?;
+            if !host.read(time, tag, asked.addr, asked.len) {
+                self.read_refused = Some(host.refused_until());
+                return self.retry(now, self.read_refused);
+            }
+            self.free_tags.pop();
+            self.asked.pop_front();
+            self.reads[tag as usize] = Some(Outstanding {
+                purpose: asked.purpose,
+                got: 0,
+            });
+        }
+        None
+    }
+
+    /// The edge to try again at after a refusal until `until`; `None` if the link doesn't know.
+    pub(crate) fn retry(&self, now: u64, until: Option<Time>) -> Option<u64> {
+        match until {
+            None | Some(Time::MAX) => None,
+            Some(until) => Some((self.clock.edge_strictly_before(until) + 1).max(now + 1)),
+        }
+    }
+
+    /// The link may know more than when it refused.
+    pub(crate) fn look_again(&mut self) {
+        if self.read_refused == Some(Time::MAX) {
+            self.read_refused = None;
+        }
+        if self.write_refused == Some(Time::MAX) {
+            self.write_refused = None;
+        }
+    }
+
+    /// A piece of a read has come.
+    pub(crate) fn arrived(&mut self, now: u64, piece: ReadData) -> Option<Arrival> {
+        let read = self.reads.get_mut(piece.tag as usize)?.as_mut()?;
+        let offset = read.got;
+        let len = piece.data.as_ref().map_or(0, |data| data.len() as u32);
+        read.got += len;
+        let purpose = read.purpose;
+        let beats = u64::from(read.got / BEAT as u32 - offset / BEAT as u32)
+            + u64::from(piece.last && read.got % BEAT as u32 != 0);
+        self.beats[0] += beats;
+        let cycle = self.beats_free.max(now) + beats;
+        self.beats_free = cycle;
+        if piece.last {
+            self.reads[piece.tag as usize] = None;
+            self.free_tags.push(piece.tag);
+        }
+        Some(Arrival {
+            purpose,
+            cycle,
+            offset,
+            data: piece.data,
+            last: piece.last,
+        })
+    }
+}
