@@ -1,1 +1,11 @@
 //! Channels of a memory: credits, `nvm_delay`, DRAM.
+//!
+//! Time is clock cycles of the device; only the DRAM counts in picoseconds. Every stage has the size and the latency of its module
+//! in `hw`: what a burst takes is found once, when it may pass the stage, and not cycle by cycle.
+
+pub mod channel;
+pub mod delay;
+mod edges;
+mod timing;
+
+pub use channel::{Channel, ChannelConfig, Event, Stages};

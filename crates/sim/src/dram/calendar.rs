@@ -77,11 +77,6 @@ impl Columns {
             .last()
             .map_or(0, |&e| e.clock + self.gap(e, group))
     }
-
-    /// The last one.
-    pub(super) fn last(&self) -> u64 {
-        self.entries.last().map_or(0, |e| e.clock)
-    }
 }
 
 /// Reserved ACT commands, which are tRRD apart, and four of them tFAW.
