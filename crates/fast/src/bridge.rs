@@ -58,11 +58,11 @@ struct Load {
     tag: u32,
     at: u64,
     len: u32,
-}
-
-struct Store {
-    at: u64,
-    data: Vec<u8>,
+    /// Beats that have come.
+    beats: u64,
+    /// Up to here all is on its way.
+    sent: u64,
+    failed: bool,
 }
 
 /// An answer, or a part of it.
@@ -82,8 +82,9 @@ pub(crate) struct Bridge {
     load_free: u64,
     loads: Slab<Load>,
     loading: usize,
-    stores: Slab<Store>,
     storing: usize,
+    /// IDs of stores take turns.
+    store_id: u16,
     answers: VecDeque<Answer>,
     /// Bytes of the largest completion.
     chunk: u64,
@@ -100,8 +101,8 @@ impl Bridge {
             load_free: 0,
             loads: Slab::new(),
             loading: 0,
-            stores: Slab::new(),
             storing: 0,
+            store_id: 0,
             answers: VecDeque::new(),
             chunk: chunk.into(),
             lost_writes: 0,
@@ -207,7 +208,7 @@ impl Bridge {
                 if bar == Bar::Control {
                     return Ok(Asked::Page(offset, data));
                 }
-                self.store(offset, data, at, cx);
+                self.store(offset, &data, at, cx);
                 Ok(Asked::Nothing)
             }
             Mmio::Read {
@@ -283,78 +284,87 @@ impl Bridge {
             tag,
             at: offset,
             len,
+            beats: 0,
+            sent: offset,
+            failed: false,
         });
         self.loading += 1;
-        let (tag, addr) = (TAG_LOAD | load, place.addr - skip);
-        cx.memory.channels[place.channel].read(at + LOAD, master::PM, addr, bytes, tag);
+        let (tag, addr) = (TAG_LOAD | u64::from(load), place.addr - skip);
+        cx.memory.channels[place.channel].read(
+            at + LOAD,
+            master::PM,
+            load as u16,
+            addr,
+            bytes,
+            tag,
+        );
         cx.channel_changed(place.channel);
     }
 
-    /// The data of a load leave the channel between these edges.
-    pub(crate) fn loaded(&mut self, load: u32, first: u64, last: u64, cx: &mut Cx) {
-        let Some(load) = self.loads.remove(load) else {
+    /// A part of the data of a load, so many beats, has left the channel; the last part, or not.
+    pub(crate) fn loaded(&mut self, number: u32, cycle: u64, beats: u32, end: bool, cx: &mut Cx) {
+        let Some(load) = self.loads.get_mut(number) else {
             return;
         };
-        self.loading -= 1;
-        let mut data = vec![0; load.len as usize];
-        let fine = cx.memory.read(load.at, &mut data);
-        if !fine {
-            self.reply(last + LOAD_BACK, load.tag, None, cx);
+        let cycle = cycle + LOAD_BACK;
+        let stop = load.at + u64::from(load.len);
+        let start = load.at & !(BEAT - 1);
+        load.beats += u64::from(beats);
+        let here = match end {
+            true => stop,
+            false => (start + load.beats * BEAT).min(stop),
+        };
+        // What leaves before the end does so at multiples of the largest completion.
+        let to = match end {
+            true => stop,
+            false => here - here % self.chunk,
+        };
+        let from = load.sent;
+        if to <= from && !end {
             return;
         }
-        let start = load.at & !(BEAT - 1);
-        let end = load.at + u64::from(load.len);
-        let beats = (end - start).div_ceil(BEAT);
-        let mut from = load.at;
-        while from < end {
-            let to = (from - from % self.chunk + self.chunk).min(end);
-            let beat = (to - start).div_ceil(BEAT) - 1;
-            let cycle = first + (last - first) * beat / (beats - 1).max(1) + LOAD_BACK;
-            let rest = data.split_off((to - from) as usize);
+        load.sent = to;
+        let tag = load.tag;
+        let mut data = vec![0; (to - from) as usize];
+        let fine = cx.memory.read(from, &mut data);
+        load.failed |= !fine;
+        let failed = load.failed;
+        if end {
+            self.loads.remove(number);
+            self.loading -= 1;
+            cx.after(1, Event::Bridge);
+        }
+        if end || !failed {
             self.insert(Answer {
                 cycle,
-                tag: load.tag,
-                data: Some(std::mem::replace(&mut data, rest)),
-                last: to == end,
+                tag,
+                data: (!failed).then_some(data),
+                last: end,
             });
             cx.calendar.plan(cycle, Event::Bridge);
-            from = to;
         }
-        cx.after(1, Event::Bridge);
     }
 
-    fn store(&mut self, offset: u64, data: Vec<u8>, at: u64, cx: &mut Cx) {
+    /// A store: its bytes are there as soon as it stands before the channel, since those to one place stay in order whatever their
+    /// responses do, and since what stands there ends, also without the host.
+    fn store(&mut self, offset: u64, data: &[u8], at: u64, cx: &mut Cx) {
         let Some(place) = cx.memory.place(offset) else {
             self.lost_writes += 1;
             return;
         };
-        let bytes = data.len() as u32;
-        let store = self.stores.insert(Store { at: offset, data });
+        self.lost_writes += u64::from(!cx.memory.write(offset, data));
         self.storing += 1;
-        let tag = TAG_STORE | store;
-        cx.memory.channels[place.channel].write(at + STORE, master::PM, place.addr, bytes, tag);
-        cx.channel_changed(place.channel);
+        let id = self.store_id;
+        self.store_id = (id + 1) % MAX_LOADS as u16;
+        let (channel, bytes) = (place.channel, data.len() as u32);
+        cx.memory.channels[channel].write(at + STORE, master::PM, id, place.addr, bytes, TAG_STORE);
+        cx.channel_changed(channel);
     }
 
     /// The response to a store.
-    pub(crate) fn stored(&mut self, store: u32, cx: &mut Cx) {
-        self.apply(store, cx.memory);
+    pub(crate) fn stored(&mut self, cx: &mut Cx) {
+        self.storing -= 1;
         cx.after(1, Event::Bridge);
-    }
-
-    fn apply(&mut self, store: u32, memory: &mut crate::memory::Memories) {
-        if let Some(store) = self.stores.remove(store) {
-            self.storing -= 1;
-            self.lost_writes += u64::from(!memory.write(store.at, &store.data));
-        }
-    }
-
-    /// The host is gone: stores that have begun end.
-    pub(crate) fn end_stores(&mut self, memory: &mut crate::memory::Memories) {
-        let open: Vec<u32> = self.stores.iter().map(|(n, _)| n).collect();
-        for store in open {
-            self.apply(store, memory);
-        }
     }
 }
 

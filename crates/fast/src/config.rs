@@ -6,21 +6,8 @@ use design::{Design, Identity, Profile};
 use std::sync::Arc;
 
 use nvme::Namespaces;
-use sim::{Clock, DramConfig, Time};
-
-/// The memory behind each channel.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Dram {
-    /// DDR4 controller and DRAM.
-    Ddr4(DramConfig),
-    /// Every access takes a time of its own, up to `most`, drawn by `seed`.
-    Late {
-        /// The longest.
-        most: Time,
-        /// See above.
-        seed: u64,
-    },
-}
+use sim::controller::Memory;
+use sim::Clock;
 
 /// One memory: channels that take turns every `granule` bytes.
 #[derive(Clone, Debug)]
@@ -32,7 +19,7 @@ pub struct MemoryConfig {
     /// Bytes in all.
     pub bytes: u64,
     /// What is behind each channel.
-    pub dram: Dram,
+    pub dram: Memory,
     /// Sizes of each channel's `nvm_delay`.
     pub delay: design::media::Sizes,
     /// A file that keeps the data.
@@ -99,7 +86,7 @@ impl Config {
                 channels: memory.channels,
                 granule: memory.granule.0,
                 bytes: memory.bytes.0,
-                dram: Dram::Ddr4(design.local_dram(memory).clone()),
+                dram: Memory::Ddr4(design.local_dram(memory).clone()),
                 delay: design.local_sizes(memory, &profile(&memory.profile)?),
                 file: design.local_file(),
             }),
@@ -119,7 +106,7 @@ impl Config {
                 channels: design.channels,
                 granule: design.granule.0,
                 bytes: media,
-                dram: Dram::Ddr4(design.dram.clone()),
+                dram: Memory::Ddr4(design.dram.clone()),
                 delay: design.delay_sizes(&storage),
                 file: None,
             },

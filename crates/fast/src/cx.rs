@@ -8,12 +8,11 @@ use crate::msix::Msix;
 use crate::port::{Port, Purpose};
 
 /// Tags of a channel's bursts: whose they are.
-pub(crate) const TAG_READ: u32 = 0;
-pub(crate) const TAG_WRITE: u32 = 1 << 28;
-pub(crate) const TAG_LOAD: u32 = 2 << 28;
-pub(crate) const TAG_STORE: u32 = 3 << 28;
-pub(crate) const TAG_ENGINE: u32 = 4 << 28;
-pub(crate) const TAG_OF: u32 = 15 << 28;
+pub(crate) const TAG_READ: u64 = 0;
+pub(crate) const TAG_WRITE: u64 = 1 << 32;
+pub(crate) const TAG_LOAD: u64 = 2 << 32;
+pub(crate) const TAG_STORE: u64 = 3 << 32;
+pub(crate) const TAG_ENGINE: u64 = 4 << 32;
 
 /// What is going to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,10 +8,10 @@ use spec::bar4;
 use crate::bridge::{Asked, Bridge, Registers};
 use crate::calendar::Calendar;
 use crate::config::Config;
-use crate::control::{Qos, Status};
+use crate::control::{Credits, Qos, Status};
 use crate::controller::Controller;
-use crate::cx::{Cx, Event, TAG_LOAD, TAG_OF, TAG_READ, TAG_STORE, TAG_WRITE};
-use crate::memory::{Answer, Memories};
+use crate::cx::{Cx, Event, TAG_LOAD, TAG_READ, TAG_STORE, TAG_WRITE};
+use crate::memory::{Event as Answer, Memories};
 use crate::msix::Msix;
 use crate::port::Port;
 
@@ -133,7 +133,6 @@ impl FastDevice {
     fn end(&mut self) {
         if let Some(p) = &mut self.powered {
             p.controller.end_bursts(&mut self.memory);
-            p.bridge.end_stores(&mut self.memory);
             self.lost_writes += p.bridge.lost_writes;
         }
         self.powered = None;
@@ -280,7 +279,9 @@ impl Parts<'_> {
         match block {
             bar4::STATUS => Some(self.status.read(at)),
             bar4::QOS => Some(self.p.qos.read(at)),
-            _ => None,
+            _ => self
+                .delay_of(block)
+                .map(|channel| self.memory.channels[channel].register(at)),
         }
     }
 
@@ -295,8 +296,41 @@ impl Parts<'_> {
         let at = offset - block;
         match block {
             bar4::STATUS => {}
-            bar4::QOS => self.p.qos.write(at, value, bits),
-            _ => self.p.bridge.lost_writes += 1,
+            bar4::QOS => {
+                self.p.qos.write(at, value, bits);
+                self.set_credits();
+            }
+            _ => match self.delay_of(block) {
+                Some(channel) => {
+                    let strobe = (0..4).fold(0, |s, n| s | (bits >> (8 * n) & 1) << n);
+                    self.memory.channels[channel].set_register(self.now, at, value, strobe as u8);
+                    cx!(self).channel_changed(channel);
+                }
+                None => self.p.bridge.lost_writes += 1,
+            },
+        }
+    }
+
+    /// The channel whose `nvm_delay` has this block of BAR4.
+    fn delay_of(&self, block: u64) -> Option<usize> {
+        let channel = (block.checked_sub(bar4::DELAY)? / bar4::DELAY_STEP) as usize;
+        (channel < self.memory.channels.len()).then_some(channel)
+    }
+
+    /// Brings the quality of service to all channels.
+    fn set_credits(&mut self) {
+        for channel in 0..self.memory.channels.len() {
+            for master in 0..crate::memory::master::ENGINES + self.config.engines.len() {
+                let Credits {
+                    reads,
+                    writes,
+                    weight,
+                } = self.p.qos.credits(master);
+                let to = &mut self.memory.channels[channel];
+                to.set_credits(self.now, master, reads, writes);
+                to.set_weight(master, weight);
+            }
+            cx!(self).channel_changed(channel);
         }
     }
 
@@ -338,27 +372,36 @@ impl Parts<'_> {
         let mut answers = std::mem::take(self.answers);
         self.memory.channels[channel].advance(self.now, &mut answers);
         for answer in answers.drain(..) {
-            match answer {
-                Answer::Read { tag, first, last } => match tag & TAG_OF {
-                    TAG_READ => {
-                        self.p
-                            .controller
-                            .media_read(tag & !TAG_OF, first, last, &mut cx!(self))
-                    }
-                    TAG_LOAD => self
-                        .p
+            let (tag, number) = match answer {
+                Answer::Read { tag, .. } | Answer::Write { tag, .. } => {
+                    (tag >> 32 << 32, tag as u32)
+                }
+            };
+            match (answer, tag) {
+                (
+                    Answer::Read {
+                        cycle, beats, end, ..
+                    },
+                    TAG_READ,
+                ) => {
+                    let controller = &mut self.p.controller;
+                    controller.media_read(number, cycle, beats, end, &mut cx!(self));
+                }
+                (
+                    Answer::Read {
+                        cycle, beats, end, ..
+                    },
+                    TAG_LOAD,
+                ) => {
+                    self.p
                         .bridge
-                        .loaded(tag & !TAG_OF, first, last, &mut cx!(self)),
-                    _ => {}
-                },
-                Answer::Written { tag } => match tag & TAG_OF {
-                    TAG_WRITE => self
-                        .p
-                        .controller
-                        .media_written(tag & !TAG_OF, &mut cx!(self)),
-                    TAG_STORE => self.p.bridge.stored(tag & !TAG_OF, &mut cx!(self)),
-                    _ => {}
-                },
+                        .loaded(number, cycle, beats, end, &mut cx!(self));
+                }
+                (Answer::Write { .. }, TAG_WRITE) => {
+                    self.p.controller.media_written(number, &mut cx!(self))
+                }
+                (Answer::Write { .. }, TAG_STORE) => self.p.bridge.stored(&mut cx!(self)),
+                _ => {}
             }
         }
         *self.answers = answers;

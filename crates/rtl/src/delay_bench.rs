@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
 use design::media::{Registers, Sizes};
+use sim::controller::Memory;
 use sim::{Clock, Fault, Media, Random};
 use spec::regs::nvm_delay::{self, command, control, counters::read as of, timing};
 
@@ -14,7 +15,6 @@ use crate::axi::{
     BEAT,
 };
 use crate::bitstream::{compile, Bitstream, BitstreamSpec, Field, Model, Progress};
-use crate::device::Memory;
 use crate::error::Result;
 
 /// Edges without any handshake that count as a hang: the longest delay is 2^20 cycles.
@@ -180,7 +180,7 @@ impl DelayBench {
             ..BitstreamSpec::default()
         };
         let model = Model::new(&Bitstream::open(&compile(&spec, progress)?)?)?;
-        let map = AddressMap::new(0, 1, 4096, media.size())?;
+        let map = AddressMap::new(0, 1, 4096, media.size()).map_err(crate::Error::Config)?;
         let mut bench = DelayBench {
             reset: model.field("rst_ni")?,
             answers: [model.field("m_axi_rvalid")?, model.field("m_axi_bvalid")?],

@@ -6,12 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use sim::controller::Memory;
 use sim::{Clock, Counter, Device, Fault, HostPort, Media, Mmio, Output, Time, TraceEvent, Tracer};
 
-use crate::axi::{
-    AddressMap, AxiPorts, DdrSlave, DdrStats, FillPorts, FixedLatency, HostSlave, LateMemory,
-    MemoryTiming,
-};
+use crate::axi::{AddressMap, AxiPorts, DdrSlave, DdrStats, FillPorts, HostSlave};
 use crate::bitstream::{
     compile, compile_trained, repo_root, Bitstream, BitstreamSpec, Field, Model, Progress, Purpose,
 };
@@ -68,33 +66,6 @@ fn life_path(path: &Path, life: u32) -> PathBuf {
         name.push(extension);
     }
     path.with_file_name(name)
-}
-
-/// The memory behind each channel.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Memory {
-    /// DDR4 controller and DRAM.
-    Ddr4(sim::DramConfig),
-    /// Every access takes the same time.
-    Fixed(Time),
-    /// Every access takes a time of its own, up to `most`, drawn by `seed`.
-    Late {
-        /// The longest.
-        most: Time,
-        /// See above.
-        seed: u64,
-    },
-}
-
-impl Memory {
-    /// The timing model of one channel.
-    pub fn timing(&self) -> Box<dyn MemoryTiming + Send> {
-        match self {
-            Memory::Ddr4(config) => Box::new(sim::dram::Channel::new(config)),
-            Memory::Fixed(latency) => Box::new(FixedLatency::new(*latency)),
-            Memory::Late { most, seed } => Box::new(LateMemory::new(*most, *seed)),
-        }
-    }
 }
 
 /// The local memory, as in the parameters. It keeps what it holds as the storage does.
@@ -578,14 +549,16 @@ impl RtlDevice {
         let ports = |lane| AxiPorts::find_lane(&model, "m_axi_ddr_", lane, lanes);
         let mut ddr = Vec::new();
         for channel in 0..channels {
-            let map = AddressMap::new(channel, channels, self.config.granule, self.media.size())?;
+            let map = AddressMap::new(channel, channels, self.config.granule, self.media.size())
+                .map_err(Error::Config)?;
             let fill = FillPorts::find_lane(&model, "m_fill_", channel, channels).ok();
             let timing = self.config.memory.timing();
             ddr.push(DdrSlave::new(ports(channel)?, map, timing).with_fill(fill));
         }
         if let Some(config) = config {
             for channel in 0..config.channels {
-                let map = AddressMap::new(channel, config.channels, config.granule, config.bytes)?;
+                let map = AddressMap::new(channel, config.channels, config.granule, config.bytes)
+                    .map_err(Error::Config)?;
                 let timing = config.memory.timing();
                 ddr.push(DdrSlave::new(ports(channels + channel)?, map, timing));
             }

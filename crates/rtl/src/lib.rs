@@ -9,5 +9,6 @@ mod error;
 mod mmio;
 mod probe;
 
-pub use device::{DeviceConfig, HoldUp, LocalMemory, Memory, RtlDevice, TraceWindow};
+pub use device::{DeviceConfig, HoldUp, LocalMemory, RtlDevice, TraceWindow};
 pub use error::{Error, Result};
+pub use sim::controller::Memory;

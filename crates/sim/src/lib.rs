@@ -1,8 +1,10 @@
 //! Simulated time, the Device contract, host memory, PCIe link, DDR4 and media.
 #![warn(missing_docs)]
 
+pub mod axi;
 mod clock;
 pub mod config;
+pub mod controller;
 mod device;
 pub mod dram;
 pub mod guard;

@@ -34,6 +34,9 @@ const WALKERS: usize = 2;
 /// Bytes of a list that are read at a time.
 const LIST_BYTES: u64 = 128;
 
+/// A mover's accesses to the media have one ID.
+const NVME_ID: u16 = 0;
+
 const READ: usize = 0;
 const WRITE: usize = 1;
 
@@ -167,7 +170,9 @@ struct Job {
     asked: u32,
     /// Compare: the media's side is here.
     media_here: bool,
-    /// Write: bytes up to here are in bursts.
+    /// Read: bytes that have left the channel.
+    read: u32,
+    /// Bytes up to here are in bursts.
     cut: u32,
     /// Bursts, or chunks, that are not over.
     open: u32,
@@ -514,7 +519,10 @@ impl Data {
             // The admin buffer answers at once.
             let number = self.jobs.insert(job);
             let ready = cycle + timing::PAGE;
-            self.make_chunks(number, |_| ready);
+            if let Some(job) = self.jobs.get_mut(number) {
+                job.read = job.len;
+            }
+            self.make_chunks(number, ready);
             cx.calendar.plan(ready, Event::Port);
             return Ok(());
         }
@@ -546,9 +554,16 @@ impl Data {
                     mover.open += 1;
                     let place = cx.memory.place(job.at);
                     let addr = place.map_or(0, |place| place.addr);
-                    let tag = TAG_READ | number;
+                    let tag = TAG_READ | u64::from(number);
                     let cycle = at + timing::READ_ISSUE;
-                    cx.memory.channels[channel].read(cycle, master::NVME, addr, job.len, tag);
+                    cx.memory.channels[channel].read(
+                        cycle,
+                        master::NVME,
+                        NVME_ID,
+                        addr,
+                        job.len,
+                        tag,
+                    );
                     cx.channel_changed(channel);
                     if job.op == Op::Compare {
                         ask_host(
@@ -599,44 +614,51 @@ impl Data {
         cx.calendar.plan(cx.now, Event::Sweep);
     }
 
-    /// The data of a read of the media: its first and last beat leave the channel at these edges.
-    pub(crate) fn media_read(&mut self, number: u32, first: u64, last: u64, cx: &mut Cx) {
+    /// A part of the data of a read of the media, so many beats, has left the channel; the last part of its burst, or not.
+    pub(crate) fn media_read(
+        &mut self,
+        number: u32,
+        cycle: u64,
+        beats: u32,
+        end: bool,
+        cx: &mut Cx,
+    ) {
         let Some(job) = self.jobs.get_mut(number) else {
             return;
         };
-        let (channel, op) = (job.channel, job.op);
+        let (channel, op, from) = (job.channel, job.op, job.read);
+        job.read = match end {
+            true => job.len,
+            false => (job.read + beats * BEAT as u32).min(job.len),
+        };
+        if op == Op::Read {
+            self.snapshot(number, from, cx);
+            let ready = cycle + timing::READ_BACK;
+            self.make_chunks(number, ready);
+            cx.calendar.plan(ready, Event::Port);
+        }
+        if !end {
+            return;
+        }
+        // The burst's place is free when its last beat has come.
+        cx.calendar.plan(cycle, Event::ReadOver(channel as u8));
+        let Some(job) = self.jobs.get_mut(number) else {
+            return;
+        };
         match op {
-            Op::Read => {
-                let beats = u64::from(job.len.div_ceil(BEAT as u32)).max(1);
-                let step = last - first;
-                let at = |end: u32| {
-                    let beat = u64::from(end.div_ceil(BEAT as u32)).max(1) - 1;
-                    first + step * beat / (beats - 1).max(1) + timing::READ_BACK
-                };
-                self.make_chunks(number, at);
-                cx.calendar.plan(
-                    at(HOST_BURST.min(beats * BEAT) as u32).max(cx.now),
-                    Event::Port,
-                );
-                // The burst's place is free when its last beat has come.
-                cx.calendar.plan(last, Event::ReadOver(channel as u8));
-                self.snapshot(number, cx);
-                self.look_over_job(number, cx);
-            }
+            Op::Read => self.look_over_job(number, cx),
             Op::Verify => {
                 let mut block = [0; SPAN as usize];
                 let len = job.len as usize;
                 if !cx.memory.read(job.at, &mut block[..len]) {
                     self.fail(number, Outcome::ReadError);
                 }
-                cx.calendar.plan(last, Event::ReadOver(channel as u8));
                 self.movers[READ][channel].room += (len as u32).div_ceil(BEAT as u32);
-                self.job_over(number, last, cx);
+                self.job_over(number, cycle, cx);
             }
             _ => {
                 job.media_here = true;
-                cx.calendar.plan(last, Event::ReadOver(channel as u8));
-                self.compare(number, last, cx);
+                self.compare(number, cycle, cx);
             }
         }
     }
@@ -647,51 +669,64 @@ impl Data {
         self.issue(READ, channel, cx);
     }
 
-    /// Cuts a job into bursts towards the host; `at` says when the job's bytes up to a place are there.
-    fn make_chunks(&mut self, number: u32, at: impl Fn(u32) -> u64) {
+    /// Bursts towards the host of what has been read of a job: those that are there whole.
+    fn make_chunks(&mut self, number: u32, ready: u64) {
         let Some(job) = self.jobs.get_mut(number) else {
             return;
         };
         let outgoing = &mut self.outgoing[job.channel];
-        let mut from = 0;
+        let mut begin = 0;
         for piece in job.pieces.as_slice() {
-            let end = from + piece.len;
-            if let Some(mut host) = piece.host {
-                while from < end {
-                    let len = (end - from).min((HOST_BURST - host % HOST_BURST) as u32);
-                    outgoing.push_back(Chunk {
-                        ready: at(from + len),
-                        job: number,
-                        from,
-                        len,
-                        host,
-                    });
-                    job.open += 1;
-                    (from, host) = (from + len, host.wrapping_add(len.into()));
+            let end = begin + piece.len;
+            while job.cut < end && job.cut >= begin {
+                let Some(first) = piece.host else {
+                    if job.read < end {
+                        return;
+                    }
+                    job.cut = end;
+                    break;
+                };
+                let host = first.wrapping_add(u64::from(job.cut - begin));
+                let len = (end - job.cut).min((HOST_BURST - host % HOST_BURST) as u32);
+                if job.cut + len > job.read {
+                    return;
                 }
+                outgoing.push_back(Chunk {
+                    ready,
+                    job: number,
+                    from: job.cut,
+                    len,
+                    host,
+                });
+                job.open += 1;
+                job.cut += len;
             }
-            from = end;
+            begin = end;
         }
     }
 
-    /// Where bursts towards the host are no whole blocks, a job's blocks are read at one moment.
-    fn snapshot(&mut self, number: u32, cx: &mut Cx) {
+    /// Where bursts towards the host are no whole blocks, blocks are read when they leave the channel, each at one moment: those from
+    /// `from` on that have been read.
+    fn snapshot(&mut self, number: u32, from: u32, cx: &mut Cx) {
         let Some(job) = self.jobs.get_mut(number) else {
             return;
         };
         let whole = |piece: &Piece| {
-            piece.host.is_none_or(|host| host % BLOCK_BYTES == 0)
-                && u64::from(piece.len) % BLOCK_BYTES == 0
+            let at = piece.host.is_none_or(|host| host % BLOCK_BYTES == 0);
+            at && u64::from(piece.len) % BLOCK_BYTES == 0
         };
         if job.pieces.as_slice().iter().all(whole) {
             return;
         }
-        let mut buffer = self.spare.pop().unwrap_or_default();
-        buffer.clear();
-        buffer.resize(job.len as usize, 0);
-        let fine = cx.memory.read(job.at, &mut buffer);
-        job.buffer = buffer;
-        if !fine {
+        if job.buffer.is_empty() {
+            let mut buffer = self.spare.pop().unwrap_or_default();
+            buffer.clear();
+            buffer.resize(job.len as usize, 0);
+            job.buffer = buffer;
+        }
+        let part = &mut job.buffer[from as usize..job.read as usize];
+        if !cx.memory.read(job.at + u64::from(from), part) {
+            part.fill(0);
             self.fail(number, Outcome::ReadError);
         }
     }
@@ -815,7 +850,10 @@ impl Data {
 
     /// A job of a Read is over when all of its chunks have left.
     fn look_over_job(&mut self, number: u32, cx: &mut Cx) {
-        let done = self.jobs.get(number).is_some_and(|job| job.open == 0);
+        let done = self
+            .jobs
+            .get(number)
+            .is_some_and(|job| job.open == 0 && job.cut == job.len);
         if !done {
             return;
         }
@@ -931,11 +969,11 @@ impl Data {
                     from: cut,
                     len,
                 };
-                let tag = TAG_WRITE | self.bursts.insert(burst);
+                let tag = TAG_WRITE | u64::from(self.bursts.insert(burst));
                 let addr = cx.memory.place(at).map_or(0, |place| place.addr);
                 let cycle = mover.free.max(cx.now) + timing::WRITE_ISSUE;
                 mover.free = mover.free.max(cx.now) + u64::from(beats);
-                cx.memory.channels[channel].write(cycle, master::NVME, addr, len, tag);
+                cx.memory.channels[channel].write(cycle, master::NVME, NVME_ID, addr, len, tag);
                 cx.channel_changed(channel);
             }
             self.issue(WRITE, channel, cx);
@@ -1085,6 +1123,7 @@ impl Job {
             bad: Vec::new(),
             asked: 0,
             media_here: false,
+            read: 0,
             cut: 0,
             open: 0,
         }

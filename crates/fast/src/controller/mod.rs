@@ -1029,8 +1029,8 @@ impl Controller {
     }
 
     /// Data of a read of the media; see [`Data::media_read`].
-    pub(crate) fn media_read(&mut self, job: u32, first: u64, last: u64, cx: &mut Cx) {
-        self.data.media_read(job, first, last, cx);
+    pub(crate) fn media_read(&mut self, job: u32, cycle: u64, beats: u32, end: bool, cx: &mut Cx) {
+        self.data.media_read(job, cycle, beats, end, cx);
     }
 
     /// See [`Data::media_written`].

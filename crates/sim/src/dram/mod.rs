@@ -5,9 +5,12 @@
 //! buffered writes itself, and refreshes all banks on time. Commands keep to the JEDEC constraints of [`Timing`], one
 //! command a clock. What the memory holds is in [`crate::Media`].
 
+mod bursts;
+mod calendar;
 mod channel;
 mod config;
 mod map;
 
+pub use bursts::{Answered, Buffered, Bursts};
 pub use channel::{Channel, ChannelStats, Completion, Request};
 pub use config::{DramConfig, Timing};

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use sim::{Random, Time};
-
 use super::MemoryTiming;
+use crate::{Random, Time};
 
 /// Every access takes up to so long, drawn by seed. Writes are safe in their order, reads come in any.
 pub struct LateMemory {

@@ -1,0 +1,88 @@
+//! Who goes next of the masters of a channel: `ns_wrr_arbiter`.
+
+use super::MASTERS;
+
+/// The urgent master.
+pub const URGENT: usize = 0;
+
+/// Rounds in which each master but the urgent one may use up its weight.
+#[derive(Clone, Debug)]
+pub struct Arbiter {
+    /// What is left of a weight, or used beyond it.
+    left: [i32; MASTERS],
+    /// The master behind the last one granted: it has its turn first.
+    turn: usize,
+}
+
+/// What a cycle brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grant {
+    /// A master may go.
+    Master(usize),
+    /// A round begins, which takes the cycle.
+    Round,
+}
+
+impl Arbiter {
+    /// As after reset.
+    pub fn new() -> Arbiter {
+        Arbiter {
+            left: [1; MASTERS],
+            turn: 0,
+        }
+    }
+
+    /// Grants one of `requests`, a bit each and not none. `weights` are at least 1.
+    pub fn grant(&mut self, requests: u32, weights: &[i32; MASTERS]) -> Grant {
+        if requests >> URGENT & 1 != 0 {
+            return Grant::Master(URGENT);
+        }
+        let able = (0..MASTERS)
+            .filter(|&m| requests >> m & 1 != 0 && self.left[m] > 0)
+            .fold(0u32, |able, m| able | 1 << m);
+        if able == 0 {
+            for (left, &weight) in self.left.iter_mut().zip(weights) {
+                *left = if *left > 0 {
+                    weight
+                } else {
+                    (*left + weight).min(weight)
+                };
+            }
+            return Grant::Round;
+        }
+        let later = able >> self.turn << self.turn;
+        let first = if later != 0 { later } else { able };
+        Grant::Master(first.trailing_zeros() as usize)
+    }
+
+    /// The master has been granted a burst of `cost` beats.
+    pub fn granted(&mut self, master: usize, cost: u32) {
+        if master != URGENT {
+            self.left[master] -= cost as i32;
+        }
+        self.turn = (master + 1) % MASTERS;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_those_of_the_weights_and_the_urgent_one_is_first() {
+        let mut arbiter = Arbiter::new();
+        let mut weights = [1; MASTERS];
+        (weights[1], weights[2]) = (30, 10);
+        let mut beats = [0u32; MASTERS];
+        for _ in 0..10_000 {
+            if let Grant::Master(master) = arbiter.grant(0b110, &weights) {
+                let cost = if master == 1 { 8 } else { 64 };
+                arbiter.granted(master, cost);
+                beats[master] += cost;
+            }
+        }
+        let share = f64::from(beats[1]) / f64::from(beats[2]);
+        assert!((share - 3.0).abs() < 0.05, "{share}");
+        assert_eq!(arbiter.grant(0b111, &weights), Grant::Master(URGENT));
+    }
+}

@@ -1,0 +1,98 @@
+//! Bandwidth cap: the token bucket of `nvm_delay_cap`.
+
+/// Fractional bits of a rate.
+const FRACTION: u32 = 16;
+/// Bytes of two beats: so much may be owed when a beat goes.
+const DEPTH: u64 = 2 * 64 << FRACTION;
+/// Bytes of a beat.
+const BEAT: u64 = 64 << FRACTION;
+
+/// What beats have left to be paid back, in bytes in Q.16.
+#[derive(Clone, Debug, Default)]
+pub struct Cap {
+    /// Bytes a cycle, Q8.16; 0: no cap.
+    rate: u64,
+    /// What is owed in cycle `at`.
+    debt: u64,
+    at: u64,
+}
+
+impl Cap {
+    /// Changes the rate in `cycle`.
+    pub fn set_rate(&mut self, cycle: u64, rate: u32) {
+        self.settle(cycle);
+        self.rate = rate.into();
+        if rate == 0 {
+            self.debt = 0;
+        }
+    }
+
+    /// There is no cap.
+    #[inline]
+    pub fn is_off(&self) -> bool {
+        self.rate == 0
+    }
+
+    #[inline]
+    fn settle(&mut self, cycle: u64) {
+        if let Some(cycles) = cycle.checked_sub(self.at) {
+            self.debt = self.debt.saturating_sub(self.rate.saturating_mul(cycles));
+            self.at = cycle;
+        }
+    }
+
+    /// Lets `beats` beats pass, one a cycle from `cycle` on at most; returns the cycles of the first and of the last.
+    #[inline]
+    pub fn take(&mut self, cycle: u64, beats: u32) -> (u64, u64) {
+        if self.rate == 0 {
+            return (cycle, cycle + u64::from(beats.max(1)) - 1);
+        }
+        let mut cycle = cycle.max(self.at);
+        let mut first = None;
+        for _ in 0..beats.max(1) {
+            self.settle(cycle);
+            if self.debt > DEPTH {
+                cycle += (self.debt - DEPTH).div_ceil(self.rate);
+                self.settle(cycle);
+            }
+            first.get_or_insert(cycle);
+            self.debt = self.debt.saturating_sub(self.rate) + BEAT;
+            cycle += 1;
+            self.at = cycle;
+        }
+        (first.unwrap_or(cycle), cycle - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The registers of `nvm_delay_cap`, cycle by cycle, with beats that always wait.
+    fn cycles_of_beats(rate: u64, beats: usize) -> Vec<u64> {
+        let (mut debt, mut cycle, mut out) = (0u64, 100, Vec::new());
+        while out.len() < beats {
+            let left = debt.saturating_sub(rate);
+            if debt <= DEPTH {
+                out.push(cycle);
+                debt = left + BEAT;
+            } else {
+                debt = left;
+            }
+            cycle += 1;
+        }
+        out
+    }
+
+    #[test]
+    fn beats_go_when_the_bucket_of_the_rtl_lets_them() {
+        for rate in [1 << 8, 1 << 16, 6_600_000 >> 4, 64 << 16, 0xFF_FFFF] {
+            let mut cap = Cap::default();
+            cap.set_rate(0, rate);
+            let expected = cycles_of_beats(rate.into(), 40);
+            let single: Vec<u64> = (0..24).map(|_| cap.take(100, 1).1).collect();
+            assert_eq!(single, expected[..24], "{rate}");
+            assert_eq!(cap.take(100, 16), (expected[24], expected[39]), "{rate}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The timing emulator of a channel, `nvm_delay`: its registers, targets, caps and counters. The queues around it are in
+//! [`super::channel`].
+
+mod cap;
+mod counters;
+mod registers;
+mod target;
+
+pub use cap::Cap;
+pub use counters::{bucket, Counters, BUCKETS};
+pub use registers::{Commands, Committed, Registers, REGIONS};
+pub use target::{Target, Targets, LEAST, TIME_FRACTION};
+
+use design::media::Sizes;
+
+/// Reads and writes, as they index what there is for each direction.
+pub const READ: usize = 0;
+/// See [`READ`].
+pub const WRITE: usize = 1;
+
+/// State of an emulator apart from what is in flight.
+#[derive(Clone, Debug)]
+pub struct Delay {
+    registers: Registers,
+    committed: Committed,
+    targets: [Targets; 2],
+    /// Bandwidth caps, reads first.
+    pub caps: [Cap; 2],
+    /// Live counters, reads first.
+    pub counters: [Counters; 2],
+}
+
+impl Delay {
+    /// As after reset: off.
+    pub fn new(sizes: Sizes) -> Delay {
+        Delay {
+            registers: Registers::new(sizes),
+            committed: Committed::default(),
+            targets: Default::default(),
+            caps: Default::default(),
+            counters: Default::default(),
+        }
+    }
+
+    /// Reads a register; see [`Registers::read`].
+    pub fn read(&self, offset: u64, flying: [usize; 2]) -> u32 {
+        self.registers.read(offset, flying)
+    }
+
+    /// Writes a register in `cycle`. A command takes effect at once.
+    pub fn write(&mut self, cycle: u64, offset: u64, value: u32, strobe: u8) {
+        let commands = self.registers.write(offset, value, strobe);
+        if commands.commit {
+            self.committed = self.registers.commit();
+            for (cap, rate) in self.caps.iter_mut().zip(self.committed.caps) {
+                cap.set_rate(cycle, rate);
+            }
+        }
+        if commands.snapshot {
+            self.registers.snapshot(&self.counters);
+        }
+        if commands.clear {
+            self.counters = Default::default();
+        }
+    }
+
+    /// The target of the next transaction of a direction.
+    #[inline]
+    pub fn target(&mut self, direction: usize, addr: u64) -> Target {
+        self.targets[direction].next(&self.committed, addr, 2 * direction)
+    }
+}

@@ -1,0 +1,226 @@
+//! The register block: shadow registers, what has been committed of them, and the copy of the counters.
+
+use spec::regs::nvm_delay::{self, cap0, cap1, command, control, read_cap, status, timing};
+
+use super::counters::{Counters, BUCKETS};
+use super::target::TIME_FRACTION;
+use design::media::Sizes;
+
+/// Address regions.
+pub const REGIONS: usize = nvm_delay::REGION_COUNT as usize;
+/// Integer bits of a time.
+const TIME_INTEGER: u64 = 20;
+/// Bytes of a beat.
+const BEAT_BYTES: u64 = 64;
+/// Registers that tell numbers in eight bits say this for all that are larger.
+const MANY: u64 = 255;
+
+/// Offsets of the times of a place, in the order of [`Committed::times`].
+const TIMES: [u64; 4] = [
+    timing::READ_BASE,
+    timing::READ_BEAT,
+    timing::WRITE_BASE,
+    timing::WRITE_BEAT,
+];
+
+/// Parameters in force.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Committed {
+    /// The emulation is on.
+    pub enable: bool,
+    /// Enabled regions, a bit each.
+    pub regions: u32,
+    /// First and last page of each region.
+    pub pages: [[u32; 2]; REGIONS],
+    /// Read base and beat, write base and beat of each region, and of all addresses outside of them.
+    pub times: [[u32; 4]; REGIONS + 1],
+    /// Caps of reads and writes, Q8.16 bytes a cycle.
+    pub caps: [u32; 2],
+}
+
+/// What a write to the registers asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Commands {
+    /// All shadow registers take effect.
+    pub commit: bool,
+    /// The counters are copied.
+    pub snapshot: bool,
+    /// They begin anew, behind the copy.
+    pub clear: bool,
+}
+
+/// The registers that software sees.
+#[derive(Clone, Debug)]
+pub struct Registers {
+    sizes: Sizes,
+    shadow: Committed,
+    control: u32,
+    commits: u8,
+    active: bool,
+    copy: [Counters; 2],
+}
+
+impl Registers {
+    /// As after reset.
+    pub fn new(sizes: Sizes) -> Registers {
+        Registers {
+            sizes,
+            shadow: Committed::default(),
+            control: 0,
+            commits: 0,
+            active: false,
+            copy: Default::default(),
+        }
+    }
+
+    /// Reads the register at `offset`; where none is, 0. `flying` are reads and writes in flight.
+    pub fn read(&self, offset: u64, flying: [usize; 2]) -> u32 {
+        let offset = offset & 0xFFC;
+        let many = |n: u64| n.min(MANY);
+        let value = match offset {
+            nvm_delay::ID => nvm_delay::id::MAGIC.reset(),
+            nvm_delay::VERSION => {
+                nvm_delay::version::MINOR.of(nvm_delay::version::MINOR.reset())
+                    | nvm_delay::version::MAJOR.of(nvm_delay::version::MAJOR.reset())
+            }
+            nvm_delay::CAP0 => {
+                cap0::READ_SLOTS.of(many(self.sizes.read_slots.into()))
+                    | cap0::WRITE_SLOTS.of(many(self.sizes.write_slots.into()))
+                    | cap0::FRAC_BITS.of(TIME_FRACTION.into())
+                    | cap0::INT_BITS.of(TIME_INTEGER)
+                    | cap0::REGIONS.of(REGIONS as u64)
+            }
+            nvm_delay::CAP1 => {
+                cap1::BUFFER_BEATS.of(self.sizes.buffer_beats.into())
+                    | cap1::BEAT_BYTES.of(BEAT_BYTES)
+                    | cap1::BUCKETS.of(BUCKETS as u64)
+            }
+            nvm_delay::CONTROL => self.control.into(),
+            nvm_delay::STATUS => {
+                status::COMMITS.of(self.commits.into())
+                    | status::ACTIVE.of(self.active.into())
+                    | status::READS.of(many(flying[0] as u64))
+                    | status::WRITES.of(many(flying[1] as u64))
+            }
+            nvm_delay::READ_CAP => self.shadow.caps[0].into(),
+            nvm_delay::WRITE_CAP => self.shadow.caps[1].into(),
+            _ => match self.word(offset) {
+                Some(word) => self.shadow_word(word).into(),
+                None => self.counter(offset).into(),
+            },
+        };
+        value as u32
+    }
+
+    /// Writes bytes of the register at `offset`, those with a bit in `strobe`; returns what has been asked for.
+    pub fn write(&mut self, offset: u64, value: u32, strobe: u8) -> Commands {
+        let offset = offset & 0xFFC;
+        let mask = (0..4).fold(0u32, |mask, byte| {
+            mask | u32::from(strobe >> byte & 1) * (0xFF << (8 * byte))
+        });
+        let set = |old: &mut u32, fields: u64| {
+            let mask = mask & fields as u32;
+            *old = *old & !mask | value & mask;
+        };
+        match offset {
+            nvm_delay::CONTROL => set(
+                &mut self.control,
+                control::ENABLE.mask() | control::REGION_ENABLE.mask(),
+            ),
+            nvm_delay::READ_CAP => set(&mut self.shadow.caps[0], read_cap::RATE.mask()),
+            nvm_delay::WRITE_CAP => set(&mut self.shadow.caps[1], read_cap::RATE.mask()),
+            nvm_delay::COMMAND => {
+                let bits = u64::from(value & mask);
+                return Commands {
+                    commit: command::COMMIT.get(bits) != 0,
+                    snapshot: command::SNAPSHOT.get(bits) != 0,
+                    clear: command::CLEAR.get(bits) != 0,
+                };
+            }
+            _ => {
+                if let Some(word) = self.word(offset) {
+                    let old = match word {
+                        Word::Page(region, end) => &mut self.shadow.pages[region][end],
+                        Word::Time(place, which) => &mut self.shadow.times[place][which],
+                    };
+                    set(old, u32::MAX.into());
+                }
+            }
+        }
+        Commands::default()
+    }
+
+    /// What the shadow registers say now, from a commit on.
+    pub fn commit(&mut self) -> Committed {
+        self.commits = self.commits.wrapping_add(1);
+        let control = u64::from(self.control);
+        self.active = control::ENABLE.get(control) != 0;
+        let mut committed = self.shadow.clone();
+        committed.enable = self.active;
+        committed.regions = control::REGION_ENABLE.get(control) as u32;
+        if !self.active {
+            committed.caps = [0; 2];
+        }
+        committed
+    }
+
+    /// Freezes a copy of the counters.
+    pub fn snapshot(&mut self, counters: &[Counters; 2]) {
+        self.copy.clone_from(counters);
+    }
+
+    /// The page or time at an offset.
+    fn word(&self, offset: u64) -> Option<Word> {
+        let time = |base: u64| TIMES.iter().position(|&t| base + t == offset);
+        if let Some(which) = time(nvm_delay::TIMING) {
+            return Some(Word::Time(REGIONS, which));
+        }
+        let region = offset.checked_sub(nvm_delay::REGION)? / nvm_delay::REGION_STRIDE;
+        if region >= nvm_delay::REGION_COUNT {
+            return None;
+        }
+        let base = nvm_delay::REGION + region * nvm_delay::REGION_STRIDE;
+        let region = region as usize;
+        match offset - base {
+            nvm_delay::region::FIRST => Some(Word::Page(region, 0)),
+            nvm_delay::region::LAST => Some(Word::Page(region, 1)),
+            _ => Some(Word::Time(region, time(base + nvm_delay::region::TIMING)?)),
+        }
+    }
+
+    fn shadow_word(&self, word: Word) -> u32 {
+        match word {
+            Word::Page(region, end) => self.shadow.pages[region][end],
+            Word::Time(place, which) => self.shadow.times[place][which],
+        }
+    }
+
+    fn counter(&self, offset: u64) -> u32 {
+        use nvm_delay::counters as at;
+        let Some(offset) = offset.checked_sub(nvm_delay::COUNTERS) else {
+            return 0;
+        };
+        let buckets = |base: u64, direction: usize| {
+            let index = offset.checked_sub(base)? / at::READ_BUCKET_STRIDE;
+            self.copy[direction].buckets.get(index as usize).copied()
+        };
+        if let Some(count) = buckets(at::WRITE_BUCKET, 1).or(buckets(at::READ_BUCKET, 0)) {
+            return count;
+        }
+        // Words between the counters of both directions, and behind them, have none.
+        match offset {
+            _ if offset < at::WRITE => self.copy[0].word(offset / 4),
+            _ if offset < 2 * at::WRITE => self.copy[1].word((offset - at::WRITE) / 4),
+            _ => 0,
+        }
+    }
+}
+
+/// A word of the shadow registers that has all bits.
+#[derive(Clone, Copy)]
+enum Word {
+    /// Of a region: its first page, or its last.
+    Page(usize, usize),
+    /// Of a place: one of its times.
+    Time(usize, usize),
+}

@@ -1,0 +1,79 @@
+//! Target latency of each transaction: `nvm_delay_target`.
+
+use super::registers::{Committed, REGIONS};
+
+/// Fractional bits of a time.
+pub const TIME_FRACTION: u32 = 12;
+/// Cycles of 1/phi in Q0.16.
+const GOLDEN: u16 = 40_503;
+/// No response of a read or a write comes sooner than so many cycles behind its address while the emulation is on.
+pub const LEAST: u64 = 7;
+
+/// What a transaction takes, in 1/4096 of a cycle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// Base and dither.
+    base: u64,
+    /// Each beat.
+    beat: u32,
+    /// The emulation was off.
+    pub off: bool,
+}
+
+impl Target {
+    /// Cycles from the address to beat `beats` of the answer, counted from 1, or to the response to so many beats.
+    #[inline]
+    pub fn cycles(&self, beats: u32) -> u64 {
+        let sum = self.base + u64::from(self.beat) * u64::from(beats);
+        sum.min(u32::MAX.into()) >> TIME_FRACTION
+    }
+
+    /// All beats are due together.
+    #[inline]
+    pub fn together(&self) -> bool {
+        self.off || self.beat == 0
+    }
+}
+
+/// Targets of one direction.
+#[derive(Clone, Debug, Default)]
+pub struct Targets {
+    /// Spread evenly over [0, 1); steps by the golden ratio.
+    dither: u16,
+}
+
+impl Targets {
+    /// That of the next transaction; `first` is 0 for reads and 2 for writes, where the times of a direction begin.
+    #[inline]
+    pub fn next(&mut self, committed: &Committed, addr: u64, first: usize) -> Target {
+        if !committed.enable {
+            return Target {
+                off: true,
+                ..Target::default()
+            };
+        }
+        let times = &committed.times[place(committed, addr)];
+        let dither = u64::from(self.dither >> (16 - TIME_FRACTION));
+        self.dither = self.dither.wrapping_add(GOLDEN);
+        Target {
+            base: u64::from(times[first]) + dither,
+            beat: times[first + 1],
+            off: false,
+        }
+    }
+}
+
+/// The lowest enabled region that an address lies in, or the place outside of all.
+#[inline]
+fn place(committed: &Committed, addr: u64) -> usize {
+    if committed.regions == 0 {
+        return REGIONS;
+    }
+    let page = addr >> 12;
+    (0..REGIONS)
+        .find(|&r| {
+            let [first, last] = committed.pages[r].map(u64::from);
+            committed.regions >> r & 1 != 0 && (first..=last).contains(&page)
+        })
+        .unwrap_or(REGIONS)
+}

@@ -1,0 +1,155 @@
+//! Memories of the device: what they hold, and the timing of their channels.
+
+use sim::Media;
+
+use super::{Channel, ChannelConfig, Stages};
+use crate::config::{Config, MemoryConfig};
+
+/// Who accesses a channel: the order of the registers of `qos`.
+pub(crate) mod master {
+    /// The PM window.
+    pub(crate) const PM: usize = 0;
+    /// The NVMe controller.
+    pub(crate) const NVME: usize = 1;
+    /// The first engine.
+    pub(crate) const ENGINES: usize = 2;
+}
+
+/// A place in a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) channel: usize,
+    /// Address in the channel.
+    pub(crate) addr: u64,
+    /// Bytes to the end of what lies together in the channel.
+    pub(crate) left: u64,
+}
+
+/// One memory in the PM window.
+struct Part {
+    media: Media,
+    /// Its first address in the window.
+    base: u64,
+    first_channel: usize,
+    channels: u64,
+    granule: u64,
+}
+
+impl Part {
+    fn place(&self, at: u64) -> Place {
+        let granule = at / self.granule;
+        Place {
+            channel: self.first_channel + (granule % self.channels) as usize,
+            addr: granule / self.channels * self.granule + at % self.granule,
+            left: self.granule - at % self.granule,
+        }
+    }
+}
+
+/// All memories; addresses are those of the PM window.
+pub(crate) struct Memories {
+    parts: Vec<Part>,
+    pub(crate) channels: Vec<Channel>,
+}
+
+impl Memories {
+    /// The storage and, behind it, the local memory from `local_base` on.
+    pub(crate) fn new(config: &Config, storage: Media, local: Option<(Media, u64)>) -> Memories {
+        let channel = |memory: &MemoryConfig| {
+            Channel::new(ChannelConfig {
+                masters: master::ENGINES + config.engines.len(),
+                sizes: memory.delay,
+                clock: config.clock,
+                memory: memory.dram.clone(),
+                stages: Stages::DEVICE,
+            })
+        };
+        let mut channels: Vec<Channel> = Vec::new();
+        for memory in [Some(&config.storage), config.local.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            channels.extend((0..memory.channels).map(|_| channel(memory)));
+        }
+        let part = |config: &MemoryConfig, media, base, first_channel| Part {
+            media,
+            base,
+            first_channel,
+            channels: config.channels.into(),
+            granule: config.granule,
+        };
+        let mut parts = vec![part(&config.storage, storage, 0, 0)];
+        if let (Some(config_of), Some((media, base))) = (&config.local, local) {
+            parts.push(part(
+                config_of,
+                media,
+                base,
+                config.storage.channels as usize,
+            ));
+        }
+        Memories { parts, channels }
+    }
+
+    /// What the storage holds.
+    pub(crate) fn storage(&self) -> &Media {
+        &self.parts[0].media
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn storage_mut(&mut self) -> &mut Media {
+        &mut self.parts[0].media
+    }
+
+    /// What the local memory holds.
+    pub(crate) fn local(&self) -> Option<&Media> {
+        self.parts.get(1).map(|part| &part.media)
+    }
+
+    fn find(&self, addr: u64) -> Option<(usize, u64)> {
+        self.parts.iter().enumerate().find_map(|(n, part)| {
+            let at = addr.checked_sub(part.base)?;
+            (at < part.media.size()).then_some((n, at))
+        })
+    }
+
+    /// Where an address lies; `None` outside of all memories.
+    pub(crate) fn place(&self, addr: u64) -> Option<Place> {
+        self.find(addr).map(|(n, at)| self.parts[n].place(at))
+    }
+
+    /// Reads what lies in one granule. False: it could not be had.
+    pub(crate) fn read(&self, addr: u64, out: &mut [u8]) -> bool {
+        match self.find(addr) {
+            Some((n, at)) => self.parts[n].media.read(at, out),
+            None => false,
+        }
+    }
+
+    /// Writes what lies in one granule. False: there was no room for it.
+    pub(crate) fn write(&mut self, addr: u64, data: &[u8]) -> bool {
+        match self.find(addr) {
+            Some((n, at)) => self.parts[n].media.write(at, data),
+            None => false,
+        }
+    }
+
+    /// Makes a range of the storage zeros.
+    pub(crate) fn zero(&mut self, addr: u64, len: u64) -> bool {
+        self.parts[0].media.zero(addr, len)
+    }
+
+    /// The function is reset: nothing is under way any more.
+    pub(crate) fn reset(&mut self) {
+        self.channels.iter_mut().for_each(Channel::reset);
+    }
+
+    /// Brings files to the disk.
+    pub(crate) fn flush(&self) -> Result<(), sim::MediaError> {
+        self.parts.iter().try_for_each(|part| part.media.flush())
+    }
+
+    /// Accesses that files had no room for, or could not give.
+    pub(crate) fn failures(&self) -> u64 {
+        self.parts.iter().map(|part| part.media.failures()).sum()
+    }
+}

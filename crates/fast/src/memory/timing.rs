@@ -1,0 +1,122 @@
+//! The memory behind a channel, burst by burst.
+
+use sim::controller::Memory;
+use sim::dram::{Answered, Buffered, Bursts};
+use sim::{Random, Time};
+
+/// Timing of a memory; see [`Memory`].
+pub enum Timing {
+    Ddr4(Box<Bursts>),
+    Fixed {
+        latency: Time,
+        pace: Time,
+        next: [Time; 2],
+    },
+    Late {
+        most: Time,
+        random: Random,
+        written: Time,
+        pace: Time,
+        next: [Time; 2],
+    },
+}
+
+impl Timing {
+    /// Behind a front end that gives it a line every `pace` at most, reads and writes apart.
+    pub fn new(memory: &Memory, pace: Time) -> Timing {
+        match memory {
+            Memory::Ddr4(config) => Timing::Ddr4(Box::new(Bursts::new(config, pace))),
+            Memory::Fixed(latency) => Timing::Fixed {
+                latency: *latency,
+                pace,
+                next: [Time::ZERO; 2],
+            },
+            Memory::Late { most, seed } => Timing::Late {
+                most: *most,
+                random: Random::new(*seed),
+                written: Time::ZERO,
+                pace,
+                next: [Time::ZERO; 2],
+            },
+        }
+    }
+
+    /// Reads `lines` lines from `now` on.
+    #[inline]
+    pub fn read(&mut self, now: Time, addr: u64, lines: u32) -> Answered {
+        match self {
+            Timing::Ddr4(bursts) => bursts.read(now, addr, lines),
+            Timing::Fixed {
+                latency,
+                pace,
+                next,
+            } => {
+                let (from, taken) = give(now, lines, *pace, &mut next[0]);
+                Answered {
+                    first: from + *latency,
+                    last: taken + *latency,
+                    taken,
+                }
+            }
+            Timing::Late {
+                most,
+                random,
+                pace,
+                next,
+                ..
+            } => {
+                let (from, taken) = give(now, lines, *pace, &mut next[0]);
+                let (mut first, mut last) = (Time::MAX, Time::ZERO);
+                for line in 0..u64::from(lines) {
+                    let end = Time(from.0 + line * pace.0 + 1 + random.below(most.0));
+                    (first, last) = (first.min(end), last.max(end));
+                }
+                Answered { first, last, taken }
+            }
+        }
+    }
+
+    /// Writes `lines` lines from `now` on.
+    #[inline]
+    pub fn write(&mut self, now: Time, addr: u64, lines: u32) -> Buffered {
+        match self {
+            Timing::Ddr4(bursts) => bursts.write(now, addr, lines),
+            Timing::Fixed {
+                latency,
+                pace,
+                next,
+            } => {
+                let (_, taken) = give(now, lines, *pace, &mut next[1]);
+                Buffered {
+                    taken,
+                    safe: taken + *latency,
+                }
+            }
+            Timing::Late {
+                most,
+                random,
+                written,
+                pace,
+                next,
+            } => {
+                let (from, taken) = give(now, lines, *pace, &mut next[1]);
+                for line in 0..u64::from(lines) {
+                    let end = Time(from.0 + line * pace.0 + 1 + random.below(most.0));
+                    *written = end.max(*written);
+                }
+                Buffered {
+                    taken,
+                    safe: *written,
+                }
+            }
+        }
+    }
+}
+
+/// When the first and the last of `lines` lines are given to the memory.
+fn give(now: Time, lines: u32, pace: Time, next: &mut Time) -> (Time, Time) {
+    let from = now.max(*next);
+    let taken = Time(from.0 + u64::from(lines.saturating_sub(1)) * pace.0);
+    *next = taken + pace;
+    (from, taken)
+}

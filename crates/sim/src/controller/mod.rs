@@ -1,0 +1,91 @@
+//! What stands before a memory: the front end of its controller, and what it asks of the memory's timing.
+//!
+//! [`FrontEnd`] is the queueing of one AXI4 channel, clock by clock, and [`MemoryTiming`] what answers it line by line.
+
+mod fixed;
+mod front;
+mod late;
+mod map;
+mod returns;
+
+pub use fixed::FixedLatency;
+pub use front::{FrontEnd, MAX_READS, MAX_RESPONSES, MAX_WRITES};
+pub use late::LateMemory;
+pub use map::AddressMap;
+pub use returns::Returns;
+
+use crate::{DramConfig, Time};
+
+/// The memory behind a channel.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Memory {
+    /// DDR4 controller and DRAM.
+    Ddr4(DramConfig),
+    /// Every access takes the same time.
+    Fixed(Time),
+    /// Every access takes a time of its own, up to `most`, drawn by `seed`.
+    Late {
+        /// The longest.
+        most: Time,
+        /// See above.
+        seed: u64,
+    },
+}
+
+impl Memory {
+    /// The timing model of one channel.
+    pub fn timing(&self) -> Box<dyn MemoryTiming + Send> {
+        match self {
+            Memory::Ddr4(config) => Box::new(crate::dram::Channel::new(config)),
+            Memory::Fixed(latency) => Box::new(FixedLatency::new(*latency)),
+            Memory::Late { most, seed } => Box::new(LateMemory::new(*most, *seed)),
+        }
+    }
+}
+
+/// Timing of a memory that serves 64-byte accesses. It moves no data.
+pub trait MemoryTiming {
+    /// Whether an access of this direction would be taken now.
+    fn ready(&self, write: bool) -> bool;
+
+    /// Takes an access to the 64-byte line at `addr`. Only after [`MemoryTiming::ready`] said so. `token` comes back when
+    /// a read has its data or a write is safe in the controller; writes come back in order.
+    fn push(&mut self, now: Time, token: u32, addr: u64, write: bool);
+
+    /// Advances to `now` and appends the tokens that have come back by then.
+    fn advance(&mut self, now: Time, done: &mut Vec<u32>);
+
+    /// When something may happen next, if anything is in flight. A time not after now means at once.
+    fn next_event(&self) -> Option<Time>;
+}
+
+/// The DDR4 controller and DRAM of `sim`.
+impl MemoryTiming for crate::dram::Channel {
+    #[inline]
+    fn ready(&self, write: bool) -> bool {
+        self.can_accept(write)
+    }
+
+    #[inline]
+    fn push(&mut self, now: Time, token: u32, addr: u64, write: bool) {
+        let request = crate::dram::Request {
+            tag: token.into(),
+            addr,
+            is_write: write,
+        };
+        let taken = crate::dram::Channel::push(self, now, request);
+        debug_assert!(taken);
+    }
+
+    #[inline]
+    fn advance(&mut self, now: Time, done: &mut Vec<u32>) {
+        while let Some(completion) = self.poll(now) {
+            done.push(completion.tag as u32);
+        }
+    }
+
+    #[inline]
+    fn next_event(&self) -> Option<Time> {
+        crate::dram::Channel::next_event(self)
+    }
+}

@@ -1,0 +1,294 @@
+//! `dram::Bursts` beside `dram::Channel` behind the front end, in closed loops: bandwidth and latency.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+use sim::axi::Ax;
+use sim::controller::{FrontEnd, Returns, MAX_RESPONSES};
+use sim::dram::{Bursts, Channel, DramConfig};
+use sim::{Clock, Random, Time};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Where {
+    Sequential,
+    Random,
+    /// Other rows of few banks, again and again.
+    Conflicts,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mix {
+    Reads,
+    Writes,
+    Half,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pattern {
+    at: Where,
+    mix: Mix,
+    lines: u32,
+    depth: usize,
+}
+
+struct Source {
+    pattern: Pattern,
+    random: Random,
+    next: u64,
+}
+
+impl Source {
+    fn new(pattern: Pattern) -> Source {
+        Source {
+            pattern,
+            random: Random::new(7),
+            next: 0,
+        }
+    }
+
+    fn draw(&mut self) -> (u64, bool) {
+        let p = self.pattern;
+        let bytes = u64::from(p.lines) * 64;
+        let addr = match p.at {
+            Where::Sequential => self.next * bytes,
+            Where::Random => self.random.below((4 << 30) / bytes) * bytes,
+            // The low bits of the row choose the bank: rows 16 apart are in the same one.
+            Where::Conflicts => self.random.below(1 << 10) * (16 * 16 * 128 * 64),
+        };
+        self.next += 1;
+        let write = match p.mix {
+            Mix::Reads => false,
+            Mix::Writes => true,
+            Mix::Half => self.random.below(2) == 1,
+        };
+        (addr, write)
+    }
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Measured {
+    gb_s: f64,
+    read_ns: f64,
+    write_ns: f64,
+}
+
+#[derive(Default)]
+struct Sums {
+    reads: (u64, u64),
+    writes: (u64, u64),
+}
+
+impl Sums {
+    fn add(&mut self, write: bool, cycles: u64) {
+        let sum = if write {
+            &mut self.writes
+        } else {
+            &mut self.reads
+        };
+        sum.0 += cycles;
+        sum.1 += 1;
+    }
+    fn measured(&self, cycles: u64, lines: u32) -> Measured {
+        let mean = |(sum, n): (u64, u64)| sum as f64 * 4.0 / n.max(1) as f64;
+        let bursts = self.reads.1 + self.writes.1;
+        Measured {
+            gb_s: (bursts * u64::from(lines) * 64) as f64 / (cycles as f64 * 4.0),
+            read_ns: mean(self.reads),
+            write_ns: mean(self.writes),
+        }
+    }
+}
+
+/// Clock by clock.
+fn reference(pattern: Pattern, count: u64) -> Measured {
+    let clock = Clock::default();
+    let mut front = FrontEnd::new(Box::new(Channel::new(&DramConfig::default())));
+    let mut source = Source::new(pattern);
+    let (mut ar, mut aw): (VecDeque<Ax>, VecDeque<Ax>) = Default::default();
+    let mut w = 0u32;
+    let mut starts: BTreeMap<u16, u64> = BTreeMap::new();
+    let mut ids: Vec<u16> = (0..256).rev().collect();
+    let (mut open, mut done) = (0, 0);
+    let mut sums = Sums::default();
+    let mut cycle = 0;
+    while done < count {
+        cycle += 1;
+        let now = clock.edge(cycle);
+        if open < pattern.depth {
+            let (addr, write) = source.draw();
+            let id = ids.pop().unwrap();
+            starts.insert(id, cycle);
+            let ax = Ax::incr(id, addr, pattern.lines);
+            if write {
+                aw.push_back(ax);
+                w += pattern.lines;
+            } else {
+                ar.push_back(ax);
+            }
+            open += 1;
+        }
+        front.advance(now);
+        front.issue(now);
+        let beat = front.beat();
+        let response = front.response();
+        let (read, write, data) = (front.takes_read(), front.takes_write(), front.takes_data());
+        let mut end = |id: u16, write: bool| {
+            sums.add(write, cycle - starts[&id]);
+            ids.insert(0, id);
+            open -= 1;
+            done += 1;
+        };
+        if read {
+            if let Some(ax) = ar.pop_front() {
+                front.read(ax);
+            }
+        }
+        if data && w > 0 {
+            front.data(now, 0);
+            w -= 1;
+        }
+        if write {
+            if let Some(ax) = aw.pop_front() {
+                front.write(ax);
+            }
+        }
+        if let Some((id, _)) = response {
+            front.response_sent();
+            end(id, true);
+        }
+        if let Some((ax, number)) = beat {
+            front.beat_sent();
+            if number + 1 == ax.beats() {
+                end(ax.id, false);
+            }
+        }
+    }
+    sums.measured(cycle, pattern.lines)
+}
+
+/// Lines that are asked for in one call where both directions are busy.
+const PART: u32 = 8;
+
+/// A burst of which the first `asked` lines have been asked for.
+struct Burst {
+    start: u64,
+    addr: u64,
+    asked: u32,
+    /// When the answers so far have come.
+    end: u64,
+}
+
+/// Burst by burst, in parts.
+fn analytic(pattern: Pattern, count: u64) -> Measured {
+    let clock = Clock::default();
+    let mut dram = Bursts::new(&DramConfig::default(), clock.edge(1));
+    let mut source = Source::new(pattern);
+    let mut returns = Returns::new();
+    let mut ends: BinaryHeap<Reverse<(u64, u64, bool)>> = BinaryHeap::new();
+    let mut sums = Sums::default();
+    let (mut issued, mut done, mut open) = (0, 0, 0);
+    // What waits for the memory, reads first, and when the memory has room for more of it.
+    let mut waiting: [VecDeque<Burst>; 2] = Default::default();
+    let mut room = [0u64; 2];
+    let mut responses = VecDeque::from(vec![0; MAX_RESPONSES]);
+    let up = |time: Time| clock.edge_before(Time(time.0 - 1)) + 1;
+    let mut free = 0;
+    while done < count {
+        let next =
+            |w: &VecDeque<Burst>, room: u64| w.front().map_or(u64::MAX, |b| room.max(b.start + 1));
+        let read = next(&waiting[0], room[0]);
+        let write = next(&waiting[1], room[1].max(responses[0]));
+        let end = ends.peek().map_or(u64::MAX, |e| e.0 .0);
+        let issue = if open < pattern.depth {
+            free.max(issued + 1)
+        } else {
+            u64::MAX
+        };
+        if issue <= end && issue <= read.min(write) {
+            issued = issue;
+            open += 1;
+            let (addr, is_write) = source.draw();
+            waiting[usize::from(is_write)].push_back(Burst {
+                start: issue,
+                addr,
+                asked: 0,
+                end: 0,
+            });
+        } else if end <= read.min(write) {
+            let Some(Reverse((end, start, is_write))) = ends.pop() else {
+                break;
+            };
+            sums.add(is_write, end - start);
+            open -= 1;
+            done += 1;
+            free = end + 1;
+        } else {
+            let is_write = write < read;
+            let cycle = read.min(write);
+            let kind = usize::from(is_write);
+            let Some(mut burst) = waiting[kind].pop_front() else {
+                break;
+            };
+            let lines = PART.min(pattern.lines - burst.asked);
+            let addr = burst.addr + u64::from(burst.asked) * 64;
+            burst.asked += lines;
+            let taken = if is_write {
+                let b = dram.write(clock.edge(cycle), addr, lines);
+                burst.end = up(b.safe);
+                b.taken
+            } else {
+                let a = dram.read(clock.edge(cycle), addr, lines);
+                returns.forget(cycle);
+                burst.end = burst
+                    .end
+                    .max(returns.take(up(a.first), up(a.last), lines).1);
+                a.taken
+            };
+            room[kind] = up(taken) + 1;
+            if burst.asked < pattern.lines {
+                waiting[kind].push_front(burst);
+            } else {
+                if is_write {
+                    responses.pop_front();
+                    responses.push_back(burst.end + 1);
+                }
+                ends.push(Reverse((burst.end, burst.start, is_write)));
+            }
+        }
+    }
+    sums.measured(ends.peek().map_or(issued, |e| e.0 .0), pattern.lines)
+}
+
+#[test]
+fn bursts_take_the_time_that_their_lines_take() {
+    let mut worst = (0.0f64, 0.0f64);
+    for at in [Where::Sequential, Where::Random, Where::Conflicts] {
+        for mix in [Mix::Reads, Mix::Writes, Mix::Half] {
+            for lines in [1, 4, 8, 64] {
+                for depth in [1, 2, 4, 8, 16, 32, 64] {
+                    let pattern = Pattern {
+                        at,
+                        mix,
+                        lines,
+                        depth,
+                    };
+                    let count = (200_000 / u64::from(lines)).max(5000);
+                    let (r, a) = (reference(pattern, count), analytic(pattern, count));
+                    let off = |a: f64, r: f64| if r > 0.0 { 100.0 * (a / r - 1.0) } else { 0.0 };
+                    let (b, rd, wr) = (
+                        off(a.gb_s, r.gb_s),
+                        off(a.read_ns, r.read_ns),
+                        off(a.write_ns, r.write_ns),
+                    );
+                    println!(
+                        "{at:?} {mix:?} {lines:2} x {depth:2}: {:6.2} GB/s {b:+5.1} %, read {:7.1} ns {rd:+5.1} %, write {:7.1} ns {wr:+5.1} %",
+                        r.gb_s, r.read_ns, r.write_ns
+                    );
+                    worst = (worst.0.max(b.abs()), worst.1.max(rd.abs()).max(wr.abs()));
+                }
+            }
+        }
+    }
+    println!("worst: {worst:?}");
+    assert!(worst.0 < 20.0);
+}
