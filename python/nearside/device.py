@@ -119,12 +119,17 @@ def compile_design(
 class Device:
     """A simulated device with its link, host and driver."""
 
-    model = "rtl"
-    """What simulates it."""
+    def __init__(
+        self, design: Design, progress: BuildProgress | None = None, engine: str | None = None, **options: Any
+    ) -> None:
+        """A device with power, on an engine: "rtl", or "fast", its model transaction by transaction.
 
-    def __init__(self, design: Design, progress: BuildProgress | None = None, **options: Any) -> None:
+        Without `engine` the environment's `NEARSIDE_ENGINE` says which, or it is the RTL.
+        """
         self.design = design
-        self.native = _native.Device(design.native, progress, **options)
+        self.native = _native.Device(design.native, progress, engine=engine, **options)
+        self.model = self.native.model
+        """What simulates it: "rtl" or "fast"."""
         self.late_reads: dict[str, Any] | None = None
         """Of the timing that its storage has: see `Design.late_reads`."""
         self._chosen(None)

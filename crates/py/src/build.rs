@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use device::{Engine, Factory, RtlOptions};
 use pyo3::prelude::*;
 use rtl::bitstream::{FileList, Progress, Purpose};
 use rtl::{DeviceConfig, RtlDevice};
@@ -123,15 +124,39 @@ impl Design {
     }
 }
 
-/// The device of a design as it is run here: without assertions, unless `NEARSIDE_CHECKED` asks for them, as it does wherever
-/// tests run.
-pub fn device_config(design: &design::Design) -> PyResult<DeviceConfig> {
-    let mut config = DeviceConfig::of(design).map_err(raise)?;
-    config.purpose = match std::env::var_os("NEARSIDE_CHECKED") {
+/// How the RTL is built here: without assertions, unless `NEARSIDE_CHECKED` asks for them, as it does wherever tests run.
+pub fn purpose() -> Purpose {
+    match std::env::var_os("NEARSIDE_CHECKED") {
         Some(value) if !value.is_empty() && value != "0" => Purpose::Checked,
         _ => Purpose::Running,
-    };
-    Ok(config)
+    }
+}
+
+/// The engine that is asked for: that of the argument, else that which `NEARSIDE_ENGINE` names, else the RTL.
+pub fn engine_of(name: Option<&str>) -> PyResult<Engine> {
+    if let Some(name) = name {
+        return name.parse().map_err(raise);
+    }
+    match std::env::var("NEARSIDE_ENGINE") {
+        Ok(name) if !name.is_empty() => {
+            let wrong = |e| raise(format!("NEARSIDE_ENGINE: {e}"));
+            name.parse().map_err(wrong)
+        }
+        _ => Ok(Engine::default()),
+    }
+}
+
+/// What devices of a design are made by. `progress` is told of a compilation.
+pub fn factory(
+    py: Python<'_>,
+    design: &design::Design,
+    engine: Engine,
+    options: &RtlOptions,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Factory> {
+    let mut teller = BuildTeller::new(progress);
+    let built = py.detach(|| Factory::new(design, engine, options, &mut |p| teller.tell(p)));
+    teller.settle(built.map_err(raise))
 }
 
 /// What a build learns from.
@@ -194,10 +219,8 @@ pub fn compile(
     train: bool,
     checked: bool,
 ) -> PyResult<PathBuf> {
-    let mut config = device_config(&design.inner)?;
-    if checked {
-        config.purpose = Purpose::Checked;
-    }
+    let mut config = DeviceConfig::of(&design.inner).map_err(raise)?;
+    config.purpose = if checked { Purpose::Checked } else { purpose() };
     config.train = train.then_some(exercise);
     let mut teller = BuildTeller::new(progress);
     let bytes = design.inner.media.bytes.0;

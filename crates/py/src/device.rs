@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use design::engine::{Manifest, Plugged};
 use design::media::Registers;
+use device::{Engine, RtlOptions};
 use driver::launch::EngineRegisters;
 use driver::page::{CommandPage, Submitted};
 use driver::window::{self, Stream};
@@ -20,12 +21,12 @@ use sim::{Bar, Media, Time, Tracer};
 use crate::arguments::{
     find_profile, span_ns, whole_block, whole_range, within, within_namespace, zeroed, END_OF_TIME,
 };
-use crate::build::{device_config, memory_of, root, Design};
+use crate::build::{engine_of, factory, memory_of, purpose, root, Design};
 use crate::error::raise;
 use crate::process::{alone, Owned};
 use crate::progress::{in_pieces, Teller};
 use crate::report;
-use crate::session::{Build, Session, State};
+use crate::session::{Session, State};
 use crate::single::Single;
 use crate::trace::{create, Events};
 
@@ -36,6 +37,7 @@ pub struct Device {
     state: Owned<Mutex<State>>,
     design: design::Design,
     engines: Vec<design::engine::Plugged>,
+    engine: Engine,
 }
 
 impl Device {
@@ -157,9 +159,10 @@ impl Device {
     /// With `weights`, (high, medium, low), it selects weighted round robin; queues then have medium priority.
     /// Without `skip_idle` the cycles in which nothing can happen are evaluated as well.
     /// `commands` is the file of a trace of all commands, from the driver's first on; see `trace_start`.
+    /// `engine` is "rtl" or "fast"; without it the environment's `NEARSIDE_ENGINE`, or "rtl".
     #[new]
     #[pyo3(signature = (design, progress=None, timeout_us=100_000, queue_entries=None, trace=None, skip_idle=true,
-        commands=None, weights=None))]
+        commands=None, weights=None, engine=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn new(
         py: Python<'_>,
@@ -171,12 +174,13 @@ impl Device {
         skip_idle: bool,
         commands: Option<PathBuf>,
         weights: Option<(u16, u16, u16)>,
+        engine: Option<&str>,
     ) -> PyResult<Device> {
         let design = design.inner.clone();
-        let mut config = device_config(&design)?;
-        let engines = config.engines.clone();
-        config.skip_idle = skip_idle;
-        config.trace = match trace {
+        let engine = engine_of(engine)?;
+        let root = root()?;
+        let engines = design.engines(&root).map_err(raise)?;
+        let trace = match trace {
             Some((_, from, to)) if from >= to => {
                 let text =
                     format!("trace = from {from} to {to} ns: the end must come after the start");
@@ -204,11 +208,7 @@ impl Device {
                 return Err(raise(text));
             }
         }
-        let profile = design::Profile::find(&config.root, &design.media.profile).map_err(raise)?;
-        let media = match &design.media.file {
-            Some(path) => Media::file(path, design.media.bytes.0).map_err(raise)?,
-            None => Media::memory(design.media.bytes.0).map_err(raise)?,
-        };
+        let profile = design::Profile::find(&root, &design.media.profile).map_err(raise)?;
         let driver = Config {
             io_queues: design.nvme.io_queues as u16,
             io_entries: queue_entries.unwrap_or(design.nvme.queue_entries),
@@ -217,12 +217,20 @@ impl Device {
             ..Config::default()
         };
         let file = commands.map(|path| create(&path)).transpose()?;
-        let builder = Build {
-            config,
-            progress,
-            tracer: file.clone().map(|file| Tracer::new(file, false)),
+        let options = RtlOptions {
+            purpose: purpose(),
+            trace,
+            skip_idle,
+            ..RtlOptions::default()
         };
-        let session = py.detach(|| Session::start(&design, driver, media, builder));
+        // Compiling may take minutes: what can't be had is told before.
+        let media = match &design.media.file {
+            Some(path) => Media::file(path, design.media.bytes.0).map_err(raise)?,
+            None => Media::memory(design.media.bytes.0).map_err(raise)?,
+        };
+        let factory = factory(py, &design, engine, &options, progress)?;
+        let tracer = file.clone().map(|file| Tracer::new(file, false));
+        let session = py.detach(|| Session::start(&design, driver, factory, media, tracer));
         py.check_signals()?;
         let session = session?;
         let session = Some(session);
@@ -231,10 +239,11 @@ impl Device {
             state: Owned::new(State { session, trace }.into()),
             design,
             engines,
+            engine,
         };
         device.set_on(&profile, None, driver::STORAGE)?;
         if let Some(memory) = device.design.local() {
-            let profile = design::Profile::find(&root()?, &memory.profile).map_err(raise)?;
+            let profile = design::Profile::find(&root, &memory.profile).map_err(raise)?;
             device.set_on(&profile, None, &memory.name)?;
         }
         Ok(device)
@@ -278,7 +287,13 @@ impl Device {
         Ok(self.lock()?.session()?.controller.namespace().block_bytes)
     }
 
-    /// What its bitstream was built as: "checked" has assertions, "running" has none; either may be ", trained".
+    /// What simulates it: "rtl" or "fast".
+    #[getter]
+    fn model(&self) -> &'static str {
+        self.engine.name()
+    }
+
+    /// What its bitstream was built as: "checked" has assertions, "running" has none; either may be ", trained". "fast" without one.
     #[getter]
     fn build(&self) -> PyResult<String> {
         Ok(self.lock()?.session()?.build.clone())

@@ -1,13 +1,13 @@
 //! The fuzzer, on a design's device.
 
 use ::fuzz::{Campaign, Conditions, Replay};
+use device::RtlOptions;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use rtl::bitstream::Bitstream;
-use rtl::{Memory, RtlDevice};
+use sim::controller::Memory;
 use sim::{Device, Media};
 
-use crate::build::{BuildTeller, Design};
+use crate::build::{engine_of, factory, Design};
 use crate::error::raise;
 use crate::progress::Teller;
 
@@ -20,7 +20,7 @@ const LEAST_MHZ: u32 = 50;
 /// `SEED:EPISODE` or `SEED:EPISODE:STEPS`. Ctrl-C while a failure is made shorter ends only that.
 #[pyfunction]
 #[pyo3(signature = (design, amount, seed=1, *, calm=false, first_episode=0, replay=None, shrinks=60,
-    per_episode=2000, torn_blocks=false, progress=None))]
+    per_episode=2000, torn_blocks=false, engine=None, progress=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn fuzz(
     py: Python<'_>,
@@ -33,9 +33,11 @@ pub fn fuzz(
     shrinks: u32,
     per_episode: u64,
     torn_blocks: bool,
+    engine: Option<&str>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let design = &design.inner;
+    let engine = engine_of(engine)?;
     if per_episode == 0 {
         return Err(raise("per_episode = 0: at least 1 is needed"));
     }
@@ -44,8 +46,6 @@ pub fn fuzz(
         let text = format!("clock_mhz = {mhz}: the time limits of the fuzzer's model are for {LEAST_MHZ} MHz and more");
         return Err(raise(text));
     }
-    let mut config = rtl::DeviceConfig::of(design).map_err(raise)?;
-    config.hang_cycles = HANG_CYCLES; // and with assertions: it looks for faults
     let replay = replay
         .map(|r| r.parse::<Replay>().map_err(raise))
         .transpose()?;
@@ -62,21 +62,25 @@ pub fn fuzz(
         replay,
     };
     let bytes = design.media.bytes.0;
-    let mut teller = BuildTeller::new(None);
-    let built = py.detach(|| config.compile(bytes, &mut |p| teller.tell(p)));
-    let path = teller.settle(built.map_err(raise))?;
-    let bitstream = Bitstream::open(&path).map_err(raise)?;
+    // With assertions: it looks for faults.
+    let options = RtlOptions {
+        hang_cycles: Some(HANG_CYCLES),
+        ..RtlOptions::default()
+    };
+    let mut factory = factory(py, design, engine, &options, None)?;
+    let own = design.dram.clone();
     let mut teller = Teller::new(progress);
     let outcome = py.detach(|| {
         let mut make = |conditions: &Conditions| -> Result<Box<dyn Device + Send>, String> {
             let media = Media::memory(bytes).map_err(|e| e.to_string())?;
-            let mut config = config.clone();
-            if let Some(most) = conditions.late_memory {
-                let seed = conditions.seed;
-                config.memory = Memory::Late { most, seed };
-            }
-            let device = RtlDevice::new(bitstream.clone(), config, media);
-            Ok(Box::new(device.map_err(|e| e.to_string())?))
+            factory.set_memory(match conditions.late_memory {
+                Some(most) => Memory::Late {
+                    most,
+                    seed: conditions.seed,
+                },
+                None => Memory::Ddr4(own.clone()),
+            });
+            factory.device(media).map_err(|e| e.to_string())
         };
         ::fuzz::run(&mut make, &campaign, &mut |done, all| {
             teller.tell(done, all)

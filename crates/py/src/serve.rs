@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use design::{Identity, Place};
+use device::{Engine, RtlOptions};
 use driver::control::Delay;
 use pyo3::prelude::*;
-use rtl::RtlDevice;
 use serde_json::{json, Map, Value};
 use serve::{Function, RegisterWrite, Served};
 use sim::{Bar, Media, Tracer};
 use trace::TraceFile;
 
-use crate::build::{device_config, BuildTeller, Design};
+use crate::build::{engine_of, factory, purpose, root, Design};
 use crate::error::raise;
 use crate::process::Owned;
 use crate::trace::{create, finish};
@@ -50,15 +50,21 @@ impl Server {
     /// Compiles the designs if need be and serves each of them behind its socket; with the name of a file, its commands are
     /// traced.
     #[new]
-    #[pyo3(signature = (devices, progress=None))]
-    fn new(py: Python<'_>, devices: Vec<Wanted>, progress: Option<Py<PyAny>>) -> PyResult<Server> {
+    #[pyo3(signature = (devices, progress=None, engine=None))]
+    fn new(
+        py: Python<'_>,
+        devices: Vec<Wanted>,
+        progress: Option<Py<PyAny>>,
+        engine: Option<&str>,
+    ) -> PyResult<Server> {
+        let engine = engine_of(engine)?;
         let (mut served, mut files, mut traces) = (Vec::new(), Vec::new(), Vec::new());
         let mut builds = Vec::new();
         let identities = identities(&devices)?;
         for ((design, socket, trace), identity) in devices.into_iter().zip(identities) {
             let design = &design.get().inner;
             let progress = progress.as_ref().map(|p| p.clone_ref(py));
-            let (one, build) = prepare(py, design, identity, socket, progress)?;
+            let (one, build) = prepare(py, design, engine, identity, socket, progress)?;
             served.push(one);
             builds.push(build);
             files.push(trace);
@@ -151,18 +157,18 @@ fn identities(devices: &[Wanted]) -> PyResult<Vec<Identity>> {
 fn prepare(
     py: Python<'_>,
     design: &design::Design,
+    engine: Engine,
     identity: Identity,
     socket: PathBuf,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(Served, String)> {
-    let mut config = device_config(design)?;
-    config.identity = identity;
-    let vectors = design.vectors(&config.root).map_err(raise)?;
-    let profile = design::Profile::find(&config.root, &design.media.profile).map_err(raise)?;
+    let root = root()?;
+    let vectors = design.vectors(&root).map_err(raise)?;
+    let profile = design::Profile::find(&root, &design.media.profile).map_err(raise)?;
     let mut registers = profile
         .registers(design.clock(), design.turns())
         .map_err(raise)?;
-    registers.extend(design.local_registers(&config.root).map_err(raise)?);
+    registers.extend(design.local_registers(&root).map_err(raise)?);
     // Loads and stores of a mapped window never reach the device, so nothing could delay them, or take them to another memory.
     let media = match &design.media.file {
         Some(path) => Media::file(path, design.media.bytes.0),
@@ -174,10 +180,14 @@ fn prepare(
         .shared_file()
         .map(|file| file.try_clone_to_owned().map(Arc::new));
     let pm_file = pm_file.transpose().map_err(raise)?;
-    let mut teller = BuildTeller::new(progress);
-    let built = py.detach(|| RtlDevice::build(config, media, &mut |p| teller.tell(p)));
-    let device = teller.settle(built.map_err(raise))?;
-    let build = device.bitstream_build().to_string();
+    let options = RtlOptions {
+        purpose: purpose(),
+        ..RtlOptions::default()
+    };
+    let mut factory = factory(py, design, engine, &options, progress)?;
+    factory.set_identity(identity);
+    let device = factory.device(media).map_err(raise)?;
+    let build = factory.build();
     let mut setup = Vec::new();
     for (channel, registers) in (0..).zip(&registers) {
         let writes = Delay::of_channel(channel)
@@ -192,7 +202,7 @@ fn prepare(
     let served = Served {
         name: design.name.clone(),
         socket,
-        device: Box::new(device),
+        device,
         function: Function {
             pm_bytes: design.window_bytes(),
             pm_file,

@@ -4,15 +4,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use design::{Identity, Place};
+use device::Factory;
 use driver::control::Inventory;
 use driver::page::CommandPage;
 use driver::{Config, Controller, SimHost};
 use pyo3::prelude::*;
-use rtl::RtlDevice;
 use sim::{Bar, Media, System, Tracer};
 use trace::TraceFile;
 
-use crate::build::BuildTeller;
 use crate::error::raise;
 use crate::trace::finish;
 
@@ -25,30 +24,24 @@ pub struct Session {
     pub inventory: Inventory,
     /// Command pages of the engines that have been given commands there, by the engine's name.
     pub pages: HashMap<String, CommandPage>,
-    /// What the bitstream was built as.
+    /// See [`Factory::build`].
     pub build: String,
     _number: Number,
 }
 
 impl Session {
-    /// Compiles the device if need be, gives it power, and starts the driver.
+    /// Gives the device power, and starts the driver.
     pub fn start(
         design: &design::Design,
         driver: Config,
+        mut factory: Factory,
         media: Media,
-        build: Build,
+        tracer: Option<Tracer>,
     ) -> PyResult<Session> {
-        let Build {
-            mut config,
-            progress,
-            tracer,
-        } = build;
         let number = Number::take();
-        config.identity = Identity::of(design, Place::Number(number.0)).map_err(raise)?;
-        let mut teller = BuildTeller::new(progress);
-        let built = RtlDevice::build(config, media, &mut |p| teller.tell(p));
-        let device = teller.settle(built.map_err(raise))?;
-        let build = device.bitstream_build().to_string();
+        factory.set_identity(Identity::of(design, Place::Number(number.0)).map_err(raise)?);
+        let device = factory.device(media).map_err(raise)?;
+        let build = factory.build();
         let mut system = System::new(&design.host).map_err(raise)?;
         let windows = [
             (Bar::Nvme, 64 << 10),
@@ -56,7 +49,7 @@ impl Session {
             (Bar::Control, 1 << 20),
         ];
         let slot = system
-            .add_device(Box::new(device), &design.pcie, &windows)
+            .add_device(device, &design.pcie, &windows)
             .map_err(raise)?;
         if tracer.is_some() && !system.set_tracer(slot, tracer) {
             return Err(raise(NO_TRACE));
@@ -142,12 +135,4 @@ impl State {
         }
         finish(&file).map(Some)
     }
-}
-
-/// How a device is built.
-pub struct Build {
-    pub config: rtl::DeviceConfig,
-    /// A callback that hears of it.
-    pub progress: Option<Py<PyAny>>,
-    pub tracer: Option<Tracer>,
 }

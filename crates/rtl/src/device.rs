@@ -277,6 +277,12 @@ impl DeviceConfig {
         compile_trained(&self.bitstream(), &mut training, progress)
     }
 
+    /// Refuses what can't be had: it may take minutes to compile, so it is told before.
+    pub fn ready(&self) -> Result<()> {
+        self.check()?;
+        self.waveform().map(drop)
+    }
+
     /// The file of the first waveform.
     fn waveform(&self) -> Result<Option<Output>> {
         let window = self.trace.as_ref();

@@ -1,0 +1,199 @@
+//! The device of a design, on either engine: the RTL clock by clock, or its model transaction by transaction. Who takes a
+//! [`sim::Device`] from here need not know which it is.
+
+#![warn(missing_docs)]
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use design::{Design, Identity};
+use rtl::bitstream::{Bitstream, Progress, Purpose};
+use rtl::{RtlDevice, TraceWindow};
+use sim::controller::Memory;
+use sim::{Device, Media};
+
+/// What simulates a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Engine {
+    /// The RTL, clock by clock: the truth.
+    #[default]
+    Rtl,
+    /// A model of it, transaction by transaction, a hundred times faster.
+    Fast,
+}
+
+impl Engine {
+    /// All of them.
+    pub const ALL: [Engine; 2] = [Engine::Rtl, Engine::Fast];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Rtl => "rtl",
+            Engine::Fast => "fast",
+        }
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Engine {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Engine, Error> {
+        let named = Engine::ALL.into_iter().find(|engine| engine.name() == text);
+        named.ok_or_else(|| Error(format!("engine = {text:?}: allowed are \"rtl\", \"fast\"")))
+    }
+}
+
+/// Why there is no device: one line that names what was wrong and what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error(String);
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Error {}
+
+fn error(error: impl fmt::Display) -> Error {
+    Error(error.to_string())
+}
+
+/// How the RTL is built and run; the fast engine has nothing of it.
+#[derive(Clone, Debug)]
+pub struct RtlOptions {
+    /// With assertions or without.
+    pub purpose: Purpose,
+    /// Write waveforms.
+    pub trace: Option<TraceWindow>,
+    /// Pass over the cycles in which nothing can happen.
+    pub skip_idle: bool,
+    /// So many cycles without any handshake while busy are a hang; `None` is the engine's own limit.
+    pub hang_cycles: Option<u64>,
+}
+
+impl Default for RtlOptions {
+    fn default() -> RtlOptions {
+        RtlOptions {
+            purpose: Purpose::Checked,
+            trace: None,
+            skip_idle: true,
+            hang_cycles: None,
+        }
+    }
+}
+
+enum Ready {
+    Rtl(Box<rtl::DeviceConfig>, Arc<Bitstream>),
+    Fast(Box<fast::Config>),
+}
+
+/// A design that devices can be made of, compiled if its engine compiles.
+pub struct Factory {
+    ready: Ready,
+    /// The storage of its devices.
+    media: (Option<PathBuf>, u64),
+}
+
+impl Factory {
+    /// Compiles the design's hardware if the engine needs that and it was not done before. `progress` hears of it, and stops it by
+    /// answering false.
+    pub fn new(
+        design: &Design,
+        engine: Engine,
+        options: &RtlOptions,
+        progress: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Factory, Error> {
+        let media = (design.media.file.clone(), design.media.bytes.0);
+        let ready = match engine {
+            Engine::Rtl => {
+                let mut config = rtl::DeviceConfig::of(design).map_err(error)?;
+                config.purpose = options.purpose;
+                config.trace = options.trace.clone();
+                config.skip_idle = options.skip_idle;
+                if let Some(cycles) = options.hang_cycles {
+                    config.hang_cycles = cycles;
+                }
+                config.ready().map_err(error)?;
+                let path = config.compile(media.1, progress).map_err(error)?;
+                let bitstream = Bitstream::open(&path).map_err(error)?;
+                Ready::Rtl(Box::new(config), bitstream)
+            }
+            Engine::Fast => {
+                if options.trace.is_some() {
+                    return Err(Error(
+                        "trace: the fast engine has no waveforms; take engine = \"rtl\"".into(),
+                    ));
+                }
+                let root = rtl::bitstream::repo_root().map_err(error)?;
+                Ready::Fast(Box::new(fast::Config::of(design, &root).map_err(error)?))
+            }
+        };
+        Ok(Factory { ready, media })
+    }
+
+    /// What simulates its devices.
+    pub fn engine(&self) -> Engine {
+        match self.ready {
+            Ready::Rtl(..) => Engine::Rtl,
+            Ready::Fast(_) => Engine::Fast,
+        }
+    }
+
+    /// What its devices were built as: for the RTL "checked", "running" or one of them and ", trained"; else "fast".
+    pub fn build(&self) -> String {
+        match &self.ready {
+            Ready::Rtl(_, bitstream) => bitstream.build().to_string(),
+            Ready::Fast(_) => "fast".to_string(),
+        }
+    }
+
+    /// The media that the design names.
+    pub fn media(&self) -> Result<Media, Error> {
+        let (file, bytes) = &self.media;
+        let media = match file {
+            Some(path) => Media::file(path, *bytes),
+            None => Media::memory(*bytes),
+        };
+        media.map_err(error)
+    }
+
+    /// Who its next devices are.
+    pub fn set_identity(&mut self, identity: Identity) {
+        match &mut self.ready {
+            Ready::Rtl(config, _) => config.identity = identity,
+            Ready::Fast(config) => config.identity = identity,
+        }
+    }
+
+    /// Another memory behind each channel of the storage, for its next devices.
+    pub fn set_memory(&mut self, memory: Memory) {
+        match &mut self.ready {
+            Ready::Rtl(config, _) => config.memory = memory,
+            Ready::Fast(config) => config.storage.dram = memory,
+        }
+    }
+
+    /// A device with power, whose storage holds these media.
+    pub fn device(&self, media: Media) -> Result<Box<dyn Device + Send>, Error> {
+        Ok(match &self.ready {
+            Ready::Rtl(config, bitstream) => {
+                let device = RtlDevice::new(bitstream.clone(), (**config).clone(), media);
+                Box::new(device.map_err(error)?)
+            }
+            Ready::Fast(config) => {
+                let device = fast::FastDevice::new((**config).clone(), media);
+                Box::new(device.map_err(error)?)
+            }
+        })
+    }
+}
