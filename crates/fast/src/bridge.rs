@@ -144,7 +144,7 @@ impl Bridge {
             data,
             last: true,
         });
-        cx.calendar.plan(cycle, Event::Bridge);
+        cx.plan(cycle, Event::Bridge);
     }
 
     /// Answers go in the order of their data.
@@ -171,7 +171,7 @@ impl Bridge {
             Err((access, again)) => {
                 self.held = Some(access);
                 if let Some(again) = again {
-                    cx.calendar.plan(again.max(cx.now + 1), Event::Bridge);
+                    cx.plan(again.max(cx.now + 1), Event::Bridge);
                 }
                 None
             }
@@ -341,7 +341,7 @@ impl Bridge {
                 data: (!failed).then_some(data),
                 last: end,
             });
-            cx.calendar.plan(cycle, Event::Bridge);
+            cx.plan(cycle, Event::Bridge);
         }
     }
 

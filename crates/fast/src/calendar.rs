@@ -118,8 +118,6 @@ impl<E: Copy> Calendar<E> {
         if cycle <= self.begin {
             return;
         }
-        debug_assert!(self.first().is_none_or(|first| first >= cycle));
-        debug_assert_eq!(self.taken, 0);
         self.begin = cycle;
         // Those that come into reach were planned before anything that will be.
         while let Some(far) = self.far.peek() {

@@ -63,6 +63,45 @@ pub(crate) enum Event {
     Engine(u8, u32),
 }
 
+impl Event {
+    /// Looks at everything of its kind that is due, and plans the next look itself: one look at a time is enough. Its place among those.
+    fn look(self) -> Option<usize> {
+        Some(match self {
+            Event::Bridge => 0,
+            Event::Reads => 1,
+            Event::Port => 2,
+            Event::Decode => 3,
+            Event::Sweep => 4,
+            Event::Life => 5,
+            Event::Admin => 6,
+            Event::Coalesced => 7,
+            _ => return None,
+        })
+    }
+}
+
+/// When each kind of look is planned, the earliest one.
+pub(crate) struct Looks([u64; 8]);
+
+impl Looks {
+    pub(crate) fn new() -> Looks {
+        Looks([u64::MAX; 8])
+    }
+
+    /// An event's time has come: true if it is not a look that an earlier one has taken the place of.
+    #[inline]
+    pub(crate) fn is_due(&mut self, now: u64, event: Event) -> bool {
+        let Some(look) = event.look() else {
+            return true;
+        };
+        let due = self.0[look] == now;
+        if due {
+            self.0[look] = u64::MAX;
+        }
+        due
+    }
+}
+
 pub(crate) struct Cx<'a> {
     /// The present clock edge.
     pub(crate) now: u64,
@@ -71,14 +110,29 @@ pub(crate) struct Cx<'a> {
     pub(crate) port: &'a mut Port,
     pub(crate) memory: &'a mut Memories,
     pub(crate) msix: &'a mut Msix,
+    pub(crate) looks: &'a mut Looks,
     /// When a look at each channel is planned.
-    pub(crate) looks: &'a mut [u64],
+    pub(crate) channel_looks: &'a mut [u64],
 }
 
 impl Cx<'_> {
+    /// Plans something for an edge; one that has passed is the present one.
+    #[inline]
+    pub(crate) fn plan(&mut self, cycle: u64, event: Event) {
+        let cycle = cycle.max(self.now);
+        if let Some(look) = event.look() {
+            let planned = &mut self.looks.0[look];
+            if *planned <= cycle {
+                return;
+            }
+            *planned = cycle;
+        }
+        self.calendar.plan(cycle, event);
+    }
+
     /// Plans something some cycles from now.
     pub(crate) fn after(&mut self, cycles: u64, event: Event) {
-        self.calendar.plan(self.now + cycles, event);
+        self.plan(self.now + cycles, event);
     }
 
     /// Asks for host memory some cycles from now.
@@ -90,14 +144,14 @@ impl Cx<'_> {
 
     /// A read of host memory is due at this edge.
     pub(crate) fn reads_changed(&mut self, cycle: u64) {
-        self.calendar.plan(cycle, Event::Reads);
+        self.plan(cycle, Event::Reads);
     }
 
     /// Writes bytes, at most 16, to host memory in the front end's line, some cycles from now.
     pub(crate) fn post_write(&mut self, cycles: u64, addr: u64, data: &[u8]) {
         let cycle = self.now + cycles;
         self.port.post_write(cycle, addr, data);
-        self.calendar.plan(cycle, Event::Port);
+        self.plan(cycle, Event::Port);
     }
 
     /// A channel has got something: look at it when it has an answer.
@@ -106,7 +160,7 @@ impl Cx<'_> {
             return;
         };
         let next = next.max(self.now);
-        let look = &mut self.looks[channel];
+        let look = &mut self.channel_looks[channel];
         if next < *look || *look <= self.now {
             *look = next;
             self.calendar.plan(next, Event::Channel(channel as u8));

@@ -10,7 +10,7 @@ use crate::calendar::Calendar;
 use crate::config::Config;
 use crate::control::{Credits, Qos, Status};
 use crate::controller::Controller;
-use crate::cx::{Cx, Event, TAG_LOAD, TAG_READ, TAG_STORE, TAG_WRITE};
+use crate::cx::{Cx, Event, Looks, TAG_LOAD, TAG_READ, TAG_STORE, TAG_WRITE};
 use crate::memory::{Event as Answer, Memories};
 use crate::msix::Msix;
 use crate::port::Port;
@@ -32,10 +32,9 @@ struct Powered {
     bridge: Bridge,
     controller: Controller,
     qos: Qos,
+    looks: Looks,
     /// When a look at each channel is planned.
-    looks: Vec<u64>,
-    /// When a look at the host port is planned, for reads and for writes.
-    port_looks: [u64; 2],
+    channel_looks: Vec<u64>,
 }
 
 /// A device that is modelled transaction by transaction.
@@ -121,8 +120,8 @@ impl FastDevice {
             bridge: Bridge::new(config.host_chunk),
             controller: Controller::new(config.clone(), self.edge + RESET_CYCLES),
             qos: Qos::new(),
-            looks: vec![0; channels],
-            port_looks: [0; 2],
+            looks: Looks::new(),
+            channel_looks: vec![0; channels],
         });
         if let Some(p) = &mut self.powered {
             p.bridge.tracer = self.tracer.clone();
@@ -189,6 +188,7 @@ macro_rules! cx {
             memory: $parts.memory,
             msix: &mut $parts.p.msix,
             looks: &mut $parts.p.looks,
+            channel_looks: &mut $parts.p.channel_looks,
         }
     };
 }
@@ -205,7 +205,7 @@ impl Parts<'_> {
                 self.p.controller.arrived(arrival, &mut cx!(self));
             }
             // Tags have come back, perhaps.
-            self.p.calendar.plan(self.now, Event::Reads);
+            cx!(self).plan(self.now, Event::Reads);
         }
         self.bridge(host);
     }
@@ -226,7 +226,7 @@ impl Parts<'_> {
             }
         }
         if let Some(again) = self.p.bridge.answer(self.now, time, host) {
-            self.p.calendar.plan(again, Event::Bridge);
+            cx!(self).plan(again, Event::Bridge);
         }
     }
 
@@ -339,32 +339,18 @@ impl Parts<'_> {
             Event::Bridge => self.bridge(host),
             Event::Reads => {
                 if let Some(again) = self.p.port.send_reads(self.now, host) {
-                    self.look(0, again);
+                    cx!(self).plan(again, Event::Reads);
                 }
             }
             Event::Port => {
                 let again = self.p.controller.send(self.now, &mut cx!(self), host);
                 if let Some(again) = again {
-                    self.look(1, again);
+                    cx!(self).plan(again, Event::Port);
                 }
             }
             Event::Channel(channel) => self.channel(channel.into()),
             Event::Engine(..) => {}
             event => self.p.controller.handle(event, &mut cx!(self)),
-        }
-    }
-
-    /// Plans a look at the host port.
-    fn look(&mut self, writes: usize, cycle: u64) {
-        let planned = &mut self.p.port_looks[writes];
-        if *planned <= self.now || cycle < *planned {
-            *planned = cycle;
-            let event = if writes == 1 {
-                Event::Port
-            } else {
-                Event::Reads
-            };
-            self.p.calendar.plan(cycle, event);
         }
     }
 
@@ -421,9 +407,21 @@ impl Device for FastDevice {
             self.discard(until, host);
             return Ok(());
         };
-        p.port.look_again();
-        p.calendar.plan(self.edge, Event::Reads);
-        p.calendar.plan(self.edge, Event::Port);
+        // What the link has refused, not knowing until when.
+        let again = p.port.look_again();
+        if again {
+            let mut parts = Parts {
+                p,
+                memory: &mut self.memory,
+                status: &self.status,
+                config: &self.config,
+                answers: &mut self.answers,
+                now: self.edge,
+            };
+            let parts = &mut parts;
+            cx!(parts).after(0, Event::Reads);
+            cx!(parts).after(0, Event::Port);
+        }
         let edge_of = |time: Time| match time.0 {
             0 => 0,
             _ => clock.edge_strictly_before(time) + 1,
@@ -466,8 +464,10 @@ impl Device for FastDevice {
                 parts.arrivals(host);
             }
             while let Some(event) = parts.p.calendar.next() {
-                self.events += 1;
-                parts.handle(event, host);
+                if parts.p.looks.is_due(parts.now, event) {
+                    self.events += 1;
+                    parts.handle(event, host);
+                }
             }
             if host.attention() {
                 return Ok(());

@@ -179,14 +179,11 @@ impl Port {
         }
     }
 
-    /// The link may know more than when it refused.
-    pub(crate) fn look_again(&mut self) {
-        if self.read_refused == Some(Time::MAX) {
-            self.read_refused = None;
-        }
-        if self.write_refused == Some(Time::MAX) {
-            self.write_refused = None;
-        }
+    /// The link may know more than when it refused; false if it has not.
+    pub(crate) fn look_again(&mut self) -> bool {
+        let unknown =
+            |refused: &mut Option<Time>| refused.take_if(|until| *until == Time::MAX).is_some();
+        unknown(&mut self.read_refused) | unknown(&mut self.write_refused)
     }
 
     /// A piece of a read has come.

@@ -606,7 +606,7 @@ impl Controller {
         let ms = u64::from(self.features.keep_alive());
         self.keep_alive = (ms > 0 && self.fetches()).then(|| cx.now + cx.ms(ms));
         if let Some(deadline) = self.keep_alive {
-            cx.calendar.plan(deadline, Event::KeepAlive);
+            cx.plan(deadline, Event::KeepAlive);
         }
     }
 

@@ -360,12 +360,19 @@ impl Data {
         if let Some(transfer) = &mut self.transfers[usize::from(slot)] {
             transfer.walking = true;
         }
-        cx.calendar.plan(cx.now + timing::WALK, Event::Walk(slot));
+        cx.plan(cx.now + timing::WALK, Event::Walk(slot));
     }
 
-    /// Goes on with a walk.
+    /// Goes on with a walk, unless it waits for something else.
     pub(crate) fn walk(&mut self, slot: u16, cx: &mut Cx) {
-        let Some(mut transfer) = self.transfers[usize::from(slot)].take() else {
+        let place = &mut self.transfers[usize::from(slot)];
+        if !place
+            .as_ref()
+            .is_some_and(|t| t.walking && t.list.is_none())
+        {
+            return;
+        }
+        let Some(mut transfer) = place.take() else {
             return;
         };
         let over = self.walk_on(slot, &mut transfer, cx);
@@ -395,7 +402,9 @@ impl Data {
             while let Some(job) = transfer.stalled.pop_front() {
                 if let Err(job) = self.hand_over(transfer, job, cycle, cx) {
                     transfer.stalled.push_front(job);
-                    self.stalled.push_back(slot);
+                    if !self.stalled.contains(&slot) {
+                        self.stalled.push_back(slot);
+                    }
                     return false;
                 }
             }
@@ -457,8 +466,7 @@ impl Data {
         }
         if arrival.last {
             transfer.list = None;
-            cx.calendar
-                .plan(arrival.cycle + timing::LIST_BACK, Event::Walk(slot));
+            cx.plan(arrival.cycle + timing::LIST_BACK, Event::Walk(slot));
         }
     }
 
@@ -523,7 +531,7 @@ impl Data {
                 job.read = job.len;
             }
             self.make_chunks(number, ready);
-            cx.calendar.plan(ready, Event::Port);
+            cx.plan(ready, Event::Port);
             return Ok(());
         }
         let number = self.jobs.insert(job);
@@ -593,8 +601,7 @@ impl Data {
                 }
                 Op::Zero => {
                     mover.filling.push_back(number);
-                    cx.calendar
-                        .plan(at + timing::ZERO, Event::Fill(channel as u8));
+                    cx.plan(at + timing::ZERO, Event::Fill(channel as u8));
                 }
             }
             mover.room -= beats;
@@ -609,9 +616,9 @@ impl Data {
 
     fn wake_stalled(&mut self, cx: &mut Cx) {
         while let Some(slot) = self.stalled.pop_front() {
-            cx.calendar.plan(cx.now, Event::Walk(slot));
+            cx.plan(cx.now, Event::Walk(slot));
         }
-        cx.calendar.plan(cx.now, Event::Sweep);
+        cx.plan(cx.now, Event::Sweep);
     }
 
     /// A part of the data of a read of the media, so many beats, has left the channel; the last part of its burst, or not.
@@ -635,13 +642,13 @@ impl Data {
             self.snapshot(number, from, cx);
             let ready = cycle + timing::READ_BACK;
             self.make_chunks(number, ready);
-            cx.calendar.plan(ready, Event::Port);
+            cx.plan(ready, Event::Port);
         }
         if !end {
             return;
         }
         // The burst's place is free when its last beat has come.
-        cx.calendar.plan(cycle, Event::ReadOver(channel as u8));
+        cx.plan(cycle, Event::ReadOver(channel as u8));
         let Some(job) = self.jobs.get_mut(number) else {
             return;
         };
@@ -770,10 +777,10 @@ impl Data {
                 return cx.port.retry(now, cx.port.write_refused);
             };
             if source == 0 && cx.port.event_idx_sent {
-                cx.calendar.plan(now, Event::Shadow);
+                cx.plan(now, Event::Shadow);
             }
             if source == 0 && cx.port.admin_sent {
-                cx.calendar.plan(now, Event::Admin);
+                cx.plan(now, Event::Admin);
             }
             self.turn = (source + 1) % sources;
             cx.port.writes_free = now + beats;
@@ -916,7 +923,7 @@ impl Data {
         let (op, channel, over) = (job.op, job.channel, job.asked == 0);
         match op {
             Op::Compare if over => self.compare(number, arrival.cycle, cx),
-            Op::Write => cx.calendar.plan(
+            Op::Write => cx.plan(
                 arrival.cycle + timing::DATA_BACK,
                 Event::Fill(channel as u8),
             ),
@@ -1079,7 +1086,7 @@ impl Data {
             transfer.open -= 1;
             if transfer.open == 0 && transfer.walked {
                 let cycle = cycle.max(cx.now) + timing::JOB_OVER;
-                cx.calendar.plan(cycle, Event::Moved(job.slot));
+                cx.plan(cycle, Event::Moved(job.slot));
             }
         }
     }
@@ -1087,8 +1094,7 @@ impl Data {
     fn look_over(&mut self, slot: u16, cx: &mut Cx) {
         if let Some(transfer) = &self.transfers[usize::from(slot)] {
             if transfer.open == 0 && transfer.walked {
-                cx.calendar
-                    .plan(cx.now + timing::JOB_OVER, Event::Moved(slot));
+                cx.plan(cx.now + timing::JOB_OVER, Event::Moved(slot));
             }
         }
     }

@@ -84,7 +84,7 @@ impl Coalesce {
             since + (u64::from(coalescing.time()) * cx.ms(1) / UNITS_PER_MS).max(1)
         });
         if cx.now < due {
-            cx.calendar.plan(due, Event::Coalesced);
+            cx.plan(due, Event::Coalesced);
             return;
         }
         for vector in 0..self.held.len() {

@@ -514,7 +514,7 @@ impl Controller {
         if !self.fetch_planned && self.can_fetch() {
             self.fetch_planned = true;
             let at = self.fetch_at.max(cx.now + cycles);
-            cx.calendar.plan(at, Event::Fetch);
+            cx.plan(at, Event::Fetch);
         }
     }
 
@@ -609,8 +609,7 @@ impl Controller {
         if arrival.last {
             entry.failed |= entry.got < SQE_BYTES;
             entry.here = Some(arrival.cycle);
-            cx.calendar
-                .plan(arrival.cycle + timing::DECODE, Event::Decode);
+            cx.plan(arrival.cycle + timing::DECODE, Event::Decode);
         }
     }
 
@@ -622,7 +621,7 @@ impl Controller {
             };
             let at = self.decode_at.max(here + timing::DECODE);
             if at > cx.now {
-                cx.calendar.plan(at, Event::Decode);
+                cx.plan(at, Event::Decode);
                 return;
             }
             self.decode_at = cx.now + 1;
@@ -800,7 +799,7 @@ impl Controller {
             false => Post::Write(addr, entry.to_bytes(), spec::nvme::CQE_BYTES as u8),
         };
         cx.port.post(at, post);
-        cx.calendar.plan(at, Event::Port);
+        cx.plan(at, Event::Port);
         self.retire(slot);
         if let Some(vector) = vector {
             let enabled = self.fetches();
@@ -974,7 +973,7 @@ impl Controller {
     pub(crate) fn answer(&mut self, tag: u32, data: Option<Vec<u8>>, cycles: u64, cx: &mut Cx) {
         let cycle = cx.now + cycles;
         cx.port.post(cycle, Post::Answer(tag, data));
-        cx.calendar.plan(cycle, Event::Port);
+        cx.plan(cycle, Event::Port);
     }
 
     /// The function-level setting of MSI-X may have changed.

@@ -253,7 +253,7 @@ impl Shadow {
         let addr = page + 4 * self.at as u64;
         cx.port.event_idx_sent = false;
         cx.port.post(cycle, Post::EventIdx(addr, value));
-        cx.calendar.plan(cycle, Event::Port);
+        cx.plan(cycle, Event::Port);
     }
 
     /// The shadow has come: a value to ring, if it is new. An error: the host refuses the read.

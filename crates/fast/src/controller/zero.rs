@@ -127,7 +127,7 @@ impl Zeroing {
             .is_none_or(|planned| planned > cycle || planned < cx.now)
         {
             self.planned = Some(cycle);
-            cx.calendar.plan(cycle, Event::Sweep);
+            cx.plan(cycle, Event::Sweep);
         }
     }
 
@@ -413,8 +413,7 @@ impl Zeroing {
             }
         }
         if arrival.last {
-            cx.calendar
-                .plan(arrival.cycle + timing::LIST_BACK, Event::Ranges);
+            cx.plan(arrival.cycle + timing::LIST_BACK, Event::Ranges);
         }
     }
 
