@@ -5,7 +5,7 @@
 //! place that fits when it is asked for: between what is reserved already, or behind it. So a read that comes later never
 //! pushes one that has been answered; of writes, which are answered before they reach the DRAM, the one that can go first does.
 
-use super::calendar::{Activates, Columns};
+use super::calendar::{Activates, Columns, Queue};
 use super::map::{place, Place, BANKS, GROUPS, LINES};
 use super::{ChannelStats, DramConfig, Timing};
 use crate::Time;
@@ -88,18 +88,18 @@ pub struct Bursts {
     next_refresh: u64,
     /// When the next refresh ends, as far as that is decided.
     refreshed: Option<u64>,
-    /// The last RD.
+    /// The last RD, and the last WR.
     last_read: u64,
+    last_write: u64,
     /// When the front end can give the next line of a read, and of a write.
     next_line: [Time; 2],
-    /// Columns of the last reads, as many as the queue holds: the oldest has to go before the next is taken.
-    reads: Vec<u64>,
-    reads_next: usize,
+    /// Columns of the reads in the queue.
+    reads: Queue,
     /// Writes in the controller whose time in the DRAM is not decided, by bank and in all.
     waiting: u32,
     unsent: usize,
-    /// Columns of writes that are, sorted.
-    leaving: Vec<u64>,
+    /// When those leave the queue whose time is.
+    leaving: Queue,
     /// Clocks by which they leave the queue before their columns.
     ahead: u64,
     /// When the last drain ends; writes that come until then go with it.
@@ -140,12 +140,12 @@ impl Bursts {
             next_refresh: timing.refi,
             refreshed: None,
             last_read: 0,
+            last_write: 0,
             next_line: [Time::ZERO; 2],
-            reads: vec![0; config.read_queue],
-            reads_next: 0,
+            reads: Queue::new(config.read_queue),
             waiting: 0,
             unsent: 0,
-            leaving: Vec::with_capacity(2 * config.write_queue),
+            leaving: Queue::new(2 * config.write_queue),
             ahead: 0,
             drains_until: 0,
             buffered: Vec::with_capacity(config.write_queue),
@@ -168,10 +168,10 @@ impl Bursts {
         let (mut first, mut last) = (u64::MAX, 0);
         let mut forwarded = Time::ZERO;
         for line in 0..u64::from(lines.max(1)) {
-            // The read that has to leave the queue first does so when the scheduler, which is ahead by the frontend, sends it.
-            let leaves = self.reads[self.reads_next];
             let mut seen = self.timing.cycle(at + self.frontend);
-            if leaves > seen {
+            self.reads.leave(seen);
+            // The read that has to leave the queue first does so when the scheduler, which is ahead by the frontend, sends it.
+            if let Some(leaves) = self.reads.full_until(self.read_queue) {
                 seen = leaves;
                 at = self.timing.time(leaves).saturating_sub(self.frontend);
             }
@@ -182,11 +182,7 @@ impl Bursts {
                 forwarded = forwarded.max(at + self.frontend + self.backend);
             } else {
                 let column = self.read_line(place(addr, self.rows), seen + 1);
-                self.reads[self.reads_next] = column;
-                self.reads_next += 1;
-                if self.reads_next == self.read_queue {
-                    self.reads_next = 0;
-                }
+                self.reads.enter(column);
                 first = first.min(column);
                 last = last.max(column);
             }
@@ -216,18 +212,18 @@ impl Bursts {
         for line in 0..u64::from(lines.max(1)) {
             let mut clock = self.timing.cycle(at + self.frontend);
             self.drain_until(clock + 1);
-            self.leave(clock);
+            self.leaving.leave(clock);
             while self.unsent + self.leaving.len() >= self.write_queue {
-                if self.leaving.is_empty() {
+                if self.leaving.len() == 0 {
                     self.send_next();
                 }
-                let Some(&leaves) = self.leaving.first() else {
+                let Some(leaves) = self.leaving.first() else {
                     break;
                 };
                 clock = leaves;
                 at = at.max(self.timing.time(leaves).saturating_sub(self.frontend));
                 self.drain_until(clock + 1);
-                self.leave(clock);
+                self.leaving.leave(clock);
             }
             let addr = addr.wrapping_add(line << 6);
             let place = place(addr, self.rows);
@@ -270,7 +266,7 @@ impl Bursts {
             let bank = &self.banks[at.bank];
             if bank.row == at.row {
                 let earliest = floor.max(bank.next_column[READ]);
-                let (index, column) = self.columns.fit(earliest, group);
+                let (index, column) = self.columns.fit(seen, earliest, group);
                 if column >= self.refresh_of(at.bank) {
                     self.refresh_bank(at.bank);
                     continue;
@@ -282,19 +278,21 @@ impl Bursts {
             }
             if bank.before.0 == at.row && seen + t.rtp < bank.before.1 {
                 let earliest = floor.max(bank.before_column);
-                let (index, column) = self.columns.fit(earliest, group);
+                let (index, column) = self.columns.fit(seen, earliest, group);
                 if column + t.rtp <= bank.before.1 {
                     self.columns.insert(index, column, group);
                     return self.has_read(column);
                 }
             }
-            let pre = seen.max(bank.next_pre);
+            // Rows are opened for reads when the writes before them have gone.
+            let from = seen.max(self.last_write + 1);
+            let pre = from.max(bank.next_pre);
             let opens = match bank.row {
-                CLOSED => bank.next_act.max(seen),
+                CLOSED => bank.next_act.max(from),
                 _ => bank.next_act.max(pre + t.rp),
             };
             let (act_index, act) = self.activates.fit(seen, opens, group);
-            let (index, column) = self.columns.fit(floor.max(act + t.rcd), group);
+            let (index, column) = self.columns.fit(seen, floor.max(act + t.rcd), group);
             if column >= self.refresh_of(at.bank) {
                 self.refresh_bank(at.bank);
                 continue;
@@ -417,13 +415,13 @@ impl Bursts {
     /// comes when they would have gone at once.
     fn drain(&mut self, clock: u64) {
         let t = &self.timing;
-        let start = (clock + t.cl + t.burst + 2 - t.cwl).max(self.leaving.last().map_or(0, |&c| c));
+        let start = (clock + t.cl + t.burst + 2 - t.cwl).max(self.leaving.last());
         self.ahead = self.floor[WRITE].saturating_sub(start);
         while self.unsent > self.drain_low {
             self.send_next();
         }
         self.ahead = 0;
-        self.drains_until = self.leaving.last().map_or(0, |&last| last);
+        self.drains_until = self.leaving.last();
     }
 
     /// Sends a write with the others of a drain that goes on. What has a place behind these keeps it: the write takes its time of the
@@ -448,13 +446,13 @@ impl Bursts {
             self.opened(at, act, act);
         }
         let column = self.columns.floor(group).max(clock);
-        let (index, column) = self.columns.fit(column, group);
+        let (index, column) = self.columns.fit(clock, column, group);
         self.columns.insert(index, column, group);
-        let leaves = self.leaving.last().map_or(0, |&last| last + step);
+        let leaves = self.leaving.last() + step;
         let t = &self.timing;
         let bank = &mut self.banks[next.bank];
         bank.next_pre = bank.next_pre.max(leaves + t.cwl + t.burst + t.wr);
-        self.leaving.push(leaves);
+        self.leaving.enter(leaves);
     }
 
     /// Takes a write out of the queue.
@@ -483,6 +481,7 @@ impl Bursts {
         let t = &self.timing;
         let floor = self.floor[WRITE];
         let act_floor = self.activates.floor();
+        let from = self.last_read + 1;
         let mut best: Option<(u64, u64, Next)> = None;
         let mut banks = self.waiting;
         while banks != 0 {
@@ -500,8 +499,10 @@ impl Bursts {
                 }
                 None => {
                     let opens = match bank.row {
-                        CLOSED => oldest.arrived.max(bank.next_act),
-                        _ => bank.next_act.max(oldest.arrived.max(bank.next_pre) + t.rp),
+                        CLOSED => oldest.arrived.max(from).max(bank.next_act),
+                        _ => bank
+                            .next_act
+                            .max(oldest.arrived.max(from).max(bank.next_pre) + t.rp),
                     };
                     (0, opens.max(act_floor) + t.rcd)
                 }
@@ -539,9 +540,10 @@ impl Bursts {
             let (act, pre) = if bank.row == write.row {
                 (None, 0)
             } else {
-                let pre = write.arrived.max(bank.next_pre);
+                let from = write.arrived.max(self.last_read + 1);
+                let pre = from.max(bank.next_pre);
                 let opens = match bank.row {
-                    CLOSED => bank.next_act.max(write.arrived),
+                    CLOSED => bank.next_act.max(from),
                     _ => bank.next_act.max(pre + t.rp),
                 };
                 (Some(self.activates.fit(write.arrived, opens, group)), pre)
@@ -550,7 +552,7 @@ impl Bursts {
                 None => bank.next_column[WRITE],
                 Some((_, act)) => act + t.rcd,
             };
-            let (index, column) = self.columns.fit(floor.max(earliest), group);
+            let (index, column) = self.columns.fit(write.arrived, floor.max(earliest), group);
             if write.arrived >= self.next_refresh {
                 self.refresh(write.arrived);
                 continue;
@@ -567,23 +569,14 @@ impl Bursts {
             break column;
         };
         let t = &self.timing;
+        self.last_write = self.last_write.max(column);
         let data_end = column + t.cwl + t.burst;
         let bank = &mut self.banks[next.bank];
         bank.next_pre = bank.next_pre.max(data_end + t.wr);
         self.floor[READ] = self.floor[READ].max(data_end + t.wtr_s);
         self.group_floor[group] = self.group_floor[group].max(data_end + t.wtr_l);
         let leaves = column - self.ahead.min(column);
-        let index = self.leaving.partition_point(|&c| c <= leaves);
-        self.leaving.insert(index, leaves);
-    }
-
-    /// Forgets the writes that have left the queue by `clock`.
-    #[inline]
-    fn leave(&mut self, clock: u64) {
-        let gone = self.leaving.iter().take_while(|&&c| c <= clock).count();
-        if gone > 0 {
-            self.leaving.drain(..gone);
-        }
+        self.leaving.enter(leaves);
     }
 
     /// Lets the refreshes pass that are due by clock `now`.

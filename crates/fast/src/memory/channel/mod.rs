@@ -505,9 +505,14 @@ impl Channel {
         let end = slot.asked == slot.beats;
         let mut out = came + 1;
         if !slot.target.off {
-            let target = slot.target.cycles(slot.asked.into()).max(LEAST);
-            let deadline = slot.received + target;
-            let passes = end || slot.target.together();
+            // A beat a cycle, none before its deadline.
+            let first = slot
+                .target
+                .cycles(u32::from(slot.asked) - lines + 1)
+                .max(LEAST);
+            let target = slot.target.cycles(slot.asked.into());
+            let deadline = slot.received + target.max(first + u64::from(lines) - 1);
+            let passes = slot.beats == 1 || slot.target.together();
             // What arrives in the cycle before the last that would do is stored, and comes a cycle late.
             out = match came + 2 {
                 c if c < deadline => deadline,
@@ -613,12 +618,19 @@ impl Channel {
         }
         let beats = PIECE.min(u32::from(slot.beats - slot.sent));
         if !due.placed {
-            // Its beats but the last one have gone in the cycles before, if the way was free.
-            let from = (due.cycle + 1)
-                .saturating_sub(beats.into())
-                .max(self.out[READ]);
+            // Its beats but the last one have gone in the cycles before, each when it was due, if the way was free.
+            let sent = u32::from(slot.sent);
+            let target = slot.target.cycles(sent + beats);
+            let span = match due.cycle - self.config.stages.mux == slot.received + target {
+                true => target - slot.target.cycles(sent + 1),
+                false => 0,
+            };
+            let before = span.max(u64::from(beats) - 1);
+            let from = due.cycle.saturating_sub(before).max(self.out[READ]);
             let (_, last) = self.delay.caps[READ].take(from, beats);
-            self.out[READ] = last + 1;
+            // While a read is put into the calendar no other beat can be.
+            let lost = sent == 0 && slot.beats > 1 && !slot.target.together();
+            self.out[READ] = last + 1 + u64::from(lost);
             if last > due.cycle {
                 self.due.push(Due {
                     cycle: last,
