@@ -256,10 +256,8 @@ impl Channel {
     /// Lets write data pass without regard to the cap, or not any more.
     pub fn flush(&mut self, cycle: u64, on: bool) {
         self.flushing = on;
-        if on {
-            self.next_data = self.next_data.min(cycle + 1);
-            self.plan_data();
-        }
+        self.next_data = self.next_data.max(cycle);
+        self.plan_data();
     }
 
     /// A reset of the function: all that is under way is forgotten, and all settings and counters are as after power-on. The memory
@@ -563,13 +561,19 @@ impl Channel {
             return;
         };
         let slot = &mut self.writes.all[usize::from(number)];
-        let lines = PIECE.min(u32::from(slot.beats - slot.asked));
+        let mut lines = PIECE.min(u32::from(slot.beats - slot.asked));
         let addr = slot.addr.wrapping_add(u64::from(slot.asked) * 64);
-        let mut from = self.write_due;
+        let from = self.write_due;
         let mut passed = 0;
         let cap = &mut self.delay.caps[WRITE];
         if !cap.is_off() && !self.flushing {
-            (from, passed) = cap.take(from, lines);
+            let open = cap.open(from);
+            if open > from {
+                self.write_due = open;
+                return;
+            }
+            lines = cap.within(lines);
+            passed = cap.take(from, lines).1;
         }
         let buffered = self.timing.write(self.edges.time(from), addr, lines);
         let taken = self.edges.after(buffered.taken);
@@ -616,10 +620,11 @@ impl Channel {
             slot.parked += 1;
             return;
         }
-        let beats = PIECE.min(u32::from(slot.beats - slot.sent));
         if !due.placed {
+            let beats = PIECE.min(u32::from(slot.beats - slot.placed));
             // Its beats but the last one have gone in the cycles before, each when it was due, if the way was free.
-            let sent = u32::from(slot.sent);
+            let sent = u32::from(slot.placed);
+            slot.placed += beats as u16;
             let target = slot.target.cycles(sent + beats);
             let span = match due.cycle - self.config.stages.mux == slot.received + target {
                 true => target - slot.target.cycles(sent + 1),
@@ -640,6 +645,7 @@ impl Channel {
                 return;
             }
         }
+        let beats = PIECE.min(u32::from(slot.beats - slot.sent));
         let first = slot.sent == 0;
         slot.sent += beats as u16;
         let end = slot.sent == slot.beats;
