@@ -55,8 +55,9 @@ struct Bank {
     before_column: u64,
     /// Closed for the refresh that is next: whatever comes is behind it.
     refreshed: bool,
-    /// Writes in the controller, oldest first.
+    /// Writes in the controller, oldest first, and the oldest of those that hit the open row.
     writes: Vec<Waiting>,
+    hit: Option<usize>,
 }
 
 /// The write that goes next.
@@ -100,6 +101,8 @@ pub struct Bursts {
     unsent: usize,
     /// When those leave the queue whose time is.
     leaving: Queue,
+    /// No write can go, or have its row opened, before this clock.
+    quiet: u64,
     /// Clocks by which they leave the queue before their columns.
     ahead: u64,
     /// When the last drain ends; writes that come until then go with it.
@@ -132,6 +135,7 @@ impl Bursts {
                 before_column: 0,
                 refreshed: false,
                 writes: Vec::with_capacity(8),
+                hit: None,
             }),
             columns: Columns::new(&timing),
             activates: Activates::new(&timing),
@@ -146,6 +150,7 @@ impl Bursts {
             waiting: 0,
             unsent: 0,
             leaving: Queue::new(2 * config.write_queue),
+            quiet: 0,
             ahead: 0,
             drains_until: 0,
             buffered: Vec::with_capacity(config.write_queue),
@@ -227,12 +232,17 @@ impl Bursts {
             }
             let addr = addr.wrapping_add(line << 6);
             let place = place(addr, self.rows);
-            self.banks[place.bank].writes.push(Waiting {
+            let bank = &mut self.banks[place.bank];
+            if bank.hit.is_none() && bank.row == place.row {
+                bank.hit = Some(bank.writes.len());
+            }
+            bank.writes.push(Waiting {
                 line: addr >> 6,
                 row: place.row,
                 arrived: clock + 1,
                 age: self.ages,
             });
+            self.quiet = 0;
             self.buffered.push(addr >> 6);
             self.ages += 1;
             self.unsent += 1;
@@ -337,6 +347,7 @@ impl Bursts {
             bank.before_column = bank.next_column[READ];
         }
         bank.row = at.row;
+        bank.find_hit();
         bank.next_act = act + t.rc;
         bank.next_pre = act + t.ras;
         bank.next_column = [act + t.rcd; 2];
@@ -346,11 +357,11 @@ impl Bursts {
     /// Sends what writes can go to the DRAM before clock `until`, since no reads wait.
     #[inline]
     fn drain_until(&mut self, until: u64) {
-        while self.unsent > 0 && self.floor[WRITE] < until {
+        while self.unsent > 0 && self.floor[WRITE] < until && self.quiet < until {
             match self.next_write() {
                 Some(next) if next.column < until => self.send(next),
-                Some(_) => {
-                    self.open_rows(until);
+                Some(next) => {
+                    self.quiet = next.column.min(self.open_rows(until));
                     break;
                 }
                 None => break,
@@ -358,17 +369,23 @@ impl Bursts {
         }
     }
 
-    /// Opens rows for writes whose ACT goes before clock `until`. A read may come then.
-    fn open_rows(&mut self, until: u64) {
+    /// Opens rows for writes whose ACT goes before clock `until`; a read may come then. Returns the clock before which no
+    /// other can be opened.
+    fn open_rows(&mut self, until: u64) -> u64 {
         let mut banks = self.waiting;
-        while banks != 0 && self.activates.floor() < until {
+        let mut next = u64::MAX;
+        while banks != 0 {
+            let floor = self.activates.floor();
+            if floor >= until {
+                return floor.min(next);
+            }
             let number = banks.trailing_zeros() as usize % BANKS;
             banks &= banks - 1;
             let bank = &self.banks[number];
             let Some(write) = bank.writes.first().copied() else {
                 continue;
             };
-            if bank.writes.iter().any(|w| w.row == bank.row) {
+            if bank.hit.is_some() {
                 continue;
             }
             let t = &self.timing;
@@ -379,6 +396,7 @@ impl Bursts {
                 _ => bank.next_act.max(pre + t.rp),
             };
             if opens >= until {
+                next = next.min(opens);
                 continue;
             }
             let group = number % GROUPS;
@@ -390,8 +408,12 @@ impl Bursts {
                     row: write.row,
                 };
                 self.opened(at, act, pre);
+                next = 0;
+            } else {
+                next = next.min(act.max(until));
             }
         }
+        next
     }
 
     /// Sends writes once there are so many that reads have to wait for them.
@@ -457,10 +479,13 @@ impl Bursts {
 
     /// Takes a write out of the queue.
     fn take(&mut self, next: Next) -> Waiting {
-        let write = self.banks[next.bank].writes.remove(next.index);
-        if self.banks[next.bank].writes.is_empty() {
+        let bank = &mut self.banks[next.bank];
+        let write = bank.writes.remove(next.index);
+        bank.find_hit();
+        if bank.writes.is_empty() {
             self.waiting &= !(1 << next.bank);
         }
+        self.quiet = 0;
         self.unsent -= 1;
         if let Some(place) = self.buffered.iter().position(|&line| line == write.line) {
             self.buffered.swap_remove(place);
@@ -491,8 +516,7 @@ impl Bursts {
             let Some(oldest) = bank.writes.first() else {
                 continue;
             };
-            let hit = bank.writes.iter().position(|w| w.row == bank.row);
-            let (index, column) = match hit {
+            let (index, column) = match bank.hit {
                 Some(hit) => {
                     let arrived = bank.writes[hit].arrived;
                     (hit, arrived.max(bank.next_column[WRITE]))
@@ -628,9 +652,15 @@ impl Bursts {
 }
 
 impl Bank {
+    #[inline]
+    fn find_hit(&mut self) {
+        self.hit = self.writes.iter().position(|w| w.row == self.row);
+    }
+
     fn close(&mut self, until: u64) {
         if !self.refreshed {
             self.row = CLOSED;
+            self.hit = None;
             self.before = (CLOSED, 0);
             self.next_act = self.next_act.max(until);
         }
