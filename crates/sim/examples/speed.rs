@@ -1,6 +1,6 @@
 //! CPU time that the link and the DRAM model take: `cargo run --release -p nearside-sim --example speed`.
 
-use sim::dram::{Channel, DramConfig, Request};
+use sim::dram::{Bursts, Channel, DramConfig, Request};
 use sim::{Counter, Device, Fault, HostConfig, HostPort, LinkConfig, Media, Random, System, Time};
 
 const CLOCK: u64 = 4000;
@@ -118,7 +118,61 @@ fn dram(what: &str, mut next: impl FnMut(u64) -> (u64, bool)) {
     );
 }
 
+/// Bursts of `lines` lines, of which `depth` are in flight.
+fn bursts(what: &str, lines: u32, depth: usize, mut next: impl FnMut(u64) -> (u64, bool)) {
+    let mut channel = Bursts::new(&DramConfig::default(), Time(CLOCK));
+    let n = 8_000_000 / u64::from(lines);
+    let mut ends = vec![Time::ZERO; depth];
+    let mut now = Time::ZERO;
+    let start = cpu_ns();
+    for i in 0..n {
+        let (addr, is_write) = next(i);
+        let end = &mut ends[i as usize % depth];
+        now = Time((now.0 + CLOCK).max(end.0));
+        *end = if is_write {
+            channel.write(now, addr, lines).safe
+        } else {
+            channel.read(now, addr, lines).last
+        };
+    }
+    let ns = cpu_ns() - start;
+    let count = (n * u64::from(lines)) as f64;
+    println!(
+        "dram, burst by burst, {what} of {lines} x {depth}: {:.1} ns a line, {:.1} GB/s simulated, {:.1} M lines per CPU second",
+        ns / count,
+        count * 64.0 / now.as_ns(),
+        count / ns * 1e3
+    );
+}
+
+fn all_bursts() {
+    for depth in [1, 16, 32, 64] {
+        let mut random = Random::new(1);
+        bursts("random reads", 1, depth, move |_| {
+            (random.below(1 << 32), false)
+        });
+    }
+    let mut random = Random::new(1);
+    bursts("random writes", 1, 16, move |_| {
+        (random.below(1 << 32), true)
+    });
+    let mut random = Random::new(1);
+    bursts("random mix", 1, 16, move |_| {
+        (random.below(1 << 32), random.below(3) == 0)
+    });
+    for lines in [8, 64] {
+        let mut random = Random::new(1);
+        bursts("random reads", lines, 4, move |_| {
+            (random.below(1 << 20) << 12, false)
+        });
+        bursts("sequential writes", lines, 4, move |i| {
+            (i * u64::from(lines) * 64, true)
+        });
+    }
+}
+
 fn main() {
+    all_bursts();
     link(false);
     link(true);
     dram("sequential reads", |i| (i * 64, false));

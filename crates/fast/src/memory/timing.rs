@@ -26,8 +26,9 @@ impl Timing {
     pub fn new(memory: &Memory, pace: Time) -> Timing {
         match memory {
             Memory::Ddr4(config) => Timing::Ddr4(Box::new(Bursts::new(config, pace))),
+            // The front end looks for what has come before it asks for more.
             Memory::Fixed(latency) => Timing::Fixed {
-                latency: *latency,
+                latency: (*latency).max(Time(1)),
                 pace,
                 next: [Time::ZERO; 2],
             },
@@ -68,7 +69,7 @@ impl Timing {
                 let (from, taken) = give(now, lines, *pace, &mut next[0]);
                 let (mut first, mut last) = (Time::MAX, Time::ZERO);
                 for line in 0..u64::from(lines) {
-                    let end = Time(from.0 + line * pace.0 + 1 + random.below(most.0));
+                    let end = Time(from.0 + line * pace.0 + 1 + random.below(most.0.max(1)));
                     (first, last) = (first.min(end), last.max(end));
                 }
                 Answered { first, last, taken }
@@ -101,7 +102,7 @@ impl Timing {
             } => {
                 let (from, taken) = give(now, lines, *pace, &mut next[1]);
                 for line in 0..u64::from(lines) {
-                    let end = Time(from.0 + line * pace.0 + 1 + random.below(most.0));
+                    let end = Time(from.0 + line * pace.0 + 1 + random.below(most.0.max(1)));
                     *written = end.max(*written);
                 }
                 Buffered {

@@ -5,7 +5,7 @@
 //! place that fits when it is asked for: between what is reserved already, or behind it. So a read that comes later never
 //! pushes one that has been answered; of writes, which are answered before they reach the DRAM, the one that can go first does.
 
-use super::calendar::{Activates, Columns};
+use super::calendar::{Activates, Columns, Queue};
 use super::map::{place, Place, BANKS, GROUPS, LINES};
 use super::{ChannelStats, DramConfig, Timing};
 use crate::Time;
@@ -55,8 +55,9 @@ struct Bank {
     before_column: u64,
     /// Closed for the refresh that is next: whatever comes is behind it.
     refreshed: bool,
-    /// Writes in the controller, oldest first.
+    /// Writes in the controller, oldest first, and the oldest of those that hit the open row.
     writes: Vec<Waiting>,
+    hit: Option<usize>,
 }
 
 /// The write that goes next.
@@ -88,18 +89,20 @@ pub struct Bursts {
     next_refresh: u64,
     /// When the next refresh ends, as far as that is decided.
     refreshed: Option<u64>,
-    /// The last RD.
+    /// The last RD, and the last WR.
     last_read: u64,
+    last_write: u64,
     /// When the front end can give the next line of a read, and of a write.
     next_line: [Time; 2],
-    /// Columns of the last reads, as many as the queue holds: the oldest has to go before the next is taken.
-    reads: Vec<u64>,
-    reads_next: usize,
+    /// Columns of the reads in the queue.
+    reads: Queue,
     /// Writes in the controller whose time in the DRAM is not decided, by bank and in all.
     waiting: u32,
     unsent: usize,
-    /// Columns of writes that are, sorted.
-    leaving: Vec<u64>,
+    /// When those leave the queue whose time is.
+    leaving: Queue,
+    /// No write can go, or have its row opened, before this clock.
+    quiet: u64,
     /// Clocks by which they leave the queue before their columns.
     ahead: u64,
     /// When the last drain ends; writes that come until then go with it.
@@ -132,6 +135,7 @@ impl Bursts {
                 before_column: 0,
                 refreshed: false,
                 writes: Vec::with_capacity(8),
+                hit: None,
             }),
             columns: Columns::new(&timing),
             activates: Activates::new(&timing),
@@ -140,12 +144,13 @@ impl Bursts {
             next_refresh: timing.refi,
             refreshed: None,
             last_read: 0,
+            last_write: 0,
             next_line: [Time::ZERO; 2],
-            reads: vec![0; config.read_queue],
-            reads_next: 0,
+            reads: Queue::new(config.read_queue),
             waiting: 0,
             unsent: 0,
-            leaving: Vec::with_capacity(2 * config.write_queue),
+            leaving: Queue::new(2 * config.write_queue),
+            quiet: 0,
             ahead: 0,
             drains_until: 0,
             buffered: Vec::with_capacity(config.write_queue),
@@ -168,10 +173,10 @@ impl Bursts {
         let (mut first, mut last) = (u64::MAX, 0);
         let mut forwarded = Time::ZERO;
         for line in 0..u64::from(lines.max(1)) {
-            // The read that has to leave the queue first does so when the scheduler, which is ahead by the frontend, sends it.
-            let leaves = self.reads[self.reads_next];
             let mut seen = self.timing.cycle(at + self.frontend);
-            if leaves > seen {
+            self.reads.leave(seen);
+            // The read that has to leave the queue first does so when the scheduler, which is ahead by the frontend, sends it.
+            if let Some(leaves) = self.reads.full_until(self.read_queue) {
                 seen = leaves;
                 at = self.timing.time(leaves).saturating_sub(self.frontend);
             }
@@ -182,11 +187,7 @@ impl Bursts {
                 forwarded = forwarded.max(at + self.frontend + self.backend);
             } else {
                 let column = self.read_line(place(addr, self.rows), seen + 1);
-                self.reads[self.reads_next] = column;
-                self.reads_next += 1;
-                if self.reads_next == self.read_queue {
-                    self.reads_next = 0;
-                }
+                self.reads.enter(column);
                 first = first.min(column);
                 last = last.max(column);
             }
@@ -216,27 +217,32 @@ impl Bursts {
         for line in 0..u64::from(lines.max(1)) {
             let mut clock = self.timing.cycle(at + self.frontend);
             self.drain_until(clock + 1);
-            self.leave(clock);
+            self.leaving.leave(clock);
             while self.unsent + self.leaving.len() >= self.write_queue {
-                if self.leaving.is_empty() {
+                if self.leaving.len() == 0 {
                     self.send_next();
                 }
-                let Some(&leaves) = self.leaving.first() else {
+                let Some(leaves) = self.leaving.first() else {
                     break;
                 };
                 clock = leaves;
                 at = at.max(self.timing.time(leaves).saturating_sub(self.frontend));
                 self.drain_until(clock + 1);
-                self.leave(clock);
+                self.leaving.leave(clock);
             }
             let addr = addr.wrapping_add(line << 6);
             let place = place(addr, self.rows);
-            self.banks[place.bank].writes.push(Waiting {
+            let bank = &mut self.banks[place.bank];
+            if bank.hit.is_none() && bank.row == place.row {
+                bank.hit = Some(bank.writes.len());
+            }
+            bank.writes.push(Waiting {
                 line: addr >> 6,
                 row: place.row,
                 arrived: clock + 1,
                 age: self.ages,
             });
+            self.quiet = 0;
             self.buffered.push(addr >> 6);
             self.ages += 1;
             self.unsent += 1;
@@ -270,7 +276,7 @@ impl Bursts {
             let bank = &self.banks[at.bank];
             if bank.row == at.row {
                 let earliest = floor.max(bank.next_column[READ]);
-                let (index, column) = self.columns.fit(earliest, group);
+                let (index, column) = self.columns.fit(seen, earliest, group);
                 if column >= self.refresh_of(at.bank) {
                     self.refresh_bank(at.bank);
                     continue;
@@ -282,19 +288,21 @@ impl Bursts {
             }
             if bank.before.0 == at.row && seen + t.rtp < bank.before.1 {
                 let earliest = floor.max(bank.before_column);
-                let (index, column) = self.columns.fit(earliest, group);
+                let (index, column) = self.columns.fit(seen, earliest, group);
                 if column + t.rtp <= bank.before.1 {
                     self.columns.insert(index, column, group);
                     return self.has_read(column);
                 }
             }
-            let pre = seen.max(bank.next_pre);
+            // Rows are opened for reads when the writes before them have gone.
+            let from = seen.max(self.last_write + 1);
+            let pre = from.max(bank.next_pre);
             let opens = match bank.row {
-                CLOSED => bank.next_act.max(seen),
+                CLOSED => bank.next_act.max(from),
                 _ => bank.next_act.max(pre + t.rp),
             };
             let (act_index, act) = self.activates.fit(seen, opens, group);
-            let (index, column) = self.columns.fit(floor.max(act + t.rcd), group);
+            let (index, column) = self.columns.fit(seen, floor.max(act + t.rcd), group);
             if column >= self.refresh_of(at.bank) {
                 self.refresh_bank(at.bank);
                 continue;
@@ -339,6 +347,7 @@ impl Bursts {
             bank.before_column = bank.next_column[READ];
         }
         bank.row = at.row;
+        bank.find_hit();
         bank.next_act = act + t.rc;
         bank.next_pre = act + t.ras;
         bank.next_column = [act + t.rcd; 2];
@@ -348,11 +357,11 @@ impl Bursts {
     /// Sends what writes can go to the DRAM before clock `until`, since no reads wait.
     #[inline]
     fn drain_until(&mut self, until: u64) {
-        while self.unsent > 0 && self.floor[WRITE] < until {
+        while self.unsent > 0 && self.floor[WRITE] < until && self.quiet < until {
             match self.next_write() {
                 Some(next) if next.column < until => self.send(next),
-                Some(_) => {
-                    self.open_rows(until);
+                Some(next) => {
+                    self.quiet = next.column.min(self.open_rows(until));
                     break;
                 }
                 None => break,
@@ -360,17 +369,23 @@ impl Bursts {
         }
     }
 
-    /// Opens rows for writes whose ACT goes before clock `until`. A read may come then.
-    fn open_rows(&mut self, until: u64) {
+    /// Opens rows for writes whose ACT goes before clock `until`; a read may come then. Returns the clock before which no
+    /// other can be opened.
+    fn open_rows(&mut self, until: u64) -> u64 {
         let mut banks = self.waiting;
-        while banks != 0 && self.activates.floor() < until {
+        let mut next = u64::MAX;
+        while banks != 0 {
+            let floor = self.activates.floor();
+            if floor >= until {
+                return floor.min(next);
+            }
             let number = banks.trailing_zeros() as usize % BANKS;
             banks &= banks - 1;
             let bank = &self.banks[number];
             let Some(write) = bank.writes.first().copied() else {
                 continue;
             };
-            if bank.writes.iter().any(|w| w.row == bank.row) {
+            if bank.hit.is_some() {
                 continue;
             }
             let t = &self.timing;
@@ -381,6 +396,7 @@ impl Bursts {
                 _ => bank.next_act.max(pre + t.rp),
             };
             if opens >= until {
+                next = next.min(opens);
                 continue;
             }
             let group = number % GROUPS;
@@ -392,8 +408,12 @@ impl Bursts {
                     row: write.row,
                 };
                 self.opened(at, act, pre);
+                next = 0;
+            } else {
+                next = next.min(act.max(until));
             }
         }
+        next
     }
 
     /// Sends writes once there are so many that reads have to wait for them.
@@ -417,13 +437,13 @@ impl Bursts {
     /// comes when they would have gone at once.
     fn drain(&mut self, clock: u64) {
         let t = &self.timing;
-        let start = (clock + t.cl + t.burst + 2 - t.cwl).max(self.leaving.last().map_or(0, |&c| c));
+        let start = (clock + t.cl + t.burst + 2 - t.cwl).max(self.leaving.last());
         self.ahead = self.floor[WRITE].saturating_sub(start);
         while self.unsent > self.drain_low {
             self.send_next();
         }
         self.ahead = 0;
-        self.drains_until = self.leaving.last().map_or(0, |&last| last);
+        self.drains_until = self.leaving.last();
     }
 
     /// Sends a write with the others of a drain that goes on. What has a place behind these keeps it: the write takes its time of the
@@ -448,21 +468,24 @@ impl Bursts {
             self.opened(at, act, act);
         }
         let column = self.columns.floor(group).max(clock);
-        let (index, column) = self.columns.fit(column, group);
+        let (index, column) = self.columns.fit(clock, column, group);
         self.columns.insert(index, column, group);
-        let leaves = self.leaving.last().map_or(0, |&last| last + step);
+        let leaves = self.leaving.last() + step;
         let t = &self.timing;
         let bank = &mut self.banks[next.bank];
         bank.next_pre = bank.next_pre.max(leaves + t.cwl + t.burst + t.wr);
-        self.leaving.push(leaves);
+        self.leaving.enter(leaves);
     }
 
     /// Takes a write out of the queue.
     fn take(&mut self, next: Next) -> Waiting {
-        let write = self.banks[next.bank].writes.remove(next.index);
-        if self.banks[next.bank].writes.is_empty() {
+        let bank = &mut self.banks[next.bank];
+        let write = bank.writes.remove(next.index);
+        bank.find_hit();
+        if bank.writes.is_empty() {
             self.waiting &= !(1 << next.bank);
         }
+        self.quiet = 0;
         self.unsent -= 1;
         if let Some(place) = self.buffered.iter().position(|&line| line == write.line) {
             self.buffered.swap_remove(place);
@@ -483,6 +506,7 @@ impl Bursts {
         let t = &self.timing;
         let floor = self.floor[WRITE];
         let act_floor = self.activates.floor();
+        let from = self.last_read + 1;
         let mut best: Option<(u64, u64, Next)> = None;
         let mut banks = self.waiting;
         while banks != 0 {
@@ -492,16 +516,17 @@ impl Bursts {
             let Some(oldest) = bank.writes.first() else {
                 continue;
             };
-            let hit = bank.writes.iter().position(|w| w.row == bank.row);
-            let (index, column) = match hit {
+            let (index, column) = match bank.hit {
                 Some(hit) => {
                     let arrived = bank.writes[hit].arrived;
                     (hit, arrived.max(bank.next_column[WRITE]))
                 }
                 None => {
                     let opens = match bank.row {
-                        CLOSED => oldest.arrived.max(bank.next_act),
-                        _ => bank.next_act.max(oldest.arrived.max(bank.next_pre) + t.rp),
+                        CLOSED => oldest.arrived.max(from).max(bank.next_act),
+                        _ => bank
+                            .next_act
+                            .max(oldest.arrived.max(from).max(bank.next_pre) + t.rp),
                     };
                     (0, opens.max(act_floor) + t.rcd)
                 }
@@ -539,9 +564,10 @@ impl Bursts {
             let (act, pre) = if bank.row == write.row {
                 (None, 0)
             } else {
-                let pre = write.arrived.max(bank.next_pre);
+                let from = write.arrived.max(self.last_read + 1);
+                let pre = from.max(bank.next_pre);
                 let opens = match bank.row {
-                    CLOSED => bank.next_act.max(write.arrived),
+                    CLOSED => bank.next_act.max(from),
                     _ => bank.next_act.max(pre + t.rp),
                 };
                 (Some(self.activates.fit(write.arrived, opens, group)), pre)
@@ -550,7 +576,7 @@ impl Bursts {
                 None => bank.next_column[WRITE],
                 Some((_, act)) => act + t.rcd,
             };
-            let (index, column) = self.columns.fit(floor.max(earliest), group);
+            let (index, column) = self.columns.fit(write.arrived, floor.max(earliest), group);
             if write.arrived >= self.next_refresh {
                 self.refresh(write.arrived);
                 continue;
@@ -567,23 +593,14 @@ impl Bursts {
             break column;
         };
         let t = &self.timing;
+        self.last_write = self.last_write.max(column);
         let data_end = column + t.cwl + t.burst;
         let bank = &mut self.banks[next.bank];
         bank.next_pre = bank.next_pre.max(data_end + t.wr);
         self.floor[READ] = self.floor[READ].max(data_end + t.wtr_s);
         self.group_floor[group] = self.group_floor[group].max(data_end + t.wtr_l);
         let leaves = column - self.ahead.min(column);
-        let index = self.leaving.partition_point(|&c| c <= leaves);
-        self.leaving.insert(index, leaves);
-    }
-
-    /// Forgets the writes that have left the queue by `clock`.
-    #[inline]
-    fn leave(&mut self, clock: u64) {
-        let gone = self.leaving.iter().take_while(|&&c| c <= clock).count();
-        if gone > 0 {
-            self.leaving.drain(..gone);
-        }
+        self.leaving.enter(leaves);
     }
 
     /// Lets the refreshes pass that are due by clock `now`.
@@ -635,9 +652,15 @@ impl Bursts {
 }
 
 impl Bank {
+    #[inline]
+    fn find_hit(&mut self) {
+        self.hit = self.writes.iter().position(|w| w.row == self.row);
+    }
+
     fn close(&mut self, until: u64) {
         if !self.refreshed {
             self.row = CLOSED;
+            self.hit = None;
             self.before = (CLOSED, 0);
             self.next_act = self.next_act.max(until);
         }

@@ -256,10 +256,8 @@ impl Channel {
     /// Lets write data pass without regard to the cap, or not any more.
     pub fn flush(&mut self, cycle: u64, on: bool) {
         self.flushing = on;
-        if on {
-            self.next_data = self.next_data.min(cycle + 1);
-            self.plan_data();
-        }
+        self.next_data = self.next_data.max(cycle);
+        self.plan_data();
     }
 
     /// A reset of the function: all that is under way is forgotten, and all settings and counters are as after power-on. The memory
@@ -505,9 +503,14 @@ impl Channel {
         let end = slot.asked == slot.beats;
         let mut out = came + 1;
         if !slot.target.off {
-            let target = slot.target.cycles(slot.asked.into()).max(LEAST);
-            let deadline = slot.received + target;
-            let passes = end || slot.target.together();
+            // A beat a cycle, none before its deadline.
+            let first = slot
+                .target
+                .cycles(u32::from(slot.asked) - lines + 1)
+                .max(LEAST);
+            let target = slot.target.cycles(slot.asked.into());
+            let deadline = slot.received + target.max(first + u64::from(lines) - 1);
+            let passes = slot.beats == 1 || slot.target.together();
             // What arrives in the cycle before the last that would do is stored, and comes a cycle late.
             out = match came + 2 {
                 c if c < deadline => deadline,
@@ -558,13 +561,19 @@ impl Channel {
             return;
         };
         let slot = &mut self.writes.all[usize::from(number)];
-        let lines = PIECE.min(u32::from(slot.beats - slot.asked));
+        let mut lines = PIECE.min(u32::from(slot.beats - slot.asked));
         let addr = slot.addr.wrapping_add(u64::from(slot.asked) * 64);
-        let mut from = self.write_due;
+        let from = self.write_due;
         let mut passed = 0;
         let cap = &mut self.delay.caps[WRITE];
         if !cap.is_off() && !self.flushing {
-            (from, passed) = cap.take(from, lines);
+            let open = cap.open(from);
+            if open > from {
+                self.write_due = open;
+                return;
+            }
+            lines = cap.within(lines);
+            passed = cap.take(from, lines).1;
         }
         let buffered = self.timing.write(self.edges.time(from), addr, lines);
         let taken = self.edges.after(buffered.taken);
@@ -611,14 +620,22 @@ impl Channel {
             slot.parked += 1;
             return;
         }
-        let beats = PIECE.min(u32::from(slot.beats - slot.sent));
         if !due.placed {
-            // Its beats but the last one have gone in the cycles before, if the way was free.
-            let from = (due.cycle + 1)
-                .saturating_sub(beats.into())
-                .max(self.out[READ]);
+            let beats = PIECE.min(u32::from(slot.beats - slot.placed));
+            // Its beats but the last one have gone in the cycles before, each when it was due, if the way was free.
+            let sent = u32::from(slot.placed);
+            slot.placed += beats as u16;
+            let target = slot.target.cycles(sent + beats);
+            let span = match due.cycle - self.config.stages.mux == slot.received + target {
+                true => target - slot.target.cycles(sent + 1),
+                false => 0,
+            };
+            let before = span.max(u64::from(beats) - 1);
+            let from = due.cycle.saturating_sub(before).max(self.out[READ]);
             let (_, last) = self.delay.caps[READ].take(from, beats);
-            self.out[READ] = last + 1;
+            // While a read is put into the calendar no other beat can be.
+            let lost = sent == 0 && slot.beats > 1 && !slot.target.together();
+            self.out[READ] = last + 1 + u64::from(lost);
             if last > due.cycle {
                 self.due.push(Due {
                     cycle: last,
@@ -628,6 +645,7 @@ impl Channel {
                 return;
             }
         }
+        let beats = PIECE.min(u32::from(slot.beats - slot.sent));
         let first = slot.sent == 0;
         slot.sent += beats as u16;
         let end = slot.sent == slot.beats;

@@ -20,9 +20,10 @@ pub struct Slot {
     pub target: Target,
     /// Cycle of the answer to the last piece, or to the write.
     pub ready: u64,
-    /// Beats in all, asked of the memory, and answered.
+    /// Beats in all, asked of the memory, with a place on the way out, and answered.
     pub beats: u16,
     pub asked: u16,
+    pub placed: u16,
     pub sent: u16,
     /// Pieces that are ready and wait for older transactions of their ID.
     pub parked: u16,

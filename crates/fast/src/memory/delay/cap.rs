@@ -41,6 +41,27 @@ impl Cap {
         }
     }
 
+    /// Of so many beats that wait, those that go within as many cycles as they are; but one at least.
+    #[inline]
+    pub fn within(&self, beats: u32) -> u32 {
+        if self.rate == 0 {
+            return beats;
+        }
+        let bytes = u64::from(beats) * self.rate;
+        ((bytes / BEAT) as u32).clamp(1, beats.max(1))
+    }
+
+    /// The first cycle from `cycle` on in which a beat may go.
+    #[inline]
+    pub fn open(&mut self, cycle: u64) -> u64 {
+        let cycle = cycle.max(self.at);
+        self.settle(cycle);
+        if self.rate == 0 || self.debt <= DEPTH {
+            return cycle;
+        }
+        cycle + (self.debt - DEPTH).div_ceil(self.rate)
+    }
+
     /// Lets `beats` beats pass, one a cycle from `cycle` on at most; returns the cycles of the first and of the last.
     #[inline]
     pub fn take(&mut self, cycle: u64, beats: u32) -> (u64, u64) {
@@ -50,11 +71,8 @@ impl Cap {
         let mut cycle = cycle.max(self.at);
         let mut first = None;
         for _ in 0..beats.max(1) {
+            cycle = self.open(cycle);
             self.settle(cycle);
-            if self.debt > DEPTH {
-                cycle += (self.debt - DEPTH).div_ceil(self.rate);
-                self.settle(cycle);
-            }
             first.get_or_insert(cycle);
             self.debt = self.debt.saturating_sub(self.rate) + BEAT;
             cycle += 1;

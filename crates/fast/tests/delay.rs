@@ -1,0 +1,329 @@
+//! `nvm_delay` and the memory behind it beside the RTL: `cargo test --release -p nearside-fast -- --include-ignored`.
+
+use std::path::PathBuf;
+
+use design::media::{Registers, Sizes, Turns};
+use design::Profile;
+use fast::memory::{Channel, ChannelConfig, Event, Stages};
+use rtl::bitstream::{repo_root, stderr_progress};
+use rtl::delay_bench::{Addresses, Counters, DelayBench, Mix, Traffic};
+use sim::controller::Memory;
+use sim::{Clock, DramConfig, Media, Random, Time};
+use spec::regs::nvm_delay::{self, command, counters};
+
+const BYTES: u64 = 1 << 28;
+const SIZES: Sizes = Sizes {
+    read_slots: 64,
+    write_slots: 64,
+    buffer_beats: 512,
+};
+
+fn root() -> PathBuf {
+    repo_root().unwrap()
+}
+
+fn bench(memory: &Memory) -> DelayBench {
+    let media = Media::memory(BYTES).unwrap();
+    let mut progress = stderr_progress("nvm_delay");
+    let clock = Clock::default();
+    DelayBench::new(&root(), clock, memory, media, Some(SIZES), &mut progress).unwrap()
+}
+
+fn channel(memory: &Memory) -> Channel {
+    Channel::new(ChannelConfig {
+        masters: 1,
+        sizes: SIZES,
+        clock: Clock::default(),
+        memory: memory.clone(),
+        stages: Stages::BARE,
+    })
+}
+
+/// The writes that set a profile without regions.
+fn settings(r: &Registers) -> Vec<(u64, u32)> {
+    let mut writes: Vec<(u64, u32)> = (0u64..)
+        .map(|n| nvm_delay::TIMING + 4 * n)
+        .zip(r.timing)
+        .collect();
+    writes.extend([
+        (nvm_delay::READ_CAP, r.read_cap),
+        (nvm_delay::WRITE_CAP, r.write_cap),
+        (nvm_delay::CONTROL, r.control & 1),
+        (nvm_delay::COMMAND, command::COMMIT.mask() as u32),
+        (nvm_delay::COMMAND, command::CLEAR.mask() as u32),
+    ]);
+    writes
+}
+
+fn counted(channel: &mut Channel, cycle: u64) -> [Counters; 2] {
+    let snapshot = command::SNAPSHOT.mask() as u32;
+    channel.set_register(cycle, nvm_delay::COMMAND, snapshot, 0xF);
+    let at = [
+        (counters::READ, counters::READ_BUCKET),
+        (counters::WRITE, counters::WRITE_BUCKET),
+    ];
+    at.map(|(words, buckets)| {
+        use counters::read as of;
+        let word = |offset| channel.register(nvm_delay::COUNTERS + words + offset);
+        let wide = |offset| u64::from(word(offset)) | u64::from(word(offset + 4)) << 32;
+        Counters {
+            transactions: wide(of::TRANSACTIONS_LO),
+            beats: wide(of::BEATS_LO),
+            late: wide(of::LATE_LO),
+            latency_sum: wide(of::SUM_LO),
+            latency_min: word(of::MIN),
+            latency_max: word(of::MAX),
+            buckets: (0..counters::READ_BUCKET_COUNT)
+                .map(|n| {
+                    let at = buckets + counters::READ_BUCKET_STRIDE * n;
+                    channel.register(nvm_delay::COUNTERS + at)
+                })
+                .collect(),
+        }
+    })
+}
+
+/// What `DelayBench::run` sends, to the model; returns the cycles that it took.
+fn run(channel: &mut Channel, traffic: &Traffic) -> u64 {
+    let t = *traffic;
+    let span = (u64::from(t.beats) * 64).next_power_of_two();
+    let places = BYTES / span;
+    let mut random = Random::new(t.seed);
+    let mut events = Vec::new();
+    let start = 10_000;
+    let (mut issued, mut done, mut free, mut next) = (0, 0, start, start);
+    let mut end = start;
+    while done < t.count {
+        let issue = if issued < t.count && issued - done < t.outstanding {
+            next.max(free)
+        } else {
+            u64::MAX
+        };
+        let event = channel.next_event().unwrap_or(u64::MAX);
+        if event < issue {
+            channel.advance(event, &mut events);
+            for event in events.drain(..) {
+                let (last, cycle) = match event {
+                    Event::Read { end, cycle, .. } => (end, cycle),
+                    Event::Write { cycle, .. } => (true, cycle),
+                };
+                if last {
+                    done += 1;
+                    (free, end) = (cycle + 1, cycle);
+                }
+            }
+            continue;
+        }
+        next = issue + 1;
+        if t.gap > 0 {
+            next = issue + t.gap + random.below(t.gap + 1);
+        }
+        let write = match t.mix {
+            Mix::Reads => false,
+            Mix::Writes => true,
+            Mix::Both => random.below(2) == 1,
+        };
+        let place = match t.addresses {
+            Addresses::Random => random.below(places),
+            Addresses::Sequential => issued as u64 % places,
+        };
+        let id = (issued % usize::from(t.ids)) as u16;
+        let (addr, bytes) = (place * span, t.beats * 64);
+        if write {
+            channel.write(issue, 0, id, addr, bytes, issued as u64);
+        } else {
+            channel.read(issue, 0, id, addr, bytes, issued as u64);
+        }
+        issued += 1;
+    }
+    end - start
+}
+
+struct Row {
+    what: String,
+    /// Bandwidth, mean latency of reads and of writes, beside the RTL's, in percent.
+    off: [f64; 3],
+    late: [[u64; 2]; 2],
+}
+
+impl Row {
+    fn check(&self, traffic: &Traffic, most: [f64; 3]) {
+        for (off, most) in self.off.iter().zip(most) {
+            assert!(
+                off.abs() <= most,
+                "{}: {:?} % of {traffic:?}",
+                self.what,
+                self.off
+            );
+        }
+    }
+}
+
+/// Both, side by side.
+fn compare(bench: &mut DelayBench, memory: &Memory, registers: &Registers, t: &Traffic) -> Row {
+    for (offset, value) in settings(registers) {
+        bench.write(offset, value).unwrap();
+    }
+    let first = bench.edges();
+    let samples = bench.run(t, &mut |_, _| true).unwrap();
+    let begin = samples.iter().map(|s| s.start).min().unwrap_or(first);
+    let end = samples.iter().map(|s| s.start + u64::from(s.latency()));
+    let cycles = end.max().unwrap_or(0) - begin;
+    let expected = bench.counters().unwrap();
+    let mut model = channel(memory);
+    for (offset, value) in settings(registers) {
+        model.set_register(100, offset, value, 0xF);
+    }
+    let taken = run(&mut model, t);
+    let got = counted(&mut model, taken + 20_000);
+    let mean = |c: &Counters| c.latency_sum as f64 / c.transactions.max(1) as f64;
+    let off = |a: f64, b: f64| if b > 0.0 { 100.0 * (a / b - 1.0) } else { 0.0 };
+    for (e, g) in expected.iter().zip(&got) {
+        assert_eq!((e.transactions, e.beats), (g.transactions, g.beats));
+        assert_eq!(
+            g.buckets.iter().map(|&n| u64::from(n)).sum::<u64>(),
+            g.transactions
+        );
+    }
+    let row = Row {
+        what: format!(
+            "{:?} {:?} {:2} beats x {:3}",
+            t.addresses, t.mix, t.beats, t.outstanding
+        ),
+        off: [
+            off(cycles as f64, taken as f64),
+            off(mean(&got[0]), mean(&expected[0])),
+            off(mean(&got[1]), mean(&expected[1])),
+        ],
+        late: [0, 1].map(|d: usize| [expected[d].late, got[d].late]),
+    };
+    println!(
+        "{:36} {:6.2} GB/s {:+5.1} %, read {:8.1} {:+5.1} % ({}..{}, {}..{}), write {:8.1} {:+5.1} % ({}..{}, {}..{}), late {:?}",
+        row.what,
+        t.count as f64 * f64::from(t.beats) * 16.0 / cycles as f64,
+        row.off[0],
+        mean(&expected[0]),
+        row.off[1],
+        expected[0].latency_min as i32,
+        expected[0].latency_max,
+        got[0].latency_min as i32,
+        got[0].latency_max,
+        mean(&expected[1]),
+        row.off[2],
+        expected[1].latency_min as i32,
+        expected[1].latency_max,
+        got[1].latency_min as i32,
+        got[1].latency_max,
+        row.late,
+    );
+    row
+}
+
+fn registers(profile: &str) -> Registers {
+    let profile = Profile::find(&root(), profile).unwrap();
+    let turns = Turns {
+        channels: 2,
+        granule: 4096,
+    };
+    profile
+        .registers(Clock::default(), turns)
+        .unwrap()
+        .swap_remove(0)
+}
+
+#[test]
+#[ignore = "needs the RTL: minutes"]
+fn profiles_take_the_time_that_the_rtl_takes() {
+    let memory = Memory::Ddr4(DramConfig::default());
+    let mut bench = bench(&memory);
+    let mut worst = [0.0f64; 3];
+    for profile in ["optane-dcpmm", "pcm", "reram", "stt-mram", "dram", "nand"] {
+        println!("{profile}");
+        let registers = registers(profile);
+        let nand = profile == "nand";
+        let mut patterns = vec![];
+        for mix in [Mix::Reads, Mix::Writes, Mix::Both] {
+            for (addresses, beats, outstanding, count) in [
+                (Addresses::Random, 1, 1, 1000),
+                (Addresses::Random, 1, 16, 4000),
+                (Addresses::Random, 1, 64, 6000),
+                (Addresses::Sequential, 1, 16, 4000),
+                (Addresses::Sequential, 8, 16, 2000),
+                (Addresses::Random, 64, 1, 200),
+                (Addresses::Random, 64, 8, 600),
+                (Addresses::Sequential, 64, 64, 600),
+            ] {
+                let count = match (nand, mix) {
+                    (true, Mix::Reads) => count.min(20 * outstanding),
+                    (true, _) => count.min(6 * outstanding),
+                    _ => count,
+                };
+                patterns.push(Traffic {
+                    mix,
+                    addresses,
+                    beats,
+                    count,
+                    outstanding,
+                    ids: 64,
+                    ..Traffic::default()
+                });
+            }
+        }
+        for traffic in &patterns {
+            let row = compare(&mut bench, &memory, &registers, traffic);
+            for (worst, off) in worst.iter_mut().zip(row.off) {
+                *worst = worst.max(off.abs());
+            }
+        }
+    }
+    println!("worst: {worst:?} %");
+}
+
+#[test]
+#[ignore = "needs the RTL: minutes"]
+fn without_a_memory_every_cycle_is_that_of_the_rtl() {
+    for ns in [0, 40, 200] {
+        let memory = Memory::Fixed(Time::ns(ns));
+        let mut bench = bench(&memory);
+        for (base, beat) in [
+            (0, 0),
+            (3 << 12, 0),
+            (12_345, 0),
+            (61 << 12, 0),
+            (200_123, 0),
+            (100_000, 10_000),
+        ] {
+            let registers = Registers {
+                control: 1,
+                timing: [base, beat, base, beat],
+                ..Registers::default()
+            };
+            for mix in [Mix::Reads, Mix::Writes] {
+                for beats in [1, 4, 8, 64] {
+                    let traffic = Traffic {
+                        mix,
+                        beats,
+                        count: 50,
+                        ..Traffic::default()
+                    };
+                    print!("{ns} ns, {base} + {beat}: ");
+                    let row = compare(&mut bench, &memory, &registers, &traffic);
+                    row.check(&traffic, [0.1; 3]);
+                }
+            }
+        }
+        let off = Registers::default();
+        for mix in [Mix::Reads, Mix::Writes] {
+            for beats in [1, 4, 8, 64] {
+                let traffic = Traffic {
+                    mix,
+                    beats,
+                    count: 50,
+                    ..Traffic::default()
+                };
+                print!("{ns} ns, off: ");
+                compare(&mut bench, &memory, &off, &traffic).check(&traffic, [0.1; 3]);
+            }
+        }
+    }
+}
