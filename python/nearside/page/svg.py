@@ -1,0 +1,117 @@
+"""Plots of documents as SVG within a page: matplotlib draws, the page's style gives the colours."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+from html import escape
+from typing import Any
+
+from nearside.plots import _literal
+
+WIDTH, HEIGHT = 4.8, 3.1
+# Colours that matplotlib draws with, and what the page puts in their place: so they follow light and dark.
+TEXT, GRID, LIMIT = "#010203", "#010204", "#010205"
+SERIES = ["#010210", "#010211", "#010212", "#010213"]
+STYLE = {TEXT: "currentColor", GRID: "var(--grid)", LIMIT: "var(--limit)"}
+STYLE |= {colour: f"var(--c{number})" for number, colour in enumerate(SERIES)}
+MARKERS = "osD^"
+
+
+def draw(plot: dict[str, Any]) -> str:
+    """An <svg> element, the same for the same plot. Ours are lines or full bars, the paper's points or hatched bars."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    digest = hashlib.sha256(json.dumps(plot, sort_keys=True).encode()).hexdigest()[:8]
+    settings = {
+        "svg.fonttype": "none", "svg.hashsalt": digest, "font.size": 9, "text.color": TEXT, "axes.edgecolor": TEXT,
+        "axes.labelcolor": TEXT, "xtick.color": TEXT, "ytick.color": TEXT, "grid.color": GRID, "hatch.linewidth": 0.8,
+    }  # fmt: skip
+    with pyplot.rc_context(settings):
+        figure, axes = pyplot.subplots(figsize=(WIDTH, HEIGHT))
+        try:
+            (_bars if plot["kind"] == "bars" else _lines)(axes, plot)
+            _frame(axes, plot)
+            figure.tight_layout()
+            out = io.StringIO()
+            figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        finally:
+            pyplot.close(figure)
+    return _inline(out.getvalue(), plot["title"], digest)
+
+
+def _colour(series: list[dict[str, Any]], number: int) -> str:
+    """The paper's series have the colours of ours, in their order, so that pairs are seen as such."""
+    if series[number]["of"] == "limit":
+        return LIMIT
+    before = sum(one["of"] == series[number]["of"] for one in series[:number])
+    alone = all(sum(one["of"] == kind for one in series) <= 1 for kind in ("ours", "paper"))
+    if alone:
+        return SERIES[1 if series[number]["of"] == "paper" else 0]
+    return SERIES[before % len(SERIES)]
+
+
+def _lines(axes: Any, plot: dict[str, Any]) -> None:
+    places = range(len(plot["x"]))
+    for number, one in enumerate(plot["series"]):
+        colour, name = _colour(plot["series"], number), _literal(one["name"])
+        y = [float("nan") if value is None else value for value in one["y"]]
+        marker = MARKERS[SERIES.index(colour)] if colour in SERIES else ""
+        if one["of"] == "limit":
+            axes.plot(places, y, "--", color=colour, linewidth=1.2, label=name)
+        elif one["of"] == "paper":
+            axes.plot(places, y, marker, color=colour, markerfacecolor="none", markersize=8, label=name)
+        else:
+            axes.plot(places, y, f"{marker}-", color=colour, markersize=4, linewidth=1.5, label=name)
+
+
+def _bars(axes: Any, plot: dict[str, Any]) -> None:
+    count = len(plot["series"])
+    width = 0.8 / count
+    for number, one in enumerate(plot["series"]):
+        colour, name = _colour(plot["series"], number), _literal(one["name"])
+        places = [place - 0.4 + width * (number + 0.5) for place in range(len(plot["x"]))]
+        y = [0 if value is None else value for value in one["y"]]
+        look = {"color": colour} if one["of"] == "ours" else {"facecolor": "none", "edgecolor": colour, "hatch": "///"}
+        axes.bar(places, y, width * 0.92, label=name, **look)
+
+
+def _frame(axes: Any, plot: dict[str, Any]) -> None:
+    axes.set_xticks(range(len(plot["x"])), [_literal(x) for x in plot["x"]])
+    axes.set_xlabel(_literal(plot["x_label"]))
+    axes.set_ylabel(_literal(plot["y_label"]))
+    if plot["log"]:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(0, axes.get_ylim()[1] * 1.08)
+    axes.grid(axis="y", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize=7.5, frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+
+
+def _inline(drawn: str, title: str, digest: str) -> str:
+    """What stands in the page: the element alone, identifiers of its own, the page's colours."""
+    svg = drawn[drawn.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.S)
+    svg = re.sub(r'\bid="', f'id="p{digest}-', svg)
+    svg = re.sub(r'href="#', f'href="#p{digest}-', svg)
+    svg = svg.replace("url(#", f"url(#p{digest}-")
+    for colour, style in STYLE.items():
+        svg = svg.replace(colour, style)
+    # A width of its own would keep it from following the page's.
+    svg = re.sub(
+        r"<svg ([^>]*?)>", lambda m: f'<svg {_attributes(m[1])} role="img" aria-label="{escape(title)}">', svg, count=1
+    )
+    return svg.strip()
+
+
+def _attributes(text: str) -> str:
+    return re.sub(r'\s*\b(?:width|height|version|xmlns(?::xlink)?)="[^"]*"', "", text).strip() + (
+        ' xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+    )
