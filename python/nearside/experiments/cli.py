@@ -84,7 +84,9 @@ def run(
             show.building(experiment.name, not as_json) as build,
             show.bar(f"{experiment.name}: measuring", not as_json) as progress,
         ):
-            doc = measure(experiment, on, quick, seed, design if experiment.design else None, build, progress)
+            doc = measure(
+                experiment, on, quick, seed, design if name != ALL or experiment.design else None, build, progress
+            )
         docs.append(doc)
         if not as_json:
             print_document(doc)
@@ -134,11 +136,11 @@ def report(
     """
     from nearside.page import experiments as page
 
-    source = document.folder()
+    source = results.place() / document.FOLDER
     docs = document.load_all(source)
     if not docs:
         raise NearsideError(f"{source}: no results yet; run `nearside experiment run all --quick` first")
-    path = output or results.folder() / "report.html"
+    path = output or results.place() / "report.html"
     if not path.parent.is_dir():
         raise NearsideError(f"{path}: its folder doesn't exist; make it, or name another file with -o")
     files.check_apart([path], source.glob("*.json"))

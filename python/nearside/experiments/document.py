@@ -13,7 +13,6 @@ from nearside._native import NearsideError
 FORMAT = 1
 WHAT = "experiment"
 FOLDER = "experiments"
-AGAIN = "run `nearside experiment run` again"
 
 TEXT, NUMBER, ANY_NUMBER = (str,), (int, float), (int, float, type(None))
 KEYS: dict[str, tuple[type, ...]] = {
@@ -28,7 +27,8 @@ FIGURE: dict[str, tuple[type, ...]] = {
     "limit_text": (str, type(None)), "ratio": ANY_NUMBER, "of_limit": ANY_NUMBER,
 }  # fmt: skip
 PLOT: dict[str, tuple[type, ...]] = {
-    "title": TEXT, "kind": TEXT, "log": (bool,), "x": (list,), "x_label": TEXT, "y_label": TEXT, "series": (list,)
+    "title": TEXT, "kind": TEXT, "log": (bool,), "floor": NUMBER, "x": (list,), "x_label": TEXT, "y_label": TEXT,
+    "series": (list,),
 }  # fmt: skip
 SERIES: dict[str, tuple[type, ...]] = {"name": TEXT, "of": TEXT, "y": (list,)}
 
@@ -59,29 +59,30 @@ def save(doc: dict[str, Any]) -> Path:
 
 def load(path: Path) -> dict[str, Any]:
     """Reads one; what can't be a document of this version is one line that names the file."""
+    again = f"run `nearside experiment run {path.name.partition('.')[0]}` again, or remove it"
     try:
         doc = json.loads(files.read_text(path))
     except NearsideError as error:
         raise NearsideError(f"{error}; `nearside experiment run` makes one") from None
     except (ValueError, RecursionError) as error:
-        raise NearsideError(f"{path}: damaged ({error}); {AGAIN}") from None
+        raise NearsideError(f"{path}: damaged ({error}); {again}") from None
     if not isinstance(doc, dict) or doc.get("what") != WHAT:
         raise NearsideError(f"{path}: this is no result of `nearside experiment run`")
     if doc.get("format") != FORMAT:
         raise NearsideError(
-            f"{path}: version {doc.get('format')!r} of the format, this nearside reads {FORMAT}; {AGAIN}"
+            f"{path}: version {doc.get('format')!r} of the format, this nearside reads {FORMAT}; {again}"
         )
     fault = _fault(doc)
     if fault:
-        raise NearsideError(f"{path}: damaged ({fault}); {AGAIN}")
+        raise NearsideError(f"{path}: damaged ({fault}); {again}")
     return doc
 
 
-def load_all(path: Path | None = None) -> list[dict[str, Any]]:
+def load_all(path: Path) -> list[dict[str, Any]]:
     """All of a folder, in the order of their names."""
     from nearside.experiments.registry import natural
 
-    found = sorted((path or folder()).glob("*.json"), key=lambda p: natural(p.name))
+    found = sorted(path.glob("*.json"), key=lambda p: natural(p.name))
     return [load(one) for one in found]
 
 

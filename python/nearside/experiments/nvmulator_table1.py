@@ -70,7 +70,8 @@ EXPERIMENT = Experiment(
         "Resources of one `nvm_delay` (one memory channel) after synthesis with Yosys for UltraScale+, beside the "
         "line NVMulator of the table, which Vitis 2022.2 has placed and routed on an Alveo U280.",
         "Ours is an upper bound in LUTs: Yosys does not pack two small functions into one LUT6, Vitis does.",
-        "In full runs `nvme_data` (PRPs, data movers of two channels) stands beside the table's DMA-engine. They do "
+        "The table rounds its shares to 0.01 % of the board: 130 LUTs, 261 registers, 0.2 blocks of BRAM.",
+        "In full runs `nvme_data` (PRPs, data movers of four channels) stands beside the table's DMA-engine. They do "
         "not do the same: the table's copies for TaPaSCo, ours moves the data of NVMe commands. The table's memory "
         "controller and PCIe controller have no counterpart: ours are models of the simulation.",
     ),

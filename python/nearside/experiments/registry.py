@@ -139,15 +139,17 @@ def plot(
     y_label: str,
     kind: str = "lines",
     log: bool = False,
+    floor: float = 0.0,
 ) -> dict[str, Any]:
     """A plot as data: "lines" or "bars" over the categories `x`.
 
+    The axis begins at `floor`, unless it is logarithmic.
     Each of the series has a `name`, its values `y` (None where there is none), and `of`: "ours", "paper" or "limit".
     """
     if kind not in ("lines", "bars"):
         raise ValueError(f"kind = {kind!r}")
     places = {"x": [str(value) for value in x], "x_label": x_label, "y_label": y_label}
-    return {"title": title, "kind": kind, "log": log, **places, "series": list(series)}
+    return {"title": title, "kind": kind, "log": log, "floor": floor, **places, "series": list(series)}
 
 
 def natural(name: str) -> list[Any]:

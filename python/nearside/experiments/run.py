@@ -17,6 +17,8 @@ from nearside.experiments.registry import Experiment, Run
 # Not more often than this, beside the first and the last: a document of many rows is written whole.
 SAVE_EVERY_S = 2.0
 INTERRUPTED = "interrupted"
+# What a document says until its run has ended.
+UNDER_WAY = "still under way, or ended by force"
 
 
 def command(experiment: Experiment, engine: str, quick: bool, seed: int, design: str | None) -> str:
@@ -53,7 +55,7 @@ def run(
     doc = results.document(
         document.WHAT, loaded, seed, name=experiment.name, title=experiment.title, source=experiment.source,
         text=list(experiment.text), engine=engine, time=experiment.time, quick=quick, parameters=parameters,
-        status="partial", reason=INTERRUPTED, cases=len(cases), rows=[], figures=[], plots=[],
+        status="partial", reason=UNDER_WAY, cases=len(cases), rows=[], figures=[], plots=[],
         command=command(experiment, engine, quick, seed, design), duration_s=0.0,
     )  # fmt: skip
     doc["format"] = document.FORMAT

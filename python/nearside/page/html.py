@@ -34,7 +34,7 @@ caption { text-align: left; font-weight: 600; padding: 0.3rem 0; }
 th, td { padding: 0.3rem 0.7rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top; }
 th { color: var(--soft); font-weight: 600; } th:first-child, td:first-child, .left td { text-align: left; }
 .left th { text-align: left; } b, .unit { white-space: nowrap; }
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1rem;
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); gap: 1rem;
   margin: 1rem 0; }
 figure { margin: 0; background: var(--panel); border: 1px solid var(--line); border-radius: 8px; padding: 0.6rem; }
 figcaption { font-weight: 600; font-size: 0.95rem; } figure svg { width: 100%; height: auto; display: block; }

@@ -11,13 +11,15 @@ from typing import Any
 
 from nearside.plots import _literal
 
-WIDTH, HEIGHT = 4.8, 3.1
+WIDTH, HEIGHT = 4.4, 3.1
 # Colours that matplotlib draws with, and what the page puts in their place: so they follow light and dark.
 TEXT, GRID, LIMIT = "#010203", "#010204", "#010205"
 SERIES = ["#010210", "#010211", "#010212", "#010213"]
 STYLE = {TEXT: "currentColor", GRID: "var(--grid)", LIMIT: "var(--limit)"}
 STYLE |= {colour: f"var(--c{number})" for number, colour in enumerate(SERIES)}
 MARKERS = "osD^"
+# Letters that the names along the axis may have in all, before they are turned.
+CROWDED = 42
 
 
 def draw(plot: dict[str, Any]) -> str:
@@ -29,7 +31,7 @@ def draw(plot: dict[str, Any]) -> str:
 
     digest = hashlib.sha256(json.dumps(plot, sort_keys=True).encode()).hexdigest()[:8]
     settings = {
-        "svg.fonttype": "none", "svg.hashsalt": digest, "font.size": 9, "text.color": TEXT, "axes.edgecolor": TEXT,
+        "svg.fonttype": "none", "svg.hashsalt": digest, "font.size": 10, "text.color": TEXT, "axes.edgecolor": TEXT,
         "axes.labelcolor": TEXT, "xtick.color": TEXT, "ytick.color": TEXT, "grid.color": GRID, "hatch.linewidth": 0.8,
     }  # fmt: skip
     with pyplot.rc_context(settings):
@@ -82,17 +84,20 @@ def _bars(axes: Any, plot: dict[str, Any]) -> None:
 
 
 def _frame(axes: Any, plot: dict[str, Any]) -> None:
-    axes.set_xticks(range(len(plot["x"])), [_literal(x) for x in plot["x"]])
+    crowded = sum(map(len, plot["x"])) > CROWDED
+    look = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
+    axes.set_xticks(range(len(plot["x"])), [_literal(x) for x in plot["x"]], **look)
     axes.set_xlabel(_literal(plot["x_label"]))
     axes.set_ylabel(_literal(plot["y_label"]))
     if plot["log"]:
         axes.set_yscale("log")
     else:
-        axes.set_ylim(0, axes.get_ylim()[1] * 1.08)
+        top, floor = axes.get_ylim()[1], plot["floor"]
+        axes.set_ylim(floor, floor + (top - floor) * 1.08)
     axes.grid(axis="y", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize=7.5, frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    axes.legend(fontsize=9, frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
 
 
 def _inline(drawn: str, title: str, digest: str) -> str:
