@@ -107,6 +107,8 @@ def _fault(doc: dict[str, Any]) -> str | None:
             return fault
         if one["kind"] not in ("lines", "bars"):
             return f"plots[{number}].kind: {one['kind']!r}"
+        if not all(isinstance(value, str) for value in one["x"]):
+            return f"plots[{number}].x: holds what is no text"
         for line, series in enumerate(one["series"]):
             place = f"plots[{number}].series[{line}]."
             if fault := _wrong(series, SERIES, place):

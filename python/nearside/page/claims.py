@@ -33,11 +33,7 @@ def html(*docs: dict[str, Any]) -> str:
         body.append(f"<p>Not measured: {h.text(', '.join(missing))}.</p>")
     runs = [describe_run(n, doc, [e for e in entries if e["run"] == n]) for n, doc in enumerate(docs, 1)]
     body.append(f"<ul>{''.join(f'<li>{h.prose(run)}</li>' for run in runs)}</ul>")
-    drawn = [
-        f"<figure><figcaption>{h.text(plot['title'])}</figcaption>{svg.draw(plot)}</figure>"
-        for plot in matrices.plots(entries)
-    ]
-    body.append(f'<div class="plots">{"".join(drawn)}</div>')
+    body.append(svg.figures(matrices.plots(entries), "plot"))
     for matrix in matrices.matrices(entries):
         rows = [(label, *map(_cell, cells)) for label, cells in matrix.rows]
         body.append(h.table((matrix.corner, *matrix.columns), rows, caption=matrix.title))

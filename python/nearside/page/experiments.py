@@ -62,10 +62,7 @@ def _section(doc: dict[str, Any]) -> str:
         why = f"Partial: {len(doc['rows'])} of {doc['cases']} rows ({doc['reason'] or 'ended early'})."
         parts.append(f'<p class="warn">{h.text(why)}</p>')
     parts += [f"<p>{h.prose(line)}</p>" for line in doc["text"]]
-    drawn = [
-        f"<figure><figcaption>{h.text(plot['title'])}</figcaption>{svg.draw(plot)}</figure>" for plot in doc["plots"]
-    ]
-    parts.append(f'<div class="plots">{"".join(drawn)}</div>')
+    parts.append(svg.figures(doc["plots"], _anchor(doc)))
     published = [f for f in doc["figures"] if f["source"] is not None]
     others = [f for f in doc["figures"] if f["source"] is None]
     if published:

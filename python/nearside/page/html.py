@@ -19,7 +19,7 @@ STYLE = """
     --c0: #7ab0ff; --c1: #ff9d66; --c2: #5fd3bf; --c3: #d79bf0; --limit: #8f99a8; --grid: #2b333f; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1rem 1.2rem 4rem; max-width: 76rem; background: var(--back); color: var(--text);
-  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
+  overflow-wrap: break-word; font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
 h1 { font-size: 1.7rem; margin: 0.6rem 0; } h2 { font-size: 1.3rem; margin: 2.4rem 0 0.4rem; }
 h3 { font-size: 1.05rem; margin: 1.4rem 0 0.3rem; } p { margin: 0.5rem 0; max-width: 70ch; }
 a { color: var(--c0); } code { font: 0.9em ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: anywhere; }

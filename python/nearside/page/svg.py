@@ -22,8 +22,11 @@ MARKERS = "osD^"
 CROWDED = 42
 
 
-def draw(plot: dict[str, Any]) -> str:
-    """An <svg> element, the same for the same plot. Ours are lines or full bars, the paper's points or hatched bars."""
+def draw(plot: dict[str, Any], name: str) -> str:
+    """An <svg> element, the same for the same plot; `name` keeps its identifiers apart from those of others.
+
+    Ours are lines or full bars, the paper's are points or hatched bars.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -44,7 +47,7 @@ def draw(plot: dict[str, Any]) -> str:
             figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
         finally:
             pyplot.close(figure)
-    return _inline(out.getvalue(), plot["title"], digest)
+    return _inline(out.getvalue(), plot["title"], name)
 
 
 def _colour(series: list[dict[str, Any]], number: int) -> str:
@@ -100,13 +103,13 @@ def _frame(axes: Any, plot: dict[str, Any]) -> None:
     axes.legend(fontsize=9, frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
 
 
-def _inline(drawn: str, title: str, digest: str) -> str:
+def _inline(drawn: str, title: str, name: str) -> str:
     """What stands in the page: the element alone, identifiers of its own, the page's colours."""
     svg = drawn[drawn.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.S)
-    svg = re.sub(r'\bid="', f'id="p{digest}-', svg)
-    svg = re.sub(r'href="#', f'href="#p{digest}-', svg)
-    svg = svg.replace("url(#", f"url(#p{digest}-")
+    used = set(re.findall(r'(?:href="|url\()#([^")]+)', svg))
+    svg = re.sub(r' id="([^"]*)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", svg)
+    svg = re.sub(r'(href="|url\()#', rf"\1#{name}-", svg)
     for colour, style in STYLE.items():
         svg = svg.replace(colour, style)
     # A width of its own would keep it from following the page's.
@@ -120,3 +123,12 @@ def _attributes(text: str) -> str:
     return re.sub(r'\s*\b(?:width|height|version|xmlns(?::xlink)?)="[^"]*"', "", text).strip() + (
         ' xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
     )
+
+
+def figures(plots: list[dict[str, Any]], name: str) -> str:
+    """All plots of a part of a page, side by side where there is room."""
+    drawn = [
+        f"<figure><figcaption>{escape(plot['title'])}</figcaption>{draw(plot, f'{name}-{number}')}</figure>"
+        for number, plot in enumerate(plots)
+    ]
+    return f'<div class="plots">{"".join(drawn)}</div>'
