@@ -424,7 +424,17 @@ def test_the_list_and_the_help_teach(tmp_path):
         assert "nearside experiment run all --quick" in nearside(*words, cwd=tmp_path).stdout
 
 
-SMALL = {"queues": [1, 10], "patterns": ["random"], "bytes_moved": 1 << 18, "least": 20}
+def test_the_example_of_the_docs(results):
+    text = (ROOT / "docs/experiments.md").read_text()
+    module: dict = {}
+    exec(text.partition("```python\n")[2].partition("```")[0], module)
+    experiment = replace(module["EXPERIMENT"], measure=lambda run, depth: {"depth": depth, "mean_us": 2.0 * depth})
+    doc = document.load(Path(runs.run(experiment, "rtl")["saved"]))
+    assert [f["paper"] for f in doc["figures"]] == [4.2, None, None, 6.5, None]
+    Page(page.html([doc]))
+
+
+SMALL = {"queues": [1, 10], "patterns": ["random"], "bytes_moved": 1 << 18, "turns": 2}
 
 
 @pytest.mark.slow

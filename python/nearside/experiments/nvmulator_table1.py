@@ -24,6 +24,12 @@ def published(line: str, key: str) -> float:
     return TABLE_PERCENT[line][key] / 100 * U280[key]
 
 
+def published_text(line: str, key: str) -> str:
+    count = published(line, key)
+    about = f"{count:,.0f}" if count >= 100 else f"{count:.1f}"
+    return f"{about} ({TABLE_PERCENT[line][key]:g} % of the board)"
+
+
 def cases(parameters: dict[str, Any]) -> list[str]:
     return parameters["blocks"]
 
@@ -41,7 +47,7 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
         figure(
             f"{row['block']}.{key.lower().rstrip('36')}", f"{NAMES[key]} of {row['block']}", row[key], "",
             paper=published(row["beside"], key), source=f"table 1, {row['beside']}",
-            paper_text=f"{published(row['beside'], key):,.4g} ({TABLE_PERCENT[row['beside']][key]:g} % of the board)",
+            paper_text=published_text(row["beside"], key),
             limit=U280[key], limit_text="an Alveo U280", better="lower", time="none",
         )
         for row in rows
@@ -71,6 +77,7 @@ EXPERIMENT = Experiment(
         "line NVMulator of the table, which Vitis 2022.2 has placed and routed on an Alveo U280.",
         "Ours is an upper bound in LUTs: Yosys does not pack two small functions into one LUT6, Vitis does.",
         "The table rounds its shares to 0.01 % of the board: 130 LUTs, 261 registers, 0.2 blocks of BRAM.",
+        "What was synthesised before is taken from build/area while no source has changed.",
         "In full runs `nvme_data` (PRPs, data movers of four channels) stands beside the table's DMA-engine. They do "
         "not do the same: the table's copies for TaPaSCo, ours moves the data of NVMe commands. The table's memory "
         "controller and PCIe controller have no counterpart: ours are models of the simulation.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nearside.claims.report import number
+from nearside.claims.report import number as four_digits
 from nearside.page import html as h
 from nearside.page import svg
 
@@ -31,6 +31,11 @@ def html(docs: list[dict[str, Any]]) -> str:
     return h.page(TITLE, "\n".join(body))
 
 
+def number(value: float | None) -> str:
+    """Four significant digits, and never fewer than stand before the point."""
+    return f"{value:,.0f}" if value is not None and abs(value) >= 1000 else four_digits(value)
+
+
 def _anchor(doc: dict[str, Any]) -> str:
     return f"{doc['name']}-{doc['engine']}"
 
@@ -50,8 +55,9 @@ def _overview(docs: list[dict[str, Any]]) -> str:
     for doc in docs:
         link = h.Raw(f'<a href="#{h.text(_anchor(doc))}">{h.text(doc["title"])}</a>')
         stated = sum(f["source"] is not None for f in doc["figures"])
-        rows.append((link, doc["source"], doc["engine"], _variant(doc), _state(doc), stated, len(doc["figures"])))
-    columns = ("figure", "the paper's", "engine", "run", "state", "published", "figures")
+        count = f"{stated} beside the paper's, {len(doc['figures'])} in all"
+        rows.append((link, doc["source"], doc["engine"], _variant(doc), _state(doc), count))
+    columns = ("figure", "where it is", "engine", "run", "state", "values")
     return h.table(columns, rows, "cards left")
 
 
