@@ -17,6 +17,7 @@ import contextlib
 import hashlib
 import json
 import os
+import platform
 import select
 import shutil
 import subprocess
@@ -42,6 +43,8 @@ def kit(tell: bool = True) -> Path:
     folder = WORK / f"kit-{hashlib.sha256(wanted.encode()).hexdigest()[:12]}"
     if (folder / "PACKAGES").is_file():
         return folder
+    if platform.machine() != "x86_64":
+        raise NoKit(f"the packages are for x86_64, this is {platform.machine()}")
     WORK.mkdir(parents=True, exist_ok=True)
     if tell:
         print("browser: downloading Chromium (175 MB)", flush=True)

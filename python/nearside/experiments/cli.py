@@ -80,13 +80,12 @@ def run(
     several, left_out = chosen(name, engine)
     docs = []
     for experiment, on in several:
+        other = design if name != ALL or experiment.design else None
         with (
             show.building(experiment.name, not as_json) as build,
             show.bar(f"{experiment.name}: measuring", not as_json) as progress,
         ):
-            doc = measure(
-                experiment, on, quick, seed, design if name != ALL or experiment.design else None, build, progress
-            )
+            doc = measure(experiment, on, quick, seed, other, build, progress)
         docs.append(doc)
         if not as_json:
             print_document(doc)

@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
@@ -36,6 +37,14 @@ class Run:
         self.design = design
         self.build = build
         self._kept: dict[Any, Any] = {}
+        self._devices = ExitStack()
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *failure: Any) -> None:
+        """Shuts the devices down."""
+        self._devices.__exit__(*failure)
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
         """What `make` returns, made once in this run."""
@@ -49,7 +58,8 @@ class Run:
         def start() -> Device:
             if self.design is None:
                 raise NearsideError("this experiment names no design, so it has no device")
-            return engines.open_device(self.design.with_values(values), self.engine, self.build)
+            device = engines.open_device(self.design.with_values(values), self.engine, self.build)
+            return self._devices.enter_context(device)
 
         device = self.once(("device", values), start)
         device.delay_set(profile)

@@ -67,15 +67,15 @@ def run(
         doc["duration_s"] = round(time.monotonic() - start, 1)
         return document.save(doc)
 
-    context = Run(engine, quick, seed, parameters, loaded, build)
     try:
-        for done, case in enumerate(cases):
-            if progress:
-                progress(done, len(cases))
-            doc["rows"].append(experiment.measure(context, case))
-            if time.monotonic() - saved >= SAVE_EVERY_S and done + 1 < len(cases):
-                save()
-                saved = time.monotonic()
+        with Run(engine, quick, seed, parameters, loaded, build) as context:
+            for done, case in enumerate(cases):
+                if progress:
+                    progress(done, len(cases))
+                doc["rows"].append(experiment.measure(context, case))
+                if time.monotonic() - saved >= SAVE_EVERY_S and done + 1 < len(cases):
+                    save()
+                    saved = time.monotonic()
     except BaseException as error:  # a panic of the native module is no Exception
         doc["reason"] = INTERRUPTED if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
         if isinstance(error, NearsideError):
