@@ -251,6 +251,8 @@ PLOT = {"title": "t", "kind": "lines", "log": False, "floor": 0, "x": ["1"], "x_
         ({"design": {"name": "x"}}, "damaged (design.hash: missing)"),
         ({"text": [1]}, "damaged (text: holds what is no text)"),
         ({"duration_s": float("nan")}, "damaged (duration_s: no number)"),
+        ({"cases": 10**400}, "damaged (cases: no number)"),
+        ({"plots": [PLOT | {"series": [{"name": "", "of": "ours", "y": [float("inf")]}]}]}, "no list of 1 numbers"),
     ],
 )
 def test_a_document_that_is_damaged_is_named(results, tmp_path, changes, said):
@@ -269,6 +271,17 @@ def test_a_file_that_is_no_document_is_one_line(results, tmp_path, content):
     line = fails("report", cwd=tmp_path)
     assert line.startswith(str(path))
     assert not (tmp_path / "results/report.html").exists()
+
+
+def test_whatever_is_in_the_rows_is_shown(results, tmp_path):
+    """Rows are what an experiment makes of them; a page must not fail over them."""
+    rows = [{"a": float("inf"), "b": [1, {"c": None}], "d": "\ud800<b>", "e": 1e-9, "f": 10**400}, {"g": True}]
+    empty = [{"name": "\u4e2d", "of": "ours", "y": [None]}, {"name": "", "of": "paper", "y": [0]}]
+    plots = [PLOT | {"series": empty, "kind": kind, "log": log} for kind in ("lines", "bars") for log in (False, True)]
+    saved(results, rows=rows, plots=[*plots, PLOT | {"series": []}])
+    done = nearside("report", "-o", "x.html", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\ud800&lt;b&gt;" in (tmp_path / "x.html").read_text()
 
 
 class Page(HTMLParser):
@@ -406,6 +419,14 @@ def test_claims_are_tables_first():
     assert "&lt;detail&gt;" in html
     assert "Do not hold: nvme.wire.gen3x8.read_4k.seq" in html
     assert "http" not in html.replace("http-equiv", "").replace("http://www.w3.org/", "")
+
+
+@pytest.mark.parametrize("value", [float("inf"), "x", [], {"a": 1}])
+def test_claims_that_are_damaged_are_named(tmp_path, value):
+    (tmp_path / "claims.json").write_text(json.dumps(claims(*WIRE, claim("nvme.sizes", value))))
+    for output in ("c.html", "c.md"):
+        line = fails("claim", "report", "claims.json", "-o", output, cwd=tmp_path)
+        assert line.startswith("claims.json: damaged")
 
 
 def test_a_page_of_claims_on_the_command_line(tmp_path):

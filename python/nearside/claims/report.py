@@ -34,7 +34,7 @@ def load(path: Path) -> dict[str, Any]:
         raise NearsideError(f"{path}: this is no result of `nearside claim run`")
     try:
         markdown(doc)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise NearsideError(f"{path}: damaged ({type(error).__name__}: {error}); measure again") from None
     return doc
 

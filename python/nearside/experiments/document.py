@@ -113,10 +113,13 @@ def _fault(doc: dict[str, Any]) -> str | None:
             place = f"plots[{number}].series[{line}]."
             if fault := _wrong(series, SERIES, place):
                 return fault
-            wrong = [y for y in series["y"] if isinstance(y, bool) or not isinstance(y, ANY_NUMBER)]
-            if wrong or len(series["y"]) != len(one["x"]):
+            if len(series["y"]) != len(one["x"]) or not all(map(_drawable, series["y"])):
                 return f"{place}y: no list of {len(one['x'])} numbers"
     return None
+
+
+def _drawable(value: Any) -> bool:
+    return value is None or (isinstance(value, NUMBER) and not isinstance(value, bool) and _finite(value))
 
 
 def _wrong(part: Any, keys: dict[str, tuple[type, ...]], place: str) -> str | None:
@@ -129,6 +132,11 @@ def _wrong(part: Any, keys: dict[str, tuple[type, ...]], place: str) -> str | No
         value = part[key]
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             return f"{place}{key}: {type(value).__name__}"
-        if isinstance(value, float) and value != value:
+        if isinstance(value, NUMBER) and not _finite(value):
             return f"{place}{key}: no number"
     return None
+
+
+def _finite(value: float) -> bool:
+    """Whether it can be shown: JSON of others may hold NaN, infinities, and integers that are no float."""
+    return abs(value) < 1e300

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from nearside.claims.report import number as four_digits
@@ -118,8 +119,12 @@ def _how(doc: dict[str, Any]) -> str:
 
 
 def _rows(rows: list[dict[str, Any]]) -> str:
+    """What was measured, as it is; of numbers four digits."""
+
+    def shown(value: Any) -> Any:
+        if value is None:
+            return ""
+        return number(value) if isinstance(value, float) and math.isfinite(value) else value
+
     columns = list(dict.fromkeys(key for row in rows for key in row))
-    shown = [
-        [number(v) if isinstance(v := row.get(c), float) else "" if v is None else v for c in columns] for row in rows
-    ]
-    return h.table(columns, shown)
+    return h.table(columns, [[shown(row.get(column)) for column in columns] for row in rows])

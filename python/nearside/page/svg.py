@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import re
+import warnings
 from html import escape
 from typing import Any
 
@@ -37,7 +38,9 @@ def draw(plot: dict[str, Any], name: str) -> str:
         "svg.fonttype": "none", "svg.hashsalt": digest, "font.size": 10, "text.color": TEXT, "axes.edgecolor": TEXT,
         "axes.labelcolor": TEXT, "xtick.color": TEXT, "ytick.color": TEXT, "grid.color": GRID, "hatch.linewidth": 0.8,
     }  # fmt: skip
-    with pyplot.rc_context(settings):
+    # Of glyphs that a font hasn't, and of axes without a value: what can be drawn is.
+    with pyplot.rc_context(settings), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         figure, axes = pyplot.subplots(figsize=(WIDTH, HEIGHT))
         try:
             (_bars if plot["kind"] == "bars" else _lines)(axes, plot)
