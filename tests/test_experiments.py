@@ -53,7 +53,7 @@ def fake(name="fake_fig1", fails_at=None, failure=None, **options) -> Experiment
     values = {"engines": ("yosys",), "design": None, "quick": {"count": 2}, "full": {"count": 3}} | options
     return Experiment(
         name=name, title="A title & more", source="A paper, figure 1", text=("What `was` run.",), **values,
-        cases=lambda parameters: list(range(1, parameters["count"] + 1)), measure=measure, figures=figures,
+        cases=lambda run: list(range(1, run.parameters["count"] + 1)), measure=measure, figures=figures,
         plots=plots,
     )  # fmt: skip
 
@@ -89,7 +89,9 @@ def test_every_experiment_is_complete(name):
     assert all(line.endswith(".") for line in e.text)
     assert set(e.engines) <= set(engines.ENGINES)
     assert e.time in ("simulated", "wall-clock", "none")
-    assert 0 < len(e.cases(e.quick)) <= len(e.cases(e.full))
+    for engine in e.engines:
+        quick, full = (e.cases(Run(engine, parameters=parameters)) for parameters in (e.quick, e.full))
+        assert 0 < len(quick) <= len(full)
     assert (e.figures([]), json.loads(json.dumps(e.full))) == ([], e.full)
     assert (ROOT / "python/nearside/experiments" / f"{name}.py").is_file()
     assert f"`{name}`" in (ROOT / "docs/experiments.md").read_text()

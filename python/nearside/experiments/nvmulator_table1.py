@@ -30,8 +30,8 @@ def published_text(line: str, key: str) -> str:
     return f"{about} ({TABLE_PERCENT[line][key]:g} % of the board)"
 
 
-def cases(parameters: dict[str, Any]) -> list[str]:
-    return parameters["blocks"]
+def cases(run: Run) -> list[str]:
+    return run.parameters["blocks"]
 
 
 def measure(run: Run, case: str) -> Row:

@@ -30,8 +30,9 @@ def label(size: int) -> str:
     return f"{size // 1024} KiB"
 
 
-def cases(parameters: dict[str, Any]) -> list[dict[str, Any]]:
+def cases(run: Run) -> list[dict[str, Any]]:
     """Each size, direction and pattern with each number of queues; then depth 1, and a host with a kernel's costs."""
+    parameters = run.parameters
     shapes = [(queues, DEPTH, "polled") for queues in parameters["queues"]]
     grid = [
         {"kind": kind, "bytes": size, "pattern": pattern, "queues": queues, "depth": depth, "cpu": cpu}

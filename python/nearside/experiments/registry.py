@@ -70,8 +70,9 @@ class Run:
 class Experiment:
     """A figure or a table of a paper, measured here.
 
-    `cases` makes the list of what is measured from the parameters, `measure` a row of each. `figures` and `plots` make
-    what the report shows of the rows that there are, which may be some only: a run that was interrupted is partial.
+    `cases` lists what a run measures, by its parameters and engine; `measure` makes a row of each. `figures` and
+    `plots` make what the report shows of the rows that there are, which may be some only: a run that was interrupted is
+    partial.
     """
 
     name: str
@@ -80,7 +81,7 @@ class Experiment:
     text: tuple[str, ...]
     quick: dict[str, Any]
     full: dict[str, Any]
-    cases: Callable[[dict[str, Any]], Sequence[Any]] = field(repr=False)
+    cases: Callable[[Run], Sequence[Any]] = field(repr=False)
     measure: Callable[[Run, Any], Row] = field(repr=False)
     figures: Callable[[list[Row]], list[dict[str, Any]]] = field(repr=False)
     plots: Callable[[list[Row]], list[dict[str, Any]]] = field(repr=False)

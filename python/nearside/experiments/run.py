@@ -51,7 +51,8 @@ def run(
     document.folder()
     results.ready([document.file_name(experiment.name, engine)], inputs=loaded.files if loaded else ())
     parameters = experiment.parameters(quick)
-    cases = list(experiment.cases(parameters))
+    context = Run(engine, quick, seed, parameters, loaded, build)
+    cases = list(experiment.cases(context))
     doc = results.document(
         document.WHAT, loaded, seed, name=experiment.name, title=experiment.title, source=experiment.source,
         text=list(experiment.text), engine=engine, time=experiment.time, quick=quick, parameters=parameters,
@@ -68,7 +69,7 @@ def run(
         return document.save(doc)
 
     try:
-        with Run(engine, quick, seed, parameters, loaded, build) as context:
+        with context:
             for done, case in enumerate(cases):
                 if progress:
                     progress(done, len(cases))
