@@ -2,7 +2,7 @@
 """A headless Chromium of the repository's own, for checks of pages and for screenshots.
 
 usage: browser.py kit                                        install it into build/browser (175 MB, cached)
-       browser.py shot PAGE PNG [--width N] [--height N] [--dark] [--whole]
+       browser.py shot PAGE PNG [--width N] [--height N] [--at SELECTOR] [--dark] [--whole]
 
 It comes from Debian's packages, from the mirror that this machine's apt uses, with its libraries and a font, into a
 directory of its own: nothing is installed and root is not needed. It is spoken to through a pipe, in Chrome's DevTools
@@ -226,6 +226,7 @@ def main() -> int:
     shot.add_argument("png", type=Path)
     shot.add_argument("--width", type=int, default=1280)
     shot.add_argument("--height", type=int, default=900)
+    shot.add_argument("--at", default="", help="the element to begin with, as a CSS selector")
     shot.add_argument("--dark", action="store_true")
     shot.add_argument("--whole", action="store_true", help="all of the page, not a window of it")
     arguments = parser.parse_args()
@@ -235,6 +236,8 @@ def main() -> int:
             return 0
         with browser() as opened:
             opened.open(arguments.page, arguments.width, arguments.height, arguments.dark)
+            if arguments.at:
+                opened.ask(f"document.querySelector({json.dumps(arguments.at)}).scrollIntoView()")
             opened.shot(arguments.png, arguments.whole)
             for complaint in opened.complaints:
                 print(f"console: {complaint}")

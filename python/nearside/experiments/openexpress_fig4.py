@@ -154,7 +154,7 @@ EXPERIMENT = Experiment(
     text=(
         "Reads and writes of 4 to 32 KiB, sequential and random, with 1 to 10 queues of depth 8, DRAM timing.",
         "The paper ran fio in ten threads, through the Linux kernel, on an FPGA behind PCIe Gen3 with four channels of "
-        "DDR4; it names no number of lanes. Ours is the RTL behind a simulated PCIe Gen3 x8 link with two channels.",
+        "DDR4; it names no number of lanes. Ours is simulated, behind PCIe Gen3 x8 and with two channels.",
         "Our host polls: a driver in user space with a core for each queue, 40 ns to place a command, 30 ns to reap "
         "one, no interrupts, no kernel. That makes ours look better, most of all at 4 KiB and at depth 1: the paper's "
         "figures hold the time of fio and the kernel, ten threads on eight cores, and it does not say how much of them "

@@ -19,7 +19,7 @@ def html(docs: list[dict[str, Any]]) -> str:
     body.append(
         "<p>Each figure stands beside the paper's and beside its limit, also where ours is worse, and where the "
         "comparison flatters us the text says so. <b>Simulated</b> time is that of the device's and the link's clocks; "
-        "it does not depend on the machine that simulates. Ratio: ours divided by the paper's.</p>"
+        "it does not depend on the machine that simulates.</p>"
     )
     partial = [doc for doc in docs if doc["status"] == "partial"]
     if partial:
@@ -89,7 +89,9 @@ def _figures(doc: dict[str, Any], figures: list[dict[str, Any]]) -> str:
     for f in figures:
         theirs = f["paper_text"] or with_unit(f["paper"], f)
         if f["source"]:
-            theirs = h.Raw(f'{h.text(theirs)}<br><span class="soft">{h.text(f["source"])}</span>')
+            theirs = h.Raw(
+                f'{h.text(theirs).replace(" %", "&nbsp;%")}<br><span class="soft">{h.text(f["source"])}</span>'
+            )
         limit = with_unit(f["limit"], f)
         if f["limit_text"]:
             limit = h.Raw(f'{h.text(limit)}<br><span class="soft">{h.text(f["limit_text"])}</span>')

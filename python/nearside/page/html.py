@@ -45,6 +45,7 @@ details { margin: 0.8rem 0; } summary { cursor: pointer; color: var(--c0); }
   table.cards, table.cards tbody, table.cards tr, table.cards td { display: block; width: 100%; text-align: left; }
   table.cards tr { border-bottom: 2px solid var(--line); padding: 0.5rem 0; }
   table.cards td { border: 0; padding: 0.1rem 0; }
+  table.cards td:not(:first-child) { display: inline-block; width: auto; margin-right: 1.2rem; }
   table.cards td:first-child { font-weight: 600; }
   table.cards td[data-label]::before { content: attr(data-label) ": "; color: var(--soft); }
 }

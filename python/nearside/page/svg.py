@@ -54,13 +54,14 @@ def draw(plot: dict[str, Any], name: str) -> str:
 
 
 def _colour(series: list[dict[str, Any]], number: int) -> str:
-    """The paper's series have the colours of ours, in their order, so that pairs are seen as such."""
-    if series[number]["of"] == "limit":
+    """Where the paper has as many series as we have, each has the colour of ours, so that pairs are seen as such."""
+    of = series[number]["of"]
+    if of == "limit":
         return LIMIT
-    before = sum(one["of"] == series[number]["of"] for one in series[:number])
-    alone = all(sum(one["of"] == kind for one in series) <= 1 for kind in ("ours", "paper"))
-    if alone:
-        return SERIES[1 if series[number]["of"] == "paper" else 0]
+    before = sum(one["of"] == of for one in series[:number])
+    ours, theirs = (sum(one["of"] == kind for one in series) for kind in ("ours", "paper"))
+    if of == "paper" and not ours == theirs > 1:
+        before += ours
     return SERIES[before % len(SERIES)]
 
 
