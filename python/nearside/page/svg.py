@@ -10,7 +10,7 @@ import warnings
 from html import escape
 from typing import Any
 
-from nearside.plots import _literal
+from nearside.plots import literal
 
 WIDTH, HEIGHT = 4.4, 3.1
 # Colours that matplotlib draws with, and what the page puts in their place: so they follow light and dark.
@@ -68,7 +68,7 @@ def _colour(series: list[dict[str, Any]], number: int) -> str:
 def _lines(axes: Any, plot: dict[str, Any]) -> None:
     places = range(len(plot["x"]))
     for number, one in enumerate(plot["series"]):
-        colour, name = _colour(plot["series"], number), _literal(one["name"])
+        colour, name = _colour(plot["series"], number), literal(one["name"])
         y = [float("nan") if value is None else value for value in one["y"]]
         marker = MARKERS[SERIES.index(colour)] if colour in SERIES else ""
         if one["of"] == "limit":
@@ -83,7 +83,7 @@ def _bars(axes: Any, plot: dict[str, Any]) -> None:
     count = len(plot["series"])
     width = 0.8 / count
     for number, one in enumerate(plot["series"]):
-        colour, name = _colour(plot["series"], number), _literal(one["name"])
+        colour, name = _colour(plot["series"], number), literal(one["name"])
         places = [place - 0.4 + width * (number + 0.5) for place in range(len(plot["x"]))]
         y = [0 if value is None else value for value in one["y"]]
         look = {"color": colour} if one["of"] == "ours" else {"facecolor": "none", "edgecolor": colour, "hatch": "///"}
@@ -93,9 +93,9 @@ def _bars(axes: Any, plot: dict[str, Any]) -> None:
 def _frame(axes: Any, plot: dict[str, Any]) -> None:
     crowded = sum(map(len, plot["x"])) > CROWDED
     look = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
-    axes.set_xticks(range(len(plot["x"])), [_literal(x) for x in plot["x"]], **look)
-    axes.set_xlabel(_literal(plot["x_label"]))
-    axes.set_ylabel(_literal(plot["y_label"]))
+    axes.set_xticks(range(len(plot["x"])), [literal(x) for x in plot["x"]], **look)
+    axes.set_xlabel(literal(plot["x_label"]))
+    axes.set_ylabel(literal(plot["y_label"]))
     if plot["log"]:
         axes.set_yscale("log")
     else:
