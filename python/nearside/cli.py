@@ -17,6 +17,7 @@ from nearside import files, show
 from nearside._native import NearsideError
 from nearside.claims import cli as claims_cli
 from nearside.device import CHECKED, MAX_U64, LateReadsWarning
+from nearside.experiments import cli as experiments_cli
 
 EPILOG = """\b
 Examples:
@@ -34,6 +35,8 @@ Examples:
   nearside serve --socket S      attach the device to a virtual machine
   nearside claim list            every figure that this project states
   nearside claim run nvm_delay.read_305ns.mean_error
+  nearside experiment run all --quick   the papers' figures, measured here
+  nearside report                a page of them, ours beside theirs
 """
 
 # Longest latency that a media profile may have.
@@ -60,6 +63,8 @@ delay_app = typer.Typer(
 )
 app.add_typer(delay_app, name="delay")
 app.add_typer(claims_cli.app, name="claim")
+app.add_typer(experiments_cli.app, name="experiment")
+app.command("report", epilog=experiments_cli.REPORT_EPILOG)(experiments_cli.report)
 
 DesignOption = Annotated[
     str, typer.Option("--design", "-d", metavar="NAME|FILE", help="A design: a name of designs/, or a TOML file.")
@@ -546,7 +551,7 @@ def _run() -> int:
         if status == INTERRUPTED:  # typer has caught the exception itself
             raise KeyboardInterrupt
     except NearsideError as error:
-        status = _complain(str(error), 1)
+        status = _complain(str(error), getattr(error, "status", 1))
     except ClickException as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             print(error.format_message())

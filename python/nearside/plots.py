@@ -10,7 +10,7 @@ from nearside import files
 from nearside._native import NearsideError
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """Text that is drawn as it is: dollar signs make no formula, and a lone surrogate is spelt."""
     return text.encode(errors="backslashreplace").decode().replace("$", r"\$")
 
@@ -23,7 +23,7 @@ def demo(doc: dict[str, Any], path: Path) -> None:
     from matplotlib import pyplot
 
     figure, (left, middle, right) = pyplot.subplots(1, 3, figsize=(14, 4.2))
-    names = [_literal(trip["profile"]) for trip in doc["trips"]]
+    names = [literal(trip["profile"]) for trip in doc["trips"]]
     colours = ["#4c72b0", "#dd8452"]
     for number, (trip, colour) in enumerate(zip(doc["trips"], colours, strict=False)):
         places = [p + 0.4 * number for p in range(2)]
@@ -74,7 +74,7 @@ def latency(doc: dict[str, Any], path: Path) -> None:
             start += width
         text = f"{row['added_cycles']:.0f} cycles" + (", the memory's included" if row["memory_included"] else "")
         axes.text(start + 15, place, text, va="center", fontsize=8)
-    axes.set_yticks(range(len(rows)), [_literal(f"{row['kind']}, {row['profile']}") for row in reversed(rows)])
+    axes.set_yticks(range(len(rows)), [literal(f"{row['kind']}, {row['profile']}") for row in reversed(rows)])
     axes.set_xlim(0, 1.3 * max(row["total_ns"] for row in rows))
     axes.set_xlabel("ns from the doorbell's store to the entry in host memory, simulated; orange: the controller")
     axes.set_title("4 KiB, one command at a time")
@@ -128,7 +128,7 @@ def trace(commands: list[dict[str, Any]], path: Path) -> None:
     handles = [pyplot.Rectangle((0, 0), 1, 1, color=c) for name, c in colours.items() if name in used]
     names = [name for name in colours if name in used]
     axes.legend(handles, names, fontsize=7, ncol=6, loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    marks = [_literal(f"queue {c['queue']}: {c['command']} {c['blocks'] or ''}") for c in known]
+    marks = [literal(f"queue {c['queue']}: {c['command']} {c['blocks'] or ''}") for c in known]
     axes.set_yticks(range(len(known)), marks, fontsize=6)
     axes.invert_yaxis()
     axes.set_xlabel("us, simulated")

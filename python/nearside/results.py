@@ -51,9 +51,14 @@ def figure(
     return {"name": name, "value": value, "unit": unit, "time": time, "paper": paper}
 
 
+def place() -> Path:
+    """`results` in the working directory, or `$NEARSIDE_RESULTS`; it may not be there yet."""
+    return Path(os.environ.get("NEARSIDE_RESULTS", "results"))
+
+
 def folder() -> Path:
-    """`results` in the working directory, or `$NEARSIDE_RESULTS`."""
-    path = Path(os.environ.get("NEARSIDE_RESULTS", "results"))
+    """The same, made if it isn't there."""
+    path = place()
     try:
         path.mkdir(parents=True, exist_ok=True)
     except FileExistsError:

@@ -110,7 +110,9 @@ def run(
         raise typer.Exit(1)
 
 
-@app.command("report", epilog="Example: nearside claim run && nearside claim report")
+@app.command(
+    "report", epilog="Examples: nearside claim run && nearside claim report · nearside claim report -o claims.html"
+)
 def write_report(
     documents: Annotated[
         list[Path] | None,
@@ -122,10 +124,21 @@ def write_report(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write it.")] = Path("docs/validation.md"),
     as_json: JsonOption = False,
 ) -> None:
-    """Write the validation page from a run of claims, or from several: long ones can be measured apart."""
+    """Write the validation page from a run of claims, or from several: long ones can be measured apart.
+
+    A name that ends in .html makes a page that opens from disk, with plots.
+    """
     paths = documents or [results.folder() / "claims.json"]
     files.check_apart([output], paths)
-    files.write_text(output, reports.markdown(*map(reports.load, paths)))
+    docs = [reports.load(path) for path in paths]
+    if not output.parent.is_dir():
+        raise NearsideError(f"{output}: its folder doesn't exist; make it, or name another file with -o")
+    if output.suffix == ".html":
+        from nearside.page import claims as page
+
+        files.write_text(output, page.html(*docs))
+    else:
+        files.write_text(output, reports.markdown(*docs))
     sources = [str(path) for path in paths]
     if as_json:
         print(json.dumps({"written": str(output), "from": sources}))

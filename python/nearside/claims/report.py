@@ -1,4 +1,4 @@
-"""Makes docs/validation.md from a result document of claims."""
+"""Makes docs/validation.md, or a page of HTML, from a result document of claims."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from nearside import files
 from nearside._native import NearsideError
+from nearside.claims.matrices import matrices
 from nearside.claims.registry import all_claims
 
 TITLES = {
@@ -33,7 +34,7 @@ def load(path: Path) -> dict[str, Any]:
         raise NearsideError(f"{path}: this is no result of `nearside claim run`")
     try:
         markdown(doc)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise NearsideError(f"{path}: damaged ({type(error).__name__}: {error}); measure again") from None
     return doc
 
@@ -47,6 +48,17 @@ def number(value: float | None) -> str:
     return f"{value:.4g}"
 
 
+def _value(entry: dict[str, Any]) -> str:
+    return f"{number(entry['value'])} {entry['unit']}".strip()
+
+
+def _cell(entry: dict[str, Any] | str | None) -> str:
+    """A place of a table: what doesn't hold stands out."""
+    if not isinstance(entry, dict):
+        return entry or ""
+    return number(entry["value"]) if entry["holds"] else f"**{number(entry['value'])}**"
+
+
 def combined(docs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The claims of several runs in the catalogue's order, each as it was measured last, with the number of its run."""
     order = {name: index for index, name in enumerate(all_claims())}
@@ -54,10 +66,11 @@ def combined(docs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(entries.values(), key=lambda e: order.get(e["name"], len(order)))
 
 
-def _run(number: int, doc: dict[str, Any], entries: list[dict[str, Any]]) -> str:
+def describe_run(number: int, doc: dict[str, Any], entries: list[dict[str, Any]]) -> str:
     design = doc["design"]
+    """A line about a run: how many claims, when, of which revision, on what."""
     return (
-        f"- Run {number}: {len(entries)} claims, {doc['when']}, revision {doc.get('revision') or 'unknown'}, "
+        f"Run {number}: {len(entries)} claims, {doc['when']}, revision {doc.get('revision') or 'unknown'}, "
         f"{'quick variants' if doc['quick'] else 'full variants'}, seed {doc['seed']}, {doc['machine']}, "
         f"{sum(e['duration_s'] for e in entries):.0f} s in all. "
         f"Design `{design['name']}`, hash of its values `{design['hash'][:16]}`."
@@ -69,6 +82,7 @@ def markdown(*docs: dict[str, Any]) -> str:
     entries = combined(docs)
     held = sum(e["holds"] for e in entries)
     missing = sorted(set(all_claims()) - {e["name"] for e in entries})
+    failing = [f"`{e['name']}` ({_value(e)}, bound {e['bound']})" for e in entries if not e["holds"]]
     lines = [
         "# Validation",
         "",
@@ -76,28 +90,39 @@ def markdown(*docs: dict[str, Any]) -> str:
         "with `nearside claim run NAME`. `nearside claim report` generates this page from a run; do not edit it.",
         "",
         f"- {held} of {len(entries)} claims hold.",
+        *([f"- Do not hold: {', '.join(failing)}."] if failing else []),
         *([f"- Not measured: {', '.join(f'`{name}`' for name in missing)}."] if missing else []),
-        *(_run(number, doc, [e for e in entries if e["run"] == number]) for number, doc in enumerate(docs, 1)),
+        *(
+            "- " + describe_run(number, doc, [e for e in entries if e["run"] == number])
+            for number, doc in enumerate(docs, 1)
+        ),
         "- Simulated time is that of the device's and the link's clocks; wall-clock time is that of the machine above.",
     ]
+    for matrix in matrices(entries):
+        lines += ["", f"**{matrix.title}**", ""]
+        lines += [f"| {' | '.join((matrix.corner, *matrix.columns))} |", f"|{'---|' * (1 + len(matrix.columns))}"]
+        lines += [f"| {' | '.join((label, *map(_cell, cells)))} |" for label, cells in matrix.rows]
     for group, members in groupby(entries, key=lambda e: e["name"].split(".")[0]):
+        listed = list(members)
+        held = sum(e["holds"] for e in listed)
         lines += ["", f"## {TITLES.get(group, group)}", ""]
+        lines += ["<details>", f"<summary>{held} of {len(listed)} hold</summary>", ""]
         lines += [
             "| claim | value | bound | holds | published figure | engine, time | took |",
             "|---|---|---|---|---|---|---|",
         ]
         notes = []
-        for e in members:
-            value = f"{number(e['value'])} {e['unit']}".strip()
+        for e in listed:
             holds = "yes" if e["holds"] else "**no**"
             kind = f"{e['engine']}, {e['time']}" + (f", run {e['run']}" if len(docs) > 1 else "")
             lines.append(
-                f"| `{e['name']}`<br>{e['text']} | {value} | {e['bound']} | {holds} | {e['paper'] or '-'} | {kind} | "
-                f"{e['duration_s']:.1f} s |"
+                f"| `{e['name']}`<br>{e['text']} | {_value(e)} | {e['bound']} | {holds} | {e['paper'] or '-'} | "
+                f"{kind} | {e['duration_s']:.1f} s |"
             )
             note = e["error"] or e["detail"]
             if note:
                 notes.append(f"- `{e['name']}`: {note.splitlines()[0]}")
         if notes:
             lines += ["", *notes]
+        lines += ["", "</details>"]
     return "\n".join(lines) + "\n"

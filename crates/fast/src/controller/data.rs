@@ -582,6 +582,7 @@ impl Data {
                             at,
                             cx.port,
                         );
+                        cx.reads_changed(at + timing::DATA_READ);
                     }
                 }
                 Op::Write => {

@@ -1,0 +1,136 @@
+"""Claims that differ only in size, pattern, link or target, as tables and plots: what a reader sees first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from nearside import wire
+from nearside.experiments.registry import plot
+
+Entry = dict[str, Any]
+SIZE_TEXT = {name: f"{size // 1024} KiB" if size >= 1024 else f"{size} B" for name, size in wire.SIZES.items()}
+PATTERNS = wire.PATTERNS
+LOADS = {"load": "64 B load: off by, ns", "load_4k": "4 KiB load, ns", "loads_64": "64 loads of 64 B, GB/s"}
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A table of claims: a name for each row and column, and at each place a claim if it was measured, or text."""
+
+    title: str
+    corner: str
+    columns: list[str]
+    rows: list[tuple[str, list[Entry | str | None]]]
+
+    @property
+    def names(self) -> set[str]:
+        return {entry["name"] for _, cells in self.rows for entry in cells if isinstance(entry, dict)}
+
+
+def _numeric(label: str) -> tuple[float, str]:
+    found = re.match(r"[\d.]+", label)
+    return (float(found[0]) if found else 0.0, label)
+
+
+def _collect(
+    entries: list[Entry],
+    title: str,
+    corner: str,
+    pattern: str,
+    place: Callable[[dict[str, str]], tuple[str, str]],
+    by_number: bool = False,
+    published: bool = False,
+) -> Matrix | None:
+    """The matrix of all claims whose name fits; `place` makes its row and column of the parts of the name. With
+    `published`, a last column says what a paper states."""
+    cells: dict[tuple[str, str], Entry] = {}
+    for entry in entries:
+        found = re.fullmatch(pattern, entry["name"])
+        if found:
+            cells[place({key: part or "" for key, part in found.groupdict().items()})] = entry
+    if len(cells) < 2:
+        return None
+    rows, columns = (list(dict.fromkeys(key[side] for key in cells)) for side in (0, 1))
+    if by_number:
+        rows.sort(key=_numeric)
+        columns.sort()
+    table: list[tuple[str, list[Entry | str | None]]] = []
+    for row in rows:
+        line = [cells.get((row, column)) for column in columns]
+        table.append((row, [*line, next((e["paper"] for e in line if e), None)] if published else [*line]))
+    return Matrix(title, corner, [*columns, "published"] if published else columns, table)
+
+
+def matrices(entries: list[Entry]) -> list[Matrix]:
+    """Those tables that these claims have at least two places of."""
+
+    def wired(part: dict[str, str]) -> tuple[str, str]:
+        queues = ", one queue" if part["one"] else ""
+        return (
+            f"{part['kind']} {SIZE_TEXT.get(part['size'], part['size'])}{queues}",
+            f"{part['link']} {part['pattern']}",
+        )
+
+    def target(part: dict[str, str]) -> tuple[str, str]:
+        return f"{part['ns']} ns", f"{part['kind']}: {part['what'].replace('_', ' ')}"
+
+    found = [
+        _collect(
+            entries, "Bandwidth by size, pattern and link, of what the wire allows, %", "command",
+            r"nvme\.wire\.(?P<link>\w+)\.(?P<kind>\w+)_(?P<size>\w+)\.(?P<pattern>seq|rand)(?P<one>\.one_queue)?",
+            wired,
+        ),
+        _collect(
+            entries, "Bandwidth beside OpenExpress, 10 queues of depth 8, GB/s", "command",
+            r"nvme\.(?P<kind>read|write)_(?P<size>\w+)\.(?P<pattern>seq|rand)\.bandwidth",
+            lambda p: (f"{p['kind']} {SIZE_TEXT.get(p['size'], p['size'])}", PATTERNS.get(p["pattern"], p["pattern"])),
+            published=True,
+        ),
+        _collect(
+            entries, "nvm_delay by target: error of the mean in %, else clocks", "target",
+            r"nvm_delay\.(?:targets\.)?(?P<kind>read|write)_(?P<ns>\d+)ns\.(?P<what>\w+)", target, by_number=True,
+        ),
+        _collect(
+            entries, "nvm_delay by length of the burst: error of the mean, %", "beats",
+            r"nvm_delay\.bursts\.(?P<kind>read|write)_(?P<beats>\d+)", lambda p: (p["beats"], f"{p['kind']}s"),
+            by_number=True,
+        ),
+        _collect(
+            entries, "PM window by media profile", "profile",
+            r"pm\.(?P<what>load|load_4k|loads_64)\.(?P<profile>(?!path)[\w-]+)",
+            lambda p: (p["profile"], LOADS[p["what"]]),
+        ),
+    ]  # fmt: skip
+    return [matrix for matrix in found if matrix]
+
+
+def plots(entries: list[Entry]) -> list[dict[str, Any]]:
+    """A few of them as plots, as `nearside.experiments.plot` describes one."""
+    values = {entry["name"]: entry["value"] for entry in entries}
+    out = []
+    for pattern, text in PATTERNS.items():
+        series = []
+        for link in ("gen3x8", "gen3x16"):
+            for kind in ("read", "write"):
+                y = [values.get(f"nvme.wire.{link}.{kind}_{size}.{pattern}") for size in wire.SIZES]
+                if any(value is not None for value in y):
+                    series.append({"name": f"{link} {kind}s", "of": "ours", "y": y})
+        if series:
+            x = [SIZE_TEXT[size] for size in wire.SIZES]
+            title = f"Bandwidth of what the wire allows, {text}"
+            out.append(plot(title, x, series, x_label="size of a command", y_label="%", floor=90))
+    targets = sorted({int(f[1]) for f in (re.search(r"_(\d+)ns\.mean_error", name) for name in values) if f})
+    if targets:
+        series = []
+        for kind in ("read", "write"):
+            names = [(f"nvm_delay.targets.{kind}_{ns}ns", f"nvm_delay.{kind}_{ns}ns") for ns in targets]
+            y = [next((values[k] for n in pair if (k := f"{n}.mean_error") in values), None) for pair in names]
+            # What is exact has no place on a logarithmic axis.
+            series.append({"name": f"{kind}s", "of": "ours", "y": [value or None for value in y]})
+        series.append({"name": "bound", "of": "limit", "y": [0.1] * len(targets)})
+        title = "nvm_delay: error of the mean by target"
+        out.append(plot(title, targets, series, x_label="target, ns", y_label="%", log=True))
+    return out

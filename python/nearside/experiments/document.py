@@ -1,0 +1,142 @@
+"""Result documents of experiments: where they are, how they are written, and what makes one acceptable."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from nearside import files, results
+from nearside._native import NearsideError
+
+# Of the documents written here; one of another version is refused by name.
+FORMAT = 1
+WHAT = "experiment"
+FOLDER = "experiments"
+
+TEXT, NUMBER, ANY_NUMBER = (str,), (int, float), (int, float, type(None))
+KEYS: dict[str, tuple[type, ...]] = {
+    "name": TEXT, "title": TEXT, "source": TEXT, "text": (list,), "engine": TEXT, "when": TEXT, "seed": NUMBER,
+    "design": (dict, type(None)), "revision": (str, type(None)), "machine": TEXT, "time": TEXT, "quick": (bool,),
+    "parameters": (dict,), "status": TEXT, "reason": (str, type(None)), "cases": NUMBER, "rows": (list,),
+    "figures": (list,), "plots": (list,), "command": TEXT, "duration_s": NUMBER,
+}  # fmt: skip
+FIGURE: dict[str, tuple[type, ...]] = {
+    "name": TEXT, "text": TEXT, "value": NUMBER, "unit": TEXT, "time": TEXT, "better": TEXT, "paper": ANY_NUMBER,
+    "paper_text": (str, type(None)), "source": (str, type(None)), "limit": ANY_NUMBER,
+    "limit_text": (str, type(None)), "ratio": ANY_NUMBER, "of_limit": ANY_NUMBER,
+}  # fmt: skip
+PLOT: dict[str, tuple[type, ...]] = {
+    "title": TEXT, "kind": TEXT, "log": (bool,), "floor": NUMBER, "x": (list,), "x_label": TEXT, "y_label": TEXT,
+    "series": (list,),
+}  # fmt: skip
+SERIES: dict[str, tuple[type, ...]] = {"name": TEXT, "of": TEXT, "y": (list,)}
+
+
+def file_name(name: str, engine: str) -> str:
+    """Within the results folder."""
+    return f"{FOLDER}/{name}.{engine}.json"
+
+
+def folder() -> Path:
+    """The folder of these documents; made if it isn't there."""
+    path = results.folder() / FOLDER
+    try:
+        path.mkdir(exist_ok=True)
+    except FileExistsError:
+        raise NearsideError(f"{path} is no folder; results of experiments are saved there") from None
+    except OSError as error:
+        raise NearsideError(f"{path}: {error.strerror}") from None
+    return path
+
+
+def save(doc: dict[str, Any]) -> Path:
+    """Writes it whole or not at all: what was there before stays until then."""
+    path = folder() / Path(file_name(doc["name"], doc["engine"])).name
+    files.write_text(path, json.dumps(doc, indent=1, allow_nan=False) + "\n")
+    return path
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Reads one; what can't be a document of this version is one line that names the file."""
+    again = f"run `nearside experiment run {path.name.partition('.')[0]}` again, or remove it"
+    try:
+        doc = json.loads(files.read_text(path))
+    except NearsideError as error:
+        raise NearsideError(f"{error}; `nearside experiment run` makes one") from None
+    except (ValueError, RecursionError) as error:
+        raise NearsideError(f"{path}: damaged ({error}); {again}") from None
+    if not isinstance(doc, dict) or doc.get("what") != WHAT:
+        raise NearsideError(f"{path}: this is no result of `nearside experiment run`")
+    if doc.get("format") != FORMAT:
+        raise NearsideError(
+            f"{path}: version {doc.get('format')!r} of the format, this nearside reads {FORMAT}; {again}"
+        )
+    fault = _fault(doc)
+    if fault:
+        raise NearsideError(f"{path}: damaged ({fault}); {again}")
+    return doc
+
+
+def load_all(path: Path) -> list[dict[str, Any]]:
+    """All of a folder, in the order of their names."""
+    from nearside.experiments.registry import natural
+
+    found = sorted(path.glob("*.json"), key=lambda p: natural(p.name))
+    return [load(one) for one in found]
+
+
+def _fault(doc: dict[str, Any]) -> str | None:
+    """What is wrong with a document, or None."""
+    fault = _wrong(doc, KEYS, "")
+    if fault:
+        return fault
+    if doc["status"] not in ("complete", "partial"):
+        return f"status: {doc['status']!r}"
+    if not all(isinstance(line, str) for line in doc["text"]):
+        return "text: holds what is no text"
+    if not all(isinstance(row, dict) for row in doc["rows"]):
+        return "rows: holds what is no row"
+    if doc["design"] is not None and (fault := _wrong(doc["design"], {"name": TEXT, "hash": TEXT}, "design.")):
+        return fault
+    for number, one in enumerate(doc["figures"]):
+        if fault := _wrong(one, FIGURE, f"figures[{number}]."):
+            return fault
+    for number, one in enumerate(doc["plots"]):
+        if fault := _wrong(one, PLOT, f"plots[{number}]."):
+            return fault
+        if one["kind"] not in ("lines", "bars"):
+            return f"plots[{number}].kind: {one['kind']!r}"
+        if not all(isinstance(value, str) for value in one["x"]):
+            return f"plots[{number}].x: holds what is no text"
+        for line, series in enumerate(one["series"]):
+            place = f"plots[{number}].series[{line}]."
+            if fault := _wrong(series, SERIES, place):
+                return fault
+            if len(series["y"]) != len(one["x"]) or not all(map(_drawable, series["y"])):
+                return f"{place}y: no list of {len(one['x'])} numbers"
+    return None
+
+
+def _drawable(value: Any) -> bool:
+    return value is None or (isinstance(value, NUMBER) and not isinstance(value, bool) and _finite(value))
+
+
+def _wrong(part: Any, keys: dict[str, tuple[type, ...]], place: str) -> str | None:
+    """The first key of a part that is missing or of another type, with its place."""
+    if not isinstance(part, dict):
+        return f"{place.rstrip('.')}: no table"
+    for key, types in keys.items():
+        if key not in part:
+            return f"{place}{key}: missing"
+        value = part[key]
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            return f"{place}{key}: {type(value).__name__}"
+        if isinstance(value, NUMBER) and not _finite(value):
+            return f"{place}{key}: no number"
+    return None
+
+
+def _finite(value: float) -> bool:
+    """Whether it can be shown: JSON of others may hold NaN, infinities, and integers that are no float."""
+    return abs(value) < 1e300

@@ -1,0 +1,104 @@
+"""Runs an experiment, and saves what there is after each of its cases."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nearside import results
+from nearside._native import NearsideError
+from nearside.device import BuildProgress, Design
+from nearside.experiments import document
+from nearside.experiments.registry import Experiment, Run
+
+# Not more often than this, beside the first and the last: a document of many rows is written whole.
+SAVE_EVERY_S = 2.0
+INTERRUPTED = "interrupted"
+# What a document says until its run has ended.
+UNDER_WAY = "still under way, or ended by force"
+
+
+def command(experiment: Experiment, engine: str, quick: bool, seed: int, design: str | None) -> str:
+    """What a person types to have the same again."""
+    words = ["nearside", "experiment", "run", experiment.name, "--engine", engine]
+    words += ["--quick"] if quick else []
+    words += ["--seed", str(seed)] if seed != 1 else []
+    words += ["--design", shlex.quote(design)] if design and design != experiment.design else []
+    return " ".join(words)
+
+
+def run(
+    experiment: Experiment,
+    engine: str,
+    quick: bool = False,
+    seed: int = 1,
+    design: str | None = None,
+    build: BuildProgress | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:
+    """Measures all cases; returns the document, already saved.
+
+    What ends it early, Ctrl-C too, leaves a document that is marked as partial and says why; then it goes on up.
+    """
+    experiment.check(engine)
+    if design is not None and experiment.design is None:
+        raise NearsideError(f"{experiment.name}: takes no design")
+    name = design or experiment.design
+    loaded = Design.load(name) if name else None
+    document.folder()
+    results.ready([document.file_name(experiment.name, engine)], inputs=loaded.files if loaded else ())
+    parameters = experiment.parameters(quick)
+    context = Run(engine, quick, seed, parameters, loaded, build)
+    cases = list(experiment.cases(context))
+    doc = results.document(
+        document.WHAT, loaded, seed, name=experiment.name, title=experiment.title, source=experiment.source,
+        text=list(experiment.text), engine=engine, time=experiment.time, quick=quick, parameters=parameters,
+        status="partial", reason=UNDER_WAY, cases=len(cases), rows=[], figures=[], plots=[],
+        command=command(experiment, engine, quick, seed, design), duration_s=0.0,
+    )  # fmt: skip
+    doc["format"] = document.FORMAT
+    start = saved = time.monotonic()
+
+    def save() -> Path:
+        doc["figures"] = experiment.figures(doc["rows"])
+        doc["plots"] = experiment.plots(doc["rows"]) if doc["rows"] else []
+        doc["duration_s"] = round(time.monotonic() - start, 1)
+        return document.save(doc)
+
+    try:
+        with context:
+            for done, case in enumerate(cases):
+                if progress:
+                    progress(done, len(cases))
+                doc["rows"].append(experiment.measure(context, case))
+                if time.monotonic() - saved >= SAVE_EVERY_S and done + 1 < len(cases):
+                    save()
+                    saved = time.monotonic()
+    except BaseException as error:  # a panic of the native module is no Exception
+        doc["reason"] = INTERRUPTED if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
+        if isinstance(error, NearsideError):
+            doc["reason"] = str(error)
+        if doc["rows"]:
+            save()
+        if isinstance(error, KeyboardInterrupt):
+            raise Interrupted(_kept(doc)) from None
+        raise
+    doc["status"], doc["reason"] = "complete", None
+    doc["saved"] = str(save())
+    return doc
+
+
+class Interrupted(NearsideError):
+    """Ctrl-C in an experiment; its text says what was kept."""
+
+    status = 130
+
+
+def _kept(doc: dict[str, Any]) -> str:
+    if not doc["rows"]:
+        return f"{doc['name']}: interrupted before its first row; nothing was saved"
+    path = results.folder() / document.file_name(doc["name"], doc["engine"])
+    return f"{doc['name']}: interrupted; {len(doc['rows'])} of {doc['cases']} rows are in {path}, marked as partial"

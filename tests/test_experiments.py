@@ -1,0 +1,558 @@
+"""Experiments and their report: what runs, what is saved, what the page shows, and that nothing is hidden."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from nearside import Design, NearsideError
+from nearside.claims import matrices
+from nearside.claims import report as claims_report
+from nearside.experiments import cli, document, engines, openexpress_fig4, registry
+from nearside.experiments import run as runs
+from nearside.experiments.registry import Experiment, Run, all_experiments, figure, find, natural, plot
+from nearside.page import claims as claims_page
+from nearside.page import experiments as page
+from nearside.page import svg
+
+ROOT = Path(__file__).resolve().parent.parent
+NAMES = list(all_experiments())
+
+
+def fake(name="fake_fig1", fails_at=None, failure=None, **options) -> Experiment:
+    """An experiment of three rows that needs no device."""
+
+    def measure(run: Run, case: int) -> dict:
+        if case == fails_at:
+            raise failure
+        return {"case": case, "value": 2.0 * case, "seed": run.seed}
+
+    def figures(rows):
+        return [
+            figure(f"f{row['case']}", f"what {row['case']} does", row["value"], "GB/s", paper=4.0, source="figure 1",
+                   limit=8.0, limit_text="the wire")
+            for row in rows
+        ]  # fmt: skip
+
+    def plots(rows):
+        series = [
+            {"name": "ours", "of": "ours", "y": [row["value"] for row in rows]},
+            {"name": "theirs", "of": "paper", "y": [None, *[4.0] * (len(rows) - 1)]},
+        ]
+        return [plot("Some of it", [row["case"] for row in rows], series, x_label="case", y_label="GB/s")]
+
+    values = {"engines": ("yosys",), "design": None, "quick": {"count": 2}, "full": {"count": 3}} | options
+    return Experiment(
+        name=name, title="A title & more", source="A paper, figure 1", text=("What `was` run.",), **values,
+        cases=lambda run: list(range(1, run.parameters["count"] + 1)), measure=measure, figures=figures,
+        plots=plots,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    monkeypatch.setenv("NEARSIDE_RESULTS", str(tmp_path / "results"))
+    return tmp_path / "results" / "experiments"
+
+
+def nearside(*arguments: object, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "nearside.cli", *map(str, arguments)]
+    environment = os.environ | {"NEARSIDE_ROOT": str(ROOT)} | env
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600)
+
+
+def fails(*arguments: object, cwd: Path, **env: str) -> str:
+    """Runs it, checks how it fails, and returns its one line."""
+    done = nearside(*arguments, cwd=cwd, **env)
+    assert done.returncode not in (0, None), done.stdout
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1, done.stderr
+    return lines[0].removeprefix("nearside: ")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_experiment_is_complete(name):
+    e = find(name)
+    assert (e.name, e.name.replace("_", "").isalnum()) == (name, True)
+    assert e.title
+    assert re.search(r"(figure|table) \d", e.source)
+    assert all(line.endswith(".") for line in e.text)
+    assert set(e.engines) <= set(engines.ENGINES)
+    assert e.time in ("simulated", "wall-clock", "none")
+    for engine in e.engines:
+        quick, full = (e.cases(Run(engine, parameters=parameters)) for parameters in (e.quick, e.full))
+        assert 0 < len(quick) <= len(full)
+    assert (e.figures([]), json.loads(json.dumps(e.full))) == ([], e.full)
+    assert (ROOT / "python/nearside/experiments" / f"{name}.py").is_file()
+    assert f"`{name}`" in (ROOT / "docs/experiments.md").read_text()
+
+
+def test_names_sort_by_number():
+    assert sorted(["x_fig10", "x_fig9", "x_table1"], key=natural) == ["x_fig9", "x_fig10", "x_table1"]
+
+
+def test_a_figure_has_its_ratios():
+    one = figure("a", "what", 3.0, "us", paper=6.0, limit=2.0, better="lower")
+    assert (one["ratio"], one["of_limit"]) == (0.5, 1.5)
+    assert figure("a", "what", 3.0, "us", limit=0.0)["of_limit"] is None
+    with pytest.raises(ValueError, match="better"):
+        figure("a", "what", 3.0, "us", better="best")
+
+
+def test_a_run_is_saved_with_all_that_it_was(results):
+    doc = runs.run(fake(), "yosys", seed=7)
+    loaded = document.load(results / "fake_fig1.yosys.json")
+    assert loaded == {key: value for key, value in doc.items() if key != "saved"}
+    assert (loaded["status"], loaded["cases"], len(loaded["rows"]), loaded["seed"]) == ("complete", 3, 3, 7)
+    assert loaded["command"] == "nearside experiment run fake_fig1 --engine yosys --seed 7"
+    assert [f["ratio"] for f in loaded["figures"]] == [0.5, 1.0, 1.5]
+    assert loaded["revision"]
+    assert document.load_all(results) == [loaded]
+
+
+def test_the_design_and_its_hash_are_saved(results):
+    doc = runs.run(fake(design="default"), "yosys", design="dram")
+    assert doc["design"]["hash"] == Design.load("dram").hash
+    assert doc["command"].endswith("--design dram")
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt(), NearsideError("it broke"), ValueError("odd")])
+def test_what_ends_early_is_partial(results, failure):
+    with pytest.raises(NearsideError if not isinstance(failure, ValueError) else ValueError) as end:
+        runs.run(fake(fails_at=3, failure=failure), "yosys")
+    doc = document.load(results / "fake_fig1.yosys.json")
+    assert (doc["status"], len(doc["rows"]), doc["cases"]) == ("partial", 2, 3)
+    assert doc["reason"] in ("interrupted", "it broke", "ValueError: odd")
+    if isinstance(failure, KeyboardInterrupt):
+        assert "2 of 3 rows are in" in str(end.value)
+        assert end.value.status == 130
+    html = page.html([doc])
+    assert "Partial: 2 of 3 rows" in html
+    assert "Partial: fake_fig1 (yosys)" in html
+
+
+def test_nothing_is_saved_without_a_row(results):
+    with pytest.raises(NearsideError, match="before its first row"):
+        runs.run(fake(fails_at=1, failure=KeyboardInterrupt()), "yosys")
+    assert list(results.iterdir()) == []
+
+
+def test_the_last_result_stays_when_the_disk_is_full(results):
+    results.mkdir(parents=True)
+    (results / "fake_fig1.yosys.json").symlink_to("/dev/full")
+    with pytest.raises(NearsideError, match=r"fake_fig1\.yosys\.json: No space left on device"):
+        runs.run(fake(), "yosys")
+
+
+def test_a_results_folder_that_is_none(tmp_path, monkeypatch):
+    monkeypatch.setenv("NEARSIDE_RESULTS", str(tmp_path))
+    (tmp_path / "experiments").write_text("")
+    with pytest.raises(NearsideError, match="experiments is no folder"):
+        runs.run(fake(), "yosys")
+
+
+def test_engines_by_name(monkeypatch):
+    with pytest.raises(NearsideError, match="no engine is called 'slow': allowed are rtl, fast, yosys"):
+        engines.check("slow")
+    with pytest.raises(NearsideError, match="fake_fig1: can't be done with the engine rtl, only with yosys"):
+        fake().check("rtl")
+    given = {}
+
+    class Old:
+        def __init__(self, design, progress=None, **options):
+            given.update(options)
+
+    class New:
+        def __init__(self, design, progress=None, *, engine="rtl", **options):
+            given.update(options | {"engine": engine})
+            if engine == "fast":
+                raise NearsideError("the engine fast has no local memory")
+
+    monkeypatch.setattr(engines, "Device", Old)
+    engines.open_device(None, "rtl", weights=(1, 2, 3))
+    assert given == {"weights": (1, 2, 3)}
+    with pytest.raises(NearsideError, match="the engine fast is not in this build"):
+        engines.open_device(None, "fast")
+    monkeypatch.setattr(engines, "Device", New)
+    engines.open_device(None, "rtl")
+    assert given["engine"] == "rtl"
+    with pytest.raises(NearsideError, match="no local memory"):
+        engines.open_device(None, "fast")
+
+
+def test_all_runs_those_that_an_engine_can_do(monkeypatch):
+    monkeypatch.setattr(cli, "all_experiments", lambda: {"a": fake("a"), "b": fake("b", engines=("rtl", "fast"))})
+    several, left_out = cli.chosen("all", None)
+    assert ([(e.name, on) for e, on in several], left_out) == ([("a", "yosys"), ("b", "rtl")], [])
+    several, left_out = cli.chosen("all", "rtl")
+    assert ([(e.name, on) for e, on in several], [e.name for e in left_out]) == ([("b", "rtl")], ["a"])
+
+
+def test_two_of_one_name_are_refused(monkeypatch):
+    monkeypatch.setattr(openexpress_fig4, "EXPERIMENT", replace(openexpress_fig4.EXPERIMENT, name="nvmulator_fig6"))
+    with pytest.raises(ValueError, match="two experiments are called nvmulator_fig6"):
+        registry.all_experiments()
+
+
+def test_bad_input_is_one_line(tmp_path):
+    assert fails("experiment", "run", "openexpres_fig4", cwd=tmp_path).endswith("did you mean openexpress_fig4?")
+    assert "`nearside experiment list` shows all" in fails("experiment", "run", "x", cwd=tmp_path)
+    assert fails("experiment", "run", "all", "--engine", "x", cwd=tmp_path).startswith("no engine is called 'x'")
+    assert fails("experiment", "run", "nvmulator_table1", "-d", "dram", cwd=tmp_path).endswith("takes no design")
+    assert 'no design "x"' in fails("experiment", "run", "openexpress_fig4", "-d", "x", cwd=tmp_path)
+    assert fails("report", cwd=tmp_path).endswith("run `nearside experiment run all --quick` first")
+    assert not [p for p in tmp_path.iterdir() if p.name != "results"]
+
+
+def saved(results: Path, **changes) -> Path:
+    runs.run(fake(), "yosys")
+    path = results / "fake_fig1.yosys.json"
+    doc = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps(doc))
+    return path
+
+
+def test_outputs_that_can_not_be_written(results, tmp_path):
+    saved(results)
+    assert fails("report", "-o", "none/x.html", cwd=tmp_path).startswith("none/x.html: its folder doesn't exist")
+    assert fails("report", "-o", "/dev/full", cwd=tmp_path) == "/dev/full: No space left on device"
+    own = "results/experiments/fake_fig1.yosys.json"
+    assert "the same file" in fails("report", "-o", own, cwd=tmp_path)
+    assert document.load(tmp_path / own)
+
+
+PLOT = {"title": "t", "kind": "lines", "log": False, "floor": 0, "x": ["1"], "x_label": "", "y_label": ""}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"format": 99}, "version 99 of the format, this nearside reads 1"),
+        ({"what": "claims"}, "this is no result of `nearside experiment run`"),
+        ({"rows": 5}, "damaged (rows: int)"),
+        ({"rows": [5]}, "damaged (rows: holds what is no row)"),
+        ({"seed": "x"}, "damaged (seed: str)"),
+        ({"quick": 1}, "damaged (quick: int)"),
+        ({"status": "fine"}, "damaged (status: 'fine')"),
+        ({"figures": [{}]}, "damaged (figures[0].name: missing)"),
+        ({"figures": [7]}, "damaged (figures[0]: no table)"),
+        ({"plots": [PLOT | {"kind": "pie", "series": []}]}, "damaged (plots[0].kind: 'pie')"),
+        ({"plots": [PLOT | {"series": [{"name": "", "of": "ours", "y": [1, 2]}]}]}, "y: no list of 1 numbers"),
+        ({"plots": [PLOT | {"series": [{"name": "", "of": "ours", "y": ["1"]}]}]}, "y: no list of 1 numbers"),
+        ({"plots": [PLOT | {"x": [1], "series": []}]}, "plots[0].x: holds what is no text"),
+        ({"design": {"name": "x"}}, "damaged (design.hash: missing)"),
+        ({"text": [1]}, "damaged (text: holds what is no text)"),
+        ({"duration_s": float("nan")}, "damaged (duration_s: no number)"),
+        ({"cases": 10**400}, "damaged (cases: no number)"),
+        ({"plots": [PLOT | {"series": [{"name": "", "of": "ours", "y": [float("inf")]}]}]}, "no list of 1 numbers"),
+    ],
+)
+def test_a_document_that_is_damaged_is_named(results, tmp_path, changes, said):
+    path = saved(results, **changes)
+    with pytest.raises(NearsideError) as error:
+        document.load(path)
+    assert str(error.value).startswith(f"{path}: ")
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff", b"[" * 100_000, b"null"])
+def test_a_file_that_is_no_document_is_one_line(results, tmp_path, content):
+    path = saved(results)
+    path.write_bytes(content)
+    line = fails("report", cwd=tmp_path)
+    assert line.startswith(str(path))
+    assert not (tmp_path / "results/report.html").exists()
+
+
+def test_whatever_is_in_the_rows_is_shown(results, tmp_path):
+    """Rows are what an experiment makes of them; a page must not fail over them."""
+    rows = [{"a": float("inf"), "b": [1, {"c": None}], "d": "\ud800<b>", "e": 1e-9, "f": 10**400}, {"g": True}]
+    empty = [{"name": "\u4e2d", "of": "ours", "y": [None]}, {"name": "", "of": "paper", "y": [0]}]
+    plots = [PLOT | {"series": empty, "kind": kind, "log": log} for kind in ("lines", "bars") for log in (False, True)]
+    saved(results, rows=rows, plots=[*plots, PLOT | {"series": []}])
+    done = nearside("report", "-o", "x.html", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\ud800&lt;b&gt;" in (tmp_path / "x.html").read_text()
+
+
+class Page(HTMLParser):
+    """What stands in a page: identifiers, links, and that each element is closed."""
+
+    VOID = ("meta", "br", "path", "use", "rect")
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.feed(html)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        self.tags.append(tag)
+        self.ids += [values["id"]] if "id" in values else []
+        self.links += [value for key, value in attrs if key in ("href", "src", "xlink:href")]
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        self.handle_endtag(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_stands_alone_and_shows_everything(results):
+    hostile = replace(fake("z_fig2"), title="<script>alert(1)</script>", text=("</p><img src=x> $x$ `a<b`.",))
+    for experiment in (fake(), hostile):
+        runs.run(experiment, "yosys")
+    html = page.html(document.load_all(results))
+    read = Page(html)
+    assert len(read.ids) == len(set(read.ids))
+    assert all(link.startswith("#") and link[1:] in read.ids for link in read.links)
+    assert not {"script", "img", "link", "iframe"} & set(read.tags)
+    assert read.tags.count("svg") == 2
+    assert html.count("http") == html.count("http-equiv") + html.count("http://www.w3.org/")
+    for text in ("prefers-color-scheme: dark", "width=device-width", "default-src 'none'", "<code>a&lt;b</code>"):
+        assert text in html
+    doc = document.load_all(results)[0]
+    for value in (
+        doc["command"],
+        "<b>2 GB/s</b>",
+        "4 GB/s",
+        "8 GB/s",
+        "the wire",
+        "figure 1",
+        "25 %",
+        "yosys, simulated",
+    ):
+        assert value in html, value
+    assert page.html(document.load_all(results)) == html
+
+
+def test_a_plot_takes_its_colours_from_the_page():
+    one = plot("Bars & <more>", ["a", "$b$"], [{"name": "n<1>", "of": "ours", "y": [1, None]}], x_label="", y_label="y",
+               kind="bars", log=True)  # fmt: skip
+    drawn = svg.draw(one, "name")
+    Page(drawn)
+    assert drawn.startswith("<svg ")
+    assert "Bars &amp; &lt;more&gt;" in drawn
+    assert "$b$" in drawn
+    assert "var(--c0)" in drawn
+    assert not re.search(r"#0102\d\d|#000000", drawn)
+    assert svg.draw(one, "name") == drawn
+
+
+def row(kind="read", size=4096, pattern="sequential", queues=10, depth=8, cpu="polled", gb_s=6.0, mean=50.0):
+    case = {"kind": kind, "bytes": size, "pattern": pattern, "queues": queues, "depth": depth, "cpu": cpu}
+    return case | {"commands": 1, "gb_s": gb_s, "mean_us": mean, "wire_gb_s": 7.0, "wire_us": 40.0}
+
+
+def test_openexpress_stands_beside_its_own_points():
+    rows = [row(), row(size=8192), row("write", 32768), row(queues=1), row(depth=1, mean=5.7, pattern="random")]
+    figures = {f["name"]: f for f in openexpress_fig4.figures(rows)}
+    assert (figures["read_4k.sequential.bandwidth"]["paper"], figures["read_4k.sequential.bandwidth"]["ratio"]) == (
+        3,
+        2,
+    )
+    assert figures["read_8k.sequential.bandwidth"]["paper"] is None
+    assert figures["write_32k.sequential.latency"]["paper"] == 551.5
+    assert figures["read_4k.random.depth_1.latency"]["ratio"] == pytest.approx(0.2)
+    assert len(figures) == 7, "one queue is in the plots only"
+    titles = [p["title"] for p in openexpress_fig4.plots(rows)]
+    assert any(title.startswith("Figure 4a") for title in titles)
+    assert "polls" in " ".join(openexpress_fig4.EXPERIMENT.text), "what makes ours look better is said"
+
+
+def claim(name, value, holds=True, paper=None):
+    return {
+        "name": name, "text": "What & how.", "value": value, "unit": "%", "bound": ">= 95", "holds": holds,
+        "paper": paper, "engine": "rtl", "seed": 1, "time": "simulated", "detail": "<detail>", "error": None,
+        "duration_s": 1.0,
+    }  # fmt: skip
+
+
+def claims(*entries):
+    design = {"name": "default", "hash": "0" * 64}
+    return {"what": "claims", "when": "now", "revision": "x", "machine": "m", "quick": False, "seed": 1,
+            "design": design, "claims": list(entries), "holds": True}  # fmt: skip
+
+
+WIRE = [
+    claim(f"nvme.wire.{link}.{kind}_{size}.{pattern}", 99.5, holds=size != "4k")
+    for link in ("gen3x8", "gen3x16")
+    for size in ("512b", "4k")
+    for kind in ("read", "write")
+    for pattern in ("seq", "rand")
+]
+
+
+def test_claims_are_tables_first():
+    doc = claims(*WIRE, claim("nvme.sizes", 12), claim("nvme.read_4k.seq.bandwidth", 7.1, paper="OpenExpress: 3 GB/s"),
+                 claim("nvme.write_4k.seq.bandwidth", 7.0), claim("nvm_delay.read_305ns.mean_error", 1e-5))  # fmt: skip
+    wire, published = matrices.matrices(claims_report.combined([doc]))
+    assert wire.columns == ["gen3x8 seq", "gen3x8 rand", "gen3x16 seq", "gen3x16 rand"]
+    assert [label for label, _ in wire.rows] == ["read 512 B", "write 512 B", "read 4 KiB", "write 4 KiB"]
+    assert wire.names == {entry["name"] for entry in WIRE}
+    assert published.rows[0][1][-1] == "OpenExpress: 3 GB/s"
+    markdown = claims_report.markdown(doc)
+    assert "| read 4 KiB | **99.5** | **99.5** | **99.5** | **99.5** |" in markdown
+    assert markdown.index("read 4 KiB") < markdown.index("<details>") < markdown.index("`nvme.sizes`")
+    assert markdown.count("<details>") == markdown.count("</details>") == 2
+    assert "- Do not hold: `nvme.wire.gen3x8.read_4k.seq` (99.5 %, bound >= 95)" in markdown
+    html = claims_page.html(doc)
+    read = Page(html)
+    assert read.tags.count("svg") == len(matrices.plots(doc["claims"])) == 3
+    assert html.index("read 4 KiB") < html.index("<details>") < html.index("nvme.sizes")
+    assert "&lt;detail&gt;" in html
+    assert "Do not hold: nvme.wire.gen3x8.read_4k.seq" in html
+    assert "http" not in html.replace("http-equiv", "").replace("http://www.w3.org/", "")
+
+
+@pytest.mark.parametrize("value", [float("inf"), "x", [], {"a": 1}])
+def test_claims_that_are_damaged_are_named(tmp_path, value):
+    (tmp_path / "claims.json").write_text(json.dumps(claims(*WIRE, claim("nvme.sizes", value))))
+    for output in ("c.html", "c.md"):
+        line = fails("claim", "report", "claims.json", "-o", output, cwd=tmp_path)
+        assert line.startswith("claims.json: damaged")
+
+
+def test_a_page_of_claims_on_the_command_line(tmp_path):
+    (tmp_path / "claims.json").write_text(json.dumps(claims(*WIRE)))
+    assert nearside("claim", "report", "claims.json", "-o", "c.html", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "c.html").read_text().startswith("<!DOCTYPE html>")
+    assert "folder doesn't exist" in fails("claim", "report", "claims.json", "-o", "x/c.md", cwd=tmp_path)
+
+
+def test_the_list_and_the_help_teach(tmp_path):
+    listed = nearside("experiment", "list", cwd=tmp_path)
+    assert all(name in listed.stdout for name in NAMES)
+    assert "nearside experiment run NAME --quick" in listed.stdout
+    assert [e["name"] for e in json.loads(nearside("experiment", "list", "--json", cwd=tmp_path).stdout)] == NAMES
+    for words in (["--help"], ["experiment", "run", "--help"], ["report", "--help"]):
+        assert "nearside experiment run all --quick" in nearside(*words, cwd=tmp_path).stdout
+
+
+def test_the_example_of_the_docs(results):
+    text = (ROOT / "docs/experiments.md").read_text()
+    module: dict = {}
+    exec(text.partition("```python\n")[2].partition("```")[0], module)
+    experiment = replace(module["EXPERIMENT"], measure=lambda run, depth: {"depth": depth, "mean_us": 2.0 * depth})
+    doc = document.load(Path(runs.run(experiment, "rtl")["saved"]))
+    assert [f["paper"] for f in doc["figures"]] == [4.2, None, None, 6.5, None]
+    Page(page.html([doc]))
+
+
+SMALL = {"queues": [1, 10], "patterns": ["random"], "bytes_moved": 1 << 18, "turns": 2}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["nvmulator_fig6", "openexpress_fig4"])
+def test_a_small_run_of_the_rtl(results, name):
+    experiment = find(name)
+    if name == "openexpress_fig4":
+        experiment = replace(experiment, quick=SMALL)
+    docs = [runs.run(experiment, "rtl", quick=True, seed=3) for _ in range(2)]
+    assert docs[0]["rows"] == docs[1]["rows"], "the same seed gives the same"
+    loaded = document.load(results / f"{name}.rtl.json")
+    assert loaded["status"] == "complete"
+    assert all(f["value"] > 0 for f in loaded["figures"] if f["better"] != "lower")
+    assert all(f["time"] == "simulated" for f in loaded["figures"])
+    bandwidths = [f for f in loaded["figures"] if f["unit"] == "GB/s"]
+    assert all(f["of_limit"] < 1.05 for f in bandwidths)
+    Page(page.html([loaded]))
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_the_rows_that_there_are(tmp_path):
+    path = tmp_path / "results/experiments/openexpress_fig4.rtl.json"
+    command = [sys.executable, "-m", "nearside.cli", "experiment", "run", "openexpress_fig4"]
+    env = os.environ | {"NEARSIDE_ROOT": str(ROOT)}
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )  # fmt: skip
+    limit = time.monotonic() + 500
+    while not path.exists() and process.poll() is None and time.monotonic() < limit:
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=100)
+    assert process.returncode == 130
+    last = err.splitlines()[-1]
+    assert re.search(r"interrupted; \d+ of \d+ rows are in \S+openexpress_fig4\.rtl\.json, marked as partial$", last)
+    assert sum(line.startswith("nearside: ") for line in err.splitlines()) == 1
+    assert document.load(path)["reason"] == "interrupted"
+    done = nearside("report", cwd=tmp_path)
+    assert "partial: openexpress_fig4.rtl" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    browser = pytest.importorskip("browser")
+    try:
+        with browser.browser(tell=False) as opened:
+            yield opened
+    except browser.NoKit as reason:
+        pytest.skip(f"no Chromium: {reason}")
+
+
+LOOKS = [("desktop", 1280, False), ("desktop dark", 1280, True), ("phone", 360, False), ("phone dark", 360, True)]
+
+
+@pytest.mark.slow
+def test_the_pages_in_a_browser(chromium, results, tmp_path):
+    runs.run(fake(), "yosys")
+    with pytest.raises(NearsideError):
+        runs.run(fake("z_fig2", fails_at=2, failure=KeyboardInterrupt()), "yosys")
+    report, validation = tmp_path / "report.html", tmp_path / "claims.html"
+    report.write_text(page.html(document.load_all(results)))
+    validation.write_text(claims_page.html(claims(*WIRE)))
+    colours = {}
+    for look, width, dark in LOOKS:
+        for path in (report, validation):
+            chromium.open(path, width, dark=dark)
+            assert chromium.ask("document.documentElement.scrollWidth") <= width, f"{path.name} on a {look} scrolls"
+            plots = "[...document.querySelectorAll('figure svg')].map(s => s.getBoundingClientRect().width)"
+            assert all(width / 6 < w <= width for w in chromium.ask(plots)), look
+            letters = "getComputedStyle(document.querySelector('figure svg text')).fill"
+            assert chromium.ask(letters) == chromium.ask("getComputedStyle(document.body).color"), look
+        colours[look] = chromium.ask("getComputedStyle(document.body).backgroundColor")
+    assert colours["desktop"] == colours["phone"] != colours["phone dark"] == colours["desktop dark"]
+    chromium.open(report)
+    assert chromium.ask("document.querySelectorAll('section').length") == 2
+    assert chromium.ask("document.querySelectorAll('figure svg').length") == 2
+    assert chromium.ask("document.querySelector('.warn').innerText").startswith("Partial: z_fig2")
+    assert chromium.ask("[...document.querySelectorAll('a')].every(a => document.querySelector(a.hash))")
+    chromium.ask("document.querySelector('details').open = true")
+    assert chromium.ask("document.querySelector('details table').getBoundingClientRect().height") > 20
+    chromium.open(validation)
+    assert chromium.ask("document.querySelectorAll('details').length") == 1
+    assert chromium.ask("document.querySelectorAll('td .no').length") >= 8
+    assert chromium.complaints == []
+
+
+@pytest.mark.slow
+def test_a_browser_hears_of_faults(chromium, tmp_path):
+    """So that a page without complaints means something."""
+    before = list(chromium.complaints)
+    bad = tmp_path / "bad.html"
+    bad.write_text("<script>console.error('odd'); none()</script><img src='http://example.invalid/x.png'>")
+    chromium.open(bad)
+    told = " ".join(chromium.complaints)
+    chromium.complaints[:] = before
+    assert "odd" in told
+    assert "Uncaught" in told
+    assert "it asks for http://example.invalid/x.png" in told
