@@ -14,8 +14,10 @@ pub(crate) struct Msix {
     pending: Vec<bool>,
     enabled: bool,
     masked: bool,
-    /// Messages that are ready to leave: address, data.
-    ready: Vec<(u64, u32)>,
+    /// Vectors that are pending.
+    waiting: usize,
+    /// The vector of the last message.
+    last: usize,
 }
 
 impl Msix {
@@ -26,7 +28,8 @@ impl Msix {
             pending: vec![false; own + raised],
             enabled,
             masked,
-            ready: Vec::new(),
+            waiting: 0,
+            last: 0,
         }
     }
 
@@ -35,15 +38,19 @@ impl Msix {
         (self.enabled, self.masked) = (enabled, masked);
         if !enabled {
             self.pending.fill(false);
+            self.waiting = 0;
         }
-        (0..self.table.len()).for_each(|vector| self.fire(vector));
     }
 
-    /// Asks for an interrupt.
+    fn put(&mut self, vector: usize, pending: bool) {
+        let was = std::mem::replace(&mut self.pending[vector], pending);
+        self.waiting = self.waiting + usize::from(pending) - usize::from(was);
+    }
+
+    /// Asks for an interrupt. Requests that come before the message has left merge into it.
     pub(crate) fn request(&mut self, vector: usize) {
         if self.enabled && vector < self.pending.len() {
-            self.pending[vector] = true;
-            self.fire(vector);
+            self.put(vector, true);
         }
     }
 
@@ -51,36 +58,30 @@ impl Msix {
         self.masked || self.table[vector][CONTROL] & 1 == 1
     }
 
-    /// Sends the message of a vector that is pending and not masked.
-    fn fire(&mut self, vector: usize) {
-        if self.pending[vector] && self.enabled && !self.masks(vector) {
-            self.pending[vector] = false;
-            let [low, high, data, _] = self.table[vector];
-            self.ready
-                .push((u64::from(high) << 32 | u64::from(low), data));
-        }
-    }
-
     /// The cause of a vector's pending bit is no more.
     pub(crate) fn withdraw(&mut self, vector: usize) {
         if vector < self.pending.len() && self.masks(vector) {
-            self.pending[vector] = false;
+            self.put(vector, false);
         }
     }
 
     /// A reset of the controller: its vectors are not pending any more.
     pub(crate) fn clear(&mut self) {
-        self.pending[..self.own].fill(false);
+        (0..self.own).for_each(|vector| self.put(vector, false));
     }
 
-    /// Takes the messages that are ready.
-    pub(crate) fn take(&mut self) -> Vec<(u64, u32)> {
-        std::mem::take(&mut self.ready)
-    }
-
-    /// Something is ready.
-    pub(crate) fn has_messages(&self) -> bool {
-        !self.ready.is_empty()
+    /// The next message, address and data: of a vector that is pending and not masked. They take turns.
+    pub(crate) fn take(&mut self) -> Option<(u64, u32)> {
+        if self.waiting == 0 || !self.enabled {
+            return None;
+        }
+        let count = self.table.len();
+        let fires = |&vector: &usize| self.pending[vector] && !self.masks(vector);
+        let vector = (1..=count).map(|n| (self.last + n) % count).find(fires)?;
+        self.put(vector, false);
+        self.last = vector;
+        let [low, high, data, _] = self.table[vector];
+        Some((u64::from(high) << 32 | u64::from(low), data))
     }
 
     /// A word of the table, by its offset in it.
@@ -94,7 +95,6 @@ impl Msix {
         let (vector, word) = ((offset / ENTRY) as usize, (offset % ENTRY / 4) as usize);
         if let Some(entry) = self.table.get_mut(vector) {
             entry[word] = value & KEPT[word];
-            self.fire(vector);
         }
     }
 

@@ -9,6 +9,9 @@ use sim::{Clock, HostPort, ReadData, Time};
 /// Bytes of a beat.
 pub(crate) const BEAT: u64 = 64;
 
+/// Writes of the front end that wait for the link.
+const LINE: usize = 30;
+
 /// Who has asked for host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -133,6 +136,11 @@ impl Port {
     /// Nothing is asked for, under way or to be written.
     pub(crate) fn is_quiet(&self) -> bool {
         self.asked.is_empty() && self.posts.is_empty() && self.free_tags.len() == self.reads.len()
+    }
+
+    /// The front end's line has room.
+    pub(crate) fn has_room(&self) -> bool {
+        self.posts.len() < LINE
     }
 
     /// The front end has something to write.

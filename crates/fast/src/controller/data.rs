@@ -56,6 +56,15 @@ pub(crate) enum Op {
 }
 
 impl Op {
+    /// The walkers that it needs: a comparison looks for what comes from the host.
+    fn walkers(self) -> usize {
+        match self {
+            Op::Read => READ,
+            _ => WRITE,
+        }
+    }
+
+    /// The movers.
     fn direction(self) -> usize {
         match self {
             Op::Read | Op::Verify | Op::Compare => READ,
@@ -285,7 +294,7 @@ impl Data {
 
     /// Begins the transfer of a command.
     pub(crate) fn start(&mut self, slot: u16, request: Request, cx: &mut Cx) {
-        let direction = request.op.direction();
+        let direction = request.op.walkers();
         self.transfers[usize::from(slot)] = Some(Box::new(Transfer {
             op: request.op,
             source: request.source,
@@ -376,7 +385,7 @@ impl Data {
             return;
         };
         let over = self.walk_on(slot, &mut transfer, cx);
-        let direction = transfer.op.direction();
+        let direction = transfer.op.walkers();
         self.transfers[usize::from(slot)] = Some(transfer);
         if over {
             self.end_walk(slot, direction, cx);

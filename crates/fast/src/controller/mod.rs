@@ -158,6 +158,8 @@ pub(crate) struct Controller {
     /// A weighted round robin that was selected counts from the next time that commands may be fetched.
     weighted: bool,
     complete_at: u64,
+    /// Commands that are over, and whose entries wait for room in the line.
+    ending: VecDeque<(u16, Status, u32)>,
     admin: Admin,
     features: Features,
     events: Events<u16>,
@@ -214,6 +216,7 @@ impl Controller {
             decode_at: 0,
             weighted: false,
             complete_at: 0,
+            ending: VecDeque::new(),
             admin: Admin::default(),
             features: Features::new(config.io_queues, config.namespaces.clone()),
             events: Events::default(),
@@ -293,10 +296,10 @@ impl Controller {
 
     /// Puts what MSI-X has ready into the line.
     pub(crate) fn send_messages(&mut self, cx: &mut Cx) {
-        if !cx.msix.has_messages() {
-            return;
-        }
-        for (addr, data) in cx.msix.take() {
+        while cx.port.has_room() {
+            let Some((addr, data)) = cx.msix.take() else {
+                return;
+            };
             cx.post_write(timing::MESSAGE, addr, &data.to_le_bytes());
         }
     }
@@ -390,6 +393,7 @@ impl Controller {
             && self.fetching.is_empty()
             && self.shadow.is_quiet()
             && self.admin.is_idle()
+            && self.ending.is_empty()
             && !cx.port.writes_wait()
     }
 
@@ -762,8 +766,29 @@ impl Controller {
 
     // ---- completing ----
 
-    /// A command is over: its entry goes into the line, its slot comes back.
+    /// A command is over: its entry goes into the line, when there is room.
     fn complete(&mut self, slot: u16, status: Status, dw0: u32, cx: &mut Cx) {
+        self.ending.push_back((slot, status, dw0));
+        if self.ending.len() == 1 {
+            self.post_entries(cx);
+        }
+    }
+
+    /// Posts entries, and messages, as long as the line has room.
+    fn post_entries(&mut self, cx: &mut Cx) {
+        self.send_messages(cx);
+        while let Some(&(slot, status, dw0)) = self.ending.front() {
+            if !cx.port.has_room() {
+                return;
+            }
+            self.post_entry(slot, status, dw0, cx);
+            self.ending.pop_front();
+            self.send_messages(cx);
+        }
+    }
+
+    /// Posts an entry; the slot comes back.
+    fn post_entry(&mut self, slot: u16, status: Status, dw0: u32, cx: &mut Cx) {
         let Some(owner) = self.slots[usize::from(slot)] else {
             return;
         };
@@ -805,7 +830,6 @@ impl Controller {
             let enabled = self.fetches();
             self.coalesce
                 .posted(vector, cqid == 0, enabled, &self.features, cx);
-            self.send_messages(cx);
         }
         self.admin_posted(slot, status, cx);
         self.after_retiring(cx);
@@ -962,7 +986,13 @@ impl Controller {
 
     /// Sends what is ready to the host; see [`Data::send`].
     pub(crate) fn send(&mut self, now: u64, cx: &mut Cx, host: &mut dyn HostPort) -> Option<u64> {
-        let again = self.data.send(now, cx, host);
+        let before = cx.port.posts.len();
+        let mut again = self.data.send(now, cx, host);
+        if cx.port.posts.len() < before {
+            self.post_entries(cx);
+            let next = cx.port.posts.front().map(|post| post.0.max(now + 1));
+            again = again.into_iter().chain(next).min();
+        }
         if !self.fetches() && !cx.port.writes_wait() {
             cx.after(1, Event::Life);
         }
