@@ -259,11 +259,28 @@ fn analytic(pattern: Pattern, count: u64) -> Measured {
     sums.measured(ends.peek().map_or(issued, |e| e.0 .0), pattern.lines)
 }
 
+/// How far bandwidth, latency of reads and latency of writes may be off, in percent: the worst of a kind of patterns, and the mean.
+///
+/// Of one direction it is the order within a few lines that differs: `Channel` takes a ready line before an older one that is ready a
+/// clock later. Of both, `Channel` drains writes in front of reads that wait; `Bursts` has answered these, so it drains
+/// behind them, and other reads wait instead. So what saturates the DRAM with both is answered in another order, and where many rows
+/// of one bank are asked for, in another number of rows; the time that all of it takes is nearly the same.
+fn bounds(at: Where, mix: Mix) -> [[f64; 2]; 3] {
+    match (at, mix) {
+        (_, Mix::Reads) => [[4.5, 1.0], [4.5, 1.0], [0.0; 2]],
+        (_, Mix::Writes) => [[1.5, 1.0], [0.0; 2], [1.5, 1.0]],
+        (Where::Conflicts, Mix::Half) => [[16.0, 6.0], [16.0, 7.0], [55.0, 15.0]],
+        (_, Mix::Half) => [[9.0, 2.5], [17.0, 4.0], [45.0, 9.0]],
+    }
+}
+
 #[test]
 fn bursts_take_the_time_that_their_lines_take() {
-    let mut worst = (0.0f64, 0.0f64);
     for at in [Where::Sequential, Where::Random, Where::Conflicts] {
         for mix in [Mix::Reads, Mix::Writes, Mix::Half] {
+            let bounds = bounds(at, mix);
+            let mut sums = [0.0; 3];
+            let mut patterns = 0;
             for lines in [1, 4, 8, 64] {
                 for depth in [1, 2, 4, 8, 16, 32, 64] {
                     let pattern = Pattern {
@@ -272,23 +289,29 @@ fn bursts_take_the_time_that_their_lines_take() {
                         lines,
                         depth,
                     };
-                    let count = (200_000 / u64::from(lines)).max(5000);
+                    let count = (60_000 / u64::from(lines)).max(3000);
                     let (r, a) = (reference(pattern, count), analytic(pattern, count));
                     let off = |a: f64, r: f64| if r > 0.0 { 100.0 * (a / r - 1.0) } else { 0.0 };
-                    let (b, rd, wr) = (
+                    let off = [
                         off(a.gb_s, r.gb_s),
                         off(a.read_ns, r.read_ns),
                         off(a.write_ns, r.write_ns),
-                    );
+                    ];
                     println!(
-                        "{at:?} {mix:?} {lines:2} x {depth:2}: {:6.2} GB/s {b:+5.1} %, read {:7.1} ns {rd:+5.1} %, write {:7.1} ns {wr:+5.1} %",
-                        r.gb_s, r.read_ns, r.write_ns
+                        "{at:?} {mix:?} {lines:2} x {depth:2}: {:6.2} GB/s {:+5.1} %, read {:7.1} ns {:+5.1} %, write {:7.1} ns {:+5.1} %",
+                        r.gb_s, off[0], r.read_ns, off[1], r.write_ns, off[2]
                     );
-                    worst = (worst.0.max(b.abs()), worst.1.max(rd.abs()).max(wr.abs()));
+                    for ((off, sum), [most, _]) in off.into_iter().zip(&mut sums).zip(bounds) {
+                        assert!(off.abs() <= most, "{pattern:?}: {off} %");
+                        *sum += off.abs();
+                    }
+                    patterns += 1;
                 }
+            }
+            for (sum, [_, most]) in sums.into_iter().zip(bounds) {
+                let mean = sum / f64::from(patterns);
+                assert!(mean <= most, "{at:?} {mix:?}: {mean} % on average");
             }
         }
     }
-    println!("worst: {worst:?}");
-    assert!(worst.0 < 20.0);
 }

@@ -369,16 +369,12 @@ impl Bursts {
         }
     }
 
-    /// Opens rows for writes whose ACT goes before clock `until`; a read may come then. Returns the clock before which no
+    /// Closes and opens rows for writes as far as that is done before clock `until`; a read may come then. Returns the clock before which no
     /// other can be opened.
     fn open_rows(&mut self, until: u64) -> u64 {
         let mut banks = self.waiting;
         let mut next = u64::MAX;
         while banks != 0 {
-            let floor = self.activates.floor();
-            if floor >= until {
-                return floor.min(next);
-            }
             let number = banks.trailing_zeros() as usize % BANKS;
             banks &= banks - 1;
             let bank = &self.banks[number];
@@ -397,10 +393,13 @@ impl Bursts {
             };
             if opens >= until {
                 next = next.min(opens);
+                if bank.row != CLOSED && pre < until {
+                    self.banks[number].precharge(opens);
+                }
                 continue;
             }
             let group = number % GROUPS;
-            let (index, act) = self.activates.fit(seen, opens, group);
+            let (index, act) = self.activates.fit(write.arrived, opens, group);
             if act < until && act + t.rcd < self.refresh_of(number) {
                 self.activates.insert(index, act, group);
                 let at = Place {
@@ -411,6 +410,9 @@ impl Bursts {
                 next = 0;
             } else {
                 next = next.min(act.max(until));
+                if self.banks[number].row != CLOSED {
+                    self.banks[number].precharge(opens);
+                }
             }
         }
         next
@@ -652,6 +654,14 @@ impl Bursts {
 }
 
 impl Bank {
+    /// Closes the row, with a PRE that lets an ACT follow at clock `opens`.
+    fn precharge(&mut self, opens: u64) {
+        self.before = (CLOSED, 0);
+        self.row = CLOSED;
+        self.hit = None;
+        self.next_act = opens;
+    }
+
     #[inline]
     fn find_hit(&mut self) {
         self.hit = self.writes.iter().position(|w| w.row == self.row);

@@ -325,7 +325,7 @@ impl Channel {
         let next = self
             .due
             .next()
-            .min(self.read_due.saturating_sub(AHEAD))
+            .min(self.ask_at())
             .min(self.write_due)
             .min(self.mux[READ].due)
             .min(self.mux[WRITE].due);
@@ -336,7 +336,7 @@ impl Channel {
     #[inline]
     pub fn advance(&mut self, cycle: u64, events: &mut Vec<Event>) {
         loop {
-            let read = self.read_due.saturating_sub(AHEAD);
+            let read = self.ask_at();
             let (write, due) = (self.write_due, self.due.next());
             let grant = self.mux[READ].due.min(self.mux[WRITE].due);
             let first = read.min(write).min(due).min(grant);
@@ -474,6 +474,15 @@ impl Channel {
         } else {
             first.max(self.next_piece)
         };
+    }
+
+    /// When it is, as far ahead as may be.
+    #[inline]
+    fn ask_at(&self) -> u64 {
+        match self.read_due {
+            u64::MAX => u64::MAX,
+            due => due.saturating_sub(AHEAD),
+        }
     }
 
     /// Asks the memory for a piece.

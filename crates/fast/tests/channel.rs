@@ -1,0 +1,263 @@
+//! What a channel promises to its masters.
+
+use std::collections::BTreeMap;
+
+use design::media::Sizes;
+use fast::memory::{Channel, ChannelConfig, Event, Stages};
+use sim::controller::Memory;
+use sim::{Clock, DramConfig, Random, Time};
+use spec::regs::nvm_delay::{self, command, control, counters, region, timing};
+
+fn channel(memory: Memory) -> Channel {
+    Channel::new(ChannelConfig {
+        masters: 4,
+        sizes: Sizes {
+            read_slots: 64,
+            write_slots: 64,
+            buffer_beats: 512,
+        },
+        clock: Clock::default(),
+        memory,
+        stages: Stages::DEVICE,
+    })
+}
+
+fn set(channel: &mut Channel, cycle: u64, writes: &[(u64, u32)]) {
+    for &(offset, value) in writes {
+        channel.set_register(cycle, offset, value, 0xF);
+    }
+    let commit = command::COMMIT.mask() as u32;
+    channel.set_register(cycle, nvm_delay::COMMAND, commit, 0xF);
+}
+
+/// Lets all of it end; returns what came, and when.
+fn finish(channel: &mut Channel) -> Vec<Event> {
+    let mut events = Vec::new();
+    while let Some(cycle) = channel.next_event() {
+        channel.advance(cycle, &mut events);
+    }
+    assert!(channel.is_idle());
+    events
+}
+
+fn ends(events: &[Event]) -> BTreeMap<u64, u64> {
+    events
+        .iter()
+        .filter_map(|event| match *event {
+            Event::Read {
+                tag, cycle, end, ..
+            } => end.then_some((tag, cycle)),
+            Event::Write { tag, cycle } => Some((tag, cycle)),
+        })
+        .collect()
+}
+
+#[test]
+fn a_read_comes_in_pieces_in_order() {
+    let mut channel = channel(Memory::Ddr4(DramConfig::default()));
+    channel.read(100, 1, 0, 0x1010, 4000, 7);
+    let mut last = 0;
+    let (mut beats, mut ended) = (0, 0);
+    for event in finish(&mut channel) {
+        let Event::Read {
+            tag,
+            cycle,
+            beats: n,
+            end,
+        } = event
+        else {
+            panic!("{event:?}")
+        };
+        assert_eq!(tag, 7);
+        assert!(cycle > last && n <= 8);
+        last = cycle;
+        beats += n;
+        ended += u32::from(end);
+    }
+    assert_eq!((beats, ended), (63, 1));
+}
+
+#[test]
+fn answers_of_an_id_stay_in_order_and_those_of_others_do_not_wait() {
+    let mut channel = channel(Memory::Fixed(Time::ns(40)));
+    // The first page is slow.
+    let slow = nvm_delay::REGION + region::TIMING;
+    set(
+        &mut channel,
+        0,
+        &[
+            (
+                nvm_delay::CONTROL,
+                (control::ENABLE.of(1) | control::REGION_ENABLE.of(1)) as u32,
+            ),
+            (slow + timing::READ_BASE, 1000 << 12),
+            (slow + timing::WRITE_BASE, 1000 << 12),
+        ],
+    );
+    channel.read(100, 1, 5, 0, 64, 0);
+    channel.read(101, 1, 5, 4096, 64, 1);
+    channel.read(102, 1, 6, 4096, 64, 2);
+    channel.read(103, 2, 5, 4096, 64, 3);
+    channel.write(104, 1, 5, 0, 64, 4);
+    channel.write(105, 1, 5, 4096, 64, 5);
+    channel.write(106, 1, 6, 4096, 64, 6);
+    let ends = ends(&finish(&mut channel));
+    assert!(ends[&0] >= 1100 && ends[&1] > ends[&0]);
+    assert!(ends[&4] >= 1100 && ends[&5] > ends[&4]);
+    assert!(ends[&2] < 200 && ends[&3] < 200 && ends[&6] < 200);
+}
+
+#[test]
+fn credits_bound_what_is_outstanding() {
+    let latency = |credits: u32| {
+        let mut channel = channel(Memory::Fixed(Time::ns(400)));
+        channel.set_credits(0, 2, credits, credits);
+        for n in 0..32 {
+            channel.read(100, 2, n as u16, n * 64, 64, n);
+            channel.write(100, 2, n as u16, n * 64, 64, 100 + n);
+        }
+        let ends = ends(&finish(&mut channel));
+        (ends[&31], ends[&131])
+    };
+    let (free, four) = (latency(0), latency(4));
+    assert!(free.0 < 300 && free.1 < 300, "{free:?}");
+    // Eight rounds of four, of 100 cycles and more.
+    assert!((900..1100).contains(&four.0), "{four:?}");
+    assert!((900..1100).contains(&four.1), "{four:?}");
+}
+
+#[test]
+fn a_load_waits_for_no_more_than_the_lines_asked_for_before_it() {
+    let mut alone = channel(Memory::Ddr4(DramConfig::default()));
+    alone.read(1000, 0, 0, 1 << 20, 64, 0);
+    let alone = ends(&finish(&mut alone))[&0] - 1000;
+    let mut busy = channel(Memory::Ddr4(DramConfig::default()));
+    let mut worst = 0;
+    for round in 0..50u64 {
+        let start = 1000 + 10_000 * round;
+        // As many as have room in the read buffer: a load waits behind those that do not.
+        for n in 0..7 {
+            busy.read(start, 1, n as u16, n << 14, 4096, 1000 + n);
+        }
+        let mut events = Vec::new();
+        let at = start + 60 + round;
+        busy.advance(at, &mut events);
+        busy.read(at, 0, 0, 1 << 20, 64, 0);
+        worst = worst.max(ends(&finish(&mut busy))[&0] - at);
+    }
+    // 32 lines take 32 cycles of the memory's front end; a refresh is 40 cycles more.
+    assert!(worst <= alone + 32 + 48, "{worst} cycles, {alone} alone");
+    assert!(worst > alone + 16, "{worst} cycles, {alone} alone");
+}
+
+#[test]
+fn a_flush_lets_writes_pass_their_cap() {
+    let cap = [
+        (nvm_delay::CONTROL, 1),
+        (nvm_delay::WRITE_CAP, 1 << 14), // a quarter of a byte a cycle
+    ];
+    let mut capped = channel(Memory::Fixed(Time::ns(40)));
+    set(&mut capped, 0, &cap);
+    capped.write(100, 1, 0, 0, 4096, 0);
+    assert!(ends(&finish(&mut capped))[&0] > 15_000);
+    let mut flushed = channel(Memory::Fixed(Time::ns(40)));
+    set(&mut flushed, 0, &cap);
+    flushed.write(100, 1, 0, 0, 4096, 0);
+    let mut events = Vec::new();
+    flushed.advance(1000, &mut events);
+    flushed.flush(1000, true);
+    let end = ends(&finish(&mut flushed))[&0];
+    assert!((1000..1200).contains(&end), "{end}");
+}
+
+#[test]
+fn a_reset_forgets_all_but_the_memory() {
+    let mut channel = channel(Memory::Ddr4(DramConfig::default()));
+    set(
+        &mut channel,
+        0,
+        &[(nvm_delay::CONTROL, 1), (nvm_delay::TIMING, 500 << 12)],
+    );
+    channel.read(100, 1, 0, 0, 4096, 0);
+    channel.write(100, 1, 0, 0, 4096, 1);
+    let mut events = Vec::new();
+    channel.advance(300, &mut events);
+    channel.reset();
+    assert!(channel.is_idle() && channel.next_event().is_none());
+    assert_eq!(channel.register(nvm_delay::TIMING), 0);
+    assert_eq!(channel.register(nvm_delay::STATUS), 0);
+    channel.set_register(
+        400,
+        nvm_delay::COMMAND,
+        command::SNAPSHOT.mask() as u32,
+        0xF,
+    );
+    assert_eq!(
+        channel.register(nvm_delay::COUNTERS + counters::read::MIN),
+        u32::MAX
+    );
+    channel.read(500, 1, 0, 0, 64, 2);
+    assert!(ends(&finish(&mut channel))[&2] < 600);
+}
+
+#[test]
+fn whatever_is_written_to_the_registers_every_burst_ends() {
+    for (seed, memory) in [
+        Memory::Ddr4(DramConfig::default()),
+        Memory::Fixed(Time::ZERO),
+        Memory::Late {
+            most: Time::us(2),
+            seed: 1,
+        },
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut channel = channel(memory);
+        let mut random = Random::new(seed as u64);
+        let mut events = Vec::new();
+        let (mut cycle, mut sent, mut came) = (0, 0u64, 0u64);
+        for _ in 0..20_000 {
+            cycle += random.below(60);
+            channel.advance(cycle, &mut events);
+            match random.below(8) {
+                0 => {
+                    let value = (random.next() >> random.below(64)) as u32;
+                    let strobe = random.below(32) as u8;
+                    channel.set_register(cycle, random.below(0x1400), value, strobe);
+                }
+                1 => channel.set_register(cycle, nvm_delay::COMMAND, random.next() as u32, 0xF),
+                2 => {
+                    let master = random.below(10) as usize;
+                    channel.set_credits(
+                        cycle,
+                        master,
+                        random.below(80) as u32,
+                        random.below(80) as u32,
+                    );
+                    channel.set_weight(master, random.below(300) as u32);
+                }
+                3 if random.below(100) == 0 => channel.flush(cycle, random.below(2) == 0),
+                _ => {
+                    let (master, id) = (random.below(5) as usize, random.below(1 << 16) as u16);
+                    let bytes = random.below(4200) as u32;
+                    let addr = random.next();
+                    if random.below(2) == 0 {
+                        channel.write(cycle, master, id, addr, bytes, sent);
+                    } else {
+                        channel.read(cycle, master, id, addr, bytes, sent);
+                    }
+                    sent += 1;
+                }
+            }
+            for offset in [nvm_delay::STATUS, random.below(0x1400)] {
+                channel.register(offset);
+            }
+        }
+        events.extend(finish(&mut channel));
+        for event in &events {
+            came += u64::from(!matches!(event, Event::Read { end: false, .. }));
+        }
+        assert_eq!(came, sent);
+    }
+}
