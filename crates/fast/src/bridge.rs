@@ -31,6 +31,8 @@ const STORE: u64 = 3;
 /// An access to registers, word by word.
 #[derive(Clone, Debug)]
 pub(crate) enum Registers {
+    /// A word to write: offset, value.
+    Word(Bar, u64, u32),
     /// Words to write: offset, value, the bits that are written.
     Write(Bar, Vec<(u64, u32, u32)>),
     /// Words to read, from an offset on; the answer is so many bytes from a place in them.
@@ -237,6 +239,11 @@ impl Bridge {
                 if !within(bar, offset, data.len() as u64) {
                     self.lost_writes += 1;
                     return Ok(Asked::Nothing);
+                }
+                if let (0, Ok(word)) = (offset % 4, <[u8; 4]>::try_from(&data[..])) {
+                    self.lite_free = now + REGISTER_STEP;
+                    let word = Registers::Word(bar, offset, u32::from_le_bytes(word));
+                    return Ok(Asked::Registers(word));
                 }
                 let words = words_of(offset, data);
                 self.lite_free = now + REGISTER_STEP * words.len() as u64;

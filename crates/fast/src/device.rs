@@ -232,6 +232,7 @@ impl Parts<'_> {
 
     fn registers(&mut self, access: Registers) {
         match access {
+            Registers::Word(bar, offset, value) => self.write(bar, offset, value, u32::MAX),
             Registers::Write(bar, words) => {
                 for (offset, value, bits) in words {
                     self.write(bar, offset, value, bits);

@@ -171,8 +171,9 @@ struct Job {
     pieces: Pieces,
     /// Data that came from the host, or a copy of what goes there where blocks do not lie whole in a page.
     buffer: Vec<u8>,
-    /// Bytes of each piece that have come.
-    got: Vec<u32>,
+    /// Bytes of each piece that have come: the first one's, and those of the others.
+    got: u32,
+    got_others: Vec<u32>,
     /// The host has refused a part of it: from, to.
     bad: Vec<(u32, u32)>,
     /// Pieces whose reads are not over.
@@ -253,8 +254,9 @@ pub(crate) struct Data {
     reads: u32,
     write_bytes: u64,
     writes: u32,
-    /// Buffers to use again.
+    /// Buffers and transfers to use again.
     spare: Vec<Vec<u8>>,
+    spare_transfers: Vec<Box<Transfer>>,
 }
 
 impl Data {
@@ -284,6 +286,7 @@ impl Data {
             write_bytes: config.media_write_bytes.into(),
             writes: config.media_writes,
             spare: Vec::new(),
+            spare_transfers: Vec::new(),
         }
     }
 
@@ -295,20 +298,7 @@ impl Data {
     /// Begins the transfer of a command.
     pub(crate) fn start(&mut self, slot: u16, request: Request, cx: &mut Cx) {
         let direction = request.op.walkers();
-        self.transfers[usize::from(slot)] = Some(Box::new(Transfer {
-            op: request.op,
-            source: request.source,
-            walker: Some(request.walker),
-            list: None,
-            walking: false,
-            group: Vec::new(),
-            group_at: 0,
-            group_len: 0,
-            open: 0,
-            walked: false,
-            outcome: Outcome::Ok,
-            stalled: VecDeque::new(),
-        }));
+        self.open_with(slot, request.op, request.source, Some(request.walker));
         if self.walking[direction] == WALKERS {
             self.waiting[direction].push_back(slot);
             return;
@@ -319,20 +309,35 @@ impl Data {
 
     /// Begins a transfer without a walk: zeros or verification, whose jobs [`Data::sweep`] makes until [`Data::swept`].
     pub(crate) fn open(&mut self, slot: u16, op: Op) {
-        self.transfers[usize::from(slot)] = Some(Box::new(Transfer {
-            op,
-            source: Source::Media(0),
-            walker: None,
-            list: None,
-            walking: false,
-            group: Vec::new(),
-            group_at: 0,
-            group_len: 0,
-            open: 0,
-            walked: false,
-            outcome: Outcome::Ok,
-            stalled: VecDeque::new(),
-        }));
+        self.open_with(slot, op, Source::Media(0), None);
+    }
+
+    fn open_with(&mut self, slot: u16, op: Op, source: Source, walker: Option<Walker>) {
+        let mut transfer = self.spare_transfers.pop().unwrap_or_else(|| {
+            Box::new(Transfer {
+                op,
+                source: Source::Media(0),
+                walker: None,
+                list: None,
+                walking: false,
+                group: Vec::new(),
+                group_at: 0,
+                group_len: 0,
+                open: 0,
+                walked: false,
+                outcome: Outcome::Ok,
+                stalled: VecDeque::new(),
+            })
+        });
+        // What is left of the last one: nothing walks, nothing is open.
+        transfer.op = op;
+        transfer.source = source;
+        transfer.walker = walker;
+        transfer.list = None;
+        transfer.group.clear();
+        transfer.walked = false;
+        transfer.outcome = Outcome::Ok;
+        self.transfers[usize::from(slot)] = Some(transfer);
     }
 
     /// A job of zeros or verification within 4 KiB of the media; false: its mover has no room.
@@ -908,7 +913,10 @@ impl Data {
         let pieces = job.pieces.as_slice();
         let before: u32 = pieces[..usize::from(piece)].iter().map(|p| p.len).sum();
         let wanted = pieces[usize::from(piece)].len;
-        let got = &mut job.got[usize::from(piece)];
+        let got = match piece {
+            0 => &mut job.got,
+            n => &mut job.got_others[usize::from(n) - 1],
+        };
         match &arrival.data {
             Some(data) => {
                 let room = (wanted - *got).min(data.len() as u32);
@@ -1116,7 +1124,11 @@ impl Data {
         if !over {
             return None;
         }
-        place.take().map(|transfer| transfer.outcome)
+        let mut transfer = place.take()?;
+        let outcome = transfer.outcome;
+        transfer.source = Source::Media(0);
+        self.spare_transfers.push(transfer);
+        Some(outcome)
     }
 
     /// Beats that a channel's mover towards the host has room for at most; for checks.
@@ -1135,7 +1147,8 @@ impl Job {
             channel,
             pieces,
             buffer: Vec::new(),
-            got: Vec::new(),
+            got: 0,
+            got_others: Vec::new(),
             bad: Vec::new(),
             asked: 0,
             media_here: false,
@@ -1151,7 +1164,9 @@ impl Job {
             return self.len;
         }
         let mut here = 0;
-        for (piece, &got) in self.pieces.as_slice().iter().zip(&self.got) {
+        let others = self.got_others.iter();
+        let got = std::iter::once(&self.got).chain(others);
+        for (piece, &got) in self.pieces.as_slice().iter().zip(got) {
             here += got;
             if got < piece.len {
                 break;
@@ -1174,7 +1189,10 @@ fn ask_host(
     buffer.clear();
     buffer.resize(job.len as usize, 0);
     job.buffer = buffer;
-    job.got = vec![0; job.pieces.as_slice().len()];
+    let pieces = job.pieces.as_slice().len();
+    if pieces > 1 {
+        job.got_others = vec![0; pieces - 1];
+    }
     for (n, piece) in (0..).zip(job.pieces.as_slice()) {
         let Some(host) = piece.host else {
             continue;
