@@ -91,7 +91,6 @@ pub(crate) struct Bridge {
     /// Bytes of the largest completion.
     chunk: u64,
     pub(crate) lost_writes: u64,
-    pub(crate) tracer: Option<Tracer>,
 }
 
 impl Bridge {
@@ -108,7 +107,6 @@ impl Bridge {
             answers: VecDeque::new(),
             chunk: chunk.into(),
             lost_writes: 0,
-            tracer: None,
         }
     }
 
@@ -162,7 +160,7 @@ impl Bridge {
             Some(access) => access,
             None => {
                 let access = host.mmio(time)?;
-                if let Some(tracer) = &self.tracer {
+                if let Some(tracer) = cx.tracer {
                     tell_arrival(tracer, &access, time);
                 }
                 access

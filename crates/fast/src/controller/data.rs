@@ -8,13 +8,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use nvme::{Fault, Step, Walker, BLOCK_BYTES};
-use sim::HostPort;
+use sim::{HostPort, TraceEvent};
 use spec::nvme::{status, Status};
 
 use crate::config::Config;
 use crate::cx::{Cx, Event, TAG_READ, TAG_WRITE};
 use crate::memory::{master, Memories};
-use crate::port::{Arrival, Port, Post, Purpose, BEAT};
+use crate::port::{tell_beats, Arrival, Port, Post, Purpose, BEAT};
 use crate::slab::Slab;
 
 use super::timing;
@@ -539,8 +539,16 @@ impl Data {
         t.open += 1;
         if !media {
             // The admin buffer answers at once.
+            let slot = job.slot as u8;
             let number = self.jobs.insert(job);
             let ready = cycle + timing::PAGE;
+            let mover = self.outgoing.len() as u8;
+            cx.tell(cycle, || TraceEvent::Job {
+                slot,
+                mover,
+                to_media: false,
+            });
+            cx.tell(ready, || TraceEvent::Data { mover });
             if let Some(job) = self.jobs.get_mut(number) {
                 job.read = job.len;
             }
@@ -557,6 +565,7 @@ impl Data {
     /// Begins jobs of a mover, as far as it has room.
     pub(crate) fn issue(&mut self, direction: usize, channel: usize, cx: &mut Cx) {
         let mut taken = false;
+        let channels = self.outgoing.len();
         while let Some(&number) = self.movers[direction][channel].queue.front() {
             let Some(job) = self.jobs.get_mut(number) else {
                 self.movers[direction][channel].queue.pop_front();
@@ -621,6 +630,15 @@ impl Data {
             }
             mover.room -= beats;
             mover.free = at + 1;
+            let (slot, mover) = (job.slot as u8, mover_of(direction, channel, channels));
+            let to_media = direction == WRITE;
+            cx.tell(at, || TraceEvent::Job {
+                slot,
+                mover,
+                to_media,
+            });
+            cx.tell(at, || TraceEvent::Read { mover });
+            let mover = &mut self.movers[direction][channel];
             mover.queue.pop_front();
             taken = true;
         }
@@ -649,6 +667,13 @@ impl Data {
             return;
         };
         let (channel, op, from) = (job.channel, job.op, job.read);
+        let mover = mover_of(READ, channel, self.outgoing.len());
+        let beat = TraceEvent::Beat { mover };
+        tell_beats(cx.clock, cycle + 1, beats.into(), beat, cx.tracer);
+        if from == 0 {
+            let first = cycle.saturating_sub(u64::from(beats));
+            cx.tell(first, || TraceEvent::Data { mover });
+        }
         job.read = match end {
             true => job.len,
             false => (job.read + beats * BEAT as u32).min(job.len),
@@ -799,6 +824,8 @@ impl Data {
             }
             self.turn = (source + 1) % sources;
             cx.port.writes_free = now + beats;
+            let end = cx.port.writes_free;
+            tell_beats(cx.clock, end, beats, TraceEvent::HostWrite, cx.tracer);
             cx.port.beats[1] += beats;
         }
     }
@@ -910,6 +937,10 @@ impl Data {
         let Some(job) = self.jobs.get_mut(number) else {
             return;
         };
+        if piece == 0 && job.got == 0 && job.op == Op::Write {
+            let mover = mover_of(WRITE, job.channel, self.outgoing.len());
+            cx.tell(cx.now, || TraceEvent::Data { mover });
+        }
         let pieces = job.pieces.as_slice();
         let before: u32 = pieces[..usize::from(piece)].iter().map(|p| p.len).sum();
         let wanted = pieces[usize::from(piece)].len;
@@ -1204,6 +1235,11 @@ fn ask_host(
         job.asked += 1;
         *reading += piece.len;
     }
+}
+
+/// The number of a mover in a trace: those to the host, that of pages behind them, those to the media.
+fn mover_of(direction: usize, channel: usize, channels: usize) -> u8 {
+    (direction * (channels + 1) + channel) as u8
 }
 
 fn channel_of(memory: &Memories, at: u64) -> usize {
