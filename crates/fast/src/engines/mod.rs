@@ -8,6 +8,7 @@ mod nvme;
 mod page;
 mod ports;
 mod registers;
+mod scan;
 
 use design::engine::Plugged;
 use spec::nvme::Status;
@@ -76,6 +77,7 @@ pub(crate) trait Engine: Send {
 fn make(plugged: &Plugged, config: &Config) -> Option<Box<dyn Engine>> {
     match (plugged.manifest.kind, plugged.manifest.name.as_str()) {
         (16, "copy") => Some(Box::new(copy::Copy::new(config))),
+        (17, "scan") => Some(Box::new(scan::Scan::new(config))),
         _ => None,
     }
 }
