@@ -28,6 +28,10 @@ const LOAD: u64 = 3;
 const LOAD_BACK: u64 = 2;
 const STORE: u64 = 3;
 
+/// A load of a command page: until its first line is asked for, and each line.
+const PAGE_LOAD: u64 = 6;
+const PAGE_LINE: u64 = 2;
+
 /// An access to registers, word by word.
 #[derive(Clone, Debug)]
 pub(crate) enum Registers {
@@ -160,6 +164,26 @@ impl Bridge {
             last: true,
         });
         cx.calendar.plan(cycle, Event::Bridge);
+    }
+
+    /// Answers a load of the command pages, whose lines come one behind the other from an edge on: what leaves before the end does so at
+    /// multiples of the largest completion.
+    pub(crate) fn reply_lines(&mut self, tag: u32, offset: u64, data: &[u8], cx: &mut Cx) {
+        let stop = offset + data.len() as u64;
+        let (mut from, first) = (offset, offset / BEAT);
+        while from < stop {
+            let to = (from - from % self.chunk + self.chunk).min(stop);
+            let lines = to.div_ceil(BEAT) - first;
+            let cycle = cx.now + PAGE_LOAD + PAGE_LINE * lines;
+            self.insert(Answer {
+                cycle,
+                tag,
+                data: Some(data[(from - offset) as usize..(to - offset) as usize].to_vec()),
+                last: to == stop,
+            });
+            cx.calendar.plan(cycle, Event::Bridge);
+            from = to;
+        }
     }
 
     /// Answers go in the order of their data.

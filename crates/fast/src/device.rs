@@ -26,9 +26,8 @@ const READ_BAR0: u64 = 8;
 /// And of BAR4.
 const READ_BAR4: u64 = 7;
 
-/// A load of a command page: until its first line is there, and each further line.
-const PAGE_LOAD: u64 = 7;
-const PAGE_LINE: u64 = 2;
+/// A load of what is no command page.
+const PAGE_ERROR: u64 = 9;
 
 /// Everything that is lost with the power, or a reset of the function.
 struct Powered {
@@ -236,9 +235,11 @@ impl Parts<'_> {
                 }
                 Asked::PageLoad(offset, len, tag) => {
                     let data = self.p.engines.read_page(offset, len);
-                    let lines = (offset % 64 + u64::from(len)).div_ceil(64);
-                    let cycle = self.now + PAGE_LOAD + PAGE_LINE * lines;
-                    self.p.bridge.reply(cycle, tag, data, &mut cx!(self));
+                    let bridge = &mut self.p.bridge;
+                    match data {
+                        Some(data) => bridge.reply_lines(tag, offset, &data, &mut cx!(self)),
+                        None => bridge.reply(self.now + PAGE_ERROR, tag, None, &mut cx!(self)),
+                    }
                 }
             }
         }

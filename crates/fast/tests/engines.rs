@@ -8,7 +8,9 @@ use driver::launch::EngineRegisters;
 use driver::page::{CommandPage, Ended, Submitted};
 use driver::{Completion, Controller, Host, SimHost};
 use fast::{Config, FastDevice};
-use sim::{Bar, HostConfig, LinkConfig, Media, Random, System, Time};
+use rtl::bitstream::stderr_progress;
+use rtl::{DeviceConfig, RtlDevice};
+use sim::{Bar, Device, HostConfig, LinkConfig, Media, Random, System, Time};
 use spec::nvme::properties::{CC, CSTS, MSIX_ENTRY, MSIX_TABLE};
 use spec::nvme::{status, Sqe, Status};
 use spec::regs::command_page::line;
@@ -28,7 +30,19 @@ fn root() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A host of a fast device.
+/// The device of a design: in the fast engine, or in RTL with `NEARSIDE_TEST_RTL` set, which answers the same.
+fn device(design: &Design) -> Box<dyn Device + Send> {
+    let media = Media::memory(design.media.bytes.0).unwrap();
+    if std::env::var_os("NEARSIDE_TEST_RTL").is_some() {
+        let config = DeviceConfig::of(design).unwrap();
+        let mut progress = stderr_progress(&design.name);
+        return Box::new(RtlDevice::build(config, media, &mut progress).unwrap());
+    }
+    let config = Config::of(design, &root()).unwrap();
+    Box::new(FastDevice::new(config, media).unwrap())
+}
+
+/// A host of a device.
 struct Bench {
     host: SimHost,
     engines: Vec<design::engine::Plugged>,
@@ -39,10 +53,8 @@ impl Bench {
     fn new(name: &str, values: &str) -> Bench {
         let design = Design::find(&root(), name).unwrap();
         let design = design.with_values(values).unwrap();
-        let config = Config::of(&design, &root()).unwrap();
-        let engines = config.engines.clone();
-        let media = Media::memory(design.media.bytes.0).unwrap();
-        let device = FastDevice::new(config, media).unwrap();
+        let engines = design.engines(&root()).unwrap();
+        let device = device(&design);
         let mut system = System::new(&HostConfig::default()).unwrap();
         let windows = [
             (Bar::Nvme, 64 << 10),
@@ -50,7 +62,7 @@ impl Bench {
             (Bar::Control, 1 << 20),
         ];
         let number = system
-            .add_device(Box::new(device), &LinkConfig::default(), &windows)
+            .add_device(device, &LinkConfig::default(), &windows)
             .unwrap();
         let page = |e: &design::engine::Plugged| CommandPage::new(e.page.unwrap());
         Bench {

@@ -24,10 +24,10 @@ const SOURCES: usize = 3;
 const LAUNCH: u64 = 3;
 /// From the end of a job to the next one's turn.
 const NEXT: u64 = 2;
-/// An NVMe command is looked at, judged, and becomes a job.
-const JUDGE: u64 = 3;
+/// An NVMe command is looked for among the slots, judged, and becomes a job; and its answer goes back.
+const JUDGE: u64 = 15;
 /// From a whole command of the page to its job: the page's registers, then a look.
-const LOOK: u64 = 5;
+const LOOK: u64 = 3;
 
 /// An engine of a device.
 pub(super) struct Unit {
