@@ -14,6 +14,8 @@ enum Where {
     Random,
     /// Other rows of few banks, again and again.
     Conflicts,
+    /// A copy: what is read in a row is written in a row so far away, in other rows of the same banks.
+    Copy(u64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,6 +52,7 @@ impl Source {
         let p = self.pattern;
         let bytes = u64::from(p.lines) * 64;
         let addr = match p.at {
+            Where::Copy(distance) => self.next / 2 * bytes + self.next % 2 * distance,
             Where::Sequential => self.next * bytes,
             Where::Random => self.random.below((4 << 30) / bytes) * bytes,
             // The low bits of the row choose the bank: rows 16 apart are in the same one.
@@ -59,6 +62,7 @@ impl Source {
         let write = match p.mix {
             Mix::Reads => false,
             Mix::Writes => true,
+            Mix::Half if matches!(p.at, Where::Copy(_)) => self.next % 2 == 0,
             Mix::Half => self.random.below(2) == 1,
         };
         (addr, write)
@@ -262,8 +266,17 @@ fn analytic(pattern: Pattern, count: u64) -> Measured {
 #[test]
 fn bursts_take_the_time_that_their_lines_take() {
     let mut worst = (0.0f64, 0.0f64);
-    for at in [Where::Sequential, Where::Random, Where::Conflicts] {
+    for at in [
+        Where::Sequential,
+        Where::Random,
+        Where::Conflicts,
+        Where::Copy(128 << 20),
+        Where::Copy((130 << 20) + (32 << 10)),
+    ] {
         for mix in [Mix::Reads, Mix::Writes, Mix::Half] {
+            if matches!(at, Where::Copy(_)) && mix != Mix::Half {
+                continue;
+            }
             for lines in [1, 4, 8, 64] {
                 for depth in [1, 2, 4, 8, 16, 32, 64] {
                     let pattern = Pattern {
