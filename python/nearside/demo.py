@@ -92,9 +92,8 @@ def run(
         for t in targets
     ]
     doc = results.document(
-        engine=device.model,
-        "demo", design, SEED, file={"name": name, "bytes": len(data), "sha256": digest}, intact=intact, trips=trips,
-        accuracy=targets, figures=figures,
+        "demo", design, SEED, engine=device.model, file={"name": name, "bytes": len(data), "sha256": digest},
+        intact=intact, trips=trips, accuracy=targets, figures=figures,
     )  # fmt: skip
     plot = results.folder() / "demo.png"
     plots.demo(doc, plot)
