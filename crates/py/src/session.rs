@@ -49,14 +49,15 @@ impl Session {
         let built = RtlDevice::build(config, media, &mut |p| teller.tell(p));
         let device = teller.settle(built.map_err(raise))?;
         let build = device.bitstream_build().to_string();
-        let mut system = System::new(&design.host).map_err(raise)?;
+        let (host, link) = design.attached().map_err(raise)?;
+        let mut system = System::new(&host).map_err(raise)?;
         let windows = [
             (Bar::Nvme, 64 << 10),
             (Bar::Pm, design.window_bytes()),
             (Bar::Control, 1 << 20),
         ];
         let slot = system
-            .add_device(Box::new(device), &design.pcie, &windows)
+            .add_device(Box::new(device), &link, &windows)
             .map_err(raise)?;
         if tracer.is_some() && !system.set_tracer(slot, tracer) {
             return Err(raise(NO_TRACE));
