@@ -18,8 +18,9 @@ pub(crate) struct Entry {
 
 /// The lines of all CPUs of a host.
 pub(crate) struct Cache {
-    /// Sets in use have a list.
+    /// None before the first line comes: many hosts never have one.
     sets: Vec<Vec<Entry>>,
+    count: usize,
     ways: usize,
     policy: Policy,
     random: Random,
@@ -28,10 +29,9 @@ pub(crate) struct Cache {
 
 impl Cache {
     pub fn new(config: &Config, seed: u64) -> Cache {
-        let mut sets = Vec::new();
-        sets.resize_with(config.sets().max(1), Vec::new);
         Cache {
-            sets,
+            sets: Vec::new(),
+            count: config.sets().max(1),
             ways: config.ways.value.max(1) as usize,
             policy: config.policy.value,
             random: Random::new(seed),
@@ -42,18 +42,20 @@ impl Cache {
     fn set(&self, line: &Line) -> usize {
         // Devices begin in different sets.
         let number = line.offset / LINE as u64 + 0x55 * line.device as u64;
-        (number % self.sets.len() as u64) as usize
+        (number % self.count as u64) as usize
     }
 
     pub fn contains(&self, line: &Line) -> bool {
-        self.sets[self.set(line)].iter().any(|e| e.line == *line)
+        let set = self.sets.get(self.set(line));
+        set.is_some_and(|lines| lines.iter().any(|e| e.line == *line))
     }
 
     /// The line, as one that is used now.
     pub fn get(&mut self, line: &Line) -> Option<&mut Entry> {
         self.uses += 1;
         let (set, uses) = (self.set(line), self.uses);
-        let entry = self.sets[set].iter_mut().find(|e| e.line == *line)?;
+        let lines = self.sets.get_mut(set)?;
+        let entry = lines.iter_mut().find(|e| e.line == *line)?;
         entry.used = uses;
         Some(entry)
     }
@@ -62,6 +64,9 @@ impl Cache {
     pub fn insert(&mut self, line: Line, data: [u8; LINE], dirty: u64) -> Option<Entry> {
         self.uses += 1;
         let set = self.set(&line);
+        if self.sets.is_empty() {
+            self.sets.resize_with(self.count, Vec::new);
+        }
         let lines = &mut self.sets[set];
         let leaves = (lines.len() >= self.ways).then(|| match self.policy {
             Policy::Random => self.random.below(lines.len() as u64) as usize,
@@ -83,8 +88,9 @@ impl Cache {
     /// Takes a line out.
     pub fn remove(&mut self, line: &Line) -> Option<Entry> {
         let set = self.set(line);
-        let place = self.sets[set].iter().position(|e| e.line == *line)?;
-        Some(self.sets[set].swap_remove(place))
+        let lines = self.sets.get_mut(set)?;
+        let place = lines.iter().position(|e| e.line == *line)?;
+        Some(lines.swap_remove(place))
     }
 
     /// Takes all lines out; the dirty ones in the order of their places.

@@ -10,6 +10,7 @@ mod flight;
 mod flush;
 mod machine;
 mod mapping;
+pub mod register;
 mod shared;
 mod wc;
 
