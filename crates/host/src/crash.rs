@@ -35,7 +35,7 @@ pub struct Crash {
     pub at: Time,
     /// Dirty lines of the cache, those on their way to it, and those that waited for their link.
     pub dirty: Vec<Lost>,
-    /// What had gathered in write-combining buffers.
+    /// What had gathered in write-combining buffers; of one that was just leaving, a part may have been posted.
     pub gathered: Vec<Lost>,
 }
 
@@ -120,7 +120,7 @@ impl Machine {
             flight.fill = None;
         }
         for core in &mut self.cores {
-            for buffer in core.wc.clear() {
+            for buffer in core.sending.take().into_iter().chain(core.wc.clear()) {
                 crash.gathered.push(Lost {
                     line: buffer.line,
                     bytes: buffer.valid,

@@ -109,9 +109,38 @@ impl Machine {
     }
 }
 
+/// Writes a line back that goes around the cache from here on: stores to one line become persistent in their order.
+fn clean<T: Turn>(turn: &mut T, line: &Line) -> Result<()> {
+    loop {
+        let machine = turn.machine();
+        let stores = |step: &Step| matches!(step, Step::Store { .. });
+        let flight = machine.filling(line).filter(|f| f.steps.iter().any(stores));
+        let Some(tag) = flight.map(|f| f.tag) else {
+            break;
+        };
+        turn.pass(Wake::Loads(vec![tag]))?;
+        settle(turn)?;
+    }
+    let machine = turn.machine();
+    let Some(entry) = machine.cache.get(line).filter(|e| e.dirty != 0) else {
+        return Ok(());
+    };
+    let victim = Victim {
+        line: *line,
+        data: entry.data,
+        dirty: std::mem::take(&mut entry.dirty),
+        cpus: Vec::new(),
+    };
+    machine.counts.evictions += 1;
+    machine.victims.push_back(victim);
+    drain(turn)
+}
+
 /// Sends what a write-combining buffer has gathered.
 pub(crate) fn send_buffer<T: Turn>(turn: &mut T, cpu: usize, buffer: Buffer) -> Result<()> {
     let line = buffer.line;
+    turn.machine().core(cpu).sending = Some(buffer.clone());
+    clean(turn, &line)?;
     for (start, data) in buffer.writes() {
         let offset = line.offset + start as u64;
         post(turn, line.device, line.bar, offset, data)?;
@@ -133,7 +162,9 @@ pub(crate) fn send_buffer<T: Turn>(turn: &mut T, cpu: usize, buffer: Buffer) -> 
     let first = u64::from(buffer.valid.trailing_zeros() % 64);
     machine.sent(cpu, &line, line.offset + first, flush);
     let busy = machine.system.now() + flush;
-    machine.core(cpu).wc.left(busy);
+    let core = machine.core(cpu);
+    core.wc.left(busy);
+    core.sending = None;
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use sim::{Bar, System, Time};
 use crate::cache::Cache;
 use crate::flight::Flight;
 use crate::mapping::{Line, LINE};
-use crate::wc::Buffers;
+use crate::wc::{Buffer, Buffers};
 use crate::{Error, Result};
 
 /// Times of a profile in picoseconds, and what bounds a CPU.
@@ -84,6 +84,8 @@ pub(crate) struct Core {
     /// When it is done with what it was given.
     pub busy: Time,
     pub wc: Buffers,
+    /// What is leaving a write-combining buffer.
+    pub sending: Option<Buffer>,
     /// When the root complex has taken all that this CPU has sent so far.
     pub accepted: Time,
     /// Where each device was last written since the last fence: windows and places.
@@ -198,6 +200,7 @@ impl Machine {
             self.cores.resize_with(cpu + 1, || Core {
                 busy: Time::ZERO,
                 wc: Buffers::new(buffers),
+                sending: None,
                 accepted: Time::ZERO,
                 unfenced: Vec::new(),
                 failed: None,
