@@ -19,8 +19,6 @@ pub(crate) struct Port {
     /// CPUs that the driver has used.
     used: Vec<usize>,
     watches: HashMap<u64, Watch>,
-    /// When the handler of each vector's interrupt runs, if one is pending.
-    handlers: HashMap<u16, Time>,
 }
 
 impl Port {
@@ -33,7 +31,6 @@ impl Port {
             cpu: first_cpu,
             used: vec![first_cpu],
             watches: HashMap::new(),
-            handlers: HashMap::new(),
         }
     }
 
@@ -97,35 +94,33 @@ impl Port {
         }
     }
 
-    pub fn wait<T: Turn>(&mut self, turn: &mut T, until: Time) -> Result<()> {
+    pub fn wait<T: Turn>(&self, turn: &mut T, until: Time) -> Result<()> {
         let machine = turn.machine();
-        self.take_messages(machine);
+        machine.take_messages(self.device);
         let now = machine.system().now();
         let busy = self.used.iter().map(|&cpu| machine.busy_until(cpu));
-        let ends = busy.chain(self.handlers.values().copied());
-        let next = ends.filter(|&t| t > now).min();
+        let messages = machine.messages(self.device);
+        let handlers = messages.map(|(_, time)| self.handler(time));
+        let next = busy.chain(handlers).filter(|&t| t > now).min();
         let next = next.unwrap_or(until).min(until);
         turn.pass(Wake::Attention(next)).map_err(failed)?;
-        self.take_messages(turn.machine());
+        turn.machine().take_messages(self.device);
         Ok(())
     }
 
-    pub fn take_interrupt(&mut self, machine: &Machine, vector: u16) -> bool {
+    pub fn take_interrupt(&self, machine: &mut Machine, vector: u16) -> bool {
         let now = machine.system().now();
-        let due = self.handlers.get(&vector).is_some_and(|&due| due <= now);
+        let came = machine.message(self.device, vector);
+        let due = came.is_some_and(|time| self.handler(time) <= now);
         if due {
-            self.handlers.remove(&vector);
+            machine.take_message(self.device, vector);
         }
         due
     }
 
-    /// Turns interrupts that have arrived into handlers that will run.
-    fn take_messages(&mut self, machine: &mut Machine) {
-        for interrupt in machine.system_mut().interrupts(self.device) {
-            let due = interrupt.time + Time(self.costs.interrupt_ps);
-            // A message that finds one pending adds nothing.
-            self.handlers.entry(interrupt.data as u16).or_insert(due);
-        }
+    /// When the handler of an interrupt that came at a time runs.
+    fn handler(&self, time: Time) -> Time {
+        time + Time(self.costs.interrupt_ps)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::port::{dma_read, dma_write, failed, Port};
 use crate::{Host, Result, Work};
 
 /// One device of a host that is shared: with drivers of other devices, with loads and stores of persistent memory, with programs that
-/// run at the same time ([`Shared::run`]). A device's interrupts go to one of these alone.
+/// run at the same time ([`Shared::run`]). Several may use one device; each of its interrupt vectors is one's alone.
 pub struct SharedHost {
     shared: Shared,
     port: Port,

@@ -127,6 +127,6 @@ impl Host for SimHost {
     }
 
     fn take_interrupt(&mut self, vector: u16) -> bool {
-        self.port.take_interrupt(&self.machine, vector)
+        self.port.take_interrupt(&mut self.machine, vector)
     }
 }

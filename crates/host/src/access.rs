@@ -26,7 +26,7 @@ pub(crate) fn issue<T: Turn>(
     len: usize,
 ) -> Result<Pending> {
     let mut tickets = Vec::new();
-    for part in mapping.parts(offset, len)? {
+    for part in mapping.parts_in(&turn.machine().system, offset, len)? {
         tickets.push(issue_part(turn, cpu, mapping.kind, &part)?);
     }
     Ok(Pending { tickets })
@@ -97,6 +97,32 @@ fn quick<T: Turn>(turn: &mut T, cpu: usize, part: &Part) -> bool {
         && machine.cut.is_none_or(|cut| machine.time(cpu) < cut)
 }
 
+/// A load, from issue to data.
+pub(crate) fn load<T: Turn>(
+    turn: &mut T,
+    cpu: usize,
+    mapping: &Mapping,
+    offset: u64,
+    out: &mut [u8],
+) -> Result<()> {
+    let mut parts = mapping.parts_in(&turn.machine().system, offset, out.len())?;
+    if let (Kind::WriteBack, Some(part), None) = (mapping.kind, parts.next(), parts.next()) {
+        if quick(turn, cpu, &part) {
+            let machine = turn.machine();
+            let time = machine.costs.hit.max(machine.costs.issue);
+            machine.spend(cpu, time);
+            machine.counts.hits += 1;
+            if let Some(entry) = machine.cache.get(&part.line) {
+                out.copy_from_slice(&entry.data[part.start..part.start + part.len]);
+            }
+            return Ok(());
+        }
+    }
+    let pending = issue(turn, cpu, mapping, offset, out.len())?;
+    out.copy_from_slice(&take(turn, cpu, pending)?);
+    Ok(())
+}
+
 /// Waits for a load.
 pub(crate) fn take<T: Turn>(turn: &mut T, cpu: usize, pending: Pending) -> Result<Vec<u8>> {
     let mut out = Vec::new();
@@ -114,7 +140,7 @@ pub(crate) fn store<T: Turn>(
     offset: u64,
     data: &[u8],
 ) -> Result<()> {
-    for part in mapping.parts(offset, data.len())? {
+    for part in mapping.parts_in(&turn.machine().system, offset, data.len())? {
         let data = &data[part.from..part.from + part.len];
         match mapping.kind {
             Kind::Uncached => uncached(turn, cpu, &part, data)?,
@@ -140,7 +166,7 @@ pub(crate) fn ntstore<T: Turn>(
     if mapping.kind == Kind::Uncached {
         return store(turn, cpu, mapping, offset, data);
     }
-    for part in mapping.parts(offset, data.len())? {
+    for part in mapping.parts_in(&turn.machine().system, offset, data.len())? {
         begin(turn, cpu)?;
         let machine = turn.machine();
         let cost = machine.costs.ntstore;

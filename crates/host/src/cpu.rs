@@ -2,7 +2,7 @@
 
 use sim::Time;
 
-use crate::access::{issue, ntstore, store, take, Pending};
+use crate::access::{issue, load, ntstore, store, take, Pending};
 use crate::flight::begin;
 use crate::flush::{fence, write_back, Fence};
 use crate::mapping::{Mapping, LINE};
@@ -37,8 +37,13 @@ impl Cpu {
         self.shared.with(|machine| machine.time(self.number))
     }
 
-    /// Work that takes so long.
+    /// Work that takes so long: 1000 s at most.
     pub fn compute(&self, time: Time) -> Result<()> {
+        if time > MOST_WORK {
+            return Err(Error::Access(format!(
+                "work that takes {time}: allowed are at most 1000 s"
+            )));
+        }
         self.shared.turn()?.machine().spend(self.number, time);
         Ok(())
     }
@@ -55,19 +60,24 @@ impl Cpu {
         self.compute(Time((ps * bytes as f64).round() as u64))
     }
 
-    /// Lets time pass until a time at which the CPU does nothing before.
+    /// Lets time pass until a time at which the CPU does nothing before: one within the next 1000 s.
     pub fn sleep_until(&self, time: Time) -> Result<()> {
         let mut turn = self.shared.turn()?;
-        let until = time.max(turn.machine().time(self.number));
+        let now = turn.machine().time(self.number);
+        if time.saturating_sub(now) > MOST_WORK {
+            return Err(Error::Access(format!(
+                "a sleep until {time}: allowed are at most 1000 s from {now}"
+            )));
+        }
+        let until = time.max(now);
         turn.pass(Wake::At(until))?;
         begin(&mut turn, self.number)
     }
 
     /// Loads 1 to 64 bytes.
     pub fn load(&self, mapping: &Mapping, offset: u64, out: &mut [u8]) -> Result<()> {
-        let pending = self.issue(mapping, offset, out.len())?;
-        out.copy_from_slice(&self.finish(pending)?);
-        Ok(())
+        let mut turn = self.shared.turn()?;
+        load(&mut turn, self.number, mapping, offset, out)
     }
 
     /// Starts a load of 1 to 64 bytes. Uncached ones wait for their data here, others only for a fill buffer.
@@ -152,6 +162,9 @@ impl Cpu {
         lines(offset, len).try_for_each(|(from, _)| self.clwb(mapping, offset + from as u64))
     }
 }
+
+/// The longest work that is given at a time.
+const MOST_WORK: Time = Time(1_000_000_000_000_000);
 
 /// A range that ends where there are addresses.
 fn within(offset: u64, len: usize) -> Result<()> {

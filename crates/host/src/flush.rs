@@ -184,7 +184,10 @@ pub(crate) fn write_back<T: Turn>(
     offset: u64,
     leaves: bool,
 ) -> Result<()> {
-    // A line that isn't there says so where it is loaded or stored; here an address outside of the window is one.
+    let machine = turn.machine();
+    machine
+        .system
+        .check(mapping.device, mapping.bar, offset, 1)?;
     let line = mapping.line(offset);
     begin(turn, cpu)?;
     let machine = turn.machine();

@@ -50,6 +50,9 @@ impl Costs {
     }
 }
 
+/// Where the times of CPUs end: some hundred days, which leaves room for what is added to them.
+pub(crate) const END: Time = Time(u64::MAX / 2);
+
 /// What a CPU waits for.
 #[derive(Clone, Debug)]
 pub enum Wake {
@@ -138,6 +141,8 @@ pub struct Machine {
     pub(crate) next_ticket: u64,
     pub(crate) counts: Counts,
     pub(crate) cut: Option<Time>,
+    /// Interrupts that nobody has taken: device and vector, and when the first of each came.
+    messages: HashMap<(usize, u16), Time>,
 }
 
 impl Machine {
@@ -155,6 +160,7 @@ impl Machine {
             next_ticket: 0,
             counts: Counts::default(),
             cut: None,
+            messages: HashMap::new(),
         }
     }
 
@@ -183,6 +189,31 @@ impl Machine {
         self.system.now().max(self.busy_until(cpu))
     }
 
+    /// Looks for interrupts of a device that have arrived. One that finds an older one of its vector pending adds nothing.
+    pub fn take_messages(&mut self, device: usize) {
+        for interrupt in self.system.interrupts(device) {
+            let vector = (device, interrupt.data as u16);
+            self.messages.entry(vector).or_insert(interrupt.time);
+        }
+    }
+
+    /// The interrupts of a device that [`Machine::take_messages`] has found and nobody has taken: vectors, and when each came.
+    pub fn messages(&self, device: usize) -> impl Iterator<Item = (u16, Time)> + '_ {
+        let of =
+            move |(key, time): (&(usize, u16), &Time)| (key.0 == device).then_some((key.1, *time));
+        self.messages.iter().filter_map(of)
+    }
+
+    /// When the interrupt of a vector came, if one is pending.
+    pub fn message(&self, device: usize, vector: u16) -> Option<Time> {
+        self.messages.get(&(device, vector)).copied()
+    }
+
+    /// Takes the interrupt of a vector.
+    pub fn take_message(&mut self, device: usize, vector: u16) {
+        self.messages.remove(&(device, vector));
+    }
+
     /// When a CPU is done with what it was given.
     pub fn busy_until(&self, cpu: usize) -> Time {
         self.cores.get(cpu).map_or(Time::ZERO, |core| core.busy)
@@ -190,7 +221,7 @@ impl Machine {
 
     /// Gives a CPU work that takes so long.
     pub fn spend(&mut self, cpu: usize, time: Time) {
-        let end = Time(self.time(cpu).0.saturating_add(time.0));
+        let end = Time(self.time(cpu).0.saturating_add(time.0)).min(END);
         self.core(cpu).busy = end;
     }
 
@@ -261,7 +292,7 @@ impl Turn for Machine {
             }
             let limit = due.unwrap_or(Time::MAX);
             let limit = self.cut.map_or(limit, |cut| cut.min(limit));
-            if matches!(wake, Wake::At(_)) {
+            if matches!(wake, Wake::At(_)) && limit < Time::MAX {
                 self.system.advance_until(limit)?;
             } else if !self.system.wait_event(limit, false)? && limit == Time::MAX {
                 return Err(Error::Stuck);

@@ -1,7 +1,7 @@
 //! How a CPU sees a part of a device's window.
 
 use design::host::LINE_BYTES;
-use sim::Bar;
+use sim::{Bar, System};
 
 use crate::{Error, Result};
 
@@ -78,7 +78,14 @@ impl Mapping {
         }
     }
 
-    /// The lines of an access of 1 to 64 bytes: one or two.
+    /// The lines of an access of 1 to 64 bytes within the window: one or two.
+    pub(crate) fn parts_in(&self, system: &System, offset: u64, len: usize) -> Result<Parts> {
+        let parts = self.parts(offset, len)?;
+        system.check(self.device, self.bar, offset, len as u64)?;
+        Ok(parts)
+    }
+
+    /// The lines of an access of 1 to 64 bytes.
     pub(crate) fn parts(&self, offset: u64, len: usize) -> Result<Parts> {
         if !(1..=LINE).contains(&len) || offset.checked_add(len as u64).is_none() {
             return Err(Error::Access(format!(

@@ -74,7 +74,7 @@ impl Shared {
         look(&mut self.lock().machine)
     }
 
-    /// The right to act: at once for a program, or while none runs.
+    /// The right to act: at once for a program, or while none runs. Who holds it must use nothing else of this host.
     pub fn turn(&self) -> Result<Guard<'_>> {
         let guard = self.lock();
         let me = guard.me();

@@ -33,6 +33,13 @@ fn fast(design: &Design) -> Box<dyn Device + Send> {
     Box::new(FastDevice::new(config, media).unwrap())
 }
 
+fn rtl_of(design: &Design) -> Box<dyn Device + Send> {
+    let config = rtl::DeviceConfig::of(design).unwrap();
+    let media = Media::memory(design.media.bytes.0).unwrap();
+    let mut tell = rtl::bitstream::stderr_progress(&design.name);
+    Box::new(rtl::RtlDevice::build(config, media, &mut tell).unwrap())
+}
+
 /// The host of a device, with a cache that is far too small.
 fn shared(design: &Design, device: Box<dyn Device + Send>) -> Shared {
     let mut profile: HostProfile = design.cpu.host().unwrap();
@@ -159,6 +166,96 @@ fn persistent_memory_beside_nvme_survives_losses_of_power() {
 }
 
 #[test]
+fn the_cache_does_not_see_what_a_device_writes_to_its_own_media() {
+    let design = design();
+    let shared = shared(&design, fast(&design));
+    let mut controller = controller(&shared, &design.cpu);
+    let (cpu, pm) = (shared.cpu(0), Mapping::pm(0, Kind::WriteBack));
+    let mut out = [0; LINE];
+    cpu.load(&pm, 0, &mut out).unwrap();
+    controller.write(0, &[7; 512]).unwrap();
+    cpu.load(&pm, 0, &mut out).unwrap();
+    assert_eq!(out, [0; LINE]);
+    cpu.clflushopt(&pm, 0).unwrap();
+    cpu.load(&pm, 0, &mut out).unwrap();
+    assert_eq!(out, [7; LINE]);
+    // And the other way round: the driver reads what was written back.
+    cpu.store(&pm, 64, &[8; LINE]).unwrap();
+    cpu.clwb(&pm, 64).unwrap();
+    cpu.fence(Fence::ReadBack).unwrap();
+    let mut block = [0; 512];
+    controller.read(0, &mut block).unwrap();
+    assert_eq!(block[..128], [[7; 64], [8; 64]].concat()[..]);
+}
+
+/// Mean of 64-byte loads at random times, ns.
+fn load_ns(profile: &str, media: &str, device: fn(&Design) -> Box<dyn Device + Send>) -> f64 {
+    let values = format!("[media]\nprofile = \"{media}\"\n[cpu]\nprofile = \"{profile}\"\n");
+    let design = design().with_values(&values).unwrap();
+    let shared = shared(&design, device(&design));
+    let mut controller = controller(&shared, &design.cpu);
+    set_delays(&mut controller, media);
+    let (cpu, pm) = (shared.cpu(0), Mapping::pm(0, Kind::Uncached));
+    let mut random = Random::new(5);
+    let mut sum = Time::ZERO;
+    for _ in 0..400 {
+        cpu.compute(Time::ns(random.below(4000))).unwrap();
+        let begin = cpu.now();
+        cpu.load(&pm, 64 * random.below(4096), &mut [0; 64])
+            .unwrap();
+        sum += cpu.now() - begin;
+    }
+    sum.as_ns() / 400.0
+}
+
+/// Gives the device its media profile, as the Python session does.
+fn set_delays(controller: &mut Controller<SharedHost>, media: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let inventory = driver::control::Inventory::read(controller.host_mut()).unwrap();
+    let profile = design::Profile::find(&root, media).unwrap();
+    let registers = profile
+        .registers(inventory.clock, inventory.turns())
+        .unwrap();
+    for (delay, registers) in inventory.delays().iter().zip(&registers) {
+        delay.set(controller.host_mut(), registers).unwrap();
+    }
+}
+
+/// Of profiles beyond a link, and of those on the memory bus.
+const LINKED: [(&str, &str, f64); 3] = [
+    ("polled", "dram", 738.0 + 17.0),
+    ("nearpm", "dram", 436.0),
+    ("cxl", "dram", 249.0),
+];
+const ON_THE_BUS: [(&str, &str, f64); 2] = [
+    ("optane-dimm", "optane-dcpmm", 355.0),
+    ("numa", "optane-dcpmm", 415.0),
+];
+
+fn loads(profiles: &[(&str, &str, f64)], device: fn(&Design) -> Box<dyn Device + Send>) {
+    for &(profile, media, want) in profiles {
+        let found = load_ns(profile, media, device);
+        println!("{profile}, {media}: {found:.1} ns");
+        assert!(
+            (found - want).abs() < 8.0,
+            "{profile}: {found} ns, not {want}"
+        );
+    }
+}
+
+#[test]
+fn loads_take_what_the_profiles_say() {
+    loads(&LINKED, fast);
+}
+
+#[test]
+#[ignore = "needs Verilator"]
+fn loads_take_what_the_profiles_say_on_the_rtl() {
+    loads(&LINKED, rtl_of);
+    loads(&ON_THE_BUS, rtl_of);
+}
+
+#[test]
 fn the_same_programs_give_the_same_times() {
     let run = || {
         let ran = run(fast, 3, None, 200);
@@ -172,11 +269,5 @@ fn the_same_programs_give_the_same_times() {
 #[test]
 #[ignore = "needs Verilator"]
 fn persistent_memory_beside_nvme_survives_losses_of_power_on_the_rtl() {
-    let rtl = |design: &Design| -> Box<dyn Device + Send> {
-        let config = rtl::DeviceConfig::of(design).unwrap();
-        let media = Media::memory(design.media.bytes.0).unwrap();
-        let mut tell = rtl::bitstream::stderr_progress(&design.name);
-        Box::new(rtl::RtlDevice::build(config, media, &mut tell).unwrap())
-    };
-    persists(rtl, 1, 3, 100);
+    persists(rtl_of, 1, 3, 100);
 }

@@ -43,6 +43,41 @@ fn a_chain_of_dependent_loads_costs_profile_link_and_device() {
     }
 }
 
+/// The table of the README.
+#[test]
+fn each_profile_has_its_costs() {
+    let cost = |name: &str, work: &dyn Fn(&host::Cpu, &Mapping)| {
+        let b = start(name);
+        let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, Kind::WriteBack));
+        cpu.load(&pm, 0, &mut [0; 8]).unwrap();
+        let begin = cpu.now();
+        work(&cpu, &pm);
+        (cpu.now() - begin).as_ns()
+    };
+    for name in design::HostProfile::names() {
+        let load = cost(name, &|cpu, pm| cpu.load(pm, 4096, &mut [0; 64]).unwrap());
+        let clwb = cost(name, &|cpu, pm| {
+            cpu.store(pm, 0, &[1; 64]).unwrap();
+            cpu.clwb(pm, 0).unwrap();
+            cpu.fence(Fence::Posted).unwrap();
+        });
+        let nt = cost(name, &|cpu, pm| {
+            cpu.ntstore(pm, 64, &[1; 64]).unwrap();
+            cpu.fence(Fence::Posted).unwrap();
+        });
+        println!("{name}: {load:.1} | {clwb:.1} | {nt:.1}");
+        let core = profile(name).core;
+        let way = start(name).host.mmio_ns as f64;
+        let want = core.issue_ns.value + core.clwb_ns.value + core.clwb_drain_ns.value;
+        assert!(
+            (clwb - want - way - core.sfence_ns.value).abs() < 0.01,
+            "{name}: {clwb}"
+        );
+        let want = core.ntstore_ns.value + core.wc_flush_ns.value + core.sfence_ns.value;
+        assert!((nt - want - way).abs() < 0.01, "{name}: {nt}");
+    }
+}
+
 #[test]
 fn a_line_that_is_there_costs_a_hit() {
     let b = start("nearpm");

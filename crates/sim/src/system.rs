@@ -654,7 +654,8 @@ impl System {
 
     // ---- the root complex ----
 
-    fn check(&self, device: usize, bar: Bar, offset: u64, len: u64) -> Result<(), Error> {
+    /// Whether an access lies within a device's window.
+    pub fn check(&self, device: usize, bar: Bar, offset: u64, len: u64) -> Result<(), Error> {
         let window = self
             .slots
             .get(device)
