@@ -84,17 +84,18 @@ fn issue_part<T: Turn>(turn: &mut T, cpu: usize, kind: Kind, part: &Part) -> Res
     Ok(ticket)
 }
 
-/// True when an access of the cache needs nobody's time but its CPU's: nothing is under way that could change what it finds.
+/// True when an access of the cache needs nobody's time but its CPU's: nothing is under way that could change what it finds, or programs
+/// may be ahead of each other.
 fn quick<T: Turn>(turn: &mut T, cpu: usize, part: &Part) -> bool {
     let alone = turn.alone();
     let machine = turn.machine();
-    alone
-        && machine.flights.is_empty()
-        && machine.victims.is_empty()
-        && machine.core(cpu).failed.is_none()
+    let time = machine.time(cpu);
+    let there = machine.core(cpu).failed.is_none()
         && machine.core(cpu).wc.is_empty()
         && machine.cache.contains(&part.line)
-        && machine.cut.is_none_or(|cut| machine.time(cpu) < cut)
+        && machine.cut.is_none_or(|cut| time < cut);
+    let rests = machine.flights.is_empty() && machine.victims.is_empty();
+    there && (alone && rests || !alone && turn.may_lead(time))
 }
 
 /// A load, from issue to data.

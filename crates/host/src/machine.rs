@@ -80,6 +80,9 @@ pub trait Turn {
 
     /// True when no other program runs.
     fn alone(&self) -> bool;
+
+    /// True when a CPU whose time this is may use the cache before programs that are behind: see [`crate::Shared::set_slack`].
+    fn may_lead(&mut self, time: Time) -> bool;
 }
 
 /// What belongs to one CPU.
@@ -301,6 +304,10 @@ impl Turn for Machine {
     }
 
     fn alone(&self) -> bool {
+        true
+    }
+
+    fn may_lead(&mut self, _: Time) -> bool {
         true
     }
 }

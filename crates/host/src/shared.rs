@@ -35,6 +35,8 @@ struct State {
     failed: Option<Error>,
     /// Tells one run's threads from another's.
     run: u64,
+    /// How far a program may be ahead of the others while it finds its lines in the cache.
+    slack: Time,
 }
 
 /// A host that several use. Copies are the same host.
@@ -55,6 +57,7 @@ impl Shared {
             current: None,
             failed: None,
             run: 0,
+            slack: Time::ZERO,
         })))
     }
 
@@ -72,6 +75,13 @@ impl Shared {
     /// Looks at the host, or changes what no program can.
     pub fn with<R>(&self, look: impl FnOnce(&mut Machine) -> R) -> R {
         look(&mut self.lock().machine)
+    }
+
+    /// Lets a program go on for so long before others that are behind, as long as it finds its lines in the cache. By default none does;
+    /// with a slack, programs change less often, which is what several in step cost most. They may then see each other's stores that
+    /// much too early or too late; outcomes still depend on nothing but the programs.
+    pub fn set_slack(&self, slack: Time) {
+        self.lock().slack = slack;
     }
 
     /// The right to act: at once for a program, or while none runs. Who holds it must use nothing else of this host.
@@ -297,6 +307,26 @@ impl Turn for Guard<'_> {
             Some(error) => Err(error.clone()),
             None => Ok(()),
         }
+    }
+
+    fn may_lead(&mut self, time: Time) -> bool {
+        let me = self.me;
+        let State {
+            machine,
+            participants,
+            slack,
+            ..
+        } = self.state();
+        if *slack == Time::ZERO {
+            return false;
+        }
+        // Who waits for what has no time yet may have to go on at any.
+        let now = machine.system.now();
+        let others = participants.iter().enumerate().filter(|p| Some(p.0) != me);
+        let waits = others.filter_map(|p| p.1.wake.as_ref());
+        let behind = waits.map(|wake| machine.due(wake).unwrap_or(now).max(now));
+        let limit = behind.min().unwrap_or(Time::MAX);
+        time.0 <= limit.0.saturating_add(slack.0)
     }
 
     fn alone(&self) -> bool {

@@ -125,6 +125,43 @@ fn a_store_of_one_cpu_is_seen_by_the_others() {
 }
 
 #[test]
+fn with_slack_programs_change_less_and_the_outcome_is_still_theirs_alone() {
+    let run = |slack: u64| {
+        let b = start();
+        b.shared.set_slack(Time::ns(slack));
+        let wb = Mapping::pm(0, Kind::WriteBack);
+        let program = |number: u64| -> (usize, Program<'_, u64>) {
+            let work = move |cpu: &host::Cpu| {
+                let mut sum = 0;
+                for n in 0..300u64 {
+                    let at = 64 * (n * (number + 3) % 40);
+                    let mut out = [0; 8];
+                    cpu.load(&wb, at, &mut out).unwrap();
+                    sum += u64::from_le_bytes(out) % 1000;
+                    cpu.store(&wb, at, &(sum + number).to_le_bytes()).unwrap();
+                    cpu.compute(Time::ns(sum % 30)).unwrap();
+                }
+                sum
+            };
+            (number as usize, Box::new(work))
+        };
+        let sums = b.shared.run((0..4).map(program).collect()).unwrap();
+        let times: Vec<Time> = (0..4).map(|c| b.shared.cpu(c).now()).collect();
+        (sums, times)
+    };
+    for slack in [0, 100, 5000] {
+        assert_eq!(run(slack), run(slack), "{slack}");
+    }
+    let ends = |slack| run(slack).1.iter().max().unwrap().as_ns();
+    assert!(
+        (ends(0) / ends(100) - 1.0).abs() < 0.1,
+        "{} {}",
+        ends(0),
+        ends(100)
+    );
+}
+
+#[test]
 fn what_no_program_may_do_is_an_error() {
     let b = start();
     let cpu = b.shared.cpu(0);
