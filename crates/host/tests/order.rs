@@ -69,6 +69,27 @@ fn dirty_lines_leave_in_the_order_in_which_they_are_evicted() {
 }
 
 #[test]
+fn a_fence_waits_for_a_line_that_had_left_before_it_was_written_back() {
+    let mut small = profile("nearpm");
+    (small.cache.bytes.value, small.cache.ways.value) = (128, 2);
+    let b = bench(&small, vec![Pm::new(BYTES, Time::ns(80))]);
+    let (cpu, wb) = (b.shared.cpu(0), Mapping::pm(0, Kind::WriteBack));
+    cpu.store(&wb, 0, &[1; 8]).unwrap();
+    cpu.load(&wb, 0, &mut [0; 8]).unwrap();
+    cpu.load(&wb, 64, &mut [0; 8]).unwrap();
+    cpu.load(&wb, 128, &mut [0; 8]).unwrap();
+    // It is on its way, and no longer here.
+    cpu.clwb(&wb, 0).unwrap();
+    cpu.fence(Fence::ReadBack).unwrap();
+    let log = b.logs[0].lock().unwrap();
+    let there = log.iter().any(|w| w.1 == 0 && w.0 <= cpu.now());
+    assert!(
+        there && b.shared.with(|m| m.counts().flushes) == 0,
+        "{log:?}"
+    );
+}
+
+#[test]
 fn the_cpu_that_is_behind_goes_first() {
     let b = start();
     let wb = Mapping::pm(0, Kind::WriteBack);
