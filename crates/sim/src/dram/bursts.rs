@@ -136,6 +136,8 @@ pub struct Bursts {
     /// What each bank wants to do for its writes, and banks of which that is not known, a bit each.
     candidates: [Candidate; BANKS],
     stale: u32,
+    /// What goes next of them, unless something is stale.
+    chosen: Option<Next>,
     /// Writes in the controller whose time in the DRAM is not decided, by bank and in all.
     waiting: u32,
     unsent: usize,
@@ -191,6 +193,7 @@ impl Bursts {
             reads: Queue::new(config.read_queue),
             candidates: [Candidate::default(); BANKS],
             stale: 0,
+            chosen: None,
             waiting: 0,
             unsent: 0,
             leaving: Queue::new(2 * config.write_queue),
@@ -228,7 +231,9 @@ impl Bursts {
         let mut forwarded = Time::ZERO;
         let mut arrival = self.timing.cycle_and_rest(at + self.frontend);
         self.columns.forget(arrival.0);
-        self.reads.leave(arrival.0);
+        if self.reads.len() + lines as usize > self.read_queue || self.reads.is_behind(arrival.0) {
+            self.reads.leave(arrival.0);
+        }
         let (mut line, mut alone) = (0, 0);
         while line < lines {
             // The read that has to leave the queue first does so when the scheduler, which is ahead by the frontend, sends it.
@@ -245,17 +250,19 @@ impl Bursts {
             self.drain_until(seen);
             let addr = addr.wrapping_add(line << 6);
             let place = place(addr, self.rows);
-            let row = STRIPE - (addr >> 6) % STRIPE;
-            let room = self.read_queue.saturating_sub(self.reads.len());
-            let run = (lines - line).min(row).min(room as u64).min(RUN as u64) as usize;
-            if self.runs && run >= GROUPS && line >= alone {
-                if let Some(end) = self.read_run(addr >> 6, place, arrival, run) {
-                    first = first.min(end.first);
-                    last = last.max(end.last);
-                    at = Time(at.0 + self.pace.0 * run as u64);
-                    arrival = end.arrival;
-                    line += run as u64;
-                    continue;
+            if self.runs && lines - line >= GROUPS as u64 && line >= alone {
+                let row = STRIPE - (addr >> 6) % STRIPE;
+                let room = self.read_queue.saturating_sub(self.reads.len());
+                let run = (lines - line).min(row).min(room as u64).min(RUN as u64) as usize;
+                if run >= GROUPS {
+                    if let Some(end) = self.read_run(addr >> 6, place, arrival, run) {
+                        first = first.min(end.first);
+                        last = last.max(end.last);
+                        at = Time(at.0 + self.pace.0 * run as u64);
+                        arrival = end.arrival;
+                        line += run as u64;
+                        continue;
+                    }
                 }
                 alone = line + GROUPS as u64;
             }
@@ -538,6 +545,7 @@ impl Bursts {
         let turn = column + t.cl + t.burst + 2 - t.cwl;
         self.floor[WRITE] = self.floor[WRITE].max(turn);
         self.last_read = self.last_read.max(column);
+        self.chosen = None;
         column
     }
 
@@ -815,7 +823,10 @@ impl Bursts {
     /// The write that can go first, and of those the oldest.
     #[inline]
     fn next_write(&mut self) -> Option<Next> {
-        self.first_of(self.waiting).map(|(_, next)| next)
+        if self.chosen.is_none() || self.stale != 0 {
+            self.chosen = self.first_of(self.waiting).map(|(_, next)| next);
+        }
+        self.chosen
     }
 
     /// That of some banks, and its age.
@@ -835,7 +846,7 @@ impl Bursts {
         let t = &self.timing;
         let act = self.activates.floor();
         let read = self.last_read + 1;
-        let mut bounds = [self.floor[WRITE]; 3 * GROUPS];
+        let mut bounds = [self.floor[WRITE]; 4 * GROUPS];
         for (n, bound) in bounds.iter_mut().enumerate() {
             *bound = self
                 .columns
@@ -847,16 +858,21 @@ impl Bursts {
                 })
                 .max(*bound);
         }
-        let (mut bank, mut column, mut age) = (0, u64::MAX, u64::MAX);
+        // The first, then the oldest, as one number with the bank.
+        let mut first = u64::MAX;
         while banks != 0 {
             let number = banks.trailing_zeros() as usize % BANKS;
             banks &= banks - 1;
             let candidate = self.candidates[number];
-            let ready = candidate.ready.max(bounds[candidate.bound % (3 * GROUPS)]);
-            if (ready, candidate.age) < (column, age) {
-                (bank, column, age) = (number, ready, candidate.age);
-            }
+            let bound = bounds[candidate.bound % (4 * GROUPS)];
+            let wait = (candidate.ready.max(bound) - self.floor[WRITE]).min(u64::MAX >> 28);
+            let young = (1 << 20) - (self.ages - candidate.age).min(1 << 20);
+            first = first.min(wait << 28 | young << 4 | number as u64);
         }
+        let bank = first as usize % BANKS;
+        let candidate = self.candidates[bank];
+        let column = candidate.ready.max(bounds[candidate.bound % (4 * GROUPS)]);
+        let age = candidate.age;
         let index = self.banks[bank].hit.unwrap_or(0);
         let next = Next {
             bank,

@@ -146,6 +146,9 @@ impl Columns {
     pub(super) fn forget(&mut self, clock: u64) {
         // What comes a little late still finds it.
         let base = (clock / 64).saturating_sub(1);
+        if base < self.base + 8 {
+            return;
+        }
         let mask = self.words.len() - 1;
         while self.base < base {
             if self.base >= self.top {
@@ -170,7 +173,7 @@ impl Columns {
 
 /// Words of a ring of clocks in which so many requests lie, each of which may wait for the one before to close its row.
 fn ring(requests: usize) -> usize {
-    (requests + 32).next_power_of_two()
+    (requests + 48).next_power_of_two()
 }
 
 /// Those bits of a word of clocks that are from `first` to `last`.
@@ -340,6 +343,12 @@ impl Queue {
     #[inline]
     pub(super) fn full_until(&self, most: usize) -> Option<u64> {
         self.nth(self.len.checked_sub(most)?)
+    }
+
+    /// Many clocks have passed since some have left.
+    #[inline]
+    pub(super) fn is_behind(&self, clock: u64) -> bool {
+        clock > self.at + 512
     }
 
     /// Lets those leave that do so by `clock`.
