@@ -77,19 +77,27 @@ struct Run {
     arrival: (u64, u64),
 }
 
-/// What a bank wants to do for its writes: the clock of the next WR as far as the bank itself is concerned, what bounds it besides, and
-/// the age of the write.
+/// What a bank wants to do for its writes.
 #[derive(Clone, Copy, Default)]
 struct Candidate {
+    /// The clock of the next WR as far as the bank itself is concerned.
     ready: u64,
-    bound: usize,
+    /// The age of the write, and the same with the bank behind it as the lower bits of a key.
     age: u64,
+    rank: u64,
+    /// What it waits for: see [`HIT`].
+    kind: u8,
+    /// It has nothing to do before this clock to open its row.
+    idle: u64,
 }
 
-/// Bounds of a candidate: its row is open, no row is, or another.
-const HIT: usize = 0;
-const OPENS: usize = GROUPS;
-const CHANGES: usize = 2 * GROUPS;
+/// Kinds of candidates: the row is open, none is, or another.
+const HIT: u8 = 0;
+const OPENS: u8 = 1;
+const CHANGES: u8 = 2;
+/// Bits of a rank, and clocks that fit above it.
+const RANK_BITS: u32 = 36;
+const LONGEST: u64 = u64::MAX >> RANK_BITS >> 1;
 
 /// The write that goes next.
 #[derive(Clone, Copy)]
@@ -591,6 +599,15 @@ impl Bursts {
         while banks != 0 {
             let number = banks.trailing_zeros() as usize % BANKS;
             banks &= banks - 1;
+            let candidate = &mut self.candidates[number];
+            if self.stale >> number & 1 != 0 {
+                candidate.idle = 0;
+            } else if candidate.kind == HIT {
+                continue;
+            } else if candidate.idle >= until {
+                next = next.min(candidate.idle);
+                continue;
+            }
             let bank = &self.banks[number];
             let Some(write) = bank.writes.front().copied() else {
                 continue;
@@ -607,6 +624,7 @@ impl Bursts {
             };
             if opens >= until {
                 next = next.min(opens);
+                candidate.idle = opens;
                 if bank.row != CLOSED && pre < until {
                     self.banks[number].precharge(opens);
                     self.stale |= 1 << number;
@@ -624,6 +642,7 @@ impl Bursts {
                 self.opened(at, act, pre);
                 next = 0;
             } else {
+                self.candidates[number].idle = act.max(until);
                 next = next.min(act.max(until));
                 if self.banks[number].row != CLOSED {
                     self.banks[number].precharge(opens);
@@ -840,38 +859,34 @@ impl Bursts {
             let number = stale.trailing_zeros() as usize % BANKS;
             stale &= stale - 1;
             let mut candidate = self.banks[number].candidate(&self.timing);
-            candidate.bound += number % GROUPS;
+            candidate.rank = u64::from(candidate.age as u32) << 4 | number as u64;
             self.candidates[number] = candidate;
         }
         let t = &self.timing;
         let act = self.activates.floor();
         let read = self.last_read + 1;
-        let mut bounds = [self.floor[WRITE]; 4 * GROUPS];
-        for (n, bound) in bounds.iter_mut().enumerate() {
-            *bound = self
-                .columns
-                .floor(n % GROUPS)
-                .max(match n {
-                    OPENS..CHANGES => act.max(read) + t.rcd,
-                    CHANGES.. => act.max(read + t.rp) + t.rcd,
-                    _ => 0,
-                })
-                .max(*bound);
-        }
-        // The first, then the oldest, as one number with the bank.
+        let floor = self.floor[WRITE];
+        let groups: [u64; GROUPS] = std::array::from_fn(|n| self.columns.floor(n));
+        let of = |kind: u64| groups.map(|group| group.max(kind).max(floor));
+        let bounds = [
+            of(0),
+            of(act.max(read) + t.rcd),
+            of(act.max(read + t.rp) + t.rcd),
+        ];
         let mut first = u64::MAX;
         while banks != 0 {
             let number = banks.trailing_zeros() as usize % BANKS;
             banks &= banks - 1;
-            let candidate = self.candidates[number];
-            let bound = bounds[candidate.bound % (4 * GROUPS)];
-            let wait = (candidate.ready.max(bound) - self.floor[WRITE]).min(u64::MAX >> 28);
-            let young = (1 << 20) - (self.ages - candidate.age).min(1 << 20);
-            first = first.min(wait << 28 | young << 4 | number as u64);
+            let candidate = &self.candidates[number];
+            let bound = bounds[usize::from(candidate.kind) % 3][number % GROUPS];
+            // No bound is below the floor.
+            let wait = candidate.ready.max(bound).wrapping_sub(floor).min(LONGEST);
+            first = first.min(wait << RANK_BITS | candidate.rank);
         }
         let bank = first as usize % BANKS;
         let candidate = self.candidates[bank];
-        let column = candidate.ready.max(bounds[candidate.bound % (4 * GROUPS)]);
+        let bound = bounds[usize::from(candidate.kind) % 3][bank % GROUPS];
+        let column = candidate.ready.max(bound);
         let age = candidate.age;
         let index = self.banks[bank].hit.unwrap_or(0);
         let next = Next {
@@ -997,7 +1012,7 @@ impl Bank {
         let Some(write) = self.writes.get(self.hit.unwrap_or(0)) else {
             return Candidate::default();
         };
-        let (ready, bound) = if self.hit.is_some() {
+        let (ready, kind) = if self.hit.is_some() {
             (write.arrived.max(self.next_column[WRITE]), HIT)
         } else if self.row == CLOSED {
             (write.arrived.max(self.next_act) + t.rcd, OPENS)
@@ -1007,8 +1022,9 @@ impl Bank {
         };
         Candidate {
             ready,
-            bound,
+            kind,
             age: write.age,
+            ..Candidate::default()
         }
     }
 
