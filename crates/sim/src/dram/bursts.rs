@@ -19,7 +19,7 @@ const WRITE: usize = 1;
 /// Lines that lie together in rows of a bank of each group.
 const STRIPE: u64 = GROUPS as u64 * LINES;
 /// Lines that get their places together, at most.
-const RUN: usize = 64;
+const RUN: usize = 16;
 
 /// When a burst of reads is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -320,7 +320,7 @@ impl Bursts {
                     self.send_next(1);
                 }
                 let Some(leaves) = self.leaving.first() else {
-                    break;
+                    continue;
                 };
                 if leaves > arrival.0 {
                     at = at.max(self.timing.time(leaves).saturating_sub(self.frontend));
@@ -366,7 +366,9 @@ impl Bursts {
             self.unsent += lines as usize;
             line += u64::from(lines);
             left -= lines;
-            self.leaving.leave(clock);
+            if self.unsent + self.leaving.len() >= self.drain_high {
+                self.leaving.leave(clock);
+            }
             self.make_room(clock);
         }
         self.next_line[WRITE] = at;

@@ -377,6 +377,9 @@ impl Queue {
         let (Some(&first), Some(&last)) = (clocks.first(), clocks.last()) else {
             return;
         };
+        if last < self.at {
+            return;
+        }
         if first < self.at || last / 64 >= self.at / 64 + self.words.len() as u64 - 1 {
             clocks.iter().for_each(|&clock| self.enter(clock));
             return;
@@ -401,12 +404,15 @@ impl Queue {
         *all |= bits;
     }
 
-    /// Takes one that leaves at `clock`, or next to it.
+    /// Takes one that leaves at `clock`, or next to it, unless that is over.
     #[inline]
     pub(super) fn enter(&mut self, clock: u64) {
+        if clock < self.at {
+            return;
+        }
         let mask = self.words.len() - 1;
         let most = (self.at / 64 + self.words.len() as u64 - 1) * 64;
-        let mut clock = clock.max(self.at).min(most);
+        let mut clock = clock.min(most);
         while self.words[(clock / 64) as usize & mask] >> (clock % 64) & 1 != 0 {
             clock += 1;
             if clock > most + 63 {
