@@ -105,17 +105,33 @@ impl Columns {
     #[inline]
     pub(super) fn insert(&mut self, clock: u64, group: usize) {
         let (word, bit) = (clock / 64, clock % 64);
-        if !(8..56).contains(&bit) || word.wrapping_sub(self.base) >= self.words.len() as u64 {
-            return self.insert_run([clock, clock], [group; 2]);
+        let most = self.base + self.words.len() as u64;
+        if word >= self.base && word < most {
+            let masks = self.masks;
+            if bit < 7 {
+                if word > self.base {
+                    self.mark(word - 1, group, masks.map(|mask| mask << (57 + bit)));
+                }
+                self.mark(word, group, masks.map(|mask| mask >> (7 - bit)));
+            } else {
+                self.mark(word, group, masks.map(|mask| mask << (bit - 7)));
+                if bit > 56 && word + 1 < most {
+                    self.mark(word + 1, group, masks.map(|mask| mask >> (71 - bit)));
+                }
+            }
         }
-        let mask = self.words.len() - 1;
-        let clocks = &mut self.words[word as usize & mask];
-        clocks.any |= self.masks[0] << (bit - 7);
-        clocks.group[group % GROUPS] |= self.masks[1] << (bit - 7);
-        self.top = self.top.max(word + 1);
         if clock > self.last.clock {
             self.last = Entry { clock, group };
         }
+    }
+
+    #[inline]
+    fn mark(&mut self, word: u64, group: usize, masks: [u64; 2]) {
+        let mask = self.words.len() - 1;
+        let clocks = &mut self.words[word as usize & mask];
+        clocks.any |= masks[0];
+        clocks.group[group % GROUPS] |= masks[1];
+        self.top = self.top.max(word + 1);
     }
 
     /// Reserves what is so close that nothing fits between: clock and group of the first and of the last.

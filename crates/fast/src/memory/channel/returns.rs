@@ -19,18 +19,24 @@ impl Returns {
         self.beats += count as usize;
         let mut wanted = first.max((last + 1).saturating_sub(count));
         match self.runs.back_mut() {
-            Some((_, end)) if *end >= wanted => {
+            // Within the last run, or at its end: all go behind it.
+            Some((start, end)) if *start <= wanted && wanted <= *end + 1 => {
+                *end += count;
+                *end
+            }
+            Some((_, end)) if wanted <= *end => {
                 let mut end = self.one(wanted);
                 for _ in 1..count {
                     wanted += 1;
                     end = self.one(wanted.max(end + 1));
                 }
-                return end;
+                end
             }
-            Some((_, end)) if *end + 1 == wanted => *end += count,
-            _ => self.runs.push_back((wanted, wanted + count - 1)),
+            _ => {
+                self.runs.push_back((wanted, wanted + count - 1));
+                wanted + count - 1
+            }
         }
-        wanted + count - 1
     }
 
     fn one(&mut self, wanted: u64) -> u64 {
