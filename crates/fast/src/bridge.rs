@@ -31,6 +31,8 @@ const STORE: u64 = 3;
 /// An access to registers, word by word.
 #[derive(Clone, Debug)]
 pub(crate) enum Registers {
+    /// A word to write: offset, value.
+    Word(Bar, u64, u32),
     /// Words to write: offset, value, the bits that are written.
     Write(Bar, Vec<(u64, u32, u32)>),
     /// Words to read, from an offset on; the answer is so many bytes from a place in them.
@@ -89,7 +91,6 @@ pub(crate) struct Bridge {
     /// Bytes of the largest completion.
     chunk: u64,
     pub(crate) lost_writes: u64,
-    pub(crate) tracer: Option<Tracer>,
 }
 
 impl Bridge {
@@ -106,7 +107,6 @@ impl Bridge {
             answers: VecDeque::new(),
             chunk: chunk.into(),
             lost_writes: 0,
-            tracer: None,
         }
     }
 
@@ -160,7 +160,7 @@ impl Bridge {
             Some(access) => access,
             None => {
                 let access = host.mmio(time)?;
-                if let Some(tracer) = &self.tracer {
+                if let Some(tracer) = cx.tracer {
                     tell_arrival(tracer, &access, time);
                 }
                 access
@@ -237,6 +237,11 @@ impl Bridge {
                 if !within(bar, offset, data.len() as u64) {
                     self.lost_writes += 1;
                     return Ok(Asked::Nothing);
+                }
+                if let (0, Ok(word)) = (offset % 4, <[u8; 4]>::try_from(&data[..])) {
+                    self.lite_free = now + REGISTER_STEP;
+                    let word = Registers::Word(bar, offset, u32::from_le_bytes(word));
+                    return Ok(Asked::Registers(word));
                 }
                 let words = words_of(offset, data);
                 self.lite_free = now + REGISTER_STEP * words.len() as u64;

@@ -1,6 +1,6 @@
 //! What the parts of a device share while something happens: time, plans, the host port, the memories.
 
-use sim::Clock;
+use sim::{Clock, TraceEvent, Tracer};
 
 use crate::calendar::Calendar;
 use crate::memory::Memories;
@@ -113,6 +113,7 @@ pub(crate) struct Cx<'a> {
     pub(crate) looks: &'a mut Looks,
     /// When a look at each channel is planned.
     pub(crate) channel_looks: &'a mut [u64],
+    pub(crate) tracer: Option<&'a Tracer>,
 }
 
 impl Cx<'_> {
@@ -164,6 +165,14 @@ impl Cx<'_> {
         if next < *look || *look <= self.now {
             *look = next;
             self.calendar.plan(next, Event::Channel(channel as u8));
+        }
+    }
+
+    /// Tells who wants to know what happens to commands, at an edge.
+    #[inline]
+    pub(crate) fn tell(&self, cycle: u64, event: impl FnOnce() -> TraceEvent) {
+        if let Some(tracer) = self.tracer {
+            tracer.tell(self.clock.edge(cycle), &event());
         }
     }
 

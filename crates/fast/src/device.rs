@@ -123,9 +123,6 @@ impl FastDevice {
             looks: Looks::new(),
             channel_looks: vec![0; channels],
         });
-        if let Some(p) = &mut self.powered {
-            p.bridge.tracer = self.tracer.clone();
-        }
     }
 
     /// What has begun on the media ends, without the host; all else is lost.
@@ -176,6 +173,7 @@ struct Parts<'a> {
     config: &'a Config,
     answers: &'a mut Vec<Answer>,
     now: u64,
+    tracer: Option<&'a Tracer>,
 }
 
 macro_rules! cx {
@@ -189,6 +187,7 @@ macro_rules! cx {
             msix: &mut $parts.p.msix,
             looks: &mut $parts.p.looks,
             channel_looks: &mut $parts.p.channel_looks,
+            tracer: $parts.tracer,
         }
     };
 }
@@ -201,7 +200,7 @@ impl Parts<'_> {
             let Some(piece) = host.read_data(time) else {
                 break;
             };
-            if let Some(arrival) = self.p.port.arrived(self.now, piece) {
+            if let Some(arrival) = self.p.port.arrived(self.now, piece, self.tracer) {
                 self.p.controller.arrived(arrival, &mut cx!(self));
             }
             // Tags have come back, perhaps.
@@ -232,6 +231,7 @@ impl Parts<'_> {
 
     fn registers(&mut self, access: Registers) {
         match access {
+            Registers::Word(bar, offset, value) => self.write(bar, offset, value, u32::MAX),
             Registers::Write(bar, words) => {
                 for (offset, value, bits) in words {
                     self.write(bar, offset, value, bits);
@@ -338,7 +338,8 @@ impl Parts<'_> {
         match event {
             Event::Bridge => self.bridge(host),
             Event::Reads => {
-                if let Some(again) = self.p.port.send_reads(self.now, host) {
+                let again = self.p.port.send_reads(self.now, self.tracer, host);
+                if let Some(again) = again {
                     cx!(self).plan(again, Event::Reads);
                 }
             }
@@ -417,6 +418,7 @@ impl Device for FastDevice {
                 config: &self.config,
                 answers: &mut self.answers,
                 now: self.edge,
+                tracer: self.tracer.as_ref(),
             };
             let parts = &mut parts;
             cx!(parts).after(0, Event::Reads);
@@ -459,6 +461,7 @@ impl Device for FastDevice {
                 config: &self.config,
                 answers: &mut self.answers,
                 now: self.edge,
+                tracer: self.tracer.as_ref(),
             };
             if arrival.is_some_and(|edge| edge <= self.edge) {
                 parts.arrivals(host);
@@ -520,6 +523,7 @@ impl Device for FastDevice {
                 config: &self.config,
                 answers: &mut self.answers,
                 now: edge,
+                tracer: self.tracer.as_ref(),
             };
             let parts = &mut parts;
             parts.p.controller.msix_changed(&mut cx!(parts));
@@ -527,9 +531,8 @@ impl Device for FastDevice {
     }
 
     fn set_tracer(&mut self, tracer: Option<Tracer>) -> bool {
-        // Commands tell nothing yet.
-        let _ = tracer;
-        false
+        self.tracer = tracer;
+        true
     }
 
     fn finish(&mut self) -> Result<(), Fault> {

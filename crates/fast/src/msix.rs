@@ -7,6 +7,13 @@ const ENTRY: u64 = 16;
 const KEPT: [u32; 4] = [!3, u32::MAX, u32::MAX, 1];
 const CONTROL: usize = 3;
 
+/// An interrupt on its way.
+pub(crate) struct Message {
+    pub(crate) vector: usize,
+    pub(crate) addr: u64,
+    pub(crate) data: u32,
+}
+
 pub(crate) struct Msix {
     /// Vectors of the controller; those of engines come behind.
     own: usize,
@@ -70,8 +77,8 @@ impl Msix {
         (0..self.own).for_each(|vector| self.put(vector, false));
     }
 
-    /// The next message, address and data: of a vector that is pending and not masked. They take turns.
-    pub(crate) fn take(&mut self) -> Option<(u64, u32)> {
+    /// The next message: of a vector that is pending and not masked. They take turns.
+    pub(crate) fn take(&mut self) -> Option<Message> {
         if self.waiting == 0 || !self.enabled {
             return None;
         }
@@ -81,7 +88,11 @@ impl Msix {
         self.put(vector, false);
         self.last = vector;
         let [low, high, data, _] = self.table[vector];
-        Some((u64::from(high) << 32 | u64::from(low), data))
+        Some(Message {
+            vector,
+            addr: u64::from(high) << 32 | u64::from(low),
+            data,
+        })
     }
 
     /// A word of the table, by its offset in it.

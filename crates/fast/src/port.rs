@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use sim::{Clock, HostPort, ReadData, Time};
+use sim::{Clock, HostPort, ReadData, Time, TraceEvent, Tracer};
 
 /// Bytes of a beat.
 pub(crate) const BEAT: u64 = 64;
@@ -154,7 +154,12 @@ impl Port {
     }
 
     /// Sends reads that are due, as far as the link takes them. When to call again, clock edge.
-    pub(crate) fn send_reads(&mut self, now: u64, host: &mut dyn HostPort) -> Option<u64> {
+    pub(crate) fn send_reads(
+        &mut self,
+        now: u64,
+        tracer: Option<&Tracer>,
+        host: &mut dyn HostPort,
+    ) -> Option<u64> {
         let time = self.clock.edge(now);
         if self.read_refused.is_some_and(|until| until > time) {
             return self.retry(now, self.read_refused);
@@ -168,6 +173,9 @@ impl Port {
             if !host.read(time, tag, asked.addr, asked.len) {
                 self.read_refused = Some(host.refused_until());
                 return self.retry(now, self.read_refused);
+            }
+            if let Some(tracer) = tracer.filter(|tracer| tracer.wants_ports()) {
+                tracer.tell(time, &TraceEvent::HostRead { addr: asked.addr });
             }
             self.free_tags.pop();
             self.asked.pop_front();
@@ -195,7 +203,12 @@ impl Port {
     }
 
     /// A piece of a read has come.
-    pub(crate) fn arrived(&mut self, now: u64, piece: ReadData) -> Option<Arrival> {
+    pub(crate) fn arrived(
+        &mut self,
+        now: u64,
+        piece: ReadData,
+        tracer: Option<&Tracer>,
+    ) -> Option<Arrival> {
         let read = self.reads.get_mut(piece.tag as usize)?.as_mut()?;
         let offset = read.got;
         let len = piece.data.as_ref().map_or(0, |data| data.len() as u32);
@@ -206,6 +219,7 @@ impl Port {
         self.beats[0] += beats;
         let cycle = self.beats_free.max(now) + beats;
         self.beats_free = cycle;
+        tell_beats(self.clock, cycle, beats, TraceEvent::HostData, tracer);
         if piece.last {
             self.reads[piece.tag as usize] = None;
             self.free_tags.push(piece.tag);
@@ -217,5 +231,20 @@ impl Port {
             data: piece.data,
             last: piece.last,
         })
+    }
+}
+
+/// Tells of a beat at the port in each of so many cycles, the last one before `end`.
+pub(crate) fn tell_beats(
+    clock: Clock,
+    end: u64,
+    beats: u64,
+    event: TraceEvent,
+    tracer: Option<&Tracer>,
+) {
+    if let Some(tracer) = tracer.filter(|tracer| tracer.wants_ports()) {
+        for cycle in end - beats..end {
+            tracer.tell(clock.edge(cycle), &event);
+        }
     }
 }

@@ -10,6 +10,8 @@ const PS: u64 = 1_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     khz: u32,
+    /// Picoseconds of a cycle where that is a whole number, else 0: then edges need no division.
+    period: u32,
 }
 
 impl Clock {
@@ -27,7 +29,13 @@ impl Clock {
     pub fn from_khz(khz: u32) -> Option<Clock> {
         (Clock::MIN_KHZ..=Clock::MAX_KHZ)
             .contains(&khz)
-            .then_some(Clock { khz })
+            .then(|| Clock::new(khz))
+    }
+
+    fn new(khz: u32) -> Clock {
+        let whole = PS % u64::from(khz) == 0;
+        let period = if whole { PS as u32 / khz } else { 0 };
+        Clock { khz, period }
     }
 
     /// Its frequency in kHz.
@@ -38,6 +46,9 @@ impl Clock {
     /// When edge `k` is. Edge 0 is at the beginning of time.
     #[inline]
     pub fn edge(self, k: u64) -> Time {
+        if self.period != 0 {
+            return Time(k * u64::from(self.period));
+        }
         let f = u64::from(self.khz);
         Time(k / f * PS + k % f * PS / f)
     }
@@ -45,6 +56,9 @@ impl Clock {
     /// The number of the last edge at or before `time`.
     #[inline]
     pub fn edge_before(self, time: Time) -> u64 {
+        if self.period != 0 {
+            return time.0 / u64::from(self.period);
+        }
         // Edge k is at or before t when k * PS / f < t + 1.
         let (f, end) = (u64::from(self.khz), time.0.saturating_add(1));
         end / PS * f + (end % PS * f).div_ceil(PS) - 1
@@ -70,7 +84,7 @@ impl Clock {
 impl Default for Clock {
     /// 250 MHz.
     fn default() -> Clock {
-        Clock { khz: 250_000 }
+        Clock::new(250_000)
     }
 }
 

@@ -8,13 +8,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use nvme::{Fault, Step, Walker, BLOCK_BYTES};
-use sim::HostPort;
+use sim::{HostPort, TraceEvent};
 use spec::nvme::{status, Status};
 
 use crate::config::Config;
 use crate::cx::{Cx, Event, TAG_READ, TAG_WRITE};
 use crate::memory::{master, Memories};
-use crate::port::{Arrival, Port, Post, Purpose, BEAT};
+use crate::port::{tell_beats, Arrival, Port, Post, Purpose, BEAT};
 use crate::slab::Slab;
 
 use super::timing;
@@ -171,8 +171,9 @@ struct Job {
     pieces: Pieces,
     /// Data that came from the host, or a copy of what goes there where blocks do not lie whole in a page.
     buffer: Vec<u8>,
-    /// Bytes of each piece that have come.
-    got: Vec<u32>,
+    /// Bytes of each piece that have come: the first one's, and those of the others.
+    got: u32,
+    got_others: Vec<u32>,
     /// The host has refused a part of it: from, to.
     bad: Vec<(u32, u32)>,
     /// Pieces whose reads are not over.
@@ -253,8 +254,9 @@ pub(crate) struct Data {
     reads: u32,
     write_bytes: u64,
     writes: u32,
-    /// Buffers to use again.
+    /// Buffers and transfers to use again.
     spare: Vec<Vec<u8>>,
+    spare_transfers: Vec<Box<Transfer>>,
 }
 
 impl Data {
@@ -284,6 +286,7 @@ impl Data {
             write_bytes: config.media_write_bytes.into(),
             writes: config.media_writes,
             spare: Vec::new(),
+            spare_transfers: Vec::new(),
         }
     }
 
@@ -295,20 +298,7 @@ impl Data {
     /// Begins the transfer of a command.
     pub(crate) fn start(&mut self, slot: u16, request: Request, cx: &mut Cx) {
         let direction = request.op.walkers();
-        self.transfers[usize::from(slot)] = Some(Box::new(Transfer {
-            op: request.op,
-            source: request.source,
-            walker: Some(request.walker),
-            list: None,
-            walking: false,
-            group: Vec::new(),
-            group_at: 0,
-            group_len: 0,
-            open: 0,
-            walked: false,
-            outcome: Outcome::Ok,
-            stalled: VecDeque::new(),
-        }));
+        self.open_with(slot, request.op, request.source, Some(request.walker));
         if self.walking[direction] == WALKERS {
             self.waiting[direction].push_back(slot);
             return;
@@ -319,20 +309,35 @@ impl Data {
 
     /// Begins a transfer without a walk: zeros or verification, whose jobs [`Data::sweep`] makes until [`Data::swept`].
     pub(crate) fn open(&mut self, slot: u16, op: Op) {
-        self.transfers[usize::from(slot)] = Some(Box::new(Transfer {
-            op,
-            source: Source::Media(0),
-            walker: None,
-            list: None,
-            walking: false,
-            group: Vec::new(),
-            group_at: 0,
-            group_len: 0,
-            open: 0,
-            walked: false,
-            outcome: Outcome::Ok,
-            stalled: VecDeque::new(),
-        }));
+        self.open_with(slot, op, Source::Media(0), None);
+    }
+
+    fn open_with(&mut self, slot: u16, op: Op, source: Source, walker: Option<Walker>) {
+        let mut transfer = self.spare_transfers.pop().unwrap_or_else(|| {
+            Box::new(Transfer {
+                op,
+                source: Source::Media(0),
+                walker: None,
+                list: None,
+                walking: false,
+                group: Vec::new(),
+                group_at: 0,
+                group_len: 0,
+                open: 0,
+                walked: false,
+                outcome: Outcome::Ok,
+                stalled: VecDeque::new(),
+            })
+        });
+        // What is left of the last one: nothing walks, nothing is open.
+        transfer.op = op;
+        transfer.source = source;
+        transfer.walker = walker;
+        transfer.list = None;
+        transfer.group.clear();
+        transfer.walked = false;
+        transfer.outcome = Outcome::Ok;
+        self.transfers[usize::from(slot)] = Some(transfer);
     }
 
     /// A job of zeros or verification within 4 KiB of the media; false: its mover has no room.
@@ -534,8 +539,16 @@ impl Data {
         t.open += 1;
         if !media {
             // The admin buffer answers at once.
+            let slot = job.slot as u8;
             let number = self.jobs.insert(job);
             let ready = cycle + timing::PAGE;
+            let mover = self.outgoing.len() as u8;
+            cx.tell(cycle, || TraceEvent::Job {
+                slot,
+                mover,
+                to_media: false,
+            });
+            cx.tell(ready, || TraceEvent::Data { mover });
             if let Some(job) = self.jobs.get_mut(number) {
                 job.read = job.len;
             }
@@ -552,6 +565,7 @@ impl Data {
     /// Begins jobs of a mover, as far as it has room.
     pub(crate) fn issue(&mut self, direction: usize, channel: usize, cx: &mut Cx) {
         let mut taken = false;
+        let channels = self.outgoing.len();
         while let Some(&number) = self.movers[direction][channel].queue.front() {
             let Some(job) = self.jobs.get_mut(number) else {
                 self.movers[direction][channel].queue.pop_front();
@@ -616,6 +630,15 @@ impl Data {
             }
             mover.room -= beats;
             mover.free = at + 1;
+            let (slot, mover) = (job.slot as u8, mover_of(direction, channel, channels));
+            let to_media = direction == WRITE;
+            cx.tell(at, || TraceEvent::Job {
+                slot,
+                mover,
+                to_media,
+            });
+            cx.tell(at, || TraceEvent::Read { mover });
+            let mover = &mut self.movers[direction][channel];
             mover.queue.pop_front();
             taken = true;
         }
@@ -644,6 +667,13 @@ impl Data {
             return;
         };
         let (channel, op, from) = (job.channel, job.op, job.read);
+        let mover = mover_of(READ, channel, self.outgoing.len());
+        let beat = TraceEvent::Beat { mover };
+        tell_beats(cx.clock, cycle + 1, beats.into(), beat, cx.tracer);
+        if from == 0 {
+            let first = cycle.saturating_sub(u64::from(beats));
+            cx.tell(first, || TraceEvent::Data { mover });
+        }
         job.read = match end {
             true => job.len,
             false => (job.read + beats * BEAT as u32).min(job.len),
@@ -794,6 +824,8 @@ impl Data {
             }
             self.turn = (source + 1) % sources;
             cx.port.writes_free = now + beats;
+            let end = cx.port.writes_free;
+            tell_beats(cx.clock, end, beats, TraceEvent::HostWrite, cx.tracer);
             cx.port.beats[1] += beats;
         }
     }
@@ -905,10 +937,17 @@ impl Data {
         let Some(job) = self.jobs.get_mut(number) else {
             return;
         };
+        if piece == 0 && job.got == 0 && job.op == Op::Write {
+            let mover = mover_of(WRITE, job.channel, self.outgoing.len());
+            cx.tell(cx.now, || TraceEvent::Data { mover });
+        }
         let pieces = job.pieces.as_slice();
         let before: u32 = pieces[..usize::from(piece)].iter().map(|p| p.len).sum();
         let wanted = pieces[usize::from(piece)].len;
-        let got = &mut job.got[usize::from(piece)];
+        let got = match piece {
+            0 => &mut job.got,
+            n => &mut job.got_others[usize::from(n) - 1],
+        };
         match &arrival.data {
             Some(data) => {
                 let room = (wanted - *got).min(data.len() as u32);
@@ -1116,7 +1155,11 @@ impl Data {
         if !over {
             return None;
         }
-        place.take().map(|transfer| transfer.outcome)
+        let mut transfer = place.take()?;
+        let outcome = transfer.outcome;
+        transfer.source = Source::Media(0);
+        self.spare_transfers.push(transfer);
+        Some(outcome)
     }
 
     /// Beats that a channel's mover towards the host has room for at most; for checks.
@@ -1135,7 +1178,8 @@ impl Job {
             channel,
             pieces,
             buffer: Vec::new(),
-            got: Vec::new(),
+            got: 0,
+            got_others: Vec::new(),
             bad: Vec::new(),
             asked: 0,
             media_here: false,
@@ -1151,7 +1195,9 @@ impl Job {
             return self.len;
         }
         let mut here = 0;
-        for (piece, &got) in self.pieces.as_slice().iter().zip(&self.got) {
+        let others = self.got_others.iter();
+        let got = std::iter::once(&self.got).chain(others);
+        for (piece, &got) in self.pieces.as_slice().iter().zip(got) {
             here += got;
             if got < piece.len {
                 break;
@@ -1174,7 +1220,10 @@ fn ask_host(
     buffer.clear();
     buffer.resize(job.len as usize, 0);
     job.buffer = buffer;
-    job.got = vec![0; job.pieces.as_slice().len()];
+    let pieces = job.pieces.as_slice().len();
+    if pieces > 1 {
+        job.got_others = vec![0; pieces - 1];
+    }
     for (n, piece) in (0..).zip(job.pieces.as_slice()) {
         let Some(host) = piece.host else {
             continue;
@@ -1186,6 +1235,11 @@ fn ask_host(
         job.asked += 1;
         *reading += piece.len;
     }
+}
+
+/// The number of a mover in a trace: those to the host, that of pages behind them, those to the media.
+fn mover_of(direction: usize, channel: usize, channels: usize) -> u8 {
+    (direction * (channels + 1) + channel) as u8
 }
 
 fn channel_of(memory: &Memories, at: u64) -> usize {

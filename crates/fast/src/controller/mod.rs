@@ -20,13 +20,14 @@ mod zero;
 
 use std::collections::VecDeque;
 
-use sim::HostPort;
+use sim::{HostPort, TraceEvent};
 use spec::nvme::{status, Cqe, Sqe, Status, SQE_BYTES};
 use spec::regs::nvme::{doorbells, DOORBELLS, MSIX_PENDING, MSIX_TABLE};
 
 use crate::config::Config;
 use crate::cx::{Cx, Event};
 use crate::memory::Memories;
+use crate::msix::Message;
 use crate::port::{Arrival, Post, Purpose};
 
 use admin::Admin;
@@ -297,9 +298,14 @@ impl Controller {
     /// Puts what MSI-X has ready into the line.
     pub(crate) fn send_messages(&mut self, cx: &mut Cx) {
         while cx.port.has_room() {
-            let Some((addr, data)) = cx.msix.take() else {
+            let Some(Message { vector, addr, data }) = cx.msix.take() else {
                 return;
             };
+            cx.tell(cx.now + timing::MESSAGE, || TraceEvent::Message {
+                vector: vector as u8,
+                addr,
+                data,
+            });
             cx.post_write(timing::MESSAGE, addr, &data.to_le_bytes());
         }
     }
@@ -590,6 +596,11 @@ impl Controller {
             failed: false,
             here: None,
         });
+        cx.tell(cx.now + timing::FETCH + classes, || TraceEvent::Fetch {
+            slot: slot as u8,
+            queue: qid as u16,
+            head: head as u16,
+        });
         let purpose = Purpose::Fetch(slot);
         cx.read(timing::FETCH + classes, purpose, addr, SQE_BYTES as u32);
         if !more {
@@ -642,11 +653,25 @@ impl Controller {
         }
         self.kick_fetch(1, cx);
         if entry.failed {
+            cx.tell(cx.now, || TraceEvent::Sent {
+                slot: slot as u8,
+                addr: 0,
+                entry: [0; 16],
+                vector: None,
+            });
             self.retire(slot);
             self.fail(cx);
             return;
         }
         let sqe = Sqe::from_bytes(&entry.bytes);
+        cx.tell(cx.now, || TraceEvent::Decoded {
+            slot: slot as u8,
+            queue: qid as u16,
+            cid: sqe.cid(),
+            opcode: sqe.opcode(),
+            nsid: sqe.nsid(),
+            cdw: [10, 11, 12].map(|n| sqe.dw[n]),
+        });
         if let Some(owner) = &mut self.slots[usize::from(slot)] {
             owner.decoded = true;
             (owner.cid, owner.nsid) = (sqe.cid(), sqe.nsid());
@@ -715,6 +740,8 @@ impl Controller {
     }
 
     fn start(&mut self, command: &Command, cx: &mut Cx) {
+        let slot = command.slot as u8;
+        cx.tell(cx.now, || TraceEvent::Started { slot });
         let now = self.uptime(cx);
         self.logs.smart.started(now);
         let blocks = command.span.blocks;
@@ -751,6 +778,7 @@ impl Controller {
         let Some(owner) = self.slots[usize::from(slot)] else {
             return;
         };
+        cx.tell(cx.now, || TraceEvent::Done { slot: slot as u8 });
         if owner.qid == 0 {
             self.admin_moved(slot, outcome, cx);
             return;
@@ -818,6 +846,13 @@ impl Controller {
         );
         let at = self.complete_at.max(cx.now + timing::COMPLETE);
         self.complete_at = at + timing::COMPLETE_STEP;
+        cx.tell(at - 1, || TraceEvent::Post);
+        cx.tell(at, || TraceEvent::Sent {
+            slot: slot as u8,
+            addr,
+            entry: entry.to_bytes(),
+            vector: vector.map(|vector| vector as u8),
+        });
         // Of what completes in the admin queue only the present command has another one wait for it.
         let post = match self.admin.is_over(slot) {
             true => Post::AdminEntry(addr, entry.to_bytes()),

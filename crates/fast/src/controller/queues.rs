@@ -154,13 +154,15 @@ impl Queues {
         io: bool,
         weights: Option<Weights>,
     ) -> Option<usize> {
-        let wanting: Vec<Option<Priority>> = (0..self.count())
-            .map(|qid| {
-                let priority = self.submission[qid].as_ref().map(|sq| sq.priority);
-                priority.filter(|_| self.wants(qid, admin, io))
-            })
-            .collect();
-        self.arbiter.choose(&wanting, weights)
+        let submission = &self.submission;
+        let wants = |qid: usize| {
+            let allowed = if qid == 0 { admin } else { io };
+            let sq = submission[qid]
+                .as_ref()
+                .filter(|sq| allowed && sq.has_commands() && !sq.blocked);
+            sq.map(|sq| sq.priority)
+        };
+        self.arbiter.choose(submission.len(), wants, weights)
     }
 
     /// A command of the queue chosen last is being fetched.
@@ -182,42 +184,42 @@ struct Arbiter {
 const ALL: usize = 4;
 
 impl Arbiter {
-    fn choose(&mut self, wanting: &[Option<Priority>], weights: Option<Weights>) -> Option<usize> {
+    /// `wants` tells the priority of a queue that has a command to fetch.
+    fn choose(
+        &mut self,
+        count: usize,
+        wants: impl Fn(usize) -> Option<Priority>,
+        weights: Option<Weights>,
+    ) -> Option<usize> {
         self.class = None;
         let Some(weights) = weights else {
-            return self.turn(ALL, wanting, |_| true);
+            return self.turn(ALL, count, |qid| wants(qid).is_some());
         };
-        if wanting[0].is_some() {
+        if wants(0).is_some() {
             return Some(0);
         }
-        let has = |class: Priority| wanting.iter().skip(1).any(|&p| p == Some(class));
+        let has = |class: Priority| (1..count).any(|qid| wants(qid) == Some(class));
         let classes = [Priority::High, Priority::Medium, Priority::Low];
         let class = if has(Priority::Urgent) {
             Priority::Urgent
         } else {
-            let some: Vec<usize> = (0..3).filter(|&c| has(classes[c])).collect();
-            if !some.iter().any(|&c| self.credit[c] > 0) {
+            let some = classes.map(has);
+            let left = |c: &usize, credit: &[u32; 3]| some[*c] && credit[*c] > 0;
+            if !(0..3).any(|c| left(&c, &self.credit)) {
                 self.credit = [weights.high, weights.medium, weights.low].map(u32::from);
             }
-            let c = some.iter().copied().find(|&c| self.credit[c] > 0)?;
+            let c = (0..3).find(|c| left(c, &self.credit))?;
             self.class = Some(c);
             classes[c]
         };
-        self.turn(class as usize, wanting, |p| p == class)
+        self.turn(class as usize, count, |qid| {
+            qid > 0 && wants(qid) == Some(class)
+        })
     }
 
-    fn turn(
-        &mut self,
-        of: usize,
-        wanting: &[Option<Priority>],
-        member: impl Fn(Priority) -> bool,
-    ) -> Option<usize> {
-        let from = usize::from(of != ALL);
-        let count = wanting.len();
-        let wants = |qid: &usize| *qid >= from && wanting[*qid].is_some_and(&member);
-        let qid = (1..=count)
-            .map(|n| (self.last[of] + n) % count)
-            .find(wants)?;
+    fn turn(&mut self, of: usize, count: usize, wants: impl Fn(usize) -> bool) -> Option<usize> {
+        let last = self.last[of];
+        let qid = (last + 1..count).chain(0..=last).find(|&qid| wants(qid))?;
         self.last[of] = qid;
         Some(qid)
     }
