@@ -14,7 +14,7 @@ use spec::nvme::{status, Status};
 use crate::config::Config;
 use crate::cx::{Cx, Event, TAG_READ, TAG_WRITE};
 use crate::memory::{master, Memories};
-use crate::port::{tell_beats, Arrival, Port, Post, Purpose, BEAT};
+use crate::port::{tell_beats, Arrival, Port, Post, Purpose, Taken, BEAT, BURST};
 use crate::slab::Slab;
 
 use super::timing;
@@ -22,7 +22,7 @@ use super::timing;
 /// Jobs within so many bytes of the media.
 const SPAN: u64 = 4096;
 /// Bursts towards the host end at multiples of so many bytes.
-const HOST_BURST: u64 = 512;
+const HOST_BURST: u64 = BURST as u64;
 /// Beats that a mover towards the media holds.
 const MOVER_BEATS: u32 = 512;
 /// Jobs that wait in a mover.
@@ -250,6 +250,8 @@ pub(crate) struct Data {
     /// Transfers that wait for room in a mover.
     stalled: VecDeque<u16>,
     host_reading: u32,
+    /// Data from the host on their way through the movers: when they are there, whose.
+    landing: VecDeque<(u64, u32, u16, Arrival)>,
     read_beats: u32,
     reads: u32,
     write_bytes: u64,
@@ -281,6 +283,7 @@ impl Data {
             walking: [0; 2],
             stalled: VecDeque::new(),
             host_reading: 0,
+            landing: VecDeque::new(),
             read_beats: config.media_read_beats,
             reads: config.media_reads,
             write_bytes: config.media_write_bytes.into(),
@@ -780,14 +783,28 @@ impl Data {
 
     /// Sends what is ready to the host, a burst at a time: channels and the front end take turns. When to call again, clock edge.
     pub(crate) fn send(&mut self, now: u64, cx: &mut Cx, host: &mut dyn HostPort) -> Option<u64> {
-        let time = cx.clock.edge(now);
-        if cx.port.write_refused.is_some_and(|until| until > time) {
-            return cx.port.retry(now, cx.port.write_refused);
-        }
-        cx.port.write_refused = None;
         loop {
+            let next_piece = loop {
+                match cx.port.send_piece(now, host) {
+                    Ok(Taken::Job(number)) => self.chunk_taken(number, cx),
+                    Ok(Taken::EventIdx) => {
+                        cx.port.event_idx_sent = true;
+                        cx.plan(now, Event::Shadow);
+                    }
+                    Ok(Taken::AdminEntry) => {
+                        cx.port.admin_sent = true;
+                        cx.plan(now, Event::Admin);
+                    }
+                    Ok(_) => {}
+                    Err(again) => break again,
+                }
+            };
+            if !cx.port.has_pieces() {
+                return next_piece;
+            }
+            let earlier = |at: u64| Some(next_piece.map_or(at, |piece| piece.min(at)));
             if cx.port.writes_free > now {
-                return Some(cx.port.writes_free);
+                return earlier(cx.port.writes_free);
             }
             let sources = self.outgoing.len() + 1;
             let mut next: Option<u64> = None;
@@ -806,46 +823,32 @@ impl Data {
                 next = Some(next.map_or(ready, |next| next.min(ready)));
             }
             let Some(source) = chosen else {
-                return next;
+                return next.map_or(next_piece, earlier);
             };
-            let sent = match source {
-                0 => send_post(time, cx.port, host),
-                n => self.send_chunk(n - 1, time, cx, host),
+            let beats = match source {
+                0 => pass_post(now, cx.port),
+                n => self.pass_chunk(n - 1, now, cx),
             };
-            let Some(beats) = sent else {
-                cx.port.write_refused = Some(host.refused_until());
-                return cx.port.retry(now, cx.port.write_refused);
-            };
-            if source == 0 && cx.port.event_idx_sent {
-                cx.plan(now, Event::Shadow);
-            }
-            if source == 0 && cx.port.admin_sent {
-                cx.plan(now, Event::Admin);
-            }
             self.turn = (source + 1) % sources;
-            cx.port.writes_free = now + beats;
             let end = cx.port.writes_free;
             tell_beats(cx.clock, end, beats, TraceEvent::HostWrite, cx.tracer);
-            cx.port.beats[1] += beats;
         }
     }
 
-    /// Sends a channel's first chunk; the beats that it takes.
-    fn send_chunk(
-        &mut self,
-        channel: usize,
-        time: sim::Time,
-        cx: &mut Cx,
-        host: &mut dyn HostPort,
-    ) -> Option<u64> {
-        let chunk = self.outgoing[channel].front()?;
+    /// A channel's first chunk passes the port; the beats that it takes.
+    fn pass_chunk(&mut self, channel: usize, now: u64, cx: &mut Cx) -> u64 {
+        let Some(chunk) = self.outgoing[channel].pop_front() else {
+            return 0;
+        };
         let (number, from, len, addr) = (
             chunk.job,
             chunk.from as usize,
             chunk.len as usize,
             chunk.host,
         );
-        let job = self.jobs.get(number)?;
+        let Some(job) = self.jobs.get(number) else {
+            return 0;
+        };
         let mut block = [0; HOST_BURST as usize];
         let mut fine = true;
         let data = if !job.buffer.is_empty() {
@@ -868,33 +871,33 @@ impl Data {
             }
             &block[..len]
         };
-        if !host.write(time, addr, data) {
-            return None;
-        }
-        self.outgoing[channel].pop_front();
+        let beats = cx.port.write(now, addr, data, Taken::Job(number));
         if !fine {
             self.fail(number, Outcome::ReadError);
         }
-        let beats = (addr % BEAT + len as u64).div_ceil(BEAT);
-        let job = self.jobs.get_mut(number)?;
-        job.open -= 1;
-        let page = matches!(
-            self.transfers[usize::from(job.slot)]
-                .as_deref()
-                .map(|t| &t.source),
-            Some(Source::Page(_))
-        );
-        if !page {
+        if !self.is_page(number) {
             // Beats of the media, a part of one with the last.
             let before = (from as u64).div_ceil(BEAT);
             let after = ((from + len) as u64).div_ceil(BEAT);
             self.movers[READ][channel].room += (after - before) as u32;
-        }
-        self.look_over_job(number, cx);
-        if !page {
             self.issue(READ, channel, cx);
         }
-        Some(beats)
+        beats
+    }
+
+    /// The job's data come from a page of the admin buffer.
+    fn is_page(&self, number: u32) -> bool {
+        let job = self.jobs.get(number);
+        let transfer = job.and_then(|job| self.transfers[usize::from(job.slot)].as_ref());
+        transfer.is_some_and(|t| matches!(t.source, Source::Page(_)))
+    }
+
+    /// The link has taken a chunk of a job.
+    fn chunk_taken(&mut self, number: u32, cx: &mut Cx) {
+        if let Some(job) = self.jobs.get_mut(number) {
+            job.open -= 1;
+        }
+        self.look_over_job(number, cx);
     }
 
     /// A job of a Read is over when all of its chunks have left.
@@ -908,13 +911,7 @@ impl Data {
         }
         // What goes nowhere has held room, too.
         if let Some(job) = self.jobs.get(number) {
-            let page = matches!(
-                self.transfers[usize::from(job.slot)]
-                    .as_deref()
-                    .map(|t| &t.source),
-                Some(Source::Page(_))
-            );
-            if !page {
+            if !self.is_page(number) {
                 let mut held = job.len.div_ceil(BEAT as u32);
                 let mut from = 0u32;
                 for piece in job.pieces.as_slice() {
@@ -928,8 +925,8 @@ impl Data {
                 self.movers[READ][channel].room += held;
             }
         }
-        let now = cx.now;
-        self.job_over(number, now, cx);
+        let over = cx.now + timing::HOST_RESPONSE;
+        self.job_over(number, over, cx);
     }
 
     /// Data of a job have come from the host, or not.
@@ -941,6 +938,21 @@ impl Data {
             let mover = mover_of(WRITE, job.channel, self.outgoing.len());
             cx.tell(cx.now, || TraceEvent::Data { mover });
         }
+        if job.op == Op::Write {
+            // They are there when their last beat has come.
+            let cycle = arrival.cycle + timing::DATA_BACK;
+            cx.plan(cycle, Event::Fill(job.channel as u8));
+            self.landing.push_back((cycle, number, piece, arrival));
+            return;
+        }
+        self.land(number, piece, arrival, cx);
+    }
+
+    /// Data of a job are where bursts are made of them.
+    fn land(&mut self, number: u32, piece: u16, arrival: Arrival, cx: &mut Cx) {
+        let Some(job) = self.jobs.get_mut(number) else {
+            return;
+        };
         let pieces = job.pieces.as_slice();
         let before: u32 = pieces[..usize::from(piece)].iter().map(|p| p.len).sum();
         let wanted = pieces[usize::from(piece)].len;
@@ -969,14 +981,8 @@ impl Data {
             job.asked -= 1;
             self.host_reading -= wanted;
         }
-        let (op, channel, over) = (job.op, job.channel, job.asked == 0);
-        match op {
-            Op::Compare if over => self.compare(number, arrival.cycle, cx),
-            Op::Write => cx.plan(
-                arrival.cycle + timing::DATA_BACK,
-                Event::Fill(channel as u8),
-            ),
-            _ => {}
+        if job.op == Op::Compare && job.asked == 0 {
+            self.compare(number, arrival.cycle, cx);
         }
         if arrival.last {
             for channel in 0..self.outgoing.len() {
@@ -987,6 +993,11 @@ impl Data {
 
     /// Sends bursts to a channel's media that are here whole.
     pub(crate) fn fill(&mut self, channel: usize, cx: &mut Cx) {
+        while self.landing.front().is_some_and(|data| data.0 <= cx.now) {
+            if let Some((_, number, piece, arrival)) = self.landing.pop_front() {
+                self.land(number, piece, arrival, cx);
+            }
+        }
         loop {
             let mover = &mut self.movers[WRITE][channel];
             let Some(&number) = mover.filling.front() else {
@@ -1049,8 +1060,8 @@ impl Data {
         let over = job.open == 0 && job.cut == job.len;
         self.movers[WRITE][channel].open -= 1;
         if over && self.movers[WRITE][channel].filling.front() != Some(&number) {
-            let now = cx.now;
-            self.job_over(number, now, cx);
+            let over = cx.now + timing::MEDIA_RESPONSE;
+            self.job_over(number, over, cx);
         }
         self.fill(channel, cx);
         self.issue(WRITE, channel, cx);
@@ -1246,34 +1257,22 @@ fn channel_of(memory: &Memories, at: u64) -> usize {
     memory.place(at).map_or(0, |place| place.channel)
 }
 
-/// Sends the first of the front end's line; the beats that it takes.
-fn send_post(time: sim::Time, port: &mut Port, host: &mut dyn HostPort) -> Option<u64> {
-    match port.posts.front_mut() {
-        Some((_, Post::Write(addr, bytes, len))) => {
-            if !host.write(time, *addr, &bytes[..usize::from(*len)]) {
-                return None;
-            }
+/// The first of the front end's line passes the port; the beats that it takes.
+fn pass_post(now: u64, port: &mut Port) -> u64 {
+    let Some((_, post)) = port.posts.pop_front() else {
+        return 0;
+    };
+    match post {
+        Post::Write(addr, bytes, len) => {
+            port.write(now, addr, &bytes[..usize::from(len)], Taken::Nobody)
         }
-        Some((_, Post::AdminEntry(addr, bytes))) => {
-            if !host.write(time, *addr, bytes) {
-                return None;
-            }
-            port.admin_sent = true;
+        Post::AdminEntry(addr, bytes) => port.write(now, addr, &bytes, Taken::AdminEntry),
+        Post::EventIdx(addr, value) => {
+            port.write(now, addr, &value.to_le_bytes(), Taken::EventIdx)
         }
-        Some((_, Post::EventIdx(addr, value))) => {
-            if !host.write(time, *addr, &value.to_le_bytes()) {
-                return None;
-            }
-            port.event_idx_sent = true;
+        Post::Answer(tag, data) => {
+            port.answer(now, tag, data);
+            0
         }
-        Some((_, Post::Answer(tag, data))) => {
-            let data = data.take();
-            host.mmio_data(time, *tag, data);
-            port.posts.pop_front();
-            return Some(0);
-        }
-        None => {}
     }
-    port.posts.pop_front();
-    Some(1)
 }
