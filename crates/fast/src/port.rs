@@ -44,6 +44,8 @@ pub(crate) struct Arrival {
     pub(crate) offset: u32,
     /// The bytes; `None`: the read has failed.
     pub(crate) data: Option<Vec<u8>>,
+    /// Beats at the port.
+    pub(crate) beats: u32,
     /// Nothing more comes of this read.
     pub(crate) last: bool,
 }
@@ -59,6 +61,9 @@ struct Asked {
 #[derive(Clone, Copy)]
 struct Outstanding {
     purpose: Purpose,
+    /// Bytes of its first beat that are not asked for, and then those that are.
+    skip: u32,
+    len: u32,
     got: u32,
 }
 
@@ -291,6 +296,8 @@ impl Port {
             self.asked.pop_front();
             self.reads[tag as usize] = Some(Outstanding {
                 purpose: asked.purpose,
+                skip: (asked.addr % BEAT) as u32,
+                len: asked.len,
                 got: 0,
             });
         }
@@ -324,8 +331,13 @@ impl Port {
         let len = piece.data.as_ref().map_or(0, |data| data.len() as u32);
         read.got += len;
         let purpose = read.purpose;
-        let beats = u64::from(read.got / BEAT as u32 - offset / BEAT as u32)
-            + u64::from(piece.last && read.got % BEAT as u32 != 0);
+        let before = (read.skip + offset) / BEAT as u32;
+        let beats = match piece.last {
+            true => (read.skip + read.len).div_ceil(BEAT as u32) - before,
+            false => (read.skip + read.got) / BEAT as u32 - before,
+        };
+        let all = beats;
+        let beats = u64::from(beats);
         self.beats[0] += beats;
         let cycle = self.beats_free.max(now) + beats;
         self.beats_free = cycle;
@@ -339,6 +351,7 @@ impl Port {
             cycle,
             offset,
             data: piece.data,
+            beats: all,
             last: piece.last,
         })
     }

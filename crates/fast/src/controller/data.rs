@@ -27,8 +27,8 @@ const HOST_BURST: u64 = BURST as u64;
 const MOVER_BEATS: u32 = 512;
 /// Jobs that wait in a mover.
 const QUEUE_JOBS: usize = 16;
-/// Bytes of data reads outstanding at the host, over all channels, and one burst.
-const HOST_READ_BYTES: u32 = 32768;
+/// Beats of data reads outstanding at the host, over all channels, and one burst.
+const HOST_READ_BEATS: u32 = 512;
 /// Walkers a direction.
 const WALKERS: usize = 2;
 /// Bytes of a list that are read at a time.
@@ -176,6 +176,8 @@ struct Job {
     got_others: Vec<u32>,
     /// The host has refused a part of it: from, to.
     bad: Vec<(u32, u32)>,
+    /// The next piece to ask the host for, of a write.
+    next: u16,
     /// Pieces whose reads are not over.
     asked: u32,
     /// Compare: the media's side is here.
@@ -230,8 +232,10 @@ struct Mover {
     room: u32,
     /// Bursts of the media that are outstanding.
     open: u32,
-    /// Its next burst.
+    /// Its next job.
     free: u64,
+    /// The next beat that it writes.
+    beats_free: u64,
 }
 
 pub(crate) struct Data {
@@ -249,7 +253,10 @@ pub(crate) struct Data {
     walking: [usize; 2],
     /// Transfers that wait for room in a mover.
     stalled: VecDeque<u16>,
-    host_reading: u32,
+    host_beats: u32,
+    /// Whose turn it is to ask the host for data, and from when on.
+    ask_turn: usize,
+    ask_free: u64,
     /// Data from the host on their way through the movers: when they are there, whose.
     landing: VecDeque<(u64, u32, u16, Arrival)>,
     read_beats: u32,
@@ -282,7 +289,9 @@ impl Data {
             waiting: Default::default(),
             walking: [0; 2],
             stalled: VecDeque::new(),
-            host_reading: 0,
+            host_beats: 0,
+            ask_turn: 0,
+            ask_free: 0,
             landing: VecDeque::new(),
             read_beats: config.media_read_beats,
             reads: config.media_reads,
@@ -600,31 +609,20 @@ impl Data {
                     );
                     cx.channel_changed(channel);
                     if job.op == Op::Compare {
-                        ask_host(
-                            number,
-                            job,
-                            &mut self.host_reading,
-                            &mut self.spare,
-                            at,
-                            cx.port,
-                        );
+                        make_buffer(job, &mut self.spare);
+                        for piece in 0..job.pieces.as_slice().len() {
+                            self.host_beats += ask_host(number, job, piece, at, cx.port);
+                        }
                         cx.reads_changed(at + timing::DATA_READ);
                     }
                 }
                 Op::Write => {
-                    if self.host_reading >= HOST_READ_BYTES {
+                    taken |= self.ask(cx);
+                    let front = self.movers[WRITE][channel].queue.front();
+                    if front == Some(&number) {
                         break;
                     }
-                    ask_host(
-                        number,
-                        job,
-                        &mut self.host_reading,
-                        &mut self.spare,
-                        at,
-                        cx.port,
-                    );
-                    mover.filling.push_back(number);
-                    cx.reads_changed(at + timing::DATA_READ);
+                    continue;
                 }
                 Op::Zero => {
                     mover.filling.push_back(number);
@@ -648,6 +646,57 @@ impl Data {
         if taken {
             self.wake_stalled(cx);
         }
+    }
+
+    /// Asks the host for data of writes, a read at a time: channels take turns. True: jobs have left their queues.
+    fn ask(&mut self, cx: &mut Cx) -> bool {
+        let channels = self.outgoing.len();
+        let mut taken = false;
+        while self.host_beats < HOST_READ_BEATS {
+            let next = (0..channels).find_map(|n| {
+                let channel = (self.ask_turn + n) % channels;
+                let mover = &self.movers[WRITE][channel];
+                let number = *mover.queue.front()?;
+                let job = self.jobs.get(number)?;
+                let room = job.next > 0 || mover.room >= job.len.div_ceil(BEAT as u32);
+                (job.op == Op::Write && room).then_some((channel, number))
+            });
+            let Some((channel, number)) = next else {
+                break;
+            };
+            let Some(job) = self.jobs.get_mut(number) else {
+                break;
+            };
+            let mover = &mut self.movers[WRITE][channel];
+            let at = self.ask_free.max(cx.now);
+            if job.next == 0 {
+                make_buffer(job, &mut self.spare);
+                mover.room -= job.len.div_ceil(BEAT as u32);
+                mover.filling.push_back(number);
+                let slot = job.slot as u8;
+                let mover = mover_of(WRITE, channel, channels);
+                cx.tell(at, || TraceEvent::Job {
+                    slot,
+                    mover,
+                    to_media: true,
+                });
+                cx.tell(at, || TraceEvent::Read { mover });
+            }
+            let beats = ask_host(number, job, job.next.into(), at, cx.port);
+            if beats > 0 {
+                // What has been asked counts a cycle later.
+                self.host_beats += beats;
+                self.ask_free = at + 2;
+                self.ask_turn = (channel + 1) % channels;
+                cx.reads_changed(at + timing::DATA_READ);
+            }
+            job.next += 1;
+            if usize::from(job.next) == job.pieces.as_slice().len() {
+                self.movers[WRITE][channel].queue.pop_front();
+                taken = true;
+            }
+        }
+        taken
     }
 
     fn wake_stalled(&mut self, cx: &mut Cx) {
@@ -938,6 +987,15 @@ impl Data {
             let mover = mover_of(WRITE, job.channel, self.outgoing.len());
             cx.tell(cx.now, || TraceEvent::Data { mover });
         }
+        self.host_beats = self.host_beats.saturating_sub(arrival.beats);
+        if self.host_beats < HOST_READ_BEATS {
+            for channel in 0..self.outgoing.len() {
+                self.issue(WRITE, channel, cx);
+            }
+        }
+        let Some(job) = self.jobs.get_mut(number) else {
+            return;
+        };
         if job.op == Op::Write {
             // They are there when their last beat has come.
             let cycle = arrival.cycle + timing::DATA_BACK;
@@ -979,15 +1037,9 @@ impl Data {
                 *got = wanted;
             }
             job.asked -= 1;
-            self.host_reading -= wanted;
         }
         if job.op == Op::Compare && job.asked == 0 {
             self.compare(number, arrival.cycle, cx);
-        }
-        if arrival.last {
-            for channel in 0..self.outgoing.len() {
-                self.issue(WRITE, channel, cx);
-            }
         }
     }
 
@@ -1038,8 +1090,9 @@ impl Data {
                 };
                 let tag = TAG_WRITE | u64::from(self.bursts.insert(burst));
                 let addr = cx.memory.place(at).map_or(0, |place| place.addr);
-                let cycle = mover.free.max(cx.now) + timing::WRITE_ISSUE;
-                mover.free = mover.free.max(cx.now) + u64::from(beats);
+                let from = mover.beats_free.max(cx.now);
+                let cycle = from + timing::WRITE_ISSUE;
+                mover.beats_free = from + u64::from(beats);
                 cx.memory.channels[channel].write(cycle, master::NVME, NVME_ID, addr, len, tag);
                 cx.channel_changed(channel);
             }
@@ -1192,6 +1245,7 @@ impl Job {
             got: 0,
             got_others: Vec::new(),
             bad: Vec::new(),
+            next: 0,
             asked: 0,
             media_here: false,
             read: 0,
@@ -1218,15 +1272,8 @@ impl Job {
     }
 }
 
-/// Asks the host for all pieces of a job.
-fn ask_host(
-    number: u32,
-    job: &mut Job,
-    reading: &mut u32,
-    spare: &mut Vec<Vec<u8>>,
-    at: u64,
-    port: &mut Port,
-) {
+/// A place for a job's data from the host.
+fn make_buffer(job: &mut Job, spare: &mut Vec<Vec<u8>>) {
     let mut buffer = spare.pop().unwrap_or_default();
     buffer.clear();
     buffer.resize(job.len as usize, 0);
@@ -1235,17 +1282,21 @@ fn ask_host(
     if pieces > 1 {
         job.got_others = vec![0; pieces - 1];
     }
-    for (n, piece) in (0..).zip(job.pieces.as_slice()) {
-        let Some(host) = piece.host else {
-            continue;
-        };
-        // A read goes to the end of its last beat.
-        let skip = host % BEAT;
-        let len = ((skip + u64::from(piece.len)).next_multiple_of(BEAT) - skip) as u32;
-        port.read(at + timing::DATA_READ, Purpose::Data(number, n), host, len);
-        job.asked += 1;
-        *reading += piece.len;
-    }
+}
+
+/// Asks the host for a piece of a job; beats that come of it.
+fn ask_host(number: u32, job: &mut Job, place: usize, at: u64, port: &mut Port) -> u32 {
+    let piece = job.pieces.as_slice()[place];
+    let Some(host) = piece.host else {
+        return 0;
+    };
+    // A read goes to the end of its last beat.
+    let skip = host % BEAT;
+    let bytes = (skip + u64::from(piece.len)).next_multiple_of(BEAT);
+    let purpose = Purpose::Data(number, place as u16);
+    port.read(at + timing::DATA_READ, purpose, host, (bytes - skip) as u32);
+    job.asked += 1;
+    (bytes / BEAT) as u32
 }
 
 /// The number of a mover in a trace: those to the host, that of pages behind them, those to the media.
@@ -1267,9 +1318,7 @@ fn pass_post(now: u64, port: &mut Port) -> u64 {
             port.write(now, addr, &bytes[..usize::from(len)], Taken::Nobody)
         }
         Post::AdminEntry(addr, bytes) => port.write(now, addr, &bytes, Taken::AdminEntry),
-        Post::EventIdx(addr, value) => {
-            port.write(now, addr, &value.to_le_bytes(), Taken::EventIdx)
-        }
+        Post::EventIdx(addr, value) => port.write(now, addr, &value.to_le_bytes(), Taken::EventIdx),
         Post::Answer(tag, data) => {
             port.answer(now, tag, data);
             0
