@@ -141,6 +141,8 @@ struct Transfer {
     list: Option<u64>,
     /// It has one of the walkers.
     walking: bool,
+    /// Its next step, clock edge.
+    step_at: u64,
     /// Pieces that do not make whole blocks yet.
     group: Vec<Piece>,
     /// Where the group begins in the transfer.
@@ -332,6 +334,7 @@ impl Data {
                 walker: None,
                 list: None,
                 walking: false,
+                step_at: 0,
                 group: Vec::new(),
                 group_at: 0,
                 group_len: 0,
@@ -423,10 +426,9 @@ impl Data {
 
     /// Walks until there is something to wait for; true when the walk is over.
     fn walk_on(&mut self, slot: u16, transfer: &mut Transfer, cx: &mut Cx) -> bool {
-        let mut cycle = cx.now;
         loop {
             while let Some(job) = transfer.stalled.pop_front() {
-                if let Err(job) = self.hand_over(transfer, job, cycle, cx) {
+                if let Err(job) = self.hand_over(transfer, job, cx) {
                     transfer.stalled.push_front(job);
                     if !self.stalled.contains(&slot) {
                         self.stalled.push_back(slot);
@@ -434,24 +436,37 @@ impl Data {
                     return false;
                 }
             }
+            if transfer.step_at > cx.now {
+                return false;
+            }
             let Some(walker) = &mut transfer.walker else {
                 return true;
             };
             match walker.step() {
                 Step::Data(piece) => {
-                    self.piece(slot, transfer, Some(piece.addr), piece.len, piece.offset);
-                    cycle += 1;
+                    let parts =
+                        self.piece(slot, transfer, Some(piece.addr), piece.len, piece.offset);
+                    let mut step = match piece.offset {
+                        0 => timing::FIRST_PAGE,
+                        _ => timing::PAGE_STEP,
+                    };
+                    // Such a group leaves when its last part is here, a part at a time.
+                    if parts > 1 {
+                        step += timing::PARTS;
+                    }
+                    transfer.step_at = cx.now + step;
+                    cx.plan(transfer.step_at, Event::Walk(slot));
                 }
-                Step::Drop(piece) => self.piece(slot, transfer, None, piece.len, piece.offset),
+                Step::Drop(piece) => {
+                    self.piece(slot, transfer, None, piece.len, piece.offset);
+                }
                 Step::NeedList(list) => {
                     // Whole lines, two at a time, within the page.
                     let (first, skip) = (list.addr & !(BEAT - 1), list.addr % BEAT);
                     let bytes = (skip + 8 * list.entries.min(LIST_BYTES)).next_multiple_of(BEAT);
                     let len = bytes.min(LIST_BYTES).min(SPAN - first % SPAN) as u32;
                     transfer.list = Some(list.addr);
-                    cx.port
-                        .read(cycle + timing::LIST, Purpose::List(slot), first, len);
-                    cx.reads_changed(cycle + timing::LIST);
+                    cx.read(timing::LIST, Purpose::List(slot), first, len);
                     return false;
                 }
                 Step::Done => {
@@ -496,8 +511,17 @@ impl Data {
         }
     }
 
-    /// A piece of the transfer: makes jobs of whole blocks, each within 4 KiB of the media.
-    fn piece(&mut self, slot: u16, t: &mut Transfer, host: Option<u64>, len: u64, offset: u64) {
+    /// A piece of the transfer: makes jobs of whole blocks, each within 4 KiB of the media. The parts that it was cut into, and those that
+    /// waited for it.
+    fn piece(
+        &mut self,
+        slot: u16,
+        t: &mut Transfer,
+        host: Option<u64>,
+        len: u64,
+        offset: u64,
+    ) -> usize {
+        let mut parts = t.group.len();
         let (mut host, mut left, mut at) = (host, len, offset);
         let base = match t.source {
             Source::Media(addr) => addr,
@@ -508,6 +532,7 @@ impl Data {
             if t.group.is_empty() {
                 (t.group_at, t.group_len) = (at, 0);
             }
+            parts += 1;
             let part = left.min(SPAN - (base + at) % SPAN);
             t.group.push(Piece {
                 host,
@@ -528,16 +553,11 @@ impl Data {
                     .push_back(Job::new(slot, t.op, from, len, 0, pieces));
             }
         }
+        parts
     }
 
     /// Gives a job to its mover; gives it back if that has no room.
-    fn hand_over(
-        &mut self,
-        t: &mut Transfer,
-        mut job: Job,
-        cycle: u64,
-        cx: &mut Cx,
-    ) -> Result<(), Job> {
+    fn hand_over(&mut self, t: &mut Transfer, mut job: Job, cx: &mut Cx) -> Result<(), Job> {
         let media = matches!(t.source, Source::Media(_));
         job.channel = match media {
             true => channel_of(cx.memory, job.at),
@@ -553,9 +573,9 @@ impl Data {
             // The admin buffer answers at once.
             let slot = job.slot as u8;
             let number = self.jobs.insert(job);
-            let ready = cycle + timing::PAGE;
+            let ready = cx.now + timing::PAGE;
             let mover = self.outgoing.len() as u8;
-            cx.tell(cycle, || TraceEvent::Job {
+            cx.tell(cx.now, || TraceEvent::Job {
                 slot,
                 mover,
                 to_media: false,

@@ -12,8 +12,14 @@ pub(crate) const FETCH_CLASSES: u64 = 2;
 pub(crate) const DECODE: u64 = 4;
 /// From the data path's port to the first piece.
 pub(crate) const WALK: u64 = 7;
+/// From the first page to what comes behind it.
+pub(crate) const FIRST_PAGE: u64 = 2;
+/// From one entry of a list to the next one.
+pub(crate) const PAGE_STEP: u64 = 6;
+/// More, where parts wait for each other.
+pub(crate) const PARTS: u64 = 3;
 /// A list read, from the walker to the host port.
-pub(crate) const LIST: u64 = 3;
+pub(crate) const LIST: u64 = 0;
 /// And back.
 pub(crate) const LIST_BACK: u64 = 3;
 /// A job, from its mover's queue to the channel's multiplexer.
