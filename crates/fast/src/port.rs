@@ -152,12 +152,15 @@ impl Port {
 
     /// Asks for host memory within a page; the request is at the port at `cycle`.
     pub(crate) fn read(&mut self, cycle: u64, purpose: Purpose, addr: u64, len: u32) {
-        self.asked.push_back(Asked {
+        // Who comes first goes first, whoever has said so before.
+        let behind = self.asked.iter().rposition(|asked| asked.cycle <= cycle);
+        let asked = Asked {
             purpose,
             addr,
             len,
             cycle,
-        });
+        };
+        self.asked.insert(behind.map_or(0, |n| n + 1), asked);
     }
 
     /// Puts something into the front end's line.

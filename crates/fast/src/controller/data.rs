@@ -17,6 +17,7 @@ use crate::memory::{master, Memories};
 use crate::port::{tell_beats, Arrival, Port, Post, Purpose, Taken, BEAT, BURST};
 use crate::slab::Slab;
 
+use super::hazard::Hazard;
 use super::timing;
 
 /// Jobs within so many bytes of the media.
@@ -232,8 +233,6 @@ struct Mover {
     filling: VecDeque<u32>,
     /// Beats that there is room for.
     room: u32,
-    /// Bursts of the media that are outstanding.
-    open: u32,
     /// Its next job.
     free: u64,
     /// The next beat that it writes.
@@ -246,6 +245,8 @@ pub(crate) struct Data {
     bursts: Slab<Burst>,
     /// By direction and channel.
     movers: [Vec<Mover>; 2],
+    /// What is outstanding on the media of each channel.
+    hazards: Vec<Hazard>,
     /// Chunks of each channel, in order.
     outgoing: Vec<VecDeque<Chunk>>,
     /// Whose turn it is at the host port: a channel, or the front end.
@@ -286,6 +287,7 @@ impl Data {
             jobs: Slab::new(),
             bursts: Slab::new(),
             movers: [movers(config.media_read_beats), movers(MOVER_BEATS)],
+            hazards: (0..channels).map(|_| Hazard::default()).collect(),
             outgoing: (0..channels).map(|_| VecDeque::new()).collect(),
             turn: 0,
             waiting: Default::default(),
@@ -611,10 +613,10 @@ impl Data {
             }
             match job.op {
                 Op::Read | Op::Verify | Op::Compare => {
-                    if mover.open >= self.reads {
+                    let hazard = &mut self.hazards[channel];
+                    if hazard.reads() >= self.reads || !hazard.read_begins(job.at) {
                         break;
                     }
-                    mover.open += 1;
                     let place = cx.memory.place(job.at);
                     let addr = place.map_or(0, |place| place.addr);
                     let tag = TAG_READ | u64::from(number);
@@ -784,7 +786,8 @@ impl Data {
 
     /// The place of a read burst is free.
     pub(crate) fn read_over(&mut self, channel: usize, cx: &mut Cx) {
-        self.movers[READ][channel].open -= 1;
+        self.hazards[channel].read_ends();
+        self.fill(channel, cx);
         self.issue(READ, channel, cx);
     }
 
@@ -1091,17 +1094,21 @@ impl Data {
             let left = u64::from(job.len - job.cut);
             let len = left.min(self.write_bytes - at % self.write_bytes) as u32;
             let end = job.cut + len;
-            if job.here() < end || mover.open >= self.writes {
+            if job.here() < end || self.hazards[channel].writes() >= self.writes {
                 return;
             }
-            let cut = std::mem::replace(&mut job.cut, end);
+            let bad = job.bad.iter().any(|&(from, to)| from < end && to > job.cut);
+            if !bad && !self.hazards[channel].write_begins(at) {
+                return;
+            }
+            job.cut = end;
+            let cut = end - len;
             let beats = len.div_ceil(BEAT as u32);
             mover.room += beats;
-            if job.bad.iter().any(|&(from, to)| from < end && to > cut) {
+            if bad {
                 let slot = job.slot;
                 self.fail_transfer(slot, Outcome::HostError);
             } else {
-                mover.open += 1;
                 job.open += 1;
                 let burst = Burst {
                     job: number,
@@ -1131,13 +1138,14 @@ impl Data {
         let channel = job.channel;
         job.open -= 1;
         let over = job.open == 0 && job.cut == job.len;
-        self.movers[WRITE][channel].open -= 1;
+        self.hazards[channel].write_ends();
         if over && self.movers[WRITE][channel].filling.front() != Some(&number) {
             let over = cx.now + timing::MEDIA_RESPONSE;
             self.job_over(number, over, cx);
         }
         self.fill(channel, cx);
         self.issue(WRITE, channel, cx);
+        self.issue(READ, channel, cx);
     }
 
     /// Writes a burst to the media; its job.
