@@ -15,12 +15,14 @@ from nearside.device import compile_design
 ROOT = Path(__file__).resolve().parent.parent
 
 
+@pytest.mark.rtl
 def test_devices_of_tests_have_assertions():
     assert os.environ["NEARSIDE_CHECKED"] == "1"
     with Device(Design.load("fuzz")) as device:
         assert device.build == "checked"
 
 
+@pytest.mark.rtl
 def test_commands_of_tests_have_assertions(tmp_path):
     command = [sys.executable, "-m", "nearside.cli", "info", "--design", "fuzz", "--json"]
     env = os.environ | {"NEARSIDE_ROOT": str(ROOT)}
@@ -60,6 +62,7 @@ def test_without_the_tests_environment_it_is_another_build(monkeypatch, value):
     assert Design.load("fuzz").hardware == without == checked.name
 
 
+@pytest.mark.rtl
 def test_the_command_lines_option(monkeypatch, capsys):
     monkeypatch.setenv("NEARSIDE_CHECKED", "0")
     monkeypatch.setattr(sys, "argv", ["nearside", "--checked", "info", "--design", "fuzz", "--json"])

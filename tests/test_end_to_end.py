@@ -24,6 +24,7 @@ def device():
     return Device(Design.load("default"))
 
 
+@pytest.mark.both
 def test_the_device_describes_itself(device):
     info = device.info()
     assert info["controller"]["nvme_version"] == "1.4"
@@ -64,6 +65,7 @@ def test_a_region_of_a_profile_is_of_the_media(device):
         device.delay_set("dram")
 
 
+@pytest.mark.both
 def test_namespaces_are_listed_apart_and_formatted():
     with Device(Design.load("namespaces")) as device:
         info = device.info()
@@ -95,6 +97,7 @@ def test_data_comes_back(device, length):
     assert hashlib.sha256(back).digest() == hashlib.sha256(data).digest()
 
 
+@pytest.mark.both
 def test_mixed_work_on_all_queues_is_verified(device):
     report = device.workload(
         read_percent=50, min_bytes=512, max_bytes=32 << 10, queues=16, depth=4, commands=400, span=1 << 20, verify=True,
@@ -104,6 +107,7 @@ def test_mixed_work_on_all_queues_is_verified(device):
     assert report["verified_bytes"] > 100_000
 
 
+@pytest.mark.both
 def test_blocks_are_deallocated_zeroed_and_compared(device):
     base, size = 32 << 20, 256 << 10
     data = random.Random(5).randbytes(size)
@@ -141,6 +145,7 @@ def test_the_window_and_the_namespace_hold_the_same_bytes(device):
     assert block[3:67] == data
 
 
+@pytest.mark.both
 def test_streams_of_the_window(device):
     device.delay_set("optane-dcpmm")
     job = {"span": 1 << 20, "seed": 5}
@@ -191,6 +196,7 @@ def test_profiles_that_the_dram_is_too_slow_for_say_so():
             assert min(ns for ns in fastest if ns is not None) == design.late_reads("reram")[key]
 
 
+@pytest.mark.both
 def test_timing_changes_at_run_time(device):
     device.delay_set("dram")
     job = {"queues": 1, "depth": 1, "commands": 60, "min_bytes": 512}
@@ -245,6 +251,7 @@ def test_a_stopped_run_leaves_the_interpreter_alone(device):
     assert device.workload(commands=100)["commands"] == 100
 
 
+@pytest.mark.both
 def test_media_in_a_file_survives(tmp_path):
     path = tmp_path / "media.img"
     design = Design.load("default").with_values(f'[media]\nfile = "{path}"\n')
@@ -368,6 +375,7 @@ def test_a_device_that_was_shut_down_says_so():
         device.info()
 
 
+@pytest.mark.both
 def test_interrupt_driven_host():
     with (
         Device(Design.load("default").with_values('[cpu]\nprofile = "kernel"\n')) as slow,
@@ -377,6 +385,7 @@ def test_interrupt_driven_host():
         assert slow.workload(**job)["latency"]["mean_ns"] > fast.workload(**job)["latency"]["mean_ns"] + 2000
 
 
+@pytest.mark.both
 @pytest.mark.slow
 def test_demo_end_to_end(tmp_path):
     path = tmp_path / "input.bin"

@@ -5,8 +5,6 @@ import random
 import pytest
 from nearside.device import Design, Device, NearsideError
 
-pytestmark = pytest.mark.slow
-
 MIB = 1 << 20
 
 
@@ -25,6 +23,7 @@ def test_the_device_says_what_it_holds(device):
     assert engines[1]["media"] == [512 * MIB, 768 * MIB]
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("seed", range(3))
 def test_copies_of_any_alignment_and_length(device, seed):
     rng = random.Random(seed)
@@ -116,6 +115,7 @@ def nvme_copy(device, source, target, blocks, nsid=1, **dwords):
     return device.engine("copy0").command("copy", nsid, **values | dwords)
 
 
+@pytest.mark.both
 def test_nvme_commands_copy_blocks(device):
     rng = random.Random(4)
     data = rng.randbytes(256 * 512)
@@ -164,6 +164,7 @@ def test_registers_and_nvme_commands_take_turns(device):
         assert device.read(MIB, offset=target * MIB)[0] == data
 
 
+@pytest.mark.both
 def test_a_controller_reset_leaves_an_engine_alone(device):
     engine = device.engine("copy0")
     data = random.Random(5).randbytes(MIB)

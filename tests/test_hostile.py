@@ -5,6 +5,7 @@ Whatever is passed, the answer is a result or an error of one line; never an abo
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import math
@@ -135,11 +136,11 @@ METHODS = {
 }  # fmt: skip
 FUZZ = {
     "amount": 20, "seed": 1, "calm": False, "torn_blocks": False, "first_episode": 0, "replay": None, "shrinks": 2,
-    "per_episode": 20, "progress": None,
+    "per_episode": 20, "engine": None, "progress": None,
 }  # fmt: skip
 CREATE = {
     "progress": None, "timeout_us": 2000, "queue_entries": 64, "trace": None, "skip_idle": True, "commands": None,
-    "weights": None,
+    "weights": None, "engine": None,
 }  # fmt: skip
 MEASURE = {"kind": "read", "base_ns": 100.0, "beat_ns": 0.0, "beats": 1, "samples": 2, "seed": 1}
 
@@ -157,6 +158,7 @@ def test_every_method_and_parameter_is_in_the_tables():
     assert parameters(_native.fuzz) == set(FUZZ)
     assert parameters(_native.DelayBench.measure) == set(MEASURE)
     known = {"Design", "Device", "DramChannel", "DelayBench", "Server", "NearsideError", "root", "profile", "compile"}
+    known |= {"engine"}
     assert {n for n in dir(_native) if not n.startswith("_")} == known | {"check_timeout", "fuzz"}
 
 
@@ -206,16 +208,24 @@ def test_a_call_that_is_stopped_leaves_nothing_in_flight(device, call, error):
         assert device.compare(PATTERN)
 
 
+# Done by the fast engine before a signal can come.
+LONG = functools.partial(pytest.param, marks=pytest.mark.rtl)
+
+
 @pytest.mark.parametrize(
     "call",
     [
-        lambda d: d.native.pm_read(0, 1 << 20), lambda d: d.verify(d.namespace_bytes),
-        lambda d: d.compare(bytes(d.namespace_bytes)), lambda d: d.single(commands=300), lambda d: d.rest(10**6),
-        lambda d: d.native.pm_write(1 << 20, bytes(1 << 20)),
-        lambda d: d.deallocate(*[(len(PATTERN), d.namespace_bytes - len(PATTERN))] * 2048),
+        LONG(lambda d: d.native.pm_read(0, 1 << 20), id="pm_read"),
+        pytest.param(lambda d: d.verify(d.namespace_bytes), id="verify"),
+        pytest.param(lambda d: d.compare(bytes(d.namespace_bytes)), id="compare"),
+        pytest.param(lambda d: d.single(commands=300), id="single"),
+        LONG(lambda d: d.rest(10**6), id="rest"),
+        LONG(lambda d: d.native.pm_write(1 << 20, bytes(1 << 20)), id="pm_write"),
+        pytest.param(
+            lambda d: d.deallocate(*[(len(PATTERN), d.namespace_bytes - len(PATTERN))] * 2048), id="deallocate"
+        ),
     ],
-    ids=["pm_read", "verify", "compare", "single", "rest", "pm_write", "deallocate"],
-)  # fmt: skip
+)
 def test_signals_are_heard_before_the_end(call, request):
     """A handler that raises ends the call, in less simulated time than all of it takes, and the device still works."""
 

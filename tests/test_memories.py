@@ -5,8 +5,6 @@ import random
 import pytest
 from nearside.device import Design, Device, NearsideError
 
-pytestmark = pytest.mark.slow
-
 MIB = 1 << 20
 MEDIA = 1024 * MIB
 LOCAL = 64 * MIB
@@ -50,6 +48,7 @@ def test_loads_and_stores_reach_each_memory(device, seed):
         device.pm_read(MEDIA + LOCAL - 1, 2)
 
 
+@pytest.mark.both
 def test_engines_copy_between_memories(device):
     rng = random.Random(5)
     data = rng.randbytes(MIB)

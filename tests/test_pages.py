@@ -6,8 +6,6 @@ import pytest
 from nearside import NearsideError
 from nearside.device import Design, Device, Submitted
 
-pytestmark = pytest.mark.slow
-
 LINES = 64
 
 
@@ -42,6 +40,7 @@ def test_a_command_reads_what_was_stored_before_it(device, tmp_path):
     device.delay_set("dram")
 
 
+@pytest.mark.both
 def test_commands_are_carried_out_in_their_order(device):
     copy = device.engine("copy0")
     device.pm_write(0, b"first")

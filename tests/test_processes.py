@@ -114,11 +114,10 @@ held(again)
     )
 
 
-FILES = ["media", "commands", "waveform"]
-
-
-@pytest.mark.parametrize("second", FILES)
-@pytest.mark.parametrize("first", ["media", "commands", pytest.param("waveform", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("second", ["media", "commands", pytest.param("waveform", marks=pytest.mark.rtl)])
+@pytest.mark.parametrize(
+    "first", ["media", "commands", pytest.param("waveform", marks=[pytest.mark.rtl, pytest.mark.slow])]
+)
 def test_no_file_is_two_things(tmp_path, first, second):
     """Whatever one device has it for, another one is refused: here, in another process, and under another name."""
     script(
@@ -157,6 +156,7 @@ owner.shutdown()
     )
 
 
+@pytest.mark.rtl
 @pytest.mark.parametrize("first", ["media", "commands"])
 def test_no_file_of_a_device_is_its_waveform_too(tmp_path, first):
     values = "[media]\nfile = 'f.jsonl'" if first == "media" else ""
@@ -174,6 +174,7 @@ else:
     )
 
 
+@pytest.mark.rtl
 @pytest.mark.parametrize("where", ["pipe.jsonl", "none/w.fst"])
 def test_a_waveform_is_refused_before_anything_is_compiled(tmp_path, where):
     os.mkfifo(tmp_path / "pipe.jsonl")
@@ -252,6 +253,7 @@ def test_python_goes_on_while_a_server_waits_for_its_directory(tmp_path):
     timer.join()
 
 
+@pytest.mark.rtl  # the fast engine is done before another thread has its turn
 @pytest.mark.parametrize("name", ["flush", "set_priority", "shutdown"])
 def test_python_goes_on_while_a_device_simulates(name):
     """Threads take turns only where a call lets them: the interval is too long for any other turn."""

@@ -6,8 +6,6 @@ import struct
 import pytest
 from nearside.device import Design, Device, NearsideError
 
-pytestmark = pytest.mark.slow
-
 MIB = 1 << 20
 # Kinds of values: their format in Python, bits.
 KINDS = {0: ("I", 32), 1: ("Q", 64), 2: ("i", 32), 3: ("q", 64)}
@@ -132,6 +130,7 @@ def test_bitmaps_without_a_place(device, arguments, wrong):
     assert device.pm_read(last, 8) == b"\xff" * 8
 
 
+@pytest.mark.both
 def test_nvme_commands_write_bitmaps(device):
     rng = random.Random(3)
     values = [rng.getrandbits(8) for _ in range(128 * 77)]
@@ -261,6 +260,7 @@ def test_nvme_commands_end_by_themselves(device, profile):
         device.delay_set("dram")
 
 
+@pytest.mark.both
 def test_registers_and_nvme_commands_take_turns(device):
     data = struct.pack("<1024I", *range(1024)) * 64
     device.write(data, offset=5 * MIB)

@@ -32,6 +32,7 @@ def test_a_trace_that_is_not_written_is_named(tmp_path):
         device.trace_stop()
 
 
+@pytest.mark.rtl
 def test_the_table_of_single_reads_is_what_the_command_shows():
     """docs/trace.md: the terms of `nearside latency`."""
     text = (Path(__file__).parent.parent / "docs/trace.md").read_text()
@@ -104,6 +105,7 @@ def test_perfetto_gets_a_trace_event_file(device, tmp_path):
     assert {e["tid"] for e in slices} == named
 
 
+@pytest.mark.both
 def test_terms_of_single_commands(device):
     device.delay_set("dram")
     for kind in ("read", "write"):

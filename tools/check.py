@@ -101,6 +101,9 @@ def test_steps(everything: bool) -> list[Step]:
             spread = "worksteal" if name.startswith("hw/") else "loadfile"
             command = [str(BIN / "pytest"), name, "-n", "2", "--dist", spread, *chosen]
             steps.append(Step(f"pytest {name}", command, counted=True))
+    if everything:  # behaviour is tested on the fast engine, and sampled on the other one
+        command = [str(BIN / "pytest"), "tests", "-m", "both", "-n", "2", "--dist", "loadfile"]
+        steps.append(Step("sampled on rtl", command, counted=True, env=(("NEARSIDE_ENGINE", "rtl"),)))
     if everything:  # as in an FPGA; a sample, as every block does the same with it
         free = (("CLOCK_GATE_BYPASS", "1"),)
         command = [str(BIN / "pytest"), *FREE_CLOCKS, "-n", "2"]

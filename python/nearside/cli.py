@@ -76,6 +76,10 @@ TrainOption = Annotated[
     bool,
     typer.Option(help="Compile twice, the second time with counts of a run: faster ever after. Never with --checked."),
 ]
+EngineOption = Annotated[
+    str | None,
+    typer.Option(metavar="rtl|fast", help="The SystemVerilog, or its model: far faster. [$NEARSIDE_ENGINE, or rtl]"),
+]
 TraceOption = Annotated[
     Path | None,
     typer.Option("--trace", help="Write what happens to every command: *.jsonl is JSON lines, *.json for Perfetto."),
@@ -101,6 +105,7 @@ def print_json(value: Any) -> None:
 def demo(
     file: Annotated[Path | None, typer.Argument(help="Any file; without one, 8 MiB are generated.")] = None,
     design: DesignOption = "default",
+    engine: EngineOption = None,
     trace: TraceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -112,7 +117,7 @@ def demo(
     from nearside import demo as demonstration
     from nearside.device import Design
 
-    doc = demonstration.run(file, Design.load(design), quiet=as_json, trace=trace)
+    doc = demonstration.run(file, Design.load(design), quiet=as_json, trace=trace, engine=engine)
     if as_json:
         print_json(doc)
     else:
@@ -122,9 +127,9 @@ def demo(
 
 
 @app.command(epilog="Example: nearside info --json | jq .device.blocks")
-def info(design: DesignOption = "default", as_json: JsonOption = False) -> None:
+def info(design: DesignOption = "default", engine: EngineOption = None, as_json: JsonOption = False) -> None:
     """Show what the device says of itself: controller, namespaces, queues, and the list of its blocks."""
-    with _device(design, as_json) as device:
+    with _device(design, engine, as_json) as device:
         doc = {"design": {"name": device.design.name, "hash": device.design.hash}, "engine": device.model}
         doc |= {"build": device.build, "late_reads": device.late_reads}
         doc |= device.info() | {"delay": device.delay_get(), "engines": device.engines()}
@@ -226,6 +231,7 @@ def wire(
     link: Annotated[str, typer.Argument(help="gen3x8, gen3x16 or gen4x8.")] = "gen3x8",
     design: DesignOption = "default",
     seed: Annotated[int, typer.Option(help="Seed of addresses and order.", min=0, max=MAX_U64)] = 1,
+    engine: EngineOption = None,
     trace: TraceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -238,7 +244,7 @@ def wire(
     loaded = Design.load(design).with_values(table.LINKS[link])
     files.check_apart([trace], loaded.files)
     with show.building(loaded.name, not as_json) as progress:
-        device = Device(loaded, progress, commands=trace)
+        device = Device(loaded, progress, engine, commands=trace)
     rows = []
     with device, show.bar("measuring", not as_json) as progress:
         device.delay_set("dram")
@@ -247,7 +253,7 @@ def wire(
             rows.append(table.measure(device, case, case.commands(), seed))
     device.trace_stop()
     if as_json:
-        print_json({"link": link, "time": "simulated", "seed": seed, "rows": rows})
+        print_json({"link": link, "engine": device.model, "time": "simulated", "seed": seed, "rows": rows})
     else:
         table.print_table(link, rows)
 
@@ -287,6 +293,7 @@ def fuzz(
     seed: Annotated[int, typer.Option(help="Seed of everything; the same seed does the same.", min=0, max=MAX_U64)] = 1,
     replay: Annotated[str | None, typer.Option(help="Run this again: what a failure has printed.")] = None,
     torn_blocks: Annotated[bool, typer.Option(help="Take blocks with parts of several contents for right.")] = False,
+    engine: EngineOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Random and malformed commands, hostile PRPs and SGLs, and resets at any moment, against a reference model.
@@ -295,13 +302,16 @@ def fuzz(
     A failure is run again with fewer steps, and printed with what is needed to replay it.
     """
     from nearside import fuzzing
-    from nearside.device import Design, compile_design
+    from nearside.device import Design, compile_design, engine_of
 
     loaded = Design.load(design)
-    with show.building(loaded.name, not as_json) as progress:
-        compile_design(loaded, progress, checked=True)
+    engine = engine_of(engine)
+    if engine == "rtl":
+        with show.building(loaded.name, not as_json) as progress:
+            compile_design(loaded, progress, checked=True)
+    options = {"replay": replay, "torn_blocks": torn_blocks, "engine": engine}
     with show.bar("fuzzing", not as_json) as progress:
-        doc = fuzzing.run(loaded, commands, seed, replay=replay, torn_blocks=torn_blocks, progress=progress)
+        doc = fuzzing.run(loaded, commands, seed, progress=progress, **options)
     if as_json:
         print_json(doc)
     else:
@@ -318,6 +328,7 @@ def latency(
     commands: Annotated[int, typer.Option(min=1, max=1000, help="How many of each.")] = 20,
     design: DesignOption = "default",
     seed: Annotated[int, typer.Option(help="Seed of addresses.", min=0, max=MAX_U64)] = 1,
+    engine: EngineOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Where the time of a single 4 KiB read or write goes, stage by stage: link, host, memory, controller."""
@@ -328,7 +339,7 @@ def latency(
     chosen = profile or list(dict.fromkeys(["dram", loaded.values["media"]["profile"]]))
     for name in chosen:
         media_profile(name)
-    doc = breakdown.run(loaded, chosen, commands, seed, quiet=as_json)
+    doc = breakdown.run(loaded, chosen, commands, seed, quiet=as_json, engine=engine)
     if as_json:
         print_json(doc)
     else:
@@ -368,11 +379,12 @@ def soak(
     result: Annotated[
         Path | None, typer.Option(help="Keep the result here after every episode, and go on with what is there.")
     ] = None,
+    engine: EngineOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Reads, writes, compares and zeroes of random sizes on all queues, every byte checked: some 10 MB/s."""
+    """Reads, writes, compares and zeroes of random sizes on all queues, every byte checked: some 10 MB/s on the RTL."""
     from nearside import fuzzing
-    from nearside.device import Design, compile_design
+    from nearside.device import Design, compile_design, engine_of
 
     if math.isnan(gigabytes):
         raise NearsideError("--gigabytes nan: a number is needed")
@@ -380,10 +392,12 @@ def soak(
     files.check_apart([result], loaded.files)
     if result is not None:
         fuzzing.resume(result, loaded, seed)
-    with show.building(loaded.name, not as_json) as progress:
-        compile_design(loaded, progress, checked=True)
+    engine = engine_of(engine)
+    if engine == "rtl":
+        with show.building(loaded.name, not as_json) as progress:
+            compile_design(loaded, progress, checked=True)
     with show.bar("soaking", not as_json) as progress:
-        doc = fuzzing.soak(loaded, int(gigabytes * 1e9), seed, result, progress)
+        doc = fuzzing.soak(loaded, int(gigabytes * 1e9), seed, result, progress, engine)
     if as_json:
         print_json(doc)
     else:
@@ -406,17 +420,18 @@ def serve(
         list[Path] | None,
         typer.Option("--trace", help="A trace of all commands: *.jsonl, *.json for Perfetto; once for each device."),
     ] = None,
+    engine: EngineOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Serve devices to virtual machines: a vfio-user server that QEMU attaches to.
 
-    Runs until Ctrl-C or SIGTERM. The device is simulated clock by clock while the guest waits, so the latency and
+    Runs until Ctrl-C or SIGTERM. The device is simulated while the guest waits, so the latency and
     bandwidth that a guest sees are the simulator's speed in wall-clock time, not the device's.
     """
     from nearside import serve as serving
 
     devices = serving.pair(design or ["default"], socket, media or [], trace or [])
-    doc = serving.run(devices, quiet=as_json, traces=trace or [])
+    doc = serving.run(devices, quiet=as_json, traces=trace or [], engine=engine)
     if as_json:
         print_json(doc)
         return
@@ -427,9 +442,9 @@ def serve(
 
 
 @delay_app.command("show", epilog="Example: nearside delay show --design dram --json")
-def delay_show(design: DesignOption = "default", as_json: JsonOption = False) -> None:
+def delay_show(design: DesignOption = "default", engine: EngineOption = None, as_json: JsonOption = False) -> None:
     """Show the timing of each channel, as its registers hold it."""
-    with _device(design, as_json) as device:
+    with _device(design, engine, as_json) as device:
         channels = device.delay_get()
     if as_json:
         print_json({"channels": channels, "late_reads": device.late_reads})
@@ -447,6 +462,7 @@ def delay_set(
     channel: Annotated[int | None, typer.Option(help="Only this channel of the memory.", min=0, max=63)] = None,
     memory: Annotated[str, typer.Option(help="The memory: storage, or local if the design has it.")] = "storage",
     design: DesignOption = "default",
+    engine: EngineOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Set the timing of a running device, and show what that does to 4 KiB reads, or to loads of the local memory.
@@ -465,7 +481,7 @@ def delay_set(
         from nearside.device import media_profile
 
         media_profile(profile)
-    with _device(design, as_json) as device:
+    with _device(design, engine, as_json) as device:
         device.design.late_reads(memory=memory)  # names those that there are
         before = _latency(device, memory)
         if profile is not None:
@@ -496,12 +512,12 @@ def _latency(device: Any, memory: str) -> dict[str, Any]:
     return device.pm_stream("load", **stream)["latency"]
 
 
-def _device(name: str, quiet: bool) -> Any:
+def _device(name: str, engine: str | None, quiet: bool) -> Any:
     from nearside.device import Design, Device
 
     design = Design.load(name)
     with show.building(design.name, not quiet) as progress:
-        return Device(design, progress)
+        return Device(design, progress, engine)
 
 
 def _print_delay(channels: list[dict[str, Any]]) -> None:

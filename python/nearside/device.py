@@ -116,6 +116,11 @@ def compile_design(
     return Path(_native.compile(design.native, progress, train, checked))
 
 
+def engine_of(name: str | None) -> str:
+    """The engine of this name, "rtl" or "fast"; without one that which `NEARSIDE_ENGINE` names, or "rtl"."""
+    return _native.engine(name)
+
+
 class Device:
     """A simulated device with its link, host and driver."""
 

@@ -23,14 +23,19 @@ COUNTS = ("moved_bytes", "episodes", "mismatches")
 
 
 def run(design: Design, commands: int, seed: int, **options: Any) -> dict[str, Any]:
-    """Runs a campaign (`replay`, `shrinks`, `per_episode`, `torn_blocks`, `progress`)."""
+    """Runs a campaign (`replay`, `shrinks`, `per_episode`, `torn_blocks`, `engine`, `progress`)."""
     if options.get("replay") is not None:
         as_text("what to replay", options["replay"])
     return json.loads(_native.fuzz(design.native, commands, seed, **options))
 
 
 def soak(
-    design: Design, amount: int, seed: int, result: Path | None = None, progress: Progress | None = None
+    design: Design,
+    amount: int,
+    seed: int,
+    result: Path | None = None,
+    progress: Progress | None = None,
+    engine: str | None = None,
 ) -> dict[str, Any]:
     """Moves so many bytes of right commands, and checks every one. Each episode begins with an empty device.
 
@@ -45,7 +50,12 @@ def soak(
             if progress:
                 progress(min(done + now, amount), amount)
 
-        options = {"calm": True, "first_episode": total.get("episodes", 0) % EPISODES, "per_episode": SOAK_EPISODE}
+        options = {
+            "calm": True,
+            "first_episode": total.get("episodes", 0) % EPISODES,
+            "per_episode": SOAK_EPISODE,
+            "engine": engine,
+        }
         doc = run(design, min(SOAK_EPISODE, amount - done), seed, progress=tell, **options)
         total = key | _sum(total, doc)
         if result is not None:

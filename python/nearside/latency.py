@@ -133,11 +133,13 @@ def measure(device: Device, kind: str, commands: int, seed: int) -> dict[str, An
     }  # fmt: skip
 
 
-def run(design: Design, profiles: list[str], commands: int, seed: int, quiet: bool) -> dict[str, Any]:
+def run(
+    design: Design, profiles: list[str], commands: int, seed: int, quiet: bool, engine: str | None = None
+) -> dict[str, Any]:
     """Reads and writes under each profile; returns the result document, already saved, with its plot."""
     results.ready(["latency.json", "latency.png"], inputs=design.files)
     with show.building(design.name, not quiet) as progress:
-        device = Device(design, progress)
+        device = Device(design, progress, engine)
     rows = []
     with device:
         for profile in profiles:
@@ -147,7 +149,7 @@ def run(design: Design, profiles: list[str], commands: int, seed: int, quiet: bo
     figures = [
         results.figure(f"{row['profile']}.{row['kind']}_4k.added_cycles", row["added_cycles"], "cycles") for row in rows
     ]
-    doc = results.document("latency", design, seed, time="simulated", rows=rows, figures=figures)
+    doc = results.document("latency", design, seed, engine=device.model, time="simulated", rows=rows, figures=figures)
     doc["plot"] = str(results.folder() / "latency.png")
     plots.latency(doc, Path(doc["plot"]))
     doc["saved"] = str(results.folder() / "latency.json")

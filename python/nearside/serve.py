@@ -91,11 +91,15 @@ class Server:
     """Devices that are being served."""
 
     def __init__(
-        self, devices: Sequence[tuple[Design, Path]], progress: BuildProgress | None = None, traces: Sequence[Path] = ()
+        self,
+        devices: Sequence[tuple[Design, Path]],
+        progress: BuildProgress | None = None,
+        traces: Sequence[Path] = (),
+        engine: str | None = None,
     ) -> None:
         every = traces or [None] * len(devices)
         wanted = [(design.native, socket, trace) for (design, socket), trace in zip(devices, every, strict=True)]
-        self.native = _native.Server(wanted, progress)
+        self.native = _native.Server(wanted, progress, engine)
 
     def __enter__(self) -> Server:
         return self
@@ -111,14 +115,16 @@ class Server:
         return json.loads(self.native.counters())
 
 
-def run(devices: Sequence[tuple[Design, Path]], quiet: bool, traces: Sequence[Path] = ()) -> list[dict[str, Any]]:
+def run(
+    devices: Sequence[tuple[Design, Path]], quiet: bool, traces: Sequence[Path] = (), engine: str | None = None
+) -> list[dict[str, Any]]:
     """Serves until SIGINT or SIGTERM; returns what each device has done. Traces go to one file a device, or none."""
     late = [design.late_reads() for design, _ in devices]
     for message in dict.fromkeys(reads["message"] for reads in late if reads):
         warnings.warn(message, LateReadsWarning, stacklevel=1)
     with _ended_by_signals() as ended:
         with show.building(devices[0][0].name, not quiet) as progress:
-            running = Server(devices, progress, traces)
+            running = Server(devices, progress, traces, engine)
         with running as server:
             if not quiet:
                 _announce(devices, server.native.builds)

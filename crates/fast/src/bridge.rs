@@ -28,6 +28,10 @@ const LOAD: u64 = 3;
 const LOAD_BACK: u64 = 2;
 const STORE: u64 = 3;
 
+/// A load of a command page: until its first line is asked for, and each line.
+const PAGE_LOAD: u64 = 6;
+const PAGE_LINE: u64 = 2;
+
 /// An access to registers, word by word.
 #[derive(Clone, Debug)]
 pub(crate) enum Registers {
@@ -84,7 +88,10 @@ pub(crate) struct Bridge {
     load_free: u64,
     loads: Slab<Load>,
     loading: usize,
-    storing: usize,
+    /// Stores that have begun, and of these the first ones whose responses have all come; behind them, which have.
+    stored: u64,
+    answered: u64,
+    responses: VecDeque<bool>,
     /// IDs of stores take turns.
     store_id: u16,
     answers: VecDeque<Answer>,
@@ -102,7 +109,9 @@ impl Bridge {
             load_free: 0,
             loads: Slab::new(),
             loading: 0,
-            storing: 0,
+            stored: 0,
+            answered: 0,
+            responses: VecDeque::new(),
             store_id: 0,
             answers: VecDeque::new(),
             chunk: chunk.into(),
@@ -111,7 +120,17 @@ impl Bridge {
     }
 
     pub(crate) fn is_quiet(&self) -> bool {
-        self.held.is_none() && self.loading == 0 && self.storing == 0 && self.answers.is_empty()
+        self.held.is_none() && self.loading == 0 && !self.stores() && self.answers.is_empty()
+    }
+
+    /// Stores have begun whose responses have not come.
+    fn stores(&self) -> bool {
+        self.answered != self.stored
+    }
+
+    /// How many stores have begun, and how many of the first ones of these have all been answered.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.stored, self.answered)
     }
 
     /// It waits for something of its own before it takes a further access.
@@ -145,6 +164,26 @@ impl Bridge {
             last: true,
         });
         cx.plan(cycle, Event::Bridge);
+    }
+
+    /// Answers a load of the command pages, whose lines come one behind the other from an edge on: what leaves before the end does so at
+    /// multiples of the largest completion.
+    pub(crate) fn reply_lines(&mut self, tag: u32, offset: u64, data: &[u8], cx: &mut Cx) {
+        let stop = offset + data.len() as u64;
+        let (mut from, first) = (offset, offset / BEAT);
+        while from < stop {
+            let to = (from - from % self.chunk + self.chunk).min(stop);
+            let lines = to.div_ceil(BEAT) - first;
+            let cycle = cx.now + PAGE_LOAD + PAGE_LINE * lines;
+            self.insert(Answer {
+                cycle,
+                tag,
+                data: Some(data[(from - offset) as usize..(to - offset) as usize].to_vec()),
+                last: to == stop,
+            });
+            cx.calendar.plan(cycle, Event::Bridge);
+            from = to;
+        }
     }
 
     /// Answers go in the order of their data.
@@ -217,7 +256,7 @@ impl Bridge {
                 len,
                 tag,
             } if window(bar, offset, len.into()) => {
-                if lite_busy.is_some() || self.storing > 0 || self.loading >= MAX_LOADS {
+                if lite_busy.is_some() || self.stores() || self.loading >= MAX_LOADS {
                     return Err((access, lite_busy));
                 }
                 if bar == Bar::Control {
@@ -231,7 +270,7 @@ impl Bridge {
                 offset,
                 ref data,
             } => {
-                if lite_busy.is_some() || self.storing > 0 {
+                if lite_busy.is_some() || self.stores() {
                     return Err((access, lite_busy));
                 }
                 if !within(bar, offset, data.len() as u64) {
@@ -253,7 +292,7 @@ impl Bridge {
                 len,
                 tag,
             } => {
-                if lite_busy.is_some() || self.storing > 0 {
+                if lite_busy.is_some() || self.stores() {
                     return Err((access, lite_busy));
                 }
                 if !within(bar, offset, len.into()) {
@@ -358,17 +397,26 @@ impl Bridge {
             return;
         };
         self.lost_writes += u64::from(!cx.memory.write(offset, data));
-        self.storing += 1;
+        let tag = TAG_STORE | u64::from(self.stored as u32);
+        self.stored += 1;
+        self.responses.push_back(false);
         let id = self.store_id;
         self.store_id = (id + 1) % MAX_LOADS as u16;
         let (channel, bytes) = (place.channel, data.len() as u32);
-        cx.memory.channels[channel].write(at + STORE, master::PM, id, place.addr, bytes, TAG_STORE);
+        cx.memory.channels[channel].write(at + STORE, master::PM, id, place.addr, bytes, tag);
         cx.channel_changed(channel);
     }
 
     /// The response to a store.
-    pub(crate) fn stored(&mut self, cx: &mut Cx) {
-        self.storing -= 1;
+    pub(crate) fn stored(&mut self, number: u32, cx: &mut Cx) {
+        let place = number.wrapping_sub(self.answered as u32) as usize;
+        if let Some(come) = self.responses.get_mut(place) {
+            *come = true;
+        }
+        while self.responses.front() == Some(&true) {
+            self.responses.pop_front();
+            self.answered += 1;
+        }
         cx.after(1, Event::Bridge);
     }
 }

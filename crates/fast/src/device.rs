@@ -10,7 +10,9 @@ use crate::calendar::Calendar;
 use crate::config::Config;
 use crate::control::{Credits, Qos, Status};
 use crate::controller::Controller;
-use crate::cx::{Cx, Event, Looks, TAG_LOAD, TAG_READ, TAG_STORE, TAG_WRITE};
+use crate::controller::ToEngine;
+use crate::cx::{Cx, Event, Looks, TAG_ENGINE, TAG_LOAD, TAG_READ, TAG_STORE, TAG_WRITE};
+use crate::engines::{self, Engines};
 use crate::memory::{Event as Answer, Memories};
 use crate::msix::Msix;
 use crate::port::Port;
@@ -24,6 +26,9 @@ const READ_BAR0: u64 = 8;
 /// And of BAR4.
 const READ_BAR4: u64 = 7;
 
+/// A load of what is no command page.
+const PAGE_ERROR: u64 = 9;
+
 /// Everything that is lost with the power, or a reset of the function.
 struct Powered {
     calendar: Calendar<Event>,
@@ -31,6 +36,7 @@ struct Powered {
     msix: Msix,
     bridge: Bridge,
     controller: Controller,
+    engines: Engines,
     qos: Qos,
     looks: Looks,
     /// When a look at each channel is planned.
@@ -55,6 +61,7 @@ pub struct FastDevice {
 impl FastDevice {
     /// A device with power; `media` is what its storage holds.
     pub fn new(config: Config, media: Media) -> Result<FastDevice, String> {
+        engines::check(&config)?;
         let local = match &config.local {
             None => None,
             Some(local) => {
@@ -119,6 +126,7 @@ impl FastDevice {
             msix: Msix::new(config.queues(), vectors, self.msix),
             bridge: Bridge::new(config.host_chunk),
             controller: Controller::new(config.clone(), self.edge + RESET_CYCLES),
+            engines: Engines::new(config),
             qos: Qos::new(),
             looks: Looks::new(),
             channel_looks: vec![0; channels],
@@ -218,9 +226,19 @@ impl Parts<'_> {
             match asked {
                 Asked::Nothing => {}
                 Asked::Registers(access) => self.registers(access),
-                Asked::Page(..) => {}
-                Asked::PageLoad(_, _, tag) => {
-                    self.p.bridge.reply(self.now + 3, tag, None, &mut cx!(self));
+                Asked::Page(offset, data) => {
+                    let (stores, answered) = self.p.bridge.counts();
+                    let engines = &mut self.p.engines;
+                    let fine = engines.write_page(offset, &data, stores, answered, &mut cx!(self));
+                    self.p.bridge.lost_writes += u64::from(!fine);
+                }
+                Asked::PageLoad(offset, len, tag) => {
+                    let data = self.p.engines.read_page(offset, len);
+                    let bridge = &mut self.p.bridge;
+                    match data {
+                        Some(data) => bridge.reply_lines(tag, offset, &data, &mut cx!(self)),
+                        None => bridge.reply(self.now + PAGE_ERROR, tag, None, &mut cx!(self)),
+                    }
                 }
             }
         }
@@ -279,9 +297,10 @@ impl Parts<'_> {
         match block {
             bar4::STATUS => Some(self.status.read(at)),
             bar4::QOS => Some(self.p.qos.read(at)),
-            _ => self
-                .delay_of(block)
-                .map(|channel| self.memory.channels[channel].register(at)),
+            _ => match self.delay_of(block) {
+                Some(channel) => Some(self.memory.channels[channel].register(at)),
+                None => self.p.engines.read_register(offset),
+            },
         }
     }
 
@@ -306,7 +325,13 @@ impl Parts<'_> {
                     self.memory.channels[channel].set_register(self.now, at, value, strobe as u8);
                     cx!(self).channel_changed(channel);
                 }
-                None => self.p.bridge.lost_writes += 1,
+                None => {
+                    let engines = &mut self.p.engines;
+                    if !engines.write_register(offset, value, bits, &mut cx!(self)) {
+                        self.p.bridge.lost_writes += 1;
+                    }
+                    self.serve_engines();
+                }
             },
         }
     }
@@ -350,9 +375,47 @@ impl Parts<'_> {
                 }
             }
             Event::Channel(channel) => self.channel(channel.into()),
-            Event::Engine(..) => {}
-            event => self.p.controller.handle(event, &mut cx!(self)),
+            Event::Engine(engine, event) => {
+                let (_, answered) = self.p.bridge.counts();
+                let engines = &mut self.p.engines;
+                engines.handle(engine, event, answered, &mut cx!(self));
+                self.serve_engines();
+            }
+            event => {
+                self.p.controller.handle(event, &mut cx!(self));
+                if self.p.controller.asks_engines() {
+                    self.serve_engines();
+                }
+            }
         }
+    }
+
+    /// What passes between the controller and the engines: commands and their ends, and messages of interrupts.
+    fn serve_engines(&mut self) {
+        loop {
+            while let Some(asked) = self.p.controller.next_for_engines() {
+                if let ToEngine::Stop(engine, slot) = asked {
+                    let engines = &mut self.p.engines;
+                    engines.stop_command(engine, slot, &mut cx!(self));
+                }
+            }
+            while let Some((slot, end)) = self.p.engines.take_ended() {
+                let controller = &mut self.p.controller;
+                controller.engine_ended(slot, end, &mut cx!(self));
+            }
+            for engine in 0..self.config.engines.len() {
+                if self.p.engines.has_room(engine) {
+                    if let Some(command) = self.p.controller.engine_free(engine) {
+                        self.p.controller.engine_took(command.slot);
+                        self.p.engines.command(engine, command, &mut cx!(self));
+                    }
+                }
+            }
+            if !self.p.controller.asks_engines() {
+                break;
+            }
+        }
+        self.p.controller.send_messages(&mut cx!(self));
     }
 
     fn channel(&mut self, channel: usize) {
@@ -387,7 +450,18 @@ impl Parts<'_> {
                 (Answer::Write { .. }, TAG_WRITE) => {
                     self.p.controller.media_written(number, &mut cx!(self))
                 }
-                (Answer::Write { .. }, TAG_STORE) => self.p.bridge.stored(&mut cx!(self)),
+                (Answer::Write { .. }, TAG_STORE) => {
+                    self.p.bridge.stored(number, &mut cx!(self));
+                    let (_, answered) = self.p.bridge.counts();
+                    let engines = &mut self.p.engines;
+                    engines.stores_answered(answered, &mut cx!(self));
+                }
+                (Answer::Read { end, .. }, TAG_ENGINE) => {
+                    self.p.engines.read(number, end, &mut cx!(self));
+                }
+                (Answer::Write { .. }, TAG_ENGINE) => {
+                    self.p.engines.written(number, &mut cx!(self));
+                }
                 _ => {}
             }
         }
@@ -483,6 +557,7 @@ impl Device for FastDevice {
             p.bridge.is_quiet()
                 && p.controller.is_at_rest(p.port.is_quiet())
                 && !p.controller.holds()
+                && p.engines.is_quiet()
         })
     }
 

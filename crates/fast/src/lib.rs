@@ -9,6 +9,7 @@ mod control;
 pub mod controller;
 mod cx;
 mod device;
+mod engines;
 pub mod memory;
 mod msix;
 mod port;

@@ -146,6 +146,13 @@ pub fn engine_of(name: Option<&str>) -> PyResult<Engine> {
     }
 }
 
+/// See [`engine_of`].
+#[pyfunction]
+#[pyo3(signature = (name=None))]
+pub fn engine(name: Option<&str>) -> PyResult<&'static str> {
+    Ok(engine_of(name)?.name())
+}
+
 /// What devices of a design are made by. `progress` is told of a compilation.
 pub fn factory(
     py: Python<'_>,

@@ -32,6 +32,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(build::root, module)?)?;
     module.add_function(wrap_pyfunction!(build::profile, module)?)?;
     module.add_function(wrap_pyfunction!(build::compile, module)?)?;
+    module.add_function(wrap_pyfunction!(build::engine, module)?)?;
     module.add_function(wrap_pyfunction!(fuzz::fuzz, module)?)?;
     module.add_function(wrap_pyfunction!(device::check_timeout, module)?)?;
     Ok(())

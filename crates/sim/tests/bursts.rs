@@ -14,6 +14,8 @@ enum Where {
     Random,
     /// Other rows of few banks, again and again.
     Conflicts,
+    /// A copy: what is read in a row is written in a row so far away, in other rows of the same banks.
+    Copy(u64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,6 +52,7 @@ impl Source {
         let p = self.pattern;
         let bytes = u64::from(p.lines) * 64;
         let addr = match p.at {
+            Where::Copy(distance) => self.next / 2 * bytes + self.next % 2 * distance,
             Where::Sequential => self.next * bytes,
             Where::Random => self.random.below((4 << 30) / bytes) * bytes,
             // The low bits of the row choose the bank: rows 16 apart are in the same one.
@@ -59,6 +62,7 @@ impl Source {
         let write = match p.mix {
             Mix::Reads => false,
             Mix::Writes => true,
+            Mix::Half if matches!(p.at, Where::Copy(_)) => self.next % 2 == 0,
             Mix::Half => self.random.below(2) == 1,
         };
         (addr, write)
@@ -269,6 +273,7 @@ fn bounds(at: Where, mix: Mix) -> [[f64; 2]; 3] {
     match (at, mix) {
         (_, Mix::Reads) => [[4.5, 1.0], [4.5, 1.0], [0.0; 2]],
         (_, Mix::Writes) => [[1.5, 1.0], [0.0; 2], [1.5, 1.0]],
+        (Where::Copy(_), Mix::Half) => [[10.5, 4.0], [99.0, 9.0], [22.0, 3.5]],
         (Where::Conflicts, Mix::Half) => [[16.0, 6.0], [16.0, 7.0], [55.0, 15.0]],
         (_, Mix::Half) => [[9.0, 2.5], [17.0, 4.0], [45.0, 9.0]],
     }
@@ -276,8 +281,17 @@ fn bounds(at: Where, mix: Mix) -> [[f64; 2]; 3] {
 
 #[test]
 fn bursts_take_the_time_that_their_lines_take() {
-    for at in [Where::Sequential, Where::Random, Where::Conflicts] {
+    for at in [
+        Where::Sequential,
+        Where::Random,
+        Where::Conflicts,
+        Where::Copy(128 << 20),
+        Where::Copy((130 << 20) + (32 << 10)),
+    ] {
         for mix in [Mix::Reads, Mix::Writes, Mix::Half] {
+            if matches!(at, Where::Copy(_)) && mix != Mix::Half {
+                continue;
+            }
             let bounds = bounds(at, mix);
             let mut sums = [0.0; 3];
             let mut patterns = 0;

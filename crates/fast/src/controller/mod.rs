@@ -134,8 +134,8 @@ struct AtEngine {
 
 /// What the device does for the controller at its engines.
 pub(crate) enum ToEngine {
-    /// Carry this out.
-    Command(usize, EngineCommand),
+    /// A command waits; see [`Controller::engine_free`].
+    Command,
     /// End the command of this slot.
     Stop(usize, u16),
 }
@@ -899,23 +899,27 @@ impl Controller {
     // ---- engines ----
 
     /// Takes what the engines are to do.
-    pub(crate) fn to_engine(&mut self) -> Option<ToEngine> {
+    pub(crate) fn next_for_engines(&mut self) -> Option<ToEngine> {
         self.to_engines.pop_front()
     }
 
+    /// There is something to take.
+    pub(crate) fn asks_engines(&self) -> bool {
+        !self.to_engines.is_empty()
+    }
+
     /// A command is offered to its engine.
-    fn offer(&mut self, slot: u16, _cx: &mut Cx) {
+    fn offer(&mut self, slot: u16, cx: &mut Cx) {
         let stops = !self.fetches();
-        let Some(at) = &mut self.at_engines[usize::from(slot)] else {
-            return;
-        };
-        if at.held == Held::Waits && !stops {
-            self.to_engines
-                .push_back(ToEngine::Command(at.engine, at.command));
+        if stops {
+            // What comes while the controller is being stopped ends at once.
+            self.end_at_engine(slot, None, cx);
+        } else {
+            self.to_engines.push_back(ToEngine::Command);
         }
     }
 
-    /// An engine has taken a command, or has no room for it: then it is offered again.
+    /// An engine has taken a command.
     pub(crate) fn engine_took(&mut self, slot: u16) {
         if let Some(at) = &mut self.at_engines[usize::from(slot)] {
             at.held = Held::Runs;

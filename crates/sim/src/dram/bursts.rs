@@ -53,6 +53,8 @@ struct Bank {
     /// The row before, and the clock of the PRE that closes it: reads of it that come until then still find it open.
     before: (u32, u64),
     before_column: u64,
+    /// The row of the last write: those of a drain that goes on find it open, whatever has a place behind them.
+    written: u32,
     /// Closed for the refresh that is next: whatever comes is behind it.
     refreshed: bool,
     /// Writes in the controller, oldest first, and the oldest of those that hit the open row.
@@ -133,6 +135,7 @@ impl Bursts {
                 next_column: [0; 2],
                 before: (CLOSED, 0),
                 before_column: 0,
+                written: CLOSED,
                 refreshed: false,
                 writes: Vec::with_capacity(8),
                 hit: None,
@@ -458,7 +461,8 @@ impl Bursts {
         let t = &self.timing;
         let group = next.bank % GROUPS;
         let mut step = t.ccd_s;
-        if self.banks[next.bank].row != write.row {
+        let bank = &self.banks[next.bank];
+        if bank.row != write.row && bank.written != write.row {
             step = t.faw.div_ceil(4);
             let opens = clock.max(self.banks[next.bank].next_act);
             let (index, act) = self.activates.fit(clock, opens, group);
@@ -599,6 +603,7 @@ impl Bursts {
         let data_end = column + t.cwl + t.burst;
         let bank = &mut self.banks[next.bank];
         bank.next_pre = bank.next_pre.max(data_end + t.wr);
+        bank.written = write.row;
         self.floor[READ] = self.floor[READ].max(data_end + t.wtr_s);
         self.group_floor[group] = self.group_floor[group].max(data_end + t.wtr_l);
         let leaves = column - self.ahead.min(column);

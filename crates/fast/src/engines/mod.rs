@@ -1,0 +1,260 @@
+//! Near-data engines: what all of them have (registers, a command page, NVMe I/O commands, an interrupt, memory masters), and a
+//! place for what each kind does. As docs/engines.md and hw/ip/engine_launch say.
+
+mod copy;
+mod launch;
+mod mover;
+mod nvme;
+mod page;
+mod ports;
+mod registers;
+mod scan;
+
+use design::engine::Plugged;
+use spec::nvme::Status;
+
+use crate::config::Config;
+use crate::controller::{EngineCommand, EngineEnd};
+use crate::cx::Cx;
+
+use launch::Unit;
+use ports::Ports;
+
+/// Arguments of a job at most: what a command of a page holds.
+pub(crate) const MOST_ARGUMENTS: usize = 7;
+/// Outputs at most.
+pub(crate) const MOST_OUTPUTS: usize = 4;
+
+/// What an engine is asked to do, by whomever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Job {
+    /// The arguments of `engine.toml`, in their order.
+    pub(crate) arguments: [u64; MOST_ARGUMENTS],
+    /// What has to be 0 in a command of the page is not.
+    pub(crate) malformed: bool,
+}
+
+/// How a job has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct End {
+    /// The return value: `results` of `engine.toml`.
+    pub(crate) result: u32,
+    /// `outputs` of `engine.toml`.
+    pub(crate) outputs: [u64; MOST_OUTPUTS],
+}
+
+/// What one kind of engine does: one job at a time. It looks whether a job has ended after each of these calls ([`Engine::ended`]).
+pub(crate) trait Engine: Send {
+    /// What an NVMe I/O command comes to, or the status with which it is refused.
+    fn judge(&self, command: &EngineCommand) -> Result<Job, Status>;
+
+    /// The bits of the return value that say that a job was stopped.
+    fn stopped(&self) -> u32;
+
+    /// How an NVMe I/O command that has not been stopped is answered: status and dword 0.
+    fn answer(&self, end: &End) -> (Status, u32);
+
+    /// Begins a job; none is under way.
+    fn start(&mut self, job: &Job, ports: &mut Ports);
+
+    /// Ends the present job early.
+    fn stop(&mut self, ports: &mut Ports);
+
+    /// A time has come that was asked for with [`Ports::wake`].
+    fn wake(&mut self, what: u32, ports: &mut Ports);
+
+    /// A part of a read burst has come: its last one, or not. `fine`: the burst lies within the engine's reach.
+    fn read(&mut self, burst: u32, end: bool, fine: bool, ports: &mut Ports);
+
+    /// A write burst has been answered. `fine`: it lies within the engine's reach.
+    fn written(&mut self, burst: u32, fine: bool, ports: &mut Ports);
+
+    /// Takes how the present job has ended, if it has.
+    fn ended(&mut self) -> Option<End>;
+}
+
+/// An engine of this kind, or none if only the RTL has it. Kinds are those of `engine.toml`, and of docs/architecture.md, "BARs".
+fn make(plugged: &Plugged, config: &Config) -> Option<Box<dyn Engine>> {
+    match (plugged.manifest.kind, plugged.manifest.name.as_str()) {
+        (16, "copy") => Some(Box::new(copy::Copy::new(config))),
+        (17, "scan") => Some(Box::new(scan::Scan::new(config))),
+        _ => None,
+    }
+}
+
+/// Says which engine of a device only the RTL has, in one line.
+pub(crate) fn check(config: &Config) -> Result<(), String> {
+    let unknown = |plugged: &&Plugged| make(plugged, config).is_none();
+    match config.engines.iter().find(unknown) {
+        None => Ok(()),
+        Some(plugged) => Err(format!(
+            "engine {} ({}): the fast engine does not have it, only the rtl engine can run it",
+            plugged.engine.name, plugged.engine.engine
+        )),
+    }
+}
+
+/// What an event of an engine is about: the upper bits of its number, the lower ones are the kind's own.
+mod what {
+    pub(super) const BITS: u32 = 28;
+    /// A time that the kind has asked for.
+    pub(super) const WAKE: u32 = 0;
+    /// A burst outside of the reach is answered.
+    pub(super) const READ: u32 = 1;
+    pub(super) const WRITE: u32 = 2;
+    /// A job may begin.
+    pub(super) const LAUNCH: u32 = 3;
+    /// An NVMe command has been looked at.
+    pub(super) const JUDGED: u32 = 4;
+    /// A command of the page has been looked at.
+    pub(super) const PAGE: u32 = 5;
+    /// A job has ended.
+    pub(super) const END: u32 = 6;
+}
+
+/// All engines of a device.
+pub(crate) struct Engines {
+    units: Vec<Unit>,
+    /// NVMe commands that have ended.
+    ended: Vec<(u16, EngineEnd)>,
+}
+
+impl Engines {
+    /// Those of a design, as after a reset. What [`check`] refuses is left out.
+    pub(crate) fn new(config: &Config) -> Engines {
+        let unit = |(number, plugged)| {
+            let engine = make(plugged, config)?;
+            Some(Unit::new(number, plugged, config, engine))
+        };
+        Engines {
+            units: (0..).zip(&config.engines).filter_map(unit).collect(),
+            ended: Vec::new(),
+        }
+    }
+
+    /// None of them works.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.units.iter().all(Unit::is_quiet)
+    }
+
+    /// The engine whose registers a place in BAR4 is among.
+    fn at(&mut self, offset: u64) -> Option<(&mut Unit, u64)> {
+        let unit = self
+            .units
+            .iter_mut()
+            .find(|unit| unit.place.contains(&offset))?;
+        let at = offset - unit.place.start;
+        Some((unit, at))
+    }
+
+    /// A word of BAR4; `None` where no engine is.
+    pub(crate) fn read_register(&mut self, offset: u64) -> Option<u32> {
+        self.at(offset).map(|(unit, at)| unit.registers.read(at))
+    }
+
+    /// Writes the bits `bits` of a word of BAR4. False: no engine is there.
+    pub(crate) fn write_register(
+        &mut self,
+        offset: u64,
+        value: u32,
+        bits: u32,
+        cx: &mut Cx,
+    ) -> bool {
+        match self.at(offset) {
+            Some((unit, at)) => {
+                unit.write_register(at, value, bits, cx);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// A store to the command pages, at an offset in BAR4. `stores`: how many the PM window has had before. False: a part of it is
+    /// in no page.
+    pub(crate) fn write_page(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        stores: u64,
+        answered: u64,
+        cx: &mut Cx,
+    ) -> bool {
+        let mut fine = true;
+        page::pieces(offset, data.len(), |page, at, from, len| {
+            let found = self.units.iter_mut().find(|u| u.page_at == Some(page));
+            match found {
+                Some(unit) => unit.write_page(at, &data[from..from + len], stores, answered, cx),
+                None => fine = false,
+            }
+        });
+        fine
+    }
+
+    /// A load from them; `None`: a part of it is in no page.
+    pub(crate) fn read_page(&self, offset: u64, len: u32) -> Option<Vec<u8>> {
+        let mut data = Vec::with_capacity(len as usize);
+        let mut fine = true;
+        page::pieces(offset, len as usize, |page, at, _, len| {
+            let found = self.units.iter().find(|u| u.page_at == Some(page));
+            match found.and_then(|unit| unit.page.as_ref()) {
+                Some(page) => page.read(at, len, &mut data),
+                None => fine = false,
+            }
+        });
+        fine.then_some(data)
+    }
+
+    /// So many stores of the PM window have been answered, all that came before these included.
+    pub(crate) fn stores_answered(&mut self, answered: u64, cx: &mut Cx) {
+        let units = self.units.iter_mut();
+        units.for_each(|unit| unit.next_of_page(answered, cx));
+    }
+
+    /// An engine has room for an NVMe command.
+    pub(crate) fn has_room(&self, engine: usize) -> bool {
+        let unit = self.units.get(engine);
+        unit.is_some_and(|unit| unit.nvme.has_room())
+    }
+
+    /// An NVMe command comes to an engine that has room.
+    pub(crate) fn command(&mut self, engine: usize, command: EngineCommand, cx: &mut Cx) {
+        if let Some(unit) = self.units.get_mut(engine) {
+            unit.command(command, cx);
+        }
+    }
+
+    /// The NVMe command of a slot is to end early.
+    pub(crate) fn stop_command(&mut self, engine: usize, slot: u16, cx: &mut Cx) {
+        if let Some(unit) = self.units.get_mut(engine) {
+            unit.stop_command(slot, &mut self.ended, cx);
+        }
+    }
+
+    /// Takes an NVMe command that has ended.
+    pub(crate) fn take_ended(&mut self) -> Option<(u16, EngineEnd)> {
+        self.ended.pop()
+    }
+
+    /// Something that was planned for an engine.
+    pub(crate) fn handle(&mut self, engine: u8, event: u32, answered: u64, cx: &mut Cx) {
+        if let Some(unit) = self.units.get_mut(usize::from(engine)) {
+            unit.handle(event, answered, &mut self.ended, cx);
+        }
+    }
+
+    /// A part of a read burst has come.
+    pub(crate) fn read(&mut self, tag: u32, end: bool, cx: &mut Cx) {
+        let (engine, burst) = ports::burst_of(tag);
+        if let Some(unit) = self.units.get_mut(engine) {
+            unit.read(burst, end, true, cx);
+        }
+    }
+
+    /// A write burst has been answered.
+    pub(crate) fn written(&mut self, tag: u32, cx: &mut Cx) {
+        let (engine, burst) = ports::burst_of(tag);
+        if let Some(unit) = self.units.get_mut(engine) {
+            unit.written(burst, true, cx);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What an engine has of the device while it works: time, and its memory masters with their bounds.
+
+use std::ops::Range;
+
+use crate::config::Config;
+use crate::cx::{Cx, Event, TAG_ENGINE};
+use crate::memory::master;
+
+use super::what;
+
+/// Bits of a burst's number in a tag; the engine's stands above.
+const BURST_BITS: u32 = 24;
+/// Cycles from a master of an engine to the channel's multiplexer: the register slices of `ns_axi_demux`, and the credits.
+const ISSUE: u64 = 3;
+/// Cycles that a burst outside of the bounds takes until it is answered, besides its beats.
+const REFUSED: u64 = 6;
+
+/// Engine and burst of a channel's tag.
+pub(super) fn burst_of(tag: u32) -> (usize, u32) {
+    ((tag >> BURST_BITS) as usize, tag & ((1 << BURST_BITS) - 1))
+}
+
+/// Addresses of the PM window that an engine may touch.
+pub(super) struct Reach {
+    media: Range<u64>,
+    local: Range<u64>,
+}
+
+impl Reach {
+    /// That of an engine of a design.
+    pub(super) fn new(plugged: &design::engine::Plugged, config: &Config) -> Reach {
+        let local = match &config.local {
+            Some(local) if plugged.local => config.local_base..config.local_base + local.bytes,
+            _ => 0..0,
+        };
+        Reach {
+            media: plugged.media.clone(),
+            local,
+        }
+    }
+
+    fn contains(&self, addr: u64) -> bool {
+        self.media.contains(&addr) || self.local.contains(&addr)
+    }
+}
+
+/// The engine's side of the device.
+pub(crate) struct Ports<'a, 'b> {
+    pub(super) cx: &'a mut Cx<'b>,
+    pub(super) number: u8,
+    pub(super) reach: &'a Reach,
+}
+
+impl Ports<'_, '_> {
+    /// The present clock edge.
+    pub(crate) fn now(&self) -> u64 {
+        self.cx.now
+    }
+
+    /// Asks for [`super::Engine::wake`] at an edge.
+    pub(crate) fn wake(&mut self, cycle: u64, what: u32) {
+        self.plan(cycle, what::WAKE, what);
+    }
+
+    fn plan(&mut self, cycle: u64, about: u32, what: u32) {
+        let event = Event::Engine(self.number, about << what::BITS | what);
+        self.cx.calendar.plan(cycle, event);
+    }
+
+    /// Reads a burst within a granule, `cycles` from its own port of the channel. `id` tells those of one order apart. What lies outside
+    /// of the bounds is answered, too.
+    pub(crate) fn read(&mut self, cycles: u64, id: u16, addr: u64, bytes: u32, burst: u32) {
+        match self.place(addr) {
+            None => {
+                let beats = (addr % 64 + u64::from(bytes)).div_ceil(64);
+                self.plan(self.cx.now + cycles + REFUSED + beats, what::READ, burst);
+            }
+            Some((channel, local)) => {
+                let (at, tag) = (self.cx.now + cycles + ISSUE, self.tag(burst));
+                let master = master::ENGINES + usize::from(self.number);
+                self.cx.memory.channels[channel].read(at, master, id, local, bytes, tag);
+                self.cx.channel_changed(channel);
+            }
+        }
+    }
+
+    /// Writes a burst, the same; its bytes are given to [`Ports::store`]. False: it lies outside of the bounds.
+    pub(crate) fn write(
+        &mut self,
+        cycles: u64,
+        id: u16,
+        addr: u64,
+        bytes: u32,
+        burst: u32,
+    ) -> bool {
+        match self.place(addr) {
+            None => {
+                let beats = (addr % 64 + u64::from(bytes)).div_ceil(64);
+                self.plan(self.cx.now + cycles + REFUSED + beats, what::WRITE, burst);
+                false
+            }
+            Some((channel, local)) => {
+                let (at, tag) = (self.cx.now + cycles + ISSUE, self.tag(burst));
+                let master = master::ENGINES + usize::from(self.number);
+                self.cx.memory.channels[channel].write(at, master, id, local, bytes, tag);
+                self.cx.channel_changed(channel);
+                true
+            }
+        }
+    }
+
+    fn tag(&self, burst: u32) -> u64 {
+        TAG_ENGINE | u64::from(self.number) << BURST_BITS | u64::from(burst)
+    }
+
+    /// The channel, and the place in it, of an address within the bounds.
+    fn place(&self, addr: u64) -> Option<(usize, u64)> {
+        if !self.reach.contains(addr) {
+            return None;
+        }
+        let place = self.cx.memory.place(addr)?;
+        Some((place.channel, place.addr))
+    }
+
+    /// Bytes within a granule, as they are now. False: they could not be had.
+    pub(crate) fn load(&self, addr: u64, out: &mut [u8]) -> bool {
+        self.cx.memory.read(addr, out)
+    }
+
+    /// Changes bytes within a granule. False: there was no room for them.
+    pub(crate) fn store(&mut self, addr: u64, data: &[u8]) -> bool {
+        self.cx.memory.write(addr, data)
+    }
+}

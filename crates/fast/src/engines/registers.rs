@@ -1,0 +1,121 @@
+//! The registers that all engines have (docs/engines.md): control, interrupt, status, return value, arguments, outputs.
+
+use spec::bar4::{ARGUMENTS, ARGUMENT_STEP};
+use spec::regs::copy::{control, CONTROL, INTERRUPT, RESULT, SOURCES, STATUS};
+
+use super::{End, Job, MOST_ARGUMENTS, MOST_OUTPUTS};
+
+/// Registers of one engine, and the job that they ask for (engine_registers).
+pub(super) struct Registers {
+    arguments: Vec<[u32; 2]>,
+    outputs: Vec<u64>,
+    interrupt: bool,
+    sources: bool,
+    done: bool,
+    result: u32,
+    /// A job was asked for, and has not ended.
+    pub(super) wants: bool,
+    /// It is to end early.
+    pub(super) stop: bool,
+    /// The interrupt request, as of the last look.
+    requests: bool,
+}
+
+impl Registers {
+    /// As after a reset, with so many arguments and outputs.
+    pub(super) fn new(arguments: usize, outputs: usize) -> Registers {
+        Registers {
+            arguments: vec![[0; 2]; arguments.min(MOST_ARGUMENTS)],
+            outputs: vec![0; outputs.min(MOST_OUTPUTS)],
+            interrupt: false,
+            sources: false,
+            done: false,
+            result: 0,
+            wants: false,
+            stop: false,
+            requests: false,
+        }
+    }
+
+    /// Number of an argument or output, and of its word.
+    fn value_of(at: u64) -> Option<(usize, usize)> {
+        let from = at.checked_sub(ARGUMENTS)?;
+        let word = from % ARGUMENT_STEP / 4;
+        (word < 2).then_some(((from / ARGUMENT_STEP) as usize, word as usize))
+    }
+
+    /// A word, by its offset; where no register is, 0.
+    pub(super) fn read(&self, at: u64) -> u32 {
+        match at {
+            CONTROL => match self.wants {
+                true => 0,
+                false => control::IDLE.mask() as u32,
+            },
+            INTERRUPT => self.interrupt.into(),
+            SOURCES => self.sources.into(),
+            STATUS => self.done.into(),
+            RESULT => self.result,
+            _ => match Registers::value_of(at) {
+                Some((n, word)) if n < self.arguments.len() => self.arguments[n][word],
+                Some((n, word)) => self
+                    .outputs
+                    .get(n - self.arguments.len())
+                    .map_or(0, |value| (value >> (32 * word)) as u32),
+                None => 0,
+            },
+        }
+    }
+
+    /// Writes the bits `bits` of a word.
+    pub(super) fn write(&mut self, at: u64, value: u32, bits: u32) {
+        let set = value & bits;
+        let flag = |old: bool| if bits & 1 == 1 { set & 1 == 1 } else { old };
+        match at {
+            CONTROL => {
+                let start = set & control::START.mask() as u32 != 0;
+                let stop = set & control::STOP.mask() as u32 != 0;
+                if self.wants {
+                    self.stop |= stop;
+                } else if start {
+                    (self.wants, self.stop) = (true, stop);
+                }
+            }
+            INTERRUPT => self.interrupt = flag(self.interrupt),
+            SOURCES => self.sources = flag(self.sources),
+            STATUS => self.done &= set & 1 == 0,
+            _ => {
+                if let Some((n, word)) = Registers::value_of(at) {
+                    if let Some(argument) = self.arguments.get_mut(n) {
+                        argument[word] = argument[word] & !bits | set;
+                    }
+                }
+            }
+        }
+    }
+
+    /// What they ask for.
+    pub(super) fn job(&self) -> Job {
+        let mut job = Job::default();
+        for (to, [low, high]) in job.arguments.iter_mut().zip(&self.arguments) {
+            *to = u64::from(*high) << 32 | u64::from(*low);
+        }
+        job
+    }
+
+    /// Their job has ended.
+    pub(super) fn ended(&mut self, end: &End) {
+        (self.wants, self.stop) = (false, false);
+        self.result = end.result;
+        self.done = true;
+        for (to, value) in self.outputs.iter_mut().zip(end.outputs) {
+            *to = value;
+        }
+    }
+
+    /// The interrupt request has risen since the last look.
+    pub(super) fn rises(&mut self) -> bool {
+        let now = self.interrupt && self.sources && self.done;
+        let before = std::mem::replace(&mut self.requests, now);
+        now && !before
+    }
+}

@@ -1,0 +1,335 @@
+//! The scan engine (hw/engine/scan): counts the values of a range that lie between two bounds, and may write a bitmap of them.
+
+mod bitmap;
+mod part;
+mod values;
+
+use spec::nvme::{status, Status};
+use spec::regs::scan::{kind_lo, result};
+
+use crate::config::Config;
+use crate::controller::EngineCommand;
+
+use self::bitmap::Line;
+use self::part::{Part, BURSTS};
+use self::values::Bounds;
+use super::ports::Ports;
+use super::{End, Engine, Job};
+
+/// Bytes of a block, as a power of two.
+const BLOCK_BITS: u32 = 9;
+/// The bitmap's place in an NVMe command is in units of so many blocks, as a power of two.
+const UNIT_BITS: u32 = 3;
+/// Of its NVMe commands the one that writes a bitmap.
+const FILTER: u8 = 1;
+/// Cycles from the start to the first read.
+const CHECK: u64 = 3;
+/// Cycles from the last value to the end, besides one for each channel's count.
+const FINISH: u64 = 4;
+/// A line of the bitmap, from its channel's values to the channel that it is written to.
+const LINE: u64 = 2;
+/// Lines whose responses are outstanding.
+const LINES: u16 = 16;
+/// What a wake-up is about, besides numbers of parts.
+const BEGIN: u32 = 1 << 16;
+const OVER: u32 = 2 << 16;
+const WRITER: u32 = 3 << 16;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Idle,
+    Check,
+    Scan,
+    Over,
+}
+
+/// What is scanned.
+#[derive(Clone, Copy, Default)]
+struct Range {
+    src: u64,
+    bytes: u64,
+    dst: u64,
+    filter: bool,
+    bounds: Bounds,
+}
+
+impl Range {
+    /// That of a job; `None`: there is no such range.
+    fn of(job: &Job) -> Option<Range> {
+        let [src, bytes, low, high, kind, dst, _] = job.arguments;
+        let wide = kind_lo::WIDE.is_set(kind);
+        let filter = kind_lo::FILTER.is_set(kind);
+        let (size, all) = (if wide { 8 } else { 4 }, 1u128 << 64);
+        let known = kind_lo::WIDE.mask() | kind_lo::IS_SIGNED.mask() | kind_lo::FILTER.mask();
+        let bits = u128::from(bytes).div_ceil(if wide { 64 } else { 32 });
+        let fine = !job.malformed
+            && kind & !known == 0
+            && bytes != 0
+            && (src | bytes) % size == 0
+            && u128::from(src) + u128::from(bytes) <= all;
+        // Bits of a beat are whole bytes, so their places are, too.
+        let map =
+            !filter || (src % 64 == 0 && (wide || dst % 2 == 0) && u128::from(dst) + bits <= all);
+        let signed = kind_lo::IS_SIGNED.is_set(kind);
+        (fine && map).then_some(Range {
+            src,
+            bytes,
+            dst,
+            filter,
+            bounds: Bounds::new(wide, signed, low, high),
+        })
+    }
+}
+
+/// One scan at a time: each channel's part of the range by itself.
+pub(super) struct Scan {
+    granule: u64,
+    state: State,
+    /// `None`: it is invalid.
+    range: Option<Range>,
+    stopped: bool,
+    write_error: bool,
+    parts: Vec<Part>,
+    /// Lines of the bitmap whose responses are outstanding, the ID of the next one, whose turn it is, and when.
+    open: u16,
+    id: u16,
+    turn: usize,
+    write_free: u64,
+    write_planned: u64,
+    ended: Option<End>,
+}
+
+impl Scan {
+    pub(super) fn new(config: &Config) -> Scan {
+        let (channels, granule) = (config.storage.channels, config.storage.granule);
+        let part = |number| Part::new(number, channels, granule);
+        Scan {
+            granule,
+            state: State::Idle,
+            range: None,
+            stopped: false,
+            write_error: false,
+            parts: (0..channels).map(part).collect(),
+            open: 0,
+            id: 0,
+            turn: 0,
+            write_free: 0,
+            write_planned: 0,
+            ended: None,
+        }
+    }
+
+    /// Bytes of a channel below an address of the media.
+    fn below(&self, addr: u128, channel: usize) -> u64 {
+        let (granule, channels) = (u128::from(self.granule), self.parts.len() as u128);
+        let (row, at) = (addr / (granule * channels), addr % (granule * channels));
+        let more = (at.saturating_sub(channel as u128 * granule)).min(granule);
+        // Of one channel this may be 2^64, which nothing reaches.
+        u64::try_from(row * granule + more).unwrap_or(u64::MAX)
+    }
+
+    fn begin(&mut self, ports: &mut Ports) {
+        let Some(range) = self.range.filter(|_| !self.stopped) else {
+            self.over(1, ports);
+            return;
+        };
+        self.state = State::Scan;
+        let end = u128::from(range.src) + u128::from(range.bytes);
+        let (first, channels) = (range.src / self.granule, self.parts.len() as u64);
+        for channel in 0..self.parts.len() {
+            let (from, to) = (
+                self.below(range.src.into(), channel),
+                self.below(end, channel),
+            );
+            // Its first granule: the range begins in it, or so many granules later.
+            let later = (channel as u64).wrapping_sub(first) % channels;
+            let distance = match later {
+                0 => 0,
+                _ => later * self.granule - range.src % self.granule,
+            };
+            let place = range
+                .dst
+                .wrapping_add(distance / range.bounds.per_map_byte());
+            let map = range.filter.then_some(place);
+            self.parts[channel].start(from, to - from, range.bounds, map);
+            self.parts[channel].go_on(ports);
+        }
+        self.look(ports);
+    }
+
+    /// Writes lines of the bitmap, as many as may be under way.
+    fn write(&mut self, ports: &mut Ports) {
+        while self.open < LINES {
+            let parts = self.parts.len();
+            let mut turns = (0..parts).map(|n| (self.turn + n) % parts);
+            let Some(part) = turns.find(|&n| self.parts[n].has_line()) else {
+                return;
+            };
+            if self.write_free > ports.now() {
+                if self.write_planned <= ports.now() || self.write_free < self.write_planned {
+                    self.write_planned = self.write_free;
+                    ports.wake(self.write_free, WRITER);
+                }
+                return;
+            }
+            self.turn = (part + 1) % parts;
+            self.write_free = ports.now() + 1;
+            if let Some(line) = self.parts[part].take_line() {
+                self.write_line(&line, ports);
+                self.parts[part].go_on(ports);
+            }
+        }
+    }
+
+    fn write_line(&mut self, line: &Line, ports: &mut Ports) {
+        let id = self.id;
+        self.id = (id + 1) % LINES;
+        self.open += 1;
+        let data = &line.data[..line.len];
+        if ports.write(LINE, id, line.at, line.len as u32, id.into()) {
+            self.write_error |= !ports.store(line.at, data);
+        }
+    }
+
+    /// Looks whether all is over.
+    fn look(&mut self, ports: &mut Ports) {
+        self.write(ports);
+        if self.is_over() {
+            let channels = self.parts.len() as u64;
+            self.over(FINISH + channels, ports);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.state == State::Scan && self.open == 0 && !self.parts.iter().any(Part::is_busy)
+    }
+
+    fn over(&mut self, cycles: u64, ports: &mut Ports) {
+        self.state = State::Over;
+        ports.wake(ports.now() + cycles, OVER);
+    }
+
+    fn result(&self) -> End {
+        let mut end = End::default();
+        let begun = self.range.is_some();
+        let bits = [
+            (result::READ_ERROR, self.parts.iter().any(Part::has_failed)),
+            (result::WRITE_ERROR, self.write_error),
+            (result::STOPPED, self.stopped),
+            (result::INVALID, !begun),
+        ];
+        for (bit, on) in bits {
+            end.result |= if on { bit.mask() as u32 } else { 0 };
+        }
+        let counts = self.parts.iter().map(Part::count);
+        end.outputs[0] = counts.fold(0, u64::wrapping_add);
+        end
+    }
+}
+
+impl Engine for Scan {
+    fn judge(&self, command: &EngineCommand) -> Result<Job, Status> {
+        let dw = &command.sqe.dw;
+        let double = |n: usize| u64::from(dw[n + 1]) << 32 | u64::from(dw[n]);
+        let (first, less) = (double(10), u64::from(dw[12] & 0xFF_FFFF));
+        let filter = command.command == FILTER;
+        let map = u64::from(dw[13] >> 2) << UNIT_BITS;
+        if dw[12] >> 24 != 0 || (!filter && map != 0) {
+            return Err(status::INVALID_FIELD.dnr());
+        }
+        let wide = kind_lo::WIDE.is_set(dw[13].into());
+        let map_last = map + (less >> if wide { 6 } else { 5 });
+        let last = match first.checked_add(less) {
+            Some(last) if last < command.blocks && !(filter && map_last >= command.blocks) => last,
+            _ => return Err(status::LBA_OUT_OF_RANGE.dnr()),
+        };
+        if filter && map <= last && first <= map_last {
+            return Err(status::INVALID_FIELD.dnr());
+        }
+        let mut job = Job::default();
+        let kind = u64::from(dw[13] & 3) | kind_lo::FILTER.mask() * u64::from(filter);
+        job.arguments = [
+            (command.base + first) << BLOCK_BITS,
+            (less + 1) << BLOCK_BITS,
+            double(2),
+            double(14),
+            kind,
+            (command.base + map) << BLOCK_BITS,
+            0,
+        ];
+        Ok(job)
+    }
+
+    fn stopped(&self) -> u32 {
+        result::STOPPED.mask() as u32
+    }
+
+    fn answer(&self, end: &End) -> (Status, u32) {
+        let is = |bit: spec::regs::Field| bit.is_set(end.result.into());
+        let status = if is(result::WRITE_ERROR) {
+            status::WRITE_FAULT
+        } else if is(result::READ_ERROR) {
+            status::UNRECOVERED_READ_ERROR
+        } else {
+            status::SUCCESS
+        };
+        (status, end.outputs[0] as u32)
+    }
+
+    fn start(&mut self, job: &Job, ports: &mut Ports) {
+        self.range = Range::of(job);
+        (self.stopped, self.write_error) = (false, false);
+        self.parts.iter_mut().for_each(Part::clear);
+        self.state = State::Check;
+        ports.wake(ports.now() + CHECK, BEGIN);
+    }
+
+    fn stop(&mut self, ports: &mut Ports) {
+        match self.state {
+            State::Check => self.stopped |= self.range.is_some(),
+            State::Scan if !self.stopped => {
+                self.stopped = true;
+                self.parts.iter_mut().for_each(Part::halt);
+                self.look(ports);
+            }
+            _ => {}
+        }
+    }
+
+    fn wake(&mut self, what: u32, ports: &mut Ports) {
+        match what {
+            BEGIN => self.begin(ports),
+            OVER => {
+                self.state = State::Idle;
+                self.ended = Some(self.result());
+            }
+            WRITER => self.look(ports),
+            number => {
+                if let Some(part) = self.parts.get_mut(number as usize) {
+                    part.go_on(ports);
+                }
+                self.look(ports);
+            }
+        }
+    }
+
+    fn read(&mut self, burst: u32, end: bool, fine: bool, ports: &mut Ports) {
+        let burst = burst as usize;
+        if end {
+            if let Some(part) = self.parts.get_mut(burst / BURSTS) {
+                part.arrived(burst % BURSTS, fine, ports);
+            }
+            self.look(ports);
+        }
+    }
+
+    fn written(&mut self, _burst: u32, fine: bool, ports: &mut Ports) {
+        self.open -= 1;
+        self.write_error |= !fine;
+        self.look(ports);
+    }
+
+    fn ended(&mut self) -> Option<End> {
+        self.ended.take()
+    }
+}

@@ -1,0 +1,82 @@
+//! The bitmap's lines of one channel's values (scan_bitmap).
+
+use std::collections::VecDeque;
+
+/// Bytes of a line.
+const LINE: usize = 64;
+
+/// A part of a line that is written.
+#[derive(Clone, Copy)]
+pub(super) struct Line {
+    /// Media address of its first byte.
+    pub(super) at: u64,
+    pub(super) len: usize,
+    pub(super) data: [u8; LINE],
+}
+
+const EMPTY: Line = Line {
+    at: 0,
+    len: 0,
+    data: [0; LINE],
+};
+
+/// Bits come in, lines go out.
+pub(super) struct Bitmap {
+    /// The place of the next byte.
+    pos: u64,
+    gathered: Line,
+    lines: VecDeque<Line>,
+}
+
+impl Bitmap {
+    pub(super) fn new() -> Bitmap {
+        Bitmap {
+            pos: 0,
+            gathered: EMPTY,
+            lines: VecDeque::with_capacity(LINE),
+        }
+    }
+
+    /// The first bits are those of this media address.
+    pub(super) fn start(&mut self, pos: u64) {
+        self.pos = pos;
+        self.gathered = EMPTY;
+    }
+
+    /// Bytes that lie together, and how far the next ones are behind them; `whole`: these do not share a line with them.
+    pub(super) fn push(&mut self, bytes: &[u8], jump: u64, whole: bool) {
+        for &byte in bytes {
+            let line = &mut self.gathered;
+            if line.len == 0 {
+                line.at = self.pos;
+            }
+            line.data[line.len] = byte;
+            line.len += 1;
+            self.pos = self.pos.wrapping_add(1);
+            if self.pos % LINE as u64 == 0 {
+                self.flush();
+            }
+        }
+        if whole {
+            self.flush();
+        }
+        self.pos = self.pos.wrapping_add(jump);
+    }
+
+    fn flush(&mut self) {
+        if self.gathered.len > 0 {
+            self.lines.push_back(self.gathered);
+            self.gathered.len = 0;
+        }
+    }
+
+    /// Lines that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Takes the oldest line.
+    pub(super) fn take(&mut self) -> Option<Line> {
+        self.lines.pop_front()
+    }
+}

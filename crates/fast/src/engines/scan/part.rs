@@ -1,0 +1,238 @@
+//! The part of a range that lies in one channel, which is a range of that channel's addresses (scan_channel, ns_dma_read).
+
+use super::super::ports::Ports;
+use super::bitmap::{Bitmap, Line};
+use super::values::Bounds;
+
+/// Bytes of a burst.
+const BURST: u64 = 256;
+/// Read bursts under way or in the buffer.
+pub(super) const BURSTS: usize = 16;
+/// A range is read in pieces that end at multiples of so many bytes, so that an end is never far.
+const PIECE: u64 = 4096;
+const BEAT: u64 = 64;
+/// Lines of the bitmap that wait, so that no more beats are taken.
+const LINES: usize = 8;
+/// From a channel to the buffer, and out of it.
+const BACK: u64 = 4;
+/// From the buffer to the counted values.
+const COUNT: u64 = 3;
+
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    /// Place in the channel.
+    at: u64,
+    len: u64,
+    /// When it came, and whether it could be read.
+    here: Option<(u64, bool)>,
+    /// The values between the bounds.
+    hits: u64,
+}
+
+/// One channel's part.
+pub(super) struct Part {
+    number: u32,
+    channels: u32,
+    granule: u64,
+    bounds: Bounds,
+    /// What has not been asked for, and where the piece that is asked for ends.
+    at: u64,
+    end: u64,
+    piece: u64,
+    halted: bool,
+    failed: bool,
+    count: u64,
+    slots: [Slot; BURSTS],
+    head: usize,
+    tail: usize,
+    used: usize,
+    /// There is a bitmap.
+    filter: bool,
+    map: Bitmap,
+    /// The next edges of a read, and of a beat that is handed on.
+    read_free: u64,
+    pass_free: u64,
+    planned: u64,
+}
+
+impl Part {
+    pub(super) fn new(number: u32, channels: u32, granule: u64) -> Part {
+        Part {
+            number,
+            channels,
+            granule,
+            bounds: Bounds::default(),
+            at: 0,
+            end: 0,
+            piece: 0,
+            halted: false,
+            failed: false,
+            count: 0,
+            slots: [Slot::default(); BURSTS],
+            head: 0,
+            tail: 0,
+            used: 0,
+            filter: false,
+            map: Bitmap::new(),
+            read_free: 0,
+            pass_free: 0,
+            planned: 0,
+        }
+    }
+
+    /// Nothing has been counted.
+    pub(super) fn clear(&mut self) {
+        (self.count, self.failed) = (0, false);
+    }
+
+    /// Begins with so many bytes from a place in the channel on, and a bitmap with this place of its first bits.
+    pub(super) fn start(&mut self, at: u64, bytes: u64, bounds: Bounds, map: Option<u64>) {
+        (self.at, self.piece) = (at, at);
+        self.end = at + bytes;
+        self.bounds = bounds;
+        self.halted = false;
+        self.filter = map.is_some();
+        self.map.start(map.unwrap_or(0));
+    }
+
+    /// No further piece is begun.
+    pub(super) fn halt(&mut self) {
+        self.halted = true;
+    }
+
+    /// It reads, or lines of its bitmap wait.
+    pub(super) fn is_busy(&self) -> bool {
+        self.used > 0 || self.asks() || self.has_line()
+    }
+
+    /// There is something to ask for.
+    fn asks(&self) -> bool {
+        self.at < self.piece || (self.at < self.end && !self.halted)
+    }
+
+    /// A burst could not be read.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Values between the bounds.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// A line of the bitmap waits.
+    pub(super) fn has_line(&self) -> bool {
+        self.map.waiting() > 0
+    }
+
+    /// Takes it.
+    pub(super) fn take_line(&mut self) -> Option<Line> {
+        self.map.take()
+    }
+
+    fn wake(&mut self, cycle: u64, ports: &mut Ports) {
+        let now = ports.now();
+        if self.planned <= now || cycle < self.planned {
+            self.planned = cycle;
+            ports.wake(cycle, self.number);
+        }
+    }
+
+    /// The address of a place in the channel; behind all memories where there is none.
+    fn addr(&self, at: u64) -> u64 {
+        let row = u128::from(at / self.granule) * u128::from(self.channels);
+        let addr = (row + u128::from(self.number)) * u128::from(self.granule);
+        u64::try_from(addr + u128::from(at % self.granule)).unwrap_or(u64::MAX - BURST)
+    }
+
+    /// Does all that can be done by now.
+    pub(super) fn go_on(&mut self, ports: &mut Ports) {
+        while self.pass(ports) {}
+        while self.read(ports) {}
+    }
+
+    /// Asks for a burst.
+    fn read(&mut self, ports: &mut Ports) -> bool {
+        if self.used == BURSTS || !self.asks() {
+            return false;
+        }
+        if self.read_free > ports.now() {
+            let cycle = self.read_free;
+            self.wake(cycle, ports);
+            return false;
+        }
+        if self.at == self.piece {
+            let room = PIECE - self.at % PIECE;
+            self.piece = self.at + room.min(self.end - self.at);
+        }
+        let (at, id) = (self.at, (self.number as usize * BURSTS + self.head) as u32);
+        let len = (BURST - at % BURST).min(self.piece - at);
+        self.slots[self.head] = Slot {
+            at,
+            len,
+            ..Slot::default()
+        };
+        let slot = self.head as u16;
+        self.head = (self.head + 1) % BURSTS;
+        self.used += 1;
+        self.at += len;
+        self.read_free = ports.now() + 1;
+        ports.read(0, slot, self.addr(at), len as u32, id);
+        true
+    }
+
+    /// A burst has come; its number counts from the part's first one on.
+    pub(super) fn arrived(&mut self, burst: usize, fine: bool, ports: &mut Ports) {
+        let addr = self.addr(self.slots[burst].at);
+        let slot = &mut self.slots[burst];
+        let mut data = [0; BURST as usize];
+        let data = &mut data[..slot.len as usize];
+        let fine = fine && ports.load(addr, data);
+        slot.hits = if fine { self.bounds.hits(data) } else { 0 };
+        slot.here = Some((ports.now(), fine));
+        if burst == self.tail {
+            self.go_on(ports);
+        }
+    }
+
+    /// Counts the oldest burst.
+    fn pass(&mut self, ports: &mut Ports) -> bool {
+        if self.used == 0 || self.map.waiting() > LINES {
+            return false;
+        }
+        let slot = self.slots[self.tail];
+        let Some((here, fine)) = slot.here else {
+            return false;
+        };
+        let beats = (slot.at % BEAT + slot.len).div_ceil(BEAT);
+        let late = if self.filter { COUNT } else { 0 };
+        let done = (self.pass_free + beats).max(here + BACK + late);
+        if done > ports.now() {
+            self.wake(done, ports);
+            return false;
+        }
+        self.pass_free = done;
+        self.tail = (self.tail + 1) % BURSTS;
+        self.used -= 1;
+        self.count = self.count.wrapping_add(u64::from(slot.hits.count_ones()));
+        if !fine {
+            (self.halted, self.failed) = (true, true);
+        }
+        if self.filter {
+            let per = self.bounds.per_map_byte();
+            let end = slot.at + slot.len;
+            let beat = BEAT / per;
+            // What a beat makes is written whole.
+            let bytes = (beats * beat) as usize;
+            let granule_end = end % self.granule == 0;
+            let jump = match granule_end {
+                true => (u64::from(self.channels) - 1) * (self.granule / per),
+                false => 0,
+            };
+            let whole = granule_end || end == self.end;
+            self.map
+                .push(&slot.hits.to_le_bytes()[..bytes], jump, whole);
+        }
+        true
+    }
+}
