@@ -137,6 +137,8 @@ def _corners() -> list[Row]:
         add(kind, 4096, 4, 32, profile="nand", design="nand")
         add(kind, LARGEST, 1, 1, link="gen4x8", scattered=True)
         add(kind, 4096, 4, 8, profile="pcm")
+    # Lists of pages that wait behind data on the wire.
+    add("write", 16384, 4, 8, link="gen3x16", scattered=True)
     for size, depth in ((64, 1), (64, 64), (4096, 16)):
         add("load", size, 1, depth, profile="optane-dcpmm")
     for size in (64, 4096):
