@@ -16,6 +16,7 @@ import typer
 from nearside import files, show
 from nearside._native import NearsideError
 from nearside.claims import cli as claims_cli
+from nearside.correlate import cli as correlate_cli
 from nearside.device import CHECKED, MAX_U64, LateReadsWarning
 from nearside.experiments import cli as experiments_cli
 
@@ -31,6 +32,7 @@ Examples:
   nearside fuzz                  random and malformed commands against a reference model
   nearside latency               where the time of a single command goes
   nearside qos                   loads, NVMe and engines beside each other
+  nearside correlate             the fast engine beside the RTL
   nearside soak --gigabytes 10   mixed traffic, every byte checked
   nearside serve --socket S      attach the device to a virtual machine
   nearside claim list            every figure that this project states
@@ -64,6 +66,7 @@ delay_app = typer.Typer(
 app.add_typer(delay_app, name="delay")
 app.add_typer(claims_cli.app, name="claim")
 app.add_typer(experiments_cli.app, name="experiment")
+app.command("correlate", epilog=correlate_cli.EPILOG)(correlate_cli.correlate)
 app.command("report", epilog=experiments_cli.REPORT_EPILOG)(experiments_cli.report)
 
 DesignOption = Annotated[

@@ -111,6 +111,35 @@ def qos(doc: dict[str, Any], path: Path) -> None:
     _save(figure, path)
 
 
+def correlation(doc: dict[str, Any], path: Path) -> None:
+    """The fast engine over the RTL: mean latency and bandwidth of each row, with the bound's band."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(1, 2, figsize=(11, 5))
+    bound = doc["within_percent"] / 100
+    for axes, key, scale, unit in zip(panels, ("mean_ns", "gb_s"), (1e-3, 1), ("us", "GB/s"), strict=True):
+        every = [row for row in doc["rows"] if row["rtl"] and row["rtl"][key] is not None]
+        for name, held, colour, marker in (("tuned", False, "#4c72b0", "o"), ("held out", True, "#dd8452", "s")):
+            rows = [row for row in every if row["held_out"] == held]
+            places = [[scale * row[engine][key] for row in rows] for engine in ("rtl", "fast")]
+            axes.plot(*places, marker, color=colour, markersize=5, alpha=0.7, label=f"{name}, {len(rows)} rows")
+        ends = [scale * pick(row["rtl"][key] for row in every) for pick in (min, max)] if every else [1, 10]
+        ends = [0.7 * ends[0], 1.4 * ends[1]]
+        axes.plot(ends, ends, color="grey", linewidth=0.8)
+        low, high = ([end * (1 + sign * bound) for end in ends] for sign in (-1, 1))
+        axes.fill_between(ends, low, high, color="grey", alpha=0.15, label=f"within {doc['within_percent']:g} %")
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        what = "mean latency" if key == "mean_ns" else "bandwidth"
+        axes.set_xlabel(f"rtl: {what}, {unit}, simulated")
+        axes.set_ylabel(f"fast: {what}, {unit}, simulated")
+        axes.legend()
+    _save(figure, path)
+
+
 def trace(commands: list[dict[str, Any]], path: Path) -> None:
     """Commands as bars of their stages over time, one line each, by queue."""
     import matplotlib

@@ -122,7 +122,7 @@ impl FastDevice {
         calendar.go_to(self.edge);
         self.powered = Some(Powered {
             calendar,
-            port: Port::new(config.clock, config.host_reads),
+            port: Port::new(config.clock, config.host_reads, config.host_chunk),
             msix: Msix::new(config.queues(), vectors, self.msix),
             bridge: Bridge::new(config.host_chunk),
             controller: Controller::new(config.clone(), self.edge + RESET_CYCLES),

@@ -11,6 +11,10 @@ pub(crate) const BEAT: u64 = 64;
 
 /// Writes of the front end that wait for the link.
 const LINE: usize = 30;
+/// Pieces of write data that may wait for the link.
+const MOST_PIECES: usize = 8;
+/// Bytes of the largest burst.
+pub(crate) const BURST: usize = 512;
 
 /// Who has asked for host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +44,8 @@ pub(crate) struct Arrival {
     pub(crate) offset: u32,
     /// The bytes; `None`: the read has failed.
     pub(crate) data: Option<Vec<u8>>,
+    /// Beats at the port.
+    pub(crate) beats: u32,
     /// Nothing more comes of this read.
     pub(crate) last: bool,
 }
@@ -55,6 +61,9 @@ struct Asked {
 #[derive(Clone, Copy)]
 struct Outstanding {
     purpose: Purpose,
+    /// Bytes of its first beat that are not asked for, and then those that are.
+    skip: u32,
+    len: u32,
     got: u32,
 }
 
@@ -70,8 +79,35 @@ pub(crate) enum Post {
     Answer(u32, Option<Vec<u8>>),
 }
 
+/// Who wants to know that the link has taken a burst.
+pub(crate) enum Taken {
+    Nobody,
+    /// A job, of a part of its data.
+    Job(u32),
+    /// The sender of an admin command's entry.
+    AdminEntry,
+    /// The sender of an EventIdx.
+    EventIdx,
+    /// The answer to a read of BAR0 follows.
+    Answer(u32, Option<Vec<u8>>),
+}
+
+/// Bytes that have passed the port and go to the link together.
+struct Piece {
+    /// Their last beat has passed.
+    ready: u64,
+    addr: u64,
+    len: u16,
+    data: [u8; BURST],
+    /// Of the last one of a burst.
+    taken: Taken,
+}
+
 pub(crate) struct Port {
     clock: Clock,
+    /// Bytes of the largest piece, a power of two.
+    chunk: u64,
+    pieces: VecDeque<Piece>,
     /// Reads that wait for the link.
     asked: VecDeque<Asked>,
     reads: Vec<Option<Outstanding>>,
@@ -85,8 +121,8 @@ pub(crate) struct Port {
     /// The link has refused a read; not before this time.
     read_refused: Option<Time>,
     /// The link has refused a write.
-    pub(crate) write_refused: Option<Time>,
-    pub(crate) beats: [u64; 2],
+    write_refused: Option<Time>,
+    beats: [u64; 2],
     /// The link has taken the last EventIdx.
     pub(crate) event_idx_sent: bool,
     /// The link has taken the last entry of an admin command.
@@ -94,9 +130,12 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    pub(crate) fn new(clock: Clock, tags: u32) -> Port {
+    /// With so many reads outstanding; writes go to the link in pieces of up to `chunk` bytes.
+    pub(crate) fn new(clock: Clock, tags: u32, chunk: u32) -> Port {
         Port {
             clock,
+            chunk: chunk.into(),
+            pieces: VecDeque::with_capacity(2 * MOST_PIECES),
             asked: VecDeque::new(),
             reads: (0..tags).map(|_| None).collect(),
             free_tags: (0..tags).rev().collect(),
@@ -113,12 +152,15 @@ impl Port {
 
     /// Asks for host memory within a page; the request is at the port at `cycle`.
     pub(crate) fn read(&mut self, cycle: u64, purpose: Purpose, addr: u64, len: u32) {
-        self.asked.push_back(Asked {
+        // Who comes first goes first, whoever has said so before.
+        let behind = self.asked.iter().rposition(|asked| asked.cycle <= cycle);
+        let asked = Asked {
             purpose,
             addr,
             len,
             cycle,
-        });
+        };
+        self.asked.insert(behind.map_or(0, |n| n + 1), asked);
     }
 
     /// Puts something into the front end's line.
@@ -135,7 +177,7 @@ impl Port {
 
     /// Nothing is asked for, under way or to be written.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.asked.is_empty() && self.posts.is_empty() && self.free_tags.len() == self.reads.len()
+        self.asked.is_empty() && !self.writes_wait() && self.free_tags.len() == self.reads.len()
     }
 
     /// The front end's line has room.
@@ -145,7 +187,83 @@ impl Port {
 
     /// The front end has something to write.
     pub(crate) fn writes_wait(&self) -> bool {
-        !self.posts.is_empty()
+        !self.posts.is_empty() || !self.pieces.is_empty()
+    }
+
+    /// A burst may begin to pass the port.
+    pub(crate) fn has_pieces(&self) -> bool {
+        self.pieces.len() < MOST_PIECES
+    }
+
+    /// A burst passes the port from `now` on, a beat a cycle, without strobes for what is not in it.
+    pub(crate) fn write(&mut self, now: u64, addr: u64, data: &[u8], taken: Taken) -> u64 {
+        let beats = (addr % BEAT + data.len() as u64).div_ceil(BEAT);
+        self.writes_free = now + beats;
+        self.beats[1] += beats;
+        let mut from = 0;
+        while from < data.len() {
+            let at = addr.wrapping_add(from as u64);
+            let len = (data.len() - from).min((self.chunk - at % self.chunk) as usize);
+            let mut bytes = [0; BURST];
+            bytes[..len].copy_from_slice(&data[from..from + len]);
+            from += len;
+            self.pieces.push_back(Piece {
+                ready: now + (addr % BEAT + from as u64).div_ceil(BEAT),
+                addr: at,
+                len: len as u16,
+                data: bytes,
+                taken: Taken::Nobody,
+            });
+        }
+        if let Some(last) = self.pieces.back_mut() {
+            last.taken = taken;
+        }
+        beats
+    }
+
+    /// An answer goes behind all that has passed.
+    pub(crate) fn answer(&mut self, now: u64, tag: u32, data: Option<Vec<u8>>) {
+        self.pieces.push_back(Piece {
+            ready: now,
+            addr: 0,
+            len: 0,
+            data: [0; BURST],
+            taken: Taken::Answer(tag, data),
+        });
+    }
+
+    /// Gives the link a piece, if one is due that it takes. Else when to look again, if that is known.
+    pub(crate) fn send_piece(
+        &mut self,
+        now: u64,
+        host: &mut dyn HostPort,
+    ) -> Result<Taken, Option<u64>> {
+        let Some(piece) = self.pieces.front() else {
+            return Err(None);
+        };
+        if piece.ready > now {
+            return Err(Some(piece.ready));
+        }
+        let time = self.clock.edge(now);
+        if piece.len > 0 {
+            if self.write_refused.is_some_and(|until| until > time)
+                || !host.write(time, piece.addr, &piece.data[..piece.len.into()])
+            {
+                if self.write_refused.is_none_or(|until| until <= time) {
+                    self.write_refused = Some(host.refused_until());
+                }
+                return Err(self.retry(now, self.write_refused));
+            }
+            self.write_refused = None;
+        }
+        let taken = self.pieces.pop_front().map_or(Taken::Nobody, |p| p.taken);
+        match taken {
+            Taken::Answer(tag, data) => {
+                host.mmio_data(time, tag, data);
+                Ok(Taken::Nobody)
+            }
+            taken => Ok(taken),
+        }
     }
 
     /// Sends reads that are due, as far as the link takes them. When to call again, clock edge.
@@ -176,6 +294,8 @@ impl Port {
             self.asked.pop_front();
             self.reads[tag as usize] = Some(Outstanding {
                 purpose: asked.purpose,
+                skip: (asked.addr % BEAT) as u32,
+                len: asked.len,
                 got: 0,
             });
         }
@@ -209,8 +329,13 @@ impl Port {
         let len = piece.data.as_ref().map_or(0, |data| data.len() as u32);
         read.got += len;
         let purpose = read.purpose;
-        let beats = u64::from(read.got / BEAT as u32 - offset / BEAT as u32)
-            + u64::from(piece.last && read.got % BEAT as u32 != 0);
+        let before = (read.skip + offset) / BEAT as u32;
+        let beats = match piece.last {
+            true => (read.skip + read.len).div_ceil(BEAT as u32) - before,
+            false => (read.skip + read.got) / BEAT as u32 - before,
+        };
+        let all = beats;
+        let beats = u64::from(beats);
         self.beats[0] += beats;
         let cycle = self.beats_free.max(now) + beats;
         self.beats_free = cycle;
@@ -224,6 +349,7 @@ impl Port {
             cycle,
             offset,
             data: piece.data,
+            beats: all,
             last: piece.last,
         })
     }

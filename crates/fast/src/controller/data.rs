@@ -14,21 +14,22 @@ use spec::nvme::{status, Status};
 use crate::config::Config;
 use crate::cx::{Cx, Event, TAG_READ, TAG_WRITE};
 use crate::memory::{master, Memories};
-use crate::port::{tell_beats, Arrival, Port, Post, Purpose, BEAT};
+use crate::port::{tell_beats, Arrival, Port, Post, Purpose, Taken, BEAT, BURST};
 use crate::slab::Slab;
 
+use super::hazard::Hazard;
 use super::timing;
 
 /// Jobs within so many bytes of the media.
 const SPAN: u64 = 4096;
 /// Bursts towards the host end at multiples of so many bytes.
-const HOST_BURST: u64 = 512;
+const HOST_BURST: u64 = BURST as u64;
 /// Beats that a mover towards the media holds.
 const MOVER_BEATS: u32 = 512;
 /// Jobs that wait in a mover.
 const QUEUE_JOBS: usize = 16;
-/// Bytes of data reads outstanding at the host, over all channels, and one burst.
-const HOST_READ_BYTES: u32 = 32768;
+/// Beats of data reads outstanding at the host, over all channels, and one burst.
+const HOST_READ_BEATS: u32 = 512;
 /// Walkers a direction.
 const WALKERS: usize = 2;
 /// Bytes of a list that are read at a time.
@@ -140,6 +141,8 @@ struct Transfer {
     list: Option<u64>,
     /// It has one of the walkers.
     walking: bool,
+    /// Its next step, clock edge.
+    step_at: u64,
     /// Pieces that do not make whole blocks yet.
     group: Vec<Piece>,
     /// Where the group begins in the transfer.
@@ -175,6 +178,8 @@ struct Job {
     got_others: Vec<u32>,
     /// The host has refused a part of it: from, to.
     bad: Vec<(u32, u32)>,
+    /// The next piece to ask the host for, of a write.
+    next: u16,
     /// Pieces whose reads are not over.
     asked: u32,
     /// Compare: the media's side is here.
@@ -227,10 +232,10 @@ struct Mover {
     filling: VecDeque<u32>,
     /// Beats that there is room for.
     room: u32,
-    /// Bursts of the media that are outstanding.
-    open: u32,
-    /// Its next burst.
+    /// Its next job.
     free: u64,
+    /// The next beat that it writes.
+    beats_free: u64,
 }
 
 pub(crate) struct Data {
@@ -239,6 +244,8 @@ pub(crate) struct Data {
     bursts: Slab<Burst>,
     /// By direction and channel.
     movers: [Vec<Mover>; 2],
+    /// What is outstanding on the media of each channel.
+    hazards: Vec<Hazard>,
     /// Chunks of each channel, in order.
     outgoing: Vec<VecDeque<Chunk>>,
     /// Whose turn it is at the host port: a channel, or the front end.
@@ -248,7 +255,12 @@ pub(crate) struct Data {
     walking: [usize; 2],
     /// Transfers that wait for room in a mover.
     stalled: VecDeque<u16>,
-    host_reading: u32,
+    host_beats: u32,
+    /// Whose turn it is to ask the host for data, and from when on.
+    ask_turn: usize,
+    ask_free: u64,
+    /// Data from the host on their way through the movers: when they are there, whose.
+    landing: VecDeque<(u64, u32, u16, Arrival)>,
     reads: u32,
     write_bytes: u64,
     writes: u32,
@@ -274,12 +286,16 @@ impl Data {
             jobs: Slab::new(),
             bursts: Slab::new(),
             movers: [movers(config.media_read_beats), movers(MOVER_BEATS)],
+            hazards: (0..channels).map(|_| Hazard::default()).collect(),
             outgoing: (0..channels).map(|_| VecDeque::new()).collect(),
             turn: 0,
             waiting: Default::default(),
             walking: [0; 2],
             stalled: VecDeque::new(),
-            host_reading: 0,
+            host_beats: 0,
+            ask_turn: 0,
+            ask_free: 0,
+            landing: VecDeque::new(),
             reads: config.media_reads,
             write_bytes: config.media_write_bytes.into(),
             writes: config.media_writes,
@@ -313,6 +329,7 @@ impl Data {
                 walker: None,
                 list: None,
                 walking: false,
+                step_at: 0,
                 group: Vec::new(),
                 group_at: 0,
                 group_len: 0,
@@ -404,7 +421,6 @@ impl Data {
 
     /// Walks until there is something to wait for; true when the walk is over.
     fn walk_on(&mut self, slot: u16, transfer: &mut Transfer, cx: &mut Cx) -> bool {
-        let mut cycle = cx.now;
         loop {
             while let Some(mut job) = transfer.stalled.pop_front() {
                 let Some(channel) = self.room_for(transfer, &job, cx) else {
@@ -415,26 +431,39 @@ impl Data {
                     return false;
                 };
                 job.channel = channel;
-                self.hand_over(transfer, job, cycle, cx);
+                self.hand_over(transfer, job, cx);
+            }
+            if transfer.step_at > cx.now {
+                return false;
             }
             let Some(walker) = &mut transfer.walker else {
                 return true;
             };
             match walker.step() {
                 Step::Data(piece) => {
-                    self.piece(slot, transfer, Some(piece.addr), piece.len, piece.offset);
-                    cycle += 1;
+                    let parts =
+                        self.piece(slot, transfer, Some(piece.addr), piece.len, piece.offset);
+                    let mut step = match piece.offset {
+                        0 => timing::FIRST_PAGE,
+                        _ => timing::PAGE_STEP,
+                    };
+                    // Such a group leaves when its last part is here, a part at a time.
+                    if parts > 1 {
+                        step += timing::PARTS;
+                    }
+                    transfer.step_at = cx.now + step;
+                    cx.plan(transfer.step_at, Event::Walk(slot));
                 }
-                Step::Drop(piece) => self.piece(slot, transfer, None, piece.len, piece.offset),
+                Step::Drop(piece) => {
+                    self.piece(slot, transfer, None, piece.len, piece.offset);
+                }
                 Step::NeedList(list) => {
                     // Whole lines, two at a time, within the page.
                     let (first, skip) = (list.addr & !(BEAT - 1), list.addr % BEAT);
                     let bytes = (skip + 8 * list.entries.min(LIST_BYTES)).next_multiple_of(BEAT);
                     let len = bytes.min(LIST_BYTES).min(SPAN - first % SPAN) as u32;
                     transfer.list = Some(list.addr);
-                    cx.port
-                        .read(cycle + timing::LIST, Purpose::List(slot), first, len);
-                    cx.reads_changed(cycle + timing::LIST);
+                    cx.read(timing::LIST, Purpose::List(slot), first, len);
                     return false;
                 }
                 Step::Done => {
@@ -479,8 +508,17 @@ impl Data {
         }
     }
 
-    /// A piece of the transfer: makes jobs of whole blocks, each within 4 KiB of the media.
-    fn piece(&mut self, slot: u16, t: &mut Transfer, host: Option<u64>, len: u64, offset: u64) {
+    /// A piece of the transfer: makes jobs of whole blocks, each within 4 KiB of the media. The parts that it was cut into, and those that
+    /// waited for it.
+    fn piece(
+        &mut self,
+        slot: u16,
+        t: &mut Transfer,
+        host: Option<u64>,
+        len: u64,
+        offset: u64,
+    ) -> usize {
+        let mut parts = t.group.len();
         let (mut host, mut left, mut at) = (host, len, offset);
         let base = match t.source {
             Source::Media(addr) => addr,
@@ -491,6 +529,7 @@ impl Data {
             if t.group.is_empty() {
                 (t.group_at, t.group_len) = (at, 0);
             }
+            parts += 1;
             let part = left.min(SPAN - (base + at) % SPAN);
             t.group.push(Piece {
                 host,
@@ -511,6 +550,7 @@ impl Data {
                     .push_back(Job::new(slot, t.op, from, len, 0, pieces));
             }
         }
+        parts
     }
 
     /// The channel of a transfer's next job; `None` while its mover has no room.
@@ -524,7 +564,7 @@ impl Data {
     }
 
     /// Gives a job to its mover.
-    fn hand_over(&mut self, t: &mut Transfer, job: Job, cycle: u64, cx: &mut Cx) {
+    fn hand_over(&mut self, t: &mut Transfer, job: Job, cx: &mut Cx) {
         let media = matches!(t.source, Source::Media(_));
         let (direction, channel) = (t.op.direction(), job.channel);
         t.open += 1;
@@ -532,9 +572,9 @@ impl Data {
             // The admin buffer answers at once.
             let slot = job.slot as u8;
             let number = self.jobs.insert(job);
-            let ready = cycle + timing::PAGE;
+            let ready = cx.now + timing::PAGE;
             let mover = self.outgoing.len() as u8;
-            cx.tell(cycle, || TraceEvent::Job {
+            cx.tell(cx.now, || TraceEvent::Job {
                 slot,
                 mover,
                 to_media: false,
@@ -569,10 +609,10 @@ impl Data {
             }
             match job.op {
                 Op::Read | Op::Verify | Op::Compare => {
-                    if mover.open >= self.reads {
+                    let hazard = &mut self.hazards[channel];
+                    if hazard.reads() >= self.reads || !hazard.read_begins(job.at) {
                         break;
                     }
-                    mover.open += 1;
                     let place = cx.memory.place(job.at);
                     let addr = place.map_or(0, |place| place.addr);
                     let tag = TAG_READ | u64::from(number);
@@ -587,31 +627,20 @@ impl Data {
                     );
                     cx.channel_changed(channel);
                     if job.op == Op::Compare {
-                        ask_host(
-                            number,
-                            job,
-                            &mut self.host_reading,
-                            &mut self.spare,
-                            at,
-                            cx.port,
-                        );
+                        make_buffer(job, &mut self.spare);
+                        for piece in 0..job.pieces.as_slice().len() {
+                            self.host_beats += ask_host(number, job, piece, at, cx.port);
+                        }
                         cx.reads_changed(at + timing::DATA_READ);
                     }
                 }
                 Op::Write => {
-                    if self.host_reading >= HOST_READ_BYTES {
+                    taken |= self.ask(cx);
+                    let front = self.movers[WRITE][channel].queue.front();
+                    if front == Some(&number) {
                         break;
                     }
-                    ask_host(
-                        number,
-                        job,
-                        &mut self.host_reading,
-                        &mut self.spare,
-                        at,
-                        cx.port,
-                    );
-                    mover.filling.push_back(number);
-                    cx.reads_changed(at + timing::DATA_READ);
+                    continue;
                 }
                 Op::Zero => {
                     mover.filling.push_back(number);
@@ -635,6 +664,57 @@ impl Data {
         if taken {
             self.wake_stalled(cx);
         }
+    }
+
+    /// Asks the host for data of writes, a read at a time: channels take turns. True: jobs have left their queues.
+    fn ask(&mut self, cx: &mut Cx) -> bool {
+        let channels = self.outgoing.len();
+        let mut taken = false;
+        while self.host_beats < HOST_READ_BEATS {
+            let next = (0..channels).find_map(|n| {
+                let channel = (self.ask_turn + n) % channels;
+                let mover = &self.movers[WRITE][channel];
+                let number = *mover.queue.front()?;
+                let job = self.jobs.get(number)?;
+                let room = job.next > 0 || mover.room >= job.len.div_ceil(BEAT as u32);
+                (job.op == Op::Write && room).then_some((channel, number))
+            });
+            let Some((channel, number)) = next else {
+                break;
+            };
+            let Some(job) = self.jobs.get_mut(number) else {
+                break;
+            };
+            let mover = &mut self.movers[WRITE][channel];
+            let at = self.ask_free.max(cx.now);
+            if job.next == 0 {
+                make_buffer(job, &mut self.spare);
+                mover.room -= job.len.div_ceil(BEAT as u32);
+                mover.filling.push_back(number);
+                let slot = job.slot as u8;
+                let mover = mover_of(WRITE, channel, channels);
+                cx.tell(at, || TraceEvent::Job {
+                    slot,
+                    mover,
+                    to_media: true,
+                });
+                cx.tell(at, || TraceEvent::Read { mover });
+            }
+            let beats = ask_host(number, job, job.next.into(), at, cx.port);
+            if beats > 0 {
+                // What has been asked counts a cycle later.
+                self.host_beats += beats;
+                self.ask_free = at + 2;
+                self.ask_turn = (channel + 1) % channels;
+                cx.reads_changed(at + timing::DATA_READ);
+            }
+            job.next += 1;
+            if usize::from(job.next) == job.pieces.as_slice().len() {
+                self.movers[WRITE][channel].queue.pop_front();
+                taken = true;
+            }
+        }
+        taken
     }
 
     fn wake_stalled(&mut self, cx: &mut Cx) {
@@ -702,7 +782,8 @@ impl Data {
 
     /// The place of a read burst is free.
     pub(crate) fn read_over(&mut self, channel: usize, cx: &mut Cx) {
-        self.movers[READ][channel].open -= 1;
+        self.hazards[channel].read_ends();
+        self.fill(channel, cx);
         self.issue(READ, channel, cx);
     }
 
@@ -770,14 +851,28 @@ impl Data {
 
     /// Sends what is ready to the host, a burst at a time: channels and the front end take turns. When to call again, clock edge.
     pub(crate) fn send(&mut self, now: u64, cx: &mut Cx, host: &mut dyn HostPort) -> Option<u64> {
-        let time = cx.clock.edge(now);
-        if cx.port.write_refused.is_some_and(|until| until > time) {
-            return cx.port.retry(now, cx.port.write_refused);
-        }
-        cx.port.write_refused = None;
         loop {
+            let next_piece = loop {
+                match cx.port.send_piece(now, host) {
+                    Ok(Taken::Job(number)) => self.chunk_taken(number, cx),
+                    Ok(Taken::EventIdx) => {
+                        cx.port.event_idx_sent = true;
+                        cx.plan(now, Event::Shadow);
+                    }
+                    Ok(Taken::AdminEntry) => {
+                        cx.port.admin_sent = true;
+                        cx.plan(now, Event::Admin);
+                    }
+                    Ok(_) => {}
+                    Err(again) => break again,
+                }
+            };
+            if !cx.port.has_pieces() {
+                return next_piece;
+            }
+            let earlier = |at: u64| Some(next_piece.map_or(at, |piece| piece.min(at)));
             if cx.port.writes_free > now {
-                return Some(cx.port.writes_free);
+                return earlier(cx.port.writes_free);
             }
             let sources = self.outgoing.len() + 1;
             let mut next: Option<u64> = None;
@@ -796,46 +891,32 @@ impl Data {
                 next = Some(next.map_or(ready, |next| next.min(ready)));
             }
             let Some(source) = chosen else {
-                return next;
+                return next.map_or(next_piece, earlier);
             };
-            let sent = match source {
-                0 => send_post(time, cx.port, host),
-                n => self.send_chunk(n - 1, time, cx, host),
+            let beats = match source {
+                0 => pass_post(now, cx.port),
+                n => self.pass_chunk(n - 1, now, cx),
             };
-            let Some(beats) = sent else {
-                cx.port.write_refused = Some(host.refused_until());
-                return cx.port.retry(now, cx.port.write_refused);
-            };
-            if source == 0 && cx.port.event_idx_sent {
-                cx.plan(now, Event::Shadow);
-            }
-            if source == 0 && cx.port.admin_sent {
-                cx.plan(now, Event::Admin);
-            }
             self.turn = (source + 1) % sources;
-            cx.port.writes_free = now + beats;
             let end = cx.port.writes_free;
             tell_beats(cx.clock, end, beats, TraceEvent::HostWrite, cx.tracer);
-            cx.port.beats[1] += beats;
         }
     }
 
-    /// Sends a channel's first chunk; the beats that it takes.
-    fn send_chunk(
-        &mut self,
-        channel: usize,
-        time: sim::Time,
-        cx: &mut Cx,
-        host: &mut dyn HostPort,
-    ) -> Option<u64> {
-        let chunk = self.outgoing[channel].front()?;
+    /// A channel's first chunk passes the port; the beats that it takes.
+    fn pass_chunk(&mut self, channel: usize, now: u64, cx: &mut Cx) -> u64 {
+        let Some(chunk) = self.outgoing[channel].pop_front() else {
+            return 0;
+        };
         let (number, from, len, addr) = (
             chunk.job,
             chunk.from as usize,
             chunk.len as usize,
             chunk.host,
         );
-        let job = self.jobs.get(number)?;
+        let Some(job) = self.jobs.get(number) else {
+            return 0;
+        };
         let mut block = [0; HOST_BURST as usize];
         let mut fine = true;
         let data = if !job.buffer.is_empty() {
@@ -858,33 +939,33 @@ impl Data {
             }
             &block[..len]
         };
-        if !host.write(time, addr, data) {
-            return None;
-        }
-        self.outgoing[channel].pop_front();
+        let beats = cx.port.write(now, addr, data, Taken::Job(number));
         if !fine {
             self.fail(number, Outcome::ReadError);
         }
-        let beats = (addr % BEAT + len as u64).div_ceil(BEAT);
-        let job = self.jobs.get_mut(number)?;
-        job.open -= 1;
-        let page = matches!(
-            self.transfers[usize::from(job.slot)]
-                .as_deref()
-                .map(|t| &t.source),
-            Some(Source::Page(_))
-        );
-        if !page {
+        if !self.is_page(number) {
             // Beats of the media, a part of one with the last.
             let before = (from as u64).div_ceil(BEAT);
             let after = ((from + len) as u64).div_ceil(BEAT);
             self.movers[READ][channel].room += (after - before) as u32;
-        }
-        self.look_over_job(number, cx);
-        if !page {
             self.issue(READ, channel, cx);
         }
-        Some(beats)
+        beats
+    }
+
+    /// The job's data come from a page of the admin buffer.
+    fn is_page(&self, number: u32) -> bool {
+        let job = self.jobs.get(number);
+        let transfer = job.and_then(|job| self.transfers[usize::from(job.slot)].as_ref());
+        transfer.is_some_and(|t| matches!(t.source, Source::Page(_)))
+    }
+
+    /// The link has taken a chunk of a job.
+    fn chunk_taken(&mut self, number: u32, cx: &mut Cx) {
+        if let Some(job) = self.jobs.get_mut(number) {
+            job.open -= 1;
+        }
+        self.look_over_job(number, cx);
     }
 
     /// A job of a Read is over when all of its chunks have left.
@@ -898,13 +979,7 @@ impl Data {
         }
         // What goes nowhere has held room, too.
         if let Some(job) = self.jobs.get(number) {
-            let page = matches!(
-                self.transfers[usize::from(job.slot)]
-                    .as_deref()
-                    .map(|t| &t.source),
-                Some(Source::Page(_))
-            );
-            if !page {
+            if !self.is_page(number) {
                 let mut held = job.len.div_ceil(BEAT as u32);
                 let mut from = 0u32;
                 for piece in job.pieces.as_slice() {
@@ -918,8 +993,8 @@ impl Data {
                 self.movers[READ][channel].room += held;
             }
         }
-        let now = cx.now;
-        self.job_over(number, now, cx);
+        let over = cx.now + timing::HOST_RESPONSE;
+        self.job_over(number, over, cx);
     }
 
     /// Data of a job have come from the host, or not.
@@ -931,6 +1006,30 @@ impl Data {
             let mover = mover_of(WRITE, job.channel, self.outgoing.len());
             cx.tell(cx.now, || TraceEvent::Data { mover });
         }
+        self.host_beats = self.host_beats.saturating_sub(arrival.beats);
+        if self.host_beats < HOST_READ_BEATS {
+            for channel in 0..self.outgoing.len() {
+                self.issue(WRITE, channel, cx);
+            }
+        }
+        let Some(job) = self.jobs.get_mut(number) else {
+            return;
+        };
+        if job.op == Op::Write {
+            // They are there when their last beat has come.
+            let cycle = arrival.cycle + timing::DATA_BACK;
+            cx.plan(cycle, Event::Fill(job.channel as u8));
+            self.landing.push_back((cycle, number, piece, arrival));
+            return;
+        }
+        self.land(number, piece, arrival, cx);
+    }
+
+    /// Data of a job are where bursts are made of them.
+    fn land(&mut self, number: u32, piece: u16, arrival: Arrival, cx: &mut Cx) {
+        let Some(job) = self.jobs.get_mut(number) else {
+            return;
+        };
         let pieces = job.pieces.as_slice();
         let before: u32 = pieces[..usize::from(piece)].iter().map(|p| p.len).sum();
         let wanted = pieces[usize::from(piece)].len;
@@ -957,26 +1056,19 @@ impl Data {
                 *got = wanted;
             }
             job.asked -= 1;
-            self.host_reading -= wanted;
         }
-        let (op, channel, over) = (job.op, job.channel, job.asked == 0);
-        match op {
-            Op::Compare if over => self.compare(number, arrival.cycle, cx),
-            Op::Write => cx.plan(
-                arrival.cycle + timing::DATA_BACK,
-                Event::Fill(channel as u8),
-            ),
-            _ => {}
-        }
-        if arrival.last {
-            for channel in 0..self.outgoing.len() {
-                self.issue(WRITE, channel, cx);
-            }
+        if job.op == Op::Compare && job.asked == 0 {
+            self.compare(number, arrival.cycle, cx);
         }
     }
 
     /// Sends bursts to a channel's media that are here whole.
     pub(crate) fn fill(&mut self, channel: usize, cx: &mut Cx) {
+        while self.landing.front().is_some_and(|data| data.0 <= cx.now) {
+            if let Some((_, number, piece, arrival)) = self.landing.pop_front() {
+                self.land(number, piece, arrival, cx);
+            }
+        }
         loop {
             let mover = &mut self.movers[WRITE][channel];
             let Some(&number) = mover.filling.front() else {
@@ -998,17 +1090,21 @@ impl Data {
             let left = u64::from(job.len - job.cut);
             let len = left.min(self.write_bytes - at % self.write_bytes) as u32;
             let end = job.cut + len;
-            if job.here() < end || mover.open >= self.writes {
+            if job.here() < end || self.hazards[channel].writes() >= self.writes {
                 return;
             }
-            let cut = std::mem::replace(&mut job.cut, end);
+            let bad = job.bad.iter().any(|&(from, to)| from < end && to > job.cut);
+            if !bad && !self.hazards[channel].write_begins(at) {
+                return;
+            }
+            job.cut = end;
+            let cut = end - len;
             let beats = len.div_ceil(BEAT as u32);
             mover.room += beats;
-            if job.bad.iter().any(|&(from, to)| from < end && to > cut) {
+            if bad {
                 let slot = job.slot;
                 self.fail_transfer(slot, Outcome::HostError);
             } else {
-                mover.open += 1;
                 job.open += 1;
                 let burst = Burst {
                     job: number,
@@ -1017,8 +1113,9 @@ impl Data {
                 };
                 let tag = TAG_WRITE | u64::from(self.bursts.insert(burst));
                 let addr = cx.memory.place(at).map_or(0, |place| place.addr);
-                let cycle = mover.free.max(cx.now) + timing::WRITE_ISSUE;
-                mover.free = mover.free.max(cx.now) + u64::from(beats);
+                let from = mover.beats_free.max(cx.now);
+                let cycle = from + timing::WRITE_ISSUE;
+                mover.beats_free = from + u64::from(beats);
                 cx.memory.channels[channel].write(cycle, master::NVME, NVME_ID, addr, len, tag);
                 cx.channel_changed(channel);
             }
@@ -1037,13 +1134,14 @@ impl Data {
         let channel = job.channel;
         job.open -= 1;
         let over = job.open == 0 && job.cut == job.len;
-        self.movers[WRITE][channel].open -= 1;
+        self.hazards[channel].write_ends();
         if over && self.movers[WRITE][channel].filling.front() != Some(&number) {
-            let now = cx.now;
-            self.job_over(number, now, cx);
+            let over = cx.now + timing::MEDIA_RESPONSE;
+            self.job_over(number, over, cx);
         }
         self.fill(channel, cx);
         self.issue(WRITE, channel, cx);
+        self.issue(READ, channel, cx);
     }
 
     /// Writes a burst to the media; its job.
@@ -1166,6 +1264,7 @@ impl Job {
             got: 0,
             got_others: Vec::new(),
             bad: Vec::new(),
+            next: 0,
             asked: 0,
             media_here: false,
             read: 0,
@@ -1192,15 +1291,8 @@ impl Job {
     }
 }
 
-/// Asks the host for all pieces of a job.
-fn ask_host(
-    number: u32,
-    job: &mut Job,
-    reading: &mut u32,
-    spare: &mut Vec<Vec<u8>>,
-    at: u64,
-    port: &mut Port,
-) {
+/// A place for a job's data from the host.
+fn make_buffer(job: &mut Job, spare: &mut Vec<Vec<u8>>) {
     let mut buffer = spare.pop().unwrap_or_default();
     buffer.clear();
     buffer.resize(job.len as usize, 0);
@@ -1209,17 +1301,21 @@ fn ask_host(
     if pieces > 1 {
         job.got_others = vec![0; pieces - 1];
     }
-    for (n, piece) in (0..).zip(job.pieces.as_slice()) {
-        let Some(host) = piece.host else {
-            continue;
-        };
-        // A read goes to the end of its last beat.
-        let skip = host % BEAT;
-        let len = ((skip + u64::from(piece.len)).next_multiple_of(BEAT) - skip) as u32;
-        port.read(at + timing::DATA_READ, Purpose::Data(number, n), host, len);
-        job.asked += 1;
-        *reading += piece.len;
-    }
+}
+
+/// Asks the host for a piece of a job; beats that come of it.
+fn ask_host(number: u32, job: &mut Job, place: usize, at: u64, port: &mut Port) -> u32 {
+    let piece = job.pieces.as_slice()[place];
+    let Some(host) = piece.host else {
+        return 0;
+    };
+    // A read goes to the end of its last beat.
+    let skip = host % BEAT;
+    let bytes = (skip + u64::from(piece.len)).next_multiple_of(BEAT);
+    let purpose = Purpose::Data(number, place as u16);
+    port.read(at + timing::DATA_READ, purpose, host, (bytes - skip) as u32);
+    job.asked += 1;
+    (bytes / BEAT) as u32
 }
 
 /// The number of a mover in a trace: those to the host, that of pages behind them, those to the media.
@@ -1231,35 +1327,20 @@ fn channel_of(memory: &Memories, at: u64) -> usize {
     memory.place(at).map_or(0, |place| place.channel)
 }
 
-/// Sends the first of the front end's line; the beats that it takes.
-fn send_post(time: sim::Time, port: &mut Port, host: &mut dyn HostPort) -> Option<u64> {
-    match port.posts.front_mut() {
-        Some((_, Post::Write(addr, bytes, len))) => {
-            let sent = host.write(time, *addr, &bytes[..usize::from(*len)]);
-            if !sent {
-                return None;
-            }
+/// The first of the front end's line passes the port; the beats that it takes.
+fn pass_post(now: u64, port: &mut Port) -> u64 {
+    let Some((_, post)) = port.posts.pop_front() else {
+        return 0;
+    };
+    match post {
+        Post::Write(addr, bytes, len) => {
+            port.write(now, addr, &bytes[..usize::from(len)], Taken::Nobody)
         }
-        Some((_, Post::AdminEntry(addr, bytes))) => {
-            if !host.write(time, *addr, bytes) {
-                return None;
-            }
-            port.admin_sent = true;
+        Post::AdminEntry(addr, bytes) => port.write(now, addr, &bytes, Taken::AdminEntry),
+        Post::EventIdx(addr, value) => port.write(now, addr, &value.to_le_bytes(), Taken::EventIdx),
+        Post::Answer(tag, data) => {
+            port.answer(now, tag, data);
+            0
         }
-        Some((_, Post::EventIdx(addr, value))) => {
-            if !host.write(time, *addr, &value.to_le_bytes()) {
-                return None;
-            }
-            port.event_idx_sent = true;
-        }
-        Some((_, Post::Answer(tag, data))) => {
-            let data = data.take();
-            host.mmio_data(time, *tag, data);
-            port.posts.pop_front();
-            return Some(0);
-        }
-        None => {}
     }
-    port.posts.pop_front();
-    Some(1)
 }

@@ -6,6 +6,7 @@ pub mod error_log;
 pub mod events;
 pub mod features;
 mod fused;
+mod hazard;
 pub mod identify;
 mod interrupts;
 mod io;

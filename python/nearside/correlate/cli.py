@@ -1,0 +1,59 @@
+"""`nearside correlate`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nearside import results, show
+from nearside._native import NearsideError
+
+EPILOG = "Examples: nearside correlate --quick · nearside correlate --rows 400 --seed 7 --plot scatter.png"
+
+
+def correlate(
+    rows: Annotated[
+        int | None, typer.Option(help="How many; by default 100, with --quick 12.", min=1, max=10_000)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the rows.", min=0, max=(1 << 31) - 1)] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="Few and short rows on one design.")] = False,
+    only: Annotated[
+        str | None,
+        typer.Option(metavar="tuned|held-out", help="Only the rows that the model is tuned for, or the others."),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw fast over rtl here (*.png).")] = None,
+    reuse: Annotated[
+        Path | None, typer.Option(help="References of the RTL; by default correlate.rtl.json in the results.")
+    ] = None,
+    worst: Annotated[bool, typer.Option("--worst", help="Worst rows first.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")] = False,
+) -> None:
+    """How well the engine `fast` tells what the RTL does: mean latency and bandwidth of the same rows on both.
+
+    Rows are drawn by seed, with corners by name; a part of them is held out from tuning. What the RTL says is kept, so
+    a second run needs the fast engine only. p99 is shown, not judged.
+    """
+    from nearside.correlate import run as comparison
+
+    if only not in (None, "tuned", "held-out"):
+        raise NearsideError(f"--only {only}: allowed are tuned, held-out")
+    results.ready(["correlate.json"], [plot, reuse])
+    count = rows or (comparison.QUICK_ROWS if quick else comparison.ROWS)
+    with show.building("correlate", not as_json) as build, show.bar("comparing", not as_json) as progress:
+        group = only and only.replace("-", " ")
+        doc = comparison.run(count, seed, quick, group, reuse, build, progress)
+    if plot is not None:
+        from nearside import plots
+
+        plots.correlation(doc, plot)
+        doc["plot"] = str(plot)
+    doc["saved"] = str(results.folder() / "correlate.json")
+    results.save("correlate", doc)
+    if as_json:
+        print(json.dumps(doc, indent=1))
+    else:
+        comparison.print_document(doc, worst)
+        show.out.print(f"Results: {doc['saved']}", soft_wrap=True)

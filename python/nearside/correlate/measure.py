@@ -1,0 +1,114 @@
+"""One row on one engine, and the references that the RTL has given before."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from nearside import files, results
+from nearside._native import NearsideError
+from nearside.correlate.rows import ENGINES, READ_PERCENT, WINDOW, Row
+from nearside.device import BuildProgress, Device, LateReadsWarning, root
+
+REFERENCES = "correlate.rtl.json"
+MIB = 1 << 20
+# What the host and the link do is part of a reference, too.
+HOST_CRATES = ("sim", "driver", "rtl", "design")
+# What only the fast engine takes of them.
+FAST_ONLY = ("bursts.rs",)
+
+Outcome = dict[str, float | None]
+
+
+class Unable(Exception):
+    """The engine can't do this row; its text says why."""
+
+
+def run(row: Row, engine: str, progress: BuildProgress | None = None) -> Outcome:
+    """Measures a row on a device of its own, so that no row depends on those before it."""
+    if row.kind in ENGINES and engine == "fast" and not _fast_has_engines():
+        raise Unable("the fast engine has no engines yet")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LateReadsWarning)
+        with Device(row.load(), progress, engine=engine) as device:
+            device.delay_set(row.profile)
+            start = time.perf_counter()
+            outcome = _measure(device, row)
+            return outcome | {"wall_s": round(time.perf_counter() - start, 3)}
+
+
+def _measure(device: Device, row: Row) -> Outcome:
+    if row.kind in ENGINES:
+        arguments = {"src": 0, "bytes": row.bytes}
+        arguments |= {"dst": 256 * MIB} if row.kind == "copy" else {"low": 0, "high": 1 << 30, "kind": 0}
+        ns = device.engine(f"{row.kind}0").launch(**arguments)
+        return {"mean_ns": ns, "p99_ns": None, "gb_s": row.bytes / ns}
+    if row.kind in WINDOW:
+        found = device.pm_stream(
+            row.kind, bytes=row.bytes, in_flight=row.depth, count=row.commands, pattern=row.pattern, seed=row.seed
+        )
+    else:
+        found = device.workload(
+            read_percent=READ_PERCENT[row.kind], pattern=row.pattern, min_bytes=row.bytes, queues=row.queues,
+            depth=row.depth, commands=row.commands, scattered=row.scattered, seed=row.seed,
+        )  # fmt: skip
+    latency = found["latency"] or {"mean_ns": None, "p99_ns": None}
+    return {"mean_ns": latency["mean_ns"], "p99_ns": latency["p99_ns"], "gb_s": found["bandwidth_gb_s"]}
+
+
+@cache
+def _fast_has_engines() -> bool:
+    """Whether the fast engine carries out what is written to registers of engines: a copy of one line ends."""
+    from nearside.device import Design
+
+    try:
+        with Device(Design.load("engines"), engine="fast") as device:
+            device.engine("copy0").launch(timeout_us=100, src=0, dst=MIB, bytes=64)
+    except NearsideError:
+        return False
+    return True
+
+
+@cache
+def _host() -> str:
+    """A hash of the code around the device, whose times are in each row, too."""
+    digest = hashlib.sha256()
+    for crate in HOST_CRATES:
+        for path in sorted((root() / "crates" / crate / "src").rglob("*.rs")):
+            if path.name not in FAST_ONLY:
+                digest.update(f"{path.name}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+class References:
+    """What the RTL says of each row, kept by all that it depends on: hardware, design, profile, host, and the row."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path or results.folder() / REFERENCES
+        self._known: dict[str, Outcome] = {}
+        try:
+            self._known = json.loads(self.path.read_text())
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError) as error:
+            raise NearsideError(f"{self.path}: {error}; remove it, and rows are measured again") from None
+
+    def key(self, row: Row) -> str:
+        design = row.load()
+        profile = (root() / "media" / f"{row.profile}.toml").read_text()
+        parts = [design.hardware, design.hash, profile, _host(), json.dumps(row.job, sort_keys=True)]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+    def of(self, row: Row, measure: Callable[[], Outcome]) -> tuple[Outcome, bool]:
+        """The row's reference, measured if it isn't known; whether it was."""
+        key = self.key(row)
+        known = key in self._known
+        if not known:
+            self._known[key] = measure()
+            files.write_text(self.path, json.dumps(self._known, indent=0, sort_keys=True) + "\n")
+        return self._known[key], known
