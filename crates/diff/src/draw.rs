@@ -51,7 +51,7 @@ impl Command {
     }
 
     /// Its data are not those that were drawn for it: a page comes twice, or a descriptor is longer or shorter than it was.
-    fn is_odd(&self) -> bool {
+    pub fn is_odd(&self) -> bool {
         self.buffer.twice || self.buffer.spoiled && self.sqe.psdt() != 0
     }
 

@@ -138,9 +138,9 @@ pub fn status(of: Status) -> String {
     }
 }
 
-/// EventIdx of tails are the same at rest; those of heads tell whether a command has waited for room, which is a matter of time
-/// (hw/ip/nvme_ctrl/README.md, "Shadow doorbells").
-pub fn same_event_idx(a: &[u8], b: &[u8]) -> bool {
-    let tails = |page: &[u8]| -> Vec<Vec<u8>> { page.chunks(8).map(|pair| pair[..4].to_vec()).collect() };
-    tails(a) == tails(b)
+/// EventIdx of tails are the same at rest, but for that of a queue that was deleted amid its work; those of heads tell whether a command
+/// has waited for room, which is a matter of time (hw/ip/nvme_ctrl/README.md, "Shadow doorbells").
+pub fn same_event_idx(a: &[u8], b: &[u8], deleted: Option<u16>) -> bool {
+    let mut pairs = (0..).zip(a.chunks(8).zip(b.chunks(8)));
+    pairs.all(|(qid, (a, b)): (u16, _)| a[..4] == b[..4] || deleted == Some(qid))
 }

@@ -47,6 +47,8 @@ pub struct Freedom {
     pub outcome: BTreeSet<(u16, u16)>,
     /// A reset has come between: nobody waits for completions.
     pub cut: bool,
+    /// A submission queue that was deleted while its commands were under way.
+    pub deleted: Option<u16>,
     /// Errors stand in the log in the order of the queue.
     pub ordered: bool,
 }
@@ -188,6 +190,21 @@ impl Twin {
         }
     }
 
+    /// Compares 32-bit registers.
+    pub fn words(&mut self, what: &str, bar: Bar, words: &[u64]) -> Step {
+        let loads: Vec<(u64, u32)> = words.iter().map(|&offset| (offset, 4)).collect();
+        let [left, right] = &mut self.sides;
+        let (a, b) = (left.loads(bar, &loads)?, right.loads(bar, &loads)?);
+        let mut all = words.iter().zip(a.iter().zip(&b));
+        match all.find(|(_, (a, b))| a != b) {
+            None => Ok(()),
+            Some((offset, (a, b))) => Err(format!(
+                "{what} at {offset:#x}: {} has {a:02x?}, {} has {b:02x?}",
+                left.name, right.name
+            )),
+        }
+    }
+
     /// Both go on to a moment that they have in common.
     pub fn meet(&mut self) -> Step {
         let latest = self.sides.iter().map(|side| side.now).max().unwrap_or_default();
@@ -255,7 +272,7 @@ impl Twin {
             self.messages(sent.len() <= 1)?;
             self.same("CSTS", |side| side.read32(Bar::Nvme, CSTS))?;
         }
-        self.memory()?;
+        self.memory(freedom.deleted)?;
         rules::forget_old(&mut self.state);
         let [left, _] = done;
         Ok(left)
@@ -496,13 +513,13 @@ impl Twin {
         self.meet()
     }
 
-    /// Compares messages: all of them in their order, or which there were.
+    /// Compares messages: all of them, or which there were at all. Their order is that of completions, which is free.
     pub fn messages(&mut self, exact: bool) -> Step {
         let exact = exact && !self.state.coalesced;
         self.same("messages", |side| {
             let mut all = std::mem::take(&mut side.host.messages);
+            all.sort();
             if !exact {
-                all.sort();
                 all.dedup();
             }
             Ok(all)
@@ -511,7 +528,7 @@ impl Twin {
     }
 
     /// Compares the memory that the devices have written.
-    pub fn memory(&mut self) -> Step {
+    pub fn memory(&mut self, deleted: Option<u16>) -> Step {
         let mut dirty = BTreeSet::new();
         for side in &mut self.sides {
             dirty.extend(side.host.memory.take_dirty());
@@ -526,7 +543,7 @@ impl Twin {
             if a == b {
                 continue;
             }
-            if shadow == Some(page) && rules::same_event_idx(a, b) {
+            if shadow == Some(page) && rules::same_event_idx(a, b, deleted) {
                 continue;
             }
             return Err(format!(
