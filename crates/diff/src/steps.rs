@@ -458,6 +458,7 @@ impl Twin {
             _ => (queues + 1 + self.random.below(400), chance(&mut self.random, 50), self.random.next() as u32),
         };
         let offset = regs::DOORBELLS + 8 * qid + 4 * u64::from(completion);
+        self.note(format!("  doorbell {offset:#x} = {value:#x}"));
         match chance(&mut self.random, 15) {
             // A part of a doorbell is none.
             true => {
