@@ -12,9 +12,17 @@ fn main() -> Result<(), String> {
     let design = design::Design::find(&root, "fuzz").map_err(|e| e.to_string())?;
     let values = std::env::var("VALUES").unwrap_or("engine = []".into());
     let design = design.with_values(&values).map_err(|e| e.to_string())?;
-    let left: Engine = std::env::var("LEFT").unwrap_or("rtl".into()).parse().map_err(|e: device::Error| e.to_string())?;
+    let left: Engine = std::env::var("LEFT")
+        .unwrap_or("rtl".into())
+        .parse()
+        .map_err(|e: device::Error| e.to_string())?;
     let replay = args.get(3).map(|r| r.parse()).transpose()?;
-    let number = |name: &str, default: u64| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default);
+    let number = |name: &str, default: u64| {
+        std::env::var(name)
+            .ok()
+            .and_then(|v| v.parse().ok())
+            .unwrap_or(default)
+    };
     let campaign = Campaign {
         seed: arg(2, "1").parse().map_err(|_| "seed")?,
         commands: arg(1, "1000").parse().map_err(|_| "commands")?,
@@ -37,7 +45,10 @@ fn main() -> Result<(), String> {
         let mut one = |n: usize| {
             let factory = &mut factories[n];
             factory.set_memory(match conditions.late_memory {
-                Some(most) => Memory::Late { most, seed: conditions.seed },
+                Some(most) => Memory::Late {
+                    most,
+                    seed: conditions.seed,
+                },
                 None => Memory::Ddr4(own.clone()),
             });
             let media = Media::memory(design.media.bytes.0).map_err(|e| e.to_string())?;
@@ -50,7 +61,11 @@ fn main() -> Result<(), String> {
     let shape = Shape::of(&design)?;
     let report = diff::run(&mut make, &shape, &campaign, &mut |_, _| true)?;
     if std::env::var("KINDS").is_ok() {
-        report.kinds.iter().for_each(|(kind, count)| println!("  {kind}: {count}"));
+        report
+            .kinds
+            .iter()
+            .chain(&report.outcomes)
+            .for_each(|(kind, count)| println!("  {kind}: {count}"));
     }
     println!(
         "{} commands, {} steps, {} episodes, {} bytes of media in {:?}",
@@ -62,8 +77,17 @@ fn main() -> Result<(), String> {
     );
     if let Some(failure) = report.failure {
         let lines = number("HISTORY", 12) as usize;
-        failure.history.iter().rev().take(lines).rev().for_each(|line| println!("{line}"));
-        println!("{}\n{} ({} of {} steps)", failure.what, failure.replay, failure.steps, failure.of_steps);
+        failure
+            .history
+            .iter()
+            .rev()
+            .take(lines)
+            .rev()
+            .for_each(|line| println!("{line}"));
+        println!(
+            "{}\n{} ({} of {} steps)",
+            failure.what, failure.replay, failure.steps, failure.of_steps
+        );
         std::process::exit(1);
     }
     Ok(())

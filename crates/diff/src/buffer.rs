@@ -51,14 +51,35 @@ pub fn pick<T: Copy>(random: &mut Random, from: &[T]) -> T {
 /// An address at which no memory is, and no interrupt either.
 fn nowhere(random: &mut Random) -> u64 {
     match chance(random, 50) {
-        true => pick(random, &[0, 0x1000, 0x7FFF_F000, 1 << 41, 1 << 52, 1 << 63, u64::MAX - 4095]),
+        true => pick(
+            random,
+            &[
+                0,
+                0x1000,
+                0x7FFF_F000,
+                1 << 41,
+                1 << 52,
+                1 << 63,
+                u64::MAX - 4095,
+            ],
+        ),
         false => (1 << 44) + random.below(1 << 20) * PAGE,
     }
 }
 
 /// PRPs of so many bytes. `None` if there is no room.
-pub fn prps(random: &mut Random, arena: &mut Arena, sqe: Sqe, bytes: u64, spoil: u64) -> Option<(Sqe, Buffer)> {
-    let offset = if chance(random, 50) { 0 } else { random.below(1024) * 4 };
+pub fn prps(
+    random: &mut Random,
+    arena: &mut Arena,
+    sqe: Sqe,
+    bytes: u64,
+    spoil: u64,
+) -> Option<(Sqe, Buffer)> {
+    let offset = if chance(random, 50) {
+        0
+    } else {
+        random.below(1024) * 4
+    };
     let count = (offset + bytes).div_ceil(PAGE).max(1);
     let mut data = Vec::new();
     for _ in 0..count {
@@ -93,7 +114,10 @@ pub fn prps(random: &mut Random, arena: &mut Arena, sqe: Sqe, bytes: u64, spoil:
                 targets[n] = nowhere(random);
             }
             7 if targets.len() > 1 => {
-                let (from, to) = (random.below(targets.len() as u64), random.below(targets.len() as u64));
+                let (from, to) = (
+                    random.below(targets.len() as u64),
+                    random.below(targets.len() as u64),
+                );
                 targets[to as usize] = targets[from as usize];
                 buffer.twice = true;
             }
@@ -116,7 +140,12 @@ pub fn prps(random: &mut Random, arena: &mut Arena, sqe: Sqe, bytes: u64, spoil:
 }
 
 /// A PRP list from any entry of its page on.
-fn list(random: &mut Random, arena: &mut Arena, targets: &[u64], buffer: &mut Buffer) -> Option<u64> {
+fn list(
+    random: &mut Random,
+    arena: &mut Arena,
+    targets: &[u64],
+    buffer: &mut Buffer,
+) -> Option<u64> {
     let mut page = arena.take(random)?;
     buffer.pages.push(page);
     let first = match random.below(4) {
@@ -130,10 +159,14 @@ fn list(random: &mut Random, arena: &mut Arena, targets: &[u64], buffer: &mut Bu
         if slot == 511 && n + 1 < targets.len() {
             let next = arena.take(random)?;
             buffer.pages.push(next);
-            buffer.stores.push((page + 8 * slot, next.to_le_bytes().to_vec()));
+            buffer
+                .stores
+                .push((page + 8 * slot, next.to_le_bytes().to_vec()));
             (page, slot) = (next, 0);
         }
-        buffer.stores.push((page + 8 * slot, target.to_le_bytes().to_vec()));
+        buffer
+            .stores
+            .push((page + 8 * slot, target.to_le_bytes().to_vec()));
         slot += 1;
     }
     Some(start)
@@ -184,7 +217,11 @@ fn blocks(
     while at < bytes {
         if chance(random, 8) {
             let addr = pick(random, &[0, 1 << 33, 4]);
-            list.push(Descriptor { addr, len: 0, kind: DATA_BLOCK });
+            list.push(Descriptor {
+                addr,
+                len: 0,
+                kind: DATA_BLOCK,
+            });
         }
         let left = bytes - at;
         let mut len = match whole || list.len() >= PIECES {
@@ -195,7 +232,11 @@ fn blocks(
             // To the host: some of the data; else nothing, whatever its length.
             let addr = random.next();
             let kind = BIT_BUCKET;
-            list.push(Descriptor { addr, len: len as u32, kind });
+            list.push(Descriptor {
+                addr,
+                len: len as u32,
+                kind,
+            });
             at += if to_host { len } else { 0 };
             continue;
         }
@@ -254,7 +295,9 @@ fn segments(
             false => page + 8 * random.below((PAGE - len) / 8),
         };
         for (n, d) in (0..).zip(&group) {
-            buffer.stores.push((start + n * DESCRIPTOR, d.bytes().to_vec()));
+            buffer
+                .stores
+                .push((start + n * DESCRIPTOR, d.bytes().to_vec()));
         }
         next = Some(Descriptor {
             addr: start,

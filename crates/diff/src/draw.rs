@@ -124,7 +124,10 @@ impl Draw<'_> {
         let count = self.namespaces.count();
         match self.random.below(4) {
             0 => 1 + self.random.below(count.into()) as u32,
-            _ => pick(self.random, &[0, count + 1, 3, ALL_NAMESPACES, ALL_NAMESPACES - 1, 1 << 31]),
+            _ => pick(
+                self.random,
+                &[0, count + 1, 3, ALL_NAMESPACES, ALL_NAMESPACES - 1, 1 << 31],
+            ),
         }
     }
 
@@ -152,7 +155,13 @@ impl Draw<'_> {
     }
 
     /// A range of blocks that nobody is in the way of: the first one of the namespace's.
-    fn place(&mut self, ns: &Namespace, count: u64, write: bool, claims: &mut Claims) -> Option<u64> {
+    fn place(
+        &mut self,
+        ns: &Namespace,
+        count: u64,
+        write: bool,
+        claims: &mut Claims,
+    ) -> Option<u64> {
         for _ in 0..12 {
             let most = ns.blocks - count + 1;
             let lba = match self.random.below(10) {
@@ -189,7 +198,11 @@ impl Draw<'_> {
             80..=84 => self.transfer(io::VERIFY, claims)?,
             85..=91 => self.deallocation(claims)?,
             92..=94 => {
-                let right = if chance(self.random, 20) { ALL_NAMESPACES } else { self.namespace().nsid };
+                let right = if chance(self.random, 20) {
+                    ALL_NAMESPACES
+                } else {
+                    self.namespace().nsid
+                };
                 Command::new(Sqe::flush(self.nsid(right)))
             }
             _ if self.chance(self.wrong.min(12) * 8) => self.junk()?,
@@ -206,13 +219,34 @@ impl Draw<'_> {
     /// An opcode that is none, or of a command that no namespace has such blocks for.
     fn junk(&mut self) -> Option<Command> {
         let ns = self.namespace();
-        let known = [io::FLUSH, io::WRITE, io::READ, io::COMPARE, io::WRITE_ZEROES, io::DATASET_MANAGEMENT, io::VERIFY];
+        let known = [
+            io::FLUSH,
+            io::WRITE,
+            io::READ,
+            io::COMPARE,
+            io::WRITE_ZEROES,
+            io::DATASET_MANAGEMENT,
+            io::VERIFY,
+        ];
         if self.chance(40) {
             let opcode = self.random.next() as u8;
-            let opcode = if known.contains(&opcode) { 0x77 } else { opcode };
+            let opcode = if known.contains(&opcode) {
+                0x77
+            } else {
+                opcode
+            };
             return Some(Command::new(Sqe::of_blocks(opcode, ns.nsid, 0, 1)));
         }
-        let opcode = pick(self.random, &[io::READ, io::WRITE, io::COMPARE, io::WRITE_ZEROES, io::VERIFY]);
+        let opcode = pick(
+            self.random,
+            &[
+                io::READ,
+                io::WRITE,
+                io::COMPARE,
+                io::WRITE_ZEROES,
+                io::VERIFY,
+            ],
+        );
         let count = self.count(ns.blocks);
         let (lba, count) = match self.random.below(5) {
             0 => (ns.blocks - count + 1, count),
@@ -306,9 +340,15 @@ impl Draw<'_> {
         };
         let mut list = Vec::new();
         let mut command = Command::new(Sqe::deallocate(ns.nsid, count as usize));
-        let beyond = self.chance(self.wrong / 3).then(|| self.random.below(count));
+        let beyond = self
+            .chance(self.wrong / 3)
+            .then(|| self.random.below(count));
         for n in 0..count {
-            let len = if self.chance(3) { 0 } else { 1 + self.random.below(most.max(1)) };
+            let len = if self.chance(3) {
+                0
+            } else {
+                1 + self.random.below(most.max(1))
+            };
             let lba = match len {
                 0 => self.random.below(ns.blocks),
                 // Nobody else is in the way, or the command does not come to be.
@@ -323,7 +363,9 @@ impl Draw<'_> {
             list.extend(lba.to_le_bytes());
             if beyond.is_none() {
                 let blocks = ns.base + lba..ns.base + lba + len;
-                command.writes.extend(blocks.map(|b| (b, vec![0; BLOCK as usize])));
+                command
+                    .writes
+                    .extend(blocks.map(|b| (b, vec![0; BLOCK as usize])));
             }
         }
         command.writes.sort();
@@ -336,7 +378,11 @@ impl Draw<'_> {
         command.bytes = count * 16;
         // A list that is read from elsewhere may name anything.
         let sgls = self.chance(40);
-        let spoil = if beyond.is_some() || sgls { 0 } else { self.wrong };
+        let spoil = if beyond.is_some() || sgls {
+            0
+        } else {
+            self.wrong
+        };
         let mut command = self.with_data(command, sgls, spoil)?;
         command.buffer.fill(&list);
         if command.is_odd() {
@@ -356,7 +402,12 @@ impl Draw<'_> {
         let odd = &mut halves[self.random.below(2) as usize];
         let case = self.random.below(30);
         match case {
-            0 => odd.0 = pick(self.random, &[io::READ, io::WRITE, io::COMPARE, io::WRITE_ZEROES]),
+            0 => {
+                odd.0 = pick(
+                    self.random,
+                    &[io::READ, io::WRITE, io::COMPARE, io::WRITE_ZEROES],
+                )
+            }
             1 => odd.0 = pick(self.random, &[io::FLUSH, 0x77]),
             2 => odd.2 = odd.2.wrapping_add(1),
             3 => odd.3 += 1,
@@ -421,7 +472,10 @@ impl Draw<'_> {
             86 => Command::new(Sqe::new(admin::KEEP_ALIVE)),
             87..=90 => {
                 // Of nothing that is there.
-                let (sqid, cid) = (self.random.below(8) as u32, 0xF000 | self.random.below(0x1000) as u32);
+                let (sqid, cid) = (
+                    self.random.below(8) as u32,
+                    0xF000 | self.random.below(0x1000) as u32,
+                );
                 Command::new(Sqe::new(admin::ABORT).with_cdw(10, cid << 16 | sqid))
             }
             91 | 92 => self.format(),
@@ -440,7 +494,11 @@ impl Draw<'_> {
                     admin::IDENTIFY,
                     admin::GET_FEATURES,
                 ];
-                let opcode = if known.contains(&opcode) { 0x19 } else { opcode };
+                let opcode = if known.contains(&opcode) {
+                    0x19
+                } else {
+                    opcode
+                };
                 Command::new(Sqe::new(opcode))
             }
         };
@@ -454,15 +512,29 @@ impl Draw<'_> {
     }
 
     fn format(&mut self) -> Command {
-        let right = if self.chance(85) { self.namespace().nsid } else { ALL_NAMESPACES };
+        let right = if self.chance(85) {
+            self.namespace().nsid
+        } else {
+            ALL_NAMESPACES
+        };
         let nsid = self.nsid(right);
-        let odd = if self.chance(25) { self.random.next() as u32 & 0xFFF } else { 0 };
+        let odd = if self.chance(25) {
+            self.random.next() as u32 & 0xFFF
+        } else {
+            0
+        };
         let ses = self.random.below(2) as u32;
-        let mut command = Command::new(Sqe::new(admin::FORMAT_NVM).with_nsid(nsid).with_cdw(10, odd | ses << 9));
+        let mut command = Command::new(
+            Sqe::new(admin::FORMAT_NVM)
+                .with_nsid(nsid)
+                .with_cdw(10, odd | ses << 9),
+        );
         for ns in self.namespaces.active() {
             if nsid == ALL_NAMESPACES || ns.nsid == nsid {
                 let blocks = ns.base..ns.base + ns.blocks;
-                command.writes.extend(blocks.map(|b| (b, vec![0; BLOCK as usize])));
+                command
+                    .writes
+                    .extend(blocks.map(|b| (b, vec![0; BLOCK as usize])));
             }
         }
         command
@@ -493,7 +565,11 @@ impl Draw<'_> {
     }
 
     fn log(&mut self) -> Option<Command> {
-        let lid = if self.chance(92) { self.random.below(6) } else { self.random.below(256) };
+        let lid = if self.chance(92) {
+            self.random.below(6)
+        } else {
+            self.random.below(256)
+        };
         let dwords = match self.random.below(20) {
             0 => 1 + self.random.below(20_000),
             1..=6 => 1 + self.random.below(1024),
@@ -513,7 +589,11 @@ impl Draw<'_> {
             false => pick(self.random, &[0x4_0000, 0xFFFF_FFFF, 1 << 24]),
         };
         let rae = self.random.below(2) as u32;
-        let nsid = if self.chance(50) { ALL_NAMESPACES } else { self.nsid(0) };
+        let nsid = if self.chance(50) {
+            ALL_NAMESPACES
+        } else {
+            self.nsid(0)
+        };
         let sqe = Sqe::new(admin::GET_LOG_PAGE)
             .with_nsid(nsid)
             .with_cdw(10, (numd as u32 & 0xFFFF) << 16 | rae << 15 | lid as u32)
@@ -528,7 +608,10 @@ impl Draw<'_> {
     fn feature(&mut self) -> Option<Command> {
         let set = self.chance(50);
         let mut fid = match self.chance(75) {
-            true => pick(self.random, &[1, 2, 4, 4, 5, 7, 8, 9, 0xA, 0xB, 0xB, 0xE, 0xF, 0x16]),
+            true => pick(
+                self.random,
+                &[1, 2, 4, 4, 5, 7, 8, 9, 0xA, 0xB, 0xB, 0xE, 0xF, 0x16],
+            ),
             false if self.chance(50) => self.random.below(0x20) as u32,
             false => self.random.below(256) as u32,
         };
@@ -553,10 +636,25 @@ impl Draw<'_> {
             _ => 0,
         };
         let save = if self.chance(6) { 1 << 31 } else { 0 };
-        let select = if !set && self.chance(20) { (self.random.below(8) as u32) << 8 } else { 0 };
-        let nsid = if self.chance(90) { right } else { self.nsid(one) };
-        let opcode = if set { admin::SET_FEATURES } else { admin::GET_FEATURES };
-        let sqe = Sqe::new(opcode).with_nsid(nsid).with_cdw(10, fid | save | select).with_cdw(11, value);
+        let select = if !set && self.chance(20) {
+            (self.random.below(8) as u32) << 8
+        } else {
+            0
+        };
+        let nsid = if self.chance(90) {
+            right
+        } else {
+            self.nsid(one)
+        };
+        let opcode = if set {
+            admin::SET_FEATURES
+        } else {
+            admin::GET_FEATURES
+        };
+        let sqe = Sqe::new(opcode)
+            .with_nsid(nsid)
+            .with_cdw(10, fid | save | select)
+            .with_cdw(11, value);
         let mut command = Command::new(sqe);
         command.to_host = !set;
         command.bytes = match fid as u8 {

@@ -114,7 +114,9 @@ impl Host {
                 Ok(bytes) => self.entries.push(Posted { cqid, addr, bytes }),
                 Err(_) => {
                     let len = data.len();
-                    self.wrong = Some(format!("{len} bytes at {addr:#x}, in completion queue {cqid}"));
+                    self.wrong = Some(format!(
+                        "{len} bytes at {addr:#x}, in completion queue {cqid}"
+                    ));
                 }
             }
         }

@@ -65,7 +65,12 @@ impl Shape {
         }
         let sizes: Vec<u64> = match design.nvme.namespaces.is_empty() {
             true => vec![media / nvme::BLOCK_BYTES],
-            false => design.nvme.namespaces.iter().map(|bytes| bytes.0 / nvme::BLOCK_BYTES).collect(),
+            false => design
+                .nvme
+                .namespaces
+                .iter()
+                .map(|bytes| bytes.0 / nvme::BLOCK_BYTES)
+                .collect(),
         };
         if sizes.iter().all(|&blocks| blocks == 0) {
             return Err("nvme.namespaces: differential runs need an active one".into());
@@ -118,7 +123,9 @@ pub struct Report {
     pub compared_bytes: u64,
     /// Simulated time in ns, of each device.
     pub simulated_ns: f64,
-    /// What was done, and how commands have ended, by name.
+    /// How commands have ended in both: queue, opcode, status type and code.
+    pub outcomes: BTreeMap<String, u64>,
+    /// What was done, by name.
     pub kinds: BTreeMap<String, u64>,
     /// Differences: 0 or 1, since the first one ends the campaign.
     pub mismatches: u32,
@@ -132,6 +139,7 @@ struct Outcome {
     commands: u64,
     compared: u64,
     time: Time,
+    outcomes: BTreeMap<String, u64>,
     kinds: BTreeMap<String, u64>,
     failure: Option<(String, Vec<String>)>,
     stopped: bool,
@@ -140,7 +148,9 @@ struct Outcome {
 /// A seed that depends on all of its parts.
 fn mix(parts: [u64; 3]) -> u64 {
     let start = 0x7477_696E_7365_6564;
-    parts.iter().fold(start, |seed, &part| Random::new(seed ^ part).next())
+    parts
+        .iter()
+        .fold(start, |seed, &part| Random::new(seed ^ part).next())
 }
 
 /// Runs an episode, or some of its steps. `going` is told commands done, and ends it by answering false.
@@ -192,6 +202,7 @@ fn episode(
         compared: twin.compared,
         time: twin.sides[0].now,
         failure: result.err().map(|what| (what, twin.history())),
+        outcomes: twin.outcomes,
         kinds: twin.kinds,
         stopped,
     })
@@ -231,10 +242,17 @@ pub fn run(
         for (kind, count) in &outcome.kinds {
             *report.kinds.entry(kind.clone()).or_default() += count;
         }
+        for (name, count) in &outcome.outcomes {
+            *report.outcomes.entry(name.clone()).or_default() += count;
+        }
         if let Some((what, history)) = outcome.failure {
             report.mismatches = 1;
             let all: Vec<u32> = match kept {
-                Some(steps) => steps.iter().copied().take_while(|&s| s < outcome.steps).collect(),
+                Some(steps) => steps
+                    .iter()
+                    .copied()
+                    .take_while(|&s| s < outcome.steps)
+                    .collect(),
                 None => (0..outcome.steps).collect(),
             };
             let of_steps = all.len();

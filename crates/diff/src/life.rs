@@ -17,8 +17,8 @@ const SUBSYSTEM_RESET: u32 = 0x4E56_4D65;
 const RESET_OCCURRED: u32 = 1 << 4;
 /// Properties whose values are compared, in dwords.
 const PROPERTIES: [u64; 24] = [
-    0x00, 0x04, 0x08, 0x0C, 0x10, 0x14, 0x18, 0x1C, 0x20, 0x24, 0x28, 0x2C, 0x30, 0x34, 0x38, 0x3C, 0xE00, 0xE04, 0xE08,
-    0xE0C, 0xE10, 0xE14, 0xE18, 0xE1C,
+    0x00, 0x04, 0x08, 0x0C, 0x10, 0x14, 0x18, 0x1C, 0x20, 0x24, 0x28, 0x2C, 0x30, 0x34, 0x38, 0x3C,
+    0xE00, 0xE04, 0xE08, 0xE0C, 0xE10, 0xE14, 0xE18, 0xE1C,
 ];
 
 /// How a life ends.
@@ -98,28 +98,41 @@ impl Twin {
 
     /// Enables the controllers, and creates some queues.
     pub fn start(&mut self) -> Step {
-        let (asq, acq) = match (self.arena.keep(&mut self.random), self.arena.keep(&mut self.random)) {
+        let (asq, acq) = match (
+            self.arena.keep(&mut self.random),
+            self.arena.keep(&mut self.random),
+        ) {
             (Some(asq), Some(acq)) => (asq, acq),
             _ => return Err("no memory for queues".into()),
         };
         let sq_entries = 8 + self.random.below(56) as u32;
         let cq_entries = 8 + self.random.below(56) as u32;
         let weighted = chance(&mut self.random, 40);
-        let mut cc = Cc::DEFAULT.with_weighted_round_robin(weighted).with_enable(true).0;
+        let mut cc = Cc::DEFAULT
+            .with_weighted_round_robin(weighted)
+            .with_enable(true)
+            .0;
         if chance(&mut self.random, 3) {
             // Entry sizes that no queue can have.
             cc = cc & !(0xFF << 16) | 0x55 << 16;
         }
         self.state.cc = cc;
         for side in &mut self.sides {
-            side.write32(Bar::Nvme, properties::AQA, properties::aqa(sq_entries, cq_entries));
+            side.write32(
+                Bar::Nvme,
+                properties::AQA,
+                properties::aqa(sq_entries, cq_entries),
+            );
             side.write64(Bar::Nvme, properties::ASQ, asq);
             side.write64(Bar::Nvme, properties::ACQ, acq);
             side.write32(Bar::Nvme, properties::CC, cc);
             side.sqs.insert(0, Sq::new(asq, sq_entries, 0));
             side.open_cq(0, Cq::new(acq, cq_entries, Some(0)));
         }
-        self.each(|side| side.wait32(properties::CSTS, "ready", |csts| Csts(csts).ready()).map(drop))?;
+        self.each(|side| {
+            side.wait32(properties::CSTS, "ready", |csts| Csts(csts).ready())
+                .map(drop)
+        })?;
         self.meet()?;
         self.properties()?;
         let count = 1 + self.random.below(u64::from(self.shape.queues));
@@ -142,7 +155,8 @@ impl Twin {
     /// The same after a reset of the function: addresses and data of messages have no value then, but each vector is masked
     /// (PCI Express 4.0, 7.7.2.5 to 7.7.2.8).
     fn first_properties(&mut self) -> Step {
-        let masks = (0..=self.shape.queues).map(|n| properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(n) + 12);
+        let masks = (0..=self.shape.queues)
+            .map(|n| properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(n) + 12);
         let words: Vec<u64> = PROPERTIES.into_iter().chain(masks).collect();
         self.words("BAR0", Bar::Nvme, &words)
     }
@@ -168,7 +182,10 @@ impl Twin {
 
     fn number(&mut self, there: &[u16], fresh: bool, right: bool) -> u16 {
         let all: Vec<u16> = (1..=self.shape.queues).collect();
-        let fit: Vec<u16> = all.into_iter().filter(|q| there.contains(q) != fresh).collect();
+        let fit: Vec<u16> = all
+            .into_iter()
+            .filter(|q| there.contains(q) != fresh)
+            .collect();
         match fit.is_empty() || !right && chance(&mut self.random, 15) {
             true => self.random.below(u64::from(self.shape.queues) + 3) as u16,
             false => pick(&mut self.random, &fit),
@@ -176,12 +193,22 @@ impl Twin {
     }
 
     fn completion_queues(&self) -> Vec<u16> {
-        self.sides[0].cqs.keys().copied().filter(|&q| q != 0).collect()
+        self.sides[0]
+            .cqs
+            .keys()
+            .copied()
+            .filter(|&q| q != 0)
+            .collect()
     }
 
     /// I/O submission queues.
     pub fn submission_queues(&self) -> Vec<u16> {
-        self.sides[0].sqs.keys().copied().filter(|&q| q != 0).collect()
+        self.sides[0]
+            .sqs
+            .keys()
+            .copied()
+            .filter(|&q| q != 0)
+            .collect()
     }
 
     /// Create I/O Completion Queue, as it should be or not.
@@ -231,7 +258,11 @@ impl Twin {
     /// The entries of a queue that begins are 0.
     fn clear_shadow(&mut self, qid: u16, completion: bool) {
         for side in &mut self.sides {
-            let there = if completion { false } else { side.sqs.contains_key(&qid) };
+            let there = if completion {
+                false
+            } else {
+                side.sqs.contains_key(&qid)
+            };
             if let (Some((doorbells, events)), false) = (side.shadow, there) {
                 let at = 8 * u64::from(qid) + 4 * u64::from(completion);
                 if qid <= self.shape.queues && qid != 0 {
@@ -245,9 +276,17 @@ impl Twin {
     /// Deletes an I/O queue that is there, or one that is not.
     pub fn delete(&mut self) -> Step {
         let submission = chance(&mut self.random, 60);
-        let there = if submission { self.submission_queues() } else { self.completion_queues() };
+        let there = if submission {
+            self.submission_queues()
+        } else {
+            self.completion_queues()
+        };
         let qid = self.number(&there, false, false);
-        let sqe = if submission { Sqe::delete_io_sq(qid) } else { Sqe::delete_io_cq(qid) };
+        let sqe = if submission {
+            Sqe::delete_io_sq(qid)
+        } else {
+            Sqe::delete_io_cq(qid)
+        };
         let cqe = self.structural(sqe)?;
         if cqe.is_some_and(|cqe| cqe.status().is_success()) {
             self.deleted(qid, submission);
@@ -282,7 +321,10 @@ impl Twin {
 
     /// Doorbell Buffer Config, now and then with an offset.
     pub fn shadow(&mut self) -> Step {
-        let (Some(doorbells), Some(events)) = (self.arena.take(&mut self.random), self.arena.take(&mut self.random)) else {
+        let (Some(doorbells), Some(events)) = (
+            self.arena.take(&mut self.random),
+            self.arena.take(&mut self.random),
+        ) else {
             return Ok(());
         };
         if self.sides[0].shadow.is_some() {
@@ -297,7 +339,9 @@ impl Twin {
                 page[at..at + 4].copy_from_slice(&value.to_le_bytes());
             };
             side.sqs.iter().for_each(|(&qid, sq)| set(2 * qid, sq.tail));
-            side.cqs.iter().for_each(|(&qid, cq)| set(2 * qid + 1, cq.head));
+            side.cqs
+                .iter()
+                .for_each(|(&qid, cq)| set(2 * qid + 1, cq.head));
             side.host.memory.put(doorbells, &page);
             side.host.memory.put(events, &[0; 4096]);
         }
@@ -309,7 +353,9 @@ impl Twin {
         match cqe.is_some_and(|cqe| cqe.status().is_success()) {
             true => {
                 self.count("shadow doorbells");
-                self.sides.iter_mut().for_each(|side| side.shadow = Some((doorbells, events)));
+                self.sides
+                    .iter_mut()
+                    .for_each(|side| side.shadow = Some((doorbells, events)));
             }
             false => {
                 self.arena.give(doorbells);
@@ -331,14 +377,18 @@ impl Twin {
         self.each(|side| match reset {
             Reset::Disable => {
                 side.write32(Bar::Nvme, properties::CC, cc & !1);
-                side.wait32(properties::CSTS, "not ready", |csts| csts & 3 == 0).map(drop)
+                side.wait32(properties::CSTS, "not ready", |csts| csts & 3 == 0)
+                    .map(drop)
             }
             Reset::Shutdown => {
                 let notified = cc | how << 14;
                 side.write32(Bar::Nvme, properties::CC, notified);
-                side.wait32(properties::CSTS, "shut down", |csts| Csts(csts).shutdown_complete())?;
+                side.wait32(properties::CSTS, "shut down", |csts| {
+                    Csts(csts).shutdown_complete()
+                })?;
                 side.write32(Bar::Nvme, properties::CC, cc & !1);
-                side.wait32(properties::CSTS, "not ready", |csts| csts & 1 == 0).map(drop)
+                side.wait32(properties::CSTS, "not ready", |csts| csts & 1 == 0)
+                    .map(drop)
             }
             Reset::Subsystem => {
                 side.write32(Bar::Nvme, properties::NSSR, SUBSYSTEM_RESET);
@@ -364,7 +414,12 @@ impl Twin {
         self.meet()?;
         let mut pages: Vec<u64> = Vec::new();
         let left = &self.sides[0];
-        pages.extend(left.cqs.values().map(|cq| cq.base).chain(left.sqs.values().map(|sq| sq.base)));
+        pages.extend(
+            left.cqs
+                .values()
+                .map(|cq| cq.base)
+                .chain(left.sqs.values().map(|sq| sq.base)),
+        );
         pages.extend(left.shadow.iter().flat_map(|&(a, b)| [a, b]));
         self.mend_pages(&pages);
         pages.iter().for_each(|&page| self.arena.give(page));
@@ -415,10 +470,16 @@ impl Twin {
             side.write64(Bar::Nvme, properties::ACQ, acq);
             side.write32(Bar::Nvme, properties::CC, cc);
         }
-        self.each(|side| side.wait32(properties::CSTS, "fatal", |csts| Csts(csts).fatal()).map(drop))?;
+        self.each(|side| {
+            side.wait32(properties::CSTS, "fatal", |csts| Csts(csts).fatal())
+                .map(drop)
+        })?;
         self.properties()?;
         self.write32(properties::CC, cc & !1);
-        self.each(|side| side.wait32(properties::CSTS, "not fatal", |csts| csts & 3 == 0).map(drop))?;
+        self.each(|side| {
+            side.wait32(properties::CSTS, "not fatal", |csts| csts & 3 == 0)
+                .map(drop)
+        })?;
         self.meet()
     }
 }

@@ -61,7 +61,10 @@ impl Memory {
             self.bytes[place].copy_from_slice(data);
             return;
         }
-        let hole = self.holes.entry(page).or_insert_with(|| vec![0; PAGE as usize]);
+        let hole = self
+            .holes
+            .entry(page)
+            .or_insert_with(|| vec![0; PAGE as usize]);
         let at = (addr - page) as usize;
         for (to, from) in hole.iter_mut().skip(at).zip(data) {
             *to = *from;

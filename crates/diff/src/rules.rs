@@ -88,8 +88,16 @@ fn entries(data: &[u8], state: &State) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
     let mut groups: Vec<Vec<Vec<u8>>> = vec![Vec::new(); state.groups.len()];
     for entry in data.chunks(ENTRY) {
-        let number = entry.iter().take(8).rev().fold(0u64, |n, &b| n << 8 | u64::from(b));
-        match state.groups.iter().position(|group| group.contains(&number)) {
+        let number = entry
+            .iter()
+            .take(8)
+            .rev()
+            .fold(0u64, |n, &b| n << 8 | u64::from(b));
+        match state
+            .groups
+            .iter()
+            .position(|group| group.contains(&number))
+        {
             None => out.push(entry.to_vec()),
             Some(group) => {
                 let mut entry = entry[8..].to_vec();

@@ -179,7 +179,15 @@ impl Side {
             for &(offset, len) in some {
                 self.tag = self.tag.wrapping_add(1);
                 let tag = self.tag;
-                self.host.post(self.now, Mmio::Read { bar, offset, len, tag });
+                self.host.post(
+                    self.now,
+                    Mmio::Read {
+                        bar,
+                        offset,
+                        len,
+                        tag,
+                    },
+                );
             }
             let limit = self.now + REGISTER;
             for n in 0..some.len() as u32 {
@@ -214,7 +222,12 @@ impl Side {
     }
 
     /// Waits until a register says so.
-    pub fn wait32(&mut self, offset: u64, what: &str, done: impl Fn(u32) -> bool) -> Result<u32, String> {
+    pub fn wait32(
+        &mut self,
+        offset: u64,
+        what: &str,
+        done: impl Fn(u32) -> bool,
+    ) -> Result<u32, String> {
         let limit = self.now + PATIENCE;
         loop {
             let value = self.read32(Bar::Nvme, offset)?;
@@ -273,7 +286,10 @@ impl Side {
         for posted in &entries {
             let name = self.name;
             let Some(cq) = self.cqs.get_mut(&posted.cqid) else {
-                return Err(self.err(format!("an entry in completion queue {}, which is not there", posted.cqid)));
+                return Err(self.err(format!(
+                    "an entry in completion queue {}, which is not there",
+                    posted.cqid
+                )));
             };
             let cqe = Cqe::from_bytes(&posted.bytes);
             let at = cq.base + u64::from(cq.head) * CQE_BYTES as u64;
@@ -293,7 +309,10 @@ impl Side {
             let count = moved.entry(posted.cqid).or_default();
             *count += 1;
             if *count >= cq.entries {
-                return Err(format!("{name}: completion queue {} has overrun", posted.cqid));
+                return Err(format!(
+                    "{name}: completion queue {} has overrun",
+                    posted.cqid
+                ));
             }
             self.got.push((posted.cqid, cqe));
         }

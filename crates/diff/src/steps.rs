@@ -53,7 +53,13 @@ impl Twin {
     }
 
     /// Puts I/O commands into queues, and tells of them some at a time.
-    fn submit(&mut self, count: u64, wrong: u64, claims: &mut Claims, fits: fn(&Command) -> bool) -> Vec<Sent> {
+    fn submit(
+        &mut self,
+        count: u64,
+        wrong: u64,
+        claims: &mut Claims,
+        fits: fn(&Command) -> bool,
+    ) -> Vec<Sent> {
         let mut rooms = self.rooms();
         let mut sent = Vec::new();
         let mut silent = std::collections::BTreeSet::new();
@@ -96,7 +102,11 @@ impl Twin {
             }
             let others = sent.iter().enumerate().filter(|(other, _)| *other != n);
             // One that finds other data than it should may end by that, or by the error in its SGL.
-            if s.command.is_odd() || others.map(|(_, o)| &o.command).any(|o| o.writes_in(&s.command.reads)) {
+            if s.command.is_odd()
+                || others
+                    .map(|(_, o)| &o.command)
+                    .any(|o| o.writes_in(&s.command.reads))
+            {
                 freedom.outcome.insert(s.name());
             }
         }
@@ -108,7 +118,11 @@ impl Twin {
             shared: chance(&mut self.random, 20),
             ..Claims::default()
         };
-        self.count(if claims.shared { "bursts that overlap" } else { "bursts" });
+        self.count(if claims.shared {
+            "bursts that overlap"
+        } else {
+            "bursts"
+        });
         let count = 2 + self.random.below(BURST - 1);
         let wrong = pick(&mut self.random, &[0, WRONG, 2 * WRONG]);
         let sent = self.submit(count, wrong, &mut claims, |_| true);
@@ -216,7 +230,9 @@ impl Twin {
                 continue;
             };
             let sqe = &command.sqe;
-            if sqe.opcode() == admin::SET_FEATURES && sqe.dw[10] as u8 == feature::INTERRUPT_COALESCING {
+            if sqe.opcode() == admin::SET_FEATURES
+                && sqe.dw[10] as u8 == feature::INTERRUPT_COALESCING
+            {
                 self.state.coalesced = true;
             }
             let format = sqe.opcode() == admin::FORMAT_NVM;
@@ -250,7 +266,11 @@ impl Twin {
         let odd = self.random.below(100);
         let set = |ms: u64| {
             let fid = u32::from(feature::KEEP_ALIVE_TIMER);
-            Command::plain(Sqe::new(admin::SET_FEATURES).with_cdw(10, fid).with_cdw(11, ms as u32))
+            Command::plain(
+                Sqe::new(admin::SET_FEATURES)
+                    .with_cdw(10, fid)
+                    .with_cdw(11, ms as u32),
+            )
         };
         self.alone(set(ms - odd))?;
         for _ in 0..self.random.below(3) {
@@ -266,7 +286,9 @@ impl Twin {
         self.rest()?;
         let csts = self.same("CSTS", |side| side.read32(Bar::Nvme, properties::CSTS))?;
         if !Csts(csts).fatal() {
-            return Err(format!("a Keep Alive Timeout of {ms} ms has not ended in CFS on either side"));
+            return Err(format!(
+                "a Keep Alive Timeout of {ms} ms has not ended in CFS on either side"
+            ));
         }
         self.state.errors += 1;
         self.messages(false)?;
@@ -280,7 +302,11 @@ impl Twin {
 
     fn window(&mut self) -> Step {
         for _ in 0..1 + self.random.below(5) {
-            let most = if chance(&mut self.random, 60) { 64 } else { PAGE };
+            let most = if chance(&mut self.random, 60) {
+                64
+            } else {
+                PAGE
+            };
             let offset = match self.random.below(12) {
                 0 => self.shape.media_bytes - 1 - self.random.below(5000),
                 1 => self.random.below(self.shape.window_bytes),
@@ -291,7 +317,9 @@ impl Twin {
             if chance(&mut self.random, 50) {
                 self.count("PM window stores");
                 let words = 0..len.div_ceil(8);
-                let mut data: Vec<u8> = words.flat_map(|_| self.random.next().to_le_bytes()).collect();
+                let mut data: Vec<u8> = words
+                    .flat_map(|_| self.random.next().to_le_bytes())
+                    .collect();
                 data.truncate(len as usize);
                 for side in &mut self.sides {
                     side.write(Bar::Pm, offset, &data);
@@ -301,10 +329,14 @@ impl Twin {
                 }
             }
             self.count("PM window loads");
-            let found = self.same("a load of the PM window", |side| side.load(Bar::Pm, offset, len as u32))?;
+            let found = self.same("a load of the PM window", |side| {
+                side.load(Bar::Pm, offset, len as u32)
+            })?;
             let held = self.media.get(offset as usize..(offset + len) as usize);
             if found.as_deref() != held {
-                return Err(format!("both windows hold at {offset:#x} what was not stored there"));
+                return Err(format!(
+                    "both windows hold at {offset:#x} what was not stored there"
+                ));
             }
         }
         self.rest()
@@ -337,18 +369,27 @@ impl Twin {
             4 => self.delay_counts()?,
             5 => {
                 // Anything, at any place, but for what tells of times.
-                let base = pick(&mut self.random, &[bar4::STATUS, bar4::QOS, channel, 0x2000, 0x2_0000, 0xF_F000]);
+                let base = pick(
+                    &mut self.random,
+                    &[bar4::STATUS, bar4::QOS, channel, 0x2000, 0x2_0000, 0xF_F000],
+                );
                 let offset = base + self.random.below(0x800 - 8);
                 let len = pick(&mut self.random, &[1, 2, 3, 4, 4, 4, 8]);
                 let len = (len as u64).min(PAGE - offset % PAGE) as u32;
-                if offset >= channel + nvm_delay::STATUS && offset < channel + nvm_delay::STATUS + 8 {
+                if offset >= channel + nvm_delay::STATUS && offset < channel + nvm_delay::STATUS + 8
+                {
                     return Ok(());
                 }
-                self.same("a load of BAR4", |side| side.load(Bar::Control, offset, len))
-                    .map_err(|e| format!("{e}, {len} bytes at {offset:#x}"))?;
+                self.same("a load of BAR4", |side| {
+                    side.load(Bar::Control, offset, len)
+                })
+                .map_err(|e| format!("{e}, {len} bytes at {offset:#x}"))?;
             }
             _ => {
-                let base = pick(&mut self.random, &[bar4::STATUS, 0x2000, 0x2_0000, 0xF_F000]);
+                let base = pick(
+                    &mut self.random,
+                    &[bar4::STATUS, 0x2000, 0x2_0000, 0xF_F000],
+                );
                 let offset = base + 4 * self.random.below(0x1FF);
                 let value = self.random.next() as u32;
                 for side in &mut self.sides {
@@ -366,14 +407,21 @@ impl Twin {
         let slow = pick(&mut self.random, &[1, 100, 1500]);
         for _ in 0..1 + self.random.below(8) {
             let time = (self.random.below(slow) << 12 | self.random.below(4096)) as u32;
-            let region = nvm_delay::REGION + nvm_delay::REGION_STRIDE * self.random.below(nvm_delay::REGION_COUNT);
+            let region = nvm_delay::REGION
+                + nvm_delay::REGION_STRIDE * self.random.below(nvm_delay::REGION_COUNT);
             let page = self.random.below(600) as u32;
             writes.push(match self.random.below(9) {
                 0 | 1 => (nvm_delay::CONTROL, self.random.below(256) as u32),
-                2 => (nvm_delay::READ_CAP, 1 << 16 | self.random.next() as u32 >> 8),
+                2 => (
+                    nvm_delay::READ_CAP,
+                    1 << 16 | self.random.next() as u32 >> 8,
+                ),
                 3 => (nvm_delay::WRITE_CAP, 0),
                 4 | 5 => (nvm_delay::TIMING + 4 * self.random.below(4), time),
-                6 => (region + nvm_delay::region::TIMING + 4 * self.random.below(4), time),
+                6 => (
+                    region + nvm_delay::region::TIMING + 4 * self.random.below(4),
+                    time,
+                ),
                 7 => (region + nvm_delay::region::FIRST, page),
                 _ => (region + nvm_delay::region::LAST, page),
             });
@@ -396,7 +444,12 @@ impl Twin {
         let loose = self.state.loose_counts;
         let clear = u32::from(loose || chance(&mut self.random, 50));
         use nvm_delay::counters::{read, READ, WRITE};
-        let fields = [read::TRANSACTIONS_LO, read::TRANSACTIONS_HI, read::BEATS_LO, read::BEATS_HI];
+        let fields = [
+            read::TRANSACTIONS_LO,
+            read::TRANSACTIONS_HI,
+            read::BEATS_LO,
+            read::BEATS_HI,
+        ];
         for channel in 0..u64::from(self.shape.channels) {
             let base = bar4::DELAY + bar4::DELAY_STEP * channel;
             for side in &mut self.sides {
@@ -427,8 +480,17 @@ impl Twin {
             let len = (len as u64).min(PAGE - offset % PAGE) as u32;
             if chance(&mut self.random, 40) {
                 // What can only be read, and what has no effect while the controller is enabled; PMRCTL and its like.
-                let at = pick(&mut self.random, &[0, 4, 8, 0xC, 0x10, 0x18, 0x20, 0x24, 0x28, 0x2C, 0x30, 0x34, 0x38, 0x3C]);
-                let at = if chance(&mut self.random, 30) { 0xE00 + 4 * self.random.below(8) } else { at };
+                let at = pick(
+                    &mut self.random,
+                    &[
+                        0, 4, 8, 0xC, 0x10, 0x18, 0x20, 0x24, 0x28, 0x2C, 0x30, 0x34, 0x38, 0x3C,
+                    ],
+                );
+                let at = if chance(&mut self.random, 30) {
+                    0xE00 + 4 * self.random.below(8)
+                } else {
+                    at
+                };
                 let value = self.random.next() as u32 & !1;
                 let bytes = value.to_le_bytes();
                 let some = 1 + self.random.below(4) as usize;
@@ -448,14 +510,22 @@ impl Twin {
         self.count("bad doorbells");
         let queues = u64::from(self.shape.queues);
         let left = &self.sides[0];
-        let missing: Vec<u16> = (1..=self.shape.queues).filter(|q| !left.sqs.contains_key(q)).collect();
+        let missing: Vec<u16> = (1..=self.shape.queues)
+            .filter(|q| !left.sqs.contains_key(q))
+            .collect();
         let entries = left.sqs.get(&0).map_or(2, |sq| sq.entries);
         let shadow = left.shadow.is_some();
         let (qid, completion, value) = match self.random.below(4) {
-            0 if !missing.is_empty() && !shadow => (u64::from(pick(&mut self.random, &missing)), false, 1),
+            0 if !missing.is_empty() && !shadow => {
+                (u64::from(pick(&mut self.random, &missing)), false, 1)
+            }
             1 => (0, false, entries + self.random.below(1000) as u32),
             2 => (0, true, 4095 + self.random.below(1000) as u32),
-            _ => (queues + 1 + self.random.below(400), chance(&mut self.random, 50), self.random.next() as u32),
+            _ => (
+                queues + 1 + self.random.below(400),
+                chance(&mut self.random, 50),
+                self.random.next() as u32,
+            ),
         };
         let offset = regs::DOORBELLS + 8 * qid + 4 * u64::from(completion);
         self.note(format!("  doorbell {offset:#x} = {value:#x}"));
@@ -516,7 +586,10 @@ impl Twin {
     fn unmask(&mut self, function: bool, vector: u16) {
         let entry = properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(vector);
         match function {
-            true => self.sides.iter_mut().for_each(|side| side.device.set_msix(true, false)),
+            true => self
+                .sides
+                .iter_mut()
+                .for_each(|side| side.device.set_msix(true, false)),
             false => {
                 self.write32(entry + 12, 0);
                 self.state.masked.remove(&vector);

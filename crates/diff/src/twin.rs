@@ -93,7 +93,9 @@ pub struct Twin {
     pub commands: u64,
     /// Bytes of the media compared.
     pub compared: u64,
-    /// Outcomes and other things, by name.
+    /// How commands have ended: queue, opcode, status.
+    pub outcomes: BTreeMap<String, u64>,
+    /// Other things, by name.
     pub kinds: BTreeMap<String, u64>,
     history: VecDeque<String>,
 }
@@ -121,6 +123,7 @@ impl Twin {
             },
             commands: 0,
             compared: 0,
+            outcomes: BTreeMap::new(),
             kinds: BTreeMap::new(),
             history: VecDeque::new(),
         }
@@ -186,7 +189,10 @@ impl Twin {
         let (a, b) = (ask(left)?, ask(right)?);
         match a == b {
             true => Ok(a),
-            false => Err(format!("{what}: {} has {a:x?}, {} has {b:x?}", left.name, right.name)),
+            false => Err(format!(
+                "{what}: {} has {a:x?}, {} has {b:x?}",
+                left.name, right.name
+            )),
         }
     }
 
@@ -207,7 +213,12 @@ impl Twin {
 
     /// Both go on to a moment that they have in common.
     pub fn meet(&mut self) -> Step {
-        let latest = self.sides.iter().map(|side| side.now).max().unwrap_or_default();
+        let latest = self
+            .sides
+            .iter()
+            .map(|side| side.now)
+            .max()
+            .unwrap_or_default();
         let until = Time((latest.0 / COMMON + 2) * COMMON);
         self.each(|side| side.advance(until))
     }
@@ -279,7 +290,11 @@ impl Twin {
     }
 
     /// Compares completions. Those of each side.
-    fn completions(&mut self, sent: &[Sent], freedom: &Freedom) -> Step<[BTreeMap<(u16, u16), Cqe>; 2]> {
+    fn completions(
+        &mut self,
+        sent: &[Sent],
+        freedom: &Freedom,
+    ) -> Step<[BTreeMap<(u16, u16), Cqe>; 2]> {
         let mut done: [BTreeMap<(u16, u16), Cqe>; 2] = Default::default();
         let mut order: [Vec<u16>; 2] = Default::default();
         let mut errors = [0; 2];
@@ -291,10 +306,16 @@ impl Twin {
                 let home = side.sqs.get(&name.0).map(|sq| sq.cqid);
                 let fits = freedom.cut || home.is_none_or(|home| home == cqid);
                 if !known || !fits {
-                    return Err(format!("{}: no such command has been sent: {cqe:x?} in {cqid}", side.name));
+                    return Err(format!(
+                        "{}: no such command has been sent: {cqe:x?} in {cqid}",
+                        side.name
+                    ));
                 }
                 if done[n].insert(name, cqe).is_some() {
-                    return Err(format!("{}: a command has completed twice: {cqe:x?}", side.name));
+                    return Err(format!(
+                        "{}: a command has completed twice: {cqe:x?}",
+                        side.name
+                    ));
                 }
                 errors[n] += u64::from(!cqe.status().is_success());
                 if name.0 == 0 && !parked {
@@ -303,13 +324,23 @@ impl Twin {
             }
         }
         let names = self.sides.each_ref().map(|side| side.name);
-        let wrong = |what: &str, sqe: Option<&Sqe>, a: &dyn std::fmt::Debug, b: &dyn std::fmt::Debug| {
-            let sqe = sqe.map(|sqe| format!(" of {:08x?}", sqe.dw)).unwrap_or_default();
-            Err(format!("{what}{sqe}: {} has {a:x?}, {} has {b:x?}", names[0], names[1]))
-        };
+        let wrong =
+            |what: &str, sqe: Option<&Sqe>, a: &dyn std::fmt::Debug, b: &dyn std::fmt::Debug| {
+                let sqe = sqe
+                    .map(|sqe| format!(" of {:08x?}", sqe.dw))
+                    .unwrap_or_default();
+                Err(format!(
+                    "{what}{sqe}: {} has {a:x?}, {} has {b:x?}",
+                    names[0], names[1]
+                ))
+            };
         // Events.
         for &cid in &self.state.parked {
-            let of = |n: usize| done[n].get(&(0, cid)).map(|cqe| (cqe.status(), cqe.result()));
+            let of = |n: usize| {
+                done[n]
+                    .get(&(0, cid))
+                    .map(|cqe| (cqe.status(), cqe.result()))
+            };
             let (a, b) = (of(0), of(1));
             if a != b && !freedom.cut {
                 return wrong("completion of an event request", None, &a, &b);
@@ -337,7 +368,8 @@ impl Twin {
                 Some(cqe) => {
                     let queue = if s.sqid == 0 { "admin" } else { "io" };
                     let status = rules::status(cqe.status());
-                    self.count(&format!("{queue} {:02x} {status}", sqe.opcode()));
+                    let name = format!("{queue} {:02x} {status}", sqe.opcode());
+                    *self.outcomes.entry(name).or_default() += 1;
                 }
                 None if s.sqid == 0 && sqe.opcode() == admin::ASYNC_EVENT_REQUEST => {
                     self.state.parked.insert(name.1);
@@ -348,7 +380,9 @@ impl Twin {
         if order[0] != order[1] && !freedom.cut && freedom.outcome.is_empty() {
             return wrong("order of admin completions", None, &order[0], &order[1]);
         }
-        self.state.parked.retain(|cid| !done[0].contains_key(&(0, *cid)));
+        self.state
+            .parked
+            .retain(|cid| !done[0].contains_key(&(0, *cid)));
         if freedom.cut {
             self.state.parked.clear();
         }
@@ -365,7 +399,12 @@ impl Twin {
     }
 
     /// Compares what came to the hosts where that may differ a little, and makes both the same where it may differ at all.
-    fn buffers(&mut self, sent: &[Sent], done: &[BTreeMap<(u16, u16), Cqe>; 2], freedom: &Freedom) -> Step {
+    fn buffers(
+        &mut self,
+        sent: &[Sent],
+        done: &[BTreeMap<(u16, u16), Cqe>; 2],
+        freedom: &Freedom,
+    ) -> Step {
         let mut holes = freedom.cut;
         for (n, s) in sent.iter().enumerate() {
             let c = &s.command;
@@ -378,7 +417,9 @@ impl Twin {
                 cqe.is_some_and(|cqe| cqe.status().is_success())
             };
             let others = sent.iter().enumerate().filter(|(other, _)| *other != n);
-            let raced = others.map(|(_, o)| &o.command).any(|o| o.writes_in(&c.reads));
+            let raced = others
+                .map(|(_, o)| &o.command)
+                .any(|o| o.writes_in(&c.reads));
             let free = freedom.cut || freedom.outcome.contains(&name) || raced || c.buffer.twice;
             if fine(0) && fine(1) && !free {
                 let rule = rules::of_data(s.sqid, &c.sqe, &self.state);
@@ -411,7 +452,12 @@ impl Twin {
     }
 
     /// Compares the blocks that commands may have written with what they may hold.
-    fn blocks(&mut self, sent: &[Sent], done: &[BTreeMap<(u16, u16), Cqe>; 2], freedom: &Freedom) -> Step {
+    fn blocks(
+        &mut self,
+        sent: &[Sent],
+        done: &[BTreeMap<(u16, u16), Cqe>; 2],
+        freedom: &Freedom,
+    ) -> Step {
         let mut allowed: BTreeMap<u64, (Vec<&Vec<u8>>, bool)> = BTreeMap::new();
         for s in sent {
             let name = s.name();
@@ -438,7 +484,8 @@ impl Twin {
             let held = [0, 1].map(|n: usize| {
                 let page = found[n].get(&(block / BLOCKS));
                 let from = (block % BLOCKS * BLOCK) as usize;
-                page.and_then(|page| page.get(from..from + BLOCK as usize)).unwrap_or_default()
+                page.and_then(|page| page.get(from..from + BLOCK as usize))
+                    .unwrap_or_default()
             });
             let known = contents.iter().all(|c| !c.is_empty());
             for (side, held) in self.sides.iter().zip(held) {
@@ -452,7 +499,10 @@ impl Twin {
                 }
             }
             if *sure && held[0] != held[1] {
-                return Err(format!("block {block} of the media differs: {}", first_difference(held[0], held[1])));
+                return Err(format!(
+                    "block {block} of the media differs: {}",
+                    first_difference(held[0], held[1])
+                ));
             }
             match sure {
                 true => self.media[at].copy_from_slice(held[0]),
@@ -481,11 +531,16 @@ impl Twin {
     /// Loads pages of the media of both.
     fn load_pages(&mut self, pages: &BTreeSet<u64>) -> Step<[BTreeMap<u64, Vec<u8>>; 2]> {
         let mut out: [BTreeMap<u64, Vec<u8>>; 2] = Default::default();
-        let loads: Vec<(u64, u32)> = pages.iter().map(|page| (page * PAGE, PAGE as u32)).collect();
+        let loads: Vec<(u64, u32)> = pages
+            .iter()
+            .map(|page| (page * PAGE, PAGE as u32))
+            .collect();
         for (side, out) in self.sides.iter_mut().zip(&mut out) {
             let found = side.loads(Bar::Pm, &loads)?;
             for (&page, data) in pages.iter().zip(found) {
-                let data = data.ok_or_else(|| format!("{}: page {page} of the media cannot be loaded", side.name))?;
+                let data = data.ok_or_else(|| {
+                    format!("{}: page {page} of the media cannot be loaded", side.name)
+                })?;
                 out.insert(page, data);
             }
         }
@@ -504,7 +559,10 @@ impl Twin {
                 for (side, data) in self.sides.iter().zip([&data, &right[&page]]) {
                     if data != known {
                         let what = first_difference(data, known);
-                        return Err(format!("{}: page {page} of the media is not as it should be: {what}", side.name));
+                        return Err(format!(
+                            "{}: page {page} of the media is not as it should be: {what}",
+                            side.name
+                        ));
                     }
                 }
                 self.compared += PAGE;
@@ -580,5 +638,8 @@ pub fn first_difference(a: &[u8], b: &[u8]) -> String {
 
 /// True if it may take long, so that somebody may end it.
 pub fn takes_long(opcode: u8) -> bool {
-    matches!(opcode, io::WRITE_ZEROES | io::VERIFY | io::DATASET_MANAGEMENT)
+    matches!(
+        opcode,
+        io::WRITE_ZEROES | io::VERIFY | io::DATASET_MANAGEMENT
+    )
 }
