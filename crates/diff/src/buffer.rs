@@ -7,6 +7,7 @@ use sim::Random;
 use spec::nvme::sgl_type::{BIT_BUCKET, DATA_BLOCK, LAST_SEGMENT, SEGMENT};
 use spec::nvme::Sqe;
 
+use crate::draw::BLOCK;
 use crate::memory::{Arena, PAGE};
 
 /// Descriptors of data in an SGL, about.
@@ -28,6 +29,14 @@ pub struct Buffer {
 }
 
 impl Buffer {
+    /// No block of its data lies in two pages or descriptors.
+    pub fn is_blockwise(&self) -> bool {
+        self.pieces.iter().all(|&(offset, addr, len)| {
+            let to_page_end = PAGE - addr % PAGE;
+            offset % BLOCK == 0 && (len <= to_page_end || (offset + to_page_end) % BLOCK == 0)
+        })
+    }
+
     /// The host stores these bytes where the command finds its data.
     pub fn fill(&mut self, data: &[u8]) {
         for &(offset, addr, len) in &self.pieces {

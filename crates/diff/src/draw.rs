@@ -467,8 +467,8 @@ impl Draw<'_> {
         let mut command = match self.random.below(100) {
             0..=27 => self.identify()?,
             28..=49 => self.log()?,
-            50..=81 => self.feature()?,
-            82..=85 => Command::new(Sqe::new(admin::ASYNC_EVENT_REQUEST)),
+            50..=77 => self.feature()?,
+            78..=85 => Command::new(Sqe::new(admin::ASYNC_EVENT_REQUEST)),
             86 => Command::new(Sqe::new(admin::KEEP_ALIVE)),
             87..=90 => {
                 // Of nothing that is there.
