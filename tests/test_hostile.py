@@ -157,7 +157,7 @@ def test_every_method_and_parameter_is_in_the_tables():
     assert parameters(_native.fuzz) == set(FUZZ)
     assert parameters(_native.DelayBench.measure) == set(MEASURE)
     known = {"Design", "Device", "DramChannel", "DelayBench", "Server", "NearsideError", "root", "profile", "compile"}
-    assert {n for n in dir(_native) if not n.startswith("_")} == known | {"check_timeout", "fuzz"}
+    assert {n for n in dir(_native) if not n.startswith("_")} == known | {"check_timeout", "diff", "fuzz"}
 
 
 CASES = [(name, key) for name, arguments in METHODS.items() for key in arguments]
