@@ -148,8 +148,15 @@ impl Twin {
         let vectors = u64::from(self.shape.queues) + 2;
         let table = (0..4 * vectors).map(|n| properties::MSIX_TABLE + 4 * n);
         let pending = (0..4).map(|n| regs::MSIX_PENDING + 4 * n);
-        let words: Vec<u64> = PROPERTIES.into_iter().chain(table).chain(pending).collect();
+        let all = PROPERTIES.into_iter().chain(table).chain(pending);
+        let words: Vec<u64> = all.filter(|&at| !self.is_free_word(at)).collect();
         self.words("BAR0", Bar::Nvme, &words)
+    }
+
+    /// With shadow doorbells, pending bits of queues that were emptied by polling: they go when the controller has read the queue's head,
+    /// which it does when a command waits for room (hw/ip/nvme_ctrl/README.md, "What it leaves out").
+    pub fn is_free_word(&self, at: u64) -> bool {
+        self.sides[0].shadow.is_some() && at >= regs::MSIX_PENDING
     }
 
     /// The same after a reset of the function: addresses and data of messages have no value then, but each vector is masked
