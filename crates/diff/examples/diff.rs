@@ -1,4 +1,5 @@
-//! Runs RTL and model side by side: `diff COMMANDS SEED [REPLAY]`. `LEFT=fast` takes the model twice; `VALUES` are read over the design.
+//! Runs RTL and model side by side: `diff COMMANDS SEED [REPLAY]`. `LEFT=fast` takes the model twice; `VALUES` are read over the design;
+//! `SECONDS` ends it earlier.
 
 use device::{Engine, Factory, RtlOptions};
 use diff::{Campaign, Conditions, Shape};
@@ -59,7 +60,9 @@ fn main() -> Result<(), String> {
     };
     let start = std::time::Instant::now();
     let shape = Shape::of(&design)?;
-    let report = diff::run(&mut make, &shape, &campaign, &mut |_, _| true)?;
+    let limit = std::time::Duration::from_secs(number("SECONDS", u64::MAX));
+    let mut going = |_, _| start.elapsed() < limit;
+    let report = diff::run(&mut make, &shape, &campaign, &mut going)?;
     if std::env::var("KINDS").is_ok() {
         report
             .kinds

@@ -154,7 +154,7 @@ impl Twin {
     }
 
     /// With shadow doorbells, pending bits of queues that were emptied by polling: they go when the controller has read the queue's head,
-    /// which it does when a command waits for room (hw/ip/nvme_ctrl/README.md, "What it leaves out").
+    /// which it does when a command waits for room (hw/ip/nvme_ctrl/README.md, "Left out").
     pub fn is_free_word(&self, at: u64) -> bool {
         self.sides[0].shadow.is_some() && at >= regs::MSIX_PENDING
     }
