@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-
 from nearside import NearsideError, _native, differential
 
 DIFF = {"commands": 20, "seed": 1, "first_episode": 0, "replay": None, "shrinks": 2, "per_episode": 20}
@@ -33,7 +32,7 @@ def test_what_cannot_be_compared_is_refused():
         differential.run(design, 10, 1, engines=("rtl", "slow"))
     with pytest.raises(NearsideError, match="at least 1 is needed"):
         differential.run(design, 10, 1, per_episode=0)
-    with pytest.raises(NearsideError, match="^media.bytes = "):
+    with pytest.raises(NearsideError, match=r"^media\.bytes = "):
         differential.run(differential.load("default"), 10, 1)
 
 
@@ -48,7 +47,9 @@ def test_hostile_arguments(key):
 def test_the_command():
     command = [sys.executable, "-m", "nearside.cli", "diff", "--commands", "100", "--json"]
     doc = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    assert doc["commands"] >= 100 and doc["mismatches"] == 0
+    assert doc["commands"] >= 100
+    assert doc["mismatches"] == 0
     command = [sys.executable, "-m", "nearside.cli", "diff", "--replay", "7:3:5-2"]
     told = subprocess.run(command, capture_output=True, text=True)
-    assert told.returncode == 1 and "is no replay" in told.stderr
+    assert told.returncode == 1
+    assert "is no replay" in told.stderr

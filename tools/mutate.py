@@ -6,11 +6,12 @@ condition, an assignment left out. It lives in a copy of the last commit, build/
 compile is none, and the next one is drawn. The results are in build/mutants/seed<N>.json, and a run goes on where the
 one before has ended. What is known of survivors stands in tools/mutants.json.
 
-Mutants of the fast engine (`--fast N`; with the crate `nvme`, which its walkers are in) are there to measure the fuzzer and the
-differential runs, so these come first; with `--own` the engine's own tests, which know its times, come last.
+Mutants of the fast engine (`--fast N`; with the crate `nvme`, which its walkers are in) are there to measure the fuzzer
+and the differential runs, so these come first; with `--own` the engine's own tests, which know its times, come last.
 
 usage: mutate.py draw   [--seed N] [--rust N] [--rtl N] [--fast N]   list them
-       mutate.py run    [--seed N] [--rust N] [--rtl N] [--fast N] [--first rtl|rust] [--minutes M] [--limit S] [--through CMD]
+       mutate.py run    [--seed N] [--rust N] [--rtl N] [--fast N] [--own] [--first rtl|rust] [--minutes M] [--limit S]
+                        [--through CMD]
        mutate.py again  [--seed N] [--rust 0] [--rtl 0] [--fast N] [--limit S] [--through CMD]
                                                                      survivors, under the tests of today's commit
        mutate.py report [--seed N]                                   a table; fails if fewer than 95 % were killed

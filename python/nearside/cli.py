@@ -312,7 +312,9 @@ def fuzz(
 def diff(
     design: Annotated[
         str,
-        typer.Option("--design", "-d", metavar="NAME|FILE", help="A design, taken without its engines; keep its media small."),
+        typer.Option(
+            "--design", "-d", metavar="NAME|FILE", help="A design, taken without its engines; keep its media small."
+        ),
     ] = "fuzz",
     commands: Annotated[int, typer.Option(help="Commands in all.", min=1, max=MAX_U64)] = 10_000,
     seed: Annotated[int, typer.Option(help="Seed of everything; the same seed does the same.", min=0, max=MAX_U64)] = 1,
@@ -321,8 +323,8 @@ def diff(
 ) -> None:
     """The same random sequences into the RTL and into its fast model, and everything that a host can see compared.
 
-    Commands, the PM window, registers, interrupts, resets and losses of power. What two devices that both are right may do
-    differently is no difference. One that is found is run again with fewer steps, and printed with what is needed to replay it.
+    Commands, the PM window, registers, interrupts, resets and losses of power. What devices may do in several ways is no
+    difference. One that is found is run again with fewer steps, and printed with what is needed to replay it.
     """
     from nearside import differential, fuzzing
     from nearside.device import compile_design
