@@ -323,7 +323,7 @@ def diff(
 ) -> None:
     """The same random sequences into the RTL and into its fast model, and everything that a host can see compared.
 
-    Commands, the PM window, registers, interrupts, resets and losses of power. What devices may do in several ways is no
+    Commands, the PM window, registers, interrupts, resets and losses of power. What may be done in several ways is no
     difference. One that is found is run again with fewer steps, and printed with what is needed to replay it.
     """
     from nearside import differential, fuzzing
