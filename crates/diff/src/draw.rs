@@ -570,10 +570,12 @@ impl Draw<'_> {
         } else {
             self.random.below(256)
         };
-        let dwords = match self.random.below(20) {
-            0 => 1 + self.random.below(20_000),
-            1..=6 => 1 + self.random.below(1024),
-            7..=12 => 1024,
+        let dwords = match self.random.below(60) {
+            // As much as a transfer can have.
+            0 => (MOST * BLOCK) / 4,
+            1 | 2 => 1 + self.random.below(20_000),
+            3..=20 => 1 + self.random.below(1024),
+            21..=38 => 1024,
             _ => 128,
         };
         let offset = match self.random.below(10) {
