@@ -456,6 +456,42 @@ impl Twin {
         self.start()
     }
 
+    /// A submission queue where no memory is: its first fetch is fatal, and only a reset helps.
+    pub fn fatal(&mut self) -> Step {
+        let (there, cqs) = (self.submission_queues(), self.completion_queues());
+        let left = &self.sides[0];
+        let full = there.len() >= usize::from(self.shape.queues);
+        if left.shadow.is_some() || full || cqs.is_empty() {
+            return Ok(());
+        }
+        let qid = self.number(&there, true, true);
+        let cqid = self.number(&cqs, false, true);
+        let base = (1 << 45) + self.random.below(1 << 30) * 4096;
+        let cqe = self.structural(Sqe::create_io_sq(qid, 8, base, cqid))?;
+        if !cqe.is_some_and(|cqe| cqe.status().is_success()) {
+            return Ok(());
+        }
+        self.count("fetches where no memory is");
+        self.write32(properties::sq_doorbell(qid, 4), 1);
+        self.each(|side| {
+            side.wait32(properties::CSTS, "fatal", |csts| Csts(csts).fatal())
+                .map(drop)
+        })?;
+        self.rest()?;
+        self.properties()?;
+        self.messages(false)?;
+        let resets = [
+            Reset::Disable,
+            Reset::Subsystem,
+            Reset::Function,
+            Reset::Power,
+        ];
+        let reset = pick(&mut self.random, &resets);
+        self.end(reset)?;
+        self.memory(None)?;
+        self.revive(reset)
+    }
+
     /// Settings that cannot be used: CFS instead of ready.
     fn unusable(&mut self) -> Step {
         self.count("unusable settings");

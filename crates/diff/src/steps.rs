@@ -38,7 +38,10 @@ impl Twin {
                 false => self.keep_alive(),
             },
             94 => self.abort(),
-            95 => self.delete_busy(),
+            95 => match chance(&mut self.random, 60) {
+                true => self.delete_busy(),
+                false => self.fatal(),
+            },
             96 | 97 => self.reset(),
             _ => self.cut(),
         }

@@ -274,13 +274,17 @@ impl Twin {
         let done = self.completions(sent, freedom)?;
         self.buffers(sent, &done, freedom)?;
         self.blocks(sent, &done, freedom)?;
-        if freedom.cut {
+        if freedom.cut || freedom.deleted.is_some() {
             self.each(|side| {
                 side.host.messages.clear();
                 Ok(())
             })?;
-        } else {
-            self.messages(sent.len() <= 1)?;
+        }
+        if !freedom.cut {
+            // Of a queue that is deleted amid its work, commands that were not fetched never complete.
+            if freedom.deleted.is_none() {
+                self.messages(sent.len() <= 1)?;
+            }
             self.same("CSTS", |side| side.read32(Bar::Nvme, CSTS))?;
         }
         self.memory(freedom.deleted)?;
