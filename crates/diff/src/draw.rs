@@ -391,6 +391,25 @@ impl Draw<'_> {
         Some(command)
     }
 
+    /// A deallocation of the largest namespace, 256 times.
+    pub fn endless(&mut self) -> Option<Command> {
+        let ns = *self.namespaces.active().max_by_key(|ns| ns.blocks)?;
+        let mut list = Vec::new();
+        for _ in 0..256 {
+            list.extend([0; 4]);
+            list.extend((ns.blocks as u32).to_le_bytes());
+            list.extend([0; 8]);
+        }
+        let mut command = Command::new(Sqe::deallocate(ns.nsid, 256));
+        let blocks = ns.base..ns.base + ns.blocks;
+        let zeros = blocks.map(|block| (block, vec![0; BLOCK as usize]));
+        command.writes = zeros.collect();
+        command.bytes = list.len() as u64;
+        let mut command = self.with_data(command, true, 0)?;
+        command.buffer.fill(&list);
+        Some(command)
+    }
+
     /// A fused Compare and Write, mostly whole and right.
     pub fn fused(&mut self) -> Option<Vec<Command>> {
         let ns = self.namespace();

@@ -32,12 +32,15 @@ impl Twin {
             83..=86 => self.control(),
             87 | 88 => self.registers(),
             89 | 90 => self.bad_doorbell(),
-            91 | 92 => self.masks(),
-            93 => match chance(&mut self.random, 40) {
+            91 => self.masks(),
+            92 | 93 => match chance(&mut self.random, 40) {
                 true => self.shadow(),
                 false => self.keep_alive(),
             },
-            94 => self.abort(),
+            94 => match chance(&mut self.random, 70) {
+                true => self.abort(),
+                false => self.endless(),
+            },
             95 => match chance(&mut self.random, 60) {
                 true => self.delete_busy(),
                 false => self.fatal(),
@@ -217,6 +220,50 @@ impl Twin {
         Ok(())
     }
 
+    /// A command that would take milliseconds, and an end to it: by an Abort, or by the deletion of its queue. It has to come.
+    fn endless(&mut self) -> Step {
+        let rooms = self.rooms();
+        if rooms.is_empty() {
+            return Ok(());
+        }
+        self.count("ends of endless commands");
+        let (qid, _) = pick(&mut self.random, &rooms);
+        let Some(command) = self.draw(0).endless() else {
+            return Ok(());
+        };
+        let mut sent = vec![self.push(qid, command)];
+        let name = sent[0].name();
+        for side in &mut self.sides {
+            side.ring_sq(qid);
+        }
+        let ns = 20_000 + self.random.below(20_000);
+        self.pass(ns)?;
+        let deletion = chance(&mut self.random, 50);
+        let sqe = match deletion {
+            true => Sqe::delete_io_sq(qid),
+            false => {
+                let target = u32::from(name.1) << 16 | u32::from(qid);
+                Sqe::new(admin::ABORT).with_cdw(10, target)
+            }
+        };
+        sent.push(self.push(0, Command::plain(sqe)));
+        for side in &mut self.sides {
+            side.ring_sq(0);
+        }
+        let freedom = Freedom {
+            deleted: deletion.then_some(qid),
+            ..Freedom::default()
+        };
+        let done = self.run(&sent, &freedom)?;
+        if done.get(&name).is_some_and(|cqe| cqe.status().is_success()) {
+            return Err("a command that takes milliseconds was not ended on either side".into());
+        }
+        if deletion {
+            self.deleted(qid, true);
+        }
+        Ok(())
+    }
+
     fn pass(&mut self, ns: u64) -> Step {
         self.each(|side| side.advance(side.now + Time::ns(ns)))
     }
@@ -284,8 +331,16 @@ impl Twin {
         if chance(&mut self.random, 50) {
             return self.alone(set(0)).map(drop);
         }
-        let until = self.sides[0].now + Time::ms(ms + 1);
-        self.each(|side| side.advance(until))?;
+        let over = self.sides[0].now + Time::ms(ms + 1);
+        if chance(&mut self.random, 50) {
+            // TBKAS is 0: other commands do not restart the timer.
+            let late = self.sides[0].now + Time::ms(ms - ms / 4);
+            self.each(|side| side.advance(late))?;
+            let fid = u32::from(feature::ARBITRATION);
+            let other = Sqe::new(admin::GET_FEATURES).with_cdw(10, fid);
+            self.alone(Command::plain(other))?;
+        }
+        self.each(|side| side.advance(over))?;
         self.rest()?;
         let csts = self.same("CSTS", |side| side.read32(Bar::Nvme, properties::CSTS))?;
         if !Csts(csts).fatal() {
