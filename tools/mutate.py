@@ -6,9 +6,13 @@ condition, an assignment left out. It lives in a copy of the last commit, build/
 compile is none, and the next one is drawn. The results are in build/mutants/seed<N>.json, and a run goes on where the
 one before has ended. What is known of survivors stands in tools/mutants.json.
 
-usage: mutate.py draw   [--seed N] [--rust N] [--rtl N]              list them
-       mutate.py run    [--seed N] [--rust N] [--rtl N] [--first rtl|rust] [--minutes M] [--limit S] [--through CMD]
-       mutate.py again  [--seed N] [--rust 0] [--rtl 0] [--limit S] [--through CMD]
+Mutants of the fast engine (`--fast N`; with the crate `nvme`, which its walkers are in) are there to measure the fuzzer
+and the differential runs, so these come first; with `--own` the engine's own tests, which know its times, come last.
+
+usage: mutate.py draw   [--seed N] [--rust N] [--rtl N] [--fast N]   list them
+       mutate.py run    [--seed N] [--rust N] [--rtl N] [--fast N] [--own] [--first rtl|rust] [--minutes M] [--limit S]
+                        [--through CMD]
+       mutate.py again  [--seed N] [--rust 0] [--rtl 0] [--fast N] [--limit S] [--through CMD]
                                                                      survivors, under the tests of today's commit
        mutate.py report [--seed N]                                   a table; fails if fewer than 95 % were killed
 """
@@ -39,10 +43,12 @@ WORK = ROOT / "build" / "mutants"
 TREE = WORK / "tree"
 KNOWN = ROOT / "tools" / "mutants.json"
 BOUND = 0.95
+BESIDE_S = 45  # a differential run of a mutant has so long
 STAGE_S = 1500  # a test that takes longer hangs: killed
 # Each mutant of the RTL is compiled anew and runs briefly.
 COMPILE = ("crates/rtl/src/bitstream/compile.rs", b'OPTIMISE: &str = "-O2"', b'OPTIMISE: &str = "-O1"')
 RUST = ["sim", "rtl", "driver", "serve", "design", "trace"]
+FAST = ["fast", "nvme"]
 RTL = ["hw/ip/nvme_ctrl/rtl", "hw/ip/nvm_delay/rtl", "hw/lib/rtl", "hw/top/rtl"]
 
 # What may stand on a line instead, of both languages: text, and what takes its place.
@@ -141,7 +147,7 @@ def numbers(line: str) -> Iterator[str]:
 
 def changes(kind: str, line: str) -> Iterator[tuple[str, str]]:
     """What may become of a line: operator and new text."""
-    own = RUST_SWAPS if kind == "rust" else RTL_SWAPS
+    own = RTL_SWAPS if kind == "rtl" else RUST_SWAPS
     # In SystemVerilog `<=` at the start of a statement assigns, and a declaration's width is no arithmetic.
     assigns = re.match(r"\s*(if \(.*\) )?[\w.\[\]:+\-* ]+ <= ", line) if kind == "rtl" else None
     head = line[: assigns.end()] if assigns else ""
@@ -151,10 +157,10 @@ def changes(kind: str, line: str) -> Iterator[tuple[str, str]]:
             yield from ((operator, head + text) for text in replaced(rest, pairs))
     yield from (("constant", head + text) for text in numbers(rest))
     condition = re.match(r"(\s*(?:\} else |end else )?if )(?!let\b)(.+)( \{| begin)$", line)
-    if condition and (kind == "rust" or condition[2].startswith("(")):
+    if condition and (kind != "rtl" or condition[2].startswith("(")):
         text = condition[2]
-        yield "condition", f"{condition[1]}{'!(' if kind == 'rust' else '(!'}{text}){condition[3]}"
-    if kind == "rust":
+        yield "condition", f"{condition[1]}{'(!' if kind == 'rtl' else '!('}{text}){condition[3]}"
+    if kind != "rtl":
         if re.match(r"\s+[\w.*\[\]]+ [+\-|&^]?= [^{]*;$", line) or re.match(r"\s+[\w.]+\.\w+\([^{]*\);$", line):
             yield "left out", ""
     elif re.match(r"\s+[\w.\[\]:+\-]+ (<=|=) [^;]*;$", line):
@@ -163,14 +169,15 @@ def changes(kind: str, line: str) -> Iterator[tuple[str, str]]:
 
 def sites(kind: str, root: Path) -> list[Mutant]:
     """Everything that may be changed."""
-    if kind == "rust":
-        files = [p for crate in RUST for p in sorted((root / "crates" / crate / "src").rglob("*.rs"))]
+    if kind != "rtl":
+        crates = RUST if kind == "rust" else FAST
+        files = [p for crate in crates for p in sorted((root / "crates" / crate / "src").rglob("*.rs"))]
         files = [p for p in files if p.name not in ("tests.rs", "double.rs", "exercise.rs")]
     else:
         files = [p for folder in RTL for p in sorted((root / folder).rglob("*.sv")) if p.parent.name != "gen"]
     found = []
     for path in files:
-        lines = rust_lines if kind == "rust" else rtl_lines
+        lines = rtl_lines if kind == "rtl" else rust_lines
         name = str(path.relative_to(root))
         for number, line in lines(path.read_text()):
             found += [Mutant(kind, name, number, op, line, new) for op, new in changes(kind, line)]
@@ -208,14 +215,39 @@ def fuzz(commands: int) -> list[str]:
     return ["env", "FUZZ_SHRINKS=0", f"FUZZ_COMMANDS={commands}", *test]
 
 
+def beside(*args: str, values: str = "engine = []") -> list[str]:
+    """An example that runs the fast engine, alone or beside the RTL."""
+    # Built often, and run briefly.
+    quick = ["CARGO_PROFILE_RELEASE_INCREMENTAL=true", "CARGO_PROFILE_RELEASE_DEBUG=0"]
+    return ["env", *quick, f"VALUES={values}", "SHRINKS=0", f"SECONDS={BESIDE_S}", "cargo", *args]
+
+
+def fuzz_fast(commands: int, seed: int) -> list[str]:
+    run = ["run", "--quiet", "--release", "-p", "nearside-fast", "--example", "fuzz"]
+    return beside(*run, "fuzz", str(commands), str(seed))
+
+
+def diff(commands: int, seed: int) -> list[str]:
+    return beside("run", "--quiet", "--release", "-p", "nearside-diff", "--example", "diff", str(commands), str(seed))
+
+
 def proofs(file: str) -> list[str]:
     return [p.stem for p in sorted(TREE.glob("hw/**/formal/*.sby")) if file in p.read_text().split()]
 
 
-def stages(mutant: Mutant) -> Iterator[tuple[str, list[str]]]:
+def stages(mutant: Mutant, own: bool) -> Iterator[tuple[str, list[str]]]:
     """Parts of the suite, the cheapest one that may see it first. The first one builds what all need."""
     pytest = [str(ROOT / ".venv/bin/pytest"), "-q", "-x", "-p", "no:cacheprovider"]
     python = str(ROOT / ".venv/bin/python")
+    if mutant.kind == "fast":
+        # Apart, so that no test is taken for one that hangs because of it.
+        crates = ["-p", "nearside-fast", "-p", "nearside-diff"]
+        yield "build", beside("build", "--quiet", "--release", *crates, "--examples")
+        yield "fuzz", fuzz_fast(20_000, 1)
+        yield "diff", diff(20_000, 1)
+        if own:
+            yield "unit", cargo("--release", "-p", "nearside-fast", "-p", "nearside-nvme")
+        return
     if mutant.kind == "rust":
         crate = mutant.file.split("/")[1]
         yield "build", ["cargo", "check", "--quiet", "-p", f"nearside-{crate}"]
@@ -278,8 +310,12 @@ def run_stage(command: list[str], log: Path, limit: float) -> str:
 def control(args: argparse.Namespace) -> None:
     """Stops unless everything builds that no mutant has changed: else each one would be unviable, and stay so."""
     log = WORK / "stage.log"
-    for command in (lint(), cargo("--no-run", "--workspace", "--exclude", "nearside-py")):
-        if run_stage([*shlex.split(args.through), *command], log, args.limit) != "pass":
+    commands = [fuzz_fast(100, 1), diff(100, 1)] if args.fast else []
+    if args.rust or args.rtl:
+        commands += [lint(), cargo("--no-run", "--workspace", "--exclude", "nearside-py")]
+    for command in commands:
+        # All of it is built here.
+        if run_stage([*shlex.split(args.through), *command], log, max(args.limit, STAGE_S)) != "pass":
             tail = "\n".join(log.read_text(errors="replace").splitlines()[-10:])
             sys.exit(f"without any mutant this fails in {TREE}: {shlex.join(command)}\n{tail}")
 
@@ -297,7 +333,7 @@ def judge(mutant: Mutant, args: argparse.Namespace) -> dict:
     result = asdict(mutant) | {"outcome": "survived", "stage": "", "stages": {}}
     try:
         path.write_text("".join(lines))
-        for stage, command in stages(mutant):
+        for stage, command in stages(mutant, args.own):
             begun = time.monotonic()
             state = run_stage([*shlex.split(args.through), *command], log, args.limit)
             result["stages"][stage] = round(time.monotonic() - begun, 1)
@@ -370,7 +406,7 @@ def prepare(doc: dict) -> None:
 
 
 def wanted(args: argparse.Namespace) -> list[tuple[str, int]]:
-    kinds = [("rtl", args.rtl), ("rust", args.rust)]
+    kinds = [("rtl", args.rtl), ("rust", args.rust), ("fast", args.fast)]
     return kinds if args.first == "rtl" else kinds[::-1]
 
 
@@ -481,6 +517,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rust", type=count, default=30)
     parser.add_argument("--rtl", type=count, default=30)
+    parser.add_argument("--fast", type=count, default=0)
+    parser.add_argument("--own", action="store_true", help="mutants of the fast engine: its own tests, too")
     parser.add_argument("--first", choices=["rtl", "rust"], default="rtl")
     parser.add_argument("--minutes", type=float, default=0, help="begin no mutant after so long")
     parser.add_argument(

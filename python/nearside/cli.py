@@ -30,6 +30,7 @@ Examples:
   nearside delay show            the timing of each channel
   nearside delay set pcm         change it while the device runs
   nearside fuzz                  random and malformed commands against a reference model
+  nearside diff                  the RTL and its model do the same: random sequences into both
   nearside latency               where the time of a single command goes
   nearside qos                   loads, NVMe and engines beside each other
   nearside correlate             the fast engine beside the RTL
@@ -312,6 +313,40 @@ def fuzz(
     options = {"replay": replay, "torn_blocks": torn_blocks, "engine": engine}
     with show.bar("fuzzing", not as_json) as progress:
         doc = fuzzing.run(loaded, commands, seed, progress=progress, **options)
+    if as_json:
+        print_json(doc)
+    else:
+        fuzzing.print_report(doc)
+    if doc["mismatches"]:
+        raise NearsideError(f"{doc['failure']['what']} (replay {doc['failure']['replay']})")
+
+
+@app.command(epilog="Examples: nearside diff --commands 100000 · nearside diff --replay 7:3:0-12,40")
+def diff(
+    design: Annotated[
+        str,
+        typer.Option(
+            "--design", "-d", metavar="NAME|FILE", help="A design, taken without its engines; keep its media small."
+        ),
+    ] = "fuzz",
+    commands: Annotated[int, typer.Option(help="Commands in all.", min=1, max=MAX_U64)] = 10_000,
+    seed: Annotated[int, typer.Option(help="Seed of everything; the same seed does the same.", min=0, max=MAX_U64)] = 1,
+    replay: Annotated[str | None, typer.Option(help="Run this again: what a difference has printed.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The same random sequences into the RTL and into its fast model, and everything that a host can see compared.
+
+    Commands, the PM window, registers, interrupts, resets and losses of power. What may be done in several ways is no
+    difference. One that is found is run again with fewer steps, and printed with what is needed to replay it.
+    """
+    from nearside import differential, fuzzing
+    from nearside.device import compile_design
+
+    loaded = differential.load(design)
+    with show.building(loaded.name, not as_json) as progress:
+        compile_design(loaded, progress, checked=True)
+    with show.bar("comparing", not as_json) as progress:
+        doc = differential.run(loaded, commands, seed, replay=replay, progress=progress)
     if as_json:
         print_json(doc)
     else:

@@ -55,5 +55,8 @@ fn main() -> Result<(), String> {
         }
     }
     println!("{:?}", start.elapsed());
-    Ok(())
+    match report.failure {
+        None => Ok(()),
+        Some(failure) => Err(format!("replay {}", failure.replay)),
+    }
 }

@@ -20,7 +20,7 @@ mod engines;
 mod episode;
 mod features;
 mod fused;
-mod litter;
+pub mod litter;
 mod look;
 mod media;
 mod memory;
@@ -31,6 +31,7 @@ mod prp;
 mod rig;
 mod sgl;
 mod shadow;
+pub mod shrink;
 mod walk;
 mod world;
 
@@ -42,6 +43,7 @@ use serde::Serialize;
 use sim::{Device, Time};
 
 use episode::{Outcome, Script};
+use shrink::{Again, Tried};
 
 pub use episode::WINDOW_BYTES;
 
@@ -332,37 +334,28 @@ fn shrink(
             .collect(),
         None => (0..outcome.steps).collect(),
     };
-    let (mut kept, mut best, mut tries) = (all.clone(), outcome, 0);
-    let mut piece = kept.len().div_ceil(2);
-    'search: while piece > 0 {
-        let mut from = 0;
-        while from < kept.len() {
-            tries += 1;
-            if tries > shrinks {
-                break 'search;
-            }
-            let to = (from + piece).min(kept.len());
-            let fewer: BTreeSet<u32> = kept[..from].iter().chain(&kept[to..]).copied().collect();
-            let fewer_steps = Script {
-                steps: Some(&fewer),
-                ..script.clone()
-            };
-            let mut going = |_: u64| progress(tries.into(), shrinks.into());
-            let outcome = episode::run(make, &fewer_steps, &mut going)?;
-            if outcome.stopped {
-                break 'search;
-            }
-            if outcome.failure.is_some() {
-                kept = fewer.into_iter().filter(|&s| s < outcome.steps).collect();
-                best = outcome;
-            } else {
-                from = to;
-            }
-        }
-        piece = if piece == 1 { 0 } else { piece.div_ceil(2) };
-    }
-    let (what, history) = best.failure.unwrap_or_default();
-    let (steps, of_steps) = (kept.len(), all.len());
+    let of_steps = all.len();
+    let (what, history) = outcome.failure.unwrap_or_default();
+    let mut tries = 0;
+    let mut again = |fewer: &BTreeSet<u32>| {
+        tries += 1;
+        let fewer_steps = Script {
+            steps: Some(fewer),
+            ..script.clone()
+        };
+        let mut going = |_: u64| progress(tries, shrinks.into());
+        let outcome = episode::run(make, &fewer_steps, &mut going)?;
+        Ok(Again {
+            steps: outcome.steps,
+            stopped: outcome.stopped,
+            failure: outcome
+                .failure
+                .map(|(what, history)| Tried { what, history }),
+        })
+    };
+    let (kept, Tried { what, history }) =
+        shrink::shrink(all, Tried { what, history }, shrinks, &mut again)?;
+    let steps = kept.len();
     let replay = Replay {
         seed: script.seed,
         episode: script.episode,

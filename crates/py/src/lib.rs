@@ -4,6 +4,7 @@ mod arguments;
 mod build;
 mod delay_bench;
 mod device;
+mod diff;
 mod dram;
 mod error;
 mod fuzz;
@@ -34,6 +35,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(build::compile, module)?)?;
     module.add_function(wrap_pyfunction!(build::engine, module)?)?;
     module.add_function(wrap_pyfunction!(fuzz::fuzz, module)?)?;
+    module.add_function(wrap_pyfunction!(diff::diff, module)?)?;
     module.add_function(wrap_pyfunction!(device::check_timeout, module)?)?;
     Ok(())
 }

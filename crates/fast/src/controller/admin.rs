@@ -124,7 +124,7 @@ impl Controller {
             self.admin.pending = false;
             self.kick_fetch(1, cx);
         }
-        if !self.admin.begun {
+        if self.admin.command.is_none() || !self.admin.begun {
             self.report_events(cx);
             if let Some((slot, sqe)) = self.admin.command {
                 self.admin.begun = true;

@@ -1,0 +1,97 @@
+//! Runs RTL and model side by side: `diff COMMANDS SEED [REPLAY]`. `LEFT=fast` takes the model twice; `VALUES` are read over the design;
+//! `SECONDS` ends it earlier.
+
+use device::{Engine, Factory, RtlOptions};
+use diff::{Campaign, Conditions, Shape};
+use sim::controller::Memory;
+use sim::Media;
+
+fn main() -> Result<(), String> {
+    let args: Vec<String> = std::env::args().collect();
+    let arg = |n: usize, default: &str| args.get(n).cloned().unwrap_or(default.into());
+    let root = rtl::bitstream::repo_root().map_err(|e| e.to_string())?;
+    let design = design::Design::find(&root, "fuzz").map_err(|e| e.to_string())?;
+    let values = std::env::var("VALUES").unwrap_or("engine = []".into());
+    let design = design.with_values(&values).map_err(|e| e.to_string())?;
+    let left: Engine = std::env::var("LEFT")
+        .unwrap_or("rtl".into())
+        .parse()
+        .map_err(|e: device::Error| e.to_string())?;
+    let replay = args.get(3).map(|r| r.parse()).transpose()?;
+    let number = |name: &str, default: u64| {
+        std::env::var(name)
+            .ok()
+            .and_then(|v| v.parse().ok())
+            .unwrap_or(default)
+    };
+    let campaign = Campaign {
+        seed: arg(2, "1").parse().map_err(|_| "seed")?,
+        commands: arg(1, "1000").parse().map_err(|_| "commands")?,
+        per_episode: number("PER_EPISODE", 2000),
+        first_episode: number("FIRST", 0) as u32,
+        shrinks: number("SHRINKS", 60) as u32,
+        replay,
+    };
+    let options = RtlOptions {
+        hang_cycles: Some(200_000),
+        ..RtlOptions::default()
+    };
+    let own = design.dram.clone();
+    let mut factories = Vec::new();
+    for engine in [left, Engine::Fast] {
+        let made = Factory::new(&design, engine, &options, &mut |_| true);
+        factories.push(made.map_err(|e| e.to_string())?);
+    }
+    let mut make = |conditions: &Conditions| -> Result<diff::Pair, String> {
+        let mut one = |n: usize| {
+            let factory = &mut factories[n];
+            factory.set_memory(match conditions.late_memory {
+                Some(most) => Memory::Late {
+                    most,
+                    seed: conditions.seed,
+                },
+                None => Memory::Ddr4(own.clone()),
+            });
+            let media = Media::memory(design.media.bytes.0).map_err(|e| e.to_string())?;
+            let device = factory.device(media).map_err(|e| e.to_string())?;
+            Ok::<_, String>((factory.engine().name(), device))
+        };
+        Ok([one(0)?, one(1)?])
+    };
+    let start = std::time::Instant::now();
+    let shape = Shape::of(&design)?;
+    let limit = std::time::Duration::from_secs(number("SECONDS", u64::MAX));
+    let mut going = |_, _| start.elapsed() < limit;
+    let report = diff::run(&mut make, &shape, &campaign, &mut going)?;
+    if std::env::var("KINDS").is_ok() {
+        report
+            .kinds
+            .iter()
+            .chain(&report.outcomes)
+            .for_each(|(kind, count)| println!("  {kind}: {count}"));
+    }
+    println!(
+        "{} commands, {} steps, {} episodes, {} bytes of media in {:?}",
+        report.commands,
+        report.steps,
+        report.episodes,
+        report.compared_bytes,
+        start.elapsed()
+    );
+    if let Some(failure) = report.failure {
+        let lines = number("HISTORY", 12) as usize;
+        failure
+            .history
+            .iter()
+            .rev()
+            .take(lines)
+            .rev()
+            .for_each(|line| println!("{line}"));
+        println!(
+            "{}\n{} ({} of {} steps)",
+            failure.what, failure.replay, failure.steps, failure.of_steps
+        );
+        std::process::exit(1);
+    }
+    Ok(())
+}

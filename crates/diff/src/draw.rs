@@ -1,0 +1,702 @@
+//! Random commands: right ones, and such with one thing wrong.
+
+use std::ops::Range;
+
+use fuzz::litter::{litter, Set};
+use nvme::feature::BEHAVIOR_BYTES;
+use nvme::{Namespace, Namespaces};
+use sim::Random;
+use spec::nvme::{admin, feature, io, Sqe, ALL_NAMESPACES};
+
+use crate::buffer::{chance, pick, prps, sgl, Buffer};
+use crate::memory::{Arena, PAGE};
+
+/// Bytes of a block.
+pub const BLOCK: u64 = nvme::BLOCK_BYTES;
+/// Blocks of the largest transfer.
+const MOST: u64 = (1 << 20) / BLOCK;
+
+/// A command to submit.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// Its entry, without an identifier.
+    pub sqe: Sqe,
+    /// Its memory.
+    pub buffer: Buffer,
+    /// Bytes that it moves.
+    pub bytes: u64,
+    /// It moves them to the host.
+    pub to_host: bool,
+    /// Blocks of the media that it reads.
+    pub reads: Range<u64>,
+    /// Blocks of the media that it may write, and what is there afterwards.
+    pub writes: Vec<(u64, Vec<u8>)>,
+}
+
+impl Command {
+    fn new(sqe: Sqe) -> Command {
+        Command {
+            sqe,
+            buffer: Buffer::default(),
+            bytes: 0,
+            to_host: false,
+            reads: 0..0,
+            writes: Vec::new(),
+        }
+    }
+
+    /// A command without data.
+    pub fn plain(sqe: Sqe) -> Command {
+        Command::new(sqe)
+    }
+
+    /// Its data are not those that were drawn for it: a page comes twice, or a descriptor is longer or shorter than it was.
+    pub fn is_odd(&self) -> bool {
+        self.buffer.twice || self.buffer.spoiled && self.sqe.psdt() != 0
+    }
+
+    /// It may write some of these blocks.
+    pub fn writes_in(&self, blocks: &Range<u64>) -> bool {
+        self.writes.iter().any(|(block, _)| blocks.contains(block))
+    }
+}
+
+/// What commands are drawn from.
+pub struct Draw<'a> {
+    /// Chance.
+    pub random: &'a mut Random,
+    /// Pages of memory.
+    pub arena: &'a mut Arena,
+    /// What the media holds.
+    pub media: &'a [u8],
+    /// Namespaces.
+    pub namespaces: &'a Namespaces,
+    /// Percent of commands with something wrong.
+    pub wrong: u64,
+}
+
+/// Blocks that other commands of the same step use.
+#[derive(Clone, Debug, Default)]
+pub struct Claims {
+    /// Blocks that are read.
+    pub reads: Vec<Range<u64>>,
+    /// Blocks that are written.
+    pub writes: Vec<Range<u64>>,
+    /// Overlapping is fine.
+    pub shared: bool,
+}
+
+fn overlap(all: &[Range<u64>], one: &Range<u64>) -> bool {
+    all.iter().any(|r| r.start < one.end && one.start < r.end)
+}
+
+impl Claims {
+    /// True if nobody is in the way of it.
+    fn take(&mut self, blocks: Range<u64>, write: bool) -> bool {
+        let busy = overlap(&self.writes, &blocks) || write && overlap(&self.reads, &blocks);
+        if busy && !self.shared {
+            return false;
+        }
+        match write {
+            true => self.writes.push(blocks),
+            false => self.reads.push(blocks),
+        }
+        true
+    }
+}
+
+impl Draw<'_> {
+    fn chance(&mut self, percent: u64) -> bool {
+        chance(self.random, percent)
+    }
+
+    fn namespace(&mut self) -> Namespace {
+        let active: Vec<Namespace> = self.namespaces.active().copied().collect();
+        pick(self.random, &active)
+    }
+
+    /// A namespace identifier that is `right`, or another one where something is to be wrong.
+    fn nsid(&mut self, right: u32) -> u32 {
+        let wrong = self.wrong / 4;
+        if !self.chance(wrong) {
+            return right;
+        }
+        let count = self.namespaces.count();
+        match self.random.below(4) {
+            0 => 1 + self.random.below(count.into()) as u32,
+            _ => pick(
+                self.random,
+                &[0, count + 1, 3, ALL_NAMESPACES, ALL_NAMESPACES - 1, 1 << 31],
+            ),
+        }
+    }
+
+    fn count(&mut self, most: u64) -> u64 {
+        let n = match self.random.below(100) {
+            0..=69 => 1 + self.random.below(8),
+            70..=91 => 1 + self.random.below(32),
+            92..=97 => 1 + self.random.below(256),
+            _ => 1 + self.random.below(MOST),
+        };
+        n.min(most)
+    }
+
+    fn bytes(&mut self, len: u64) -> Vec<u8> {
+        let words = 0..len.div_ceil(8);
+        let random = &mut self.random;
+        let mut data: Vec<u8> = words.flat_map(|_| random.next().to_le_bytes()).collect();
+        data.truncate(len as usize);
+        data
+    }
+
+    fn held(&self, block: u64, count: u64) -> Vec<u8> {
+        let range = (block * BLOCK) as usize..((block + count) * BLOCK) as usize;
+        self.media.get(range).unwrap_or_default().to_vec()
+    }
+
+    /// A range of blocks that nobody is in the way of: the first one of the namespace's.
+    fn place(
+        &mut self,
+        ns: &Namespace,
+        count: u64,
+        write: bool,
+        claims: &mut Claims,
+    ) -> Option<u64> {
+        for _ in 0..12 {
+            let most = ns.blocks - count + 1;
+            let lba = match self.random.below(10) {
+                0..=3 => self.random.below(most.min(48)),
+                4 => most - 1,
+                _ => self.random.below(most),
+            };
+            let first = ns.base + lba;
+            if claims.take(first..first + count, write) {
+                return Some(lba);
+            }
+        }
+        None
+    }
+
+    /// Gives a command memory. An SGL where that is possible.
+    fn with_data(&mut self, mut command: Command, sgls: bool, spoil: u64) -> Option<Command> {
+        let (sqe, bytes) = (command.sqe, command.bytes);
+        let (sqe, buffer) = match sgls && chance(self.random, 40) {
+            true => sgl(self.random, self.arena, sqe, bytes, command.to_host, spoil)?,
+            false => prps(self.random, self.arena, sqe, bytes, spoil)?,
+        };
+        (command.sqe, command.buffer) = (sqe, buffer);
+        Some(command)
+    }
+
+    /// An I/O command.
+    pub fn io(&mut self, claims: &mut Claims) -> Option<Command> {
+        let mut command = match self.random.below(100) {
+            0..=29 => self.transfer(io::READ, claims)?,
+            30..=61 => self.transfer(io::WRITE, claims)?,
+            62..=71 => self.transfer(io::COMPARE, claims)?,
+            72..=79 => self.transfer(io::WRITE_ZEROES, claims)?,
+            80..=84 => self.transfer(io::VERIFY, claims)?,
+            85..=91 => self.deallocation(claims)?,
+            92..=94 => {
+                let right = if chance(self.random, 20) {
+                    ALL_NAMESPACES
+                } else {
+                    self.namespace().nsid
+                };
+                Command::new(Sqe::flush(self.nsid(right)))
+            }
+            _ if self.chance(self.wrong.min(12) * 8) => self.junk()?,
+            _ => self.transfer(io::READ, claims)?,
+        };
+        if self.chance(self.wrong / 6) {
+            command.sqe.dw[0] |= if self.chance(50) { 3 << 8 } else { 3 << 14 };
+            command.writes.clear();
+        }
+        litter(self.random, Set::Nvm, &mut command.sqe);
+        Some(command)
+    }
+
+    /// An opcode that is none, or of a command that no namespace has such blocks for.
+    fn junk(&mut self) -> Option<Command> {
+        let ns = self.namespace();
+        let known = [
+            io::FLUSH,
+            io::WRITE,
+            io::READ,
+            io::COMPARE,
+            io::WRITE_ZEROES,
+            io::DATASET_MANAGEMENT,
+            io::VERIFY,
+        ];
+        if self.chance(40) {
+            let opcode = self.random.next() as u8;
+            let opcode = if known.contains(&opcode) {
+                0x77
+            } else {
+                opcode
+            };
+            return Some(Command::new(Sqe::of_blocks(opcode, ns.nsid, 0, 1)));
+        }
+        let opcode = pick(
+            self.random,
+            &[
+                io::READ,
+                io::WRITE,
+                io::COMPARE,
+                io::WRITE_ZEROES,
+                io::VERIFY,
+            ],
+        );
+        let count = self.count(ns.blocks);
+        let (lba, count) = match self.random.below(5) {
+            0 => (ns.blocks - count + 1, count),
+            1 => (self.random.next(), count),
+            2 => (u64::MAX - self.random.below(4), count),
+            3 => (0, 65536),
+            _ => (0, (MOST + 1).max(ns.blocks + 1).min(65536)),
+        };
+        let mut command = Command::new(Sqe::of_blocks(opcode, ns.nsid, lba, count as u32));
+        command.bytes = 4096;
+        self.with_data(command, true, 0)
+    }
+
+    fn transfer(&mut self, opcode: u8, claims: &mut Claims) -> Option<Command> {
+        let ns = self.namespace();
+        let moves = matches!(opcode, io::READ | io::WRITE | io::COMPARE);
+        let mut count = self.count(ns.blocks);
+        if !moves && self.chance(10) {
+            count = 1 + self.random.below(ns.blocks);
+        }
+        let write = matches!(opcode, io::WRITE | io::WRITE_ZEROES);
+        let lba = self.place(&ns, count, write, claims)?;
+        let first = ns.base + lba;
+        let nsid = self.nsid(ns.nsid);
+        let mut command = Command::new(Sqe::of_blocks(opcode, nsid, lba, count as u32));
+        let right = nsid == ns.nsid;
+        command.to_host = opcode == io::READ;
+        if !write {
+            command.reads = first..first + count;
+        }
+        if moves {
+            command.bytes = count * BLOCK;
+            command = self.with_data(command, true, self.wrong)?;
+        }
+        match opcode {
+            io::WRITE => {
+                let data = self.bytes(command.bytes);
+                command.buffer.fill(&data);
+                command.writes = blocks_of(first, &data);
+                if command.is_odd() {
+                    // What it writes is not what it was to write.
+                    command.writes.iter_mut().for_each(|w| w.1.clear());
+                }
+            }
+            io::COMPARE => {
+                let mut data = self.held(first, count);
+                if !command.buffer.spoiled && self.chance(30) {
+                    let at = self.random.below(data.len() as u64) as usize;
+                    data[at] ^= 1 << self.random.below(8);
+                }
+                command.buffer.fill(&data);
+            }
+            io::WRITE_ZEROES => {
+                let zeros = vec![0; (count * BLOCK) as usize];
+                command.writes = blocks_of(first, &zeros);
+            }
+            _ => {}
+        }
+        if !right {
+            self.elsewhere(&mut command, lba, count);
+        }
+        Some(command)
+    }
+
+    /// A command whose namespace is another one than it was drawn for: what it does there.
+    fn elsewhere(&mut self, command: &mut Command, lba: u64, count: u64) {
+        let ns = self.namespaces.get(command.sqe.nsid());
+        let Some(ns) = ns.filter(|ns| ns.is_active() && ns.holds(lba, count)) else {
+            command.writes.clear();
+            return;
+        };
+        let first = ns.base + lba;
+        for (n, write) in (first..).zip(&mut command.writes) {
+            write.0 = n;
+        }
+        if !command.reads.is_empty() {
+            command.reads = first..first + count;
+        }
+    }
+
+    fn deallocation(&mut self, claims: &mut Claims) -> Option<Command> {
+        let ns = self.namespace();
+        let count = match self.random.below(20) {
+            0 => 1 + self.random.below(256),
+            1..=5 => 1 + self.random.below(20),
+            _ => 1 + self.random.below(3),
+        };
+        let most = match count > 1 && self.chance(8) {
+            true => (8192 / count).min(ns.blocks),
+            false => ns.blocks.min(12),
+        };
+        let mut list = Vec::new();
+        let mut command = Command::new(Sqe::deallocate(ns.nsid, count as usize));
+        let beyond = self
+            .chance(self.wrong / 3)
+            .then(|| self.random.below(count));
+        for n in 0..count {
+            let len = if self.chance(3) {
+                0
+            } else {
+                1 + self.random.below(most.max(1))
+            };
+            let lba = match len {
+                0 => self.random.below(ns.blocks),
+                // Nobody else is in the way, or the command does not come to be.
+                _ => self.place(&ns, len, true, claims)?,
+            };
+            let (lba, len) = match beyond == Some(n) {
+                true => (ns.blocks - len.min(ns.blocks) + 1, len + 1),
+                false => (lba, len),
+            };
+            list.extend((self.random.next() as u32).to_le_bytes());
+            list.extend((len as u32).to_le_bytes());
+            list.extend(lba.to_le_bytes());
+            if beyond.is_none() {
+                let blocks = ns.base + lba..ns.base + lba + len;
+                command
+                    .writes
+                    .extend(blocks.map(|b| (b, vec![0; BLOCK as usize])));
+            }
+        }
+        command.writes.sort();
+        command.writes.dedup();
+        let attributes = if self.chance(85) { 4 } else { 0 };
+        command.sqe = command.sqe.with_cdw(11, attributes);
+        if attributes == 0 || beyond.is_some() {
+            command.writes.clear();
+        }
+        command.bytes = count * 16;
+        // A list that is read from elsewhere may name anything.
+        let sgls = self.chance(40);
+        let spoil = if beyond.is_some() || sgls {
+            0
+        } else {
+            self.wrong
+        };
+        let mut command = self.with_data(command, sgls, spoil)?;
+        command.buffer.fill(&list);
+        if command.is_odd() {
+            command.writes.iter_mut().for_each(|w| w.1.clear());
+        }
+        Some(command)
+    }
+
+    /// A deallocation of the largest namespace, 256 times.
+    pub fn endless(&mut self) -> Option<Command> {
+        let ns = *self.namespaces.active().max_by_key(|ns| ns.blocks)?;
+        let mut list = Vec::new();
+        for _ in 0..256 {
+            list.extend([0; 4]);
+            list.extend((ns.blocks as u32).to_le_bytes());
+            list.extend([0; 8]);
+        }
+        let mut command = Command::new(Sqe::deallocate(ns.nsid, 256));
+        let blocks = ns.base..ns.base + ns.blocks;
+        let zeros = blocks.map(|block| (block, vec![0; BLOCK as usize]));
+        command.writes = zeros.collect();
+        command.bytes = list.len() as u64;
+        let mut command = self.with_data(command, true, 0)?;
+        command.buffer.fill(&list);
+        Some(command)
+    }
+
+    /// A fused Compare and Write, mostly whole and right.
+    pub fn fused(&mut self) -> Option<Vec<Command>> {
+        let ns = self.namespace();
+        let count = self.count(ns.blocks).min(64);
+        let mut claims = Claims::default();
+        let lba = self.place(&ns, count, true, &mut claims)?;
+        let mut halves = [(io::COMPARE, ns, lba, count), (io::WRITE, ns, lba, count)];
+        let mut fuses = vec![1, 2];
+        let odd = &mut halves[self.random.below(2) as usize];
+        let case = self.random.below(30);
+        match case {
+            0 => {
+                odd.0 = pick(
+                    self.random,
+                    &[io::READ, io::WRITE, io::COMPARE, io::WRITE_ZEROES],
+                )
+            }
+            1 => odd.0 = pick(self.random, &[io::FLUSH, 0x77]),
+            2 => odd.2 = odd.2.wrapping_add(1),
+            3 => odd.3 += 1,
+            4 => odd.2 = ns.blocks,
+            5 => fuses = vec![1],
+            6 => fuses = vec![2],
+            7 => fuses = vec![1, 0],
+            8 => fuses = vec![1, 3],
+            9 => fuses = vec![1, 1],
+            10 => fuses = vec![2, 1],
+            _ => {}
+        }
+        let differs = self.chance(30);
+        let mut spoiled = differs;
+        let mut commands = Vec::new();
+        for (&fuse, &(opcode, ns, lba, count)) in fuses.iter().zip(&halves) {
+            let mut command = Command::new(Sqe::of_blocks(opcode, ns.nsid, lba, count as u32));
+            command.to_host = opcode == io::READ;
+            command.bytes = count * BLOCK;
+            let spoil = if spoiled || case < 11 { 0 } else { self.wrong };
+            command = self.with_data(command, true, spoil)?;
+            spoiled |= command.buffer.spoiled;
+            let first = ns.base + lba;
+            let fits = ns.holds(lba, count);
+            let data = match opcode {
+                io::COMPARE => {
+                    let mut data = self.held(first, count);
+                    data.resize((count * BLOCK) as usize, 0);
+                    if differs {
+                        let at = self.random.below(data.len() as u64) as usize;
+                        data[at] ^= 1 << self.random.below(8);
+                    }
+                    data
+                }
+                _ => self.bytes(command.bytes),
+            };
+            command.buffer.fill(&data);
+            if fits {
+                command.reads = first..first + count;
+            }
+            match opcode {
+                io::WRITE if fits => command.writes = blocks_of(first, &data),
+                io::WRITE_ZEROES if fits => command.writes = blocks_of(first, &vec![0; data.len()]),
+                _ => {}
+            }
+            if command.is_odd() {
+                command.writes.iter_mut().for_each(|w| w.1.clear());
+            }
+            command.sqe.dw[0] |= fuse << 8;
+            commands.push(command);
+        }
+        Some(commands)
+    }
+
+    /// An admin command that changes no queue.
+    pub fn admin(&mut self) -> Option<Command> {
+        let mut command = match self.random.below(100) {
+            0..=27 => self.identify()?,
+            28..=49 => self.log()?,
+            50..=77 => self.feature()?,
+            78..=85 => Command::new(Sqe::new(admin::ASYNC_EVENT_REQUEST)),
+            86 => Command::new(Sqe::new(admin::KEEP_ALIVE)),
+            87..=90 => {
+                // Of nothing that is there.
+                let (sqid, cid) = (
+                    self.random.below(8) as u32,
+                    0xF000 | self.random.below(0x1000) as u32,
+                );
+                Command::new(Sqe::new(admin::ABORT).with_cdw(10, cid << 16 | sqid))
+            }
+            91 | 92 => self.format(),
+            _ => {
+                let opcode = self.random.next() as u8;
+                let known = [
+                    admin::DELETE_IO_SQ,
+                    admin::CREATE_IO_SQ,
+                    admin::DELETE_IO_CQ,
+                    admin::CREATE_IO_CQ,
+                    admin::DOORBELL_BUFFER_CONFIG,
+                    admin::FORMAT_NVM,
+                    admin::ASYNC_EVENT_REQUEST,
+                    admin::SET_FEATURES,
+                    admin::GET_LOG_PAGE,
+                    admin::IDENTIFY,
+                    admin::GET_FEATURES,
+                ];
+                let opcode = if known.contains(&opcode) {
+                    0x19
+                } else {
+                    opcode
+                };
+                Command::new(Sqe::new(opcode))
+            }
+        };
+        if self.chance(self.wrong / 4) {
+            let bits = [1 << 8, 2 << 8, 3 << 8, 1 << 14, 2 << 14, 3 << 14];
+            command.sqe.dw[0] |= pick(self.random, &bits);
+            command.writes.clear();
+        }
+        litter(self.random, Set::Admin, &mut command.sqe);
+        Some(command)
+    }
+
+    fn format(&mut self) -> Command {
+        let right = if self.chance(85) {
+            self.namespace().nsid
+        } else {
+            ALL_NAMESPACES
+        };
+        let nsid = self.nsid(right);
+        let odd = if self.chance(25) {
+            self.random.next() as u32 & 0xFFF
+        } else {
+            0
+        };
+        let ses = self.random.below(2) as u32;
+        let mut command = Command::new(
+            Sqe::new(admin::FORMAT_NVM)
+                .with_nsid(nsid)
+                .with_cdw(10, odd | ses << 9),
+        );
+        for ns in self.namespaces.active() {
+            if nsid == ALL_NAMESPACES || ns.nsid == nsid {
+                let blocks = ns.base..ns.base + ns.blocks;
+                command
+                    .writes
+                    .extend(blocks.map(|b| (b, vec![0; BLOCK as usize])));
+            }
+        }
+        command
+    }
+
+    fn identify(&mut self) -> Option<Command> {
+        let cns = match self.random.below(20) {
+            0..=11 => self.random.below(4),
+            12 | 13 => 6,
+            14 | 15 => 8,
+            16 => 2,
+            17 => 0x12 + self.random.below(2),
+            _ => self.random.below(256),
+        } as u8;
+        let count = u64::from(self.namespaces.count());
+        let right = match cns {
+            0 | 3 | 8 => 1 + self.random.below(count) as u32,
+            _ => self.random.below(count + 1) as u32,
+        };
+        let mut command = Command::new(Sqe::identify(cns, self.nsid(right)));
+        if self.chance(10) {
+            // CNTID, and CSI.
+            command.sqe.dw[10] |= (self.random.below(4) as u32) << 16;
+            command.sqe.dw[11] = (self.random.below(3) as u32) << 24;
+        }
+        (command.bytes, command.to_host) = (PAGE, true);
+        self.with_data(command, false, self.wrong / 2)
+    }
+
+    fn log(&mut self) -> Option<Command> {
+        let lid = if self.chance(92) {
+            self.random.below(6)
+        } else {
+            self.random.below(256)
+        };
+        let dwords = match self.random.below(60) {
+            // As much as a transfer can have.
+            0 => (MOST * BLOCK) / 4,
+            1 | 2 => 1 + self.random.below(20_000),
+            3..=20 => 1 + self.random.below(1024),
+            21..=38 => 1024,
+            _ => 128,
+        };
+        let offset = match self.random.below(10) {
+            0..=5 => 0,
+            6 => self.random.below(16) * 64,
+            7 => self.random.below(128) * 4,
+            8 => self.random.below(1025) * 4,
+            _ => pick(self.random, &[1, 2, 510, 516, 4096, 4100, 1 << 32, 1 << 63]),
+        };
+        let bytes = dwords * 4;
+        let numd = match self.chance(98) {
+            true => dwords - 1,
+            false => pick(self.random, &[0x4_0000, 0xFFFF_FFFF, 1 << 24]),
+        };
+        let rae = self.random.below(2) as u32;
+        let nsid = if self.chance(50) {
+            ALL_NAMESPACES
+        } else {
+            self.nsid(0)
+        };
+        let sqe = Sqe::new(admin::GET_LOG_PAGE)
+            .with_nsid(nsid)
+            .with_cdw(10, (numd as u32 & 0xFFFF) << 16 | rae << 15 | lid as u32)
+            .with_cdw(11, (numd >> 16) as u32 & 0xFFFF)
+            .with_cdw(12, offset as u32)
+            .with_cdw(13, (offset >> 32) as u32);
+        let mut command = Command::new(sqe);
+        (command.bytes, command.to_host) = (bytes, true);
+        self.with_data(command, false, self.wrong / 2)
+    }
+
+    fn feature(&mut self) -> Option<Command> {
+        let set = self.chance(50);
+        let mut fid = match self.chance(75) {
+            true => pick(
+                self.random,
+                &[1, 2, 4, 4, 5, 7, 8, 9, 0xA, 0xB, 0xB, 0xE, 0xF, 0x16],
+            ),
+            false if self.chance(50) => self.random.below(0x20) as u32,
+            false => self.random.below(256) as u32,
+        };
+        if set && fid as u8 == feature::KEEP_ALIVE_TIMER {
+            // A step of its own sets it.
+            fid = feature::ARBITRATION.into();
+        }
+        let value = match self.random.below(9) {
+            0..=2 => self.random.next() as u32,
+            3 => self.random.below(16) as u32,
+            4 => (self.random.below(16) << 16 | self.random.below(400)) as u32,
+            5 => 1 << self.random.below(32),
+            6 => (self.random.below(256) << 8 | self.random.below(20)) as u32,
+            7 => (self.random.below(2) << 16 | self.random.below(8)) as u32,
+            _ => 0,
+        };
+        let count = u64::from(self.namespaces.count());
+        let one = 1 + self.random.below(count) as u32;
+        let right = match (fid, set && self.chance(20)) {
+            (5, false) => one,
+            (5, true) => ALL_NAMESPACES,
+            _ => 0,
+        };
+        let save = if self.chance(6) { 1 << 31 } else { 0 };
+        let select = if !set && self.chance(20) {
+            (self.random.below(8) as u32) << 8
+        } else {
+            0
+        };
+        let nsid = if self.chance(90) {
+            right
+        } else {
+            self.nsid(one)
+        };
+        let opcode = if set {
+            admin::SET_FEATURES
+        } else {
+            admin::GET_FEATURES
+        };
+        let sqe = Sqe::new(opcode)
+            .with_nsid(nsid)
+            .with_cdw(10, fid | save | select)
+            .with_cdw(11, value);
+        let mut command = Command::new(sqe);
+        command.to_host = !set;
+        command.bytes = match fid as u8 {
+            feature::HOST_BEHAVIOR_SUPPORT => BEHAVIOR_BYTES,
+            _ => 8,
+        };
+        let mut data = vec![0; command.bytes as usize];
+        if self.chance(60) {
+            data = self.bytes(command.bytes);
+        }
+        if fid as u8 == feature::HOST_BEHAVIOR_SUPPORT && self.chance(90) {
+            data[0] = self.random.below(2) as u8;
+        }
+        let mut command = self.with_data(command, false, self.wrong / 2)?;
+        command.buffer.fill(&data);
+        Some(command)
+    }
+}
+
+/// Blocks from the first one on, and their content.
+fn blocks_of(first: u64, data: &[u8]) -> Vec<(u64, Vec<u8>)> {
+    let contents = data.chunks(BLOCK as usize).map(<[u8]>::to_vec);
+    (first..).zip(contents).collect()
+}

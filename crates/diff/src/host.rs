@@ -1,0 +1,206 @@
+//! The host's side of a device's link: memory, answers after a time of their own, and what the device writes.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+use sim::{HostPort, Mmio, Parts, Random, ReadData, Time};
+
+use crate::memory::{Memory, PAGE};
+
+/// Addresses of messages.
+pub const MSI: Range<u64> = 0xFEE0_0000..0xFEF0_0000;
+
+/// A completion queue entry as it was written.
+#[derive(Clone, Copy, Debug)]
+pub struct Posted {
+    /// The queue whose memory it went to.
+    pub cqid: u16,
+    /// Where it is.
+    pub addr: u64,
+    /// The entry.
+    pub bytes: [u8; 16],
+}
+
+/// A host.
+pub struct Host {
+    /// Its memory.
+    pub memory: Memory,
+    /// Messages in their order: address, data.
+    pub messages: Vec<(u64, u32)>,
+    /// Entries of completion queues in their order.
+    pub entries: Vec<Posted>,
+    /// Pages of completion queues.
+    pub rings: BTreeMap<u64, u16>,
+    /// Something that no device may do.
+    pub wrong: Option<String>,
+    random: Random,
+    mmio: VecDeque<(Time, Mmio)>,
+    data: BTreeMap<(Time, u64), ReadData>,
+    sequence: u64,
+    answers: BTreeMap<u32, Option<Vec<u8>>>,
+    parts: Parts,
+    wake: bool,
+    stall: Time,
+}
+
+impl Host {
+    /// A host with empty memory.
+    pub fn new() -> Host {
+        Host {
+            memory: Memory::new(),
+            messages: Vec::new(),
+            entries: Vec::new(),
+            rings: BTreeMap::new(),
+            wrong: None,
+            random: Random::new(0),
+            mmio: VecDeque::new(),
+            data: BTreeMap::new(),
+            sequence: 0,
+            answers: BTreeMap::new(),
+            parts: Parts::default(),
+            wake: false,
+            stall: Time::ZERO,
+        }
+    }
+
+    /// Draws its timing from here.
+    pub fn reseed(&mut self, seed: u64) {
+        self.random = Random::new(seed);
+    }
+
+    /// Sends something to the device.
+    pub fn post(&mut self, time: Time, access: Mmio) {
+        self.mmio.push_back((time, access));
+    }
+
+    /// The answer to a read of a BAR, if it has come.
+    pub fn answer(&mut self, tag: u32) -> Option<Option<Vec<u8>>> {
+        self.answers.remove(&tag)
+    }
+
+    /// Nothing is on its way to the device.
+    pub fn is_quiet(&self) -> bool {
+        self.mmio.is_empty() && self.data.is_empty()
+    }
+
+    /// True once after something has come that somebody may wait for.
+    pub fn woken(&mut self) -> bool {
+        std::mem::take(&mut self.wake)
+    }
+
+    /// The link was dead: what was under way is lost.
+    pub fn forget_link(&mut self) {
+        self.mmio.clear();
+        self.data.clear();
+        self.parts.clear();
+        self.answers.clear();
+        self.stall = Time::ZERO;
+    }
+
+    fn landed(&mut self, addr: u64, data: &[u8]) {
+        if MSI.contains(&addr) {
+            let word: Result<[u8; 4], _> = data.try_into();
+            match word {
+                Ok(word) => self.messages.push((addr, u32::from_le_bytes(word))),
+                Err(_) => {
+                    let len = data.len();
+                    self.wrong = Some(format!("a message of {len} bytes at {addr:#x}"));
+                }
+            }
+            return;
+        }
+        if let Some(&cqid) = self.rings.get(&(addr - addr % PAGE)) {
+            match data.try_into() {
+                Ok(bytes) => self.entries.push(Posted { cqid, addr, bytes }),
+                Err(_) => {
+                    let len = data.len();
+                    self.wrong = Some(format!(
+                        "{len} bytes at {addr:#x}, in completion queue {cqid}"
+                    ));
+                }
+            }
+        }
+        self.memory.land(addr, data);
+    }
+}
+
+impl HostPort for Host {
+    fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool {
+        if now < self.stall {
+            return false;
+        }
+        if self.random.below(256) == 0 {
+            self.stall = now + Time::ns(self.random.below(300));
+            return false;
+        }
+        self.landed(addr, data);
+        true
+    }
+
+    fn read(&mut self, now: Time, tag: u32, addr: u64, len: u32) -> bool {
+        let mut time = now + Time::ns(100 + self.random.below(400));
+        let piece = 64 << self.random.below(4);
+        let mut answers = Vec::new();
+        match self.memory.get(addr, len.into()) {
+            None => answers.push(ReadData {
+                tag,
+                data: None,
+                last: true,
+            }),
+            Some(data) => {
+                let pieces = data.chunks(piece).count();
+                for (n, chunk) in data.chunks(piece).enumerate() {
+                    answers.push(ReadData {
+                        tag,
+                        data: Some(chunk.to_vec()),
+                        last: n + 1 == pieces,
+                    });
+                }
+            }
+        }
+        for answer in answers {
+            self.sequence += 1;
+            self.data.insert((time, self.sequence), answer);
+            time += Time::ns(self.random.below(12));
+        }
+        true
+    }
+
+    fn mmio_part(&mut self, _now: Time, tag: u32, data: Vec<u8>) {
+        self.parts.add(tag, data);
+    }
+
+    fn mmio_data(&mut self, _now: Time, tag: u32, data: Option<Vec<u8>>) {
+        let whole = self.parts.end(tag, data);
+        self.answers.insert(tag, whole);
+        self.wake = true;
+    }
+
+    fn mmio(&mut self, now: Time) -> Option<Mmio> {
+        if self.mmio.front()?.0 > now {
+            return None;
+        }
+        self.mmio.pop_front().map(|(_, access)| access)
+    }
+
+    fn read_data(&mut self, now: Time) -> Option<ReadData> {
+        let first = self.data.first_entry()?;
+        (first.key().0 <= now).then(|| first.remove())
+    }
+
+    fn next_mmio(&self) -> Option<Time> {
+        self.mmio.front().map(|m| m.0)
+    }
+
+    fn next_data(&self) -> Option<Time> {
+        self.data.first_key_value().map(|(k, _)| k.0)
+    }
+
+    fn refused_until(&self) -> Time {
+        self.stall
+    }
+
+    fn attention(&self) -> bool {
+        self.wake
+    }
+}

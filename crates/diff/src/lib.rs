@@ -1,0 +1,297 @@
+//! Differential runs: the same random sequence into two devices, and everything that a host can see of them compared.
+//!
+//! A campaign runs episodes. Each gives two fresh [`Device`]s of one design, the RTL and its model for example, to a host each. Hosts do
+//! the same in steps; a step ends where everything that a host can see is determined, whatever time anything took, and there both are
+//! compared. Where an order is free, only what is allowed counts (`rules`, and the crate's README).
+//!
+//! Every step has a seed of its own. So a difference is run again with fewer and fewer steps, and reported with those that it needs.
+
+#![warn(missing_docs)]
+
+mod buffer;
+mod draw;
+mod host;
+mod life;
+mod memory;
+mod rules;
+mod side;
+mod steps;
+mod twin;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use design::Design;
+use fuzz::shrink::{shrink, Tried};
+use nvme::Namespaces;
+use serde::Serialize;
+use sim::{Device, Random, Time};
+
+pub use fuzz::{Conditions, Failure, Replay};
+
+use side::Side;
+use twin::Twin;
+
+/// Makes the two devices of an episode, with empty media (zeros) and power.
+pub type Make<'a> = dyn FnMut(&Conditions) -> Result<Pair, String> + 'a;
+
+/// Two devices and what they are called.
+pub type Pair = [(&'static str, Box<dyn Device + Send>); 2];
+
+/// What both devices are.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// Namespaces.
+    pub namespaces: Namespaces,
+    /// I/O queues.
+    pub queues: u16,
+    /// Entries of the longest queue.
+    pub entries: u32,
+    /// Bytes of the media.
+    pub media_bytes: u64,
+    /// Bytes of the PM window.
+    pub window_bytes: u64,
+    /// Memory channels.
+    pub channels: u32,
+}
+
+impl Shape {
+    /// Of a design's device. An error says why it can't be compared.
+    pub fn of(design: &Design) -> Result<Shape, String> {
+        let media = design.media.bytes.0;
+        if media > MOST_MEDIA {
+            return Err(format!(
+                "media.bytes = {media}: differential runs load all of the media again and again; allowed are up to {MOST_MEDIA}"
+            ));
+        }
+        let sizes: Vec<u64> = match design.nvme.namespaces.is_empty() {
+            true => vec![media / nvme::BLOCK_BYTES],
+            false => design
+                .nvme
+                .namespaces
+                .iter()
+                .map(|bytes| bytes.0 / nvme::BLOCK_BYTES)
+                .collect(),
+        };
+        if sizes.iter().all(|&blocks| blocks == 0) {
+            return Err("nvme.namespaces: differential runs need an active one".into());
+        }
+        Ok(Shape {
+            namespaces: Namespaces::new(&sizes),
+            queues: design.nvme.io_queues as u16,
+            entries: design.nvme.queue_entries,
+            media_bytes: media,
+            window_bytes: design.window_bytes(),
+            channels: design.channels,
+        })
+    }
+}
+
+/// Most bytes of media.
+const MOST_MEDIA: u64 = 64 << 20;
+/// Steps of an episode, at most.
+const MOST_STEPS: u32 = 1 << 20;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// Seed of everything.
+    pub seed: u64,
+    /// Commands in all; the last episode may add some.
+    pub commands: u64,
+    /// Commands of an episode.
+    pub per_episode: u64,
+    /// Begin with this episode.
+    pub first_episode: u32,
+    /// Tries to make a failing episode shorter.
+    pub shrinks: u32,
+    /// Run only this.
+    pub replay: Option<Replay>,
+}
+
+/// What a campaign did. The same for the same seed and design.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// Seed.
+    pub seed: u64,
+    /// Episodes.
+    pub episodes: u32,
+    /// Steps.
+    pub steps: u64,
+    /// Commands that were given to both devices.
+    pub commands: u64,
+    /// Bytes of the media compared.
+    pub compared_bytes: u64,
+    /// Simulated time in ns, of each device.
+    pub simulated_ns: f64,
+    /// How commands have ended in both: queue, opcode, status type and code.
+    pub outcomes: BTreeMap<String, u64>,
+    /// What was done, by name.
+    pub kinds: BTreeMap<String, u64>,
+    /// Differences: 0 or 1, since the first one ends the campaign.
+    pub mismatches: u32,
+    /// The first difference.
+    pub failure: Option<Failure>,
+}
+
+/// What an episode did.
+struct Outcome {
+    steps: u32,
+    commands: u64,
+    compared: u64,
+    time: Time,
+    outcomes: BTreeMap<String, u64>,
+    kinds: BTreeMap<String, u64>,
+    failure: Option<(String, Vec<String>)>,
+    stopped: bool,
+}
+
+/// A seed that depends on all of its parts.
+fn mix(parts: [u64; 3]) -> u64 {
+    let start = 0x7477_696E_7365_6564;
+    parts
+        .iter()
+        .fold(start, |seed, &part| Random::new(seed ^ part).next())
+}
+
+/// Runs an episode, or some of its steps. `going` is told commands done, and ends it by answering false.
+fn episode(
+    make: &mut Make,
+    shape: &Shape,
+    (seed, number): (u64, u32),
+    commands: u64,
+    steps: Option<&BTreeSet<u32>>,
+    going: &mut dyn FnMut(u64) -> bool,
+) -> Result<Outcome, String> {
+    let of = |step: u64| mix([seed, number.into(), step]);
+    let mut random = Random::new(of(u64::MAX - 2));
+    let late = buffer::chance(&mut random, 25);
+    let most = buffer::pick(&mut random, &[200, 2_000, 10_000]);
+    let conditions = Conditions {
+        late_memory: late.then_some(Time::ns(most)),
+        seed: random.next(),
+    };
+    let sides = make(&conditions)?.map(|(name, device)| Side::new(name, device));
+    let mut twin = Twin::new(sides, shape.clone());
+    let (mut last, mut stopped) = (0, false);
+    let mut play = |twin: &mut Twin| {
+        twin.reseed(of(u64::MAX));
+        twin.begin()?;
+        let mut kept = steps.map(|s| s.iter().copied());
+        loop {
+            let step = match &mut kept {
+                Some(kept) => kept.next(),
+                None => (twin.commands < commands && last < MOST_STEPS).then_some(last),
+            };
+            let Some(step) = step else { break };
+            if !going(twin.commands) {
+                stopped = true;
+                return Ok(());
+            }
+            last = step + 1;
+            twin.reseed(of(step.into()));
+            twin.note(format!("step {step} at {}", twin.sides[0].now));
+            twin.step()?;
+        }
+        twin.reseed(of(u64::MAX - 1));
+        twin.finish()
+    };
+    let result: Result<(), String> = play(&mut twin);
+    Ok(Outcome {
+        steps: last,
+        commands: twin.commands,
+        compared: twin.compared,
+        time: twin.sides[0].now,
+        failure: result.err().map(|what| (what, twin.history())),
+        outcomes: twin.outcomes,
+        kinds: twin.kinds,
+        stopped,
+    })
+}
+
+/// Runs a campaign. `progress` is told commands done and wanted, and stops it by answering false. An error says why no device could be
+/// had; a difference is in the report.
+pub fn run(
+    make: &mut Make,
+    shape: &Shape,
+    campaign: &Campaign,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Report, String> {
+    let replay = campaign.replay.as_ref();
+    let seed = replay.map_or(campaign.seed, |r| r.seed);
+    let mut number = replay.map_or(campaign.first_episode, |r| r.episode);
+    let mut report = Report {
+        seed,
+        ..Report::default()
+    };
+    let per_episode = campaign.per_episode.max(1);
+    loop {
+        let left = campaign.commands.saturating_sub(report.commands);
+        let amount = match replay {
+            Some(_) => per_episode,
+            None => per_episode.min(left.max(1)),
+        };
+        let kept = replay.and_then(|r| r.steps.as_ref());
+        let (before, most) = (report.commands, campaign.commands.saturating_sub(1));
+        let mut going = |done: u64| progress((before + done).min(most), campaign.commands);
+        let outcome = episode(make, shape, (seed, number), amount, kept, &mut going)?;
+        report.episodes += 1;
+        report.steps += u64::from(outcome.steps);
+        report.commands += outcome.commands;
+        report.compared_bytes += outcome.compared;
+        report.simulated_ns += outcome.time.as_ns();
+        for (kind, count) in &outcome.kinds {
+            *report.kinds.entry(kind.clone()).or_default() += count;
+        }
+        for (name, count) in &outcome.outcomes {
+            *report.outcomes.entry(name.clone()).or_default() += count;
+        }
+        if let Some((what, history)) = outcome.failure {
+            report.mismatches = 1;
+            let all: Vec<u32> = match kept {
+                Some(steps) => steps
+                    .iter()
+                    .copied()
+                    .take_while(|&s| s < outcome.steps)
+                    .collect(),
+                None => (0..outcome.steps).collect(),
+            };
+            let of_steps = all.len();
+            let mut tries = 0;
+            let tried = Tried { what, history };
+            let shrunk = shrink(all, tried, campaign.shrinks, &mut |steps| {
+                tries += 1;
+                let mut going = |_| progress(tries, campaign.shrinks.into());
+                let again = episode(make, shape, (seed, number), amount, Some(steps), &mut going)?;
+                Ok(fuzz::shrink::Again {
+                    steps: again.steps,
+                    stopped: again.stopped,
+                    failure: again.failure.map(|(what, history)| Tried { what, history }),
+                })
+            })?;
+            let (kept, Tried { what, history }) = shrunk;
+            let steps = kept.len();
+            let replay = Replay {
+                seed,
+                episode: number,
+                steps: Some(kept.into_iter().collect()),
+            };
+            report.failure = Some(Failure {
+                what,
+                replay: replay.to_string(),
+                steps,
+                of_steps,
+                history,
+            });
+            break;
+        }
+        if outcome.stopped || replay.is_some() || report.commands >= campaign.commands {
+            break;
+        }
+        if !progress(report.commands, campaign.commands) {
+            break;
+        }
+        number = number.wrapping_add(1);
+    }
+    progress(campaign.commands, campaign.commands);
+    Ok(report)
+}

@@ -1,0 +1,528 @@
+//! The life of a controller: enabling, resets of all kinds, queues.
+
+use sim::{Bar, Time};
+use spec::nvme::properties::{self, Cc, Csts};
+use spec::nvme::{admin, Cqe, Sqe};
+use spec::regs::nvme as regs;
+
+use crate::buffer::{chance, pick};
+use crate::draw::Command;
+use crate::host::MSI;
+use crate::side::{Cq, Sq};
+use crate::twin::{Step, Twin};
+
+/// What NSSR takes: "NVMe".
+const SUBSYSTEM_RESET: u32 = 0x4E56_4D65;
+/// CSTS.NSSRO.
+const RESET_OCCURRED: u32 = 1 << 4;
+/// Properties whose values are compared, in dwords.
+const PROPERTIES: [u64; 24] = [
+    0x00, 0x04, 0x08, 0x0C, 0x10, 0x14, 0x18, 0x1C, 0x20, 0x24, 0x28, 0x2C, 0x30, 0x34, 0x38, 0x3C,
+    0xE00, 0xE04, 0xE08, 0xE0C, 0xE10, 0xE14, 0xE18, 0xE1C,
+];
+
+/// How a life ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reset {
+    /// CC.EN to 0.
+    Disable,
+    /// CC.SHN, then CC.EN to 0.
+    Shutdown,
+    /// NSSR.
+    Subsystem,
+    /// A function level reset.
+    Function,
+    /// Loss of power.
+    Power,
+}
+
+impl Reset {
+    /// All of them.
+    pub const ALL: [Reset; 5] = [
+        Reset::Disable,
+        Reset::Shutdown,
+        Reset::Subsystem,
+        Reset::Function,
+        Reset::Power,
+    ];
+
+    /// Logs begin anew.
+    pub fn is_of_function(self) -> bool {
+        matches!(self, Reset::Function | Reset::Power)
+    }
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reset::Disable => "reset: disable",
+            Reset::Shutdown => "reset: shutdown",
+            Reset::Subsystem => "reset: subsystem",
+            Reset::Function => "reset: function",
+            Reset::Power => "reset: power",
+        }
+    }
+}
+
+impl Twin {
+    /// The first life.
+    pub fn begin(&mut self) -> Step {
+        self.table()?;
+        self.start()
+    }
+
+    /// Fills the table of messages, some vectors masked.
+    fn table(&mut self) -> Step {
+        self.state.masked.clear();
+        for vector in 0..=self.shape.queues {
+            let masked = vector != 0 && chance(&mut self.random, 12);
+            self.message(vector);
+            let entry = properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(vector);
+            self.write32(entry + 12, masked.into());
+            if masked {
+                self.state.masked.insert(vector);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a vector an address and data.
+    pub fn message(&mut self, vector: u16) {
+        let entry = properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(vector);
+        let addr = MSI.start + 16 * self.random.below(4096);
+        let data = self.random.next() as u32 & 0xFFFF_FF00 | u32::from(vector);
+        for side in &mut self.sides {
+            side.write64(Bar::Nvme, entry, addr);
+            side.write32(Bar::Nvme, entry + 8, data);
+        }
+    }
+
+    /// Enables the controllers, and creates some queues.
+    pub fn start(&mut self) -> Step {
+        let (asq, acq) = match (
+            self.arena.keep(&mut self.random),
+            self.arena.keep(&mut self.random),
+        ) {
+            (Some(asq), Some(acq)) => (asq, acq),
+            _ => return Err("no memory for queues".into()),
+        };
+        let sq_entries = 8 + self.random.below(56) as u32;
+        let cq_entries = 8 + self.random.below(56) as u32;
+        let weighted = chance(&mut self.random, 40);
+        let mut cc = Cc::DEFAULT
+            .with_weighted_round_robin(weighted)
+            .with_enable(true)
+            .0;
+        if chance(&mut self.random, 3) {
+            // Entry sizes that no queue can have.
+            cc = cc & !(0xFF << 16) | 0x55 << 16;
+        }
+        self.state.cc = cc;
+        for side in &mut self.sides {
+            side.write32(
+                Bar::Nvme,
+                properties::AQA,
+                properties::aqa(sq_entries, cq_entries),
+            );
+            side.write64(Bar::Nvme, properties::ASQ, asq);
+            side.write64(Bar::Nvme, properties::ACQ, acq);
+            side.write32(Bar::Nvme, properties::CC, cc);
+            side.sqs.insert(0, Sq::new(asq, sq_entries, 0));
+            side.open_cq(0, Cq::new(acq, cq_entries, Some(0)));
+        }
+        self.each(|side| {
+            side.wait32(properties::CSTS, "ready", |csts| Csts(csts).ready())
+                .map(drop)
+        })?;
+        self.meet()?;
+        self.properties()?;
+        let count = 1 + self.random.below(u64::from(self.shape.queues));
+        for _ in 0..count {
+            self.create_cq(true)?;
+            self.create_sq(true)?;
+        }
+        Ok(())
+    }
+
+    /// Compares properties, pending bits and the table of messages.
+    pub fn properties(&mut self) -> Step {
+        let vectors = u64::from(self.shape.queues) + 2;
+        let table = (0..4 * vectors).map(|n| properties::MSIX_TABLE + 4 * n);
+        let pending = (0..4).map(|n| regs::MSIX_PENDING + 4 * n);
+        let all = PROPERTIES.into_iter().chain(table).chain(pending);
+        let words: Vec<u64> = all.filter(|&at| !self.is_free_word(at)).collect();
+        self.words("BAR0", Bar::Nvme, &words)
+    }
+
+    /// With shadow doorbells, pending bits of queues that were emptied by polling: they go when the controller has read the queue's head,
+    /// which it does when a command waits for room (hw/ip/nvme_ctrl/README.md, "Left out").
+    pub fn is_free_word(&self, at: u64) -> bool {
+        self.sides[0].shadow.is_some() && at >= regs::MSIX_PENDING
+    }
+
+    /// The same after a reset of the function: addresses and data of messages have no value then, but each vector is masked
+    /// (PCI Express 4.0, 7.7.2.5 to 7.7.2.8).
+    fn first_properties(&mut self) -> Step {
+        let masks = (0..=self.shape.queues)
+            .map(|n| properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(n) + 12);
+        let words: Vec<u64> = PROPERTIES.into_iter().chain(masks).collect();
+        self.words("BAR0", Bar::Nvme, &words)
+    }
+
+    // ---- queues ----
+
+    fn ring(&mut self, right: bool) -> Option<(u64, u64)> {
+        let page = self.arena.take(&mut self.random)?;
+        for side in &mut self.sides {
+            side.host.memory.put(page, &[0; 4096]);
+        }
+        let odd = !right && chance(&mut self.random, 10);
+        let base = page + if odd { 1 << self.random.below(12) } else { 0 };
+        Some((page, base))
+    }
+
+    fn entries(&mut self, right: bool) -> u32 {
+        match right || chance(&mut self.random, 85) {
+            true => 2 + self.random.below(u64::from(self.shape.entries.min(64)) - 1) as u32,
+            false => pick(&mut self.random, &[1, self.shape.entries + 1, 65536]),
+        }
+    }
+
+    fn number(&mut self, there: &[u16], fresh: bool, right: bool) -> u16 {
+        let all: Vec<u16> = (1..=self.shape.queues).collect();
+        let fit: Vec<u16> = all
+            .into_iter()
+            .filter(|q| there.contains(q) != fresh)
+            .collect();
+        match fit.is_empty() || !right && chance(&mut self.random, 15) {
+            true => self.random.below(u64::from(self.shape.queues) + 3) as u16,
+            false => pick(&mut self.random, &fit),
+        }
+    }
+
+    fn completion_queues(&self) -> Vec<u16> {
+        self.sides[0]
+            .cqs
+            .keys()
+            .copied()
+            .filter(|&q| q != 0)
+            .collect()
+    }
+
+    /// I/O submission queues.
+    pub fn submission_queues(&self) -> Vec<u16> {
+        self.sides[0]
+            .sqs
+            .keys()
+            .copied()
+            .filter(|&q| q != 0)
+            .collect()
+    }
+
+    /// Create I/O Completion Queue, as it should be or not.
+    pub fn create_cq(&mut self, right: bool) -> Step {
+        let Some((page, base)) = self.ring(right) else {
+            return Ok(());
+        };
+        let qid = self.number(&self.completion_queues(), true, right);
+        let entries = self.entries(right);
+        let most = u64::from(self.shape.queues) + if right { 1 } else { 4 };
+        let vector = chance(&mut self.random, 85).then(|| self.random.below(most) as u16);
+        let mut sqe = Sqe::create_io_cq(qid, entries, base, vector);
+        sqe.dw[11] ^= u32::from(!right && chance(&mut self.random, 6));
+        let cqe = self.structural(sqe)?;
+        if cqe.is_some_and(|cqe| cqe.status().is_success()) {
+            self.arena.hold(page);
+            for side in &mut self.sides {
+                side.open_cq(qid, Cq::new(page, entries, vector));
+            }
+            self.clear_shadow(qid, true);
+        }
+        Ok(())
+    }
+
+    /// Create I/O Submission Queue, as it should be or not.
+    pub fn create_sq(&mut self, right: bool) -> Step {
+        let Some((page, base)) = self.ring(right) else {
+            return Ok(());
+        };
+        let qid = self.number(&self.submission_queues(), true, right);
+        let cqid = self.number(&self.completion_queues(), false, right);
+        let entries = self.entries(right);
+        let mut sqe = Sqe::create_io_sq(qid, entries, base, cqid);
+        sqe.dw[11] |= (self.random.below(4) as u32) << 1;
+        sqe.dw[11] ^= u32::from(!right && chance(&mut self.random, 6));
+        self.clear_shadow(qid, false);
+        let cqe = self.structural(sqe)?;
+        if cqe.is_some_and(|cqe| cqe.status().is_success()) {
+            self.arena.hold(page);
+            for side in &mut self.sides {
+                side.sqs.insert(qid, Sq::new(page, entries, cqid));
+            }
+        }
+        Ok(())
+    }
+
+    /// The entries of a queue that begins are 0.
+    fn clear_shadow(&mut self, qid: u16, completion: bool) {
+        for side in &mut self.sides {
+            let there = if completion {
+                false
+            } else {
+                side.sqs.contains_key(&qid)
+            };
+            if let (Some((doorbells, events)), false) = (side.shadow, there) {
+                let at = 8 * u64::from(qid) + 4 * u64::from(completion);
+                if qid <= self.shape.queues && qid != 0 {
+                    side.host.memory.put(doorbells + at, &[0; 4]);
+                    side.host.memory.put(events + at, &[0; 4]);
+                }
+            }
+        }
+    }
+
+    /// Deletes an I/O queue that is there, or one that is not.
+    pub fn delete(&mut self) -> Step {
+        let submission = chance(&mut self.random, 60);
+        let there = if submission {
+            self.submission_queues()
+        } else {
+            self.completion_queues()
+        };
+        let qid = self.number(&there, false, false);
+        let sqe = if submission {
+            Sqe::delete_io_sq(qid)
+        } else {
+            Sqe::delete_io_cq(qid)
+        };
+        let cqe = self.structural(sqe)?;
+        if cqe.is_some_and(|cqe| cqe.status().is_success()) {
+            self.deleted(qid, submission);
+        }
+        Ok(())
+    }
+
+    /// A queue has gone.
+    pub fn deleted(&mut self, qid: u16, submission: bool) {
+        let base = match submission {
+            true => self.sides[0].sqs.get(&qid).map(|sq| sq.base),
+            false => self.sides[0].cqs.get(&qid).map(|cq| cq.base),
+        };
+        for side in &mut self.sides {
+            match submission {
+                true => drop(side.sqs.remove(&qid)),
+                false => side.close_cq(qid),
+            }
+        }
+        // What was still to be told of it.
+        let events = self.sides[0].shadow.map(|(_, events)| events);
+        self.mend_pages(&events.into_iter().collect::<Vec<_>>());
+        if let Some(base) = base {
+            self.mend_pages(&[base]);
+            self.arena.give(base);
+        }
+    }
+
+    fn structural(&mut self, sqe: Sqe) -> Step<Option<Cqe>> {
+        self.alone(Command::plain(sqe))
+    }
+
+    /// Doorbell Buffer Config, now and then with an offset.
+    pub fn shadow(&mut self) -> Step {
+        let (Some(doorbells), Some(events)) = (
+            self.arena.take(&mut self.random),
+            self.arena.take(&mut self.random),
+        ) else {
+            return Ok(());
+        };
+        if self.sides[0].shadow.is_some() {
+            return Ok(());
+        }
+        let odd = chance(&mut self.random, 10);
+        let offset = if odd { 1 << self.random.below(12) } else { 0 };
+        for side in &mut self.sides {
+            let mut page = vec![0; 4096];
+            let mut set = |at: u16, value: u32| {
+                let at = 4 * usize::from(at);
+                page[at..at + 4].copy_from_slice(&value.to_le_bytes());
+            };
+            side.sqs.iter().for_each(|(&qid, sq)| set(2 * qid, sq.tail));
+            side.cqs
+                .iter()
+                .for_each(|(&qid, cq)| set(2 * qid + 1, cq.head));
+            side.host.memory.put(doorbells, &page);
+            side.host.memory.put(events, &[0; 4096]);
+        }
+        let sqe = Sqe::new(admin::DOORBELL_BUFFER_CONFIG).with_prps(doorbells + offset, events);
+        // EventIdx of queues at rest may come at once.
+        self.arena.hold(doorbells);
+        self.arena.hold(events);
+        let cqe = self.structural(sqe)?;
+        match cqe.is_some_and(|cqe| cqe.status().is_success()) {
+            true => {
+                self.count("shadow doorbells");
+                self.sides
+                    .iter_mut()
+                    .for_each(|side| side.shadow = Some((doorbells, events)));
+            }
+            false => {
+                self.arena.give(doorbells);
+                self.arena.give(events);
+            }
+        }
+        Ok(())
+    }
+
+    // ---- resets ----
+
+    /// Ends a life. What was under way may have happened or not.
+    pub fn end(&mut self, reset: Reset) -> Step {
+        self.count(reset.name());
+        self.note(format!("  {reset:?}"));
+        let how = 1 + self.random.below(2) as u32;
+        let dark = Time::ns(self.random.below(500));
+        let cc = self.state.cc;
+        self.each(|side| match reset {
+            Reset::Disable => {
+                side.write32(Bar::Nvme, properties::CC, cc & !1);
+                side.wait32(properties::CSTS, "not ready", |csts| csts & 3 == 0)
+                    .map(drop)
+            }
+            Reset::Shutdown => {
+                let notified = cc | how << 14;
+                side.write32(Bar::Nvme, properties::CC, notified);
+                side.wait32(properties::CSTS, "shut down", |csts| {
+                    Csts(csts).shutdown_complete()
+                })?;
+                side.write32(Bar::Nvme, properties::CC, cc & !1);
+                side.wait32(properties::CSTS, "not ready", |csts| csts & 1 == 0)
+                    .map(drop)
+            }
+            Reset::Subsystem => {
+                side.write32(Bar::Nvme, properties::NSSR, SUBSYSTEM_RESET);
+                let over = |csts: u32| !Csts(csts).ready() && csts & RESET_OCCURRED != 0;
+                side.wait32(properties::CSTS, "reset", over).map(drop)
+            }
+            Reset::Function => {
+                side.device.function_reset();
+                side.host.forget_link();
+                side.now = side.now.max(side.device.now());
+                Ok(())
+            }
+            Reset::Power => {
+                side.device.power_off();
+                side.host.forget_link();
+                side.now = side.now.max(side.device.now());
+                side.advance(side.now + dark)?;
+                side.device.power_on();
+                side.advance(side.now + Time::ns(100))
+            }
+        })?;
+        self.each(|side| side.collect(false).map(drop))?;
+        self.meet()?;
+        let mut pages: Vec<u64> = Vec::new();
+        let left = &self.sides[0];
+        pages.extend(
+            left.cqs
+                .values()
+                .map(|cq| cq.base)
+                .chain(left.sqs.values().map(|sq| sq.base)),
+        );
+        pages.extend(left.shadow.iter().flat_map(|&(a, b)| [a, b]));
+        self.mend_pages(&pages);
+        pages.iter().for_each(|&page| self.arena.give(page));
+        self.state.coalesced = false;
+        Ok(())
+    }
+
+    /// What is after the end of a life, once what it has left was compared.
+    pub fn revive(&mut self, reset: Reset) -> Step {
+        self.sides.iter_mut().for_each(|side| side.close_all());
+        self.state.parked.clear();
+        if reset == Reset::Subsystem {
+            self.properties()?;
+            self.write32(properties::CSTS, RESET_OCCURRED);
+        }
+        if reset.is_of_function() {
+            self.state.errors = 0;
+            self.state.groups.clear();
+            self.state.loose_logs = false;
+            self.state.loose_counts = false;
+            self.first_properties()?;
+            self.table()?;
+        }
+        if chance(&mut self.random, 20) {
+            self.unusable()?;
+        }
+        self.start()
+    }
+
+    /// A submission queue where no memory is: its first fetch is fatal, and only a reset helps.
+    pub fn fatal(&mut self) -> Step {
+        let (there, cqs) = (self.submission_queues(), self.completion_queues());
+        let left = &self.sides[0];
+        let full = there.len() >= usize::from(self.shape.queues);
+        if left.shadow.is_some() || full || cqs.is_empty() {
+            return Ok(());
+        }
+        let qid = self.number(&there, true, true);
+        let cqid = self.number(&cqs, false, true);
+        let base = (1 << 45) + self.random.below(1 << 30) * 4096;
+        let cqe = self.structural(Sqe::create_io_sq(qid, 8, base, cqid))?;
+        if !cqe.is_some_and(|cqe| cqe.status().is_success()) {
+            return Ok(());
+        }
+        self.count("fetches where no memory is");
+        self.write32(properties::sq_doorbell(qid, 4), 1);
+        self.each(|side| {
+            side.wait32(properties::CSTS, "fatal", |csts| Csts(csts).fatal())
+                .map(drop)
+        })?;
+        self.rest()?;
+        self.properties()?;
+        self.messages(false)?;
+        let resets = [
+            Reset::Disable,
+            Reset::Subsystem,
+            Reset::Function,
+            Reset::Power,
+        ];
+        let reset = pick(&mut self.random, &resets);
+        self.end(reset)?;
+        self.memory(None)?;
+        self.revive(reset)
+    }
+
+    /// Settings that cannot be used: CFS instead of ready.
+    fn unusable(&mut self) -> Step {
+        self.count("unusable settings");
+        let page = 1 << 32;
+        let right = Cc::DEFAULT.with_enable(true).0;
+        let (mut cc, mut aqa, mut asq, mut acq) = (right, properties::aqa(8, 8), page, page + 4096);
+        match self.random.below(7) {
+            0 => cc |= 1 << (7 + self.random.below(4)),
+            1 => cc |= 1 << (4 + self.random.below(3)),
+            2 => aqa &= 0xFFF,
+            3 => aqa &= 0xFFF << 16,
+            4 => asq = 0,
+            5 => cc |= (2 + self.random.below(6) as u32) << 11,
+            _ => acq = 0,
+        }
+        for side in &mut self.sides {
+            side.write32(Bar::Nvme, properties::AQA, aqa);
+            side.write64(Bar::Nvme, properties::ASQ, asq);
+            side.write64(Bar::Nvme, properties::ACQ, acq);
+            side.write32(Bar::Nvme, properties::CC, cc);
+        }
+        self.each(|side| {
+            side.wait32(properties::CSTS, "fatal", |csts| Csts(csts).fatal())
+                .map(drop)
+        })?;
+        self.properties()?;
+        self.write32(properties::CC, cc & !1);
+        self.each(|side| {
+            side.wait32(properties::CSTS, "not fatal", |csts| csts & 3 == 0)
+                .map(drop)
+        })?;
+        self.meet()
+    }
+}

@@ -1,0 +1,154 @@
+//! What may differ between two devices that both are right: each rule, and where it stands. The crate's README has them as a table.
+
+use nvme::log::GetLogPage;
+use spec::nvme::{admin, feature, status, Sqe, Status};
+
+use crate::twin::State;
+
+/// Bytes of an entry of the error log.
+const ENTRY: usize = 64;
+/// Entries of the error log.
+const ENTRIES: usize = 64;
+/// Bytes of SMART that are the same whatever commands have done: temperature, spare, usage.
+const SMART_FIXED: usize = 32;
+
+/// How the data of a command are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Data {
+    /// Byte by byte.
+    Same,
+    /// As an error log in which some entries have no order.
+    ErrorLog,
+    /// As a SMART log with counts that are free.
+    Smart,
+    /// As a time.
+    Timestamp,
+}
+
+/// How the data of a command that has ended well are compared.
+pub fn of_data(sqid: u16, sqe: &Sqe, state: &State) -> Data {
+    if sqid != 0 {
+        return Data::Same;
+    }
+    match sqe.opcode() {
+        admin::GET_LOG_PAGE => match GetLogPage::of(sqe).lid {
+            1 if !state.groups.is_empty() || state.loose_logs => Data::ErrorLog,
+            2 if state.loose_logs => Data::Smart,
+            _ => Data::Same,
+        },
+        admin::GET_FEATURES if sqe.dw[10] as u8 == feature::TIMESTAMP => Data::Timestamp,
+        _ => Data::Same,
+    }
+}
+
+/// Compares data by a rule.
+pub fn compare(rule: Data, sqe: &Sqe, data: &[Vec<u8>; 2], state: &State) -> Result<(), String> {
+    let [a, b] = data;
+    let fine = match rule {
+        Data::Same => a == b,
+        Data::Timestamp => same_time(a, b),
+        // NVM Express 1.4, 5.14.1.2: what commands have done, of which a reset has ended some.
+        Data::Smart => {
+            let skip = GetLogPage::of(sqe).offset as usize;
+            let fixed = SMART_FIXED.saturating_sub(skip).min(a.len());
+            a[..fixed] == b[..fixed]
+        }
+        Data::ErrorLog => same_errors(sqe, a, b, state),
+    };
+    match fine {
+        true => Ok(()),
+        false => Err(format!(
+            "data of {:08x?} differ: {}",
+            sqe.dw,
+            crate::twin::first_difference(a, b)
+        )),
+    }
+}
+
+/// Milliseconds that have passed: commands that come at the same time need not be fetched at the same time.
+fn same_time(a: &[u8], b: &[u8]) -> bool {
+    let ms = |data: &[u8]| {
+        let bytes = data.iter().take(6).rev();
+        bytes.fold(0u64, |value, &byte| value << 8 | u64::from(byte))
+    };
+    ms(a).abs_diff(ms(b)) <= 1 && a.get(6..) == b.get(6..)
+}
+
+/// The log has the completions in the order in which they came (5.14.1.1), and those of several commands have none (4.1).
+fn same_errors(sqe: &Sqe, a: &[u8], b: &[u8], state: &State) -> bool {
+    let offset = GetLogPage::of(sqe).offset as usize;
+    if state.loose_logs || offset % ENTRY != 0 || a.len() % ENTRY != 0 {
+        return true;
+    }
+    entries(a, state) == entries(b, state)
+}
+
+/// The entries; those of a group as a sorted set without their numbers and phases, or not at all where some of it is not here.
+fn entries(data: &[u8], state: &State) -> Vec<Vec<u8>> {
+    let mut out = Vec::new();
+    let mut groups: Vec<Vec<Vec<u8>>> = vec![Vec::new(); state.groups.len()];
+    for entry in data.chunks(ENTRY) {
+        let number = entry
+            .iter()
+            .take(8)
+            .rev()
+            .fold(0u64, |n, &b| n << 8 | u64::from(b));
+        match state
+            .groups
+            .iter()
+            .position(|group| group.contains(&number))
+        {
+            None => out.push(entry.to_vec()),
+            Some(group) => {
+                let mut entry = entry[8..].to_vec();
+                // The phase.
+                entry[4] &= !1;
+                groups[group].push(entry);
+            }
+        }
+    }
+    for (range, mut group) in state.groups.iter().zip(groups) {
+        if group.len() as u64 == range.end - range.start {
+            group.sort();
+            out.extend(group);
+        }
+    }
+    out
+}
+
+/// Groups that the log no more holds are of no use.
+pub fn forget_old(state: &mut State) {
+    let oldest = state.errors.saturating_sub(ENTRIES as u64);
+    state.groups.retain(|group| group.end > oldest);
+}
+
+/// The status of a command that has written nothing: it was refused before its data moved. Of others each block is old or new
+/// (hw/ip/nvme_ctrl/README.md, "A logical block is atomic").
+pub fn changes_nothing(of: Status) -> bool {
+    let bare = of.bare();
+    let refused = [
+        status::INVALID_OPCODE,
+        status::INVALID_FIELD,
+        status::INVALID_NAMESPACE_OR_FORMAT,
+        status::LBA_OUT_OF_RANGE,
+        status::FORMAT_IN_PROGRESS,
+        status::ABORTED_FAILED_FUSED,
+        status::ABORTED_MISSING_FUSED,
+    ];
+    refused.iter().any(|r| r.bare() == bare)
+}
+
+/// A status as reports name it.
+pub fn status(of: Status) -> String {
+    match of.is_success() {
+        true => "ok".into(),
+        false => format!("{:x}/{:02x}", of.type_code(), of.code()),
+    }
+}
+
+/// EventIdx of tails are the same at rest, but for that of a queue that was deleted amid its work; those of heads tell whether a command
+/// has waited for room, which is a matter of time (hw/ip/nvme_ctrl/README.md, "Shadow doorbells").
+pub fn same_event_idx(a: &[u8], b: &[u8], deleted: Option<u16>) -> bool {
+    let mut pairs = (0..).zip(a.chunks(8).zip(b.chunks(8)));
+    pairs.all(|(qid, (a, b)): (u16, _)| a[..4] == b[..4] || deleted == Some(qid))
+}

@@ -1,0 +1,361 @@
+//! One of the two devices, with a host of its own that keeps queues.
+
+use std::collections::BTreeMap;
+
+use sim::{Bar, Device, Mmio, Time};
+use spec::nvme::properties;
+use spec::nvme::{Cqe, Sqe, CQE_BYTES, SQE_BYTES};
+
+use crate::host::Host;
+
+/// Nothing takes longer.
+const PATIENCE: Time = Time::ms(400);
+/// How long a device is let go on before it is looked at again.
+const LOOK: Time = Time::us(20);
+/// A read of a BAR is answered within this.
+const REGISTER: Time = Time::ms(2);
+/// Loads on their way at once.
+const LOADS: usize = 16;
+
+/// A submission queue as its host has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sq {
+    /// Where it is.
+    pub base: u64,
+    /// Entries.
+    pub entries: u32,
+    /// Its completion queue.
+    pub cqid: u16,
+    /// Where the next entry goes.
+    pub tail: u32,
+}
+
+/// A completion queue as its host has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cq {
+    /// Where it is.
+    pub base: u64,
+    /// Entries.
+    pub entries: u32,
+    /// The vector of its interrupts.
+    pub vector: Option<u16>,
+    /// Where the next entry comes.
+    pub head: u32,
+    /// The phase of the next entry.
+    pub phase: bool,
+}
+
+impl Sq {
+    /// An empty one.
+    pub fn new(base: u64, entries: u32, cqid: u16) -> Sq {
+        Sq {
+            base,
+            entries,
+            cqid,
+            tail: 0,
+        }
+    }
+}
+
+impl Cq {
+    /// An empty one.
+    pub fn new(base: u64, entries: u32, vector: Option<u16>) -> Cq {
+        Cq {
+            base,
+            entries,
+            vector,
+            head: 0,
+            phase: true,
+        }
+    }
+}
+
+/// A device and its host.
+pub struct Side {
+    /// What the device is called.
+    pub name: &'static str,
+    /// The device.
+    pub device: Box<dyn Device + Send>,
+    /// Its host.
+    pub host: Host,
+    /// The host's time.
+    pub now: Time,
+    /// Submission queues.
+    pub sqs: BTreeMap<u16, Sq>,
+    /// Completion queues.
+    pub cqs: BTreeMap<u16, Cq>,
+    /// Shadow doorbells and EventIdx, if they are in use.
+    pub shadow: Option<(u64, u64)>,
+    /// What has completed: completion queue, entry.
+    pub got: Vec<(u16, Cqe)>,
+    tag: u32,
+}
+
+impl Side {
+    /// A device before its first access.
+    pub fn new(name: &'static str, device: Box<dyn Device + Send>) -> Side {
+        Side {
+            name,
+            device,
+            host: Host::new(),
+            now: Time::ZERO,
+            sqs: BTreeMap::new(),
+            cqs: BTreeMap::new(),
+            shadow: None,
+            got: Vec::new(),
+            tag: 0,
+        }
+    }
+
+    fn err(&self, what: impl std::fmt::Display) -> String {
+        format!("{}: {what}", self.name)
+    }
+
+    // ---- time ----
+
+    /// Lets time pass; true if an answer has come before the end.
+    fn pass(&mut self, until: Time) -> Result<bool, String> {
+        self.host.woken();
+        let passed = self.device.advance(until, &mut self.host);
+        if let Some(wrong) = &self.host.wrong {
+            return Err(self.err(wrong));
+        }
+        passed.map_err(|fault| self.err(fault))?;
+        let woken = self.host.woken();
+        self.now = match woken {
+            true => self.device.now().max(self.now),
+            false => until.max(self.device.now()).max(self.now),
+        };
+        Ok(woken)
+    }
+
+    /// Lets time pass.
+    pub fn advance(&mut self, until: Time) -> Result<(), String> {
+        while self.now < until {
+            self.pass(until)?;
+        }
+        Ok(())
+    }
+
+    /// Lets time pass until nothing goes on any more.
+    pub fn quiet(&mut self) -> Result<(), String> {
+        let limit = self.now + PATIENCE;
+        loop {
+            let until = self.now + LOOK;
+            self.advance(until)?;
+            if self.host.is_quiet() && self.device.idle() {
+                return Ok(());
+            }
+            if self.now > limit {
+                return Err(self.err(format!("hung: still busy after {PATIENCE}")));
+            }
+        }
+    }
+
+    // ---- registers and the PM window ----
+
+    /// A store to a BAR, within a page.
+    pub fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) {
+        let data = data.to_vec();
+        self.host.post(self.now, Mmio::Write { bar, offset, data });
+    }
+
+    /// Writes a register.
+    pub fn write32(&mut self, bar: Bar, offset: u64, value: u32) {
+        self.write(bar, offset, &value.to_le_bytes());
+    }
+
+    /// Writes two registers.
+    pub fn write64(&mut self, bar: Bar, offset: u64, value: u64) {
+        self.write32(bar, offset, value as u32);
+        self.write32(bar, offset + 4, (value >> 32) as u32);
+    }
+
+    /// Loads from a BAR; each within a page. `None`: it has failed.
+    pub fn loads(&mut self, bar: Bar, all: &[(u64, u32)]) -> Result<Vec<Option<Vec<u8>>>, String> {
+        let mut out = Vec::new();
+        for some in all.chunks(LOADS) {
+            let first = self.tag.wrapping_add(1);
+            for &(offset, len) in some {
+                self.tag = self.tag.wrapping_add(1);
+                let tag = self.tag;
+                self.host.post(
+                    self.now,
+                    Mmio::Read {
+                        bar,
+                        offset,
+                        len,
+                        tag,
+                    },
+                );
+            }
+            let limit = self.now + REGISTER;
+            for n in 0..some.len() as u32 {
+                let tag = first.wrapping_add(n);
+                let data = loop {
+                    if let Some(data) = self.host.answer(tag) {
+                        break data;
+                    }
+                    if self.now >= limit {
+                        return Err(self.err("a load of a BAR was not answered"));
+                    }
+                    self.pass(limit)?;
+                };
+                out.push(data);
+            }
+        }
+        Ok(out)
+    }
+
+    /// A load from a BAR, within a page.
+    pub fn load(&mut self, bar: Bar, offset: u64, len: u32) -> Result<Option<Vec<u8>>, String> {
+        let all = self.loads(bar, &[(offset, len)])?;
+        Ok(all.into_iter().next().flatten())
+    }
+
+    /// Reads a register.
+    pub fn read32(&mut self, bar: Bar, offset: u64) -> Result<u32, String> {
+        let data = self.load(bar, offset, 4)?;
+        let bytes = data.and_then(|d| <[u8; 4]>::try_from(&d[..]).ok());
+        let failed = || self.err(format!("the register at {offset:#x} cannot be read"));
+        bytes.map(u32::from_le_bytes).ok_or_else(failed)
+    }
+
+    /// Waits until a register says so.
+    pub fn wait32(
+        &mut self,
+        offset: u64,
+        what: &str,
+        done: impl Fn(u32) -> bool,
+    ) -> Result<u32, String> {
+        let limit = self.now + PATIENCE;
+        loop {
+            let value = self.read32(Bar::Nvme, offset)?;
+            if done(value) {
+                return Ok(value);
+            }
+            if self.now > limit {
+                let text = format!("hung: register {offset:#x} is {value:#x}, and not {what}");
+                return Err(self.err(text));
+            }
+            let until = self.now + Time::us(1);
+            self.advance(until)?;
+        }
+    }
+
+    // ---- queues ----
+
+    /// Puts a command into its queue. The caller sees to it that there is room.
+    pub fn push(&mut self, sqid: u16, sqe: &Sqe) {
+        if let Some(sq) = self.sqs.get_mut(&sqid) {
+            let at = sq.base + u64::from(sq.tail) * SQE_BYTES as u64;
+            sq.tail = (sq.tail + 1) % sq.entries;
+            self.host.memory.put(at, &sqe.to_bytes());
+        }
+    }
+
+    /// Tells the device of what was put into a queue.
+    pub fn ring_sq(&mut self, sqid: u16) {
+        if let Some(sq) = self.sqs.get(&sqid) {
+            let tail = sq.tail;
+            self.ring(sqid, false, tail);
+        }
+    }
+
+    fn ring(&mut self, qid: u16, completion: bool, value: u32) {
+        if let (Some((doorbells, _)), true) = (self.shadow, qid != 0) {
+            let at = doorbells + 8 * u64::from(qid) + 4 * u64::from(completion);
+            self.host.memory.put(at, &value.to_le_bytes());
+        }
+        let offset = match completion {
+            false => properties::sq_doorbell(qid, 4),
+            true => properties::cq_doorbell(qid, 4),
+        };
+        self.write32(Bar::Nvme, offset, value);
+    }
+
+    /// Takes what has completed, and tells the device of it. How many entries there were.
+    pub fn consume(&mut self) -> Result<usize, String> {
+        self.collect(true)
+    }
+
+    /// Takes what has completed, and tells the device of it or not. How many entries there were.
+    pub fn collect(&mut self, tell: bool) -> Result<usize, String> {
+        let entries = std::mem::take(&mut self.host.entries);
+        let mut moved: BTreeMap<u16, u32> = BTreeMap::new();
+        for posted in &entries {
+            let name = self.name;
+            let Some(cq) = self.cqs.get_mut(&posted.cqid) else {
+                return Err(self.err(format!(
+                    "an entry in completion queue {}, which is not there",
+                    posted.cqid
+                )));
+            };
+            let cqe = Cqe::from_bytes(&posted.bytes);
+            let at = cq.base + u64::from(cq.head) * CQE_BYTES as u64;
+            if posted.addr != at || cqe.phase() != cq.phase {
+                let (cqid, addr) = (posted.cqid, posted.addr);
+                return Err(format!(
+                    "{name}: an entry of completion queue {cqid} at {addr:#x} with phase {}, not at {at:#x} with {}",
+                    cqe.phase(),
+                    cq.phase
+                ));
+            }
+            cq.head += 1;
+            if cq.head == cq.entries {
+                cq.head = 0;
+                cq.phase = !cq.phase;
+            }
+            let count = moved.entry(posted.cqid).or_default();
+            *count += 1;
+            if *count >= cq.entries {
+                return Err(format!(
+                    "{name}: completion queue {} has overrun",
+                    posted.cqid
+                ));
+            }
+            self.got.push((posted.cqid, cqe));
+        }
+        for &cqid in moved.keys().filter(|_| tell) {
+            if let Some(cq) = self.cqs.get(&cqid) {
+                let head = cq.head;
+                self.ring(cqid, true, head);
+            }
+        }
+        Ok(entries.len())
+    }
+
+    /// Goes on until nothing completes any more.
+    pub fn settle(&mut self) -> Result<(), String> {
+        loop {
+            self.quiet()?;
+            if self.consume()? == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Makes a completion queue known, in a page of its own.
+    pub fn open_cq(&mut self, cqid: u16, cq: Cq) {
+        self.close_cq(cqid);
+        self.host.rings.insert(cq.base, cqid);
+        self.cqs.insert(cqid, cq);
+    }
+
+    /// A completion queue has gone.
+    pub fn close_cq(&mut self, cqid: u16) {
+        if let Some(cq) = self.cqs.remove(&cqid) {
+            self.host.rings.remove(&cq.base);
+        }
+    }
+
+    /// All queues have gone with a reset.
+    pub fn close_all(&mut self) {
+        self.sqs.clear();
+        self.cqs.clear();
+        self.host.rings.clear();
+        self.host.entries.clear();
+        self.got.clear();
+        self.shadow = None;
+    }
+}

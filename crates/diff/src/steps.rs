@@ -1,0 +1,716 @@
+//! Steps: what hosts do, drawn from a seed each.
+
+use sim::{Bar, Time};
+use spec::bar4;
+use spec::nvme::properties::{self, Csts};
+use spec::nvme::{admin, feature, io, Sqe};
+use spec::regs::{nvm_delay, nvme as regs, qos};
+
+use crate::buffer::{chance, pick};
+use crate::draw::{Claims, Command, BLOCK};
+use crate::life::Reset;
+use crate::memory::PAGE;
+use crate::twin::{takes_long, Freedom, Sent, Step, Twin};
+
+/// Percent of commands with something wrong.
+const WRONG: u64 = 12;
+/// Most commands of a burst.
+const BURST: u64 = 40;
+/// Longest time until a burst is cut, ns.
+const CUT: u64 = 12_000;
+
+impl Twin {
+    /// One step.
+    pub fn step(&mut self) -> Step {
+        match self.random.below(100) {
+            0..=36 => self.burst(),
+            37..=49 => self.single(),
+            50..=65 => self.admin(),
+            66..=70 => self.fused(),
+            71..=76 => self.queues(),
+            77..=82 => self.window(),
+            83..=86 => self.control(),
+            87 | 88 => self.registers(),
+            89 | 90 => self.bad_doorbell(),
+            91 => self.masks(),
+            92 | 93 => match chance(&mut self.random, 40) {
+                true => self.shadow(),
+                false => self.keep_alive(),
+            },
+            94 => match chance(&mut self.random, 70) {
+                true => self.abort(),
+                false => self.endless(),
+            },
+            95 => match chance(&mut self.random, 60) {
+                true => self.delete_busy(),
+                false => self.fatal(),
+            },
+            96 | 97 => self.reset(),
+            _ => self.cut(),
+        }
+    }
+
+    // ---- I/O ----
+
+    /// Submission queues, and for how many commands each has room.
+    fn rooms(&self) -> Vec<(u16, u32)> {
+        let queues = self.sides[0].sqs.iter().filter(|(&qid, _)| qid != 0);
+        queues.map(|(&qid, sq)| (qid, sq.entries - 1)).collect()
+    }
+
+    /// Puts I/O commands into queues, and tells of them some at a time.
+    fn submit(
+        &mut self,
+        count: u64,
+        wrong: u64,
+        claims: &mut Claims,
+        fits: fn(&Command) -> bool,
+    ) -> Vec<Sent> {
+        let mut rooms = self.rooms();
+        let mut sent = Vec::new();
+        let mut silent = std::collections::BTreeSet::new();
+        for _ in 0..count {
+            rooms.retain(|room| room.1 > 0);
+            if rooms.is_empty() {
+                break;
+            }
+            let n = self.random.below(rooms.len() as u64) as usize;
+            let Some(command) = self.draw(wrong).io(claims) else {
+                continue;
+            };
+            if !fits(&command) {
+                continue;
+            }
+            let qid = rooms[n].0;
+            rooms[n].1 -= 1;
+            sent.push(self.push(qid, command));
+            silent.insert(qid);
+            if chance(&mut self.random, 25) {
+                self.ring_all(&std::mem::take(&mut silent));
+            }
+        }
+        self.ring_all(&silent);
+        sent
+    }
+
+    fn ring_all(&mut self, queues: &std::collections::BTreeSet<u16>) {
+        for side in &mut self.sides {
+            queues.iter().for_each(|&qid| side.ring_sq(qid));
+        }
+    }
+
+    /// Comparisons that have two ways to end, such as those beside somebody who writes the same.
+    fn races(sent: &[Sent]) -> Freedom {
+        let mut freedom = Freedom::default();
+        for (n, s) in sent.iter().enumerate() {
+            if s.command.sqe.opcode() != io::COMPARE {
+                continue;
+            }
+            let others = sent.iter().enumerate().filter(|(other, _)| *other != n);
+            // One that finds other data than it should may end by that, or by the error in its SGL.
+            if s.command.is_odd()
+                || others
+                    .map(|(_, o)| &o.command)
+                    .any(|o| o.writes_in(&s.command.reads))
+            {
+                freedom.outcome.insert(s.name());
+            }
+        }
+        freedom
+    }
+
+    fn burst(&mut self) -> Step {
+        let mut claims = Claims {
+            shared: chance(&mut self.random, 20),
+            ..Claims::default()
+        };
+        self.count(if claims.shared {
+            "bursts that overlap"
+        } else {
+            "bursts"
+        });
+        let count = 2 + self.random.below(BURST - 1);
+        let wrong = pick(&mut self.random, &[0, WRONG, 2 * WRONG]);
+        let sent = self.submit(count, wrong, &mut claims, |_| true);
+        self.run(&sent, &Twin::races(&sent)).map(drop)
+    }
+
+    fn single(&mut self) -> Step {
+        for _ in 0..1 + self.random.below(4) {
+            let sent = self.submit(1, 3 * WRONG, &mut Claims::default(), |_| true);
+            self.run(&sent, &Twin::races(&sent))?;
+        }
+        Ok(())
+    }
+
+    fn fused(&mut self) -> Step {
+        let rooms = self.rooms();
+        if rooms.is_empty() {
+            return Ok(());
+        }
+        let (qid, room) = pick(&mut self.random, &rooms);
+        let Some(commands) = self.draw(WRONG).fused() else {
+            return Ok(());
+        };
+        if (room as usize) < commands.len() {
+            return Ok(());
+        }
+        self.count("fused pairs and halves");
+        let sent: Vec<Sent> = commands.into_iter().map(|c| self.push(qid, c)).collect();
+        for side in &mut self.sides {
+            side.ring_sq(qid);
+        }
+        self.run(&sent, &Twin::races(&sent)).map(drop)
+    }
+
+    /// Long commands, and Aborts of some of them.
+    fn abort(&mut self) -> Step {
+        self.count("bursts with Aborts");
+        let count = 2 + self.random.below(12);
+        let mut claims = Claims::default();
+        let mut sent = self.submit(count, 0, &mut claims, |_| true);
+        let io = sent.len();
+        let ns = self.random.below(4000);
+        self.pass(ns)?;
+        let mut freedom = Twin::races(&sent);
+        for _ in 0..1 + self.random.below(3) {
+            if io == 0 {
+                break;
+            }
+            let target = &sent[self.random.below(io as u64) as usize];
+            let (sqid, cid) = target.name();
+            if takes_long(target.command.sqe.opcode()) {
+                freedom.outcome.insert((sqid, cid));
+            }
+            let sqe = Sqe::new(admin::ABORT).with_cdw(10, u32::from(cid) << 16 | u32::from(sqid));
+            let abort = self.push(0, Command::plain(sqe));
+            freedom.outcome.insert(abort.name());
+            sent.push(abort);
+        }
+        for side in &mut self.sides {
+            side.ring_sq(0);
+        }
+        self.run(&sent, &freedom).map(drop)
+    }
+
+    /// A queue is deleted while its commands are under way.
+    fn delete_busy(&mut self) -> Step {
+        self.count("deletions of busy queues");
+        let count = 2 + self.random.below(12);
+        let mut claims = Claims::default();
+        let mut sent = self.submit(count, 0, &mut claims, |_| true);
+        let Some(qid) = sent.first().map(|s| s.sqid) else {
+            return Ok(());
+        };
+        let ns = self.random.below(3000);
+        self.pass(ns)?;
+        let mut freedom = Freedom {
+            deleted: Some(qid),
+            ..Twin::races(&sent)
+        };
+        let of_queue = sent.iter().filter(|s| s.sqid == qid);
+        freedom.outcome.extend(of_queue.map(Sent::name));
+        let delete = self.push(0, Command::plain(Sqe::delete_io_sq(qid)));
+        sent.push(delete);
+        for side in &mut self.sides {
+            side.ring_sq(0);
+        }
+        self.run(&sent, &freedom)?;
+        self.deleted(qid, true);
+        Ok(())
+    }
+
+    /// A command that would take milliseconds, and an end to it: by an Abort, or by the deletion of its queue. It has to come.
+    fn endless(&mut self) -> Step {
+        let rooms = self.rooms();
+        if rooms.is_empty() {
+            return Ok(());
+        }
+        self.count("ends of endless commands");
+        let (qid, _) = pick(&mut self.random, &rooms);
+        let Some(command) = self.draw(0).endless() else {
+            return Ok(());
+        };
+        let mut sent = vec![self.push(qid, command)];
+        let name = sent[0].name();
+        for side in &mut self.sides {
+            side.ring_sq(qid);
+        }
+        let ns = 20_000 + self.random.below(20_000);
+        self.pass(ns)?;
+        let deletion = chance(&mut self.random, 50);
+        let sqe = match deletion {
+            true => Sqe::delete_io_sq(qid),
+            false => {
+                let target = u32::from(name.1) << 16 | u32::from(qid);
+                Sqe::new(admin::ABORT).with_cdw(10, target)
+            }
+        };
+        sent.push(self.push(0, Command::plain(sqe)));
+        for side in &mut self.sides {
+            side.ring_sq(0);
+        }
+        let freedom = Freedom {
+            deleted: deletion.then_some(qid),
+            ..Freedom::default()
+        };
+        let done = self.run(&sent, &freedom)?;
+        if done.get(&name).is_some_and(|cqe| cqe.status().is_success()) {
+            return Err("a command that takes milliseconds was not ended on either side".into());
+        }
+        if deletion {
+            self.deleted(qid, true);
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, ns: u64) -> Step {
+        self.each(|side| side.advance(side.now + Time::ns(ns)))
+    }
+
+    // ---- admin ----
+
+    fn admin(&mut self) -> Step {
+        let room = self.sides[0].sqs.get(&0).map_or(0, |sq| sq.entries - 1);
+        let room = room.min(8);
+        let count = (1 + self.random.below(5)).min(room.into());
+        let mut sent: Vec<Sent> = Vec::new();
+        for _ in 0..count {
+            let Some(command) = self.draw(WRONG).admin() else {
+                continue;
+            };
+            let sqe = &command.sqe;
+            if sqe.opcode() == admin::SET_FEATURES
+                && sqe.dw[10] as u8 == feature::INTERRUPT_COALESCING
+            {
+                self.state.coalesced = true;
+            }
+            let format = sqe.opcode() == admin::FORMAT_NVM;
+            sent.push(self.push(0, command));
+            if format {
+                break;
+            }
+        }
+        for side in &mut self.sides {
+            side.ring_sq(0);
+        }
+        let freedom = Freedom {
+            ordered: true,
+            ..Freedom::default()
+        };
+        self.run(&sent, &freedom).map(drop)
+    }
+
+    fn queues(&mut self) -> Step {
+        match self.random.below(3) {
+            0 => self.create_cq(false),
+            1 => self.create_sq(false),
+            _ => self.delete(),
+        }
+    }
+
+    /// A Keep Alive Timeout, outlasted or not.
+    fn keep_alive(&mut self) -> Step {
+        self.count("Keep Alive Timeouts");
+        let ms = 100 * (1 + self.random.below(3));
+        let odd = self.random.below(100);
+        let set = |ms: u64| {
+            let fid = u32::from(feature::KEEP_ALIVE_TIMER);
+            Command::plain(
+                Sqe::new(admin::SET_FEATURES)
+                    .with_cdw(10, fid)
+                    .with_cdw(11, ms as u32),
+            )
+        };
+        self.alone(set(ms - odd))?;
+        for _ in 0..self.random.below(3) {
+            let until = self.sides[0].now + Time::ms(ms - 1);
+            self.each(|side| side.advance(until))?;
+            self.alone(Command::plain(Sqe::new(admin::KEEP_ALIVE)))?;
+        }
+        if chance(&mut self.random, 50) {
+            return self.alone(set(0)).map(drop);
+        }
+        let over = self.sides[0].now + Time::ms(ms + 1);
+        if chance(&mut self.random, 50) {
+            // TBKAS is 0: other commands do not restart the timer.
+            let late = self.sides[0].now + Time::ms(ms - ms / 4);
+            self.each(|side| side.advance(late))?;
+            let fid = u32::from(feature::ARBITRATION);
+            let other = Sqe::new(admin::GET_FEATURES).with_cdw(10, fid);
+            self.alone(Command::plain(other))?;
+        }
+        self.each(|side| side.advance(over))?;
+        self.rest()?;
+        let csts = self.same("CSTS", |side| side.read32(Bar::Nvme, properties::CSTS))?;
+        if !Csts(csts).fatal() {
+            return Err(format!(
+                "a Keep Alive Timeout of {ms} ms has not ended in CFS on either side"
+            ));
+        }
+        self.state.errors += 1;
+        self.messages(false)?;
+        let reset = pick(&mut self.random, &Reset::ALL);
+        self.end(reset)?;
+        self.memory(None)?;
+        self.revive(reset)
+    }
+
+    // ---- the PM window ----
+
+    fn window(&mut self) -> Step {
+        for _ in 0..1 + self.random.below(5) {
+            let most = if chance(&mut self.random, 60) {
+                64
+            } else {
+                PAGE
+            };
+            let offset = match self.random.below(12) {
+                0 => self.shape.media_bytes - 1 - self.random.below(5000),
+                1 => self.random.below(self.shape.window_bytes),
+                2 => 64 * self.random.below(1024),
+                _ => self.random.below(self.shape.media_bytes),
+            };
+            let len = (1 + self.random.below(most)).min(PAGE - offset % PAGE);
+            if chance(&mut self.random, 50) {
+                self.count("PM window stores");
+                let words = 0..len.div_ceil(8);
+                let mut data: Vec<u8> = words
+                    .flat_map(|_| self.random.next().to_le_bytes())
+                    .collect();
+                data.truncate(len as usize);
+                for side in &mut self.sides {
+                    side.write(Bar::Pm, offset, &data);
+                }
+                if let Some(held) = self.media.get_mut(offset as usize..(offset + len) as usize) {
+                    held.copy_from_slice(&data);
+                }
+            }
+            self.count("PM window loads");
+            let found = self.same("a load of the PM window", |side| {
+                side.load(Bar::Pm, offset, len as u32)
+            })?;
+            let held = self.media.get(offset as usize..(offset + len) as usize);
+            if found.as_deref() != held {
+                return Err(format!(
+                    "both windows hold at {offset:#x} what was not stored there"
+                ));
+            }
+        }
+        self.rest()
+    }
+
+    // ---- BAR4 ----
+
+    fn control(&mut self) -> Step {
+        self.count("accesses to BAR4");
+        let channels = u64::from(self.shape.channels);
+        let channel = bar4::DELAY + bar4::DELAY_STEP * self.random.below(channels);
+        match self.random.below(7) {
+            0 => {
+                let words: Vec<u64> = (0..192).map(|n| bar4::STATUS + 4 * n).collect();
+                self.words("the list of blocks", Bar::Control, &words)?;
+            }
+            1 => {
+                let master = self.random.below(8);
+                let at = bar4::QOS + qos::ENGINE_STRIDE * master + 4 * self.random.below(4);
+                let value = match chance(&mut self.random, 50) {
+                    true => self.random.below(80) as u32,
+                    false => self.random.next() as u32,
+                };
+                for side in &mut self.sides {
+                    side.write32(Bar::Control, at, value);
+                }
+                self.same("qos", |side| side.read32(Bar::Control, at))?;
+            }
+            2 | 3 => self.delays(channel)?,
+            4 => self.delay_counts()?,
+            5 => {
+                // Anything, at any place, but for what tells of times.
+                let base = pick(
+                    &mut self.random,
+                    &[bar4::STATUS, bar4::QOS, channel, 0x2000, 0x2_0000, 0xF_F000],
+                );
+                let offset = base + self.random.below(0x800 - 8);
+                let len = pick(&mut self.random, &[1, 2, 3, 4, 4, 4, 8]);
+                let len = (len as u64).min(PAGE - offset % PAGE) as u32;
+                if offset >= channel + nvm_delay::STATUS && offset < channel + nvm_delay::STATUS + 8
+                {
+                    return Ok(());
+                }
+                self.same("a load of BAR4", |side| {
+                    side.load(Bar::Control, offset, len)
+                })
+                .map_err(|e| format!("{e}, {len} bytes at {offset:#x}"))?;
+            }
+            _ => {
+                let base = pick(
+                    &mut self.random,
+                    &[bar4::STATUS, 0x2000, 0x2_0000, 0xF_F000],
+                );
+                let offset = base + 4 * self.random.below(0x1FF);
+                let value = self.random.next() as u32;
+                for side in &mut self.sides {
+                    side.write32(Bar::Control, offset, value);
+                }
+                self.same("a load of BAR4", |side| side.load(Bar::Control, offset, 4))?;
+            }
+        }
+        self.rest()
+    }
+
+    /// Writes registers of an `nvm_delay`, commits or not, and compares what they read.
+    fn delays(&mut self, base: u64) -> Step {
+        let mut writes: Vec<(u64, u32)> = Vec::new();
+        let slow = pick(&mut self.random, &[1, 100, 1500]);
+        for _ in 0..1 + self.random.below(8) {
+            let time = (self.random.below(slow) << 12 | self.random.below(4096)) as u32;
+            let region = nvm_delay::REGION
+                + nvm_delay::REGION_STRIDE * self.random.below(nvm_delay::REGION_COUNT);
+            let page = self.random.below(600) as u32;
+            writes.push(match self.random.below(9) {
+                0 | 1 => (nvm_delay::CONTROL, self.random.below(256) as u32),
+                2 => (
+                    nvm_delay::READ_CAP,
+                    1 << 16 | self.random.next() as u32 >> 8,
+                ),
+                3 => (nvm_delay::WRITE_CAP, 0),
+                4 | 5 => (nvm_delay::TIMING + 4 * self.random.below(4), time),
+                6 => (
+                    region + nvm_delay::region::TIMING + 4 * self.random.below(4),
+                    time,
+                ),
+                7 => (region + nvm_delay::region::FIRST, page),
+                _ => (region + nvm_delay::region::LAST, page),
+            });
+        }
+        if chance(&mut self.random, 70) {
+            writes.push((nvm_delay::COMMAND, 1));
+        }
+        for side in &mut self.sides {
+            for &(at, value) in &writes {
+                side.write32(Bar::Control, base + at, value);
+            }
+        }
+        let words: Vec<u64> = (0..64).map(|n| base + 4 * n).collect();
+        self.words("registers of nvm_delay", Bar::Control, &words)
+    }
+
+    /// Compares counts of transactions and beats.
+    fn delay_counts(&mut self) -> Step {
+        self.rest()?;
+        let loose = self.state.loose_counts;
+        let clear = u32::from(loose || chance(&mut self.random, 50));
+        use nvm_delay::counters::{read, READ, WRITE};
+        let fields = [
+            read::TRANSACTIONS_LO,
+            read::TRANSACTIONS_HI,
+            read::BEATS_LO,
+            read::BEATS_HI,
+        ];
+        for channel in 0..u64::from(self.shape.channels) {
+            let base = bar4::DELAY + bar4::DELAY_STEP * channel;
+            for side in &mut self.sides {
+                side.write32(Bar::Control, base + nvm_delay::COMMAND, 2 | clear << 2);
+            }
+            if loose {
+                continue;
+            }
+            let of = |at: u64| fields.map(|f| base + nvm_delay::COUNTERS + at + f);
+            let words: Vec<u64> = [READ, WRITE].into_iter().flat_map(of).collect();
+            self.words("counters of nvm_delay", Bar::Control, &words)?;
+        }
+        self.state.loose_counts = false;
+        Ok(())
+    }
+
+    // ---- BAR0 ----
+
+    fn registers(&mut self) -> Step {
+        self.count("accesses to BAR0");
+        for _ in 0..1 + self.random.below(6) {
+            let offset = match self.random.below(3) {
+                0 => self.random.below(0x40),
+                1 => 0xE00 + self.random.below(0x20),
+                _ => self.random.below(0x4400),
+            };
+            let len = pick(&mut self.random, &[1, 2, 4, 4, 4, 8, 16]);
+            let len = (len as u64).min(PAGE - offset % PAGE) as u32;
+            if chance(&mut self.random, 40) {
+                // What can only be read, and what has no effect while the controller is enabled; PMRCTL and its like.
+                let at = pick(
+                    &mut self.random,
+                    &[
+                        0, 4, 8, 0xC, 0x10, 0x18, 0x20, 0x24, 0x28, 0x2C, 0x30, 0x34, 0x38, 0x3C,
+                    ],
+                );
+                let at = if chance(&mut self.random, 30) {
+                    0xE00 + 4 * self.random.below(8)
+                } else {
+                    at
+                };
+                let value = self.random.next() as u32 & !1;
+                let bytes = value.to_le_bytes();
+                let some = 1 + self.random.below(4) as usize;
+                for side in &mut self.sides {
+                    side.write(Bar::Nvme, at, &bytes[..some]);
+                }
+            }
+            if self.is_free_word(offset + u64::from(len)) {
+                continue;
+            }
+            self.same("a load of BAR0", |side| side.load(Bar::Nvme, offset, len))
+                .map_err(|e| format!("{e}, {len} bytes at {offset:#x}"))?;
+        }
+        self.properties()?;
+        self.rest()
+    }
+
+    /// A write to a doorbell that is wrong: an error, and an event.
+    fn bad_doorbell(&mut self) -> Step {
+        self.count("bad doorbells");
+        let queues = u64::from(self.shape.queues);
+        let left = &self.sides[0];
+        let missing: Vec<u16> = (1..=self.shape.queues)
+            .filter(|q| !left.sqs.contains_key(q))
+            .collect();
+        let entries = left.sqs.get(&0).map_or(2, |sq| sq.entries);
+        let shadow = left.shadow.is_some();
+        let (qid, completion, value) = match self.random.below(4) {
+            0 if !missing.is_empty() && !shadow => {
+                (u64::from(pick(&mut self.random, &missing)), false, 1)
+            }
+            1 => (0, false, entries + self.random.below(1000) as u32),
+            2 => (0, true, 4095 + self.random.below(1000) as u32),
+            _ => (
+                queues + 1 + self.random.below(400),
+                chance(&mut self.random, 50),
+                self.random.next() as u32,
+            ),
+        };
+        let offset = regs::DOORBELLS + 8 * qid + 4 * u64::from(completion);
+        self.note(format!("  doorbell {offset:#x} = {value:#x}"));
+        match chance(&mut self.random, 15) {
+            // A part of a doorbell is none.
+            true => {
+                for side in &mut self.sides {
+                    side.write(Bar::Nvme, offset, &[value as u8]);
+                }
+            }
+            false => {
+                self.write32(offset, value);
+                self.state.errors += 1;
+            }
+        }
+        self.run(&[], &Freedom::default()).map(drop)
+    }
+
+    /// A vector is masked while commands complete, changed, and unmasked.
+    fn masks(&mut self) -> Step {
+        self.count("vectors masked");
+        let function = chance(&mut self.random, 35);
+        let vector = self.random.below(u64::from(self.shape.queues) + 1) as u16;
+        let entry = properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(vector);
+        let enable = !function || chance(&mut self.random, 70);
+        match function {
+            true => self.each(|side| {
+                side.device.set_msix(enable, true);
+                Ok(())
+            })?,
+            false => {
+                self.write32(entry + 12, 1);
+                self.same("a mask", |side| side.read32(Bar::Nvme, entry + 12))?;
+            }
+        }
+        let count = 1 + self.random.below(6);
+        let mut claims = Claims::default();
+        let sent = self.submit(count, WRONG, &mut claims, |_| true);
+        if !self.state.coalesced {
+            // As far as it comes while nobody takes what has completed.
+            self.each(|side| side.quiet())?;
+            self.meet()?;
+            self.properties()?;
+        }
+        if chance(&mut self.random, 50) && !function {
+            self.message(vector);
+        }
+        if chance(&mut self.random, 50) {
+            self.run(&sent, &Twin::races(&sent))?;
+            self.unmask(function, vector);
+            self.rest()?;
+            self.free_messages();
+            return self.judge(&[], &Freedom::default()).map(drop);
+        }
+        self.unmask(function, vector);
+        self.rest()?;
+        self.free_messages();
+        self.judge(&sent, &Twin::races(&sent)).map(drop)
+    }
+
+    /// With shadow doorbells, whether what was held back is still to be told: see [`Twin::is_free_word`].
+    fn free_messages(&mut self) {
+        if self.sides[0].shadow.is_some() {
+            self.sides
+                .iter_mut()
+                .for_each(|side| side.host.messages.clear());
+        }
+    }
+
+    fn unmask(&mut self, function: bool, vector: u16) {
+        let entry = properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(vector);
+        match function {
+            true => self
+                .sides
+                .iter_mut()
+                .for_each(|side| side.device.set_msix(true, false)),
+            false => {
+                self.write32(entry + 12, 0);
+                self.state.masked.remove(&vector);
+            }
+        }
+    }
+
+    // ---- resets ----
+
+    /// A reset at rest.
+    fn reset(&mut self) -> Step {
+        let reset = pick(&mut self.random, &Reset::ALL);
+        self.end(reset)?;
+        self.messages(false)?;
+        self.memory(None)?;
+        if chance(&mut self.random, 30) {
+            self.all_media()?;
+        }
+        self.revive(reset)
+    }
+
+    /// A reset amid commands.
+    fn cut(&mut self) -> Step {
+        self.count("bursts cut off");
+        let reset = pick(&mut self.random, &Reset::ALL);
+        let mut claims = Claims {
+            shared: chance(&mut self.random, 20),
+            ..Claims::default()
+        };
+        let count = 2 + self.random.below(BURST - 1);
+        let sent = self.submit(count, WRONG, &mut claims, |_| true);
+        let ns = self.random.below(CUT);
+        self.pass(ns)?;
+        self.end(reset)?;
+        let freedom = Freedom {
+            cut: true,
+            ..Freedom::default()
+        };
+        self.judge(&sent, &freedom)?;
+        self.revive(reset)
+    }
+
+    /// The end of an episode: all of the media.
+    pub fn finish(&mut self) -> Step {
+        self.rest()?;
+        self.judge(&[], &Freedom::default())?;
+        self.all_media()
+    }
+}
+
+const _: () = assert!(PAGE % BLOCK == 0);

@@ -1,0 +1,645 @@
+//! Two devices that get the same, and what a step has to leave behind in both.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
+
+use sim::{Bar, Random, Time};
+use spec::nvme::properties::CSTS;
+use spec::nvme::{admin, io, Cqe, Sqe, Status};
+
+use crate::draw::{Command, Draw, BLOCK};
+use crate::memory::{Arena, PAGE};
+use crate::rules;
+use crate::side::Side;
+use crate::Shape;
+
+/// Lines of the history that a failure shows.
+const HISTORY: usize = 60;
+/// Most stored blocks of a page of the PM window.
+const BLOCKS: u64 = PAGE / BLOCK;
+/// Moments that both devices have in common are multiples of this.
+const COMMON: u64 = 1_000_000;
+
+/// What went wrong, or nothing.
+pub type Step<T = ()> = Result<T, String>;
+
+/// A command that was submitted.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// Its queue.
+    pub sqid: u16,
+    /// What it is, with its identifier.
+    pub command: Command,
+}
+
+impl Sent {
+    /// What names it in its completion.
+    pub fn name(&self) -> (u16, u16) {
+        (self.sqid, self.command.sqe.cid())
+    }
+}
+
+/// What may differ after a step.
+#[derive(Clone, Debug, Default)]
+pub struct Freedom {
+    /// Commands that may end in several ways, or not at all.
+    pub outcome: BTreeSet<(u16, u16)>,
+    /// A reset has come between: nobody waits for completions.
+    pub cut: bool,
+    /// A submission queue that was deleted while its commands were under way.
+    pub deleted: Option<u16>,
+    /// Errors stand in the log in the order of the queue.
+    pub ordered: bool,
+}
+
+/// What the hosts know of their devices: the same of both.
+pub struct State {
+    /// Asynchronous Event Requests that wait.
+    pub parked: BTreeSet<u16>,
+    /// Errors in the log since it began.
+    pub errors: u64,
+    /// Errors of which the order is free, by their numbers.
+    pub groups: Vec<Range<u64>>,
+    /// Counts of the logs depend on which of some commands have ended well.
+    pub loose_logs: bool,
+    /// Counts of the memories' traffic depend on how far some commands came.
+    pub loose_counts: bool,
+    /// Vectors that are masked.
+    pub masked: BTreeSet<u16>,
+    /// CC.
+    pub cc: u32,
+    /// Interrupts may be held back.
+    pub coalesced: bool,
+    /// The identifier of the next command.
+    pub cid: u16,
+}
+
+/// Two devices.
+pub struct Twin {
+    /// The devices.
+    pub sides: [Side; 2],
+    /// What both are.
+    pub shape: Shape,
+    /// Chance, of this step.
+    pub random: Random,
+    /// Memory that is free in both hosts.
+    pub arena: Arena,
+    /// What the media of both hold.
+    pub media: Vec<u8>,
+    /// See [`State`].
+    pub state: State,
+    /// Commands submitted.
+    pub commands: u64,
+    /// Bytes of the media compared.
+    pub compared: u64,
+    /// How commands have ended: queue, opcode, status.
+    pub outcomes: BTreeMap<String, u64>,
+    /// Other things, by name.
+    pub kinds: BTreeMap<String, u64>,
+    history: VecDeque<String>,
+}
+
+impl Twin {
+    /// Two devices before their first access, with media of zeros.
+    pub fn new(sides: [Side; 2], shape: Shape) -> Twin {
+        let media = vec![0; shape.media_bytes as usize];
+        Twin {
+            sides,
+            shape,
+            random: Random::new(0),
+            arena: Arena::new(),
+            media,
+            state: State {
+                parked: BTreeSet::new(),
+                errors: 0,
+                groups: Vec::new(),
+                loose_logs: false,
+                loose_counts: false,
+                masked: BTreeSet::new(),
+                cc: 0,
+                coalesced: false,
+                cid: 0,
+            },
+            commands: 0,
+            compared: 0,
+            outcomes: BTreeMap::new(),
+            kinds: BTreeMap::new(),
+            history: VecDeque::new(),
+        }
+    }
+
+    /// Draws everything of a step from a seed.
+    pub fn reseed(&mut self, seed: u64) {
+        let mut random = Random::new(seed);
+        for side in &mut self.sides {
+            side.host.reseed(random.next());
+        }
+        self.random = random;
+    }
+
+    /// Writes into the history.
+    pub fn note(&mut self, line: String) {
+        if self.history.len() >= HISTORY {
+            self.history.pop_front();
+        }
+        self.history.push_back(line);
+    }
+
+    /// What has happened last.
+    pub fn history(&self) -> Vec<String> {
+        self.history.iter().cloned().collect()
+    }
+
+    /// Counts something.
+    pub fn count(&mut self, what: &str) {
+        *self.kinds.entry(what.to_string()).or_default() += 1;
+    }
+
+    /// Draws commands.
+    pub fn draw(&mut self, wrong: u64) -> Draw<'_> {
+        Draw {
+            random: &mut self.random,
+            arena: &mut self.arena,
+            media: &self.media,
+            namespaces: &self.shape.namespaces,
+            wrong,
+        }
+    }
+
+    // ---- both ----
+
+    /// Does the same with both.
+    pub fn each(&mut self, mut act: impl FnMut(&mut Side) -> Step) -> Step {
+        self.sides.iter_mut().try_for_each(&mut act)
+    }
+
+    /// Asks both the same, and compares the answers.
+    pub fn same<T: PartialEq + std::fmt::Debug>(
+        &mut self,
+        what: &str,
+        mut ask: impl FnMut(&mut Side) -> Step<T>,
+    ) -> Step<T> {
+        let [left, right] = &mut self.sides;
+        let (a, b) = (ask(left)?, ask(right)?);
+        match a == b {
+            true => Ok(a),
+            false => Err(format!(
+                "{what}: {} has {a:x?}, {} has {b:x?}",
+                left.name, right.name
+            )),
+        }
+    }
+
+    /// Compares 32-bit registers.
+    pub fn words(&mut self, what: &str, bar: Bar, words: &[u64]) -> Step {
+        let loads: Vec<(u64, u32)> = words.iter().map(|&offset| (offset, 4)).collect();
+        let [left, right] = &mut self.sides;
+        let (a, b) = (left.loads(bar, &loads)?, right.loads(bar, &loads)?);
+        let mut all = words.iter().zip(a.iter().zip(&b));
+        match all.find(|(_, (a, b))| a != b) {
+            None => Ok(()),
+            Some((offset, (a, b))) => Err(format!(
+                "{what} at {offset:#x}: {} has {a:02x?}, {} has {b:02x?}",
+                left.name, right.name
+            )),
+        }
+    }
+
+    /// Both go on to a moment that they have in common.
+    pub fn meet(&mut self) -> Step {
+        let latest = self
+            .sides
+            .iter()
+            .map(|side| side.now)
+            .max()
+            .unwrap_or_default();
+        let until = Time((latest.0 / COMMON + 2) * COMMON);
+        self.each(|side| side.advance(until))
+    }
+
+    /// Both come to rest, and to a moment that they have in common.
+    pub fn rest(&mut self) -> Step {
+        self.each(Side::settle)?;
+        self.meet()
+    }
+
+    /// Writes a register of BAR0.
+    pub fn write32(&mut self, offset: u64, value: u32) {
+        for side in &mut self.sides {
+            side.write32(Bar::Nvme, offset, value);
+        }
+    }
+
+    // ---- commands ----
+
+    /// Puts a command into a queue of both. It is told of by [`Side::ring_sq`].
+    pub fn push(&mut self, sqid: u16, mut command: Command) -> Sent {
+        self.state.cid = self.state.cid.wrapping_add(1) % 0xE000;
+        command.sqe = command.sqe.with_cid(self.state.cid);
+        self.commands += 1;
+        for side in &mut self.sides {
+            for (addr, data) in &command.buffer.stores {
+                side.host.memory.put(*addr, data);
+            }
+            side.push(sqid, &command.sqe);
+        }
+        self.note(format!("  queue {sqid}: {:08x?}", command.sqe.dw));
+        Sent { sqid, command }
+    }
+
+    /// Runs commands to their ends, and compares all that they leave.
+    pub fn run(&mut self, sent: &[Sent], freedom: &Freedom) -> Step<BTreeMap<(u16, u16), Cqe>> {
+        self.rest()?;
+        self.judge(sent, freedom)
+    }
+
+    /// An admin command alone; its completion, if there is one.
+    pub fn alone(&mut self, command: Command) -> Step<Option<Cqe>> {
+        let sent = [self.push(0, command)];
+        for side in &mut self.sides {
+            side.ring_sq(0);
+        }
+        let done = self.run(&sent, &Freedom::default())?;
+        Ok(done.get(&sent[0].name()).copied())
+    }
+
+    /// Compares what commands have left.
+    pub fn judge(&mut self, sent: &[Sent], freedom: &Freedom) -> Step<BTreeMap<(u16, u16), Cqe>> {
+        let done = self.completions(sent, freedom)?;
+        self.buffers(sent, &done, freedom)?;
+        self.blocks(sent, &done, freedom)?;
+        if freedom.cut || freedom.deleted.is_some() {
+            self.each(|side| {
+                side.host.messages.clear();
+                Ok(())
+            })?;
+        }
+        if !freedom.cut {
+            // Of a queue that is deleted amid its work, commands that were not fetched never complete.
+            if freedom.deleted.is_none() {
+                self.messages(sent.len() <= 1)?;
+            }
+            self.same("CSTS", |side| side.read32(Bar::Nvme, CSTS))?;
+        }
+        self.memory(freedom.deleted)?;
+        rules::forget_old(&mut self.state);
+        let [left, _] = done;
+        Ok(left)
+    }
+
+    /// Compares completions. Those of each side.
+    fn completions(
+        &mut self,
+        sent: &[Sent],
+        freedom: &Freedom,
+    ) -> Step<[BTreeMap<(u16, u16), Cqe>; 2]> {
+        let mut done: [BTreeMap<(u16, u16), Cqe>; 2] = Default::default();
+        let mut order: [Vec<u16>; 2] = Default::default();
+        let mut errors = [0; 2];
+        for (n, side) in self.sides.iter_mut().enumerate() {
+            for (cqid, cqe) in std::mem::take(&mut side.got) {
+                let name = (cqe.sqid(), cqe.cid());
+                let parked = name.0 == 0 && self.state.parked.contains(&name.1);
+                let known = parked || sent.iter().any(|s| s.name() == name);
+                let home = side.sqs.get(&name.0).map(|sq| sq.cqid);
+                let fits = freedom.cut || home.is_none_or(|home| home == cqid);
+                if !known || !fits {
+                    return Err(format!(
+                        "{}: no such command has been sent: {cqe:x?} in {cqid}",
+                        side.name
+                    ));
+                }
+                if done[n].insert(name, cqe).is_some() {
+                    return Err(format!(
+                        "{}: a command has completed twice: {cqe:x?}",
+                        side.name
+                    ));
+                }
+                errors[n] += u64::from(!cqe.status().is_success());
+                if name.0 == 0 && !parked {
+                    order[n].push(name.1);
+                }
+            }
+        }
+        let names = self.sides.each_ref().map(|side| side.name);
+        let wrong =
+            |what: &str, sqe: Option<&Sqe>, a: &dyn std::fmt::Debug, b: &dyn std::fmt::Debug| {
+                let sqe = sqe
+                    .map(|sqe| format!(" of {:08x?}", sqe.dw))
+                    .unwrap_or_default();
+                Err(format!(
+                    "{what}{sqe}: {} has {a:x?}, {} has {b:x?}",
+                    names[0], names[1]
+                ))
+            };
+        // Events.
+        for &cid in &self.state.parked {
+            let of = |n: usize| {
+                done[n]
+                    .get(&(0, cid))
+                    .map(|cqe| (cqe.status(), cqe.result()))
+            };
+            let (a, b) = (of(0), of(1));
+            if a != b && !freedom.cut {
+                return wrong("completion of an event request", None, &a, &b);
+            }
+        }
+        for s in sent {
+            let name = s.name();
+            let (a, b) = (done[0].get(&name), done[1].get(&name));
+            if freedom.cut || freedom.outcome.contains(&name) {
+                let status = |cqe: Option<&Cqe>| cqe.map(|cqe| cqe.status());
+                self.state.loose_logs |= status(a) != status(b);
+                continue;
+            }
+            let sqe = &s.command.sqe;
+            let of = |cqe: Option<&Cqe>| cqe.map(|cqe| (cqe.status(), cqe.result()));
+            if of(a) != of(b) {
+                return wrong("completion", Some(sqe), &of(a), &of(b));
+            }
+            let alone = sent.iter().filter(|other| other.sqid == s.sqid).count() == 1;
+            let head = |cqe: Option<&Cqe>| cqe.map(|cqe| cqe.sq_head());
+            if alone && head(a) != head(b) {
+                return wrong("SQHD", Some(sqe), &head(a), &head(b));
+            }
+            match a {
+                Some(cqe) => {
+                    let queue = if s.sqid == 0 { "admin" } else { "io" };
+                    let status = rules::status(cqe.status());
+                    let name = format!("{queue} {:02x} {status}", sqe.opcode());
+                    *self.outcomes.entry(name).or_default() += 1;
+                }
+                None if s.sqid == 0 && sqe.opcode() == admin::ASYNC_EVENT_REQUEST => {
+                    self.state.parked.insert(name.1);
+                }
+                None => return Err(format!("no completion of {:08x?} on either side", sqe.dw)),
+            }
+        }
+        if order[0] != order[1] && !freedom.cut && freedom.outcome.is_empty() {
+            return wrong("order of admin completions", None, &order[0], &order[1]);
+        }
+        self.state
+            .parked
+            .retain(|cid| !done[0].contains_key(&(0, *cid)));
+        if freedom.cut {
+            self.state.parked.clear();
+        }
+        if freedom.cut || errors[0] != errors[1] {
+            self.state.loose_logs = true;
+        }
+        let first = self.state.errors + 1;
+        self.state.errors += errors[0];
+        // One alone may have another phase, behind more or fewer of the others.
+        if errors[0] > 0 && sent.len() > 1 && !freedom.ordered {
+            self.state.groups.push(first..first + errors[0]);
+        }
+        Ok(done)
+    }
+
+    /// Compares what came to the hosts where that may differ a little, and makes both the same where it may differ at all.
+    fn buffers(
+        &mut self,
+        sent: &[Sent],
+        done: &[BTreeMap<(u16, u16), Cqe>; 2],
+        freedom: &Freedom,
+    ) -> Step {
+        let mut holes = freedom.cut;
+        for (n, s) in sent.iter().enumerate() {
+            let c = &s.command;
+            if !c.to_host {
+                continue;
+            }
+            let name = s.name();
+            let fine = |side: usize| {
+                let cqe: Option<&Cqe> = done[side].get(&name);
+                cqe.is_some_and(|cqe| cqe.status().is_success())
+            };
+            let others = sent.iter().enumerate().filter(|(other, _)| *other != n);
+            let raced = others
+                .map(|(_, o)| &o.command)
+                .any(|o| o.writes_in(&c.reads));
+            let free = freedom.cut || freedom.outcome.contains(&name) || raced || c.buffer.twice;
+            if fine(0) && fine(1) && !free {
+                let rule = rules::of_data(s.sqid, &c.sqe, &self.state);
+                if rule == rules::Data::Same {
+                    continue;
+                }
+                let data = self.sides.each_ref().map(|side| gather(side, c));
+                rules::compare(rule, &c.sqe, &data, &self.state)?;
+                holes |= c.buffer.spoiled;
+            } else {
+                holes = true;
+            }
+            self.mend_pages(&c.buffer.pages);
+        }
+        if holes {
+            for side in &mut self.sides {
+                side.host.memory.drop_holes();
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes pages the same.
+    pub fn mend_pages(&mut self, pages: &[u64]) {
+        let [left, right] = &mut self.sides;
+        for &page in pages {
+            let bytes = left.host.memory.page(page).to_vec();
+            right.host.memory.put(page, &bytes);
+        }
+    }
+
+    /// Compares the blocks that commands may have written with what they may hold.
+    fn blocks(
+        &mut self,
+        sent: &[Sent],
+        done: &[BTreeMap<(u16, u16), Cqe>; 2],
+        freedom: &Freedom,
+    ) -> Step {
+        let mut allowed: BTreeMap<u64, (Vec<&Vec<u8>>, bool)> = BTreeMap::new();
+        for s in sent {
+            let name = s.name();
+            let status = |side: usize| done[side].get(&name).map(|cqe: &Cqe| cqe.status());
+            let (a, b) = (status(0), status(1));
+            let free = freedom.cut || freedom.outcome.contains(&name);
+            if !free && a.is_some_and(rules::changes_nothing) {
+                continue;
+            }
+            self.state.loose_counts |= free || a.is_some_and(|a| !a.is_success());
+            // Of such a block the model reads the media once, and the RTL piece by piece: see the README, "Known differences".
+            self.state.loose_counts |= !s.command.buffer.is_blockwise();
+            let sure = !free && a.is_some_and(Status::is_success) && a == b;
+            for (block, content) in &s.command.writes {
+                let of = allowed.entry(*block).or_insert((Vec::new(), true));
+                of.1 &= sure && of.0.is_empty();
+                of.0.push(content);
+            }
+        }
+        let pages: BTreeSet<u64> = allowed.keys().map(|block| block / BLOCKS).collect();
+        let found = self.load_pages(&pages)?;
+        let mut unsure: Vec<u64> = Vec::new();
+        for (&block, (contents, sure)) in &allowed {
+            let at = (block * BLOCK) as usize..((block + 1) * BLOCK) as usize;
+            let old = self.media[at.clone()].to_vec();
+            let held = [0, 1].map(|n: usize| {
+                let page = found[n].get(&(block / BLOCKS));
+                let from = (block % BLOCKS * BLOCK) as usize;
+                page.and_then(|page| page.get(from..from + BLOCK as usize))
+                    .unwrap_or_default()
+            });
+            let known = contents.iter().all(|c| !c.is_empty());
+            for (side, held) in self.sides.iter().zip(held) {
+                let fits = contents.iter().any(|c| c[..] == *held) || !sure && old == held;
+                if known && !fits {
+                    return Err(format!(
+                        "{}: block {block} of the media holds {:02x?}..., which no command has brought",
+                        side.name,
+                        &held[..16.min(held.len())]
+                    ));
+                }
+            }
+            if *sure && held[0] != held[1] {
+                return Err(format!(
+                    "block {block} of the media differs: {}",
+                    first_difference(held[0], held[1])
+                ));
+            }
+            match sure {
+                true => self.media[at].copy_from_slice(held[0]),
+                false => unsure.push(block),
+            }
+            self.compared += BLOCK;
+        }
+        self.mend_blocks(&unsure)
+    }
+
+    /// Writes what the media is taken to hold to where it may hold something else.
+    pub fn mend_blocks(&mut self, blocks: &[u64]) -> Step {
+        for &block in blocks {
+            let at = (block * BLOCK) as usize..((block + 1) * BLOCK) as usize;
+            let content = &self.media[at];
+            for side in &mut self.sides {
+                side.write(Bar::Pm, block * BLOCK, content);
+            }
+        }
+        match blocks.is_empty() {
+            true => Ok(()),
+            false => self.rest(),
+        }
+    }
+
+    /// Loads pages of the media of both.
+    fn load_pages(&mut self, pages: &BTreeSet<u64>) -> Step<[BTreeMap<u64, Vec<u8>>; 2]> {
+        let mut out: [BTreeMap<u64, Vec<u8>>; 2] = Default::default();
+        let loads: Vec<(u64, u32)> = pages
+            .iter()
+            .map(|page| (page * PAGE, PAGE as u32))
+            .collect();
+        for (side, out) in self.sides.iter_mut().zip(&mut out) {
+            let found = side.loads(Bar::Pm, &loads)?;
+            for (&page, data) in pages.iter().zip(found) {
+                let data = data.ok_or_else(|| {
+                    format!("{}: page {page} of the media cannot be loaded", side.name)
+                })?;
+                out.insert(page, data);
+            }
+        }
+        Ok(out)
+    }
+
+    /// Compares all of the media.
+    pub fn all_media(&mut self) -> Step {
+        let pages: Vec<u64> = (0..self.shape.media_bytes / PAGE).collect();
+        for some in pages.chunks(64) {
+            let some: BTreeSet<u64> = some.iter().copied().collect();
+            let [left, right] = self.load_pages(&some)?;
+            for (page, data) in left {
+                let at = (page * PAGE) as usize..((page + 1) * PAGE) as usize;
+                let known = &self.media[at];
+                for (side, data) in self.sides.iter().zip([&data, &right[&page]]) {
+                    if data != known {
+                        let what = first_difference(data, known);
+                        return Err(format!(
+                            "{}: page {page} of the media is not as it should be: {what}",
+                            side.name
+                        ));
+                    }
+                }
+                self.compared += PAGE;
+            }
+        }
+        self.meet()
+    }
+
+    /// Compares messages: all of them, or which there were at all. Their order is that of completions, which is free.
+    pub fn messages(&mut self, exact: bool) -> Step {
+        let exact = exact && !self.state.coalesced;
+        self.same("messages", |side| {
+            let mut all = std::mem::take(&mut side.host.messages);
+            all.sort();
+            if !exact {
+                all.dedup();
+            }
+            Ok(all)
+        })
+        .map(drop)
+    }
+
+    /// Compares the memory that the devices have written.
+    pub fn memory(&mut self, deleted: Option<u16>) -> Step {
+        let mut dirty = BTreeSet::new();
+        for side in &mut self.sides {
+            dirty.extend(side.host.memory.take_dirty());
+        }
+        let [left, right] = &self.sides;
+        let shadow = left.shadow.map(|(_, events)| events);
+        for page in dirty {
+            if left.host.rings.contains_key(&page) {
+                continue;
+            }
+            let (a, b) = (left.host.memory.page(page), right.host.memory.page(page));
+            if a == b {
+                continue;
+            }
+            if shadow == Some(page) && rules::same_event_idx(a, b, deleted) {
+                continue;
+            }
+            return Err(format!(
+                "host memory differs in the page at {page:#x}: {}",
+                first_difference(a, b)
+            ));
+        }
+        self.arena.end_step();
+        Ok(())
+    }
+}
+
+/// The data of a command, in their order. What it has left out is zero.
+fn gather(side: &Side, command: &Command) -> Vec<u8> {
+    let mut data = vec![0; command.bytes as usize];
+    for &(offset, addr, len) in &command.buffer.pieces {
+        let to = data.get_mut(offset as usize..(offset + len) as usize);
+        if let (Some(to), Some(from)) = (to, side.host.memory.get(addr, len)) {
+            to.copy_from_slice(from);
+        }
+    }
+    data
+}
+
+/// Where two contents differ.
+pub fn first_difference(a: &[u8], b: &[u8]) -> String {
+    if a.len() != b.len() {
+        return format!("{} bytes and {}", a.len(), b.len());
+    }
+    let at = a.iter().zip(b).position(|(a, b)| a != b).unwrap_or(0);
+    let near = at / 16 * 16..(at / 16 * 16 + 16).min(a.len());
+    format!("at {at:#x}: {:02x?}, {:02x?}", &a[near.clone()], &b[near])
+}
+
+/// True if it may take long, so that somebody may end it.
+pub fn takes_long(opcode: u8) -> bool {
+    matches!(
+        opcode,
+        io::WRITE_ZEROES | io::VERIFY | io::DATASET_MANAGEMENT
+    )
+}

@@ -1,0 +1,79 @@
+//! Makes a failing sequence of steps shorter.
+
+use std::collections::BTreeSet;
+
+/// How a run has failed.
+#[derive(Clone, Debug, Default)]
+pub struct Tried {
+    /// What is wrong.
+    pub what: String,
+    /// What happened last before it.
+    pub history: Vec<String>,
+}
+
+/// What became of a run with fewer steps.
+#[derive(Clone, Debug, Default)]
+pub struct Again {
+    /// Steps begun, by the number of the last one.
+    pub steps: u32,
+    /// It was told to end.
+    pub stopped: bool,
+    /// How it has failed, if it has.
+    pub failure: Option<Tried>,
+}
+
+/// Leaves out steps of a failing run as long as it fails, with `tries` runs at most; the steps that are needed, and how it fails with them.
+pub fn shrink(
+    all: Vec<u32>,
+    failure: Tried,
+    tries: u32,
+    run: &mut dyn FnMut(&BTreeSet<u32>) -> Result<Again, String>,
+) -> Result<(Vec<u32>, Tried), String> {
+    let (mut kept, mut best, mut tried) = (all, failure, 0);
+    let mut piece = kept.len().div_ceil(2);
+    'search: while piece > 0 {
+        let mut from = 0;
+        while from < kept.len() {
+            tried += 1;
+            if tried > tries {
+                break 'search;
+            }
+            let to = (from + piece).min(kept.len());
+            let fewer: BTreeSet<u32> = kept[..from].iter().chain(&kept[to..]).copied().collect();
+            let again = run(&fewer)?;
+            if again.stopped {
+                break 'search;
+            }
+            match again.failure {
+                Some(failure) => {
+                    kept = fewer.into_iter().filter(|&s| s < again.steps).collect();
+                    best = failure;
+                }
+                None => from = to,
+            }
+        }
+        piece = if piece == 1 { 0 } else { piece.div_ceil(2) };
+    }
+    Ok((kept, best))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_needed_is_kept() {
+        let mut run = |steps: &BTreeSet<u32>| {
+            let bad = steps.contains(&3) && steps.contains(&70);
+            Ok(Again {
+                steps: 100,
+                stopped: false,
+                failure: bad.then(Tried::default),
+            })
+        };
+        let (kept, _) = shrink((0..100).collect(), Tried::default(), 1000, &mut run).unwrap();
+        assert_eq!(kept, [3, 70]);
+        let (kept, _) = shrink((0..100).collect(), Tried::default(), 0, &mut run).unwrap();
+        assert_eq!(kept.len(), 100);
+    }
+}

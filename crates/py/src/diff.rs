@@ -1,0 +1,91 @@
+//! Differential runs of a design's two engines.
+
+use ::diff::{Campaign, Conditions, Pair, Replay, Shape};
+use device::{Engine, Factory, RtlOptions};
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use sim::controller::Memory;
+use sim::Media;
+
+use crate::build::{engine_of, factory, Design};
+use crate::error::raise;
+use crate::progress::Teller;
+
+/// Cycles without any handshake while busy that are a hang: the hosts' waits are short.
+const HANG_CYCLES: u64 = 200_000;
+
+/// Gives the same random sequences of so many commands to two engines, and compares what hosts see; returns the report as JSON.
+/// `replay` is `SEED:EPISODE` or `SEED:EPISODE:STEPS`. Ctrl-C while a difference is made shorter ends only that.
+#[pyfunction]
+#[pyo3(signature = (design, commands, seed=1, *, first_episode=0, replay=None, shrinks=60, per_episode=2000,
+    engines=("rtl", "fast"), progress=None))]
+#[allow(clippy::too_many_arguments)] // keyword arguments in Python
+pub fn diff(
+    py: Python<'_>,
+    design: &Design,
+    commands: u64,
+    seed: u64,
+    first_episode: u32,
+    replay: Option<&str>,
+    shrinks: u32,
+    per_episode: u64,
+    engines: (&str, &str),
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let design = &design.inner;
+    let engines = [engine_of(Some(engines.0))?, engine_of(Some(engines.1))?];
+    if per_episode == 0 {
+        return Err(raise("per_episode = 0: at least 1 is needed"));
+    }
+    let shape = Shape::of(design).map_err(raise)?;
+    let replay = replay
+        .map(|r| r.parse::<Replay>().map_err(raise))
+        .transpose()?;
+    let campaign = Campaign {
+        seed,
+        commands,
+        per_episode,
+        first_episode,
+        shrinks,
+        replay,
+    };
+    let bytes = design.media.bytes.0;
+    // With assertions: it looks for faults.
+    let options = RtlOptions {
+        hang_cycles: Some(HANG_CYCLES),
+        ..RtlOptions::default()
+    };
+    let make = |engine: Engine| factory(py, design, engine, &options, None);
+    let mut factories: [Factory; 2] = [make(engines[0])?, make(engines[1])?];
+    let own = design.dram.clone();
+    let mut teller = Teller::new(progress);
+    let outcome = py.detach(|| {
+        let mut make = |conditions: &Conditions| -> Result<Pair, String> {
+            let mut one = |n: usize| {
+                let factory = &mut factories[n];
+                factory.set_memory(match conditions.late_memory {
+                    Some(most) => Memory::Late {
+                        most,
+                        seed: conditions.seed,
+                    },
+                    None => Memory::Ddr4(own.clone()),
+                });
+                let media = Media::memory(bytes).map_err(|e| e.to_string())?;
+                let device = factory.device(media).map_err(|e| e.to_string())?;
+                Ok::<_, String>((factory.engine().name(), device))
+            };
+            Ok([one(0)?, one(1)?])
+        };
+        ::diff::run(&mut make, &shape, &campaign, &mut |done, all| {
+            teller.tell(done, all)
+        })
+    });
+    let found = outcome
+        .as_ref()
+        .is_ok_and(|report| report.failure.is_some());
+    let interrupted = |e: &PyErr| e.is_instance_of::<PyKeyboardInterrupt>(py);
+    if found && teller.raised.as_ref().is_some_and(interrupted) {
+        teller.raised = None;
+    }
+    serde_json::to_string(&teller.settle(outcome)?).map_err(raise)
+}

@@ -1,0 +1,21 @@
+"""Differential runs: the RTL of a design and its fast model, side by side."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from nearside import _native
+from nearside.device import Design, as_text
+
+
+def load(name: str) -> Design:
+    """A design without its engines: their commands are not drawn."""
+    return Design.load(name).with_values("engine = []")
+
+
+def run(design: Design, commands: int, seed: int, **options: Any) -> dict[str, Any]:
+    """Runs a campaign (`replay`, `first_episode`, `shrinks`, `per_episode`, `engines`, `progress`)."""
+    if options.get("replay") is not None:
+        as_text("what to replay", options["replay"])
+    return json.loads(_native.diff(design.native, commands, seed, **options))
