@@ -439,9 +439,9 @@ impl Bursts {
         self.columns
             .insert_run([first, last], [group(0), group(lines - 1)]);
         self.stale |= ((1 << GROUPS) - 1) << set;
-        for n in lines - GROUPS..lines {
+        for (n, clock) in clocks[..lines].iter().enumerate().skip(lines - GROUPS) {
             let bank = &mut self.banks[set + group(n)];
-            bank.next_pre = bank.next_pre.max(clocks[n] + t.rtp);
+            bank.next_pre = bank.next_pre.max(clock + t.rtp);
         }
         self.begin_reads(lines);
         self.has_read(last);
