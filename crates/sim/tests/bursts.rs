@@ -16,6 +16,8 @@ enum Where {
     Conflicts,
     /// A copy: what is read in a row is written in a row so far away, in other rows of the same banks.
     Copy(u64),
+    /// Eight random pages, each in turn, as reads take turns before the memory; only of reads of 8 lines.
+    Turns,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,6 +39,7 @@ struct Source {
     pattern: Pattern,
     random: Random,
     next: u64,
+    pages: [u64; 8],
 }
 
 impl Source {
@@ -45,6 +48,7 @@ impl Source {
             pattern,
             random: Random::new(7),
             next: 0,
+            pages: [0; 8],
         }
     }
 
@@ -55,6 +59,13 @@ impl Source {
             Where::Copy(distance) => self.next / 2 * bytes + self.next % 2 * distance,
             Where::Sequential => self.next * bytes,
             Where::Random => self.random.below((4 << 30) / bytes) * bytes,
+            Where::Turns => {
+                let (page, piece) = (self.next % 8, self.next / 8 % (4096 / bytes));
+                if piece == 0 {
+                    self.pages[page as usize] = self.random.below(1 << 20) << 12;
+                }
+                self.pages[page as usize] + piece * bytes
+            }
             // The low bits of the row choose the bank: rows 16 apart are in the same one.
             Where::Conflicts => self.random.below(1 << 10) * (16 * 16 * 128 * 64),
         };
@@ -271,6 +282,7 @@ fn analytic(pattern: Pattern, count: u64) -> Measured {
 /// of one bank are asked for, in another number of rows; the time that all of it takes is nearly the same.
 fn bounds(at: Where, mix: Mix) -> [[f64; 2]; 3] {
     match (at, mix) {
+        (Where::Turns, _) => [[4.5, 1.5], [4.5, 1.5], [0.0; 2]],
         (_, Mix::Reads) => [[4.5, 1.0], [4.5, 1.0], [0.0; 2]],
         (_, Mix::Writes) => [[1.5, 1.0], [0.0; 2], [1.5, 1.0]],
         (Where::Copy(_), Mix::Half) => [[10.5, 4.0], [99.0, 9.0], [22.0, 3.5]],
@@ -287,15 +299,18 @@ fn bursts_take_the_time_that_their_lines_take() {
         Where::Conflicts,
         Where::Copy(128 << 20),
         Where::Copy((130 << 20) + (32 << 10)),
+        Where::Turns,
     ] {
         for mix in [Mix::Reads, Mix::Writes, Mix::Half] {
-            if matches!(at, Where::Copy(_)) && mix != Mix::Half {
+            let turns = at == Where::Turns;
+            let copies = matches!(at, Where::Copy(_));
+            if turns && mix != Mix::Reads || copies && mix != Mix::Half {
                 continue;
             }
             let bounds = bounds(at, mix);
             let mut sums = [0.0; 3];
             let mut patterns = 0;
-            for lines in [1, 4, 8, 64] {
+            for lines in if turns { vec![8] } else { vec![1, 4, 8, 64] } {
                 for depth in [1, 2, 4, 8, 16, 32, 64] {
                     let pattern = Pattern {
                         at,
