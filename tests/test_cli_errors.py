@@ -102,7 +102,10 @@ def test_every_command_names_an_unknown_design_key(tmp_path, design, command):
             '4: media.file = "": allowed is the name of a file, or no such key for media in memory',
         ),
         (MINIMAL + "[pcie]\nlanes = 5\n", "5: pcie.lanes = 5: allowed are 1, 2, 4, 8, 16"),
-        (MINIMAL + "[cpu]\nprofile = 'fast'\n", "5: cpu.profile = fast: allowed is none, polled, kernel"),
+        (
+            MINIMAL + "[cpu]\nprofile = 'fast'\n",
+            "5: cpu.profile = fast: allowed is none, polled, kernel, nearpm, optane-dimm, cxl, numa, or a TOML file",
+        ),
         (MINIMAL + "[nvme]\nio_queues = 99\n", "5: nvme.io_queues = 99: allowed is 1 to 64"),
     ],
 )

@@ -1,14 +1,16 @@
-//! What things cost on the host's CPU.
+//! What an NVMe driver costs on the host's CPU: a [host profile](HostProfile), and what a design has otherwise.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{check, Error};
+use crate::HostProfile;
 
-/// A named profile of CPU costs, and what deviates from it.
+/// A host profile, and what deviates from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Cpu {
-    /// `none` (everything is free), `polled` (a user-space driver that polls) or `kernel` (system calls and interrupts).
+    /// A profile of `hosts/`, such as `none` (everything is free), `polled` (a user-space driver that polls) or `kernel` (system
+    /// calls and interrupts), or a TOML file: see [`HostProfile::find`].
     pub profile: String,
     /// CPU time to build and place one command, in ns.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +39,7 @@ impl Default for Cpu {
 }
 
 /// CPU costs in picoseconds of simulated time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HostCosts {
     /// To build and place one command.
     pub submit_ps: u64,
@@ -49,23 +51,9 @@ pub struct HostCosts {
     pub interrupt_ps: u64,
 }
 
-/// Profiles by name: submission, completion, MMIO write, interrupt, in ns. `polled` is of the order that SPDK's perf tool
-/// reports for one core (about 10 M IOPS without a device limit); `kernel` of Linux' block layer with interrupts.
-const PROFILES: [(&str, [u64; 4]); 3] = [
-    ("none", [0, 0, 0, 0]),
-    ("polled", [40, 30, 20, 0]),
-    ("kernel", [900, 500, 20, 1500]),
-];
-
 impl Cpu {
     pub(crate) fn validate(&self) -> Result<(), Error> {
-        let names = PROFILES.map(|p| p.0);
-        check(
-            "cpu.profile",
-            &self.profile,
-            names.contains(&self.profile.as_str()),
-            &names.join(", "),
-        )?;
+        self.host().map(drop)?;
         for (key, value) in [
             ("cpu.submit_ns", self.submit_ns),
             ("cpu.complete_ns", self.complete_ns),
@@ -78,18 +66,29 @@ impl Cpu {
         Ok(())
     }
 
-    /// The costs: those of the profile unless given here.
+    /// The host profile.
+    pub fn host(&self) -> Result<HostProfile, Error> {
+        let name = self.profile.as_str();
+        match HostProfile::find(name) {
+            Err(_) if !name.contains('/') && !name.ends_with(".toml") => {
+                Err(HostProfile::unknown("cpu.profile", name))
+            }
+            found => found,
+        }
+    }
+
+    /// The costs: those of the profile unless given here. A profile that can't be read, which [`crate::Design::validate`] refuses,
+    /// costs nothing.
     pub fn costs(&self) -> HostCosts {
-        let profile = PROFILES
-            .iter()
-            .find(|p| p.0 == self.profile)
-            .map_or([0; 4], |p| p.1);
-        let ps = |given: Option<u64>, i: usize| given.unwrap_or(profile[i]) * 1000;
+        let profile = self
+            .host()
+            .map_or_else(|_| HostCosts::default(), |p| p.costs());
+        let ps = |given: Option<u64>, profile: u64| given.map_or(profile, |ns| ns * 1000);
         HostCosts {
-            submit_ps: ps(self.submit_ns, 0),
-            complete_ps: ps(self.complete_ns, 1),
-            mmio_write_ps: ps(self.mmio_write_ns, 2),
-            interrupt_ps: ps(self.interrupt_ns, 3),
+            submit_ps: ps(self.submit_ns, profile.submit_ps),
+            complete_ps: ps(self.complete_ns, profile.complete_ps),
+            mmio_write_ps: ps(self.mmio_write_ns, profile.mmio_write_ps),
+            interrupt_ps: ps(self.interrupt_ns, profile.interrupt_ps),
         }
     }
 }
@@ -114,7 +113,7 @@ mod tests {
         let error = cpu.validate().unwrap_err().to_string();
         assert_eq!(
             error,
-            "cpu.profile = windows: allowed is none, polled, kernel"
+            "cpu.profile = windows: allowed is none, polled, kernel, nearpm, optane-dimm, cxl, numa, or a TOML file"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Device configurations (`designs/*.toml`) and media profiles (`media/*.toml`).
+//! Device configurations (`designs/*.toml`), media profiles (`media/*.toml`) and host profiles (`hosts/*.toml`).
 //!
 //! A design says what device is built and on what host it is run. Everything in it is checked when it is read: an unknown
 //! key or an impossible value is one line that names the file, the key and what is allowed.
@@ -7,6 +7,7 @@ mod cpu;
 pub mod engine;
 mod error;
 pub mod export;
+pub mod host;
 mod identity;
 pub mod media;
 mod memory;
@@ -21,6 +22,7 @@ use sim::{Clock, DramConfig, HostConfig, LinkConfig};
 
 pub use cpu::{Cpu, HostCosts};
 pub use error::Error;
+pub use host::HostProfile;
 pub use identity::{Identity, Place};
 
 pub use media::Profile;
@@ -69,7 +71,7 @@ pub struct Design {
     /// The host's memory and root complex.
     #[serde(default)]
     pub host: HostConfig,
-    /// What the driver costs on the host's CPU.
+    /// The host's CPUs: a host profile.
     #[serde(default)]
     pub cpu: Cpu,
     #[serde(skip)]
@@ -428,6 +430,12 @@ impl Design {
         let allowed = format!("at most {}, the DRAM of all channels", Bytes(most));
         check("media.bytes", self.media.bytes, media <= most, &allowed)?;
         self.cpu.validate()
+    }
+
+    /// Host and link, with what the host profile says of the way between CPU and device.
+    pub fn attached(&self) -> Result<(HostConfig, LinkConfig), Error> {
+        let profile = self.cpu.host().map_err(|e| self.origin.locate(e))?;
+        Ok(profile.attached(&self.host, &self.pcie))
     }
 
     /// How the memory channels take turns.

@@ -1,194 +1,125 @@
-//! The simulated host: memory and link of a [`sim::System`], CPUs that take time.
+//! The simulated host of one driver: memory and link of a [`sim::System`], CPUs that take time.
 
-use std::collections::HashMap;
+use ::host::Machine;
+use design::{HostCosts, HostProfile};
+use sim::{Bar, LinkStats, System, Time, MSI_BASE};
 
-use design::HostCosts;
-use sim::{Bar, LinkStats, System, Time, Watch, MSI_BASE};
+use crate::port::{dma_read, dma_write, Port};
+use crate::{Host, Result, Work};
 
-use crate::{Error, Host, Result, Work};
-
-/// One device of a simulated system, and the CPUs of its host.
+/// One device of a simulated system, and the CPUs of its host: all that a driver needs that has them for itself. See
+/// [`crate::SharedHost`] for one that does not.
 pub struct SimHost {
-    system: System,
-    device: usize,
-    costs: HostCosts,
-    vectors: u16,
-    cpu: usize,
-    /// When each CPU is done with what it was given.
-    busy: Vec<Time>,
-    watches: HashMap<u64, Watch>,
-    /// When the handler of each vector's interrupt runs, if one is pending.
-    handlers: HashMap<u16, Time>,
+    machine: Machine,
+    port: Port,
 }
 
 impl SimHost {
     /// The host of device number `device`. With an interrupt cost in `costs`, `vectors` interrupt vectors are used.
+    ///
+    /// # Panics
+    ///
+    /// Never: the profile `none` is part of the program.
     pub fn new(system: System, device: usize, costs: HostCosts, vectors: u16) -> SimHost {
+        let free = HostProfile::shipped("none").expect("a test has read all that are shipped");
+        SimHost::of(Machine::new(system, free), device, costs, vectors)
+    }
+
+    /// The same of a host with a profile, for loads and stores that are no driver's.
+    pub fn of(machine: Machine, device: usize, costs: HostCosts, vectors: u16) -> SimHost {
         SimHost {
-            system,
-            device,
-            costs,
-            vectors: if costs.interrupt_ps == 0 { 0 } else { vectors },
-            cpu: 0,
-            busy: Vec::new(),
-            watches: HashMap::new(),
-            handlers: HashMap::new(),
+            machine,
+            port: Port::new(device, costs, vectors, 0),
         }
+    }
+
+    /// The machine below.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// The machine below, to change.
+    pub fn machine_mut(&mut self) -> &mut Machine {
+        &mut self.machine
     }
 
     /// The system below.
     pub fn system(&self) -> &System {
-        &self.system
+        self.machine.system()
     }
 
     /// The system below, to change.
     pub fn system_mut(&mut self) -> &mut System {
-        &mut self.system
+        self.machine.system_mut()
     }
 
     /// The number of the device.
     pub fn device(&self) -> usize {
-        self.device
+        self.port.device
     }
 
     /// What the device's link has carried.
     pub fn link_stats(&self) -> LinkStats {
-        let link = self.system.link(self.device);
+        let link = self.system().link(self.port.device);
         link.map(sim::Link::stats).unwrap_or_default()
-    }
-
-    fn busy_until(&self) -> Time {
-        self.busy.get(self.cpu).copied().unwrap_or(Time::ZERO)
-    }
-
-    fn give_work(&mut self, ps: u64) {
-        let end = self.now() + Time(ps);
-        if self.busy.len() <= self.cpu {
-            self.busy.resize(self.cpu + 1, Time::ZERO);
-        }
-        self.busy[self.cpu] = end;
-    }
-
-    /// Lets time pass until the chosen CPU is free.
-    fn catch_up(&mut self) -> Result<()> {
-        let until = self.busy_until();
-        if until > self.system.now() {
-            self.system.advance_until(until).map_err(failed)?;
-        }
-        Ok(())
-    }
-
-    /// Turns interrupts that have arrived into handlers that will run.
-    fn take_messages(&mut self) {
-        for interrupt in self.system.interrupts(self.device) {
-            let due = interrupt.time + Time(self.costs.interrupt_ps);
-            // A message that finds one pending adds nothing.
-            self.handlers.entry(interrupt.data as u16).or_insert(due);
-        }
-    }
-}
-
-fn failed(error: sim::Error) -> Error {
-    match error {
-        sim::Error::ReadFailed { .. } | sim::Error::Timeout { .. } => Error::Host(format!(
-            "{error} (is it without power, or its media cut short?)"
-        )),
-        other => Error::Host(other.to_string()),
     }
 }
 
 impl Host for SimHost {
     fn read(&mut self, bar: Bar, offset: u64, data: &mut [u8]) -> Result<()> {
-        self.catch_up()?;
-        let answer = self
-            .system
-            .mmio_read(self.device, bar, offset, data.len())
-            .map_err(failed)?;
-        data.copy_from_slice(&answer);
-        Ok(())
+        self.port.read(&mut self.machine, bar, offset, data)
     }
 
     fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<()> {
-        // The CPU executes the store, then it leaves.
-        self.catch_up()?;
-        self.system
-            .mmio_write(self.device, bar, offset, data)
-            .map_err(failed)?;
-        self.give_work(self.costs.mmio_write_ps);
-        Ok(())
+        self.port.write(&mut self.machine, bar, offset, data)
     }
 
     fn alloc(&mut self, bytes: u64, align: u64) -> Result<u64> {
-        self.system
-            .memory_mut()
-            .alloc(bytes, align)
-            .ok_or_else(|| Error::Host(format!("host memory is too small for {bytes} bytes more")))
+        self.port.alloc(&mut self.machine, bytes, align)
     }
 
     fn free(&mut self, addr: u64, _bytes: u64) {
-        self.system.memory_mut().free(addr);
+        self.system_mut().memory_mut().free(addr);
     }
 
     fn dma_read(&mut self, addr: u64, data: &mut [u8]) {
-        let read = self.system.memory().read(addr, data);
-        debug_assert!(read.is_ok(), "{read:?}");
+        dma_read(&self.machine, addr, data);
     }
 
     fn dma_write(&mut self, addr: u64, data: &[u8]) {
-        let written = self.system.memory_mut().write(addr, data);
-        debug_assert!(written.is_ok(), "{written:?}");
+        dma_write(&mut self.machine, addr, data);
     }
 
     fn run_on(&mut self, cpu: usize) {
-        self.cpu = cpu;
+        self.port.run_on(cpu);
     }
 
     fn now(&self) -> Time {
-        self.system.now().max(self.busy_until())
+        self.port.now(&self.machine)
     }
 
     fn busy(&self) -> bool {
-        self.busy_until() > self.system.now()
+        self.port.busy(&self.machine)
     }
 
     fn spend(&mut self, work: Work) {
-        self.give_work(match work {
-            Work::Submit => self.costs.submit_ps,
-            Work::Complete => self.costs.complete_ps,
-        });
+        self.port.spend(&mut self.machine, work);
     }
 
     fn watch(&mut self, addr: u64, bytes: u64) {
-        let watch = self.system.memory_mut().watch(addr, bytes);
-        debug_assert!(watch.is_ok(), "{watch:?}");
-        if let Ok(watch) = watch {
-            self.watches.insert(addr, watch);
-        }
+        self.port.watch(&mut self.machine, addr, bytes);
     }
 
     fn unwatch(&mut self, addr: u64) {
-        if let Some(watch) = self.watches.remove(&addr) {
-            self.system.memory_mut().unwatch(watch);
-        }
+        self.port.unwatch(&mut self.machine, addr);
     }
 
     fn wait(&mut self, until: Time) -> Result<()> {
-        self.take_messages();
-        let now = self.system.now();
-        let ends = self.busy.iter().chain(self.handlers.values());
-        let next = ends
-            .copied()
-            .filter(|&t| t > now)
-            .min()
-            .unwrap_or(until)
-            .min(until);
-        self.system.wait(next).map_err(failed)?;
-        self.take_messages();
-        Ok(())
+        self.port.wait(&mut self.machine, until)
     }
 
     fn vectors(&self) -> u16 {
-        self.vectors
+        self.port.vectors
     }
 
     fn message(&self, vector: u16) -> (u64, u32) {
@@ -196,11 +127,6 @@ impl Host for SimHost {
     }
 
     fn take_interrupt(&mut self, vector: u16) -> bool {
-        let now = self.system.now();
-        let due = self.handlers.get(&vector).is_some_and(|&due| due <= now);
-        if due {
-            self.handlers.remove(&vector);
-        }
-        due
+        self.port.take_interrupt(&mut self.machine, vector)
     }
 }

@@ -43,8 +43,6 @@ pub(crate) enum Event {
     Fetch,
     /// The oldest entry that was fetched goes to the decoder.
     Decode,
-    /// A doorbell is looked at by the queues.
-    Doorbell,
     /// The admin queue's command goes on.
     Admin,
     /// An Abort has looked through the slots.

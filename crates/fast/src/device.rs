@@ -219,10 +219,7 @@ impl Parts<'_> {
 
     fn bridge(&mut self, host: &mut dyn HostPort) {
         let time = self.config.clock.edge(self.now);
-        loop {
-            let Some(asked) = self.p.bridge.take(&mut cx!(self), host) else {
-                break;
-            };
+        while let Some(asked) = self.p.bridge.take(&mut cx!(self), host) {
             match asked {
                 Asked::Nothing => {}
                 Asked::Registers(access) => self.registers(access),

@@ -266,11 +266,6 @@ impl Port {
         }
     }
 
-    /// Reads are outstanding at the host.
-    pub(crate) fn waits_for_host(&self) -> bool {
-        self.free_tags.len() != self.reads.len()
-    }
-
     /// Sends reads that are due, as far as the link takes them. When to call again, clock edge.
     pub(crate) fn send_reads(
         &mut self,

@@ -42,10 +42,6 @@ impl<T> Slab<T> {
         self.items.get_mut(n as usize)?.as_mut()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.free.len() == self.items.len()
-    }
-
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         (0..)
             .zip(&self.items)

@@ -655,6 +655,8 @@ impl Device {
         let host = session.host();
         let device = host.device();
         let before = host.link_stats();
+        let link = host.system().link(device);
+        let rate = link.map_or(0.0, |link| link.config().bytes_per_ns());
         let outcome = py.detach(|| {
             window::run(host.system_mut(), device, &stream, &mut |d, t| {
                 teller.tell(d, t)
@@ -667,7 +669,7 @@ impl Device {
             "time": "simulated", "bytes": streamed.bytes, "elapsed_ns": streamed.elapsed.as_ns(),
             "bandwidth_gb_s": streamed.gb_s(), "latency": report::latency(&streamed.latency),
             "link": {
-                "gb_s": self.design.pcie.bytes_per_ns(),
+                "gb_s": rate,
                 "up": carried(before.up, after.up), "down": carried(before.down, after.down),
             },
         });

@@ -199,6 +199,7 @@ fn prepare(
             value,
         }));
     }
+    let (_, link) = design.attached().map_err(raise)?;
     let served = Served {
         name: design.name.clone(),
         socket,
@@ -207,7 +208,7 @@ fn prepare(
             pm_bytes: design.window_bytes(),
             pm_file,
             vectors,
-            link: design.pcie.clone(),
+            link,
         },
         setup,
         tracer: None,

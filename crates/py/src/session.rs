@@ -42,15 +42,14 @@ impl Session {
         factory.set_identity(Identity::of(design, Place::Number(number.0)).map_err(raise)?);
         let device = factory.device(media).map_err(raise)?;
         let build = factory.build();
-        let mut system = System::new(&design.host).map_err(raise)?;
+        let (host, link) = design.attached().map_err(raise)?;
+        let mut system = System::new(&host).map_err(raise)?;
         let windows = [
             (Bar::Nvme, 64 << 10),
             (Bar::Pm, design.window_bytes()),
             (Bar::Control, 1 << 20),
         ];
-        let slot = system
-            .add_device(device, &design.pcie, &windows)
-            .map_err(raise)?;
+        let slot = system.add_device(device, &link, &windows).map_err(raise)?;
         if tracer.is_some() && !system.set_tracer(slot, tracer) {
             return Err(raise(NO_TRACE));
         }

@@ -121,7 +121,14 @@ fn dram(what: &str, mut next: impl FnMut(u64) -> (u64, bool)) {
 /// Bursts of `lines` lines, of which `depth` are in flight.
 fn bursts(what: &str, lines: u32, depth: usize, mut next: impl FnMut(u64) -> (u64, bool)) {
     let mut channel = Bursts::new(&DramConfig::default(), Time(CLOCK));
-    let n = 8_000_000 / u64::from(lines);
+    let all = std::env::args()
+        .nth(1)
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(8_000_000);
+    if std::env::args().nth(2).is_some_and(|a| !what.contains(&a)) {
+        return;
+    }
+    let n = all / u64::from(lines);
     let mut ends = vec![Time::ZERO; depth];
     let mut now = Time::ZERO;
     let start = cpu_ns();
@@ -145,6 +152,7 @@ fn bursts(what: &str, lines: u32, depth: usize, mut next: impl FnMut(u64) -> (u6
     );
 }
 
+/// `speed LINES [WHAT]` measures only these, that many lines of each, and only those of that name.
 fn all_bursts() {
     for depth in [1, 16, 32, 64] {
         let mut random = Random::new(1);
@@ -173,6 +181,9 @@ fn all_bursts() {
 
 fn main() {
     all_bursts();
+    if std::env::args().len() > 1 {
+        return;
+    }
     link(false);
     link(true);
     dram("sequential reads", |i| (i * 64, false));

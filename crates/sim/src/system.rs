@@ -199,6 +199,14 @@ enum Stop {
     /// More loads have been answered than so many.
     Answers(usize),
     Room(usize),
+    /// Whatever a CPU may wait for: an answer beyond so many, a place in one of so many full queues, a device's look at a store
+    /// that somebody waits for; on request, attention.
+    Event {
+        answers: usize,
+        full: usize,
+        marks: usize,
+        attention: bool,
+    },
 }
 
 /// One host with its devices.
@@ -460,6 +468,81 @@ impl System {
         self.take_load(None).map(Some)
     }
 
+    /// When the CPU has all of a load, once that is known: it has been answered and not been taken.
+    pub fn answered(&self, tag: u32) -> Option<Time> {
+        let load = self.loads.iter().find(|load| load.tag == tag)?;
+        Some(load.done)
+    }
+
+    /// Takes a load that has been answered, at whatever time. See [`System::answered`].
+    pub fn take_answered(&mut self, tag: u32) -> Option<Load> {
+        let place = self.loads.iter().position(|load| load.tag == tag)?;
+        self.loads.remove(place)
+    }
+
+    /// Whether the CPU's next store to a device finds a place in the link's queue, and so takes no time.
+    pub fn has_room(&self, device: usize) -> bool {
+        let queued = |slot: &Slot| slot.link.mmio_queued() < self.host.mmio_queue;
+        self.slots.get(device).is_none_or(queued)
+    }
+
+    /// Asks when the device will have taken all that has been stored to it so far: the number to ask
+    /// [`System::completed`] with. `None`: no such device.
+    pub fn mark(&mut self, device: usize) -> Option<u64> {
+        let slot = self.slots.get_mut(device)?;
+        Some(slot.link.mark())
+    }
+
+    /// When the host would hear that the device has taken what stood before a mark, if each store were answered as in CXL.mem:
+    /// a link's latency after that. `None` as long as the device has not; once known the mark is gone.
+    pub fn completed(&mut self, device: usize, mark: u64) -> Option<Time> {
+        self.slots.get_mut(device)?.link.completed(mark)
+    }
+
+    /// The same, and the mark stays.
+    pub fn peek_completed(&self, device: usize, mark: u64) -> Option<Time> {
+        self.slots.get(device)?.link.peek_completed(mark)
+    }
+
+    /// Lets time pass until `limit`, or until something has happened that a CPU may wait for: a load was answered or has waited for
+    /// too long, a full queue has room again, a mark was reached, or, if `attention` is asked for, what [`System::wait`] returns for. Says
+    /// whether something did. With a limit of [`Time::MAX`], false says that nothing will happen any more.
+    pub fn wait_event(&mut self, limit: Time, attention: bool) -> Result<bool, Error> {
+        let issued = self.reads.iter().filter_map(|read| match read.requester {
+            Requester::Cpu(issued) => Some((issued.at, read.tag)),
+            Requester::Peer { .. } => None,
+        });
+        let patience = Time::us(self.host.completion_timeout_us);
+        let oldest = issued
+            .min_by_key(|&(at, _)| at)
+            .map(|(at, tag)| (at + patience, tag));
+        let overdue = oldest.filter(|&(end, _)| end <= limit);
+        let stop = Stop::Event {
+            answers: self.loads.len(),
+            full: self.full_queues(),
+            marks: self.open_marks(),
+            attention,
+        };
+        let until = overdue.map_or(limit, |(end, _)| end.max(self.now));
+        if self.run(until, stop)? {
+            return Ok(true);
+        }
+        if let Some((_, tag)) = overdue {
+            self.end_read(self.now, tag, Err(()));
+        }
+        Ok(overdue.is_some())
+    }
+
+    fn full_queues(&self) -> usize {
+        (0..self.slots.len())
+            .filter(|&device| !self.has_room(device))
+            .count()
+    }
+
+    fn open_marks(&self) -> usize {
+        self.slots.iter().map(|slot| slot.link.open_marks()).sum()
+    }
+
     /// Loads that hold a place in the CPU.
     fn loads_under_way(&self) -> usize {
         let waits = |read: &&Waiting| matches!(read.requester, Requester::Cpu(_));
@@ -571,7 +654,8 @@ impl System {
 
     // ---- the root complex ----
 
-    fn check(&self, device: usize, bar: Bar, offset: u64, len: u64) -> Result<(), Error> {
+    /// Whether an access lies within a device's window.
+    pub fn check(&self, device: usize, bar: Bar, offset: u64, len: u64) -> Result<(), Error> {
         let window = self
             .slots
             .get(device)
@@ -775,6 +859,17 @@ impl System {
             Stop::Attention => self.memory.attention(),
             Stop::Answers(count) => self.loads.len() > count,
             Stop::Room(device) => self.slots[device].link.mmio_queued() < self.host.mmio_queue,
+            Stop::Event {
+                answers,
+                full,
+                marks,
+                attention,
+            } => {
+                self.loads.len() > answers
+                    || (full > 0 && self.full_queues() < full)
+                    || (marks > 0 && self.open_marks() < marks)
+                    || (attention && self.memory.attention())
+            }
         }
     }
 
@@ -829,6 +924,10 @@ impl System {
                     .map_err(|fault| Error::Fault { device, fault })?;
             }
             self.device_time = target;
+            // A device's look at a store is no event at the root complex.
+            if matches!(stop, Stop::Event { marks, .. } if marks > self.open_marks()) {
+                return Ok(true);
+            }
         }
     }
 }

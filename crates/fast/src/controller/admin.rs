@@ -259,7 +259,6 @@ impl Controller {
         let request = Request {
             op: Op::Read,
             source: Source::Page(page),
-            bytes,
             walker: Walker::new(sqe, bytes, true),
         };
         self.data.start(slot, request, cx);

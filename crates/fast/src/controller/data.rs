@@ -130,7 +130,6 @@ pub(crate) enum Source {
 pub(crate) struct Request {
     pub(crate) op: Op,
     pub(crate) source: Source,
-    pub(crate) bytes: u64,
     pub(crate) walker: Walker,
 }
 
@@ -262,12 +261,12 @@ pub(crate) struct Data {
     ask_free: u64,
     /// Data from the host on their way through the movers: when they are there, whose.
     landing: VecDeque<(u64, u32, u16, Arrival)>,
-    read_beats: u32,
     reads: u32,
     write_bytes: u64,
     writes: u32,
     /// Buffers and transfers to use again.
     spare: Vec<Vec<u8>>,
+    #[allow(clippy::vec_box, reason = "they go back into their slots as they are")]
     spare_transfers: Vec<Box<Transfer>>,
 }
 
@@ -297,18 +296,12 @@ impl Data {
             ask_turn: 0,
             ask_free: 0,
             landing: VecDeque::new(),
-            read_beats: config.media_read_beats,
             reads: config.media_reads,
             write_bytes: config.media_write_bytes.into(),
             writes: config.media_writes,
             spare: Vec::new(),
             spare_transfers: Vec::new(),
         }
-    }
-
-    /// Nothing is under way.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.jobs.is_empty() && self.transfers.iter().all(Option::is_none)
     }
 
     /// Begins the transfer of a command.
@@ -429,14 +422,16 @@ impl Data {
     /// Walks until there is something to wait for; true when the walk is over.
     fn walk_on(&mut self, slot: u16, transfer: &mut Transfer, cx: &mut Cx) -> bool {
         loop {
-            while let Some(job) = transfer.stalled.pop_front() {
-                if let Err(job) = self.hand_over(transfer, job, cx) {
+            while let Some(mut job) = transfer.stalled.pop_front() {
+                let Some(channel) = self.room_for(transfer, &job, cx) else {
                     transfer.stalled.push_front(job);
                     if !self.stalled.contains(&slot) {
                         self.stalled.push_back(slot);
                     }
                     return false;
-                }
+                };
+                job.channel = channel;
+                self.hand_over(transfer, job, cx);
             }
             if transfer.step_at > cx.now {
                 return false;
@@ -558,18 +553,20 @@ impl Data {
         parts
     }
 
-    /// Gives a job to its mover; gives it back if that has no room.
-    fn hand_over(&mut self, t: &mut Transfer, mut job: Job, cx: &mut Cx) -> Result<(), Job> {
-        let media = matches!(t.source, Source::Media(_));
-        job.channel = match media {
-            true => channel_of(cx.memory, job.at),
-            false => 0,
+    /// The channel of a transfer's next job; `None` while its mover has no room.
+    fn room_for(&self, t: &Transfer, job: &Job, cx: &Cx) -> Option<usize> {
+        let channel = match t.source {
+            Source::Media(_) => channel_of(cx.memory, job.at),
+            Source::Page(_) => 0,
         };
+        let mover = &self.movers[t.op.direction()][channel];
+        (mover.queue.len() < QUEUE_JOBS).then_some(channel)
+    }
+
+    /// Gives a job to its mover.
+    fn hand_over(&mut self, t: &mut Transfer, job: Job, cx: &mut Cx) {
+        let media = matches!(t.source, Source::Media(_));
         let (direction, channel) = (t.op.direction(), job.channel);
-        let mover = &mut self.movers[direction][channel];
-        if mover.queue.len() >= QUEUE_JOBS {
-            return Err(job);
-        }
         t.open += 1;
         if !media {
             // The admin buffer answers at once.
@@ -588,12 +585,11 @@ impl Data {
             }
             self.make_chunks(number, ready);
             cx.plan(ready, Event::Port);
-            return Ok(());
+            return;
         }
         let number = self.jobs.insert(job);
         self.movers[direction][channel].queue.push_back(number);
         self.issue(direction, channel, cx);
-        Ok(())
     }
 
     /// Begins jobs of a mover, as far as it has room.
@@ -1252,11 +1248,6 @@ impl Data {
         transfer.source = Source::Media(0);
         self.spare_transfers.push(transfer);
         Some(outcome)
-    }
-
-    /// Beats that a channel's mover towards the host has room for at most; for checks.
-    pub(crate) fn read_room(&self) -> u32 {
-        self.read_beats
     }
 }
 

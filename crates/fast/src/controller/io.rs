@@ -152,7 +152,6 @@ impl Command {
             Work::Move(Request {
                 op,
                 source: Source::Media(addr),
-                bytes,
                 walker: walker(op == Op::Read),
             })
         };

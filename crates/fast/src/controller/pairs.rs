@@ -69,10 +69,6 @@ impl Pairs {
         }
     }
 
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.inside.is_empty()
-    }
-
     /// Takes what is to be done next.
     pub(crate) fn next(&mut self) -> Option<Next> {
         self.next.pop_front()

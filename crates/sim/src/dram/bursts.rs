@@ -5,7 +5,10 @@
 //! place that fits when it is asked for: between what is reserved already, or behind it. So a read that comes later never
 //! pushes one that has been answered; of writes, which are answered before they reach the DRAM, the one that can go first does.
 
+use std::collections::VecDeque;
+
 use super::calendar::{Activates, Columns, Queue};
+use super::config::REST;
 use super::map::{place, Place, BANKS, GROUPS, LINES};
 use super::{ChannelStats, DramConfig, Timing};
 use crate::Time;
@@ -13,6 +16,10 @@ use crate::Time;
 const CLOSED: u32 = u32::MAX;
 const READ: usize = 0;
 const WRITE: usize = 1;
+/// Lines that lie together in rows of a bank of each group.
+const STRIPE: u64 = GROUPS as u64 * LINES;
+/// Lines that get their places together, at most.
+const RUN: usize = 16;
 
 /// When a burst of reads is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +41,15 @@ pub struct Buffered {
     pub safe: Time,
 }
 
+/// Writes of a bank that wait: lines [`GROUPS`] apart that have come one after the other.
 #[derive(Clone, Copy)]
 struct Waiting {
     line: u64,
+    lines: u32,
     row: u32,
-    /// The first clock in which the scheduler sees it.
+    /// The first clock in which the scheduler sees the first.
     arrived: u64,
+    /// That of the first; the others are [`GROUPS`] apart, too.
     age: u64,
 }
 
@@ -58,9 +68,38 @@ struct Bank {
     /// Closed for the refresh that is next: whatever comes is behind it.
     refreshed: bool,
     /// Writes in the controller, oldest first, and the oldest of those that hit the open row.
-    writes: Vec<Waiting>,
+    writes: VecDeque<Waiting>,
     hit: Option<usize>,
 }
+
+/// Reads that have places one behind the other: the clocks of the first and the last, and when the line behind them arrives.
+struct Run {
+    first: u64,
+    last: u64,
+    arrival: (u64, u64),
+}
+
+/// What a bank wants to do for its writes.
+#[derive(Clone, Copy, Default)]
+struct Candidate {
+    /// The clock of the next WR as far as the bank itself is concerned.
+    ready: u64,
+    /// The age of the write, and the same with the bank behind it as the lower bits of a key.
+    age: u64,
+    rank: u64,
+    /// What it waits for: see [`HIT`].
+    kind: u8,
+    /// It has nothing to do before this clock to open its row.
+    idle: u64,
+}
+
+/// Kinds of candidates: the row is open, none is, or another.
+const HIT: u8 = 0;
+const OPENS: u8 = 1;
+const CHANGES: u8 = 2;
+/// Bits of a rank, and clocks that fit above it.
+const RANK_BITS: u32 = 36;
+const LONGEST: u64 = u64::MAX >> RANK_BITS >> 1;
 
 /// The write that goes next.
 #[derive(Clone, Copy)]
@@ -76,6 +115,12 @@ pub struct Bursts {
     frontend: Time,
     backend: Time,
     pace: Time,
+    /// The same in clocks, and what is left then.
+    pace_clocks: (u64, u64),
+    /// Clocks between the arrivals of lines that are [`GROUPS`] apart.
+    pace_groups: u64,
+    /// Lines that come at this pace have no place between them for others.
+    runs: bool,
     rows: u64,
     read_queue: usize,
     write_queue: usize,
@@ -98,6 +143,11 @@ pub struct Bursts {
     next_line: [Time; 2],
     /// Columns of the reads in the queue.
     reads: Queue,
+    /// What each bank wants to do for its writes, and banks of which that is not known, a bit each.
+    candidates: [Candidate; BANKS],
+    stale: u32,
+    /// What goes next of them, unless something is stale.
+    chosen: Option<Next>,
     /// Writes in the controller whose time in the DRAM is not decided, by bank and in all.
     waiting: u32,
     unsent: usize,
@@ -109,7 +159,6 @@ pub struct Bursts {
     ahead: u64,
     /// When the last drain ends; writes that come until then go with it.
     drains_until: u64,
-    buffered: Vec<u64>,
     ages: u64,
     mode: usize,
     stats: ChannelStats,
@@ -123,6 +172,9 @@ impl Bursts {
             frontend: Time::ns(config.frontend_ns),
             backend: Time::ns(config.backend_ns),
             pace,
+            pace_clocks: timing.cycle_and_rest(pace),
+            pace_groups: timing.cycle(Time(pace.0.saturating_mul(GROUPS as u64))),
+            runs: (timing.ccd_s..2 * timing.ccd_s - 1).contains(&timing.cycle(pace)),
             rows: config.bytes() / (BANKS as u64 * LINES * 64),
             read_queue: config.read_queue,
             write_queue: config.write_queue,
@@ -137,10 +189,10 @@ impl Bursts {
                 before_column: 0,
                 written: CLOSED,
                 refreshed: false,
-                writes: Vec::with_capacity(8),
+                writes: VecDeque::with_capacity(8),
                 hit: None,
             }),
-            columns: Columns::new(&timing),
+            columns: Columns::new(&timing, config.read_queue + config.write_queue),
             activates: Activates::new(&timing),
             floor: [0; 2],
             group_floor: [0; GROUPS],
@@ -150,13 +202,15 @@ impl Bursts {
             last_write: 0,
             next_line: [Time::ZERO; 2],
             reads: Queue::new(config.read_queue),
+            candidates: [Candidate::default(); BANKS],
+            stale: 0,
+            chosen: None,
             waiting: 0,
             unsent: 0,
             leaving: Queue::new(2 * config.write_queue),
             quiet: 0,
             ahead: 0,
             drains_until: 0,
-            buffered: Vec::with_capacity(config.write_queue),
             ages: 0,
             mode: READ,
             stats: ChannelStats::default(),
@@ -169,32 +223,72 @@ impl Bursts {
         self.stats
     }
 
+    /// The clock and the rest of it a line after another.
+    #[inline]
+    fn step(&self, (clock, rest): (u64, u64)) -> (u64, u64) {
+        let (clocks, more) = self.pace_clocks;
+        match rest + more {
+            rest if rest < REST => (clock + clocks, rest),
+            rest => (clock + clocks + 1, rest - REST),
+        }
+    }
+
     /// Reads `lines` successive lines of 64 bytes from `addr` on, from `now` on.
     #[inline]
     pub fn read(&mut self, now: Time, addr: u64, lines: u32) -> Answered {
+        let lines = u64::from(lines.max(1));
         let mut at = now.max(self.next_line[READ]);
         let (mut first, mut last) = (u64::MAX, 0);
         let mut forwarded = Time::ZERO;
-        for line in 0..u64::from(lines.max(1)) {
-            let mut seen = self.timing.cycle(at + self.frontend);
-            self.reads.leave(seen);
+        let mut arrival = self.timing.cycle_and_rest(at + self.frontend);
+        self.columns.forget(arrival.0);
+        if self.reads.len() + lines as usize > self.read_queue || self.reads.is_behind(arrival.0) {
+            self.reads.leave(arrival.0);
+        }
+        let (mut line, mut alone) = (0, 0);
+        while line < lines {
             // The read that has to leave the queue first does so when the scheduler, which is ahead by the frontend, sends it.
-            if let Some(leaves) = self.reads.full_until(self.read_queue) {
-                seen = leaves;
-                at = self.timing.time(leaves).saturating_sub(self.frontend);
+            if self.reads.len() >= self.read_queue {
+                self.reads.leave(arrival.0);
+                if let Some(leaves) = self.reads.full_until(self.read_queue) {
+                    at = self.timing.time(leaves).saturating_sub(self.frontend);
+                    arrival = self.timing.cycle_and_rest(at + self.frontend);
+                    arrival.0 = arrival.0.max(leaves);
+                    self.reads.leave(leaves);
+                }
             }
+            let seen = arrival.0;
             self.drain_until(seen);
             let addr = addr.wrapping_add(line << 6);
-            if self.unsent > 0 && self.buffered.contains(&(addr >> 6)) {
+            let place = place(addr, self.rows);
+            if self.runs && lines - line >= GROUPS as u64 && line >= alone {
+                let row = STRIPE - (addr >> 6) % STRIPE;
+                let room = self.read_queue.saturating_sub(self.reads.len());
+                let run = (lines - line).min(row).min(room as u64).min(RUN as u64) as usize;
+                if run >= GROUPS {
+                    if let Some(end) = self.read_run(addr >> 6, place, arrival, run) {
+                        first = first.min(end.first);
+                        last = last.max(end.last);
+                        at = Time(at.0 + self.pace.0 * run as u64);
+                        arrival = end.arrival;
+                        line += run as u64;
+                        continue;
+                    }
+                }
+                alone = line + GROUPS as u64;
+            }
+            if self.waiting >> place.bank & 1 != 0 && self.banks[place.bank].holds(addr >> 6) {
                 self.stats.forwarded += 1;
                 forwarded = forwarded.max(at + self.frontend + self.backend);
             } else {
-                let column = self.read_line(place(addr, self.rows), seen + 1);
+                let column = self.read_line(place, seen + 1);
                 self.reads.enter(column);
                 first = first.min(column);
                 last = last.max(column);
             }
             at += self.pace;
+            arrival = self.step(arrival);
+            line += 1;
         }
         self.next_line[READ] = at;
         let end = |column: u64| {
@@ -216,42 +310,69 @@ impl Bursts {
     /// Writes `lines` successive lines of 64 bytes from `addr` on, from `now` on.
     #[inline]
     pub fn write(&mut self, now: Time, addr: u64, lines: u32) -> Buffered {
+        let mut left = lines.max(1);
+        let mut line = addr >> 6;
         let mut at = now.max(self.next_line[WRITE]);
-        for line in 0..u64::from(lines.max(1)) {
-            let mut clock = self.timing.cycle(at + self.frontend);
-            self.drain_until(clock + 1);
-            self.leaving.leave(clock);
+        let mut arrival = self.timing.cycle_and_rest(at + self.frontend);
+        self.columns.forget(arrival.0);
+        while left > 0 {
+            self.drain_until(arrival.0 + 1);
+            self.leaving.leave(arrival.0);
             while self.unsent + self.leaving.len() >= self.write_queue {
                 if self.leaving.len() == 0 {
-                    self.send_next();
+                    self.send_next(1);
                 }
                 let Some(leaves) = self.leaving.first() else {
-                    break;
+                    continue;
                 };
-                clock = leaves;
-                at = at.max(self.timing.time(leaves).saturating_sub(self.frontend));
-                self.drain_until(clock + 1);
+                if leaves > arrival.0 {
+                    at = at.max(self.timing.time(leaves).saturating_sub(self.frontend));
+                    arrival = self.timing.cycle_and_rest(at + self.frontend);
+                    arrival.0 = arrival.0.max(leaves);
+                }
+                self.drain_until(arrival.0 + 1);
+                self.leaving.leave(arrival.0);
+            }
+            // As many as come before a drain, or before the queue is full, and lie in one row of a bank of each group.
+            let held = self.unsent + self.leaving.len();
+            let room = match self.drain_high.checked_sub(held) {
+                None | Some(0) => self.write_queue.saturating_sub(held).min(GROUPS),
+                Some(room) => room.min(2 * GROUPS),
+            };
+            let row = STRIPE - line % STRIPE;
+            let lines = left.min(room.max(1) as u32).min(row as u32);
+            let mut clock = arrival.0;
+            let mut place = place(line << 6, self.rows);
+            let group = place.bank % GROUPS ^ line as usize % GROUPS;
+            for n in 0..lines {
+                clock = arrival.0;
+                if n < GROUPS as u32 {
+                    let at = line + u64::from(n);
+                    place.bank = place.bank / GROUPS * GROUPS + (group ^ at as usize % GROUPS);
+                    let waiting = Waiting {
+                        line: at,
+                        lines: (lines - n).div_ceil(GROUPS as u32),
+                        row: place.row,
+                        arrived: clock + 1,
+                        age: self.ages + u64::from(n),
+                    };
+                    if self.banks[place.bank].wait(waiting, self.pace_groups) {
+                        self.stale |= 1 << place.bank;
+                        self.quiet = 0;
+                    }
+                    self.waiting |= 1 << place.bank;
+                }
+                at += self.pace;
+                arrival = self.step(arrival);
+            }
+            self.ages += u64::from(lines);
+            self.unsent += lines as usize;
+            line += u64::from(lines);
+            left -= lines;
+            if self.unsent + self.leaving.len() >= self.drain_high {
                 self.leaving.leave(clock);
             }
-            let addr = addr.wrapping_add(line << 6);
-            let place = place(addr, self.rows);
-            let bank = &mut self.banks[place.bank];
-            if bank.hit.is_none() && bank.row == place.row {
-                bank.hit = Some(bank.writes.len());
-            }
-            bank.writes.push(Waiting {
-                line: addr >> 6,
-                row: place.row,
-                arrived: clock + 1,
-                age: self.ages,
-            });
-            self.quiet = 0;
-            self.buffered.push(addr >> 6);
-            self.ages += 1;
-            self.unsent += 1;
-            self.waiting |= 1 << place.bank;
             self.make_room(clock);
-            at += self.pace;
         }
         self.next_line[WRITE] = at;
         let taken = at - self.pace;
@@ -261,14 +382,114 @@ impl Bursts {
         }
     }
 
-    /// Reserves the place of a read that the scheduler sees from clock `seen` on; returns the clock of its RD.
+    /// Reserves the places of reads of successive lines, one a bank group and more, that lie in one row each of as many banks, if those
+    /// are one behind the other. If not, rows may have been opened for them.
+    fn read_run(
+        &mut self,
+        line: u64,
+        at: Place,
+        mut arrival: (u64, u64),
+        lines: usize,
+    ) -> Option<Run> {
+        let set = at.bank / GROUPS * GROUPS;
+        let change = at.bank % GROUPS ^ line as usize % GROUPS;
+        let group = |n: usize| (line as usize + n) % GROUPS ^ change;
+        let mut clocks = [0; RUN];
+        for clock in &mut clocks[..lines] {
+            *clock = arrival.0 + 1;
+            arrival = self.step(arrival);
+        }
+        let refreshes = clocks[lines - 1] + self.timing.rcd >= self.next_refresh;
+        if refreshes || self.waiting >> set & ((1 << GROUPS) - 1) != 0 {
+            return None;
+        }
+        for bank in &self.banks[set..set + GROUPS] {
+            if bank.refreshed || bank.row != at.row && bank.before.0 == at.row {
+                return None;
+            }
+        }
+        let mut clock = 0;
+        let mut floors = [0; GROUPS];
+        for n in 0..GROUPS {
+            let bank = set + group(n);
+            if self.banks[bank].row != at.row {
+                self.open_for_read(Place { bank, ..at }, clocks[n])?;
+            }
+            floors[n] = self.floor[READ]
+                .max(self.group_floor[group(n)])
+                .max(self.banks[bank].next_column[READ]);
+        }
+        let t = &self.timing;
+        for (n, place) in clocks[..lines].iter_mut().enumerate() {
+            let mut next = (*place).max(clock);
+            if n == 0 {
+                next = self.columns.fit(next.max(floors[0]), group(0));
+            } else if n < GROUPS {
+                // Those behind one that waits for its bank would not.
+                if floors[n] > next + 3 {
+                    return None;
+                }
+                next = next.max(floors[n]);
+            }
+            *place = next;
+            clock = next + t.ccd_s;
+        }
+        let (first, last) = (clocks[0], clocks[lines - 1]);
+        let groups = std::array::from_fn(group);
+        if last >= self.next_refresh || !self.columns.is_free(&clocks[..lines], groups) {
+            return None;
+        }
+        self.columns
+            .insert_run([first, last], [group(0), group(lines - 1)]);
+        self.stale |= ((1 << GROUPS) - 1) << set;
+        for (n, clock) in (0..lines).zip(clocks).skip(lines - GROUPS) {
+            let bank = &mut self.banks[set + group(n)];
+            bank.next_pre = bank.next_pre.max(clock + t.rtp);
+        }
+        self.begin_reads(lines);
+        self.has_read(last);
+        self.reads.enter_all(&clocks[..lines]);
+        Some(Run {
+            first,
+            last,
+            arrival,
+        })
+    }
+
     #[inline]
-    fn read_line(&mut self, at: Place, seen: u64) -> u64 {
+    fn begin_reads(&mut self, lines: usize) {
         if self.mode == WRITE {
             self.mode = READ;
             self.stats.turns += 1;
         }
-        self.stats.reads += 1;
+        self.stats.reads += lines as u64;
+    }
+
+    /// Opens a row for a read that the scheduler sees from clock `seen` on, unless a refresh is before its column.
+    #[inline]
+    fn open_for_read(&mut self, at: Place, seen: u64) -> Option<()> {
+        let bank = &self.banks[at.bank];
+        // Rows are opened for reads when the writes before them have gone.
+        let from = seen.max(self.last_write + 1);
+        let pre = from.max(bank.next_pre);
+        let opens = match bank.row {
+            CLOSED => bank.next_act.max(from),
+            _ => bank.next_act.max(pre + self.timing.rp),
+        };
+        let group = at.bank % GROUPS;
+        let (index, act) = self.activates.fit(seen, opens, group);
+        if act + self.timing.rcd >= self.refresh_of(at.bank) {
+            return None;
+        }
+        self.activates.insert(index, act, group);
+        self.opened(at, act, pre);
+        Some(())
+    }
+
+    /// Reserves the place of a read that the scheduler sees from clock `seen` on; returns the clock of its RD.
+    #[inline]
+    fn read_line(&mut self, at: Place, seen: u64) -> u64 {
+        self.begin_reads(1);
         let group = at.bank % GROUPS;
         loop {
             if seen >= self.next_refresh {
@@ -279,21 +500,22 @@ impl Bursts {
             let bank = &self.banks[at.bank];
             if bank.row == at.row {
                 let earliest = floor.max(bank.next_column[READ]);
-                let (index, column) = self.columns.fit(seen, earliest, group);
+                let column = self.columns.fit(earliest, group);
                 if column >= self.refresh_of(at.bank) {
                     self.refresh_bank(at.bank);
                     continue;
                 }
-                self.columns.insert(index, column, group);
+                self.columns.insert(column, group);
+                self.stale |= 1 << at.bank;
                 let bank = &mut self.banks[at.bank];
                 bank.next_pre = bank.next_pre.max(column + t.rtp);
                 return self.has_read(column);
             }
             if bank.before.0 == at.row && seen + t.rtp < bank.before.1 {
                 let earliest = floor.max(bank.before_column);
-                let (index, column) = self.columns.fit(seen, earliest, group);
+                let column = self.columns.fit(earliest, group);
                 if column + t.rtp <= bank.before.1 {
-                    self.columns.insert(index, column, group);
+                    self.columns.insert(column, group);
                     return self.has_read(column);
                 }
             }
@@ -305,13 +527,13 @@ impl Bursts {
                 _ => bank.next_act.max(pre + t.rp),
             };
             let (act_index, act) = self.activates.fit(seen, opens, group);
-            let (index, column) = self.columns.fit(seen, floor.max(act + t.rcd), group);
+            let column = self.columns.fit(floor.max(act + t.rcd), group);
             if column >= self.refresh_of(at.bank) {
                 self.refresh_bank(at.bank);
                 continue;
             }
             self.activates.insert(act_index, act, group);
-            self.columns.insert(index, column, group);
+            self.columns.insert(column, group);
             self.opened(at, act, pre);
             let t = &self.timing;
             let bank = &mut self.banks[at.bank];
@@ -336,12 +558,14 @@ impl Bursts {
         let turn = column + t.cl + t.burst + 2 - t.cwl;
         self.floor[WRITE] = self.floor[WRITE].max(turn);
         self.last_read = self.last_read.max(column);
+        self.chosen = None;
         column
     }
 
     /// A row has been opened with an ACT at clock `act`, after a PRE at `pre` if there was another.
     #[inline]
     fn opened(&mut self, at: Place, act: u64, pre: u64) {
+        self.stale |= 1 << at.bank;
         let t = &self.timing;
         let bank = &mut self.banks[at.bank];
         if bank.row != CLOSED {
@@ -362,7 +586,7 @@ impl Bursts {
     fn drain_until(&mut self, until: u64) {
         while self.unsent > 0 && self.floor[WRITE] < until && self.quiet < until {
             match self.next_write() {
-                Some(next) if next.column < until => self.send(next),
+                Some(next) if next.column < until => self.send_some(next, until, usize::MAX),
                 Some(next) => {
                     self.quiet = next.column.min(self.open_rows(until));
                     break;
@@ -380,8 +604,17 @@ impl Bursts {
         while banks != 0 {
             let number = banks.trailing_zeros() as usize % BANKS;
             banks &= banks - 1;
+            let candidate = &mut self.candidates[number];
+            if self.stale >> number & 1 != 0 {
+                candidate.idle = 0;
+            } else if candidate.kind == HIT {
+                continue;
+            } else if candidate.idle >= until {
+                next = next.min(candidate.idle);
+                continue;
+            }
             let bank = &self.banks[number];
-            let Some(write) = bank.writes.first().copied() else {
+            let Some(write) = bank.writes.front().copied() else {
                 continue;
             };
             if bank.hit.is_some() {
@@ -396,8 +629,10 @@ impl Bursts {
             };
             if opens >= until {
                 next = next.min(opens);
+                candidate.idle = opens;
                 if bank.row != CLOSED && pre < until {
                     self.banks[number].precharge(opens);
+                    self.stale |= 1 << number;
                 }
                 continue;
             }
@@ -412,9 +647,11 @@ impl Bursts {
                 self.opened(at, act, pre);
                 next = 0;
             } else {
+                self.candidates[number].idle = act.max(until);
                 next = next.min(act.max(until));
                 if self.banks[number].row != CLOSED {
                     self.banks[number].precharge(opens);
+                    self.stale |= 1 << number;
                 }
             }
         }
@@ -427,7 +664,7 @@ impl Bursts {
         let many = self.unsent + self.leaving.len() >= self.drain_high;
         if self.last_read <= clock {
             while many && self.unsent > self.drain_low {
-                self.send_next();
+                self.send_next(self.unsent - self.drain_low);
             }
         } else if self.drains_until > clock {
             while self.unsent > self.drain_low {
@@ -445,7 +682,7 @@ impl Bursts {
         let start = (clock + t.cl + t.burst + 2 - t.cwl).max(self.leaving.last());
         self.ahead = self.floor[WRITE].saturating_sub(start);
         while self.unsent > self.drain_low {
-            self.send_next();
+            self.send_next(self.unsent - self.drain_low);
         }
         self.ahead = 0;
         self.drains_until = self.leaving.last();
@@ -474,81 +711,196 @@ impl Bursts {
             self.opened(at, act, act);
         }
         let column = self.columns.floor(group).max(clock);
-        let (index, column) = self.columns.fit(clock, column, group);
-        self.columns.insert(index, column, group);
+        let column = self.columns.fit(column, group);
+        self.columns.insert(column, group);
         let leaves = self.leaving.last() + step;
         let t = &self.timing;
         let bank = &mut self.banks[next.bank];
+        self.stale |= 1 << next.bank;
         bank.next_pre = bank.next_pre.max(leaves + t.cwl + t.burst + t.wr);
         self.leaving.enter(leaves);
     }
 
     /// Takes a write out of the queue.
     fn take(&mut self, next: Next) -> Waiting {
+        self.stale |= 1 << next.bank;
         let bank = &mut self.banks[next.bank];
-        let write = bank.writes.remove(next.index);
-        bank.find_hit();
+        let write = bank.take(next.index, 1, self.pace_groups);
         if bank.writes.is_empty() {
             self.waiting &= !(1 << next.bank);
         }
         self.quiet = 0;
         self.unsent -= 1;
-        if let Some(place) = self.buffered.iter().position(|&line| line == write.line) {
-            self.buffered.swap_remove(place);
-        }
         self.stats.writes += 1;
         write
     }
 
-    /// Sends the next write, whatever waits.
-    fn send_next(&mut self) {
+    /// Sends the next write, whatever waits, and maybe some behind it, `most` in all.
+    fn send_next(&mut self, most: usize) {
         if let Some(next) = self.next_write() {
+            self.send_some(next, u64::MAX, most);
+        }
+    }
+
+    /// Sends a write and maybe some behind it that can go before clock `until`.
+    #[inline]
+    fn send_some(&mut self, next: Next, until: u64, most: usize) {
+        if !self.runs || most < GROUPS || !self.send_run(next, until, most) {
             self.send(next);
         }
     }
 
-    /// The write that can go first, and of those the oldest.
-    fn next_write(&self) -> Option<Next> {
+    /// Sends writes of successive lines, one a bank group and more, that hit open rows, if they are next one behind the other.
+    fn send_run(&mut self, next: Next, until: u64, most: usize) -> bool {
+        let set = next.bank / GROUPS * GROUPS;
+        let banks = ((1 << GROUPS) - 1) << set;
+        if self.waiting & banks != banks {
+            return false;
+        }
+        let mut heads = [(0, 0); GROUPS];
+        let Some(first) = self.banks[next.bank].writes.get(next.index).copied() else {
+            return false;
+        };
+        let mut rounds = first.lines;
+        for (n, bank) in self.banks[set..set + GROUPS].iter().enumerate() {
+            let Some(head) = bank.hit.and_then(|hit| bank.writes.get(hit)) else {
+                return false;
+            };
+            let place = head.age.wrapping_sub(first.age) as usize;
+            if bank.refreshed || place >= GROUPS || bank.next_column[WRITE] > next.column {
+                return false;
+            }
+            heads[place] = (set + n, head.arrived);
+            rounds = rounds.min(head.lines);
+        }
+        // What others could do in between.
+        let (rival, older) = match self.first_of(self.waiting & !banks) {
+            Some((age, rival)) => (rival.column, age < first.age),
+            None => (u64::MAX, false),
+        };
+        let mut clocks = [0; RUN];
         let t = &self.timing;
+        let end = until.min(self.next_refresh);
+        let mut clock = next.column;
+        let mut lines = 0;
+        for (n, place) in clocks
+            .iter_mut()
+            .enumerate()
+            .take(most.min(rounds as usize * GROUPS))
+        {
+            let round = (n / GROUPS) as u64;
+            let arrived = heads[n % GROUPS].1 + round * self.pace_groups;
+            let next = clock.max(arrived);
+            let rivals = rival <= next && (older || next > clock) && n > 0;
+            if next >= end || rivals || next >= clock + t.ccd_s && n > 0 {
+                break;
+            }
+            *place = next;
+            lines += 1;
+            clock = next + t.ccd_s;
+        }
+        let clocks = &clocks[..lines];
+        let (Some(&first), Some(&last)) = (clocks.first(), clocks.last()) else {
+            return false;
+        };
+        if !self
+            .columns
+            .is_free(clocks, heads.map(|(bank, _)| bank % GROUPS))
+        {
+            return false;
+        }
+        let groups = [0, lines - 1].map(|n| heads[n % GROUPS].0 % GROUPS);
+        self.columns.insert_run([first, last], groups);
+        self.stale |= banks;
+        if self.mode == READ {
+            self.mode = WRITE;
+            self.stats.turns += 1;
+        }
+        for (n, &(number, _)) in heads.iter().enumerate().take(lines) {
+            let sent = (lines - n).div_ceil(GROUPS);
+            let bank = &mut self.banks[number];
+            let Some(hit) = bank.hit else { continue };
+            bank.take(hit, sent as u32, self.pace_groups);
+            if bank.writes.is_empty() {
+                self.waiting &= !(1 << number);
+            }
+            let data_end = clocks[n + (sent - 1) * GROUPS] + t.cwl + t.burst;
+            bank.next_pre = bank.next_pre.max(data_end + t.wr);
+            let group = &mut self.group_floor[number % GROUPS];
+            *group = (*group).max(data_end + t.wtr_l);
+        }
+        let data_end = last + t.cwl + t.burst;
+        self.floor[READ] = self.floor[READ].max(data_end + t.wtr_s);
+        self.last_write = self.last_write.max(last);
+        self.quiet = 0;
+        self.unsent -= lines;
+        self.stats.writes += lines as u64;
+        if self.ahead == 0 {
+            self.leaving.enter_all(clocks);
+        } else {
+            for &clock in clocks {
+                self.leaving.enter(clock - self.ahead.min(clock));
+            }
+        }
+        true
+    }
+
+    /// The write that can go first, and of those the oldest.
+    #[inline]
+    fn next_write(&mut self) -> Option<Next> {
+        if self.chosen.is_none() || self.stale != 0 {
+            self.chosen = self.first_of(self.waiting).map(|(_, next)| next);
+        }
+        self.chosen
+    }
+
+    /// That of some banks, and its age.
+    fn first_of(&mut self, mut banks: u32) -> Option<(u64, Next)> {
+        if banks == 0 {
+            return None;
+        }
+        let mut stale = self.stale & self.waiting;
+        self.stale = 0;
+        while stale != 0 {
+            let number = stale.trailing_zeros() as usize % BANKS;
+            stale &= stale - 1;
+            let mut candidate = self.banks[number].candidate(&self.timing);
+            candidate.rank = u64::from(candidate.age as u32) << 4 | number as u64;
+            self.candidates[number] = candidate;
+        }
+        let t = &self.timing;
+        let act = self.activates.floor();
+        let read = self.last_read + 1;
         let floor = self.floor[WRITE];
-        let act_floor = self.activates.floor();
-        let from = self.last_read + 1;
-        let mut best: Option<(u64, u64, Next)> = None;
-        let mut banks = self.waiting;
+        let groups: [u64; GROUPS] = std::array::from_fn(|n| self.columns.floor(n));
+        let of = |kind: u64| groups.map(|group| group.max(kind).max(floor));
+        let bounds = [
+            of(0),
+            of(act.max(read) + t.rcd),
+            of(act.max(read + t.rp) + t.rcd),
+        ];
+        let mut first = u64::MAX;
         while banks != 0 {
             let number = banks.trailing_zeros() as usize % BANKS;
             banks &= banks - 1;
-            let bank = &self.banks[number];
-            let Some(oldest) = bank.writes.first() else {
-                continue;
-            };
-            let (index, column) = match bank.hit {
-                Some(hit) => {
-                    let arrived = bank.writes[hit].arrived;
-                    (hit, arrived.max(bank.next_column[WRITE]))
-                }
-                None => {
-                    let opens = match bank.row {
-                        CLOSED => oldest.arrived.max(from).max(bank.next_act),
-                        _ => bank
-                            .next_act
-                            .max(oldest.arrived.max(from).max(bank.next_pre) + t.rp),
-                    };
-                    (0, opens.max(act_floor) + t.rcd)
-                }
-            };
-            let column = column.max(floor).max(self.columns.floor(number % GROUPS));
-            let age = bank.writes[index].age;
-            let next = Next {
-                bank: number,
-                index,
-                column,
-            };
-            if best.is_none_or(|(c, a, _)| (column, age) < (c, a)) {
-                best = Some((column, age, next));
-            }
+            let candidate = &self.candidates[number];
+            let bound = bounds[usize::from(candidate.kind) % 3][number % GROUPS];
+            // No bound is below the floor.
+            let wait = candidate.ready.max(bound).wrapping_sub(floor).min(LONGEST);
+            first = first.min(wait << RANK_BITS | candidate.rank);
         }
-        best.map(|(_, _, next)| next)
+        let bank = first as usize % BANKS;
+        let candidate = self.candidates[bank];
+        let bound = bounds[usize::from(candidate.kind) % 3][bank % GROUPS];
+        let column = candidate.ready.max(bound);
+        let age = candidate.age;
+        let index = self.banks[bank].hit.unwrap_or(0);
+        let next = Next {
+            bank,
+            index,
+            column,
+        };
+        Some((age, next))
     }
 
     /// Sends a write to the DRAM.
@@ -582,7 +934,7 @@ impl Bursts {
                 None => bank.next_column[WRITE],
                 Some((_, act)) => act + t.rcd,
             };
-            let (index, column) = self.columns.fit(write.arrived, floor.max(earliest), group);
+            let column = self.columns.fit(floor.max(earliest), group);
             if write.arrived >= self.next_refresh {
                 self.refresh(write.arrived);
                 continue;
@@ -591,7 +943,7 @@ impl Bursts {
                 self.refresh_bank(next.bank);
                 continue;
             }
-            self.columns.insert(index, column, group);
+            self.columns.insert(column, group);
             if let Some((index, act)) = act {
                 self.activates.insert(index, act, group);
                 self.opened(at, act, pre);
@@ -604,6 +956,7 @@ impl Bursts {
         let bank = &mut self.banks[next.bank];
         bank.next_pre = bank.next_pre.max(data_end + t.wr);
         bank.written = write.row;
+        self.stale |= 1 << next.bank;
         self.floor[READ] = self.floor[READ].max(data_end + t.wtr_s);
         self.group_floor[group] = self.group_floor[group].max(data_end + t.wtr_l);
         let leaves = column - self.ahead.min(column);
@@ -614,6 +967,7 @@ impl Bursts {
     #[cold]
     fn refresh(&mut self, now: u64) {
         let end = self.refresh_end();
+        self.stale = u32::MAX;
         for bank in &mut self.banks {
             bank.close(end);
             bank.refreshed = false;
@@ -636,6 +990,7 @@ impl Bursts {
             self.refresh(self.next_refresh);
         }
         let end = self.refresh_end();
+        self.stale |= 1 << bank;
         let bank = &mut self.banks[bank];
         bank.close(end);
         bank.refreshed = true;
@@ -659,12 +1014,86 @@ impl Bursts {
 }
 
 impl Bank {
+    /// What it wants to do for its writes, if there are some.
+    fn candidate(&self, t: &Timing) -> Candidate {
+        let Some(write) = self.writes.get(self.hit.unwrap_or(0)) else {
+            return Candidate::default();
+        };
+        let (ready, kind) = if self.hit.is_some() {
+            (write.arrived.max(self.next_column[WRITE]), HIT)
+        } else if self.row == CLOSED {
+            (write.arrived.max(self.next_act) + t.rcd, OPENS)
+        } else {
+            let opens = write.arrived.max(self.next_pre) + t.rp;
+            (opens.max(self.next_act) + t.rcd, CHANGES)
+        };
+        Candidate {
+            ready,
+            kind,
+            age: write.age,
+            ..Candidate::default()
+        }
+    }
+
     /// Closes the row, with a PRE that lets an ACT follow at clock `opens`.
     fn precharge(&mut self, opens: u64) {
         self.before = (CLOSED, 0);
         self.row = CLOSED;
         self.hit = None;
         self.next_act = opens;
+    }
+
+    /// Takes some of an entry's lines; returns it as it was.
+    #[inline]
+    fn take(&mut self, index: usize, lines: u32, pace: u64) -> Waiting {
+        let entry = &mut self.writes[index];
+        let whole = *entry;
+        if lines < whole.lines {
+            entry.lines -= lines;
+            entry.line += u64::from(lines) * GROUPS as u64;
+            entry.age += u64::from(lines) * GROUPS as u64;
+            entry.arrived += u64::from(lines) * pace;
+            return whole;
+        }
+        if index == 0 {
+            self.writes.pop_front();
+        } else {
+            self.writes.remove(index);
+        }
+        self.find_hit();
+        whole
+    }
+
+    /// Lets writes wait, with those before them if they follow one another. True: what the bank wants to do has changed.
+    #[inline]
+    fn wait(&mut self, writes: Waiting, pace: u64) -> bool {
+        if let Some(last) = self.writes.back_mut() {
+            let lines = u64::from(last.lines);
+            let apart = lines * GROUPS as u64;
+            let follows = last.line + apart == writes.line && last.age + apart == writes.age;
+            let arrived = last.arrived + lines * pace;
+            if follows && last.row == writes.row && writes.arrived <= arrived + 1 {
+                last.lines += writes.lines;
+                return false;
+            }
+        }
+        let mut changed = self.writes.is_empty();
+        if self.hit.is_none() && self.row == writes.row {
+            self.hit = Some(self.writes.len());
+            changed = true;
+        }
+        self.writes.push_back(writes);
+        changed
+    }
+
+    /// Whether a write of this line waits.
+    #[inline]
+    fn holds(&self, line: u64) -> bool {
+        self.writes.iter().any(|w| {
+            line.checked_sub(w.line).is_some_and(|apart| {
+                apart % GROUPS as u64 == 0 && apart / (GROUPS as u64) < u64::from(w.lines)
+            })
+        })
     }
 
     #[inline]

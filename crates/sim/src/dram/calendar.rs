@@ -1,7 +1,6 @@
 //! When commands of one kind are reserved, and where the next one fits between them; when requests leave a queue.
 
-use std::collections::VecDeque;
-
+use super::map::GROUPS;
 use super::Timing;
 
 /// So many are kept before those that lie behind are forgotten.
@@ -16,70 +15,193 @@ struct Entry {
     group: usize,
 }
 
-/// Reserved RD and WR commands, which are tCCD apart.
+/// Reserved RD and WR commands, which are tCCD apart: a ring of clocks, with a bit where no other can be.
 pub(super) struct Columns {
-    entries: Vec<Entry>,
-    /// Up to here no place is left.
-    dense: u64,
+    words: Vec<Clocks>,
+    /// The first word that is known, and the first behind all that have a bit.
+    base: u64,
+    top: u64,
+    /// The last command.
+    last: Entry,
     short: u64,
     long: u64,
+    /// What a command at bit 7 is in the way of: those of all groups, and of its own.
+    masks: [u64; 2],
+}
+
+/// 64 clocks: those in which no command can be, and those in which none of a bank group can.
+#[derive(Clone, Copy, Default)]
+struct Clocks {
+    any: u64,
+    group: [u64; GROUPS],
 }
 
 impl Columns {
-    pub(super) fn new(timing: &Timing) -> Columns {
+    /// For `requests` at a time; places that are farther ahead than these can be are free for all.
+    pub(super) fn new(timing: &Timing, requests: usize) -> Columns {
         Columns {
-            entries: Vec::with_capacity(MOST + 1),
-            dense: 0,
+            words: vec![Clocks::default(); ring(requests)],
+            base: 0,
+            top: 0,
+            last: Entry { clock: 0, group: 0 },
             short: timing.ccd_s,
             long: timing.ccd_l,
+            masks: [timing.ccd_s, timing.ccd_l].map(|gap| part(0, 8 - gap, 6 + gap)),
         }
     }
 
     #[inline]
-    fn gap(&self, entry: Entry, group: usize) -> u64 {
-        if entry.group == group {
-            self.long
-        } else {
-            self.short
+    fn word(&self, word: u64) -> Clocks {
+        let mask = self.words.len() - 1;
+        self.words[word as usize & mask]
+    }
+
+    /// The first clock from `earliest` on at which a command fits.
+    #[inline]
+    pub(super) fn fit(&self, earliest: u64, group: usize) -> u64 {
+        let mut clock = earliest.max(self.base * 64);
+        while clock / 64 < self.top {
+            let word = self.word(clock / 64);
+            let busy = (word.any | word.group[group % GROUPS]) >> (clock % 64);
+            let clocks = u64::from((!busy).trailing_zeros());
+            if clocks < 64 - clock % 64 {
+                return clock + clocks;
+            }
+            clock = (clock / 64 + 1) * 64;
+        }
+        clock
+    }
+
+    /// Whether nothing is in the way of commands at these clocks, so close that nothing fits between, whose groups take turns:
+    /// that of the first with the first of `groups`.
+    #[inline]
+    pub(super) fn is_free(&self, clocks: &[u64], groups: [usize; GROUPS]) -> bool {
+        let (Some(&first), Some(&last)) = (clocks.first(), clocks.last()) else {
+            return false;
+        };
+        if first >= self.floor(groups[0]) {
+            return true;
+        }
+        if first / 64 < self.base {
+            return false;
+        }
+        let mut word = first / 64;
+        while word <= last / 64 && word < self.top {
+            if self.word(word).any & part(word, first, last) != 0 {
+                return false;
+            }
+            word += 1;
+        }
+        // Only the first and the last of a group have one of their group beside them that is none of these.
+        let ends = clocks.iter().enumerate();
+        ends.filter(|&(n, _)| n < GROUPS || n + GROUPS >= clocks.len())
+            .all(|(n, &clock)| {
+                let group = self.word(clock / 64).group[groups[n % GROUPS] % GROUPS];
+                clock / 64 >= self.top || group >> (clock % 64) & 1 == 0
+            })
+    }
+
+    /// Reserves a clock.
+    #[inline]
+    pub(super) fn insert(&mut self, clock: u64, group: usize) {
+        let (word, bit) = (clock / 64, clock % 64);
+        let most = self.base + self.words.len() as u64;
+        if word >= self.base && word < most {
+            let masks = self.masks;
+            if bit < 7 {
+                if word > self.base {
+                    self.mark(word - 1, group, masks.map(|mask| mask << (57 + bit)));
+                }
+                self.mark(word, group, masks.map(|mask| mask >> (7 - bit)));
+            } else {
+                self.mark(word, group, masks.map(|mask| mask << (bit - 7)));
+                if bit > 56 && word + 1 < most {
+                    self.mark(word + 1, group, masks.map(|mask| mask >> (71 - bit)));
+                }
+            }
+        }
+        if clock > self.last.clock {
+            self.last = Entry { clock, group };
         }
     }
 
-    /// The first clock from `earliest` on at which a command fits that is known since `seen`, and its place in the list.
     #[inline]
-    pub(super) fn fit(&mut self, seen: u64, earliest: u64, group: usize) -> (usize, u64) {
-        self.dense = self.dense.max(seen);
-        let packed = earliest <= self.dense;
-        let mut clock = earliest.max(self.dense);
-        let v = &self.entries;
-        let mut i = v.len();
-        while i > 0 && v[i - 1].clock > clock {
-            i -= 1;
-        }
-        if i > 0 {
-            clock = clock.max(v[i - 1].clock + self.gap(v[i - 1], group));
-        }
-        while i < v.len() && v[i].clock < clock + self.gap(v[i], group) {
-            clock = clock.max(v[i].clock + self.gap(v[i], group));
-            i += 1;
-        }
-        if packed {
-            self.dense = clock;
-        }
-        (i, clock)
+    fn mark(&mut self, word: u64, group: usize, masks: [u64; 2]) {
+        let mask = self.words.len() - 1;
+        let clocks = &mut self.words[word as usize & mask];
+        clocks.any |= masks[0];
+        clocks.group[group % GROUPS] |= masks[1];
+        self.top = self.top.max(word + 1);
     }
 
+    /// Reserves what is so close that nothing fits between: clock and group of the first and of the last.
     #[inline]
-    pub(super) fn insert(&mut self, index: usize, clock: u64, group: usize) {
-        insert(&mut self.entries, index, Entry { clock, group });
+    pub(super) fn insert_run(&mut self, clocks: [u64; 2], groups: [usize; 2]) {
+        let [first, last] = clocks;
+        let (short, long) = (self.short - 1, self.long - 1);
+        let from = first.saturating_sub(long).max(self.base * 64);
+        let to = (last + long).min((self.base + self.words.len() as u64) * 64 - 1);
+        let mask = self.words.len() - 1;
+        for word in from / 64..to / 64 + 1 {
+            let clocks = &mut self.words[word as usize & mask];
+            clocks.any |= part(word, first.saturating_sub(short), last + short);
+            clocks.group[groups[0] % GROUPS] |= part(word, from, first);
+            clocks.group[groups[1] % GROUPS] |= part(word, last, to);
+        }
+        self.top = self.top.max(to / 64 + 1);
+        if last > self.last.clock {
+            self.last = Entry {
+                clock: last,
+                group: groups[1],
+            };
+        }
+    }
+
+    /// Forgets what is behind `clock`.
+    #[inline]
+    pub(super) fn forget(&mut self, clock: u64) {
+        // What comes a little late still finds it.
+        let base = (clock / 64).saturating_sub(1);
+        if base < self.base + 8 {
+            return;
+        }
+        let mask = self.words.len() - 1;
+        while self.base < base {
+            if self.base >= self.top {
+                self.base = base;
+                return;
+            }
+            self.words[self.base as usize & mask] = Clocks::default();
+            self.base += 1;
+        }
     }
 
     /// The first clock behind all of them that fits this bank group.
     #[inline]
     pub(super) fn floor(&self, group: usize) -> u64 {
-        self.entries
-            .last()
-            .map_or(0, |&e| e.clock + self.gap(e, group))
+        match self.last {
+            Entry { clock: 0, .. } => 0,
+            last if last.group == group => last.clock + self.long,
+            last => last.clock + self.short,
+        }
     }
+}
+
+/// Words of a ring of clocks in which so many requests lie, each of which may wait for the one before to close its row.
+fn ring(requests: usize) -> usize {
+    (requests + 48).next_power_of_two()
+}
+
+/// Those bits of a word of clocks that are from `first` to `last`.
+#[inline]
+fn part(word: u64, first: u64, last: u64) -> u64 {
+    let start = word * 64;
+    if last < start || first > start + 63 {
+        return 0;
+    }
+    let from = first.saturating_sub(start);
+    let to = (last - start).min(63);
+    (u64::MAX << from) & (u64::MAX >> (63 - to))
 }
 
 /// Reserved ACT commands, which are tRRD apart, and four of them tFAW.
@@ -174,59 +296,151 @@ fn insert(entries: &mut Vec<Entry>, index: usize, entry: Entry) {
     }
 }
 
-/// When the requests in a queue leave it.
+/// When the requests in a queue leave it: a ring of clocks, in each of which one does at most.
 pub(super) struct Queue {
-    /// Sorted.
-    clocks: VecDeque<u64>,
+    words: Vec<u64>,
+    /// All before this clock have left.
+    at: u64,
+    len: usize,
+    last: u64,
 }
 
 impl Queue {
     pub(super) fn new(most: usize) -> Queue {
         Queue {
-            clocks: VecDeque::with_capacity(most + 1),
+            words: vec![0; ring(most)],
+            at: 0,
+            len: 0,
+            last: 0,
         }
     }
 
+    #[inline]
     pub(super) fn len(&self) -> usize {
-        self.clocks.len()
+        self.len
     }
 
     /// When the first leaves.
+    #[inline]
     pub(super) fn first(&self) -> Option<u64> {
-        self.clocks.front().copied()
+        self.nth(0)
+    }
+
+    #[inline]
+    fn nth(&self, mut n: usize) -> Option<u64> {
+        if n >= self.len {
+            return None;
+        }
+        let mask = self.words.len() - 1;
+        let mut word = self.at / 64;
+        loop {
+            let mut bits = self.words[word as usize & mask];
+            while bits != 0 {
+                if n == 0 {
+                    return Some(word * 64 + u64::from(bits.trailing_zeros()));
+                }
+                n -= 1;
+                bits &= bits - 1;
+            }
+            word += 1;
+        }
     }
 
     /// When the last leaves; 0 if there is none.
+    #[inline]
     pub(super) fn last(&self) -> u64 {
-        self.clocks.back().map_or(0, |&clock| clock)
+        match self.len {
+            0 => 0,
+            _ => self.last,
+        }
     }
 
     /// When there is room again in a queue of `most`, if there is none now.
     #[inline]
     pub(super) fn full_until(&self, most: usize) -> Option<u64> {
-        let first = self.clocks.len().checked_sub(most)?;
-        self.clocks.get(first).copied()
+        self.nth(self.len.checked_sub(most)?)
+    }
+
+    /// Many clocks have passed since some have left.
+    #[inline]
+    pub(super) fn is_behind(&self, clock: u64) -> bool {
+        clock > self.at + 512
     }
 
     /// Lets those leave that do so by `clock`.
     #[inline]
     pub(super) fn leave(&mut self, clock: u64) {
-        while self.clocks.front().is_some_and(|&first| first <= clock) {
-            self.clocks.pop_front();
+        if clock < self.at {
+            return;
         }
+        let mask = self.words.len() - 1;
+        let mut word = self.at / 64;
+        while self.len > 0 && word <= clock / 64 {
+            let bits = &mut self.words[word as usize & mask];
+            let left = *bits & part(word, self.at, clock);
+            if left != 0 {
+                *bits &= !left;
+                self.len -= left.count_ones() as usize;
+            }
+            word += 1;
+        }
+        self.at = clock + 1;
     }
 
-    /// Takes one that leaves at `clock`.
+    /// Takes some that leave at these clocks, which are sorted and none twice.
+    #[inline]
+    pub(super) fn enter_all(&mut self, clocks: &[u64]) {
+        let (Some(&first), Some(&last)) = (clocks.first(), clocks.last()) else {
+            return;
+        };
+        if last < self.at {
+            return;
+        }
+        if first < self.at || last / 64 >= self.at / 64 + self.words.len() as u64 - 1 {
+            clocks.iter().for_each(|&clock| self.enter(clock));
+            return;
+        }
+        let (mut word, mut bits) = (first / 64, 0);
+        for &clock in clocks {
+            if clock / 64 != word {
+                self.add(word, bits);
+                (word, bits) = (clock / 64, 0);
+            }
+            bits |= 1 << (clock % 64);
+        }
+        self.last = self.last().max(last);
+        self.add(word, bits);
+    }
+
+    #[inline]
+    fn add(&mut self, word: u64, bits: u64) {
+        let mask = self.words.len() - 1;
+        let all = &mut self.words[word as usize & mask];
+        self.len += (bits & !*all).count_ones() as usize;
+        *all |= bits;
+    }
+
+    /// Takes one that leaves at `clock`, or next to it, unless that is over.
     #[inline]
     pub(super) fn enter(&mut self, clock: u64) {
-        let mut i = self.clocks.len();
-        while i > 0 && self.clocks[i - 1] > clock {
-            i -= 1;
+        if clock < self.at {
+            return;
         }
-        if i == self.clocks.len() {
-            self.clocks.push_back(clock);
+        let mask = self.words.len() - 1;
+        let most = (self.at / 64 + self.words.len() as u64 - 1) * 64;
+        let mut clock = clock.min(most);
+        while self.words[(clock / 64) as usize & mask] >> (clock % 64) & 1 != 0 {
+            clock += 1;
+            if clock > most + 63 {
+                clock = self.at;
+            }
+        }
+        self.words[(clock / 64) as usize & mask] |= 1 << (clock % 64);
+        self.last = if self.len == 0 {
+            clock
         } else {
-            self.clocks.insert(i, clock);
-        }
+            self.last.max(clock)
+        };
+        self.len += 1;
     }
 }

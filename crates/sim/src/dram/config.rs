@@ -200,7 +200,19 @@ impl Timing {
         let short = (guess + 1) * 2_000_000 <= u128::from(time.0) * u128::from(self.rate);
         guess as u64 + u64::from(short)
     }
+
+    /// The same, and what of `time` has passed since it began, of which [`REST`] make a clock.
+    #[inline]
+    pub(super) fn cycle_and_rest(&self, time: Time) -> (u64, u64) {
+        let cycle = self.cycle(time);
+        // Both products may be cut to 64 bits: their difference is small.
+        let rest = time.0.wrapping_mul(self.rate);
+        (cycle, rest.wrapping_sub(cycle.wrapping_mul(REST)))
+    }
 }
+
+/// See [`Timing::cycle_and_rest`].
+pub(super) const REST: u64 = 2_000_000;
 
 #[cfg(test)]
 mod tests {

@@ -151,6 +151,7 @@ impl HostPort for Link {
         self.up.acknowledge(now, &self.config);
         match &mmio {
             Mmio::Write { data, .. } => {
+                self.marks.taken(now);
                 self.device_posted
                     .give_back(now + self.latency, 1, credit_bytes(data.len()))
             }

@@ -18,12 +18,14 @@
 
 mod credits;
 mod device;
+mod marks;
 mod tlp;
 mod wire;
 
 use std::collections::VecDeque;
 
 use credits::{credit_bytes, Credits};
+use marks::Marks;
 use tlp::{Arrived, Completion, DeviceRead};
 use wire::{dwords, Wire, COMPLETION, REQUEST_64};
 
@@ -77,6 +79,8 @@ pub struct Link {
     in_data: VecDeque<Arrived>,
     /// Reads that the device has taken and not answered.
     unanswered: Vec<u32>,
+    /// Who waits for the device to have taken what was posted to it.
+    marks: Marks,
     refused: LinkStats,
     /// See [`HostPort::refused_until`](crate::HostPort::refused_until).
     refused_until: Time,
@@ -114,6 +118,7 @@ impl Link {
             in_mmio: VecDeque::new(),
             in_data: VecDeque::new(),
             unanswered: Vec::new(),
+            marks: Marks::default(),
             refused: LinkStats::default(),
             refused_until: Time::ZERO,
             config: config.clone(),
@@ -172,7 +177,30 @@ impl Link {
 
     /// Takes a host's or peer's access for the device, ready for the wire at `ready`.
     pub(crate) fn enqueue_mmio(&mut self, ready: Time, mmio: Mmio) {
+        if matches!(mmio, Mmio::Write { .. }) {
+            self.marks.posted();
+        }
         self.mmio_queue.push_back((ready, mmio));
+    }
+
+    /// See [`crate::System::mark`].
+    pub(crate) fn mark(&mut self) -> u64 {
+        self.marks.add()
+    }
+
+    /// See [`crate::System::completed`].
+    pub(crate) fn completed(&mut self, mark: u64) -> Option<Time> {
+        let time = self.peek_completed(mark)?;
+        self.marks.remove(mark);
+        Some(time)
+    }
+
+    pub(crate) fn peek_completed(&self, mark: u64) -> Option<Time> {
+        self.marks.reached(mark).map(|taken| taken + self.latency)
+    }
+
+    pub(crate) fn open_marks(&self) -> usize {
+        self.marks.open()
     }
 
     pub(crate) fn mmio_queued(&self) -> usize {

@@ -6,17 +6,19 @@
 
 mod arbiter;
 mod queue;
+mod returns;
 mod slots;
 
 use std::collections::VecDeque;
 
 use design::media::Sizes;
-use sim::controller::{Memory, Returns, MAX_WRITES};
+use sim::controller::{Memory, MAX_WRITES};
 use sim::Clock;
 use spec::regs::Field;
 
 use self::arbiter::{Arbiter, Grant, URGENT};
 use self::queue::{Due, DueQueue};
+use self::returns::Returns;
 use self::slots::{Slot, Slots};
 use super::delay::{Delay, LEAST, READ, WRITE};
 use super::edges::Edges;
@@ -205,7 +207,7 @@ impl Channel {
             rows: [VecDeque::with_capacity(64), VecDeque::with_capacity(64)],
             read_due: u64::MAX,
             next_piece: 0,
-            returns: Returns::new(),
+            returns: Returns::default(),
             data: VecDeque::with_capacity(64),
             write_due: u64::MAX,
             next_data: 0,
@@ -507,7 +509,7 @@ impl Channel {
             _ => self.edges.after(answered.first),
         };
         self.returns.forget(cycle.saturating_sub(1));
-        let (_, came) = self.returns.take(first, last, lines);
+        let came = self.returns.take(first, last, lines);
         slot.asked += lines as u16;
         let end = slot.asked == slot.beats;
         let mut out = came + 1;

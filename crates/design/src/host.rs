@@ -1,0 +1,504 @@
+//! Host profiles (`hosts/*.toml`): what things cost on the host's CPUs, its cache, and how a device is attached to it.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Serialize};
+use sim::{HostConfig, LinkConfig};
+
+use crate::cpu::HostCosts;
+use crate::error::{self, check, one_of, range, Error};
+
+/// Bytes of a cache line, of a write-combining buffer, and of the longest load or store.
+pub const LINE_BYTES: u64 = 64;
+/// The longest time that a profile may state, ns.
+const MOST_NS: f64 = 1e6;
+
+/// The profiles that are shipped, by name; the first three are those of a driver alone.
+const SHIPPED: [(&str, &str); 7] = [
+    ("none", include_str!("../../../hosts/none.toml")),
+    ("polled", include_str!("../../../hosts/polled.toml")),
+    ("kernel", include_str!("../../../hosts/kernel.toml")),
+    ("nearpm", include_str!("../../../hosts/nearpm.toml")),
+    (
+        "optane-dimm",
+        include_str!("../../../hosts/optane-dimm.toml"),
+    ),
+    ("cxl", include_str!("../../../hosts/cxl.toml")),
+    ("numa", include_str!("../../../hosts/numa.toml")),
+];
+
+/// A value, and where it was published or why it was assumed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sourced<T> {
+    /// The value; its unit is part of the key.
+    pub value: T,
+    /// Where it was published, or `assumed` and the reason.
+    pub source: String,
+}
+
+/// A host. Times are in ns, at most 1 ms each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostProfile {
+    /// Its name; the file's.
+    pub name: String,
+    /// What it is, in a line.
+    pub description: String,
+    /// What an NVMe driver costs.
+    pub driver: Driver,
+    /// One CPU's loads and stores of a device.
+    pub core: Core,
+    /// The cache in front of memory of a device that is mapped write-back, one for all CPUs.
+    pub cache: Cache,
+    /// The host's own memory.
+    pub memory: Dram,
+    /// The way between CPU and device. Without this table it is what the design says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attach: Option<Attach>,
+}
+
+/// Costs of an NVMe driver.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Driver {
+    /// CPU time to build and place one command.
+    pub submit_ns: Sourced<f64>,
+    /// CPU time to reap one completion.
+    pub complete_ns: Sourced<f64>,
+    /// From an interrupt message to the first look at the queue; 0 polls.
+    pub interrupt_ns: Sourced<f64>,
+}
+
+/// Costs of one CPU's loads and stores.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Core {
+    /// CPU time to issue a load, or a store that goes to the cache or a write-combining buffer.
+    pub issue_ns: Sourced<f64>,
+    /// CPU time of one posted uncached store, a doorbell for example.
+    pub mmio_store_ns: Sourced<f64>,
+    /// The CPU's part of the round trip of a load that goes to a device, beside `host.mmio_ns` each way.
+    pub load_ns: Sourced<f64>,
+    /// Loads of a device under way at a time: 1 to 1024.
+    pub fill_buffers: Sourced<u32>,
+    /// Write-combining buffers: 1 to 1024.
+    pub wc_buffers: Sourced<u32>,
+    /// How long a write-combining buffer is busy once it is written out: until the host's fabric has taken it. To the root complex it
+    /// takes `host.mmio_ns` more.
+    pub wc_flush_ns: Sourced<f64>,
+    /// CPU time of one non-temporal store of up to 64 bytes.
+    pub ntstore_ns: Sourced<f64>,
+    /// CPU time to issue one `clwb` or `clflushopt`.
+    pub clwb_ns: Sourced<f64>,
+    /// From there until the host's fabric has taken the line; likewise.
+    pub clwb_drain_ns: Sourced<f64>,
+    /// CPU time of an `sfence` that has nothing to wait for.
+    pub sfence_ns: Sourced<f64>,
+}
+
+/// How a set of the cache chooses the line that has to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    /// The least recently used one.
+    Lru,
+    /// Any, drawn from `host.seed`.
+    Random,
+}
+
+/// The write-back cache. Lines have 64 bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cache {
+    /// Bytes: 64 times `ways` times a power of two, at most 1 GiB.
+    pub bytes: Sourced<u32>,
+    /// Lines of a set: 1 to 64.
+    pub ways: Sourced<u32>,
+    /// Which line of a set leaves.
+    pub policy: Sourced<Policy>,
+    /// From the issue of a load to its data, when the line is there.
+    pub hit_ns: Sourced<f64>,
+}
+
+/// The host's own memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dram {
+    /// A load that misses all caches.
+    pub dram_ns: Sourced<f64>,
+    /// Bytes a ns that one CPU copies within it: more than 0, at most 1000.
+    pub copy_gb_s: Sourced<f64>,
+}
+
+/// What a profile says of the way between CPU and device: keys of [`HostConfig`] and [`LinkConfig`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attach {
+    /// Between CPU and root complex, one way.
+    pub mmio_ns: Sourced<u32>,
+    /// See [`LinkConfig::device_phy_ns`].
+    pub device_phy_ns: Sourced<u32>,
+    /// See [`LinkConfig::propagation_ns`].
+    pub propagation_ns: Sourced<u32>,
+    /// See [`LinkConfig::root_phy_ns`].
+    pub root_phy_ns: Sourced<u32>,
+    /// See [`LinkConfig::generation`]: 1 to 5.
+    pub generation: Sourced<u8>,
+    /// See [`LinkConfig::lanes`]: 1, 2, 4, 8, 16.
+    pub lanes: Sourced<u8>,
+}
+
+impl HostProfile {
+    /// Names of those that are shipped.
+    pub fn names() -> [&'static str; SHIPPED.len()] {
+        SHIPPED.map(|shipped| shipped.0)
+    }
+
+    /// One by name, or by path: anything with a `/` or `.toml` in it.
+    pub fn find(name: &str) -> Result<HostProfile, Error> {
+        if name.contains('/') || name.ends_with(".toml") {
+            return HostProfile::load(Path::new(name));
+        }
+        HostProfile::shipped(name)
+            .cloned()
+            .ok_or_else(|| HostProfile::unknown("host profile", name))
+    }
+
+    /// One that is shipped.
+    pub fn shipped(name: &str) -> Option<&'static HostProfile> {
+        static PROFILES: OnceLock<Vec<HostProfile>> = OnceLock::new();
+        let profiles = PROFILES.get_or_init(|| {
+            let parse = |&(name, text): &(&str, &str)| {
+                HostProfile::parse(text, Path::new(&format!("hosts/{name}.toml"))).ok()
+            };
+            // A test reads them all.
+            SHIPPED.iter().filter_map(parse).collect()
+        });
+        profiles.iter().find(|profile| profile.name == name)
+    }
+
+    /// Reads a profile file.
+    pub fn load(path: &Path) -> Result<HostProfile, Error> {
+        HostProfile::parse(&error::read(path)?, path)
+    }
+
+    /// Reads a profile from text; `path` is what errors name.
+    pub fn parse(text: &str, path: &Path) -> Result<HostProfile, Error> {
+        let profile: HostProfile =
+            toml::from_str(text).map_err(|e| Error::from_toml(path, text, &e))?;
+        profile.validate().map_err(|e| e.in_text(path, text))?;
+        Ok(profile)
+    }
+
+    /// What is said of a name that none has.
+    pub(crate) fn unknown(key: &str, name: &str) -> Error {
+        Error::new(format!(
+            "{key} = {name}: allowed is {}, or a TOML file",
+            HostProfile::names().join(", ")
+        ))
+    }
+
+    /// Checks every value, and that each has a source.
+    pub fn validate(&self) -> Result<(), Error> {
+        let Driver {
+            submit_ns,
+            complete_ns,
+            interrupt_ns,
+        } = &self.driver;
+        time("driver.submit_ns", submit_ns)?;
+        time("driver.complete_ns", complete_ns)?;
+        time("driver.interrupt_ns", interrupt_ns)?;
+        self.core.validate()?;
+        self.cache.validate()?;
+        time("memory.dram_ns", &self.memory.dram_ns)?;
+        let rate = &self.memory.copy_gb_s;
+        sourced("memory.copy_gb_s", rate)?;
+        let ok = rate.value > 0.0 && rate.value <= 1000.0;
+        check(
+            "memory.copy_gb_s",
+            rate.value,
+            ok,
+            "more than 0, at most 1000",
+        )?;
+        self.attach.as_ref().map_or(Ok(()), Attach::validate)
+    }
+
+    /// What a driver costs.
+    pub fn costs(&self) -> HostCosts {
+        HostCosts {
+            submit_ps: ps(self.driver.submit_ns.value),
+            complete_ps: ps(self.driver.complete_ns.value),
+            mmio_write_ps: ps(self.core.mmio_store_ns.value),
+            interrupt_ps: ps(self.driver.interrupt_ns.value),
+        }
+    }
+
+    /// Host and link as the profile has them: `host` and `link` where it says nothing.
+    pub fn attached(&self, host: &HostConfig, link: &LinkConfig) -> (HostConfig, LinkConfig) {
+        let (mut host, mut link) = (host.clone(), link.clone());
+        if let Some(attach) = &self.attach {
+            host.mmio_ns = attach.mmio_ns.value.into();
+            link.device_phy_ns = attach.device_phy_ns.value.into();
+            link.propagation_ns = attach.propagation_ns.value.into();
+            link.root_phy_ns = attach.root_phy_ns.value.into();
+            link.generation = attach.generation.value;
+            link.lanes = attach.lanes.value;
+        }
+        (host, link)
+    }
+}
+
+impl Core {
+    fn validate(&self) -> Result<(), Error> {
+        let times = [
+            ("core.issue_ns", &self.issue_ns),
+            ("core.mmio_store_ns", &self.mmio_store_ns),
+            ("core.load_ns", &self.load_ns),
+            ("core.wc_flush_ns", &self.wc_flush_ns),
+            ("core.ntstore_ns", &self.ntstore_ns),
+            ("core.clwb_ns", &self.clwb_ns),
+            ("core.clwb_drain_ns", &self.clwb_drain_ns),
+            ("core.sfence_ns", &self.sfence_ns),
+        ];
+        times.iter().try_for_each(|(key, value)| time(key, value))?;
+        for (key, count) in [
+            ("core.fill_buffers", &self.fill_buffers),
+            ("core.wc_buffers", &self.wc_buffers),
+        ] {
+            sourced(key, count)?;
+            range(key, count.value, 1, 1024)?;
+        }
+        Ok(())
+    }
+}
+
+impl Cache {
+    fn validate(&self) -> Result<(), Error> {
+        sourced("cache.bytes", &self.bytes)?;
+        sourced("cache.ways", &self.ways)?;
+        sourced("cache.policy", &self.policy)?;
+        time("cache.hit_ns", &self.hit_ns)?;
+        let (bytes, ways) = (self.bytes.value, self.ways.value);
+        range("cache.ways", ways, 1, 64)?;
+        let way = u64::from(ways) * LINE_BYTES;
+        let sets = u64::from(bytes) / way;
+        let ok = u64::from(bytes) % way == 0 && sets.is_power_of_two() && bytes <= 1 << 30;
+        let allowed = format!("{way} times a power of two, at most 1 GiB");
+        check("cache.bytes", bytes, ok, &allowed)
+    }
+
+    /// Its sets.
+    pub fn sets(&self) -> usize {
+        (u64::from(self.bytes.value) / (u64::from(self.ways.value.max(1)) * LINE_BYTES)) as usize
+    }
+}
+
+impl Attach {
+    fn validate(&self) -> Result<(), Error> {
+        let times = [
+            ("attach.mmio_ns", &self.mmio_ns),
+            ("attach.device_phy_ns", &self.device_phy_ns),
+            ("attach.propagation_ns", &self.propagation_ns),
+            ("attach.root_phy_ns", &self.root_phy_ns),
+        ];
+        for (key, value) in times {
+            sourced(key, value)?;
+            range(key, value.value, 0, MOST_NS as u32)?;
+        }
+        let sum = self.device_phy_ns.value + self.propagation_ns.value + self.root_phy_ns.value;
+        let allowed = "10 and more with propagation_ns and root_phy_ns: the scheduler runs devices apart for that long";
+        check(
+            "attach.device_phy_ns",
+            self.device_phy_ns.value,
+            sum >= 10,
+            allowed,
+        )?;
+        sourced("attach.generation", &self.generation)?;
+        range("attach.generation", self.generation.value.into(), 1, 5)?;
+        sourced("attach.lanes", &self.lanes)?;
+        one_of("attach.lanes", self.lanes.value.into(), &[1, 2, 4, 8, 16])
+    }
+}
+
+/// Picoseconds of a time that was checked.
+pub fn ps(ns: f64) -> u64 {
+    (ns * 1000.0).round() as u64
+}
+
+fn sourced<T>(key: &str, value: &Sourced<T>) -> Result<(), Error> {
+    let there = !value.source.trim().is_empty();
+    check(
+        key,
+        "a value without a source",
+        there,
+        "{ value = ..., source = \"where it was published, or why it is assumed\" }",
+    )
+}
+
+fn time(key: &str, value: &Sourced<f64>) -> Result<(), Error> {
+    sourced(key, value)?;
+    let ok = (0.0..=MOST_NS).contains(&value.value);
+    check(key, value.value, ok, "0 to 1000000")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(name: &str) -> &'static str {
+        SHIPPED.iter().find(|s| s.0 == name).unwrap().1
+    }
+
+    #[test]
+    fn all_files_are_shipped_and_each_bears_its_name() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hosts");
+        let files = std::fs::read_dir(&folder).unwrap();
+        let mut names: Vec<String> = files
+            .map(|f| f.unwrap().path())
+            .map(|path| {
+                let profile = HostProfile::load(&path).unwrap_or_else(|e| panic!("{e}"));
+                assert_eq!(
+                    Some(profile.name.as_str()),
+                    path.file_stem().and_then(|s| s.to_str())
+                );
+                assert_eq!(HostProfile::shipped(&profile.name), Some(&profile));
+                let (host, link) = profile.attached(&HostConfig::default(), &LinkConfig::default());
+                host.validate().unwrap();
+                link.validate().unwrap();
+                profile.name
+            })
+            .collect();
+        names.sort();
+        let mut shipped = HostProfile::names().to_vec();
+        shipped.sort_unstable();
+        assert_eq!(names, shipped);
+    }
+
+    #[test]
+    fn costs_of_a_driver_are_what_they_were_before_there_were_files() {
+        for (name, [submit, complete, store, interrupt]) in [
+            ("none", [0, 0, 0, 0]),
+            ("polled", [40, 30, 20, 0]),
+            ("kernel", [900, 500, 20, 1500]),
+        ] {
+            let profile = HostProfile::shipped(name).unwrap();
+            let costs = HostCosts {
+                submit_ps: submit * 1000,
+                complete_ps: complete * 1000,
+                mmio_write_ps: store * 1000,
+                interrupt_ps: interrupt * 1000,
+            };
+            assert_eq!(profile.costs(), costs, "{name}");
+            assert_eq!(profile.attach, None, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_one_line_with_file_key_and_what_is_allowed() {
+        let polled = text("polled");
+        for (from, to, why) in [
+            (
+                "[core]",
+                "[core]\nclock_ghz = 3",
+                "unknown key `core.clock_ghz`; allowed: ",
+            ),
+            (
+                "value = 40",
+                "value = -1",
+                "driver.submit_ns = -1: allowed is 0 to 1000000",
+            ),
+            (
+                "value = 40",
+                "value = nan",
+                "driver.submit_ns = NaN: allowed is 0 to 1000000",
+            ),
+            (
+                "value = 40",
+                "value = 2e6",
+                "driver.submit_ns = 2000000: allowed is 0 to 1000000",
+            ),
+            (
+                "value = 12",
+                "value = 0",
+                "core.fill_buffers = 0: allowed is 1 to 1024",
+            ),
+            (
+                "value = 33554432",
+                "value = 33554433",
+                "cache.bytes = 33554433: allowed is 1024 times a power of two, at most 1 GiB",
+            ),
+            (
+                "value = 16",
+                "value = 65",
+                "cache.ways = 65: allowed is 1 to 64",
+            ),
+            (
+                "\"lru\"",
+                "\"fifo\"",
+                "cache.policy: unknown variant `fifo`, expected `lru` or `random`",
+            ),
+            (
+                "value = 9.4",
+                "value = 0",
+                "memory.copy_gb_s = 0: allowed is more than 0, at most 1000",
+            ),
+            (
+                "value = 40",
+                "valve = 40",
+                "unknown key `driver.valve`; allowed: `value` or `source`",
+            ),
+            (
+                "source = \"Little's law: 12 fill buffers of 64 bytes in 81.4 ns\"",
+                "source = \" \"",
+                "memory.copy_gb_s = a value without a source: allowed is { value",
+            ),
+        ] {
+            assert!(polled.contains(from), "{from}");
+            let text = polled.replacen(from, to, 1);
+            let error = HostProfile::parse(&text, Path::new("x.toml"))
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.starts_with("x.toml:") && error.contains(why) && !error.contains('\n'),
+                "{error}"
+            );
+        }
+        for (from, to, why) in [
+            (
+                "value = 75",
+                "value = 1000001",
+                "attach.device_phy_ns = 1000001: allowed is 0 to 1000000",
+            ),
+            (
+                "generation = { value = 3",
+                "generation = { value = 6",
+                "attach.generation = 6: allowed is 1 to 5",
+            ),
+            (
+                "lanes = { value = 8",
+                "lanes = { value = 3",
+                "attach.lanes = 3: allowed are 1, 2, 4, 8, 16",
+            ),
+        ] {
+            let text = text("nearpm").replacen(from, to, 1);
+            let error = HostProfile::parse(&text, Path::new("x.toml"))
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.starts_with("x.toml:") && error.contains(why) && !error.contains('\n'),
+                "{error}"
+            );
+        }
+        let error = HostProfile::find("vax").unwrap_err().to_string();
+        assert!(
+            error.starts_with("host profile = vax: allowed is none, polled, kernel, nearpm"),
+            "{error}"
+        );
+        let error = HostProfile::find("/nonexistent/x.toml")
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with("/nonexistent/x.toml: "), "{error}");
+    }
+}

@@ -1,0 +1,148 @@
+//! What a driver keeps of a simulated host: its device, its CPU, its watches and interrupts.
+
+use std::collections::HashMap;
+
+use ::host::{register, Machine, Turn, Wake};
+use design::HostCosts;
+use sim::{Bar, Time, Watch};
+
+use crate::{Error, Result, Work};
+
+/// One device of a simulated host, as a driver uses it. Each call is given the host, or the right to act on it.
+pub(crate) struct Port {
+    pub device: usize,
+    costs: HostCosts,
+    pub vectors: u16,
+    /// Of the host, the driver's CPU 0.
+    first_cpu: usize,
+    cpu: usize,
+    /// CPUs that the driver has used.
+    used: Vec<usize>,
+    watches: HashMap<u64, Watch>,
+}
+
+impl Port {
+    pub fn new(device: usize, costs: HostCosts, vectors: u16, first_cpu: usize) -> Port {
+        Port {
+            device,
+            costs,
+            vectors: if costs.interrupt_ps == 0 { 0 } else { vectors },
+            first_cpu,
+            cpu: first_cpu,
+            used: vec![first_cpu],
+            watches: HashMap::new(),
+        }
+    }
+
+    pub fn read<T: Turn>(
+        &self,
+        turn: &mut T,
+        bar: Bar,
+        offset: u64,
+        data: &mut [u8],
+    ) -> Result<()> {
+        register::read(turn, self.cpu, (self.device, bar), offset, data).map_err(failed)
+    }
+
+    pub fn write<T: Turn>(&self, turn: &mut T, bar: Bar, offset: u64, data: &[u8]) -> Result<()> {
+        // The CPU executes the store, then it leaves.
+        let cost = Time(self.costs.mmio_write_ps);
+        register::write(turn, self.cpu, (self.device, bar), offset, data, cost).map_err(failed)
+    }
+
+    pub fn alloc(&self, machine: &mut Machine, bytes: u64, align: u64) -> Result<u64> {
+        let memory = machine.system_mut().memory_mut();
+        memory
+            .alloc(bytes, align)
+            .ok_or_else(|| Error::Host(format!("host memory is too small for {bytes} bytes more")))
+    }
+
+    pub fn run_on(&mut self, cpu: usize) {
+        self.cpu = self.first_cpu.saturating_add(cpu);
+        if !self.used.contains(&self.cpu) {
+            self.used.push(self.cpu);
+        }
+    }
+
+    pub fn now(&self, machine: &Machine) -> Time {
+        machine.time(self.cpu)
+    }
+
+    pub fn busy(&self, machine: &Machine) -> bool {
+        machine.busy_until(self.cpu) > machine.system().now()
+    }
+
+    pub fn spend(&self, machine: &mut Machine, work: Work) {
+        let ps = match work {
+            Work::Submit => self.costs.submit_ps,
+            Work::Complete => self.costs.complete_ps,
+        };
+        machine.spend(self.cpu, Time(ps));
+    }
+
+    pub fn watch(&mut self, machine: &mut Machine, addr: u64, bytes: u64) {
+        let watch = machine.system_mut().memory_mut().watch(addr, bytes);
+        debug_assert!(watch.is_ok(), "{watch:?}");
+        if let Ok(watch) = watch {
+            self.watches.insert(addr, watch);
+        }
+    }
+
+    pub fn unwatch(&mut self, machine: &mut Machine, addr: u64) {
+        if let Some(watch) = self.watches.remove(&addr) {
+            machine.system_mut().memory_mut().unwatch(watch);
+        }
+    }
+
+    pub fn wait<T: Turn>(&self, turn: &mut T, until: Time) -> Result<()> {
+        let machine = turn.machine();
+        machine.take_messages(self.device);
+        let now = machine.system().now();
+        let busy = self.used.iter().map(|&cpu| machine.busy_until(cpu));
+        let messages = machine.messages(self.device);
+        let handlers = messages.map(|(_, time)| self.handler(time));
+        let next = busy.chain(handlers).filter(|&t| t > now).min();
+        let next = next.unwrap_or(until).min(until);
+        turn.pass(Wake::Attention(next)).map_err(failed)?;
+        turn.machine().take_messages(self.device);
+        Ok(())
+    }
+
+    pub fn take_interrupt(&self, machine: &mut Machine, vector: u16) -> bool {
+        let now = machine.system().now();
+        let came = machine.message(self.device, vector);
+        let due = came.is_some_and(|time| self.handler(time) <= now);
+        if due {
+            machine.take_message(self.device, vector);
+        }
+        due
+    }
+
+    /// When the handler of an interrupt that came at a time runs.
+    fn handler(&self, time: Time) -> Time {
+        time + Time(self.costs.interrupt_ps)
+    }
+}
+
+/// What a driver is told.
+pub(crate) fn failed(error: ::host::Error) -> Error {
+    use sim::Error::{ReadFailed, Timeout};
+    match error {
+        ::host::Error::System(error @ (ReadFailed { .. } | Timeout { .. })) => Error::Host(
+            format!("{error} (is it without power, or its media cut short?)"),
+        ),
+        other => Error::Host(other.to_string()),
+    }
+}
+
+/// Reads memory that was allocated here.
+pub(crate) fn dma_read(machine: &Machine, addr: u64, data: &mut [u8]) {
+    let read = machine.system().memory().read(addr, data);
+    debug_assert!(read.is_ok(), "{read:?}");
+}
+
+/// Writes memory that was allocated here.
+pub(crate) fn dma_write(machine: &mut Machine, addr: u64, data: &[u8]) {
+    let written = machine.system_mut().memory_mut().write(addr, data);
+    debug_assert!(written.is_ok(), "{written:?}");
+}

@@ -1,0 +1,115 @@
+//! A driver's part of a host that others use, too.
+
+use ::host::Shared;
+use design::HostCosts;
+use sim::{Bar, Time, MSI_BASE};
+
+use crate::port::{dma_read, dma_write, failed, Port};
+use crate::{Host, Result, Work};
+
+/// One device of a host that is shared: with drivers of other devices, with loads and stores of persistent memory, with programs that
+/// run at the same time ([`Shared::run`]). Several may use one device; each of its interrupt vectors is one's alone.
+pub struct SharedHost {
+    shared: Shared,
+    port: Port,
+}
+
+impl SharedHost {
+    /// Device number `device` of a host. The driver's CPU n is the host's `first_cpu` + n. With an interrupt cost in `costs`, `vectors`
+    /// interrupt vectors are used.
+    pub fn new(
+        shared: &Shared,
+        device: usize,
+        costs: HostCosts,
+        vectors: u16,
+        first_cpu: usize,
+    ) -> SharedHost {
+        SharedHost {
+            shared: shared.clone(),
+            port: Port::new(device, costs, vectors, first_cpu),
+        }
+    }
+
+    /// The host.
+    pub fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// The number of the device.
+    pub fn device(&self) -> usize {
+        self.port.device
+    }
+}
+
+impl Host for SharedHost {
+    fn read(&mut self, bar: Bar, offset: u64, data: &mut [u8]) -> Result<()> {
+        let mut turn = self.shared.turn().map_err(failed)?;
+        self.port.read(&mut turn, bar, offset, data)
+    }
+
+    fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<()> {
+        let mut turn = self.shared.turn().map_err(failed)?;
+        self.port.write(&mut turn, bar, offset, data)
+    }
+
+    fn alloc(&mut self, bytes: u64, align: u64) -> Result<u64> {
+        self.shared
+            .with(|machine| self.port.alloc(machine, bytes, align))
+    }
+
+    fn free(&mut self, addr: u64, _bytes: u64) {
+        self.shared
+            .with(|machine| machine.system_mut().memory_mut().free(addr));
+    }
+
+    fn dma_read(&mut self, addr: u64, data: &mut [u8]) {
+        self.shared.with(|machine| dma_read(machine, addr, data));
+    }
+
+    fn dma_write(&mut self, addr: u64, data: &[u8]) {
+        self.shared.with(|machine| dma_write(machine, addr, data));
+    }
+
+    fn run_on(&mut self, cpu: usize) {
+        self.port.run_on(cpu);
+    }
+
+    fn now(&self) -> Time {
+        self.shared.with(|machine| self.port.now(machine))
+    }
+
+    fn busy(&self) -> bool {
+        self.shared.with(|machine| self.port.busy(machine))
+    }
+
+    fn spend(&mut self, work: Work) {
+        self.shared.with(|machine| self.port.spend(machine, work));
+    }
+
+    fn watch(&mut self, addr: u64, bytes: u64) {
+        self.shared
+            .with(|machine| self.port.watch(machine, addr, bytes));
+    }
+
+    fn unwatch(&mut self, addr: u64) {
+        self.shared.with(|machine| self.port.unwatch(machine, addr));
+    }
+
+    fn wait(&mut self, until: Time) -> Result<()> {
+        let mut turn = self.shared.turn().map_err(failed)?;
+        self.port.wait(&mut turn, until)
+    }
+
+    fn vectors(&self) -> u16 {
+        self.port.vectors
+    }
+
+    fn message(&self, vector: u16) -> (u64, u32) {
+        (MSI_BASE, u32::from(vector))
+    }
+
+    fn take_interrupt(&mut self, vector: u16) -> bool {
+        self.shared
+            .with(|machine| self.port.take_interrupt(machine, vector))
+    }
+}

@@ -1,0 +1,247 @@
+//! Loads and stores of 1 to 64 bytes.
+
+use crate::flight::{begin, finish, settle, start, Step};
+use crate::flush::{post, send_buffer, send_buffers};
+use crate::mapping::{Mapping, Part};
+use crate::wc::{mask, Place};
+use crate::{Error, Kind, Result, Turn, Wake};
+
+/// A load that was issued: [`crate::Cpu::finish`] waits for it.
+#[derive(Debug)]
+#[must_use]
+pub struct Pending {
+    /// One for each line.
+    pub(crate) tickets: Vec<u64>,
+}
+
+/// Most loads of a host whose outcome nobody has asked for.
+const MOST_UNTAKEN: usize = 1 << 16;
+
+/// Issues a load.
+pub(crate) fn issue<T: Turn>(
+    turn: &mut T,
+    cpu: usize,
+    mapping: &Mapping,
+    offset: u64,
+    len: usize,
+) -> Result<Pending> {
+    let mut tickets = Vec::new();
+    for part in mapping.parts_in(&turn.machine().system, offset, len)? {
+        tickets.push(issue_part(turn, cpu, mapping.kind, &part)?);
+    }
+    Ok(Pending { tickets })
+}
+
+fn issue_part<T: Turn>(turn: &mut T, cpu: usize, kind: Kind, part: &Part) -> Result<u64> {
+    if turn.machine().found.len() >= MOST_UNTAKEN {
+        return Err(Error::Access(format!(
+            "{MOST_UNTAKEN} loads were issued and not finished: that is the most"
+        )));
+    }
+    let (start_at, len) = (part.start, part.len);
+    if kind != Kind::WriteBack || !quick(turn, cpu, part) {
+        begin(turn, cpu)?;
+    }
+    let ticket = turn.machine().take_ticket();
+    let whole = |start| Step::Read { ticket, start, len };
+    match kind {
+        Kind::Uncached => {
+            // It is ordered behind all stores, and is a serialising event for the buffers.
+            send_buffers(turn, cpu, None)?;
+            while start(turn, cpu, part, false, vec![whole(0)])?.is_none() {}
+            turn.machine().issued(cpu);
+            let data = finish(turn, cpu, ticket);
+            let machine = turn.machine();
+            let at = machine.time(cpu);
+            machine.found.insert(ticket, (at, data));
+            return Ok(ticket);
+        }
+        Kind::WriteCombining => {
+            send_buffers(turn, cpu, Some(&part.line))?;
+            while start(turn, cpu, part, false, vec![whole(0)])?.is_none() {}
+        }
+        Kind::WriteBack => loop {
+            send_buffers(turn, cpu, Some(&part.line))?;
+            let machine = turn.machine();
+            let hit = machine.time(cpu) + machine.costs.hit;
+            if let Some(entry) = machine.cache.get(&part.line) {
+                let data = entry.data[start_at..start_at + len].to_vec();
+                machine.counts.hits += 1;
+                machine.found.insert(ticket, (hit, Ok(data)));
+                break;
+            }
+            let step = whole(start_at);
+            if let Some(flight) = machine.filling(&part.line) {
+                flight.steps.push(step);
+                break;
+            }
+            if start(turn, cpu, part, true, vec![step])?.is_some() {
+                break;
+            }
+        },
+    }
+    turn.machine().issued(cpu);
+    Ok(ticket)
+}
+
+/// True when an access of the cache needs nobody's time but its CPU's: nothing is under way that could change what it finds, or programs
+/// may be ahead of each other.
+fn quick<T: Turn>(turn: &mut T, cpu: usize, part: &Part) -> bool {
+    let alone = turn.alone();
+    let machine = turn.machine();
+    let time = machine.time(cpu);
+    let there = machine.core(cpu).failed.is_none()
+        && machine.core(cpu).wc.is_empty()
+        && machine.cache.contains(&part.line)
+        && machine.cut.is_none_or(|cut| time < cut);
+    let rests = machine.flights.is_empty() && machine.victims.is_empty();
+    there && (alone && rests || !alone && turn.may_lead(time))
+}
+
+/// A load, from issue to data.
+pub(crate) fn load<T: Turn>(
+    turn: &mut T,
+    cpu: usize,
+    mapping: &Mapping,
+    offset: u64,
+    out: &mut [u8],
+) -> Result<()> {
+    let mut parts = mapping.parts_in(&turn.machine().system, offset, out.len())?;
+    if let (Kind::WriteBack, Some(part), None) = (mapping.kind, parts.next(), parts.next()) {
+        if quick(turn, cpu, &part) {
+            let machine = turn.machine();
+            let time = machine.costs.hit.max(machine.costs.issue);
+            machine.spend(cpu, time);
+            machine.counts.hits += 1;
+            if let Some(entry) = machine.cache.get(&part.line) {
+                out.copy_from_slice(&entry.data[part.start..part.start + part.len]);
+            }
+            return Ok(());
+        }
+    }
+    let pending = issue(turn, cpu, mapping, offset, out.len())?;
+    out.copy_from_slice(&take(turn, cpu, pending)?);
+    Ok(())
+}
+
+/// Waits for a load.
+pub(crate) fn take<T: Turn>(turn: &mut T, cpu: usize, pending: Pending) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    for ticket in pending.tickets {
+        out.extend(finish(turn, cpu, ticket)?);
+    }
+    Ok(out)
+}
+
+/// A store.
+pub(crate) fn store<T: Turn>(
+    turn: &mut T,
+    cpu: usize,
+    mapping: &Mapping,
+    offset: u64,
+    data: &[u8],
+) -> Result<()> {
+    for part in mapping.parts_in(&turn.machine().system, offset, data.len())? {
+        let data = &data[part.from..part.from + part.len];
+        match mapping.kind {
+            Kind::Uncached => uncached(turn, cpu, &part, data)?,
+            Kind::WriteCombining => {
+                begin(turn, cpu)?;
+                turn.machine().issued(cpu);
+                gather(turn, cpu, &part, data)?;
+            }
+            Kind::WriteBack => cached(turn, cpu, &part, data)?,
+        }
+    }
+    Ok(())
+}
+
+/// A non-temporal store: it goes around the cache, through a write-combining buffer.
+pub(crate) fn ntstore<T: Turn>(
+    turn: &mut T,
+    cpu: usize,
+    mapping: &Mapping,
+    offset: u64,
+    data: &[u8],
+) -> Result<()> {
+    if mapping.kind == Kind::Uncached {
+        return store(turn, cpu, mapping, offset, data);
+    }
+    for part in mapping.parts_in(&turn.machine().system, offset, data.len())? {
+        begin(turn, cpu)?;
+        let machine = turn.machine();
+        let cost = machine.costs.ntstore;
+        machine.spend(cpu, cost);
+        gather(turn, cpu, &part, &data[part.from..part.from + part.len])?;
+    }
+    Ok(())
+}
+
+fn uncached<T: Turn>(turn: &mut T, cpu: usize, part: &Part, data: &[u8]) -> Result<()> {
+    begin(turn, cpu)?;
+    send_buffers(turn, cpu, None)?;
+    let line = &part.line;
+    post(turn, line.device, line.bar, part.offset(), data)?;
+    let machine = turn.machine();
+    if line.bar == sim::Bar::Pm {
+        machine.note_unfenced(cpu, line, part.offset());
+    }
+    let cost = machine.costs.mmio_store;
+    machine.spend(cpu, cost);
+    Ok(())
+}
+
+fn gather<T: Turn>(turn: &mut T, cpu: usize, part: &Part, data: &[u8]) -> Result<()> {
+    loop {
+        let machine = turn.machine();
+        let now = machine.system.now();
+        match machine.core(cpu).wc.place(&part.line, now) {
+            Place::There => break,
+            Place::Evict(buffer) => send_buffer(turn, cpu, buffer)?,
+            Place::Busy(until) => {
+                turn.pass(Wake::At(until))?;
+                settle(turn)?;
+            }
+        }
+    }
+    match turn.machine().core(cpu).wc.store(part, data) {
+        Some(full) => send_buffer(turn, cpu, full),
+        None => Ok(()),
+    }
+}
+
+fn cached<T: Turn>(turn: &mut T, cpu: usize, part: &Part, data: &[u8]) -> Result<()> {
+    if !quick(turn, cpu, part) {
+        begin(turn, cpu)?;
+    }
+    loop {
+        send_buffers(turn, cpu, Some(&part.line))?;
+        let machine = turn.machine();
+        if let Some(entry) = machine.cache.get(&part.line) {
+            entry.data[part.start..part.start + part.len].copy_from_slice(data);
+            entry.dirty |= mask(part.start, part.len);
+            machine.counts.hits += 1;
+            break;
+        }
+        let step = Step::Store {
+            start: part.start,
+            data: data.to_vec(),
+        };
+        if let Some(flight) = machine.filling(&part.line) {
+            flight.steps.push(step);
+            break;
+        }
+        if start(turn, cpu, part, true, vec![step])?.is_some() {
+            break;
+        }
+    }
+    turn.machine().issued(cpu);
+    Ok(())
+}
+
+impl crate::Machine {
+    fn issued(&mut self, cpu: usize) {
+        let cost = self.costs.issue;
+        self.spend(cpu, cost);
+    }
+}

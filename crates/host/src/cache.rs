@@ -1,0 +1,154 @@
+//! A set-associative write-back cache: which lines are there, and what is in them.
+
+use design::host::{Cache as Config, Policy};
+use sim::Random;
+
+use crate::mapping::{Line, LINE};
+
+/// A line of the cache.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub line: Line,
+    pub data: [u8; LINE],
+    /// A bit for each byte that was stored since the line was last the device's.
+    pub dirty: u64,
+    /// When it was last used, in accesses of the cache.
+    used: u64,
+}
+
+/// The lines of all CPUs of a host.
+pub(crate) struct Cache {
+    /// None before the first line comes: many hosts never have one.
+    sets: Vec<Vec<Entry>>,
+    count: usize,
+    ways: usize,
+    policy: Policy,
+    random: Random,
+    uses: u64,
+}
+
+impl Cache {
+    pub fn new(config: &Config, seed: u64) -> Cache {
+        Cache {
+            sets: Vec::new(),
+            count: config.sets().max(1),
+            ways: config.ways.value.max(1) as usize,
+            policy: config.policy.value,
+            random: Random::new(seed),
+            uses: 0,
+        }
+    }
+
+    fn set(&self, line: &Line) -> usize {
+        // Devices begin in different sets.
+        let number = line.offset / LINE as u64 + 0x55 * line.device as u64;
+        (number % self.count as u64) as usize
+    }
+
+    pub fn contains(&self, line: &Line) -> bool {
+        let set = self.sets.get(self.set(line));
+        set.is_some_and(|lines| lines.iter().any(|e| e.line == *line))
+    }
+
+    /// The line, as one that is used now.
+    pub fn get(&mut self, line: &Line) -> Option<&mut Entry> {
+        self.uses += 1;
+        let (set, uses) = (self.set(line), self.uses);
+        let lines = self.sets.get_mut(set)?;
+        let entry = lines.iter_mut().find(|e| e.line == *line)?;
+        entry.used = uses;
+        Some(entry)
+    }
+
+    /// Puts a line in that is not there; returns the one that had to leave.
+    pub fn insert(&mut self, line: Line, data: [u8; LINE], dirty: u64) -> Option<Entry> {
+        self.uses += 1;
+        let set = self.set(&line);
+        if self.sets.is_empty() {
+            self.sets.resize_with(self.count, Vec::new);
+        }
+        let lines = &mut self.sets[set];
+        let leaves = (lines.len() >= self.ways).then(|| match self.policy {
+            Policy::Random => self.random.below(lines.len() as u64) as usize,
+            Policy::Lru => {
+                let oldest = (0..lines.len()).min_by_key(|&n| lines[n].used);
+                oldest.unwrap_or(0)
+            }
+        });
+        let victim = leaves.map(|n| lines.swap_remove(n));
+        lines.push(Entry {
+            line,
+            data,
+            dirty,
+            used: self.uses,
+        });
+        victim
+    }
+
+    /// Takes a line out.
+    pub fn remove(&mut self, line: &Line) -> Option<Entry> {
+        let set = self.set(line);
+        let lines = self.sets.get_mut(set)?;
+        let place = lines.iter().position(|e| e.line == *line)?;
+        Some(lines.swap_remove(place))
+    }
+
+    /// Takes all lines out; the dirty ones in the order of their places.
+    pub fn clear(&mut self) -> Vec<Entry> {
+        let lines = self.sets.iter_mut().flat_map(std::mem::take);
+        let mut dirty: Vec<Entry> = lines.filter(|e| e.dirty != 0).collect();
+        dirty.sort_by_key(|e| (e.line.device, e.line.offset));
+        dirty
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use design::HostProfile;
+    use sim::Bar;
+
+    fn cache(policy: Policy) -> Cache {
+        let mut config = HostProfile::shipped("polled").unwrap().cache.clone();
+        (config.bytes.value, config.ways.value) = (4 * 2 * 64, 2);
+        config.policy.value = policy;
+        Cache::new(&config, 1)
+    }
+
+    fn line(n: u64) -> Line {
+        Line {
+            device: 0,
+            bar: Bar::Pm,
+            offset: 64 * n,
+        }
+    }
+
+    #[test]
+    fn the_least_recently_used_line_of_a_set_leaves() {
+        let mut cache = cache(Policy::Lru);
+        // Lines 0, 4, 8 share a set of two.
+        assert!(cache.insert(line(0), [0; LINE], 0).is_none());
+        assert!(cache.insert(line(4), [4; LINE], 1).is_none());
+        assert!(cache.insert(line(1), [1; LINE], 0).is_none());
+        assert!(cache.get(&line(0)).is_some());
+        let victim = cache.insert(line(8), [8; LINE], 0).unwrap();
+        assert_eq!((victim.line, victim.dirty), (line(4), 1));
+        assert!(cache.contains(&line(0)) && !cache.contains(&line(4)));
+        assert!(cache.remove(&line(8)).is_some() && cache.remove(&line(8)).is_none());
+        assert!(cache.clear().is_empty() && !cache.contains(&line(0)));
+    }
+
+    #[test]
+    fn a_random_line_leaves_and_it_is_the_same_for_the_same_seed() {
+        let leave = || {
+            let mut cache = cache(Policy::Random);
+            let victims = (0..40).map(|n| cache.insert(line(4 * n), [0; LINE], 0));
+            victims
+                .map(|v| v.map(|v| v.line.offset))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(leave(), leave());
+        let first = leave()[2].unwrap();
+        assert!(leave()[2..].iter().any(|v| v.unwrap() != first));
+    }
+}

@@ -1,0 +1,188 @@
+//! A CPU of a shared host: what a program does.
+
+use sim::Time;
+
+use crate::access::{issue, load, ntstore, store, take, Pending};
+use crate::flight::begin;
+use crate::flush::{fence, write_back, Fence};
+use crate::mapping::{Mapping, LINE};
+use crate::{Error, Result, Shared, Turn, Wake};
+
+/// One CPU. Everything that it does takes its time, as the host's profile says; what needs a device takes what link and device take.
+///
+/// An offset is one of the mapping's window. Accesses outside of it fail where they reach the device.
+#[derive(Clone)]
+pub struct Cpu {
+    shared: Shared,
+    number: usize,
+}
+
+impl Cpu {
+    pub(crate) fn new(shared: Shared, number: usize) -> Cpu {
+        Cpu { shared, number }
+    }
+
+    /// Its number.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// The host.
+    pub fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Its present time: the end of what it was given.
+    pub fn now(&self) -> Time {
+        self.shared.with(|machine| machine.time(self.number))
+    }
+
+    /// Work that takes so long: 1000 s at most.
+    pub fn compute(&self, time: Time) -> Result<()> {
+        if time > MOST_WORK {
+            return Err(Error::Access(format!(
+                "work that takes {time}: allowed are at most 1000 s"
+            )));
+        }
+        self.shared.turn()?.machine().spend(self.number, time);
+        Ok(())
+    }
+
+    /// So many loads of the host's own memory, one after the other, that miss all caches.
+    pub fn dram(&self, loads: u64) -> Result<()> {
+        let one = self.shared.with(|machine| machine.costs.dram);
+        self.compute(Time(one.0.saturating_mul(loads)))
+    }
+
+    /// A copy of so many bytes within the host's own memory.
+    pub fn copy(&self, bytes: u64) -> Result<()> {
+        let ps = self.shared.with(|machine| machine.costs.copy_ps_per_byte);
+        self.compute(Time((ps * bytes as f64).round() as u64))
+    }
+
+    /// Lets time pass until a time at which the CPU does nothing before: one within the next 1000 s.
+    pub fn sleep_until(&self, time: Time) -> Result<()> {
+        let mut turn = self.shared.turn()?;
+        let now = turn.machine().time(self.number);
+        if time.saturating_sub(now) > MOST_WORK {
+            return Err(Error::Access(format!(
+                "a sleep until {time}: allowed are at most 1000 s from {now}"
+            )));
+        }
+        let until = time.max(now);
+        turn.pass(Wake::At(until))?;
+        begin(&mut turn, self.number)
+    }
+
+    /// Loads 1 to 64 bytes.
+    pub fn load(&self, mapping: &Mapping, offset: u64, out: &mut [u8]) -> Result<()> {
+        let mut turn = self.shared.turn()?;
+        load(&mut turn, self.number, mapping, offset, out)
+    }
+
+    /// Starts a load of 1 to 64 bytes. Uncached ones wait for their data here, others only for a fill buffer.
+    pub fn issue(&self, mapping: &Mapping, offset: u64, len: usize) -> Result<Pending> {
+        let mut turn = self.shared.turn()?;
+        issue(&mut turn, self.number, mapping, offset, len)
+    }
+
+    /// Waits for what a load brings. One that was issued on another CPU is waited for here.
+    pub fn finish(&self, pending: Pending) -> Result<Vec<u8>> {
+        let mut turn = self.shared.turn()?;
+        take(&mut turn, self.number, pending)
+    }
+
+    /// Stores 1 to 64 bytes.
+    pub fn store(&self, mapping: &Mapping, offset: u64, data: &[u8]) -> Result<()> {
+        let mut turn = self.shared.turn()?;
+        store(&mut turn, self.number, mapping, offset, data)
+    }
+
+    /// A non-temporal store of 1 to 64 bytes: through a write-combining buffer, whatever the mapping (an uncached one stays that).
+    pub fn ntstore(&self, mapping: &Mapping, offset: u64, data: &[u8]) -> Result<()> {
+        let mut turn = self.shared.turn()?;
+        ntstore(&mut turn, self.number, mapping, offset, data)
+    }
+
+    /// `clwb`: has the line of a byte written back if it is dirty; it stays in the cache.
+    pub fn clwb(&self, mapping: &Mapping, offset: u64) -> Result<()> {
+        let mut turn = self.shared.turn()?;
+        write_back(&mut turn, self.number, mapping, offset, false)
+    }
+
+    /// `clflushopt`: the same, and the line leaves the cache.
+    pub fn clflushopt(&self, mapping: &Mapping, offset: u64) -> Result<()> {
+        let mut turn = self.shared.turn()?;
+        write_back(&mut turn, self.number, mapping, offset, true)
+    }
+
+    /// `sfence`, and what else is asked for.
+    pub fn fence(&self, what: Fence) -> Result<()> {
+        let mut turn = self.shared.turn()?;
+        fence(&mut turn, self.number, what)
+    }
+
+    /// Loads any number of bytes, as many lines at a time as there are fill buffers.
+    pub fn read(&self, mapping: &Mapping, offset: u64, out: &mut [u8]) -> Result<()> {
+        within(offset, out.len())?;
+        let ahead = self.shared.with(|machine| machine.costs.fill_buffers);
+        let mut under_way = std::collections::VecDeque::new();
+        let mut done = 0;
+        for (from, len) in lines(offset, out.len()) {
+            if under_way.len() >= ahead {
+                if let Some(pending) = under_way.pop_front() {
+                    done += self.put(pending, &mut out[done..])?;
+                }
+            }
+            under_way.push_back(self.issue(mapping, offset + from as u64, len)?);
+        }
+        for pending in under_way {
+            done += self.put(pending, &mut out[done..])?;
+        }
+        Ok(())
+    }
+
+    fn put(&self, pending: Pending, out: &mut [u8]) -> Result<usize> {
+        let data = self.finish(pending)?;
+        out[..data.len()].copy_from_slice(&data);
+        Ok(data.len())
+    }
+
+    /// Stores any number of bytes, line by line.
+    pub fn write(&self, mapping: &Mapping, offset: u64, data: &[u8]) -> Result<()> {
+        within(offset, data.len())?;
+        lines(offset, data.len()).try_for_each(|(from, len)| {
+            self.store(mapping, offset + from as u64, &data[from..from + len])
+        })
+    }
+
+    /// Has all lines of a range written back: `clwb` of each.
+    pub fn flush(&self, mapping: &Mapping, offset: u64, len: usize) -> Result<()> {
+        within(offset, len)?;
+        lines(offset, len).try_for_each(|(from, _)| self.clwb(mapping, offset + from as u64))
+    }
+}
+
+/// The longest work that is given at a time.
+const MOST_WORK: Time = Time(1_000_000_000_000_000);
+
+/// A range that ends where there are addresses.
+fn within(offset: u64, len: usize) -> Result<()> {
+    match offset.checked_add(len as u64) {
+        Some(_) => Ok(()),
+        None => Err(Error::Access(format!(
+            "{len} bytes at {offset:#x}: allowed are ranges that end below 2^64"
+        ))),
+    }
+}
+
+/// The parts of a range in its lines: where each begins in the range, and its bytes.
+fn lines(offset: u64, len: usize) -> impl Iterator<Item = (usize, usize)> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let at = offset.wrapping_add(from as u64);
+        let here = (LINE - (at % LINE as u64) as usize).min(len - from);
+        from += here;
+        (here > 0).then_some((from - here, here))
+    })
+}

@@ -1,0 +1,150 @@
+//! What a loss of power takes with it.
+
+use sim::Time;
+
+use crate::flight::{Flight, Step};
+use crate::machine::Machine;
+use crate::mapping::{Line, LINE};
+use crate::wc::mask;
+use crate::Result;
+
+/// Whose power fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cut {
+    /// The host's, and that of the devices only after they have taken all that was posted to them.
+    Host,
+    /// The host's and the devices' at the same time: what is on its way between them is lost.
+    All,
+}
+
+/// Stores that were lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Their line.
+    pub line: Line,
+    /// A bit for each byte that was stored.
+    pub bytes: u64,
+    /// The line; of the bytes whose bit isn't set nothing is said.
+    pub data: [u8; LINE],
+}
+
+/// What the host held when its power failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Crash {
+    /// When.
+    pub at: Time,
+    /// Dirty lines of the cache, those on their way to it, and those that waited for their link.
+    pub dirty: Vec<Lost>,
+    /// What had gathered in write-combining buffers; of one that was just leaving, a part may have been posted.
+    pub gathered: Vec<Lost>,
+}
+
+impl Machine {
+    /// Lets the power fail at a time: no CPU does anything then or later, and programs end with [`crate::Error::PowerCut`]. `None` takes that
+    /// back.
+    pub fn cut_at(&mut self, time: Option<Time>) {
+        self.cut = time;
+    }
+
+    /// The power fails: at the time of [`Machine::cut_at`], or now. Everything that the host holds is lost; the devices are without power
+    /// afterwards. See [`Machine::restart`].
+    pub fn crash(&mut self, cut: Cut) -> Result<Crash> {
+        if let Some(at) = self.cut {
+            self.system.advance_until(at)?;
+        }
+        let at = self.system.now();
+        self.cut = Some(at);
+        let crash = self.forget(at);
+        if cut == Cut::Host {
+            self.deliver()?;
+        }
+        for device in 0..self.system.devices() {
+            self.system.power_off(device);
+        }
+        self.collect();
+        Ok(crash)
+    }
+
+    /// Gives power back to host and devices. The CPUs begin anew at the present time.
+    pub fn restart(&mut self) {
+        self.cut = None;
+        for device in 0..self.system.devices() {
+            self.system.power_on(device);
+        }
+        let now = self.system.now();
+        for core in &mut self.cores {
+            core.busy = now;
+            core.accepted = now;
+            core.failed = None;
+            core.unfenced.clear();
+        }
+    }
+
+    /// Waits until all that was posted has arrived.
+    fn deliver(&mut self) -> Result<()> {
+        let limit = self.patience();
+        for device in 0..self.system.devices() {
+            let Some(mark) = self.system.mark(device) else {
+                continue;
+            };
+            while self.system.completed(device, mark).is_none() && self.system.now() < limit {
+                self.system.wait_event(limit, false)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self, at: Time) -> Crash {
+        let mut crash = Crash {
+            at,
+            ..Crash::default()
+        };
+        for victim in std::mem::take(&mut self.victims) {
+            crash.dirty.push(Lost {
+                line: victim.line,
+                bytes: victim.dirty,
+                data: victim.data,
+            });
+        }
+        for entry in self.cache.clear() {
+            crash.dirty.push(Lost {
+                line: entry.line,
+                bytes: entry.dirty,
+                data: entry.data,
+            });
+        }
+        // The answers still come, and find nobody.
+        for flight in &mut self.flights {
+            crash.dirty.extend(stores(flight));
+            flight.steps.clear();
+            flight.fill = None;
+        }
+        for core in &mut self.cores {
+            for buffer in core.sending.take().into_iter().chain(core.wc.clear()) {
+                crash.gathered.push(Lost {
+                    line: buffer.line,
+                    bytes: buffer.valid,
+                    data: buffer.data,
+                });
+            }
+        }
+        self.found.clear();
+        crash
+    }
+}
+
+/// The stores that waited for a line.
+fn stores(flight: &Flight) -> Option<Lost> {
+    let mut lost = Lost {
+        line: flight.fill?,
+        bytes: 0,
+        data: [0; LINE],
+    };
+    for step in &flight.steps {
+        if let Step::Store { start, data } = step {
+            lost.data[*start..*start + data.len()].copy_from_slice(data);
+            lost.bytes |= mask(*start, data.len());
+        }
+    }
+    (lost.bytes != 0).then_some(lost)
+}

@@ -1,0 +1,43 @@
+//! Why an access or a program ends.
+
+use sim::Time;
+
+/// Why a CPU can't go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// What the simulated system says: a read that failed or got no answer, no such window, a device that can't go on.
+    System(sim::Error),
+    /// The power was cut at this time.
+    PowerCut(Time),
+    /// An access that no instruction makes; the text says what is allowed.
+    Access(String),
+    /// All programs wait for what will never come.
+    Stuck,
+    /// Programs are running, and the caller is none of them.
+    Busy,
+}
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Error::System(error) => write!(f, "{error}"),
+            Error::PowerCut(at) => write!(f, "the power was cut at {at}"),
+            Error::Access(text) => f.write_str(text),
+            Error::Stuck => f.write_str("all programs wait for what will never come"),
+            Error::Busy => {
+                f.write_str("the host runs programs: only these may use it until they have ended")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<sim::Error> for Error {
+    fn from(error: sim::Error) -> Error {
+        Error::System(error)
+    }
+}

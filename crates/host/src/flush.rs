@@ -1,0 +1,317 @@
+//! What leaves the CPUs for the devices: posted writes, write-backs, and the fences that wait for them.
+
+use sim::{Bar, Time};
+
+use crate::flight::{begin, finish, settle, start, Step};
+use crate::machine::{Machine, Victim};
+use crate::mapping::{Line, Mapping, Part};
+use crate::wc::Buffer;
+use crate::{Error, Kind, Result, Turn, Wake};
+
+/// What a fence waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fence {
+    /// That the root complex has taken all: an `sfence`. Behind PCIe this says nothing of the device, which may still lose it.
+    Posted,
+    /// Also that each device that this CPU has written to has answered a load behind that: the way to know that a Nearside device has
+    /// made it persistent.
+    ReadBack,
+    /// Also that each of these devices has told that it has taken all, as CXL.mem does of every write. What that is worth when
+    /// the power fails depends on the device: one of Nearside may still lose what it has taken and not begun to write.
+    Completion,
+}
+
+/// Posts a write of a CPU of at most 64 bytes in a line, as soon as its device's link has room for it.
+pub(crate) fn post<T: Turn>(
+    turn: &mut T,
+    device: usize,
+    bar: Bar,
+    offset: u64,
+    data: &[u8],
+) -> Result<()> {
+    let limit = turn.machine().patience();
+    loop {
+        // What has left the cache before goes before.
+        drain(turn)?;
+        if turn.machine().system.has_room(device) {
+            break;
+        }
+        if turn.machine().system.now() >= limit {
+            return Err(Error::System(sim::Error::Timeout {
+                device,
+                bar,
+                offset,
+            }));
+        }
+        turn.pass(Wake::Room(device, limit))?;
+    }
+    turn.machine()
+        .system
+        .mmio_write(device, bar, offset, data)
+        .map_err(Error::System)
+}
+
+/// Posts the lines that have left the cache, in the order in which they did.
+pub(crate) fn drain<T: Turn>(turn: &mut T) -> Result<()> {
+    while let Some(victim) = turn.machine().victims.front() {
+        let device = victim.line.device;
+        if !turn.machine().system.has_room(device) {
+            let limit = turn.machine().patience();
+            turn.pass(Wake::Room(device, limit))?;
+            if turn.machine().system.now() >= limit {
+                // Taken out, so that the error comes once.
+                let line = turn.machine().victims.pop_front().map(|v| v.line);
+                let (bar, offset) = line.map_or((Bar::Pm, 0), |l| (l.bar, l.offset));
+                return Err(Error::System(sim::Error::Timeout {
+                    device,
+                    bar,
+                    offset,
+                }));
+            }
+            // Another CPU may have sent it.
+            continue;
+        }
+        let machine = turn.machine();
+        let Some(Victim {
+            line, data, cpus, ..
+        }) = machine.victims.pop_front()
+        else {
+            return Ok(());
+        };
+        machine
+            .system
+            .mmio_write(line.device, line.bar, line.offset, &data)?;
+        let drain = machine.costs.clwb_drain;
+        for cpu in cpus {
+            machine.sent(cpu, &line, line.offset, drain);
+        }
+    }
+    Ok(())
+}
+
+impl Machine {
+    /// A CPU has sent something to a device, which the host's fabric has taken after a time.
+    fn sent(&mut self, cpu: usize, line: &Line, offset: u64, drain: Time) {
+        let way = Time::ns(self.system.host().mmio_ns);
+        let taken = self.time(cpu) + drain + way;
+        let core = self.core(cpu);
+        core.accepted = core.accepted.max(taken);
+        self.note_unfenced(cpu, line, offset);
+    }
+
+    /// The next fence of a CPU has to look after a device.
+    pub(crate) fn note_unfenced(&mut self, cpu: usize, line: &Line, offset: u64) {
+        let core = self.core(cpu);
+        match core.unfenced.iter_mut().find(|u| u.0 == line.device) {
+            Some(last) => *last = (line.device, line.bar, offset),
+            None => core.unfenced.push((line.device, line.bar, offset)),
+        }
+    }
+}
+
+/// Writes a line back that goes around the cache from here on: stores to one line become persistent in their order.
+fn clean<T: Turn>(turn: &mut T, line: &Line) -> Result<()> {
+    loop {
+        let machine = turn.machine();
+        let stores = |step: &Step| matches!(step, Step::Store { .. });
+        let flight = machine.filling(line).filter(|f| f.steps.iter().any(stores));
+        let Some(tag) = flight.map(|f| f.tag) else {
+            break;
+        };
+        turn.pass(Wake::Loads(vec![tag]))?;
+        settle(turn)?;
+    }
+    let machine = turn.machine();
+    let Some(entry) = machine.cache.get(line).filter(|e| e.dirty != 0) else {
+        return Ok(());
+    };
+    let victim = Victim {
+        line: *line,
+        data: entry.data,
+        dirty: std::mem::take(&mut entry.dirty),
+        cpus: Vec::new(),
+    };
+    machine.counts.evictions += 1;
+    machine.victims.push_back(victim);
+    drain(turn)
+}
+
+/// Sends what a write-combining buffer has gathered.
+pub(crate) fn send_buffer<T: Turn>(turn: &mut T, cpu: usize, buffer: Buffer) -> Result<()> {
+    let line = buffer.line;
+    turn.machine().core(cpu).sending = Some(buffer.clone());
+    clean(turn, &line)?;
+    for (start, data) in buffer.writes() {
+        let offset = line.offset + start as u64;
+        post(turn, line.device, line.bar, offset, data)?;
+        // A copy in the cache, or on its way there, must not be stale.
+        let machine = turn.machine();
+        if let Some(entry) = machine.cache.get(&line) {
+            entry.data[start..start + data.len()].copy_from_slice(data);
+        } else if let Some(flight) = machine.filling(&line) {
+            let data = data.to_vec();
+            flight.steps.push(Step::Patch { start, data });
+        }
+    }
+    let machine = turn.machine();
+    match buffer.valid {
+        u64::MAX => machine.counts.wc_full += 1,
+        _ => machine.counts.wc_partial += 1,
+    }
+    let flush = machine.costs.wc_flush;
+    let first = u64::from(buffer.valid.trailing_zeros() % 64);
+    machine.sent(cpu, &line, line.offset + first, flush);
+    let busy = machine.system.now() + flush;
+    let core = machine.core(cpu);
+    core.wc.left(busy);
+    core.sending = None;
+    Ok(())
+}
+
+/// Sends the write-combining buffers of a CPU: that of a line, or all.
+pub(crate) fn send_buffers<T: Turn>(turn: &mut T, cpu: usize, line: Option<&Line>) -> Result<()> {
+    while let Some(buffer) = turn.machine().core(cpu).wc.take(line) {
+        send_buffer(turn, cpu, buffer)?;
+    }
+    Ok(())
+}
+
+/// `clwb`, or `clflushopt` where the line doesn't stay.
+pub(crate) fn write_back<T: Turn>(
+    turn: &mut T,
+    cpu: usize,
+    mapping: &Mapping,
+    offset: u64,
+    leaves: bool,
+) -> Result<()> {
+    let machine = turn.machine();
+    machine
+        .system
+        .check(mapping.device, mapping.bar, offset, 1)?;
+    let line = mapping.line(offset);
+    begin(turn, cpu)?;
+    let machine = turn.machine();
+    let cost = machine.costs.clwb;
+    machine.spend(cpu, cost);
+    if machine.core(cpu).wc.holds(&line) {
+        send_buffers(turn, cpu, Some(&line))?;
+    }
+    let machine = turn.machine();
+    // Whoever has written it back before: the fence that comes must find it at the device.
+    if mapping.kind == Kind::WriteBack {
+        machine.note_unfenced(cpu, &line, line.offset);
+    }
+    if let Some(flight) = machine.filling(&line) {
+        flight.after.cpus.push(cpu);
+        flight.after.leaves |= leaves;
+    } else {
+        let entry = match leaves {
+            true => machine.cache.remove(&line),
+            false => machine.cache.get(&line).map(|entry| {
+                let old = entry.clone();
+                entry.dirty = 0;
+                old
+            }),
+        };
+        if let Some(entry) = entry.filter(|entry| entry.dirty != 0) {
+            machine.counts.flushes += 1;
+            machine.victims.push_back(Victim {
+                line,
+                data: entry.data,
+                dirty: entry.dirty,
+                cpus: vec![cpu],
+            });
+            drain(turn)?;
+        }
+    }
+    Ok(())
+}
+
+/// Waits for all that a CPU has sent and asked to write back.
+pub(crate) fn fence<T: Turn>(turn: &mut T, cpu: usize, fence: Fence) -> Result<()> {
+    begin(turn, cpu)?;
+    turn.machine().counts.fences += 1;
+    send_buffers(turn, cpu, None)?;
+    // Lines that are still on their way to the cache and have to leave it again.
+    loop {
+        let asked = |f: &&crate::flight::Flight| f.after.cpus.contains(&cpu);
+        let Some(tag) = turn.machine().flights.iter().find(asked).map(|f| f.tag) else {
+            break;
+        };
+        turn.pass(Wake::Loads(vec![tag]))?;
+        settle(turn)?;
+    }
+    let machine = turn.machine();
+    let cost = machine.costs.sfence;
+    let core = machine.core(cpu);
+    core.busy = core.busy.max(core.accepted);
+    let unfenced = std::mem::take(&mut core.unfenced);
+    machine.spend(cpu, cost);
+    if fence == Fence::Posted || unfenced.is_empty() {
+        return Ok(());
+    }
+    begin(turn, cpu)?;
+    match fence {
+        Fence::Posted => Ok(()),
+        Fence::ReadBack => read_back(turn, cpu, &unfenced),
+        Fence::Completion => completion(turn, cpu, &unfenced),
+    }
+}
+
+/// Loads something from each device, all at once, and waits for it.
+fn read_back<T: Turn>(turn: &mut T, cpu: usize, devices: &[(usize, Bar, u64)]) -> Result<()> {
+    let mut tickets = Vec::new();
+    for &(device, bar, offset) in devices {
+        let mapping = Mapping {
+            device,
+            bar,
+            kind: Kind::Uncached,
+        };
+        let line = mapping.line(offset);
+        // Aligned, so that it lies in the window that the write was in.
+        let begin = (offset - line.offset) as usize & !3;
+        let part = Part {
+            line,
+            start: begin,
+            len: 4,
+            from: 0,
+        };
+        let ticket = turn.machine().take_ticket();
+        let step = Step::Read {
+            ticket,
+            start: 0,
+            len: part.len,
+        };
+        while start(turn, cpu, &part, false, vec![step.clone()])?.is_none() {}
+        tickets.push(ticket);
+    }
+    for ticket in tickets {
+        finish(turn, cpu, ticket)?;
+    }
+    Ok(())
+}
+
+/// Waits until each device has taken what stands before this.
+fn completion<T: Turn>(turn: &mut T, cpu: usize, devices: &[(usize, Bar, u64)]) -> Result<()> {
+    let limit = turn.machine().patience();
+    let mut marks = Vec::new();
+    for &(device, bar, offset) in devices {
+        let mark = turn.machine().system.mark(device);
+        marks.extend(mark.map(|mark| (device, bar, offset, mark)));
+    }
+    for (device, bar, offset, mark) in marks {
+        turn.pass(Wake::Taken(device, mark, limit))?;
+        let machine = turn.machine();
+        let Some(at) = machine.system.completed(device, mark) else {
+            return Err(Error::System(sim::Error::Timeout {
+                device,
+                bar,
+                offset,
+            }));
+        };
+        let way = Time::ns(machine.system.host().mmio_ns);
+        let core = machine.core(cpu);
+        core.busy = core.busy.max(at + way);
+    }
+    Ok(())
+}

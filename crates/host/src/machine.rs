@@ -1,0 +1,323 @@
+//! The host: the simulated system, the time of each CPU, and what stands between the CPUs and the devices.
+
+use std::collections::{HashMap, VecDeque};
+
+use design::host::ps;
+use design::HostProfile;
+use sim::{Bar, System, Time};
+
+use crate::cache::Cache;
+use crate::flight::Flight;
+use crate::mapping::{Line, LINE};
+use crate::wc::{Buffer, Buffers};
+use crate::{Error, Result};
+
+/// Times of a profile in picoseconds, and what bounds a CPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Costs {
+    pub issue: Time,
+    pub mmio_store: Time,
+    pub load: Time,
+    pub wc_flush: Time,
+    pub ntstore: Time,
+    pub clwb: Time,
+    pub clwb_drain: Time,
+    pub sfence: Time,
+    pub hit: Time,
+    pub dram: Time,
+    pub copy_ps_per_byte: f64,
+    pub fill_buffers: usize,
+}
+
+impl Costs {
+    fn new(profile: &HostProfile) -> Costs {
+        let core = &profile.core;
+        let time = |ns: &design::host::Sourced<f64>| Time(ps(ns.value));
+        Costs {
+            issue: time(&core.issue_ns),
+            mmio_store: time(&core.mmio_store_ns),
+            load: time(&core.load_ns),
+            wc_flush: time(&core.wc_flush_ns),
+            ntstore: time(&core.ntstore_ns),
+            clwb: time(&core.clwb_ns),
+            clwb_drain: time(&core.clwb_drain_ns),
+            sfence: time(&core.sfence_ns),
+            hit: time(&profile.cache.hit_ns),
+            dram: time(&profile.memory.dram_ns),
+            copy_ps_per_byte: 1000.0 / profile.memory.copy_gb_s.value,
+            fill_buffers: core.fill_buffers.value as usize,
+        }
+    }
+}
+
+/// Where the times of CPUs end: some hundred days, which leaves room for what is added to them.
+pub(crate) const END: Time = Time(u64::MAX / 2);
+
+/// What a CPU waits for.
+#[derive(Clone, Debug)]
+pub enum Wake {
+    /// This time.
+    At(Time),
+    /// The answer to a load, or to the first of several: tags of [`System::load`].
+    Loads(Vec<u32>),
+    /// A place in the queue of a device's link, or this time.
+    Room(usize, Time),
+    /// That a device has taken what stands before a mark ([`System::mark`]), or this time.
+    Taken(usize, u64, Time),
+    /// A watched write or an interrupt ([`System::wait`]), or this time.
+    Attention(Time),
+}
+
+/// The right to act: who has it runs at [`System::now`], and nobody else does.
+///
+/// [`Machine`] is one for a program that has a host for itself; [`crate::Shared`] gives one to each of several.
+pub trait Turn {
+    /// The host.
+    fn machine(&mut self) -> &mut Machine;
+
+    /// Lets time pass until something has come, and all CPUs that are behind have done what comes before it.
+    fn pass(&mut self, wake: Wake) -> Result<()>;
+
+    /// True when no other program runs.
+    fn alone(&self) -> bool;
+
+    /// True when a CPU whose time this is may use the cache before programs that are behind: see [`crate::Shared::set_slack`].
+    fn may_lead(&mut self, time: Time) -> bool;
+}
+
+/// What belongs to one CPU.
+pub(crate) struct Core {
+    /// When it is done with what it was given.
+    pub busy: Time,
+    pub wc: Buffers,
+    /// What is leaving a write-combining buffer.
+    pub sending: Option<Buffer>,
+    /// When the root complex has taken all that this CPU has sent so far.
+    pub accepted: Time,
+    /// Where each device was last written since the last fence: windows and places.
+    pub unfenced: Vec<(usize, Bar, u64)>,
+    /// A store whose line could not be fetched.
+    pub failed: Option<Error>,
+}
+
+/// A line on its way from the cache to its device.
+pub(crate) struct Victim {
+    pub line: Line,
+    pub data: [u8; LINE],
+    /// Of the bytes, those that were stored.
+    pub dirty: u64,
+    /// CPUs that have asked for it, and whose fences wait for it.
+    pub cpus: Vec<usize>,
+}
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Loads and stores that found their line in the cache.
+    pub hits: u64,
+    /// Lines that were fetched.
+    pub fills: u64,
+    /// Lines that were written back to make room.
+    pub evictions: u64,
+    /// Lines that were written back because a CPU asked for it.
+    pub flushes: u64,
+    /// Write-combining buffers that left full.
+    pub wc_full: u64,
+    /// Write-combining buffers that left partly filled.
+    pub wc_partial: u64,
+    /// Fences.
+    pub fences: u64,
+}
+
+/// A host with its devices.
+pub struct Machine {
+    pub(crate) system: System,
+    pub(crate) costs: Costs,
+    profile: HostProfile,
+    pub(crate) cores: Vec<Core>,
+    pub(crate) cache: Cache,
+    pub(crate) flights: Vec<Flight>,
+    /// Lines that wait for room in the queue of their device.
+    pub(crate) victims: VecDeque<Victim>,
+    /// What loads have found and nobody has taken: when it is at the CPU.
+    pub(crate) found: HashMap<u64, (Time, Result<Vec<u8>>)>,
+    pub(crate) next_ticket: u64,
+    pub(crate) counts: Counts,
+    pub(crate) cut: Option<Time>,
+    /// Interrupts that nobody has taken: device and vector, and when the first of each came.
+    messages: HashMap<(usize, u16), Time>,
+}
+
+impl Machine {
+    /// The host of a system, as a profile has it. [`HostProfile::attached`] says how the system's links have to be for that.
+    pub fn new(system: System, profile: &HostProfile) -> Machine {
+        Machine {
+            costs: Costs::new(profile),
+            cache: Cache::new(&profile.cache, system.host().seed),
+            system,
+            profile: profile.clone(),
+            cores: Vec::new(),
+            flights: Vec::new(),
+            victims: VecDeque::new(),
+            found: HashMap::new(),
+            next_ticket: 0,
+            counts: Counts::default(),
+            cut: None,
+            messages: HashMap::new(),
+        }
+    }
+
+    /// The system below.
+    pub fn system(&self) -> &System {
+        &self.system
+    }
+
+    /// The system below, to change.
+    pub fn system_mut(&mut self) -> &mut System {
+        &mut self.system
+    }
+
+    /// The profile.
+    pub fn profile(&self) -> &HostProfile {
+        &self.profile
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The time of a CPU: the end of what it was given, or the present.
+    pub fn time(&self, cpu: usize) -> Time {
+        self.system.now().max(self.busy_until(cpu))
+    }
+
+    /// Looks for interrupts of a device that have arrived. One that finds an older one of its vector pending adds nothing.
+    pub fn take_messages(&mut self, device: usize) {
+        for interrupt in self.system.interrupts(device) {
+            let vector = (device, interrupt.data as u16);
+            self.messages.entry(vector).or_insert(interrupt.time);
+        }
+    }
+
+    /// The interrupts of a device that [`Machine::take_messages`] has found and nobody has taken: vectors, and when each came.
+    pub fn messages(&self, device: usize) -> impl Iterator<Item = (u16, Time)> + '_ {
+        let of =
+            move |(key, time): (&(usize, u16), &Time)| (key.0 == device).then_some((key.1, *time));
+        self.messages.iter().filter_map(of)
+    }
+
+    /// When the interrupt of a vector came, if one is pending.
+    pub fn message(&self, device: usize, vector: u16) -> Option<Time> {
+        self.messages.get(&(device, vector)).copied()
+    }
+
+    /// Takes the interrupt of a vector.
+    pub fn take_message(&mut self, device: usize, vector: u16) {
+        self.messages.remove(&(device, vector));
+    }
+
+    /// When a CPU is done with what it was given.
+    pub fn busy_until(&self, cpu: usize) -> Time {
+        self.cores.get(cpu).map_or(Time::ZERO, |core| core.busy)
+    }
+
+    /// Gives a CPU work that takes so long.
+    pub fn spend(&mut self, cpu: usize, time: Time) {
+        let end = Time(self.time(cpu).0.saturating_add(time.0)).min(END);
+        self.core(cpu).busy = end;
+    }
+
+    pub(crate) fn core(&mut self, cpu: usize) -> &mut Core {
+        if self.cores.len() <= cpu {
+            let buffers = self.profile.core.wc_buffers.value;
+            self.cores.resize_with(cpu + 1, || Core {
+                busy: Time::ZERO,
+                wc: Buffers::new(buffers),
+                sending: None,
+                accepted: Time::ZERO,
+                unfenced: Vec::new(),
+                failed: None,
+            });
+        }
+        &mut self.cores[cpu]
+    }
+
+    /// When what is waited for is there, as far as that is known.
+    pub(crate) fn due(&mut self, wake: &Wake) -> Option<Time> {
+        let now = self.system.now();
+        match wake {
+            Wake::At(time) | Wake::Attention(time) => Some(*time),
+            Wake::Loads(tags) => {
+                let gone = |tag: &u32| !self.flights.iter().any(|flight| flight.tag == *tag);
+                let done = tags
+                    .iter()
+                    .filter_map(|tag| match self.system.answered(*tag) {
+                        None if gone(tag) => Some(now),
+                        done => done,
+                    });
+                done.min()
+            }
+            Wake::Room(device, limit) => match self.system.has_room(*device) {
+                true => Some(now),
+                false => Some(*limit),
+            },
+            Wake::Taken(device, mark, limit) => {
+                // The answer is needed again by who waits.
+                Some(self.system.peek_completed(*device, *mark).unwrap_or(*limit))
+            }
+        }
+    }
+
+    /// The longest that anything waits for a device.
+    pub(crate) fn patience(&self) -> Time {
+        self.system.now() + Time::us(self.system.host().completion_timeout_us)
+    }
+}
+
+impl Turn for Machine {
+    fn machine(&mut self) -> &mut Machine {
+        self
+    }
+
+    fn pass(&mut self, wake: Wake) -> Result<()> {
+        if let Wake::Attention(limit) = wake {
+            let limit = self.cut.map_or(limit, |cut| cut.min(limit));
+            self.system.wait(limit)?;
+            return self.alive();
+        }
+        loop {
+            self.alive()?;
+            let now = self.system.now();
+            let due = self.due(&wake);
+            if due.is_some_and(|due| due <= now) {
+                return Ok(());
+            }
+            let limit = due.unwrap_or(Time::MAX);
+            let limit = self.cut.map_or(limit, |cut| cut.min(limit));
+            if matches!(wake, Wake::At(_)) && limit < Time::MAX {
+                self.system.advance_until(limit)?;
+            } else if !self.system.wait_event(limit, false)? && limit == Time::MAX {
+                return Err(Error::Stuck);
+            }
+        }
+    }
+
+    fn alone(&self) -> bool {
+        true
+    }
+
+    fn may_lead(&mut self, _: Time) -> bool {
+        true
+    }
+}
+
+impl Machine {
+    /// An error once the power is cut.
+    pub(crate) fn alive(&self) -> Result<()> {
+        match self.cut {
+            Some(cut) if self.system.now() >= cut => Err(Error::PowerCut(cut)),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! How a CPU sees a part of a device's window.
+
+use design::host::LINE_BYTES;
+use sim::{Bar, System};
+
+use crate::{Error, Result};
+
+/// Bytes of a line, of a write-combining buffer, and of the longest access.
+pub const LINE: usize = LINE_BYTES as usize;
+
+/// The memory type of a mapping, as on x86 (Intel SDM volume 3A, "Methods of Caching Available").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Each access goes to the device, in program order, loads one at a time.
+    Uncached,
+    /// Stores gather in write-combining buffers; loads go to the device, several at a time.
+    WriteCombining,
+    /// Loads and stores work on the host's cache.
+    WriteBack,
+}
+
+/// A window of a device as a CPU has it mapped. The same bytes must not be used through mappings of different kinds, unless the
+/// lines were flushed and fenced in between: nothing keeps these coherent, as on x86.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Mapping {
+    /// The device's number in the system.
+    pub device: usize,
+    /// The window.
+    pub bar: Bar,
+    /// The memory type.
+    pub kind: Kind,
+}
+
+/// An aligned line of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Line {
+    /// The device's number in the system.
+    pub device: usize,
+    /// The window.
+    pub bar: Bar,
+    /// Where in it: a multiple of 64.
+    pub offset: u64,
+}
+
+/// A part of an access, within one line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub line: Line,
+    /// First byte within the line.
+    pub start: usize,
+    pub len: usize,
+    /// First byte within the access.
+    pub from: usize,
+}
+
+impl Part {
+    pub fn offset(&self) -> u64 {
+        self.line.offset + self.start as u64
+    }
+}
+
+impl Mapping {
+    /// The persistent-memory window of a device.
+    pub fn pm(device: usize, kind: Kind) -> Mapping {
+        Mapping {
+            device,
+            bar: Bar::Pm,
+            kind,
+        }
+    }
+
+    /// The line that a byte is in.
+    pub fn line(&self, offset: u64) -> Line {
+        Line {
+            device: self.device,
+            bar: self.bar,
+            offset: offset - offset % LINE_BYTES,
+        }
+    }
+
+    /// The lines of an access of 1 to 64 bytes within the window: one or two.
+    pub(crate) fn parts_in(&self, system: &System, offset: u64, len: usize) -> Result<Parts> {
+        let parts = self.parts(offset, len)?;
+        system.check(self.device, self.bar, offset, len as u64)?;
+        Ok(parts)
+    }
+
+    /// The lines of an access of 1 to 64 bytes.
+    pub(crate) fn parts(&self, offset: u64, len: usize) -> Result<Parts> {
+        if !(1..=LINE).contains(&len) || offset.checked_add(len as u64).is_none() {
+            return Err(Error::Access(format!(
+                "an access of {len} bytes at {offset:#x}: allowed are 1 to {LINE} bytes"
+            )));
+        }
+        Ok(Parts {
+            mapping: *self,
+            offset,
+            len,
+            from: 0,
+        })
+    }
+}
+
+/// See [`Mapping::parts`].
+#[derive(Clone)]
+pub(crate) struct Parts {
+    mapping: Mapping,
+    offset: u64,
+    len: usize,
+    from: usize,
+}
+
+impl Iterator for Parts {
+    type Item = Part;
+    fn next(&mut self) -> Option<Part> {
+        let left = self.len - self.from;
+        let at = self.offset + self.from as u64;
+        let start = (at % LINE_BYTES) as usize;
+        let len = left.min(LINE - start);
+        let from = self.from;
+        self.from += len;
+        (len > 0).then(|| Part {
+            line: self.mapping.line(at),
+            start,
+            len,
+            from,
+        })
+    }
+}

@@ -1,0 +1,336 @@
+//! One host for several libraries and programs.
+//!
+//! A [`Shared`] is a handle to a [`Machine`]: whoever has a copy uses the same CPUs, cache and devices. Programs that run at the same
+//! time ([`Shared::run`]) are threads, of which exactly one acts at a time: the one whose time is the earliest, by number
+//! where times are equal. So each CPU has a time of its own, and the outcome depends on nothing but the programs.
+
+use std::cell::Cell;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use sim::Time;
+
+use crate::cpu::Cpu;
+use crate::machine::{Machine, Turn, Wake};
+use crate::{Error, Result};
+
+/// A program: it is given its CPU.
+pub type Program<'a, R> = Box<dyn FnOnce(&Cpu) -> R + Send + 'a>;
+
+/// A program among those that run.
+struct Participant {
+    /// What it waits for; nothing once it has ended.
+    wake: Option<Wake>,
+    /// Something came that [`Wake::Attention`] waits for, and it has not seen it yet.
+    attention: bool,
+    ended: bool,
+    called: Arc<Condvar>,
+}
+
+struct State {
+    machine: Machine,
+    participants: Vec<Participant>,
+    /// Whose turn it is.
+    current: Option<usize>,
+    /// Why nobody can go on.
+    failed: Option<Error>,
+    /// Tells one run's threads from another's.
+    run: u64,
+    /// How far a program may be ahead of the others while it finds its lines in the cache.
+    slack: Time,
+}
+
+/// A host that several use. Copies are the same host.
+#[derive(Clone)]
+pub struct Shared(Arc<Mutex<State>>);
+
+thread_local! {
+    /// Which program of which run this thread is.
+    static PROGRAM: Cell<Option<(u64, usize)>> = const { Cell::new(None) };
+}
+
+impl Shared {
+    /// Shares a host.
+    pub fn new(machine: Machine) -> Shared {
+        Shared(Arc::new(Mutex::new(State {
+            machine,
+            participants: Vec::new(),
+            current: None,
+            failed: None,
+            run: 0,
+            slack: Time::ZERO,
+        })))
+    }
+
+    /// The host, when nobody else has it.
+    pub fn into_machine(self) -> Option<Machine> {
+        let state = Arc::into_inner(self.0)?.into_inner();
+        Some(state.unwrap_or_else(PoisonError::into_inner).machine)
+    }
+
+    /// A CPU, from 0 on.
+    pub fn cpu(&self, number: usize) -> Cpu {
+        Cpu::new(self.clone(), number)
+    }
+
+    /// Looks at the host, or changes what no program can.
+    pub fn with<R>(&self, look: impl FnOnce(&mut Machine) -> R) -> R {
+        look(&mut self.lock().machine)
+    }
+
+    /// Lets a program go on for so long before others that are behind, as long as it finds its lines in the cache. By default none does;
+    /// with a slack, programs change less often, which is what several in step cost most. They may then see each other's stores that
+    /// much too early or too late; outcomes still depend on nothing but the programs.
+    pub fn set_slack(&self, slack: Time) {
+        self.lock().slack = slack;
+    }
+
+    /// The right to act: at once for a program, or while none runs. Who holds it must use nothing else of this host.
+    pub fn turn(&self) -> Result<Guard<'_>> {
+        let guard = self.lock();
+        let me = guard.me();
+        if me.is_none() && !guard.participants.is_empty() {
+            return Err(Error::Busy);
+        }
+        if let Some(error) = &guard.failed {
+            return Err(error.clone());
+        }
+        Ok(Guard {
+            state: Some(guard),
+            me,
+        })
+    }
+
+    /// Runs programs at the same time, each on the CPU beside it, and returns what they return. They begin at the present time of their CPUs.
+    /// Whoever isn't one of them gets [`Error::Busy`] until all have ended.
+    ///
+    /// # Panics
+    ///
+    /// When a program panics.
+    pub fn run<R: Send>(&self, programs: Vec<(usize, Program<'_, R>)>) -> Result<Vec<R>> {
+        let count = programs.len();
+        let run = {
+            let mut state = self.lock();
+            if !state.participants.is_empty() {
+                return Err(Error::Busy);
+            }
+            let State { machine, .. } = &*state;
+            let times: Vec<Time> = programs.iter().map(|p| machine.time(p.0)).collect();
+            state.participants = times
+                .into_iter()
+                .map(|time| Participant {
+                    wake: Some(Wake::At(time)),
+                    attention: false,
+                    ended: false,
+                    called: Arc::new(Condvar::new()),
+                })
+                .collect();
+            state.failed = None;
+            state.run += 1;
+            state.current = None;
+            state.call_next();
+            state.run
+        };
+        let outcomes = std::thread::scope(|scope| {
+            let threads: Vec<_> = programs
+                .into_iter()
+                .enumerate()
+                .map(|(number, (cpu, program))| {
+                    let shared = self.clone();
+                    scope.spawn(move || {
+                        PROGRAM.set(Some((run, number)));
+                        let _end = End(&shared, number);
+                        shared.await_call(number);
+                        program(&shared.cpu(cpu))
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|t| t.join()).collect::<Vec<_>>()
+        });
+        {
+            let mut state = self.lock();
+            state.participants.clear();
+            state.current = None;
+            state.failed = None;
+        }
+        let mut out = Vec::with_capacity(count);
+        for outcome in outcomes {
+            match outcome {
+                Ok(value) => out.push(value),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Ok(out)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the first turn of a program.
+    fn await_call(&self, number: usize) {
+        let guard = self.lock();
+        drop(await_call(guard, number));
+    }
+}
+
+/// Ends a program, also one that panics.
+struct End<'a>(&'a Shared, usize);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        PROGRAM.set(None);
+        let mut state = self.0.lock();
+        if let Some(participant) = state.participants.get_mut(self.1) {
+            participant.ended = true;
+            participant.wake = None;
+        }
+        state.call_next();
+    }
+}
+
+/// Waits until it is a program's turn, or nobody's any more.
+fn await_call(mut guard: MutexGuard<'_, State>, number: usize) -> MutexGuard<'_, State> {
+    let called = guard.participants.get(number).map(|p| p.called.clone());
+    let Some(called) = called else { return guard };
+    while guard.current != Some(number) && guard.failed.is_none() {
+        guard = called.wait(guard).unwrap_or_else(PoisonError::into_inner);
+    }
+    guard
+}
+
+impl State {
+    /// Which program the calling thread is.
+    fn me(&self) -> Option<usize> {
+        let (run, number) = PROGRAM.get()?;
+        (run == self.run && number < self.participants.len()).then_some(number)
+    }
+
+    /// Hands the turn to the program that is behind all others, and lets the system run up to its time.
+    fn call_next(&mut self) {
+        self.current = None;
+        match self.choose() {
+            Ok(Some(next)) => {
+                self.current = Some(next);
+                self.participants[next].wake = None;
+                self.participants[next].called.notify_one();
+            }
+            Ok(None) => {}
+            Err(error) => {
+                self.failed = Some(error);
+                self.participants.iter().for_each(|p| p.called.notify_one());
+            }
+        }
+    }
+
+    fn choose(&mut self) -> Result<Option<usize>> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        if self.participants.iter().all(|p| p.ended) {
+            return Ok(None);
+        }
+        loop {
+            self.machine.alive()?;
+            if self.machine.system.memory().attention() {
+                self.machine.system.memory_mut().clear_attention();
+                self.participants
+                    .iter_mut()
+                    .for_each(|p| p.attention = true);
+            }
+            let now = self.machine.system.now();
+            let mut next: Option<(Time, usize)> = None;
+            for (number, participant) in self.participants.iter_mut().enumerate() {
+                let due = match &participant.wake {
+                    Some(Wake::Attention(_)) if participant.attention => Some(now),
+                    Some(wake) => self.machine.due(wake),
+                    None => None,
+                };
+                // What was due before is due now.
+                let due = due.map(|due| due.max(now));
+                if due.is_some_and(|due| next.is_none_or(|n| due < n.0)) {
+                    next = due.map(|due| (due, number));
+                }
+            }
+            if let Some((_, number)) = next.filter(|n| n.0 <= now) {
+                let participant = &mut self.participants[number];
+                if matches!(participant.wake, Some(Wake::Attention(_))) {
+                    participant.attention = false;
+                }
+                return Ok(Some(number));
+            }
+            let limit = next.map_or(Time::MAX, |n| n.0);
+            let limit = self.machine.cut.map_or(limit, |cut| cut.min(limit));
+            let happened = self.machine.system.wait_event(limit, true)?;
+            if !happened && limit == Time::MAX {
+                return Err(Error::Stuck);
+            }
+        }
+    }
+}
+
+/// The right to act on a shared host.
+pub struct Guard<'a> {
+    /// Always there, but within [`Turn::pass`].
+    state: Option<MutexGuard<'a, State>>,
+    /// Which program has it.
+    me: Option<usize>,
+}
+
+impl Guard<'_> {
+    fn state(&mut self) -> &mut State {
+        self.state.as_mut().expect("a turn has its host")
+    }
+}
+
+impl Turn for Guard<'_> {
+    fn machine(&mut self) -> &mut Machine {
+        &mut self.state().machine
+    }
+
+    fn pass(&mut self, wake: Wake) -> Result<()> {
+        let Some(me) = self.me else {
+            return self.machine().pass(wake);
+        };
+        let state = self.state();
+        // Nobody else comes before, and there is nothing to wait for.
+        if let Wake::At(time) = wake {
+            if time <= state.machine.system.now() {
+                return state.machine.alive();
+            }
+        }
+        state.participants[me].wake = Some(wake);
+        state.call_next();
+        if let Some(guard) = self.state.take() {
+            self.state = Some(await_call(guard, me));
+        }
+        match &self.state().failed {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    fn may_lead(&mut self, time: Time) -> bool {
+        let me = self.me;
+        let State {
+            machine,
+            participants,
+            slack,
+            ..
+        } = self.state();
+        if *slack == Time::ZERO {
+            return false;
+        }
+        // Who waits for what has no time yet may have to go on at any.
+        let now = machine.system.now();
+        let others = participants.iter().enumerate().filter(|p| Some(p.0) != me);
+        let waits = others.filter_map(|p| p.1.wake.as_ref());
+        let behind = waits.map(|wake| machine.due(wake).unwrap_or(now).max(now));
+        let limit = behind.min().unwrap_or(Time::MAX);
+        time.0 <= limit.0.saturating_add(slack.0)
+    }
+
+    fn alone(&self) -> bool {
+        let state = self.state.as_ref();
+        state.is_none_or(|s| s.participants.iter().filter(|p| !p.ended).count() <= 1)
+    }
+}

@@ -1,0 +1,195 @@
+//! The write-combining buffers of one CPU.
+//!
+//! Stores to a line gather in one buffer. It leaves when all 64 bytes are there, when another line needs a buffer, at a fence, an uncached
+//! access, or a load of the line. At most half of the buffers gather; the others are busy until the host's fabric has taken what
+//! left them, so that a stream of partial lines doesn't wait for each.
+
+use std::collections::VecDeque;
+
+use sim::Time;
+
+use crate::mapping::{Line, Part, LINE};
+
+/// What stores to a line have gathered.
+#[derive(Clone, Debug)]
+pub(crate) struct Buffer {
+    pub line: Line,
+    pub data: [u8; LINE],
+    /// A bit for each byte that is there.
+    pub valid: u64,
+}
+
+/// The bits of a part's bytes.
+pub(crate) fn mask(start: usize, len: usize) -> u64 {
+    (u64::MAX >> (LINE - len.clamp(1, LINE))) << start
+}
+
+impl Buffer {
+    /// What leaves for the device: the whole line in one, or else each run of bytes within 8 aligned ones (SDM volume 3A, "Buffering
+    /// of Write Combining Memory Locations": all data of such a chunk leaves together). Start in the line, and bytes.
+    pub fn writes(&self) -> Vec<(usize, &[u8])> {
+        if self.valid == u64::MAX {
+            return vec![(0, &self.data)];
+        }
+        let mut out = Vec::new();
+        let mut at = 0;
+        while at < LINE {
+            if self.valid >> at & 1 == 0 {
+                at += 1;
+                continue;
+            }
+            let chunk_end = (at / 8 + 1) * 8;
+            let end = (at..chunk_end).find(|&n| self.valid >> n & 1 == 0);
+            let end = end.unwrap_or(chunk_end);
+            out.push((at, &self.data[at..end]));
+            at = end;
+        }
+        out
+    }
+}
+
+/// What a store needs before it finds its buffer.
+pub(crate) enum Place {
+    /// Nothing.
+    There,
+    /// This buffer has to leave.
+    Evict(Buffer),
+    /// Time: until one that has left is no longer busy.
+    Busy(Time),
+}
+
+/// The buffers of one CPU.
+pub(crate) struct Buffers {
+    count: usize,
+    /// Oldest first.
+    open: VecDeque<Buffer>,
+    /// When those that have left are free again.
+    leaving: Vec<Time>,
+}
+
+impl Buffers {
+    pub fn new(count: u32) -> Buffers {
+        Buffers {
+            count: count.max(1) as usize,
+            open: VecDeque::new(),
+            leaving: Vec::new(),
+        }
+    }
+
+    /// Looks for a buffer for a line.
+    pub fn place(&mut self, line: &Line, now: Time) -> Place {
+        if self.open.iter().any(|b| b.line == *line) {
+            return Place::There;
+        }
+        self.leaving.retain(|&end| end > now);
+        let most = self.count.div_ceil(2);
+        if self.open.len() >= most {
+            if let Some(buffer) = self.open.pop_front() {
+                return Place::Evict(buffer);
+            }
+        }
+        if self.open.len() + self.leaving.len() < self.count {
+            return Place::There;
+        }
+        match self.leaving.iter().min() {
+            Some(&end) => Place::Busy(end),
+            None => Place::There,
+        }
+    }
+
+    /// Puts a store into its buffer, for which there is a place. Returns the buffer when it is full.
+    pub fn store(&mut self, part: &Part, data: &[u8]) -> Option<Buffer> {
+        let place = self.open.iter().position(|b| b.line == part.line);
+        let place = place.unwrap_or_else(|| {
+            self.open.push_back(Buffer {
+                line: part.line,
+                data: [0; LINE],
+                valid: 0,
+            });
+            self.open.len() - 1
+        });
+        let buffer = self.open.get_mut(place)?;
+        buffer.data[part.start..part.start + part.len].copy_from_slice(data);
+        buffer.valid |= mask(part.start, part.len);
+        match buffer.valid == u64::MAX {
+            true => self.open.remove(place),
+            false => None,
+        }
+    }
+
+    /// A buffer has left, and is busy until then.
+    pub fn left(&mut self, busy_until: Time) {
+        self.leaving.push(busy_until);
+    }
+
+    /// Takes the buffer of a line, or the oldest.
+    pub fn take(&mut self, line: Option<&Line>) -> Option<Buffer> {
+        let place = match line {
+            Some(line) => self.open.iter().position(|b| b.line == *line)?,
+            None => 0,
+        };
+        self.open.remove(place)
+    }
+
+    /// True when a line gathers here.
+    pub fn holds(&self, line: &Line) -> bool {
+        self.open.iter().any(|b| b.line == *line)
+    }
+
+    /// True when nothing gathers.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// The power is gone: takes what had gathered.
+    pub fn clear(&mut self) -> Vec<Buffer> {
+        self.leaving.clear();
+        self.open.drain(..).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, Mapping};
+
+    fn parts(offset: u64, len: usize) -> Vec<Part> {
+        let mapping = Mapping::pm(0, Kind::WriteCombining);
+        mapping.parts(offset, len).unwrap().collect()
+    }
+
+    #[test]
+    fn partial_lines_leave_in_aligned_chunks_of_8_bytes() {
+        let mut buffers = Buffers::new(2);
+        for (offset, len) in [(3, 10), (20, 1), (22, 2), (48, 16)] {
+            let part = parts(offset, len)[0];
+            assert!(buffers.store(&part, &[offset as u8; 64][..len]).is_none());
+        }
+        let buffer = buffers.take(None).unwrap();
+        let writes: Vec<(usize, usize)> =
+            buffer.writes().iter().map(|w| (w.0, w.1.len())).collect();
+        assert_eq!(writes, [(3, 5), (8, 5), (20, 1), (22, 2), (48, 8), (56, 8)]);
+    }
+
+    #[test]
+    fn a_full_line_leaves_at_once_and_in_one() {
+        let mut buffers = Buffers::new(2);
+        for n in 0..7 {
+            assert!(buffers.store(&parts(8 * n, 8)[0], &[1; 8]).is_none());
+        }
+        let full = buffers.store(&parts(56, 8)[0], &[1; 8]).unwrap();
+        assert_eq!(full.writes(), [(0, &[1; 64][..])]);
+        assert!(buffers.is_empty());
+    }
+
+    #[test]
+    fn an_access_across_a_line_has_two_parts() {
+        let parts = parts(60, 10);
+        let told: Vec<_> = parts.iter().map(|p| (p.offset(), p.len, p.from)).collect();
+        assert_eq!(told, [(60, 4, 0), (64, 6, 4)]);
+        let mapping = Mapping::pm(0, Kind::Uncached);
+        for (offset, len) in [(0, 0), (0, 65), (u64::MAX, 2)] {
+            assert!(mapping.parts(offset, len).is_err());
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Libraries beside each other on one host: an NVMe driver, and persistent memory on other CPUs.
+
+#[path = "common/model.rs"]
+mod model;
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use design::{Cpu, Design, HostProfile};
+use driver::workload::{run_job, Job};
+use driver::{Config, Controller, SharedHost};
+use fast::FastDevice;
+use host::{Cut, Error, Fence, Kind, Machine, Mapping, Program, Shared};
+use model::{program, Model, COUNT, CPUS, LINE};
+use sim::{Bar, Device, Media, Random, System, Time};
+
+/// Where the NVMe job works: behind the model's lines.
+const JOB: u64 = 1 << 20;
+
+fn design() -> Design {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let design = Design::find(&root, "default").unwrap();
+    let media = "[media]\nbytes = \"4 MiB\"\nprofile = \"optane-dcpmm\"\n";
+    design
+        .with_values(&format!("{media}[cpu]\nprofile = \"nearpm\"\n"))
+        .unwrap()
+}
+
+fn fast(design: &Design) -> Box<dyn Device + Send> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let config = fast::Config::of(design, &root).unwrap();
+    let media = Media::memory(design.media.bytes.0).unwrap();
+    Box::new(FastDevice::new(config, media).unwrap())
+}
+
+fn rtl_of(design: &Design) -> Box<dyn Device + Send> {
+    let config = rtl::DeviceConfig::of(design).unwrap();
+    let media = Media::memory(design.media.bytes.0).unwrap();
+    let mut tell = rtl::bitstream::stderr_progress(&design.name);
+    Box::new(rtl::RtlDevice::build(config, media, &mut tell).unwrap())
+}
+
+/// The host of a device, with a cache that is far too small.
+fn shared(design: &Design, device: Box<dyn Device + Send>) -> Shared {
+    let mut profile: HostProfile = design.cpu.host().unwrap();
+    (profile.cache.bytes.value, profile.cache.ways.value) = (2 * 4 * 64, 2);
+    let (host, link) = design.attached().unwrap();
+    let mut system = System::new(&host).unwrap();
+    let windows = [
+        (Bar::Nvme, 64 << 10),
+        (Bar::Pm, design.window_bytes()),
+        (Bar::Control, 1 << 20),
+    ];
+    system.add_device(device, &link, &windows).unwrap();
+    Shared::new(Machine::new(system, &profile))
+}
+
+fn controller(shared: &Shared, cpu: &Cpu) -> Controller<SharedHost> {
+    let host = SharedHost::new(shared, 0, cpu.costs(), 5, CPUS as usize);
+    let config = Config {
+        io_queues: 4,
+        io_entries: 64,
+        ..Config::default()
+    };
+    Controller::start(host, config).unwrap()
+}
+
+struct Ran {
+    shared: Shared,
+    model: Model,
+    /// What the driver says: bytes and time of its job.
+    nvme: Result<(u64, Time), driver::Error>,
+    begin: Time,
+    end: Time,
+}
+
+fn run(
+    device: fn(&Design) -> Box<dyn Device + Send>,
+    seed: u64,
+    after: Option<Time>,
+    ops: u64,
+) -> Ran {
+    let design = design();
+    let shared = shared(&design, device(&design));
+    let mut controller = controller(&shared, &design.cpu);
+    let begin = shared.with(|m| m.system().now());
+    shared.with(|m| m.cut_at(after.map(|after| begin + after)));
+    let model = Mutex::new(Model::new(1));
+    let nvme = Mutex::new(None);
+    let mut programs: Vec<(usize, Program<'_, Result<(), Error>>)> = Vec::new();
+    for cpu in 0..CPUS {
+        let model = &model;
+        let work =
+            move |c: &host::Cpu| program(c, model, 1, Fence::ReadBack, true, ops, seed * 7 + cpu);
+        programs.push((cpu as usize, Box::new(work)));
+    }
+    let job = Job {
+        start: JOB,
+        span: JOB,
+        max_bytes: 16384,
+        queues: 4,
+        depth: 4,
+        commands: 400,
+        read_percent: 50,
+        verify: true,
+        ..Job::default()
+    };
+    let controller = &mut controller;
+    let told = &nvme;
+    programs.push((
+        CPUS as usize,
+        Box::new(move |_| {
+            let outcome = run_job(controller, &job, &mut |_, _| true);
+            let outcome = outcome.map(|o| (o.verified_bytes, o.report.elapsed));
+            *told.lock().unwrap() = Some(outcome);
+            Ok(())
+        }),
+    ));
+    let results = shared.run(programs).unwrap();
+    for result in results {
+        assert!(
+            matches!(result, Ok(()) | Err(Error::PowerCut(_))),
+            "{result:?}"
+        );
+    }
+    let end = shared.with(|m| m.system().now());
+    Ran {
+        model: model.into_inner().unwrap(),
+        nvme: nvme.into_inner().unwrap().unwrap(),
+        shared,
+        begin,
+        end,
+    }
+}
+
+fn persists(device: fn(&Design) -> Box<dyn Device + Send>, seeds: u64, cuts: u64, ops: u64) {
+    let mut promised = 0;
+    for seed in 0..seeds {
+        let whole = run(device, seed, None, ops);
+        let (verified, _) = whole.nvme.unwrap();
+        assert!(verified > 0);
+        let span = whole.end - whole.begin;
+        let mut random = Random::new(seed);
+        for _ in 0..cuts {
+            let after = Time(1 + random.below(span.0));
+            let ran = run(device, seed, Some(after), ops);
+            ran.shared.with(|m| m.crash(Cut::All)).unwrap();
+            ran.shared.with(|m| m.restart());
+            let (cpu, pm) = (ran.shared.cpu(0), Mapping::pm(0, Kind::Uncached));
+            for (&at, line) in &ran.model.lines {
+                let mut found = [0; LINE];
+                cpu.load(&pm, at.1 * LINE as u64, &mut found).unwrap();
+                let wrong = ran.model.wrong(at, &found);
+                assert_eq!(wrong, None, "seed {seed}, cut after {after}");
+                promised += line.promised;
+            }
+        }
+    }
+    println!("{promised} promised versions of {COUNT} lines survived");
+    assert!(promised > 0);
+}
+
+#[test]
+fn persistent_memory_beside_nvme_survives_losses_of_power() {
+    persists(fast, 6, 4, 200);
+}
+
+#[test]
+fn the_cache_does_not_see_what_a_device_writes_to_its_own_media() {
+    let design = design();
+    let shared = shared(&design, fast(&design));
+    let mut controller = controller(&shared, &design.cpu);
+    let (cpu, pm) = (shared.cpu(0), Mapping::pm(0, Kind::WriteBack));
+    let mut out = [0; LINE];
+    cpu.load(&pm, 0, &mut out).unwrap();
+    controller.write(0, &[7; 512]).unwrap();
+    cpu.load(&pm, 0, &mut out).unwrap();
+    assert_eq!(out, [0; LINE]);
+    cpu.clflushopt(&pm, 0).unwrap();
+    cpu.load(&pm, 0, &mut out).unwrap();
+    assert_eq!(out, [7; LINE]);
+    // And the other way round: the driver reads what was written back.
+    cpu.store(&pm, 64, &[8; LINE]).unwrap();
+    cpu.clwb(&pm, 64).unwrap();
+    cpu.fence(Fence::ReadBack).unwrap();
+    let mut block = [0; 512];
+    controller.read(0, &mut block).unwrap();
+    assert_eq!(block[..128], [[7; 64], [8; 64]].concat()[..]);
+}
+
+/// Mean of 64-byte loads at random times, ns.
+fn load_ns(profile: &str, media: &str, device: fn(&Design) -> Box<dyn Device + Send>) -> f64 {
+    let values = format!("[media]\nprofile = \"{media}\"\n[cpu]\nprofile = \"{profile}\"\n");
+    let design = design().with_values(&values).unwrap();
+    let shared = shared(&design, device(&design));
+    let mut controller = controller(&shared, &design.cpu);
+    set_delays(&mut controller, media);
+    let (cpu, pm) = (shared.cpu(0), Mapping::pm(0, Kind::Uncached));
+    let mut random = Random::new(5);
+    let mut sum = Time::ZERO;
+    for _ in 0..400 {
+        cpu.compute(Time::ns(random.below(4000))).unwrap();
+        let begin = cpu.now();
+        cpu.load(&pm, 64 * random.below(4096), &mut [0; 64])
+            .unwrap();
+        sum += cpu.now() - begin;
+    }
+    sum.as_ns() / 400.0
+}
+
+/// Gives the device its media profile, as the Python session does.
+fn set_delays(controller: &mut Controller<SharedHost>, media: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let inventory = driver::control::Inventory::read(controller.host_mut()).unwrap();
+    let profile = design::Profile::find(&root, media).unwrap();
+    let registers = profile
+        .registers(inventory.clock, inventory.turns())
+        .unwrap();
+    for (delay, registers) in inventory.delays().iter().zip(&registers) {
+        delay.set(controller.host_mut(), registers).unwrap();
+    }
+}
+
+/// Of profiles beyond a link, and of those on the memory bus.
+const LINKED: [(&str, &str, f64); 3] = [
+    ("polled", "dram", 738.0 + 17.0),
+    ("nearpm", "dram", 436.0),
+    ("cxl", "dram", 249.0),
+];
+const ON_THE_BUS: [(&str, &str, f64); 2] = [
+    ("optane-dimm", "optane-dcpmm", 355.0),
+    ("numa", "optane-dcpmm", 415.0),
+];
+
+fn loads(profiles: &[(&str, &str, f64)], device: fn(&Design) -> Box<dyn Device + Send>) {
+    for &(profile, media, want) in profiles {
+        let found = load_ns(profile, media, device);
+        println!("{profile}, {media}: {found:.1} ns");
+        assert!(
+            (found - want).abs() < 8.0,
+            "{profile}: {found} ns, not {want}"
+        );
+    }
+}
+
+#[test]
+fn loads_take_what_the_profiles_say() {
+    loads(&LINKED, fast);
+}
+
+#[test]
+#[ignore = "needs Verilator"]
+fn loads_take_what_the_profiles_say_on_the_rtl() {
+    loads(&LINKED, rtl_of);
+    loads(&ON_THE_BUS, rtl_of);
+}
+
+#[test]
+fn the_same_programs_give_the_same_times() {
+    let run = || {
+        let ran = run(fast, 3, None, 200);
+        let times: Vec<Time> = (0..8).map(|c| ran.shared.cpu(c).now()).collect();
+        let counts = ran.shared.with(|m| m.counts());
+        (ran.nvme.unwrap(), times, counts, ran.end)
+    };
+    assert_eq!(run(), run());
+}
+
+#[test]
+#[ignore = "needs Verilator"]
+fn persistent_memory_beside_nvme_survives_losses_of_power_on_the_rtl() {
+    persists(rtl_of, 1, 3, 100);
+}

@@ -1,0 +1,280 @@
+//! Who sees what when: orders of accesses, and programs that share a host.
+
+mod common;
+
+use std::sync::Mutex;
+
+use common::{bench, profile, Bench, Pm, BYTES};
+use host::{Error, Fence, Kind, Mapping, Program};
+use sim::Time;
+
+fn start() -> Bench {
+    bench(&profile("nearpm"), vec![Pm::new(BYTES, Time::ns(80))])
+}
+
+fn log(b: &Bench) -> Vec<(u64, usize)> {
+    let log = b.logs[0].lock().unwrap();
+    log.iter().map(|w| (w.1, w.2)).collect()
+}
+
+#[test]
+fn uncached_stores_leave_in_order_and_behind_what_has_gathered() {
+    let b = start();
+    let cpu = b.shared.cpu(0);
+    let (wc, uc) = (
+        Mapping::pm(0, Kind::WriteCombining),
+        Mapping::pm(0, Kind::Uncached),
+    );
+    cpu.store(&wc, 4096, &[1; 8]).unwrap();
+    cpu.store(&uc, 128, &[2; 4]).unwrap();
+    cpu.store(&uc, 64, &[3; 64]).unwrap();
+    cpu.store(&uc, 124, &[4; 8]).unwrap();
+    cpu.store(&wc, 8192, &[5; 8]).unwrap();
+    cpu.load(&uc, 0, &mut [0; 4]).unwrap();
+    assert_eq!(
+        log(&b),
+        [(4096, 8), (128, 4), (64, 64), (124, 4), (128, 4), (8192, 8)]
+    );
+}
+
+#[test]
+fn write_combining_buffers_leave_when_a_line_needs_one_at_a_fence_and_for_a_load() {
+    let b = start();
+    let (cpu, wc) = (b.shared.cpu(0), Mapping::pm(0, Kind::WriteCombining));
+    let half = u64::from(profile("nearpm").core.wc_buffers.value / 2);
+    for line in 0..=half {
+        cpu.store(&wc, 64 * line, &[1; 8]).unwrap();
+    }
+    cpu.sleep_until(Time::us(5)).unwrap();
+    assert_eq!(log(&b), [(0, 8)]);
+    let mut out = [0; 8];
+    cpu.load(&wc, 128, &mut out).unwrap();
+    assert_eq!((out, log(&b).last()), ([1; 8], Some(&(128, 8))));
+    cpu.fence(Fence::ReadBack).unwrap();
+    assert_eq!(log(&b).len() as u64, half + 1);
+}
+
+#[test]
+fn dirty_lines_leave_in_the_order_in_which_they_are_evicted() {
+    let mut small = profile("nearpm");
+    (small.cache.bytes.value, small.cache.ways.value) = (128, 2);
+    let b = bench(&small, vec![Pm::new(BYTES, Time::ns(80))]);
+    let (cpu, wb) = (b.shared.cpu(0), Mapping::pm(0, Kind::WriteBack));
+    for line in [5, 3, 9, 3, 1, 7] {
+        cpu.store(&wb, 64 * line, &[line as u8; 8]).unwrap();
+        cpu.load(&wb, 64 * line, &mut [0; 8]).unwrap();
+    }
+    cpu.sleep_until(Time::us(20)).unwrap();
+    assert_eq!(log(&b), [(5 * 64, 64), (9 * 64, 64), (3 * 64, 64)]);
+}
+
+#[test]
+fn a_fence_waits_for_a_line_that_had_left_before_it_was_written_back() {
+    let mut small = profile("nearpm");
+    (small.cache.bytes.value, small.cache.ways.value) = (128, 2);
+    let b = bench(&small, vec![Pm::new(BYTES, Time::ns(80))]);
+    let (cpu, wb) = (b.shared.cpu(0), Mapping::pm(0, Kind::WriteBack));
+    cpu.store(&wb, 0, &[1; 8]).unwrap();
+    cpu.load(&wb, 0, &mut [0; 8]).unwrap();
+    cpu.load(&wb, 64, &mut [0; 8]).unwrap();
+    cpu.load(&wb, 128, &mut [0; 8]).unwrap();
+    // It is on its way, and no longer here.
+    cpu.clwb(&wb, 0).unwrap();
+    cpu.fence(Fence::ReadBack).unwrap();
+    let log = b.logs[0].lock().unwrap();
+    let there = log.iter().any(|w| w.1 == 0 && w.0 <= cpu.now());
+    assert!(
+        there && b.shared.with(|m| m.counts().flushes) == 0,
+        "{log:?}"
+    );
+}
+
+#[test]
+fn the_cpu_that_is_behind_goes_first() {
+    let b = start();
+    let wb = Mapping::pm(0, Kind::WriteBack);
+    let told = Mutex::new(Vec::new());
+    let program = |number: usize, pause: u64| -> (usize, Program<'_, ()>) {
+        let told = &told;
+        let work = move |cpu: &host::Cpu| {
+            for n in 0..20 {
+                cpu.compute(Time::ns(pause)).unwrap();
+                cpu.load(&wb, 64 * n, &mut [0; 8]).unwrap();
+                told.lock().unwrap().push((cpu.now(), number));
+            }
+        };
+        (number, Box::new(work))
+    };
+    b.shared
+        .run(vec![program(0, 70), program(1, 1000), program(2, 130)])
+        .unwrap();
+    let told = told.into_inner().unwrap();
+    // Each is noted when its CPU acts next; what they tell is nearly in order.
+    for pair in told.windows(2) {
+        assert!(pair[0].0 <= pair[1].0 + Time::ns(500), "{pair:?}");
+    }
+    let ends: Vec<Time> = (0..3).map(|c| b.shared.cpu(c).now()).collect();
+    assert!(ends[0] <= ends[2] && ends[2] < ends[1], "{ends:?}");
+    // The lines that one has fetched are there for the others.
+    let counts = b.shared.with(|m| m.counts());
+    assert_eq!(counts.fills, 20);
+}
+
+#[test]
+fn a_store_of_one_cpu_is_seen_by_the_others() {
+    let b = start();
+    let wb = Mapping::pm(0, Kind::WriteBack);
+    let flag = |cpu: &host::Cpu| {
+        let mut out = [0; 8];
+        cpu.load(&wb, 0, &mut out).map(|()| u64::from_le_bytes(out))
+    };
+    let ping: Program<'_, u64> = Box::new(|cpu| {
+        for round in 0..50u64 {
+            while flag(cpu).unwrap() != 2 * round {}
+            cpu.store(&wb, 0, &(2 * round + 1).to_le_bytes()).unwrap();
+        }
+        50
+    });
+    let pong: Program<'_, u64> = Box::new(|cpu| {
+        for round in 0..50u64 {
+            while flag(cpu).unwrap() != 2 * round + 1 {}
+            cpu.store(&wb, 0, &(2 * round + 2).to_le_bytes()).unwrap();
+        }
+        flag(cpu).unwrap()
+    });
+    assert_eq!(b.shared.run(vec![(0, ping), (1, pong)]), Ok(vec![50, 100]));
+}
+
+#[test]
+fn with_slack_programs_change_less_and_the_outcome_is_still_theirs_alone() {
+    let run = |slack: u64| {
+        let b = start();
+        b.shared.set_slack(Time::ns(slack));
+        let wb = Mapping::pm(0, Kind::WriteBack);
+        let program = |number: u64| -> (usize, Program<'_, u64>) {
+            let work = move |cpu: &host::Cpu| {
+                let mut sum = 0;
+                for n in 0..300u64 {
+                    let at = 64 * (n * (number + 3) % 40);
+                    let mut out = [0; 8];
+                    cpu.load(&wb, at, &mut out).unwrap();
+                    sum += u64::from_le_bytes(out) % 1000;
+                    cpu.store(&wb, at, &(sum + number).to_le_bytes()).unwrap();
+                    cpu.compute(Time::ns(sum % 30)).unwrap();
+                }
+                sum
+            };
+            (number as usize, Box::new(work))
+        };
+        let sums = b.shared.run((0..4).map(program).collect()).unwrap();
+        let times: Vec<Time> = (0..4).map(|c| b.shared.cpu(c).now()).collect();
+        (sums, times)
+    };
+    for slack in [0, 100, 5000] {
+        assert_eq!(run(slack), run(slack), "{slack}");
+    }
+    let ends = |slack| run(slack).1.iter().max().unwrap().as_ns();
+    assert!(
+        (ends(0) / ends(100) - 1.0).abs() < 0.1,
+        "{} {}",
+        ends(0),
+        ends(100)
+    );
+}
+
+#[test]
+fn what_no_program_may_do_is_an_error() {
+    let b = start();
+    let cpu = b.shared.cpu(0);
+    for kind in [Kind::Uncached, Kind::WriteCombining, Kind::WriteBack] {
+        let pm = Mapping::pm(0, kind);
+        for (offset, len) in [
+            (0, 0),
+            (0, 65),
+            (BYTES as u64, 1),
+            (BYTES as u64 - 1, 2),
+            (u64::MAX, 1),
+        ] {
+            let mut out = vec![0; len];
+            assert!(
+                cpu.load(&pm, offset, &mut out).is_err(),
+                "{kind:?} {offset} {len}"
+            );
+            assert!(
+                cpu.store(&pm, offset, &out).is_err(),
+                "{kind:?} {offset} {len}"
+            );
+            assert!(
+                cpu.ntstore(&pm, offset, &out).is_err(),
+                "{kind:?} {offset} {len}"
+            );
+        }
+        assert!(cpu.clwb(&pm, BYTES as u64).is_err());
+        assert!(
+            cpu.write(&pm, u64::MAX, &[0; 2]).is_err()
+                && cpu.read(&pm, u64::MAX, &mut [0; 2]).is_err()
+        );
+        assert!(cpu.load(&Mapping::pm(7, kind), 0, &mut [0; 8]).is_err());
+    }
+    cpu.fence(Fence::ReadBack).unwrap();
+    assert!(cpu.compute(Time::MAX).is_err() && cpu.sleep_until(Time::MAX).is_err());
+    cpu.dram(u64::MAX).unwrap_err();
+    cpu.copy(u64::MAX).unwrap_err();
+    // The host is still there for the others.
+    b.shared
+        .cpu(1)
+        .load(&Mapping::pm(0, Kind::Uncached), 0, &mut [0; 8])
+        .unwrap();
+}
+
+#[test]
+fn a_host_that_runs_programs_is_theirs_until_they_end_or_panic() {
+    let b = start();
+    let shared = &b.shared;
+    let outside = shared.clone();
+    let program: Program<'_, Error> = Box::new(move |cpu| {
+        let outside = outside.clone();
+        let wb = Mapping::pm(0, Kind::WriteBack);
+        cpu.load(&wb, 0, &mut [0; 8]).unwrap();
+        let other = std::thread::spawn(move || outside.cpu(3).load(&wb, 64, &mut [0; 8]));
+        other.join().unwrap().unwrap_err()
+    });
+    assert_eq!(shared.run(vec![(0, program)]), Ok(vec![Error::Busy]));
+    let panics: Vec<(usize, Program<'_, ()>)> = vec![
+        (0, Box::new(|_| panic!("a program that fails"))),
+        (1, Box::new(|cpu| cpu.fence(Fence::Posted).unwrap())),
+    ];
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| shared.run(panics)));
+    assert!(caught.is_err());
+    shared
+        .cpu(0)
+        .load(&Mapping::pm(0, Kind::WriteBack), 0, &mut [0; 8])
+        .unwrap();
+}
+
+#[test]
+fn a_device_without_power_fails_loads_and_the_cpu_hears_of_lost_stores() {
+    let b = start();
+    let cpu = b.shared.cpu(0);
+    let wb = Mapping::pm(0, Kind::WriteBack);
+    b.shared.with(|m| m.system_mut().power_off(0));
+    for n in 0..3 {
+        let answer = cpu.load(&wb, 64 * n, &mut [0; 8]);
+        assert!(matches!(answer, Err(Error::System(_))), "{answer:?}");
+    }
+    cpu.store(&wb, 4096, &[1; 8]).unwrap();
+    cpu.sleep_until(Time::us(50)).unwrap_err();
+    b.shared.with(|m| m.system_mut().power_on(0));
+    cpu.load(&wb, 0, &mut [0; 8]).unwrap();
+}
+
+#[test]
+fn handles_can_go_to_other_threads() {
+    fn send<T: Send>() {}
+    send::<host::Shared>();
+    send::<host::Cpu>();
+    send::<host::Machine>();
+    send::<driver::SimHost>();
+    send::<driver::SharedHost>();
+    send::<driver::Controller<driver::SharedHost>>();
+}

@@ -1,0 +1,56 @@
+//! When the device has taken what was posted to it: what a completion of each posted write would tell.
+
+use crate::Time;
+
+/// Counts posted writes on their way to the device, and the places in their order that somebody waits for.
+#[derive(Default)]
+pub(super) struct Marks {
+    posted: u64,
+    taken: u64,
+    last_taken: Time,
+    next: u64,
+    /// Name, number of writes before it, when the last of these was taken.
+    marks: Vec<(u64, u64, Option<Time>)>,
+}
+
+impl Marks {
+    /// A write was posted.
+    pub(super) fn posted(&mut self) {
+        self.posted += 1;
+    }
+
+    /// The device has taken the next one.
+    pub(super) fn taken(&mut self, now: Time) {
+        self.taken += 1;
+        self.last_taken = now;
+        for mark in &mut self.marks {
+            if mark.2.is_none() && self.taken >= mark.1 {
+                mark.2 = Some(now);
+            }
+        }
+    }
+
+    /// A mark behind all that was posted so far.
+    pub(super) fn add(&mut self) -> u64 {
+        let name = self.next;
+        self.next += 1;
+        let reached = (self.taken >= self.posted).then_some(self.last_taken);
+        self.marks.push((name, self.posted, reached));
+        name
+    }
+
+    /// When the device had taken all before a mark.
+    pub(super) fn reached(&self, name: u64) -> Option<Time> {
+        self.marks.iter().find(|mark| mark.0 == name)?.2
+    }
+
+    /// Nobody asks for a mark any more.
+    pub(super) fn remove(&mut self, name: u64) {
+        self.marks.retain(|mark| mark.0 != name);
+    }
+
+    /// Marks that were not reached.
+    pub(super) fn open(&self) -> usize {
+        self.marks.iter().filter(|mark| mark.2.is_none()).count()
+    }
+}
