@@ -35,6 +35,9 @@ CLIPPY = (85, 95)
 # The tests that run with every clock running, too.
 FREE_CLOCKS = ["hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl", "hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl_io_quick"]
 
+# The tests that take either engine, and those of them that `make test` has on the RTL, too: modules `sampled`.
+SAMPLED = ["--test", "behaviour", "--test", "served", "--", "sampled"]
+
 
 def no_rustfmt() -> str:
     """Why Rust can't be formatted here, or nothing."""
@@ -95,6 +98,9 @@ def test_steps(everything: bool) -> list[Step]:
     for name in folders:
         if name == folders[-1]:  # from here on tests have devices
             steps.append(Step("cargo test", [*cargo, *ignored], counted=True))
+            if everything:  # what a device does is tested on the fast engine; a sample of it on the RTL, too
+                rtl = (("NEARSIDE_ENGINE", "rtl"),)
+                steps.append(Step("cargo test on rtl", [*cargo, *SAMPLED], counted=True, env=rtl))
         if any((ROOT / name).rglob("test_*.py")):
             # Simulators are single threads: two at a time. In hw/ they share only builds, which are locked;
             # elsewhere a module's tests share devices.
@@ -103,7 +109,7 @@ def test_steps(everything: bool) -> list[Step]:
             steps.append(Step(f"pytest {name}", command, counted=True))
     if everything:  # behaviour is tested on the fast engine, and sampled on the other one
         command = [str(BIN / "pytest"), "tests", "-m", "both", "-n", "2", "--dist", "loadfile"]
-        steps.append(Step("sampled on rtl", command, counted=True, env=(("NEARSIDE_ENGINE", "rtl"),)))
+        steps.append(Step("pytest tests on rtl", command, counted=True, env=(("NEARSIDE_ENGINE", "rtl"),)))
     if everything:  # as in an FPGA; a sample, as every block does the same with it
         free = (("CLOCK_GATE_BYPASS", "1"),)
         command = [str(BIN / "pytest"), *FREE_CLOCKS, "-n", "2"]

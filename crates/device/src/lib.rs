@@ -35,6 +35,17 @@ impl Engine {
             Engine::Fast => "fast",
         }
     }
+
+    /// That which `NEARSIDE_ENGINE` names in the environment, else `otherwise`.
+    pub fn named(otherwise: Engine) -> Result<Engine, Error> {
+        match std::env::var("NEARSIDE_ENGINE") {
+            Ok(name) if !name.is_empty() => {
+                let wrong = |e| Error(format!("NEARSIDE_ENGINE: {e}"));
+                name.parse().map_err(wrong)
+            }
+            _ => Ok(otherwise),
+        }
+    }
 }
 
 impl fmt::Display for Engine {
@@ -79,6 +90,8 @@ pub struct RtlOptions {
     pub skip_idle: bool,
     /// So many cycles without any handshake while busy are a hang; `None` is the engine's own limit.
     pub hang_cycles: Option<u64>,
+    /// Every block's clock runs always, as in an FPGA. The simulation is slower.
+    pub free_clocks: bool,
 }
 
 impl Default for RtlOptions {
@@ -88,6 +101,7 @@ impl Default for RtlOptions {
             trace: None,
             skip_idle: true,
             hang_cycles: None,
+            free_clocks: false,
         }
     }
 }
@@ -120,6 +134,7 @@ impl Factory {
                 config.purpose = options.purpose;
                 config.trace = options.trace.clone();
                 config.skip_idle = options.skip_idle;
+                config.free_clocks = options.free_clocks;
                 if let Some(cycles) = options.hang_cycles {
                     config.hang_cycles = cycles;
                 }

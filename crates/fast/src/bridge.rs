@@ -378,15 +378,28 @@ impl Bridge {
             self.loading -= 1;
             cx.after(1, Event::Bridge);
         }
-        if end || !failed {
+        if failed {
+            if end {
+                self.reply(cycle, tag, None, cx);
+            }
+            return;
+        }
+        // A channel tells of several beats at once, which may be more than a completion holds.
+        let mut at = from;
+        loop {
+            let next = (at - at % self.chunk + self.chunk).min(to);
             self.insert(Answer {
                 cycle,
                 tag,
-                data: (!failed).then_some(data),
-                last: end,
+                data: Some(data[(at - from) as usize..(next - from) as usize].to_vec()),
+                last: end && next == to,
             });
-            cx.plan(cycle, Event::Bridge);
+            at = next;
+            if at >= to {
+                break;
+            }
         }
+        cx.plan(cycle, Event::Bridge);
     }
 
     /// A store: its bytes are there as soon as it stands before the channel, since those to one place stay in order whatever their

@@ -136,7 +136,7 @@ impl FastDevice {
     /// What has begun on the media ends, without the host; all else is lost.
     fn end(&mut self) {
         if let Some(p) = &mut self.powered {
-            p.controller.end_bursts(&mut self.memory);
+            p.controller.end_bursts(self.edge, &mut self.memory);
             self.lost_writes += p.bridge.lost_writes;
         }
         self.powered = None;

@@ -137,13 +137,7 @@ pub fn engine_of(name: Option<&str>) -> PyResult<Engine> {
     if let Some(name) = name {
         return name.parse().map_err(raise);
     }
-    match std::env::var("NEARSIDE_ENGINE") {
-        Ok(name) if !name.is_empty() => {
-            let wrong = |e| raise(format!("NEARSIDE_ENGINE: {e}"));
-            name.parse().map_err(wrong)
-        }
-        _ => Ok(Engine::default()),
-    }
+    Engine::named(Engine::default()).map_err(raise)
 }
 
 /// See [`engine_of`].

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use common::Bench;
 use rtl::bitstream::stderr_progress;
-use rtl::{DeviceConfig, Memory, RtlDevice, TraceWindow};
+use rtl::{DeviceConfig, RtlDevice, TraceWindow};
 use sim::{Bar, Clock, Device, Fault, Media, Output, Random, Time};
 
 const MEDIA: u64 = 1 << 20;
@@ -24,7 +24,8 @@ fn config() -> DeviceConfig {
 }
 
 fn bench_with(config: DeviceConfig, media: Media) -> Bench {
-    Bench::new(RtlDevice::build(config, media, &mut stderr_progress("rtl_fixture")).unwrap())
+    let device = RtlDevice::build(config, media, &mut stderr_progress("rtl_fixture"));
+    Bench::of(Box::new(device.unwrap()))
 }
 
 fn bench() -> Bench {
@@ -391,32 +392,6 @@ fn media_files_survive() {
 }
 
 #[test]
-fn media_that_find_no_room_fail_accesses_and_no_device() {
-    let path = scratch("device-no-room");
-    let mut b = bench_with(config(), Media::file(&path, MEDIA).unwrap());
-    b.post(Bar::Pm, 0x100, &[7; 64]);
-    b.run(Time::us(1));
-    // What lies behind the cut raises SIGBUS, as a hole does when the disk is full.
-    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
-    file.set_len(MEDIA / 2).unwrap();
-    b.post(Bar::Pm, MEDIA - 64, &[8; 64]);
-    b.run(Time::us(1));
-    assert_eq!(b.read(Bar::Pm, MEDIA - 64, 64), None, "an error");
-    assert_eq!(b.read(Bar::Pm, 0x100, 64).unwrap(), [7; 64], "goes on");
-    let count = |b: &Bench, name| {
-        let counters = b.device.counters();
-        counters.iter().find(|c| c.name == name).unwrap().value
-    };
-    assert_eq!(count(&b, "mmio.lost_writes"), 1.0);
-    assert_eq!(count(&b, "media.failures"), 2.0);
-    file.set_len(MEDIA).unwrap();
-    b.post(Bar::Pm, MEDIA - 64, &[9; 64]);
-    b.run(Time::us(1));
-    assert_eq!(b.read(Bar::Pm, MEDIA - 64, 64).unwrap(), [9; 64]);
-    b.device.finish().unwrap();
-}
-
-#[test]
 fn waveforms_of_a_window() {
     let path = scratch("device.fst");
     let window = TraceWindow {
@@ -581,23 +556,6 @@ fn waveforms_of_each_life_are_kept() {
     drop(b);
     let after = paths.map(|path| std::fs::metadata(path).unwrap().len());
     assert_eq!(sizes, after, "a later life touches no earlier file");
-}
-
-#[test]
-fn slow_memory_takes_its_time() {
-    let time = |memory| {
-        let mut b = bench_with(
-            DeviceConfig { memory, ..config() },
-            Media::memory(MEDIA).unwrap(),
-        );
-        b.run(Time::us(1));
-        let start = b.device.now();
-        b.read(Bar::Pm, 0, 64).unwrap();
-        b.host.log.last().unwrap().0 - start
-    };
-    let fast = time(Memory::Fixed(Time::ns(20)));
-    let slow = time(Memory::Fixed(Time::ns(420)));
-    assert_eq!(slow - fast, Time::ns(400));
 }
 
 #[test]

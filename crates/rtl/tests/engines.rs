@@ -14,7 +14,7 @@ const VECTORS: u64 = 3;
 #[test]
 fn vectors_are_those_of_queues_then_engines() {
     let config = common::mailboxes();
-    let design = common::mailboxes_design();
+    let design = common::designs::mailboxes();
     assert_eq!(design.vectors(&config.root).unwrap(), 3 + 3 + 1 + 3);
 }
 
@@ -129,40 +129,6 @@ fn masked_vectors_wait_and_a_controller_reset_keeps_them() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn a_copy_tells_its_end() {
-    let mut b = common::mailbox_bench();
-    let vector = QUEUES + VECTORS;
-    b.vector(vector, false);
-    b.device.media_mut().write(0, &[0x5A; 4096]);
-    for (enable, sources, told) in [(0, 1, 0), (1, 0, 0), (1, 1, 1), (1, 1, 2)] {
-        b.write32(Bar::Control, COPY + 0xC, 1);
-        b.write32(Bar::Control, COPY + 8, sources);
-        b.write32(Bar::Control, COPY + 4, enable);
-        b.launch(COPY, &[0, 1 << 20, 4096]);
-        assert_eq!(b.result(COPY), 0);
-        b.cycles(200);
-        assert_eq!(b.messages(vector).len(), told);
-    }
-    let mut copy = [0; 4096];
-    b.device.media().read(1 << 20, &mut copy);
-    assert!(copy == [0x5A; 4096]);
-}
-
-#[test]
-#[ignore = "compiles a device of its own"]
-fn a_stop_beside_its_start_is_heard() {
-    let mut b = common::mailbox_bench();
-    b.launch(COPY, &[0, 1 << 20, 4096]);
-    assert_eq!(b.result(COPY), 0);
-    b.write32(Bar::Control, COPY + 0xC, 1);
-    b.write32(Bar::Control, COPY, 3);
-    assert_eq!(b.result(COPY), 4, "stopped");
-    b.launch(COPY, &[0, 1 << 20, 4096]);
-    assert_eq!(b.result(COPY), 0);
-}
-
-#[test]
-#[ignore = "compiles a device of its own"]
 fn a_host_that_refuses_is_an_error() {
     let mut b = common::mailbox_bench();
     b.host.bad_from = 0x1400;
@@ -183,8 +149,7 @@ fn a_function_reset_ends_what_engines_do() {
         b.launch(A, &[0x1000, 60, 0, 0]);
         b.launch(COPY, &[0, 1 << 20, 1 << 16]);
         b.cycles(after);
-        b.device.function_reset();
-        b.host.forget();
+        b.function_reset();
         b.host.log.clear();
         b.cycles(1000);
         assert_eq!(b.host.log, [], "nothing of the life before");

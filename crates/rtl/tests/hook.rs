@@ -163,8 +163,7 @@ fn resets_at_many_moments_leave_a_page_that_works() {
         b.post(Bar::Control, PAGE, &command(4096, 8192, 1_000_000));
         b.post(Bar::Pm, HELD, &[1; 64]);
         b.cycles(after);
-        b.device.function_reset();
-        b.host.forget();
+        b.function_reset();
         b.cycles(500);
         b.post(Bar::Control, PAGE, &command(4096, 8192, 1000));
         b.post(Bar::Pm, HELD, &[2; 64]);
@@ -184,8 +183,7 @@ fn a_function_reset_ends_what_is_held() {
         b.post(Bar::Pm, HELD, &[3; 256]);
         b.host.ask(b.device.now(), Bar::Pm, HELD + 4096, 64);
         b.cycles(after);
-        b.device.function_reset();
-        b.host.forget();
+        b.function_reset();
         b.cycles(500);
         assert_eq!(b.byte(HELD), 0, "it had not begun");
         b.post(Bar::Pm, HELD, &[4; 256]);

@@ -124,7 +124,8 @@ impl Controller {
             self.admin.pending = false;
             self.kick_fetch(1, cx);
         }
-        if self.admin.command.is_none() || !self.admin.begun {
+        // Between two commands, too: an event does not wait for the next one.
+        if !self.admin.begun || self.admin.command.is_none() {
             self.report_events(cx);
             if let Some((slot, sqe)) = self.admin.command {
                 self.admin.begun = true;

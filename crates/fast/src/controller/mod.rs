@@ -1052,8 +1052,9 @@ impl Controller {
     }
 
     /// Writes to the media that have begun end, without the host.
-    pub(crate) fn end_bursts(&mut self, memory: &mut Memories) {
+    pub(crate) fn end_bursts(&mut self, now: u64, memory: &mut Memories) {
         self.data.end_bursts(memory);
+        self.zero.cut(now, memory);
     }
 
     /// Nothing is under way but what waits for the host, or for a time of its own.

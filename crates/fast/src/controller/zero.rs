@@ -13,6 +13,7 @@ use sim::controller::Memory;
 
 use crate::config::Config;
 use crate::cx::{Cx, Event};
+use crate::memory::Memories;
 use crate::port::{Arrival, Purpose, BEAT};
 
 use super::data::{Data, Outcome};
@@ -74,6 +75,14 @@ struct Fill {
     addr: u64,
     bytes: u64,
     cycles: u64,
+}
+
+impl Fill {
+    /// Bytes that are zero by now: the memories end at a block's end.
+    fn done(&self, now: u64, line_cycles: u64, channels: u64) -> u64 {
+        let lines = now.saturating_sub(self.since) * 256 / line_cycles * channels;
+        (lines * BEAT / BLOCK_BYTES * BLOCK_BYTES).min(self.bytes)
+    }
 }
 
 pub(crate) struct Zeroing {
@@ -157,6 +166,13 @@ impl Zeroing {
         }
     }
 
+    /// The function is reset, or the power fails: what the memories have zeroed is zero.
+    pub(crate) fn cut(&self, now: u64, memory: &mut Memories) {
+        if let Some(fill) = self.present.as_ref().and_then(|present| present.fill) {
+            memory.zero(fill.addr, fill.done(now, self.line_cycles, self.channels));
+        }
+    }
+
     fn end_present(&mut self, why: Outcome, data: &mut Data, cx: &mut Cx) {
         let Some(present) = &mut self.present else {
             return;
@@ -166,10 +182,7 @@ impl Zeroing {
         }
         present.end = Some(why);
         if let Some(fill) = present.fill {
-            // The memories end at a block's end.
-            let lines =
-                (cx.now.saturating_sub(fill.since) * 256 / self.line_cycles) * self.channels;
-            let done = (lines * BEAT / BLOCK_BYTES * BLOCK_BYTES).min(fill.bytes);
+            let done = fill.done(cx.now, self.line_cycles, self.channels);
             if done < fill.bytes {
                 let fine = cx.memory.zero(fill.addr, done);
                 present.fill = None;

@@ -1,4 +1,5 @@
-//! The cycle-accurate device, through a client: the project's own driver on memory that it shares with the server.
+//! The device of a design, on the engine that `NEARSIDE_ENGINE` names or else the fast one, through a client: the project's own driver on
+//! memory that it shares with the server. See crates/device/README.md.
 
 mod common;
 
@@ -11,12 +12,12 @@ use std::time::Instant;
 
 use common::*;
 use design::Design;
+use device::{Engine, Factory, RtlOptions};
 use driver::control::{Delay, Inventory};
 use driver::workload::{run_job, Job};
 use driver::{Buffer, Config, Controller, Host, Io, Result, Work};
 use memmap2::{MmapOptions, MmapRaw};
 use rtl::bitstream::{repo_root, stderr_progress};
-use rtl::{DeviceConfig, RtlDevice};
 use rustix::event::{eventfd, EventfdFlags};
 use serde_json::Value;
 use serve::{Function, RegisterWrite, Served, Server};
@@ -54,15 +55,17 @@ fn serve_media(
     setup: Vec<RegisterWrite>,
     tracer: Option<Tracer>,
 ) -> Server {
-    let config = DeviceConfig::of(&default_design()).unwrap();
     let pm_file = media
         .shared_file()
         .map(|file| Arc::new(file.try_clone_to_owned().unwrap()));
-    let device = RtlDevice::build(config, media, &mut stderr_progress("nearside_top")).unwrap();
+    let engine = Engine::named(Engine::Fast).unwrap();
+    let mut progress = stderr_progress("default");
+    let options = RtlOptions::default();
+    let factory = Factory::new(&default_design(), engine, &options, &mut progress).unwrap();
     Server::start(vec![Served {
-        name: "rtl".into(),
+        name: engine.to_string(),
         socket: dir.socket(0),
-        device: Box::new(device),
+        device: factory.device(media).unwrap(),
         function: Function {
             pm_bytes: MEDIA,
             pm_file,
@@ -268,62 +271,66 @@ fn job(commands: u64) -> Job {
     }
 }
 
-#[test]
-fn a_driver_works_with_the_device() {
-    let dir = Dir::new();
-    let path = dir.path().join("trace.jsonl");
-    let trace = Arc::new(Mutex::new(trace::TraceFile::create(&path).unwrap()));
-    let server = serve(&dir, Some(Tracer::new(trace.clone(), false)));
-    let data: Vec<u8> = (0..50_000u32).map(|i| ((i * i) >> 3) as u8).collect();
-    for interrupts in [false, true] {
-        let machine = Machine::new(&dir.socket(0), interrupts);
-        let mut controller = Controller::start(machine, config()).unwrap();
-        run_job(&mut controller, &job(300), &mut |_, _| true).unwrap();
-        controller.write(8, &data[..49_664]).unwrap();
-        // The PM window shows the same media, through messages.
-        let mut back = vec![0; 300];
-        let machine = controller.host_mut();
-        machine.read(Bar::Pm, 8 * 512 + 4000, &mut back).unwrap();
-        assert_eq!(back, data[4000..4300]);
-        let inventory = Inventory::read(machine).unwrap();
-        for delay in inventory.delays() {
-            let registers = delay.get(machine).unwrap();
-            assert_eq!(registers.control, 1, "the profile is set at the start");
+mod sampled {
+    use super::*;
+
+    #[test]
+    fn a_driver_works_with_the_device() {
+        let dir = Dir::new();
+        let path = dir.path().join("trace.jsonl");
+        let trace = Arc::new(Mutex::new(trace::TraceFile::create(&path).unwrap()));
+        let server = serve(&dir, Some(Tracer::new(trace.clone(), false)));
+        let data: Vec<u8> = (0..50_000u32).map(|i| ((i * i) >> 3) as u8).collect();
+        for interrupts in [false, true] {
+            let machine = Machine::new(&dir.socket(0), interrupts);
+            let mut controller = Controller::start(machine, config()).unwrap();
+            run_job(&mut controller, &job(300), &mut |_, _| true).unwrap();
+            controller.write(8, &data[..49_664]).unwrap();
+            // The PM window shows the same media, through messages.
+            let mut back = vec![0; 300];
+            let machine = controller.host_mut();
+            machine.read(Bar::Pm, 8 * 512 + 4000, &mut back).unwrap();
+            assert_eq!(back, data[4000..4300]);
+            let inventory = Inventory::read(machine).unwrap();
+            for delay in inventory.delays() {
+                let registers = delay.get(machine).unwrap();
+                assert_eq!(registers.control, 1, "the profile is set at the start");
+            }
+            // A reset of the function in the middle of a controller's life, and a new start.
+            machine.client.reset().unwrap();
+            machine.client.region_write(CONFIG, 4, &[6, 0]).unwrap();
+            let mut controller = Controller::start(controller.into_host(), config()).unwrap();
+            let mut back = vec![0; 49_664];
+            controller.read(8, &mut back).unwrap();
+            assert_eq!(back, data[..49_664]);
+            controller.shutdown().unwrap();
         }
-        // A reset of the function in the middle of a controller's life, and a new start.
-        machine.client.reset().unwrap();
-        machine.client.region_write(CONFIG, 4, &[6, 0]).unwrap();
-        let mut controller = Controller::start(controller.into_host(), config()).unwrap();
-        let mut back = vec![0; 49_664];
-        controller.read(8, &mut back).unwrap();
-        assert_eq!(back, data[..49_664]);
-        controller.shutdown().unwrap();
+        server.stop();
+        // What the media hold is in the file.
+        let file = std::fs::read(dir.path().join("media")).unwrap();
+        assert_eq!(file[4096..4096 + 49_664], data[..49_664]);
+        // Every command is in the trace, with its way from the doorbell to the host.
+        let count = trace.lock().unwrap().finish().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(lines.len() as u64, count);
+        let data: Vec<&Value> = lines.iter().filter(|l| l["queue"] != 0).collect();
+        assert_eq!(data.len(), 2 * (300 + 1 + 1));
+        for line in data {
+            let times = &line["times_ps"];
+            assert_eq!(line["status"], 0, "{line}");
+            assert!(times["doorbell"].as_u64().unwrap() < times["landed"].as_u64().unwrap());
+            assert_eq!(
+                times["interrupt"].is_u64(),
+                line["vector"].is_u64(),
+                "{line}"
+            );
+        }
+        assert!(lines.iter().any(|l| l["vector"].is_u64()));
     }
-    server.stop();
-    // What the media hold is in the file.
-    let file = std::fs::read(dir.path().join("media")).unwrap();
-    assert_eq!(file[4096..4096 + 49_664], data[..49_664]);
-    // Every command is in the trace, with its way from the doorbell to the host.
-    let count = trace.lock().unwrap().finish().unwrap();
-    let text = std::fs::read_to_string(&path).unwrap();
-    let lines: Vec<Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    assert_eq!(lines.len() as u64, count);
-    let data: Vec<&Value> = lines.iter().filter(|l| l["queue"] != 0).collect();
-    assert_eq!(data.len(), 2 * (300 + 1 + 1));
-    for line in data {
-        let times = &line["times_ps"];
-        assert_eq!(line["status"], 0, "{line}");
-        assert!(times["doorbell"].as_u64().unwrap() < times["landed"].as_u64().unwrap());
-        assert_eq!(
-            times["interrupt"].is_u64(),
-            line["vector"].is_u64(),
-            "{line}"
-        );
-    }
-    assert!(lines.iter().any(|l| l["vector"].is_u64()));
 }
 
 #[test]
@@ -407,15 +414,17 @@ fn a_client_that_vanishes_under_load_leaves_a_device_for_the_next() {
         let ram = machine.file.try_clone().unwrap();
         let mut controller = Controller::start(machine, config()).unwrap();
         for n in 0..controller.io_queues() {
-            // Reads of 1 MiB: far more than is done before the client goes.
+            // Reads of 1 MiB, into one place: far more than is done before the client goes.
             let addr = controller.host_mut().alloc(1 << 20, 4096).unwrap();
             let io = Io::Read {
                 lba: n as u64 * 2048,
                 blocks: 2048,
             };
-            controller
-                .submit(n, io, &Buffer::Contiguous(addr), n as u64)
-                .unwrap();
+            for tag in 0..32 {
+                controller
+                    .submit(n, io, &Buffer::Contiguous(addr), tag)
+                    .unwrap();
+            }
             controller.ring(n).unwrap();
         }
         std::thread::sleep(std::time::Duration::from_millis(3));

@@ -1,52 +1,16 @@
 //! A bare NVMe host for tests: queues without a driver between, so that identifiers, phases and requests that wait are the test's.
-#![allow(dead_code)]
 
-use design::{Cpu, Design};
 use driver::{Host, SimHost};
-use rtl::bitstream::{repo_root, stderr_progress};
-use rtl::{DeviceConfig, RtlDevice};
-use sim::{Bar, Device, HostConfig, LinkConfig, Media, System, Time};
+use sim::{Bar, Time};
 use spec::nvme::properties::{self, Cc, Csts};
 use spec::nvme::{Cqe, Sqe, CQE_BYTES, SQE_BYTES};
+
+use super::rest;
 
 /// Entries of each queue.
 const ENTRIES: u32 = 16;
 /// Longest time that anything takes.
 const PATIENCE: Time = Time::ms(50);
-
-/// A design of `designs/`.
-pub fn design(name: &str) -> Design {
-    Design::load(&repo_root().unwrap().join(format!("designs/{name}.toml"))).unwrap()
-}
-
-/// A design's device in RTL, on empty media.
-pub fn rtl(design: &Design) -> RtlDevice {
-    let config = DeviceConfig::of(design).unwrap();
-    let media = Media::memory(design.media.bytes.0).unwrap();
-    RtlDevice::build(config, media, &mut stderr_progress(&design.name)).unwrap()
-}
-
-/// The host of a design's device, behind a link.
-pub fn host_of(design: &Design, device: Box<dyn Device + Send>) -> SimHost {
-    let mut system = System::new(&HostConfig::default()).unwrap();
-    let windows = [
-        (Bar::Nvme, 64 << 10),
-        (Bar::Pm, design.media.bytes.0),
-        (Bar::Control, 1 << 20),
-    ];
-    let number = system
-        .add_device(device, &LinkConfig::default(), &windows)
-        .unwrap();
-    SimHost::new(system, number, Cpu::default().costs(), 0)
-}
-
-/// Lets time pass.
-pub fn rest(host: &mut SimHost, span: Time) {
-    let until = host.now() + span;
-    while host.now() < until {
-        host.wait(until).unwrap();
-    }
-}
 
 /// A submission queue and its completion queue.
 pub struct Queue {

@@ -1,40 +1,17 @@
 //! Resets of the function and failing power while accesses are under way. The memories are not reset with the function, and
 //! answer late.
 
-mod common;
-
-use common::Bench;
-use design::{Cpu, Design, Profile};
 use driver::{Buffer, Config, Controller, Host, Io, SimHost};
-use rtl::bitstream::{repo_root, stderr_progress};
-use rtl::{DeviceConfig, Memory, RtlDevice};
-use sim::{Bar, Device, Media, Random, Time};
+use sim::controller::Memory;
+use sim::{Bar, Random, Time};
 
-const MEDIA: u64 = 1 << 30;
+use crate::common::{self, design, Bench};
+
 const LINE: usize = 64;
 const PAGE: u64 = 4096;
 
 fn bench(memory: Memory) -> Bench {
-    let config = DeviceConfig {
-        hang_cycles: 20_000,
-        memory,
-        ..common::design("default")
-    };
-    let media = Media::memory(MEDIA).unwrap();
-    Bench::new(RtlDevice::build(config, media, &mut stderr_progress("nearside_top")).unwrap())
-}
-
-impl Bench {
-    fn function_reset(&mut self) {
-        self.device.function_reset();
-        self.host.forget();
-    }
-
-    fn media(&self, addr: u64, len: u64) -> Vec<u8> {
-        let mut data = vec![0; len as usize];
-        self.device.media().read(addr, &mut data);
-        data
-    }
+    Bench::with(&design("default"), memory)
 }
 
 fn noise(random: &mut Random, len: u64) -> Vec<u8> {
@@ -56,8 +33,8 @@ fn loads_get_data_of_their_own_life() {
         let mut random = Random::new(1);
         let old = noise(&mut random, 4 * PAGE);
         let new = noise(&mut random, 4 * PAGE);
-        b.device.media_mut().write(0, &old);
-        b.device.media_mut().write(1 << 20, &new);
+        b.store(0, &old);
+        b.store(1 << 20, &new);
         b.run(Time::us(4));
         for phase in 0..300 {
             let now = b.device.now();
@@ -86,7 +63,7 @@ fn stores_are_cut_between_beats() {
         let mut b = bench(memory);
         let mut random = Random::new(2);
         b.run(Time::us(4));
-        let mut before = b.media(0, 2 * PAGE);
+        let mut before = b.stored(0, 2 * PAGE as usize);
         for phase in 0..300 {
             let now = b.device.now();
             let data = noise(&mut random, 2 * PAGE);
@@ -102,7 +79,7 @@ fn stores_are_cut_between_beats() {
             b.post(Bar::Pm, 1 << 20, &fresh);
             let got = b.read(Bar::Pm, 1 << 20, 192).unwrap();
             assert!(got == fresh, "phase {phase}: a store of the new life");
-            let after = b.media(0, 2 * PAGE);
+            let after = b.stored(0, 2 * PAGE as usize);
             for page in [0, PAGE as usize] {
                 let mut cut = false; // lines of one page are written in order
                 for line in (page..page + PAGE as usize).step_by(LINE) {
@@ -151,11 +128,9 @@ fn queues() -> Config {
 
 impl Blocks {
     fn new(memory: Memory, seed: u64) -> Blocks {
-        let config = DeviceConfig {
-            memory,
-            ..common::design("default")
-        };
-        let host = common::host_of("default", config, MEDIA, Cpu::default().costs(), 0);
+        let design = design("default");
+        let device = common::device(&common::factory_with(&design, memory), &design);
+        let host = common::host_of(&design, device);
         let mut blocks = Blocks {
             c: Controller::start(host, queues()).unwrap(),
             random: Random::new(seed),
@@ -264,19 +239,50 @@ fn a_function_reset_leaves_whole_blocks() {
     blocks_stay_whole(Cut::FunctionReset, 30, 61);
 }
 
-#[test]
-fn two_resets_in_a_row_leave_whole_blocks() {
-    blocks_stay_whole(Cut::TwoResets, 12, 151);
+mod sampled {
+    use super::*;
+
+    #[test]
+    fn two_resets_in_a_row_leave_whole_blocks() {
+        blocks_stay_whole(Cut::TwoResets, 12, 151);
+    }
+
+    #[test]
+    fn failing_power_leaves_whole_blocks() {
+        blocks_stay_whole(Cut::Power, 30, 61);
+    }
+
+    /// Accesses that `nvm_delay` holds for 100 us end with the function, and so does the delay.
+    #[test]
+    fn delays_end_with_the_function() {
+        let mut b = bench(Memory::Fixed(Time::ns(300)));
+        let mut random = Random::new(4);
+        let new = noise(&mut random, PAGE);
+        b.store(1 << 20, &new);
+        let slow = 25_000 << 12; // cycles, Q20.12
+        for phase in 0..40 {
+            b.run(Time::us(2));
+            set(&mut b, &[(0x10, 1), (0x40, slow), (0x48, slow), (0x14, 1)]);
+            b.run(Time::us(1));
+            let now = b.device.now();
+            for i in 0..6 {
+                b.host.post(now, Bar::Pm, i * PAGE, &new[..1000]);
+                b.host.ask(now, Bar::Pm, i * PAGE, 1000);
+            }
+            b.run(Time::ns(37 * phase));
+            b.function_reset();
+            let took = b.device.now() - now;
+            assert!(took < Time::us(6), "phase {phase}: {took}");
+            let start = b.device.now();
+            assert!(b.read(Bar::Pm, 1 << 20, 192).unwrap() == new[..192]);
+            let took = b.device.now() - start;
+            assert!(took < Time::us(3), "phase {phase}: a load takes {took}");
+        }
+    }
 }
 
+/// Every 15th cycle of a window of 1800; each of them, on the RTL in minutes, with `EVERY_CYCLE=1`.
 #[test]
-fn failing_power_leaves_whole_blocks() {
-    blocks_stay_whole(Cut::Power, 30, 61);
-}
-
-/// Every 15th cycle of a window of 1800; each of them, which takes minutes, with `EVERY_CYCLE=1`.
-#[test]
-#[ignore = "long: cycles of a window"]
 fn every_cycle_leaves_whole_blocks() {
     let step = if std::env::var_os("EVERY_CYCLE").is_some() {
         1
@@ -290,120 +296,10 @@ fn every_cycle_leaves_whole_blocks() {
 
 const NVM_DELAY: u64 = 0x1_0000;
 
-/// What a media profile writes to the `nvm_delay` of each channel: (offset, value).
-fn settings(name: &str) -> Vec<(u64, u32)> {
-    let root = repo_root().unwrap();
-    let (design, profile) = (
-        Design::find(&root, "default").unwrap(),
-        Profile::find(&root, name).unwrap(),
-    );
-    let r = &profile.registers(design.clock(), design.turns()).unwrap()[0];
-    let timing = (0..4).map(|i| (0x40 + 4 * i, r.timing[i as usize]));
-    [(0x10, r.control), (0x20, r.read_cap), (0x24, r.write_cap)]
-        .into_iter()
-        .chain(timing)
-        .chain([(0x14, 1)])
-        .collect()
-}
-
 fn set(b: &mut Bench, registers: &[(u64, u32)]) {
     for channel in 0..2 {
         for &(offset, value) in registers {
             b.write32(Bar::Control, NVM_DELAY + 0x1000 * channel + offset, value);
         }
     }
-}
-
-/// Accesses that `nvm_delay` holds for 100 us end with the function, and so does the delay.
-#[test]
-fn delays_end_with_the_function() {
-    let mut b = bench(Memory::Fixed(Time::ns(300)));
-    let mut random = Random::new(4);
-    let new = noise(&mut random, PAGE);
-    b.device.media_mut().write(1 << 20, &new);
-    let slow = 25_000 << 12; // cycles, Q20.12
-    for phase in 0..40 {
-        b.run(Time::us(2));
-        set(&mut b, &[(0x10, 1), (0x40, slow), (0x48, slow), (0x14, 1)]);
-        b.run(Time::us(1));
-        let now = b.device.now();
-        for i in 0..6 {
-            b.host.post(now, Bar::Pm, i * PAGE, &new[..1000]);
-            b.host.ask(now, Bar::Pm, i * PAGE, 1000);
-        }
-        b.run(Time::ns(37 * phase));
-        b.function_reset();
-        let took = b.device.now() - now;
-        assert!(took < Time::us(6), "phase {phase}: {took}");
-        let start = b.device.now();
-        assert!(b.read(Bar::Pm, 1 << 20, 192).unwrap() == new[..192]);
-        let took = b.device.now() - start;
-        assert!(took < Time::us(3), "phase {phase}: a load takes {took}");
-    }
-}
-
-/// A memory that takes longer than the reset waits for: what is asked of it meanwhile fails, until it has answered.
-#[test]
-fn a_lost_memory_is_an_error() {
-    let mut b = bench(Memory::Fixed(Time::ms(3)));
-    let mut random = Random::new(5);
-    let (first, second) = (noise(&mut random, 192), noise(&mut random, 192));
-    b.device.media_mut().write(0, &first);
-    b.device.media_mut().write(PAGE, &second);
-    b.run(Time::us(4));
-    let start = b.device.now();
-    b.host.ask(start, Bar::Pm, 0, 4096);
-    b.run(Time::us(1));
-    b.function_reset();
-    let took = b.device.now() - start;
-    assert!(took > Time::ms(1) && took < Time::us(2100), "{took}");
-    // Channel 0 owes a page; channel 1 nothing.
-    for len in [4, 192] {
-        let asked = b.device.now();
-        assert_eq!(b.read(Bar::Pm, 0, len), None, "of a memory that is lost");
-        assert!(b.device.now() - asked < Time::us(2));
-    }
-    b.post(Bar::Pm, 64, &[1; 640]);
-    let tag = b.host.ask(b.device.now(), Bar::Pm, PAGE, 192);
-    b.run(Time::ms(4));
-    assert_eq!(b.host.answer(tag), Some(Some(second)));
-    // It has answered, and is back.
-    let tag = b.host.ask(b.device.now(), Bar::Pm, 0, 192);
-    b.run(Time::ms(4));
-    assert_eq!(
-        b.host.answer(tag),
-        Some(Some(first)),
-        "the lost store left nothing"
-    );
-}
-
-/// With each media profile all begun writes end within the time that the energy lasts.
-#[test]
-fn ten_microseconds_are_enough() {
-    let mut worst = Time::ZERO;
-    let profiles = ["dram", "nand", "optane-dcpmm", "pcm", "reram", "stt-mram"];
-    for name in profiles {
-        let mut b = bench(Memory::Ddr4(sim::DramConfig::default()));
-        let mut random = Random::new(6);
-        for phase in 0..25 {
-            b.run(Time::us(3));
-            set(&mut b, &settings(name));
-            b.run(Time::us(1));
-            let now = b.device.now();
-            // As many bursts as there may be, all to one channel and each to another row.
-            for i in 0..40 {
-                let data = noise(&mut random, PAGE);
-                b.host.post(now, Bar::Pm, i * (1 << 21), &data);
-            }
-            b.run(Time::ns(150 * phase));
-            b.device.power_off();
-            b.host.forget();
-            let held_up = b.device.held_up().unwrap();
-            assert!(held_up.ended, "{name}, phase {phase}: {held_up:?}");
-            worst = worst.max(held_up.time);
-            b.device.power_on();
-        }
-    }
-    println!("the longest of them took {worst}");
-    assert!(worst < Time::us(10));
 }

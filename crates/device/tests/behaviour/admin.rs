@@ -1,10 +1,8 @@
-//! What admin commands return and keep, beside the RTL: each status, each dword 0, each byte of the data, each event.
-
-mod common;
+//! What admin commands return and keep, beside the structs that the fast engine is made of: each status, each dword 0, each byte of
+//! the data, each event.
 
 use std::collections::BTreeSet;
 
-use common::{enable, rest, Queue};
 use design::{Identity, Place};
 use driver::{Host, SimHost};
 use fast::controller::events::{Doorbell, Events};
@@ -13,10 +11,12 @@ use fast::controller::smart::{Counts, Uptime};
 use fast::controller::{error_log, identify, logs};
 use nvme::identify::Identify;
 use nvme::log::{self, GetLogPage};
-use rtl::bitstream::repo_root;
 use sim::{Bar, Random, Time};
 use spec::nvme::properties::DOORBELLS;
 use spec::nvme::{admin, feature, io, status, Cqe, Sqe, Status, ALL_NAMESPACES};
+
+use crate::common::queue::{enable, Queue};
+use crate::common::{self, design, rest, root};
 
 /// Bytes of the buffer: what two PRPs can say.
 const BUFFER: u64 = 8192;
@@ -28,7 +28,7 @@ const SOON: Time = Time::us(10);
 /// A completion as far as a model can know it: identifier, status, dword 0.
 type Completed = (u16, Status, u32);
 
-/// The RTL of a design, and the structs of the fast engine.
+/// The device of a design, and the structs of the fast engine.
 struct Twins {
     host: SimHost,
     admin: Queue,
@@ -49,13 +49,13 @@ struct Twins {
 
 impl Twins {
     fn new(name: &str) -> Twins {
-        let design = common::design(name);
-        let device = common::rtl(&design);
-        let mut host = common::host_of(&design, Box::new(device));
+        let design = design(name);
+        let device = common::device(&common::factory(&design), &design);
+        let mut host = common::host_of(&design, device);
         let buffer = host.alloc(BUFFER, 4096).unwrap();
         let identity = Identity::of(&design, Place::Number(0)).unwrap();
         let config = identify::Config::of(&design, identity);
-        let plugged = design.engines(&repo_root().unwrap()).unwrap();
+        let plugged = design.engines(&root()).unwrap();
         let io_queues = design.nvme.io_queues as u16;
         let mut twins = Twins {
             admin: Queue::new(&mut host, 0),
@@ -111,7 +111,7 @@ impl Twins {
         self.logs.errors.completed(command, status, phase);
     }
 
-    /// Runs an admin command in hardware. Completions of requests that have waited are kept.
+    /// Runs an admin command on the device. Completions of requests that have waited are kept.
     fn submit(&mut self, sqe: Sqe) -> Cqe {
         self.cid = self.cid.wrapping_add(1);
         self.admin.push(&mut self.host, sqe.with_cid(self.cid));
@@ -417,8 +417,8 @@ fn timestamps(t: &mut Twins) {
     for turn in 0..20 {
         let (found, wanted) = t.both(get, &[]);
         let value = |data: &[u8]| i64::from_le_bytes(data[..8].try_into().unwrap());
-        let (of_rtl, ours) = (value(&found), value(&wanted));
-        assert!((ours - of_rtl).abs() <= 1, "{of_rtl:#x}, not {ours:#x}");
+        let (its, ours) = (value(&found), value(&wanted));
+        assert!((ours - its).abs() <= 1, "{its:#x}, not {ours:#x}");
         assert_eq!(found[8..], wanted[8..]);
         rest(&mut t.host, Time::us(2_700));
         match turn {
@@ -445,13 +445,24 @@ fn compare(name: &str) {
 }
 
 #[test]
-#[ignore = "long: builds a device of its own"]
 fn several_namespaces_and_engines() {
     compare("fuzz");
 }
 
 #[test]
-#[ignore = "long: builds a device of its own"]
 fn the_default_device() {
     compare("default");
+}
+
+mod sampled {
+    use super::*;
+
+    #[test]
+    fn anything_in_any_order() {
+        let mut t = Twins::new("fuzz");
+        let mut random = Random::new(6);
+        for _ in 0..400 {
+            anything(&mut t, &mut random);
+        }
+    }
 }

@@ -1,0 +1,61 @@
+//! Designs of tests, of which `crates/rtl/tests` takes some, too.
+#![allow(dead_code)]
+
+use std::path::PathBuf;
+
+use design::Design;
+use rtl::bitstream::repo_root;
+
+/// The repository.
+pub fn root() -> PathBuf {
+    repo_root().unwrap()
+}
+
+/// A design of `designs/`.
+pub fn design(name: &str) -> Design {
+    Design::find(&root(), name).unwrap()
+}
+
+/// An engine of a design, in TOML.
+fn engine(name: &str, engine: &str) -> String {
+    format!("[[engine]]\nname = \"{name}\"\nengine = \"{engine}\"\n")
+}
+
+fn two_memories_and(engines: &str) -> Design {
+    let text = format!(
+        r#"
+name = "mailboxes"
+clock_mhz = 10
+[media]
+bytes = "16 MiB"
+profile = "dram"
+[nvme]
+io_queues = 2
+namespaces = ["8 MiB", "4 MiB"]
+[[memory]]
+name = "local"
+bytes = "1 MiB"
+channels = 2
+granule = "8 KiB"
+{engines}"#
+    );
+    Design::parse(&text, &root().join("mailboxes.toml")).unwrap()
+}
+
+/// Two memories, two mailboxes (`tests/engines/mailbox`), a copy between them, and `tests/engines/hold` at the access hook, with two
+/// I/O queues and two namespaces, of which the second mailbox has commands in one only. Mailboxes and hold are SystemVerilog alone.
+pub fn mailboxes() -> Design {
+    let all = [
+        engine("a", "tests/engines/mailbox"),
+        engine("copy0", "copy"),
+        engine("b", "tests/engines/mailbox"),
+        "namespaces = [2]\nopcodes = [0x94, 0xA3]\n".to_string(),
+        engine("hold", "tests/engines/hold"),
+    ];
+    two_memories_and(&all.concat())
+}
+
+/// That design with its copy alone, for any engine.
+pub fn copy_alone() -> Design {
+    two_memories_and(&engine("copy0", "copy"))
+}

@@ -1,0 +1,238 @@
+//! What the tests share: devices on the engine that `NEARSIDE_ENGINE` names, without it the fast one, and their hosts.
+
+pub mod bench;
+pub mod cuts;
+pub mod designs;
+pub mod queue;
+
+use std::fs::File;
+use std::ops::{Deref, DerefMut};
+use std::os::unix::fs::FileExt;
+
+use design::{Cpu, Design, HostCosts};
+use device::{Engine, Factory, RtlOptions};
+use driver::{Config, Controller, SimHost};
+use rtl::bitstream::stderr_progress;
+use sim::controller::Memory;
+use sim::{Bar, Counter, Device, HostConfig, LinkConfig, Media, System, Time};
+
+pub use designs::{design, root};
+
+/// What simulates the devices of these tests.
+pub fn engine() -> Engine {
+    Engine::named(Engine::Fast).unwrap()
+}
+
+/// How often something is tried: the RTL is a hundred times slower, and repeats what the fast engine has done at more moments.
+pub fn rounds(fast: u64, rtl: u64) -> u64 {
+    match engine() {
+        Engine::Fast => fast,
+        Engine::Rtl => rtl,
+    }
+}
+
+/// What devices of a design are made by. With `CLOCK_GATE_BYPASS=1` the clocks of the RTL always run.
+pub fn factory(design: &Design) -> Factory {
+    let bypass = std::env::var("CLOCK_GATE_BYPASS").unwrap_or_default();
+    let options = RtlOptions {
+        hang_cycles: Some(2_000_000),
+        free_clocks: !matches!(bypass.as_str(), "" | "0"),
+        ..RtlOptions::default()
+    };
+    let mut progress = stderr_progress(&design.name);
+    Factory::new(design, engine(), &options, &mut progress).unwrap()
+}
+
+/// The same with another memory behind each channel of the storage.
+pub fn factory_with(design: &Design, memory: Memory) -> Factory {
+    let mut factory = factory(design);
+    factory.set_memory(memory);
+    factory
+}
+
+/// A device before a host without a driver, and what its storage holds.
+pub struct Bench {
+    bench: bench::Bench<dyn Device + Send>,
+    storage: Option<File>,
+}
+
+impl Deref for Bench {
+    type Target = bench::Bench<dyn Device + Send>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.bench
+    }
+}
+
+impl DerefMut for Bench {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.bench
+    }
+}
+
+impl Bench {
+    /// On empty media.
+    pub fn new(design: &Design) -> Bench {
+        let media = Media::shared(design.media.bytes.0).unwrap();
+        Bench::on(design, media)
+    }
+
+    /// The same with another memory behind each channel of the storage.
+    pub fn with(design: &Design, memory: Memory) -> Bench {
+        let media = Media::shared(design.media.bytes.0).unwrap();
+        Bench::made(&factory_with(design, memory), media)
+    }
+
+    pub fn on(design: &Design, media: Media) -> Bench {
+        Bench::made(&factory(design), media)
+    }
+
+    fn made(factory: &Factory, media: Media) -> Bench {
+        // The bytes of a device's media are the device's; a second view of them asks nothing of it.
+        let storage = media
+            .shared_file()
+            .map(|file| file.try_clone_to_owned().unwrap().into());
+        Bench {
+            bench: bench::Bench::of(factory.device(media).unwrap()),
+            storage,
+        }
+    }
+
+    fn storage(&self) -> &File {
+        let file = self.storage.as_ref();
+        file.expect("media that can be looked into are made by Media::shared")
+    }
+
+    /// What the storage holds, past the device.
+    pub fn stored(&self, at: u64, len: usize) -> Vec<u8> {
+        let mut data = vec![0; len];
+        self.storage().read_exact_at(&mut data, at).unwrap();
+        data
+    }
+
+    /// A byte of it.
+    pub fn byte(&self, at: u64) -> u8 {
+        self.stored(at, 1)[0]
+    }
+
+    /// Changes what the storage holds behind the device's back.
+    pub fn store(&self, at: u64, data: &[u8]) {
+        self.storage().write_all_at(data, at).unwrap();
+    }
+
+    /// A counter of the device.
+    pub fn counter(&self, name: &str) -> f64 {
+        value(&self.device.counters(), name)
+    }
+}
+
+/// Two memories and a copy between them, at 10 MHz. On the RTL it stands among engines of other tests, so that all have one bitstream.
+pub fn two_memories() -> Design {
+    match engine() {
+        Engine::Rtl => designs::mailboxes(),
+        Engine::Fast => designs::copy_alone(),
+    }
+}
+
+/// A bench of that design.
+pub struct Copying {
+    bench: Bench,
+    /// Registers of the copy in BAR4.
+    pub copy: u64,
+    /// Its command page.
+    pub page: u64,
+}
+
+impl Deref for Copying {
+    type Target = Bench;
+
+    fn deref(&self) -> &Bench {
+        &self.bench
+    }
+}
+
+impl DerefMut for Copying {
+    fn deref_mut(&mut self) -> &mut Bench {
+        &mut self.bench
+    }
+}
+
+impl Copying {
+    pub fn new() -> Copying {
+        Copying::of(&two_memories())
+    }
+
+    pub fn of(design: &Design) -> Copying {
+        let engines = design.engines(&root()).unwrap();
+        let copy = engines.iter().find(|engine| engine.engine.name == "copy0");
+        let copy = copy.unwrap();
+        Copying {
+            bench: Bench::new(design),
+            copy: copy.offset,
+            page: copy.page.unwrap(),
+        }
+    }
+
+    /// Lets cycles pass.
+    pub fn cycles(&mut self, cycles: u64) {
+        self.run(Time(CYCLE.0 * cycles));
+    }
+}
+
+/// A cycle of that design.
+const CYCLE: Time = Time::ns(100);
+
+/// The host of a device behind a link.
+pub fn host_of(design: &Design, device: Box<dyn Device + Send>) -> SimHost {
+    host_with(design, device, Cpu::default().costs(), 0)
+}
+
+/// The same with costs, and so many interrupt vectors.
+pub fn host_with(
+    design: &Design,
+    device: Box<dyn Device + Send>,
+    costs: HostCosts,
+    vectors: u16,
+) -> SimHost {
+    let mut system = System::new(&HostConfig::default()).unwrap();
+    let windows = [
+        (Bar::Nvme, 64 << 10),
+        (Bar::Pm, design.window_bytes()),
+        (Bar::Control, 1 << 20),
+    ];
+    let number = system
+        .add_device(device, &LinkConfig::default(), &windows)
+        .unwrap();
+    SimHost::new(system, number, costs, vectors)
+}
+
+/// A device on empty media.
+pub fn device(factory: &Factory, design: &Design) -> Box<dyn Device + Send> {
+    let media = Media::memory(design.media.bytes.0).unwrap();
+    factory.device(media).unwrap()
+}
+
+/// A driver on a device of `designs/`, behind a link.
+pub fn controller(name: &str) -> Controller<SimHost> {
+    let design = design(name);
+    let device = device(&factory(&design), &design);
+    Controller::start(host_of(&design, device), Config::default()).unwrap()
+}
+
+/// Lets time pass.
+pub fn rest(host: &mut SimHost, span: Time) {
+    let system = host.system_mut();
+    let until = system.now() + span;
+    system.advance_until(until).unwrap();
+}
+
+/// A counter of the device.
+pub fn counter(host: &SimHost, name: &str) -> f64 {
+    let device = host.system().device(host.device()).unwrap();
+    value(&device.counters(), name)
+}
+
+fn value(counters: &[Counter], name: &str) -> f64 {
+    let found = counters.iter().find(|counter| counter.name == name);
+    found.unwrap_or_else(|| panic!("no counter {name}")).value
+}

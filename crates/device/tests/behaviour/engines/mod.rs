@@ -1,0 +1,248 @@
+//! Engines by their registers, their command pages and NVMe commands: what tests/test_engines.py, test_scan.py and test_pages.py ask in
+//! Python.
+
+mod copy;
+mod cuts;
+mod nvme;
+mod pages;
+mod rates;
+mod scan;
+mod told;
+
+use design::media::Turns;
+use design::Design;
+use driver::control::Delay;
+use driver::launch::EngineRegisters;
+use driver::page::{CommandPage, Ended, Submitted};
+use driver::{Completion, Controller, Host, SimHost};
+use sim::{Bar, Clock, Random, Time};
+use spec::nvme::{Sqe, Status};
+
+use crate::common::{self, design, root};
+
+const MIB: u64 = 1 << 20;
+/// Bits of the copy engine's return value.
+const READ_ERROR: u32 = 1;
+const WRITE_ERROR: u32 = 2;
+const STOPPED: u32 = 4;
+const INVALID: u32 = 8;
+/// Engines of designs/engines.toml.
+const COPY0: usize = 0;
+const COPY1: usize = 1;
+const SCAN0: usize = 2;
+
+/// A host of a device.
+struct Bench {
+    host: SimHost,
+    engines: Vec<design::engine::Plugged>,
+    pages: Vec<CommandPage>,
+}
+
+impl Bench {
+    /// Of `designs/engines.toml`, with other values.
+    fn new(values: &str) -> Bench {
+        let design: Design = design("engines").with_values(values).unwrap();
+        let engines = design.engines(&root()).unwrap();
+        let device = common::device(&common::factory(&design), &design);
+        let page = |e: &design::engine::Plugged| CommandPage::new(e.page.unwrap());
+        Bench {
+            host: common::host_of(&design, device),
+            pages: engines.iter().map(page).collect(),
+            engines,
+        }
+    }
+
+    fn registers(&self, engine: usize) -> EngineRegisters {
+        EngineRegisters {
+            base: self.engines[engine].offset,
+            size: self.engines[engine].manifest.registers.0,
+        }
+    }
+
+    fn store(&mut self, at: u64, data: &[u8]) {
+        for (n, piece) in (0..).zip(data.chunks(4096)) {
+            self.host.write(Bar::Pm, at + 4096 * n, piece).unwrap();
+        }
+    }
+
+    fn load(&mut self, at: u64, len: usize) -> Vec<u8> {
+        let mut data = vec![0; len];
+        for (n, piece) in (0..).zip(data.chunks_mut(4096)) {
+            self.host.read(Bar::Pm, at + 4096 * n, piece).unwrap();
+        }
+        data
+    }
+
+    fn start(&mut self, engine: usize, arguments: &[u64]) {
+        let registers = self.registers(engine);
+        registers.start(&mut self.host, arguments).unwrap();
+    }
+
+    fn wait(&mut self, engine: usize) -> u32 {
+        let deadline = self.host.now() + Time::ms(200);
+        let registers = self.registers(engine);
+        let result = registers.wait(&mut self.host, Time::ns(500), deadline, &mut || true);
+        result.unwrap().expect("it has not ended in 200 ms")
+    }
+
+    fn launch(&mut self, engine: usize, arguments: &[u64]) -> u32 {
+        self.start(engine, arguments);
+        self.wait(engine)
+    }
+}
+
+impl Bench {
+    fn word(&mut self, at: u64) -> u32 {
+        self.host.read32(Bar::Control, at).unwrap()
+    }
+
+    fn set(&mut self, at: u64, value: u32) {
+        self.host.write32(Bar::Control, at, value).unwrap();
+    }
+
+    /// The scan's return value and count.
+    fn scan(&mut self, range: Scan) -> (u32, u64) {
+        let result = self.launch(SCAN0, &range.arguments());
+        let registers = self.registers(SCAN0);
+        let outputs = registers.outputs(&mut self.host, 6, 1).unwrap();
+        (result, outputs[0])
+    }
+
+    fn submit(&mut self, engine: usize, arguments: &[u64]) -> Submitted {
+        let submitted = self.pages[engine].submit(&mut self.host, arguments);
+        submitted.unwrap()
+    }
+
+    fn finish(&mut self, engine: usize, command: Submitted) -> Ended {
+        let deadline = self.host.now() + Time::ms(50);
+        let page = &self.pages[engine];
+        let ended = page.wait(
+            &mut self.host,
+            command,
+            Time::ns(500),
+            deadline,
+            &mut || true,
+        );
+        ended.unwrap().expect("it has not ended in 50 ms")
+    }
+
+    /// The storage's channels as slow as a profile says, and each with a cap for writes.
+    fn slow(&mut self, profile: &str, write_cap_gb_s: Option<f64>) {
+        let mut profile = design::Profile::find(&root(), profile).unwrap();
+        if let Some(cap) = write_cap_gb_s {
+            profile.write.cap_gb_s = cap;
+        }
+        let turns = Turns {
+            channels: 2,
+            granule: 4096,
+        };
+        let all = profile.registers(Clock::default(), turns).unwrap();
+        for (channel, registers) in (0..).zip(&all) {
+            let delay = Delay::of_channel(channel);
+            delay.set(&mut self.host, registers).unwrap();
+        }
+    }
+
+    /// The same host with queues.
+    fn controller(self) -> Queues {
+        let config = driver::Config {
+            io_queues: 2,
+            ..driver::Config::default()
+        };
+        Queues {
+            c: Controller::start(self.host, config).unwrap(),
+            engines: self.engines,
+        }
+    }
+}
+
+/// What is scanned.
+#[derive(Clone, Copy, Default)]
+struct Scan {
+    src: u64,
+    bytes: u64,
+    low: u64,
+    high: u64,
+    kind: u64,
+    dst: u64,
+}
+
+impl Scan {
+    fn arguments(&self) -> [u64; 6] {
+        [
+            self.src, self.bytes, self.low, self.high, self.kind, self.dst,
+        ]
+    }
+}
+
+/// An NVMe host.
+struct Queues {
+    c: Controller<SimHost>,
+    engines: Vec<design::engine::Plugged>,
+}
+
+impl Queues {
+    fn host(&mut self) -> &mut SimHost {
+        self.c.host_mut()
+    }
+
+    fn rest(&mut self, ns: u64) {
+        common::rest(self.host(), Time::ns(ns));
+    }
+
+    fn execute(&mut self, sqe: Sqe) -> Completion {
+        self.c.execute_raw(0, sqe).unwrap()
+    }
+
+    fn register(&mut self, engine: usize, at: u64) -> u32 {
+        let at = self.engines[engine].offset + at;
+        self.host().read32(Bar::Control, at).unwrap()
+    }
+
+    fn set(&mut self, engine: usize, at: u64, value: u32) {
+        let at = self.engines[engine].offset + at;
+        self.host().write32(Bar::Control, at, value).unwrap();
+    }
+
+    fn start(&mut self, engine: usize, arguments: &[u64]) {
+        for (n, value) in (0..).zip(arguments) {
+            self.set(engine, 0x20 + 0x10 * n, *value as u32);
+            self.set(engine, 0x24 + 0x10 * n, (value >> 32) as u32);
+        }
+        self.set(engine, 0xC, 1);
+        self.set(engine, 0, 1);
+    }
+
+    fn wait(&mut self, engine: usize) -> u32 {
+        for _ in 0..4000 {
+            if self.register(engine, 0xC) & 1 == 1 {
+                return self.register(engine, 0x10);
+            }
+            self.rest(1000);
+        }
+        panic!("engine {engine} has not ended");
+    }
+
+    /// What has come of a queue: tags and statuses, sorted.
+    fn ended(&mut self, queue: usize) -> Vec<(u64, Status)> {
+        let mut all = Vec::new();
+        self.rest(10_000); // the CPU may be busy
+        while let Some(completion) = self.c.poll(queue).unwrap() {
+            all.push((completion.tag, completion.status));
+            self.rest(1000);
+        }
+        self.c.ring(queue).unwrap();
+        all.sort_unstable_by_key(|(tag, _)| *tag);
+        all
+    }
+
+    fn bytes(&mut self, at: u64, len: usize) -> Vec<u8> {
+        let mut data = vec![0; len];
+        self.c.read(at / 512, &mut data).unwrap();
+        data
+    }
+}
+
+fn bytes(random: &mut Random, len: usize) -> Vec<u8> {
+    (0..len).map(|_| random.below(256) as u8).collect()
+}

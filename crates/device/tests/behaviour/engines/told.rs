@@ -1,0 +1,62 @@
+//! Interrupts of engines.
+
+use spec::nvme::properties::{MSIX_ENTRY, MSIX_TABLE};
+
+use super::*;
+
+mod sampled {
+    use super::*;
+
+    #[test]
+    fn an_engine_tells_its_end() {
+        let mut b = Bench::new("");
+        let (vector, base) = (u64::from(b.engines[COPY0].vector), b.registers(COPY0).base);
+        let entry = MSIX_TABLE + MSIX_ENTRY * vector;
+        // Into host memory: a message is a write.
+        let place = b.host.alloc(4096, 4096).unwrap();
+        for (n, value) in [place as u32, (place >> 32) as u32, 0x77, 0]
+            .into_iter()
+            .enumerate()
+        {
+            b.host
+                .write32(Bar::Nvme, entry + 4 * n as u64, value)
+                .unwrap();
+        }
+        let told = |b: &mut Bench| {
+            let until = b.host.now() + Time::us(5);
+            while b.host.now() < until {
+                b.host.wait(until).unwrap();
+            }
+            let mut word = [0; 4];
+            b.host.dma_read(place, &mut word);
+            b.host.dma_write(place, &[0; 4]);
+            u32::from_le_bytes(word) == 0x77
+        };
+        for (enable, sources, expected) in
+            [(0, 1, false), (1, 0, false), (1, 1, true), (1, 1, true)]
+        {
+            b.set(base + 0xC, 1);
+            b.set(base + 8, sources);
+            b.set(base + 4, enable);
+            assert_eq!(b.launch(COPY0, &[0, MIB, 4096]), 0);
+            assert_eq!(told(&mut b), expected, "{enable} {sources}");
+        }
+        // It rises when it comes to be so.
+        b.set(base + 4, 0);
+        b.set(base + 4, 1);
+        assert!(told(&mut b));
+        b.set(base + 4, 1);
+        assert!(!told(&mut b));
+        // Masked it is pending.
+        b.host.write32(Bar::Nvme, entry + 12, 1).unwrap();
+        assert_eq!(b.launch(COPY0, &[0, MIB, 4096]), 0);
+        assert!(!told(&mut b));
+        let pending = spec::regs::nvme::MSIX_PENDING + vector / 32 * 4;
+        assert_eq!(
+            b.host.read32(Bar::Nvme, pending).unwrap(),
+            1 << (vector % 32)
+        );
+        b.host.write32(Bar::Nvme, entry + 12, 0).unwrap();
+        assert!(told(&mut b));
+    }
+}

@@ -1,0 +1,119 @@
+//! The device, from the outside of its ports.
+
+use sim::{Bar, Random, Time};
+
+use crate::common::{design, Bench};
+
+const MEDIA: u64 = 1 << 30;
+const NVM_DELAY: u64 = 0x1_0000;
+
+fn bench() -> Bench {
+    Bench::new(&design("default"))
+}
+
+mod sampled {
+    use super::*;
+
+    #[test]
+    fn comes_up() {
+        let mut b = bench();
+        let cap = u64::from_le_bytes(b.read(Bar::Nvme, 0, 8).unwrap().try_into().unwrap());
+        assert_eq!(cap & 0xFFFF, 1023, "CAP.MQES: {cap:#x}");
+        assert_eq!(cap >> 32 & 0xF, 0, "CAP.DSTRD: {cap:#x}");
+        assert_eq!(b.read32(Bar::Nvme, 8), 0x0001_0400, "VS: 1.4");
+        assert_eq!(b.read32(Bar::Nvme, 0x1C) & 1, 0, "CSTS.RDY");
+        b.run(Time::us(4)); // nvm_delay sweeps its counters after reset
+        assert!(b.device.idle());
+    }
+
+    #[test]
+    fn lists_its_blocks() {
+        let mut b = bench();
+        let header: Vec<u32> = (0..8).map(|i| b.read32(Bar::Control, i * 4)).collect();
+        assert_eq!(
+            header,
+            [0x4E53_4456, 1, 6, 250_000, MEDIA as u32, 0, 2, 4096]
+        );
+        let block = |b: &mut Bench, i: u64| -> Vec<u32> {
+            (0..8)
+                .map(|w| b.read32(Bar::Control, 0x100 + i * 32 + w * 4))
+                .collect()
+        };
+        assert_eq!(block(&mut b, 0), [1, 0x1_0000, 0, 0, 0, 0x1_0000, 16, 1024]);
+        assert_eq!(block(&mut b, 1), [3, 0x1_0000, 0, 2, 0, 0, MEDIA as u32, 0]);
+        assert_eq!(block(&mut b, 4), [4, 0x1_0000, 0, 4, 0x1000, 0x1000, 2, 0]);
+        for channel in 0..2 {
+            let offset = NVM_DELAY as u32 + 0x1000 * channel;
+            assert_eq!(
+                block(&mut b, 2 + u64::from(channel)),
+                [2, 0x1_0000, channel, 4, offset, 0x1000, channel, 512]
+            );
+            assert_eq!(
+                b.read32(Bar::Control, offset.into()),
+                0x4E56_444C,
+                "nvm_delay's ID"
+            );
+        }
+        let pages = MEDIA as u32 / 4096;
+        assert_eq!(
+            block(&mut b, 5),
+            [6, 0x1_0000, 0, 2, 0, pages, 2 << 16, 4096]
+        );
+        assert_eq!(block(&mut b, 6), [0; 8]);
+        assert_eq!(b.read(Bar::Control, 0x4_0000, 4), None, "reserved");
+    }
+}
+
+#[test]
+fn instances_share_nothing_and_repeat() {
+    let traffic = |b: &mut Bench, seed: u64| {
+        let mut random = Random::new(seed);
+        for _ in 0..60 {
+            let data: Vec<u8> = (0..256).map(|_| random.next() as u8).collect();
+            b.post(Bar::Pm, random.below(1000) * 256, &data);
+            let now = b.device.now();
+            b.host.ask(now, Bar::Pm, random.below(1000) * 256, 256);
+            b.run(Time::ns(random.below(500)));
+        }
+    };
+    let alone = |seed| {
+        let mut b = bench();
+        traffic(&mut b, seed);
+        b.run(Time::us(50));
+        // All that is counted is the same, but the time that it takes here.
+        let counters = b.device.counters().into_iter();
+        let counters: Vec<_> = counters.filter(|c| c.unit != "s").collect();
+        (b.host.hash(), counters)
+    };
+    let (first, second) = (alone(1), alone(2));
+    assert_eq!(first, alone(1));
+    assert_ne!(first.0, second.0);
+    // Both in one process at the same time, on two threads.
+    let together: Vec<_> = std::thread::scope(|scope| {
+        let runs: Vec<_> = [1, 2]
+            .map(|seed| scope.spawn(move || alone(seed)))
+            .into_iter()
+            .collect();
+        runs.into_iter().map(|run| run.join().unwrap()).collect()
+    });
+    assert_eq!(together, [first, second]);
+}
+
+#[test]
+fn other_channel_counts() {
+    for channels in [1, 4] {
+        let values = format!("channels = {channels}\ngranule = \"8 KiB\"");
+        let mut b = Bench::new(&design("default").with_values(&values).unwrap());
+        assert_eq!(b.read32(Bar::Control, 0x18), channels);
+        for page in 0..32u64 {
+            b.post(Bar::Pm, page * 4096, &[page as u8 + 1; 4096]);
+        }
+        b.run(Time::us(50));
+        for page in 0..32u64 {
+            assert!(
+                b.stored(page * 4096, 4096) == vec![page as u8 + 1; 4096],
+                "{channels} channels, page {page}"
+            );
+        }
+    }
+}

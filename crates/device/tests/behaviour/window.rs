@@ -1,0 +1,226 @@
+//! Loads and stores of the PM window, and what the media have of them.
+
+use std::path::PathBuf;
+
+use device::Engine;
+use sim::controller::Memory;
+use sim::{Bar, Media, Random, Time};
+use spec::regs::nvm_delay;
+
+use crate::common::{self, design, engine, Bench};
+
+const MEDIA: u64 = 1 << 30;
+const NVM_DELAY: u64 = 0x1_0000;
+
+fn bench() -> Bench {
+    Bench::new(&design("default"))
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_file(&path);
+    path
+}
+
+mod sampled {
+    use super::*;
+
+    #[test]
+    fn sixty_four_loads_are_under_way_at_a_time() {
+        let latency = Time::us(2);
+        let mut b = Bench::with(&design("default"), Memory::Fixed(latency));
+        b.run(Time::us(4)); // nvm_delay sweeps its counters after reset
+        let start = b.device.now();
+        let tags: Vec<u32> = (0..65)
+            .map(|i| b.host.ask(start, Bar::Pm, i * 4096 + 64 * i, 64))
+            .collect();
+        b.run(latency + Time::ns(700));
+        let answers: Vec<_> = tags.iter().map(|&tag| b.host.answer(tag)).collect();
+        // The first 64, one a clock; no ID is left for the last one until the first is answered.
+        let there = answers.iter().filter(|a| **a == Some(Some(vec![0; 64])));
+        assert_eq!(there.count(), 64);
+        assert_eq!(answers[64], None);
+        b.run(latency);
+        assert_eq!(b.host.answer(tags[64]), Some(Some(vec![0; 64])));
+    }
+
+    #[test]
+    fn window_matches_a_shadow() {
+        let mut b = bench();
+        let mut random = Random::new(5);
+        let mut shadow = vec![0u8; 1 << 15];
+        for i in 0..400 {
+            let len = if random.below(4) == 0 {
+                1 + random.below(4096)
+            } else {
+                1 + random.below(64)
+            };
+            let page = random.below(shadow.len() as u64 / 4096) * 4096;
+            let offset = page + random.below(4096 - len + 1);
+            let range = offset as usize..(offset + len) as usize;
+            if random.below(2) == 0 {
+                let data: Vec<u8> = (0..len).map(|_| random.next() as u8).collect();
+                shadow[range].copy_from_slice(&data);
+                b.post(Bar::Pm, offset, &data);
+            } else {
+                let data = b.read(Bar::Pm, offset, len as u32).unwrap();
+                assert_eq!(
+                    data, shadow[range],
+                    "access {i}: offset {offset:#x}, {len} bytes"
+                );
+            }
+        }
+        b.run(Time::us(20));
+        assert!(b.device.idle(), "at rest when everything is answered");
+        let stored = b.stored(0, shadow.len());
+        assert!(stored == shadow, "BAR2 and media have the same addresses");
+        assert_eq!(b.read(Bar::Pm, MEDIA, 64), None, "beyond the media");
+        assert_eq!(b.counter("mmio.lost_writes"), 0.0);
+    }
+}
+
+#[test]
+fn long_loads_are_answered_as_their_beats_come() {
+    let mut b = bench();
+    let data: Vec<u8> = (0..8192u32).map(|i| (i ^ i >> 8) as u8).collect();
+    b.post(Bar::Pm, 0, &data[..4096]);
+    b.post(Bar::Pm, 4096, &data[4096..]);
+    b.read(Bar::Pm, 0, 1).unwrap();
+    // Beats that come 48 ns apart.
+    for (offset, value) in [
+        (nvm_delay::TIMING + nvm_delay::timing::READ_BASE, 100 << 12),
+        (nvm_delay::TIMING + nvm_delay::timing::READ_BEAT, 12 << 12),
+        (nvm_delay::CONTROL, 1),
+        (nvm_delay::COMMAND, nvm_delay::command::COMMIT.of(1) as u32),
+    ] {
+        b.write32(Bar::Control, NVM_DELAY + offset, value);
+    }
+    b.run(Time::us(4));
+    for (offset, len) in [
+        (0, 4096),
+        (4, 4092),
+        (100, 300),
+        (250, 6),
+        (250, 7),
+        (64, 1),
+    ] {
+        let sent = b.host.log.len();
+        let data = &data[offset as usize..offset as usize + len];
+        assert_eq!(b.read(Bar::Pm, offset, len as u32).unwrap(), data);
+        let events = b.host.log[sent..].iter();
+        let parts: Vec<_> = events
+            .filter(|e| e.1 == "part" || e.1 == "answer")
+            .collect();
+        let ends = (offset + 1..offset + len as u64).filter(|end| end % 256 == 0);
+        assert_eq!(parts.len(), 1 + ends.count(), "{len} at {offset}");
+        let mut at = offset;
+        for (part, next) in parts.iter().zip(parts.iter().skip(1)) {
+            // Each but the last ends at the end of a largest completion, and leaves before the next has come.
+            at += part.3.len() as u64;
+            assert_eq!((part.1, at % 256), ("part", 0));
+            let lines = next.3.len().div_ceil(64) as u64;
+            let apart = next.0 - part.0;
+            match engine() {
+                Engine::Rtl => assert_eq!(apart, Time::ns(48 * lines), "{len} at {offset}"),
+                // It hears of eight beats at a time, counted from the load's first one.
+                Engine::Fast => assert!(apart <= Time::ns(48 * 8), "{len} at {offset}: {apart}"),
+            }
+        }
+        assert_eq!(parts.last().unwrap().1, "answer");
+    }
+}
+
+#[test]
+fn loads_bring_what_stores_have_left_however_late_the_memory_is() {
+    let fuzz = design("fuzz");
+    let late = Memory::Late {
+        most: Time::us(2),
+        seed: 3,
+    };
+    for memory in [None, Some(late)] {
+        let factory = match memory {
+            Some(memory) => common::factory_with(&fuzz, memory),
+            None => common::factory(&fuzz),
+        };
+        let mut host = common::host_of(&fuzz, common::device(&factory, &fuzz));
+        let number = host.device();
+        let system = host.system_mut();
+        let mut random = Random::new(7);
+        let mut model = vec![0u8; 64 << 10];
+        for n in 0..400u64 {
+            let at = random.below(60 << 10) as usize;
+            let len = 1 + random.below(3000) as usize;
+            if random.below(2) == 0 {
+                let data: Vec<u8> = (0..len as u64)
+                    .map(|b| (b * 31 + n * 7 + 1) as u8)
+                    .collect();
+                system
+                    .mmio_write(number, Bar::Pm, at as u64, &data)
+                    .unwrap();
+                model[at..at + len].copy_from_slice(&data);
+            } else {
+                let data = system.mmio_read(number, Bar::Pm, at as u64, len).unwrap();
+                let wrong = data.iter().zip(&model[at..]).position(|(a, b)| a != b);
+                assert_eq!(wrong, None, "load {n} of {len} bytes at {at:#x}");
+            }
+        }
+    }
+}
+
+#[test]
+fn slow_memory_takes_its_time() {
+    let time = |latency| {
+        let mut b = Bench::with(&design("default"), Memory::Fixed(latency));
+        b.run(Time::us(4));
+        let start = b.device.now();
+        b.read(Bar::Pm, 0, 64).unwrap();
+        b.host.log.last().unwrap().0 - start
+    };
+    assert_eq!(time(Time::ns(420)) - time(Time::ns(20)), Time::ns(400));
+}
+
+#[test]
+fn power_cuts_keep_the_media() {
+    let path = scratch("window-media");
+    let file = || Media::file(&path, MEDIA).unwrap();
+    let mut b = Bench::on(&design("default"), file());
+    b.post(Bar::Pm, 0x12_3456, b"written before the cut");
+    b.run(Time::us(5));
+    b.post(Bar::Pm, 0x12_4000, &[1; 4096]);
+    b.run(Time::ns(60)); // in the middle of it
+    b.device.power_off();
+    b.run(Time::us(1));
+    b.device.power_on();
+    assert_eq!(
+        b.read(Bar::Pm, 0x12_3456, 22).unwrap(),
+        b"written before the cut"
+    );
+    drop(b);
+    let mut b = Bench::on(&design("default"), file());
+    assert_eq!(
+        b.read(Bar::Pm, 0x12_3456, 22).unwrap(),
+        b"written before the cut"
+    );
+}
+
+#[test]
+fn media_that_find_no_room_fail_accesses_and_no_device() {
+    let path = scratch("window-no-room");
+    let mut b = Bench::on(&design("default"), Media::file(&path, MEDIA).unwrap());
+    b.post(Bar::Pm, 0x100, &[7; 64]);
+    b.run(Time::us(5));
+    // What lies behind the cut raises SIGBUS, as a hole does when the disk is full.
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(MEDIA / 2).unwrap();
+    b.post(Bar::Pm, MEDIA - 64, &[8; 64]);
+    b.run(Time::us(2));
+    assert_eq!(b.read(Bar::Pm, MEDIA - 64, 64), None, "an error");
+    assert_eq!(b.read(Bar::Pm, 0x100, 64).unwrap(), [7; 64], "goes on");
+    assert_eq!(b.counter("mmio.lost_writes"), 1.0);
+    assert_eq!(b.counter("media.failures"), 2.0);
+    file.set_len(MEDIA).unwrap();
+    b.post(Bar::Pm, MEDIA - 64, &[9; 64]);
+    b.run(Time::us(2));
+    assert_eq!(b.read(Bar::Pm, MEDIA - 64, 64).unwrap(), [9; 64]);
+    b.device.finish().unwrap();
+}

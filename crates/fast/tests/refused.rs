@@ -1,0 +1,22 @@
+//! What the fast engine has not.
+
+use std::path::Path;
+
+use design::Design;
+use fast::{Config, FastDevice};
+use sim::Media;
+
+#[test]
+fn an_engine_that_only_the_rtl_has_is_refused_by_name() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let values = "engine = [{ name = \"box\", engine = \"tests/engines/mailbox\" }]";
+    let design = Design::find(&root, "engines")
+        .unwrap()
+        .with_values(values)
+        .unwrap();
+    let config = Config::of(&design, &root).unwrap();
+    let media = Media::memory(design.media.bytes.0).unwrap();
+    let error = FastDevice::new(config, media).err().unwrap();
+    let expected = "engine box (tests/engines/mailbox): the fast engine does not have it, only the rtl engine can run it";
+    assert_eq!(error, expected);
+}
