@@ -40,12 +40,6 @@ impl Memory {
         self.bytes.get(Memory::place(addr, len)?)
     }
 
-    /// The 8 bytes at an address; 0 where no memory is.
-    pub fn qword(&self, addr: u64) -> u64 {
-        let bytes = self.get(addr, 8).and_then(|b| b.try_into().ok());
-        bytes.map_or(0, u64::from_le_bytes)
-    }
-
     /// The host stores something. Where no memory is, nothing happens.
     pub fn put(&mut self, addr: u64, data: &[u8]) {
         if let Some(place) = Memory::place(addr, data.len() as u64) {
