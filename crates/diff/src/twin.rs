@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
-use nvme::Namespaces;
 use sim::{Bar, Random, Time};
 use spec::nvme::properties::CSTS;
 use spec::nvme::{admin, io, Cqe, Sqe, Status};
@@ -154,11 +153,6 @@ impl Twin {
     /// Counts something.
     pub fn count(&mut self, what: &str) {
         *self.kinds.entry(what.to_string()).or_default() += 1;
-    }
-
-    /// Namespaces of both.
-    pub fn namespaces(&self) -> &Namespaces {
-        &self.shape.namespaces
     }
 
     /// Draws commands.
