@@ -306,7 +306,7 @@ def test_mutants_of_a_tree_that_does_not_build_are_not_judged(monkeypatch, tmp_p
     judged = []
     monkeypatch.setattr(mutate, "judge", lambda mutant, _: judged.append(mutant) or {"outcome": "unviable"})
     monkeypatch.setattr(mutate.signal, "signal", lambda *_: None)
-    args = mutate.argparse.Namespace(seed=1, minutes=0, rust=1, rtl=1, first="rtl", through="", limit=20)
+    args = mutate.argparse.Namespace(seed=1, minutes=0, rust=1, rtl=1, fast=0, first="rtl", through="", limit=20)
     monkeypatch.setattr(mutate, "lint", lambda: ["true"])
     monkeypatch.setattr(mutate, "cargo", lambda *_: ["sh", "-c", "echo no space left; exit 1"])
     with pytest.raises(SystemExit, match=r"(?s)without any mutant this fails in .*no space left"):
