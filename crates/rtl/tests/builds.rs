@@ -61,7 +61,7 @@ fn one_channel_with_waveforms() {
 #[test]
 #[ignore = "compiles a device of its own"]
 fn four_channels() {
-    builds(common::channels(4));
+    builds(DeviceConfig::of(&common::designs::channels(4)).unwrap());
 }
 
 #[test]

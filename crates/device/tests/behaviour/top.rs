@@ -2,7 +2,7 @@
 
 use sim::{Bar, Random, Time};
 
-use crate::common::{design, Bench};
+use crate::common::{self, design, Bench};
 
 const MEDIA: u64 = 1 << 30;
 const NVM_DELAY: u64 = 0x1_0000;
@@ -13,6 +13,11 @@ fn bench() -> Bench {
 
 mod sampled {
     use super::*;
+
+    #[test]
+    fn four_channels() {
+        pages_with_channels(4);
+    }
 
     #[test]
     fn comes_up() {
@@ -99,21 +104,22 @@ fn instances_share_nothing_and_repeat() {
     assert_eq!(together, [first, second]);
 }
 
-#[test]
-fn other_channel_counts() {
-    for channels in [1, 4] {
-        let values = format!("channels = {channels}\ngranule = \"8 KiB\"");
-        let mut b = Bench::new(&design("default").with_values(&values).unwrap());
-        assert_eq!(b.read32(Bar::Control, 0x18), channels);
-        for page in 0..32u64 {
-            b.post(Bar::Pm, page * 4096, &[page as u8 + 1; 4096]);
-        }
-        b.run(Time::us(50));
-        for page in 0..32u64 {
-            assert!(
-                b.stored(page * 4096, 4096) == vec![page as u8 + 1; 4096],
-                "{channels} channels, page {page}"
-            );
-        }
+fn pages_with_channels(channels: u32) {
+    let mut b = Bench::new(&common::designs::channels(channels));
+    assert_eq!(b.read32(Bar::Control, 0x18), channels);
+    for page in 0..32u64 {
+        b.post(Bar::Pm, page * 4096, &[page as u8 + 1; 4096]);
     }
+    b.run(Time::us(50));
+    for page in 0..32u64 {
+        assert!(
+            b.stored(page * 4096, 4096) == vec![page as u8 + 1; 4096],
+            "{channels} channels, page {page}"
+        );
+    }
+}
+
+#[test]
+fn one_channel() {
+    pages_with_channels(1);
 }

@@ -16,6 +16,12 @@ pub fn design(name: &str) -> Design {
     Design::find(&root(), name).unwrap()
 }
 
+/// The default device with another number of channels, each in turns of 8 KiB.
+pub fn channels(channels: u32) -> Design {
+    let values = format!("channels = {channels}\ngranule = \"8 KiB\"");
+    design("default").with_values(&values).unwrap()
+}
+
 /// An engine of a design, in TOML.
 fn engine(name: &str, engine: &str) -> String {
     format!("[[engine]]\nname = \"{name}\"\nengine = \"{engine}\"\n")
