@@ -88,6 +88,17 @@ def test_namespaces_are_listed_apart_and_formatted():
             assert device.read(4096)[0] == bytes([byte]) * 4096
 
 
+@pytest.mark.both
+@pytest.mark.parametrize("latency", [10, 15, 20, 5000])
+def test_data_comes_back_over_a_link_of_any_length(latency):
+    """Devices run ahead of their host for as long as the link takes: for a few cycles, or for many."""
+    link = f"[pcie]\ndevice_phy_ns = {latency - 5}\npropagation_ns = 5\nroot_phy_ns = 0\n"
+    with Device(Design.load("default").with_values(link)) as device:
+        data = random.Random(latency).randbytes(70_000)
+        device.write(data, queues=3, depth=4)
+        assert device.read(len(data), queues=3, depth=4)[0] == data
+
+
 @pytest.mark.parametrize("length", [1, 511, 512, 4096, 100_001])
 def test_data_comes_back(device, length):
     data = random.Random(length).randbytes(length)

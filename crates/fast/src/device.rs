@@ -21,6 +21,8 @@ use crate::port::Port;
 const RESET_CYCLES: u64 = 5;
 /// Cycles that an empty function takes to be reset.
 const FUNCTION_RESET: u64 = 40;
+/// Whatever is planned behind so many cycles, while nothing is under way, is for the device itself.
+const SOON: u64 = 64;
 /// A register of BAR0, until its value is there.
 const READ_BAR0: u64 = 8;
 /// And of BAR4.
@@ -555,7 +557,21 @@ impl Device for FastDevice {
                 && p.controller.is_at_rest(p.port.is_quiet())
                 && !p.controller.holds()
                 && p.engines.is_quiet()
+                && p.calendar
+                    .first()
+                    .is_none_or(|edge| edge > self.edge + SOON)
         })
+    }
+
+    fn next_event(&self) -> Time {
+        let Some(p) = &self.powered else {
+            return Time::MAX;
+        };
+        let planned = p.calendar.first().map(|edge| self.clock().edge(edge));
+        match p.port.is_refused() {
+            true => self.now(),
+            false => planned.unwrap_or(Time::MAX),
+        }
     }
 
     fn power_off(&mut self) {

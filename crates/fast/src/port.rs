@@ -310,6 +310,11 @@ impl Port {
         }
     }
 
+    /// The link has refused something, and does not know until when.
+    pub(crate) fn is_refused(&self) -> bool {
+        [self.read_refused, self.write_refused].contains(&Some(Time::MAX))
+    }
+
     /// The link may know more than when it refused; false if it has not.
     pub(crate) fn look_again(&mut self) -> bool {
         let unknown =

@@ -182,6 +182,16 @@ pub trait Device {
     /// in [`Device::advance`], at that time.
     fn idle(&self) -> bool;
 
+    /// The time before which nothing leaves the device, and nothing changes that the host can see, unless something arrives:
+    /// [`Time::MAX`] when there is none. The earlier the worse: devices that share a system run one link latency beyond the
+    /// earliest of these times, and no further.
+    fn next_event(&self) -> Time {
+        match self.idle() {
+            true => Time::MAX,
+            false => self.now(),
+        }
+    }
+
     /// Takes power away at the present time: the link is dead, everything volatile is lost; what the media holds stays.
     /// A device with a hold-up time uses it to end what it has begun on the media, and its time goes on for as long.
     fn power_off(&mut self);

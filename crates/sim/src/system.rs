@@ -900,19 +900,16 @@ impl System {
                 self.now = self.now.max(limit);
                 return Ok(false);
             }
-            // Nothing can reach a device, or come from one, sooner than a link's latency after the first thing that
-            // happens; with all devices idle nothing happens before what is already on its way.
-            let busy = self.slots.iter().any(|s| !s.device.idle());
-            let first = if busy {
-                self.device_time
-            } else {
-                let arrivals = self.slots.iter().filter_map(|s| s.link.next_arrival());
-                arrivals
-                    .chain(next.map(|n| n.0))
-                    .min()
-                    .unwrap_or(Time::MAX)
-                    .max(self.device_time)
-            };
+            // Nothing can reach a device, or come from one, sooner than a link's latency after the first thing that happens.
+            let mut first = next.map_or(Time::MAX, |n| n.0);
+            for slot in &self.slots {
+                if first <= self.device_time {
+                    break;
+                }
+                let arrival = slot.link.next_arrival().unwrap_or(Time::MAX);
+                first = first.min(arrival).min(slot.device.next_event());
+            }
+            let first = first.max(self.device_time);
             if first == Time::MAX && limit == Time::MAX {
                 // Nothing will ever happen again.
                 return Ok(false);
