@@ -1,0 +1,192 @@
+//! Accesses through one channel of a memory: `nvm_delay` with a profile of `media/`, the DDR4 model behind it. What is written comes to the
+//! media and is compared when it is read.
+
+use std::path::Path;
+
+use design::media::{Sizes, Turns};
+use design::Profile;
+use fast::memory::{Channel, ChannelConfig, Event, Stages};
+use hdrhistogram::Histogram;
+use sim::controller::Memory;
+use sim::{Clock, DramConfig, Media, Random};
+use spec::regs::nvm_delay;
+
+use crate::content::Content;
+use crate::outcome::{Hash, Outcome, LONGEST_NS};
+use crate::process::{cpu_seconds, resident_mb};
+
+/// The accesses are spread over so many bytes: 512 rows of each bank, so nearly all of them open one.
+pub const SPAN: u64 = 64 << 20;
+/// Accesses after which memory is measured for the first time.
+pub const WARM: u64 = 8_000_000;
+
+/// What is measured.
+#[derive(Clone, Copy)]
+pub struct Load<'a> {
+    /// A profile of `media/`.
+    pub profile: &'a str,
+    /// Accesses in flight.
+    pub depth: usize,
+    /// Bytes of each.
+    pub bytes: u32,
+    /// So many of 100 are reads.
+    pub percent: u64,
+}
+
+fn channel(profile: &str) -> Result<Channel, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let profile = Profile::find(&root, profile).map_err(|e| e.to_string())?;
+    let clock = Clock::default();
+    let turns = Turns {
+        channels: 2,
+        granule: 4096,
+    };
+    let registers = &profile.registers(clock, turns).map_err(|e| e.to_string())?[0];
+    let mut channel = Channel::new(ChannelConfig {
+        masters: 2,
+        sizes: Sizes {
+            read_slots: 64,
+            write_slots: 64,
+            buffer_beats: 512,
+        },
+        clock,
+        memory: Memory::Ddr4(DramConfig::default()),
+        stages: Stages::DEVICE,
+    });
+    let mut set = |offset, value| channel.set_register(0, offset, value, 0xF);
+    for (n, &time) in registers.timing.iter().enumerate() {
+        set(nvm_delay::TIMING + 4 * n as u64, time);
+    }
+    set(nvm_delay::READ_CAP, registers.read_cap);
+    set(nvm_delay::WRITE_CAP, registers.write_cap);
+    set(nvm_delay::CONTROL, registers.control);
+    set(nvm_delay::COMMAND, nvm_delay::command::COMMIT.mask() as u32);
+    Ok(channel)
+}
+
+/// An access in flight.
+#[derive(Clone, Copy, Default)]
+struct Flying {
+    place: u64,
+    since: u64,
+}
+
+/// Keeps accesses in flight until so many have ended.
+pub fn measure(load: Load, count: u64) -> Result<Outcome, String> {
+    let mut channel = channel(load.profile)?;
+    let mut media = Media::memory(SPAN).map_err(|e| e.to_string())?;
+    let bytes = u64::from(load.bytes);
+    let content = Content::new(bytes as usize);
+    let places = SPAN / bytes;
+    let mut written = vec![0u32; places as usize];
+    let mut busy = vec![false; places as usize];
+    let mut flying = vec![Flying::default(); load.depth];
+    let mut random = Random::new(1);
+    let mut latency =
+        Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3).map_err(|e| e.to_string())?;
+    let mut hash = Hash::default();
+    let mut out = vec![0; bytes as usize];
+    let mut events = Vec::new();
+    let (mut issued, mut done, mut cycle, mut compared) = (0, 0, 1000, 0);
+    let mut warm_mb = f64::NAN;
+    let start = cpu_seconds();
+    let mut go = |channel: &mut Channel,
+                  media: &mut Media,
+                  busy: &mut [bool],
+                  written: &mut [u32],
+                  flying: &mut Flying,
+                  slot: usize,
+                  cycle: u64| {
+        let place = loop {
+            let place = random.below(places);
+            if !busy[place as usize] {
+                break place;
+            }
+        };
+        busy[place as usize] = true;
+        let addr = place * bytes;
+        let id = (issued % 64) as u16;
+        let read = load.percent == 100 || random.below(100) < load.percent;
+        if read {
+            channel.read(cycle, 1, id, addr, load.bytes, slot as u64);
+        } else {
+            // A store's bytes are there when it stands before the channel.
+            let version = &mut written[place as usize];
+            *version += 1;
+            media.write(addr, content.of(place, *version));
+            channel.write(cycle, 1, id, addr, load.bytes, slot as u64);
+        }
+        *flying = Flying {
+            place,
+            since: cycle,
+        };
+        issued += 1;
+    };
+    for (slot, flying) in flying.iter_mut().enumerate() {
+        go(
+            &mut channel,
+            &mut media,
+            &mut busy,
+            &mut written,
+            flying,
+            slot,
+            cycle,
+        );
+    }
+    while done < count {
+        cycle = channel.next_event().ok_or("nothing is in flight")?;
+        channel.advance(cycle, &mut events);
+        for event in events.drain(..) {
+            let (read, end, slot, at) = match event {
+                Event::Read {
+                    end, cycle, tag, ..
+                } => (true, end, tag as usize, cycle),
+                Event::Write { cycle, tag } => (false, true, tag as usize, cycle),
+            };
+            if !end {
+                continue;
+            }
+            let Flying { place, since } = flying[slot];
+            if read {
+                media.read(place * bytes, &mut out);
+                let version = written[place as usize];
+                let fine = match version {
+                    0 => out.iter().all(|&byte| byte == 0),
+                    _ => out == content.of(place, version),
+                };
+                if !fine {
+                    return Err(format!("place {place} is not what was written there"));
+                }
+                compared += bytes;
+            }
+            busy[place as usize] = false;
+            latency.saturating_record(4 * (at - since));
+            hash.add(at << 8 | slot as u64);
+            done += 1;
+            if done == WARM {
+                warm_mb = resident_mb();
+            }
+            go(
+                &mut channel,
+                &mut media,
+                &mut busy,
+                &mut written,
+                &mut flying[slot],
+                slot,
+                at + 1,
+            );
+        }
+    }
+    let seconds = cpu_seconds() - start;
+    Ok(Outcome {
+        per_second: count as f64 / seconds,
+        compared,
+        simulated: cycle as f64 * 4.0,
+        p50_ns: latency.value_at_quantile(0.5),
+        p99_ns: latency.value_at_quantile(0.99),
+        hash,
+        events: f64::NAN,
+        warm_mb,
+        end_mb: resident_mb(),
+    })
+}

@@ -1,0 +1,338 @@
+//! NVMe commands on the fast engine alone: a host that answers reads after 500 ns, takes writes at once, and keeps a fixed number of commands
+//! in flight on several queues. Writes bring data that later reads compare.
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use fast::{Config, FastDevice};
+use hdrhistogram::Histogram;
+use sim::{Bar, Device, HostPort, Media, Mmio, Random, ReadData, Time};
+use spec::nvme::{properties, Cqe, Sqe};
+
+use crate::content::Content;
+use crate::outcome::{Hash, Outcome, LONGEST_NS};
+use crate::process::{cpu_seconds, resident_mb};
+
+const QUEUES: usize = 8;
+const DEPTH: usize = 16;
+/// Commands in flight, each with a buffer of its own.
+pub const FLYING: usize = QUEUES * DEPTH;
+/// The commands are spread over so much of the media.
+pub const SPAN: u64 = 64 << 20;
+/// Commands after which memory is measured for the first time: everything has been touched then.
+pub const WARM: u64 = 400_000;
+
+const ENTRIES: usize = 64;
+const LATENCY: Time = Time::ns(500);
+/// Memory: the admin queues, then each pair's queues, then buffers.
+const ADMIN_ENTRIES: usize = 16;
+const ADMIN_SQ: usize = 0x1000;
+const ADMIN_CQ: usize = 0x3000;
+const QUEUE_BYTES: usize = 8192;
+const BUFFERS: usize = 1 << 20;
+const SLOT_BYTES: usize = 1 << 18;
+
+fn sq(queue: usize) -> usize {
+    QUEUE_BYTES * (2 + 2 * queue)
+}
+fn cq(queue: usize) -> usize {
+    QUEUE_BYTES * (3 + 2 * queue)
+}
+fn buffer(queue: usize, slot: usize) -> usize {
+    BUFFERS + SLOT_BYTES * (queue * DEPTH + slot)
+}
+/// The doorbell of a submission queue, or of a completion queue.
+fn doorbell(qid: usize, completion: bool) -> u64 {
+    0x1000 + 8 * qid as u64 + if completion { 4 } else { 0 }
+}
+
+/// A completion queue entry that has come: when, in which queue, what.
+type Done = (Time, usize, Cqe);
+
+struct Host {
+    memory: Vec<u8>,
+    mmio: VecDeque<(Time, Mmio)>,
+    data: VecDeque<(Time, ReadData)>,
+    done: Vec<Done>,
+}
+
+impl HostPort for Host {
+    fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool {
+        let at = addr as usize;
+        self.memory[at..at + data.len()].copy_from_slice(data);
+        if at < BUFFERS && data.len() == 16 {
+            let mut bytes = [0; 16];
+            bytes.copy_from_slice(data);
+            let queue = (at / QUEUE_BYTES).saturating_sub(3) / 2;
+            self.done.push((now, queue, Cqe::from_bytes(&bytes)));
+        }
+        true
+    }
+    fn read(&mut self, now: Time, tag: u32, addr: u64, len: u32) -> bool {
+        let at = addr as usize;
+        let data = Some(self.memory[at..at + len as usize].to_vec());
+        let piece = ReadData {
+            tag,
+            data,
+            last: true,
+        };
+        self.data.push_back((now + LATENCY, piece));
+        true
+    }
+    fn mmio_part(&mut self, _: Time, _: u32, _: Vec<u8>) {}
+    fn mmio_data(&mut self, _: Time, _: u32, _: Option<Vec<u8>>) {}
+    fn mmio(&mut self, now: Time) -> Option<Mmio> {
+        (self.mmio.front()?.0 <= now)
+            .then(|| self.mmio.pop_front())
+            .flatten()
+            .map(|m| m.1)
+    }
+    fn read_data(&mut self, now: Time) -> Option<ReadData> {
+        (self.data.front()?.0 <= now)
+            .then(|| self.data.pop_front())
+            .flatten()
+            .map(|d| d.1)
+    }
+    fn next_mmio(&self) -> Option<Time> {
+        self.mmio.front().map(|m| m.0)
+    }
+    fn next_data(&self) -> Option<Time> {
+        self.data.front().map(|d| d.0)
+    }
+    fn attention(&self) -> bool {
+        !self.done.is_empty()
+    }
+}
+
+impl Host {
+    fn new() -> Host {
+        Host {
+            memory: vec![0; BUFFERS + SLOT_BYTES * FLYING],
+            mmio: VecDeque::new(),
+            data: VecDeque::new(),
+            done: Vec::new(),
+        }
+    }
+    fn store(&mut self, now: Time, offset: u64, value: u32) {
+        let write = Mmio::Write {
+            bar: Bar::Nvme,
+            offset,
+            data: value.to_le_bytes().to_vec(),
+        };
+        self.mmio.push_back((now, write));
+    }
+    fn place(&mut self, at: usize, sqe: &Sqe) {
+        self.memory[at..at + 64].copy_from_slice(&sqe.to_bytes());
+    }
+}
+
+/// The device of the default design, as after power-on.
+fn device() -> Result<FastDevice, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let design = design::Design::find(&root, "default").map_err(|e| e.to_string())?;
+    let config = Config::of(&design, &root).map_err(|e| e.to_string())?;
+    let media = Media::memory(design.media.bytes.0).map_err(|e| e.to_string())?;
+    FastDevice::new(config, media)
+}
+
+fn run(device: &mut FastDevice, host: &mut Host, time: Time) -> Result<(), String> {
+    let until = device.now() + time;
+    device.advance(until, host).map_err(|e| e.to_string())
+}
+
+/// Enables the controller and makes the queues.
+fn set_up(device: &mut FastDevice, host: &mut Host) -> Result<(), String> {
+    let last = ADMIN_ENTRIES as u32 - 1;
+    host.store(Time::ZERO, properties::AQA, last << 16 | last);
+    host.store(Time::ZERO, properties::ASQ, ADMIN_SQ as u32);
+    host.store(Time::ZERO, properties::ACQ, ADMIN_CQ as u32);
+    host.store(Time::ZERO, properties::CC, 4 << 20 | 6 << 16 | 1);
+    run(device, host, Time::us(10))?;
+    let of = |queue: usize| {
+        let (qid, entries) = (queue as u16 + 1, ENTRIES as u32);
+        [
+            Sqe::create_io_cq(qid, entries, cq(queue) as u64, None),
+            Sqe::create_io_sq(qid, entries, sq(queue) as u64, qid),
+        ]
+    };
+    let mut tail = 0;
+    for sqe in (0..QUEUES).flat_map(of) {
+        host.place(ADMIN_SQ + 64 * tail, &sqe);
+        tail = (tail + 1) % ADMIN_ENTRIES;
+        host.store(device.now(), doorbell(0, false), tail as u32);
+        while host.done.is_empty() {
+            run(device, host, Time::us(10))?;
+        }
+        host.done.clear();
+        host.store(device.now(), doorbell(0, true), tail as u32);
+    }
+    Ok(())
+}
+
+/// A command of a slot.
+#[derive(Clone, Copy, Default)]
+struct Flying {
+    place: u64,
+    read: bool,
+    since: Time,
+}
+
+/// A queue pair as the host sees it.
+#[derive(Default, Clone)]
+struct Pair {
+    tail: usize,
+    head: usize,
+    slots: Vec<Flying>,
+}
+
+/// Who submits, and what is known of the media.
+struct Load {
+    bytes: usize,
+    percent: u64,
+    random: Random,
+    content: Content,
+    /// How often each place has been written, and whether a command is at it.
+    written: Vec<u32>,
+    busy: Vec<bool>,
+}
+
+impl Load {
+    fn new(bytes: usize, percent: u64) -> Load {
+        let places = SPAN as usize / bytes;
+        Load {
+            bytes,
+            percent,
+            random: Random::new(1),
+            content: Content::new(bytes),
+            written: vec![0; places],
+            busy: vec![false; places],
+        }
+    }
+
+    /// Puts a command at a random place into a queue.
+    fn submit(&mut self, now: Time, host: &mut Host, pair: &mut Pair, queue: usize, slot: usize) {
+        let place = loop {
+            let place = self.random.below(self.busy.len() as u64);
+            if !self.busy[place as usize] {
+                break place;
+            }
+        };
+        self.busy[place as usize] = true;
+        let read = self.random.below(100) < self.percent;
+        let (at, bytes) = (buffer(queue, slot), self.bytes);
+        if !read {
+            let version = &mut self.written[place as usize];
+            *version += 1;
+            host.memory[at..at + bytes].copy_from_slice(self.content.of(place, *version));
+        }
+        let list = at + SLOT_BYTES / 2;
+        let pages = bytes.div_ceil(4096);
+        for n in 1..pages {
+            let entry = (at + 4096 * n) as u64;
+            host.memory[list + 8 * (n - 1)..list + 8 * n].copy_from_slice(&entry.to_le_bytes());
+        }
+        let prp2 = match pages {
+            1 => 0,
+            2 => (at + 4096) as u64,
+            _ => list as u64,
+        };
+        let blocks = (bytes / 512) as u64;
+        let sqe = Sqe::transfer(!read, 1, place * blocks, blocks as u32)
+            .with_cid(slot as u16)
+            .with_prps(at as u64, prp2);
+        host.place(sq(queue) + 64 * pair.tail, &sqe);
+        pair.tail = (pair.tail + 1) % ENTRIES;
+        pair.slots[slot] = Flying {
+            place,
+            read,
+            since: now,
+        };
+        host.store(now, doorbell(queue + 1, false), pair.tail as u32);
+    }
+
+    /// A command has ended: compares what it has read. Bytes that have been compared.
+    fn ended(&mut self, host: &Host, flying: Flying, at: usize) -> Result<u64, String> {
+        let place = flying.place;
+        let version = self.written[place as usize];
+        self.busy[place as usize] = false;
+        if !flying.read {
+            return Ok(0);
+        }
+        let data = &host.memory[at..at + self.bytes];
+        let fine = match version {
+            0 => data.iter().all(|&byte| byte == 0),
+            _ => data == self.content.of(place, version),
+        };
+        match fine {
+            true => Ok(self.bytes as u64),
+            false => Err(format!("place {place} is not what was written there")),
+        }
+    }
+}
+
+/// Runs commands of so many bytes; `percent` of 100 are reads, the others writes.
+pub fn measure(bytes: usize, commands: u64, percent: u64) -> Result<Outcome, String> {
+    let mut device = device()?;
+    let mut host = Host::new();
+    set_up(&mut device, &mut host)?;
+    let mut load = Load::new(bytes, percent);
+    let mut pairs = vec![
+        Pair {
+            slots: vec![Flying::default(); DEPTH],
+            ..Pair::default()
+        };
+        QUEUES
+    ];
+    let mut latency =
+        Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3).map_err(|e| e.to_string())?;
+    let mut hash = Hash::default();
+    let (mut issued, mut ended, mut compared) = (0, 0, 0);
+    let mut warm_mb = f64::NAN;
+    let (start, begin) = (cpu_seconds(), device.now());
+    for (queue, pair) in pairs.iter_mut().enumerate() {
+        for slot in 0..DEPTH {
+            load.submit(begin, &mut host, pair, queue, slot);
+            issued += 1;
+        }
+    }
+    let mut done = Vec::new();
+    while ended < commands {
+        run(&mut device, &mut host, Time::us(100))?;
+        let now = device.now();
+        std::mem::swap(&mut done, &mut host.done);
+        for (time, queue, cqe) in done.drain(..) {
+            if !cqe.status().is_success() {
+                return Err(format!("status {}", cqe.status()));
+            }
+            let pair = &mut pairs[queue];
+            let slot = usize::from(cqe.cid());
+            let flying = pair.slots[slot];
+            compared += load.ended(&host, flying, buffer(queue, slot))?;
+            latency.saturating_record((time - flying.since).0 / 1000);
+            hash.add(time.0);
+            hash.add((queue * DEPTH + slot) as u64);
+            ended += 1;
+            if ended == WARM {
+                warm_mb = resident_mb();
+            }
+            pair.head = (pair.head + 1) % ENTRIES;
+            host.store(now, doorbell(queue + 1, true), pair.head as u32);
+            if issued < commands {
+                load.submit(now, &mut host, pair, queue, slot);
+                issued += 1;
+            }
+        }
+    }
+    let seconds = cpu_seconds() - start;
+    Ok(Outcome {
+        per_second: commands as f64 / seconds,
+        compared,
+        simulated: (device.now() - begin).as_ns(),
+        p50_ns: latency.value_at_quantile(0.5),
+        p99_ns: latency.value_at_quantile(0.99),
+        hash,
+        events: device.counters()[0].value / commands as f64,
+        warm_mb,
+        end_mb: resident_mb(),
+    })
+}

@@ -1,0 +1,160 @@
+//! The table, and the same as JSON.
+
+use std::fmt::Write;
+
+use crate::outcome::Outcome;
+use crate::peers::Peer;
+use crate::What;
+
+/// One row: medians of several runs.
+pub struct Row {
+    name: String,
+    per_second: f64,
+    /// Slowest and fastest run.
+    range: [f64; 2],
+    target: f64,
+    copies: f64,
+    outcome: Outcome,
+    peers: &'static [Peer],
+}
+
+fn median(values: impl Iterator<Item = f64>) -> (f64, [f64; 2]) {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    let ends = [sorted[0], sorted[sorted.len() - 1]];
+    (sorted[sorted.len() / 2], ends)
+}
+
+impl Row {
+    /// Of at least one run.
+    pub fn new(what: &What, outcomes: &[Outcome], copies: &[f64]) -> Row {
+        let (per_second, range) = median(outcomes.iter().map(|o| o.per_second));
+        Row {
+            name: what.name(),
+            per_second,
+            range,
+            target: what.target(),
+            copies: median(copies.iter().copied()).0,
+            outcome: outcomes[0],
+            peers: what.peers(),
+        }
+    }
+}
+
+/// All that was measured.
+pub struct Report {
+    /// The CPU.
+    pub cpu: String,
+    /// One for each load.
+    pub rows: Vec<Row>,
+    /// Long runs: what, how many, what came of it.
+    pub long: Vec<(String, u64, Outcome)>,
+}
+
+fn thousands(value: f64) -> String {
+    format!("{:.0}", value / 1e3)
+}
+
+impl Report {
+    /// As text.
+    pub fn table(&self) -> String {
+        let mut out = format!("{}; thousands of a CPU second, one thread\n\n", self.cpu);
+        let _ = writeln!(
+            out,
+            "{:44} {:>7} {:>13} {:>7} {:>6} {:>7} {:>6}  {:<34} {:>9} {:>9}",
+            "", "ours", "runs", "target", "ratio", "memcpy", "share", "others", "p50 ns", "p99 ns"
+        );
+        for row in &self.rows {
+            let peers: Vec<String> = row.peers.iter().map(Peer::short).collect();
+            let _ = writeln!(
+                out,
+                "{:44} {:>7} {:>13} {:>7} {:>6.2} {:>7} {:>5.1}%  {:<34} {:>9} {:>9}",
+                row.name,
+                thousands(row.per_second),
+                row.range.map(thousands).join("-"),
+                thousands(row.target),
+                row.per_second / row.target,
+                thousands(row.copies),
+                100.0 * row.per_second / row.copies,
+                peers.join(", "),
+                row.outcome.p50_ns,
+                row.outcome.p99_ns,
+            );
+        }
+        out.push('\n');
+        for (name, count, outcome) in &self.long {
+            let _ = writeln!(
+                out,
+                "{count} x {name}: {:.1} MB resident when all has been touched, {:.1} MB at the end",
+                outcome.warm_mb, outcome.end_mb
+            );
+        }
+        out
+    }
+
+    /// As one JSON object.
+    pub fn json(&self) -> String {
+        let row = |row: &Row| {
+            let peers: Vec<String> = row.peers.iter().map(Peer::json).collect();
+            format!(
+                "{{\"what\": \"{}\", \"per_cpu_second\": {:.0}, \"slowest\": {:.0}, \"fastest\": {:.0}, \"target\": {:.0}, \"memcpy\": {:.0}, \
+                 \"p50_ns\": {}, \"p99_ns\": {}, \"bytes_compared\": {}, \"completions\": \"{:016x}\", \"others\": [{}]}}",
+                row.name,
+                row.per_second,
+                row.range[0],
+                row.range[1],
+                row.target,
+                row.copies,
+                row.outcome.p50_ns,
+                row.outcome.p99_ns,
+                row.outcome.compared,
+                row.outcome.hash.0,
+                peers.join(", "),
+            )
+        };
+        let long = |(name, count, outcome): &(String, u64, Outcome)| {
+            format!(
+                "{{\"what\": \"{name}\", \"count\": {count}, \"touched_mb\": {:.1}, \"end_mb\": {:.1}}}",
+                outcome.warm_mb, outcome.end_mb
+            )
+        };
+        let rows: Vec<String> = self.rows.iter().map(row).collect();
+        let long: Vec<String> = self.long.iter().map(long).collect();
+        format!(
+            "{{\"cpu\": \"{}\",\n \"rows\": [\n  {}\n ],\n \"memory\": [\n  {}\n ]}}\n",
+            self.cpu,
+            rows.join(",\n  "),
+            long.join(",\n  ")
+        )
+    }
+}
+
+impl Peer {
+    fn short(&self) -> String {
+        format!("{} {}", self.name, self.per_second.map(thousands).join("-"))
+    }
+
+    fn json(&self) -> String {
+        let [slow, fast] = self.per_second;
+        format!(
+            "{{\"name\": \"{}\", \"slowest\": {slow:.0}, \"fastest\": {fast:.0}, \"notes\": \"{}\"}}",
+            self.name, self.notes
+        )
+    }
+}
+
+/// A single run.
+pub fn single(outcome: &Outcome) -> String {
+    format!(
+        "{:.0} thousand a CPU second; {} bytes compared; {:.3} ms simulated; p50 {} ns, p99 {} ns; {:.2} events each; completions {:016x}; \
+         {:.1} MB at the end\n",
+        outcome.per_second / 1e3,
+        outcome.compared,
+        outcome.simulated / 1e6,
+        outcome.p50_ns,
+        outcome.p99_ns,
+        outcome.events,
+        outcome.hash.0,
+        outcome.end_mb,
+    )
+}
