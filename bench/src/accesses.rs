@@ -85,7 +85,8 @@ pub fn measure(load: Load, count: u64) -> Result<Outcome, String> {
     let mut latency =
         Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3).map_err(|e| e.to_string())?;
     let mut hash = Hash::default();
-    let mut out = vec![0; bytes as usize];
+    let zeros = vec![0; bytes as usize];
+    let mut out = zeros.clone();
     let mut events = Vec::new();
     let (mut issued, mut done, mut cycle, mut compared) = (0, 0, 1000, 0);
     let mut warm_mb = f64::NAN;
@@ -151,7 +152,7 @@ pub fn measure(load: Load, count: u64) -> Result<Outcome, String> {
                 media.read(place * bytes, &mut out);
                 let version = written[place as usize];
                 let fine = match version {
-                    0 => out.iter().all(|&byte| byte == 0),
+                    0 => out == zeros,
                     _ => out == content.of(place, version),
                 };
                 if !fine {

@@ -191,6 +191,7 @@ struct Load {
     percent: u64,
     random: Random,
     content: Content,
+    zeros: Vec<u8>,
     /// How often each place has been written, and whether a command is at it.
     written: Vec<u32>,
     busy: Vec<bool>,
@@ -204,6 +205,7 @@ impl Load {
             percent,
             random: Random::new(1),
             content: Content::new(bytes),
+            zeros: vec![0; bytes],
             written: vec![0; places],
             busy: vec![false; places],
         }
@@ -260,7 +262,7 @@ impl Load {
         }
         let data = &host.memory[at..at + self.bytes];
         let fine = match version {
-            0 => data.iter().all(|&byte| byte == 0),
+            0 => data == &self.zeros[..],
             _ => data == self.content.of(place, version),
         };
         match fine {

@@ -509,17 +509,15 @@ impl Device for FastDevice {
                 true => None,
                 false => host.next_mmio(),
             };
-            let arrival = [mmio, host.next_data()].into_iter().flatten().min();
-            let arrival = arrival.map(|time| edge_of(time).max(self.edge));
-            let next = match (p.calendar.first(), arrival) {
-                (Some(event), Some(arrival)) => event.min(arrival),
-                (Some(next), None) | (None, Some(next)) => next,
-                (None, None) => {
-                    self.edge = last.max(self.edge);
-                    p.calendar.go_to(self.edge);
-                    return Ok(());
-                }
+            let data = host.next_data();
+            let comes = mmio.unwrap_or(Time::MAX).min(data.unwrap_or(Time::MAX));
+            let event = p.calendar.first().unwrap_or(u64::MAX);
+            // Its edge takes a division, which is needed only if nothing else happens before.
+            let arrival = match comes <= clock.edge(event.min(last)) {
+                true => edge_of(comes).max(self.edge),
+                false => u64::MAX,
             };
+            let next = event.min(arrival);
             if next > last {
                 self.edge = last.max(self.edge);
                 p.calendar.go_to(self.edge);
@@ -536,7 +534,7 @@ impl Device for FastDevice {
                 now: self.edge,
                 tracer: self.tracer.as_ref(),
             };
-            if arrival.is_some_and(|edge| edge <= self.edge) {
+            if arrival <= self.edge {
                 parts.arrivals(host);
             }
             while let Some(event) = parts.p.calendar.next() {

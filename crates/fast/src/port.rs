@@ -15,6 +15,8 @@ const LINE: usize = 30;
 const MOST_PIECES: usize = 8;
 /// Bytes of the largest burst.
 pub(crate) const BURST: usize = 512;
+/// Bursts that there is room for: each that waits has a piece that waits.
+const BURSTS: usize = 2 * MOST_PIECES;
 
 /// Who has asked for host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +100,9 @@ struct Piece {
     ready: u64,
     addr: u64,
     len: u16,
-    data: [u8; BURST],
+    /// Where they are: in which burst, and where in it.
+    burst: u8,
+    from: u16,
     /// Of the last one of a burst.
     taken: Taken,
 }
@@ -108,6 +112,9 @@ pub(crate) struct Port {
     /// Bytes of the largest piece, a power of two.
     chunk: u64,
     pieces: VecDeque<Piece>,
+    /// What pieces are of, and where the next burst's bytes go.
+    bursts: Box<[[u8; BURST]; BURSTS]>,
+    next_burst: usize,
     /// Reads that wait for the link.
     asked: VecDeque<Asked>,
     reads: Vec<Option<Outstanding>>,
@@ -136,6 +143,8 @@ impl Port {
             clock,
             chunk: chunk.into(),
             pieces: VecDeque::with_capacity(2 * MOST_PIECES),
+            bursts: Box::new([[0; BURST]; BURSTS]),
+            next_burst: 0,
             asked: VecDeque::new(),
             reads: (0..tags).map(|_| None).collect(),
             free_tags: (0..tags).rev().collect(),
@@ -195,26 +204,37 @@ impl Port {
         self.pieces.len() < MOST_PIECES
     }
 
-    /// A burst passes the port from `now` on, a beat a cycle, without strobes for what is not in it.
+    /// Writes bytes as one burst; see [`Port::pass`].
     pub(crate) fn write(&mut self, now: u64, addr: u64, data: &[u8], taken: Taken) -> u64 {
-        let beats = (addr % BEAT + data.len() as u64).div_ceil(BEAT);
+        self.burst()[..data.len()].copy_from_slice(data);
+        self.pass(now, addr, data.len(), taken)
+    }
+
+    /// Where the bytes of the next burst go.
+    pub(crate) fn burst(&mut self) -> &mut [u8; BURST] {
+        &mut self.bursts[self.next_burst]
+    }
+
+    /// The next burst, of so many bytes, passes the port from `now` on, a beat a cycle, without strobes for what is not in it.
+    pub(crate) fn pass(&mut self, now: u64, addr: u64, len: usize, taken: Taken) -> u64 {
+        let beats = (addr % BEAT + len as u64).div_ceil(BEAT);
         self.writes_free = now + beats;
         self.beats[1] += beats;
         let mut from = 0;
-        while from < data.len() {
+        while from < len {
             let at = addr.wrapping_add(from as u64);
-            let len = (data.len() - from).min((self.chunk - at % self.chunk) as usize);
-            let mut bytes = [0; BURST];
-            bytes[..len].copy_from_slice(&data[from..from + len]);
-            from += len;
+            let part = (len - from).min((self.chunk - at % self.chunk) as usize);
             self.pieces.push_back(Piece {
-                ready: now + (addr % BEAT + from as u64).div_ceil(BEAT),
+                ready: now + (addr % BEAT + (from + part) as u64).div_ceil(BEAT),
                 addr: at,
-                len: len as u16,
-                data: bytes,
+                len: part as u16,
+                burst: self.next_burst as u8,
+                from: from as u16,
                 taken: Taken::Nobody,
             });
+            from += part;
         }
+        self.next_burst = (self.next_burst + 1) % BURSTS;
         if let Some(last) = self.pieces.back_mut() {
             last.taken = taken;
         }
@@ -227,7 +247,8 @@ impl Port {
             ready: now,
             addr: 0,
             len: 0,
-            data: [0; BURST],
+            burst: 0,
+            from: 0,
             taken: Taken::Answer(tag, data),
         });
     }
@@ -246,8 +267,10 @@ impl Port {
         }
         let time = self.clock.edge(now);
         if piece.len > 0 {
+            let (from, len) = (usize::from(piece.from), usize::from(piece.len));
+            let bytes = &self.bursts[usize::from(piece.burst)][from..from + len];
             if self.write_refused.is_some_and(|until| until > time)
-                || !host.write(time, piece.addr, &piece.data[..piece.len.into()])
+                || !host.write(time, piece.addr, bytes)
             {
                 if self.write_refused.is_none_or(|until| until <= time) {
                     self.write_refused = Some(host.refused_until());

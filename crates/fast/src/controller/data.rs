@@ -255,6 +255,8 @@ pub(crate) struct Data {
     walking: [usize; 2],
     /// Transfers that wait for room in a mover.
     stalled: VecDeque<u16>,
+    /// Transfers whose jobs come from sweeps, and not all yet.
+    sweeps: u32,
     host_beats: u32,
     /// Whose turn it is to ask the host for data, and from when on.
     ask_turn: usize,
@@ -292,6 +294,7 @@ impl Data {
             waiting: Default::default(),
             walking: [0; 2],
             stalled: VecDeque::new(),
+            sweeps: 0,
             host_beats: 0,
             ask_turn: 0,
             ask_free: 0,
@@ -318,6 +321,7 @@ impl Data {
 
     /// Begins a transfer without a walk: zeros or verification, whose jobs [`Data::sweep`] makes until [`Data::swept`].
     pub(crate) fn open(&mut self, slot: u16, op: Op) {
+        self.sweeps += 1;
         self.open_with(slot, op, Source::Media(0), None);
     }
 
@@ -371,6 +375,7 @@ impl Data {
 
     /// No further job comes.
     pub(crate) fn swept(&mut self, slot: u16, outcome: Outcome, cx: &mut Cx) {
+        self.sweeps -= 1;
         if let Some(transfer) = &mut self.transfers[usize::from(slot)] {
             transfer.walked = true;
             if transfer.outcome == Outcome::Ok {
@@ -688,7 +693,10 @@ impl Data {
             let mover = &mut self.movers[WRITE][channel];
             let at = self.ask_free.max(cx.now);
             if job.next == 0 {
-                make_buffer(job, &mut self.spare);
+                // What comes in one piece is kept as it comes.
+                if job.pieces.as_slice().len() > 1 {
+                    make_buffer(job, &mut self.spare);
+                }
                 mover.room -= job.len.div_ceil(BEAT as u32);
                 mover.filling.push_back(number);
                 let slot = job.slot as u8;
@@ -721,7 +729,9 @@ impl Data {
         while let Some(slot) = self.stalled.pop_front() {
             cx.plan(cx.now, Event::Walk(slot));
         }
-        cx.plan(cx.now, Event::Sweep);
+        if self.sweeps > 0 {
+            cx.plan(cx.now, Event::Sweep);
+        }
     }
 
     /// A part of the data of a read of the media, so many beats, has left the channel; the last part of its burst, or not.
@@ -837,10 +847,7 @@ impl Data {
             return;
         }
         if job.buffer.is_empty() {
-            let mut buffer = self.spare.pop().unwrap_or_default();
-            buffer.clear();
-            buffer.resize(job.len as usize, 0);
-            job.buffer = buffer;
+            job.buffer = empty(job.len, &mut self.spare);
         }
         let part = &mut job.buffer[from as usize..job.read as usize];
         if !cx.memory.read(job.at + u64::from(from), part) {
@@ -917,10 +924,10 @@ impl Data {
         let Some(job) = self.jobs.get(number) else {
             return 0;
         };
-        let mut block = [0; HOST_BURST as usize];
         let mut fine = true;
-        let data = if !job.buffer.is_empty() {
-            &job.buffer[from..from + len]
+        let bytes = &mut cx.port.burst()[..len];
+        if !job.buffer.is_empty() {
+            bytes.copy_from_slice(&job.buffer[from..from + len]);
         } else {
             let source = self.transfers[usize::from(job.slot)]
                 .as_deref()
@@ -930,16 +937,16 @@ impl Data {
                     let at = job.at as usize + from;
                     let here = page.get(at..).unwrap_or(&[]);
                     let some = here.len().min(len);
-                    block[..some].copy_from_slice(&here[..some]);
+                    bytes[..some].copy_from_slice(&here[..some]);
+                    bytes[some..].fill(0);
                 }
-                _ => fine = cx.memory.read(job.at + from as u64, &mut block[..len]),
+                _ => fine = cx.memory.read(job.at + from as u64, bytes),
             }
             if !fine {
-                block = [0; HOST_BURST as usize];
+                bytes.fill(0);
             }
-            &block[..len]
-        };
-        let beats = cx.port.write(now, addr, data, Taken::Job(number));
+        }
+        let beats = cx.port.pass(now, addr, len, Taken::Job(number));
         if !fine {
             self.fail(number, Outcome::ReadError);
         }
@@ -1037,8 +1044,18 @@ impl Data {
             0 => &mut job.got,
             n => &mut job.got_others[usize::from(n) - 1],
         };
-        match &arrival.data {
+        match arrival.data {
+            Some(mut data)
+                if *got == 0 && job.buffer.is_empty() && data.len() >= job.len as usize =>
+            {
+                data.truncate(job.len as usize);
+                *got = job.len;
+                job.buffer = data;
+            }
             Some(data) => {
+                if job.buffer.is_empty() {
+                    job.buffer = empty(job.len, &mut self.spare);
+                }
                 let room = (wanted - *got).min(data.len() as u32);
                 let from = (before + *got) as usize;
                 job.buffer[from..from + room as usize].copy_from_slice(&data[..room as usize]);
@@ -1291,12 +1308,17 @@ impl Job {
     }
 }
 
-/// A place for a job's data from the host.
-fn make_buffer(job: &mut Job, spare: &mut Vec<Vec<u8>>) {
+/// So many zeros.
+fn empty(len: u32, spare: &mut Vec<Vec<u8>>) -> Vec<u8> {
     let mut buffer = spare.pop().unwrap_or_default();
     buffer.clear();
-    buffer.resize(job.len as usize, 0);
-    job.buffer = buffer;
+    buffer.resize(len as usize, 0);
+    buffer
+}
+
+/// A place for a job's data from the host.
+fn make_buffer(job: &mut Job, spare: &mut Vec<Vec<u8>>) {
+    job.buffer = empty(job.len, spare);
     let pieces = job.pieces.as_slice().len();
     if pieces > 1 {
         job.got_others = vec![0; pieces - 1];

@@ -872,27 +872,28 @@ impl Bursts {
         let act = self.activates.floor();
         let read = self.last_read + 1;
         let floor = self.floor[WRITE];
-        let groups: [u64; GROUPS] = std::array::from_fn(|n| self.columns.floor(n));
-        let of = |kind: u64| groups.map(|group| group.max(kind).max(floor));
-        let bounds = [
-            of(0),
-            of(act.max(read) + t.rcd),
-            of(act.max(read + t.rp) + t.rcd),
+        // By kind; no bound is below the floor.
+        let kinds = [
+            floor,
+            floor.max(act.max(read) + t.rcd),
+            floor.max(act.max(read + t.rp) + t.rcd),
         ];
+        let column = |number: usize, candidate: &Candidate| {
+            let kind = kinds[usize::from(candidate.kind) % 3];
+            let group = self.columns.floor(number % GROUPS);
+            candidate.ready.max(kind).max(group)
+        };
         let mut first = u64::MAX;
         while banks != 0 {
             let number = banks.trailing_zeros() as usize % BANKS;
             banks &= banks - 1;
             let candidate = &self.candidates[number];
-            let bound = bounds[usize::from(candidate.kind) % 3][number % GROUPS];
-            // No bound is below the floor.
-            let wait = candidate.ready.max(bound).wrapping_sub(floor).min(LONGEST);
+            let wait = column(number, candidate).wrapping_sub(floor).min(LONGEST);
             first = first.min(wait << RANK_BITS | candidate.rank);
         }
         let bank = first as usize % BANKS;
-        let candidate = self.candidates[bank];
-        let bound = bounds[usize::from(candidate.kind) % 3][bank % GROUPS];
-        let column = candidate.ready.max(bound);
+        let candidate = &self.candidates[bank];
+        let column = column(bank, candidate);
         let age = candidate.age;
         let index = self.banks[bank].hit.unwrap_or(0);
         let next = Next {
