@@ -35,7 +35,7 @@ pub(crate) struct Calendar<E> {
     /// No event is before this edge.
     begin: u64,
     /// By edge modulo `NEAR`, each in reverse order of what is left.
-    near: Vec<Vec<E>>,
+    near: Box<[Vec<E>; NEAR as usize]>,
     /// A bit for each list that is not empty.
     filled: [u64; NEAR as usize / 64],
     count: usize,
@@ -49,7 +49,7 @@ impl<E: Copy> Calendar<E> {
     pub(crate) fn new() -> Calendar<E> {
         Calendar {
             begin: 0,
-            near: (0..NEAR).map(|_| Vec::new()).collect(),
+            near: Box::new(std::array::from_fn(|_| Vec::new())),
             filled: [0; NEAR as usize / 64],
             count: 0,
             taken: 0,
@@ -62,20 +62,24 @@ impl<E: Copy> Calendar<E> {
     #[inline]
     pub(crate) fn plan(&mut self, cycle: u64, event: E) {
         let cycle = cycle.max(self.begin);
-        if cycle - self.begin < NEAR {
-            let place = (cycle % NEAR) as usize;
-            self.near[place].push(event);
-            self.filled[place / 64] |= 1 << (place % 64);
-            self.count += 1;
-        } else {
-            self.number += 1;
-            let number = self.number;
-            self.far.push(Far {
-                cycle,
-                number,
-                event,
-            });
+        if cycle - self.begin >= NEAR {
+            return self.plan_far(cycle, event);
         }
+        let place = (cycle % NEAR) as usize;
+        self.near[place].push(event);
+        self.filled[place / 64] |= 1 << (place % 64);
+        self.count += 1;
+    }
+
+    #[cold]
+    fn plan_far(&mut self, cycle: u64, event: E) {
+        self.number += 1;
+        let number = self.number;
+        self.far.push(Far {
+            cycle,
+            number,
+            event,
+        });
     }
 
     /// The edge of the first event of the near part.
@@ -86,20 +90,18 @@ impl<E: Copy> Calendar<E> {
         }
         let start = (self.begin % NEAR) as usize;
         let words = self.filled.len();
-        for n in 0..=words {
-            let word = (start / 64 + n) % words;
-            let mut bits = self.filled[word];
-            if n == 0 {
-                bits &= u64::MAX << (start % 64);
-            } else if n == words {
-                bits &= !(u64::MAX << (start % 64));
-            }
-            if bits != 0 {
-                let place = (word * 64 + bits.trailing_zeros() as usize) as u64;
-                return Some(self.begin + (place.wrapping_sub(start as u64) % NEAR));
-            }
+        // Mostly it is one of the next few.
+        let bits = self.filled[start / 64] >> (start % 64);
+        if bits != 0 {
+            return Some(self.begin + u64::from(bits.trailing_zeros()));
         }
-        None
+        // What is left of the first word is behind all others.
+        (1..=words).find_map(|n| {
+            let word = (start / 64 + n) % words;
+            let bits = self.filled[word];
+            let place = (word * 64) as u64 + u64::from(bits.trailing_zeros());
+            (bits != 0).then(|| self.begin + place.wrapping_sub(start as u64) % NEAR)
+        })
     }
 
     /// The edge of the first event.
@@ -119,9 +121,16 @@ impl<E: Copy> Calendar<E> {
             return;
         }
         self.begin = cycle;
-        // Those that come into reach were planned before anything that will be.
+        if self.far.peek().is_some_and(|far| far.cycle - cycle < NEAR) {
+            self.bring_near();
+        }
+    }
+
+    /// Those that come into reach were planned before anything that will be.
+    #[cold]
+    fn bring_near(&mut self) {
         while let Some(far) = self.far.peek() {
-            if far.cycle - cycle >= NEAR {
+            if far.cycle - self.begin >= NEAR {
                 break;
             }
             if let Some(far) = self.far.pop() {

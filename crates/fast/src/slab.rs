@@ -34,6 +34,14 @@ impl<T> Slab<T> {
         item
     }
 
+    /// Drops an item where it is.
+    pub(crate) fn end(&mut self, n: u32) {
+        if let Some(item @ Some(_)) = self.items.get_mut(n as usize) {
+            *item = None;
+            self.free.push(n);
+        }
+    }
+
     pub(crate) fn get(&self, n: u32) -> Option<&T> {
         self.items.get(n as usize)?.as_ref()
     }

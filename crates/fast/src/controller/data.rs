@@ -1230,17 +1230,19 @@ impl Data {
     }
 
     fn job_over(&mut self, number: u32, cycle: u64, cx: &mut Cx) {
-        let Some(job) = self.jobs.remove(number) else {
+        let Some(job) = self.jobs.get_mut(number) else {
             return;
         };
-        if job.buffer.capacity() > 0 && self.spare.len() < 64 {
-            self.spare.push(job.buffer);
+        let (slot, buffer) = (job.slot, std::mem::take(&mut job.buffer));
+        if buffer.capacity() > 0 && self.spare.len() < 64 {
+            self.spare.push(buffer);
         }
-        if let Some(transfer) = &mut self.transfers[usize::from(job.slot)] {
+        self.jobs.end(number);
+        if let Some(transfer) = &mut self.transfers[usize::from(slot)] {
             transfer.open -= 1;
             if transfer.open == 0 && transfer.walked {
                 let cycle = cycle.max(cx.now) + timing::JOB_OVER;
-                cx.plan(cycle, Event::Moved(job.slot));
+                cx.plan(cycle, Event::Moved(slot));
             }
         }
     }

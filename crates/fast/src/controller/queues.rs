@@ -47,6 +47,11 @@ pub(crate) fn next(index: u32, size: u32) -> u32 {
 }
 
 impl Submission {
+    /// It has commands to fetch, and room for their completions as far as that is known.
+    fn wants(&self) -> bool {
+        self.has_commands() && !self.blocked
+    }
+
     /// It has entries to ask for.
     pub(crate) fn has_commands(&self) -> bool {
         self.valid && self.tail != self.head
@@ -135,16 +140,11 @@ impl Queues {
             .for_each(|sq| sq.blocked = false);
     }
 
-    /// Queues with commands to fetch; of the admin queue only with `admin`, of the others only with `io`.
-    fn wants(&self, qid: usize, admin: bool, io: bool) -> bool {
-        let allowed = if qid == 0 { admin } else { io };
-        let wants = |sq: &Submission| sq.has_commands() && !sq.blocked;
-        allowed && self.submission[qid].as_ref().is_some_and(wants)
-    }
-
-    /// There is something to fetch.
+    /// There is something to fetch: from the admin queue only with `admin`, from the others only with `io`.
     pub(crate) fn any(&self, admin: bool, io: bool) -> bool {
-        (0..self.count()).any(|qid| self.wants(qid, admin, io))
+        let wants = |sq: &Option<Submission>| sq.as_ref().is_some_and(Submission::wants);
+        let (first, others) = self.submission.split_at(1);
+        admin && first.iter().any(wants) || io && others.iter().any(wants)
     }
 
     /// Whose turn it is.
@@ -157,9 +157,7 @@ impl Queues {
         let submission = &self.submission;
         let wants = |qid: usize| {
             let allowed = if qid == 0 { admin } else { io };
-            let sq = submission[qid]
-                .as_ref()
-                .filter(|sq| allowed && sq.has_commands() && !sq.blocked);
+            let sq = submission[qid].as_ref().filter(|sq| allowed && sq.wants());
             sq.map(|sq| sq.priority)
         };
         self.arbiter.choose(submission.len(), wants, weights)

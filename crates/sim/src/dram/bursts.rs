@@ -395,7 +395,8 @@ impl Bursts {
         let change = at.bank % GROUPS ^ line as usize % GROUPS;
         let group = |n: usize| (line as usize + n) % GROUPS ^ change;
         let mut clocks = [0; RUN];
-        for clock in &mut clocks[..lines] {
+        let clocks = &mut clocks[..lines];
+        for clock in clocks.iter_mut() {
             *clock = arrival.0 + 1;
             arrival = self.step(arrival);
         }
@@ -420,35 +421,38 @@ impl Bursts {
                 .max(self.banks[bank].next_column[READ]);
         }
         let t = &self.timing;
-        for (n, place) in clocks[..lines].iter_mut().enumerate() {
+        let (head, tail) = clocks.split_at_mut(GROUPS);
+        for (n, (place, floor)) in head.iter_mut().zip(floors).enumerate() {
             let mut next = (*place).max(clock);
             if n == 0 {
-                next = self.columns.fit(next.max(floors[0]), group(0));
-            } else if n < GROUPS {
+                next = self.columns.fit(next.max(floor), group(0));
+            } else if floor > next + 3 {
                 // Those behind one that waits for its bank would not.
-                if floors[n] > next + 3 {
-                    return None;
-                }
-                next = next.max(floors[n]);
+                return None;
             }
-            *place = next;
-            clock = next + t.ccd_s;
+            *place = next.max(floor);
+            clock = *place + t.ccd_s;
+        }
+        for place in tail {
+            *place = (*place).max(clock);
+            clock = *place + t.ccd_s;
         }
         let (first, last) = (clocks[0], clocks[lines - 1]);
         let groups = std::array::from_fn(group);
-        if last >= self.next_refresh || !self.columns.is_free(&clocks[..lines], groups) {
+        if last >= self.next_refresh || !self.columns.is_free(clocks, groups) {
             return None;
         }
         self.columns
             .insert_run([first, last], [group(0), group(lines - 1)]);
         self.stale |= ((1 << GROUPS) - 1) << set;
-        for (n, clock) in (0..lines).zip(clocks).skip(lines - GROUPS) {
-            let bank = &mut self.banks[set + group(n)];
+        let tail = lines - GROUPS;
+        for (n, clock) in clocks[tail..].iter().enumerate() {
+            let bank = &mut self.banks[set + group(tail + n)];
             bank.next_pre = bank.next_pre.max(clock + t.rtp);
         }
         self.begin_reads(lines);
         self.has_read(last);
-        self.reads.enter_all(&clocks[..lines]);
+        self.reads.enter_all(clocks);
         Some(Run {
             first,
             last,

@@ -142,11 +142,30 @@ impl Columns {
         let from = first.saturating_sub(long).max(self.base * 64);
         let to = (last + long).min((self.base + self.words.len() as u64) * 64 - 1);
         let mask = self.words.len() - 1;
-        for word in from / 64..to / 64 + 1 {
-            let clocks = &mut self.words[word as usize & mask];
-            clocks.any |= part(word, first.saturating_sub(short), last + short);
-            clocks.group[groups[0] % GROUPS] |= part(word, from, first);
-            clocks.group[groups[1] % GROUPS] |= part(word, last, to);
+        if from <= first && first <= last && last <= to && to - from < 64 {
+            let word = from / 64;
+            let ones = |from: u64, to: u64| {
+                (u128::from(u64::MAX) >> (63 - (to - from))) << (from - word * 64)
+            };
+            let any = ones(from.max(first.saturating_sub(short)), to.min(last + short));
+            let (begin, end) = (ones(from, first), ones(last, to));
+            let mut mark = |word: u64, shift: u32| {
+                let clocks = &mut self.words[word as usize & mask];
+                clocks.any |= (any >> shift) as u64;
+                clocks.group[groups[0] % GROUPS] |= (begin >> shift) as u64;
+                clocks.group[groups[1] % GROUPS] |= (end >> shift) as u64;
+            };
+            mark(word, 0);
+            if to / 64 > word {
+                mark(word + 1, 64);
+            }
+        } else {
+            for word in from / 64..to / 64 + 1 {
+                let clocks = &mut self.words[word as usize & mask];
+                clocks.any |= part(word, first.saturating_sub(short), last + short);
+                clocks.group[groups[0] % GROUPS] |= part(word, from, first);
+                clocks.group[groups[1] % GROUPS] |= part(word, last, to);
+            }
         }
         self.top = self.top.max(to / 64 + 1);
         if last > self.last.clock {
@@ -400,16 +419,19 @@ impl Queue {
             clocks.iter().for_each(|&clock| self.enter(clock));
             return;
         }
-        let (mut word, mut bits) = (first / 64, 0);
-        for &clock in clocks {
-            if clock / 64 != word {
-                self.add(word, bits);
-                (word, bits) = (clock / 64, 0);
-            }
-            bits |= 1 << (clock % 64);
-        }
         self.last = self.last().max(last);
-        self.add(word, bits);
+        if last - first < 64 {
+            let bits = clocks
+                .iter()
+                .fold(0u64, |bits, &clock| bits | 1 << (clock - first));
+            let bits = u128::from(bits) << (first % 64);
+            self.add(first / 64, bits as u64);
+            self.add(first / 64 + 1, (bits >> 64) as u64);
+        } else {
+            clocks
+                .iter()
+                .for_each(|&clock| self.add(clock / 64, 1 << (clock % 64)));
+        }
     }
 
     #[inline]
