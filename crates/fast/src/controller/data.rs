@@ -152,8 +152,15 @@ struct Transfer {
     open: u32,
     walked: bool,
     outcome: Outcome,
-    /// Jobs that no mover had room for: (offset in the transfer, bytes, pieces).
-    stalled: VecDeque<Job>,
+    /// What is to become jobs, and waits for room in a mover.
+    stalled: VecDeque<Part>,
+}
+
+/// A part of a transfer that becomes a job: address on the media, or place in the page; bytes; where in the host.
+struct Part {
+    at: u64,
+    len: u32,
+    pieces: Pieces,
 }
 
 /// A part of a job in one host page; without an address it goes nowhere.
@@ -427,16 +434,14 @@ impl Data {
     /// Walks until there is something to wait for; true when the walk is over.
     fn walk_on(&mut self, slot: u16, transfer: &mut Transfer, cx: &mut Cx) -> bool {
         loop {
-            while let Some(mut job) = transfer.stalled.pop_front() {
-                let Some(channel) = self.room_for(transfer, &job, cx) else {
-                    transfer.stalled.push_front(job);
+            while let Some(part) = transfer.stalled.front() {
+                let Some(channel) = self.room_for(transfer, part, cx) else {
                     if !self.stalled.contains(&slot) {
                         self.stalled.push_back(slot);
                     }
                     return false;
                 };
-                job.channel = channel;
-                self.hand_over(transfer, job, cx);
+                self.hand_over(slot, transfer, channel, cx);
             }
             if transfer.step_at > cx.now {
                 return false;
@@ -446,8 +451,7 @@ impl Data {
             };
             match walker.step() {
                 Step::Data(piece) => {
-                    let parts =
-                        self.piece(slot, transfer, Some(piece.addr), piece.len, piece.offset);
+                    let parts = part(transfer, Some(piece.addr), piece.len, piece.offset);
                     let mut step = match piece.offset {
                         0 => timing::FIRST_PAGE,
                         _ => timing::PAGE_STEP,
@@ -460,7 +464,7 @@ impl Data {
                     cx.plan(transfer.step_at, Event::Walk(slot));
                 }
                 Step::Drop(piece) => {
-                    self.piece(slot, transfer, None, piece.len, piece.offset);
+                    part(transfer, None, piece.len, piece.offset);
                 }
                 Step::NeedList(list) => {
                     // Whole lines, two at a time, within the page.
@@ -513,70 +517,29 @@ impl Data {
         }
     }
 
-    /// A piece of the transfer: makes jobs of whole blocks, each within 4 KiB of the media. The parts that it was cut into, and those that
-    /// waited for it.
-    fn piece(
-        &mut self,
-        slot: u16,
-        t: &mut Transfer,
-        host: Option<u64>,
-        len: u64,
-        offset: u64,
-    ) -> usize {
-        let mut parts = t.group.len();
-        let (mut host, mut left, mut at) = (host, len, offset);
-        let base = match t.source {
-            Source::Media(addr) => addr,
-            Source::Page(_) => 0,
-        };
-        let media = matches!(t.source, Source::Media(_));
-        while left > 0 {
-            if t.group.is_empty() {
-                (t.group_at, t.group_len) = (at, 0);
-            }
-            parts += 1;
-            let part = left.min(SPAN - (base + at) % SPAN);
-            t.group.push(Piece {
-                host,
-                len: part as u32,
-            });
-            t.group_len += part;
-            host = host.map(|host| host.wrapping_add(part));
-            (left, at) = (left - part, at + part);
-            let whole = !media || at % BLOCK_BYTES == 0;
-            if whole {
-                let pieces = match t.group.len() {
-                    1 => Pieces::One(t.group[0]),
-                    _ => Pieces::Many(t.group.clone()),
-                };
-                t.group.clear();
-                let (from, len) = (base + t.group_at, t.group_len as u32);
-                t.stalled
-                    .push_back(Job::new(slot, t.op, from, len, 0, pieces));
-            }
-        }
-        parts
-    }
-
     /// The channel of a transfer's next job; `None` while its mover has no room.
-    fn room_for(&self, t: &Transfer, job: &Job, cx: &Cx) -> Option<usize> {
+    fn room_for(&self, t: &Transfer, part: &Part, cx: &Cx) -> Option<usize> {
         let channel = match t.source {
-            Source::Media(_) => channel_of(cx.memory, job.at),
+            Source::Media(_) => channel_of(cx.memory, part.at),
             Source::Page(_) => 0,
         };
         let mover = &self.movers[t.op.direction()][channel];
         (mover.queue.len() < QUEUE_JOBS).then_some(channel)
     }
 
-    /// Gives a job to its mover.
-    fn hand_over(&mut self, t: &mut Transfer, job: Job, cx: &mut Cx) {
+    /// Makes a job of a transfer's next part, for its mover.
+    fn hand_over(&mut self, slot: u16, t: &mut Transfer, channel: usize, cx: &mut Cx) {
+        let Some(Part { at, len, pieces }) = t.stalled.pop_front() else {
+            return;
+        };
         let media = matches!(t.source, Source::Media(_));
-        let (direction, channel) = (t.op.direction(), job.channel);
+        let direction = t.op.direction();
         t.open += 1;
+        let job = Job::new(slot, t.op, at, len, channel, pieces);
+        let number = self.jobs.insert(job);
         if !media {
             // The admin buffer answers at once.
-            let slot = job.slot as u8;
-            let number = self.jobs.insert(job);
+            let slot = slot as u8;
             let ready = cx.now + timing::PAGE;
             let mover = self.outgoing.len() as u8;
             cx.tell(cx.now, || TraceEvent::Job {
@@ -592,7 +555,6 @@ impl Data {
             cx.plan(ready, Event::Port);
             return;
         }
-        let number = self.jobs.insert(job);
         self.movers[direction][channel].queue.push_back(number);
         self.issue(direction, channel, cx);
     }
@@ -1268,6 +1230,47 @@ impl Data {
         self.spare_transfers.push(transfer);
         Some(outcome)
     }
+}
+
+/// A piece of the transfer: cuts it into parts of whole blocks, each within 4 KiB of the media. The parts that it was cut into, and those that
+/// waited for it.
+fn part(t: &mut Transfer, host: Option<u64>, len: u64, offset: u64) -> usize {
+    let mut parts = t.group.len();
+    let (mut host, mut left, mut at) = (host, len, offset);
+    let base = match t.source {
+        Source::Media(addr) => addr,
+        Source::Page(_) => 0,
+    };
+    let media = matches!(t.source, Source::Media(_));
+    while left > 0 {
+        if t.group.is_empty() {
+            (t.group_at, t.group_len) = (at, 0);
+        }
+        parts += 1;
+        let part = left.min(SPAN - (base + at) % SPAN);
+        t.group.push(Piece {
+            host,
+            len: part as u32,
+        });
+        t.group_len += part;
+        host = host.map(|host| host.wrapping_add(part));
+        (left, at) = (left - part, at + part);
+        let whole = !media || at % BLOCK_BYTES == 0;
+        if whole {
+            let pieces = match t.group.len() {
+                1 => Pieces::One(t.group[0]),
+                _ => Pieces::Many(t.group.clone()),
+            };
+            t.group.clear();
+            let (from, len) = (base + t.group_at, t.group_len as u32);
+            t.stalled.push_back(Part {
+                at: from,
+                len,
+                pieces,
+            });
+        }
+    }
+    parts
 }
 
 impl Job {

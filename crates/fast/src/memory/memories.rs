@@ -32,16 +32,26 @@ struct Part {
     base: u64,
     first_channel: usize,
     channels: u64,
+    /// A power of two.
     granule: u64,
+    granule_bits: u32,
 }
 
 impl Part {
+    #[inline]
     fn place(&self, at: u64) -> Place {
-        let granule = at / self.granule;
+        let granule = at >> self.granule_bits;
+        let within = at & (self.granule - 1);
+        // A division is as slow as all the rest.
+        let (row, channel) = match self.channels {
+            1 => (granule, 0),
+            2 => (granule / 2, granule % 2),
+            channels => (granule / channels, granule % channels),
+        };
         Place {
-            channel: self.first_channel + (granule % self.channels) as usize,
-            addr: granule / self.channels * self.granule + at % self.granule,
-            left: self.granule - at % self.granule,
+            channel: self.first_channel + channel as usize,
+            addr: row << self.granule_bits | within,
+            left: self.granule - within,
         }
     }
 }
@@ -77,6 +87,7 @@ impl Memories {
             first_channel,
             channels: config.channels.into(),
             granule: config.granule,
+            granule_bits: config.granule.trailing_zeros(),
         };
         let mut parts = vec![part(&config.storage, storage, 0, 0)];
         if let (Some(config_of), Some((media, base))) = (&config.local, local) {
