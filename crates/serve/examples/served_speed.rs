@@ -35,7 +35,7 @@ fn main() {
                 verify: true,
                 ..Job::default()
             };
-            let share = commands * 4096 / u64::from(bytes).max(4096);
+            let share = commands * 4096 / bytes.max(4096);
             let rtl = iops(Engine::Rtl, &job((share / RTL_SHARE).max(100)));
             let fast = iops(Engine::Fast, &job(share.max(100)));
             let ratio = fast / rtl;
