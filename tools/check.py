@@ -115,6 +115,8 @@ def test_steps(everything: bool) -> list[Step]:
         command = [str(BIN / "pytest"), *FREE_CLOCKS, "-n", "2"]
         steps.append(Step("free clocks", command, counted=True, env=free))
         steps.append(Step("guest", python("guest.py", "test"), counted=True))
+        sample = python("guest.py", "test", "--engine", "rtl", "--task", "first")
+        steps.append(Step("guest on rtl", sample, counted=True))
     if everything and (ROOT / "python" / "nearside").is_dir():
         # Tests never depend on how fast a machine is; `make docs` measures the rest.
         steps.append(Step("claims", [str(BIN / "nearside"), "claim", "run", "--quick", "--simulated"]))
