@@ -49,7 +49,8 @@ fn doorbell(qid: usize, completion: bool) -> u64 {
 /// A completion queue entry that has come: when, in which queue, what.
 type Done = (Time, usize, Cqe);
 
-struct Host {
+/// Memory of a host, and what is on its way to and from the device.
+pub struct Host {
     memory: Vec<u8>,
     mmio: VecDeque<(Time, Mmio)>,
     data: VecDeque<(Time, ReadData)>,
@@ -105,7 +106,8 @@ impl HostPort for Host {
 }
 
 impl Host {
-    fn new() -> Host {
+    /// With all of it zeros, and nothing on its way.
+    pub fn new() -> Host {
         Host {
             memory: vec![0; BUFFERS + SLOT_BYTES * FLYING],
             mmio: VecDeque::new(),
@@ -122,12 +124,16 @@ impl Host {
         self.mmio.push_back((now, write));
     }
     fn place(&mut self, at: usize, sqe: &Sqe) {
-        self.memory[at..at + 64].copy_from_slice(&sqe.to_bytes());
+        self.put(at, &sqe.to_bytes());
+    }
+    /// Puts bytes into its memory.
+    pub fn put(&mut self, at: usize, bytes: &[u8]) {
+        self.memory[at..at + bytes.len()].copy_from_slice(bytes);
     }
 }
 
 /// The device of the default design, as after power-on.
-fn device() -> Result<FastDevice, String> {
+pub fn device() -> Result<FastDevice, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let design = design::Design::find(&root, "default").map_err(|e| e.to_string())?;
     let config = Config::of(&design, &root).map_err(|e| e.to_string())?;
@@ -140,33 +146,69 @@ fn run(device: &mut FastDevice, host: &mut Host, time: Time) -> Result<(), Strin
     device.advance(until, host).map_err(|e| e.to_string())
 }
 
-/// Enables the controller and makes the queues.
-fn set_up(device: &mut FastDevice, host: &mut Host) -> Result<(), String> {
-    let last = ADMIN_ENTRIES as u32 - 1;
-    host.store(Time::ZERO, properties::AQA, last << 16 | last);
-    host.store(Time::ZERO, properties::ASQ, ADMIN_SQ as u32);
-    host.store(Time::ZERO, properties::ACQ, ADMIN_CQ as u32);
-    host.store(Time::ZERO, properties::CC, 4 << 20 | 6 << 16 | 1);
-    run(device, host, Time::us(10))?;
-    let of = |queue: usize| {
-        let (qid, entries) = (queue as u16 + 1, ENTRIES as u32);
-        [
-            Sqe::create_io_cq(qid, entries, cq(queue) as u64, None),
-            Sqe::create_io_sq(qid, entries, sq(queue) as u64, qid),
-        ]
-    };
-    let mut tail = 0;
-    for sqe in (0..QUEUES).flat_map(of) {
-        host.place(ADMIN_SQ + 64 * tail, &sqe);
-        tail = (tail + 1) % ADMIN_ENTRIES;
-        host.store(device.now(), doorbell(0, false), tail as u32);
-        while host.done.is_empty() {
-            run(device, host, Time::us(10))?;
+/// A controller that is enabled, and its queues, as far as single commands need to know them.
+pub struct Session {
+    admin_tail: usize,
+}
+
+impl Session {
+    /// Enables the controller and makes the queues.
+    pub fn set_up(device: &mut FastDevice, host: &mut Host) -> Result<Session, String> {
+        let last = ADMIN_ENTRIES as u32 - 1;
+        host.store(Time::ZERO, properties::AQA, last << 16 | last);
+        host.store(Time::ZERO, properties::ASQ, ADMIN_SQ as u32);
+        host.store(Time::ZERO, properties::ACQ, ADMIN_CQ as u32);
+        host.store(Time::ZERO, properties::CC, 4 << 20 | 6 << 16 | 1);
+        run(device, host, Time::us(10))?;
+        let of = |queue: usize| {
+            let (qid, entries) = (queue as u16 + 1, ENTRIES as u32);
+            [
+                Sqe::create_io_cq(qid, entries, cq(queue) as u64, None),
+                Sqe::create_io_sq(qid, entries, sq(queue) as u64, qid),
+            ]
+        };
+        let mut session = Session { admin_tail: 0 };
+        for sqe in (0..QUEUES).flat_map(of) {
+            session.admin(device, host, &sqe)?;
         }
-        host.done.clear();
-        host.store(device.now(), doorbell(0, true), tail as u32);
+        Ok(session)
     }
-    Ok(())
+
+    /// Waits for a command of the admin queue; returns when its entry has come.
+    pub fn admin(
+        &mut self,
+        device: &mut FastDevice,
+        host: &mut Host,
+        sqe: &Sqe,
+    ) -> Result<Time, String> {
+        host.place(ADMIN_SQ + 64 * self.admin_tail, sqe);
+        self.admin_tail = (self.admin_tail + 1) % ADMIN_ENTRIES;
+        host.store(device.now(), doorbell(0, false), self.admin_tail as u32);
+        let end = ended(device, host)?;
+        host.store(device.now(), doorbell(0, true), self.admin_tail as u32);
+        Ok(end)
+    }
+}
+
+/// The first command of the first I/O queue.
+pub fn first_command(device: &mut FastDevice, host: &mut Host, sqe: &Sqe) -> Result<Time, String> {
+    host.place(sq(0), sqe);
+    host.store(device.now(), doorbell(1, false), 1);
+    ended(device, host)
+}
+
+/// Waits for the only command that is under way.
+fn ended(device: &mut FastDevice, host: &mut Host) -> Result<Time, String> {
+    while host.done.is_empty() {
+        run(device, host, Time::us(10))?;
+    }
+    match host.done.drain(..).next_back() {
+        Some((time, _, cqe)) if cqe.status().is_success() => Ok(time),
+        other => Err(format!(
+            "{:?}",
+            other.map(|done| done.2.status().to_string())
+        )),
+    }
 }
 
 /// A command of a slot.
@@ -276,7 +318,7 @@ impl Load {
 pub fn measure(bytes: usize, commands: u64, percent: u64) -> Result<Outcome, String> {
     let mut device = device()?;
     let mut host = Host::new();
-    set_up(&mut device, &mut host)?;
+    Session::set_up(&mut device, &mut host)?;
     let mut load = Load::new(bytes, percent);
     let mut pairs = vec![
         Pair {

@@ -8,6 +8,7 @@ mod outcome;
 mod peers;
 mod process;
 mod report;
+mod zeros;
 
 use outcome::Outcome;
 use report::{Report, Row};
@@ -15,6 +16,7 @@ use report::{Report, Row};
 const USAGE: &str = "nearside-bench [--json] [--runs N] [--short]
 nearside-bench commands BYTES COMMANDS READ_PERCENT
 nearside-bench accesses PROFILE DEPTH BYTES ACCESSES READ_PERCENT
+nearside-bench zeros
 ";
 
 /// What a row measures.
@@ -165,6 +167,14 @@ fn single(args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
+/// Deallocate and Format of all of the media. They are no rows of the table, since they want as much memory as the media are large.
+fn all_zeros() -> Result<(), String> {
+    for zeroed in zeros::measure()? {
+        print!("{}", report::zeroed(&zeroed));
+    }
+    Ok(())
+}
+
 fn main() -> Result<(), String> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     if matches!(
@@ -172,6 +182,9 @@ fn main() -> Result<(), String> {
         Some("commands" | "accesses")
     ) {
         return single(&args);
+    }
+    if args == ["zeros"] {
+        return all_zeros();
     }
     let (mut json, mut short, mut runs) = (false, false, 5);
     let mut rest = args.iter();

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::outcome::Outcome;
 use crate::peers::Peer;
+use crate::zeros::Zeroed;
 use crate::What;
 
 /// One row: medians of several runs.
@@ -156,5 +157,16 @@ pub fn single(outcome: &Outcome) -> String {
         outcome.events,
         outcome.hash.0,
         outcome.end_mb,
+    )
+}
+
+/// Media that have become zeros.
+pub fn zeroed(zeroed: &Zeroed) -> String {
+    format!(
+        "{} of {} MiB: {:.3} ms simulated, {:.1} ms of CPU\n",
+        zeroed.name,
+        zeroed.bytes >> 20,
+        zeroed.simulated.as_ns() / 1e6,
+        zeroed.seconds * 1e3,
     )
 }
