@@ -59,7 +59,7 @@ fn main() -> Result<(), String> {
         Ok([one(0)?, one(1)?])
     };
     let start = std::time::Instant::now();
-    let shape = Shape::of(&design)?;
+    let shape = Shape::of(&design, &root)?;
     let limit = std::time::Duration::from_secs(number("SECONDS", u64::MAX));
     let mut going = |_, _| start.elapsed() < limit;
     let report = diff::run(&mut make, &shape, &campaign, &mut going)?;

@@ -56,7 +56,7 @@ fn run(engines: [Engine; 2], campaign: &Campaign) -> Report {
         };
         Ok([one(0)?, one(1)?])
     };
-    let shape = Shape::of(&design).unwrap();
+    let shape = Shape::of(&design, &repo_root().unwrap()).unwrap();
     diff::run(&mut make, &shape, campaign, &mut |_, _| true).unwrap()
 }
 
@@ -110,7 +110,7 @@ fn the_same_seed_does_the_same() {
 #[test]
 fn designs_that_cannot_be_compared_are_refused() {
     let large = design().with_values("media.bytes = '128 MiB'").unwrap();
-    let error = Shape::of(&large).unwrap_err();
+    let error = Shape::of(&large, &repo_root().unwrap()).unwrap_err();
     assert!(error.starts_with("media.bytes = 134217728: "), "{error}");
 }
 
@@ -137,7 +137,7 @@ fn a_difference_is_found_and_made_short() {
         shrinks: 100,
         ..campaign(10_000)
     };
-    let shape = Shape::of(&design).unwrap();
+    let shape = Shape::of(&design, &repo_root().unwrap()).unwrap();
     let report = diff::run(&mut make, &shape, &campaign, &mut |_, _| true).unwrap();
     let failure = report.failure.unwrap();
     assert_eq!(report.mismatches, 1);
