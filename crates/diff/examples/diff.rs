@@ -11,7 +11,7 @@ fn main() -> Result<(), String> {
     let arg = |n: usize, default: &str| args.get(n).cloned().unwrap_or(default.into());
     let root = rtl::bitstream::repo_root().map_err(|e| e.to_string())?;
     let design = design::Design::find(&root, "fuzz").map_err(|e| e.to_string())?;
-    let values = std::env::var("VALUES").unwrap_or("engine = []".into());
+    let values = std::env::var("VALUES").unwrap_or_default();
     let design = design.with_values(&values).map_err(|e| e.to_string())?;
     let left: Engine = std::env::var("LEFT")
         .unwrap_or("rtl".into())

@@ -178,9 +178,36 @@ pub fn job(
         return Some(wrong_job(random, kind, media.len() as u64));
     }
     match kind {
+        _ if chance(random, wrong / 2) => beyond(random, kind, media.len() as u64, claims),
         Kind::Copy => copy(random, media, claims),
         Kind::Scan => scan(random, media, claims),
     }
+}
+
+/// A job of which a part lies behind the media.
+fn beyond(random: &mut Random, kind: Kind, media: u64, claims: &mut Claims) -> Option<Job> {
+    let bytes = length(random, media).next_multiple_of(LINE);
+    let inside = LINE * random.below(bytes / LINE);
+    let (end, own) = (media - inside, place(random, claims, (media, bytes, 1), true)?);
+    let (arguments, written) = match kind {
+        Kind::Copy if chance(random, 50) => {
+            if inside > 0 && !claims.take_alone(around(&(end..media)), true) {
+                return None;
+            }
+            (vec![own, end, bytes], end..media)
+        }
+        Kind::Copy => (vec![end, own, bytes], own..own + bytes),
+        Kind::Scan => (vec![end, bytes, 0, 9, random.below(4), 0], 0..0),
+    };
+    // What is read there has to stay as it is.
+    if inside > 0 && arguments[0] == end && !claims.take_alone(around(&(end..media)), false) {
+        return None;
+    }
+    Some(Job {
+        arguments,
+        writes: around(&written).map(|block| (block, Vec::new())).collect(),
+        ends: None,
+    })
 }
 
 fn copy(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {

@@ -76,13 +76,14 @@ impl Twin {
         let mut allowed: BTreeMap<u64, Allowed> = BTreeMap::new();
         for started in &jobs {
             for (block, content) in &started.job.writes {
-                let may = match started.stopped {
+                let may = match started.stopped || content.is_empty() {
                     true => (vec![UNKNOWN], false),
                     false => (vec![content], true),
                 };
                 allowed.insert(*block, may);
             }
-            self.state.loose_counts |= started.stopped;
+            // One that has not found all of its range has come as far as it has.
+            self.state.loose_counts |= started.stopped || started.job.ends.is_none();
         }
         self.check_blocks(&allowed)?;
         self.judge(&sent, &Twin::races(&sent)).map(drop)
@@ -164,9 +165,6 @@ impl Twin {
 
     /// Compares what registers and lines say at rest, with what is known, too.
     fn ended(&mut self, jobs: &[Started]) -> Step {
-        for number in 0..self.shape.engines.len() {
-            self.engine_words(number)?;
-        }
         for started in jobs {
             let engine = &self.shape.engines[started.engine];
             let (registers, page, words) = (engine.registers, engine.page, engine.words);
@@ -177,13 +175,21 @@ impl Twin {
                 Place::Registers => self.same("an engine's end", |side| {
                     let done = side.read32(Bar::Control, registers + copy::STATUS)?;
                     let result = side.read32(Bar::Control, registers + copy::RESULT)?;
+                    // Outputs have no meaning where something was wrong.
+                    if result != 0 {
+                        return Ok((done, result, 0));
+                    }
                     let value = side.read32(Bar::Control, registers + output)?;
                     let high = side.read32(Bar::Control, registers + output + 4)?;
                     Ok((done, result, u64::from(high) << 32 | u64::from(value)))
                 })?,
                 Place::Page(line) => {
                     let line = self.same("a line of an engine's page", |side| {
-                        side.load(Bar::Control, page + LINE * line, LINE as u32)
+                        let mut line = side.load(Bar::Control, page + LINE * line, LINE as u32)?;
+                        if let Some(line) = line.as_mut().filter(|l| l[4..8] != [0; 4]) {
+                            line[8..16].fill(0);
+                        }
+                        Ok(line)
                     })?;
                     let line = line.ok_or("both pages cannot be loaded")?;
                     let word = |at: usize| {
@@ -200,8 +206,11 @@ impl Twin {
                     started.engine, started.job.arguments, started.job.ends
                 ));
             }
+            if started.place == Place::Registers && found.1 != 0 {
+                self.state.loose_engines.insert(started.engine);
+            }
         }
-        Ok(())
+        (0..self.shape.engines.len()).try_for_each(|number| self.engine_words(number))
     }
 
     /// Compares the registers of an engine at rest.
