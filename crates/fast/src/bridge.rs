@@ -20,6 +20,8 @@ const BAR4_BYTES: u64 = 1 << 20;
 const MAX_BEATS: u64 = 64;
 /// And such that the device has taken and the memory has not.
 const TAKEN_BEATS: u64 = 8;
+/// Of these, such as have left the common way for that of their channel.
+const SLICE_BEATS: u64 = 2;
 /// Loads under way.
 const MAX_LOADS: usize = 64;
 /// Cycles of a register access: until it counts, and until the next one may begin.
@@ -330,10 +332,11 @@ impl Bridge {
         let mut all = 0;
         for (number, channel) in cx.memory.channels.iter().enumerate() {
             let held = u64::from(channel.held(master::PM));
-            if own.is_some_and(|own| own != number) && held > beats + TAKEN_BEATS {
-                return Some(channel.passes_at().map(|cycle| cycle + 1));
+            let behind = own.is_some_and(|own| own != number) && held > beats + SLICE_BEATS;
+            match channel.stalled() {
+                Some(cycle) if behind => return Some(Some(cycle + 1)),
+                _ => all += held,
             }
-            all += held;
         }
         (all >= MAX_BEATS + TAKEN_BEATS).then_some(None)
     }

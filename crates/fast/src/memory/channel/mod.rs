@@ -290,10 +290,13 @@ impl Channel {
         self.mux[WRITE].held.get(master).copied().unwrap_or(0)
     }
 
-    /// When the next write data can pass to the memory; `None` if there are none, as far as is known.
+    /// When the next write data can pass to the memory, if they wait for it or for a cap, and not only for their own way.
     #[inline]
-    pub fn passes_at(&self) -> Option<u64> {
-        (self.write_due != u64::MAX).then_some(self.write_due)
+    pub fn stalled(&self) -> Option<u64> {
+        let number = *self.data.front()?;
+        let slot = &self.writes.all[usize::from(number)];
+        let way = slot.received + 2 + self.config.stages.slice;
+        (self.write_due > way).then_some(self.write_due)
     }
 
     /// A read of `bytes` from `addr` on arrives at the multiplexer in `cycle`.
