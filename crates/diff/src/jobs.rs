@@ -89,12 +89,12 @@ impl Twin {
         self.judge(&sent, &Twin::races(&sent)).map(drop)
     }
 
-    /// Gives jobs to engines. `whole`: those of registers are long enough to be stopped.
-    pub fn start_jobs(&mut self, claims: &mut Claims, long: bool) -> Vec<Started> {
+    /// Gives jobs to engines. `all`: each in its registers, too.
+    pub fn start_jobs(&mut self, claims: &mut Claims, all: bool) -> Vec<Started> {
         let mut jobs = Vec::new();
         for engine in 0..self.shape.engines.len() {
             let mut places = Vec::new();
-            if long || chance(&mut self.random, 60) {
+            if all || chance(&mut self.random, 60) {
                 places.push(Place::Registers);
             }
             let first = self.random.below(LINES);
@@ -105,13 +105,18 @@ impl Twin {
             for place in places {
                 let kind = self.shape.engines[engine].kind;
                 let random = &mut self.random;
-                let Some(job) = job(random, kind, &self.media, claims, WRONG) else {
+                let Some(mut job) = job(random, kind, &self.media, claims, WRONG) else {
                     continue;
                 };
+                // What is not argument in a line has to be 0.
+                let odd = place != Place::Registers && chance(random, WRONG / 2);
+                if odd {
+                    (job.writes, job.ends) = (Vec::new(), None);
+                }
                 self.note(format!("  engine {engine}, {place:?}: {:x?}", job.arguments));
                 match place {
                     Place::Registers => self.launch(engine, &job),
-                    Place::Page(line) => self.write_line(engine, line, &job),
+                    Place::Page(line) => self.write_line(engine, line, &job, odd),
                 }
                 jobs.push(Started {
                     engine,
@@ -144,12 +149,18 @@ impl Twin {
     }
 
     /// Writes a line of a page, in pieces of any size and in any order.
-    fn write_line(&mut self, engine: usize, line: u64, job: &Job) {
+    fn write_line(&mut self, engine: usize, line: u64, job: &Job, odd: bool) {
         self.count("jobs in pages");
         let base = self.shape.engines[engine].page + LINE * line;
         let mut bytes = vec![0; LINE as usize];
         for (n, value) in job.arguments.iter().enumerate() {
             bytes[8 + 8 * n..16 + 8 * n].copy_from_slice(&value.to_le_bytes());
+        }
+        if odd {
+            let end = 8 + 8 * job.arguments.len() as u64;
+            let free: Vec<u64> = (0..8).chain(end..LINE).collect();
+            let at = pick(&mut self.random, &free) as usize;
+            bytes[at] = 1 << self.random.below(8);
         }
         let piece = pick(&mut self.random, &[64, 64, 64, 32, 16, 8, 4]);
         let mut pieces: Vec<(u64, &[u8])> = (0..).step_by(piece).zip(bytes.chunks(piece)).collect();
