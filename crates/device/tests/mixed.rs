@@ -19,6 +19,9 @@ const QUEUES: usize = 2;
 const MOVED: u32 = 256 << 10;
 const BLOCK: u32 = 512;
 
+/// When a program began and ended.
+type Span = Result<(Time, Time), Error>;
+
 /// A host, and a driver of each of its devices on CPUs of its own.
 struct Bench {
     shared: Shared,
@@ -42,7 +45,7 @@ fn bench(engines: [Engine; 2]) -> Bench {
         system.add_device(device, &link, &windows).unwrap();
     }
     let profile = HostProfile::shipped("none").unwrap();
-    let shared = Shared::new(Machine::new(system, &profile));
+    let shared = Shared::new(Machine::new(system, profile));
     let drivers = (0..engines.len()).map(|n| {
         let costs = Cpu::default().costs();
         let host = SharedHost::new(&shared, n, costs, 0, 8 * (n + 1));
@@ -77,7 +80,7 @@ fn window(cpu: &host::Cpu, device: usize) -> Result<(), Error> {
 impl Bench {
     /// Jobs of both drivers beside loads and stores of both windows; when each job began and ended.
     fn work(&mut self) -> Vec<(Time, Time)> {
-        let mut programs: Vec<(usize, Program<'_, Result<(Time, Time), Error>>)> = Vec::new();
+        let mut programs: Vec<(usize, Program<'_, Span>)> = Vec::new();
         for (n, driver) in self.drivers.iter_mut().enumerate() {
             let job = Job {
                 span: SPAN,
@@ -111,9 +114,7 @@ impl Bench {
     fn through_peer(&mut self, n: usize) {
         let mut random = Random::new(7 + n as u64);
         let words = 0..MOVED / 8;
-        let data: Vec<u8> = words
-            .flat_map(|_| random.next().to_le_bytes())
-            .collect();
+        let data: Vec<u8> = words.flat_map(|_| random.next().to_le_bytes()).collect();
         let blocks = MOVED / BLOCK;
         let (from, to) = (1 << 14, 1 << 15);
         let peer = (n + 1) % self.drivers.len();

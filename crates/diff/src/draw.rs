@@ -416,7 +416,13 @@ impl Draw<'_> {
     }
 
     /// The first block, a multiple of so many, of what an engine writes.
-    fn target(&mut self, ns: &Namespace, count: u64, unit: u64, claims: &mut Claims) -> Option<u64> {
+    fn target(
+        &mut self,
+        ns: &Namespace,
+        count: u64,
+        unit: u64,
+        claims: &mut Claims,
+    ) -> Option<u64> {
         let most = ns.blocks.checked_sub(count)? / unit + 1;
         (0..12).find_map(|_| {
             let lba = match self.random.below(6) {

@@ -113,7 +113,10 @@ impl Twin {
                 if odd {
                     (job.writes, job.ends) = (Vec::new(), None);
                 }
-                self.note(format!("  engine {engine}, {place:?}: {:x?}", job.arguments));
+                self.note(format!(
+                    "  engine {engine}, {place:?}: {:x?}",
+                    job.arguments
+                ));
                 match place {
                     Place::Registers => self.launch(engine, &job),
                     Place::Page(line) => self.write_line(engine, line, &job, odd),

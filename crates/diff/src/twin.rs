@@ -483,7 +483,11 @@ impl Twin {
             for (block, content) in &s.command.writes {
                 let of = allowed.entry(*block).or_insert((Vec::new(), true));
                 of.1 &= sure && of.0.is_empty();
-                of.0.push(if s.command.torn && !sure { UNKNOWN } else { content });
+                of.0.push(if s.command.torn && !sure {
+                    UNKNOWN
+                } else {
+                    content
+                });
             }
         }
         self.check_blocks(&allowed)
