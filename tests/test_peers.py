@@ -1,4 +1,4 @@
-"""Several devices of one host from Python, each on an engine of its own: commands whose data are in a peer's PM window."""
+"""Several devices of one host from Python, each on an engine of its own: data of commands in a peer's PM window."""
 
 import pytest
 from nearside import Design, Device, NearsideError

@@ -187,8 +187,8 @@ def _pick(choices: Any, at: float) -> Any:
 
 
 def _drawn(number: int, point: dict[str, float], seed: int) -> Row:
-    """A point's row. A third of the sizes are no powers of two, a fifth of the buffers is scattered, a fifth of reads and
-    of writes has its data in another device."""
+    """A point's row. A third of the sizes are no powers of two, a fifth of the buffers is scattered, a fifth of reads
+    and of writes has its data in another device."""
     size = SMALLEST * (LARGEST / SMALLEST) ** point["bytes"]
     power = SMALLEST << min(round((LARGEST // SMALLEST).bit_length() * point["bytes"] - 0.5), 11)
     odd = max(round(size / BLOCK), 1) * BLOCK
