@@ -36,7 +36,7 @@ CLIPPY = (85, 95)
 FREE_CLOCKS = ["hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl", "hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl_io_quick"]
 
 # The tests that take either engine, and those of them that `make test` has on the RTL, too: modules `sampled`.
-SAMPLED = ["--test", "behaviour", "--test", "served", "--", "sampled"]
+SAMPLED = ["--test", "behaviour", "--test", "served", "--test", "killed", "--", "sampled"]
 
 
 def no_rustfmt() -> str:
@@ -134,6 +134,17 @@ def counts(output: str) -> Counter[str]:
     return total
 
 
+def failures(output: str) -> list[str]:
+    """The lines that say what failed: those of cargo test stand amid the output of the tests behind it."""
+    lines = output.splitlines()
+    told, inside = [], False
+    for line in lines:
+        inside = (inside and not line.startswith("test result: ")) or bool(re.match(r"---- .* ----$", line))
+        if inside:
+            told.append(line)
+    return [*told[:60], *lines[-30:]]
+
+
 def run(step: Step, total: Counter[str]) -> None:
     """Runs a step and prints its line; several threads may do so."""
     if reason := step.obstacle():
@@ -165,7 +176,7 @@ def run(step: Step, total: Counter[str]) -> None:
     lines += [f"      {line}" for line in text.splitlines() if line.startswith("skipped: ")]
     if not ok:
         reason = f"stopped after {STEP_LIMIT_S} s" if status == 124 else f"exit status {status}"
-        lines += [f"      {line}" for line in text.splitlines()[-30:]]
+        lines += [f"      {line}" for line in failures(text)]
         lines.append(f"      {reason}; log: {log.relative_to(ROOT)}")
     with SHARED:
         total.update(found)
