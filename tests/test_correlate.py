@@ -4,7 +4,7 @@ import json
 
 import pytest
 from nearside.correlate import measure, run
-from nearside.correlate.rows import DEEPEST, LARGEST, MOST_QUEUES, SMALLEST, Row, draw
+from nearside.correlate.rows import DEEPEST, LARGEST, MOST_QUEUES, PEER, SMALLEST, Row, draw
 
 
 def test_rows_are_the_seeds():
@@ -21,7 +21,11 @@ def test_rows_are_the_seeds():
         assert 1 <= row.queues <= MOST_QUEUES
         assert 1 <= row.depth <= DEEPEST
         assert row.commands >= 3
-    assert {row.design for row in draw(12, 1, quick=True)} == {"default"}
+    quick = draw(12, 1, quick=True)
+    assert {row.design for row in quick} == {"default"}
+    for sample in (rows, quick):
+        assert {row.kind for row in sample} >= {"read", "write", "mix", *PEER}
+    assert any(row.kind in PEER and row.held_out for row in draw(run.ROWS, 1))
 
 
 def test_errors_and_summary():
@@ -47,3 +51,11 @@ def test_references_are_kept_by_what_they_depend_on(tmp_path):
     assert references.key(row) != references.key(Row("corner", "read", 4096, commands=10, link="gen4x8"))
     assert references.key(row) == references.key(Row("drawn", "read", 4096, commands=10, held_out=True))
     assert len(json.loads(path.read_text())) == 1
+
+
+@pytest.mark.parametrize("kind", PEER)
+def test_a_row_of_two_devices_is_measured_on_both_engines(kind, tmp_path):
+    row = Row("corner", kind, 4096, queues=1, depth=2, commands=60)
+    entry = run.compare(row, measure.References(tmp_path / "kept.json"), None)
+    assert entry["rtl"]["gb_s"] > 1
+    assert entry["worst_percent"] < run.WITHIN_PERCENT

@@ -228,7 +228,8 @@ def fuzz_fast(commands: int, seed: int) -> list[str]:
 
 
 def diff(commands: int, seed: int) -> list[str]:
-    return beside("run", "--quiet", "--release", "-p", "nearside-diff", "--example", "diff", str(commands), str(seed))
+    run = ["run", "--quiet", "--release", "-p", "nearside-diff", "--example"]
+    return beside(*run, "diff", str(commands), str(seed), values="")
 
 
 def proofs(file: str) -> list[str]:

@@ -6,7 +6,7 @@ import json
 import operator
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -121,18 +121,50 @@ def engine_of(name: str | None) -> str:
     return _native.engine(name)
 
 
+class Peer:
+    """Another device of a device's host, without a driver: its PM window is used, by the host and by the device.
+
+    `Device.workload(peer=number)` has its data there.
+    """
+
+    def __init__(self, native: _native.Device, number: int) -> None:
+        self._native = native
+        self.number = number
+
+    def delay_set(self, profile: str) -> None:
+        """Gives all channels of its storage the timing of a media profile, while it runs."""
+        self._native.peer_delay_set(self.number, as_text("the name of a media profile", profile))
+
+    def pm_read(self, offset: int, length: int) -> bytes:
+        """Loads from its PM window."""
+        return self._native.peer_read(self.number, offset, length)
+
+    def pm_write(self, offset: int, data: bytes) -> None:
+        """Stores to its PM window."""
+        self._native.peer_write(self.number, offset, data)
+
+
 class Device:
     """A simulated device with its link, host and driver."""
 
     def __init__(
-        self, design: Design, progress: BuildProgress | None = None, engine: str | None = None, **options: Any
+        self,
+        design: Design,
+        progress: BuildProgress | None = None,
+        engine: str | None = None,
+        peers: Sequence[tuple[Design, str | None]] = (),
+        **options: Any,
     ) -> None:
         """A device with power, on an engine: "rtl", or "fast", its model transaction by transaction.
 
-        Without `engine` the environment's `NEARSIDE_ENGINE` says which, or it is the RTL.
+        Without `engine` the environment's `NEARSIDE_ENGINE` says which, or it is the RTL. `peers` are other devices of
+        the same host, each a design and an engine, which may be another one: `peers`, `workload(peer=0)`.
         """
         self.design = design
-        self.native = _native.Device(design.native, progress, engine=engine, **options)
+        others = [(peer.native, name) for peer, name in peers]
+        self.native = _native.Device(design.native, progress, engine=engine, peers=others, **options)
+        self.peers = [Peer(self.native, number) for number in range(len(others))]
+        """Other devices of the same host."""
         self.model = self.native.model
         """What simulates it: "rtl" or "fast"."""
         self.late_reads: dict[str, Any] | None = None

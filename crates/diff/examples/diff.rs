@@ -11,7 +11,7 @@ fn main() -> Result<(), String> {
     let arg = |n: usize, default: &str| args.get(n).cloned().unwrap_or(default.into());
     let root = rtl::bitstream::repo_root().map_err(|e| e.to_string())?;
     let design = design::Design::find(&root, "fuzz").map_err(|e| e.to_string())?;
-    let values = std::env::var("VALUES").unwrap_or("engine = []".into());
+    let values = std::env::var("VALUES").unwrap_or_default();
     let design = design.with_values(&values).map_err(|e| e.to_string())?;
     let left: Engine = std::env::var("LEFT")
         .unwrap_or("rtl".into())
@@ -59,7 +59,7 @@ fn main() -> Result<(), String> {
         Ok([one(0)?, one(1)?])
     };
     let start = std::time::Instant::now();
-    let shape = Shape::of(&design)?;
+    let shape = Shape::of(&design, &root)?;
     let limit = std::time::Duration::from_secs(number("SECONDS", u64::MAX));
     let mut going = |_, _| start.elapsed() < limit;
     let report = diff::run(&mut make, &shape, &campaign, &mut going)?;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use fuzz::engines::{Bounds, COPY, COUNT};
 use fuzz::litter::{litter, Set};
 use nvme::feature::BEHAVIOR_BYTES;
 use nvme::{Namespace, Namespaces};
@@ -9,10 +10,13 @@ use sim::Random;
 use spec::nvme::{admin, feature, io, Sqe, ALL_NAMESPACES};
 
 use crate::buffer::{chance, pick, prps, sgl, Buffer};
+use crate::engines::{bound, laid, scanned, unit_of};
 use crate::memory::{Arena, PAGE};
 
 /// Bytes of a block.
 pub const BLOCK: u64 = nvme::BLOCK_BYTES;
+/// Percent of I/O commands that are an engine's.
+const ENGINES: u64 = 10;
 /// Blocks of the largest transfer.
 const MOST: u64 = (1 << 20) / BLOCK;
 
@@ -31,6 +35,8 @@ pub struct Command {
     pub reads: Range<u64>,
     /// Blocks of the media that it may write, and what is there afterwards.
     pub writes: Vec<(u64, Vec<u8>)>,
+    /// Where it does not end well, its blocks may be written in part.
+    pub torn: bool,
 }
 
 impl Command {
@@ -42,6 +48,7 @@ impl Command {
             to_host: false,
             reads: 0..0,
             writes: Vec::new(),
+            torn: false,
         }
     }
 
@@ -71,6 +78,8 @@ pub struct Draw<'a> {
     pub media: &'a [u8],
     /// Namespaces.
     pub namespaces: &'a Namespaces,
+    /// Opcodes of engines.
+    pub opcodes: Vec<u8>,
     /// Percent of commands with something wrong.
     pub wrong: u64,
 }
@@ -82,8 +91,10 @@ pub struct Claims {
     pub reads: Vec<Range<u64>>,
     /// Blocks that are written.
     pub writes: Vec<Range<u64>>,
-    /// Overlapping is fine.
+    /// Overlapping is fine,
     pub shared: bool,
+    /// but not with these: what engines read and write. Reads, writes.
+    pub alone: [Vec<Range<u64>>; 2],
 }
 
 fn overlap(all: &[Range<u64>], one: &Range<u64>) -> bool {
@@ -94,7 +105,9 @@ impl Claims {
     /// True if nobody is in the way of it.
     fn take(&mut self, blocks: Range<u64>, write: bool) -> bool {
         let busy = overlap(&self.writes, &blocks) || write && overlap(&self.reads, &blocks);
-        if busy && !self.shared {
+        let [read, written] = &self.alone;
+        let closed = overlap(written, &blocks) || write && overlap(read, &blocks);
+        if busy && !self.shared || closed {
             return false;
         }
         match write {
@@ -102,6 +115,17 @@ impl Claims {
             false => self.reads.push(blocks),
         }
         true
+    }
+
+    /// The same, and nobody gets in the way of it later, whatever may overlap otherwise.
+    pub fn take_alone(&mut self, blocks: Range<u64>, write: bool) -> bool {
+        let shared = std::mem::replace(&mut self.shared, false);
+        let taken = self.take(blocks.clone(), write);
+        self.shared = shared;
+        if taken {
+            self.alone[usize::from(write)].push(blocks);
+        }
+        taken
     }
 }
 
@@ -190,7 +214,9 @@ impl Draw<'_> {
 
     /// An I/O command.
     pub fn io(&mut self, claims: &mut Claims) -> Option<Command> {
+        let engine = !self.opcodes.is_empty() && self.chance(ENGINES);
         let mut command = match self.random.below(100) {
+            _ if engine => self.engine(claims)?,
             0..=29 => self.transfer(io::READ, claims)?,
             30..=61 => self.transfer(io::WRITE, claims)?,
             62..=71 => self.transfer(io::COMPARE, claims)?,
@@ -230,7 +256,7 @@ impl Draw<'_> {
         ];
         if self.chance(40) {
             let opcode = self.random.next() as u8;
-            let opcode = if known.contains(&opcode) {
+            let opcode = if known.contains(&opcode) || self.opcodes.contains(&opcode) {
                 0x77
             } else {
                 opcode
@@ -326,6 +352,106 @@ impl Draw<'_> {
         }
         if !command.reads.is_empty() {
             command.reads = first..first + count;
+        }
+    }
+
+    /// A command of an engine.
+    fn engine(&mut self, claims: &mut Claims) -> Option<Command> {
+        let opcode = pick(self.random, &self.opcodes);
+        let ns = self.namespace();
+        let most = if opcode == COUNT {
+            ns.blocks
+        } else {
+            ns.blocks / 3
+        };
+        let count = match self.chance(6) {
+            true => 1 + self.random.below(most.max(1)),
+            false => self.count(most.max(1)),
+        };
+        let lba = self.place(&ns, count, false, claims)?;
+        let first = ns.base + lba;
+        if !claims.take_alone(first..first + count, false) {
+            return None;
+        }
+        let source = self.held(first, count);
+        let nsid = self.nsid(ns.nsid);
+        let mut command = Command::new(Sqe::of_blocks(opcode, nsid, lba, count as u32));
+        command.sqe.dw[12] = count as u32 - 1;
+        command.torn = true;
+        command.reads = first..first + count;
+        let (kind, low, high) = (
+            self.random.below(4),
+            bound(self.random, &source),
+            bound(self.random, &source),
+        );
+        if opcode == COPY {
+            let to = self.target(&ns, count, 1, claims)?;
+            command.sqe = command.sqe.with_cdw(14, to as u32);
+            command.writes = blocks_of(ns.base + to, &source);
+        } else {
+            for (n, value) in [(2, low), (3, low >> 32), (14, high), (15, high >> 32)] {
+                command.sqe = command.sqe.with_cdw(n, value as u32);
+            }
+            command.sqe.dw[13] = kind as u32;
+            if opcode != COUNT {
+                let (_, bits) = scanned(&Bounds::new(kind, low, high), &source);
+                let blocks = (bits.len() as u64).div_ceil(BLOCK);
+                let to = self.target(&ns, blocks, 8, claims)?;
+                command.sqe.dw[13] |= unit_of(to)? << 2;
+                command.writes = laid(self.media, (ns.base + to) * BLOCK, &bits);
+            }
+        }
+        if self.chance(self.wrong) {
+            self.spoil_engine(&mut command, &ns, count);
+        }
+        if command.sqe.nsid() != ns.nsid {
+            // What it does there is not known, and others may be in its way: it does not come to be where it would do something.
+            let there = self.namespaces.get(command.sqe.nsid());
+            if there.is_some_and(|there| there.is_active()) {
+                return None;
+            }
+            command.writes.clear();
+        }
+        Some(command)
+    }
+
+    /// The first block, a multiple of so many, of what an engine writes.
+    fn target(
+        &mut self,
+        ns: &Namespace,
+        count: u64,
+        unit: u64,
+        claims: &mut Claims,
+    ) -> Option<u64> {
+        let most = ns.blocks.checked_sub(count)? / unit + 1;
+        (0..12).find_map(|_| {
+            let lba = match self.random.below(6) {
+                0 => most - 1,
+                _ => self.random.below(most),
+            } * unit;
+            let first = ns.base + lba;
+            claims.take_alone(first..first + count, true).then_some(lba)
+        })
+    }
+
+    /// One thing wrong in what only the engine looks at: the command changes nothing.
+    fn spoil_engine(&mut self, command: &mut Command, ns: &Namespace, count: u64) {
+        let copy = command.sqe.opcode() == COPY;
+        let slba = command.sqe.slba();
+        command.writes.clear();
+        let sqe = &mut command.sqe;
+        match self.random.below(5) {
+            0 => sqe.dw[12] |= 1 << (24 + self.random.below(8)),
+            1 if copy => sqe.dw[13] = 1 << self.random.below(32),
+            2 if copy => sqe.dw[14] = (slba + self.random.below(count)) as u32,
+            3 if copy => sqe.dw[14] = (ns.blocks - count + 1 + self.random.below(count)) as u32,
+            4 if copy => sqe.dw[15] = 1 << self.random.below(32),
+            1 => sqe.dw[12] = pick(self.random, &[0xFF_FFFF, 0x80_0000]),
+            2 => sqe.dw[11] = 1 << self.random.below(32),
+            _ => {
+                let beyond = ns.blocks - count + 1 + self.random.below(count);
+                (sqe.dw[10], sqe.dw[11]) = (beyond as u32, 0);
+            }
         }
     }
 

@@ -10,6 +10,11 @@ use crate::memory::{Memory, PAGE};
 /// Addresses of messages.
 pub const MSI: Range<u64> = 0xFEE0_0000..0xFEF0_0000;
 
+/// One of so many reads from where no memory is ends by the link's completion timeout.
+const LOST: u64 = 12;
+/// Which is this at most. PCI Express (4.0, 7.5.3.16) has 50 us to 64 s; the controller's own patience is 25 ms.
+const TIMEOUT_US: u64 = 250;
+
 /// A completion queue entry as it was written.
 #[derive(Clone, Copy, Debug)]
 pub struct Posted {
@@ -142,11 +147,17 @@ impl HostPort for Host {
         let piece = 64 << self.random.below(4);
         let mut answers = Vec::new();
         match self.memory.get(addr, len.into()) {
-            None => answers.push(ReadData {
-                tag,
-                data: None,
-                last: true,
-            }),
+            None => {
+                // Nobody answers: now and then it is the link that ends the read, when its time is over.
+                if self.random.below(LOST) == 0 {
+                    time += Time::us(self.random.below(TIMEOUT_US));
+                }
+                answers.push(ReadData {
+                    tag,
+                    data: None,
+                    last: true,
+                });
+            }
             Some(data) => {
                 let pieces = data.chunks(piece).count();
                 for (n, chunk) in data.chunks(piece).enumerate() {

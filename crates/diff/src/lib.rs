@@ -10,7 +10,9 @@
 
 mod buffer;
 mod draw;
+mod engines;
 mod host;
+mod jobs;
 mod life;
 mod memory;
 mod rules;
@@ -19,6 +21,7 @@ mod steps;
 mod twin;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use design::Design;
 use fuzz::shrink::{shrink, Tried};
@@ -52,11 +55,13 @@ pub struct Shape {
     pub window_bytes: u64,
     /// Memory channels.
     pub channels: u32,
+    /// Engines.
+    engines: Vec<engines::Engine>,
 }
 
 impl Shape {
-    /// Of a design's device. An error says why it can't be compared.
-    pub fn of(design: &Design) -> Result<Shape, String> {
+    /// Of a design's device; `root` is that of the repository, with the engines. An error says why it can't be compared.
+    pub fn of(design: &Design, root: &Path) -> Result<Shape, String> {
         let media = design.media.bytes.0;
         if media > MOST_MEDIA {
             return Err(format!(
@@ -75,7 +80,10 @@ impl Shape {
         if sizes.iter().all(|&blocks| blocks == 0) {
             return Err("nvme.namespaces: differential runs need an active one".into());
         }
+        let plugged = design.engines(root).map_err(|e| e.to_string())?;
+        let engines = plugged.iter().map(|p| engines::Engine::of(p, media));
         Ok(Shape {
+            engines: engines.collect::<Result<_, _>>()?,
             namespaces: Namespaces::new(&sizes),
             queues: design.nvme.io_queues as u16,
             entries: design.nvme.queue_entries,
@@ -83,6 +91,17 @@ impl Shape {
             window_bytes: design.window_bytes(),
             channels: design.channels,
         })
+    }
+
+    /// Opcodes of engines.
+    fn opcodes(&self) -> Vec<u8> {
+        let all = self.engines.iter().flat_map(|engine| engine.opcodes());
+        all.copied().collect()
+    }
+
+    /// The last vector: that of the last engine, or of the last queue.
+    fn last_vector(&self) -> u16 {
+        self.queues + self.engines.len() as u16
     }
 }
 

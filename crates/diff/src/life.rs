@@ -73,7 +73,7 @@ impl Twin {
     /// Fills the table of messages, some vectors masked.
     fn table(&mut self) -> Step {
         self.state.masked.clear();
-        for vector in 0..=self.shape.queues {
+        for vector in 0..=self.shape.last_vector() {
             let masked = vector != 0 && chance(&mut self.random, 12);
             self.message(vector);
             let entry = properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(vector);
@@ -145,7 +145,7 @@ impl Twin {
 
     /// Compares properties, pending bits and the table of messages.
     pub fn properties(&mut self) -> Step {
-        let vectors = u64::from(self.shape.queues) + 2;
+        let vectors = u64::from(self.shape.last_vector()) + 2;
         let table = (0..4 * vectors).map(|n| properties::MSIX_TABLE + 4 * n);
         let pending = (0..4).map(|n| regs::MSIX_PENDING + 4 * n);
         let all = PROPERTIES.into_iter().chain(table).chain(pending);
@@ -162,7 +162,7 @@ impl Twin {
     /// The same after a reset of the function: addresses and data of messages have no value then, but each vector is masked
     /// (PCI Express 4.0, 7.7.2.5 to 7.7.2.8).
     fn first_properties(&mut self) -> Step {
-        let masks = (0..=self.shape.queues)
+        let masks = (0..=self.shape.last_vector())
             .map(|n| properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(n) + 12);
         let words: Vec<u64> = PROPERTIES.into_iter().chain(masks).collect();
         self.words("BAR0", Bar::Nvme, &words)
@@ -447,6 +447,7 @@ impl Twin {
             self.state.groups.clear();
             self.state.loose_logs = false;
             self.state.loose_counts = false;
+            self.state.loose_engines.clear();
             self.first_properties()?;
             self.table()?;
         }

@@ -13,7 +13,7 @@ use crate::memory::PAGE;
 use crate::twin::{takes_long, Freedom, Sent, Step, Twin};
 
 /// Percent of commands with something wrong.
-const WRONG: u64 = 12;
+pub(crate) const WRONG: u64 = 12;
 /// Most commands of a burst.
 const BURST: u64 = 40;
 /// Longest time until a burst is cut, ns.
@@ -26,9 +26,10 @@ impl Twin {
             0..=36 => self.burst(),
             37..=49 => self.single(),
             50..=65 => self.admin(),
-            66..=70 => self.fused(),
-            71..=76 => self.queues(),
-            77..=82 => self.window(),
+            66..=69 => self.fused(),
+            70..=74 => self.queues(),
+            75..=77 => self.window(),
+            78..=82 => self.engines(),
             83..=86 => self.control(),
             87 | 88 => self.registers(),
             89 | 90 => self.bad_doorbell(),
@@ -59,7 +60,7 @@ impl Twin {
     }
 
     /// Puts I/O commands into queues, and tells of them some at a time.
-    fn submit(
+    pub(crate) fn submit(
         &mut self,
         count: u64,
         wrong: u64,
@@ -100,7 +101,7 @@ impl Twin {
     }
 
     /// Comparisons that have two ways to end, such as those beside somebody who writes the same.
-    fn races(sent: &[Sent]) -> Freedom {
+    pub(crate) fn races(sent: &[Sent]) -> Freedom {
         let mut freedom = Freedom::default();
         for (n, s) in sent.iter().enumerate() {
             if s.command.sqe.opcode() != io::COMPARE {
@@ -264,7 +265,7 @@ impl Twin {
         Ok(())
     }
 
-    fn pass(&mut self, ns: u64) -> Step {
+    pub(crate) fn pass(&mut self, ns: u64) -> Step {
         self.each(|side| side.advance(side.now + Time::ns(ns)))
     }
 
@@ -609,7 +610,7 @@ impl Twin {
     fn masks(&mut self) -> Step {
         self.count("vectors masked");
         let function = chance(&mut self.random, 35);
-        let vector = self.random.below(u64::from(self.shape.queues) + 1) as u16;
+        let vector = self.random.below(u64::from(self.shape.last_vector()) + 1) as u16;
         let entry = properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(vector);
         let enable = !function || chance(&mut self.random, 70);
         match function {
@@ -694,14 +695,22 @@ impl Twin {
         };
         let count = 2 + self.random.below(BURST - 1);
         let sent = self.submit(count, WRONG, &mut claims, |_| true);
+        let jobs = match chance(&mut self.random, 30) {
+            true => self.start_jobs(&mut claims, false),
+            false => Vec::new(),
+        };
         let ns = self.random.below(CUT);
         self.pass(ns)?;
         self.end(reset)?;
+        // What stands in registers and pages of engines is none of the controller's, and goes on.
+        self.each(|side| side.quiet())?;
+        self.meet()?;
         let freedom = Freedom {
             cut: true,
             ..Freedom::default()
         };
         self.judge(&sent, &freedom)?;
+        self.jobs_cut(&jobs)?;
         self.revive(reset)
     }
 

@@ -70,9 +70,18 @@ pub struct State {
     pub cc: u32,
     /// Interrupts may be held back.
     pub coalesced: bool,
+    /// Engines whose last job may have ended in several ways, by their numbers: return values and outputs are free.
+    pub loose_engines: BTreeSet<usize>,
     /// The identifier of the next command.
     pub cid: u16,
 }
+
+/// What a block may hold: what has been brought to it, [`UNKNOWN`] where that may be anything; and whether it has to hold that, so that
+/// both devices hold the same, or may hold what was there before.
+pub type Allowed<'a> = (Vec<&'a Vec<u8>>, bool);
+
+/// No content that anybody knows.
+pub const UNKNOWN: &Vec<u8> = &Vec::new();
 
 /// Two devices.
 pub struct Twin {
@@ -118,6 +127,7 @@ impl Twin {
                 masked: BTreeSet::new(),
                 cc: 0,
                 coalesced: false,
+                loose_engines: BTreeSet::new(),
                 cid: 0,
             },
             commands: 0,
@@ -162,6 +172,7 @@ impl Twin {
             arena: &mut self.arena,
             media: &self.media,
             namespaces: &self.shape.namespaces,
+            opcodes: self.shape.opcodes(),
             wrong,
         }
     }
@@ -456,7 +467,7 @@ impl Twin {
         done: &[BTreeMap<(u16, u16), Cqe>; 2],
         freedom: &Freedom,
     ) -> Step {
-        let mut allowed: BTreeMap<u64, (Vec<&Vec<u8>>, bool)> = BTreeMap::new();
+        let mut allowed: BTreeMap<u64, Allowed> = BTreeMap::new();
         for s in sent {
             let name = s.name();
             let status = |side: usize| done[side].get(&name).map(|cqe: &Cqe| cqe.status());
@@ -472,13 +483,22 @@ impl Twin {
             for (block, content) in &s.command.writes {
                 let of = allowed.entry(*block).or_insert((Vec::new(), true));
                 of.1 &= sure && of.0.is_empty();
-                of.0.push(content);
+                of.0.push(if s.command.torn && !sure {
+                    UNKNOWN
+                } else {
+                    content
+                });
             }
         }
+        self.check_blocks(&allowed)
+    }
+
+    /// Compares blocks of the media with what they may hold.
+    pub fn check_blocks(&mut self, allowed: &BTreeMap<u64, Allowed>) -> Step {
         let pages: BTreeSet<u64> = allowed.keys().map(|block| block / BLOCKS).collect();
         let found = self.load_pages(&pages)?;
         let mut unsure: Vec<u64> = Vec::new();
-        for (&block, (contents, sure)) in &allowed {
+        for (&block, (contents, sure)) in allowed {
             let at = (block * BLOCK) as usize..((block + 1) * BLOCK) as usize;
             let old = self.media[at.clone()].to_vec();
             let held = [0, 1].map(|n: usize| {
@@ -641,5 +661,5 @@ pub fn takes_long(opcode: u8) -> bool {
     matches!(
         opcode,
         io::WRITE_ZEROES | io::VERIFY | io::DATASET_MANAGEMENT
-    )
+    ) || fuzz::engines::COMMANDS.contains(&opcode)
 }

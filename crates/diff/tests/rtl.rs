@@ -7,10 +7,8 @@ use rtl::bitstream::{repo_root, stderr_progress};
 use sim::controller::Memory;
 use sim::Media;
 
-/// `designs/fuzz.toml` without engines: their commands are not drawn.
 fn design() -> Design {
-    let design = Design::find(&repo_root().unwrap(), "fuzz").unwrap();
-    design.with_values("engine = []").unwrap()
+    Design::find(&repo_root().unwrap(), "fuzz").unwrap()
 }
 
 fn from_env(name: &str, default: u64) -> u64 {
@@ -56,7 +54,7 @@ fn run(engines: [Engine; 2], campaign: &Campaign) -> Report {
         };
         Ok([one(0)?, one(1)?])
     };
-    let shape = Shape::of(&design).unwrap();
+    let shape = Shape::of(&design, &repo_root().unwrap()).unwrap();
     diff::run(&mut make, &shape, campaign, &mut |_, _| true).unwrap()
 }
 
@@ -92,6 +90,8 @@ fn what_is_compared_does_not_depend_on_time() {
         "bursts cut off",
         "fused pairs and halves",
         "reset: power",
+        "jobs in registers",
+        "jobs in pages",
     ] {
         assert!(
             report.kinds.contains_key(kind),
@@ -110,7 +110,7 @@ fn the_same_seed_does_the_same() {
 #[test]
 fn designs_that_cannot_be_compared_are_refused() {
     let large = design().with_values("media.bytes = '128 MiB'").unwrap();
-    let error = Shape::of(&large).unwrap_err();
+    let error = Shape::of(&large, &repo_root().unwrap()).unwrap_err();
     assert!(error.starts_with("media.bytes = 134217728: "), "{error}");
 }
 
@@ -137,7 +137,7 @@ fn a_difference_is_found_and_made_short() {
         shrinks: 100,
         ..campaign(10_000)
     };
-    let shape = Shape::of(&design).unwrap();
+    let shape = Shape::of(&design, &repo_root().unwrap()).unwrap();
     let report = diff::run(&mut make, &shape, &campaign, &mut |_, _| true).unwrap();
     let failure = report.failure.unwrap();
     assert_eq!(report.mismatches, 1);

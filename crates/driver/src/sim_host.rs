@@ -58,6 +58,14 @@ impl SimHost {
         self.port.device
     }
 
+    /// Acts on another device of the same system, its registers and its windows. CPUs, watches and interrupts stay the driver's own.
+    pub fn with_device<R>(&mut self, device: usize, act: impl FnOnce(&mut SimHost) -> R) -> R {
+        let own = std::mem::replace(&mut self.port.device, device);
+        let result = act(self);
+        self.port.device = own;
+        result
+    }
+
     /// What the device's link has carried.
     pub fn link_stats(&self) -> LinkStats {
         let link = self.system().link(self.port.device);

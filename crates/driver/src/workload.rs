@@ -47,6 +47,8 @@ pub struct Job {
     pub span: u64,
     /// Where buffers lie.
     pub layout: Layout,
+    /// Data lie there, in another device's window, and not in the host's memory. Without `verify`: the host does not look at them.
+    pub peer: Option<PeerMemory>,
     /// Write recognisable data, and check what is read against what was written.
     pub verify: bool,
     /// Seed of addresses, sizes, offsets and data.
@@ -66,10 +68,20 @@ impl Default for Job {
             start: 0,
             span: 0,
             layout: Layout::Aligned,
+            peer: None,
             verify: false,
             seed: 1,
         }
     }
+}
+
+/// Memory in another device's window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerMemory {
+    /// Bus address of its first byte, that of a page.
+    pub base: u64,
+    /// Bytes.
+    pub bytes: u64,
 }
 
 /// What a job did beside its timing.
@@ -390,6 +402,18 @@ pub fn run_job_with<H: Host>(
             0
         };
     let pages = room.div_ceil(PAGE_BYTES);
+    let each = pages * PAGE_BYTES;
+    if let Some(peer) = job.peer {
+        if job.verify {
+            return invalid("verify: not with data in another device's window".into());
+        }
+        if peer.base % PAGE_BYTES != 0 || slots as u64 > peer.bytes / each {
+            return invalid(format!(
+                "{slots} buffers of {each} bytes: another device's window has {} at {:#x}",
+                peer.bytes, peer.base
+            ));
+        }
+    }
     let mut source = JobSource {
         job: *job,
         block,
@@ -406,8 +430,12 @@ pub fn run_job_with<H: Host>(
         verified: 0,
     };
     let mut outcome = Ok(());
-    for _ in 0..slots {
-        match controller.host_mut().alloc(pages * PAGE_BYTES, PAGE_BYTES) {
+    for n in 0..slots as u64 {
+        let memory = match job.peer {
+            Some(peer) => Ok(peer.base + n * each),
+            None => controller.host_mut().alloc(each, PAGE_BYTES),
+        };
+        match memory {
             Ok(base) => source.slots.push(Slot {
                 base,
                 pages: (0..pages).map(|p| base + p * PAGE_BYTES).collect(),
@@ -429,8 +457,10 @@ pub fn run_job_with<H: Host>(
         };
         engine::run(controller, &mut hooked, job.queues, job.depth, &mut tell)
     });
-    for slot in &source.slots {
-        controller.give_back(slot.base, pages * PAGE_BYTES);
+    if job.peer.is_none() {
+        for slot in &source.slots {
+            controller.give_back(slot.base, each);
+        }
     }
     Ok(Outcome {
         report: result?,

@@ -18,6 +18,10 @@ const BAR0_BYTES: u64 = 64 << 10;
 const BAR4_BYTES: u64 = 1 << 20;
 /// Write beats that may wait.
 const MAX_BEATS: u64 = 64;
+/// And such that the device has taken and the memory has not.
+const TAKEN_BEATS: u64 = 8;
+/// Of these, such as have left the common way for that of their channel.
+const SLICE_BEATS: u64 = 2;
 /// Loads under way.
 const MAX_LOADS: usize = 64;
 /// Cycles of a register access: until it counts, and until the next one may begin.
@@ -240,6 +244,9 @@ impl Bridge {
                 if at - now >= MAX_BEATS {
                     return Err((access, Some(at - MAX_BEATS + 1)));
                 }
+                if let Some(again) = self.stopped(bar, offset, at - now, cx) {
+                    return Err((access, again));
+                }
                 self.beats_free = at + beats;
                 let Mmio::Write { bar, offset, data } = access else {
                     return Ok(Asked::Nothing);
@@ -312,6 +319,26 @@ impl Bridge {
                 }))
             }
         }
+    }
+
+    /// A memory that is slower than the link stops what comes over it, and data of a store go to their channel only behind those of the
+    /// stores before it. If so: the edge to try again at, or that of the next response.
+    fn stopped(&self, bar: Bar, offset: u64, beats: u64, cx: &Cx) -> Option<Option<u64>> {
+        let place = match bar {
+            Bar::Pm => cx.memory.place(offset),
+            _ => None,
+        };
+        let own = place.map(|place| place.channel);
+        let mut all = 0;
+        for (number, channel) in cx.memory.channels.iter().enumerate() {
+            let held = u64::from(channel.held(master::PM));
+            let behind = own.is_some_and(|own| own != number) && held > beats + SLICE_BEATS;
+            match channel.stalled() {
+                Some(cycle) if behind => return Some(Some(cycle + 1)),
+                _ => all += held,
+            }
+        }
+        (all >= MAX_BEATS + TAKEN_BEATS).then_some(None)
     }
 
     fn load(&mut self, offset: u64, len: u32, tag: u32, cx: &mut Cx) {

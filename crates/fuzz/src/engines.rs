@@ -32,11 +32,16 @@ pub struct Bounds {
 impl Bounds {
     /// Those that a command names.
     pub fn of(sqe: &Sqe) -> Bounds {
+        Bounds::new(sqe.dw[13].into(), double(sqe, 2), double(sqe, 14))
+    }
+
+    /// Those of a job: its `kind`, without the bit for a bitmap, and its bounds.
+    pub fn new(kind: u64, low: u64, high: u64) -> Bounds {
         Bounds {
-            wide: sqe.dw[13] & 1 == 1,
-            signed: sqe.dw[13] & 2 == 2,
-            low: double(sqe, 2),
-            high: double(sqe, 14),
+            wide: kind & 1 == 1,
+            signed: kind & 2 == 2,
+            low,
+            high,
         }
     }
 
@@ -112,7 +117,7 @@ impl Product {
 }
 
 /// What an engine says of its command.
-pub fn verdict(sqe: &Sqe, ns: &Namespace) -> Verdict {
+pub(crate) fn verdict(sqe: &Sqe, ns: &Namespace) -> Verdict {
     // It waits for its engine like any other, and may be ended before that looks at it.
     let refused = |status| Verdict {
         long: true,

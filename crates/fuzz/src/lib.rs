@@ -16,7 +16,7 @@ mod buffer;
 mod draw;
 mod draw_engines;
 mod draw_sgl;
-mod engines;
+pub mod engines;
 mod episode;
 mod features;
 mod fused;

@@ -10,7 +10,7 @@ use device::{Engine, RtlOptions};
 use driver::launch::EngineRegisters;
 use driver::page::{CommandPage, Submitted};
 use driver::window::{self, Stream};
-use driver::workload::{self, Job, Layout, Pattern, Shape};
+use driver::workload::{self, Job, Layout, Pattern, PeerMemory, Shape};
 use driver::Qos;
 use driver::{split_ranges, Config, Erase, Host, Latency, Priority, Range, SimHost, Weights};
 use pyo3::exceptions::PyValueError;
@@ -26,7 +26,7 @@ use crate::error::raise;
 use crate::process::{alone, Owned};
 use crate::progress::{in_pieces, Teller};
 use crate::report;
-use crate::session::{Session, State};
+use crate::session::{PeerParts, Session, State};
 use crate::single::Single;
 use crate::trace::{create, Events};
 
@@ -86,6 +86,16 @@ impl Device {
         };
         self.plugged(name)?.page.ok_or_else(none)
     }
+}
+
+/// The media that a design names.
+fn media_of(design: &design::Design) -> PyResult<Media> {
+    let bytes = design.media.bytes.0;
+    match &design.media.file {
+        Some(path) => Media::file(path, bytes),
+        None => Media::memory(bytes),
+    }
+    .map_err(raise)
 }
 
 /// These are as many arguments as an engine takes.
@@ -160,9 +170,11 @@ impl Device {
     /// Without `skip_idle` the cycles in which nothing can happen are evaluated as well.
     /// `commands` is the file of a trace of all commands, from the driver's first on; see `trace_start`.
     /// `engine` is "rtl" or "fast"; without it the environment's `NEARSIDE_ENGINE`, or "rtl".
+    /// `peers` are other devices of the same host, each a design and what simulates it. They have power and their design's media
+    /// profile, and no driver: commands of this device may have their data in a peer's PM window.
     #[new]
     #[pyo3(signature = (design, progress=None, timeout_us=100_000, queue_entries=None, trace=None, skip_idle=true,
-        commands=None, weights=None, engine=None))]
+        commands=None, weights=None, engine=None, peers=Vec::new()))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn new(
         py: Python<'_>,
@@ -175,6 +187,7 @@ impl Device {
         commands: Option<PathBuf>,
         weights: Option<(u16, u16, u16)>,
         engine: Option<&str>,
+        peers: Vec<(PyRef<'_, Design>, Option<String>)>,
     ) -> PyResult<Device> {
         let design = design.inner.clone();
         let engine = engine_of(engine)?;
@@ -224,13 +237,32 @@ impl Device {
             ..RtlOptions::default()
         };
         // Compiling may take minutes: what can't be had is told before.
-        let media = match &design.media.file {
-            Some(path) => Media::file(path, design.media.bytes.0).map_err(raise)?,
-            None => Media::memory(design.media.bytes.0).map_err(raise)?,
-        };
-        let factory = factory(py, &design, engine, &options, progress)?;
+        let media = media_of(&design)?;
+        let mut wanted = Vec::new();
+        for (peer, engine) in &peers {
+            let engine = engine_of(engine.as_deref())?;
+            let profile = find_profile(&peer.inner.media.profile)?;
+            wanted.push((peer.inner.clone(), engine, media_of(&peer.inner)?, profile));
+        }
+        let teller = progress.as_ref().map(|p| p.clone_ref(py));
+        let factory = factory(py, &design, engine, &options, teller)?;
+        let (mut others, mut profiles) = (Vec::new(), Vec::new());
+        for (design, engine, media, profile) in wanted {
+            let options = RtlOptions {
+                trace: None,
+                ..options.clone()
+            };
+            let teller = progress.as_ref().map(|p| p.clone_ref(py));
+            let factory = self::factory(py, &design, engine, &options, teller)?;
+            others.push(PeerParts {
+                design,
+                factory,
+                media,
+            });
+            profiles.push(profile);
+        }
         let tracer = file.clone().map(|file| Tracer::new(file, false));
-        let session = py.detach(|| Session::start(&design, driver, factory, media, tracer));
+        let session = py.detach(|| Session::start(&design, driver, factory, media, tracer, others));
         py.check_signals()?;
         let session = session?;
         let session = Some(session);
@@ -245,6 +277,9 @@ impl Device {
         if let Some(memory) = device.design.local() {
             let profile = design::Profile::find(&root, &memory.profile).map_err(raise)?;
             device.set_on(&profile, None, &memory.name)?;
+        }
+        for (number, profile) in profiles.iter().enumerate() {
+            device.set_on_peer(number, profile)?;
         }
         Ok(device)
     }
@@ -406,9 +441,10 @@ impl Device {
     /// `delay_set`): the timing changes
     /// under load, and the report says what the latencies were before and after.
     /// With `loads_every` a 64-byte load of a random line of the PM window follows every so many completions; `loads` tells their latency.
+    /// With `peer` data lie in the PM window of that other device, from its byte 0 on.
     #[pyo3(signature = (*, read_percent=100, pattern="random", min_bytes=4096, max_bytes=None, queues=10, depth=8,
         commands=4000, start=0, span=0, scattered=false, list_offset=0, verify=false, seed=1, switch=None, loads_every=0,
-        progress=None))]
+        peer=None, progress=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn workload(
         &self,
@@ -428,6 +464,7 @@ impl Device {
         seed: u64,
         switch: Option<(u64, String)>,
         loads_every: u64,
+        peer: Option<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<String> {
         let pattern = match pattern {
@@ -438,7 +475,7 @@ impl Device {
                 return Err(PyValueError::new_err(text));
             }
         };
-        let job = Job {
+        let mut job = Job {
             read_percent,
             pattern,
             min_bytes,
@@ -453,6 +490,7 @@ impl Device {
             } else {
                 Layout::Aligned
             },
+            peer: None,
             verify,
             seed,
         };
@@ -465,6 +503,13 @@ impl Device {
         };
         let mut state = self.lock()?;
         let session = state.session()?;
+        if let Some(number) = peer {
+            let peer = session.peer(number)?;
+            let (slot, bytes) = (peer.slot, peer.design.media.bytes.0);
+            let base = session.host().system().window(slot, Bar::Pm);
+            let base = base.ok_or_else(|| raise(format!("peer = {number}: it has no window")))?;
+            job.peer = Some(PeerMemory { base, bytes });
+        }
         session.controller.set_list_offset(list_offset);
         let delays = session.inventory.delays();
         let mut teller = Teller::new(progress);
@@ -595,6 +640,49 @@ impl Device {
             let part = &data[at as usize..(at + here) as usize];
             session.host().write(Bar::Pm, offset + at, part)
         })
+    }
+
+    /// Loads from a peer's PM window.
+    fn peer_read(
+        &self,
+        py: Python<'_>,
+        peer: usize,
+        offset: u64,
+        length: usize,
+    ) -> PyResult<Vec<u8>> {
+        let mut state = self.lock()?;
+        let session = state.session()?;
+        let window = session.peer(peer)?.design.window_end();
+        within("the PM window", window, offset, length as u64)?;
+        let slot = session.peer(peer)?.slot;
+        let mut data = zeroed(length)?;
+        let (skew, total) = (offset % PM_PIECE, length as u64);
+        in_pieces(py, skew, total, PM_PIECE, |at, here| {
+            let part = &mut data[at as usize..(at + here) as usize];
+            let load = |host: &mut SimHost| host.read(Bar::Pm, offset + at, part);
+            session.host().with_device(slot, load)
+        })?;
+        Ok(data)
+    }
+
+    /// Stores to a peer's PM window. Stores are posted: a load from the window waits for them.
+    fn peer_write(&self, py: Python<'_>, peer: usize, offset: u64, data: &[u8]) -> PyResult<()> {
+        let mut state = self.lock()?;
+        let session = state.session()?;
+        let window = session.peer(peer)?.design.window_end();
+        within("the PM window", window, offset, data.len() as u64)?;
+        let slot = session.peer(peer)?.slot;
+        let data = data.to_vec();
+        in_pieces(py, offset, data.len() as u64, PM_PIECE, |at, here| {
+            let part = &data[at as usize..(at + here) as usize];
+            let store = |host: &mut SimHost| host.write(Bar::Pm, offset + at, part);
+            session.host().with_device(slot, store)
+        })
+    }
+
+    /// Gives every channel of a peer's storage the timing of a media profile (name, path or TOML text).
+    fn peer_delay_set(&self, peer: usize, profile: &str) -> PyResult<()> {
+        self.set_on_peer(peer, &find_profile(profile)?)
     }
 
     /// A stream of loads ("load") or stores ("store") of the PM window; returns what came of it as JSON. Before each load a random
@@ -1102,6 +1190,21 @@ impl Device {
         let turns =
             memory_of(&self.design, memory)?.map_or(self.design.turns(), design::Memory::turns);
         profile.registers(self.design.clock(), turns).map_err(raise)
+    }
+
+    fn set_on_peer(&self, number: usize, profile: &design::Profile) -> PyResult<()> {
+        let mut state = self.lock()?;
+        let session = state.session()?;
+        let peer = session.peer(number)?;
+        let (clock, turns) = (peer.design.clock(), peer.design.turns());
+        let registers = profile.registers(clock, turns).map_err(raise)?;
+        // Those of the storage come first.
+        let delays = peer.inventory.delays();
+        let set = |host: &mut SimHost| {
+            let mut all = delays.iter().zip(&registers);
+            all.try_for_each(|(delay, registers)| delay.set(host, registers))
+        };
+        session.with_peer(number, set)?.map_err(raise)
     }
 
     fn set_on(

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use sim::controller::Memory;
 use sim::Media;
 
-use crate::build::{engine_of, factory, Design};
+use crate::build::{engine_of, factory, root, Design};
 use crate::error::raise;
 use crate::progress::Teller;
 
@@ -37,7 +37,7 @@ pub fn diff(
     if per_episode == 0 {
         return Err(raise("per_episode = 0: at least 1 is needed"));
     }
-    let shape = Shape::of(design).map_err(raise)?;
+    let shape = Shape::of(design, &root()?).map_err(raise)?;
     let replay = replay
         .map(|r| r.parse::<Replay>().map_err(raise))
         .transpose()?;

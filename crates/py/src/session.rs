@@ -26,52 +26,126 @@ pub struct Session {
     pub pages: HashMap<String, CommandPage>,
     /// See [`Factory::build`].
     pub build: String,
-    _number: Number,
+    /// Other devices of the same host, without a driver.
+    pub peers: Vec<Peer>,
+    _numbers: Vec<Number>,
+}
+
+/// Another device of a host: its registers and its window are used, and nobody gives it commands.
+pub struct Peer {
+    pub slot: usize,
+    pub design: design::Design,
+    pub inventory: Inventory,
+}
+
+/// What a session's other devices are made of.
+pub struct PeerParts {
+    pub design: design::Design,
+    pub factory: Factory,
+    pub media: Media,
+}
+
+/// Gives a device power, and a place in a system.
+fn place(
+    system: &mut System,
+    design: &design::Design,
+    factory: &mut Factory,
+    media: Media,
+    number: &Number,
+) -> PyResult<usize> {
+    factory.set_identity(Identity::of(design, Place::Number(number.0)).map_err(raise)?);
+    let device = factory.device(media).map_err(raise)?;
+    let (_, link) = design.attached().map_err(raise)?;
+    let windows = [
+        (Bar::Nvme, 64 << 10),
+        (Bar::Pm, design.window_bytes()),
+        (Bar::Control, 1 << 20),
+    ];
+    system.add_device(device, &link, &windows).map_err(raise)
+}
+
+fn inventory(host: &mut SimHost) -> PyResult<Inventory> {
+    let inventory = Inventory::read(host).map_err(raise)?;
+    for delay in inventory.delays() {
+        delay.check(host).map_err(raise)?;
+    }
+    Ok(inventory)
 }
 
 impl Session {
-    /// Gives the device power, and starts the driver.
+    /// Gives the devices power, and starts the driver of the first one.
     pub fn start(
         design: &design::Design,
         driver: Config,
         mut factory: Factory,
         media: Media,
         tracer: Option<Tracer>,
+        others: Vec<PeerParts>,
     ) -> PyResult<Session> {
-        let number = Number::take();
-        factory.set_identity(Identity::of(design, Place::Number(number.0)).map_err(raise)?);
-        let device = factory.device(media).map_err(raise)?;
-        let build = factory.build();
-        let (host, link) = design.attached().map_err(raise)?;
+        let mut numbers = vec![Number::take()];
+        let (host, _) = design.attached().map_err(raise)?;
         let mut system = System::new(&host).map_err(raise)?;
-        let windows = [
-            (Bar::Nvme, 64 << 10),
-            (Bar::Pm, design.window_bytes()),
-            (Bar::Control, 1 << 20),
-        ];
-        let slot = system.add_device(device, &link, &windows).map_err(raise)?;
+        let slot = place(&mut system, design, &mut factory, media, &numbers[0])?;
+        let build = factory.build();
+        let mut beside = Vec::new();
+        for mut other in others {
+            let number = Number::take();
+            let at = place(
+                &mut system,
+                &other.design,
+                &mut other.factory,
+                other.media,
+                &number,
+            )?;
+            numbers.push(number);
+            beside.push((at, other.design));
+        }
         if tracer.is_some() && !system.set_tracer(slot, tracer) {
             return Err(raise(NO_TRACE));
         }
         let vectors = design.nvme.io_queues as u16 + 1;
         let host = SimHost::new(system, slot, design.cpu.costs(), vectors);
         let mut controller = Controller::start(host, driver).map_err(raise)?;
-        let inventory = Inventory::read(controller.host_mut()).map_err(raise)?;
-        for delay in inventory.delays() {
-            delay.check(controller.host_mut()).map_err(raise)?;
+        let own = inventory(controller.host_mut())?;
+        let mut peers = Vec::new();
+        for (slot, design) in beside {
+            let inventory = controller.host_mut().with_device(slot, inventory)?;
+            peers.push(Peer {
+                slot,
+                design,
+                inventory,
+            });
         }
         Ok(Session {
             controller,
-            inventory,
+            inventory: own,
             pages: HashMap::new(),
             build,
-            _number: number,
+            peers,
+            _numbers: numbers,
         })
     }
 
     /// The host that it runs on.
     pub fn host(&mut self) -> &mut SimHost {
         self.controller.host_mut()
+    }
+
+    /// Another device of the host, by its number from 0 on.
+    pub fn peer(&self, number: usize) -> PyResult<&Peer> {
+        let count = self.peers.len();
+        let none = || raise(format!("peer = {number}: the device has {count} of them"));
+        self.peers.get(number).ok_or_else(none)
+    }
+
+    /// Acts on another device of the host.
+    pub fn with_peer<R>(
+        &mut self,
+        number: usize,
+        act: impl FnOnce(&mut SimHost) -> R,
+    ) -> PyResult<R> {
+        let slot = self.peer(number)?.slot;
+        Ok(self.host().with_device(slot, act))
     }
 }
 

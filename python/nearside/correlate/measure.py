@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nearside import files, results
 from nearside._native import NearsideError
-from nearside.correlate.rows import ENGINES, READ_PERCENT, WINDOW, Row
+from nearside.correlate.rows import ENGINES, PEER, READ_PERCENT, WINDOW, Row
 from nearside.device import BuildProgress, Device, LateReadsWarning, root
 
 REFERENCES = "correlate.rtl.json"
@@ -35,8 +35,11 @@ def run(row: Row, engine: str, progress: BuildProgress | None = None) -> Outcome
         raise Unable("the fast engine has no engines yet")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LateReadsWarning)
-        with Device(row.load(), progress, engine=engine) as device:
-            device.delay_set(row.profile)
+        design = row.load()
+        peers = [(design, engine)] if row.kind in PEER else []
+        with Device(design, progress, engine=engine, peers=peers) as device:
+            for each in (device, *device.peers):
+                each.delay_set(row.profile)
             start = time.perf_counter()
             outcome = _measure(device, row)
             return outcome | {"wall_s": round(time.perf_counter() - start, 3)}
@@ -54,8 +57,9 @@ def _measure(device: Device, row: Row) -> Outcome:
         )
     else:
         found = device.workload(
-            read_percent=READ_PERCENT[row.kind], pattern=row.pattern, min_bytes=row.bytes, queues=row.queues,
+            read_percent=(READ_PERCENT | PEER)[row.kind], pattern=row.pattern, min_bytes=row.bytes, queues=row.queues,
             depth=row.depth, commands=row.commands, scattered=row.scattered, seed=row.seed,
+            peer=0 if row.kind in PEER else None,
         )  # fmt: skip
     latency = found["latency"] or {"mean_ns": None, "p99_ns": None}
     return {"mean_ns": latency["mean_ns"], "p99_ns": latency["p99_ns"], "gb_s": found["bandwidth_gb_s"]}

@@ -39,6 +39,8 @@ READ_PERCENT = {"read": 100, "write": 0, "mix": 50}
 PATTERNS = ("random", "sequential")
 WINDOW = ("load", "store")
 ENGINES = ("copy", "scan")
+# Reads and writes whose data are in another device's PM window: it is written, or read.
+PEER = {"peer-read": 100, "peer-write": 0}
 
 BLOCK, SMALLEST, LARGEST = 512, 512, 1 << 20
 MOST_QUEUES, DEEPEST = 16, 256
@@ -46,15 +48,20 @@ MOST_QUEUES, DEEPEST = 16, 256
 BUDGET_NS, QUICK_NS = 1.2e6, 0.2e6
 # What a command and a load take without their bytes and without the media.
 COMMAND_NS, LOAD_NS = 2200.0, 660.0
+# What a read of the other device takes beside its media and a read of the host's memory.
+PEER_NS = 1200.0
 LEAST_COMMANDS, MOST_COMMANDS = 3, 20_000
 # Every so many-th drawn row is held out: another seed, and in turns the design that nobody tunes for.
 HELD_OUT = 3
+# The part of drawn reads and writes that has its data in another device.
+PEERS = 1 / 5
 HELD_OUT_SEED = 1 << 32
 
 
 @dataclass(frozen=True)
 class Row:
-    """One workload on one device: "read", "write", "mix" (NVMe), "load", "store" (PM window), "copy" or "scan"."""
+    """One workload on one device: "read", "write", "mix" (NVMe), "load", "store" (PM window), "copy", "scan",
+    "peer-read" or "peer-write" (NVMe, data in a peer's PM window)."""
 
     origin: str
     kind: str
@@ -94,9 +101,8 @@ class Row:
 
 
 def _sides(kind: str) -> tuple[str, ...]:
-    return {"mix": ("read", "write"), "copy": ("read", "write"), "write": ("write",), "store": ("write",)}.get(
-        kind, ("read",)
-    )
+    both = ("mix", "copy", *PEER)
+    return ("read", "write") if kind in both else ("write",) if kind in ("write", "store") else ("read",)
 
 
 def _rate(row: Row) -> float:
@@ -111,6 +117,7 @@ def sized(row: Row, budget_ns: float) -> Row:
     rate, profile = _rate(row), media_profile(row.profile)
     base = max(profile.get(side, {}).get("base_ns") or 0.0 for side in _sides(row.kind))
     alone = base + (LOAD_NS if row.kind in WINDOW else COMMAND_NS)
+    alone += base + PEER_NS if row.kind == "peer-write" else 0
     depth = max(1, min(row.depth, int(rate * budget_ns / row.bytes / row.queues)))
     in_flight = row.queues * depth
     each = max(row.bytes / rate, (alone + row.bytes / rate) / in_flight, 60.0)
@@ -137,6 +144,12 @@ def _corners() -> list[Row]:
         add(kind, 4096, 4, 32, profile="nand", design="nand")
         add(kind, LARGEST, 1, 1, link="gen4x8", scattered=True)
         add(kind, 4096, 4, 8, profile="pcm")
+    # Two devices, each with another one's latency behind its own; small and large TLPs of data in both directions.
+    for kind in PEER:
+        add(kind, 4096, 1, 1)
+        add(kind, 4096, 4, 16)
+        add(kind, 512, 4, 16, profile="optane-dcpmm", link="gen3x16")
+        add(kind, 131072, 2, 4, profile="pcm", link="gen4x8", scattered=True)
     # Lists of pages that wait behind data on the wire.
     add("write", 16384, 4, 8, link="gen3x16", scattered=True)
     for size, depth in ((64, 1), (64, 64), (4096, 16)):
@@ -161,7 +174,7 @@ def _hypercube(count: int, seed: int) -> list[dict[str, float]]:
     """So many points: along each axis one in each of so many equal parts."""
     chance = random.Random(seed)
     axes = {}
-    for axis in ("bytes", "depth", "queues", "kind", "profile", "link", "pattern", "odd", "scattered"):
+    for axis in ("bytes", "depth", "queues", "kind", "profile", "link", "pattern", "odd", "scattered", "peer"):
         parts = list(range(count))
         chance.shuffle(parts)
         axes[axis] = [(part + chance.random()) / count for part in parts]
@@ -174,14 +187,18 @@ def _pick(choices: Any, at: float) -> Any:
 
 
 def _drawn(number: int, point: dict[str, float], seed: int) -> Row:
-    """A point's row. A third of the sizes are no powers of two, a fifth of the buffers is scattered."""
+    """A point's row. A third of the sizes are no powers of two, a fifth of the buffers is scattered, a fifth of reads
+    and of writes has its data in another device."""
     size = SMALLEST * (LARGEST / SMALLEST) ** point["bytes"]
     power = SMALLEST << min(round((LARGEST // SMALLEST).bit_length() * point["bytes"] - 0.5), 11)
     odd = max(round(size / BLOCK), 1) * BLOCK
     profile = _pick(PROFILES, point["profile"])
+    kind = _pick(READ_PERCENT, point["kind"])
+    if point["peer"] < PEERS:
+        kind = {"read": "peer-read", "write": "peer-write"}.get(kind, kind)
     return Row(
         origin=f"drawn {number} by seed {seed}",
-        kind=_pick(READ_PERCENT, point["kind"]),
+        kind=kind,
         bytes=odd if point["odd"] < 1 / 3 else power,
         profile=profile,
         link=_pick(LINKS, point["link"]),

@@ -12,7 +12,7 @@ from nearside.correlate.measure import run as measure
 from nearside.correlate.rows import Row, draw
 from nearside.device import BuildProgress, Design
 
-ROWS, QUICK_ROWS = 100, 12
+ROWS, QUICK_ROWS = 108, 12
 WITHIN_PERCENT = 10.0
 # What is judged; p99 is told only.
 JUDGED = ("mean_ns", "gb_s")

@@ -1058,6 +1058,10 @@ impl Data {
                 continue;
             };
             if job.cut == job.len {
+                // What a read has brought beyond its data is still to come, when it failed elsewhere: the job's number is not free before.
+                if job.asked > 0 {
+                    return;
+                }
                 mover.filling.pop_front();
                 if job.open == 0 {
                     let now = cx.now;

@@ -133,6 +133,8 @@ struct Mux {
     next: u64,
     /// When something can be granted that has not been yet.
     due: u64,
+    /// Beats of each master's writes that have arrived, or are going to, and have not passed to the memory.
+    held: [u32; MASTERS],
 }
 
 impl Mux {
@@ -146,6 +148,7 @@ impl Mux {
             credits,
             next: 0,
             due: u64::MAX,
+            held: [0; MASTERS],
         }
     }
 
@@ -281,6 +284,21 @@ impl Channel {
         self.reads.used() + self.writes.used() + self.mux[READ].count + self.mux[WRITE].count == 0
     }
 
+    /// Beats of a master's writes that wait for the memory.
+    #[inline]
+    pub fn held(&self, master: usize) -> u32 {
+        self.mux[WRITE].held.get(master).copied().unwrap_or(0)
+    }
+
+    /// When the next write data can pass to the memory, if they wait for it or for a cap, and not only for their own way.
+    #[inline]
+    pub fn stalled(&self) -> Option<u64> {
+        let number = *self.data.front()?;
+        let slot = &self.writes.all[usize::from(number)];
+        let way = slot.received + 2 + self.config.stages.slice;
+        (self.write_due > way).then_some(self.write_due)
+    }
+
     /// A read of `bytes` from `addr` on arrives at the multiplexer in `cycle`.
     #[inline]
     pub fn read(&mut self, cycle: u64, master: usize, id: u16, addr: u64, bytes: u32, tag: u64) {
@@ -315,6 +333,9 @@ impl Channel {
             beats: lines.clamp(1, MOST_LINES) as u16,
         };
         let mux = &mut self.mux[direction];
+        if direction == WRITE {
+            mux.held[master] += u32::from(request.beats);
+        }
         mux.waiting[master].push_back(request);
         mux.count += 1;
         mux.masters |= 1 << master;
@@ -590,6 +611,7 @@ impl Channel {
         let taken = self.edges.after(buffered.taken);
         let held = passed.saturating_sub(taken);
         slot.asked += lines as u16;
+        self.mux[WRITE].held[usize::from(slot.master)] -= lines;
         self.next_data = taken + held + 1;
         self.delay.counters[WRITE].beats += u64::from(lines);
         if slot.asked == slot.beats {

@@ -1,0 +1,171 @@
+//! One host with two devices of which each has another engine: both work at the same time, and each with the other one.
+
+use design::{Cpu, Design, HostProfile};
+use device::{Engine, Factory, RtlOptions};
+use driver::workload::{run_job, Job};
+use driver::{Buffer, Config, Controller, Io, SharedHost};
+use host::{Error, Kind, Machine, Mapping, Program, Shared};
+use rtl::bitstream::{repo_root, stderr_progress};
+use sim::{Bar, Media, Random, System, Time};
+
+const ENGINES: [Engine; 2] = [Engine::Rtl, Engine::Fast];
+/// Where jobs work, and loads and stores: apart from each other.
+const SPAN: u64 = 1 << 20;
+const STORES: u64 = 2 << 20;
+/// Where a peer's data go to, and come from.
+const PEER: u64 = 4 << 20;
+const QUEUES: usize = 2;
+/// Bytes that go from device to device.
+const MOVED: u32 = 256 << 10;
+const BLOCK: u32 = 512;
+
+/// When a program began and ended.
+type Span = Result<(Time, Time), Error>;
+
+/// A host, and a driver of each of its devices on CPUs of its own.
+struct Bench {
+    shared: Shared,
+    drivers: Vec<Controller<SharedHost>>,
+}
+
+fn bench(engines: [Engine; 2]) -> Bench {
+    let design = Design::find(&repo_root().unwrap(), "default").unwrap();
+    let (host, link) = design.attached().unwrap();
+    let mut system = System::new(&host).unwrap();
+    for engine in engines {
+        let mut progress = stderr_progress(&design.name);
+        let made = Factory::new(&design, engine, &RtlOptions::default(), &mut progress);
+        let media = Media::memory(design.media.bytes.0).unwrap();
+        let device = made.unwrap().device(media).unwrap();
+        let windows = [
+            (Bar::Nvme, 64 << 10),
+            (Bar::Pm, design.window_bytes()),
+            (Bar::Control, 1 << 20),
+        ];
+        system.add_device(device, &link, &windows).unwrap();
+    }
+    let profile = HostProfile::shipped("none").unwrap();
+    let shared = Shared::new(Machine::new(system, profile));
+    let drivers = (0..engines.len()).map(|n| {
+        let costs = Cpu::default().costs();
+        let host = SharedHost::new(&shared, n, costs, 0, 8 * (n + 1));
+        let config = Config {
+            io_queues: QUEUES as u16,
+            io_entries: 64,
+            ..Config::default()
+        };
+        Controller::start(host, config).unwrap()
+    });
+    Bench {
+        drivers: drivers.collect(),
+        shared,
+    }
+}
+
+/// Stores and loads of a device's PM window: what was stored is there.
+fn window(cpu: &host::Cpu, device: usize) -> Result<(), Error> {
+    let mapping = Mapping::pm(device, Kind::Uncached);
+    let mut random = Random::new(device as u64);
+    for n in 0..40 {
+        let at = STORES + 64 * n;
+        let line: Vec<u8> = (0..64).map(|_| random.below(256) as u8).collect();
+        cpu.store(&mapping, at, &line)?;
+        let mut found = [0; 64];
+        cpu.load(&mapping, at, &mut found)?;
+        assert_eq!(found[..], line, "device {device} at {at:#x}");
+    }
+    Ok(())
+}
+
+impl Bench {
+    /// Jobs of both drivers beside loads and stores of both windows; when each job began and ended.
+    fn work(&mut self) -> Vec<(Time, Time)> {
+        let mut programs: Vec<(usize, Program<'_, Span>)> = Vec::new();
+        for (n, driver) in self.drivers.iter_mut().enumerate() {
+            let job = Job {
+                span: SPAN,
+                max_bytes: 16384,
+                queues: QUEUES,
+                depth: 8,
+                commands: 300,
+                read_percent: 50,
+                verify: true,
+                seed: n as u64,
+                ..Job::default()
+            };
+            let work = move |cpu: &host::Cpu| {
+                let begin = cpu.now();
+                let done = run_job(driver, &job, &mut |_, _| true).unwrap();
+                assert!(done.verified_bytes > 0);
+                Ok((begin, driver.now()))
+            };
+            programs.push((8 * (n + 1), Box::new(work)));
+            let loads = move |cpu: &host::Cpu| {
+                let begin = cpu.now();
+                window(cpu, n).map(|()| (begin, cpu.now()))
+            };
+            programs.push((n, Box::new(loads)));
+        }
+        let spans = self.shared.run(programs).unwrap();
+        spans.into_iter().map(Result::unwrap).collect()
+    }
+
+    /// Moves data of a device's media to its peer's window, and from there to another place of its own.
+    fn through_peer(&mut self, n: usize) {
+        let mut random = Random::new(7 + n as u64);
+        let words = 0..MOVED / 8;
+        let data: Vec<u8> = words.flat_map(|_| random.next().to_le_bytes()).collect();
+        let blocks = MOVED / BLOCK;
+        let (from, to) = (1 << 14, 1 << 15);
+        let peer = (n + 1) % self.drivers.len();
+        let window = self
+            .shared
+            .with(|machine| machine.system().window(peer, Bar::Pm).unwrap());
+        // Pages of both of the peer's channels, in another order than data have.
+        let pages = (0..u64::from(MOVED / 4096)).rev();
+        let buffer = Buffer::Pages {
+            offset: 0,
+            pages: pages.map(|page| window + PEER + 4096 * page).collect(),
+        };
+        let driver = &mut self.drivers[n];
+        driver.write(from, &data).unwrap();
+        for io in [
+            Io::Read { lba: from, blocks },
+            Io::Write { lba: to, blocks },
+        ] {
+            driver.execute(0, io, &buffer).unwrap().check().unwrap();
+        }
+        let mut found = vec![0; data.len()];
+        driver.read(to, &mut found).unwrap();
+        assert!(found == data, "device {n}: what came back from its peer");
+        let mut there = vec![0; data.len()];
+        let driver = &mut self.drivers[peer];
+        driver.read(PEER / u64::from(BLOCK), &mut there).unwrap();
+        let last = data.chunks(4096).rev().flatten();
+        assert!(there.iter().eq(last), "device {n}: what its peer holds");
+    }
+}
+
+/// Both orders: which is the first device of the host must not matter.
+#[test]
+#[ignore = "long: builds a device"]
+fn an_rtl_device_and_a_fast_one_work_beside_each_other() {
+    for engines in [ENGINES, [Engine::Fast, Engine::Rtl]] {
+        let mut bench = bench(engines);
+        let spans = bench.work();
+        for window in spans.windows(2) {
+            let ((begin, end), (other, last)) = (window[0], window[1]);
+            assert!(begin < last && other < end, "not at the same time");
+        }
+        for n in 0..engines.len() {
+            bench.through_peer(n);
+        }
+    }
+}
+
+/// The same system gives the same times.
+#[test]
+#[ignore = "long: builds a device"]
+fn a_mixed_system_does_the_same_again() {
+    assert_eq!(bench(ENGINES).work(), bench(ENGINES).work());
+}

@@ -1,0 +1,288 @@
+//! Engines: jobs for the `copy` and the `scan` of a device, and what they leave. A job stands in registers, in a command page, or is
+//! an NVMe I/O command.
+
+use std::ops::Range;
+
+use design::engine::Plugged;
+use fuzz::engines::{Bounds, COPY, COUNT, FILTER};
+use sim::Random;
+
+use crate::buffer::{chance, pick};
+use crate::draw::{Claims, BLOCK};
+
+/// Their types in the list of blocks.
+const COPY_KIND: u32 = 16;
+const SCAN_KIND: u32 = 17;
+/// The bit of `kind` that asks a scan for a bitmap.
+const BITMAP: u64 = 4;
+/// A bitmap and its source begin at multiples of these, in bytes and, in commands, in blocks.
+const LINE: u64 = 64;
+const UNIT: u64 = 8;
+/// Bytes of a job, mostly at most.
+const USUAL: u64 = 20_000;
+
+/// What an engine does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `hw/engine/copy`.
+    Copy,
+    /// `hw/engine/scan`.
+    Scan,
+}
+
+/// An engine of a device.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    /// What it does.
+    pub kind: Kind,
+    /// Its registers in BAR4.
+    pub registers: u64,
+    /// Its command page in BAR4.
+    pub page: u64,
+    /// Arguments and outputs.
+    pub words: u64,
+    /// It has NVMe I/O commands, with their usual opcodes.
+    pub commands: bool,
+}
+
+impl Engine {
+    /// As it stands in a device. An error says why its jobs can't be compared.
+    pub fn of(plugged: &Plugged, media: u64) -> Result<Engine, String> {
+        let manifest = &plugged.manifest;
+        let name = &plugged.engine.name;
+        let kind = match manifest.kind {
+            COPY_KIND => Kind::Copy,
+            SCAN_KIND => Kind::Scan,
+            _ => {
+                return Err(format!(
+                    "engine {name}: differential runs know copy and scan"
+                ))
+            }
+        };
+        if plugged.media != (0..media) || plugged.local || plugged.engine.opcodes.is_some() {
+            return Err(format!(
+                "engine {name}: differential runs know those that may touch all of the media and nothing else, with their own opcodes"
+            ));
+        }
+        Ok(Engine {
+            kind,
+            registers: plugged.offset,
+            page: plugged.page.unwrap_or_default(),
+            words: (manifest.arguments.len() + manifest.outputs.len()) as u64,
+            commands: !plugged.commands.is_empty(),
+        })
+    }
+
+    /// Opcodes of its NVMe I/O commands.
+    pub fn opcodes(&self) -> &'static [u8] {
+        match (self.commands, self.kind) {
+            (false, _) => &[],
+            (true, Kind::Copy) => &[COPY],
+            (true, Kind::Scan) => &[COUNT, FILTER],
+        }
+    }
+}
+
+/// What an engine is to do, and what comes of it.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Its arguments.
+    pub arguments: Vec<u64>,
+    /// Blocks that it writes, and what they hold then; nothing where that is not known.
+    pub writes: Vec<(u64, Vec<u8>)>,
+    /// Return value and output, if they are known.
+    pub ends: Option<(u32, u64)>,
+}
+
+/// Blocks that some bytes lie in.
+fn around(bytes: &Range<u64>) -> Range<u64> {
+    bytes.start / BLOCK..bytes.end.div_ceil(BLOCK)
+}
+
+/// The blocks around some bytes, with other data in these.
+pub fn laid(media: &[u8], at: u64, data: &[u8]) -> Vec<(u64, Vec<u8>)> {
+    let blocks = around(&(at..at + data.len() as u64));
+    let first = blocks.start * BLOCK;
+    let mut bytes = media[first as usize..(blocks.end * BLOCK) as usize].to_vec();
+    bytes[(at - first) as usize..][..data.len()].copy_from_slice(data);
+    blocks
+        .zip(bytes.chunks(BLOCK as usize).map(<[u8]>::to_vec))
+        .collect()
+}
+
+/// How many values lie between bounds, and a bit for each.
+pub fn scanned(bounds: &Bounds, source: &[u8]) -> (u64, Vec<u8>) {
+    let values = source.chunks(bounds.bytes());
+    let mut bits = vec![0; values.len().div_ceil(8)];
+    let mut count = 0;
+    for (n, value) in values.enumerate() {
+        if bounds.hold(value) {
+            bits[n / 8] |= 1 << (n % 8);
+            count += 1;
+        }
+    }
+    // Values of 32 bits: an even number of bytes.
+    if bounds.bytes() == 4 {
+        bits.resize(bits.len().next_multiple_of(2), 0);
+    }
+    (count, bits)
+}
+
+/// A bound: one of the values, so that it matters that they are included, or anything.
+pub fn bound(random: &mut Random, source: &[u8]) -> u64 {
+    match random.below(6) {
+        0 => 0,
+        1 => u64::MAX,
+        2 => random.next() & 0xFFFF_FFFF,
+        3 => random.next(),
+        _ => {
+            let at = random.below(source.len() as u64 / 8) as usize * 8;
+            let word = source.get(at..at + 8).unwrap_or(&[0; 8]);
+            let value = word.iter().rev().fold(0, |v, &b| v << 8 | u64::from(b));
+            value >> pick(random, &[0, 0, 32])
+        }
+    }
+}
+
+/// A place for so many bytes at a multiple of something that nobody is in the way of.
+fn place(
+    random: &mut Random,
+    claims: &mut Claims,
+    (media, bytes, unit): (u64, u64, u64),
+    write: bool,
+) -> Option<u64> {
+    let most = (media.checked_sub(bytes)?) / unit + 1;
+    for _ in 0..12 {
+        let at = match random.below(8) {
+            0 => most - 1,
+            _ => random.below(most),
+        } * unit;
+        if claims.take_alone(around(&(at..at + bytes)), write) {
+            return Some(at);
+        }
+    }
+    None
+}
+
+fn length(random: &mut Random, media: u64) -> u64 {
+    match random.below(20) {
+        0 => 1 + random.below(media / 3),
+        1..=8 => 1 + random.below(200),
+        _ => 1 + random.below(USUAL),
+    }
+}
+
+/// A job, on bytes that nobody else uses, or one that is wrong.
+pub fn job(
+    random: &mut Random,
+    kind: Kind,
+    media: &[u8],
+    claims: &mut Claims,
+    wrong: u64,
+) -> Option<Job> {
+    if chance(random, wrong) {
+        return Some(wrong_job(random, kind, media.len() as u64));
+    }
+    match kind {
+        _ if chance(random, wrong / 2) => beyond(random, kind, media.len() as u64, claims),
+        Kind::Copy => copy(random, media, claims),
+        Kind::Scan => scan(random, media, claims),
+    }
+}
+
+/// A job of which a part lies behind the media.
+fn beyond(random: &mut Random, kind: Kind, media: u64, claims: &mut Claims) -> Option<Job> {
+    let bytes = length(random, media).next_multiple_of(LINE);
+    let inside = LINE * random.below(bytes / LINE);
+    let (end, own) = (
+        media - inside,
+        place(random, claims, (media, bytes, 1), true)?,
+    );
+    let (arguments, written) = match kind {
+        Kind::Copy if chance(random, 50) => {
+            if inside > 0 && !claims.take_alone(around(&(end..media)), true) {
+                return None;
+            }
+            (vec![own, end, bytes], end..media)
+        }
+        Kind::Copy => (vec![end, own, bytes], own..own + bytes),
+        Kind::Scan => (vec![end, bytes, 0, 9, random.below(4), 0], 0..0),
+    };
+    // What is read there has to stay as it is.
+    if inside > 0 && arguments[0] == end && !claims.take_alone(around(&(end..media)), false) {
+        return None;
+    }
+    Some(Job {
+        arguments,
+        writes: around(&written).map(|block| (block, Vec::new())).collect(),
+        ends: None,
+    })
+}
+
+fn copy(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
+    let size = media.len() as u64;
+    let bytes = length(random, size);
+    // Now and then whole granules or lines.
+    let unit = pick(random, &[1, 1, 1, 4, 64, 4096]);
+    let src = place(random, claims, (size, bytes, unit), false)?;
+    let dst = place(random, claims, (size, bytes, unit), true)?;
+    let data = &media[src as usize..(src + bytes) as usize];
+    Some(Job {
+        arguments: vec![src, dst, bytes],
+        writes: laid(media, dst, data),
+        ends: Some((0, 0)),
+    })
+}
+
+fn scan(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
+    let size = media.len() as u64;
+    let kind = random.below(4);
+    let each = if kind & 1 == 1 { 8 } else { 4 };
+    let bytes = length(random, size).next_multiple_of(each);
+    let bitmap = chance(random, 50);
+    let unit = if bitmap { LINE } else { each };
+    let src = place(random, claims, (size, bytes, unit), false)?;
+    let source = &media[src as usize..(src + bytes) as usize];
+    let (low, high) = (bound(random, source), bound(random, source));
+    let (count, bits) = scanned(&Bounds::new(kind, low, high), source);
+    let mut job = Job {
+        arguments: vec![src, bytes, low, high, kind, 0],
+        writes: Vec::new(),
+        ends: Some((0, count)),
+    };
+    if bitmap {
+        let unit = if each == 4 { 2 } else { 1 };
+        let dst = place(random, claims, (size, bits.len() as u64, unit), true)?;
+        job.arguments[4] |= BITMAP;
+        job.arguments[5] = dst;
+        job.writes = laid(media, dst, &bits);
+    }
+    Some(job)
+}
+
+/// A job that does nothing: no bytes, too many of them, or such that there are none of.
+fn wrong_job(random: &mut Random, kind: Kind, media: u64) -> Job {
+    let (at, far) = (random.below(media / 64) * 64, u64::MAX - random.below(4096));
+    let bytes = 64 * (1 + random.below(16));
+    let long = pick(random, &[media + 64, 1 << 40, 1 << 63, !63]);
+    let arguments = match (kind, random.below(4)) {
+        (Kind::Copy, 0) => vec![at, at, 0],
+        (Kind::Copy, 1) => vec![far, at, bytes + 4096],
+        (Kind::Copy, 2) => vec![at, far, bytes + 4096],
+        (Kind::Copy, _) => vec![at, 0, long],
+        (Kind::Scan, 0) => vec![at, 0, 0, 9, random.below(4), 0],
+        (Kind::Scan, 1) => vec![at + 1 + random.below(3), bytes, 0, 9, random.below(4), 0],
+        (Kind::Scan, 2) => vec![at, bytes, 0, 9, 8 << random.below(60), 0],
+        (Kind::Scan, _) => vec![far & !63, bytes + 4096, 0, 9, random.below(4), 0],
+    };
+    Job {
+        arguments,
+        writes: Vec::new(),
+        ends: None,
+    }
+}
+
+/// The place of a bitmap in a namespace, in blocks, as commands name it.
+pub fn unit_of(lba: u64) -> Option<u32> {
+    (lba % UNIT == 0).then_some((lba / UNIT) as u32)
+}

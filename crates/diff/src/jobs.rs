@@ -1,0 +1,252 @@
+//! Steps with engines: jobs in their registers and command pages, beside NVMe commands of engines and others.
+
+use std::collections::BTreeMap;
+
+use sim::Bar;
+use spec::bar4;
+use spec::regs::copy;
+
+use crate::buffer::{chance, pick};
+use crate::draw::Claims;
+use crate::engines::{job, Job};
+use crate::steps::WRONG;
+use crate::twin::{Allowed, Step, Twin, UNKNOWN};
+
+/// Lines of a command page, and bytes of one.
+const LINES: u64 = 64;
+const LINE: u64 = 64;
+/// Jobs that a page is given in a step, at most.
+const MOST: u64 = 4;
+/// Commands beside.
+const BESIDE: u64 = 10;
+/// Longest time until a job is stopped, ns.
+const STOP: u64 = 6_000;
+
+/// Where a job stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Registers,
+    /// A line of the page.
+    Page(u64),
+}
+
+/// A job that has begun, of an engine by its number.
+pub struct Started {
+    engine: usize,
+    place: Place,
+    job: Job,
+    /// It was asked to end early.
+    stopped: bool,
+}
+
+impl Twin {
+    /// Jobs in registers and pages, beside commands.
+    pub fn engines(&mut self) -> Step {
+        if self.shape.engines.is_empty() {
+            return Ok(());
+        }
+        self.count("jobs of engines");
+        let mut claims = Claims::default();
+        let count = self.random.below(BESIDE);
+        let before = chance(&mut self.random, 50);
+        let mut sent = Vec::new();
+        if before {
+            sent = self.submit(count, WRONG, &mut claims, |_| true);
+        }
+        let stops = chance(&mut self.random, 20);
+        let mut jobs = self.start_jobs(&mut claims, stops);
+        if !before {
+            sent = self.submit(count, WRONG, &mut claims, |_| true);
+        }
+        if stops {
+            let ns = self.random.below(STOP);
+            self.pass(ns)?;
+            for job in jobs.iter_mut().filter(|job| job.place == Place::Registers) {
+                let at = self.shape.engines[job.engine].registers + copy::CONTROL;
+                let stop = copy::control::STOP.mask() as u32;
+                for side in &mut self.sides {
+                    side.write32(Bar::Control, at, stop);
+                }
+                job.stopped = true;
+                self.state.loose_engines.insert(job.engine);
+            }
+        }
+        self.rest()?;
+        self.ended(&jobs)?;
+        let mut allowed: BTreeMap<u64, Allowed> = BTreeMap::new();
+        for started in &jobs {
+            for (block, content) in &started.job.writes {
+                let may = match started.stopped || content.is_empty() {
+                    true => (vec![UNKNOWN], false),
+                    false => (vec![content], true),
+                };
+                allowed.insert(*block, may);
+            }
+            // One that has not found all of its range has come as far as it has.
+            self.state.loose_counts |= started.stopped || started.job.ends.is_none();
+        }
+        self.check_blocks(&allowed)?;
+        self.judge(&sent, &Twin::races(&sent)).map(drop)
+    }
+
+    /// Gives jobs to engines. `all`: each in its registers, too.
+    pub fn start_jobs(&mut self, claims: &mut Claims, all: bool) -> Vec<Started> {
+        let mut jobs = Vec::new();
+        for engine in 0..self.shape.engines.len() {
+            let mut places = Vec::new();
+            if all || chance(&mut self.random, 60) {
+                places.push(Place::Registers);
+            }
+            let first = self.random.below(LINES);
+            let count = self.random.below(MOST + 1);
+            places.extend((0..count).map(|n| Place::Page((first + n) % LINES)));
+            let turn = self.random.below(places.len().max(1) as u64) as usize;
+            places.rotate_left(turn);
+            for place in places {
+                let kind = self.shape.engines[engine].kind;
+                let random = &mut self.random;
+                let Some(mut job) = job(random, kind, &self.media, claims, WRONG) else {
+                    continue;
+                };
+                // What is not argument in a line has to be 0.
+                let odd = place != Place::Registers && chance(random, WRONG / 2);
+                if odd {
+                    (job.writes, job.ends) = (Vec::new(), None);
+                }
+                self.note(format!(
+                    "  engine {engine}, {place:?}: {:x?}",
+                    job.arguments
+                ));
+                match place {
+                    Place::Registers => self.launch(engine, &job),
+                    Place::Page(line) => self.write_line(engine, line, &job, odd),
+                }
+                jobs.push(Started {
+                    engine,
+                    place,
+                    job,
+                    stopped: false,
+                });
+            }
+        }
+        jobs
+    }
+
+    /// Sets registers, and starts.
+    fn launch(&mut self, engine: usize, job: &Job) {
+        self.count("jobs in registers");
+        let base = self.shape.engines[engine].registers;
+        let (all, source) = (self.random.below(2) as u32, self.random.below(2) as u32);
+        let start = copy::control::START.mask() as u32;
+        for side in &mut self.sides {
+            for (n, value) in (0..).zip(&job.arguments) {
+                let at = base + bar4::ARGUMENTS + bar4::ARGUMENT_STEP * n;
+                side.write64(Bar::Control, at, *value);
+            }
+            side.write32(Bar::Control, base + copy::STATUS, 1);
+            side.write32(Bar::Control, base + copy::INTERRUPT, all);
+            side.write32(Bar::Control, base + copy::SOURCES, source);
+            side.write32(Bar::Control, base + copy::CONTROL, start);
+        }
+        self.state.loose_engines.remove(&engine);
+    }
+
+    /// Writes a line of a page, in pieces of any size and in any order.
+    fn write_line(&mut self, engine: usize, line: u64, job: &Job, odd: bool) {
+        self.count("jobs in pages");
+        let base = self.shape.engines[engine].page + LINE * line;
+        let mut bytes = vec![0; LINE as usize];
+        for (n, value) in job.arguments.iter().enumerate() {
+            bytes[8 + 8 * n..16 + 8 * n].copy_from_slice(&value.to_le_bytes());
+        }
+        if odd {
+            let end = 8 + 8 * job.arguments.len() as u64;
+            let free: Vec<u64> = (0..8).chain(end..LINE).collect();
+            let at = pick(&mut self.random, &free) as usize;
+            bytes[at] = 1 << self.random.below(8);
+        }
+        let piece = pick(&mut self.random, &[64, 64, 64, 32, 16, 8, 4]);
+        let mut pieces: Vec<(u64, &[u8])> = (0..).step_by(piece).zip(bytes.chunks(piece)).collect();
+        if chance(&mut self.random, 50) {
+            pieces.reverse();
+        }
+        for side in &mut self.sides {
+            for (at, piece) in &pieces {
+                side.write(Bar::Control, base + at, piece);
+            }
+        }
+    }
+
+    /// Compares what registers and lines say at rest, with what is known, too.
+    fn ended(&mut self, jobs: &[Started]) -> Step {
+        for started in jobs {
+            let engine = &self.shape.engines[started.engine];
+            let (registers, page, words) = (engine.registers, engine.page, engine.words);
+            let outputs = words - started.job.arguments.len() as u64;
+            let output = bar4::ARGUMENTS + bar4::ARGUMENT_STEP * (words - 1);
+            let found = match started.place {
+                Place::Registers if started.stopped => continue,
+                Place::Registers => self.same("an engine's end", |side| {
+                    let done = side.read32(Bar::Control, registers + copy::STATUS)?;
+                    let result = side.read32(Bar::Control, registers + copy::RESULT)?;
+                    // Outputs have no meaning where something was wrong.
+                    if result != 0 {
+                        return Ok((done, result, 0));
+                    }
+                    let value = side.read32(Bar::Control, registers + output)?;
+                    let high = side.read32(Bar::Control, registers + output + 4)?;
+                    Ok((done, result, u64::from(high) << 32 | u64::from(value)))
+                })?,
+                Place::Page(line) => {
+                    let line = self.same("a line of an engine's page", |side| {
+                        let mut line = side.load(Bar::Control, page + LINE * line, LINE as u32)?;
+                        if let Some(line) = line.as_mut().filter(|l| l[4..8] != [0; 4]) {
+                            line[8..16].fill(0);
+                        }
+                        Ok(line)
+                    })?;
+                    let line = line.ok_or("both pages cannot be loaded")?;
+                    let word = |at: usize| {
+                        let bytes = line[at..at + 8].iter().rev();
+                        bytes.fold(0, |v, &b| v << 8 | u64::from(b))
+                    };
+                    (word(0) as u32 >> 1, (word(0) >> 32) as u32, word(8))
+                }
+            };
+            let told = (found.1, if outputs == 1 { found.2 } else { 0 });
+            if found.0 != 1 || started.job.ends.is_some_and(|ends| ends != told) {
+                return Err(format!(
+                    "both engines {} ended {:x?} by {found:x?}, and not by {:x?}",
+                    started.engine, started.job.arguments, started.job.ends
+                ));
+            }
+            if started.place == Place::Registers && found.1 != 0 {
+                self.state.loose_engines.insert(started.engine);
+            }
+        }
+        (0..self.shape.engines.len()).try_for_each(|number| self.engine_words(number))
+    }
+
+    /// Compares the registers of an engine at rest.
+    fn engine_words(&mut self, number: usize) -> Step {
+        let engine = &self.shape.engines[number];
+        let loose = self.state.loose_engines.contains(&number);
+        let outputs = bar4::ARGUMENTS + bar4::ARGUMENT_STEP * (engine.words - 1);
+        let known = |&at: &u64| !loose || at != copy::RESULT && at < outputs;
+        let words = (0..0x100).step_by(4).filter(known);
+        let words: Vec<u64> = words.map(|at| engine.registers + at).collect();
+        self.words("registers of an engine", Bar::Control, &words)
+    }
+
+    /// A reset has come between: jobs may have ended anywhere.
+    pub fn jobs_cut(&mut self, jobs: &[Started]) -> Step {
+        let blocks = jobs.iter().flat_map(|started| &started.job.writes);
+        let allowed = blocks.map(|(block, _)| (*block, (vec![UNKNOWN], false)));
+        self.check_blocks(&allowed.collect())?;
+        for started in jobs {
+            self.state.loose_engines.insert(started.engine);
+            self.state.loose_counts = true;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,57 @@
+"""Several devices of one host from Python, each on an engine of its own: data of commands in a peer's PM window."""
+
+import pytest
+from nearside import Design, Device, NearsideError
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+@pytest.mark.parametrize("engines", [("rtl", "fast"), ("fast", "rtl"), ("fast", "fast")])
+def test_data_go_from_device_to_device(engines):
+    design = Design.load("default")
+    own, other = engines
+    with Device(design, engine=own, peers=[(design, other)]) as device:
+        (peer,) = device.peers
+        data = bytes(range(256)) * 256
+        device.write(data)
+        # One command at a time, from the start of the media to the start of the peer's window.
+        shape = {"queues": 1, "depth": 1, "min_bytes": 64 * KIB, "pattern": "sequential", "peer": 0}
+        device.workload(read_percent=100, commands=1, span=64 * KIB, **shape)
+        assert peer.pm_read(0, len(data)) == data
+        # And back from there to another place.
+        changed = data[::-1]
+        peer.pm_write(0, changed)
+        device.workload(read_percent=0, commands=1, start=MIB, span=64 * KIB, **shape)
+        assert device.read(len(changed), MIB)[0] == changed
+
+
+def test_a_peer_has_a_timing_of_its_own():
+    design = Design.load("default").with_values("media.profile = 'dram'")
+
+    def write_ns(profile):
+        with Device(design, engine="fast", peers=[(design, "fast")]) as device:
+            device.peers[0].delay_set(profile)
+            job = {"read_percent": 0, "queues": 1, "depth": 1, "commands": 20, "peer": 0}
+            return device.workload(**job)["latency"]["mean_ns"]
+
+    assert write_ns("nand") > write_ns("dram") + 50_000
+
+
+def test_what_a_peer_cannot_do():
+    design = Design.load("default")
+    with Device(design, engine="fast", peers=[(design, "fast")]) as device:
+        job = {"queues": 1, "depth": 1, "commands": 1}
+        with pytest.raises(NearsideError, match=r"^peer = 1: the device has 1 of them"):
+            device.workload(peer=1, **job)
+        with pytest.raises(NearsideError, match=r"^verify: "):
+            device.workload(peer=0, verify=True, **job)
+        with pytest.raises(NearsideError, match="PM window"):
+            device.peers[0].pm_read(1 << 40, 64)
+        with pytest.raises(NearsideError, match="another device's window has"):
+            device.workload(peer=0, queues=16, depth=256, commands=1, min_bytes=MIB)
+    with Device(design, engine="fast") as alone:
+        assert alone.peers == []
+        with pytest.raises(NearsideError, match=r"^peer = 0: the device has 0"):
+            alone.workload(peer=0, **job)
+    with pytest.raises(NearsideError, match="allowed are"):
+        Device(design, engine="fast", peers=[(design, "slow")])
