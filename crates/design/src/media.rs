@@ -198,6 +198,8 @@ pub struct Registers {
     pub read_cap: u32,
     /// `write_cap`, Q8.16 bytes per cycle.
     pub write_cap: u32,
+    /// `calibration`: what is taken off all times, in the order of `timing`.
+    pub calibration: [u32; 4],
     /// `timing`: read base, read beat, write base, write beat, Q20.12 cycles.
     pub timing: [u32; 4],
     /// `region`: first page, last page, and the four times.
@@ -304,6 +306,7 @@ impl Profile {
                 control: (ENABLE.of(1) | enabled) as u32,
                 read_cap: cap(self.read.cap_gb_s, clock, turns.channels),
                 write_cap: cap(self.write.cap_gb_s, clock, turns.channels),
+                calibration: [0; 4],
                 timing: times(&self.read, &self.write),
                 regions,
             }
