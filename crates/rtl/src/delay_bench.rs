@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use design::media::{Registers, Sizes};
 use sim::controller::Memory;
 use sim::{Clock, Fault, Media, Random};
-use spec::regs::nvm_delay::{self, calibration, command, control, counters::read as of, timing};
+use spec::regs::nvm_delay::{self, command, control, counters::read as of, timing};
 
 use crate::axi::{
     resp, AddressMap, Ax, AxiMaster, AxiPorts, AxilAccess, AxilMaster, AxilPorts, DdrSlave, WBeat,
