@@ -9,7 +9,7 @@ use design::media::Registers;
 use device::{Engine, RtlOptions};
 use driver::launch::EngineRegisters;
 use driver::page::{CommandPage, Submitted};
-use driver::window::{self, Pattern, Stream};
+use driver::window::{self, Stream};
 use driver::workload::{self, Job, Layout, Pattern, Shape};
 use driver::Qos;
 use driver::{split_ranges, Config, Erase, Host, Latency, Priority, Range, SimHost, Weights};
@@ -627,9 +627,9 @@ impl Device {
             }
         };
         let pattern = match pattern {
-            "sequential" => Pattern::Sequential,
-            "random" => Pattern::Random,
-            "chain" => Pattern::Chain,
+            "sequential" => window::Pattern::Sequential,
+            "random" => window::Pattern::Random,
+            "chain" => window::Pattern::Chain,
             _ => {
                 let allowed = "allowed are \"sequential\", \"random\", \"chain\"";
                 return Err(PyValueError::new_err(format!(
