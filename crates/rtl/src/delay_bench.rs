@@ -203,6 +203,10 @@ impl DelayBench {
             let up = bench.tick(|_, _, _| {}).map(|_| ());
             up.map_err(|fault| crate::Error::NotABitstream(fault.to_string()))?;
         }
+        // A counter is read when the sweep after reset has ended: a clear during it would act at its end, in the midst of traffic.
+        bench
+            .read(nvm_delay::COUNTERS)
+            .map_err(|fault| crate::Error::NotABitstream(fault.to_string()))?;
         Ok(bench)
     }
 
