@@ -206,14 +206,27 @@ module nvm_delay_control
   assign old_time = init_q ? '0 : shadow[index];
   assign new_time = copy_q ? old_time : (old_time & ~time_mask_q) | (time_data_q & time_mask_q);
   assign time_write = copy_q || (time_req_q && time_is_wr_q);
-  assign read_time_o = time_write && !index[1];
-  assign write_time_o = time_write && index[1];
-  assign time_o = '{base: !index[0], bank: !config_q.bank, place: index[TimeBits-1:2], data: calibrated};
+  assign {less, calibrated} = {1'b0, new_time} - {1'b0, shadow[{Calibration, index[1:0]}]};
   assign time_place_q = time_index_q[TimeBits-1:2];
 
-  always_comb begin
-    {less, calibrated} = {1'b0, new_time} - {1'b0, shadow[{Calibration, index[1:0]}]};
-    if (less || init_q) calibrated = '0;
+  // A cycle later: what is less than its calibration becomes 0 by the synchronous reset of these registers, without a LUT a bit.
+  // A commit comes later still.
+  always_ff @(posedge reg_clk or negedge rst_ni) begin
+    if (!rst_ni) begin
+      read_time_o  <= 1'b0;
+      write_time_o <= 1'b0;
+    end else begin
+      read_time_o  <= time_write && !index[1];
+      write_time_o <= time_write && index[1];
+    end
+  end
+
+  always_ff @(posedge reg_clk) begin
+    time_o.base <= !index[0];
+    time_o.bank <= !config_q.bank;
+    time_o.place <= index[TimeBits-1:2];
+    if (less || init_q) time_o.data <= '0;
+    else time_o.data <= calibrated;
   end
 
   always_ff @(posedge reg_clk or negedge rst_ni) begin
