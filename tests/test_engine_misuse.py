@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -25,29 +24,38 @@ def device():
 
 
 @pytest.mark.slow
-def test_a_command_hears_signals(device):
+def test_a_command_hears_signals():
     """A handler that raises ends it long before its end, the engine stops, and everything works."""
-    scan = device.engine("scan0")
-    scan_all = {"cdw12": 32 * MIB // BLOCK - 1}
-    begin, begun = device.now_ns, time.monotonic()
-    scan.command("count", **scan_all)
-    whole, took = device.now_ns - begin, time.monotonic() - begun
 
     def handler(*_):
         raise Stopped
 
+    scan_all = {"cdw12": 32 * MIB // BLOCK - 1}
     before = signal.signal(signal.SIGALRM, handler)
+    # On the fast engine a command is over before anybody could want its end.
     try:
-        begin = device.now_ns
-        signal.setitimer(signal.ITIMER_REAL, took / 10)
-        with pytest.raises(Stopped):
+        with Device(Design.load("engines"), engine="rtl") as device:
+            scan = device.engine("scan0")
+            begin = device.now_ns
             scan.command("count", **scan_all)
-        assert device.now_ns - begin < whole / 2
+            whole = device.now_ns - begin
+
+            def until_stopped() -> float:
+                """Simulated time that a command had taken when a signal ended it, wherever in it the signal came."""
+                signal.setitimer(signal.ITIMER_REAL, 0.005)
+                try:
+                    while True:
+                        begin = device.now_ns
+                        scan.command("count", **scan_all)
+                except Stopped:
+                    return device.now_ns - begin
+
+            assert any(until_stopped() < whole / 2 for _ in range(50))
+            assert scan.command("count", cdw12=7) >= 0
+            assert scan.launch(src=0, bytes=4096, low=0, high=0, kind=0) < whole / 10
+            device.write(bytes(BLOCK))
     finally:
         signal.signal(signal.SIGALRM, before)
-    assert scan.command("count", cdw12=7) >= 0
-    assert scan.launch(src=0, bytes=4096, low=0, high=0, kind=0) < whole / 10
-    device.write(bytes(BLOCK))
 
 
 @pytest.mark.slow

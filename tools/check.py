@@ -36,7 +36,7 @@ CLIPPY = (85, 95)
 FREE_CLOCKS = ["hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl", "hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl_io_quick"]
 
 # The tests that take either engine, and those of them that `make test` has on the RTL, too: modules `sampled`.
-SAMPLED = ["--test", "behaviour", "--test", "served", "--", "sampled"]
+SAMPLED = ["--test", "behaviour", "--test", "served", "--test", "killed", "--", "sampled"]
 
 
 def no_rustfmt() -> str:
@@ -115,6 +115,8 @@ def test_steps(everything: bool) -> list[Step]:
         command = [str(BIN / "pytest"), *FREE_CLOCKS, "-n", "2"]
         steps.append(Step("free clocks", command, counted=True, env=free))
         steps.append(Step("guest", python("guest.py", "test"), counted=True))
+        sample = python("guest.py", "test", "--engine", "rtl", "--task", "first")
+        steps.append(Step("guest on rtl", sample, counted=True))
     if everything and (ROOT / "python" / "nearside").is_dir():
         # Tests never depend on how fast a machine is; `make docs` measures the rest.
         steps.append(Step("claims", [str(BIN / "nearside"), "claim", "run", "--quick", "--simulated"]))
@@ -130,6 +132,17 @@ def counts(output: str) -> Counter[str]:
             for number, word in re.findall(r"(\d+) (passed|failed|skipped|errors?|ignored|xfailed|xpassed)", line):
                 total[words.get(word, word)] += int(number)
     return total
+
+
+def failures(output: str) -> list[str]:
+    """The lines that say what failed: those of cargo test stand amid the output of the tests behind it."""
+    lines = output.splitlines()
+    told, inside = [], False
+    for line in lines:
+        inside = (inside and not line.startswith("test result: ")) or bool(re.match(r"---- .* ----$", line))
+        if inside:
+            told.append(line)
+    return [*told[:60], *lines[-30:]]
 
 
 def run(step: Step, total: Counter[str]) -> None:
@@ -163,7 +176,7 @@ def run(step: Step, total: Counter[str]) -> None:
     lines += [f"      {line}" for line in text.splitlines() if line.startswith("skipped: ")]
     if not ok:
         reason = f"stopped after {STEP_LIMIT_S} s" if status == 124 else f"exit status {status}"
-        lines += [f"      {line}" for line in text.splitlines()[-30:]]
+        lines += [f"      {line}" for line in failures(text)]
         lines.append(f"      {reason}; log: {log.relative_to(ROOT)}")
     with SHARED:
         total.update(found)

@@ -20,6 +20,9 @@ use crate::guard;
 
 /// What becomes a hole at a time: a page of the machine, and a granule's least.
 const PAGE: u64 = 4096;
+/// From so many bytes on, what is written to a file is there whole or not at all when the process is killed: a block.
+const WHOLE: usize = 512;
+static ZEROS: [u8; PAGE as usize] = [0; PAGE as usize];
 
 /// Why media can't be opened or flushed; one line, naming the file.
 #[derive(Debug)]
@@ -258,8 +261,13 @@ impl Media {
     }
 
     /// Writes at `addr`. False: there is no room for it, and only a part is written, or nothing.
+    ///
+    /// Of blocks in a file each is written at once: nothing that ends the process leaves a part of one.
     pub fn write(&mut self, addr: u64, data: &[u8]) -> bool {
         let inside = self.inside(addr, data.len());
+        if inside >= WHOLE && matches!(self.store, Store::File { .. }) {
+            return self.write_file(addr, &data[..inside]) || self.fail("write", addr);
+        }
         // SAFETY: so many bytes are within the media.
         let copy = |to: *mut u8| unsafe { to.copy_from_nonoverlapping(data.as_ptr(), inside) };
         inside == 0 || self.copy(addr as usize, inside, copy) || self.fail("write", addr)
@@ -314,7 +322,10 @@ impl Media {
             if bytes < PAGE as usize || !self.punch(from) {
                 // SAFETY: so many bytes are within the media.
                 let fill = |to: *mut u8| unsafe { to.write_bytes(0, bytes) };
-                done &= self.copy(from, bytes, fill) || self.zeros(at, bytes);
+                done &= match self.store {
+                    Store::File { .. } if bytes >= WHOLE => self.write_file(at, &ZEROS[..bytes]),
+                    _ => self.copy(from, bytes, fill),
+                } || self.zeros(at, bytes);
             }
             at = next;
         }
@@ -393,6 +404,29 @@ impl Media {
             }
         }
         have == out.len()
+    }
+
+    /// Writes past the map, page by page: the kernel ends a page's copy, whatever comes meanwhile.
+    fn write_file(&self, addr: u64, data: &[u8]) -> bool {
+        let Some(file) = self.fd() else {
+            return false;
+        };
+        let (mut at, mut left) = (addr, data);
+        while !left.is_empty() {
+            let room = (PAGE - at % PAGE) as usize;
+            let (page, rest) = left.split_at(room.min(left.len()));
+            // Behind the end of a file that somebody has cut, a write would make it longer.
+            // SAFETY: the byte is within the media.
+            let there = self.copy(at as usize, 1, |from| unsafe {
+                from.read_volatile();
+            });
+            let write = || rustix::io::retry_on_intr(|| rustix::io::pwrite(file, page, at));
+            if !there || write() != Ok(page.len()) {
+                return false;
+            }
+            (at, left) = (at + page.len() as u64, rest);
+        }
+        true
     }
 
     /// Whether there are zeros, without taking room for them.

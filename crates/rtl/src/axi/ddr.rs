@@ -3,6 +3,7 @@
 use sim::controller::{AddressMap, FrontEnd, MemoryTiming};
 use sim::{Media, Time};
 
+use super::gather::{Gather, BLOCK};
 use super::{resp, AxiPorts, FillPorts, BEAT};
 use crate::bitstream::Model;
 
@@ -21,8 +22,6 @@ pub struct DdrStats {
     pub fill_beats: u64,
 }
 
-/// Bytes of a block.
-const BLOCK: u64 = 512;
 /// What is zeroed of the media at a time, where all of it is to be: no larger than a granule.
 const PAGE: u64 = 4096;
 
@@ -38,7 +37,7 @@ struct Fill {
 /// The AXI4 slave: ports and data of a [`FrontEnd`]. Where the design has the ports for it, it also zeroes blocks on request,
 /// one line a clock; writes over AXI and these lines take turns.
 ///
-/// Data is written when a beat is accepted and read when it is returned, B comes once the controller has all data, reads of
+/// Data is written when a block's last beat of a burst is accepted, and read when it is returned, B comes once the controller has all data, reads of
 /// one ID return in order and beats of different reads are not interleaved. Addresses beyond the media get DECERR,
 /// accesses that fail there SLVERR.
 pub struct DdrSlave {
@@ -56,6 +55,7 @@ pub struct DdrSlave {
     fill_ready: bool,
     fill_done: bool, // as the port has it
     fill_turn: bool, // the next line is the fill's, if a write wants to go as well
+    gather: Gather,
     stats: DdrStats,
 }
 
@@ -77,6 +77,7 @@ impl DdrSlave {
             fill_ready: false,
             fill_done: false,
             fill_turn: false,
+            gather: Gather::new(),
             stats: DdrStats::default(),
         }
     }
@@ -280,7 +281,11 @@ impl DdrSlave {
             Some(addr) => {
                 let mut data = [0; BEAT];
                 self.ports.w.data(model, &mut data);
-                if !media.write_line(addr, &data, self.ports.w.strb(model)) {
+                let strb = self.ports.w.strb(model);
+                if !self
+                    .gather
+                    .line(media, addr, &data, strb, self.front.data_ends())
+                {
                     code = resp::SLVERR;
                 }
             }

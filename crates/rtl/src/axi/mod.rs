@@ -5,6 +5,7 @@
 //! that edge will perform. This is right whether or not the design has combinational paths from inputs to outputs.
 
 mod ddr;
+mod gather;
 mod host;
 mod lite;
 mod master;

@@ -1,6 +1,7 @@
 //! What the tests share: a client that says exactly what it is told to, and a device that is easy to look into.
 #![allow(dead_code)]
 
+pub mod machine;
 pub mod session;
 
 use std::io::{IoSlice, Read, Write};

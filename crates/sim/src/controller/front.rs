@@ -216,6 +216,13 @@ impl FrontEnd {
         Some(ax.beat_addr(self.write_beat) & !(BEAT as u64 - 1))
     }
 
+    /// Whether the next beat of write data is the last one of its burst.
+    pub fn data_ends(&self) -> bool {
+        self.writes
+            .front()
+            .is_some_and(|ax| self.write_beat == u32::from(ax.len))
+    }
+
     /// Takes a beat of write data, if [`FrontEnd::takes_data`]; `code` is what has become of it.
     pub fn data(&mut self, now: Time, code: u8) {
         let (Some(local), Some(&ax)) = (self.data_addr(), self.writes.front()) else {

@@ -1,0 +1,70 @@
+//! Lines of write bursts on their way to the media.
+
+use sim::Media;
+
+use super::BEAT;
+
+/// Bytes of a block.
+pub(super) const BLOCK: u64 = 512;
+const LINES: usize = BLOCK as usize / BEAT;
+
+/// The lines of a block that a burst has brought so far. They go to the media together, so that a process that is killed between two
+/// beats leaves the block as it was in a media file, and not a part of it.
+pub(super) struct Gather {
+    /// Where the first line goes.
+    addr: u64,
+    lines: [[u8; BEAT]; LINES],
+    strobes: [u64; LINES],
+    count: usize,
+}
+
+impl Gather {
+    /// Without a line.
+    pub fn new() -> Gather {
+        Gather {
+            addr: 0,
+            lines: [[0; BEAT]; LINES],
+            strobes: [0; LINES],
+            count: 0,
+        }
+    }
+
+    /// The next line of a burst, its last one or not. False: lines were to be written, and there is no room for some.
+    pub fn line(
+        &mut self,
+        media: &mut Media,
+        addr: u64,
+        data: &[u8; BEAT],
+        strobe: u64,
+        last: bool,
+    ) -> bool {
+        let next = self.addr + (self.count * BEAT) as u64;
+        let mut fine = true;
+        if self.count > 0 && (addr != next || addr % BLOCK == 0) {
+            fine = self.write(media);
+        }
+        if self.count == 0 {
+            self.addr = addr;
+        }
+        self.lines[self.count] = *data;
+        self.strobes[self.count] = strobe;
+        self.count += 1;
+        if last || (addr + BEAT as u64) % BLOCK == 0 {
+            fine &= self.write(media);
+        }
+        fine
+    }
+
+    fn write(&mut self, media: &mut Media) -> bool {
+        let count = std::mem::take(&mut self.count);
+        let (lines, strobes) = (&self.lines[..count], &self.strobes[..count]);
+        if strobes.iter().all(|&strobe| strobe == u64::MAX) {
+            return media.write(self.addr, lines.as_flattened());
+        }
+        let mut fine = true;
+        for (i, (line, &strobe)) in lines.iter().zip(strobes).enumerate() {
+            fine &= media.write_line(self.addr + (i * BEAT) as u64, line, strobe);
+        }
+        fine
+    }
+}
