@@ -1,4 +1,4 @@
-"""The whole path on the RTL: driver, link, device, DRAM, media, and back."""
+"""The whole path: driver, link, device, DRAM, media, and back."""
 
 from __future__ import annotations
 

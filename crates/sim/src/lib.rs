@@ -7,6 +7,7 @@ pub mod config;
 pub mod controller;
 mod device;
 pub mod dram;
+pub mod fork;
 pub mod guard;
 mod media;
 mod memory;

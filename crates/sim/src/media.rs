@@ -16,6 +16,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use crate::fork::Shared;
 use crate::guard;
 
 /// What becomes a hole at a time: a page of the machine, and a granule's least.
@@ -118,13 +119,20 @@ pub struct Media {
     map: MmapRaw,
     store: Store,
     failures: AtomicU64,
+    _shared: Option<Shared>,
 }
 
 impl Media {
     fn new(map: MmapMut, store: Store) -> Media {
         guard::install();
+        let shared = match &store {
+            Store::Memory => None,
+            Store::Shared(_) => Some("media in memory that others can map".into()),
+            Store::File { path, .. } => Some(format!("media file {}", path.display())),
+        };
         Media {
             map: map.into(),
+            _shared: shared.map(Shared::new),
             store,
             failures: AtomicU64::new(0),
         }

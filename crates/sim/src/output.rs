@@ -9,12 +9,15 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{flock, FlockOperation, OFlags};
 use rustix::io::Errno;
 
+use crate::fork::Shared;
+
 /// A file to write to, locked (`flock`) until this is dropped if it is a regular one: no device has it for its media or for
 /// another such file meanwhile.
 #[derive(Debug)]
 pub struct Output {
     path: PathBuf,
     file: File,
+    _shared: Shared,
 }
 
 impl Output {
@@ -40,8 +43,13 @@ impl Output {
         if file.metadata()?.is_file() {
             lock(&file)?;
         }
-        let path = path.into();
-        Ok(Output { path, file })
+        let path: PathBuf = path.into();
+        let shared = Shared::new(format!("file {}", path.display()));
+        Ok(Output {
+            path,
+            file,
+            _shared: shared,
+        })
     }
 
     /// As it was named.

@@ -91,6 +91,8 @@ NS_API void *ns_new(int argc, const char **argv) {
     current = self;
     try {
         self->context.commandArgs(argc, argv);
+        // Models have one thread. Idle ones beside it would be missing from a copy of the process, whose end waited for theirs.
+        self->context.threads(1);
 #ifdef NS_TRACE
         self->context.traceEverOn(true);
 #endif
