@@ -180,12 +180,46 @@ def test_streams_of_the_window(device):
     assert device.pm_read(1 << 20, 8192) == data
 
 
+@pytest.mark.both
+def test_chains_of_the_window(device):
+    """Each load's address is what the one before has found; longer than there are places, a chain goes round."""
+    device.delay_set("optane-dcpmm")
+    for count, span in ((200, 1 << 20), (50, 640)):
+        device.delay_counters(clear=True)
+        found = device.pm_stream("load", pattern="chain", in_flight=1, count=count, span=span, seed=5)
+        assert found["latency"]["count"] == count
+        assert found["elapsed_ns"] == pytest.approx(count * found["latency"]["mean_ns"], rel=1e-6)
+        sides = [channel["read"] for channel in device.delay_counters()]
+        assert sum(side["transactions"] for side in sides) == count + 1  # one waits for the stores
+    for wrong in ({"in_flight": 2}, {"in_flight": 1, "bytes": 4}, {"in_flight": 1, "verify": True}):
+        with pytest.raises(NearsideError, match="a chain is of loads, one in flight, of at least 8 bytes"):
+            device.pm_stream("load", pattern="chain", **wrong)
+    with pytest.raises(ValueError, match='"random", "chain"'):
+        device.pm_stream("load", pattern="rings")
+
+
+@pytest.mark.both
+@pytest.mark.parametrize("pattern", ["random", "chain"])
+def test_a_load_takes_profile_and_link(device, pattern):
+    """What the device's stages take is in the profile's time, and not on top of it."""
+    values = device.design.values
+    link, host = values["pcie"], values["host"]
+    way = link["device_phy_ns"] + link["propagation_ns"] + link["root_phy_ns"] + host["mmio_ns"]
+    pause = 1000 if pattern == "random" else 0
+    for target in (305, 451, 1000.5):  # more than a load takes that meets a refresh
+        device.delay_set_latency(target, 94)
+        found = device.pm_stream("load", pattern=pattern, in_flight=1, count=400, pause_ns=pause, seed=5)
+        expected = 2 * way + (24 + 64 + 20) / found["link"]["gb_s"] + target
+        # A chain arrives at one distance from the clock's edge, off the mean one by half a cycle at most.
+        assert abs(found["latency"]["mean_ns"] - expected) < (1 if pattern == "random" else 2.5)
+
+
 def test_profiles_that_the_dram_is_too_slow_for_say_so():
     """When they are chosen: in the design, by name, by values; and those that it is fast enough for say nothing."""
     design = Design.load("default")
     with pytest.warns(LateReadsWarning, match="media profile stt-mram asks for reads of 64 bytes in 60 ns"):
         device = Device(design.with_values("[media]\nprofile = 'stt-mram'"))
-    assert device.late_reads["dram_ns"] == 72
+    assert (device.late_reads["dram_ns"], device.late_reads["path_ns"]) == (72, 26)
     with device:
         with pytest.warns(LateReadsWarning, match="profile reram .* all reads come late"):
             device.delay_set("reram")
@@ -196,7 +230,7 @@ def test_profiles_that_the_dram_is_too_slow_for_say_so():
             for profile in ("dram", "pcm", "optane-dcpmm", "nand"):
                 device.delay_set(profile)
                 assert device.late_reads is None
-            device.delay_set_latency(72, 1)
+            device.delay_set_latency(98, 1)
         # It is what a device does that rests: the fastest read of all takes so long.
         device.delay_set("dram")
         for pattern, key in (("random", "dram_ns"), ("sequential", "open_row_ns")):

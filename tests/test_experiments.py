@@ -414,6 +414,22 @@ def test_claims_are_tables_first():
     assert "http" not in html.replace("http-equiv", "").replace("http://www.w3.org/", "")
 
 
+def test_claims_tell_the_true_mean_of_targets_that_the_dram_misses():
+    """Beside those that it meets, and what the host sees beside what the block does at its own ports."""
+    late, met = "nvm_delay.targets.read_60ns", "nvm_delay.targets.read_351ns"
+    doc = claims(claim(f"{late}.mean", 72.4), claim(f"{late}.on_time_error", 0.0), claim(f"{met}.mean_error", 0.01),
+                 claim("pm.load.optane-dcpmm", 0.1), claim("pm.chain.optane-dcpmm.fast", 0.2))  # fmt: skip
+    ports, seen = matrices.matrices(claims_report.combined([doc]))
+    cells = {row: dict(zip(ports.columns, line, strict=True)) for row, line in ports.rows}
+    assert cells["60 ns"]["read: mean where the DRAM is late, ns"]["value"] == 72.4
+    assert cells["60 ns"]["read: error of the mean, %"] is None
+    assert seen.columns == ["64 B load, rtl", "chain of loads, fast"]
+    assert [row for row, _ in seen.rows] == ["optane-dcpmm"]
+    (plot,) = matrices.plots(doc["claims"])
+    reads = next(series for series in plot["series"] if series["name"] == "reads")
+    assert reads["y"] == [pytest.approx(100 * 12.4 / 60), 0.01]
+
+
 @pytest.mark.parametrize("value", [float("inf"), "x", [], {"a": 1}])
 def test_claims_that_are_damaged_are_named(tmp_path, value):
     (tmp_path / "claims.json").write_text(json.dumps(claims(*WIRE, claim("nvme.sizes", value))))

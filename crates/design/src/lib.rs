@@ -11,6 +11,7 @@ pub mod host;
 mod identity;
 pub mod media;
 mod memory;
+pub mod path;
 
 use std::fmt;
 use std::path::{Path, PathBuf};

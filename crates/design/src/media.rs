@@ -10,6 +10,7 @@ use spec::regs::nvm_delay::{
 };
 
 use crate::error::{self, check, Error};
+use crate::path;
 
 /// Address regions that `nvm_delay` has.
 pub const MAX_REGIONS: usize = nvm_delay::REGION_COUNT as usize;
@@ -129,17 +130,20 @@ impl MoverSizes {
     };
 }
 
-/// A profile whose reads the DRAM behind it is too slow for: they leave when the DRAM has answered, and count as late.
+/// A profile whose reads the DRAM behind it is too slow for, on a way that takes time, too: they leave when the DRAM has answered,
+/// and count as late.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LateReads {
     /// The profile's name.
     pub profile: String,
     /// What a read of 64 bytes is to take, in ns; the shortest of all regions.
     pub target_ns: f64,
-    /// What it takes at least when no row of its bank is open, in ns.
+    /// What it takes behind `nvm_delay` at least when no row of its bank is open, in ns.
     pub dram_ns: f64,
-    /// What it takes at least when its row is open.
+    /// What it takes there at least when its row is open.
     pub open_row_ns: f64,
+    /// What its way to `nvm_delay` and back takes, which is taken off the target.
+    pub path_ns: f64,
     /// Those late: all of them, or only reads whose row is not open.
     pub all: bool,
 }
@@ -152,6 +156,7 @@ impl LateReads {
             target_ns,
             dram_ns,
             open_row_ns,
+            path_ns,
             ..
         } = self;
         let which = match self.all {
@@ -160,7 +165,7 @@ impl LateReads {
         };
         format!(
             "the media profile {profile} asks for reads of 64 bytes in {target_ns} ns, but the DDR4 behind it takes at least {dram_ns} ns, or \
-             {open_row_ns} ns when their row is open: {which} come late and show the DRAM's own time (nvm_delay counts them)"
+             {open_row_ns} ns when their row is open, and the way to it {path_ns} ns: {which} come late and show the DRAM's own time (nvm_delay counts them)"
         )
     }
 }
@@ -198,6 +203,8 @@ pub struct Registers {
     pub read_cap: u32,
     /// `write_cap`, Q8.16 bytes per cycle.
     pub write_cap: u32,
+    /// `calibration`: what is taken off all times, in the order of `timing`.
+    pub calibration: [u32; 4],
     /// `timing`: read base, read beat, write base, write beat, Q20.12 cycles.
     pub timing: [u32; 4],
     /// `region`: first page, last page, and the four times.
@@ -274,7 +281,7 @@ impl Profile {
     ///
     /// A channel sees its own addresses, has the regions that it has a part of, and gets its share of the bandwidth. Times are
     /// rounded to 2^-12 cycles, caps to 2^-16 bytes per cycle; a cap above what a channel can carry is none. A time of more
-    /// cycles than the registers hold is an error.
+    /// cycles than the registers hold is an error. The calibration is what the host's accesses take beside: [`path::CYCLES`].
     pub fn registers(&self, clock: Clock, turns: Turns) -> Result<Vec<Registers>, Error> {
         if !self.enable {
             return Ok(vec![Registers::default(); turns.channels as usize]);
@@ -291,6 +298,7 @@ impl Profile {
         let times = |read: &Timing, write: &Timing| {
             [read.base_ns, read.beat_ns, write.base_ns, write.beat_ns].map(|ns| time(ns, clock))
         };
+        let path = fixed(path::CYCLES);
         let of_channel = |channel| {
             let regions = self.regions.iter().filter_map(|r| {
                 let end = r.first.0.saturating_add(r.bytes.0);
@@ -304,6 +312,7 @@ impl Profile {
                 control: (ENABLE.of(1) | enabled) as u32,
                 read_cap: cap(self.read.cap_gb_s, clock, turns.channels),
                 write_cap: cap(self.write.cap_gb_s, clock, turns.channels),
+                calibration: [path, 0, path, 0],
                 timing: times(&self.read, &self.write),
                 regions,
             }
@@ -322,13 +331,15 @@ impl Profile {
         let [open_row_ns, dram_ns] = dram
             .read_ns()
             .map(|ns| ((ns / period).ceil() + STAGES) * period)
-            .map(|ns| (ns * 100.0).round() / 100.0);
-        (self.enable && target_ns < dram_ns).then(|| LateReads {
+            .map(hundredths);
+        let path_ns = hundredths(clock.ns(path::CYCLES));
+        (self.enable && target_ns < dram_ns + path_ns).then(|| LateReads {
             profile: self.name.clone(),
             target_ns,
             dram_ns,
             open_row_ns,
-            all: target_ns < open_row_ns,
+            path_ns,
+            all: target_ns < open_row_ns + path_ns,
         })
     }
 
@@ -423,9 +434,19 @@ impl Timing {
     }
 }
 
+/// Rounded to two digits, as people read it.
+fn hundredths(ns: f64) -> f64 {
+    (ns * 100.0).round() / 100.0
+}
+
 /// Nanoseconds in Q20.12 cycles, rounded to nearest.
 fn time(ns: f64, clock: Clock) -> u32 {
-    (clock.cycles(ns) * f64::from(1u32 << TIME_FRACTION)).round() as u32
+    fixed(clock.cycles(ns))
+}
+
+/// Cycles in Q20.12, rounded to nearest.
+fn fixed(cycles: f64) -> u32 {
+    (cycles * f64::from(1u32 << TIME_FRACTION)).round() as u32
 }
 
 /// A device's GB/s in Q8.16 bytes per cycle of one channel; a cap that is too small to express is the smallest.
@@ -498,13 +519,14 @@ mod tests {
             assert_eq!(late(name), None, "{name}");
         }
         // 8 + 8 ns of the controller and 21 or 38 clocks of 0.833 ns, up to the next edge, and six cycles.
-        for (name, target_ns, all) in [("reram", 50.0, true), ("stt-mram", 60.0, false)] {
+        for (name, target_ns, all) in [("reram", 50.0, true), ("stt-mram", 60.0, true)] {
             let found = late(name).unwrap();
             let expected = LateReads {
                 profile: name.into(),
                 target_ns,
                 dram_ns: 72.0,
                 open_row_ns: 60.0,
+                path_ns: 26.0,
                 all,
             };
             assert_eq!(found, expected);
@@ -514,13 +536,13 @@ mod tests {
             }
             assert_eq!(message.contains("all reads"), all);
         }
-        // By the numbers, whatever the name: of the profile, its regions, the DRAM, the clock.
+        // By the numbers, whatever the name: of the profile, its regions, the DRAM, the clock. 26 ns are those of the way to it.
         let plain = |ns| Profile::latencies("reram", ns, 0.0);
         for (ns, expected) in [
-            (72.0, None),
-            (71.9, Some(false)),
-            (60.0, Some(false)),
-            (59.9, Some(true)),
+            (98.0, None),
+            (97.9, Some(false)),
+            (86.0, Some(false)),
+            (85.9, Some(true)),
         ] {
             let found = plain(ns).late_reads(clock, &dram).map(|late| late.all);
             assert_eq!(found, expected, "{ns}");
@@ -570,6 +592,7 @@ mod tests {
         };
         assert_eq!(r.control, 0x11);
         assert_eq!(r.timing, [312_320, 0, 96_256, 1024]);
+        assert_eq!(r.calibration, [26_624, 0, 26_624, 0]);
         assert_eq!(r.read_cap, (12.8 * 65536.0_f64).round() as u32);
         assert_eq!(r.regions[0][..3], [128, 255, 2_048_000_000]);
         assert_eq!(time_ns(r.timing[0], clock), 305.0);

@@ -469,7 +469,7 @@ impl Twin {
             let region = nvm_delay::REGION
                 + nvm_delay::REGION_STRIDE * self.random.below(nvm_delay::REGION_COUNT);
             let page = self.random.below(600) as u32;
-            writes.push(match self.random.below(9) {
+            writes.push(match self.random.below(10) {
                 0 | 1 => (nvm_delay::CONTROL, self.random.below(256) as u32),
                 2 => (
                     nvm_delay::READ_CAP,
@@ -482,7 +482,8 @@ impl Twin {
                     time,
                 ),
                 7 => (region + nvm_delay::region::FIRST, page),
-                _ => (region + nvm_delay::region::LAST, page),
+                8 => (region + nvm_delay::region::LAST, page),
+                _ => (nvm_delay::CALIBRATION + 4 * self.random.below(4), time),
             });
         }
         if chance(&mut self.random, 70) {

@@ -300,6 +300,9 @@ impl Delay {
         write(nvm_delay::CONTROL, registers.control);
         write(nvm_delay::READ_CAP, registers.read_cap);
         write(nvm_delay::WRITE_CAP, registers.write_cap);
+        for (offset, &value) in TIMING.into_iter().zip(&registers.calibration) {
+            write(nvm_delay::CALIBRATION + offset, value);
+        }
         for (offset, &value) in TIMING.into_iter().zip(&registers.timing) {
             write(nvm_delay::TIMING + offset, value);
         }
@@ -334,6 +337,9 @@ impl Delay {
             write_cap: read(nvm_delay::WRITE_CAP)?,
             ..Registers::default()
         };
+        for (offset, value) in TIMING.into_iter().zip(&mut registers.calibration) {
+            *value = read(nvm_delay::CALIBRATION + offset)?;
+        }
         for (offset, value) in TIMING.into_iter().zip(&mut registers.timing) {
             *value = read(nvm_delay::TIMING + offset)?;
         }

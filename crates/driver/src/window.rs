@@ -3,9 +3,23 @@
 //! As many cores are at work as it takes: no CPU time is counted, and what limits a stream is how many loads and stores the
 //! host can have under way ([`sim::HostConfig`]), the link's wire and credits, and the device.
 
+use std::collections::HashSet;
+
 use sim::{Bar, Random, System, Time};
 
 use crate::{Error, Latency, Result};
+
+/// Where accesses go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// One after the other.
+    Sequential,
+    /// At random places.
+    Random,
+    /// Dependent loads: each one's address is in the data of the one before. The addresses are stored first, in a cycle through
+    /// random places.
+    Chain,
+}
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -24,8 +38,8 @@ pub struct Stream {
     pub start: u64,
     /// Its bytes.
     pub span: u64,
-    /// At random places, else one after the other.
-    pub random: bool,
+    /// See [`Pattern`].
+    pub pattern: Pattern,
     /// Seed of the places, and of what stores write.
     pub seed: u64,
     /// Loads must find what a stream of stores with the same seed and the same number of bytes has written.
@@ -70,9 +84,9 @@ impl<'a> Places<'a> {
     fn next(&mut self) -> u64 {
         let unit = self.stream.bytes.next_power_of_two() as u64;
         let units = self.stream.span / unit;
-        let place = match self.stream.random {
-            true => self.random.below(units),
-            false => self.next % units,
+        let place = match self.stream.pattern {
+            Pattern::Sequential => self.next % units,
+            Pattern::Random | Pattern::Chain => self.random.below(units),
         };
         self.next += 1;
         self.stream.start + place * unit
@@ -108,16 +122,109 @@ pub fn run(
             stream.start, stream.span
         ));
     }
+    let chain = stream.pattern == Pattern::Chain;
+    if chain && (stream.store || stream.in_flight != 1 || stream.verify || stream.bytes < LINK) {
+        return bad(format!(
+            "a chain is of loads, one in flight, of at least {LINK} bytes, and verifies itself"
+        ));
+    }
     match stream.store {
         true => stores(system, device, stream, tell),
         false => {
-            let outcome = loads(system, device, stream, tell);
+            let outcome = match chain {
+                true => self::chain(system, device, stream, tell),
+                false => loads(system, device, stream, tell),
+            };
             if outcome.is_err() {
                 // Whoever comes next gets only loads of his own.
                 while let Ok(Some(_)) = system.loaded() {}
             }
             outcome
         }
+    }
+}
+
+/// Bytes of an address in a chain.
+const LINK: usize = 8;
+/// Places of a chain at most: they are stored before.
+const MOST_PLACES: usize = 4096;
+
+/// Stores a chain and follows it; what is found has to be what was stored.
+fn chain(
+    system: &mut System,
+    device: usize,
+    stream: &Stream,
+    tell: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Streamed> {
+    let units = stream.span / stream.bytes.next_power_of_two() as u64;
+    let most = units.min(stream.count).min(MOST_PLACES as u64) as usize;
+    let mut drawn = Places::new(stream);
+    let (mut places, mut known) = (Vec::with_capacity(most), HashSet::new());
+    while places.len() < most {
+        let place = drawn.next();
+        if known.insert(place) {
+            places.push(place);
+        }
+    }
+    let follower = |n: usize| places[(n + 1) % places.len()];
+    for (n, &place) in places.iter().enumerate() {
+        system
+            .mmio_write(device, Bar::Pm, place, &follower(n).to_le_bytes())
+            .map_err(failed)?;
+    }
+    system
+        .mmio_read(device, Bar::Pm, stream.start, 1)
+        .map_err(failed)?;
+    let begin = system.now();
+    let mut out = Streamed::default();
+    let mut pauses = Pauses::new(stream);
+    let mut addr = places[0];
+    for done in 0..stream.count {
+        pauses.pass(system)?;
+        system
+            .load(device, Bar::Pm, addr, stream.bytes)
+            .map_err(failed)?;
+        let load = system.loaded().map_err(failed)?;
+        let load = load.ok_or_else(|| Error::Host("a load is lost".into()))?;
+        let data = load.data.map_err(failed)?;
+        out.latency.record(load.done - load.issued);
+        out.bytes += data.len() as u64;
+        let found = data.first_chunk().map(|link| u64::from_le_bytes(*link));
+        let expected = follower(done as usize % places.len());
+        if found != Some(expected) {
+            return Err(Error::Host(format!(
+                "the PM window holds something else at {addr:#x} than was stored there"
+            )));
+        }
+        addr = expected;
+        if !tell(done + 1, stream.count) {
+            return Err(Error::Interrupted);
+        }
+    }
+    out.elapsed = system.now() - begin;
+    Ok(out)
+}
+
+/// The time that passes before loads.
+struct Pauses {
+    random: Random,
+    most: Time,
+}
+
+impl Pauses {
+    fn new(stream: &Stream) -> Pauses {
+        Pauses {
+            random: Random::new(!stream.seed),
+            most: stream.pause,
+        }
+    }
+
+    fn pass(&mut self, system: &mut System) -> Result<()> {
+        if self.most > Time::ZERO {
+            let until = system.now() + Time(self.random.below(self.most.0 + 1));
+            system.advance_until(until).map_err(failed)?;
+        }
+        Ok(())
     }
 }
 
@@ -166,13 +273,10 @@ fn loads(
     let mut under_way: Vec<(u32, u64)> = Vec::new();
     let mut out = Streamed::default();
     let (mut issued, mut done) = (0, 0);
-    let mut pauses = Random::new(!stream.seed);
+    let mut pauses = Pauses::new(stream);
     while done < stream.count {
         while issued < stream.count && under_way.len() < stream.in_flight {
-            if stream.pause > Time::ZERO {
-                let until = system.now() + Time(pauses.below(stream.pause.0 + 1));
-                system.advance_until(until).map_err(failed)?;
-            }
+            pauses.pass(system)?;
             let addr = places.next();
             let tag = system
                 .load(device, Bar::Pm, addr, stream.bytes)

@@ -29,7 +29,7 @@ const REGISTER: u64 = 4;
 const REGISTER_STEP: u64 = 3;
 /// A load or store, to the channel's multiplexer, and its data back.
 const LOAD: u64 = 3;
-const LOAD_BACK: u64 = 2;
+const LOAD_BACK: u64 = 1;
 const STORE: u64 = 3;
 
 /// A load of a command page: until its first line is asked for, and each line.

@@ -41,9 +41,13 @@ fn channel(memory: &Memory) -> Channel {
 
 /// The writes that set a profile without regions.
 fn settings(r: &Registers) -> Vec<(u64, u32)> {
-    let mut writes: Vec<(u64, u32)> = (0u64..)
-        .map(|n| nvm_delay::TIMING + 4 * n)
-        .zip(r.timing)
+    let times = [
+        (nvm_delay::TIMING, r.timing),
+        (nvm_delay::CALIBRATION, r.calibration),
+    ];
+    let mut writes: Vec<(u64, u32)> = times
+        .into_iter()
+        .flat_map(|(base, values)| (0u64..).map(move |n| base + 4 * n).zip(values))
         .collect();
     writes.extend([
         (nvm_delay::READ_CAP, r.read_cap),
@@ -295,17 +299,23 @@ fn without_a_memory_every_cycle_is_that_of_the_rtl() {
     for ns in [0, 40, 200] {
         let memory = Memory::Fixed(Time::ns(ns));
         let mut bench = bench(&memory);
-        for (base, beat) in [
-            (0, 0),
-            (3 << 12, 0),
-            (12_345, 0),
-            (61 << 12, 0),
-            (200_123, 0),
-            (100_000, 10_000),
+        for (base, beat, calibration) in [
+            (0, 0, [0; 4]),
+            (3 << 12, 0, [0; 4]),
+            (12_345, 0, [0; 4]),
+            (61 << 12, 0, [0; 4]),
+            (200_123, 0, [0; 4]),
+            (100_000, 10_000, [0; 4]),
+            (500_123, 0, [26_624, 0, 17_321, 0]),
+            (500_000, 20_000, [17_321, 10_000, 26_624, 5_000]),
+            // Less than is taken off.
+            (30_000, 40_960, [30_001, 0, u32::MAX, 0]),
+            (40_960, 3, [0, 4, 0, u32::MAX]),
         ] {
             let registers = Registers {
                 control: 1,
                 timing: [base, beat, base, beat],
+                calibration,
                 ..Registers::default()
             };
             for mix in [Mix::Reads, Mix::Writes] {
@@ -316,7 +326,7 @@ fn without_a_memory_every_cycle_is_that_of_the_rtl() {
                         count: 50,
                         ..Traffic::default()
                     };
-                    print!("{ns} ns, {base} + {beat}: ");
+                    print!("{ns} ns, {base} + {beat} - {calibration:?}: ");
                     let row = compare(&mut bench, &memory, &registers, &traffic);
                     row.check(&traffic, [0.1; 3]);
                 }

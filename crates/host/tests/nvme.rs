@@ -228,8 +228,8 @@ const LINKED: [(&str, &str, f64); 3] = [
     ("cxl", "dram", 249.0),
 ];
 const ON_THE_BUS: [(&str, &str, f64); 2] = [
-    ("optane-dimm", "optane-dcpmm", 355.0),
-    ("numa", "optane-dcpmm", 415.0),
+    ("optane-dimm", "optane-dcpmm", 329.0),
+    ("numa", "optane-dcpmm", 389.0),
 ];
 
 fn loads(profiles: &[(&str, &str, f64)], device: fn(&Design) -> Box<dyn Device + Send>) {

@@ -686,7 +686,8 @@ impl Device {
     }
 
     /// A stream of loads ("load") or stores ("store") of the PM window; returns what came of it as JSON. Before each load a random
-    /// time passes, up to `pause_ns`.
+    /// time passes, up to `pause_ns`. `pattern` is "sequential", "random", or "chain": dependent loads, one in flight, each at the
+    /// address that the one before has found; the addresses are stored first.
     #[pyo3(signature = (kind, *, bytes=64, in_flight=64, count=4000, start=0, span=0, pattern="random", seed=1, verify=false,
         pause_ns=0, progress=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
@@ -705,14 +706,25 @@ impl Device {
         pause_ns: u64,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<String> {
-        let one_of = |name: &str, value: &str, allowed: [&str; 2]| {
-            allowed.iter().position(|a| *a == value).ok_or_else(|| {
-                let [a, b] = allowed;
-                PyValueError::new_err(format!("{name} = {value:?}: allowed are {a:?}, {b:?}"))
-            })
+        let store = match kind {
+            "load" => false,
+            "store" => true,
+            _ => {
+                let text = format!("kind = {kind:?}: allowed are \"load\", \"store\"");
+                return Err(PyValueError::new_err(text));
+            }
         };
-        let store = one_of("kind", kind, ["load", "store"])? == 1;
-        let random = one_of("pattern", pattern, ["sequential", "random"])? == 1;
+        let pattern = match pattern {
+            "sequential" => window::Pattern::Sequential,
+            "random" => window::Pattern::Random,
+            "chain" => window::Pattern::Chain,
+            _ => {
+                let allowed = "allowed are \"sequential\", \"random\", \"chain\"";
+                return Err(PyValueError::new_err(format!(
+                    "pattern = {pattern:?}: {allowed}"
+                )));
+            }
+        };
         let window = self.design.window_end();
         let span = match (span, self.design.media.bytes.0) {
             (0, media) if start < media => media - start,
@@ -735,7 +747,7 @@ impl Device {
             count,
             start,
             span,
-            random,
+            pattern,
             seed,
             verify,
         };

@@ -203,6 +203,10 @@ impl DelayBench {
             let up = bench.tick(|_, _, _| {}).map(|_| ());
             up.map_err(|fault| crate::Error::NotABitstream(fault.to_string()))?;
         }
+        // A counter is read when the sweep after reset has ended: a clear during it would act at its end, in the midst of traffic.
+        bench
+            .read(nvm_delay::COUNTERS)
+            .map_err(|fault| crate::Error::NotABitstream(fault.to_string()))?;
         Ok(bench)
     }
 
@@ -247,6 +251,9 @@ impl DelayBench {
         for (offset, time) in offsets.into_iter().zip(registers.timing) {
             self.write(nvm_delay::TIMING + offset, time)?;
         }
+        for (offset, time) in offsets.into_iter().zip(registers.calibration) {
+            self.write(nvm_delay::CALIBRATION + offset, time)?;
+        }
         self.write(nvm_delay::READ_CAP, registers.read_cap)?;
         self.write(nvm_delay::WRITE_CAP, registers.write_cap)?;
         let enable = registers.control & control::ENABLE.mask() as u32;
@@ -254,7 +261,7 @@ impl DelayBench {
         self.command(command::COMMIT)
     }
 
-    /// Sets targets without bandwidth caps, for what is accepted from now on.
+    /// Sets targets without bandwidth caps and calibration, for what is accepted from now on.
     pub fn set(&mut self, targets: &Targets) -> std::result::Result<(), Fault> {
         let times = [
             (timing::READ_BASE, targets.read_base),
@@ -266,6 +273,7 @@ impl DelayBench {
             let fixed = (cycles * f64::from(1u32 << TIME_FRACTION))
                 .round()
                 .clamp(0.0, f64::from(u32::MAX));
+            self.write(nvm_delay::CALIBRATION + offset, 0)?;
             self.write(nvm_delay::TIMING + offset, fixed as u32)?;
         }
         self.write(nvm_delay::READ_CAP, 0)?;

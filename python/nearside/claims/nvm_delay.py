@@ -15,7 +15,8 @@ TARGETS = {
     "read": (60, 94, 153, 251, 351, 602, 1001, 5003, 20_001, 100_000),
     "write": (60, 77, 130, 201, 351, 602, 1001, 5003, 20_001, 100_000),
 }
-SLOWEST_READ_NS = 290
+# So the mean of reads with one of these targets is not the target; bounds of what it is, in ns.
+SLOW_READS = {60: 74, 94: 99, 153: 156, 251: 252}
 # Cycles that a full measurement may take.
 BUDGET = 2_500_000
 BURSTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -54,7 +55,7 @@ def _accuracy(name: str, kind: str, target: float, what: str, paper: str | None 
         return Measured(line["max_error_clocks"], explain(line))
 
 
-def _below_memory(name: str, target: float, what: str) -> None:
+def _below_memory(name: str, target: float, most: float, what: str) -> None:
     """Targets that the memory itself does not always meet: exact where it does, and at once where it doesn't."""
 
     def explain_late(line: dict[str, Any]) -> str:
@@ -62,11 +63,16 @@ def _below_memory(name: str, target: float, what: str) -> None:
         mean = line["on_time_mean_ns"]
         return f"{explain(line)}; {late:.1f} % wait for the DRAM, and the mean of the others is {mean:.4f} ns"
 
-    @claim(
-        f"nvm_delay.{name}.mean_error", "%", at_most(0.1),
-        f"Error of the mean latency of those that the DRAM answers in time: {what}.",
-    )  # fmt: skip
+    @claim(f"nvm_delay.{name}.mean", "ns", at_most(most), f"The mean latency, those late by the DRAM with it: {what}.")
     def mean(context: Context) -> Measured:
+        line = row(context, "read", target)
+        return Measured(line["mean_ns"], explain_late(line))
+
+    @claim(
+        f"nvm_delay.{name}.on_time_error", "%", at_most(0.1),
+        f"Error of the mean latency of those alone that the DRAM answers in time: {what}.",
+    )  # fmt: skip
+    def on_time(context: Context) -> Measured:
         line = row(context, "read", target)
         return Measured(100 * abs(line["on_time_mean_ns"] / target - 1), explain_late(line))
 
@@ -89,8 +95,8 @@ _accuracy("write_94ns", "write", 94.0, "64 B writes at random addresses, target 
 for _kind, _targets in TARGETS.items():
     for _target in _targets:
         _text = f"64 B {_kind}s at random addresses, target {_target} ns"
-        if _kind == "read" and _target < SLOWEST_READ_NS:
-            _below_memory(f"targets.read_{_target}ns", float(_target), _text)
+        if _kind == "read" and _target in SLOW_READS:
+            _below_memory(f"targets.read_{_target}ns", float(_target), SLOW_READS[_target], _text)
         else:
             _accuracy(f"targets.{_kind}_{_target}ns", _kind, float(_target), _text)
 

@@ -5,6 +5,7 @@ mod common;
 
 mod admin;
 mod blocks;
+mod calibration;
 mod engines;
 mod fills;
 mod memories;

@@ -16,7 +16,7 @@ pub const VERSION: u64 = 0x4;
 pub mod version {
     use super::Field;
     /// Minor: compatible additions.
-    pub const MINOR: Field = Field::new(0, 16, 0x0);
+    pub const MINOR: Field = Field::new(0, 16, 0x1);
     /// Major: incompatible changes.
     pub const MAJOR: Field = Field::new(16, 16, 0x1);
 }
@@ -100,7 +100,45 @@ pub mod write_cap {
     /// Bytes per cycle, Q8.16; 0: none.
     pub const RATE: Field = Field::new(0, 24, 0x0);
 }
-/// Times of a region, or of all addresses outside of them (shadow).
+/// Times of a region, or of all addresses outside of them, or what is taken off all of those (shadow).
+pub const CALIBRATION: u64 = 0x30;
+/// Inside of `CALIBRATION`.
+pub mod calibration {
+    use super::Field;
+    /// read_base.
+    pub const READ_BASE: u64 = 0x0;
+    /// Inside of `READ_BASE`.
+    pub mod read_base {
+        use super::Field;
+        /// Cycles, Q20.12.
+        pub const CYCLES: Field = Field::new(0, 32, 0x0);
+    }
+    /// read_beat.
+    pub const READ_BEAT: u64 = 0x4;
+    /// Inside of `READ_BEAT`.
+    pub mod read_beat {
+        use super::Field;
+        /// Cycles, Q20.12.
+        pub const CYCLES: Field = Field::new(0, 32, 0x0);
+    }
+    /// write_base.
+    pub const WRITE_BASE: u64 = 0x8;
+    /// Inside of `WRITE_BASE`.
+    pub mod write_base {
+        use super::Field;
+        /// Cycles, Q20.12.
+        pub const CYCLES: Field = Field::new(0, 32, 0x0);
+    }
+    /// write_beat.
+    pub const WRITE_BEAT: u64 = 0xc;
+    /// Inside of `WRITE_BEAT`.
+    pub mod write_beat {
+        use super::Field;
+        /// Cycles, Q20.12.
+        pub const CYCLES: Field = Field::new(0, 32, 0x0);
+    }
+}
+/// Times of a region, or of all addresses outside of them, or what is taken off all of those (shadow).
 pub const TIMING: u64 = 0x40;
 /// Inside of `TIMING`.
 pub mod timing {
@@ -163,7 +201,7 @@ pub mod region {
         /// Byte address divided by 4096.
         pub const PAGE: Field = Field::new(0, 32, 0x0);
     }
-    /// Times of a region, or of all addresses outside of them (shadow).
+    /// Times of a region, or of all addresses outside of them, or what is taken off all of those (shadow).
     pub const TIMING: u64 = 0x10;
     /// Inside of `TIMING`.
     pub mod timing {

@@ -8,6 +8,7 @@ import random
 import cocotb
 from cocotb.triggers import ClockCycles
 from nvm_delay_bench import (
+    CALIBRATION,
     CAP0,
     CAP1,
     CLEAR,
@@ -34,6 +35,7 @@ from nvm_delay_bench import (
     Region,
     Timing,
     chance,
+    q12,
 )
 
 
@@ -91,7 +93,8 @@ async def random_mix(b: Bench, rng: random.Random, count: int) -> None:
 
     places = tuple(Region(16 * r, 16 * r + 15, timing()) for r in range(rng.randrange(5)))
     caps = [rng.choice((0, 0, 3.3, 12)) for _ in range(2)]
-    await b.configure(Config(timing(), places, rng.random() < 0.9, *caps))
+    calibration = Timing.cycles(*(rng.choice((0, 0, 0.5, 6.5, 200 * rng.random())) for _ in range(4)))
+    await b.configure(Config(timing(), places, rng.random() < 0.9, *caps, calibration))
     slowest = rng.choice((3, 30, 200))
     b.shuffle = rng.random() < 0.7
     b.read_latency = b.write_latency = lambda burst: rng.randint(1, slowest)
@@ -133,11 +136,11 @@ async def registers(dut):
     """Identification, capabilities, every shadow register with byte strobes, status."""
     b = await bench(dut)
     assert await b.peek(ID) == 0x4E56444C
-    assert await b.peek(VERSION) == 0x0001_0000
+    assert await b.peek(VERSION) == 0x0001_0001
     assert await b.peek(CAP0) == 4 << 28 | 20 << 20 | 12 << 16 | min(WRITE_SLOTS, 255) << 8 | SLOTS
     assert await b.peek(CAP1) == 64 << 24 | b.beat_bytes << 16 | 512
     masks = {CONTROL: 0xF1, READ_CAP: 0xFFFFFF, WRITE_CAP: 0xFFFFFF}
-    masks |= {TIMING + 4 * i: 0xFFFFFFFF for i in range(4)}
+    masks |= {at + 4 * i: 0xFFFFFFFF for at in (CALIBRATION, TIMING) for i in range(4)}
     for r in range(4):
         masks |= {REGION + 0x20 * r + o: 0xFFFFFFFF for o in (0x0, 0x4, 0x10, 0x14, 0x18, 0x1C)}
     values = {addr: b.rng.getrandbits(32) for addr in masks}
@@ -240,6 +243,48 @@ async def dither_mean(dut):
 
 
 @cocotb.test()
+async def calibration(dut):
+    """It is off every time from its commit on, whatever is written before or behind it; a smaller time becomes 0."""
+    timing, region = Timing.cycles(100.25, 12.5, 90.5, 13), Timing.cycles(60, 30, 50, 20.25)
+    places = (Region(0, 0, Timing.cycles(3, 40, 3, 40)), Region(1, 1, region))
+    b = await bench(dut, Config(timing, places))
+
+    async def accesses() -> None:
+        for page in range(3):
+            for beats in (1, 4):
+                read, write = b.read(addr=page << 12, beats=beats), b.write(addr=page << 12, beats=beats)
+                await b.run()
+                assert (read.offered, write.offered) == (read.due, write.due)
+
+    for cycles in ((6.5, 0, 0, 0), (0, 0.75, 4.25, 0), (40, 0, 40, 1.5), (1e6, 0, 8, 0), (0, 0, 0, 0)):
+        config = Config(timing, places, calibration=Timing.cycles(*cycles))
+        settings = b.settings(config)
+        for first in range(0, len(settings), 3):
+            for addr, value in settings[first:] + settings[:first]:
+                await b.poke(addr, value)
+            # Before the commit nothing has changed, the other bank's times included.
+            await accesses()
+            await b.poke(COMMAND, COMMIT)
+            b.config = config
+            await accesses()
+            # The copy behind the commit has it, too.
+            await b.poke(TIMING, q12(100.25))
+            await b.poke(COMMAND, COMMIT)
+            await accesses()
+            assert await b.peek(TIMING) == q12(100.25)
+    # A write while the copy of the one before it is under way, and behind a commit.
+    for cycles in ((9, 1, 7, 0.5), (1.5, 0, 30, 2)):
+        config = Config(timing, places, calibration=Timing.cycles(*cycles))
+        await b.poke(COMMAND, COMMIT)
+        for i, value in enumerate(cycles):
+            await b.poke(CALIBRATION + 4 * i, q12(value))
+        await accesses()
+        await b.poke(COMMAND, COMMIT)
+        b.config = config
+        await accesses()
+
+
+@cocotb.test()
 async def late_responses(dut):
     """What comes late leaves at once, two cycles after it would have without the block, and is counted."""
     b = await bench(dut, Config(Timing.cycles(read=40, write=40)))
@@ -306,6 +351,7 @@ async def commits_take_what_came_before(dut):
         enable=False,
         read_cap=0.5,
         write_cap=0.5,
+        calibration=Timing.cycles(12, 0.5, 9, 0.25),
     )
     b = await bench(dut)
     settings = b.settings(later)

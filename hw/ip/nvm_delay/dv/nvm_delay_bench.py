@@ -11,7 +11,7 @@ import os
 import random
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 
 import cocotb
 from cocotb.clock import Clock
@@ -27,7 +27,7 @@ INCR, FIXED, WRAP = 1, 0, 2
 
 # Registers.
 ID, VERSION, CAP0, CAP1, CONTROL, COMMAND, STATUS = 0x000, 0x004, 0x008, 0x00C, 0x010, 0x014, 0x018
-READ_CAP, WRITE_CAP, TIMING, REGION, COUNTERS = 0x020, 0x024, 0x040, 0x080, 0x800
+READ_CAP, WRITE_CAP, CALIBRATION, TIMING, REGION, COUNTERS = 0x020, 0x024, 0x030, 0x040, 0x080, 0x800
 COMMIT, SNAPSHOT, CLEAR = 1, 2, 4
 
 
@@ -49,6 +49,9 @@ class Timing:
     def cycles(read: float = 0, read_beat: float = 0, write: float = 0, write_beat: float = 0) -> Timing:
         return Timing(q12(read), q12(read_beat), q12(write), q12(write_beat))
 
+    def less(self, calibration: Timing) -> Timing:
+        return Timing(*(max(a - b, 0) for a, b in zip(astuple(self), astuple(calibration), strict=True)))
+
 
 @dataclass(frozen=True)
 class Region:
@@ -68,12 +71,17 @@ class Config:
     enable: bool = True
     read_cap: float = 0
     write_cap: float = 0
+    # What is taken off all of these times.
+    calibration: Timing = Timing()
 
     def at(self, addr: int) -> Timing:
+        """The times of an address, less the calibration."""
+        found = self.timing
         for region in self.regions:
             if region.first <= addr >> 12 <= region.last:
-                return region.timing
-        return self.timing
+                found = region.timing
+                break
+        return found.less(self.calibration)
 
 
 OFF = Config(enable=False)
@@ -221,7 +229,7 @@ class Bench:
         """Shadow registers and their values."""
         settings = [(CONTROL, int(config.enable) | (2 ** len(config.regions) - 1) << 4)]
         settings += [(READ_CAP, round(config.read_cap * 2**16)), (WRITE_CAP, round(config.write_cap * 2**16))]
-        places = [(TIMING, config.timing)]
+        places = [(CALIBRATION, config.calibration), (TIMING, config.timing)]
         for r, region in enumerate(config.regions):
             at = REGION + 0x20 * r
             settings += [(at, region.first), (at + 4, region.last)]

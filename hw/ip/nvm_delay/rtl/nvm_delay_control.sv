@@ -4,6 +4,8 @@
 // is not valid; a commit makes that bank valid in the same cycle as everything else, and then copies `shadow` to the other
 // one. A command during that copy waits for its end, and so do writes of times. Whatever is written after a command waits for
 // it: a commit takes what was written before it, and nothing else.
+// The calibration is taken off the times on their way to a bank, so that it costs transactions nothing; a write to it
+// starts the same copy, to the bank that is not valid.
 // All of this has a gated clock of its own: it moves only while an access is under way.
 module nvm_delay_control
   import nvm_delay_pkg::*;
@@ -164,20 +166,31 @@ module nvm_delay_control
 
   // Times: an access to the register block is taken over and done in a later cycle.
   localparam int unsigned TimeBits = PlaceWidth + 2;  // place and word of a time
-  localparam logic [TimeBits-1:0] LastTime = {PlaceWidth'(NumRegions), 2'd3};
+  localparam place_t Outside = place_t'(NumRegions);  // of all regions
+  localparam place_t Calibration = place_t'(NumRegions + 1);
+  localparam logic [TimeBits-1:0] LastTime = {Calibration, 2'd3};
 
   (* ram_style = "distributed" *) time_t shadow[2**TimeBits];
   logic time_req, time_req_q, time_is_wr, time_is_wr_q, time_ack_q, init_q, do_commit;
   logic [TimeBits-1:0] time_index, time_index_q, copy_index_q, index;
   time_t time_data, time_data_q, time_mask, time_mask_q, old_time, new_time, time_rd_q;
-  logic time_write;
+  logic time_write, less;
+  time_t calibrated;
+  place_t time_place_q;
 
   always_comb begin
     time_req = hwif_out.timing.req;
     time_is_wr = hwif_out.timing.req_is_wr;
     time_data = hwif_out.timing.wr_data;
     time_mask = hwif_out.timing.wr_biten;
-    time_index = {PlaceWidth'(NumRegions), hwif_out.timing.addr[3:2]};
+    time_index = {Outside, hwif_out.timing.addr[3:2]};
+    if (hwif_out.calibration.req) begin
+      time_req = 1'b1;
+      time_is_wr = hwif_out.calibration.req_is_wr;
+      time_data = hwif_out.calibration.wr_data;
+      time_mask = hwif_out.calibration.wr_biten;
+      time_index = {Calibration, hwif_out.calibration.addr[3:2]};
+    end
     for (int unsigned r = 0; r < NumRegions; r++) begin
       if (hwif_out.region[r].timing.req) begin
         time_req = 1'b1;
@@ -193,9 +206,28 @@ module nvm_delay_control
   assign old_time = init_q ? '0 : shadow[index];
   assign new_time = copy_q ? old_time : (old_time & ~time_mask_q) | (time_data_q & time_mask_q);
   assign time_write = copy_q || (time_req_q && time_is_wr_q);
-  assign read_time_o = time_write && !index[1];
-  assign write_time_o = time_write && index[1];
-  assign time_o = '{base: !index[0], bank: !config_q.bank, place: index[TimeBits-1:2], data: new_time};
+  assign {less, calibrated} = {1'b0, new_time} - {1'b0, shadow[{Calibration, index[1:0]}]};
+  assign time_place_q = time_index_q[TimeBits-1:2];
+
+  // A cycle later: what is less than its calibration becomes 0 by the synchronous reset of these registers, without a LUT a bit.
+  // A commit comes later still.
+  always_ff @(posedge reg_clk or negedge rst_ni) begin
+    if (!rst_ni) begin
+      read_time_o  <= 1'b0;
+      write_time_o <= 1'b0;
+    end else begin
+      read_time_o  <= time_write && !index[1];
+      write_time_o <= time_write && index[1];
+    end
+  end
+
+  always_ff @(posedge reg_clk) begin
+    time_o.base <= !index[0];
+    time_o.bank <= !config_q.bank;
+    time_o.place <= index[TimeBits-1:2];
+    if (less || init_q) time_o.data <= '0;
+    else time_o.data <= calibrated;
+  end
 
   always_ff @(posedge reg_clk or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -212,7 +244,8 @@ module nvm_delay_control
       if (copy_q && copy_index_q == LastTime) begin
         copy_q <= 1'b0;
         init_q <= 1'b0;
-      end else if (do_commit) begin
+      end
+      if (do_commit || (time_write && !copy_q && time_place_q == Calibration)) begin
         copy_q <= 1'b1;
         copy_index_q <= '0;
       end
@@ -293,12 +326,15 @@ module nvm_delay_control
     hwif_in.counters.rd_ack = stats_ack_q && !stats_is_wr_q;
     hwif_in.counters.wr_ack = stats_ack_q && stats_is_wr_q;
     hwif_in.counters.rd_data = stats_write ? write_stats_i : read_stats_i;
-    hwif_in.timing.rd_ack = time_ack_q && !time_is_wr_q && time_index_q[TimeBits-1:2] == PlaceWidth'(NumRegions);
-    hwif_in.timing.wr_ack = time_ack_q && time_is_wr_q && time_index_q[TimeBits-1:2] == PlaceWidth'(NumRegions);
+    hwif_in.timing.rd_ack = time_ack_q && !time_is_wr_q && time_place_q == Outside;
+    hwif_in.timing.wr_ack = time_ack_q && time_is_wr_q && time_place_q == Outside;
     hwif_in.timing.rd_data = time_rd_q;
+    hwif_in.calibration.rd_ack = time_ack_q && !time_is_wr_q && time_place_q == Calibration;
+    hwif_in.calibration.wr_ack = time_ack_q && time_is_wr_q && time_place_q == Calibration;
+    hwif_in.calibration.rd_data = time_rd_q;
     for (int unsigned r = 0; r < NumRegions; r++) begin
-      hwif_in.region[r].timing.rd_ack = time_ack_q && !time_is_wr_q && time_index_q[TimeBits-1:2] == PlaceWidth'(r);
-      hwif_in.region[r].timing.wr_ack = time_ack_q && time_is_wr_q && time_index_q[TimeBits-1:2] == PlaceWidth'(r);
+      hwif_in.region[r].timing.rd_ack = time_ack_q && !time_is_wr_q && time_place_q == place_t'(r);
+      hwif_in.region[r].timing.wr_ack = time_ack_q && time_is_wr_q && time_place_q == place_t'(r);
       hwif_in.region[r].timing.rd_data = time_rd_q;
     end
   end

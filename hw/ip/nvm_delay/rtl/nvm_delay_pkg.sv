@@ -33,8 +33,8 @@ package nvm_delay_pkg;
     logic [NumRegions-1:0][31:0] last;
   } config_t;
 
-  /// A place is a region, or NumRegions for all addresses outside of them.
-  parameter int unsigned PlaceWidth = $clog2(NumRegions + 1);
+  /// A place is a region, or NumRegions for all addresses outside of them, or one more for what is taken off their times.
+  parameter int unsigned PlaceWidth = $clog2(NumRegions + 2);
   typedef logic [PlaceWidth-1:0] place_t;
 
   /// A write to the times of a direction.

@@ -32,7 +32,7 @@ pub struct Committed {
     pub regions: u32,
     /// First and last page of each region.
     pub pages: [[u32; 2]; REGIONS],
-    /// Read base and beat, write base and beat of each region, and of all addresses outside of them.
+    /// Read base and beat, write base and beat of each region, and of all addresses outside of them, less the calibration.
     pub times: [[u32; 4]; REGIONS + 1],
     /// Caps of reads and writes, Q8.16 bytes a cycle.
     pub caps: [u32; 2],
@@ -54,6 +54,7 @@ pub struct Commands {
 pub struct Registers {
     sizes: Sizes,
     shadow: Committed,
+    calibration: [u32; 4],
     control: u32,
     commits: u8,
     active: bool,
@@ -66,6 +67,7 @@ impl Registers {
         Registers {
             sizes,
             shadow: Committed::default(),
+            calibration: [0; 4],
             control: 0,
             commits: 0,
             active: false,
@@ -142,6 +144,7 @@ impl Registers {
                     let old = match word {
                         Word::Page(region, end) => &mut self.shadow.pages[region][end],
                         Word::Time(place, which) => &mut self.shadow.times[place][which],
+                        Word::Calibration(which) => &mut self.calibration[which],
                     };
                     set(old, u32::MAX.into());
                 }
@@ -156,6 +159,11 @@ impl Registers {
         let control = u64::from(self.control);
         self.active = control::ENABLE.get(control) != 0;
         let mut committed = self.shadow.clone();
+        for times in &mut committed.times {
+            for (time, off) in times.iter_mut().zip(self.calibration) {
+                *time = time.saturating_sub(off);
+            }
+        }
         committed.enable = self.active;
         committed.regions = control::REGION_ENABLE.get(control) as u32;
         if !self.active {
@@ -175,6 +183,9 @@ impl Registers {
         if let Some(which) = time(nvm_delay::TIMING) {
             return Some(Word::Time(REGIONS, which));
         }
+        if let Some(which) = time(nvm_delay::CALIBRATION) {
+            return Some(Word::Calibration(which));
+        }
         let region = offset.checked_sub(nvm_delay::REGION)? / nvm_delay::REGION_STRIDE;
         if region >= nvm_delay::REGION_COUNT {
             return None;
@@ -192,6 +203,7 @@ impl Registers {
         match word {
             Word::Page(region, end) => self.shadow.pages[region][end],
             Word::Time(place, which) => self.shadow.times[place][which],
+            Word::Calibration(which) => self.calibration[which],
         }
     }
 
@@ -223,4 +235,6 @@ enum Word {
     Page(usize, usize),
     /// Of a place: one of its times.
     Time(usize, usize),
+    /// What is taken off one of the times of all places.
+    Calibration(usize),
 }

@@ -236,6 +236,7 @@ module nvm_delay_regs (
         logic status;
         logic read_cap;
         logic write_cap;
+        logic calibration;
         logic timing;
         struct {
             logic first;
@@ -271,6 +272,9 @@ module nvm_delay_regs (
         decoded_reg_strb.status = cpuif_req_masked & (cpuif_addr == 12'h18) & !cpuif_req_is_wr;
         decoded_reg_strb.read_cap = cpuif_req_masked & (cpuif_addr == 12'h20);
         decoded_reg_strb.write_cap = cpuif_req_masked & (cpuif_addr == 12'h24);
+        decoded_reg_strb.calibration = cpuif_req_masked & (cpuif_addr >= 12'h30) & (cpuif_addr <= 12'h30 + 12'hf);
+        is_external |= cpuif_req_masked & (cpuif_addr >= 12'h30) & (cpuif_addr <= 12'h30 + 12'hf);
+        is_valid_rw |= cpuif_req_masked & (cpuif_addr >= 12'h30) & (cpuif_addr <= 12'h30 + 12'hf);
         decoded_reg_strb.timing = cpuif_req_masked & (cpuif_addr >= 12'h40) & (cpuif_addr <= 12'h40 + 12'hf);
         is_external |= cpuif_req_masked & (cpuif_addr >= 12'h40) & (cpuif_addr <= 12'h40 + 12'hf);
         is_valid_rw |= cpuif_req_masked & (cpuif_addr >= 12'h40) & (cpuif_addr <= 12'h40 + 12'hf);
@@ -485,6 +489,12 @@ module nvm_delay_regs (
         end
     end
     assign hwif_out.write_cap.rate.value = field_storage.write_cap.rate.value;
+    // External region: nvm_delay_regs.calibration
+    assign hwif_out.calibration.req = decoded_reg_strb.calibration;
+    assign hwif_out.calibration.addr = decoded_addr[3:0];
+    assign hwif_out.calibration.req_is_wr = decoded_req_is_wr;
+    assign hwif_out.calibration.wr_data = decoded_wr_data;
+    assign hwif_out.calibration.wr_biten = decoded_wr_biten;
     // External region: nvm_delay_regs.timing
     assign hwif_out.timing.req = decoded_reg_strb.timing;
     assign hwif_out.timing.addr = decoded_addr[3:0];
@@ -559,6 +569,7 @@ module nvm_delay_regs (
         automatic logic wr_ack;
         wr_ack = '0;
         wr_ack |= hwif_in.command.wr_ack;
+        wr_ack |= hwif_in.calibration.wr_ack;
         wr_ack |= hwif_in.timing.wr_ack;
         for(int i0=0; i0<4; i0++) begin
             wr_ack |= hwif_in.region[i0].timing.wr_ack;
@@ -578,6 +589,7 @@ module nvm_delay_regs (
         automatic logic rd_ack;
         rd_ack = '0;
         rd_ack |= hwif_in.command.rd_ack;
+        rd_ack |= hwif_in.calibration.rd_ack;
         rd_ack |= hwif_in.timing.rd_ack;
         for(int i0=0; i0<4; i0++) begin
             rd_ack |= hwif_in.region[i0].timing.rd_ack;
@@ -612,7 +624,7 @@ module nvm_delay_regs (
             readback_data_var[31:0] = 32'h4e56444c;
         end
         if(rd_mux_addr == 12'h4) begin
-            readback_data_var[15:0] = 16'h0;
+            readback_data_var[15:0] = 16'h1;
             readback_data_var[31:16] = 16'h1;
         end
         if(rd_mux_addr == 12'h8) begin
@@ -645,6 +657,9 @@ module nvm_delay_regs (
         end
         if(rd_mux_addr == 12'h24) begin
             readback_data_var[23:0] = field_storage.write_cap.rate.value;
+        end
+        if((rd_mux_addr >= 12'h30) && (rd_mux_addr <= 12'h30 + 12'hf)) begin
+            readback_data_var = hwif_in.calibration.rd_data;
         end
         if((rd_mux_addr >= 12'h40) && (rd_mux_addr <= 12'h40 + 12'hf)) begin
             readback_data_var = hwif_in.timing.rd_data;
