@@ -87,16 +87,18 @@ struct Candidate {
     /// The age of the write, and the same with the bank behind it as the lower bits of a key.
     age: u64,
     rank: u64,
-    /// What it waits for: see [`HIT`].
-    kind: u8,
+    /// What it waits for, see [`HIT`], and its bank group: an index into what all banks have in common.
+    bound: usize,
     /// It has nothing to do before this clock to open its row.
     idle: u64,
 }
 
 /// Kinds of candidates: the row is open, none is, or another.
-const HIT: u8 = 0;
-const OPENS: u8 = 1;
-const CHANGES: u8 = 2;
+const HIT: usize = 0;
+const OPENS: usize = GROUPS;
+const CHANGES: usize = 2 * GROUPS;
+/// What [`Candidate::bound`] stays below.
+const BOUNDS: usize = 4 * GROUPS;
 /// Bits of a rank, and clocks that fit above it.
 const RANK_BITS: u32 = 36;
 const LONGEST: u64 = u64::MAX >> RANK_BITS >> 1;
@@ -146,6 +148,9 @@ pub struct Bursts {
     /// What each bank wants to do for its writes, and banks of which that is not known, a bit each.
     candidates: [Candidate; BANKS],
     stale: u32,
+    /// Banks that may have a row to open and have not been looked at since they changed, and the clock before which no other has.
+    unseen: u32,
+    idle: u64,
     /// What goes next of them, unless something is stale.
     chosen: Option<Next>,
     /// Writes in the controller whose time in the DRAM is not decided, by bank and in all.
@@ -204,6 +209,8 @@ impl Bursts {
             reads: Queue::new(config.read_queue),
             candidates: [Candidate::default(); BANKS],
             stale: 0,
+            unseen: 0,
+            idle: 0,
             chosen: None,
             waiting: 0,
             unsent: 0,
@@ -589,6 +596,11 @@ impl Bursts {
     #[inline]
     fn drain_until(&mut self, until: u64) {
         while self.unsent > 0 && self.floor[WRITE] < until && self.quiet < until {
+            let free = self.columns.free();
+            if free >= until {
+                self.quiet = free.min(self.open_rows(until));
+                break;
+            }
             match self.next_write() {
                 Some(next) if next.column < until => self.send_some(next, until, usize::MAX),
                 Some(next) => {
@@ -603,15 +615,18 @@ impl Bursts {
     /// Closes and opens rows for writes as far as that is done before clock `until`; a read may come then. Returns the clock before which no
     /// other can be opened.
     fn open_rows(&mut self, until: u64) -> u64 {
-        let mut banks = self.waiting;
-        let mut next = u64::MAX;
+        self.look();
+        let (mut banks, mut next) = match self.idle < until {
+            true => (self.waiting, u64::MAX),
+            false => (self.waiting & self.unseen, self.idle),
+        };
+        self.unseen = 0;
+        let mut opened = false;
         while banks != 0 {
             let number = banks.trailing_zeros() as usize % BANKS;
             banks &= banks - 1;
             let candidate = &mut self.candidates[number];
-            if self.stale >> number & 1 != 0 {
-                candidate.idle = 0;
-            } else if candidate.kind == HIT {
+            if candidate.bound < OPENS {
                 continue;
             } else if candidate.idle >= until {
                 next = next.min(candidate.idle);
@@ -621,9 +636,6 @@ impl Bursts {
             let Some(write) = bank.writes.front().copied() else {
                 continue;
             };
-            if bank.hit.is_some() {
-                continue;
-            }
             let t = &self.timing;
             let seen = write.arrived.max(self.last_read + 1);
             let pre = seen.max(bank.next_pre);
@@ -649,7 +661,7 @@ impl Bursts {
                     row: write.row,
                 };
                 self.opened(at, act, pre);
-                next = 0;
+                opened = true;
             } else {
                 self.candidates[number].idle = act.max(until);
                 next = next.min(act.max(until));
@@ -659,7 +671,11 @@ impl Bursts {
                 }
             }
         }
-        next
+        self.idle = next;
+        match opened {
+            true => 0,
+            false => next,
+        }
     }
 
     /// Sends writes once there are so many that reads have to wait for them.
@@ -858,46 +874,57 @@ impl Bursts {
         self.chosen
     }
 
-    /// That of some banks, and its age.
-    fn first_of(&mut self, mut banks: u32) -> Option<(u64, Next)> {
-        if banks == 0 {
-            return None;
-        }
+    /// Works out what those banks want that have changed.
+    #[inline]
+    fn look(&mut self) {
         let mut stale = self.stale & self.waiting;
+        if self.stale != 0 {
+            self.chosen = None;
+        }
         self.stale = 0;
+        self.unseen |= stale;
         while stale != 0 {
             let number = stale.trailing_zeros() as usize % BANKS;
             stale &= stale - 1;
             let mut candidate = self.banks[number].candidate(&self.timing);
             candidate.rank = u64::from(candidate.age as u32) << 4 | number as u64;
+            candidate.bound += number % GROUPS;
             self.candidates[number] = candidate;
         }
+    }
+
+    /// That of some banks, and its age.
+    fn first_of(&mut self, mut banks: u32) -> Option<(u64, Next)> {
+        if banks == 0 {
+            return None;
+        }
+        self.look();
         let t = &self.timing;
         let act = self.activates.floor();
         let read = self.last_read + 1;
         let floor = self.floor[WRITE];
-        // By kind; no bound is below the floor.
-        let kinds = [
-            floor,
-            floor.max(act.max(read) + t.rcd),
-            floor.max(act.max(read + t.rp) + t.rcd),
-        ];
-        let column = |number: usize, candidate: &Candidate| {
-            let kind = kinds[usize::from(candidate.kind) % 3];
-            let group = self.columns.floor(number % GROUPS);
-            candidate.ready.max(kind).max(group)
-        };
+        // By kind and group; none is below the floor.
+        let opens = floor.max(act.max(read) + t.rcd);
+        let changes = floor.max(act.max(read + t.rp) + t.rcd);
+        let groups = self.columns.floors();
+        let mut bounds = [0; BOUNDS];
+        for (group, &clock) in groups.iter().enumerate() {
+            bounds[HIT + group] = floor.max(clock);
+            bounds[OPENS + group] = opens.max(clock);
+            bounds[CHANGES + group] = changes.max(clock);
+        }
+        let column = |candidate: &Candidate| candidate.ready.max(bounds[candidate.bound % BOUNDS]);
         let mut first = u64::MAX;
         while banks != 0 {
             let number = banks.trailing_zeros() as usize % BANKS;
             banks &= banks - 1;
             let candidate = &self.candidates[number];
-            let wait = column(number, candidate).wrapping_sub(floor).min(LONGEST);
+            let wait = (column(candidate) - floor).min(LONGEST);
             first = first.min(wait << RANK_BITS | candidate.rank);
         }
         let bank = first as usize % BANKS;
         let candidate = &self.candidates[bank];
-        let column = column(bank, candidate);
+        let column = column(candidate);
         let age = candidate.age;
         let index = self.banks[bank].hit.unwrap_or(0);
         let next = Next {
@@ -1024,7 +1051,7 @@ impl Bank {
         let Some(write) = self.writes.get(self.hit.unwrap_or(0)) else {
             return Candidate::default();
         };
-        let (ready, kind) = if self.hit.is_some() {
+        let (ready, bound) = if self.hit.is_some() {
             (write.arrived.max(self.next_column[WRITE]), HIT)
         } else if self.row == CLOSED {
             (write.arrived.max(self.next_act) + t.rcd, OPENS)
@@ -1034,7 +1061,7 @@ impl Bank {
         };
         Candidate {
             ready,
-            kind,
+            bound,
             age: write.age,
             ..Candidate::default()
         }
