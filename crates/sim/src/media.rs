@@ -17,7 +17,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::fork::Shared;
-use crate::guard;
+use crate::{guard, prefetch};
 
 /// What becomes a hole at a time: a page of the machine, and a granule's least.
 const PAGE: u64 = 4096;
@@ -316,6 +316,17 @@ impl Media {
             }
         };
         self.copy(addr as usize, 64, copy) || self.fail("write", addr)
+    }
+
+    /// Tells the machine that `len` bytes from `addr` are wanted soon: their way from memory can begin. What has never been touched,
+    /// or would have to come from a disk, stays where it is.
+    #[inline]
+    pub fn prefetch(&self, addr: u64, len: usize) {
+        let inside = self.inside(addr, len);
+        let from = addr as usize & !63;
+        for at in (from..addr as usize + inside).step_by(64) {
+            prefetch::line(self.map.as_ptr().wrapping_add(at));
+        }
     }
 
     /// Makes `len` bytes from `addr` zeros. Whole pages become holes where the media can have some: they cost neither memory
