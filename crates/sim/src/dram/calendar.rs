@@ -204,6 +204,23 @@ impl Columns {
             last => last.clock + self.short,
         }
     }
+
+    /// The same for each bank group.
+    #[inline]
+    pub(super) fn floors(&self) -> [u64; GROUPS] {
+        let mut floors = [self.free(); GROUPS];
+        floors[self.last.group % GROUPS] = self.floor(self.last.group);
+        floors
+    }
+
+    /// The first clock behind all of them that fits any bank group.
+    #[inline]
+    pub(super) fn free(&self) -> u64 {
+        match self.last.clock {
+            0 => 0,
+            clock => clock + self.short,
+        }
+    }
 }
 
 /// Words of a ring of clocks in which so many requests lie, each of which may wait for the one before to close its row.
