@@ -50,7 +50,6 @@ use zero::{What, Zeroing};
 
 /// Entries that are being fetched at a time.
 const FETCH_DEPTH: usize = 32;
-/// Words of BAR0 that mean something.
 /// Bytes of doorbells, MSI-X table and pending bits.
 const AREA: u64 = 0x1000;
 const PENDING: u64 = WORD_COUNT * WORD_STRIDE;
