@@ -71,7 +71,7 @@ def answer(call, **arguments):
 
 @pytest.fixture(scope="module")
 def device():
-    with Device(GOOD, timeout_us=2000) as device:
+    with Device(GOOD, timeout_us=2000, peers=[(GOOD, None)]) as device:
         yield device
 
 
@@ -96,7 +96,7 @@ METHODS = {
     "workload": {
         "read_percent": 50, "pattern": "random", "min_bytes": 512, "max_bytes": 1024, "queues": 1, "depth": 1,
         "commands": 10, "start": 0, "span": 1 << 16, "scattered": False, "list_offset": 0, "verify": False, "seed": 1,
-        "switch": None, "loads_every": 0, "progress": None,
+        "switch": None, "loads_every": 0, "peer": None, "progress": None,
     },
     "delay_get": {},
     "delay_set": {"profile": "dram", "channel": 0, "memory": "storage"},
@@ -104,6 +104,9 @@ METHODS = {
     "delay_counters": {"clear": False},
     "pm_read": {"offset": 0, "length": 64},
     "pm_write": {"offset": 0, "data": b"x"},
+    "peer_read": {"peer": 0, "offset": 0, "length": 64},
+    "peer_write": {"peer": 0, "offset": 0, "data": b"x"},
+    "peer_delay_set": {"peer": 0, "profile": "dram"},
     "pm_stream": {
         "kind": "load", "bytes": 64, "in_flight": 4, "count": 10, "start": 0, "span": 1 << 12, "pattern": "random",
         "seed": 1, "verify": False, "pause_ns": 100, "progress": None,
@@ -140,7 +143,7 @@ FUZZ = {
 }  # fmt: skip
 CREATE = {
     "progress": None, "timeout_us": 2000, "queue_entries": 64, "trace": None, "skip_idle": True, "commands": None,
-    "weights": None, "engine": None,
+    "weights": None, "engine": None, "peers": [],
 }  # fmt: skip
 MEASURE = {"kind": "read", "base_ns": 100.0, "beat_ns": 0.0, "beats": 1, "samples": 2, "seed": 1}
 
