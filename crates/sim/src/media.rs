@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw, UncheckedAdvice};
 use rustix::fs::{
-    fcntl_add_seals, flock, ftruncate, memfd_create, FlockOperation, MemfdFlags, SealFlags,
+    fcntl_add_seals, flock, ftruncate, memfd_create, seek, FlockOperation, MemfdFlags, SealFlags,
+    SeekFrom,
 };
 use rustix::io::Errno;
 
@@ -371,12 +372,10 @@ impl Media {
             Store::Memory => UncheckedAdvice::DontNeed,
             Store::Shared(_) => UncheckedAdvice::Remove,
             Store::File { .. } => {
-                // A look is cheaper than the file system's work, and makes no page of a hole.
-                let first = self.is_zero(at);
-                some = (1..pages)
-                    .find(|&n| self.is_zero(at + n as usize * page) != first)
-                    .unwrap_or(pages);
-                if first {
+                // To ask is cheaper than the file system's work. A look at the map would give a hole of a tmpfs its memory.
+                let (hole, as_many) = self.alike(at as u64, pages);
+                some = as_many;
+                if hole {
                     return Some(some);
                 }
                 UncheckedAdvice::Remove
@@ -391,15 +390,22 @@ impl Media {
         advised.is_ok().then_some(some)
     }
 
-    /// Whether the page at `at` is to be had, and all zeros.
-    fn is_zero(&self, at: usize) -> bool {
-        let mut zero = false;
-        let look = |from: *mut u8| {
-            let word = from.cast::<u64>();
-            // SAFETY: the page is within the media, and aligned.
-            zero = (0..PAGE as usize / 8).all(|i| unsafe { word.add(i).read() } == 0);
+    /// Whether the page of the file at `at` is a hole, and how many pages from there on are the same, of so many.
+    fn alike(&self, at: u64, pages: u64) -> (bool, u64) {
+        let count = |end: u64| ((end - at) / PAGE).clamp(1, pages);
+        let Some(file) = self.fd() else {
+            return (false, pages);
         };
-        self.copy(at, PAGE as usize, look) && zero
+        match seek(file, SeekFrom::Data(at)) {
+            Err(Errno::NXIO) => (true, pages),
+            Ok(data) if data >= at + PAGE => (true, count(data)),
+            Ok(_) => match seek(file, SeekFrom::Hole(at)) {
+                Ok(hole) => (false, count(hole)),
+                Err(_) => (false, pages),
+            },
+            // A file system that can't tell.
+            Err(_) => (false, pages),
+        }
     }
 
     /// Runs a copy from or to the `len` bytes at `at`, which are within the media. False: a page wasn't to be had.
@@ -754,6 +760,25 @@ mod tests {
         let mut back = [1; 200];
         media.read(0, &mut back);
         assert!(back[..100] == [7; 100] && back[100..] == [0; 100]);
+    }
+
+    /// Files in memory give a page to whoever looks at a hole.
+    #[test]
+    fn zeroed_pages_of_a_tmpfs_are_holes() {
+        use std::os::unix::fs::MetadataExt;
+        let Ok(dir) = tempfile::tempdir_in("/dev/shm") else {
+            eprintln!("skipped: no /dev/shm");
+            return;
+        };
+        let path = dir.path().join("media");
+        let mut media = Media::file(&path, 8 << 20).unwrap();
+        let used = || std::fs::metadata(&path).unwrap().blocks() * 512;
+        assert!(media.zero(0, 8 << 20) && used() == 0, "{}", used());
+        for at in [0, 20480, 24576, 4 << 20] {
+            assert!(media.write(at, &[7; 5000]));
+        }
+        assert!(media.zero(0, 8 << 20) && used() == 0, "{}", used());
+        assert_eq!(media.read_line(20480), Some([0; 64]));
     }
 
     #[test]

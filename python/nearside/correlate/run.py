@@ -78,8 +78,8 @@ def run(
         results.figure("mean_error", summary(entries)["mean_error_percent"], "%"),
     ]
     return results.document(
-        "correlate", Design.load("default"), seed, time="simulated", quick=quick, within_percent=WITHIN_PERCENT,
-        all=summary(entries), groups=parts, rows=entries, figures=figures,
+        "correlate", Design.load("default"), seed, "fast and rtl", time="simulated", quick=quick,
+        within_percent=WITHIN_PERCENT, all=summary(entries), groups=parts, rows=entries, figures=figures,
     )  # fmt: skip
 
 
