@@ -9,7 +9,7 @@ use sim::{Bar, HostPort, Mmio, Time, TraceEvent, Tracer};
 use spec::bar4;
 
 use crate::cx::{Cx, Event, TAG_LOAD, TAG_STORE};
-use crate::memory::master;
+use crate::memory::{master, Returns};
 use crate::port::BEAT;
 use crate::slab::Slab;
 
@@ -30,6 +30,8 @@ const REGISTER_STEP: u64 = 3;
 /// A load or store, to the channel's multiplexer, and its data back.
 const LOAD: u64 = 3;
 const LOAD_BACK: u64 = 1;
+/// Read data that has passed is forgotten after so many cycles: parts that come later began no earlier.
+const HISTORY: u64 = 64;
 const STORE: u64 = 3;
 
 /// A load of a command page: until its first line is asked for, and each line.
@@ -92,6 +94,8 @@ pub(crate) struct Bridge {
     load_free: u64,
     loads: Slab<Load>,
     loading: usize,
+    /// The way of read data, a beat a cycle from all channels together.
+    way_back: Returns,
     /// Stores that have begun, and of these the first ones whose responses have all come; behind them, which have.
     stored: u64,
     answered: u64,
@@ -113,6 +117,7 @@ impl Bridge {
             load_free: 0,
             loads: Slab::new(),
             loading: 0,
+            way_back: Returns::default(),
             stored: 0,
             answered: 0,
             responses: VecDeque::new(),
@@ -372,12 +377,25 @@ impl Bridge {
         cx.channel_changed(place.channel);
     }
 
-    /// A part of the data of a load, so many beats, has left the channel; the last part, or not.
-    pub(crate) fn loaded(&mut self, number: u32, cycle: u64, beats: u32, end: bool, cx: &mut Cx) {
+    /// A part of the data of a load, so many beats, has left its channel; the last part, or not.
+    pub(crate) fn loaded(
+        &mut self,
+        number: u32,
+        channel: usize,
+        (cycle, beats, end): (u64, u32, bool),
+        cx: &mut Cx,
+    ) {
         let Some(load) = self.loads.get_mut(number) else {
             return;
         };
-        let cycle = cycle + LOAD_BACK;
+        let first = (cycle + 1).saturating_sub(beats.into());
+        self.way_back.forget(first.saturating_sub(HISTORY));
+        let gone = self.way_back.take(first, cycle, beats);
+        if gone > cycle {
+            // What stands behind them in their channel waits, whosever it is.
+            cx.memory.channels[channel].hold_reads(gone + 1);
+        }
+        let cycle = gone + LOAD_BACK;
         let stop = load.at + u64::from(load.len);
         let start = load.at & !(BEAT - 1);
         load.beats += u64::from(beats);

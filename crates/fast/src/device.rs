@@ -442,9 +442,9 @@ impl Parts<'_> {
                     },
                     TAG_LOAD,
                 ) => {
-                    self.p
-                        .bridge
-                        .loaded(number, cycle, beats, end, &mut cx!(self));
+                    let part = (cycle, beats, end);
+                    let bridge = &mut self.p.bridge;
+                    bridge.loaded(number, channel, part, &mut cx!(self));
                 }
                 (Answer::Write { .. }, TAG_WRITE) => {
                     self.p.controller.media_written(number, &mut cx!(self))

@@ -45,6 +45,25 @@ mod sampled {
     }
 
     #[test]
+    fn loads_of_all_channels_share_one_way_back() {
+        const LOADS: u64 = 8;
+        let design = design("default");
+        let mut b = Bench::with(&design, Memory::Fixed(Time::ns(50)));
+        b.run(Time::us(20));
+        let start = b.device.now();
+        for n in 0..LOADS {
+            b.host.ask(start, Bar::Pm, 4096 * n, 4096);
+        }
+        b.run(Time::us(10));
+        let answers = b.host.log.iter().filter(|event| event.1 == "answer");
+        let last = answers.map(|event| event.0).max().unwrap();
+        let cycles = (last - start).0 as f64 / (1000.0 * design.clock().ns(1.0));
+        // A beat a cycle, whatever the number of channels, and the latency of the first.
+        let beats = (LOADS * 64) as f64;
+        assert!((beats..beats + 60.0).contains(&cycles), "{cycles}");
+    }
+
+    #[test]
     fn window_matches_a_shadow() {
         let mut b = bench();
         let mut random = Random::new(5);

@@ -18,7 +18,7 @@ use spec::regs::Field;
 
 use self::arbiter::{Arbiter, Grant, URGENT};
 use self::queue::{Due, DueQueue};
-use self::returns::Returns;
+pub use self::returns::Returns;
 use self::slots::{Slot, Slots};
 use super::delay::{Delay, LEAST, READ, WRITE};
 use super::edges::Edges;
@@ -297,6 +297,12 @@ impl Channel {
         let slot = &self.writes.all[usize::from(number)];
         let way = slot.received + 2 + self.config.stages.slice;
         (self.write_due > way).then_some(self.write_due)
+    }
+
+    /// No read data leave before a cycle: those that have are not taken.
+    #[inline]
+    pub fn hold_reads(&mut self, cycle: u64) {
+        self.out[READ] = self.out[READ].max(cycle);
     }
 
     /// A read of `bytes` from `addr` on arrives at the multiplexer in `cycle`.
