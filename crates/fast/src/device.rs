@@ -466,6 +466,7 @@ impl Parts<'_> {
         }
         *self.answers = answers;
         cx!(self).channel_changed(channel);
+        self.p.bridge.passed(&mut cx!(self));
     }
 }
 

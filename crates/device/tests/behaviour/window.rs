@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 
+use design::Profile;
 use device::Engine;
+use driver::control::Delay;
 use sim::controller::Memory;
 use sim::{Bar, Media, Random, Time};
+use spec::bar4;
 use spec::regs::nvm_delay;
 
 use crate::common::{self, design, engine, Bench};
@@ -61,6 +64,64 @@ mod sampled {
         // A beat a cycle, whatever the number of channels, and the latency of the first.
         let beats = (LOADS * 64) as f64;
         assert!((beats..beats + 60.0).contains(&cycles), "{cycles}");
+    }
+
+    /// Stores of a slow memory, posted at once, and a load behind them: until its answer, in ns.
+    fn behind_stores(write_ns: f64, cap: u32, stores: &[u64], bytes: usize) -> f64 {
+        let design = design("default");
+        let mut b = bench();
+        let clock = design.clock();
+        let registers = Profile::latencies("x", 0.0, write_ns).registers(clock, design.turns());
+        for (channel, registers) in (0..).zip(&registers.unwrap()) {
+            let of = Delay::of_channel(channel);
+            for (offset, value) in of.writes(registers).unwrap() {
+                b.write32(Bar::Control, offset, value);
+            }
+            let block = NVM_DELAY + bar4::DELAY_STEP * u64::from(channel);
+            b.write32(Bar::Control, block + nvm_delay::WRITE_CAP, cap);
+            let commit = nvm_delay::command::COMMIT.mask() as u32;
+            b.write32(Bar::Control, block + nvm_delay::COMMAND, commit);
+        }
+        b.run(Time::us(30));
+        let start = b.device.now();
+        for &at in stores {
+            b.host.post(start, Bar::Pm, at, &vec![1; bytes]);
+        }
+        let tag = b.host.ask(start, Bar::Pm, 0, 8);
+        for _ in 0..400 {
+            b.run(Time::us(10));
+            let mut log = b.host.log.iter();
+            let answer = log.find(|event| event.1 == "answer" && event.2 == u64::from(tag));
+            if let Some(event) = answer {
+                return (event.0 - start).0 as f64 / 1000.0;
+            }
+        }
+        panic!("no answer within 4 ms");
+    }
+
+    #[test]
+    fn stores_wait_for_room_and_not_for_responses() {
+        // 16 B in 5 cycles, and 0.7 ms until a response: all data have passed long before the first.
+        let pages: Vec<u64> = (0..16).map(|n| 4096 * (7 * n % 16)).collect();
+        let ns = behind_stores(700_000.0, 209_715, &pages, 512);
+        assert!((700_000.0..740_000.0).contains(&ns), "{ns}");
+    }
+
+    #[test]
+    fn stores_to_one_channel_hold_up_those_to_another() {
+        // A beat in 16 cycles: 20 pages take nearly as long as in one channel. Some beats of each pass beside the page before.
+        let pages: Vec<u64> = (0..20).map(|n| 4096 * n).collect();
+        let ns = behind_stores(300.0, 4 << 16, &pages, 4096);
+        let data = design("default").clock().ns(20.0 * 64.0 * 16.0);
+        assert!((0.9 * data..data).contains(&ns), "{ns} of {data}");
+    }
+
+    #[test]
+    fn stores_with_one_id_keep_their_order_over_channels() {
+        // The second 64 go to the other channel, and have the IDs of the first.
+        let lines: Vec<u64> = (0..128).map(|n| 64 * n).collect();
+        let ns = behind_stores(100_000.0, 0, &lines, 64);
+        assert!((200_000.0..210_000.0).contains(&ns), "{ns}");
     }
 
     #[test]

@@ -290,15 +290,6 @@ impl Channel {
         self.mux[WRITE].held.get(master).copied().unwrap_or(0)
     }
 
-    /// When the next write data can pass to the memory, if they wait for it or for a cap, and not only for their own way.
-    #[inline]
-    pub fn stalled(&self) -> Option<u64> {
-        let number = *self.data.front()?;
-        let slot = &self.writes.all[usize::from(number)];
-        let way = slot.received + 2 + self.config.stages.slice;
-        (self.write_due > way).then_some(self.write_due)
-    }
-
     /// No read data leave before a cycle: those that have are not taken.
     #[inline]
     pub fn hold_reads(&mut self, cycle: u64) {
