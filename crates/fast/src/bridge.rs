@@ -9,6 +9,7 @@ use sim::{Bar, HostPort, Mmio, Time, TraceEvent, Tracer};
 use spec::bar4;
 
 use crate::cx::{Cx, Event, TAG_LOAD, TAG_STORE};
+use crate::memory::delay::copying;
 use crate::memory::{master, Channel, Returns};
 use crate::port::BEAT;
 use crate::slab::Slab;
@@ -30,6 +31,8 @@ const MAX_LOADS: usize = 64;
 /// Cycles of a register access: until it counts, and until the next one may begin.
 const REGISTER: u64 = 4;
 const REGISTER_STEP: u64 = 3;
+/// From a write that has all times of an `nvm_delay` copied until the next one to a time or a command can be done.
+const COPY: u64 = 25;
 /// A load or store, to the channel's multiplexer, and its data back.
 const LOAD: u64 = 3;
 const LOAD_BACK: u64 = 1;
@@ -111,6 +114,8 @@ pub(crate) struct Bridge {
     held: Option<Mmio>,
     /// The registers' port is free from this edge on.
     lite_free: u64,
+    /// `nvm_delay`s copy their times until then.
+    copies: Vec<u64>,
     /// The PM window's port has its next write beat free from this edge on, and its next load.
     beats_free: u64,
     load_free: u64,
@@ -139,6 +144,7 @@ impl Bridge {
         Bridge {
             held: None,
             lite_free: 0,
+            copies: Vec::new(),
             beats_free: 0,
             load_free: 0,
             loads: Slab::new(),
@@ -228,6 +234,23 @@ impl Bridge {
     fn insert(&mut self, answer: Answer) {
         let behind = self.answers.iter().rposition(|a| a.cycle <= answer.cycle);
         self.answers.insert(behind.map_or(0, |n| n + 1), answer);
+    }
+
+    /// A register of a channel's `nvm_delay` is written: what is behind it may have to wait until times have been copied.
+    pub(crate) fn delay_written(&mut self, channel: usize, offset: u64, value: u32, now: u64) {
+        let (waits, copies) = copying(offset, value);
+        if self.copies.len() <= channel {
+            self.copies.resize(channel + 1, 0);
+        }
+        let end = &mut self.copies[channel];
+        let wait = match waits {
+            true => end.saturating_sub(now),
+            false => 0,
+        };
+        self.lite_free += wait;
+        if copies {
+            *end = now + wait + COPY;
+        }
     }
 
     /// Takes the next access, if it may begin now.

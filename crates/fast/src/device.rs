@@ -320,6 +320,7 @@ impl Parts<'_> {
             }
             _ => match self.delay_of(block) {
                 Some(channel) => {
+                    self.p.bridge.delay_written(channel, at, value, self.now);
                     let strobe = (0..4).fold(0, |s, n| s | (bits >> (8 * n) & 1) << n);
                     self.memory.channels[channel].set_register(self.now, at, value, strobe as u8);
                     cx!(self).channel_changed(channel);

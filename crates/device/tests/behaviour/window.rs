@@ -100,6 +100,25 @@ mod sampled {
     }
 
     #[test]
+    fn a_calibration_is_written_only_after_the_one_before_it() {
+        let mut b = bench();
+        b.run(Time::us(20));
+        let start = b.device.now();
+        let at = NVM_DELAY + nvm_delay::CALIBRATION;
+        for _ in 0..8 {
+            b.host.post(start, Bar::Control, at, &[0; 4]);
+        }
+        let tag = b.host.ask(start, Bar::Pm, 0, 8);
+        b.run(Time::us(5));
+        let mut log = b.host.log.iter();
+        let answer = log.find(|event| event.1 == "answer" && event.2 == u64::from(tag));
+        let cycles =
+            (answer.unwrap().0 - start).0 as f64 / (1000.0 * design("default").clock().ns(1.0));
+        // The times are copied in 24 cycles.
+        assert!((165.0..250.0).contains(&cycles), "{cycles}");
+    }
+
+    #[test]
     fn stores_wait_for_room_and_not_for_responses() {
         // 16 B in 5 cycles, and 0.7 ms until a response: all data have passed long before the first.
         let pages: Vec<u64> = (0..16).map(|n| 4096 * (7 * n % 16)).collect();
