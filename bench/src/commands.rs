@@ -31,6 +31,15 @@ const ADMIN_CQ: usize = 0x3000;
 const QUEUE_BYTES: usize = 8192;
 const BUFFERS: usize = 1 << 20;
 const SLOT_BYTES: usize = 1 << 18;
+/// Largest command: in a slot, data are before the list of their pages.
+pub const MOST_BYTES: usize = SLOT_BYTES / 2;
+// There is always a place that no command is at.
+const _: () = assert!(SPAN as usize / MOST_BYTES > FLYING);
+
+/// Whether commands can have so many bytes.
+pub fn fits(bytes: usize) -> bool {
+    bytes % 512 == 0 && (512..=MOST_BYTES).contains(&bytes)
+}
 
 fn sq(queue: usize) -> usize {
     QUEUE_BYTES * (2 + 2 * queue)
@@ -269,7 +278,7 @@ impl Load {
             *version += 1;
             host.memory[at..at + bytes].copy_from_slice(self.content.of(place, *version));
         }
-        let list = at + SLOT_BYTES / 2;
+        let list = at + MOST_BYTES;
         let pages = bytes.div_ceil(4096);
         for n in 1..pages {
             let entry = (at + 4096 * n) as u64;
@@ -335,8 +344,10 @@ pub fn measure(bytes: usize, commands: u64, percent: u64) -> Result<Outcome, Str
     let (start, begin) = (cpu_seconds(), device.now());
     for (queue, pair) in pairs.iter_mut().enumerate() {
         for slot in 0..DEPTH {
-            load.submit(begin, &mut host, pair, queue, slot);
-            issued += 1;
+            if issued < commands {
+                load.submit(begin, &mut host, pair, queue, slot);
+                issued += 1;
+            }
         }
     }
     let mut done = Vec::new();
