@@ -124,9 +124,9 @@ fn timeout(timeout_us: u64) -> PyResult<Time> {
     Ok(Time::us(timeout_us))
 }
 
-/// Longest time for one command.
 /// Other devices of a host: 16 in all, each of which has to be built, started and moved on.
 const MOST_PEERS: usize = 15;
+/// Longest time for one command.
 const MOST_TIMEOUT_US: u64 = 1_000_000_000;
 /// Longest pause before a load.
 const MOST_PAUSE_NS: u64 = 1_000_000;
