@@ -228,11 +228,9 @@ def test_a_copy_of_a_result_is_left_out_visibly(results, tmp_path):
     copy.write_bytes(path.read_bytes())
     done = nearside("report", "--json", cwd=tmp_path)
     assert done.returncode == 0
-    assert done.stderr.splitlines() == [
-        f"results/experiments/{copy.name}: left out, no result is saved by this name; rename or remove it"
-    ]
+    assert done.stderr.splitlines() == [f"{copy}: left out, no result is saved by this name; rename or remove it"]
     told = json.loads(done.stdout)
-    assert (told["from"], told["left_out"]) == (["fake_fig1.yosys"], [f"results/experiments/{copy.name}"])
+    assert (told["from"], told["left_out"]) == (["fake_fig1.yosys"], [str(copy)])
     html = (tmp_path / "results/report.html").read_text()
     ids = Page(html).ids
     assert len(ids) == len(set(ids))

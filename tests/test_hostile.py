@@ -500,7 +500,7 @@ def nearside(capsys, monkeypatch, *arguments) -> tuple[int, str, str]:
 
 NESTED = "[" * 100_000
 SOAK = {
-    "seed": 1, "design": GOOD.hash, "hardware": GOOD.hardware,
+    "seed": 1, "design": GOOD.hash, "hardware": GOOD.hardware, "engine": "fast", "time": "simulated",
     "moved_bytes": 5, "episodes": 1, "mismatches": 0, "kinds": {}, "outcomes": {},
     "simulated_ns": 1.0, "failure": None,
 }  # fmt: skip
@@ -519,12 +519,12 @@ def damaged(good: dict) -> list[str]:
 def test_damaged_results_of_a_soak(tmp_path):
     path = tmp_path / "soak.json"
     path.write_text(json.dumps(SOAK))
-    assert fuzzing.resume(path, GOOD, 1) == SOAK
-    assert fuzzing.resume(tmp_path / "none.json", GOOD, 1) == {}
-    for other in ({"seed": 2}, {"design": "0"}, {"hardware": "0"}):
+    assert fuzzing.resume(path, GOOD, 1, "fast") == SOAK
+    assert fuzzing.resume(tmp_path / "none.json", GOOD, 1, "fast") == {}
+    for other in ({"seed": 2}, {"design": "0"}, {"hardware": "0"}, {"engine": "rtl"}):
         path.write_text(json.dumps(SOAK | other))
-        with pytest.raises(NearsideError, match="another seed, design or RTL"):
-            fuzzing.resume(path, GOOD, 1)
+        with pytest.raises(NearsideError, match="another seed, design, RTL or engine"):
+            fuzzing.resume(path, GOOD, 1, "fast")
     values = (math.nan, math.inf, -math.inf, -0.5, 10**400, "1", None, True, 1 << 64)
     hostile = [{key: value} for key in ("simulated_ns", "moved_bytes", "episodes", "mismatches") for value in values]
     hostile += [{table: {"x": value}} for table in ("kinds", "outcomes") for value in values]
@@ -537,17 +537,17 @@ def test_damaged_results_of_a_soak(tmp_path):
     for change in hostile:
         path.write_text(json.dumps(SOAK | change))
         with pytest.raises(NearsideError, match="a damaged one"):
-            fuzzing.resume(path, GOOD, 1)
+            fuzzing.resume(path, GOOD, 1, "fast")
     refused = 0
     for text in damaged(SOAK):
         path.write_text(text)
-        outcome = answer(fuzzing.resume, result=path, design=GOOD, seed=1)
+        outcome = answer(fuzzing.resume, result=path, design=GOOD, seed=1, engine="fast")
         assert path.read_text() == text, "what can't be used is left alone"
         refused += isinstance(outcome, NearsideError)
     assert refused > 40
     path.write_bytes(b"\xff\xfe")
     for bad in (path, tmp_path, tmp_path / "none/x.json", Path("/proc/self/mem")):
-        assert isinstance(answer(fuzzing.resume, result=bad, design=GOOD, seed=1), NearsideError), bad
+        assert isinstance(answer(fuzzing.resume, result=bad, design=GOOD, seed=1, engine="fast"), NearsideError), bad
 
 
 def test_a_soak_goes_on_behind_the_last_episode(tmp_path, monkeypatch):
@@ -571,7 +571,9 @@ def test_damaged_files_are_one_line(command, tmp_path, capsys, monkeypatch):
     texts = damaged(good)[:40] if command != ["demo"] else [""]
     for text in texts:
         path.write_text(text)
-        if command[0] == "soak" and not isinstance(answer(fuzzing.resume, result=path, design=GOOD, seed=1), Exception):
+        if command[0] == "soak" and not isinstance(
+            answer(fuzzing.resume, result=path, design=GOOD, seed=1, engine="fast"), Exception
+        ):
             continue  # it would go on
         status, out, err = nearside(capsys, monkeypatch, *command, path)
         if status:

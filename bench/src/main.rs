@@ -6,6 +6,7 @@ mod content;
 mod copy;
 mod outcome;
 mod peers;
+mod places;
 mod process;
 mod report;
 mod zeros;

@@ -16,6 +16,8 @@ from nearside._native import NearsideError
 Progress = Callable[[int, int], None]
 BuildProgress = Callable[[str, int, int], None]
 
+# The environment variable that names the engine of devices that are not asked for one.
+ENGINE = "NEARSIDE_ENGINE"
 # The environment variable that asks for builds with assertions.
 CHECKED = "NEARSIDE_CHECKED"
 

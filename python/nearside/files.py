@@ -42,6 +42,7 @@ def check_apart(outputs: Iterable[Path | None], inputs: Iterable[Path | None] = 
     """Refuses an output that would take the place of an input or of another output; not devices and pipes."""
     taken = [path for path in inputs if path is not None]
     for path in outputs:
+        # os.path: a name that is too long is no file, and told of where it is opened.
         if path is None or _descriptor(path) is not None or (os.path.exists(path) and not path.is_file()):
             continue
         other = next((other for other in taken if same(path, other)), None)

@@ -93,8 +93,8 @@ def run(
     rows = chosen(count, seed, quick, only)
     references = References(reuse)
     doc = results.document(
-        "correlate", Design.load("default"), seed, time="simulated", quick=quick, within_percent=WITHIN_PERCENT,
-        status="partial", reason=UNDER_WAY, cases=len(rows), all={}, groups={}, kinds={}, rows=[], figures=[],
+        "correlate", Design.load("default"), seed, "fast and rtl", time="simulated", quick=quick,
+        within_percent=WITHIN_PERCENT, status="partial", reason=UNDER_WAY, cases=len(rows), all={}, groups={}, kinds={}, rows=[], figures=[],
     )  # fmt: skip
     saved = time.monotonic()
     try:
