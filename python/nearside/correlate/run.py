@@ -94,7 +94,8 @@ def run(
     references = References(reuse)
     doc = results.document(
         "correlate", Design.load("default"), seed, "fast and rtl", time="simulated", quick=quick,
-        within_percent=WITHIN_PERCENT, status="partial", reason=UNDER_WAY, cases=len(rows), all={}, groups={}, kinds={}, rows=[], figures=[],
+        within_percent=WITHIN_PERCENT, status="partial", reason=UNDER_WAY, cases=len(rows), all={}, groups={},
+        kinds={}, rows=[], figures=[],
     )  # fmt: skip
     saved = time.monotonic()
     try:
