@@ -21,6 +21,18 @@ pub const SPAN: u64 = 64 << 20;
 /// Accesses after which memory is measured for the first time.
 pub const WARM: u64 = 8_000_000;
 
+/// Largest access: a burst of AXI.
+pub const MOST_BYTES: u32 = 4096;
+/// Most accesses in flight.
+pub const DEEPEST: u64 = 4096;
+// There is always a place that no access is at.
+const _: () = assert!(SPAN / MOST_BYTES as u64 > DEEPEST);
+
+/// Whether accesses can have so many bytes. Other numbers of lines would cross the borders of 4 KiB, which no burst does.
+pub fn fits(bytes: u32) -> bool {
+    bytes.is_power_of_two() && (64..=MOST_BYTES).contains(&bytes)
+}
+
 /// What is measured.
 #[derive(Clone, Copy)]
 pub struct Load<'a> {

@@ -31,10 +31,17 @@ const ADMIN_SQ: usize = 0x1000;
 const ADMIN_CQ: usize = 0x3000;
 const QUEUE_BYTES: usize = 8192;
 const BUFFERS: usize = 1 << 20;
+/// Largest command: in a slot, data are before the list of their pages.
+pub const MOST_BYTES: usize = 1 << 17;
 /// Behind them a page, so that equal places of them are not in the same sets of the machine's caches.
-const SLOT_BYTES: usize = (1 << 18) + 4096;
-/// Where the list of its pages is.
-const LIST: usize = 1 << 17;
+const SLOT_BYTES: usize = 2 * MOST_BYTES + 4096;
+// There is always a place that no command is at.
+const _: () = assert!(SPAN as usize / MOST_BYTES > FLYING);
+
+/// Whether commands can have so many bytes.
+pub fn fits(bytes: usize) -> bool {
+    bytes % 512 == 0 && (512..=MOST_BYTES).contains(&bytes)
+}
 
 fn sq(queue: usize) -> usize {
     QUEUE_BYTES * (2 + 2 * queue)
@@ -261,7 +268,7 @@ impl Load {
         if !read {
             host.memory[at..at + bytes].copy_from_slice(self.content.of(place, version));
         }
-        let list = at + LIST;
+        let list = at + MOST_BYTES;
         let pages = bytes.div_ceil(4096);
         for n in 1..pages {
             let entry = (at + 4096 * n) as u64;
@@ -326,8 +333,10 @@ pub fn measure(bytes: usize, commands: u64, percent: u64) -> Result<Outcome, Str
     let (start, begin) = (cpu_seconds(), device.now());
     for (queue, pair) in pairs.iter_mut().enumerate() {
         for slot in 0..DEPTH {
-            load.submit(begin, &mut host, pair, queue, slot);
-            issued += 1;
+            if issued < commands {
+                load.submit(begin, &mut host, pair, queue, slot);
+                issued += 1;
+            }
         }
     }
     let mut done = Vec::new();

@@ -275,6 +275,8 @@ def qos(
     from nearside import plots
     from nearside import qos as curve
 
+    if plot is not None:
+        plots.check(plot)
     with show.building("engines", not as_json) as build, show.bar("measuring", not as_json) as progress:
         doc = curve.measure(credits or curve.CURVE, commands, seed, build, progress, engine)
     if plot is not None:
