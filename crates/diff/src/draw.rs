@@ -333,18 +333,24 @@ impl Draw<'_> {
             }
             _ => {}
         }
-        if !right {
-            self.elsewhere(&mut command, lba, count);
+        if !right && !self.elsewhere(&mut command, lba, count, claims) {
+            return None;
         }
         Some(command)
     }
 
-    /// A command whose namespace is another one than it was drawn for: what it does there.
-    fn elsewhere(&mut self, command: &mut Command, lba: u64, count: u64) {
+    /// A command whose namespace is another one than it was drawn for: what it does there. False: it is in somebody's way.
+    fn elsewhere(
+        &mut self,
+        command: &mut Command,
+        lba: u64,
+        count: u64,
+        claims: &mut Claims,
+    ) -> bool {
         let ns = self.namespaces.get(command.sqe.nsid());
         let Some(ns) = ns.filter(|ns| ns.is_active() && ns.holds(lba, count)) else {
             command.writes.clear();
-            return;
+            return true;
         };
         let first = ns.base + lba;
         for (n, write) in (first..).zip(&mut command.writes) {
@@ -353,6 +359,7 @@ impl Draw<'_> {
         if !command.reads.is_empty() {
             command.reads = first..first + count;
         }
+        claims.take(first..first + count, !command.writes.is_empty())
     }
 
     /// A command of an engine.
