@@ -18,7 +18,7 @@ use spec::regs::{nvm_delay, Field};
 
 use self::arbiter::{Arbiter, Grant, URGENT};
 use self::queue::{Due, DueQueue};
-pub use self::returns::Returns;
+pub(crate) use self::returns::Returns;
 use self::slots::{Slot, Slots};
 use super::delay::{Cap, Delay, LEAST, READ, WRITE};
 use super::edges::Edges;
