@@ -93,7 +93,14 @@ def test_served_sockets(tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_table_and_line(capsys, name):
     """What the commands print of their documents, where names stand in the place of all texts."""
-    counts = {"seed": 1, "commands": 5, "simulated_ns": 1.0, "kinds": {name: 1}, "outcomes": {f"io {name} 0": 1}}
+    counts = {
+        "seed": 1,
+        "engine": name,
+        "commands": 5,
+        "simulated_ns": 1.0,
+        "kinds": {name: 1},
+        "outcomes": {f"io {name} 0": 1},
+    }
     failure = {"steps": 1, "of_steps": 2, "history": [name, f" {name}"]}
     fuzzing.print_report(counts | {"failure": failure})
     assert capsys.readouterr().out.count(name) == 4
