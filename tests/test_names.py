@@ -103,7 +103,7 @@ def test_every_table_and_line(capsys, name):
     }
     failure = {"steps": 1, "of_steps": 2, "history": [name, f" {name}"]}
     fuzzing.print_report(counts | {"failure": failure})
-    assert capsys.readouterr().out.count(name) == 4
+    assert capsys.readouterr().out.count(name) == 5
     trace.print_summary(
         [{"command": name, "stage": name, "count": 1, "mean_ns": 1, "p50_ns": 1, "p99_ns": 1, "max_ns": 1}]
     )
