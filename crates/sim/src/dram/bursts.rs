@@ -408,14 +408,11 @@ impl Bursts {
             arrival = self.step(arrival);
         }
         let refreshes = clocks[lines - 1] + self.timing.rcd >= self.next_refresh;
-        if refreshes {
+        if refreshes || self.waiting >> set & ((1 << GROUPS) - 1) != 0 {
             return None;
         }
-        let written = self.waiting >> set & ((1 << GROUPS) - 1) != 0;
-
         for bank in &self.banks[set..set + GROUPS] {
-            let closed = bank.row != at.row && bank.before.0 == at.row;
-            if bank.refreshed || closed || written && bank.holds_some(line, lines) {
+            if bank.refreshed || bank.row != at.row && bank.before.0 == at.row {
                 return None;
             }
         }
@@ -691,7 +688,7 @@ impl Bursts {
             }
         } else if self.drains_until > clock {
             while self.unsent > self.drain_low {
-                self.join(clock, self.unsent - self.drain_low);
+                self.join(clock);
             }
         } else if many {
             self.drain(clock);
@@ -711,108 +708,50 @@ impl Bursts {
         self.drains_until = self.leaving.last();
     }
 
-    /// Sends up to `most` writes of successive lines with the others of a drain that goes on. What has a place behind these keeps it: the
-    /// writes take their time of the buses where there is some, without another turn.
-    fn join(&mut self, clock: u64, most: usize) {
+    /// Sends a write with the others of a drain that goes on. What has a place behind these keeps it: the write takes its time of the
+    /// buses where there is some, without another turn.
+    fn join(&mut self, clock: u64) {
         let Some(next) = self.next_write() else {
             return;
         };
-        let (heads, lines) = match most {
-            1 => ([next; GROUPS], 1),
-            _ => self.successive(next),
-        };
-        let lines = lines.min(most).min(RUN);
-        let mut leaves = self.leaving.last();
-        let mut all = [0; RUN];
-        for (n, leaving) in all.iter_mut().enumerate().take(lines) {
-            let number = heads[n % GROUPS].bank;
-            leaves += match n == 0 && self.join_row(next, clock) {
-                true => self.timing.faw.div_ceil(4),
-                false => self.timing.ccd_s,
+        let write = self.take(next);
+        let t = &self.timing;
+        let group = next.bank % GROUPS;
+        let mut step = t.ccd_s;
+        let bank = &self.banks[next.bank];
+        if bank.row != write.row && bank.written != write.row {
+            step = t.faw.div_ceil(4);
+            let opens = clock.max(self.banks[next.bank].next_act);
+            let (index, act) = self.activates.fit(clock, opens, group);
+            self.activates.insert(index, act, group);
+            let at = Place {
+                bank: next.bank,
+                row: write.row,
             };
-            *leaving = leaves;
-            let t = &self.timing;
-            let bank = &mut self.banks[number];
-            bank.next_pre = bank.next_pre.max(leaves + t.cwl + t.burst + t.wr);
+            self.opened(at, act, act);
         }
-        for (n, &head) in heads.iter().enumerate().take(lines) {
-            self.take(head, (lines - n).div_ceil(GROUPS) as u32);
-        }
-        let groups = [0, lines - 1].map(|n| heads[n % GROUPS].bank % GROUPS);
-        let first = self.columns.floor(groups[0]).max(clock);
-        let first = self.columns.fit(first, groups[0]);
-        let last = first + (lines as u64 - 1) * self.timing.ccd_s;
-        self.columns.insert_run([first, last], groups);
-        self.leaving.enter_all(&all[..lines]);
+        let column = self.columns.floor(group).max(clock);
+        let column = self.columns.fit(column, group);
+        self.columns.insert(column, group);
+        let leaves = self.leaving.last() + step;
+        let t = &self.timing;
+        let bank = &mut self.banks[next.bank];
+        self.stale |= 1 << next.bank;
+        bank.next_pre = bank.next_pre.max(leaves + t.cwl + t.burst + t.wr);
+        self.leaving.enter(leaves);
     }
 
-    /// Opens the row of a write that joins a drain, unless those before it in the drain have. True: it did.
-    fn join_row(&mut self, head: Next, clock: u64) -> bool {
-        let bank = &self.banks[head.bank];
-        let Some(&Waiting { row, .. }) = bank.writes.get(head.index) else {
-            return false;
-        };
-        if bank.has_open(row) {
-            return false;
-        }
-        let opens = clock.max(bank.next_act);
-        let group = head.bank % GROUPS;
-        let (index, act) = self.activates.fit(clock, opens, group);
-        self.activates.insert(index, act, group);
-        let at = Place {
-            bank: head.bank,
-            row,
-        };
-        self.opened(at, act, act);
-        true
-    }
-
-    /// The writes that are each next in their bank, of lines that follow that of `next` one by one in open rows, and how many lines these are
-    /// with it.
-    fn successive(&self, next: Next) -> ([Next; GROUPS], usize) {
-        let set = next.bank / GROUPS * GROUPS;
-        let mut heads = [next; GROUPS];
-        let mut found = 1u32;
-        let first = self.banks[next.bank].writes.get(next.index);
-        let Some(&Waiting { age, lines, .. }) = first else {
-            return (heads, 1);
-        };
-        let mut rounds = lines;
-        for number in set..set + GROUPS {
-            let bank = &self.banks[number];
-            let index = bank.hit.unwrap_or(0);
-            let Some(head) = bank.writes.get(index) else {
-                continue;
-            };
-            let place = head.age.wrapping_sub(age) as usize;
-            if place < GROUPS && bank.row == head.row {
-                heads[place] = Next {
-                    bank: number,
-                    index,
-                    ..next
-                };
-                found |= 1 << place;
-                rounds = rounds.min(head.lines);
-            }
-        }
-        match (!found).trailing_zeros() as usize {
-            GROUPS => (heads, GROUPS * rounds as usize),
-            some => (heads, some),
-        }
-    }
-
-    /// Takes some of the writes of a bank out of the queue.
-    #[inline]
-    fn take(&mut self, next: Next, lines: u32) -> Waiting {
+    /// Takes a write out of the queue.
+    fn take(&mut self, next: Next) -> Waiting {
         self.stale |= 1 << next.bank;
         let bank = &mut self.banks[next.bank];
-        let write = bank.take(next.index, lines, self.pace_groups);
+        let write = bank.take(next.index, 1, self.pace_groups);
         if bank.writes.is_empty() {
             self.waiting &= !(1 << next.bank);
         }
         self.quiet = 0;
-        self.unsent -= lines as usize;
-        self.stats.writes += u64::from(lines);
+        self.unsent -= 1;
+        self.stats.writes += 1;
         write
     }
 
@@ -1003,7 +942,7 @@ impl Bursts {
             self.stats.turns += 1;
         }
         let group = next.bank % GROUPS;
-        let write = self.take(next, 1);
+        let write = self.take(next);
         let at = Place {
             bank: next.bank,
             row: write.row,
@@ -1128,12 +1067,6 @@ impl Bank {
         }
     }
 
-    /// Writes of this row need no ACT.
-    #[inline]
-    fn has_open(&self, row: u32) -> bool {
-        self.row == row || self.written == row
-    }
-
     /// Closes the row, with a PRE that lets an ACT follow at clock `opens`.
     fn precharge(&mut self, opens: u64) {
         self.before = (CLOSED, 0);
@@ -1192,14 +1125,6 @@ impl Bank {
             line.checked_sub(w.line).is_some_and(|apart| {
                 apart % GROUPS as u64 == 0 && apart / (GROUPS as u64) < u64::from(w.lines)
             })
-        })
-    }
-
-    /// Whether a write may wait that is of one of so many lines.
-    #[inline]
-    fn holds_some(&self, line: u64, lines: usize) -> bool {
-        self.writes.iter().any(|w| {
-            w.line < line + lines as u64 && line < w.line + u64::from(w.lines) * GROUPS as u64
         })
     }
 
