@@ -6,14 +6,14 @@ mod common;
 
 use std::time::Instant;
 
-use common::machine::{Machine, VECTORS};
+use common::machine::{served, Machine};
 use common::Dir;
 use design::Design;
-use device::{Engine, Factory, RtlOptions};
+use device::{Engine, RtlOptions};
 use driver::workload::{run_job, Job};
 use driver::{Config, Controller};
-use rtl::bitstream::{repo_root, stderr_progress, Purpose};
-use serve::{Function, Served, Server};
+use rtl::bitstream::{repo_root, Purpose};
+use serve::Server;
 use sim::{Media, Time};
 
 /// The RTL does a part of the work.
@@ -52,24 +52,9 @@ fn iops(engine: Engine, job: &Job) -> f64 {
         purpose: Purpose::Running,
         ..RtlOptions::default()
     };
-    let mut progress = stderr_progress("default");
-    let factory = Factory::new(&design, engine, &options, &mut progress).unwrap();
     let media = Media::memory(design.media.bytes.0).unwrap();
-    let server = Server::start(vec![Served {
-        name: engine.to_string(),
-        socket: dir.socket(0),
-        device: factory.device(media).unwrap(),
-        function: Function {
-            pm_bytes: design.media.bytes.0,
-            pm_file: None,
-            vectors: VECTORS,
-            link: sim::LinkConfig::default(),
-        },
-        setup: Vec::new(),
-        tracer: None,
-        log: serve::Log::stderr(),
-    }])
-    .unwrap();
+    let served = served(&design, engine, &options, dir.socket(0), media);
+    let server = Server::start(vec![served]).unwrap();
     let config = Config {
         io_queues: 4,
         command_timeout: Time(120_000_000_000_000), // wall-clock

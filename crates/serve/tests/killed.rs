@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::machine::{Machine, VECTORS};
+use common::machine::{served, Machine};
 use common::*;
 use design::Design;
-use device::{Engine, Factory, RtlOptions};
+use device::{Engine, RtlOptions};
 use driver::{Buffer, Config, Controller, Host, Io};
-use rtl::bitstream::{repo_root, stderr_progress};
-use serve::{Function, Served, Server};
+use rtl::bitstream::repo_root;
+use serve::Server;
 use sim::{Media, Random, Time};
 
 /// Where the child serves.
@@ -36,26 +36,11 @@ fn serves_until_it_is_killed() {
     };
     let place = std::path::PathBuf::from(place);
     let design = Design::find(&repo_root().unwrap(), "default").unwrap();
-    let bytes = design.media.bytes.0;
-    let media = Media::file(&place.join("media"), bytes).unwrap();
+    let media = Media::file(&place.join("media"), design.media.bytes.0).unwrap();
     let engine = Engine::named(Engine::Fast).unwrap();
-    let mut progress = stderr_progress("default");
-    let factory = Factory::new(&design, engine, &RtlOptions::default(), &mut progress).unwrap();
-    let _server = Server::start(vec![Served {
-        name: engine.to_string(),
-        socket: place.join("0.sock"),
-        device: factory.device(media).unwrap(),
-        function: Function {
-            pm_bytes: bytes,
-            pm_file: None,
-            vectors: VECTORS,
-            link: sim::LinkConfig::default(),
-        },
-        setup: Vec::new(),
-        tracer: None,
-        log: serve::Log::stderr(),
-    }])
-    .unwrap();
+    let socket = place.join("0.sock");
+    let served = served(&design, engine, &RtlOptions::default(), socket, media);
+    let _server = Server::start(vec![served]).unwrap();
     loop {
         std::thread::sleep(Duration::from_secs(1));
     }

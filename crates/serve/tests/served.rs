@@ -5,17 +5,17 @@ mod common;
 
 use std::sync::{Arc, Mutex};
 
-use common::machine::{Machine, RAM_BASE, RAM_BYTES, VECTORS};
+use common::machine::{self, Machine, RAM_BASE, RAM_BYTES};
 use common::*;
 use design::Design;
-use device::{Engine, Factory, RtlOptions};
+use device::{Engine, RtlOptions};
 use driver::control::{Delay, Inventory};
 use driver::workload::{run_job, Job};
 use driver::{Buffer, Config, Controller, Host, Io};
 use memmap2::MmapOptions;
-use rtl::bitstream::{repo_root, stderr_progress};
+use rtl::bitstream::repo_root;
 use serde_json::Value;
-use serve::{Function, RegisterWrite, Served, Server};
+use serve::{RegisterWrite, Server};
 use sim::{Bar, Media, Time, Tracer};
 
 const MEDIA: u64 = 1 << 30; // as in the default design
@@ -51,24 +51,12 @@ fn serve_media(
         .shared_file()
         .map(|file| Arc::new(file.try_clone_to_owned().unwrap()));
     let engine = Engine::named(Engine::Fast).unwrap();
-    let mut progress = stderr_progress("default");
     let options = RtlOptions::default();
-    let factory = Factory::new(&default_design(), engine, &options, &mut progress).unwrap();
-    Server::start(vec![Served {
-        name: engine.to_string(),
-        socket: dir.socket(0),
-        device: factory.device(media).unwrap(),
-        function: Function {
-            pm_bytes: MEDIA,
-            pm_file,
-            vectors: VECTORS,
-            link: sim::LinkConfig::default(),
-        },
-        setup,
-        tracer,
-        log: serve::Log::stderr(),
-    }])
-    .unwrap()
+    let mut served = machine::served(&default_design(), engine, &options, dir.socket(0), media);
+    served.function.pm_file = pm_file;
+    served.setup = setup;
+    served.tracer = tracer;
+    Server::start(vec![served]).unwrap()
 }
 
 fn config() -> Config {

@@ -37,9 +37,9 @@ struct Fill {
 /// The AXI4 slave: ports and data of a [`FrontEnd`]. Where the design has the ports for it, it also zeroes blocks on request,
 /// one line a clock; writes over AXI and these lines take turns.
 ///
-/// Data is written when a block's last beat of a burst is accepted, and read when it is returned, B comes once the controller has all data, reads of
-/// one ID return in order and beats of different reads are not interleaved. Addresses beyond the media get DECERR,
-/// accesses that fail there SLVERR.
+/// Data is written when the last beat that a burst has for a block is accepted ([`Gather`]), and read when it is returned. B comes
+/// once the controller has all data, reads of one ID return in order and beats of different reads are not interleaved.
+/// Addresses beyond the media get DECERR, accesses that fail there SLVERR.
 pub struct DdrSlave {
     ports: AxiPorts,
     map: AddressMap,

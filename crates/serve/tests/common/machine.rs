@@ -2,20 +2,50 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
+use design::Design;
+use device::{Engine, Factory, RtlOptions};
 use driver::{Host, Result, Work};
 use memmap2::{MmapOptions, MmapRaw};
+use rtl::bitstream::stderr_progress;
 use rustix::event::{eventfd, EventfdFlags};
-use sim::{Bar, Time};
+use serve::{Function, Served};
+use sim::{Bar, Media, Time};
 
 use super::*;
 
 pub const RAM_BASE: u64 = 0x4000_0000;
 pub const RAM_BYTES: u64 = 64 << 20;
 pub const VECTORS: u16 = 17;
+
+/// A device of a design on an engine, as it is served at a socket: its PM window is its media, and nothing is traced.
+pub fn served(
+    design: &Design,
+    engine: Engine,
+    options: &RtlOptions,
+    socket: PathBuf,
+    media: Media,
+) -> Served {
+    let mut progress = stderr_progress(&design.name);
+    let factory = Factory::new(design, engine, options, &mut progress).unwrap();
+    Served {
+        name: engine.to_string(),
+        socket,
+        device: factory.device(media).unwrap(),
+        function: Function {
+            pm_bytes: design.media.bytes.0,
+            pm_file: None,
+            vectors: VECTORS,
+            link: sim::LinkConfig::default(),
+        },
+        setup: Vec::new(),
+        tracer: None,
+        log: serve::Log::stderr(),
+    }
+}
 
 /// A machine whose device is served, in wall-clock time: its memory is a file that both sides map.
 pub struct Machine {
