@@ -12,6 +12,7 @@ import typer
 from nearside._native import NearsideError
 from nearside.claims import cli, registry, report, run
 from nearside.claims.registry import Claim, Context, Measured, at_least, at_most
+from nearside.device import engine_of
 
 
 def claim(name, value, bound, **options):
@@ -126,6 +127,21 @@ def test_entries_say_everything():
     assert entry["duration_s"] >= 0
 
 
+@pytest.mark.parametrize("asked", ["rtl", "fast"])
+def test_a_claim_is_measured_on_the_engine_that_it_names(asked, monkeypatch):
+    monkeypatch.setenv("NEARSIDE_ENGINE", asked)
+    for named, used in (("rtl", "rtl"), ("fast", "fast"), ("fast and rtl", "rtl")):
+        found = []
+
+        def measure(_context, found=found):
+            found.append(engine_of(None))
+            return 0.0
+
+        run.run_claim(Claim("x", "%", at_most(1), "a test", measure, engine=named), Context())
+        assert found == [used]
+    assert engine_of(None) == asked
+
+
 def test_claims_of_one_run_share_it():
     context = Context()
     calls = []
@@ -159,7 +175,7 @@ def test_every_claim_is_complete():
         assert c.text.endswith("."), c.name
         assert c.unit, c.name
         assert c.time in ("simulated", "wall-clock", "none"), c.name
-        assert c.engine in ("rtl", "fast and rtl", "sim", "yosys"), c.name
+        assert c.engine in ("rtl", "fast", "fast and rtl", "sim", "yosys"), c.name
 
 
 def test_names_are_unique():

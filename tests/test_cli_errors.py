@@ -318,6 +318,7 @@ PIPE_COMMANDS = [
     ["soak", "--result", "pipe"], ["claim", "report", "pipe"], ["claim", "report", "claims.json", "-o", "pipe"],
     ["demo", "--trace", "pipe.jsonl"], ["delay", "set", "./pipe"], ["latency", "--profile", "./pipe.toml"],
     ["serve", "fuzz", "-s", "s", "-m", "pipe"], ["serve", "./pipe", "-s", "s"], ["fuzz", "./pipe"],
+    ["correlate", "--quick", "--reuse", "pipe"],
 ]  # fmt: skip
 
 
@@ -332,7 +333,15 @@ def test_a_pipe_that_nobody_serves_is_no_wait_for_ever(tmp_path, claims, command
 
 @pytest.mark.parametrize(
     "command",
-    [["demo"], ["info", "--design"], ["trace"], ["soak", "--result"], ["claim", "report"], ["delay", "set"]],
+    [
+        ["demo"],
+        ["info", "--design"],
+        ["trace"],
+        ["soak", "--result"],
+        ["claim", "report"],
+        ["delay", "set"],
+        ["correlate", "--reuse"],
+    ],
     ids=" ".join,
 )
 def test_files_without_an_end(tmp_path, command):

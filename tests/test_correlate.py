@@ -1,10 +1,29 @@
 """`nearside correlate`: its rows, what it keeps, and what it says."""
 
 import json
+import os
+import sys
+import threading
+from itertools import chain
+from pathlib import Path
 
 import pytest
+from nearside import NearsideError, cli
 from nearside.correlate import measure, run
-from nearside.correlate.rows import DEEPEST, LARGEST, MOST_QUEUES, PEER, SMALLEST, Row, draw
+from nearside.correlate.rows import (
+    DEEPEST,
+    ENGINES,
+    LARGEST,
+    MOST_QUEUES,
+    PEER,
+    READ_PERCENT,
+    SMALLEST,
+    WINDOW,
+    Row,
+    draw,
+)
+
+OUTCOME = {"mean_ns": 100.0, "p99_ns": None, "gb_s": 1.0, "wall_s": 0.0}
 
 
 def test_rows_are_the_seeds():
@@ -59,3 +78,140 @@ def test_a_row_of_two_devices_is_measured_on_both_engines(kind, tmp_path):
     entry = run.compare(row, measure.References(tmp_path / "kept.json"), None)
     assert entry["rtl"]["gb_s"] > 1
     assert entry["worst_percent"] < run.WITHIN_PERCENT
+
+
+def command(capsys, *arguments: object) -> tuple[int, str, str]:
+    """Runs `nearside correlate` in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["nearside", "correlate", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    out, err = capsys.readouterr()
+    return ended.value.code or 0, out, err
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch) -> list[tuple[str, str]]:
+    """In a folder of its own, with no device: what would have been measured."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NEARSIDE_RESULTS", "results")
+    done = []
+
+    def instead(row, engine, progress=None):
+        done.append((row.name, engine))
+        return dict(OUTCOME)
+
+    monkeypatch.setattr(run, "measure", instead)
+    return done
+
+
+BAD_REFERENCES = [
+    b"", b"{", b"\xff", b"[]", b'"x"', b"1", b"null", b"[" * 100_000, b'{"k": 1}', b'{"k": []}', b'{"k": {}}',
+    *(json.dumps({"k": OUTCOME | {key: value}}).encode() for key in ("mean_ns", "p99_ns", "gb_s")
+      for value in ("1", 0, -1, True, [], float("nan"), float("inf"))),
+    json.dumps({"k": OUTCOME | {"gb_s": None}}).encode(),
+]  # fmt: skip
+
+
+def test_references_are_checked_before_anything_is_measured(measured, capsys):
+    os.mkfifo("pipe")
+    Path("folder").mkdir()
+    for name in ("pipe", "/dev/full", "/dev/zero", "folder", "no/such/dir.json", "x" * 300, "/proc/x.json"):
+        status, out, err = command(capsys, "--quick", "--reuse", name)
+        assert (status, out, len(err.splitlines())) == (1, "", 1), err
+        assert err.startswith(f"nearside: {name}: ")
+    for content in BAD_REFERENCES:
+        Path("bad.json").write_bytes(content)
+        status, out, err = command(capsys, "--quick", "--reuse", "bad.json")
+        assert (status, out, len(err.splitlines())) == (1, "", 1), err
+        assert err.startswith("nearside: bad.json: no references of the RTL (")
+        assert Path("bad.json").read_bytes() == content
+    assert measured == []
+
+
+def test_a_plot_that_can_not_be_is_refused_before_anything_is_measured(measured, capsys):
+    Path("folder").mkdir()
+    for name in ("nodir/x.png", "x.foo", "folder", "", "results/correlate.json", "results/correlate.rtl.json"):
+        status, out, err = command(capsys, "--quick", "--plot", name)
+        assert (status, out, len(err.splitlines())) == (1, "", 1), err
+    assert measured == []
+
+
+def test_a_plot_that_fails_leaves_the_result(measured, capsys, monkeypatch):
+    status, _, err = command(capsys, "--quick", "--plot", "/dev/full")
+    assert (status, err) == (1, "nearside: /dev/full: No space left on device\n")
+    assert json.loads(Path("results/correlate.json").read_text())["status"] == "complete"
+    assert command(capsys, "--quick", "--plot", "x.png")[0] == 0
+    assert json.loads(Path("results/correlate.json").read_text())["plot"] == "x.png"
+    assert Path("x.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt(), NearsideError("it broke"), ValueError("odd")])
+@pytest.mark.parametrize("at", [0, 3])
+def test_what_ends_early_is_partial(measured, monkeypatch, failure, at):
+    whole = run.compare
+
+    def failing(row, *others):
+        if len(measured) >= 2 * at:
+            raise failure
+        return whole(row, *others)
+
+    monkeypatch.setattr(run, "compare", failing)
+    kept = []
+
+    def save(doc):
+        kept.append(json.loads(json.dumps(doc)))
+        return Path("there.json")
+
+    expected = run.Interrupted if isinstance(failure, KeyboardInterrupt) else type(failure)
+    with pytest.raises(expected) as error:
+        run.run(12, 1, quick=True, save=save)
+    assert [(doc["status"], len(doc["rows"]), doc["all"]["compared"]) for doc in kept] == [("partial", at, at)] * (
+        at > 0
+    )
+    if expected is run.Interrupted:
+        said = (
+            "; 3 of 12 rows are in there.json, marked as partial" if at else " before its first row; nothing was saved"
+        )
+        assert str(error.value) == f"correlate: interrupted{said}"
+
+
+def test_a_comparison_of_nothing_says_what_is_allowed(measured, capsys):
+    for quick in ([], ["--quick"]):
+        status, out, err = command(capsys, "--rows", 1, "--only", "held-out", *quick)
+        assert (status, out) == (1, "")
+        least = int(err.removeprefix("nearside: rows = 1: none of them is held out; allowed are ").split()[0])
+        assert measured == []
+        assert command(capsys, "--rows", least - 1, "--only", "held-out", *quick)[0] == 1
+        assert command(capsys, "--rows", least, "--only", "held-out", *quick)[0] == 0
+        measured.clear()
+
+
+def test_runs_at_once_keep_each_others_references(tmp_path):
+    path = tmp_path / "kept.json"
+    rows = [Row("corner", "read", 4096, commands=10, seed=seed) for seed in range(40)]
+    sets = [measure.References(path) for _ in range(4)]
+
+    def fill(number):
+        for row in rows[number::4]:
+            sets[number].of(row, lambda: OUTCOME)
+
+    threads = [threading.Thread(target=fill, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = measure.References(path)
+    assert all(found.of(row, lambda: pytest.fail("it is known"))[1] for row in rows)
+
+
+def test_the_table_by_kind_holds_each_row_once(measured, capsys):
+    kinds = list(chain(*run.KINDS.values()))
+    assert sorted(kinds) == sorted([*READ_PERCENT, *PEER, *WINDOW, *ENGINES])
+    status, out, _ = command(capsys, "--quick", "--json")
+    doc = json.loads(out)
+    assert status == 0
+    assert sum(part["compared"] for part in doc["kinds"].values()) == doc["all"]["compared"] == 12
+    out = command(capsys, "--quick")[1]
+    assert "by kind" in out
+    assert "half of each" in out

@@ -117,7 +117,7 @@ def test_a_run_is_saved_with_all_that_it_was(results):
     assert loaded["command"] == "nearside experiment run fake_fig1 --engine yosys --seed 7"
     assert [f["ratio"] for f in loaded["figures"]] == [0.5, 1.0, 1.5]
     assert loaded["revision"]
-    assert document.load_all(results) == [loaded]
+    assert document.load_all(results) == ([loaded], [])
 
 
 def test_the_design_and_its_hash_are_saved(results):
@@ -222,6 +222,25 @@ def test_outputs_that_can_not_be_written(results, tmp_path):
     assert document.load(tmp_path / own)
 
 
+def test_a_copy_of_a_result_is_left_out_visibly(results, tmp_path):
+    path = saved(results)
+    copy = path.with_name("fake_fig1.yosys.bak.json")
+    copy.write_bytes(path.read_bytes())
+    done = nearside("report", "--json", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [f"{copy}: left out, no result is saved by this name; rename or remove it"]
+    told = json.loads(done.stdout)
+    assert (told["from"], told["left_out"]) == (["fake_fig1.yosys"], [str(copy)])
+    html = (tmp_path / "results/report.html").read_text()
+    ids = Page(html).ids
+    assert len(ids) == len(set(ids))
+
+
+def test_a_design_without_a_name_is_not_the_experiments(results, tmp_path):
+    with pytest.raises(NearsideError, match="no design"):
+        runs.run(fake(engines=("fast",), design="fuzz"), "fast", design="")
+
+
 PLOT = {"title": "t", "kind": "lines", "log": False, "floor": 0, "x": ["1"], "x_label": "", "y_label": ""}
 
 
@@ -241,6 +260,9 @@ PLOT = {"title": "t", "kind": "lines", "log": False, "floor": 0, "x": ["1"], "x_
         ({"plots": [PLOT | {"series": [{"name": "", "of": "ours", "y": [1, 2]}]}]}, "y: no list of 1 numbers"),
         ({"plots": [PLOT | {"series": [{"name": "", "of": "ours", "y": ["1"]}]}]}, "y: no list of 1 numbers"),
         ({"plots": [PLOT | {"x": [1], "series": []}]}, "plots[0].x: holds what is no text"),
+        ({"plots": [PLOT | {"x": ["1"] * 20_000, "series": []}]}, "plots[0].x: 20000 of them, allowed are at most 400"),
+        ({"plots": [PLOT | {"series": [{}] * 17}]}, "plots[0].series: 17 of them, allowed are at most 16"),
+        ({"plots": [PLOT | {"series": []}] * 51}, "plots: 51 of them, allowed are at most 50"),
         ({"design": {"name": "x"}}, "damaged (design.hash: missing)"),
         ({"text": [1]}, "damaged (text: holds what is no text)"),
         ({"duration_s": float("nan")}, "damaged (duration_s: no number)"),
@@ -271,7 +293,8 @@ def test_whatever_is_in_the_rows_is_shown(results, tmp_path):
     rows = [{"a": float("inf"), "b": [1, {"c": None}], "d": "\ud800<b>", "e": 1e-9, "f": 10**400}, {"g": True}]
     empty = [{"name": "\u4e2d", "of": "ours", "y": [None]}, {"name": "", "of": "paper", "y": [0]}]
     plots = [PLOT | {"series": empty, "kind": kind, "log": log} for kind in ("lines", "bars") for log in (False, True)]
-    saved(results, rows=rows, plots=[*plots, PLOT | {"series": []}])
+    bare = [PLOT | {"series": [], "x": x, "kind": kind} for kind in ("lines", "bars") for x in ([], ["1"])]
+    saved(results, rows=rows, plots=[*plots, *bare])
     done = nearside("report", "-o", "x.html", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "\\ud800&lt;b&gt;" in (tmp_path / "x.html").read_text()
@@ -311,7 +334,7 @@ def test_the_page_stands_alone_and_shows_everything(results):
     hostile = replace(fake("z_fig2"), title="<script>alert(1)</script>", text=("</p><img src=x> $x$ `a<b`.",))
     for experiment in (fake(), hostile):
         runs.run(experiment, "yosys")
-    html = page.html(document.load_all(results))
+    html = page.html(document.load_all(results)[0])
     read = Page(html)
     assert len(read.ids) == len(set(read.ids))
     assert all(link.startswith("#") and link[1:] in read.ids for link in read.links)
@@ -320,7 +343,7 @@ def test_the_page_stands_alone_and_shows_everything(results):
     assert html.count("http") == html.count("http-equiv") + html.count("http://www.w3.org/")
     for text in ("prefers-color-scheme: dark", "width=device-width", "default-src 'none'", "<code>a&lt;b</code>"):
         assert text in html
-    doc = document.load_all(results)[0]
+    doc = document.load_all(results)[0][0]
     for value in (
         doc["command"],
         "<b>2 GB/s</b>",
@@ -332,7 +355,7 @@ def test_the_page_stands_alone_and_shows_everything(results):
         "yosys, simulated",
     ):
         assert value in html, value
-    assert page.html(document.load_all(results)) == html
+    assert page.html(document.load_all(results)[0]) == html
 
 
 def test_a_plot_takes_its_colours_from_the_page():
@@ -525,7 +548,7 @@ def test_the_pages_in_a_browser(chromium, results, tmp_path):
     with pytest.raises(NearsideError):
         runs.run(fake("z_fig2", fails_at=2, failure=KeyboardInterrupt()), "yosys")
     report, validation = tmp_path / "report.html", tmp_path / "claims.html"
-    report.write_text(page.html(document.load_all(results)))
+    report.write_text(page.html(document.load_all(results)[0]))
     validation.write_text(claims_page.html(claims(*WIRE)))
     colours = {}
     for look, width, dark in LOOKS:

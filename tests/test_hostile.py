@@ -71,7 +71,7 @@ def answer(call, **arguments):
 
 @pytest.fixture(scope="module")
 def device():
-    with Device(GOOD, timeout_us=2000) as device:
+    with Device(GOOD, timeout_us=2000, peers=[(GOOD, None)]) as device:
         yield device
 
 
@@ -96,7 +96,7 @@ METHODS = {
     "workload": {
         "read_percent": 50, "pattern": "random", "min_bytes": 512, "max_bytes": 1024, "queues": 1, "depth": 1,
         "commands": 10, "start": 0, "span": 1 << 16, "scattered": False, "list_offset": 0, "verify": False, "seed": 1,
-        "switch": None, "loads_every": 0, "progress": None,
+        "switch": None, "loads_every": 0, "peer": None, "progress": None,
     },
     "delay_get": {},
     "delay_set": {"profile": "dram", "channel": 0, "memory": "storage"},
@@ -104,6 +104,9 @@ METHODS = {
     "delay_counters": {"clear": False},
     "pm_read": {"offset": 0, "length": 64},
     "pm_write": {"offset": 0, "data": b"x"},
+    "peer_read": {"peer": 0, "offset": 0, "length": 64},
+    "peer_write": {"peer": 0, "offset": 0, "data": b"x"},
+    "peer_delay_set": {"peer": 0, "profile": "dram"},
     "pm_stream": {
         "kind": "load", "bytes": 64, "in_flight": 4, "count": 10, "start": 0, "span": 1 << 12, "pattern": "random",
         "seed": 1, "verify": False, "pause_ns": 100, "progress": None,
@@ -140,7 +143,7 @@ FUZZ = {
 }  # fmt: skip
 CREATE = {
     "progress": None, "timeout_us": 2000, "queue_entries": 64, "trace": None, "skip_idle": True, "commands": None,
-    "weights": None, "engine": None,
+    "weights": None, "engine": None, "peers": [],
 }  # fmt: skip
 MEASURE = {"kind": "read", "base_ns": 100.0, "beat_ns": 0.0, "beats": 1, "samples": 2, "seed": 1}
 
@@ -497,7 +500,7 @@ def nearside(capsys, monkeypatch, *arguments) -> tuple[int, str, str]:
 
 NESTED = "[" * 100_000
 SOAK = {
-    "seed": 1, "design": GOOD.hash, "hardware": GOOD.hardware,
+    "seed": 1, "design": GOOD.hash, "hardware": GOOD.hardware, "engine": "fast", "time": "simulated",
     "moved_bytes": 5, "episodes": 1, "mismatches": 0, "kinds": {}, "outcomes": {},
     "simulated_ns": 1.0, "failure": None,
 }  # fmt: skip
@@ -516,12 +519,12 @@ def damaged(good: dict) -> list[str]:
 def test_damaged_results_of_a_soak(tmp_path):
     path = tmp_path / "soak.json"
     path.write_text(json.dumps(SOAK))
-    assert fuzzing.resume(path, GOOD, 1) == SOAK
-    assert fuzzing.resume(tmp_path / "none.json", GOOD, 1) == {}
-    for other in ({"seed": 2}, {"design": "0"}, {"hardware": "0"}):
+    assert fuzzing.resume(path, GOOD, 1, "fast") == SOAK
+    assert fuzzing.resume(tmp_path / "none.json", GOOD, 1, "fast") == {}
+    for other in ({"seed": 2}, {"design": "0"}, {"hardware": "0"}, {"engine": "rtl"}):
         path.write_text(json.dumps(SOAK | other))
-        with pytest.raises(NearsideError, match="another seed, design or RTL"):
-            fuzzing.resume(path, GOOD, 1)
+        with pytest.raises(NearsideError, match="another seed, design, RTL or engine"):
+            fuzzing.resume(path, GOOD, 1, "fast")
     values = (math.nan, math.inf, -math.inf, -0.5, 10**400, "1", None, True, 1 << 64)
     hostile = [{key: value} for key in ("simulated_ns", "moved_bytes", "episodes", "mismatches") for value in values]
     hostile += [{table: {"x": value}} for table in ("kinds", "outcomes") for value in values]
@@ -534,17 +537,17 @@ def test_damaged_results_of_a_soak(tmp_path):
     for change in hostile:
         path.write_text(json.dumps(SOAK | change))
         with pytest.raises(NearsideError, match="a damaged one"):
-            fuzzing.resume(path, GOOD, 1)
+            fuzzing.resume(path, GOOD, 1, "fast")
     refused = 0
     for text in damaged(SOAK):
         path.write_text(text)
-        outcome = answer(fuzzing.resume, result=path, design=GOOD, seed=1)
+        outcome = answer(fuzzing.resume, result=path, design=GOOD, seed=1, engine="fast")
         assert path.read_text() == text, "what can't be used is left alone"
         refused += isinstance(outcome, NearsideError)
     assert refused > 40
     path.write_bytes(b"\xff\xfe")
     for bad in (path, tmp_path, tmp_path / "none/x.json", Path("/proc/self/mem")):
-        assert isinstance(answer(fuzzing.resume, result=bad, design=GOOD, seed=1), NearsideError), bad
+        assert isinstance(answer(fuzzing.resume, result=bad, design=GOOD, seed=1, engine="fast"), NearsideError), bad
 
 
 def test_a_soak_goes_on_behind_the_last_episode(tmp_path, monkeypatch):
@@ -568,7 +571,9 @@ def test_damaged_files_are_one_line(command, tmp_path, capsys, monkeypatch):
     texts = damaged(good)[:40] if command != ["demo"] else [""]
     for text in texts:
         path.write_text(text)
-        if command[0] == "soak" and not isinstance(answer(fuzzing.resume, result=path, design=GOOD, seed=1), Exception):
+        if command[0] == "soak" and not isinstance(
+            answer(fuzzing.resume, result=path, design=GOOD, seed=1, engine="fast"), Exception
+        ):
             continue  # it would go on
         status, out, err = nearside(capsys, monkeypatch, *command, path)
         if status:

@@ -93,10 +93,17 @@ def test_served_sockets(tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_table_and_line(capsys, name):
     """What the commands print of their documents, where names stand in the place of all texts."""
-    counts = {"seed": 1, "commands": 5, "simulated_ns": 1.0, "kinds": {name: 1}, "outcomes": {f"io {name} 0": 1}}
+    counts = {
+        "seed": 1,
+        "engine": name,
+        "commands": 5,
+        "simulated_ns": 1.0,
+        "kinds": {name: 1},
+        "outcomes": {f"io {name} 0": 1},
+    }
     failure = {"steps": 1, "of_steps": 2, "history": [name, f" {name}"]}
     fuzzing.print_report(counts | {"failure": failure})
-    assert capsys.readouterr().out.count(name) == 4
+    assert capsys.readouterr().out.count(name) == 5
     trace.print_summary(
         [{"command": name, "stage": name, "count": 1, "mean_ns": 1, "p50_ns": 1, "p99_ns": 1, "max_ns": 1}]
     )

@@ -55,3 +55,21 @@ def test_what_a_peer_cannot_do():
             alone.workload(peer=0, **job)
     with pytest.raises(NearsideError, match="allowed are"):
         Device(design, engine="fast", peers=[(design, "slow")])
+
+
+def test_peers_are_few_pairs_of_a_design_and_an_engine():
+    design = Design.load("fuzz")
+    with pytest.raises(NearsideError, match=r"^peers = 3000 devices: allowed are at most 15$"):
+        Device(design, engine="fast", peers=[(design, "fast")] * 3000)
+    for peers in (
+        design, "fast", 1, None, {}, [design], ["ab"], [None], [()], [(design,)], [(design, "fast", 1)],
+        [("fuzz", "fast")], [("fast", design)], [(design, design)], [(design, 1)], [(design.native, None)],
+    ):  # fmt: skip
+        with pytest.raises(
+            TypeError, match=r"^peers\S* = .*: allowed are pairs of a Design and the name of an engine, or"
+        ):
+            Device(design, engine="fast", peers=peers)
+    with Device(design, engine="fast", peers=[(design, "fast")] * 15) as device:
+        assert len(device.peers) == 15
+        device.peers[14].pm_write(0, b"x" * 64)
+        assert device.peers[14].pm_read(0, 64) == b"x" * 64

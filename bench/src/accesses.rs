@@ -8,17 +8,30 @@ use design::Profile;
 use fast::memory::{Channel, ChannelConfig, Event, Stages};
 use hdrhistogram::Histogram;
 use sim::controller::Memory;
-use sim::{Clock, DramConfig, Media, Random};
+use sim::{Clock, DramConfig, Media};
 use spec::regs::nvm_delay;
 
 use crate::content::Content;
 use crate::outcome::{Hash, Outcome, LONGEST_NS};
+use crate::places::{Drawn, Places};
 use crate::process::{cpu_seconds, resident_mb};
 
 /// The accesses are spread over so many bytes: 512 rows of each bank, so nearly all of them open one.
 pub const SPAN: u64 = 64 << 20;
 /// Accesses after which memory is measured for the first time.
 pub const WARM: u64 = 8_000_000;
+
+/// Largest access: a burst of AXI.
+pub const MOST_BYTES: u32 = 4096;
+/// Most accesses in flight.
+pub const DEEPEST: u64 = 4096;
+// There is always a place that no access is at.
+const _: () = assert!(SPAN / MOST_BYTES as u64 > DEEPEST);
+
+/// Whether accesses can have so many bytes. Other numbers of lines would cross the borders of 4 KiB, which no burst does.
+pub fn fits(bytes: u32) -> bool {
+    bytes.is_power_of_two() && (64..=MOST_BYTES).contains(&bytes)
+}
 
 /// What is measured.
 #[derive(Clone, Copy)]
@@ -77,11 +90,8 @@ pub fn measure(load: Load, count: u64) -> Result<Outcome, String> {
     let mut media = Media::memory(SPAN).map_err(|e| e.to_string())?;
     let bytes = u64::from(load.bytes);
     let content = Content::new(bytes as usize);
-    let places = SPAN / bytes;
-    let mut written = vec![0u32; places as usize];
-    let mut busy = vec![false; places as usize];
+    let mut places = Places::new(SPAN / bytes, load.percent);
     let mut flying = vec![Flying::default(); load.depth];
-    let mut random = Random::new(1);
     let mut latency =
         Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3).map_err(|e| e.to_string())?;
     let mut hash = Hash::default();
@@ -93,28 +103,23 @@ pub fn measure(load: Load, count: u64) -> Result<Outcome, String> {
     let start = cpu_seconds();
     let mut go = |channel: &mut Channel,
                   media: &mut Media,
-                  busy: &mut [bool],
-                  written: &mut [u32],
+                  places: &mut Places,
                   flying: &mut Flying,
                   slot: usize,
                   cycle: u64| {
-        let place = loop {
-            let place = random.below(places);
-            if !busy[place as usize] {
-                break place;
-            }
-        };
-        busy[place as usize] = true;
+        let Drawn {
+            place,
+            read,
+            version,
+        } = places.begin();
+        media.prefetch(places.soon() * bytes, bytes as usize);
         let addr = place * bytes;
         let id = (issued % 64) as u16;
-        let read = load.percent == 100 || random.below(100) < load.percent;
         if read {
             channel.read(cycle, 1, id, addr, load.bytes, slot as u64);
         } else {
             // A store's bytes are there when it stands before the channel.
-            let version = &mut written[place as usize];
-            *version += 1;
-            media.write(addr, content.of(place, *version));
+            media.write(addr, content.of(place, version));
             channel.write(cycle, 1, id, addr, load.bytes, slot as u64);
         }
         *flying = Flying {
@@ -124,15 +129,7 @@ pub fn measure(load: Load, count: u64) -> Result<Outcome, String> {
         issued += 1;
     };
     for (slot, flying) in flying.iter_mut().enumerate() {
-        go(
-            &mut channel,
-            &mut media,
-            &mut busy,
-            &mut written,
-            flying,
-            slot,
-            cycle,
-        );
+        go(&mut channel, &mut media, &mut places, flying, slot, cycle);
     }
     while done < count {
         cycle = channel.next_event().ok_or("nothing is in flight")?;
@@ -148,9 +145,9 @@ pub fn measure(load: Load, count: u64) -> Result<Outcome, String> {
                 continue;
             }
             let Flying { place, since } = flying[slot];
+            let version = places.end(place);
             if read {
                 media.read(place * bytes, &mut out);
-                let version = written[place as usize];
                 let fine = match version {
                     0 => out == zeros,
                     _ => out == content.of(place, version),
@@ -160,7 +157,6 @@ pub fn measure(load: Load, count: u64) -> Result<Outcome, String> {
                 }
                 compared += bytes;
             }
-            busy[place as usize] = false;
             latency.saturating_record(4 * (at - since));
             hash.add(at << 8 | slot as u64);
             done += 1;
@@ -170,8 +166,7 @@ pub fn measure(load: Load, count: u64) -> Result<Outcome, String> {
             go(
                 &mut channel,
                 &mut media,
-                &mut busy,
-                &mut written,
+                &mut places,
                 &mut flying[slot],
                 slot,
                 at + 1,

@@ -6,11 +6,12 @@ use std::path::Path;
 
 use fast::{Config, FastDevice};
 use hdrhistogram::Histogram;
-use sim::{Bar, Device, HostPort, Media, Mmio, Random, ReadData, Time};
+use sim::{Bar, Device, HostPort, Media, Mmio, ReadData, Time};
 use spec::nvme::{properties, Cqe, Sqe};
 
 use crate::content::Content;
 use crate::outcome::{Hash, Outcome, LONGEST_NS};
+use crate::places::{Drawn, Places};
 use crate::process::{cpu_seconds, resident_mb};
 
 const QUEUES: usize = 8;
@@ -30,7 +31,17 @@ const ADMIN_SQ: usize = 0x1000;
 const ADMIN_CQ: usize = 0x3000;
 const QUEUE_BYTES: usize = 8192;
 const BUFFERS: usize = 1 << 20;
-const SLOT_BYTES: usize = 1 << 18;
+/// Largest command: in a slot, data are before the list of their pages.
+pub const MOST_BYTES: usize = 1 << 17;
+/// Behind them a page, so that equal places of them are not in the same sets of the machine's caches.
+const SLOT_BYTES: usize = 2 * MOST_BYTES + 4096;
+// There is always a place that no command is at.
+const _: () = assert!(SPAN as usize / MOST_BYTES > FLYING);
+
+/// Whether commands can have so many bytes.
+pub fn fits(bytes: usize) -> bool {
+    bytes % 512 == 0 && (512..=MOST_BYTES).contains(&bytes)
+}
 
 fn sq(queue: usize) -> usize {
     QUEUE_BYTES * (2 + 2 * queue)
@@ -230,46 +241,34 @@ struct Pair {
 /// Who submits, and what is known of the media.
 struct Load {
     bytes: usize,
-    percent: u64,
-    random: Random,
+    places: Places,
     content: Content,
     zeros: Vec<u8>,
-    /// How often each place has been written, and whether a command is at it.
-    written: Vec<u32>,
-    busy: Vec<bool>,
 }
 
 impl Load {
     fn new(bytes: usize, percent: u64) -> Load {
-        let places = SPAN as usize / bytes;
         Load {
             bytes,
-            percent,
-            random: Random::new(1),
+            places: Places::new(SPAN / bytes as u64, percent),
             content: Content::new(bytes),
             zeros: vec![0; bytes],
-            written: vec![0; places],
-            busy: vec![false; places],
         }
     }
 
     /// Puts a command at a random place into a queue.
     fn submit(&mut self, now: Time, host: &mut Host, pair: &mut Pair, queue: usize, slot: usize) {
-        let place = loop {
-            let place = self.random.below(self.busy.len() as u64);
-            if !self.busy[place as usize] {
-                break place;
-            }
-        };
-        self.busy[place as usize] = true;
-        let read = self.random.below(100) < self.percent;
+        let Drawn {
+            place,
+            read,
+            version,
+        } = self.places.begin();
+        self.places.soon();
         let (at, bytes) = (buffer(queue, slot), self.bytes);
         if !read {
-            let version = &mut self.written[place as usize];
-            *version += 1;
-            host.memory[at..at + bytes].copy_from_slice(self.content.of(place, *version));
+            host.memory[at..at + bytes].copy_from_slice(self.content.of(place, version));
         }
-        let list = at + SLOT_BYTES / 2;
+        let list = at + MOST_BYTES;
         let pages = bytes.div_ceil(4096);
         for n in 1..pages {
             let entry = (at + 4096 * n) as u64;
@@ -297,8 +296,7 @@ impl Load {
     /// A command has ended: compares what it has read. Bytes that have been compared.
     fn ended(&mut self, host: &Host, flying: Flying, at: usize) -> Result<u64, String> {
         let place = flying.place;
-        let version = self.written[place as usize];
-        self.busy[place as usize] = false;
+        let version = self.places.end(place);
         if !flying.read {
             return Ok(0);
         }
@@ -335,8 +333,10 @@ pub fn measure(bytes: usize, commands: u64, percent: u64) -> Result<Outcome, Str
     let (start, begin) = (cpu_seconds(), device.now());
     for (queue, pair) in pairs.iter_mut().enumerate() {
         for slot in 0..DEPTH {
-            load.submit(begin, &mut host, pair, queue, slot);
-            issued += 1;
+            if issued < commands {
+                load.submit(begin, &mut host, pair, queue, slot);
+                issued += 1;
+            }
         }
     }
     let mut done = Vec::new();

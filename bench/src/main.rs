@@ -6,9 +6,13 @@ mod content;
 mod copy;
 mod outcome;
 mod peers;
+mod places;
 mod process;
 mod report;
 mod zeros;
+
+use std::ops::RangeInclusive;
+use std::process::ExitCode;
 
 use outcome::Outcome;
 use report::{Report, Row};
@@ -19,16 +23,19 @@ nearside-bench accesses PROFILE DEPTH BYTES ACCESSES READ_PERCENT
 nearside-bench zeros
 ";
 
+/// Commands or accesses of a single run: nobody waits for more.
+const COUNTS: RangeInclusive<u64> = 1..=1_000_000_000_000;
+
 /// What a row measures.
 #[derive(Clone, Copy)]
-enum What {
+enum What<'a> {
     /// NVMe commands: bytes, reads of 100.
     Commands(usize, u64),
     /// Accesses through a channel.
-    Accesses(accesses::Load<'static>),
+    Accesses(accesses::Load<'a>),
 }
 
-impl What {
+impl What<'_> {
     fn name(&self) -> String {
         let (what, bytes, percent) = match *self {
             What::Commands(bytes, percent) => ("NVMe commands".to_string(), bytes, percent),
@@ -90,7 +97,7 @@ impl What {
     }
 }
 
-fn rows() -> Vec<What> {
+fn rows() -> Vec<What<'static>> {
     let mut rows = Vec::new();
     for bytes in [512, 4096] {
         rows.extend([100, 50, 0].map(|percent| What::Commands(bytes, percent)));
@@ -145,26 +152,43 @@ fn report(runs: usize, short: bool) -> Result<Report, String> {
     })
 }
 
-/// One run of one row, for a profiler.
-fn single(args: &[String]) -> Result<(), String> {
-    let number = |n: usize| -> Result<u64, String> {
-        let arg = args.get(n).ok_or(USAGE)?;
-        arg.parse().map_err(|_| format!("{arg} is no number"))
+/// What a single run measures, and how many: for a profiler.
+fn single(args: &[String]) -> Result<(What<'_>, u64), String> {
+    let number = |n: usize, name: &str, allowed: RangeInclusive<u64>| -> Result<u64, String> {
+        let value = args[n].parse().ok().filter(|value| allowed.contains(value));
+        let (low, high) = (allowed.start(), allowed.end());
+        value.ok_or_else(|| format!("{name} = {}: allowed is {low} to {high}", args[n]))
     };
-    let outcome = match args[0].as_str() {
-        "commands" => commands::measure(number(1)? as usize, number(2)?, number(3)?)?,
-        _ => {
-            let load = accesses::Load {
-                profile: &args.get(1).ok_or(USAGE)?.clone(),
-                depth: number(2)? as usize,
-                bytes: number(3)? as u32,
-                percent: number(5)?,
-            };
-            accesses::measure(load, number(4)?)?
+    match args {
+        [what, bytes, _, _] if what == "commands" => {
+            let size = bytes.parse().ok().filter(|&n| commands::fits(n));
+            let size = size.ok_or_else(|| {
+                let most = commands::MOST_BYTES;
+                format!("BYTES = {bytes}: allowed is a multiple of 512 from 512 to {most}, what a command's buffer holds")
+            })?;
+            let count = number(2, "COMMANDS", COUNTS)?;
+            Ok((
+                What::Commands(size, number(3, "READ_PERCENT", 0..=100)?),
+                count,
+            ))
         }
-    };
-    print!("{}", report::single(&outcome));
-    Ok(())
+        [what, profile, _, bytes, _, _] if what == "accesses" => {
+            let size = bytes.parse().ok().filter(|&n| accesses::fits(n));
+            let load = accesses::Load {
+                profile,
+                depth: number(2, "DEPTH", 1..=accesses::DEEPEST)? as usize,
+                bytes: size.ok_or_else(|| {
+                    format!(
+                        "BYTES = {bytes}: allowed is a power of two from 64 to {}, one burst",
+                        accesses::MOST_BYTES
+                    )
+                })?,
+                percent: number(5, "READ_PERCENT", 0..=100)?,
+            };
+            Ok((What::Accesses(load), number(4, "ACCESSES", COUNTS)?))
+        }
+        _ => Err(USAGE.to_string()),
+    }
 }
 
 /// Deallocate and Format of all of the media. They are no rows of the table, since they want as much memory as the media are large.
@@ -175,13 +199,15 @@ fn all_zeros() -> Result<(), String> {
     Ok(())
 }
 
-fn main() -> Result<(), String> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+/// What the command line asks for, printed.
+fn run(args: &[String]) -> Result<(), String> {
     if matches!(
         args.first().map(String::as_str),
         Some("commands" | "accesses")
     ) {
-        return single(&args);
+        let (what, count) = single(args)?;
+        print!("{}", report::single(&what.measure(count)?));
+        return Ok(());
     }
     if args == ["zeros"] {
         return all_zeros();
@@ -202,4 +228,107 @@ fn main() -> Result<(), String> {
     let report = report(runs, short)?;
     print!("{}", if json { report.json() } else { report.table() });
     Ok(())
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|arg| arg.to_string_lossy().into_owned())
+        .collect();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("nearside-bench: {}", error.trim_end());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(line: &str) -> Vec<String> {
+        line.split(' ').map(String::from).collect()
+    }
+
+    #[test]
+    fn what_is_not_allowed_is_named() {
+        for (line, name) in [
+            ("commands 0 10 50", "BYTES = 0"),
+            ("commands 513 10 50", "BYTES = 513"),
+            ("commands 131584 10 50", "BYTES = 131584"),
+            ("commands 1048576 10 50", "BYTES = 1048576"),
+            (
+                "commands 18446744073709551104 10 50",
+                "BYTES = 18446744073709551104",
+            ),
+            ("commands x 10 50", "BYTES = x"),
+            ("commands 512 0 50", "COMMANDS = 0"),
+            ("commands 512 -1 50", "COMMANDS = -1"),
+            (
+                "commands 512 18446744073709551615 50",
+                "COMMANDS = 18446744073709551615",
+            ),
+            ("commands 512 10 101", "READ_PERCENT = 101"),
+            ("accesses dram 0 64 10 50", "DEPTH = 0"),
+            ("accesses dram 4097 64 10 50", "DEPTH = 4097"),
+            ("accesses dram 1 0 10 50", "BYTES = 0"),
+            ("accesses dram 1 96 10 50", "BYTES = 96"),
+            ("accesses dram 1 32 10 50", "BYTES = 32"),
+            ("accesses dram 1 8192 10 50", "BYTES = 8192"),
+            ("accesses dram 1 4294967360 10 50", "BYTES = 4294967360"),
+            ("accesses dram 1 64 0 50", "ACCESSES = 0"),
+            ("accesses dram 1 64 10 101", "READ_PERCENT = 101"),
+        ] {
+            let error = single(&asked(line))
+                .err()
+                .unwrap_or_else(|| panic!("{line} is taken"));
+            let start = format!("{name}: allowed is ");
+            assert!(
+                error.starts_with(&start) && !error.contains('\n'),
+                "{line}: {error}"
+            );
+        }
+        for line in [
+            "commands",
+            "commands 512 10",
+            "commands 512 10 50 1",
+            "accesses dram 1 64 10",
+        ] {
+            assert_eq!(single(&asked(line)).err().as_deref(), Some(USAGE), "{line}");
+        }
+        let error = run(&asked("accesses none 1 64 10 50")).unwrap_err();
+        assert!(error.starts_with("no media profile \"none\""), "{error}");
+    }
+
+    /// At the ends of what is allowed all data are right, and each figure is a number.
+    #[test]
+    fn what_is_allowed_is_measured() {
+        for line in [
+            "commands 512 1 100",
+            "commands 512 300 0",
+            "commands 6656 600 50",
+            "commands 131072 600 50",
+            "accesses dram 1 64 1 100",
+            "accesses dram 64 4096 20000 50",
+            "accesses dram 4096 64 20000 50",
+            "accesses optane-dcpmm 4096 4096 20000 50",
+        ] {
+            let args = asked(line);
+            let (what, count) = single(&args).unwrap();
+            let outcome = what
+                .measure(count)
+                .unwrap_or_else(|e| panic!("{line}: {e}"));
+            assert!(
+                outcome.per_second > 0.0 && outcome.simulated > 0.0,
+                "{line}"
+            );
+            let text = report::single(&outcome);
+            assert!(
+                !text.contains("NaN") && !text.contains("inf"),
+                "{line}: {text}"
+            );
+        }
+    }
 }

@@ -146,15 +146,25 @@ impl Peer {
 
 /// A single run.
 pub fn single(outcome: &Outcome) -> String {
+    // Accesses have none: there is no engine around the channel.
+    let events = if outcome.events.is_nan() {
+        String::new()
+    } else {
+        format!("; {:.2} events each", outcome.events)
+    };
+    // CPU time is counted in steps.
+    let speed = if outcome.per_second.is_finite() {
+        format!("{:.0} thousand a CPU second", outcome.per_second / 1e3)
+    } else {
+        "too few to be timed".to_string()
+    };
     format!(
-        "{:.0} thousand a CPU second; {} bytes compared; {:.3} ms simulated; p50 {} ns, p99 {} ns; {:.2} events each; completions {:016x}; \
+        "{speed}; {} bytes compared; {:.3} ms simulated; p50 {} ns, p99 {} ns{events}; completions {:016x}; \
          {:.1} MB at the end\n",
-        outcome.per_second / 1e3,
         outcome.compared,
         outcome.simulated / 1e6,
         outcome.p50_ns,
         outcome.p99_ns,
-        outcome.events,
         outcome.hash.0,
         outcome.end_mb,
     )

@@ -268,14 +268,17 @@ def qos(
     commands: Annotated[int, typer.Option(help="NVMe commands of each row.", min=400, max=MAX_U64)] = 6400,
     seed: Annotated[int, typer.Option(help="Seed of addresses.", min=0, max=MAX_U64)] = 1,
     plot: Annotated[Path | None, typer.Option(help="Draw the curve here (*.png).")] = None,
+    engine: EngineOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """What loads, NVMe reads and two copies get beside each other, by the engines' credits."""
     from nearside import plots
     from nearside import qos as curve
 
+    if plot is not None:
+        plots.check(plot)
     with show.building("engines", not as_json) as build, show.bar("measuring", not as_json) as progress:
-        doc = curve.measure(credits or curve.CURVE, commands, seed, build, progress)
+        doc = curve.measure(credits or curve.CURVE, commands, seed, build, progress, engine)
     if plot is not None:
         plots.qos(doc, plot)
         doc["plot"] = str(plot)
@@ -425,9 +428,9 @@ def soak(
         raise NearsideError("--gigabytes nan: a number is needed")
     loaded = Design.load(design)
     files.check_apart([result], loaded.files)
-    if result is not None:
-        fuzzing.resume(result, loaded, seed)
     engine = engine_of(engine)
+    if result is not None:
+        fuzzing.resume(result, loaded, seed, engine)
     if engine == "rtl":
         with show.building(loaded.name, not as_json) as progress:
             compile_design(loaded, progress, checked=True)

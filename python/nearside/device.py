@@ -16,6 +16,8 @@ from nearside._native import NearsideError
 Progress = Callable[[int, int], None]
 BuildProgress = Callable[[str, int, int], None]
 
+# The environment variable that names the engine of devices that are not asked for one.
+ENGINE = "NEARSIDE_ENGINE"
 # The environment variable that asks for builds with assertions.
 CHECKED = "NEARSIDE_CHECKED"
 
@@ -121,6 +123,21 @@ def engine_of(name: str | None) -> str:
     return _native.engine(name)
 
 
+def _peers(peers: Sequence[tuple[Design, str | None]]) -> list[tuple[_native.Design, str | None]]:
+    """As the native module takes them."""
+    allowed = "allowed are pairs of a Design and the name of an engine, or None"
+    if not isinstance(peers, list | tuple):
+        raise TypeError(f"peers = {type(peers).__name__}: {allowed}, in a list")
+    for number, pair in enumerate(peers):
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            kind = type(pair).__name__ + (f" of {len(pair)}" if isinstance(pair, list | tuple) else "")
+            raise TypeError(f"peers[{number}] = {kind}: {allowed}")
+        if not isinstance(pair[0], Design) or not isinstance(pair[1], str | None):
+            kinds = ", ".join(type(part).__name__ for part in pair)
+            raise TypeError(f"peers[{number}] = ({kinds}): {allowed}")
+    return [(peer.native, name) for peer, name in peers]
+
+
 class Peer:
     """Another device of a device's host, without a driver: its PM window is used, by the host and by the device.
 
@@ -161,7 +178,7 @@ class Device:
         the same host, each a design and an engine, which may be another one: `peers`, `workload(peer=0)`.
         """
         self.design = design
-        others = [(peer.native, name) for peer, name in peers]
+        others = _peers(peers)
         self.native = _native.Device(design.native, progress, engine=engine, peers=others, **options)
         self.peers = [Peer(self.native, number) for number in range(len(others))]
         """Other devices of the same host."""

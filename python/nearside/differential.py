@@ -18,4 +18,5 @@ def run(design: Design, commands: int, seed: int, **options: Any) -> dict[str, A
     """Runs a campaign (`replay`, `first_episode`, `shrinks`, `per_episode`, `engines`, `progress`)."""
     if options.get("replay") is not None:
         as_text("what to replay", options["replay"])
-    return json.loads(_native.diff(design.native, commands, seed, **options))
+    doc = json.loads(_native.diff(design.native, commands, seed, **options))
+    return {"engine": "fast and rtl", "time": "simulated"} | doc

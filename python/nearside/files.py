@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from nearside._native import NearsideError
@@ -40,12 +42,45 @@ def check_apart(outputs: Iterable[Path | None], inputs: Iterable[Path | None] = 
     """Refuses an output that would take the place of an input or of another output; not devices and pipes."""
     taken = [path for path in inputs if path is not None]
     for path in outputs:
-        if path is None or _descriptor(path) is not None or (path.exists() and not path.is_file()):
+        # os.path: a name that is too long is no file, and told of where it is opened.
+        if path is None or _descriptor(path) is not None or (os.path.exists(path) and not path.is_file()):
             continue
         other = next((other for other in taken if same(path, other)), None)
         if other is not None:
             raise NearsideError(f"{path}: this command reads or writes {other}, the same file, too; name another one")
         taken.append(path)
+
+
+def check_output(path: Path) -> None:
+    """Refuses a file that can't be written, before minutes go into its content; devices and pipes may be."""
+    try:
+        if _descriptor(path) is not None or (path.exists() and not path.is_file() and not path.is_dir()):
+            return
+        if path.is_dir():
+            raise NearsideError(f"{path}: is a directory; name a file")
+        folder = Path(os.path.realpath(path)).parent
+        if not folder.is_dir():
+            raise NearsideError(f"{path}: its folder doesn't exist; make it, or name another file")
+        # Tried, as only that tells: rights say nothing to root, nor of a file system that is read-only.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise NearsideError(f"{path}: {error.strerror}") from None
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """While it lasts, no other process that asks for the same changes a file: it is read, and written, within."""
+    # The folder, as a file that is replaced would take its lock along.
+    try:
+        descriptor = os.open(Path(os.path.realpath(path)).parent, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise NearsideError(f"{path}: {error.strerror}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def read_bytes(path: Path) -> bytes:

@@ -8,16 +8,16 @@ from typing import Any
 
 from nearside import _native, files, show
 from nearside._native import NearsideError
-from nearside.device import MAX_U64, Design, Progress, as_text
+from nearside.device import MAX_U64, Design, Progress, as_text, engine_of
 
 SOAK_EPISODE = 64 << 20
 # A seed has so many; after the last one the first comes again.
 EPISODES = 1 << 32
 
 # What a result holds beside counts.
-KEY = ("seed", "design", "hardware")
+KEY = ("seed", "design", "hardware", "engine")
 TABLES = ("kinds", "outcomes")
-NO_COUNTS = (*KEY, *TABLES, "failure", "simulated_ns")
+NO_COUNTS = (*KEY, *TABLES, "time", "failure", "simulated_ns")
 # Which counts it can't do without.
 COUNTS = ("moved_bytes", "episodes", "mismatches")
 
@@ -26,7 +26,9 @@ def run(design: Design, commands: int, seed: int, **options: Any) -> dict[str, A
     """Runs a campaign (`replay`, `shrinks`, `per_episode`, `torn_blocks`, `engine`, `progress`)."""
     if options.get("replay") is not None:
         as_text("what to replay", options["replay"])
-    return json.loads(_native.fuzz(design.native, commands, seed, **options))
+    engine = engine_of(options.pop("engine", None))
+    doc = json.loads(_native.fuzz(design.native, commands, seed, engine=engine, **options))
+    return {"engine": engine, "time": "simulated"} | doc
 
 
 def soak(
@@ -39,10 +41,12 @@ def soak(
 ) -> dict[str, Any]:
     """Moves so many bytes of right commands, and checks every one. Each episode begins with an empty device.
 
-    With `result` the sum is kept in that file after each episode; one of the same seed, design and RTL is gone on with.
+    With `result` the sum is kept in that file after each episode; one of the same seed, design, RTL and engine is gone
+    on with.
     """
-    key = {"seed": seed, "design": design.hash, "hardware": design.hardware}
-    total = resume(result, design, seed) if result is not None else {}
+    engine = engine_of(engine)
+    key = {"seed": seed, "design": design.hash, "hardware": design.hardware, "engine": engine}
+    total = resume(result, design, seed, engine) if result is not None else {}
     while total.get("moved_bytes", 0) < amount and not total.get("mismatches"):
         done = total.get("moved_bytes", 0)
 
@@ -63,8 +67,8 @@ def soak(
     return total
 
 
-def resume(result: Path, design: Design, seed: int) -> dict[str, Any]:
-    """What a soak of this seed, design and RTL has left in a file; nothing where there is no file."""
+def resume(result: Path, design: Design, seed: int, engine: str) -> dict[str, Any]:
+    """What a soak of this seed, design, RTL and engine has left in a file; nothing where there is no file."""
     try:
         if not result.exists():
             if not result.parent.is_dir():
@@ -77,8 +81,8 @@ def resume(result: Path, design: Design, seed: int) -> dict[str, Any]:
         total = None
     if not _is_total(total):
         raise NearsideError(f"{result}: no result of `nearside soak`, or a damaged one; remove it or name another")
-    if (total["seed"], total["design"], total["hardware"]) != (seed, design.hash, design.hardware):
-        raise NearsideError(f"{result} is of another seed, design or RTL; remove it or name another")
+    if [total[name] for name in KEY] != [seed, design.hash, design.hardware, engine]:
+        raise NearsideError(f"{result} is of another seed, design, RTL or engine; remove it or name another")
     return total
 
 
@@ -114,7 +118,7 @@ def _sum(total: dict[str, Any], doc: dict[str, Any]) -> dict[str, Any]:
 
 def print_report(doc: dict[str, Any]) -> None:
     """What was done and drawn, and what each command answered how often."""
-    table = show.table(f"seed {doc['seed']}", "", "count")
+    table = show.table(f"seed {doc['seed']}, {doc['engine']}", "", "count")
     for key, value in doc.items():
         if key not in NO_COUNTS:
             table.add_row(key.replace("_", " "), f"{value:,}")

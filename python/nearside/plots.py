@@ -10,6 +10,17 @@ from nearside import files
 from nearside._native import NearsideError
 
 
+def check(path: Path) -> None:
+    """Refuses a name that no plot can have, before minutes go into what it is to show."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    kinds = FigureCanvasBase.get_supported_filetypes()
+    kind = path.suffix.removeprefix(".")
+    if kind and kind.lower() not in kinds:
+        raise NearsideError(f"{path}: no plot is called *.{kind}: allowed are {', '.join(sorted(kinds))}")
+    files.check_output(path)
+
+
 def literal(text: str) -> str:
     """Text that is drawn as it is: dollar signs make no formula, and a lone surrogate is spelt."""
     return text.encode(errors="backslashreplace").decode().replace("$", r"\$")

@@ -30,6 +30,7 @@ def measure(
     seed: int = 1,
     build: BuildProgress | None = None,
     progress: Progress | None = None,
+    engine: str | None = None,
 ) -> dict[str, Any]:
     """Bandwidth and the latency of loads for each number of credits (lines a channel and direction; 0: no limit).
 
@@ -39,7 +40,8 @@ def measure(
     design = Design.load("engines")
     job = {"commands": commands, "queues": 10, "depth": 8, "seed": seed}
     rows = []
-    with Device(design, build) as device:
+    with Device(design, build, engine) as device:
+        model = device.model
         device.delay_set("dram")
         alone = device.workload(**job)["bandwidth_gb_s"]
         quiet = device.workload(commands=400, queues=1, depth=1, loads_every=1, seed=seed)["loads"]
@@ -47,7 +49,7 @@ def measure(
     for done, lines in enumerate(credits):
         if progress:
             progress(done, len(credits))
-        with Device(design) as device:
+        with Device(design, engine=engine) as device:
             device.delay_set("dram")
             for name, (source, target) in COPIES.items():
                 device.set_qos(name, reads=lines, writes=lines)
@@ -73,6 +75,7 @@ def measure(
             }
         )
     return {
+        "engine": model,
         "time": "simulated",
         "seed": seed,
         "nvme_alone_gb_s": alone,

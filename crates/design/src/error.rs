@@ -139,6 +139,20 @@ fn told(text: &str, error: &toml::de::Error) -> (Option<usize>, String) {
             format!("unknown key `{prefix}{key}`; allowed: {allowed}"),
         );
     }
+    // The text names the key; where it points to is only where its table begins: a header, or the value of a key in a table.
+    if let Some(rest) = message.strip_prefix("missing field `") {
+        let key = rest.split('`').next().unwrap_or(rest);
+        let start = text[..span.start].rfind('\n').map_or(0, |n| n + 1);
+        let table = match (header(&here), text[start..span.start].split_once('=')) {
+            _ if span.is_empty() => String::new(),
+            (Some(own), _) => format!("{own}."),
+            (None, Some((own, _))) => format!("{prefix}{}.", own.trim()),
+            (None, None) => String::new(),
+        };
+        // The text as a whole has no place: its span is empty.
+        let at = (!table.is_empty()).then_some(line + 1);
+        return (at, format!("missing key `{table}{key}`"));
+    }
     match here.split_once('=') {
         Some((key, _)) if !here.trim_start().starts_with('#') => {
             (Some(line + 1), format!("{prefix}{}: {message}", key.trim()))

@@ -601,6 +601,33 @@ mod tests {
     }
 
     #[test]
+    fn a_missing_key_is_named_and_no_other_one() {
+        for (text, said) in [
+            ("clock_mhz = 0\n", "x.toml: missing key `name`"),
+            (
+                "# none\nmedia = { bytes = 1048576 }\n",
+                "x.toml: missing key `name`",
+            ),
+            ("[media]\nbytes = 1048576\n", "x.toml: missing key `name`"),
+            ("name = \"x\"\n", "x.toml: missing key `media`"),
+            (
+                "name = \"x\"\n[media]\nprofile = \"pcm\"\n",
+                "x.toml:2: missing key `media.bytes`",
+            ),
+            (
+                "name = \"x\"\nmedia = { profile = \"pcm\" }\n",
+                "x.toml:2: missing key `media.bytes`",
+            ),
+            (
+                "name = \"x\"\n[media]\nbytes = 1048576\n[[engine]]\nengine = \"copy\"\n",
+                "x.toml:4: missing key `engine.name`",
+            ),
+        ] {
+            assert_eq!(parse(text).unwrap_err(), said, "{text}");
+        }
+    }
+
+    #[test]
     fn impossible_values_name_file_key_and_what_is_allowed() {
         let text = "name = \"x\"\nchannels = 3\n[media]\nbytes = \"1 GiB\"\n";
         assert_eq!(

@@ -9,7 +9,8 @@ use sim::{Bar, HostPort, Mmio, Time, TraceEvent, Tracer};
 use spec::bar4;
 
 use crate::cx::{Cx, Event, TAG_LOAD, TAG_STORE};
-use crate::memory::master;
+use crate::memory::delay::copying;
+use crate::memory::{master, Channel, Returns};
 use crate::port::BEAT;
 use crate::slab::Slab;
 
@@ -20,16 +21,23 @@ const BAR4_BYTES: u64 = 1 << 20;
 const MAX_BEATS: u64 = 64;
 /// And such that the device has taken and the memory has not.
 const TAKEN_BEATS: u64 = 8;
-/// Of these, such as have left the common way for that of their channel.
-const SLICE_BEATS: u64 = 2;
+/// Of these, such as may be left of a store for one channel when the next one goes to another: the last is shown to the channel, and
+/// two are in its slice.
+const LEFT_BEATS: u32 = 3;
+/// From the cycle in which data make room for those behind them, until these are shown to a channel.
+const MOVE_UP: u64 = 2;
 /// Loads under way.
 const MAX_LOADS: usize = 64;
 /// Cycles of a register access: until it counts, and until the next one may begin.
 const REGISTER: u64 = 4;
 const REGISTER_STEP: u64 = 3;
+/// From a write that has all times of an `nvm_delay` copied until the next one to a time or a command can be done.
+const COPY: u64 = 25;
 /// A load or store, to the channel's multiplexer, and its data back.
 const LOAD: u64 = 3;
 const LOAD_BACK: u64 = 1;
+/// Read data that has passed is forgotten after so many cycles: parts that come later began no earlier.
+const HISTORY: u64 = 64;
 const STORE: u64 = 3;
 
 /// A load of a command page: until its first line is asked for, and each line.
@@ -64,6 +72,25 @@ pub(crate) enum Asked {
     PageLoad(u64, u32, u32),
 }
 
+/// A store whose channel has not seen its address.
+struct Store {
+    channel: usize,
+    addr: u64,
+    bytes: u32,
+    beats: u64,
+    id: u16,
+    tag: u64,
+    /// When it would get there if nothing were before it.
+    at: u64,
+}
+
+/// The response to a store.
+struct Response {
+    /// The channel that it comes from.
+    channel: usize,
+    come: bool,
+}
+
 struct Load {
     tag: u32,
     at: u64,
@@ -87,17 +114,25 @@ pub(crate) struct Bridge {
     held: Option<Mmio>,
     /// The registers' port is free from this edge on.
     lite_free: u64,
+    /// `nvm_delay`s copy their times until then.
+    copies: Vec<u64>,
     /// The PM window's port has its next write beat free from this edge on, and its next load.
     beats_free: u64,
     load_free: u64,
     loads: Slab<Load>,
     loading: usize,
+    /// The way of read data, a beat a cycle from all channels together.
+    way_back: Returns,
     /// Stores that have begun, and of these the first ones whose responses have all come; behind them, which have.
     stored: u64,
     answered: u64,
-    responses: VecDeque<bool>,
+    responses: VecDeque<Response>,
     /// IDs of stores take turns.
     store_id: u16,
+    /// Stores that wait for data of those before them, their beats, and the channel of the last that did not.
+    line: VecDeque<Store>,
+    line_beats: u64,
+    last_channel: usize,
     answers: VecDeque<Answer>,
     /// Bytes of the largest completion.
     chunk: u64,
@@ -109,14 +144,19 @@ impl Bridge {
         Bridge {
             held: None,
             lite_free: 0,
+            copies: Vec::new(),
             beats_free: 0,
             load_free: 0,
             loads: Slab::new(),
             loading: 0,
+            way_back: Returns::default(),
             stored: 0,
             answered: 0,
             responses: VecDeque::new(),
             store_id: 0,
+            line: VecDeque::new(),
+            line_beats: 0,
+            last_channel: 0,
             answers: VecDeque::new(),
             chunk: chunk.into(),
             lost_writes: 0,
@@ -196,6 +236,23 @@ impl Bridge {
         self.answers.insert(behind.map_or(0, |n| n + 1), answer);
     }
 
+    /// A register of a channel's `nvm_delay` is written: what is behind it may have to wait until times have been copied.
+    pub(crate) fn delay_written(&mut self, channel: usize, offset: u64, value: u32, now: u64) {
+        let (waits, copies) = copying(offset, value);
+        if self.copies.len() <= channel {
+            self.copies.resize(channel + 1, 0);
+        }
+        let end = &mut self.copies[channel];
+        let wait = match waits {
+            true => end.saturating_sub(now),
+            false => 0,
+        };
+        self.lite_free += wait;
+        if copies {
+            *end = now + wait + COPY;
+        }
+    }
+
     /// Takes the next access, if it may begin now.
     pub(crate) fn take(&mut self, cx: &mut Cx, host: &mut dyn HostPort) -> Option<Asked> {
         let time = cx.clock.edge(cx.now);
@@ -244,8 +301,8 @@ impl Bridge {
                 if at - now >= MAX_BEATS {
                     return Err((access, Some(at - MAX_BEATS + 1)));
                 }
-                if let Some(again) = self.stopped(bar, offset, at - now, cx) {
-                    return Err((access, again));
+                if self.is_full(cx) {
+                    return Err((access, None));
                 }
                 self.beats_free = at + beats;
                 let Mmio::Write { bar, offset, data } = access else {
@@ -321,24 +378,59 @@ impl Bridge {
         }
     }
 
-    /// A memory that is slower than the link stops what comes over it, and data of a store go to their channel only behind those of the
-    /// stores before it. If so: the edge to try again at, or that of the next response.
-    fn stopped(&self, bar: Bar, offset: u64, beats: u64, cx: &Cx) -> Option<Option<u64>> {
-        let place = match bar {
-            Bar::Pm => cx.memory.place(offset),
-            _ => None,
-        };
-        let own = place.map(|place| place.channel);
-        let mut all = 0;
-        for (number, channel) in cx.memory.channels.iter().enumerate() {
-            let held = u64::from(channel.held(master::PM));
-            let behind = own.is_some_and(|own| own != number) && held > beats + SLICE_BEATS;
-            match channel.stalled() {
-                Some(cycle) if behind => return Some(Some(cycle + 1)),
-                _ => all += held,
-            }
+    /// A memory that is slower than the link stops what comes over it, until data have passed: [`Bridge::passed`].
+    fn is_full(&self, cx: &Cx) -> bool {
+        let held = |channel: &Channel| u64::from(channel.held(master::PM));
+        let all: u64 = cx.memory.channels.iter().map(held).sum();
+        all + self.line_beats >= MAX_BEATS + TAKEN_BEATS
+    }
+
+    /// Data may have passed to the memory: what has waited for that goes on.
+    #[inline]
+    pub(crate) fn passed(&mut self, cx: &mut Cx) {
+        if !self.line.is_empty() {
+            self.move_up(cx);
         }
-        (all >= MAX_BEATS + TAKEN_BEATS).then_some(None)
+        if self.held.is_some() && self.stores() {
+            cx.after(1, Event::Bridge);
+        }
+    }
+
+    /// Data have one way to all channels, in order: a store goes to another channel than the one before it only behind its data.
+    fn move_up(&mut self, cx: &mut Cx) {
+        while let Some(store) = self.line.front() {
+            let channel = store.channel;
+            let before = &cx.memory.channels[self.last_channel];
+            if channel != self.last_channel && before.held(master::PM) > LEFT_BEATS {
+                return;
+            }
+            if self.same_id(channel) {
+                return;
+            }
+            let Some(store) = self.line.pop_front() else {
+                return;
+            };
+            self.line_beats -= store.beats;
+            self.last_channel = channel;
+            let at = store.at.max(cx.now + MOVE_UP);
+            let Store {
+                id,
+                addr,
+                bytes,
+                tag,
+                ..
+            } = store;
+            cx.memory.channels[channel].write(at, master::PM, id, addr, bytes, tag);
+            cx.channel_changed(channel);
+        }
+    }
+
+    /// The store before the first in the line that has its ID is under way to another channel: their responses keep their order.
+    fn same_id(&self, channel: usize) -> bool {
+        let number = self.stored - self.line.len() as u64;
+        let before = number.checked_sub(self.answered + MAX_LOADS as u64);
+        let response = before.and_then(|place| self.responses.get(place as usize));
+        response.is_some_and(|response| !response.come && response.channel != channel)
     }
 
     fn load(&mut self, offset: u64, len: u32, tag: u32, cx: &mut Cx) {
@@ -372,12 +464,25 @@ impl Bridge {
         cx.channel_changed(place.channel);
     }
 
-    /// A part of the data of a load, so many beats, has left the channel; the last part, or not.
-    pub(crate) fn loaded(&mut self, number: u32, cycle: u64, beats: u32, end: bool, cx: &mut Cx) {
+    /// A part of the data of a load, so many beats, has left its channel; the last part, or not.
+    pub(crate) fn loaded(
+        &mut self,
+        number: u32,
+        channel: usize,
+        (cycle, beats, end): (u64, u32, bool),
+        cx: &mut Cx,
+    ) {
         let Some(load) = self.loads.get_mut(number) else {
             return;
         };
-        let cycle = cycle + LOAD_BACK;
+        let first = (cycle + 1).saturating_sub(beats.into());
+        self.way_back.forget(first.saturating_sub(HISTORY));
+        let gone = self.way_back.take(first, cycle, beats);
+        if gone > cycle {
+            // What stands behind them in their channel waits, whosever it is.
+            cx.memory.channels[channel].hold_reads(gone + 1);
+        }
+        let cycle = gone + LOAD_BACK;
         let stop = load.at + u64::from(load.len);
         let start = load.at & !(BEAT - 1);
         load.beats += u64::from(beats);
@@ -439,21 +544,34 @@ impl Bridge {
         self.lost_writes += u64::from(!cx.memory.write(offset, data));
         let tag = TAG_STORE | u64::from(self.stored as u32);
         self.stored += 1;
-        self.responses.push_back(false);
+        self.responses.push_back(Response {
+            channel: place.channel,
+            come: false,
+        });
         let id = self.store_id;
         self.store_id = (id + 1) % MAX_LOADS as u16;
-        let (channel, bytes) = (place.channel, data.len() as u32);
-        cx.memory.channels[channel].write(at + STORE, master::PM, id, place.addr, bytes, tag);
-        cx.channel_changed(channel);
+        let bytes = data.len() as u32;
+        let beats = (offset % BEAT + u64::from(bytes)).div_ceil(BEAT);
+        self.line_beats += beats;
+        self.line.push_back(Store {
+            channel: place.channel,
+            addr: place.addr,
+            bytes,
+            beats,
+            id,
+            tag,
+            at: at + STORE,
+        });
+        self.move_up(cx);
     }
 
     /// The response to a store.
     pub(crate) fn stored(&mut self, number: u32, cx: &mut Cx) {
         let place = number.wrapping_sub(self.answered as u32) as usize;
-        if let Some(come) = self.responses.get_mut(place) {
-            *come = true;
+        if let Some(response) = self.responses.get_mut(place) {
+            response.come = true;
         }
-        while self.responses.front() == Some(&true) {
+        while self.responses.front().is_some_and(|first| first.come) {
             self.responses.pop_front();
             self.answered += 1;
         }

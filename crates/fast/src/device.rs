@@ -345,6 +345,7 @@ impl Parts<'_> {
             }
             _ => match self.delay_of(block) {
                 Some(channel) => {
+                    self.p.bridge.delay_written(channel, at, value, self.now);
                     let strobe = (0..4).fold(0, |s, n| s | (bits >> (8 * n) & 1) << n);
                     self.memory.channels[channel].set_register(self.now, at, value, strobe as u8);
                     cx!(self).channel_changed(channel);
@@ -469,9 +470,9 @@ impl Parts<'_> {
                     },
                     TAG_LOAD,
                 ) => {
-                    self.p
-                        .bridge
-                        .loaded(number, cycle, beats, end, &mut cx!(self));
+                    let part = (cycle, beats, end);
+                    let bridge = &mut self.p.bridge;
+                    bridge.loaded(number, channel, part, &mut cx!(self));
                 }
                 (Answer::Write { .. }, TAG_WRITE) => {
                     self.p.controller.media_written(number, &mut cx!(self))
@@ -493,6 +494,7 @@ impl Parts<'_> {
         }
         *self.answers = answers;
         cx!(self).channel_changed(channel);
+        self.p.bridge.passed(&mut cx!(self));
     }
 }
 

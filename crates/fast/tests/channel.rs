@@ -261,3 +261,22 @@ fn whatever_is_written_to_the_registers_every_burst_ends() {
         assert_eq!(came, sent);
     }
 }
+
+#[test]
+fn reads_under_way_are_free_as_soon_as_their_cap_is_lifted() {
+    let mut channel = channel(Memory::Fixed(Time::ns(40)));
+    set(
+        &mut channel,
+        0,
+        &[(nvm_delay::CONTROL, 1), (nvm_delay::READ_CAP, 1)],
+    );
+    channel.read(100, 0, 0, 0, 512, 1);
+    channel.read(101, 0, 1, 4096, 1024, 2);
+    let mut events = Vec::new();
+    channel.advance(1500, &mut events);
+    assert!(ends(&events).is_empty());
+    set(&mut channel, 1500, &[(nvm_delay::READ_CAP, 0)]);
+    let ends = ends(&finish(&mut channel));
+    assert!((1501..1510).contains(&ends[&1]), "{ends:?}");
+    assert!((1509..1540).contains(&ends[&2]), "{ends:?}");
+}

@@ -124,6 +124,8 @@ fn timeout(timeout_us: u64) -> PyResult<Time> {
     Ok(Time::us(timeout_us))
 }
 
+/// Other devices of a host: 16 in all, each of which has to be built, started and moved on.
+const MOST_PEERS: usize = 15;
 /// Longest time for one command.
 const MOST_TIMEOUT_US: u64 = 1_000_000_000;
 /// Longest pause before a load.
@@ -189,6 +191,12 @@ impl Device {
         engine: Option<&str>,
         peers: Vec<(PyRef<'_, Design>, Option<String>)>,
     ) -> PyResult<Device> {
+        if peers.len() > MOST_PEERS {
+            let count = peers.len();
+            return Err(raise(format!(
+                "peers = {count} devices: allowed are at most {MOST_PEERS}"
+            )));
+        }
         let design = design.inner.clone();
         let engine = engine_of(engine)?;
         let root = root()?;

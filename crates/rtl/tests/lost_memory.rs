@@ -37,6 +37,7 @@ fn noise(random: &mut Random, len: u64) -> Vec<u8> {
 
 /// A memory that takes longer than the reset waits for: what is asked of it meanwhile fails, until it has answered.
 #[test]
+#[ignore = "takes long on the RTL"]
 fn a_lost_memory_is_an_error() {
     let media = Media::memory(MEDIA).unwrap();
     let mut progress = stderr_progress("default");
@@ -76,6 +77,7 @@ fn a_lost_memory_is_an_error() {
 }
 
 #[test]
+#[ignore = "takes long on the RTL"]
 fn lives_are_apart_in_the_memory() {
     lives_are_apart(controller(LATE));
 }

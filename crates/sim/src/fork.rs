@@ -16,6 +16,9 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+
 /// Why there is no copy, or no answer of one; one line.
 #[derive(Debug)]
 pub enum ForkError {
@@ -27,6 +30,8 @@ pub enum ForkError {
     Panicked(String),
     /// The copy ended without an answer: the status of `waitpid`.
     Ended(i32),
+    /// Another process has started the copy.
+    Foreign(u32),
 }
 
 impl std::fmt::Display for ForkError {
@@ -37,6 +42,9 @@ impl std::fmt::Display for ForkError {
                 "a copy of this process would share its {what}: devices that are copied have media in memory, and neither traces nor waveforms"
             ),
             ForkError::Os(error) => write!(f, "no copy of this process: {error}"),
+            ForkError::Foreign(owner) => {
+                write!(f, "this copy was started by process {owner}: only that one has its answer")
+            }
             ForkError::Panicked(text) => write!(f, "a copy of this process panicked: {text}"),
             ForkError::Ended(status) if libc::WIFSIGNALED(*status) => {
                 write!(f, "a copy of this process was ended by signal {}", libc::WTERMSIG(*status))
@@ -90,11 +98,14 @@ pub fn obstacle() -> Option<String> {
     shared().1.first().map(|(_, what)| what.clone())
 }
 
-/// A copy of this process at its work. One that nobody asks for its answer is ended.
+/// A copy of this process at its work. One that nobody asks for its answer is ended. One whose original is killed ends with its work.
+///
+/// It belongs to the process that has started it: a copy of that one, which has this as well, can neither end it nor take its answer.
 #[derive(Debug)]
 pub struct Fork {
     pid: libc::pid_t,
     answer: File,
+    owner: u32,
     waited: bool,
 }
 
@@ -107,6 +118,7 @@ impl Fork {
             return Err(ForkError::Shares(what.clone()));
         }
         let (answer, to) = pipe().map_err(ForkError::Os)?;
+        let owner = std::process::id();
         // SAFETY: the copy runs what this thread would run, with the memory that this thread sees; the module says of other threads.
         match unsafe { libc::fork() } {
             -1 => Err(ForkError::Os(io::Error::last_os_error())),
@@ -117,13 +129,16 @@ impl Fork {
                     Ok(bytes) => (0, bytes),
                     Err(panic) => (1, message(&*panic).into_bytes()),
                 };
-                let sent = to.write_all(&[tag]).and_then(|()| to.write_all(&bytes));
+                let mut head = [tag; 9];
+                head[1..].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+                let sent = to.write_all(&head).and_then(|()| to.write_all(&bytes));
                 // SAFETY: ends the process at once: what it would still write, its original writes.
                 unsafe { libc::_exit(i32::from(sent.is_err())) }
             }
             pid => Ok(Fork {
                 pid,
                 answer: answer.into(),
+                owner,
                 waited: false,
             }),
         }
@@ -131,31 +146,81 @@ impl Fork {
 
     /// Waits for the copy's end; what its work returned.
     pub fn answer(mut self) -> Result<Vec<u8>, ForkError> {
+        if self.owner != std::process::id() {
+            return Err(ForkError::Foreign(self.owner));
+        }
+        // A copy says how long its answer is: its own copies may hold the pipe's other end for longer than it lives.
+        let mut head = [0; 9];
         let mut bytes = Vec::new();
-        let read = self.answer.read_to_end(&mut bytes);
-        let status = self.wait().map_err(ForkError::Os)?;
-        read.map_err(ForkError::Os)?;
-        match bytes.split_first() {
-            Some((0, answer)) if status == 0 => Ok(answer.to_vec()),
-            Some((1, text)) if status == 0 => {
-                let text = String::from_utf8_lossy(text).into_owned();
-                Err(ForkError::Panicked(text))
+        let mut read = self.read(&mut head);
+        if read.is_ok() {
+            let length = u64::from_le_bytes([1, 2, 3, 4, 5, 6, 7, 8].map(|i| head[i]));
+            bytes.resize(length as usize, 0);
+            read = self.read(&mut bytes);
+        }
+        let status = self.wait();
+        match (read, head[0]) {
+            (Ok(()), 0) => Ok(bytes),
+            (Ok(()), _) => Err(ForkError::Panicked(
+                String::from_utf8_lossy(&bytes).into_owned(),
+            )),
+            (Err(error), _) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                Err(ForkError::Os(error))
             }
-            _ => Err(ForkError::Ended(status)),
+            _ => Err(status.map_or_else(ForkError::Os, ForkError::Ended)),
         }
     }
 
+    /// Reads all of `to`, unless the copy ends before.
+    fn read(&mut self, to: &mut [u8]) -> io::Result<()> {
+        let mut at = 0;
+        while at < to.len() {
+            let mut ready = [PollFd::new(&self.answer, PollFlags::IN)];
+            let some = Timespec {
+                tv_sec: 0,
+                tv_nsec: 20_000_000,
+            };
+            match poll(&mut ready, Some(&some)) {
+                // Nothing came: does it live?
+                Ok(0) if !self.lives() => {
+                    ready[0].clear_revents();
+                    if poll(&mut ready, Some(&Timespec::default())) == Ok(0) {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                }
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => match self.answer.read(&mut to[at..])? {
+                    0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                    more => at += more,
+                },
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the copy has not ended; its status stays to be asked for.
+    fn lives(&self) -> bool {
+        // SAFETY: an empty structure, which the call fills.
+        unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+            let pid = self.pid as libc::id_t;
+            libc::waitid(libc::P_PID, pid, &mut info, options) == 0 && info.si_pid() == 0
+        }
+    }
+
+    /// The copy's status at its end; an error where the process lets the system forget it (SIGCHLD is ignored).
     fn wait(&mut self) -> io::Result<i32> {
+        self.waited = true;
         let mut status = 0;
         loop {
             // SAFETY: the process is ours, and nobody has waited for it.
             if unsafe { libc::waitpid(self.pid, &mut status, 0) } == self.pid {
-                self.waited = true;
                 return Ok(status);
             }
             let error = io::Error::last_os_error();
             if error.kind() != io::ErrorKind::Interrupted {
-                self.waited = true;
                 return Err(error);
             }
         }
@@ -164,7 +229,7 @@ impl Fork {
 
 impl Drop for Fork {
     fn drop(&mut self) {
-        if !self.waited {
+        if !self.waited && self.owner == std::process::id() {
             // SAFETY: the process is ours, and nobody has waited for it, so the number is still its own.
             unsafe { libc::kill(self.pid, libc::SIGKILL) };
             let _ = self.wait();
@@ -255,6 +320,46 @@ mod tests {
         drop(retry(|| loop {
             std::thread::sleep(std::time::Duration::from_secs(1));
         }));
+    }
+
+    /// A copy has its original's handles, and copies of its own.
+    #[test]
+    fn copies_of_copies_stay_apart() {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut first = Some(retry(|| {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            vec![1]
+        }));
+        let foreign = retry(|| {
+            let error = first.take().unwrap().answer().unwrap_err();
+            error.to_string().into_bytes()
+        });
+        let text = String::from_utf8(foreign.answer().unwrap()).unwrap();
+        assert!(text.contains("was started by process"), "{text}");
+        retry(|| {
+            drop(first.take());
+            Vec::new()
+        })
+        .answer()
+        .unwrap();
+        assert_eq!(first.unwrap().answer().unwrap(), [1]);
+        // What it has started goes on for long, and it ends.
+        let start = std::time::Instant::now();
+        let error = retry(|| {
+            let own = Fork::start(|| {
+                std::thread::sleep(std::time::Duration::from_secs(30));
+                Vec::new()
+            });
+            std::mem::forget(own);
+            std::process::abort()
+        })
+        .answer()
+        .unwrap_err();
+        assert!(error.to_string().contains("signal 6"), "{error}");
+        assert!(
+            start.elapsed().as_secs() < 25,
+            "it waited for the other one"
+        );
     }
 
     #[test]

@@ -12,12 +12,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw, UncheckedAdvice};
 use rustix::fs::{
-    fcntl_add_seals, flock, ftruncate, memfd_create, FlockOperation, MemfdFlags, SealFlags,
+    fcntl_add_seals, flock, ftruncate, memfd_create, seek, FlockOperation, MemfdFlags, SealFlags,
+    SeekFrom,
 };
 use rustix::io::Errno;
 
 use crate::fork::Shared;
-use crate::guard;
+use crate::{guard, prefetch};
 
 /// What becomes a hole at a time: a page of the machine, and a granule's least.
 const PAGE: u64 = 4096;
@@ -318,51 +319,93 @@ impl Media {
         self.copy(addr as usize, 64, copy) || self.fail("write", addr)
     }
 
+    /// Tells the machine that `len` bytes from `addr` are wanted soon: their way from memory can begin. What has never been touched,
+    /// or would have to come from a disk, stays where it is.
+    #[inline]
+    pub fn prefetch(&self, addr: u64, len: usize) {
+        let inside = self.inside(addr, len);
+        let from = addr as usize & !63;
+        for at in (from..addr as usize + inside).step_by(64) {
+            prefetch::line(self.map.as_ptr().wrapping_add(at));
+        }
+    }
+
     /// Makes `len` bytes from `addr` zeros. Whole pages become holes where the media can have some: they cost neither memory
     /// nor disk then. False: there is no room for some of the zeros.
     pub fn zero(&mut self, addr: u64, len: u64) -> bool {
         let end = addr.saturating_add(len).min(self.size());
         let mut at = addr;
         let mut done = true;
+        // Pages that are asked for together; where many can't be had, some may.
+        let mut most = u64::MAX;
         while at < end {
             let next = (at - at % PAGE).saturating_add(PAGE).min(end);
-            let (from, bytes) = (at as usize, (next - at) as usize);
-            if bytes < PAGE as usize || !self.punch(from) {
-                // SAFETY: so many bytes are within the media.
-                let fill = |to: *mut u8| unsafe { to.write_bytes(0, bytes) };
-                done &= match self.store {
-                    Store::File { .. } if bytes >= WHOLE => self.write_file(at, &ZEROS[..bytes]),
-                    _ => self.copy(from, bytes, fill),
-                } || self.zeros(at, bytes);
+            if next - at == PAGE {
+                let pages = (end - at) / PAGE;
+                if let Some(holes) = self.punch(at as usize, pages.min(most)) {
+                    at += holes * PAGE;
+                    continue;
+                }
+                if pages.min(most) > 1 {
+                    most = 1;
+                    continue;
+                }
             }
+            let (from, bytes) = (at as usize, (next - at) as usize);
+            // SAFETY: so many bytes are within the media.
+            let fill = |to: *mut u8| unsafe { to.write_bytes(0, bytes) };
+            done &= match self.store {
+                Store::File { .. } if bytes >= WHOLE => self.write_file(at, &ZEROS[..bytes]),
+                _ => self.copy(from, bytes, fill),
+            } || self.zeros(at, bytes);
             at = next;
         }
         done || self.fail("write", addr)
     }
 
-    /// Makes the page at `at` a hole, unless it is one; false if that can't be had.
-    fn punch(&mut self, at: usize) -> bool {
+    /// Makes pages from `at` on holes, unless they are; how many of them, or `None` if that can't be had. In one go: the system's work
+    /// for a page alone is most of what zeros cost.
+    fn punch(&mut self, at: usize, pages: u64) -> Option<u64> {
         let page = PAGE as usize;
+        let mut some = pages;
         let advice = match &self.store {
             Store::Memory => UncheckedAdvice::DontNeed,
             Store::Shared(_) => UncheckedAdvice::Remove,
             Store::File { .. } => {
-                // A look is cheaper than the file system's work, and makes no page of a hole.
-                let mut zero = false;
-                let look = |from: *mut u8| {
-                    let word = from.cast::<u64>();
-                    // SAFETY: the page is within the media, and aligned.
-                    zero = (0..page / 8).all(|i| unsafe { word.add(i).read() } == 0);
-                };
-                if self.copy(at, page, look) && zero {
-                    return true;
+                // To ask is cheaper than the file system's work. A look at the map would give a hole of a tmpfs its memory.
+                let (hole, as_many) = self.alike(at as u64, pages);
+                some = as_many;
+                if hole {
+                    return Some(some);
                 }
                 UncheckedAdvice::Remove
             }
         };
-        // SAFETY: nobody holds a reference into the map; the page's bytes become zeros, which is what both kinds of
+        // SAFETY: nobody holds a reference into the map; the pages' bytes become zeros, which is what both kinds of
         // advice do to the mapping that each is given for (private and anonymous; shared with a file).
-        unsafe { self.map.unchecked_advise_range(advice, at, page) }.is_ok()
+        let advised = unsafe {
+            self.map
+                .unchecked_advise_range(advice, at, some as usize * page)
+        };
+        advised.is_ok().then_some(some)
+    }
+
+    /// Whether the page of the file at `at` is a hole, and how many pages from there on are the same, of so many.
+    fn alike(&self, at: u64, pages: u64) -> (bool, u64) {
+        let count = |end: u64| ((end - at) / PAGE).clamp(1, pages);
+        let Some(file) = self.fd() else {
+            return (false, pages);
+        };
+        match seek(file, SeekFrom::Data(at)) {
+            Err(Errno::NXIO) => (true, pages),
+            Ok(data) if data >= at + PAGE => (true, count(data)),
+            Ok(_) => match seek(file, SeekFrom::Hole(at)) {
+                Ok(hole) => (false, count(hole)),
+                Err(_) => (false, pages),
+            },
+            // A file system that can't tell.
+            Err(_) => (false, pages),
+        }
     }
 
     /// Runs a copy from or to the `len` bytes at `at`, which are within the media. False: a page wasn't to be had.
@@ -717,6 +760,25 @@ mod tests {
         let mut back = [1; 200];
         media.read(0, &mut back);
         assert!(back[..100] == [7; 100] && back[100..] == [0; 100]);
+    }
+
+    /// Files in memory give a page to whoever looks at a hole.
+    #[test]
+    fn zeroed_pages_of_a_tmpfs_are_holes() {
+        use std::os::unix::fs::MetadataExt;
+        let Ok(dir) = tempfile::tempdir_in("/dev/shm") else {
+            eprintln!("skipped: no /dev/shm");
+            return;
+        };
+        let path = dir.path().join("media");
+        let mut media = Media::file(&path, 8 << 20).unwrap();
+        let used = || std::fs::metadata(&path).unwrap().blocks() * 512;
+        assert!(media.zero(0, 8 << 20) && used() == 0, "{}", used());
+        for at in [0, 20480, 24576, 4 << 20] {
+            assert!(media.write(at, &[7; 5000]));
+        }
+        assert!(media.zero(0, 8 << 20) && used() == 0, "{}", used());
+        assert_eq!(media.read_line(20480), Some([0; 64]));
     }
 
     #[test]

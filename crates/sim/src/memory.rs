@@ -5,6 +5,9 @@
 //! counted. The machine pays only for pages that were touched.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io;
+
+use memmap2::{MmapMut, MmapOptions};
 
 use crate::config::PAGE;
 use crate::Time;
@@ -66,7 +69,8 @@ struct Watched {
 /// Host memory as devices and CPUs see it.
 pub struct HostMemory {
     base: u64,
-    bytes: Vec<u8>,
+    /// They cost memory only where they were touched.
+    bytes: MmapMut,
     pages: Vec<u8>,
     /// Free ranges, start to length, in bytes from `base`.
     free: BTreeMap<u64, u64>,
@@ -84,12 +88,14 @@ pub struct HostMemory {
 }
 
 impl HostMemory {
-    /// `len` bytes from address `base`, both whole pages, nothing of it allocated.
-    pub fn new(base: u64, len: u64) -> Self {
+    /// `len` bytes from address `base`, both whole pages, nothing of it allocated. An error where the operating system has not that much.
+    pub fn new(base: u64, len: u64) -> io::Result<Self> {
         let len = len.next_multiple_of(PAGE);
-        HostMemory {
+        let mut room = MmapOptions::new();
+        room.len(len as usize).no_reserve_swap();
+        Ok(HostMemory {
             base,
-            bytes: vec![0; len as usize],
+            bytes: room.map_anon()?,
             pages: vec![0; (len / PAGE) as usize],
             free: BTreeMap::from([(0, len)]),
             used: BTreeMap::new(),
@@ -100,7 +106,7 @@ impl HostMemory {
             attention: false,
             dropped_writes: 0,
             failed_reads: 0,
-        }
+        })
     }
 
     /// A zeroed buffer of whole pages for `len` bytes, aligned to `align` (a power of two) and at least to a page.
@@ -319,7 +325,7 @@ mod tests {
 
     #[test]
     fn buffers_are_aligned_zeroed_and_disjoint() {
-        let mut memory = HostMemory::new(BASE, 1 << 20);
+        let mut memory = HostMemory::new(BASE, 1 << 20).unwrap();
         let a = memory.alloc(100, 1).unwrap();
         let b = memory.alloc(5000, 65_536).unwrap();
         assert_eq!((a % PAGE, b % 65_536), (0, 0));
@@ -341,7 +347,7 @@ mod tests {
     fn random_alloc_and_free_never_overlap_and_come_back_whole() {
         let mut random = Random::new(5);
         let size = 4u64 << 20;
-        let mut memory = HostMemory::new(BASE, size);
+        let mut memory = HostMemory::new(BASE, size).unwrap();
         let mut live: Vec<(u64, u64)> = Vec::new();
         for _ in 0..4000 {
             if random.below(5) < 3 {
@@ -371,7 +377,7 @@ mod tests {
 
     #[test]
     fn watches_see_device_writes_only() {
-        let mut memory = HostMemory::new(BASE, 1 << 20);
+        let mut memory = HostMemory::new(BASE, 1 << 20).unwrap();
         let queue = memory.alloc(4096, 1).unwrap();
         let watch = memory.watch(queue + 16, 16).unwrap();
         memory.write(queue + 16, &[1; 16]).unwrap();
@@ -391,7 +397,7 @@ mod tests {
 
     #[test]
     fn interrupts_and_unmapped_accesses() {
-        let mut memory = HostMemory::new(BASE, 1 << 20);
+        let mut memory = HostMemory::new(BASE, 1 << 20).unwrap();
         memory.device_write(Time::ns(7), 3, 0xFEE0_1004, &0x4021u32.to_le_bytes());
         assert!(memory.attention());
         let expected = Interrupt {
@@ -414,7 +420,7 @@ mod tests {
     #[test]
     fn random_accesses_match_a_map_of_bytes() {
         let mut random = Random::new(11);
-        let mut memory = HostMemory::new(BASE, 1 << 20);
+        let mut memory = HostMemory::new(BASE, 1 << 20).unwrap();
         let buffer = memory.alloc(64 << 10, 1).unwrap();
         let mut model: HashMap<u64, u8> = HashMap::new();
         for _ in 0..5000 {

@@ -238,8 +238,14 @@ impl System {
     /// A host without devices at time zero.
     pub fn new(host: &HostConfig) -> Result<System, Error> {
         host.validate().map_err(Error::Config)?;
+        let memory = HostMemory::new(host.memory_base, host.memory_mib << 20);
         Ok(System {
-            memory: HostMemory::new(host.memory_base, host.memory_mib << 20),
+            memory: memory.map_err(|error| {
+                Error::Config(format!(
+                    "memory_mib = {}: {error}; choose less",
+                    host.memory_mib
+                ))
+            })?,
             slots: Vec::new(),
             next_window: WINDOW_BASE,
             now: Time::ZERO,

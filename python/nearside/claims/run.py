@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from nearside import results
 from nearside._native import NearsideError
 from nearside.claims.registry import Claim, Context, Measured
+from nearside.device import ENGINE
+
+
+@contextmanager
+def default_engine(claim: Claim) -> Iterator[None]:
+    """Devices that are asked for no engine are of the claim's, or of the RTL, whatever the environment says."""
+    name = "fast" if claim.engine == "fast" else "rtl"
+    before = os.environ.get(ENGINE)
+    os.environ[ENGINE] = name
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[ENGINE]
+        else:
+            os.environ[ENGINE] = before
 
 
 def run_claim(claim: Claim, context: Context) -> dict[str, Any]:
@@ -19,7 +37,8 @@ def run_claim(claim: Claim, context: Context) -> dict[str, Any]:
     start = time.perf_counter()
     error = None
     try:
-        measured = claim.measure(context)
+        with default_engine(claim):
+            measured = claim.measure(context)
         if not isinstance(measured, Measured):
             measured = Measured(float(measured))
     except (KeyboardInterrupt, SystemExit):
@@ -65,7 +84,7 @@ def run_claims(
     from nearside.device import Design
 
     context = Context(quick=quick, seed=seed)
-    doc = results.document("claims", Design.load("default"), seed, quick=quick, claims=[], holds=True)
+    doc = results.document("claims", Design.load("default"), seed, "each claim's", quick=quick, claims=[], holds=True)
     for claim in claims:
         entry = run_claim(claim, context)
         doc["claims"].append(entry)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,24 +34,31 @@ def correlate(
     """How well the engine `fast` tells what the RTL does: mean latency and bandwidth of the same rows on both.
 
     Rows are drawn by seed, with corners by name; a part of them is held out from tuning. What the RTL says is kept, so
-    a second run needs the fast engine only. p99 is shown, not judged.
+    a second run needs the fast engine only. Ctrl-C leaves the rows that there are, marked as partial. p99 is shown, not
+    judged.
     """
+    from nearside.correlate import measure
     from nearside.correlate import run as comparison
+
+    def save(doc: dict[str, Any]) -> Path:
+        doc["saved"] = str(results.folder() / "correlate.json")
+        return results.save("correlate", doc)
 
     if only not in (None, "tuned", "held-out"):
         raise NearsideError(f"--only {only}: allowed are tuned, held-out")
-    results.ready(["correlate.json"], [plot, reuse])
-    count = rows or (comparison.QUICK_ROWS if quick else comparison.ROWS)
-    with show.building("correlate", not as_json) as build, show.bar("comparing", not as_json) as progress:
-        group = only and only.replace("-", " ")
-        doc = comparison.run(count, seed, quick, group, reuse, build, progress)
     if plot is not None:
         from nearside import plots
 
+        plots.check(plot)
+    results.ready(["correlate.json"], [plot, reuse or results.place() / measure.REFERENCES])
+    count = rows or (comparison.QUICK_ROWS if quick else comparison.ROWS)
+    with show.building("correlate", not as_json) as build, show.bar("comparing", not as_json) as progress:
+        group = only and only.replace("-", " ")
+        doc = comparison.run(count, seed, quick, group, reuse, build, progress, save)
+    if plot is not None:
         plots.correlation(doc, plot)
         doc["plot"] = str(plot)
-    doc["saved"] = str(results.folder() / "correlate.json")
-    results.save("correlate", doc)
+        save(doc)
     if as_json:
         print(json.dumps(doc, indent=1))
     else:

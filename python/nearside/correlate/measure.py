@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -89,18 +90,42 @@ def _host() -> str:
     return digest.hexdigest()
 
 
+def _fault(known: object) -> str | None:
+    """What keeps it from being outcomes by key, or None."""
+    if not isinstance(known, dict):
+        return f"{type(known).__name__} instead of a table"
+    for key, outcome in known.items():
+        if not isinstance(outcome, dict):
+            return f"{key[:40]!r}: no table"
+        for name in ("mean_ns", "p99_ns", "gb_s"):
+            value = outcome.get(name)
+            # Posted stores have no latency.
+            if value is None and name in outcome and name != "gb_s":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+                return f"{key[:40]!r}: {name} = {str(value)[:40]!r}, allowed is a number above 0"
+    return None
+
+
 class References:
     """What the RTL says of each row, kept by all that it depends on: hardware, design, profile, host, and the row."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or results.folder() / REFERENCES
-        self._known: dict[str, Outcome] = {}
+        files.check_output(self.path)
+        self._known = self._read()
+
+    def _read(self) -> dict[str, Outcome]:
+        if not self.path.exists():
+            return {}
+        again = "remove it, and rows are measured again, or name another file"
         try:
-            self._known = json.loads(self.path.read_text())
-        except FileNotFoundError:
-            pass
-        except (OSError, ValueError) as error:
-            raise NearsideError(f"{self.path}: {error}; remove it, and rows are measured again") from None
+            known = json.loads(files.read_text(self.path))
+        except (ValueError, RecursionError) as error:
+            raise NearsideError(f"{self.path}: no references of the RTL ({error}); {again}") from None
+        if fault := _fault(known):
+            raise NearsideError(f"{self.path}: no references of the RTL ({fault}); {again}")
+        return known
 
     def key(self, row: Row) -> str:
         design = row.load()
@@ -113,6 +138,9 @@ class References:
         key = self.key(row)
         known = key in self._known
         if not known:
-            self._known[key] = measure()
-            files.write_text(self.path, json.dumps(self._known, indent=0, sort_keys=True) + "\n")
+            outcome = measure()
+            # Another run may have added to them meanwhile.
+            with files.locked(self.path):
+                self._known = self._read() | {key: outcome}
+                files.write_text(self.path, json.dumps(self._known, indent=0, sort_keys=True) + "\n")
         return self._known[key], known

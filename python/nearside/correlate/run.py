@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from nearside import results, show
+from nearside._native import NearsideError
 from nearside.correlate.measure import References, Unable
 from nearside.correlate.measure import run as measure
-from nearside.correlate.rows import Row, draw
+from nearside.correlate.rows import ENGINES, WINDOW, Row, draw
 from nearside.device import BuildProgress, Design
+from nearside.experiments.run import INTERRUPTED, SAVE_EVERY_S, UNDER_WAY, Interrupted
 
 ROWS, QUICK_ROWS = 108, 12
 WITHIN_PERCENT = 10.0
 # What is judged; p99 is told only.
 JUDGED = ("mean_ns", "gb_s")
 GROUPS = {"tuned": False, "held out": True}
+KINDS = {
+    "reads": ("read",), "writes": ("write",), "half of each": ("mix",), "reads into a peer": ("peer-read",),
+    "writes from a peer": ("peer-write",), "loads and stores": WINDOW, "copy, scan": ENGINES,
+}  # fmt: skip
 
 
 def errors(rtl: dict[str, Any], fast: dict[str, Any]) -> dict[str, float | None]:
@@ -55,6 +62,19 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def chosen(count: int, seed: int, quick: bool, only: str | None) -> list[Row]:
+    """The rows of a run, at least one."""
+
+    def of(count: int) -> list[Row]:
+        return [row for row in draw(count, seed, quick) if only is None or row.held_out == GROUPS[only]]
+
+    rows = of(count)
+    if not rows:
+        least = next(more for more in range(count + 1, ROWS + 1) if of(more))
+        raise NearsideError(f"rows = {count}: none of them is {only}; allowed are {least} and more")
+    return rows
+
+
 def run(
     count: int,
     seed: int,
@@ -63,24 +83,57 @@ def run(
     reuse: Path | None = None,
     build: BuildProgress | None = None,
     progress: Callable[[int, int], None] | None = None,
+    save: Callable[[dict[str, Any]], Path] | None = None,
 ) -> dict[str, Any]:
-    """All rows; returns the document. `only` is "tuned" or "held out"."""
+    """All rows; returns the document. `only` is "tuned" or "held out".
+
+    `save` is called with it now and then, and at the end. What ends it early, Ctrl-C too, leaves a document that is
+    marked as partial and says why; then it goes on up.
+    """
+    rows = chosen(count, seed, quick, only)
     references = References(reuse)
-    rows = [row for row in draw(count, seed, quick) if only is None or row.held_out == GROUPS[only]]
-    entries = []
-    for done, row in enumerate(rows):
-        if progress:
-            progress(done, len(rows))
-        entries.append(compare(row, references, build))
-    parts = {name: summary([e for e in entries if e["held_out"] == held]) for name, held in GROUPS.items()}
-    figures = [
-        results.figure("within", summary(entries)["within"], "rows"),
-        results.figure("mean_error", summary(entries)["mean_error_percent"], "%"),
-    ]
-    return results.document(
-        "correlate", Design.load("default"), seed, time="simulated", quick=quick, within_percent=WITHIN_PERCENT,
-        all=summary(entries), groups=parts, rows=entries, figures=figures,
+    doc = results.document(
+        "correlate", Design.load("default"), seed, "fast and rtl", time="simulated", quick=quick,
+        within_percent=WITHIN_PERCENT, status="partial", reason=UNDER_WAY, cases=len(rows), all={}, groups={},
+        kinds={}, rows=[], figures=[],
     )  # fmt: skip
+    saved = time.monotonic()
+    try:
+        for done, row in enumerate(rows):
+            if progress:
+                progress(done, len(rows))
+            doc["rows"].append(compare(row, references, build))
+            if save and time.monotonic() - saved >= SAVE_EVERY_S:
+                save(summed(doc))
+                saved = time.monotonic()
+    except BaseException as error:  # a panic of the native module is no Exception
+        stopped = isinstance(error, KeyboardInterrupt)
+        doc["reason"] = INTERRUPTED if stopped else f"{type(error).__name__}: {error}"
+        if not save:
+            raise
+        kept = " before its first row; nothing was saved"
+        if doc["rows"]:
+            kept = f"; {len(doc['rows'])} of {len(rows)} rows are in {save(summed(doc))}, marked as partial"
+        if stopped:
+            raise Interrupted(f"correlate: interrupted{kept}") from None
+        raise
+    doc["status"], doc["reason"] = "complete", None
+    if save:
+        save(summed(doc))
+    return summed(doc)
+
+
+def summed(doc: dict[str, Any]) -> dict[str, Any]:
+    """The same document, with what follows from its rows."""
+    rows = doc["rows"]
+    doc["all"] = summary(rows)
+    doc["groups"] = {name: summary([row for row in rows if row["held_out"] == held]) for name, held in GROUPS.items()}
+    doc["kinds"] = {name: summary([row for row in rows if row["kind"] in kinds]) for name, kinds in KINDS.items()}
+    doc["figures"] = [
+        results.figure("within", doc["all"]["within"], "rows"),
+        results.figure("mean_error", doc["all"]["mean_error_percent"], "%"),
+    ]
+    return doc
 
 
 def _percent(value: float | None) -> str:
@@ -106,6 +159,12 @@ def print_document(doc: dict[str, Any], worst_first: bool = False) -> None:
         measured = (show.nanoseconds(rtl["mean_ns"]), _percent(error["mean_ns"]), f"{rtl['gb_s']:.3f}")
         style = "red" if row["worst_percent"] > doc["within_percent"] else None
         table.add_row(*shape, *measured, _percent(error["gb_s"]), _percent(error["p99_ns"]), style=style)
+    show.out.print(table)
+    table = show.table("by kind", "", "rows", f"within {doc['within_percent']:g} %", "mean error", "worst")
+    for name, part in doc["kinds"].items():
+        if part["compared"]:
+            errors = (f"{part[key]:.1f} %" for key in ("mean_error_percent", "worst_error_percent"))
+            table.add_row(name, str(part["compared"]), str(part["within"]), *errors)
     show.out.print(table)
     for name, part in [*doc["groups"].items(), ("all", doc["all"])]:
         if part["compared"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -136,7 +137,9 @@ def report(
     from nearside.page import experiments as page
 
     source = results.place() / document.FOLDER
-    docs = document.load_all(source)
+    docs, left_out = document.load_all(source)
+    for one in left_out:
+        print(f"{one}: left out, no result is saved by this name; rename or remove it", file=sys.stderr)
     if not docs:
         raise NearsideError(f"{source}: no results yet; run `nearside experiment run all --quick` first")
     path = output or results.place() / "report.html"
@@ -146,9 +149,9 @@ def report(
     files.write_text(path, page.html(docs))
     partial = [f"{doc['name']}.{doc['engine']}" for doc in docs if doc["status"] == "partial"]
     if as_json:
-        print(
-            json.dumps({"written": str(path), "from": [f"{d['name']}.{d['engine']}" for d in docs], "partial": partial})
-        )
+        names = [f"{doc['name']}.{doc['engine']}" for doc in docs]
+        written = {"written": str(path), "from": names, "partial": partial, "left_out": [str(one) for one in left_out]}
+        print(json.dumps(written))
         return
     show.out.print(f"{path}: written from {len(docs)} results in {source}", soft_wrap=True)
     if partial:

@@ -30,6 +30,8 @@ PLOT: dict[str, tuple[type, ...]] = {
     "title": TEXT, "kind": TEXT, "log": (bool,), "floor": NUMBER, "x": (list,), "x_label": TEXT, "y_label": TEXT,
     "series": (list,),
 }  # fmt: skip
+# What a page can draw in a few seconds, and a reader see.
+MOST_PLOTS, MOST_CATEGORIES, MOST_SERIES = 50, 400, 16
 SERIES: dict[str, tuple[type, ...]] = {"name": TEXT, "of": TEXT, "y": (list,)}
 
 
@@ -78,12 +80,20 @@ def load(path: Path) -> dict[str, Any]:
     return doc
 
 
-def load_all(path: Path) -> list[dict[str, Any]]:
-    """All of a folder, in the order of their names."""
+def load_all(path: Path) -> tuple[list[dict[str, Any]], list[Path]]:
+    """All of a folder, in the order of their names; and files that are left out, such as copies: their names are those
+    of no result that is saved, and what they hold may be there a second time."""
     from nearside.experiments.registry import natural
 
     found = sorted(path.glob("*.json"), key=lambda p: natural(p.name))
-    return [load(one) for one in found]
+    docs, left_out = [], []
+    for one in found:
+        doc = load(one)
+        if one.name == Path(file_name(doc["name"], doc["engine"])).name:
+            docs.append(doc)
+        else:
+            left_out.append(one)
+    return docs, left_out
 
 
 def _fault(doc: dict[str, Any]) -> str | None:
@@ -102,8 +112,14 @@ def _fault(doc: dict[str, Any]) -> str | None:
     for number, one in enumerate(doc["figures"]):
         if fault := _wrong(one, FIGURE, f"figures[{number}]."):
             return fault
+    if fault := _too_many("plots", doc["plots"], MOST_PLOTS):
+        return fault
     for number, one in enumerate(doc["plots"]):
         if fault := _wrong(one, PLOT, f"plots[{number}]."):
+            return fault
+        if fault := _too_many(f"plots[{number}].x", one["x"], MOST_CATEGORIES):
+            return fault
+        if fault := _too_many(f"plots[{number}].series", one["series"], MOST_SERIES):
             return fault
         if one["kind"] not in ("lines", "bars"):
             return f"plots[{number}].kind: {one['kind']!r}"
@@ -116,6 +132,10 @@ def _fault(doc: dict[str, Any]) -> str | None:
             if len(series["y"]) != len(one["x"]) or not all(map(_drawable, series["y"])):
                 return f"{place}y: no list of {len(one['x'])} numbers"
     return None
+
+
+def _too_many(place: str, values: list[Any], most: int) -> str | None:
+    return f"{place}: {len(values)} of them, allowed are at most {most}" if len(values) > most else None
 
 
 def _drawable(value: Any) -> bool:

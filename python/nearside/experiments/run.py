@@ -46,8 +46,8 @@ def run(
     experiment.check(engine)
     if design is not None and experiment.design is None:
         raise NearsideError(f"{experiment.name}: takes no design")
-    name = design or experiment.design
-    loaded = Design.load(name) if name else None
+    name = experiment.design if design is None else design
+    loaded = None if name is None else Design.load(name)
     document.folder()
     results.ready([document.file_name(experiment.name, engine)], inputs=loaded.files if loaded else ())
     parameters = experiment.parameters(quick)

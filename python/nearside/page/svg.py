@@ -81,7 +81,7 @@ def _lines(axes: Any, plot: dict[str, Any]) -> None:
 
 def _bars(axes: Any, plot: dict[str, Any]) -> None:
     count = len(plot["series"])
-    width = 0.8 / count
+    width = 0.8 / max(count, 1)
     for number, one in enumerate(plot["series"]):
         colour, name = _colour(plot["series"], number), literal(one["name"])
         places = [place - 0.4 + width * (number + 0.5) for place in range(len(plot["x"]))]

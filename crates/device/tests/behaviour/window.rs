@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 
+use design::Profile;
 use device::Engine;
+use driver::control::Delay;
 use sim::controller::Memory;
 use sim::{Bar, Media, Random, Time};
+use spec::bar4;
 use spec::regs::nvm_delay;
 
 use crate::common::{self, design, engine, Bench};
@@ -42,6 +45,102 @@ mod sampled {
         assert_eq!(answers[64], None);
         b.run(latency);
         assert_eq!(b.host.answer(tags[64]), Some(Some(vec![0; 64])));
+    }
+
+    #[test]
+    fn loads_of_all_channels_share_one_way_back() {
+        const LOADS: u64 = 8;
+        let design = design("default");
+        let mut b = Bench::with(&design, Memory::Fixed(Time::ns(50)));
+        b.run(Time::us(20));
+        let start = b.device.now();
+        for n in 0..LOADS {
+            b.host.ask(start, Bar::Pm, 4096 * n, 4096);
+        }
+        b.run(Time::us(10));
+        let answers = b.host.log.iter().filter(|event| event.1 == "answer");
+        let last = answers.map(|event| event.0).max().unwrap();
+        let cycles = (last - start).0 as f64 / (1000.0 * design.clock().ns(1.0));
+        // A beat a cycle, whatever the number of channels, and the latency of the first.
+        let beats = (LOADS * 64) as f64;
+        assert!((beats..beats + 60.0).contains(&cycles), "{cycles}");
+    }
+
+    /// Stores of a slow memory, posted at once, and a load behind them: until its answer, in ns.
+    fn behind_stores(write_ns: f64, cap: u32, stores: &[u64], bytes: usize) -> f64 {
+        let design = design("default");
+        let mut b = bench();
+        let clock = design.clock();
+        let registers = Profile::latencies("x", 0.0, write_ns).registers(clock, design.turns());
+        for (channel, registers) in (0..).zip(&registers.unwrap()) {
+            let of = Delay::of_channel(channel);
+            for (offset, value) in of.writes(registers).unwrap() {
+                b.write32(Bar::Control, offset, value);
+            }
+            let block = NVM_DELAY + bar4::DELAY_STEP * u64::from(channel);
+            b.write32(Bar::Control, block + nvm_delay::WRITE_CAP, cap);
+            let commit = nvm_delay::command::COMMIT.mask() as u32;
+            b.write32(Bar::Control, block + nvm_delay::COMMAND, commit);
+        }
+        b.run(Time::us(30));
+        let start = b.device.now();
+        for &at in stores {
+            b.host.post(start, Bar::Pm, at, &vec![1; bytes]);
+        }
+        let tag = b.host.ask(start, Bar::Pm, 0, 8);
+        for _ in 0..400 {
+            b.run(Time::us(10));
+            let mut log = b.host.log.iter();
+            let answer = log.find(|event| event.1 == "answer" && event.2 == u64::from(tag));
+            if let Some(event) = answer {
+                return (event.0 - start).0 as f64 / 1000.0;
+            }
+        }
+        panic!("no answer within 4 ms");
+    }
+
+    #[test]
+    fn a_calibration_is_written_only_after_the_one_before_it() {
+        let mut b = bench();
+        b.run(Time::us(20));
+        let start = b.device.now();
+        let at = NVM_DELAY + nvm_delay::CALIBRATION;
+        for _ in 0..8 {
+            b.host.post(start, Bar::Control, at, &[0; 4]);
+        }
+        let tag = b.host.ask(start, Bar::Pm, 0, 8);
+        b.run(Time::us(5));
+        let mut log = b.host.log.iter();
+        let answer = log.find(|event| event.1 == "answer" && event.2 == u64::from(tag));
+        let cycles =
+            (answer.unwrap().0 - start).0 as f64 / (1000.0 * design("default").clock().ns(1.0));
+        // The times are copied in 24 cycles.
+        assert!((165.0..250.0).contains(&cycles), "{cycles}");
+    }
+
+    #[test]
+    fn stores_wait_for_room_and_not_for_responses() {
+        // 16 B in 5 cycles, and 0.7 ms until a response: all data have passed long before the first.
+        let pages: Vec<u64> = (0..16).map(|n| 4096 * (7 * n % 16)).collect();
+        let ns = behind_stores(700_000.0, 209_715, &pages, 512);
+        assert!((700_000.0..740_000.0).contains(&ns), "{ns}");
+    }
+
+    #[test]
+    fn stores_to_one_channel_hold_up_those_to_another() {
+        // A beat in 16 cycles: 20 pages take nearly as long as in one channel. Some beats of each pass beside the page before.
+        let pages: Vec<u64> = (0..20).map(|n| 4096 * n).collect();
+        let ns = behind_stores(300.0, 4 << 16, &pages, 4096);
+        let data = design("default").clock().ns(20.0 * 64.0 * 16.0);
+        assert!((0.9 * data..data).contains(&ns), "{ns} of {data}");
+    }
+
+    #[test]
+    fn stores_with_one_id_keep_their_order_over_channels() {
+        // The second 64 go to the other channel, and have the IDs of the first.
+        let lines: Vec<u64> = (0..128).map(|n| 64 * n).collect();
+        let ns = behind_stores(100_000.0, 0, &lines, 64);
+        assert!((200_000.0..210_000.0).contains(&ns), "{ns}");
     }
 
     #[test]

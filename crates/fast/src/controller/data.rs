@@ -584,6 +584,7 @@ impl Data {
                     let addr = place.map_or(0, |place| place.addr);
                     let tag = TAG_READ | u64::from(number);
                     let cycle = at + timing::READ_ISSUE;
+                    cx.memory.prefetch(job.at, job.len);
                     cx.memory.channels[channel].read(
                         cycle,
                         master::NVME,
@@ -1099,6 +1100,9 @@ impl Data {
                 let from = mover.beats_free.max(cx.now);
                 let cycle = from + timing::WRITE_ISSUE;
                 mover.beats_free = from + u64::from(beats);
+                if job.op == Op::Write {
+                    cx.memory.prefetch(at, len);
+                }
                 cx.memory.channels[channel].write(cycle, master::NVME, NVME_ID, addr, len, tag);
                 cx.channel_changed(channel);
             }

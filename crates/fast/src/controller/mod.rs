@@ -23,6 +23,7 @@ use std::collections::VecDeque;
 
 use sim::{HostPort, TraceEvent};
 use spec::nvme::{status, Cqe, Sqe, Status, SQE_BYTES};
+use spec::regs::nvme::msix_pending::{WORD_COUNT, WORD_STRIDE};
 use spec::regs::nvme::{doorbells, DOORBELLS, MSIX_PENDING, MSIX_TABLE};
 
 use crate::config::Config;
@@ -49,10 +50,9 @@ use zero::{What, Zeroing};
 
 /// Entries that are being fetched at a time.
 const FETCH_DEPTH: usize = 32;
-/// Words of BAR0 that mean something.
-const REGISTERS: u64 = 0x4000;
 /// Bytes of doorbells, MSI-X table and pending bits.
 const AREA: u64 = 0x1000;
+const PENDING: u64 = WORD_COUNT * WORD_STRIDE;
 
 /// Whose command has a slot.
 #[derive(Clone, Copy, Debug)]
@@ -262,11 +262,10 @@ impl Controller {
             _ if (MSIX_TABLE..MSIX_TABLE + AREA).contains(&offset) => {
                 cx.msix.read(offset - MSIX_TABLE)
             }
-            _ if (MSIX_PENDING..MSIX_PENDING + AREA).contains(&offset) => {
-                // Four words, again and again.
-                cx.msix.pending((offset / 4 % 4) as usize)
-            }
-            _ if offset >= REGISTERS => 0,
+            _ if (MSIX_PENDING..MSIX_PENDING + PENDING).contains(&offset) => cx
+                .msix
+                .pending(((offset - MSIX_PENDING) / WORD_STRIDE) as usize),
+            _ if offset >= MSIX_PENDING => 0,
             _ => self.properties.read(offset, self.csts()),
         }
     }

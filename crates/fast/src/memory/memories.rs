@@ -144,6 +144,13 @@ impl Memories {
         }
     }
 
+    /// What lies there is read or written when its burst is over: long enough ahead for the machine to fetch it meanwhile.
+    pub(crate) fn prefetch(&self, addr: u64, len: u32) {
+        if let Some((n, at)) = self.find(addr) {
+            self.parts[n].media.prefetch(at, len as usize);
+        }
+    }
+
     /// Makes a range of the storage zeros.
     pub(crate) fn zero(&mut self, addr: u64, len: u64) -> bool {
         self.parts[0].media.zero(addr, len)

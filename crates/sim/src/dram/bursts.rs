@@ -87,16 +87,18 @@ struct Candidate {
     /// The age of the write, and the same with the bank behind it as the lower bits of a key.
     age: u64,
     rank: u64,
-    /// What it waits for: see [`HIT`].
-    kind: u8,
+    /// What it waits for, see [`HIT`], and its bank group: an index into what all banks have in common.
+    bound: usize,
     /// It has nothing to do before this clock to open its row.
     idle: u64,
 }
 
 /// Kinds of candidates: the row is open, none is, or another.
-const HIT: u8 = 0;
-const OPENS: u8 = 1;
-const CHANGES: u8 = 2;
+const HIT: usize = 0;
+const OPENS: usize = GROUPS;
+const CHANGES: usize = 2 * GROUPS;
+/// What [`Candidate::bound`] stays below.
+const BOUNDS: usize = 4 * GROUPS;
 /// Bits of a rank, and clocks that fit above it.
 const RANK_BITS: u32 = 36;
 const LONGEST: u64 = u64::MAX >> RANK_BITS >> 1;
@@ -146,6 +148,9 @@ pub struct Bursts {
     /// What each bank wants to do for its writes, and banks of which that is not known, a bit each.
     candidates: [Candidate; BANKS],
     stale: u32,
+    /// Banks that may have a row to open and have not been looked at since they changed, and the clock before which no other has.
+    unseen: u32,
+    idle: u64,
     /// What goes next of them, unless something is stale.
     chosen: Option<Next>,
     /// Writes in the controller whose time in the DRAM is not decided, by bank and in all.
@@ -204,6 +209,8 @@ impl Bursts {
             reads: Queue::new(config.read_queue),
             candidates: [Candidate::default(); BANKS],
             stale: 0,
+            unseen: 0,
+            idle: 0,
             chosen: None,
             waiting: 0,
             unsent: 0,
@@ -401,11 +408,14 @@ impl Bursts {
             arrival = self.step(arrival);
         }
         let refreshes = clocks[lines - 1] + self.timing.rcd >= self.next_refresh;
-        if refreshes || self.waiting >> set & ((1 << GROUPS) - 1) != 0 {
+        if refreshes {
             return None;
         }
+        let written = self.waiting >> set & ((1 << GROUPS) - 1) != 0;
+
         for bank in &self.banks[set..set + GROUPS] {
-            if bank.refreshed || bank.row != at.row && bank.before.0 == at.row {
+            let closed = bank.row != at.row && bank.before.0 == at.row;
+            if bank.refreshed || closed || written && bank.holds_some(line, lines) {
                 return None;
             }
         }
@@ -589,6 +599,11 @@ impl Bursts {
     #[inline]
     fn drain_until(&mut self, until: u64) {
         while self.unsent > 0 && self.floor[WRITE] < until && self.quiet < until {
+            let free = self.columns.free();
+            if free >= until {
+                self.quiet = free.min(self.open_rows(until));
+                break;
+            }
             match self.next_write() {
                 Some(next) if next.column < until => self.send_some(next, until, usize::MAX),
                 Some(next) => {
@@ -603,15 +618,18 @@ impl Bursts {
     /// Closes and opens rows for writes as far as that is done before clock `until`; a read may come then. Returns the clock before which no
     /// other can be opened.
     fn open_rows(&mut self, until: u64) -> u64 {
-        let mut banks = self.waiting;
-        let mut next = u64::MAX;
+        self.look();
+        let (mut banks, mut next) = match self.idle < until {
+            true => (self.waiting, u64::MAX),
+            false => (self.waiting & self.unseen, self.idle),
+        };
+        self.unseen = 0;
+        let mut opened = false;
         while banks != 0 {
             let number = banks.trailing_zeros() as usize % BANKS;
             banks &= banks - 1;
             let candidate = &mut self.candidates[number];
-            if self.stale >> number & 1 != 0 {
-                candidate.idle = 0;
-            } else if candidate.kind == HIT {
+            if candidate.bound < OPENS {
                 continue;
             } else if candidate.idle >= until {
                 next = next.min(candidate.idle);
@@ -621,9 +639,6 @@ impl Bursts {
             let Some(write) = bank.writes.front().copied() else {
                 continue;
             };
-            if bank.hit.is_some() {
-                continue;
-            }
             let t = &self.timing;
             let seen = write.arrived.max(self.last_read + 1);
             let pre = seen.max(bank.next_pre);
@@ -649,7 +664,7 @@ impl Bursts {
                     row: write.row,
                 };
                 self.opened(at, act, pre);
-                next = 0;
+                opened = true;
             } else {
                 self.candidates[number].idle = act.max(until);
                 next = next.min(act.max(until));
@@ -659,7 +674,11 @@ impl Bursts {
                 }
             }
         }
-        next
+        self.idle = next;
+        match opened {
+            true => 0,
+            false => next,
+        }
     }
 
     /// Sends writes once there are so many that reads have to wait for them.
@@ -672,7 +691,7 @@ impl Bursts {
             }
         } else if self.drains_until > clock {
             while self.unsent > self.drain_low {
-                self.join(clock);
+                self.join(clock, self.unsent - self.drain_low);
             }
         } else if many {
             self.drain(clock);
@@ -692,50 +711,108 @@ impl Bursts {
         self.drains_until = self.leaving.last();
     }
 
-    /// Sends a write with the others of a drain that goes on. What has a place behind these keeps it: the write takes its time of the
-    /// buses where there is some, without another turn.
-    fn join(&mut self, clock: u64) {
+    /// Sends up to `most` writes of successive lines with the others of a drain that goes on. What has a place behind these keeps it: the
+    /// writes take their time of the buses where there is some, without another turn.
+    fn join(&mut self, clock: u64, most: usize) {
         let Some(next) = self.next_write() else {
             return;
         };
-        let write = self.take(next);
-        let t = &self.timing;
-        let group = next.bank % GROUPS;
-        let mut step = t.ccd_s;
-        let bank = &self.banks[next.bank];
-        if bank.row != write.row && bank.written != write.row {
-            step = t.faw.div_ceil(4);
-            let opens = clock.max(self.banks[next.bank].next_act);
-            let (index, act) = self.activates.fit(clock, opens, group);
-            self.activates.insert(index, act, group);
-            let at = Place {
-                bank: next.bank,
-                row: write.row,
+        let (heads, lines) = match most {
+            1 => ([next; GROUPS], 1),
+            _ => self.successive(next),
+        };
+        let lines = lines.min(most).min(RUN);
+        let mut leaves = self.leaving.last();
+        let mut all = [0; RUN];
+        for (n, leaving) in all.iter_mut().enumerate().take(lines) {
+            let number = heads[n % GROUPS].bank;
+            leaves += match n == 0 && self.join_row(next, clock) {
+                true => self.timing.faw.div_ceil(4),
+                false => self.timing.ccd_s,
             };
-            self.opened(at, act, act);
+            *leaving = leaves;
+            let t = &self.timing;
+            let bank = &mut self.banks[number];
+            bank.next_pre = bank.next_pre.max(leaves + t.cwl + t.burst + t.wr);
         }
-        let column = self.columns.floor(group).max(clock);
-        let column = self.columns.fit(column, group);
-        self.columns.insert(column, group);
-        let leaves = self.leaving.last() + step;
-        let t = &self.timing;
-        let bank = &mut self.banks[next.bank];
-        self.stale |= 1 << next.bank;
-        bank.next_pre = bank.next_pre.max(leaves + t.cwl + t.burst + t.wr);
-        self.leaving.enter(leaves);
+        for (n, &head) in heads.iter().enumerate().take(lines) {
+            self.take(head, (lines - n).div_ceil(GROUPS) as u32);
+        }
+        let groups = [0, lines - 1].map(|n| heads[n % GROUPS].bank % GROUPS);
+        let first = self.columns.floor(groups[0]).max(clock);
+        let first = self.columns.fit(first, groups[0]);
+        let last = first + (lines as u64 - 1) * self.timing.ccd_s;
+        self.columns.insert_run([first, last], groups);
+        self.leaving.enter_all(&all[..lines]);
     }
 
-    /// Takes a write out of the queue.
-    fn take(&mut self, next: Next) -> Waiting {
+    /// Opens the row of a write that joins a drain, unless those before it in the drain have. True: it did.
+    fn join_row(&mut self, head: Next, clock: u64) -> bool {
+        let bank = &self.banks[head.bank];
+        let Some(&Waiting { row, .. }) = bank.writes.get(head.index) else {
+            return false;
+        };
+        if bank.has_open(row) {
+            return false;
+        }
+        let opens = clock.max(bank.next_act);
+        let group = head.bank % GROUPS;
+        let (index, act) = self.activates.fit(clock, opens, group);
+        self.activates.insert(index, act, group);
+        let at = Place {
+            bank: head.bank,
+            row,
+        };
+        self.opened(at, act, act);
+        true
+    }
+
+    /// The writes that are each next in their bank, of lines that follow that of `next` one by one in open rows, and how many lines these are
+    /// with it.
+    fn successive(&self, next: Next) -> ([Next; GROUPS], usize) {
+        let set = next.bank / GROUPS * GROUPS;
+        let mut heads = [next; GROUPS];
+        let mut found = 1u32;
+        let first = self.banks[next.bank].writes.get(next.index);
+        let Some(&Waiting { age, lines, .. }) = first else {
+            return (heads, 1);
+        };
+        let mut rounds = lines;
+        for number in set..set + GROUPS {
+            let bank = &self.banks[number];
+            let index = bank.hit.unwrap_or(0);
+            let Some(head) = bank.writes.get(index) else {
+                continue;
+            };
+            let place = head.age.wrapping_sub(age) as usize;
+            if place < GROUPS && bank.row == head.row {
+                heads[place] = Next {
+                    bank: number,
+                    index,
+                    ..next
+                };
+                found |= 1 << place;
+                rounds = rounds.min(head.lines);
+            }
+        }
+        match (!found).trailing_zeros() as usize {
+            GROUPS => (heads, GROUPS * rounds as usize),
+            some => (heads, some),
+        }
+    }
+
+    /// Takes some of the writes of a bank out of the queue.
+    #[inline]
+    fn take(&mut self, next: Next, lines: u32) -> Waiting {
         self.stale |= 1 << next.bank;
         let bank = &mut self.banks[next.bank];
-        let write = bank.take(next.index, 1, self.pace_groups);
+        let write = bank.take(next.index, lines, self.pace_groups);
         if bank.writes.is_empty() {
             self.waiting &= !(1 << next.bank);
         }
         self.quiet = 0;
-        self.unsent -= 1;
-        self.stats.writes += 1;
+        self.unsent -= lines as usize;
+        self.stats.writes += u64::from(lines);
         write
     }
 
@@ -858,46 +935,57 @@ impl Bursts {
         self.chosen
     }
 
-    /// That of some banks, and its age.
-    fn first_of(&mut self, mut banks: u32) -> Option<(u64, Next)> {
-        if banks == 0 {
-            return None;
-        }
+    /// Works out what those banks want that have changed.
+    #[inline]
+    fn look(&mut self) {
         let mut stale = self.stale & self.waiting;
+        if self.stale != 0 {
+            self.chosen = None;
+        }
         self.stale = 0;
+        self.unseen |= stale;
         while stale != 0 {
             let number = stale.trailing_zeros() as usize % BANKS;
             stale &= stale - 1;
             let mut candidate = self.banks[number].candidate(&self.timing);
             candidate.rank = u64::from(candidate.age as u32) << 4 | number as u64;
+            candidate.bound += number % GROUPS;
             self.candidates[number] = candidate;
         }
+    }
+
+    /// That of some banks, and its age.
+    fn first_of(&mut self, mut banks: u32) -> Option<(u64, Next)> {
+        if banks == 0 {
+            return None;
+        }
+        self.look();
         let t = &self.timing;
         let act = self.activates.floor();
         let read = self.last_read + 1;
         let floor = self.floor[WRITE];
-        // By kind; no bound is below the floor.
-        let kinds = [
-            floor,
-            floor.max(act.max(read) + t.rcd),
-            floor.max(act.max(read + t.rp) + t.rcd),
-        ];
-        let column = |number: usize, candidate: &Candidate| {
-            let kind = kinds[usize::from(candidate.kind) % 3];
-            let group = self.columns.floor(number % GROUPS);
-            candidate.ready.max(kind).max(group)
-        };
+        // By kind and group; none is below the floor.
+        let opens = floor.max(act.max(read) + t.rcd);
+        let changes = floor.max(act.max(read + t.rp) + t.rcd);
+        let groups = self.columns.floors();
+        let mut bounds = [0; BOUNDS];
+        for (group, &clock) in groups.iter().enumerate() {
+            bounds[HIT + group] = floor.max(clock);
+            bounds[OPENS + group] = opens.max(clock);
+            bounds[CHANGES + group] = changes.max(clock);
+        }
+        let column = |candidate: &Candidate| candidate.ready.max(bounds[candidate.bound % BOUNDS]);
         let mut first = u64::MAX;
         while banks != 0 {
             let number = banks.trailing_zeros() as usize % BANKS;
             banks &= banks - 1;
             let candidate = &self.candidates[number];
-            let wait = column(number, candidate).wrapping_sub(floor).min(LONGEST);
+            let wait = (column(candidate) - floor).min(LONGEST);
             first = first.min(wait << RANK_BITS | candidate.rank);
         }
         let bank = first as usize % BANKS;
         let candidate = &self.candidates[bank];
-        let column = column(bank, candidate);
+        let column = column(candidate);
         let age = candidate.age;
         let index = self.banks[bank].hit.unwrap_or(0);
         let next = Next {
@@ -915,7 +1003,7 @@ impl Bursts {
             self.stats.turns += 1;
         }
         let group = next.bank % GROUPS;
-        let write = self.take(next);
+        let write = self.take(next, 1);
         let at = Place {
             bank: next.bank,
             row: write.row,
@@ -1024,7 +1112,7 @@ impl Bank {
         let Some(write) = self.writes.get(self.hit.unwrap_or(0)) else {
             return Candidate::default();
         };
-        let (ready, kind) = if self.hit.is_some() {
+        let (ready, bound) = if self.hit.is_some() {
             (write.arrived.max(self.next_column[WRITE]), HIT)
         } else if self.row == CLOSED {
             (write.arrived.max(self.next_act) + t.rcd, OPENS)
@@ -1034,10 +1122,16 @@ impl Bank {
         };
         Candidate {
             ready,
-            kind,
+            bound,
             age: write.age,
             ..Candidate::default()
         }
+    }
+
+    /// Writes of this row need no ACT.
+    #[inline]
+    fn has_open(&self, row: u32) -> bool {
+        self.row == row || self.written == row
     }
 
     /// Closes the row, with a PRE that lets an ACT follow at clock `opens`.
@@ -1098,6 +1192,14 @@ impl Bank {
             line.checked_sub(w.line).is_some_and(|apart| {
                 apart % GROUPS as u64 == 0 && apart / (GROUPS as u64) < u64::from(w.lines)
             })
+        })
+    }
+
+    /// Whether a write may wait that is of one of so many lines.
+    #[inline]
+    fn holds_some(&self, line: u64, lines: usize) -> bool {
+        self.writes.iter().any(|w| {
+            w.line < line + lines as u64 && line < w.line + u64::from(w.lines) * GROUPS as u64
         })
     }
 

@@ -204,6 +204,23 @@ impl Columns {
             last => last.clock + self.short,
         }
     }
+
+    /// The same for each bank group.
+    #[inline]
+    pub(super) fn floors(&self) -> [u64; GROUPS] {
+        let mut floors = [self.free(); GROUPS];
+        floors[self.last.group % GROUPS] = self.floor(self.last.group);
+        floors
+    }
+
+    /// The first clock behind all of them that fits any bank group.
+    #[inline]
+    pub(super) fn free(&self) -> u64 {
+        match self.last.clock {
+            0 => 0,
+            clock => clock + self.short,
+        }
+    }
 }
 
 /// Words of a ring of clocks in which so many requests lie, each of which may wait for the one before to close its row.
@@ -232,6 +249,8 @@ pub(super) struct Activates {
     entries: Vec<Entry>,
     /// Up to here no place is left.
     dense: u64,
+    /// From here on none is left before the last, by bank group.
+    full: [u64; GROUPS],
     short: u64,
     long: u64,
     faw: u64,
@@ -242,6 +261,7 @@ impl Activates {
         Activates {
             entries: Vec::with_capacity(MOST + 1),
             dense: 0,
+            full: [0; GROUPS],
             short: timing.rrd_s,
             long: timing.rrd_l,
             faw: timing.faw,
@@ -266,7 +286,9 @@ impl Activates {
         let v = &self.entries;
         let n = v.len();
         let mut i = n;
-        while i > 0 && v[i - 1].clock > clock {
+        let full = clock >= self.full[group % GROUPS];
+        let from = clock;
+        while !full && i > 0 && v[i - 1].clock > clock {
             i -= 1;
         }
         loop {
@@ -285,6 +307,9 @@ impl Activates {
             }
             i += 1;
         }
+        if i == n && !full {
+            self.full[group % GROUPS] = from;
+        }
         if packed {
             self.dense = clock;
         }
@@ -293,6 +318,20 @@ impl Activates {
 
     #[inline]
     pub(super) fn insert(&mut self, index: usize, clock: u64, group: usize) {
+        let n = self.entries.len();
+        if index == n {
+            let next = match self.entries.last() {
+                Some(&last) => last.clock + self.gap(last, group),
+                None => 0,
+            };
+            let window = n
+                .checked_sub(4)
+                .map_or(0, |n| self.entries[n].clock + self.faw);
+            // One that is later than it has to be leaves a place before it.
+            if clock > next.max(window) {
+                self.full = [clock; GROUPS];
+            }
+        }
         insert(&mut self.entries, index, Entry { clock, group });
     }
 

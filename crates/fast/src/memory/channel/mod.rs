@@ -14,13 +14,13 @@ use std::collections::VecDeque;
 use design::media::Sizes;
 use sim::controller::{Memory, MAX_WRITES};
 use sim::Clock;
-use spec::regs::Field;
+use spec::regs::{nvm_delay, Field};
 
 use self::arbiter::{Arbiter, Grant, URGENT};
 use self::queue::{Due, DueQueue};
-use self::returns::Returns;
+pub(crate) use self::returns::Returns;
 use self::slots::{Slot, Slots};
-use super::delay::{Delay, LEAST, READ, WRITE};
+use super::delay::{Cap, Delay, LEAST, READ, WRITE};
 use super::edges::Edges;
 use super::timing::Timing;
 
@@ -160,6 +160,16 @@ impl Mux {
     }
 }
 
+/// Beats of a read that have been given their cycles on the way out.
+struct Booked {
+    slot: u16,
+    /// The first cycle that would do if the way were free, and how many they are.
+    from: u64,
+    beats: u32,
+    /// The cap before them.
+    cap: Cap,
+}
+
 /// One channel. Calls come in the order of cycles.
 pub struct Channel {
     config: ChannelConfig,
@@ -187,6 +197,8 @@ pub struct Channel {
     flushing: bool,
     /// The next cycle of each way out.
     out: [u64; 2],
+    /// Pieces of reads that have their cycles and have not left, in this order.
+    booked: VecDeque<Booked>,
     due: DueQueue,
     timing: Timing,
 }
@@ -216,6 +228,7 @@ impl Channel {
             next_data: 0,
             flushing: false,
             out: [0; 2],
+            booked: VecDeque::new(),
             due: DueQueue::default(),
             timing: Timing::new(&config.memory, edges.time(1)),
             config,
@@ -247,10 +260,64 @@ impl Channel {
 
     /// Writes bytes of a register of the emulator, those with a bit in `strobe`.
     pub fn set_register(&mut self, cycle: u64, offset: u64, value: u32, strobe: u8) {
+        let early = !self.booked.is_empty() && offset & 0xFFC == nvm_delay::COMMAND;
+        if early {
+            self.unbook(cycle);
+        }
         self.delay.write(cycle, offset, value, strobe);
+        if early {
+            self.book_again();
+        }
         if self.write_due != u64::MAX {
             self.plan_data();
         }
+    }
+
+    /// Takes back the cycles of beats that have not left by `cycle`: the cap is about to change.
+    fn unbook(&mut self, cycle: u64) {
+        self.due.remove_placed_reads();
+        let mut left = false;
+        for booked in &mut self.booked {
+            if left {
+                continue;
+            }
+            let mut cap = booked.cap.clone();
+            while booked.beats > 0 {
+                let before = cap.clone();
+                let (at, _) = cap.take(booked.from, 1);
+                if at > cycle {
+                    cap = before;
+                    left = true;
+                    break;
+                }
+                booked.beats -= 1;
+                booked.from = at + 1;
+            }
+            self.delay.caps[READ] = cap;
+        }
+        let next = self.booked.iter_mut().filter(|booked| booked.beats > 0);
+        next.for_each(|booked| booked.from = booked.from.max(cycle + 1));
+    }
+
+    /// Gives them new ones.
+    fn book_again(&mut self) {
+        let mut out = 0;
+        for booked in &mut self.booked {
+            let from = booked.from.max(out);
+            booked.cap = self.delay.caps[READ].clone();
+            let last = match booked.beats {
+                0 => booked.from - 1,
+                beats => self.delay.caps[READ].take(from, beats).1,
+            };
+            out = last + 1;
+            self.due.push(Due {
+                cycle: last,
+                write: false,
+                slot: booked.slot,
+                placed: true,
+            });
+        }
+        self.out[READ] = out;
     }
 
     /// The emulator's state.
@@ -290,13 +357,10 @@ impl Channel {
         self.mux[WRITE].held.get(master).copied().unwrap_or(0)
     }
 
-    /// When the next write data can pass to the memory, if they wait for it or for a cap, and not only for their own way.
+    /// No read data leave before a cycle: those that have are not taken.
     #[inline]
-    pub fn stalled(&self) -> Option<u64> {
-        let number = *self.data.front()?;
-        let slot = &self.writes.all[usize::from(number)];
-        let way = slot.received + 2 + self.config.stages.slice;
-        (self.write_due > way).then_some(self.write_due)
+    pub fn hold_reads(&mut self, cycle: u64) {
+        self.out[READ] = self.out[READ].max(cycle);
     }
 
     /// A read of `bytes` from `addr` on arrives at the multiplexer in `cycle`.
@@ -664,12 +728,21 @@ impl Channel {
                 false => 0,
             };
             let before = span.max(u64::from(beats) - 1);
-            let from = due.cycle.saturating_sub(before).max(self.out[READ]);
+            let wanted = due.cycle.saturating_sub(before);
+            let from = wanted.max(self.out[READ]);
+            let cap = self.delay.caps[READ].clone();
             let (_, last) = self.delay.caps[READ].take(from, beats);
             // While a read is put into the calendar no other beat can be.
             let lost = sent == 0 && slot.beats > 1 && !slot.target.together();
             self.out[READ] = last + 1 + u64::from(lost);
             if last > due.cycle {
+                let slot = due.slot;
+                self.booked.push_back(Booked {
+                    slot,
+                    from: wanted,
+                    beats,
+                    cap,
+                });
                 self.due.push(Due {
                     cycle: last,
                     placed: true,
@@ -677,6 +750,8 @@ impl Channel {
                 });
                 return;
             }
+        } else {
+            self.booked.pop_front();
         }
         let beats = PIECE.min(u32::from(slot.beats - slot.sent));
         let first = slot.sent == 0;

@@ -35,6 +35,12 @@ impl DueQueue {
         self.heap.push(Reverse(key));
     }
 
+    /// Forgets the reads that have their place.
+    pub fn remove_placed_reads(&mut self) {
+        self.heap
+            .retain(|&Reverse(key)| key & (PLACED | WRITE) != PLACED);
+    }
+
     /// The cycle of the first.
     #[inline]
     pub fn next(&self) -> u64 {

@@ -8,7 +8,7 @@ mod target;
 
 pub use cap::Cap;
 pub use counters::{bucket, Counters, BUCKETS};
-pub use registers::{Commands, Committed, Registers, REGIONS};
+pub use registers::{copying, Commands, Committed, Registers, REGIONS};
 pub use target::{Target, Targets, LEAST, TIME_FRACTION};
 
 use design::media::Sizes;

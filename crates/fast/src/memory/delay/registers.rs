@@ -49,6 +49,21 @@ pub struct Commands {
     pub clear: bool,
 }
 
+/// Whether an access to a register waits until the times have been copied, and whether a write to it has them copied anew.
+pub fn copying(offset: u64, value: u32) -> (bool, bool) {
+    let offset = offset & 0xFFC;
+    let within = |base: u64| (base..base + 16).contains(&offset);
+    let calibration = within(nvm_delay::CALIBRATION);
+    let region = offset
+        .checked_sub(nvm_delay::REGION)
+        .filter(|at| *at < nvm_delay::REGION_COUNT * nvm_delay::REGION_STRIDE)
+        .is_some_and(|at| at % nvm_delay::REGION_STRIDE >= nvm_delay::region::TIMING);
+    let command = offset == nvm_delay::COMMAND;
+    let commit = command && command::COMMIT.get(value.into()) != 0;
+    let waits = command || calibration || within(nvm_delay::TIMING) || region;
+    (waits, calibration || commit)
+}
+
 /// The registers that software sees.
 #[derive(Clone, Debug)]
 pub struct Registers {
