@@ -12,7 +12,7 @@ use design::{Design, Identity};
 use rtl::bitstream::{Bitstream, Progress, Purpose};
 use rtl::{RtlDevice, TraceWindow};
 use sim::controller::Memory;
-use sim::{Device, Media};
+use sim::{Device, Media, Time};
 
 /// What simulates a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -90,6 +90,8 @@ pub struct RtlOptions {
     pub skip_idle: bool,
     /// So many cycles without any handshake while busy are a hang; `None` is the engine's own limit.
     pub hang_cycles: Option<u64>,
+    /// What the link owes for so long is a hang; `None` is the engine's own limit, less than the device's own patience.
+    pub link_patience: Option<Time>,
     /// Every block's clock runs always, as in an FPGA. The simulation is slower.
     pub free_clocks: bool,
 }
@@ -101,6 +103,7 @@ impl Default for RtlOptions {
             trace: None,
             skip_idle: true,
             hang_cycles: None,
+            link_patience: None,
             free_clocks: false,
         }
     }
@@ -137,6 +140,9 @@ impl Factory {
                 config.free_clocks = options.free_clocks;
                 if let Some(cycles) = options.hang_cycles {
                     config.hang_cycles = cycles;
+                }
+                if let Some(patience) = options.link_patience {
+                    config.link_patience = patience;
                 }
                 config.ready().map_err(error)?;
                 let path = config.compile(media.1, progress).map_err(error)?;

@@ -17,6 +17,7 @@ mod life;
 mod memory;
 mod rules;
 mod side;
+mod silence;
 mod steps;
 mod twin;
 

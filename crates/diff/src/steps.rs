@@ -42,9 +42,11 @@ impl Twin {
                 true => self.abort(),
                 false => self.endless(),
             },
-            95 => match chance(&mut self.random, 60) {
-                true => self.delete_busy(),
-                false => self.fatal(),
+            95 => match self.random.below(100) {
+                0..=59 => self.delete_busy(),
+                60..=94 => self.fatal(),
+                // Milliseconds of the RTL's time, cycle by cycle: some seconds.
+                _ => self.silence(),
             },
             96 | 97 => self.reset(),
             _ => self.cut(),
@@ -54,7 +56,7 @@ impl Twin {
     // ---- I/O ----
 
     /// Submission queues, and for how many commands each has room.
-    fn rooms(&self) -> Vec<(u16, u32)> {
+    pub(crate) fn rooms(&self) -> Vec<(u16, u32)> {
         let queues = self.sides[0].sqs.iter().filter(|(&qid, _)| qid != 0);
         queues.map(|(&qid, sq)| (qid, sq.entries - 1)).collect()
     }

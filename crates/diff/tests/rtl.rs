@@ -33,6 +33,8 @@ fn run(engines: [Engine; 2], campaign: &Campaign) -> Report {
     let design = design();
     let options = RtlOptions {
         hang_cycles: Some(200_000),
+        // Hosts owe answers for ever, now and then.
+        link_patience: Some(sim::Time::MAX),
         ..RtlOptions::default()
     };
     let mut factories = engines.map(|engine| {

@@ -21,6 +21,8 @@ pub(crate) enum Event {
     Bridge,
     /// Reads of host memory may leave.
     Reads,
+    /// Reads of host memory that wait for long are looked at.
+    Owed,
     /// Writes to host memory may leave.
     Port,
     /// A channel has something.

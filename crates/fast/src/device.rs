@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use sim::{Bar, Clock, Counter, Device, Fault, HostPort, Media, Time, TraceEvent, Tracer};
+use sim::{
+    Bar, Clock, Counter, Device, Fault, HostPort, Media, ReadData, Time, TraceEvent, Tracer,
+};
 use spec::bar4;
 
 use crate::bridge::{Asked, Bridge, Registers};
@@ -15,6 +17,7 @@ use crate::cx::{Cx, Event, Looks, TAG_ENGINE, TAG_LOAD, TAG_READ, TAG_STORE, TAG
 use crate::engines::{self, Engines};
 use crate::memory::{Event as Answer, Memories};
 use crate::msix::Msix;
+use crate::patience::LOOK_MS;
 use crate::port::Port;
 
 /// Clock cycles from power-on until the device takes anything.
@@ -210,13 +213,35 @@ impl Parts<'_> {
             let Some(piece) = host.read_data(time) else {
                 break;
             };
-            if let Some(arrival) = self.p.port.arrived(self.now, piece, self.tracer) {
-                self.p.controller.arrived(arrival, &mut cx!(self));
+            self.arrived(piece);
+            while let Some(piece) = self.p.port.released() {
+                self.arrived(piece);
             }
             // Tags have come back, perhaps.
             cx!(self).plan(self.now, Event::Reads);
         }
         self.bridge(host);
+    }
+
+    fn arrived(&mut self, piece: ReadData) {
+        if let Some(arrival) = self.p.port.arrived(self.now, piece, self.tracer) {
+            self.p.controller.arrived(arrival, &mut cx!(self));
+        }
+    }
+
+    /// Ends reads that the host has not answered for too long.
+    fn look_at_owed(&mut self) {
+        for arrival in self.p.port.look(self.now) {
+            self.p.controller.arrived(arrival, &mut cx!(self));
+        }
+        self.plan_look();
+    }
+
+    fn plan_look(&mut self) {
+        if self.p.port.wants_look() {
+            let cycles = cx!(self).ms(LOOK_MS);
+            cx!(self).after(cycles, Event::Owed);
+        }
     }
 
     fn bridge(&mut self, host: &mut dyn HostPort) {
@@ -367,7 +392,9 @@ impl Parts<'_> {
                 if let Some(again) = again {
                     cx!(self).plan(again, Event::Reads);
                 }
+                self.plan_look();
             }
+            Event::Owed => self.look_at_owed(),
             Event::Port => {
                 let again = self.p.controller.send(self.now, &mut cx!(self), host);
                 if let Some(again) = again {
@@ -557,6 +584,7 @@ impl Device for FastDevice {
                 && p.controller.is_at_rest(p.port.is_quiet())
                 && !p.controller.holds()
                 && p.engines.is_quiet()
+                && !p.port.has_lost()
                 && p.calendar
                     .first()
                     .is_none_or(|edge| edge > self.edge + SOON)

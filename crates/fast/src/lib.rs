@@ -12,6 +12,7 @@ mod device;
 mod engines;
 pub mod memory;
 mod msix;
+mod patience;
 mod port;
 mod slab;
 

@@ -6,6 +6,8 @@ use std::collections::VecDeque;
 
 use sim::{Clock, HostPort, ReadData, Time, TraceEvent, Tracer};
 
+use crate::patience::{Patience, Stream};
+
 /// Bytes of a beat.
 pub(crate) const BEAT: u64 = 64;
 
@@ -25,8 +27,8 @@ pub(crate) enum Purpose {
     Fetch(u16),
     /// A part of a list of PRPs or descriptors of the command in this slot.
     List(u16),
-    /// Data of a job: the piece with this number.
-    Data(u32, u16),
+    /// Data of a job: the piece with this number, for the mover of a channel.
+    Data(u32, u16, u8),
     /// A shadow doorbell.
     Shadow,
     /// What a Set Features brings along: the piece with this number.
@@ -35,6 +37,20 @@ pub(crate) enum Purpose {
     Ranges,
     /// A line of the segments that say where a list of ranges lies.
     RangesList,
+}
+
+impl Purpose {
+    /// Reads whose answers come in order: the RTL has an ID for each of these.
+    fn stream(self) -> Stream {
+        match self {
+            Purpose::Fetch(_) => Stream::Fetch,
+            Purpose::List(slot) => Stream::List(slot),
+            Purpose::Data(_, _, channel) => Stream::Data(channel),
+            Purpose::Shadow => Stream::Shadow,
+            Purpose::AdminData(_) => Stream::AdminData,
+            Purpose::Ranges | Purpose::RangesList => Stream::Ranges,
+        }
+    }
 }
 
 /// What comes back.
@@ -67,6 +83,8 @@ struct Outstanding {
     skip: u32,
     len: u32,
     got: u32,
+    /// It was given up: what still comes of it is dropped.
+    lost: bool,
 }
 
 /// What leaves in the line of completion queue entries.
@@ -119,6 +137,8 @@ pub(crate) struct Port {
     asked: VecDeque<Asked>,
     reads: Vec<Option<Outstanding>>,
     free_tags: Vec<u32>,
+    /// What the host owes for long.
+    patience: Patience,
     /// When the port's read data can have its next beat.
     beats_free: u64,
     /// What the front end sends: from which edge on, what.
@@ -148,6 +168,7 @@ impl Port {
             asked: VecDeque::new(),
             reads: (0..tags).map(|_| None).collect(),
             free_tags: (0..tags).rev().collect(),
+            patience: Patience::new(),
             beats_free: 0,
             posts: VecDeque::new(),
             writes_free: 0,
@@ -186,7 +207,17 @@ impl Port {
 
     /// Nothing is asked for, under way or to be written.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.asked.is_empty() && !self.writes_wait() && self.free_tags.len() == self.reads.len()
+        self.asked.is_empty() && !self.writes_wait() && !self.is_owed()
+    }
+
+    /// The host owes answers that have not been given up.
+    fn is_owed(&self) -> bool {
+        self.free_tags.len() + self.patience.lost() < self.reads.len()
+    }
+
+    /// Answers that were given up may still come.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.patience.lost() > 0
     }
 
     /// The front end's line has room.
@@ -320,9 +351,57 @@ impl Port {
                 skip: (asked.addr % BEAT) as u32,
                 len: asked.len,
                 got: 0,
+                lost: false,
             });
         }
         None
+    }
+
+    /// True once when somebody has to look at what the host owes, a while from now.
+    pub(crate) fn wants_look(&mut self) -> bool {
+        self.is_owed() && self.patience.plan()
+    }
+
+    /// Looks at what the host owes: reads that have got nothing since the last look but one end without data.
+    pub(crate) fn look(&mut self, now: u64) -> Vec<Arrival> {
+        let open = self.reads.iter().flatten().filter(|read| !read.lost);
+        let stuck = self.patience.look(open.map(|read| read.purpose.stream()));
+        let mut ended = Vec::new();
+        for (tag, place) in (0..).zip(&mut self.reads) {
+            let Some(read) = place.as_mut().filter(|read| !read.lost) else {
+                continue;
+            };
+            let stream = read.purpose.stream();
+            if !stuck.contains(&stream) {
+                continue;
+            }
+            let before = (read.skip + read.got) / BEAT as u32;
+            let beats = (read.skip + read.len).div_ceil(BEAT as u32) - before;
+            let cycle = self.beats_free.max(now) + u64::from(beats);
+            self.beats_free = cycle;
+            ended.push(Arrival {
+                purpose: read.purpose,
+                cycle,
+                offset: read.got,
+                data: None,
+                beats,
+                last: true,
+            });
+            // What waited behind another answer is here already.
+            if self.patience.forget(tag) {
+                *place = None;
+                self.free_tags.push(tag);
+            } else {
+                read.lost = true;
+                self.patience.lose(stream);
+            }
+        }
+        ended
+    }
+
+    /// What has come and waited behind an answer that was given up.
+    pub(crate) fn released(&mut self) -> Option<ReadData> {
+        self.patience.released()
     }
 
     /// The edge to try again at after a refusal until `until`; `None` if the link doesn't know.
@@ -353,6 +432,16 @@ impl Port {
         tracer: Option<&Tracer>,
     ) -> Option<Arrival> {
         let read = self.reads.get_mut(piece.tag as usize)?.as_mut()?;
+        let stream = read.purpose.stream();
+        if read.lost {
+            if piece.last {
+                self.reads[piece.tag as usize] = None;
+                self.free_tags.push(piece.tag);
+                self.patience.found(stream);
+            }
+            return None;
+        }
+        let piece = self.patience.comes(stream, piece)?;
         let offset = read.got;
         let len = piece.data.as_ref().map_or(0, |data| data.len() as u32);
         read.got += len;

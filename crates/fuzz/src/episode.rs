@@ -300,6 +300,8 @@ struct Bench {
     /// Admin commands that wait for no other one are done within this if they move no data, and if they do: their data take the same
     /// path as those of I/O commands, and wait for as long as the memory takes for these.
     admin: (Time, Time),
+    /// What an access of the memory takes longer at most.
+    late: Time,
     outcome: Outcome,
 }
 
@@ -324,6 +326,7 @@ impl Bench {
             shadows: false,
             patience,
             admin: (admin, admin + Time(late.0 * ADMIN_ACCESSES)),
+            late,
             outcome: Outcome::default(),
         };
         if conditions.late_memory.is_some() {
@@ -869,6 +872,7 @@ impl Bench {
         qids.into_iter().for_each(|qid| self.ring_sq(qid));
         let begun = self.now;
         let (mut since, mut held, mut lists) = (begun, false, Time::ZERO);
+        let mut accesses = 0;
         self.world.watch = true;
         loop {
             self.keep_alive()?;
@@ -885,7 +889,10 @@ impl Bench {
             }
             held = slow;
             lists = lists.max(self.world.lists());
-            let (bound, data) = (self.admin.0, self.admin.1 + lists);
+            // Transfers of I/O commands that have begun have the walkers and the room of a mover before those of an admin command.
+            accesses = accesses.max(self.world.accesses());
+            let others = Time(self.late.0 * accesses);
+            let (bound, data) = (self.admin.0, self.admin.1 + lists + others);
             if let Some(late) = self.world.late_admin(self.now, since, bound, data) {
                 return Err(late);
             }

@@ -436,6 +436,13 @@ impl World {
         Time(LIST.0 * lists.sum::<usize>() as u64)
     }
 
+    /// Accesses of the media that the data of what is in flight take, at most.
+    pub fn accesses(&self) -> u64 {
+        let walks = self.flights.values().map(|f| &f.verdict.walk);
+        // A piece of the host's memory lies in a page, and so in two pieces of the media at most.
+        walks.map(|walk| 2 * walk.segments.len() as u64).sum()
+    }
+
     /// An admin command that is not done although it waits for no other command and `since` or its fetch is long ago: `bound` if it moves
     /// no data, else `data`.
     pub fn late_admin(&self, now: Time, since: Time, bound: Time, data: Time) -> Option<String> {

@@ -53,6 +53,8 @@ pub fn diff(
     // With assertions: it looks for faults.
     let options = RtlOptions {
         hang_cycles: Some(HANG_CYCLES),
+        // Hosts owe answers for ever, now and then.
+        link_patience: Some(sim::Time::MAX),
         ..RtlOptions::default()
     };
     let make = |engine: Engine| factory(py, design, engine, &options, None);

@@ -126,6 +126,8 @@ pub struct DeviceConfig {
     pub host_chunk: u64,
     /// So many cycles without any handshake while busy are a hang.
     pub hang_cycles: u64,
+    /// What the link owes for so long is lost, and a hang: the controller itself gives up on it after 25 to 50 ms, and would hide that.
+    pub link_patience: Time,
     /// Write waveforms.
     pub trace: Option<TraceWindow>,
     /// Pass over the cycles in which nothing can happen, without evaluating them. Off only serves measurements.
@@ -158,6 +160,7 @@ impl DeviceConfig {
             host_reads: 64,
             host_chunk: 256,
             hang_cycles: 2_000_000,
+            link_patience: Time::ms(20),
             trace: None,
             skip_idle: true,
             purpose: Purpose::Checked,
@@ -604,6 +607,7 @@ impl RtlDevice {
             ports,
             self.config.host_reads,
             self.config.host_chunk,
+            self.config.link_patience,
         ))
     }
 

@@ -12,5 +12,6 @@ mod memories;
 mod namespaces;
 mod pages;
 mod reset;
+mod silence;
 mod top;
 mod window;

@@ -1347,7 +1347,7 @@ fn ask_host(number: u32, job: &mut Job, place: usize, at: u64, port: &mut Port) 
     // A read goes to the end of its last beat.
     let skip = host % BEAT;
     let bytes = (skip + u64::from(piece.len)).next_multiple_of(BEAT);
-    let purpose = Purpose::Data(number, place as u16);
+    let purpose = Purpose::Data(number, place as u16, job.channel as u8);
     port.read(at + timing::DATA_READ, purpose, host, (bytes - skip) as u32);
     job.asked += 1;
     (bytes / BEAT) as u32

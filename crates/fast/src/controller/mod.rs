@@ -1000,7 +1000,7 @@ impl Controller {
         match arrival.purpose {
             Purpose::Fetch(slot) => self.entry_arrived(slot, &arrival, cx),
             Purpose::List(slot) => self.data.list_arrived(slot, &arrival, cx),
-            Purpose::Data(job, piece) => self.data.data_arrived(job, piece, arrival, cx),
+            Purpose::Data(job, piece, _) => self.data.data_arrived(job, piece, arrival, cx),
             Purpose::Ranges | Purpose::RangesList => {
                 self.zero.line_arrived(&arrival, &mut self.data, cx);
             }

@@ -15,8 +15,6 @@ const MAX_WRITES: usize = 16;
 const MAX_PIECES: usize = 8;
 /// Write responses not taken yet; more stop the writes.
 const MAX_RESPONSES: usize = 16;
-/// What the link owes for so long is lost: the controller itself gives up on it after 25 ms, and would hide that.
-const LOST: Time = Time::ms(20);
 /// How often that is looked at.
 const LOOK: Time = Time::ms(1);
 
@@ -57,6 +55,7 @@ struct Piece {
 pub struct HostSlave {
     ports: AxiPorts,
     chunk: u64,
+    patience: Time,   // what the link owes for so long is lost
     reads: Vec<Read>, // by tag
     free: Vec<u32>,
     order: VecDeque<u32>, // tags, oldest first
@@ -87,11 +86,12 @@ pub struct HostSlave {
 
 impl HostSlave {
     /// A host on these ports with `tags` reads outstanding; `chunk` is a power of two, at most 4096, such as the link's
-    /// maximum payload.
-    pub fn new(ports: AxiPorts, tags: u32, chunk: u64) -> HostSlave {
+    /// maximum payload. What it owes for longer than `patience` is lost.
+    pub fn new(ports: AxiPorts, tags: u32, chunk: u64, patience: Time) -> HostSlave {
         HostSlave {
             ports,
             chunk,
+            patience,
             reads: (0..tags).map(|_| Read::default()).collect(),
             free: (0..tags).rev().collect(),
             order: VecDeque::new(),
@@ -226,7 +226,7 @@ impl HostSlave {
             return None;
         }
         self.look_at = now + LOOK;
-        let since = now.saturating_sub(LOST);
+        let since = now.saturating_sub(self.patience);
         let mut refused = self.refused.iter().flatten();
         if let Some(time) = refused.find(|&&time| time < since) {
             return Some(format!("the link has taken nothing since {time}"));

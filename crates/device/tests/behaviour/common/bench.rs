@@ -14,6 +14,8 @@ pub struct TestHost {
     pub bad_from: u64,
     /// Reads of addresses from here on get no answer at all.
     pub lost_from: u64,
+    /// Those reads: tag, address, bytes.
+    pub lost: Vec<(u32, u64, u32)>,
     /// Time from a read to its data.
     pub latency: Time,
     /// Time between two writes that it takes.
@@ -34,6 +36,7 @@ impl TestHost {
             memory: vec![0; 1 << 20],
             bad_from: 1 << 20,
             lost_from: u64::MAX,
+            lost: Vec::new(),
             latency: Time::ns(500),
             write_gap: Time::ZERO,
             next_write: Time::ZERO,
@@ -84,6 +87,43 @@ impl TestHost {
         self.mmio.clear();
         self.data.clear();
         self.parts.clear();
+        self.lost.clear();
+    }
+
+    /// Answers what was lost, after all.
+    pub fn answer_lost(&mut self, now: Time) {
+        for (tag, addr, len) in std::mem::take(&mut self.lost) {
+            self.reply(now, tag, addr, len);
+        }
+    }
+
+    /// Answers a read.
+    fn reply(&mut self, now: Time, tag: u32, addr: u64, len: u32) {
+        let time = now + self.latency;
+        if addr.saturating_add(len.into()) > self.bad_from {
+            self.data.push_back((
+                time,
+                ReadData {
+                    tag,
+                    data: None,
+                    last: true,
+                },
+            ));
+            return;
+        }
+        let bytes = &self.memory[addr as usize..(addr + u64::from(len)) as usize];
+        let pieces: Vec<&[u8]> = bytes.chunks(200).collect(); // not at beat boundaries
+        for (i, piece) in pieces.iter().enumerate() {
+            let last = i + 1 == pieces.len();
+            self.data.push_back((
+                time,
+                ReadData {
+                    tag,
+                    data: Some(piece.to_vec()),
+                    last,
+                },
+            ));
+        }
     }
 
     /// A number that depends on every event and its time.
@@ -112,33 +152,10 @@ impl HostPort for TestHost {
         self.log
             .push((now, "read", addr, len.to_le_bytes().to_vec()));
         if addr >= self.lost_from {
+            self.lost.push((tag, addr, len));
             return true;
         }
-        let time = now + self.latency;
-        if addr.saturating_add(len.into()) > self.bad_from {
-            self.data.push_back((
-                time,
-                ReadData {
-                    tag,
-                    data: None,
-                    last: true,
-                },
-            ));
-            return true;
-        }
-        let bytes = &self.memory[addr as usize..(addr + u64::from(len)) as usize];
-        let pieces: Vec<&[u8]> = bytes.chunks(200).collect(); // not at beat boundaries
-        for (i, piece) in pieces.iter().enumerate() {
-            let last = i + 1 == pieces.len();
-            self.data.push_back((
-                time,
-                ReadData {
-                    tag,
-                    data: Some(piece.to_vec()),
-                    last,
-                },
-            ));
-        }
+        self.reply(now, tag, addr, len);
         true
     }
 

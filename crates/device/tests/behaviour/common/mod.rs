@@ -33,9 +33,15 @@ pub fn rounds(fast: u64, rtl: u64) -> u64 {
 
 /// What devices of a design are made by. With `CLOCK_GATE_BYPASS=1` the clocks of the RTL always run.
 pub fn factory(design: &Design) -> Factory {
+    factory_for(design, None)
+}
+
+/// The same for a host that may owe an answer for so long.
+pub fn factory_for(design: &Design, link_patience: Option<Time>) -> Factory {
     let bypass = std::env::var("CLOCK_GATE_BYPASS").unwrap_or_default();
     let options = RtlOptions {
         hang_cycles: Some(2_000_000),
+        link_patience,
         free_clocks: !matches!(bypass.as_str(), "" | "0"),
         ..RtlOptions::default()
     };
@@ -85,6 +91,12 @@ impl Bench {
 
     pub fn on(design: &Design, media: Media) -> Bench {
         Bench::made(&factory(design), media)
+    }
+
+    /// On empty media, before a host that may owe an answer for ever.
+    pub fn patient(design: &Design) -> Bench {
+        let media = Media::shared(design.media.bytes.0).unwrap();
+        Bench::made(&factory_for(design, Some(Time::MAX)), media)
     }
 
     fn made(factory: &Factory, media: Media) -> Bench {

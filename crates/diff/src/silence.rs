@@ -1,0 +1,96 @@
+//! A host that does not answer: data that it never sends.
+
+use std::ops::Range;
+
+use sim::Time;
+use spec::nvme::{io, status, Sqe};
+
+use crate::buffer::{chance, pick};
+use crate::draw::{Command, BLOCK};
+use crate::life::Reset;
+use crate::memory::PAGE;
+use crate::side::Side;
+use crate::twin::{Freedom, Step, Twin};
+
+/// Of what lies here no read is answered, not even by the link.
+pub const SILENT: Range<u64> = 1 << 46..(1 << 46) + (1 << 30);
+/// Commands of a step, at most.
+const MOST: u64 = 3;
+/// A device gives up within this (`HostTimeout`: 25 to 50 ms). A small completion queue lets commands begin one after the other.
+const PATIENCE: Time = Time::ms(60);
+/// How often completions are taken, and how long the messages of the last ones have.
+const LOOK: Time = Time::us(200);
+
+impl Twin {
+    /// Writes whose data never come end as errors, and write nothing. What is behind lost answers may wait for them, so a reset of the
+    /// function follows.
+    pub fn silence(&mut self) -> Step {
+        let mut rooms = self.rooms();
+        // Messages that are held back would have to be waited for, too.
+        if rooms.is_empty() || self.state.coalesced || self.sides[0].shadow.is_some() {
+            return Ok(());
+        }
+        self.count("reads that are never answered");
+        let namespaces: Vec<_> = self.shape.namespaces.active().copied().collect();
+        let mut sent = Vec::new();
+        for _ in 0..1 + self.random.below(MOST) {
+            rooms.retain(|room| room.1 > 0);
+            let n = self.random.below(rooms.len().max(1) as u64) as usize;
+            let Some(room) = rooms.get_mut(n) else {
+                break;
+            };
+            room.1 -= 1;
+            let qid = room.0;
+            let ns = pick(&mut self.random, &namespaces);
+            let count = 1 + self.random.below((PAGE / BLOCK).min(ns.blocks));
+            let lba = self.random.below(ns.blocks - count + 1);
+            let page = SILENT.start + PAGE * self.random.below(1024);
+            let sqe = Sqe::of_blocks(io::WRITE, ns.nsid, lba, count as u32).with_prps(page, 0);
+            sent.push(self.push(qid, Command::plain(sqe)));
+        }
+        for s in &sent {
+            self.each(|side| {
+                side.ring_sq(s.sqid);
+                Ok(())
+            })?;
+        }
+        self.each(|side| side.given_up(sent.len()))?;
+        self.meet()?;
+        let done = self.judge(&sent, &Freedom::default())?;
+        let others = done
+            .values()
+            .find(|cqe| cqe.status() != status::DATA_TRANSFER_ERROR);
+        if let Some(cqe) = others {
+            return Err(format!("both: data that never came, and {cqe:x?}"));
+        }
+        let reset = match chance(&mut self.random, 50) {
+            true => Reset::Function,
+            false => Reset::Power,
+        };
+        self.end(reset)?;
+        self.memory(None)?;
+        self.all_media()?;
+        self.revive(reset)
+    }
+}
+
+impl Side {
+    /// Waits until so many commands have completed, without ever being at rest.
+    fn given_up(&mut self, count: usize) -> Result<(), String> {
+        let patience = Time(PATIENCE.0 * count as u64);
+        let limit = self.now + patience;
+        while self.got.len() < count {
+            if self.now > limit {
+                return Err(format!(
+                    "{}: hung: reads that nobody answers are not given up within {patience}",
+                    self.name
+                ));
+            }
+            let until = self.now + LOOK;
+            self.advance(until)?;
+            self.consume()?;
+        }
+        let until = self.now + LOOK;
+        self.advance(until)
+    }
+}
