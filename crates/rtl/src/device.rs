@@ -895,7 +895,7 @@ impl RtlDevice {
     fn skip(&mut self, until: Time, host: &dyn HostPort, free: u64) {
         let Some(p) = &self.powered else { return };
         let memory = p.ddr.iter().filter_map(DdrSlave::next_event).min();
-        let next = [host.next_arrival(), memory]
+        let next = [host.next_arrival(), memory, p.host.counts_from()]
             .into_iter()
             .flatten()
             .min()

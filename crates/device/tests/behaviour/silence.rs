@@ -1,11 +1,10 @@
 //! A host that does not answer: reads of its memory are given up after 25 to 50 ms (README of nvme_ctrl).
 
-use device::Engine;
 use sim::{Bar, Time};
 use spec::nvme::properties::{self, Cc, Csts, CSTS};
 use spec::nvme::{io, status, Cqe, Sqe, Status, CQE_BYTES, SQE_BYTES};
 
-use crate::common::{engine, two_memories, Bench};
+use crate::common::{two_memories, Bench};
 
 /// Where queues and data are. Of what lies from `SILENT` on no read is answered.
 const QUEUES: u64 = 0x1_0000;
@@ -163,10 +162,6 @@ fn a_list_that_does_not_come_is_an_error() {
 
 #[test]
 fn an_entry_that_does_not_come_is_fatal() {
-    // The RTL counts the cycles of this wait only where they are not passed over: see the crate's README.
-    if engine() == Engine::Rtl {
-        return;
-    }
     let mut s = Silent::new();
     s.b.host.lost_from = sq(1);
     s.push(1, block(io::READ, 0, DATA));

@@ -17,6 +17,8 @@ const MAX_PIECES: usize = 8;
 const MAX_RESPONSES: usize = 16;
 /// How often that is looked at.
 const LOOK: Time = Time::ms(1);
+/// What an answer that comes takes at most.
+const ANSWER: Time = Time::us(100);
 
 #[derive(Default)]
 struct Read {
@@ -217,6 +219,16 @@ impl HostSlave {
     #[inline]
     pub fn waits_for_link(&self) -> bool {
         self.waiting > 0 || !self.unissued.is_empty() || !self.pieces.is_empty()
+    }
+
+    /// From when on the design may count the cycles for which the link has owed an answer, to give it up: none are passed over then.
+    pub fn counts_from(&self) -> Option<Time> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let open = self.order.iter().map(|&tag| &self.reads[tag as usize]);
+        let mut taken = open.filter(|read| !read.answered && read.issued != Time::ZERO);
+        taken.next().map(|read| read.issued + ANSWER)
     }
 
     /// What the link has owed for so long that it is lost. Says so at most a millisecond late.
