@@ -93,31 +93,23 @@ module copy
 
   state_e state_q;
   typedef struct packed {
-    logic        malformed;
-    logic [63:0] bytes;
-    logic [63:0] dst;
-    logic [63:0] src;
-  } job_t;
-
-  typedef struct packed {
     logic invalid;
     logic stopped;
     logic write_error;
     logic read_error;
   } result_t;
 
-  job_t job;
-  result_t result_q, reported_q;  // of the present copy, of the last one of the registers
+  logic [2:0][63:0] args, cmd_args;  // src, dst, bytes
+  result_t result_q;
+  logic [3:0] reported;
   logic [63:0] src_q, dst_q, left_q;
   logic [OpenBits-1:0] open_q;
   logic
       start,
       stop,
-      launch_stop,
-      launch_busy,
-      regs_busy,
-      nvme_busy,
-      page_busy,
+      front_stop,
+      front_busy,
+      malformed,
       invalid,
       piece_valid,
       piece_fire,
@@ -126,35 +118,6 @@ module copy
   logic [GranuleBits:0] room, bytes;
   logic [NumChannels-1:0] to, cmd_ready, done_valid;
   logic [NumChannels-1:0][1:0] done;
-
-  // ---------------------------------------------------------------- who wants what
-
-  localparam int unsigned Registers = 0;
-  localparam int unsigned Nvme = 1;
-  localparam int unsigned Page = 2;
-  localparam int unsigned Sources = 3;
-  logic [Sources-1:0] want, want_stop, ended_of, dropped;
-  job_t [Sources-1:0] jobs;
-
-  engine_registers u_registers (
-    .clk_i,
-    .rst_ni,
-    .busy_o     (regs_busy),
-    .start_i    (hwif_out.control.start.value),
-    .stop_i     (hwif_out.control.stop.value),
-    .interrupt_i(hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
-    .irq_o,
-    .want_o     (want[Registers]),
-    .stop_o     (want_stop[Registers]),
-    .done_i     (ended_of[Registers])
-  );
-
-  assign jobs[Registers] = '{
-          malformed: 1'b0,
-          bytes: {hwif_out.bytes_hi.value.value, hwif_out.bytes_lo.value.value},
-          dst: {hwif_out.dst_hi.value.value, hwif_out.dst_lo.value.value},
-          src: {hwif_out.src_hi.value.value, hwif_out.src_lo.value.value}
-      };
 
   // CDW10, CDW11: first block of the source; CDW12: blocks, less one, up to 2**24; CDW14, CDW15: first block of the target.
   engine_cmd_t cmd;
@@ -185,71 +148,55 @@ module copy
     else if (result_q.read_error) status = data_status(DataReadError, 1'b0);
   end
 
-  assign jobs[Nvme] = '{
-          malformed: 1'b0,
-          bytes: (64'(nlb) + 64'd1) << 9,
-          dst: (cmd.ns_base + dlba) << 9,
-          src: (cmd.ns_base + slba) << 9
-      };
+  assign cmd_args = {(64'(nlb) + 64'd1) << 9, (cmd.ns_base + dlba) << 9, (cmd.ns_base + slba) << 9};
 
-  engine_nvme u_nvme (
+  engine_front #(
+    .NumArgs   (3),
+    .StoppedBit(2)
+  ) u_front (
     .clk_i,
     .rst_ni,
-    .busy_o   (nvme_busy),
+    .busy_o         (front_busy),
+    .start_i        (hwif_out.control.start.value),
+    .stop_i         (hwif_out.control.stop.value),
+    .interrupt_i    (hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
+    .args_i         ({
+      hwif_out.bytes_hi.value.value,
+      hwif_out.bytes_lo.value.value,
+      hwif_out.dst_hi.value.value,
+      hwif_out.dst_lo.value.value,
+      hwif_out.src_hi.value.value,
+      hwif_out.src_lo.value.value
+    }),
+    .irq_o,
+    .idle_o         (hwif_in.control.idle.next),
+    .ended_o        (hwif_in.status.done.hwset),
+    .result_o       (reported),
+    .outputs_o      (),
     .s_nvme,
-    .cmd_o    (cmd),
-    .refused_i(refused),
-    .want_o   (want[Nvme]),
-    .stop_o   (want_stop[Nvme]),
-    .done_i   (ended_of[Nvme]),
-    .stopped_i(dropped[Nvme] || result_q.stopped),
-    .status_i (status),
-    .dw0_i    ('0)
-  );
-
-  logic [2:0][63:0] page_args;
-  logic malformed;
-
-  assign want_stop[Page] = 1'b0;
-  assign jobs[Page] = '{malformed: malformed, bytes: page_args[2], dst: page_args[1], src: page_args[0]};
-
-  engine_page #(
-    .NumArgs(3)
-  ) u_page (
-    .clk_i,
-    .rst_ni,
-    .busy_o     (page_busy),
+    .cmd_o          (cmd),
+    .refused_i      (refused),
+    .cmd_args_i     (cmd_args),
     .s_page,
-    .want_o     (want[Page]),
-    .args_o     (page_args),
-    .malformed_o(malformed),
-    .done_i     (ended_of[Page]),
-    .result_i   ({28'd0, result_q}),
-    .value_i    ('0)
+    .job_start_o    (start),
+    .job_args_o     (args),
+    .job_malformed_o(malformed),
+    .job_stop_o     (front_stop),
+    .job_done_i     (finish),
+    .job_result_i   (result_q),
+    .job_outputs_i  ('0),
+    .job_status_i   (status)
   );
 
-  engine_launch #(
-    .N    (Sources),
-    .Width($bits(job_t))
-  ) u_launch (
-    .clk_i,
-    .rst_ni,
-    .busy_o   (launch_busy),
-    .want_i   (want),
-    .args_i   (jobs),
-    .stop_i   (want_stop),
-    .done_o   (ended_of),
-    .dropped_o(dropped),
-    .start_o  (start),
-    .args_o   (job),
-    .stop_o   (launch_stop),
-    .done_i   (finish)
-  );
+  assign hwif_in.result.read_error.next = reported[0];
+  assign hwif_in.result.write_error.next = reported[1];
+  assign hwif_in.result.stopped.next = reported[2];
+  assign hwif_in.result.invalid.next = reported[3];
 
   // ---------------------------------------------------------------- a copy
 
-  assign stop = launch_stop && (state_q == StCut || state_q == StCheck);
-  assign invalid = job.malformed || left_q == '0 || left_q > Longest || src_q + left_q - 64'd1 < src_q ||
+  assign stop = front_stop && (state_q == StCut || state_q == StCheck);
+  assign invalid = malformed || left_q == '0 || left_q > Longest || src_q + left_q - 64'd1 < src_q ||
       dst_q + left_q - 64'd1 < dst_q;
 
   // The next piece ends with the target's granule.
@@ -260,7 +207,7 @@ module copy
   assign to = NumChannels'(1) << ((NumChannels > 1) ? dst_q[GranuleBits+:ChannelBits] : '0);
   assign piece_fire = piece_valid && (to & cmd_ready) != '0;
   assign finish = state_q == StWait && open_q == '0;
-  assign busy_o = open || state_q != StIdle || launch_busy || nvme_busy || page_busy || regs_busy;
+  assign busy_o = open || state_q != StIdle || front_busy;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -288,9 +235,9 @@ module copy
 
   always_ff @(posedge clk_i) begin
     if (start) begin
-      src_q  <= job.src;
-      dst_q  <= job.dst;
-      left_q <= job.bytes;
+      src_q  <= args[0];
+      dst_q  <= args[1];
+      left_q <= args[2];
     end else if (piece_fire) begin
       src_q  <= src_q + 64'(bytes);
       dst_q  <= dst_q + 64'(bytes);
@@ -311,19 +258,6 @@ module copy
       if (state_q == StCheck) result_q.invalid <= invalid;
     end
   end
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) reported_q <= '0;
-    else if (ended_of[Registers])
-      reported_q <= dropped[Registers] ? '{stopped: 1'b1, default: '0} : result_q;
-  end
-
-  assign hwif_in.control.idle.next = !want[Registers];
-  assign hwif_in.status.done.hwset = ended_of[Registers];
-  assign hwif_in.result.read_error.next = reported_q.read_error;
-  assign hwif_in.result.write_error.next = reported_q.write_error;
-  assign hwif_in.result.stopped.next = reported_q.stopped;
-  assign hwif_in.result.invalid.next = reported_q.invalid;
 
   // Movers, one a channel, and the way to all of them.
   ns_axi_if mover[NumChannels] ();

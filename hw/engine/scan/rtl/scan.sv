@@ -101,54 +101,12 @@ module scan
   } result_t;
 
   job_t job;
-  result_t result_q, reported_q;  // of the present scan, of the last one of the registers
+  result_t result_q;
+  logic [5:0][63:0] args, cmd_args;
+  logic [3:0] reported;
+  logic [63:0] counted;
   logic [64:0] end_q;
-  logic
-      start,
-      stop,
-      launch_stop,
-      invalid,
-      begin_scan,
-      finish,
-      done,
-      launch_busy,
-      regs_busy,
-      nvme_busy,
-      page_busy;
-
-  // ---------------------------------------------------------------- who wants what
-
-  localparam int unsigned Registers = 0;
-  localparam int unsigned Nvme = 1;
-  localparam int unsigned Page = 2;
-  localparam int unsigned Sources = 3;
-  logic [Sources-1:0] want, want_stop, ended, dropped;
-  job_t [Sources-1:0] jobs;
-
-  engine_registers u_registers (
-    .clk_i,
-    .rst_ni,
-    .busy_o     (regs_busy),
-    .start_i    (hwif_out.control.start.value),
-    .stop_i     (hwif_out.control.stop.value),
-    .interrupt_i(hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
-    .irq_o,
-    .want_o     (want[Registers]),
-    .stop_o     (want_stop[Registers]),
-    .done_i     (ended[Registers])
-  );
-
-  assign jobs[Registers] = '{
-          unknown: hwif_out.kind_lo.reserved.value != '0 || hwif_out.kind_hi.value.value != '0,
-          filter: hwif_out.kind_lo.filter.value,
-          is_signed: hwif_out.kind_lo.is_signed.value,
-          wide: hwif_out.kind_lo.wide.value,
-          dst: {hwif_out.dst_hi.value.value, hwif_out.dst_lo.value.value},
-          high: {hwif_out.high_hi.value.value, hwif_out.high_lo.value.value},
-          low: {hwif_out.low_hi.value.value, hwif_out.low_lo.value.value},
-          bytes: {hwif_out.bytes_hi.value.value, hwif_out.bytes_lo.value.value},
-          src: {hwif_out.src_hi.value.value, hwif_out.src_lo.value.value}
-      };
+  logic start, stop, front_stop, invalid, begin_scan, finish, done, front_busy, malformed;
 
   // CDW10, CDW11: first block; CDW12: blocks, less one, up to 2**24, so that the count fits into dword 0; CDW13: kind of values, and
   // from bit 2 on the bitmap's place in units of 4 KiB.
@@ -180,81 +138,79 @@ module scan
     else if (result_q.read_error) status = data_status(DataReadError, 1'b0);
   end
 
-  assign jobs[Nvme] = '{
-          unknown: 1'b0,
-          filter: filters,
-          is_signed: cmd.sqe[417],
-          wide: cmd.sqe[416],
-          dst: (cmd.ns_base + map_first) << 9,
-          high: {cmd.sqe[511:480], cmd.sqe[479:448]},
-          low: {cmd.sqe[127:96], cmd.sqe[95:64]},
-          bytes: (64'(cmd.sqe[407:384]) + 64'd1) << 9,
-          src: (cmd.ns_base + slba) << 9
-      };
+  assign cmd_args = {
+    (cmd.ns_base + map_first) << 9,
+    {61'd0, filters, cmd.sqe[417:416]},
+    {cmd.sqe[511:480], cmd.sqe[479:448]},
+    {cmd.sqe[127:96], cmd.sqe[95:64]},
+    (64'(cmd.sqe[407:384]) + 64'd1) << 9,
+    (cmd.ns_base + slba) << 9
+  };
 
-  engine_nvme u_nvme (
+  engine_front #(
+    .NumArgs   (6),
+    .StoppedBit(1)
+  ) u_front (
     .clk_i,
     .rst_ni,
-    .busy_o   (nvme_busy),
+    .busy_o         (front_busy),
+    .start_i        (hwif_out.control.start.value),
+    .stop_i         (hwif_out.control.stop.value),
+    .interrupt_i    (hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
+    .args_i         ({
+      hwif_out.dst_hi.value.value,
+      hwif_out.dst_lo.value.value,
+      hwif_out.kind_hi.value.value,
+      hwif_out.kind_lo.reserved.value,
+      hwif_out.kind_lo.filter.value,
+      hwif_out.kind_lo.is_signed.value,
+      hwif_out.kind_lo.wide.value,
+      hwif_out.high_hi.value.value,
+      hwif_out.high_lo.value.value,
+      hwif_out.low_hi.value.value,
+      hwif_out.low_lo.value.value,
+      hwif_out.bytes_hi.value.value,
+      hwif_out.bytes_lo.value.value,
+      hwif_out.src_hi.value.value,
+      hwif_out.src_lo.value.value
+    }),
+    .irq_o,
+    .idle_o         (hwif_in.control.idle.next),
+    .ended_o        (hwif_in.status.done.hwset),
+    .result_o       (reported),
+    .outputs_o      (counted),
     .s_nvme,
-    .cmd_o    (cmd),
-    .refused_i(refused),
-    .want_o   (want[Nvme]),
-    .stop_o   (want_stop[Nvme]),
-    .done_i   (ended[Nvme]),
-    .stopped_i(dropped[Nvme] || result_q.stopped),
-    .status_i (status),
-    .dw0_i    (result_q.count[31:0])
-  );
-
-  logic [5:0][63:0] page_args;
-  logic malformed;
-
-  assign want_stop[Page] = 1'b0;
-  assign jobs[Page] = '{
-          unknown: malformed || page_args[4][63:3] != '0,
-          filter: page_args[4][2],
-          is_signed: page_args[4][1],
-          wide: page_args[4][0],
-          dst: page_args[5],
-          high: page_args[3],
-          low: page_args[2],
-          bytes: page_args[1],
-          src: page_args[0]
-      };
-
-  engine_page #(
-    .NumArgs(6)
-  ) u_page (
-    .clk_i,
-    .rst_ni,
-    .busy_o     (page_busy),
+    .cmd_o          (cmd),
+    .refused_i      (refused),
+    .cmd_args_i     (cmd_args),
     .s_page,
-    .want_o     (want[Page]),
-    .args_o     (page_args),
-    .malformed_o(malformed),
-    .done_i     (ended[Page]),
-    .result_i   ({28'd0, result_q.write_error, result_q.invalid, result_q.stopped, result_q.read_error}),
-    .value_i    (result_q.count)
+    .job_start_o    (start),
+    .job_args_o     (args),
+    .job_malformed_o(malformed),
+    .job_stop_o     (front_stop),
+    .job_done_i     (done),
+    .job_result_i   ({result_q.write_error, result_q.invalid, result_q.stopped, result_q.read_error}),
+    .job_outputs_i  (result_q.count),
+    .job_status_i   (status)
   );
 
-  engine_launch #(
-    .N    (Sources),
-    .Width($bits(job_t))
-  ) u_launch (
-    .clk_i,
-    .rst_ni,
-    .busy_o   (launch_busy),
-    .want_i   (want),
-    .args_i   (jobs),
-    .stop_i   (want_stop),
-    .done_o   (ended),
-    .dropped_o(dropped),
-    .start_o  (start),
-    .args_o   (job),
-    .stop_o   (launch_stop),
-    .done_i   (done)
-  );
+  assign job = '{
+          unknown: malformed || args[4][63:3] != '0,
+          filter: args[4][2],
+          is_signed: args[4][1],
+          wide: args[4][0],
+          dst: args[5],
+          high: args[3],
+          low: args[2],
+          bytes: args[1],
+          src: args[0]
+      };
+  assign hwif_in.result.read_error.next = reported[0];
+  assign hwif_in.result.stopped.next = reported[1];
+  assign hwif_in.result.invalid.next = reported[2];
+  assign hwif_in.result.write_error.next = reported[3];
+  assign hwif_in.count_lo.value.next = counted[31:0];
+  assign hwif_in.count_hi.value.next = counted[63:32];
 
   // ---------------------------------------------------------------- a scan
 
@@ -267,7 +223,7 @@ module scan
   logic [NumChannels-1:0] busy, error;
   logic [NumChannels-1:0][63:0] count;
 
-  assign stop = launch_stop && state_q != StIdle && state_q != StAdd && state_q != StDone;
+  assign stop = front_stop && state_q != StIdle && state_q != StAdd && state_q != StDone;
   assign odd = job.src[2:0] | job.bytes[2:0];
   assign invalid = job.bytes == '0 || end_q > {1'b1, 64'd0} || odd[1:0] != '0 || (job.wide && odd[2]) || job.unknown || map_invalid;
   // Bits of a beat are whole bytes, so their places are, too.
@@ -276,7 +232,7 @@ module scan
   assign begin_scan = state_q == StBegin && !invalid && !result_q.stopped;
   assign finish = (state_q == StAdd && turn_q == ChannelBits'(NumChannels - 1)) || (state_q == StBegin && !begin_scan);
   assign done = state_q == StDone;
-  assign busy_o = open || state_q != StIdle || launch_busy || nvme_busy || page_busy || regs_busy;
+  assign busy_o = open || state_q != StIdle || front_busy;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) state_q <= StIdle;
@@ -316,21 +272,6 @@ module scan
       end
     end
   end
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) reported_q <= '0;
-    else if (ended[Registers])
-      reported_q <= dropped[Registers] ? '{stopped: 1'b1, default: '0} : result_q;
-  end
-
-  assign hwif_in.control.idle.next = !want[Registers];
-  assign hwif_in.status.done.hwset = ended[Registers];
-  assign hwif_in.result.read_error.next = reported_q.read_error;
-  assign hwif_in.result.stopped.next = reported_q.stopped;
-  assign hwif_in.result.invalid.next = reported_q.invalid;
-  assign hwif_in.result.write_error.next = reported_q.write_error;
-  assign hwif_in.count_lo.value.next = reported_q.count[31:0];
-  assign hwif_in.count_hi.value.next = reported_q.count[63:32];
 
   // Bytes of a channel below an address of the media.
   function automatic logic [64:0] below(logic [64:0] addr, int unsigned channel);
