@@ -30,6 +30,12 @@ pub mod block {
     pub const COPY: u32 = 16;
     /// The scan engine.
     pub const SCAN: u32 = 17;
+    /// The decoder of dictionaries.
+    pub const DICT_DECODE: u32 = 18;
+    /// The sorter.
+    pub const SORTER: u32 = 19;
+    /// The gatherer of rows.
+    pub const ROW_SHUFFLE: u32 = 20;
 
     /// The name of a type.
     pub fn name(kind: u32) -> &'static str {
@@ -42,6 +48,9 @@ pub mod block {
             MEMORY => "memory",
             COPY => "copy",
             SCAN => "scan",
+            DICT_DECODE => "dict_decode",
+            SORTER => "sorter",
+            ROW_SHUFFLE => "row_shuffle",
             _ => "unknown",
         }
     }

@@ -9,6 +9,7 @@ mod page;
 mod ports;
 mod registers;
 mod scan;
+mod sorter;
 
 use design::engine::Plugged;
 use spec::nvme::Status;
@@ -78,6 +79,7 @@ fn make(plugged: &Plugged, config: &Config) -> Option<Box<dyn Engine>> {
     match (plugged.manifest.kind, plugged.manifest.name.as_str()) {
         (16, "copy") => Some(Box::new(copy::Copy::new(config))),
         (17, "scan") => Some(Box::new(scan::Scan::new(config))),
+        (19, "sorter") => Some(Box::new(sorter::Sorter::new(config))),
         _ => None,
     }
 }

@@ -6,6 +6,7 @@ pub mod nvm_delay;
 pub mod nvme;
 pub mod qos;
 pub mod scan;
+pub mod sorter;
 
 /// A field of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

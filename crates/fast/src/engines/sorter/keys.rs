@@ -1,0 +1,100 @@
+//! Keys of the sorter: how they are told, and which of two comes first.
+
+use spec::regs::sorter::kind_lo;
+
+/// Bytes of an index.
+pub(super) const INDEX_BYTES: usize = 4;
+
+/// What `kind` says of a job.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind {
+    /// Bytes of a key, 4, 8 or 16, and as a power of two above 4.
+    pub(super) bytes: usize,
+    pub(super) width: u64,
+    order: u64,
+    descending: bool,
+    /// Only indexes are written in the end.
+    pub(super) indexes: bool,
+}
+
+/// Values of `kind_lo::ORDER`.
+const COMPLEMENT: u64 = 1;
+const TOTAL_ORDER: u64 = 2;
+
+impl Kind {
+    /// `None`: there is no such kind.
+    pub(super) fn of(kind: u64) -> Option<Kind> {
+        let known = kind_lo::WIDTH.mask()
+            | kind_lo::ORDER.mask()
+            | kind_lo::DESCENDING.mask()
+            | kind_lo::INDEXES.mask();
+        let (width, order) = (kind_lo::WIDTH.get(kind), kind_lo::ORDER.get(kind));
+        (kind & !known == 0 && width <= 2 && order <= TOTAL_ORDER).then_some(Kind {
+            bytes: 4 << width,
+            width,
+            order,
+            descending: kind_lo::DESCENDING.is_set(kind),
+            indexes: kind_lo::INDEXES.is_set(kind),
+        })
+    }
+
+    /// Bytes of a record.
+    pub(super) fn record(&self) -> usize {
+        2 * self.bytes
+    }
+
+    /// The number whose order is that of the keys.
+    pub(super) fn rank(&self, key: &[u8]) -> u128 {
+        let mut bytes = [0; 16];
+        bytes[..self.bytes].copy_from_slice(key);
+        let key = u128::from_le_bytes(bytes);
+        let top = 1 << (8 * self.bytes - 1);
+        let all = top | (top - 1);
+        let rank = match (self.order, key & top != 0) {
+            (COMPLEMENT, _) | (TOTAL_ORDER, false) => key ^ top,
+            (TOTAL_ORDER, true) => key ^ all,
+            _ => key,
+        };
+        match self.descending {
+            true => rank ^ all,
+            false => rank,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_in_the_order_asked_for() {
+        let order = |kind: u64, keys: &[f64]| {
+            let kind = Kind::of(kind).expect("a kind");
+            let ranks = keys.iter().map(|key| kind.rank(&key.to_le_bytes()));
+            ranks
+                .collect::<Vec<u128>>()
+                .windows(2)
+                .all(|pair| pair[0] < pair[1])
+        };
+        let keys = [
+            -f64::NAN,
+            f64::NEG_INFINITY,
+            -1.0,
+            -0.0,
+            0.0,
+            1e-320,
+            2.0,
+            f64::INFINITY,
+            f64::NAN,
+        ];
+        assert!(order(0b0_10_01, &keys));
+        let mut reversed = keys;
+        reversed.reverse();
+        assert!(order(0b1_10_01, &reversed));
+        let signed = Kind::of(0b0_01_00).expect("a kind");
+        assert!(signed.rank(&(-1i32).to_le_bytes()) < signed.rank(&0i32.to_le_bytes()));
+        for unknown in [3, 0b11_00, 1 << 6, 1 << 63] {
+            assert!(Kind::of(unknown).is_none(), "{unknown:#x}");
+        }
+    }
+}

@@ -1,0 +1,717 @@
+//! The sorter (hw/engine/sorter): a column of keys in order, in passes over the memory.
+//!
+//! What the RTL does with each record is not repeated here: its records are sorted at once. Time goes by bursts: what is read comes a
+//! beat or a row of 8 records a cycle, what is merged leaves as fast, and each waits for the other as in the RTL: for a free half of
+//! the leaves in the first pass, for the rows of the leaves that come next in the others.
+
+mod keys;
+
+use std::collections::VecDeque;
+
+use spec::nvme::{status, Status};
+use spec::regs::sorter::{kind_lo, result};
+
+use crate::config::Config;
+use crate::controller::EngineCommand;
+
+use self::keys::{Kind, INDEX_BYTES};
+use super::ports::Ports;
+use super::{End, Engine, Job};
+
+/// Parameters of the RTL: leaves of the tree, rows of a run of the cascade, records of a row, bytes of a burst.
+const LEAVES: u64 = 64;
+const RUN_ROWS: u64 = 256;
+const LANES: u64 = 8;
+const BURST: u64 = 4096;
+/// Bursts under way or in the buffer, of reads and of writes.
+const BURSTS: usize = 16;
+/// Records that are sorted in the first pass.
+const CHUNK: u64 = LANES * LEAVES * RUN_ROWS;
+const MOST_KEYS: u64 = 1 << 31;
+const BEAT: u64 = 64;
+
+/// Bytes of a block, and of the units of places in NVMe commands, as powers of two.
+const BLOCK_BITS: u32 = 9;
+const UNIT_BITS: u32 = 12;
+
+/// Cycles from the start to the first read, from a pass's last response to the next pass, and from that of the last one to the end.
+const CHECK: u64 = 4;
+const NEXT_PASS: u64 = 2;
+const FINISH: u64 = 4;
+/// Through the crossbar, and from a channel to where rows are made.
+const CROSSBAR: u64 = 2;
+const BACK: u64 = 9;
+/// From a row that comes to the end of its chunk's last run, from the leaves to the tree's first row, and between two merges.
+const CASCADE: u64 = RUN_ROWS + 80;
+const TREE: u64 = 52;
+const CLEAR: u64 = 3;
+
+/// What a wake-up is about.
+const BEGIN: u32 = 0;
+const GO_ON: u32 = 1;
+const PASS: u32 = 2;
+const OVER: u32 = 3;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Idle,
+    Check,
+    Work,
+    /// Between passes.
+    Pause,
+    /// What is under way ends.
+    Abort,
+    Over,
+}
+
+/// What is sorted.
+#[derive(Clone, Copy)]
+struct Column {
+    src: u64,
+    dst: u64,
+    tmp: u64,
+    count: u64,
+    kind: Kind,
+}
+
+impl Column {
+    /// That of a job; `None`: there is no such column.
+    fn of(job: &Job) -> Option<Column> {
+        let [src, dst, tmp, count, kind, ..] = job.arguments;
+        if job.malformed || count == 0 || count > MOST_KEYS {
+            return None;
+        }
+        let kind = Kind::of(kind)?;
+        let column = Column {
+            src,
+            dst,
+            tmp,
+            count,
+            kind,
+        };
+        let sizes = sizes(count, kind.width, kind.indexes);
+        let places = [src, dst, tmp];
+        let used = if sizes[2] == 0 { 2 } else { 3 };
+        let aligned = places[..used].iter().all(|place| place % BEAT == 0);
+        let end = |n: usize| u128::from(places[n]) + u128::from(sizes[n]);
+        let apart =
+            |a: usize, b: usize| u128::from(places[a]) >= end(b) || u128::from(places[b]) >= end(a);
+        let fits = (0..used).all(|n| end(n) >> 64 == 0);
+        let alone = (0..used).all(|a| (0..a).all(|b| apart(a, b)));
+        (aligned && fits && alone).then_some(column)
+    }
+
+    fn passes(&self) -> u64 {
+        let (mut passes, mut most) = (1, CHUNK);
+        while self.count > most {
+            (passes, most) = (passes + 1, most * LEAVES);
+        }
+        passes
+    }
+}
+
+/// Bytes of source, target and scratch, of keys of `4 << width` bytes. With three passes or more the target holds records in between,
+/// with one there is no scratch.
+fn sizes(count: u64, width: u64, indexes: bool) -> [u64; 3] {
+    let records = count << (3 + width);
+    [
+        count << (2 + width),
+        match indexes && count <= CHUNK * LEAVES {
+            true => count * INDEX_BYTES as u64,
+            false => records,
+        },
+        match count <= CHUNK {
+            true => 0,
+            false => records,
+        },
+    ]
+}
+
+/// A read burst.
+struct Read {
+    addr: u64,
+    len: u64,
+    /// Of which leaf; the first pass has one only.
+    leaf: usize,
+    /// Records whose last byte is in it.
+    records: u64,
+    /// When it came.
+    here: Option<u64>,
+}
+
+/// A leaf of the tree, in all passes but the first.
+#[derive(Clone, Default)]
+struct Leaf {
+    /// Records: of its run, asked for, here, merged.
+    run: u64,
+    asked: u64,
+    here: u64,
+    merged: u64,
+}
+
+/// One sort at a time.
+pub(super) struct Sorter {
+    state: State,
+    column: Option<Column>,
+    stopped: bool,
+    read_error: bool,
+    write_error: bool,
+    /// The keys, and their numbers in the order of the present pass's result.
+    keys: Vec<u8>,
+    order: Vec<u32>,
+
+    pass: u64,
+    passes: u64,
+    /// Records of a run that this pass reads; of the first one, of a chunk that it makes.
+    run: u64,
+
+    /// Read bursts in their order, the number of the first one, the next edge of an address, and that up to which beats have been taken.
+    reads: VecDeque<Read>,
+    first_read: u64,
+    read_free: u64,
+    taken: u64,
+    /// Records asked for, and taken.
+    asked: u64,
+    loaded: u64,
+    /// Leaves with room for a piece, in turn.
+    leaves: Vec<Leaf>,
+    turn: usize,
+    /// When the last record of each chunk has come, of those that have not been merged.
+    chunks: VecDeque<u64>,
+
+    /// Records that have been merged, when the last of them left the tree, and how far a merge may go.
+    merged: u64,
+    out_free: u64,
+    merge_end: u64,
+    /// Bytes of this pass whose write has begun; write bursts under way, when the next one may begin.
+    written: u64,
+    writes: [bool; BURSTS],
+    next_write: usize,
+    write_free: u64,
+    planned: u64,
+    ended: Option<End>,
+}
+
+impl Sorter {
+    pub(super) fn new(_config: &Config) -> Sorter {
+        Sorter {
+            state: State::Idle,
+            column: None,
+            stopped: false,
+            read_error: false,
+            write_error: false,
+            keys: Vec::new(),
+            order: Vec::new(),
+            pass: 0,
+            passes: 0,
+            run: CHUNK,
+            reads: VecDeque::with_capacity(BURSTS),
+            first_read: 0,
+            read_free: 0,
+            taken: 0,
+            asked: 0,
+            loaded: 0,
+            leaves: vec![Leaf::default(); LEAVES as usize],
+            turn: 0,
+            chunks: VecDeque::new(),
+            merged: 0,
+            out_free: 0,
+            merge_end: 0,
+            written: 0,
+            writes: [false; BURSTS],
+            next_write: 0,
+            write_free: 0,
+            planned: 0,
+            ended: None,
+        }
+    }
+
+    fn wake(&mut self, cycle: u64, ports: &mut Ports) {
+        let now = ports.now();
+        if self.planned <= now || cycle < self.planned {
+            self.planned = cycle;
+            ports.wake(cycle, GO_ON);
+        }
+    }
+
+    fn is_first(&self) -> bool {
+        self.pass == 0
+    }
+
+    fn is_last(&self) -> bool {
+        self.pass + 1 == self.passes
+    }
+
+    /// The target in this pass is the job's: so the last one writes there.
+    fn is_to_dst(&self) -> bool {
+        (self.passes - self.pass) % 2 == 1
+    }
+
+    fn begin_pass(&mut self, ports: &mut Ports) {
+        self.state = State::Work;
+        (self.asked, self.loaded, self.merged, self.written) = (0, 0, 0, 0);
+        (self.read_free, self.taken, self.out_free) = (ports.now(), ports.now(), ports.now());
+        (self.merge_end, self.write_free) = (0, ports.now());
+        self.chunks.clear();
+        if !self.is_first() {
+            self.begin_group(ports.now());
+        }
+        self.go_on(ports);
+    }
+
+    /// The next runs that become one.
+    fn begin_group(&mut self, now: u64) {
+        let Some(column) = self.column else { return };
+        let first = self.merged;
+        for (n, leaf) in (0..).zip(&mut self.leaves) {
+            let left = column.count.saturating_sub(first + n * self.run);
+            *leaf = Leaf {
+                run: left.min(self.run),
+                ..Leaf::default()
+            };
+        }
+        self.turn = 0;
+        self.merge_end = first + (LEAVES * self.run).min(column.count - first);
+        self.out_free = now + TREE;
+        // Runs follow each other in `order`; together they are in order.
+        let (order, keys) = (
+            &mut self.order[first as usize..self.merge_end as usize],
+            &self.keys,
+        );
+        sort(order, keys, &column.kind);
+    }
+
+    /// Does all that can be done by now.
+    fn go_on(&mut self, ports: &mut Ports) {
+        if self.state == State::Work {
+            while self.take(ports) | self.merge(ports) {}
+            self.ask(ports);
+        }
+        self.look(ports);
+    }
+
+    /// Asks for what there is room for.
+    fn ask(&mut self, ports: &mut Ports) {
+        let Some(column) = self.column else { return };
+        while self.reads.len() < BURSTS {
+            if self.read_free > ports.now() {
+                let cycle = self.read_free;
+                return self.wake(cycle, ports);
+            }
+            let (size, from, first, leaf, left) = if self.is_first() {
+                let size = column.kind.bytes as u64;
+                (size, column.src, self.asked, 0, column.count - self.asked)
+            } else {
+                let Some(leaf) = self.leaf_with_room(&column) else {
+                    return;
+                };
+                let from = if self.is_to_dst() {
+                    column.tmp
+                } else {
+                    column.dst
+                };
+                let (begin, asked) = (self.merge_begin(), self.leaves[leaf].asked);
+                let first = begin + leaf as u64 * self.run + asked;
+                (
+                    column.kind.record() as u64,
+                    from,
+                    first,
+                    leaf,
+                    self.leaves[leaf].run - asked,
+                )
+            };
+            if left == 0 {
+                return;
+            }
+            let addr = from + first * size;
+            let len = (BURST - addr % BURST).min(left * size);
+            let records = len / size;
+            match self.is_first() {
+                true => self.asked += records,
+                false => {
+                    self.leaves[leaf].asked += records;
+                    // A piece of 4 KiB is asked for whole.
+                    if addr % BURST + len == BURST {
+                        self.turn = (leaf + 1) % self.leaves.len();
+                    }
+                }
+            }
+            let slot = (self.first_read + self.reads.len() as u64) % BURSTS as u64;
+            self.reads.push_back(Read {
+                addr,
+                len,
+                leaf,
+                records,
+                here: None,
+            });
+            self.read_free = ports.now() + 1;
+            ports.read(CROSSBAR, slot as u16, addr, len as u32, slot as u32);
+        }
+    }
+
+    /// The first record of the runs that are merged.
+    fn merge_begin(&self) -> u64 {
+        let group = LEAVES * self.run;
+        (self.merge_end - 1) / group * group
+    }
+
+    fn leaf_with_room(&self, column: &Column) -> Option<usize> {
+        let ring = 2 * LANES * RUN_ROWS;
+        let piece = BURST / column.kind.record() as u64;
+        let leaves = self.leaves.len();
+        let turns = (0..leaves).map(|n| (self.turn + n) % leaves);
+        let has_room =
+            |leaf: &Leaf| leaf.asked < leaf.run && leaf.asked - leaf.merged + piece <= ring;
+        turns.into_iter().find(|&n| has_room(&self.leaves[n]))
+    }
+
+    /// Takes the oldest read burst, if it is here.
+    fn take(&mut self, ports: &mut Ports) -> bool {
+        let Some(column) = self.column else {
+            return false;
+        };
+        let Some(read) = self.reads.front() else {
+            return false;
+        };
+        let Some(here) = read.here else {
+            return false;
+        };
+        // Two halves of the leaves: a chunk waits until the one before the last one has been merged.
+        let chunk = self.loaded / CHUNK;
+        if self.is_first() && chunk > self.merged / CHUNK + 1 {
+            return false;
+        }
+        let beats = read.len.div_ceil(BEAT);
+        let rows = read.records.div_ceil(LANES);
+        let done = self.taken.max(here + BACK)
+            + if self.is_first() {
+                beats.max(rows)
+            } else {
+                beats
+            };
+        if done > ports.now() {
+            self.wake(done, ports);
+            return false;
+        }
+        self.taken = done;
+        let (records, leaf) = (read.records, read.leaf);
+        self.reads.pop_front();
+        self.first_read += 1;
+        self.loaded += records;
+        if !self.is_first() {
+            self.leaves[leaf].here += records;
+            return true;
+        }
+        if self.loaded % CHUNK == 0 || self.loaded == column.count {
+            let from = (self.loaded - 1) / CHUNK * CHUNK;
+            let numbers = from as u32..self.loaded as u32;
+            let begin = self.order.len();
+            self.order.extend(numbers);
+            sort(&mut self.order[begin..], &self.keys, &column.kind);
+            self.chunks.push_back(done + CASCADE);
+        }
+        true
+    }
+
+    /// Merges as much as the next write burst needs, and begins it.
+    fn merge(&mut self, ports: &mut Ports) -> bool {
+        let Some(column) = self.column else {
+            return false;
+        };
+        let indexes = column.kind.indexes && self.is_last();
+        let size = if indexes {
+            INDEX_BYTES
+        } else {
+            column.kind.record()
+        } as u64;
+        let bytes = column.count * size;
+        if self.written == bytes {
+            return false;
+        }
+        if self.merged == self.merge_end && !self.begin_merge(&column, ports) {
+            return false;
+        }
+        let to = if self.is_to_dst() {
+            column.dst
+        } else {
+            column.tmp
+        };
+        let addr = to + self.written;
+        let len = (BURST - addr % BURST).min(bytes - self.written);
+        // Whole records, and of this merge.
+        let until = (self.written + len).div_ceil(size).min(self.merge_end);
+        let records = until - self.merged;
+        if !self.is_first() && records > 0 {
+            let begin = self.merge_begin();
+            let mut counts = [0u32; LEAVES as usize];
+            for &number in &self.order[self.merged as usize..until as usize] {
+                counts[((u64::from(number) - begin) / self.run) as usize] += 1;
+            }
+            let short = |(leaf, &count): (&Leaf, &u32)| leaf.merged + u64::from(count) > leaf.here;
+            if self.leaves.iter().zip(&counts).any(short) {
+                return false;
+            }
+            for (leaf, count) in self.leaves.iter_mut().zip(counts) {
+                leaf.merged += u64::from(count);
+            }
+        }
+        if records > 0 {
+            let row_beats = if indexes { 1 } else { LANES * size / BEAT };
+            let begin = self
+                .out_free
+                .max(if self.is_first() { 0 } else { ports.now() });
+            self.out_free = begin + records.div_ceil(LANES) * row_beats;
+            self.merged = until;
+            if self.merged == self.merge_end && self.is_first() {
+                self.chunks.pop_front();
+            }
+        }
+        if self.merged * size < self.written + len {
+            return true;
+        }
+        if self.writes[self.next_write] {
+            return false;
+        }
+        let when = self.out_free.max(self.write_free);
+        if when > ports.now() {
+            self.wake(when, ports);
+            return false;
+        }
+        self.write(addr, len, size, indexes, ports);
+        true
+    }
+
+    /// A chunk, or the next group of runs, if there is one.
+    fn begin_merge(&mut self, column: &Column, ports: &mut Ports) -> bool {
+        if self.merged == column.count {
+            return true;
+        }
+        if !self.is_first() {
+            self.begin_group(ports.now());
+            self.ask(ports);
+            return true;
+        }
+        let Some(&full) = self.chunks.front() else {
+            return false;
+        };
+        if full > ports.now() {
+            self.wake(full, ports);
+            return false;
+        }
+        self.merge_end = (self.merged + CHUNK).min(column.count);
+        self.out_free = full.max(self.out_free + CLEAR) + TREE;
+        true
+    }
+
+    fn write(&mut self, addr: u64, len: u64, size: u64, indexes: bool, ports: &mut Ports) {
+        let Some(column) = self.column else { return };
+        let key_bytes = column.kind.bytes;
+        let first = self.written / size;
+        let last = (self.written + len).div_ceil(size);
+        let mut data = Vec::with_capacity(((last - first) * size) as usize);
+        for &number in &self.order[first as usize..last as usize] {
+            if !indexes {
+                let at = number as usize * key_bytes;
+                data.extend_from_slice(&self.keys[at..at + key_bytes]);
+            }
+            data.extend_from_slice(&number.to_le_bytes());
+            if !indexes {
+                data.resize(data.len() + key_bytes - INDEX_BYTES, 0);
+            }
+        }
+        let skip = (self.written - first * size) as usize;
+        let id = self.next_write as u16;
+        self.writes[self.next_write] = true;
+        if ports.write(CROSSBAR, id, addr, len as u32, id.into()) {
+            self.write_error |= !ports.store(addr, &data[skip..skip + len as usize]);
+        }
+        self.next_write = (self.next_write + 1) % BURSTS;
+        self.written += len;
+        self.write_free = ports.now() + len.div_ceil(BEAT);
+    }
+
+    /// Looks whether a pass, or what was to end, is over.
+    fn look(&mut self, ports: &mut Ports) {
+        let rests = self.writes.iter().all(|&open| !open);
+        let Some(column) = self.column else { return };
+        match self.state {
+            State::Work if self.read_error || self.stopped => {
+                self.state = State::Abort;
+                self.look(ports);
+            }
+            State::Work if rests && self.merged == column.count && self.is_written(&column) => {
+                self.pass += 1;
+                if self.pass > 1 {
+                    self.run *= LEAVES;
+                }
+                match self.pass == self.passes {
+                    true => self.over(FINISH, ports),
+                    false => {
+                        self.state = State::Pause;
+                        ports.wake(ports.now() + NEXT_PASS, PASS);
+                    }
+                }
+            }
+            State::Abort if rests && self.reads.iter().all(|read| read.here.is_some()) => {
+                self.over(FINISH, ports)
+            }
+            _ => {}
+        }
+    }
+
+    fn is_written(&self, column: &Column) -> bool {
+        let size = match column.kind.indexes && self.is_last() {
+            true => INDEX_BYTES,
+            false => column.kind.record(),
+        };
+        self.written == column.count * size as u64
+    }
+
+    fn over(&mut self, cycles: u64, ports: &mut Ports) {
+        self.state = State::Over;
+        ports.wake(ports.now() + cycles, OVER);
+    }
+
+    fn result(&self) -> End {
+        let mut end = End::default();
+        let stopped = self.stopped && !self.read_error;
+        let bits = [
+            (result::READ_ERROR, self.read_error),
+            (result::WRITE_ERROR, self.write_error),
+            (result::STOPPED, stopped),
+            (result::INVALID, self.column.is_none()),
+        ];
+        for (bit, on) in bits {
+            end.result |= if on { bit.mask() as u32 } else { 0 };
+        }
+        if !stopped && self.column.is_some() {
+            end.outputs[0] = self.passes;
+        }
+        end
+    }
+}
+
+/// Sorts numbers of keys by their keys. They are in their order where keys are equal, and stay so.
+fn sort(order: &mut [u32], keys: &[u8], kind: &Kind) {
+    let size = kind.bytes;
+    order.sort_by_key(|&number| kind.rank(&keys[number as usize * size..][..size]));
+}
+
+impl Engine for Sorter {
+    fn judge(&self, command: &EngineCommand) -> Result<Job, Status> {
+        let dw = &command.sqe.dw;
+        if dw[14] >> 6 != 0 {
+            return Err(status::INVALID_FIELD.dnr());
+        }
+        let (count, kind) = (u64::from(dw[13]), u64::from(dw[14]));
+        let places = [10, 11, 12].map(|n| u64::from(dw[n]) << UNIT_BITS);
+        let bytes = command.blocks << BLOCK_BITS;
+        let sizes = sizes(
+            count,
+            kind_lo::WIDTH.get(kind),
+            kind_lo::INDEXES.is_set(kind),
+        );
+        let beyond = |(place, size): (u64, u64)| size != 0 && place + size > bytes;
+        if places.into_iter().zip(sizes).any(beyond) {
+            return Err(status::LBA_OUT_OF_RANGE.dnr());
+        }
+        let mut job = Job::default();
+        let base = command.base << BLOCK_BITS;
+        for (argument, place) in job.arguments.iter_mut().zip(places) {
+            *argument = base + place;
+        }
+        (job.arguments[3], job.arguments[4]) = (count, kind);
+        Ok(job)
+    }
+
+    fn stopped(&self) -> u32 {
+        result::STOPPED.mask() as u32
+    }
+
+    fn answer(&self, end: &End) -> (Status, u32) {
+        let is = |bit: spec::regs::Field| bit.is_set(end.result.into());
+        let status = if is(result::INVALID) {
+            status::INVALID_FIELD.dnr()
+        } else if is(result::WRITE_ERROR) {
+            status::WRITE_FAULT
+        } else if is(result::READ_ERROR) {
+            status::UNRECOVERED_READ_ERROR
+        } else {
+            status::SUCCESS
+        };
+        (status, end.outputs[0] as u32)
+    }
+
+    fn start(&mut self, job: &Job, ports: &mut Ports) {
+        self.column = Column::of(job);
+        (self.stopped, self.read_error, self.write_error) = (false, false, false);
+        (self.pass, self.run) = (0, CHUNK);
+        self.passes = self.column.map_or(0, |column| column.passes());
+        self.keys.clear();
+        self.order.clear();
+        self.reads.clear();
+        self.state = State::Check;
+        ports.wake(ports.now() + CHECK, BEGIN);
+    }
+
+    fn stop(&mut self, ports: &mut Ports) {
+        match self.state {
+            State::Check => self.stopped |= self.column.is_some(),
+            State::Work | State::Pause if !self.stopped => {
+                self.stopped = true;
+                self.look(ports);
+            }
+            _ => {}
+        }
+    }
+
+    fn wake(&mut self, what: u32, ports: &mut Ports) {
+        match what {
+            BEGIN if self.column.is_none() || self.stopped => self.over(1, ports),
+            BEGIN => self.begin_pass(ports),
+            PASS if self.stopped => self.over(FINISH, ports),
+            PASS => self.begin_pass(ports),
+            OVER => {
+                self.state = State::Idle;
+                self.ended = Some(self.result());
+                (self.keys, self.order) = (Vec::new(), Vec::new());
+            }
+            _ => self.go_on(ports),
+        }
+    }
+
+    fn read(&mut self, burst: u32, end: bool, fine: bool, ports: &mut Ports) {
+        if !end {
+            return;
+        }
+        let slot = u64::from(burst);
+        let place = (slot + BURSTS as u64 - self.first_read % BURSTS as u64) % BURSTS as u64;
+        let is_first = self.is_first();
+        let Some(read) = self.reads.get_mut(place as usize) else {
+            return;
+        };
+        read.here = Some(ports.now());
+        let mut fine = fine;
+        if is_first && fine {
+            let Some(column) = self.column else { return };
+            let at = (read.addr - column.src) as usize;
+            let end = at + read.len as usize;
+            if self.keys.len() < end {
+                self.keys.resize(end, 0);
+            }
+            fine = ports.load(read.addr, &mut self.keys[at..end]);
+        }
+        self.read_error |= !fine;
+        self.go_on(ports);
+    }
+
+    fn written(&mut self, burst: u32, fine: bool, ports: &mut Ports) {
+        self.writes[burst as usize] = false;
+        self.write_error |= !fine;
+        self.go_on(ports);
+    }
+
+    fn ended(&mut self) -> Option<End> {
+        self.ended.take()
+    }
+}

@@ -1,0 +1,190 @@
+"""sorter_core before a memory that answers in any order: kinds of keys, sizes, adversarial inputs, errors, stops."""
+
+import random
+import struct
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, RisingEdge
+from interleaving_ram import InterleavingRam
+
+SIZE = 1 << 19
+SRC, DST, TMP = 0, SIZE // 4, 5 * SIZE // 8
+WIDTHS = (4, 8, 16)  # bytes of a key
+UNSIGNED, COMPLEMENT, TOTAL_ORDER = range(3)
+
+
+def rank(key, width, order):
+    """The number whose order is that of the keys."""
+    top = 1 << (8 * width - 1)
+    if order == UNSIGNED:
+        return key
+    if order == COMPLEMENT or not key & top:
+        return key ^ top
+    return key ^ (2 * top - 1)
+
+
+def expected(keys, width, order, descending, indexes):
+    """What the sorter writes."""
+    ranks = [rank(key, width, order) for key in keys]
+    # Stable in both directions.
+    places = sorted(range(len(keys)), key=lambda i: -ranks[i] if descending else ranks[i])
+    if indexes:
+        return b"".join(struct.pack("<I", i) for i in places)
+    return b"".join((keys[i].to_bytes(width, "little") + struct.pack("<I", i)).ljust(2 * width, b"\0") for i in places)
+
+
+class Bench:
+    def __init__(self, dut, **ram):
+        self.dut = dut
+        self.random = random.Random(cocotb.RANDOM_SEED)
+        self.ram = InterleavingRam(dut, "m_axi", SIZE, self.random.random(), **ram)
+        self.chunk = int(dut.Leaves.value) * int(dut.RunRows.value) * 8
+        self.leaves = int(dut.Leaves.value)
+        cocotb.start_soon(Clock(dut.clk_i, 4, unit="ns").start())
+
+    async def start(self):
+        d = self.dut
+        for signal in (d.start_i, d.stop_i, d.src_i, d.dst_i, d.tmp_i, d.count_i, d.kind_i, d.indexes_i):
+            signal.value = 0
+        d.rst_ni.value = 0
+        await ClockCycles(d.clk_i, 4)
+        d.rst_ni.value = 1
+        cocotb.start_soon(self.ram.run())
+        await ClockCycles(d.clk_i, 4)
+
+    async def run(self, count, width=4, order=UNSIGNED, descending=False, indexes=False, stop=None):
+        """Starts a sort and waits for its end: (stopped, errors), and the cycles that it took."""
+        d = self.dut
+        d.src_i.value, d.dst_i.value, d.tmp_i.value, d.count_i.value = SRC, DST, TMP, count
+        d.kind_i.value = descending << 4 | order << 2 | WIDTHS.index(width)
+        d.indexes_i.value = indexes
+        d.start_i.value = 1
+        await RisingEdge(d.clk_i)
+        d.start_i.value = 0
+        for cycle in range(400_000):
+            d.stop_i.value = stop is not None and cycle >= stop
+            await RisingEdge(d.clk_i)
+            if int(d.done_o.value):
+                ended = int(d.stopped_o.value), int(d.errors_o.value)
+                await ClockCycles(d.clk_i, 4)
+                assert not int(d.busy_o.value)
+                d.stop_i.value = 0
+                return ended, cycle
+        raise AssertionError("no end")
+
+    async def sort(self, keys, **how):
+        """Sorts keys, and compares what stands in the memory then. Returns the cycles."""
+        width = how.get("width", 4)
+        self.ram.data[:] = self.random.randbytes(SIZE)
+        self.ram.data[SRC : SRC + len(keys) * width] = b"".join(key.to_bytes(width, "little") for key in keys)
+        wanted = expected(
+            keys, width, how.get("order", UNSIGNED), how.get("descending", False), how.get("indexes", False)
+        )
+        behind = bytes(self.ram.data[DST + len(wanted) : TMP])
+        ended, cycles = await self.run(len(keys), **how)
+        assert ended == (0, 0)
+        got = bytes(self.ram.data[DST : DST + len(wanted)])
+        if got != wanted:
+            size = len(wanted) // len(keys)
+            place = next(i for i in range(len(keys)) if got[i * size :][:size] != wanted[i * size :][:size])
+            raise AssertionError(
+                f"{len(keys)} keys, {how}: record {place} is {got[place * size :][:size].hex()}, "
+                f"not {wanted[place * size :][:size].hex()}"
+            )
+        passes = int(self.dut.passes_o.value)
+        if passes < 3:
+            assert bytes(self.ram.data[DST + len(wanted) : TMP]) == behind, "it wrote behind its target"
+        return cycles
+
+
+def random_keys(rng, count, width):
+    return [rng.getrandbits(8 * width) for _ in range(count)]
+
+
+@cocotb.test()
+async def all_counts(dut):
+    """One key, and all counts around rows and runs; around chunks and groups of them."""
+    bench = Bench(dut, stall=0.1, latency=10)
+    await bench.start()
+    counts = [*range(1, 36), 63, 64, 65]
+    for chunks in (1, 2, 3, bench.leaves, bench.leaves + 1):
+        counts += [chunks * bench.chunk + more for more in (-1, 0, 1)]
+    for count in counts:
+        await bench.sort(random_keys(bench.random, count, 4))
+
+
+@cocotb.test()
+async def all_kinds(dut):
+    """Widths, orders, directions, both outputs, with keys that are often equal, and bits at the top."""
+    bench = Bench(dut, stall=0.1, latency=10)
+    await bench.start()
+    for width in WIDTHS:
+        for order in (UNSIGNED, COMPLEMENT, TOTAL_ORDER):
+            for descending in (False, True):
+                for indexes in (False, True):
+                    count = bench.random.choice(
+                        [bench.random.randrange(1, 100), bench.chunk + bench.random.randrange(1, 100)]
+                    )
+                    top = 1 << (8 * width - 1)
+                    few = [0, 1, top - 1, top, top + 1, 2 * top - 1]
+                    keys = [
+                        bench.random.choice([bench.random.choice(few), bench.random.getrandbits(8 * width)])
+                        for _ in range(count)
+                    ]
+                    await bench.sort(keys, width=width, order=order, descending=descending, indexes=indexes)
+
+
+@cocotb.test()
+async def floats(dut):
+    """IEEE 754 total order: NaN of both signs, infinities, zeros of both signs, subnormal numbers."""
+    bench = Bench(dut, stall=0.1, latency=10)
+    await bench.start()
+    for width, code in ((4, "<f"), (8, "<d")):
+        values = [0.0, -0.0, 1.5, -1.5, float("inf"), float("-inf"), 1e-40, -1e-40, 3.4e38]
+        keys = [int.from_bytes(struct.pack(code, bench.random.choice(values)), "little") for _ in range(200)]
+        nan = int.from_bytes(struct.pack(code, float("nan")), "little")
+        keys += [nan, nan | 1 << (8 * width - 1), nan | 1]
+        await bench.sort(keys, width=width, order=TOTAL_ORDER)
+
+
+def adversarial(n, rng):
+    yield "sorted", list(range(n))
+    yield "reversed", list(range(n))[::-1]
+    yield "equal", [7] * n
+    yield "few", [rng.randrange(3) for _ in range(n)]
+    yield "organ pipe", [min(i, n - i) for i in range(n)]
+    yield "extremes", [rng.choice([0, (1 << 32) - 1]) for _ in range(n)]
+    yield "saw", [i % 17 for i in range(n)]
+    yield "random", random_keys(rng, n, 4)
+
+
+@cocotb.test()
+async def adversarial_inputs(dut):
+    """None of them is slower than its rate allows: a row a cycle in each pass, and what begins and ends it."""
+    bench = Bench(dut, stall=0.0, latency=8, interleave=False)
+    await bench.start()
+    n = 3 * bench.chunk
+    for name, keys in adversarial(n, bench.random):
+        cycles = await bench.sort(keys)
+        dut._log.info("%s: %d keys, %d cycles", name, n, cycles)
+
+
+@cocotb.test()
+async def errors_and_stops(dut):
+    """A read or write that fails ends it, as a stop does, at any moment; the next sort is right."""
+    bench = Bench(dut, stall=0.1, latency=10)
+    await bench.start()
+    count = 2 * bench.chunk + 5
+    keys = random_keys(bench.random, count, 4)
+    for page, error in ((SRC >> 12, 1), (TMP >> 12, 1), (DST >> 12, 2)):
+        bench.ram.errors = {page}
+        ended, _ = await bench.run(count)
+        assert (ended[0], ended[1] & error) == (0, error), page
+        bench.ram.errors = set()
+        await bench.sort(keys)
+    whole = await bench.sort(keys)
+    for _ in range(12):
+        ended, _ = await bench.run(count, stop=bench.random.randrange(whole))
+        assert ended in ((1, 0), (0, 0)), ended
+        await bench.sort(keys[: bench.random.randrange(1, count)])

@@ -1,0 +1,153 @@
+// The memory behind the merge tree's leaves, and who of them gets a row next.
+//
+// Each leaf has 2 * RunRows rows. They are two halves that a sorted chunk is merged from while the next one comes into the other one, or
+// one ring that the memory's runs pass through.
+`include "ns_assert.svh"
+
+module sorter_leaves
+  import sorter_pkg::*;
+#(
+  /// Bits of a record.
+  parameter int unsigned Width   = 96,
+  /// Leaves, a power of two.
+  parameter int unsigned Leaves  = 64,
+  /// Rows of a half, a power of two.
+  parameter int unsigned RunRows = 256,
+  localparam int unsigned LeafBits = unsigned'($clog2(Leaves)),
+  localparam int unsigned RunBits = unsigned'($clog2(RunRows))
+) (
+  input  logic                          clk_i,
+  input  logic                          rst_ni,
+  /// From registers: a row is on its way.
+  output logic                          busy_o,
+
+  /// Begin a merge: of the leaves, so many have `full_i` rows, the next one `part_i`, the others none.
+  input  logic                          begin_i,
+  input  logic [LeafBits:0]             wholes_i,
+  input  logic [31:0]                   full_i,
+  input  logic [31:0]                   part_i,
+  /// All rows are here, in this half; else they come, into the ring.
+  input  logic                          here_i,
+  input  logic                          half_i,
+
+  /// A row is written, of a leaf, at a place of its rows.
+  input  logic                          write_valid_i,
+  input  logic [LeafBits-1:0]           write_leaf_i,
+  input  logic [RunBits:0]              write_place_i,
+  input  logic [Lanes-1:0][Width-1:0]   write_row_i,
+  /// It is one of those that come.
+  input  logic                          write_comes_i,
+
+  /// For each leaf, a row leaves its ring.
+  output logic [Leaves-1:0]             taken_o,
+
+  /// The tree (sorter_tree).
+  input  logic [Leaves-1:0]             room_i,
+  output logic [Leaves-1:0]             reserve_o,
+  output logic                          out_valid_o,
+  output logic [LeafBits-1:0]           out_leaf_o,
+  output logic                          out_last_o,
+  output logic                          out_none_o,
+  output logic [Lanes-1:0][Width-1:0]   out_row_o
+);
+
+  logic [Leaves-1:0] ready, gnt;
+  logic [LeafBits-1:0] leaf;
+  logic any;
+  logic [Leaves-1:0][31:0] left_q;
+  logic [Leaves-1:0][RunBits+1:0] here_q;
+  logic [Leaves-1:0][RunBits:0] place_q;
+  logic [Leaves-1:0] open_q;  // it has not told its end yet
+
+  for (genvar l = 0; l < Leaves; l++) begin : gen_leaf
+    logic [31:0] rows;
+    logic comes;
+    assign rows = ((LeafBits + 1)'(l) < wholes_i) ? full_i : ((LeafBits + 1)'(l) == wholes_i) ? part_i : '0;
+    assign ready[l] = open_q[l] && room_i[l] && (here_q[l] != '0 || left_q[l] == '0);
+    assign comes = write_valid_i && write_comes_i && write_leaf_i == LeafBits'(l);
+    assign taken_o[l] = gnt[l] && left_q[l] != '0;
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        open_q[l] <= 1'b0;
+        here_q[l] <= '0;
+      end else if (begin_i) begin
+        open_q[l] <= 1'b1;
+        here_q[l] <= here_i ? (RunBits + 2)'(rows) : '0;
+      end else begin
+        if (gnt[l] && left_q[l] <= 32'd1) open_q[l] <= 1'b0;
+        here_q[l] <= here_q[l] + (RunBits + 2)'(comes) - (RunBits + 2)'(taken_o[l]);
+      end
+    end
+
+    always_ff @(posedge clk_i) begin
+      if (begin_i) begin
+        left_q[l]  <= rows;
+        place_q[l] <= {here_i && half_i, RunBits'(0)};
+      end else if (taken_o[l]) begin
+        left_q[l]  <= left_q[l] - 1'b1;
+        place_q[l] <= place_q[l] + 1'b1;
+      end
+    end
+  end
+
+  ns_rr_arbiter #(
+    .N(Leaves)
+  ) u_arbiter (
+    .clk_i,
+    .rst_ni,
+    .req_i  (ready),
+    .next_i (1'b1),
+    .gnt_o  (gnt),
+    .idx_o  (leaf),
+    .valid_o(any)
+  );
+  assign reserve_o = gnt;
+
+  // Chosen, read, there.
+  logic pick_q, read_q, pick_last_q, pick_none_q;
+  logic [LeafBits-1:0] pick_leaf_q;
+  logic [RunBits:0] pick_place_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      pick_q <= 1'b0;
+      read_q <= 1'b0;
+    end else begin
+      pick_q <= any;
+      read_q <= pick_q;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    pick_leaf_q <= leaf;
+    pick_place_q <= place_q[leaf];
+    pick_last_q <= left_q[leaf] <= 32'd1;
+    pick_none_q <= left_q[leaf] == '0;
+    out_leaf_o <= pick_leaf_q;
+    out_last_o <= pick_last_q;
+    out_none_o <= pick_none_q;
+  end
+  assign out_valid_o = read_q;
+  assign busy_o = pick_q || read_q || open_q != '0;
+
+  ns_ram_1r1w #(
+    .Width(Lanes * Width),
+    .Depth(2 * Leaves * RunRows),
+    .Style("uram")
+  ) u_rows (
+    .clk_i,
+    .we_i   (write_valid_i),
+    .waddr_i({write_place_i[RunBits], write_leaf_i, write_place_i[RunBits-1:0]}),
+    .wdata_i(write_row_i),
+    .re_i   (pick_q),
+    .raddr_i({pick_place_q[RunBits], pick_leaf_q, pick_place_q[RunBits-1:0]}),
+    .rdata_o(out_row_o)
+  );
+
+  if (RunRows < 2 || 2 ** RunBits != RunRows || Leaves < 2 || 2 ** LeafBits != Leaves) begin : gen_bad_size
+    $error("sorter_leaves: Leaves and RunRows must be powers of two of at least 2");
+  end
+
+  `NS_ASSERT(begins_at_rest, !begin_i || open_q == '0)
+
+endmodule

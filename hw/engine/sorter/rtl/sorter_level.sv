@@ -1,0 +1,239 @@
+// One level of the merge tree: its nodes share one selector and one network, and make a row a cycle between them.
+//
+// Each node merges two streams that come from below, from a buffer of its own for each. A node that has what it needs, and room in the buffer
+// above, takes its turn. So a tree's level costs as much as a single node, and gives the full rate however the records
+// are spread: also when all of them come through one node.
+//
+// A stream's last row is marked. A stream without rows is a single mark, `none`. After their streams' ends nodes rest until `clear_i`.
+`include "ns_assert.svh"
+
+module sorter_level
+  import sorter_pkg::*;
+#(
+  /// Bits of a record; less is first.
+  parameter int unsigned Width = 96,
+  /// Nodes, a power of two.
+  parameter int unsigned Nodes = 1,
+  /// Rows of a buffer, a power of two. At least 16 for the full rate through one node.
+  parameter int unsigned Rows = 16,
+  localparam int unsigned NodeBits = ns_axi_pkg::idx_width(Nodes)
+) (
+  input  logic                        clk_i,
+  input  logic                        rst_ni,
+  /// From registers: rows move.
+  output logic                        busy_o,
+  /// Begin anew. Nothing is on its way then.
+  input  logic                        clear_i,
+
+  /// From below, two streams a node. There is room for a row of a stream;
+  output logic [2*Nodes-1:0]          room_o,
+  /// this room is taken, by the row of this stream that comes some cycles later.
+  input  logic [2*Nodes-1:0]          reserve_i,
+  input  logic                        in_valid_i,
+  input  logic [NodeBits:0]           in_stream_i,
+  input  logic                        in_last_i,
+  input  logic                        in_none_i,
+  input  logic [Lanes-1:0][Width-1:0] in_row_i,
+
+  /// To above, one stream a node.
+  input  logic [Nodes-1:0]            room_i,
+  output logic [Nodes-1:0]            reserve_o,
+  output logic                        out_valid_o,
+  output logic [NodeBits-1:0]         out_stream_o,
+  output logic                        out_last_o,
+  output logic                        out_none_o,
+  output logic [Lanes-1:0][Width-1:0] out_row_o
+);
+
+  localparam int unsigned PtrBits = unsigned'($clog2(Rows));
+  localparam int unsigned CountBits = PtrBits + 1;
+  localparam int unsigned AddrBits = (Nodes > 1) ? NodeBits + PtrBits : PtrBits;
+  typedef logic [PtrBits-1:0] ptr_t;
+  typedef logic [CountBits-1:0] count_t;
+
+  // Of each node, of both of its streams: rows here, room that nobody has reserved, its last row is here.
+  count_t [Nodes-1:0][1:0] count_q, free_q;
+  ptr_t [Nodes-1:0][1:0] rptr_q, wptr_q;
+  logic [Nodes-1:0][1:0] end_q;
+  logic [Nodes-1:0][LaneBits-1:0] taken_q;  // of the present row of the first stream
+  logic [Nodes-1:0] over_q;
+
+  // ---------------------------------------------------------------- who may go
+
+  logic pick_q;  // a step is being taken
+  logic [NodeBits-1:0] node_q, node;
+  logic [Nodes-1:0] ready, gnt;
+  logic any;
+
+  // What a step that is being taken will leave is not known yet: a row less of both streams at most, and one row less together.
+  for (genvar n = 0; n < Nodes; n++) begin : gen_ready
+    logic stepping, whole;
+    count_t need;
+    logic [1:0] here;
+    logic [CountBits:0] left;
+    assign stepping = pick_q && node_q == NodeBits'(n);
+    assign need = stepping ? count_t'(3) : count_t'(2);
+    assign here = {end_q[n][1] || count_q[n][1] >= need, end_q[n][0] || count_q[n][0] >= need};
+    assign left = (CountBits + 1)'(count_q[n][0]) + (CountBits + 1)'(count_q[n][1]) - (CountBits + 1)'(taken_q[n] != '0);
+    assign whole = end_q[n] == '1;
+    assign ready[n] = !over_q[n] && room_i[n] && here == '1 && (!stepping || !whole || left > (CountBits + 1)'(1));
+  end
+
+  ns_rr_arbiter #(
+    .N(Nodes)
+  ) u_arbiter (
+    .clk_i,
+    .rst_ni,
+    .req_i  (ready),
+    .next_i (1'b1),
+    .gnt_o  (gnt),
+    .idx_o  (node),
+    .valid_o(any)
+  );
+
+  assign reserve_o = gnt;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) pick_q <= 1'b0;
+    else pick_q <= any && !clear_i;
+  end
+  always_ff @(posedge clk_i) node_q <= node;
+
+  // ---------------------------------------------------------------- a step
+
+  logic [LaneBits-1:0] taken;
+  logic [Lanes-1:0][Width-1:0] a, b, chosen;
+  logic [Lanes-1:0] a_none, b_none;
+  logic [1:0] over, release_row;
+  count_t [1:0] count, left;
+  logic [1:0] ends;
+  logic empty, last;
+  logic [NodeBits-1:0] in_node;
+
+  assign in_node = in_stream_i[NodeBits:1];
+  assign count = count_q[node_q];
+  assign ends = end_q[node_q];
+
+  function automatic logic [AddrBits-1:0] place(logic [NodeBits-1:0] n, ptr_t row);
+    return AddrBits'({n, row});
+  endfunction
+
+  // Lanes of the first stream whose record of the present row is gone.
+  logic [Lanes-1:0] below;
+  assign below = ~(Lanes'('1) << taken_q[node_q]);
+
+  for (genvar i = 0; i < Lanes; i++) begin : gen_lane
+    (* ram_style = "distributed" *) logic [Width-1:0] mem_a[Nodes*Rows];
+    (* ram_style = "distributed" *) logic [Width-1:0] mem_b[Nodes*Rows];
+    logic a_next, b_next;
+
+    always_ff @(posedge clk_i) begin
+      if (in_valid_i && !in_none_i && !in_stream_i[0])
+        mem_a[place(in_node, wptr_q[in_node][0])] <= in_row_i[i];
+      if (in_valid_i && !in_none_i && in_stream_i[0])
+        mem_b[place(in_node, wptr_q[in_node][1])] <= in_row_i[Lanes-1-i];
+    end
+    assign a_next = below[i];
+    assign b_next = below != '0 && !below[i];
+    assign a[i] = mem_a[place(node_q, rptr_q[node_q][0]+ptr_t'(a_next))];
+    assign b[i] = mem_b[place(node_q, rptr_q[node_q][1]+ptr_t'(b_next))];
+    assign a_none[i] = count[0] <= count_t'(a_next);
+    assign b_none[i] = count[1] <= count_t'(b_next);
+  end
+
+  sorter_select #(
+    .Width(Width)
+  ) u_select (
+    .taken_i (taken_q[node_q]),
+    .a_i     (a),
+    .a_none_i(a_none),
+    .b_i     (b),
+    .b_none_i(b_none),
+    .row_o   (chosen),
+    .taken_o (taken),
+    .a_over_o(over[0]),
+    .b_over_o(over[1])
+  );
+
+  // Two streams without rows are one.
+  assign empty = count == '0;
+  assign release_row = (pick_q && !empty) ? over & {count[1] != '0, count[0] != '0} : '0;
+  assign left = {count[1] - count_t'(release_row[1]), count[0] - count_t'(release_row[0])};
+  assign last = ends == '1 && left == '0;
+
+  for (genvar n = 0; n < Nodes; n++) begin : gen_state
+    logic [1:0] arrives, releases;
+    for (genvar s = 0; s < 2; s++) begin : gen_stream
+      assign arrives[s] = in_valid_i && in_stream_i == (NodeBits + 1)'(2 * n + s);
+      assign releases[s] = release_row[s] && node_q == NodeBits'(n);
+      assign room_o[2*n+s] = free_q[n][s] != '0;
+      always_ff @(posedge clk_i or negedge rst_ni) begin
+        if (!rst_ni) begin
+          count_q[n][s] <= '0;
+          free_q[n][s] <= count_t'(Rows);
+          rptr_q[n][s] <= '0;
+          wptr_q[n][s] <= '0;
+          end_q[n][s] <= 1'b0;
+        end else if (clear_i) begin
+          count_q[n][s] <= '0;
+          free_q[n][s] <= count_t'(Rows);
+          rptr_q[n][s] <= '0;
+          wptr_q[n][s] <= '0;
+          end_q[n][s] <= 1'b0;
+        end else begin
+          count_q[n][s] <= count_q[n][s] + count_t'(arrives[s] && !in_none_i) - count_t'(releases[s]);
+          free_q[n][s] <= free_q[n][s] + count_t'(releases[s]) - count_t'(reserve_i[2*n+s]);
+          rptr_q[n][s] <= rptr_q[n][s] + ptr_t'(releases[s]);
+          wptr_q[n][s] <= wptr_q[n][s] + ptr_t'(arrives[s] && !in_none_i);
+          if (arrives[s] && in_last_i) end_q[n][s] <= 1'b1;
+        end
+      end
+    end
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        taken_q[n] <= '0;
+        over_q[n]  <= 1'b0;
+      end else if (clear_i) begin
+        taken_q[n] <= '0;
+        over_q[n]  <= 1'b0;
+      end else if (pick_q && node_q == NodeBits'(n)) begin
+        if (!empty) taken_q[n] <= taken;
+        if (last) over_q[n] <= 1'b1;
+      end
+    end
+  end
+
+  // ---------------------------------------------------------------- out
+
+  logic network_busy;
+
+  sorter_network #(
+    .Width (Width),
+    .Lanes (Lanes),
+    .Whole (1'b0),
+    .Beside(2 + NodeBits)
+  ) u_network (
+    .clk_i,
+    .rst_ni,
+    .busy_o  (network_busy),
+    .valid_i (pick_q),
+    .beside_i({empty, last, node_q}),
+    .row_i   (chosen),
+    .valid_o (out_valid_o),
+    .beside_o({out_none_o, out_last_o, out_stream_o}),
+    .row_o   (out_row_o)
+  );
+
+  assign busy_o = pick_q || network_busy;
+
+  if (Nodes < 1 || (Nodes > 1 && 2 ** NodeBits != Nodes) || Rows < 4 || 2 ** PtrBits != Rows) begin : gen_bad_size
+    $error("sorter_level: Nodes must be a power of two, Rows one of at least 4");
+  end
+
+  `NS_ASSERT(streams_end_aligned, !pick_q || !last || empty || taken == '0)
+  `NS_ASSERT(nothing_behind_the_end, !in_valid_i || !end_q[in_node][in_stream_i[0]])
+  `NS_ASSERT(rows_were_expected,
+             !in_valid_i || in_none_i || count_q[in_node][in_stream_i[0]] != count_t'(Rows))
+
+endmodule

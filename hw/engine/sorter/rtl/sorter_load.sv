@@ -1,0 +1,178 @@
+// Makes rows of records out of what was read: keys, whose indexes are their places, or records that the sorter has written.
+//
+// Beats come in ranges, and a range makes whole rows: what is missing in its last one is filled with records that come behind all others.
+// Keys are changed so that the order asked for is that of unsigned numbers (sorter_unload changes them back).
+`include "ns_assert.svh"
+
+module sorter_load
+  import sorter_pkg::*;
+#(
+  /// Bits of the longest key: 32, 64 or 128.
+  parameter int unsigned KeyBits  = 64,
+  /// Bits of a range's tag.
+  parameter int unsigned TagBits  = 6,
+  /// Bits of a range's number of records.
+  parameter int unsigned SizeBits = 11,
+  localparam int unsigned Width = KeyBits + IndexBits
+) (
+  input  logic                        clk_i,
+  input  logic                        rst_ni,
+  /// How keys are taken; keys only, or records.
+  input  kind_t                       kind_i,
+  input  logic                        keys_i,
+  /// Range: its records, at least 1; its tag.
+  input  logic [SizeBits-1:0]         size_i,
+  input  logic [TagBits-1:0]          tag_i,
+  input  logic                        range_valid_i,
+  output logic                        range_ready_o,
+  /// Its beats.
+  input  logic [511:0]                data_i,
+  input  logic                        valid_i,
+  output logic                        ready_o,
+  /// Rows; the last one of its range.
+  output logic [Lanes-1:0][Width-1:0] row_o,
+  output logic [TagBits-1:0]          tag_o,
+  output logic                        last_o,
+  output logic                        valid_o,
+  input  logic                        ready_i
+);
+
+  // A row is 64 << shift bytes of records, half as many of keys: of the shortest keys, two rows are in a beat.
+  logic halves;  // a beat has two rows
+  logic [1:0] group_last;  // beats of a row, less one
+  assign halves = keys_i && kind_i.width == Key32;
+  always_comb begin
+    unique case (kind_i.width)
+      Key32:   group_last = 2'd0;
+      Key64:   group_last = keys_i ? 2'd0 : 2'd1;
+      default: group_last = keys_i ? 2'd1 : 2'd3;
+    endcase
+  end
+
+  logic half_q;
+  logic [1:0] group_q;
+  logic [SizeBits-1:0] left_q, left;
+  logic begun_q;
+  logic [IndexBits-1:0] index_q;
+  logic [Lanes-1:0][Width-1:0] row_q, row;
+  logic valid_q, last_q, take, row_whole, range_last, beat_over;
+  logic [TagBits-1:0] tag_q;
+
+  assign left = begun_q ? left_q : size_i;
+  // The last of its beats may end in the middle of a row, or be a half.
+  assign range_last = left <= SizeBits'(Lanes);
+  assign take = valid_i && range_valid_i && (!valid_q || ready_i);
+
+  function automatic logic [KeyBits-1:0] change(logic [KeyBits-1:0] key, kind_t kind);
+    logic [KeyBits-1:0] top, mask;
+    logic negative;
+    top = KeyBits'(1) << (32'd31);
+    mask = KeyBits'(32'hFFFF_FFFF);
+    if (KeyBits > 32 && kind.width == Key64) begin
+      top  = KeyBits'(1) << 63;
+      mask = KeyBits'(64'hFFFF_FFFF_FFFF_FFFF);
+    end else if (KeyBits > 64 && kind.width == Key128) begin
+      top  = KeyBits'(1) << 127;
+      mask = '1;
+    end
+    negative = (key & top) != '0;
+    change = key;
+    if (kind.order == Complement || (kind.order == TotalOrder && !negative)) change ^= top;
+    if (kind.order == TotalOrder && negative) change ^= mask;
+    if (kind.descending) change ^= mask;
+  endfunction
+
+  // How many records of the row come with this beat, from which lane on.
+  logic [3:0] first, lanes;
+  always_comb begin
+    unique case (group_last)
+      2'd0: {first, lanes} = {4'd0, 4'd8};
+      2'd1: {first, lanes} = {1'b0, group_q[0], 2'd0, 4'd4};
+      default: {first, lanes} = {1'b0, group_q, 1'b0, 4'd2};
+    endcase
+  end
+
+  logic [Lanes-1:0][127:0] key;
+  logic [Lanes-1:0][IndexBits-1:0] index;
+  for (genvar i = 0; i < Lanes; i++) begin : gen_lane
+    localparam int unsigned Half = i % 4;
+    localparam int unsigned Quarter = i % 2;
+    logic here;
+    always_comb begin
+      key[i] = '0;
+      index[i] = index_q + IndexBits'(i);
+      unique case (kind_i.width)
+        Key32: begin
+          if (keys_i) key[i] = 128'(data_i[(half_q?256 : 0)+32*i+:32]);
+          else {index[i], key[i][31:0]} = data_i[64*i+:64];
+        end
+        Key64: begin
+          if (keys_i) key[i] = 128'(data_i[64*i+:64]);
+          else {index[i], key[i][63:0]} = data_i[128*Half+:96];
+        end
+        default: begin
+          if (keys_i) key[i] = data_i[128*Half+:128];
+          else {index[i], key[i]} = data_i[256*Quarter+:160];
+        end
+      endcase
+    end
+    assign here = 4'(i) >= first && 4'(i) < first + lanes;
+    // Beyond the end: behind all others.
+    always_comb begin
+      row[i] = row_q[i];
+      if (here) row[i] = {change(key[i][KeyBits-1:0], kind_i), index[i]};
+      if (SizeBits'(i) >= left) row[i] = '1;
+    end
+  end
+
+  // A range's last row is whole with its last record.
+  logic [SizeBits-1:0] in_row;  // records up to the end of this beat
+  assign in_row = SizeBits'(first + lanes);
+  assign row_whole = group_q == group_last || left <= in_row;
+  assign beat_over = !halves || half_q || range_last;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      half_q  <= 1'b0;
+      group_q <= '0;
+      begun_q <= 1'b0;
+      valid_q <= 1'b0;
+      index_q <= '0;
+    end else begin
+      if (take) begin
+        half_q <= halves && !half_q && !range_last;
+        group_q <= row_whole ? '0 : group_q + 1'b1;
+        begun_q <= !(row_whole && range_last);
+        if (row_whole) index_q <= index_q + IndexBits'(Lanes);
+      end
+      if (take) valid_q <= row_whole;
+      else if (ready_i) valid_q <= 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (take) begin
+      row_q <= row;
+      last_q <= range_last;
+      tag_q <= tag_i;
+      left_q <= row_whole ? left - SizeBits'(Lanes) : left;
+    end
+  end
+
+  assign range_ready_o = take && row_whole && range_last;
+  assign ready_o = take && beat_over;
+  assign row_o = row_q;
+  assign tag_o = tag_q;
+  assign last_o = last_q;
+  assign valid_o = valid_q;
+
+  logic unused;
+  assign unused = ^key;
+
+  if (KeyBits != 32 && KeyBits != 64 && KeyBits != 128) begin : gen_bad_key
+    $error("sorter_load: KeyBits must be 32, 64 or 128");
+  end
+
+  `NS_ASSERT(ranges_have_records, !range_valid_i || size_i != '0)
+
+endmodule

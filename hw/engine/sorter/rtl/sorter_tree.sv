@@ -1,0 +1,137 @@
+// Merge tree: `Leaves` sorted streams become one, a row a cycle, however the records are spread over them.
+//
+//   leaves ─► level of Leaves/2 nodes ─► ... ─► 2 nodes ─► 1 node ─► rows in order
+//
+// Each level is one selector and one network that its nodes share (sorter_level).
+`include "ns_assert.svh"
+
+module sorter_tree
+  import sorter_pkg::*;
+#(
+  /// Bits of a record; less is first.
+  parameter int unsigned Width = 96,
+  /// Streams, a power of two of at least 2.
+  parameter int unsigned Leaves = 64,
+  /// Rows of a buffer, of each stream of each level.
+  parameter int unsigned Rows = 16,
+  localparam int unsigned LeafBits = unsigned'($clog2(Leaves))
+) (
+  input  logic                        clk_i,
+  input  logic                        rst_ni,
+  /// From registers: rows move.
+  output logic                        busy_o,
+  /// Begin anew, after the end, or to forget what is inside. No row of a leaf is on its way then.
+  input  logic                        clear_i,
+
+  /// Leaves: there is room for a row; it is taken; the row that has taken it.
+  output logic [Leaves-1:0]           room_o,
+  input  logic [Leaves-1:0]           reserve_i,
+  input  logic                        in_valid_i,
+  input  logic [LeafBits-1:0]         in_leaf_i,
+  /// The leaf's last one.
+  input  logic                        in_last_i,
+  /// The leaf has no rows at all.
+  input  logic                        in_none_i,
+  input  logic [Lanes-1:0][Width-1:0] in_row_i,
+
+  /// Rows in order.
+  output logic                        out_valid_o,
+  input  logic                        out_ready_i,
+  output logic                        out_last_o,
+  output logic [Lanes-1:0][Width-1:0] out_row_o
+);
+
+  localparam int unsigned Queue = 16;
+  localparam int unsigned QueueBits = unsigned'($clog2(Queue + 1));
+
+  // Between levels: 2**d streams into level d-1, Leaves into the last one.
+  logic [LeafBits:0][Leaves-1:0] room, reserve;
+  logic [LeafBits:0] valid, last, none;
+  logic [LeafBits:0][LeafBits-1:0] stream;
+  logic [LeafBits:0][Lanes-1:0][Width-1:0] row;
+  logic [LeafBits-1:0] busy;
+
+  for (genvar d = 0; d < LeafBits; d++) begin : gen_level
+    localparam int unsigned Nodes = 1 << d;
+    localparam int unsigned NodeBits = ns_axi_pkg::idx_width(Nodes);
+    logic [NodeBits-1:0] out_stream;
+    logic [2*Nodes-1:0] room_below;
+    logic [Nodes-1:0] reserve_above;
+
+    sorter_level #(
+      .Width(Width),
+      .Nodes(Nodes),
+      .Rows (Rows)
+    ) u_level (
+      .clk_i,
+      .rst_ni,
+      .busy_o      (busy[d]),
+      .clear_i,
+      .room_o      (room_below),
+      .reserve_i   (reserve[d+1][2*Nodes-1:0]),
+      .in_valid_i  (valid[d+1]),
+      .in_stream_i ((NodeBits + 1)'(stream[d+1])),
+      .in_last_i   (last[d+1]),
+      .in_none_i   (none[d+1]),
+      .in_row_i    (row[d+1]),
+      .room_i      (room[d][Nodes-1:0]),
+      .reserve_o   (reserve_above),
+      .out_valid_o (valid[d]),
+      .out_stream_o(out_stream),
+      .out_last_o  (last[d]),
+      .out_none_o  (none[d]),
+      .out_row_o   (row[d])
+    );
+
+    assign room[d+1] = Leaves'(room_below);
+    assign reserve[d] = Leaves'(reserve_above);
+    assign stream[d] = LeafBits'(out_stream);
+  end
+
+  assign room_o = room[LeafBits];
+  assign reserve[LeafBits] = reserve_i;
+  assign valid[LeafBits] = in_valid_i;
+  assign stream[LeafBits] = in_leaf_i;
+  assign last[LeafBits] = in_last_i;
+  assign none[LeafBits] = in_none_i;
+  assign row[LeafBits] = in_row_i;
+
+  // ---------------------------------------------------------------- out
+
+  logic [QueueBits-1:0] free_q;
+  logic out_fire;
+
+  assign room[0] = Leaves'(free_q != '0);
+  assign out_fire = out_valid_o && out_ready_i;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) free_q <= QueueBits'(Queue);
+    else
+      free_q <= free_q - QueueBits'(reserve[0][0] && !clear_i) + QueueBits'(out_fire) + QueueBits'(valid[0] && none[0]);
+  end
+
+  ns_fifo #(
+    .Width(1 + Lanes * Width),
+    .Depth(Queue),
+    .Style("lutram")
+  ) u_out (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (valid[0] && !none[0]),
+    .in_ready_o (),
+    .in_data_i  ({last[0], row[0]}),
+    .out_valid_o,
+    .out_ready_i,
+    .out_data_o ({out_last_o, out_row_o}),
+    .count_o    ()
+  );
+
+  assign busy_o = busy != '0 || valid != '0 || out_valid_o;
+
+  logic unused;
+  assign unused = ^stream[0];
+
+  if (Leaves < 2 || 2 ** LeafBits != Leaves) begin : gen_bad_leaves
+    $error("sorter_tree: Leaves must be a power of two of at least 2");
+  end
+
+endmodule

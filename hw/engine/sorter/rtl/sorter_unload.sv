@@ -1,0 +1,113 @@
+// Makes beats out of rows: records of key and index, or indexes only.
+//
+// A record is 8, 16 or 32 bytes: the key, the index in 4 bytes, zeros. Keys are changed back to what they were (sorter_load). What comes
+// behind the beats asked for is dropped: the end of a row that is not full.
+module sorter_unload
+  import sorter_pkg::*;
+#(
+  /// Bits of the longest key: 32, 64 or 128.
+  parameter int unsigned KeyBits = 64,
+  localparam int unsigned Width = KeyBits + IndexBits
+) (
+  input  logic                        clk_i,
+  input  logic                        rst_ni,
+  /// How keys are taken; indexes only.
+  input  kind_t                       kind_i,
+  input  logic                        indexes_i,
+  /// Rows; the last one of all.
+  input  logic [Lanes-1:0][Width-1:0] row_i,
+  input  logic                        last_i,
+  input  logic                        valid_i,
+  output logic                        ready_o,
+  /// Beats, so many in all, from the start on.
+  input  logic                        start_i,
+  input  logic [37:0]                 beats_i,
+  output logic [511:0]                data_o,
+  output logic                        valid_o,
+  input  logic                        ready_i
+);
+
+  logic [37:0] left_q;
+  logic [1:0] group_q, group_last;
+  logic half_q, valid_q, take, row_over, beat_whole;
+  logic [511:0] beat_q, beat;
+
+  always_comb begin
+    unique case (kind_i.width)
+      Key32:   group_last = 2'd0;
+      Key64:   group_last = indexes_i ? 2'd0 : 2'd1;
+      default: group_last = indexes_i ? 2'd0 : 2'd3;
+    endcase
+  end
+
+  function automatic logic [127:0] restore(logic [KeyBits-1:0] key, kind_t kind);
+    logic [KeyBits-1:0] top, mask;
+    top = KeyBits'(1) << (32'd31);
+    mask = KeyBits'(32'hFFFF_FFFF);
+    if (KeyBits > 32 && kind.width == Key64) begin
+      top  = KeyBits'(1) << 63;
+      mask = KeyBits'(64'hFFFF_FFFF_FFFF_FFFF);
+    end else if (KeyBits > 64 && kind.width == Key128) begin
+      top  = KeyBits'(1) << 127;
+      mask = '1;
+    end
+    if (kind.descending) key ^= mask;
+    if (kind.order == TotalOrder) key ^= ((key & top) != '0) ? top : mask;
+    if (kind.order == Complement) key ^= top;
+    restore = 128'(key);
+  endfunction
+
+  logic [Lanes-1:0][127:0] key;
+  logic [Lanes-1:0][IndexBits-1:0] index;
+  for (genvar i = 0; i < Lanes; i++) begin : gen_lane
+    assign key[i]   = restore(row_i[i][IndexBits+:KeyBits], kind_i);
+    assign index[i] = row_i[i][IndexBits-1:0];
+  end
+
+  always_comb begin
+    beat = beat_q;
+    for (int unsigned i = 0; i < Lanes; i++) begin
+      if (indexes_i) beat[(half_q?256 : 0)+32*i+:32] = index[i];
+      else begin
+        unique case (kind_i.width)
+          Key32: beat[64*i+:64] = {index[i], key[i][31:0]};
+          Key64: if (i / 4 == 32'(group_q[0])) beat[128*(i%4)+:128] = {32'd0, index[i], key[i][63:0]};
+          default: if (i / 2 == 32'(group_q)) beat[256*(i%2)+:256] = {96'd0, index[i], key[i]};
+        endcase
+      end
+    end
+  end
+
+  assign take = valid_i && (!valid_q || ready_i);
+  assign row_over = indexes_i || group_q == group_last;
+  assign beat_whole = !indexes_i || half_q || last_i;
+  assign ready_o = take && row_over;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      group_q <= '0;
+      half_q  <= 1'b0;
+      valid_q <= 1'b0;
+    end else begin
+      if (take) begin
+        group_q <= row_over ? '0 : group_q + 1'b1;
+        half_q  <= indexes_i && !half_q && !last_i;
+      end
+      if (take) valid_q <= beat_whole && left_q != '0;
+      else if (ready_i) valid_q <= 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (start_i) left_q <= beats_i;
+    else if (take && beat_whole && left_q != '0) left_q <= left_q - 1'b1;
+    if (take) beat_q <= beat;
+  end
+
+  assign data_o = beat_q;
+  assign valid_o = valid_q;
+
+  logic unused;
+  assign unused = ^key;
+
+endmodule
