@@ -6,12 +6,18 @@ use spec::regs::copy::result;
 use crate::config::Config;
 use crate::controller::EngineCommand;
 
-use super::mover::{Mover, BURSTS};
+use super::mover::{Mover, Shape, BURSTS};
 use super::ports::Ports;
 use super::{End, Engine, Job};
 
 /// Bytes of a block, as a power of two.
 const BLOCK_BITS: u32 = 9;
+/// Movers of the RTL.
+const SHAPE: Shape = Shape {
+    burst: 256,
+    bursts: BURSTS,
+    commands: 8,
+};
 /// Cycles from the start to the first piece.
 const CHECK: u64 = 2;
 /// Cycles from the last answer to the end.
@@ -64,7 +70,9 @@ impl Copy {
             left: 0,
             open: 0,
             result: 0,
-            movers: (0..storage.channels).map(Mover::new).collect(),
+            movers: (0..storage.channels)
+                .map(|number| Mover::new(number, SHAPE))
+                .collect(),
             ended: None,
         }
     }

@@ -8,6 +8,7 @@ mod nvme;
 mod page;
 mod ports;
 mod registers;
+mod row_shuffle;
 mod scan;
 mod sorter;
 
@@ -79,6 +80,7 @@ fn make(plugged: &Plugged, config: &Config) -> Option<Box<dyn Engine>> {
     match (plugged.manifest.kind, plugged.manifest.name.as_str()) {
         (16, "copy") => Some(Box::new(copy::Copy::new(config))),
         (17, "scan") => Some(Box::new(scan::Scan::new(config))),
+        (20, "row_shuffle") => Some(Box::new(row_shuffle::RowShuffle::new(config))),
         (19, "sorter") => Some(Box::new(sorter::Sorter::new(config))),
         _ => None,
     }

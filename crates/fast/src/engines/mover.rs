@@ -1,22 +1,34 @@
-//! Copies ranges of any alignment and length within the device's memories (hw/lib/rtl/ns_dma.sv, with bursts of 256 bytes).
+//! Copies ranges of any alignment and length within the device's memories (hw/lib/rtl/ns_dma.sv).
 
 use std::collections::VecDeque;
 
 use super::ports::Ports;
 
-/// Bytes of a burst.
-const BURST: u64 = 256;
-/// Read bursts under way or in the buffer, and write bursts under way.
+/// Numbers of bursts of a mover: the most that [`Shape::bursts`] may be.
 pub(super) const BURSTS: usize = 16;
-/// Commands inside.
-const COMMANDS: usize = 8;
-/// Beats that wait to be written.
-const DEPTH: u64 = 16;
 const BEAT: u64 = 64;
 /// Cycles that reads and writes take through the crossbar, besides those of [`Ports::read`].
 const CROSSBAR: u64 = 2;
 /// From a channel to the mover's buffer, and out of it to where writes begin.
 const BACK: u64 = 7;
+
+/// Parameters of the RTL.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// Bytes of a burst.
+    pub(super) burst: u64,
+    /// Read bursts under way or in the buffer, and write bursts under way.
+    pub(super) bursts: usize,
+    /// Commands inside.
+    pub(super) commands: usize,
+}
+
+impl Shape {
+    /// Beats that wait to be written.
+    fn depth(&self) -> u64 {
+        4 * self.burst / BEAT
+    }
+}
 
 /// What could not be done of a command.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,13 +55,14 @@ struct Command {
 struct Slot {
     addr: u64,
     len: usize,
-    data: [u8; BURST as usize],
+    data: Vec<u8>,
     /// When it came, and whether it could be read.
     here: Option<(u64, bool)>,
 }
 
 /// One mover. The number of its first burst and of its wake-ups are its caller's.
 pub(super) struct Mover {
+    shape: Shape,
     number: u32,
     /// From the oldest that has not ended on.
     commands: VecDeque<Command>,
@@ -69,7 +82,7 @@ pub(super) struct Mover {
     sent: u64,
     bad: VecDeque<(u64, u64)>,
     /// The command of each write burst under way, counted from the first one on.
-    writes: [Option<u64>; BURSTS],
+    writes: Vec<Option<u64>>,
     next_write: usize,
     /// Commands that have ended.
     ended: u64,
@@ -82,28 +95,29 @@ pub(super) struct Mover {
 }
 
 impl Mover {
-    pub(super) fn new(number: u32) -> Mover {
+    pub(super) fn new(number: u32, shape: Shape) -> Mover {
         let slot = Slot {
             addr: 0,
             len: 0,
-            data: [0; BURST as usize],
+            data: vec![0; shape.burst as usize],
             here: None,
         };
         Mover {
+            shape,
             number,
-            commands: VecDeque::with_capacity(COMMANDS),
+            commands: VecDeque::with_capacity(shape.commands),
             asking: 0,
             sending: 0,
-            slots: vec![slot; BURSTS],
+            slots: vec![slot; shape.bursts],
             head: 0,
             tail: 0,
             used: 0,
-            data: Vec::with_capacity(2 * BURSTS * BURST as usize),
+            data: Vec::with_capacity(2 * shape.bursts * shape.burst as usize),
             begin: 0,
             passed: 0,
             sent: 0,
             bad: VecDeque::new(),
-            writes: [None; BURSTS],
+            writes: vec![None; shape.bursts],
             next_write: 0,
             ended: 0,
             read_free: 0,
@@ -115,7 +129,7 @@ impl Mover {
 
     /// A command may come.
     pub(super) fn has_room(&self) -> bool {
-        self.commands.len() < COMMANDS
+        self.commands.len() < self.shape.commands
     }
 
     /// Begins a copy of a byte at least; the ranges do not overlap, and that which is written lies in one granule.
@@ -168,7 +182,7 @@ impl Mover {
         };
         let beats = (slot.addr % BEAT + slot.len as u64).div_ceil(BEAT);
         let waiting = (self.data.len() - self.begin) as u64;
-        if waiting.div_ceil(BEAT) + beats > DEPTH {
+        if waiting.div_ceil(BEAT) + beats > self.shape.depth() {
             return false;
         }
         let done = (self.pass_free + beats).max(here + BACK);
@@ -177,7 +191,9 @@ impl Mover {
             return false;
         }
         self.pass_free = done;
-        if self.begin >= BURSTS * BURST as usize || self.begin == self.data.len() {
+        if self.begin >= self.shape.bursts * self.shape.burst as usize
+            || self.begin == self.data.len()
+        {
             self.data.drain(..self.begin);
             self.begin = 0;
         }
@@ -189,19 +205,19 @@ impl Mover {
         }
         self.passed = until;
         slot.here = None;
-        self.tail = (self.tail + 1) % BURSTS;
+        self.tail = (self.tail + 1) % self.shape.bursts;
         self.used -= 1;
         true
     }
 
     /// Sends a write burst whose bytes are all here.
     fn write(&mut self, ports: &mut Ports) -> bool {
-        let (sending, next) = (self.sending, self.next_write);
+        let (sending, next, burst) = (self.sending, self.next_write, self.shape.burst);
         let Some(command) = self.commands.get_mut(sending) else {
             return false;
         };
         let at = command.dst.wrapping_add(command.sent);
-        let len = (BURST - at % BURST).min(command.bytes - command.sent);
+        let len = (burst - at % burst).min(command.bytes - command.sent);
         if self.writes[next].is_some() || ((self.data.len() - self.begin) as u64) < len {
             return false;
         }
@@ -243,15 +259,16 @@ impl Mover {
             self.bad.pop_front();
         }
         self.writes[next] = Some(self.ended + sending as u64);
-        self.next_write = (next + 1) % BURSTS;
+        self.next_write = (next + 1) % self.shape.bursts;
         self.write_free = ports.now() + (at % BEAT + len).div_ceil(BEAT);
         true
     }
 
     /// Asks for what there is room for.
     fn read(&mut self, ports: &mut Ports) {
+        let burst = self.shape.burst;
         while let Some(command) = self.commands.get_mut(self.asking) {
-            if self.used == BURSTS {
+            if self.used == self.shape.bursts {
                 return;
             }
             if self.read_free > ports.now() {
@@ -259,7 +276,7 @@ impl Mover {
                 return self.wake(cycle, ports);
             }
             let at = command.src.wrapping_add(command.asked);
-            let len = (BURST - at % BURST).min(command.bytes - command.asked);
+            let len = (burst - at % burst).min(command.bytes - command.asked);
             command.asked += len;
             if command.asked == command.bytes {
                 self.asking += 1;
@@ -267,7 +284,7 @@ impl Mover {
             let slot = &mut self.slots[self.head];
             (slot.addr, slot.len) = (at, len as usize);
             let id = (self.number as usize * BURSTS + self.head) as u16;
-            self.head = (self.head + 1) % BURSTS;
+            self.head = (self.head + 1) % self.shape.bursts;
             self.used += 1;
             self.read_free = ports.now() + 1;
             ports.read(CROSSBAR, id, at, len as u32, id.into());

@@ -5,6 +5,7 @@ pub mod copy;
 pub mod nvm_delay;
 pub mod nvme;
 pub mod qos;
+pub mod row_shuffle;
 pub mod scan;
 pub mod sorter;
 

@@ -1,0 +1,437 @@
+//! The gatherer of rows (hw/engine/row_shuffle): copies rows of a table in the order that a list of indexes says.
+
+use std::collections::VecDeque;
+
+use spec::nvme::{status, Status};
+use spec::regs::row_shuffle::{kind_lo, result};
+
+use crate::config::Config;
+use crate::controller::EngineCommand;
+
+use super::mover::{Mover, Shape, BURSTS};
+use super::ports::Ports;
+use super::{End, Engine, Job};
+
+const MOST_INDEXES: u64 = 1 << 31;
+const MOST_ROW_BYTES: u64 = 65_536;
+const INDEX_BYTES: u64 = 4;
+const BEAT: u64 = 64;
+/// Bytes of a burst of the list.
+const BURST: u64 = 1024;
+/// Addresses of rows that wait for the mover.
+const QUEUE: usize = 4;
+
+/// Bytes of a block, and of the units of places in NVMe commands, as powers of two.
+const BLOCK_BITS: u32 = 9;
+const UNIT_BITS: u32 = 12;
+
+/// Cycles from the start to the first read, and from the last answer to the end.
+const CHECK: u64 = 4;
+const FINISH: u64 = 3;
+/// Through the crossbar, from a channel to where indexes are taken, and from an index to its row's address.
+const CROSSBAR: u64 = 2;
+const BACK: u64 = 7;
+const PRODUCT: u64 = 3;
+
+/// What a wake-up is about, besides the mover's own.
+const BEGIN: u32 = 1 << 16;
+const OVER: u32 = 2 << 16;
+const GO_ON: u32 = 3 << 16;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Idle,
+    Check,
+    Work,
+    /// What is under way ends.
+    End,
+    Over,
+}
+
+/// What is gathered.
+#[derive(Clone, Copy)]
+struct Rows {
+    list: u64,
+    src: u64,
+    dst: u64,
+    count: u64,
+    row_bytes: u64,
+    rows: u64,
+    /// Bytes from an index to the next one.
+    stride: u64,
+}
+
+impl Rows {
+    /// Those of a job; `None`: there are no such rows.
+    fn of(job: &Job) -> Option<Rows> {
+        let [list, src, dst, count, row_bytes, rows, kind] = job.arguments;
+        let fine = !job.malformed
+            && list % BEAT == 0
+            && (1..=MOST_INDEXES).contains(&count)
+            && (1..=MOST_ROW_BYTES).contains(&row_bytes)
+            && (1..=u64::from(u32::MAX)).contains(&rows)
+            && kind & !kind_lo::RECORDS.mask() == 0;
+        if !fine {
+            return None;
+        }
+        let all = Rows {
+            list,
+            src,
+            dst,
+            count,
+            row_bytes,
+            rows,
+            stride: INDEX_BYTES << kind_lo::RECORDS.get(kind),
+        };
+        let places = [list, src, dst].map(u128::from);
+        let sizes = [count * all.stride, rows * row_bytes, count * row_bytes];
+        let ends = [0, 1, 2].map(|n| places[n] + u128::from(sizes[n]));
+        let apart = |n: usize| places[n] >= ends[2] || places[2] >= ends[n];
+        let fits = ends.iter().all(|&end| end <= 1 << 64);
+        (fits && apart(0) && apart(1)).then_some(all)
+    }
+
+    /// Where an index stands in its place of the list.
+    fn offset(&self) -> usize {
+        match self.stride {
+            INDEX_BYTES => 0,
+            stride => stride as usize / 2,
+        }
+    }
+}
+
+/// A burst of the list.
+struct Read {
+    addr: u64,
+    data: Vec<u8>,
+    /// When it came, and whether it could be read.
+    here: Option<(u64, bool)>,
+}
+
+/// One list at a time.
+pub(super) struct RowShuffle {
+    shape: Shape,
+    state: State,
+    rows: Option<Rows>,
+    stopped: bool,
+    bad_index: bool,
+    read_error: bool,
+    write_error: bool,
+
+    /// Bursts of the list in their order, the number of the first one, bytes asked for, the next edge of an address.
+    reads: VecDeque<Read>,
+    first_read: u64,
+    asked: u64,
+    read_free: u64,
+    /// Indexes that have been taken, of the oldest burst too, and the next edge of one.
+    taken: u64,
+    of_burst: usize,
+    index_free: u64,
+    /// Addresses of rows, and when they are there.
+    queue: VecDeque<(u64, u64)>,
+    /// Rows whose copy has begun, and ended.
+    begun: u64,
+    over: u64,
+    mover: Mover,
+    planned: u64,
+    ended: Option<End>,
+}
+
+impl RowShuffle {
+    pub(super) fn new(config: &Config) -> RowShuffle {
+        let shape = Shape {
+            burst: 4096,
+            bursts: if config.storage.channels > 1 {
+                BURSTS
+            } else {
+                BURSTS / 2
+            },
+            commands: 32,
+        };
+        RowShuffle {
+            shape,
+            state: State::Idle,
+            rows: None,
+            stopped: false,
+            bad_index: false,
+            read_error: false,
+            write_error: false,
+            reads: VecDeque::with_capacity(BURSTS),
+            first_read: 0,
+            asked: 0,
+            read_free: 0,
+            taken: 0,
+            of_burst: 0,
+            index_free: 0,
+            queue: VecDeque::with_capacity(QUEUE),
+            begun: 0,
+            over: 0,
+            mover: Mover::new(0, shape),
+            planned: 0,
+            ended: None,
+        }
+    }
+
+    fn wake(&mut self, cycle: u64, ports: &mut Ports) {
+        let now = ports.now();
+        if self.planned <= now || cycle < self.planned {
+            self.planned = cycle;
+            ports.wake(cycle, GO_ON);
+        }
+    }
+
+    fn halts(&self) -> bool {
+        self.stopped || self.bad_index || self.read_error || self.write_error
+    }
+
+    /// Does all that can be done by now.
+    fn go_on(&mut self, ports: &mut Ports) {
+        let Some(rows) = self.rows else { return };
+        if !matches!(self.state, State::Work | State::End) {
+            return;
+        }
+        while self.end_of_row() | self.begin_row(&rows, ports) | self.take(&rows, ports) {}
+        self.ask(&rows, ports);
+        if self.state == State::Work && (self.halts() || self.taken == rows.count) {
+            self.state = State::End;
+        }
+        let list = self.reads.iter().all(|read| read.here.is_some())
+            && (self.halts() || self.asked == rows.count * rows.stride);
+        if self.state == State::End && list && self.queue.is_empty() && self.begun == self.over {
+            self.state = State::Over;
+            ports.wake(ports.now() + FINISH, OVER);
+        }
+    }
+
+    fn ask(&mut self, rows: &Rows, ports: &mut Ports) {
+        let bytes = rows.count * rows.stride;
+        while self.state == State::Work
+            && !self.halts()
+            && self.asked < bytes
+            && self.reads.len() < self.shape.bursts
+        {
+            if self.read_free > ports.now() {
+                let cycle = self.read_free;
+                return self.wake(cycle, ports);
+            }
+            let addr = rows.list + self.asked;
+            let len = (BURST - addr % BURST).min(bytes - self.asked);
+            let slot = (self.first_read + self.reads.len() as u64) % self.shape.bursts as u64;
+            self.reads.push_back(Read {
+                addr,
+                data: vec![0; len as usize],
+                here: None,
+            });
+            self.asked += len;
+            self.read_free = ports.now() + 1;
+            let number = BURSTS as u64 + slot;
+            ports.read(CROSSBAR, number as u16, addr, len as u32, number as u32);
+        }
+    }
+
+    /// Takes the next index.
+    fn take(&mut self, rows: &Rows, ports: &mut Ports) -> bool {
+        if self.halts() || self.taken == rows.count || self.queue.len() == QUEUE {
+            return false;
+        }
+        let Some(read) = self.reads.front() else {
+            return false;
+        };
+        let Some((here, fine)) = read.here else {
+            return false;
+        };
+        let when = self.index_free.max(here + BACK);
+        if when > ports.now() {
+            self.wake(when, ports);
+            return false;
+        }
+        if !fine {
+            self.read_error = true;
+            return true;
+        }
+        self.index_free = when + 1;
+        let at = self.of_burst + rows.offset();
+        let index = read.data[at..at + INDEX_BYTES as usize].iter().rev();
+        let index = index.fold(0, |index, &byte| index << 8 | u64::from(byte));
+        self.of_burst += rows.stride as usize;
+        if self.of_burst == read.data.len() {
+            self.of_burst = 0;
+            self.reads.pop_front();
+            self.first_read += 1;
+        }
+        if index >= rows.rows {
+            self.bad_index = true;
+            return true;
+        }
+        self.taken += 1;
+        let row = rows.src.wrapping_add(index * rows.row_bytes);
+        self.queue.push_back((row, when + PRODUCT));
+        true
+    }
+
+    /// Gives the next row to the mover.
+    fn begin_row(&mut self, rows: &Rows, ports: &mut Ports) -> bool {
+        let Some(&(src, when)) = self.queue.front() else {
+            return false;
+        };
+        if !self.mover.has_room() {
+            return false;
+        }
+        if when > ports.now() {
+            self.wake(when, ports);
+            return false;
+        }
+        self.queue.pop_front();
+        let dst = rows.dst.wrapping_add(self.begun * rows.row_bytes);
+        self.begun += 1;
+        self.mover.push(src, dst, rows.row_bytes);
+        self.mover.go_on(ports);
+        true
+    }
+
+    fn end_of_row(&mut self) -> bool {
+        let Some(errors) = self.mover.take_ended() else {
+            return false;
+        };
+        self.over += 1;
+        self.read_error |= errors.read;
+        self.write_error |= errors.write;
+        true
+    }
+
+    fn result(&self) -> End {
+        let mut end = End::default();
+        let bits = [
+            (result::READ_ERROR, self.read_error),
+            (result::STOPPED, self.stopped),
+            (result::INVALID, self.rows.is_none()),
+            (result::WRITE_ERROR, self.write_error),
+            (result::BAD_INDEX, self.bad_index),
+        ];
+        for (bit, on) in bits {
+            end.result |= if on { bit.mask() as u32 } else { 0 };
+        }
+        end.outputs[0] = self.begun;
+        end
+    }
+}
+
+impl Engine for RowShuffle {
+    fn judge(&self, command: &EngineCommand) -> Result<Job, Status> {
+        let dw = &command.sqe.dw;
+        let [list, src, dst, count, rows] = [10, 11, 12, 13, 14].map(|n| u64::from(dw[n]));
+        let (row_bytes, records) = (u64::from(dw[15] & 0x1_FFFF), u64::from(dw[15] >> 24 & 3));
+        if dw[15] & !0x301_FFFF != 0 {
+            return Err(status::INVALID_FIELD.dnr());
+        }
+        let places = [list, src, dst].map(|unit| unit << UNIT_BITS);
+        let sizes = [
+            (count * INDEX_BYTES) << records,
+            rows * row_bytes,
+            count * row_bytes,
+        ];
+        let bytes = command.blocks << BLOCK_BITS;
+        if places
+            .into_iter()
+            .zip(sizes)
+            .any(|(place, size)| place + size > bytes)
+        {
+            return Err(status::LBA_OUT_OF_RANGE.dnr());
+        }
+        let [list, src, dst] = places.map(|place| (command.base << BLOCK_BITS) + place);
+        Ok(Job {
+            arguments: [list, src, dst, count, row_bytes, rows, records],
+            ..Job::default()
+        })
+    }
+
+    fn stopped(&self) -> u32 {
+        result::STOPPED.mask() as u32
+    }
+
+    fn answer(&self, end: &End) -> (Status, u32) {
+        let is = |bit: spec::regs::Field| bit.is_set(end.result.into());
+        let status = if is(result::INVALID) || is(result::BAD_INDEX) {
+            status::INVALID_FIELD.dnr()
+        } else if is(result::WRITE_ERROR) {
+            status::WRITE_FAULT
+        } else if is(result::READ_ERROR) {
+            status::UNRECOVERED_READ_ERROR
+        } else {
+            status::SUCCESS
+        };
+        (status, end.outputs[0] as u32)
+    }
+
+    fn start(&mut self, job: &Job, ports: &mut Ports) {
+        self.rows = Rows::of(job);
+        (self.stopped, self.bad_index) = (false, false);
+        (self.read_error, self.write_error) = (false, false);
+        self.reads.clear();
+        (self.asked, self.taken, self.of_burst) = (0, 0, 0);
+        (self.begun, self.over) = (0, 0);
+        self.state = State::Check;
+        ports.wake(ports.now() + CHECK, BEGIN);
+    }
+
+    fn stop(&mut self, ports: &mut Ports) {
+        match self.state {
+            State::Check => self.stopped |= self.rows.is_some(),
+            State::Work if !self.halts() => {
+                self.stopped = true;
+                self.go_on(ports);
+            }
+            _ => {}
+        }
+    }
+
+    fn wake(&mut self, what: u32, ports: &mut Ports) {
+        match what {
+            BEGIN if self.rows.is_none() || self.stopped => {
+                self.state = State::Over;
+                ports.wake(ports.now() + 1, OVER);
+            }
+            BEGIN => {
+                self.state = State::Work;
+                (self.read_free, self.index_free) = (ports.now(), ports.now());
+                self.go_on(ports);
+            }
+            OVER => {
+                self.state = State::Idle;
+                self.ended = Some(self.result());
+            }
+            GO_ON => self.go_on(ports),
+            _ => {
+                self.mover.go_on(ports);
+                self.go_on(ports);
+            }
+        }
+    }
+
+    fn read(&mut self, burst: u32, end: bool, fine: bool, ports: &mut Ports) {
+        if !end {
+            return;
+        }
+        let burst = burst as usize;
+        if burst < BURSTS {
+            self.mover.arrived(burst, fine, ports);
+        } else {
+            let bursts = self.shape.bursts;
+            let place = (burst - BURSTS + bursts - self.first_read as usize % bursts) % bursts;
+            if let Some(read) = self.reads.get_mut(place) {
+                let fine = fine && ports.load(read.addr, &mut read.data);
+                read.here = Some((ports.now(), fine));
+            }
+        }
+        self.go_on(ports);
+    }
+
+    fn written(&mut self, burst: u32, fine: bool, ports: &mut Ports) {
+        self.mover.written(burst as usize, fine, ports);
+        self.go_on(ports);
+    }
+
+    fn ended(&mut self) -> Option<End> {
+        self.ended.take()
+    }
+}

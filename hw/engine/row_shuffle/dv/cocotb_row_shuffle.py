@@ -1,0 +1,157 @@
+"""row_shuffle_core before a memory that answers in any order: rows, lists, bad indexes, errors, stops."""
+
+import random
+import struct
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, RisingEdge
+from interleaving_ram import InterleavingRam
+
+SIZE = 1 << 19
+LIST, SRC, DST = 0, SIZE // 8, SIZE // 2
+READ_ERROR, WRITE_ERROR = 1, 2
+
+
+class Bench:
+    def __init__(self, dut, **ram):
+        self.dut = dut
+        self.random = random.Random(cocotb.RANDOM_SEED)
+        self.ram = InterleavingRam(dut, "m_rows", SIZE, self.random.random(), **ram)
+        self.list_ram = InterleavingRam(dut, "m_list", 0, self.random.random(), **ram)
+        self.list_ram.data = self.ram.data
+        self.list_ram.errors = self.ram.errors
+        cocotb.start_soon(Clock(dut.clk_i, 4, unit="ns").start())
+
+    async def start(self):
+        d = self.dut
+        for name in ("start", "index", "src", "dst", "count", "row_bytes", "rows", "records", "stop"):
+            getattr(d, f"{name}_i").value = 0
+        d.rst_ni.value = 0
+        await ClockCycles(d.clk_i, 4)
+        d.rst_ni.value = 1
+        cocotb.start_soon(self.ram.run())
+        cocotb.start_soon(self.list_ram.run())
+        await ClockCycles(d.clk_i, 4)
+
+    def table(self, indexes, records):
+        """Random bytes everywhere but in the list."""
+        self.ram.data[:] = self.random.randbytes(SIZE)
+        stride = 4 << records
+        for n, index in enumerate(indexes):
+            at = LIST + n * stride + (stride // 2 if records else 0)
+            self.ram.data[at : at + 4] = struct.pack("<I", index)
+
+    async def run(self, count, row_bytes, rows, records=0, src=SRC, dst=DST, stop=None):
+        """Starts a gather and waits for its end: ((stopped, bad index, errors), position, cycles)."""
+        d = self.dut
+        d.index_i.value, d.src_i.value, d.dst_i.value = LIST, src, dst
+        d.count_i.value, d.row_bytes_i.value, d.rows_i.value, d.records_i.value = count, row_bytes, rows, records
+        d.start_i.value = 1
+        await RisingEdge(d.clk_i)
+        d.start_i.value = 0
+        for cycle in range(200_000):
+            d.stop_i.value = stop is not None and cycle >= stop
+            await RisingEdge(d.clk_i)
+            if int(d.done_o.value):
+                flags = (int(d.stopped_o.value), int(d.bad_index_o.value), int(d.errors_o.value))
+                await ClockCycles(d.clk_i, 4)
+                assert not int(d.busy_o.value)
+                d.stop_i.value = 0
+                return flags, int(d.position_o.value), cycle
+        raise AssertionError("no end")
+
+    def expected(self, indexes, row_bytes, src, dst):
+        after = bytearray(self.ram.data)
+        for n, index in enumerate(indexes):
+            at = src + index * row_bytes
+            after[dst + n * row_bytes : dst + (n + 1) * row_bytes] = self.ram.data[at : at + row_bytes]
+        return after
+
+    async def gather(self, indexes, row_bytes, rows, records=0, src=SRC, dst=DST):
+        self.table(indexes, records)
+        wanted = self.expected(indexes, row_bytes, src, dst)
+        flags, position, cycles = await self.run(len(indexes), row_bytes, rows, records, src, dst)
+        assert (flags, position) == ((0, 0, 0), len(indexes))
+        assert self.ram.data == wanted, (len(indexes), row_bytes, records, src, dst)
+        return cycles
+
+
+@cocotb.test()
+async def rows_of_any_size(dut):
+    """From a byte to 64 KiB, at any place, with lists of all forms and lengths around their beats."""
+    bench = Bench(dut, stall=0.1, latency=10)
+    await bench.start()
+    r = bench.random
+    for row_bytes in (1, 3, 4, 16, 63, 64, 65, 100, 256, 1000, 4096, 5000, 65536):
+        for records in range(4):
+            rows = min(300, (DST - SRC - 64) // row_bytes)
+            most = min(70, (SIZE - DST - 64) // row_bytes)
+            indexes = [r.randrange(rows) for _ in range(r.randint(1, max(1, most)))]
+            aligned = r.random() < 0.5
+            src, dst = (SRC, DST) if aligned else (SRC + r.randrange(64), DST + r.randrange(64))
+            await bench.gather(indexes, row_bytes, rows, records, src, dst)
+
+
+@cocotb.test()
+async def all_counts(dut):
+    """Lists around their beats, and around what is read of them at a time."""
+    bench = Bench(dut, stall=0.1, latency=10)
+    await bench.start()
+    for count in (*range(1, 36), 1023, 1024, 1025, 2049):
+        await bench.gather([bench.random.randrange(50) for _ in range(count)], 16, 50)
+
+
+@cocotb.test()
+async def bad_indexes(dut):
+    """The first index beyond the table ends it; the rows before it are there, nothing behind them is written."""
+    bench = Bench(dut, stall=0.1, latency=10)
+    await bench.start()
+    r = bench.random
+    for bad in (100, 101, 1 << 31, (1 << 32) - 1):
+        for place in (0, 1, 15, 16, 60, 99):
+            indexes = [r.randrange(100) for _ in range(100)]
+            indexes[place] = bad
+            bench.table(indexes, 0)
+            wanted = bench.expected(indexes[:place], 64, SRC, DST)
+            flags, position, _ = await bench.run(100, 64, 100)
+            assert (flags, position) == ((0, 1, 0), place)
+            assert bench.ram.data == wanted
+
+
+@cocotb.test()
+async def errors_and_stops(dut):
+    """What cannot be read or written is told, a stop ends it at any moment; the next gather is right."""
+    bench = Bench(dut, stall=0.1, latency=10)
+    await bench.start()
+    r = bench.random
+    indexes = [r.randrange(200) for _ in range(150)]
+    for page, error in ((LIST >> 12, READ_ERROR), (SRC >> 12, READ_ERROR), (DST >> 12, WRITE_ERROR)):
+        bench.table(indexes, 0)
+        bench.ram.errors.add(page)
+        flags, _, _ = await bench.run(len(indexes), 128, 200)
+        assert flags[:2] == (0, 0)
+        assert flags[2] & error, page
+        bench.ram.errors.clear()
+        await bench.gather(indexes, 128, 200)
+    whole = await bench.gather(indexes, 128, 200)
+    for _ in range(12):
+        bench.table(indexes, 0)
+        wanted = bench.expected(indexes, 128, SRC, DST)
+        flags, position, _ = await bench.run(len(indexes), 128, 200, stop=r.randrange(whole))
+        assert flags in ((1, 0, 0), (0, 0, 0)), flags
+        end = DST + 128 * position
+        assert bench.ram.data[:end] == wanted[:end]
+        await bench.gather(indexes, 128, 200)
+
+
+@cocotb.test()
+async def rate(dut):
+    """How near a beat a cycle it comes, before a memory that never stalls."""
+    bench = Bench(dut, stall=0.0, latency=8, interleave=False)
+    await bench.start()
+    for row_bytes in (16, 64, 256, 1024, 4096):
+        count = min(400, (SIZE - DST) // row_bytes)
+        rows = (DST - SRC) // row_bytes
+        cycles = await bench.gather([bench.random.randrange(rows) for _ in range(count)], row_bytes, rows)
+        dut._log.info("%d rows of %d bytes: %.2f beats a cycle", count, row_bytes, count * row_bytes / 64 / cycles)

@@ -1,0 +1,15 @@
+"""The gatherer of rows by itself."""
+
+import pytest
+from hdl import simulate
+
+
+@pytest.mark.parametrize("id_bits", [4, pytest.param(3, marks=pytest.mark.slow)])
+def test_row_shuffle(id_bits):
+    simulate(
+        "row_shuffle_tb",
+        "cocotb_row_shuffle",
+        filelists=["hw/engine/row_shuffle/row_shuffle.f"],
+        extra_sources=["row_shuffle_tb.sv"],
+        parameters={"IdBits": id_bits},
+    )
