@@ -88,6 +88,8 @@ pub struct Side {
     pub shadow: Option<(u64, u64)>,
     /// What has completed: completion queue, entry.
     pub got: Vec<(u16, Cqe)>,
+    /// When commands have completed, by submission queue and identifier.
+    pub times: BTreeMap<(u16, u16), Time>,
     tag: u32,
 }
 
@@ -103,6 +105,7 @@ impl Side {
             cqs: BTreeMap::new(),
             shadow: None,
             got: Vec::new(),
+            times: BTreeMap::new(),
             tag: 0,
         }
     }
@@ -314,6 +317,7 @@ impl Side {
                     posted.cqid
                 ));
             }
+            self.times.insert((cqe.sqid(), cqe.cid()), posted.time);
             self.got.push((posted.cqid, cqe));
         }
         for &cqid in moved.keys().filter(|_| tell) {

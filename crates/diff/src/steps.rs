@@ -3,7 +3,7 @@
 use sim::{Bar, Time};
 use spec::bar4;
 use spec::nvme::properties::{self, Csts};
-use spec::nvme::{admin, feature, io, Sqe};
+use spec::nvme::{admin, feature, io, Sqe, SQE_BYTES};
 use spec::regs::{nvm_delay, nvme as regs, qos};
 
 use crate::buffer::{chance, pick};
@@ -18,13 +18,16 @@ pub(crate) const WRONG: u64 = 12;
 const BURST: u64 = 40;
 /// Longest time until a burst is cut, ns.
 const CUT: u64 = 12_000;
+/// Within this a command is fetched, and an Abort carried out, ns.
+const HALF: u64 = 20_000;
 
 impl Twin {
     /// One step.
     pub fn step(&mut self) -> Step {
         match self.random.below(100) {
             0..=36 => self.burst(),
-            37..=49 => self.single(),
+            37..=45 => self.single(),
+            46..=49 => self.timed(),
             50..=65 => self.admin(),
             66..=69 => self.fused(),
             70..=74 => self.queues(),
@@ -38,9 +41,10 @@ impl Twin {
                 true => self.shadow(),
                 false => self.keep_alive(),
             },
-            94 => match chance(&mut self.random, 70) {
-                true => self.abort(),
-                false => self.endless(),
+            94 => match self.random.below(100) {
+                0..=54 => self.abort(),
+                55..=74 => self.half(),
+                _ => self.endless(),
             },
             95 => match self.random.below(100) {
                 0..=59 => self.delete_busy(),
@@ -163,6 +167,47 @@ impl Twin {
         for side in &mut self.sides {
             side.ring_sq(qid);
         }
+        self.run(&sent, &Twin::races(&sent)).map(drop)
+    }
+
+    /// A first half of a fused pair whose partner is fetched late, and an Abort of one of both meanwhile. They stand at the end and at the
+    /// begin of their queue, so that each is fetched for itself.
+    fn half(&mut self) -> Step {
+        let rooms = self.rooms();
+        if rooms.is_empty() {
+            return Ok(());
+        }
+        let (qid, room) = pick(&mut self.random, &rooms);
+        let Some(sq) = self.sides[0].sqs.get(&qid).copied() else {
+            return Ok(());
+        };
+        let commands = self.draw(WRONG).fused();
+        let Some(commands) = commands.filter(|all| all.len() == 2 && room > 1) else {
+            return Ok(());
+        };
+        self.count("Aborts of halves of fused pairs");
+        let nsid = commands[0].sqe.nsid();
+        let before = (sq.entries - 1).checked_sub(sq.tail).unwrap_or_default();
+        let fill: Vec<Sent> = (0..before)
+            .map(|_| self.push(qid, Command::plain(Sqe::flush(nsid))))
+            .collect();
+        self.ring_all(&[qid].into());
+        self.run(&fill, &Freedom::default())?;
+        let mut sent: Vec<Sent> = commands.into_iter().map(|c| self.push(qid, c)).collect();
+        for side in &mut self.sides {
+            side.host.hold(sq.base..sq.base + SQE_BYTES as u64);
+        }
+        self.ring_all(&[qid].into());
+        self.pass(HALF)?;
+        let cid = pick(&mut self.random, &[0, 0, 0, 1]);
+        let cid = u32::from(sent[cid].name().1);
+        let abort = Sqe::new(admin::ABORT).with_cdw(10, cid << 16 | u32::from(qid));
+        sent.push(self.push(0, Command::plain(abort)));
+        self.ring_all(&[0].into());
+        self.pass(HALF)?;
+        self.same("fetches of second halves", |side| {
+            Ok(side.host.let_go(side.now))
+        })?;
         self.run(&sent, &Twin::races(&sent)).map(drop)
     }
 
