@@ -28,6 +28,8 @@ pub struct Sq {
     pub cqid: u16,
     /// Where the next entry goes.
     pub tail: u32,
+    /// Its priority, as Create I/O Submission Queue has it.
+    pub priority: u32,
 }
 
 /// A completion queue as its host has it.
@@ -53,6 +55,7 @@ impl Sq {
             entries,
             cqid,
             tail: 0,
+            priority: 0,
         }
     }
 }

@@ -26,8 +26,8 @@ impl Twin {
     pub fn step(&mut self) -> Step {
         match self.random.below(100) {
             0..=36 => self.burst(),
-            37..=45 => self.single(),
-            46..=49 => self.timed(),
+            37..=46 => self.single(),
+            47..=49 => self.timed(),
             50..=65 => self.admin(),
             66..=69 => self.fused(),
             70..=74 => self.queues(),

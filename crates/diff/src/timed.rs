@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use sim::Bar;
 use spec::bar4;
-use spec::nvme::{io, Sqe};
-use spec::regs::nvm_delay;
+use spec::nvme::{admin, feature, io, Sqe};
+use spec::regs::{nvm_delay, nvme::cc};
 
 use crate::buffer::pick;
 use crate::draw::{Claims, Command, BLOCK};
@@ -19,6 +19,7 @@ use crate::twin::{Freedom, Step, Twin};
 /// What is measured of many commands at once.
 const FLUSHES: &str = "flushes at once";
 const PAGES: &str = "pages at once";
+const SHARES: &str = "shares";
 /// Most commands at once.
 const FLOOD: u64 = 100;
 /// Commands measured in a step that has them one after the other.
@@ -45,12 +46,24 @@ impl Latency {
     }
 }
 
+/// What flushes are called that share time by weights: by their queues' priority.
+const CLASSES: [&str; 4] = [
+    "flushes of urgent priority",
+    "flushes of high priority",
+    "flushes of medium priority",
+    "flushes of low priority",
+];
+
 /// Kinds of measurements, and how far their means may be apart.
-const BOUNDS: [(&str, f64); 8] = [
-    ("flushes at once", 0.03),
-    ("flushes at once, late memory", 0.03),
+const BOUNDS: [(&str, f64); 12] = [
+    ("flushes at once", 0.05),
+    ("flushes at once, late memory", 0.05),
+    (CLASSES[0], 0.05),
+    (CLASSES[1], 0.05),
+    (CLASSES[2], 0.05),
+    (CLASSES[3], 0.05),
     ("pages at once", 0.08),
-    ("pages at once, late memory", 0.2),
+    ("pages at once, late memory", 0.3),
     ("reads", 0.05),
     ("reads, late memory", 0.35),
     ("writes", 0.05),
@@ -80,11 +93,13 @@ impl Twin {
         self.count("measurements of time");
         self.undelayed()?;
         self.calm(true);
-        let result = match self.random.below(4) {
+        let result = match self.random.below(5) {
             0 => self.flood(FLUSHES),
             1 => self.flood(PAGES),
             2 => self.alone_of("reads", io::READ),
-            _ => self.alone_of("writes", io::WRITE),
+            3 => self.alone_of("writes", io::WRITE),
+            _ if self.is_weighted() => self.shares(),
+            _ => self.flood(PAGES),
         };
         self.calm(false);
         result
@@ -107,6 +122,20 @@ impl Twin {
         self.rest()
     }
 
+    /// Commands are fetched by weighted round robin, in this life.
+    fn is_weighted(&self) -> bool {
+        cc::AMS.get(self.state.cc.into()) == 1
+    }
+
+    /// As many flushes as there is room for, with weights of their own.
+    fn shares(&mut self) -> Step {
+        let weights = (0..3).fold(0, |all, _| all << 8 | self.random.below(12) as u32);
+        let fid = u32::from(feature::ARBITRATION);
+        let set = Sqe::new(admin::SET_FEATURES).with_cdw(10, fid);
+        self.alone(Command::plain(set.with_cdw(11, weights << 8 | 7)))?;
+        self.flood(SHARES)
+    }
+
     /// Commands of one kind, one after the other.
     fn alone_of(&mut self, name: &str, opcode: u8) -> Step {
         for _ in 0..ALONE {
@@ -125,7 +154,10 @@ impl Twin {
 
     /// Many commands that move nothing, or that read a page each, as many as completion queues have room for.
     fn flood(&mut self, name: &str) -> Step {
-        let wanted = 1 + self.random.below(FLOOD);
+        let wanted = match name == SHARES {
+            true => 4 * FLOOD,
+            false => 1 + self.random.below(FLOOD),
+        };
         let mut rooms = self.rooms();
         let left = &self.sides[0];
         let homes: BTreeMap<u16, u16> = left.sqs.iter().map(|(&qid, sq)| (qid, sq.cqid)).collect();
@@ -187,26 +219,31 @@ impl Twin {
         let commands = commands.into_iter();
         let sent: Vec<_> = commands.map(|(qid, c)| self.push(qid, c)).collect();
         let queues: BTreeSet<u16> = sent.iter().map(|s| s.sqid).collect();
-        let mut latency = Latency {
-            count: sent.len() as u64,
-            ns: [0.0; 2],
-        };
         let start = self.sides[0].now;
         for side in &mut self.sides {
             side.times.clear();
             queues.iter().for_each(|&qid| side.ring_sq(qid));
         }
         self.run(&sent, &Freedom::default())?;
-        for (ns, side) in latency.ns.iter_mut().zip(&self.sides) {
-            *ns = sent
-                .iter()
-                .filter_map(|s| side.times.get(&s.name()))
-                .map(|&time| (time - start).as_ns())
-                .sum();
-        }
         let late = if self.late { ", late memory" } else { "" };
-        let of_kind = self.latencies.entry(format!("{name}{late}"));
-        of_kind.or_default().add(&latency);
+        for s in &sent {
+            let mut latency = Latency {
+                count: 1,
+                ns: [0.0; 2],
+            };
+            for (ns, side) in latency.ns.iter_mut().zip(&self.sides) {
+                let time = side.times.get(&s.name()).copied().unwrap_or(start);
+                *ns = (time - start).as_ns();
+            }
+            let kind = match name == SHARES {
+                true => {
+                    let sq = self.sides[0].sqs.get(&s.sqid);
+                    CLASSES[sq.map_or(0, |sq| sq.priority as usize)].into()
+                }
+                false => format!("{name}{late}"),
+            };
+            self.latencies.entry(kind).or_default().add(&latency);
+        }
         Ok(())
     }
 }
