@@ -25,7 +25,7 @@ const FLOOD: u64 = 100;
 /// Commands measured in a step that has them one after the other.
 const ALONE: u64 = 16;
 /// So many measurements make a mean.
-const LEAST: u64 = 40;
+const LEAST: u64 = 16;
 
 /// How long commands of a kind took.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -58,15 +58,15 @@ const CLASSES: [&str; 4] = [
 const BOUNDS: [(&str, f64); 12] = [
     ("flushes at once", 0.05),
     ("flushes at once, late memory", 0.05),
-    (CLASSES[0], 0.05),
-    (CLASSES[1], 0.05),
-    (CLASSES[2], 0.05),
-    (CLASSES[3], 0.05),
+    (CLASSES[0], 0.08),
+    (CLASSES[1], 0.08),
+    (CLASSES[2], 0.08),
+    (CLASSES[3], 0.08),
     ("pages at once", 0.08),
     ("pages at once, late memory", 0.3),
-    ("reads", 0.05),
+    ("reads", 0.08),
     ("reads, late memory", 0.35),
-    ("writes", 0.05),
+    ("writes", 0.08),
     ("writes, late memory", 0.2),
 ];
 
