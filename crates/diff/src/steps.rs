@@ -29,7 +29,8 @@ impl Twin {
             37..=46 => self.single(),
             47..=49 => self.timed(),
             50..=65 => self.admin(),
-            66..=69 => self.fused(),
+            66..=68 => self.fused(),
+            69 => self.half(),
             70..=74 => self.queues(),
             75..=77 => self.window(),
             78..=82 => self.engines(),
@@ -41,10 +42,9 @@ impl Twin {
                 true => self.shadow(),
                 false => self.keep_alive(),
             },
-            94 => match self.random.below(100) {
-                0..=54 => self.abort(),
-                55..=74 => self.half(),
-                _ => self.endless(),
+            94 => match chance(&mut self.random, 70) {
+                true => self.abort(),
+                false => self.endless(),
             },
             95 => match self.random.below(100) {
                 0..=59 => self.delete_busy(),

@@ -62,7 +62,7 @@ const BOUNDS: [(&str, f64); 12] = [
     (CLASSES[1], 0.08),
     (CLASSES[2], 0.08),
     (CLASSES[3], 0.08),
-    ("pages at once", 0.08),
+    ("pages at once", 0.11),
     ("pages at once, late memory", 0.3),
     ("reads", 0.08),
     ("reads, late memory", 0.35),
