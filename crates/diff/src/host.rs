@@ -52,9 +52,6 @@ pub struct Host {
     wake: bool,
     stall: Time,
     calm: bool,
-    /// Reads of these addresses wait until they are let go.
-    held: Range<u64>,
-    waiting: Vec<(u32, u64, u32)>,
 }
 
 impl Host {
@@ -75,8 +72,6 @@ impl Host {
             wake: false,
             stall: Time::ZERO,
             calm: false,
-            held: 0..0,
-            waiting: Vec::new(),
         }
     }
 
@@ -88,21 +83,6 @@ impl Host {
     /// Answers everything after the same time from now on, or after a time of its own.
     pub fn set_calm(&mut self, calm: bool) {
         self.calm = calm;
-    }
-
-    /// Reads of these addresses are not answered any more, for now.
-    pub fn hold(&mut self, addresses: Range<u64>) {
-        self.held = addresses;
-    }
-
-    /// Answers the reads that were held back. How many there were.
-    pub fn let_go(&mut self, now: Time) -> usize {
-        self.held = 0..0;
-        let all = std::mem::take(&mut self.waiting);
-        for &(tag, addr, len) in &all {
-            self.read(now, tag, addr, len);
-        }
-        all.len()
     }
 
     /// Sends something to the device.
@@ -129,7 +109,6 @@ impl Host {
     pub fn forget_link(&mut self) {
         self.mmio.clear();
         self.data.clear();
-        self.waiting.clear();
         self.parts.clear();
         self.answers.clear();
         self.stall = Time::ZERO;
@@ -182,10 +161,6 @@ impl HostPort for Host {
 
     fn read(&mut self, now: Time, tag: u32, addr: u64, len: u32) -> bool {
         if SILENT.contains(&addr) {
-            return true;
-        }
-        if self.held.contains(&addr) {
-            self.waiting.push((tag, addr, len));
             return true;
         }
         let (mut time, piece, pause) = match self.calm {

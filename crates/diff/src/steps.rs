@@ -3,7 +3,7 @@
 use sim::{Bar, Time};
 use spec::bar4;
 use spec::nvme::properties::{self, Csts};
-use spec::nvme::{admin, feature, io, Sqe, SQE_BYTES};
+use spec::nvme::{admin, feature, io, Sqe};
 use spec::regs::{nvm_delay, nvme as regs, qos};
 
 use crate::buffer::{chance, pick};
@@ -113,7 +113,13 @@ impl Twin {
             if s.command.sqe.opcode() != io::COMPARE {
                 continue;
             }
-            let others = sent.iter().enumerate().filter(|(other, _)| *other != n);
+            // The second half of a pair writes when its first has ended.
+            let fuse = s.command.sqe.fuse();
+            let is_partner = |other: usize, o: &Sent| {
+                other == n + 1 && o.sqid == s.sqid && (fuse, o.command.sqe.fuse()) == (1, 2)
+            };
+            let others = sent.iter().enumerate();
+            let others = others.filter(|&(other, o)| other != n && !is_partner(other, o));
             // One that finds other data than it should may end by that, or by the error in its SGL.
             if s.command.is_odd()
                 || others
@@ -170,44 +176,50 @@ impl Twin {
         self.run(&sent, &Twin::races(&sent)).map(drop)
     }
 
-    /// A first half of a fused pair whose partner is fetched late, and an Abort of one of both meanwhile. They stand at the end and at the
-    /// begin of their queue, so that each is fetched for itself.
+    /// A first half of a fused pair that waits for its partner, for which the completion queue has no room, and an Abort of one of both.
     fn half(&mut self) -> Step {
-        let rooms = self.rooms();
+        let left = &self.sides[0];
+        let mut rooms = self.rooms();
+        // How many entries of the completion queue have to be in use.
+        let used = |qid: u16| {
+            let cq = left.cqs.get(&left.sqs.get(&qid)?.cqid)?;
+            cq.entries.checked_sub(2)
+        };
+        rooms.retain(|&(qid, room)| used(qid).is_some_and(|used| used + 2 <= room));
         if rooms.is_empty() {
             return Ok(());
         }
-        let (qid, room) = pick(&mut self.random, &rooms);
-        let Some(sq) = self.sides[0].sqs.get(&qid).copied() else {
-            return Ok(());
-        };
+        let (qid, _) = pick(&mut self.random, &rooms);
+        let used = used(qid).unwrap_or_default();
         let commands = self.draw(WRONG).fused();
-        let Some(commands) = commands.filter(|all| all.len() == 2 && room > 1) else {
+        let Some(commands) = commands.filter(|all| all.len() == 2) else {
             return Ok(());
         };
         self.count("Aborts of halves of fused pairs");
-        let nsid = commands[0].sqe.nsid();
-        let before = (sq.entries - 1).checked_sub(sq.tail).unwrap_or_default();
-        let fill: Vec<Sent> = (0..before)
+        let nsid = self
+            .shape
+            .namespaces
+            .active()
+            .next()
+            .map_or(1, |ns| ns.nsid);
+        let mut sent: Vec<Sent> = (0..used)
             .map(|_| self.push(qid, Command::plain(Sqe::flush(nsid))))
             .collect();
         self.ring_all(&[qid].into());
-        self.run(&fill, &Freedom::default())?;
-        let mut sent: Vec<Sent> = commands.into_iter().map(|c| self.push(qid, c)).collect();
-        for side in &mut self.sides {
-            side.host.hold(sq.base..sq.base + SQE_BYTES as u64);
-        }
+        self.each(|side| side.quiet())?;
+        self.meet()?;
+        sent.extend(commands.into_iter().map(|c| self.push(qid, c)));
         self.ring_all(&[qid].into());
         self.pass(HALF)?;
-        let cid = pick(&mut self.random, &[0, 0, 0, 1]);
-        let cid = u32::from(sent[cid].name().1);
+        let target = used as usize + pick(&mut self.random, &[0, 0, 0, 1]);
+        let cid = u32::from(sent[target].name().1);
         let abort = Sqe::new(admin::ABORT).with_cdw(10, cid << 16 | u32::from(qid));
         sent.push(self.push(0, Command::plain(abort)));
         self.ring_all(&[0].into());
         self.pass(HALF)?;
-        self.same("fetches of second halves", |side| {
-            Ok(side.host.let_go(side.now))
-        })?;
+        // A half that nobody has ended would wait for 25 ms.
+        self.each(|side| side.consume().map(drop))?;
+        self.pass(HALF)?;
         self.run(&sent, &Twin::races(&sent)).map(drop)
     }
 
