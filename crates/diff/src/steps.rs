@@ -26,8 +26,8 @@ impl Twin {
     pub fn step(&mut self) -> Step {
         match self.random.below(100) {
             0..=36 => self.burst(),
-            37..=46 => self.single(),
-            47..=49 => self.timed(),
+            37..=44 => self.single(),
+            45..=49 => self.timed(),
             50..=65 => self.admin(),
             66..=68 => self.fused(),
             69 => self.half(),

@@ -58,10 +58,10 @@ const CLASSES: [&str; 4] = [
 const BOUNDS: [(&str, f64); 12] = [
     ("flushes at once", 0.05),
     ("flushes at once, late memory", 0.05),
-    (CLASSES[0], 0.08),
-    (CLASSES[1], 0.08),
-    (CLASSES[2], 0.08),
-    (CLASSES[3], 0.08),
+    (CLASSES[0], 0.1),
+    (CLASSES[1], 0.05),
+    (CLASSES[2], 0.05),
+    (CLASSES[3], 0.05),
     ("pages at once", 0.11),
     ("pages at once, late memory", 0.3),
     ("reads", 0.08),
@@ -93,7 +93,7 @@ impl Twin {
         self.count("measurements of time");
         self.undelayed()?;
         self.calm(true);
-        let result = match self.random.below(5) {
+        let result = match self.random.below(6) {
             0 => self.flood(FLUSHES),
             1 => self.flood(PAGES),
             2 => self.alone_of("reads", io::READ),
@@ -129,7 +129,7 @@ impl Twin {
 
     /// As many flushes as there is room for, with weights of their own.
     fn shares(&mut self) -> Step {
-        let weights = (0..3).fold(0, |all, _| all << 8 | self.random.below(12) as u32);
+        let weights = (0..3).fold(0, |all, _| all << 8 | pick(&mut self.random, &[0, 1, 3, 7]));
         let fid = u32::from(feature::ARBITRATION);
         let set = Sqe::new(admin::SET_FEATURES).with_cdw(10, fid);
         self.alone(Command::plain(set.with_cdw(11, weights << 8 | 7)))?;
