@@ -16,6 +16,9 @@ use crate::draw::{Claims, Command, BLOCK};
 use crate::memory::PAGE;
 use crate::twin::{Freedom, Step, Twin};
 
+/// What is measured of commands one after the other.
+const READS: &str = "reads";
+const WRITES: &str = "writes";
 /// What is measured of many commands at once.
 const FLUSHES: &str = "flushes at once";
 const PAGES: &str = "pages at once";
@@ -24,8 +27,9 @@ const SHARES: &str = "shares";
 const FLOOD: u64 = 100;
 /// Commands measured in a step that has them one after the other.
 const ALONE: u64 = 16;
-/// So many measurements make a mean.
+/// So many measurements make a mean; of commands that share time with others more do.
 const LEAST: u64 = 16;
+const LEAST_AT_ONCE: u64 = 32;
 
 /// How long commands of a kind took.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -56,24 +60,26 @@ const CLASSES: [&str; 4] = [
 
 /// Kinds of measurements, and how far their means may be apart.
 const BOUNDS: [(&str, f64); 12] = [
-    ("flushes at once", 0.05),
+    (FLUSHES, 0.05),
     ("flushes at once, late memory", 0.05),
     (CLASSES[0], 0.1),
     (CLASSES[1], 0.05),
     (CLASSES[2], 0.05),
     (CLASSES[3], 0.05),
-    ("pages at once", 0.11),
+    (PAGES, 0.11),
     ("pages at once, late memory", 0.3),
-    ("reads", 0.08),
+    (READS, 0.08),
     ("reads, late memory", 0.35),
-    ("writes", 0.08),
+    (WRITES, 0.08),
     ("writes, late memory", 0.2),
 ];
 
 /// What says that the means of a kind are too far apart.
 pub fn apart(all: &BTreeMap<String, Latency>) -> Option<String> {
     BOUNDS.iter().find_map(|&(name, bound)| {
-        let latency = all.get(name).filter(|latency| latency.count >= LEAST)?;
+        let alone = name.starts_with(READS) || name.starts_with(WRITES);
+        let least = if alone { LEAST } else { LEAST_AT_ONCE };
+        let latency = all.get(name).filter(|latency| latency.count >= least)?;
         let [a, b] = latency.ns;
         let count = latency.count as f64;
         let far = (b / a - 1.0).abs() > bound;
@@ -96,8 +102,8 @@ impl Twin {
         let result = match self.random.below(6) {
             0 => self.flood(FLUSHES),
             1 => self.flood(PAGES),
-            2 => self.alone_of("reads", io::READ),
-            3 => self.alone_of("writes", io::WRITE),
+            2 => self.alone_of(READS, io::READ),
+            3 => self.alone_of(WRITES, io::WRITE),
             _ if self.is_weighted() => self.shares(),
             _ => self.flood(PAGES),
         };
