@@ -43,7 +43,7 @@ WORK = ROOT / "build" / "mutants"
 TREE = WORK / "tree"
 KNOWN = ROOT / "tools" / "mutants.json"
 BOUND = 0.95
-BESIDE_S = 45  # a differential run of a mutant has so long
+BESIDE_S = 90  # a differential run of a mutant has so long
 PER_EPISODE = 250  # its commands between fresh devices: settings that make everything slow do not last for all of it
 STAGE_S = 1500  # a test that takes longer hangs: killed
 # Each mutant of the RTL is compiled anew and runs briefly.
