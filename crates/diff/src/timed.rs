@@ -71,7 +71,7 @@ const BOUNDS: [(&str, f64); 12] = [
     (READS, 0.08),
     ("reads, late memory", 0.35),
     (WRITES, 0.08),
-    ("writes, late memory", 0.2),
+    ("writes, late memory", 0.06),
 ];
 
 /// What says that the means of a kind are too far apart.
