@@ -43,7 +43,8 @@ WORK = ROOT / "build" / "mutants"
 TREE = WORK / "tree"
 KNOWN = ROOT / "tools" / "mutants.json"
 BOUND = 0.95
-BESIDE_S = 45  # a differential run of a mutant has so long
+BESIDE_S = 90  # a differential run of a mutant has so long
+PER_EPISODE = 250  # its commands between fresh devices: settings that make everything slow do not last for all of it
 STAGE_S = 1500  # a test that takes longer hangs: killed
 # Each mutant of the RTL is compiled anew and runs briefly.
 COMPILE = ("crates/rtl/src/bitstream/compile.rs", b'OPTIMISE: &str = "-O2"', b'OPTIMISE: &str = "-O1"')
@@ -215,11 +216,12 @@ def fuzz(commands: int) -> list[str]:
     return ["env", "FUZZ_SHRINKS=0", f"FUZZ_COMMANDS={commands}", *test]
 
 
-def beside(*args: str, values: str = "engine = []") -> list[str]:
+def beside(*args: str) -> list[str]:
     """An example that runs the fast engine, alone or beside the RTL."""
     # Built often, and run briefly.
     quick = ["CARGO_PROFILE_RELEASE_INCREMENTAL=true", "CARGO_PROFILE_RELEASE_DEBUG=0"]
-    return ["env", *quick, f"VALUES={values}", "SHRINKS=0", f"SECONDS={BESIDE_S}", "cargo", *args]
+    limits = [f"PER_EPISODE={PER_EPISODE}", "SHRINKS=0", f"SECONDS={BESIDE_S}"]
+    return ["env", *quick, *limits, "cargo", *args]
 
 
 def fuzz_fast(commands: int, seed: int) -> list[str]:
@@ -229,7 +231,7 @@ def fuzz_fast(commands: int, seed: int) -> list[str]:
 
 def diff(commands: int, seed: int) -> list[str]:
     run = ["run", "--quiet", "--release", "-p", "nearside-diff", "--example"]
-    return beside(*run, "diff", str(commands), str(seed), values="")
+    return beside(*run, "diff", str(commands), str(seed))
 
 
 def proofs(file: str) -> list[str]:

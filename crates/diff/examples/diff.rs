@@ -71,6 +71,10 @@ fn main() -> Result<(), String> {
             .iter()
             .chain(&report.outcomes)
             .for_each(|(kind, count)| println!("  {kind}: {count}"));
+        for (kind, latency) in &report.latencies {
+            let [a, b] = latency.ns.map(|ns| ns / latency.count as f64);
+            println!("  {kind}: {} took {a:.1} and {b:.1} ns", latency.count);
+        }
     }
     println!(
         "{} commands, {} steps, {} episodes, {} bytes of media in {:?}",

@@ -286,7 +286,8 @@ impl Draw<'_> {
         self.with_data(command, true, 0)
     }
 
-    fn transfer(&mut self, opcode: u8, claims: &mut Claims) -> Option<Command> {
+    /// A command that moves, compares or zeroes blocks.
+    pub fn transfer(&mut self, opcode: u8, claims: &mut Claims) -> Option<Command> {
         let ns = self.namespace();
         let moves = matches!(opcode, io::READ | io::WRITE | io::COMPARE);
         let mut count = self.count(ns.blocks);

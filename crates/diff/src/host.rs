@@ -15,6 +15,8 @@ pub const MSI: Range<u64> = 0xFEE0_0000..0xFEF0_0000;
 const LOST: u64 = 12;
 /// Which is this at most. PCI Express (4.0, 7.5.3.16) has 50 us to 64 s; the controller's own patience is 25 ms.
 const TIMEOUT_US: u64 = 250;
+/// A calm host's time for each answer.
+const CALM: Time = Time::ns(300);
 
 /// A completion queue entry as it was written.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +27,8 @@ pub struct Posted {
     pub addr: u64,
     /// The entry.
     pub bytes: [u8; 16],
+    /// When it came.
+    pub time: Time,
 }
 
 /// A host.
@@ -47,6 +51,7 @@ pub struct Host {
     parts: Parts,
     wake: bool,
     stall: Time,
+    calm: bool,
 }
 
 impl Host {
@@ -66,12 +71,18 @@ impl Host {
             parts: Parts::default(),
             wake: false,
             stall: Time::ZERO,
+            calm: false,
         }
     }
 
     /// Draws its timing from here.
     pub fn reseed(&mut self, seed: u64) {
         self.random = Random::new(seed);
+    }
+
+    /// Answers everything after the same time from now on, or after a time of its own.
+    pub fn set_calm(&mut self, calm: bool) {
+        self.calm = calm;
     }
 
     /// Sends something to the device.
@@ -103,7 +114,7 @@ impl Host {
         self.stall = Time::ZERO;
     }
 
-    fn landed(&mut self, addr: u64, data: &[u8]) {
+    fn landed(&mut self, time: Time, addr: u64, data: &[u8]) {
         if MSI.contains(&addr) {
             let word: Result<[u8; 4], _> = data.try_into();
             match word {
@@ -117,7 +128,12 @@ impl Host {
         }
         if let Some(&cqid) = self.rings.get(&(addr - addr % PAGE)) {
             match data.try_into() {
-                Ok(bytes) => self.entries.push(Posted { cqid, addr, bytes }),
+                Ok(bytes) => self.entries.push(Posted {
+                    cqid,
+                    addr,
+                    bytes,
+                    time,
+                }),
                 Err(_) => {
                     let len = data.len();
                     self.wrong = Some(format!(
@@ -135,11 +151,11 @@ impl HostPort for Host {
         if now < self.stall {
             return false;
         }
-        if self.random.below(256) == 0 {
+        if !self.calm && self.random.below(256) == 0 {
             self.stall = now + Time::ns(self.random.below(300));
             return false;
         }
-        self.landed(addr, data);
+        self.landed(now, addr, data);
         true
     }
 
@@ -147,8 +163,13 @@ impl HostPort for Host {
         if SILENT.contains(&addr) {
             return true;
         }
-        let mut time = now + Time::ns(100 + self.random.below(400));
-        let piece = 64 << self.random.below(4);
+        let (mut time, piece, pause) = match self.calm {
+            true => (now + CALM, 512, 1),
+            false => {
+                let time = now + Time::ns(100 + self.random.below(400));
+                (time, 64 << self.random.below(4), 12)
+            }
+        };
         let mut answers = Vec::new();
         match self.memory.get(addr, len.into()) {
             None => {
@@ -176,7 +197,7 @@ impl HostPort for Host {
         for answer in answers {
             self.sequence += 1;
             self.data.insert((time, self.sequence), answer);
-            time += Time::ns(self.random.below(12));
+            time += Time::ns(self.random.below(pause));
         }
         true
     }

@@ -19,6 +19,7 @@ mod rules;
 mod side;
 mod silence;
 mod steps;
+mod timed;
 mod twin;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +35,8 @@ pub use fuzz::{Conditions, Failure, Replay};
 
 use side::Side;
 use twin::Twin;
+
+pub use timed::Latency;
 
 /// Makes the two devices of an episode, with empty media (zeros) and power.
 pub type Make<'a> = dyn FnMut(&Conditions) -> Result<Pair, String> + 'a;
@@ -147,6 +150,8 @@ pub struct Report {
     pub outcomes: BTreeMap<String, u64>,
     /// What was done, by name.
     pub kinds: BTreeMap<String, u64>,
+    /// How long commands took, by what they were.
+    pub latencies: BTreeMap<String, Latency>,
     /// Differences: 0 or 1, since the first one ends the campaign.
     pub mismatches: u32,
     /// The first difference.
@@ -161,6 +166,7 @@ struct Outcome {
     time: Time,
     outcomes: BTreeMap<String, u64>,
     kinds: BTreeMap<String, u64>,
+    latencies: BTreeMap<String, Latency>,
     failure: Option<(String, Vec<String>)>,
     stopped: bool,
 }
@@ -192,6 +198,7 @@ fn episode(
     };
     let sides = make(&conditions)?.map(|(name, device)| Side::new(name, device));
     let mut twin = Twin::new(sides, shape.clone());
+    twin.late = late;
     let (mut last, mut stopped) = (0, false);
     let mut play = |twin: &mut Twin| {
         twin.reseed(of(u64::MAX));
@@ -224,6 +231,7 @@ fn episode(
         failure: result.err().map(|what| (what, twin.history())),
         outcomes: twin.outcomes,
         kinds: twin.kinds,
+        latencies: twin.latencies,
         stopped,
     })
 }
@@ -264,6 +272,13 @@ pub fn run(
         }
         for (name, count) in &outcome.outcomes {
             *report.outcomes.entry(name.clone()).or_default() += count;
+        }
+        for (name, latency) in &outcome.latencies {
+            report
+                .latencies
+                .entry(name.clone())
+                .or_default()
+                .add(latency);
         }
         if let Some((what, history)) = outcome.failure {
             report.mismatches = 1;
@@ -311,6 +326,25 @@ pub fn run(
             break;
         }
         number = number.wrapping_add(1);
+    }
+    if report.failure.is_none() && replay.is_none() {
+        if let Some(what) = timed::apart(&report.latencies) {
+            report.mismatches = 1;
+            report.failure = Some(Failure {
+                what,
+                replay: Replay {
+                    seed,
+                    episode: campaign.first_episode,
+                    steps: None,
+                }
+                .to_string(),
+                steps: report.steps as usize,
+                of_steps: report.steps as usize,
+                history: vec![
+                    "a mean of all episodes: only the whole campaign shows it again".into(),
+                ],
+            });
+        }
     }
     progress(campaign.commands, campaign.commands);
     Ok(report)

@@ -249,14 +249,16 @@ impl Twin {
         let cqid = self.number(&self.completion_queues(), false, right);
         let entries = self.entries(right);
         let mut sqe = Sqe::create_io_sq(qid, entries, base, cqid);
-        sqe.dw[11] |= (self.random.below(4) as u32) << 1;
+        let priority = self.random.below(4) as u32;
+        sqe.dw[11] |= priority << 1;
         sqe.dw[11] ^= u32::from(!right && chance(&mut self.random, 6));
         self.clear_shadow(qid, false);
         let cqe = self.structural(sqe)?;
         if cqe.is_some_and(|cqe| cqe.status().is_success()) {
             self.arena.hold(page);
             for side in &mut self.sides {
-                side.sqs.insert(qid, Sq::new(page, entries, cqid));
+                let sq = Sq::new(page, entries, cqid);
+                side.sqs.insert(qid, Sq { priority, ..sq });
             }
         }
         Ok(())

@@ -28,6 +28,8 @@ pub struct Sq {
     pub cqid: u16,
     /// Where the next entry goes.
     pub tail: u32,
+    /// Its priority, as Create I/O Submission Queue has it.
+    pub priority: u32,
 }
 
 /// A completion queue as its host has it.
@@ -53,6 +55,7 @@ impl Sq {
             entries,
             cqid,
             tail: 0,
+            priority: 0,
         }
     }
 }
@@ -88,6 +91,8 @@ pub struct Side {
     pub shadow: Option<(u64, u64)>,
     /// What has completed: completion queue, entry.
     pub got: Vec<(u16, Cqe)>,
+    /// When commands have completed, by submission queue and identifier.
+    pub times: BTreeMap<(u16, u16), Time>,
     tag: u32,
 }
 
@@ -103,6 +108,7 @@ impl Side {
             cqs: BTreeMap::new(),
             shadow: None,
             got: Vec::new(),
+            times: BTreeMap::new(),
             tag: 0,
         }
     }
@@ -314,6 +320,7 @@ impl Side {
                     posted.cqid
                 ));
             }
+            self.times.insert((cqe.sqid(), cqe.cid()), posted.time);
             self.got.push((posted.cqid, cqe));
         }
         for &cqid in moved.keys().filter(|_| tell) {

@@ -18,15 +18,19 @@ pub(crate) const WRONG: u64 = 12;
 const BURST: u64 = 40;
 /// Longest time until a burst is cut, ns.
 const CUT: u64 = 12_000;
+/// Within this a command is fetched, and an Abort carried out, ns.
+const HALF: u64 = 20_000;
 
 impl Twin {
     /// One step.
     pub fn step(&mut self) -> Step {
         match self.random.below(100) {
             0..=36 => self.burst(),
-            37..=49 => self.single(),
+            37..=44 => self.single(),
+            45..=49 => self.timed(),
             50..=65 => self.admin(),
-            66..=69 => self.fused(),
+            66..=68 => self.fused(),
+            69 => self.half(),
             70..=74 => self.queues(),
             75..=77 => self.window(),
             78..=82 => self.engines(),
@@ -109,7 +113,13 @@ impl Twin {
             if s.command.sqe.opcode() != io::COMPARE {
                 continue;
             }
-            let others = sent.iter().enumerate().filter(|(other, _)| *other != n);
+            // The second half of a pair writes when its first has ended.
+            let fuse = s.command.sqe.fuse();
+            let is_partner = |other: usize, o: &Sent| {
+                other == n + 1 && o.sqid == s.sqid && (fuse, o.command.sqe.fuse()) == (1, 2)
+            };
+            let others = sent.iter().enumerate();
+            let others = others.filter(|&(other, o)| other != n && !is_partner(other, o));
             // One that finds other data than it should may end by that, or by the error in its SGL.
             if s.command.is_odd()
                 || others
@@ -163,6 +173,53 @@ impl Twin {
         for side in &mut self.sides {
             side.ring_sq(qid);
         }
+        self.run(&sent, &Twin::races(&sent)).map(drop)
+    }
+
+    /// A first half of a fused pair that waits for its partner, for which the completion queue has no room, and an Abort of one of both.
+    fn half(&mut self) -> Step {
+        let left = &self.sides[0];
+        let mut rooms = self.rooms();
+        // How many entries of the completion queue have to be in use.
+        let used = |qid: u16| {
+            let cq = left.cqs.get(&left.sqs.get(&qid)?.cqid)?;
+            cq.entries.checked_sub(2)
+        };
+        rooms.retain(|&(qid, room)| used(qid).is_some_and(|used| used + 2 <= room));
+        if rooms.is_empty() {
+            return Ok(());
+        }
+        let (qid, _) = pick(&mut self.random, &rooms);
+        let used = used(qid).unwrap_or_default();
+        let commands = self.draw(WRONG).fused();
+        let Some(commands) = commands.filter(|all| all.len() == 2) else {
+            return Ok(());
+        };
+        self.count("Aborts of halves of fused pairs");
+        let nsid = self
+            .shape
+            .namespaces
+            .active()
+            .next()
+            .map_or(1, |ns| ns.nsid);
+        let mut sent: Vec<Sent> = (0..used)
+            .map(|_| self.push(qid, Command::plain(Sqe::flush(nsid))))
+            .collect();
+        self.ring_all(&[qid].into());
+        self.each(|side| side.quiet())?;
+        self.meet()?;
+        sent.extend(commands.into_iter().map(|c| self.push(qid, c)));
+        self.ring_all(&[qid].into());
+        self.pass(HALF)?;
+        let target = used as usize + pick(&mut self.random, &[0, 0, 0, 1]);
+        let cid = u32::from(sent[target].name().1);
+        let abort = Sqe::new(admin::ABORT).with_cdw(10, cid << 16 | u32::from(qid));
+        sent.push(self.push(0, Command::plain(abort)));
+        self.ring_all(&[0].into());
+        self.pass(HALF)?;
+        // A half that nobody has ended would wait for 25 ms.
+        self.each(|side| side.consume().map(drop))?;
+        self.pass(HALF)?;
         self.run(&sent, &Twin::races(&sent)).map(drop)
     }
 

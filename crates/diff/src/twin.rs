@@ -11,6 +11,7 @@ use crate::draw::{Command, Draw, BLOCK};
 use crate::memory::{Arena, PAGE};
 use crate::rules;
 use crate::side::Side;
+use crate::timed::Latency;
 use crate::Shape;
 
 /// Lines of the history that a failure shows.
@@ -19,6 +20,9 @@ const HISTORY: usize = 60;
 const BLOCKS: u64 = PAGE / BLOCK;
 /// Moments that both devices have in common are multiples of this.
 const COMMON: u64 = 1_000_000;
+
+/// Counters that are the same at rest.
+const LOST: [&str; 2] = ["media.failures", "mmio.lost_writes"];
 
 /// What went wrong, or nothing.
 pub type Step<T = ()> = Result<T, String>;
@@ -105,6 +109,10 @@ pub struct Twin {
     pub outcomes: BTreeMap<String, u64>,
     /// Other things, by name.
     pub kinds: BTreeMap<String, u64>,
+    /// Each access of the memories takes a time of its own.
+    pub late: bool,
+    /// How long commands took.
+    pub latencies: BTreeMap<String, Latency>,
     history: VecDeque<String>,
 }
 
@@ -134,6 +142,8 @@ impl Twin {
             compared: 0,
             outcomes: BTreeMap::new(),
             kinds: BTreeMap::new(),
+            late: false,
+            latencies: BTreeMap::new(),
             history: VecDeque::new(),
         }
     }
@@ -231,7 +241,18 @@ impl Twin {
     /// Both come to rest, and to a moment that they have in common.
     pub fn rest(&mut self) -> Step {
         self.each(Side::settle)?;
+        self.counters()?;
         self.meet()
+    }
+
+    /// Compares what devices count of what was lost.
+    fn counters(&mut self) -> Step {
+        self.same("lost accesses", |side| {
+            let all = side.device.counters().into_iter();
+            let lost = all.filter(|counter| LOST.contains(&counter.name.as_str()));
+            Ok(lost.map(|c| (c.name, c.value)).collect::<Vec<_>>())
+        })
+        .map(drop)
     }
 
     /// Writes a register of BAR0.

@@ -1,0 +1,255 @@
+//! Time: each device takes its own, but in the mean the same.
+//!
+//! Some steps measure commands of one kind, alone or many of them at once, with delays off and a host that answers all in the same time. A
+//! campaign ends with a look at the means. So models of time that are exact, and such that are good, both pass; a wrong one does not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use sim::Bar;
+use spec::bar4;
+use spec::nvme::{admin, feature, io, Sqe};
+use spec::regs::{nvm_delay, nvme::cc};
+
+use crate::buffer::pick;
+use crate::draw::{Claims, Command, BLOCK};
+use crate::memory::PAGE;
+use crate::twin::{Freedom, Step, Twin};
+
+/// What is measured of commands one after the other.
+const READS: &str = "reads";
+const WRITES: &str = "writes";
+/// What is measured of many commands at once.
+const FLUSHES: &str = "flushes at once";
+const PAGES: &str = "pages at once";
+const SHARES: &str = "shares";
+/// Most commands at once.
+const FLOOD: u64 = 100;
+/// Commands measured in a step that has them one after the other.
+const ALONE: u64 = 16;
+/// So many measurements make a mean; of commands that share time with others more do.
+const LEAST: u64 = 16;
+const LEAST_AT_ONCE: u64 = 32;
+
+/// How long commands of a kind took.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Latency {
+    /// Measurements.
+    pub count: u64,
+    /// Of each device, ns, all together.
+    pub ns: [f64; 2],
+}
+
+impl Latency {
+    /// More of them.
+    pub fn add(&mut self, other: &Latency) {
+        self.count += other.count;
+        for (sum, ns) in self.ns.iter_mut().zip(other.ns) {
+            *sum += ns;
+        }
+    }
+}
+
+/// What flushes are called that share time by weights: by their queues' priority.
+const CLASSES: [&str; 4] = [
+    "flushes of urgent priority",
+    "flushes of high priority",
+    "flushes of medium priority",
+    "flushes of low priority",
+];
+
+/// Kinds of measurements, and how far their means may be apart.
+const BOUNDS: [(&str, f64); 12] = [
+    (FLUSHES, 0.05),
+    ("flushes at once, late memory", 0.05),
+    (CLASSES[0], 0.1),
+    (CLASSES[1], 0.05),
+    (CLASSES[2], 0.05),
+    (CLASSES[3], 0.05),
+    (PAGES, 0.11),
+    ("pages at once, late memory", 0.3),
+    (READS, 0.08),
+    ("reads, late memory", 0.35),
+    (WRITES, 0.08),
+    ("writes, late memory", 0.06),
+];
+
+/// What says that the means of a kind are too far apart.
+pub fn apart(all: &BTreeMap<String, Latency>) -> Option<String> {
+    BOUNDS.iter().find_map(|&(name, bound)| {
+        let alone = name.starts_with(READS) || name.starts_with(WRITES);
+        let least = if alone { LEAST } else { LEAST_AT_ONCE };
+        let latency = all.get(name).filter(|latency| latency.count >= least)?;
+        let [a, b] = latency.ns;
+        let count = latency.count as f64;
+        let far = (b / a - 1.0).abs() > bound;
+        far.then(|| {
+            format!(
+                "{name} take {:.1} ns and {:.1} ns in the mean of {count}",
+                a / count,
+                b / count
+            )
+        })
+    })
+}
+
+impl Twin {
+    /// Commands whose time is measured.
+    pub fn timed(&mut self) -> Step {
+        self.count("measurements of time");
+        self.undelayed()?;
+        self.calm(true);
+        let result = match self.random.below(6) {
+            0 => self.flood(FLUSHES),
+            1 => self.flood(PAGES),
+            2 => self.alone_of(READS, io::READ),
+            3 => self.alone_of(WRITES, io::WRITE),
+            _ if self.is_weighted() => self.shares(),
+            _ => self.flood(PAGES),
+        };
+        self.calm(false);
+        result
+    }
+
+    fn calm(&mut self, calm: bool) {
+        let sides = self.sides.iter_mut();
+        sides.for_each(|side| side.host.set_calm(calm));
+    }
+
+    /// Memories without delays.
+    fn undelayed(&mut self) -> Step {
+        for channel in 0..u64::from(self.shape.channels) {
+            let base = bar4::DELAY + bar4::DELAY_STEP * channel;
+            for side in &mut self.sides {
+                side.write32(Bar::Control, base + nvm_delay::CONTROL, 0);
+                side.write32(Bar::Control, base + nvm_delay::COMMAND, 1);
+            }
+        }
+        self.rest()
+    }
+
+    /// Commands are fetched by weighted round robin, in this life.
+    fn is_weighted(&self) -> bool {
+        cc::AMS.get(self.state.cc.into()) == 1
+    }
+
+    /// As many flushes as there is room for, with weights of their own.
+    fn shares(&mut self) -> Step {
+        let weights = (0..3).fold(0, |all, _| all << 8 | pick(&mut self.random, &[0, 1, 3, 7]));
+        let fid = u32::from(feature::ARBITRATION);
+        let set = Sqe::new(admin::SET_FEATURES).with_cdw(10, fid);
+        self.alone(Command::plain(set.with_cdw(11, weights << 8 | 7)))?;
+        self.flood(SHARES)
+    }
+
+    /// Commands of one kind, one after the other.
+    fn alone_of(&mut self, name: &str, opcode: u8) -> Step {
+        for _ in 0..ALONE {
+            let mut rooms = self.rooms();
+            rooms.retain(|room| room.1 > 0);
+            let Some(command) = self.draw(0).transfer(opcode, &mut Claims::default()) else {
+                continue;
+            };
+            if !rooms.is_empty() {
+                let (qid, _) = pick(&mut self.random, &rooms);
+                self.measure(name, vec![(qid, command)])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Many commands that move nothing, or that read a page each, as many as completion queues have room for.
+    fn flood(&mut self, name: &str) -> Step {
+        let wanted = match name == SHARES {
+            true => 4 * FLOOD,
+            false => 1 + self.random.below(FLOOD),
+        };
+        let mut rooms = self.rooms();
+        let left = &self.sides[0];
+        let homes: BTreeMap<u16, u16> = left.sqs.iter().map(|(&qid, sq)| (qid, sq.cqid)).collect();
+        let mut free: BTreeMap<u16, u32> = left
+            .cqs
+            .iter()
+            .map(|(&cqid, cq)| (cqid, cq.entries - 1))
+            .collect();
+        let nsid = self
+            .shape
+            .namespaces
+            .active()
+            .next()
+            .map_or(1, |ns| ns.nsid);
+        let mut all = Vec::new();
+        for _ in 0..wanted {
+            rooms.retain(|(qid, room)| *room > 0 && free[&homes[qid]] > 0);
+            if rooms.is_empty() {
+                break;
+            }
+            let n = self.random.below(rooms.len() as u64) as usize;
+            let qid = rooms[n].0;
+            rooms[n].1 -= 1;
+            if let Some(free) = free.get_mut(&homes[&qid]) {
+                *free -= 1;
+            }
+            let command = match name == PAGES {
+                true => self.page(),
+                false => Some(Command::plain(Sqe::flush(nsid))),
+            };
+            all.extend(command.map(|command| (qid, command)));
+        }
+        self.measure(name, all)
+    }
+
+    /// A read of a page of the media into a page of memory.
+    fn page(&mut self) -> Option<Command> {
+        let active: Vec<_> = self.shape.namespaces.active().copied().collect();
+        let ns = pick(&mut self.random, &active);
+        let blocks = PAGE / BLOCK;
+        let first = ns.base.next_multiple_of(blocks);
+        let pages = (ns.base + ns.blocks).checked_sub(first)? / blocks;
+        let at = first + blocks * self.random.below(pages.max(1));
+        if pages == 0 {
+            return None;
+        }
+        let to = self.arena.take(&mut self.random)?;
+        let sqe = Sqe::of_blocks(io::READ, ns.nsid, at - ns.base, blocks as u32);
+        let mut command = Command::plain(sqe.with_prps(to, 0));
+        (command.bytes, command.to_host) = (PAGE, true);
+        command.reads = at..at + blocks;
+        command.buffer.pages.push(to);
+        command.buffer.pieces.push((0, to, PAGE));
+        Some(command)
+    }
+
+    /// Runs commands, and measures how long they take, each since all were told of.
+    fn measure(&mut self, name: &str, commands: Vec<(u16, Command)>) -> Step {
+        let commands = commands.into_iter();
+        let sent: Vec<_> = commands.map(|(qid, c)| self.push(qid, c)).collect();
+        let queues: BTreeSet<u16> = sent.iter().map(|s| s.sqid).collect();
+        let start = self.sides[0].now;
+        for side in &mut self.sides {
+            side.times.clear();
+            queues.iter().for_each(|&qid| side.ring_sq(qid));
+        }
+        self.run(&sent, &Freedom::default())?;
+        let late = if self.late { ", late memory" } else { "" };
+        for s in &sent {
+            let mut latency = Latency {
+                count: 1,
+                ns: [0.0; 2],
+            };
+            for (ns, side) in latency.ns.iter_mut().zip(&self.sides) {
+                let time = side.times.get(&s.name()).copied().unwrap_or(start);
+                *ns = (time - start).as_ns();
+            }
+            let kind = match name == SHARES {
+                true => {
+                    let sq = self.sides[0].sqs.get(&s.sqid);
+                    CLASSES[sq.map_or(0, |sq| sq.priority as usize)].into()
+                }
+                false => format!("{name}{late}"),
+            };
+            self.latencies.entry(kind).or_default().add(&latency);
+        }
+        Ok(())
+    }
+}
