@@ -236,7 +236,9 @@ async def errors_and_stops(dut):
             first = max(0, (page << 12) - SRC)
             if plain and page == DICT >> 12:
                 continue
-            ended, _ = await bench.run(len(data), len(data) >> 2 if plain else count, entries, plain | size << 6 | width)
+            ended, _ = await bench.run(
+                len(data), len(data) >> 2 if plain else count, entries, plain | size << 6 | width
+            )
             assert ended[:3] == (READ_ERROR, 0, 0), (page, ended)
             assert ended[3] == (first >> 2 if plain else 0) or (not plain and first and 0 < ended[3] < count), ended
     for place in (0, 1, (count << size) >> 12):
