@@ -1,4 +1,4 @@
-"""dict_decode_core before a memory that answers in any order: all widths and sizes, runs of all kinds, hostile input, errors, stops."""
+"""dict_decode_core before a memory that answers in any order: all widths, sizes, runs; hostile input, errors, stops."""
 
 import random
 
@@ -6,7 +6,7 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from interleaving_ram import InterleavingRam
-from parquet_runs import BAD_KEY, OK, OVERRUN, READ_ERROR, TRUNCATED, decode, encode, flat, pack, packed, rle, varint
+from parquet_runs import BAD_KEY, OK, OVERRUN, READ_ERROR, TRUNCATED, decode, encode, flat, packed, rle, varint
 
 SIZE = 1 << 20
 DICT, SRC, DST = 0, SIZE // 4, SIZE // 2
@@ -51,7 +51,8 @@ class Bench:
                 ended = tuple(int(s.value) for s in (d.end_o, d.stopped_o, d.write_error_o, d.position_o))
                 await ClockCycles(d.clk_i, 3)
                 assert not int(d.busy_o.value)
-                assert not any(self.ram.reads.values()) and not self.ram.writes, "something is left on the bus"
+                assert not any(self.ram.reads.values())
+                assert not self.ram.writes
                 d.stop_i.value = 0
                 return ended, cycle
         raise AssertionError("no end")
@@ -77,7 +78,8 @@ class Bench:
                 place = next(i for i in range(len(got)) if got[i] != wanted[i])
                 raise AssertionError(f"{what}: byte {place} is wrong")
         behind = DST + (count << size)
-        assert self.ram.data[behind:] == before[behind:] and self.ram.data[:DST] == before[:DST], f"{what}: strayed"
+        assert self.ram.data[behind:] == before[behind:], f"{what}: strayed"
+        assert self.ram.data[:DST] == before[:DST], f"{what}: strayed"
         return cycles
 
 
@@ -98,7 +100,7 @@ def random_runs(rng, count, width, entries):
 
 @cocotb.test()
 async def all_widths(dut):
-    """All widths of keys and sizes of values, with runs of all kinds, and dictionaries of one value, a few and the most."""
+    """All widths of keys and sizes of values, runs of all kinds, dictionaries of one value, a few and the most."""
     bench = Bench(dut, stall=0.1, latency=10)
     await bench.start()
     rng = bench.random

@@ -1,4 +1,4 @@
-"""dict_decode as a whole: its registers, NVMe commands and command page, and what each of them says of wrong arguments."""
+"""dict_decode as a whole: registers, NVMe commands and command page, and what each says of wrong arguments."""
 
 import random
 
@@ -79,7 +79,15 @@ class Bench:
         self.ram.data[SRC : SRC + len(data)] = data
         self.ram.data[DST : DST + 4 * count] = bytes(4 * count)
         wanted = b"".join(bytes(self.ram.data[DICT + 4 * key :][:4]) for key in keys)
-        return dict(dict=DICT, entries=6, src=SRC, bytes=len(data), dst=DST, count=count, kind=2 << 8 | 3), wanted
+        return {
+            "dict": DICT,
+            "entries": 6,
+            "src": SRC,
+            "bytes": len(data),
+            "dst": DST,
+            "count": count,
+            "kind": 2 << 8 | 3,
+        }, wanted
 
     async def launch(self, **arguments):
         """By registers: return value and position."""
@@ -168,41 +176,70 @@ async def wrong_arguments(dut):
     good, _ = bench.column()
     most = int(dut.DictBytes.value)
     wrong = [
-        dict(dict=DICT + 32), dict(src=SRC + 8), dict(dst=DST + 1), dict(entries=0), dict(entries=65537),
-        dict(entries=(most >> 2) + 1), dict(entries=1 << 40), dict(count=0), dict(count=(1 << 31) + 1), dict(count=1 << 32),
-        dict(bytes=(1 << 40) + 1), dict(kind=2 << 8 | 33), dict(kind=63), dict(kind=1 << 6 | 3), dict(kind=1 << 10 | 3),
-        dict(kind=1 << 18 | 3), dict(kind=1 << 63 | 3), dict(kind=PLAIN | FIXED | 8), dict(kind=FIXED | 3), dict(kind=FIXED | 24),
-        dict(dst=SRC), dict(dst=DICT), dict(src=DICT), dict(dst=SRC - 64), dict(dst=(1 << 64) - 64), dict(src=(1 << 64) - 64, bytes=65),
-        dict(dict=(1 << 64) - 64, entries=17),
-    ]  # fmt: skip
+        {"dict": DICT + 32},
+        {"src": SRC + 8},
+        {"dst": DST + 1},
+        {"entries": 0},
+        {"entries": 65537},
+        {"entries": (most >> 2) + 1},
+        {"entries": 1 << 40},
+        {"count": 0},
+        {"count": (1 << 31) + 1},
+        {"count": 1 << 32},
+        {"bytes": (1 << 40) + 1},
+        {"kind": 2 << 8 | 33},
+        {"kind": 63},
+        {"kind": 1 << 6 | 3},
+        {"kind": 1 << 10 | 3},
+        {"kind": 1 << 18 | 3},
+        {"kind": 1 << 63 | 3},
+        {"kind": PLAIN | FIXED | 8},
+        {"kind": FIXED | 3},
+        {"kind": FIXED | 24},
+        {"dst": SRC},
+        {"dst": DICT},
+        {"src": DICT},
+        {"dst": SRC - 64},
+        {"dst": (1 << 64) - 64},
+        {"src": (1 << 64) - 64, "bytes": 65},
+        {"dict": (1 << 64) - 64, "entries": 17},
+    ]
     before = bytes(bench.ram.data)
     for change in wrong:
         way = bench.random.choice([bench.launch, bench.page])
         assert await way(**{**good, **change}) == (INVALID, 0), change
-    for change in (dict(kind=2 << 8 | 33), dict(kind=PLAIN | FIXED | 8), dict(count=0), dict(dst=SRC)):
+    for change in ({"kind": 2 << 8 | 33}, {"kind": PLAIN | FIXED | 8}, {"count": 0}, {"dst": SRC}):
         assert await bench.command(**{**good, **change}) == (INVALID_FIELD, 0), change
     for bit in (22, 23, 28, 31):
         assert await bench.command(more=1 << bit, **good) == (INVALID_FIELD, 0), bit
     last = SIZE - 4096
     for change in (
-        dict(dict=SIZE), dict(src=SIZE), dict(dst=SIZE), dict(dst=last, count=1025), dict(src=last, bytes=4097),
-        dict(src=(1 << 44) - 4096 + 512 * BASE),
-    ):  # fmt: skip
+        {"dict": SIZE},
+        {"src": SIZE},
+        {"dst": SIZE},
+        {"dst": last, "count": 1025},
+        {"src": last, "bytes": 4097},
+        {"src": (1 << 44) - 4096 + 512 * BASE},
+    ):
         assert await bench.command(**{**good, **change}) == (OUT_OF_RANGE, 0), change
     assert bench.ram.data == before
     # Neighbours, and what is not used.
     fits = [
-        dict(entries=most >> 2), dict(kind=2 << 8, bytes=0), dict(kind=2 << 8, src=SRC + 1, bytes=0),
-        dict(dst=DICT + 64), dict(dst=SRC + 64), dict(dict=DST - 64, entries=16),
-    ]  # fmt: skip
+        {"entries": most >> 2},
+        {"kind": 2 << 8, "bytes": 0},
+        {"kind": 2 << 8, "src": SRC + 1, "bytes": 0},
+        {"dst": DICT + 64},
+        {"dst": SRC + 64},
+        {"dict": DST - 64, "entries": 16},
+    ]
     for change in fits:
         good, _ = bench.column()
         result, position = await bench.launch(**{**good, **change})
         assert (result, position) == (0, 100) or (result == BAD_KEY and "dict" not in change), (change, result)
-    for change in (dict(dst=last), dict(dict=last)):
+    for change in ({"dst": last}, {"dict": last}):
         good, _ = bench.column()
         assert await bench.command(**{**good, **change}) == (0, 100), change
-    plain = dict(dict=DST + 1, entries=0, src=SRC, bytes=400, dst=DST, count=100, kind=PLAIN | 2 << 8)
+    plain = {"dict": DST + 1, "entries": 0, "src": SRC, "bytes": 400, "dst": DST, "count": 100, "kind": PLAIN | 2 << 8}
     assert await bench.launch(**plain) == (0, 100)
     assert bench.ram.data[DST : DST + 400] == bench.ram.data[SRC : SRC + 400]
     assert await bench.page(**{**plain, "bytes": 399}) == (TRUNCATED, 99)
@@ -216,7 +253,7 @@ async def stops(dut):
     stopped = 0
     for wait in (0, 1, 2, 3, 4, 5, 8, 20, 100, 300):
         bench.ram.data[SRC : SRC + 8] = rle(3, 4000, 3).ljust(8, b"\0")
-        arguments = dict(dict=DICT, entries=6, src=SRC, bytes=3, dst=DST, count=4000, kind=2 << 8 | 3)
+        arguments = {"dict": DICT, "entries": 6, "src": SRC, "bytes": 3, "dst": DST, "count": 4000, "kind": 2 << 8 | 3}
         assert await bench.launch(**arguments) == (0, 4000)
         await bench.write(CONTROL, 1 if wait else 3)
         await ClockCycles(dut.clk_i, wait)

@@ -1,4 +1,4 @@
-"""RLE and bit-packed runs as in Apache Parquet: an encoder that is told its runs, and a decoder that says where it stopped."""
+"""Runs of Apache Parquet: an encoder that is told its runs, and a decoder that says where it stopped."""
 
 OK, READ_ERROR, TRUNCATED, OVERRUN, BAD_KEY = range(5)
 
