@@ -55,8 +55,18 @@ module dict_decode_runs
   end_e end_q;
   logic [SizeBits-1:0] bytes_q;  // of the source, not used yet
   logic [31:0] left_q, run_q;  // keys: of all, of this run
+  logic [32:0] filled_q;  // left_q + 7
+  logic final_q;  // this is the last run
   logic same_q;
   logic [31:0] key_q;
+
+  // Less than 256 bytes, and less than 64 keys, are known exactly, so that rows take no long comparison: `many` is of the cycle before, which
+  // took no more than 64 and 16.
+  logic bytes_many_q, run_many_q;
+  logic [7:0] bytes_near;
+  logic [5:0] run_near;
+  assign bytes_near = bytes_q[7:0] | {8{bytes_many_q}};
+  assign run_near = run_q[5:0] | {6{run_many_q}};
 
   // ---------------------------------------------------------------- window
 
@@ -110,7 +120,7 @@ module dict_decode_runs
   end_e head_end;
 
   assign key_bytes = 3'((width_i + 6'd7) >> 3);
-  assign groups_left = 29'((33'(left_q) + 33'd7) >> 3);
+  assign groups_left = 29'(filled_q >> 3);
 
   always_comb begin
     overlong     = 1'b1;
@@ -136,9 +146,9 @@ module dict_decode_runs
   always_comb begin
     head_end = EndOk;
     if (head_error_q) head_end = EndReadError;
-    else if (overlong || SizeBits'(varint_bytes) > bytes_q || length == '0) head_end = EndTruncated;
+    else if (overlong || 8'(varint_bytes) > bytes_near || length == '0) head_end = EndTruncated;
     else if (literal ? length > 34'(groups_left) : length > 34'(left_q)) head_end = EndOverrun;
-    else if (SizeBits'(head_bytes) > bytes_q) head_end = EndTruncated;
+    else if (8'(head_bytes) > bytes_near) head_end = EndTruncated;
   end
 
   // ---------------------------------------------------------------- rows
@@ -149,11 +159,11 @@ module dict_decode_runs
 
   // A group of 8 keys has as many bytes as a key has bits; two groups are a row. The last group of keys without headers may have less.
   assign group_bytes = 7'(width_i);
-  assign two = run_q > 32'd8 && (fixed_i || bytes_q >= SizeBits'(group_bytes << 1));
-  assign short_of = !same_q && !fixed_i && bytes_q < SizeBits'(group_bytes);
+  assign two = run_near > 6'd8 && (fixed_i || bytes_near >= 8'(group_bytes << 1));
+  assign short_of = !same_q && !fixed_i && bytes_near < 8'(group_bytes);
   always_comb begin
     row_step = two ? group_bytes << 1 : group_bytes;
-    if (fixed_i && bytes_q < SizeBits'(row_step)) row_step = 7'(bytes_q);
+    if (fixed_i && bytes_near < 8'(row_step)) row_step = 7'(bytes_near);
     if (same_q) row_step = '0;
   end
   assign row_end = 7'(place_q) + row_step;
@@ -161,28 +171,31 @@ module dict_decode_runs
   assign row_error = !same_q && (first_error_q || (row_end > 7'd64 && second_error_q));
   always_comb begin
     number = (same_q || two) ? 5'(Lanes) : 5'd8;
-    if (run_q < 32'(number)) number = run_q[4:0];
+    if (run_near < 6'(number)) number = run_near[4:0];
   end
 
   // The next header: where the window begins, or behind a row. It may lack bytes that are beyond the source's end.
-  logic [6:0] head_place;
+  logic [6:0] head_step, head_place;
   logic [7:0] head_end_place;
-  logic [SizeBits-1:0] head_left;
+  logic [7:0] head_left;
   logic [8*HeadBytes-1:0] head;
   logic head_error, head_here;
 
-  assign head_place = (state_q == StHead) ? 7'(place_q) : row_end;
-  assign head_left = (state_q == StHead) ? bytes_q : bytes_q - SizeBits'(row_step);
+  // Only the last row of a run counts: it has all its bytes.
+  assign head_step = (state_q == StHead || same_q) ? '0 : (run_near > 6'd8) ? group_bytes << 1 : group_bytes;
+  assign head_place = 7'(place_q) + head_step;
+  assign head_left = bytes_near - 8'(head_step);
   assign head = (8 * HeadBytes)'({second_q, first_q} >> {head_place, 3'd0});
-  assign head_end_place = (head_left < SizeBits'(HeadBytes)) ? 8'(head_place) + 8'(head_left) : 8'(head_place) + 8'(HeadBytes);
+  assign head_end_place = 8'(head_place) + ((head_left < 8'(HeadBytes)) ? head_left : 8'(HeadBytes));
   assign head_here = first_here_q && head_left != '0 && head_end_place <= (second_here_q ? 8'd128 : 8'd64);
   assign head_error = (first_error_q && !head_place[6]) || (second_error_q && head_end_place > 8'd64);
 
   assign room = !valid_o || ready_i;
   assign row_fire = state_q == StRun && open_i && room && !short_of && row_here && !row_error;
-  assign run_ends = run_q == 32'(number);
+  assign run_ends = run_near == 6'(number);
 
-  assign use_bytes = row_fire || (state_q == StParse && head_end == EndOk);
+  // A bad header is used up, too: nothing is taken behind it.
+  assign use_bytes = row_fire || state_q == StParse;
   assign step = (state_q == StParse) ? 7'(head_bytes) : row_step;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -199,7 +212,7 @@ module dict_decode_runs
           end
         end
         StHead: begin
-          if (bytes_q == '0) begin
+          if (bytes_near == '0) begin
             state_q <= StEnd;
             end_q   <= EndTruncated;
           end else if (head_here) state_q <= StParse;
@@ -216,7 +229,7 @@ module dict_decode_runs
             state_q <= StEnd;
             end_q   <= EndReadError;
           end else if (row_fire && run_ends)
-            state_q <= (left_q == 32'(number)) ? StEnd : head_here ? StParse : StHead;
+            state_q <= final_q ? StEnd : head_here ? StParse : StHead;
         end
         default: if (room) state_q <= StIdle;
       endcase
@@ -229,21 +242,30 @@ module dict_decode_runs
       head_error_q <= head_error;
     end
     if (state_q == StIdle) begin
-      bytes_q <= bytes_i;
-      left_q  <= count_i;
-      run_q   <= count_i;
-      same_q  <= width_i == '0;
-      key_q   <= '0;
+      bytes_q      <= bytes_i;
+      bytes_many_q <= bytes_i[SizeBits-1:8] != '0;
+      left_q       <= count_i;
+      filled_q     <= 33'(count_i) + 33'd7;
+      run_q        <= count_i;
+      run_many_q   <= count_i[31:6] != '0;
+      final_q      <= 1'b1;
+      same_q       <= width_i == '0;
+      key_q        <= '0;
     end else begin
+      bytes_many_q <= bytes_q[SizeBits-1:8] != '0;
+      run_many_q   <= run_q[31:6] != '0;
       if (use_bytes) bytes_q <= bytes_q - SizeBits'(step);
       if (state_q == StParse) begin
         same_q <= !literal;
-        key_q  <= head_key;
-        run_q  <= (literal && length == 34'(groups_left)) ? left_q : literal ? {length[28:0], 3'd0} : length[31:0];
+        key_q <= head_key;
+        final_q <= literal ? length == 34'(groups_left) : length == 34'(left_q);
+        run_q <= !literal ? length[31:0] : (length == 34'(groups_left)) ? left_q : {length[28:0], 3'd0};
+        run_many_q <= literal ? length[33:3] != '0 && left_q[31:6] != '0 : length[33:6] != '0;
       end
       if (row_fire) begin
-        run_q  <= run_q - 32'(number);
-        left_q <= left_q - 32'(number);
+        run_q    <= run_q - 32'(number);
+        left_q   <= left_q - 32'(number);
+        filled_q <= filled_q - 33'(number);
       end
     end
   end
@@ -263,8 +285,15 @@ module dict_decode_runs
   end
 
   `NS_ASSERT(begins_at_rest, !begin_i || state_q == StIdle)
-  `NS_ASSERT(stays_within, !use_bytes || SizeBits'(step) <= bytes_q)
-  `NS_ASSERT(uses_what_is_here,
-             !use_bytes || step == '0 || (first_here_q && (next_place <= 7'd64 || second_here_q)))
+  `NS_ASSERT(stays_within,
+             !use_bytes || SizeBits'(step) <= bytes_q || (state_q == StParse && head_end != EndOk))
+  `NS_ASSERT(
+      uses_what_is_here,
+      !use_bytes || step == '0 || (state_q == StParse && head_end != EndOk) || (first_here_q && (next_place <= 7'd64 || second_here_q)))
+  `NS_ASSERT(
+      bytes_are_exact,
+      state_q == StIdle || state_q == StEnd || bytes_q == SizeBits'(bytes_near) || (bytes_many_q && bytes_q >= SizeBits'(64)))
+  `NS_ASSERT(keys_are_exact,
+             state_q != StRun || run_q == 32'(run_near) || (run_many_q && run_q >= 32'(Lanes)))
 
 endmodule

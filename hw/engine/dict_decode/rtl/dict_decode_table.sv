@@ -110,19 +110,36 @@ module dict_decode_table
   place_t [Lanes-1:0] bank_place;
   logic [Lanes-1:0][63:0] bank_word;
 
-  always_comb begin
-    bank_want  = '0;
-    bank_place = '0;
-    for (int b = 0; b < Lanes; b++) begin
-      for (int l = Lanes - 1; l >= 0; l--) begin
-        if (want_q[l] && lanes_q[l].bank == bank_t'(b)) begin
-          bank_want[b]  = 1'b1;
-          bank_place[b] = lanes_q[l].place;
+  // Which lanes want the same bank, and the same word in it: found when a row comes. Of the lanes that wait for a bank the first one leads.
+  logic [Lanes-1:0][Lanes-1:0] same_bank_q, same_word_q;
+  logic [Lanes-1:0] leads;
+
+  always_ff @(posedge clk_i) begin
+    if (take) begin
+      for (int unsigned l = 0; l < Lanes; l++) begin
+        for (int unsigned m = 0; m < Lanes; m++) begin
+          same_bank_q[l][m] <= m < l && lanes[m].bank == lanes[l].bank;
+          same_word_q[l][m] <= m <= l && {lanes[m].place, lanes[m].bank} == {lanes[l].place, lanes[l].bank};
         end
       end
     end
-    for (int l = 0; l < Lanes; l++)
-    served[l] = want_q[l] && bank_place[lanes_q[l].bank] == lanes_q[l].place;
+  end
+
+  always_comb begin
+    for (int unsigned l = 0; l < Lanes; l++)
+    leads[l] = want_q[l] && (same_bank_q[l] & want_q) == '0;
+    for (int unsigned l = 0; l < Lanes; l++)
+    served[l] = want_q[l] && (same_word_q[l] & leads) != '0;
+    bank_want  = '0;
+    bank_place = '0;
+    for (int unsigned b = 0; b < Lanes; b++) begin
+      for (int unsigned l = 0; l < Lanes; l++) begin
+        if (leads[l] && lanes_q[l].bank == bank_t'(b)) begin
+          bank_want[b]  = 1'b1;
+          bank_place[b] = bank_place[b] | lanes_q[l].place;
+        end
+      end
+    end
   end
 
   for (genvar b = 0; b < Lanes; b++) begin : gen_bank
