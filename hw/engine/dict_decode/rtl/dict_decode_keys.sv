@@ -42,16 +42,19 @@ module dict_decode_keys
   end_e keys_end_q;
   logic keys_valid_q, keys_taken;
 
+  // By width; 0 stands for 32.
   for (genvar i = 0; i < Lanes; i++) begin : gen_unpack
-    logic [31:0] key;
+    logic [31:0][31:0] of_width;
     always_comb begin
-      key = key_i;
-      for (int unsigned w = 1; w <= 32; w++) begin
-        if (!same_i && width_i == 6'(w)) key = packed_i[i*w+:32] & (32'hFFFF_FFFF >> (32 - w));
-      end
-      unpacked[i] = cut(key);
+      of_width[0] = packed_i[32*i+:32];
+      for (int unsigned w = 1; w < 32; w++)
+      of_width[w] = packed_i[i*w+:32] & (32'hFFFF_FFFF >> (32 - w));
     end
+    assign unpacked[i] = cut(same_i ? key_i : of_width[width_i[4:0]]);
   end
+
+  logic unused;
+  assign unused = width_i[5];
 
   assign ready_o = !keys_valid_q || keys_taken;
   always_ff @(posedge clk_i or negedge rst_ni) begin
