@@ -102,13 +102,19 @@ module dict_decode_core
 
   // ---------------------------------------------------------------- a job
 
-  logic row_valid, row_ready, row_taken, row_last, row_bad, table_ready;
-  logic [4:0] row_number;
-  end_e row_end;
+  typedef struct packed {
+    logic [Lanes-1:0][KeyBits-1:0] keys;
+    logic [4:0]                    number;
+    logic                          last;
+    end_e                          how;
+  } row_t;
+
+  row_t row;
+  logic row_valid, row_ready, row_taken, row_bad, table_ready;
   logic ok_q;  // all keys have been found, and are good
   logic read_valid, read_error, read_taken, read_last, dict_phase, plain_cut, plain_beat;
 
-  assign row_bad = row_end != EndOk;
+  assign row_bad = row.how != EndOk;
   assign row_ready = row_bad || table_ready;
   assign row_taken = row_valid && row_ready;
   assign plain_cut = kind_i.plain && cut_q;
@@ -139,8 +145,8 @@ module dict_decode_core
         if (plain_cut) end_q <= EndTruncated;
         ok_q <= kind_i.plain;
       end else if (state_q == StWork && end_q == EndOk && !stop_q && !over) begin
-        if (row_taken) end_q <= row_end;
-        if (row_taken && row_last && !row_bad) ok_q <= 1'b1;
+        if (row_taken) end_q <= row.how;
+        if (row_taken && row.last && !row_bad) ok_q <= 1'b1;
         if (read_valid && read_error && (dict_phase || kind_i.plain)) end_q <= EndReadError;
       end
       // The first of an error, the end and a stop is told.
@@ -154,7 +160,7 @@ module dict_decode_core
     else if (state_q == StWork && over) position_q <= count_i;
     else if (state_q == StWork && end_q == EndOk && !stop_q) begin
       if (plain_beat) position_q <= position_q + (32'd64 >> kind_i.size);
-      else if (row_taken) position_q <= position_q + 32'(row_number);
+      else if (row_taken) position_q <= position_q + 32'(row.number);
     end
   end
 
@@ -237,7 +243,8 @@ module dict_decode_core
   logic same, keys_valid, keys_ready;
   logic [4:0] keys_number;
   end_e keys_end;
-  logic [Lanes-1:0][KeyBits-1:0] row;
+  row_t made;
+  logic made_valid, made_ready;
 
   dict_decode_runs u_runs (
     .clk_i,
@@ -274,12 +281,25 @@ module dict_decode_core
     .end_i    (keys_end),
     .valid_i  (keys_valid),
     .ready_o  (keys_ready),
-    .keys_o   (row),
-    .number_o (row_number),
-    .last_o   (row_last),
-    .end_o    (row_end),
-    .valid_o  (row_valid),
-    .ready_i  (row_ready)
+    .keys_o   (made.keys),
+    .number_o (made.number),
+    .last_o   (made.last),
+    .end_o    (made.how),
+    .valid_o  (made_valid),
+    .ready_i  (made_ready)
+  );
+
+  ns_skid #(
+    .Width($bits(row_t))
+  ) u_rows (
+    .clk_i,
+    .rst_ni     (rest_n_q),
+    .in_valid_i (made_valid),
+    .in_ready_o (made_ready),
+    .in_data_i  (made),
+    .out_valid_o(row_valid),
+    .out_ready_i(row_ready),
+    .out_data_o (row)
   );
 
   // ---------------------------------------------------------------- values
@@ -300,9 +320,9 @@ module dict_decode_core
     .data_i      (read_data),
     .data_valid_i(read_valid && state_q == StWork && dict_phase),
     .data_ready_o(dict_ready),
-    .keys_i      (row),
-    .number_i    (row_number),
-    .last_i      (row_last),
+    .keys_i      (row.keys),
+    .number_i    (row.number),
+    .last_i      (row.last),
     .valid_i     (row_valid && !row_bad),
     .ready_o     (table_ready),
     .values_o    (values),
@@ -404,6 +424,6 @@ module dict_decode_core
   assign unused = write_done.read_error;
 
   `NS_ASSERT(starts_at_rest, !start_i || state_q == StIdle)
-  `NS_ASSERT(errors_are_not_looked_up, !row_valid || row_bad || row_number == 5'(Lanes) || row_last)
+  `NS_ASSERT(errors_are_not_looked_up, !row_valid || row_bad || row.number == 5'(Lanes) || row.last)
 
 endmodule
