@@ -62,11 +62,13 @@ module dict_decode_core
   } state_e;
 
   state_e state_q;
-  logic rest_n_q, drain, begins, over, all_written, reads_rest, writes_rest;
+  logic rest_n_q, inner_n, drain, begins, over, all_written, reads_rest, writes_rest;
   logic stop_q;
   end_e end_q;
   logic [31:0] position_q;
 
+  // Of what is forgotten after a job. Both, so that nothing is checked before the reset at power-up.
+  assign inner_n = rst_ni && rest_n_q;
   assign drain = state_q == StDrain;
   assign begins = state_q == StBegin;
   assign busy_o = state_q != StIdle;
@@ -248,7 +250,7 @@ module dict_decode_core
 
   dict_decode_runs u_runs (
     .clk_i,
-    .rst_ni  (rest_n_q),
+    .rst_ni  (inner_n),
     .begin_i (begins && !kind_i.plain),
     .width_i (kind_i.width),
     .fixed_i (kind_i.fixed),
@@ -271,7 +273,7 @@ module dict_decode_core
 
   dict_decode_keys u_keys (
     .clk_i,
-    .rst_ni   (rest_n_q),
+    .rst_ni   (inner_n),
     .width_i  (kind_i.width),
     .entries_i,
     .packed_i (packed_keys),
@@ -293,7 +295,7 @@ module dict_decode_core
     .Width($bits(row_t))
   ) u_rows (
     .clk_i,
-    .rst_ni     (rest_n_q),
+    .rst_ni     (inner_n),
     .in_valid_i (made_valid),
     .in_ready_o (made_ready),
     .in_data_i  (made),
@@ -313,7 +315,7 @@ module dict_decode_core
     .DictBytes(DictBytes)
   ) u_table (
     .clk_i,
-    .rst_ni      (rest_n_q),
+    .rst_ni      (inner_n),
     .begin_i     (begins),
     .bytes_i     (dict_bytes_q),
     .size_i      (kind_i.size),
@@ -333,7 +335,7 @@ module dict_decode_core
 
   dict_decode_unload u_unload (
     .clk_i,
-    .rst_ni (rest_n_q),
+    .rst_ni (inner_n),
     .size_i (kind_i.size),
     .row_i  (values),
     .last_i (values_last),
