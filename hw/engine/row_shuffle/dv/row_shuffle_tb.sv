@@ -21,8 +21,8 @@ module row_shuffle_tb #(
   output logic        bad_index_o,
   output logic [1:0]  errors_o,
   output logic [31:0] position_o,
-  `NS_AXI_PORTS(m_list, 4, output, input),
-  `NS_AXI_PORTS(m_rows, 4, output, input)
+  `NS_AXI_PORTS(m_list, IdBits, output, input),
+  `NS_AXI_PORTS(m_rows, IdBits, output, input)
 );
 
   ns_axi_if m_list ();
