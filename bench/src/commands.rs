@@ -243,7 +243,8 @@ struct Load {
     bytes: usize,
     places: Places,
     content: Content,
-    zeros: Vec<u8>,
+    /// What is at a place that has not been written, unless the media have been filled.
+    zeros: Option<Vec<u8>>,
 }
 
 impl Load {
@@ -252,8 +253,20 @@ impl Load {
             bytes,
             places: Places::new(SPAN / bytes as u64, percent),
             content: Content::new(bytes),
-            zeros: vec![0; bytes],
+            zeros: Some(vec![0; bytes]),
         }
+    }
+
+    /// Writes each place of the media once, behind the device's back: what is only read shall be there.
+    fn fill(&mut self, media: &mut Media) -> Result<(), String> {
+        self.zeros = None;
+        for place in 0..SPAN / self.bytes as u64 {
+            let at = place * self.bytes as u64;
+            if !media.write(at, self.content.of(place, 0)) {
+                return Err(format!("no room for place {place}"));
+            }
+        }
+        Ok(())
     }
 
     /// Puts a command at a random place into a queue.
@@ -301,8 +314,8 @@ impl Load {
             return Ok(0);
         }
         let data = &host.memory[at..at + self.bytes];
-        let fine = match version {
-            0 => data == &self.zeros[..],
+        let fine = match &self.zeros {
+            Some(zeros) if version == 0 => data == &zeros[..],
             _ => data == self.content.of(place, version),
         };
         match fine {
@@ -318,6 +331,9 @@ pub fn measure(bytes: usize, commands: u64, percent: u64) -> Result<Outcome, Str
     let mut host = Host::new();
     Session::set_up(&mut device, &mut host)?;
     let mut load = Load::new(bytes, percent);
+    if percent == 100 {
+        load.fill(device.media_mut())?;
+    }
     let mut pairs = vec![
         Pair {
             slots: vec![Flying::default(); DEPTH],

@@ -5,79 +5,74 @@ use std::collections::VecDeque;
 /// Bytes that are kept apart.
 const GRANULE: u64 = 4096;
 
-/// What is outstanding on a channel, by granule. Each side ends in the order in which it began.
+/// Reads, or writes, of a channel.
+#[derive(Default)]
+struct Side {
+    /// What is outstanding, by granule. It ends in the order in which it began.
+    open: VecDeque<u64>,
+    /// The granule that the next one waits for.
+    wants: Option<u64>,
+    /// It is in use by the other side, of which nobody else gets it before.
+    keeps: bool,
+}
+
+impl Side {
+    /// The next one begins, if it may. Both sides look in turn, a cycle each: where the other one waits for the same granule, it
+    /// keeps it from then on.
+    fn begins(&mut self, granule: u64, other: &mut Side) -> bool {
+        let both = other.wants == Some(granule);
+        self.wants = Some(granule);
+        if both && other.keeps {
+            return false;
+        }
+        if other.open.contains(&granule) {
+            self.keeps = true;
+            return false;
+        }
+        (self.wants, self.keeps) = (None, false);
+        other.keeps |= both;
+        self.open.push_back(granule);
+        true
+    }
+}
+
+/// Both of them.
 #[derive(Default)]
 pub(crate) struct Hazard {
-    reads: VecDeque<u64>,
-    writes: VecDeque<u64>,
-    /// A read, or a write, that has found its granule in use: nobody else of the other side gets it before.
-    read_keeps: Option<u64>,
-    write_keeps: Option<u64>,
+    reads: Side,
+    writes: Side,
 }
 
 impl Hazard {
     /// A read of the granule of an address begins, if it may.
     pub(crate) fn read_begins(&mut self, at: u64) -> bool {
-        let granule = at / GRANULE;
-        begins(
-            granule,
-            &mut self.reads,
-            &self.writes,
-            &mut self.read_keeps,
-            self.write_keeps,
-        )
+        self.reads.begins(at / GRANULE, &mut self.writes)
     }
 
     /// And a write.
     pub(crate) fn write_begins(&mut self, at: u64) -> bool {
-        let granule = at / GRANULE;
-        begins(
-            granule,
-            &mut self.writes,
-            &self.reads,
-            &mut self.write_keeps,
-            self.read_keeps,
-        )
+        self.writes.begins(at / GRANULE, &mut self.reads)
     }
 
     /// The oldest read ends.
     pub(crate) fn read_ends(&mut self) {
-        self.reads.pop_front();
+        self.reads.open.pop_front();
     }
 
     /// The oldest write ends.
     pub(crate) fn write_ends(&mut self) {
-        self.writes.pop_front();
+        self.writes.open.pop_front();
     }
 
     /// Reads that are outstanding.
     pub(crate) fn reads(&self) -> u32 {
-        self.reads.len() as u32
+        self.reads.open.len() as u32
     }
 
     /// Writes that are outstanding.
     pub(crate) fn writes(&self) -> u32 {
-        self.writes.len() as u32
+        self.writes.open.len() as u32
     }
-}
-
-fn begins(
-    granule: u64,
-    mine: &mut VecDeque<u64>,
-    others: &VecDeque<u64>,
-    keeps: &mut Option<u64>,
-    kept: Option<u64>,
-) -> bool {
-    if kept == Some(granule) {
-        return false;
-    }
-    if others.contains(&granule) {
-        *keeps = Some(granule);
-        return false;
-    }
-    *keeps = None;
-    mine.push_back(granule);
-    true
 }
 
 #[cfg(test)]
@@ -95,8 +90,11 @@ mod tests {
         hazard.read_ends();
         assert!(hazard.write_begins(512));
         assert!(!hazard.read_begins(0));
+        // A second write comes behind that read, but before a second one.
+        assert!(!hazard.write_begins(0));
         hazard.write_ends();
         assert!(hazard.read_begins(0));
+        assert!(!hazard.read_begins(0));
         assert_eq!((hazard.reads(), hazard.writes()), (3, 0));
     }
 }

@@ -2,6 +2,7 @@
 //! place for what each kind does. As docs/engines.md and hw/ip/engine_launch say.
 
 mod copy;
+mod dict_decode;
 mod launch;
 mod mover;
 mod nvme;
@@ -81,6 +82,7 @@ fn make(plugged: &Plugged, config: &Config) -> Option<Box<dyn Engine>> {
         (16, "copy") => Some(Box::new(copy::Copy::new(config))),
         (17, "scan") => Some(Box::new(scan::Scan::new(config))),
         (20, "row_shuffle") => Some(Box::new(row_shuffle::RowShuffle::new(config))),
+        (18, "dict_decode") => Some(Box::new(dict_decode::DictDecode::new(config))),
         (19, "sorter") => Some(Box::new(sorter::Sorter::new(config))),
         _ => None,
     }

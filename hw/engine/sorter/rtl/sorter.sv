@@ -297,9 +297,11 @@ module sorter
   ns_axi_if channel[NumChannels+LocalChannels] ();
 
   sorter_core #(
-    .KeyBits(KeyBits),
-    .Leaves (Leaves),
-    .RunRows(RunRows)
+    .KeyBits    (KeyBits),
+    .Leaves     (Leaves),
+    .RunRows    (RunRows),
+    .NumChannels(NumChannels),
+    .Granule    (Granule)
   ) u_core (
     .clk_i,
     .rst_ni,

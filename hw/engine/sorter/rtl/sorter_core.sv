@@ -19,7 +19,10 @@ module sorter_core
   /// Rows of 8 records that the cascade sorts, a power of two.
   parameter int unsigned RunRows    = 256,
   /// Bytes of a burst.
-  parameter int unsigned BurstBytes = 4096
+  parameter int unsigned BurstBytes = 4096,
+  /// Memory channels, a power of two, and bytes that go to one of them before the next one's turn: reads are spread over them.
+  parameter int unsigned NumChannels = 2,
+  parameter int unsigned Granule    = 4096
 ) (
   input  logic        clk_i,
   input  logic        rst_ni,
@@ -159,7 +162,7 @@ module sorter_core
   localparam int unsigned MostRows = (RunRows < PieceBytes / 64) ? RunRows : PieceBytes / 64;
   rows_t [Leaves-1:0] next_q, ask_q;
   logic [Leaves-1:0][RunBits+1:0] used_q;
-  logic [Leaves-1:0] wants, gnt, taken;
+  logic [Leaves-1:0] wants, next_channel, gnt, taken;
   logic [LeafBits-1:0] asker;
   logic any;
   rows_t piece_rows, asked, group_q;  // the first row of the group of runs that are merged
@@ -174,15 +177,28 @@ module sorter_core
   ) u_askers (
     .clk_i,
     .rst_ni (rest_n_q),
-    .req_i  (wants),
+    .req_i  ((next_channel != '0) ? next_channel : wants),
     .next_i (range_fire),
     .gnt_o  (gnt),
     .idx_o  (asker),
     .valid_o(any)
   );
 
+  // Of those that want one, the channel whose turn it is goes first: the data come in the order in which they are asked for, so a channel
+  // that is asked twice makes the other one rest.
+  localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
+  localparam int unsigned ChannelBits = idx_width(NumChannels);
+  logic [ChannelBits-1:0] turn_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) turn_q <= '0;
+    else if (range_fire) turn_q <= range_addr[GranuleBits+:ChannelBits] + 1'b1;
+  end
+
   for (genvar l = 0; l < Leaves; l++) begin : gen_asker
     rows_t first, left;
+    logic [ChannelBits-1:0] channel;
+    assign channel = ChannelBits'((from + (64'(next_q[l]) << (6 + width))) >> GranuleBits);
+    assign next_channel[l] = NumChannels > 1 && wants[l] && channel == turn_q;
     assign first = group_q + (rows_t'(l) * run_rows_q);
     assign left  = (64'(group_q) + 64'(l) * 64'(run_rows_q) >= 64'(rows)) ? '0 :
         (rows - first < run_rows_q) ? rows - first : run_rows_q;

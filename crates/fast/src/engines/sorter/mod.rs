@@ -173,9 +173,12 @@ pub(super) struct Sorter {
     /// Records asked for, and taken.
     asked: u64,
     loaded: u64,
-    /// Leaves with room for a piece, in turn.
+    /// Leaves with room for a piece, in turn; those whose next piece is in the channel whose turn it is go first.
     leaves: Vec<Leaf>,
     turn: usize,
+    granule: u64,
+    channels: u64,
+    channel: u64,
     /// When the last record of each chunk has come, of those that have not been merged.
     chunks: VecDeque<u64>,
 
@@ -193,7 +196,7 @@ pub(super) struct Sorter {
 }
 
 impl Sorter {
-    pub(super) fn new(_config: &Config) -> Sorter {
+    pub(super) fn new(config: &Config) -> Sorter {
         Sorter {
             state: State::Idle,
             column: None,
@@ -213,6 +216,9 @@ impl Sorter {
             loaded: 0,
             leaves: vec![Leaf::default(); LEAVES as usize],
             turn: 0,
+            granule: config.storage.granule,
+            channels: config.storage.channels as u64,
+            channel: 0,
             chunks: VecDeque::new(),
             merged: 0,
             out_free: 0,
@@ -302,13 +308,13 @@ impl Sorter {
                 let size = column.kind.bytes as u64;
                 (size, column.src, self.asked, 0, column.count - self.asked)
             } else {
-                let Some(leaf) = self.leaf_with_room(&column) else {
-                    return;
-                };
                 let from = if self.is_to_dst() {
                     column.tmp
                 } else {
                     column.dst
+                };
+                let Some(leaf) = self.leaf_with_room(&column, from) else {
+                    return;
                 };
                 let (begin, asked) = (self.merge_begin(), self.leaves[leaf].asked);
                 let first = begin + leaf as u64 * self.run + asked;
@@ -324,6 +330,7 @@ impl Sorter {
                 return;
             }
             let addr = from + first * size;
+            self.channel = addr / self.granule + 1;
             let len = (BURST - addr % BURST).min(left * size);
             let records = len / size;
             match self.is_first() {
@@ -355,14 +362,24 @@ impl Sorter {
         (self.merge_end - 1) / group * group
     }
 
-    fn leaf_with_room(&self, column: &Column) -> Option<usize> {
-        let ring = 2 * LANES * RUN_ROWS;
-        let piece = BURST / column.kind.record() as u64;
+    fn leaf_with_room(&self, column: &Column, from: u64) -> Option<usize> {
+        let (record, begin) = (column.kind.record() as u64, self.merge_begin());
+        let (ring, piece) = (2 * LANES * RUN_ROWS, BURST / record);
         let leaves = self.leaves.len();
-        let turns = (0..leaves).map(|n| (self.turn + n) % leaves);
-        let has_room =
-            |leaf: &Leaf| leaf.asked < leaf.run && leaf.asked - leaf.merged + piece <= ring;
-        turns.into_iter().find(|&n| has_room(&self.leaves[n]))
+        let has_room = |n: &usize| {
+            let leaf = &self.leaves[*n];
+            leaf.asked < leaf.run && leaf.asked - leaf.merged + piece <= ring
+        };
+        let has_turn = |n: &usize| {
+            let first = begin + *n as u64 * self.run + self.leaves[*n].asked;
+            (from + first * record) / self.granule % self.channels == self.channel % self.channels
+        };
+        let with_room = || {
+            (0..leaves)
+                .map(|n| (self.turn + n) % leaves)
+                .filter(has_room)
+        };
+        with_room().find(has_turn).or_else(|| with_room().next())
     }
 
     /// Takes the oldest read burst, if it is here.

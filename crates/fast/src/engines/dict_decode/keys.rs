@@ -1,0 +1,302 @@
+//! Runs of keys as Apache Parquet writes them, cut into rows of up to 16 keys as the RTL does (dict_decode_runs): so errors have their places.
+
+/// Keys of a row.
+const LANES: u64 = 16;
+/// Keys of a group of a bit-packed run.
+const GROUP: u64 = 8;
+/// Bytes of a length at most, and of the longest header with its key.
+const VARINT_BYTES: usize = 5;
+const HEAD_BYTES: u64 = 9;
+const BEAT: u64 = 64;
+
+/// What is wrong with a source, at a place among its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    ReadError,
+    Truncated,
+    Overrun,
+    BadKey,
+}
+
+/// What comes next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Keys of a row.
+    Row(Vec<u32>),
+    /// A header, without keys.
+    Header,
+    /// More of the source has to come.
+    Wait,
+    /// All keys have been told, or no more can be.
+    End(Result<(), Wrong>),
+}
+
+/// The run that is decoded.
+#[derive(Clone, Copy, Debug)]
+enum Run {
+    None,
+    Same { key: u32, left: u64 },
+    Packed { left: u64 },
+}
+
+/// A source that comes in pieces.
+#[derive(Debug)]
+pub(super) struct Keys {
+    width: u32,
+    fixed: bool,
+    /// Keys without a header are fewer than wanted.
+    cut: bool,
+    /// Bytes of all, and of what has come.
+    bytes: u64,
+    source: Vec<u8>,
+    /// Bytes that have been used and let go of: those of `source` stand behind them.
+    gone: u64,
+    /// Beats that could not be read, by their numbers.
+    bad_beats: Vec<u64>,
+    /// Bytes that have been used.
+    at: u64,
+    /// Keys left of all.
+    left: u64,
+    run: Run,
+}
+
+impl Keys {
+    /// `count` keys of `width` bits in `bytes` bytes; `fixed`: without headers.
+    pub(super) fn new(width: u32, fixed: bool, count: u64, bytes: u64) -> Keys {
+        let here = match fixed {
+            true => bytes * 8 / u64::from(width),
+            false => count,
+        };
+        let left = count.min(here);
+        Keys {
+            width,
+            fixed,
+            cut: here < count,
+            bytes: match (fixed, width) {
+                (true, _) => left * u64::from(width) / 8,
+                (false, 0) => 0,
+                _ => bytes,
+            },
+            source: Vec::new(),
+            gone: 0,
+            bad_beats: Vec::new(),
+            at: 0,
+            left,
+            run: match (fixed, width) {
+                (true, _) => Run::Packed { left },
+                (false, 0) => Run::Same { key: 0, left },
+                _ => Run::None,
+            },
+        }
+    }
+
+    /// Bytes that have to be read.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The next bytes of the source, whole beats but for the last ones; `fine`: they could be read.
+    pub(super) fn push(&mut self, data: &[u8], fine: bool) {
+        let first = self.come();
+        self.source.extend_from_slice(data);
+        if !fine {
+            self.bad_beats
+                .extend(first / BEAT..self.come().div_ceil(BEAT));
+        }
+    }
+
+    fn come(&self) -> u64 {
+        self.gone + self.source.len() as u64
+    }
+
+    fn forget(&mut self) {
+        let used = (self.at - self.gone) as usize;
+        if used > 1 << 16 {
+            self.source.drain(..used);
+            self.gone = self.at;
+        }
+    }
+
+    fn is_bad(&self, from: u64, until: u64) -> bool {
+        let beats = from / BEAT..until.div_ceil(BEAT);
+        self.bad_beats.iter().any(|beat| beats.contains(beat))
+    }
+
+    fn slice(&self, from: u64, until: u64) -> &[u8] {
+        &self.source[(from - self.gone) as usize..(until - self.gone) as usize]
+    }
+
+    /// What comes next.
+    pub(super) fn next(&mut self) -> Next {
+        self.forget();
+        match self.run {
+            _ if self.left == 0 => Next::End(match self.cut {
+                true => Err(Wrong::Truncated),
+                false => Ok(()),
+            }),
+            Run::None => self.header(),
+            Run::Same { key, left } => {
+                let number = left.min(LANES);
+                self.use_keys(
+                    number,
+                    Run::Same {
+                        key,
+                        left: left - number,
+                    },
+                );
+                Next::Row(vec![key; number as usize])
+            }
+            Run::Packed { left } => self.packed(left),
+        }
+    }
+
+    fn use_keys(&mut self, number: u64, run: Run) {
+        self.left -= number;
+        self.run = match run {
+            Run::Same { left: 0, .. } | Run::Packed { left: 0 } => Run::None,
+            run => run,
+        };
+    }
+
+    fn packed(&mut self, left: u64) -> Next {
+        let (group, bytes_left) = (u64::from(self.width), self.bytes - self.at);
+        if !self.fixed && bytes_left < group {
+            return Next::End(Err(Wrong::Truncated));
+        }
+        let two = left > GROUP && (self.fixed || bytes_left >= 2 * group);
+        let step = (if two { 2 * group } else { group }).min(bytes_left);
+        let until = self.at + step;
+        if until > self.come() {
+            return Next::Wait;
+        }
+        if self.is_bad(self.at, until) {
+            return Next::End(Err(Wrong::ReadError));
+        }
+        let number = left.min(if two { LANES } else { GROUP });
+        let bytes = self.slice(self.at, until);
+        let keys = (0..number)
+            .map(|n| bits(bytes, n * group, self.width))
+            .collect();
+        self.at = until;
+        self.use_keys(
+            number,
+            Run::Packed {
+                left: left - number,
+            },
+        );
+        Next::Row(keys)
+    }
+
+    fn header(&mut self) -> Next {
+        let bytes_left = self.bytes - self.at;
+        if bytes_left == 0 {
+            return Next::End(Err(Wrong::Truncated));
+        }
+        let until = self.at + bytes_left.min(HEAD_BYTES);
+        if until > self.come() {
+            return Next::Wait;
+        }
+        if self.is_bad(self.at, until) {
+            return Next::End(Err(Wrong::ReadError));
+        }
+        let head = self.slice(self.at, until);
+        let varint = head.iter().take(VARINT_BYTES);
+        let Some(size) = varint
+            .clone()
+            .position(|byte| byte & 0x80 == 0)
+            .map(|n| n + 1)
+        else {
+            return Next::End(Err(Wrong::Truncated));
+        };
+        let value = varint
+            .take(size)
+            .rev()
+            .fold(0, |value, byte| value << 7 | u64::from(byte & 0x7F));
+        let (packed, length) = (value & 1 == 1, value >> 1);
+        if length == 0 {
+            return Next::End(Err(Wrong::Truncated));
+        }
+        let groups = self.left.div_ceil(GROUP);
+        if length > if packed { groups } else { self.left } {
+            return Next::End(Err(Wrong::Overrun));
+        }
+        self.run = if packed {
+            self.at += size as u64;
+            Run::Packed {
+                left: (length * GROUP).min(self.left),
+            }
+        } else {
+            let key_bytes = self.width.div_ceil(8) as usize;
+            let Some(key) = head.get(size..size + key_bytes) else {
+                return Next::End(Err(Wrong::Truncated));
+            };
+            let key = key
+                .iter()
+                .rev()
+                .fold(0, |key, &byte| key << 8 | u32::from(byte));
+            self.at += (size + key_bytes) as u64;
+            Run::Same { key, left: length }
+        };
+        Next::Header
+    }
+}
+
+/// `width` bits, at most 32, from bit `at` on.
+fn bits(bytes: &[u8], at: u64, width: u32) -> u32 {
+    let first = (at / 8) as usize;
+    let mut window = [0; 8];
+    let here = bytes.len().min(first + 8) - first;
+    window[..here].copy_from_slice(&bytes[first..first + here]);
+    let value = u64::from_le_bytes(window) >> (at % 8);
+    (value & ((1 << width) - 1)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(width: u32, count: u64, source: &[u8]) -> (Vec<u32>, Result<(), Wrong>) {
+        let mut keys = Keys::new(width, false, count, source.len() as u64);
+        keys.push(source, true);
+        let mut told = Vec::new();
+        loop {
+            match keys.next() {
+                Next::Row(row) => told.extend(row),
+                Next::Header => {}
+                Next::Wait => panic!("all is here"),
+                Next::End(end) => return (told, end),
+            }
+        }
+    }
+
+    #[test]
+    fn runs_of_both_kinds() {
+        // The example of Parquet's specification: 0 to 7 in 3 bits; then nine times 5.
+        let source = [0b11, 0b1000_1000, 0b1100_0110, 0b1111_1010, 9 << 1, 5];
+        let (keys, end) = all(3, 17, &source);
+        assert_eq!(end, Ok(()));
+        assert_eq!(keys[..8], [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(keys[8..], [5; 9]);
+        // The last group may be filled up.
+        assert_eq!(all(3, 6, &source[..4]), (vec![0, 1, 2, 3, 4, 5], Ok(())));
+        assert_eq!(all(0, 20, &[]), (vec![0; 20], Ok(())));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_at_its_place() {
+        let wrong = |width, count, source: &[u8]| {
+            let (keys, end) = all(width, count, source);
+            (keys.len(), end.unwrap_err())
+        };
+        assert_eq!(wrong(3, 17, &[0b11, 1, 2]), (0, Wrong::Truncated));
+        assert_eq!(wrong(3, 17, &[9 << 1]), (0, Wrong::Truncated));
+        assert_eq!(wrong(3, 17, &[9 << 1, 5]), (9, Wrong::Truncated));
+        assert_eq!(wrong(3, 8, &[9 << 1, 5]), (0, Wrong::Overrun));
+        assert_eq!(wrong(3, 8, &[0b101, 0, 0, 0, 0, 0, 0]), (0, Wrong::Overrun));
+        assert_eq!(wrong(3, 8, &[0, 5]), (0, Wrong::Truncated));
+        assert_eq!(
+            wrong(3, 8, &[0x80, 0x80, 0x80, 0x80, 0x80, 1]),
+            (0, Wrong::Truncated)
+        );
+    }
+}

@@ -1,0 +1,294 @@
+"""dict_decode_core before a memory that answers in any order: all widths, sizes, runs; hostile input, errors, stops."""
+
+import random
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, RisingEdge
+from interleaving_ram import InterleavingRam
+from parquet_runs import BAD_KEY, OK, OVERRUN, READ_ERROR, TRUNCATED, decode, encode, flat, packed, rle, varint
+
+SIZE = 1 << 20
+DICT, SRC, DST = 0, SIZE // 4, SIZE // 2
+PLAIN, FIXED = 1 << 8, 1 << 9
+
+
+class Bench:
+    def __init__(self, dut, **ram):
+        self.dut = dut
+        self.random = random.Random(cocotb.RANDOM_SEED)
+        self.ram = InterleavingRam(dut, "m_axi", SIZE, self.random.random(), **ram)
+        self.dict_bytes = int(dut.DictBytes.value)
+        cocotb.start_soon(Clock(dut.clk_i, 4, unit="ns").start())
+
+    async def start(self):
+        d = self.dut
+        inputs = (d.dict_i, d.entries_i, d.src_i, d.bytes_i, d.dst_i, d.count_i, d.kind_i)
+        for signal in (d.start_i, d.stop_i, *inputs):
+            signal.value = 0
+        d.rst_ni.value = 0
+        await ClockCycles(d.clk_i, 4)
+        d.rst_ni.value = 1
+        cocotb.start_soon(self.ram.run())
+        await ClockCycles(d.clk_i, 4)
+
+    def entries(self, size):
+        """The most values of a dictionary."""
+        return min(1 << 16, self.dict_bytes >> size)
+
+    async def run(self, bytes_, count, entries, kind, stop=None):
+        """Starts a job and waits for its end: (end, stopped, write error, position), and the cycles that it took."""
+        d = self.dut
+        d.dict_i.value, d.src_i.value, d.dst_i.value = DICT, SRC, DST
+        d.entries_i.value, d.bytes_i.value, d.count_i.value, d.kind_i.value = entries, bytes_, count, kind
+        d.start_i.value = 1
+        await RisingEdge(d.clk_i)
+        d.start_i.value = 0
+        for cycle in range(400_000):
+            d.stop_i.value = stop is not None and cycle >= stop
+            await RisingEdge(d.clk_i)
+            if int(d.done_o.value):
+                ended = tuple(int(s.value) for s in (d.end_o, d.stopped_o, d.write_error_o, d.position_o))
+                await ClockCycles(d.clk_i, 3)
+                assert not int(d.busy_o.value)
+                assert not any(self.ram.reads.values())
+                assert not self.ram.writes
+                d.stop_i.value = 0
+                return ended, cycle
+        raise AssertionError("no end")
+
+    def prepare(self, data, entries, size):
+        """Puts a column and a dictionary into the memory, and noise elsewhere."""
+        self.ram.data[:] = self.random.randbytes(SIZE)
+        self.ram.data[SRC : SRC + len(data)] = data
+        return [bytes(self.ram.data[DICT + (i << size) : DICT + (i + 1 << size)]) for i in range(entries)]
+
+    async def decode(self, data, count, width, size, entries, fixed=False):
+        """Decodes a column, and compares how it ended and what it wrote. Returns the cycles."""
+        values = self.prepare(data, entries, size)
+        keys, end = decode(data, count, width, entries, fixed)
+        before = bytes(self.ram.data)
+        ended, cycles = await self.run(len(data), count, entries, fixed * FIXED | size << 6 | width)
+        what = f"{count} keys of {width} bits, 2^{size} bytes, {entries} entries, {len(data)} bytes"
+        assert ended == (end, 0, 0, len(keys)), f"{what}: {ended}, not {end}, {len(keys)}"
+        if end == OK:
+            wanted = b"".join(values[key] for key in keys)
+            got = bytes(self.ram.data[DST : DST + len(wanted)])
+            if got != wanted:
+                place = next(i for i in range(len(got)) if got[i] != wanted[i])
+                raise AssertionError(f"{what}: byte {place} is wrong")
+        behind = DST + (count << size)
+        assert self.ram.data[behind:] == before[behind:], f"{what}: strayed"
+        assert self.ram.data[:DST] == before[:DST], f"{what}: strayed"
+        return cycles
+
+
+def random_runs(rng, count, width, entries):
+    """Runs of `count` keys; all but the last bit-packed one have whole groups."""
+    top = min(entries, 1 << width)
+    runs = []
+    while count:
+        if rng.random() < 0.5:
+            length = min(count, rng.choice([rng.randrange(1, 10), rng.randrange(1, 80)]))
+            runs.append((rng.randrange(top), length))
+        else:
+            length = min(count, 8 * rng.choice([1, 2, rng.randrange(1, 30)]))
+            runs.append([rng.randrange(top) for _ in range(length)])
+        count -= length
+    return runs
+
+
+@cocotb.test()
+async def all_widths(dut):
+    """All widths of keys and sizes of values, runs of all kinds, dictionaries of one value, a few and the most."""
+    bench = Bench(dut, stall=0.1, latency=10)
+    await bench.start()
+    rng = bench.random
+    for width in range(33):
+        for size in range(4):
+            for entries in {1, rng.randrange(1, 40), rng.randrange(1, bench.entries(size)), bench.entries(size)}:
+                count = rng.randrange(1, 400)
+                runs = random_runs(rng, count, width, entries)
+                await bench.decode(encode(runs, width), count, width, size, entries)
+
+
+@cocotb.test()
+async def all_counts(dut):
+    """Counts around groups, rows and beats."""
+    bench = Bench(dut, stall=0.1, latency=10)
+    await bench.start()
+    rng = bench.random
+    counts = [*range(1, 36), *(n + m for n in (48, 64, 128, 512, 1024) for m in (-1, 0, 1))]
+    for count in counts:
+        for size in range(4):
+            width = rng.randrange(1, 17)
+            entries = rng.randrange(1, bench.entries(size) + 1)
+            top = min(entries, 1 << width)
+            for runs in (
+                random_runs(rng, count, width, entries),
+                [[rng.randrange(top) for _ in range(count)]],
+                [(rng.randrange(top), count)],
+            ):
+                await bench.decode(encode(runs, width), count, width, size, entries)
+
+
+@cocotb.test()
+async def fixed_keys(dut):
+    """Keys of 8, 16 and 32 bits without runs, also fewer than wanted."""
+    bench = Bench(dut, stall=0.1, latency=10)
+    await bench.start()
+    rng = bench.random
+    for width in (8, 16, 32):
+        for size in range(4):
+            for count in (1, 7, 8, 9, 15, 16, 17, 63, 64, 65, rng.randrange(100, 700)):
+                entries = rng.randrange(1, bench.entries(size) + 1)
+                top = min(entries, 1 << width)
+                data = b"".join(rng.randrange(top).to_bytes(width // 8, "little") for _ in range(count))
+                await bench.decode(data, count, width, size, entries, fixed=True)
+                await bench.decode(data + b"more", count, width, size, entries, fixed=True)
+                await bench.decode(data[: rng.randrange(len(data))], count, width, size, entries, fixed=True)
+
+
+@cocotb.test()
+async def plain_values(dut):
+    """Values without a dictionary, also fewer than wanted."""
+    bench = Bench(dut, stall=0.1, latency=10)
+    await bench.start()
+    for size in range(4):
+        for count in (1, 7, 8, 9, 63, 64, 65, 1000, 4097):
+            data = bench.random.randbytes(count << size)
+            bench.prepare(data, 0, size)
+            ended, _ = await bench.run(len(data) + 3, count, 0, PLAIN | size << 6)
+            assert ended == (OK, 0, 0, count)
+            assert bytes(bench.ram.data[DST : DST + len(data)]) == data
+            ended, _ = await bench.run(len(data) - 1, count, 0, PLAIN | size << 6)
+            assert ended == (TRUNCATED, 0, 0, count - 1)
+
+
+@cocotb.test()
+async def hostile(dut):
+    """Bad keys, the end at every byte, headers that are too long, runs of no or too many keys, noise."""
+    bench = Bench(dut, stall=0.1, latency=5)
+    await bench.start()
+    rng = bench.random
+    # The end at every byte.
+    for width in (1, 7, 20):
+        runs = [(1, 9), [rng.randrange(2) for _ in range(32)], (0, 200), [rng.randrange(2) for _ in range(24)]]
+        data = encode(runs, width)
+        for bytes_ in range(len(data) + 1):
+            await bench.decode(data[:bytes_], len(flat(runs)), width, 2, 2)
+    # A bad key anywhere, alone or not.
+    for _ in range(150):
+        width, size = rng.randrange(1, 33), rng.randrange(4)
+        entries = rng.randrange(1, min(1 << width, bench.entries(size) + 1))
+        count = rng.randrange(1, 200)
+        keys = [rng.randrange(entries) for _ in range(count)]
+        for _ in range(rng.choice([1, 1, 5])):
+            keys[rng.randrange(count)] = rng.choice([entries, (1 << width) - 1, rng.randrange(entries, 1 << width)])
+        await bench.decode(packed(keys, width), count, width, size, entries)
+        data = packed([0] * 8, width) + rle(entries, 30, width)
+        await bench.decode(data, 38, width, size, entries)
+    # A run's key that has more bits than it may.
+    await bench.decode(varint(20 << 1) + b"\x05", 20, 2, 2, 8)
+    await bench.decode(varint(20 << 1) + b"\xff", 20, 2, 2, 8)
+    # Headers.
+    start = rle(1, 19, 3)
+    for bad in (
+        b"\x80\x80\x80\x80\x80\x00",
+        b"\xff" * 12,
+        b"\xff\xff\xff\xff\x7f" + bytes(9),
+        b"\x80\x80\x80\x80\x40" + bytes(9),
+        b"\x80\x80\x00",
+        b"\x00\x00",
+        b"\x01" + bytes(8),
+        b"\x90\x00\x01" + bytes(9),
+        varint(101 << 1) + b"\1",
+        varint(100 << 1) + b"\1",
+        varint(14 << 1 | 1) + bytes(64),
+        varint(13 << 1 | 1) + bytes(64),
+    ):
+        await bench.decode(start + bad, 119, 3, 2, 2)
+    # Noise.
+    ends = set()
+    for _ in range(300):
+        width, size = rng.choice([1, 2, 3, 8, 12, 17, rng.randrange(33)]), rng.randrange(4)
+        count = rng.choice([rng.randrange(1, 100), rng.randrange(1, 3000)])
+        entries = rng.choice([bench.entries(size), rng.randrange(1, 40)])
+        data = bytes(rng.choice([rng.randrange(256), rng.randrange(1, 12)]) for _ in range(rng.randrange(300)))
+        await bench.decode(data, count, width, size, entries)
+        ends.add(decode(data, count, width, entries)[1])
+    assert ends == {OK, TRUNCATED, OVERRUN, BAD_KEY}
+
+
+@cocotb.test()
+async def errors_and_stops(dut):
+    """A read that fails ends it, as a stop does, at any moment; a write that fails is told; the next job is right."""
+    bench = Bench(dut, stall=0.1, latency=10)
+    await bench.start()
+    rng = bench.random
+    width, size, count = 11, 2, 8000
+    entries = min(2000, bench.entries(size))
+    runs = random_runs(rng, count, width, entries)
+    data = encode(runs, width)
+    bench.prepare(data, entries, size)
+    pages = (len(data) + 4095) // 4096
+    for page in ((DICT >> 12), *((SRC >> 12) + i for i in range(pages))):
+        for plain in (0, PLAIN):
+            bench.ram.errors = {page}
+            first = max(0, (page << 12) - SRC)
+            if plain and page == DICT >> 12:
+                continue
+            ended, _ = await bench.run(
+                len(data), len(data) >> 2 if plain else count, entries, plain | size << 6 | width
+            )
+            assert ended[:3] == (READ_ERROR, 0, 0), (page, ended)
+            assert ended[3] == (first >> 2 if plain else 0) or (not plain and first and 0 < ended[3] < count), ended
+    for place in (0, 1, (count << size) >> 12):
+        bench.ram.errors = {(DST >> 12) + place}
+        ended, _ = await bench.run(len(data), count, entries, size << 6 | width)
+        assert ended == (OK, 0, 1, count), ended
+    bench.ram.errors = set()
+    whole = await bench.decode(data, count, width, size, entries)
+    stopped = 0
+    for _ in range(40):
+        plain = rng.choice([0, PLAIN])
+        n = len(data) >> 2 if plain else count
+        bench.prepare(data, entries, size)
+        ended, _ = await bench.run(len(data), n, entries, plain | size << 6 | width, stop=rng.randrange(whole))
+        assert ended == (OK, 0, 0, n) or (ended[:3] == (OK, 1, 0) and ended[3] <= n), ended
+        stopped += ended[1]
+        few = rng.randrange(1, 100)
+        await bench.decode(encode(random_runs(rng, few, width, entries), width), few, width, size, entries)
+    assert stopped > 10
+
+
+@cocotb.test()
+async def rates(dut):
+    """Values a cycle of long columns, without what loads the dictionary; told, and held to what the README says."""
+    bench = Bench(dut, stall=0.0, latency=8, interleave=False)
+    await bench.start()
+    rng = bench.random
+
+    async def rate(what, least, size, width, entries, runs):
+        data, count = encode(runs, width), len(flat(runs))
+        load = await bench.decode(rle(0, 1, width), 1, width, size, entries)
+        cycles = await bench.decode(data, count, width, size, entries) - load
+        dut._log.info("%s: %d keys of %d bits, 2^%d bytes, %.2f a cycle", what, count, width, size, count / cycles)
+        assert count / cycles >= least, (what, count / cycles)
+
+    small = bench.dict_bytes // 16  # bytes of a dictionary that each bank holds
+    n = 24_000
+    for width in (1, 4, 5, 8, 11, 16, 20, 32):
+        for size in (1, 2):
+            entries = min(small >> size, 1 << width)
+            await rate("packed", 14, size, width, entries, [[rng.randrange(entries) for _ in range(n)]])
+    await rate("packed, 8 bytes", 7.5, 3, 8, small >> 3, [[rng.randrange(min(small >> 3, 256)) for _ in range(n)]])
+    await rate("one run", 14, 2, 8, 9, [(7, n)])
+    await rate("runs of 504 packed", 12, 2, 8, 9, [[rng.randrange(9) for _ in range(504)] for _ in range(n // 504)])
+    for length in (8, 16, 64):
+        await rate(f"runs of {length}", 2, 2, 8, 9, [(rng.randrange(9), length) for _ in range(n // length)])
+    for banks in (2, 4, 8, 16):
+        entries = small * banks >> 2
+        await rate(f"copies of {banks} banks", 3, 2, 16, entries, [[rng.randrange(entries) for _ in range(n)]])
+    await rate("equal keys, 16 banks", 14, 2, 16, small * 16 >> 2, [[5] * n])
+    await rate("one bank of 16", 0.9, 3, 16, small * 16 >> 3, [[16 * rng.randrange(small >> 3) for _ in range(n // 8)]])

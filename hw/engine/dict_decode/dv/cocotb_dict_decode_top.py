@@ -1,0 +1,270 @@
+"""dict_decode as a whole: registers, NVMe commands and command page, and what each says of wrong arguments."""
+
+import random
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, RisingEdge
+from interleaving_ram import InterleavingRam
+from parquet_runs import packed, rle, varint
+
+SIZE = 1 << 20
+DICT, SRC, DST = 0x10000, 0x20000, 0x40000
+ARGUMENTS = ("dict", "entries", "src", "bytes", "dst", "count", "kind")
+CONTROL, INTERRUPT, SOURCES, STATUS, RESULT, POSITION = 0, 4, 8, 0xC, 0x10, 0x90
+READ_ERROR, STOPPED, INVALID, WRITE_ERROR, BAD_KEY, TRUNCATED, OVERRUN = (1 << i for i in range(7))
+INVALID_FIELD, OUT_OF_RANGE, READ_FAULT, WRITE_FAULT = 0x02, 0x80, 0x281, 0x280
+PLAIN, FIXED = 1 << 16, 1 << 17
+BASE, BLOCKS = 0x80, (SIZE >> 9) - 0x80  # of the namespace
+
+
+class Bench:
+    def __init__(self, dut):
+        self.dut = dut
+        self.random = random.Random(cocotb.RANDOM_SEED)
+        self.ram = InterleavingRam(dut, "m_axi", SIZE, self.random.random(), stall=0.1, latency=10)
+        cocotb.start_soon(Clock(dut.clk_i, 4, unit="ns").start())
+
+    async def start(self):
+        d = self.dut
+        for name in ("awvalid", "wvalid", "bready", "arvalid", "rready"):
+            getattr(d, f"s_axil_{name}").value = 0
+        d.cmd_valid_i.value = d.page_valid_i.value = 0
+        d.rst_ni.value = 0
+        await ClockCycles(d.clk_i, 4)
+        d.rst_ni.value = 1
+        cocotb.start_soon(self.ram.run())
+        await ClockCycles(d.clk_i, 4)
+        self.ram.data[:] = self.random.randbytes(SIZE)
+
+    async def until(self, signal):
+        for _ in range(100_000):
+            await RisingEdge(self.dut.clk_i)
+            if int(signal.value):
+                return
+        raise AssertionError(f"no {signal._name}")
+
+    async def write(self, addr, value):
+        d = self.dut
+        d.s_axil_awaddr.value, d.s_axil_wdata.value, d.s_axil_wstrb.value = addr, value, 15
+        d.s_axil_bready.value = d.s_axil_awvalid.value = d.s_axil_wvalid.value = 1
+        address = data = True
+        while address or data:
+            await RisingEdge(d.clk_i)
+            if address and int(d.s_axil_awready.value):
+                address = False
+            if data and int(d.s_axil_wready.value):
+                data = False
+            d.s_axil_awvalid.value, d.s_axil_wvalid.value = address, data
+        while not int(d.s_axil_bvalid.value):
+            await RisingEdge(d.clk_i)
+        await RisingEdge(d.clk_i)
+
+    async def read(self, addr):
+        d = self.dut
+        d.s_axil_araddr.value = addr
+        d.s_axil_arvalid.value = d.s_axil_rready.value = 1
+        await self.until(d.s_axil_arready)
+        d.s_axil_arvalid.value = 0
+        while not int(d.s_axil_rvalid.value):
+            await RisingEdge(d.clk_i)
+        value = int(d.s_axil_rdata.value)
+        await RisingEdge(d.clk_i)
+        return value
+
+    def column(self, count=100):
+        """A column of 3-bit keys and 4-byte values in the memory: its arguments, and what is to come out of it."""
+        keys = [self.random.randrange(6) for _ in range(count)]
+        data = packed(keys, 3)
+        self.ram.data[SRC : SRC + len(data)] = data
+        self.ram.data[DST : DST + 4 * count] = bytes(4 * count)
+        wanted = b"".join(bytes(self.ram.data[DICT + 4 * key :][:4]) for key in keys)
+        return {
+            "dict": DICT,
+            "entries": 6,
+            "src": SRC,
+            "bytes": len(data),
+            "dst": DST,
+            "count": count,
+            "kind": 2 << 8 | 3,
+        }, wanted
+
+    async def launch(self, **arguments):
+        """By registers: return value and position."""
+        d = self.dut
+        for n, name in enumerate(ARGUMENTS):
+            for half in (0, 1):
+                await self.write(0x20 + 0x10 * n + 4 * half, arguments[name] >> 32 * half & 0xFFFF_FFFF)
+        await self.write(INTERRUPT, 1)
+        await self.write(SOURCES, 1)
+        await self.write(CONTROL, 1)
+        if not int(d.irq_o.value):
+            await self.until(d.irq_o)
+        assert await self.read(STATUS) == 1
+        await self.write(STATUS, 1)
+        assert await self.read(CONTROL) == 4
+        position = await self.read(POSITION) | await self.read(POSITION + 4) << 32
+        return await self.read(RESULT), position
+
+    async def page(self, **arguments):
+        d = self.dut
+        words = [0, *(arguments[name] for name in ARGUMENTS)]
+        d.page_i.value = int.from_bytes(b"".join(word.to_bytes(8, "little") for word in words), "little")
+        d.page_valid_i.value = 1
+        await self.until(d.page_ready_o)
+        d.page_valid_i.value = 0
+        await self.until(d.page_done_o)
+        return int(d.page_result_o.value), int(d.page_value_o.value)
+
+    async def command(self, more=0, **arguments):
+        """By an NVMe command, with more bits of its dword 15: status and dword 0."""
+        d, a = self.dut, arguments
+        kind = a["kind"]
+        cdw15 = a["entries"] - 1 & 0xFFFF | (kind & 0x3F) << 16 | (kind >> 8 & 3) << 24 | (kind >> 16 & 3) << 26 | more
+        places = [(a[name] - BASE * 512) >> 12 for name in ("dict", "src", "dst")]
+        dwords = [0] * 10 + [*places, a["count"], a["bytes"], cdw15]
+        d.sqe_i.value = sum((word & 0xFFFF_FFFF) << 32 * i for i, word in enumerate(dwords))
+        d.base_i.value, d.blocks_i.value = BASE, BLOCKS
+        d.cmd_valid_i.value = 1
+        await self.until(d.cmd_ready_o)
+        d.cmd_valid_i.value = 0
+        await self.until(d.done_valid_o)
+        return int(d.status_o.value), int(d.dw0_o.value)
+
+
+@cocotb.test()
+async def all_ways(dut):
+    """Registers, page and commands decode the same column, and tell the same errors."""
+    bench = Bench(dut)
+    await bench.start()
+    for _ in range(4):
+        for way in (bench.launch, bench.page, bench.command):
+            arguments, wanted = bench.column(bench.random.randrange(1, 300))
+            assert await way(**arguments) == (0, arguments["count"]), way
+            assert bench.ram.data[DST : DST + len(wanted)] == wanted
+    for data, result, position in (
+        (rle(2, 10, 3) + rle(6, 90, 3), BAD_KEY, 10),
+        (rle(2, 10, 3) + rle(5, 20, 3), TRUNCATED, 30),
+        (rle(2, 10, 3) + varint(91 << 1) + b"\0", OVERRUN, 10),
+    ):
+        arguments, _ = bench.column()
+        bench.ram.data[SRC : SRC + len(data)] = data
+        arguments["bytes"] = len(data)
+        assert await bench.launch(**arguments) == (result, position)
+        assert await bench.page(**arguments) == (result, position)
+        assert await bench.command(**arguments) == (INVALID_FIELD, position)
+    arguments, _ = bench.column()
+    for place, result, status in (
+        (SRC, READ_ERROR, READ_FAULT),
+        (DICT, READ_ERROR, READ_FAULT),
+        (DST, WRITE_ERROR, WRITE_FAULT),
+    ):
+        bench.ram.errors = {place >> 12}
+        position = 100 if place == DST else 0
+        assert await bench.launch(**arguments) == (result, position)
+        assert await bench.page(**arguments) == (result, position)
+        assert await bench.command(**arguments) == (status, position)
+    bench.ram.errors = set()
+    assert await bench.command(**arguments) == (0, 100)
+
+
+@cocotb.test()
+async def wrong_arguments(dut):
+    """What is invalid changes nothing; limits themselves are not."""
+    bench = Bench(dut)
+    await bench.start()
+    good, _ = bench.column()
+    most = int(dut.DictBytes.value)
+    wrong = [
+        {"dict": DICT + 32},
+        {"src": SRC + 8},
+        {"dst": DST + 1},
+        {"entries": 0},
+        {"entries": 65537},
+        {"entries": (most >> 2) + 1},
+        {"entries": 1 << 40},
+        {"count": 0},
+        {"count": (1 << 31) + 1},
+        {"count": 1 << 32},
+        {"bytes": (1 << 40) + 1},
+        {"kind": 2 << 8 | 33},
+        {"kind": 63},
+        {"kind": 1 << 6 | 3},
+        {"kind": 1 << 10 | 3},
+        {"kind": 1 << 18 | 3},
+        {"kind": 1 << 63 | 3},
+        {"kind": PLAIN | FIXED | 8},
+        {"kind": FIXED | 3},
+        {"kind": FIXED | 24},
+        {"dst": SRC},
+        {"dst": DICT},
+        {"src": DICT},
+        {"dst": SRC - 64},
+        {"dst": (1 << 64) - 64},
+        {"src": (1 << 64) - 64, "bytes": 65},
+        {"dict": (1 << 64) - 64, "entries": 17},
+    ]
+    before = bytes(bench.ram.data)
+    for change in wrong:
+        way = bench.random.choice([bench.launch, bench.page])
+        assert await way(**{**good, **change}) == (INVALID, 0), change
+    for change in ({"kind": 2 << 8 | 33}, {"kind": PLAIN | FIXED | 8}, {"count": 0}, {"dst": SRC}):
+        assert await bench.command(**{**good, **change}) == (INVALID_FIELD, 0), change
+    for bit in (22, 23, 28, 31):
+        assert await bench.command(more=1 << bit, **good) == (INVALID_FIELD, 0), bit
+    last = SIZE - 4096
+    for change in (
+        {"dict": SIZE},
+        {"src": SIZE},
+        {"dst": SIZE},
+        {"dst": last, "count": 1025},
+        {"src": last, "bytes": 4097},
+        {"src": (1 << 44) - 4096 + 512 * BASE},
+    ):
+        assert await bench.command(**{**good, **change}) == (OUT_OF_RANGE, 0), change
+    assert bench.ram.data == before
+    # Neighbours, and what is not used.
+    fits = [
+        {"entries": most >> 2},
+        {"kind": 2 << 8, "bytes": 0},
+        {"kind": 2 << 8, "src": SRC + 1, "bytes": 0},
+        {"dst": DICT + 64},
+        {"dst": SRC + 64},
+        {"dict": DST - 64, "entries": 16},
+    ]
+    for change in fits:
+        good, _ = bench.column()
+        result, position = await bench.launch(**{**good, **change})
+        assert (result, position) == (0, 100) or (result == BAD_KEY and "dict" not in change), (change, result)
+    for change in ({"dst": last}, {"dict": last}):
+        good, _ = bench.column()
+        assert await bench.command(**{**good, **change}) == (0, 100), change
+    plain = {"dict": DST + 1, "entries": 0, "src": SRC, "bytes": 400, "dst": DST, "count": 100, "kind": PLAIN | 2 << 8}
+    assert await bench.launch(**plain) == (0, 100)
+    assert bench.ram.data[DST : DST + 400] == bench.ram.data[SRC : SRC + 400]
+    assert await bench.page(**{**plain, "bytes": 399}) == (TRUNCATED, 99)
+
+
+@cocotb.test()
+async def stops(dut):
+    """By registers, at any moment; the next job is right."""
+    bench = Bench(dut)
+    await bench.start()
+    stopped = 0
+    for wait in (0, 1, 2, 3, 4, 5, 8, 20, 100, 300):
+        bench.ram.data[SRC : SRC + 8] = rle(3, 4000, 3).ljust(8, b"\0")
+        arguments = {"dict": DICT, "entries": 6, "src": SRC, "bytes": 3, "dst": DST, "count": 4000, "kind": 2 << 8 | 3}
+        assert await bench.launch(**arguments) == (0, 4000)
+        await bench.write(CONTROL, 1 if wait else 3)
+        await ClockCycles(dut.clk_i, wait)
+        await bench.write(CONTROL, 2)
+        while not await bench.read(CONTROL) & 4:
+            pass
+        result = await bench.read(RESULT)
+        assert result in (0, STOPPED), result
+        stopped += result == STOPPED
+        await bench.write(STATUS, 1)
+        arguments, wanted = bench.column()
+        assert await bench.launch(**arguments) == (0, 100)
+        assert bench.ram.data[DST : DST + len(wanted)] == wanted
+    assert stopped > 5

@@ -1,0 +1,139 @@
+// Makes full rows of keys: unpacks them, closes the gaps between runs, and looks for keys that are not in the dictionary.
+`include "ns_assert.svh"
+
+module dict_decode_keys
+  import dict_decode_pkg::*;
+(
+  input  logic                          clk_i,
+  input  logic                          rst_ni,
+  /// Bits of a key.
+  input  logic [5:0]                    width_i,
+  /// Values of the dictionary, 1 to 2**16.
+  input  logic [KeyBits:0]              entries_i,
+  /// Rows of dict_decode_runs.
+  input  logic [511:0]                  packed_i,
+  input  logic [31:0]                   key_i,
+  input  logic                          same_i,
+  input  logic [4:0]                    number_i,
+  input  end_e                          end_i,
+  input  logic                          valid_i,
+  output logic                          ready_o,
+  /// Full rows; the last one has 0 to 15 keys.
+  output logic [Lanes-1:0][KeyBits-1:0] keys_o,
+  output logic [4:0]                    number_o,
+  output logic                          last_o,
+  /// How it ended, if it is the last one or has a bad key; then `number_o` keys come before the end.
+  output end_e                          end_o,
+  output logic                          valid_o,
+  input  logic                          ready_i
+);
+
+  // Keys are cut to a bit more than those of the longest dictionary: no dictionary has what has that bit.
+  typedef logic [KeyBits:0] key_t;
+  typedef key_t [Lanes-1:0] row_t;
+
+  function automatic key_t cut(logic [31:0] key);
+    return {key[31:KeyBits] != '0, key[KeyBits-1:0]};
+  endfunction
+
+  // Unpack.
+  row_t unpacked, keys_q;
+  logic [4:0] keys_number_q;
+  end_e keys_end_q;
+  logic keys_valid_q, keys_taken;
+
+  // By width; 0 stands for 32.
+  for (genvar i = 0; i < Lanes; i++) begin : gen_unpack
+    logic [31:0][31:0] of_width;
+    always_comb begin
+      of_width[0] = packed_i[32*i+:32];
+      for (int unsigned w = 1; w < 32; w++)
+      of_width[w] = packed_i[i*w+:32] & (32'hFFFF_FFFF >> (32 - w));
+    end
+    assign unpacked[i] = cut(same_i ? key_i : of_width[width_i[4:0]]);
+  end
+
+  logic unused;
+  assign unused = width_i[5];
+
+  assign ready_o = !keys_valid_q || keys_taken;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) keys_valid_q <= 1'b0;
+    else if (ready_o) keys_valid_q <= valid_i;
+  end
+  always_ff @(posedge clk_i) begin
+    if (ready_o) begin
+      keys_q        <= unpacked;
+      keys_number_q <= number_i;
+      keys_end_q    <= end_i;
+    end
+  end
+
+  // Close the gaps: what is too much for one row begins the next.
+  row_t gathered_q, turned, merged, row_q;
+  logic [3:0] fill_q;
+  logic [Lanes-1:0] filled;
+  logic [4:0] fill, row_number_q;
+  logic ends, whole, keys_fire, row_valid_q, row_last_q, row_taken;
+  end_e row_end_q;
+
+  assign filled = ~(Lanes'('1) << fill_q);
+  for (genvar i = 0; i < Lanes; i++) begin : gen_turn
+    logic [3:0] from;
+    assign from = 4'(i) - fill_q;
+    assign turned[i] = keys_q[from];
+    assign merged[i] = filled[i] ? gathered_q[i] : turned[i];
+  end
+  assign fill = 5'(fill_q) + keys_number_q;
+  assign ends = keys_number_q == '0;
+  assign whole = fill[4];
+  assign keys_taken = !row_valid_q || row_taken || !(ends || whole);
+  assign keys_fire = keys_valid_q && keys_taken;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      fill_q      <= '0;
+      row_valid_q <= 1'b0;
+    end else begin
+      if (keys_fire) fill_q <= ends ? '0 : fill[3:0];
+      if (!row_valid_q || row_taken) row_valid_q <= keys_valid_q && (ends || whole);
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (keys_fire) gathered_q <= whole ? turned : merged;
+    if (!row_valid_q || row_taken) begin
+      row_q        <= merged;
+      row_number_q <= ends ? 5'(fill_q) : 5'(Lanes);
+      row_last_q   <= ends;
+      row_end_q    <= keys_end_q;
+    end
+  end
+
+  // Check.
+  logic [Lanes-1:0] bad;
+  logic [4:0] good;  // keys before the first bad one
+  always_comb begin
+    good = row_number_q;
+    for (int i = Lanes - 1; i >= 0; i--) begin
+      bad[i] = 5'(i) < row_number_q && row_q[i] >= entries_i;
+      if (bad[i]) good = 5'(i);
+    end
+  end
+
+  assign row_taken = !valid_o || ready_i;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) valid_o <= 1'b0;
+    else if (row_taken) valid_o <= row_valid_q;
+  end
+  always_ff @(posedge clk_i) begin
+    if (row_taken) begin
+      for (int unsigned i = 0; i < Lanes; i++) keys_o[i] <= row_q[i][KeyBits-1:0];
+      number_o <= good;
+      last_o   <= row_last_q;
+      end_o    <= (bad != '0) ? EndBadKey : row_last_q ? row_end_q : EndOk;
+    end
+  end
+
+  `NS_ASSERT(ends_are_single, !valid_i || number_i <= 5'(Lanes))
+
+endmodule
