@@ -15,7 +15,7 @@ use crate::transfer::QUEUES;
 use crate::{Error, Progress, Result};
 
 /// Simulated time that a command may take: sorting is long.
-const PATIENCE: Time = Time(1000 * Time::ms(1000).0);
+const PATIENCE: Time = Time::ms(10_000);
 
 /// What comes from a device: its rows, and how long they took.
 pub type Outcome = (Vec<u8>, Vec<Stage>);

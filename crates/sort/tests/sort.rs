@@ -323,6 +323,55 @@ fn parquet_keeps_schema_and_metadata() {
     );
 }
 
+/// Keys go as they are in the file if the design has an engine for that, and the table is sorted as if they had not.
+#[test]
+fn a_dictionary_goes_as_it_is() {
+    let engines = design().engines(&repo_root().unwrap()).unwrap();
+    let decodes = engines
+        .iter()
+        .any(|engine| engine.manifest.kind == driver::control::block::DICT_DECODE);
+    let rows = 5000;
+    let r = &mut Random::new(12);
+    let mut few = || -> Vec<u64> {
+        let mut last = 0;
+        (0..rows)
+            .map(|n| {
+                let new = n < 300 || r.below(3) == 0;
+                last = if new {
+                    if n < 300 {
+                        n
+                    } else {
+                        r.below(300)
+                    }
+                } else {
+                    last
+                };
+                last
+            })
+            .collect()
+    };
+    let row: ArrayRef = Arc::new(UInt32Array::from_iter_values(0..rows as u32));
+    let long: ArrayRef = Arc::new(Int64Array::from_iter_values(
+        few().iter().map(|n| 7 - *n as i64),
+    ));
+    let float: ArrayRef = Arc::new(Float32Array::from_iter_values(
+        few().iter().map(|n| *n as f32 - 99.5),
+    ));
+    let batch =
+        RecordBatch::try_from_iter([("row", row), ("long", long), ("float", float)]).unwrap();
+    let file = Table::from(batch.clone()).to_parquet().unwrap();
+    let table = Table::of_parquet(file).unwrap();
+    for by in ["long", "long desc", "float", "float desc"] {
+        for devices in [1, 3] {
+            let (found, report) = run(&table, by, devices).unwrap();
+            assert_eq!(report.pages, decodes);
+            assert_eq!(found.batch, reference(&batch, by), "{by}");
+            let decode = report.stages().iter().any(|stage| stage.name == "decode");
+            assert_eq!(decode, decodes);
+        }
+    }
+}
+
 #[test]
 fn what_can_not_be_sorted_is_told() {
     let table = Table::from(table(100, 8));
