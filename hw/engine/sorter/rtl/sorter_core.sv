@@ -176,7 +176,7 @@ module sorter_core
     .N(Leaves)
   ) u_askers (
     .clk_i,
-    .rst_ni (rest_n_q),
+    .rst_ni (rst_ni && rest_n_q),
     .req_i  ((next_channel != '0) ? next_channel : wants),
     .next_i (range_fire),
     .gnt_o  (gnt),
@@ -290,7 +290,7 @@ module sorter_core
     .Style("lutram")
   ) u_tags (
     .clk_i,
-    .rst_ni     (rest_n_q),
+    .rst_ni     (rst_ni && rest_n_q),
     .in_valid_i (range_fire),
     .in_ready_o (tags_ready),
     .in_data_i  ({range_size, range_leaf}),
@@ -312,7 +312,7 @@ module sorter_core
     .SizeBits(SizeBits)
   ) u_load (
     .clk_i,
-    .rst_ni       (rest_n_q),
+    .rst_ni       (rst_ni && rest_n_q),
     .kind_i,
     .keys_i       (first_pass),
     .size_i       (size),
@@ -346,7 +346,7 @@ module sorter_core
     .RunRows(RunRows)
   ) u_cascade (
     .clk_i,
-    .rst_ni     (rest_n_q),
+    .rst_ni     (rst_ni && rest_n_q),
     .busy_o     (cascade_busy),
     .in_valid_i (loaded_valid && first_pass),
     .in_ready_o (cascade_ready),
@@ -409,7 +409,7 @@ module sorter_core
     .Depth(2)
   ) u_chunks (
     .clk_i,
-    .rst_ni     (rest_n_q),
+    .rst_ni     (rst_ni && rest_n_q),
     .in_valid_i (run_fire && run_end),
     .in_ready_o (chunk_ready),
     .in_data_i  (chunk_made),
@@ -498,7 +498,7 @@ module sorter_core
     .RunRows(RunRows)
   ) u_leaves (
     .clk_i,
-    .rst_ni       (rest_n_q),
+    .rst_ni       (rst_ni && rest_n_q),
     .busy_o       (leaves_busy),
     .begin_i      (merge_begin),
     .wholes_i     (first_pass ? chunk.wholes : wholes_q),
@@ -526,7 +526,7 @@ module sorter_core
     .Leaves(Leaves)
   ) u_tree (
     .clk_i,
-    .rst_ni     (rest_n_q),
+    .rst_ni     (rst_ni && rest_n_q),
     .busy_o     (tree_busy),
     .clear_i    (merge_over),
     .room_o     (leaf_room),
@@ -563,7 +563,7 @@ module sorter_core
     .KeyBits(KeyBits)
   ) u_unload (
     .clk_i,
-    .rst_ni   (rest_n_q),
+    .rst_ni   (rst_ni && rest_n_q),
     .kind_i,
     .indexes_i(wants_indexes),
     .row_i    (merged),

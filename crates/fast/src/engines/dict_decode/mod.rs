@@ -319,11 +319,17 @@ impl DictDecode {
         if column.plain || self.decoded || self.wrong.is_some() || self.taken < dict {
             return false;
         }
-        self.made = self.made.max(ports.now());
         let mut any = false;
         while (self.out.len() as u64) < DEPTH {
-            match self.keys.next() {
-                Next::Wait => return any,
+            let next = self.keys.next();
+            if next == Next::Wait {
+                return any;
+            }
+            if !any {
+                self.made = self.made.max(ports.now());
+            }
+            match next {
+                Next::Wait => {}
                 Next::Header => self.made += 1,
                 Next::Row(mut row) => {
                     let good = row.iter().position(|&key| !self.table.has(key));
