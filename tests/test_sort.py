@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -61,6 +62,28 @@ def test_several_columns():
     found, report = sort_table(data, "word desc nulls last, number", devices=2, engine="fast")
     assert found.equals(reference(data, ("word", "descending"), ("number", "ascending")))
     assert report["ties"] > 0
+
+
+def a_dictionary(source: Path) -> tuple[Path, pa.Table]:
+    """A file whose key has a dictionary and no nulls, and what becomes of it."""
+    data = pa.table({"key": np.arange(1003) * 37 % 100, "row": np.arange(1003)})
+    pq.write_table(data, source)
+    return source, reference(data, ("key", "descending"), nulls="at_start")
+
+
+def test_a_dictionary_goes_as_it_is(tmp_path):
+    source, sorted_one = a_dictionary(tmp_path / "t.parquet")
+    found, report = sort_table(source, "key desc", devices=2, engine="fast")
+    assert found.equals(sorted_one)
+    assert [stage["stage"] for stage in report["stages"]] == ["put", "decode", "sort", "shuffle", "get"]
+
+
+@pytest.mark.rtl
+def test_a_dictionary_on_the_rtl(tmp_path):
+    source, sorted_one = a_dictionary(tmp_path / "t.parquet")
+    found, report = sort_table(source, "key desc")
+    assert found.equals(sorted_one)
+    assert (report["engine"], report["pages"]) == ("rtl", True)
 
 
 @pytest.mark.rtl
