@@ -15,7 +15,7 @@ use crate::{Progress, Result};
 /// Keys up to which the sorter writes nothing but indexes to its target.
 const TWO_PASSES: u64 = 8 << 20;
 /// Simulated time between two looks at whether to go on.
-const PIECE: Time = Time::ms(1);
+const PIECE: Time = Time::us(200);
 
 /// Opcodes of the engines' commands.
 #[derive(Clone, Copy, Debug)]
