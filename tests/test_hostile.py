@@ -17,6 +17,8 @@ import tomllib
 from contextlib import suppress
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from nearside import Design, Device, NearsideError, _native, cli, fuzzing
 
@@ -145,6 +147,10 @@ CREATE = {
     "progress": None, "timeout_us": 2000, "queue_entries": 64, "trace": None, "skip_idle": True, "commands": None,
     "weights": None, "engine": None, "peers": [],
 }  # fmt: skip
+SORT = {
+    "data": b"", "by": "a", "name": "x", "from_parquet": True, "to_parquet": True, "devices": 1, "engine": None,
+    "build": None, "progress": None,
+}  # fmt: skip
 MEASURE = {"kind": "read", "base_ns": 100.0, "beat_ns": 0.0, "beats": 1, "samples": 2, "seed": 1}
 
 
@@ -159,9 +165,10 @@ def test_every_method_and_parameter_is_in_the_tables():
         assert parameters(getattr(_native.Device, name)) == set(arguments), name
     assert parameters(_native.Device) == set(CREATE)
     assert parameters(_native.fuzz) == set(FUZZ)
+    assert parameters(_native.sort_table) == set(SORT)
     assert parameters(_native.DelayBench.measure) == set(MEASURE)
     known = {"Design", "Device", "DramChannel", "DelayBench", "Server", "NearsideError", "root", "profile", "compile"}
-    known |= {"check_timeout", "diff", "engine", "fuzz"}
+    known |= {"check_timeout", "diff", "engine", "fuzz", "sort_table"}
     assert {n for n in dir(_native) if not n.startswith("_")} == known
 
 
@@ -368,6 +375,28 @@ def test_an_episode_of_the_fuzzer_can_be_stopped(calm):
     amount = 20_000_000 if calm else 20_000
     with pytest.raises(Stopped):
         _native.fuzz(GOOD.native, amount, calm=calm, per_episode=amount, progress=progress)
+
+
+@pytest.mark.parametrize("key", SORT)
+def test_hostile_arguments_of_a_sort(key):
+    """Also with tables that are cut off, and with those of which some bits are others."""
+    design, sink = Design.load("sort").native, pa.BufferOutputStream()
+    pq.write_table(pa.table({"a": [3, 1, None, 2] * 20, "b": ["x", "", None, "y"] * 20}), sink)
+    data = sink.getvalue().to_pybytes()
+    values = NUMBERS + OTHERS + ["a desc", "b, a", "a,", '"', "a nulls", "a" * 5000]
+    if key == "data":
+        values += [data[:n] for n in range(0, len(data), 37)]
+        values += [data[:n] + bytes([data[n] ^ 1 << n % 8]) + data[n + 1 :] for n in range(0, len(data), 7)]
+    for value in values:
+        for by in ("a", "b"):
+            answer(
+                _native.sort_table,
+                design=design,
+                **SORT | {"data": data, "by": by, "progress": stopper()} | {key: value},
+            )
+    report, out = _native.sort_table(design, data, "a desc")
+    assert json.loads(report)["rows"] == 80
+    assert pq.read_table(pa.BufferReader(out)).column("a").to_pylist() == [None] * 20 + [3] * 20 + [2] * 20 + [1] * 20
 
 
 def test_hostile_arguments_of_designs_and_profiles(tmp_path):
@@ -620,6 +649,9 @@ OPTIONS = [
     ["serve", "-s", "a", "-m", "/"],
     ["claim", "run", ""], ["claim", "run", "["], ["claim", "report", "file", "-o", "/none/x"], ["nonesuch"], ["delay"],
     ["demo", "--trace", "/none/x.jsonl"], ["demo", "a", "b"],
+    ["sort"], ["sort", "none", "--by", "a", "-o", "x"], ["sort", "/", "--by", "a", "-o", "x"],
+    ["sort", "none", "--by", "a", "-o", "/"], ["sort", "none", "--by", "", "-o", "none"],
+    *(["sort", "none", "--by", "a", "-o", "x", "--devices", n] for n in ("0", "17", HUGE, "x")),
 ]  # fmt: skip
 
 

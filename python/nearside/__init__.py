@@ -11,5 +11,15 @@ All times that a device reports are simulated.
 
 from nearside._native import NearsideError
 from nearside.device import Design, Device, LateReadsWarning, compile_design, media_profile, root
+from nearside.tables import sort_table
 
-__all__ = ["Design", "Device", "LateReadsWarning", "NearsideError", "compile_design", "media_profile", "root"]
+__all__ = [
+    "Design",
+    "Device",
+    "LateReadsWarning",
+    "NearsideError",
+    "compile_design",
+    "media_profile",
+    "root",
+    "sort_table",
+]

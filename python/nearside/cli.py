@@ -33,6 +33,7 @@ Examples:
   nearside diff                  the RTL and its model do the same: random sequences into both
   nearside latency               where the time of a single command goes
   nearside qos                   loads, NVMe and engines beside each other
+  nearside sort t.parquet --by "a, b desc" -o s.parquet   a table, sorted by the engines of devices
   nearside correlate             the fast engine beside the RTL
   nearside soak --gigabytes 10   mixed traffic, every byte checked
   nearside serve --socket S      attach the device to a virtual machine
@@ -286,6 +287,43 @@ def qos(
         print_json(doc)
     else:
         curve.print_table(doc)
+
+
+@app.command(epilog='Example: nearside sort t.parquet --by "a, b desc nulls last" --devices 2 -o sorted.parquet')
+def sort(
+    table: Annotated[Path, typer.Argument(metavar="TABLE.parquet", help="The table.")],
+    by: Annotated[
+        str,
+        typer.Option(
+            help='Columns, each with asc or desc, and nulls first or nulls last, if it is to have them: "a, b desc".'
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where the sorted table goes; replaced if it is there.")
+    ],
+    devices: Annotated[
+        int, typer.Option(help="Devices that share the rows and work at the same time.", min=1, max=16)
+    ] = 1,
+    design: DesignOption = "sort",
+    engine: EngineOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Sort a Parquet table on simulated devices: keys and rows go there, engines sort them in place, rows come back.
+
+    The sort is stable. Nulls are last, and first where the greatest is. Several devices have a part of the rows each,
+    and the host merges what comes back.
+    """
+    from nearside import tables
+    from nearside.device import Design
+
+    loaded = Design.load(design)
+    with show.building(loaded.name, not as_json) as build, show.bar("sorting", not as_json) as progress:
+        doc = tables.sort_file(table, output, by, devices, engine, loaded, build, progress)
+    doc["output"] = str(output)
+    if as_json:
+        print_json(doc)
+    else:
+        tables.print_report(doc)
 
 
 @app.command(epilog="Examples: nearside fuzz --commands 100000 · nearside fuzz --replay 7:3:0-12,40")

@@ -14,6 +14,7 @@ mod report;
 mod serve;
 mod session;
 mod single;
+mod sort;
 mod trace;
 
 use pyo3::prelude::*;
@@ -36,6 +37,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(build::engine, module)?)?;
     module.add_function(wrap_pyfunction!(fuzz::fuzz, module)?)?;
     module.add_function(wrap_pyfunction!(diff::diff, module)?)?;
+    module.add_function(wrap_pyfunction!(sort::sort_table, module)?)?;
     module.add_function(wrap_pyfunction!(device::check_timeout, module)?)?;
     Ok(())
 }

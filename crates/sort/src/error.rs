@@ -1,0 +1,27 @@
+//! Why a table was not sorted.
+
+use std::fmt;
+
+/// One line that says what was wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error(String);
+
+/// The crate's results.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// Of any error's text, on one line.
+    pub(crate) fn new(text: impl fmt::Display) -> Error {
+        let text = text.to_string();
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        Error(lines.join(" "))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,204 @@
+//! Keys as the engine `sorter` takes them, and as the host compares them.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_row::{RowConverter, Rows, SortField};
+use arrow_schema::{DataType, Schema, SortOptions};
+
+use crate::{By, Error, Result};
+
+/// Bytes of the normalised key that the engine compares.
+pub const PREFIX: usize = 16;
+/// Bits of the sorter's argument `kind`.
+const SIGNED: u32 = 1 << 2;
+const TOTAL_ORDER: u32 = 2 << 2;
+const GREATEST_FIRST: u32 = 1 << 4;
+const INDEXES_ONLY: u32 = 1 << 5;
+
+/// What the engine compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// A column's values, of so many bytes each.
+    Plain {
+        /// In the table.
+        width: usize,
+        /// With a sign that shorter values are made longer by.
+        signed: bool,
+    },
+    /// The first bytes of the normalised key, as a number.
+    Prefix,
+}
+
+/// How rows are compared.
+pub struct Key {
+    /// Columns of the order.
+    pub columns: Vec<usize>,
+    fields: Vec<SortField>,
+    pub compared: Compared,
+    /// Bytes of what the engine compares: 4, 8 or 16.
+    pub bytes: usize,
+    /// The sorter's argument.
+    pub kind: u32,
+    pub nulls_first: bool,
+    /// In words.
+    pub text: String,
+}
+
+/// Width of a type's values, the bits of its order, and its name; nothing if the engine can't compare them.
+fn plain(kind: &DataType) -> Option<(usize, u32, &'static str)> {
+    use DataType::*;
+    Some(match kind {
+        Int8 => (1, SIGNED, "two's complement"),
+        Int16 => (2, SIGNED, "two's complement"),
+        Int32 | Date32 | Time32(_) | Decimal32(..) => (4, SIGNED, "two's complement"),
+        Int64 | Date64 | Time64(_) | Timestamp(..) | Duration(_) | Decimal64(..) => {
+            (8, SIGNED, "two's complement")
+        }
+        Decimal128(..) => (16, SIGNED, "two's complement"),
+        UInt8 => (1, 0, "unsigned"),
+        UInt16 => (2, 0, "unsigned"),
+        UInt32 => (4, 0, "unsigned"),
+        UInt64 => (8, 0, "unsigned"),
+        Float32 => (4, TOTAL_ORDER, "IEEE 754 totalOrder"),
+        Float64 => (8, TOTAL_ORDER, "IEEE 754 totalOrder"),
+        _ => return None,
+    })
+}
+
+fn find(schema: &Schema, name: &str) -> Result<usize> {
+    let named = |field: &(usize, &Arc<arrow_schema::Field>)| field.1.name() == name;
+    let mut found = schema.fields().iter().enumerate().filter(named);
+    match (found.next(), found.next()) {
+        (Some((at, _)), None) => Ok(at),
+        (Some(_), Some(_)) => Err(Error::new(format!(
+            "several columns are called {name:?}: which one is meant?"
+        ))),
+        (None, _) => {
+            let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+            let names = names.join(", ");
+            let names = if names.is_empty() { "none" } else { &names };
+            Err(Error::new(format!(
+                "no column is called {name:?}: the table has {names}"
+            )))
+        }
+    }
+}
+
+impl Key {
+    /// The key of an order.
+    pub fn of(schema: &Schema, by: &[By]) -> Result<Key> {
+        if by.is_empty() {
+            return Err(Error::new("by: a column to sort by is needed"));
+        }
+        let (mut columns, mut fields) = (Vec::new(), Vec::new());
+        for key in by {
+            let at = find(schema, &key.column)?;
+            let kind = schema.field(at).data_type();
+            let options = SortOptions {
+                descending: key.descending,
+                nulls_first: key.nulls_first,
+            };
+            let field = SortField::new_with_options(kind.clone(), options);
+            if !RowConverter::supports_fields(std::slice::from_ref(&field)) {
+                let name = &key.column;
+                return Err(Error::new(format!(
+                    "column {name:?}: values of type {kind} have no order here"
+                )));
+            }
+            columns.push(at);
+            fields.push(field);
+        }
+        let whole = (
+            Compared::Prefix,
+            PREFIX,
+            2,
+            format!("first {PREFIX} bytes of the normalised key"),
+        );
+        let (compared, bytes, kind, text) = match plain(schema.field(columns[0]).data_type()) {
+            Some((width, order, text)) if by.len() == 1 => {
+                let bytes = width.max(4);
+                let descending = if by[0].descending { GREATEST_FIRST } else { 0 };
+                let kind = bytes.ilog2() - 2 | order | descending;
+                let signed = order == SIGNED;
+                let text = format!("{} bits, {text}", 8 * bytes);
+                (Compared::Plain { width, signed }, bytes, kind, text)
+            }
+            _ => whole,
+        };
+        Ok(Key {
+            columns,
+            fields,
+            compared,
+            bytes,
+            kind: kind | INDEXES_ONLY,
+            nulls_first: by[0].nulls_first,
+            text,
+        })
+    }
+
+    /// Numbers of the rows `from..to` that the engine sorts, then those whose key is null: only of one column, as a null is a part of a normalised key
+    /// of several.
+    pub fn split(&self, batch: &RecordBatch, from: u32, to: u32) -> (Vec<u32>, usize) {
+        let nulls = match self.columns[..] {
+            [column] => batch.column(column).logical_nulls(),
+            _ => None,
+        };
+        let valid = |row: &u32| nulls.as_ref().is_none_or(|n| n.is_valid(*row as usize));
+        let (mut rows, nulls): (Vec<u32>, Vec<u32>) = (from..to).partition(valid);
+        let count = rows.len();
+        rows.extend(nulls);
+        (rows, count)
+    }
+
+    /// Normalised keys: their bytes compare as the rows do.
+    pub fn rows(&self, columns: &[ArrayRef]) -> Result<Rows> {
+        let converter = RowConverter::new(self.fields.clone()).map_err(Error::new)?;
+        converter.convert_columns(columns).map_err(Error::new)
+    }
+
+    /// The columns of the order.
+    pub fn of_batch(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
+        let columns = self.columns.iter();
+        columns.map(|&at| batch.column(at).clone()).collect()
+    }
+
+    /// What the engine compares of these rows, one after the other. `whole` are the normalised keys of the table, if there are any.
+    pub fn encode(&self, batch: &RecordBatch, whole: Option<&Rows>, order: &[u32]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(order.len() * self.bytes);
+        match (self.compared, whole) {
+            (Compared::Plain { width, signed }, _) => {
+                let data = batch.column(self.columns[0]).to_data();
+                let values = &data.buffers()[0][data.offset() * width..];
+                for &row in order {
+                    let value = &values[row as usize * width..][..width];
+                    let negative = signed && value[width - 1] >> 7 == 1;
+                    out.extend_from_slice(value);
+                    out.resize(
+                        out.len() + self.bytes - width,
+                        if negative { 0xFF } else { 0 },
+                    );
+                }
+            }
+            (Compared::Prefix, Some(whole)) => {
+                for &row in order {
+                    let mut first = prefix(whole, row as usize);
+                    first.reverse();
+                    out.extend_from_slice(&first);
+                }
+            }
+            (Compared::Prefix, None) => {}
+        }
+        out
+    }
+}
+
+/// What the engine compares of a normalised key, its most significant byte first.
+pub fn prefix(rows: &Rows, row: usize) -> [u8; PREFIX] {
+    let row = rows.row(row);
+    let bytes: &[u8] = row.as_ref();
+    let mut out = [0; PREFIX];
+    let have = bytes.len().min(PREFIX);
+    out[..have].copy_from_slice(&bytes[..have]);
+    out
+}

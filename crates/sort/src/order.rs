@@ -1,0 +1,151 @@
+//! What to sort by: `a, b desc nulls last, "a, name" asc`.
+
+use crate::{Error, Result};
+
+/// One column of the order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct By {
+    /// Its name.
+    pub column: String,
+    /// The greatest first.
+    pub descending: bool,
+    /// Nulls before all others; else behind them.
+    pub nulls_first: bool,
+}
+
+/// A part of the text.
+#[derive(Debug, PartialEq, Eq)]
+enum Token {
+    /// Plain; ends at a space or a comma.
+    Word(String),
+    /// In quotes, of which two are one.
+    Quoted(String),
+    Comma,
+}
+
+fn tokens(text: &str) -> Result<Vec<Token>> {
+    let mut out = Vec::new();
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            ',' => out.push(Token::Comma),
+            '"' => {
+                let mut name = String::new();
+                loop {
+                    match rest.next() {
+                        Some('"') if rest.next_if_eq(&'"').is_none() => break,
+                        Some(c) => name.push(c),
+                        None => {
+                            return Err(Error::new(format!("by = {text:?}: a \" is not closed")))
+                        }
+                    }
+                }
+                out.push(Token::Quoted(name));
+            }
+            c if c.is_whitespace() => {}
+            c => {
+                let mut word = String::from(c);
+                while let Some(c) = rest.next_if(|&c| c != ',' && !c.is_whitespace()) {
+                    word.push(c);
+                }
+                out.push(Token::Word(word));
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Reads an order: names, each with `asc` or `desc` and `nulls first` or `nulls last` behind it if it is to have them. As in SQL, nulls are
+/// last, and first where the greatest is.
+pub fn parse(text: &str) -> Result<Vec<By>> {
+    let tokens = tokens(text)?;
+    tokens
+        .split(|token| *token == Token::Comma)
+        .map(|item| one(item, text))
+        .collect()
+}
+
+fn one(item: &[Token], text: &str) -> Result<By> {
+    let mut item = item.iter();
+    let column = match item.next() {
+        Some(Token::Word(name) | Token::Quoted(name)) => name.clone(),
+        _ => {
+            return Err(Error::new(format!(
+                "by = {text:?}: a column's name is missing"
+            )))
+        }
+    };
+    let words: Vec<String> = item
+        .map(|token| match token {
+            Token::Word(word) => word.to_ascii_lowercase(),
+            Token::Quoted(name) => format!("\"{name}\""),
+            Token::Comma => ",".into(),
+        })
+        .collect();
+    let mut words = words.iter().map(String::as_str).peekable();
+    let descending = match words.next_if(|&word| word == "asc" || word == "desc") {
+        Some(word) => word == "desc",
+        None => false,
+    };
+    let nulls_first = match (words.next(), words.next(), words.next()) {
+        (None, ..) => descending,
+        (Some("nulls"), Some("first"), None) => true,
+        (Some("nulls"), Some("last"), None) => false,
+        (Some(_), ..) => {
+            return Err(Error::new(format!(
+                "by = {text:?}: behind a column may be asc or desc, then nulls first or nulls last, then a comma"
+            )))
+        }
+    };
+    Ok(By {
+        column,
+        descending,
+        nulls_first,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn by(column: &str, descending: bool, nulls_first: bool) -> By {
+        By {
+            column: column.into(),
+            descending,
+            nulls_first,
+        }
+    }
+
+    #[test]
+    fn orders_are_read() {
+        let found = parse("a, b DESC,c desc nulls last , \"d, \"\"e\" asc Nulls First").unwrap();
+        let wanted = [
+            by("a", false, false),
+            by("b", true, true),
+            by("c", true, false),
+            by("d, \"e", false, true),
+        ];
+        assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn what_is_no_order_is_refused() {
+        for text in [
+            "",
+            " ",
+            ",",
+            "a,",
+            ",a",
+            "a b",
+            "a nulls",
+            "a desc desc",
+            "\"a",
+            "a nulls first x",
+            "a nulls last desc",
+            "a \"desc\"",
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.starts_with("by = "), "{error}");
+        }
+    }
+}

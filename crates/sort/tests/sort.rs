@@ -1,0 +1,436 @@
+//! Random tables on the fast engine, beside a stable sort of the host's.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{FixedSizeBinaryBuilder, Int32Builder, ListBuilder};
+use arrow_array::types::Int32Type;
+use arrow_array::*;
+use arrow_ord::sort::{lexsort_to_indices, SortColumn};
+use arrow_row::{RowConverter, SortField};
+use arrow_schema::{DataType, SortOptions};
+use arrow_select::take::take_record_batch;
+use design::Design;
+use device::{Engine, Factory, RtlOptions};
+use rtl::bitstream::repo_root;
+use sim::Random;
+use sort::{parse, Plan, Progress, Report, Table};
+
+fn design() -> Design {
+    Design::find(&repo_root().unwrap(), "sort").unwrap()
+}
+
+fn run_on(
+    design: &Design,
+    table: &Table,
+    by: &str,
+    devices: usize,
+) -> sort::Result<(Table, Report)> {
+    let root = repo_root().unwrap();
+    let plan = Plan::new(table, &parse(by)?, &root, design, devices)?;
+    let options = RtlOptions::default();
+    let mut factory = Factory::new(design, Engine::Fast, &options, &mut |_| true).unwrap();
+    plan.run(&mut factory, &Progress::default())
+}
+
+fn run(table: &Table, by: &str, devices: usize) -> sort::Result<(Table, Report)> {
+    run_on(&design(), table, by, devices)
+}
+
+/// What the host makes of it. Its own sort is not stable: the number of the row is its last key.
+fn reference(batch: &RecordBatch, by: &str) -> RecordBatch {
+    let mut columns: Vec<SortColumn> = parse(by)
+        .unwrap()
+        .iter()
+        .map(|by| SortColumn {
+            values: batch.column_by_name(&by.column).unwrap().clone(),
+            options: Some(SortOptions {
+                descending: by.descending,
+                nulls_first: by.nulls_first,
+            }),
+        })
+        .collect();
+    let rows = UInt64Array::from_iter_values(0..batch.num_rows() as u64);
+    columns.push(SortColumn {
+        values: Arc::new(rows),
+        options: None,
+    });
+    let order = lexsort_to_indices(&columns, None).unwrap();
+    take_record_batch(batch, &order).unwrap()
+}
+
+/// Values of which some come often, and nulls.
+fn some<T>(random: &mut Random, rows: usize, mut value: impl FnMut(u64) -> T) -> Vec<Option<T>> {
+    (0..rows)
+        .map(|_| {
+            let few = random.below(2) == 0;
+            let bits = if few {
+                random.below(5).wrapping_sub(2)
+            } else {
+                random.next()
+            };
+            (random.below(10) > 0).then(|| value(bits))
+        })
+        .collect()
+}
+
+fn text(bits: u64) -> String {
+    // Many begin alike, and go on where the engine does not look.
+    let tail = "z".repeat((bits % 5) as usize * 7);
+    format!("{}{tail}{}", bits % 3, bits >> 40)
+}
+
+/// A column of each type.
+fn table(rows: usize, seed: u64) -> RecordBatch {
+    let r = &mut Random::new(seed);
+    let fine = |bits: u64| i128::from(bits as i64) << 30;
+    let texts: Vec<Option<String>> = some(r, rows, text);
+    let binary: Vec<Option<Vec<u8>>> = some(r, rows, |bits| {
+        bits.to_be_bytes()[(bits % 8) as usize..].to_vec()
+    });
+    let mut fixed = FixedSizeBinaryBuilder::with_capacity(rows, 5);
+    let mut list = ListBuilder::new(Int32Builder::new());
+    for value in some(r, rows, |bits| bits) {
+        match value {
+            Some(bits) => {
+                fixed.append_value(&bits.to_le_bytes()[..5]).unwrap();
+                (0..bits % 4).for_each(|n| list.values().append_value(n as i32));
+                list.append(true);
+            }
+            None => {
+                fixed.append_null();
+                list.append(false);
+            }
+        }
+    }
+    let words = ["one", "two", "three"].map(String::from);
+    let dictionary: DictionaryArray<Int32Type> =
+        some(r, rows, |bits| words[(bits % 3) as usize].clone())
+            .iter()
+            .map(|word| word.as_deref())
+            .collect();
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        (
+            "row",
+            Arc::new(UInt32Array::from_iter_values(0..rows as u32)),
+        ),
+        ("i8", Arc::new(Int8Array::from(some(r, rows, |b| b as i8)))),
+        (
+            "i16",
+            Arc::new(Int16Array::from(some(r, rows, |b| b as i16))),
+        ),
+        (
+            "i32",
+            Arc::new(Int32Array::from(some(r, rows, |b| b as i32))),
+        ),
+        (
+            "i64",
+            Arc::new(Int64Array::from(some(r, rows, |b| b as i64))),
+        ),
+        ("u8", Arc::new(UInt8Array::from(some(r, rows, |b| b as u8)))),
+        (
+            "u16",
+            Arc::new(UInt16Array::from(some(r, rows, |b| b as u16))),
+        ),
+        (
+            "u32",
+            Arc::new(UInt32Array::from(some(r, rows, |b| b as u32))),
+        ),
+        ("u64", Arc::new(UInt64Array::from(some(r, rows, |b| b)))),
+        (
+            "f32",
+            Arc::new(Float32Array::from(some(r, rows, |b| {
+                f32::from_bits(b as u32)
+            }))),
+        ),
+        (
+            "f64",
+            Arc::new(Float64Array::from(some(r, rows, f64::from_bits))),
+        ),
+        (
+            "date",
+            Arc::new(Date32Array::from(some(r, rows, |b| b as i32))),
+        ),
+        (
+            "time",
+            Arc::new(
+                TimestampMicrosecondArray::from(some(r, rows, |b| b as i64)).with_timezone("UTC"),
+            ),
+        ),
+        (
+            "d128",
+            Arc::new(
+                Decimal128Array::from(some(r, rows, fine))
+                    .with_precision_and_scale(38, 3)
+                    .unwrap(),
+            ),
+        ),
+        (
+            "bool",
+            Arc::new(BooleanArray::from(some(r, rows, |b| b % 2 == 0))),
+        ),
+        ("text", Arc::new(StringArray::from(texts.clone()))),
+        ("large", Arc::new(LargeStringArray::from(texts.clone()))),
+        (
+            "view",
+            Arc::new(StringViewArray::from_iter(
+                texts.iter().map(|t| t.as_deref()),
+            )),
+        ),
+        ("binary", Arc::new(BinaryArray::from_iter(binary))),
+        ("fixed", Arc::new(fixed.finish())),
+        ("list", Arc::new(list.finish())),
+        ("words", Arc::new(dictionary)),
+        ("nothing", Arc::new(NullArray::new(rows))),
+    ];
+    let whole: Vec<f64> = (0..rows).map(|n| (n % 7) as f64 - 3.5).collect();
+    let columns = columns.into_iter().map(|(name, array)| (name, array, true));
+    let whole: (&str, ArrayRef, bool) = ("whole", Arc::new(Float64Array::from(whole)), false);
+    RecordBatch::try_from_iter_with_nullable(columns.chain([whole])).unwrap()
+}
+
+const KEYS: [&str; 19] = [
+    "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "date", "time", "d128",
+    "bool", "text", "large", "view", "binary", "fixed",
+];
+
+/// Whether two columns have the same bits; a NaN is no value's equal.
+fn same(one: &ArrayRef, other: &ArrayRef) -> bool {
+    if one.data_type() == &DataType::Null {
+        return true;
+    }
+    let fields = vec![SortField::new(one.data_type().clone())];
+    let converter = RowConverter::new(fields).unwrap();
+    let rows = |array: &ArrayRef| {
+        converter
+            .convert_columns(std::slice::from_ref(array))
+            .unwrap()
+    };
+    rows(one).iter().eq(&rows(other))
+}
+
+fn compare(batch: &RecordBatch, by: &str, devices: usize) -> Report {
+    let (found, report) = run(&batch.clone().into(), by, devices).unwrap();
+    let wanted = reference(batch, by);
+    for (at, field) in batch.schema().fields().iter().enumerate() {
+        let (found, wanted) = (found.batch.column(at), wanted.column(at));
+        assert_eq!(found.len(), wanted.len());
+        assert!(
+            same(found, wanted),
+            "{by}, {devices} devices: column {}",
+            field.name()
+        );
+    }
+    report
+}
+
+#[test]
+fn keys_of_every_type() {
+    let batch = table(700, 1);
+    for (n, name) in KEYS.iter().enumerate() {
+        for tail in ["", " desc"] {
+            compare(&batch, &format!("{name}{tail}"), 1 + n % 3);
+        }
+    }
+    compare(&batch, "whole desc", 2);
+    // The reference has no order of nulls.
+    let (found, report) = run(&batch.clone().into(), "nothing", 2).unwrap();
+    assert_eq!(found.batch.column(0), batch.column(0));
+    assert!(report
+        .devices
+        .iter()
+        .all(|device| device.nulls == device.rows));
+}
+
+#[test]
+fn nulls_where_they_are_wanted() {
+    let batch = table(300, 2);
+    for name in ["i64", "text"] {
+        for tail in [
+            "asc nulls first",
+            "asc nulls last",
+            "desc nulls first",
+            "desc nulls last",
+        ] {
+            compare(&batch, &format!("{name} {tail}"), 2);
+        }
+    }
+}
+
+#[test]
+fn several_keys() {
+    let batch = table(900, 3);
+    for by in [
+        "bool, i8 desc, text",
+        "text desc, u64",
+        "words, f32 nulls first, row desc",
+        "i8, i8",
+    ] {
+        let report = compare(&batch, by, 3);
+        assert_eq!(report.devices.len(), 3);
+    }
+    assert!(compare(&batch, "bool, text, i64", 1).ties > 0);
+}
+
+#[test]
+fn any_number_of_rows_on_any_number_of_devices() {
+    for rows in [0, 1, 2, 5, 17, 1000] {
+        for devices in [1, 4, 16] {
+            compare(&table(rows, 4), "i16 desc", devices);
+        }
+    }
+}
+
+#[test]
+fn larger_than_the_sorter_on_chip() {
+    let rows = 150_000;
+    let r = &mut Random::new(5);
+    let key: ArrayRef = Arc::new(Int32Array::from(some(r, rows, |b| b as i32)));
+    let row: ArrayRef = Arc::new(UInt32Array::from_iter_values(0..rows as u32));
+    let batch = RecordBatch::try_from_iter([("row", row), ("key", key)]).unwrap();
+    let report = compare(&batch, "key", 1);
+    let names: Vec<&str> = report.stages().iter().map(|stage| stage.name).collect();
+    assert_eq!(names, ["put", "sort", "shuffle", "get"]);
+    let two = compare(&batch, "key", 2);
+    assert!(two.elapsed() < report.elapsed(), "two devices are faster");
+}
+
+#[test]
+fn the_same_sort_takes_the_same_time() {
+    let batch = Table::from(table(500, 6));
+    let stages = || run(&batch, "f64, i8", 3).unwrap().1.devices;
+    assert_eq!(stages(), stages());
+}
+
+#[test]
+fn parquet_keeps_schema_and_metadata() {
+    let batch = table(400, 7);
+    let mut schema = (*batch.schema()).clone();
+    schema.metadata.insert("who".into(), "me".into());
+    let batch = batch.with_schema(schema.into()).unwrap();
+    let mut table = Table::from(batch);
+    let pair = parquet::file::metadata::KeyValue::new("more".into(), "x".to_string());
+    table.metadata.push(pair);
+    let read = Table::of_parquet(table.to_parquet().unwrap()).unwrap();
+    let (sorted, _) = run(&read, "u64", 2).unwrap();
+    let again = Table::of_parquet(sorted.to_parquet().unwrap()).unwrap();
+    assert_eq!(again.batch, sorted.batch);
+    assert_eq!(again.schema().fields(), table.schema().fields());
+    let has = |table: &Table, key: &str| table.metadata.iter().any(|pair| pair.key == key);
+    assert!(has(&again, "more"));
+    assert_eq!(
+        again.schema().metadata.get("who").map(String::as_str),
+        Some("me")
+    );
+}
+
+/// Keys go as they are in the file if the design has an engine for that, and the table is sorted as if they had not.
+#[test]
+fn a_dictionary_goes_as_it_is() {
+    let engines = design().engines(&repo_root().unwrap()).unwrap();
+    let decodes = engines
+        .iter()
+        .any(|engine| engine.manifest.kind == driver::control::block::DICT_DECODE);
+    let rows = 5000;
+    let r = &mut Random::new(12);
+    let mut few = || -> Vec<u64> {
+        let mut last = 0;
+        (0..rows)
+            .map(|n| {
+                let new = n < 300 || r.below(3) == 0;
+                last = if new {
+                    if n < 300 {
+                        n
+                    } else {
+                        r.below(300)
+                    }
+                } else {
+                    last
+                };
+                last
+            })
+            .collect()
+    };
+    let row: ArrayRef = Arc::new(UInt32Array::from_iter_values(0..rows as u32));
+    let long: ArrayRef = Arc::new(Int64Array::from_iter_values(
+        few().iter().map(|n| 7 - *n as i64),
+    ));
+    let float: ArrayRef = Arc::new(Float32Array::from_iter_values(
+        few().iter().map(|n| *n as f32 - 99.5),
+    ));
+    let batch =
+        RecordBatch::try_from_iter([("row", row), ("long", long), ("float", float)]).unwrap();
+    let file = Table::from(batch.clone()).to_parquet().unwrap();
+    let table = Table::of_parquet(file).unwrap();
+    for by in ["long", "long desc", "float", "float desc"] {
+        for devices in [1, 3] {
+            let (found, report) = run(&table, by, devices).unwrap();
+            assert_eq!(report.pages, decodes);
+            assert_eq!(found.batch, reference(&batch, by), "{by}");
+            let decode = report.stages().iter().any(|stage| stage.name == "decode");
+            assert_eq!(decode, decodes);
+        }
+    }
+}
+
+#[test]
+fn what_can_not_be_sorted_is_told() {
+    let table = Table::from(table(100, 8));
+    let told = |by: &str, devices: usize| run(&table, by, devices).unwrap_err().to_string();
+    assert!(
+        told("nonesuch", 1).starts_with("no column is called \"nonesuch\": the table has row, i8")
+    );
+    assert!(told("i8", 0).starts_with("devices = 0: allowed are 1 to 16"));
+    assert!(told("i8", 17).starts_with("devices = 17: allowed are 1 to 16"));
+    let small = design()
+        .with_values("[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [\"16 KiB\"]")
+        .unwrap();
+    let error = run_on(&small, &table, "i8", 1).unwrap_err().to_string();
+    assert!(
+        error.starts_with("the table is too large: 100 rows"),
+        "{error}"
+    );
+    let other = Design::find(&repo_root().unwrap(), "default").unwrap();
+    let error = run_on(&other, &table, "i8", 1).unwrap_err().to_string();
+    assert!(error.contains("has no engine sorter"), "{error}");
+}
+
+#[test]
+fn damaged_parquet_is_an_error() {
+    let good = Table::from(table(200, 9)).to_parquet().unwrap();
+    let mut random = Random::new(10);
+    for n in 0..300 {
+        let mut bad = good.clone();
+        match n % 3 {
+            0 => bad.truncate(random.below(good.len() as u64) as usize),
+            _ => {
+                for _ in 0..1 + n % 8 {
+                    let at = random.below(good.len() as u64) as usize;
+                    bad[at] = random.next() as u8;
+                }
+            }
+        }
+        if let Err(error) = Table::of_parquet(bad) {
+            assert_eq!(error.to_string().lines().count(), 1);
+        }
+    }
+    let stream = Table::from(table(20, 9)).to_stream().unwrap();
+    for n in 0..300 {
+        let mut bad = stream.clone();
+        let at = random.below(stream.len() as u64) as usize;
+        bad[at] ^= 1 << (n % 8);
+        let _ = Table::of_stream(&bad);
+    }
+}
+
+#[test]
+fn a_sort_can_be_stopped() {
+    let table = Table::from(table(3000, 11));
+    let (root, design) = (repo_root().unwrap(), design());
+    let plan = Plan::new(&table, &parse("i64").unwrap(), &root, &design, 2).unwrap();
+    let mut factory =
+        Factory::new(&design, Engine::Fast, &RtlOptions::default(), &mut |_| true).unwrap();
+    let progress = Progress::default();
+    progress.stop();
+    let error = plan.run(&mut factory, &progress).unwrap_err().to_string();
+    assert_eq!(error, "device 0: interrupted");
+}

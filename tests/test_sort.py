@@ -1,0 +1,167 @@
+"""Tables sorted on simulated devices, beside pyarrow; and every error of the command is one line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from nearside import NearsideError, cli, sort_table
+
+WORDS = ["", "a", "ab", "b", "the same beginning, end 1", "the same beginning, end 2"]
+
+
+def table(rows: int, seed: int = 1) -> pa.Table:
+    """Keys that come often, and nulls."""
+    random = np.random.default_rng(seed)
+
+    def nulls(values) -> pa.Array:
+        return pa.array(values, mask=random.random(rows) < 0.1)
+
+    columns = {
+        "number": nulls(random.integers(-5, 5, rows)),
+        "short": nulls(random.integers(-100, 100, rows).astype(np.int16)),
+        "float": nulls(random.normal(size=rows)),
+        "word": nulls(np.array(WORDS, dtype=object)[random.integers(0, len(WORDS), rows)]),
+        "money": nulls(np.array([Decimal(int(n)) / 100 for n in random.integers(-999, 999, rows)])),
+        "flag": nulls(random.integers(0, 2, rows).astype(bool)),
+        "day": pa.array(random.integers(0, 20_000, rows).astype(np.int32)).cast(pa.date32()),
+        "list": pa.array([list(range(n)) for n in random.integers(0, 4, rows)]),
+        "row": pa.array(np.arange(rows)),
+    }
+    return pa.table(columns).replace_schema_metadata({"made by": "a test"})
+
+
+def reference(data: pa.Table, *keys: tuple[str, str], nulls: str = "at_end") -> pa.Table:
+    """What pyarrow makes of it; the number of the row makes it stable."""
+    keys = [(*key, nulls) for key in (*keys, ("row", "ascending"))]
+    order = pc.sort_indices(data, sort_keys=keys)
+    return data.take(order)
+
+
+@pytest.mark.parametrize("devices", [1, 3])
+@pytest.mark.parametrize("column", ["number", "short", "float", "word", "money", "flag", "day"])
+def test_a_column_of_each_type(column, devices):
+    data = table(1500)
+    found, report = sort_table(data, column, devices=devices, engine="fast")
+    assert found.equals(reference(data, (column, "ascending")), check_metadata=True)
+    assert [stage["stage"] for stage in report["stages"]] == ["put", "sort", "shuffle", "get"]
+    assert (report["rows"], len(report["devices"]), report["engine"]) == (1500, devices, "fast")
+    found, _ = sort_table(data, f"{column} desc", devices=devices, engine="fast")
+    assert found.equals(reference(data, (column, "descending"), nulls="at_start"))
+
+
+def test_several_columns():
+    data = table(1500)
+    found, report = sort_table(data, "word desc nulls last, number", devices=2, engine="fast")
+    assert found.equals(reference(data, ("word", "descending"), ("number", "ascending")))
+    assert report["ties"] > 0
+
+
+def a_dictionary(source: Path) -> tuple[Path, pa.Table]:
+    """A file whose key has a dictionary and no nulls, and what becomes of it."""
+    data = pa.table({"key": np.arange(1003) * 37 % 100, "row": np.arange(1003)})
+    pq.write_table(data, source)
+    return source, reference(data, ("key", "descending"), nulls="at_start")
+
+
+def test_a_dictionary_goes_as_it_is(tmp_path):
+    source, sorted_one = a_dictionary(tmp_path / "t.parquet")
+    found, report = sort_table(source, "key desc", devices=2, engine="fast")
+    assert found.equals(sorted_one)
+    assert [stage["stage"] for stage in report["stages"]] == ["put", "decode", "sort", "shuffle", "get"]
+
+
+@pytest.mark.rtl
+def test_a_dictionary_on_the_rtl(tmp_path):
+    source, sorted_one = a_dictionary(tmp_path / "t.parquet")
+    found, report = sort_table(source, "key desc")
+    assert found.equals(sorted_one)
+    assert (report["engine"], report["pages"]) == ("rtl", True)
+
+
+@pytest.mark.rtl
+def test_a_small_table_on_the_rtl():
+    data = table(300)
+    found, report = sort_table(data, "number", devices=2)
+    assert found.equals(reference(data, ("number", "ascending")))
+    assert report["engine"] == "rtl"
+
+
+def nearside(capsys, monkeypatch, *arguments) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["nearside", *map(str, arguments)])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    out, err = capsys.readouterr()
+    return int(end.value.code or 0), out, err
+
+
+def test_the_command(tmp_path, capsys, monkeypatch):
+    source, target = tmp_path / "t.parquet", tmp_path / "sorted.parquet"
+    pq.write_table(table(1000), source)
+    data = pq.read_table(source)
+    command = ["sort", source, "--by", "float desc", "--devices", 2, "--engine", "fast", "-o", target]
+    status, out, err = nearside(capsys, monkeypatch, *command, "--json")
+    assert (status, err) == (0, "")
+    assert json.loads(out)["rows"] == 1000
+    assert pq.read_table(target).equals(reference(data, ("float", "descending"), nulls="at_start"), check_metadata=True)
+    target.write_text("old")
+    target.chmod(0o640)
+    status, out, err = nearside(capsys, monkeypatch, *command)
+    assert status == 0
+    assert "shuffle" in out
+    assert "wall-clock" in out
+    assert pq.read_table(target).num_rows == 1000
+    assert target.stat().st_mode & 0o777 == 0o640
+    assert {path.name for path in tmp_path.iterdir()} == {"t.parquet", "sorted.parquet"}
+
+
+def test_an_empty_table(tmp_path, capsys, monkeypatch):
+    source, target = tmp_path / "t.parquet", tmp_path / "sorted.parquet"
+    pq.write_table(table(0), source)
+    assert nearside(capsys, monkeypatch, "sort", source, "--by", "word", "-o", target)[0] == 0
+    assert pq.read_table(target).schema.equals(table(0).schema, check_metadata=True)
+
+
+def test_errors_are_one_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("NEARSIDE_ENGINE", "fast")
+    source, target = tmp_path / "t.parquet", tmp_path / "sorted.parquet"
+    pq.write_table(table(100), source)
+    text = tmp_path / "text"
+    text.write_text("no table")
+    cut = tmp_path / "cut"
+    cut.write_bytes(source.read_bytes()[:-100])
+    small = tmp_path / "small.toml"
+    small.write_text(
+        'name = "small"\n[media]\nbytes = "1 MiB"\nprofile = "dram"\n[nvme]\nnamespaces = ["16 KiB"]\n'
+        '[[engine]]\nname = "sorter0"\nengine = "sorter"\n[[engine]]\nname = "shuffle0"\nengine = "row_shuffle"\n'
+    )
+
+    def told(*arguments) -> str:
+        status, out, err = nearside(capsys, monkeypatch, "sort", *arguments)
+        assert (out, len(err.splitlines())) == ("", 1), err
+        assert status == (2 if "--help" in err else 1)
+        assert not target.exists()
+        return err.removeprefix("nearside: ").strip()
+
+    good = ("-o", target, "--by", "word")
+    assert told(tmp_path / "none", *good) == f"{tmp_path}/none: no such file"
+    assert told(text, *good).startswith(f"{text}: no Parquet that can be read: ")
+    assert told(cut, *good).startswith(f"{cut}: no Parquet that can be read: ")
+    assert 'no column is called "x": the table has number, short' in told(source, "-o", target, "--by", "x")
+    assert "asc or desc" in told(source, "-o", target, "--by", "word up")
+    assert "--devices" in told(source, *good, "--devices", "17")
+    assert "has no engine sorter" in told(source, *good, "--design", "default")
+    assert told(source, *good, "--design", small).startswith("the table is too large: 100 rows")
+    assert "the same file" in told(source, "--by", "word", "-o", source)
+    assert "its folder doesn't exist" in told(source, "--by", "word", "-o", tmp_path / "none" / "x")
+    with pytest.raises(TypeError, match="table must be"):
+        sort_table([1, 2], "a")
+    with pytest.raises(NearsideError, match="no column is called"):
+        sort_table(table(10), "x", engine="fast")
