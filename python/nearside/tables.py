@@ -79,7 +79,8 @@ def _text(path: str | Path) -> str:
 
 def print_report(doc: dict[str, Any]) -> None:
     """As a table for people."""
-    title = f"{doc['rows']} rows on {len(doc['devices'])} devices ({doc['engine']}), key: {doc['key']}"
+    devices = f"{len(doc['devices'])} device{'s' if len(doc['devices']) > 1 else ''}"
+    title = f"{doc['rows']} rows on {devices} ({doc['engine']}), key: {doc['key']}"
     table = show.table(title, "stage", "simulated time", "bytes", "GB/s", "NVMe commands")
     for stage in doc["stages"]:
         rate = f"{stage['bytes'] / stage['ns']:.2f}" if stage["ns"] else "-"
