@@ -1,4 +1,4 @@
-//! Runs RTL and model side by side: `diff COMMANDS SEED [REPLAY]`. `LEFT=fast` takes the model twice; `VALUES` are read over the design;
+//! Runs RTL and model side by side: `diff COMMANDS SEED [REPLAY]`. `LEFT=fast` takes the model twice, `DESIGN` another design than `fuzz`; `VALUES` are read over the design;
 //! `SECONDS` ends it earlier.
 
 use device::{Engine, Factory, RtlOptions};
@@ -10,7 +10,8 @@ fn main() -> Result<(), String> {
     let args: Vec<String> = std::env::args().collect();
     let arg = |n: usize, default: &str| args.get(n).cloned().unwrap_or(default.into());
     let root = rtl::bitstream::repo_root().map_err(|e| e.to_string())?;
-    let design = design::Design::find(&root, "fuzz").map_err(|e| e.to_string())?;
+    let name = std::env::var("DESIGN").unwrap_or("fuzz".into());
+    let design = design::Design::find(&root, &name).map_err(|e| e.to_string())?;
     let values = std::env::var("VALUES").unwrap_or_default();
     let design = design.with_values(&values).map_err(|e| e.to_string())?;
     let left: Engine = std::env::var("LEFT")

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use fuzz::engines::{Bounds, COPY, COUNT};
+use fuzz::engines::{Bounds, COPY, COUNT, SHUFFLE, SORT, TABLES};
 use fuzz::litter::{litter, Set};
 use nvme::feature::BEHAVIOR_BYTES;
 use nvme::{Namespace, Namespaces};
@@ -12,6 +12,7 @@ use spec::nvme::{admin, feature, io, Sqe, ALL_NAMESPACES};
 use crate::buffer::{chance, pick, prps, sgl, Buffer};
 use crate::engines::{bound, laid, scanned, unit_of};
 use crate::memory::{Arena, PAGE};
+use crate::tables::{amount, Column, Rows, Sort};
 
 /// Bytes of a block.
 pub const BLOCK: u64 = nvme::BLOCK_BYTES;
@@ -371,6 +372,9 @@ impl Draw<'_> {
     fn engine(&mut self, claims: &mut Claims) -> Option<Command> {
         let opcode = pick(self.random, &self.opcodes);
         let ns = self.namespace();
+        if TABLES.contains(&opcode) {
+            return self.table(opcode, &ns, claims);
+        }
         let most = if opcode == COUNT {
             ns.blocks
         } else {
@@ -397,7 +401,7 @@ impl Draw<'_> {
             bound(self.random, &source),
         );
         if opcode == COPY {
-            let to = self.target(&ns, count, 1, claims)?;
+            let to = self.target(&ns, (count, 1), true, claims)?;
             command.sqe = command.sqe.with_cdw(14, to as u32);
             command.writes = blocks_of(ns.base + to, &source);
         } else {
@@ -408,7 +412,7 @@ impl Draw<'_> {
             if opcode != COUNT {
                 let (_, bits) = scanned(&Bounds::new(kind, low, high), &source);
                 let blocks = (bits.len() as u64).div_ceil(BLOCK);
-                let to = self.target(&ns, blocks, 8, claims)?;
+                let to = self.target(&ns, (blocks, 8), true, claims)?;
                 command.sqe.dw[13] |= unit_of(to)? << 2;
                 command.writes = laid(self.media, (ns.base + to) * BLOCK, &bits);
             }
@@ -427,12 +431,129 @@ impl Draw<'_> {
         Some(command)
     }
 
-    /// The first block, a multiple of so many, of what an engine writes.
+    /// A command of an engine of tables, on what happens to be there.
+    fn table(&mut self, opcode: u8, ns: &Namespace, claims: &mut Claims) -> Option<Command> {
+        let most = ns.blocks * BLOCK / 16;
+        let count = amount(self.random, most);
+        let mut place = |draw: &mut Self, bytes: u64, write: bool| {
+            let blocks = bytes.div_ceil(BLOCK).max(1);
+            let lba = draw.target(ns, (blocks, 8), write, claims)?;
+            let at = ((ns.base + lba) * BLOCK) as usize;
+            let held = draw.media.get(at..at + bytes as usize)?;
+            Some((unit_of(lba)?, at as u64, held))
+        };
+        let nsid = self.nsid(ns.nsid);
+        let (dwords, at, made) = match opcode {
+            SORT => {
+                let job = Sort::draw(self.random, count);
+                let [keys, out, _] = job.sizes();
+                let (src, _, source) = place(self, keys, false)?;
+                let (dst, at, _) = place(self, out, true)?;
+                let tmp = self.random.next() as u32;
+                let dwords = [src, dst, tmp, count as u32, job.kind as u32, 0];
+                (dwords, at, job.made(source))
+            }
+            SHUFFLE => {
+                let job = Rows {
+                    kind: self.random.below(4),
+                    count,
+                    row: 1 + self.random.below(16),
+                    rows: amount(self.random, most),
+                };
+                let [list, table, out] = job.sizes();
+                let (index, _, list) = place(self, list, false)?;
+                let (src, _, table) = place(self, table, false)?;
+                let (dst, at, old) = place(self, out, true)?;
+                let mut made = job.made(list, table);
+                made.extend_from_slice(&old[made.len()..]);
+                let last = job.row as u32 | (job.kind as u32) << 24;
+                let dwords = [index, src, dst, count as u32, job.rows as u32, last];
+                (dwords, at, made)
+            }
+            _ => {
+                let log = self.random.below(2);
+                // Any keys are in a dictionary that is large enough.
+                let flags = [0, 8 | 1 << 17, 16 | 1 << 17, 1 << 16, 2, 8];
+                let kind = pick(self.random, &flags) | log << 8;
+                let entries = match kind & 63 {
+                    16 => 65536,
+                    8 => 256,
+                    _ => 4,
+                };
+                let job = Column {
+                    kind,
+                    entries,
+                    count,
+                };
+                let bytes = count * if kind & 63 == 16 { 2 } else { job.size() };
+                let (dict, _, table) = place(self, entries << log, false)?;
+                let (src, _, source) = place(self, bytes, false)?;
+                let (dst, at, old) = place(self, count << log, true)?;
+                let (mut made, ends) = job.made(table, source);
+                if ends.0 != 0 {
+                    made = old.to_vec();
+                }
+                let last = (entries - 1) | (kind & 63) << 16 | log << 24 | (kind >> 16) << 26;
+                let dwords = [dict, src, dst, count as u32, bytes as u32, last as u32];
+                (dwords, at, made)
+            }
+        };
+        let sqe = Sqe::new(opcode).with_nsid(nsid);
+        let mut command = Command::new(
+            (10..)
+                .zip(dwords)
+                .fold(sqe, |sqe, (n, value)| sqe.with_cdw(n, value)),
+        );
+        command.torn = true;
+        command.writes = laid(self.media, at, &made);
+        if self.chance(self.wrong) {
+            self.spoil_table(&mut command, ns);
+        }
+        if command.sqe.nsid() != ns.nsid {
+            let there = self.namespaces.get(command.sqe.nsid());
+            if there.is_some_and(|there| there.is_active()) {
+                return None;
+            }
+            command.writes.clear();
+        }
+        Some(command)
+    }
+
+    /// One thing wrong, or two: the command changes nothing.
+    fn spoil_table(&mut self, command: &mut Command, ns: &Namespace) {
+        let beyond = |draw: &mut Self| match draw.random.below(3) {
+            0 => u32::MAX,
+            _ => (ns.blocks.div_ceil(8) + draw.random.below(4)) as u32,
+        };
+        let (opcode, n) = (command.sqe.opcode(), self.random.below(2) as usize);
+        command.writes.clear();
+        let free: &[u32] = match opcode {
+            SORT => &[6, 7, 16, 31],
+            SHUFFLE => &[17, 23, 26, 31],
+            _ => &[22, 23, 28, 31],
+        };
+        let reserved = 1 << pick(self.random, free);
+        let last = if opcode == SORT { 14 } else { 15 };
+        let far = beyond(self);
+        let dw = &mut command.sqe.dw;
+        match self.random.below(5) {
+            0 => dw[13] = 0,
+            1 => dw[last] |= reserved,
+            // The target; source and list, too.
+            2 => dw[if opcode == SORT { 11 } else { 12 }] = far,
+            3 => (dw[10 + n], dw[last]) = (far, dw[last] | reserved),
+            _ if opcode == SORT => dw[14] |= pick(self.random, &[3, 3 << 2]),
+            _ if opcode == SHUFFLE => dw[15] = pick(self.random, &[0, 65537]),
+            _ => dw[15] = (dw[15] & !(3 << 26)) | pick(self.random, &[33 << 16, 3 << 26]),
+        }
+    }
+
+    /// The first block of what an engine of tables reads or writes, or of what another one writes: a multiple of so many.
     fn target(
         &mut self,
         ns: &Namespace,
-        count: u64,
-        unit: u64,
+        (count, unit): (u64, u64),
+        write: bool,
         claims: &mut Claims,
     ) -> Option<u64> {
         let most = ns.blocks.checked_sub(count)? / unit + 1;
@@ -442,7 +563,9 @@ impl Draw<'_> {
                 _ => self.random.below(most),
             } * unit;
             let first = ns.base + lba;
-            claims.take_alone(first..first + count, true).then_some(lba)
+            claims
+                .take_alone(first..first + count, write)
+                .then_some(lba)
         })
     }
 

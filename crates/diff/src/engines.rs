@@ -1,22 +1,26 @@
-//! Engines: jobs for the `copy` and the `scan` of a device, and what they leave. A job stands in registers, in a command page, or is
+//! Engines: jobs for those of a device, and what they leave (those of tables: `tables`). A job stands in registers, in a command page, or is
 //! an NVMe I/O command.
 
 use std::ops::Range;
 
 use design::engine::Plugged;
-use fuzz::engines::{Bounds, COPY, COUNT, FILTER};
+use fuzz::engines::{Bounds, COPY, COUNT, DECODE, FILTER, SHUFFLE, SORT};
 use sim::Random;
 
 use crate::buffer::{chance, pick};
 use crate::draw::{Claims, BLOCK};
+use crate::tables;
 
 /// Their types in the list of blocks.
 const COPY_KIND: u32 = 16;
 const SCAN_KIND: u32 = 17;
+const DECODE_KIND: u32 = 18;
+const SORT_KIND: u32 = 19;
+const SHUFFLE_KIND: u32 = 20;
 /// The bit of `kind` that asks a scan for a bitmap.
 const BITMAP: u64 = 4;
 /// A bitmap and its source begin at multiples of these, in bytes and, in commands, in blocks.
-const LINE: u64 = 64;
+pub const LINE: u64 = 64;
 const UNIT: u64 = 8;
 /// Bytes of a job, mostly at most.
 const USUAL: u64 = 20_000;
@@ -28,6 +32,12 @@ pub enum Kind {
     Copy,
     /// `hw/engine/scan`.
     Scan,
+    /// `hw/engine/sorter`.
+    Sort,
+    /// `hw/engine/row_shuffle`.
+    Shuffle,
+    /// `hw/engine/dict_decode`.
+    Decode,
 }
 
 /// An engine of a device.
@@ -53,9 +63,12 @@ impl Engine {
         let kind = match manifest.kind {
             COPY_KIND => Kind::Copy,
             SCAN_KIND => Kind::Scan,
+            SORT_KIND => Kind::Sort,
+            SHUFFLE_KIND => Kind::Shuffle,
+            DECODE_KIND => Kind::Decode,
             _ => {
                 return Err(format!(
-                    "engine {name}: differential runs know copy and scan"
+                    "engine {name}: differential runs know those of hw/engine alone"
                 ))
             }
         };
@@ -79,6 +92,9 @@ impl Engine {
             (false, _) => &[],
             (true, Kind::Copy) => &[COPY],
             (true, Kind::Scan) => &[COUNT, FILTER],
+            (true, Kind::Sort) => &[SORT],
+            (true, Kind::Shuffle) => &[SHUFFLE],
+            (true, Kind::Decode) => &[DECODE],
         }
     }
 }
@@ -90,12 +106,14 @@ pub struct Job {
     pub arguments: Vec<u64>,
     /// Blocks that it writes, and what they hold then; nothing where that is not known.
     pub writes: Vec<(u64, Vec<u8>)>,
+    /// Blocks that have to hold something before.
+    pub lays: Vec<(u64, Vec<u8>)>,
     /// Return value and output, if they are known.
     pub ends: Option<(u32, u64)>,
 }
 
 /// Blocks that some bytes lie in.
-fn around(bytes: &Range<u64>) -> Range<u64> {
+pub fn around(bytes: &Range<u64>) -> Range<u64> {
     bytes.start / BLOCK..bytes.end.div_ceil(BLOCK)
 }
 
@@ -145,7 +163,7 @@ pub fn bound(random: &mut Random, source: &[u8]) -> u64 {
 }
 
 /// A place for so many bytes at a multiple of something that nobody is in the way of.
-fn place(
+pub fn place(
     random: &mut Random,
     claims: &mut Claims,
     (media, bytes, unit): (u64, u64, u64),
@@ -187,6 +205,7 @@ pub fn job(
         _ if chance(random, wrong / 2) => beyond(random, kind, media.len() as u64, claims),
         Kind::Copy => copy(random, media, claims),
         Kind::Scan => scan(random, media, claims),
+        _ => tables::job(random, kind, media, claims),
     }
 }
 
@@ -194,27 +213,42 @@ pub fn job(
 fn beyond(random: &mut Random, kind: Kind, media: u64, claims: &mut Claims) -> Option<Job> {
     let bytes = length(random, media).next_multiple_of(LINE);
     let inside = LINE * random.below(bytes / LINE);
+    let unit = match kind {
+        Kind::Copy | Kind::Scan => 1,
+        _ => LINE,
+    };
     let (end, own) = (
         media - inside,
-        place(random, claims, (media, bytes, 1), true)?,
+        place(random, claims, (media, bytes, unit), true)?,
     );
     let (arguments, written) = match kind {
-        Kind::Copy if chance(random, 50) => {
+        Kind::Scan => (vec![end, bytes, 0, 9, random.below(4), 0], 0..0),
+        // Where its list or table is not there, the copy of some of the rows may have begun.
+        Kind::Shuffle => return None,
+        _ if chance(random, 50) => {
             if inside > 0 && !claims.take_alone(around(&(end..media)), true) {
                 return None;
             }
-            (vec![own, end, bytes], end..media)
+            let arguments = match kind {
+                Kind::Copy => vec![own, end, bytes],
+                _ => tables::beyond(kind, true, own, end, bytes),
+            };
+            (arguments, end..media)
         }
         Kind::Copy => (vec![end, own, bytes], own..own + bytes),
-        Kind::Scan => (vec![end, bytes, 0, 9, random.below(4), 0], 0..0),
+        _ => (
+            tables::beyond(kind, false, own, end, bytes),
+            own..own + bytes,
+        ),
     };
     // What is read there has to stay as it is.
-    if inside > 0 && arguments[0] == end && !claims.take_alone(around(&(end..media)), false) {
+    if inside > 0 && written.start != end && !claims.take_alone(around(&(end..media)), false) {
         return None;
     }
     Some(Job {
         arguments,
         writes: around(&written).map(|block| (block, Vec::new())).collect(),
+        lays: Vec::new(),
         ends: None,
     })
 }
@@ -230,6 +264,7 @@ fn copy(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
     Some(Job {
         arguments: vec![src, dst, bytes],
         writes: laid(media, dst, data),
+        lays: Vec::new(),
         ends: Some((0, 0)),
     })
 }
@@ -248,6 +283,7 @@ fn scan(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
     let mut job = Job {
         arguments: vec![src, bytes, low, high, kind, 0],
         writes: Vec::new(),
+        lays: Vec::new(),
         ends: Some((0, count)),
     };
     if bitmap {
@@ -274,10 +310,12 @@ fn wrong_job(random: &mut Random, kind: Kind, media: u64) -> Job {
         (Kind::Scan, 1) => vec![at + 1 + random.below(3), bytes, 0, 9, random.below(4), 0],
         (Kind::Scan, 2) => vec![at, bytes, 0, 9, 8 << random.below(60), 0],
         (Kind::Scan, _) => vec![far & !63, bytes + 4096, 0, 9, random.below(4), 0],
+        _ => tables::wrong_job(random, kind, media),
     };
     Job {
         arguments,
         writes: Vec::new(),
+        lays: Vec::new(),
         ends: None,
     }
 }

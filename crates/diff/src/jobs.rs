@@ -7,14 +7,17 @@ use spec::bar4;
 use spec::regs::copy;
 
 use crate::buffer::{chance, pick};
-use crate::draw::Claims;
+use crate::draw::{Claims, BLOCK};
 use crate::engines::{job, Job};
 use crate::steps::WRONG;
+use crate::tables::tells;
 use crate::twin::{Allowed, Step, Twin, UNKNOWN};
 
 /// Lines of a command page, and bytes of one.
 const LINES: u64 = 64;
 const LINE: u64 = 64;
+/// Arguments that a line has room for.
+const MOST_ARGUMENTS: usize = 7;
 /// Jobs that a page is given in a step, at most.
 const MOST: u64 = 4;
 /// Commands beside.
@@ -28,6 +31,15 @@ enum Place {
     Registers,
     /// A line of the page.
     Page(u64),
+}
+
+/// A job to begin.
+pub struct Drawn {
+    engine: usize,
+    place: Place,
+    job: Job,
+    /// What has to be 0 is not.
+    odd: bool,
 }
 
 /// A job that has begun, of an engine by its number.
@@ -49,12 +61,13 @@ impl Twin {
         let mut claims = Claims::default();
         let count = self.random.below(BESIDE);
         let before = chance(&mut self.random, 50);
+        let stops = chance(&mut self.random, 20);
+        let drawn = self.draw_jobs(&mut claims, stops)?;
         let mut sent = Vec::new();
         if before {
             sent = self.submit(count, WRONG, &mut claims, |_| true);
         }
-        let stops = chance(&mut self.random, 20);
-        let mut jobs = self.start_jobs(&mut claims, stops);
+        let mut jobs = self.start_jobs(drawn);
         if !before {
             sent = self.submit(count, WRONG, &mut claims, |_| true);
         }
@@ -89,9 +102,9 @@ impl Twin {
         self.judge(&sent, &Twin::races(&sent)).map(drop)
     }
 
-    /// Gives jobs to engines. `all`: each in its registers, too.
-    pub fn start_jobs(&mut self, claims: &mut Claims, all: bool) -> Vec<Started> {
-        let mut jobs = Vec::new();
+    /// Draws jobs for engines, and lays what they are to find. `all`: each in its registers, too.
+    pub fn draw_jobs(&mut self, claims: &mut Claims, all: bool) -> Result<Vec<Drawn>, String> {
+        let (mut jobs, mut blocks) = (Vec::new(), Vec::new());
         for engine in 0..self.shape.engines.len() {
             let mut places = Vec::new();
             if all || chance(&mut self.random, 60) {
@@ -108,28 +121,49 @@ impl Twin {
                 let Some(mut job) = job(random, kind, &self.media, claims, WRONG) else {
                     continue;
                 };
-                // What is not argument in a line has to be 0.
-                let odd = place != Place::Registers && chance(random, WRONG / 2);
+                // What is not argument in a line has to be 0, where there is room for more.
+                let room = job.arguments.len() < MOST_ARGUMENTS;
+                let odd = place != Place::Registers && room && chance(random, WRONG / 2);
                 if odd {
                     (job.writes, job.ends) = (Vec::new(), None);
                 }
-                self.note(format!(
-                    "  engine {engine}, {place:?}: {:x?}",
-                    job.arguments
-                ));
-                match place {
-                    Place::Registers => self.launch(engine, &job),
-                    Place::Page(line) => self.write_line(engine, line, &job, odd),
+                for (block, content) in &job.lays {
+                    let at = (block * BLOCK) as usize;
+                    self.media[at..at + content.len()].copy_from_slice(content);
+                    blocks.push(*block);
                 }
-                jobs.push(Started {
+                jobs.push(Drawn {
                     engine,
                     place,
                     job,
-                    stopped: false,
+                    odd,
                 });
             }
         }
-        jobs
+        self.mend_blocks(&blocks)?;
+        Ok(jobs)
+    }
+
+    /// Gives jobs to engines.
+    pub fn start_jobs(&mut self, drawn: Vec<Drawn>) -> Vec<Started> {
+        let start = |drawn: Drawn| {
+            let (engine, place, job) = (drawn.engine, drawn.place, drawn.job);
+            self.note(format!(
+                "  engine {engine}, {place:?}: {:x?}",
+                job.arguments
+            ));
+            match place {
+                Place::Registers => self.launch(engine, &job),
+                Place::Page(line) => self.write_line(engine, line, &job, drawn.odd),
+            }
+            Started {
+                engine,
+                place,
+                job,
+                stopped: false,
+            }
+        };
+        drawn.into_iter().map(start).collect()
     }
 
     /// Sets registers, and starts.
@@ -182,6 +216,7 @@ impl Twin {
         for started in jobs {
             let engine = &self.shape.engines[started.engine];
             let (registers, page, words) = (engine.registers, engine.page, engine.words);
+            let kind = engine.kind;
             let outputs = words - started.job.arguments.len() as u64;
             let output = bar4::ARGUMENTS + bar4::ARGUMENT_STEP * (words - 1);
             let found = match started.place {
@@ -190,7 +225,7 @@ impl Twin {
                     let done = side.read32(Bar::Control, registers + copy::STATUS)?;
                     let result = side.read32(Bar::Control, registers + copy::RESULT)?;
                     // Outputs have no meaning where something was wrong.
-                    if result != 0 {
+                    if !tells(kind, result) {
                         return Ok((done, result, 0));
                     }
                     let value = side.read32(Bar::Control, registers + output)?;
@@ -200,7 +235,10 @@ impl Twin {
                 Place::Page(line) => {
                     let line = self.same("a line of an engine's page", |side| {
                         let mut line = side.load(Bar::Control, page + LINE * line, LINE as u32)?;
-                        if let Some(line) = line.as_mut().filter(|l| l[4..8] != [0; 4]) {
+                        if let Some(line) = line.as_mut().filter(|l| {
+                            let result = [4, 5, 6, 7].map(|at| l[at]);
+                            !tells(kind, u32::from_le_bytes(result))
+                        }) {
                             line[8..16].fill(0);
                         }
                         Ok(line)

@@ -19,6 +19,7 @@ mod rules;
 mod side;
 mod silence;
 mod steps;
+mod tables;
 mod timed;
 mod twin;
 

@@ -754,11 +754,12 @@ impl Twin {
             ..Claims::default()
         };
         let count = 2 + self.random.below(BURST - 1);
-        let sent = self.submit(count, WRONG, &mut claims, |_| true);
-        let jobs = match chance(&mut self.random, 30) {
-            true => self.start_jobs(&mut claims, false),
+        let drawn = match chance(&mut self.random, 30) {
+            true => self.draw_jobs(&mut claims, false)?,
             false => Vec::new(),
         };
+        let sent = self.submit(count, WRONG, &mut claims, |_| true);
+        let jobs = self.start_jobs(drawn);
         let ns = self.random.below(CUT);
         self.pass(ns)?;
         self.end(reset)?;

@@ -30,7 +30,10 @@ fn campaign(commands: u64) -> Campaign {
 }
 
 fn run(engines: [Engine; 2], campaign: &Campaign) -> Report {
-    let design = design();
+    run_of(&design(), engines, campaign)
+}
+
+fn run_of(design: &Design, engines: [Engine; 2], campaign: &Campaign) -> Report {
     let options = RtlOptions {
         hang_cycles: Some(200_000),
         // Hosts owe answers for ever, now and then.
@@ -38,7 +41,7 @@ fn run(engines: [Engine; 2], campaign: &Campaign) -> Report {
         ..RtlOptions::default()
     };
     let mut factories = engines.map(|engine| {
-        Factory::new(&design, engine, &options, &mut stderr_progress("diff")).unwrap()
+        Factory::new(design, engine, &options, &mut stderr_progress("diff")).unwrap()
     });
     let mut make = |conditions: &Conditions| -> Result<Pair, String> {
         let mut one = |n: usize| {
@@ -56,7 +59,7 @@ fn run(engines: [Engine; 2], campaign: &Campaign) -> Report {
         };
         Ok([one(0)?, one(1)?])
     };
-    let shape = Shape::of(&design, &repo_root().unwrap()).unwrap();
+    let shape = Shape::of(design, &repo_root().unwrap()).unwrap();
     diff::run(&mut make, &shape, campaign, &mut |_, _| true).unwrap()
 }
 
@@ -101,6 +104,24 @@ fn what_is_compared_does_not_depend_on_time() {
             report.kinds
         );
     }
+}
+
+fn tables() -> Design {
+    Design::find(&repo_root().unwrap(), "fuzz-sort").unwrap()
+}
+
+#[test]
+#[ignore = "long: builds a device of its own"]
+fn engines_of_tables_do_what_those_of_the_rtl_do() {
+    let campaign = campaign(from_env("DIFF_COMMANDS", 2000));
+    check(&run_of(&tables(), [Engine::Rtl, Engine::Fast], &campaign));
+}
+
+#[test]
+fn what_engines_of_tables_do_does_not_depend_on_time() {
+    let report = run_of(&tables(), [Engine::Fast; 2], &campaign(10_000));
+    check(&report);
+    assert!(report.kinds.contains_key("jobs in pages"));
 }
 
 #[test]

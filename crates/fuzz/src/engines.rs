@@ -14,7 +14,15 @@ pub const COUNT: u8 = 0xC0;
 pub const FILTER: u8 = 0xC8;
 /// The copy engine's.
 pub const COPY: u8 = 0xC4;
-/// All of them.
+/// The sorter's. The model knows neither it nor those of the other engines of tables.
+pub const SORT: u8 = 0xD0;
+/// The gatherer's.
+pub const SHUFFLE: u8 = 0xD8;
+/// The decoder's.
+pub const DECODE: u8 = 0xD4;
+/// All three.
+pub const TABLES: [u8; 3] = [SORT, SHUFFLE, DECODE];
+/// All that the model knows.
 pub const COMMANDS: [u8; 3] = [COUNT, COPY, FILTER];
 
 /// A bitmap's place is told in so many blocks.

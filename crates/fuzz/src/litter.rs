@@ -5,7 +5,7 @@ use sim::Random;
 use spec::nvme::{admin, io, Sqe};
 
 use crate::draw::{chance, pick};
-use crate::engines::{COMMANDS, COPY};
+use crate::engines::{COMMANDS, COPY, TABLES};
 use crate::nvm::has_range;
 
 /// Bits of each dword that count.
@@ -56,6 +56,10 @@ fn nvm_fields(sqe: &Sqe, u: &mut Used) {
         if opcode != COPY {
             u[2..4].fill(ALL);
         }
+    }
+    if TABLES.contains(&opcode) {
+        u[1] = ALL;
+        u[10..16].fill(ALL);
     }
     if opcode == io::DATASET_MANAGEMENT {
         (u[10], u[11]) = (0xFF, 4);

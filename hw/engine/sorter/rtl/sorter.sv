@@ -142,11 +142,11 @@ module sorter
 
   always_comb begin
     refused = generic_status(ScSuccess);
-    if (cmd_reserved) refused = generic_status(ScInvalidField);
     for (int unsigned n = 0; n < 3; n++) begin
       if (cmd_sizes[n] != '0 && cmd_ends_q[n] > 65'(namespace_bytes))
         refused = generic_status(ScLbaOutOfRange);
     end
+    if (cmd_reserved) refused = generic_status(ScInvalidField);
     status = generic_status(ScSuccess);
     if (result_q.invalid) status = generic_status(ScInvalidField);
     else if (result_q.write_error) status = data_status(DataWriteFault, 1'b0);

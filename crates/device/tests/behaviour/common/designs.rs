@@ -65,3 +65,35 @@ pub fn mailboxes() -> Design {
 pub fn copy_alone() -> Design {
     two_memories_and(&engine("copy0", "copy"))
 }
+
+/// The engines of `designs/sort.toml` on a small device, each within the second namespace and the local memory. What stands behind
+/// that namespace is nobody's.
+pub fn tables() -> Design {
+    let bounded = |name: &str, kind: &str| engine(name, kind) + "namespaces = [2]\n";
+    let engines = [
+        bounded("sorter0", "sorter"),
+        bounded("shuffle0", "row_shuffle"),
+        bounded("decode0", "dict_decode"),
+    ];
+    let text = format!(
+        r#"
+name = "tables"
+clock_mhz = 250
+channels = 2
+granule = "4 KiB"
+[media]
+bytes = "16 MiB"
+profile = "dram"
+[nvme]
+io_queues = 2
+namespaces = ["2 MiB", "8 MiB"]
+[[memory]]
+name = "local"
+bytes = "1 MiB"
+channels = 1
+profile = "dram"
+{}"#,
+        engines.concat()
+    );
+    Design::parse(&text, &root().join("tables.toml")).unwrap()
+}

@@ -7,6 +7,7 @@ mod nvme;
 mod pages;
 mod rates;
 mod scan;
+mod tables;
 mod told;
 
 use design::media::Turns;
@@ -41,12 +42,15 @@ struct Bench {
 impl Bench {
     /// Of `designs/engines.toml`, with other values.
     fn new(values: &str) -> Bench {
-        let design: Design = design("engines").with_values(values).unwrap();
+        Bench::of(&design("engines").with_values(values).unwrap())
+    }
+
+    fn of(design: &Design) -> Bench {
         let engines = design.engines(&root()).unwrap();
-        let device = common::device(&common::factory(&design), &design);
+        let device = common::device(&common::factory(design), design);
         let page = |e: &design::engine::Plugged| CommandPage::new(e.page.unwrap());
         Bench {
-            host: common::host_of(&design, device),
+            host: common::host_of(design, device),
             pages: engines.iter().map(page).collect(),
             engines,
         }

@@ -419,13 +419,14 @@ impl Sorter {
             self.leaves[leaf].here += records;
             return true;
         }
-        if self.loaded % CHUNK == 0 || self.loaded == column.count {
-            let from = (self.loaded - 1) / CHUNK * CHUNK;
-            let numbers = from as u32..self.loaded as u32;
-            let begin = self.order.len();
-            self.order.extend(numbers);
-            sort(&mut self.order[begin..], &self.keys, &column.kind);
+        // A burst may hold the end of a chunk and the begin of the next one.
+        let mut from = (self.loaded - records) / CHUNK * CHUNK;
+        let mut end = (from + CHUNK).min(column.count);
+        while from < end && end <= self.loaded {
+            self.order.extend(from as u32..end as u32);
+            sort(&mut self.order[from as usize..], &self.keys, &column.kind);
             self.chunks.push_back(done + CASCADE);
+            (from, end) = (end, (end + CHUNK).min(column.count));
         }
         true
     }
