@@ -9,6 +9,5 @@ mod edges;
 mod memories;
 mod timing;
 
-pub(crate) use channel::Returns;
-pub use channel::{Channel, ChannelConfig, Event, Stages};
+pub use channel::{Channel, ChannelConfig, Event, Stages, PIECE};
 pub(crate) use memories::{master, Memories};
