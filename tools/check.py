@@ -94,7 +94,7 @@ def test_steps(everything: bool) -> list[Step]:
         steps.append(Step("formal", python("formal.py"), counted=True))
     chosen = [] if everything else ["-m", "not slow"]
     blocks = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("hw/ip/*"))]
-    folders = ["tools", "hw/dv", "hw/lib", *blocks, "hw/top", "tests"]
+    folders = ["tools", "hw/dv", "hw/lib", *blocks, "hw/engine", "hw/top", "tests"]
     for name in folders:
         if name == folders[-1]:  # from here on tests have devices
             steps.append(Step("cargo test", [*cargo, *ignored], counted=True))
