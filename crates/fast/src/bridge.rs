@@ -10,10 +10,9 @@ use spec::bar4;
 
 use crate::cx::{Cx, Event, TAG_LOAD, TAG_STORE};
 use crate::memory::delay::copying;
-use crate::memory::{master, Channel};
+use crate::memory::{master, Channel, Returns};
 use crate::port::BEAT;
 use crate::slab::Slab;
-use crate::way_back::{Part, WayBack};
 
 /// Sizes of BAR0 and BAR4.
 const BAR0_BYTES: u64 = 64 << 10;
@@ -37,6 +36,8 @@ const COPY: u64 = 25;
 /// A load or store, to the channel's multiplexer, and its data back.
 const LOAD: u64 = 3;
 const LOAD_BACK: u64 = 1;
+/// Read data that has passed is forgotten after so many cycles: parts that come later began no earlier.
+const HISTORY: u64 = 64;
 const STORE: u64 = 3;
 
 /// A load of a command page: until its first line is asked for, and each line.
@@ -120,8 +121,8 @@ pub(crate) struct Bridge {
     load_free: u64,
     loads: Slab<Load>,
     loading: usize,
-    /// The way of read data from all channels.
-    way_back: WayBack,
+    /// The way of read data, a beat a cycle from all channels together.
+    way_back: Returns,
     /// Stores that have begun, and of these the first ones whose responses have all come; behind them, which have.
     stored: u64,
     answered: u64,
@@ -148,7 +149,7 @@ impl Bridge {
             load_free: 0,
             loads: Slab::new(),
             loading: 0,
-            way_back: WayBack::new(),
+            way_back: Returns::default(),
             stored: 0,
             answered: 0,
             responses: VecDeque::new(),
@@ -471,45 +472,16 @@ impl Bridge {
         (cycle, beats, end): (u64, u32, bool),
         cx: &mut Cx,
     ) {
-        let part = Part {
-            load: number,
-            last: cycle,
-            beats,
-            end,
-        };
-        self.way_back.put(channel, part);
-        self.pass_loads(cx);
-    }
-
-    /// Lets data of loads pass, whose turn it is.
-    pub(crate) fn pass_loads(&mut self, cx: &mut Cx) {
-        let now = cx.now;
-        loop {
-            let channels = &cx.memory.channels;
-            let follows = |channel: usize, by| channels[channel].reads_by(master::PM, by);
-            let Some((channel, part, gone)) = self.way_back.pass(now, follows) else {
-                break;
-            };
-            if gone > part.last {
-                // What stands behind them in their channel waits, whosever it is.
-                cx.memory.channels[channel].hold_reads(gone + 1);
-            }
-            self.passes(&part, gone, cx);
-        }
-        for (channel, cycle) in self.way_back.waiting() {
-            cx.memory.channels[channel].hold_reads(cycle);
-        }
-        if let Some(again) = self.way_back.again() {
-            cx.plan(again.max(now + 1), Event::Bridge);
-        }
-    }
-
-    /// A part of the data of a load, so many beats, has passed by a cycle.
-    fn passes(&mut self, part: &Part, gone: u64, cx: &mut Cx) {
-        let (number, beats, end) = (part.load, part.beats, part.end);
         let Some(load) = self.loads.get_mut(number) else {
             return;
         };
+        let first = (cycle + 1).saturating_sub(beats.into());
+        self.way_back.forget(first.saturating_sub(HISTORY));
+        let gone = self.way_back.take(first, cycle, beats);
+        if gone > cycle {
+            // What stands behind them in their channel waits, whosever it is.
+            cx.memory.channels[channel].hold_reads(gone + 1);
+        }
         let cycle = gone + LOAD_BACK;
         let stop = load.at + u64::from(load.len);
         let start = load.at & !(BEAT - 1);

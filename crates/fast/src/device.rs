@@ -246,7 +246,6 @@ impl Parts<'_> {
 
     fn bridge(&mut self, host: &mut dyn HostPort) {
         let time = self.config.clock.edge(self.now);
-        self.p.bridge.pass_loads(&mut cx!(self));
         while let Some(asked) = self.p.bridge.take(&mut cx!(self), host) {
             match asked {
                 Asked::Nothing => {}

@@ -15,7 +15,6 @@ mod msix;
 mod patience;
 mod port;
 mod slab;
-mod way_back;
 
 pub use config::Config;
 pub use device::FastDevice;

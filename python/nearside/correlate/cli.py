@@ -16,7 +16,7 @@ EPILOG = "Examples: nearside correlate --quick · nearside correlate --rows 400 
 
 def correlate(
     rows: Annotated[
-        int | None, typer.Option(help="How many; by default 122, with --quick 12.", min=1, max=10_000)
+        int | None, typer.Option(help="How many; by default 108, with --quick 12.", min=1, max=10_000)
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the rows.", min=0, max=(1 << 31) - 1)] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="Few and short rows on one design.")] = False,

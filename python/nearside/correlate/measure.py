@@ -54,13 +54,12 @@ def _measure(device: Device, row: Row) -> Outcome:
         return {"mean_ns": ns, "p99_ns": None, "gb_s": row.bytes / ns}
     if row.kind in WINDOW:
         found = device.pm_stream(
-            row.kind, bytes=row.bytes, in_flight=row.depth, count=row.commands, pattern=row.pattern, span=row.span,
-            seed=row.seed,
-        )  # fmt: skip
+            row.kind, bytes=row.bytes, in_flight=row.depth, count=row.commands, pattern=row.pattern, seed=row.seed
+        )
     else:
         found = device.workload(
             read_percent=(READ_PERCENT | PEER)[row.kind], pattern=row.pattern, min_bytes=row.bytes, queues=row.queues,
-            depth=row.depth, commands=row.commands, scattered=row.scattered, span=row.span, seed=row.seed,
+            depth=row.depth, commands=row.commands, scattered=row.scattered, seed=row.seed,
             peer=0 if row.kind in PEER else None,
         )  # fmt: skip
     latency = found["latency"] or {"mean_ns": None, "p99_ns": None}

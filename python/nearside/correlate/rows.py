@@ -51,8 +51,6 @@ COMMAND_NS, LOAD_NS = 2200.0, 660.0
 # What a read of the other device takes beside its media and a read of the host's memory.
 PEER_NS = 1200.0
 LEAST_COMMANDS, MOST_COMMANDS = 3, 20_000
-# Commands that exclude each other take longer than the estimate.
-SPAN_COMMANDS = 1000
 # Every so many-th drawn row is held out: another seed, and in turns the design that nobody tunes for.
 HELD_OUT = 3
 # The part of drawn reads and writes that has its data in another device.
@@ -76,8 +74,6 @@ class Row:
     depth: int = 1
     commands: int = 0
     scattered: bool = False
-    # Bytes of the namespace, or of the window, that are used; 0: all.
-    span: int = 0
     seed: int = 1
     held_out: bool = False
 
@@ -88,8 +84,7 @@ class Row:
     @property
     def job(self) -> dict[str, Any]:
         """What decides what it measures: all but where it comes from and what it is for."""
-        apart = ("origin", "name", "held_out", *(() if self.span else ("span",)))
-        return {key: value for key, value in self.values.items() if key not in apart}
+        return {key: value for key, value in self.values.items() if key not in ("origin", "name", "held_out")}
 
     @property
     def name(self) -> str:
@@ -97,7 +92,6 @@ class Row:
         parts = [self.kind, _size(self.bytes), f"{self.queues}x{self.depth}", self.profile, self.link]
         parts += ["seq"] if self.pattern == "sequential" else []
         parts += ["scattered"] if self.scattered else []
-        parts += [f"in {_size(self.span)}"] if self.span else []
         parts += [f"({self.design})"] if self.design != "default" else []
         return " ".join(parts)
 
@@ -128,7 +122,7 @@ def sized(row: Row, budget_ns: float) -> Row:
     in_flight = row.queues * depth
     each = max(row.bytes / rate, (alone + row.bytes / rate) / in_flight, 60.0)
     count = max(int(budget_ns / each), 5 * in_flight // 4, LEAST_COMMANDS)
-    return replace(row, depth=depth, commands=min(count, SPAN_COMMANDS if row.span else MOST_COMMANDS))
+    return replace(row, depth=depth, commands=min(count, MOST_COMMANDS))
 
 
 def _corners() -> list[Row]:
@@ -165,17 +159,6 @@ def _corners() -> list[Row]:
     for kind in ENGINES:
         add(kind, 1 << 20, 1, 1, design="engines")
         add(kind, 16384, 1, 1, design="engines", profile="optane-dcpmm")
-    # Reads and writes of the same few pages, which exclude each other.
-    for size, span in ((512, 4096), (512, 16384), (4096, 16384), (512, 262144)):
-        add("mix", size, 4, 8, profile="optane-dcpmm", span=span)
-    for size, span in ((512, 4096), (4096, 16384), (512, 262144)):
-        add("mix", size, 4, 8, profile="pcm", span=span)
-    # Loads that leave a channel one behind the other, and stores that wait for the memory.
-    for size, depth in ((4096, 2), (4096, 8), (1024, 32)):
-        add("load", size, 1, depth)
-    add("load", 4096, 1, 8, profile="nand", design="nand")
-    for size, profile in ((64, "pcm"), (4096, "pcm"), (256, "dram")):
-        add("store", size, 1, 64, profile=profile)
     return rows
 
 

@@ -15,7 +15,7 @@ from nearside.correlate.rows import ENGINES, WINDOW, Row, draw
 from nearside.device import BuildProgress, Design
 from nearside.experiments.run import INTERRUPTED, SAVE_EVERY_S, UNDER_WAY, Interrupted
 
-ROWS, QUICK_ROWS = 122, 12
+ROWS, QUICK_ROWS = 108, 12
 WITHIN_PERCENT = 10.0
 # What is judged; p99 is told only.
 JUDGED = ("mean_ns", "gb_s")

@@ -270,7 +270,9 @@ pub(crate) struct Data {
     ask_free: u64,
     /// Data from the host on their way through the movers: when they are there, whose.
     landing: VecDeque<(u64, u32, u16, Arrival)>,
+    reads: u32,
     write_bytes: u64,
+    writes: u32,
     /// Buffers and transfers to use again.
     spare: Vec<Vec<u8>>,
     #[allow(clippy::vec_box, reason = "they go back into their slots as they are")]
@@ -293,9 +295,7 @@ impl Data {
             jobs: Slab::new(),
             bursts: Slab::new(),
             movers: [movers(config.media_read_beats), movers(MOVER_BEATS)],
-            hazards: (0..channels)
-                .map(|_| Hazard::new(config.media_reads, config.media_writes))
-                .collect(),
+            hazards: (0..channels).map(|_| Hazard::default()).collect(),
             outgoing: (0..channels).map(|_| VecDeque::new()).collect(),
             turn: 0,
             waiting: Default::default(),
@@ -306,7 +306,9 @@ impl Data {
             ask_turn: 0,
             ask_free: 0,
             landing: VecDeque::new(),
+            reads: config.media_reads,
             write_bytes: config.media_write_bytes.into(),
+            writes: config.media_writes,
             spare: Vec::new(),
             spare_transfers: Vec::new(),
         }
@@ -574,7 +576,8 @@ impl Data {
             }
             match job.op {
                 Op::Read | Op::Verify | Op::Compare => {
-                    if !self.hazards[channel].read_begins(job.at) {
+                    let hazard = &mut self.hazards[channel];
+                    if hazard.reads() >= self.reads || !hazard.read_begins(job.at) {
                         break;
                     }
                     let place = cx.memory.place(job.at);
@@ -624,9 +627,6 @@ impl Data {
             cx.tell(at, || TraceEvent::Read { mover });
             let mover = &mut self.movers[direction][channel];
             mover.queue.pop_front();
-            if direction == READ {
-                self.write_looks(channel);
-            }
             taken = true;
         }
         if taken {
@@ -1070,13 +1070,17 @@ impl Data {
                 }
                 continue;
             }
-            let Some((at, len, bad)) = job.next_burst(self.write_bytes) else {
+            let at = job.at + u64::from(job.cut);
+            let left = u64::from(job.len - job.cut);
+            let len = left.min(self.write_bytes - at % self.write_bytes) as u32;
+            let end = job.cut + len;
+            if job.here() < end || self.hazards[channel].writes() >= self.writes {
                 return;
-            };
+            }
+            let bad = job.bad.iter().any(|&(from, to)| from < end && to > job.cut);
             if !bad && !self.hazards[channel].write_begins(at) {
                 return;
             }
-            let end = job.cut + len;
             job.cut = end;
             let cut = end - len;
             let beats = len.div_ceil(BEAT as u32);
@@ -1101,29 +1105,8 @@ impl Data {
                 }
                 cx.memory.channels[channel].write(cycle, master::NVME, NVME_ID, addr, len, tag);
                 cx.channel_changed(channel);
-                self.read_looks(channel);
             }
             self.issue(WRITE, channel, cx);
-        }
-    }
-
-    /// Where a channel's next burst to the media waits for nothing but reads of its 4 KiB, it keeps these.
-    fn write_looks(&mut self, channel: usize) {
-        let front = self.movers[WRITE][channel].filling.front();
-        let job = front.and_then(|&number| self.jobs.get(number));
-        if let Some((at, _, false)) = job.and_then(|job| job.next_burst(self.write_bytes)) {
-            self.hazards[channel].write_looks(at);
-        }
-    }
-
-    /// And its next read.
-    fn read_looks(&mut self, channel: usize) {
-        let mover = &self.movers[READ][channel];
-        let Some(job) = mover.queue.front().and_then(|&n| self.jobs.get(n)) else {
-            return;
-        };
-        if mover.room >= job.len.div_ceil(BEAT as u32) {
-            self.hazards[channel].read_looks(job.at);
         }
     }
 
@@ -1318,22 +1301,6 @@ impl Job {
             cut: 0,
             open: 0,
         }
-    }
-
-    /// The next burst to the media, if it is here whole: where, its bytes, and whether the host has refused a part of it.
-    fn next_burst(&self, most: u64) -> Option<(u64, u32, bool)> {
-        let at = self.at + u64::from(self.cut);
-        let left = u64::from(self.len - self.cut);
-        let len = left.min(most - at % most) as u32;
-        let end = self.cut + len;
-        if len == 0 || self.here() < end {
-            return None;
-        }
-        let bad = self
-            .bad
-            .iter()
-            .any(|&(from, to)| from < end && to > self.cut);
-        Some((at, len, bad))
     }
 
     /// Bytes from the beginning on that are here.

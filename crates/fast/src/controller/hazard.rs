@@ -5,88 +5,73 @@ use std::collections::VecDeque;
 /// Bytes that are kept apart.
 const GRANULE: u64 = 4096;
 
-/// What is outstanding on a channel, by granule. Each side ends in the order in which it began.
-pub(crate) struct Hazard {
-    read: Side,
-    write: Side,
-}
-
-/// Reads, or writes.
+/// Reads, or writes, of a channel.
+#[derive(Default)]
 struct Side {
+    /// What is outstanding, by granule. It ends in the order in which it began.
     open: VecDeque<u64>,
-    /// So many at most.
-    most: usize,
-    /// The granule of one that has found it in use: nobody else of the other side gets it before.
-    keeps: Option<u64>,
+    /// The granule that the next one waits for.
+    wants: Option<u64>,
+    /// It is in use by the other side, of which nobody else gets it before.
+    keeps: bool,
 }
 
 impl Side {
-    fn new(most: u32) -> Side {
-        Side {
-            open: VecDeque::new(),
-            most: most as usize,
-            keeps: None,
-        }
-    }
-
-    /// Looks at a granule, and keeps it if the other side uses it; false: it may not be used now.
-    fn looks(&mut self, granule: u64, other: &Side) -> bool {
-        if other.keeps == Some(granule) {
+    /// The next one begins, if it may. Both sides look in turn, a cycle each: where the other one waits for the same granule, it
+    /// keeps it from then on.
+    fn begins(&mut self, granule: u64, other: &mut Side) -> bool {
+        let both = other.wants == Some(granule);
+        self.wants = Some(granule);
+        if both && other.keeps {
             return false;
         }
         if other.open.contains(&granule) {
-            self.keeps = Some(granule);
+            self.keeps = true;
             return false;
         }
-        self.open.len() < self.most
-    }
-
-    fn begins(&mut self, granule: u64, other: &Side) -> bool {
-        let may = self.looks(granule, other);
-        if may {
-            self.keeps = None;
-            self.open.push_back(granule);
-        }
-        may
+        (self.wants, self.keeps) = (None, false);
+        other.keeps |= both;
+        self.open.push_back(granule);
+        true
     }
 }
 
-impl Hazard {
-    pub(crate) fn new(reads: u32, writes: u32) -> Hazard {
-        Hazard {
-            read: Side::new(reads),
-            write: Side::new(writes),
-        }
-    }
+/// Both of them.
+#[derive(Default)]
+pub(crate) struct Hazard {
+    reads: Side,
+    writes: Side,
+}
 
-    /// A read of the granule of an address begins, if it may. Whatever write waits is to look before the next read does.
+impl Hazard {
+    /// A read of the granule of an address begins, if it may.
     pub(crate) fn read_begins(&mut self, at: u64) -> bool {
-        self.read.begins(at / GRANULE, &self.write)
+        self.reads.begins(at / GRANULE, &mut self.writes)
     }
 
     /// And a write.
     pub(crate) fn write_begins(&mut self, at: u64) -> bool {
-        self.write.begins(at / GRANULE, &self.read)
-    }
-
-    /// A read that waits finds its granule in use, or not.
-    pub(crate) fn read_looks(&mut self, at: u64) {
-        self.read.looks(at / GRANULE, &self.write);
-    }
-
-    /// And a write.
-    pub(crate) fn write_looks(&mut self, at: u64) {
-        self.write.looks(at / GRANULE, &self.read);
+        self.writes.begins(at / GRANULE, &mut self.reads)
     }
 
     /// The oldest read ends.
     pub(crate) fn read_ends(&mut self) {
-        self.read.open.pop_front();
+        self.reads.open.pop_front();
     }
 
     /// The oldest write ends.
     pub(crate) fn write_ends(&mut self) {
-        self.write.open.pop_front();
+        self.writes.open.pop_front();
+    }
+
+    /// Reads that are outstanding.
+    pub(crate) fn reads(&self) -> u32 {
+        self.reads.open.len() as u32
+    }
+
+    /// Writes that are outstanding.
+    pub(crate) fn writes(&self) -> u32 {
+        self.writes.open.len() as u32
     }
 }
 
@@ -96,23 +81,20 @@ mod tests {
 
     #[test]
     fn sides_take_turns_at_a_granule() {
-        let mut hazard = Hazard::new(3, 3);
+        let mut hazard = Hazard::default();
         assert!(hazard.read_begins(0) && hazard.read_begins(8192));
         assert!(!hazard.write_begins(512));
         // The write keeps the granule: a further read waits for it, others don't.
         assert!(!hazard.read_begins(0));
         assert!(hazard.read_begins(4096));
-        // There is room for no more.
-        assert!(!hazard.read_begins(12288));
         hazard.read_ends();
         assert!(hazard.write_begins(512));
-        // A read that looks is before the next write.
-        hazard.read_looks(0);
-        assert!(!hazard.write_begins(1024));
-        hazard.write_ends();
-        assert!(!hazard.write_begins(1024));
-        assert!(hazard.read_begins(0));
-        hazard.write_looks(0);
         assert!(!hazard.read_begins(0));
+        // A second write comes behind that read, but before a second one.
+        assert!(!hazard.write_begins(0));
+        hazard.write_ends();
+        assert!(hazard.read_begins(0));
+        assert!(!hazard.read_begins(0));
+        assert_eq!((hazard.reads(), hazard.writes()), (3, 0));
     }
 }

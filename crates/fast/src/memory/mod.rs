@@ -9,5 +9,6 @@ mod edges;
 mod memories;
 mod timing;
 
-pub use channel::{Channel, ChannelConfig, Event, Stages, PIECE};
+pub(crate) use channel::Returns;
+pub use channel::{Channel, ChannelConfig, Event, Stages};
 pub(crate) use memories::{master, Memories};

@@ -18,8 +18,8 @@ use spec::regs::{nvm_delay, Field};
 
 use self::arbiter::{Arbiter, Grant, URGENT};
 use self::queue::{Due, DueQueue};
-use self::returns::Returns;
-use self::slots::{Slot, Slots, NONE};
+pub(crate) use self::returns::Returns;
+use self::slots::{Slot, Slots};
 use super::delay::{Cap, Delay, LEAST, READ, WRITE};
 use super::edges::Edges;
 use super::timing::Timing;
@@ -30,8 +30,8 @@ pub const MASTERS: usize = 8;
 pub const PIECE: u32 = 8;
 /// Lines of a burst at most.
 const MOST_LINES: u64 = 64;
-/// Cycles that a piece is asked of the memory ahead of time: no burst that arrives meanwhile would go before it.
-const AHEAD: u64 = 2;
+/// Cycles that a burst is asked of the memory ahead of time, when nothing is before it.
+const AHEAD: u64 = 8;
 
 /// The stages around the emulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,9 +188,6 @@ pub struct Channel {
     /// When the next piece can be asked of the memory.
     read_due: u64,
     next_piece: u64,
-    /// When the last one was, and behind which of the cycles before it a burst went back into its row, a bit each from that cycle on.
-    asked: u64,
-    again: u64,
     returns: Returns,
     /// Writes whose data is still to go.
     data: VecDeque<u16>,
@@ -200,13 +197,8 @@ pub struct Channel {
     flushing: bool,
     /// The next cycle of each way out.
     out: [u64; 2],
-    /// The piece of a read that has its cycles and has not left.
+    /// Pieces of reads that have their cycles and have not left, in this order.
     booked: VecDeque<Booked>,
-    /// The slot that had the way out last, and keeps it while pieces of it are ready; behind it, those that wait.
-    current: u16,
-    go: VecDeque<u16>,
-    /// When the next of these gets it.
-    go_due: u64,
     due: DueQueue,
     timing: Timing,
 }
@@ -230,18 +222,13 @@ impl Channel {
             rows: [VecDeque::with_capacity(64), VecDeque::with_capacity(64)],
             read_due: u64::MAX,
             next_piece: 0,
-            asked: 0,
-            again: 0,
             returns: Returns::default(),
             data: VecDeque::with_capacity(64),
             write_due: u64::MAX,
             next_data: 0,
             flushing: false,
             out: [0; 2],
-            booked: VecDeque::with_capacity(1),
-            current: NONE,
-            go: VecDeque::new(),
-            go_due: u64::MAX,
+            booked: VecDeque::new(),
             due: DueQueue::default(),
             timing: Timing::new(&config.memory, edges.time(1)),
             config,
@@ -376,22 +363,6 @@ impl Channel {
         self.out[READ] = self.out[READ].max(cycle);
     }
 
-    /// Read data of a master are to leave by a cycle, for all that is known.
-    pub fn reads_by(&self, master: usize, cycle: u64) -> bool {
-        let mut due = self.due.iter();
-        let mut next = self
-            .next_to_go()
-            .filter(|_| self.go_due <= cycle)
-            .into_iter();
-        due.any(|due| !due.write && due.cycle <= cycle && self.is_next(due.slot, master))
-            || next.any(|slot| self.is_next(slot, master))
-    }
-
-    fn is_next(&self, slot: u16, master: usize) -> bool {
-        let slot = &self.reads.all[usize::from(slot)];
-        slot.head && usize::from(slot.master) == master
-    }
-
     /// A read of `bytes` from `addr` on arrives at the multiplexer in `cycle`.
     #[inline]
     pub fn read(&mut self, cycle: u64, master: usize, id: u16, addr: u64, bytes: u32, tag: u64) {
@@ -443,7 +414,6 @@ impl Channel {
             .next()
             .min(self.ask_at())
             .min(self.write_due)
-            .min(self.go_due)
             .min(self.mux[READ].due)
             .min(self.mux[WRITE].due);
         (next != u64::MAX).then_some(next)
@@ -456,15 +426,12 @@ impl Channel {
             let read = self.ask_at();
             let (write, due) = (self.write_due, self.due.next());
             let grant = self.mux[READ].due.min(self.mux[WRITE].due);
-            let go = self.go_due;
-            let first = read.min(write).min(due).min(grant).min(go);
+            let first = read.min(write).min(due).min(grant);
             if first > cycle || first == u64::MAX {
                 return;
             }
             if due == first {
                 self.leave(events);
-            } else if go == first {
-                self.go_on();
             } else if grant == first {
                 self.grant(READ, grant);
                 self.grant(WRITE, grant);
@@ -550,61 +517,25 @@ impl Channel {
         }
     }
 
-    /// Moves reads to the rows of those that take turns, and asks the memory for what it can be asked now.
+    /// Moves reads to the rows of those that take turns, as many as have room in the buffer and there.
     #[inline]
     fn take_turns(&mut self, cycle: u64) {
-        self.enter_rows(cycle);
-        while self.read_due <= cycle + AHEAD {
-            self.ask();
-        }
-    }
-
-    /// Moves reads to the rows, as many as have room in the buffer and there.
-    #[inline]
-    fn enter_rows(&mut self, cycle: u64) {
         let stages = self.config.stages;
-        self.plan_reads();
         while let Some(&number) = self.issue.front() {
             let slot = &self.reads.all[usize::from(number)];
             let beats = u32::from(slot.beats) - 1;
             if beats > self.room || self.rows[0].len() + self.rows[1].len() >= stages.bursts {
                 break;
             }
-            let from = cycle.max(slot.received + 1);
-            let urgent = usize::from(usize::from(slot.master) == URGENT);
-            let Some(from) = self.row_free(from) else {
-                break;
-            };
             self.room -= beats;
             self.issue.pop_front();
-            self.enter_row(urgent, number, from + stages.turns);
-            self.plan_reads();
+            let urgent = usize::from(usize::from(slot.master) == URGENT);
+            self.rows[urgent].push_back((number, cycle.max(slot.received + 1) + stages.turns));
         }
-    }
-
-    /// The first cycle in which a further read can be put into a row: one that is asked for piece by piece is put back a cycle behind
-    /// each of them, and goes before. `None` while that is so cycle by cycle.
-    fn row_free(&self, from: u64) -> Option<u64> {
-        if self.config.stages.turns == 0 {
-            return Some(from);
+        self.plan_reads();
+        while self.read_due <= cycle + AHEAD {
+            self.ask();
         }
-        let mut at = from;
-        while at <= self.asked + 1 {
-            let age = self.asked + 1 - at;
-            if age >= 64 || self.again >> age & 1 == 0 {
-                return Some(at);
-            }
-            at += 1;
-        }
-        (at > self.asked + 2 || self.read_due != self.asked + 1).then_some(at)
-    }
-
-    /// Rows are in the order in which reads have been put there.
-    #[inline]
-    fn enter_row(&mut self, row: usize, number: u16, ready: u64) {
-        let row = &mut self.rows[row];
-        let behind = row.iter().rposition(|&(_, other)| other <= ready);
-        row.insert(behind.map_or(0, |n| n + 1), (number, ready));
     }
 
     /// Finds when the next piece can be asked of the memory.
@@ -648,7 +579,7 @@ impl Channel {
         let cycle = self.read_due;
         let urgent = self.rows[1].front().is_some_and(|&(_, r)| r <= cycle);
         let row = usize::from(urgent);
-        let Some((number, _)) = self.rows[row].pop_front() else {
+        let Some((number, ready)) = self.rows[row].pop_front() else {
             self.read_due = u64::MAX;
             return;
         };
@@ -698,16 +629,13 @@ impl Channel {
             usize::MAX => (self.edges.after(answered.taken) - stages.slice).max(cycle + 1),
             _ => cycle + 1,
         };
-        self.again = self
-            .again
-            .checked_shl((cycle - self.asked) as u32)
-            .unwrap_or(0)
-            | u64::from(!end);
-        self.asked = cycle;
         if !end {
-            self.enter_row(row, number, cycle + 1 + stages.turns);
+            self.rows[row].push_back((number, ready.max(cycle + 2)));
+        } else if !self.issue.is_empty() {
+            self.take_turns(cycle + 1);
+            return;
         }
-        self.enter_rows(cycle + 1);
+        self.plan_reads();
     }
 
     /// Finds when the next write data can go to the memory.
@@ -789,21 +717,42 @@ impl Channel {
             slot.parked += 1;
             return;
         }
-        if due.placed {
+        if !due.placed {
+            let beats = PIECE.min(u32::from(slot.beats - slot.placed));
+            // Its beats but the last one have gone in the cycles before, each when it was due, if the way was free.
+            let sent = u32::from(slot.placed);
+            slot.placed += beats as u16;
+            let target = slot.target.cycles(sent + beats);
+            let span = match due.cycle - self.config.stages.mux == slot.received + target {
+                true => target - slot.target.cycles(sent + 1),
+                false => 0,
+            };
+            let before = span.max(u64::from(beats) - 1);
+            let wanted = due.cycle.saturating_sub(before);
+            let from = wanted.max(self.out[READ]);
+            let cap = self.delay.caps[READ].clone();
+            let (_, last) = self.delay.caps[READ].take(from, beats);
+            // While a read is put into the calendar no other beat can be.
+            let lost = sent == 0 && slot.beats > 1 && !slot.target.together();
+            self.out[READ] = last + 1 + u64::from(lost);
+            if last > due.cycle {
+                let slot = due.slot;
+                self.booked.push_back(Booked {
+                    slot,
+                    from: wanted,
+                    beats,
+                    cap,
+                });
+                self.due.push(Due {
+                    cycle: last,
+                    placed: true,
+                    ..due
+                });
+                return;
+            }
+        } else {
             self.booked.pop_front();
-        } else if !self.booked.is_empty() || self.go_due != u64::MAX || self.out[READ] > due.cycle {
-            slot.waits += 1;
-            if slot.waits == 1 && due.slot != self.current {
-                self.go.push_back(due.slot);
-            }
-            if self.booked.is_empty() && self.go_due == u64::MAX {
-                self.go_due = self.out[READ];
-            }
-            return;
-        } else if self.book(due) {
-            return;
         }
-        let slot = &mut self.reads.all[usize::from(due.slot)];
         let beats = PIECE.min(u32::from(slot.beats - slot.sent));
         let first = slot.sent == 0;
         slot.sent += beats as u16;
@@ -823,13 +772,9 @@ impl Channel {
             let latency = due.cycle - self.config.stages.mux - slot.received;
             let late = !slot.target.off && latency > slot.target.cycles(slot.beats.into());
             counters.count(latency, late);
-            self.current = NONE;
             if let Some(next) = self.reads.end(due.slot) {
                 self.unpark(false, next, due.cycle);
             }
-        }
-        if due.placed && self.next_to_go().is_some() {
-            self.go_due = self.out[READ];
         }
         if !self.issue.is_empty() {
             self.take_turns(due.cycle);
@@ -837,79 +782,6 @@ impl Channel {
         if self.mux[READ].count > 0 {
             self.grant(READ, due.cycle + 1);
         }
-    }
-
-    /// Gives a piece of a read the next cycles of the way out. True: it does not leave before these.
-    #[inline]
-    fn book(&mut self, due: Due) -> bool {
-        let slot = &mut self.reads.all[usize::from(due.slot)];
-        let beats = PIECE.min(u32::from(slot.beats - slot.placed));
-        // Its beats but the last one have gone in the cycles before, each when it was due, if the way was free.
-        let sent = u32::from(slot.placed);
-        slot.placed += beats as u16;
-        let target = slot.target.cycles(sent + beats);
-        let span = match due.cycle - self.config.stages.mux == slot.received + target {
-            true => target - slot.target.cycles(sent + 1),
-            false => 0,
-        };
-        let before = span.max(u64::from(beats) - 1);
-        let wanted = due.cycle.saturating_sub(before);
-        let from = wanted.max(self.out[READ]);
-        let cap = self.delay.caps[READ].clone();
-        let (_, last) = self.delay.caps[READ].take(from, beats);
-        // While a read is put into the calendar no other beat can be.
-        let lost = sent == 0 && slot.beats > 1 && !slot.target.together();
-        self.out[READ] = last + 1 + u64::from(lost);
-        self.current = due.slot;
-        if last <= due.cycle {
-            return false;
-        }
-        self.booked.push_back(Booked {
-            slot: due.slot,
-            from: wanted,
-            beats,
-            cap,
-        });
-        self.due.push(Due {
-            cycle: last,
-            placed: true,
-            ..due
-        });
-        true
-    }
-
-    /// The slot whose piece goes next: the one that has had the way out, if more of it is ready.
-    #[inline]
-    fn next_to_go(&self) -> Option<u16> {
-        let current = self.reads.all.get(usize::from(self.current));
-        match current.is_some_and(|slot| slot.waits > 0) {
-            true => Some(self.current),
-            false => self.go.front().copied(),
-        }
-    }
-
-    /// The way out may be free: a piece that is ready goes on.
-    fn go_on(&mut self) {
-        let now = self.go_due;
-        if self.out[READ] > now {
-            self.go_due = self.out[READ];
-            return;
-        }
-        self.go_due = u64::MAX;
-        let Some(next) = self.next_to_go() else {
-            return;
-        };
-        if next != self.current {
-            self.go.pop_front();
-        }
-        self.reads.all[usize::from(next)].waits -= 1;
-        self.out[READ] = now;
-        self.book(Due {
-            cycle: now - 1,
-            write: false,
-            slot: next,
-            placed: false,
-        });
     }
 
     #[inline]

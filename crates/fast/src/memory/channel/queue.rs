@@ -51,21 +51,12 @@ impl DueQueue {
 
     #[inline]
     pub fn pop(&mut self) -> Option<Due> {
-        self.heap.pop().map(|Reverse(key)| due(key))
-    }
-
-    /// All, in no order.
-    pub fn iter(&self) -> impl Iterator<Item = Due> + '_ {
-        self.heap.iter().map(|&Reverse(key)| due(key))
-    }
-}
-
-#[inline]
-fn due(key: u64) -> Due {
-    Due {
-        cycle: key >> CYCLE,
-        write: key & WRITE != 0,
-        slot: (key >> SLOT) as u16 & 0x3FF,
-        placed: key & PLACED != 0,
+        let Reverse(key) = self.heap.pop()?;
+        Some(Due {
+            cycle: key >> CYCLE,
+            write: key & WRITE != 0,
+            slot: (key >> SLOT) as u16 & 0x3FF,
+            placed: key & PLACED != 0,
+        })
     }
 }

@@ -27,8 +27,6 @@ pub struct Slot {
     pub sent: u16,
     /// Pieces that are ready and wait for older transactions of their ID.
     pub parked: u16,
-    /// Pieces that are ready and wait for the way out.
-    pub waits: u16,
     /// Whose.
     pub master: u8,
     /// The oldest of its ID.
