@@ -294,7 +294,6 @@ module sorter
   end
 
   ns_axi_if master[1] ();
-  ns_axi_if channel[NumChannels+LocalChannels] ();
 
   sorter_core #(
     .KeyBits    (KeyBits),
@@ -321,39 +320,23 @@ module sorter
     .m_axi    (master[0])
   );
 
-  ns_axi_xbar #(
-    .NumMasters  (1),
-    .NumSlaves   (NumChannels),
-    .Granule     (Granule),
-    .Bytes       (MediaBytes),
-    .LocalSlaves (LocalChannels),
-    .LocalGranule(LocalGranule),
-    .LocalBase   (LocalBase),
-    .LocalBytes  (LocalBytes),
-    .IdBits      (4)
-  ) u_xbar (
+  engine_memory #(
+    .NumMasters   (1),
+    .IdBits       (4),
+    .NumChannels  (NumChannels),
+    .Granule      (Granule),
+    .MediaBytes   (MediaBytes),
+    .LocalChannels(LocalChannels),
+    .LocalGranule (LocalGranule),
+    .LocalBase    (LocalBase),
+    .LocalBytes   (LocalBytes)
+  ) u_memory (
     .clk_i,
     .rst_ni,
     .s_axi(master),
-    .m_axi(channel)
+    .m_mem,
+    .m_local
   );
-
-  for (genvar c = 0; c < NumChannels; c++) begin : gen_storage
-    ns_axi_link u_link (
-      .s_axi(channel[c]),
-      .m_axi(m_mem[c])
-    );
-  end
-  for (genvar c = 0; c < LocalPorts; c++) begin : gen_local
-    if (LocalChannels == 0) begin : gen_none
-      ns_axi_nobody u_nobody (.m_axi(m_local[c]));
-    end else begin : gen_link
-      ns_axi_link u_link (
-        .s_axi(channel[NumChannels+c]),
-        .m_axi(m_local[c])
-      );
-    end
-  end
 
   logic unused;
   assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], cmd};

@@ -63,25 +63,6 @@ module sorter_load
   assign range_last = left <= SizeBits'(Lanes);
   assign take = valid_i && range_valid_i && (!valid_q || ready_i);
 
-  function automatic logic [KeyBits-1:0] change(logic [KeyBits-1:0] key, kind_t kind);
-    logic [KeyBits-1:0] top, mask;
-    logic negative;
-    top = KeyBits'(1) << (32'd31);
-    mask = KeyBits'(32'hFFFF_FFFF);
-    if (KeyBits > 32 && kind.width == Key64) begin
-      top  = KeyBits'(1) << 63;
-      mask = KeyBits'(64'hFFFF_FFFF_FFFF_FFFF);
-    end else if (KeyBits > 64 && kind.width == Key128) begin
-      top  = KeyBits'(1) << 127;
-      mask = '1;
-    end
-    negative = (key & top) != '0;
-    change = key;
-    if (kind.order == Complement || (kind.order == TotalOrder && !negative)) change ^= top;
-    if (kind.order == TotalOrder && negative) change ^= mask;
-    if (kind.descending) change ^= mask;
-  endfunction
-
   // How many records of the row come with this beat, from which lane on.
   logic [3:0] first, lanes;
   always_comb begin
@@ -120,7 +101,7 @@ module sorter_load
     // Beyond the end: behind all others.
     always_comb begin
       row[i] = row_q[i];
-      if (here) row[i] = {change(key[i][KeyBits-1:0], kind_i), index[i]};
+      if (here) row[i] = {KeyBits'(to_number(key[i], kind_i)), index[i]};
       if (SizeBits'(i) >= left) row[i] = '1;
     end
   end
@@ -165,9 +146,6 @@ module sorter_load
   assign tag_o = tag_q;
   assign last_o = last_q;
   assign valid_o = valid_q;
-
-  logic unused;
-  assign unused = ^key;
 
   if (KeyBits != 32 && KeyBits != 64 && KeyBits != 128) begin : gen_bad_key
     $error("sorter_load: KeyBits must be 32, 64 or 128");

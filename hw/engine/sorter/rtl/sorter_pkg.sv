@@ -28,4 +28,34 @@ package sorter_pkg;
     width_e width;
   } kind_t;
 
+  /// A key's highest bit, and all of its bits.
+  function automatic logic [127:0] key_top(width_e width);
+    return 128'd1 << ((32'd32 << width) - 32'd1);
+  endfunction
+
+  function automatic logic [127:0] key_mask(width_e width);
+    return key_top(width) | (key_top(width) - 128'd1);
+  endfunction
+
+  /// The number whose order among unsigned ones is the key's, and back.
+  function automatic logic [127:0] to_number(logic [127:0] key, kind_t kind);
+    logic [127:0] top, mask;
+    top = key_top(kind.width);
+    mask = key_mask(kind.width);
+    to_number = key;
+    if (kind.order == Complement) to_number ^= top;
+    if (kind.order == TotalOrder) to_number ^= ((key & top) != '0) ? mask : top;
+    if (kind.descending) to_number ^= mask;
+  endfunction
+
+  function automatic logic [127:0] to_key(logic [127:0] number, kind_t kind);
+    logic [127:0] top, mask;
+    top = key_top(kind.width);
+    mask = key_mask(kind.width);
+    to_key = number;
+    if (kind.descending) to_key ^= mask;
+    if (kind.order == TotalOrder) to_key ^= ((to_key & top) != '0) ? top : mask;
+    if (kind.order == Complement) to_key ^= top;
+  endfunction
+
 endpackage

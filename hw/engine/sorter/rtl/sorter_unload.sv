@@ -40,27 +40,10 @@ module sorter_unload
     endcase
   end
 
-  function automatic logic [127:0] restore(logic [KeyBits-1:0] key, kind_t kind);
-    logic [KeyBits-1:0] top, mask;
-    top = KeyBits'(1) << (32'd31);
-    mask = KeyBits'(32'hFFFF_FFFF);
-    if (KeyBits > 32 && kind.width == Key64) begin
-      top  = KeyBits'(1) << 63;
-      mask = KeyBits'(64'hFFFF_FFFF_FFFF_FFFF);
-    end else if (KeyBits > 64 && kind.width == Key128) begin
-      top  = KeyBits'(1) << 127;
-      mask = '1;
-    end
-    if (kind.descending) key ^= mask;
-    if (kind.order == TotalOrder) key ^= ((key & top) != '0) ? top : mask;
-    if (kind.order == Complement) key ^= top;
-    restore = 128'(key);
-  endfunction
-
   logic [Lanes-1:0][127:0] key;
   logic [Lanes-1:0][IndexBits-1:0] index;
   for (genvar i = 0; i < Lanes; i++) begin : gen_lane
-    assign key[i]   = restore(row_i[i][IndexBits+:KeyBits], kind_i);
+    assign key[i]   = to_key(128'(row_i[i][IndexBits+:KeyBits]), kind_i);
     assign index[i] = row_i[i][IndexBits-1:0];
   end
 
