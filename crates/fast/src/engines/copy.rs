@@ -8,10 +8,8 @@ use crate::controller::EngineCommand;
 
 use super::mover::{Mover, Shape, BURSTS};
 use super::ports::Ports;
-use super::{End, Engine, Job};
+use super::{End, Engine, Job, BLOCK_BITS};
 
-/// Bytes of a block, as a power of two.
-const BLOCK_BITS: u32 = 9;
 /// Movers of the RTL.
 const SHAPE: Shape = Shape {
     burst: 256,

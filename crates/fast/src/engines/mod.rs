@@ -25,6 +25,10 @@ use ports::Ports;
 
 /// Arguments of a job at most: what a command of a page holds.
 pub(crate) const MOST_ARGUMENTS: usize = 7;
+/// Bytes of a block, as a power of two.
+const BLOCK_BITS: u32 = 9;
+/// Bytes of a unit in which engines of tables tell places in NVMe commands, the same.
+const UNIT_BITS: u32 = 12;
 /// Outputs at most.
 pub(crate) const MOST_OUTPUTS: usize = 4;
 

@@ -10,7 +10,7 @@ use crate::controller::EngineCommand;
 
 use super::mover::{Mover, Shape, BURSTS};
 use super::ports::Ports;
-use super::{End, Engine, Job};
+use super::{End, Engine, Job, BLOCK_BITS, UNIT_BITS};
 
 const MOST_INDEXES: u64 = 1 << 31;
 const MOST_ROW_BYTES: u64 = 65_536;
@@ -20,10 +20,6 @@ const BEAT: u64 = 64;
 const BURST: u64 = 1024;
 /// Addresses of rows that wait for the mover.
 const QUEUE: usize = 4;
-
-/// Bytes of a block, and of the units of places in NVMe commands, as powers of two.
-const BLOCK_BITS: u32 = 9;
-const UNIT_BITS: u32 = 12;
 
 /// Cycles from the start to the first read, and from the last answer to the end.
 const CHECK: u64 = 4;

@@ -14,10 +14,8 @@ use self::bitmap::Line;
 use self::part::{Part, BURSTS};
 use self::values::Bounds;
 use super::ports::Ports;
-use super::{End, Engine, Job};
+use super::{End, Engine, Job, BLOCK_BITS};
 
-/// Bytes of a block, as a power of two.
-const BLOCK_BITS: u32 = 9;
 /// The bitmap's place in an NVMe command is in units of so many blocks, as a power of two.
 const UNIT_BITS: u32 = 3;
 /// Of its NVMe commands the one that writes a bitmap.

@@ -14,7 +14,7 @@ use crate::controller::EngineCommand;
 use self::keys::{Keys, Next, Wrong};
 use self::table::{Table, DICT_BYTES};
 use super::ports::Ports;
-use super::{End, Engine, Job};
+use super::{End, Engine, Job, BLOCK_BITS, UNIT_BITS};
 
 const MOST_VALUES: u64 = 1 << 31;
 const MOST_ENTRIES: u64 = 1 << 16;
@@ -25,10 +25,6 @@ const BURST: u64 = 4096;
 const BURSTS: usize = 16;
 /// Bytes that wait to be written.
 const DEPTH: u64 = 4 * BURST;
-
-/// Bytes of a block, and of the units of places in NVMe commands, as powers of two.
-const BLOCK_BITS: u32 = 9;
-const UNIT_BITS: u32 = 12;
 
 /// Cycles from the start to the first read, and from the last answer to the end.
 const CHECK: u64 = 6;

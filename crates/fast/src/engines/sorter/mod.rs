@@ -16,7 +16,7 @@ use crate::controller::EngineCommand;
 
 use self::keys::{Kind, INDEX_BYTES};
 use super::ports::Ports;
-use super::{End, Engine, Job};
+use super::{End, Engine, Job, BLOCK_BITS, UNIT_BITS};
 
 /// Parameters of the RTL: leaves of the tree, rows of a run of the cascade, records of a row, bytes of a burst.
 const LEAVES: u64 = 64;
@@ -29,10 +29,6 @@ const BURSTS: usize = 16;
 const CHUNK: u64 = LANES * LEAVES * RUN_ROWS;
 const MOST_KEYS: u64 = 1 << 31;
 const BEAT: u64 = 64;
-
-/// Bytes of a block, and of the units of places in NVMe commands, as powers of two.
-const BLOCK_BITS: u32 = 9;
-const UNIT_BITS: u32 = 12;
 
 /// Cycles from the start to the first read, from a pass's last response to the next pass, and from that of the last one to the end.
 const CHECK: u64 = 4;
