@@ -28,8 +28,8 @@ use crate::{Conditions, Make};
 
 /// Host memory of an episode.
 const PAGES: u64 = 4096;
-/// A load is answered within this: behind stores and writes of a slow medium, of which a round takes up to 0.7 ms (nand).
-const REGISTER: Time = Time::ms(5);
+/// A register read is answered within this.
+const REGISTER: Time = Time(1_000_000_000);
 /// Everything that was submitted completes, and every reset ends, within this, if the memory is not late.
 const PATIENCE: Time = Time(20_000_000_000);
 /// Longer than the longest aggregation time of interrupts (5.21.1.8: 255 times 100 us).
