@@ -8,13 +8,16 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 export VIRTUAL_ENV := $(CURDIR)/.venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo check test test-guest docs fmt regs lint-hw formal sanitize clean
+.PHONY: help setup peers build demo check test test-guest docs fmt regs lint-hw formal sanitize clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## install the pinned tools into .venv (a second run is instant)
 	@$(PYTHON) tools/setup.py
+
+peers: setup ## install the query engines that tests and experiments of tables compare with
+	@$(PYTHON) tools/setup.py --peers
 
 build: setup ## compile the Python package `nearside`, with all Rust crates in it
 	@echo "build: Python extension, with the Rust crates"
@@ -26,7 +29,7 @@ demo: build ## send a generated 8 MiB file through the simulated device and back
 check: build ## format, lint, fast tests (under 4 minutes when built)
 	@$(BIN)/python tools/check.py check $(STEPS)
 
-test: build ## everything: proofs, simulations, cross-layer tests, quick claims (STEPS="words" picks steps)
+test: build peers ## everything: proofs, simulations, cross-layer tests, quick claims (STEPS="words" picks steps)
 	@$(BIN)/python tools/check.py test $(STEPS)
 
 test-guest: build ## boot a stock Linux guest on the device and let it work there (under 5 minutes; part of make test)

