@@ -148,8 +148,8 @@ CREATE = {
     "weights": None, "engine": None, "peers": [],
 }  # fmt: skip
 SORT = {
-    "data": b"", "by": "a", "name": "x", "from_parquet": True, "to_parquet": True, "devices": 1, "engine": None,
-    "build": None, "progress": None,
+    "data": b"", "by": "a", "name": "x", "source": "parquet", "target": "parquet", "compression": "snappy",
+    "devices": 1, "engine": None, "build": None, "progress": None,
 }  # fmt: skip
 MEASURE = {"kind": "read", "base_ns": 100.0, "beat_ns": 0.0, "beats": 1, "samples": 2, "seed": 1}
 
@@ -383,7 +383,7 @@ def test_hostile_arguments_of_a_sort(key):
     design, sink = Design.load("sort").native, pa.BufferOutputStream()
     pq.write_table(pa.table({"a": [3, 1, None, 2] * 20, "b": ["x", "", None, "y"] * 20}), sink)
     data = sink.getvalue().to_pybytes()
-    values = NUMBERS + OTHERS + ["a desc", "b, a", "a,", '"', "a nulls", "a" * 5000]
+    values = NUMBERS + OTHERS + ["a desc", "b, a", "a,", '"', "a nulls", "a" * 5000, "csv", "arrow", "stream", "zstd"]
     if key == "data":
         values += [data[:n] for n in range(0, len(data), 37)]
         values += [data[:n] + bytes([data[n] ^ 1 << n % 8]) + data[n + 1 :] for n in range(0, len(data), 7)]

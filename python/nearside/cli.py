@@ -86,6 +86,7 @@ TraceOption = Annotated[
     Path | None,
     typer.Option("--trace", help="Write what happens to every command: *.jsonl is JSON lines, *.json for Perfetto."),
 ]
+FORMATS = "parquet|arrow|stream|csv"
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
 
@@ -291,7 +292,9 @@ def qos(
 
 @app.command(epilog='Example: nearside sort t.parquet --by "a, b desc nulls last" --devices 2 -o sorted.parquet')
 def sort(
-    table: Annotated[Path, typer.Argument(metavar="TABLE.parquet", help="The table.")],
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="The table: *.parquet, *.arrow, *.feather, *.arrows or *.csv.")
+    ],
     by: Annotated[
         str,
         typer.Option(
@@ -306,19 +309,26 @@ def sort(
     ] = 1,
     design: DesignOption = "sort",
     engine: EngineOption = None,
+    source_format: Annotated[str | None, typer.Option("--from", metavar=FORMATS, help="What TABLE is.")] = None,
+    target_format: Annotated[str | None, typer.Option("--to", metavar=FORMATS, help="What the output is.")] = None,
+    compression: Annotated[
+        str, typer.Option(metavar="snappy|zstd|lz4|gzip|none", help="Of the pages of a Parquet file that is written.")
+    ] = "snappy",
     as_json: JsonOption = False,
 ) -> None:
-    """Sort a Parquet table on simulated devices: keys and rows go there, engines sort them in place, rows come back.
+    """Sort a table on simulated devices: keys and rows go there, engines sort them in place, rows come back.
 
     The sort is stable. Nulls are last, and first where the greatest is. Several devices have a part of the rows each,
-    and the host merges what comes back.
+    and the host merges what comes back. What the files are tell the ends of their names, or --from and --to; else
+    Parquet.
     """
     from nearside import tables
     from nearside.device import Design
 
     loaded = Design.load(design)
+    formats = {"source_format": source_format, "target_format": target_format, "compression": compression}
     with show.building(loaded.name, not as_json) as build, show.bar("sorting", not as_json) as progress:
-        doc = tables.sort_file(table, output, by, devices, engine, loaded, build, progress)
+        doc = tables.sort_file(table, output, by, devices, engine, loaded, build, progress, **formats)
     doc["output"] = str(output)
     if as_json:
         print_json(doc)

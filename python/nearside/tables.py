@@ -1,4 +1,4 @@
-"""Tables that are sorted on devices: Parquet files, and tables of pyarrow."""
+"""Tables that are sorted on devices: of files, and of pyarrow."""
 
 from __future__ import annotations
 
@@ -14,6 +14,20 @@ if TYPE_CHECKING:
     import pyarrow
 
 DESIGN = "sort"
+# What a file is by the end of its name; Parquet, if it has another one.
+FORMATS = {
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".arrows": "stream",
+    ".csv": "csv",
+}
+
+
+def format_of(path: Path, given: str | None = None) -> str:
+    """How a table stands in a file: as is said, else by the end of its name."""
+    return given or FORMATS.get(path.suffix.lower(), "parquet")
 
 
 def sort_file(
@@ -25,14 +39,21 @@ def sort_file(
     design: Design | None = None,
     build: BuildProgress | None = None,
     progress: Progress | None = None,
+    *,
+    source_format: str | None = None,
+    target_format: str | None = None,
+    compression: str = "snappy",
 ) -> dict[str, Any]:
-    """Sorts a Parquet file into another one, whole or not at all; returns what it took."""
+    """Sorts the table of a file into another one, whole or not at all; returns what it took."""
     design = design or Design.load(DESIGN)
     files.check_apart([target], [source, *design.files])
     files.check_output(target)
     shape = {"devices": devices, "engine": engine, "build": build, "progress": progress}
+    formats = {"source": format_of(source, source_format), "target": format_of(target, target_format)}
     data = files.read_bytes(source)
-    report, data = _native.sort_table(design.native, data, as_text("by", by), _text(source), **shape)
+    report, data = _native.sort_table(
+        design.native, data, as_text("by", by), _text(source), compression=compression, **formats, **shape
+    )
     files.write_bytes(target, data)
     return json.loads(report)
 
@@ -46,7 +67,7 @@ def sort_table(
     build: BuildProgress | None = None,
     progress: Progress | None = None,
 ) -> tuple[pyarrow.Table, dict[str, Any]]:
-    """Sorts a table of pyarrow, or a Parquet file, on simulated devices: the sorted table, and what it took.
+    """Sorts a table of pyarrow, or of a file, on simulated devices: the sorted table, and what it took.
 
     `by` names columns: `"a, b desc nulls last"`. The sort is stable. Nulls are last, and first where the greatest is.
     """
@@ -57,16 +78,16 @@ def sort_table(
     design = design or Design.load(DESIGN)
     shape = {"devices": devices, "engine": engine, "build": build, "progress": progress}
     if isinstance(table, str | Path):
-        data, name, parquet = files.read_bytes(Path(table)), _text(table), True
+        data, name, source = files.read_bytes(Path(table)), _text(table), format_of(Path(table))
     elif isinstance(table, pa.Table):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as stream:
             stream.write_table(table)
-        data, name, parquet = sink.getvalue().to_pybytes(), "table", False
+        data, name, source = sink.getvalue().to_pybytes(), "table", "stream"
     else:
-        raise TypeError(f"table must be a pyarrow.Table or the path of a Parquet file, not {type(table).__name__}")
+        raise TypeError(f"table must be a pyarrow.Table or the path of a file, not {type(table).__name__}")
     report, data = _native.sort_table(
-        design.native, data, as_text("by", by), name, from_parquet=parquet, to_parquet=False, **shape
+        design.native, data, as_text("by", by), name, source=source, target="stream", **shape
     )
     with pa.ipc.open_stream(data) as stream:
         return stream.read_all(), json.loads(report)

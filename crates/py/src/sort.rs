@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ::sort::{parse, Plan, Progress, Report, Table};
+use ::sort::{parse, Compression, Format, Plan, Progress, Report, Table};
 use device::{Factory, RtlOptions};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -14,11 +14,11 @@ use crate::progress::Teller;
 /// Between two looks at whether a sort has ended, and for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Sorts a table, the bytes of a Parquet file or of an Arrow IPC stream, on so many devices of a design. Returns a report as JSON, and the table. `name` is
-/// what errors call it; `build` hears of a compilation, and `progress` of bytes moved.
+/// Sorts a table, the bytes of a file ("parquet", "arrow", "stream" or "csv"), on so many devices of a design. Returns a report as JSON, and the table
+/// as a file. `name` is what errors call it; `build` hears of a compilation, and `progress` of bytes moved.
 #[pyfunction]
-#[pyo3(signature = (design, data, by, name="table", *, from_parquet=true, to_parquet=true, devices=1, engine=None,
-    build=None, progress=None))]
+#[pyo3(signature = (design, data, by, name="table", *, source="parquet", target="parquet", compression="snappy", devices=1,
+    engine=None, build=None, progress=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn sort_table<'py>(
     py: Python<'py>,
@@ -26,8 +26,9 @@ pub fn sort_table<'py>(
     data: &[u8],
     by: &str,
     name: &str,
-    from_parquet: bool,
-    to_parquet: bool,
+    source: &str,
+    target: &str,
+    compression: &str,
     devices: usize,
     engine: Option<&str>,
     build: Option<Py<PyAny>>,
@@ -37,11 +38,11 @@ pub fn sort_table<'py>(
     let engine = engine_of(engine)?;
     let root = root()?;
     let by = parse(by).map_err(raise)?;
-    let read = || match from_parquet {
-        true => Table::of_parquet(data.to_vec()),
-        false => Table::of_stream(data),
-    };
-    let table = py.detach(read).map_err(|e| raise(format!("{name}: {e}")))?;
+    let source: Format = source.parse().map_err(raise)?;
+    let target: Format = target.parse().map_err(raise)?;
+    let compression: Compression = compression.parse().map_err(raise)?;
+    let table = py.detach(|| Table::read(source, data.to_vec()));
+    let table = table.map_err(|e| raise(format!("{name}: {e}")))?;
     let plan = py.detach(|| Plan::new(&table, &by, &root, design, devices));
     let plan = plan.map_err(raise)?;
     let (sorted, report, built) = if plan.is_empty() {
@@ -57,10 +58,7 @@ pub fn sort_table<'py>(
         let (sorted, report) = run(py, plan, &mut factory, teller)?;
         (sorted, report, Some(factory.build()))
     };
-    let written = py.detach(|| match to_parquet {
-        true => sorted.to_parquet(),
-        false => sorted.to_stream(),
-    });
+    let written = py.detach(|| sorted.write(target, compression));
     let mut value = report.to_json();
     value["design"] = design.name.clone().into();
     value["engine"] = engine.name().into();

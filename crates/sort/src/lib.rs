@@ -3,6 +3,7 @@
 
 mod bench;
 mod error;
+mod file;
 mod form;
 mod guard;
 mod job;
@@ -18,6 +19,7 @@ mod table;
 mod transfer;
 
 pub use error::{Error, Result};
+pub use file::{Compression, Format};
 pub use order::{parse, By};
 pub use plan::Plan;
 pub use progress::Progress;

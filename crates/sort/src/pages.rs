@@ -356,7 +356,7 @@ mod tests {
         let mut writer = ArrowWriter::try_new(&mut file, batch.schema(), Some(properties)).unwrap();
         writer.write(&batch).unwrap();
         writer.close().unwrap();
-        Table::of_parquet(file).unwrap()
+        Table::read(crate::Format::Parquet, file).unwrap()
     }
 
     #[test]

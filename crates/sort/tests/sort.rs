@@ -13,7 +13,7 @@ use design::Design;
 use device::{Engine, Factory, RtlOptions};
 use rtl::bitstream::repo_root;
 use sim::Random;
-use sort::{parse, Plan, Progress, Report, Table};
+use sort::{parse, Compression, Format, Plan, Progress, Report, Table};
 
 fn design() -> Design {
     Design::find(&repo_root().unwrap(), "sort").unwrap()
@@ -310,9 +310,17 @@ fn parquet_keeps_schema_and_metadata() {
     let mut table = Table::from(batch);
     let pair = parquet::file::metadata::KeyValue::new("more".into(), "x".to_string());
     table.metadata.push(pair);
-    let read = Table::of_parquet(table.to_parquet().unwrap()).unwrap();
+    let read = Table::read(
+        Format::Parquet,
+        table.write(Format::Parquet, Compression::Snappy).unwrap(),
+    )
+    .unwrap();
     let (sorted, _) = run(&read, "u64", 2).unwrap();
-    let again = Table::of_parquet(sorted.to_parquet().unwrap()).unwrap();
+    let again = Table::read(
+        Format::Parquet,
+        sorted.write(Format::Parquet, Compression::Snappy).unwrap(),
+    )
+    .unwrap();
     assert_eq!(again.batch, sorted.batch);
     assert_eq!(again.schema().fields(), table.schema().fields());
     let has = |table: &Table, key: &str| table.metadata.iter().any(|pair| pair.key == key);
@@ -359,8 +367,10 @@ fn a_dictionary_goes_as_it_is() {
     ));
     let batch =
         RecordBatch::try_from_iter([("row", row), ("long", long), ("float", float)]).unwrap();
-    let file = Table::from(batch.clone()).to_parquet().unwrap();
-    let table = Table::of_parquet(file).unwrap();
+    let file = Table::from(batch.clone())
+        .write(Format::Parquet, Compression::Snappy)
+        .unwrap();
+    let table = Table::read(Format::Parquet, file).unwrap();
     for by in ["long", "long desc", "float", "float desc"] {
         for devices in [1, 3] {
             let (found, report) = run(&table, by, devices).unwrap();
@@ -396,7 +406,9 @@ fn what_can_not_be_sorted_is_told() {
 
 #[test]
 fn damaged_parquet_is_an_error() {
-    let good = Table::from(table(200, 9)).to_parquet().unwrap();
+    let good = Table::from(table(200, 9))
+        .write(Format::Parquet, Compression::Snappy)
+        .unwrap();
     let mut random = Random::new(10);
     for n in 0..300 {
         let mut bad = good.clone();
@@ -409,16 +421,18 @@ fn damaged_parquet_is_an_error() {
                 }
             }
         }
-        if let Err(error) = Table::of_parquet(bad) {
+        if let Err(error) = Table::read(Format::Parquet, bad) {
             assert_eq!(error.to_string().lines().count(), 1);
         }
     }
-    let stream = Table::from(table(20, 9)).to_stream().unwrap();
+    let stream = Table::from(table(20, 9))
+        .write(Format::Stream, Compression::Snappy)
+        .unwrap();
     for n in 0..300 {
         let mut bad = stream.clone();
         let at = random.below(stream.len() as u64) as usize;
         bad[at] ^= 1 << (n % 8);
-        let _ = Table::of_stream(&bad);
+        let _ = Table::read(Format::Stream, bad);
     }
 }
 
