@@ -33,24 +33,17 @@ def _extension() -> Any:
     return nearside_datafusion
 
 
-def _nothing() -> bytes:
-    """A table without rows, as an Arrow IPC stream."""
-    import pyarrow as pa
-
-    schema = pa.schema([("key", pa.int32())])
-    sink = pa.BufferOutputStream()
-    pa.ipc.new_stream(sink, schema).close()
-    return sink.getvalue().to_pybytes()
-
-
 class _Devices:
     """What the extension asks: tables come and go as Arrow IPC streams."""
 
     def __init__(self, design: Design, devices: int, engine: str | None, build: BuildProgress | None) -> None:
+        import pyarrow as pa  # DataFusion has it
+
         self.label = f"devices={devices}, design={design.name}, engine={engine_of(engine)}"
         self.design, self.devices, self.engine, self.build = design, devices, engine, build
         self.reports: list[dict[str, Any]] = []
-        self._sort(_nothing(), "key", None)  # refuses what no table can be sorted with
+        nothing = pa.table({"key": pa.array([], pa.int32())})
+        self._sort(tables.to_stream(nothing), "key", None)  # refuses what no table can be sorted with
 
     def _sort(self, table: bytes, by: str, going: Callable[[int, int], None] | None) -> tuple[str, bytes]:
         return _native.sort_table(

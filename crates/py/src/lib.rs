@@ -8,6 +8,7 @@ mod diff;
 mod dram;
 mod error;
 mod fuzz;
+mod gather;
 mod process;
 mod progress;
 mod report;
@@ -38,6 +39,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fuzz::fuzz, module)?)?;
     module.add_function(wrap_pyfunction!(diff::diff, module)?)?;
     module.add_function(wrap_pyfunction!(sort::sort_table, module)?)?;
+    module.add_function(wrap_pyfunction!(gather::merge_tables, module)?)?;
     module.add_function(wrap_pyfunction!(device::check_timeout, module)?)?;
     Ok(())
 }

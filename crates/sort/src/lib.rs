@@ -5,6 +5,7 @@ mod bench;
 mod error;
 mod file;
 mod form;
+mod gather;
 mod guard;
 mod job;
 mod key;
@@ -20,6 +21,7 @@ mod transfer;
 
 pub use error::{Error, Result};
 pub use file::{Compression, Format};
+pub use gather::merged;
 pub use order::{parse, By};
 pub use plan::Plan;
 pub use progress::Progress;

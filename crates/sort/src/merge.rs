@@ -40,13 +40,13 @@ pub struct Run {
 }
 
 impl Run {
-    /// Refuses a run that is not in order.
-    pub fn check(&self, device: usize) -> Result<()> {
+    /// Refuses a run that is not in order; `whose` begins what the error says.
+    pub fn check(&self, whose: impl FnOnce() -> String) -> Result<()> {
         let rows = &self.rows;
         let sorted = self
             .order
             .is_sorted_by(|&a, &b| key(rows, a) <= key(rows, b));
-        let wrong = || Error::new(format!("device {device} gave rows that are not in order"));
+        let wrong = || Error::new(format!("{} rows that are not in order", whose()));
         sorted.then_some(()).ok_or_else(wrong)
     }
 

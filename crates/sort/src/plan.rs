@@ -204,7 +204,7 @@ fn collect(
         let ties = (key.compared == Compared::Prefix).then_some(&mut report.ties);
         let order = order(&rows, sorted, key.nulls_first, ties);
         let run = Run { rows, order };
-        run.check(number)?;
+        run.check(|| format!("device {number} gave"))?;
         runs.push(run);
         parts.extend(part);
     }
