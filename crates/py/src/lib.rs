@@ -38,6 +38,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fuzz::fuzz, module)?)?;
     module.add_function(wrap_pyfunction!(diff::diff, module)?)?;
     module.add_function(wrap_pyfunction!(sort::sort_table, module)?)?;
+    module.add_function(wrap_pyfunction!(sort::explain_sort, module)?)?;
+    module.add_function(wrap_pyfunction!(sort::table_put, module)?)?;
+    module.add_function(wrap_pyfunction!(sort::table_list, module)?)?;
+    module.add_function(wrap_pyfunction!(sort::table_get, module)?)?;
+    module.add_function(wrap_pyfunction!(sort::table_drop, module)?)?;
     module.add_function(wrap_pyfunction!(device::check_timeout, module)?)?;
     Ok(())
 }

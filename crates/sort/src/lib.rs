@@ -2,9 +2,14 @@
 //! where they stand, and sorted rows come back with NVMe reads. See `docs/sort.md`.
 
 mod bench;
+mod digest;
+mod directory;
 mod error;
+#[cfg(test)]
+mod failures;
 mod file;
 mod form;
+mod gather;
 mod guard;
 mod job;
 mod key;
@@ -15,13 +20,15 @@ mod plan;
 mod progress;
 mod report;
 mod room;
+mod store;
 mod table;
 mod transfer;
 
 pub use error::{Error, Result};
 pub use file::{Compression, Format};
-pub use order::{parse, By};
+pub use order::{columns, parse, By};
 pub use plan::Plan;
 pub use progress::Progress;
-pub use report::{Report, Stage};
+pub use report::{Device, Report, Stage, Total};
+pub use store::Store;
 pub use table::Table;
