@@ -152,6 +152,10 @@ SORT = {
     "devices": 1, "engine": None, "build": None, "progress": None,
 }  # fmt: skip
 MERGE = {"tables": [b""], "by": "a"}
+EXPLAIN = {"data": b"", "by": "a", "name": "x", "source": "parquet", "devices": 1}
+MEDIA = {"media": [], "engine": "fast", "build": None}
+PUT = MEDIA | {"data": b"", "table": "t", "keys": "a", "name": "x", "source": "parquet", "progress": None}
+GET = MEDIA | {"table": "t", "by": "a", "target": "parquet", "compression": "snappy", "progress": None}
 MEASURE = {"kind": "read", "base_ns": 100.0, "beat_ns": 0.0, "beats": 1, "samples": 2, "seed": 1}
 
 
@@ -168,9 +172,15 @@ def test_every_method_and_parameter_is_in_the_tables():
     assert parameters(_native.fuzz) == set(FUZZ)
     assert parameters(_native.sort_table) == set(SORT)
     assert parameters(_native.merge_tables) == set(MERGE)
+    assert parameters(_native.explain_sort) == set(EXPLAIN)
+    assert parameters(_native.table_put) == set(PUT)
+    assert parameters(_native.table_get) == set(GET)
+    assert parameters(_native.table_list) == set(MEDIA)
+    assert parameters(_native.table_drop) == {*MEDIA, "table"}
     assert parameters(_native.DelayBench.measure) == set(MEASURE)
     known = {"Design", "Device", "DramChannel", "DelayBench", "Server", "NearsideError", "root", "profile", "compile"}
-    known |= {"check_timeout", "diff", "engine", "fuzz", "merge_tables", "sort_table"}
+    known |= {"check_timeout", "diff", "engine", "fuzz", "merge_tables", "sort_table", "explain_sort"}
+    known |= {"table_put", "table_get", "table_list", "table_drop"}
     assert {n for n in dir(_native) if not n.startswith("_")} == known
 
 
@@ -423,6 +433,36 @@ def test_hostile_arguments_of_a_merge(key):
         _native.merge_tables([data, stream({"a": [2.0]})], "a")
     with pa.ipc.open_stream(_native.merge_tables([data, data], "a")) as merged:
         assert merged.read_all().column("a").to_pylist() == [1, 1, 2, 2]
+
+
+def test_hostile_arguments_of_standing_tables(tmp_path):
+    """What is there before is there behind, too."""
+    small = "[media]\nbytes = '1 MiB'\n[nvme]\nnamespaces = ['1 MiB']"
+    design, sink = Design.load("sort").with_values(small).native, pa.BufferOutputStream()
+    pq.write_table(pa.table({"a": [3, 1, None, 2] * 20}), sink)
+    data, media = sink.getvalue().to_pybytes(), [str(tmp_path / "d")]
+    good = {"media": media, "engine": "fast"}
+    _native.table_put(design, data=data, table="t", keys="a", **good)
+    values = [*NUMBERS[:6], *OTHERS, "a desc", "b, a", '"', "a" * 5000, "csv", ["/no/x"], media * 2, media * 17]
+    for name, arguments in {
+        "table_put": PUT | {"data": data, "table": "u", "progress": stopper()},
+        "table_get": GET | {"progress": stopper()},
+        "table_list": MEDIA,
+        "table_drop": MEDIA | {"table": "none"},
+    }.items():
+        for key in arguments:
+            for value in values:
+                answer(getattr(_native, name), design=design, **arguments | good | {key: value})
+                if name == "table_put":
+                    for other in json.loads(_native.table_list(design, **good)):
+                        if other["name"] != "t":
+                            _native.table_drop(design, table=other["name"], **good)
+    for key in EXPLAIN:
+        for value in values:
+            answer(_native.explain_sort, design=design, **EXPLAIN | {"data": data} | {key: value})
+    report, out = _native.table_get(design, table="t", by="a desc", **good)
+    assert json.loads(report)["rows"] == 80
+    assert pq.read_table(pa.BufferReader(out)).column("a").to_pylist() == [None] * 20 + [3] * 20 + [2] * 20 + [1] * 20
 
 
 def test_hostile_arguments_of_designs_and_profiles(tmp_path):

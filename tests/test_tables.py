@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -200,3 +202,50 @@ def test_damaged_files(made, tmp_path):
             # What says how many rows there are is checked: none is lost.
             if one.suffix != ".csv":
                 assert len(column) in (40, 0), (len(column), bad)
+
+
+def run_sort(folder: Path, output: Path, before: str = "", rows: int = 3000) -> subprocess.Popen:
+    """The command in a process of its own, behind some Python."""
+    write(plain(rows), folder / "t.arrow")
+    code = f"import sys\n{before}\nfrom nearside import cli\ncli.main()"
+    arguments = ["sort", folder / "t.arrow", "--by", "word, real", "--engine", "fast", "-o", output]
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_a_full_disk(tmp_path):
+    full = run_sort(tmp_path, Path("/dev/full"))
+    assert full.communicate() == ("", "nearside: /dev/full: No space left on device\n")
+    assert full.returncode == 1
+    target = tmp_path / "s.arrow"
+    target.write_text("old")
+    limited = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))"
+    large = run_sort(tmp_path, target, limited)
+    out, err = large.communicate()
+    assert (out, err) == ("", f"nearside: {target}: File too large\n")
+    assert target.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s.arrow", "t.arrow"]
+
+
+# Once the sort is at work: it is then that progress is told.
+INTERRUPT = """
+import os, signal
+from contextlib import contextmanager
+from nearside import show
+
+@contextmanager
+def bar(text, enabled=True):
+    yield lambda done, total: os.kill(os.getpid(), signal.SIGINT)
+
+show.bar = bar
+"""
+
+
+def test_what_is_interrupted_leaves_no_output(tmp_path):
+    target = tmp_path / "s.arrow"
+    stopped = run_sort(tmp_path, target, INTERRUPT, rows=30_000)
+    out, err = stopped.communicate()
+    assert (stopped.returncode, out) == (130, "")
+    assert "Traceback" not in err
+    assert [path.name for path in tmp_path.iterdir()] == ["t.arrow"]

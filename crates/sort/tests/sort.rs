@@ -294,6 +294,56 @@ fn larger_than_the_sorter_on_chip() {
     assert!(two.elapsed() < report.elapsed(), "two devices are faster");
 }
 
+/// Devices with so small a namespace sort one partition after another.
+fn small(kib: u64) -> Design {
+    let values = format!("[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [\"{kib} KiB\"]");
+    design().with_values(&values).unwrap()
+}
+
+#[test]
+fn larger_than_the_devices() {
+    let batch = table(3000, 13);
+    for (by, devices, kib) in [
+        ("i32 desc", 1, 128),
+        ("text, u8", 2, 128),
+        ("f64 nulls first", 3, 64),
+        ("whole", 1, 256),
+        ("nothing", 2, 128),
+    ] {
+        let memory = Table::from(batch.clone());
+        let (found, report) = run_on(&small(kib), &memory, by, devices).unwrap();
+        let wanted = match by {
+            "nothing" => batch.clone(),
+            by => reference(&batch, by),
+        };
+        for (at, field) in batch.schema().fields().iter().enumerate() {
+            let (found, wanted) = (found.batch.column(at), wanted.column(at));
+            assert!(same(found, wanted), "{by}: column {}", field.name());
+        }
+        let each: Vec<usize> = report.devices.iter().map(|d| d.partitions).collect();
+        assert_eq!(each.iter().sum::<usize>(), report.partitions);
+        assert!(each.iter().all(|&n| n > 3), "{by}: {each:?}");
+        assert_eq!(report.devices.iter().map(|d| d.rows).sum::<usize>(), 3000);
+    }
+}
+
+#[test]
+fn dictionaries_larger_than_the_devices() {
+    let rows = 20_000;
+    let row: ArrayRef = Arc::new(UInt32Array::from_iter_values(0..rows));
+    let key: ArrayRef = Arc::new(Int64Array::from_iter_values(
+        (0..rows).map(|n| i64::from(n * 7919 % 1000)),
+    ));
+    let batch = RecordBatch::try_from_iter([("row", row), ("key", key)]).unwrap();
+    let file = Table::from(batch.clone())
+        .write(Format::Parquet, Compression::Zstd)
+        .unwrap();
+    let table = Table::read(Format::Parquet, file).unwrap();
+    let (found, report) = run_on(&small(512), &table, "key", 2).unwrap();
+    assert_eq!(found.batch, reference(&batch, "key"));
+    assert!(report.pages() && report.partitions > 2, "{report:?}");
+}
+
 #[test]
 fn the_same_sort_takes_the_same_time() {
     let batch = Table::from(table(500, 6));
@@ -374,7 +424,7 @@ fn a_dictionary_goes_as_it_is() {
     for by in ["long", "long desc", "float", "float desc"] {
         for devices in [1, 3] {
             let (found, report) = run(&table, by, devices).unwrap();
-            assert_eq!(report.pages, decodes);
+            assert_eq!(report.pages(), decodes);
             assert_eq!(found.batch, reference(&batch, by), "{by}");
             let decode = report.stages().iter().any(|stage| stage.name == "decode");
             assert_eq!(decode, decodes);
