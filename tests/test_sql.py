@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from nearside import Design, NearsideError
+from nearside import Design, NearsideError, tables
 
 datafusion = pytest.importorskip("datafusion", reason="DataFusion is not installed: make peers")
 pytest.importorskip("nearside_datafusion", reason="its extension is not compiled: make datafusion (Rust 1.94 or newer)")
@@ -132,6 +133,63 @@ def test_a_reason_in_the_plan(monkeypatch):
         assert "NearsideDeclined: the CPU sorts: a reason" in plan
     assert rule.reports == []
     monkeypatch.undo()
+
+
+SMALL = "[media]\nbytes = '16 MiB'\n[nvme]\nnamespaces = ['16 MiB']"
+
+
+@pytest.fixture
+def standing(tmp_path) -> tuple[pa.Table, sql.Table]:
+    """A table on two devices, and the same in memory."""
+    source, media = tmp_path / "t.parquet", [tmp_path / "d0", tmp_path / "d1"]
+    pq.write_table(table(), source)
+    design = Design.load("sort").with_values(SMALL)
+    tables.put(source, media, "t", "a, word", engine="fast", design=design)
+    return pq.read_table(source), sql.table("t", media, engine="fast", design=design)
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ("select * from t order by a, row", '"a" asc nulls last, "row" asc nulls last'),
+        ("select row, a from t order by a desc nulls last, row desc", '"a" desc nulls last, "row" desc nulls first'),
+        ("select row from t order by word, row limit 5", '"word" asc nulls last, "row" asc nulls last'),
+        ("select * from t order by b", None),
+        ("select * from t order by abs(a), row", None),
+        ("select row from t where a > 0 order by a, row", None),
+    ],
+)
+def test_tables_that_stand_on_devices(standing, query, place):
+    data, there = standing
+    rule = sql.rule(engine="fast")
+    context = session(rule)
+    context.register_table("t", there)
+    expected = session(t=data).sql(query).to_arrow_table()
+    assert context.sql(query).to_arrow_table().equals(expected)
+    (report,) = there.reports
+    stages = [stage["stage"] for stage in report["stages"]]
+    plan = explained(context, query)
+    if place:
+        assert f"NearsideScanExec: sorted in place by=[{place}], table=t, devices=2" in plan
+        assert stages == ["sort", "shuffle", "get"]
+        assert rule.reports == []
+    else:
+        assert "NearsideSortExec" in plan
+        assert stages == ["get"]
+        assert len(rule.reports) > 0
+
+
+def test_standing_tables_without_the_rule(standing):
+    data, there = standing
+    context = session()
+    context.register_table("t", there)
+    query = "select word, count(*) as n, sum(row) as s from t group by word order by word"
+    assert context.sql(query).to_arrow_table().equals(session(t=data).sql(query).to_arrow_table())
+
+
+def test_standing_tables_that_are_not_there(tmp_path):
+    with pytest.raises(NearsideError, match="no such file"):
+        sql.table("t", [tmp_path / "none"], engine="fast")
 
 
 @pytest.mark.rtl

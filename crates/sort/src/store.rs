@@ -443,6 +443,13 @@ impl<'a> Store<'a> {
         })
     }
 
+    /// A table without its rows: schema and metadata.
+    pub fn schema(&mut self, name: &str) -> Result<Table> {
+        let standing = self.standing(name)?;
+        let nothing = RecordBatch::new_empty(standing.schema.clone());
+        Ok(standing.table(nothing))
+    }
+
     /// Reads a table back.
     pub fn get(&mut self, name: &str, progress: &Progress) -> Result<(Table, Report)> {
         let standing = self.standing(name)?;

@@ -78,6 +78,14 @@ fn with_children(
     plan.replace_children(children, options)
 }
 
+/// What gives a node's rows, without that which only has scans yield to others.
+fn scanned(input: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
+    match (input.name(), &input.children()[..]) {
+        ("CooperativeExec", [scan]) => scan,
+        _ => input,
+    }
+}
+
 impl SortOnDevices {
     fn rewrite(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let (mut children, mut changed) = (Vec::new(), false);
@@ -88,22 +96,11 @@ impl SortOnDevices {
         }
         // Nodes of another library are known by their names.
         match plan.name() {
-            "SortExec" => {
+            "SortExec" | "SortExec(TopK)" => {
                 let input = children.swap_remove(0);
-                let sorted = self.sorted(&plan, &input)?;
-                match sorted {
-                    Ok(sorted) => Ok(sorted),
-                    Err(reason) => {
-                        let plan = with_children(plan, vec![input])?;
-                        Ok(Arc::new(DeclinedExec::new(plan, &reason)))
-                    }
-                }
-            }
-            // How many rows of the order it wants can't be seen: it takes them from all, in order.
-            "SortExec(TopK)" => {
-                let input = children.swap_remove(0);
-                let sorted = self.sorted(&plan, &input)?;
-                match sorted {
+                match self.sorted(&plan, &input)? {
+                    Ok(sorted) if plan.name() == "SortExec" => Ok(sorted),
+                    // How many rows it wants of the order can't be seen: it takes them from all, in order.
                     Ok(sorted) => with_children(plan, vec![sorted]),
                     Err(reason) => {
                         let plan = with_children(plan, vec![input])?;
@@ -127,7 +124,7 @@ impl SortOnDevices {
         };
         let order = Order::new(ordering, input.schema())?;
         let properties = Arc::clone(plan.properties());
-        if let Some(scan) = input.downcast_ref::<NearsideScanExec>()
+        if let Some(scan) = scanned(input).downcast_ref::<NearsideScanExec>()
             && order.is_of_columns()
             && scan.devices.declines(&order.schema, &order.by)?.is_none()
         {
