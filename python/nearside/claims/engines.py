@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from array import array
 
 from nearside import _native, qos
@@ -10,6 +11,7 @@ from nearside.claims.registry import Context, Measured, at_least, at_most, claim
 from nearside.device import Design, Device
 
 MIB = 1 << 20
+LAUNCHES = 100
 
 
 def ideal_copy(design: Design, count: int, target: int) -> float:
@@ -125,6 +127,35 @@ def scan_rate(context: Context) -> Measured:
 )  # fmt: skip
 def scan_filter(context: Context) -> Measured:
     return scan(context, bitmap=True)
+
+
+@claim(
+    "engine.pipeline.between", "ns", at_most(1000),
+    "What passes between two entries of a list: what 16 short ones take longer than one, as the host sees it, less the "
+    "cycles that their reports tell, by 15.",
+    quick=False,
+)  # fmt: skip
+def between_entries(context: Context) -> Measured:
+    design = Design.load("pipeline")
+    cycle_ns = 1e3 / design.values["clock_mhz"]
+    with Device(design) as device:
+        device.delay_set("dram")
+        data = random.Random(context.seed).randbytes(4096)
+        device.pm_write(4096, data)
+        beside = {1: 0.0, 16: 0.0}
+        for launch in range(LAUNCHES):
+            # Plain values of 4 bytes, from unit 1 to unit 2; of many numbers, as the host looks for the end in steps.
+            values = 8 * (1 + launch)
+            entry = struct.pack("<16I", 0xD4, *[0] * 9, 0, 1, 2, values, 4 * values, 1 << 26 | 2 << 24)
+            for count in beside:
+                device.pm_write(0, 16 * entry)
+                ns = device.engine("pipeline0").launch(list=0, count=count, bytes=1 << 20, kind=1)
+                told = [struct.unpack("<HHIQ", device.pm_read(64 * (count + n), 16)) for n in range(count)]
+                if any(status != 1 for status, *_ in told) or device.pm_read(8192, 4 * values) != data[: 4 * values]:
+                    raise AssertionError(f"a list of {count} is not done")
+                beside[count] += (ns - cycle_ns * sum(cycles for *_, cycles in told)) / LAUNCHES
+    detail = f"beside the cycles of entries {beside[1]:.0f} ns with 1 of them, {beside[16]:.0f} ns with 16"
+    return Measured((beside[16] - beside[1]) / 15, detail)
 
 
 def crowd(context: Context) -> dict[str, float]:
