@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearside import kernels
+from nearside import kernels, platforms
 from nearside.claims.registry import Bound, Context, Measured, at_least, at_most, claim
 from nearside.device import Design, Device
+from nearside.experiments import nascent_fig13
 
 KI, MIB = 1 << 10, 1 << 20
 # Design: the memory that engines work in, and its channels.
@@ -172,3 +173,49 @@ for _bits in (8, 16):
             _decode(_bits, _value, at_least(2.04), "NASCENT, figure 10: 2.3 GB/s", "rtl")
         else:
             _decode(_bits, _value, at_least(2.7), "NASCENT, figure 10: 3 GB/s", "fast")
+
+
+def system(context: Context, table: str) -> tuple[dict[int, float], float]:
+    """ns of 1 and of 12 devices, and of the card with 12 SSDs one after another."""
+
+    def run() -> tuple[dict[int, float], float]:
+        tables = nascent_fig13.tables(context.seed, table, 1.0)
+        took = {n: platforms.sort_tables(platforms.smartssd(), tables, n)["all"] for n in (1, 12)}
+        card = platforms.sort_tables(platforms.card(), tables)
+        return took, platforms.card_one_by_one(card, 12)
+
+    return context.once(("system", table), run)
+
+
+def _system(name: str, table: str, faster: float, less: float, paper: str, quick: bool) -> None:
+    what = f"12 devices with {table} each beside an FPGA card with 12 SSDs, one after another"
+
+    @claim(
+        f"sort.system.{name}.faster", "x", at_least(faster), f"{what}: times faster.", paper=f"{paper} {faster} x",
+        engine="fast", quick=quick,
+    )  # fmt: skip
+    def speed(context: Context) -> Measured:
+        took, card = system(context, table)
+        return Measured(card / took[12], f"{took[12] / 1e6:.3f} ms of {card / 1e6:.3f} ms")
+
+    @claim(
+        f"sort.system.{name}.energy", "x", at_least(less),
+        f"{what}: times less energy, with the powers that the paper states or its ratios give.",
+        paper=f"{paper} {less} x", engine="fast", quick=quick,
+    )  # fmt: skip
+    def energy(context: Context) -> Measured:
+        took, card = system(context, table)
+        joules = platforms.joules(platforms.CARD_W, card), platforms.joules(12 * platforms.SMARTSSD_W, took[12])
+        return Measured(joules[0] / joules[1], f"{1e3 * joules[1]:.1f} mJ of {1e3 * joules[0]:.1f} mJ")
+
+    @claim(
+        f"sort.system.{name}.flat", "x", at_most(1.1), f"12 devices with {table} each: their time by that of one.",
+        engine="fast", quick=quick,
+    )  # fmt: skip
+    def flat(context: Context) -> Measured:
+        took, _ = system(context, table)
+        return Measured(took[12] / took[1], f"{took[12] / 1e6:.3f} ms of {took[1] / 1e6:.3f} ms")
+
+
+_system("wide", nascent_fig13.WIDE, 9.9, 7.3, "NASCENT2:", True)
+_system("order_line", nascent_fig13.LINES, 9.2, 6.8, "NASCENT, figure 14:", False)
