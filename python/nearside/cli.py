@@ -34,6 +34,7 @@ Examples:
   nearside latency               where the time of a single command goes
   nearside qos                   loads, NVMe and engines beside each other
   nearside sort t.parquet --by "a, b desc" -o s.parquet   a table, sorted by the engines of devices
+  nearside table list --media D  tables that stand on devices
   nearside correlate             the fast engine beside the RTL
   nearside soak --gigabytes 10   mixed traffic, every byte checked
   nearside serve --socket S      attach the device to a virtual machine
@@ -66,6 +67,12 @@ delay_app = typer.Typer(
     help="Read and set the timing of the memory, at run time.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(delay_app, name="delay")
+table_app = typer.Typer(
+    help="Tables that stand on devices: put them there once, and sort them where they stand.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(table_app, name="table")
 app.add_typer(claims_cli.app, name="claim")
 app.add_typer(experiments_cli.app, name="experiment")
 app.command("correlate", epilog=correlate_cli.EPILOG)(correlate_cli.correlate)
@@ -86,6 +93,7 @@ TraceOption = Annotated[
     Path | None,
     typer.Option("--trace", help="Write what happens to every command: *.jsonl is JSON lines, *.json for Perfetto."),
 ]
+FORMATS = "parquet|arrow|stream|csv"
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
 
@@ -114,7 +122,8 @@ def demo(
     """Send a file through the device and back, under DRAM and under NVM timing.
 
     Writes it through several NVMe queues, reads it back and compares SHA-256; shows bandwidth and latency under both
-    timings, how exactly nvm_delay hits its targets, and where results and plot were saved.
+    timings, how exactly nvm_delay hits its targets, and where results and plot were saved. At the end a table is sorted
+    by the engines of two devices.
     """
     from nearside import demo as demonstration
     from nearside.device import Design
@@ -126,6 +135,8 @@ def demo(
         demonstration.print_document(doc)
     if not doc["intact"]:
         raise NearsideError("the data that came back is not the data that was sent")
+    if doc["sort"] and not doc["sort"]["equal"]:
+        raise NearsideError("the table came back in another order than pyarrow's")
 
 
 @app.command(epilog="Example: nearside info --json | jq .device.blocks")
@@ -289,41 +300,179 @@ def qos(
         curve.print_table(doc)
 
 
-@app.command(epilog='Example: nearside sort t.parquet --by "a, b desc nulls last" --devices 2 -o sorted.parquet')
+MediaOption = Annotated[
+    list[Path],
+    typer.Option("--media", help="The media file of a device; once for each. All devices of a table, in any order."),
+]
+ByOption = Annotated[
+    str,
+    typer.Option(
+        help='Columns, each with asc or desc, and nulls first or nulls last, if it is to have them: "a, b desc".'
+    ),
+]
+FromOption = Annotated[str | None, typer.Option("--from", metavar=FORMATS, help="What the file is.")]
+ToOption = Annotated[str | None, typer.Option("--to", metavar=FORMATS, help="What the output is.")]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Where the table goes; replaced if it is there.")
+]
+CompressionOption = Annotated[
+    str, typer.Option(metavar="snappy|zstd|lz4|gzip|none", help="Of the pages of a Parquet file that is written.")
+]
+
+
+@app.command(
+    epilog='Examples: nearside sort t.parquet --by "a, b desc nulls last" --devices 2 -o sorted.parquet · '
+    "nearside sort t.csv --by a --explain · nearside sort --table t --media d0 --media d1 --by a -o sorted.arrow"
+)
 def sort(
-    table: Annotated[Path, typer.Argument(metavar="TABLE.parquet", help="The table.")],
-    by: Annotated[
-        str,
-        typer.Option(
-            help='Columns, each with asc or desc, and nulls first or nulls last, if it is to have them: "a, b desc".'
-        ),
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where the sorted table goes; replaced if it is there.")
-    ],
+    by: ByOption,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[TABLE]", help="The table: *.parquet, *.arrow, *.feather, *.arrows or *.csv."),
+    ] = None,
+    output: OutputOption = None,
     devices: Annotated[
         int, typer.Option(help="Devices that share the rows and work at the same time.", min=1, max=16)
     ] = 1,
+    table: Annotated[
+        str | None, typer.Option(help="Instead of a file: a table that stands on the devices (nearside table).")
+    ] = None,
+    media: MediaOption = [],  # noqa: B006
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Don't sort: say what would be done, and what bounds each stage.")
+    ] = False,
     design: DesignOption = "sort",
     engine: EngineOption = None,
+    source_format: FromOption = None,
+    target_format: ToOption = None,
+    compression: CompressionOption = "snappy",
     as_json: JsonOption = False,
 ) -> None:
-    """Sort a Parquet table on simulated devices: keys and rows go there, engines sort them in place, rows come back.
+    """Sort a table on simulated devices: keys and rows go there, engines sort them in place, rows come back.
 
     The sort is stable. Nulls are last, and first where the greatest is. Several devices have a part of the rows each,
-    and the host merges what comes back.
+    and the host merges what comes back; what doesn't fit goes in partitions, one after another. What the files are tell
+    the ends of their names, or --from and --to; else Parquet.
     """
     from nearside import tables
     from nearside.device import Design
 
+    if (file is None) == (table is None):
+        raise UsageError("name a file, or a table that stands on devices: --table NAME --media FILE")
+    if table is not None and (explain or not media):
+        raise UsageError("--table goes with --media, and not with --explain")
+    if table is None and media:
+        raise UsageError("--media goes with --table: a file's table goes to devices whose storage is memory")
     loaded = Design.load(design)
+    if explain:
+        doc = tables.explain(file, by, devices, loaded, source_format=source_format)
+        print_json(doc) if as_json else tables.print_plan(doc)
+        return
+    if output is None:
+        raise UsageError("name an output: -o FILE")
+    target = {"target_format": target_format, "compression": compression}
     with show.building(loaded.name, not as_json) as build, show.bar("sorting", not as_json) as progress:
-        doc = tables.sort_file(table, output, by, devices, engine, loaded, build, progress)
+        if table is not None:
+            doc = tables.get(table, media, output, by, engine, loaded, build, progress, **target)
+        else:
+            shape = (devices, engine, loaded, build, progress)
+            doc = tables.sort_file(file, output, by, *shape, source_format=source_format, **target)
     doc["output"] = str(output)
     if as_json:
         print_json(doc)
     else:
         tables.print_report(doc)
+
+
+@table_app.command("put", epilog='Example: nearside table put t.parquet --keys "a, b" --media d0.img --media d1.img')
+def table_put(
+    file: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="The table: *.parquet, *.arrow, *.feather, *.arrows or *.csv.")
+    ],
+    media: MediaOption,
+    keys: Annotated[
+        str, typer.Option(help='Columns that it can be sorted by: "a, b". They stand apart from the rows.')
+    ],
+    name: Annotated[str | None, typer.Option(help="What it is called; without it as the file.")] = None,
+    design: DesignOption = "sort",
+    engine: EngineOption = None,
+    source_format: FromOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a table to devices, where it stays: each has a part of its rows. Media files that aren't there are made.
+
+    It counts once all of it is written: a put that is cut off leaves what was there before.
+    """
+    from nearside import tables
+    from nearside.device import Design
+
+    loaded = Design.load(design)
+    with show.building(loaded.name, not as_json) as build, show.bar("writing", not as_json) as progress:
+        shape = (engine, loaded, build, progress)
+        doc = tables.put(file, media, file.stem if name is None else name, keys, *shape, source_format=source_format)
+    if as_json:
+        print_json(doc)
+    else:
+        tables.print_report(doc)
+
+
+@table_app.command("list", epilog="Example: nearside table list --media d0.img --media d1.img")
+def table_list(
+    media: MediaOption, design: DesignOption = "sort", engine: EngineOption = None, as_json: JsonOption = False
+) -> None:
+    """Show the tables on devices."""
+    from nearside import tables
+    from nearside.device import Design
+
+    loaded = Design.load(design)
+    with show.building(loaded.name, not as_json) as build:
+        doc = tables.standing(media, engine, loaded, build)
+    if as_json:
+        print_json(doc)
+    else:
+        tables.print_standing(doc)
+
+
+@table_app.command("get", epilog="Example: nearside table get t --media d0.img --media d1.img -o t.parquet")
+def table_get(
+    name: Annotated[str, typer.Argument(help="The table.")],
+    media: MediaOption,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where it goes; replaced if it is there.")],
+    design: DesignOption = "sort",
+    engine: EngineOption = None,
+    target_format: ToOption = None,
+    compression: CompressionOption = "snappy",
+    as_json: JsonOption = False,
+) -> None:
+    """Read a table back from devices, in the order that it was put in."""
+    from nearside import tables
+    from nearside.device import Design
+
+    loaded = Design.load(design)
+    target = {"target_format": target_format, "compression": compression}
+    with show.building(loaded.name, not as_json) as build, show.bar("reading", not as_json) as progress:
+        doc = tables.get(name, media, output, None, engine, loaded, build, progress, **target)
+    doc["output"] = str(output)
+    if as_json:
+        print_json(doc)
+    else:
+        tables.print_report(doc)
+
+
+@table_app.command("drop", epilog="Example: nearside table drop t --media d0.img --media d1.img")
+def table_drop(
+    name: Annotated[str, typer.Argument(help="The table.")],
+    media: MediaOption,
+    design: DesignOption = "sort",
+    engine: EngineOption = None,
+) -> None:
+    """Forget a table on devices, or what is left of it."""
+    from nearside import tables
+    from nearside.device import Design
+
+    loaded = Design.load(design)
+    with show.building(loaded.name) as build:
+        tables.drop(name, media, engine, loaded, build)
 
 
 @app.command(epilog="Examples: nearside fuzz --commands 100000 · nearside fuzz --replay 7:3:0-12,40")

@@ -1,12 +1,13 @@
-"""Tables that are sorted on devices: Parquet files, and tables of pyarrow."""
+"""Tables that are sorted on devices: of files, and of pyarrow."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nearside import _native, files, show
+from nearside import _native, bounds, files, show
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, Progress, as_text
 
@@ -14,6 +15,20 @@ if TYPE_CHECKING:
     import pyarrow
 
 DESIGN = "sort"
+# What a file is by the end of its name; Parquet, if it has another one.
+FORMATS = {
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".arrows": "stream",
+    ".csv": "csv",
+}
+
+
+def format_of(path: Path, given: str | None = None) -> str:
+    """How a table stands in a file: as is said, else by the end of its name."""
+    return given or FORMATS.get(path.suffix.lower(), "parquet")
 
 
 def sort_file(
@@ -25,16 +40,129 @@ def sort_file(
     design: Design | None = None,
     build: BuildProgress | None = None,
     progress: Progress | None = None,
+    *,
+    source_format: str | None = None,
+    target_format: str | None = None,
+    compression: str = "snappy",
 ) -> dict[str, Any]:
-    """Sorts a Parquet file into another one, whole or not at all; returns what it took."""
+    """Sorts the table of a file into another one, whole or not at all; returns what it took."""
     design = design or Design.load(DESIGN)
     files.check_apart([target], [source, *design.files])
     files.check_output(target)
     shape = {"devices": devices, "engine": engine, "build": build, "progress": progress}
+    formats = {"source": format_of(source, source_format), "target": format_of(target, target_format)}
     data = files.read_bytes(source)
-    report, data = _native.sort_table(design.native, data, as_text("by", by), _text(source), **shape)
+    report, data = _native.sort_table(
+        design.native, data, as_text("by", by), _text(source), compression=compression, **formats, **shape
+    )
     files.write_bytes(target, data)
-    return json.loads(report)
+    return _bounded(design, report)
+
+
+def explain(
+    source: Path, by: str, devices: int = 1, design: Design | None = None, *, source_format: str | None = None
+) -> dict[str, Any]:
+    """What `sort_file` would do: which device gets how many rows in which partitions, and the bound of each stage."""
+    design = design or Design.load(DESIGN)
+    data = files.read_bytes(source)
+    shape = {"source": format_of(source, source_format), "devices": devices}
+    plan = json.loads(_native.explain_sort(design.native, data, as_text("by", by), _text(source), **shape))
+    return {"design": design.name, "plan": plan, "bounds": bounds.of_plan(design, plan)}
+
+
+def _bounded(design: Design, report: str) -> dict[str, Any]:
+    """A report with the bound of each stage, and how much of it was reached."""
+    doc = json.loads(report)
+    # A table that is read back as it is has no plan.
+    planned = bounds.of_plan(design, doc["plan"]) if doc["plan"] else []
+    known = {bound["stage"]: bound for bound in planned}
+    for stage in doc["stages"]:
+        bound = known.get(stage["stage"])
+        if bound and stage["ns"]:
+            bound |= {"reached_percent": 100 * bound["ns"] / stage["ns"]}
+    return doc | {"bounds": list(known.values())}
+
+
+def put(
+    source: Path,
+    media: Sequence[Path],
+    name: str,
+    keys: str,
+    engine: str | None = None,
+    design: Design | None = None,
+    build: BuildProgress | None = None,
+    progress: Progress | None = None,
+    *,
+    source_format: str | None = None,
+) -> dict[str, Any]:
+    """Writes the table of a file to devices with these media files, each a part of its rows; `keys` are the
+    columns that it can be sorted by there: `"a, b"`."""
+    design = design or Design.load(DESIGN)
+    files.check_apart(media, [source, *design.files])
+    data = files.read_bytes(source)
+    shape = {"source": format_of(source, source_format), "engine": engine, "build": build, "progress": progress}
+    names = (as_text("name", name), as_text("keys", keys))
+    return json.loads(_native.table_put(design.native, _paths(media), data, *names, _text(source), **shape))
+
+
+def standing(
+    media: Sequence[Path], engine: str | None = None, design: Design | None = None, build: BuildProgress | None = None
+) -> list[dict[str, Any]]:
+    """The tables on devices with these media files."""
+    design = design or Design.load(DESIGN)
+    _check_there(media)
+    return json.loads(_native.table_list(design.native, _paths(media), engine=engine, build=build))
+
+
+def get(
+    name: str,
+    media: Sequence[Path],
+    target: Path,
+    by: str | None = None,
+    engine: str | None = None,
+    design: Design | None = None,
+    build: BuildProgress | None = None,
+    progress: Progress | None = None,
+    *,
+    target_format: str | None = None,
+    compression: str = "snappy",
+) -> dict[str, Any]:
+    """Reads a table back into a file, whole or not at all; with `by` it is sorted where it stands.
+
+    Returns what it took.
+    """
+    design = design or Design.load(DESIGN)
+    files.check_apart([target], [*media, *design.files])
+    files.check_output(target)
+    _check_there(media)
+    shape = {"target": format_of(target, target_format), "compression": compression, "engine": engine}
+    shape |= {"build": build, "progress": progress, "by": by if by is None else as_text("by", by)}
+    report, data = _native.table_get(design.native, _paths(media), as_text("name", name), **shape)
+    files.write_bytes(target, data)
+    return _bounded(design, report)
+
+
+def drop(
+    name: str,
+    media: Sequence[Path],
+    engine: str | None = None,
+    design: Design | None = None,
+    build: BuildProgress | None = None,
+) -> None:
+    """Forgets a table on devices with these media files, or what is left of it."""
+    design = design or Design.load(DESIGN)
+    _check_there(media)
+    _native.table_drop(design.native, _paths(media), as_text("name", name), engine=engine, build=build)
+
+
+def _paths(media: Sequence[Path]) -> list[str]:
+    return [as_text("the name of a media file", str(path)) for path in media]
+
+
+def _check_there(media: Sequence[Path]) -> None:
+    """A media file that isn't there holds no table, and isn't made for that."""
+    for path in media:
+        files.check_regular(path)
 
 
 def sort_table(
@@ -46,30 +174,46 @@ def sort_table(
     build: BuildProgress | None = None,
     progress: Progress | None = None,
 ) -> tuple[pyarrow.Table, dict[str, Any]]:
-    """Sorts a table of pyarrow, or a Parquet file, on simulated devices: the sorted table, and what it took.
+    """Sorts a table of pyarrow, or of a file, on simulated devices: the sorted table, and what it took.
 
     `by` names columns: `"a, b desc nulls last"`. The sort is stable. Nulls are last, and first where the greatest is.
     """
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise NearsideError("tables in Python need pyarrow: pip install pyarrow") from None
+    pa = _pyarrow()
     design = design or Design.load(DESIGN)
     shape = {"devices": devices, "engine": engine, "build": build, "progress": progress}
     if isinstance(table, str | Path):
-        data, name, parquet = files.read_bytes(Path(table)), _text(table), True
+        data, name, source = files.read_bytes(Path(table)), _text(table), format_of(Path(table))
     elif isinstance(table, pa.Table):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as stream:
-            stream.write_table(table)
-        data, name, parquet = sink.getvalue().to_pybytes(), "table", False
+        data, name, source = to_stream(table), "table", "stream"
     else:
-        raise TypeError(f"table must be a pyarrow.Table or the path of a Parquet file, not {type(table).__name__}")
+        raise TypeError(f"table must be a pyarrow.Table or the path of a file, not {type(table).__name__}")
     report, data = _native.sort_table(
-        design.native, data, as_text("by", by), name, from_parquet=parquet, to_parquet=False, **shape
+        design.native, data, as_text("by", by), name, source=source, target="stream", **shape
     )
-    with pa.ipc.open_stream(data) as stream:
-        return stream.read_all(), json.loads(report)
+    return of_stream(data), json.loads(report)
+
+
+def to_stream(table: pyarrow.Table) -> bytes:
+    """A table of pyarrow as an Arrow IPC stream."""
+    pa = _pyarrow()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def of_stream(data: bytes) -> pyarrow.Table:
+    """The table of an Arrow IPC stream."""
+    with _pyarrow().ipc.open_stream(data) as stream:
+        return stream.read_all()
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise NearsideError("tables in Python need pyarrow: pip install pyarrow") from None
+    return pyarrow
 
 
 def _text(path: str | Path) -> str:
@@ -79,14 +223,20 @@ def _text(path: str | Path) -> str:
 
 def print_report(doc: dict[str, Any]) -> None:
     """As a table for people."""
-    devices = f"{len(doc['devices'])} device{'s' if len(doc['devices']) > 1 else ''}"
-    title = f"{doc['rows']} rows on {devices} ({doc['engine']}), key: {doc['key']}"
-    table = show.table(title, "stage", "simulated time", "bytes", "GB/s", "NVMe commands")
+    count, parts = len(doc["devices"]), doc["partitions"]
+    devices = f"{count} device{'s' if count > 1 else ''}"
+    if parts > count:
+        devices += f", {parts} partitions"
+    key = f", key: {doc['key']}" if doc["key"] else ""
+    title = f"{doc['rows']} rows on {devices} ({doc['engine']}){key}"
+    table = show.table(title, "stage", "simulated time", "bytes", "GB/s", "NVMe commands", "of its bound")
+    reached = {bound["stage"]: bound.get("reached_percent") for bound in doc.get("bounds", [])}
     for stage in doc["stages"]:
         rate = f"{stage['bytes'] / stage['ns']:.2f}" if stage["ns"] else "-"
+        share = reached.get(stage["stage"])
         row = (show.nanoseconds(stage["ns"]), show.size(stage["bytes"]), rate, str(stage["commands"]))
-        table.add_row(stage["stage"], *row)
-    table.add_row("all", show.nanoseconds(doc["elapsed_ns"]), "", "", "")
+        table.add_row(stage["stage"], *row, "-" if share is None else f"{share:.0f} %")
+    table.add_row("all", show.nanoseconds(doc["elapsed_ns"]), "", "", "", "")
     show.out.print(table)
     host = doc["host"]
     ties = f", {doc['ties']} ties" if doc["ties"] else ""
@@ -94,3 +244,38 @@ def print_report(doc: dict[str, Any]) -> None:
         f"host, wall-clock: {show.nanoseconds(host['prepare_ns'])} to make keys and rows, "
         f"{show.nanoseconds(host['merge_ns'])} to merge{ties}"
     )
+    for number, device in enumerate(doc["devices"]):
+        if device["failed"]:
+            show.out.print(f"device {number} failed, and others did its part: {device['failed']}")
+
+
+def print_plan(doc: dict[str, Any]) -> None:
+    """What would be done, as a table for people."""
+    plan = doc["plan"]
+    show.out.print(f"{plan['rows']} rows of {plan['row_bytes']} bytes, key: {plan['key']}")
+    for number, partitions in enumerate(plan["devices"]):
+        rows = [part["rows"] for part in partitions]
+        nulls = sum(part["rows"] - part["sorted"] for part in partitions)
+        each = f"{min(rows)} to {max(rows)}" if len(set(rows)) > 1 else f"{rows[0]}"
+        pages = ", keys as in the file's pages" if partitions[0]["pages"] else ""
+        several = f" in {len(rows)} partitions of {each}" if len(rows) > 1 else ""
+        without = f", {nulls} of them without a key" if nulls else ""
+        show.out.print(f"device {number}: {sum(rows)} rows{several}{without}{pages}")
+    if not doc["bounds"]:
+        return
+    table = show.table("at best, simulated", "stage", "time", "bound by", "source")
+    most = max(bound["ns"] for bound in doc["bounds"])
+    for bound in doc["bounds"]:
+        limits = " (the longest)" if bound["ns"] == most else ""
+        table.add_row(bound["stage"], show.nanoseconds(bound["ns"]) + limits, bound["limit"], bound["source"])
+    show.out.print(table)
+
+
+def print_standing(tables: list[dict[str, Any]]) -> None:
+    """Tables on devices, for people."""
+    table = show.table("tables", "name", "rows", "bytes of a row", "keys", "size", "parts", "devices")
+    for entry in tables:
+        parts = f"{entry['parts']} of {entry['of_parts']}"
+        row = (str(entry["rows"]), str(entry["row_bytes"]), ", ".join(entry["keys"]), show.size(entry["bytes"]), parts)
+        table.add_row(entry["name"], *row, " ".join(map(str, entry["devices"])))
+    show.out.print(table)

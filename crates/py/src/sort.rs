@@ -1,11 +1,13 @@
-//! Sorting of tables on devices.
+//! Sorting of tables on devices, and tables that stand there.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ::sort::{parse, Plan, Progress, Report, Table};
-use device::{Factory, RtlOptions};
+use ::sort::{columns, parse, Compression, Format, Plan, Progress, Report, Store, Table};
+use device::{Engine, Factory, RtlOptions};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use serde_json::Value;
 
 use crate::build::{engine_of, factory, purpose, root, Design};
 use crate::error::raise;
@@ -14,11 +16,49 @@ use crate::progress::Teller;
 /// Between two looks at whether a sort has ended, and for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Sorts a table, the bytes of a Parquet file or of an Arrow IPC stream, on so many devices of a design. Returns a report as JSON, and the table. `name` is
-/// what errors call it; `build` hears of a compilation, and `progress` of bytes moved.
+fn options() -> RtlOptions {
+    RtlOptions {
+        purpose: purpose(),
+        ..RtlOptions::default()
+    }
+}
+
+/// A report with what it was made with.
+fn tell(report: &Report, design: &design::Design, engine: Engine, built: Option<String>) -> String {
+    let mut value = report.to_json();
+    value["design"] = design.name.clone().into();
+    value["engine"] = engine.name().into();
+    value["build"] = built.into();
+    value["time"] = "simulated".into();
+    value.to_string()
+}
+
+fn read(py: Python<'_>, source: &str, data: &[u8], name: &str) -> PyResult<Table> {
+    let source: Format = source.parse().map_err(raise)?;
+    let table = py.detach(|| Table::read(source, data.to_vec()));
+    table.map_err(|e| raise(format!("{name}: {e}")))
+}
+
+/// What a table is written as.
+fn written(target: &str, compression: &str) -> PyResult<(Format, Compression)> {
+    let target = target.parse().map_err(raise)?;
+    Ok((target, compression.parse().map_err(raise)?))
+}
+
+fn write<'py>(
+    py: Python<'py>,
+    table: &Table,
+    (target, compression): (Format, Compression),
+) -> PyResult<Bound<'py, PyBytes>> {
+    let bytes = py.detach(|| table.write(target, compression));
+    Ok(PyBytes::new(py, &bytes.map_err(raise)?))
+}
+
+/// Sorts a table, the bytes of a file ("parquet", "arrow", "stream" or "csv"), on so many devices of a design. Returns a report as JSON, and the table
+/// as a file. `name` is what errors call it; `build` hears of a compilation, and `progress` of bytes moved.
 #[pyfunction]
-#[pyo3(signature = (design, data, by, name="table", *, from_parquet=true, to_parquet=true, devices=1, engine=None,
-    build=None, progress=None))]
+#[pyo3(signature = (design, data, by, name="table", *, source="parquet", target="parquet", compression="snappy", devices=1,
+    engine=None, build=None, progress=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn sort_table<'py>(
     py: Python<'py>,
@@ -26,8 +66,9 @@ pub fn sort_table<'py>(
     data: &[u8],
     by: &str,
     name: &str,
-    from_parquet: bool,
-    to_parquet: bool,
+    source: &str,
+    target: &str,
+    compression: &str,
     devices: usize,
     engine: Option<&str>,
     build: Option<Py<PyAny>>,
@@ -37,50 +78,54 @@ pub fn sort_table<'py>(
     let engine = engine_of(engine)?;
     let root = root()?;
     let by = parse(by).map_err(raise)?;
-    let read = || match from_parquet {
-        true => Table::of_parquet(data.to_vec()),
-        false => Table::of_stream(data),
-    };
-    let table = py.detach(read).map_err(|e| raise(format!("{name}: {e}")))?;
+    let target = written(target, compression)?;
+    let table = read(py, source, data, name)?;
     let plan = py.detach(|| Plan::new(&table, &by, &root, design, devices));
     let plan = plan.map_err(raise)?;
     let (sorted, report, built) = if plan.is_empty() {
         let (sorted, report) = plan.unsorted();
         (sorted, report, None)
     } else {
-        let options = RtlOptions {
-            purpose: purpose(),
-            ..RtlOptions::default()
-        };
-        let mut factory = factory(py, design, engine, &options, build)?;
-        let teller = Teller::new(progress);
-        let (sorted, report) = run(py, plan, &mut factory, teller)?;
+        let mut factory = factory(py, design, engine, &options(), build)?;
+        let (sorted, report) = run(py, Teller::new(progress), |progress| {
+            plan.run(&mut factory, progress)
+        })?;
         (sorted, report, Some(factory.build()))
     };
-    let written = py.detach(|| match to_parquet {
-        true => sorted.to_parquet(),
-        false => sorted.to_stream(),
-    });
-    let mut value = report.to_json();
-    value["design"] = design.name.clone().into();
-    value["engine"] = engine.name().into();
-    value["build"] = built.into();
-    value["time"] = "simulated".into();
-    let written = PyBytes::new(py, &written.map_err(raise)?);
-    Ok((value.to_string(), written))
+    let report = tell(&report, design, engine, built);
+    Ok((report, write(py, &sorted, target)?))
 }
 
-/// Sorts in a thread: Python hears of Ctrl-C in its own.
-fn run(
+/// What `sort_table` would do, as JSON; nothing is compiled or run.
+#[pyfunction]
+#[pyo3(signature = (design, data, by, name="table", *, source="parquet", devices=1))]
+pub fn explain_sort(
     py: Python<'_>,
-    plan: Plan<'_>,
-    factory: &mut Factory,
+    design: &Design,
+    data: &[u8],
+    by: &str,
+    name: &str,
+    source: &str,
+    devices: usize,
+) -> PyResult<String> {
+    let root = root()?;
+    let by = parse(by).map_err(raise)?;
+    let table = read(py, source, data, name)?;
+    let plan = py.detach(|| Plan::new(&table, &by, &root, &design.inner, devices));
+    let plan = plan.map_err(raise)?;
+    Ok(py.detach(|| plan.explain()).to_string())
+}
+
+/// Works in a thread: Python hears of Ctrl-C in its own.
+fn run<T: Send>(
+    py: Python<'_>,
     mut teller: Teller,
-) -> PyResult<(Table, Report)> {
+    work: impl FnOnce(&Progress) -> ::sort::Result<T> + Send,
+) -> PyResult<T> {
     let progress = Progress::default();
     let outcome = py.detach(|| {
         std::thread::scope(|scope| {
-            let sorting = scope.spawn(|| plan.run(factory, &progress));
+            let sorting = scope.spawn(|| work(&progress));
             while !sorting.is_finished() {
                 std::thread::sleep(LOOK);
                 let (done, total) = progress.now();
@@ -93,4 +138,159 @@ fn run(
     });
     let outcome = outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     teller.settle(outcome)
+}
+
+/// Devices with media files, and how they are made.
+struct Stand<'a> {
+    design: &'a design::Design,
+    engine: Engine,
+    root: PathBuf,
+    media: Vec<PathBuf>,
+    factory: Factory,
+}
+
+impl<'a> Stand<'a> {
+    fn new(
+        py: Python<'_>,
+        design: &'a Design,
+        media: Vec<PathBuf>,
+        engine: Option<&str>,
+        build: Option<Py<PyAny>>,
+    ) -> PyResult<Stand<'a>> {
+        let engine = engine_of(engine)?;
+        Ok(Stand {
+            design: &design.inner,
+            engine,
+            root: root()?,
+            media,
+            factory: factory(py, &design.inner, engine, &options(), build)?,
+        })
+    }
+
+    /// Works with the tables.
+    fn with<T: Send>(
+        &mut self,
+        py: Python<'_>,
+        progress: Option<Py<PyAny>>,
+        work: impl FnOnce(&mut Store, &Progress) -> ::sort::Result<T> + Send,
+    ) -> PyResult<T> {
+        let Stand {
+            design,
+            root,
+            media,
+            factory,
+            ..
+        } = self;
+        let root: &Path = root;
+        run(py, Teller::new(progress), move |progress| {
+            let mut store = Store::open(root, design, factory, media)?;
+            let outcome = work(&mut store, progress)?;
+            store.close()?;
+            Ok(outcome)
+        })
+    }
+
+    fn tell(&self, report: &Report) -> String {
+        tell(report, self.design, self.engine, Some(self.factory.build()))
+    }
+}
+
+/// Writes a table to devices with these media files, each a part of its rows, with key columns to sort by; returns a report as JSON.
+#[pyfunction]
+#[pyo3(signature = (design, media, data, table, keys, name="table", *, source="parquet", engine=None, build=None, progress=None))]
+#[allow(clippy::too_many_arguments)] // keyword arguments in Python
+pub fn table_put(
+    py: Python<'_>,
+    design: &Design,
+    media: Vec<PathBuf>,
+    data: &[u8],
+    table: &str,
+    keys: &str,
+    name: &str,
+    source: &str,
+    engine: Option<&str>,
+    build: Option<Py<PyAny>>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let keys = columns(keys).map_err(raise)?;
+    let content = read(py, source, data, name)?;
+    let mut stand = Stand::new(py, design, media, engine, build)?;
+    let report = stand.with(py, progress, |store, progress| {
+        store.put(table, &content, &keys, progress)
+    })?;
+    Ok(stand.tell(&report))
+}
+
+/// The tables on devices with these media files, as JSON.
+#[pyfunction]
+#[pyo3(signature = (design, media, *, engine=None, build=None))]
+pub fn table_list(
+    py: Python<'_>,
+    design: &Design,
+    media: Vec<PathBuf>,
+    engine: Option<&str>,
+    build: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let mut stand = Stand::new(py, design, media, engine, build)?;
+    let list = stand.with(py, None, |store, _| Ok(store.list()))?;
+    Ok(Value::to_string(&list))
+}
+
+/// A table on devices with these media files, without its rows, as an Arrow IPC stream.
+#[pyfunction]
+#[pyo3(signature = (design, media, table, *, engine=None, build=None))]
+pub fn table_schema<'py>(
+    py: Python<'py>,
+    design: &Design,
+    media: Vec<PathBuf>,
+    table: &str,
+    engine: Option<&str>,
+    build: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let mut stand = Stand::new(py, design, media, engine, build)?;
+    let nothing = stand.with(py, None, |store, _| store.schema(table))?;
+    write(py, &nothing, (Format::Stream, Compression::Uncompressed))
+}
+
+/// Forgets a table on devices with these media files, or what is left of it.
+#[pyfunction]
+#[pyo3(signature = (design, media, table, *, engine=None, build=None))]
+pub fn table_drop(
+    py: Python<'_>,
+    design: &Design,
+    media: Vec<PathBuf>,
+    table: &str,
+    engine: Option<&str>,
+    build: Option<Py<PyAny>>,
+) -> PyResult<()> {
+    let mut stand = Stand::new(py, design, media, engine, build)?;
+    stand.with(py, None, |store, _| store.drop_table(table))
+}
+
+/// Reads a table back from devices with these media files; with `by` it is sorted where it stands. Returns a report as JSON, and the table as a file.
+#[pyfunction]
+#[pyo3(signature = (design, media, table, by=None, *, target="parquet", compression="snappy", engine=None, build=None,
+    progress=None))]
+#[allow(clippy::too_many_arguments)] // keyword arguments in Python
+pub fn table_get<'py>(
+    py: Python<'py>,
+    design: &Design,
+    media: Vec<PathBuf>,
+    table: &str,
+    by: Option<&str>,
+    target: &str,
+    compression: &str,
+    engine: Option<&str>,
+    build: Option<Py<PyAny>>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(String, Bound<'py, PyBytes>)> {
+    let by = by.map(parse).transpose().map_err(raise)?;
+    let target = written(target, compression)?;
+    let mut stand = Stand::new(py, design, media, engine, build)?;
+    let (found, report) = stand.with(py, progress, |store, progress| match &by {
+        Some(by) => store.sort(table, by, progress),
+        None => store.get(table, progress),
+    })?;
+    let report = stand.tell(&report);
+    Ok((report, write(py, &found, target)?))
 }

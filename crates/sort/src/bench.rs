@@ -1,5 +1,6 @@
 //! One host with several devices of a design, and a driver for each.
 
+use std::collections::VecDeque;
 use std::path::Path;
 
 use design::{Design, HostProfile, Identity, Place, Profile};
@@ -7,34 +8,77 @@ use device::Factory;
 use driver::control::Inventory;
 use driver::{Config, Controller, SharedHost};
 use host::{Machine, Program, Shared};
-use sim::{Bar, System, Time};
+use sim::{Bar, Media, System, Time};
 
-use crate::job::Job;
-use crate::report::Stage;
+use crate::job::{Done, Job};
 use crate::transfer::QUEUES;
 use crate::{Error, Progress, Result};
 
 /// Simulated time that a command may take: sorting is long.
 const PATIENCE: Time = Time::ms(10_000);
 
-/// What comes from a device: its rows, and how long they took.
-pub type Outcome = (Vec<u8>, Vec<Stage>);
+/// A driver of one of the devices.
+pub type Driver = Controller<SharedHost>;
+/// Makes the work for a partition.
+pub type Make<'a> = dyn Fn(usize) -> Result<Job> + Sync + 'a;
+
+/// Partitions that are to be sorted.
+pub struct Work<'a> {
+    /// By device.
+    pub queues: Vec<Vec<usize>>,
+    /// Another device can do it, too.
+    pub movable: bool,
+    pub make: &'a Make<'a>,
+}
+
+/// A sorted partition.
+pub struct Outcome {
+    pub partition: usize,
+    pub device: usize,
+    pub done: Done,
+}
+
+/// A device that failed, and is used no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub device: usize,
+    pub error: String,
+}
+
+/// What ended a device's work early.
+enum Trouble {
+    Stopped,
+    Host(Error),
+    Device(driver::Error),
+}
+
+/// What one program did: partitions, and what ended it, and at which one.
+type Went = (Vec<(usize, Done)>, Option<Trouble>);
 
 /// A host with its devices.
 pub struct Bench {
     shared: Shared,
-    drivers: Vec<Controller<SharedHost>>,
+    pub drivers: Vec<Driver>,
+    /// What else happens to the machine, and when: failures in tests.
+    pub events: Vec<(Time, Event)>,
 }
 
+/// Happens to a machine at a time.
+pub type Event = Box<dyn FnOnce(&mut Machine) + Send>;
+
 impl Bench {
-    /// Gives so many devices power, starts their drivers, and sets the design's media profile.
-    pub fn new(root: &Path, design: &Design, factory: &mut Factory, count: usize) -> Result<Bench> {
+    /// Gives devices with these media power, starts their drivers, and sets the design's media profile.
+    pub fn new(
+        root: &Path,
+        design: &Design,
+        factory: &mut Factory,
+        media: Vec<(Media, Identity)>,
+    ) -> Result<Bench> {
         let (host, link) = design.attached().map_err(Error::new)?;
         let mut system = System::new(&host).map_err(Error::new)?;
-        for number in 0..count {
-            let place = Place::Number(number as u32);
-            factory.set_identity(Identity::of(design, place).map_err(Error::new)?);
-            let media = factory.media().map_err(Error::new)?;
+        let count = media.len();
+        for (media, identity) in media {
+            factory.set_identity(identity);
             let device = factory.device(media).map_err(Error::new)?;
             let windows = [
                 (Bar::Nvme, 64 << 10),
@@ -54,7 +98,7 @@ impl Bench {
             command_timeout: PATIENCE,
             ..Config::default()
         };
-        let start = |number: usize| -> driver::Result<Controller<SharedHost>> {
+        let start = |number: usize| -> driver::Result<Driver> {
             let host = SharedHost::new(&shared, number, design.cpu.costs(), 0, QUEUES * number);
             let mut controller = Controller::start(host, config)?;
             let inventory = Inventory::read(controller.host_mut())?;
@@ -66,21 +110,145 @@ impl Bench {
         };
         let drivers: driver::Result<Vec<_>> = (0..count).map(start).collect();
         let drivers = drivers.map_err(Error::new)?;
-        Ok(Bench { shared, drivers })
+        Ok(Bench {
+            shared,
+            drivers,
+            events: Vec::new(),
+        })
     }
 
-    /// Has each device do its job, all at the same time.
-    pub fn run(&mut self, jobs: &[Job], progress: &Progress) -> Result<Vec<Outcome>> {
-        let drivers = self.drivers.iter_mut().zip(jobs).enumerate();
-        let programs = drivers.map(|(number, (driver, job))| {
-            let work = move |_: &host::Cpu| job.run(driver, progress);
-            let program: Program<'_, driver::Result<Outcome>> = Box::new(work);
-            (QUEUES * number, program)
+    /// Devices whose storage is memory.
+    pub fn of_memory(
+        root: &Path,
+        design: &Design,
+        factory: &mut Factory,
+        count: usize,
+    ) -> Result<Bench> {
+        let one = |number: usize| {
+            let identity = Identity::of(design, Place::Number(number as u32));
+            let media = factory.media().map_err(Error::new)?;
+            Ok((media, identity.map_err(Error::new)?))
+        };
+        let media: Result<Vec<_>> = (0..count).map(one).collect();
+        Bench::new(root, design, factory, media?)
+    }
+
+    /// Has each device do something, all at the same time.
+    pub fn each<R: Send>(
+        &mut self,
+        work: impl Fn(usize, &mut Driver) -> driver::Result<R> + Sync,
+    ) -> Result<Vec<R>> {
+        let work = &work;
+        let drivers = self.drivers.iter_mut().enumerate();
+        let programs = drivers.map(|(device, driver)| {
+            let program: Program<'_, driver::Result<R>> =
+                Box::new(move |_: &host::Cpu| work(device, driver));
+            (QUEUES * device, program)
         });
         let done = self.shared.run(programs.collect()).map_err(Error::new)?;
-        let named = |(number, outcome): (usize, driver::Result<Outcome>)| {
-            outcome.map_err(|e| Error::new(format!("device {number}: {e}")))
+        let named = |(device, outcome): (usize, driver::Result<R>)| {
+            outcome.map_err(|e| Error::new(format!("device {device}: {e}")))
         };
         done.into_iter().enumerate().map(named).collect()
     }
+
+    /// Has each device sort its partitions one after another, all devices at the same time. What a device that fails leaves undone others do, if
+    /// they can. Outcomes come in the order of their partitions.
+    pub fn sort(
+        &mut self,
+        work: Work,
+        progress: &Progress,
+    ) -> Result<(Vec<Outcome>, Vec<Failure>)> {
+        let (mut outcomes, mut failures) = (Vec::new(), Vec::<Failure>::new());
+        let mut queues: Vec<VecDeque<usize>> =
+            work.queues.into_iter().map(VecDeque::from).collect();
+        loop {
+            let before = failures.len();
+            for (device, (done, trouble)) in self.round(&queues, work.make, progress)? {
+                let fresh = done.len();
+                outcomes.extend(done.into_iter().map(|(partition, done)| Outcome {
+                    partition,
+                    device,
+                    done,
+                }));
+                queues[device].drain(..fresh);
+                match trouble {
+                    None => {}
+                    Some(Trouble::Stopped) => {
+                        return Err(Error::new(format!("device {device}: interrupted")))
+                    }
+                    Some(Trouble::Host(error)) => return Err(error),
+                    Some(Trouble::Device(error)) => failures.push(Failure {
+                        device,
+                        error: error.to_string(),
+                    }),
+                }
+            }
+            if failures.len() == before {
+                break;
+            }
+            let left: Vec<usize> = queues.iter_mut().flat_map(std::mem::take).collect();
+            let failed = |device: &usize| failures.iter().any(|f| f.device == *device);
+            let alive: Vec<usize> = (0..queues.len()).filter(|d| !failed(d)).collect();
+            if !work.movable || alive.is_empty() {
+                let Failure { device, error } = &failures[0];
+                return Err(Error::new(format!("device {device}: {error}")));
+            }
+            for (n, partition) in left.into_iter().enumerate() {
+                queues[alive[n % alive.len()]].push_back(partition);
+            }
+        }
+        outcomes.sort_by_key(|outcome| outcome.partition);
+        Ok((outcomes, failures))
+    }
+
+    /// Lets each device with work do it until it fails.
+    fn round(
+        &mut self,
+        queues: &[VecDeque<usize>],
+        make: &Make,
+        progress: &Progress,
+    ) -> Result<Vec<(usize, Went)>> {
+        let busy = |(device, _): &(usize, &mut Driver)| !queues[*device].is_empty();
+        let drivers = self.drivers.iter_mut().enumerate().filter(busy);
+        let mut devices = Vec::new();
+        let mut programs: Vec<(usize, Program<'_, Option<Went>>)> = Vec::new();
+        for (device, driver) in drivers {
+            devices.push(device);
+            let queue = &queues[device];
+            let work = move |_: &host::Cpu| Some(run(driver, queue, make, progress));
+            programs.push((QUEUES * device, Box::new(work)));
+        }
+        for (n, (time, event)) in std::mem::take(&mut self.events).into_iter().enumerate() {
+            let shared = self.shared.clone();
+            let program = move |cpu: &host::Cpu| {
+                if cpu.sleep_until(time).is_ok() {
+                    shared.with(event);
+                }
+                None
+            };
+            programs.push((QUEUES * queues.len() + n, Box::new(program)));
+        }
+        let went = self.shared.run(programs).map_err(Error::new)?;
+        Ok(devices
+            .into_iter()
+            .zip(went.into_iter().flatten())
+            .collect())
+    }
+}
+
+fn run(driver: &mut Driver, queue: &VecDeque<usize>, make: &Make, progress: &Progress) -> Went {
+    let mut done = Vec::new();
+    for &partition in queue {
+        let job = match make(partition) {
+            Ok(job) => job,
+            Err(error) => return (done, Some(Trouble::Host(error))),
+        };
+        match job.run(driver, progress) {
+            Ok(one) => done.push((partition, one)),
+            Err(driver::Error::Interrupted) => return (done, Some(Trouble::Stopped)),
+            Err(error) => return (done, Some(Trouble::Device(error))),
+        }
+    }
+    (done, None)
 }

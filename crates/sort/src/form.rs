@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use arrow_array::{make_array, Array, ArrayRef, RecordBatch, UInt64Array};
 use arrow_buffer::{BooleanBuffer, MutableBuffer, NullBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Schema};
 use arrow_select::take::{take, TakeOptions};
 
 use crate::{Error, Result};
@@ -70,10 +70,16 @@ fn number(bytes: &[u8]) -> usize {
 impl Form {
     /// The form of a table's rows.
     pub fn of(batch: &RecordBatch) -> Result<Form> {
-        let stored: Vec<_> = batch
-            .columns()
-            .iter()
-            .map(|column| (store_of(column.data_type()), column.null_count() > 0))
+        let nulls = batch.columns().iter().map(|c| c.null_count() > 0);
+        Form::new(&batch.schema(), &nulls.collect::<Vec<bool>>())
+    }
+
+    /// The form of rows with these columns, of which some have nulls.
+    pub fn new(schema: &Schema, nulls: &[bool]) -> Result<Form> {
+        let kinds = schema.fields().iter().map(|field| field.data_type());
+        let stored: Vec<_> = kinds
+            .zip(nulls)
+            .map(|(kind, &nulls)| (store_of(kind), nulls))
             .collect();
         let has_bit = |store: Store, nulls: bool| nulls && !matches!(store, Store::Place);
         let bits = stored.iter().filter(|s| has_bit(s.0 .0, s.1)).count();
@@ -103,21 +109,27 @@ impl Form {
         Ok(Form { columns, row_bytes })
     }
 
-    /// Rows of a table, in the order of their numbers here.
-    pub fn encode(&self, batch: &RecordBatch, order: &[u32]) -> Vec<u8> {
+    /// Rows of a part of a table, in the order of their numbers in it; `first` is the number of its first row in the table.
+    pub fn encode(&self, part: &[ArrayRef], first: usize, order: &[u32]) -> Vec<u8> {
         let mut out = vec![0; order.len() * self.row_bytes];
-        for (column, array) in self.columns.iter().zip(batch.columns()) {
-            column.encode(array, order, &mut out, self.row_bytes);
+        for (column, array) in self.columns.iter().zip(part) {
+            column.encode(array, first, order, &mut out, self.row_bytes);
         }
         out
     }
 
-    /// Columns of rows, in the order of (part, row); what is in no row is in `batch`.
+    /// Which columns are not in the rows.
+    pub fn apart(&self) -> impl Iterator<Item = bool> + '_ {
+        let columns = self.columns.iter();
+        columns.map(|column| matches!(column.store, Store::Heap | Store::Place))
+    }
+
+    /// Columns of rows, in the order of (part, row); what is in no row is in the columns of the whole table.
     pub fn decode(
         &self,
-        batch: &RecordBatch,
+        whole: &[ArrayRef],
         which: &[usize],
-        parts: &[Vec<u8>],
+        parts: &[&[u8]],
         order: &[(u32, u32)],
     ) -> Result<Vec<ArrayRef>> {
         let size = self.row_bytes;
@@ -133,7 +145,7 @@ impl Form {
                 if let Some(array) = done.get(&n) {
                     return Ok(array.clone());
                 }
-                let array = self.columns[n].decode(batch.column(n), &rows)?;
+                let array = self.columns[n].decode(&whole[n], &rows)?;
                 done.insert(n, array.clone());
                 Ok(array)
             })
@@ -142,7 +154,14 @@ impl Form {
 }
 
 impl Column {
-    fn encode(&self, array: &ArrayRef, order: &[u32], out: &mut [u8], row_bytes: usize) {
+    fn encode(
+        &self,
+        array: &ArrayRef,
+        first: usize,
+        order: &[u32],
+        out: &mut [u8],
+        row_bytes: usize,
+    ) {
         let (at, width) = (self.at, self.width);
         let rows = order.iter().map(|&row| row as usize);
         let places = rows.zip(out.chunks_exact_mut(row_bytes));
@@ -170,7 +189,7 @@ impl Column {
             }
             Store::Place => {
                 for (row, out) in places {
-                    out[at..at + 8].copy_from_slice(&(row as u64).to_le_bytes());
+                    out[at..at + 8].copy_from_slice(&((first + row) as u64).to_le_bytes());
                 }
             }
         }

@@ -34,13 +34,15 @@ pub enum Compared {
 pub struct Key {
     /// Columns of the order.
     pub columns: Vec<usize>,
-    fields: Vec<SortField>,
+    fields: Vec<(DataType, SortOptions)>,
     pub compared: Compared,
     /// Bytes of what the engine compares: 4, 8 or 16.
     pub bytes: usize,
     /// The sorter's argument.
     pub kind: u32,
     pub nulls_first: bool,
+    /// The greatest of the first column is first.
+    descending: bool,
     /// In words.
     pub text: String,
 }
@@ -64,6 +66,10 @@ fn plain(kind: &DataType) -> Option<(usize, u32, &'static str)> {
         Float64 => (8, TOTAL_ORDER, "IEEE 754 totalOrder"),
         _ => return None,
     })
+}
+
+fn prefix_text() -> String {
+    format!("first {PREFIX} bytes of the normalised key")
 }
 
 fn find(schema: &Schema, name: &str) -> Result<usize> {
@@ -107,14 +113,9 @@ impl Key {
                 )));
             }
             columns.push(at);
-            fields.push(field);
+            fields.push((kind.clone(), options));
         }
-        let whole = (
-            Compared::Prefix,
-            PREFIX,
-            2,
-            format!("first {PREFIX} bytes of the normalised key"),
-        );
+        let whole = (Compared::Prefix, PREFIX, 2, prefix_text());
         let (compared, bytes, kind, text) = match plain(schema.field(columns[0]).data_type()) {
             Some((width, order, text)) if by.len() == 1 => {
                 let bytes = width.max(4);
@@ -133,27 +134,54 @@ impl Key {
             bytes,
             kind: kind | INDEXES_ONLY,
             nulls_first: by[0].nulls_first,
+            descending: by[0].descending,
             text,
         })
     }
 
-    /// Numbers of the rows `from..to` that the engine sorts, then those whose key is null: only of one column, as a null is a part of a normalised key
-    /// of several.
-    pub fn split(&self, batch: &RecordBatch, from: u32, to: u32) -> (Vec<u32>, usize) {
+    /// Numbers of the rows of a part that the engine sorts, then those whose key is null: only of one column, as a null is a part of a
+    /// normalised key of several. And how many it sorts.
+    pub fn split(&self, batch: &RecordBatch) -> (Vec<u32>, usize) {
         let nulls = match self.columns[..] {
             [column] => batch.column(column).logical_nulls(),
             _ => None,
         };
         let valid = |row: &u32| nulls.as_ref().is_none_or(|n| n.is_valid(*row as usize));
-        let (mut rows, nulls): (Vec<u32>, Vec<u32>) = (from..to).partition(valid);
+        let all = 0..batch.num_rows() as u32;
+        let (mut rows, nulls): (Vec<u32>, Vec<u32>) = all.partition(valid);
         let count = rows.len();
         rows.extend(nulls);
         (rows, count)
     }
 
+    /// The same order of one column, by the beginning of the key that is normalised in ascending order with nulls last. The engine turns it around where
+    /// the greatest is to be first.
+    pub fn normalised(self) -> Key {
+        let ascending = SortOptions {
+            descending: false,
+            nulls_first: false,
+        };
+        let turned = if self.descending { GREATEST_FIRST } else { 0 };
+        Key {
+            fields: self
+                .fields
+                .iter()
+                .map(|(kind, _)| (kind.clone(), ascending))
+                .collect(),
+            compared: Compared::Prefix,
+            bytes: PREFIX,
+            kind: 2 | INDEXES_ONLY | turned,
+            text: prefix_text(),
+            ..self
+        }
+    }
+
     /// Normalised keys: their bytes compare as the rows do.
     pub fn rows(&self, columns: &[ArrayRef]) -> Result<Rows> {
-        let converter = RowConverter::new(self.fields.clone()).map_err(Error::new)?;
+        let fields = self.fields.iter();
+        let fields =
+            fields.map(|(kind, options)| SortField::new_with_options(kind.clone(), *options));
+        let converter = RowConverter::new(fields.collect()).map_err(Error::new)?;
         converter.convert_columns(columns).map_err(Error::new)
     }
 
@@ -163,11 +191,11 @@ impl Key {
         columns.map(|&at| batch.column(at).clone()).collect()
     }
 
-    /// What the engine compares of these rows, one after the other. `whole` are the normalised keys of the table, if there are any.
-    pub fn encode(&self, batch: &RecordBatch, whole: Option<&Rows>, order: &[u32]) -> Vec<u8> {
+    /// What the engine compares of these rows of a part, one after the other.
+    pub fn encode(&self, batch: &RecordBatch, order: &[u32]) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(order.len() * self.bytes);
-        match (self.compared, whole) {
-            (Compared::Plain { width, signed }, _) => {
+        match self.compared {
+            Compared::Plain { width, signed } => {
                 let data = batch.column(self.columns[0]).to_data();
                 let values = &data.buffers()[0][data.offset() * width..];
                 for &row in order {
@@ -180,16 +208,16 @@ impl Key {
                     );
                 }
             }
-            (Compared::Prefix, Some(whole)) => {
+            Compared::Prefix => {
+                let rows = self.rows(&self.of_batch(batch))?;
                 for &row in order {
-                    let mut first = prefix(whole, row as usize);
+                    let mut first = prefix(&rows, row as usize);
                     first.reverse();
                     out.extend_from_slice(&first);
                 }
             }
-            (Compared::Prefix, None) => {}
         }
-        out
+        Ok(out)
     }
 }
 

@@ -2,20 +2,36 @@
 
 use arrow_row::{Row, Rows};
 
-use crate::key::prefix;
 use crate::{Error, Result};
 
-/// Numbers of a device's rows in their order. The first `sorted` came from the engine; the others have no key.
+/// How a device's rows come.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// Rows whose first key is null stand together, at one end.
+    pub nulls: usize,
+    /// It is the first end.
+    pub nulls_before: bool,
+    /// So many come from the engine, the others stand behind.
+    pub sorted: usize,
+}
+
+/// Numbers of a device's rows in their order.
 ///
-/// Where the engine has compared the beginning of the keys only, those that begin alike are put in order here: `ties` counts them.
-pub fn order(rows: &Rows, sorted: usize, nulls_first: bool, ties: Option<&mut u64>) -> Vec<u32> {
-    let mut out: Vec<u32> = (0..rows.num_rows() as u32).collect();
-    if let Some(ties) = ties {
+/// Where the engine has not compared whole keys, rows that it took for equal stand together (`alike`), and are put in order here: `ties` counts them.
+pub fn order(
+    rows: &Rows,
+    arrival: Arrival,
+    nulls_first: bool,
+    alike: Option<&dyn Fn(usize, usize) -> bool>,
+    ties: &mut u64,
+) -> Vec<u32> {
+    let count = rows.num_rows();
+    let mut out: Vec<u32> = (0..count as u32).collect();
+    if let Some(alike) = alike {
         let mut start = 0;
-        while start < sorted {
-            let first = prefix(rows, start);
-            let same = (start..sorted).take_while(|&n| prefix(rows, n) == first);
-            let end = start + same.count();
+        while start < arrival.sorted {
+            let same = (start..arrival.sorted).take_while(|&n| alike(start, n));
+            let end = start + same.count().max(1);
             if end - start > 1 {
                 *ties += (end - start) as u64;
                 out[start..end].sort_by(|&a, &b| key(rows, a).cmp(&key(rows, b)));
@@ -23,8 +39,10 @@ pub fn order(rows: &Rows, sorted: usize, nulls_first: bool, ties: Option<&mut u6
             start = end;
         }
     }
-    if nulls_first {
-        out.rotate_left(sorted);
+    match (arrival.nulls_before, nulls_first) {
+        (false, true) => out.rotate_right(arrival.nulls),
+        (true, false) => out.rotate_left(arrival.nulls),
+        _ => {}
     }
     out
 }
@@ -40,13 +58,13 @@ pub struct Run {
 }
 
 impl Run {
-    /// Refuses a run that is not in order.
-    pub fn check(&self, device: usize) -> Result<()> {
+    /// Refuses a run that is not in order; `whose` begins what the error says.
+    pub fn check(&self, whose: impl FnOnce() -> String) -> Result<()> {
         let rows = &self.rows;
         let sorted = self
             .order
             .is_sorted_by(|&a, &b| key(rows, a) <= key(rows, b));
-        let wrong = || Error::new(format!("device {device} gave rows that are not in order"));
+        let wrong = || Error::new(format!("{} rows that are not in order", whose()));
         sorted.then_some(()).ok_or_else(wrong)
     }
 

@@ -65,6 +65,28 @@ pub fn parse(text: &str) -> Result<Vec<By>> {
         .collect()
 }
 
+/// Reads names of columns, with commas between them; there may be none.
+pub fn columns(text: &str) -> Result<Vec<String>> {
+    let tokens = tokens(text).map_err(|_| no_columns(text))?;
+    if tokens.is_empty() {
+        return Ok(Vec::new());
+    }
+    let named = |item: &[Token]| match item {
+        [Token::Word(name) | Token::Quoted(name)] => Ok(name.clone()),
+        _ => Err(no_columns(text)),
+    };
+    tokens
+        .split(|token| *token == Token::Comma)
+        .map(named)
+        .collect()
+}
+
+fn no_columns(text: &str) -> Error {
+    Error::new(format!(
+        "keys = {text:?}: allowed are names of columns with commas between them, in quotes if they have spaces or commas"
+    ))
+}
+
 fn one(item: &[Token], text: &str) -> Result<By> {
     let mut item = item.iter();
     let column = match item.next() {
@@ -126,6 +148,16 @@ mod tests {
             by("d, \"e", false, true),
         ];
         assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn columns_are_read() {
+        assert_eq!(columns("a,\"b, c\" , d").unwrap(), ["a", "b, c", "d"]);
+        assert!(columns(" ").unwrap().is_empty());
+        for text in ["a b", "a,", ",", "\"a", "a desc"] {
+            let error = columns(text).unwrap_err().to_string();
+            assert!(error.starts_with("keys = "), "{error}");
+        }
     }
 
     #[test]

@@ -23,13 +23,20 @@ pub struct Pages {
     pub dictionary: Vec<u8>,
     /// Runs of keys.
     pub encoded: Vec<u8>,
+    /// What the engine has to know of them.
+    pub shape: Shape,
+}
+
+/// How keys and values look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
     entries: usize,
     /// Bits of a key.
     width: usize,
     value_bytes: usize,
 }
 
-impl Pages {
+impl Shape {
     /// Dword 15 of the command `decode`.
     pub fn dword(&self) -> u32 {
         (self.entries as u32 - 1) | (self.width as u32) << 16 | self.value_bytes.ilog2() << 24
@@ -262,9 +269,11 @@ impl Column {
         Pages {
             dictionary: self.dictionary.to_vec(),
             encoded,
-            entries: self.entries,
-            width: self.width,
-            value_bytes: self.value_bytes,
+            shape: Shape {
+                entries: self.entries,
+                width: self.width,
+                value_bytes: self.value_bytes,
+            },
         }
     }
 
@@ -307,26 +316,27 @@ mod tests {
 
     /// What the engine makes of it.
     fn decode(pages: &Pages, count: usize) -> Vec<u8> {
+        let shape = pages.shape;
         let (mut out, mut rest) = (Vec::new(), Bytes::from(pages.encoded.clone()));
         let mut push = |key: usize| {
-            let at = key * pages.value_bytes;
-            out.extend_from_slice(&pages.dictionary[at..at + pages.value_bytes]);
+            let at = key * shape.value_bytes;
+            out.extend_from_slice(&pages.dictionary[at..at + shape.value_bytes]);
         };
         let mut left = count;
-        while left > 0 && pages.width == 0 {
+        while left > 0 && shape.width == 0 {
             push(0);
             left -= 1;
         }
         while left > 0 {
             let (header, behind) = length(&rest).unwrap();
             if header & 1 == 0 {
-                let (key, behind) = split(&behind, pages.width.div_ceil(8)).unwrap();
+                let (key, behind) = split(&behind, shape.width.div_ceil(8)).unwrap();
                 let key = key.iter().rev().fold(0, |n, &b| n << 8 | usize::from(b));
                 (0..header >> 1).for_each(|_| push(key));
                 left -= header >> 1;
                 rest = behind;
             } else {
-                let (keys, behind) = split(&behind, (header >> 1) * pages.width).unwrap();
+                let (keys, behind) = split(&behind, (header >> 1) * shape.width).unwrap();
                 let here = ((header >> 1) * GROUP).min(left);
                 assert!(
                     here % GROUP == 0 || here == left,
@@ -334,7 +344,7 @@ mod tests {
                 );
                 for n in 0..here {
                     let bit = |at: usize| usize::from(keys[at / 8] >> (at % 8) & 1);
-                    push((0..pages.width).fold(0, |k, b| k | bit(n * pages.width + b) << b));
+                    push((0..shape.width).fold(0, |k, b| k | bit(n * shape.width + b) << b));
                 }
                 left -= here;
                 rest = behind;
@@ -356,7 +366,7 @@ mod tests {
         let mut writer = ArrowWriter::try_new(&mut file, batch.schema(), Some(properties)).unwrap();
         writer.write(&batch).unwrap();
         writer.close().unwrap();
-        Table::of_parquet(file).unwrap()
+        Table::read(crate::Format::Parquet, file).unwrap()
     }
 
     #[test]
@@ -401,7 +411,7 @@ mod tests {
                         let from = random.below(3000) as u32;
                         let to = from + 1 + random.below(u64::from(3001 - from)) as u32;
                         let order: Vec<u32> = (from..to).collect();
-                        let wanted = key.encode(&table.batch, None, &order);
+                        let wanted = key.encode(&table.batch, &order).unwrap();
                         assert_eq!(decode(&column.part(from, to), order.len()), wanted);
                     }
                 }

@@ -1,21 +1,26 @@
-//! A sort: what it needs is known before any device is built.
+//! A sort of a table in memory: what it needs is known before any device is built.
 
+use std::ops::Range;
 use std::path::Path;
-use std::time::Instant;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use design::Design;
 use device::Factory;
 use driver::control::block;
+use serde_json::{json, Value};
 
-use crate::bench::{Bench, Outcome};
+use crate::bench::{Bench, Work};
+use crate::digest;
 use crate::form::Form;
+use crate::gather::Gather;
 use crate::guard::guarded;
-use crate::job::{Job, Keys, Opcodes, Shape, Vacant};
-use crate::key::{Compared, Key};
-use crate::merge::{merge, order, Run};
+use crate::job::{Decode, Job, Opcodes, Shape};
+use crate::key::Key;
+use crate::merge::Arrival;
 use crate::pages::Column;
-use crate::report::Device;
+use crate::room::Room;
 use crate::{By, Error, Progress, Report, Result, Table};
 
 /// Devices of a host.
@@ -28,37 +33,77 @@ pub struct Plan<'a> {
     root: &'a Path,
     key: Key,
     form: Form,
-    jobs: Vec<Job>,
-    report: Report,
+    opcodes: Opcodes,
+    pages: Option<Column>,
+    namespace: Range<u64>,
+    /// Rows, in their order.
+    partitions: Vec<Range<usize>>,
+    /// Which of them a device sorts.
+    queues: Vec<Vec<usize>>,
+    prepare: Mutex<Duration>,
 }
 
-/// Opcodes of the commands that a design's engines have.
-fn opcodes(design: &Design, root: &Path) -> Result<Opcodes> {
-    let engines = design.engines(root).map_err(Error::new)?;
-    let first = |kind: u32| {
-        let of_kind = engines.iter().filter(|engine| engine.manifest.kind == kind);
-        of_kind
-            .flat_map(|engine| &engine.commands)
-            .map(|command| command.opcode)
-            .next()
-    };
-    let needed = |kind: u32, name: &str| {
-        let design = &design.name;
-        first(kind).ok_or_else(|| {
-            Error::new(format!(
-                "the design {design} has no engine {name} with NVMe commands; the design sort has"
-            ))
+impl Opcodes {
+    /// Of the commands that a design's engines have.
+    pub fn of(design: &Design, root: &Path) -> Result<Opcodes> {
+        let engines = design.engines(root).map_err(Error::new)?;
+        let first = |kind: u32| {
+            let of_kind = engines.iter().filter(|engine| engine.manifest.kind == kind);
+            of_kind
+                .flat_map(|engine| &engine.commands)
+                .map(|command| command.opcode)
+                .next()
+        };
+        let needed = |kind: u32, name: &str| {
+            let design = &design.name;
+            first(kind).ok_or_else(|| {
+                Error::new(format!(
+                    "the design {design} has no engine {name} with NVMe commands; the design sort has"
+                ))
+            })
+        };
+        Ok(Opcodes {
+            sort: needed(block::SORTER, "sorter")?,
+            shuffle: needed(block::ROW_SHUFFLE, "row_shuffle")?,
+            decode: first(block::DICT_DECODE),
         })
-    };
-    Ok(Opcodes {
-        sort: needed(block::SORTER, "sorter")?,
-        shuffle: needed(block::ROW_SHUFFLE, "row_shuffle")?,
-        decode: first(block::DICT_DECODE),
-    })
+    }
+}
+
+/// The number of devices, if a host can have so many.
+pub fn check_devices(devices: usize) -> Result<usize> {
+    match (1..=MOST_DEVICES).contains(&devices) {
+        true => Ok(devices),
+        false => Err(Error::new(format!(
+            "devices = {devices}: allowed are 1 to {MOST_DEVICES}"
+        ))),
+    }
+}
+
+/// The most rows, up to `all`, that fit. If some fit, fewer do.
+pub fn most_rows(all: usize, fits: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, all);
+    while low < high {
+        let middle = high - (high - low) / 2;
+        match fits(middle) {
+            true => low = middle,
+            false => high = middle - 1,
+        }
+    }
+    low
+}
+
+/// Cuts a range into so many parts, as even as can be; their bounds are multiples of a step from its start on.
+pub fn cut(range: &Range<usize>, parts: usize, step: usize) -> Vec<Range<usize>> {
+    let steps = range.len().div_ceil(step);
+    let bound = |n: usize| (range.start + steps * n / parts * step).min(range.end);
+    let parts = (0..parts).map(|n| bound(n)..bound(n + 1));
+    parts.filter(|part| !part.is_empty()).collect()
 }
 
 impl<'a> Plan<'a> {
-    /// Looks at all that could be wrong, and makes what goes to the devices of a design: the table's rows in contiguous parts.
+    /// Looks at all that could be wrong, and decides which device gets which rows: each a contiguous part, in as many partitions as fit one
+    /// after another.
     pub fn new(
         table: &'a Table,
         by: &[By],
@@ -66,96 +111,154 @@ impl<'a> Plan<'a> {
         design: &'a Design,
         devices: usize,
     ) -> Result<Plan<'a>> {
-        let begin = Instant::now();
-        if !(1..=MOST_DEVICES).contains(&devices) {
-            return Err(Error::new(format!(
-                "devices = {devices}: allowed are 1 to {MOST_DEVICES}"
-            )));
-        }
+        let devices = check_devices(devices)?;
         if design.media.file.is_some() && devices > 1 {
             return Err(Error::new(
                 "media.file: several devices can't have one file; take a design without it",
             ));
         }
-        let opcodes = opcodes(design, root)?;
+        let opcodes = Opcodes::of(design, root)?;
         let key = Key::of(&table.schema(), by)?;
         let batch = &table.batch;
         let form = Form::of(batch)?;
         let rows = batch.num_rows();
-        let Ok(all) = u32::try_from(rows) else {
+        if u32::try_from(rows).is_err() {
             return Err(Error::new(format!("{rows} rows: allowed are {}", u32::MAX)));
-        };
+        }
         let extent = design.nvme.extent(1, design.media.bytes);
-        let namespace = extent.end - extent.start;
+        let namespace = 0..extent.end - extent.start;
         let pages = match opcodes.decode {
             Some(_) => Column::of(table, &key),
             None => None,
         };
-        let devices = devices.min(rows);
-        let bound = |n: usize| (u64::from(all) * n as u64 / devices as u64) as u32;
-        let mut parts = Vec::new();
-        for n in 0..devices {
-            let (from, to) = (bound(n), bound(n + 1));
-            let (order, sorted) = key.split(batch, from, to);
-            let pages = pages.as_ref().map(|pages| pages.part(from, to));
+        let most = most_rows(rows, |rows| {
             let shape = Shape {
-                rows: order.len(),
-                sorted,
+                rows,
+                sorted: rows,
                 row_bytes: form.row_bytes,
                 key_bytes: key.bytes,
             };
-            let sizes = pages
-                .as_ref()
-                .map(|p| (p.dictionary.len(), p.encoded.len()));
-            let vacant = Vacant::find(shape, sizes, namespace)?;
-            parts.push((order, sorted, pages, vacant));
+            let mut room = Room::new(&namespace);
+            shape.source(&mut room);
+            shape.work(&mut room);
+            room.fits()
+        });
+        if most == 0 && rows > 0 {
+            return Err(Error::new(format!(
+                "the table is too large: {rows} rows, of which not one fits in a device with its key and room to sort; its namespace has {} KiB",
+                namespace.end >> 10
+            )));
         }
-        let prefix = key.compared == Compared::Prefix && rows > 0;
-        let whole = guarded("the keys can't be normalised", || {
-            let make = || key.rows(&key.of_batch(batch));
-            prefix.then(make).transpose()
-        })?;
-        let mut report = Report {
-            rows,
-            row_bytes: form.row_bytes,
-            key: key.text.clone(),
-            pages: pages.is_some(),
-            ..Report::default()
-        };
-        let mut jobs = Vec::new();
-        for (order, sorted, pages, vacant) in parts {
-            report.devices.push(Device {
-                rows: order.len(),
-                nulls: order.len() - sorted,
-                stages: Vec::new(),
-            });
-            let keys = match pages {
-                Some(pages) => Keys::Pages(pages),
-                None => Keys::Plain(key.encode(batch, whole.as_ref(), &order[..sorted])),
-            };
-            let rows = form.encode(batch, &order);
-            jobs.push(vacant.with(keys, rows, opcodes, key.kind));
+        let (mut partitions, mut queues) = (Vec::new(), Vec::new());
+        for part in cut(&(0..rows), devices, 1) {
+            let first = partitions.len();
+            partitions.extend(cut(&part, part.len().div_ceil(most), 1));
+            queues.push((first..partitions.len()).collect());
         }
-        report.prepare = begin.elapsed();
         Ok(Plan {
             table,
             design,
             root,
             key,
             form,
-            jobs,
-            report,
+            opcodes,
+            pages,
+            namespace,
+            partitions,
+            queues,
+            prepare: Mutex::default(),
         })
     }
 
     /// True if there is nothing to sort, and so no device needed.
     pub fn is_empty(&self) -> bool {
-        self.jobs.is_empty()
+        self.partitions.is_empty()
+    }
+
+    fn part(&self, partition: usize) -> RecordBatch {
+        let rows = &self.partitions[partition];
+        self.table.batch.slice(rows.start, rows.len())
+    }
+
+    fn shape(&self, rows: usize, sorted: usize) -> Shape {
+        Shape {
+            rows,
+            sorted,
+            row_bytes: self.form.row_bytes,
+            key_bytes: self.key.bytes,
+        }
+    }
+
+    /// What a device gets for a partition, and does with it.
+    pub(crate) fn job(&self, partition: usize) -> Result<Job> {
+        let begin = Instant::now();
+        let job = guarded("the keys can't be normalised", || {
+            let Range { start, end } = self.partitions[partition];
+            let part = self.part(partition);
+            let (order, sorted) = self.key.split(&part);
+            let shape = self.shape(order.len(), sorted);
+            let mut room = Room::new(&self.namespace);
+            let source = shape.source(&mut room);
+            let work = shape.work(&mut room);
+            let pages = self.pages.as_ref().and_then(|column| {
+                let pages = column.part(start as u32, end as u32);
+                let dictionary = room.take(pages.dictionary.len() as u64);
+                let encoded = room.take(pages.encoded.len() as u64);
+                room.fits().then_some((pages, dictionary, encoded))
+            });
+            let mut put = Vec::new();
+            let decode = match pages {
+                Some((pages, dictionary, encoded)) => {
+                    let shape = pages.shape;
+                    put.push((dictionary.clone(), pages.dictionary));
+                    put.push((encoded.clone(), pages.encoded));
+                    Some(Decode {
+                        dictionary,
+                        encoded,
+                        pages: shape,
+                    })
+                }
+                None => {
+                    let keys = self.key.encode(&part, &order[..sorted])?;
+                    put.push((source.keys.clone(), keys));
+                    None
+                }
+            };
+            let rows = self.form.encode(part.columns(), start, &order);
+            let digest = digest::of_rows(&rows, shape.row_bytes);
+            put.push((source.table.clone(), rows));
+            Ok(Job {
+                shape,
+                source,
+                work,
+                put,
+                decode,
+                opcodes: self.opcodes,
+                kind: self.key.kind,
+                digest: Some(digest),
+            })
+        });
+        if let Ok(mut prepare) = self.prepare.lock() {
+            *prepare += begin.elapsed();
+        }
+        job
     }
 
     /// What comes of a table without rows.
     pub fn unsorted(self) -> (Table, Report) {
-        (self.table.with_batch(self.table.batch.clone()), self.report)
+        let table = self.table.with_batch(self.table.batch.clone());
+        (table, self.report())
+    }
+
+    fn report(&self) -> Report {
+        Report {
+            rows: self.table.batch.num_rows(),
+            row_bytes: self.form.row_bytes,
+            key: self.key.text.clone(),
+            partitions: self.partitions.len(),
+            plan: self.explain(),
+            ..Report::default()
+        }
     }
 
     /// Sorts on devices of a factory.
@@ -163,53 +266,61 @@ impl<'a> Plan<'a> {
         if self.is_empty() {
             return Ok(self.unsorted());
         }
-        let bytes = self.jobs.iter().map(Job::bytes).sum();
-        progress.expect(bytes);
-        let mut bench = Bench::new(self.root, self.design, factory, self.jobs.len())?;
-        let done = bench.run(&self.jobs, progress)?;
-        drop(bench);
+        let mut bench = self.bench(factory)?;
+        self.run_on(&mut bench, progress)
+    }
+
+    pub(crate) fn bench(&self, factory: &mut Factory) -> Result<Bench> {
+        Bench::of_memory(self.root, self.design, factory, self.queues.len())
+    }
+
+    pub(crate) fn run_on(self, bench: &mut Bench, progress: &Progress) -> Result<(Table, Report)> {
+        let rows = self.table.batch.num_rows();
+        progress.expect((rows * (self.key.bytes + 2 * self.form.row_bytes)) as u64);
+        let work = Work {
+            queues: self.queues.clone(),
+            movable: true,
+            make: &|partition| self.job(partition),
+        };
+        let (outcomes, failures) = bench.sort(work, progress)?;
+        let mut report = self.report();
+        report.prepare = self.prepare.lock().map(|time| *time).unwrap_or_default();
         let begin = Instant::now();
-        let table = self.table;
-        let Plan {
-            key,
-            form,
-            mut report,
-            ..
-        } = self;
+        let gather = Gather {
+            key: &self.key,
+            form: &self.form,
+            columns: self.table.batch.columns(),
+            schema: self.table.schema(),
+            alike: None,
+            arrival: &|_, nulls, rows| Arrival {
+                nulls,
+                nulls_before: false,
+                sorted: rows - nulls,
+            },
+        };
         let batch = guarded("rows that came back can't be read", || {
-            collect(table, &key, &form, done, &mut report)
+            gather.run(self.queues.len(), outcomes, failures, &mut report)
         })?;
         report.merge = begin.elapsed();
-        Ok((table.with_batch(batch), report))
+        Ok((self.table.with_batch(batch), report))
     }
-}
 
-/// Merges what came from the devices.
-fn collect(
-    table: &Table,
-    key: &Key,
-    form: &Form,
-    done: Vec<Outcome>,
-    report: &mut Report,
-) -> Result<RecordBatch> {
-    let (mut parts, mut runs) = (Vec::new(), Vec::new());
-    for (number, (rows, stages)) in done.into_iter().enumerate() {
-        let device = &mut report.devices[number];
-        device.stages = stages;
-        let sorted = device.rows - device.nulls;
-        let given: Vec<(u32, u32)> = (0..device.rows as u32).map(|row| (0, row)).collect();
-        let part = [rows];
-        let columns = form.decode(&table.batch, &key.columns, &part, &given)?;
-        let rows = key.rows(&columns)?;
-        let ties = (key.compared == Compared::Prefix).then_some(&mut report.ties);
-        let order = order(&rows, sorted, key.nulls_first, ties);
-        let run = Run { rows, order };
-        run.check(number)?;
-        runs.push(run);
-        parts.extend(part);
+    /// What a run would do: as JSON.
+    pub fn explain(&self) -> Value {
+        let partition = |n: &usize| {
+            let (order, sorted) = self.key.split(&self.part(*n));
+            let Range { start, end } = self.partitions[*n];
+            let pages = self.pages.as_ref().map(|column| {
+                let pages = column.part(start as u32, end as u32);
+                json!({"dictionary": pages.dictionary.len(), "encoded": pages.encoded.len()})
+            });
+            json!({"rows": order.len(), "sorted": sorted, "pages": pages})
+        };
+        let device = |queue: &Vec<usize>| queue.iter().map(partition).collect::<Vec<Value>>();
+        json!({
+            "rows": self.table.batch.num_rows(), "row_bytes": self.form.row_bytes,
+            "stands": false, "key": self.key.text, "key_bytes": self.key.bytes, "partitions": self.partitions.len(),
+            "devices": self.queues.iter().map(device).collect::<Vec<Vec<Value>>>(),
+        })
     }
-    let order = merge(&runs);
-    let all: Vec<usize> = (0..table.batch.num_columns()).collect();
-    let columns = form.decode(&table.batch, &all, &parts, &order)?;
-    RecordBatch::try_new(table.schema(), columns).map_err(Error::new)
 }

@@ -14,7 +14,7 @@ pub struct Stage {
     pub begin: Time,
     /// Simulated time at its end.
     pub end: Time,
-    /// put, get: moved; decode, sort: of keys; shuffle: of rows.
+    /// put, get: moved; decode: of what is decoded; sort: of keys; shuffle: of rows.
     pub bytes: u64,
     /// NVMe I/O commands.
     pub commands: u64,
@@ -23,12 +23,29 @@ pub struct Stage {
 /// What one device did.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Device {
-    /// Rows that it had.
+    /// Rows that it sorted.
     pub rows: usize,
     /// Of these, those whose key is null.
     pub nulls: usize,
-    /// In their order.
+    /// Partitions, one after another.
+    pub partitions: usize,
+    /// In their order, of all partitions.
     pub stages: Vec<Stage>,
+    /// Why it was given up; others have done its part.
+    pub failed: Option<String>,
+}
+
+/// A stage in all.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Total {
+    /// As of a [`Stage`].
+    pub name: &'static str,
+    /// Simulated time of the device that it took longest, of all its partitions.
+    pub time: Time,
+    /// Of all devices.
+    pub bytes: u64,
+    /// Of all devices.
+    pub commands: u64,
 }
 
 /// What a sort took.
@@ -40,8 +57,10 @@ pub struct Report {
     pub row_bytes: usize,
     /// What the engines compared.
     pub key: String,
-    /// Keys were given as they are in the file, for the engine `dict_decode`.
-    pub pages: bool,
+    /// Parts of the table that were sorted one after another, or on different devices, and merged.
+    pub partitions: usize,
+    /// What was planned: see [`crate::Plan::explain`].
+    pub plan: Value,
     /// The devices.
     pub devices: Vec<Device>,
     /// Rows that the host had to compare with others, as their keys began alike.
@@ -54,48 +73,84 @@ pub struct Report {
 
 const STAGES: [&str; 5] = ["put", "decode", "sort", "shuffle", "get"];
 
+fn time(stage: &Stage) -> Time {
+    stage.end.saturating_sub(stage.begin)
+}
+
+/// Of stages of one name on one device.
+fn sum<'a>(name: &'static str, stages: impl Iterator<Item = &'a Stage>) -> Option<Total> {
+    let totals = stages
+        .filter(|stage| stage.name == name)
+        .map(|stage| Total {
+            name,
+            time: time(stage),
+            bytes: stage.bytes,
+            commands: stage.commands,
+        });
+    totals.reduce(|a, b| Total {
+        name,
+        time: a.time + b.time,
+        bytes: a.bytes + b.bytes,
+        commands: a.commands + b.commands,
+    })
+}
+
+impl Device {
+    /// Each stage that it had.
+    pub fn totals(&self) -> Vec<Total> {
+        let of = |name: &&'static str| sum(name, self.stages.iter());
+        STAGES.iter().filter_map(of).collect()
+    }
+}
+
 impl Report {
-    fn of(&self, name: &str) -> Option<Stage> {
-        let stages = self.devices.iter().flat_map(|device| &device.stages);
-        stages
-            .filter(|stage| stage.name == name)
-            .cloned()
-            .reduce(|a, b| Stage {
-                name: a.name,
-                begin: a.begin.min(b.begin),
-                end: a.end.max(b.end),
-                bytes: a.bytes + b.bytes,
-                commands: a.commands + b.commands,
-            })
+    fn of(&self, name: &'static str) -> Option<Total> {
+        let devices = self.devices.iter();
+        let totals = devices.filter_map(|device| sum(name, device.stages.iter()));
+        totals.reduce(|a, b| Total {
+            name,
+            time: a.time.max(b.time),
+            bytes: a.bytes + b.bytes,
+            commands: a.commands + b.commands,
+        })
     }
 
-    /// Each stage from its first begin on a device to its last end on one.
-    pub fn stages(&self) -> Vec<Stage> {
+    /// Each stage that there was.
+    pub fn stages(&self) -> Vec<Total> {
         STAGES.iter().filter_map(|name| self.of(name)).collect()
+    }
+
+    /// Whether the engine `dict_decode` made keys of what was in the file.
+    pub fn pages(&self) -> bool {
+        self.of("decode").is_some()
     }
 
     /// Simulated time from the first command to the last one's end.
     pub fn elapsed(&self) -> Time {
-        let stages = self.stages();
-        let begin = stages.iter().map(|stage| stage.begin).min();
-        let end = stages.iter().map(|stage| stage.end).max();
+        let stages = || self.devices.iter().flat_map(|device| &device.stages);
+        let begin = stages().map(|stage| stage.begin).min();
+        let end = stages().map(|stage| stage.end).max();
         end.unwrap_or_default()
             .saturating_sub(begin.unwrap_or_default())
     }
 
     /// All of it.
     pub fn to_json(&self) -> Value {
-        let stage = |stage: &Stage| {
+        let total = |total: &Total| {
             json!({
-                "stage": stage.name, "ns": stage.end.saturating_sub(stage.begin).as_ns(),
-                "bytes": stage.bytes, "commands": stage.commands,
+                "stage": total.name, "ns": total.time.as_ns(), "bytes": total.bytes, "commands": total.commands,
             })
         };
-        let list = |stages: &[Stage]| -> Vec<Value> { stages.iter().map(stage).collect() };
-        let device = |device: &Device| json!({"rows": device.rows, "nulls": device.nulls, "stages": list(&device.stages)});
+        let list = |totals: &[Total]| -> Vec<Value> { totals.iter().map(total).collect() };
+        let device = |device: &Device| {
+            json!({
+                "rows": device.rows, "nulls": device.nulls, "partitions": device.partitions,
+                "failed": device.failed, "stages": list(&device.totals()),
+            })
+        };
         json!({
-            "rows": self.rows, "row_bytes": self.row_bytes, "key": self.key, "pages": self.pages, "ties": self.ties,
-            "stages": list(&self.stages()), "elapsed_ns": self.elapsed().as_ns(),
+            "rows": self.rows, "row_bytes": self.row_bytes, "key": self.key, "pages": self.pages(), "ties": self.ties,
+            "partitions": self.partitions, "stages": list(&self.stages()), "elapsed_ns": self.elapsed().as_ns(), "plan": self.plan,
             "devices": self.devices.iter().map(device).collect::<Vec<Value>>(),
             "host": {"time": "wall-clock", "prepare_ns": self.prepare.as_nanos() as u64, "merge_ns": self.merge.as_nanos() as u64},
         })

@@ -2,36 +2,35 @@
 
 use std::ops::Range;
 
-use crate::{Error, Result};
-
 /// Engines' commands count in these.
 pub const UNIT: u64 = 4096;
 
-/// Hands out a namespace from its start on.
-#[derive(Debug, Default)]
+/// Hands out a free part of a namespace from its start on.
+#[derive(Clone, Debug)]
 pub struct Room {
+    next: u64,
     end: u64,
 }
 
 impl Room {
-    /// Room for so many bytes.
+    /// Room in a part of a namespace; its start is a multiple of a unit.
+    pub fn new(free: &Range<u64>) -> Room {
+        Room {
+            next: free.start,
+            end: free.end,
+        }
+    }
+
+    /// Room for so many bytes; it may be more than there is.
     pub fn take(&mut self, bytes: u64) -> Range<u64> {
-        let start = self.end;
-        self.end = (start + bytes).next_multiple_of(UNIT);
+        let start = self.next;
+        self.next = start.saturating_add(bytes).next_multiple_of(UNIT);
         start..start + bytes
     }
 
-    /// What was taken, if a namespace has that.
-    pub fn check(&self, namespace: u64, rows: usize) -> Result<()> {
-        if self.end <= namespace {
-            return Ok(());
-        }
-        let mib = |bytes: u64| bytes.div_ceil(1 << 20);
-        Err(Error::new(format!(
-            "the table is too large: {rows} rows with their keys and room to sort take {} MiB of a device, whose namespace has {} MiB; more devices help",
-            mib(self.end),
-            namespace >> 20
-        )))
+    /// Whether there was all that was taken.
+    pub fn fits(&self) -> bool {
+        self.next <= self.end
     }
 }
 

@@ -13,7 +13,7 @@ use design::Design;
 use device::{Engine, Factory, RtlOptions};
 use rtl::bitstream::repo_root;
 use sim::Random;
-use sort::{parse, Plan, Progress, Report, Table};
+use sort::{parse, Compression, Format, Plan, Progress, Report, Table};
 
 fn design() -> Design {
     Design::find(&repo_root().unwrap(), "sort").unwrap()
@@ -294,6 +294,56 @@ fn larger_than_the_sorter_on_chip() {
     assert!(two.elapsed() < report.elapsed(), "two devices are faster");
 }
 
+/// Devices with so small a namespace sort one partition after another.
+fn small(kib: u64) -> Design {
+    let values = format!("[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [\"{kib} KiB\"]");
+    design().with_values(&values).unwrap()
+}
+
+#[test]
+fn larger_than_the_devices() {
+    let batch = table(3000, 13);
+    for (by, devices, kib) in [
+        ("i32 desc", 1, 128),
+        ("text, u8", 2, 128),
+        ("f64 nulls first", 3, 64),
+        ("whole", 1, 256),
+        ("nothing", 2, 128),
+    ] {
+        let memory = Table::from(batch.clone());
+        let (found, report) = run_on(&small(kib), &memory, by, devices).unwrap();
+        let wanted = match by {
+            "nothing" => batch.clone(),
+            by => reference(&batch, by),
+        };
+        for (at, field) in batch.schema().fields().iter().enumerate() {
+            let (found, wanted) = (found.batch.column(at), wanted.column(at));
+            assert!(same(found, wanted), "{by}: column {}", field.name());
+        }
+        let each: Vec<usize> = report.devices.iter().map(|d| d.partitions).collect();
+        assert_eq!(each.iter().sum::<usize>(), report.partitions);
+        assert!(each.iter().all(|&n| n > 3), "{by}: {each:?}");
+        assert_eq!(report.devices.iter().map(|d| d.rows).sum::<usize>(), 3000);
+    }
+}
+
+#[test]
+fn dictionaries_larger_than_the_devices() {
+    let rows = 20_000;
+    let row: ArrayRef = Arc::new(UInt32Array::from_iter_values(0..rows));
+    let key: ArrayRef = Arc::new(Int64Array::from_iter_values(
+        (0..rows).map(|n| i64::from(n * 7919 % 1000)),
+    ));
+    let batch = RecordBatch::try_from_iter([("row", row), ("key", key)]).unwrap();
+    let file = Table::from(batch.clone())
+        .write(Format::Parquet, Compression::Zstd)
+        .unwrap();
+    let table = Table::read(Format::Parquet, file).unwrap();
+    let (found, report) = run_on(&small(512), &table, "key", 2).unwrap();
+    assert_eq!(found.batch, reference(&batch, "key"));
+    assert!(report.pages() && report.partitions > 2, "{report:?}");
+}
+
 #[test]
 fn the_same_sort_takes_the_same_time() {
     let batch = Table::from(table(500, 6));
@@ -310,9 +360,17 @@ fn parquet_keeps_schema_and_metadata() {
     let mut table = Table::from(batch);
     let pair = parquet::file::metadata::KeyValue::new("more".into(), "x".to_string());
     table.metadata.push(pair);
-    let read = Table::of_parquet(table.to_parquet().unwrap()).unwrap();
+    let read = Table::read(
+        Format::Parquet,
+        table.write(Format::Parquet, Compression::Snappy).unwrap(),
+    )
+    .unwrap();
     let (sorted, _) = run(&read, "u64", 2).unwrap();
-    let again = Table::of_parquet(sorted.to_parquet().unwrap()).unwrap();
+    let again = Table::read(
+        Format::Parquet,
+        sorted.write(Format::Parquet, Compression::Snappy).unwrap(),
+    )
+    .unwrap();
     assert_eq!(again.batch, sorted.batch);
     assert_eq!(again.schema().fields(), table.schema().fields());
     let has = |table: &Table, key: &str| table.metadata.iter().any(|pair| pair.key == key);
@@ -359,12 +417,14 @@ fn a_dictionary_goes_as_it_is() {
     ));
     let batch =
         RecordBatch::try_from_iter([("row", row), ("long", long), ("float", float)]).unwrap();
-    let file = Table::from(batch.clone()).to_parquet().unwrap();
-    let table = Table::of_parquet(file).unwrap();
+    let file = Table::from(batch.clone())
+        .write(Format::Parquet, Compression::Snappy)
+        .unwrap();
+    let table = Table::read(Format::Parquet, file).unwrap();
     for by in ["long", "long desc", "float", "float desc"] {
         for devices in [1, 3] {
             let (found, report) = run(&table, by, devices).unwrap();
-            assert_eq!(report.pages, decodes);
+            assert_eq!(report.pages(), decodes);
             assert_eq!(found.batch, reference(&batch, by), "{by}");
             let decode = report.stages().iter().any(|stage| stage.name == "decode");
             assert_eq!(decode, decodes);
@@ -396,7 +456,9 @@ fn what_can_not_be_sorted_is_told() {
 
 #[test]
 fn damaged_parquet_is_an_error() {
-    let good = Table::from(table(200, 9)).to_parquet().unwrap();
+    let good = Table::from(table(200, 9))
+        .write(Format::Parquet, Compression::Snappy)
+        .unwrap();
     let mut random = Random::new(10);
     for n in 0..300 {
         let mut bad = good.clone();
@@ -409,16 +471,18 @@ fn damaged_parquet_is_an_error() {
                 }
             }
         }
-        if let Err(error) = Table::of_parquet(bad) {
+        if let Err(error) = Table::read(Format::Parquet, bad) {
             assert_eq!(error.to_string().lines().count(), 1);
         }
     }
-    let stream = Table::from(table(20, 9)).to_stream().unwrap();
+    let stream = Table::from(table(20, 9))
+        .write(Format::Stream, Compression::Snappy)
+        .unwrap();
     for n in 0..300 {
         let mut bad = stream.clone();
         let at = random.below(stream.len() as u64) as usize;
         bad[at] ^= 1 << (n % 8);
-        let _ = Table::of_stream(&bad);
+        let _ = Table::read(Format::Stream, bad);
     }
 }
 

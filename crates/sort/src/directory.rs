@@ -1,0 +1,344 @@
+//! The directory of the tables that stand on a device: at the start of its namespace, twice.
+//!
+//! A change writes the copy that is not in use, with the next number; the copy in use stays whole until that one is. So whenever a device loses
+//! power, one of them holds, before the change or behind it.
+
+use std::ops::Range;
+
+use serde_json::{json, Value};
+
+use crate::digest::digest;
+use crate::{Error, Result};
+
+/// Bytes of a copy.
+pub const COPY: u64 = 64 << 10;
+/// What tables may use begins here.
+pub const DATA: u64 = 2 * COPY;
+const MAGIC: [u8; 8] = *b"NSTABLES";
+const VERSION: u32 = 1;
+/// Magic, version, length, number, digest of all else.
+const HEAD: usize = 32;
+
+/// A key column that stands apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyColumn {
+    pub name: String,
+    pub column: usize,
+    pub at: u64,
+    /// Of each key.
+    pub bytes: usize,
+    /// The column's values; else the beginnings of its normalised keys.
+    pub plain: bool,
+}
+
+/// Bytes that the host needs: where, how many, and their digest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bytes {
+    pub place: Range<u64>,
+    pub digest: u64,
+}
+
+/// A device's part of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub name: String,
+    /// The same on all devices that have a part.
+    pub id: u64,
+    pub part: usize,
+    pub parts: usize,
+    /// Number of its first row in the table.
+    pub first: usize,
+    pub rows: usize,
+    /// Of the whole table.
+    pub all: usize,
+    pub row_bytes: usize,
+    /// Where all of it is.
+    pub extent: Range<u64>,
+    pub table: u64,
+    /// Of its rows, in any order.
+    pub digest: u64,
+    pub keys: Vec<KeyColumn>,
+    /// Schema, and what a Parquet file said beside it.
+    pub schema: Bytes,
+    /// Columns that are not in the rows.
+    pub apart: Bytes,
+}
+
+/// All of a device's tables.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Directory {
+    /// Counts changes.
+    pub number: u64,
+    pub entries: Vec<Entry>,
+}
+
+fn number(value: &Value, key: &str) -> Option<u64> {
+    value[key].as_u64()
+}
+
+fn size(value: &Value, key: &str) -> Option<usize> {
+    number(value, key)?.try_into().ok()
+}
+
+fn range(value: &Value, key: &str) -> Option<Range<u64>> {
+    let (start, end) = (value[key][0].as_u64()?, value[key][1].as_u64()?);
+    (start <= end).then_some(start..end)
+}
+
+impl Bytes {
+    fn to_json(&self) -> Value {
+        json!({"place": [self.place.start, self.place.end], "digest": self.digest})
+    }
+
+    fn of(value: &Value) -> Option<Bytes> {
+        Some(Bytes {
+            place: range(value, "place")?,
+            digest: number(value, "digest")?,
+        })
+    }
+}
+
+impl KeyColumn {
+    fn to_json(&self) -> Value {
+        json!({"name": self.name, "column": self.column, "at": self.at, "bytes": self.bytes, "plain": self.plain})
+    }
+
+    fn of(value: &Value) -> Option<KeyColumn> {
+        Some(KeyColumn {
+            name: value["name"].as_str()?.into(),
+            column: size(value, "column")?,
+            at: number(value, "at")?,
+            bytes: size(value, "bytes")?,
+            plain: value["plain"].as_bool()?,
+        })
+    }
+}
+
+impl Entry {
+    fn to_json(&self) -> Value {
+        let keys: Vec<Value> = self.keys.iter().map(KeyColumn::to_json).collect();
+        json!({
+            "name": self.name, "id": self.id, "part": self.part, "parts": self.parts, "first": self.first,
+            "rows": self.rows, "all": self.all, "row_bytes": self.row_bytes, "table": self.table, "digest": self.digest,
+            "extent": [self.extent.start, self.extent.end], "keys": keys,
+            "schema": self.schema.to_json(), "apart": self.apart.to_json(),
+        })
+    }
+
+    fn of(value: &Value) -> Option<Entry> {
+        let keys: Option<Vec<KeyColumn>> = value["keys"]
+            .as_array()?
+            .iter()
+            .map(KeyColumn::of)
+            .collect();
+        Some(Entry {
+            name: value["name"].as_str()?.into(),
+            id: number(value, "id")?,
+            part: size(value, "part")?,
+            parts: size(value, "parts")?,
+            first: size(value, "first")?,
+            rows: size(value, "rows")?,
+            all: size(value, "all")?,
+            row_bytes: size(value, "row_bytes")?,
+            extent: range(value, "extent")?,
+            table: number(value, "table")?,
+            digest: number(value, "digest")?,
+            keys: keys?,
+            schema: Bytes::of(&value["schema"])?,
+            apart: Bytes::of(&value["apart"])?,
+        })
+    }
+
+    /// Whether all that it names lies within it, and within the namespace.
+    fn fits(&self, namespace: u64) -> bool {
+        let Range { start, end } = self.extent;
+        let within = |at: u64, count: usize, each: usize| {
+            let bytes = (count as u64).checked_mul(each as u64);
+            let last = bytes.and_then(|bytes| at.checked_add(bytes));
+            at >= start && last.is_some_and(|last| last <= end)
+        };
+        let bytes = |bytes: &Bytes| bytes.place.start >= start && bytes.place.end <= end;
+        let key = |key: &KeyColumn| {
+            key.bytes.is_power_of_two()
+                && (4..=16).contains(&key.bytes)
+                && within(key.at, self.rows, key.bytes)
+        };
+        start >= DATA
+            && end <= namespace
+            && self.row_bytes > 0
+            && self.part < self.parts
+            && within(self.table, self.rows, self.row_bytes)
+            && self.keys.iter().all(key)
+            && bytes(&self.schema)
+            && bytes(&self.apart)
+    }
+}
+
+/// The number and the entries of a copy that is whole.
+fn read_copy(copy: &[u8]) -> Option<(u64, &[u8])> {
+    let head = copy.get(..HEAD)?;
+    let word = |at: usize| {
+        head[at..at + 4]
+            .iter()
+            .rev()
+            .fold(0, |n, &b| n << 8 | u64::from(b))
+    };
+    let long = |at: usize| word(at) | word(at + 4) << 32;
+    if head[..8] != MAGIC || word(8) != u64::from(VERSION) {
+        return None;
+    }
+    let body = copy.get(HEAD..)?.get(..word(12) as usize)?;
+    let told = digest(&[&head[..24], body].concat());
+    (told == long(24)).then_some((long(16), body))
+}
+
+impl Directory {
+    /// Reads the start of a namespace of so many bytes. Nothing but zeros is a directory without tables.
+    pub fn read(start: &[u8], namespace: u64) -> Result<Directory> {
+        let copies = start.chunks(COPY as usize).filter_map(read_copy);
+        let Some((number, body)) = copies.max_by_key(|copy| copy.0) else {
+            let empty = start.iter().all(|&byte| byte == 0);
+            return empty.then(Directory::default).ok_or_else(|| {
+                Error::new("its namespace holds other data and no tables: erase it, or name another media file")
+            });
+        };
+        let value: Option<Value> = serde_json::from_slice(body).ok();
+        let entries = value.as_ref().and_then(Value::as_array);
+        let entries: Option<Vec<Entry>> = entries.and_then(|e| e.iter().map(Entry::of).collect());
+        match entries {
+            Some(entries) if entries.iter().all(|e| e.fits(namespace)) => {
+                Ok(Directory { number, entries })
+            }
+            _ => Err(Error::new("its directory of tables is damaged")),
+        }
+    }
+
+    /// The next directory as a copy, and where it goes.
+    pub fn write(&self) -> Result<(u64, Vec<u8>)> {
+        let entries: Vec<Value> = self.entries.iter().map(Entry::to_json).collect();
+        let body = Value::from(entries).to_string().into_bytes();
+        if body.len() + HEAD > COPY as usize {
+            return Err(Error::new(
+                "a device's directory has no room for another table; drop one",
+            ));
+        }
+        let mut copy = MAGIC.to_vec();
+        copy.extend_from_slice(&VERSION.to_le_bytes());
+        copy.extend_from_slice(&(body.len() as u32).to_le_bytes());
+        copy.extend_from_slice(&self.number.to_le_bytes());
+        let told = digest(&[&copy[..], &body].concat());
+        copy.extend_from_slice(&told.to_le_bytes());
+        copy.extend_from_slice(&body);
+        copy.resize(COPY as usize, 0);
+        Ok((self.number % 2 * COPY, copy))
+    }
+
+    /// What no table uses of a namespace.
+    pub fn free(&self, namespace: u64) -> Vec<Range<u64>> {
+        let mut used: Vec<&Range<u64>> = self.entries.iter().map(|entry| &entry.extent).collect();
+        used.sort_by_key(|extent| extent.start);
+        let (mut free, mut next) = (Vec::new(), DATA);
+        for extent in used {
+            free.push(next..extent.start.max(next));
+            next = next.max(extent.end);
+        }
+        free.push(next..namespace.max(next));
+        free.retain(|range| !range.is_empty());
+        free
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, extent: Range<u64>) -> Entry {
+        let bytes = Bytes {
+            place: extent.start..extent.start + 10,
+            digest: u64::MAX,
+        };
+        Entry {
+            name: name.into(),
+            id: u64::MAX - 1,
+            part: 0,
+            parts: 1,
+            first: 0,
+            rows: 10,
+            all: 10,
+            row_bytes: 3,
+            table: extent.start,
+            digest: 7,
+            keys: vec![KeyColumn {
+                name: "k".into(),
+                column: 2,
+                at: extent.start,
+                bytes: 16,
+                plain: false,
+            }],
+            schema: bytes.clone(),
+            apart: bytes,
+            extent,
+        }
+    }
+
+    /// The start of a namespace behind these changes.
+    fn start(directories: &[&Directory]) -> Vec<u8> {
+        let mut start = vec![0; DATA as usize];
+        for directory in directories {
+            let (at, copy) = directory.write().unwrap();
+            start[at as usize..][..copy.len()].copy_from_slice(&copy);
+        }
+        start
+    }
+
+    #[test]
+    fn the_latest_copy_that_is_whole_counts() {
+        let one = Directory {
+            number: 1,
+            entries: vec![entry("a", DATA..DATA + 4096)],
+        };
+        let mut two = one.clone();
+        two.number = 2;
+        two.entries.push(entry("b", DATA + 8192..DATA + 12288));
+        let namespace = 1 << 20;
+        assert_eq!(
+            Directory::read(&start(&[]), namespace).unwrap(),
+            Directory::default()
+        );
+        let both = start(&[&one, &two]);
+        assert_eq!(Directory::read(&both, namespace).unwrap(), two);
+        // However far the second one has come.
+        let (at, copy) = two.write().unwrap();
+        for written in (0..copy.len()).step_by(97) {
+            let mut torn = start(&[&one]);
+            torn[at as usize..][..written].copy_from_slice(&copy[..written]);
+            let found = Directory::read(&torn, namespace).unwrap();
+            assert!(found == one || found == two && copy[written..].iter().all(|&b| b == 0));
+        }
+        assert_eq!(
+            two.free(namespace),
+            [DATA + 4096..DATA + 8192, DATA + 12288..namespace]
+        );
+    }
+
+    #[test]
+    fn what_is_no_directory_is_refused() {
+        let one = Directory {
+            number: 1,
+            entries: vec![entry("a", DATA..DATA + 4096)],
+        };
+        let read =
+            |start: &[u8], namespace| Directory::read(start, namespace).unwrap_err().to_string();
+        let good = start(&[&one]);
+        assert!(
+            read(&good, DATA).contains("damaged"),
+            "beyond the namespace"
+        );
+        let mut bad = good.clone();
+        for at in (COPY as usize..COPY as usize + 300).step_by(7) {
+            bad[at] ^= 4;
+            assert!(read(&bad, 1 << 20).contains("other data"));
+            bad[at] ^= 4;
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Devices that fail in the middle of a sort, and keys that are not in their dictionary.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt32Array};
+use design::Design;
+use device::{Engine, Factory, RtlOptions};
+use sim::{Random, Time};
+
+use crate::bench::{Bench, Event};
+use crate::{parse, Plan, Progress, Report, Result, Table};
+
+const ROWS: usize = 20_000;
+
+struct World {
+    root: PathBuf,
+    design: Design,
+    factory: Factory,
+    table: Table,
+    /// Numbers of the rows, in order.
+    wanted: Vec<u32>,
+}
+
+impl World {
+    fn new() -> World {
+        let root = rtl::bitstream::repo_root().unwrap();
+        // Room for some 2400 rows at a time.
+        let small = "[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [\"128 KiB\"]";
+        let design = Design::find(&root, "sort").unwrap();
+        let design = design.with_values(small).unwrap();
+        let options = RtlOptions::default();
+        let factory = Factory::new(&design, Engine::Fast, &options, &mut |_| true).unwrap();
+        let mut random = Random::new(1);
+        let keys: Vec<i64> = (0..ROWS).map(|_| random.below(3000) as i64).collect();
+        let mut wanted: Vec<u32> = (0..ROWS as u32).collect();
+        wanted.sort_by_key(|&row| keys[row as usize]);
+        let row: ArrayRef = Arc::new(UInt32Array::from_iter_values(0..ROWS as u32));
+        let key: ArrayRef = Arc::new(Int64Array::from(keys));
+        let batch = RecordBatch::try_from_iter([("row", row), ("key", key)]).unwrap();
+        World {
+            root,
+            design,
+            factory,
+            table: batch.into(),
+            wanted,
+        }
+    }
+
+    fn plan(&self, devices: usize) -> Plan<'_> {
+        let by = parse("key").unwrap();
+        Plan::new(&self.table, &by, &self.root, &self.design, devices).unwrap()
+    }
+
+    /// Sorts while something happens so long after the devices have started.
+    fn sort(
+        &mut self,
+        devices: usize,
+        events: impl FnOnce(&mut Bench) -> Vec<(Time, Event)>,
+    ) -> Result<(Vec<u32>, Report)> {
+        let World {
+            root,
+            design,
+            factory,
+            table,
+            ..
+        } = self;
+        let by = parse("key").unwrap();
+        let plan = Plan::new(table, &by, root, design, devices).unwrap();
+        let mut bench = plan.bench(factory).unwrap();
+        let begin = bench.drivers[0].now();
+        let events = events(&mut bench);
+        bench.events = events
+            .into_iter()
+            .map(|(after, event)| (begin + after, event))
+            .collect();
+        let (sorted, report) = plan.run_on(&mut bench, &Progress::default())?;
+        let rows = sorted.batch.column(0).to_data();
+        let rows = UInt32Array::from(rows).values().to_vec();
+        Ok((rows, report))
+    }
+
+    /// How long it takes when nothing happens.
+    fn undisturbed(&mut self, devices: usize) -> Time {
+        let (rows, report) = self.sort(devices, |_| Vec::new()).unwrap();
+        assert_eq!(rows, self.wanted);
+        assert!(report.devices.iter().all(|device| device.failed.is_none()));
+        report.elapsed()
+    }
+}
+
+/// From the first command on to the last one.
+fn moments(all: Time) -> impl Iterator<Item = Time> {
+    (1..8).map(move |n| Time(all.0 * n / 8))
+}
+
+type Fail = fn(&mut host::Machine, usize);
+const FAILURES: [Fail; 2] = [
+    |machine, device| machine.system_mut().power_off(device),
+    |machine, device| machine.system_mut().function_reset(device),
+];
+
+#[test]
+fn others_do_what_a_failed_device_leaves() {
+    let mut world = World::new();
+    assert!(world.plan(3).explain()["partitions"].as_u64() > Some(3));
+    let all = world.undisturbed(3);
+    for fail in FAILURES {
+        for moment in moments(all) {
+            let event: Event = Box::new(move |machine| fail(machine, 1));
+            let (rows, report) = world.sort(3, |_| vec![(moment, event)]).unwrap();
+            assert_eq!(rows, world.wanted, "at {moment}");
+            assert_eq!(report.devices.iter().map(|d| d.rows).sum::<usize>(), ROWS);
+            let failed: Vec<bool> = report.devices.iter().map(|d| d.failed.is_some()).collect();
+            assert_eq!(failed, [false, true, false], "at {moment}");
+            assert!(report.devices[0].partitions > 2 || report.devices[2].partitions > 2);
+        }
+    }
+}
+
+#[test]
+fn when_all_have_failed_the_first_one_is_told() {
+    let mut world = World::new();
+    let all = world.undisturbed(2);
+    for fail in FAILURES {
+        for moment in moments(all).step_by(3) {
+            let events = |_: &mut Bench| -> Vec<(Time, Event)> {
+                let both = [(0, moment), (1, moment + Time::us(3))];
+                both.map(|(device, at)| -> (Time, Event) {
+                    (at, Box::new(move |machine| fail(machine, device)))
+                })
+                .into()
+            };
+            let error = world.sort(2, events).unwrap_err().to_string();
+            assert!(error.starts_with("device 0: "), "{error}");
+            assert_eq!(error.lines().count(), 1);
+        }
+    }
+}
+
+/// The engine's command is aborted, in the middle of its work.
+#[test]
+fn a_sort_that_is_stopped_leaves_devices_that_work() {
+    let mut world = World::new();
+    let all = world.undisturbed(2);
+    for moment in moments(all) {
+        let by = parse("key").unwrap();
+        let plan = || Plan::new(&world.table, &by, &world.root, &world.design, 2).unwrap();
+        let mut bench = plan().bench(&mut world.factory).unwrap();
+        let (progress, at) = (
+            Arc::new(Progress::default()),
+            bench.drivers[0].now() + moment,
+        );
+        let stopped = progress.clone();
+        bench.events = vec![(at, Box::new(move |_| stopped.stop()))];
+        let error = plan().run_on(&mut bench, &progress).unwrap_err();
+        assert!(error.to_string().ends_with(": interrupted"), "{error}");
+        let (_, report) = plan().run_on(&mut bench, &Progress::default()).unwrap();
+        assert_eq!(report.rows, ROWS);
+    }
+}
+
+/// Files with such keys do not get through the reader: so what goes to the device is changed.
+#[test]
+fn a_key_that_is_not_in_its_dictionary_is_told_with_its_place() {
+    let mut world = World::new();
+    let file = world
+        .table
+        .write(crate::Format::Parquet, crate::Compression::Snappy);
+    world.table = Table::read(crate::Format::Parquet, file.unwrap()).unwrap();
+    let by = parse("key").unwrap();
+    let room = "[nvme]\nnamespaces = [\"1 MiB\"]";
+    let design = world.design.with_values(room).unwrap();
+    let options = RtlOptions::default();
+    let mut factory = Factory::new(&design, Engine::Fast, &options, &mut |_| true).unwrap();
+    let plan = Plan::new(&world.table, &by, &world.root, &design, 1).unwrap();
+    let mut bench = plan.bench(&mut factory).unwrap();
+    let job = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut job = plan.job(0).unwrap();
+        assert!(job.decode.is_some(), "keys go as they are in the file");
+        change(&mut job.put[1].1);
+        job
+    };
+    let progress = Progress::default();
+    let driver = &mut bench.drivers[0];
+    assert!(driver_run(driver, job(&|_| {}), &progress).is_ok());
+    // The whole run, but its header.
+    let all_ones = |encoded: &mut Vec<u8>| {
+        let from = encoded.len() / 2;
+        encoded[from..].fill(0xFF);
+    };
+    let error = driver_run(driver, job(&all_ones), &progress).unwrap_err();
+    assert!(error.starts_with("decode failed: "), "{error}");
+    let position: usize = error.rsplit(' ').next().unwrap().parse().unwrap();
+    assert!(error.contains("at value ") && position > 0, "{error}");
+    // And the device goes on.
+    assert!(driver_run(driver, job(&|_| {}), &progress).is_ok());
+}
+
+fn driver_run(
+    driver: &mut crate::bench::Driver,
+    job: crate::job::Job,
+    progress: &Progress,
+) -> std::result::Result<Vec<u8>, String> {
+    let done = job.run(driver, progress);
+    done.map(|done| done.rows).map_err(|e| e.to_string())
+}

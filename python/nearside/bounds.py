@@ -1,0 +1,113 @@
+"""How fast a sort could be at best: what link, memory and engine allow each stage, and which of them it waits for."""
+
+from __future__ import annotations
+
+import random
+from functools import lru_cache
+from typing import Any
+
+from nearside import ideal, wire
+from nearside.device import Design
+
+# Of hw/engine: what one of them takes or gives in a cycle.
+KEYS_DECODED = 16
+KEYS_SORTED = 8
+BEAT = 64
+# Keys of one pass and of two: chunks on chip, and 64 of them.
+PASSES = (128 << 10, 8 << 20)
+# Bytes of an index.
+INDEX = 4
+# Bytes of the commands that move a table.
+COMMAND = 128 << 10
+# Lines of the memory that are asked for to see what it gives.
+LINES = 4096
+# A row's place when gathered rows are drawn.
+SEED = 1
+
+LINK = "PCIe link, commands of 128 KiB"
+STREAMS = "DDR4 model, as many bytes read as written, by ideal masters"
+GATHER = "DDR4 model, rows read at random and written in order, by ideal masters"
+
+
+@lru_cache
+def _streams(design: Design) -> float:
+    """GB/s, reads and writes together, that all channels give to streams."""
+    reads, writes = ideal.stream(0, LINES), ideal.stream(_half(design), LINES)
+    return 2 * design.values["channels"] * LINES * BEAT / ideal.busy_ns(design, reads, writes)
+
+
+def _half(design: Design) -> int:
+    """An address of a channel that nothing before it reaches."""
+    return design.values["media"]["bytes"] // design.values["channels"] // 2 // 4096 * 4096
+
+
+@lru_cache
+def _gather(design: Design, row_bytes: int) -> float:
+    """GB/s of rows that all channels read at random, and write in order."""
+    draw, half = random.Random(SEED), _half(design)
+    rows = max(1, min(half // row_bytes, 1 << 20))
+    count = max(16, LINES * BEAT // max(row_bytes, BEAT))
+    reads: list[int] = []
+    for _ in range(count):
+        start = draw.randrange(rows) * row_bytes
+        reads += range(start // BEAT * BEAT, start + row_bytes, BEAT)
+    writes = ideal.stream(half, -(-count * row_bytes // BEAT))
+    return design.values["channels"] * count * row_bytes / ideal.busy_ns(design, reads, writes)
+
+
+def _worst(*limits: tuple[float, str, str]) -> dict[str, Any]:
+    ns, limit, source = max(limits)
+    return {"ns": ns, "limit": limit, "source": source}
+
+
+def _sort(design: Design, count: int, key_bytes: int, cycle: float) -> dict[str, Any]:
+    passes = sum(count > most for most in PASSES) + 1
+    record = 8 if key_bytes == 4 else 2 * key_bytes
+    moved = [key_bytes, *[record] * (2 * passes - 2), INDEX]
+    rows = passes * -(-count // KEYS_SORTED) * cycle
+    bytes_ = count * sum(moved)
+    return _worst(
+        (bytes_ / _streams(design), "memory", STREAMS),
+        (rows, f"{KEYS_SORTED} keys a cycle", f"sorter, passes: {passes}"),
+    )
+
+
+def of_partition(design: Design, plan: dict[str, Any], part: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The least time of each stage of a partition, in ns, with what it is bound by."""
+    cycle = 1e3 / design.values["clock_mhz"]
+    rows, count, row_bytes, key_bytes = part["rows"], part["sorted"], plan["row_bytes"], plan["key_bytes"]
+    keys, pages = count * key_bytes, part["pages"]
+    encoded = pages["dictionary"] + pages["encoded"] if pages else 0
+    stages = {}
+    if not plan["stands"]:
+        moved = (encoded if pages else keys) + rows * row_bytes
+        stages["put"] = _worst((moved / wire.bound(design, "write", COMMAND), "link", LINK))
+    if pages:
+        stages["decode"] = _worst(
+            ((encoded + keys) / _streams(design), "memory", STREAMS),
+            (-(-count // KEYS_DECODED) * cycle, f"{KEYS_DECODED} values a cycle", "dict_decode"),
+        )
+    if count:
+        stages["sort"] = _sort(design, count, key_bytes, cycle)
+        stages["shuffle"] = _worst(
+            (count * row_bytes / _gather(design, row_bytes), "memory", GATHER),
+            (count * row_bytes / BEAT * cycle, f"{BEAT} bytes a cycle", "row_shuffle"),
+        )
+    stages["get"] = _worst((rows * row_bytes / wire.bound(design, "read", COMMAND), "link", LINK))
+    return stages
+
+
+def of_plan(design: Design, plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """The same of a whole sort: of each stage the device that it takes longest on, with all of its partitions."""
+    worst: dict[str, dict[str, Any]] = {}
+    for device in plan["devices"]:
+        total: dict[str, dict[str, Any]] = {}
+        for part in device:
+            for name, bound in of_partition(design, plan, part).items():
+                before = total.get(name, {"ns": 0.0})
+                total[name] = bound | {"ns": before["ns"] + bound["ns"]}
+        for name, bound in total.items():
+            if bound["ns"] >= worst.get(name, {"ns": 0.0})["ns"]:
+                worst[name] = bound
+    order = [name for name in ("put", "decode", "sort", "shuffle", "get") if name in worst]
+    return [{"stage": name} | worst[name] for name in order]

@@ -1,0 +1,244 @@
+"""Sorted tables beside those of pyarrow, DuckDB and Polars: random schemas, TPC-H and TPC-C.
+
+`NEARSIDE_TPCH_SCALE` and `NEARSIDE_TPCC_WAREHOUSES` make the tables larger.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+from nearside import sort_table
+from nearside.order_line import order_line
+
+PEERS = "install the query engines with 'make peers'"
+SCALE = float(os.environ.get("NEARSIDE_TPCH_SCALE", "0.005"))
+WAREHOUSES = int(os.environ.get("NEARSIDE_TPCC_WAREHOUSES", "0"))
+DAYS = 20_000
+
+# A key: a column, whether the greatest is first, whether nulls are.
+Key = tuple[str, bool, bool]
+
+
+def spelt(keys: list[Key]) -> str:
+    """As `nearside sort --by` has it; what is the default is left out now and then."""
+    parts = []
+    for name, descending, nulls_first in keys:
+        nulls = "" if nulls_first == descending else f" nulls {'first' if nulls_first else 'last'}"
+        parts.append(f'"{name}"{" desc" if descending else ""}{nulls}')
+    return ", ".join(parts)
+
+
+def plain(column: pa.ChunkedArray) -> pa.Array:
+    """As a type that pyarrow can sort and take by index."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    elif pa.types.is_duration(kind):
+        kind = pa.int64()
+    elif kind == pa.string_view():
+        kind = pa.string()
+    return column.cast(kind).combine_chunks()
+
+
+def by_pyarrow(table: pa.Table, keys: list[Key]) -> list[int]:
+    """Numbers of the rows in order. That number is the last key, as pyarrow's sort need not be stable."""
+    columns = {}
+    for name, _, _ in keys:
+        columns[name] = plain(table[name])
+    columns["row"] = pa.array(np.arange(table.num_rows))
+    order = [
+        (name, "descending" if descending else "ascending", "at_start" if nulls_first else "at_end")
+        for name, descending, nulls_first in keys
+    ]
+    return pc.sort_indices(pa.table(columns), sort_keys=[*order, ("row", "ascending", "at_end")]).to_pylist()
+
+
+def by_duckdb(table: pa.Table, keys: list[Key]) -> list[int]:
+    duckdb = pytest.importorskip("duckdb", reason=PEERS)
+    with_row = table.append_column("row", pa.array(np.arange(table.num_rows)))
+    order = ", ".join(
+        f'"{name}" {"DESC" if descending else "ASC"} NULLS {"FIRST" if nulls_first else "LAST"}'
+        for name, descending, nulls_first in keys
+    )
+    with duckdb.connect() as engine:
+        engine.register("given", with_row)
+        engine.execute("SET threads = 1")
+        return [row for (row,) in engine.execute(f'SELECT "row" FROM given ORDER BY {order}, "row"').fetchall()]
+
+
+def by_polars(table: pa.Table, keys: list[Key]) -> list[int]:
+    polars = pytest.importorskip("polars", reason=PEERS)
+    frame = polars.from_arrow(table).with_row_index("row")
+    names, descending, nulls_first = zip(*keys, strict=True)
+    nulls_last = [not first for first in nulls_first]
+    return frame.sort(names, descending=descending, nulls_last=nulls_last, maintain_order=True)["row"].to_list()
+
+
+ENGINES = {"pyarrow": by_pyarrow, "duckdb": by_duckdb, "polars": by_polars}
+
+
+def words(draw: random.Random) -> str:
+    """Many begin alike, and go on where the engine doesn't look; some are empty."""
+    return draw.choice(["", "a", "the same beginning, "]) * draw.randrange(3) + draw.choice(["", "x", "é", "\0", "zz"])
+
+
+def few(draw: random.Random, low: int, high: int) -> int:
+    """A number, of which some come often."""
+    return (
+        draw.choice([low, high, max(low, -1), min(high, 1), min(high, 7)])
+        if draw.random() < 0.6
+        else draw.randint(low, high)
+    )
+
+
+# Makers of a value, by type. No NaN and no -0: each engine has an order of its own for these.
+KINDS = {
+    **{getattr(pa, f"int{n}")(): lambda d, n=n: few(d, -(1 << n - 1), (1 << n - 1) - 1) for n in (8, 16, 32, 64)},
+    **{getattr(pa, f"uint{n}")(): lambda d, n=n: few(d, 0, (1 << n) - 1) for n in (8, 16, 32, 64)},
+    pa.float32(): lambda d: float(np.float32(d.choice([1.5, -1e30, float("inf"), d.gauss(0, 1) or 1.0]))),
+    pa.float64(): lambda d: d.choice([1.5, -1e300, float("-inf"), d.gauss(0, 1) or 1.0]),
+    pa.bool_(): lambda d: d.random() < 0.5,
+    pa.date32(): lambda d: few(d, -DAYS, DAYS),
+    pa.time32("ms"): lambda d: few(d, 0, 86_399_999),
+    pa.time64("us"): lambda d: few(d, 0, 86_399_999_999),
+    pa.timestamp("us"): lambda d: few(d, -(10**15), 10**15),
+    pa.timestamp("ms", "UTC"): lambda d: few(d, -(10**12), 10**12),
+    pa.duration("us"): lambda d: few(d, -(10**12), 10**12),
+    pa.decimal128(9, 2): lambda d: Decimal(few(d, -(10**9) + 1, 10**9 - 1)).scaleb(-2),
+    pa.decimal128(38, 4): lambda d: Decimal(few(d, -(10**20), 10**20)).scaleb(-4),
+    pa.string(): words,
+    pa.large_string(): words,
+    pa.string_view(): words,
+    pa.binary(): lambda d: words(d).encode() + bytes([d.randrange(256)] * d.randrange(3)),
+    pa.dictionary(pa.int32(), pa.string()): words,
+}
+
+
+def column(draw: random.Random, kind: pa.DataType, rows: int) -> pa.ChunkedArray:
+    """In chunks, with nulls or without."""
+    nulls = draw.choice([0, 0, 0.1, 0.9])
+    values = [None if draw.random() < nulls else KINDS[kind](draw) for _ in range(rows)]
+    cuts = sorted(draw.randint(0, rows) for _ in range(draw.randrange(3)))
+    chunks = [values[a:b] for a, b in zip([0, *cuts], [*cuts, rows], strict=True)]
+    return pa.chunked_array([pa.array(chunk, kind) for chunk in chunks], kind)
+
+
+def drawn(seed: int) -> tuple[random.Random, pa.Table, list[Key]]:
+    """A random schema, its rows, and an order."""
+    draw = random.Random(seed)
+    rows = draw.choice([0, 1, 2, 50, 300, 300])
+    kinds = draw.sample(list(KINDS), draw.randint(1, 6))
+    table = pa.table({f"c{n}, {kind}": column(draw, kind, rows) for n, kind in enumerate(kinds)})
+    names = draw.sample(table.column_names, min(draw.randint(1, 3), len(kinds)))
+    return draw, table, [(name, draw.random() < 0.5, draw.random() < 0.5) for name in names]
+
+
+def given(draw: random.Random, table: pa.Table, folder: Path) -> pa.Table | Path:
+    """In memory or in a file, in groups."""
+    how = draw.choice(["memory", "parquet", "feather"])
+    path = folder / f"t.{how}"
+    if how == "memory":
+        return table
+    if how == "feather":
+        feather.write_feather(table, path, compression=draw.choice(["lz4", "zstd", "uncompressed"]))
+    else:
+        pq.write_table(table, path, row_group_size=draw.choice([7, 100, 1000]), use_dictionary=draw.random() < 0.7)
+    return path
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_schemas(seed, tmp_path):
+    draw, table, keys = drawn(seed)
+    source = given(draw, table, tmp_path)
+    found, report = sort_table(source, spelt(keys), devices=draw.randint(1, 3), engine="fast")
+    order = pa.array(by_pyarrow(table, keys), pa.int64())
+    if source is table:
+        assert found.schema.equals(table.schema)
+    for name in table.column_names:
+        assert plain(found[name]).cast(plain(table[name]).type) == plain(table[name]).take(order), (name, keys)
+    assert report["rows"] == table.num_rows
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+def test_query_engines_sort_random_schemas_the_same(engine):
+    for seed in range(100, 130):
+        draw, table, keys = drawn(seed)
+        # Of binary and durations DuckDB and Polars have types of their own; strings stand for them above.
+        found, _ = sort_table(
+            table.append_column("row", pa.array(np.arange(table.num_rows))),
+            spelt(keys),
+            devices=draw.randint(1, 3),
+            engine="fast",
+        )
+        assert found["row"].to_pylist() == ENGINES[engine](table, keys), (seed, keys)
+
+
+@pytest.fixture(scope="module")
+def tpch(tmp_path_factory):
+    """Tables of TPC-H, as Parquet."""
+    tool = Path(sys.executable).with_name("tpchgen-cli")
+    if not tool.exists():
+        pytest.skip(PEERS)
+    folder = tmp_path_factory.mktemp("tpch")
+    options = ["--tables", "lineitem,orders,customer", "-s", f"{SCALE:g}", "--output-dir", folder]
+    subprocess.run([tool, "parquet", *options], check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "by"),
+    [
+        ("lineitem", [("l_shipdate", False, False)]),
+        ("lineitem", [("l_orderkey", False, False)]),
+        ("lineitem", [("l_comment", False, False)]),
+        ("lineitem", [("l_extendedprice", True, True)]),
+        ("lineitem", [("l_returnflag", False, False), ("l_linestatus", True, False), ("l_quantity", True, False)]),
+        ("orders", [("o_orderdate", True, False), ("o_totalprice", False, False)]),
+        ("customer", [("c_name", True, True)]),
+        ("customer", [("c_mktsegment", False, False), ("c_acctbal", True, False)]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0][0],
+)
+def test_tpch(tpch, name, by):
+    path = tpch / f"{name}.parquet"
+    table = pq.read_table(path)
+    found, report = sort_table(path, spelt(by), devices=2, engine="fast")
+    assert report["rows"] == table.num_rows
+    orders = [engine(table, by) for engine in ENGINES.values()]
+    assert orders[0] == orders[1] == orders[2]
+    assert found.schema.equals(table.schema)
+    for name in table.column_names:
+        assert plain(found[name]) == plain(table[name]).take(pa.array(orders[0])), name
+
+
+@pytest.mark.parametrize(
+    "by", [[("ol_i_id", False, False)], [("ol_amount", True, True), ("ol_dist_info", False, False)]]
+)
+def test_order_line(by):
+    table = order_line(WAREHOUSES) if WAREHOUSES else order_line(1, 1)
+    found, _ = sort_table(table, spelt(by), devices=3, engine="fast")
+    assert found.equals(table.take(by_pyarrow(table, by)))
+
+
+def test_order_line_is_that_of_the_specification():
+    rows = order_line(1, 1)
+    orders = rows["ol_o_id"].value_counts()
+    counts = [count.as_py() for count in orders.field("counts")]
+    assert (len(orders), min(counts), max(counts)) == (3000, 5, 15)
+    delivered = pc.less(rows["ol_o_id"], 2101)
+    assert rows.filter(delivered)["ol_amount"].unique().to_pylist() == [Decimal("0.00")]
+    assert rows.filter(pc.invert(delivered))["ol_delivery_d"].null_count == pc.sum(pc.invert(delivered)).as_py()
+    assert rows.filter(delivered)["ol_delivery_d"].null_count == 0
+    assert pc.min(rows.filter(pc.invert(delivered))["ol_amount"]).as_py() >= Decimal("0.01")
+    assert rows["ol_quantity"].unique().to_pylist() == [5]

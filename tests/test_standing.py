@@ -1,0 +1,301 @@
+"""Tables that stand on devices: put once, sorted where they are, read back; cut off, damaged and refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+from nearside import Design, NearsideError, cli, tables
+
+SMALL = "[media]\nbytes = '4 MiB'\n[nvme]\nnamespaces = ['2 MiB']"
+ROWS = 9000
+
+
+@pytest.fixture(scope="module")
+def design():
+    return Design.load("sort").with_values(SMALL)
+
+
+def table(rows: int = ROWS, seed: int = 1) -> pa.Table:
+    draw = np.random.default_rng(seed)
+    words = np.array(["", "a", "the same beginning, 1", "the same beginning, 2", "zz"], dtype=object)
+
+    def nulls(values, kind=None) -> pa.Array:
+        return pa.array(values, kind, mask=draw.random(rows) < 0.1)
+
+    columns = {
+        "whole": pa.array(draw.integers(-50, 50, rows)),
+        "maybe": nulls(draw.integers(-5, 5, rows)),
+        "word": nulls(words[draw.integers(0, len(words), rows)]),
+        "real": pa.array(draw.normal(size=rows)),
+        "list": pa.array([list(range(n)) for n in draw.integers(0, 3, rows)]),
+        "row": pa.array(np.arange(rows)),
+    }
+    return pa.table(columns).replace_schema_metadata({"made by": "a test"})
+
+
+def by(data: pa.Table, *keys: tuple[str, str, str]) -> pa.Table:
+    return data.take(pc.sort_indices(data, sort_keys=[*keys, ("row", "ascending", "at_end")]))
+
+
+class Stand:
+    """A table on devices."""
+
+    def __init__(self, folder: Path, design: Design, data: pa.Table, keys: str, devices: int = 2) -> None:
+        self.design, self.data = design, data
+        self.media = [folder / f"d{n}" for n in range(devices)]
+        self.source, self.out = folder / "t.feather", folder / "out.arrow"
+        feather.write_feather(data, self.source)
+        self.put("t", keys)
+
+    def put(self, name: str, keys: str) -> dict:
+        return tables.put(self.source, self.media, name, keys, "fast", self.design)
+
+    def names(self) -> list[str]:
+        return [entry["name"] for entry in tables.standing(self.media, "fast", self.design)]
+
+    def get(self, order: str | None = None, name: str = "t", media: list[Path] | None = None) -> tuple[pa.Table, dict]:
+        report = tables.get(name, media or self.media, self.out, order, "fast", self.design)
+        found = pa.ipc.open_file(self.out.read_bytes()).read_all()
+        self.out.unlink()
+        return found, report
+
+    def told(self, *arguments, **options) -> str:
+        with pytest.raises(NearsideError) as error:
+            self.get(*arguments, **options)
+        assert not self.out.exists()
+        assert len(str(error.value).splitlines()) == 1
+        return str(error.value)
+
+
+@pytest.fixture(scope="module")
+def stand(tmp_path_factory, design):
+    return Stand(tmp_path_factory.mktemp("stand"), design, table(), "whole, maybe, word")
+
+
+def test_it_comes_back_as_it_was(stand):
+    found, report = stand.get()
+    assert found.equals(stand.data, check_metadata=True)
+    assert [stage["stage"] for stage in report["stages"]] == ["get"]
+    (entry,) = tables.standing(stand.media, "fast", stand.design)
+    assert (entry["name"], entry["rows"], entry["keys"]) == ("t", ROWS, ["whole", "maybe", "word"])
+    assert (entry["parts"], entry["of_parts"], entry["devices"]) == (2, 2, [0, 1])
+
+
+@pytest.mark.parametrize("order", ["ascending", "descending"])
+@pytest.mark.parametrize("nulls", ["at_start", "at_end"])
+@pytest.mark.parametrize("column", ["whole", "maybe", "word"])
+def test_it_is_sorted_where_it_stands(stand, column, nulls, order):
+    ends = {"ascending": "asc", "descending": "desc", "at_start": "nulls first", "at_end": "nulls last"}
+    spelt = f"{column} {ends[order]} {ends[nulls]}"
+    found, report = stand.get(spelt)
+    assert found.equals(by(stand.data, (column, order, nulls)), check_metadata=True)
+    assert [stage["stage"] for stage in report["stages"]] == ["sort", "shuffle", "get"]
+    assert all(bound["reached_percent"] > 0 for bound in report["bounds"])
+
+
+def test_by_several_columns(stand):
+    found, report = stand.get("maybe desc, word nulls first, real")
+    keys = [("maybe", "descending", "at_start"), ("word", "ascending", "at_start"), ("real", "ascending", "at_end")]
+    assert found.equals(by(stand.data, *keys))
+    assert report["ties"] > 0
+
+
+def test_the_order_of_the_devices_does_not_matter(stand):
+    assert stand.get("whole", media=stand.media[::-1])[0].equals(by(stand.data, ("whole", "ascending", "at_end")))
+
+
+def test_what_is_not_there_is_told(stand, tmp_path):
+    assert stand.told(name="x") == "no table is called 'x': these media files have t".replace("'", '"')
+    assert "was put with whole, maybe, word" in stand.told("real")
+    assert "no column is called" in stand.told("none")
+    assert "has 2 parts, of which these media files have 1" in stand.told(media=stand.media[:1])
+    assert stand.told(media=[*stand.media, tmp_path / "d"]) == f"{tmp_path}/d: no such file"
+    assert "another device has it" in stand.told(media=[stand.media[0]] * 2)
+    with pytest.raises(NearsideError, match=r"there is a table .t. already"):
+        stand.put("t", "")
+    with pytest.raises(NearsideError, match="named twice"):
+        stand.put("u", "row, row")
+    with pytest.raises(NearsideError, match="no column is called"):
+        stand.put("u", "none")
+    for name in ("", "x" * 65, "a\nb"):
+        with pytest.raises(NearsideError, match=r"^name = "):
+            stand.put(name, "")
+    assert stand.names() == ["t"]
+
+
+def test_several_tables(tmp_path, design):
+    stand = Stand(tmp_path, design, table(500), "word", devices=3)
+    first = stand.data
+    stand.data = table(700, seed=2)
+    feather.write_feather(stand.data, stand.source)
+    stand.put("u", "maybe")
+    assert stand.names() == ["t", "u"]
+    assert stand.get("maybe", name="u")[0].equals(by(stand.data, ("maybe", "ascending", "at_end")))
+    assert stand.get()[0].equals(first)
+    tables.drop("t", stand.media, "fast", design)
+    assert stand.names() == ["u"]
+    stand.put("v", "")
+    assert stand.get(name="v")[0].equals(stand.data)
+    with pytest.raises(NearsideError, match="no table is called"):
+        tables.drop("t", stand.media, "fast", design)
+    feather.write_feather(table(0), stand.source)
+    stand.put("empty", "word")
+    assert stand.get("word", name="empty")[0].equals(table(0))
+
+
+def test_no_room(tmp_path, design):
+    stand = Stand(tmp_path, design, table(1000), "whole", devices=1)
+    feather.write_feather(table(60_000), stand.source)
+    with pytest.raises(NearsideError, match=r"^device 0: the table's part takes .* MiB"):
+        stand.put("large", "")
+    # What is left is room to sort, in partitions.
+    rows, before = 1000, 0
+    while "full" not in stand.names():
+        feather.write_feather(table(rows), stand.source)
+        try:
+            stand.put("full", "whole")
+        except NearsideError:
+            break
+        if stand.get("whole", name="full")[1]["partitions"] > 1:
+            before = rows
+            break
+        tables.drop("full", stand.media, "fast", design)
+        rows += 4000
+    assert before, "it is sorted in partitions before it has no room"
+    assert stand.get("whole", name="full")[0].equals(by(table(rows), ("whole", "ascending", "at_end")))
+
+
+def test_damage_is_told(tmp_path, design):
+    """Bytes of a media file that change: never other rows, and never another order but of those with equal keys."""
+    stand = Stand(tmp_path, design, table(300), "maybe", devices=1)
+    good, draw = stand.media[0].read_bytes(), random.Random(1)
+    used = [n for n in range(0, len(good), 16) if any(good[n : n + 16])]
+    told = 0
+    for _ in range(60):
+        bad = bytearray(good)
+        at = draw.choice(used) + draw.randrange(16)
+        bad[at] ^= 1 << draw.randrange(8)
+        stand.media[0].write_bytes(bad)
+        for order, wanted in ((None, stand.data), ("maybe", by(stand.data, ("maybe", "ascending", "at_end")))):
+            try:
+                found = stand.get(order)[0]
+            except NearsideError as error:
+                assert "damaged" in str(error) or "other data" in str(error) or "not in order" in str(error)  # noqa: PT017
+                assert not stand.out.exists()
+                told += 1
+            else:
+                assert found["maybe"].equals(wanted["maybe"])
+                assert by(found, ("maybe", "ascending", "at_end")).equals(by(wanted, ("maybe", "ascending", "at_end")))
+    assert told > 30
+
+
+PUT = """
+import os, signal, sys
+from pathlib import Path
+from nearside import Design, tables
+
+calls = 0
+def progress(done, total):
+    global calls
+    calls += 1
+    if calls == int(sys.argv[1]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+media = [Path(name) for name in sys.argv[3:]]
+tables.put(Path(sys.argv[2]), media, "u", "whole", "fast", Design.load("sort"), progress=progress)
+print("done")
+"""
+
+
+def test_a_put_that_is_killed_leaves_what_was_there(tmp_path):
+    design = Design.load("sort")
+    stand = Stand(tmp_path, design, table(1000), "whole")
+    feather.write_feather(table(150_000), stand.source)
+    killed = 0
+    for call in (1, 2, 4):
+        command = [sys.executable, "-c", PUT, str(call), stand.source, *stand.media]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        killed += ended.returncode == -signal.SIGKILL
+        if "done" in ended.stdout:
+            break
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
+        assert stand.names() == ["t"]
+        assert stand.get()[0].equals(stand.data)
+    assert killed, "it was never killed at work"
+
+
+def nearside(capsys, monkeypatch, *arguments) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["nearside", *map(str, arguments)])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    out, err = capsys.readouterr()
+    return int(end.value.code or 0), out, err
+
+
+def test_the_commands(tmp_path, capsys, monkeypatch):
+    small, source, target = tmp_path / "small.toml", tmp_path / "t.parquet", tmp_path / "s.csv"
+    engines = "".join(f'[[engine]]\nname = "{name}0"\nengine = "{name}"\n' for name in ("sorter", "row_shuffle"))
+    media = '[media]\nbytes = "4 MiB"\nprofile = "dram"\n[nvme]\nnamespaces = ["4 MiB"]\n'
+    small.write_text(f'name = "small"\n{media}{engines}')
+    data = table(200).drop(["list"])
+    pq.write_table(data, source)
+    common = ["--design", small, "--engine", "fast", "--media", tmp_path / "d0", "--media", tmp_path / "d1"]
+    run = lambda *arguments: nearside(capsys, monkeypatch, *arguments)  # noqa: E731
+    status, out, err = run("table", "put", source, "--keys", 'word, "whole"', *common)
+    assert (status, err) == (0, "")
+    assert "put" in out
+    status, out, err = run("table", "list", *common, "--json")
+    assert json.loads(out)[0]["keys"] == ["word", "whole"]
+    assert "word, whole" in run("table", "list", *common)[1]
+    status, out, err = run("sort", "--table", "t", "--by", "word desc", *common, "-o", target)
+    assert (status, err) == (0, "")
+    assert "of its bound" in out
+    rows = [int(line.split(",")[-1]) for line in target.read_text().splitlines()[1:]]
+    assert rows == by(data, ("word", "descending", "at_start"))["row"].to_pylist()
+    assert run("table", "get", "t", *common, "-o", target)[0] == 0
+    assert len(target.read_text().splitlines()) == 201
+    assert run("table", "drop", "t", *common)[0] == 0
+    assert json.loads(run("table", "list", *common, "--json")[1]) == []
+    for wrong in (
+        ("sort", "--by", "a"),
+        ("sort", source, "--table", "t", "--by", "a", *common),
+        ("sort", source, "--by", "a", *common, "-o", target),
+        ("sort", "--table", "t", "--by", "a", "-o", target),
+        ("sort", source, "--by", "a"),
+        ("table", "put", source, "--keys", "a b", *common),
+    ):
+        status, out, err = run(*wrong)
+        assert status in (1, 2)
+        assert (out, len(err.splitlines())) == ("", 1)
+
+
+def test_a_plan_is_told(tmp_path, capsys, monkeypatch, design):
+    source = tmp_path / "t.parquet"
+    pq.write_table(table(), source)
+    doc = tables.explain(source, "maybe desc", 2, design)
+    each = [sum(part["rows"] for part in device) for device in doc["plan"]["devices"]]
+    assert each == [ROWS // 2] * 2
+    assert [bound["stage"] for bound in doc["bounds"]] == ["put", "sort", "shuffle", "get"]
+    assert all(bound["ns"] > 0 and bound["limit"] and bound["source"] for bound in doc["bounds"])
+    found = tables.sort_file(source, tmp_path / "s.parquet", "maybe desc", 2, "fast", design)
+    assert found["plan"] == doc["plan"]
+    for stage, bound in zip(found["stages"], found["bounds"], strict=True):
+        assert stage["ns"] >= bound["ns"], "nothing is faster than its bound"
+    status, out, err = nearside(capsys, monkeypatch, "sort", source, "--by", "word, whole", "--devices", 3, "--explain")
+    assert (status, err) == (0, "")
+    assert "device 2: 3000 rows" in out
+    assert "PCIe link" in out
+    assert "(the longest)" in out
+    assert not os.path.exists(tmp_path / "out")

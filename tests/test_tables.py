@@ -1,0 +1,251 @@
+"""Files of tables: each format in and out, with its types, and damaged ones; the output is whole or not there."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pcsv
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+from nearside import NearsideError, sort_table, tables
+
+ENDINGS = [".parquet", ".arrow", ".arrows", ".csv"]
+
+
+def plain(rows: int = 300, seed: int = 1) -> pa.Table:
+    """Types that a CSV can tell, each with nulls."""
+    draw = np.random.default_rng(seed)
+    words = np.array(["plain", "with, comma", 'with "quotes"', "two\nlines", "ümläut"], dtype=object)
+
+    def nulls(values, kind) -> pa.Array:
+        return pa.array(values, kind, mask=draw.random(rows) < 0.1)
+
+    stamps = (1_600_000_000_000_001 + draw.integers(0, 10**12, rows)).astype("datetime64[us]")
+    columns = {
+        "whole": nulls(draw.integers(-5, 5, rows), pa.int64()),
+        "real": nulls(draw.normal(size=rows), pa.float64()),
+        "flag": nulls(draw.integers(0, 2, rows).astype(bool), pa.bool_()),
+        "word": nulls(words[draw.integers(0, len(words), rows)], pa.string()),
+        "day": nulls(draw.integers(0, 20_000, rows).astype("datetime64[D]"), pa.date32()),
+        "moment": nulls(stamps, pa.timestamp("us")),
+        "row": pa.array(np.arange(rows)),
+    }
+    return pa.table(columns)
+
+
+def write(table: pa.Table, path: Path) -> None:
+    """As pyarrow writes it."""
+    if path.suffix == ".parquet":
+        pq.write_table(table, path)
+    elif path.suffix == ".csv":
+        pcsv.write_csv(table, path)
+    else:
+        new = pa.ipc.new_file if path.suffix == ".arrow" else pa.ipc.new_stream
+        with new(path, table.schema) as sink:
+            sink.write_table(table, max_chunksize=70)
+
+
+def read(path: Path) -> pa.Table:
+    """As pyarrow reads it."""
+    if path.suffix == ".parquet":
+        return pq.read_table(path)
+    if path.suffix == ".csv":
+        options = pcsv.ConvertOptions(column_types={"moment": pa.timestamp("us")}, strings_can_be_null=True)
+        parse = pcsv.ParseOptions(newlines_in_values=True)
+        return pcsv.read_csv(path, parse_options=parse, convert_options=options)
+    opened = pa.ipc.open_file if path.suffix == ".arrow" else pa.ipc.open_stream
+    return opened(path.read_bytes()).read_all()
+
+
+def by(table: pa.Table, column: str) -> pa.Table:
+    order = pc.sort_indices(table, sort_keys=[(column, "ascending", "at_end"), ("row", "ascending", "at_end")])
+    return table.take(order)
+
+
+@pytest.mark.parametrize("target", ENDINGS)
+@pytest.mark.parametrize("source", ENDINGS)
+def test_each_format_into_each(source, target, tmp_path):
+    table = plain()
+    one, other = tmp_path / f"t{source}", tmp_path / f"s{target}"
+    write(table, one)
+    report = tables.sort_file(one, other, "whole", devices=2, engine="fast")
+    assert report["rows"] == 300
+    found = read(other)
+    assert found.num_rows == 300
+    for name in table.column_names:
+        assert found[name].to_pylist() == by(table, "whole")[name].to_pylist(), name
+    if source != ".csv" and target != ".csv":
+        assert found.schema.equals(table.schema)
+
+
+def test_what_a_file_is_can_be_said(tmp_path):
+    table = plain(50)
+    one, other = tmp_path / "t.csv", tmp_path / "s.parquet"
+    write(table, tmp_path / "t.arrow")
+    (tmp_path / "t.arrow").rename(one)
+    tables.sort_file(one, other, "real", engine="fast", source_format="arrow", target_format="csv")
+    assert other.read_text().startswith("whole,real,flag")
+    with pytest.raises(NearsideError, match=r"^format = .xml.: allowed are parquet, arrow, stream, csv$"):
+        tables.sort_file(one, other, "real", engine="fast", source_format="xml")
+    with pytest.raises(NearsideError, match=r"^compression = .x.: allowed are none, snappy, lz4, gzip, zstd$"):
+        tables.sort_file(one, other, "real", engine="fast", source_format="arrow", compression="x")
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy", "lz4", "gzip", "zstd"])
+def test_compressed_pages(codec, tmp_path):
+    table = plain()
+    one, other = tmp_path / "t.parquet", tmp_path / "s.parquet"
+    pq.write_table(table, one, compression=codec)
+    tables.sort_file(one, other, "row desc", engine="fast", compression=codec)
+    assert pq.read_table(other).equals(table[::-1])
+    named = {"none": "UNCOMPRESSED"}.get(codec, codec.upper())
+    assert pq.ParquetFile(other).metadata.row_group(0).column(0).compression == named
+
+
+@pytest.mark.parametrize("codec", ["uncompressed", "lz4", "zstd"])
+def test_feather(codec, tmp_path):
+    table = plain()
+    feather.write_feather(table, tmp_path / "t.feather", compression=codec)
+    found, _ = sort_table(tmp_path / "t.feather", "row desc", engine="fast")
+    assert found.equals(table[::-1])
+
+
+def test_metadata_are_kept(tmp_path):
+    fields = [pa.field("row", pa.int64(), metadata={"unit": "m"}), pa.field("flag", pa.bool_(), nullable=False)]
+    schema = pa.schema(fields, metadata={"made by": "a test"})
+    table = pa.table([[2, 1, 3], [True, False, True]], schema=schema)
+    for source in ENDINGS[:3]:
+        for target in ENDINGS[:3]:
+            one, other = tmp_path / f"t{source}", tmp_path / f"s{target}"
+            write(table, one)
+            tables.sort_file(one, other, "row", engine="fast")
+            assert read(other).schema.equals(schema, check_metadata=True), (source, target)
+
+
+def test_what_a_csv_is_taken_for(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "a,b,c,d,e,f,nothing\n1,1,true,2020-01-02,2020-01-02 03:04:05,12345678901234567890,\n"
+        "2,.5,False,,2020-01-02T03:04:05.678,1,\n"
+    )
+    table, _ = sort_table(path, "a desc", engine="fast")
+    kinds = [pa.int64(), pa.float64(), pa.bool_(), pa.date32(), pa.timestamp("ms"), pa.string(), pa.null()]
+    assert table.schema.types == kinds
+    assert table["a"].to_pylist() == [2, 1]
+
+    def told(text: str | bytes) -> str:
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        with pytest.raises(NearsideError) as error:
+            sort_table(path, "a", engine="fast")
+        assert len(str(error.value).splitlines()) == 1
+        return str(error.value).removeprefix(f"{path}: no CSV that can be read: ")
+
+    assert "names no column" in told("")
+    assert "line 3" in told("a,b\n1,2\n3\n")
+    assert "UTF-8" in told(b"a,b\n1,\xff\n")
+
+
+def damaged(good: bytes, count: int, seed: int):
+    """Files that are cut off, and files of which some bytes are others."""
+    draw = random.Random(seed)
+    for n in range(count):
+        if n % 3 == 0:
+            yield good[: draw.randrange(len(good))]
+            continue
+        bad = bytearray(good)
+        for _ in range(1 + n % 5):
+            bad[draw.randrange(len(bad))] = draw.choice([0, 255, 128, draw.randrange(256)])
+        yield bytes(bad)
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["t.parquet", "zstd.parquet", "t.arrow", "t.arrows", "lz4.feather", "zstd.feather", "t.csv"],
+)
+def test_damaged_files(made, tmp_path):
+    """An error in a line and no output, or a table in order."""
+    words = pa.array(["x", "", None, "y"] * 10)
+    table = pa.table({"a": pa.array([3, 1, None, 2] * 10), "b": words.dictionary_encode()})
+    one, other = tmp_path / made, tmp_path / "s.arrow"
+    codec = made.split(".")[0]
+    if one.suffix == ".feather":
+        feather.write_feather(table, one, compression=codec)
+    elif codec == "zstd":
+        pq.write_table(table, one, compression=codec, row_group_size=15)
+    else:
+        write(table.set_column(1, "b", words) if one.suffix == ".csv" else table, one)
+    good = one.read_bytes()
+    for bad in damaged(good, 150, 1):
+        one.write_bytes(bad)
+        other.unlink(missing_ok=True)
+        try:
+            tables.sort_file(one, other, "a", engine="fast")
+        except NearsideError as error:
+            told = str(error)
+        else:
+            told = None
+        assert other.exists() == (told is None)
+        if told is not None:
+            assert len(told.splitlines()) == 1, told
+        else:
+            column = read(other)["a"]
+            values = [value for value in column.to_pylist() if value is not None]
+            assert values == sorted(values)
+            assert column.to_pylist()[: len(values)] == values
+            # What says how many rows there are is checked: none is lost.
+            if one.suffix != ".csv":
+                assert len(column) in (40, 0), (len(column), bad)
+
+
+def run_sort(folder: Path, output: Path, before: str = "", rows: int = 3000) -> subprocess.Popen:
+    """The command in a process of its own, behind some Python."""
+    write(plain(rows), folder / "t.arrow")
+    code = f"import sys\n{before}\nfrom nearside import cli\ncli.main()"
+    arguments = ["sort", folder / "t.arrow", "--by", "word, real", "--engine", "fast", "-o", output]
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_a_full_disk(tmp_path):
+    full = run_sort(tmp_path, Path("/dev/full"))
+    assert full.communicate() == ("", "nearside: /dev/full: No space left on device\n")
+    assert full.returncode == 1
+    target = tmp_path / "s.arrow"
+    target.write_text("old")
+    limited = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))"
+    large = run_sort(tmp_path, target, limited)
+    out, err = large.communicate()
+    assert (out, err) == ("", f"nearside: {target}: File too large\n")
+    assert target.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s.arrow", "t.arrow"]
+
+
+# Once the sort is at work: it is then that progress is told.
+INTERRUPT = """
+import os, signal
+from contextlib import contextmanager
+from nearside import show
+
+@contextmanager
+def bar(text, enabled=True):
+    yield lambda done, total: os.kill(os.getpid(), signal.SIGINT)
+
+show.bar = bar
+"""
+
+
+def test_what_is_interrupted_leaves_no_output(tmp_path):
+    target = tmp_path / "s.arrow"
+    stopped = run_sort(tmp_path, target, INTERRUPT, rows=30_000)
+    out, err = stopped.communicate()
+    assert (stopped.returncode, out) == (130, "")
+    assert "Traceback" not in err
+    assert [path.name for path in tmp_path.iterdir()] == ["t.arrow"]
