@@ -110,7 +110,7 @@ def has(name: str) -> str | None:
 def variants() -> dict[str, tuple[str, list[str]]]:
     """numpy's sort by the SIMD that it may use: what it is, and what is switched off for it.
 
-    AVX-512 is not always its best: Zen 4 is slow with the stores that it needs.
+    AVX-512 is not always its best: AMD's Zen 4 is slow with the compressing stores that it needs.
     """
     found = dispatched()
     wide = [name for name in found if "V4" in name or "512" in name]
