@@ -6,40 +6,12 @@ import random
 import struct
 from array import array
 
-from nearside import _native, qos
+from nearside import ideal, qos
 from nearside.claims.registry import Context, Measured, at_least, at_most, claim
 from nearside.device import Design, Device
 
 MIB = 1 << 20
 LAUNCHES = 100
-
-
-def ideal_copy(design: Design, count: int, target: int) -> float:
-    """GB/s of copied bytes that one channel of the DDR4 model gives to ideal masters, lines grouped at their best."""
-    return max(masters(design, count, target, group) for group in (1, 16, 64))
-
-
-def masters(design: Design, count: int, target: int, group: int) -> float:
-    """GB/s of two masters, one that reads and one that writes what has been read, so many lines at a time.
-
-    Both go through memory line by line and always have a request.
-    """
-    channel = _native.DramChannel(design.native)
-    now, reads, writes, back, ended = 0, 0, 0, 0, 0
-    while True:
-        while reads < count and reads - writes < 1024 and channel.push(now, 64 * reads, False):
-            reads += 1
-        while writes < (back // group * group if back < count else count) and channel.push(
-            now, target + 64 * writes, True
-        ):
-            writes += 1
-        while (completion := channel.poll(now)) is not None:
-            address, ended = completion
-            back += address < target
-        following = channel.next_event()
-        if following is None and writes == count:
-            return count * 64 / (ended / 1e3)
-        now = max(now + 1, following or 0)
 
 
 @claim(
@@ -58,7 +30,9 @@ def copy_rate(context: Context) -> Measured:
         if device.pm_read(target, MIB) != random.Random(context.seed).randbytes(MIB):
             raise AssertionError("the copy is not what was copied")
     channels = design.values["channels"]
-    bound = channels * ideal_copy(design, bytes_ // 64 // channels, target // channels)
+    lines = bytes_ // ideal.LINE // channels
+    busy = ideal.busy_ns(design, ideal.stream(0, lines), ideal.stream(target // channels, lines))
+    bound = channels * lines * ideal.LINE / busy
     rate = bytes_ / ns
     return Measured(
         100 * rate / bound, f"{rate:.2f} GB/s copied of {bound:.2f}; {channels} channels, {bytes_ // MIB} MiB"
@@ -67,17 +41,8 @@ def copy_rate(context: Context) -> Measured:
 
 def ideal_read(design: Design, lines: int) -> float:
     """GB/s that one channel gives to an ideal reader of lines in a row: of the DDR4 model, at most a beat a cycle."""
-    channel = _native.DramChannel(design.native)
-    now, reads, ended = 0, 0, 0
-    while True:
-        while reads < lines and channel.push(now, 64 * reads, False):
-            reads += 1
-        while (completion := channel.poll(now)) is not None:
-            _, ended = completion
-        following = channel.next_event()
-        if following is None and reads == lines:
-            return min(lines * 64 / (ended / 1e3), 64 * design.values["clock_mhz"] / 1e3)
-        now = max(now + 1, following or 0)
+    busy = ideal.busy_ns(design, ideal.stream(0, lines), ())
+    return min(lines * ideal.LINE / busy, ideal.LINE * design.values["clock_mhz"] / 1e3)
 
 
 def scan(context: Context, *, bitmap: bool) -> Measured:
