@@ -19,9 +19,10 @@ DEVICE_TEXT = (
     "answers in 3 us; the paper states no latency."
 )
 CPU_TEXT = (
-    "Ratios are of times measured on the CPU named in the rows, in the same run, to simulated time: another CPU than "
-    "the paper's Core i7-8700. The plain quick sort is numpy's introsort without SIMD, which sorts key and index; "
-    "beside it stands the fastest of what is installed. One thread's times are CPU time, others are of the clock on the wall."
+    "Ratios are of times measured on the CPU named in the rows, in the same run, to simulated time: another CPU "
+    "than the paper's Core i7-8700. The plain quick sort is numpy's introsort without SIMD, which sorts key and "
+    "index; beside it stands the fastest of what is installed. One thread's times are CPU time, others are of the "
+    "clock on the wall."
 )
 
 
