@@ -175,10 +175,11 @@ def test_every_method_and_parameter_is_in_the_tables():
     assert parameters(_native.table_get) == set(GET)
     assert parameters(_native.table_list) == set(MEDIA)
     assert parameters(_native.table_drop) == {*MEDIA, "table"}
+    assert parameters(_native.table_explain) == {*MEDIA, "table", "by"}
     assert parameters(_native.DelayBench.measure) == set(MEASURE)
     known = {"Design", "Device", "DramChannel", "DelayBench", "Server", "NearsideError", "root", "profile", "compile"}
     known |= {"check_timeout", "diff", "engine", "fuzz", "sort_table", "explain_sort"}
-    known |= {"table_put", "table_get", "table_list", "table_drop"}
+    known |= {"table_put", "table_get", "table_list", "table_drop", "table_explain"}
     assert {n for n in dir(_native) if not n.startswith("_")} == known
 
 
@@ -422,6 +423,7 @@ def test_hostile_arguments_of_standing_tables(tmp_path):
         "table_put": PUT | {"data": data, "table": "u", "progress": stopper()},
         "table_get": GET | {"progress": stopper()},
         "table_list": MEDIA,
+        "table_explain": MEDIA | {"table": "t", "by": "a"},
         "table_drop": MEDIA | {"table": "none"},
     }.items():
         for key in arguments:

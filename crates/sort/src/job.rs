@@ -232,6 +232,7 @@ impl<H: Host> Stages<'_, H> {
             .controller
             .execute_raw_while(0, sqe, PIECE, &mut go_on)?;
         check(name, completion, counted)?;
+        self.progress.add(bytes);
         self.end(name, begin, bytes, 1);
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Sorts tables on devices: keys and rows go there with NVMe writes, the engines `sorter` and `row_shuffle` do the work
 //! where they stand, and sorted rows come back with NVMe reads. See `docs/sort.md`.
 
+mod apart;
 mod bench;
 mod digest;
 mod directory;
@@ -20,6 +21,7 @@ mod plan;
 mod progress;
 mod report;
 mod room;
+mod standing;
 mod store;
 mod table;
 mod transfer;

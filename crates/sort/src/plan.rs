@@ -276,7 +276,8 @@ impl<'a> Plan<'a> {
 
     pub(crate) fn run_on(self, bench: &mut Bench, progress: &Progress) -> Result<(Table, Report)> {
         let rows = self.table.batch.num_rows();
-        progress.expect((rows * (self.key.bytes + 2 * self.form.row_bytes)) as u64);
+        // Through the link and by the engines.
+        progress.expect((rows * (2 * self.key.bytes + 3 * self.form.row_bytes)) as u64);
         let work = Work {
             queues: self.queues.clone(),
             movable: true,
