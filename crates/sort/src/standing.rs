@@ -139,13 +139,13 @@ impl<'a> Arranged<'a> {
         })
     }
 
-    fn rows(&self) -> usize {
+    fn all(&self) -> usize {
         self.standing.parts[0].1.all
     }
 
     /// Bytes that engines and link move.
     pub fn bytes(&self) -> u64 {
-        (self.rows() * (self.first.bytes + 2 * self.standing.form.row_bytes)) as u64
+        (self.all() * (self.first.bytes + 2 * self.standing.form.row_bytes)) as u64
     }
 
     /// What a device does with a partition.
@@ -176,7 +176,7 @@ impl<'a> Arranged<'a> {
         let planned = |n: &usize| json!({"rows": rows(n), "sorted": rows(n), "pages": null});
         let planned = |queue: &Vec<usize>| queue.iter().map(planned).collect::<Vec<Value>>();
         json!({
-            "rows": self.rows(), "row_bytes": self.standing.form.row_bytes, "stands": true,
+            "rows": self.all(), "row_bytes": self.standing.form.row_bytes, "stands": true,
             "key": self.key.text, "key_bytes": self.key.bytes, "partitions": self.partitions.len(),
             "devices": self.queues.iter().map(planned).collect::<Vec<_>>(),
         })
@@ -185,7 +185,7 @@ impl<'a> Arranged<'a> {
     /// A report of what is to be done.
     pub fn report(&self) -> Report {
         Report {
-            rows: self.rows(),
+            rows: self.all(),
             row_bytes: self.standing.form.row_bytes,
             key: self.key.text.clone(),
             partitions: self.partitions.len(),
