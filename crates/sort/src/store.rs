@@ -35,7 +35,7 @@ const MOST_NAME: usize = 64;
 pub struct Store<'a> {
     design: &'a Design,
     root: &'a Path,
-    bench: Bench,
+    pub(crate) bench: Bench,
     namespace: u64,
     directories: Vec<Directory>,
 }
@@ -226,10 +226,14 @@ impl<'a> Store<'a> {
             driver.flush()?;
             Ok(done)
         })?;
+        let mut next = self.directories.clone();
+        for (directory, part) in next.iter_mut().zip(&parts) {
+            directory.entries.push(part.entry.clone());
+        }
+        self.change(next)?;
         for (device, part) in parts.into_iter().enumerate() {
             let (rows, keys) = (part.entry.rows, part.entry.keys.len());
             report.key = format!("{keys} key columns");
-            self.change(device, |entries| entries.push(part.entry))?;
             report.devices.push(Device {
                 rows,
                 partitions: 1,
@@ -246,25 +250,30 @@ impl<'a> Store<'a> {
         if !self.directories.iter().any(has) {
             return self.parts(name).map(drop);
         }
-        for device in 0..self.directories.len() {
-            if has(&self.directories[device]) {
-                self.change(device, |entries| entries.retain(|e| e.name != name))?;
-            }
+        let mut next = self.directories.clone();
+        for directory in &mut next {
+            directory.entries.retain(|entry| entry.name != name);
         }
-        Ok(())
+        self.change(next)
     }
 
-    /// Writes a device's directory with other entries.
-    fn change(&mut self, device: usize, change: impl FnOnce(&mut Vec<Entry>)) -> Result<()> {
-        let mut next = self.directories[device].clone();
-        next.number += 1;
-        change(&mut next.entries);
-        let (at, copy) = next.write()?;
-        let (driver, progress) = (&mut self.bench.drivers[device], Progress::default());
-        put(driver, at, &copy, &progress)
-            .and_then(|_| driver.flush())
-            .map_err(|e| Error::new(format!("device {device}: {e}")))?;
-        self.directories[device] = next;
+    /// Writes the directories that are others now.
+    fn change(&mut self, mut next: Vec<Directory>) -> Result<()> {
+        let mut copies = Vec::new();
+        for (directory, before) in next.iter_mut().zip(&self.directories) {
+            let changed = directory.entries != before.entries;
+            directory.number += u64::from(changed);
+            copies.push(changed.then(|| directory.write()).transpose()?);
+        }
+        let progress = Progress::default();
+        self.bench.each(|device, driver| {
+            if let Some((at, copy)) = &copies[device] {
+                put(driver, *at, copy, &progress)?;
+                driver.flush()?;
+            }
+            Ok(())
+        })?;
+        self.directories = next;
         Ok(())
     }
 
