@@ -5,10 +5,12 @@ BIN := .venv/bin
 # Any Python from 3.11 on; it only creates .venv.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 
+DATAFUSION = $(BIN)/maturin develop --locked --quiet -m extensions/datafusion/Cargo.toml --target-dir build/datafusion
+
 export VIRTUAL_ENV := $(CURDIR)/.venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup peers build demo check test test-guest docs fmt regs lint-hw formal sanitize clean
+.PHONY: help setup peers build datafusion demo check test test-guest docs fmt regs lint-hw formal sanitize clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +24,9 @@ peers: setup ## install the query engines that tests and experiments of tables c
 build: setup ## compile the Python package `nearside`, with all Rust crates in it
 	@echo "build: Python extension, with the Rust crates"
 	@PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
+
+datafusion: build peers ## compile the extension with which DataFusion sorts on devices (Rust 1.94 or newer; some minutes)
+	@PIP_QUIET=1 $(DATAFUSION)
 
 demo: build ## send a generated 8 MiB file through the simulated device and back
 	@$(BIN)/nearside demo
@@ -41,6 +46,7 @@ docs: build ## measure every claim and write docs/validation.md, which says what
 
 fmt: setup ## format Rust, Python and SystemVerilog in place
 	@cargo fmt --all
+	@cargo fmt --manifest-path extensions/datafusion/Cargo.toml
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
 	@$(BIN)/python tools/fmt_hw.py
 

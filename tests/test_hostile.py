@@ -151,6 +151,7 @@ SORT = {
     "data": b"", "by": "a", "name": "x", "source": "parquet", "target": "parquet", "compression": "snappy",
     "devices": 1, "engine": None, "build": None, "progress": None,
 }  # fmt: skip
+MERGE = {"tables": [b""], "by": "a"}
 EXPLAIN = {"data": b"", "by": "a", "name": "x", "source": "parquet", "devices": 1}
 MEDIA = {"media": [], "engine": "fast", "build": None}
 PUT = MEDIA | {"data": b"", "table": "t", "keys": "a", "name": "x", "source": "parquet", "progress": None}
@@ -170,16 +171,18 @@ def test_every_method_and_parameter_is_in_the_tables():
     assert parameters(_native.Device) == set(CREATE)
     assert parameters(_native.fuzz) == set(FUZZ)
     assert parameters(_native.sort_table) == set(SORT)
+    assert parameters(_native.merge_tables) == set(MERGE)
     assert parameters(_native.explain_sort) == set(EXPLAIN)
     assert parameters(_native.table_put) == set(PUT)
     assert parameters(_native.table_get) == set(GET)
     assert parameters(_native.table_list) == set(MEDIA)
+    assert parameters(_native.table_schema) == {*MEDIA, "table"}
     assert parameters(_native.table_drop) == {*MEDIA, "table"}
     assert parameters(_native.table_explain) == {*MEDIA, "table", "by"}
     assert parameters(_native.DelayBench.measure) == set(MEASURE)
     known = {"Design", "Device", "DramChannel", "DelayBench", "Server", "NearsideError", "root", "profile", "compile"}
-    known |= {"check_timeout", "diff", "engine", "fuzz", "sort_table", "explain_sort"}
-    known |= {"table_put", "table_get", "table_list", "table_drop", "table_explain"}
+    known |= {"check_timeout", "diff", "engine", "fuzz", "merge_tables", "sort_table", "explain_sort"}
+    known |= {"table_put", "table_get", "table_list", "table_schema", "table_drop", "table_explain"}
     assert {n for n in dir(_native) if not n.startswith("_")} == known
 
 
@@ -410,6 +413,30 @@ def test_hostile_arguments_of_a_sort(key):
     assert pq.read_table(pa.BufferReader(out)).column("a").to_pylist() == [None] * 20 + [3] * 20 + [2] * 20 + [1] * 20
 
 
+@pytest.mark.parametrize("key", MERGE)
+def test_hostile_arguments_of_a_merge(key):
+    def stream(values) -> bytes:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, (table := pa.table(values)).schema) as out:
+            out.write_table(table)
+        return sink.getvalue().to_pybytes()
+
+    data = stream({"a": [1, 2], "b": ["x", "y"]})
+    values = NUMBERS + OTHERS + ["a desc", "b, a", "a,", '"', "x"]
+    if key == "tables":
+        values += [[], [data, b""], [data, stream({"a": ["1"]})], [stream({"a": [2, 1]})], [None], [data] * 100]
+        values += [[data[:n]] for n in range(0, len(data), 13)]
+        values += [[data[:n] + bytes([data[n] ^ 1 << n % 8]) + data[n + 1 :]] for n in range(0, len(data), 7)]
+    for value in values:
+        answer(_native.merge_tables, **MERGE | {"tables": [data, data]} | {key: value})
+    with pytest.raises(NearsideError, match="table 1 has rows that are not in order"):
+        _native.merge_tables([data, stream({"a": [2, 1], "b": ["x", "y"]})], "a")
+    with pytest.raises(NearsideError, match="table 1 has another schema"):
+        _native.merge_tables([data, stream({"a": [2.0]})], "a")
+    with pa.ipc.open_stream(_native.merge_tables([data, data], "a")) as merged:
+        assert merged.read_all().column("a").to_pylist() == [1, 1, 2, 2]
+
+
 def test_hostile_arguments_of_standing_tables(tmp_path):
     """What is there before is there behind, too."""
     small = "[media]\nbytes = '1 MiB'\n[nvme]\nnamespaces = ['1 MiB']"
@@ -424,6 +451,7 @@ def test_hostile_arguments_of_standing_tables(tmp_path):
         "table_get": GET | {"progress": stopper()},
         "table_list": MEDIA,
         "table_explain": MEDIA | {"table": "t", "by": "a"},
+        "table_schema": MEDIA | {"table": "t"},
         "table_drop": MEDIA | {"table": "none"},
     }.items():
         for key in arguments:

@@ -32,6 +32,8 @@ STEP_LIMIT_S = 1500 * LANES
 SHARED = threading.Lock()  # around what steps print and count
 # The oldest and the newest clippy that this tree is known to satisfy; each version finds other things.
 CLIPPY = (85, 95)
+DATAFUSION = ["--manifest-path", "extensions/datafusion/Cargo.toml"]
+DATAFUSION_RUST = 94  # what it needs
 # The tests that run with every clock running, too.
 FREE_CLOCKS = ["hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl", "hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl_io_quick"]
 
@@ -55,6 +57,14 @@ def other_clippy() -> str:
     return f"clippy is 1.{version[1]}, this tree is kept clean with 1.{oldest} to 1.{newest}"
 
 
+def old_rust() -> str:
+    """Why the extension of DataFusion can't be compiled here, or nothing."""
+    version = re.match(r"rustc 1\.(\d+)", found := runs("rustc", "--version"))
+    if version and int(version[1]) >= DATAFUSION_RUST:
+        return ""
+    return f"datafusion-ffi needs Rust 1.{DATAFUSION_RUST} or newer, this is {found or 'none'}"
+
+
 @dataclass
 class Step:
     name: str
@@ -73,6 +83,7 @@ def static_steps() -> list[Step]:
     clippy = ["cargo", "clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"]
     return [
         Step("rustfmt", ["cargo", "fmt", "--all", "--check"], obstacle=no_rustfmt),
+        Step("rustfmt of extensions", ["cargo", "fmt", *DATAFUSION, "--check"], obstacle=no_rustfmt),
         Step("ruff format", [str(BIN / "ruff"), "format", "--check", "."]),
         Step("ruff", [str(BIN / "ruff"), "check", "."]),
         Step("verible", python("fmt_hw.py", "--check")),
@@ -95,6 +106,9 @@ def test_steps(everything: bool) -> list[Step]:
     chosen = [] if everything else ["-m", "not slow"]
     blocks = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("hw/ip/*"))]
     folders = ["tools", "hw/dv", "hw/lib", *blocks, "hw/engine", "hw/top", "tests"]
+    if everything:  # for the tests of SQL, which are skipped without
+        install = [str(BIN / "maturin"), "develop", "--locked", *DATAFUSION, "--target-dir", "build/datafusion"]
+        steps.append(Step("datafusion", install, obstacle=old_rust))
     for name in folders:
         if name == folders[-1]:  # from here on tests have devices
             steps.append(Step("cargo test", [*cargo, *ignored], counted=True))

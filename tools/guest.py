@@ -78,6 +78,7 @@ FIRST = [
     "write-zeroes",
     "compare",
     "verify",
+    "engine-sorts",
     "dsm",
     "blkdiscard",
     "namespaces",

@@ -221,7 +221,7 @@ count_range() { # LBA BLOCKS LOW HIGH: values of 32 bits between the bounds, by 
 
 engine_counts() { # values of a file, counted by the engine in the file's blocks and by awk in its data
     head -c 65536 /dev/urandom > /mnt/values && sync || return 1
-    expected=$(hexdump -v -e '1/4 "%u\n"' /mnt/values | awk '$1 >= 1000000000 && $1 <= 3000000000' | wc -l)
+    expected=$(numbers /mnt/values | awk '$1 >= 1000000000 && $1 <= 3000000000' | wc -l)
     # A line an extent: number, logical range, physical range, length; here in units of 512 bytes.
     /bin/filefrag -b512 -v /mnt/values | tee /tmp/extents | sed -n 's/^ *[0-9]*: *[0-9]*\.\. *[0-9]*: *\([0-9]*\)\.\. *[0-9]*: *\([0-9]*\):.*/\1 \2/p' > /tmp/ranges
     counted=0
@@ -238,6 +238,27 @@ engine_counts() { # values of a file, counted by the engine in the file's blocks
         $nvme io-passthru $disk --opcode=0xc0 -n 1 "$wrong" > /tmp/count 2>&1 && return 1
     done
     rm /mnt/values
+}
+
+numbers() { # FILE: values of 32 bits, one a line
+    hexdump -v -e '1/4 "%u\n"' "$1"
+}
+
+engine_sorts() { # a column of 32-bit keys on the disk: its records {key, index} come sorted, equal keys in the order of the column
+    keys=16000
+    head -c $((keys * 4)) /dev/urandom > /tmp/keys && dd if=/tmp/keys of=$disk bs=4k seek=16384 conv=sync oflag=direct 2> /dev/null || return 1
+    # From the 4 KiB 16384 on; the records to 16512, with room to sort at 16640.
+    $nvme io-passthru $disk --opcode=0xd0 -n 1 --cdw10=16384 --cdw11=16512 --cdw12=16640 --cdw13=$keys > /tmp/sorted 2>&1 || { cat /tmp/sorted; return 1; }
+    dd if=$disk of=/tmp/records bs=4k skip=16512 count=$(((keys * 8 + 4095) / 4096)) iflag=direct 2> /dev/null || return 1
+    numbers /tmp/keys | awk '{print $1, NR - 1}' | sort -n -k1,1 -k2,2 > /tmp/expected
+    hexdump -v -e '2/4 "%u " "\n"' -n $((keys * 8)) /tmp/records | sed 's/ $//' > /tmp/found
+    cmp /tmp/expected /tmp/found || { head -n 3 /tmp/expected /tmp/found; return 1; }
+    echo "$(wc -l < /tmp/found) keys, from $(head -n 1 /tmp/found) to $(tail -n 1 /tmp/found)"
+    # Records that would lie on their keys, keys beyond the namespace, none at all, a bit that should be 0.
+    for wrong in "--cdw11=16384" "--cdw10=0xffffff00" "--cdw13=0" "--cdw14=0x40"; do
+        $nvme io-passthru $disk --opcode=0xd0 -n 1 --cdw10=16384 --cdw11=16512 --cdw12=16640 --cdw13=$keys "$wrong" > /tmp/sorted 2>&1 && return 1
+    done
+    return 0
 }
 
 fsck() { /bin/e2fsck -fn $disk; }
@@ -482,6 +503,7 @@ first)
     check write-zeroes write_zeroes
     check compare compare
     check verify $nvme verify $disk -s 0 -c 7
+    check engine-sorts engine_sorts
     check dsm deallocate
     check blkdiscard discard
     check namespaces namespaces

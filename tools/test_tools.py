@@ -130,7 +130,10 @@ def test_steps_that_there_are_none_of_are_an_error(monkeypatch, capsys):
     monkeypatch.setattr(check, "run", lambda step, total: ran.append(step.name))
     for words in (["nosuchstep"], ["ruff", "nosuchstep"]):
         monkeypatch.setattr("sys.argv", ["check.py", "test", *words])
-        with pytest.raises(SystemExit, match="no step has 'nosuchstep' in its name; there are: rustfmt, ruff format"):
+        with pytest.raises(
+            SystemExit,
+            match="no step has 'nosuchstep' in its name; there are: rustfmt, rustfmt of extensions, ruff format",
+        ):
             check.main()
     assert not ran
     monkeypatch.setattr("sys.argv", ["check.py", "check", "ruff"])
@@ -161,7 +164,7 @@ def test_lints_of_another_version_are_skipped_visibly(monkeypatch, capsys, tmp_p
 def test_every_lint_of_rust_names_what_it_needs(monkeypatch):
     monkeypatch.setattr(check, "runs", lambda *_: "")
     blocked = {step.name for step in check.static_steps() if step.obstacle()}
-    assert blocked == {"rustfmt", "register maps", "clippy"}
+    assert blocked == {"rustfmt", "rustfmt of extensions", "register maps", "clippy"}
 
 
 def test_register_maps_without_rustfmt(monkeypatch, tmp_path):

@@ -122,7 +122,8 @@ def demo(
     """Send a file through the device and back, under DRAM and under NVM timing.
 
     Writes it through several NVMe queues, reads it back and compares SHA-256; shows bandwidth and latency under both
-    timings, how exactly nvm_delay hits its targets, and where results and plot were saved.
+    timings, how exactly nvm_delay hits its targets, and where results and plot were saved. At the end a table is sorted
+    by the engines of two devices.
     """
     from nearside import demo as demonstration
     from nearside.device import Design
@@ -134,6 +135,8 @@ def demo(
         demonstration.print_document(doc)
     if not doc["intact"]:
         raise NearsideError("the data that came back is not the data that was sent")
+    if doc["sort"] and not doc["sort"]["equal"]:
+        raise NearsideError("the table came back in another order than pyarrow's")
 
 
 @app.command(epilog="Example: nearside info --json | jq .device.blocks")

@@ -1,4 +1,5 @@
-"""The demonstration: a file travels through the device under DRAM timing and under Optane timing."""
+"""The demonstration: a file travels through the device under DRAM timing and under Optane timing, and a table is sorted
+where it stands."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any
 
 from rich.text import Text
 
-from nearside import accuracy, files, plots, results, show
+from nearside import accuracy, files, plots, results, show, tables
 from nearside._native import NearsideError
 from nearside.device import Design, Device
 
@@ -19,6 +20,9 @@ SEED = 1
 PAPER = {"write": "OpenExpress: 4.7 GB/s", "read": "OpenExpress: 7.0 GB/s"}
 SINGLE_BYTES = (512, 4096)
 SHAPE = {"queues": 4, "depth": 8, "chunk": 16384}
+# The table: rows, order, devices. They are of the fast engine: the RTL of their design would have to be compiled.
+SORT_ROWS = 100_000
+SORT = {"by": "day, amount desc", "devices": 2, "engine": "fast"}
 
 
 def read_input(path: Path | None, design: Design) -> tuple[str, bytes]:
@@ -57,6 +61,27 @@ def trip(device: Device, profile: str, data: bytes, quiet: bool) -> dict[str, An
     return chosen | {"write": write, "read": read, "sha256": digest} | singles
 
 
+def sort(quiet: bool) -> dict[str, Any] | None:
+    """Sorts a table on devices and compares it with what pyarrow makes of it; nothing without pyarrow."""
+    try:
+        import numpy as np
+        import pyarrow as pa
+    except ImportError:
+        return None
+    rng = np.random.default_rng(SEED)
+    columns = {
+        "day": pa.array(rng.integers(20_000, 20_365, SORT_ROWS).astype(np.int32)).cast(pa.date32()),
+        "amount": rng.integers(1, 1_000_000, SORT_ROWS),
+        "customer": [f"customer {n}" for n in rng.integers(0, 1000, SORT_ROWS)],
+        "row": np.arange(SORT_ROWS),
+    }
+    table = pa.table(columns)
+    with show.bar(f"sorting {SORT_ROWS} rows", not quiet) as progress:
+        found, report = tables.sort_table(table, **SORT, progress=progress)
+    keys = [("day", "ascending"), ("amount", "descending"), ("row", "ascending")]
+    return {"by": SORT["by"], "equal": found.equals(table.sort_by(keys)), "report": report}
+
+
 def run(
     path: Path | None, design: Design, quiet: bool, trace: Path | None = None, engine: str | None = None
 ) -> dict[str, Any]:
@@ -76,6 +101,7 @@ def run(
     if device.model == "rtl":
         with show.building("nvm_delay bench", not quiet) as progress:
             targets = accuracy.run(design, accuracy.DEMO_TARGETS, samples=2000, seed=SEED, progress=progress)
+    sorted_table = sort(quiet)
     intact = all(t["sha256"] == digest for t in trips)
     figures = [
         results.figure(f"{t['profile']}.{kind}.bandwidth", t[kind]["bandwidth_gb_s"], "GB/s", paper=PAPER[kind])
@@ -93,7 +119,7 @@ def run(
     ]
     doc = results.document(
         "demo", design, SEED, engine=device.model, file={"name": name, "bytes": len(data), "sha256": digest},
-        intact=intact, trips=trips, accuracy=targets, figures=figures,
+        intact=intact, trips=trips, accuracy=targets, sort=sorted_table, figures=figures,
     )  # fmt: skip
     plot = results.folder() / "demo.png"
     plots.demo(doc, plot)
@@ -125,4 +151,11 @@ def print_document(doc: dict[str, Any]) -> None:
     show.out.print(table)
     if doc["accuracy"]:
         accuracy.print_table(doc["accuracy"])
+    if doc["sort"]:
+        verdict = "as" if doc["sort"]["equal"] else "NOT AS"
+        text = f"A table sorted by {doc['sort']['by']}, {verdict} pyarrow sorts it:"
+        show.out.print(text)
+        tables.print_report(doc["sort"]["report"])
+    else:
+        show.out.print("No table was sorted: that needs pyarrow (pip install pyarrow).")
     show.out.print(f"Results: {doc['saved']}\nPlot:    {doc['plot']}", soft_wrap=True)

@@ -197,26 +197,42 @@ def sort_table(
 
     `by` names columns: `"a, b desc nulls last"`. The sort is stable. Nulls are last, and first where the greatest is.
     """
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise NearsideError("tables in Python need pyarrow: pip install pyarrow") from None
+    pa = _pyarrow()
     design = design or Design.load(DESIGN)
     shape = {"devices": devices, "engine": engine, "build": build, "progress": progress}
     if isinstance(table, str | Path):
         data, name, source = files.read_bytes(Path(table)), _text(table), format_of(Path(table))
     elif isinstance(table, pa.Table):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as stream:
-            stream.write_table(table)
-        data, name, source = sink.getvalue().to_pybytes(), "table", "stream"
+        data, name, source = to_stream(table), "table", "stream"
     else:
         raise TypeError(f"table must be a pyarrow.Table or the path of a file, not {type(table).__name__}")
     report, data = _native.sort_table(
         design.native, data, as_text("by", by), name, source=source, target="stream", **shape
     )
-    with pa.ipc.open_stream(data) as stream:
-        return stream.read_all(), json.loads(report)
+    return of_stream(data), json.loads(report)
+
+
+def to_stream(table: pyarrow.Table) -> bytes:
+    """A table of pyarrow as an Arrow IPC stream."""
+    pa = _pyarrow()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def of_stream(data: bytes) -> pyarrow.Table:
+    """The table of an Arrow IPC stream."""
+    with _pyarrow().ipc.open_stream(data) as stream:
+        return stream.read_all()
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise NearsideError("tables in Python need pyarrow: pip install pyarrow") from None
+    return pyarrow
 
 
 def _text(path: str | Path) -> str:

@@ -36,6 +36,8 @@ pub mod block {
     pub const SORTER: u32 = 19;
     /// The gatherer of rows.
     pub const ROW_SHUFFLE: u32 = 20;
+    /// The pipeline.
+    pub const PIPELINE: u32 = 21;
 
     /// The name of a type.
     pub fn name(kind: u32) -> &'static str {
@@ -51,6 +53,7 @@ pub mod block {
             DICT_DECODE => "dict_decode",
             SORTER => "sorter",
             ROW_SHUFFLE => "row_shuffle",
+            PIPELINE => "pipeline",
             _ => "unknown",
         }
     }

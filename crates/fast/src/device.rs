@@ -323,7 +323,7 @@ impl Parts<'_> {
             bar4::QOS => Some(self.p.qos.read(at)),
             _ => match self.delay_of(block) {
                 Some(channel) => Some(self.memory.channels[channel].register(at)),
-                None => self.p.engines.read_register(offset),
+                None => self.p.engines.read_register(offset, self.now),
             },
         }
     }

@@ -1,5 +1,6 @@
 //! `nearside._native`: the device, for Python. Results are JSON texts; the package `nearside` makes dictionaries of them.
 
+mod apart;
 mod arguments;
 mod build;
 mod delay_bench;
@@ -38,11 +39,13 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fuzz::fuzz, module)?)?;
     module.add_function(wrap_pyfunction!(diff::diff, module)?)?;
     module.add_function(wrap_pyfunction!(sort::sort_table, module)?)?;
+    module.add_function(wrap_pyfunction!(apart::merge_tables, module)?)?;
     module.add_function(wrap_pyfunction!(sort::explain_sort, module)?)?;
     module.add_function(wrap_pyfunction!(sort::table_put, module)?)?;
     module.add_function(wrap_pyfunction!(sort::table_list, module)?)?;
     module.add_function(wrap_pyfunction!(sort::table_get, module)?)?;
     module.add_function(wrap_pyfunction!(sort::table_explain, module)?)?;
+    module.add_function(wrap_pyfunction!(sort::table_schema, module)?)?;
     module.add_function(wrap_pyfunction!(sort::table_drop, module)?)?;
     module.add_function(wrap_pyfunction!(device::check_timeout, module)?)?;
     Ok(())

@@ -254,6 +254,22 @@ pub fn table_explain(
     Ok(plan.to_string())
 }
 
+/// A table on devices with these media files, without its rows, as an Arrow IPC stream.
+#[pyfunction]
+#[pyo3(signature = (design, media, table, *, engine=None, build=None))]
+pub fn table_schema<'py>(
+    py: Python<'py>,
+    design: &Design,
+    media: Vec<PathBuf>,
+    table: &str,
+    engine: Option<&str>,
+    build: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let mut stand = Stand::new(py, design, media, engine, build)?;
+    let nothing = stand.with(py, None, |store, _| store.schema(table))?;
+    write(py, &nothing, (Format::Stream, Compression::Uncompressed))
+}
+
 /// Forgets a table on devices with these media files, or what is left of it.
 #[pyfunction]
 #[pyo3(signature = (design, media, table, *, engine=None, build=None))]

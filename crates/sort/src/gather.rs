@@ -63,7 +63,9 @@ impl Gather<'_> {
                     order(&rows, arrival, key.nulls_first, alike, &mut report.ties)
                 }
             };
-            check(&rows, &order, outcome.partition)?;
+            check(&rows, &order, || {
+                format!("partition {} came back with", outcome.partition)
+            })?;
             orders.push(order);
             let device = &mut report.devices[outcome.device];
             device.rows += count;

@@ -20,12 +20,14 @@ mod pages;
 mod plan;
 mod progress;
 mod report;
+mod rest;
 mod room;
 mod standing;
 mod store;
 mod table;
 mod transfer;
 
+pub use apart::merged;
 pub use error::{Error, Result};
 pub use file::{Compression, Format};
 pub use order::{columns, parse, By};

@@ -51,14 +51,10 @@ fn key(rows: &Rows, row: u32) -> Row<'_> {
     rows.row(row as usize)
 }
 
-/// Refuses rows that are not in order.
-pub fn check(rows: &Rows, order: &[u32], partition: usize) -> Result<()> {
+/// Refuses rows that are not in order; `whose` begins what the error says.
+pub fn check(rows: &Rows, order: &[u32], whose: impl FnOnce() -> String) -> Result<()> {
     let sorted = order.is_sorted_by(|&a, &b| key(rows, a) <= key(rows, b));
-    let wrong = || {
-        Error::new(format!(
-            "partition {partition} came back with rows that are not in order"
-        ))
-    };
+    let wrong = || Error::new(format!("{} rows that are not in order", whose()));
     sorted.then_some(()).ok_or_else(wrong)
 }
 

@@ -13,7 +13,6 @@ use device::Factory;
 use serde_json::{json, Value};
 use sim::Media;
 
-use crate::apart::{read_apart, read_schema, write_apart, write_schema};
 use crate::bench::{Bench, Work};
 use crate::digest::{self, digest};
 use crate::directory::{Bytes, Directory, Entry, KeyColumn, DATA};
@@ -23,6 +22,7 @@ use crate::job::{Opcodes, Stages};
 use crate::key::{Compared, Key};
 use crate::plan::{check_devices, cut};
 use crate::report::{Device, Stage};
+use crate::rest::{read_apart, read_schema, write_apart, write_schema};
 use crate::room::Room;
 use crate::standing::{check_rows, Arranged, Standing};
 use crate::transfer::{get, put};
@@ -431,6 +431,13 @@ impl<'a> Store<'a> {
             form,
             columns,
         })
+    }
+
+    /// A table without its rows: schema and metadata.
+    pub fn schema(&mut self, name: &str) -> Result<Table> {
+        let standing = self.standing(name)?;
+        let nothing = RecordBatch::new_empty(standing.schema.clone());
+        Ok(standing.table(nothing))
     }
 
     /// Reads a table back.

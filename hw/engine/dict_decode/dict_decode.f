@@ -1,11 +1,5 @@
 # The dictionary decoder.
--f hw/ip/engine_launch/engine_launch.f
+-f hw/engine/dict_decode/dict_decode_kernel.f
 hw/engine/dict_decode/rtl/gen/dict_decode_regs_pkg.sv
 hw/engine/dict_decode/rtl/gen/dict_decode_regs.sv
-hw/engine/dict_decode/rtl/dict_decode_pkg.sv
-hw/engine/dict_decode/rtl/dict_decode_runs.sv
-hw/engine/dict_decode/rtl/dict_decode_keys.sv
-hw/engine/dict_decode/rtl/dict_decode_table.sv
-hw/engine/dict_decode/rtl/dict_decode_unload.sv
-hw/engine/dict_decode/rtl/dict_decode_core.sv
 hw/engine/dict_decode/rtl/dict_decode.sv

@@ -92,6 +92,12 @@ impl Unit {
         Event::Engine(self.number, about << what::BITS)
     }
 
+    /// A word of its registers.
+    pub(super) fn read_register(&self, at: u64, now: u64) -> u32 {
+        let own = self.engine.register(at, now);
+        own.unwrap_or_else(|| self.registers.read(at))
+    }
+
     /// Writes the bits `bits` of a register.
     pub(super) fn write_register(&mut self, at: u64, value: u32, bits: u32, cx: &mut Cx) {
         self.registers.write(at, value, bits);
@@ -181,6 +187,7 @@ impl Unit {
             cx,
             number: self.number,
             reach: &self.reach,
+            part: 0,
         };
         call(&mut *self.engine, &mut ports);
         if let Some(end) = self.engine.ended() {

@@ -7,6 +7,7 @@ mod launch;
 mod mover;
 mod nvme;
 mod page;
+mod pipeline;
 mod ports;
 mod registers;
 mod row_shuffle;
@@ -78,6 +79,52 @@ pub(crate) trait Engine: Send {
 
     /// Takes how the present job has ended, if it has.
     fn ended(&mut self) -> Option<End>;
+
+    /// How far the present job has come, or had, in what its kind counts.
+    fn progress(&self) -> u64 {
+        0
+    }
+
+    /// A register of its kind alone, by its offset.
+    fn register(&self, _at: u64, _now: u64) -> Option<u32> {
+        None
+    }
+}
+
+/// A range in a job's arguments (hw/ip/engine_launch/rtl/engine_pkg.sv).
+struct Range {
+    begin: u64,
+    end: u128,
+}
+
+impl Range {
+    fn new(begin: u64, bytes: u64) -> Range {
+        Range {
+            begin,
+            end: u128::from(begin) + u128::from(bytes),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.end == u128::from(self.begin)
+    }
+
+    /// It does not go beyond 2^64.
+    fn fits(&self) -> bool {
+        self.end <= 1 << 64
+    }
+
+    fn is_apart(&self, other: &Range) -> bool {
+        u128::from(self.begin) >= other.end || u128::from(other.begin) >= self.end
+    }
+}
+
+/// Bursts that an engine with two masters, or with one that shares their IDs, has under way.
+fn bursts_of_two(config: &Config) -> usize {
+    match config.storage.channels {
+        1 => mover::BURSTS / 2,
+        _ => mover::BURSTS,
+    }
 }
 
 /// An engine of this kind, or none if only the RTL has it. Kinds are those of `engine.toml`, and of docs/architecture.md, "BARs".
@@ -86,8 +133,9 @@ fn make(plugged: &Plugged, config: &Config) -> Option<Box<dyn Engine>> {
         (16, "copy") => Some(Box::new(copy::Copy::new(config))),
         (17, "scan") => Some(Box::new(scan::Scan::new(config))),
         (20, "row_shuffle") => Some(Box::new(row_shuffle::RowShuffle::new(config))),
-        (18, "dict_decode") => Some(Box::new(dict_decode::DictDecode::new(config))),
-        (19, "sorter") => Some(Box::new(sorter::Sorter::new(config))),
+        (18, "dict_decode") => Some(Box::new(dict_decode::DictDecode::new(mover::BURSTS))),
+        (19, "sorter") => Some(Box::new(sorter::Sorter::new(config, mover::BURSTS))),
+        (21, "pipeline") => Some(Box::new(pipeline::Pipeline::new(config))),
         _ => None,
     }
 }
@@ -158,8 +206,9 @@ impl Engines {
     }
 
     /// A word of BAR4; `None` where no engine is.
-    pub(crate) fn read_register(&mut self, offset: u64) -> Option<u32> {
-        self.at(offset).map(|(unit, at)| unit.registers.read(at))
+    pub(crate) fn read_register(&mut self, offset: u64, now: u64) -> Option<u32> {
+        self.at(offset)
+            .map(|(unit, at)| unit.read_register(at, now))
     }
 
     /// Writes the bits `bits` of a word of BAR4. False: no engine is there.

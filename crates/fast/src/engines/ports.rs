@@ -49,9 +49,21 @@ pub(crate) struct Ports<'a, 'b> {
     pub(super) cx: &'a mut Cx<'b>,
     pub(super) number: u8,
     pub(super) reach: &'a Reach,
+    /// Bits of the numbers of its wake-ups: those of a part of the engine.
+    pub(super) part: u32,
 }
 
-impl Ports<'_, '_> {
+impl<'b> Ports<'_, 'b> {
+    /// The same, for a part of the engine whose wake-ups have these bits.
+    pub(super) fn of_part(&mut self, part: u32) -> Ports<'_, 'b> {
+        Ports {
+            cx: &mut *self.cx,
+            number: self.number,
+            reach: self.reach,
+            part,
+        }
+    }
+
     /// The present clock edge.
     pub(crate) fn now(&self) -> u64 {
         self.cx.now
@@ -59,7 +71,7 @@ impl Ports<'_, '_> {
 
     /// Asks for [`super::Engine::wake`] at an edge.
     pub(crate) fn wake(&mut self, cycle: u64, what: u32) {
-        self.plan(cycle, what::WAKE, what);
+        self.plan(cycle, what::WAKE, self.part | what);
     }
 
     fn plan(&mut self, cycle: u64, about: u32, what: u32) {

@@ -10,7 +10,7 @@ use crate::controller::EngineCommand;
 
 use super::mover::{Mover, Shape, BURSTS};
 use super::ports::Ports;
-use super::{End, Engine, Job, BLOCK_BITS, UNIT_BITS};
+use super::{bursts_of_two, End, Engine, Job, Range, BLOCK_BITS, UNIT_BITS};
 
 const MOST_INDEXES: u64 = 1 << 31;
 const MOST_ROW_BYTES: u64 = 65_536;
@@ -79,12 +79,12 @@ impl Rows {
             rows,
             stride: INDEX_BYTES << kind_lo::RECORDS.get(kind),
         };
-        let places = [list, src, dst].map(u128::from);
-        let sizes = [count * all.stride, rows * row_bytes, count * row_bytes];
-        let ends = [0, 1, 2].map(|n| places[n] + u128::from(sizes[n]));
-        let apart = |n: usize| places[n] >= ends[2] || places[2] >= ends[n];
-        let fits = ends.iter().all(|&end| end <= 1 << 64);
-        (fits && apart(0) && apart(1)).then_some(all)
+        let list = Range::new(list, count * all.stride);
+        let src = Range::new(src, rows * row_bytes);
+        let dst = Range::new(dst, count * row_bytes);
+        let fits = [&list, &src, &dst].into_iter().all(Range::fits);
+        // What is only read may overlap.
+        (fits && list.is_apart(&dst) && src.is_apart(&dst)).then_some(all)
     }
 
     /// Where an index stands in its place of the list.
@@ -137,11 +137,7 @@ impl RowShuffle {
     pub(super) fn new(config: &Config) -> RowShuffle {
         let shape = Shape {
             burst: 4096,
-            bursts: if config.storage.channels > 1 {
-                BURSTS
-            } else {
-                BURSTS / 2
-            },
+            bursts: bursts_of_two(config),
             commands: 32,
         };
         RowShuffle {
@@ -334,7 +330,7 @@ impl Engine for RowShuffle {
         {
             return Err(status::LBA_OUT_OF_RANGE.dnr());
         }
-        let [list, src, dst] = places.map(|place| (command.base << BLOCK_BITS) + place);
+        let [list, src, dst] = places.map(|place| (command.base << BLOCK_BITS).wrapping_add(place));
         Ok(Job {
             arguments: [list, src, dst, count, row_bytes, rows, records],
             ..Job::default()
@@ -425,6 +421,10 @@ impl Engine for RowShuffle {
     fn written(&mut self, burst: u32, fine: bool, ports: &mut Ports) {
         self.mover.written(burst as usize, fine, ports);
         self.go_on(ports);
+    }
+
+    fn progress(&self) -> u64 {
+        self.begun
     }
 
     fn ended(&mut self) -> Option<End> {

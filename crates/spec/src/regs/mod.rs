@@ -5,6 +5,7 @@ pub mod copy;
 pub mod dict_decode;
 pub mod nvm_delay;
 pub mod nvme;
+pub mod pipeline;
 pub mod qos;
 pub mod row_shuffle;
 pub mod scan;

@@ -1,76 +1,20 @@
 """dict_decode as a whole: registers, NVMe commands and command page, and what each says of wrong arguments."""
 
-import random
-
 import cocotb
-from cocotb.clock import Clock
-from cocotb.triggers import ClockCycles, RisingEdge
-from interleaving_ram import InterleavingRam
+from cocotb.triggers import ClockCycles
+from engine_bench import BASE, CONTROL, RESULT, SIZE, STATUS, EngineBench
 from parquet_runs import packed, rle, varint
 
-SIZE = 1 << 20
 DICT, SRC, DST = 0x10000, 0x20000, 0x40000
 ARGUMENTS = ("dict", "entries", "src", "bytes", "dst", "count", "kind")
-CONTROL, INTERRUPT, SOURCES, STATUS, RESULT, POSITION = 0, 4, 8, 0xC, 0x10, 0x90
 READ_ERROR, STOPPED, INVALID, WRITE_ERROR, BAD_KEY, TRUNCATED, OVERRUN = (1 << i for i in range(7))
 INVALID_FIELD, OUT_OF_RANGE, READ_FAULT, WRITE_FAULT = 0x02, 0x80, 0x281, 0x280
 PLAIN, FIXED = 1 << 16, 1 << 17
-BASE, BLOCKS = 0x80, (SIZE >> 9) - 0x80  # of the namespace
 
 
-class Bench:
+class Bench(EngineBench):
     def __init__(self, dut):
-        self.dut = dut
-        self.random = random.Random(cocotb.RANDOM_SEED)
-        self.ram = InterleavingRam(dut, "m_axi", SIZE, self.random.random(), stall=0.1, latency=10)
-        cocotb.start_soon(Clock(dut.clk_i, 4, unit="ns").start())
-
-    async def start(self):
-        d = self.dut
-        for name in ("awvalid", "wvalid", "bready", "arvalid", "rready"):
-            getattr(d, f"s_axil_{name}").value = 0
-        d.cmd_valid_i.value = d.page_valid_i.value = 0
-        d.rst_ni.value = 0
-        await ClockCycles(d.clk_i, 4)
-        d.rst_ni.value = 1
-        cocotb.start_soon(self.ram.run())
-        await ClockCycles(d.clk_i, 4)
-        self.ram.data[:] = self.random.randbytes(SIZE)
-
-    async def until(self, signal):
-        for _ in range(100_000):
-            await RisingEdge(self.dut.clk_i)
-            if int(signal.value):
-                return
-        raise AssertionError(f"no {signal._name}")
-
-    async def write(self, addr, value):
-        d = self.dut
-        d.s_axil_awaddr.value, d.s_axil_wdata.value, d.s_axil_wstrb.value = addr, value, 15
-        d.s_axil_bready.value = d.s_axil_awvalid.value = d.s_axil_wvalid.value = 1
-        address = data = True
-        while address or data:
-            await RisingEdge(d.clk_i)
-            if address and int(d.s_axil_awready.value):
-                address = False
-            if data and int(d.s_axil_wready.value):
-                data = False
-            d.s_axil_awvalid.value, d.s_axil_wvalid.value = address, data
-        while not int(d.s_axil_bvalid.value):
-            await RisingEdge(d.clk_i)
-        await RisingEdge(d.clk_i)
-
-    async def read(self, addr):
-        d = self.dut
-        d.s_axil_araddr.value = addr
-        d.s_axil_arvalid.value = d.s_axil_rready.value = 1
-        await self.until(d.s_axil_arready)
-        d.s_axil_arvalid.value = 0
-        while not int(d.s_axil_rvalid.value):
-            await RisingEdge(d.clk_i)
-        value = int(d.s_axil_rdata.value)
-        await RisingEdge(d.clk_i)
-        return value
+        super().__init__(dut, ARGUMENTS)
 
     def column(self, count=100):
         """A column of 3-bit keys and 4-byte values in the memory: its arguments, and what is to come out of it."""
@@ -89,47 +33,13 @@ class Bench:
             "kind": 2 << 8 | 3,
         }, wanted
 
-    async def launch(self, **arguments):
-        """By registers: return value and position."""
-        d = self.dut
-        for n, name in enumerate(ARGUMENTS):
-            for half in (0, 1):
-                await self.write(0x20 + 0x10 * n + 4 * half, arguments[name] >> 32 * half & 0xFFFF_FFFF)
-        await self.write(INTERRUPT, 1)
-        await self.write(SOURCES, 1)
-        await self.write(CONTROL, 1)
-        if not int(d.irq_o.value):
-            await self.until(d.irq_o)
-        assert await self.read(STATUS) == 1
-        await self.write(STATUS, 1)
-        assert await self.read(CONTROL) == 4
-        position = await self.read(POSITION) | await self.read(POSITION + 4) << 32
-        return await self.read(RESULT), position
-
-    async def page(self, **arguments):
-        d = self.dut
-        words = [0, *(arguments[name] for name in ARGUMENTS)]
-        d.page_i.value = int.from_bytes(b"".join(word.to_bytes(8, "little") for word in words), "little")
-        d.page_valid_i.value = 1
-        await self.until(d.page_ready_o)
-        d.page_valid_i.value = 0
-        await self.until(d.page_done_o)
-        return int(d.page_result_o.value), int(d.page_value_o.value)
-
     async def command(self, more=0, **arguments):
         """By an NVMe command, with more bits of its dword 15: status and dword 0."""
-        d, a = self.dut, arguments
+        a = arguments
         kind = a["kind"]
         cdw15 = a["entries"] - 1 & 0xFFFF | (kind & 0x3F) << 16 | (kind >> 8 & 3) << 24 | (kind >> 16 & 3) << 26 | more
         places = [(a[name] - BASE * 512) >> 12 for name in ("dict", "src", "dst")]
-        dwords = [0] * 10 + [*places, a["count"], a["bytes"], cdw15]
-        d.sqe_i.value = sum((word & 0xFFFF_FFFF) << 32 * i for i, word in enumerate(dwords))
-        d.base_i.value, d.blocks_i.value = BASE, BLOCKS
-        d.cmd_valid_i.value = 1
-        await self.until(d.cmd_ready_o)
-        d.cmd_valid_i.value = 0
-        await self.until(d.done_valid_o)
-        return int(d.status_o.value), int(d.dw0_o.value)
+        return await self.send(self.sqe(0xD4, [*places, a["count"], a["bytes"], cdw15]))
 
 
 @cocotb.test()

@@ -16,8 +16,9 @@ module dict_decode_core
 #(
   /// Bytes of the longest dictionary, a power of two, 1 KiB to 512 KiB.
   parameter int unsigned DictBytes  = 512 * 1024,
-  /// Bytes of a burst.
-  parameter int unsigned BurstBytes = 4096
+  /// Bytes of a burst; bits of the IDs of its master, at most 4.
+  parameter int unsigned BurstBytes = 4096,
+  parameter int unsigned IdBits     = 4
 ) (
   input  logic                clk_i,
   input  logic                rst_ni,
@@ -158,7 +159,8 @@ module dict_decode_core
   end
 
   always_ff @(posedge clk_i) begin
-    if (begins) position_q <= plain_cut ? keys_q : '0;
+    if (start_i) position_q <= '0;
+    else if (begins) position_q <= plain_cut ? keys_q : '0;
     else if (state_q == StWork && over) position_q <= count_i;
     else if (state_q == StWork && end_q == EndOk && !stop_q) begin
       if (plain_beat) position_q <= position_q + (32'd64 >> kind_i.size);
@@ -222,7 +224,7 @@ module dict_decode_core
 
   ns_dma_read #(
     .BurstBytes(BurstBytes),
-    .Bursts    (16)
+    .Bursts    (1 << IdBits)
   ) u_read (
     .clk_i,
     .rst_ni,
@@ -397,7 +399,7 @@ module dict_decode_core
 
   ns_dma_write #(
     .BurstBytes(BurstBytes),
-    .Bursts    (16),
+    .Bursts    (1 << IdBits),
     .Ranges    (8),
     .Depth     (4 * BurstBytes / 64)
   ) u_write (

@@ -1,15 +1,11 @@
 // Sorter: sorts a column of keys in the device's memories, and tells where each of them stood.
 //
-// One job at a time, of its registers, its command page or an NVMe I/O command in turn (engine_front). What is wrong with a job's
-// arguments is found here; sorter_core does the rest.
-`include "ns_assert.svh"
+// One job at a time, of its registers, its command page or an NVMe I/O command in turn (engine_front). sorter_kernel does it.
 `include "ns_axil_regs.svh"
 
 module sorter
   import ns_axi_pkg::*;
-  import ns_dma_pkg::*;
   import nvme_pkg::*;
-  import sorter_pkg::*;
 #(
   /// Memory channels, a power of two.
   parameter int unsigned NumChannels = 2,
@@ -50,8 +46,6 @@ module sorter
   output logic     irq_o
 );
 
-  localparam logic [63:0] MostKeys = 64'd1 << 31;
-
   // Registers. What lies beyond them is a word without one.
   localparam int unsigned RegBits = sorter_regs_pkg::SORTER_REGS_MIN_ADDR_WIDTH;
   localparam logic [RegBits-1:0] Nowhere = '1 << 2;
@@ -83,83 +77,12 @@ module sorter
     .rready_i (s_axil.rready)
   );
 
-  typedef enum logic [2:0] {
-    StIdle,
-    StSize,   // ends of the ranges come into registers
-    StCheck,
-    StBegin,
-    StSort,
-    StDone
-  } state_e;
-
-  typedef struct packed {
-    logic write_error;
-    logic invalid;
-    logic stopped;
-    logic read_error;
-  } result_t;
-
-  state_e state_q;
-  result_t result_q;
   logic [4:0][63:0] args, cmd_args;  // src, dst, tmp, count, kind
-  logic [3:0] reported;
-  logic [63:0] reported_passes, passes;
-  logic
-      front_busy,
-      start,
-      malformed,
-      front_stop,
-      stop,
-      done,
-      core_start,
-      core_done,
-      core_stopped,
-      core_busy;
-  dma_done_t core_errors;
-  logic [3:0] core_passes;
+  logic [3:0] result, reported;
+  logic [63:0] value, reported_value;
+  logic front_busy, kernel_busy, start, malformed, stop, done;
   engine_cmd_t cmd;
   status_t refused, status;
-
-  // ---------------------------------------------------------------- NVMe commands
-
-  // CDW10, CDW11, CDW12: source, target and scratch in the namespace, in units of 8 blocks; CDW13: keys; CDW14: kind.
-  localparam int unsigned UnitBits = 12;  // bytes of a unit
-  logic [2:0][63:0] places;  // in the namespace
-  logic [63:0] namespace_bytes, base;
-  logic [2:0][64:0] cmd_sizes, cmd_ends_q;
-  logic cmd_reserved;
-
-  assign namespace_bytes = cmd.ns_blocks << 9;
-  assign base = cmd.ns_base << 9;
-  assign cmd_reserved = cmd.sqe[479:454] != '0;
-  for (genvar n = 0; n < 3; n++) begin : gen_place
-    assign places[n] = 64'(cmd.sqe[320+32*n+:32]) << UnitBits;
-  end
-  assign cmd_sizes = sizes(64'(cmd.sqe[447:416]), width_e'(cmd.sqe[449:448]), cmd.sqe[453]);
-  always_ff @(posedge clk_i) begin
-    for (int unsigned n = 0; n < 3; n++) cmd_ends_q[n] <= 65'(places[n]) + cmd_sizes[n];
-  end
-
-  always_comb begin
-    refused = generic_status(ScSuccess);
-    for (int unsigned n = 0; n < 3; n++) begin
-      if (cmd_sizes[n] != '0 && cmd_ends_q[n] > 65'(namespace_bytes))
-        refused = generic_status(ScLbaOutOfRange);
-    end
-    if (cmd_reserved) refused = generic_status(ScInvalidField);
-    status = generic_status(ScSuccess);
-    if (result_q.invalid) status = generic_status(ScInvalidField);
-    else if (result_q.write_error) status = data_status(DataWriteFault, 1'b0);
-    else if (result_q.read_error) status = data_status(DataReadError, 1'b0);
-  end
-
-  assign cmd_args = {
-    64'(cmd.sqe[453:448]),
-    64'(cmd.sqe[447:416]),
-    base + places[2],
-    base + places[1],
-    base + places[0]
-  };
 
   engine_front #(
     .NumArgs   (5),
@@ -191,7 +114,7 @@ module sorter
     .idle_o         (hwif_in.control.idle.next),
     .ended_o        (hwif_in.status.done.hwset),
     .result_o       (reported),
-    .outputs_o      (reported_passes),
+    .outputs_o      (reported_value),
     .s_nvme,
     .cmd_o          (cmd),
     .refused_i      (refused),
@@ -200,10 +123,10 @@ module sorter
     .job_start_o    (start),
     .job_args_o     (args),
     .job_malformed_o(malformed),
-    .job_stop_o     (front_stop),
+    .job_stop_o     (stop),
     .job_done_i     (done),
-    .job_result_i   (result_q),
-    .job_outputs_i  (passes),
+    .job_result_i   (result),
+    .job_outputs_i  (value),
     .job_status_i   (status)
   );
 
@@ -211,114 +134,37 @@ module sorter
   assign hwif_in.result.stopped.next = reported[1];
   assign hwif_in.result.invalid.next = reported[2];
   assign hwif_in.result.write_error.next = reported[3];
-  assign hwif_in.passes_lo.value.next = reported_passes[31:0];
-  assign hwif_in.passes_hi.value.next = reported_passes[63:32];
-
-  // ---------------------------------------------------------------- a job
-
-  // Bytes of source, target and scratch. With three passes or more the target holds records in between, and with one there is no scratch.
-  function automatic logic [2:0][64:0] sizes(logic [63:0] count, width_e width, logic indexes);
-    logic [64:0] records;
-    logic single, twice;
-    records  = 65'(count) << (4'd3 + 4'(width));
-    single   = count <= 64'(8 * Leaves * RunRows);
-    twice    = count <= 64'(8 * Leaves * Leaves * RunRows);
-    sizes[0] = 65'(count) << (4'd2 + 4'(width));
-    sizes[1] = (indexes && twice) ? 65'(count) << 2 : records;
-    sizes[2] = single ? '0 : records;
-  endfunction
-
-  function automatic logic overlap(logic [63:0] a, logic [64:0] a_end, logic [63:0] b,
-                                   logic [64:0] b_end);
-    return 65'(a) < b_end && 65'(b) < a_end;
-  endfunction
-
-  logic [2:0][64:0] size, ends_q;
-  logic scratch;
-  logic unknown_q, crossed_q, invalid;
-  kind_t kind;
-
-  assign kind = '{descending: args[4][4], order: order_e'(args[4][3:2]), width: width_e'(args[4][1:0])};
-  assign size = sizes(args[3], kind.width, args[4][5]);
-  assign invalid = unknown_q || crossed_q;
-  assign stop = front_stop && state_q != StIdle && state_q != StDone;
-  assign scratch = size[2] != '0;
-
-  always_ff @(posedge clk_i) begin
-    for (int unsigned n = 0; n < 3; n++) ends_q[n] <= 65'(args[n]) + size[n];
-    unknown_q <= malformed || args[3] == '0 || args[3] > MostKeys || args[4][63:6] != '0 || args[4][3:2] == 2'd3 ||
-        (32'd32 << args[4][1:0]) > KeyBits || args[0][5:0] != '0 || args[1][5:0] != '0 || (scratch && args[2][5:0] != '0);
-    crossed_q <= ends_q[0][64] || ends_q[1][64] || (scratch && ends_q[2][64]) ||
-        overlap(args[0], ends_q[0], args[1], ends_q[1]) ||
-        (scratch && (overlap(args[0], ends_q[0], args[2], ends_q[2]) || overlap(args[1], ends_q[1], args[2], ends_q[2])));
-  end
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) state_q <= StIdle;
-    else begin
-      unique case (state_q)
-        StIdle:  if (start) state_q <= StSize;
-        StSize:  state_q <= StCheck;
-        StCheck: state_q <= StBegin;
-        StBegin: state_q <= core_start ? StSort : StDone;
-        StSort:  if (core_done) state_q <= StDone;
-        default: state_q <= StIdle;
-      endcase
-    end
-  end
-
-  assign core_start = state_q == StBegin && !invalid && !result_q.stopped;
-  assign done = state_q == StDone;
-  assign busy_o = open || state_q != StIdle || front_busy || core_busy;
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      result_q <= '0;
-      passes   <= '0;
-    end else if (start) begin
-      result_q <= '0;
-      passes   <= '0;
-    end else begin
-      if (stop && (state_q == StSize || state_q == StCheck)) result_q.stopped <= 1'b1;
-      if (state_q == StBegin && invalid) result_q <= '{invalid: 1'b1, default: 1'b0};
-      if (core_done) begin
-        result_q <= '{
-            write_error: core_errors.write_error,
-            invalid: 1'b0,
-            stopped: core_stopped,
-            read_error: core_errors.read_error
-        };
-        passes <= core_stopped ? '0 : 64'(core_passes);
-      end
-    end
-  end
+  assign hwif_in.passes_lo.value.next = reported_value[31:0];
+  assign hwif_in.passes_hi.value.next = reported_value[63:32];
 
   ns_axi_if master[1] ();
 
-  sorter_core #(
-    .KeyBits    (KeyBits),
-    .Leaves     (Leaves),
-    .RunRows    (RunRows),
+  sorter_kernel #(
     .NumChannels(NumChannels),
-    .Granule    (Granule)
-  ) u_core (
+    .Granule(Granule),
+    .KeyBits(KeyBits),
+    .Leaves(Leaves),
+    .RunRows(RunRows)
+  ) u_kernel (
     .clk_i,
     .rst_ni,
-    .busy_o   (core_busy),
-    .start_i  (core_start),
-    .src_i    (args[0]),
-    .dst_i    (args[1]),
-    .tmp_i    (args[2]),
-    .count_i  (args[3][31:0]),
-    .kind_i   (kind),
-    .indexes_i(args[4][5]),
-    .stop_i   (stop && state_q == StSort),
-    .done_o   (core_done),
-    .stopped_o(core_stopped),
-    .errors_o (core_errors),
-    .passes_o (core_passes),
-    .m_axi    (master[0])
+    .busy_o     (kernel_busy),
+    .cmd_i      (cmd),
+    .refused_o  (refused),
+    .cmd_args_o (cmd_args),
+    .start_i    (start),
+    .args_i     (args),
+    .malformed_i(malformed),
+    .stop_i     (stop),
+    .done_o     (done),
+    .result_o   (result),
+    .value_o    (value),
+    .status_o   (status),
+    .progress_o (),
+    .m_axi(master[0])
   );
+
+  assign busy_o = open || front_busy || kernel_busy;
 
   engine_memory #(
     .NumMasters   (1),
@@ -339,8 +185,6 @@ module sorter
   );
 
   logic unused;
-  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], cmd};
-
-  `NS_ASSERT(core_rests, state_q == StSort || !core_busy || state_q == StDone || state_q == StIdle)
+  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12]};
 
 endmodule

@@ -18,8 +18,9 @@ module sorter_core
   parameter int unsigned Leaves     = 64,
   /// Rows of 8 records that the cascade sorts, a power of two.
   parameter int unsigned RunRows    = 256,
-  /// Bytes of a burst.
+  /// Bytes of a burst; bits of the IDs of its master, at most 4.
   parameter int unsigned BurstBytes = 4096,
+  parameter int unsigned IdBits     = 4,
   /// Memory channels, a power of two, and bytes that go to one of them before the next one's turn: reads are spread over them.
   parameter int unsigned NumChannels = 2,
   parameter int unsigned Granule    = 4096
@@ -46,6 +47,8 @@ module sorter_core
   output dma_done_t   errors_o,
   /// Passes that it took.
   output logic [3:0]  passes_o,
+  /// Records merged, of all passes; the last one's until the next start.
+  output logic [35:0] progress_o,
   /// Memory, addresses of the PM window.
   ns_axi_if.master    m_axi
 );
@@ -265,7 +268,7 @@ module sorter_core
 
   ns_dma_read #(
     .BurstBytes(BurstBytes),
-    .Bursts    (16)
+    .Bursts    (1 << IdBits)
   ) u_read (
     .clk_i,
     .rst_ni,
@@ -485,7 +488,7 @@ module sorter_core
     if (pass_begin) group_q <= '0;
     else if (merge_over && !first_pass)
       group_q <= (64'(group_q) + (64'(run_rows_q) << LeafBits) > 64'(rows)) ? rows : group_q + (run_rows_q << LeafBits);
-    if (pass_begin) merged_q <= '0;
+    if (start_i || pass_begin) merged_q <= '0;
     else if (out_valid && out_taken) merged_q <= merged_q + 1'b1;
   end
 
@@ -576,6 +579,14 @@ module sorter_core
     .valid_o  (unloaded_valid),
     .ready_i  (write_fire)
   );
+  // The last row may not be full.
+  logic [35:0] merged_before_q;  // records of the passes before this one
+  always_ff @(posedge clk_i) begin
+    if (start_i) merged_before_q <= '0;
+    else if (pass_begin && !first_pass) merged_before_q <= merged_before_q + 36'(count_i);
+  end
+  assign progress_o = merged_before_q + ((merged_q == rows) ? 36'(count_i) : 36'({merged_q, 3'd0}));
+
   assign merged_all = merged_q == rows && !unloaded_valid && bytes_left_q == '0 && feed_q == '0 && reads_rest;
 
   // Beats that the ranges handed over still lack; after an error or a stop they come without data.
@@ -607,7 +618,7 @@ module sorter_core
 
   ns_dma_write #(
     .BurstBytes(BurstBytes),
-    .Bursts    (16),
+    .Bursts    (1 << IdBits),
     .Ranges    (8),
     .Depth     (4 * BurstBytes / 64)
   ) u_write (

@@ -69,15 +69,29 @@ pub fn copy_alone() -> Design {
 /// The engines of `designs/sort.toml` on a small device, each within the second namespace and the local memory. What stands behind
 /// that namespace is nobody's.
 pub fn tables() -> Design {
-    let bounded = |name: &str, kind: &str| engine(name, kind) + "namespaces = [2]\n";
-    let engines = [
-        bounded("sorter0", "sorter"),
-        bounded("shuffle0", "row_shuffle"),
-        bounded("decode0", "dict_decode"),
-    ];
+    tables_of(
+        "tables",
+        &[
+            ("sorter0", "sorter"),
+            ("shuffle0", "row_shuffle"),
+            ("decode0", "dict_decode"),
+        ],
+    )
+}
+
+/// The same with the pipeline alone.
+pub fn lists() -> Design {
+    tables_of("lists", &[("pipeline0", "pipeline")])
+}
+
+fn tables_of(name: &str, engines: &[(&str, &str)]) -> Design {
+    let engines: String = engines
+        .iter()
+        .map(|(name, kind)| engine(name, kind) + "namespaces = [2]\n")
+        .collect();
     let text = format!(
         r#"
-name = "tables"
+name = "{name}"
 clock_mhz = 250
 channels = 2
 granule = "4 KiB"
@@ -92,8 +106,7 @@ name = "local"
 bytes = "1 MiB"
 channels = 1
 profile = "dram"
-{}"#,
-        engines.concat()
+{engines}"#
     );
     Design::parse(&text, &root().join("tables.toml")).unwrap()
 }

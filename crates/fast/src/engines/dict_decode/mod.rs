@@ -8,21 +8,19 @@ use std::collections::VecDeque;
 use spec::nvme::{status, Status};
 use spec::regs::dict_decode::{kind_lo, result};
 
-use crate::config::Config;
 use crate::controller::EngineCommand;
 
 use self::keys::{Keys, Next, Wrong};
 use self::table::{Table, DICT_BYTES};
 use super::ports::Ports;
-use super::{End, Engine, Job, BLOCK_BITS, UNIT_BITS};
+use super::{End, Engine, Job, Range, BLOCK_BITS, UNIT_BITS};
 
 const MOST_VALUES: u64 = 1 << 31;
 const MOST_ENTRIES: u64 = 1 << 16;
 const MOST_BYTES: u64 = 1 << 40;
 const BEAT: u64 = 64;
-/// Bytes of a burst; bursts under way or in the buffer, of reads and of writes.
+/// Bytes of a burst.
 const BURST: u64 = 4096;
-const BURSTS: usize = 16;
 /// Bytes that wait to be written.
 const DEPTH: u64 = 4 * BURST;
 
@@ -105,25 +103,16 @@ impl Column {
             self.entries * self.size
         };
         let ranges = [
-            (self.dict, dict),
-            (self.src, self.bytes),
-            (self.dst, self.count * self.size),
+            Range::new(self.dict, dict),
+            Range::new(self.src, self.bytes),
+            Range::new(self.dst, self.count * self.size),
         ];
-        let used: Vec<(u64, u128)> = ranges
-            .iter()
-            .filter(|range| range.1 > 0)
-            .map(|&(at, size)| (at, u128::from(at) + u128::from(size)))
-            .collect();
+        let used: Vec<&Range> = ranges.iter().filter(|range| !range.is_empty()).collect();
         let places = used
             .iter()
-            .all(|&(at, end)| at % BEAT == 0 && end >> 64 == 0);
-        let apart =
-            |a: &(u64, u128), b: &(u64, u128)| u128::from(a.0) >= b.1 || u128::from(b.0) >= a.1;
-        let pairs = used.iter().enumerate();
-        places
-            && pairs
-                .into_iter()
-                .all(|(n, a)| used[..n].iter().all(|b| apart(a, b)))
+            .all(|range| range.begin % BEAT == 0 && range.fits());
+        let mut pairs = used.iter().enumerate();
+        places && pairs.all(|(n, a)| used[..n].iter().all(|b| a.is_apart(b)))
     }
 }
 
@@ -159,7 +148,7 @@ pub(super) struct DictDecode {
     out: Vec<u8>,
     /// Bytes whose write has begun; write bursts under way, when the next one may begin.
     written: u64,
-    writes: [bool; BURSTS],
+    writes: Vec<bool>,
     next_write: usize,
     write_free: u64,
     planned: u64,
@@ -167,7 +156,8 @@ pub(super) struct DictDecode {
 }
 
 impl DictDecode {
-    pub(super) fn new(_config: &Config) -> DictDecode {
+    /// With so many bursts under way or in the buffer, of reads and of writes.
+    pub(super) fn new(bursts: usize) -> DictDecode {
         DictDecode {
             state: State::Idle,
             column: None,
@@ -176,7 +166,7 @@ impl DictDecode {
             write_error: false,
             keys: Keys::new(0, false, 0, 0),
             table: Table::default(),
-            reads: VecDeque::with_capacity(BURSTS),
+            reads: VecDeque::with_capacity(bursts),
             first_read: 0,
             asked: 0,
             taken: 0,
@@ -187,7 +177,7 @@ impl DictDecode {
             decoded: false,
             out: Vec::new(),
             written: 0,
-            writes: [false; BURSTS],
+            writes: vec![false; bursts],
             next_write: 0,
             write_free: 0,
             planned: 0,
@@ -239,17 +229,20 @@ impl DictDecode {
 
     fn ask(&mut self, column: &Column, ports: &mut Ports) {
         let (dict, source) = self.sizes(column);
-        while self.state == State::Work && self.asked < dict + source && self.reads.len() < BURSTS {
+        while self.state == State::Work
+            && self.asked < dict + source
+            && self.reads.len() < self.writes.len()
+        {
             if self.read_free > ports.now() {
                 let cycle = self.read_free;
                 return self.wake(cycle, ports);
             }
             let (addr, left) = match self.asked < dict {
                 true => (column.dict + self.asked, dict - self.asked),
-                false => (column.src + self.asked - dict, dict + source - self.asked),
+                false => (column.src + (self.asked - dict), dict + source - self.asked),
             };
             let len = (BURST - addr % BURST).min(left);
-            let slot = (self.first_read + self.reads.len() as u64) % BURSTS as u64;
+            let slot = (self.first_read + self.reads.len() as u64) % self.writes.len() as u64;
             self.reads.push_back(Read {
                 data: vec![0; len as usize],
                 addr,
@@ -350,7 +343,7 @@ impl DictDecode {
 
     fn write(&mut self, column: &Column, ports: &mut Ports) -> bool {
         let bytes = column.count * column.size;
-        let addr = column.dst + self.written;
+        let addr = column.dst.wrapping_add(self.written);
         let len = (BURST - addr % BURST).min(bytes - self.written);
         if len == 0
             || (self.out.len() as u64) < len
@@ -370,7 +363,7 @@ impl DictDecode {
             self.write_error |= !ports.store(addr, &self.out[..len as usize]);
         }
         self.out.drain(..len as usize);
-        self.next_write = (self.next_write + 1) % BURSTS;
+        self.next_write = (self.next_write + 1) % self.writes.len();
         self.written += len;
         self.write_free = ports.now() + len.div_ceil(BEAT);
         true
@@ -430,7 +423,7 @@ impl Engine for DictDecode {
         if places.into_iter().zip(sizes).any(beyond) {
             return Err(status::LBA_OUT_OF_RANGE.dnr());
         }
-        let [dict, src, dst] = places.map(|place| (command.base << BLOCK_BITS) + place);
+        let [dict, src, dst] = places.map(|place| (command.base << BLOCK_BITS).wrapping_add(place));
         let kind = width | size << 8 | plain << 16 | fixed << 17;
         Ok(Job {
             arguments: [dict, entries, src, bytes, dst, count, kind],
@@ -505,7 +498,7 @@ impl Engine for DictDecode {
         if !end {
             return;
         }
-        let bursts = BURSTS as u64;
+        let bursts = self.writes.len() as u64;
         let place = (u64::from(burst) + bursts - self.first_read % bursts) % bursts;
         if let Some(read) = self.reads.get_mut(place as usize) {
             let fine = fine && ports.load(read.addr, &mut read.data);
@@ -518,6 +511,10 @@ impl Engine for DictDecode {
         self.writes[burst as usize] = false;
         self.write_error |= !fine;
         self.go_on(ports);
+    }
+
+    fn progress(&self) -> u64 {
+        self.position
     }
 
     fn ended(&mut self) -> Option<End> {

@@ -16,15 +16,13 @@ use crate::controller::EngineCommand;
 
 use self::keys::{Kind, INDEX_BYTES};
 use super::ports::Ports;
-use super::{End, Engine, Job, BLOCK_BITS, UNIT_BITS};
+use super::{End, Engine, Job, Range, BLOCK_BITS, UNIT_BITS};
 
 /// Parameters of the RTL: leaves of the tree, rows of a run of the cascade, records of a row, bytes of a burst.
 const LEAVES: u64 = 64;
 const RUN_ROWS: u64 = 256;
 const LANES: u64 = 8;
 const BURST: u64 = 4096;
-/// Bursts under way or in the buffer, of reads and of writes.
-const BURSTS: usize = 16;
 /// Records that are sorted in the first pass.
 const CHUNK: u64 = LANES * LEAVES * RUN_ROWS;
 const MOST_KEYS: u64 = 1 << 31;
@@ -89,11 +87,9 @@ impl Column {
         let places = [src, dst, tmp];
         let used = if sizes[2] == 0 { 2 } else { 3 };
         let aligned = places[..used].iter().all(|place| place % BEAT == 0);
-        let end = |n: usize| u128::from(places[n]) + u128::from(sizes[n]);
-        let apart =
-            |a: usize, b: usize| u128::from(places[a]) >= end(b) || u128::from(places[b]) >= end(a);
-        let fits = (0..used).all(|n| end(n) >> 64 == 0);
-        let alone = (0..used).all(|a| (0..a).all(|b| apart(a, b)));
+        let ranges = [0, 1, 2].map(|n| Range::new(places[n], sizes[n]));
+        let fits = ranges[..used].iter().all(Range::fits);
+        let alone = (0..used).all(|a| (0..a).all(|b| ranges[a].is_apart(&ranges[b])));
         (aligned && fits && alone).then_some(column)
     }
 
@@ -182,9 +178,11 @@ pub(super) struct Sorter {
     merged: u64,
     out_free: u64,
     merge_end: u64,
-    /// Bytes of this pass whose write has begun; write bursts under way, when the next one may begin.
+    /// Records of the passes before this one.
+    before: u64,
+    /// Bytes of this pass whose write has begun; write bursts under way, each with a number, when the next one may begin.
     written: u64,
-    writes: [bool; BURSTS],
+    writes: Vec<bool>,
     next_write: usize,
     write_free: u64,
     planned: u64,
@@ -192,7 +190,8 @@ pub(super) struct Sorter {
 }
 
 impl Sorter {
-    pub(super) fn new(config: &Config) -> Sorter {
+    /// With so many bursts under way or in the buffer, of reads and of writes.
+    pub(super) fn new(config: &Config, bursts: usize) -> Sorter {
         Sorter {
             state: State::Idle,
             column: None,
@@ -204,7 +203,7 @@ impl Sorter {
             pass: 0,
             passes: 0,
             run: CHUNK,
-            reads: VecDeque::with_capacity(BURSTS),
+            reads: VecDeque::with_capacity(bursts),
             first_read: 0,
             read_free: 0,
             taken: 0,
@@ -219,8 +218,9 @@ impl Sorter {
             merged: 0,
             out_free: 0,
             merge_end: 0,
+            before: 0,
             written: 0,
-            writes: [false; BURSTS],
+            writes: vec![false; bursts],
             next_write: 0,
             write_free: 0,
             planned: 0,
@@ -255,6 +255,7 @@ impl Sorter {
         (self.read_free, self.taken, self.out_free) = (ports.now(), ports.now(), ports.now());
         (self.merge_end, self.write_free) = (0, ports.now());
         self.chunks.clear();
+        self.before = self.pass * self.column.map_or(0, |column| column.count);
         if !self.is_first() {
             self.begin_group(ports.now());
         }
@@ -295,7 +296,7 @@ impl Sorter {
     /// Asks for what there is room for.
     fn ask(&mut self, ports: &mut Ports) {
         let Some(column) = self.column else { return };
-        while self.reads.len() < BURSTS {
+        while self.reads.len() < self.writes.len() {
             if self.read_free > ports.now() {
                 let cycle = self.read_free;
                 return self.wake(cycle, ports);
@@ -339,7 +340,7 @@ impl Sorter {
                     }
                 }
             }
-            let slot = (self.first_read + self.reads.len() as u64) % BURSTS as u64;
+            let slot = (self.first_read + self.reads.len() as u64) % self.writes.len() as u64;
             self.reads.push_back(Read {
                 addr,
                 len,
@@ -539,7 +540,7 @@ impl Sorter {
         if ports.write(CROSSBAR, id, addr, len as u32, id.into()) {
             self.write_error |= !ports.store(addr, &data[skip..skip + len as usize]);
         }
-        self.next_write = (self.next_write + 1) % BURSTS;
+        self.next_write = (self.next_write + 1) % self.writes.len();
         self.written += len;
         self.write_free = ports.now() + len.div_ceil(BEAT);
     }
@@ -632,7 +633,7 @@ impl Engine for Sorter {
         let mut job = Job::default();
         let base = command.base << BLOCK_BITS;
         for (argument, place) in job.arguments.iter_mut().zip(places) {
-            *argument = base + place;
+            *argument = base.wrapping_add(place);
         }
         (job.arguments[3], job.arguments[4]) = (count, kind);
         Ok(job)
@@ -660,6 +661,7 @@ impl Engine for Sorter {
         self.column = Column::of(job);
         (self.stopped, self.read_error, self.write_error) = (false, false, false);
         (self.pass, self.run) = (0, CHUNK);
+        (self.before, self.merged) = (0, 0);
         self.passes = self.column.map_or(0, |column| column.passes());
         self.keys.clear();
         self.order.clear();
@@ -699,7 +701,8 @@ impl Engine for Sorter {
             return;
         }
         let slot = u64::from(burst);
-        let place = (slot + BURSTS as u64 - self.first_read % BURSTS as u64) % BURSTS as u64;
+        let bursts = self.writes.len() as u64;
+        let place = (slot + bursts - self.first_read % bursts) % bursts;
         let is_first = self.is_first();
         let Some(read) = self.reads.get_mut(place as usize) else {
             return;
@@ -723,6 +726,10 @@ impl Engine for Sorter {
         self.writes[burst as usize] = false;
         self.write_error |= !fine;
         self.go_on(ports);
+    }
+
+    fn progress(&self) -> u64 {
+        self.before + self.merged
     }
 
     fn ended(&mut self) -> Option<End> {

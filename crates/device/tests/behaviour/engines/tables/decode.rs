@@ -345,6 +345,15 @@ mod sampled {
             fence.check(&mut b, &what);
             decodes(&mut b, &mut random, 3, 2, 50);
         }
+        // Ranges that end at 2^64 do not wrap.
+        let far = u64::MAX - 63;
+        let job = [d, 64, far, 64, t, 64, 8 | PACKED];
+        assert_eq!(b.told(DECODE, &job), (READ, 0));
+        let job = [d, 9, s, 64, far, 64, 8 | PACKED];
+        assert_eq!(b.told(DECODE, &job), (WRITE, 64));
+        let job = [far, 64, s, 64, t, 64, 8 | PACKED];
+        assert_eq!(b.told(DECODE, &job), (READ, 0));
+        fence.check(&mut b, "2^64");
         // What is not needed may lie anywhere.
         let job = [d, 9, REACH.end - 64, 5000, t, 64, 8 | PACKED];
         assert_eq!(b.told(DECODE, &job), (0, 64));

@@ -4,6 +4,7 @@ mod beside;
 mod cuts;
 mod decode;
 mod nvme;
+mod pipeline;
 mod shuffle;
 mod sort;
 

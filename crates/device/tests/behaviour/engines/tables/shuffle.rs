@@ -162,6 +162,9 @@ mod sampled {
             (l, s, REACH.end + 1, WRITE),
             (l, s, MEDIA - 6400, WRITE),
             (l, s, 1 << 62, WRITE),
+            // Ranges that end at 2^64 do not wrap.
+            (l, u64::MAX - 6399, d, READ),
+            (l, s, u64::MAX - 6399, WRITE),
         ] {
             let what = format!("{list:#x} {src:#x} {dst:#x}");
             let result = b.launch(SHUFFLE, &[list, src, dst, 100, 64, 100, 0]);

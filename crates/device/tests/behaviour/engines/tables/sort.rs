@@ -175,6 +175,9 @@ mod sampled {
             (a, MEDIA - 4096, 300, WRITE),
             (a, LOCAL + MIB - 64, 9, WRITE),
             (a, 1 << 62, 9, WRITE),
+            // Ranges that end at 2^64 do not wrap.
+            (u64::MAX - 63, a, 16, READ),
+            (a, u64::MAX - 63, 8, WRITE),
         ] {
             let what = format!("{src:#x} {dst:#x} {count}");
             assert_eq!(b.launch(SORT, &[src, dst, 0, count, 0]), wrong, "{what}");

@@ -1,0 +1,448 @@
+//! The pipeline (hw/engine/pipeline): decoder, sorter and gatherer of rows one after another, as a list of their commands says.
+
+use spec::nvme::{status, Sqe, Status};
+use spec::regs::pipeline::{self, kind_lo, progress, result};
+
+use crate::config::Config;
+use crate::controller::EngineCommand;
+
+use super::dict_decode::DictDecode;
+use super::ports::Ports;
+use super::row_shuffle::RowShuffle;
+use super::sorter::Sorter;
+use super::{bursts_of_two, End, Engine, Job, Range, BLOCK_BITS, UNIT_BITS};
+
+const MOST_ENTRIES: u64 = 16;
+const ENTRY: u64 = 64;
+/// Bits of the kernels' return values that mean the same in all of them; those above say what is wrong with the data.
+const READ_ERROR: u32 = 1;
+const STOPPED: u32 = 2;
+const INVALID: u32 = 4;
+const WRITE_ERROR: u32 = 8;
+const COMMON: u32 = 15;
+
+/// Cycles from the start to the list's read, from its last beat to the first entry, from one to its kernel's start, to the reports'
+/// write, and from its answer to the end.
+const CHECK: u64 = 4;
+const BACK: u64 = 3;
+const JUDGE: u64 = 5;
+const TELL: u64 = 2;
+const FINISH: u64 = 3;
+const CROSSBAR: u64 = 2;
+
+/// Bits of the wake-ups of the first kernel, and the pipeline's own ones.
+const PART_BITS: u32 = 24;
+const BEGIN: u32 = 0;
+const NEXT: u32 = 1;
+const REPORT: u32 = 2;
+const OVER: u32 = 3;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Idle,
+    Check,
+    Read,
+    /// An entry is looked at.
+    Look,
+    Work,
+    Report,
+    Over,
+}
+
+/// What is run.
+#[derive(Clone, Copy)]
+struct List {
+    place: u64,
+    count: u64,
+    /// Places in entries count from here on, in blocks, and how many there are.
+    base: u64,
+    blocks: u64,
+    report: bool,
+}
+
+impl List {
+    /// That of a job; `None`: there is no such list.
+    fn of(job: &Job) -> Option<List> {
+        let [place, count, base, bytes, kind, ..] = job.arguments;
+        let fine = !job.malformed
+            && (1..=MOST_ENTRIES).contains(&count)
+            && place % (1 << UNIT_BITS) == 0
+            && base % (1 << UNIT_BITS) == 0
+            && bytes % (1 << BLOCK_BITS) == 0
+            && kind & !kind_lo::REPORT.mask() == 0;
+        if !fine {
+            return None;
+        }
+        let list = List {
+            place,
+            count,
+            base: base >> BLOCK_BITS,
+            blocks: bytes >> BLOCK_BITS,
+            report: kind_lo::REPORT.is_set(kind),
+        };
+        let fits = Range::new(place, list.bytes()).fits() && Range::new(base, bytes).fits();
+        fits.then_some(list)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.count * ENTRY * if self.report { 2 } else { 1 }
+    }
+}
+
+/// How an entry has ended.
+#[derive(Clone, Copy, Default)]
+struct Told {
+    status: Status,
+    value: u32,
+    cycles: u32,
+}
+
+impl Told {
+    fn bytes(&self) -> Vec<u8> {
+        let mut out = vec![0; ENTRY as usize];
+        out[..2].copy_from_slice(&(self.status.0 << 1 | 1).to_le_bytes());
+        out[4..8].copy_from_slice(&self.value.to_le_bytes());
+        out[8..12].copy_from_slice(&self.cycles.to_le_bytes());
+        out
+    }
+}
+
+/// One list at a time.
+pub(super) struct Pipeline {
+    /// Kernels, and the opcodes of their entries.
+    kernels: [(u8, Box<dyn Engine>); 3],
+    state: State,
+    list: Option<List>,
+    entries: Vec<Sqe>,
+    stopped: bool,
+    /// The entry that runs, or ran last, its kernel, and when that has begun.
+    entry: usize,
+    kernel: Option<usize>,
+    begun: u64,
+    told: Vec<Told>,
+    good: u64,
+    result: u32,
+    status: Status,
+    ended: Option<End>,
+}
+
+impl Pipeline {
+    pub(super) fn new(config: &Config) -> Pipeline {
+        let bursts = bursts_of_two(config);
+        Pipeline {
+            kernels: [
+                (0xD4, Box::new(DictDecode::new(bursts))),
+                (0xD0, Box::new(Sorter::new(config, bursts))),
+                (0xD8, Box::new(RowShuffle::new(config))),
+            ],
+            state: State::Idle,
+            list: None,
+            entries: Vec::new(),
+            stopped: false,
+            entry: 0,
+            kernel: None,
+            begun: 0,
+            told: Vec::new(),
+            good: 0,
+            result: 0,
+            status: status::SUCCESS,
+            ended: None,
+        }
+    }
+
+    fn over(&mut self, cycles: u64, ports: &mut Ports) {
+        self.state = State::Over;
+        ports.wake(ports.now() + cycles, OVER);
+    }
+
+    /// Stops here, with nothing under way.
+    fn halt(&mut self, ports: &mut Ports) {
+        self.result = result::STOPPED.mask() as u32;
+        self.over(1, ports);
+    }
+
+    fn begin(&mut self, ports: &mut Ports) {
+        match self.list {
+            None => {
+                self.result = result::INVALID.mask() as u32;
+                self.status = status::INVALID_FIELD.dnr();
+                self.over(1, ports);
+            }
+            Some(_) if self.stopped => self.halt(ports),
+            Some(list) => {
+                self.state = State::Read;
+                ports.read(CROSSBAR, 0, list.place, (list.count * ENTRY) as u32, 0);
+            }
+        }
+    }
+
+    /// The list is here, or could not be read.
+    fn arrived(&mut self, fine: bool, ports: &mut Ports) {
+        let Some(list) = self.list else { return };
+        let mut data = vec![0; (list.count * ENTRY) as usize];
+        if !(fine && ports.load(list.place, &mut data)) {
+            self.result = result::READ_ERROR.mask() as u32;
+            self.status = status::UNRECOVERED_READ_ERROR;
+            return self.over(BACK, ports);
+        }
+        self.entries = data
+            .chunks_exact(ENTRY as usize)
+            .map(|entry| {
+                let mut sqe = Sqe::default();
+                for (dword, bytes) in sqe.dw.iter_mut().zip(entry.chunks_exact(4)) {
+                    *dword = bytes.iter().rev().fold(0, |v, &b| v << 8 | u32::from(b));
+                }
+                sqe
+            })
+            .collect();
+        self.state = State::Look;
+        ports.wake(ports.now() + BACK + JUDGE, NEXT);
+    }
+
+    /// The kernel of the present entry, and its job.
+    fn judge_entry(&self, list: &List) -> Result<(usize, Job), Status> {
+        let sqe = self.entries[self.entry];
+        let opcode = sqe.dw[0];
+        let own = sqe.dw[1..10].iter().all(|&dword| dword == 0);
+        let mut kernels = self.kernels.iter();
+        let kernel = kernels
+            .position(|(code, _)| u32::from(*code) == opcode)
+            .filter(|_| own)
+            .ok_or(status::INVALID_FIELD.dnr())?;
+        let command = EngineCommand {
+            slot: 0,
+            command: 0,
+            base: list.base,
+            blocks: list.blocks,
+            sqe,
+        };
+        Ok((kernel, self.kernels[kernel].1.judge(&command)?))
+    }
+
+    /// The present entry begins, if it is one.
+    fn next(&mut self, ports: &mut Ports) {
+        let Some(list) = self.list else { return };
+        if self.stopped {
+            return self.halt(ports);
+        }
+        match self.judge_entry(&list) {
+            Ok((kernel, job)) => {
+                self.state = State::Work;
+                self.kernel = Some(kernel);
+                self.begun = ports.now();
+                self.with_kernel(kernel, ports, |kernel, ports| kernel.start(&job, ports));
+            }
+            Err(status) => {
+                self.result = result::BAD_ENTRY.mask() as u32;
+                self.status = status;
+                self.told.push(Told {
+                    status,
+                    ..Told::default()
+                });
+                self.last(&list, ports);
+            }
+        }
+    }
+
+    /// Calls a kernel, and looks whether its job has ended.
+    fn with_kernel(
+        &mut self,
+        number: usize,
+        ports: &mut Ports,
+        call: impl FnOnce(&mut dyn Engine, &mut Ports),
+    ) {
+        let part = (number as u32 + 1) << PART_BITS;
+        let kernel = &mut self.kernels[number].1;
+        call(&mut **kernel, &mut ports.of_part(part));
+        if let Some(end) = kernel.ended() {
+            let (status, value) = kernel.answer(&end);
+            self.entry_ended(end.result, status, value, ports);
+        }
+    }
+
+    fn entry_ended(&mut self, how: u32, status: Status, value: u32, ports: &mut Ports) {
+        let Some(list) = self.list else { return };
+        let bits = [
+            (result::READ_ERROR, how & READ_ERROR),
+            (result::STOPPED, how & STOPPED),
+            (result::WRITE_ERROR, how & WRITE_ERROR),
+            (result::BAD_ENTRY, how & INVALID),
+            (result::BAD_DATA, how & !COMMON),
+        ];
+        self.result = 0;
+        for (bit, on) in bits {
+            self.result |= if on != 0 { bit.mask() as u32 } else { 0 };
+        }
+        let cycles = self.cycles(self.entry, ports.now());
+        self.told.push(Told {
+            status,
+            value,
+            cycles,
+        });
+        if how & STOPPED != 0 {
+            return self.over(1, ports);
+        }
+        self.status = status;
+        if status != status::SUCCESS {
+            return self.last(&list, ports);
+        }
+        self.good += 1;
+        if self.good == list.count {
+            return self.last(&list, ports);
+        }
+        self.entry += 1;
+        self.kernel = None;
+        self.state = State::Look;
+        ports.wake(ports.now() + JUDGE, NEXT);
+    }
+
+    /// No entry runs any more.
+    fn last(&mut self, list: &List, ports: &mut Ports) {
+        if !list.report {
+            return self.over(1, ports);
+        }
+        self.state = State::Report;
+        ports.wake(ports.now() + TELL, REPORT);
+    }
+
+    fn report(&mut self, ports: &mut Ports) {
+        let Some(list) = self.list else { return };
+        let data: Vec<u8> = self.told.iter().flat_map(Told::bytes).collect();
+        let place = list.place + list.count * ENTRY;
+        if ports.write(CROSSBAR, 0, place, data.len() as u32, 0) && !ports.store(place, &data) {
+            self.report_fails();
+        }
+    }
+
+    fn report_fails(&mut self) {
+        self.result |= result::WRITE_ERROR.mask() as u32;
+        if self.status == status::SUCCESS {
+            self.status = status::WRITE_FAULT;
+        }
+    }
+
+    /// That an entry has taken, or takes so far.
+    fn cycles(&self, entry: usize, now: u64) -> u32 {
+        match self.told.get(entry) {
+            Some(told) => told.cycles,
+            None if self.state == State::Work && entry == self.entry => {
+                (now - self.begun).min(u64::from(u32::MAX)) as u32
+            }
+            None => 0,
+        }
+    }
+}
+
+impl Engine for Pipeline {
+    fn judge(&self, command: &EngineCommand) -> Result<Job, Status> {
+        let dw = &command.sqe.dw;
+        let kind = u64::from(dw[14]);
+        if kind & !kind_lo::REPORT.mask() != 0 || [11, 12, 15].iter().any(|&n| dw[n] != 0) {
+            return Err(status::INVALID_FIELD.dnr());
+        }
+        let (place, count) = (u64::from(dw[10]) << UNIT_BITS, u64::from(dw[13]));
+        let (base, bytes) = (command.base << BLOCK_BITS, command.blocks << BLOCK_BITS);
+        if place + ((count * ENTRY) << kind) > bytes {
+            return Err(status::LBA_OUT_OF_RANGE.dnr());
+        }
+        let mut job = Job::default();
+        job.arguments[..5].copy_from_slice(&[base + place, count, base, bytes, kind]);
+        Ok(job)
+    }
+
+    fn stopped(&self) -> u32 {
+        result::STOPPED.mask() as u32
+    }
+
+    fn answer(&self, end: &End) -> (Status, u32) {
+        (self.status, end.outputs[0] as u32)
+    }
+
+    fn start(&mut self, job: &Job, ports: &mut Ports) {
+        self.list = List::of(job);
+        self.entries.clear();
+        self.told.clear();
+        (self.stopped, self.entry, self.kernel) = (false, 0, None);
+        (self.good, self.result, self.status) = (0, 0, status::SUCCESS);
+        self.state = State::Check;
+        ports.wake(ports.now() + CHECK, BEGIN);
+    }
+
+    fn stop(&mut self, ports: &mut Ports) {
+        if matches!(self.state, State::Report | State::Over) {
+            return;
+        }
+        self.stopped = true;
+        if let (State::Work, Some(kernel)) = (self.state, self.kernel) {
+            self.with_kernel(kernel, ports, |kernel, ports| kernel.stop(ports));
+        }
+    }
+
+    fn wake(&mut self, what: u32, ports: &mut Ports) {
+        if let Some(kernel) = (what >> PART_BITS).checked_sub(1) {
+            let what = what & ((1 << PART_BITS) - 1);
+            return self.with_kernel(kernel as usize, ports, |k, ports| k.wake(what, ports));
+        }
+        match what {
+            BEGIN => self.begin(ports),
+            NEXT => self.next(ports),
+            REPORT => self.report(ports),
+            _ => {
+                self.state = State::Idle;
+                let mut end = End {
+                    result: self.result,
+                    ..End::default()
+                };
+                end.outputs[0] = self.good;
+                self.ended = Some(end);
+            }
+        }
+    }
+
+    fn read(&mut self, burst: u32, end: bool, fine: bool, ports: &mut Ports) {
+        match (self.state, self.kernel) {
+            (State::Read, _) if end => self.arrived(fine, ports),
+            (State::Work, Some(kernel)) => {
+                self.with_kernel(kernel, ports, |k, ports| k.read(burst, end, fine, ports))
+            }
+            _ => {}
+        }
+    }
+
+    fn written(&mut self, burst: u32, fine: bool, ports: &mut Ports) {
+        match (self.state, self.kernel) {
+            (State::Report, _) => {
+                if !fine {
+                    self.report_fails();
+                }
+                self.over(FINISH, ports);
+            }
+            (State::Work, Some(kernel)) => {
+                self.with_kernel(kernel, ports, |k, ports| k.written(burst, fine, ports))
+            }
+            _ => {}
+        }
+    }
+
+    fn ended(&mut self) -> Option<End> {
+        self.ended.take()
+    }
+
+    fn register(&self, at: u64, now: u64) -> Option<u32> {
+        let items = self.kernel.map_or(0, |k| self.kernels[k].1.progress());
+        match at {
+            pipeline::PROGRESS => {
+                let running = u64::from(self.state != State::Idle);
+                let told = progress::ENTRY.of(self.entry as u64) | progress::RUNNING.of(running);
+                Some(told as u32)
+            }
+            pipeline::ITEMS_LO => Some(items as u32),
+            pipeline::ITEMS_HI => Some((items >> 32) as u32),
+            _ => {
+                let from = at.checked_sub(pipeline::CYCLES)?;
+                let entry = from / pipeline::CYCLES_STRIDE;
+                (entry < pipeline::CYCLES_COUNT).then(|| self.cycles(entry as usize, now))
+            }
+        }
+    }
+}

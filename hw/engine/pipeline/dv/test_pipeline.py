@@ -1,0 +1,12 @@
+"""The pipeline by itself, with small kernels."""
+
+from hdl import simulate
+
+
+def test_pipeline():
+    simulate(
+        "pipeline_tb",
+        "cocotb_pipeline",
+        filelists=["hw/engine/pipeline/pipeline.f"],
+        extra_sources=["pipeline_tb.sv"],
+    )

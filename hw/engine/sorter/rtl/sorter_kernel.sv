@@ -1,0 +1,241 @@
+// One sort: what the arguments of an NVMe command come to, what is wrong with a job's, and the job itself.
+//
+// All but the ways in which it is started (engine_front) and the way to the memories (engine_memory); sorter_core does what is right.
+`include "ns_assert.svh"
+
+module sorter_kernel
+  import ns_axi_pkg::*;
+  import ns_dma_pkg::*;
+  import nvme_pkg::*;
+  import engine_pkg::*;
+  import sorter_pkg::*;
+#(
+  /// Memory channels, a power of two.
+  parameter int unsigned NumChannels = 2,
+  /// Bytes that go to one channel before the next one's turn, a power of two.
+  parameter int unsigned Granule = 4096,
+  /// Bits of the IDs of its master, 3 or 4.
+  parameter int unsigned IdBits = 4,
+  /// Bits of the longest key: 32, 64 or 128.
+  parameter int unsigned KeyBits = 128,
+  /// Runs that are merged at a time, a power of two.
+  parameter int unsigned Leaves = 64,
+  /// Rows of 8 records in a run that the cascade makes, a power of two.
+  parameter int unsigned RunRows = 256
+) (
+  input  logic clk_i,
+  input  logic rst_ni,
+  /// From registers: it works.
+  output logic busy_o,
+
+  /// An NVMe command, until it has been answered.
+  input  engine_cmd_t cmd_i,
+  /// What is wrong with it, two cycles later or sooner; ScSuccess: nothing.
+  output status_t refused_o,
+  /// The arguments that it comes to, by then.
+  output logic [4:0][63:0] cmd_args_o,
+
+  /// A job begins, for one cycle.
+  input  logic start_i,
+  /// Its arguments, until it ends: src, dst, tmp, count, kind.
+  input  logic [4:0][63:0] args_i,
+  /// It is no job: to be ended as invalid.
+  input  logic malformed_i,
+  /// It is to end early.
+  input  logic stop_i,
+  /// It ends in this cycle.
+  output logic done_o,
+  /// Then: its return value,
+  output logic [3:0] result_o,
+  /// Passes that it took.
+  output logic [63:0] value_o,
+  /// and the status of an NVMe command that was not stopped.
+  output status_t status_o,
+  /// How far it has come: records merged, of all passes.
+  output logic [35:0] progress_o,
+
+  /// Memory, addresses of the PM window.
+  ns_axi_if.master m_axi
+);
+
+  localparam logic [63:0] MostKeys = 64'd1 << 31;
+
+  typedef enum logic [2:0] {
+    StIdle,
+    StSize,   // ends of the ranges come into registers
+    StCheck,
+    StBegin,
+    StSort,
+    StDone
+  } state_e;
+
+  typedef struct packed {
+    logic write_error;
+    logic invalid;
+    logic stopped;
+    logic read_error;
+  } result_t;
+
+  state_e state_q;
+  result_t result_q;
+  logic [63:0] passes;
+  logic stop, core_start, core_done, core_stopped, core_busy;
+  dma_done_t core_errors;
+  logic [3:0] core_passes;
+  logic [35:0] core_progress;
+  logic begun_q;
+
+  // ---------------------------------------------------------------- NVMe commands
+
+  // CDW10, CDW11, CDW12: source, target and scratch in the namespace, in units of 8 blocks; CDW13: keys; CDW14: kind.
+  localparam int unsigned UnitBits = 12;  // bytes of a unit
+  logic [2:0][63:0] places;  // in the namespace
+  logic [63:0] namespace_bytes, base;
+  logic [2:0][64:0] cmd_sizes, cmd_ends_q;
+  logic cmd_reserved;
+
+  assign namespace_bytes = cmd_i.ns_blocks << 9;
+  assign base = cmd_i.ns_base << 9;
+  assign cmd_reserved = cmd_i.sqe[479:454] != '0;
+  for (genvar n = 0; n < 3; n++) begin : gen_place
+    assign places[n] = 64'(cmd_i.sqe[320+32*n+:32]) << UnitBits;
+  end
+  assign cmd_sizes = sizes(64'(cmd_i.sqe[447:416]), width_e'(cmd_i.sqe[449:448]), cmd_i.sqe[453]);
+  always_ff @(posedge clk_i) begin
+    for (int unsigned n = 0; n < 3; n++) cmd_ends_q[n] <= 65'(places[n]) + cmd_sizes[n];
+  end
+
+  always_comb begin
+    refused_o = generic_status(ScSuccess);
+    for (int unsigned n = 0; n < 3; n++) begin
+      if (cmd_sizes[n] != '0 && cmd_ends_q[n] > 65'(namespace_bytes))
+        refused_o = generic_status(ScLbaOutOfRange);
+    end
+    if (cmd_reserved) refused_o = generic_status(ScInvalidField);
+    status_o = generic_status(ScSuccess);
+    if (result_q.invalid) status_o = generic_status(ScInvalidField);
+    else if (result_q.write_error) status_o = data_status(DataWriteFault, 1'b0);
+    else if (result_q.read_error) status_o = data_status(DataReadError, 1'b0);
+  end
+
+  assign cmd_args_o = {
+    64'(cmd_i.sqe[453:448]),
+    64'(cmd_i.sqe[447:416]),
+    base + places[2],
+    base + places[1],
+    base + places[0]
+  };
+
+  // ---------------------------------------------------------------- a job
+
+  // Bytes of source, target and scratch. With three passes or more the target holds records in between, and with one there is no scratch.
+  function automatic logic [2:0][64:0] sizes(logic [63:0] count, width_e width, logic indexes);
+    logic [64:0] records;
+    logic single, twice;
+    records  = 65'(count) << (4'd3 + 4'(width));
+    single   = count <= 64'(8 * Leaves * RunRows);
+    twice    = count <= 64'(8 * Leaves * Leaves * RunRows);
+    sizes[0] = 65'(count) << (4'd2 + 4'(width));
+    sizes[1] = (indexes && twice) ? 65'(count) << 2 : records;
+    sizes[2] = single ? '0 : records;
+  endfunction
+
+  logic [2:0][64:0] size, ends_q;
+  logic scratch;
+  logic unknown_q, crossed_q, invalid;
+  kind_t kind;
+
+  assign kind = '{descending: args_i[4][4], order: order_e'(args_i[4][3:2]), width: width_e'(args_i[4][1:0])};
+  assign size = sizes(args_i[3], kind.width, args_i[4][5]);
+  assign invalid = unknown_q || crossed_q;
+  assign stop = stop_i && state_q != StIdle && state_q != StDone;
+  assign scratch = size[2] != '0;
+
+  always_ff @(posedge clk_i) begin
+    for (int unsigned n = 0; n < 3; n++) ends_q[n] <= 65'(args_i[n]) + size[n];
+    unknown_q <= malformed_i || args_i[3] == '0 || args_i[3] > MostKeys || args_i[4][63:6] != '0 || args_i[4][3:2] == 2'd3 ||
+        (32'd32 << args_i[4][1:0]) > KeyBits || args_i[0][5:0] != '0 || args_i[1][5:0] != '0 || (scratch && args_i[2][5:0] != '0);
+    crossed_q <= wraps(ends_q[0]) || wraps(ends_q[1]) || (scratch && wraps(ends_q[2])) ||
+        overlap(args_i[0], ends_q[0], args_i[1], ends_q[1]) ||
+        (scratch && (overlap(args_i[0], ends_q[0], args_i[2], ends_q[2]) || overlap(args_i[1], ends_q[1], args_i[2], ends_q[2])));
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) state_q <= StIdle;
+    else begin
+      unique case (state_q)
+        StIdle:  if (start_i) state_q <= StSize;
+        StSize:  state_q <= StCheck;
+        StCheck: state_q <= StBegin;
+        StBegin: state_q <= core_start ? StSort : StDone;
+        StSort:  if (core_done) state_q <= StDone;
+        default: state_q <= StIdle;
+      endcase
+    end
+  end
+
+  assign core_start = state_q == StBegin && !invalid && !result_q.stopped;
+  assign done_o = state_q == StDone;
+  assign busy_o = state_q != StIdle || core_busy;
+  assign result_o = result_q;
+  assign value_o = passes;
+  assign progress_o = begun_q ? core_progress : '0;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      result_q <= '0;
+      passes   <= '0;
+      begun_q  <= 1'b0;
+    end else if (start_i) begin
+      result_q <= '0;
+      passes   <= '0;
+      begun_q  <= 1'b0;
+    end else begin
+      if (core_start) begun_q <= 1'b1;
+      if (stop && (state_q == StSize || state_q == StCheck)) result_q.stopped <= 1'b1;
+      if (state_q == StBegin && invalid) result_q <= '{invalid: 1'b1, default: 1'b0};
+      if (core_done) begin
+        result_q <= '{
+            write_error: core_errors.write_error,
+            invalid: 1'b0,
+            stopped: core_stopped,
+            read_error: core_errors.read_error
+        };
+        passes <= core_stopped ? '0 : 64'(core_passes);
+      end
+    end
+  end
+
+  sorter_core #(
+    .IdBits     (IdBits),
+    .KeyBits    (KeyBits),
+    .Leaves     (Leaves),
+    .RunRows    (RunRows),
+    .NumChannels(NumChannels),
+    .Granule    (Granule)
+  ) u_core (
+    .clk_i,
+    .rst_ni,
+    .busy_o   (core_busy),
+    .start_i  (core_start),
+    .src_i    (args_i[0]),
+    .dst_i    (args_i[1]),
+    .tmp_i    (args_i[2]),
+    .count_i  (args_i[3][31:0]),
+    .kind_i   (kind),
+    .indexes_i(args_i[4][5]),
+    .stop_i   (stop && state_q == StSort),
+    .done_o   (core_done),
+    .stopped_o(core_stopped),
+    .errors_o (core_errors),
+    .passes_o (core_passes),
+    .progress_o(core_progress),
+    .m_axi
+  );
+
+  logic unused;
+  assign unused = ^cmd_i;
+
+  `NS_ASSERT(core_rests, state_q == StSort || !core_busy || state_q == StDone || state_q == StIdle)
+
+endmodule

@@ -1,0 +1,70 @@
+"""The sort of `nearside.sort_table` on a Ray cluster, whose workers each have devices of their own.
+
+    ray.init()
+    table, reports = nearside.cluster.sort_table(table, "a, b desc", workers=8, devices=4, engine="fast")
+
+A worker sorts a contiguous part of the rows on its devices, and the caller merges the parts: the result is that of one
+machine.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from nearside import _native, tables
+from nearside._native import NearsideError
+from nearside.device import Design, as_text, engine_of
+
+if TYPE_CHECKING:
+    import pyarrow
+
+MOST_WORKERS = 4096
+
+
+def sort_table(
+    table: pyarrow.Table,
+    by: str,
+    workers: int = 2,
+    devices: int = 1,
+    engine: str | None = None,
+    design: str = tables.DESIGN,
+) -> tuple[pyarrow.Table, list[dict[str, Any]]]:
+    """Sorts a table of pyarrow on a Ray cluster that the caller has joined (`ray.init`): the sorted table, and each
+    worker's report as of `nearside.sort_table`.
+
+    workers: parts of the table, 1 to 4096; Ray runs each where it has a CPU free, and once more if its machine is lost.
+    design: a name, or the path of a file that every machine has.
+    """
+    try:
+        import ray
+    except ImportError:
+        raise NearsideError("a cluster needs Ray: pip install ray") from None
+    if not ray.is_initialized():
+        raise NearsideError(
+            "this process has joined no Ray cluster: ray.init() starts one here, ray.init(address=..) joins one"
+        )
+    if not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
+        raise NearsideError(f"workers = {workers}: allowed are 1 to {MOST_WORKERS}")
+    Design.load(design)  # a name that there is not is told before anything runs
+    by, engine = as_text("by", by), engine_of(engine)
+    part = ray.remote(_part)
+    bounds = [table.num_rows * n // workers for n in range(workers + 1)]
+    parts = [table.slice(start, end - start) for start, end in pairwise(bounds)]
+    jobs = [part.remote(tables.to_stream(rows), by, devices, engine, design) for rows in parts]
+    try:
+        done = ray.get(jobs)
+    except ray.exceptions.RayTaskError as error:
+        raise NearsideError(f"a worker: {error.cause or error}") from None
+    except ray.exceptions.RayError as error:
+        raise NearsideError(f"the cluster: {error}") from None
+    merged = _native.merge_tables([stream for stream, _ in done], by)
+    return tables.of_stream(merged), [report for _, report in done]
+
+
+def _part(stream: bytes, by: str, devices: int, engine: str, design: str) -> tuple[bytes, dict[str, Any]]:
+    """What a worker does."""
+    table, report = tables.sort_table(
+        tables.of_stream(stream), by, devices=devices, engine=engine, design=Design.load(design)
+    )
+    return tables.to_stream(table), report

@@ -1,0 +1,57 @@
+"""The sort on a Ray cluster: a local one, with worker processes that have simulated devices of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from nearside import NearsideError, cluster, sort_table
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: make peers")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def session():
+    with pytest.raises(NearsideError, match="has joined no Ray cluster"):
+        cluster.sort_table(table(), "a")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    yield
+    ray.shutdown()
+
+
+def table(rows: int = 2000) -> pa.Table:
+    random = np.random.default_rng(1)
+    return pa.table(
+        {
+            "a": pa.array(random.integers(-9, 9, rows), mask=random.random(rows) < 0.1),
+            "word": [f"word {n % 37}" for n in range(rows)],
+            "row": np.arange(rows),
+        }
+    )
+
+
+@pytest.mark.parametrize("by", ["a", "word desc, a"])
+def test_as_on_one_machine(by):
+    expected, _ = sort_table(table(), by, engine="fast")
+    found, reports = cluster.sort_table(table(), by, workers=3, devices=2, engine="fast")
+    assert found.equals(expected)
+    assert [report["rows"] for report in reports] == [666, 667, 667]
+    assert all(len(report["devices"]) == 2 and report["engine"] == "fast" for report in reports)
+
+
+def test_little_tables():
+    for rows in (0, 1, 2):
+        found, reports = cluster.sort_table(table(rows), "row", workers=3, engine="fast")
+        assert found.equals(table(rows))
+        assert sum(report["rows"] for report in reports) == rows
+
+
+def test_errors():
+    with pytest.raises(NearsideError, match='a worker: no column is called "x"'):
+        cluster.sort_table(table(), "x", engine="fast")
+    with pytest.raises(NearsideError, match="workers = 0: allowed are 1 to 4096"):
+        cluster.sort_table(table(), "a", workers=0, engine="fast")
+    with pytest.raises(NearsideError, match='no design "none"'):
+        cluster.sort_table(table(), "a", design="none", engine="fast")
+    with pytest.raises(NearsideError, match="devices = 17"):
+        cluster.sort_table(table(), "a", devices=17, engine="fast")

@@ -1,0 +1,199 @@
+"""ORDER BY of the unmodified DataFusion package on simulated devices, beside its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from nearside import Design, NearsideError, tables
+
+datafusion = pytest.importorskip("datafusion", reason="DataFusion is not installed: make peers")
+pytest.importorskip("nearside_datafusion", reason="its extension is not compiled: make datafusion (Rust 1.94 or newer)")
+
+from nearside import sql  # noqa: E402 (only with what it needs)
+
+ROWS = 3000
+
+
+def table(rows: int = ROWS, seed: int = 1) -> pa.Table:
+    random = np.random.default_rng(seed)
+
+    def nulls(values, of=None) -> pa.Array:
+        return pa.array(values, of, mask=random.random(rows) < 0.1)
+
+    return pa.table(
+        {
+            "a": nulls(random.integers(-9, 9, rows)),
+            "b": random.normal(size=rows),
+            "word": nulls([f"word {n % 37}" for n in range(rows)], pa.string_view()),
+            "list": [[n % 5, n] for n in range(rows)],
+            "row": np.arange(rows),
+        }
+    )
+
+
+def session(rule: sql.Rule | None = None, **tables: pa.Table) -> datafusion.SessionContext:
+    """Of more than one partition, so that plans sort each of them and merge."""
+    config = datafusion.SessionConfig().with_target_partitions(3).with_batch_size(500)
+    context = datafusion.SessionContext(config)
+    if rule:
+        context.add_physical_optimizer_rule(rule)
+    for name, data in tables.items():
+        context.from_arrow(data, name)
+    return context
+
+
+def explained(context: datafusion.SessionContext, query: str) -> str:
+    return context.sql(f"explain {query}").to_pydict()["plan"][-1]
+
+
+def same(rule: sql.Rule, query: str, **tables: pa.Table) -> str:
+    """The rows of a query whose order is total are as without the rule; returns its plan with it."""
+    expected = session(**tables).sql(query).to_arrow_table()
+    context = session(rule, **tables)
+    assert context.sql(query).to_arrow_table().equals(expected)
+    return explained(context, query)
+
+
+@pytest.mark.parametrize(
+    ("keys", "by"),
+    [
+        ("a, row", '"a" asc nulls last, "row" asc nulls last'),
+        ("a desc, b desc nulls last, row", '"a" desc nulls first, "b" desc nulls last, "row" asc nulls last'),
+        ("word nulls first, row desc", '"word" asc nulls first, "row" desc nulls first'),
+        ("b", '"b" asc nulls last'),
+        ("list desc", '"list" desc nulls first'),
+        ("abs(a) desc, row % 7, row", '"order of the plan 1" desc nulls first, "order of the plan 2" asc nulls last'),
+    ],
+)
+def test_orders(keys, by):
+    rule = sql.rule(devices=2, engine="fast")
+    plan = same(rule, f"select * from t order by {keys}", t=table())
+    assert f"NearsideSortExec: by=[{by}" in plan
+    assert "devices=2, design=sort, engine=fast" in plan
+    assert " SortExec" not in plan
+    (report,) = rule.reports
+    assert (report["rows"], report["engine"]) == (ROWS, "fast")
+    assert [stage["stage"] for stage in report["stages"]] == ["put", "sort", "shuffle", "get"]
+
+
+def test_limits():
+    rule = sql.rule(engine="fast")
+    plan = same(rule, "select row, b from t where a > 0 order by b desc limit 7", t=table())
+    assert "TopK(fetch=7)" in plan
+    assert "NearsideSortExec" in plan
+    assert 7 < rule.reports[0]["rows"] < ROWS
+
+
+def test_partitions_are_sorted_each_and_merged():
+    rule = sql.rule(engine="fast")
+    query = "select a, b, count(*) as n from t group by a, b order by n, a, b"
+    plan = same(rule, query, t=table())
+    assert "SortPreservingMergeExec" in plan
+    assert "NearsideSortExec" in plan
+    assert sum(report["rows"] for report in rule.reports) == ROWS
+    assert len(rule.reports) > 1
+
+
+def test_joins_and_equal_names():
+    rule = sql.rule(engine="fast")
+    query = "select x.row, y.row, y.word from t x join t y on x.row = y.row + 1 order by y.word desc, x.row"
+    plan = same(rule, query, t=table(400))
+    assert "NearsideSortExec" in plan
+
+
+def test_nothing_to_sort():
+    rule = sql.rule(engine="fast")
+    same(rule, "select * from t order by row", t=table(0))
+    assert "NearsideSortExec" not in same(rule, "select 1 as one", t=table(1))
+
+
+def test_the_cpu_sorts_what_devices_cant(tmp_path):
+    small = tmp_path / "small.toml"
+    small.write_text(
+        'name = "small"\n[media]\nbytes = "1 MiB"\nprofile = "dram"\n[nvme]\nnamespaces = ["16 KiB"]\n'
+        '[[engine]]\nname = "sorter0"\nengine = "sorter"\n[[engine]]\nname = "shuffle0"\nengine = "row_shuffle"\n'
+    )
+    rule = sql.rule(engine="fast", design=Design.load(str(small)))
+    same(rule, "select * from t order by word, abs(a), row", t=table())
+    assert "too large" in rule.reports[0]["declined"]
+    with pytest.raises(NearsideError, match="has no engine sorter"):
+        sql.rule(design=Design.load("default"))
+    with pytest.raises(NearsideError, match="devices = 17"):
+        sql.rule(devices=17, engine="fast")
+
+
+def test_a_reason_in_the_plan(monkeypatch):
+    """Whatever the devices have against a table of such columns."""
+    rule = sql.rule(engine="fast")
+    monkeypatch.setattr(sql._Devices, "declines", lambda *_: "a reason")
+    for query in ("select * from t order by b", "select * from t order by b limit 3"):
+        plan = same(rule, query, t=table())
+        assert "NearsideDeclined: the CPU sorts: a reason" in plan
+    assert rule.reports == []
+    monkeypatch.undo()
+
+
+SMALL = "[media]\nbytes = '16 MiB'\n[nvme]\nnamespaces = ['16 MiB']"
+
+
+@pytest.fixture
+def standing(tmp_path) -> tuple[pa.Table, sql.Table]:
+    """A table on two devices, and the same in memory."""
+    source, media = tmp_path / "t.parquet", [tmp_path / "d0", tmp_path / "d1"]
+    pq.write_table(table(), source)
+    design = Design.load("sort").with_values(SMALL)
+    tables.put(source, media, "t", "a, word", engine="fast", design=design)
+    return pq.read_table(source), sql.table("t", media, engine="fast", design=design)
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ("select * from t order by a, row", '"a" asc nulls last, "row" asc nulls last'),
+        ("select row, a from t order by a desc nulls last, row desc", '"a" desc nulls last, "row" desc nulls first'),
+        ("select row from t order by word, row limit 5", '"word" asc nulls last, "row" asc nulls last'),
+        ("select * from t order by b", None),
+        ("select * from t order by abs(a), row", None),
+        ("select row from t where a > 0 order by a, row", None),
+    ],
+)
+def test_tables_that_stand_on_devices(standing, query, place):
+    data, there = standing
+    rule = sql.rule(engine="fast")
+    context = session(rule)
+    context.register_table("t", there)
+    expected = session(t=data).sql(query).to_arrow_table()
+    assert context.sql(query).to_arrow_table().equals(expected)
+    (report,) = there.reports
+    stages = [stage["stage"] for stage in report["stages"]]
+    plan = explained(context, query)
+    if place:
+        assert f"NearsideScanExec: sorted in place by=[{place}], table=t, devices=2" in plan
+        assert stages == ["sort", "shuffle", "get"]
+        assert rule.reports == []
+    else:
+        assert "NearsideSortExec" in plan
+        assert stages == ["get"]
+        assert len(rule.reports) > 0
+
+
+def test_standing_tables_without_the_rule(standing):
+    data, there = standing
+    context = session()
+    context.register_table("t", there)
+    query = "select word, count(*) as n, sum(row) as s from t group by word order by word"
+    assert context.sql(query).to_arrow_table().equals(session(t=data).sql(query).to_arrow_table())
+
+
+def test_standing_tables_that_are_not_there(tmp_path):
+    with pytest.raises(NearsideError, match="no such file"):
+        sql.table("t", [tmp_path / "none"], engine="fast")
+
+
+@pytest.mark.rtl
+def test_on_the_rtl():
+    rule = sql.rule()
+    same(rule, "select * from t order by a, row", t=table(200))
+    assert rule.reports[0]["engine"] == "rtl"
