@@ -6,7 +6,7 @@ import random
 from functools import lru_cache
 from typing import Any
 
-from nearside import _native, wire
+from nearside import ideal, wire
 from nearside.device import Design
 
 # Of hw/engine: what one of them takes or gives in a cycle.
@@ -32,10 +32,8 @@ GATHER = "DDR4 model, rows read at random and written in order, by ideal masters
 @lru_cache
 def _streams(design: Design) -> float:
     """GB/s, reads and writes together, that all channels give to streams."""
-    from nearside.claims.engines import ideal_copy
-
-    channels = design.values["channels"]
-    return 2 * channels * ideal_copy(design, LINES, _half(design))
+    reads, writes = ideal.stream(0, LINES), ideal.stream(_half(design), LINES)
+    return 2 * design.values["channels"] * LINES * BEAT / ideal.busy_ns(design, reads, writes)
 
 
 def _half(design: Design) -> int:
@@ -46,30 +44,15 @@ def _half(design: Design) -> int:
 @lru_cache
 def _gather(design: Design, row_bytes: int) -> float:
     """GB/s of rows that all channels read at random, and write in order."""
-    channel, draw = _native.DramChannel(design.native), random.Random(SEED)
-    half = _half(design)
+    draw, half = random.Random(SEED), _half(design)
     rows = max(1, min(half // row_bytes, 1 << 20))
     count = max(16, LINES * BEAT // max(row_bytes, BEAT))
     reads: list[int] = []
     for _ in range(count):
         start = draw.randrange(rows) * row_bytes
         reads += range(start // BEAT * BEAT, start + row_bytes, BEAT)
-    writes = [half + n * BEAT for n in range(-(-count * row_bytes // BEAT))]
-    now, asked, back, written, ended = 0, 0, 0, 0, 0
-    while True:
-        while asked < len(reads) and asked - back < 1024 and channel.push(now, reads[asked], False):
-            asked += 1
-        # As much is written as has been read.
-        due = len(writes) * back // len(reads)
-        while written < due and channel.push(now, writes[written], True):
-            written += 1
-        while (completion := channel.poll(now)) is not None:
-            address, ended = completion
-            back += address < half
-        following = channel.next_event()
-        if following is None and back == len(reads) and written == len(writes):
-            return design.values["channels"] * count * row_bytes / (ended / 1e3)
-        now = max(now + 1, following or 0)
+    writes = ideal.stream(half, -(-count * row_bytes // BEAT))
+    return design.values["channels"] * count * row_bytes / ideal.busy_ns(design, reads, writes)
 
 
 def _rate(what: str, gb_s: float) -> str:

@@ -263,31 +263,37 @@ fn a_key_that_is_not_in_its_dictionary_is_told_with_its_place() {
     world.table = Table::read(crate::Format::Parquet, file.unwrap()).unwrap();
     let by = parse("key").unwrap();
     let room = "[nvme]\nnamespaces = [\"1 MiB\"]";
-    let design = world.design.with_values(room).unwrap();
-    let options = RtlOptions::default();
-    let mut factory = Factory::new(&design, Engine::Fast, &options, &mut |_| true).unwrap();
-    let plan = Plan::new(&world.table, &by, &world.root, &design, 1).unwrap();
-    let mut bench = plan.bench(&mut factory).unwrap();
-    let job = |change: &dyn Fn(&mut Vec<u8>)| {
-        let mut job = plan.job(0).unwrap();
-        assert!(job.decode.is_some(), "keys go as they are in the file");
-        change(&mut job.put[1].1);
-        job
-    };
-    let progress = Progress::default();
-    let driver = &mut bench.drivers[0];
-    assert!(driver_run(driver, job(&|_| {}), &progress).is_ok());
-    // The whole run, but its header.
-    let all_ones = |encoded: &mut Vec<u8>| {
-        let from = encoded.len() / 2;
-        encoded[from..].fill(0xFF);
-    };
-    let error = driver_run(driver, job(&all_ones), &progress).unwrap_err();
-    assert!(error.starts_with("decode failed: "), "{error}");
-    let position: usize = error.rsplit(' ').next().unwrap().parse().unwrap();
-    assert!(error.contains("at value ") && position > 0, "{error}");
-    // And the device goes on.
-    assert!(driver_run(driver, job(&|_| {}), &progress).is_ok());
+    // By commands of engines, and by a list of them.
+    for name in ["sort", "pipeline"] {
+        let design = Design::find(&world.root, name)
+            .unwrap()
+            .with_values(room)
+            .unwrap();
+        let options = RtlOptions::default();
+        let mut factory = Factory::new(&design, Engine::Fast, &options, &mut |_| true).unwrap();
+        let plan = Plan::new(&world.table, &by, &world.root, &design, 1).unwrap();
+        let mut bench = plan.bench(&mut factory).unwrap();
+        let job = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut job = plan.job(0).unwrap();
+            assert!(job.decode.is_some(), "keys go as they are in the file");
+            change(&mut job.put[1].1);
+            job
+        };
+        let progress = Progress::default();
+        let driver = &mut bench.drivers[0];
+        assert!(driver_run(driver, job(&|_| {}), &progress).is_ok());
+        // The whole run, but its header.
+        let all_ones = |encoded: &mut Vec<u8>| {
+            let from = encoded.len() / 2;
+            encoded[from..].fill(0xFF);
+        };
+        let error = driver_run(driver, job(&all_ones), &progress).unwrap_err();
+        assert!(error.starts_with("decode failed: "), "{error}");
+        let position: usize = error.rsplit(' ').next().unwrap().parse().unwrap();
+        assert!(error.contains("at value ") && position > 0, "{error}");
+        // And the device goes on.
+        assert!(driver_run(driver, job(&|_| {}), &progress).is_ok());
+    }
 }
 
 fn driver_run(

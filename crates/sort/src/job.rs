@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use driver::{Completion, Controller, Error, Host};
-use sim::Time;
+use sim::{Clock, Time};
 use spec::nvme::Sqe;
 
 use crate::digest;
@@ -18,12 +18,47 @@ const TWO_PASSES: u64 = 8 << 20;
 /// Simulated time between two looks at whether to go on.
 const PIECE: Time = Time::us(200);
 
+/// Bytes of an entry of a list, and of its report (hw/engine/pipeline).
+const ENTRY: usize = 64;
+/// Asks for reports.
+const REPORT: u32 = 1;
+
 /// Opcodes of the engines' commands.
 #[derive(Clone, Copy, Debug)]
 pub struct Opcodes {
     pub sort: u8,
     pub shuffle: u8,
     pub decode: Option<u8>,
+    /// Those are of entries in lists of a pipeline.
+    pub lists: Option<Lists>,
+}
+
+impl Opcodes {
+    /// Of entries in lists, whatever opcodes a design gives its engines.
+    pub const OF_ENTRIES: Opcodes = Opcodes {
+        sort: 0xD0,
+        shuffle: 0xD8,
+        decode: Some(0xD4),
+        lists: None,
+    };
+}
+
+/// An engine `pipeline`.
+#[derive(Clone, Copy, Debug)]
+pub struct Lists {
+    pub opcode: u8,
+    /// In its cycles it says how long entries took.
+    pub clock: Clock,
+}
+
+/// A command of an engine.
+struct Step {
+    name: &'static str,
+    sqe: Sqe,
+    /// Of keys or rows.
+    bytes: u64,
+    /// What dword 0 of its completion counts.
+    counted: Option<&'static str>,
 }
 
 /// A partition's sizes.
@@ -129,6 +164,7 @@ impl Job {
             stages.put(&self.put)?;
         }
         let count = shape.sorted as u32;
+        let mut steps = Vec::new();
         if let (Some(decode), Some(opcode)) = (&self.decode, self.opcodes.decode) {
             let bytes = decode.encoded.end - decode.encoded.start;
             let command = Sqe::new(opcode)
@@ -138,7 +174,12 @@ impl Job {
                 .with_cdw(13, count)
                 .with_cdw(14, bytes as u32)
                 .with_cdw(15, decode.pages.dword());
-            stages.command("decode", command, bytes, Some("value"))?;
+            steps.push(Step {
+                name: "decode",
+                sqe: command,
+                bytes,
+                counted: Some("value"),
+            });
         }
         if count > 0 {
             let sort = Sqe::new(self.opcodes.sort)
@@ -147,7 +188,12 @@ impl Job {
                 .with_cdw(12, unit(&work.scratch))
                 .with_cdw(13, count)
                 .with_cdw(14, self.kind);
-            stages.command("sort", sort, (shape.sorted * shape.key_bytes) as u64, None)?;
+            steps.push(Step {
+                name: "sort",
+                sqe: sort,
+                bytes: (shape.sorted * shape.key_bytes) as u64,
+                counted: None,
+            });
             let shuffle = Sqe::new(self.opcodes.shuffle)
                 .with_cdw(10, unit(&work.indexes))
                 .with_cdw(11, unit(&source.table))
@@ -155,8 +201,17 @@ impl Job {
                 .with_cdw(13, count)
                 .with_cdw(14, shape.rows as u32)
                 .with_cdw(15, shape.row_bytes as u32);
-            let bytes = (shape.sorted * shape.row_bytes) as u64;
-            stages.command("shuffle", shuffle, bytes, Some("index"))?;
+            steps.push(Step {
+                name: "shuffle",
+                sqe: shuffle,
+                bytes: (shape.sorted * shape.row_bytes) as u64,
+                counted: Some("index"),
+            });
+        }
+        match self.opcodes.lists {
+            // It is read before its first entry runs, and its reports are written behind the last one: the sorter's scratch has room.
+            Some(lists) if !steps.is_empty() => stages.list(&lists, &work.scratch, &steps)?,
+            _ => steps.iter().try_for_each(|step| stages.command(step))?,
         }
         let mut rows = vec![0; shape.rows * shape.row_bytes];
         let (sorted, others) = rows.split_at_mut(shape.sorted * shape.row_bytes);
@@ -216,24 +271,64 @@ impl<H: Host> Stages<'_, H> {
         Ok(())
     }
 
-    /// Runs a command of an engine. `counted` is what dword 0 of its completion counts.
-    fn command(
-        &mut self,
-        name: &'static str,
-        sqe: Sqe,
-        bytes: u64,
-        counted: Option<&str>,
-    ) -> driver::Result<()> {
+    /// Runs a command of an engine.
+    fn command(&mut self, step: &Step) -> driver::Result<()> {
         let begin = self.controller.now();
+        let completion = self.execute(step.sqe)?;
+        check(step.name, completion, step.counted)?;
+        self.progress.add(step.bytes);
+        self.end(step.name, begin, step.bytes, 1);
+        Ok(())
+    }
+
+    fn execute(&mut self, sqe: Sqe) -> driver::Result<Completion> {
         let sqe = sqe.with_nsid(self.controller.nsid());
         let progress = self.progress;
         let mut go_on = || progress.go_on();
-        let completion = self
-            .controller
-            .execute_raw_while(0, sqe, PIECE, &mut go_on)?;
+        self.controller.execute_raw_while(0, sqe, PIECE, &mut go_on)
+    }
+
+    /// Runs commands of engines as a list, which stands at `place`. The list is one command; its first stage has it.
+    fn list(&mut self, lists: &Lists, place: &Range<u64>, steps: &[Step]) -> driver::Result<()> {
+        let dwords = steps.iter().flat_map(|step| step.sqe.dw);
+        let mut data: Vec<u8> = dwords.flat_map(u32::to_le_bytes).collect();
+        data.resize(2 * ENTRY * steps.len(), 0);
+        // What moves here is none of the table.
+        let aside = Progress::default();
+        put(self.controller, place.start, &data, &aside)?;
+        let list = Sqe::new(lists.opcode)
+            .with_cdw(10, unit(place))
+            .with_cdw(13, steps.len() as u32)
+            .with_cdw(14, REPORT);
+        let mut completion = self.execute(list)?;
+        let end = self.controller.now();
+        get(self.controller, place.start, &mut data, &aside)?;
+        let reports = &data[ENTRY * steps.len()..];
+        let dword = |step: usize, n: usize| {
+            let bytes = &reports[ENTRY * step + 4 * n..][..4];
+            bytes.iter().rev().fold(0, |v, &b| v << 8 | u32::from(b))
+        };
+        let (mut name, mut counted, failed) = ("pipeline", None, completion.result as usize);
+        if let Some(step) = steps.get(failed) {
+            (name, counted) = (step.name, step.counted);
+            completion.result = dword(failed, 1);
+        }
         check(name, completion, counted)?;
-        self.progress.add(bytes);
-        self.end(name, begin, bytes, 1);
+        let took: Vec<Time> = (0..steps.len())
+            .map(|step| lists.clock.edge(dword(step, 2).into()))
+            .collect();
+        let mut begin = took.iter().fold(end, |end, &took| end.saturating_sub(took));
+        for (n, (step, took)) in steps.iter().zip(took).enumerate() {
+            self.done.push(Stage {
+                name: step.name,
+                begin,
+                end: begin + took,
+                bytes: step.bytes,
+                commands: u64::from(n == 0),
+            });
+            self.progress.add(step.bytes);
+            begin += took;
+        }
         Ok(())
     }
 }

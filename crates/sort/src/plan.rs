@@ -16,7 +16,7 @@ use crate::digest;
 use crate::form::Form;
 use crate::gather::Gather;
 use crate::guard::guarded;
-use crate::job::{Decode, Job, Opcodes, Shape, Source, Work};
+use crate::job::{Decode, Job, Lists, Opcodes, Shape, Source, Work};
 use crate::key::Key;
 use crate::merge::Arrival;
 use crate::pages::{Column, Pages};
@@ -62,7 +62,15 @@ impl Opcodes {
                 ))
             })
         };
+        if let Some(opcode) = first(block::PIPELINE) {
+            let clock = design.clock();
+            return Ok(Opcodes {
+                lists: Some(Lists { opcode, clock }),
+                ..Opcodes::OF_ENTRIES
+            });
+        }
         Ok(Opcodes {
+            lists: None,
             sort: needed(block::SORTER, "sorter")?,
             shuffle: needed(block::ROW_SHUFFLE, "row_shuffle")?,
             decode: first(block::DICT_DECODE),
