@@ -178,10 +178,11 @@ def test_every_method_and_parameter_is_in_the_tables():
     assert parameters(_native.table_list) == set(MEDIA)
     assert parameters(_native.table_schema) == {*MEDIA, "table"}
     assert parameters(_native.table_drop) == {*MEDIA, "table"}
+    assert parameters(_native.table_explain) == {*MEDIA, "table", "by"}
     assert parameters(_native.DelayBench.measure) == set(MEASURE)
     known = {"Design", "Device", "DramChannel", "DelayBench", "Server", "NearsideError", "root", "profile", "compile"}
     known |= {"check_timeout", "diff", "engine", "fuzz", "merge_tables", "sort_table", "explain_sort"}
-    known |= {"table_put", "table_get", "table_list", "table_schema", "table_drop"}
+    known |= {"table_put", "table_get", "table_list", "table_schema", "table_drop", "table_explain"}
     assert {n for n in dir(_native) if not n.startswith("_")} == known
 
 
@@ -449,6 +450,7 @@ def test_hostile_arguments_of_standing_tables(tmp_path):
         "table_put": PUT | {"data": data, "table": "u", "progress": stopper()},
         "table_get": GET | {"progress": stopper()},
         "table_list": MEDIA,
+        "table_explain": MEDIA | {"table": "t", "by": "a"},
         "table_schema": MEDIA | {"table": "t"},
         "table_drop": MEDIA | {"table": "none"},
     }.items():

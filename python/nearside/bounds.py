@@ -55,6 +55,10 @@ def _gather(design: Design, row_bytes: int) -> float:
     return design.values["channels"] * count * row_bytes / ideal.busy_ns(design, reads, writes)
 
 
+def _rate(what: str, gb_s: float) -> str:
+    return f"{what}, {gb_s:.2f} GB/s"
+
+
 def _worst(*limits: tuple[float, str, str]) -> dict[str, Any]:
     ns, limit, source = max(limits)
     return {"ns": ns, "limit": limit, "source": source}
@@ -65,10 +69,9 @@ def _sort(design: Design, count: int, key_bytes: int, cycle: float) -> dict[str,
     record = 8 if key_bytes == 4 else 2 * key_bytes
     moved = [key_bytes, *[record] * (2 * passes - 2), INDEX]
     rows = passes * -(-count // KEYS_SORTED) * cycle
-    bytes_ = count * sum(moved)
     return _worst(
-        (bytes_ / _streams(design), "memory", STREAMS),
-        (rows, f"{KEYS_SORTED} keys a cycle", f"sorter, passes: {passes}"),
+        (count * sum(moved) / _streams(design), _rate("memory", _streams(design)), STREAMS),
+        (rows, f"{KEYS_SORTED} keys a cycle of {cycle:g} ns", f"sorter, passes: {passes}"),
     )
 
 
@@ -81,19 +84,23 @@ def of_partition(design: Design, plan: dict[str, Any], part: dict[str, Any]) -> 
     stages = {}
     if not plan["stands"]:
         moved = (encoded if pages else keys) + rows * row_bytes
-        stages["put"] = _worst((moved / wire.bound(design, "write", COMMAND), "link", LINK))
+        link = wire.bound(design, "write", COMMAND)
+        stages["put"] = _worst((moved / link, _rate("link", link), LINK))
     if pages:
+        memory = _streams(design)
         stages["decode"] = _worst(
-            ((encoded + keys) / _streams(design), "memory", STREAMS),
-            (-(-count // KEYS_DECODED) * cycle, f"{KEYS_DECODED} values a cycle", "dict_decode"),
+            ((encoded + keys) / memory, _rate("memory", memory), STREAMS),
+            (-(-count // KEYS_DECODED) * cycle, f"{KEYS_DECODED} values a cycle of {cycle:g} ns", "dict_decode"),
         )
     if count:
         stages["sort"] = _sort(design, count, key_bytes, cycle)
+        memory, beat = _gather(design, row_bytes), BEAT / cycle
         stages["shuffle"] = _worst(
-            (count * row_bytes / _gather(design, row_bytes), "memory", GATHER),
-            (count * row_bytes / BEAT * cycle, f"{BEAT} bytes a cycle", "row_shuffle"),
+            (count * row_bytes / memory, _rate("memory", memory), GATHER),
+            (count * row_bytes / beat, _rate(f"{BEAT} bytes a cycle", beat), "row_shuffle"),
         )
-    stages["get"] = _worst((rows * row_bytes / wire.bound(design, "read", COMMAND), "link", LINK))
+    link = wire.bound(design, "read", COMMAND)
+    stages["get"] = _worst((rows * row_bytes / link, _rate("link", link), LINK))
     return stages
 
 

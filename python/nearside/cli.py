@@ -359,13 +359,17 @@ def sort(
 
     if (file is None) == (table is None):
         raise UsageError("name a file, or a table that stands on devices: --table NAME --media FILE")
-    if table is not None and (explain or not media):
-        raise UsageError("--table goes with --media, and not with --explain")
+    if table is not None and not media:
+        raise UsageError("--table goes with --media")
     if table is None and media:
         raise UsageError("--media goes with --table: a file's table goes to devices whose storage is memory")
     loaded = Design.load(design)
     if explain:
-        doc = tables.explain(file, by, devices, loaded, source_format=source_format)
+        with show.building(loaded.name, not as_json) as build:
+            if table is not None:
+                doc = tables.explain_standing(table, media, by, engine, loaded, build)
+            else:
+                doc = tables.explain(file, by, devices, loaded, source_format=source_format)
         print_json(doc) if as_json else tables.print_plan(doc)
         return
     if output is None:

@@ -66,7 +66,26 @@ def explain(
     design = design or Design.load(DESIGN)
     data = files.read_bytes(source)
     shape = {"source": format_of(source, source_format), "devices": devices}
-    plan = json.loads(_native.explain_sort(design.native, data, as_text("by", by), _text(source), **shape))
+    return _planned(design, _native.explain_sort(design.native, data, as_text("by", by), _text(source), **shape))
+
+
+def explain_standing(
+    name: str,
+    media: Sequence[Path],
+    by: str,
+    engine: str | None = None,
+    design: Design | None = None,
+    build: BuildProgress | None = None,
+) -> dict[str, Any]:
+    """The same of a sort of a table that stands on devices."""
+    design = design or Design.load(DESIGN)
+    _check_there(media)
+    names = (as_text("name", name), as_text("by", by))
+    return _planned(design, _native.table_explain(design.native, _paths(media), *names, engine=engine, build=build))
+
+
+def _planned(design: Design, told: str) -> dict[str, Any]:
+    plan = json.loads(told)
     return {"design": design.name, "plan": plan, "bounds": bounds.of_plan(design, plan)}
 
 
@@ -254,6 +273,8 @@ def print_plan(doc: dict[str, Any]) -> None:
     plan = doc["plan"]
     show.out.print(f"{plan['rows']} rows of {plan['row_bytes']} bytes, key: {plan['key']}")
     for number, partitions in enumerate(plan["devices"]):
+        if not partitions:
+            continue
         rows = [part["rows"] for part in partitions]
         nulls = sum(part["rows"] - part["sorted"] for part in partitions)
         each = f"{min(rows)} to {max(rows)}" if len(set(rows)) > 1 else f"{rows[0]}"

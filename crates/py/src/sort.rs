@@ -236,6 +236,24 @@ pub fn table_list(
     Ok(Value::to_string(&list))
 }
 
+/// What a sort of a table on devices with these media files would do, as JSON.
+#[pyfunction]
+#[pyo3(signature = (design, media, table, by, *, engine=None, build=None))]
+pub fn table_explain(
+    py: Python<'_>,
+    design: &Design,
+    media: Vec<PathBuf>,
+    table: &str,
+    by: &str,
+    engine: Option<&str>,
+    build: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let by = parse(by).map_err(raise)?;
+    let mut stand = Stand::new(py, design, media, engine, build)?;
+    let plan = stand.with(py, None, |store, _| store.explain(table, &by))?;
+    Ok(plan.to_string())
+}
+
 /// A table on devices with these media files, without its rows, as an Arrow IPC stream.
 #[pyfunction]
 #[pyo3(signature = (design, media, table, *, engine=None, build=None))]

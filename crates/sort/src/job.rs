@@ -276,6 +276,7 @@ impl<H: Host> Stages<'_, H> {
         let begin = self.controller.now();
         let completion = self.execute(step.sqe)?;
         check(step.name, completion, step.counted)?;
+        self.progress.add(step.bytes);
         self.end(step.name, begin, step.bytes, 1);
         Ok(())
     }
@@ -325,6 +326,7 @@ impl<H: Host> Stages<'_, H> {
                 bytes: step.bytes,
                 commands: u64::from(n == 0),
             });
+            self.progress.add(step.bytes);
             begin += took;
         }
         Ok(())
