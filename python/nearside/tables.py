@@ -209,7 +209,7 @@ def sort_table(
     report, data = _native.sort_table(
         design.native, data, as_text("by", by), name, source=source, target="stream", **shape
     )
-    return of_stream(data), json.loads(report)
+    return of_stream(data), _bounded(design, report)
 
 
 def to_stream(table: pyarrow.Table) -> bytes:
