@@ -149,13 +149,13 @@ CREATE = {
 }  # fmt: skip
 SORT = {
     "data": b"", "by": "a", "name": "x", "source": "parquet", "target": "parquet", "compression": "snappy",
-    "devices": 1, "engine": None, "build": None, "progress": None,
+    "devices": 1, "engine": None, "build": None, "progress": None, "trace": True,
 }  # fmt: skip
 MERGE = {"tables": [b""], "by": "a"}
 EXPLAIN = {"data": b"", "by": "a", "name": "x", "source": "parquet", "devices": 1}
 MEDIA = {"media": [], "engine": "fast", "build": None}
 PUT = MEDIA | {"data": b"", "table": "t", "keys": "a", "name": "x", "source": "parquet", "progress": None}
-GET = MEDIA | {"table": "t", "by": "a", "target": "parquet", "compression": "snappy", "progress": None}
+GET = MEDIA | {"table": "t", "by": "a", "target": "parquet", "compression": "snappy", "progress": None, "trace": True}
 MEASURE = {"kind": "read", "base_ns": 100.0, "beat_ns": 0.0, "beats": 1, "samples": 2, "seed": 1}
 
 

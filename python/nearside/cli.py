@@ -346,6 +346,10 @@ def sort(
     source_format: FromOption = None,
     target_format: ToOption = None,
     compression: CompressionOption = "snappy",
+    trace: Annotated[
+        Path | None,
+        typer.Option("--trace", help="A trace for Perfetto (*.json): stages, and what passed the memories' channels."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Sort a table on simulated devices: keys and rows go there, engines sort them in place, rows come back.
@@ -374,7 +378,7 @@ def sort(
         return
     if output is None:
         raise UsageError("name an output: -o FILE")
-    target = {"target_format": target_format, "compression": compression}
+    target = {"target_format": target_format, "compression": compression, "trace": trace}
     with show.building(loaded.name, not as_json) as build, show.bar("sorting", not as_json) as progress:
         if table is not None:
             doc = tables.get(table, media, output, by, engine, loaded, build, progress, **target)

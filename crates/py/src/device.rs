@@ -1172,7 +1172,7 @@ impl Device {
         let session = state.session()?;
         let mut teller = Teller::new(None);
         let outcome = py.detach(|| {
-            let mut go_on = || teller.tell(0, 1);
+            let mut go_on = |_: &mut _| teller.tell(0, 1);
             (session.controller).execute_raw_while(0, sqe, COMMAND_PIECE, &mut go_on)
         });
         let completion = teller.settle(outcome)?;

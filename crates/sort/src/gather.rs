@@ -8,7 +8,7 @@ use crate::bench::{Failure, Outcome};
 use crate::form::Form;
 use crate::key::{prefix, Compared, Key};
 use crate::merge::{check, merge, order, Arrival, Run};
-use crate::report::Device;
+use crate::report::{Device, Stage};
 use crate::{Error, Report, Result};
 
 /// Whether rows have keys that an engine took for equal, of partitions whose first key is so.
@@ -71,7 +71,12 @@ impl Gather<'_> {
             device.rows += count;
             device.nulls += nulls;
             device.partitions += 1;
-            device.stages.extend(outcome.done.stages.iter().cloned());
+            let stages = outcome.done.stages.iter().cloned();
+            device.stages.extend(stages.map(|stage| Stage {
+                partition: outcome.partition,
+                ..stage
+            }));
+            device.looks.push(outcome.done.looks.clone());
         }
         for failure in failures {
             report.devices[failure.device].failed = Some(failure.error);

@@ -11,6 +11,7 @@ use crate::pages::Shape as Pages;
 use crate::report::Stage;
 use crate::room::{unit, Room};
 use crate::transfer::{get, put};
+use crate::watch::{Look, Watch, INTERVAL};
 use crate::Progress;
 
 /// Keys up to which the sorter writes nothing but indexes to its target.
@@ -144,6 +145,8 @@ pub struct Done {
     /// Of these rows.
     pub digest: u64,
     pub stages: Vec<Stage>,
+    /// If it is watched.
+    pub looks: Vec<Look>,
 }
 
 impl Job {
@@ -153,11 +156,7 @@ impl Job {
         controller: &mut Controller<H>,
         progress: &Progress,
     ) -> driver::Result<Done> {
-        let mut stages = Stages {
-            controller,
-            progress,
-            done: Vec::new(),
-        };
+        let mut stages = Stages::new(controller, progress)?;
         let Job { shape, .. } = self;
         let (source, work) = (&self.source, &self.work);
         if !self.put.is_empty() {
@@ -217,7 +216,11 @@ impl Job {
         let (sorted, others) = rows.split_at_mut(shape.sorted * shape.row_bytes);
         let behind = source.table.start + sorted.len() as u64;
         stages.get([(work.target.start, sorted), (behind, others)])?;
-        let stages = stages.done;
+        let Stages {
+            done: stages,
+            watch,
+            ..
+        } = stages;
         let digest = digest::of_rows(&rows, shape.row_bytes);
         if self.digest.is_some_and(|wanted| wanted != digest) {
             let wrong = "the rows that came back are not those of the table";
@@ -227,6 +230,7 @@ impl Job {
             rows,
             digest,
             stages,
+            looks: watch.looks,
         })
     }
 }
@@ -236,12 +240,30 @@ pub struct Stages<'a, H: Host> {
     pub controller: &'a mut Controller<H>,
     pub progress: &'a Progress,
     pub done: Vec<Stage>,
+    watch: Watch,
 }
 
-impl<H: Host> Stages<'_, H> {
+impl<'a, H: Host> Stages<'a, H> {
+    pub fn new(
+        controller: &'a mut Controller<H>,
+        progress: &'a Progress,
+    ) -> driver::Result<Stages<'a, H>> {
+        let watch = match progress.is_watched() {
+            true => Watch::new(controller.host_mut())?,
+            false => Watch::default(),
+        };
+        Ok(Stages {
+            controller,
+            progress,
+            done: Vec::new(),
+            watch,
+        })
+    }
+
     fn end(&mut self, name: &'static str, begin: Time, bytes: u64, commands: u64) {
         self.done.push(Stage {
             name,
+            partition: 0,
             begin,
             end: self.controller.now(),
             bytes,
@@ -253,7 +275,8 @@ impl<H: Host> Stages<'_, H> {
     pub fn put(&mut self, parts: &[(Range<u64>, Vec<u8>)]) -> driver::Result<()> {
         let (begin, mut bytes, mut commands) = (self.controller.now(), 0, 0);
         for (place, data) in parts {
-            commands += put(self.controller, place.start, data, self.progress)?;
+            let watch = &mut self.watch;
+            commands += put(self.controller, place.start, data, self.progress, watch)?;
             bytes += data.len() as u64;
         }
         self.end("put", begin, bytes, commands);
@@ -265,7 +288,8 @@ impl<H: Host> Stages<'_, H> {
         let (begin, mut bytes, mut commands) = (self.controller.now(), 0, 0);
         for (place, out) in parts {
             bytes += out.len() as u64;
-            commands += get(self.controller, place, out, self.progress)?;
+            let watch = &mut self.watch;
+            commands += get(self.controller, place, out, self.progress, watch)?;
         }
         self.end("get", begin, bytes, commands);
         Ok(())
@@ -283,9 +307,20 @@ impl<H: Host> Stages<'_, H> {
 
     fn execute(&mut self, sqe: Sqe) -> driver::Result<Completion> {
         let sqe = sqe.with_nsid(self.controller.nsid());
-        let progress = self.progress;
-        let mut go_on = || progress.go_on();
-        self.controller.execute_raw_while(0, sqe, PIECE, &mut go_on)
+        let interval = match self.progress.is_watched() {
+            true => INTERVAL,
+            false => PIECE,
+        };
+        let (progress, watch) = (self.progress, &mut self.watch);
+        let mut looked = Ok(());
+        let mut go_on = |host: &mut H| {
+            looked = watch.pass(host);
+            looked.is_ok() && progress.go_on()
+        };
+        let completion = (self.controller).execute_raw_while(0, sqe, interval, &mut go_on);
+        looked?;
+        self.watch.look(self.controller.host_mut())?;
+        completion
     }
 
     /// Runs commands of engines as a list, which stands at `place`. The list is one command; its first stage has it.
@@ -294,15 +329,16 @@ impl<H: Host> Stages<'_, H> {
         let mut data: Vec<u8> = dwords.flat_map(u32::to_le_bytes).collect();
         data.resize(2 * ENTRY * steps.len(), 0);
         // What moves here is none of the table.
-        let aside = Progress::default();
-        put(self.controller, place.start, &data, &aside)?;
+        let (aside, watch) = (Progress::default(), &mut self.watch);
+        put(self.controller, place.start, &data, &aside, watch)?;
         let list = Sqe::new(lists.opcode)
             .with_cdw(10, unit(place))
             .with_cdw(13, steps.len() as u32)
             .with_cdw(14, REPORT);
         let mut completion = self.execute(list)?;
         let end = self.controller.now();
-        get(self.controller, place.start, &mut data, &aside)?;
+        let watch = &mut self.watch;
+        get(self.controller, place.start, &mut data, &aside, watch)?;
         let reports = &data[ENTRY * steps.len()..];
         let dword = |step: usize, n: usize| {
             let bytes = &reports[ENTRY * step + 4 * n..][..4];
@@ -321,6 +357,7 @@ impl<H: Host> Stages<'_, H> {
         for (n, (step, took)) in steps.iter().zip(took).enumerate() {
             self.done.push(Stage {
                 name: step.name,
+                partition: 0,
                 begin,
                 end: begin + took,
                 bytes: step.bytes,

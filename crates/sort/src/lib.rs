@@ -25,7 +25,9 @@ mod room;
 mod standing;
 mod store;
 mod table;
+mod trace;
 mod transfer;
+mod watch;
 
 pub use apart::merged;
 pub use error::{Error, Result};

@@ -26,6 +26,7 @@ use crate::rest::{read_apart, read_schema, write_apart, write_schema};
 use crate::room::Room;
 use crate::standing::{check_rows, Arranged, Standing};
 use crate::transfer::{get, put};
+use crate::watch::Watch;
 use crate::{By, Error, Progress, Report, Result, Table};
 
 /// Most characters of a table's name.
@@ -76,7 +77,8 @@ impl<'a> Store<'a> {
         let progress = Progress::default();
         let starts = bench.each(|_, driver| {
             let mut start = vec![0; DATA as usize];
-            get(driver, 0, &mut start, &progress).map(|_| start)
+            let watch = &mut Watch::default();
+            get(driver, 0, &mut start, &progress, watch).map(|_| start)
         })?;
         let directories: Result<Vec<Directory>> = starts
             .iter()
@@ -214,11 +216,7 @@ impl<'a> Store<'a> {
         let all = parts.iter().flat_map(|part| &part.puts);
         progress.expect(all.map(|(_, bytes)| bytes.len() as u64).sum());
         let stages = self.bench.each(|device, driver| {
-            let mut stages = Stages {
-                controller: driver,
-                progress,
-                done: Vec::new(),
-            };
+            let mut stages = Stages::new(driver, progress)?;
             if let Some(part) = parts.get(device) {
                 stages.put(&part.puts)?;
             }
@@ -268,7 +266,7 @@ impl<'a> Store<'a> {
         let progress = Progress::default();
         self.bench.each(|device, driver| {
             if let Some((at, copy)) = &copies[device] {
-                put(driver, *at, copy, &progress)?;
+                put(driver, *at, copy, &progress, &mut Watch::default())?;
                 driver.flush()?;
             }
             Ok(())
@@ -404,7 +402,8 @@ impl<'a> Store<'a> {
             };
             let mut bytes = |bytes: &Bytes| {
                 let mut out = vec![0; (bytes.place.end - bytes.place.start) as usize];
-                get(driver, bytes.place.start, &mut out, &progress)?;
+                let watch = &mut Watch::default();
+                get(driver, bytes.place.start, &mut out, &progress, watch)?;
                 match digest(&out) == bytes.digest {
                     true => Ok(out),
                     false => Err(driver::Error::Invalid(format!(
@@ -451,11 +450,7 @@ impl<'a> Store<'a> {
             let Some((_, entry)) = of(device) else {
                 return Ok(Default::default());
             };
-            let mut stages = Stages {
-                controller: driver,
-                progress,
-                done: Vec::new(),
-            };
+            let mut stages = Stages::new(driver, progress)?;
             let mut rows = vec![0; entry.rows * entry.row_bytes];
             stages.get([(entry.table, &mut rows[..])])?;
             check_rows(entry, digest::of_rows(&rows, entry.row_bytes))?;
