@@ -70,8 +70,9 @@ def check(trace: Path, report: dict, devices: int, rows: int, channels: int) -> 
 
 @pytest.mark.both
 def test_stages_and_channels(source, tmp_path):
-    trace, design = tmp_path / "trace.json", Design.load("sort")
-    report = tables.sort_file(source, tmp_path / "s.parquet", "a", 2, design=design, trace=trace)
+    trace, plot, design = tmp_path / "trace.json", tmp_path / "plot.png", Design.load("sort")
+    report = tables.sort_file(source, tmp_path / "s.parquet", "a", 2, design=design, trace=trace, plot=plot)
+    assert plot.read_bytes().startswith(b"\x89PNG")
     assert "trace" not in report
     assert pq.read_table(tmp_path / "s.parquet")["a"].to_pylist() == sorted(pq.read_table(source)["a"].to_pylist())
     check(trace, report, 2, ROWS, design.values["channels"])
@@ -130,3 +131,5 @@ def test_names_that_are_refused(source, tmp_path):
         with pytest.raises(NearsideError, match=words):
             tables.sort_file(source, tmp_path / "s.json", "a", engine="fast", trace=trace)
         assert not (tmp_path / "s.json").exists()
+    with pytest.raises(NearsideError, match="no plot is called"):
+        tables.sort_file(source, tmp_path / "s.parquet", "a", engine="fast", plot=tmp_path / "p.xyz")

@@ -350,6 +350,7 @@ def sort(
         Path | None,
         typer.Option("--trace", help="A trace for Perfetto (*.json): stages, and what passed the memories' channels."),
     ] = None,
+    plot: Annotated[Path | None, typer.Option(help="The same as a picture (*.png).")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Sort a table on simulated devices: keys and rows go there, engines sort them in place, rows come back.
@@ -378,7 +379,7 @@ def sort(
         return
     if output is None:
         raise UsageError("name an output: -o FILE")
-    target = {"target_format": target_format, "compression": compression, "trace": trace}
+    target = {"target_format": target_format, "compression": compression, "trace": trace, "plot": plot}
     with show.building(loaded.name, not as_json) as build, show.bar("sorting", not as_json) as progress:
         if table is not None:
             doc = tables.get(table, media, output, by, engine, loaded, build, progress, **target)

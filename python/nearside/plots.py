@@ -178,6 +178,43 @@ def trace(commands: list[dict[str, Any]], path: Path) -> None:
     _save(figure, path)
 
 
+def sort(trace: dict[str, Any], path: Path) -> None:
+    """The stages of each device over time, and what passed the memory channels of the first."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    events = trace["traceEvents"]
+    slices = [event for event in events if event["ph"] == "X"]
+    counters = [event for event in events if event["ph"] == "C" and event["pid"] == 1]
+    names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    origin = min((event["ts"] for event in slices), default=0.0)
+    stages = list(dict.fromkeys(event["name"] for event in slices))
+    colours = dict(zip(stages, pyplot.get_cmap("tab10").colors, strict=False))
+    heights = [0.3 * len(names) + 0.6, 2.4]
+    shape = {"figsize": (11, sum(heights) + 1.2), "sharex": True, "gridspec_kw": {"height_ratios": heights}}
+    figure, (upper, lower) = pyplot.subplots(2, 1, **shape)
+    for event in slices:
+        place, begin = event["pid"], (event["ts"] - origin) / 1000
+        upper.barh(place, event["dur"] / 1000, left=begin, height=0.8, color=colours[event["name"]])
+    handles = [pyplot.Rectangle((0, 0), 1, 1, color=colour) for colour in colours.values()]
+    upper.legend(handles, stages, fontsize=8, ncol=5, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    upper.set_yticks(list(names), list(names.values()), fontsize=8)
+    upper.invert_yaxis()
+    for name in dict.fromkeys(event["name"] for event in counters):
+        of = [event for event in counters if event["name"] == name]
+        times = [(event["ts"] - origin) / 1000 for event in of]
+        for way, style in (("read", "-"), ("written", ":")):
+            rates = [event["args"][way] for event in of]
+            lower.step(times, rates, style, where="post", label=f"{name.removesuffix(', GB/s')}, {way}")
+    if counters:
+        lower.legend(fontsize=8, ncol=4)
+    lower.set_ylabel(f"GB/s, {names.get(1, 'device 0')}", fontsize=8)
+    lower.set_xlabel("ms, simulated")
+    _save(figure, path)
+
+
 def _save(figure: Any, path: Path) -> None:
     from matplotlib import pyplot
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nearside import _native, bounds, files, show
+from nearside import _native, bounds, files, plots, show
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, Progress, as_text
 
@@ -45,29 +45,32 @@ def sort_file(
     target_format: str | None = None,
     compression: str = "snappy",
     trace: Path | None = None,
+    plot: Path | None = None,
 ) -> dict[str, Any]:
     """Sorts the table of a file into another one, whole or not at all; returns what it took.
 
-    `trace` is a file for Perfetto: stages of each device, and what passed its memories' channels. The looks at their
-    counters take some time of the host.
+    `trace` is a file for Perfetto: stages of each device, and what passed its memories' channels; `plot` a picture of
+    that. The looks at the channels' counters take some time of the host.
     """
     design = design or Design.load(DESIGN)
-    _check_outputs(target, trace, [source, *design.files])
+    _check_outputs(target, trace, plot, [source, *design.files])
     shape = {"devices": devices, "engine": engine, "build": build, "progress": progress}
     formats = {"source": format_of(source, source_format), "target": format_of(target, target_format)}
     data = files.read_bytes(source)
     report, data = _native.sort_table(
-        design.native, data, as_text("by", by), _text(source), compression=compression, trace=trace is not None,
+        design.native, data, as_text("by", by), _text(source), compression=compression, trace=bool(trace or plot),
         **formats, **shape,
     )  # fmt: skip
     files.write_bytes(target, data)
-    return _bounded(design, report, trace)
+    return _bounded(design, report, trace, plot)
 
 
-def _check_outputs(target: Path, trace: Path | None, inputs: Sequence[Path]) -> None:
+def _check_outputs(target: Path, trace: Path | None, plot: Path | None, inputs: Sequence[Path]) -> None:
     if trace is not None and trace.suffix != ".json":
         raise NearsideError(f"{trace}: the name of a sort's trace ends in .json (for Perfetto)")
-    files.check_apart([target, trace], inputs)
+    files.check_apart([target, trace, plot], inputs)
+    if plot is not None:
+        plots.check(plot)
     for path in (target, trace):
         if path is not None:
             files.check_output(path)
@@ -103,11 +106,14 @@ def _planned(design: Design, told: str) -> dict[str, Any]:
     return {"design": design.name, "plan": plan, "bounds": bounds.of_plan(design, plan)}
 
 
-def _bounded(design: Design, report: str, trace: Path | None = None) -> dict[str, Any]:
-    """A report with the bound of each stage, and how much of it was reached; its trace goes to a file."""
+def _bounded(design: Design, report: str, trace: Path | None = None, plot: Path | None = None) -> dict[str, Any]:
+    """A report with the bound of each stage, and how much of it was reached; its trace goes to files."""
     doc = json.loads(report)
+    events = doc.pop("trace", None)
     if trace is not None:
-        files.write_bytes(trace, json.dumps(doc.pop("trace")).encode())
+        files.write_bytes(trace, json.dumps(events).encode())
+    if plot is not None:
+        plots.sort(events, plot)
     # A table that is read back as it is has no plan.
     planned = bounds.of_plan(design, doc["plan"]) if doc["plan"] else []
     known = {bound["stage"]: bound for bound in planned}
@@ -162,20 +168,21 @@ def get(
     target_format: str | None = None,
     compression: str = "snappy",
     trace: Path | None = None,
+    plot: Path | None = None,
 ) -> dict[str, Any]:
     """Reads a table back into a file, whole or not at all; with `by` it is sorted where it stands.
 
-    Returns what it took. `trace` is a file for Perfetto, as of `sort_file`.
+    Returns what it took. `trace` and `plot` as of `sort_file`.
     """
     design = design or Design.load(DESIGN)
-    _check_outputs(target, trace, [*media, *design.files])
+    _check_outputs(target, trace, plot, [*media, *design.files])
     _check_there(media)
     shape = {"target": format_of(target, target_format), "compression": compression, "engine": engine}
     shape |= {"build": build, "progress": progress, "by": by if by is None else as_text("by", by)}
-    shape |= {"trace": trace is not None}
+    shape |= {"trace": bool(trace or plot)}
     report, data = _native.table_get(design.native, _paths(media), as_text("name", name), **shape)
     files.write_bytes(target, data)
-    return _bounded(design, report, trace)
+    return _bounded(design, report, trace, plot)
 
 
 def drop(
