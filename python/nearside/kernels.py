@@ -92,15 +92,19 @@ def sort(
     room: int,
     *,
     indexes: bool = False,
+    pairs: bool = False,
     seed: int = 1,
     there: bool = False,
 ) -> Sorted:
-    """Sorts keys that stand at `source`, or are put there, into `room` and behind it; checks a part of the result."""
+    """Sorts keys that stand at `source`, or are put there, into `room` and behind it; checks a part of the result.
+
+    With `pairs` all passes but the first merge two runs at a time; what those take comes as one number.
+    """
     count, size = len(keys), keys.itemsize
     record = {4: 8, 8: 16}[size]
     if not there:
         put(device, source, keys.tobytes())
-    kind = {4: 0, 8: 1}[size] | (2 << 2 if keys.dtype.kind == "f" else 0) | indexes << 5
+    kind = {4: 0, 8: 1}[size] | (2 << 2 if keys.dtype.kind == "f" else 0) | indexes << 5 | pairs << 6
     scratch = room + up(count * record)
     engine = device.engine("sorter0")
     written = _written(device)  # its registers take a while

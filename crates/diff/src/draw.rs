@@ -528,7 +528,7 @@ impl Draw<'_> {
         let (opcode, n) = (command.sqe.opcode(), self.random.below(2) as usize);
         command.writes.clear();
         let free: &[u32] = match opcode {
-            SORT => &[6, 7, 16, 31],
+            SORT => &[7, 8, 16, 31],
             SHUFFLE => &[17, 23, 26, 31],
             _ => &[22, 23, 28, 31],
         };

@@ -42,7 +42,7 @@ pub struct Sort {
 impl Sort {
     /// Any kind.
     pub fn draw(random: &mut Random, count: u64) -> Sort {
-        let kind = random.below(3) | random.below(3) << 2 | random.below(4) << 4;
+        let kind = random.below(3) | random.below(3) << 2 | random.below(8) << 4;
         Sort { kind, count }
     }
 

@@ -99,7 +99,7 @@ fn command(opcode: u8, places: [u32; 3], rest: [u64; 3]) -> Sqe {
 
 fn sort(world: &World, random: &mut Random, ns: &Namespace, long: bool) -> Sqe {
     let width = random.below(3);
-    let kind = width | random.below(3) << 2 | random.below(4) << 4;
+    let kind = width | random.below(3) << 2 | random.below(8) << 4;
     let count = number(random, ns, 4 << (2 + width), long);
     let sizes = sort_bytes(count, kind as u32).map(units);
     command(SORT, places(world, random, ns, sizes), [count, kind, 0])

@@ -59,12 +59,31 @@ struct Request {
 pub fn sort_bytes(count: u64, kind: u32) -> [u64; 3] {
     let width = u64::from(kind & 3);
     let records = count << (3 + width);
-    let indexes = kind >> 5 & 1 == 1 && count <= TWO_PASSES;
+    let twice = if kind >> 6 & 1 == 1 {
+        2 * ONE_PASS
+    } else {
+        TWO_PASSES
+    };
+    let indexes = kind >> 5 & 1 == 1 && count <= twice;
     [
         count << (2 + width),
         if indexes { 4 * count } else { records },
         if count <= ONE_PASS { 0 } else { records },
     ]
+}
+
+/// Passes of a sort.
+fn passes(count: u64, kind: u32) -> u64 {
+    let group = if kind >> 6 & 1 == 1 {
+        2
+    } else {
+        TWO_PASSES / ONE_PASS
+    };
+    let (mut passes, mut most) = (1, ONE_PASS);
+    while count > most {
+        (passes, most) = (passes + 1, most * group);
+    }
+    passes
 }
 
 impl Request {
@@ -81,7 +100,7 @@ impl Request {
             SORT => {
                 let [keys, target, room] = sort_bytes(count, kind);
                 Request {
-                    clear: kind >> 6 == 0,
+                    clear: kind >> 7 == 0,
                     valid: counted && kind & 3 < 3 && kind >> 2 & 3 < 3,
                     parts: [
                         part(10, keys, false),
@@ -90,7 +109,7 @@ impl Request {
                     ],
                     shared: false,
                     may_refuse: false,
-                    dw0: if count <= ONE_PASS { 1 } else { 2 },
+                    dw0: passes(count, kind),
                 }
             }
             SHUFFLE => {

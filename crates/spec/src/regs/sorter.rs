@@ -129,8 +129,10 @@ pub mod kind_lo {
     pub const DESCENDING: Field = Field::new(4, 1, 0x0);
     /// 1: only indexes are written, 4 bytes each.
     pub const INDEXES: Field = Field::new(5, 1, 0x0);
+    /// 1: passes after the first one merge two runs at a time, for comparison.
+    pub const PAIRS: Field = Field::new(6, 1, 0x0);
     /// 0.
-    pub const RESERVED: Field = Field::new(6, 26, 0x0);
+    pub const RESERVED: Field = Field::new(7, 25, 0x0);
 }
 /// Kind, high.
 pub const KIND_HI: u64 = 0x64;

@@ -126,7 +126,7 @@ async def bad_entries(dut):
         (entry(0, [0] * 6), BAD_ENTRY, INVALID_FIELD, 0),
         (entry(SORT | 1 << 8, [KEYS, INDEXES, 0, 9, 0, 0]), BAD_ENTRY, INVALID_FIELD, 0),
         (b"\xd0" + bytes(38) + b"\x80" + entry(0, [KEYS, INDEXES, 0, 9, 0, 0])[40:], BAD_ENTRY, INVALID_FIELD, 0),
-        (entry(SORT, [KEYS, INDEXES, 0, 9, 1 << 6, 0]), BAD_ENTRY, INVALID_FIELD, 0),
+        (entry(SORT, [KEYS, INDEXES, 0, 9, 1 << 7, 0]), BAD_ENTRY, INVALID_FIELD, 0),
         (entry(SORT, [KEYS, INDEXES, 0, 0, 0, 0]), BAD_ENTRY, INVALID_FIELD, 0),
         (entry(SORT, [KEYS, KEYS, 0, 9, 0, 0]), BAD_ENTRY, INVALID_FIELD, 0),
         (entry(SORT, [pages, INDEXES, 0, 9, 0, 0]), BAD_ENTRY, OUT_OF_RANGE, 0),

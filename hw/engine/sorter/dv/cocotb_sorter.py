@@ -45,7 +45,7 @@ class Bench:
 
     async def start(self):
         d = self.dut
-        for signal in (d.start_i, d.stop_i, d.src_i, d.dst_i, d.tmp_i, d.count_i, d.kind_i, d.indexes_i):
+        for signal in (d.start_i, d.stop_i, d.src_i, d.dst_i, d.tmp_i, d.count_i, d.kind_i, d.indexes_i, d.pairs_i):
             signal.value = 0
         d.rst_ni.value = 0
         await ClockCycles(d.clk_i, 4)
@@ -53,12 +53,12 @@ class Bench:
         cocotb.start_soon(self.ram.run())
         await ClockCycles(d.clk_i, 4)
 
-    async def run(self, count, width=4, order=UNSIGNED, descending=False, indexes=False, stop=None):
+    async def run(self, count, width=4, order=UNSIGNED, descending=False, indexes=False, pairs=False, stop=None):
         """Starts a sort and waits for its end: (stopped, errors), and the cycles that it took."""
         d = self.dut
         d.src_i.value, d.dst_i.value, d.tmp_i.value, d.count_i.value = SRC, DST, TMP, count
         d.kind_i.value = descending << 4 | order << 2 | WIDTHS.index(width)
-        d.indexes_i.value = indexes
+        d.indexes_i.value, d.pairs_i.value = indexes, pairs
         d.start_i.value = 1
         await RisingEdge(d.clk_i)
         d.start_i.value = 0
@@ -92,7 +92,10 @@ class Bench:
                 f"{len(keys)} keys, {how}: record {place} is {got[place * size :][:size].hex()}, "
                 f"not {wanted[place * size :][:size].hex()}"
             )
-        passes = int(self.dut.passes_o.value)
+        passes, most = 1, self.chunk
+        while len(keys) > most:
+            passes, most = passes + 1, most * (2 if how.get("pairs") else self.leaves)
+        assert int(self.dut.passes_o.value) == passes
         assert int(self.dut.progress_o.value) == passes * len(keys)
         if passes < 3:
             assert bytes(self.ram.data[DST + len(wanted) : TMP]) == behind, "it wrote behind its target"
@@ -113,6 +116,9 @@ async def all_counts(dut):
         counts += [chunks * bench.chunk + more for more in (-1, 0, 1)]
     for count in counts:
         await bench.sort(random_keys(bench.random, count, 4))
+    for chunks in (1, 2, 3, 4, bench.leaves, bench.leaves + 1):
+        for more in (-1, 0, 1, bench.random.randrange(bench.chunk)):
+            await bench.sort(random_keys(bench.random, chunks * bench.chunk + more, 4), pairs=True)
 
 
 @cocotb.test()
@@ -133,7 +139,9 @@ async def all_kinds(dut):
                         bench.random.choice([bench.random.choice(few), bench.random.getrandbits(8 * width)])
                         for _ in range(count)
                     ]
-                    await bench.sort(keys, width=width, order=order, descending=descending, indexes=indexes)
+                    pairs = bench.random.random() < 0.5
+                    how = {"width": width, "order": order, "descending": descending}
+                    await bench.sort(keys, **how, indexes=indexes, pairs=pairs)
 
 
 @cocotb.test()
@@ -186,6 +194,7 @@ async def errors_and_stops(dut):
         await bench.sort(keys)
     whole = await bench.sort(keys)
     for _ in range(12):
-        ended, _ = await bench.run(count, stop=bench.random.randrange(whole))
+        pairs = bench.random.random() < 0.5
+        ended, _ = await bench.run(count, stop=bench.random.randrange(whole), pairs=pairs)
         assert ended in ((1, 0), (0, 0)), ended
         await bench.sort(keys[: bench.random.randrange(1, count)])

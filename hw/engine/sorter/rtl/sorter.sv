@@ -97,6 +97,7 @@ module sorter
     .args_i         ({
       hwif_out.kind_hi.value.value,
       hwif_out.kind_lo.reserved.value,
+      hwif_out.kind_lo.pairs.value,
       hwif_out.kind_lo.indexes.value,
       hwif_out.kind_lo.descending.value,
       hwif_out.kind_lo.order.value,

@@ -4,7 +4,7 @@
 //   others:  runs ─► sorter_load ───────────────────► sorter_leaves ─► sorter_tree ─► sorter_unload ─► fewer, longer runs
 //
 // A chunk is what the leaves hold; while it is merged the next one comes. Each further pass merges as many runs into one as there are
-// leaves. Each record carries its index, so no two are equal, and equal keys stay in their order.
+// leaves, or two. Each record carries its index, so no two are equal, and equal keys stay in their order.
 `include "ns_assert.svh"
 
 module sorter_core
@@ -39,6 +39,8 @@ module sorter_core
   input  kind_t       kind_i,
   /// In the end only indexes are written.
   input  logic        indexes_i,
+  /// Passes after the first one merge two runs at a time instead of as many as there are leaves: for comparison.
+  input  logic        pairs_i,
   /// End early.
   input  logic        stop_i,
   /// It has ended, for one cycle, and how.
@@ -88,12 +90,20 @@ module sorter_core
   assign pass_begin = state_q == StPass;
   assign abort = state_q == StAbort;
 
-  // Runs grow by the leaves in each pass. The last one writes to the target, so the first one does if their number is odd.
-  function automatic logic [3:0] passes(rows_t n);
+  // Runs grow by the leaves in each pass, or by two. The last one writes to the target, so the first one does if their number is odd.
+  function automatic logic [3:0] passes(rows_t n, logic pairs);
     passes = 4'd1;
-    for (int unsigned p = 0; ChunkBits + p * LeafBits < RowBits; p++)
-    if (33'(n) > (33'd1 << (ChunkBits + p * LeafBits))) passes = 4'(p + 2);
+    for (int unsigned p = 0; ChunkBits + p < RowBits; p++) begin
+      if (pairs && 33'(n) > (33'd1 << (ChunkBits + p))) passes = 4'(p + 2);
+      if (!pairs && ChunkBits + p * LeafBits < RowBits && 33'(n) > (33'd1 << (ChunkBits + p * LeafBits)))
+        passes = 4'(p + 2);
+    end
   endfunction
+
+  // Runs that are merged at a time, as a power of two.
+  localparam int unsigned GroupBits = unsigned'($clog2(LeafBits + 1));
+  logic [GroupBits-1:0] group_bits;
+  assign group_bits = pairs_i ? GroupBits'(1) : GroupBits'(LeafBits);
 
   logic [3:0] passes_q;
   assign last_pass = pass_q + 1'b1 == passes_q;
@@ -131,11 +141,11 @@ module sorter_core
   always_ff @(posedge clk_i) begin
     if (start_i) begin
       pass_q   <= '0;
-      passes_q <= passes(rows_t'((33'(count_i) + 33'd7) >> 3));
+      passes_q <= passes(rows_t'((33'(count_i) + 33'd7) >> 3), pairs_i);
       run_rows_q <= rows_t'(1) << ChunkBits;
     end else if (state_q == StWrite && writes_rest) begin
       pass_q <= pass_q + 1'b1;
-      if (!first_pass) run_rows_q <= run_rows_q << LeafBits;
+      if (!first_pass) run_rows_q <= run_rows_q << group_bits;
     end
   end
   assign to_dst_q = passes_q[0] ^ pass_q[0];
@@ -203,7 +213,7 @@ module sorter_core
     assign channel = ChannelBits'((from + (64'(next_q[l]) << (6 + width))) >> GranuleBits);
     assign next_channel[l] = NumChannels > 1 && wants[l] && channel == turn_q;
     assign first = group_q + (rows_t'(l) * run_rows_q);
-    assign left  = (64'(group_q) + 64'(l) * 64'(run_rows_q) >= 64'(rows)) ? '0 :
+    assign left  = (pairs_i && l >= 2) || (64'(group_q) + 64'(l) * 64'(run_rows_q) >= 64'(rows)) ? '0 :
         (rows - first < run_rows_q) ? rows - first : run_rows_q;
     assign wants[l] = ask_q[l] != '0 && used_q[l] <= (RunBits + 2)'(2 * RunRows) - (RunBits + 2)'(piece_rows);
 
@@ -463,9 +473,11 @@ module sorter_core
     wholes = '0;
     part   = '0;
     for (int unsigned l = 0; l < Leaves; l++) begin
-      if (64'(l + 1) * 64'(run_rows_q) <= 64'(group_rows)) wholes = (LeafBits + 1)'(l + 1);
+      if ((!pairs_i || l < 2) && 64'(l + 1) * 64'(run_rows_q) <= 64'(group_rows))
+        wholes = (LeafBits + 1)'(l + 1);
     end
-    if (!wholes[LeafBits]) part = 32'(group_rows) - 32'(wholes) * 32'(run_rows_q);
+    if (wholes != (LeafBits + 1)'(1) << group_bits)
+      part = 32'(group_rows) - 32'(wholes) * 32'(run_rows_q);
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -487,7 +499,7 @@ module sorter_core
     if (merge_begin) merge_half_q <= chunk.half;
     if (pass_begin) group_q <= '0;
     else if (merge_over && !first_pass)
-      group_q <= (64'(group_q) + (64'(run_rows_q) << LeafBits) > 64'(rows)) ? rows : group_q + (run_rows_q << LeafBits);
+      group_q <= (64'(group_q) + (64'(run_rows_q) << group_bits) > 64'(rows)) ? rows : group_q + (run_rows_q << group_bits);
     if (start_i || pass_begin) merged_q <= '0;
     else if (out_valid && out_taken) merged_q <= merged_q + 1'b1;
   end

@@ -96,11 +96,13 @@ module sorter_kernel
 
   assign namespace_bytes = cmd_i.ns_blocks << 9;
   assign base = cmd_i.ns_base << 9;
-  assign cmd_reserved = cmd_i.sqe[479:454] != '0;
+  assign cmd_reserved = cmd_i.sqe[479:455] != '0;
   for (genvar n = 0; n < 3; n++) begin : gen_place
     assign places[n] = 64'(cmd_i.sqe[320+32*n+:32]) << UnitBits;
   end
-  assign cmd_sizes = sizes(64'(cmd_i.sqe[447:416]), width_e'(cmd_i.sqe[449:448]), cmd_i.sqe[453]);
+  assign cmd_sizes = sizes(
+      64'(cmd_i.sqe[447:416]), width_e'(cmd_i.sqe[449:448]), cmd_i.sqe[453], cmd_i.sqe[454]
+  );
   always_ff @(posedge clk_i) begin
     for (int unsigned n = 0; n < 3; n++) cmd_ends_q[n] <= 65'(places[n]) + cmd_sizes[n];
   end
@@ -119,7 +121,7 @@ module sorter_kernel
   end
 
   assign cmd_args_o = {
-    64'(cmd_i.sqe[453:448]),
+    64'(cmd_i.sqe[454:448]),
     64'(cmd_i.sqe[447:416]),
     base + places[2],
     base + places[1],
@@ -129,12 +131,13 @@ module sorter_kernel
   // ---------------------------------------------------------------- a job
 
   // Bytes of source, target and scratch. With three passes or more the target holds records in between, and with one there is no scratch.
-  function automatic logic [2:0][64:0] sizes(logic [63:0] count, width_e width, logic indexes);
+  function automatic logic [2:0][64:0] sizes(logic [63:0] count, width_e width, logic indexes,
+                                             logic pairs);
     logic [64:0] records;
     logic single, twice;
     records  = 65'(count) << (4'd3 + 4'(width));
     single   = count <= 64'(8 * Leaves * RunRows);
-    twice    = count <= 64'(8 * Leaves * Leaves * RunRows);
+    twice    = count <= (pairs ? 64'(8 * 2 * Leaves * RunRows) : 64'(8 * Leaves * Leaves * RunRows));
     sizes[0] = 65'(count) << (4'd2 + 4'(width));
     sizes[1] = (indexes && twice) ? 65'(count) << 2 : records;
     sizes[2] = single ? '0 : records;
@@ -146,14 +149,14 @@ module sorter_kernel
   kind_t kind;
 
   assign kind = '{descending: args_i[4][4], order: order_e'(args_i[4][3:2]), width: width_e'(args_i[4][1:0])};
-  assign size = sizes(args_i[3], kind.width, args_i[4][5]);
+  assign size = sizes(args_i[3], kind.width, args_i[4][5], args_i[4][6]);
   assign invalid = unknown_q || crossed_q;
   assign stop = stop_i && state_q != StIdle && state_q != StDone;
   assign scratch = size[2] != '0;
 
   always_ff @(posedge clk_i) begin
     for (int unsigned n = 0; n < 3; n++) ends_q[n] <= 65'(args_i[n]) + size[n];
-    unknown_q <= malformed_i || args_i[3] == '0 || args_i[3] > MostKeys || args_i[4][63:6] != '0 || args_i[4][3:2] == 2'd3 ||
+    unknown_q <= malformed_i || args_i[3] == '0 || args_i[3] > MostKeys || args_i[4][63:7] != '0 || args_i[4][3:2] == 2'd3 ||
         (32'd32 << args_i[4][1:0]) > KeyBits || args_i[0][5:0] != '0 || args_i[1][5:0] != '0 || (scratch && args_i[2][5:0] != '0);
     crossed_q <= wraps(ends_q[0]) || wraps(ends_q[1]) || (scratch && wraps(ends_q[2])) ||
         overlap(args_i[0], ends_q[0], args_i[1], ends_q[1]) ||
@@ -224,6 +227,7 @@ module sorter_kernel
     .count_i  (args_i[3][31:0]),
     .kind_i   (kind),
     .indexes_i(args_i[4][5]),
+    .pairs_i  (args_i[4][6]),
     .stop_i   (stop && state_q == StSort),
     .done_o   (core_done),
     .stopped_o(core_stopped),

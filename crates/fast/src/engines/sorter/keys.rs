@@ -15,6 +15,8 @@ pub(super) struct Kind {
     descending: bool,
     /// Only indexes are written in the end.
     pub(super) indexes: bool,
+    /// Two runs are merged at a time, for comparison.
+    pub(super) pairs: bool,
 }
 
 /// Values of `kind_lo::ORDER`.
@@ -27,7 +29,8 @@ impl Kind {
         let known = kind_lo::WIDTH.mask()
             | kind_lo::ORDER.mask()
             | kind_lo::DESCENDING.mask()
-            | kind_lo::INDEXES.mask();
+            | kind_lo::INDEXES.mask()
+            | kind_lo::PAIRS.mask();
         let (width, order) = (kind_lo::WIDTH.get(kind), kind_lo::ORDER.get(kind));
         (kind & !known == 0 && width <= 2 && order <= TOTAL_ORDER).then_some(Kind {
             bytes: 4 << width,
@@ -35,6 +38,7 @@ impl Kind {
             order,
             descending: kind_lo::DESCENDING.is_set(kind),
             indexes: kind_lo::INDEXES.is_set(kind),
+            pairs: kind_lo::PAIRS.is_set(kind),
         })
     }
 

@@ -83,7 +83,7 @@ impl Column {
             count,
             kind,
         };
-        let sizes = sizes(count, kind.width, kind.indexes);
+        let sizes = sizes(count, kind.width, kind.indexes, kind.pairs);
         let places = [src, dst, tmp];
         let used = if sizes[2] == 0 { 2 } else { 3 };
         let aligned = places[..used].iter().all(|place| place % BEAT == 0);
@@ -96,19 +96,31 @@ impl Column {
     fn passes(&self) -> u64 {
         let (mut passes, mut most) = (1, CHUNK);
         while self.count > most {
-            (passes, most) = (passes + 1, most * LEAVES);
+            (passes, most) = (passes + 1, most * self.group());
         }
         passes
+    }
+
+    /// Runs that are merged at a time.
+    fn group(&self) -> u64 {
+        group(self.kind.pairs)
+    }
+}
+
+fn group(pairs: bool) -> u64 {
+    match pairs {
+        true => 2,
+        false => LEAVES,
     }
 }
 
 /// Bytes of source, target and scratch, of keys of `4 << width` bytes. With three passes or more the target holds records in between,
 /// with one there is no scratch.
-fn sizes(count: u64, width: u64, indexes: bool) -> [u64; 3] {
+fn sizes(count: u64, width: u64, indexes: bool, pairs: bool) -> [u64; 3] {
     let records = count << (3 + width);
     [
         count << (2 + width),
-        match indexes && count <= CHUNK * LEAVES {
+        match indexes && count <= CHUNK * group(pairs) {
             true => count * INDEX_BYTES as u64,
             false => records,
         },
@@ -267,14 +279,17 @@ impl Sorter {
         let Some(column) = self.column else { return };
         let first = self.merged;
         for (n, leaf) in (0..).zip(&mut self.leaves) {
-            let left = column.count.saturating_sub(first + n * self.run);
+            let left = match n < column.group() {
+                true => column.count.saturating_sub(first + n * self.run),
+                false => 0,
+            };
             *leaf = Leaf {
                 run: left.min(self.run),
                 ..Leaf::default()
             };
         }
         self.turn = 0;
-        self.merge_end = first + (LEAVES * self.run).min(column.count - first);
+        self.merge_end = first + (column.group() * self.run).min(column.count - first);
         self.out_free = now + TREE;
         // Runs follow each other in `order`; together they are in order.
         let (order, keys) = (
@@ -313,7 +328,7 @@ impl Sorter {
                 let Some(leaf) = self.leaf_with_room(&column, from) else {
                     return;
                 };
-                let (begin, asked) = (self.merge_begin(), self.leaves[leaf].asked);
+                let (begin, asked) = (self.merge_begin(&column), self.leaves[leaf].asked);
                 let first = begin + leaf as u64 * self.run + asked;
                 (
                     column.kind.record() as u64,
@@ -354,13 +369,13 @@ impl Sorter {
     }
 
     /// The first record of the runs that are merged.
-    fn merge_begin(&self) -> u64 {
-        let group = LEAVES * self.run;
+    fn merge_begin(&self, column: &Column) -> u64 {
+        let group = column.group() * self.run;
         (self.merge_end - 1) / group * group
     }
 
     fn leaf_with_room(&self, column: &Column, from: u64) -> Option<usize> {
-        let (record, begin) = (column.kind.record() as u64, self.merge_begin());
+        let (record, begin) = (column.kind.record() as u64, self.merge_begin(column));
         let (ring, piece) = (2 * LANES * RUN_ROWS, BURST / record);
         let leaves = self.leaves.len();
         let has_room = |n: &usize| {
@@ -457,7 +472,7 @@ impl Sorter {
         let until = (self.written + len).div_ceil(size).min(self.merge_end);
         let records = until - self.merged;
         if !self.is_first() && records > 0 {
-            let begin = self.merge_begin();
+            let begin = self.merge_begin(&column);
             let mut counts = [0u32; LEAVES as usize];
             for &number in &self.order[self.merged as usize..until as usize] {
                 counts[((u64::from(number) - begin) / self.run) as usize] += 1;
@@ -557,7 +572,7 @@ impl Sorter {
             State::Work if rests && self.merged == column.count && self.is_written(&column) => {
                 self.pass += 1;
                 if self.pass > 1 {
-                    self.run *= LEAVES;
+                    self.run *= column.group();
                 }
                 match self.pass == self.passes {
                     true => self.over(FINISH, ports),
@@ -615,7 +630,7 @@ fn sort(order: &mut [u32], keys: &[u8], kind: &Kind) {
 impl Engine for Sorter {
     fn judge(&self, command: &EngineCommand) -> Result<Job, Status> {
         let dw = &command.sqe.dw;
-        if dw[14] >> 6 != 0 {
+        if dw[14] >> 7 != 0 {
             return Err(status::INVALID_FIELD.dnr());
         }
         let (count, kind) = (u64::from(dw[13]), u64::from(dw[14]));
@@ -625,6 +640,7 @@ impl Engine for Sorter {
             count,
             kind_lo::WIDTH.get(kind),
             kind_lo::INDEXES.is_set(kind),
+            kind_lo::PAIRS.is_set(kind),
         );
         let beyond = |(place, size): (u64, u64)| size != 0 && place + size > bytes;
         if places.into_iter().zip(sizes).any(beyond) {

@@ -381,7 +381,11 @@ module sorter_regs (
                 logic load_next;
             } indexes;
             struct {
-                logic [25:0] next;
+                logic next;
+                logic load_next;
+            } pairs;
+            struct {
+                logic [24:0] next;
                 logic load_next;
             } reserved;
         } kind_lo;
@@ -472,7 +476,10 @@ module sorter_regs (
                 logic value;
             } indexes;
             struct {
-                logic [25:0] value;
+                logic value;
+            } pairs;
+            struct {
+                logic [24:0] value;
             } reserved;
         } kind_lo;
         struct {
@@ -883,14 +890,37 @@ module sorter_regs (
         end
     end
     assign hwif_out.kind_lo.indexes.value = field_storage.kind_lo.indexes.value;
+    // Field: sorter_regs.kind_lo.pairs
+    always_comb begin
+        automatic logic [0:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.kind_lo.pairs.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.kind_lo && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.kind_lo.pairs.value & ~decoded_wr_biten[6:6]) | (decoded_wr_data[6:6] & decoded_wr_biten[6:6]);
+            load_next_c = '1;
+        end
+        field_combo.kind_lo.pairs.next = next_c;
+        field_combo.kind_lo.pairs.load_next = load_next_c;
+    end
+    always_ff @(posedge clk or negedge arst_n) begin
+        if(~arst_n) begin
+            field_storage.kind_lo.pairs.value <= 1'h0;
+        end else begin
+            if(field_combo.kind_lo.pairs.load_next) begin
+                field_storage.kind_lo.pairs.value <= field_combo.kind_lo.pairs.next;
+            end
+        end
+    end
+    assign hwif_out.kind_lo.pairs.value = field_storage.kind_lo.pairs.value;
     // Field: sorter_regs.kind_lo.reserved
     always_comb begin
-        automatic logic [25:0] next_c;
+        automatic logic [24:0] next_c;
         automatic logic load_next_c;
         next_c = field_storage.kind_lo.reserved.value;
         load_next_c = '0;
         if(decoded_reg_strb.kind_lo && decoded_req_is_wr) begin // SW write
-            next_c = (field_storage.kind_lo.reserved.value & ~decoded_wr_biten[31:6]) | (decoded_wr_data[31:6] & decoded_wr_biten[31:6]);
+            next_c = (field_storage.kind_lo.reserved.value & ~decoded_wr_biten[31:7]) | (decoded_wr_data[31:7] & decoded_wr_biten[31:7]);
             load_next_c = '1;
         end
         field_combo.kind_lo.reserved.next = next_c;
@@ -898,7 +928,7 @@ module sorter_regs (
     end
     always_ff @(posedge clk or negedge arst_n) begin
         if(~arst_n) begin
-            field_storage.kind_lo.reserved.value <= 26'h0;
+            field_storage.kind_lo.reserved.value <= 25'h0;
         end else begin
             if(field_combo.kind_lo.reserved.load_next) begin
                 field_storage.kind_lo.reserved.value <= field_combo.kind_lo.reserved.next;
@@ -999,7 +1029,8 @@ module sorter_regs (
             readback_data_var[3:2] = field_storage.kind_lo.order.value;
             readback_data_var[4] = field_storage.kind_lo.descending.value;
             readback_data_var[5] = field_storage.kind_lo.indexes.value;
-            readback_data_var[31:6] = field_storage.kind_lo.reserved.value;
+            readback_data_var[6] = field_storage.kind_lo.pairs.value;
+            readback_data_var[31:7] = field_storage.kind_lo.reserved.value;
         end
         if(rd_mux_addr == 7'h64) begin
             readback_data_var[31:0] = field_storage.kind_hi.value.value;

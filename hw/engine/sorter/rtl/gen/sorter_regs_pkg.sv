@@ -188,7 +188,11 @@ package sorter_regs_pkg;
     } sorter_regs__kind_lo__indexes__out_t;
 
     typedef struct {
-        logic [25:0] value;
+        logic value;
+    } sorter_regs__kind_lo__pairs__out_t;
+
+    typedef struct {
+        logic [24:0] value;
     } sorter_regs__kind_lo__reserved__out_t;
 
     typedef struct {
@@ -196,6 +200,7 @@ package sorter_regs_pkg;
         sorter_regs__kind_lo__order__out_t order;
         sorter_regs__kind_lo__descending__out_t descending;
         sorter_regs__kind_lo__indexes__out_t indexes;
+        sorter_regs__kind_lo__pairs__out_t pairs;
         sorter_regs__kind_lo__reserved__out_t reserved;
     } sorter_regs__kind_lo__out_t;
 

@@ -4,6 +4,8 @@ use super::*;
 
 /// Records that one pass sorts.
 pub const CHUNK: u64 = 128 << 10;
+/// Of `kind`: runs are merged in pairs.
+const PAIRS: u64 = 1 << 6;
 
 pub fn key_bytes(kind: u64) -> usize {
     4 << (kind & 3)
@@ -77,7 +79,7 @@ pub fn sorted(kind: u64, keys: &[u8]) -> Vec<u8> {
 }
 
 fn kinds() -> impl Iterator<Item = u64> {
-    (0..64).filter(|kind| kind & 3 < 3 && kind >> 2 & 3 < 3)
+    (0..128).filter(|kind| kind & 3 < 3 && kind >> 2 & 3 < 3)
 }
 
 fn sorts(b: &mut Bench, random: &mut Random, kind: u64, count: u64) {
@@ -126,7 +128,7 @@ mod sampled {
             [a, 4 * MIB, 0, 9 | 1 << 63, 0],
             [a, 4 * MIB, 0, 9, 3],
             [a, 4 * MIB, 0, 9, 3 << 2],
-            [a, 4 * MIB, 0, 9, 1 << 6],
+            [a, 4 * MIB, 0, 9, 1 << 7],
             [a, 4 * MIB, 0, 9, 1 << 32],
             [a, 4 * MIB, 0, 9, 1 << 63],
             [a, a, 0, 9, 0],
@@ -217,6 +219,8 @@ fn what_one_pass_cannot_sort_takes_two() {
         (200_001, 4),
         (5 * CHUNK / 2, 32 | 16 | 8),
         (CHUNK + 77, 1 | 4),
+        (CHUNK + 1, PAIRS),
+        (2 * CHUNK, PAIRS | 32),
     ] {
         let keys = keys(&mut random, kind, count as usize);
         // Chunks and runs begin anywhere within a burst.
@@ -258,6 +262,33 @@ fn what_two_passes_cannot_sort_takes_three() {
         let expected = sorted(kind, &keys);
         assert!(b.load(dst, expected.len()) == expected);
     }
+}
+
+#[test]
+fn in_pairs_runs_grow_by_two() {
+    let values = "media.bytes = \"128 MiB\"\n[nvme]\nnamespaces = [\"2 MiB\", \"100 MiB\"]";
+    let mut b = Bench::of(&designs::tables().with_values(values).unwrap());
+    let mut random = Random::new(7);
+    let (src, dst, tmp) = (2 * MIB, 16 * MIB, 48 * MIB);
+    for (count, kind, passes) in [
+        (2 * CHUNK + 1, 0, 3),
+        (3 * CHUNK - 5, 32, 3),
+        (4 * CHUNK, 32 | 16, 3),
+        (5 * CHUNK + 77, 32 | 1, 4),
+    ] {
+        let kind = kind | PAIRS;
+        let keys = keys(&mut random, kind, count as usize);
+        b.store(src, &keys);
+        let told = b.told(SORT, &[src, dst, tmp, count, kind]);
+        assert_eq!(told, (0, passes), "{count}");
+        let expected = sorted(kind, &keys);
+        assert!(b.load(dst, expected.len()) == expected, "{count} {kind:#x}");
+    }
+    // With three passes the target holds records in between.
+    let near = [src, dst, dst + 4 * (2 * CHUNK + 64), 2 * CHUNK + 1, 32];
+    assert_eq!(b.launch(SORT, &near), 0);
+    let pairs = [near[0], near[1], near[2], near[3], near[4] | PAIRS];
+    assert_eq!(b.launch(SORT, &pairs), WRONG);
 }
 
 #[test]
