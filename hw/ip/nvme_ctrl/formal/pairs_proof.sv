@@ -8,6 +8,11 @@
 // Assumed: a command stays until it is taken; the slots of commands inside or under way do not come again; a second one
 // follows its first one, with the same namespace and range; what ends is under way.
 `include "ns_assert.svh"
+`ifdef REACHED
+// That alone is asserted which is to be refuted.
+`undef NS_ASSERT
+`define NS_ASSERT(name, prop)
+`endif
 
 module pairs_proof
   import nvme_pkg::*;
@@ -255,12 +260,22 @@ module pairs_proof
   `NS_ASSERT(goes_on, still_q < 5'd12)
 
 `ifdef DELETION
-  `NS_COVER(deleted_plain, deleted && what_q[cpl.slot[1:0]].tag == 2'd0)
-  `NS_COVER(deleted_pair, deleted && what_q[cpl.slot[1:0]].tag == 2'd2)
-  // What waited behind the pair goes on, though what the pair waited for is under way.
-  `NS_COVER(
-      freed,
-      start && !direct && started.tag == 2'd0 && started.ns == '0 && flying_q[0] && named_q[1])
+  // All of it happens in one run: as an assertion that fails, of which SAT solvers find that in a fifth of the time that SMT solvers take.
+  logic [2:0] reached_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) reached_q <= '0;
+    else begin
+      if (deleted && what_q[cpl.slot[1:0]].tag == 2'd0) reached_q[0] <= 1'b1;
+      if (deleted && what_q[cpl.slot[1:0]].tag == 2'd2) reached_q[1] <= 1'b1;
+      // What waited behind the pair goes on, though what the pair waited for is under way.
+      if (start && !direct && started.tag == 2'd0 && started.ns == '0 && flying_q[0] && named_q[1])
+        reached_q[2] <= 1'b1;
+    end
+  end
+`ifdef REACHED
+  NotAllReached :
+  assert property (@(posedge clk_i) reached_q != '1);
+`endif
 `else
   `NS_COVER(pair_done, end_i && open_q && writing_q)
   `NS_COVER(pair_failed, drop)
