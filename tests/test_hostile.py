@@ -149,13 +149,13 @@ CREATE = {
 }  # fmt: skip
 SORT = {
     "data": b"", "by": "a", "name": "x", "source": "parquet", "target": "parquet", "compression": "snappy",
-    "devices": 1, "engine": None, "build": None, "progress": None,
+    "devices": 1, "engine": None, "build": None, "progress": None, "trace": True,
 }  # fmt: skip
 MERGE = {"tables": [b""], "by": "a"}
 EXPLAIN = {"data": b"", "by": "a", "name": "x", "source": "parquet", "devices": 1}
 MEDIA = {"media": [], "engine": "fast", "build": None}
 PUT = MEDIA | {"data": b"", "table": "t", "keys": "a", "name": "x", "source": "parquet", "progress": None}
-GET = MEDIA | {"table": "t", "by": "a", "target": "parquet", "compression": "snappy", "progress": None}
+GET = MEDIA | {"table": "t", "by": "a", "target": "parquet", "compression": "snappy", "progress": None, "trace": True}
 MEASURE = {"kind": "read", "base_ns": 100.0, "beat_ns": 0.0, "beats": 1, "samples": 2, "seed": 1}
 
 
@@ -178,10 +178,11 @@ def test_every_method_and_parameter_is_in_the_tables():
     assert parameters(_native.table_list) == set(MEDIA)
     assert parameters(_native.table_schema) == {*MEDIA, "table"}
     assert parameters(_native.table_drop) == {*MEDIA, "table"}
+    assert parameters(_native.table_explain) == {*MEDIA, "table", "by"}
     assert parameters(_native.DelayBench.measure) == set(MEASURE)
     known = {"Design", "Device", "DramChannel", "DelayBench", "Server", "NearsideError", "root", "profile", "compile"}
     known |= {"check_timeout", "diff", "engine", "fuzz", "merge_tables", "sort_table", "explain_sort"}
-    known |= {"table_put", "table_get", "table_list", "table_schema", "table_drop"}
+    known |= {"table_put", "table_get", "table_list", "table_schema", "table_drop", "table_explain"}
     assert {n for n in dir(_native) if not n.startswith("_")} == known
 
 
@@ -449,6 +450,7 @@ def test_hostile_arguments_of_standing_tables(tmp_path):
         "table_put": PUT | {"data": data, "table": "u", "progress": stopper()},
         "table_get": GET | {"progress": stopper()},
         "table_list": MEDIA,
+        "table_explain": MEDIA | {"table": "t", "by": "a"},
         "table_schema": MEDIA | {"table": "t"},
         "table_drop": MEDIA | {"table": "none"},
     }.items():

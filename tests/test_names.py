@@ -115,8 +115,12 @@ def test_every_table_and_line(capsys, name):
     work = {"bandwidth_gb_s": 1, "latency": times}
     trip = {"profile": name, "sha256": name, "write": work, "read": work, "read_512": work, "read_4096": work}
     file = {"name": name, "bytes": 1, "sha256": name}
-    demo.print_document({"file": file, "intact": True, "trips": [trip], "accuracy": [], "saved": name, "plot": name})
-    assert capsys.readouterr().out.count(name) == 7
+    stage = {"stage": name, "ns": 1, "bytes": 1, "commands": 1}
+    report = {"rows": 1, "devices": [{"failed": name}], "partitions": 1, "engine": name, "key": name, "ties": 0}
+    report |= {"stages": [stage], "bounds": [], "elapsed_ns": 1, "host": {"prepare_ns": 1, "merge_ns": 1}}
+    doc = {"file": file, "intact": True, "trips": [trip], "accuracy": [], "saved": name, "plot": name}
+    demo.print_document(doc | {"sort": {"by": name, "equal": True, "report": report}})
+    assert capsys.readouterr().out.count(name) == 12
     wire.print_table(
         name,
         [{"kind": name, "bytes": 1, "pattern": name, "queues": 1, "depth": 1, "gb_s": 1, "kiops": 1, "bound_gb_s": 1,

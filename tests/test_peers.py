@@ -1,5 +1,7 @@
 """Several devices of one host from Python, each on an engine of its own: data of commands in a peer's PM window."""
 
+import struct
+
 import pytest
 from nearside import Design, Device, NearsideError
 
@@ -73,3 +75,30 @@ def test_peers_are_few_pairs_of_a_design_and_an_engine():
         assert len(device.peers) == 15
         device.peers[14].pm_write(0, b"x" * 64)
         assert device.peers[14].pm_read(0, 64) == b"x" * 64
+
+
+def test_engines_of_a_peer_work_beside_those_of_the_device():
+    design = Design.load("sort")
+    keys = struct.pack("<6I", 30, 10, 50, 10, 20, 0)
+    with Device(design, engine="fast", peers=[(design, "fast")] * 2) as device:
+        both = [device, *device.peers]
+        for place in both:
+            place.pm_write(0, keys)
+            place.set_qos("sorter0", reads=0, writes=0)
+        for place in both:
+            place.engine("sorter0").start(src=0, dst=4096, count=6, kind=32)
+        for place in both:
+            assert place.engine("sorter0").wait() == []
+            assert struct.unpack("<6I", place.pm_read(4096, 24)) == (5, 1, 3, 4, 0, 2)
+        peer = device.peers[1]
+        assert peer.engine("sorter0").wait(0) == []
+        peer.engine("sorter0").start(src=1, dst=4096, count=6)
+        assert peer.engine("sorter0").wait() == ["invalid"]
+        assert peer.engine("shuffle0").launch(index=4096, src=0, dst=8192, count=6, row_bytes=4, rows=6) > 0
+        assert struct.unpack("<6I", peer.pm_read(8192, 24)) == (0, 10, 10, 20, 30, 50)
+        with pytest.raises(NearsideError, match=r"^engine = 'scan0': the design of peer 1 has sorter0, shuffle0, dec"):
+            peer.engine("scan0")
+        with pytest.raises(NearsideError, match=r"^sorter0: none: its arguments are src, dst, tmp, count, kind$"):
+            peer.engine("sorter0").start(src=0, dst=64, count=1, none=1)
+        with pytest.raises(NearsideError, match=r'^master = "x": allowed are pm, nvme, sorter0'):
+            peer.set_qos("x", reads=1)

@@ -204,6 +204,25 @@ def test_damaged_files(made, tmp_path):
                 assert len(column) in (40, 0), (len(column), bad)
 
 
+def test_wrong_dictionary_indexes(tmp_path):
+    """Keys that their dictionary has not, in Parquet's pages and in Arrow's arrays: the reader sees them."""
+    one, other = tmp_path / "t.parquet", tmp_path / "t.arrows"
+    pq.write_table(pa.table({"a": [5] * 1000}), one, compression="none")
+    # Behind the levels: keys of 1 bit, a run of 1000 times key 0, the only one.
+    page, run = one.read_bytes(), b"\xd0\x0f\x01\x01\xd0\x0f\x00"
+    assert page.count(run) == 1
+    one.write_bytes(page.replace(run, run[:-1] + b"\x01"))
+    write(pa.table({"a": pa.array(["x", "y"] * 50).dictionary_encode()}), other)
+    keys = other.read_bytes()
+    good, bad = (np.array(words, np.int32).tobytes() for words in ([0, 1, 0, 1], [0, 7, 0, 1]))
+    assert good in keys
+    other.write_bytes(keys.replace(good, bad, 1))
+    for path in (one, other):
+        with pytest.raises(NearsideError) as error:
+            sort_table(path, "a", engine="fast")
+        assert str(error.value).startswith(f"{path}: no ")
+
+
 def run_sort(folder: Path, output: Path, before: str = "", rows: int = 3000) -> subprocess.Popen:
     """The command in a process of its own, behind some Python."""
     write(plain(rows), folder / "t.arrow")

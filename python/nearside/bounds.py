@@ -6,7 +6,7 @@ import random
 from functools import lru_cache
 from typing import Any
 
-from nearside import _native, wire
+from nearside import ideal, wire
 from nearside.device import Design
 
 # Of hw/engine: what one of them takes or gives in a cycle.
@@ -32,10 +32,8 @@ GATHER = "DDR4 model, rows read at random and written in order, by ideal masters
 @lru_cache
 def _streams(design: Design) -> float:
     """GB/s, reads and writes together, that all channels give to streams."""
-    from nearside.claims.engines import ideal_copy
-
-    channels = design.values["channels"]
-    return 2 * channels * ideal_copy(design, LINES, _half(design))
+    reads, writes = ideal.stream(0, LINES), ideal.stream(_half(design), LINES)
+    return 2 * design.values["channels"] * LINES * BEAT / ideal.busy_ns(design, reads, writes)
 
 
 def _half(design: Design) -> int:
@@ -46,30 +44,19 @@ def _half(design: Design) -> int:
 @lru_cache
 def _gather(design: Design, row_bytes: int) -> float:
     """GB/s of rows that all channels read at random, and write in order."""
-    channel, draw = _native.DramChannel(design.native), random.Random(SEED)
-    half = _half(design)
+    draw, half = random.Random(SEED), _half(design)
     rows = max(1, min(half // row_bytes, 1 << 20))
     count = max(16, LINES * BEAT // max(row_bytes, BEAT))
     reads: list[int] = []
     for _ in range(count):
         start = draw.randrange(rows) * row_bytes
         reads += range(start // BEAT * BEAT, start + row_bytes, BEAT)
-    writes = [half + n * BEAT for n in range(-(-count * row_bytes // BEAT))]
-    now, asked, back, written, ended = 0, 0, 0, 0, 0
-    while True:
-        while asked < len(reads) and asked - back < 1024 and channel.push(now, reads[asked], False):
-            asked += 1
-        # As much is written as has been read.
-        due = len(writes) * back // len(reads)
-        while written < due and channel.push(now, writes[written], True):
-            written += 1
-        while (completion := channel.poll(now)) is not None:
-            address, ended = completion
-            back += address < half
-        following = channel.next_event()
-        if following is None and back == len(reads) and written == len(writes):
-            return design.values["channels"] * count * row_bytes / (ended / 1e3)
-        now = max(now + 1, following or 0)
+    writes = ideal.stream(half, -(-count * row_bytes // BEAT))
+    return design.values["channels"] * count * row_bytes / ideal.busy_ns(design, reads, writes)
+
+
+def _rate(what: str, gb_s: float) -> str:
+    return f"{what}, {gb_s:.2f} GB/s"
 
 
 def _worst(*limits: tuple[float, str, str]) -> dict[str, Any]:
@@ -82,10 +69,9 @@ def _sort(design: Design, count: int, key_bytes: int, cycle: float) -> dict[str,
     record = 8 if key_bytes == 4 else 2 * key_bytes
     moved = [key_bytes, *[record] * (2 * passes - 2), INDEX]
     rows = passes * -(-count // KEYS_SORTED) * cycle
-    bytes_ = count * sum(moved)
     return _worst(
-        (bytes_ / _streams(design), "memory", STREAMS),
-        (rows, f"{KEYS_SORTED} keys a cycle", f"sorter, passes: {passes}"),
+        (count * sum(moved) / _streams(design), _rate("memory", _streams(design)), STREAMS),
+        (rows, f"{KEYS_SORTED} keys a cycle of {cycle:g} ns", f"sorter, passes: {passes}"),
     )
 
 
@@ -98,19 +84,23 @@ def of_partition(design: Design, plan: dict[str, Any], part: dict[str, Any]) -> 
     stages = {}
     if not plan["stands"]:
         moved = (encoded if pages else keys) + rows * row_bytes
-        stages["put"] = _worst((moved / wire.bound(design, "write", COMMAND), "link", LINK))
+        link = wire.bound(design, "write", COMMAND)
+        stages["put"] = _worst((moved / link, _rate("link", link), LINK))
     if pages:
+        memory = _streams(design)
         stages["decode"] = _worst(
-            ((encoded + keys) / _streams(design), "memory", STREAMS),
-            (-(-count // KEYS_DECODED) * cycle, f"{KEYS_DECODED} values a cycle", "dict_decode"),
+            ((encoded + keys) / memory, _rate("memory", memory), STREAMS),
+            (-(-count // KEYS_DECODED) * cycle, f"{KEYS_DECODED} values a cycle of {cycle:g} ns", "dict_decode"),
         )
     if count:
         stages["sort"] = _sort(design, count, key_bytes, cycle)
+        memory, beat = _gather(design, row_bytes), BEAT / cycle
         stages["shuffle"] = _worst(
-            (count * row_bytes / _gather(design, row_bytes), "memory", GATHER),
-            (count * row_bytes / BEAT * cycle, f"{BEAT} bytes a cycle", "row_shuffle"),
+            (count * row_bytes / memory, _rate("memory", memory), GATHER),
+            (count * row_bytes / beat, _rate(f"{BEAT} bytes a cycle", beat), "row_shuffle"),
         )
-    stages["get"] = _worst((rows * row_bytes / wire.bound(design, "read", COMMAND), "link", LINK))
+    link = wire.bound(design, "read", COMMAND)
+    stages["get"] = _worst((rows * row_bytes / link, _rate("link", link), LINK))
     return stages
 
 

@@ -346,6 +346,10 @@ def sort(
     source_format: FromOption = None,
     target_format: ToOption = None,
     compression: CompressionOption = "snappy",
+    trace: Annotated[
+        Path | None,
+        typer.Option("--trace", help="A trace for Perfetto (*.json): stages, and what passed the memories' channels."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Sort a table on simulated devices: keys and rows go there, engines sort them in place, rows come back.
@@ -359,18 +363,22 @@ def sort(
 
     if (file is None) == (table is None):
         raise UsageError("name a file, or a table that stands on devices: --table NAME --media FILE")
-    if table is not None and (explain or not media):
-        raise UsageError("--table goes with --media, and not with --explain")
+    if table is not None and not media:
+        raise UsageError("--table goes with --media")
     if table is None and media:
         raise UsageError("--media goes with --table: a file's table goes to devices whose storage is memory")
     loaded = Design.load(design)
     if explain:
-        doc = tables.explain(file, by, devices, loaded, source_format=source_format)
+        with show.building(loaded.name, not as_json) as build:
+            if table is not None:
+                doc = tables.explain_standing(table, media, by, engine, loaded, build)
+            else:
+                doc = tables.explain(file, by, devices, loaded, source_format=source_format)
         print_json(doc) if as_json else tables.print_plan(doc)
         return
     if output is None:
         raise UsageError("name an output: -o FILE")
-    target = {"target_format": target_format, "compression": compression}
+    target = {"target_format": target_format, "compression": compression, "trace": trace}
     with show.building(loaded.name, not as_json) as build, show.bar("sorting", not as_json) as progress:
         if table is not None:
             doc = tables.get(table, media, output, by, engine, loaded, build, progress, **target)

@@ -138,15 +138,37 @@ def _peers(peers: Sequence[tuple[Design, str | None]]) -> list[tuple[_native.Des
     return [(peer.native, name) for peer, name in peers]
 
 
+def _named(engines: list[dict[str, Any]], name: str, whose: str) -> dict[str, Any]:
+    """Of engines the one of this name."""
+    name = as_text("the name of an engine", name)
+    found = {engine["name"]: engine for engine in engines}
+    if name not in found:
+        raise NearsideError(f"engine = {name!r}: {whose} has {', '.join(found) or 'none'}")
+    return found[name]
+
+
 class Peer:
-    """Another device of a device's host, without a driver: its PM window is used, by the host and by the device.
+    """Another device of a device's host, without a driver: its PM window is used, by the host and by the device,
+    and its engines.
 
     `Device.workload(peer=number)` has its data there.
     """
 
-    def __init__(self, native: _native.Device, number: int) -> None:
-        self._native = native
+    def __init__(self, device: Device, number: int) -> None:
+        self.device = device
+        self._native = device.native
         self.number = number
+
+    def engine(self, name: str) -> PeerEngine:
+        """One of its engines by name."""
+        engines = json.loads(self._native.peer_engines(self.number))
+        return PeerEngine(self, self.device, _named(engines, name, f"the design of peer {self.number}"))
+
+    def set_qos(
+        self, master: str, reads: int | None = None, writes: int | None = None, weight: int | None = None
+    ) -> None:
+        """As `Device.set_qos`."""
+        self._native.peer_qos_set(self.number, as_text("master", master), reads, writes, weight)
 
     def delay_set(self, profile: str) -> None:
         """Gives all channels of its storage the timing of a media profile, while it runs."""
@@ -180,7 +202,7 @@ class Device:
         self.design = design
         others = _peers(peers)
         self.native = _native.Device(design.native, progress, engine=engine, peers=others, **options)
-        self.peers = [Peer(self.native, number) for number in range(len(others))]
+        self.peers = [Peer(self, number) for number in range(len(others))]
         """Other devices of the same host."""
         self.model = self.native.model
         """What simulates it: "rtl" or "fast"."""
@@ -332,12 +354,7 @@ class Device:
 
     def engine(self, name: str) -> Engine:
         """The engine that the design calls so."""
-        name = as_text("the name of an engine", name)
-        engines = {engine["name"]: engine for engine in self.engines()}
-        if name not in engines:
-            there = ", ".join(engines) or "none"
-            raise NearsideError(f"engine = {name!r}: the design {self.design.name} has {there}")
-        return Engine(self, engines[name])
+        return Engine(self, _named(self.engines(), name, f"the design {self.design.name}"))
 
     def qos(self) -> dict[str, dict[str, int]]:
         """What the PM window ("pm"), the controller ("nvme") and each engine may do in a memory channel.
@@ -379,8 +396,8 @@ class Submitted(NamedTuple):
     engine: Engine
 
 
-class Engine:
-    """An engine of a device, launched by its registers, by its command page, or by NVMe I/O commands."""
+class Launched:
+    """An engine of a device, or of another device of its host: launched by its registers."""
 
     def __init__(self, device: Device, values: dict[str, Any]) -> None:
         self.device = device
@@ -407,20 +424,59 @@ class Engine:
         names = dict(enumerate(self.values["results"]))
         return [names.get(bit, f"bit {bit}") for bit in range(32) if result >> bit & 1]
 
+    def _start(self, arguments: list[int]) -> None:
+        raise NotImplementedError
+
+    def _wait(self, timeout_us: int) -> int | None:
+        raise NotImplementedError
+
     def start(self, **arguments: int) -> None:
         """Starts it by its registers; each of its arguments by name."""
-        self.device.native.engine_start(self.name, self._in_order(arguments))
+        self._start(self._in_order(arguments))
+
+    def wait(self, timeout_us: int = 1_000_000) -> list[str]:
+        """Waits for its end, in simulated time; the names of what went wrong."""
+        value = self._wait(timeout_us)
+        if value is None:
+            raise NearsideError(f"{self.name} has not ended in {timeout_us} us")
+        return self._wrong(value)
+
+    def launch(self, timeout_us: int = 1_000_000, **arguments: int) -> float:
+        """Starts it and waits for its end; the simulated nanoseconds that it took, as the host sees it."""
+        _native.check_timeout(timeout_us)  # before it works
+        begin = self.device.now_ns
+        self.start(**arguments)
+        if wrong := self.wait(timeout_us):
+            raise NearsideError(f"{self.name}: {', '.join(wrong)}")
+        return self.device.now_ns - begin
+
+
+class PeerEngine(Launched):
+    """An engine of another device of a device's host."""
+
+    def __init__(self, peer: Peer, device: Device, values: dict[str, Any]) -> None:
+        super().__init__(device, values)
+        self.peer = peer
+
+    def _start(self, arguments: list[int]) -> None:
+        self.device.native.peer_engine_start(self.peer.number, self.name, arguments)
+
+    def _wait(self, timeout_us: int) -> int | None:
+        return self.device.native.peer_engine_wait(self.peer.number, self.name, timeout_us)
+
+
+class Engine(Launched):
+    """An engine of a device, launched by its registers, by its command page, or by NVMe I/O commands."""
+
+    def _start(self, arguments: list[int]) -> None:
+        self.device.native.engine_start(self.name, arguments)
+
+    def _wait(self, timeout_us: int) -> int | None:
+        return self.device.native.engine_wait(self.name, timeout_us)
 
     def stop(self) -> None:
         """Asks it to end early."""
         self.device.native.engine_stop(self.name)
-
-    def wait(self, timeout_us: int = 1_000_000) -> list[str]:
-        """Waits for its end, in simulated time; the names of what went wrong."""
-        value = self.device.native.engine_wait(self.name, timeout_us)
-        if value is None:
-            raise NearsideError(f"{self.name} has not ended in {timeout_us} us")
-        return self._wrong(value)
 
     def submit(self, **arguments: int) -> Submitted:
         """Writes a command into its command page, one store of 64 bytes; each of its arguments by name.
@@ -466,12 +522,3 @@ class Engine:
             raise NearsideError(f"{', '.join(wrong)}: allowed are {', '.join(numbers)}")
         values = [(numbers[key], value) for key, value in dwords.items()]
         return self.device.native.io_command(opcodes[name], nsid, values)
-
-    def launch(self, timeout_us: int = 1_000_000, **arguments: int) -> float:
-        """Starts it and waits for its end; the simulated nanoseconds that it took, as the host sees it."""
-        _native.check_timeout(timeout_us)  # before it works
-        begin = self.device.now_ns
-        self.start(**arguments)
-        if wrong := self.wait(timeout_us):
-            raise NearsideError(f"{self.name}: {', '.join(wrong)}")
-        return self.device.now_ns - begin

@@ -44,19 +44,33 @@ def sort_file(
     source_format: str | None = None,
     target_format: str | None = None,
     compression: str = "snappy",
+    trace: Path | None = None,
 ) -> dict[str, Any]:
-    """Sorts the table of a file into another one, whole or not at all; returns what it took."""
+    """Sorts the table of a file into another one, whole or not at all; returns what it took.
+
+    `trace` is a file for Perfetto: stages of each device, and what passed its memories' channels. The looks at their
+    counters take some time of the host.
+    """
     design = design or Design.load(DESIGN)
-    files.check_apart([target], [source, *design.files])
-    files.check_output(target)
+    _check_outputs(target, trace, [source, *design.files])
     shape = {"devices": devices, "engine": engine, "build": build, "progress": progress}
     formats = {"source": format_of(source, source_format), "target": format_of(target, target_format)}
     data = files.read_bytes(source)
     report, data = _native.sort_table(
-        design.native, data, as_text("by", by), _text(source), compression=compression, **formats, **shape
-    )
+        design.native, data, as_text("by", by), _text(source), compression=compression, trace=trace is not None,
+        **formats, **shape,
+    )  # fmt: skip
     files.write_bytes(target, data)
-    return _bounded(design, report)
+    return _bounded(design, report, trace)
+
+
+def _check_outputs(target: Path, trace: Path | None, inputs: Sequence[Path]) -> None:
+    if trace is not None and trace.suffix != ".json":
+        raise NearsideError(f"{trace}: the name of a sort's trace ends in .json (for Perfetto)")
+    files.check_apart([target, trace], inputs)
+    for path in (target, trace):
+        if path is not None:
+            files.check_output(path)
 
 
 def explain(
@@ -66,13 +80,34 @@ def explain(
     design = design or Design.load(DESIGN)
     data = files.read_bytes(source)
     shape = {"source": format_of(source, source_format), "devices": devices}
-    plan = json.loads(_native.explain_sort(design.native, data, as_text("by", by), _text(source), **shape))
+    return _planned(design, _native.explain_sort(design.native, data, as_text("by", by), _text(source), **shape))
+
+
+def explain_standing(
+    name: str,
+    media: Sequence[Path],
+    by: str,
+    engine: str | None = None,
+    design: Design | None = None,
+    build: BuildProgress | None = None,
+) -> dict[str, Any]:
+    """The same of a sort of a table that stands on devices."""
+    design = design or Design.load(DESIGN)
+    _check_there(media)
+    names = (as_text("name", name), as_text("by", by))
+    return _planned(design, _native.table_explain(design.native, _paths(media), *names, engine=engine, build=build))
+
+
+def _planned(design: Design, told: str) -> dict[str, Any]:
+    plan = json.loads(told)
     return {"design": design.name, "plan": plan, "bounds": bounds.of_plan(design, plan)}
 
 
-def _bounded(design: Design, report: str) -> dict[str, Any]:
-    """A report with the bound of each stage, and how much of it was reached."""
+def _bounded(design: Design, report: str, trace: Path | None = None) -> dict[str, Any]:
+    """A report with the bound of each stage, and how much of it was reached; its trace goes to a file."""
     doc = json.loads(report)
+    if trace is not None:
+        files.write_bytes(trace, json.dumps(doc.pop("trace")).encode())
     # A table that is read back as it is has no plan.
     planned = bounds.of_plan(design, doc["plan"]) if doc["plan"] else []
     known = {bound["stage"]: bound for bound in planned}
@@ -126,20 +161,21 @@ def get(
     *,
     target_format: str | None = None,
     compression: str = "snappy",
+    trace: Path | None = None,
 ) -> dict[str, Any]:
     """Reads a table back into a file, whole or not at all; with `by` it is sorted where it stands.
 
-    Returns what it took.
+    Returns what it took. `trace` is a file for Perfetto, as of `sort_file`.
     """
     design = design or Design.load(DESIGN)
-    files.check_apart([target], [*media, *design.files])
-    files.check_output(target)
+    _check_outputs(target, trace, [*media, *design.files])
     _check_there(media)
     shape = {"target": format_of(target, target_format), "compression": compression, "engine": engine}
     shape |= {"build": build, "progress": progress, "by": by if by is None else as_text("by", by)}
+    shape |= {"trace": trace is not None}
     report, data = _native.table_get(design.native, _paths(media), as_text("name", name), **shape)
     files.write_bytes(target, data)
-    return _bounded(design, report)
+    return _bounded(design, report, trace)
 
 
 def drop(
@@ -190,7 +226,7 @@ def sort_table(
     report, data = _native.sort_table(
         design.native, data, as_text("by", by), name, source=source, target="stream", **shape
     )
-    return of_stream(data), json.loads(report)
+    return of_stream(data), _bounded(design, report)
 
 
 def to_stream(table: pyarrow.Table) -> bytes:
@@ -254,6 +290,8 @@ def print_plan(doc: dict[str, Any]) -> None:
     plan = doc["plan"]
     show.out.print(f"{plan['rows']} rows of {plan['row_bytes']} bytes, key: {plan['key']}")
     for number, partitions in enumerate(plan["devices"]):
+        if not partitions:
+            continue
         rows = [part["rows"] for part in partitions]
         nulls = sum(part["rows"] - part["sorted"] for part in partitions)
         each = f"{min(rows)} to {max(rows)}" if len(set(rows)) > 1 else f"{rows[0]}"

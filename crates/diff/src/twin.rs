@@ -13,7 +13,7 @@ use crate::rules;
 use crate::side::Side;
 use crate::timed::Latency;
 use crate::Shape;
-use fuzz::engines::{DECODE, SHUFFLE, TABLES};
+use fuzz::engines::{DECODE, SHUFFLE};
 
 /// Lines of the history that a failure shows.
 const HISTORY: usize = 60;
@@ -686,5 +686,4 @@ pub fn takes_long(opcode: u8) -> bool {
         opcode,
         io::WRITE_ZEROES | io::VERIFY | io::DATASET_MANAGEMENT
     ) || fuzz::engines::COMMANDS.contains(&opcode)
-        || TABLES.contains(&opcode)
 }

@@ -387,6 +387,17 @@ impl Delay {
         ])
     }
 
+    /// Beats read and written since reset. Takes a snapshot of the counters on the present CPU.
+    pub fn beats<H: Host>(&self, host: &mut H) -> Result<[u64; 2]> {
+        let bits = command::SNAPSHOT.mask() as u32;
+        host.write32(Bar::Control, self.base + nvm_delay::COMMAND, bits)?;
+        let mut of = |direction: u64| {
+            let at = self.base + nvm_delay::COUNTERS + direction;
+            host.read64(Bar::Control, at + counters::read::BEATS_LO)
+        };
+        Ok([of(counters::READ)?, of(counters::WRITE)?])
+    }
+
     fn direction<H: Host>(&self, host: &mut H, at: u64, buckets: u64) -> Result<DelayCounters> {
         use counters::read as of;
         let base = self.base + nvm_delay::COUNTERS;

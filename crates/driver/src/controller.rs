@@ -678,7 +678,7 @@ impl<H: Host> Controller<H> {
         n: usize,
         sqe: Sqe,
         interval: Time,
-        go_on: &mut dyn FnMut() -> bool,
+        go_on: &mut dyn FnMut(&mut H) -> bool,
     ) -> Result<Completion> {
         self.check_idle(n)?;
         self.submit_raw(n, sqe, 0)?;
@@ -693,7 +693,7 @@ impl<H: Host> Controller<H> {
                     false => Ok(completion),
                 };
             }
-            if !stopped && !go_on() {
+            if !stopped && !go_on(&mut self.host) {
                 stopped = true;
                 self.abort_all(n)?;
                 limit = self.host.now() + self.config.command_timeout;

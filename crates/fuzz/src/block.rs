@@ -89,7 +89,7 @@ impl Block {
     }
 
     /// Pieces of this size may be of different contents, also later.
-    fn split(&mut self, grain: usize) {
+    pub fn split(&mut self, grain: usize) {
         self.grain = self.grain.min(grain);
         self.new_grain = self.new_grain.min(grain);
     }

@@ -5,12 +5,18 @@ use sim::Random;
 use spec::nvme::Sqe;
 
 use crate::draw::{blocks, chance, flags, namespace, nsid, pick, place, unused, Command};
-use crate::engines::{BITMAP_UNIT, COPY, COUNT, FILTER};
+use crate::draw_tables::table_command;
+use crate::engines::{BITMAP_UNIT, BLOCKS, COPY, COUNT, FILTER, TABLES};
 use crate::media::BLOCK;
 use crate::world::World;
 
 /// A command of an engine. A `long` one is of much of the largest namespace.
 pub fn engine_command(world: &World, random: &mut Random, long: bool) -> Command {
+    let known = &world.model.limits.engines;
+    let tables = known.iter().filter(|o| TABLES.contains(o)).count();
+    if random.below(known.len().max(1) as u64) < tables as u64 {
+        return table_command(world, random, long);
+    }
     let opcode = pick(random, &[COUNT, COPY, COPY, FILTER, FILTER]);
     let active = world.model.limits.namespaces.active();
     let ns = match active.max_by_key(|ns| ns.blocks) {
@@ -161,9 +167,10 @@ fn apart(from: u64, count: u64, mut draw: impl FnMut() -> u64) -> u64 {
 /// A command of an engine that is right, of up to 64 KiB; `None` if there is none.
 pub fn calm_engine_command(world: &World, random: &mut Random) -> Option<Command> {
     let ns = namespace(world, random);
-    let opcodes = world.model.limits.engines.iter().copied();
+    let known = &world.model.limits.engines;
     // Copies and bitmaps need two ranges.
-    let fit: Vec<u8> = opcodes.filter(|&o| o == COUNT || ns.blocks >= 32).collect();
+    let fits = |o: &u8| *o == COUNT || BLOCKS.contains(o) && ns.blocks >= 32;
+    let fit: Vec<u8> = known.iter().copied().filter(fits).collect();
     let opcode = *fit.get(random.below(fit.len().max(1) as u64) as usize)?;
     let count = 1 + random.below((ns.blocks / 4).clamp(1, 128));
     // The source in one half, the target in the other one.

@@ -14,16 +14,18 @@ pub const COUNT: u8 = 0xC0;
 pub const FILTER: u8 = 0xC8;
 /// The copy engine's.
 pub const COPY: u8 = 0xC4;
-/// The sorter's. The model knows neither it nor those of the other engines of tables.
+/// The sorter's.
 pub const SORT: u8 = 0xD0;
 /// The gatherer's.
 pub const SHUFFLE: u8 = 0xD8;
 /// The decoder's.
 pub const DECODE: u8 = 0xD4;
-/// All three.
+/// Those of the engines that sort tables ([`crate::tables`]).
 pub const TABLES: [u8; 3] = [SORT, SHUFFLE, DECODE];
+/// Those of the engines that copy and scan.
+pub const BLOCKS: [u8; 3] = [COUNT, COPY, FILTER];
 /// All that the model knows.
-pub const COMMANDS: [u8; 3] = [COUNT, COPY, FILTER];
+pub const COMMANDS: [u8; 6] = [COUNT, COPY, FILTER, SORT, SHUFFLE, DECODE];
 
 /// A bitmap's place is told in so many blocks.
 pub const BITMAP_UNIT: u64 = 8;

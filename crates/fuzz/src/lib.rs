@@ -16,6 +16,7 @@ mod buffer;
 mod draw;
 mod draw_engines;
 mod draw_sgl;
+mod draw_tables;
 pub mod engines;
 mod episode;
 mod features;
@@ -32,6 +33,7 @@ mod rig;
 mod sgl;
 mod shadow;
 pub mod shrink;
+mod tables;
 mod walk;
 mod world;
 

@@ -5,7 +5,7 @@ use sim::Random;
 use spec::nvme::{admin, io, Sqe};
 
 use crate::draw::{chance, pick};
-use crate::engines::{COMMANDS, COPY, TABLES};
+use crate::engines::{BLOCKS, COPY, TABLES};
 use crate::nvm::has_range;
 
 /// Bits of each dword that count.
@@ -50,7 +50,7 @@ fn nvm_fields(sqe: &Sqe, u: &mut Used) {
     if has_range(opcode) {
         (u[10], u[11], u[12]) = (ALL, ALL, 0xFFFF);
     }
-    if COMMANDS.contains(&opcode) {
+    if BLOCKS.contains(&opcode) {
         u[1] = ALL;
         u[10..16].fill(ALL);
         if opcode != COPY {

@@ -41,6 +41,11 @@ impl Maker {
     }
 }
 
+/// The blocks, the first one and their number, that bytes from the beginning of one on lie in.
+fn blocks_of(byte: u64, bytes: u64) -> (u64, u64) {
+    (byte / BLOCK, bytes.div_ceil(BLOCK))
+}
+
 /// All blocks.
 pub struct Media {
     blocks: Vec<Block>,
@@ -142,6 +147,36 @@ impl Media {
             block.enter_writer(now);
             block.add(writer, zeros.clone());
         }
+    }
+
+    /// A command that writes who knows what to these bytes begins.
+    pub fn begin_spoil(&mut self, writer: u64, byte: u64, bytes: u64) {
+        self.now += 1;
+        let now = self.now;
+        let (first, count) = blocks_of(byte, bytes);
+        let end = byte + bytes;
+        for (block, lba) in self.range(first, count).iter_mut().zip(first..) {
+            block.enter_writer(now);
+            // Whoever writes it, too, may find its own bytes beside any of these.
+            block.split(1);
+            let len = (end - lba * BLOCK).min(BLOCK) as usize;
+            let patch = Patch {
+                content: vec![0; len].into(),
+                loose: Some(vec![0xFF; len].into()),
+            };
+            let spoilt: Vec<Value> = block
+                .values
+                .iter()
+                .map(|v| v.patched(writer, 0, &patch))
+                .collect();
+            block.values.extend(spoilt);
+        }
+    }
+
+    /// It has ended.
+    pub fn end_spoil(&mut self, writer: u64, byte: u64, bytes: u64, end: End) {
+        let (first, count) = blocks_of(byte, bytes);
+        self.end_write(writer, first, count, end);
     }
 
     /// A command that writes has ended with these blocks.

@@ -82,6 +82,8 @@ pub enum Use {
     Write(u64, Vec<Option<u8>>),
     /// An engine writes what it makes of other blocks.
     Make(Product),
+    /// An engine writes anything to these bytes: first and number.
+    Spoil(Vec<(u64, u64)>),
     /// It writes zeros to these ranges.
     Zero(Vec<(u64, u64)>),
 }
@@ -191,6 +193,7 @@ impl Verdict {
             }
             Use::Write(_, data) => data.len() as u64,
             Use::Make(product) => product.count * (BLOCK + product.share()),
+            Use::Spoil(parts) => parts.iter().map(|part| part.1).sum(),
             Use::Zero(ranges) => ranges.iter().map(|r| r.1 * BLOCK).sum(),
         }
     }
@@ -212,6 +215,8 @@ impl Verdict {
             (status::ABORTED_SQ_DELETION, _, Use::Write(..)) => End::Untouched,
             (status::ABORTED_SQ_DELETION, ..) => End::Part,
             (status::ABORT_REQUESTED, ..) => End::Part,
+            // What it has read was wrong.
+            (status::INVALID_FIELD, _, Use::Spoil(_)) => End::Part,
             // A list of ranges is checked whole before the first block changes.
             (_, After::Nothing, Use::Zero(_)) => End::Untouched,
             (answer, After::Nothing, _) if refused.contains(&answer) => End::Untouched,

@@ -8,6 +8,7 @@ use crate::media::{Media, BLOCK};
 use crate::memory::Memory;
 use crate::model::{fetch, flags, send, Content, Model, Use, Verdict};
 use crate::namespaces::find;
+use crate::tables;
 
 /// True for commands that move data between host and media.
 pub fn moves(opcode: u8) -> bool {
@@ -76,7 +77,8 @@ impl Model {
             io::READ => send(memory, sqe, count * BLOCK, Content::Media(lba * BLOCK)),
             io::WRITE => fetch(memory, sqe, count * BLOCK),
             io::COMPARE => return compare(sqe, lba, memory, media),
-            opcode if engines::COMMANDS.contains(&opcode) => return engines::verdict(sqe, ns),
+            opcode if engines::BLOCKS.contains(&opcode) => return engines::verdict(sqe, ns),
+            opcode if engines::TABLES.contains(&opcode) => return tables::verdict(sqe, ns),
             io::DATASET_MANAGEMENT if dataset::deallocates(sqe) => {
                 return deallocate(sqe, ns, memory)
             }

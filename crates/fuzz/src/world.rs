@@ -779,6 +779,9 @@ impl World {
             }
             Use::Write(lba, data) => self.media.begin_write(user, *lba, data),
             Use::Make(product) => self.media.begin_make(user, *product),
+            Use::Spoil(parts) => parts
+                .iter()
+                .for_each(|part| self.media.begin_spoil(user, part.0, part.1)),
             Use::Zero(ranges) => ranges
                 .iter()
                 .for_each(|r| self.media.begin_zero(user, r.0, r.1)),

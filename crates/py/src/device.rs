@@ -48,33 +48,13 @@ impl Device {
 
     /// An engine of the design.
     fn plugged(&self, name: &str) -> PyResult<&Plugged> {
-        let engine = self.engines.iter().find(|e| e.engine.name == name);
-        engine.ok_or_else(|| {
-            let names: Vec<&str> = self
-                .engines
-                .iter()
-                .map(|e| e.engine.name.as_str())
-                .collect();
-            let there = if names.is_empty() {
-                "none".into()
-            } else {
-                names.join(", ")
-            };
-            raise(format!(
-                "engine = {name:?}: the design {} has {there}",
-                self.design.name
-            ))
-        })
+        find_engine(&self.design, &self.engines, name)
     }
 
     /// Registers of an engine, and what its folder says of it.
     fn engine(&self, name: &str) -> PyResult<(EngineRegisters, &Manifest)> {
         let engine = self.plugged(name)?;
-        let registers = EngineRegisters {
-            base: engine.offset,
-            size: engine.manifest.registers.0,
-        };
-        Ok((registers, &engine.manifest))
+        Ok((registers_of(engine), &engine.manifest))
     }
 
     /// Where an engine's command page is.
@@ -86,6 +66,98 @@ impl Device {
         };
         self.plugged(name)?.page.ok_or_else(none)
     }
+}
+
+/// Of a design's engines the one of this name.
+fn find_engine<'a>(
+    design: &design::Design,
+    engines: &'a [Plugged],
+    name: &str,
+) -> PyResult<&'a Plugged> {
+    let engine = engines.iter().find(|e| e.engine.name == name);
+    engine.ok_or_else(|| {
+        let names: Vec<&str> = engines.iter().map(|e| e.engine.name.as_str()).collect();
+        let there = if names.is_empty() {
+            "none".into()
+        } else {
+            names.join(", ")
+        };
+        raise(format!(
+            "engine = {name:?}: the design {} has {there}",
+            design.name
+        ))
+    })
+}
+
+/// Where an engine's registers are.
+fn registers_of(engine: &Plugged) -> EngineRegisters {
+    EngineRegisters {
+        base: engine.offset,
+        size: engine.manifest.registers.0,
+    }
+}
+
+/// Engines as JSON.
+fn engines_of(engines: &[Plugged]) -> String {
+    let engines = engines.iter().map(|e| {
+        json!({
+            "name": e.engine.name, "kind": e.manifest.name, "instance": e.instance, "offset": e.offset,
+            "bytes": e.manifest.registers.0, "page": e.page, "arguments": e.manifest.arguments, "optional": e.manifest.optional, "outputs": e.manifest.outputs,
+            "results": e.manifest.results, "commands": e.commands,
+            "namespaces": [e.namespaces.start(), e.namespaces.end()],
+            "media": [e.media.start, e.media.end], "local": e.local,
+        })
+    });
+    Value::from(engines.collect::<Vec<_>>()).to_string()
+}
+
+/// Names of the masters of a channel, in the order of their numbers.
+fn masters_of(engines: &[Plugged]) -> Vec<String> {
+    let engines = engines.iter().map(|e| e.engine.name.clone());
+    ["pm", "nvme"]
+        .map(String::from)
+        .into_iter()
+        .chain(engines)
+        .collect()
+}
+
+/// What is given of the values of a master is set, the others stay.
+fn set_qos(
+    host: &mut SimHost,
+    qos: Qos,
+    names: &[String],
+    master: &str,
+    [reads, writes, weight]: [Option<u32>; 3],
+) -> PyResult<()> {
+    let Some(n) = names.iter().position(|name| name == master) else {
+        let names = names.join(", ");
+        return Err(raise(format!("master = {master:?}: allowed are {names}")));
+    };
+    let mut values = qos.get(host, n as u32).map_err(raise)?;
+    for (place, value) in [
+        (&mut values.reads, reads),
+        (&mut values.writes, writes),
+        (&mut values.weight, weight),
+    ] {
+        *place = value.unwrap_or(*place);
+    }
+    qos.set(host, n as u32, values).map_err(raise)
+}
+
+/// Waits for the end of an engine; its return value, or nothing when it has not ended by then.
+fn wait_for_engine(
+    py: Python<'_>,
+    host: &mut SimHost,
+    registers: EngineRegisters,
+    timeout: Time,
+) -> PyResult<Option<u32>> {
+    let mut teller = Teller::new(None);
+    let outcome = py.detach(|| {
+        let deadline = host.now() + timeout;
+        let mut go_on = || teller.tell(0, 1);
+        registers.wait(host, ENGINE_POLL, deadline, &mut go_on)
+    });
+    teller.settle(outcome)
 }
 
 /// The media that a design names.
@@ -140,20 +212,16 @@ const MEDIA_PIECE: u64 = 4 << 20;
 impl Device {
     /// The masters of a memory channel.
     fn masters(&self) -> Vec<String> {
-        let engines = self.engines.iter().map(|e| e.engine.name.clone());
-        ["pm", "nvme"]
-            .map(String::from)
-            .into_iter()
-            .chain(engines)
-            .collect()
+        masters_of(&self.engines)
     }
 
     fn qos(&self, session: &Session) -> PyResult<Qos> {
-        let none = || raise("the device has no block of quality of service".to_string());
-        session.inventory.qos().ok_or_else(none)
+        session.inventory.qos().ok_or_else(|| raise(NO_QOS))
     }
 }
 
+/// What a device without that block answers.
+const NO_QOS: &str = "the device has no block of quality of service";
 /// Bytes of a load.
 const LINE: u64 = 64;
 /// Simulated time between two looks at whether an engine has ended.
@@ -263,6 +331,7 @@ impl Device {
             let teller = progress.as_ref().map(|p| p.clone_ref(py));
             let factory = self::factory(py, &design, engine, &options, teller)?;
             others.push(PeerParts {
+                engines: design.engines(&root).map_err(raise)?,
                 design,
                 factory,
                 media,
@@ -688,6 +757,56 @@ impl Device {
         })
     }
 
+    /// Sets the arguments of an engine of a peer and starts it.
+    fn peer_engine_start(&self, peer: usize, name: &str, arguments: Vec<u64>) -> PyResult<()> {
+        let mut state = self.lock()?;
+        let session = state.session()?;
+        let other = session.peer(peer)?;
+        let engine = find_engine(&other.design, &other.engines, name)?;
+        check_arguments(name, &engine.manifest, &arguments)?;
+        let registers = registers_of(engine);
+        let start = |host: &mut SimHost| registers.start(host, &arguments);
+        session.with_peer(peer, start)?.map_err(raise)
+    }
+
+    /// Waits for the end of an engine of a peer, as `engine_wait`.
+    #[pyo3(signature = (peer, name, timeout_us=1_000_000))]
+    fn peer_engine_wait(
+        &self,
+        py: Python<'_>,
+        peer: usize,
+        name: &str,
+        timeout_us: u64,
+    ) -> PyResult<Option<u32>> {
+        let mut state = self.lock()?;
+        let timeout = timeout(timeout_us)?;
+        let session = state.session()?;
+        let other = session.peer(peer)?;
+        let registers = registers_of(find_engine(&other.design, &other.engines, name)?);
+        let wait = |host: &mut SimHost| wait_for_engine(py, host, registers, timeout);
+        session.with_peer(peer, wait)?
+    }
+
+    /// Sets what is given of a master of a peer, as `qos_set`.
+    #[pyo3(signature = (peer, master, reads=None, writes=None, weight=None))]
+    fn peer_qos_set(
+        &self,
+        peer: usize,
+        master: &str,
+        reads: Option<u32>,
+        writes: Option<u32>,
+        weight: Option<u32>,
+    ) -> PyResult<()> {
+        let mut state = self.lock()?;
+        let session = state.session()?;
+        let other = session.peer(peer)?;
+        let names = masters_of(&other.engines);
+        let qos = other.inventory.qos();
+        let qos = qos.ok_or_else(|| raise(NO_QOS))?;
+        let set = |host: &mut SimHost| set_qos(host, qos, &names, master, [reads, writes, weight]);
+        session.with_peer(peer, set)?
+    }
+
     /// Gives every channel of a peer's storage the timing of a media profile (name, path or TOML text).
     fn peer_delay_set(&self, peer: usize, profile: &str) -> PyResult<()> {
         self.set_on_peer(peer, &find_profile(profile)?)
@@ -941,17 +1060,14 @@ impl Device {
 
     /// The engines of the design, as JSON: name, kind, arguments, outputs, results, where they are in BAR4.
     #[getter]
-    fn engines(&self) -> PyResult<String> {
-        let engines = self.engines.iter().map(|e| {
-            json!({
-                "name": e.engine.name, "kind": e.manifest.name, "instance": e.instance, "offset": e.offset,
-                "bytes": e.manifest.registers.0, "page": e.page, "arguments": e.manifest.arguments, "optional": e.manifest.optional, "outputs": e.manifest.outputs,
-                "results": e.manifest.results, "commands": e.commands,
-                "namespaces": [e.namespaces.start(), e.namespaces.end()],
-                "media": [e.media.start, e.media.end], "local": e.local,
-            })
-        });
-        Ok(Value::from(engines.collect::<Vec<_>>()).to_string())
+    fn engines(&self) -> String {
+        engines_of(&self.engines)
+    }
+
+    /// The engines of a peer, as `engines`.
+    fn peer_engines(&self, peer: usize) -> PyResult<String> {
+        let mut state = self.lock()?;
+        Ok(engines_of(&state.session()?.peer(peer)?.engines))
     }
 
     /// Sets an engine's arguments and starts it.
@@ -979,13 +1095,7 @@ impl Device {
         let timeout = timeout(timeout_us)?;
         let (registers, _) = self.engine(name)?;
         let host = state.session()?.host();
-        let mut teller = Teller::new(None);
-        let outcome = py.detach(|| {
-            let deadline = host.now() + timeout;
-            let mut go_on = || teller.tell(0, 1);
-            registers.wait(host, ENGINE_POLL, deadline, &mut go_on)
-        });
-        teller.settle(outcome)
+        wait_for_engine(py, host, registers, timeout)
     }
 
     /// What an engine tells beside its return value, in the order of its outputs.
@@ -1062,7 +1172,7 @@ impl Device {
         let session = state.session()?;
         let mut teller = Teller::new(None);
         let outcome = py.detach(|| {
-            let mut go_on = || teller.tell(0, 1);
+            let mut go_on = |_: &mut _| teller.tell(0, 1);
             (session.controller).execute_raw_while(0, sqe, COMMAND_PIECE, &mut go_on)
         });
         let completion = teller.settle(outcome)?;
@@ -1094,22 +1204,10 @@ impl Device {
         weight: Option<u32>,
     ) -> PyResult<()> {
         let mut state = self.lock()?;
-        let names = self.masters();
-        let Some(n) = names.iter().position(|name| name == master) else {
-            let names = names.join(", ");
-            return Err(raise(format!("master = {master:?}: allowed are {names}")));
-        };
         let session = state.session()?;
         let qos = self.qos(session)?;
-        let mut values = qos.get(session.host(), n as u32).map_err(raise)?;
-        for (place, value) in [
-            (&mut values.reads, reads),
-            (&mut values.writes, writes),
-            (&mut values.weight, weight),
-        ] {
-            *place = value.unwrap_or(*place);
-        }
-        qos.set(session.host(), n as u32, values).map_err(raise)
+        let values = [reads, writes, weight];
+        set_qos(session.host(), qos, &self.masters(), master, values)
     }
 
     /// Flush.

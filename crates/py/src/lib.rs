@@ -44,6 +44,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sort::table_put, module)?)?;
     module.add_function(wrap_pyfunction!(sort::table_list, module)?)?;
     module.add_function(wrap_pyfunction!(sort::table_get, module)?)?;
+    module.add_function(wrap_pyfunction!(sort::table_explain, module)?)?;
     module.add_function(wrap_pyfunction!(sort::table_schema, module)?)?;
     module.add_function(wrap_pyfunction!(sort::table_drop, module)?)?;
     module.add_function(wrap_pyfunction!(device::check_timeout, module)?)?;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use design::engine::Plugged;
 use design::{Identity, Place};
 use device::Factory;
 use driver::control::Inventory;
@@ -31,16 +32,18 @@ pub struct Session {
     _numbers: Vec<Number>,
 }
 
-/// Another device of a host: its registers and its window are used, and nobody gives it commands.
+/// Another device of a host: its registers, its engines and its window are used, and nobody gives it NVMe commands.
 pub struct Peer {
     pub slot: usize,
     pub design: design::Design,
+    pub engines: Vec<Plugged>,
     pub inventory: Inventory,
 }
 
 /// What a session's other devices are made of.
 pub struct PeerParts {
     pub design: design::Design,
+    pub engines: Vec<Plugged>,
     pub factory: Factory,
     pub media: Media,
 }
@@ -98,7 +101,7 @@ impl Session {
                 &number,
             )?;
             numbers.push(number);
-            beside.push((at, other.design));
+            beside.push((at, other.design, other.engines));
         }
         if tracer.is_some() && !system.set_tracer(slot, tracer) {
             return Err(raise(NO_TRACE));
@@ -108,11 +111,12 @@ impl Session {
         let mut controller = Controller::start(host, driver).map_err(raise)?;
         let own = inventory(controller.host_mut())?;
         let mut peers = Vec::new();
-        for (slot, design) in beside {
+        for (slot, design, engines) in beside {
             let inventory = controller.host_mut().with_device(slot, inventory)?;
             peers.push(Peer {
                 slot,
                 design,
+                engines,
                 inventory,
             });
         }

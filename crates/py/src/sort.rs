@@ -24,8 +24,17 @@ fn options() -> RtlOptions {
 }
 
 /// A report with what it was made with.
-fn tell(report: &Report, design: &design::Design, engine: Engine, built: Option<String>) -> String {
+fn tell(
+    report: &Report,
+    design: &design::Design,
+    engine: Engine,
+    built: Option<String>,
+    trace: bool,
+) -> String {
     let mut value = report.to_json();
+    if trace {
+        value["trace"] = report.trace();
+    }
     value["design"] = design.name.clone().into();
     value["engine"] = engine.name().into();
     value["build"] = built.into();
@@ -55,10 +64,11 @@ fn write<'py>(
 }
 
 /// Sorts a table, the bytes of a file ("parquet", "arrow", "stream" or "csv"), on so many devices of a design. Returns a report as JSON, and the table
-/// as a file. `name` is what errors call it; `build` hears of a compilation, and `progress` of bytes moved.
+/// as a file. `name` is what errors call it; `build` hears of a compilation, and `progress` of bytes moved. With `trace` the report has a trace for
+/// Perfetto.
 #[pyfunction]
 #[pyo3(signature = (design, data, by, name="table", *, source="parquet", target="parquet", compression="snappy", devices=1,
-    engine=None, build=None, progress=None))]
+    engine=None, build=None, progress=None, trace=false))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn sort_table<'py>(
     py: Python<'py>,
@@ -73,6 +83,7 @@ pub fn sort_table<'py>(
     engine: Option<&str>,
     build: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
+    trace: bool,
 ) -> PyResult<(String, Bound<'py, PyBytes>)> {
     let design = &design.inner;
     let engine = engine_of(engine)?;
@@ -87,12 +98,12 @@ pub fn sort_table<'py>(
         (sorted, report, None)
     } else {
         let mut factory = factory(py, design, engine, &options(), build)?;
-        let (sorted, report) = run(py, Teller::new(progress), |progress| {
+        let (sorted, report) = run(py, Teller::new(progress), &watched(trace), |progress| {
             plan.run(&mut factory, progress)
         })?;
         (sorted, report, Some(factory.build()))
     };
-    let report = tell(&report, design, engine, built);
+    let report = tell(&report, design, engine, built, trace);
     Ok((report, write(py, &sorted, target)?))
 }
 
@@ -116,16 +127,23 @@ pub fn explain_sort(
     Ok(py.detach(|| plan.explain()).to_string())
 }
 
+fn watched(trace: bool) -> Progress {
+    match trace {
+        true => Progress::watched(),
+        false => Progress::default(),
+    }
+}
+
 /// Works in a thread: Python hears of Ctrl-C in its own.
 fn run<T: Send>(
     py: Python<'_>,
     mut teller: Teller,
+    progress: &Progress,
     work: impl FnOnce(&Progress) -> ::sort::Result<T> + Send,
 ) -> PyResult<T> {
-    let progress = Progress::default();
     let outcome = py.detach(|| {
         std::thread::scope(|scope| {
-            let sorting = scope.spawn(|| work(&progress));
+            let sorting = scope.spawn(|| work(progress));
             while !sorting.is_finished() {
                 std::thread::sleep(LOOK);
                 let (done, total) = progress.now();
@@ -171,7 +189,8 @@ impl<'a> Stand<'a> {
     fn with<T: Send>(
         &mut self,
         py: Python<'_>,
-        progress: Option<Py<PyAny>>,
+        progress: &Progress,
+        told: Option<Py<PyAny>>,
         work: impl FnOnce(&mut Store, &Progress) -> ::sort::Result<T> + Send,
     ) -> PyResult<T> {
         let Stand {
@@ -182,7 +201,7 @@ impl<'a> Stand<'a> {
             ..
         } = self;
         let root: &Path = root;
-        run(py, Teller::new(progress), move |progress| {
+        run(py, Teller::new(told), progress, move |progress| {
             let mut store = Store::open(root, design, factory, media)?;
             let outcome = work(&mut store, progress)?;
             store.close()?;
@@ -190,8 +209,9 @@ impl<'a> Stand<'a> {
         })
     }
 
-    fn tell(&self, report: &Report) -> String {
-        tell(report, self.design, self.engine, Some(self.factory.build()))
+    fn tell(&self, report: &Report, trace: bool) -> String {
+        let built = Some(self.factory.build());
+        tell(report, self.design, self.engine, built, trace)
     }
 }
 
@@ -215,10 +235,10 @@ pub fn table_put(
     let keys = columns(keys).map_err(raise)?;
     let content = read(py, source, data, name)?;
     let mut stand = Stand::new(py, design, media, engine, build)?;
-    let report = stand.with(py, progress, |store, progress| {
+    let report = stand.with(py, &Progress::default(), progress, |store, progress| {
         store.put(table, &content, &keys, progress)
     })?;
-    Ok(stand.tell(&report))
+    Ok(stand.tell(&report, false))
 }
 
 /// The tables on devices with these media files, as JSON.
@@ -232,8 +252,28 @@ pub fn table_list(
     build: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let mut stand = Stand::new(py, design, media, engine, build)?;
-    let list = stand.with(py, None, |store, _| Ok(store.list()))?;
+    let list = stand.with(py, &Progress::default(), None, |store, _| Ok(store.list()))?;
     Ok(Value::to_string(&list))
+}
+
+/// What a sort of a table on devices with these media files would do, as JSON.
+#[pyfunction]
+#[pyo3(signature = (design, media, table, by, *, engine=None, build=None))]
+pub fn table_explain(
+    py: Python<'_>,
+    design: &Design,
+    media: Vec<PathBuf>,
+    table: &str,
+    by: &str,
+    engine: Option<&str>,
+    build: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let by = parse(by).map_err(raise)?;
+    let mut stand = Stand::new(py, design, media, engine, build)?;
+    let plan = stand.with(py, &Progress::default(), None, |store, _| {
+        store.explain(table, &by)
+    })?;
+    Ok(plan.to_string())
 }
 
 /// A table on devices with these media files, without its rows, as an Arrow IPC stream.
@@ -248,7 +288,9 @@ pub fn table_schema<'py>(
     build: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let mut stand = Stand::new(py, design, media, engine, build)?;
-    let nothing = stand.with(py, None, |store, _| store.schema(table))?;
+    let nothing = stand.with(py, &Progress::default(), None, |store, _| {
+        store.schema(table)
+    })?;
     write(py, &nothing, (Format::Stream, Compression::Uncompressed))
 }
 
@@ -264,13 +306,16 @@ pub fn table_drop(
     build: Option<Py<PyAny>>,
 ) -> PyResult<()> {
     let mut stand = Stand::new(py, design, media, engine, build)?;
-    stand.with(py, None, |store, _| store.drop_table(table))
+    stand.with(py, &Progress::default(), None, |store, _| {
+        store.drop_table(table)
+    })
 }
 
 /// Reads a table back from devices with these media files; with `by` it is sorted where it stands. Returns a report as JSON, and the table as a file.
+/// With `trace` the report has a trace for Perfetto.
 #[pyfunction]
 #[pyo3(signature = (design, media, table, by=None, *, target="parquet", compression="snappy", engine=None, build=None,
-    progress=None))]
+    progress=None, trace=false))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn table_get<'py>(
     py: Python<'py>,
@@ -283,14 +328,16 @@ pub fn table_get<'py>(
     engine: Option<&str>,
     build: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
+    trace: bool,
 ) -> PyResult<(String, Bound<'py, PyBytes>)> {
     let by = by.map(parse).transpose().map_err(raise)?;
     let target = written(target, compression)?;
     let mut stand = Stand::new(py, design, media, engine, build)?;
-    let (found, report) = stand.with(py, progress, |store, progress| match &by {
-        Some(by) => store.sort(table, by, progress),
-        None => store.get(table, progress),
-    })?;
-    let report = stand.tell(&report);
+    let (found, report) =
+        stand.with(py, &watched(trace), progress, |store, progress| match &by {
+            Some(by) => store.sort(table, by, progress),
+            None => store.get(table, progress),
+        })?;
+    let report = stand.tell(&report, trace);
     Ok((report, write(py, &found, target)?))
 }

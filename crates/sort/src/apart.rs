@@ -5,7 +5,7 @@ use arrow_select::interleave::interleave_record_batch;
 
 use crate::guard::guarded;
 use crate::key::Key;
-use crate::merge::{merge, Run};
+use crate::merge::{check, merge, Run};
 use crate::{By, Error, Result, Table};
 
 /// Merges tables that are in order, of equal rows those of the first table first. Errors: no table, schemas that differ, a table that is not in order.
@@ -23,12 +23,17 @@ pub fn merged(tables: &[Table], by: &[By]) -> Result<Table> {
             )));
         }
         let rows = key.rows(&key.of_batch(&table.batch))?;
-        let order = (0..rows.num_rows() as u32).collect();
-        let run = Run { rows, order };
-        run.check(|| format!("table {number} has"))?;
-        runs.push(run);
+        let order: Vec<u32> = (0..rows.num_rows() as u32).collect();
+        check(&rows, &order, || format!("table {number} has"))?;
+        let key = &key;
+        // A run asks for rows that follow each other.
+        let keys = move |rows: &[u32]| {
+            let part = table.batch.slice(rows[0] as usize, rows.len());
+            key.rows(&key.of_batch(&part))
+        };
+        runs.push(Run::new(order, Box::new(keys))?);
     }
-    let order: Vec<(usize, usize)> = merge(&runs)
+    let order: Vec<(usize, usize)> = merge(runs)?
         .into_iter()
         .map(|(run, row)| (run as usize, row as usize))
         .collect();

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use design::{Design, HostProfile, Identity, Place, Profile};
 use device::Factory;
@@ -16,6 +17,9 @@ use crate::{Error, Progress, Result};
 
 /// Simulated time that a command may take: sorting is long.
 const PATIENCE: Time = Time::ms(10_000);
+
+/// Simulated time between two looks of an event at whether there is work.
+const LOOK: Time = Time::us(20);
 
 /// A driver of one of the devices.
 pub type Driver = Controller<SharedHost>;
@@ -52,8 +56,16 @@ enum Trouble {
     Device(driver::Error),
 }
 
-/// What one program did: partitions, and what ended it, and at which one.
-type Went = (Vec<(usize, Done)>, Option<Trouble>);
+/// What one device did: partitions, and what ended it at the next one.
+type Round = (Vec<(usize, Done)>, Option<Trouble>);
+
+/// How a program ended.
+enum Went<R> {
+    Device(usize, R),
+    /// An event whose time has not come while there was work.
+    Later(Time, Event),
+    Happened,
+}
 
 /// A host with its devices.
 pub struct Bench {
@@ -139,17 +151,60 @@ impl Bench {
         work: impl Fn(usize, &mut Driver) -> driver::Result<R> + Sync,
     ) -> Result<Vec<R>> {
         let work = &work;
-        let drivers = self.drivers.iter_mut().enumerate();
-        let programs = drivers.map(|(device, driver)| {
-            let program: Program<'_, driver::Result<R>> =
-                Box::new(move |_: &host::Cpu| work(device, driver));
-            (QUEUES * device, program)
-        });
-        let done = self.shared.run(programs.collect()).map_err(Error::new)?;
+        let devices = (0..self.drivers.len()).collect();
+        let done = self.together(devices, |device, driver| work(device, driver))?;
         let named = |(device, outcome): (usize, driver::Result<R>)| {
             outcome.map_err(|e| Error::new(format!("device {device}: {e}")))
         };
-        done.into_iter().enumerate().map(named).collect()
+        done.into_iter().map(named).collect()
+    }
+
+    /// Has these devices do something, all at the same time.
+    fn together<R: Send>(
+        &mut self,
+        devices: Vec<usize>,
+        work: impl Fn(usize, &mut Driver) -> R + Sync,
+    ) -> Result<Vec<(usize, R)>> {
+        let (work, left) = (&work, &AtomicUsize::new(devices.len()));
+        let chosen = |(device, _): &(usize, &mut Driver)| devices.contains(device);
+        let drivers = self.drivers.iter_mut().enumerate().filter(chosen);
+        let mut programs: Vec<(usize, Program<'_, Went<R>>)> = Vec::new();
+        for (device, driver) in drivers {
+            let work = move |_: &host::Cpu| {
+                let done = work(device, driver);
+                left.fetch_sub(1, Relaxed);
+                Went::Device(device, done)
+            };
+            programs.push((QUEUES * device, Box::new(work)));
+        }
+        // Behind the CPUs of the drivers.
+        let first = QUEUES * devices.iter().max().map_or(0, |last| last + 1);
+        for (n, (time, event)) in std::mem::take(&mut self.events).into_iter().enumerate() {
+            let shared = self.shared.clone();
+            let happen = move |cpu: &host::Cpu| {
+                while cpu.now() < time && left.load(Relaxed) > 0 {
+                    let step = time.min(cpu.now() + LOOK);
+                    if cpu.sleep_until(step).is_err() {
+                        break;
+                    }
+                }
+                if cpu.now() < time {
+                    return Went::Later(time, event);
+                }
+                shared.with(event);
+                Went::Happened
+            };
+            programs.push((first + n, Box::new(happen)));
+        }
+        let mut done = Vec::new();
+        for went in self.shared.run(programs).map_err(Error::new)? {
+            match went {
+                Went::Device(device, outcome) => done.push((device, outcome)),
+                Went::Later(time, event) => self.events.push((time, event)),
+                Went::Happened => {}
+            }
+        }
+        Ok(done)
     }
 
     /// Has each device sort its partitions one after another, all devices at the same time. What a device that fails leaves undone others do, if
@@ -208,36 +263,16 @@ impl Bench {
         queues: &[VecDeque<usize>],
         make: &Make,
         progress: &Progress,
-    ) -> Result<Vec<(usize, Went)>> {
-        let busy = |(device, _): &(usize, &mut Driver)| !queues[*device].is_empty();
-        let drivers = self.drivers.iter_mut().enumerate().filter(busy);
-        let mut devices = Vec::new();
-        let mut programs: Vec<(usize, Program<'_, Option<Went>>)> = Vec::new();
-        for (device, driver) in drivers {
-            devices.push(device);
-            let queue = &queues[device];
-            let work = move |_: &host::Cpu| Some(run(driver, queue, make, progress));
-            programs.push((QUEUES * device, Box::new(work)));
-        }
-        for (n, (time, event)) in std::mem::take(&mut self.events).into_iter().enumerate() {
-            let shared = self.shared.clone();
-            let program = move |cpu: &host::Cpu| {
-                if cpu.sleep_until(time).is_ok() {
-                    shared.with(event);
-                }
-                None
-            };
-            programs.push((QUEUES * queues.len() + n, Box::new(program)));
-        }
-        let went = self.shared.run(programs).map_err(Error::new)?;
-        Ok(devices
-            .into_iter()
-            .zip(went.into_iter().flatten())
-            .collect())
+    ) -> Result<Vec<(usize, Round)>> {
+        let busy = |device: &usize| !queues[*device].is_empty();
+        let devices = (0..self.drivers.len()).filter(busy).collect();
+        self.together(devices, |device, driver| {
+            run(driver, &queues[device], make, progress)
+        })
     }
 }
 
-fn run(driver: &mut Driver, queue: &VecDeque<usize>, make: &Make, progress: &Progress) -> Went {
+fn run(driver: &mut Driver, queue: &VecDeque<usize>, make: &Make, progress: &Progress) -> Round {
     let mut done = Vec::new();
     for &partition in queue {
         let job = match make(partition) {

@@ -9,7 +9,7 @@ use device::{Engine, Factory, RtlOptions};
 use sim::{Random, Time};
 
 use crate::bench::{Bench, Event};
-use crate::{parse, Plan, Progress, Report, Result, Table};
+use crate::{parse, Plan, Progress, Report, Result, Store, Table};
 
 const ROWS: usize = 20_000;
 
@@ -160,6 +160,99 @@ fn a_sort_that_is_stopped_leaves_devices_that_work() {
     }
 }
 
+/// Two media files in a folder of their own, which is taken away in the end.
+struct Files {
+    folder: PathBuf,
+    media: Vec<PathBuf>,
+}
+
+impl Files {
+    fn new(name: &str) -> Files {
+        let folder = format!("nearside-sort-{}-{name}", std::process::id());
+        let folder = std::env::temp_dir().join(folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let media = [0, 1].map(|n| folder.join(format!("d{n}"))).into();
+        Files { folder, media }
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[test]
+fn a_standing_table_outlives_its_devices_power() {
+    let mut world = World::new();
+    let room = "[media]\nbytes = \"2 MiB\"\n[nvme]\nnamespaces = [\"2 MiB\"]";
+    let design = world.design.with_values(room).unwrap();
+    let options = RtlOptions::default();
+    let mut factory = Factory::new(&design, Engine::Fast, &options, &mut |_| true).unwrap();
+    let (files, progress, keys) = (Files::new("power"), Progress::default(), ["key".into()]);
+    world.table = world.table.batch.slice(0, 5000).into();
+    world.wanted.retain(|&row| row < 5000);
+    let rows = |table: &Table| {
+        let rows = table.batch.column(0).to_data();
+        UInt32Array::from(rows).values().to_vec()
+    };
+    let mut open = || Store::open(&world.root, &design, &mut factory, &files.media).unwrap();
+    let mut store = open();
+    let begin = store.bench.drivers[0].now();
+    store.put("t", &world.table, &keys, &progress).unwrap();
+    let put = store.bench.drivers[1].now() - begin;
+    let (_, report) = store.sort("t", &parse("key").unwrap(), &progress).unwrap();
+    let sort = report.elapsed();
+    store.close().unwrap();
+    let mut seen = [0; 3];
+    for fail in FAILURES {
+        for moment in (1..40).map(|n| Time(put.0 * n / 39)) {
+            let mut store = open();
+            let at = store.bench.drivers[0].now() + moment;
+            store.bench.events = vec![(at, Box::new(move |machine| fail(machine, 1)))];
+            let outcome = store.put("u", &world.table, &keys, &progress);
+            drop(store);
+            let mut store = open();
+            let list = store.list();
+            let parts = list.as_array().unwrap().iter().find(|t| t["name"] == "u");
+            let parts = parts.map_or(0, |table| table["parts"].as_u64().unwrap());
+            seen[parts as usize] += 1;
+            assert!(
+                outcome.is_err() || parts == 2,
+                "what is acknowledged is there"
+            );
+            assert_eq!(
+                rows(&store.get("t", &progress).unwrap().0),
+                (0..5000).collect::<Vec<u32>>()
+            );
+            let (sorted, _) = store.sort("t", &parse("key").unwrap(), &progress).unwrap();
+            assert_eq!(rows(&sorted), world.wanted);
+            match parts {
+                2 => assert_eq!(rows(&store.get("u", &progress).unwrap().0).len(), 5000),
+                _ => assert!(store.get("u", &progress).is_err()),
+            }
+            if parts > 0 {
+                store.drop_table("u").unwrap();
+            }
+            store.close().unwrap();
+        }
+        for moment in moments(sort) {
+            let mut store = open();
+            let at = store.bench.drivers[0].now() + moment;
+            store.bench.events = vec![(at, Box::new(move |machine| fail(machine, 1)))];
+            // Reading what the host needs comes first.
+            match store.sort("t", &parse("key").unwrap(), &progress) {
+                Ok((sorted, _)) => assert_eq!(rows(&sorted), world.wanted),
+                Err(error) => assert!(error.to_string().starts_with("device 1: "), "{error}"),
+            }
+        }
+    }
+    assert!(
+        seen[0] > 10 && seen[1] + seen[2] > 1,
+        "before and behind: {seen:?}"
+    );
+}
+
 /// Files with such keys do not get through the reader: so what goes to the device is changed.
 #[test]
 fn a_key_that_is_not_in_its_dictionary_is_told_with_its_place() {
@@ -170,31 +263,37 @@ fn a_key_that_is_not_in_its_dictionary_is_told_with_its_place() {
     world.table = Table::read(crate::Format::Parquet, file.unwrap()).unwrap();
     let by = parse("key").unwrap();
     let room = "[nvme]\nnamespaces = [\"1 MiB\"]";
-    let design = world.design.with_values(room).unwrap();
-    let options = RtlOptions::default();
-    let mut factory = Factory::new(&design, Engine::Fast, &options, &mut |_| true).unwrap();
-    let plan = Plan::new(&world.table, &by, &world.root, &design, 1).unwrap();
-    let mut bench = plan.bench(&mut factory).unwrap();
-    let job = |change: &dyn Fn(&mut Vec<u8>)| {
-        let mut job = plan.job(0).unwrap();
-        assert!(job.decode.is_some(), "keys go as they are in the file");
-        change(&mut job.put[1].1);
-        job
-    };
-    let progress = Progress::default();
-    let driver = &mut bench.drivers[0];
-    assert!(driver_run(driver, job(&|_| {}), &progress).is_ok());
-    // The whole run, but its header.
-    let all_ones = |encoded: &mut Vec<u8>| {
-        let from = encoded.len() / 2;
-        encoded[from..].fill(0xFF);
-    };
-    let error = driver_run(driver, job(&all_ones), &progress).unwrap_err();
-    assert!(error.starts_with("decode failed: "), "{error}");
-    let position: usize = error.rsplit(' ').next().unwrap().parse().unwrap();
-    assert!(error.contains("at value ") && position > 0, "{error}");
-    // And the device goes on.
-    assert!(driver_run(driver, job(&|_| {}), &progress).is_ok());
+    // By commands of engines, and by a list of them.
+    for name in ["sort", "pipeline"] {
+        let design = Design::find(&world.root, name)
+            .unwrap()
+            .with_values(room)
+            .unwrap();
+        let options = RtlOptions::default();
+        let mut factory = Factory::new(&design, Engine::Fast, &options, &mut |_| true).unwrap();
+        let plan = Plan::new(&world.table, &by, &world.root, &design, 1).unwrap();
+        let mut bench = plan.bench(&mut factory).unwrap();
+        let job = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut job = plan.job(0).unwrap();
+            assert!(job.decode.is_some(), "keys go as they are in the file");
+            change(&mut job.put[1].1);
+            job
+        };
+        let progress = Progress::default();
+        let driver = &mut bench.drivers[0];
+        assert!(driver_run(driver, job(&|_| {}), &progress).is_ok());
+        // The whole run, but its header.
+        let all_ones = |encoded: &mut Vec<u8>| {
+            let from = encoded.len() / 2;
+            encoded[from..].fill(0xFF);
+        };
+        let error = driver_run(driver, job(&all_ones), &progress).unwrap_err();
+        assert!(error.starts_with("decode failed: "), "{error}");
+        let position: usize = error.rsplit(' ').next().unwrap().parse().unwrap();
+        assert!(error.contains("at value ") && position > 0, "{error}");
+        // And the device goes on.
+        assert!(driver_run(driver, job(&|_| {}), &progress).is_ok());
+    }
 }
 
 fn driver_run(

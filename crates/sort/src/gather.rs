@@ -7,8 +7,8 @@ use arrow_schema::SchemaRef;
 use crate::bench::{Failure, Outcome};
 use crate::form::Form;
 use crate::key::{prefix, Compared, Key};
-use crate::merge::{merge, order, Arrival, Run};
-use crate::report::Device;
+use crate::merge::{check, merge, order, Arrival, Run};
+use crate::report::{Device, Stage};
 use crate::{Error, Report, Result};
 
 /// Whether rows have keys that an engine took for equal, of partitions whose first key is so.
@@ -38,12 +38,12 @@ impl Gather<'_> {
     ) -> Result<RecordBatch> {
         let Gather { key, form, .. } = self;
         report.devices = vec![Device::default(); devices];
-        let mut runs = Vec::new();
+        let mut orders = Vec::new();
         for outcome in &outcomes {
-            let rows = outcome.done.rows.as_slice();
-            let count = rows.len() / form.row_bytes;
-            let given: Vec<(u32, u32)> = (0..count as u32).map(|row| (0, row)).collect();
-            let columns = form.decode(self.columns, &key.columns, &[rows], &given)?;
+            let part = outcome.done.rows.as_slice();
+            let count = part.len() / form.row_bytes;
+            let given: Vec<u32> = (0..count as u32).collect();
+            let columns = self.keys(part, &given)?;
             let nulls = match key.columns.len() == 1 || self.alike.is_some() {
                 true => columns[0].logical_null_count(),
                 false => 0,
@@ -63,24 +63,51 @@ impl Gather<'_> {
                     order(&rows, arrival, key.nulls_first, alike, &mut report.ties)
                 }
             };
-            let run = Run { rows, order };
-            run.check(|| format!("partition {} came back with", outcome.partition))?;
-            runs.push(run);
+            check(&rows, &order, || {
+                format!("partition {} came back with", outcome.partition)
+            })?;
+            orders.push(order);
             let device = &mut report.devices[outcome.device];
             device.rows += count;
             device.nulls += nulls;
             device.partitions += 1;
-            device.stages.extend(outcome.done.stages.iter().cloned());
+            let stages = outcome.done.stages.iter().cloned();
+            device.stages.extend(stages.map(|stage| Stage {
+                partition: outcome.partition,
+                ..stage
+            }));
+            device.looks.push(outcome.done.looks.clone());
         }
         for failure in failures {
             report.devices[failure.device].failed = Some(failure.error);
         }
-        let order = merge(&runs);
-        drop(runs);
+        let order = self.merge(&outcomes, orders)?;
         let all: Vec<usize> = (0..self.columns.len()).collect();
         let parts: Vec<&[u8]> = outcomes.iter().map(|o| o.done.rows.as_slice()).collect();
         let columns = form.decode(self.columns, &all, &parts, &order)?;
         RecordBatch::try_new(self.schema.clone(), columns).map_err(Error::new)
+    }
+
+    /// The key's columns of rows of a partition.
+    fn keys(&self, part: &[u8], rows: &[u32]) -> Result<Vec<ArrayRef>> {
+        let rows: Vec<(u32, u32)> = rows.iter().map(|&row| (0, row)).collect();
+        self.form
+            .decode(self.columns, &self.key.columns, &[part], &rows)
+    }
+
+    /// All rows in order, as (partition, row).
+    fn merge(&self, outcomes: &[Outcome], mut orders: Vec<Vec<u32>>) -> Result<Vec<(u32, u32)>> {
+        if orders.len() == 1 {
+            let only = orders.pop().unwrap_or_default();
+            return Ok(only.into_iter().map(|row| (0, row)).collect());
+        }
+        let runs = outcomes.iter().zip(orders).map(|(outcome, order)| {
+            let part = outcome.done.rows.as_slice();
+            let keys = move |rows: &[u32]| self.key.rows(&self.keys(part, rows)?);
+            Run::new(order, Box::new(keys))
+        });
+        let runs: Result<Vec<Run>> = runs.collect();
+        merge(runs?)
     }
 }
 

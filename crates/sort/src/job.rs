@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use driver::{Completion, Controller, Error, Host};
-use sim::Time;
+use sim::{Clock, Time};
 use spec::nvme::Sqe;
 
 use crate::digest;
@@ -11,6 +11,7 @@ use crate::pages::Shape as Pages;
 use crate::report::Stage;
 use crate::room::{unit, Room};
 use crate::transfer::{get, put};
+use crate::watch::{Look, Watch, INTERVAL};
 use crate::Progress;
 
 /// Keys up to which the sorter writes nothing but indexes to its target.
@@ -18,12 +19,47 @@ const TWO_PASSES: u64 = 8 << 20;
 /// Simulated time between two looks at whether to go on.
 const PIECE: Time = Time::us(200);
 
+/// Bytes of an entry of a list, and of its report (hw/engine/pipeline).
+const ENTRY: usize = 64;
+/// Asks for reports.
+const REPORT: u32 = 1;
+
 /// Opcodes of the engines' commands.
 #[derive(Clone, Copy, Debug)]
 pub struct Opcodes {
     pub sort: u8,
     pub shuffle: u8,
     pub decode: Option<u8>,
+    /// Those are of entries in lists of a pipeline.
+    pub lists: Option<Lists>,
+}
+
+impl Opcodes {
+    /// Of entries in lists, whatever opcodes a design gives its engines.
+    pub const OF_ENTRIES: Opcodes = Opcodes {
+        sort: 0xD0,
+        shuffle: 0xD8,
+        decode: Some(0xD4),
+        lists: None,
+    };
+}
+
+/// An engine `pipeline`.
+#[derive(Clone, Copy, Debug)]
+pub struct Lists {
+    pub opcode: u8,
+    /// In its cycles it says how long entries took.
+    pub clock: Clock,
+}
+
+/// A command of an engine.
+struct Step {
+    name: &'static str,
+    sqe: Sqe,
+    /// Of keys or rows.
+    bytes: u64,
+    /// What dword 0 of its completion counts.
+    counted: Option<&'static str>,
 }
 
 /// A partition's sizes.
@@ -109,6 +145,8 @@ pub struct Done {
     /// Of these rows.
     pub digest: u64,
     pub stages: Vec<Stage>,
+    /// If it is watched.
+    pub looks: Vec<Look>,
 }
 
 impl Job {
@@ -118,17 +156,14 @@ impl Job {
         controller: &mut Controller<H>,
         progress: &Progress,
     ) -> driver::Result<Done> {
-        let mut stages = Stages {
-            controller,
-            progress,
-            done: Vec::new(),
-        };
+        let mut stages = Stages::new(controller, progress)?;
         let Job { shape, .. } = self;
         let (source, work) = (&self.source, &self.work);
         if !self.put.is_empty() {
             stages.put(&self.put)?;
         }
         let count = shape.sorted as u32;
+        let mut steps = Vec::new();
         if let (Some(decode), Some(opcode)) = (&self.decode, self.opcodes.decode) {
             let bytes = decode.encoded.end - decode.encoded.start;
             let command = Sqe::new(opcode)
@@ -138,7 +173,12 @@ impl Job {
                 .with_cdw(13, count)
                 .with_cdw(14, bytes as u32)
                 .with_cdw(15, decode.pages.dword());
-            stages.command("decode", command, bytes, Some("value"))?;
+            steps.push(Step {
+                name: "decode",
+                sqe: command,
+                bytes,
+                counted: Some("value"),
+            });
         }
         if count > 0 {
             let sort = Sqe::new(self.opcodes.sort)
@@ -147,7 +187,12 @@ impl Job {
                 .with_cdw(12, unit(&work.scratch))
                 .with_cdw(13, count)
                 .with_cdw(14, self.kind);
-            stages.command("sort", sort, (shape.sorted * shape.key_bytes) as u64, None)?;
+            steps.push(Step {
+                name: "sort",
+                sqe: sort,
+                bytes: (shape.sorted * shape.key_bytes) as u64,
+                counted: None,
+            });
             let shuffle = Sqe::new(self.opcodes.shuffle)
                 .with_cdw(10, unit(&work.indexes))
                 .with_cdw(11, unit(&source.table))
@@ -155,14 +200,27 @@ impl Job {
                 .with_cdw(13, count)
                 .with_cdw(14, shape.rows as u32)
                 .with_cdw(15, shape.row_bytes as u32);
-            let bytes = (shape.sorted * shape.row_bytes) as u64;
-            stages.command("shuffle", shuffle, bytes, Some("index"))?;
+            steps.push(Step {
+                name: "shuffle",
+                sqe: shuffle,
+                bytes: (shape.sorted * shape.row_bytes) as u64,
+                counted: Some("index"),
+            });
+        }
+        match self.opcodes.lists {
+            // It is read before its first entry runs, and its reports are written behind the last one: the sorter's scratch has room.
+            Some(lists) if !steps.is_empty() => stages.list(&lists, &work.scratch, &steps)?,
+            _ => steps.iter().try_for_each(|step| stages.command(step))?,
         }
         let mut rows = vec![0; shape.rows * shape.row_bytes];
         let (sorted, others) = rows.split_at_mut(shape.sorted * shape.row_bytes);
         let behind = source.table.start + sorted.len() as u64;
         stages.get([(work.target.start, sorted), (behind, others)])?;
-        let stages = stages.done;
+        let Stages {
+            done: stages,
+            watch,
+            ..
+        } = stages;
         let digest = digest::of_rows(&rows, shape.row_bytes);
         if self.digest.is_some_and(|wanted| wanted != digest) {
             let wrong = "the rows that came back are not those of the table";
@@ -172,6 +230,7 @@ impl Job {
             rows,
             digest,
             stages,
+            looks: watch.looks,
         })
     }
 }
@@ -181,12 +240,30 @@ pub struct Stages<'a, H: Host> {
     pub controller: &'a mut Controller<H>,
     pub progress: &'a Progress,
     pub done: Vec<Stage>,
+    watch: Watch,
 }
 
-impl<H: Host> Stages<'_, H> {
+impl<'a, H: Host> Stages<'a, H> {
+    pub fn new(
+        controller: &'a mut Controller<H>,
+        progress: &'a Progress,
+    ) -> driver::Result<Stages<'a, H>> {
+        let watch = match progress.is_watched() {
+            true => Watch::new(controller.host_mut())?,
+            false => Watch::default(),
+        };
+        Ok(Stages {
+            controller,
+            progress,
+            done: Vec::new(),
+            watch,
+        })
+    }
+
     fn end(&mut self, name: &'static str, begin: Time, bytes: u64, commands: u64) {
         self.done.push(Stage {
             name,
+            partition: 0,
             begin,
             end: self.controller.now(),
             bytes,
@@ -198,7 +275,8 @@ impl<H: Host> Stages<'_, H> {
     pub fn put(&mut self, parts: &[(Range<u64>, Vec<u8>)]) -> driver::Result<()> {
         let (begin, mut bytes, mut commands) = (self.controller.now(), 0, 0);
         for (place, data) in parts {
-            commands += put(self.controller, place.start, data, self.progress)?;
+            let watch = &mut self.watch;
+            commands += put(self.controller, place.start, data, self.progress, watch)?;
             bytes += data.len() as u64;
         }
         self.end("put", begin, bytes, commands);
@@ -210,29 +288,84 @@ impl<H: Host> Stages<'_, H> {
         let (begin, mut bytes, mut commands) = (self.controller.now(), 0, 0);
         for (place, out) in parts {
             bytes += out.len() as u64;
-            commands += get(self.controller, place, out, self.progress)?;
+            let watch = &mut self.watch;
+            commands += get(self.controller, place, out, self.progress, watch)?;
         }
         self.end("get", begin, bytes, commands);
         Ok(())
     }
 
-    /// Runs a command of an engine. `counted` is what dword 0 of its completion counts.
-    fn command(
-        &mut self,
-        name: &'static str,
-        sqe: Sqe,
-        bytes: u64,
-        counted: Option<&str>,
-    ) -> driver::Result<()> {
+    /// Runs a command of an engine.
+    fn command(&mut self, step: &Step) -> driver::Result<()> {
         let begin = self.controller.now();
+        let completion = self.execute(step.sqe)?;
+        check(step.name, completion, step.counted)?;
+        self.progress.add(step.bytes);
+        self.end(step.name, begin, step.bytes, 1);
+        Ok(())
+    }
+
+    fn execute(&mut self, sqe: Sqe) -> driver::Result<Completion> {
         let sqe = sqe.with_nsid(self.controller.nsid());
-        let progress = self.progress;
-        let mut go_on = || progress.go_on();
-        let completion = self
-            .controller
-            .execute_raw_while(0, sqe, PIECE, &mut go_on)?;
+        let interval = match self.progress.is_watched() {
+            true => INTERVAL,
+            false => PIECE,
+        };
+        let (progress, watch) = (self.progress, &mut self.watch);
+        let mut looked = Ok(());
+        let mut go_on = |host: &mut H| {
+            looked = watch.pass(host);
+            looked.is_ok() && progress.go_on()
+        };
+        let completion = (self.controller).execute_raw_while(0, sqe, interval, &mut go_on);
+        looked?;
+        self.watch.look(self.controller.host_mut())?;
+        completion
+    }
+
+    /// Runs commands of engines as a list, which stands at `place`. The list is one command; its first stage has it.
+    fn list(&mut self, lists: &Lists, place: &Range<u64>, steps: &[Step]) -> driver::Result<()> {
+        let dwords = steps.iter().flat_map(|step| step.sqe.dw);
+        let mut data: Vec<u8> = dwords.flat_map(u32::to_le_bytes).collect();
+        data.resize(2 * ENTRY * steps.len(), 0);
+        // What moves here is none of the table.
+        let (aside, watch) = (Progress::default(), &mut self.watch);
+        put(self.controller, place.start, &data, &aside, watch)?;
+        let list = Sqe::new(lists.opcode)
+            .with_cdw(10, unit(place))
+            .with_cdw(13, steps.len() as u32)
+            .with_cdw(14, REPORT);
+        let mut completion = self.execute(list)?;
+        let end = self.controller.now();
+        let watch = &mut self.watch;
+        get(self.controller, place.start, &mut data, &aside, watch)?;
+        let reports = &data[ENTRY * steps.len()..];
+        let dword = |step: usize, n: usize| {
+            let bytes = &reports[ENTRY * step + 4 * n..][..4];
+            bytes.iter().rev().fold(0, |v, &b| v << 8 | u32::from(b))
+        };
+        let (mut name, mut counted, failed) = ("pipeline", None, completion.result as usize);
+        if let Some(step) = steps.get(failed) {
+            (name, counted) = (step.name, step.counted);
+            completion.result = dword(failed, 1);
+        }
         check(name, completion, counted)?;
-        self.end(name, begin, bytes, 1);
+        let took: Vec<Time> = (0..steps.len())
+            .map(|step| lists.clock.edge(dword(step, 2).into()))
+            .collect();
+        let mut begin = took.iter().fold(end, |end, &took| end.saturating_sub(took));
+        for (n, (step, took)) in steps.iter().zip(took).enumerate() {
+            self.done.push(Stage {
+                name: step.name,
+                partition: 0,
+                begin,
+                end: begin + took,
+                bytes: step.bytes,
+                commands: u64::from(n == 0),
+            });
+            self.progress.add(step.bytes);
+            begin += took;
+        }
         Ok(())
     }
 }

@@ -20,10 +20,14 @@ mod pages;
 mod plan;
 mod progress;
 mod report;
+mod rest;
 mod room;
+mod standing;
 mod store;
 mod table;
+mod trace;
 mod transfer;
+mod watch;
 
 pub use apart::merged;
 pub use error::{Error, Result};

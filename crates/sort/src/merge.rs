@@ -51,50 +51,91 @@ fn key(rows: &Rows, row: u32) -> Row<'_> {
     rows.row(row as usize)
 }
 
-/// Rows of a device, with the order in which they come.
-pub struct Run {
-    pub rows: Rows,
-    pub order: Vec<u32>,
+/// Refuses rows that are not in order; `whose` begins what the error says.
+pub fn check(rows: &Rows, order: &[u32], whose: impl FnOnce() -> String) -> Result<()> {
+    let sorted = order.is_sorted_by(|&a, &b| key(rows, a) <= key(rows, b));
+    let wrong = || Error::new(format!("{} rows that are not in order", whose()));
+    sorted.then_some(()).ok_or_else(wrong)
 }
 
-impl Run {
-    /// Refuses a run that is not in order; `whose` begins what the error says.
-    pub fn check(&self, whose: impl FnOnce() -> String) -> Result<()> {
-        let rows = &self.rows;
-        let sorted = self
-            .order
-            .is_sorted_by(|&a, &b| key(rows, a) <= key(rows, b));
-        let wrong = || Error::new(format!("{} rows that are not in order", whose()));
-        sorted.then_some(()).ok_or_else(wrong)
+/// Rows of which a run has the keys at hand.
+const BLOCK: usize = 8192;
+
+/// Makes the normalised keys of rows.
+pub type Keys<'a> = Box<dyn Fn(&[u32]) -> Result<Rows> + 'a>;
+
+/// A partition's rows in their order.
+pub struct Run<'a> {
+    order: Vec<u32>,
+    keys: Keys<'a>,
+    /// Keys of the rows from `first` on.
+    block: Option<Rows>,
+    first: usize,
+    next: usize,
+}
+
+impl<'a> Run<'a> {
+    /// A run at its first row.
+    pub fn new(order: Vec<u32>, keys: Keys<'a>) -> Result<Run<'a>> {
+        let mut run = Run {
+            order,
+            keys,
+            block: None,
+            first: 0,
+            next: 0,
+        };
+        run.fill()?;
+        Ok(run)
     }
 
-    fn at(&self, n: usize) -> Option<Row<'_>> {
-        self.order.get(n).map(|&row| key(&self.rows, row))
+    /// Keys of the next rows.
+    fn fill(&mut self) -> Result<()> {
+        let end = self.order.len().min(self.next + BLOCK);
+        let rows = &self.order[self.next..end];
+        self.block = match rows.is_empty() {
+            true => None,
+            false => Some((self.keys)(rows)?),
+        };
+        self.first = self.next;
+        Ok(())
+    }
+
+    fn head(&self) -> Option<Row<'_>> {
+        let block = self.block.as_ref()?;
+        Some(block.row(self.next - self.first))
+    }
+
+    /// The next row; the run goes on.
+    fn take(&mut self) -> Result<u32> {
+        let row = self.order[self.next];
+        self.next += 1;
+        if self.next - self.first == BLOCK || self.next == self.order.len() {
+            self.fill()?;
+        }
+        Ok(row)
     }
 }
 
 /// A tree whose nodes hold who lost there: the next row costs a comparison a level.
 struct Losers<'a> {
-    runs: &'a [Run],
-    next: Vec<usize>,
+    runs: Vec<Run<'a>>,
     /// At 0 the winner.
     nodes: Vec<usize>,
 }
 
-impl Losers<'_> {
+impl<'a> Losers<'a> {
     /// Whether a run's next row comes before another's; of equal ones the first run's does.
     fn before(&self, a: usize, b: usize) -> bool {
-        match (self.runs[a].at(self.next[a]), self.runs[b].at(self.next[b])) {
+        match (self.runs[a].head(), self.runs[b].head()) {
             (Some(x), Some(y)) => x.cmp(&y).then(a.cmp(&b)).is_lt(),
             (head, _) => head.is_some(),
         }
     }
 
-    fn new(runs: &[Run]) -> Losers<'_> {
+    fn new(runs: Vec<Run<'a>>) -> Losers<'a> {
         let count = runs.len();
         let mut tree = Losers {
             runs,
-            next: vec![0; count],
             nodes: vec![0; count],
         };
         let mut winners = vec![0; 2 * count];
@@ -124,15 +165,14 @@ impl Losers<'_> {
 }
 
 /// All rows in order, as (run, row).
-pub fn merge(runs: &[Run]) -> Vec<(u32, u32)> {
+pub fn merge(runs: Vec<Run>) -> Result<Vec<(u32, u32)>> {
     let total = runs.iter().map(|run| run.order.len()).sum();
     let mut out = Vec::with_capacity(total);
     let mut tree = Losers::new(runs);
     while out.len() < total {
         let run = tree.nodes[0];
-        out.push((run as u32, runs[run].order[tree.next[run]]));
-        tree.next[run] += 1;
+        out.push((run as u32, tree.runs[run].take()?));
         tree.replay(run);
     }
-    out
+    Ok(out)
 }

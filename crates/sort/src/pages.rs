@@ -1,6 +1,8 @@
 //! A key column as it is in its Parquet file: the values of its dictionary, and its keys in runs (RLE and bit-packed), for the
 //! engine `dict_decode`.
 
+use arrow_array::Array;
+use arrow_buffer::NullBuffer;
 use bytes::Bytes;
 use parquet::basic::{Encoding, Type};
 use parquet::column::page::Page;
@@ -54,19 +56,74 @@ enum Keys {
 
 #[derive(Clone, Debug)]
 struct Run {
+    /// Number of its first value; nulls are none.
     first: usize,
     count: usize,
+    /// Bits of a key.
+    width: usize,
+    /// Number of the first value of its row group's dictionary.
+    base: usize,
     keys: Keys,
 }
 
 /// A whole column.
 #[derive(Clone, Debug)]
 pub struct Column {
-    dictionary: Bytes,
+    /// That of each row group, one behind the other.
+    dictionary: Vec<u8>,
     entries: usize,
     width: usize,
     value_bytes: usize,
     runs: Vec<Run>,
+    nulls: Option<NullBuffer>,
+}
+
+/// A key of a packed run.
+fn unpack(keys: &[u8], width: usize, n: usize) -> usize {
+    let first = n * width;
+    let bytes = keys[first / 8..].iter().take(5).rev();
+    let bits = bytes.fold(0u64, |bits, &byte| bits << 8 | u64::from(byte));
+    (bits >> (first % 8) & ((1 << width) - 1)) as usize
+}
+
+impl Run {
+    /// The same keys of another width, counted from the start of all dictionaries.
+    fn widened(&self, width: usize) -> Run {
+        let keys = match &self.keys {
+            Keys::Same(key) => {
+                let key = key
+                    .iter()
+                    .rev()
+                    .fold(0, |key, &b| key << 8 | usize::from(b));
+                let key = (key + self.base).to_le_bytes();
+                Keys::Same(Bytes::copy_from_slice(&key[..width.div_ceil(8)]))
+            }
+            Keys::Packed(keys) => {
+                let (mut out, mut bits, mut held) = (Vec::new(), 0u64, 0);
+                for n in 0..self.count.next_multiple_of(GROUP) {
+                    // What fills up the last group may be anything.
+                    let key = match n < self.count {
+                        true => unpack(keys, self.width, n) + self.base,
+                        false => 0,
+                    };
+                    bits |= (key as u64) << held;
+                    held += width;
+                    while held >= 8 {
+                        out.push(bits as u8);
+                        bits >>= 8;
+                        held -= 8;
+                    }
+                }
+                Keys::Packed(out.into())
+            }
+        };
+        Run {
+            width,
+            base: 0,
+            keys,
+            ..self.clone()
+        }
+    }
 }
 
 /// A length of up to 32 bits; its value and the bytes behind it.
@@ -94,36 +151,37 @@ fn split(bytes: &Bytes, at: usize) -> Option<(Bytes, Bytes)> {
 }
 
 impl Column {
-    /// The key of a table as it is in its file, if the engine can decode that: one row group, one dictionary, no nulls, keys of one width,
-    /// numbers of 4 or 8 bytes.
+    /// The key of a table as it is in its file, if the engine can decode that: dictionaries that fit, all pages with keys, numbers of 4 or 8 bytes.
     pub fn of(table: &Table, key: &Key) -> Option<Column> {
         let file = table.file.clone()?;
         let (&[column], Compared::Plain { .. }) = (&key.columns[..], key.compared) else {
             return None;
         };
-        if table.batch.column(column).null_count() > 0 {
-            return None;
-        }
         let schema = table.schema();
         let name = schema.field(column).name().clone();
-        let (bytes, rows) = (key.bytes, table.batch.num_rows());
+        let array = table.batch.column(column);
+        let empty = Column {
+            dictionary: Vec::new(),
+            entries: 0,
+            width: 0,
+            value_bytes: key.bytes,
+            runs: Vec::new(),
+            nulls: array.nulls().cloned(),
+        };
         // The table has been read: what is odd here goes the other way.
-        let read = || Column::read(file, &name, bytes, rows).map_err(Error::new);
+        let read = || empty.read(file, &name, array.len()).map_err(Error::new);
         guarded("no pages", || -> Result<Option<Column>> { read() })
             .ok()
             .flatten()
     }
 
     fn read(
+        mut self,
         file: Bytes,
         name: &str,
-        value_bytes: usize,
         rows: usize,
     ) -> parquet::errors::Result<Option<Column>> {
         let reader = SerializedFileReader::new(file)?;
-        if reader.num_row_groups() != 1 {
-            return Ok(None);
-        }
         let schema = reader.metadata().file_metadata().schema_descr_ptr();
         let leaves = schema.columns().iter();
         let Some(at) = leaves.into_iter().position(|c| c.path().parts() == [name]) else {
@@ -136,49 +194,66 @@ impl Column {
             Type::INT64 | Type::DOUBLE => 8,
             _ => 0,
         };
-        if width != value_bytes || leaf.max_rep_level() > 0 || levels > 1 {
+        if width != self.value_bytes || leaf.max_rep_level() > 0 || levels > 1 {
             return Ok(None);
         }
-        let group = reader.get_row_group(0)?;
-        let mut column: Option<Column> = None;
         let mut row = 0;
-        for page in group.get_column_page_reader(at)? {
-            match (page?, &mut column) {
-                (
-                    Page::DictionaryPage {
-                        buf, num_values, ..
-                    },
-                    None,
-                ) => {
-                    let entries = num_values as usize;
-                    let bytes = entries * value_bytes;
-                    if !(1..=MOST_ENTRIES).contains(&entries)
-                        || bytes > MOST_BYTES
-                        || bytes > buf.len()
-                    {
-                        return Ok(None);
+        for group in 0..reader.num_row_groups() {
+            let mut base = None;
+            for page in reader.get_row_group(group)?.get_column_page_reader(at)? {
+                let taken = match (page?, base) {
+                    (
+                        Page::DictionaryPage {
+                            buf, num_values, ..
+                        },
+                        None,
+                    ) => {
+                        base = Some(self.entries);
+                        self.dictionary(&buf, num_values as usize)
                     }
-                    column = Some(Column {
-                        dictionary: buf.slice(..bytes),
-                        entries,
-                        width: usize::MAX,
-                        value_bytes,
-                        runs: Vec::new(),
-                    });
-                }
-                (page, Some(column)) => match column.page(&page, levels > 0, row) {
-                    Some(count) => row += count,
+                    (page, Some(base)) => self.page(&page, levels > 0, base, row),
+                    _ => None,
+                };
+                match taken {
+                    Some(taken) => row += taken,
                     None => return Ok(None),
-                },
-                _ => return Ok(None),
+                }
             }
         }
-        Ok(column.filter(|column| row == rows && column.width <= 32))
+        if row != rows || self.runs.is_empty() {
+            return Ok(None);
+        }
+        self.width = self.runs[0].width;
+        let same = |run: &Run| (run.width, run.base) == (self.width, 0);
+        if !self.runs.iter().all(same) {
+            self.width = (self.entries.max(2) - 1).ilog2() as usize + 1;
+            self.runs = self
+                .runs
+                .iter()
+                .map(|run| run.widened(self.width))
+                .collect();
+        }
+        Ok(Some(self))
     }
 
-    /// Takes the keys of a data page; how many. Nothing if it is not what the engine can decode.
-    fn page(&mut self, page: &Page, levels: bool, first: usize) -> Option<usize> {
-        let (buf, values, encoding, skip) = match page {
+    /// Takes the dictionary of a row group. It is no row.
+    fn dictionary(&mut self, values: &[u8], entries: usize) -> Option<usize> {
+        let values = values.get(..entries.checked_mul(self.value_bytes)?)?;
+        self.entries += entries;
+        self.dictionary.extend_from_slice(values);
+        let fits = self.entries <= MOST_ENTRIES && self.dictionary.len() <= MOST_BYTES;
+        (fits && entries > 0).then_some(0)
+    }
+
+    /// How many of the first rows have a value.
+    fn values(&self, rows: usize) -> usize {
+        let nulls = self.nulls.as_ref();
+        rows - nulls.map_or(0, |nulls| nulls.slice(0, rows).null_count())
+    }
+
+    /// Takes the keys of a data page; how many rows it has. Nothing if it is not what the engine can decode.
+    fn page(&mut self, page: &Page, levels: bool, base: usize, row: usize) -> Option<usize> {
+        let (buf, rows, encoding, skip) = match page {
             Page::DataPage {
                 buf,
                 num_values,
@@ -209,13 +284,20 @@ impl Column {
         if !known.contains(&encoding) {
             return None;
         }
+        if row + rows > self.nulls.as_ref().map_or(usize::MAX, NullBuffer::len) {
+            return None;
+        }
+        let first = self.values(row);
+        let values = self.values(row + rows) - first;
+        if values == 0 {
+            return Some(rows);
+        }
         let (_, rest) = split(buf, skip)?;
         let (width, mut rest) = split(&rest, 1)?;
         let width = usize::from(width[0]);
-        if !self.runs.is_empty() && self.width != width {
+        if width > 32 {
             return None;
         }
-        self.width = width;
         let mut done = 0;
         while done < values {
             let (header, behind) = length(&rest)?;
@@ -237,17 +319,19 @@ impl Column {
             self.runs.push(Run {
                 first: first + done,
                 count,
+                width,
+                base,
                 keys,
             });
             done += count;
             rest = behind;
         }
-        Some(done)
+        Some(rows)
     }
 
     /// What a device gets for the rows `from..to`.
     pub fn part(&self, from: u32, to: u32) -> Pages {
-        let (from, to) = (from as usize, to as usize);
+        let (from, to) = (self.values(from as usize), self.values(to as usize));
         let mut encoded = Vec::new();
         // Keys of no bits are known.
         let runs = if self.width == 0 { &[] } else { &self.runs[..] };
@@ -267,7 +351,7 @@ impl Column {
             }
         }
         Pages {
-            dictionary: self.dictionary.to_vec(),
+            dictionary: self.dictionary.clone(),
             encoded,
             shape: Shape {
                 entries: self.entries,
@@ -295,8 +379,7 @@ impl Column {
     }
 
     fn single(&self, keys: &[u8], n: usize, out: &mut Vec<u8>) {
-        let bit = |at: usize| u64::from(keys[at / 8] >> (at % 8) & 1);
-        let key = (0..self.width).fold(0, |key, b| key | bit(n * self.width + b) << b);
+        let key = unpack(keys, self.width, n) as u64;
         push_length(out, 1 << 1);
         out.extend_from_slice(&key.to_le_bytes()[..self.width.div_ceil(8)]);
     }
@@ -306,7 +389,9 @@ impl Column {
 mod tests {
     use std::sync::Arc;
 
-    use arrow_array::{ArrayRef, Float64Array, Int32Array, RecordBatch, UInt64Array};
+    use arrow_array::{
+        ArrayRef, Float64Array, Int16Array, Int32Array, Int64Array, RecordBatch, UInt64Array,
+    };
     use parquet::arrow::ArrowWriter;
     use parquet::file::properties::{WriterProperties, WriterVersion};
     use sim::Random;
@@ -354,11 +439,12 @@ mod tests {
         out
     }
 
-    fn parquet(array: ArrayRef, version: WriterVersion, nullable: bool) -> Table {
+    fn parquet(array: ArrayRef, version: WriterVersion, nullable: bool, group: usize) -> Table {
         let columns = [("key", array, nullable)];
         let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
         let properties = WriterProperties::builder()
             .set_writer_version(version)
+            .set_max_row_group_size(group)
             .set_data_page_row_count_limit(700)
             .set_write_batch_size(100)
             .build();
@@ -367,6 +453,21 @@ mod tests {
         writer.write(&batch).unwrap();
         writer.close().unwrap();
         Table::read(crate::Format::Parquet, file).unwrap()
+    }
+
+    /// Parts of a column are what the values are.
+    fn check(table: &Table, random: &mut Random) {
+        let key = Key::of(&table.schema(), &parse("key").unwrap()).unwrap();
+        let column = Column::of(table, &key).expect("the engine can decode it");
+        let rows = table.batch.num_rows() as u64;
+        for _ in 0..60 {
+            let from = random.below(rows - 1) as u32;
+            let to = from + 1 + random.below(rows - u64::from(from)) as u32;
+            let part = table.batch.slice(from as usize, (to - from) as usize);
+            let (order, sorted) = key.split(&part);
+            let wanted = key.encode(&part, &order[..sorted]).unwrap();
+            assert_eq!(decode(&column.part(from, to), sorted), wanted);
+        }
     }
 
     #[test]
@@ -400,20 +501,29 @@ mod tests {
             ];
             for array in arrays {
                 for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
-                    let table = parquet(
-                        array.clone(),
-                        version,
-                        version == WriterVersion::PARQUET_1_0,
-                    );
-                    let key = Key::of(&table.schema(), &parse("key").unwrap()).unwrap();
-                    let column = Column::of(&table, &key).expect("the engine can decode it");
-                    for _ in 0..60 {
-                        let from = random.below(3000) as u32;
-                        let to = from + 1 + random.below(u64::from(3001 - from)) as u32;
-                        let order: Vec<u32> = (from..to).collect();
-                        let wanted = key.encode(&table.batch, &order).unwrap();
-                        assert_eq!(decode(&column.part(from, to), order.len()), wanted);
+                    let nullable = version == WriterVersion::PARQUET_1_0;
+                    for group in [1 << 20, 1000] {
+                        let table = parquet(array.clone(), version, nullable, group);
+                        check(&table, &mut random);
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn keys_grow_with_their_dictionary_and_nulls_have_none() {
+        let mut random = Random::new(2);
+        for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+            for nulls in [0, 3, 9] {
+                for group in [1 << 20, 901] {
+                    let mut value = |n: u64| {
+                        let known = random.below(n / 4 + 1) as i32;
+                        (random.below(10) >= nulls).then_some(known * 3 - 77)
+                    };
+                    let array: ArrayRef =
+                        Arc::new(Int32Array::from_iter((0..3001).map(&mut value)));
+                    check(&parquet(array, version, true, group), &mut random);
                 }
             }
         }
@@ -422,13 +532,14 @@ mod tests {
     #[test]
     fn what_the_engine_can_not_decode_goes_as_values() {
         let key = |table: &Table| Key::of(&table.schema(), &parse("key").unwrap()).unwrap();
-        let nulls = parquet(
-            Arc::new(Int32Array::from(vec![Some(1), None])),
-            WriterVersion::PARQUET_1_0,
-            true,
-        );
-        assert!(Column::of(&nulls, &key(&nulls)).is_none());
-        let memory = Table::from(nulls.batch.clone());
+        // More different values than the engine has room for.
+        let many = Int64Array::from_iter_values(0..70_000);
+        let many = parquet(Arc::new(many), WriterVersion::PARQUET_1_0, true, 1 << 20);
+        assert!(Column::of(&many, &key(&many)).is_none());
+        let short = Int16Array::from(vec![1, 2, 1]);
+        let short = parquet(Arc::new(short), WriterVersion::PARQUET_1_0, true, 1 << 20);
+        assert_eq!(key(&short).bytes, 4);
+        let memory = Table::from(short.batch.clone());
         assert!(Column::of(&memory, &key(&memory)).is_none());
     }
 }

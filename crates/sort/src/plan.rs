@@ -11,15 +11,15 @@ use device::Factory;
 use driver::control::block;
 use serde_json::{json, Value};
 
-use crate::bench::{Bench, Work};
+use crate::bench::{self, Bench};
 use crate::digest;
 use crate::form::Form;
 use crate::gather::Gather;
 use crate::guard::guarded;
-use crate::job::{Decode, Job, Opcodes, Shape};
+use crate::job::{Decode, Job, Lists, Opcodes, Shape, Source, Work};
 use crate::key::Key;
 use crate::merge::Arrival;
-use crate::pages::Column;
+use crate::pages::{Column, Pages};
 use crate::room::Room;
 use crate::{By, Error, Progress, Report, Result, Table};
 
@@ -62,7 +62,15 @@ impl Opcodes {
                 ))
             })
         };
+        if let Some(opcode) = first(block::PIPELINE) {
+            let clock = design.clock();
+            return Ok(Opcodes {
+                lists: Some(Lists { opcode, clock }),
+                ..Opcodes::OF_ENTRIES
+            });
+        }
         Ok(Opcodes {
+            lists: None,
             sort: needed(block::SORTER, "sorter")?,
             shuffle: needed(block::ROW_SHUFFLE, "row_shuffle")?,
             decode: first(block::DICT_DECODE),
@@ -189,23 +197,41 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// Where a partition's keys and rows go, where it is sorted, and what is left.
+    fn room(&self, shape: Shape) -> (Source, Work, Room) {
+        let mut room = Room::new(&self.namespace);
+        let source = shape.source(&mut room);
+        (source, shape.work(&mut room), room)
+    }
+
+    /// A partition's keys as they are in the file, if they are fewer bytes than the values and there is room beside them; and where they go.
+    fn paged(
+        &self,
+        column: &Column,
+        partition: usize,
+        shape: Shape,
+        room: &mut Room,
+    ) -> Option<(Pages, Range<u64>, Range<u64>)> {
+        let Range { start, end } = self.partitions[partition];
+        let pages = column.part(start as u32, end as u32);
+        let bytes = pages.dictionary.len() + pages.encoded.len();
+        let dictionary = room.take(pages.dictionary.len() as u64);
+        let encoded = room.take(pages.encoded.len() as u64);
+        let fewer = bytes < shape.sorted * shape.key_bytes;
+        (fewer && room.fits()).then_some((pages, dictionary, encoded))
+    }
+
     /// What a device gets for a partition, and does with it.
     pub(crate) fn job(&self, partition: usize) -> Result<Job> {
         let begin = Instant::now();
         let job = guarded("the keys can't be normalised", || {
-            let Range { start, end } = self.partitions[partition];
+            let start = self.partitions[partition].start;
             let part = self.part(partition);
             let (order, sorted) = self.key.split(&part);
             let shape = self.shape(order.len(), sorted);
-            let mut room = Room::new(&self.namespace);
-            let source = shape.source(&mut room);
-            let work = shape.work(&mut room);
-            let pages = self.pages.as_ref().and_then(|column| {
-                let pages = column.part(start as u32, end as u32);
-                let dictionary = room.take(pages.dictionary.len() as u64);
-                let encoded = room.take(pages.encoded.len() as u64);
-                room.fits().then_some((pages, dictionary, encoded))
-            });
+            let (source, work, mut room) = self.room(shape);
+            let pages = self.pages.as_ref();
+            let pages = pages.and_then(|column| self.paged(column, partition, shape, &mut room));
             let mut put = Vec::new();
             let decode = match pages {
                 Some((pages, dictionary, encoded)) => {
@@ -276,8 +302,9 @@ impl<'a> Plan<'a> {
 
     pub(crate) fn run_on(self, bench: &mut Bench, progress: &Progress) -> Result<(Table, Report)> {
         let rows = self.table.batch.num_rows();
-        progress.expect((rows * (self.key.bytes + 2 * self.form.row_bytes)) as u64);
-        let work = Work {
+        // Through the link and by the engines.
+        progress.expect((rows * (2 * self.key.bytes + 3 * self.form.row_bytes)) as u64);
+        let work = bench::Work {
             queues: self.queues.clone(),
             movable: true,
             make: &|partition| self.job(partition),
@@ -309,9 +336,11 @@ impl<'a> Plan<'a> {
     pub fn explain(&self) -> Value {
         let partition = |n: &usize| {
             let (order, sorted) = self.key.split(&self.part(*n));
-            let Range { start, end } = self.partitions[*n];
-            let pages = self.pages.as_ref().map(|column| {
-                let pages = column.part(start as u32, end as u32);
+            let pages = self.pages.as_ref().and_then(|column| {
+                let shape = self.shape(order.len(), sorted);
+                self.paged(column, *n, shape, &mut self.room(shape).2)
+            });
+            let pages = pages.map(|(pages, ..)| {
                 json!({"dictionary": pages.dictionary.len(), "encoded": pages.encoded.len()})
             });
             json!({"rows": order.len(), "sorted": sorted, "pages": pages})

@@ -1,4 +1,4 @@
-//! How far a sort is, and whether it shall go on.
+//! How far a sort is, whether it shall go on, and whether it is watched.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -8,9 +8,22 @@ pub struct Progress {
     done: AtomicU64,
     total: AtomicU64,
     stop: AtomicBool,
+    watched: bool,
 }
 
 impl Progress {
+    /// Of a sort that looks at its memories' counters, for a trace.
+    pub fn watched() -> Progress {
+        Progress {
+            watched: true,
+            ..Progress::default()
+        }
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched
+    }
+
     /// Bytes moved, and bytes to move.
     pub fn now(&self) -> (u64, u64) {
         (self.done.load(Relaxed), self.total.load(Relaxed))

@@ -5,11 +5,16 @@ use std::time::Duration;
 use serde_json::{json, Value};
 use sim::Time;
 
+use crate::trace;
+use crate::watch::Look;
+
 /// A stage on one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
     /// put, decode, sort, shuffle or get.
     pub name: &'static str,
+    /// Which partition's.
+    pub partition: usize,
     /// Simulated time at its begin.
     pub begin: Time,
     /// Simulated time at its end.
@@ -31,6 +36,8 @@ pub struct Device {
     pub partitions: usize,
     /// In their order, of all partitions.
     pub stages: Vec<Stage>,
+    /// Of sorts that are watched: by partition, what its channels counted meanwhile.
+    pub looks: Vec<Vec<Look>>,
     /// Why it was given up; others have done its part.
     pub failed: Option<String>,
 }
@@ -132,6 +139,11 @@ impl Report {
         let end = stages().map(|stage| stage.end).max();
         end.unwrap_or_default()
             .saturating_sub(begin.unwrap_or_default())
+    }
+
+    /// A trace for Perfetto: stages, and of a sort that was watched ([`crate::Progress::watched`]) what passed the channels.
+    pub fn trace(&self) -> Value {
+        trace::of(self)
     }
 
     /// All of it.

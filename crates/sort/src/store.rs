@@ -7,33 +7,28 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use arrow_array::{new_empty_array, Array, ArrayRef, RecordBatch};
-use arrow_schema::{Schema, SchemaRef};
-use arrow_select::concat::concat;
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use design::{Design, Identity, Place};
 use device::Factory;
-use parquet::file::metadata::KeyValue;
 use serde_json::{json, Value};
 use sim::Media;
 
 use crate::bench::{Bench, Work};
 use crate::digest::{self, digest};
 use crate::directory::{Bytes, Directory, Entry, KeyColumn, DATA};
-use crate::file::Format;
 use crate::form::Form;
-use crate::gather::{begin_alike, Gather};
 use crate::guard::guarded;
-use crate::job::{Job, Opcodes, Shape, Source, Stages};
+use crate::job::{Opcodes, Stages};
 use crate::key::{Compared, Key};
-use crate::merge::Arrival;
-use crate::plan::{check_devices, cut, most_rows};
+use crate::plan::{check_devices, cut};
 use crate::report::{Device, Stage};
+use crate::rest::{read_apart, read_schema, write_apart, write_schema};
 use crate::room::Room;
+use crate::standing::{check_rows, Arranged, Standing};
 use crate::transfer::{get, put};
-use crate::{By, Compression, Error, Progress, Report, Result, Table};
+use crate::watch::Watch;
+use crate::{By, Error, Progress, Report, Result, Table};
 
-/// Partitions begin at multiples of so many rows: keys and rows of any size are at whole units there.
-const STEP: usize = 4096;
 /// Most characters of a table's name.
 const MOST_NAME: usize = 64;
 
@@ -41,29 +36,15 @@ const MOST_NAME: usize = 64;
 pub struct Store<'a> {
     design: &'a Design,
     root: &'a Path,
-    bench: Bench,
+    pub(crate) bench: Bench,
     namespace: u64,
     directories: Vec<Directory>,
-}
-
-/// A table that stands on devices: its parts in their order, each with its device.
-struct Standing {
-    parts: Vec<(usize, Entry)>,
-    schema: SchemaRef,
-    metadata: Vec<KeyValue>,
-    form: Form,
-    /// Of the whole table; what the rows have is empty.
-    columns: Vec<ArrayRef>,
 }
 
 /// A part as it goes to a device.
 struct Part {
     entry: Entry,
     puts: Vec<(Range<u64>, Vec<u8>)>,
-}
-
-fn stream(batch: &RecordBatch) -> Result<Vec<u8>> {
-    Table::from(batch.clone()).write(Format::Stream, Compression::Uncompressed)
 }
 
 impl<'a> Store<'a> {
@@ -96,7 +77,8 @@ impl<'a> Store<'a> {
         let progress = Progress::default();
         let starts = bench.each(|_, driver| {
             let mut start = vec![0; DATA as usize];
-            get(driver, 0, &mut start, &progress).map(|_| start)
+            let watch = &mut Watch::default();
+            get(driver, 0, &mut start, &progress, watch).map(|_| start)
         })?;
         let directories: Result<Vec<Directory>> = starts
             .iter()
@@ -234,11 +216,7 @@ impl<'a> Store<'a> {
         let all = parts.iter().flat_map(|part| &part.puts);
         progress.expect(all.map(|(_, bytes)| bytes.len() as u64).sum());
         let stages = self.bench.each(|device, driver| {
-            let mut stages = Stages {
-                controller: driver,
-                progress,
-                done: Vec::new(),
-            };
+            let mut stages = Stages::new(driver, progress)?;
             if let Some(part) = parts.get(device) {
                 stages.put(&part.puts)?;
             }
@@ -246,10 +224,14 @@ impl<'a> Store<'a> {
             driver.flush()?;
             Ok(done)
         })?;
+        let mut next = self.directories.clone();
+        for (directory, part) in next.iter_mut().zip(&parts) {
+            directory.entries.push(part.entry.clone());
+        }
+        self.change(next)?;
         for (device, part) in parts.into_iter().enumerate() {
             let (rows, keys) = (part.entry.rows, part.entry.keys.len());
             report.key = format!("{keys} key columns");
-            self.change(device, |entries| entries.push(part.entry))?;
             report.devices.push(Device {
                 rows,
                 partitions: 1,
@@ -266,25 +248,30 @@ impl<'a> Store<'a> {
         if !self.directories.iter().any(has) {
             return self.parts(name).map(drop);
         }
-        for device in 0..self.directories.len() {
-            if has(&self.directories[device]) {
-                self.change(device, |entries| entries.retain(|e| e.name != name))?;
-            }
+        let mut next = self.directories.clone();
+        for directory in &mut next {
+            directory.entries.retain(|entry| entry.name != name);
         }
-        Ok(())
+        self.change(next)
     }
 
-    /// Writes a device's directory with other entries.
-    fn change(&mut self, device: usize, change: impl FnOnce(&mut Vec<Entry>)) -> Result<()> {
-        let mut next = self.directories[device].clone();
-        next.number += 1;
-        change(&mut next.entries);
-        let (at, copy) = next.write()?;
-        let (driver, progress) = (&mut self.bench.drivers[device], Progress::default());
-        put(driver, at, &copy, &progress)
-            .and_then(|_| driver.flush())
-            .map_err(|e| Error::new(format!("device {device}: {e}")))?;
-        self.directories[device] = next;
+    /// Writes the directories that are others now.
+    fn change(&mut self, mut next: Vec<Directory>) -> Result<()> {
+        let mut copies = Vec::new();
+        for (directory, before) in next.iter_mut().zip(&self.directories) {
+            let changed = directory.entries != before.entries;
+            directory.number += u64::from(changed);
+            copies.push(changed.then(|| directory.write()).transpose()?);
+        }
+        let progress = Progress::default();
+        self.bench.each(|device, driver| {
+            if let Some((at, copy)) = &copies[device] {
+                put(driver, *at, copy, &progress, &mut Watch::default())?;
+                driver.flush()?;
+            }
+            Ok(())
+        })?;
+        self.directories = next;
         Ok(())
     }
 
@@ -415,7 +402,8 @@ impl<'a> Store<'a> {
             };
             let mut bytes = |bytes: &Bytes| {
                 let mut out = vec![0; (bytes.place.end - bytes.place.start) as usize];
-                get(driver, bytes.place.start, &mut out, &progress)?;
+                let watch = &mut Watch::default();
+                get(driver, bytes.place.start, &mut out, &progress, watch)?;
                 match digest(&out) == bytes.digest {
                     true => Ok(out),
                     false => Err(driver::Error::Invalid(format!(
@@ -435,6 +423,7 @@ impl<'a> Store<'a> {
         let aparts: Vec<Vec<u8>> = parts.iter().map(|part| read[part.0].1.clone()).collect();
         let columns = read_apart(&schema, &form, &aparts)?;
         Ok(Standing {
+            name: name.into(),
             parts,
             schema,
             metadata,
@@ -461,14 +450,10 @@ impl<'a> Store<'a> {
             let Some((_, entry)) = of(device) else {
                 return Ok(Default::default());
             };
-            let mut stages = Stages {
-                controller: driver,
-                progress,
-                done: Vec::new(),
-            };
+            let mut stages = Stages::new(driver, progress)?;
             let mut rows = vec![0; entry.rows * entry.row_bytes];
             stages.get([(entry.table, &mut rows[..])])?;
-            check_rows(name, entry, digest::of_rows(&rows, entry.row_bytes))?;
+            check_rows(entry, digest::of_rows(&rows, entry.row_bytes))?;
             Ok((rows, stages.done))
         })?;
         let begin = Instant::now();
@@ -504,261 +489,40 @@ impl<'a> Store<'a> {
         Ok((standing.table(batch), report))
     }
 
+    /// What a sort of a table would do: as JSON.
+    pub fn explain(&mut self, name: &str, by: &[By]) -> Result<Value> {
+        let standing = self.standing(name)?;
+        Ok(self.arrange(&standing, by)?.plan())
+    }
+
+    fn arrange<'s>(&self, standing: &'s Standing, by: &[By]) -> Result<Arranged<'s>> {
+        let opcodes = Opcodes::of(self.design, self.root)?;
+        let largest = |directory: &Directory| {
+            let free = directory.free(self.namespace).into_iter();
+            free.max_by_key(|gap| gap.end - gap.start).unwrap_or(0..0)
+        };
+        let free: Vec<Range<u64>> = self.directories.iter().map(largest).collect();
+        Arranged::new(standing, by, &free, opcodes)
+    }
+
     /// Sorts a table where it stands. It stays as it is.
     pub fn sort(&mut self, name: &str, by: &[By], progress: &Progress) -> Result<(Table, Report)> {
-        let opcodes = Opcodes::of(self.design, self.root)?;
         let standing = self.standing(name)?;
-        let Standing { parts, form, .. } = &standing;
-        let mut key = Key::of(&standing.schema, by)?;
-        let stored = |entry: &Entry| -> Result<KeyColumn> {
-            let stored = entry.keys.iter().find(|k| k.column == key.columns[0]);
-            stored.cloned().ok_or_else(|| {
-                let keys: Vec<&str> = entry.keys.iter().map(|key| key.name.as_str()).collect();
-                let keys = if keys.is_empty() { "no keys".into() } else { keys.join(", ") };
-                Error::new(format!(
-                    "table {name:?} was put with {keys}: it can be sorted by these first, and not by {:?}; put it again with that key",
-                    by[0].column
-                ))
-            })
-        };
-        let keys: Result<Vec<KeyColumn>> = parts.iter().map(|(_, entry)| stored(entry)).collect();
-        let keys = keys?;
-        let first = Key::of(&standing.schema, &by[..1])?;
-        let first = if keys[0].plain {
-            first
-        } else {
-            first.normalised()
-        };
-        if keys
-            .iter()
-            .any(|k| (k.bytes, k.plain) != (first.bytes, keys[0].plain))
-        {
-            return Err(Error::new(format!(
-                "table {name:?} is damaged: its keys differ"
-            )));
-        }
-        let whole = first.compared != Compared::Prefix && by.len() == 1;
-        key.bytes = first.bytes;
-        key.text = first.text.clone();
-        // (number of the part, its rows)
-        let mut partitions: Vec<(usize, Range<usize>)> = Vec::new();
-        let mut queues = vec![Vec::new(); self.directories.len()];
-        let mut gaps = Vec::new();
-        let shape = |rows: usize| Shape {
-            rows,
-            sorted: rows,
-            row_bytes: form.row_bytes,
-            key_bytes: first.bytes,
-        };
-        for (number, (device, entry)) in parts.iter().enumerate() {
-            let free = self.directories[*device].free(self.namespace);
-            let gap = free.into_iter().max_by_key(|gap| gap.end - gap.start);
-            let gap = gap.unwrap_or(0..0);
-            let most = most_rows(entry.rows, |rows| {
-                let mut room = Room::new(&gap);
-                shape(rows).work(&mut room);
-                room.fits()
-            });
-            let pieces = match most {
-                most if most >= entry.rows => usize::from(entry.rows > 0),
-                most if most >= STEP => entry.rows.div_ceil(STEP).div_ceil(most / STEP),
-                _ => {
-                    return Err(Error::new(format!(
-                        "device {device}: no room to sort: the largest free part of its namespace has {} KiB; drop a table",
-                        (gap.end - gap.start) >> 10
-                    )))
-                }
-            };
-            for piece in cut(&(0..entry.rows), pieces.max(1), STEP) {
-                queues[*device].push(partitions.len());
-                partitions.push((number, piece));
-            }
-            gaps.push(gap);
-        }
-        let all = parts[0].1.all;
-        progress.expect((all * form.row_bytes) as u64);
-        let make = |partition: usize| {
-            let (number, rows) = &partitions[partition];
-            let (entry, stored) = (&parts[*number].1, &keys[*number]);
-            let shape = shape(rows.len());
-            let place = |at: u64, each: usize| {
-                at + (rows.start * each) as u64..at + (rows.end * each) as u64
-            };
-            Ok(Job {
-                shape,
-                source: Source {
-                    keys: place(stored.at, stored.bytes),
-                    table: place(entry.table, entry.row_bytes),
-                },
-                work: shape.work(&mut Room::new(&gaps[*number])),
-                put: Vec::new(),
-                decode: None,
-                opcodes,
-                kind: first.kind,
-                digest: None,
-            })
-        };
-        let rows = |n: &usize| partitions[*n].1.len();
-        let planned = |n: &usize| json!({"rows": rows(n), "sorted": rows(n), "pages": null});
-        let planned = |queue: &Vec<usize>| queue.iter().map(planned).collect::<Vec<Value>>();
-        let plan = json!({
-            "rows": all, "row_bytes": form.row_bytes, "stands": true, "key": key.text, "key_bytes": key.bytes,
-            "partitions": partitions.len(), "devices": queues.iter().map(planned).collect::<Vec<_>>(),
-        });
+        let arranged = self.arrange(&standing, by)?;
+        progress.expect(arranged.bytes());
         let work = Work {
-            queues,
+            queues: arranged.queues.clone(),
             movable: false,
-            make: &make,
+            make: &|partition| Ok(arranged.job(partition)),
         };
         let (outcomes, failures) = self.bench.sort(work, progress)?;
-        let mut sums = vec![0u64; parts.len()];
-        for outcome in &outcomes {
-            let sum = &mut sums[partitions[outcome.partition].0];
-            *sum = sum.wrapping_add(outcome.done.digest);
-        }
-        for ((_, entry), sum) in parts.iter().zip(sums) {
-            check_rows(name, entry, sum).map_err(Error::new)?;
-        }
+        arranged.check(&outcomes)?;
         let begin = Instant::now();
-        let mut report = Report {
-            rows: all,
-            row_bytes: form.row_bytes,
-            key: key.text.clone(),
-            partitions: partitions.len(),
-            plan,
-            ..Report::default()
-        };
-        let alike = |column: &ArrayRef| {
-            let rows = first.rows(std::slice::from_ref(column))?;
-            let plain = first.compared != Compared::Prefix;
-            let alike = move |a, b| match plain {
-                true => rows.row(a) == rows.row(b),
-                false => begin_alike(&rows, a, b),
-            };
-            Ok(Box::new(alike) as Box<dyn Fn(usize, usize) -> bool>)
-        };
-        let descending = by[0].descending;
-        let gather = Gather {
-            key: &key,
-            form,
-            columns: &standing.columns,
-            schema: standing.schema.clone(),
-            alike: if whole { None } else { Some(&alike) },
-            arrival: &|_, nulls, rows| Arrival {
-                nulls,
-                nulls_before: descending,
-                sorted: rows,
-            },
-        };
+        let mut report = arranged.report();
         let batch = guarded("rows that came back can't be read", || {
-            gather.run(self.directories.len(), outcomes, failures, &mut report)
+            arranged.gather(outcomes, failures, &mut report)
         })?;
         report.merge = begin.elapsed();
         Ok((standing.table(batch), report))
     }
-}
-
-impl Standing {
-    fn table(&self, batch: RecordBatch) -> Table {
-        Table {
-            metadata: self.metadata.clone(),
-            ..Table::from(batch)
-        }
-    }
-}
-
-fn check_rows(name: &str, entry: &Entry, found: u64) -> driver::Result<()> {
-    match found == entry.digest {
-        true => Ok(()),
-        false => Err(driver::Error::Invalid(format!(
-            "table {name:?} is damaged: the rows of its part {} have changed",
-            entry.part
-        ))),
-    }
-}
-
-/// The columns that are not in the rows, of each part.
-fn write_apart(batch: &RecordBatch, form: &Form, bounds: &[Range<usize>]) -> Result<Vec<Vec<u8>>> {
-    let which: Vec<usize> = (0..batch.num_columns())
-        .zip(form.apart())
-        .filter_map(|(n, apart)| apart.then_some(n))
-        .collect();
-    if which.is_empty() {
-        return Ok(vec![Vec::new(); bounds.len()]);
-    }
-    let columns = batch.project(&which).map_err(Error::new)?;
-    let parts = bounds
-        .iter()
-        .map(|rows| columns.slice(rows.start, rows.len()));
-    parts.map(|part| stream(&part)).collect()
-}
-
-/// Reads them again, as the columns of the whole table; those in the rows are empty.
-fn read_apart(schema: &Schema, form: &Form, aparts: &[Vec<u8>]) -> Result<Vec<ArrayRef>> {
-    let parts: Result<Vec<RecordBatch>> = aparts
-        .iter()
-        .filter(|part| !part.is_empty())
-        .map(|part| Ok(Table::read(Format::Stream, part.clone())?.batch))
-        .collect();
-    let parts = parts?;
-    let mut next = 0;
-    let mut columns = Vec::new();
-    for (field, apart) in schema.fields().iter().zip(form.apart()) {
-        if !apart {
-            columns.push(new_empty_array(field.data_type()));
-            continue;
-        }
-        let pieces: Vec<&dyn Array> = parts
-            .iter()
-            .filter_map(|part| part.columns().get(next).map(AsRef::as_ref))
-            .collect();
-        if pieces.is_empty() || pieces.iter().any(|p| p.data_type() != field.data_type()) {
-            return Err(Error::new(
-                "columns that stand apart are not those of the schema",
-            ));
-        }
-        columns.push(concat(&pieces).map_err(Error::new)?);
-        next += 1;
-    }
-    Ok(columns)
-}
-
-/// The schema, which columns have nulls, and what a Parquet file said beside it.
-fn write_schema(table: &Table) -> Result<Vec<u8>> {
-    let nulls: Vec<bool> = table
-        .batch
-        .columns()
-        .iter()
-        .map(|c| c.null_count() > 0)
-        .collect();
-    let metadata: Vec<Value> = table
-        .metadata
-        .iter()
-        .map(|pair| json!([pair.key, pair.value]))
-        .collect();
-    let beside = json!({"nulls": nulls, "metadata": metadata}).to_string();
-    let mut out = (beside.len() as u32).to_le_bytes().to_vec();
-    out.extend_from_slice(beside.as_bytes());
-    out.extend(stream(&RecordBatch::new_empty(table.schema()))?);
-    Ok(out)
-}
-
-fn read_schema(bytes: &[u8]) -> Result<(SchemaRef, Vec<bool>, Vec<KeyValue>)> {
-    let damaged = || Error::new("its schema is damaged");
-    let (length, rest) = bytes.split_first_chunk::<4>().ok_or_else(damaged)?;
-    let length = u32::from_le_bytes(*length) as usize;
-    let beside = rest.get(..length).ok_or_else(damaged)?;
-    let schema = Table::read(Format::Stream, rest[length..].to_vec())?.schema();
-    let beside: Value = serde_json::from_slice(beside).map_err(|_| damaged())?;
-    let nulls = beside["nulls"].as_array().into_iter().flatten();
-    let nulls: Vec<bool> = nulls.filter_map(Value::as_bool).collect();
-    if nulls.len() != schema.fields().len() {
-        return Err(damaged());
-    }
-    let pairs = beside["metadata"].as_array().into_iter().flatten();
-    let metadata = pairs.map(|pair| KeyValue {
-        key: pair[0].as_str().unwrap_or_default().into(),
-        value: pair[1].as_str().map(String::from),
-    });
-    Ok((schema, nulls, metadata.collect()))
 }

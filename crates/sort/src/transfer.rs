@@ -3,6 +3,7 @@
 use driver::engine::{run, Next, Source};
 use driver::{Buffer, Controller, Host, Io};
 
+use crate::watch::Watch;
 use crate::Progress;
 
 /// I/O queues in use, each with a CPU of its own.
@@ -39,12 +40,31 @@ impl Buffers {
     }
 }
 
+/// A source whose device is watched.
+struct Watched<'a, H: Host> {
+    source: &'a mut dyn Source<H>,
+    watch: &'a mut Watch,
+}
+
+impl<H: Host> Source<H> for Watched<'_, H> {
+    fn next(&mut self, host: &mut H, queue: usize, slot: usize) -> driver::Result<Next> {
+        self.source.next(host, queue, slot)
+    }
+
+    fn completed(&mut self, host: &mut H, slot: usize) -> driver::Result<()> {
+        self.source.completed(host, slot)?;
+        self.watch.pass(host)
+    }
+}
+
 /// Runs a source; commands that were sent.
 fn drive<H: Host>(
     controller: &mut Controller<H>,
     progress: &Progress,
+    watch: &mut Watch,
     source: &mut dyn Source<H>,
 ) -> driver::Result<u64> {
+    let source = &mut Watched { source, watch };
     let queues = QUEUES.min(controller.io_queues());
     let mut told = 0;
     let report = run(controller, source, queues, DEPTH, &mut |bytes| {
@@ -91,13 +111,14 @@ pub fn put<H: Host>(
     at: u64,
     data: &[u8],
     progress: &Progress,
+    watch: &mut Watch,
 ) -> driver::Result<u64> {
     if data.is_empty() {
         return Ok(0);
     }
     let buffers = Buffers::new(controller)?;
     let mut put = Put { buffers, data, at };
-    let outcome = drive(controller, progress, &mut put);
+    let outcome = drive(controller, progress, watch, &mut put);
     put.buffers.release(controller);
     outcome
 }
@@ -145,6 +166,7 @@ pub fn get<H: Host>(
     start: u64,
     out: &mut [u8],
     progress: &Progress,
+    watch: &mut Watch,
 ) -> driver::Result<u64> {
     if out.is_empty() {
         return Ok(0);
@@ -158,7 +180,7 @@ pub fn get<H: Host>(
         next: start / block * block,
         flights: vec![(0, 0); QUEUES * DEPTH],
     };
-    let outcome = drive(controller, progress, &mut get);
+    let outcome = drive(controller, progress, watch, &mut get);
     get.buffers.release(controller);
     outcome
 }

@@ -19,6 +19,15 @@ fn design() -> Design {
     Design::find(&repo_root().unwrap(), "sort").unwrap()
 }
 
+/// The same work as lists of an engine.
+fn lists() -> Design {
+    Design::find(&repo_root().unwrap(), "pipeline").unwrap()
+}
+
+fn names(report: &Report) -> Vec<&'static str> {
+    report.stages().iter().map(|stage| stage.name).collect()
+}
+
 fn run_on(
     design: &Design,
     table: &Table,
@@ -288,8 +297,14 @@ fn larger_than_the_sorter_on_chip() {
     let row: ArrayRef = Arc::new(UInt32Array::from_iter_values(0..rows as u32));
     let batch = RecordBatch::try_from_iter([("row", row), ("key", key)]).unwrap();
     let report = compare(&batch, "key", 1);
-    let names: Vec<&str> = report.stages().iter().map(|stage| stage.name).collect();
-    assert_eq!(names, ["put", "sort", "shuffle", "get"]);
+    assert_eq!(names(&report), ["put", "sort", "shuffle", "get"]);
+    // Its list stands in the scratch of the sort.
+    let (listed, of_list) = run_on(&lists(), &batch.clone().into(), "key", 1).unwrap();
+    assert!(same(
+        listed.batch.column(0),
+        reference(&batch, "key").column(0)
+    ));
+    assert_eq!(names(&of_list), names(&report));
     let two = compare(&batch, "key", 2);
     assert!(two.elapsed() < report.elapsed(), "two devices are faster");
 }
@@ -426,8 +441,10 @@ fn a_dictionary_goes_as_it_is() {
             let (found, report) = run(&table, by, devices).unwrap();
             assert_eq!(report.pages(), decodes);
             assert_eq!(found.batch, reference(&batch, by), "{by}");
-            let decode = report.stages().iter().any(|stage| stage.name == "decode");
-            assert_eq!(decode, decodes);
+            assert_eq!(names(&report).contains(&"decode"), decodes);
+            let (listed, of_lists) = run_on(&lists(), &table, by, devices).unwrap();
+            assert_eq!(listed.batch, found.batch, "{by}: lists");
+            assert_eq!(names(&of_lists), names(&report), "{by}: lists");
         }
     }
 }

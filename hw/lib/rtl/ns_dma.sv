@@ -58,11 +58,11 @@ module ns_dma
     beats = 2'((33'(offset) + 33'(bytes) - 33'd1) >> 6);
   endfunction
 
-  function automatic align_t align(dma_cmd_t cmd);
+  function automatic align_t align(dma_cmd_t of);
     logic [1:0] more;
-    align.rotate = cmd.dst[5:0] - cmd.src[5:0];
-    align.skip = cmd.dst[5:0] < cmd.src[5:0];
-    more = beats(cmd.dst[5:0], cmd.bytes) - beats(cmd.src[5:0], cmd.bytes) + 2'(align.skip);
+    align.rotate = of.dst[5:0] - of.src[5:0];
+    align.skip = of.dst[5:0] < of.src[5:0];
+    more = beats(of.dst[5:0], of.bytes) - beats(of.src[5:0], of.bytes) + 2'(align.skip);
     align.flush = more == 2'd1;
   endfunction
 

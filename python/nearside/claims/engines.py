@@ -3,41 +3,15 @@
 from __future__ import annotations
 
 import random
+import struct
 from array import array
 
-from nearside import _native, qos
+from nearside import ideal, qos
 from nearside.claims.registry import Context, Measured, at_least, at_most, claim
 from nearside.device import Design, Device
 
 MIB = 1 << 20
-
-
-def ideal_copy(design: Design, count: int, target: int) -> float:
-    """GB/s of copied bytes that one channel of the DDR4 model gives to ideal masters, lines grouped at their best."""
-    return max(masters(design, count, target, group) for group in (1, 16, 64))
-
-
-def masters(design: Design, count: int, target: int, group: int) -> float:
-    """GB/s of two masters, one that reads and one that writes what has been read, so many lines at a time.
-
-    Both go through memory line by line and always have a request.
-    """
-    channel = _native.DramChannel(design.native)
-    now, reads, writes, back, ended = 0, 0, 0, 0, 0
-    while True:
-        while reads < count and reads - writes < 1024 and channel.push(now, 64 * reads, False):
-            reads += 1
-        while writes < (back // group * group if back < count else count) and channel.push(
-            now, target + 64 * writes, True
-        ):
-            writes += 1
-        while (completion := channel.poll(now)) is not None:
-            address, ended = completion
-            back += address < target
-        following = channel.next_event()
-        if following is None and writes == count:
-            return count * 64 / (ended / 1e3)
-        now = max(now + 1, following or 0)
+LAUNCHES = 100
 
 
 @claim(
@@ -56,7 +30,9 @@ def copy_rate(context: Context) -> Measured:
         if device.pm_read(target, MIB) != random.Random(context.seed).randbytes(MIB):
             raise AssertionError("the copy is not what was copied")
     channels = design.values["channels"]
-    bound = channels * ideal_copy(design, bytes_ // 64 // channels, target // channels)
+    lines = bytes_ // ideal.LINE // channels
+    busy = ideal.busy_ns(design, ideal.stream(0, lines), ideal.stream(target // channels, lines))
+    bound = channels * lines * ideal.LINE / busy
     rate = bytes_ / ns
     return Measured(
         100 * rate / bound, f"{rate:.2f} GB/s copied of {bound:.2f}; {channels} channels, {bytes_ // MIB} MiB"
@@ -65,17 +41,8 @@ def copy_rate(context: Context) -> Measured:
 
 def ideal_read(design: Design, lines: int) -> float:
     """GB/s that one channel gives to an ideal reader of lines in a row: of the DDR4 model, at most a beat a cycle."""
-    channel = _native.DramChannel(design.native)
-    now, reads, ended = 0, 0, 0
-    while True:
-        while reads < lines and channel.push(now, 64 * reads, False):
-            reads += 1
-        while (completion := channel.poll(now)) is not None:
-            _, ended = completion
-        following = channel.next_event()
-        if following is None and reads == lines:
-            return min(lines * 64 / (ended / 1e3), 64 * design.values["clock_mhz"] / 1e3)
-        now = max(now + 1, following or 0)
+    busy = ideal.busy_ns(design, ideal.stream(0, lines), ())
+    return min(lines * ideal.LINE / busy, ideal.LINE * design.values["clock_mhz"] / 1e3)
 
 
 def scan(context: Context, *, bitmap: bool) -> Measured:
@@ -125,6 +92,35 @@ def scan_rate(context: Context) -> Measured:
 )  # fmt: skip
 def scan_filter(context: Context) -> Measured:
     return scan(context, bitmap=True)
+
+
+@claim(
+    "engine.pipeline.between", "ns", at_most(1000),
+    "What passes between two entries of a list: what 16 short ones take longer than one, as the host sees it, less the "
+    "cycles that their reports tell, by 15.",
+    quick=False,
+)  # fmt: skip
+def between_entries(context: Context) -> Measured:
+    design = Design.load("pipeline")
+    cycle_ns = 1e3 / design.values["clock_mhz"]
+    with Device(design) as device:
+        device.delay_set("dram")
+        data = random.Random(context.seed).randbytes(4096)
+        device.pm_write(4096, data)
+        beside = {1: 0.0, 16: 0.0}
+        for launch in range(LAUNCHES):
+            # Plain values of 4 bytes, from unit 1 to unit 2; of many numbers, as the host looks for the end in steps.
+            values = 8 * (1 + launch)
+            entry = struct.pack("<16I", 0xD4, *[0] * 9, 0, 1, 2, values, 4 * values, 1 << 26 | 2 << 24)
+            for count in beside:
+                device.pm_write(0, 16 * entry)
+                ns = device.engine("pipeline0").launch(list=0, count=count, bytes=1 << 20, kind=1)
+                told = [struct.unpack("<HHIQ", device.pm_read(64 * (count + n), 16)) for n in range(count)]
+                if any(status != 1 for status, *_ in told) or device.pm_read(8192, 4 * values) != data[: 4 * values]:
+                    raise AssertionError(f"a list of {count} is not done")
+                beside[count] += (ns - cycle_ns * sum(cycles for *_, cycles in told)) / LAUNCHES
+    detail = f"beside the cycles of entries {beside[1]:.0f} ns with 1 of them, {beside[16]:.0f} ns with 16"
+    return Measured((beside[16] - beside[1]) / 15, detail)
 
 
 def crowd(context: Context) -> dict[str, float]:

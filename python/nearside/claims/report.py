@@ -18,6 +18,7 @@ TITLES = {
     "nvme": "nvme_ctrl: the NVMe controller",
     "dram": "The DDR4 model",
     "pm": "The PM window",
+    "sort": "The engines that sort tables",
     "rtl": "The RTL engine",
 }
 

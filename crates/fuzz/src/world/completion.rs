@@ -300,6 +300,9 @@ impl World {
                 self.media.end_write(flight.user, *lba, count, end);
             }
             Use::Make(_) => self.media.end_make(flight.user, end),
+            Use::Spoil(parts) => parts
+                .iter()
+                .for_each(|part| self.media.end_spoil(flight.user, part.0, part.1, end)),
             Use::Zero(ranges) => ranges
                 .iter()
                 .for_each(|r| self.media.end_write(flight.user, r.0, r.1, end)),

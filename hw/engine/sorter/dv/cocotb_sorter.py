@@ -93,6 +93,7 @@ class Bench:
                 f"not {wanted[place * size :][:size].hex()}"
             )
         passes = int(self.dut.passes_o.value)
+        assert int(self.dut.progress_o.value) == passes * len(keys)
         if passes < 3:
             assert bytes(self.ram.data[DST + len(wanted) : TMP]) == behind, "it wrote behind its target"
         return cycles

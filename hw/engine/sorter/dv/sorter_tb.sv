@@ -24,6 +24,7 @@ module sorter_tb
   output logic        stopped_o,
   output logic [1:0]  errors_o,
   output logic [3:0]  passes_o,
+  output logic [35:0] progress_o,
   `NS_AXI_PORTS(m_axi, 4, output, input)
 );
 
@@ -52,6 +53,7 @@ module sorter_tb
     .stopped_o,
     .errors_o,
     .passes_o,
+    .progress_o,
     .m_axi
   );
 

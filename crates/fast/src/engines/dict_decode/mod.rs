@@ -146,6 +146,8 @@ pub(super) struct DictDecode {
     position: u64,
     decoded: bool,
     out: Vec<u8>,
+    /// When the last byte of each write burst was there, of those that have not begun; of the last one, `made`.
+    whole: VecDeque<u64>,
     /// Bytes whose write has begun; write bursts under way, when the next one may begin.
     written: u64,
     writes: Vec<bool>,
@@ -176,6 +178,7 @@ impl DictDecode {
             position: 0,
             decoded: false,
             out: Vec::new(),
+            whole: VecDeque::new(),
             written: 0,
             writes: vec![false; bursts],
             next_write: 0,
@@ -289,8 +292,10 @@ impl DictDecode {
                 false => self.wrong = Some(Wrong::ReadError),
                 true => {
                     self.position += read.data.len() as u64 / column.size;
-                    self.out.extend_from_slice(&read.data);
                     self.made = done;
+                    let before = self.out.len();
+                    self.out.extend_from_slice(&read.data);
+                    self.note_whole(column, before);
                 }
             }
         } else {
@@ -328,7 +333,9 @@ impl DictDecode {
                     }
                     self.position += row.len() as u64;
                     let beats = (row.len() as u64 * column.size).div_ceil(BEAT).max(1);
+                    let before = self.out.len();
                     self.made += self.table.look_up(&row, &mut self.out).max(beats);
+                    self.note_whole(column, before);
                 }
                 Next::End(Err(wrong)) => self.wrong = Some(wrong),
                 Next::End(Ok(())) => self.decoded = true,
@@ -339,6 +346,15 @@ impl DictDecode {
             }
         }
         any
+    }
+
+    /// Looks which write bursts have got their last byte since there were so many that wait.
+    fn note_whole(&mut self, column: &Column, before: usize) {
+        let bursts = |waiting: usize| {
+            (column.dst.wrapping_add(self.written + waiting as u64) / BURST) as usize
+        };
+        let more = bursts(self.out.len()).saturating_sub(bursts(before));
+        self.whole.extend(std::iter::repeat_n(self.made, more));
     }
 
     fn write(&mut self, column: &Column, ports: &mut Ports) -> bool {
@@ -352,7 +368,8 @@ impl DictDecode {
         {
             return false;
         }
-        let when = self.write_free.max(self.made + PIPE);
+        let made = self.whole.front().copied().unwrap_or(self.made);
+        let when = self.write_free.max(made + PIPE);
         if when > ports.now() {
             self.wake(when, ports);
             return false;
@@ -363,6 +380,7 @@ impl DictDecode {
             self.write_error |= !ports.store(addr, &self.out[..len as usize]);
         }
         self.out.drain(..len as usize);
+        self.whole.pop_front();
         self.next_write = (self.next_write + 1) % self.writes.len();
         self.written += len;
         self.write_free = ports.now() + len.div_ceil(BEAT);
@@ -459,6 +477,7 @@ impl Engine for DictDecode {
         self.decoded = false;
         self.reads.clear();
         self.out.clear();
+        self.whole.clear();
         if let Some(column) = self.column.filter(|column| !column.plain) {
             self.keys = Keys::new(column.width, column.fixed, column.count, column.bytes);
             self.table = Table::new(column.size, column.entries);

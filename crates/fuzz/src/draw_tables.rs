@@ -1,0 +1,171 @@
+//! Random commands of the engines that sort tables: mostly right, sometimes wrong in what only the engine looks at.
+
+use nvme::Namespace;
+use sim::Random;
+use spec::nvme::Sqe;
+
+use crate::draw::{chance, flags, namespace, nsid, pick, Command};
+use crate::engines::{DECODE, SHUFFLE, SORT, TABLES};
+use crate::media::BLOCK;
+use crate::tables::{sort_bytes, UNIT};
+use crate::world::World;
+
+/// Units that so many bytes take.
+fn units(bytes: u64) -> u64 {
+    bytes.div_ceil(UNIT)
+}
+
+/// A number of pieces of so many bytes each, few in most cases, that leave room in a namespace.
+fn number(random: &mut Random, ns: &Namespace, each: u64, much: bool) -> u64 {
+    let most = (ns.blocks * BLOCK / each.max(1)).max(1);
+    match much {
+        true => most.div_ceil(2) + random.below(most.div_ceil(2)),
+        false => {
+            let few = pick(random, &[4, 64, 1500]);
+            1 + random.below(most.min(few))
+        }
+    }
+}
+
+/// Three ranges of so many units beside one another in some order, from a random place on; beyond the namespace's end if there is no room.
+fn places(world: &World, random: &mut Random, ns: &Namespace, sizes: [u64; 3]) -> [u32; 3] {
+    let all = ns.blocks * BLOCK / UNIT;
+    let room = all.saturating_sub(sizes.iter().sum());
+    let mut at = 0;
+    for _ in 0..6 {
+        at = random.below(room + 1);
+        let blocks = UNIT / BLOCK;
+        if !world
+            .media
+            .in_use(ns.base + at * blocks, sizes.iter().sum::<u64>() * blocks)
+        {
+            break;
+        }
+    }
+    let orders = [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ];
+    let mut out = [0; 3];
+    for n in pick(random, &orders) {
+        out[n] = at as u32;
+        at += sizes[n] + random.below(2).min(room);
+    }
+    out
+}
+
+/// A command of one of these engines that a design has. A `long` one is of much of the largest namespace.
+pub fn table_command(world: &World, random: &mut Random, long: bool) -> Command {
+    let active = world.model.limits.namespaces.active();
+    let ns = match active.max_by_key(|ns| ns.blocks) {
+        Some(ns) if long || chance(random, 60) => *ns,
+        _ => namespace(world, random),
+    };
+    let nsid = nsid(world, random, ns.nsid);
+    let mut sqe = right(world, random, &ns, long).with_nsid(nsid);
+    spoil(random, &mut sqe, &ns);
+    flags(random, &mut sqe, &[3], &[3]);
+    (sqe, Vec::new())
+}
+
+/// One that is right, if it has room.
+fn right(world: &World, random: &mut Random, ns: &Namespace, long: bool) -> Sqe {
+    let known = TABLES.into_iter();
+    let known: Vec<u8> = known
+        .filter(|o| world.model.limits.engines.contains(o))
+        .collect();
+    let opcode = if known.is_empty() {
+        SORT
+    } else {
+        pick(random, &known)
+    };
+    match opcode {
+        SHUFFLE => shuffle(world, random, ns, long),
+        DECODE => decode(world, random, ns, long),
+        _ => sort(world, random, ns, long),
+    }
+}
+
+fn command(opcode: u8, places: [u32; 3], rest: [u64; 3]) -> Sqe {
+    let dwords = places.into_iter().chain(rest.map(|value| value as u32));
+    (10..)
+        .zip(dwords)
+        .fold(Sqe::new(opcode), |sqe, (n, value)| sqe.with_cdw(n, value))
+}
+
+fn sort(world: &World, random: &mut Random, ns: &Namespace, long: bool) -> Sqe {
+    let width = random.below(3);
+    let kind = width | random.below(3) << 2 | random.below(4) << 4;
+    let count = number(random, ns, 4 << (2 + width), long);
+    let sizes = sort_bytes(count, kind as u32).map(units);
+    command(SORT, places(world, random, ns, sizes), [count, kind, 0])
+}
+
+fn shuffle(world: &World, random: &mut Random, ns: &Namespace, long: bool) -> Sqe {
+    let row = pick(random, &[1, 3, 16, 64, 100, 256, 1000, 4096]);
+    let count = number(random, ns, 3 * row, long);
+    let (rows, how) = (number(random, ns, 3 * row, long), random.below(4));
+    let sizes = [(4 * count) << how, rows * row, count * row].map(units);
+    command(
+        SHUFFLE,
+        places(world, random, ns, sizes),
+        [count, rows, row | how << 24],
+    )
+}
+
+fn decode(world: &World, random: &mut Random, ns: &Namespace, long: bool) -> Sqe {
+    let size = random.below(4);
+    let count = number(random, ns, 3 << size, long);
+    let (plain, packed) = pick(random, &[(0, 0), (1, 0), (0, 1)]);
+    let width = match packed {
+        1 => pick(random, &[8, 16, 32]),
+        _ => random.below(17),
+    };
+    // With all keys of 8 bits in it, a dictionary has what is asked for.
+    let entries = pick(random, &[1, 256, 1 << width.min(16)]);
+    let bytes = match (plain, packed) {
+        (1, _) => count << size,
+        (_, 1) => count * width / 8,
+        _ => (count * width).div_ceil(8) + random.below(64),
+    };
+    let dictionary = if plain == 1 { 0 } else { entries << size };
+    let sizes = [dictionary, bytes, count << size].map(units);
+    let kind = (entries - 1) | width << 16 | size << 24 | plain << 26 | packed << 27;
+    command(
+        DECODE,
+        places(world, random, ns, sizes),
+        [count, bytes, kind],
+    )
+}
+
+/// Sometimes something is wrong: places beyond the end or over each other, absurd numbers, bits that should be 0.
+fn spoil(random: &mut Random, sqe: &mut Sqe, ns: &Namespace) {
+    let all = ns.blocks * BLOCK / UNIT;
+    let place = 10 + random.below(3) as usize;
+    match random.below(24) {
+        0 => sqe.dw[place] = sqe.dw[10 + random.below(3) as usize],
+        1 => {
+            sqe.dw[place] = pick(
+                random,
+                &[
+                    all.saturating_sub(1),
+                    all,
+                    all + 1,
+                    1 << 20,
+                    u64::from(u32::MAX),
+                ],
+            ) as u32
+        }
+        2 => sqe.dw[place] = sqe.dw[place].wrapping_sub(1),
+        3 => sqe.dw[13] = pick(random, &[0, 1 << 30, 1 << 31, (1 << 31) + 1, u32::MAX]),
+        4 => sqe.dw[14] = pick(random, &[0, 1, 1 << 16, u32::MAX]),
+        5 => sqe.dw[14] ^= 1 << random.below(32),
+        6 => sqe.dw[15] ^= 1 << random.below(32),
+        7 => sqe.dw[13] ^= 1 << random.below(32),
+        _ => {}
+    }
+}

@@ -1,0 +1,267 @@
+//! Commands of the engines that sort tables, for the reference model: `hw/engine/sorter`, `hw/engine/row_shuffle`, `hw/engine/dict_decode`.
+//!
+//! What they make is tested elsewhere (crates/device/tests/behaviour/engines/tables, crates/diff). Here it counts that they touch nothing
+//! but what their commands name, what they say of commands that are wrong, and that they come to an end.
+
+use nvme::Namespace;
+use spec::nvme::{status, Sqe};
+
+use crate::engines::{SHUFFLE, SORT};
+use crate::media::BLOCK;
+use crate::model::{Use, Verdict};
+
+/// Places are told in so many bytes.
+pub const UNIT: u64 = 4096;
+/// Keys that are sorted in one pass, and in two.
+const ONE_PASS: u64 = 128 << 10;
+const TWO_PASSES: u64 = 64 * ONE_PASS;
+/// Most keys, indexes and values.
+const MOST: u64 = 1 << 31;
+const MOST_ROW_BYTES: u64 = 64 << 10;
+const MOST_DICTIONARY_BYTES: u64 = 512 << 10;
+
+/// Bytes that a command names, from the namespace's first one on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Part {
+    from: u64,
+    bytes: u64,
+    written: bool,
+}
+
+impl Part {
+    fn end(&self) -> u64 {
+        self.from + self.bytes
+    }
+
+    /// Those without bytes are nowhere.
+    fn meets(&self, other: &Part) -> bool {
+        let some = self.bytes > 0 && other.bytes > 0;
+        some && self.from < other.end() && other.from < self.end()
+    }
+}
+
+/// What a command asks for.
+struct Request {
+    /// Bits that should be 0 are.
+    clear: bool,
+    /// Its numbers are of those that there are.
+    valid: bool,
+    parts: [Part; 3],
+    /// What is only read may overlap.
+    shared: bool,
+    /// What it reads may be wrong.
+    may_refuse: bool,
+    /// Dword 0 of its completion.
+    dw0: u64,
+}
+
+/// Bytes of keys, of what comes of them, and of room to sort.
+pub fn sort_bytes(count: u64, kind: u32) -> [u64; 3] {
+    let width = u64::from(kind & 3);
+    let records = count << (3 + width);
+    let indexes = kind >> 5 & 1 == 1 && count <= TWO_PASSES;
+    [
+        count << (2 + width),
+        if indexes { 4 * count } else { records },
+        if count <= ONE_PASS { 0 } else { records },
+    ]
+}
+
+impl Request {
+    fn of(sqe: &Sqe) -> Request {
+        let dw = |n: usize| u64::from(sqe.dw[n]);
+        let part = |n: usize, bytes: u64, written: bool| Part {
+            from: dw(n) * UNIT,
+            bytes,
+            written,
+        };
+        let (count, kind) = (dw(13), sqe.dw[if sqe.opcode() == SORT { 14 } else { 15 }]);
+        let counted = (1..=MOST).contains(&count);
+        match sqe.opcode() {
+            SORT => {
+                let [keys, target, room] = sort_bytes(count, kind);
+                Request {
+                    clear: kind >> 6 == 0,
+                    valid: counted && kind & 3 < 3 && kind >> 2 & 3 < 3,
+                    parts: [
+                        part(10, keys, false),
+                        part(11, target, true),
+                        part(12, room, true),
+                    ],
+                    shared: false,
+                    may_refuse: false,
+                    dw0: if count <= ONE_PASS { 1 } else { 2 },
+                }
+            }
+            SHUFFLE => {
+                let (row, rows) = (u64::from(kind & 0x1_FFFF), dw(14));
+                let list = (4 * count) << (kind >> 24 & 3);
+                Request {
+                    clear: kind & !0x301_FFFF == 0,
+                    valid: counted && rows > 0 && (1..=MOST_ROW_BYTES).contains(&row),
+                    parts: [
+                        part(10, list, false),
+                        part(11, rows * row, false),
+                        part(12, count * row, true),
+                    ],
+                    shared: true,
+                    may_refuse: true,
+                    dw0: count,
+                }
+            }
+            _ => {
+                let (entries, size) = (u64::from(kind & 0xFFFF) + 1, kind >> 24 & 3);
+                let (width, plain, packed) =
+                    (kind >> 16 & 0x3F, kind >> 26 & 1 == 1, kind >> 27 & 1 == 1);
+                let dictionary = if plain { 0 } else { entries << size };
+                let keys = !packed || !plain && [8, 16, 32].contains(&width);
+                Request {
+                    clear: kind >> 28 == 0 && kind >> 22 & 3 == 0,
+                    valid: counted && width <= 32 && keys && dictionary <= MOST_DICTIONARY_BYTES,
+                    parts: [
+                        part(10, dictionary, false),
+                        part(11, dw(14), false),
+                        part(12, count << size, true),
+                    ],
+                    shared: false,
+                    may_refuse: true,
+                    dw0: count,
+                }
+            }
+        }
+    }
+}
+
+/// What such an engine says of its command.
+pub(crate) fn verdict(sqe: &Sqe, ns: &Namespace) -> Verdict {
+    // It waits for its engine like any other, and may be ended before that looks at it.
+    let refused = |status| Verdict {
+        long: true,
+        ..Verdict::refused(status)
+    };
+    let request = Request::of(sqe);
+    if !request.clear {
+        return refused(status::INVALID_FIELD);
+    }
+    let bytes = ns.blocks * BLOCK;
+    // Of those without bytes, only the gatherer looks where they are.
+    let looked = |part: &&Part| part.bytes > 0 || sqe.opcode() == SHUFFLE;
+    if request
+        .parts
+        .iter()
+        .filter(looked)
+        .any(|part| part.end() > bytes)
+    {
+        return refused(status::LBA_OUT_OF_RANGE);
+    }
+    let [a, b, c] = request.parts;
+    let pairs = [(a, b), (a, c), (b, c)];
+    let overlap = pairs
+        .iter()
+        .any(|(x, y)| x.meets(y) && (!request.shared || x.written || y.written));
+    if !request.valid || overlap {
+        return refused(status::INVALID_FIELD);
+    }
+    let base = ns.base * BLOCK;
+    let written = request
+        .parts
+        .into_iter()
+        .filter(|part| part.written && part.bytes > 0);
+    let mut verdict = Verdict {
+        media: Use::Spoil(written.map(|part| (base + part.from, part.bytes)).collect()),
+        dw0: Some(request.dw0 as u32),
+        long: true,
+        ..Verdict::fine()
+    };
+    if request.may_refuse {
+        verdict.statuses.push(status::INVALID_FIELD.dnr());
+    }
+    verdict
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engines::DECODE;
+
+    /// Of 16 units of 4 KiB.
+    const NS: Namespace = Namespace {
+        nsid: 1,
+        base: 16,
+        blocks: 128,
+    };
+
+    fn command(opcode: u8, dwords: [u32; 6]) -> Verdict {
+        let numbered = dwords.into_iter().zip(10..);
+        verdict(
+            &numbered.fold(Sqe::new(opcode), |sqe, (value, n)| sqe.with_cdw(n, value)),
+            &NS,
+        )
+    }
+
+    fn statuses(opcode: u8, dwords: [u32; 6]) -> Vec<spec::nvme::Status> {
+        command(opcode, dwords).statuses
+    }
+
+    #[test]
+    fn sorts_stay_in_their_namespace_and_off_their_keys() {
+        let (field, range) = (
+            vec![status::INVALID_FIELD.dnr()],
+            vec![status::LBA_OUT_OF_RANGE.dnr()],
+        );
+        let sort = |dwords| statuses(SORT, dwords);
+        assert_eq!(sort([0, 1, 0, 1024, 0, 0]), [status::SUCCESS]);
+        assert_eq!(sort([15, 0, 0, 1024, 0, 0]), [status::SUCCESS]);
+        assert_eq!(sort([0, 14, u32::MAX, 1024, 0, 0]), [status::SUCCESS]);
+        assert_eq!(sort([0, 15, 0, 1024, 0, 0]), range);
+        assert_eq!(sort([15, 0, 0, 1025, 0, 0]), range);
+        assert_eq!(sort([u32::MAX, 0, 0, 1, 0, 0]), range);
+        assert_eq!(sort([1, 0, 0, 1024, 0, 0]), field);
+        assert_eq!(sort([1, 0, 0, 1024, 0x20, 0]), [status::SUCCESS]);
+        for (count, kind) in [(0, 0), (1, 3), (1, 0xC), (1, 0x40)] {
+            assert_eq!(sort([0, 8, 0, count, kind, 0]), field);
+        }
+        let spoils = |dwords| match command(SORT, dwords).media {
+            Use::Spoil(ranges) => ranges,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(spoils([0, 3, 0, 100, 0, 0]), [(16 * 512 + 3 * 4096, 800)]);
+    }
+
+    #[test]
+    fn lists_and_tables_may_overlap_but_not_what_is_written() {
+        let shuffle = |dwords| statuses(SHUFFLE, dwords);
+        let (field, range) = (status::INVALID_FIELD.dnr(), status::LBA_OUT_OF_RANGE.dnr());
+        assert_eq!(shuffle([0, 0, 1, 16, 16, 64]), [status::SUCCESS, field]);
+        assert_eq!(shuffle([0, 1, 0, 16, 16, 64]), [field]);
+        assert_eq!(shuffle([0, 1, 1, 16, 16, 64]), [field]);
+        assert_eq!(shuffle([0, 1, 2, 16, 16, 0]), [field]);
+        assert_eq!(shuffle([0, 1, 2, 16, 16, 64 | 1 << 26]), [field]);
+        assert_eq!(shuffle([0, 1, 2, u32::MAX, u32::MAX, 0x1_FFFF]), [range]);
+        assert_eq!(shuffle([0, 16, 2, 1, 0, 64]), [field]);
+        assert_eq!(shuffle([0, 17, 2, 1, 0, 64]), [range]);
+    }
+
+    #[test]
+    fn dictionaries_have_an_end() {
+        let decode = |dwords| statuses(DECODE, dwords);
+        let (field, range) = (status::INVALID_FIELD.dnr(), status::LBA_OUT_OF_RANGE.dnr());
+        let kind = |entries: u32, width: u32, size: u32| (entries - 1) | width << 16 | size << 24;
+        assert_eq!(
+            decode([0, 1, 2, 16, 64, kind(1024, 8, 2)]),
+            [status::SUCCESS, field]
+        );
+        assert_eq!(decode([0, 1, 2, 16, 64, kind(1025, 8, 2)]), [field]);
+        assert_eq!(decode([0, 1, 2, 16, 64, kind(1024, 33, 2)]), [field]);
+        assert_eq!(
+            decode([0, 1, 2, 16, 64, kind(1024, 8, 2) | 1 << 28]),
+            [field]
+        );
+        assert_eq!(decode([15, 1, 2, 16, 64, kind(1025, 8, 2)]), [range]);
+        assert_eq!(
+            decode([99, 1, 2, 16, 64, kind(1, 0, 2) | 1 << 26]),
+            [status::SUCCESS, field]
+        );
+        assert_eq!(decode([0, 1, 2, 16, 64, kind(16, 8, 2) | 3 << 26]), [field]);
+    }
+}

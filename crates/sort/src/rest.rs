@@ -1,0 +1,107 @@
+//! What of a standing table is no row: its schema, and columns without a fixed width, as Arrow streams that the host reads.
+
+use std::ops::Range;
+
+use arrow_array::{new_empty_array, Array, ArrayRef, RecordBatch};
+use arrow_schema::{Schema, SchemaRef};
+use arrow_select::concat::concat;
+use parquet::file::metadata::KeyValue;
+use serde_json::{json, Value};
+
+use crate::file::Format;
+use crate::form::Form;
+use crate::{Compression, Error, Result, Table};
+
+fn stream(batch: &RecordBatch) -> Result<Vec<u8>> {
+    Table::from(batch.clone()).write(Format::Stream, Compression::Uncompressed)
+}
+
+/// The columns that are not in the rows, of each part.
+pub fn write_apart(
+    batch: &RecordBatch,
+    form: &Form,
+    bounds: &[Range<usize>],
+) -> Result<Vec<Vec<u8>>> {
+    let which: Vec<usize> = (0..batch.num_columns())
+        .zip(form.apart())
+        .filter_map(|(n, apart)| apart.then_some(n))
+        .collect();
+    if which.is_empty() {
+        return Ok(vec![Vec::new(); bounds.len()]);
+    }
+    let columns = batch.project(&which).map_err(Error::new)?;
+    let parts = bounds
+        .iter()
+        .map(|rows| columns.slice(rows.start, rows.len()));
+    parts.map(|part| stream(&part)).collect()
+}
+
+/// Reads them again, as the columns of the whole table; those in the rows are empty.
+pub fn read_apart(schema: &Schema, form: &Form, aparts: &[Vec<u8>]) -> Result<Vec<ArrayRef>> {
+    let parts: Result<Vec<RecordBatch>> = aparts
+        .iter()
+        .filter(|part| !part.is_empty())
+        .map(|part| Ok(Table::read(Format::Stream, part.clone())?.batch))
+        .collect();
+    let parts = parts?;
+    let mut next = 0;
+    let mut columns = Vec::new();
+    for (field, apart) in schema.fields().iter().zip(form.apart()) {
+        if !apart {
+            columns.push(new_empty_array(field.data_type()));
+            continue;
+        }
+        let pieces: Vec<&dyn Array> = parts
+            .iter()
+            .filter_map(|part| part.columns().get(next).map(AsRef::as_ref))
+            .collect();
+        if pieces.is_empty() || pieces.iter().any(|p| p.data_type() != field.data_type()) {
+            return Err(Error::new(
+                "columns that stand apart are not those of the schema",
+            ));
+        }
+        columns.push(concat(&pieces).map_err(Error::new)?);
+        next += 1;
+    }
+    Ok(columns)
+}
+
+/// The schema, which columns have nulls, and what a Parquet file said beside it.
+pub fn write_schema(table: &Table) -> Result<Vec<u8>> {
+    let nulls: Vec<bool> = table
+        .batch
+        .columns()
+        .iter()
+        .map(|c| c.null_count() > 0)
+        .collect();
+    let metadata: Vec<Value> = table
+        .metadata
+        .iter()
+        .map(|pair| json!([pair.key, pair.value]))
+        .collect();
+    let beside = json!({"nulls": nulls, "metadata": metadata}).to_string();
+    let mut out = (beside.len() as u32).to_le_bytes().to_vec();
+    out.extend_from_slice(beside.as_bytes());
+    out.extend(stream(&RecordBatch::new_empty(table.schema()))?);
+    Ok(out)
+}
+
+pub fn read_schema(bytes: &[u8]) -> Result<(SchemaRef, Vec<bool>, Vec<KeyValue>)> {
+    let damaged = || Error::new("its schema is damaged");
+    let (length, rest) = bytes.split_first_chunk::<4>().ok_or_else(damaged)?;
+    let length = u32::from_le_bytes(*length) as usize;
+    let beside = rest.get(..length).ok_or_else(damaged)?;
+    let schema = Table::read(Format::Stream, rest[length..].to_vec())?.schema();
+    let beside: Value = serde_json::from_slice(beside).map_err(|_| damaged())?;
+    let nulls = beside["nulls"].as_array().into_iter().flatten();
+    let nulls: Vec<bool> = nulls.filter_map(Value::as_bool).collect();
+    if nulls.len() != schema.fields().len() {
+        return Err(damaged());
+    }
+    let pairs = beside["metadata"].as_array().into_iter().flatten();
+    let metadata = pairs.map(|pair| KeyValue {
+        key: pair[0].as_str().unwrap_or_default().into(),
+        value: pair[1].as_str().map(String::from),
+    });
+    Ok((schema, nulls, metadata.collect()))
+}

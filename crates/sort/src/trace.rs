@@ -1,0 +1,78 @@
+//! What devices did, in the Trace Event Format, which Perfetto and chrome://tracing show.
+
+use serde_json::{json, Value};
+use sim::axi::BEAT;
+use sim::Time;
+
+use crate::report::{Device, Stage};
+use crate::watch::Look;
+use crate::Report;
+
+/// Tracks of a device.
+const STAGES: u32 = 1;
+
+fn us(time: Time) -> f64 {
+    time.0 as f64 / 1e6
+}
+
+fn rate(bytes: u64, time: Time) -> f64 {
+    bytes as f64 / time.as_ns()
+}
+
+/// What is called so: a process or a thread.
+fn named(what: &str, pid: usize, name: String) -> Value {
+    json!({"ph": "M", "pid": pid, "tid": STAGES, "name": what, "args": {"name": name}})
+}
+
+fn slice(pid: usize, stage: &Stage) -> Value {
+    let time = stage.end.saturating_sub(stage.begin);
+    json!({
+        "ph": "X", "pid": pid, "tid": STAGES, "name": stage.name, "ts": us(stage.begin), "dur": us(time),
+        "args": {
+            "partition": stage.partition, "bytes": stage.bytes, "NVMe commands": stage.commands,
+            "GB/s": (time > Time::default()).then(|| rate(stage.bytes, time)),
+        },
+    })
+}
+
+/// Means between two looks.
+fn rates(pid: usize, looks: &[Look]) -> impl Iterator<Item = Value> + '_ {
+    looks.windows(2).flat_map(move |pair| {
+        let [from, to] = pair else { return Vec::new() };
+        let time = to.time.saturating_sub(from.time);
+        let of = |channel: usize| {
+            let passed = |way: usize| {
+                let beats = to.beats[channel][way].saturating_sub(from.beats[channel][way]);
+                rate(beats * BEAT as u64, time)
+            };
+            json!({
+                "ph": "C", "pid": pid, "name": format!("channel {channel}, GB/s"), "ts": us(from.time),
+                "args": {"read": passed(0), "written": passed(1)},
+            })
+        };
+        match time > Time::default() {
+            true => (0..to.beats.len()).map(of).collect(),
+            false => Vec::new(),
+        }
+    })
+}
+
+fn device(number: usize, device: &Device) -> Vec<Value> {
+    let pid = number + 1;
+    let mut events = vec![
+        named("process_name", pid, format!("device {number}")),
+        named("thread_name", pid, "stages".to_string()),
+    ];
+    events.extend(device.stages.iter().map(|stage| slice(pid, stage)));
+    for looks in &device.looks {
+        events.extend(rates(pid, looks));
+    }
+    events
+}
+
+/// The stages of all devices and partitions in simulated time, and beside them what passed the channels.
+pub fn of(report: &Report) -> Value {
+    let devices = report.devices.iter().enumerate();
+    let events: Vec<Value> = devices.flat_map(|(n, d)| device(n, d)).collect();
+    json!({"displayTimeUnit": "ns", "traceEvents": events, "otherData": {"time": "simulated"}})
+}

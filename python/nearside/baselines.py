@@ -1,0 +1,172 @@
+"""Sorts of the CPU that runs this, measured: what a device's simulated time is compared with.
+
+The device gives the order of the keys, so all of these do, too. Times of one thread are its CPU time, which other
+programs disturb less than the clock on the wall; those of several threads are wall-clock time.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from nearside._native import NearsideError
+
+# Repeated for so long, and so often at least; the best counts.
+ENOUGH_S, LEAST = 0.2, 3
+# Names the SIMD features that numpy leaves alone.
+OFF = "NPY_DISABLE_CPU_FEATURES"
+PLAIN = "quick sort, plain"
+
+
+def cpu() -> str:
+    """The CPU as it calls itself."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        names = []
+    return names[0] if names else "unknown CPU"
+
+
+def threads() -> int:
+    """Threads that may run at a time."""
+    return len(os.sched_getaffinity(0))
+
+
+def dispatched() -> list[str]:
+    """The SIMD extensions beyond its least that numpy uses here."""
+    return np.show_config(mode="dicts")["SIMD Extensions"]["found"]
+
+
+def pairs(keys: np.ndarray) -> np.ndarray:
+    """Key and index in one number of 64 bits: numbers in order are keys in stable order."""
+    return keys.astype(np.uint64) << np.uint64(32) | np.arange(len(keys), dtype=np.uint64)
+
+
+def numpy_sort(keys: np.ndarray) -> np.ndarray:
+    """The order of keys, by numpy's unstable sort."""
+    if keys.itemsize == 8:
+        return np.argsort(keys)
+    packed = pairs(keys)
+    packed.sort()
+    return packed.astype(np.uint32)
+
+
+def radix_sort(keys: np.ndarray) -> np.ndarray:
+    """The order of keys, from the least significant 16 bits on: numpy's stable sort of 16 bits is a radix sort."""
+    order = None
+    for shift in range(0, 8 * keys.itemsize, 16):
+        digit = (keys >> keys.dtype.type(shift)).astype(np.uint16)
+        step = np.argsort(digit if order is None else digit[order], kind="stable")
+        order = step if order is None else order[step]
+    return order
+
+
+def polars_sort(keys: np.ndarray) -> Callable[[], Any]:
+    """The order of keys, by Polars."""
+    series = importlib.import_module("polars").Series(keys)
+    return lambda: series.arg_sort()
+
+
+def duckdb_sort(keys: np.ndarray) -> Callable[[], Any]:
+    """Keys and their indexes in order, by DuckDB, from a table of its own to a table of Arrow."""
+    connection = importlib.import_module("duckdb").connect()
+    places = np.arange(len(keys), dtype=np.uint32)
+    connection.execute("create table t as select * from (select unnest($1) as k, unnest($2) as i)", [keys, places])
+    return lambda: connection.sql("select k, i from t order by k").to_arrow_table()
+
+
+def measure(work: Callable[[], Any], clock: Callable[[], float]) -> float:
+    """Nanoseconds of the best run."""
+    best, spent, runs = float("inf"), 0.0, 0
+    while runs < LEAST or spent < ENOUGH_S:
+        start = clock()
+        work()
+        took = clock() - start
+        best, spent, runs = min(best, took), spent + took, runs + 1
+        if spent > 10 * ENOUGH_S:
+            break
+    return best * 1e9
+
+
+def has(name: str) -> str | None:
+    """The version of a package, if it is installed."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def variants() -> dict[str, tuple[str, list[str]]]:
+    """numpy's sort by the SIMD that it may use: what it is, and what is switched off for it.
+
+    AVX-512 is not always its best: AMD's Zen 4 is slow with the compressing stores that it needs.
+    """
+    found = dispatched()
+    wide = [name for name in found if "V4" in name or "512" in name]
+    out = {PLAIN: ("without SIMD, an introsort", found)}
+    if wide and len(wide) < len(found):
+        out["numpy, AVX2"] = ("x86-simd-sort with AVX2", wide)
+    return out | {"numpy": (f"as installed, with {', '.join(found) or 'no SIMD'}", [])}
+
+
+def numpy_without(features: list[str], count: int, bits: int, seed: int) -> float:
+    """Nanoseconds of numpy's sort without SIMD features, in a process of its own."""
+    command = [sys.executable, "-m", "nearside.baselines", str(count), str(bits), str(seed)]
+    env = os.environ | {OFF: " ".join(features)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
+    if done.returncode:
+        raise NearsideError(f"a sort by numpy failed: {(done.stderr.strip().splitlines() or ['no output'])[-1]}")
+    return json.loads(done.stdout)["ns"]
+
+
+@cache
+def names() -> dict[str, str]:
+    """What is measured: its name, and what exactly it is."""
+    found = {
+        name: f"numpy {np.__version__} {what}, key and index in 64 bits, 1 thread"
+        for name, (what, _) in variants().items()
+    }
+    found["radix"] = f"numpy {np.__version__}, its radix sort of 16 bits, twice or four times, 1 thread"
+    for name in ("polars", "duckdb"):
+        if there := has(name):
+            found[name] = f"{name} {there}, {threads()} threads"
+    return found
+
+
+def sorts(keys: np.ndarray, seed: int) -> dict[str, float]:
+    """Nanoseconds of each sort of `kernels.random_keys` of this seed, which are in memory.
+
+    Without those that are not installed (`make peers`).
+    """
+    took = {
+        name: numpy_without(features, len(keys), 8 * keys.itemsize, seed) for name, (_, features) in variants().items()
+    }
+    took["radix"] = measure(lambda: radix_sort(keys), time.thread_time)
+    for name, make in (("polars", polars_sort), ("duckdb", duckdb_sort)):
+        if name in names():
+            took[name] = measure(make(keys), time.perf_counter)
+    return took
+
+
+def main() -> None:
+    """Of a process of `numpy_without`."""
+    count, bits, seed = map(int, sys.argv[1:])
+    from nearside.kernels import random_keys
+
+    keys = random_keys(count, bits, seed)
+    print(json.dumps({"ns": measure(lambda: numpy_sort(keys), time.thread_time)}))
+
+
+if __name__ == "__main__":
+    main()

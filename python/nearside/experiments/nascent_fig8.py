@@ -1,0 +1,103 @@
+"""NASCENT, figures 8 and 9: sorting a column of 32-bit keys, from memory and from flash, beside a CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nearside import baselines, kernels, platforms
+from nearside.experiments import nascent
+from nearside.experiments.registry import Experiment, Row, Run, figure, plot
+
+# Section 4.2: how many times faster than the CPU's quick sort, and of how much less energy; what it states as numbers.
+FASTER = {
+    "memory": {128_000: 7.5, 256_000: 2.4, 1_000_000: 1.8, 8_000_000: 1.8},
+    "flash": {1000: 6.6, 8_000_000: 8.25},
+}
+LESS = {
+    "memory": {1000: 61.3, 1_000_000: 13.6, 8_000_000: 13.6},
+    "flash": {1000: 49.7, 8_000_000: 61.6},
+}
+FIGURE = {"memory": "figure 8", "flash": "figure 9"}
+MIB = kernels.MIB
+
+
+def cases(run: Run) -> list[dict[str, Any]]:
+    return [{"place": place, "count": n} for n in run.parameters["counts"] for place in ("memory", "flash")]
+
+
+def measure(run: Run, case: dict[str, Any]) -> Row:
+    device, local = nascent.device(run)
+    count = case["count"]
+    keys = kernels.random_keys(count, 32, run.seed)
+    source = local if case["place"] == "memory" else 64 * MIB
+    took = kernels.sort(device, keys, source, local + 64 * MIB, seed=run.seed)
+    bounds = kernels.sort_bounds(device.design, count, 4, 1)
+    load = keys.nbytes / platforms.SSD_GB_S if case["place"] == "flash" else 0.0
+    bounds[0] = max(bounds[0], load)
+    cpu = {name: ns + load for name, ns in nascent.cpu_sorts(run, count).items()}
+    return {**case, "ns": took.ns, "passes": took.passes, "bound_ns": sum(bounds), "cpu_ns": cpu, **nascent.cpu_parts()}
+
+
+def figures(rows: list[Row]) -> list[dict[str, Any]]:
+    out = []
+    for row in rows:
+        place, count, ns, cpu = row["place"], row["count"], row["ns"], row["cpu_ns"]
+        what, name = f"{nascent.count_name(count)} keys from {place}", f"{place}_{nascent.count_name(count)}"
+        best = nascent.fastest(cpu)
+        source = f"{FIGURE[place]}, section 4.2"
+        faster, less = FASTER[place].get(count), LESS[place].get(count)
+        plain = cpu[baselines.PLAIN]
+        out += [
+            figure(f"{name}.time", f"time: {what}", ns / 1e6, "ms", better="lower", limit=row["bound_ns"] / 1e6,
+                   limit_text="memory and link with ideal masters, 8 keys a cycle in each pass"),
+            figure(f"{name}.plain", f"times faster than the plain quick sort: {what}", plain / ns, "x", paper=faster,
+                   source=faster and source, time=nascent.RATIO),
+            figure(f"{name}.best", f"times faster than {row['cpu_sorts'][best]}: {what}", cpu[best] / ns, "x",
+                   time=nascent.RATIO),
+            figure(f"{name}.energy", f"energy, times less than the plain quick sort: {what}",
+                   platforms.joules(platforms.CPU_W, plain) / platforms.joules(platforms.SMARTSSD_W, ns), "x",
+                   paper=less, source=less and source, time=nascent.RATIO),
+        ]  # fmt: skip
+    return out
+
+
+def plots(rows: list[Row]) -> list[dict[str, Any]]:
+    out = []
+    for place in dict.fromkeys(row["place"] for row in rows):
+        part = [row for row in rows if row["place"] == place]
+        names = list(part[0]["cpu_ns"])
+        series = [{"name": "smartssd, simulated", "of": "ours", "y": [row["ns"] / 1e6 for row in part]}]
+        series += [
+            {"name": name, "of": "ours", "y": [row["cpu_ns"].get(name, 0) / 1e6 for row in part]} for name in names
+        ]
+        series.append({"name": "bound", "of": "limit", "y": [row["bound_ns"] / 1e6 for row in part]})
+        title = f"{FIGURE[place].capitalize()}: time to sort keys from {place}"
+        labels = [nascent.count_name(row["count"]) for row in part]
+        out.append(plot(title, labels, series, x_label="keys", y_label="ms", log=True))
+    return out
+
+
+EXPERIMENT = Experiment(
+    name="nascent_fig8",
+    title="Sorting a column near storage and on a CPU",
+    source=f"{nascent.TITLE}, figure 8 and figure 9",
+    text=(
+        "Random keys of 32 bits with their indexes, in order, from the device's memory and from its flash into its "
+        "memory.",
+        nascent.DEVICE_TEXT,
+        nascent.CPU_TEXT,
+        "From flash the CPU gets its keys over a link of 3 GB/s, too, before it begins.",
+        "Energy is 7.5 W of the device and 56.3 W of the CPU times their times: the first is the paper's, the second "
+        "is what its ratios of energies and times give. Neither was measured on this machine.",
+        "One pass sorts 128 Ki keys. The time of a single small sort is mostly that of the host, which starts it and "
+        "looks each microsecond whether it has ended.",
+    ),
+    quick={"counts": [1000, 128_000, 256_000, 1_000_000]},
+    full={"counts": [1000, 8000, 32_000, 128_000, 256_000, 512_000, 1_000_000, 2_000_000, 8_000_000]},
+    cases=cases,
+    measure=measure,
+    figures=figures,
+    plots=plots,
+    engines=("fast", "rtl"),
+    design="smartssd",
+)

@@ -1,0 +1,53 @@
+"""What the DDR4 model gives to ideal masters, which always have a request: the bound of whatever works in a memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nearside import _native
+from nearside.device import Design
+
+LINE = 64
+# Writes go to memory in groups of so many lines; the best of these counts. That is greedy, not a proof.
+GROUPS = (1, 16, 64)
+
+
+def busy_ns(design: Design, reads: Sequence[int], writes: Sequence[int]) -> float:
+    """Time that one channel takes for these lines (addresses), the writes as the reads come back."""
+    return min(masters(design, reads, writes, group) for group in GROUPS)
+
+
+def masters(design: Design, reads: Sequence[int], writes: Sequence[int], group: int) -> float:
+    """The same with one grouping. Without reads, writes are bound to nothing."""
+    channel = _native.DramChannel(design.native)
+    now, asked, written, back, ended = 0, 0, 0, 0, 0
+    there = set(reads)
+    share = len(writes) / max(len(reads), 1)
+    while True:
+        while asked < len(reads) and asked * share - written < 1024 and channel.push(now, reads[asked], False):
+            asked += 1
+        allowed = len(writes) if back == len(reads) else int(back * share) // group * group
+        while written < allowed and channel.push(now, writes[written], True):
+            written += 1
+        while (completion := channel.poll(now)) is not None:
+            address, ended = completion
+            back += address in there
+        following = channel.next_event()
+        if following is None and written == len(writes) and back == len(reads):
+            return ended / 1e3
+        now = max(now + 1, following or 0)
+
+
+def stream(start: int, lines: int) -> range:
+    """Lines one after another."""
+    return range(start, start + LINE * lines, LINE)
+
+
+def in_turns(start: int, runs: int, run_bytes: int, lines: int, piece: int = 4096) -> list[int]:
+    """Lines of so many runs, which lie one after another, a piece of each in its turn."""
+    of_piece = piece // LINE
+    return [
+        start + (turn % runs) * run_bytes + (turn // runs) * piece + LINE * line
+        for turn in range(-(-lines // of_piece))
+        for line in range(of_piece)
+    ][:lines]

@@ -1,0 +1,26 @@
+"""The fuzzer on a device whose engines sort tables: hostile commands of theirs beside all others."""
+
+from __future__ import annotations
+
+import pytest
+from nearside import Design, fuzzing
+
+
+def fuzz(engine: str, commands: int) -> None:
+    doc = fuzzing.run(Design.load("fuzz-sort"), commands, 1, engine=engine)
+    assert doc["failure"] is None
+    assert doc["mismatches"] == 0
+    # Of each engine, what is right, what is wrong in itself, and what lies beyond the namespace.
+    for opcode in ("d0h", "d4h", "d8h"):
+        for status in ("000h", "002h", "080h"):
+            assert doc["outcomes"].get(f"io {opcode} {status}"), (opcode, status)
+
+
+def test_engines_of_tables():
+    fuzz("fast", 3000)
+
+
+@pytest.mark.slow
+@pytest.mark.rtl
+def test_engines_of_tables_on_the_rtl():
+    fuzz("rtl", 1500)
