@@ -148,7 +148,8 @@ module level_proof
       mark_stream_q <= in_stream_i;
       mark_row_q <= u_level.wptr_q[in_stream_i[NodeBits:1]][in_stream_i[0]];
       mark_lane_q <= '0;
-      for (int unsigned i = 0; i < Lanes; i++) if (in_mark[i]) mark_lane_q <= LaneBits'(in_stream_i[0] ? Lanes - 1 - i : i);
+      for (int unsigned i = 0; i < Lanes; i++)
+      if (in_mark[i]) mark_lane_q <= LaneBits'(in_stream_i[0] ? Lanes - 1 - i : i);
     end
   end
 
@@ -156,16 +157,18 @@ module level_proof
 
   `NS_ASSERT(leaves_once, !leaves || (came_q && !left_q && $countones(out_mark) == 1))
   `NS_ASSERT(leaves_through_its_node, !leaves || out_stream == mark_stream_q[NodeBits:1])
-  `NS_ASSERT(leaves_before_the_end,
-             !(out_valid && out_last && came_q && out_stream == mark_stream_q[NodeBits:1]) || left_q || leaves)
+  `NS_ASSERT(
+      leaves_before_the_end,
+      !(out_valid && out_last && came_q && out_stream == mark_stream_q[NodeBits:1]) || left_q || leaves)
 
   // ---------------------------------------------------------------- order
 
   logic [2*Nodes-1:0] in_above_q;  // the stream's last record is at or above the bound
   logic [  Nodes-1:0] out_above_q;  // one that is has left
 
-  `NS_ASSUME(streams_in_order,
-             !in_row || ((in_above & ~(in_above >> 1)) & (Lanes'('1) >> 1)) == '0 && (!in_above_q[in_stream_i] || in_above == '1))
+  `NS_ASSUME(
+      streams_in_order,
+      !in_row || ((in_above & ~(in_above >> 1)) & (Lanes'('1) >> 1)) == '0 && (!in_above_q[in_stream_i] || in_above == '1))
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -258,7 +261,8 @@ module level_proof
           localparam int unsigned NextRow = End ? (r + 1) % Rows : r;
           logic newest;
           assign newest = End && count_t'(behind) + 1'b1 == count[s];
-          `NS_ASSERT(in_order, !live[r][i] || !above[r][i] || (newest ? in_above_q[Stream] : above[NextRow][NextLane]))
+          `NS_ASSERT(in_order,
+                     !live[r][i] || !above[r][i] || (newest ? in_above_q[Stream] : above[NextRow][NextLane]))
           `NS_ASSERT(newest_is_last, !(live[r][i] && newest) || above[r][i] == in_above_q[Stream])
         end
       end

@@ -50,7 +50,8 @@ module level_state
     `NS_ASSERT(rows_were_given, !out_rows_i[n] || in_rows_i[2*n+:2] != '0)
     `NS_ASSERT(both_are_begun, taken_i[n] == '0 || (count[0] != '0 && count[1] != '0))
     `NS_ASSERT(over_is_empty, !over_i[n] || (!stepping && end_i[n] == '1 && count == '0))
-    `NS_ASSERT(not_over_has_rows, over_i[n] || end_i[n] != '1 || rows != '0 || in_rows_i[2*n+:2] == '0)
+    `NS_ASSERT(not_over_has_rows,
+               over_i[n] || end_i[n] != '1 || rows != '0 || in_rows_i[2*n+:2] == '0)
 
     for (genvar s = 0; s < 2; s++) begin : gen_stream
       localparam int unsigned Stream = 2 * n + s;

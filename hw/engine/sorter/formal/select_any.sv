@@ -50,9 +50,12 @@ module sorter_select
 
   // What select_proof assumes: streams that end once, in order, and a row left.
   logic legal;
-  assign legal = (a_here & (a_here + 1'b1)) == '0 && (b_here & (b_here + 1'b1)) == '0 &&
-      $countones(a_here) + $countones(b_here) >= Lanes &&
-      (a_here & ~a_above & (a_above << 1)) == '0 && (b_here & ~b_above & (b_above << 1)) == '0;
+  assign legal = (a_here & (a_here + 1'b1)) == '0 && (b_here & (b_here + 1'b1)) == '0 && $countones(
+      a_here
+  ) + $countones(
+      b_here
+  ) >= Lanes && (a_here & ~a_above & (a_above << 1)) == '0 &&
+      (b_here & ~b_above & (b_above << 1)) == '0;
 
   // What it shows.
   logic [Lanes-1:0] a_taken, b_taken;

@@ -118,6 +118,8 @@ module select_proof
 
   `NS_COVER(all_of_a, a_of_least == count_t'(Lanes) && b_count_i != '0)
   `NS_COVER(some_of_both, a_of_least == count_t'(3) && taken_i == LaneBits'(6))
-  `NS_COVER(both_end, count_t'(a_count_i) + count_t'(b_count_i) == count_t'(Lanes) && a_count_i != '0 && b_count_i != '0)
+  `NS_COVER(
+      both_end,
+      count_t'(a_count_i) + count_t'(b_count_i) == count_t'(Lanes) && a_count_i != '0 && b_count_i != '0)
 
 endmodule
