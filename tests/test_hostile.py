@@ -109,6 +109,10 @@ METHODS = {
     "peer_read": {"peer": 0, "offset": 0, "length": 64},
     "peer_write": {"peer": 0, "offset": 0, "data": b"x"},
     "peer_delay_set": {"peer": 0, "profile": "dram"},
+    "peer_engines": {"peer": 0},
+    "peer_engine_start": {"peer": 0, "name": "copy0", "arguments": [0, 4096, 64]},
+    "peer_engine_wait": {"peer": 0, "name": "copy0", "timeout_us": 10},
+    "peer_qos_set": {"peer": 0, "master": "nvme", "reads": 0, "writes": 0, "weight": 128},
     "pm_stream": {
         "kind": "load", "bytes": 64, "in_flight": 4, "count": 10, "start": 0, "span": 1 << 12, "pattern": "random",
         "seed": 1, "verify": False, "pause_ns": 100, "progress": None,
