@@ -255,7 +255,7 @@ engine_sorts() { # a column of 32-bit keys on the disk: its records {key, index}
     cmp /tmp/expected /tmp/found || { head -n 3 /tmp/expected /tmp/found; return 1; }
     echo "$(wc -l < /tmp/found) keys, from $(head -n 1 /tmp/found) to $(tail -n 1 /tmp/found)"
     # Records that would lie on their keys, keys beyond the namespace, none at all, a bit that should be 0.
-    for wrong in "--cdw11=16384" "--cdw10=0xffffff00" "--cdw13=0" "--cdw14=0x40"; do
+    for wrong in "--cdw11=16384" "--cdw10=0xffffff00" "--cdw13=0" "--cdw14=0x80"; do
         $nvme io-passthru $disk --opcode=0xd0 -n 1 --cdw10=16384 --cdw11=16512 --cdw12=16640 --cdw13=$keys "$wrong" > /tmp/sorted 2>&1 && return 1
     done
     return 0
