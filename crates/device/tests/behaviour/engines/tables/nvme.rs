@@ -102,7 +102,7 @@ mod sampled {
         let last = UNITS - 1;
         let two = super::super::sort::CHUNK as u32 + 1;
         for (sqe, wanted) in [
-            (sort([0, 1, 0, 9, 1 << 6]), field),
+            (sort([0, 1, 0, 9, 1 << 7]), field),
             (sort([0, 1, 0, 9, 1 << 31]), field),
             (sort([0, 1, 0, 0, 0]), field),
             (sort([0, 0, 0, 9, 0]), field),
@@ -110,7 +110,7 @@ mod sampled {
             (sort([0, 1, 0, 9, 3]), field),
             (sort([0, 1, 0, 9, 3 << 2]), field),
             (sort([0, 300, 0, two, 0]), field),
-            (sort([UNITS, 1, 0, 9, 1 << 6]), field),
+            (sort([UNITS, 1, 0, 9, 1 << 7]), field),
             (sort([last, 1, 0, 1024, 0]), fine(1)),
             (sort([0, last, 0, 512, 0]), fine(1)),
             (sort([0, last, 0, 1024, 32]), fine(1)),
