@@ -23,7 +23,7 @@ from filelist import ROOT
 BIN = Path(sys.executable).parent
 WORK = ROOT / "build" / "formal"
 LIMIT_S = 900
-LONGEST = ["timeout", "pairs", "completion", "whole", "jobs"]
+LONGEST = ["level", "timeout", "pairs", "completion", "whole", "jobs"]
 
 
 def prove(path: Path) -> bool:

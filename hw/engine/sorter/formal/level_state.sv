@@ -8,19 +8,16 @@ module level_state
 #(
   parameter int unsigned Nodes = 1,
   parameter int unsigned Rows = 4,
-  /// Rows that the streams above have room for.
-  parameter int unsigned RowsAbove = Rows,
   localparam int unsigned NodeBits = ns_axi_pkg::idx_width(Nodes),
   localparam int unsigned PtrBits = unsigned'($clog2(Rows)),
-  localparam int unsigned CountBits = PtrBits + 1,
-  localparam int unsigned AboveBits = unsigned'($clog2(RowsAbove + 1))
+  localparam int unsigned CountBits = PtrBits + 1
 ) (
   input logic                                clk_i,
   input logic                                rst_ni,
   input logic [2*Nodes-1:0][CountBits-1:0]   in_open_i,
   input logic [2*Nodes-1:0]                  in_rows_i,
   input logic [2*Nodes-1:0]                  in_ended_i,
-  input logic [Nodes-1:0][AboveBits-1:0]     out_open_i,
+  input logic [Nodes-1:0][CountBits-1:0]     out_open_i,
   input logic [Nodes-1:0]                    out_rows_i,
   input logic [Nodes-1:0]                    out_ended_i,
   /// sorter_level's.
@@ -45,7 +42,7 @@ module level_state
     assign count = count_i[n];
     assign rows = (CountBits + 1)'(count[0]) + (CountBits + 1)'(count[1]) - (CountBits + 1)'(taken_i[n] != '0);
 
-    `NS_ASSERT(reserved_is_stepping, out_open_i[n] == AboveBits'(stepping))
+    `NS_ASSERT(reserved_is_stepping, out_open_i[n] == CountBits'(stepping))
     `NS_ASSERT(over_is_ended, over_i[n] == out_ended_i[n])
     `NS_ASSERT(rows_were_given, !out_rows_i[n] || in_rows_i[2*n+:2] != '0)
     `NS_ASSERT(both_are_begun, taken_i[n] == '0 || (count[0] != '0 && count[1] != '0))
