@@ -100,7 +100,7 @@ impl Request {
             SORT => {
                 let [keys, target, room] = sort_bytes(count, kind);
                 Request {
-                    clear: kind >> 7 == 0,
+                    clear: kind >> 7 == 0 && sqe.dw[15] == 0,
                     valid: counted && kind & 3 < 3 && kind >> 2 & 3 < 3,
                     parts: [
                         part(10, keys, false),

@@ -65,13 +65,13 @@ module row_shuffle_core
   // ---------------------------------------------------------------- the list
 
   logic [63:0] list_addr_q;
-  logic [34:0] list_left_q;  // bytes
+  logic [36:0] list_left_q;  // bytes: 2**31 records of 32 at most
   logic [31:0] piece;
   logic piece_valid, piece_ready, piece_fire, beat_valid, beat_taken, beat_error, beat_last;
   logic [511:0] beat;
   logic [3:0] open_q;  // pieces
 
-  assign piece = (list_left_q > 35'(PieceBytes)) ? 32'(PieceBytes) : list_left_q[31:0];
+  assign piece = (list_left_q > 37'(PieceBytes)) ? 32'(PieceBytes) : list_left_q[31:0];
   assign piece_valid = state_q == StWork && list_left_q != '0 && open_q != '1 && !halt;
   assign piece_fire = piece_valid && piece_ready;
 
@@ -80,8 +80,8 @@ module row_shuffle_core
       list_left_q <= '0;
       open_q <= '0;
     end else begin
-      if (start_i) list_left_q <= (35'(count_i) << 2) << records_i;
-      else if (piece_fire) list_left_q <= list_left_q - 35'(piece);
+      if (start_i) list_left_q <= (37'(count_i) << 2) << records_i;
+      else if (piece_fire) list_left_q <= list_left_q - 37'(piece);
       open_q <= open_q + 4'(piece_fire) - 4'(beat_valid && beat_taken && beat_last);
     end
   end

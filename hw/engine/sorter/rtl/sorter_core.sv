@@ -563,7 +563,7 @@ module sorter_core
   logic unloaded_valid, write_valid, write_ready, write_fire, wants_indexes;
   logic [37:0] bytes, bytes_left_q, feed_q;
   logic [63:0] write_addr_q;
-  logic [31:0] write_bytes;
+  logic [31:0] write_room, write_whole, write_bytes;
   logic write_range_ready, write_range_fire;
   dma_done_t write_done;
   logic write_done_valid, write_error_q;
@@ -571,8 +571,14 @@ module sorter_core
 
   assign wants_indexes = indexes_i && last_pass;
   assign bytes = wants_indexes ? 38'(count_i) << 2 : 38'(count_i) << (3 + width);
-  assign write_bytes = (bytes_left_q > 38'h4000_0000) ? 32'h4000_0000 : bytes_left_q[31:0];
-  assign write_range_fire = state_q == StWork && bytes_left_q != '0 && write_range_ready && write_open_q != '1;
+  // The memory waits for all of a range, also after a stop: so it is short, ends at a multiple of its size, and the next one is handed over
+  // when less than that is left of those before.
+  localparam int unsigned RangeBits = 14;
+  assign write_room  = 32'd1 << RangeBits;
+  assign write_whole = write_room - 32'(write_addr_q[RangeBits-1:0]);
+  assign write_bytes = (bytes_left_q > 38'(write_whole)) ? write_whole : bytes_left_q[31:0];
+  assign write_range_fire = state_q == StWork && bytes_left_q != '0 && feed_q < 38'(write_room >> 6) && write_range_ready &&
+      write_open_q != '1;
 
   sorter_unload #(
     .KeyBits(KeyBits)

@@ -87,7 +87,7 @@ module sorter_kernel
 
   // ---------------------------------------------------------------- NVMe commands
 
-  // CDW10, CDW11, CDW12: source, target and scratch in the namespace, in units of 8 blocks; CDW13: keys; CDW14: kind.
+  // CDW10, CDW11, CDW12: source, target and scratch in the namespace, in units of 8 blocks; CDW13: keys; CDW14: kind; CDW15: 0.
   localparam int unsigned UnitBits = 12;  // bytes of a unit
   logic [2:0][63:0] places;  // in the namespace
   logic [63:0] namespace_bytes, base;
@@ -96,7 +96,7 @@ module sorter_kernel
 
   assign namespace_bytes = cmd_i.ns_blocks << 9;
   assign base = cmd_i.ns_base << 9;
-  assign cmd_reserved = cmd_i.sqe[479:455] != '0;
+  assign cmd_reserved = cmd_i.sqe[511:455] != '0;
   for (genvar n = 0; n < 3; n++) begin : gen_place
     assign places[n] = 64'(cmd_i.sqe[320+32*n+:32]) << UnitBits;
   end

@@ -23,6 +23,8 @@ const LEAVES: u64 = 64;
 const RUN_ROWS: u64 = 256;
 const LANES: u64 = 8;
 const BURST: u64 = 4096;
+/// Bytes of the ranges that are handed over to be written.
+const RANGE: u64 = 16 << 10;
 /// Records that are sorted in the first pass.
 const CHUNK: u64 = LANES * LEAVES * RUN_ROWS;
 const MOST_KEYS: u64 = 1 << 31;
@@ -567,6 +569,7 @@ impl Sorter {
         match self.state {
             State::Work if self.read_error || self.stopped => {
                 self.state = State::Abort;
+                self.write_free = self.write_free.max(ports.now()) + self.unfed(&column);
                 self.look(ports);
             }
             State::Work if rests && self.merged == column.count && self.is_written(&column) => {
@@ -582,6 +585,9 @@ impl Sorter {
                     }
                 }
             }
+            State::Abort if ports.now() < self.write_free => {
+                ports.wake(self.write_free, GO_ON);
+            }
             State::Abort if rests && self.reads.iter().all(|read| read.here.is_some()) => {
                 self.over(FINISH, ports)
             }
@@ -589,12 +595,32 @@ impl Sorter {
         }
     }
 
-    fn is_written(&self, column: &Column) -> bool {
+    /// Beats that the ranges handed over to the memory lack: they come without data.
+    fn unfed(&self, column: &Column) -> u64 {
+        let to = if self.is_to_dst() {
+            column.dst
+        } else {
+            column.tmp
+        };
+        let (at, end) = (to + self.written, to + self.bytes(column));
+        let mut handed = at;
+        while handed < end && handed - at < RANGE {
+            handed = ((handed / RANGE + 1) * RANGE).min(end);
+        }
+        (handed - at).div_ceil(BEAT)
+    }
+
+    /// What this pass writes.
+    fn bytes(&self, column: &Column) -> u64 {
         let size = match column.kind.indexes && self.is_last() {
             true => INDEX_BYTES,
             false => column.kind.record(),
         };
-        self.written == column.count * size as u64
+        column.count * size as u64
+    }
+
+    fn is_written(&self, column: &Column) -> bool {
+        self.written == self.bytes(column)
     }
 
     fn over(&mut self, cycles: u64, ports: &mut Ports) {
@@ -630,7 +656,7 @@ fn sort(order: &mut [u32], keys: &[u8], kind: &Kind) {
 impl Engine for Sorter {
     fn judge(&self, command: &EngineCommand) -> Result<Job, Status> {
         let dw = &command.sqe.dw;
-        if dw[14] >> 7 != 0 {
+        if dw[14] >> 7 != 0 || dw[15] != 0 {
             return Err(status::INVALID_FIELD.dnr());
         }
         let (count, kind) = (u64::from(dw[13]), u64::from(dw[14]));

@@ -104,6 +104,7 @@ mod sampled {
         for (sqe, wanted) in [
             (sort([0, 1, 0, 9, 1 << 7]), field),
             (sort([0, 1, 0, 9, 1 << 31]), field),
+            (sort([0, 1, 0, 9, 0]).with_cdw(15, 1), field),
             (sort([0, 1, 0, 0, 0]), field),
             (sort([0, 0, 0, 9, 0]), field),
             (sort([0, 1, 0, 1025, 0]), field),

@@ -251,6 +251,7 @@ mod sampled {
             (dword(g, 2, 1), BAD_ENTRY, field, 0),
             (dword(d, 9, 1 << 31), BAD_ENTRY, field, 0),
             (dword(s, 14, 1 << 7), BAD_ENTRY, field, 0),
+            (dword(s, 15, 1), BAD_ENTRY, field, 0),
             (dword(g, 15, 1 << 31), BAD_ENTRY, field, 0),
             (dword(d, 15, 1 << 31), BAD_ENTRY, field, 0),
             (sort([KEYS, KEYS, 0, 9, 0]), BAD_ENTRY, field, 0),

@@ -43,6 +43,25 @@ fn shuffles(b: &mut Bench, random: &mut Random, row: usize, (rows, count): (usiz
 mod sampled {
     use super::*;
 
+    /// What a list has room for may be longer than any memory: it ends at the first index that there is not.
+    #[test]
+    fn the_longest_lists_are_read() {
+        let mut b = bench();
+        b.store(2 * MIB, &[0; 4096]);
+        b.store(2 * MIB + 2048, &[0xFF; 64]);
+        for (count, kind) in (0..4).flat_map(|kind| [(1 << 31, kind), ((1 << 30) + 1, kind)]) {
+            b.start(SHUFFLE, &[2 * MIB, 9 * MIB, 1 << 40, count, 1, 50, kind]);
+            b.pass(100_000);
+            let registers = b.registers(SHUFFLE);
+            assert_eq!(
+                b.word(registers.base) >> 2 & 1,
+                1,
+                "{count:#x} {kind}: idle"
+            );
+            assert_ne!(b.word(registers.base + 0x10), 0, "{count:#x} {kind}");
+        }
+    }
+
     #[test]
     fn rows_of_all_sizes() {
         let mut b = bench();

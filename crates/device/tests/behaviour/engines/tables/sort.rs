@@ -156,6 +156,31 @@ mod sampled {
         }
     }
 
+    /// However much it had left to write.
+    #[test]
+    fn a_stop_and_an_error_end_a_sort_soon() {
+        let mut b = bench();
+        let mut random = Random::new(2);
+        let count = 120_000;
+        let column = keys(&mut random, 0, count as usize);
+        b.store(2 * MIB, &column);
+        for (src, result) in [(2 * MIB, HALT), (1 << 63, READ)] {
+            for after in [1000, 4000, 30_000] {
+                b.start(SORT, &[src, 4 * MIB, 7 * MIB, count, 0]);
+                let begin = b.host.now();
+                if result == HALT {
+                    b.pass(after);
+                    let registers = b.registers(SORT);
+                    registers.stop(&mut b.host).unwrap();
+                }
+                assert_eq!(b.wait(SORT), result, "{after}");
+                let took = (b.host.now() - begin).as_ns();
+                let most = if result == HALT { after as f64 } else { 0.0 } + 8000.0;
+                assert!(took < most, "{after}: {took} ns");
+            }
+        }
+    }
+
     #[test]
     fn a_sort_stays_within_its_bounds() {
         let mut b = bench();
