@@ -318,3 +318,43 @@ def test_a_plan_is_told(tmp_path, capsys, monkeypatch, design):
     assert "PCIe link" in out
     assert "(the longest)" in out
     assert not os.path.exists(tmp_path / "out")
+
+
+def test_media_of_two_tables_are_no_table(tmp_path, design):
+    """Though names, sizes and fixed columns are alike."""
+    media = {}
+    for owner, column in (("alice", "paid"), ("mallo", "owes")):
+        data = pa.table({"k": list(range(8)), "who": [owner] * 8, column: pa.array([100] * 8, pa.int32())})
+        feather.write_feather(data, tmp_path / "t.feather", compression="uncompressed")
+        media[owner] = [tmp_path / f"{owner}{n}" for n in range(2)]
+        tables.put(tmp_path / "t.feather", media[owner], "t", "k", "fast", design)
+    (a0, a1), (b0, b1) = media.values()
+    for mixed in ([a0, b1], [b0, a1], [b1, a0]):
+        assert [found["parts"] for found in tables.standing(mixed, "fast", design)] == [1, 1]
+        for keys in (None, "k desc"):
+            with pytest.raises(NearsideError, match="has 2 parts, of which these media files have 1"):
+                tables.get("t", mixed, tmp_path / "out.arrow", keys, "fast", design)
+
+
+@pytest.mark.parametrize("key", ["l", "s"])
+def test_nulls_within_values_go_where_nulls_go(tmp_path, design, key):
+    lists, structs = [[1], [None], [2], None, []], [{"x": 1}, {"x": None}, {"x": 2}, None, {"x": 0}]
+    data = pa.table({"l": lists * 20, "s": structs * 20, "row": list(range(100))})
+    feather.write_feather(data, tmp_path / "t.feather", compression="uncompressed")
+    media, out = [tmp_path / "d0", tmp_path / "d1"], tmp_path / "out.arrow"
+    tables.put(tmp_path / "t.feather", media, "t", "l, s", "fast", design)
+    for order in ("", " desc", " nulls first", " desc nulls last"):
+        wanted, _ = tables.sort_table(data, key + order, engine="fast")
+        tables.get("t", media, out, key + order, "fast", design)
+        assert feather.read_table(out)["row"] == wanted["row"], order
+
+
+def test_a_directory_of_which_one_copy_is_damaged_is_whole(tmp_path, design):
+    feather.write_feather(table(50), tmp_path / "t.feather", compression="uncompressed")
+    media = [tmp_path / "d0"]
+    for name in ("t", "u"):
+        tables.put(tmp_path / "t.feather", media, name, "whole", "fast", design)
+    whole = media[0].read_bytes()
+    for place in (40, 65536 + 40):
+        media[0].write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        assert [found["name"] for found in tables.standing(media, "fast", design)] == ["t", "u"]

@@ -1,7 +1,7 @@
 //! The directory of the tables that stand on a device: at the start of its namespace, twice.
 //!
-//! A change writes the copy that is not in use, with the next number; the copy in use stays whole until that one is. So whenever a device loses
-//! power, one of them holds, before the change or behind it.
+//! A change writes one copy, with the next number, and when that one is there the other one. So whenever a device loses power, one of them holds,
+//! before the change or behind it; and at rest both are the same.
 
 use std::ops::Range;
 

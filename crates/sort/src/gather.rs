@@ -51,6 +51,13 @@ impl Gather<'_> {
             let arrival = (self.arrival)(outcome.partition, nulls, count);
             let rows = key.rows(&columns)?;
             let order = match self.alike {
+                // Nulls within values are last in the keys that stand on the device, wherever they are wanted.
+                Some(_) if columns[0].data_type().is_nested() => {
+                    report.ties += count as u64;
+                    let mut order = given;
+                    order.sort_by(|&a, &b| rows.row(a as usize).cmp(&rows.row(b as usize)));
+                    order
+                }
                 Some(alike) => {
                     let alike = alike(&columns[0])?;
                     let ties = &mut report.ties;

@@ -15,7 +15,7 @@ use sim::Media;
 
 use crate::bench::{Bench, Work};
 use crate::digest::{self, digest};
-use crate::directory::{Bytes, Directory, Entry, KeyColumn, DATA};
+use crate::directory::{Bytes, Directory, Entry, KeyColumn, COPY, DATA};
 use crate::form::Form;
 use crate::guard::guarded;
 use crate::job::{Opcodes, Stages};
@@ -166,8 +166,10 @@ impl<'a> Store<'a> {
         parts.sort_by_key(|(_, entry)| entry.part);
         let mut next = 0;
         let follows = parts.iter().enumerate().all(|(n, (_, entry))| {
-            let follows =
-                entry.part == n && entry.first == next && entry.row_bytes == one.row_bytes;
+            let follows = entry.part == n
+                && entry.first == next
+                && entry.row_bytes == one.row_bytes
+                && entry.schema.digest == one.schema.digest;
             next += entry.rows;
             follows
         });
@@ -266,8 +268,11 @@ impl<'a> Store<'a> {
         let progress = Progress::default();
         self.bench.each(|device, driver| {
             if let Some((at, copy)) = &copies[device] {
-                put(driver, *at, copy, &progress, &mut Watch::default())?;
-                driver.flush()?;
+                // The copy not in use, and when that one is there the other one: one that is damaged later is one of two.
+                for at in [*at, COPY - at] {
+                    put(driver, at, copy, &progress, &mut Watch::default())?;
+                    driver.flush()?;
+                }
             }
             Ok(())
         })?;
@@ -314,7 +319,7 @@ impl<'a> Store<'a> {
             .collect();
         let whole = RecordBatch::try_new(schema.clone(), columns).map_err(Error::new)?;
         let schema_bytes = write_schema(table)?;
-        let mut parts = Vec::new();
+        let (mut parts, mut contents) = (Vec::new(), Vec::new());
         for (number, (range, apart)) in bounds.iter().zip(aparts).enumerate() {
             let part = whole.slice(range.start, range.len());
             let order: Vec<u32> = (0..range.len() as u32).collect();
@@ -345,6 +350,7 @@ impl<'a> Store<'a> {
                 chosen.iter().map(|key| key.encode(&part, &order)).collect();
             let blocks = [&values?[..], &[encoded, schema_bytes.clone(), apart]].concat();
             let places = self.room(number, &blocks)?;
+            contents.extend(blocks.iter().flat_map(|block| digest(block).to_le_bytes()));
             entry.extent = places[0].start..places[places.len() - 1].end.next_multiple_of(4096);
             for (key, place) in chosen.iter().zip(&places) {
                 entry.keys.push(KeyColumn {
@@ -361,9 +367,9 @@ impl<'a> Store<'a> {
             let puts = places.into_iter().zip(blocks).collect();
             parts.push(Part { entry, puts });
         }
-        let digests = parts.iter().map(|part| part.entry.digest.to_le_bytes());
-        let numbers = self.directories.iter().map(|d| d.number.to_le_bytes());
-        let id = digest(&digests.chain(numbers).flatten().collect::<Vec<u8>>());
+        // Of all that the parts are made of, so that those of another table are no parts of this one.
+        contents.extend(self.directories.iter().flat_map(|d| d.number.to_le_bytes()));
+        let id = digest(&contents);
         parts.iter_mut().for_each(|part| part.entry.id = id);
         Ok(parts)
     }
