@@ -4,14 +4,16 @@ import pytest
 from hdl import simulate
 
 
-@pytest.mark.parametrize("dict_bytes", [4096, 65536])
-def test_dict_decode(dict_bytes):
+# With the larger dictionary a sample: most of its time goes into dictionaries that are read.
+@pytest.mark.parametrize(("dict_bytes", "testcase"), [(4096, None), (65536, "all_widths,errors_and_stops,rates")])
+def test_dict_decode(dict_bytes, testcase):
     simulate(
         "dict_decode_tb",
         "cocotb_dict_decode",
         filelists=["hw/engine/dict_decode/dict_decode.f"],
         extra_sources=["dict_decode_tb.sv"],
         parameters={"DictBytes": dict_bytes},
+        testcase=testcase,
     )
 
 
