@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(sort([u32::MAX, 0, 0, 1, 0, 0]), range);
         assert_eq!(sort([1, 0, 0, 1024, 0, 0]), field);
         assert_eq!(sort([1, 0, 0, 1024, 0x20, 0]), [status::SUCCESS]);
-        for (count, kind) in [(0, 0), (1, 3), (1, 0xC), (1, 0x40)] {
+        for (count, kind) in [(0, 0), (1, 3), (1, 0xC), (1, 0x80)] {
             assert_eq!(sort([0, 8, 0, count, kind, 0]), field);
         }
         let spoils = |dwords| match command(SORT, dwords).media {
