@@ -8,8 +8,8 @@ use crate::report::{Device, Stage};
 use crate::watch::Look;
 use crate::Report;
 
-/// Tracks of a device.
-const STAGES: u32 = 1;
+/// The track of a device's stages.
+const TRACK: u32 = 1;
 
 fn us(time: Time) -> f64 {
     time.0 as f64 / 1e6
@@ -21,13 +21,13 @@ fn rate(bytes: u64, time: Time) -> f64 {
 
 /// What is called so: a process or a thread.
 fn named(what: &str, pid: usize, name: String) -> Value {
-    json!({"ph": "M", "pid": pid, "tid": STAGES, "name": what, "args": {"name": name}})
+    json!({"ph": "M", "pid": pid, "tid": TRACK, "name": what, "args": {"name": name}})
 }
 
 fn slice(pid: usize, stage: &Stage) -> Value {
     let time = stage.end.saturating_sub(stage.begin);
     json!({
-        "ph": "X", "pid": pid, "tid": STAGES, "name": stage.name, "ts": us(stage.begin), "dur": us(time),
+        "ph": "X", "pid": pid, "tid": TRACK, "name": stage.name, "ts": us(stage.begin), "dur": us(time),
         "args": {
             "partition": stage.partition, "bytes": stage.bytes, "NVMe commands": stage.commands,
             "GB/s": (time > Time::default()).then(|| rate(stage.bytes, time)),

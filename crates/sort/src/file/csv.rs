@@ -10,7 +10,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::RecordBatch;
 use arrow_csv::reader::Format;
 use arrow_csv::{ReaderBuilder, WriterBuilder};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 
 use super::{collect, BATCH};
 use crate::{Error, Result, Table};
@@ -29,8 +29,14 @@ pub fn read(bytes: &[u8]) -> Result<Table> {
     if schema.fields().is_empty() {
         return Err(Error::new("its first line names no column"));
     }
-    let schema = narrowed(bytes, &schema)?;
-    let batch = parsed(bytes, &schema, None)?;
+    let schema = without_look_alikes(bytes, schema)?;
+    let batch = match parsed(bytes, &schema, None) {
+        Ok(batch) => batch,
+        Err(_) => {
+            let fails = |column: usize| Ok(parsed(bytes, &schema, Some(column)).is_err());
+            parsed(bytes, &with_text(&schema, fails)?, None)?
+        }
+    };
     if batch.num_rows() != rows {
         return Err(Error::new("its lines can be read in two ways"));
     }
@@ -51,32 +57,32 @@ fn parsed(bytes: &[u8], schema: &SchemaRef, column: Option<usize>) -> Result<Rec
     collect(&read, reader.map_err(Error::new)?)
 }
 
-/// Columns whose values only look like what was inferred are text.
-fn narrowed(bytes: &[u8], schema: &Schema) -> Result<SchemaRef> {
-    let texts: Vec<Field> = (schema.fields().iter())
-        .map(|field| Field::new(field.name(), DataType::Utf8, true))
-        .collect();
-    let (texts, all) = (
-        Arc::new(Schema::new(texts.clone())),
-        Arc::new(schema.clone()),
-    );
-    let mut fields: Vec<Field> = schema.fields().iter().map(|f| f.as_ref().clone()).collect();
-    for (n, field) in fields.iter_mut().enumerate() {
-        let kind = field.data_type().clone();
-        let suspect: fn(&str) -> bool = match &kind {
+/// Some columns are text instead.
+fn with_text(schema: &Schema, is_text: impl Fn(usize) -> Result<bool>) -> Result<SchemaRef> {
+    let column = |(n, field): (usize, &FieldRef)| {
+        Ok(match is_text(n)? {
+            true => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)),
+            false => field.clone(),
+        })
+    };
+    let fields: Result<Vec<FieldRef>> = schema.fields().iter().enumerate().map(column).collect();
+    Ok(Arc::new(Schema::new(fields?)))
+}
+
+/// Columns with values that the reader takes for what was inferred, though it changes them, are text.
+fn without_look_alikes(bytes: &[u8], schema: Schema) -> Result<SchemaRef> {
+    let texts = with_text(&schema, |_| Ok(true))?;
+    with_text(&schema, |n| {
+        let changes: fn(&str) -> bool = match schema.field(n).data_type() {
             DataType::Timestamp(..) => has_zone,
             DataType::Float64 => is_inexact,
-            DataType::Int64 | DataType::Date32 | DataType::Date64 => |_| false,
-            _ => continue,
+            _ => return Ok(false),
         };
         let values = parsed(bytes, &texts, Some(n))?;
         let values = values.column(0).as_string::<i32>();
-        let fits = !values.iter().flatten().any(suspect);
-        if !fits || parsed(bytes, &all, Some(n)).is_err() {
-            *field = Field::new(field.name(), DataType::Utf8, field.is_nullable());
-        }
-    }
-    Ok(Arc::new(Schema::new(fields)))
+        let found = values.iter().flatten().any(changes);
+        Ok(found)
+    })
 }
 
 /// A timestamp's time is followed by a zone.
