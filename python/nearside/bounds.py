@@ -13,8 +13,10 @@ from nearside.device import Design
 KEYS_DECODED = 16
 KEYS_SORTED = 8
 BEAT = 64
-# Keys of one pass and of two: chunks on chip, and 64 of them.
-PASSES = (128 << 10, 8 << 20)
+# Keys that the sorter sorts on chip, and how many of such chunks each further pass merges.
+CHUNK, LEAVES = 128 << 10, 64
+# Keys of one pass and of two.
+PASSES = (CHUNK, LEAVES * CHUNK)
 # Bytes of an index.
 INDEX = 4
 # Bytes of the commands that move a table.

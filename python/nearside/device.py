@@ -6,6 +6,7 @@ import json
 import operator
 import os
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -396,7 +397,7 @@ class Submitted(NamedTuple):
     engine: Engine
 
 
-class Launched:
+class Launched(ABC):
     """An engine of a device, or of another device of its host: launched by its registers."""
 
     def __init__(self, device: Device, values: dict[str, Any]) -> None:
@@ -424,11 +425,13 @@ class Launched:
         names = dict(enumerate(self.values["results"]))
         return [names.get(bit, f"bit {bit}") for bit in range(32) if result >> bit & 1]
 
+    @abstractmethod
     def _start(self, arguments: list[int]) -> None:
-        raise NotImplementedError
+        """Starts it with all of its arguments."""
 
+    @abstractmethod
     def _wait(self, timeout_us: int) -> int | None:
-        raise NotImplementedError
+        """Its return value, when it has ended within that time."""
 
     def start(self, **arguments: int) -> None:
         """Starts it by its registers; each of its arguments by name."""

@@ -11,11 +11,10 @@ import numpy as np
 
 from nearside import ideal
 from nearside._native import NearsideError
+from nearside.bounds import CHUNK, KEYS_SORTED, LEAVES
 from nearside.device import Design, Device, Peer
 
 MIB = 1 << 20
-# The sorter's: records a cycle, leaves of its tree, records that it sorts without the memory.
-RECORDS, LEAVES, CHUNK = 8, 64, 128 << 10
 # What is compared with the host's result, at most.
 CHECKED = MIB
 TIMEOUT_US = 1_000_000_000
@@ -166,7 +165,7 @@ def sort_bounds(
             reads = ideal.in_turns(0, LEAVES, run, lines)
         writes = ideal.stream(far, max(lines * given // taken, 1))
         memory = ideal.busy_ns(design, reads, writes) * count * taken / (lines * ideal.LINE * channels)
-        bounds.append(max(memory, count / RECORDS * cycle_ns))
+        bounds.append(max(memory, count / KEYS_SORTED * cycle_ns))
     return bounds
 
 

@@ -12,9 +12,8 @@ use crate::model::{Use, Verdict};
 
 /// Places are told in so many bytes.
 pub const UNIT: u64 = 4096;
-/// Keys that are sorted in one pass, and in two.
+/// Keys that are sorted in one pass.
 const ONE_PASS: u64 = 128 << 10;
-const TWO_PASSES: u64 = 64 * ONE_PASS;
 /// Most keys, indexes and values.
 const MOST: u64 = 1 << 31;
 const MOST_ROW_BYTES: u64 = 64 << 10;
@@ -59,26 +58,19 @@ struct Request {
 pub fn sort_bytes(count: u64, kind: u32) -> [u64; 3] {
     let width = u64::from(kind & 3);
     let records = count << (3 + width);
-    let twice = if kind >> 6 & 1 == 1 {
-        2 * ONE_PASS
-    } else {
-        TWO_PASSES
-    };
-    let indexes = kind >> 5 & 1 == 1 && count <= twice;
+    let passes = passes(count, kind);
+    let indexes = kind >> 5 & 1 == 1 && passes <= 2;
     [
         count << (2 + width),
         if indexes { 4 * count } else { records },
-        if count <= ONE_PASS { 0 } else { records },
+        if passes == 1 { 0 } else { records },
     ]
 }
 
 /// Passes of a sort.
 fn passes(count: u64, kind: u32) -> u64 {
-    let group = if kind >> 6 & 1 == 1 {
-        2
-    } else {
-        TWO_PASSES / ONE_PASS
-    };
+    // Runs that become one in each pass but the first.
+    let group = if kind >> 6 & 1 == 1 { 2 } else { 64 };
     let (mut passes, mut most) = (1, ONE_PASS);
     while count > most {
         (passes, most) = (passes + 1, most * group);
