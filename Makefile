@@ -10,7 +10,7 @@ DATAFUSION = $(BIN)/maturin develop --locked --quiet -m extensions/datafusion/Ca
 export VIRTUAL_ENV := $(CURDIR)/.venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup peers build datafusion demo check test test-guest docs fmt regs lint-hw formal sanitize clean
+.PHONY: help setup peers build datafusion demo check test test-all test-guest docs fmt regs lint-hw formal sanitize clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ check: build ## format, lint, fast tests (under 4 minutes when built)
 
 test: build peers ## everything: proofs, simulations, cross-layer tests, quick claims (STEPS="words" picks steps)
 	@$(BIN)/python tools/check.py test $(STEPS)
+
+test-all: build peers ## make test, with long tests of more sizes of the controller
+	@$(BIN)/python tools/check.py all $(STEPS)
 
 test-guest: build ## boot a stock Linux guest on the device and let it work there (under 5 minutes; part of make test)
 	@$(BIN)/python tools/guest.py test

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Runs the checks: `make check` (format, lint, fast tests) and `make test` (everything).
+"""Runs the checks: `make check` (format, lint, fast tests), `make test` (all there is, once) and `make test-all`.
+
+`make test-all` adds tests marked `long`: those of `make test` again, for other sizes of what is tested.
 
 One line a step, with its time and that of its processors; full logs in build/logs. Steps run two at a time, so that one
 fills the pauses of the other; a step's line comes at its end. All steps run even when one fails. A step whose tool is
 missing, or of a version that it was never run with, is skipped and says so. The closing line sums up the tests of every
 step; a step that isn't a test run counts as one test.
 
-usage: check.py check|test [STEP ...]     only the steps whose name contains one of these words
+usage: check.py check|test|all [STEP ...]     only the steps whose name contains one of these words
 """
 
 from __future__ import annotations
@@ -93,9 +95,10 @@ def static_steps() -> list[Step]:
     ]
 
 
-def test_steps(everything: bool) -> list[Step]:
+def test_steps(scope: str) -> list[Step]:
     """Proofs, Rust tests, simulations, cross-layer tests, claims."""
     steps = []
+    everything = scope != "check"
     ignored = ["--", "--include-ignored"] if everything else []
     # With the Python extension, which has no tests: without it features are others, and all is compiled twice.
     cargo = ["cargo", "test", "--release", "--no-fail-fast", "--workspace"]
@@ -103,7 +106,7 @@ def test_steps(everything: bool) -> list[Step]:
     steps.append(Step("bitstreams", [*cargo, "--test", "builds", *ignored]))
     if everything:
         steps.append(Step("formal", python("formal.py"), counted=True))
-    chosen = [] if everything else ["-m", "not slow"]
+    chosen = {"check": ["-m", "not slow and not long"], "test": ["-m", "not long"], "all": []}[scope]
     blocks = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("hw/ip/*"))]
     folders = ["tools", "hw/dv", "hw/lib", *blocks, "hw/engine", "hw/top", "tests"]
     if everything:  # for the tests of SQL, which are skipped without
@@ -198,10 +201,10 @@ def run(step: Step, total: Counter[str]) -> None:
 
 
 def main() -> int:
-    if sys.argv[1:2] not in (["check"], ["test"]):
+    if sys.argv[1:2] not in (["check"], ["test"], ["all"]):
         sys.exit(__doc__)
-    everything, only = sys.argv[1] == "test", sys.argv[2:]
-    steps = [*static_steps(), *test_steps(everything)]
+    scope, only = sys.argv[1], sys.argv[2:]
+    steps = [*static_steps(), *test_steps(scope)]
     for word in only:
         if not any(word in step.name for step in steps):
             sys.exit(f"check.py: no step has {word!r} in its name; there are: {', '.join(s.name for s in steps)}")

@@ -13,6 +13,7 @@ nothing is installed and root is not needed.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import hashlib
 import json
 import lzma
@@ -200,12 +201,19 @@ class Apt:
 
 
 def kit(tell: bool = True) -> Path:
-    """The kit's folder; installs it unless it is there."""
+    """The kit's folder; installs it unless it is there. Of several that ask at once, one installs it."""
     wanted = json.dumps([KIT_VERSION, SUITE, NEW_PACKAGES, PACKAGES, KERNEL, TOOLS, MODULES])
     folder = WORK / f"kit-{hashlib.sha256(wanted.encode()).hexdigest()[:12]}"
-    if (folder / "PACKAGES").is_file():
-        return folder
     WORK.mkdir(parents=True, exist_ok=True)
+    with open(WORK.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "PACKAGES").is_file():
+            install(folder, tell)
+    return folder
+
+
+def install(folder: Path, tell: bool) -> None:
+    """Downloads the kit into `folder`, which is there only as a whole."""
     if tell:
         print("guest: downloading QEMU, a kernel and tools (90 MB)", flush=True)
     with tempfile.TemporaryDirectory(dir=WORK) as scratch:
@@ -226,14 +234,13 @@ def kit(tell: bool = True) -> Path:
         assemble(unpacked, made)
         (made / "PACKAGES").write_text("".join(f"{archive.name}\n" for archive in archives))
         made.rename(folder)
-    return folder
 
 
 def assemble(unpacked: Path, made: Path) -> None:
     """Takes what runs out of the unpacked packages: QEMU for this machine, kernel and tools for the guest."""
     libraries = unpacked / "usr/lib/x86_64-linux-gnu"
 
-    def install(program: Path, target: Path, libs: Path) -> None:
+    def take(program: Path, target: Path, libs: Path) -> None:
         target.mkdir(parents=True, exist_ok=True)
         libs.mkdir(parents=True, exist_ok=True)
         shutil.copy(program, target)
@@ -243,7 +250,7 @@ def assemble(unpacked: Path, made: Path) -> None:
         for lib in re.findall(rf"{re.escape(str(libraries))}\S+", listed.stdout):
             shutil.copy(lib, libs)
 
-    install(unpacked / "usr/bin/qemu-system-x86_64", made, made / "lib")
+    take(unpacked / "usr/bin/qemu-system-x86_64", made, made / "lib")
     shutil.copy(libraries / "ld-linux-x86-64.so.2", made / "lib")
     (made / "fw").mkdir()
     for name in ("seabios/bios-256k.bin", "qemu/linuxboot_dma.bin", "qemu/pvh.bin", "qemu/kvmvapic.bin"):
@@ -253,7 +260,7 @@ def assemble(unpacked: Path, made: Path) -> None:
         program = unpacked / tool
         if not program.is_file():
             program = unpacked / tool.removeprefix("usr/")
-        install(program, guest / "bin", guest / "usr/lib/x86_64-linux-gnu")
+        take(program, guest / "bin", guest / "usr/lib/x86_64-linux-gnu")
     (guest / "lib64").mkdir()
     shutil.copy(libraries / "ld-linux-x86-64.so.2", guest / "lib64")
     shutil.copy(unpacked / "usr/bin/busybox", guest / "bin/busybox")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import bootable
 import guest
 import pytest
@@ -69,6 +72,23 @@ def test_without_the_archive_it_is_skipped_and_says_so(tmp_path, monkeypatch, ca
     assert "skipped: apt-" in out
     assert "0 passed, 0 failed, 1 skipped" in out
     assert [path.name for path in (tmp_path / "guest").iterdir()] == []
+
+
+def test_two_that_ask_at_once_install_one_kit(tmp_path, monkeypatch):
+    installed = []
+
+    def install(folder, _tell):
+        installed.append(folder)
+        time.sleep(0.05)
+        folder.mkdir()  # fails the second time
+        (folder / "PACKAGES").write_text("")
+
+    monkeypatch.setattr(guest, "WORK", tmp_path / "guest")
+    monkeypatch.setattr(guest, "install", install)
+    with ThreadPoolExecutor(4) as pool:
+        kits = list(pool.map(lambda _: guest.kit(), range(4)))
+    assert set(kits) == set(installed)
+    assert len(installed) == 1
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,24 @@
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 BLOCK = Path(__file__).parents[1]
+
+
+def reported() -> list[str]:
+    """The controller's tests as pytest reports them, without long ones."""
+    text = (BLOCK / "dv" / "test_ctrl.py").read_text()
+    tests = re.findall(r"^((?:@.*\n)*)def (test_\w+)", text, re.MULTILINE)
+    return [
+        f"dv/test_ctrl.py::{name}{'[case]' if 'parametrize' in marks else ''}"
+        for marks, name in tests
+        if "long" not in marks
+    ]
 
 
 @pytest.fixture
@@ -26,8 +38,8 @@ def judge(tmp_path, monkeypatch):
         (parts / "part-1.json").write_text(json.dumps(counts))
         collector = module.Collector()
         if whole:
-            text = (BLOCK / "dv" / "test_ctrl.py").read_text()
-            collector.passed = {line[4:].split("(")[0] for line in text.splitlines() if line.startswith("def test_")}
+            for test in reported():
+                collector.pytest_runtest_logreport(SimpleNamespace(when="call", passed=True, nodeid=test))
         session = SimpleNamespace(exitstatus=0)
         collector.pytest_sessionfinish(session)
         return session.exitstatus, collector

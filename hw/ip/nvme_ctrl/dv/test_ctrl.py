@@ -98,7 +98,7 @@ def test_smart():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ctrl_64_queues():
     """64 I/O queue pairs and 65 vectors."""
     simulate(

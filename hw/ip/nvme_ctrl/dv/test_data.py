@@ -53,7 +53,7 @@ def test_data_atomic_quick():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_data_slow_media():
     """The sizes that slow media take."""
     run("basic_copies,every_alignment,granule_edges,random_mix,errors,deep_writes,deep_reads", **SLOW_MEDIA)
@@ -75,7 +75,7 @@ def test_data():
     run(LONG)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("channels", "granule"), [(1, 4096), (4, 16384)])
 def test_data_shapes(channels, granule):
     run("random_mix,admin_buffer,errors,largest_transfers", channels, granule)
