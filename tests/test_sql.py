@@ -78,6 +78,17 @@ def test_orders(keys, by):
     assert [stage["stage"] for stage in report["stages"]] == ["put", "sort", "shuffle", "get"]
 
 
+@pytest.mark.parametrize("key", ["a = 'z@1'", "(a = 'z@1') desc"])
+def test_a_computed_key_is_no_column_whatever_that_is_called(key):
+    """DataFusion writes the comparison as `a@0 = z@1`, which is how it writes the column at 1, too."""
+    rows = 40
+    data = pa.table(
+        {"a": ["p", "z@1"] * (rows // 2), "a@0 = z": [37 * n % rows for n in range(rows)], "row": range(rows)}
+    )
+    plan = same(sql.rule(engine="fast"), f"select * from t order by {key}, row", t=data)
+    assert 'NearsideSortExec: by=["order of the plan 1"' in plan
+
+
 def test_limits():
     rule = sql.rule(engine="fast")
     plan = same(rule, "select row, b from t where a > 0 order by b desc limit 7", t=table())
@@ -177,6 +188,24 @@ def test_tables_that_stand_on_devices(standing, query, place):
         assert "NearsideSortExec" in plan
         assert stages == ["get"]
         assert len(rule.reports) > 0
+
+
+@pytest.mark.parametrize("keys", ["a, pairs, row", "a desc, row, pairs"])
+def test_a_standing_table_is_no_way_around_what_devices_decline(tmp_path, keys):
+    """Its first key stands there; a further one, of which devices know no order, is DataFusion's."""
+    data = pa.table({
+        "a": [n % 3 for n in range(60)],
+        "pairs": pa.array([[("k", 7 * n % 5)] for n in range(60)], pa.map_(pa.string(), pa.int64())),
+        "row": range(60),
+    })  # fmt: skip
+    design, media = Design.load("sort").with_values(SMALL), [tmp_path / "d0"]
+    with pa.ipc.new_file(tmp_path / "t.arrow", data.schema) as sink:
+        sink.write_table(data)
+    tables.put(tmp_path / "t.arrow", media, "t", "a", engine="fast", design=design)
+    context, query = session(sql.rule(engine="fast")), f"select * from t order by {keys}"
+    context.register_table("t", sql.table("t", media, engine="fast", design=design))
+    assert context.sql(query).to_arrow_table().equals(session(t=data).sql(query).to_arrow_table())
+    assert 'NearsideDeclined: the CPU sorts: column "pairs"' in explained(context, query)
 
 
 def test_standing_tables_without_the_rule(standing):

@@ -25,8 +25,12 @@ pub struct Order {
     pub by: String,
 }
 
-/// The name of the only column that a key is, if it is one. An expression of another library is known by its text alone.
+/// The name of the only column that a key is, if it is one. An expression of another library is known by its text, and what is computed
+/// of others may have that of a column: `a@0 = z@1` is a column "a@0 = z", or a comparison of "a" with 'z@1'.
 fn column<'a>(key: &PhysicalSortExpr, schema: &'a Schema) -> Option<&'a str> {
+    if !key.expr.children().is_empty() {
+        return None;
+    }
     let text = key.expr.to_string();
     let mut fields = schema.fields().iter().enumerate();
     let (_, field) = fields.find(|(at, field)| text == format!("{}@{at}", field.name()))?;

@@ -124,14 +124,14 @@ impl SortOnDevices {
         };
         let order = Order::new(ordering, input.schema())?;
         let properties = Arc::clone(plan.properties());
+        if let Some(reason) = self.0.declines(&order.with_keys, &order.by)? {
+            return Ok(Err(reason));
+        }
         if let Some(scan) = scanned(input).downcast_ref::<NearsideScanExec>()
             && order.is_of_columns()
             && scan.devices.declines(&order.schema, &order.by)?.is_none()
         {
             return Ok(Ok(Arc::new(scan.sorted(&order.by, properties))));
-        }
-        if let Some(reason) = self.0.declines(&order.with_keys, &order.by)? {
-            return Ok(Err(reason));
         }
         let (input, devices) = (Arc::clone(input), Arc::clone(&self.0));
         Ok(Ok(Arc::new(NearsideSortExec::new(
