@@ -53,5 +53,8 @@ def test_errors():
         cluster.sort_table(table(), "a", workers=0, engine="fast")
     with pytest.raises(NearsideError, match='no design "none"'):
         cluster.sort_table(table(), "a", design="none", engine="fast")
+    for nothing in (None, "x", table(9).to_batches()[0]):
+        with pytest.raises(TypeError, match=r"table must be a pyarrow\.Table, not"):
+            cluster.sort_table(nothing, "a")
     with pytest.raises(NearsideError, match="devices = 17"):
         cluster.sort_table(table(), "a", devices=17, engine="fast")

@@ -126,6 +126,18 @@ def test_sorts_of_the_cpu_give_the_stable_order():
         baselines.numpy_without(baselines.dispatched(), -1, 32, 1)
 
 
+def test_decoders_of_the_cpu_give_the_values():
+    rng = np.random.default_rng(1)
+    dictionary, keys = rng.integers(0, 1 << 32, 256, np.uint32), rng.integers(0, 256, 1000, np.uint8)
+    decoders = baselines.decoders(dictionary, keys)
+    assert [name.split()[0] for name in decoders] == ["numpy", "pyarrow"]
+    for work in decoders.values():
+        assert np.array_equal(np.asarray(work()), dictionary[keys])
+    gb_s, library = baselines.decode(dictionary, keys)
+    assert library in decoders
+    assert gb_s > 0
+
+
 def test_orders_that_are_hard():
     orders = kernels.adversarial(1000, 1)
     assert {len(keys) for keys in orders.values()} == {1000}

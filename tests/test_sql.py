@@ -208,6 +208,45 @@ def test_a_standing_table_is_no_way_around_what_devices_decline(tmp_path, keys):
     assert 'NearsideDeclined: the CPU sorts: column "pairs"' in explained(context, query)
 
 
+@pytest.mark.parametrize("ruled", [False, True])
+def test_a_plan_reads_a_standing_table_more_than_once(standing, ruled):
+    data, there = standing
+    union = "select row from t union all select row from t order by row"
+    joined = "select x.row, y.word from t x join t y on x.row = y.row order by x.row desc"
+    for query in (union, joined):
+        context = session(sql.rule(engine="fast") if ruled else None)
+        context.register_table("t", there)
+        assert context.sql(query).to_arrow_table().equals(session(t=data).sql(query).to_arrow_table())
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        pa.table({"b": [1, 2], "a": [2, 1]}),
+        pa.table({"a": ["x", "y"], "b": [1, 2]}),
+        pa.table({"a": [2, 1]}),
+        pa.table({"a": [2, None], "b": [1, 2]}),
+    ],
+)
+def test_a_standing_table_that_is_put_again_with_other_columns(tmp_path, again):
+    design, media = Design.load("sort").with_values(SMALL), [tmp_path / "d0"]
+    whole = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.int64())])
+
+    def put(data: pa.Table) -> None:
+        with pa.ipc.new_file(tmp_path / "t.arrow", data.schema) as sink:
+            sink.write_table(data)
+        tables.put(tmp_path / "t.arrow", media, "t", "a", engine="fast", design=design)
+
+    put(pa.table({"a": [2, 1], "b": [3, 4]}, schema=whole))
+    context = session(sql.rule(engine="fast"))
+    context.register_table("t", sql.table("t", media, engine="fast", design=design))
+    tables.drop("t", media, "fast", design)
+    put(again)
+    for query in ("select a from t order by a", "select a from t"):
+        with pytest.raises(Exception, match="table 't' has other columns than when"):
+            context.sql(query).to_arrow_table()
+
+
 def test_standing_tables_without_the_rule(standing):
     data, there = standing
     context = session()

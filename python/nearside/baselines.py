@@ -1,6 +1,6 @@
-"""Sorts of the CPU that runs this, measured: what a device's simulated time is compared with.
+"""What the CPU that runs this takes to sort, and to decode dictionaries: a device's simulated time is compared with it.
 
-The device gives the order of the keys, so all of these do, too. Times of one thread are its CPU time, which other
+The device gives the order of the keys, so all sorts do, too. Times of one thread are its CPU time, which other
 programs disturb less than the clock on the wall; those of several threads are wall-clock time.
 """
 
@@ -157,6 +157,22 @@ def sorts(keys: np.ndarray, seed: int) -> dict[str, float]:
         if name in names():
             took[name] = measure(make(keys), time.perf_counter)
     return took
+
+
+def decoders(dictionary: np.ndarray, keys: np.ndarray) -> dict[str, Callable[[], Any]]:
+    """What looks keys up in a dictionary with one thread, by library and version."""
+    found = {f"numpy {np.__version__}, take": lambda: np.take(dictionary, keys)}
+    if there := has("pyarrow"):
+        column = importlib.import_module("pyarrow").DictionaryArray.from_arrays(keys, dictionary)
+        found[f"pyarrow {there}, dictionary_decode"] = column.dictionary_decode
+    return found
+
+
+def decode(dictionary: np.ndarray, keys: np.ndarray) -> tuple[float, str]:
+    """Bytes of keys a nanosecond of the fastest of these, and which that is."""
+    took = {name: measure(work, time.thread_time) for name, work in decoders(dictionary, keys).items()}
+    best = min(took, key=took.__getitem__)
+    return keys.nbytes / took[best], best
 
 
 def main() -> None:

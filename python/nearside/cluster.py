@@ -46,6 +46,7 @@ def sort_table(
         )
     if not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
         raise NearsideError(f"workers = {workers}: allowed are 1 to {MOST_WORKERS}")
+    tables.check_table(table)
     Design.load(design)  # a name that there is not is told before anything runs
     by, engine = as_text("by", by), engine_of(engine)
     part = ray.remote(_part)
@@ -55,6 +56,8 @@ def sort_table(
     try:
         done = ray.get(jobs)
     except ray.exceptions.RayTaskError as error:
+        for job in jobs:
+            ray.cancel(job, force=True)
         raise NearsideError(f"a worker: {error.cause or error}") from None
     except ray.exceptions.RayError as error:
         raise NearsideError(f"the cluster: {error}") from None

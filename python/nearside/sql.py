@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +27,7 @@ from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, as_text, engine_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 
 def _extension() -> Any:
@@ -106,19 +108,43 @@ def rule(
     return Rule(_Devices(design or Design.load(tables.DESIGN), devices, engine, build))
 
 
+_LOCKS: dict[Path, threading.Lock] = {}
+_LOCKS_LOCK = threading.Lock()
+
+
+@contextmanager
+def _reading(media: Sequence[Path], going: Callable[[int, int], None] = lambda _done, _total: None) -> Iterator[None]:
+    """Holds media files: a plan may read tables of the same ones at once, and only one simulation can have them.
+
+    `going` is called while it waits, and ends that with an exception.
+    """
+    with ExitStack() as stack:
+        for path in sorted({path.resolve() for path in media}):
+            with _LOCKS_LOCK:
+                lock = _LOCKS.setdefault(path, threading.Lock())
+            while not lock.acquire(timeout=0.05):
+                going(0, 1)
+            stack.callback(lock.release)
+        yield
+
+
 class _Standing:
     """What the extension asks of a table that stands on devices."""
 
     def __init__(
         self, name: str, media: Sequence[Path], engine: str | None, design: Design, build: BuildProgress | None
     ) -> None:
-        standing = tables.standing(media, engine, design, build)
+        with _reading(media):
+            standing = tables.standing(media, engine, design, build)
         self.keys = next((table["keys"] for table in standing if table["name"] == name), [])
         self.label = f"table={name}, devices={len(media)}, design={design.name}, engine={engine_of(engine)}"
         self.reports: list[dict[str, Any]] = []
         self._where = (design.native, [str(path) for path in media], name)
         self._how = {"engine": engine, "build": build}
-        self.schema = _native.table_schema(*self._where, **self._how)
+        self._media = media
+        with _reading(media):
+            self.schema = _native.table_schema(*self._where, **self._how)
+        self._columns = tables.of_stream(self.schema).schema
 
     def declines(self, _schema: bytes, by: str) -> str | None:
         """Why it isn't sorted where it stands; `by` is as the extension writes it."""
@@ -128,9 +154,16 @@ class _Standing:
 
     def read(self, columns: list[str], by: str | None, going: Callable[[int, int], None]) -> bytes | str:
         """Columns of it, in an order if one is asked for."""
-        report, data = _native.table_get(*self._where, by=by, target="stream", progress=going, **self._how)
+        with _reading(self._media, going):
+            report, data = _native.table_get(*self._where, by=by, target="stream", progress=going, **self._how)
+        table = tables.of_stream(data)
+        if not table.schema.equals(self._columns):
+            name = self._where[2]
+            raise NearsideError(
+                f"table {name!r} has other columns than when nearside.sql.table was called: call it again"
+            )
         self.reports.append(json.loads(report))
-        return tables.to_stream(tables.of_stream(data).select(columns))
+        return tables.to_stream(table.select(columns))
 
 
 class Table:

@@ -221,19 +221,23 @@ def sort_table(
 
     `by` names columns: `"a, b desc nulls last"`. The sort is stable. Nulls are last, and first where the greatest is.
     """
-    pa = _pyarrow()
     design = design or Design.load(DESIGN)
     shape = {"devices": devices, "engine": engine, "build": build, "progress": progress}
     if isinstance(table, str | Path):
         data, name, source = files.read_bytes(Path(table)), _text(table), format_of(Path(table))
-    elif isinstance(table, pa.Table):
-        data, name, source = to_stream(table), "table", "stream"
     else:
-        raise TypeError(f"table must be a pyarrow.Table or the path of a file, not {type(table).__name__}")
+        check_table(table, " or the path of a file")
+        data, name, source = to_stream(table), "table", "stream"
     report, data = _native.sort_table(
         design.native, data, as_text("by", by), name, source=source, target="stream", **shape
     )
     return of_stream(data), _bounded(design, report)
+
+
+def check_table(table: pyarrow.Table, other: str = "") -> None:
+    """A TypeError if it is none; `other` is what it might have been, too."""
+    if not isinstance(table, _pyarrow().Table):
+        raise TypeError(f"table must be a pyarrow.Table{other}, not {type(table).__name__}")
 
 
 def to_stream(table: pyarrow.Table) -> bytes:

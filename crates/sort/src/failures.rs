@@ -304,3 +304,89 @@ fn driver_run(
     let done = job.run(driver, progress);
     done.map(|done| done.rows).map_err(|e| e.to_string())
 }
+
+#[test]
+fn several_of_four_fail() {
+    let mut world = World::new();
+    let all = world.undisturbed(4);
+    for (n, first) in moments(all).enumerate() {
+        for second in moments(all).step_by(3) {
+            let events = |_: &mut Bench| -> Vec<(Time, Event)> {
+                vec![
+                    (first, Box::new(move |machine| FAILURES[n % 2](machine, 0))),
+                    (second, Box::new(|machine| FAILURES[1](machine, 3))),
+                    (second, Box::new(|machine| FAILURES[0](machine, 2))),
+                ]
+            };
+            let (rows, report) = world.sort(4, events).unwrap();
+            assert_eq!(rows, world.wanted, "at {first}, {second}");
+            assert_eq!(report.devices.iter().map(|d| d.rows).sum::<usize>(), ROWS);
+        }
+    }
+}
+
+/// A table is put, or dropped, while all of three devices lose power or one does: it is there whole, or refused, and another one stands.
+#[test]
+fn a_table_that_is_put_or_dropped_as_devices_fail_leaves_others_whole() {
+    let world = World::new();
+    let design = "[media]\nbytes = \"2 MiB\"\n[nvme]\nnamespaces = [\"2 MiB\"]";
+    let design = world.design.with_values(design).unwrap();
+    let options = RtlOptions::default();
+    let mut factory = Factory::new(&design, Engine::Fast, &options, &mut |_| true).unwrap();
+    let mut files = Files::new("put");
+    files.media.push(files.folder.join("d2"));
+    let mut open = || Store::open(&world.root, &design, &mut factory, &files.media).unwrap();
+    let (progress, keys) = (Progress::default(), ["key".into()]);
+    let table = Table::from(world.table.batch.slice(0, 3000));
+    let whole = |store: &mut Store, name: &str| {
+        let (found, _) = store.get(name, &progress)?;
+        assert_eq!(found.batch, table.batch);
+        Result::Ok(())
+    };
+    let put = |store: &mut Store, name: &str| store.put(name, &table, &keys, &progress).map(drop);
+    put(&mut open(), "stands").unwrap();
+    for dropped in [false, true] {
+        let work = |store: &mut Store| match dropped {
+            true => store.drop_table("new"),
+            false => put(store, "new"),
+        };
+        let mut took = Time::ZERO;
+        for case in 0..=4 * 7 {
+            let mut store = open();
+            if dropped {
+                put(&mut store, "new").unwrap();
+            }
+            let begin = store.bench.drivers[0].now();
+            // The first time nothing happens.
+            if case > 0 {
+                let cut = [&[0, 1, 2][..], &[2]][case % 2];
+                let fail = FAILURES[case / 2 % 2];
+                let event: Event =
+                    Box::new(move |machine| cut.iter().for_each(|&d| fail(machine, d)));
+                let at = begin + Time(took.0 * case as u64 / 28);
+                store.bench.events = vec![(at, event)];
+            }
+            let outcome = work(&mut store);
+            if case == 0 {
+                outcome.as_ref().unwrap();
+                let ends = store.bench.drivers.iter().map(|d| d.now());
+                took = Time(ends.max().unwrap().0 - begin.0);
+            }
+            drop(store);
+            let mut store = open();
+            let list = store.list();
+            let new = list.as_array().unwrap().iter().find(|t| t["name"] == "new");
+            let parts = new.map_or(0, |table| table["parts"].as_u64().unwrap());
+            let done = parts == if dropped { 0 } else { 3 };
+            assert!(
+                done || outcome.is_err(),
+                "{case}: {parts} parts, {outcome:?}"
+            );
+            assert_eq!(whole(&mut store, "new").is_ok(), parts == 3, "{case}");
+            whole(&mut store, "stands").unwrap();
+            if parts > 0 {
+                store.drop_table("new").unwrap();
+            }
+        }
+    }
+}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -39,11 +38,11 @@ def measure(run: Run, case: dict[str, Any]) -> Row:
     rng = np.random.default_rng(run.seed)
     dictionary = rng.integers(0, 1 << value, 1 << bits, dtype=f"u{value // 8}")
     keys = rng.integers(0, 1 << bits, count, dtype=f"u{bits // 8}")
-    cpu = keys.nbytes / baselines.measure(lambda: np.take(dictionary, keys), time.thread_time)
+    cpu, library = baselines.decode(dictionary, keys)
     gb_s = read / took["ns"]
     return {
         **case, "gb_s": gb_s, "total_gb_s": gb_s + took["key_bytes"] * value / bits / took["ns"], "limit_gb_s": limit,
-        "cpu_gb_s": min(cpu, platforms.SSD_GB_S), "cpu": baselines.cpu(),
+        "cpu_gb_s": min(cpu, platforms.SSD_GB_S), "cpu": baselines.cpu(), "cpu_library": library,
     }  # fmt: skip
 
 
@@ -59,8 +58,8 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
                    source=paper and "figure 10, section 4.2", limit=row["limit_gb_s"],
                    limit_text="the link of 3 GB/s, or writing the values"),
             figure(f"{name}.total", f"the same with what is written: {what}", row["total_gb_s"], "GB/s"),
-            figure(f"{name}.cpu", f"one thread of the CPU, numpy's take: {what}", row["cpu_gb_s"], "GB/s",
-                   limit=3.0, limit_text="the same link", time="CPU time"),
+            figure(f"{name}.cpu", f"one thread of the CPU, the faster of numpy and pyarrow: {what}",
+                   row["cpu_gb_s"], "GB/s", limit=3.0, limit_text="the same link", time="CPU time"),
         ]  # fmt: skip
     return out
 
@@ -90,7 +89,8 @@ EXPERIMENT = Experiment(
         "row.",
         "The paper writes the keys to the device's memory first; ours are decoded as they come.",
         "The fast engine takes 10 percent longer for 8 to 64 bits than the RTL does (2.0 and 2.2 GB/s).",
-        "The CPU decodes from its memory, with one thread, and is shown at 3 GB/s at most, the link's rate.",
+        "The CPU decodes from its memory, with one thread and the faster of numpy and pyarrow, and is shown at 3 GB/s "
+        "at most, the link's rate: where it has that it is no slower than an engine.",
     ),
     quick={"mib": 4},
     full={"mib": 32},
