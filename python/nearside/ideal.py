@@ -8,8 +8,8 @@ from nearside import _native
 from nearside.device import Design
 
 LINE = 64
-# Writes go to memory in groups of so many lines, up to a burst of 4 KiB; the best of these counts. That is greedy, not a
-# proof, and masters that can hold 1000 lines are up to 12 % quicker (docs/sort.md).
+# Writes go to memory in groups of so many lines, up to a burst of 4 KiB; the best of these counts. That is greedy, not
+# a proof, and masters that can hold 1000 lines are up to 12 % quicker (docs/sort.md).
 GROUPS = (1, 16, 64)
 
 
