@@ -134,17 +134,16 @@ class _Standing:
     def __init__(
         self, name: str, media: Sequence[Path], engine: str | None, design: Design, build: BuildProgress | None
     ) -> None:
-        with _reading(media):
-            standing = tables.standing(media, engine, design, build)
-        self.keys = next((table["keys"] for table in standing if table["name"] == name), [])
-        self.label = f"table={name}, devices={len(media)}, design={design.name}, engine={engine_of(engine)}"
-        self.reports: list[dict[str, Any]] = []
         self._where = (design.native, [str(path) for path in media], name)
         self._how = {"engine": engine, "build": build}
         self._media = media
         with _reading(media):
+            standing = tables.standing(media, engine, design, build)
             self.schema = _native.table_schema(*self._where, **self._how)
         self._columns = tables.of_stream(self.schema).schema
+        self.keys = next((table["keys"] for table in standing if table["name"] == name), [])
+        self.label = f"table={name}, devices={len(media)}, design={design.name}, engine={engine_of(engine)}"
+        self.reports: list[dict[str, Any]] = []
 
     def declines(self, _schema: bytes, by: str) -> str | None:
         """Why it isn't sorted where it stands; `by` is as the extension writes it."""
