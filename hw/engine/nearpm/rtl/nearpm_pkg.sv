@@ -1,0 +1,116 @@
+// Types of the crash-consistency engine: README.md says what they mean.
+package nearpm_pkg;
+
+  /// Commands under way: the lines of the command page. A command's number is its line there.
+  parameter int unsigned Commands = 64;
+  parameter int unsigned CommandBits = 6;
+  /// Lines of the hook's queue in each channel.
+  parameter int unsigned QueueLines = 64;
+  /// Counts of things in the hook are taken modulo 128.
+  parameter int unsigned CountBits = 7;
+  /// Pools, and threads of each; a log is 16 * pool + thread.
+  parameter int unsigned Pools = 16;
+  parameter int unsigned Threads = 16;
+  parameter int unsigned LogBits = 8;
+  /// Most bytes of a copy.
+  parameter int unsigned MaxBytes = 65536;
+  /// Bits of an address of the media, and of the number of a 64-byte line of it.
+  parameter int unsigned MediaBits = 44;
+  parameter int unsigned LineBits = MediaBits - 6;
+  /// Bytes at the end of the media that are the engine's alone.
+  parameter int unsigned ReservedBytes = 128 * 1024;
+
+  typedef logic [LineBits-1:0] line_t;
+  typedef logic [Commands-1:0] commands_t;  // a set of commands
+  typedef logic [CountBits-1:0] count_t;
+
+  /// Lines of the media, first to last.
+  typedef struct packed {
+    logic  valid;  // else there are none
+    line_t first;
+    line_t last;
+  } range_t;
+
+  /// What a command touches.
+  typedef struct packed {
+    range_t reads;
+    range_t writes;
+  } ranges_t;
+
+  typedef enum logic [7:0] {
+    OpPoolMap    = 8'h01,
+    OpPoolUnmap  = 8'h02,
+    OpLogOpen    = 8'h03,
+    OpSync       = 8'h04,
+    OpUndo       = 8'h10,
+    OpRedo       = 8'h11,
+    OpCheckpoint = 8'h12,
+    OpCommit     = 8'h18,
+    OpCommitRedo = 8'h19,
+    OpApply      = 8'h1A,
+    OpDelete     = 8'h1B,
+    OpAbort      = 8'h1C,
+    OpRecover    = 8'h1D,
+    OpCopy       = 8'h20,
+    OpSwitch     = 8'h21
+  } op_e;
+
+  /// Return value, from bit 0 on.
+  typedef struct packed {
+    logic busy;
+    logic torn;
+    logic log_full;
+    logic out_of_pool;
+    logic wrong_process;
+    logic unmapped;
+    logic invalid;
+    logic write_error;
+    logic read_error;
+  } result_t;
+
+  /// A command on its way to a unit: everything is translated and checked, and does not depend on what the contexts become. Addresses are those of the media.
+  typedef struct packed {
+    op_e                  op;
+    logic [LogBits-1:0]   log;          // 16 * pool + thread
+    logic [MediaBits-1:0] source;       // of a copy or record; apply: the record's header
+    logic [MediaBits-1:0] target;       // of a copy, apply, switch; undo, redo, checkpoint: the record's header
+    logic [16:0]          bytes;
+    logic [63:0]          object;       // offset in the pool, for the header
+    logic [63:0]          value;        // switch: the value; else the generation of the log as the command finds it
+    logic [63:0]          transaction;
+    logic [31:0]          number;       // of the record; of records in the log for all that ends it
+    logic [31:0]          previous;     // offset of the record before; for all that ends the log, of its last record; 0: none
+    logic [MediaBits-1:0] base;         // of the log: its descriptor
+    logic [MediaBits-1:0] pool;         // of the pool
+    logic [MediaBits-1:0] pool_last;    // its last byte
+  } job_t;
+
+  /// How a unit ended a command.
+  typedef struct packed {
+    result_t     result;
+    logic [63:0] value;
+  } end_t;
+
+  /// A pool.
+  typedef struct packed {
+    logic                 mapped;
+    logic [15:0]          process;
+    logic [63:0]          base;        // virtual address
+    logic [MediaBits-1:0] media;
+    logic [MediaBits-1:0] bytes;
+    logic [MediaBits-1:0] logs;        // offset
+    logic [MediaBits-1:0] log_bytes;   // of each thread
+    logic [4:0]           threads;
+  } pool_t;
+
+  /// A log.
+  typedef struct packed {
+    logic        open;
+    logic        committed;   // commit_redo has been taken
+    logic [63:0] generation;
+    logic [31:0] next;        // offset of the next record
+    logic [31:0] last;        // of the last one; 0: none
+    logic [31:0] records;
+  } log_t;
+
+endpackage
