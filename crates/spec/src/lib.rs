@@ -3,5 +3,6 @@
 //! Names and values are those of the NVM Express Base Specification 1.4.
 
 pub mod bar4;
+pub mod nearpm;
 pub mod nvme;
 pub mod regs;

@@ -1,0 +1,222 @@
+//! Logs on the media: descriptor and records. All numbers are little-endian.
+
+use super::LINE;
+
+/// Bytes of a descriptor.
+pub const DESCRIPTOR_BYTES: u64 = LINE;
+/// Bytes of a header.
+pub const HEADER_BYTES: u64 = LINE;
+/// Offset of the first record in a log.
+pub const FIRST_RECORD: u64 = LINE;
+
+const DESCRIPTOR_MAGIC: [u8; 8] = *b"NPMLOG\0\x01";
+const HEADER_MAGIC: [u8; 4] = *b"NPMR";
+/// Where the CRC of a line stands, over all before it.
+const CRC: usize = 60;
+
+/// Bytes of a payload with the zeros that make it whole lines.
+pub fn padded(bytes: u64) -> u64 {
+    bytes.next_multiple_of(LINE)
+}
+
+/// Offset of the record behind one at `offset` with so many bytes.
+pub fn next_record(offset: u64, bytes: u64) -> u64 {
+    offset + HEADER_BYTES + padded(bytes)
+}
+
+fn word(line: &[u8; 64], at: usize) -> u32 {
+    u32::from_le_bytes([line[at], line[at + 1], line[at + 2], line[at + 3]])
+}
+
+fn long(line: &[u8; 64], at: usize) -> u64 {
+    u64::from(word(line, at)) | u64::from(word(line, at + 4)) << 32
+}
+
+fn seal(line: &mut [u8; 64]) {
+    let crc = crc32c::crc32c(&line[..CRC]);
+    line[CRC..].copy_from_slice(&crc.to_le_bytes());
+}
+
+fn is_sealed(line: &[u8; 64]) -> bool {
+    crc32c::crc32c(&line[..CRC]) == word(line, CRC)
+}
+
+/// What is to become of a log's records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Undo records and checkpoints are to be written back, redo records to be forgotten.
+    Open,
+    /// The redo records are to be applied.
+    Committed,
+}
+
+/// The first line of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Descriptor {
+    /// Generation of the records that count.
+    pub generation: u64,
+    /// What is to become of these.
+    pub state: State,
+    /// Records of a log whose state is `Committed`; else 0.
+    pub records: u32,
+    /// Transaction of the last operation that wrote this line.
+    pub transaction: u64,
+}
+
+impl Descriptor {
+    /// The line.
+    pub fn to_line(&self) -> [u8; 64] {
+        let mut line = [0; 64];
+        line[..8].copy_from_slice(&DESCRIPTOR_MAGIC);
+        line[8..16].copy_from_slice(&self.generation.to_le_bytes());
+        line[16..20].copy_from_slice(&u32::from(self.state == State::Committed).to_le_bytes());
+        line[20..24].copy_from_slice(&self.records.to_le_bytes());
+        line[24..32].copy_from_slice(&self.transaction.to_le_bytes());
+        seal(&mut line);
+        line
+    }
+
+    /// The descriptor in a line; `None` if there is none, or it is not whole.
+    pub fn from_line(line: &[u8; 64]) -> Option<Descriptor> {
+        let state = match word(line, 16) {
+            0 => State::Open,
+            1 => State::Committed,
+            _ => return None,
+        };
+        let rest = line[32..CRC].iter().all(|byte| *byte == 0);
+        (line[..8] == DESCRIPTOR_MAGIC && is_sealed(line) && rest).then(|| Descriptor {
+            generation: long(line, 8),
+            state,
+            records: word(line, 20),
+            transaction: long(line, 24),
+        })
+    }
+}
+
+/// What a record holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Old bytes.
+    Undo = 1,
+    /// New bytes.
+    Redo = 2,
+    /// Old pages.
+    Checkpoint = 3,
+}
+
+/// The first line of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// What it holds.
+    pub kind: Kind,
+    /// Pool that it belongs to.
+    pub pool: u8,
+    /// Thread of that.
+    pub thread: u8,
+    /// Generation of the log.
+    pub generation: u64,
+    /// Offset of the object in the pool.
+    pub object: u64,
+    /// Bytes of the payload.
+    pub bytes: u32,
+    /// Number of the record in its generation.
+    pub number: u32,
+    /// Offset in the log of the record before it; 0: it is the first one.
+    pub previous: u64,
+    /// Number of the transaction.
+    pub transaction: u64,
+    /// CRC-32C of the payload, its padding included.
+    pub payload_crc: u32,
+}
+
+/// CRC-32C of a payload with the zeros that make it whole lines.
+pub fn payload_crc(payload: &[u8]) -> u32 {
+    let zeros = (padded(payload.len() as u64) - payload.len() as u64) as usize;
+    crc32c::crc32c_append(crc32c::crc32c(payload), &[0; LINE as usize][..zeros])
+}
+
+impl Header {
+    /// The line.
+    pub fn to_line(&self) -> [u8; 64] {
+        let mut line = [0; 64];
+        line[..4].copy_from_slice(&HEADER_MAGIC);
+        line[4..7].copy_from_slice(&[self.kind as u8, self.pool, self.thread]);
+        line[8..16].copy_from_slice(&self.generation.to_le_bytes());
+        line[16..24].copy_from_slice(&self.object.to_le_bytes());
+        line[24..28].copy_from_slice(&self.bytes.to_le_bytes());
+        line[28..32].copy_from_slice(&self.number.to_le_bytes());
+        line[32..40].copy_from_slice(&self.previous.to_le_bytes());
+        line[40..48].copy_from_slice(&self.transaction.to_le_bytes());
+        line[56..60].copy_from_slice(&self.payload_crc.to_le_bytes());
+        seal(&mut line);
+        line
+    }
+
+    /// The header in a line; `None` if there is none, or it is not whole. Whether the payload is, its CRC says.
+    pub fn from_line(line: &[u8; 64]) -> Option<Header> {
+        let kind = match line[4] {
+            1 => Kind::Undo,
+            2 => Kind::Redo,
+            3 => Kind::Checkpoint,
+            _ => return None,
+        };
+        let rest = line[7] == 0 && line[48..56].iter().all(|byte| *byte == 0);
+        (line[..4] == HEADER_MAGIC && is_sealed(line) && rest).then(|| Header {
+            kind,
+            pool: line[5],
+            thread: line[6],
+            generation: long(line, 8),
+            object: long(line, 16),
+            bytes: word(line, 24),
+            number: word(line, 28),
+            previous: long(line, 32),
+            transaction: long(line, 40),
+            payload_crc: word(line, 56),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_as_written_and_no_other_way() {
+        let descriptor = Descriptor {
+            generation: 7,
+            state: State::Committed,
+            records: 3,
+            transaction: 9,
+        };
+        let header = Header {
+            kind: Kind::Redo,
+            pool: 2,
+            thread: 3,
+            generation: 7,
+            object: 0x1234,
+            bytes: 100,
+            number: 1,
+            previous: 64,
+            transaction: 9,
+            payload_crc: payload_crc(&[5; 100]),
+        };
+        assert_eq!(
+            Descriptor::from_line(&descriptor.to_line()),
+            Some(descriptor)
+        );
+        assert_eq!(Header::from_line(&header.to_line()), Some(header));
+        for bit in 0..512 {
+            let flip = |mut line: [u8; 64]| {
+                line[bit / 8] ^= 1 << (bit % 8);
+                line
+            };
+            assert_eq!(Descriptor::from_line(&flip(descriptor.to_line())), None);
+            assert_eq!(Header::from_line(&flip(header.to_line())), None);
+        }
+        let mut whole = [5; 128];
+        whole[100..].fill(0);
+        assert_eq!(payload_crc(&[5; 100]), crc32c::crc32c(&whole));
+        assert_eq!(next_record(FIRST_RECORD, 65), 64 + 64 + 128);
+    }
+}
