@@ -1,6 +1,7 @@
 """A memory behind an AXI4 slave port that answers as AXI4 allows: reads of different IDs in any order, beat by beat.
 
-So does it answer writes; with errors where it is told to. Bursts of 64-byte beats, INCR.
+So does it answer writes; with errors where it is told to. Bursts of 64-byte beats, INCR. A reset of `dut`
+ends what is under way.
 """
 
 import random
@@ -43,6 +44,10 @@ class InterleavingRam:
         while True:
             await RisingEdge(self.dut.clk_i)
             if not int(self.dut.rst_ni.value):
+                for queue in (self.reads, self.answers, self.writes):
+                    queue.clear()
+                r = b = None
+                s("rvalid").value = s("bvalid").value = 0
                 continue
             self.now += 1
             if ready["ar"] and int(s("arvalid").value):
