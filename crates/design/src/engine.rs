@@ -95,6 +95,10 @@ pub struct Manifest {
     /// engine of a device.
     #[serde(default)]
     pub hook: bool,
+    /// Bytes at the end of the media that are the engine's alone: it keeps its state there when the function is reset or the power fails.
+    /// Only with the access hook and `memory`.
+    #[serde(default)]
+    pub reserved: Bytes,
     /// It has a master to host memory.
     #[serde(default)]
     pub host: bool,
@@ -190,6 +194,10 @@ impl Manifest {
         check("registers", self.registers, fits, allowed)?;
         let allowed = "only with memory = true";
         check("local", self.local, self.memory || !self.local, allowed)?;
+        let reserves = self.reserved.0;
+        let ok = reserves == 0 || (self.hook && self.memory && reserves % 4096 == 0);
+        let allowed = "a multiple of 4096, with hook = true and memory = true";
+        check("reserved", self.reserved, ok, allowed)?;
         let allowed = "at most 8";
         check("interrupts", self.interrupts, self.interrupts <= 8, allowed)?;
         let version = self.version_word();
@@ -358,7 +366,49 @@ impl Design {
             });
             *instance += 1;
         }
+        self.reserve(&mut plugged)?;
         Ok(plugged)
+    }
+
+    /// Keeps what an engine has reserved at the end of the media from namespaces and other engines.
+    fn reserve(&self, plugged: &mut [Plugged]) -> Result<(), Error> {
+        let Some(owner) = plugged.iter().position(|e| e.manifest.reserved.0 > 0) else {
+            return Ok(());
+        };
+        let engine = &plugged[owner];
+        let reserved = engine.manifest.reserved;
+        let check = |key: &str, value: String, ok: bool, allowed: &str| {
+            error::check(key, value, ok, allowed).map_err(|e| self.origin.locate(e))
+        };
+        let whole = engine.engine.namespaces.is_none();
+        let allowed = format!(
+            "no such key: {:?} reaches the whole media",
+            engine.engine.engine
+        );
+        let key = format!("engine[{owner}].namespaces");
+        check(
+            &key,
+            format!("{:?}", engine.engine.namespaces),
+            whole,
+            &allowed,
+        )?;
+        let given = match self.nvme.namespaces.is_empty() {
+            true => "none".to_string(),
+            false => format!("{:?}", self.nvme.namespaces),
+        };
+        let free = self.nvme.unclaimed_bytes(self.media.bytes) >= reserved.0;
+        let allowed = format!(
+            "sizes that leave the last {reserved} of the media to {:?}",
+            engine.engine.engine
+        );
+        check("nvme.namespaces", given, free, &allowed)?;
+        let end = self.media.bytes.0 - reserved.0;
+        for (n, other) in plugged.iter_mut().enumerate() {
+            if n != owner {
+                other.media.end = other.media.end.min(end);
+            }
+        }
+        Ok(())
     }
 
     /// MSI-X vectors of the device: a queue's each, then those of its engines.
@@ -469,7 +519,10 @@ pub fn top(root: &Path, engines: &[Plugged]) -> Result<String, Error> {
     }
     let count = engines.len();
     let entries: Vec<String> = engines.iter().rev().map(entry).collect();
-    let instances: Vec<String> = engines.iter().enumerate().map(instance).collect();
+    let mut instances: Vec<String> = engines.iter().enumerate().map(instance).collect();
+    if engines.iter().all(|e| e.manifest.reserved.0 == 0) {
+        instances.push("  logic unused;\n  assign unused = engine_stop;\n".into());
+    }
     let begin = "  // begin engines\n";
     let end = "  // end engines\n";
     let region = text.find(begin).zip(text.find(end));
@@ -504,12 +557,13 @@ fn entry(engine: &Plugged) -> String {
     let namespaces = (engine.namespaces.clone()).fold(0u16, |all, ns| all | 1 << (ns - 1));
     format!(
         "    engine_t'{{kind: 32'd{}, version: 32'h{version:08x}, instance_: 32'd{}, offset: 32'h{:x}, size: 32'h{:x}, \
-         cap0: '0, cap1: '0, memory: 1'b{}, local_: 1'b{}, local_open: 1'b{}, host: 1'b{}, vectors: 8'd{}, first: 64'h{:x}, limit: 64'h{:x}, page: 1'b{}, hook: 1'b{}, commands: 8'd{}, \
+         cap0: 32'h{:x}, cap1: '0, memory: 1'b{}, local_: 1'b{}, local_open: 1'b{}, host: 1'b{}, vectors: 8'd{}, first: 64'h{:x}, limit: 64'h{:x}, page: 1'b{}, hook: 1'b{}, reserved: 64'h{:x}, commands: 8'd{}, \
          opcodes: 64'h{opcodes:x}, changes: 8'h{changes:x}, namespaces: 16'h{namespaces:x}}}",
         manifest.kind,
         engine.instance,
         engine.offset,
         manifest.registers.0,
+        manifest.reserved.0,
         u32::from(manifest.memory),
         u32::from(manifest.local),
         u32::from(engine.local),
@@ -519,6 +573,7 @@ fn entry(engine: &Plugged) -> String {
         engine.media.end,
         u32::from(manifest.page),
         u32::from(manifest.hook),
+        manifest.reserved.0,
         engine.commands.len(),
     )
 }
@@ -547,6 +602,7 @@ fn instance((number, engine): (usize, &Plugged)) -> String {
         true => String::new(),
         false => format!(" #(\n    {}\n  )", sizes.join(",\n    ")),
     };
+    let mut idle = String::new();
     let mut ports = vec![
         format!(".clk_i (engine_clk[{number}])"),
         format!(".rst_ni(engine_rst_n[{number}])"),
@@ -573,14 +629,22 @@ fn instance((number, engine): (usize, &Plugged)) -> String {
             ports.push(format!(".{port}({bus})"));
         }
     }
+    if manifest.reserved.0 > 0 {
+        ports.push(".stop_i(engine_stop)".into());
+        ports.push(format!(".saved_o(engine_saved[{number}])"));
+        ports.push(format!(".open_o(engine_open[{number}])"));
+    } else {
+        idle += &format!(
+            "  assign engine_saved[{number}] = 1'b1;\n  assign engine_open[{number}] = 1'b1;\n"
+        );
+    }
     if manifest.host {
         ports.push(format!(".m_host(engine_host[{number}])"));
     }
     let vectors = manifest.interrupts;
-    let mut idle = String::new();
     if manifest.commands.is_empty() {
         let port = format!("engine_nvme[{number}]");
-        idle = format!("  assign {port}.cmd_ready = 1'b0;\n  assign {port}.done = '0;\n  assign {port}.done_valid = 1'b0;\n");
+        idle += &format!("  assign {port}.cmd_ready = 1'b0;\n  assign {port}.done = '0;\n  assign {port}.done_valid = 1'b0;\n");
     } else {
         ports.push(format!(".s_nvme(engine_nvme[{number}])"));
     }

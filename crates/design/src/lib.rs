@@ -490,7 +490,7 @@ fn merge(base: &mut toml::Table, over: toml::Table) {
 }
 
 /// A number of bytes; in files an integer or a string such as `"64 KiB"`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Bytes(pub u64);
 
 impl fmt::Display for Bytes {

@@ -30,8 +30,10 @@ module nearside_channel
   input  logic                 rst_ni,
   /// Power-on reset, of the memory controller too.
   input  logic                 por_ni,
-  /// Nothing of the masters begins any more. From a register.
+  /// The function ends: delays and caps hold nothing. From a register.
   input  logic                 stop_i,
+  /// Nothing of a master begins any more. From registers.
+  input  logic [NumMasters-1:0] master_stop_i,
   /// The function is in reset: what it has asked of the memory is no longer wanted. From a register.
   input  logic                 cut_i,
   /// Write data is still to come for an address that has been accepted. From a register.
@@ -78,7 +80,7 @@ module nearside_channel
     ns_axi_stop u_stop (
       .clk_i,
       .rst_ni,
-      .stop_i,
+      .stop_i  (master_stop_i[i]),
       .begins_o(begins[i]),
       .s_axi   (s_axi[i]),
       .m_axi   (gated[i])

@@ -17,6 +17,8 @@ module nearside_hook
   input logic rst_ni,
   /// Stores of the PM window wait in front of the engine. From a register.
   input logic hold_i,
+  /// A store waits in front of the engine.
+  output logic stall_o,
 
   /// PM window; addresses are local to the channel.
   ns_axi_if.slave  s_pm[NumChannels],
@@ -42,6 +44,9 @@ module nearside_hook
     to_local.addr = ((granule >> ChannelBits) << GranuleBits) | (ax.addr & AddrWidth'(Granule - 1));
   endfunction
 
+  logic [NumChannels-1:0] stall;
+  assign stall_o = stall != '0;
+
   for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
     ns_axi_if nvme ();
 
@@ -62,6 +67,7 @@ module nearside_hook
     assign nvme.r_ready = s_nvme[c].r_ready;
 
     if (HasHook) begin : gen_hook
+      assign stall[c] = m_hook_pm[c].aw_valid && !m_hook_pm[c].aw_ready;
       ns_axi_gate u_pm_out (
         .aw_open_i(!hold_i),
         .ar_open_i(1'b1),
@@ -81,6 +87,7 @@ module nearside_hook
         .m_axi(m_nvme[c])
       );
     end else begin : gen_no_hook
+      assign stall[c] = 1'b0;
       logic unused;
       assign unused = hold_i;
       ns_axi_link u_pm (

@@ -40,6 +40,8 @@ module nearside_memory
   input  logic                   por_ni,
   /// See nearside_channel, from here on.
   input  logic                   stop_i,
+  /// Nothing of an engine begins any more. From registers.
+  input  logic [Slots-1:0]       engine_stop_i,
   input  logic                   cut_i,
   output logic [NumChannels-1:0] begun_o,
   output logic [NumChannels-1:0] open_o,
@@ -141,6 +143,7 @@ module nearside_memory
       .rst_ni,
       .por_ni,
       .stop_i,
+      .master_stop_i((2 + NumEngines)'({engine_stop_i, stop_i, stop_i})),
       .cut_i,
       .begun_o      (begun_o[c]),
       .open_o       (open_o[c]),

@@ -48,6 +48,7 @@ package nearside_pkg;
     logic [63:0] limit;      // below this one
     logic        page;       // has a command page
     logic        hook;       // has the access hook
+    logic [63:0] reserved;   // bytes at the end of the media that are its alone, where it keeps its state; only with the hook
     logic [7:0]  commands;   // NVMe I/O commands, up to MaxEngineCommands
     logic [MaxEngineCommands-1:0][7:0] opcodes;  // theirs, 80h to FFh
     logic [MaxEngineCommands-1:0] changes;       // which of them may change what namespaces hold
@@ -88,6 +89,13 @@ package nearside_pkg;
   function automatic logic [MaxEngines-1:0] hooks(engine_t [MaxEngines-1:0] engines,
                                                   int unsigned count);
     for (int unsigned e = 0; e < MaxEngines; e++) hooks[e] = e < count && engines[e].hook;
+  endfunction
+
+  /// Bytes at the end of the media that the first `count` engines have for themselves.
+  function automatic longint unsigned reserved(engine_t [MaxEngines-1:0] engines,
+                                               int unsigned count);
+    reserved = 0;
+    for (int unsigned e = 0; e < MaxEngines; e++) if (e < count) reserved |= engines[e].reserved;
   endfunction
 
   /// One of the first `count` engines has a host master.

@@ -91,6 +91,12 @@ module nearside_shell
   /// Memory controllers: the storage's, then the local memory's.
   ns_axi_if.master m_ddr[Channels],
 
+  /// The function is being reset, or the power fails: an engine with a reserved range writes its state there. From a register.
+  output logic                             engine_stop_o,
+  /// The memory has taken all of it. 1 for the others. From registers.
+  input  logic [Slots-1:0]                 engine_saved_i,
+  /// It has its state back, and the PM window and command pages may pass. 1 for the others. From registers.
+  input  logic [Slots-1:0]                 engine_open_i,
   /// Clock of each engine: runs while it is busy, or something is for it.
   output logic [Slots-1:0]                 engine_clk_o,
   /// Its reset: that of the function.
@@ -185,13 +191,23 @@ module nearside_shell
     .rst_no(por_n)
   );
 
+  // Engines that keep their state go on until it is saved.
+  logic engines_save;
+  logic [Slots-1:0] engine_saves, engine_stop;
+  for (genvar e = 0; e < Slots; e++) begin : gen_saves
+    assign engine_saves[e] = NumEngines != 0 && Engines[e].reserved != '0 && !engine_saved_i[e];
+  end
+  assign engines_save = engine_saves != '0;
+  assign engine_stop = {Slots{stop}} & ~engine_saves;
+  assign engine_stop_o = stop;
+
   nearside_reset #(
     .Timeout(ClockKhz < 8192 ? 8192 : ClockKhz)
   ) u_reset (
     .clk_i,
     .rst_ni   (por_n),
     .request_i(flr_i || power_fail_i),
-    .begun_i  (channel_begun != '0),
+    .begun_i  (channel_begun != '0 || engines_save),
     .open_i   (channel_open != '0 || fill_open != '0),
     .stop_o   (stop),
     .reset_o  (cut),
@@ -430,7 +446,7 @@ module nearside_shell
   // ---------------------------------------------------------------- PM window and command pages
 
   ns_axi_if pm[Channels] ();
-  logic window_input, window_awake, window_busy, window_hold;
+  logic window_input, window_awake, window_busy, window_hold, window_stall;
 
   nearside_window #(
     .NumChannels  (NumChannels),
@@ -446,6 +462,8 @@ module nearside_shell
     .clk_i,
     .rst_ni (rst_fn_n),
     .stop_i (stop),
+    .closed_i(engine_open_i != '1),
+    .stall_i(window_stall),
     .input_o(window_input),
     .awake_o(window_awake),
     .busy_o (window_busy),
@@ -464,7 +482,7 @@ module nearside_shell
   for (genvar e = 0; e < NumEngines; e++) begin : gen_engine
     assign engine_awake[e] = engine_busy_i[e] || m_engine_axil[e].awvalid || m_engine_axil[e].wvalid || m_engine_axil[e].arvalid ||
         m_engine_nvme[e].cmd_valid || m_engine_nvme[e].stop_valid || m_engine_page[e].cmd_valid ||
-        (Engines[e].hook && (window_awake || (nvme_busy && !nvme_waits)));
+        (Engines[e].hook && (window_awake || (nvme_busy && !nvme_waits))) || (Engines[e].reserved != '0 && stop);
     assign engine_rst_no[e] = rst_fn_n;
 
     ns_clock_gate u_gate (
@@ -527,6 +545,7 @@ module nearside_shell
     .clk_i,
     .rst_ni(rst_fn_n),
     .hold_i(window_hold),
+    .stall_o(window_stall),
     .s_pm  (pm[0:NumChannels-1]),
     .s_nvme(mem),
     .m_hook_pm,
@@ -555,6 +574,7 @@ module nearside_shell
     .rst_ni       (rst_fn_n),
     .por_ni       (por_n),
     .stop_i       (stop),
+    .engine_stop_i(engine_stop),
     .cut_i        (cut),
     .begun_o      (channel_begun[NumChannels-1:0]),
     .open_o       (channel_open[NumChannels-1:0]),
@@ -600,6 +620,7 @@ module nearside_shell
       .rst_ni       (rst_fn_n),
       .por_ni       (por_n),
       .stop_i       (stop),
+      .engine_stop_i(engine_stop),
       .cut_i        (cut),
       .begun_o      (channel_begun[NumChannels+:LocalChannels]),
       .open_o       (channel_open[NumChannels+:LocalChannels]),

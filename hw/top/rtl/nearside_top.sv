@@ -240,7 +240,8 @@ module nearside_top
   ns_axi_if s_pm ();
   ns_axi_if m_host ();
   ns_axi_if m_ddr[Channels] ();
-  logic [Slots-1:0] engine_clk, engine_rst_n, engine_busy;
+  logic engine_stop;
+  logic [Slots-1:0] engine_clk, engine_rst_n, engine_busy, engine_saved, engine_open;
   ns_axil_if engine_axil[Slots] ();
   ns_axi_if engine_mem[Slots*NumChannels] ();
   ns_axi_if engine_local[Slots*LocalPorts] ();
@@ -321,6 +322,9 @@ module nearside_top
     .s_pm,
     .m_host,
     .m_ddr,
+    .engine_stop_o(engine_stop),
+    .engine_saved_i(engine_saved),
+    .engine_open_i(engine_open),
     .engine_clk_o(engine_clk),
     .engine_rst_no(engine_rst_n),
     .engine_busy_i(engine_busy),
@@ -339,6 +343,8 @@ module nearside_top
 
   // begin engines
   assign engine_busy = '0;
+  assign engine_saved = '1;
+  assign engine_open = '1;
   assign engine_irq = '0;
   assign engine_nvme[0].cmd_ready = 1'b0;
   assign engine_nvme[0].done = '0;
@@ -347,7 +353,7 @@ module nearside_top
   assign engine_page[0].done = '0;
   assign engine_page[0].done_valid = 1'b0;
   logic unused;
-  assign unused = ^{engine_clk, engine_rst_n};
+  assign unused = ^{engine_stop, engine_clk, engine_rst_n};
   // end engines
 
 endmodule

@@ -26,6 +26,10 @@ module nearside_window
   input  logic rst_ni,
   /// The host is dead. From a register.
   input  logic stop_i,
+  /// An engine still restores its state: nothing passes. From a register.
+  input  logic closed_i,
+  /// A store waits in front of the engine at the access hook.
+  input  logic stall_i,
   /// Something is for the window.
   output logic input_o,
   /// Something is under way between the bridge and the channels, or the clock runs for another reason. From a register.
@@ -51,6 +55,9 @@ module nearside_window
       (MaxEngines * $bits(engine_t))'(Engines), NumEngines
   );
   localparam int unsigned Outstanding = 32;  // with an ID
+  localparam longint unsigned Open = MediaBytes - reserved(
+      (MaxEngines * $bits(engine_t))'(Engines), NumEngines
+  );
 
   ns_axi_if drained ();
   ns_axi_if in ();  // awake
@@ -72,7 +79,7 @@ module nearside_window
   logic [15:0] open_q;
   logic [1:0] starts, ends;
   logic r_end;
-  logic clk, awake_q, pages_busy;
+  logic clk, awake_q, passes, pages_busy;
 
   assign r_end = drained.r_valid && drained.r_ready && drained.r.last;
   assign starts = 2'(drained.aw_valid && drained.aw_ready) + 2'(drained.ar_valid && drained.ar_ready);
@@ -80,18 +87,19 @@ module nearside_window
   assign input_o = s_axi.aw_valid || s_axi.w_valid || s_axi.ar_valid;
   assign awake_o = awake_q;
   assign busy_o = awake_q || open_q != '0 || pages_busy;
+  assign passes = awake_q && !closed_i;
   assign in.aw = drained.aw;
-  assign in.aw_valid = drained.aw_valid && awake_q;
-  assign drained.aw_ready = in.aw_ready && awake_q;
+  assign in.aw_valid = drained.aw_valid && passes;
+  assign drained.aw_ready = in.aw_ready && passes;
   assign in.w = drained.w;
-  assign in.w_valid = drained.w_valid && awake_q;
-  assign drained.w_ready = in.w_ready && awake_q;
+  assign in.w_valid = drained.w_valid && passes;
+  assign drained.w_ready = in.w_ready && passes;
   assign drained.b = in.b;
   assign drained.b_valid = in.b_valid;
   assign in.b_ready = drained.b_ready;
   assign in.ar = drained.ar;
-  assign in.ar_valid = drained.ar_valid && awake_q;
-  assign drained.ar_ready = in.ar_ready && awake_q;
+  assign in.ar_valid = drained.ar_valid && passes;
+  assign drained.ar_ready = in.ar_ready && passes;
   assign drained.r = in.r;
   assign drained.r_valid = in.r_valid;
   assign in.r_ready = drained.r_ready;
@@ -115,7 +123,7 @@ module nearside_window
   ns_axi_demux #(
     .M             (NumChannels),
     .Granule       (Granule),
-    .Bytes         (MediaBytes),
+    .Bytes         (Open),
     .LocalM        (LocalChannels),
     .LocalGranule  (LocalGranule),
     .LocalBase     (local_base(MediaBytes, LocalBytes)),
@@ -179,11 +187,14 @@ module nearside_window
       .busy_o     (pages_busy),
       .s_axi      (target[Channels]),
       .hold_o,
+      .stall_i,
       .unsettled_o(unsettled),
       .epoch_i    (epoch),
       .m_page
     );
   end else begin : gen_no_page
+    logic unused;
+    assign unused = stall_i;
     assign pages_busy = 1'b0;
     assign hold_o = 1'b0;
     for (genvar e = 0; e < Slots; e++) begin : gen_page

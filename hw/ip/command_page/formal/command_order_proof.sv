@@ -88,6 +88,7 @@ module command_order_proof
     .busy_o     (busy),
     .s_axi      (m[1]),
     .hold_o     (hold),
+    .stall_i    (1'b0),
     .unsettled_o(unsettled),
     .epoch_i,
     .m_page     (page)

@@ -28,6 +28,8 @@ module command_pages
   ns_axi_if.slave      s_axi,
   /// From a register: a write into an `Ordered` page is under way, from the cycle behind its address on.
   output logic         hold_o,
+  /// A write in front of the engine of an `Ordered` page waits there: what the engine takes meanwhile has no time limit.
+  input  logic         stall_i,
 
   /// A command waits until the writes before it have been answered.
   output logic         unsettled_o,
@@ -175,7 +177,8 @@ module command_pages
     end
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) waited_q <= '0;
-      else waited_q <= (stalls == '0) ? '0 : waited_q + 1'b1;
+      else if (stalls == '0 || stall_i) waited_q <= '0;
+      else waited_q <= waited_q + 1'b1;
     end
 
     `NS_ASSERT(holds_one, !ends || !holds || (hold_q && b_room))
@@ -184,6 +187,8 @@ module command_pages
     assign whole = 1'b0;
     assign ends = last;
     assign hold_o = 1'b0;
+    logic unused;
+    assign unused = stall_i;
   end
 
   // ---------------------------------------------------------------- reads
