@@ -1,5 +1,6 @@
-"""The crash-consistency engine."""
+"""The crash-consistency engine: a unit by itself, and all of it."""
 
+import pytest
 from hdl import simulate
 
 
@@ -9,4 +10,15 @@ def test_unit():
         "cocotb_nearpm_unit",
         filelists=["hw/engine/nearpm/nearpm_unit.f"],
         extra_sources=["nearpm_unit_tb.sv"],
+    )
+
+
+@pytest.mark.parametrize("units", [4, pytest.param(1, marks=pytest.mark.slow), pytest.param(7, marks=pytest.mark.slow)])
+def test_nearpm(units):
+    simulate(
+        "nearpm_tb",
+        "cocotb_nearpm",
+        filelists=["hw/engine/nearpm/nearpm.f"],
+        extra_sources=["nearpm_tb.sv"],
+        parameters={"Units": units},
     )

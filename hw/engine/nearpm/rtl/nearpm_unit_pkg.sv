@@ -19,9 +19,4 @@ package nearpm_unit_pkg;
     logic [511:0]         line;    // store
   } move_t;
 
-  /// Operations of a thread's log: one that fails closes it.
-  function automatic logic uses_log(op_e op);
-    return op inside {OpLogOpen, OpUndo, OpRedo, OpCheckpoint, OpCommit, OpCommitRedo, OpApply, OpDelete, OpAbort, OpRecover};
-  endfunction
-
 endpackage
