@@ -762,13 +762,13 @@ mod tests {
         for (engine, there) in [
             (
                 "nonesuch",
-                "allowed is copy, dict_decode, pipeline, row_shuffle, scan, sorter, or a folder with an engine.toml",
+                "allowed is copy, dict_decode, nearpm, pipeline, row_shuffle, scan, sorter, or a folder with an engine.toml",
             ),
             (
                 "no/such",
-                "allowed is copy, dict_decode, pipeline, row_shuffle, scan, sorter, or a folder with an engine.toml",
+                "allowed is copy, dict_decode, nearpm, pipeline, row_shuffle, scan, sorter, or a folder with an engine.toml",
             ),
-            ("", "allowed is copy, dict_decode, pipeline, row_shuffle, scan, sorter, or a folder with an engine.toml"),
+            ("", "allowed is copy, dict_decode, nearpm, pipeline, row_shuffle, scan, sorter, or a folder with an engine.toml"),
         ] {
             let design = parse(&one("").replace("\"copy\"", &format!("{engine:?}"))).unwrap();
             let error = design.engines(&root()).unwrap_err().to_string();
