@@ -9,6 +9,7 @@ use sim::{Bar, HostPort, Mmio, Time, TraceEvent, Tracer};
 use spec::bar4;
 
 use crate::cx::{Cx, Event, TAG_LOAD, TAG_STORE};
+use crate::engines::Store as Verdict;
 use crate::memory::delay::copying;
 use crate::memory::{master, Channel, Returns};
 use crate::port::BEAT;
@@ -301,7 +302,8 @@ impl Bridge {
                 if at - now >= MAX_BEATS {
                     return Err((access, Some(at - MAX_BEATS + 1)));
                 }
-                if self.is_full(cx) {
+                let len = data.len() as u64;
+                if self.is_full(cx) || waits_for_hook(bar, offset, len, cx) {
                     return Err((access, None));
                 }
                 self.beats_free = at + beats;
@@ -320,7 +322,9 @@ impl Bridge {
                 len,
                 tag,
             } if window(bar, offset, len.into()) => {
-                if lite_busy.is_some() || self.stores() || self.loading >= MAX_LOADS {
+                let closed = cx.hook.as_deref().is_some_and(|hook| hook.is_closed());
+                let busy = self.stores() || self.loading >= MAX_LOADS || closed;
+                if lite_busy.is_some() || busy {
                     return Err((access, lite_busy));
                 }
                 if bar == Bar::Control {
@@ -427,22 +431,20 @@ impl Bridge {
 
     /// The store before the first in the line that has its ID is under way to another channel: their responses keep their order.
     fn same_id(&self, channel: usize) -> bool {
-        let number = self.stored - self.line.len() as u64;
-        let before = number.checked_sub(self.answered + MAX_LOADS as u64);
-        let response = before.and_then(|place| self.responses.get(place as usize));
+        let number = self.line.front().map_or(0, |store| store.tag as u32);
+        let place = number.wrapping_sub(self.answered as u32) as usize;
+        let before = place.checked_sub(MAX_LOADS);
+        let response = before.and_then(|place| self.responses.get(place));
         response.is_some_and(|response| !response.come && response.channel != channel)
     }
 
     fn load(&mut self, offset: u64, len: u32, tag: u32, cx: &mut Cx) {
-        let Some(place) = cx.memory.place(offset) else {
+        let place = cx.memory.place(offset);
+        let Some(place) = place.filter(|_| !is_barred(offset, len.into(), cx)) else {
             let cycle = cx.now + LOAD + LOAD_BACK;
             self.reply(cycle, tag, None, cx);
             return;
         };
-        let at = self.load_free.max(cx.now);
-        self.load_free = at + 1;
-        let skip = offset % BEAT;
-        let bytes = (skip + u64::from(len)).next_multiple_of(BEAT) as u32;
         let load = self.loads.insert(Load {
             tag,
             at: offset,
@@ -452,6 +454,28 @@ impl Bridge {
             failed: false,
         });
         self.loading += 1;
+        let hook = cx.hook.as_deref_mut();
+        if hook.is_none_or(|hook| hook.load(place.channel, offset, len.into(), load)) {
+            self.go_on(load, cx);
+        }
+    }
+
+    /// A load that nothing is in the way of goes to its channel.
+    pub(crate) fn go_on(&mut self, load: u32, cx: &mut Cx) {
+        let Some(Load {
+            at: offset, len, ..
+        }) = self.loads.get(load)
+        else {
+            return;
+        };
+        let (offset, len) = (*offset, *len);
+        let Some(place) = cx.memory.place(offset) else {
+            return;
+        };
+        let at = self.load_free.max(cx.now);
+        self.load_free = at + 1;
+        let skip = offset % BEAT;
+        let bytes = (skip + u64::from(len)).next_multiple_of(BEAT) as u32;
         let (tag, addr) = (TAG_LOAD | u64::from(load), place.addr - skip);
         cx.memory.channels[place.channel].read(
             at + LOAD,
@@ -537,11 +561,13 @@ impl Bridge {
     /// A store: its bytes are there as soon as it stands before the channel, since those to one place stay in order whatever their
     /// responses do, and since what stands there ends, also without the host.
     fn store(&mut self, offset: u64, data: &[u8], at: u64, cx: &mut Cx) {
-        let Some(place) = cx.memory.place(offset) else {
+        let bytes = data.len() as u32;
+        let place = cx.memory.place(offset);
+        let Some(place) = place.filter(|_| !is_barred(offset, bytes.into(), cx)) else {
             self.lost_writes += 1;
             return;
         };
-        self.lost_writes += u64::from(!cx.memory.write(offset, data));
+        let beats = (offset % BEAT + u64::from(bytes)).div_ceil(BEAT);
         let tag = TAG_STORE | u64::from(self.stored as u32);
         self.stored += 1;
         self.responses.push_back(Response {
@@ -550,8 +576,15 @@ impl Bridge {
         });
         let id = self.store_id;
         self.store_id = (id + 1) % MAX_LOADS as u16;
-        let bytes = data.len() as u32;
-        let beats = (offset % BEAT + u64::from(bytes)).div_ceil(BEAT);
+        if let Some(hook) = cx.hook.as_deref_mut() {
+            if hook.store(place.channel, offset, bytes.into()) == Verdict::Queues {
+                let there = at + STORE + beats;
+                hook.queue(place.channel, offset, data, there, tag as u32);
+                cx.plan(there, Event::Hook);
+                return;
+            }
+        }
+        self.lost_writes += u64::from(!cx.memory.write(offset, data));
         self.line_beats += beats;
         self.line.push_back(Store {
             channel: place.channel,
@@ -577,6 +610,23 @@ impl Bridge {
         }
         cx.after(1, Event::Bridge);
     }
+}
+
+/// A store has to wait in front of the access hook.
+fn waits_for_hook(bar: Bar, offset: u64, len: u64, cx: &Cx) -> bool {
+    let Some(hook) = cx.hook.as_deref() else {
+        return false;
+    };
+    match (bar, cx.memory.place(offset)) {
+        (Bar::Pm, Some(place)) => hook.store(place.channel, offset, len) == Verdict::Waits,
+        _ => hook.is_closed(),
+    }
+}
+
+/// The access is to what an engine has reserved.
+fn is_barred(offset: u64, len: u64, cx: &Cx) -> bool {
+    let hook = cx.hook.as_deref();
+    hook.is_some_and(|hook| hook.bars(offset, len))
 }
 
 /// The access lies within its BAR.

@@ -75,7 +75,7 @@ impl Status {
                 BAR4,
                 engine.offset as u32,
                 size,
-                [0, 0],
+                [engine.manifest.reserved.0 as u32, 0],
             );
             block[1] = version(&engine.manifest.version);
             blocks.push(block);

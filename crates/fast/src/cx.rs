@@ -3,6 +3,7 @@
 use sim::{Clock, TraceEvent, Tracer};
 
 use crate::calendar::Calendar;
+use crate::engines::Hook;
 use crate::memory::Memories;
 use crate::msix::Msix;
 use crate::port::{Port, Purpose};
@@ -13,6 +14,7 @@ pub(crate) const TAG_WRITE: u64 = 1 << 32;
 pub(crate) const TAG_LOAD: u64 = 2 << 32;
 pub(crate) const TAG_STORE: u64 = 3 << 32;
 pub(crate) const TAG_ENGINE: u64 = 4 << 32;
+pub(crate) const TAG_LINE: u64 = 5 << 32;
 
 /// What is going to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +61,8 @@ pub(crate) enum Event {
     Fused,
     /// A shadow doorbell is looked at.
     Shadow,
+    /// What waits in the access hook is looked at.
+    Hook,
     /// An engine goes on.
     Engine(u8, u32),
 }
@@ -75,17 +79,25 @@ impl Event {
             Event::Life => 5,
             Event::Admin => 6,
             Event::Coalesced => 7,
+            Event::Hook => 8,
             _ => return None,
         })
     }
 }
 
 /// When each kind of look is planned, the earliest one.
-pub(crate) struct Looks([u64; 8]);
+pub(crate) struct Looks([u64; 9]);
 
 impl Looks {
     pub(crate) fn new() -> Looks {
-        Looks([u64::MAX; 8])
+        Looks([u64::MAX; 9])
+    }
+
+    /// A look is planned.
+    pub(crate) fn plan(&mut self, cycle: u64, event: Event) {
+        if let Some(look) = event.look() {
+            self.0[look] = cycle;
+        }
     }
 
     /// An event's time has come: true if it is not a look that an earlier one has taken the place of.
@@ -113,6 +125,8 @@ pub(crate) struct Cx<'a> {
     pub(crate) looks: &'a mut Looks,
     /// When a look at each channel is planned.
     pub(crate) channel_looks: &'a mut [u64],
+    /// The access hook, if an engine has one.
+    pub(crate) hook: Option<&'a mut Hook>,
     pub(crate) tracer: Option<&'a Tracer>,
 }
 

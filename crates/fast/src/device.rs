@@ -13,8 +13,8 @@ use crate::config::Config;
 use crate::control::{Credits, Qos, Status};
 use crate::controller::Controller;
 use crate::controller::ToEngine;
-use crate::cx::{Cx, Event, Looks, TAG_ENGINE, TAG_LOAD, TAG_READ, TAG_STORE, TAG_WRITE};
-use crate::engines::{self, Engines};
+use crate::cx::{Cx, Event, Looks, TAG_ENGINE, TAG_LINE, TAG_LOAD, TAG_READ, TAG_STORE, TAG_WRITE};
+use crate::engines::{self, Engines, Hook};
 use crate::memory::{Event as Answer, Memories};
 use crate::msix::Msix;
 use crate::patience::LOOK_MS;
@@ -42,6 +42,7 @@ struct Powered {
     bridge: Bridge,
     controller: Controller,
     engines: Engines,
+    hook: Option<Box<Hook>>,
     qos: Qos,
     looks: Looks,
     /// When a look at each channel is planned.
@@ -125,15 +126,23 @@ impl FastDevice {
         self.memory.reset();
         let mut calendar = Calendar::new();
         calendar.go_to(self.edge);
+        let mut engines = Engines::new(config);
+        let hook = engines.restore(config, self.edge + RESET_CYCLES, &mut self.memory);
+        let mut looks = Looks::new();
+        if hook.is_some() {
+            looks.plan(self.edge, Event::Hook);
+            calendar.plan(self.edge, Event::Hook);
+        }
         self.powered = Some(Powered {
             calendar,
             port: Port::new(config.clock, config.host_reads, config.host_chunk),
             msix: Msix::new(config.queues(), vectors, self.msix),
             bridge: Bridge::new(config.host_chunk),
             controller: Controller::new(config.clone(), self.edge + RESET_CYCLES),
-            engines: Engines::new(config),
+            engines,
+            hook,
             qos: Qos::new(),
-            looks: Looks::new(),
+            looks,
             channel_looks: vec![0; channels],
         });
     }
@@ -142,6 +151,9 @@ impl FastDevice {
     fn end(&mut self) {
         if let Some(p) = &mut self.powered {
             p.controller.end_bursts(self.edge, &mut self.memory);
+            if let Some(hook) = &p.hook {
+                p.engines.save(hook, &mut self.memory);
+            }
             self.lost_writes += p.bridge.lost_writes;
         }
         self.powered = None;
@@ -200,6 +212,7 @@ macro_rules! cx {
             msix: &mut $parts.p.msix,
             looks: &mut $parts.p.looks,
             channel_looks: &mut $parts.p.channel_looks,
+            hook: $parts.p.hook.as_deref_mut(),
             tracer: $parts.tracer,
         }
     };
@@ -402,6 +415,7 @@ impl Parts<'_> {
                 }
             }
             Event::Channel(channel) => self.channel(channel.into()),
+            Event::Hook => self.hook(),
             Event::Engine(engine, event) => {
                 let (_, answered) = self.p.bridge.counts();
                 let engines = &mut self.p.engines;
@@ -489,12 +503,40 @@ impl Parts<'_> {
                 (Answer::Write { .. }, TAG_ENGINE) => {
                     self.p.engines.written(number, &mut cx!(self));
                 }
+                (Answer::Write { .. }, TAG_LINE) => {
+                    engines::line_written(number, &mut cx!(self));
+                }
                 _ => {}
             }
         }
         *self.answers = answers;
         cx!(self).channel_changed(channel);
         self.p.bridge.passed(&mut cx!(self));
+        if self.p.hook.as_ref().is_some_and(|h| h.has_lines(channel)) {
+            cx!(self).after(1, Event::Hook);
+        }
+    }
+
+    /// Looks at all that waits in the access hook.
+    fn hook(&mut self) {
+        let now = self.now;
+        let answer = |hook: &mut Option<Box<Hook>>| hook.as_mut()?.take_answer(now);
+        while let Some(number) = answer(&mut self.p.hook) {
+            self.p.bridge.stored(number, &mut cx!(self));
+            let (_, answered) = self.p.bridge.counts();
+            let engines = &mut self.p.engines;
+            engines.stores_answered(answered, &mut cx!(self));
+        }
+        let mut loads = Vec::new();
+        engines::go_on(&mut loads, &mut cx!(self));
+        for load in loads {
+            self.p.bridge.go_on(load, &mut cx!(self));
+        }
+        self.p.engines.dispatch(&mut cx!(self));
+        self.p.controller.hook_changed(&mut cx!(self));
+        if self.p.bridge.is_blocked() {
+            cx!(self).plan(now, Event::Bridge);
+        }
     }
 }
 
@@ -584,6 +626,7 @@ impl Device for FastDevice {
                 && p.controller.is_at_rest(p.port.is_quiet())
                 && !p.controller.holds()
                 && p.engines.is_quiet()
+                && p.hook.as_ref().is_none_or(|hook| hook.is_quiet())
                 && !p.port.has_lost()
                 && p.calendar
                     .first()

@@ -577,7 +577,15 @@ impl Data {
             match job.op {
                 Op::Read | Op::Verify | Op::Compare => {
                     let hazard = &mut self.hazards[channel];
-                    if hazard.reads() >= self.reads || !hazard.read_begins(job.at) {
+                    if hazard.reads() >= self.reads {
+                        break;
+                    }
+                    let (from, len) = (job.at, job.len.into());
+                    let hook = cx.hook.as_deref_mut();
+                    if hook.is_some_and(|hook| !hook.nvme(false, channel, from, len)) {
+                        break;
+                    }
+                    if !hazard.read_begins(job.at) {
                         break;
                     }
                     let place = cx.memory.place(job.at);
@@ -750,6 +758,14 @@ impl Data {
                 job.media_here = true;
                 self.compare(number, cycle, cx);
             }
+        }
+    }
+
+    /// What accesses of the media waited for in the hook may have ended.
+    pub(crate) fn hook_changed(&mut self, cx: &mut Cx) {
+        for channel in 0..self.outgoing.len() {
+            self.fill(channel, cx);
+            self.issue(READ, channel, cx);
         }
     }
 
@@ -1078,6 +1094,10 @@ impl Data {
                 return;
             }
             let bad = job.bad.iter().any(|&(from, to)| from < end && to > job.cut);
+            let hook = cx.hook.as_deref_mut().filter(|_| !bad);
+            if hook.is_some_and(|hook| !hook.nvme(true, channel, at, len.into())) {
+                return;
+            }
             if !bad && !self.hazards[channel].write_begins(at) {
                 return;
             }
@@ -1104,6 +1124,9 @@ impl Data {
                     cx.memory.prefetch(at, len);
                 }
                 cx.memory.channels[channel].write(cycle, master::NVME, NVME_ID, addr, len, tag);
+                if let Some(hook) = cx.hook.as_deref_mut() {
+                    hook.nvme_begins(channel);
+                }
                 cx.channel_changed(channel);
             }
             self.issue(WRITE, channel, cx);
@@ -1122,6 +1145,10 @@ impl Data {
         job.open -= 1;
         let over = job.open == 0 && job.cut == job.len;
         self.hazards[channel].write_ends();
+        if let Some(hook) = cx.hook.as_deref_mut() {
+            hook.nvme_ends(channel);
+            cx.plan(cx.now, Event::Hook);
+        }
         if over && self.movers[WRITE][channel].filling.front() != Some(&number) {
             let over = cx.now + timing::MEDIA_RESPONSE;
             self.job_over(number, over, cx);

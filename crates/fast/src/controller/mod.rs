@@ -1102,6 +1102,11 @@ impl Controller {
         self.data.media_read(job, cycle, beats, end, cx);
     }
 
+    /// What an access to the media waited for in the hook may have ended.
+    pub(crate) fn hook_changed(&mut self, cx: &mut Cx) {
+        self.data.hook_changed(cx);
+    }
+
     /// See [`Data::media_written`].
     pub(crate) fn media_written(&mut self, burst: u32, cx: &mut Cx) {
         self.data.media_written(burst, cx);

@@ -5,6 +5,7 @@ mod copy;
 mod dict_decode;
 mod launch;
 mod mover;
+mod nearpm;
 mod nvme;
 mod page;
 mod pipeline;
@@ -19,10 +20,14 @@ use spec::nvme::Status;
 
 use crate::config::Config;
 use crate::controller::{EngineCommand, EngineEnd};
-use crate::cx::Cx;
+use crate::cx::{Cx, Event};
+use crate::memory::Memories;
 
 use launch::Unit;
+use nearpm::NearPm;
 use ports::Ports;
+
+pub(crate) use nearpm::{go_on, line_written, Hook, Store};
 
 /// Arguments of a job at most: what a command of a page holds.
 pub(crate) const MOST_ARGUMENTS: usize = 7;
@@ -140,9 +145,14 @@ fn make(plugged: &Plugged, config: &Config) -> Option<Box<dyn Engine>> {
     }
 }
 
+/// It is the one that takes many jobs at a time.
+fn is_nearpm(plugged: &Plugged) -> bool {
+    (plugged.manifest.kind, plugged.manifest.name.as_str()) == nearpm::KIND
+}
+
 /// Says which engine of a device only the RTL has, in one line.
 pub(crate) fn check(config: &Config) -> Result<(), String> {
-    let unknown = |plugged: &&Plugged| make(plugged, config).is_none();
+    let unknown = |plugged: &&Plugged| !is_nearpm(plugged) && make(plugged, config).is_none();
     match config.engines.iter().find(unknown) {
         None => Ok(()),
         Some(plugged) => Err(format!(
@@ -172,7 +182,9 @@ mod what {
 
 /// All engines of a device.
 pub(crate) struct Engines {
-    units: Vec<Unit>,
+    /// Those that do one job at a time, by their numbers.
+    units: Vec<Option<Unit>>,
+    nearpm: Option<(usize, NearPm)>,
     /// NVMe commands that have ended.
     ended: Vec<(u16, EngineEnd)>,
 }
@@ -184,15 +196,55 @@ impl Engines {
             let engine = make(plugged, config)?;
             Some(Unit::new(number, plugged, config, engine))
         };
+        let nearpm = config.engines.iter().position(is_nearpm);
+        let nearpm = nearpm.map(|n| (n, NearPm::new(n as u8, &config.engines[n], config)));
         Engines {
-            units: (0..).zip(&config.engines).filter_map(unit).collect(),
+            units: (0..).zip(&config.engines).map(unit).collect(),
+            nearpm,
             ended: Vec::new(),
+        }
+    }
+
+    /// Brings back what an engine with the access hook has kept; nothing begins before an edge.
+    pub(crate) fn restore(
+        &mut self,
+        config: &Config,
+        from: u64,
+        memory: &mut Memories,
+    ) -> Option<Box<Hook>> {
+        let (number, nearpm) = self.nearpm.as_mut()?;
+        let reserved = config.engines[*number].manifest.reserved.0;
+        Some(nearpm.restore(config, reserved, from, memory))
+    }
+
+    /// The power fails, or the function is reset: such an engine keeps what it has.
+    pub(crate) fn save(&self, hook: &Hook, memory: &mut Memories) {
+        if let Some((_, nearpm)) = &self.nearpm {
+            nearpm.save(hook, memory);
+        }
+    }
+
+    fn unit(&mut self, number: usize) -> Option<&mut Unit> {
+        self.units.get_mut(number)?.as_mut()
+    }
+
+    fn nearpm(&mut self, number: usize) -> Option<&mut NearPm> {
+        let nearpm = self.nearpm.as_mut().filter(|(own, _)| *own == number);
+        nearpm.map(|(_, nearpm)| nearpm)
+    }
+
+    /// Commands of an engine with the access hook may begin.
+    pub(crate) fn dispatch(&mut self, cx: &mut Cx) {
+        if let Some((_, nearpm)) = &mut self.nearpm {
+            nearpm.dispatch(cx);
         }
     }
 
     /// None of them works.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.units.iter().all(Unit::is_quiet)
+        let nearpm = self.nearpm.as_ref();
+        self.units.iter().flatten().all(Unit::is_quiet)
+            && nearpm.is_none_or(|(_, nearpm)| nearpm.is_quiet())
     }
 
     /// The engine whose registers a place in BAR4 is among.
@@ -200,6 +252,7 @@ impl Engines {
         let unit = self
             .units
             .iter_mut()
+            .flatten()
             .find(|unit| unit.place.contains(&offset))?;
         let at = offset - unit.place.start;
         Some((unit, at))
@@ -207,6 +260,10 @@ impl Engines {
 
     /// A word of BAR4; `None` where no engine is.
     pub(crate) fn read_register(&mut self, offset: u64, now: u64) -> Option<u32> {
+        let nearpm = self.nearpm.as_ref();
+        if nearpm.is_some_and(|(_, nearpm)| nearpm.place.contains(&offset)) {
+            return Some(0);
+        }
         self.at(offset)
             .map(|(unit, at)| unit.read_register(at, now))
     }
@@ -224,7 +281,10 @@ impl Engines {
                 unit.write_register(at, value, bits, cx);
                 true
             }
-            None => false,
+            None => {
+                let nearpm = self.nearpm.as_ref();
+                nearpm.is_some_and(|(_, nearpm)| nearpm.place.contains(&offset))
+            }
         }
     }
 
@@ -240,9 +300,15 @@ impl Engines {
     ) -> bool {
         let mut fine = true;
         page::pieces(offset, data.len(), |page, at, from, len| {
-            let found = self.units.iter_mut().find(|u| u.page_at == Some(page));
-            match found {
-                Some(unit) => unit.write_page(at, &data[from..from + len], stores, answered, cx),
+            let data = &data[from..from + len];
+            if let Some((_, nearpm)) = &mut self.nearpm {
+                if nearpm.page_at == Some(page) {
+                    return nearpm.write_page(at, data, stores, cx);
+                }
+            }
+            let mut units = self.units.iter_mut().flatten();
+            match units.find(|u| u.page_at == Some(page)) {
+                Some(unit) => unit.write_page(at, data, stores, answered, cx),
                 None => fine = false,
             }
         });
@@ -254,7 +320,13 @@ impl Engines {
         let mut data = Vec::with_capacity(len as usize);
         let mut fine = true;
         page::pieces(offset, len as usize, |page, at, _, len| {
-            let found = self.units.iter().find(|u| u.page_at == Some(page));
+            if let Some((_, nearpm)) = &self.nearpm {
+                if nearpm.page_at == Some(page) {
+                    return nearpm.read_page(at, len, &mut data);
+                }
+            }
+            let mut units = self.units.iter().flatten();
+            let found = units.find(|u| u.page_at == Some(page));
             match found.and_then(|unit| unit.page.as_ref()) {
                 Some(page) => page.read(at, len, &mut data),
                 None => fine = false,
@@ -265,26 +337,30 @@ impl Engines {
 
     /// So many stores of the PM window have been answered, all that came before these included.
     pub(crate) fn stores_answered(&mut self, answered: u64, cx: &mut Cx) {
-        let units = self.units.iter_mut();
+        let units = self.units.iter_mut().flatten();
         units.for_each(|unit| unit.next_of_page(answered, cx));
+        if let Some(hook) = cx.hook.as_deref_mut() {
+            hook.answered(answered);
+            cx.plan(cx.now, Event::Hook);
+        }
     }
 
     /// An engine has room for an NVMe command.
     pub(crate) fn has_room(&self, engine: usize) -> bool {
         let unit = self.units.get(engine);
-        unit.is_some_and(|unit| unit.nvme.has_room())
+        unit.is_some_and(|unit| unit.as_ref().is_some_and(|unit| unit.nvme.has_room()))
     }
 
     /// An NVMe command comes to an engine that has room.
     pub(crate) fn command(&mut self, engine: usize, command: EngineCommand, cx: &mut Cx) {
-        if let Some(unit) = self.units.get_mut(engine) {
+        if let Some(unit) = self.unit(engine) {
             unit.command(command, cx);
         }
     }
 
     /// The NVMe command of a slot is to end early.
     pub(crate) fn stop_command(&mut self, engine: usize, slot: u16, cx: &mut Cx) {
-        if let Some(unit) = self.units.get_mut(engine) {
+        if let Some(unit) = self.units.get_mut(engine).and_then(Option::as_mut) {
             unit.stop_command(slot, &mut self.ended, cx);
         }
     }
@@ -296,24 +372,31 @@ impl Engines {
 
     /// Something that was planned for an engine.
     pub(crate) fn handle(&mut self, engine: u8, event: u32, answered: u64, cx: &mut Cx) {
-        if let Some(unit) = self.units.get_mut(usize::from(engine)) {
+        let number = usize::from(engine);
+        if let Some(unit) = self.units.get_mut(number).and_then(Option::as_mut) {
             unit.handle(event, answered, &mut self.ended, cx);
+        } else if let Some(nearpm) = self.nearpm(number) {
+            nearpm.handle(event, cx);
         }
     }
 
     /// A part of a read burst has come.
     pub(crate) fn read(&mut self, tag: u32, end: bool, cx: &mut Cx) {
         let (engine, burst) = ports::burst_of(tag);
-        if let Some(unit) = self.units.get_mut(engine) {
+        if let Some(unit) = self.unit(engine) {
             unit.read(burst, end, true, cx);
+        } else if let (Some(nearpm), true) = (self.nearpm(engine), end) {
+            nearpm.answered(burst, true, cx);
         }
     }
 
     /// A write burst has been answered.
     pub(crate) fn written(&mut self, tag: u32, cx: &mut Cx) {
         let (engine, burst) = ports::burst_of(tag);
-        if let Some(unit) = self.units.get_mut(engine) {
+        if let Some(unit) = self.unit(engine) {
             unit.written(burst, true, cx);
+        } else if let Some(nearpm) = self.nearpm(engine) {
+            nearpm.answered(burst, true, cx);
         }
     }
 }

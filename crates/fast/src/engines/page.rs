@@ -146,8 +146,14 @@ impl Page {
 
     /// The command that the engine has becomes a job.
     pub(super) fn look(&mut self) {
-        let Some(kept) = self.kept else { return };
-        let bytes = &self.lines[usize::from(kept)].bytes;
+        if let Some(kept) = self.kept {
+            self.job = Some(self.job_of(kept));
+        }
+    }
+
+    /// What the command in a line asks for.
+    pub(super) fn job_of(&self, line: u8) -> Job {
+        let bytes = &self.lines[usize::from(line)].bytes;
         let mut job = Job::default();
         for (n, word) in bytes.chunks_exact(8).enumerate() {
             let value = word.iter().rev().fold(0, |v, &b| v << 8 | u64::from(b));
@@ -156,14 +162,26 @@ impl Page {
                 _ => job.malformed |= value != 0,
             }
         }
-        self.job = Some(job);
+        job
+    }
+
+    /// The line of the oldest command that waits, for an engine with room for all of them.
+    pub(super) fn take_line(&mut self) -> Option<u8> {
+        self.waiting.pop_front().map(|waits| waits.line)
     }
 
     /// That job has ended.
     pub(super) fn ended(&mut self, end: &End) {
         self.job = None;
         if let Some(kept) = self.kept.take() {
-            let line = &mut self.lines[usize::from(kept)];
+            self.end_line(kept, end);
+        }
+    }
+
+    /// The command in a line has ended. One from before a reset has no line any more.
+    pub(super) fn end_line(&mut self, line: u8, end: &End) {
+        let line = &mut self.lines[usize::from(line)];
+        if line.busy {
             (line.busy, line.done) = (false, true);
             (line.result, line.value) = (end.result, end.outputs[0]);
             self.ended = self.ended.wrapping_add(1);

@@ -186,7 +186,10 @@ module nearpm_hook
 
   ns_axi_if stores ();
   ns_axi_if loads ();
-  logic stores_busy, loads_busy;
+  logic stores_busy, stores_quiet, loads_busy;
+
+  // One whose address is shown is older than a command that comes now, too.
+  assign order.quiet = stores_quiet && !s_hook_pm.aw_valid;
 
   ns_axi_join u_join (
     .s_read (loads),
@@ -207,7 +210,7 @@ module nearpm_hook
     .look_waits_i     (waits),
     .stores_o         (order.stores),
     .answered_o       (order.answered),
-    .quiet_o          (order.quiet),
+    .quiet_o          (stores_quiet),
     .busy_o           (stores_busy),
     .queued_o,
     .written_i        (written),

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod cuts;
 pub mod designs;
+pub mod nearpm;
 pub mod queue;
 
 use std::fs::File;

@@ -3,6 +3,7 @@
 
 mod copy;
 mod cuts;
+mod nearpm;
 mod nvme;
 mod pages;
 mod rates;

@@ -1,0 +1,611 @@
+//! Crash consistency near memory: what commands do, what is refused, and the order of commands and accesses. Losses of power:
+//! `crates/device/tests/nearpm.rs`.
+
+use spec::nearpm::{payload_crc, Command, Header, Kind, Operation, Refusal, State};
+
+use super::bytes;
+use crate::common::nearpm::{is_there, Kit, Pool};
+use sim::Random;
+
+mod sampled {
+    use super::*;
+
+    #[test]
+    fn records_hold_what_stood_there_and_follow_each_other() {
+        if !is_there() {
+            return;
+        }
+        let (mut kit, pool) = Kit::with_pool("");
+        let mut random = Random::new(3);
+        let old = bytes(&mut random, 3 * 4096);
+        kit.store(pool.media, &old);
+        let mut offset = 64;
+        let mut previous = 0;
+        for (number, (at, len)) in (0..).zip([(5, 1), (64, 64), (100, 300), (4095, 4097)]) {
+            let undo = Command {
+                transaction: 77,
+                ..pool.undo(0, at, len)
+            };
+            assert_eq!(kit.fine(&undo), offset);
+            let (header, payload) = kit.record(&pool, 0, offset).unwrap();
+            let mut wanted = old[at as usize..(at + len) as usize].to_vec();
+            let whole = Header {
+                kind: Kind::Undo,
+                pool: pool.number,
+                thread: 0,
+                generation: 1,
+                object: at,
+                bytes: len as u32,
+                number,
+                previous,
+                transaction: 77,
+                payload_crc: payload_crc(&wanted),
+            };
+            wanted.resize(payload.len(), 0);
+            assert_eq!((header, payload), (whole, wanted));
+            previous = offset;
+            offset = spec::nearpm::next_record(offset, len);
+        }
+        let redo = pool.redo(0, 10, 100, 5000);
+        assert_eq!(kit.fine(&redo), offset);
+        let (header, payload) = kit.record(&pool, 0, offset).unwrap();
+        let is = (header.kind, header.object, header.previous, header.number);
+        assert_eq!(is, (Kind::Redo, 5000, previous, 4));
+        assert!(payload[..100] == old[10..110]);
+        let commit = Command {
+            transaction: 78,
+            ..pool.command(Operation::Commit, 0)
+        };
+        assert_eq!(kit.fine(&commit), 2);
+        let descriptor = kit.descriptor(&pool, 0).unwrap();
+        let is = (descriptor.generation, descriptor.state, descriptor.records);
+        assert_eq!((is, descriptor.transaction), ((2, State::Open, 0), 78));
+        // The log is empty.
+        assert_eq!(kit.fine(&pool.undo(0, 0, 64)), 64);
+    }
+
+    #[test]
+    fn abort_writes_back_the_newest_record_first() {
+        if !is_there() {
+            return;
+        }
+        let (mut kit, pool) = Kit::with_pool("");
+        let mut random = Random::new(4);
+        let old = bytes(&mut random, 8192);
+        kit.store(pool.media, &old);
+        for (at, len) in [(0, 200), (100, 300), (0, 64), (4000, 1000)] {
+            kit.submit(&pool.undo(0, at, len));
+            let new = bytes(&mut random, len as usize);
+            kit.store(pool.media + at, &new);
+        }
+        let checkpoint = Command {
+            operation: Operation::Checkpoint,
+            ..pool.undo(0, 4096, 4096)
+        };
+        kit.submit(&checkpoint);
+        kit.store(pool.media + 4096, &[1; 4096]);
+        // Redo records are none of its.
+        kit.submit(&pool.redo(0, 0, 64, 8192));
+        assert_eq!(kit.fine(&pool.command(Operation::Abort, 0)), 5);
+        assert!(kit.load(pool.media, 8192) == old);
+        assert_eq!(kit.load(pool.media + 8192, 64), [0; 64]);
+        assert_eq!(kit.descriptor(&pool, 0).unwrap().generation, 2);
+        assert_eq!(kit.fine(&pool.command(Operation::Abort, 0)), 0);
+    }
+
+    #[test]
+    fn redo_records_are_applied() {
+        if !is_there() {
+            return;
+        }
+        let (mut kit, pool) = Kit::with_pool("");
+        let mut random = Random::new(5);
+        let new = bytes(&mut random, 1000);
+        kit.store(pool.media, &new);
+        kit.submit(&pool.redo(0, 0, 1000, 100_001));
+        kit.submit(&pool.redo(0, 500, 10, 100_001));
+        kit.submit(&pool.command(Operation::CommitRedo, 0));
+        kit.submit(&pool.apply(0, 64, 1000, 100_001));
+        let second = 64 + 64 + 1024;
+        kit.submit(&pool.apply(0, second, 10, 100_001));
+        assert_eq!(kit.fine(&pool.command(Operation::Delete, 0)), 2);
+        let mut wanted = new.clone();
+        wanted.copy_within(500..510, 0);
+        assert!(kit.load(pool.media + 100_001, 1000) == wanted);
+        // The same by recover; without commit_redo nothing is applied.
+        for committed in [true, false] {
+            kit.store(pool.media + 100_001, &[0; 1000]);
+            kit.submit(&pool.redo(0, 0, 1000, 100_001));
+            kit.submit(&pool.redo(0, 500, 10, 100_001));
+            if committed {
+                kit.fine(&pool.command(Operation::CommitRedo, 0));
+                let descriptor = kit.descriptor(&pool, 0).unwrap();
+                let is = (descriptor.state, descriptor.records);
+                assert_eq!(is, (State::Committed, 2));
+            }
+            let count = kit.fine(&pool.command(Operation::Recover, 0));
+            let is = kit.load(pool.media + 100_001, 1000);
+            match committed {
+                true => assert!(count == 2 && is == wanted),
+                false => assert!(count == 0 && is == [0; 1000]),
+            }
+        }
+        assert_eq!(kit.descriptor(&pool, 0).unwrap().generation, 4);
+    }
+
+    #[test]
+    fn an_undo_sees_what_was_stored_before_it_and_nothing_behind_it() {
+        if !is_there() {
+            return;
+        }
+        let (mut kit, pool) = Kit::with_pool("");
+        let mut random = Random::new(6);
+        let mut offset = 64;
+        for turn in 0..20 {
+            let len = [64, 8, 500, 4096][turn % 4];
+            let at = random.below(8192);
+            let place = pool.media + at;
+            let (before, behind) = (bytes(&mut random, len), bytes(&mut random, len));
+            kit.store(place, &before);
+            kit.submit(&pool.undo(0, at, len as u64));
+            kit.store(place, &behind);
+            // A load gets the store that it is behind, which may be in the queue.
+            assert!(kit.load(place, len) == behind);
+            let (_, payload) = kit.record(&pool, 0, offset).unwrap();
+            assert!(payload[..len] == before, "turn {turn}");
+            offset += 64 + payload.len() as u64;
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused_and_changes_nothing() {
+        if !is_there() {
+            return;
+        }
+        refusals();
+    }
+}
+
+fn refusals() {
+    use Operation::*;
+    let (mut kit, pool) = Kit::with_pool("");
+    kit.store(pool.media, &[9; 256]);
+    let first = pool.undo(0, 0, 64);
+    assert_eq!(kit.fine(&first), 64);
+    let other = Pool { process: 8, ..pool };
+    let nobody = Pool { number: 2, ..pool };
+    let map = pool.map();
+    let media = 1u64 << 30;
+    let last = pool.bytes;
+    for (command, refusal) in [
+        (Command { bytes: 0, ..first }, Refusal::Invalid),
+        (
+            Command {
+                bytes: 65_537,
+                ..first
+            },
+            Refusal::Invalid,
+        ),
+        (Command { value: 1, ..first }, Refusal::Invalid),
+        (
+            Command {
+                target: 64,
+                ..first
+            },
+            Refusal::Invalid,
+        ),
+        (Command { extra: 1, ..first }, Refusal::Invalid),
+        (
+            Command {
+                bytes: u64::MAX,
+                ..first
+            },
+            Refusal::Invalid,
+        ),
+        (pool.undo(0, last - 63, 64), Refusal::OutOfPool),
+        (pool.undo(0, u64::MAX - 10, 64), Refusal::OutOfPool),
+        (pool.undo(0, 0u64.wrapping_sub(1), 64), Refusal::OutOfPool),
+        (pool.undo(1, 0, 64), Refusal::Unmapped),
+        (pool.undo(4, 0, 64), Refusal::Unmapped),
+        (nobody.undo(0, 0, 64), Refusal::Unmapped),
+        (other.undo(0, 0, 64), Refusal::WrongProcess),
+        (other.command(PoolUnmap, 0), Refusal::WrongProcess),
+        (
+            Command {
+                operation: Checkpoint,
+                ..first
+            },
+            Refusal::Invalid,
+        ),
+        (
+            Command {
+                operation: Checkpoint,
+                address: pool.at(64),
+                bytes: 4096,
+                ..first
+            },
+            Refusal::Invalid,
+        ),
+        (pool.copy(0, 0, 64, 63), Refusal::Invalid),
+        (pool.copy(0, 0, 64, 64 + last), Refusal::OutOfPool),
+        (pool.switch(0, 4, 1), Refusal::Invalid),
+        (pool.switch(0, last, 1), Refusal::OutOfPool),
+        (pool.redo(0, 0, 64, last - 8), Refusal::OutOfPool),
+        (pool.apply(0, 128, 64, 0), Refusal::OutOfPool),
+        (pool.apply(0, 65, 1, 0), Refusal::OutOfPool),
+        (pool.apply(0, 0, 1, 0), Refusal::OutOfPool),
+        (pool.open(0, 9), Refusal::Busy),
+        (
+            Command {
+                bytes: 2 << 20,
+                ..map
+            },
+            Refusal::Busy,
+        ),
+        (other.map(), Refusal::Busy),
+        (Command { extra: 17, ..map }, Refusal::Invalid),
+        (Command { extra: 0, ..map }, Refusal::Invalid),
+        (Command { value: 128, ..map }, Refusal::Invalid),
+        (Command { value: 200, ..map }, Refusal::Invalid),
+        (Command { target: 64, ..map }, Refusal::Invalid),
+        (
+            Command {
+                pool: 3,
+                target: media,
+                ..map
+            },
+            Refusal::OutOfPool,
+        ),
+        // The reserved range is nobody's.
+        (
+            Command {
+                pool: 3,
+                target: media - (1 << 20),
+                ..map
+            },
+            Refusal::OutOfPool,
+        ),
+        (
+            Command {
+                pool: 3,
+                transaction: 1 << 20,
+                ..map
+            },
+            Refusal::OutOfPool,
+        ),
+        (
+            Command {
+                pool: 3,
+                value: u64::MAX - 63,
+                ..map
+            },
+            Refusal::OutOfPool,
+        ),
+        (
+            Command {
+                pool: 3,
+                address: u64::MAX - 4095,
+                ..map
+            },
+            Refusal::OutOfPool,
+        ),
+    ] {
+        kit.refused(&command, refusal);
+    }
+    // Bits that should be 0, and operations that there are not.
+    for word in [
+        0x10 | 1 << 24,
+        0x10 | 1 << 48,
+        0x10 | 16 << 8,
+        0x10 | 16 << 16,
+        0x00,
+        0x22,
+        0xFF,
+    ] {
+        let mut arguments = first.arguments();
+        arguments[0] = word | 7 << 32 | arguments[0] & 0xF00;
+        let submitted = kit.page.submit(&mut kit.host, &arguments).unwrap();
+        assert_eq!(
+            kit.finish(submitted).result,
+            Refusal::Invalid as u32,
+            "{word:#x}"
+        );
+    }
+    // The same mapping again is fine, and the log goes on where it was.
+    kit.fine(&map);
+    assert_eq!(kit.fine(&pool.undo(0, 0, 1)), 192);
+    assert!(kit.load(pool.media, 256) == [9; 256]);
+    // Nobody else gets at it any more once it is unmapped.
+    kit.fine(&pool.command(PoolUnmap, 0));
+    kit.refused(&first, Refusal::Unmapped);
+    kit.fine(&other.map());
+    kit.refused(&other.undo(0, 0, 64), Refusal::Unmapped);
+    kit.fine(&other.open(0, 5));
+    assert_eq!(kit.fine(&other.undo(0, 0, 64)), 64);
+    kit.refused(&first, Refusal::WrongProcess);
+}
+
+#[test]
+fn a_log_is_full_and_a_torn_one_is_left_alone() {
+    if !is_there() {
+        return;
+    }
+    let mut kit = Kit::new("");
+    let pool = Pool {
+        log_bytes: 64 + 2 * 128,
+        ..Pool::new(0, 0, 0)
+    };
+    kit.fine(&pool.map());
+    for thread in 0..2 {
+        kit.fine(&pool.open(thread, 10));
+        kit.refused(&pool.undo(thread, 0, 200), Refusal::LogFull);
+        kit.fine(&pool.undo(thread, 0, 64));
+        kit.fine(&pool.undo(thread, 64, 1));
+        kit.refused(&pool.undo(thread, 0, 1), Refusal::LogFull);
+    }
+    kit.store(pool.media, &[5; 128]);
+    // A bit of the first record's payload.
+    let at = pool.log(0) + 128 + 7;
+    let byte = kit.load(at, 1)[0];
+    kit.store(at, &[byte ^ 4]);
+    kit.refused(&pool.command(Operation::Abort, 0), Refusal::Torn);
+    kit.refused(&pool.undo(0, 0, 64), Refusal::Unmapped);
+    assert!(kit.load(pool.media, 128) == [5; 128]);
+    assert_eq!(kit.descriptor(&pool, 0).unwrap().generation, 10);
+    // The other thread's log is whole.
+    assert_eq!(kit.fine(&pool.command(Operation::Abort, 1)), 2);
+    assert_eq!(kit.load(pool.media, 65), [0; 65]);
+    assert_eq!(kit.load(pool.media + 65, 63), [5; 63]);
+    // Mended, it can be recovered by what the media say, though it is closed.
+    kit.store(at, &[byte]);
+    kit.store(pool.media, &[6; 128]);
+    assert_eq!(kit.fine(&pool.command(Operation::Recover, 0)), 2);
+    assert_eq!(kit.load(pool.media, 65), [0; 65]);
+    assert_eq!(kit.descriptor(&pool, 0).unwrap().generation, 11);
+    // A record of redo that is not what the command says.
+    kit.fine(&pool.open(0, 20));
+    kit.fine(&pool.redo(0, 0, 64, 512));
+    kit.refused(&pool.apply(0, 64, 64, 513), Refusal::Torn);
+    assert_eq!(kit.load(pool.media + 512, 65), [0; 65]);
+}
+
+/// What the host has stored and what commands have done, one after the other.
+struct Model {
+    pool: Pool,
+    bytes: Vec<u8>,
+    next: u64,
+}
+
+impl Model {
+    fn copy(&mut self, from: u64, len: u64, to: u64) {
+        let (from, len) = (from as usize, len as usize);
+        self.bytes.copy_within(from..from + len, to as usize);
+    }
+}
+
+#[test]
+fn all_is_as_if_it_had_been_done_in_order() {
+    if !is_there() {
+        return;
+    }
+    let rounds = crate::common::rounds(24, 2);
+    for seed in 0..rounds {
+        one_after_the_other(seed, ["dram", "optane-dcpmm"][seed as usize % 2]);
+    }
+}
+
+/// Stores, loads and commands at places that often overlap, without waiting for any.
+fn one_after_the_other(seed: u64, profile: &str) {
+    let (mut kit, pool) = Kit::with_pool(&format!("media.profile = \"{profile}\""));
+    let mut random = Random::new(100 + seed);
+    // Objects in a few granules, so in both channels.
+    let span = [512, 4096, 40_000][seed as usize % 3];
+    let mut model = Model {
+        pool,
+        bytes: vec![0; 1 << 17],
+        next: 64,
+    };
+    let mut under_way: Vec<(Command, driver::page::Submitted, u64)> = Vec::new();
+    let mut undone: Vec<(u64, Vec<u8>)> = Vec::new();
+    for step in 0..300 {
+        let len = [8, 64, 64, 200, 1500][random.below(5) as usize];
+        let at = random.below(span);
+        let command = match random.below(10) {
+            0..=3 => {
+                let data = bytes(&mut random, len as usize);
+                kit.store(pool.media + at, &data);
+                let place = at as usize;
+                model.bytes[place..place + data.len()].copy_from_slice(&data);
+                None
+            }
+            4 => {
+                let place = at as usize;
+                let wanted = model.bytes[place..place + len as usize].to_vec();
+                let is = kit.load(pool.media + at, len as usize);
+                assert!(
+                    is == wanted,
+                    "seed {seed}, step {step}: {len} bytes at {at}"
+                );
+                None
+            }
+            5 | 6 => {
+                let place = at as usize;
+                undone.push((at, model.bytes[place..place + len as usize].to_vec()));
+                let told = model.next;
+                model.next = spec::nearpm::next_record(model.next, len);
+                Some((pool.undo(0, at, len), told))
+            }
+            7 => {
+                let to = random.below(span);
+                if to.abs_diff(at) < len {
+                    continue;
+                }
+                model.copy(at, len, to);
+                Some((pool.copy(0, at, len, to), 0))
+            }
+            8 => {
+                let (to, value) = (at & !7, random.next());
+                let place = to as usize;
+                model.bytes[place..place + 8].copy_from_slice(&value.to_le_bytes());
+                Some((pool.switch(0, to, value), 0))
+            }
+            _ => {
+                let to = random.below(span);
+                let record = model.next;
+                let image = model.bytes[at as usize..(at + len) as usize].to_vec();
+                if record + 4096 > pool.log_bytes {
+                    continue;
+                }
+                model.next = spec::nearpm::next_record(model.next, len);
+                let redo = pool.redo(0, at, len, to);
+                under_way.push((redo, kit.submit(&redo), record));
+                model.bytes[to as usize..(to + len) as usize].copy_from_slice(&image);
+                Some((pool.apply(0, record, len, to), 0))
+            }
+        };
+        if let Some((command, told)) = command {
+            under_way.push((command, kit.submit(&command), told));
+        }
+        if model.next + 8192 > pool.log_bytes || under_way.len() > 50 {
+            for (command, submitted, told) in under_way.drain(..) {
+                let ended = kit.finish(submitted);
+                assert_eq!((ended.result, ended.value), (0, told), "{command:?}");
+            }
+            if model.next + 8192 > pool.log_bytes {
+                break;
+            }
+        }
+    }
+    let place = model.pool.media;
+    assert!(
+        kit.load(place, model.bytes.len()) == model.bytes,
+        "seed {seed}"
+    );
+    // The undo records are all as the model has them: what abort makes of it is known.
+    for (at, old) in undone.iter().rev() {
+        let at = *at as usize;
+        model.bytes[at..at + old.len()].copy_from_slice(old);
+    }
+    let count = kit.fine(&pool.command(Operation::Abort, 0));
+    assert_eq!(count, undone.len() as u64);
+    assert!(
+        kit.load(place, model.bytes.len()) == model.bytes,
+        "seed {seed}: abort"
+    );
+}
+
+#[test]
+fn a_full_queue_holds_stores_up_in_order() {
+    if !is_there() {
+        return;
+    }
+    let (mut kit, pool) = Kit::with_pool("");
+    kit.store(pool.media, &[1; 65_536]);
+    // A long command, and behind it more lines than both channels' queues hold.
+    kit.submit(&pool.undo(0, 0, 65_536));
+    for value in 2..5 {
+        kit.store(pool.media, &[value; 16_384]);
+    }
+    kit.store(pool.media + (1 << 17), &[9; 64]);
+    assert!(kit.load(pool.media, 16_384) == [4; 16_384]);
+    let (_, payload) = kit.record(&pool, 0, 64).unwrap();
+    assert!(payload == [1; 65_536]);
+    assert_eq!(kit.load(pool.media + (1 << 17), 64), [9; 64]);
+}
+
+#[test]
+fn threads_pools_and_processes_have_logs_of_their_own() {
+    if !is_there() {
+        return;
+    }
+    let mut kit = Kit::new("");
+    let pools: Vec<Pool> = (0..16)
+        .map(|n| Pool::new(n, 100 + u16::from(n), u64::from(n) << 20))
+        .collect();
+    let logs: Vec<(usize, u8)> = (0..16).flat_map(|n| (0..4).map(move |t| (n, t))).collect();
+    for pool in &pools {
+        kit.fine(&pool.map());
+    }
+    for &(n, thread) in &logs {
+        kit.fine(&pools[n].open(thread, 1 + n as u64));
+    }
+    for turn in 0..2u8 {
+        for &(n, thread) in &logs {
+            let (pool, offset) = (pools[n], u64::from(thread) * 4096);
+            kit.submit(&pool.undo(thread, offset, 100));
+            kit.store(pool.media + offset, &[1 + turn; 100]);
+        }
+    }
+    // Of each pool a thread commits, one aborts.
+    for pool in &pools {
+        kit.fine(&pool.command(Operation::Commit, 0));
+        assert_eq!(kit.fine(&pool.command(Operation::Abort, 1)), 2);
+        assert_eq!(kit.load(pool.media, 100), [2; 100]);
+        assert_eq!(kit.load(pool.media + 4096, 100), [0; 100]);
+        assert_eq!(kit.load(pool.media + 8192, 100), [2; 100]);
+    }
+    for pool in &pools {
+        assert_eq!(kit.fine(&pool.command(Operation::Abort, 2)), 2);
+        assert_eq!(kit.load(pool.media + 8192, 100), [0; 100]);
+    }
+}
+
+#[test]
+fn the_reserved_range_is_the_engines_alone() {
+    if !is_there() {
+        return;
+    }
+    use driver::Host;
+    use sim::Bar;
+    let mut kit = Kit::new("");
+    let end = 1u64 << 30;
+    kit.store(end - (128 << 10) - 64, &[3; 64]);
+    kit.store(end - (128 << 10), &[3; 64]);
+    assert_eq!(kit.load(end - (128 << 10) - 64, 64), [3; 64]);
+    for at in [end - (128 << 10), end - 64] {
+        let mut data = [1; 64];
+        // What the bus answers with an error the host reads as ones, or as an error.
+        let read = kit.host.read(Bar::Pm, at, &mut data);
+        assert!(read.is_err() || data == [0xFF; 64], "{at:#x}");
+    }
+}
+
+#[test]
+fn nvme_commands_are_in_order_with_commands_before_their_doorbell() {
+    if !is_there() {
+        return;
+    }
+    for profile in ["dram", "optane-dcpmm"] {
+        nvme_in_order(profile);
+    }
+}
+
+fn nvme_in_order(profile: &str) {
+    use driver::Controller;
+    const LEN: u64 = 65_536;
+    let (mut kit, pool) = Kit::with_pool(&format!("media.profile = \"{profile}\""));
+    let place = pool.media;
+    let (old, new) = (vec![1; LEN as usize], vec![2; LEN as usize]);
+    kit.store(place, &old);
+    let Kit { host, mut page } = kit;
+    let config = driver::Config {
+        io_queues: 1,
+        ..driver::Config::default()
+    };
+    let mut c = Controller::start(host, config).unwrap();
+    // A Write behind an undo: the record has the old bytes.
+    let undo = page.submit(c.host_mut(), &pool.undo(0, 0, LEN).arguments());
+    c.write(place / 512, &new).unwrap();
+    // A copy behind a Write has its bytes, and a Read behind a copy has what it wrote.
+    let copy = pool.copy(0, 0, LEN, 2 * LEN);
+    page.submit(c.host_mut(), &copy.arguments()).unwrap();
+    let mut is = vec![0; LEN as usize];
+    c.read((place + 2 * LEN) / 512, &mut is).unwrap();
+    assert!(is == new, "{profile}");
+    let host = c.into_host();
+    let mut kit = Kit { host, page };
+    assert_eq!(kit.finish(undo.unwrap()).result, 0);
+    let (_, payload) = kit.record(&pool, 0, 64).unwrap();
+    assert!(payload == old, "{profile}");
+    assert!(kit.load(place, LEN as usize) == new);
+}

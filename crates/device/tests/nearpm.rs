@@ -1,0 +1,304 @@
+//! Programs with transactions on a device with the engine `nearpm`, cut off at many moments of one run: by a loss of power, by a reset of the
+//! function, by a second loss while the device or the program recovers. A program of its own, as `forks.rs`.
+
+#[allow(dead_code)] // a part of what `behaviour` has
+#[path = "behaviour/common/mod.rs"]
+mod common;
+
+use sim::fork::Fork;
+use sim::Time;
+use spec::nearpm::{Command, Operation};
+
+use common::nearpm::{is_there, Kit, Pool};
+use common::rounds;
+
+/// Objects that a transaction changes: offset, bytes. They lie in both channels, one in two of them at a time.
+const OBJECTS: [(u64, usize); 4] = [(0, 64), (3000, 2000), (8200, 8), (12_288, 4096)];
+const TRANSACTIONS: u8 = 6;
+/// Where new values are prepared, and pages for shadow copies.
+const STAGE: u64 = 65_536;
+const PAGES: [u64; 2] = [131_072, 135_168];
+const POINTER: u64 = 262_144;
+
+/// How objects are changed at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mechanism {
+    Undo,
+    Redo,
+    Checkpoint,
+    Shadow,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Cut {
+    Power,
+    FunctionReset,
+    /// Again while the device brings back what it had.
+    Restoring,
+    /// Again while the program recovers.
+    Recovering,
+}
+
+const CUTS: [Cut; 4] = [
+    Cut::Power,
+    Cut::FunctionReset,
+    Cut::Restoring,
+    Cut::Recovering,
+];
+
+struct Run {
+    kit: Option<Kit>,
+    pool: Pool,
+    /// Another program's.
+    other: Pool,
+    mechanism: Mechanism,
+    /// Copies that are cut off.
+    cuts: Vec<Fork>,
+    moments: u64,
+    every: u64,
+    /// The last transaction of which a read has proven that it is persistent, and the last one that is all under way.
+    sure: u8,
+    sent: u8,
+    next: u64,
+}
+
+impl Run {
+    fn new(mechanism: Mechanism, every: u64) -> Run {
+        let (mut kit, pool) = Kit::with_pool("");
+        let other = Pool::new(2, 9, 8 << 20);
+        kit.fine(&other.map());
+        kit.fine(&other.open(3, 40));
+        // Its transaction goes on all the time.
+        kit.store(other.media, &[1; 5000]);
+        kit.fine(&other.undo(3, 0, 5000));
+        kit.store(other.media, &[2; 5000]);
+        kit.load(other.media, 1);
+        Run {
+            kit: Some(kit),
+            pool,
+            other,
+            mechanism,
+            cuts: Vec::new(),
+            moments: 0,
+            every,
+            sure: 0,
+            sent: 0,
+            next: 64,
+        }
+    }
+
+    fn kit(&mut self) -> &mut Kit {
+        self.kit.as_mut().unwrap()
+    }
+
+    /// A moment at which one copy may end.
+    fn moment(&mut self) {
+        self.moments += 1;
+        if self.moments % self.every == 0 {
+            let cut = CUTS[(self.moments / self.every) as usize % CUTS.len()];
+            let moments = self.moments;
+            let fork = Fork::start(|| vec![self.cut(cut, moments)]).unwrap();
+            self.cuts.push(fork);
+        }
+    }
+
+    fn submit(&mut self, command: Command) {
+        self.kit().submit(&command);
+        self.moment();
+    }
+
+    fn store(&mut self, offset: u64, data: &[u8]) {
+        let at = self.pool.media + offset;
+        self.kit().store(at, data);
+        self.moment();
+    }
+
+    /// Changes all objects to a value.
+    fn transaction(&mut self, value: u8) {
+        let pool = self.pool;
+        match self.mechanism {
+            Mechanism::Undo => {
+                for (at, len) in OBJECTS {
+                    self.submit(pool.undo(0, at, len as u64));
+                    self.store(at, &vec![value; len]);
+                }
+                self.submit(pool.command(Operation::Commit, 0));
+            }
+            Mechanism::Checkpoint => {
+                for page in 0..4 {
+                    let checkpoint = Command {
+                        operation: Operation::Checkpoint,
+                        ..pool.undo(0, 4096 * page, 4096)
+                    };
+                    self.submit(checkpoint);
+                }
+                for (at, len) in OBJECTS {
+                    self.store(at, &vec![value; len]);
+                }
+                self.submit(pool.command(Operation::Commit, 0));
+            }
+            Mechanism::Redo => {
+                self.next = 64;
+                let mut records = Vec::new();
+                for (at, len) in OBJECTS {
+                    self.store(STAGE + at, &vec![value; len]);
+                    self.submit(pool.redo(0, STAGE + at, len as u64, at));
+                    records.push(self.next);
+                    self.next = spec::nearpm::next_record(self.next, len as u64);
+                }
+                self.submit(pool.command(Operation::CommitRedo, 0));
+                for ((at, len), record) in OBJECTS.into_iter().zip(records) {
+                    self.submit(pool.apply(0, record, len as u64, at));
+                }
+                self.submit(pool.command(Operation::Delete, 0));
+            }
+            Mechanism::Shadow => {
+                let way = usize::from(value % 2);
+                let (from, to) = (PAGES[1 - way], PAGES[way]);
+                self.submit(pool.copy(0, from, 4096, to));
+                self.store(to + 100, &[value; 1000]);
+                self.store(to + 4000, &[value; 96]);
+                self.submit(pool.switch(0, POINTER, to));
+            }
+        }
+    }
+
+    /// The value that all objects have.
+    fn value(&mut self) -> u8 {
+        let pool = self.pool;
+        let mechanism = self.mechanism;
+        let kit = self.kit();
+        if mechanism == Mechanism::Shadow {
+            let pointer = kit.load(pool.media + POINTER, 8);
+            let page = u64::from_le_bytes(pointer.try_into().unwrap());
+            if page == 0 {
+                return 0;
+            }
+            let page = kit.load(pool.media + page, 4096);
+            let value = page[100];
+            assert!(page[100..1100] == [value; 1000] && page[4000..] == [value; 96]);
+            return value;
+        }
+        let values = OBJECTS.map(|(at, len)| {
+            let object = kit.load(pool.media + at, len);
+            assert!(
+                object.iter().all(|byte| *byte == object[0]),
+                "{len} bytes at {at}"
+            );
+            object[0]
+        });
+        assert!(values.iter().all(|value| *value == values[0]), "{values:?}");
+        values[0]
+    }
+
+    fn power(&mut self, cut: Cut) {
+        let kit = self.kit();
+        let number = kit.host.device();
+        if cut == Cut::FunctionReset {
+            // A host that resets a function has waited for what is on its way there.
+            kit.load(0, 1);
+            kit.host.system_mut().function_reset(number);
+        } else {
+            kit.host.system_mut().power_off(number);
+            // What is on its way there is lost.
+            common::rest(&mut kit.host, Time::us(5));
+            kit.host.system_mut().power_on(number);
+        }
+        kit.page = Kit::page_of(&common::design("nearpm"));
+    }
+
+    fn advance(&mut self, time: Time) {
+        let system = self.kit().host.system_mut();
+        system.advance_until(system.now() + time).unwrap();
+    }
+
+    /// One end of the run; the value that is there when all is recovered.
+    fn cut(&mut self, cut: Cut, moment: u64) -> u8 {
+        if cut == Cut::FunctionReset {
+            self.sure = self.sent;
+        }
+        self.power(cut);
+        let (pool, other) = (self.pool, self.other);
+        // 0 to 12 us, the first part of which is the device's own.
+        let soon = Time::ns(97 * (moment % 128));
+        match cut {
+            Cut::Restoring => {
+                self.advance(soon);
+                self.power(cut);
+            }
+            Cut::Recovering => {
+                self.kit().submit(&pool.command(Operation::Recover, 0));
+                self.advance(soon);
+                self.power(cut);
+            }
+            _ => {}
+        }
+        let kit = self.kit();
+        // The pools are there as they were, and the logs open.
+        kit.fine(&pool.map());
+        kit.fine(&pool.command(Operation::Recover, 0));
+        assert!(kit.load(other.media, 5000) == [2; 5000]);
+        let value = self.value();
+        assert!(value >= self.sure, "{value} after {}: {cut:?}", self.sure);
+        // It goes on from there.
+        let kit = self.kit();
+        assert_eq!(kit.fine(&pool.undo(0, 0, 64)), 64);
+        assert_eq!(kit.fine(&other.command(Operation::Recover, 3)), 1);
+        assert!(kit.load(other.media, 5000) == [1; 5000]);
+        value
+    }
+
+    /// All of it. The values that copies were left with.
+    fn all(mut self) -> Vec<u8> {
+        for value in 1..=TRANSACTIONS {
+            self.transaction(value);
+            self.sent = value;
+            if value % 3 == 0 {
+                let at = self.other.media;
+                self.kit().load(at, 1);
+                self.sure = value;
+            }
+        }
+        for _ in 0..60 {
+            self.advance(Time::ns(100));
+            self.moment();
+        }
+        assert_eq!(self.value(), TRANSACTIONS);
+        let cuts = std::mem::take(&mut self.cuts);
+        let values = cuts.into_iter().map(|cut| cut.answer().unwrap()[0]);
+        values.collect()
+    }
+}
+
+fn program(mechanism: Mechanism) {
+    if !is_there() {
+        return;
+    }
+    let values = Run::new(mechanism, rounds(1, 13)).all();
+    let different = (0..=TRANSACTIONS).filter(|value| values.contains(value));
+    assert!(different.count() > 3, "{values:?}");
+}
+
+mod sampled {
+    use super::*;
+
+    #[test]
+    fn undo_logs_survive_a_cut_at_any_moment() {
+        program(Mechanism::Undo);
+    }
+
+    #[test]
+    fn redo_logs_do() {
+        program(Mechanism::Redo);
+    }
+}
+
+#[test]
+fn checkpoints_do() {
+    program(Mechanism::Checkpoint);
+}
+
+#[test]
+fn shadow_pages_do() {
+    program(Mechanism::Shadow);
+}

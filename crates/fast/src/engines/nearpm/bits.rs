@@ -1,0 +1,44 @@
+//! Packed structures as SystemVerilog has them, from bit 0 on.
+
+pub(super) struct Writer<'a> {
+    line: &'a mut [u8],
+    at: usize,
+}
+
+impl<'a> Writer<'a> {
+    /// Into bytes that are 0.
+    pub(super) fn new(line: &'a mut [u8]) -> Writer<'a> {
+        Writer { line, at: 0 }
+    }
+
+    /// The next bits.
+    pub(super) fn put(&mut self, value: u64, width: u32) {
+        for bit in 0..width {
+            if let Some(byte) = self.line.get_mut(self.at / 8) {
+                *byte |= ((value >> bit & 1) as u8) << (self.at % 8);
+            }
+            self.at += 1;
+        }
+    }
+}
+
+pub(super) struct Reader<'a> {
+    line: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(line: &'a [u8]) -> Reader<'a> {
+        Reader { line, at: 0 }
+    }
+
+    /// The next bits, at most 64; 0 behind the end.
+    pub(super) fn take(&mut self, width: u32) -> u64 {
+        (0..width).fold(0, |value, bit| {
+            let byte = self.line.get(self.at / 8).copied().unwrap_or(0);
+            let set = u64::from(byte >> (self.at % 8) & 1);
+            self.at += 1;
+            value | set << bit
+        })
+    }
+}

@@ -1,0 +1,383 @@
+//! Pools and logs: what a command is checked and translated with when it is taken.
+
+use spec::nearpm::{
+    next_record, Command, Operation, Refusal, ALIGN, FIRST_RECORD, LINE, MAX_BYTES, MIN_LOG_BYTES,
+    POOLS, THREADS,
+};
+
+use super::bits::{Reader, Writer};
+use super::job::{Job, UNKNOWN};
+
+/// Bits of an address of the media, in what is saved.
+const MEDIA_BITS: u32 = 44;
+/// Bytes of a log's context, where it is saved.
+pub(super) const LOG_BYTES: usize = 32;
+
+/// `pool_t`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pool {
+    mapped: bool,
+    process: u16,
+    /// Virtual address.
+    base: u64,
+    media: u64,
+    bytes: u64,
+    /// Offset of the logs, bytes of each thread's, threads.
+    logs: u64,
+    log_bytes: u64,
+    threads: u8,
+}
+
+/// `log_t`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Log {
+    open: bool,
+    /// commit_redo has been taken.
+    committed: bool,
+    generation: u64,
+    /// Offsets of the next record and of the last one; 0: there is none.
+    next: u32,
+    last: u32,
+    records: u32,
+}
+
+impl Log {
+    /// Empty, of a generation.
+    fn empty(generation: u64) -> Log {
+        Log {
+            open: true,
+            generation,
+            next: FIRST_RECORD as u32,
+            ..Log::default()
+        }
+    }
+}
+
+/// What becomes of a command that is not refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It has ended.
+    Ended,
+    /// A unit carries it out.
+    Job(Job),
+}
+
+/// All pools and logs.
+pub(super) struct Contexts {
+    /// Bytes of the media that pools may lie in.
+    media: u64,
+    pub(super) pools: Vec<Pool>,
+    pub(super) logs: Vec<Log>,
+}
+
+/// Arguments that an operation names beside the transaction: address, bytes, target, value, extra.
+fn named(operation: Operation) -> [bool; 5] {
+    use Operation::*;
+    match operation {
+        PoolMap => [true; 5],
+        PoolUnmap | Sync | Commit | CommitRedo | Delete | Abort | Recover => [false; 5],
+        LogOpen => [false, false, false, true, false],
+        Undo | Checkpoint => [true, true, false, false, false],
+        Redo | Copy => [true, true, true, false, false],
+        Apply => [false, true, true, true, false],
+        Switch => [false, false, true, true, false],
+    }
+}
+
+/// Lengths and alignments are those that the operation has.
+fn well_formed(command: &Command) -> bool {
+    use Operation::*;
+    let Command {
+        address,
+        bytes,
+        target,
+        transaction,
+        value,
+        extra,
+        ..
+    } = *command;
+    let given = [address, bytes, target, value, extra];
+    let used = named(command.operation);
+    if given
+        .iter()
+        .zip(used)
+        .any(|(value, used)| *value != 0 && !used)
+    {
+        return false;
+    }
+    let aligned = |value: u64, to: u64| value % to == 0;
+    let copied = (1..=MAX_BYTES).contains(&bytes);
+    match command.operation {
+        PoolMap => {
+            [address, bytes, target, transaction]
+                .iter()
+                .all(|v| aligned(*v, ALIGN))
+                && aligned(value, LINE)
+                && value >= MIN_LOG_BYTES
+                && (1..=u64::from(THREADS)).contains(&extra)
+                && bytes > 0
+        }
+        Undo | Redo | Apply => copied,
+        Copy => copied && address.abs_diff(target) >= bytes,
+        Checkpoint => copied && aligned(bytes, ALIGN) && aligned(address, ALIGN),
+        Switch => aligned(target, 8),
+        _ => true,
+    }
+}
+
+impl Pool {
+    /// The place on the media of a range.
+    fn place(&self, address: u64, bytes: u64) -> Result<u64, Refusal> {
+        let offset = address.checked_sub(self.base);
+        let inside = offset.filter(|at| at.checked_add(bytes).is_some_and(|end| end <= self.bytes));
+        inside.map(|at| self.media + at).ok_or(Refusal::OutOfPool)
+    }
+}
+
+impl Contexts {
+    /// As nothing is mapped; pools may lie in so many bytes of the media.
+    pub(super) fn new(media: u64) -> Contexts {
+        Contexts {
+            media,
+            pools: vec![Pool::default(); POOLS.into()],
+            logs: vec![Log::default(); usize::from(POOLS) * usize::from(THREADS)],
+        }
+    }
+
+    /// A unit could not carry out what a log asked for.
+    pub(super) fn close(&mut self, log: u8) {
+        self.logs[usize::from(log)].open = false;
+    }
+
+    /// Takes a command: `None` is one that nobody knows.
+    pub(super) fn take(&mut self, command: Option<Command>) -> Result<Taken, Refusal> {
+        use Operation::*;
+        let Some(command) = command.filter(well_formed) else {
+            return Err(Refusal::Invalid);
+        };
+        let Command {
+            operation,
+            thread,
+            process,
+            address,
+            bytes,
+            target,
+            value,
+            transaction,
+            ..
+        } = command;
+        let number = usize::from(command.pool);
+        if operation == PoolMap {
+            return self.map(&command);
+        }
+        let pool = self.pools[number];
+        if !pool.mapped {
+            return Err(Refusal::Unmapped);
+        }
+        if pool.process != process {
+            return Err(Refusal::WrongProcess);
+        }
+        let log_number = command.pool << 4 | thread;
+        let mut job = Job {
+            operation,
+            log: log_number,
+            source: 0,
+            target: 0,
+            bytes: bytes as u32,
+            object: 0,
+            value: 0,
+            transaction,
+            number: 0,
+            previous: 0,
+            base: 0,
+            pool: pool.media,
+            pool_last: pool.media + pool.bytes - 1,
+        };
+        match operation {
+            PoolUnmap => {
+                self.pools[number].mapped = false;
+                self.close_all(number);
+                return Ok(Taken::Job(job));
+            }
+            Copy => {
+                job.source = pool.place(address, bytes)?;
+                job.target = pool.place(target, bytes)?;
+                return Ok(Taken::Job(job));
+            }
+            Switch => {
+                job.target = pool.place(target, 8)?;
+                job.value = value;
+                return Ok(Taken::Job(job));
+            }
+            _ => {}
+        }
+        // All others are about the thread's log.
+        if thread >= pool.threads {
+            return Err(Refusal::Unmapped);
+        }
+        job.base = pool.media + pool.logs + u64::from(thread) * pool.log_bytes;
+        let log = &mut self.logs[usize::from(log_number)];
+        match operation {
+            LogOpen if log.open => return Err(Refusal::Busy),
+            LogOpen | Recover => {}
+            _ if !log.open => return Err(Refusal::Unmapped),
+            _ => {}
+        }
+        job.value = log.generation;
+        job.object = pool.log_bytes;
+        match operation {
+            LogOpen => {
+                *log = Log::empty(value);
+                job.value = value;
+            }
+            Sync => {}
+            Undo | Redo | Checkpoint => {
+                job.source = pool.place(address, bytes)?;
+                let object = match operation {
+                    Redo => pool.place(target, bytes)?,
+                    _ => job.source,
+                };
+                let next = next_record(log.next.into(), bytes);
+                if next > pool.log_bytes.min(u32::MAX.into()) {
+                    return Err(Refusal::LogFull);
+                }
+                job.object = object - pool.media;
+                job.target = job.base + u64::from(log.next);
+                (job.number, job.previous) = (log.records, log.last);
+                log.last = log.next;
+                log.next = next as u32;
+                log.records += 1;
+            }
+            Apply => {
+                job.target = pool.place(target, bytes)?;
+                job.object = job.target - pool.media;
+                let inside = value >= FIRST_RECORD
+                    && value < u64::from(log.next)
+                    && next_record(value, bytes) <= log.next.into();
+                if !inside || value % LINE != 0 {
+                    return Err(Refusal::OutOfPool);
+                }
+                job.source = job.base + value;
+            }
+            CommitRedo => {
+                job.number = log.records;
+                log.committed = true;
+            }
+            Recover if !log.open => {
+                // What the log is the descriptor says.
+                (job.value, job.number) = (0, UNKNOWN);
+            }
+            _ => {
+                (job.number, job.previous) = (log.records, log.last);
+                *log = Log::empty(log.generation.wrapping_add(1));
+            }
+        }
+        Ok(Taken::Job(job))
+    }
+
+    fn close_all(&mut self, pool: usize) {
+        let threads = usize::from(THREADS);
+        let logs = &mut self.logs[pool * threads..(pool + 1) * threads];
+        logs.fill(Log::default());
+    }
+
+    fn map(&mut self, command: &Command) -> Result<Taken, Refusal> {
+        let pool = Pool {
+            mapped: true,
+            process: command.process,
+            base: command.address,
+            media: command.target,
+            bytes: command.bytes,
+            logs: command.transaction,
+            log_bytes: command.value,
+            threads: command.extra as u8,
+        };
+        let fits = |begin: u64, bytes: u64, end: u64| {
+            let last = begin.checked_add(bytes);
+            last.is_some_and(|last| last <= end)
+        };
+        let logs = command.value.checked_mul(command.extra);
+        let inside = fits(pool.media, pool.bytes, self.media)
+            && fits(pool.base, pool.bytes - 1, u64::MAX)
+            && logs.is_some_and(|logs| fits(pool.logs, logs, pool.bytes));
+        if !inside {
+            return Err(Refusal::OutOfPool);
+        }
+        let number = usize::from(command.pool);
+        let own = &mut self.pools[number];
+        if own.mapped && *own != pool {
+            return Err(Refusal::Busy);
+        }
+        if !own.mapped {
+            *own = pool;
+            self.close_all(number);
+        }
+        Ok(Taken::Ended)
+    }
+}
+
+impl Pool {
+    /// The line that it is saved in.
+    pub(super) fn to_line(self) -> [u8; 64] {
+        let mut line = [0; 64];
+        let mut bits = Writer::new(&mut line);
+        for (value, width) in [
+            (self.threads.into(), 5),
+            (self.log_bytes, MEDIA_BITS),
+            (self.logs, MEDIA_BITS),
+            (self.bytes, MEDIA_BITS),
+            (self.media, MEDIA_BITS),
+            (self.base, 64),
+            (self.process.into(), 16),
+            (self.mapped.into(), 1),
+        ] {
+            bits.put(value, width);
+        }
+        line
+    }
+
+    pub(super) fn from_line(line: &[u8]) -> Pool {
+        let mut bits = Reader::new(line);
+        Pool {
+            threads: bits.take(5) as u8,
+            log_bytes: bits.take(MEDIA_BITS),
+            logs: bits.take(MEDIA_BITS),
+            bytes: bits.take(MEDIA_BITS),
+            media: bits.take(MEDIA_BITS),
+            base: bits.take(64),
+            process: bits.take(16) as u16,
+            mapped: bits.take(1) == 1,
+        }
+    }
+}
+
+impl Log {
+    /// The half line that it is saved in.
+    pub(super) fn to_bytes(self) -> [u8; LOG_BYTES] {
+        let mut line = [0; LOG_BYTES];
+        let mut bits = Writer::new(&mut line);
+        for (value, width) in [
+            (self.records.into(), 32),
+            (self.last.into(), 32),
+            (self.next.into(), 32),
+            (self.generation, 64),
+            (self.committed.into(), 1),
+            (self.open.into(), 1),
+        ] {
+            bits.put(value, width);
+        }
+        line
+    }
+
+    pub(super) fn from_bytes(line: &[u8]) -> Log {
+        let mut bits = Reader::new(line);
+        Log {
+            records: bits.take(32) as u32,
+            last: bits.take(32) as u32,
+            next: bits.take(32) as u32,
+            generation: bits.take(64),
+            committed: bits.take(1) == 1,
+            open: bits.take(1) == 1,
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! The access hook: what stores and loads of the PM window, and accesses of the NVMe controller, wait for.
+//!
+//! Each is looked up once, and waits for what is older than it: commands that it overlaps, and lines of its channel's queue.
+
+use std::collections::VecDeque;
+
+use spec::nearpm::{LINE, QUEUE_LINES, WAITING_LOADS};
+
+use super::job::{Job, Lines};
+use super::table::{Before, Done, Set, Table, CHANNELS};
+use crate::config::Config;
+
+/// From a line's data, and from a command's end, until the line leaves.
+const LEAVE: u64 = 3;
+
+/// What an access waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Waits {
+    commands: Set,
+    /// Lines of its channel's queue, counted from the first one on.
+    lines: u64,
+}
+
+/// A line of a store that waits, or that the memory has not answered.
+pub(super) struct Waiting {
+    /// Number of the line on the media.
+    pub(super) line: u64,
+    /// Which bytes are written, a bit each.
+    pub(super) strobes: u64,
+    pub(super) data: [u8; LINE as usize],
+    pub(super) commands: Set,
+    /// Its data are there from this edge on.
+    pub(super) from: u64,
+    /// It has left for the memory.
+    begun: bool,
+}
+
+/// A load that waits; those behind the first ones have not been looked up.
+struct Load {
+    number: u32,
+    lines: Lines,
+    waits: Option<Waits>,
+}
+
+/// An address of the controller that has been looked up and waits.
+#[derive(Clone, Copy)]
+struct Gate {
+    addr: u64,
+    waits: Waits,
+}
+
+#[derive(Default)]
+struct Channel {
+    lines: VecDeque<Waiting>,
+    /// Lines that have come, and that are in the memory.
+    queued: u64,
+    written: u64,
+    /// The next line leaves from this edge on.
+    free: u64,
+    loads: VecDeque<Load>,
+    /// By direction: 0 reads, 1 writes.
+    gates: [Option<Gate>; 2],
+    /// Writes of the controller that have passed.
+    passed: u64,
+}
+
+/// What becomes of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Store {
+    /// Nothing is in its way.
+    Passes,
+    /// Its lines go into the queue.
+    Queues,
+    /// There is no room for them.
+    Waits,
+}
+
+/// A line that leaves for the memory.
+pub(crate) struct Leaving {
+    pub(crate) addr: u64,
+    pub(crate) strobes: u64,
+    pub(crate) data: [u8; LINE as usize],
+    pub(crate) cycle: u64,
+}
+
+/// The hook, and the table of commands that it asks.
+pub(crate) struct Hook {
+    pub(super) table: Table,
+    channels: Vec<Channel>,
+    done: Done,
+    /// Stores in the queue that are going to be answered: when, and which.
+    answers: Vec<(u64, u32)>,
+    /// From here to the end of the media all is the engine's.
+    pub(super) reserved: u64,
+    media: u64,
+    /// The PM window and the command pages are closed: what was restored has not ended. None of it begins before an edge.
+    closed: Option<u64>,
+}
+
+impl Hook {
+    /// Of a device whose engine has so many bytes at the end of the media; closed until an edge.
+    pub(super) fn new(config: &Config, reserved: u64, opens: u64) -> Hook {
+        let channels = config.storage.channels as usize;
+        Hook {
+            table: Table::new(),
+            channels: (0..channels).map(|_| Channel::default()).collect(),
+            done: Done::default(),
+            answers: Vec::new(),
+            reserved: config.storage.bytes - reserved,
+            media: config.storage.bytes,
+            closed: Some(opens),
+        }
+    }
+
+    /// An access to the engine's own range.
+    pub(crate) fn bars(&self, addr: u64, bytes: u64) -> bool {
+        addr < self.media && addr + bytes > self.reserved
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.is_some()
+    }
+
+    /// It opens when all that was restored has ended. True: now.
+    pub(super) fn opens(&mut self, now: u64) -> bool {
+        let rests = self.is_at_rest() && self.closed.is_some_and(|at| at <= now);
+        if rests {
+            self.closed = None;
+        }
+        rests
+    }
+
+    /// No command and no line waits.
+    fn is_at_rest(&self) -> bool {
+        self.table.is_empty() && self.channels.iter().all(|c| c.lines.is_empty())
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.is_at_rest() && self.closed.is_none() && self.answers.is_empty()
+    }
+
+    /// A channel has lines that have not left.
+    pub(crate) fn has_lines(&self, channel: usize) -> bool {
+        let channel = self.channels.get(channel);
+        channel.is_some_and(|channel| channel.lines.back().is_some_and(|line| !line.begun))
+    }
+
+    /// The waits of an access to a channel.
+    fn look(&self, channel: usize, lines: &Lines, write: bool) -> Waits {
+        let commands = match write {
+            true => self.table.touching(lines),
+            false => self.table.writing(lines),
+        };
+        let channel = &self.channels[channel];
+        let within = |line: &Waiting| (lines.first..=lines.last).contains(&line.line);
+        let lines = match channel.lines.iter().any(within) {
+            true => channel.queued,
+            false => 0,
+        };
+        Waits { commands, lines }
+    }
+
+    fn is_free(&self, channel: usize, waits: &Waits) -> bool {
+        waits.commands == 0 && waits.lines <= self.channels[channel].written
+    }
+
+    /// What becomes of a store to a channel.
+    pub(crate) fn store(&self, channel: usize, addr: u64, bytes: u64) -> Store {
+        if self.is_closed() {
+            return Store::Waits;
+        }
+        if channel >= self.channels.len() || self.is_at_rest() {
+            return Store::Passes;
+        }
+        let lines = Lines::of(addr, bytes);
+        let waits = self.look(channel, &lines, true);
+        if self.is_free(channel, &waits) {
+            return Store::Passes;
+        }
+        match self.channels[channel].lines.len() + lines.count() <= QUEUE_LINES {
+            true => Store::Queues,
+            false => Store::Waits,
+        }
+    }
+
+    /// The lines of a store go into the queue, and are there at an edge: it is answered then.
+    pub(crate) fn queue(&mut self, channel: usize, addr: u64, data: &[u8], from: u64, number: u32) {
+        let lines = Lines::of(addr, data.len() as u64);
+        let commands = self.look(channel, &lines, true).commands;
+        let channel = &mut self.channels[channel];
+        for line in lines.first..=lines.last {
+            let (begin, end) = (line * LINE, (line + 1) * LINE);
+            let (first, last) = (addr.max(begin), (addr + data.len() as u64).min(end));
+            let (at, len) = ((first - begin) as usize, (last - first) as usize);
+            let mut bytes = [0; LINE as usize];
+            let source = (first - addr) as usize;
+            bytes[at..at + len].copy_from_slice(&data[source..source + len]);
+            channel.queued += 1;
+            channel.lines.push_back(Waiting {
+                line,
+                strobes: u64::MAX >> (LINE as usize - len) << at,
+                data: bytes,
+                commands,
+                from,
+                begun: false,
+            });
+        }
+        self.answers.push((from, number));
+    }
+
+    /// A store of the queue whose answer is due.
+    pub(crate) fn take_answer(&mut self, now: u64) -> Option<u32> {
+        let place = self.answers.iter().position(|&(at, _)| at <= now)?;
+        Some(self.answers.remove(place).1)
+    }
+
+    /// A load may go to its channel; else it is kept.
+    pub(crate) fn load(&mut self, channel: usize, addr: u64, bytes: u64, number: u32) -> bool {
+        let Some(own) = self.channels.get(channel) else {
+            return true;
+        };
+        if own.loads.is_empty() && self.is_at_rest() {
+            return true;
+        }
+        let lines = Lines::of(addr, bytes);
+        let waits = match own.loads.len() < WAITING_LOADS {
+            true => Some(self.look(channel, &lines, false)),
+            false => None,
+        };
+        if waits.is_some_and(|waits| self.is_free(channel, &waits)) {
+            return true;
+        }
+        self.channels[channel].loads.push_back(Load {
+            number,
+            lines,
+            waits,
+        });
+        false
+    }
+
+    /// Takes a load of a channel that waits no more.
+    pub(super) fn take_load(&mut self, channel: usize) -> Option<u32> {
+        for place in 0..self.channels[channel].loads.len().min(WAITING_LOADS) {
+            let load = &self.channels[channel].loads[place];
+            let waits = match load.waits {
+                Some(waits) => waits,
+                None => self.look(channel, &load.lines, false),
+            };
+            if self.is_free(channel, &waits) {
+                let load = self.channels[channel].loads.remove(place);
+                return load.map(|load| load.number);
+            }
+            self.channels[channel].loads[place].waits = Some(waits);
+        }
+        None
+    }
+
+    /// An access of the NVMe controller may begin; else it is looked at again when something has ended.
+    pub(crate) fn nvme(&mut self, write: bool, channel: usize, addr: u64, bytes: u64) -> bool {
+        let way = usize::from(write);
+        let gate = self.channels[channel].gates[way].filter(|gate| gate.addr == addr);
+        if gate.is_none() && self.is_at_rest() {
+            return true;
+        }
+        let waits = match gate {
+            Some(gate) => gate.waits,
+            None => self.look(channel, &Lines::of(addr, bytes), write),
+        };
+        let free = self.is_free(channel, &waits);
+        self.channels[channel].gates[way] = (!free).then_some(Gate { addr, waits });
+        free
+    }
+
+    /// A write of the controller has passed; and the oldest such has been answered.
+    pub(crate) fn nvme_begins(&mut self, channel: usize) {
+        self.channels[channel].passed += 1;
+    }
+
+    pub(crate) fn nvme_ends(&mut self, channel: usize) {
+        self.done.0.writes[channel] += 1;
+    }
+
+    /// Stores of the PM window that have been answered, all before these included.
+    pub(crate) fn answered(&mut self, stores: u64) {
+        self.done.0.stores = stores;
+    }
+
+    /// A command goes in, behind so many stores of the PM window.
+    pub(super) fn insert(&mut self, number: u8, job: Job, stores: u64, from: u64) {
+        let ranges = job.ranges();
+        let mut before = Before {
+            stores,
+            ..Before::default()
+        };
+        for (n, channel) in self.channels.iter().enumerate().take(CHANNELS) {
+            before.writes[n] = channel.passed;
+            let overlaps = |line: &Waiting| {
+                ranges.touch(&Lines {
+                    first: line.line,
+                    last: line.line,
+                })
+            };
+            if channel.lines.iter().any(overlaps) {
+                before.lines[n] = channel.queued;
+            }
+        }
+        self.table.insert(number, job, before, from);
+    }
+
+    /// A command that may begin, or when one may.
+    pub(super) fn begin(&mut self, now: u64) -> Result<(u8, Job), Option<u64>> {
+        if let Some(at) = self.closed.filter(|at| *at > now) {
+            return Err(Some(at));
+        }
+        self.table.begin(&self.done, now)
+    }
+
+    /// A command has ended.
+    pub(super) fn end(&mut self, number: u8) {
+        self.table.end(number);
+        let left = !(1 << number);
+        for channel in &mut self.channels {
+            channel
+                .lines
+                .iter_mut()
+                .for_each(|line| line.commands &= left);
+            let loads = channel
+                .loads
+                .iter_mut()
+                .filter_map(|load| load.waits.as_mut());
+            let gates = channel.gates.iter_mut().flatten();
+            let waits = loads.chain(gates.map(|gate| &mut gate.waits));
+            waits.for_each(|waits| waits.commands &= left);
+        }
+    }
+
+    /// The next line of a channel's queue leaves, if it may.
+    pub(super) fn take_line(&mut self, channel: usize, now: u64) -> Option<Leaving> {
+        if self.closed.is_some_and(|at| at > now) {
+            return None;
+        }
+        let channel = &mut self.channels[channel];
+        let line = channel.lines.iter_mut().find(|line| !line.begun)?;
+        if line.from > now || line.commands != 0 {
+            return None;
+        }
+        line.begun = true;
+        let cycle = (now + LEAVE).max(channel.free);
+        channel.free = cycle + 1;
+        Some(Leaving {
+            addr: line.line * LINE,
+            strobes: line.strobes,
+            data: line.data,
+            cycle,
+        })
+    }
+
+    /// The oldest line of a channel's queue is in the memory.
+    pub(super) fn line_written(&mut self, channel: usize) {
+        let channel = &mut self.channels[channel];
+        if channel.lines.pop_front().is_some() {
+            channel.written += 1;
+            self.done.0.lines =
+                std::array::from_fn(|n| self.channels.get(n).map_or(0, |c| c.written));
+        }
+    }
+
+    /// When something happens by itself.
+    pub(super) fn next(&self, now: u64) -> Option<u64> {
+        let answers = self.answers.iter().map(|answer| answer.0);
+        let lines = self.channels.iter().filter_map(|channel| {
+            let line = channel.lines.iter().find(|line| !line.begun)?;
+            (line.commands == 0 && line.from > now).then_some(line.from)
+        });
+        let opens = self.closed.filter(|at| *at > now);
+        answers.chain(lines).chain(opens).min()
+    }
+
+    pub(super) fn channels(&self) -> usize {
+        self.channels.len()
+    }
+
+    /// Lines of a channel's queue, from the oldest on.
+    pub(super) fn lines(&self, channel: usize) -> impl Iterator<Item = &Waiting> {
+        self.channels[channel].lines.iter()
+    }
+
+    /// How many of a channel's lines are still to be written before one that was counted is, itself included.
+    pub(super) fn lines_before(&self, channel: usize, line: u64) -> u64 {
+        line.saturating_sub(self.channels[channel].written)
+    }
+
+    /// A saved line comes back.
+    pub(super) fn put_line(
+        &mut self,
+        channel: usize,
+        line: u64,
+        strobes: u64,
+        commands: Set,
+        data: &[u8],
+    ) {
+        let mut bytes = [0; LINE as usize];
+        bytes.copy_from_slice(&data[..LINE as usize]);
+        let channel = &mut self.channels[channel];
+        channel.queued += 1;
+        channel.lines.push_back(Waiting {
+            line,
+            strobes,
+            data: bytes,
+            commands,
+            from: 0,
+            begun: false,
+        });
+    }
+
+    /// What was restored begins at an edge.
+    pub(super) fn close_until(&mut self, cycle: u64) {
+        self.closed = Some(cycle);
+    }
+}

@@ -1,0 +1,187 @@
+//! Moves of a unit, one at a time: ranges of any alignment, lines, and checksums of what passes.
+
+use spec::nearpm::{padded, LINE};
+
+use super::super::ports::Ports;
+
+/// Bytes of a burst, and bursts under way each way.
+const BURST: u64 = 1024;
+pub(super) const BURSTS: usize = 4;
+/// Numbers of bursts of a mover: reads, then writes.
+pub(super) const NUMBERS: u32 = 2 * BURSTS as u32;
+/// Cycles that an access takes through the engine's own multiplexers.
+const CROSSBAR: u64 = 2;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Errors {
+    pub(super) read: bool,
+    pub(super) write: bool,
+}
+
+/// A read burst: its place in the move, and whether it has come.
+#[derive(Clone, Copy)]
+struct Read {
+    at: u64,
+    len: u64,
+    here: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Mover {
+    /// The number of its first burst.
+    number: u32,
+    source: u64,
+    target: u64,
+    /// Bytes to read, and to write.
+    bytes: u64,
+    length: u64,
+    /// What has been read, or is to be written.
+    data: Vec<u8>,
+    asked: u64,
+    have: u64,
+    sent: u64,
+    reads: [Option<Read>; BURSTS],
+    head: usize,
+    tail: usize,
+    writes: [bool; BURSTS],
+    errors: Errors,
+    busy: bool,
+}
+
+impl Mover {
+    /// One whose bursts are numbered from `number` on.
+    pub(super) fn new(number: u32) -> Mover {
+        Mover {
+            number,
+            ..Mover::default()
+        }
+    }
+
+    fn begin(&mut self, source: u64, target: u64, bytes: u64, length: u64, ports: &mut Ports) {
+        (self.source, self.target) = (source, target);
+        (self.bytes, self.length) = (bytes, length);
+        (self.asked, self.have, self.sent) = (0, 0, 0);
+        (self.head, self.tail) = (0, 0);
+        self.errors = Errors::default();
+        self.busy = true;
+        self.data.resize(bytes.max(length) as usize, 0);
+        self.data[bytes as usize..].fill(0);
+        self.go_on(ports);
+    }
+
+    /// Copies a range; with `pad` what is written is made whole lines with zeros.
+    pub(super) fn copy(
+        &mut self,
+        source: u64,
+        target: u64,
+        bytes: u64,
+        pad: bool,
+        ports: &mut Ports,
+    ) {
+        let length = if pad { padded(bytes) } else { bytes };
+        self.begin(source, target, bytes, length, ports);
+    }
+
+    /// Reads a range.
+    pub(super) fn load(&mut self, source: u64, bytes: u64, ports: &mut Ports) {
+        self.begin(source, 0, bytes, 0, ports);
+    }
+
+    /// Writes bytes of a line.
+    pub(super) fn store(&mut self, target: u64, bytes: &[u8], ports: &mut Ports) {
+        self.data.clear();
+        self.data.extend_from_slice(bytes);
+        let length = bytes.len() as u64;
+        (self.source, self.target, self.bytes, self.length) = (0, target, length, length);
+        (self.asked, self.have, self.sent) = (length, length, 0);
+        self.errors = Errors::default();
+        self.busy = true;
+        self.go_on(ports);
+    }
+
+    /// The first line of what was read.
+    pub(super) fn line(&self) -> [u8; LINE as usize] {
+        let mut line = [0; LINE as usize];
+        let len = self.data.len().min(line.len());
+        line[..len].copy_from_slice(&self.data[..len]);
+        line
+    }
+
+    /// What was read, padding included.
+    pub(super) fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// Takes how the move has ended, if it has.
+    pub(super) fn ended(&mut self) -> Option<Errors> {
+        let reads = self.reads.iter().all(Option::is_none);
+        let writes = !self.writes.contains(&true);
+        let done = self.have == self.bytes && self.asked == self.bytes && self.sent == self.length;
+        let failed = self.errors != Errors::default();
+        let over = self.busy && reads && writes && (done || failed);
+        over.then(|| {
+            self.busy = false;
+            self.errors
+        })
+    }
+
+    /// Begins what may begin.
+    fn go_on(&mut self, ports: &mut Ports) {
+        if self.errors != Errors::default() {
+            return;
+        }
+        while self.asked < self.bytes && self.reads[self.head].is_none() {
+            let at = self.source + self.asked;
+            let len = (BURST - at % BURST).min(self.bytes - self.asked);
+            self.reads[self.head] = Some(Read {
+                at: self.asked,
+                len,
+                here: false,
+            });
+            let burst = self.number + self.head as u32;
+            ports.read(CROSSBAR, burst as u16, at, len as u32, burst);
+            self.asked += len;
+            self.head = (self.head + 1) % BURSTS;
+        }
+        while self.sent < self.length {
+            let at = self.target + self.sent;
+            let len = (BURST - at % BURST).min(self.length - self.sent);
+            // Zeros stand behind what has been read.
+            let wanted = (self.sent + len).min(self.bytes);
+            let Some(place) = self.writes.iter().position(|busy| !busy) else {
+                return;
+            };
+            if self.have < wanted {
+                return;
+            }
+            self.writes[place] = true;
+            let burst = self.number + (BURSTS + place) as u32;
+            let inside = ports.write(CROSSBAR, burst as u16, at, len as u32, burst);
+            let (from, to) = (self.sent as usize, (self.sent + len) as usize);
+            if inside && !ports.store(at, &self.data[from..to]) {
+                self.errors.write = true;
+            }
+            self.sent += len;
+        }
+    }
+
+    /// A burst has ended; its number counts from the mover's first one on.
+    pub(super) fn answered(&mut self, burst: usize, fine: bool, ports: &mut Ports) {
+        if burst >= BURSTS {
+            self.writes[burst - BURSTS] = false;
+            self.errors.write |= !fine;
+        } else if let Some(read) = &mut self.reads[burst] {
+            read.here = true;
+            let place = &mut self.data[read.at as usize..(read.at + read.len) as usize];
+            if !fine || !ports.load(self.source + read.at, place) {
+                self.errors.read = true;
+            }
+        }
+        while let Some(read) = self.reads[self.tail].filter(|read| read.here) {
+            self.reads[self.tail] = None;
+            self.have += read.len;
+            self.tail = (self.tail + 1) % BURSTS;
+        }
+        self.go_on(ports);
+    }
+}

@@ -1,0 +1,136 @@
+//! What is kept in the reserved range while there is no power: README.md of the engine, "Persistence domain".
+
+use spec::nearpm::{COMMANDS, LINE, POOLS, QUEUE_LINES, THREADS};
+
+use super::contexts::{Contexts, Log, Pool, LOG_BYTES};
+use super::hook::Hook;
+use super::job::Job;
+use super::table::{Before, CHANNELS};
+use crate::memory::Memories;
+
+const MAGIC: [u8; 8] = *b"NPMSAVE\x01";
+const BYTES: usize = LINE as usize;
+/// Lines of the range: of commands, pools, logs, and of each channel's queue.
+const FIRST_COMMAND: usize = 1;
+const FIRST_POOL: usize = FIRST_COMMAND + 2 * COMMANDS;
+const FIRST_LOG: usize = FIRST_POOL + POOLS as usize;
+const FIRST_QUEUE: usize = FIRST_LOG + POOLS as usize * THREADS as usize * LOG_BYTES / BYTES;
+const QUEUE: usize = QUEUE_LINES / 2 + QUEUE_LINES;
+/// In an entry of the queue.
+const ENTRY: usize = 32;
+const VALID: u64 = 1 << 63;
+
+fn put(bytes: &mut [u8], at: usize, value: u64) {
+    bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+}
+
+fn get(bytes: &[u8], at: usize) -> u64 {
+    bytes[at..at + 8]
+        .iter()
+        .rev()
+        .fold(0, |value, byte| value << 8 | u64::from(*byte))
+}
+
+/// Writes all of it.
+pub(super) fn save(contexts: &Contexts, hook: &Hook, memory: &mut Memories) {
+    let channels = hook.channels().min(CHANNELS);
+    let lines = FIRST_QUEUE + QUEUE * channels;
+    let mut range = vec![0; lines * BYTES];
+    // All stores that have passed are on the media, whether answered or not: so every command is kept.
+    for (number, entry) in hook.table.entries() {
+        let at = (FIRST_COMMAND + 2 * usize::from(number)) * BYTES;
+        range[at..at + BYTES].copy_from_slice(&entry.job.to_line());
+        range[at + BYTES] = 1;
+        put(&mut range, at + BYTES + 8, entry.commands);
+        for channel in 0..channels {
+            let before = hook.lines_before(channel, entry.before.lines[channel]);
+            range[at + BYTES + 16 + channel] = before as u8;
+        }
+    }
+    for (n, pool) in contexts.pools.iter().enumerate() {
+        let at = (FIRST_POOL + n) * BYTES;
+        range[at..at + BYTES].copy_from_slice(&pool.to_line());
+    }
+    for (n, log) in contexts.logs.iter().enumerate() {
+        let at = FIRST_LOG * BYTES + LOG_BYTES * n;
+        range[at..at + LOG_BYTES].copy_from_slice(&log.to_bytes());
+    }
+    for channel in 0..channels {
+        let first = (FIRST_QUEUE + QUEUE * channel) * BYTES;
+        for (n, line) in hook.lines(channel).enumerate() {
+            let at = first + ENTRY * n;
+            put(&mut range, at, line.line | VALID);
+            put(&mut range, at + 8, line.strobes);
+            put(&mut range, at + 16, line.commands);
+            let at = first + (QUEUE_LINES / 2 + n) * BYTES;
+            range[at..at + BYTES].copy_from_slice(&line.data);
+        }
+    }
+    range[..8].copy_from_slice(&MAGIC);
+    range[8..12].copy_from_slice(&(lines as u32 - 1).to_le_bytes());
+    let crc = crc32c::crc32c(&range[BYTES..]);
+    range[12..16].copy_from_slice(&crc.to_le_bytes());
+    for (n, line) in (0..).zip(range.chunks(BYTES)) {
+        memory.write(hook.reserved + n * LINE, line);
+    }
+}
+
+/// Brings it back, if there is any, and marks it as used. The lines that were read.
+pub(super) fn restore(contexts: &mut Contexts, hook: &mut Hook, memory: &mut Memories) -> u64 {
+    let channels = hook.channels().min(CHANNELS);
+    let lines = FIRST_QUEUE + QUEUE * channels;
+    let mut range = vec![0; lines * BYTES];
+    for (n, line) in (0..).zip(range.chunks_mut(BYTES)) {
+        if !memory.read(hook.reserved + n * LINE, line) {
+            return n;
+        }
+    }
+    let word = |at: usize| get(&range, at) as u32;
+    let whole = range[..8] == MAGIC
+        && word(8) as usize == lines - 1
+        && word(12) == crc32c::crc32c(&range[BYTES..]);
+    if !whole {
+        return 1;
+    }
+    for (n, pool) in contexts.pools.iter_mut().enumerate() {
+        let at = (FIRST_POOL + n) * BYTES;
+        *pool = Pool::from_line(&range[at..at + BYTES]);
+    }
+    for (n, log) in contexts.logs.iter_mut().enumerate() {
+        let at = FIRST_LOG * BYTES + LOG_BYTES * n;
+        *log = Log::from_bytes(&range[at..at + LOG_BYTES]);
+    }
+    let command = |number: usize| {
+        let at = (FIRST_COMMAND + 2 * number) * BYTES;
+        let job = Job::from_line(&range[at..at + BYTES])?;
+        (range[at + BYTES] & 1 == 1).then_some((job, at + BYTES))
+    };
+    let all = (0..COMMANDS).filter(|number| command(*number).is_some());
+    let there = all.fold(0u64, |set, number| set | 1 << number);
+    for number in 0..COMMANDS {
+        if let Some((job, at)) = command(number) {
+            let mut before = Before::default();
+            for channel in 0..channels {
+                before.lines[channel] = range[at + 16 + channel].into();
+            }
+            let commands = get(&range, at + 8) & there;
+            hook.table.put(number as u8, job, commands, before, 0);
+        }
+    }
+    for channel in 0..channels {
+        let first = (FIRST_QUEUE + QUEUE * channel) * BYTES;
+        for n in 0..QUEUE_LINES {
+            let at = first + ENTRY * n;
+            let line = get(&range, at);
+            if line & VALID == 0 {
+                break;
+            }
+            let data = first + (QUEUE_LINES / 2 + n) * BYTES;
+            let commands = get(&range, at + 16) & there;
+            let (strobes, data) = (get(&range, at + 8), &range[data..data + BYTES]);
+            hook.put_line(channel, line & !VALID, strobes, commands, data);
+        }
+    }
+    memory.write(hook.reserved, &[0; BYTES]);
+    lines as u64
+}

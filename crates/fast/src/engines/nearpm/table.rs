@@ -1,0 +1,162 @@
+//! The in-flight access table: commands that have been taken and have not ended, what each touches and what it waits for.
+
+use spec::nearpm::COMMANDS;
+
+use super::job::{Job, Lines, Ranges};
+
+/// Channels of the storage at most.
+pub(super) const CHANNELS: usize = 4;
+
+/// A set of commands, by their numbers.
+pub(super) type Set = u64;
+
+/// What a command waits for besides older commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Before {
+    /// Stores of the PM window that have to be answered, counted from the first one on.
+    pub(super) stores: u64,
+    /// The same for writes of the NVMe controller to each channel.
+    pub(super) writes: [u64; CHANNELS],
+    /// Lines of each channel's queue that have to be in the memory.
+    pub(super) lines: [u64; CHANNELS],
+}
+
+/// How far all of these have come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Done(pub(super) Before);
+
+impl Before {
+    fn is_there(&self, done: &Done) -> bool {
+        let reached = |wanted: &[u64], done: &[u64]| wanted.iter().zip(done).all(|(w, d)| w <= d);
+        self.stores <= done.0.stores
+            && reached(&self.writes, &done.0.writes)
+            && reached(&self.lines, &done.0.lines)
+    }
+}
+
+pub(super) struct Entry {
+    pub(super) job: Job,
+    ranges: Ranges,
+    /// Older commands.
+    pub(super) commands: Set,
+    pub(super) before: Before,
+    /// A unit has it.
+    begun: bool,
+    /// Which it was among all.
+    order: u64,
+    /// It does not begin before this edge.
+    from: u64,
+}
+
+pub(super) struct Table {
+    entries: Vec<Option<Entry>>,
+    count: usize,
+    taken: u64,
+}
+
+impl Table {
+    pub(super) fn new() -> Table {
+        Table {
+            entries: (0..COMMANDS).map(|_| None).collect(),
+            count: 0,
+            taken: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn all(&self) -> impl Iterator<Item = (u8, &Entry)> {
+        let entries = (0..).zip(&self.entries);
+        entries.filter_map(|(number, entry)| Some((number, entry.as_ref()?)))
+    }
+
+    fn those(&self, wanted: impl Fn(&Entry) -> bool) -> Set {
+        let all = self.all().filter(|(_, entry)| wanted(entry));
+        all.fold(0, |set, (number, _)| set | 1 << number)
+    }
+
+    /// Commands that a store waits for.
+    pub(super) fn touching(&self, lines: &Lines) -> Set {
+        self.those(|entry| entry.ranges.touch(lines))
+    }
+
+    /// Commands that a load waits for.
+    pub(super) fn writing(&self, lines: &Lines) -> Set {
+        self.those(|entry| entry.ranges.write(lines))
+    }
+
+    /// A command goes in, behind those that it conflicts with.
+    pub(super) fn insert(&mut self, number: u8, job: Job, before: Before, from: u64) {
+        let ranges = job.ranges();
+        let commands = self.those(|old| {
+            let reads = ranges.reads.is_some_and(|lines| old.ranges.write(&lines));
+            let writes = ranges.writes.is_some_and(|lines| old.ranges.touch(&lines));
+            reads || writes
+        });
+        // All older commands of the log end before a `sync`, those too that only read it.
+        let same = match job.operation {
+            spec::nearpm::Operation::Sync => self.those(|old| old.job.log == job.log),
+            _ => 0,
+        };
+        self.put(number, job, commands | same, before, from);
+    }
+
+    /// The same, of a command that is known to wait for some.
+    pub(super) fn put(&mut self, number: u8, job: Job, commands: Set, before: Before, from: u64) {
+        if let Some(place) = self.entries.get_mut(usize::from(number)) {
+            self.count += usize::from(place.is_none());
+            self.taken += 1;
+            *place = Some(Entry {
+                job,
+                ranges: job.ranges(),
+                commands,
+                before,
+                begun: false,
+                order: self.taken,
+                from,
+            });
+        }
+    }
+
+    /// The oldest command that waits for nothing begins; else when one does that waits for its time alone.
+    pub(super) fn begin(&mut self, done: &Done, now: u64) -> Result<(u8, Job), Option<u64>> {
+        let ready =
+            |entry: &Entry| !entry.begun && entry.commands == 0 && entry.before.is_there(done);
+        let mut later: Option<u64> = None;
+        let mut first: Option<(u64, u8)> = None;
+        for (number, entry) in self.all().filter(|(_, entry)| ready(entry)) {
+            if entry.from > now {
+                later = Some(later.map_or(entry.from, |later| later.min(entry.from)));
+            } else if first.is_none_or(|(order, _)| entry.order < order) {
+                first = Some((entry.order, number));
+            }
+        }
+        let Some((_, number)) = first else {
+            return Err(later);
+        };
+        match &mut self.entries[usize::from(number)] {
+            Some(entry) => {
+                entry.begun = true;
+                Ok((number, entry.job))
+            }
+            None => Err(None),
+        }
+    }
+
+    /// A command has ended.
+    pub(super) fn end(&mut self, number: u8) {
+        if self.entries[usize::from(number)].take().is_some() {
+            self.count -= 1;
+        }
+        let others = self.entries.iter_mut().flatten();
+        others.for_each(|entry| entry.commands &= !(1 << number));
+    }
+
+    /// Those that are there, by their numbers.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (u8, &Entry)> {
+        self.all()
+    }
+}

@@ -1,0 +1,439 @@
+//! A unit: carries out one command at a time (hw/engine/nearpm, nearpm_unit).
+//!
+//! A record is its payload, then its header. Abort and recover first look at all of the records, and change nothing unless all are
+//! whole; the descriptor comes last. So each command may begin again from its start, wherever it was cut off.
+
+use spec::nearpm::{
+    next_record, padded, payload_crc, Descriptor, Header, Kind, Operation, Refusal, State,
+    FIRST_RECORD, HEADER_BYTES, LINE, MAX_BYTES,
+};
+
+use super::super::ports::Ports;
+use super::job::{Job, UNKNOWN};
+use super::mover::{Errors, Mover, NUMBERS};
+
+/// Cycles from a command to its first move, and from its last one to its end.
+const BEGIN: u64 = 2;
+const END: u64 = 2;
+/// What a wake-up is about, behind the unit's number.
+pub(super) const BEGINS: u32 = 0;
+pub(super) const ENDS: u32 = 1;
+
+/// What a unit does at present.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Rest,
+    Begin,
+    /// Payload, or the bytes of a copy.
+    Copy,
+    Header,
+    Descriptor,
+    Switch,
+    /// Recover: the descriptor is read.
+    Find,
+    /// A record's header is.
+    Load,
+    /// First pass: its payload is.
+    Sum,
+    /// Second pass: it is copied to the object.
+    Back,
+    End,
+}
+
+/// Where abort, recover or apply stands among the records.
+#[derive(Clone, Copy, Default)]
+struct Walk {
+    /// From the first record on; else from the last one back.
+    forward: bool,
+    /// Second pass.
+    write: bool,
+    /// Redo records are applied; else the others are written back.
+    committed: bool,
+    generation: u64,
+    /// Offset of the record that is looked at, and the number that it should have.
+    at: u32,
+    number: u32,
+    /// Forward: offset of the record before.
+    previous: u32,
+    /// Backward: offset of the record behind; 0: there is none.
+    behind: u32,
+    /// Records written back or applied.
+    count: u32,
+    /// Committed: records that there are.
+    limit: u32,
+}
+
+/// How a command has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended {
+    pub(super) command: u8,
+    pub(super) job: Job,
+    pub(super) result: u32,
+    pub(super) value: u64,
+}
+
+pub(super) struct Unit {
+    /// Which it is.
+    part: u32,
+    command: u8,
+    job: Option<Job>,
+    step: Step,
+    walk: Walk,
+    header: Option<Header>,
+    result: u32,
+    mover: Mover,
+}
+
+impl Unit {
+    pub(super) fn new(part: u32) -> Unit {
+        Unit {
+            part,
+            command: 0,
+            job: None,
+            step: Step::Rest,
+            walk: Walk::default(),
+            header: None,
+            result: 0,
+            mover: Mover::new(part * NUMBERS),
+        }
+    }
+
+    pub(super) fn rests(&self) -> bool {
+        self.step == Step::Rest
+    }
+
+    /// Begins a command.
+    pub(super) fn begin(&mut self, command: u8, job: Job, ports: &mut Ports) {
+        self.command = command;
+        self.job = Some(job);
+        self.step = Step::Begin;
+        self.result = 0;
+        self.header = None;
+        self.walk = Walk {
+            generation: job.value,
+            ..Walk::default()
+        };
+        ports.wake(ports.now() + BEGIN, self.part << 1 | BEGINS);
+    }
+
+    /// A time has come. How the command has ended, if it has.
+    pub(super) fn wake(&mut self, about: u32, ports: &mut Ports) -> Option<Ended> {
+        let job = self.job?;
+        match about {
+            BEGINS => {
+                self.first(&job, ports);
+                None
+            }
+            _ => {
+                self.step = Step::Rest;
+                self.job = None;
+                let value = match self.result {
+                    0 => self.value(&job),
+                    _ => 0,
+                };
+                Some(Ended {
+                    command: self.command,
+                    job,
+                    result: self.result,
+                    value,
+                })
+            }
+        }
+    }
+
+    /// What a command tells that all is well with.
+    fn value(&self, job: &Job) -> u64 {
+        use Operation::*;
+        match job.operation {
+            Undo | Redo | Checkpoint => job.target - job.base,
+            Commit | Delete => job.value.wrapping_add(1),
+            Abort | Recover => self.walk.count.into(),
+            _ => 0,
+        }
+    }
+
+    /// A burst has ended; its number counts from the unit's first one on.
+    pub(super) fn answered(&mut self, burst: u32, fine: bool, ports: &mut Ports) {
+        self.mover.answered(burst as usize, fine, ports);
+        let Some(job) = self.job else { return };
+        if let Some(errors) = self.mover.ended() {
+            self.moved(&job, errors, ports);
+        }
+    }
+
+    fn end(&mut self, ports: &mut Ports) {
+        self.step = Step::End;
+        ports.wake(ports.now() + END, self.part << 1 | ENDS);
+    }
+
+    fn fail(&mut self, refusal: Refusal, ports: &mut Ports) {
+        self.result |= refusal as u32;
+        self.end(ports);
+    }
+
+    fn first(&mut self, job: &Job, ports: &mut Ports) {
+        use Operation::*;
+        match job.operation {
+            Undo | Redo | Checkpoint => {
+                self.step = Step::Copy;
+                let (target, bytes) = (job.target + HEADER_BYTES, job.bytes.into());
+                self.mover.copy(job.source, target, bytes, true, ports);
+            }
+            Copy => {
+                self.step = Step::Copy;
+                let bytes = job.bytes.into();
+                self.mover.copy(job.source, job.target, bytes, false, ports);
+            }
+            LogOpen | Commit | CommitRedo | Delete => self.descriptor(job, ports),
+            Switch => {
+                self.step = Step::Switch;
+                self.mover
+                    .store(job.target, &job.value.to_le_bytes(), ports);
+            }
+            Apply => self.load(job, ports),
+            Abort => {
+                self.walk.at = job.previous;
+                self.walk.number = job.number.wrapping_sub(1);
+                self.next_record(job, ports);
+            }
+            Recover => {
+                self.walk.forward = true;
+                self.walk.at = FIRST_RECORD as u32;
+                self.step = Step::Find;
+                self.mover.load(job.base, LINE, ports);
+            }
+            Sync | PoolMap | PoolUnmap => self.end(ports),
+        }
+    }
+
+    /// A move has ended.
+    fn moved(&mut self, job: &Job, errors: Errors, ports: &mut Ports) {
+        if errors.read || errors.write {
+            self.result |= u32::from(errors.read) * Refusal::ReadError as u32;
+            self.result |= u32::from(errors.write) * Refusal::WriteError as u32;
+            return self.end(ports);
+        }
+        match self.step {
+            Step::Copy if job.operation != Operation::Copy => self.write_header(job, ports),
+            Step::Find => self.found(job, ports),
+            Step::Load => self.look(job, ports),
+            Step::Sum => {
+                let wanted = self.header.map(|header| header.payload_crc);
+                if wanted != Some(payload_crc(self.mover.data())) {
+                    return self.fail(Refusal::Torn, ports);
+                }
+                if job.operation == Operation::Apply {
+                    return self.back(job, ports);
+                }
+                self.past(job, ports);
+            }
+            Step::Back => {
+                self.walk.count += 1;
+                if job.operation == Operation::Apply {
+                    return self.end(ports);
+                }
+                self.past(job, ports);
+            }
+            _ => self.end(ports),
+        }
+    }
+
+    fn write_header(&mut self, job: &Job, ports: &mut Ports) {
+        let kind = match job.operation {
+            Operation::Undo => Kind::Undo,
+            Operation::Redo => Kind::Redo,
+            _ => Kind::Checkpoint,
+        };
+        let header = Header {
+            kind,
+            pool: job.log >> 4,
+            thread: job.log & 15,
+            generation: job.value,
+            object: job.object,
+            bytes: job.bytes,
+            number: job.number,
+            previous: job.previous.into(),
+            transaction: job.transaction,
+            payload_crc: payload_crc(self.mover.data()),
+        };
+        self.step = Step::Header;
+        self.mover.store(job.target, &header.to_line(), ports);
+    }
+
+    fn descriptor(&mut self, job: &Job, ports: &mut Ports) {
+        use Operation::*;
+        let redo = job.operation == CommitRedo;
+        let ends = matches!(job.operation, Commit | Delete | Abort | Recover);
+        let descriptor = Descriptor {
+            generation: self.walk.generation.wrapping_add(ends.into()),
+            state: if redo { State::Committed } else { State::Open },
+            records: if redo { job.number } else { 0 },
+            transaction: job.transaction,
+        };
+        self.step = Step::Descriptor;
+        self.mover.store(job.base, &descriptor.to_line(), ports);
+    }
+
+    /// Recover: the descriptor is here.
+    fn found(&mut self, job: &Job, ports: &mut Ports) {
+        let Some(found) = Descriptor::from_line(&self.mover.line()) else {
+            return self.fail(Refusal::Torn, ports);
+        };
+        let known = job.number != UNKNOWN;
+        let next = job.value.wrapping_add(1);
+        if known && found.generation == next && found.state == State::Open {
+            // It was cut off behind its last line.
+            return self.end(ports);
+        }
+        if known && found.generation != job.value {
+            return self.fail(Refusal::Torn, ports);
+        }
+        self.walk.generation = found.generation;
+        self.walk.committed = found.state == State::Committed;
+        self.walk.limit = found.records;
+        self.next_record(job, ports);
+    }
+
+    /// Looks at the record where the walk stands, if there is one.
+    fn next_record(&mut self, job: &Job, ports: &mut Ports) {
+        let walk = self.walk;
+        let no_room = u64::from(walk.at) + HEADER_BYTES + LINE > job.object;
+        let over = match walk.forward {
+            true if walk.committed => walk.number == walk.limit,
+            true => no_room,
+            false => walk.at == 0,
+        };
+        if over {
+            return self.turn(job, ports);
+        }
+        if walk.forward && no_room {
+            return self.fail(Refusal::Torn, ports);
+        }
+        self.load(job, ports);
+    }
+
+    fn load(&mut self, job: &Job, ports: &mut Ports) {
+        self.step = Step::Load;
+        self.mover.load(self.record(job), LINE, ports);
+    }
+
+    /// Address of the record's header.
+    fn record(&self, job: &Job) -> u64 {
+        match job.operation {
+            Operation::Apply => job.source,
+            _ => job.base + u64::from(self.walk.at),
+        }
+    }
+
+    /// The header of a record of the log; a whole one.
+    fn whole(&self, job: &Job, header: &Header) -> bool {
+        let size = job.pool_last - job.pool + 1;
+        let object = header.object.checked_add(header.bytes.into());
+        header.pool == job.log >> 4
+            && header.thread == job.log & 15
+            && header.generation == self.walk.generation
+            && (1..=MAX_BYTES).contains(&header.bytes.into())
+            && object.is_some_and(|end| end <= size)
+    }
+
+    /// It stands where it should.
+    fn in_place(&self, job: &Job, header: &Header) -> bool {
+        let walk = &self.walk;
+        let at = u64::from(walk.at);
+        let before = match walk.number {
+            0 => header.previous == 0,
+            _ => header.previous != 0 && header.previous < at && header.previous % LINE == 0,
+        };
+        let end = next_record(at, header.bytes.into());
+        let fits = end <= job.object
+            && (walk.forward || walk.behind == 0 || end == u64::from(walk.behind));
+        header.number == walk.number
+            && before
+            && fits
+            && (!walk.forward || header.previous == u64::from(walk.previous))
+    }
+
+    /// A header is here.
+    fn look(&mut self, job: &Job, ports: &mut Ports) {
+        let header = Header::from_line(&self.mover.line());
+        let header = header.filter(|header| self.whole(job, header));
+        if job.operation == Operation::Apply {
+            let wanted =
+                |h: &Header| h.kind == Kind::Redo && h.object == job.object && h.bytes == job.bytes;
+            self.header = header.filter(wanted);
+            return match self.header {
+                Some(_) => self.sum(job, ports),
+                None => self.fail(Refusal::Torn, ports),
+            };
+        }
+        self.header = header.filter(|header| self.in_place(job, header));
+        match self.header {
+            // Behind the last record there is none.
+            None if self.walk.forward && !self.walk.committed => self.turn(job, ports),
+            None => self.fail(Refusal::Torn, ports),
+            Some(_) if !self.walk.write => self.sum(job, ports),
+            Some(header) if (header.kind == Kind::Redo) == self.walk.committed => {
+                self.back(job, ports);
+            }
+            Some(_) => self.past(job, ports),
+        }
+    }
+
+    fn sum(&mut self, job: &Job, ports: &mut Ports) {
+        let bytes = self.header.map_or(LINE, |header| header.bytes.into());
+        self.step = Step::Sum;
+        let payload = self.record(job) + HEADER_BYTES;
+        self.mover.load(payload, padded(bytes), ports);
+    }
+
+    fn back(&mut self, job: &Job, ports: &mut Ports) {
+        let Some(header) = self.header else {
+            return self.fail(Refusal::Torn, ports);
+        };
+        self.step = Step::Back;
+        let (from, to) = (self.record(job) + HEADER_BYTES, job.pool + header.object);
+        self.mover.copy(from, to, header.bytes.into(), false, ports);
+    }
+
+    /// The record is done with in this pass.
+    fn past(&mut self, job: &Job, ports: &mut Ports) {
+        let Some(header) = self.header else {
+            return self.fail(Refusal::Torn, ports);
+        };
+        let walk = &mut self.walk;
+        if walk.forward {
+            walk.previous = walk.at;
+            walk.at = next_record(walk.at.into(), header.bytes.into()) as u32;
+            walk.number += 1;
+        } else {
+            walk.behind = walk.at;
+            walk.at = header.previous as u32;
+            walk.number = walk.number.wrapping_sub(1);
+        }
+        self.next_record(job, ports);
+    }
+
+    /// A pass is over.
+    fn turn(&mut self, job: &Job, ports: &mut Ports) {
+        if self.walk.write {
+            return self.descriptor(job, ports);
+        }
+        let walk = &mut self.walk;
+        let known = job.number != UNKNOWN;
+        if walk.forward && !walk.committed && known && walk.number != job.number {
+            return self.fail(Refusal::Torn, ports);
+        }
+        walk.write = true;
+        if walk.committed {
+            (walk.at, walk.number, walk.previous) = (FIRST_RECORD as u32, 0, 0);
+        } else {
+            let (last, records) = match walk.forward {
+                true => (walk.previous, walk.number),
+                false => (job.previous, job.number),
+            };
+            (walk.forward, walk.behind) = (false, 0);
+            (walk.at, walk.number) = (last, records.wrapping_sub(1));
+        }
+        self.next_record(job, ports);
+    }
+}
