@@ -232,7 +232,7 @@ fn refusals() {
         (pool.switch(0, last, 1), Refusal::OutOfPool),
         (pool.redo(0, 0, 64, last - 8), Refusal::OutOfPool),
         (pool.apply(0, 128, 64, 0), Refusal::OutOfPool),
-        (pool.apply(0, 65, 1, 0), Refusal::OutOfPool),
+        (pool.apply(0, 65, 1, 0), Refusal::Invalid),
         (pool.apply(0, 0, 1, 0), Refusal::OutOfPool),
         (pool.open(0, 9), Refusal::Busy),
         (
@@ -276,10 +276,18 @@ fn refusals() {
         (
             Command {
                 pool: 3,
-                value: u64::MAX - 63,
+                value: (1 << 32) - 64,
                 ..map
             },
             Refusal::OutOfPool,
+        ),
+        (
+            Command {
+                pool: 3,
+                value: 1 << 32,
+                ..map
+            },
+            Refusal::Invalid,
         ),
         (
             Command {

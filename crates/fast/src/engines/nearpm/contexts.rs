@@ -114,10 +114,12 @@ fn well_formed(command: &Command) -> bool {
                 .all(|v| aligned(*v, ALIGN))
                 && aligned(value, LINE)
                 && value >= MIN_LOG_BYTES
+                && value <= u32::MAX.into()
                 && (1..=u64::from(THREADS)).contains(&extra)
                 && bytes > 0
         }
-        Undo | Redo | Apply => copied,
+        Undo | Redo => copied,
+        Apply => copied && aligned(value, LINE),
         Copy => copied && address.abs_diff(target) >= bytes,
         Checkpoint => copied && aligned(bytes, ALIGN) && aligned(address, ALIGN),
         Switch => aligned(target, 8),
@@ -254,7 +256,7 @@ impl Contexts {
                 let inside = value >= FIRST_RECORD
                     && value < u64::from(log.next)
                     && next_record(value, bytes) <= log.next.into();
-                if !inside || value % LINE != 0 {
+                if !inside {
                     return Err(Refusal::OutOfPool);
                 }
                 job.source = job.base + value;
