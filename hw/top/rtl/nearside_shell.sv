@@ -533,6 +533,18 @@ module nearside_shell
     for (int e = 0; e < int'(Slots); e++) local_first[e] = Engines[e].local_open ? '0 : LocalBytes;
   endfunction
 
+  // What an engine saves has no limit.
+  qos_t [1+NumEngines:0] limits;
+  always_comb begin
+    limits = qos;
+    for (int unsigned e = 0; e < NumEngines; e++) begin
+      if (Engines[e].reserved != '0 && stop) begin
+        limits[2+e].reads  = '0;
+        limits[2+e].writes = '0;
+      end
+    end
+  end
+
   ns_axi_if storage_pm[NumChannels] ();
   ns_axi_if storage_nvme[NumChannels] ();
   logic storage_answers, local_answers;
@@ -582,7 +594,7 @@ module nearside_shell
     .lost_o       (storage_lost),
     .busy_o       (channel_busy[NumChannels-1:0]),
     .answers_o    (storage_answers),
-    .qos_i        (qos),
+    .qos_i        (limits),
     .fill_addr_i  (fill_addr),
     .fill_blocks_i(fill_blocks),
     .fill_valid_i (fill_take & {NumChannels{FillInside}}),

@@ -179,27 +179,26 @@ module nearpm
     .m_axi                  (master[Buses])
   );
 
-  // Writes whose data the memory has not taken, of all masters.
+  // Writes that the memory has not answered, of all masters.
   localparam int unsigned FlightBits = 10;
-  logic [FlightBits-1:0] flight_q, begun, taken;
-  logic [Masters-1:0] begins;
-  logic [NumChannels-1:0] takes;
+  logic [FlightBits-1:0] flight_q, begun, answered;
+  logic [Masters-1:0] begins, answers;
 
   for (genvar m = 0; m < Masters; m++) begin : gen_begins
     assign begins[m] = master[m].aw_valid && master[m].aw_ready;
-  end
-  for (genvar c = 0; c < NumChannels; c++) begin : gen_takes
-    assign takes[c] = m_mem[c].w_valid && m_mem[c].w_ready && m_mem[c].w.last;
+    assign answers[m] = master[m].b_valid && master[m].b_ready;
   end
   always_comb begin
     begun = '0;
-    taken = '0;
-    for (int unsigned m = 0; m < Masters; m++) begun += FlightBits'(begins[m]);
-    for (int unsigned c = 0; c < NumChannels; c++) taken += FlightBits'(takes[c]);
+    answered = '0;
+    for (int unsigned m = 0; m < Masters; m++) begin
+      begun += FlightBits'(begins[m]);
+      answered += FlightBits'(answers[m]);
+    end
   end
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) flight_q <= '0;
-    else flight_q <= flight_q + begun - taken;
+    else flight_q <= flight_q + begun - answered;
   end
   assign quiet = flight_q == '0;
 

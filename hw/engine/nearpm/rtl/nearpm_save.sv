@@ -24,7 +24,7 @@ module nearpm_save
   input  logic                         rst_ni,
   /// The function ends; stays until the reset.
   input  logic                         stop_i,
-  /// All writes that were begun have been taken by the memory. From a register.
+  /// All writes that were begun have been answered by the memory. From a register.
   input  logic                         quiet_i,
   /// What has to be saved is safe.
   output logic                         saved_o,

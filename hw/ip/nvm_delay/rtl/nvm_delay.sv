@@ -28,7 +28,7 @@ module nvm_delay
   input  logic                   rst_ni,
   /// A further clock edge could change the state without new input.
   output logic                   busy_o,
-  /// Write data pass without regard to the bandwidth cap: a reset is to follow as soon as they have. From a register.
+  /// Write data pass without regard to the bandwidth cap, and their responses without delay: a reset is to follow as soon as they have. From a register.
   input  logic                   flush_i,
 
   /// Slave port, from the master. Its signals are those of AXI4.

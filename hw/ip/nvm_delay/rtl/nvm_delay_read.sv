@@ -427,6 +427,7 @@ module nvm_delay_read
     .clk_i,
     .rst_ni,
     .now_i,
+    .flush_i    (1'b0),
     .init_i,
     .init_row_i (init_index_i),
     .valid_i    (wheel_valid),

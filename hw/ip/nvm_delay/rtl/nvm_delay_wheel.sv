@@ -23,6 +23,8 @@ module nvm_delay_wheel
   input  logic   rst_ni,
   /// Current cycle.
   input  cycle_t now_i,
+  /// From now on all are due as soon as they can be.
+  input  logic   flush_i,
   /// Row `init_row_i` is made empty; nothing is put in meanwhile.
   input  logic   init_i,
   /// See init_i.
@@ -70,7 +72,7 @@ module nvm_delay_wheel
     scan_left = '0;
     scan_hit = 1'b0;
     if (far[scan_q] && !blocked_q && !init_i) begin
-      scan_due = due_of[scan_q];
+      scan_due = flush_i ? now_i : due_of[scan_q];
       scan_left = scan_due - now_i;
       scan_hit = scan_left[CycleWidth-1] || scan_left[CycleWidth-1:RowBits] == '0;
     end
@@ -156,7 +158,7 @@ module nvm_delay_wheel
     else if (put_ready) ready_last_q <= put_slot;
     if (valid_i && ready_o) begin
       in_slot_q <= slot_i;
-      in_due_q <= due_i;
+      in_due_q <= flush_i ? now_i : due_i;
     end
     if (scan_hit) begin
       hit_slot_q <= scan_q;
@@ -179,6 +181,6 @@ module nvm_delay_wheel
   end
 
   `NS_ASSERT(far_slot_not_put_in_again, !in_valid_q || !far[in_slot_q])
-  `NS_ASSERT(scan_in_time, !hit_q || $signed(left) > 0)
+  `NS_ASSERT(scan_in_time, !hit_q || flush_i || $signed(left) > 0)
 
 endmodule

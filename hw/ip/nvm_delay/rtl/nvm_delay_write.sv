@@ -24,7 +24,7 @@ module nvm_delay_write
   input  logic                   rst_ni,
   /// Current cycle.
   input  cycle_t                 now_i,
-  /// The cap holds nothing.
+  /// The cap holds nothing, and responses leave as soon as they are there.
   input  logic                   flush_i,
   /// Committed parameters.
   input  config_t                config_i,
@@ -230,6 +230,7 @@ module nvm_delay_write
     .clk_i,
     .rst_ni,
     .now_i,
+    .flush_i,
     .init_i,
     .init_row_i (init_index_i),
     .valid_i    (target_valid),
