@@ -58,3 +58,18 @@ def test_errors():
             cluster.sort_table(nothing, "a")
     with pytest.raises(NearsideError, match="devices = 17"):
         cluster.sort_table(table(), "a", devices=17, engine="fast")
+
+
+def test_dictionaries_that_keys_cannot_name_together():
+    words = [f"w{n:03}" for n in range(200)]
+    chunks = [
+        pa.array(words[n : n + 100]).dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string())) for n in (0, 100)
+    ]
+    data = pa.table({"word": pa.chunked_array(chunks), "row": np.arange(200)})
+    found, _ = cluster.sort_table(data, "row desc", engine="fast")
+    assert found.schema == data.schema
+    assert found.column("word").to_pylist() == words[::-1]
+    # Within lists keys are not made wider.
+    lists = pa.chunked_array([pa.ListArray.from_arrays(list(range(101)), chunk) for chunk in chunks])
+    with pytest.raises(NearsideError, match=r"what 2 workers have sorted can't be merged: .* make its keys wider"):
+        cluster.sort_table(pa.table({"word": lists, "row": np.arange(200)}), "row", engine="fast")

@@ -39,7 +39,7 @@ pub fn merged(tables: &[Table], by: &[By]) -> Result<Table> {
         .collect();
     let batches: Vec<&RecordBatch> = tables.iter().map(|table| &table.batch).collect();
     let batch = guarded("the tables can't be merged", || {
-        interleave_record_batch(&batches, &order).map_err(Error::new)
+        interleave_record_batch(&batches, &order).map_err(Error::of_rows)
     })?;
     Ok(first.with_batch(batch))
 }

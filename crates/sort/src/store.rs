@@ -198,6 +198,11 @@ impl<'a> Store<'a> {
                 "name = {name:?}: allowed are 1 to {MOST_NAME} characters, without control characters"
             )));
         }
+        if table.batch.num_columns() == 0 {
+            return Err(Error::new(format!(
+                "table {name:?} has no columns: one or more are needed, a key among them"
+            )));
+        }
         let mut known = self.directories.iter().flat_map(|d| &d.entries);
         if known.any(|entry| entry.name == name) {
             return Err(Error::new(format!(

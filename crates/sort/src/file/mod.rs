@@ -82,7 +82,7 @@ fn collect(
 ) -> Result<RecordBatch> {
     let batches: std::result::Result<Vec<_>, _> = batches.collect();
     let batches = batches.map_err(Error::new)?;
-    concat_batches(schema, &batches).map_err(Error::new)
+    concat_batches(schema, &batches).map_err(Error::of_rows)
 }
 
 impl Table {
