@@ -57,12 +57,12 @@ def sort_file(
     _check_outputs(target, trace, plot, [source, *design.files])
     shape = {"devices": devices, "engine": engine, "build": build, "progress": progress}
     formats = {"source": format_of(source, source_format), "target": format_of(target, target_format)}
-    data = files.read_bytes(source)
-    report, data = _native.sort_table(
-        design.native, data, as_text("by", by), _text(source), compression=compression, trace=bool(trace or plot),
-        **formats, **shape,
-    )  # fmt: skip
-    files.write_bytes(target, data)
+    files.check_regular(source)
+    with files.replaced(target) as part:
+        report, _ = _native.sort_table(
+            design.native, source, as_text("by", by), _text(source), compression=compression, trace=bool(trace or plot),
+            output=(part, _text(target)), **formats, **shape,
+        )  # fmt: skip
     return _bounded(design, report, trace, plot)
 
 
@@ -82,9 +82,9 @@ def explain(
 ) -> dict[str, Any]:
     """What `sort_file` would do: which device gets how many rows in which partitions, and the bound of each stage."""
     design, source = design or Design.load(DESIGN), Path(source)
-    data = files.read_bytes(source)
+    files.check_regular(source)
     shape = {"source": format_of(source, source_format), "devices": devices}
-    return _planned(design, _native.explain_sort(design.native, data, as_text("by", by), _text(source), **shape))
+    return _planned(design, _native.explain_sort(design.native, source, as_text("by", by), _text(source), **shape))
 
 
 def explain_standing(
@@ -142,10 +142,10 @@ def put(
     design = design or Design.load(DESIGN)
     source, media = Path(source), _all(media)
     files.check_apart(media, [source, *design.files])
-    data = files.read_bytes(source)
+    files.check_regular(source)
     shape = {"source": format_of(source, source_format), "engine": engine, "build": build, "progress": progress}
     names = (as_text("name", name), as_text("keys", keys))
-    return json.loads(_native.table_put(design.native, _paths(media), data, *names, _text(source), **shape))
+    return json.loads(_native.table_put(design.native, _paths(media), source, *names, _text(source), **shape))
 
 
 def standing(
@@ -186,8 +186,9 @@ def get(
     shape = {"target": format_of(target, target_format), "compression": compression, "engine": engine}
     shape |= {"build": build, "progress": progress, "by": by if by is None else as_text("by", by)}
     shape |= {"trace": bool(trace or plot)}
-    report, data = _native.table_get(design.native, _paths(media), as_text("name", name), **shape)
-    files.write_bytes(target, data)
+    with files.replaced(target) as part:
+        to = {"output": (part, _text(target))}
+        report, _ = _native.table_get(design.native, _paths(media), as_text("name", name), **shape, **to)
     return _bounded(design, report, trace, plot)
 
 
@@ -239,7 +240,8 @@ def sort_table(
     design = design or Design.load(DESIGN)
     shape = {"devices": devices, "engine": engine, "build": build, "progress": progress}
     if isinstance(table, str | Path):
-        data, name, source = files.read_bytes(Path(table)), _text(table), format_of(Path(table))
+        files.check_regular(Path(table))
+        data, name, source = Path(table), _text(table), format_of(Path(table))
     else:
         check_table(table, " or the path of a file")
         data, name, source = to_stream(dictionaries.widened(table)), "table", "stream"
@@ -304,6 +306,11 @@ def print_report(doc: dict[str, Any]) -> None:
     table.add_row("all", show.nanoseconds(doc["elapsed_ns"]), "", "", "", "")
     show.out.print(table)
     host = doc["host"]
+    spilled = f", {show.size(host['spilled_bytes'])} waited in temporary files" if host["spilled_bytes"] else ""
+    show.out.print(
+        f"host, memory at most: {show.size(host['memory_bytes'])}, and {show.size(host['media_bytes'])} of media that "
+        f"the simulation holds{spilled}"
+    )
     ties = f", {doc['ties']} ties" if doc["ties"] else ""
     show.out.print(
         f"host, wall-clock: {show.nanoseconds(host['prepare_ns'])} to make keys and rows, "

@@ -13,7 +13,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// Of any error's text, on one line.
-    pub(crate) fn new(text: impl fmt::Display) -> Error {
+    pub fn new(text: impl fmt::Display) -> Error {
         let text = text.to_string();
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         Error(lines.join(" "))
