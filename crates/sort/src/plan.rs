@@ -285,7 +285,7 @@ impl<'a> Plan<'a> {
 
     /// A table with the source's schema and metadata, and these rows.
     pub fn table(&self, batches: &[RecordBatch]) -> Result<Table> {
-        let batch = concat_batches(&self.source.schema(), batches).map_err(Error::new)?;
+        let batch = concat_batches(&self.source.schema(), batches).map_err(Error::of_rows)?;
         Ok(Table {
             metadata: self.source.metadata.clone(),
             ..Table::from(batch)
@@ -450,7 +450,7 @@ fn joined(source: &Source, pieces: Vec<Vec<ArrayRef>>) -> Result<Vec<ArrayRef>> 
             return Ok(new_empty_array(field.data_type()));
         }
         let pieces: Vec<_> = pieces.iter().map(AsRef::as_ref).collect();
-        concat(&pieces).map_err(Error::new)
+        concat(&pieces).map_err(Error::of_rows)
     };
     columns.map(one).collect()
 }

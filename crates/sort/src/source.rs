@@ -175,7 +175,7 @@ impl Source {
             return Ok(table);
         }
         let batches: Result<Vec<RecordBatch>> = self.batches(None)?.collect();
-        let batch = concat_batches(&self.schema, &batches?).map_err(Error::new)?;
+        let batch = concat_batches(&self.schema, &batches?).map_err(Error::of_rows)?;
         self.check_rows(batch.num_rows())?;
         Ok(Table {
             batch,

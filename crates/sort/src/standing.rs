@@ -46,7 +46,7 @@ impl Standing {
 
     /// It with rows.
     pub(crate) fn table(&self, batches: &[RecordBatch]) -> Result<Table> {
-        let batch = concat_batches(&self.schema, batches).map_err(Error::new)?;
+        let batch = concat_batches(&self.schema, batches).map_err(Error::of_rows)?;
         Ok(Table {
             metadata: self.metadata.clone(),
             ..Table::from(batch)
