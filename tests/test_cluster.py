@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -58,3 +63,60 @@ def test_errors():
             cluster.sort_table(nothing, "a")
     with pytest.raises(NearsideError, match="devices = 17"):
         cluster.sort_table(table(), "a", devices=17, engine="fast")
+
+
+def test_dictionaries_that_keys_cannot_name_together():
+    words = [f"w{n:03}" for n in range(200)]
+    chunks = [
+        pa.array(words[n : n + 100]).dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string())) for n in (0, 100)
+    ]
+    data = pa.table({"word": pa.chunked_array(chunks), "row": np.arange(200)})
+    found, _ = cluster.sort_table(data, "row desc", engine="fast")
+    assert found.schema == data.schema
+    assert found.column("word").to_pylist() == words[::-1]
+    # Within lists keys are not made wider.
+    lists = pa.chunked_array([pa.ListArray.from_arrays(list(range(101)), chunk) for chunk in chunks])
+    with pytest.raises(NearsideError, match=r"what 2 workers have sorted can't be merged: .* make its keys wider"):
+        cluster.sort_table(pa.table({"word": lists, "row": np.arange(200)}), "row", engine="fast")
+
+
+def parts_at_work() -> list[int]:
+    """Processes of this session's workers that sort a part."""
+    found = []
+    for name in Path("/proc").glob("[0-9]*"):
+        try:
+            if not (name / "cmdline").read_bytes().startswith(b"ray::_part"):
+                continue
+            pid = int(name.name)
+            above = pid
+            while above not in (0, os.getpid()):
+                # The parent is the second word behind the name, which may have spaces.
+                above = int((Path("/proc") / str(above) / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if above:
+            found.append(pid)
+    return found
+
+
+def test_a_worker_that_is_killed():
+    """Ray runs its part once more, and the result is right."""
+    data, over, killed = table(150_000), threading.Event(), []
+
+    def kill():
+        while not (over.is_set() or killed):
+            for pid in parts_at_work()[:1]:
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        found, reports = cluster.sort_table(data, "a, row", workers=2, engine="fast")
+    finally:
+        over.set()
+        killer.join()
+    assert len(killed) == 1
+    expected, _ = sort_table(data, "a, row", engine="fast")
+    assert found.equals(expected)
+    assert [report["rows"] for report in reports] == [75_000, 75_000]

@@ -11,9 +11,10 @@ def fuzz(engine: str, commands: int) -> None:
     assert doc["failure"] is None
     assert doc["mismatches"] == 0
     # Of each engine, what is right, what is wrong in itself, and what lies beyond the namespace.
-    for opcode in ("d0h", "d4h", "d8h"):
+    for opcode in ("d0h", "d4h", "d8h", "dch"):
         for status in ("000h", "002h", "080h"):
             assert doc["outcomes"].get(f"io {opcode} {status}"), (opcode, status)
+    assert doc["kinds"]["lists of commands"] > commands // 50
 
 
 def test_engines_of_tables():

@@ -154,12 +154,16 @@ CREATE = {
 SORT = {
     "data": b"", "by": "a", "name": "x", "source": "parquet", "target": "parquet", "compression": "snappy",
     "devices": 1, "engine": None, "build": None, "progress": None, "trace": True,
+    "output": None,
 }  # fmt: skip
 MERGE = {"tables": [b""], "by": "a"}
 EXPLAIN = {"data": b"", "by": "a", "name": "x", "source": "parquet", "devices": 1}
 MEDIA = {"media": [], "engine": "fast", "build": None}
 PUT = MEDIA | {"data": b"", "table": "t", "keys": "a", "name": "x", "source": "parquet", "progress": None}
-GET = MEDIA | {"table": "t", "by": "a", "target": "parquet", "compression": "snappy", "progress": None, "trace": True}
+GET = MEDIA | {
+    "table": "t", "by": "a", "target": "parquet", "compression": "snappy", "progress": None, "trace": True,
+    "output": None,
+}  # fmt: skip
 MEASURE = {"kind": "read", "base_ns": 100.0, "beat_ns": 0.0, "beats": 1, "samples": 2, "seed": 1}
 
 
@@ -396,8 +400,10 @@ def test_an_episode_of_the_fuzzer_can_be_stopped(calm):
 
 
 @pytest.mark.parametrize("key", SORT)
-def test_hostile_arguments_of_a_sort(key):
+def test_hostile_arguments_of_a_sort(key, tmp_path, monkeypatch):
     """Also with tables that are cut off, and with those of which some bits are others."""
+    monkeypatch.chdir(tmp_path)  # names of files are among the values
+    outputs = [("x", "x"), ("/no/x", "x"), (Path("/dev/full"), "\n"), ("\0", "x"), (1, "x"), ("x", 1), ("x",)]
     design, sink = Design.load("sort").native, pa.BufferOutputStream()
     pq.write_table(pa.table({"a": [3, 1, None, 2] * 20, "b": ["x", "", None, "y"] * 20}), sink)
     data = sink.getvalue().to_pybytes()
@@ -405,7 +411,7 @@ def test_hostile_arguments_of_a_sort(key):
     if key == "data":
         values += [data[:n] for n in range(0, len(data), 37)]
         values += [data[:n] + bytes([data[n] ^ 1 << n % 8]) + data[n + 1 :] for n in range(0, len(data), 7)]
-    for value in values:
+    for value in values + (outputs if key == "output" else []):
         for by in ("a", "b"):
             answer(
                 _native.sort_table,
@@ -441,8 +447,9 @@ def test_hostile_arguments_of_a_merge(key):
         assert merged.read_all().column("a").to_pylist() == [1, 1, 2, 2]
 
 
-def test_hostile_arguments_of_standing_tables(tmp_path):
+def test_hostile_arguments_of_standing_tables(tmp_path, monkeypatch):
     """What is there before is there behind, too."""
+    monkeypatch.chdir(tmp_path)
     small = "[media]\nbytes = '1 MiB'\n[nvme]\nnamespaces = ['1 MiB']"
     design, sink = Design.load("sort").with_values(small).native, pa.BufferOutputStream()
     pq.write_table(pa.table({"a": [3, 1, None, 2] * 20}), sink)

@@ -117,7 +117,8 @@ def test_every_table_and_line(capsys, name):
     file = {"name": name, "bytes": 1, "sha256": name}
     stage = {"stage": name, "ns": 1, "bytes": 1, "commands": 1}
     report = {"rows": 1, "devices": [{"failed": name}], "partitions": 1, "engine": name, "key": name, "ties": 0}
-    report |= {"stages": [stage], "bounds": [], "elapsed_ns": 1, "host": {"prepare_ns": 1, "merge_ns": 1}}
+    host = {"prepare_ns": 1, "merge_ns": 1, "memory_bytes": 1, "media_bytes": 1, "spilled_bytes": 1}
+    report |= {"stages": [stage], "bounds": [], "elapsed_ns": 1, "host": host}
     doc = {"file": file, "intact": True, "trips": [trip], "accuracy": [], "saved": name, "plot": name}
     demo.print_document(doc | {"sort": {"by": name, "equal": True, "report": report}})
     assert capsys.readouterr().out.count(name) == 12

@@ -358,3 +358,11 @@ def test_a_directory_of_which_one_copy_is_damaged_is_whole(tmp_path, design):
     for place in (40, 65536 + 40):
         media[0].write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         assert [found["name"] for found in tables.standing(media, "fast", design)] == ["t", "u"]
+
+
+def test_no_columns(tmp_path, design):
+    source = tmp_path / "t.parquet"
+    pq.write_table(table(3).select([]), source)
+    for keys in ("", "a"):
+        with pytest.raises(NearsideError, match='table "t" has no columns: one or more are needed'):
+            tables.put(source, [tmp_path / "d0"], "t", keys, engine="fast", design=design)

@@ -268,3 +268,61 @@ def test_what_is_interrupted_leaves_no_output(tmp_path):
     assert (stopped.returncode, out) == (130, "")
     assert "Traceback" not in err
     assert [path.name for path in tmp_path.iterdir()] == ["t.arrow"]
+
+
+def short_dictionaries(kind: pa.DataType, values: int, chunks: int = 4, rows: int = 900) -> pa.Table:
+    """Chunks whose dictionaries have nothing in common, with nulls."""
+    draw = np.random.default_rng(9)
+    made = []
+    for chunk in range(chunks):
+        keys = pa.array(draw.integers(0, values, rows), kind, mask=draw.random(rows) < 0.1)
+        made.append(pa.DictionaryArray.from_arrays(keys, [f"w{chunk} {n:05}" for n in range(values)], ordered=True))
+    return pa.table({"word": pa.chunked_array(made), "row": np.arange(chunks * rows)}).replace_schema_metadata(
+        {"a": "b"}
+    )
+
+
+@pytest.mark.parametrize("by", ["word desc nulls last, row", "row desc"])
+@pytest.mark.parametrize(
+    ("kind", "values"), [(pa.int8(), 100), (pa.uint8(), 256), (pa.int16(), 20_000), (pa.int8(), 20)], ids=str
+)
+def test_dictionaries_that_keys_cannot_name_together(kind, values, by):
+    table = short_dictionaries(kind, values)
+    found, _ = sort_table(table, by, devices=2, engine="fast")
+    assert found.schema.equals(table.schema, check_metadata=True)
+    found.validate(full=True)
+    text = table.set_column(0, "word", table.column("word").cast(pa.string()))
+    word, row = ("word", "descending", "at_end"), ("row", "ascending", "at_end")
+    keys = [word, row] if by.startswith("word") else [("row", "descending", "at_end")]
+    expected = text.take(pc.sort_indices(text, sort_keys=keys))
+    assert found.column("word").cast(pa.string()).equals(expected.column("word"))
+    assert found.column("row").equals(expected.column("row"))
+
+
+def test_dictionaries_of_a_file_that_keys_cannot_name_together(tmp_path):
+    table, path = short_dictionaries(pa.int8(), 100), tmp_path / "t.arrows"
+    with pa.ipc.new_stream(path, table.schema) as sink:
+        sink.write_table(table)
+    told = "dictionaries of a column together have more values than its keys can name: make its keys wider"
+    with pytest.raises(NearsideError, match=told):
+        sort_table(path, "row", engine="fast")
+    # Within lists, too, where keys are not made wider.
+    column = pa.chunked_array([pa.ListArray.from_arrays([0, len(c)], c) for c in table.column("word").chunks])
+    with pytest.raises(NearsideError, match=told):
+        sort_table(pa.table({"list": column, "row": range(len(column))}), "row", engine="fast")
+
+
+def test_paths_as_text(tmp_path):
+    table, source, target = plain(), str(tmp_path / "t.arrow"), str(tmp_path / "sorted.arrow")
+    media = str(tmp_path / "d.img")
+    write(table, Path(source))
+    tables.sort_file(source, target, "row desc", engine="fast", trace=f"{target}.json")
+    assert read(Path(target)).equals(table.sort_by([("row", "descending")]))
+    assert tables.explain(source, "row")["plan"]["rows"] == len(table)
+    tables.put(source, media, "t", "row", engine="fast")
+    assert [entry["name"] for entry in tables.standing(media, engine="fast")] == ["t"]
+    assert tables.explain_standing("t", [media], "row", engine="fast")["plan"]["rows"] == len(table)
+    tables.get("t", media, target, engine="fast")
+    assert read(Path(target)).equals(table)
+    tables.drop("t", media, engine="fast")
+    assert tables.standing([media], engine="fast") == []

@@ -12,7 +12,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from nearside import _native, tables
+from nearside import _native, dictionaries, tables
 from nearside._native import NearsideError
 from nearside.device import Design, as_text, engine_of
 
@@ -50,6 +50,7 @@ def sort_table(
     Design.load(design)  # a name that there is not is told before anything runs
     by, engine = as_text("by", by), engine_of(engine)
     part = ray.remote(_part)
+    schema, table = table.schema, dictionaries.widened(table)
     bounds = [table.num_rows * n // workers for n in range(workers + 1)]
     parts = [table.slice(start, end - start) for start, end in pairwise(bounds)]
     jobs = [part.remote(tables.to_stream(rows), by, devices, engine, design) for rows in parts]
@@ -61,8 +62,11 @@ def sort_table(
         raise NearsideError(f"a worker: {error.cause or error}") from None
     except ray.exceptions.RayError as error:
         raise NearsideError(f"the cluster: {error}") from None
-    merged = _native.merge_tables([stream for stream, _ in done], by)
-    return tables.of_stream(merged), [report for _, report in done]
+    try:
+        merged = _native.merge_tables([stream for stream, _ in done], by)
+    except NearsideError as error:
+        raise NearsideError(f"what {workers} workers have sorted can't be merged: {error}") from None
+    return dictionaries.narrowed(tables.of_stream(merged), schema), [report for _, report in done]
 
 
 def _part(stream: bytes, by: str, devices: int, engine: str, design: str) -> tuple[bytes, dict[str, Any]]:

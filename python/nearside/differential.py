@@ -10,7 +10,7 @@ from nearside.device import Design, as_text
 
 
 def load(name: str) -> Design:
-    """A design, whose engines may be `copy` and `scan`."""
+    """A design, whose engines may be those of hw/engine, if they reach all of its media."""
     return Design.load(name)
 
 

@@ -17,6 +17,8 @@ from nearside._native import NearsideError
 
 # As many as Linux follows.
 MOST_LINKS = 40
+# Bytes that are copied at a time.
+PIECE = 1 << 20
 
 
 def check_regular(path: Path) -> None:
@@ -107,28 +109,57 @@ def write_bytes(path: Path, data: bytes) -> None:
 
     An open descriptor of this process (/dev/stdout, /dev/fd/N, a symlink to one) is written to, whatever it is.
     """
-    descriptor = _descriptor(path)
-    if descriptor is not None:
-        _write_to(descriptor, path, data)
+    if _stays(path):
+        _put_in(path, [data])
         return
-    try:
-        if path.exists() and not path.is_file():
-            _write_in_place(path, data)
-        else:
-            _replace(Path(os.path.realpath(path)), data)
-    except OSError as error:
-        reason = "nobody reads from this pipe" if error.errno == errno.ENXIO else error.strerror
-        raise NearsideError(f"{path}: {reason}") from None
-
-
-def _replace(target: Path, data: bytes) -> None:
-    # A folder of its own beside it: any name that the target may have fits in there.
-    with tempfile.TemporaryDirectory(prefix=".nearside-", dir=target.parent, ignore_cleanup_errors=True) as folder:
-        part = Path(folder, target.name)
+    with replaced(path) as part:
         part.write_bytes(data)
-        if target.exists():
-            part.chmod(stat.S_IMODE(target.stat().st_mode))
-        part.replace(target)
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """The name of a file to write; in the end it goes where `write_bytes` would have put its bytes."""
+    stays, target = _stays(path), Path(os.path.realpath(path))
+    try:
+        # A folder of its own beside it: any name that the target may have fits in there.
+        beside = None if stays else target.parent
+        with tempfile.TemporaryDirectory(prefix=".nearside-", dir=beside, ignore_cleanup_errors=True) as folder:
+            part = Path(folder, "part" if stays else target.name)
+            yield part
+            if stays:
+                with part.open("rb") as content:
+                    _put_in(path, iter(lambda: content.read(PIECE), b""))
+                return
+            if target.exists():
+                part.chmod(stat.S_IMODE(target.stat().st_mode))
+            part.replace(target)
+    except OSError as error:
+        raise NearsideError(f"{path}: {_reason(error)}") from None
+
+
+def _stays(path: Path) -> bool:
+    """Whether its bytes go to what is there: a descriptor, a device or a pipe."""
+    try:
+        return _descriptor(path) is not None or (path.exists() and not path.is_file())
+    except OSError as error:
+        raise NearsideError(f"{path}: {_reason(error)}") from None
+
+
+def _put_in(path: Path, pieces: Iterable[bytes]) -> None:
+    descriptor = _descriptor(path)
+    try:
+        if descriptor is not None:
+            _write_to(descriptor, pieces)
+        else:
+            _write_in_place(path, pieces)
+    except OSError as error:
+        raise NearsideError(f"{path}: {_reason(error)}") from None
+
+
+def _reason(error: OSError) -> str:
+    if error.errno == errno.ENXIO:
+        return "nobody reads from this pipe"
+    return os.strerror(error.errno) if error.errno else str(error)
 
 
 def _descriptor(path: Path) -> int | None:
@@ -145,22 +176,19 @@ def _descriptor(path: Path) -> int | None:
     return None
 
 
-def _write_to(descriptor: int, path: Path, data: bytes) -> None:
-    try:
-        # What was printed before comes before it.
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
-        # A copy, to close; where it writes is where the original goes on.
-        with open(os.dup(descriptor), "wb") as file:
-            file.write(data)
-    except OSError as error:
-        raise NearsideError(f"{path}: {error.strerror}") from None
+def _write_to(descriptor: int, pieces: Iterable[bytes]) -> None:
+    # What was printed before comes before it.
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    # A copy, to close; where it writes is where the original goes on.
+    with open(os.dup(descriptor), "wb") as file:
+        file.writelines(pieces)
 
 
-def _write_in_place(path: Path, data: bytes) -> None:
+def _write_in_place(path: Path, pieces: Iterable[bytes]) -> None:
     # A pipe that nobody reads is an error, instead of a wait for ever.
     descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
     os.set_blocking(descriptor, True)
     with open(descriptor, "wb") as file:
-        file.write(data)
+        file.writelines(pieces)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nearside import _native, bounds, files, plots, show
+from nearside import _native, bounds, dictionaries, files, plots, show
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, Progress, as_text
 
@@ -32,8 +32,8 @@ def format_of(path: Path, given: str | None = None) -> str:
 
 
 def sort_file(
-    source: Path,
-    target: Path,
+    source: str | Path,
+    target: str | Path,
     by: str,
     devices: int = 1,
     engine: str | None = None,
@@ -44,8 +44,8 @@ def sort_file(
     source_format: str | None = None,
     target_format: str | None = None,
     compression: str = "snappy",
-    trace: Path | None = None,
-    plot: Path | None = None,
+    trace: str | Path | None = None,
+    plot: str | Path | None = None,
 ) -> dict[str, Any]:
     """Sorts the table of a file into another one, whole or not at all; returns what it took.
 
@@ -53,15 +53,16 @@ def sort_file(
     that. The looks at the channels' counters take some time of the host.
     """
     design = design or Design.load(DESIGN)
+    (source, target), trace, plot = _all([source, target]), _path(trace), _path(plot)
     _check_outputs(target, trace, plot, [source, *design.files])
     shape = {"devices": devices, "engine": engine, "build": build, "progress": progress}
     formats = {"source": format_of(source, source_format), "target": format_of(target, target_format)}
-    data = files.read_bytes(source)
-    report, data = _native.sort_table(
-        design.native, data, as_text("by", by), _text(source), compression=compression, trace=bool(trace or plot),
-        **formats, **shape,
-    )  # fmt: skip
-    files.write_bytes(target, data)
+    files.check_regular(source)
+    with files.replaced(target) as part:
+        report, _ = _native.sort_table(
+            design.native, source, as_text("by", by), _text(source), compression=compression, trace=bool(trace or plot),
+            output=(part, _text(target)), **formats, **shape,
+        )  # fmt: skip
     return _bounded(design, report, trace, plot)
 
 
@@ -77,25 +78,25 @@ def _check_outputs(target: Path, trace: Path | None, plot: Path | None, inputs: 
 
 
 def explain(
-    source: Path, by: str, devices: int = 1, design: Design | None = None, *, source_format: str | None = None
+    source: str | Path, by: str, devices: int = 1, design: Design | None = None, *, source_format: str | None = None
 ) -> dict[str, Any]:
     """What `sort_file` would do: which device gets how many rows in which partitions, and the bound of each stage."""
-    design = design or Design.load(DESIGN)
-    data = files.read_bytes(source)
+    design, source = design or Design.load(DESIGN), Path(source)
+    files.check_regular(source)
     shape = {"source": format_of(source, source_format), "devices": devices}
-    return _planned(design, _native.explain_sort(design.native, data, as_text("by", by), _text(source), **shape))
+    return _planned(design, _native.explain_sort(design.native, source, as_text("by", by), _text(source), **shape))
 
 
 def explain_standing(
     name: str,
-    media: Sequence[Path],
+    media: Sequence[str | Path],
     by: str,
     engine: str | None = None,
     design: Design | None = None,
     build: BuildProgress | None = None,
 ) -> dict[str, Any]:
     """The same of a sort of a table that stands on devices."""
-    design = design or Design.load(DESIGN)
+    design, media = design or Design.load(DESIGN), _all(media)
     _check_there(media)
     names = (as_text("name", name), as_text("by", by))
     return _planned(design, _native.table_explain(design.native, _paths(media), *names, engine=engine, build=build))
@@ -125,8 +126,8 @@ def _bounded(design: Design, report: str, trace: Path | None = None, plot: Path 
 
 
 def put(
-    source: Path,
-    media: Sequence[Path],
+    source: str | Path,
+    media: Sequence[str | Path],
     name: str,
     keys: str,
     engine: str | None = None,
@@ -139,26 +140,30 @@ def put(
     """Writes the table of a file to devices with these media files, each a part of its rows; `keys` are the
     columns that it can be sorted by there: `"a, b"`."""
     design = design or Design.load(DESIGN)
+    source, media = Path(source), _all(media)
     files.check_apart(media, [source, *design.files])
-    data = files.read_bytes(source)
+    files.check_regular(source)
     shape = {"source": format_of(source, source_format), "engine": engine, "build": build, "progress": progress}
     names = (as_text("name", name), as_text("keys", keys))
-    return json.loads(_native.table_put(design.native, _paths(media), data, *names, _text(source), **shape))
+    return json.loads(_native.table_put(design.native, _paths(media), source, *names, _text(source), **shape))
 
 
 def standing(
-    media: Sequence[Path], engine: str | None = None, design: Design | None = None, build: BuildProgress | None = None
+    media: Sequence[str | Path],
+    engine: str | None = None,
+    design: Design | None = None,
+    build: BuildProgress | None = None,
 ) -> list[dict[str, Any]]:
     """The tables on devices with these media files."""
-    design = design or Design.load(DESIGN)
+    design, media = design or Design.load(DESIGN), _all(media)
     _check_there(media)
     return json.loads(_native.table_list(design.native, _paths(media), engine=engine, build=build))
 
 
 def get(
     name: str,
-    media: Sequence[Path],
-    target: Path,
+    media: Sequence[str | Path],
+    target: str | Path,
     by: str | None = None,
     engine: str | None = None,
     design: Design | None = None,
@@ -167,35 +172,46 @@ def get(
     *,
     target_format: str | None = None,
     compression: str = "snappy",
-    trace: Path | None = None,
-    plot: Path | None = None,
+    trace: str | Path | None = None,
+    plot: str | Path | None = None,
 ) -> dict[str, Any]:
     """Reads a table back into a file, whole or not at all; with `by` it is sorted where it stands.
 
     Returns what it took. `trace` and `plot` as of `sort_file`.
     """
     design = design or Design.load(DESIGN)
+    media, target, trace, plot = _all(media), Path(target), _path(trace), _path(plot)
     _check_outputs(target, trace, plot, [*media, *design.files])
     _check_there(media)
     shape = {"target": format_of(target, target_format), "compression": compression, "engine": engine}
     shape |= {"build": build, "progress": progress, "by": by if by is None else as_text("by", by)}
     shape |= {"trace": bool(trace or plot)}
-    report, data = _native.table_get(design.native, _paths(media), as_text("name", name), **shape)
-    files.write_bytes(target, data)
+    with files.replaced(target) as part:
+        to = {"output": (part, _text(target))}
+        report, _ = _native.table_get(design.native, _paths(media), as_text("name", name), **shape, **to)
     return _bounded(design, report, trace, plot)
 
 
 def drop(
     name: str,
-    media: Sequence[Path],
+    media: Sequence[str | Path],
     engine: str | None = None,
     design: Design | None = None,
     build: BuildProgress | None = None,
 ) -> None:
     """Forgets a table on devices with these media files, or what is left of it."""
-    design = design or Design.load(DESIGN)
+    design, media = design or Design.load(DESIGN), _all(media)
     _check_there(media)
     _native.table_drop(design.native, _paths(media), as_text("name", name), engine=engine, build=build)
+
+
+def _path(path: str | Path | None) -> Path | None:
+    return None if path is None else Path(path)
+
+
+def _all(paths: Sequence[str | Path]) -> list[Path]:
+    """Paths, also where they are told as text; one alone is one."""
+    return [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
 
 
 def _paths(media: Sequence[Path]) -> list[str]:
@@ -224,14 +240,18 @@ def sort_table(
     design = design or Design.load(DESIGN)
     shape = {"devices": devices, "engine": engine, "build": build, "progress": progress}
     if isinstance(table, str | Path):
-        data, name, source = files.read_bytes(Path(table)), _text(table), format_of(Path(table))
+        files.check_regular(Path(table))
+        data, name, source = Path(table), _text(table), format_of(Path(table))
     else:
         check_table(table, " or the path of a file")
-        data, name, source = to_stream(table), "table", "stream"
+        data, name, source = to_stream(dictionaries.widened(table)), "table", "stream"
     report, data = _native.sort_table(
         design.native, data, as_text("by", by), name, source=source, target="stream", **shape
     )
-    return of_stream(data), _bounded(design, report)
+    found = of_stream(data)
+    if not isinstance(table, str | Path):
+        found = dictionaries.narrowed(found, table.schema)
+    return found, _bounded(design, report)
 
 
 def check_table(table: pyarrow.Table, other: str = "") -> None:
@@ -286,6 +306,11 @@ def print_report(doc: dict[str, Any]) -> None:
     table.add_row("all", show.nanoseconds(doc["elapsed_ns"]), "", "", "", "")
     show.out.print(table)
     host = doc["host"]
+    spilled = f", {show.size(host['spilled_bytes'])} waited in temporary files" if host["spilled_bytes"] else ""
+    show.out.print(
+        f"host, memory at most: {show.size(host['memory_bytes'])}, and {show.size(host['media_bytes'])} of media that "
+        f"the simulation holds{spilled}"
+    )
     ties = f", {doc['ties']} ties" if doc["ties"] else ""
     show.out.print(
         f"host, wall-clock: {show.nanoseconds(host['prepare_ns'])} to make keys and rows, "

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use fuzz::engines::{Bounds, COPY, COUNT, SHUFFLE, SORT, TABLES};
+use fuzz::engines::{Bounds, COPY, COUNT, PIPELINE, SHUFFLE, SORT, TABLES};
 use fuzz::litter::{litter, Set};
 use nvme::feature::BEHAVIOR_BYTES;
 use nvme::{Namespace, Namespaces};
@@ -11,8 +11,13 @@ use spec::nvme::{admin, feature, io, Sqe, ALL_NAMESPACES};
 
 use crate::buffer::{chance, pick, prps, sgl, Buffer};
 use crate::engines::{bound, laid, scanned, unit_of};
+use crate::lists;
 use crate::memory::{Arena, PAGE};
 use crate::tables::{amount, Column, Rows, Sort};
+use crate::MOST_MEDIA;
+
+/// Blocks, and what they hold.
+pub type Blocks = Vec<(u64, Vec<u8>)>;
 
 /// Bytes of a block.
 pub const BLOCK: u64 = nvme::BLOCK_BYTES;
@@ -375,6 +380,9 @@ impl Draw<'_> {
         if TABLES.contains(&opcode) {
             return self.table(opcode, &ns, claims);
         }
+        if opcode == PIPELINE {
+            return Some(self.no_list(&ns));
+        }
         let most = if opcode == COUNT {
             ns.blocks
         } else {
@@ -517,6 +525,45 @@ impl Draw<'_> {
             command.writes.clear();
         }
         Some(command)
+    }
+
+    /// A command of a list that the engine refuses before it reads it.
+    fn no_list(&mut self, ns: &Namespace) -> Command {
+        let nsid = self.nsid(ns.nsid);
+        let mut sqe = Sqe::new(PIPELINE).with_nsid(nsid).with_cdw(13, 1);
+        let dw = &mut sqe.dw;
+        match self.random.below(4) {
+            0 => dw[13] = pick(self.random, &[0, 17, u32::MAX]),
+            // Beyond all namespaces.
+            1 => {
+                dw[10] = pick(
+                    self.random,
+                    &[(MOST_MEDIA / PAGE) as u32, 1 << 20, u32::MAX],
+                )
+            }
+            2 => dw[pick(self.random, &[11, 12, 15])] = 1 << self.random.below(32),
+            _ => dw[14] = 2 << self.random.below(31),
+        }
+        Command::new(sqe)
+    }
+
+    /// A command of a list in a namespace, and what has to stand there before.
+    pub fn list(&mut self, claims: &mut Claims) -> Option<(Command, Blocks)> {
+        let ns = self.namespace();
+        let reach = ns.base * BLOCK..(ns.base + ns.blocks) * BLOCK;
+        let job = lists::job(self.random, self.media, claims, reach.clone())?;
+        let unit = (job.arguments[0] - reach.start) / PAGE;
+        let mut command = Command::new(
+            Sqe::new(PIPELINE)
+                .with_nsid(ns.nsid)
+                .with_cdw(10, unit as u32)
+                .with_cdw(13, job.arguments[1] as u32)
+                .with_cdw(14, job.arguments[4] as u32),
+        );
+        command.torn = true;
+        command.writes = job.writes;
+        litter(self.random, Set::Nvm, &mut command.sqe);
+        Some((command, job.lays))
     }
 
     /// One thing wrong, or two: the command changes nothing.

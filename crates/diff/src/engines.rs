@@ -4,12 +4,13 @@
 use std::ops::Range;
 
 use design::engine::Plugged;
-use fuzz::engines::{Bounds, COPY, COUNT, DECODE, FILTER, SHUFFLE, SORT};
+use fuzz::engines::{Bounds, COPY, COUNT, DECODE, FILTER, PIPELINE, SHUFFLE, SORT};
 use sim::Random;
 
 use crate::buffer::{chance, pick};
 use crate::draw::{Claims, BLOCK};
-use crate::tables;
+use crate::memory::PAGE;
+use crate::{lists, tables};
 
 /// Their types in the list of blocks.
 const COPY_KIND: u32 = 16;
@@ -17,6 +18,7 @@ const SCAN_KIND: u32 = 17;
 const DECODE_KIND: u32 = 18;
 const SORT_KIND: u32 = 19;
 const SHUFFLE_KIND: u32 = 20;
+const PIPELINE_KIND: u32 = 21;
 /// The bit of `kind` that asks a scan for a bitmap.
 const BITMAP: u64 = 4;
 /// A bitmap and its source begin at multiples of these, in bytes and, in commands, in blocks.
@@ -38,6 +40,8 @@ pub enum Kind {
     Shuffle,
     /// `hw/engine/dict_decode`.
     Decode,
+    /// `hw/engine/pipeline`.
+    Pipeline,
 }
 
 /// An engine of a device.
@@ -66,6 +70,7 @@ impl Engine {
             SORT_KIND => Kind::Sort,
             SHUFFLE_KIND => Kind::Shuffle,
             DECODE_KIND => Kind::Decode,
+            PIPELINE_KIND => Kind::Pipeline,
             _ => {
                 return Err(format!(
                     "engine {name}: differential runs know those of hw/engine alone"
@@ -95,6 +100,7 @@ impl Engine {
             (true, Kind::Sort) => &[SORT],
             (true, Kind::Shuffle) => &[SHUFFLE],
             (true, Kind::Decode) => &[DECODE],
+            (true, Kind::Pipeline) => &[PIPELINE],
         }
     }
 }
@@ -205,7 +211,22 @@ pub fn job(
         _ if chance(random, wrong / 2) => beyond(random, kind, media.len() as u64, claims),
         Kind::Copy => copy(random, media, claims),
         Kind::Scan => scan(random, media, claims),
+        Kind::Pipeline => {
+            let reach = reach(random, media.len() as u64);
+            lists::job(random, media, claims, reach)
+        }
         _ => tables::job(random, kind, media, claims),
+    }
+}
+
+/// What a list may be about: all of the media, or some of it.
+fn reach(random: &mut Random, media: u64) -> Range<u64> {
+    match chance(random, 50) {
+        true => 0..media,
+        false => {
+            let at = random.below(media / 2 / PAGE) * PAGE;
+            at..media - random.below(media / 4 / BLOCK) * BLOCK
+        }
     }
 }
 
@@ -224,7 +245,7 @@ fn beyond(random: &mut Random, kind: Kind, media: u64, claims: &mut Claims) -> O
     let (arguments, written) = match kind {
         Kind::Scan => (vec![end, bytes, 0, 9, random.below(4), 0], 0..0),
         // Where its list or table is not there, the copy of some of the rows may have begun.
-        Kind::Shuffle => return None,
+        Kind::Shuffle | Kind::Pipeline => return None,
         _ if chance(random, 50) => {
             if inside > 0 && !claims.take_alone(around(&(end..media)), true) {
                 return None;
@@ -310,6 +331,7 @@ fn wrong_job(random: &mut Random, kind: Kind, media: u64) -> Job {
         (Kind::Scan, 1) => vec![at + 1 + random.below(3), bytes, 0, 9, random.below(4), 0],
         (Kind::Scan, 2) => vec![at, bytes, 0, 9, 8 << random.below(60), 0],
         (Kind::Scan, _) => vec![far & !63, bytes + 4096, 0, 9, random.below(4), 0],
+        (Kind::Pipeline, _) => lists::wrong_job(random, media),
         _ => tables::wrong_job(random, kind, media),
     };
     Job {

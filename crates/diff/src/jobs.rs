@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use fuzz::engines::PIPELINE;
 use sim::Bar;
 use spec::bar4;
 use spec::regs::copy;
 
 use crate::buffer::{chance, pick};
-use crate::draw::{Claims, BLOCK};
-use crate::engines::{job, Job};
+use crate::draw::{Blocks, Claims, Command, BLOCK};
+use crate::engines::{job, Job, Kind};
+use crate::lists;
 use crate::steps::WRONG;
 use crate::tables::tells;
 use crate::twin::{Allowed, Step, Twin, UNKNOWN};
@@ -20,6 +22,8 @@ const LINE: u64 = 64;
 const MOST_ARGUMENTS: usize = 7;
 /// Jobs that a page is given in a step, at most.
 const MOST: u64 = 4;
+/// NVMe commands of lists in a step, at most.
+const MOST_LISTS: u64 = 2;
 /// Commands beside.
 const BESIDE: u64 = 10;
 /// Longest time until a job is stopped, ns.
@@ -63,13 +67,14 @@ impl Twin {
         let before = chance(&mut self.random, 50);
         let stops = chance(&mut self.random, 20);
         let drawn = self.draw_jobs(&mut claims, stops)?;
+        let lists = self.draw_lists(&mut claims)?;
         let mut sent = Vec::new();
         if before {
-            sent = self.submit(count, WRONG, &mut claims, |_| true);
+            sent = self.submit_behind(lists.clone(), count, WRONG, &mut claims, |_| true);
         }
         let mut jobs = self.start_jobs(drawn);
         if !before {
-            sent = self.submit(count, WRONG, &mut claims, |_| true);
+            sent = self.submit_behind(lists, count, WRONG, &mut claims, |_| true);
         }
         if stops {
             let ns = self.random.below(STOP);
@@ -127,11 +132,7 @@ impl Twin {
                 if odd {
                     (job.writes, job.ends) = (Vec::new(), None);
                 }
-                for (block, content) in &job.lays {
-                    let at = (block * BLOCK) as usize;
-                    self.media[at..at + content.len()].copy_from_slice(content);
-                    blocks.push(*block);
-                }
+                self.lay(&job.lays, &mut blocks);
                 jobs.push(Drawn {
                     engine,
                     place,
@@ -142,6 +143,32 @@ impl Twin {
         }
         self.mend_blocks(&blocks)?;
         Ok(jobs)
+    }
+
+    /// NVMe commands of lists, which are laid.
+    fn draw_lists(&mut self, claims: &mut Claims) -> Result<Vec<Command>, String> {
+        if !self.shape.opcodes().contains(&PIPELINE) {
+            return Ok(Vec::new());
+        }
+        let (mut commands, mut blocks) = (Vec::new(), Vec::new());
+        for _ in 0..self.random.below(MOST_LISTS + 1) {
+            if let Some((command, lays)) = self.draw(0).list(claims) {
+                self.count("lists of commands");
+                self.lay(&lays, &mut blocks);
+                commands.push(command);
+            }
+        }
+        self.mend_blocks(&blocks)?;
+        Ok(commands)
+    }
+
+    /// Content that blocks are to have, once they are mended.
+    fn lay(&mut self, lays: &Blocks, blocks: &mut Vec<u64>) {
+        for (block, content) in lays {
+            let at = (block * BLOCK) as usize;
+            self.media[at..at + content.len()].copy_from_slice(content);
+            blocks.push(*block);
+        }
     }
 
     /// Gives jobs to engines.
@@ -257,6 +284,14 @@ impl Twin {
                     "both engines {} ended {:x?} by {found:x?}, and not by {:x?}",
                     started.engine, started.job.arguments, started.job.ends
                 ));
+            }
+            if let Some((at, bytes)) =
+                lists::reports(&started.job).filter(|_| kind == Kind::Pipeline)
+            {
+                self.same("reports of a list", |side| {
+                    let told = side.load(Bar::Pm, at, bytes)?;
+                    Ok(told.map(lists::without_cycles))
+                })?;
             }
             if started.place == Place::Registers && found.1 != 0 {
                 self.state.loose_engines.insert(started.engine);

@@ -14,6 +14,7 @@ mod engines;
 mod host;
 mod jobs;
 mod life;
+mod lists;
 mod memory;
 mod rules;
 mod side;

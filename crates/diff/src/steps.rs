@@ -73,16 +73,30 @@ impl Twin {
         claims: &mut Claims,
         fits: fn(&Command) -> bool,
     ) -> Vec<Sent> {
+        self.submit_behind(Vec::new(), count, wrong, claims, fits)
+    }
+
+    /// The same behind some that were drawn before.
+    pub(crate) fn submit_behind(
+        &mut self,
+        first: Vec<Command>,
+        count: u64,
+        wrong: u64,
+        claims: &mut Claims,
+        fits: fn(&Command) -> bool,
+    ) -> Vec<Sent> {
         let mut rooms = self.rooms();
         let mut sent = Vec::new();
         let mut silent = std::collections::BTreeSet::new();
-        for _ in 0..count {
+        let mut first = first.into_iter();
+        for _ in 0..count + first.len() as u64 {
             rooms.retain(|room| room.1 > 0);
             if rooms.is_empty() {
                 break;
             }
             let n = self.random.below(rooms.len() as u64) as usize;
-            let Some(command) = self.draw(wrong).io(claims) else {
+            let drawn = first.next();
+            let Some(command) = drawn.or_else(|| self.draw(wrong).io(claims)) else {
                 continue;
             };
             if !fits(&command) {

@@ -16,6 +16,9 @@ pub const WRONG: u32 = 4;
 const BAD: u32 = 16;
 const TRUNCATED: u32 = 32;
 const OVERRUN: u32 = 64;
+/// Bits of the pipeline's, of an entry that is none and of one that has read something wrong.
+pub const BAD_ENTRY: u32 = 16;
+pub const BAD_DATA: u32 = 32;
 /// Bits of the decoder's `kind`.
 const PLAIN: u64 = 1 << 16;
 const PACKED: u64 = 1 << 17;
@@ -25,6 +28,7 @@ pub fn tells(kind: Kind, result: u32) -> bool {
     match kind {
         Kind::Shuffle => [0, BAD].contains(&result),
         Kind::Decode => [0, WRONG, BAD, TRUNCATED, OVERRUN].contains(&result),
+        Kind::Pipeline => [0, WRONG, BAD_ENTRY, BAD_DATA].contains(&result),
         _ => result == 0,
     }
 }
@@ -150,8 +154,13 @@ impl Column {
         1 << (self.kind >> 8 & 3)
     }
 
-    fn width(&self) -> u64 {
+    pub fn width(&self) -> u64 {
         self.kind & 63
+    }
+
+    /// Values, and no keys.
+    pub fn is_plain(&self) -> bool {
+        self.kind & PLAIN != 0
     }
 
     /// What is written, as far as nothing is wrong, and how it ends.
@@ -293,11 +302,11 @@ pub fn amount(random: &mut Random, most: u64) -> u64 {
     1 + random.below(most.min(usual).max(1))
 }
 
-fn held(media: &[u8], at: u64, bytes: u64) -> &[u8] {
+pub fn held(media: &[u8], at: u64, bytes: u64) -> &[u8] {
     &media[at as usize..(at + bytes) as usize]
 }
 
-fn unknown(bytes: Range<u64>) -> Vec<(u64, Vec<u8>)> {
+pub fn unknown(bytes: Range<u64>) -> Vec<(u64, Vec<u8>)> {
     around(&bytes).map(|block| (block, Vec::new())).collect()
 }
 
@@ -339,8 +348,8 @@ fn sort(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
     })
 }
 
-fn shuffle(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
-    let size = media.len() as u64;
+/// Rows to gather, of a table of at most an eighth of so many bytes, and whether an index is to be wrong.
+pub fn rows(random: &mut Random, size: u64) -> (Rows, bool) {
     let row = match random.below(8) {
         0 => 1 + random.below(65536),
         1 | 2 => 64 * (1 + random.below(8)),
@@ -352,17 +361,17 @@ fn shuffle(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job
         row,
         rows: amount(random, (size / 8 / row).max(1)),
     };
-    let bad = chance(random, 15);
-    let [listed, table, out] = rows.sizes();
-    let list = place(random, claims, (size, listed, LINE), true)?;
-    let src = place(random, claims, (size, table, 1), false)?;
-    let dst = place(random, claims, (size, out, 1), true)?;
+    (rows, chance(random, 15))
+}
+
+/// Indexes among what stands where the list is.
+pub fn indexes(random: &mut Random, rows: &Rows, held: &[u8], bad: bool) -> Vec<u8> {
     let (each, middle) = (
         rows.each(),
         if rows.kind == 0 { 0 } else { rows.each() / 2 },
     );
     let wrong = random.below(rows.count);
-    let mut places = held(media, list, listed).to_vec();
+    let mut places = held.to_vec();
     for n in 0..rows.count {
         let index = match bad && n == wrong {
             true => pick(random, &[rows.rows as u32, u32::MAX]),
@@ -371,21 +380,32 @@ fn shuffle(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job
         let at = (n * each + middle) as usize;
         places[at..at + 4].copy_from_slice(&index.to_le_bytes());
     }
+    places
+}
+
+fn shuffle(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
+    let size = media.len() as u64;
+    let (rows, bad) = rows(random, size);
+    let [listed, table, out] = rows.sizes();
+    let list = place(random, claims, (size, listed, LINE), true)?;
+    let src = place(random, claims, (size, table, 1), false)?;
+    let dst = place(random, claims, (size, out, 1), true)?;
+    let places = indexes(random, &rows, held(media, list, listed), bad);
     let mut made = rows.made(&places, held(media, src, table));
     let ends = rows.ends(&made);
     // What is not written stays.
     let begun = made.len();
     made.extend_from_slice(&held(media, dst, out)[begun..]);
     Some(Job {
-        arguments: vec![list, src, dst, rows.count, row, rows.rows, rows.kind],
+        arguments: vec![list, src, dst, rows.count, rows.row, rows.rows, rows.kind],
         writes: laid(media, dst, &made),
         lays: laid(media, list, &places),
         ends: Some(ends),
     })
 }
 
-fn decode(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
-    let size = media.len() as u64;
+/// A column to decode, and its keys, in which something may be wrong.
+pub fn column(random: &mut Random) -> (Column, Vec<u8>) {
     let (width, log) = (random.below(33), random.below(4));
     let most = (1 << width).min(65536).min((512 << 10) >> log);
     let usual = pick(random, &[8, 300, 65536]);
@@ -417,9 +437,16 @@ fn decode(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job>
         2 => column.count = 1 + random.below(2 * column.count),
         _ => {}
     }
+    (column, source)
+}
+
+fn decode(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
+    let size = media.len() as u64;
+    let (column, source) = column(random);
+    let log = column.kind >> 8 & 3;
     let (out, bytes) = (column.count << log, source.len() as u64);
     let entries = column.entries;
-    let plain = column.kind & PLAIN != 0;
+    let plain = column.is_plain();
     let dict = match plain {
         true => random.next(),
         false => place(random, claims, (size, entries << log, LINE), false)?,

@@ -121,7 +121,14 @@ fn engines_of_tables_do_what_those_of_the_rtl_do() {
 fn what_engines_of_tables_do_does_not_depend_on_time() {
     let report = run_of(&tables(), [Engine::Fast; 2], &campaign(10_000));
     check(&report);
-    assert!(report.kinds.contains_key("jobs in pages"));
+    for kind in ["jobs in pages", "lists of commands"] {
+        assert!(report.kinds.contains_key(kind), "{:?}", report.kinds);
+    }
+    assert!(
+        report.outcomes.keys().any(|name| name == "io dc ok"),
+        "{:?}",
+        report.outcomes
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@ use sim::Random;
 use spec::nvme::Sqe;
 
 use crate::draw::{blocks, chance, flags, namespace, nsid, pick, place, unused, Command};
+use crate::draw_lists::{list_command, lists, List};
 use crate::draw_tables::table_command;
 use crate::engines::{BITMAP_UNIT, BLOCKS, COPY, COUNT, FILTER, TABLES};
 use crate::media::BLOCK;
@@ -14,8 +15,15 @@ use crate::world::World;
 pub fn engine_command(world: &World, random: &mut Random, long: bool) -> Command {
     let known = &world.model.limits.engines;
     let tables = known.iter().filter(|o| TABLES.contains(o)).count();
-    if random.below(known.len().max(1) as u64) < tables as u64 {
+    let turn = random.below(known.len().max(1) as u64);
+    if turn < tables as u64 {
         return table_command(world, random, long);
+    }
+    if lists(world) && turn == tables as u64 {
+        // Of what happens to stand there.
+        let ns = namespace(world, random);
+        let list = List::anywhere(random, &ns);
+        return list_command(world, random, &list);
     }
     let opcode = pick(random, &[COUNT, COPY, COPY, FILTER, FILTER]);
     let active = world.model.limits.namespaces.active();

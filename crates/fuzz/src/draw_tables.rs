@@ -66,23 +66,19 @@ pub fn table_command(world: &World, random: &mut Random, long: bool) -> Command 
         _ => namespace(world, random),
     };
     let nsid = nsid(world, random, ns.nsid);
-    let mut sqe = right(world, random, &ns, long).with_nsid(nsid);
+    let known = TABLES.into_iter();
+    let known: Vec<u8> = known
+        .filter(|o| world.model.limits.engines.contains(o))
+        .collect();
+    let opcode = pick(random, &known);
+    let mut sqe = right(world, random, opcode, &ns, long).with_nsid(nsid);
     spoil(random, &mut sqe, &ns);
     flags(random, &mut sqe, &[3], &[3]);
     (sqe, Vec::new())
 }
 
 /// One that is right, if it has room.
-fn right(world: &World, random: &mut Random, ns: &Namespace, long: bool) -> Sqe {
-    let known = TABLES.into_iter();
-    let known: Vec<u8> = known
-        .filter(|o| world.model.limits.engines.contains(o))
-        .collect();
-    let opcode = if known.is_empty() {
-        SORT
-    } else {
-        pick(random, &known)
-    };
+pub fn right(world: &World, random: &mut Random, opcode: u8, ns: &Namespace, long: bool) -> Sqe {
     match opcode {
         SHUFFLE => shuffle(world, random, ns, long),
         DECODE => decode(world, random, ns, long),
@@ -143,7 +139,7 @@ fn decode(world: &World, random: &mut Random, ns: &Namespace, long: bool) -> Sqe
 }
 
 /// Sometimes something is wrong: places beyond the end or over each other, absurd numbers, bits that should be 0.
-fn spoil(random: &mut Random, sqe: &mut Sqe, ns: &Namespace) {
+pub fn spoil(random: &mut Random, sqe: &mut Sqe, ns: &Namespace) {
     let all = ns.blocks * BLOCK / UNIT;
     let place = 10 + random.below(3) as usize;
     match random.below(24) {

@@ -20,12 +20,14 @@ pub const SORT: u8 = 0xD0;
 pub const SHUFFLE: u8 = 0xD8;
 /// The decoder's.
 pub const DECODE: u8 = 0xD4;
+/// The pipeline's: a list of commands of these three.
+pub const PIPELINE: u8 = 0xDC;
 /// Those of the engines that sort tables ([`crate::tables`]).
 pub const TABLES: [u8; 3] = [SORT, SHUFFLE, DECODE];
 /// Those of the engines that copy and scan.
 pub const BLOCKS: [u8; 3] = [COUNT, COPY, FILTER];
 /// All that the model knows.
-pub const COMMANDS: [u8; 6] = [COUNT, COPY, FILTER, SORT, SHUFFLE, DECODE];
+pub const COMMANDS: [u8; 7] = [COUNT, COPY, FILTER, SORT, SHUFFLE, DECODE, PIPELINE];
 
 /// A bitmap's place is told in so many blocks.
 pub const BITMAP_UNIT: u64 = 8;

@@ -16,6 +16,7 @@ use crate::draw::{
     admin_command, chance, create_cq, create_sq, fused_pair, io_command, pick, shadow, Command,
 };
 use crate::draw_engines::engine_command;
+use crate::draw_lists::{list, list_command, lists};
 use crate::engines;
 use crate::litter::{litter, Set};
 use crate::media::{Media, BLOCK};
@@ -1025,6 +1026,7 @@ impl Bench {
             false => self.random.below(1000),
         };
         match kind {
+            0..=79 if lists(&self.world) && !self.world.calm => self.run_list(),
             0..=549 => self.io_batch(),
             550..=559 => self.cut_engine(),
             560..=659 => self.admin_batch(),
@@ -1121,7 +1123,12 @@ impl Bench {
             return self.admin_batch();
         }
         let qid = pick(&mut self.random, &queues);
-        let command = engine_command(&self.world, &mut self.random, true);
+        let command = match lists(&self.world) && chance(&mut self.random, 50) {
+            true => self.laid_list(true)?,
+            false => None,
+        };
+        let command =
+            command.unwrap_or_else(|| engine_command(&self.world, &mut self.random, true));
         self.submit(qid, command);
         let cid = u32::from(self.cid);
         self.ring_sq(qid);
@@ -1136,6 +1143,29 @@ impl Bench {
         };
         self.submit_admin((sqe, Vec::new()));
         self.ring_sq(0);
+        Ok(())
+    }
+
+    /// A list where the device finds it, and the command that has it run; none if there is no place.
+    fn laid_list(&mut self, long: bool) -> Result<Option<Command>, String> {
+        let Some((list, bytes)) = list(&self.world, &mut self.random, long) else {
+            return Ok(None);
+        };
+        self.count("lists of commands");
+        self.lay(list.byte(), bytes)?;
+        Ok(Some(list_command(&self.world, &mut self.random, &list)))
+    }
+
+    /// A command of a list, beside all else.
+    fn run_list(&mut self) -> Step {
+        let Some(command) = self.laid_list(false)? else {
+            return Ok(());
+        };
+        // Whom the store has let wait.
+        if let Some(&qid) = self.with_room().first() {
+            self.submit(qid, command);
+            self.ring_sq(qid);
+        }
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use sim::Random;
 use spec::nvme::{admin, io, Sqe};
 
 use crate::draw::{chance, pick};
-use crate::engines::{BLOCKS, COPY, TABLES};
+use crate::engines::{BLOCKS, COPY, PIPELINE, TABLES};
 use crate::nvm::has_range;
 
 /// Bits of each dword that count.
@@ -57,7 +57,7 @@ fn nvm_fields(sqe: &Sqe, u: &mut Used) {
             u[2..4].fill(ALL);
         }
     }
-    if TABLES.contains(&opcode) {
+    if TABLES.contains(&opcode) || opcode == PIPELINE {
         u[1] = ALL;
         u[10..16].fill(ALL);
     }

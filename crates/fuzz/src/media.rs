@@ -476,7 +476,6 @@ impl Media {
     }
 
     /// The content of a block, if it can only be one.
-    #[cfg(test)]
     pub fn known(&self, lba: u64) -> Option<&[u8]> {
         let block = self.blocks.get(lba as usize)?;
         block.is_known().then(|| &block.values[0].content[..])

@@ -161,6 +161,8 @@ pub struct Verdict {
     pub direction: Direction,
     /// What it does to the media.
     pub media: Use,
+    /// Blocks that it reads to learn what it is to do.
+    pub list: Option<(u64, u64)>,
     /// What it changes.
     pub after: After,
     /// Nothing keeps it from reading all of its data from the host.
@@ -178,6 +180,7 @@ impl Verdict {
             walk: Walk::default(),
             direction: Direction::None,
             media: Use::None,
+            list: None,
             after: After::Nothing,
             clean: true,
             long: false,
@@ -217,6 +220,8 @@ impl Verdict {
             (status::ABORT_REQUESTED, ..) => End::Part,
             // What it has read was wrong.
             (status::INVALID_FIELD, _, Use::Spoil(_)) => End::Part,
+            // An entry of a list, behind others.
+            (status::LBA_OUT_OF_RANGE, _, Use::Spoil(_)) => End::Part,
             // A list of ranges is checked whole before the first block changes.
             (_, After::Nothing, Use::Zero(_)) => End::Untouched,
             (answer, After::Nothing, _) if refused.contains(&answer) => End::Untouched,

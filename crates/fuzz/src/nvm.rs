@@ -4,6 +4,7 @@ use nvme::{dataset, Namespace};
 use spec::nvme::{io, status, Sqe, Status, ALL_NAMESPACES};
 
 use crate::engines;
+use crate::lists;
 use crate::media::{Media, BLOCK};
 use crate::memory::Memory;
 use crate::model::{fetch, flags, send, Content, Model, Use, Verdict};
@@ -79,6 +80,7 @@ impl Model {
             io::COMPARE => return compare(sqe, lba, memory, media),
             opcode if engines::BLOCKS.contains(&opcode) => return engines::verdict(sqe, ns),
             opcode if engines::TABLES.contains(&opcode) => return tables::verdict(sqe, ns),
+            engines::PIPELINE => return lists::verdict(sqe, ns, media),
             io::DATASET_MANAGEMENT if dataset::deallocates(sqe) => {
                 return deallocate(sqe, ns, memory)
             }

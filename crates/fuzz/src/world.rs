@@ -772,6 +772,9 @@ impl World {
                 self.places.entry(addr / PAGE).or_default().push(place);
             }
         }
+        if let Some((lba, count)) = verdict.list {
+            self.media.begin_read(lba, count);
+        }
         match &verdict.media {
             Use::None => {}
             Use::Read(lba, count) | Use::Compare(lba, count, _) | Use::Count(lba, count, _) => {

@@ -9,6 +9,7 @@ mod diff;
 mod dram;
 mod error;
 mod fuzz;
+mod memory;
 mod process;
 mod progress;
 mod report;

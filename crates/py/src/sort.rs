@@ -1,16 +1,24 @@
 //! Sorting of tables on devices, and tables that stand there.
 
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ::sort::{columns, parse, Compression, Format, Plan, Progress, Report, Store, Table};
+use ::sort::{
+    columns, parse, Compression, Error, Format, Input, KeyValue, Plan, Progress, RecordBatch,
+    Report, SchemaRef, Sink, Source, Store, Table, Writer,
+};
 use device::{Engine, Factory, RtlOptions};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use serde_json::Value;
 
 use crate::build::{engine_of, factory, purpose, root, Design};
 use crate::error::raise;
+use crate::memory::Memory;
 use crate::progress::Teller;
 
 /// Between two looks at whether a sort has ended, and for Ctrl-C.
@@ -30,6 +38,7 @@ fn tell(
     engine: Engine,
     built: Option<String>,
     trace: bool,
+    memory: Memory,
 ) -> String {
     let mut value = report.to_json();
     if trace {
@@ -39,41 +48,171 @@ fn tell(
     value["engine"] = engine.name().into();
     value["build"] = built.into();
     value["time"] = "simulated".into();
+    value["host"]["memory_bytes"] = memory.host.into();
+    value["host"]["media_bytes"] = memory.media.into();
     value.to_string()
 }
 
-fn read(py: Python<'_>, source: &str, data: &[u8], name: &str) -> PyResult<Table> {
-    let source: Format = source.parse().map_err(raise)?;
-    let table = py.detach(|| Table::read(source, data.to_vec()));
-    table.map_err(|e| raise(format!("{name}: {e}")))
+/// The bytes of a file, or its path.
+pub enum Given {
+    /// Its bytes.
+    Bytes(PyBackedBytes),
+    /// Its path.
+    Path(PathBuf),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Given {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Given> {
+        match given.extract() {
+            Ok(bytes) => Ok(Given::Bytes(bytes)),
+            Err(_) => given.extract().map(Given::Path),
+        }
+    }
+}
+
+impl Given {
+    /// Opens it; `name` is what errors call it.
+    fn open(self, py: Python<'_>, format: &str, name: &str) -> PyResult<Source> {
+        let format: Format = format.parse().map_err(raise)?;
+        let input = match self {
+            Given::Bytes(bytes) => Input::of(bytes),
+            Given::Path(path) => Input::open(&path).map_err(|e| raise(format!("{name}: {e}")))?,
+        };
+        py.detach(|| Source::open(format, input, Some(name)))
+            .map_err(raise)
+    }
+}
+
+fn read(py: Python<'_>, source: &str, data: Given, name: &str) -> PyResult<Table> {
+    let source = data.open(py, source, name)?;
+    py.detach(|| source.collect()).map_err(raise)
 }
 
 /// What a table is written as.
-fn written(target: &str, compression: &str) -> PyResult<(Format, Compression)> {
+type Written = (Format, Compression);
+
+fn written(target: &str, compression: &str) -> PyResult<Written> {
     let target = target.parse().map_err(raise)?;
     Ok((target, compression.parse().map_err(raise)?))
 }
 
-fn write<'py>(
-    py: Python<'py>,
-    table: &Table,
-    (target, compression): (Format, Compression),
-) -> PyResult<Bound<'py, PyBytes>> {
-    let bytes = py.detach(|| table.write(target, compression));
-    Ok(PyBytes::new(py, &bytes.map_err(raise)?))
+/// Where a table is written to: a file, or memory. It remembers why that failed.
+struct Out {
+    bytes: Kind,
+    failed: Arc<Mutex<Option<io::Error>>>,
 }
 
-/// Sorts a table, the bytes of a file ("parquet", "arrow", "stream" or "csv"), on so many devices of a design. Returns a report as JSON, and the table
-/// as a file. `name` is what errors call it; `build` hears of a compilation, and `progress` of bytes moved. With `trace` the report has a trace for
-/// Perfetto.
+enum Kind {
+    Memory(Arc<Mutex<Vec<u8>>>),
+    File(File),
+}
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let done = match &mut self.bytes {
+            Kind::Memory(held) => match held.lock() {
+                Ok(mut held) => held.write(bytes),
+                Err(_) => Err(io::ErrorKind::Other.into()),
+            },
+            Kind::File(file) => file.write(bytes),
+        };
+        if let Err(error) = &done {
+            let code = error.raw_os_error();
+            if let (Ok(mut failed), Some(code)) = (self.failed.lock(), code) {
+                failed.get_or_insert(io::Error::from_raw_os_error(code));
+            }
+        }
+        done
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A table that is written while it is made.
+struct Output {
+    /// A file, and what errors call it.
+    to: Option<(PathBuf, String)>,
+    how: Written,
+    bytes: Arc<Mutex<Vec<u8>>>,
+    failed: Arc<Mutex<Option<io::Error>>>,
+}
+
+impl Output {
+    fn new(to: Option<(PathBuf, String)>, how: Written) -> Output {
+        Output {
+            to,
+            how,
+            bytes: Arc::default(),
+            failed: Arc::default(),
+        }
+    }
+
+    /// Writes what `make` gives away.
+    fn write(
+        &self,
+        schema: SchemaRef,
+        metadata: &[KeyValue],
+        make: impl FnOnce(&mut Sink) -> ::sort::Result<Report>,
+    ) -> ::sort::Result<Report> {
+        let bytes = match &self.to {
+            None => Kind::Memory(self.bytes.clone()),
+            Some((path, _)) => match File::create(path) {
+                Ok(file) => Kind::File(file),
+                Err(error) => {
+                    let told = Error::new(&error);
+                    if let Ok(mut failed) = self.failed.lock() {
+                        *failed = Some(error);
+                    }
+                    return Err(told);
+                }
+            },
+        };
+        let out = Out {
+            bytes,
+            failed: self.failed.clone(),
+        };
+        let (format, compression) = self.how;
+        let mut writer = Writer::new(out, format, compression, schema, metadata)?;
+        let report = make(&mut |batch: RecordBatch| writer.write(&batch))?;
+        writer.finish()?;
+        Ok(report)
+    }
+
+    /// An outcome; if it is the file that can't be written, the system says why.
+    fn settle<T>(&self, outcome: PyResult<T>) -> PyResult<T> {
+        let failed = self.failed.lock().ok().and_then(|mut failed| failed.take());
+        match (outcome, failed, &self.to) {
+            (Err(_), Some(error), Some((_, name))) => {
+                let told = error.to_string();
+                let why = told.split(" (os error").next().unwrap_or_default();
+                Err(raise(Error::new(format!("{name}: {why}"))))
+            }
+            (outcome, ..) => outcome,
+        }
+    }
+
+    /// The table's bytes, if they did not go to a file.
+    fn bytes(self, py: Python<'_>) -> Option<Bound<'_, PyBytes>> {
+        let bytes = self.bytes.lock().ok()?;
+        self.to.is_none().then(|| PyBytes::new(py, &bytes))
+    }
+}
+
+/// Sorts a table, the bytes of a file ("parquet", "arrow", "stream" or "csv") or its path, on so many devices of a design. Returns a report as JSON,
+/// and the table as a file, if it doesn't go to `output`: a path, and what errors call it. `name` is what errors call it; `build` hears of a compilation, and `progress` of
+/// bytes moved. With `trace` the report has a trace for Perfetto.
 #[pyfunction]
 #[pyo3(signature = (design, data, by, name="table", *, source="parquet", target="parquet", compression="snappy", devices=1,
-    engine=None, build=None, progress=None, trace=false))]
+    engine=None, build=None, progress=None, trace=false, output=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn sort_table<'py>(
     py: Python<'py>,
     design: &Design,
-    data: &[u8],
+    data: Given,
     by: &str,
     name: &str,
     source: &str,
@@ -84,27 +223,36 @@ pub fn sort_table<'py>(
     build: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
     trace: bool,
-) -> PyResult<(String, Bound<'py, PyBytes>)> {
+    output: Option<(PathBuf, String)>,
+) -> PyResult<(String, Option<Bound<'py, PyBytes>>)> {
     let design = &design.inner;
     let engine = engine_of(engine)?;
     let root = root()?;
     let by = parse(by).map_err(raise)?;
-    let target = written(target, compression)?;
-    let table = read(py, source, data, name)?;
-    let plan = py.detach(|| Plan::new(&table, &by, &root, design, devices));
+    let output = Output::new(output, written(target, compression)?);
+    let source = data.open(py, source, name)?;
+    let (schema, metadata) = (source.schema(), source.metadata().to_vec());
+    let plan = py.detach(|| Plan::of(source, &by, &root, design, devices));
     let plan = plan.map_err(raise)?;
-    let (sorted, report, built) = if plan.is_empty() {
-        let (sorted, report) = plan.unsorted();
-        (sorted, report, None)
+    let going = watched(trace);
+    let (report, memory, built) = if plan.is_empty() {
+        let report = output.write(schema, &metadata, |_| Ok(plan.unsorted()));
+        let report = output.settle(report.map_err(raise))?;
+        (report, Memory::now(), None)
     } else {
+        // What is damaged is told before minutes go into a device.
+        let (loaded, _) = run(py, Teller::new(None), &going, |going| plan.load(going))?;
         let mut factory = factory(py, design, engine, &options(), build)?;
-        let (sorted, report) = run(py, Teller::new(progress), &watched(trace), |progress| {
-            plan.run(&mut factory, progress)
-        })?;
-        (sorted, report, Some(factory.build()))
+        let outcome = run(py, Teller::new(progress), &going, |going| {
+            output.write(schema, &metadata, |sink| {
+                loaded.run(&mut factory, going, sink)
+            })
+        });
+        let (report, memory) = output.settle(outcome)?;
+        (report, memory, Some(factory.build()))
     };
-    let report = tell(&report, design, engine, built, trace);
-    Ok((report, write(py, &sorted, target)?))
+    let report = tell(&report, design, engine, built, trace, memory);
+    Ok((report, output.bytes(py)))
 }
 
 /// What `sort_table` would do, as JSON; nothing is compiled or run.
@@ -113,7 +261,7 @@ pub fn sort_table<'py>(
 pub fn explain_sort(
     py: Python<'_>,
     design: &Design,
-    data: &[u8],
+    data: Given,
     by: &str,
     name: &str,
     source: &str,
@@ -121,8 +269,8 @@ pub fn explain_sort(
 ) -> PyResult<String> {
     let root = root()?;
     let by = parse(by).map_err(raise)?;
-    let table = read(py, source, data, name)?;
-    let plan = py.detach(|| Plan::new(&table, &by, &root, &design.inner, devices));
+    let source = data.open(py, source, name)?;
+    let plan = py.detach(|| Plan::of(source, &by, &root, &design.inner, devices));
     let plan = plan.map_err(raise)?;
     Ok(py.detach(|| plan.explain()).to_string())
 }
@@ -134,18 +282,20 @@ fn watched(trace: bool) -> Progress {
     }
 }
 
-/// Works in a thread: Python hears of Ctrl-C in its own.
+/// Works in a thread: Python hears of Ctrl-C in its own. What it returns, and the memory that it took.
 fn run<T: Send>(
     py: Python<'_>,
     mut teller: Teller,
     progress: &Progress,
     work: impl FnOnce(&Progress) -> ::sort::Result<T> + Send,
-) -> PyResult<T> {
+) -> PyResult<(T, Memory)> {
+    let mut memory = Memory::now();
     let outcome = py.detach(|| {
         std::thread::scope(|scope| {
             let sorting = scope.spawn(|| work(progress));
             while !sorting.is_finished() {
                 std::thread::sleep(LOOK);
+                memory.look();
                 let (done, total) = progress.now();
                 if !teller.tell(done, total.max(done + 1)) {
                     progress.stop();
@@ -155,7 +305,7 @@ fn run<T: Send>(
         })
     });
     let outcome = outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    teller.settle(outcome)
+    teller.settle(outcome).map(|outcome| (outcome, memory))
 }
 
 /// Devices with media files, and how they are made.
@@ -192,7 +342,7 @@ impl<'a> Stand<'a> {
         progress: &Progress,
         told: Option<Py<PyAny>>,
         work: impl FnOnce(&mut Store, &Progress) -> ::sort::Result<T> + Send,
-    ) -> PyResult<T> {
+    ) -> PyResult<(T, Memory)> {
         let Stand {
             design,
             root,
@@ -209,9 +359,9 @@ impl<'a> Stand<'a> {
         })
     }
 
-    fn tell(&self, report: &Report, trace: bool) -> String {
+    fn tell(&self, (report, memory): (Report, Memory), trace: bool) -> String {
         let built = Some(self.factory.build());
-        tell(report, self.design, self.engine, built, trace)
+        tell(&report, self.design, self.engine, built, trace, memory)
     }
 }
 
@@ -223,7 +373,7 @@ pub fn table_put(
     py: Python<'_>,
     design: &Design,
     media: Vec<PathBuf>,
-    data: &[u8],
+    data: Given,
     table: &str,
     keys: &str,
     name: &str,
@@ -238,7 +388,7 @@ pub fn table_put(
     let report = stand.with(py, &Progress::default(), progress, |store, progress| {
         store.put(table, &content, &keys, progress)
     })?;
-    Ok(stand.tell(&report, false))
+    Ok(stand.tell(report, false))
 }
 
 /// The tables on devices with these media files, as JSON.
@@ -252,7 +402,7 @@ pub fn table_list(
     build: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let mut stand = Stand::new(py, design, media, engine, build)?;
-    let list = stand.with(py, &Progress::default(), None, |store, _| Ok(store.list()))?;
+    let (list, _) = stand.with(py, &Progress::default(), None, |store, _| Ok(store.list()))?;
     Ok(Value::to_string(&list))
 }
 
@@ -270,7 +420,7 @@ pub fn table_explain(
 ) -> PyResult<String> {
     let by = parse(by).map_err(raise)?;
     let mut stand = Stand::new(py, design, media, engine, build)?;
-    let plan = stand.with(py, &Progress::default(), None, |store, _| {
+    let (plan, _) = stand.with(py, &Progress::default(), None, |store, _| {
         store.explain(table, &by)
     })?;
     Ok(plan.to_string())
@@ -288,10 +438,11 @@ pub fn table_schema<'py>(
     build: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let mut stand = Stand::new(py, design, media, engine, build)?;
-    let nothing = stand.with(py, &Progress::default(), None, |store, _| {
-        store.schema(table)
+    let (nothing, _) = stand.with(py, &Progress::default(), None, |store, _| {
+        let nothing = store.schema(table)?;
+        nothing.write(Format::Stream, Compression::Uncompressed)
     })?;
-    write(py, &nothing, (Format::Stream, Compression::Uncompressed))
+    Ok(PyBytes::new(py, &nothing))
 }
 
 /// Forgets a table on devices with these media files, or what is left of it.
@@ -306,16 +457,17 @@ pub fn table_drop(
     build: Option<Py<PyAny>>,
 ) -> PyResult<()> {
     let mut stand = Stand::new(py, design, media, engine, build)?;
-    stand.with(py, &Progress::default(), None, |store, _| {
+    let dropped = stand.with(py, &Progress::default(), None, |store, _| {
         store.drop_table(table)
-    })
+    });
+    dropped.map(drop)
 }
 
-/// Reads a table back from devices with these media files; with `by` it is sorted where it stands. Returns a report as JSON, and the table as a file.
-/// With `trace` the report has a trace for Perfetto.
+/// Reads a table back from devices with these media files; with `by` it is sorted where it stands. Returns a report as JSON, and the table as a file,
+/// if it doesn't go to `output`: a path, and what errors call it. With `trace` the report has a trace for Perfetto.
 #[pyfunction]
 #[pyo3(signature = (design, media, table, by=None, *, target="parquet", compression="snappy", engine=None, build=None,
-    progress=None, trace=false))]
+    progress=None, trace=false, output=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn table_get<'py>(
     py: Python<'py>,
@@ -329,15 +481,19 @@ pub fn table_get<'py>(
     build: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
     trace: bool,
-) -> PyResult<(String, Bound<'py, PyBytes>)> {
+    output: Option<(PathBuf, String)>,
+) -> PyResult<(String, Option<Bound<'py, PyBytes>>)> {
     let by = by.map(parse).transpose().map_err(raise)?;
-    let target = written(target, compression)?;
+    let output = Output::new(output, written(target, compression)?);
     let mut stand = Stand::new(py, design, media, engine, build)?;
-    let (found, report) =
-        stand.with(py, &watched(trace), progress, |store, progress| match &by {
-            Some(by) => store.sort(table, by, progress),
-            None => store.get(table, progress),
-        })?;
-    let report = stand.tell(&report, trace);
-    Ok((report, write(py, &found, target)?))
+    let outcome = stand.with(py, &watched(trace), progress, |store, progress| {
+        let standing = store.standing(table)?;
+        let (schema, metadata) = (standing.schema(), standing.metadata());
+        output.write(schema, metadata, |sink| match &by {
+            Some(by) => store.sort_to(&standing, by, progress, sink),
+            None => store.get_to(&standing, progress, sink),
+        })
+    });
+    let report = stand.tell(output.settle(outcome)?, trace);
+    Ok((report, output.bytes(py)))
 }

@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw, UncheckedAdvice};
 use rustix::fs::{
@@ -25,6 +26,8 @@ const PAGE: u64 = 4096;
 /// From so many bytes on, what is written to a file is there whole or not at all when the process is killed: a block.
 const WHOLE: usize = 512;
 static ZEROS: [u8; PAGE as usize] = [0; PAGE as usize];
+/// Where the maps of all media of this process are: address and bytes.
+static MAPS: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
 /// Why media can't be opened or flushed; one line, naming the file.
 #[derive(Debug)]
@@ -126,6 +129,9 @@ pub struct Media {
 impl Media {
     fn new(map: MmapMut, store: Store) -> Media {
         guard::install();
+        let mut maps = MAPS.lock().unwrap_or_else(PoisonError::into_inner);
+        maps.push((map.as_ptr() as usize, map.len()));
+        drop(maps);
         let shared = match &store {
             Store::Memory => None,
             Store::Shared(_) => Some("media in memory that others can map".into()),
@@ -137,6 +143,23 @@ impl Media {
             store,
             failures: AtomicU64::new(0),
         }
+    }
+
+    /// Bytes of all media of this process that are in memory now: what of a process's memory is its devices' storage.
+    pub fn resident() -> u64 {
+        let maps = MAPS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pages = Vec::new();
+        let mut found = 0;
+        for &(at, len) in maps.iter() {
+            pages.clear();
+            pages.resize(len.div_ceil(PAGE as usize), 0u8);
+            let (at, bytes) = (at as *mut libc::c_void, pages.as_mut_ptr().cast());
+            // SAFETY: the map lives as long as its entry, and there is a byte for each of its pages.
+            if unsafe { libc::mincore(at, len, bytes) } == 0 {
+                found += pages.iter().filter(|&page| page & 1 == 1).count() as u64;
+            }
+        }
+        found * PAGE
     }
 
     /// Zeroed media in memory. They cost memory only where they were written.
@@ -530,6 +553,10 @@ impl Media {
 
 impl Drop for Media {
     fn drop(&mut self) {
+        let mut maps = MAPS.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = self.map.as_ptr() as usize;
+        maps.retain(|&(at, _)| at != own);
+        drop(maps);
         // Nobody is left to hear of an error; whoever needs to know calls `flush`.
         let _ = self.flush();
         // Closing it would do, but for a process that was forked off and has the same open file.
@@ -779,6 +806,19 @@ mod tests {
         }
         assert!(media.zero(0, 8 << 20) && used() == 0, "{}", used());
         assert_eq!(media.read_line(20480), Some([0; 64]));
+    }
+
+    #[test]
+    fn what_media_take_of_memory_is_known() {
+        // Other tests have media, too: much less than this.
+        let most = 64 << 20;
+        let before = Media::resident();
+        let mut media = Media::memory(1 << 30).unwrap();
+        media.write(4096, &vec![7; 256 << 20]);
+        let taken = Media::resident() as i64 - before as i64;
+        assert!((taken - (256 << 20)).abs() < most, "{taken}");
+        drop(media);
+        assert!(Media::resident() < before + most as u64);
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub struct Work<'a> {
     /// Another device can do it, too.
     pub movable: bool,
     pub make: &'a Make<'a>,
+    /// Hears of partitions that are sorted: what they were made of is not needed any more.
+    pub done: &'a (dyn Fn(usize) + Sync + 'a),
 }
 
 /// A sorted partition.
@@ -216,10 +218,10 @@ impl Bench {
     ) -> Result<(Vec<Outcome>, Vec<Failure>)> {
         let (mut outcomes, mut failures) = (Vec::new(), Vec::<Failure>::new());
         let mut queues: Vec<VecDeque<usize>> =
-            work.queues.into_iter().map(VecDeque::from).collect();
+            work.queues.iter().cloned().map(VecDeque::from).collect();
         loop {
             let before = failures.len();
-            for (device, (done, trouble)) in self.round(&queues, work.make, progress)? {
+            for (device, (done, trouble)) in self.round(&queues, &work, progress)? {
                 let fresh = done.len();
                 outcomes.extend(done.into_iter().map(|(partition, done)| Outcome {
                     partition,
@@ -230,7 +232,7 @@ impl Bench {
                 match trouble {
                     None => {}
                     Some(Trouble::Stopped) => {
-                        return Err(Error::new(format!("device {device}: interrupted")))
+                        return Err(progress.why(&format!("device {device}: ")))
                     }
                     Some(Trouble::Host(error)) => return Err(error),
                     Some(Trouble::Device(error)) => failures.push(Failure {
@@ -261,26 +263,29 @@ impl Bench {
     fn round(
         &mut self,
         queues: &[VecDeque<usize>],
-        make: &Make,
+        work: &Work,
         progress: &Progress,
     ) -> Result<Vec<(usize, Round)>> {
         let busy = |device: &usize| !queues[*device].is_empty();
         let devices = (0..self.drivers.len()).filter(busy).collect();
         self.together(devices, |device, driver| {
-            run(driver, &queues[device], make, progress)
+            run(driver, &queues[device], work, progress)
         })
     }
 }
 
-fn run(driver: &mut Driver, queue: &VecDeque<usize>, make: &Make, progress: &Progress) -> Round {
+fn run(driver: &mut Driver, queue: &VecDeque<usize>, work: &Work, progress: &Progress) -> Round {
     let mut done = Vec::new();
     for &partition in queue {
-        let job = match make(partition) {
+        let job = match (work.make)(partition) {
             Ok(job) => job,
             Err(error) => return (done, Some(Trouble::Host(error))),
         };
         match job.run(driver, progress) {
-            Ok(one) => done.push((partition, one)),
+            Ok(one) => {
+                (work.done)(partition);
+                done.push((partition, one));
+            }
             Err(driver::Error::Interrupted) => return (done, Some(Trouble::Stopped)),
             Err(error) => return (done, Some(Trouble::Device(error))),
         }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use arrow_schema::ArrowError;
+
 /// One line that says what was wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(String);
@@ -11,10 +13,21 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// Of any error's text, on one line.
-    pub(crate) fn new(text: impl fmt::Display) -> Error {
+    pub fn new(text: impl fmt::Display) -> Error {
         let text = text.to_string();
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         Error(lines.join(" "))
+    }
+
+    /// Of what was wrong in rows that become one.
+    pub(crate) fn of_rows(error: ArrowError) -> Error {
+        match error {
+            ArrowError::DictionaryKeyOverflowError => Error::new(
+                "the dictionaries of a column together have more values than its keys can name: make its keys wider, \
+                 as dictionary<values=.., indices=int32>",
+            ),
+            other => Error::new(other),
+        }
     }
 }
 

@@ -1,14 +1,20 @@
-//! Rows of one size. Columns of fixed width stand in them, of columns of variable length a place and a length in a heap that stays where it
-//! is: the column's own bytes in the host's memory.
+//! Rows of one size. Columns of fixed width stand in them, of columns of variable length a place and a length in a heap: one that waits on the
+//! host, or the column's own bytes in its memory.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use arrow_array::{make_array, Array, ArrayRef, RecordBatch, UInt64Array};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{BinaryType, LargeBinaryType, LargeUtf8Type, Utf8Type};
+use arrow_array::{
+    make_array, Array, ArrayRef, BinaryViewArray, RecordBatch, StringViewArray, UInt64Array,
+};
 use arrow_buffer::{BooleanBuffer, MutableBuffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Schema};
 use arrow_select::take::{take, TakeOptions};
 
+use crate::spill::Spill;
 use crate::{Error, Result};
 
 /// Most bytes of a row that the engine `row_shuffle` takes.
@@ -21,7 +27,7 @@ enum Store {
     Fixed,
     /// A byte for a bit.
     Bit,
-    /// Place and length in the column's bytes, as wide as the column's offsets.
+    /// Place and length in the heap, as wide as the column's offsets.
     Heap,
     /// The number of its row in the whole table: of all other types.
     Place,
@@ -35,7 +41,28 @@ struct Column {
     store: Store,
     /// The bit at the row's start that says that there is a value.
     valid: Option<usize>,
+    kind: DataType,
 }
+
+/// Where the values are that no row has.
+#[derive(Clone, Copy)]
+pub enum Values<'a> {
+    /// In columns of the whole table.
+    Columns(&'a [ArrayRef]),
+    /// Those of variable length in the heap of their part, all others in columns of the whole table.
+    Heaps(&'a [Spill], &'a [ArrayRef]),
+}
+
+impl<'a> Values<'a> {
+    fn columns(&self) -> &'a [ArrayRef] {
+        match self {
+            Values::Columns(columns) | Values::Heaps(_, columns) => columns,
+        }
+    }
+}
+
+/// A row and the number of its part.
+pub type Row<'a> = (u32, &'a [u8]);
 
 /// How the rows of a table look.
 #[derive(Clone, Debug)]
@@ -45,9 +72,10 @@ pub struct Form {
     pub row_bytes: usize,
 }
 
-fn store_of(kind: &DataType) -> (Store, usize) {
+fn store_of(kind: &DataType, heaps: bool) -> (Store, usize) {
     match kind {
         DataType::Boolean => (Store::Bit, 1),
+        DataType::Utf8View | DataType::BinaryView if heaps => (Store::Heap, 4),
         DataType::Utf8 | DataType::Binary => (Store::Heap, 4),
         DataType::LargeUtf8 | DataType::LargeBinary => (Store::Heap, 8),
         DataType::FixedSizeBinary(width) if *width > 0 => (Store::Fixed, *width as usize),
@@ -68,7 +96,7 @@ fn number(bytes: &[u8]) -> usize {
 }
 
 impl Form {
-    /// The form of a table's rows.
+    /// The form of a table's rows, with values of variable length in its columns.
     pub fn of(batch: &RecordBatch) -> Result<Form> {
         let nulls = batch.columns().iter().map(|c| c.null_count() > 0);
         Form::new(&batch.schema(), &nulls.collect::<Vec<bool>>())
@@ -76,16 +104,25 @@ impl Form {
 
     /// The form of rows with these columns, of which some have nulls.
     pub fn new(schema: &Schema, nulls: &[bool]) -> Result<Form> {
+        Form::made(schema, nulls, false)
+    }
+
+    /// The same with values of variable length in heaps of their own.
+    pub fn with_heaps(schema: &Schema, nulls: &[bool]) -> Result<Form> {
+        Form::made(schema, nulls, true)
+    }
+
+    fn made(schema: &Schema, nulls: &[bool], heaps: bool) -> Result<Form> {
         let kinds = schema.fields().iter().map(|field| field.data_type());
         let stored: Vec<_> = kinds
             .zip(nulls)
-            .map(|(kind, &nulls)| (store_of(kind), nulls))
+            .map(|(kind, &nulls)| (store_of(kind, heaps), nulls, kind.clone()))
             .collect();
         let has_bit = |store: Store, nulls: bool| nulls && !matches!(store, Store::Place);
         let bits = stored.iter().filter(|s| has_bit(s.0 .0, s.1)).count();
         let (mut at, mut bit) = (bits.div_ceil(8), 0);
         let mut columns = Vec::new();
-        for ((store, width), nulls) in stored {
+        for ((store, width), nulls, kind) in stored {
             let valid = has_bit(store, nulls).then_some(bit);
             bit += usize::from(valid.is_some());
             columns.push(Column {
@@ -93,6 +130,7 @@ impl Form {
                 width,
                 store,
                 valid,
+                kind,
             });
             at += if matches!(store, Store::Heap) {
                 2 * width
@@ -109,13 +147,63 @@ impl Form {
         Ok(Form { columns, row_bytes })
     }
 
-    /// Rows of a part of a table, in the order of their numbers in it; `first` is the number of its first row in the table.
-    pub fn encode(&self, part: &[ArrayRef], first: usize, order: &[u32]) -> Vec<u8> {
+    /// Rows of a part of a table, in the order of their numbers in it; `first` is the number of its first row in the table. Values of variable
+    /// length are added to the heap, or stay in their columns.
+    pub fn encode(
+        &self,
+        part: &[ArrayRef],
+        first: usize,
+        order: &[u32],
+        heap: Option<&mut Spill>,
+    ) -> Result<Vec<u8>> {
         let mut out = vec![0; order.len() * self.row_bytes];
+        let in_heap = heap.is_some();
         for (column, array) in self.columns.iter().zip(part) {
-            column.encode(array, first, order, &mut out, self.row_bytes);
+            if !(in_heap && matches!(column.store, Store::Heap)) {
+                column.encode(array, first, order, &mut out, self.row_bytes);
+            }
+            column.encode_nulls(array, order, &mut out, self.row_bytes);
         }
-        out
+        if let Some(heap) = heap {
+            self.fill(heap, part, order, &mut out)?;
+        }
+        Ok(out)
+    }
+
+    /// Adds values of variable length to a heap, row by row: those of a row are read together.
+    fn fill(
+        &self,
+        heap: &mut Spill,
+        part: &[ArrayRef],
+        order: &[u32],
+        out: &mut [u8],
+    ) -> Result<()> {
+        let columns = self.columns.iter().zip(part);
+        let columns = columns.filter(|(column, _)| matches!(column.store, Store::Heap));
+        let columns: Vec<_> = columns
+            .map(|(column, array)| (column, bytes_of(array), array.nulls()))
+            .collect();
+        let (start, mut added) = (heap.len(), Vec::new());
+        for (&row, out) in order.iter().zip(out.chunks_exact_mut(self.row_bytes)) {
+            let row = row as usize;
+            for (column, values, nulls) in &columns {
+                if nulls.is_some_and(|nulls| nulls.is_null(row)) {
+                    continue;
+                }
+                let (place, value) = (start + added.len() as u64, values(row));
+                let width = column.width;
+                if width == 4 && place > u32::MAX.into() {
+                    return Err(Error::new(
+                        "a partition has more than 4 GiB of text and bytes: more devices, or smaller namespaces, make partitions smaller",
+                    ));
+                }
+                let entry = &mut out[column.at..column.at + 2 * width];
+                entry[..width].copy_from_slice(&place.to_le_bytes()[..width]);
+                entry[width..].copy_from_slice(&value.len().to_le_bytes()[..width]);
+                added.extend_from_slice(value);
+            }
+        }
+        heap.append(&added)
     }
 
     /// Which columns are not in the rows.
@@ -124,33 +212,139 @@ impl Form {
         columns.map(|column| matches!(column.store, Store::Heap | Store::Place))
     }
 
-    /// Columns of rows, in the order of (part, row); what is in no row is in the columns of the whole table.
-    pub fn decode(
-        &self,
-        whole: &[ArrayRef],
-        which: &[usize],
-        parts: &[&[u8]],
-        order: &[(u32, u32)],
-    ) -> Result<Vec<ArrayRef>> {
-        let size = self.row_bytes;
-        let rows: Vec<&[u8]> = order
-            .iter()
-            .map(|&(part, row)| &parts[part as usize][row as usize * size..][..size])
+    /// Which columns the rows have the number of the row for.
+    pub fn by_place(&self) -> impl Iterator<Item = bool> + '_ {
+        let columns = self.columns.iter();
+        columns.map(|column| matches!(column.store, Store::Place))
+    }
+
+    /// A column with nulls for which rows have no bit.
+    pub fn unexpected_nulls(&self, part: &[ArrayRef]) -> Option<usize> {
+        let mut columns = self.columns.iter().zip(part);
+        columns.position(|(column, array)| {
+            let without = column.valid.is_none() && !matches!(column.store, Store::Place);
+            without && array.null_count() > 0
+        })
+    }
+
+    /// How many of these rows have no more than so many bytes of variable length in some columns together, but one at least.
+    pub fn within(&self, which: &[usize], rows: &[u8], most: usize) -> usize {
+        let columns = which.iter().map(|&n| &self.columns[n]);
+        let columns: Vec<&Column> = columns
+            .filter(|column| matches!(column.store, Store::Heap))
             .collect();
+        let rows = rows.chunks_exact(self.row_bytes);
+        let count = rows.len();
+        if columns.is_empty() {
+            return count;
+        }
+        let mut sum = 0usize;
+        let fits = rows.into_iter().take_while(|row| {
+            let bytes = columns.iter().map(|column| column.entry(row).1);
+            sum = bytes.fold(sum, usize::saturating_add);
+            sum <= most
+        });
+        fits.count().max(1).min(count)
+    }
+
+    /// Columns of rows, in their order.
+    pub fn decode(&self, values: Values, which: &[usize], rows: &[Row]) -> Result<Vec<ArrayRef>> {
         // A column may be asked for more than once.
         let mut done: HashMap<usize, ArrayRef> = HashMap::new();
+        if let Values::Heaps(heaps, _) = values {
+            let in_heap = |n: &usize| matches!(self.columns[*n].store, Store::Heap);
+            let mut of_heap: Vec<usize> = which.iter().copied().filter(in_heap).collect();
+            of_heap.sort_unstable();
+            of_heap.dedup();
+            let columns: Vec<&Column> = of_heap.iter().map(|&n| &self.columns[n]).collect();
+            let read = read_heaps(&columns, heaps, rows)?;
+            for ((n, column), (ends, bytes)) in of_heap.iter().zip(&columns).zip(read) {
+                done.insert(*n, column.of_bytes(rows, ends, bytes)?);
+            }
+        }
         which
             .iter()
             .map(|&n| {
                 if let Some(array) = done.get(&n) {
                     return Ok(array.clone());
                 }
-                let array = self.columns[n].decode(&whole[n], &rows)?;
+                let array = self.columns[n].decode(&values.columns()[n], rows)?;
                 done.insert(n, array.clone());
                 Ok(array)
             })
             .collect()
     }
+}
+
+/// The bytes of a column's values.
+fn bytes_of<'a>(array: &'a ArrayRef) -> Box<dyn Fn(usize) -> &'a [u8] + 'a> {
+    match array.data_type() {
+        DataType::Utf8 => {
+            let array = array.as_bytes::<Utf8Type>();
+            Box::new(|row| array.value(row).as_bytes())
+        }
+        DataType::LargeUtf8 => {
+            let array = array.as_bytes::<LargeUtf8Type>();
+            Box::new(|row| array.value(row).as_bytes())
+        }
+        DataType::Utf8View => {
+            let array = array.as_string_view();
+            Box::new(|row| array.value(row).as_bytes())
+        }
+        DataType::BinaryView => {
+            let array = array.as_binary_view();
+            Box::new(|row| array.value(row))
+        }
+        DataType::LargeBinary => {
+            let array = array.as_bytes::<LargeBinaryType>();
+            Box::new(|row| array.value(row))
+        }
+        _ => {
+            let array = array.as_bytes::<BinaryType>();
+            Box::new(|row| array.value(row))
+        }
+    }
+}
+
+/// Where values of a column end, as its offsets, and their bytes.
+type Bytes = (MutableBuffer, MutableBuffer);
+
+/// What rows have in heaps, by column.
+fn read_heaps(columns: &[&Column], heaps: &[Spill], rows: &[Row]) -> Result<Vec<Bytes>> {
+    let mut out: Vec<Bytes> = columns
+        .iter()
+        .map(|column| {
+            let mut ends = MutableBuffer::with_capacity((rows.len() + 1) * column.width);
+            ends.extend_from_slice(&0u64.to_le_bytes()[..column.width]);
+            (ends, MutableBuffer::new(0))
+        })
+        .collect();
+    if columns.is_empty() {
+        return Ok(out);
+    }
+    let mut record = Vec::new();
+    for (part, row) in rows {
+        let entries = columns.iter().map(|column| column.entry(row));
+        let entries = entries.filter(|(_, bytes)| *bytes > 0);
+        let (from, to) = entries.fold((usize::MAX, 0), |(from, to), (place, bytes)| {
+            (from.min(place), to.max(place.saturating_add(bytes)))
+        });
+        let from = from.min(to);
+        let heap = heaps.get(*part as usize).ok_or_else(out_of_heap)?;
+        if !heap.has(from as u64, to - from) {
+            return Err(out_of_heap());
+        }
+        record.resize(to - from, 0);
+        heap.read(from as u64, &mut record)?;
+        for (column, (ends, values)) in columns.iter().zip(&mut out) {
+            let (place, bytes) = column.entry(row);
+            if bytes > 0 {
+                values.extend_from_slice(&record[place - from..][..bytes]);
+            }
+            ends.extend_from_slice(&values.len().to_le_bytes()[..column.width]);
+        }
+    }
+    Ok(out)
 }
 
 impl Column {
@@ -193,51 +387,91 @@ impl Column {
                 }
             }
         }
-        if let (Some(bit), Some(nulls)) = (self.valid, array.nulls()) {
-            for (&row, out) in order.iter().zip(out.chunks_exact_mut(row_bytes)) {
-                out[bit / 8] |= u8::from(nulls.is_valid(row as usize)) << (bit % 8);
-            }
+    }
+
+    fn encode_nulls(&self, array: &ArrayRef, order: &[u32], out: &mut [u8], row_bytes: usize) {
+        let Some(bit) = self.valid else {
+            return;
+        };
+        // Other parts may have some where this one has none.
+        let nulls = array.nulls();
+        for (&row, out) in order.iter().zip(out.chunks_exact_mut(row_bytes)) {
+            let valid = nulls.is_none_or(|nulls| nulls.is_valid(row as usize));
+            out[bit / 8] |= u8::from(valid) << (bit % 8);
         }
     }
 
-    fn decode(&self, whole: &ArrayRef, rows: &[&[u8]]) -> Result<ArrayRef> {
-        let (at, width) = (self.at, self.width);
-        let nulls = self.valid.map(|bit| {
-            let valid = |n: usize| rows[n][bit / 8] >> (bit % 8) & 1 == 1;
+    /// Place and length in the heap.
+    fn entry(&self, row: &[u8]) -> (usize, usize) {
+        let entry = &row[self.at..self.at + 2 * self.width];
+        (number(&entry[..self.width]), number(&entry[self.width..]))
+    }
+
+    fn nulls(&self, rows: &[Row]) -> Option<NullBuffer> {
+        self.valid.map(|bit| {
+            let valid = |n: usize| rows[n].1[bit / 8] >> (bit % 8) & 1 == 1;
             NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), valid))
-        });
-        let builder = ArrayData::builder(whole.data_type().clone())
+        })
+    }
+
+    /// A column of values of variable length.
+    fn of_bytes(
+        &self,
+        rows: &[Row],
+        ends: MutableBuffer,
+        values: MutableBuffer,
+    ) -> Result<ArrayRef> {
+        // Views of an array with offsets.
+        let kind = match &self.kind {
+            DataType::Utf8View => DataType::Utf8,
+            DataType::BinaryView => DataType::Binary,
+            kind => kind.clone(),
+        };
+        let builder = ArrayData::builder(kind).len(rows.len());
+        let builder = builder.nulls(self.nulls(rows));
+        let builder = builder.add_buffer(ends.into()).add_buffer(values.into());
+        let array = builder.build().map(make_array).map_err(Error::new)?;
+        Ok(match &self.kind {
+            DataType::Utf8View => Arc::new(StringViewArray::from(array.as_bytes::<Utf8Type>())),
+            DataType::BinaryView => Arc::new(BinaryViewArray::from(array.as_bytes::<BinaryType>())),
+            _ => array,
+        })
+    }
+
+    fn decode(&self, whole: &ArrayRef, rows: &[Row]) -> Result<ArrayRef> {
+        let (at, width) = (self.at, self.width);
+        let rows_of = || rows.iter().map(|(_, row)| row);
+        let builder = ArrayData::builder(self.kind.clone())
             .len(rows.len())
-            .nulls(nulls);
+            .nulls(self.nulls(rows));
         let builder = match self.store {
             Store::Fixed => {
                 let mut values = MutableBuffer::with_capacity(rows.len() * width);
-                for row in rows {
+                for row in rows_of() {
                     values.extend_from_slice(&row[at..at + width]);
                 }
                 builder.add_buffer(values.into())
             }
             Store::Bit => {
-                let bits = BooleanBuffer::collect_bool(rows.len(), |n| rows[n][at] != 0);
+                let bits = BooleanBuffer::collect_bool(rows.len(), |n| rows[n].1[at] != 0);
                 builder.add_buffer(bits.into_inner())
             }
             Store::Heap => {
                 let data = whole.to_data();
                 let heap = &data.buffers()[1];
                 let mut ends = MutableBuffer::with_capacity((rows.len() + 1) * width);
-                let mut values = MutableBuffer::with_capacity(heap.len());
+                let mut values = MutableBuffer::new(0);
                 ends.extend_from_slice(&0u64.to_le_bytes()[..width]);
-                for row in rows {
-                    let entry = &row[at..at + 2 * width];
-                    let (start, bytes) = (number(&entry[..width]), number(&entry[width..]));
+                for row in rows_of() {
+                    let (start, bytes) = self.entry(row);
                     let end = start.checked_add(bytes).ok_or_else(out_of_heap)?;
                     values.extend_from_slice(heap.get(start..end).ok_or_else(out_of_heap)?);
                     ends.extend_from_slice(&values.len().to_le_bytes()[..width]);
                 }
-                builder.add_buffer(ends.into()).add_buffer(values.into())
+                return self.of_bytes(rows, ends, values);
             }
             Store::Place => {
-                let numbers = rows.iter().map(|row| number(&row[at..at + 8]) as u64);
+                let numbers = rows_of().map(|row| number(&row[at..at + 8]) as u64);
                 let numbers = UInt64Array::from_iter_values(numbers);
                 let check_bounds = true;
                 return take(whole, &numbers, Some(TakeOptions { check_bounds }))

@@ -1,30 +1,45 @@
 //! What came from the devices, as one table.
 
+use std::ops::Range;
+
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_row::Rows;
+use arrow_row::Rows as Keys;
 use arrow_schema::SchemaRef;
 
 use crate::bench::{Failure, Outcome};
-use crate::form::Form;
+use crate::form::{Form, Row, Values};
 use crate::key::{prefix, Compared, Key};
-use crate::merge::{check, merge, order, Arrival, Run};
+use crate::merge::{Merge, Run};
 use crate::report::{Device, Stage};
-use crate::{Error, Report, Result};
+use crate::rows::Rows;
+use crate::{Error, Progress, Report, Result};
 
-/// Whether rows have keys that an engine took for equal, of partitions whose first key is so.
-pub type Alike<'a> = dyn Fn(&ArrayRef) -> Result<Box<dyn Fn(usize, usize) -> bool>> + 'a;
+/// Rows of a batch of the sorted table, and of those that are looked at together.
+const BATCH: usize = 16 << 10;
+/// Bytes that they have in fixed form, and as many of variable length, if that is fewer rows.
+const BATCH_BYTES: usize = 16 << 20;
+/// Bytes of rows and keys that the runs of a merge have at hand.
+const MERGE_BYTES: usize = 16 << 20;
+/// What a key takes beside its row there.
+const KEY_BYTES: usize = 64;
+
+/// Takes batches of the sorted table.
+pub type Sink<'a> = dyn FnMut(RecordBatch) -> Result<()> + Send + 'a;
+
+/// Whether an engine took the keys of two rows for equal.
+type Equal<'a> = Box<dyn Fn(usize, usize) -> bool + 'a>;
+/// The same, of rows whose first key is so.
+pub type Alike<'a> = dyn Fn(&ArrayRef) -> Result<Equal<'static>> + 'a;
 
 /// How rows become a table.
 pub struct Gather<'a> {
     pub key: &'a Key,
     pub form: &'a Form,
-    /// Of the whole table: for what is not in the rows.
-    pub columns: &'a [ArrayRef],
+    /// What is not in the rows.
+    pub values: Values<'a>,
     pub schema: SchemaRef,
     /// Of sorts by a key that is not that of the rows' order; without it the beginning of the normalised key, if it is that.
     pub alike: Option<&'a Alike<'a>>,
-    /// How a partition's rows come, with so many nulls of the first key among so many rows.
-    pub arrival: &'a dyn Fn(usize, usize, usize) -> Arrival,
 }
 
 impl Gather<'_> {
@@ -35,90 +50,315 @@ impl Gather<'_> {
         outcomes: Vec<Outcome>,
         failures: Vec<Failure>,
         report: &mut Report,
-    ) -> Result<RecordBatch> {
-        let Gather { key, form, .. } = self;
+        progress: &Progress,
+        sink: &mut Sink,
+    ) -> Result<()> {
         report.devices = vec![Device::default(); devices];
-        let mut orders = Vec::new();
-        for outcome in &outcomes {
-            let part = outcome.done.rows.as_slice();
-            let count = part.len() / form.row_bytes;
-            let given: Vec<u32> = (0..count as u32).collect();
-            let columns = self.keys(part, &given)?;
-            let nulls = match key.columns.len() == 1 || self.alike.is_some() {
-                true => columns[0].logical_null_count(),
-                false => 0,
+        let (mut parts, mut runs) = (Vec::new(), Vec::new());
+        for mut outcome in outcomes {
+            let mut put_in_order = InOrder {
+                gather: self,
+                partition: outcome.partition,
+                sorted: outcome.done.sorted,
+                ties: 0,
+                nulls: 0,
+                runs: Vec::new(),
             };
-            let arrival = (self.arrival)(outcome.partition, nulls, count);
-            let rows = key.rows(&columns)?;
-            let order = match self.alike {
-                // Nulls within values are last in the keys that stand on the device, wherever they are wanted.
-                Some(_) if columns[0].data_type().is_nested() => {
-                    report.ties += count as u64;
-                    let mut order = given;
-                    order.sort_by(|&a, &b| rows.row(a as usize).cmp(&rows.row(b as usize)));
-                    order
-                }
-                Some(alike) => {
-                    let alike = alike(&columns[0])?;
-                    let ties = &mut report.ties;
-                    order(&rows, arrival, key.nulls_first, Some(&*alike), ties)
-                }
-                None => {
-                    let alike = |a, b| begin_alike(&rows, a, b);
-                    let alike: &dyn Fn(usize, usize) -> bool = &alike;
-                    let alike = (key.compared == Compared::Prefix).then_some(alike);
-                    order(&rows, arrival, key.nulls_first, alike, &mut report.ties)
-                }
-            };
-            check(&rows, &order, || {
-                format!("partition {} came back with", outcome.partition)
-            })?;
-            orders.push(order);
+            put_in_order.run(&mut outcome.done.rows, progress)?;
+            let InOrder {
+                ties,
+                nulls,
+                runs: found,
+                ..
+            } = put_in_order;
+            report.ties += ties;
+            runs.extend(found.into_iter().map(|rows| (parts.len(), rows)));
             let device = &mut report.devices[outcome.device];
-            device.rows += count;
+            device.rows += outcome.done.rows.count();
             device.nulls += nulls;
             device.partitions += 1;
-            let stages = outcome.done.stages.iter().cloned();
+            let stages = outcome.done.stages.into_iter();
             device.stages.extend(stages.map(|stage| Stage {
                 partition: outcome.partition,
                 ..stage
             }));
-            device.looks.push(outcome.done.looks.clone());
+            device.looks.push(outcome.done.looks);
+            parts.push((outcome.partition as u32, outcome.done.rows));
         }
         for failure in failures {
             report.devices[failure.device].failed = Some(failure.error);
         }
-        let order = self.merge(&outcomes, orders)?;
-        let all: Vec<usize> = (0..self.columns.len()).collect();
-        let parts: Vec<&[u8]> = outcomes.iter().map(|o| o.done.rows.as_slice()).collect();
-        let columns = form.decode(self.columns, &all, &parts, &order)?;
-        RecordBatch::try_new(self.schema.clone(), columns).map_err(Error::new)
+        let mut out = Out::new(self.form, self.values, &self.schema, progress, sink);
+        match &runs[..] {
+            [(part, rows)] => {
+                let (number, part) = &parts[*part];
+                out.all(*number, part, rows.clone())?;
+            }
+            _ => {
+                let block = MERGE_BYTES / runs.len().max(1) / (self.form.row_bytes + KEY_BYTES);
+                let runs = runs.into_iter().map(|(part, rows)| Spilled {
+                    gather: self,
+                    number: parts[part].0,
+                    rows: &parts[part].1,
+                    left: rows,
+                    at_hand: Vec::new(),
+                });
+                let mut merge = Merge::new(runs.collect(), block)?;
+                while let Some((run, _, at)) = merge.next() {
+                    out.add(run.number, self.row(&run.at_hand, at))?;
+                    merge.advance()?;
+                }
+            }
+        }
+        out.flush()
+    }
+
+    /// A row of some that stand together.
+    fn row<'r>(&self, rows: &'r [u8], at: usize) -> &'r [u8] {
+        &rows[at * self.form.row_bytes..][..self.form.row_bytes]
     }
 
     /// The key's columns of rows of a partition.
-    fn keys(&self, part: &[u8], rows: &[u32]) -> Result<Vec<ArrayRef>> {
-        let rows: Vec<(u32, u32)> = rows.iter().map(|&row| (0, row)).collect();
-        self.form
-            .decode(self.columns, &self.key.columns, &[part], &rows)
-    }
-
-    /// All rows in order, as (partition, row).
-    fn merge(&self, outcomes: &[Outcome], mut orders: Vec<Vec<u32>>) -> Result<Vec<(u32, u32)>> {
-        if orders.len() == 1 {
-            let only = orders.pop().unwrap_or_default();
-            return Ok(only.into_iter().map(|row| (0, row)).collect());
-        }
-        let runs = outcomes.iter().zip(orders).map(|(outcome, order)| {
-            let part = outcome.done.rows.as_slice();
-            let keys = move |rows: &[u32]| self.key.rows(&self.keys(part, rows)?);
-            Run::new(order, Box::new(keys))
-        });
-        let runs: Result<Vec<Run>> = runs.collect();
-        merge(runs?)
+    fn keys(&self, partition: u32, rows: &[u8]) -> Result<Vec<ArrayRef>> {
+        let rows = rows.chunks_exact(self.form.row_bytes);
+        let rows: Vec<Row> = rows.map(|row| (partition, row)).collect();
+        self.form.decode(self.values, &self.key.columns, &rows)
     }
 }
 
+/// How many rows are looked at together.
+fn most(form: &Form) -> usize {
+    (BATCH_BYTES / form.row_bytes).clamp(1, BATCH)
+}
+
 /// Whether the beginnings of normalised keys are the same.
-pub fn begin_alike(rows: &Rows, a: usize, b: usize) -> bool {
+pub fn begin_alike(rows: &Keys, a: usize, b: usize) -> bool {
     prefix(rows, a) == prefix(rows, b)
+}
+
+/// Finds how a partition's rows are in order.
+///
+/// Where the engine has not compared whole keys, rows that it took for equal stand together, and are put in order here as far as they are looked at
+/// together. Where that ends within such rows, and where nulls stand at the end where they are not wanted, one run ends and the next one begins: the
+/// merge does the rest.
+struct InOrder<'a> {
+    gather: &'a Gather<'a>,
+    partition: usize,
+    /// Rows that the engine sorted; the others stand behind.
+    sorted: usize,
+    /// Rows that were compared with others.
+    ties: u64,
+    /// Rows without a first key.
+    nulls: usize,
+    runs: Vec<Range<usize>>,
+}
+
+impl InOrder<'_> {
+    fn run(&mut self, rows: &mut Rows, progress: &Progress) -> Result<()> {
+        let Gather { key, form, .. } = self.gather;
+        let (count, row_bytes) = (rows.count(), form.row_bytes);
+        // The row before, and those that are looked at.
+        let mut bytes: Vec<u8> = Vec::new();
+        let (mut first, mut begin, mut ends) = (0, 0, 0);
+        while first < count {
+            if !progress.go_on() {
+                return Err(progress.why(""));
+            }
+            let before = bytes.len() / row_bytes;
+            let stop = if first < self.sorted {
+                self.sorted
+            } else {
+                count
+            };
+            let end = stop.min(first + most(form));
+            rows.read(first..end, &mut bytes)?;
+            let new = form.within(&key.columns, &bytes[before * row_bytes..], BATCH_BYTES);
+            bytes.truncate((before + new) * row_bytes);
+            let columns = self.gather.keys(self.partition as u32, &bytes)?;
+            let keys = key.rows(&columns)?;
+            let nulls = columns[0].logical_nulls();
+            let null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+            if key.columns.len() == 1 || self.gather.alike.is_some() {
+                self.nulls += (before..before + new).filter(|&row| null(row)).count();
+            }
+            let alike = self.alike(&columns[0], &keys)?;
+            let mut order: Vec<usize> = (before..before + new).collect();
+            if let (Some(alike), true) = (&alike, first < self.sorted) {
+                self.ties += put_in_order(&keys, alike, &mut order);
+            }
+            let mut last = (before > 0).then_some(0);
+            for (n, &row) in order.iter().enumerate() {
+                if last.is_some_and(|last| keys.row(last) > keys.row(row)) {
+                    let last = last.unwrap_or_default();
+                    let cut = n == 0 && alike.as_ref().is_some_and(|alike| alike(last, row));
+                    let behind = first + n == self.sorted;
+                    let other_end = self.gather.alike.is_some() && null(last) != null(row);
+                    ends += usize::from(!cut);
+                    if !(cut || behind || other_end) || ends > 1 {
+                        let partition = self.partition;
+                        return Err(Error::new(format!(
+                            "partition {partition} came back with rows that are not in order"
+                        )));
+                    }
+                    self.runs.push(begin..first + n);
+                    begin = first + n;
+                }
+                last = Some(row);
+            }
+            if !order.is_sorted() {
+                let mut turned = Vec::with_capacity(new * row_bytes);
+                for &row in &order {
+                    turned.extend_from_slice(self.gather.row(&bytes, row));
+                }
+                rows.write(first, &turned)?;
+            }
+            let last = order.last().map_or(0, |&last| last);
+            bytes.copy_within(last * row_bytes..(last + 1) * row_bytes, 0);
+            bytes.truncate(row_bytes);
+            first += new;
+        }
+        if begin < count {
+            self.runs.push(begin..count);
+        }
+        Ok(())
+    }
+
+    /// Whether the engine took rows for equal; nothing if it compared whole keys.
+    fn alike<'k>(&self, column: &ArrayRef, keys: &'k Keys) -> Result<Option<Equal<'k>>> {
+        Ok(match self.gather.alike {
+            // Nulls within values are last in the keys that stand on the device, wherever they are wanted.
+            Some(_) if column.data_type().is_nested() => Some(Box::new(|_, _| true)),
+            Some(alike) => Some(alike(column)?),
+            None if self.gather.key.compared == Compared::Prefix => {
+                Some(Box::new(|a, b| begin_alike(keys, a, b)))
+            }
+            None => None,
+        })
+    }
+}
+
+/// Puts rows that are alike, which stand together, in order; how many they are.
+fn put_in_order(keys: &Keys, alike: &dyn Fn(usize, usize) -> bool, order: &mut [usize]) -> u64 {
+    let (mut start, mut ties) = (0, 0);
+    while start < order.len() {
+        let same = order[start..]
+            .iter()
+            .take_while(|&&n| alike(order[start], n));
+        let end = start + same.count().max(1);
+        if end - start > 1 {
+            ties += (end - start) as u64;
+            order[start..end].sort_by(|&a, &b| keys.row(a).cmp(&keys.row(b)));
+        }
+        start = end;
+    }
+    ties
+}
+
+/// A run of rows of a partition.
+struct Spilled<'a> {
+    gather: &'a Gather<'a>,
+    /// The partition's.
+    number: u32,
+    rows: &'a Rows,
+    left: Range<usize>,
+    at_hand: Vec<u8>,
+}
+
+impl Run for Spilled<'_> {
+    fn next_block(&mut self, most: usize) -> Result<Option<Keys>> {
+        self.at_hand.clear();
+        if self.left.is_empty() {
+            return Ok(None);
+        }
+        let Gather { key, form, .. } = self.gather;
+        let end = self.left.end.min(self.left.start + most);
+        self.rows.read(self.left.start..end, &mut self.at_hand)?;
+        let bytes = most * KEY_BYTES;
+        let count = form.within(&key.columns, &self.at_hand, bytes);
+        self.at_hand.truncate(count * form.row_bytes);
+        self.left.start += count;
+        let keys = self.gather.keys(self.number, &self.at_hand)?;
+        key.rows(&keys).map(Some)
+    }
+}
+
+/// Rows that become a batch.
+pub struct Out<'a, 's> {
+    form: &'a Form,
+    values: Values<'a>,
+    schema: &'a SchemaRef,
+    progress: &'a Progress,
+    sink: &'a mut Sink<'s>,
+    most: usize,
+    /// Every column's number.
+    all: Vec<usize>,
+    /// Of each row.
+    parts: Vec<u32>,
+    bytes: Vec<u8>,
+}
+
+impl<'a, 's> Out<'a, 's> {
+    /// Of rows of this form.
+    pub fn new(
+        form: &'a Form,
+        values: Values<'a>,
+        schema: &'a SchemaRef,
+        progress: &'a Progress,
+        sink: &'a mut Sink<'s>,
+    ) -> Out<'a, 's> {
+        Out {
+            form,
+            values,
+            schema,
+            progress,
+            sink,
+            most: most(form),
+            all: (0..schema.fields().len()).collect(),
+            parts: Vec::new(),
+            bytes: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, part: u32, row: &[u8]) -> Result<()> {
+        self.parts.push(part);
+        self.bytes.extend_from_slice(row);
+        match self.parts.len() < self.most {
+            true => Ok(()),
+            false => self.flush(),
+        }
+    }
+
+    /// Adds rows of a part that follow each other.
+    pub fn all(&mut self, part: u32, rows: &Rows, which: Range<usize>) -> Result<()> {
+        for first in which.clone().step_by(self.most) {
+            let end = which.end.min(first + self.most);
+            rows.read(first..end, &mut self.bytes)?;
+            self.parts.resize(end - first, part);
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Gives all rows away.
+    fn flush(&mut self) -> Result<()> {
+        let (form, row_bytes) = (self.form, self.form.row_bytes);
+        let mut done = 0;
+        while done < self.parts.len() {
+            if !self.progress.go_on() {
+                return Err(self.progress.why(""));
+            }
+            let left = &self.bytes[done * row_bytes..];
+            let count = form.within(&self.all, left, BATCH_BYTES);
+            let rows = left.chunks_exact(row_bytes).take(count);
+            let parts = self.parts[done..].iter().copied();
+            let rows: Vec<Row> = parts.zip(rows).collect();
+            let columns = form.decode(self.values, &self.all, &rows)?;
+            let batch = RecordBatch::try_new(self.schema.clone(), columns);
+            (self.sink)(batch.map_err(Error::new)?)?;
+            done += count;
+        }
+        self.parts.clear();
+        self.bytes.clear();
+        Ok(())
+    }
 }

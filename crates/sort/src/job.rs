@@ -1,16 +1,18 @@
 //! What one device does with a partition of a table.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use driver::{Completion, Controller, Error, Host};
 use sim::{Clock, Time};
 use spec::nvme::Sqe;
 
-use crate::digest;
 use crate::pages::Shape as Pages;
 use crate::report::Stage;
 use crate::room::{unit, Room};
-use crate::transfer::{get, put};
+use crate::rows::Rows;
+use crate::spill::{Spill, Spills};
+use crate::transfer::{get, or_end, put, Data, Target};
 use crate::watch::{Look, Watch, INTERVAL};
 use crate::Progress;
 
@@ -129,7 +131,9 @@ pub struct Job {
     pub source: Source,
     pub work: Work,
     /// What goes to the device before.
-    pub put: Vec<(Range<u64>, Vec<u8>)>,
+    pub put: Vec<(Range<u64>, Arc<Spill>)>,
+    /// Where the rows come back to.
+    pub spills: Spills,
     pub decode: Option<Decode>,
     pub opcodes: Opcodes,
     /// The sorter's argument.
@@ -141,7 +145,9 @@ pub struct Job {
 /// What a device has done.
 pub struct Done {
     /// The sorted rows, and behind them those that the engine did not sort.
-    pub rows: Vec<u8>,
+    pub rows: Rows,
+    /// How many the engine sorted.
+    pub sorted: usize,
     /// Of these rows.
     pub digest: u64,
     pub stages: Vec<Stage>,
@@ -160,7 +166,8 @@ impl Job {
         let Job { shape, .. } = self;
         let (source, work) = (&self.source, &self.work);
         if !self.put.is_empty() {
-            stages.put(&self.put)?;
+            let parts = self.put.iter();
+            stages.put(parts.map(|(place, data)| (place, &**data as &dyn Data)))?;
         }
         let count = shape.sorted as u32;
         let mut steps = Vec::new();
@@ -212,22 +219,28 @@ impl Job {
             Some(lists) if !steps.is_empty() => stages.list(&lists, &work.scratch, &steps)?,
             _ => steps.iter().try_for_each(|step| stages.command(step))?,
         }
-        let mut rows = vec![0; shape.rows * shape.row_bytes];
-        let (sorted, others) = rows.split_at_mut(shape.sorted * shape.row_bytes);
-        let behind = source.table.start + sorted.len() as u64;
-        stages.get([(work.target.start, sorted), (behind, others)])?;
+        let sorted = (shape.sorted * shape.row_bytes) as u64;
+        let all = (shape.rows * shape.row_bytes) as u64;
+        let mut rows = or_end(self.spills.zeros(all), progress)?;
+        let parts = [
+            (work.target.start, 0..sorted),
+            (source.table.start + sorted, sorted..all),
+        ];
+        stages.get(&parts, &mut rows)?;
+        let rows = Rows::new(rows, shape.row_bytes);
         let Stages {
             done: stages,
             watch,
             ..
         } = stages;
-        let digest = digest::of_rows(&rows, shape.row_bytes);
+        let digest = or_end(rows.digest(), progress)?;
         if self.digest.is_some_and(|wanted| wanted != digest) {
             let wrong = "the rows that came back are not those of the table";
             return Err(Error::Misbehaviour(wrong.into()));
         }
         Ok(Done {
             rows,
+            sorted: shape.sorted,
             digest,
             stages,
             looks: watch.looks,
@@ -272,24 +285,27 @@ impl<'a, H: Host> Stages<'a, H> {
     }
 
     /// Writes bytes to their places.
-    pub fn put(&mut self, parts: &[(Range<u64>, Vec<u8>)]) -> driver::Result<()> {
+    pub fn put<'d>(
+        &mut self,
+        parts: impl IntoIterator<Item = (&'d Range<u64>, &'d dyn Data)>,
+    ) -> driver::Result<()> {
         let (begin, mut bytes, mut commands) = (self.controller.now(), 0, 0);
         for (place, data) in parts {
             let watch = &mut self.watch;
             commands += put(self.controller, place.start, data, self.progress, watch)?;
-            bytes += data.len() as u64;
+            bytes += data.bytes();
         }
         self.end("put", begin, bytes, commands);
         Ok(())
     }
 
-    /// Reads bytes from places on.
-    pub fn get<const N: usize>(&mut self, parts: [(u64, &mut [u8]); N]) -> driver::Result<()> {
+    /// Reads bytes from places on, each to its place in the target.
+    pub fn get(&mut self, parts: &[(u64, Range<u64>)], out: &mut dyn Target) -> driver::Result<()> {
         let (begin, mut bytes, mut commands) = (self.controller.now(), 0, 0);
-        for (place, out) in parts {
-            bytes += out.len() as u64;
-            let watch = &mut self.watch;
-            commands += get(self.controller, place, out, self.progress, watch)?;
+        for (start, place) in parts {
+            bytes += place.end - place.start;
+            let (place, watch) = (place.clone(), &mut self.watch);
+            commands += get(self.controller, *start, out, place, self.progress, watch)?;
         }
         self.end("get", begin, bytes, commands);
         Ok(())
@@ -338,7 +354,8 @@ impl<'a, H: Host> Stages<'a, H> {
         let mut completion = self.execute(list)?;
         let end = self.controller.now();
         let watch = &mut self.watch;
-        get(self.controller, place.start, &mut data, &aside, watch)?;
+        let all = 0..data.len() as u64;
+        get(self.controller, place.start, &mut data, all, &aside, watch)?;
         let reports = &data[ENTRY * steps.len()..];
         let dword = |step: usize, n: usize| {
             let bytes = &reports[ENTRY * step + 4 * n..][..4];

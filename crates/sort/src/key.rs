@@ -40,7 +40,6 @@ pub struct Key {
     pub bytes: usize,
     /// The sorter's argument.
     pub kind: u32,
-    pub nulls_first: bool,
     /// The greatest of the first column is first.
     descending: bool,
     /// In words.
@@ -133,7 +132,6 @@ impl Key {
             compared,
             bytes,
             kind: kind | INDEXES_ONLY,
-            nulls_first: by[0].nulls_first,
             descending: by[0].descending,
             text,
         })

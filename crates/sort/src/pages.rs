@@ -1,7 +1,6 @@
 //! A key column as it is in its Parquet file: the values of its dictionary, and its keys in runs (RLE and bit-packed), for the
 //! engine `dict_decode`.
 
-use arrow_array::Array;
 use arrow_buffer::NullBuffer;
 use bytes::Bytes;
 use parquet::basic::{Encoding, Type};
@@ -9,12 +8,16 @@ use parquet::column::page::Page;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use crate::guard::guarded;
+use crate::input::Input;
 use crate::key::{Compared, Key};
-use crate::{Error, Result, Table};
+use crate::source::Source;
+use crate::{Error, Result};
 
 /// Values, and their bytes, that the engine has room for.
 const MOST_ENTRIES: usize = 65536;
 const MOST_BYTES: usize = 512 << 10;
+/// Bytes of memory that the keys of all rows may take on the host.
+const MOST_HELD: usize = 64 << 20;
 /// Values of a group of packed keys.
 const GROUP: usize = 8;
 
@@ -75,6 +78,8 @@ pub struct Column {
     width: usize,
     value_bytes: usize,
     runs: Vec<Run>,
+    /// Bytes of memory that the runs take.
+    held: usize,
     nulls: Option<NullBuffer>,
 }
 
@@ -152,24 +157,25 @@ fn split(bytes: &Bytes, at: usize) -> Option<(Bytes, Bytes)> {
 
 impl Column {
     /// The key of a table as it is in its file, if the engine can decode that: dictionaries that fit, all pages with keys, numbers of 4 or 8 bytes.
-    pub fn of(table: &Table, key: &Key) -> Option<Column> {
-        let file = table.file.clone()?;
+    /// `valid` says which rows have one, if not all have.
+    pub fn of(source: &Source, key: &Key, valid: Option<&NullBuffer>) -> Option<Column> {
+        let file = source.parquet()?;
         let (&[column], Compared::Plain { .. }) = (&key.columns[..], key.compared) else {
             return None;
         };
-        let schema = table.schema();
+        let schema = source.schema();
         let name = schema.field(column).name().clone();
-        let array = table.batch.column(column);
         let empty = Column {
             dictionary: Vec::new(),
             entries: 0,
             width: 0,
             value_bytes: key.bytes,
             runs: Vec::new(),
-            nulls: array.nulls().cloned(),
+            held: 0,
+            nulls: valid.cloned(),
         };
-        // The table has been read: what is odd here goes the other way.
-        let read = || empty.read(file, &name, array.len()).map_err(Error::new);
+        // What is odd here goes the other way.
+        let read = || empty.read(file, &name, source.rows()).map_err(Error::new);
         guarded("no pages", || -> Result<Option<Column>> { read() })
             .ok()
             .flatten()
@@ -177,7 +183,7 @@ impl Column {
 
     fn read(
         mut self,
-        file: Bytes,
+        file: Input,
         name: &str,
         rows: usize,
     ) -> parquet::errors::Result<Option<Column>> {
@@ -311,6 +317,10 @@ impl Column {
             if count == 0 {
                 return None;
             }
+            self.held += size_of::<Run>() + bytes;
+            if self.held > MOST_HELD {
+                return None;
+            }
             let keys = if packed {
                 Keys::Packed(keys)
             } else {
@@ -398,6 +408,7 @@ mod tests {
 
     use super::*;
     use crate::order::parse;
+    use crate::Table;
 
     /// What the engine makes of it.
     fn decode(pages: &Pages, count: usize) -> Vec<u8> {
@@ -455,10 +466,15 @@ mod tests {
         Table::read(crate::Format::Parquet, file).unwrap()
     }
 
+    fn of(table: &Table, key: &Key) -> Option<Column> {
+        let valid = table.batch.column(0).nulls();
+        Column::of(&table.into(), key, valid)
+    }
+
     /// Parts of a column are what the values are.
     fn check(table: &Table, random: &mut Random) {
         let key = Key::of(&table.schema(), &parse("key").unwrap()).unwrap();
-        let column = Column::of(table, &key).expect("the engine can decode it");
+        let column = of(table, &key).expect("the engine can decode it");
         let rows = table.batch.num_rows() as u64;
         for _ in 0..60 {
             let from = random.below(rows - 1) as u32;
@@ -535,11 +551,11 @@ mod tests {
         // More different values than the engine has room for.
         let many = Int64Array::from_iter_values(0..70_000);
         let many = parquet(Arc::new(many), WriterVersion::PARQUET_1_0, true, 1 << 20);
-        assert!(Column::of(&many, &key(&many)).is_none());
+        assert!(of(&many, &key(&many)).is_none());
         let short = Int16Array::from(vec![1, 2, 1]);
         let short = parquet(Arc::new(short), WriterVersion::PARQUET_1_0, true, 1 << 20);
         assert_eq!(key(&short).bytes, 4);
         let memory = Table::from(short.batch.clone());
-        assert!(Column::of(&memory, &key(&memory)).is_none());
+        assert!(of(&memory, &key(&memory)).is_none());
     }
 }

@@ -1,11 +1,13 @@
-//! A sort of a table in memory: what it needs is known before any device is built.
+//! A sort of a table: what it needs is known before any device is built.
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use arrow_array::RecordBatch;
+use arrow_array::{new_empty_array, ArrayRef, RecordBatch};
+use arrow_buffer::NullBuffer;
+use arrow_select::concat::{concat, concat_batches};
 use design::Design;
 use device::Factory;
 use driver::control::block;
@@ -13,34 +15,64 @@ use serde_json::{json, Value};
 
 use crate::bench::{self, Bench};
 use crate::digest;
-use crate::form::Form;
-use crate::gather::Gather;
+use crate::form::{Form, Values};
+use crate::gather::{Gather, Sink};
 use crate::guard::guarded;
-use crate::job::{Decode, Job, Lists, Opcodes, Shape, Source, Work};
+use crate::job::{Decode, Job, Lists, Opcodes, Shape, Source as Place, Work};
 use crate::key::Key;
-use crate::merge::Arrival;
 use crate::pages::{Column, Pages};
 use crate::room::Room;
+use crate::source::Source;
+use crate::spill::{Spill, Spills};
 use crate::{By, Error, Progress, Report, Result, Table};
+
+/// Bytes that wait in memory, of all partitions together.
+const MEMORY: u64 = 256 << 20;
 
 /// Devices of a host.
 const MOST_DEVICES: usize = 16;
 
 /// A table that can be sorted.
 pub struct Plan<'a> {
-    table: &'a Table,
+    source: Source,
+    by: Vec<By>,
     design: &'a Design,
     root: &'a Path,
     key: Key,
     form: Form,
     opcodes: Opcodes,
     pages: Option<Column>,
+    /// Which rows have a key, if it is one column and not all have.
+    valid: Option<NullBuffer>,
     namespace: Range<u64>,
     /// Rows, in their order.
     partitions: Vec<Range<usize>>,
     /// Which of them a device sorts.
     queues: Vec<Vec<usize>>,
-    prepare: Mutex<Duration>,
+    devices: usize,
+    memory: u64,
+}
+
+/// What of a partition waits to go to a device.
+struct Ready {
+    shape: Shape,
+    /// Without them the file's pages go.
+    keys: Option<Arc<Spill>>,
+    rows: Arc<Spill>,
+    digest: u64,
+}
+
+/// A table that has been read, and can be sorted.
+pub struct Loaded<'a> {
+    plan: Plan<'a>,
+    spills: Spills,
+    /// By partition, until it has been sorted.
+    ready: Vec<Mutex<Option<Arc<Ready>>>>,
+    /// By partition: values of variable length.
+    heaps: Vec<Spill>,
+    /// Columns for whose values rows have a number; others are empty.
+    columns: Vec<ArrayRef>,
+    prepare: Duration,
 }
 
 impl Opcodes {
@@ -113,7 +145,18 @@ impl<'a> Plan<'a> {
     /// Looks at all that could be wrong, and decides which device gets which rows: each a contiguous part, in as many partitions as fit one
     /// after another.
     pub fn new(
-        table: &'a Table,
+        table: &Table,
+        by: &[By],
+        root: &'a Path,
+        design: &'a Design,
+        devices: usize,
+    ) -> Result<Plan<'a>> {
+        Plan::of(table.into(), by, root, design, devices)
+    }
+
+    /// The same of a table of which no more than a batch has to be in memory.
+    pub fn of(
+        source: Source,
         by: &[By],
         root: &'a Path,
         design: &'a Design,
@@ -126,17 +169,22 @@ impl<'a> Plan<'a> {
             ));
         }
         let opcodes = Opcodes::of(design, root)?;
-        let key = Key::of(&table.schema(), by)?;
-        let batch = &table.batch;
-        let form = Form::of(batch)?;
-        let rows = batch.num_rows();
+        let key = Key::of(&source.schema(), by)?;
+        let form = Form::with_heaps(&source.schema(), &source.nulls)?;
+        let rows = source.rows();
         if u32::try_from(rows).is_err() {
             return Err(Error::new(format!("{rows} rows: allowed are {}", u32::MAX)));
         }
         let extent = design.nvme.extent(1, design.media.bytes);
         let namespace = 0..extent.end - extent.start;
+        let valid = match key.columns[..] {
+            [column] if source.nulls[column] || form.by_place().nth(column) == Some(true) => {
+                source.valid(column)?
+            }
+            _ => None,
+        };
         let pages = match opcodes.decode {
-            Some(_) => Column::of(table, &key),
+            Some(_) => Column::of(&source, &key, valid.as_ref()),
             None => None,
         };
         let most = most_rows(rows, |rows| {
@@ -164,18 +212,29 @@ impl<'a> Plan<'a> {
             queues.push((first..partitions.len()).collect());
         }
         Ok(Plan {
-            table,
+            source,
+            by: by.to_vec(),
             design,
             root,
             key,
             form,
             opcodes,
             pages,
+            valid,
             namespace,
             partitions,
             queues,
-            prepare: Mutex::default(),
+            devices,
+            memory: MEMORY,
         })
+    }
+
+    /// With another limit for the bytes that wait in memory; what is more waits in files.
+    pub fn with_memory(self, bytes: u64) -> Plan<'a> {
+        Plan {
+            memory: bytes,
+            ..self
+        }
     }
 
     /// True if there is nothing to sort, and so no device needed.
@@ -183,22 +242,20 @@ impl<'a> Plan<'a> {
         self.partitions.is_empty()
     }
 
-    fn part(&self, partition: usize) -> RecordBatch {
-        let rows = &self.partitions[partition];
-        self.table.batch.slice(rows.start, rows.len())
-    }
-
-    fn shape(&self, rows: usize, sorted: usize) -> Shape {
+    fn shape(&self, partition: usize) -> Shape {
+        let Range { start, end } = self.partitions[partition];
+        let rows = end - start;
+        let valid = self.valid.as_ref().map(|valid| valid.slice(start, rows));
         Shape {
             rows,
-            sorted,
+            sorted: rows - valid.map_or(0, |valid| valid.null_count()),
             row_bytes: self.form.row_bytes,
             key_bytes: self.key.bytes,
         }
     }
 
     /// Where a partition's keys and rows go, where it is sorted, and what is left.
-    fn room(&self, shape: Shape) -> (Source, Work, Room) {
+    fn room(&self, shape: Shape) -> (Place, Work, Room) {
         let mut room = Room::new(&self.namespace);
         let source = shape.source(&mut room);
         (source, shape.work(&mut room), room)
@@ -207,11 +264,11 @@ impl<'a> Plan<'a> {
     /// A partition's keys as they are in the file, if they are fewer bytes than the values and there is room beside them; and where they go.
     fn paged(
         &self,
-        column: &Column,
         partition: usize,
         shape: Shape,
         room: &mut Room,
     ) -> Option<(Pages, Range<u64>, Range<u64>)> {
+        let column = self.pages.as_ref()?;
         let Range { start, end } = self.partitions[partition];
         let pages = column.part(start as u32, end as u32);
         let bytes = pages.dictionary.len() + pages.encoded.len();
@@ -221,64 +278,28 @@ impl<'a> Plan<'a> {
         (fewer && room.fits()).then_some((pages, dictionary, encoded))
     }
 
-    /// What a device gets for a partition, and does with it.
-    pub(crate) fn job(&self, partition: usize) -> Result<Job> {
-        let begin = Instant::now();
-        let job = guarded("the keys can't be normalised", || {
-            let start = self.partitions[partition].start;
-            let part = self.part(partition);
-            let (order, sorted) = self.key.split(&part);
-            let shape = self.shape(order.len(), sorted);
-            let (source, work, mut room) = self.room(shape);
-            let pages = self.pages.as_ref();
-            let pages = pages.and_then(|column| self.paged(column, partition, shape, &mut room));
-            let mut put = Vec::new();
-            let decode = match pages {
-                Some((pages, dictionary, encoded)) => {
-                    let shape = pages.shape;
-                    put.push((dictionary.clone(), pages.dictionary));
-                    put.push((encoded.clone(), pages.encoded));
-                    Some(Decode {
-                        dictionary,
-                        encoded,
-                        pages: shape,
-                    })
-                }
-                None => {
-                    let keys = self.key.encode(&part, &order[..sorted])?;
-                    put.push((source.keys.clone(), keys));
-                    None
-                }
-            };
-            let rows = self.form.encode(part.columns(), start, &order);
-            let digest = digest::of_rows(&rows, shape.row_bytes);
-            put.push((source.table.clone(), rows));
-            Ok(Job {
-                shape,
-                source,
-                work,
-                put,
-                decode,
-                opcodes: self.opcodes,
-                kind: self.key.kind,
-                digest: Some(digest),
-            })
-        });
-        if let Ok(mut prepare) = self.prepare.lock() {
-            *prepare += begin.elapsed();
-        }
-        job
+    /// What is told of a table without rows.
+    pub fn unsorted(&self) -> Report {
+        self.report()
     }
 
-    /// What comes of a table without rows.
-    pub fn unsorted(self) -> (Table, Report) {
-        let table = self.table.with_batch(self.table.batch.clone());
-        (table, self.report())
+    /// A table with the source's schema and metadata, and these rows.
+    pub fn table(&self, batches: &[RecordBatch]) -> Result<Table> {
+        let batch = concat_batches(&self.source.schema(), batches).map_err(Error::of_rows)?;
+        Ok(Table {
+            metadata: self.source.metadata.clone(),
+            ..Table::from(batch)
+        })
+    }
+
+    /// What the table is read from.
+    pub fn source(&self) -> &Source {
+        &self.source
     }
 
     fn report(&self) -> Report {
         Report {
-            rows: self.table.batch.num_rows(),
+            rows: self.source.rows(),
             row_bytes: self.form.row_bytes,
             key: self.key.text.clone(),
             partitions: self.partitions.len(),
@@ -287,10 +308,10 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Sorts on devices of a factory.
+    /// Sorts in memory, on devices of a factory.
     pub fn run(self, factory: &mut Factory, progress: &Progress) -> Result<(Table, Report)> {
         if self.is_empty() {
-            return Ok(self.unsorted());
+            return Ok((self.table(&[])?, self.unsorted()));
         }
         let mut bench = self.bench(factory)?;
         self.run_on(&mut bench, progress)
@@ -301,55 +322,299 @@ impl<'a> Plan<'a> {
     }
 
     pub(crate) fn run_on(self, bench: &mut Bench, progress: &Progress) -> Result<(Table, Report)> {
-        let rows = self.table.batch.num_rows();
-        // Through the link and by the engines.
-        progress.expect((rows * (2 * self.key.bytes + 3 * self.form.row_bytes)) as u64);
-        let work = bench::Work {
-            queues: self.queues.clone(),
-            movable: true,
-            make: &|partition| self.job(partition),
+        let loaded = self.load(progress)?;
+        let mut batches = Vec::new();
+        let mut sink = |batch: RecordBatch| {
+            batches.push(batch);
+            Ok(())
         };
-        let (outcomes, failures) = bench.sort(work, progress)?;
-        let mut report = self.report();
-        report.prepare = self.prepare.lock().map(|time| *time).unwrap_or_default();
+        let report = loaded.run_on(bench, progress, &mut sink)?;
+        Ok((loaded.plan.table(&batches)?, report))
+    }
+
+    /// Reads the table, batch by batch: keys and rows in fixed form wait for the devices.
+    pub fn load(mut self, progress: &Progress) -> Result<Loaded<'a>> {
         let begin = Instant::now();
-        let gather = Gather {
-            key: &self.key,
-            form: &self.form,
-            columns: self.table.batch.columns(),
-            schema: self.table.schema(),
-            alike: None,
-            arrival: &|_, nulls, rows| Arrival {
-                nulls,
-                nulls_before: false,
-                sorted: rows - nulls,
-            },
+        loop {
+            let surprise = match self.read(progress)? {
+                Read::Whole(spills, ready, heaps, columns) => {
+                    return Ok(Loaded {
+                        plan: self,
+                        spills,
+                        ready: ready
+                            .into_iter()
+                            .map(|ready| Mutex::new(Some(Arc::new(ready))))
+                            .collect(),
+                        heaps,
+                        columns,
+                        prepare: begin.elapsed(),
+                    })
+                }
+                Read::Nulls(column) => column,
+            };
+            let (devices, memory) = (self.devices, self.memory);
+            let mut source = self.source;
+            source.nulls[surprise] = true;
+            self = Plan::of(source, &self.by, self.root, self.design, devices)?;
+            self.memory = memory;
+        }
+    }
+
+    fn read(&self, progress: &Progress) -> Result<Read> {
+        let spills = Spills::new(self.memory);
+        let (mut ready, mut heaps) = (Vec::new(), Vec::new());
+        let by_place: Vec<bool> = self.form.by_place().collect();
+        let mut pieces: Vec<Vec<ArrayRef>> = vec![Vec::new(); by_place.len()];
+        let mut row = 0;
+        let mut partitions = self.partitions.iter().enumerate().peekable();
+        let mut open: Option<Filling> = None;
+        for batch in self.source.batches(None)? {
+            let mut batch = batch?;
+            if !progress.go_on() {
+                return Err(progress.why(""));
+            }
+            if let Some(column) = self.form.unexpected_nulls(batch.columns()) {
+                return Ok(Read::Nulls(column));
+            }
+            if self.source.in_memory().is_none() {
+                let columns = pieces.iter_mut().zip(batch.columns()).zip(&by_place);
+                let held = columns.filter(|(_, by_place)| **by_place);
+                held.for_each(|((pieces, column), _)| pieces.push(column.clone()));
+            }
+            while batch.num_rows() > 0 {
+                let mut filling = match open.take() {
+                    Some(filling) => filling,
+                    None => match partitions.next() {
+                        Some((partition, _)) => Filling::new(self, partition, &spills),
+                        None => break,
+                    },
+                };
+                let left = self.partitions[filling.partition].end - row;
+                let here = left.min(batch.num_rows());
+                guarded("the keys can't be normalised", || {
+                    filling.add(self, &batch.slice(0, here), row)
+                })?;
+                batch = batch.slice(here, batch.num_rows() - here);
+                row += here;
+                if here == left {
+                    let (partition, heap) = filling.end()?;
+                    ready.push(partition);
+                    heaps.push(heap);
+                } else {
+                    open = Some(filling);
+                }
+            }
+            row += batch.num_rows();
+        }
+        self.source.check_rows(row)?;
+        let columns = match self.source.in_memory() {
+            Some(batch) => batch.columns().to_vec(),
+            None => joined(&self.source, pieces)?,
         };
-        let batch = guarded("rows that came back can't be read", || {
-            gather.run(self.queues.len(), outcomes, failures, &mut report)
-        })?;
-        report.merge = begin.elapsed();
-        Ok((self.table.with_batch(batch), report))
+        Ok(Read::Whole(spills, ready, heaps, columns))
     }
 
     /// What a run would do: as JSON.
     pub fn explain(&self) -> Value {
         let partition = |n: &usize| {
-            let (order, sorted) = self.key.split(&self.part(*n));
-            let pages = self.pages.as_ref().and_then(|column| {
-                let shape = self.shape(order.len(), sorted);
-                self.paged(column, *n, shape, &mut self.room(shape).2)
-            });
+            let shape = self.shape(*n);
+            let pages = self.paged(*n, shape, &mut self.room(shape).2);
             let pages = pages.map(|(pages, ..)| {
                 json!({"dictionary": pages.dictionary.len(), "encoded": pages.encoded.len()})
             });
-            json!({"rows": order.len(), "sorted": sorted, "pages": pages})
+            json!({"rows": shape.rows, "sorted": shape.sorted, "pages": pages})
         };
         let device = |queue: &Vec<usize>| queue.iter().map(partition).collect::<Vec<Value>>();
         json!({
-            "rows": self.table.batch.num_rows(), "row_bytes": self.form.row_bytes,
+            "rows": self.source.rows(), "row_bytes": self.form.row_bytes,
             "stands": false, "key": self.key.text, "key_bytes": self.key.bytes, "partitions": self.partitions.len(),
             "devices": self.queues.iter().map(device).collect::<Vec<Vec<Value>>>(),
         })
+    }
+}
+
+/// How the reading of a table ended.
+enum Read {
+    /// What waits for the devices, values of variable length, and columns that stay.
+    Whole(Spills, Vec<Ready>, Vec<Spill>, Vec<ArrayRef>),
+    /// A column has nulls, which was not known.
+    Nulls(usize),
+}
+
+/// Columns that are in no rows, each in one piece; others are empty.
+fn joined(source: &Source, pieces: Vec<Vec<ArrayRef>>) -> Result<Vec<ArrayRef>> {
+    let schema = source.schema();
+    let columns = schema.fields().iter().zip(pieces);
+    let one = |(field, pieces): (&arrow_schema::FieldRef, Vec<ArrayRef>)| {
+        if pieces.is_empty() {
+            return Ok(new_empty_array(field.data_type()));
+        }
+        let pieces: Vec<_> = pieces.iter().map(AsRef::as_ref).collect();
+        concat(&pieces).map_err(Error::of_rows)
+    };
+    columns.map(one).collect()
+}
+
+/// A partition that is read.
+struct Filling {
+    partition: usize,
+    shape: Shape,
+    keys: Option<Spill>,
+    /// Those that the engine sorts.
+    rows: Spill,
+    /// Those that stand behind them.
+    behind: Spill,
+    heap: Spill,
+    sorted: usize,
+    digest: u64,
+}
+
+impl Filling {
+    fn new(plan: &Plan, partition: usize, spills: &Spills) -> Filling {
+        let shape = plan.shape(partition);
+        let (.., mut room) = plan.room(shape);
+        let paged = plan.paged(partition, shape, &mut room).is_some();
+        Filling {
+            partition,
+            shape,
+            keys: (!paged).then(|| spills.empty()),
+            rows: spills.empty(),
+            behind: spills.empty(),
+            heap: spills.empty(),
+            sorted: 0,
+            digest: 0,
+        }
+    }
+
+    /// Adds rows, whose first one has a number.
+    fn add(&mut self, plan: &Plan, batch: &RecordBatch, first: usize) -> Result<()> {
+        let (order, sorted) = plan.key.split(batch);
+        if let Some(keys) = &mut self.keys {
+            keys.append(&plan.key.encode(batch, &order[..sorted])?)?;
+        }
+        let heap = Some(&mut self.heap);
+        let rows = plan.form.encode(batch.columns(), first, &order, heap)?;
+        let row_bytes = self.shape.row_bytes;
+        let digest = digest::of_rows(&rows, row_bytes);
+        self.digest = self.digest.wrapping_add(digest);
+        let (rows, behind) = rows.split_at(sorted * row_bytes);
+        self.rows.append(rows)?;
+        self.behind.append(behind)?;
+        self.sorted += sorted;
+        Ok(())
+    }
+
+    fn end(mut self) -> Result<(Ready, Spill)> {
+        if self.sorted != self.shape.sorted {
+            return Err(Error::new("the table has changed while it was read"));
+        }
+        self.rows.append_all(&self.behind)?;
+        let ready = Ready {
+            shape: self.shape,
+            keys: self.keys.map(Arc::new),
+            rows: Arc::new(self.rows),
+            digest: self.digest,
+        };
+        Ok((ready, self.heap))
+    }
+}
+
+impl Loaded<'_> {
+    /// What a device gets for a partition, and does with it.
+    pub(crate) fn job(&self, partition: usize) -> Result<Job> {
+        let lost = || Error::new(format!("partition {partition} is sorted already"));
+        let ready = self.ready[partition].lock().map_err(|_| lost())?.clone();
+        let ready = ready.ok_or_else(lost)?;
+        let plan = &self.plan;
+        let shape = ready.shape;
+        let (source, work, mut room) = plan.room(shape);
+        let mut put = Vec::new();
+        let mut decode = None;
+        if let Some(keys) = &ready.keys {
+            put.push((source.keys.clone(), keys.clone()));
+        } else if let Some((pages, dictionary, encoded)) = plan.paged(partition, shape, &mut room) {
+            put.push((dictionary.clone(), self.spilled(&pages.dictionary)?));
+            put.push((encoded.clone(), self.spilled(&pages.encoded)?));
+            decode = Some(Decode {
+                dictionary,
+                encoded,
+                pages: pages.shape,
+            });
+        }
+        put.push((source.table.clone(), ready.rows.clone()));
+        Ok(Job {
+            shape,
+            source,
+            work,
+            put,
+            spills: self.spills.clone(),
+            decode,
+            opcodes: plan.opcodes,
+            kind: plan.key.kind,
+            digest: Some(ready.digest),
+        })
+    }
+
+    fn spilled(&self, bytes: &[u8]) -> Result<Arc<Spill>> {
+        let mut spill = self.spills.empty();
+        spill.append(bytes)?;
+        Ok(spill.into())
+    }
+
+    /// Sorts on devices of a factory. The sink gets the rows in order, batch by batch.
+    pub fn run(
+        &self,
+        factory: &mut Factory,
+        progress: &Progress,
+        sink: &mut Sink,
+    ) -> Result<Report> {
+        let mut bench = self.plan.bench(factory)?;
+        self.run_on(&mut bench, progress, sink)
+    }
+
+    pub(crate) fn run_on(
+        &self,
+        bench: &mut Bench,
+        progress: &Progress,
+        sink: &mut Sink,
+    ) -> Result<Report> {
+        let plan = &self.plan;
+        // Through the link and by the engines.
+        let each = 2 * plan.key.bytes + 3 * plan.form.row_bytes;
+        progress.expect((plan.source.rows() * each) as u64);
+        let work = bench::Work {
+            queues: plan.queues.clone(),
+            movable: true,
+            make: &|partition| self.job(partition),
+            done: &|partition| {
+                if let Ok(mut ready) = self.ready[partition].lock() {
+                    *ready = None;
+                }
+            },
+        };
+        let (outcomes, failures) = bench.sort(work, progress)?;
+        let mut report = plan.report();
+        report.prepare = self.prepare;
+        let begin = Instant::now();
+        let gather = Gather {
+            key: &plan.key,
+            form: &plan.form,
+            values: Values::Heaps(&self.heaps, &self.columns),
+            schema: plan.source.schema(),
+            alike: None,
+        };
+        guarded("rows that came back can't be read", || {
+            gather.run(
+                plan.queues.len(),
+                outcomes,
+                failures,
+                &mut report,
+                progress,
+                sink,
+            )
+        })?;
+        report.merge = begin.elapsed();
+        report.spilled = self.spills.filed();
+        Ok(report)
     }
 }

@@ -1,6 +1,9 @@
 //! How far a sort is, whether it shall go on, and whether it is watched.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::Mutex;
+
+use crate::Error;
 
 /// Seen by who sorts and by who waits.
 #[derive(Debug, Default)]
@@ -9,6 +12,8 @@ pub struct Progress {
     total: AtomicU64,
     stop: AtomicBool,
     watched: bool,
+    /// Why it was stopped, if nobody asked for it.
+    failed: Mutex<Option<Error>>,
 }
 
 impl Progress {
@@ -32,6 +37,25 @@ impl Progress {
     /// Ends the sort soon, as an error.
     pub fn stop(&self) {
         self.stop.store(true, Relaxed);
+    }
+
+    /// Ends it, as the host fails.
+    pub(crate) fn fail(&self, error: Error) {
+        if let Ok(mut failed) = self.failed.lock() {
+            failed.get_or_insert(error);
+        }
+        self.stop();
+    }
+
+    /// How the host has failed, if it has.
+    pub(crate) fn failed(&self) -> Option<Error> {
+        self.failed.lock().ok().and_then(|failed| failed.clone())
+    }
+
+    /// Why it has ended: `who` was interrupted, if the host has not failed.
+    pub(crate) fn why(&self, who: &str) -> Error {
+        let asked = || Error::new(format!("{who}interrupted"));
+        self.failed().unwrap_or_else(asked)
     }
 
     pub(crate) fn expect(&self, bytes: u64) {

@@ -72,10 +72,12 @@ pub struct Report {
     pub devices: Vec<Device>,
     /// Rows that the host had to compare with others, as their keys began alike.
     pub ties: u64,
-    /// Making keys and rows before, on this machine.
+    /// Reading, and making keys and rows before, on this machine.
     pub prepare: Duration,
-    /// Ties, merge and columns behind, on this machine.
+    /// Ties, merge, columns and writing behind, on this machine.
     pub merge: Duration,
+    /// Bytes that waited in temporary files.
+    pub spilled: u64,
 }
 
 const STAGES: [&str; 5] = ["put", "decode", "sort", "shuffle", "get"];
@@ -164,7 +166,8 @@ impl Report {
             "rows": self.rows, "row_bytes": self.row_bytes, "key": self.key, "pages": self.pages(), "ties": self.ties,
             "partitions": self.partitions, "stages": list(&self.stages()), "elapsed_ns": self.elapsed().as_ns(), "plan": self.plan,
             "devices": self.devices.iter().map(device).collect::<Vec<Value>>(),
-            "host": {"time": "wall-clock", "prepare_ns": self.prepare.as_nanos() as u64, "merge_ns": self.merge.as_nanos() as u64},
+            "host": {"time": "wall-clock", "prepare_ns": self.prepare.as_nanos() as u64, "merge_ns": self.merge.as_nanos() as u64,
+                "spilled_bytes": self.spilled},
         })
     }
 }

@@ -60,7 +60,7 @@ pub fn read_apart(schema: &Schema, form: &Form, aparts: &[Vec<u8>]) -> Result<Ve
                 "columns that stand apart are not those of the schema",
             ));
         }
-        columns.push(concat(&pieces).map_err(Error::new)?);
+        columns.push(concat(&pieces).map_err(Error::of_rows)?);
         next += 1;
     }
     Ok(columns)

@@ -4,41 +4,53 @@ use std::ops::Range;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
 use parquet::file::metadata::KeyValue;
 use serde_json::{json, Value};
 
 use crate::bench::{Failure, Outcome};
 use crate::directory::{Entry, KeyColumn};
-use crate::form::Form;
-use crate::gather::{begin_alike, Gather};
+use crate::form::{Form, Values};
+use crate::gather::{begin_alike, Gather, Sink};
 use crate::job::{Job, Opcodes, Shape, Source};
 use crate::key::{Compared, Key};
-use crate::merge::Arrival;
 use crate::plan::{cut, most_rows};
 use crate::room::Room;
-use crate::{By, Error, Report, Result, Table};
+use crate::spill::Spills;
+use crate::{By, Error, Progress, Report, Result, Table};
 
 /// Partitions begin at multiples of so many rows: keys and rows of any size are at whole units there.
 const STEP: usize = 4096;
 
 /// A table that stands on devices: its parts in their order, each with its device.
 pub struct Standing {
-    pub name: String,
-    pub parts: Vec<(usize, Entry)>,
-    pub schema: SchemaRef,
-    pub metadata: Vec<KeyValue>,
-    pub form: Form,
+    pub(crate) name: String,
+    pub(crate) parts: Vec<(usize, Entry)>,
+    pub(crate) schema: SchemaRef,
+    pub(crate) metadata: Vec<KeyValue>,
+    pub(crate) form: Form,
     /// Of the whole table; what the rows have is empty.
-    pub columns: Vec<ArrayRef>,
+    pub(crate) columns: Vec<ArrayRef>,
 }
 
 impl Standing {
+    /// Its schema.
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    /// What a Parquet file said beside its schema.
+    pub fn metadata(&self) -> &[KeyValue] {
+        &self.metadata
+    }
+
     /// It with rows.
-    pub fn table(&self, batch: RecordBatch) -> Table {
-        Table {
+    pub(crate) fn table(&self, batches: &[RecordBatch]) -> Result<Table> {
+        let batch = concat_batches(&self.schema, batches).map_err(Error::of_rows)?;
+        Ok(Table {
             metadata: self.metadata.clone(),
             ..Table::from(batch)
-        }
+        })
     }
 }
 
@@ -48,7 +60,6 @@ pub struct Arranged<'a> {
     key: Key,
     /// The first column's: what the engine compares.
     first: Key,
-    descending: bool,
     /// Where it stands, by part.
     keys: Vec<KeyColumn>,
     /// Where there is room to sort, by part.
@@ -127,7 +138,6 @@ impl<'a> Arranged<'a> {
             standing,
             key,
             first,
-            descending: by[0].descending,
             keys,
             free: parts
                 .iter()
@@ -149,7 +159,7 @@ impl<'a> Arranged<'a> {
     }
 
     /// What a device does with a partition.
-    pub fn job(&self, partition: usize) -> Job {
+    pub fn job(&self, partition: usize, spills: &Spills) -> Job {
         let (number, rows) = &self.partitions[partition];
         let (entry, stored) = (&self.standing.parts[*number].1, &self.keys[*number]);
         let shape = shape(rows.len(), &self.standing.form, &self.first);
@@ -163,6 +173,7 @@ impl<'a> Arranged<'a> {
             },
             work: shape.work(&mut Room::new(&self.free[*number])),
             put: Vec::new(),
+            spills: spills.clone(),
             decode: None,
             opcodes: self.opcodes,
             kind: self.first.kind,
@@ -207,13 +218,15 @@ impl<'a> Arranged<'a> {
         checked.try_for_each(|checked| checked.map_err(Error::new))
     }
 
-    /// The sorted rows as one table.
+    /// Gives the sorted rows away.
     pub fn gather(
         &self,
         outcomes: Vec<Outcome>,
         failures: Vec<Failure>,
         report: &mut Report,
-    ) -> Result<RecordBatch> {
+        progress: &Progress,
+        sink: &mut Sink,
+    ) -> Result<()> {
         let Arranged { key, first, .. } = self;
         let plain = first.compared != Compared::Prefix;
         let alike = |column: &ArrayRef| {
@@ -228,16 +241,12 @@ impl<'a> Arranged<'a> {
         let gather = Gather {
             key,
             form: &self.standing.form,
-            columns: &self.standing.columns,
+            values: Values::Columns(&self.standing.columns),
             schema: self.standing.schema.clone(),
             alike: if whole { None } else { Some(&alike) },
-            arrival: &|_, nulls, rows| Arrival {
-                nulls,
-                nulls_before: self.descending,
-                sorted: rows,
-            },
         };
-        gather.run(self.queues.len(), outcomes, failures, report)
+        let devices = self.queues.len();
+        gather.run(devices, outcomes, failures, report, progress, sink)
     }
 }
 

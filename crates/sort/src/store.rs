@@ -16,21 +16,26 @@ use sim::Media;
 use crate::bench::{Bench, Work};
 use crate::digest::{self, digest};
 use crate::directory::{Bytes, Directory, Entry, KeyColumn, COPY, DATA};
-use crate::form::Form;
+use crate::form::{Form, Values};
+use crate::gather::{Out, Sink};
 use crate::guard::guarded;
 use crate::job::{Opcodes, Stages};
 use crate::key::{Compared, Key};
 use crate::plan::{check_devices, cut};
-use crate::report::{Device, Stage};
+use crate::report::Device;
 use crate::rest::{read_apart, read_schema, write_apart, write_schema};
 use crate::room::Room;
+use crate::rows::Rows;
+use crate::spill::Spills;
 use crate::standing::{check_rows, Arranged, Standing};
-use crate::transfer::{get, put};
+use crate::transfer::{get_all, or_end, put, Data};
 use crate::watch::Watch;
 use crate::{By, Error, Progress, Report, Result, Table};
 
 /// Most characters of a table's name.
 const MOST_NAME: usize = 64;
+/// Bytes of rows that wait in memory.
+const MEMORY: u64 = 256 << 20;
 
 /// Devices with media files, and the tables on them.
 pub struct Store<'a> {
@@ -75,11 +80,8 @@ impl<'a> Store<'a> {
             )));
         }
         let progress = Progress::default();
-        let starts = bench.each(|_, driver| {
-            let mut start = vec![0; DATA as usize];
-            let watch = &mut Watch::default();
-            get(driver, 0, &mut start, &progress, watch).map(|_| start)
-        })?;
+        let starts = bench
+            .each(|_, driver| get_all(driver, &(0..DATA), &progress, &mut Watch::default()))?;
         let directories: Result<Vec<Directory>> = starts
             .iter()
             .zip(media)
@@ -198,6 +200,11 @@ impl<'a> Store<'a> {
                 "name = {name:?}: allowed are 1 to {MOST_NAME} characters, without control characters"
             )));
         }
+        if table.batch.num_columns() == 0 {
+            return Err(Error::new(format!(
+                "table {name:?} has no columns: one or more are needed, a key among them"
+            )));
+        }
         let mut known = self.directories.iter().flat_map(|d| &d.entries);
         if known.any(|entry| entry.name == name) {
             return Err(Error::new(format!(
@@ -220,7 +227,8 @@ impl<'a> Store<'a> {
         let stages = self.bench.each(|device, driver| {
             let mut stages = Stages::new(driver, progress)?;
             if let Some(part) = parts.get(device) {
-                stages.put(&part.puts)?;
+                let puts = part.puts.iter();
+                stages.put(puts.map(|(place, bytes)| (place, bytes as &dyn Data)))?;
             }
             let done = stages.done;
             driver.flush()?;
@@ -323,7 +331,7 @@ impl<'a> Store<'a> {
         for (number, (range, apart)) in bounds.iter().zip(aparts).enumerate() {
             let part = whole.slice(range.start, range.len());
             let order: Vec<u32> = (0..range.len() as u32).collect();
-            let encoded = form.encode(part.columns(), range.start, &order);
+            let encoded = form.encode(part.columns(), range.start, &order, None)?;
             let mut entry = Entry {
                 name: name.into(),
                 id: 0,
@@ -399,7 +407,7 @@ impl<'a> Store<'a> {
     }
 
     /// A table with all that the host needs of it.
-    fn standing(&mut self, name: &str) -> Result<Standing> {
+    pub fn standing(&mut self, name: &str) -> Result<Standing> {
         let parts = self.parts(name)?;
         let progress = Progress::default();
         let read = self.bench.each(|device, driver| {
@@ -407,9 +415,8 @@ impl<'a> Store<'a> {
                 return Ok((Vec::new(), Vec::new()));
             };
             let mut bytes = |bytes: &Bytes| {
-                let mut out = vec![0; (bytes.place.end - bytes.place.start) as usize];
                 let watch = &mut Watch::default();
-                get(driver, bytes.place.start, &mut out, &progress, watch)?;
+                let out = get_all(driver, &bytes.place, &progress, watch)?;
                 match digest(&out) == bytes.digest {
                     true => Ok(out),
                     false => Err(driver::Error::Invalid(format!(
@@ -440,59 +447,84 @@ impl<'a> Store<'a> {
 
     /// A table without its rows: schema and metadata.
     pub fn schema(&mut self, name: &str) -> Result<Table> {
-        let standing = self.standing(name)?;
-        let nothing = RecordBatch::new_empty(standing.schema.clone());
-        Ok(standing.table(nothing))
+        self.standing(name)?.table(&[])
     }
 
     /// Reads a table back.
     pub fn get(&mut self, name: &str, progress: &Progress) -> Result<(Table, Report)> {
+        self.collected(name, |store, standing, sink| {
+            store.get_to(standing, progress, sink)
+        })
+    }
+
+    fn collected(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&mut Self, &Standing, &mut Sink) -> Result<Report>,
+    ) -> Result<(Table, Report)> {
         let standing = self.standing(name)?;
-        let Standing { parts, form, .. } = &standing;
+        let mut batches = Vec::new();
+        let report = read(self, &standing, &mut |batch| {
+            batches.push(batch);
+            Ok(())
+        })?;
+        Ok((standing.table(&batches)?, report))
+    }
+
+    /// Reads a table back, batch by batch.
+    pub fn get_to(
+        &mut self,
+        standing: &Standing,
+        progress: &Progress,
+        sink: &mut Sink,
+    ) -> Result<Report> {
+        let Standing { parts, form, .. } = standing;
         let of = |device: usize| parts.iter().find(|part| part.0 == device);
         let total: usize = parts.iter().map(|(_, e)| e.rows * e.row_bytes).sum();
         progress.expect(total as u64);
+        let spills = Spills::new(MEMORY);
         let mut read = self.bench.each(|device, driver| {
             let Some((_, entry)) = of(device) else {
-                return Ok(Default::default());
+                return Ok(None);
             };
             let mut stages = Stages::new(driver, progress)?;
-            let mut rows = vec![0; entry.rows * entry.row_bytes];
-            stages.get([(entry.table, &mut rows[..])])?;
-            check_rows(entry, digest::of_rows(&rows, entry.row_bytes))?;
-            Ok((rows, stages.done))
-        })?;
-        let begin = Instant::now();
+            let bytes = (entry.rows * entry.row_bytes) as u64;
+            let mut rows = or_end(spills.zeros(bytes), progress)?;
+            stages.get(&[(entry.table, 0..bytes)], &mut rows)?;
+            let rows = Rows::new(rows, entry.row_bytes);
+            check_rows(entry, or_end(rows.digest(), progress)?)?;
+            Ok(Some((rows, stages.done)))
+        });
+        if let Some(error) = progress.failed() {
+            read = Err(error);
+        }
+        let (mut read, begin) = (read?, Instant::now());
         let mut report = Report {
             rows: parts[0].1.all,
             row_bytes: form.row_bytes,
             partitions: parts.len(),
+            spilled: spills.filed(),
             ..Report::default()
         };
-        let mut rows: Vec<Vec<u8>> = Vec::new();
-        for (device, entry) in parts {
-            let (part, stages): (Vec<u8>, Vec<Stage>) = std::mem::take(&mut read[*device]);
-            rows.push(part);
-            report.devices.push(Device {
-                rows: entry.rows,
-                partitions: 1,
-                stages,
-                ..Device::default()
-            });
-        }
-        let order: Vec<(u32, u32)> = parts
-            .iter()
-            .enumerate()
-            .flat_map(|(n, (_, entry))| (0..entry.rows as u32).map(move |row| (n as u32, row)))
-            .collect();
-        let batch = guarded("rows that came back can't be read", || {
-            let all: Vec<usize> = (0..standing.columns.len()).collect();
-            let rows: Vec<&[u8]> = rows.iter().map(Vec::as_slice).collect();
-            let columns = form.decode(&standing.columns, &all, &rows, &order)?;
-            RecordBatch::try_new(standing.schema.clone(), columns).map_err(Error::new)
+        guarded("rows that came back can't be read", || {
+            let values = Values::Columns(&standing.columns);
+            let mut out = Out::new(form, values, &standing.schema, progress, sink);
+            for (device, entry) in parts {
+                let Some((rows, stages)) = read[*device].take() else {
+                    continue;
+                };
+                out.all(0, &rows, 0..entry.rows)?;
+                report.devices.push(Device {
+                    rows: entry.rows,
+                    partitions: 1,
+                    stages,
+                    ..Device::default()
+                });
+            }
+            Ok(())
         })?;
         report.merge = begin.elapsed();
-        Ok((standing.table(batch), report))
+        Ok(report)
     }
 
     /// What a sort of a table would do: as JSON.
@@ -513,22 +545,37 @@ impl<'a> Store<'a> {
 
     /// Sorts a table where it stands. It stays as it is.
     pub fn sort(&mut self, name: &str, by: &[By], progress: &Progress) -> Result<(Table, Report)> {
-        let standing = self.standing(name)?;
-        let arranged = self.arrange(&standing, by)?;
+        self.collected(name, |store, standing, sink| {
+            store.sort_to(standing, by, progress, sink)
+        })
+    }
+
+    /// The same, batch by batch.
+    pub fn sort_to(
+        &mut self,
+        standing: &Standing,
+        by: &[By],
+        progress: &Progress,
+        sink: &mut Sink,
+    ) -> Result<Report> {
+        let arranged = self.arrange(standing, by)?;
         progress.expect(arranged.bytes());
+        let spills = Spills::new(MEMORY);
         let work = Work {
             queues: arranged.queues.clone(),
             movable: false,
-            make: &|partition| Ok(arranged.job(partition)),
+            make: &|partition| Ok(arranged.job(partition, &spills)),
+            done: &|_| {},
         };
         let (outcomes, failures) = self.bench.sort(work, progress)?;
         arranged.check(&outcomes)?;
         let begin = Instant::now();
         let mut report = arranged.report();
-        let batch = guarded("rows that came back can't be read", || {
-            arranged.gather(outcomes, failures, &mut report)
+        guarded("rows that came back can't be read", || {
+            arranged.gather(outcomes, failures, &mut report, progress, sink)
         })?;
         report.merge = begin.elapsed();
-        Ok((standing.table(batch), report))
+        report.spilled = spills.filed();
+        Ok(report)
     }
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use bytes::Bytes;
 use parquet::file::metadata::KeyValue;
+
+use crate::input::Input;
 
 /// A table.
 #[derive(Clone, Debug)]
@@ -14,7 +15,7 @@ pub struct Table {
     /// What a Parquet file says beside its schema.
     pub metadata: Vec<KeyValue>,
     /// The Parquet file that it came from.
-    pub(crate) file: Option<Bytes>,
+    pub(crate) file: Option<Input>,
 }
 
 impl From<RecordBatch> for Table {

@@ -1,10 +1,13 @@
 //! Bytes to and from a namespace, with many NVMe commands in flight.
 
+use std::ops::Range;
+
 use driver::engine::{run, Next, Source};
 use driver::{Buffer, Controller, Host, Io};
 
+use crate::spill::Spill;
 use crate::watch::Watch;
-use crate::Progress;
+use crate::{Progress, Result};
 
 /// I/O queues in use, each with a CPU of its own.
 pub const QUEUES: usize = 4;
@@ -12,6 +15,62 @@ pub const QUEUES: usize = 4;
 const DEPTH: usize = 8;
 /// Most bytes of a command.
 const MOST: usize = 128 << 10;
+
+/// Bytes that go to a namespace.
+pub trait Data {
+    /// How many.
+    fn bytes(&self) -> u64;
+    /// Copies some of them.
+    fn copy(&self, at: u64, out: &mut [u8]) -> Result<()>;
+}
+
+/// Where bytes of a namespace go.
+pub trait Target {
+    /// Takes some of them.
+    fn take(&mut self, at: u64, bytes: &[u8]) -> Result<()>;
+}
+
+impl Data for Vec<u8> {
+    fn bytes(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn copy(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        out.copy_from_slice(&self[at as usize..][..out.len()]);
+        Ok(())
+    }
+}
+
+impl Target for Vec<u8> {
+    fn take(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
+        self[at as usize..][..bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+impl Data for Spill {
+    fn bytes(&self) -> u64 {
+        self.len()
+    }
+
+    fn copy(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        self.read(at, out)
+    }
+}
+
+impl Target for Spill {
+    fn take(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
+        self.write(at, bytes)
+    }
+}
+
+/// Ends all devices' work if it is the host that fails.
+pub fn or_end<T>(outcome: Result<T>, progress: &Progress) -> driver::Result<T> {
+    outcome.map_err(|error| {
+        progress.fail(error);
+        driver::Error::Interrupted
+    })
+}
 
 /// Memory for the data of the commands in flight.
 struct Buffers {
@@ -77,25 +136,34 @@ fn drive<H: Host>(
 
 struct Put<'a> {
     buffers: Buffers,
-    data: &'a [u8],
+    data: &'a dyn Data,
+    /// How many of its bytes have gone.
+    done: u64,
     at: u64,
+    /// A command's data.
+    piece: Vec<u8>,
+    progress: &'a Progress,
 }
 
 impl<H: Host> Source<H> for Put<'_> {
     fn next(&mut self, host: &mut H, _: usize, slot: usize) -> driver::Result<Next> {
-        if self.data.is_empty() {
+        let left = self.data.bytes() - self.done;
+        if left == 0 {
             return Ok(Next::End);
         }
         let Buffers { each, block, .. } = self.buffers;
-        let (here, rest) = self.data.split_at(each.min(self.data.len()));
-        let (whole, buffer) = (here.len().next_multiple_of(block), self.buffers.of(slot));
-        host.dma_write(buffer, here);
-        host.dma_write(buffer + here.len() as u64, &vec![0; whole - here.len()]);
+        let here = left.min(each as u64) as usize;
+        let (whole, buffer) = (here.next_multiple_of(block), self.buffers.of(slot));
+        self.piece.clear();
+        self.piece.resize(whole, 0);
+        let copied = self.data.copy(self.done, &mut self.piece[..here]);
+        or_end(copied, self.progress)?;
+        host.dma_write(buffer, &self.piece);
         let io = Io::Write {
             lba: self.at / block as u64,
             blocks: (whole / block) as u32,
         };
-        self.data = rest;
+        self.done += here as u64;
         self.at += whole as u64;
         Ok(Next::Command(io, Buffer::Contiguous(buffer)))
     }
@@ -109,15 +177,21 @@ impl<H: Host> Source<H> for Put<'_> {
 pub fn put<H: Host>(
     controller: &mut Controller<H>,
     at: u64,
-    data: &[u8],
+    data: &dyn Data,
     progress: &Progress,
     watch: &mut Watch,
 ) -> driver::Result<u64> {
-    if data.is_empty() {
+    if data.bytes() == 0 {
         return Ok(0);
     }
-    let buffers = Buffers::new(controller)?;
-    let mut put = Put { buffers, data, at };
+    let mut put = Put {
+        buffers: Buffers::new(controller)?,
+        data,
+        done: 0,
+        at,
+        piece: Vec::new(),
+        progress,
+    };
     let outcome = drive(controller, progress, watch, &mut put);
     put.buffers.release(controller);
     outcome
@@ -125,16 +199,27 @@ pub fn put<H: Host>(
 
 struct Get<'a> {
     buffers: Buffers,
-    out: &'a mut [u8],
-    /// Where the first byte of `out` stands, and what the next command reads.
+    out: &'a mut dyn Target,
+    /// Where its bytes go there.
+    place: Range<u64>,
+    /// Where the first one stands, and what the next command reads.
     start: u64,
     next: u64,
     flights: Vec<(u64, usize)>,
+    /// A command's data.
+    piece: Vec<u8>,
+    progress: &'a Progress,
+}
+
+impl Get<'_> {
+    fn end(&self) -> u64 {
+        self.start + (self.place.end - self.place.start)
+    }
 }
 
 impl<H: Host> Source<H> for Get<'_> {
     fn next(&mut self, _: &mut H, _: usize, slot: usize) -> driver::Result<Next> {
-        let end = self.start + self.out.len() as u64;
+        let end = self.end();
         if self.next >= end {
             return Ok(Next::End);
         }
@@ -152,23 +237,24 @@ impl<H: Host> Source<H> for Get<'_> {
 
     fn completed(&mut self, host: &mut H, slot: usize) -> driver::Result<()> {
         let (at, bytes) = self.flights[slot];
-        let end = self.start + self.out.len() as u64;
-        let (from, to) = (at.max(self.start), (at + bytes as u64).min(end));
-        let place = (from - self.start) as usize..(to - self.start) as usize;
-        host.dma_read(self.buffers.of(slot) + (from - at), &mut self.out[place]);
-        Ok(())
+        let (from, to) = (at.max(self.start), (at + bytes as u64).min(self.end()));
+        self.piece.resize((to - from) as usize, 0);
+        host.dma_read(self.buffers.of(slot) + (from - at), &mut self.piece);
+        let place = self.place.start + (from - self.start);
+        or_end(self.out.take(place, &self.piece), self.progress)
     }
 }
 
-/// Reads bytes from any place on. Commands that it took.
+/// Reads bytes from any place on, to a place of the target. Commands that it took.
 pub fn get<H: Host>(
     controller: &mut Controller<H>,
     start: u64,
-    out: &mut [u8],
+    out: &mut dyn Target,
+    place: Range<u64>,
     progress: &Progress,
     watch: &mut Watch,
 ) -> driver::Result<u64> {
-    if out.is_empty() {
+    if place.is_empty() {
         return Ok(0);
     }
     let buffers = Buffers::new(controller)?;
@@ -176,11 +262,27 @@ pub fn get<H: Host>(
     let mut get = Get {
         buffers,
         out,
+        place,
         start,
         next: start / block * block,
         flights: vec![(0, 0); QUEUES * DEPTH],
+        piece: Vec::new(),
+        progress,
     };
     let outcome = drive(controller, progress, watch, &mut get);
     get.buffers.release(controller);
     outcome
+}
+
+/// Reads as many bytes as there are to be.
+pub fn get_all<H: Host>(
+    controller: &mut Controller<H>,
+    place: &Range<u64>,
+    progress: &Progress,
+    watch: &mut Watch,
+) -> driver::Result<Vec<u8>> {
+    let mut out = vec![0; (place.end - place.start) as usize];
+    let all = 0..out.len() as u64;
+    get(controller, place.start, &mut out, all, progress, watch)?;
+    Ok(out)
 }

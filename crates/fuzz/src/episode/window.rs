@@ -8,6 +8,9 @@ use crate::media::BLOCK;
 use crate::memory::PAGE;
 use crate::rig::Seat;
 
+/// Blocks, the first one and their number, and who writes them.
+type Stored = (u64, u64, u64);
+
 impl Bench {
     /// Reads some of the PM window.
     pub(super) fn load_media(&mut self) -> Step {
@@ -28,13 +31,18 @@ impl Bench {
         for _ in 0..1 + self.random.below(5) {
             stored.extend(self.store());
         }
-        let Some(&(lba, ..)) = stored.first() else {
-            return Ok(());
-        };
-        if chance(&mut self.random, 50) {
+        if !stored.is_empty() && chance(&mut self.random, 50) {
             let ns = self.random.below(1000);
             self.pass(ns)?;
         }
+        self.known_again(stored)
+    }
+
+    /// What stores have left is known from here on.
+    fn known_again(&mut self, stored: Vec<Stored>) -> Step {
+        let Some(&(lba, ..)) = stored.first() else {
+            return Ok(());
+        };
         // A load ends after all stores before it.
         self.check_media(lba, 1)?;
         for &(lba, count, user) in &stored {
@@ -46,8 +54,14 @@ impl Bench {
         Ok(())
     }
 
-    /// One store to blocks that nothing uses; they, and who writes them.
-    fn store(&mut self) -> Option<(u64, u64, u64)> {
+    /// Writes to blocks that nothing uses, within a page.
+    pub(super) fn lay(&mut self, byte: u64, data: Vec<u8>) -> Step {
+        let stored = self.store_at(byte, data);
+        self.known_again(vec![stored])
+    }
+
+    /// One store to blocks that nothing uses.
+    fn store(&mut self) -> Option<Stored> {
         let media = &self.world.media;
         let mut byte = 0;
         let free = (0..12).any(|_| {
@@ -67,18 +81,23 @@ impl Bench {
         let end = (byte + len).div_ceil(BLOCK);
         let used = (lba..end).find(|&b| media.in_use(b, 1));
         len = len.min(used.unwrap_or(end) * BLOCK - byte);
-        let count = (byte + len).div_ceil(BLOCK) - lba;
         let words = 0..len.div_ceil(8);
         let mut data: Vec<u8> = words
             .flat_map(|_| self.random.next().to_le_bytes())
             .collect();
         data.truncate(len as usize);
+        Some(self.store_at(byte, data))
+    }
+
+    fn store_at(&mut self, byte: u64, data: Vec<u8>) -> Stored {
+        let lba = byte / BLOCK;
+        let count = (byte + data.len() as u64).div_ceil(BLOCK) - lba;
         let user = self.world.user();
         self.world.media.begin_store(user, byte, &data);
         self.count("PM window stores");
         let (bar, offset) = (Bar::Pm, byte);
         self.world.post(self.now, Mmio::Write { bar, offset, data });
-        Some((lba, count, user))
+        (lba, count, user)
     }
 
     /// A page of another device's media that is this one's.

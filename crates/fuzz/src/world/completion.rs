@@ -284,6 +284,9 @@ impl World {
         for &(addr, _) in &flight.verdict.walk.lists {
             self.unclaim(addr / PAGE, key);
         }
+        if let Some((lba, count)) = flight.verdict.list {
+            self.media.end_read(lba, count);
+        }
         match &flight.verdict.media {
             Use::None => {}
             Use::Read(lba, count) => {

@@ -3,58 +3,78 @@
 //! A column's type is the narrowest that all of its values fit: null, boolean, 64-bit integer, 64-bit float, date, timestamp without a zone (of the
 //! finest unit that comes), text.
 
-use std::io::Cursor;
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::RecordBatch;
+use arrow_array::{Array, RecordBatch};
 use arrow_csv::reader::Format;
 use arrow_csv::{ReaderBuilder, WriterBuilder};
 use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 
-use super::{collect, BATCH};
-use crate::{Error, Result, Table};
+use super::{Content, Opened, Reader, BATCH};
+use crate::input::Input;
+use crate::{Error, Result};
 
 /// Integers up to which each is a 64-bit float, too.
 const EXACT: u64 = 1 << 53;
 
-pub fn read(bytes: &[u8]) -> Result<Table> {
-    if ends_in_quotes(bytes) {
+pub fn open(input: Input) -> Result<Opened> {
+    if ends_in_quotes(&input).map_err(Error::new)? {
         return Err(Error::new(
             "it ends within a quoted value: it may be cut off",
         ));
     }
     let format = Format::default().with_header(true);
-    let (schema, rows) = format.infer_schema(bytes, None).map_err(Error::new)?;
+    let (schema, rows) = format
+        .infer_schema(input.from(0), None)
+        .map_err(Error::new)?;
     if schema.fields().is_empty() {
         return Err(Error::new("its first line names no column"));
     }
-    let schema = without_look_alikes(bytes, schema)?;
-    let batch = match parsed(bytes, &schema, None) {
-        Ok(batch) => batch,
+    let mut schema = without_look_alikes(&input, schema)?;
+    let known = match count(&input, &schema, None) {
+        Ok(known) => known,
         Err(_) => {
-            let fails = |column: usize| Ok(parsed(bytes, &schema, Some(column)).is_err());
-            parsed(bytes, &with_text(&schema, fails)?, None)?
+            let fails = |column: usize| Ok(count(&input, &schema, Some(column)).is_err());
+            schema = with_text(&schema, fails)?;
+            count(&input, &schema, None)?
         }
     };
-    if batch.num_rows() != rows {
+    if known.0 != rows {
         return Err(Error::new("its lines can be read in two ways"));
     }
-    Ok(batch.into())
+    Ok(Opened {
+        schema: schema.clone(),
+        metadata: Vec::new(),
+        known: Some(known),
+        content: Content::Csv(input, schema),
+    })
 }
 
 /// Reads all columns, or one.
-fn parsed(bytes: &[u8], schema: &SchemaRef, column: Option<usize>) -> Result<RecordBatch> {
+pub fn batches(input: &Input, schema: &SchemaRef, column: Option<usize>) -> Result<Reader> {
     let mut builder = ReaderBuilder::new(schema.clone())
         .with_format(Format::default().with_header(true))
         .with_batch_size(BATCH);
-    let mut read = schema.clone();
     if let Some(column) = column {
         builder = builder.with_projection(vec![column]);
-        read = Arc::new(schema.project(&[column]).map_err(Error::new)?);
     }
-    let reader = builder.build_buffered(Cursor::new(bytes));
-    collect(&read, reader.map_err(Error::new)?)
+    let reader = builder.build_buffered(input.from(0)).map_err(Error::new)?;
+    Ok(Box::new(reader.map(|batch| batch.map_err(Error::new))))
+}
+
+/// How many rows there are, and which of the columns have nulls.
+fn count(input: &Input, schema: &SchemaRef, column: Option<usize>) -> Result<(usize, Vec<bool>)> {
+    let (mut rows, mut nulls) = (0, vec![false; schema.fields().len()]);
+    for batch in batches(input, schema, column)? {
+        let batch = batch?;
+        rows += batch.num_rows();
+        for (nulls, column) in nulls.iter_mut().zip(batch.columns()) {
+            *nulls |= column.null_count() > 0;
+        }
+    }
+    Ok((rows, nulls))
 }
 
 /// Some columns are text instead.
@@ -70,7 +90,7 @@ fn with_text(schema: &Schema, is_text: impl Fn(usize) -> Result<bool>) -> Result
 }
 
 /// Columns with values that the reader takes for what was inferred, though it changes them, are text.
-fn without_look_alikes(bytes: &[u8], schema: Schema) -> Result<SchemaRef> {
+fn without_look_alikes(input: &Input, schema: Schema) -> Result<SchemaRef> {
     let texts = with_text(&schema, |_| Ok(true))?;
     with_text(&schema, |n| {
         let changes: fn(&str) -> bool = match schema.field(n).data_type() {
@@ -78,9 +98,12 @@ fn without_look_alikes(bytes: &[u8], schema: Schema) -> Result<SchemaRef> {
             DataType::Float64 => is_inexact,
             _ => return Ok(false),
         };
-        let values = parsed(bytes, &texts, Some(n))?;
-        let values = values.column(0).as_string::<i32>();
-        let found = values.iter().flatten().any(changes);
+        let mut found = false;
+        for batch in batches(input, &texts, Some(n))? {
+            let batch = batch?;
+            let values = batch.column(0).as_string::<i32>();
+            found |= values.iter().flatten().any(changes);
+        }
         Ok(found)
     })
 }
@@ -105,26 +128,45 @@ fn is_inexact(value: &str) -> bool {
 }
 
 /// As RFC 4180 has it: a value begins with a quote, and two of them within are one.
-fn ends_in_quotes(bytes: &[u8]) -> bool {
+fn ends_in_quotes(input: &Input) -> io::Result<bool> {
     let (mut begins, mut inside) = (true, false);
-    for &byte in bytes {
-        (begins, inside) = match (inside, byte) {
-            // A second one behind it goes on with the value.
-            (true, b'"') => (true, false),
-            (true, _) => (false, true),
-            (false, b'"') => (false, begins),
-            (false, byte) => (matches!(byte, b',' | b'\n' | b'\r'), false),
-        };
+    let (mut reader, mut piece) = (input.from(0), vec![0; 64 << 10]);
+    loop {
+        let count = reader.read(&mut piece)?;
+        if count == 0 {
+            return Ok(inside);
+        }
+        for &byte in &piece[..count] {
+            (begins, inside) = match (inside, byte) {
+                // A second one behind it goes on with the value.
+                (true, b'"') => (true, false),
+                (true, _) => (false, true),
+                (false, b'"') => (false, begins),
+                (false, byte) => (matches!(byte, b',' | b'\n' | b'\r'), false),
+            };
+        }
     }
-    inside
 }
 
-pub fn write(batch: &RecordBatch) -> Result<Vec<u8>> {
-    let mut file = Vec::new();
-    let mut writer = WriterBuilder::new().with_header(true).build(&mut file);
-    writer.write(batch).map_err(Error::new)?;
-    drop(writer);
-    Ok(file)
+/// Writes a file batch by batch.
+pub struct Writer<W: Write>(arrow_csv::Writer<W>);
+
+impl<W: Write> Writer<W> {
+    pub fn new(out: W, schema: &SchemaRef) -> Result<Writer<W>> {
+        let mut writer = WriterBuilder::new().with_header(true).build(out);
+        // A table without rows has a first line, too.
+        let nothing = RecordBatch::new_empty(schema.clone());
+        writer.write(&nothing).map_err(Error::new)?;
+        Ok(Writer(writer))
+    }
+
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.0.write(batch).map_err(Error::new)
+    }
+
+    pub fn finish(self) -> Result<()> {
+        self.0.into_inner().flush().map_err(Error::new)
+    }
 }
 
 #[cfg(test)]
@@ -132,8 +174,7 @@ mod tests {
     use super::*;
 
     fn types(text: &str) -> Vec<String> {
-        let table = read(text.as_bytes()).unwrap();
-        let schema = table.batch.schema();
+        let schema = open(text.as_bytes().to_vec().into()).unwrap().schema;
         (schema.fields().iter())
             .map(|field| field.data_type().to_string())
             .collect()
@@ -182,9 +223,9 @@ mod tests {
             ("a,b\n1,\"x\n2,y\n", None),
             ("\"a", None),
         ] {
-            let found = read(text.as_bytes());
+            let found = open(text.as_bytes().to_vec().into());
             match rows {
-                Some(rows) => assert_eq!(found.unwrap().batch.num_rows(), rows, "{text}"),
+                Some(rows) => assert_eq!(found.unwrap().known.unwrap().0, rows, "{text}"),
                 None => {
                     let error = found.err().unwrap().to_string();
                     assert!(error.contains("within a quoted value"), "{text}: {error}");

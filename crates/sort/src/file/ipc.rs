@@ -3,61 +3,73 @@
 //! The library allocates whatever a message says that it holds. So messages are looked at before: lengths beyond the file's are an error, and
 //! so are those for which there is no memory.
 
-use std::io::Cursor;
+use std::io::{self, BufWriter, Write};
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_ipc::{root_as_footer, root_as_message, Block, Message};
+use arrow_schema::{Schema, SchemaRef};
+use bytes::Bytes;
 
-use super::collect;
-use crate::{Error, Result, Table};
+use super::{Content, Opened, Reader};
+use crate::input::Input;
+use crate::{Error, Result};
 
 const MAGIC: &[u8] = b"ARROW1";
 /// In front of a message's length.
 const CONTINUATION: u32 = u32::MAX;
 
 /// Whether it is a file, and not a stream.
-pub fn is_file(bytes: &[u8]) -> bool {
-    bytes.starts_with(MAGIC)
+pub fn is_file(input: &Input) -> Result<bool> {
+    match input.at(0, MAGIC.len()) {
+        Ok(start) => Ok(start == MAGIC),
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(e) => Err(Error::new(e)),
+    }
 }
 
 fn cut_off() -> Error {
     Error::new("it is cut off")
 }
 
-fn word(bytes: &[u8], at: usize) -> Result<u32> {
-    let end = at.checked_add(4).ok_or_else(cut_off)?;
-    let word = bytes.get(at..end).ok_or_else(cut_off)?;
+fn bytes(input: &Input, at: u64, count: usize) -> Result<Bytes> {
+    input.at(at, count).map_err(|e| match e.kind() {
+        io::ErrorKind::UnexpectedEof => cut_off(),
+        _ => Error::new(e),
+    })
+}
+
+fn word(input: &Input, at: u64) -> Result<u32> {
+    let word = bytes(input, at, 4)?;
     Ok(u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
 }
 
-fn slice(bytes: &[u8], at: usize, count: usize) -> Result<&[u8]> {
-    let end = at.checked_add(count).ok_or_else(cut_off)?;
-    bytes.get(at..end).ok_or_else(cut_off)
-}
-
-/// A message at a place: itself, its body, and where the next one is. Nothing is the end of a stream.
-fn message(bytes: &[u8], at: usize) -> Result<Option<(Message<'_>, &[u8], usize)>> {
-    let first = word(bytes, at)?;
-    let (length, start) = match first {
-        CONTINUATION => (word(bytes, at + 4)?, at + 8),
+/// A message at a place: itself, and where its body and the next message are. Nothing is the end of a stream.
+fn message(input: &Input, at: u64) -> Result<Option<(Bytes, u64, u64)>> {
+    let (length, start) = match word(input, at)? {
+        CONTINUATION => (word(input, at + 4)?, at + 8),
         // As it was before Arrow 0.15.
         length => (length, at + 4),
     };
     if length == 0 {
         return Ok(None);
     }
-    let head = slice(bytes, start, length as usize)?;
-    let message = root_as_message(head).map_err(|e| Error::new(format!("a message: {e}")))?;
-    let body = usize::try_from(message.bodyLength()).map_err(|_| cut_off())?;
-    let start = start + length as usize;
-    let body = slice(bytes, start, body)?;
-    Ok(Some((message, body, start + body.len())))
+    let head = bytes(input, start, length as usize)?;
+    let body = parsed(&head)?.bodyLength();
+    let body = u64::try_from(body).map_err(|_| cut_off())?;
+    let start = start + u64::from(length);
+    let end = start.checked_add(body).filter(|&end| end <= input.bytes());
+    Ok(Some((head, start, end.ok_or_else(cut_off)?)))
+}
+
+fn parsed(head: &[u8]) -> Result<Message<'_>> {
+    root_as_message(head).map_err(|e| Error::new(format!("a message: {e}")))
 }
 
 /// Refuses a message whose buffers there is no memory for once they are decompressed.
-fn check(message: &Message, body: &[u8]) -> Result<()> {
+fn check(input: &Input, head: &[u8], body: u64, end: u64) -> Result<()> {
+    let message = parsed(head)?;
     let batch = message
         .header_as_record_batch()
         .or_else(|| message.header_as_dictionary_batch()?.data());
@@ -66,13 +78,18 @@ fn check(message: &Message, body: &[u8]) -> Result<()> {
     };
     let mut all = 0usize;
     for buffer in batch.buffers().into_iter().flatten() {
-        let place = usize::try_from(buffer.offset()).map_err(|_| cut_off())?;
-        let length = usize::try_from(buffer.length()).map_err(|_| cut_off())?;
-        let buffer = slice(body, place, length)?;
-        if let Some(bytes) = buffer.first_chunk::<8>() {
+        let place = u64::try_from(buffer.offset()).map_err(|_| cut_off())?;
+        let length = u64::try_from(buffer.length()).map_err(|_| cut_off())?;
+        let place = body.checked_add(place).ok_or_else(cut_off)?;
+        if place.checked_add(length).is_none_or(|stop| stop > end) {
+            return Err(cut_off());
+        }
+        if length >= 8 {
+            let size = bytes(input, place, 8)?;
+            let size = size.first_chunk::<8>().ok_or_else(cut_off)?;
             // -1: it is not compressed.
-            let bytes = i64::from_le_bytes(*bytes).max(0);
-            all = all.saturating_add(bytes as usize);
+            let size = i64::from_le_bytes(*size).max(0);
+            all = all.saturating_add(size as usize);
         }
     }
     let mut room: Vec<u8> = Vec::new();
@@ -80,54 +97,89 @@ fn check(message: &Message, body: &[u8]) -> Result<()> {
         .map_err(|_| Error::new(format!("no memory for {all} bytes of a batch")))
 }
 
-pub fn read_stream(bytes: &[u8]) -> Result<Table> {
+pub fn open_stream(input: Input) -> Result<Opened> {
     let mut at = 0;
-    while let Some((message, body, next)) = message(bytes, at)? {
-        check(&message, body)?;
+    while let Some((head, body, next)) = message(&input, at)? {
+        check(&input, &head, body, next)?;
         at = next;
     }
-    let reader = StreamReader::try_new(bytes, None).map_err(Error::new)?;
-    Ok(collect(&reader.schema(), reader)?.into())
+    let reader = StreamReader::try_new(input.from(0), None).map_err(Error::new)?;
+    Ok(Opened {
+        schema: reader.schema(),
+        metadata: Vec::new(),
+        known: None,
+        content: Content::ArrowStream(input),
+    })
 }
 
-fn check_block(bytes: &[u8], block: &Block) -> Result<()> {
-    let place = usize::try_from(block.offset()).map_err(|_| cut_off())?;
-    let head = usize::try_from(block.metaDataLength()).map_err(|_| cut_off())?;
-    let body = usize::try_from(block.bodyLength()).map_err(|_| cut_off())?;
-    let body = slice(bytes, place.saturating_add(head), body)?;
-    match message(bytes, place)? {
-        Some((message, ..)) => check(&message, body),
+pub fn stream_batches(input: &Input, column: Option<usize>) -> Result<Reader> {
+    let column = column.map(|column| vec![column]);
+    let reader = StreamReader::try_new(input.from(0), column).map_err(Error::new)?;
+    Ok(Box::new(reader.map(|batch| batch.map_err(Error::new))))
+}
+
+fn check_block(input: &Input, block: &Block) -> Result<()> {
+    let place = u64::try_from(block.offset()).map_err(|_| cut_off())?;
+    let head = u64::try_from(block.metaDataLength()).map_err(|_| cut_off())?;
+    let body = u64::try_from(block.bodyLength()).map_err(|_| cut_off())?;
+    let start = place.checked_add(head).ok_or_else(cut_off)?;
+    let end = start.checked_add(body).filter(|&end| end <= input.bytes());
+    let end = end.ok_or_else(cut_off)?;
+    match message(input, place)? {
+        Some((head, ..)) => check(input, &head, start, end),
         None => Err(cut_off()),
     }
 }
 
-pub fn read_file(bytes: &[u8]) -> Result<Table> {
-    let end = bytes.strip_suffix(MAGIC).ok_or_else(cut_off)?;
-    let at = end.len().checked_sub(4).ok_or_else(cut_off)?;
-    let length = word(end, at)? as usize;
-    let start = at.checked_sub(length).ok_or_else(cut_off)?;
-    let footer = root_as_footer(&end[start..at]);
+pub fn open_file(input: Input) -> Result<Opened> {
+    let magic = input.bytes().checked_sub(MAGIC.len() as u64);
+    let at = magic.and_then(|at| at.checked_sub(4)).ok_or_else(cut_off)?;
+    if bytes(&input, at + 4, MAGIC.len())? != MAGIC {
+        return Err(cut_off());
+    }
+    let length = word(&input, at)?;
+    let start = at.checked_sub(length.into()).ok_or_else(cut_off)?;
+    let footer = bytes(&input, start, length as usize)?;
+    let footer = root_as_footer(&footer);
     let footer = footer.map_err(|e| Error::new(format!("its footer: {e}")))?;
     let blocks = footer.dictionaries().into_iter().flatten();
     for block in blocks.chain(footer.recordBatches().into_iter().flatten()) {
-        check_block(bytes, block)?;
+        check_block(&input, block)?;
     }
-    let reader = FileReader::try_new(Cursor::new(bytes), None).map_err(Error::new)?;
-    let mut schema = (*reader.schema()).clone();
+    let reader = FileReader::try_new(input.from(0), None).map_err(Error::new)?;
+    let mut schema = Schema::clone(&reader.schema());
     schema.metadata.extend(reader.custom_metadata().clone());
-    let batch = collect(&reader.schema(), reader)?;
-    let batch = batch.with_schema(schema.into()).map_err(Error::new)?;
-    Ok(batch.into())
+    let schema = Arc::new(schema);
+    Ok(Opened {
+        schema: schema.clone(),
+        metadata: Vec::new(),
+        known: None,
+        content: Content::ArrowFile(input, schema),
+    })
 }
 
-pub fn write_stream(batch: &RecordBatch) -> Result<Vec<u8>> {
-    let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).map_err(Error::new)?;
-    writer.write(batch).map_err(Error::new)?;
-    writer.into_inner().map_err(Error::new)
+pub fn file_batches(input: &Input, schema: &SchemaRef, column: Option<usize>) -> Result<Reader> {
+    let schema = column.is_none().then(|| schema.clone());
+    let column = column.map(|column| vec![column]);
+    let reader = FileReader::try_new(input.from(0), column).map_err(Error::new)?;
+    Ok(Box::new(reader.map(move |batch| {
+        let batch = batch.map_err(Error::new)?;
+        match &schema {
+            Some(schema) => batch.with_schema(schema.clone()).map_err(Error::new),
+            None => Ok(batch),
+        }
+    })))
 }
 
-pub fn write_file(batch: &RecordBatch) -> Result<Vec<u8>> {
-    let mut writer = FileWriter::try_new(Vec::new(), &batch.schema()).map_err(Error::new)?;
-    writer.write(batch).map_err(Error::new)?;
-    writer.into_inner().map_err(Error::new)
+/// A file that is written.
+pub type File<W> = FileWriter<BufWriter<W>>;
+/// A stream that is written.
+pub type Stream<W> = StreamWriter<BufWriter<W>>;
+
+pub fn stream<W: Write>(out: W, schema: &Schema) -> Result<Stream<W>> {
+    StreamWriter::try_new(BufWriter::new(out), schema).map_err(Error::new)
+}
+
+pub fn file<W: Write>(out: W, schema: &Schema) -> Result<File<W>> {
+    FileWriter::try_new(BufWriter::new(out), schema).map_err(Error::new)
 }

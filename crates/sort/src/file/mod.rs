@@ -1,22 +1,26 @@
-//! Tables as the bytes of a file.
+//! Tables as the bytes of files.
 
 mod csv;
 mod ipc;
 mod parquet;
 
+use std::io::Write;
 use std::str::FromStr;
 
+use ::parquet::file::metadata::KeyValue;
 use arrow_array::RecordBatch;
-use arrow_schema::{ArrowError, SchemaRef};
-use arrow_select::concat::concat_batches;
-use bytes::Bytes;
+use arrow_schema::SchemaRef;
 
 pub use self::parquet::Compression;
 use crate::guard::guarded;
+use crate::input::Input;
+use crate::source::Source;
 use crate::{Error, Result, Table};
 
 /// Rows that are read at a time.
-const BATCH: usize = 64 << 10;
+const BATCH: usize = 16 << 10;
+/// Bytes that they have, if that is fewer.
+const BATCH_BYTES: usize = 16 << 20;
 
 /// How a table stands in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +50,7 @@ impl Format {
     }
 
     /// As people call it.
-    fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Format::Parquet => "Parquet",
             Format::Arrow => "Arrow file",
@@ -76,40 +80,133 @@ impl FromStr for Format {
     }
 }
 
-fn collect(
-    schema: &SchemaRef,
-    batches: impl Iterator<Item = std::result::Result<RecordBatch, ArrowError>>,
-) -> Result<RecordBatch> {
-    let batches: std::result::Result<Vec<_>, _> = batches.collect();
-    let batches = batches.map_err(Error::new)?;
-    concat_batches(schema, &batches).map_err(Error::new)
+/// Batches of a file.
+pub type Reader = Box<dyn Iterator<Item = Result<RecordBatch>>>;
+
+/// A file that has been looked at.
+pub struct Opened {
+    pub schema: SchemaRef,
+    pub metadata: Vec<KeyValue>,
+    /// Rows, and which columns have nulls, if it says so.
+    pub known: Option<(usize, Vec<bool>)>,
+    pub content: Content,
+}
+
+/// Where its batches are.
+pub enum Content {
+    Parquet(parquet::File),
+    ArrowFile(Input, SchemaRef),
+    ArrowStream(Input),
+    Csv(Input, SchemaRef),
+}
+
+/// Looks at a file.
+pub fn open(format: Format, input: Input) -> Result<Opened> {
+    match format {
+        Format::Parquet => parquet::open(input),
+        Format::Arrow if ipc::is_file(&input)? => ipc::open_file(input),
+        Format::Arrow | Format::Stream => ipc::open_stream(input),
+        Format::Csv => csv::open(input),
+    }
+}
+
+impl Content {
+    /// Batches of all columns, or of one.
+    pub fn batches(&self, column: Option<usize>) -> Result<Reader> {
+        match self {
+            Content::Parquet(file) => file.batches(column),
+            Content::ArrowFile(input, schema) => ipc::file_batches(input, schema, column),
+            Content::ArrowStream(input) => ipc::stream_batches(input, column),
+            Content::Csv(input, schema) => csv::batches(input, schema, column),
+        }
+    }
+}
+
+/// A batch in pieces of which each takes little memory where it is copied.
+pub fn pieces(batch: RecordBatch) -> impl Iterator<Item = Result<RecordBatch>> {
+    let rows = batch.num_rows();
+    let starts = (0..rows).step_by(BATCH);
+    starts.map(move |start| Ok(batch.slice(start, BATCH.min(rows - start))))
+}
+
+/// Writes a table into a file, batch by batch. Of Parquet's pages are compressed.
+pub struct Writer<W: Write + Send> {
+    title: &'static str,
+    file: Kind<W>,
+}
+
+enum Kind<W: Write + Send> {
+    Parquet(Box<parquet::Writer<W>>),
+    ArrowFile(ipc::File<W>),
+    ArrowStream(ipc::Stream<W>),
+    Csv(Box<csv::Writer<W>>),
+}
+
+impl<W: Write + Send> Writer<W> {
+    /// Of a table without rows yet.
+    pub fn new(
+        out: W,
+        format: Format,
+        compression: Compression,
+        schema: SchemaRef,
+        metadata: &[KeyValue],
+    ) -> Result<Writer<W>> {
+        let title = format.title();
+        let file = writing(title, || {
+            Ok(match format {
+                Format::Parquet => {
+                    let writer = parquet::Writer::new(out, schema, metadata, compression)?;
+                    Kind::Parquet(Box::new(writer))
+                }
+                Format::Arrow => Kind::ArrowFile(ipc::file(out, &schema)?),
+                Format::Stream => Kind::ArrowStream(ipc::stream(out, &schema)?),
+                Format::Csv => Kind::Csv(Box::new(csv::Writer::new(out, &schema)?)),
+            })
+        })?;
+        Ok(Writer { title, file })
+    }
+
+    /// Adds rows.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let file = &mut self.file;
+        writing(self.title, || match file {
+            Kind::Parquet(writer) => writer.write(batch),
+            Kind::ArrowFile(writer) => writer.write(batch).map_err(Error::new),
+            Kind::ArrowStream(writer) => writer.write(batch).map_err(Error::new),
+            Kind::Csv(writer) => writer.write(batch),
+        })
+    }
+
+    /// Ends the file.
+    pub fn finish(self) -> Result<()> {
+        let file = self.file;
+        writing(self.title, || match file {
+            Kind::Parquet(writer) => writer.finish(),
+            Kind::ArrowFile(mut writer) => writer.finish().map_err(Error::new),
+            Kind::ArrowStream(mut writer) => writer.finish().map_err(Error::new),
+            Kind::Csv(writer) => writer.finish(),
+        })
+    }
+}
+
+fn writing<T>(title: &str, write: impl FnOnce() -> Result<T>) -> Result<T> {
+    let done = guarded("its types don't fit", write);
+    done.map_err(|e| Error::new(format!("the table can't be written as {title}: {e}")))
 }
 
 impl Table {
     /// Reads the bytes of a file. What is damaged is an error.
     pub fn read(format: Format, file: Vec<u8>) -> Result<Table> {
-        let title = format.title();
-        let read = || match format {
-            Format::Parquet => parquet::read(Bytes::from(file)),
-            Format::Arrow if !ipc::is_file(&file) => ipc::read_stream(&file),
-            Format::Arrow => ipc::read_file(&file),
-            Format::Stream => ipc::read_stream(&file),
-            Format::Csv => csv::read(&file),
-        };
-        let table = guarded("it is damaged", read);
-        table.map_err(|e| Error::new(format!("no {title} that can be read: {e}")))
+        Source::open(format, file.into(), None)?.collect()
     }
 
     /// As the bytes of a file. Of Parquet's pages are compressed.
     pub fn write(&self, format: Format, compression: Compression) -> Result<Vec<u8>> {
-        let title = format.title();
-        let write = || match format {
-            Format::Parquet => parquet::write(self, compression),
-            Format::Arrow => ipc::write_file(&self.batch),
-            Format::Stream => ipc::write_stream(&self.batch),
-            Format::Csv => csv::write(&self.batch),
-        };
-        let file = guarded("its types don't fit", write);
-        file.map_err(|e| Error::new(format!("the table can't be written as {title}: {e}")))
+        let mut file = Vec::new();
+        let schema = self.schema();
+        let mut writer = Writer::new(&mut file, format, compression, schema, &self.metadata)?;
+        writer.write(&self.batch)?;
+        writer.finish()?;
+        Ok(file)
     }
 }

@@ -1,16 +1,24 @@
 //! Apache Parquet.
 
+use std::io::Write;
 use std::str::FromStr;
 
-use bytes::Bytes;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::arrow::{ArrowWriter, ARROW_SCHEMA_META_KEY};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
+use parquet::arrow::{ArrowWriter, ProjectionMask, ARROW_SCHEMA_META_KEY};
 use parquet::basic;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
-use super::{collect, named, BATCH};
-use crate::{Error, Result, Table};
+use super::{named, Content, Opened, Reader, BATCH, BATCH_BYTES};
+use crate::input::Input;
+use crate::{Error, Result};
+
+/// Bytes of a row group in the writer's memory from which on it is written.
+const GROUP_BYTES: usize = 64 << 20;
 
 /// How pages are made smaller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,42 +63,92 @@ impl From<Compression> for basic::Compression {
     }
 }
 
-pub fn read(file: Bytes) -> Result<Table> {
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file.clone()).map_err(Error::new)?;
-    let known = builder.metadata().file_metadata().key_value_metadata();
+/// A file whose footer has been read.
+pub struct File {
+    pub input: Input,
+    footer: ArrowReaderMetadata,
+    rows: usize,
+}
+
+pub fn open(input: Input) -> Result<Opened> {
+    let options = ArrowReaderOptions::default();
+    let footer = ArrowReaderMetadata::load(&input, options).map_err(Error::new)?;
+    let file = footer.metadata();
+    let known = file.file_metadata().key_value_metadata();
     let own = |pair: &&KeyValue| pair.key != ARROW_SCHEMA_META_KEY;
     let metadata = known.into_iter().flatten().filter(own).cloned().collect();
-    let rows: i64 = builder
-        .metadata()
-        .row_groups()
-        .iter()
-        .map(|g| g.num_rows())
-        .sum();
-    let schema = builder.schema().clone();
-    let reader = builder.with_batch_size(BATCH).build().map_err(Error::new)?;
-    let batch = collect(&schema, reader)?;
-    if usize::try_from(rows) != Ok(batch.num_rows()) {
-        let found = batch.num_rows();
-        return Err(Error::new(format!(
-            "its footer says {rows} rows, and its pages have {found}"
-        )));
+    let groups = file.row_groups();
+    let rows = groups.iter().try_fold(0usize, |sum, group| {
+        sum.checked_add(usize::try_from(group.num_rows()).ok()?)
+    });
+    let rows = rows.ok_or_else(|| Error::new("its footer says an impossible number of rows"))?;
+    let schema = footer.schema().clone();
+    // Without statistics none are known: columns that have some nevertheless are found when they are read.
+    let mut nulls = vec![false; schema.fields().len()];
+    let leaves = file.file_metadata().schema_descr();
+    for at in 0..leaves.num_columns() {
+        let counts = groups.iter().filter_map(|group| group.columns().get(at));
+        let mut counts = counts.filter_map(|chunk| chunk.statistics()?.null_count_opt());
+        let root = leaves.get_column_root_idx(at);
+        if let Some(nulls) = nulls.get_mut(root) {
+            *nulls |= counts.any(|count| count > 0);
+        }
     }
-    Ok(Table {
-        batch,
+    Ok(Opened {
+        known: Some((rows, nulls)),
         metadata,
-        file: Some(file),
+        schema,
+        content: Content::Parquet(File {
+            input,
+            footer,
+            rows,
+        }),
     })
 }
 
-pub fn write(table: &Table, compression: Compression) -> Result<Vec<u8>> {
-    let properties = WriterProperties::builder()
-        .set_compression(compression.into())
-        .set_key_value_metadata(Some(table.metadata.clone()));
-    let mut file = Vec::new();
-    let schema = table.batch.schema();
-    let mut writer =
-        ArrowWriter::try_new(&mut file, schema, Some(properties.build())).map_err(Error::new)?;
-    writer.write(&table.batch).map_err(Error::new)?;
-    writer.close().map_err(Error::new)?;
-    Ok(file)
+impl File {
+    pub fn batches(&self, column: Option<usize>) -> Result<Reader> {
+        let (input, footer) = (self.input.clone(), self.footer.clone());
+        let groups = footer.metadata().row_groups().iter();
+        let bytes: i64 = groups.map(|g| g.total_byte_size().max(0)).sum();
+        let each = bytes as usize / self.rows.max(1);
+        let rows = (BATCH_BYTES / each.max(1)).clamp(1, BATCH);
+        let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, footer);
+        if let Some(column) = column {
+            let mask = ProjectionMask::roots(builder.parquet_schema(), [column]);
+            builder = builder.with_projection(mask);
+        }
+        let reader = builder.with_batch_size(rows).build().map_err(Error::new)?;
+        Ok(Box::new(reader.map(|batch| batch.map_err(Error::new))))
+    }
+}
+
+/// Writes a file batch by batch.
+pub struct Writer<W: Write + Send>(ArrowWriter<W>);
+
+impl<W: Write + Send> Writer<W> {
+    pub fn new(
+        out: W,
+        schema: SchemaRef,
+        metadata: &[KeyValue],
+        compression: Compression,
+    ) -> Result<Writer<W>> {
+        let properties = WriterProperties::builder()
+            .set_compression(compression.into())
+            .set_key_value_metadata(Some(metadata.to_vec()));
+        let writer = ArrowWriter::try_new(out, schema, Some(properties.build()));
+        writer.map(Writer).map_err(Error::new)
+    }
+
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.0.write(batch).map_err(Error::new)?;
+        if self.0.memory_size() > GROUP_BYTES {
+            self.0.flush().map_err(Error::new)?;
+        }
+        Ok(())
+    }
+
+    pub fn finish(self) -> Result<()> {
+        self.0.close().map(drop).map_err(Error::new)
+    }
 }

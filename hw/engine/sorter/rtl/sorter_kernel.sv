@@ -78,7 +78,7 @@ module sorter_kernel
 
   state_e state_q;
   result_t result_q;
-  logic [63:0] passes;
+  logic [63:0] passes_q;
   logic stop, core_start, core_done, core_stopped, core_busy;
   dma_done_t core_errors;
   logic [3:0] core_passes;
@@ -181,17 +181,17 @@ module sorter_kernel
   assign done_o = state_q == StDone;
   assign busy_o = state_q != StIdle || core_busy;
   assign result_o = result_q;
-  assign value_o = passes;
+  assign value_o = passes_q;
   assign progress_o = begun_q ? core_progress : '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       result_q <= '0;
-      passes   <= '0;
+      passes_q <= '0;
       begun_q  <= 1'b0;
     end else if (start_i) begin
       result_q <= '0;
-      passes   <= '0;
+      passes_q <= '0;
       begun_q  <= 1'b0;
     end else begin
       if (core_start) begun_q <= 1'b1;
@@ -204,7 +204,7 @@ module sorter_kernel
             stopped: core_stopped,
             read_error: core_errors.read_error
         };
-        passes <= core_stopped ? '0 : 64'(core_passes);
+        passes_q <= core_stopped ? '0 : 64'(core_passes);
       end
     end
   end

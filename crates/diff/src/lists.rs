@@ -1,0 +1,324 @@
+//! Lists of the pipeline: commands of the engines of tables one after another, each on what those before it have left. What they make is
+//! computed from the media, as `tables` does for one of them.
+
+use std::ops::Range;
+
+use fuzz::engines::{DECODE, SHUFFLE, SORT};
+use sim::Random;
+use spec::nvme::Sqe;
+
+use crate::buffer::{chance, pick};
+use crate::draw::Claims;
+use crate::engines::{around, laid, Job};
+use crate::tables::{
+    amount, column, held, indexes, rows, unknown, Sort, BAD_DATA, BAD_ENTRY, WRONG,
+};
+
+/// Places in entries count in so many bytes.
+const UNIT: u64 = 4096;
+const ENTRY: u64 = 64;
+const MOST: u64 = 16;
+/// Bit of `kind`: reports are written behind the list.
+const REPORT: u64 = 1;
+
+/// A list while it is drawn.
+struct List<'a> {
+    random: &'a mut Random,
+    claims: &'a mut Claims,
+    /// What places in entries count from, and how far they reach.
+    reach: Range<u64>,
+    /// What the media holds before its next entry.
+    media: Vec<u8>,
+    /// Ranges that entries have written, whose content is known.
+    made: Vec<Range<u64>>,
+    writes: Vec<(u64, Vec<u8>)>,
+    lays: Vec<(u64, Vec<u8>)>,
+}
+
+/// An entry, and what comes of it.
+struct Entry {
+    sqe: Sqe,
+    /// Its return value.
+    result: u32,
+    /// Where it writes, and what; nothing where that is not known.
+    at: u64,
+    bytes: u64,
+    data: Option<Vec<u8>>,
+}
+
+/// A job that has a list run, of entries whose places lie in `reach`.
+pub fn job(
+    random: &mut Random,
+    media: &[u8],
+    claims: &mut Claims,
+    reach: Range<u64>,
+) -> Option<Job> {
+    let most = pick(random, &[3, 3, 6, MOST]);
+    let count = 1 + random.below(most);
+    let kind = if chance(random, 60) { REPORT } else { 0 };
+    let mut list = List {
+        random,
+        claims,
+        media: media.to_vec(),
+        reach: reach.clone(),
+        made: Vec::new(),
+        writes: Vec::new(),
+        lays: Vec::new(),
+    };
+    let at = list.place((count * ENTRY) << kind, true)?;
+    let mut bytes = Vec::new();
+    let (mut done, mut result) = (0, 0);
+    for _ in 0..count {
+        let mut entry = list.entry()?;
+        if result == 0 && chance(list.random, 4) {
+            list.spoil(&mut entry);
+        }
+        bytes.extend(entry.sqe.to_bytes());
+        if result != 0 {
+            continue;
+        }
+        result = match entry.result {
+            0 => 0,
+            WRONG => BAD_ENTRY,
+            _ => BAD_DATA,
+        };
+        done += u64::from(result == 0);
+        list.carry_out(entry);
+    }
+    // Reports tell cycles, which are no two devices' alike.
+    let mut writes = match kind {
+        REPORT => unknown(at + count * ENTRY..at + 2 * count * ENTRY),
+        _ => Vec::new(),
+    };
+    writes.append(&mut list.writes);
+    let mut lays = list.lays;
+    lays.extend(laid(media, at, &bytes));
+    Some(Job {
+        arguments: vec![at, count, reach.start, reach.end - reach.start, kind],
+        writes,
+        lays,
+        ends: Some((result, done)),
+    })
+}
+
+impl List<'_> {
+    /// A place that nobody is in the way of.
+    fn place(&mut self, bytes: u64, write: bool) -> Option<u64> {
+        let room = (self.reach.end - self.reach.start).checked_sub(bytes)?;
+        for _ in 0..12 {
+            let unit = match self.random.below(8) {
+                0 => room / UNIT,
+                _ => self.random.below(room / UNIT + 1),
+            };
+            let at = self.reach.start + unit * UNIT;
+            if self.claims.take_alone(around(&(at..at + bytes)), write) {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    /// Where an entry reads: what one before it has made, or anything.
+    fn source(&mut self, bytes: u64) -> Option<u64> {
+        let fits = |made: &&Range<u64>| made.end - made.start >= bytes;
+        let made: Vec<u64> = self.made.iter().filter(fits).map(|m| m.start).collect();
+        match !made.is_empty() && chance(self.random, 60) {
+            true => Some(pick(self.random, &made)),
+            false => self.place(bytes, false),
+        }
+    }
+
+    /// Puts something where an entry is to find it.
+    fn lay(&mut self, at: u64, data: &[u8]) {
+        self.lays.extend(laid(&self.media, at, data));
+        self.media[at as usize..at as usize + data.len()].copy_from_slice(data);
+    }
+
+    fn unit(&self, at: u64) -> u32 {
+        ((at - self.reach.start) / UNIT) as u32
+    }
+
+    fn entry(&mut self) -> Option<Entry> {
+        match self.random.below(3) {
+            0 => self.sort(),
+            1 => self.shuffle(),
+            _ => self.decode(),
+        }
+    }
+
+    fn sort(&mut self) -> Option<Entry> {
+        let count = amount(self.random, 4000);
+        let job = Sort::draw(self.random, count);
+        let [keys, out, _] = job.sizes();
+        let (src, dst) = (self.source(keys)?, self.place(out, true)?);
+        let data = job.made(held(&self.media, src, keys));
+        let (src, to) = (self.unit(src), self.unit(dst));
+        let tmp = self.random.next() as u32;
+        let dwords = [src, to, tmp, count as u32, job.kind as u32, 0];
+        Some(Entry {
+            sqe: command(SORT, dwords),
+            result: 0,
+            at: dst,
+            bytes: out,
+            data: Some(data),
+        })
+    }
+
+    fn shuffle(&mut self) -> Option<Entry> {
+        let (rows, bad) = rows(self.random, self.reach.end - self.reach.start);
+        let [listed, table, out] = rows.sizes();
+        let list = match chance(self.random, 30) {
+            true => self.source(listed)?,
+            false => {
+                let at = self.place(listed, true)?;
+                let old = held(&self.media, at, listed).to_vec();
+                let places = indexes(self.random, &rows, &old, bad);
+                self.lay(at, &places);
+                at
+            }
+        };
+        let (src, dst) = (self.source(table)?, self.place(out, true)?);
+        let mut data = rows.made(
+            held(&self.media, list, listed),
+            held(&self.media, src, table),
+        );
+        let (result, _) = rows.ends(&data);
+        // What is not written stays.
+        let begun = data.len();
+        data.extend_from_slice(&held(&self.media, dst, out)[begun..]);
+        let (list, src, to) = (self.unit(list), self.unit(src), self.unit(dst));
+        let last = rows.row as u32 | (rows.kind as u32) << 24;
+        let dwords = [list, src, to, rows.count as u32, rows.rows as u32, last];
+        Some(Entry {
+            sqe: command(SHUFFLE, dwords),
+            result,
+            at: dst,
+            bytes: out,
+            data: Some(data),
+        })
+    }
+
+    fn decode(&mut self) -> Option<Entry> {
+        let (column, keys) = column(self.random);
+        let (log, bytes) = (column.kind >> 8 & 3, keys.len() as u64);
+        let (entries, out) = (column.entries << log, column.count << log);
+        let dict = match column.is_plain() {
+            true => None,
+            false => Some(self.source(entries)?),
+        };
+        let (src, dst) = (self.place(bytes.max(1), true)?, self.place(out, true)?);
+        if bytes > 0 {
+            self.lay(src, &keys);
+        }
+        let table = dict.map_or(&[][..], |at| held(&self.media, at, entries));
+        let (made, (result, _)) = column.made(table, &keys);
+        let dict = match dict {
+            Some(at) => self.unit(at),
+            None => self.random.next() as u32,
+        };
+        let (src, to) = (self.unit(src), self.unit(dst));
+        let how = column.width() << 16 | log << 24 | (column.kind >> 16 & 3) << 26;
+        let last = (column.entries - 1) | how;
+        let dwords = [
+            dict,
+            src,
+            to,
+            column.count as u32,
+            bytes as u32,
+            last as u32,
+        ];
+        Some(Entry {
+            sqe: command(DECODE, dwords),
+            result,
+            at: dst,
+            bytes: out,
+            data: (result == 0).then_some(made),
+        })
+    }
+
+    /// Makes an entry one that is none, or that its kernel refuses: it changes nothing.
+    fn spoil(&mut self, entry: &mut Entry) {
+        let units = (self.reach.end - self.reach.start).div_ceil(UNIT) as u32;
+        let sort = entry.sqe.opcode() == SORT;
+        let dw = &mut entry.sqe.dw;
+        let target = if sort { 11 } else { 12 };
+        match self.random.below(8) {
+            0 => dw[0] = pick(self.random, &[0, 0xC0, 0xDC, 0xD1, 0xD5, u32::MAX]),
+            1 => dw[0] |= 1 << (8 + self.random.below(24)),
+            2 => dw[1 + self.random.below(9) as usize] = 1 << self.random.below(32),
+            3 => dw[13] = pick(self.random, &[0, (1 << 31) + 1, u32::MAX]),
+            4 => dw[target] = pick(self.random, &[units, units + 1, 1 << 20, u32::MAX]),
+            5 => dw[if sort { 14 } else { 15 }] |= 1 << 31,
+            6 if sort => dw[15] = 1 << self.random.below(32),
+            // The target over the list of indexes; keys of 33 bits.
+            6 if dw[0] == u32::from(SHUFFLE) => dw[12] = dw[10],
+            6 => dw[15] = (dw[15] & !(63 << 16)) | 33 << 16,
+            _ => *dw = [self.random.next() as u32 | 1; 16],
+        }
+        (entry.result, entry.bytes) = (WRONG, 0);
+    }
+
+    /// What an entry leaves to those behind it.
+    fn carry_out(&mut self, entry: Entry) {
+        let target = entry.at..entry.at + entry.bytes;
+        match entry.data {
+            _ if entry.bytes == 0 => {}
+            None => self.writes.extend(unknown(target)),
+            Some(data) => {
+                self.writes.extend(laid(&self.media, entry.at, &data));
+                self.media[target.start as usize..target.end as usize].copy_from_slice(&data);
+                self.made.push(target);
+            }
+        }
+    }
+}
+
+fn command(opcode: u8, dwords: [u32; 6]) -> Sqe {
+    let numbered = dwords.into_iter().zip(10..);
+    numbered.fold(Sqe::new(opcode), |sqe, (value, n)| sqe.with_cdw(n, value))
+}
+
+/// Where reports of a job are, and their bytes, if it has any.
+pub fn reports(job: &Job) -> Option<(u64, u32)> {
+    let [at, count, _, _, REPORT] = job.arguments[..] else {
+        return None;
+    };
+    job.ends?;
+    Some((at + count * ENTRY, (count * ENTRY) as u32))
+}
+
+/// Reports, but for how long entries took.
+pub fn without_cycles(mut reports: Vec<u8>) -> Vec<u8> {
+    for report in reports.chunks_mut(ENTRY as usize) {
+        report[8..16].fill(0);
+    }
+    reports
+}
+
+/// A job whose list is none: it does nothing, and reads nothing.
+pub fn wrong_job(random: &mut Random, media: u64) -> Vec<u64> {
+    let at = random.below(media / UNIT) * UNIT;
+    let mut arguments = vec![at, 3, 0, media, 0];
+    let changes = [
+        (0, at + 64),
+        (0, u64::MAX - 63),
+        (0, !(UNIT - 1)),
+        (1, 0),
+        (1, MOST + 1),
+        (1, 1 | 1 << 32),
+        (1, u64::MAX),
+        (2, 512),
+        (2, !(UNIT - 1)),
+        (3, 511),
+        (3, !511),
+        (4, 2),
+        (4, 1 << 32),
+    ];
+    let (n, value) = pick(random, &changes);
+    arguments[n] = value;
+    // Such a range wraps only if it does not begin at 0.
+    if (n, value) == (3, !511) {
+        arguments[2] = UNIT;
+    }
+    arguments
+}

@@ -1,0 +1,107 @@
+//! Random lists of the pipeline and commands that name them: mostly right, sometimes wrong in an entry, or in the command.
+
+use nvme::Namespace;
+use sim::Random;
+use spec::nvme::Sqe;
+
+use crate::draw::{chance, flags, nsid, pick, Command};
+use crate::draw_tables::{right, spoil};
+use crate::engines::{PIPELINE, TABLES};
+use crate::lists::{ENTRY, MOST};
+use crate::media::BLOCK;
+use crate::tables::UNIT;
+use crate::world::World;
+
+/// Where a list stands.
+pub struct List {
+    ns: Namespace,
+    /// Its place in the namespace, in units.
+    unit: u64,
+    entries: u64,
+}
+
+impl List {
+    /// One that nobody has written, most likely.
+    pub fn anywhere(random: &mut Random, ns: &Namespace) -> List {
+        let units = (ns.blocks * BLOCK).div_ceil(UNIT);
+        List {
+            ns: *ns,
+            unit: random.below(units),
+            entries: 1 + random.below(MOST),
+        }
+    }
+
+    /// Its first byte on the media.
+    pub fn byte(&self) -> u64 {
+        self.ns.base * BLOCK + self.unit * UNIT
+    }
+}
+
+/// Whether a device has an engine for them.
+pub fn lists(world: &World) -> bool {
+    world.model.limits.engines.contains(&PIPELINE)
+}
+
+/// A list and its bytes, at a place that nobody uses; none if none is found soon. A `long` one has an entry that is about much of the
+/// largest namespace.
+pub fn list(world: &World, random: &mut Random, long: bool) -> Option<(List, Vec<u8>)> {
+    let active = world.model.limits.namespaces.active();
+    let active: Vec<Namespace> = active.copied().collect();
+    let largest = active.iter().max_by_key(|ns| ns.blocks);
+    let ns = match largest {
+        Some(ns) if long || chance(random, 60) => *ns,
+        _ => pick(random, &active),
+    };
+    let most = pick(random, &[3, 3, 6, MOST]);
+    let entries = 1 + random.below(most);
+    let mut list = (0..6)
+        .map(|_| List {
+            entries,
+            ..List::anywhere(random, &ns)
+        })
+        .find(|list| !world.media.in_use(list.byte() / BLOCK, UNIT / BLOCK))?;
+    if chance(random, 5) {
+        // With the namespace, or its last whole unit.
+        list.unit = (ns.blocks * BLOCK - entries * ENTRY) / UNIT;
+    }
+    let slow = random.below(entries);
+    let mut bytes = Vec::new();
+    for n in 0..entries {
+        let opcode = pick(random, &TABLES);
+        let mut sqe = right(world, random, opcode, &ns, long && n == slow);
+        if chance(random, 30) {
+            spoil(random, &mut sqe, &ns);
+        }
+        match random.below(40) {
+            // Its target over the list, or over where reports come.
+            0 => sqe.dw[11 + usize::from(sqe.dw[0] & 0xFF != 0xD0)] = list.unit as u32,
+            1 => sqe.dw[random.below(10) as usize] ^= 1 << random.below(32),
+            2 => sqe.dw[0] = pick(random, &[0, 1, 0xC0, 0xDC, 0xD1, 0xFF, u32::MAX]),
+            3 => sqe.dw = [random.next() as u32; 16],
+            _ => {}
+        }
+        bytes.extend(sqe.to_bytes());
+    }
+    Some((list, bytes))
+}
+
+/// The command that has a list run.
+pub fn list_command(world: &World, random: &mut Random, list: &List) -> Command {
+    let units = list.ns.blocks * BLOCK / UNIT;
+    let nsid = nsid(world, random, list.ns.nsid);
+    let mut sqe = Sqe::new(PIPELINE)
+        .with_nsid(nsid)
+        .with_cdw(10, list.unit as u32)
+        .with_cdw(13, list.entries as u32)
+        .with_cdw(14, random.below(2) as u32);
+    match random.below(40) {
+        0 => sqe.dw[10] = pick(random, &[units - 1, units, units + 1, 1 << 20, 0xFFFF_FFFF]) as u32,
+        1 => sqe.dw[13] = pick(random, &[0, 17, 1 << 20, 1 << 26, u32::MAX]),
+        2 => sqe.dw[13] = 1 + random.below(MOST) as u32,
+        3 => sqe.dw[14] ^= 1 << random.below(32),
+        4 => sqe.dw[pick(random, &[11, 12, 15])] ^= 1 << random.below(32),
+        _ => {}
+    }
+    flags(random, &mut sqe, &[3], &[3]);
+    (sqe, Vec::new())
+}

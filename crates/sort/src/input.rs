@@ -1,0 +1,125 @@
+//! The bytes of a file: those of one that is open, or in memory.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::reader::{ChunkReader, Length};
+
+/// Bytes that are read in any order. Copies are the same bytes.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// All of them.
+    Memory(Bytes),
+    /// A file with so many.
+    File(Arc<File>, u64),
+}
+
+impl Input {
+    /// A regular file's bytes.
+    pub fn open(path: &std::path::Path) -> io::Result<Input> {
+        let file = File::open(path)?;
+        let bytes = file.metadata()?.len();
+        Ok(Input::File(file.into(), bytes))
+    }
+
+    /// Bytes in memory.
+    pub fn of(bytes: impl AsRef<[u8]> + Send + 'static) -> Input {
+        Input::Memory(Bytes::from_owner(bytes))
+    }
+
+    /// How many.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Input::Memory(bytes) => bytes.len() as u64,
+            Input::File(_, bytes) => *bytes,
+        }
+    }
+
+    /// Bytes from a place on; an error if there are not so many.
+    pub fn at(&self, place: u64, count: usize) -> io::Result<Bytes> {
+        let end = place.checked_add(count as u64);
+        if end.is_none_or(|end| end > self.bytes()) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        match self {
+            Input::Memory(bytes) => Ok(bytes.slice(place as usize..place as usize + count)),
+            Input::File(file, _) => {
+                let mut out = vec![0; count];
+                file.read_exact_at(&mut out, place)?;
+                Ok(out.into())
+            }
+        }
+    }
+
+    /// Reads it from a place on.
+    pub fn from(&self, place: u64) -> BufReader<Cursor> {
+        let input = self.clone();
+        BufReader::new(Cursor { input, place })
+    }
+}
+
+impl From<Vec<u8>> for Input {
+    fn from(bytes: Vec<u8>) -> Input {
+        Input::Memory(bytes.into())
+    }
+}
+
+/// A place in bytes.
+pub struct Cursor {
+    input: Input,
+    place: u64,
+}
+
+impl Read for Cursor {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let left = self.input.bytes().saturating_sub(self.place);
+        let count = left.min(out.len() as u64) as usize;
+        if count == 0 {
+            return Ok(0);
+        }
+        let count = match &self.input {
+            Input::Memory(bytes) => {
+                out[..count].copy_from_slice(&bytes[self.place as usize..][..count]);
+                count
+            }
+            Input::File(file, _) => file.read_at(&mut out[..count], self.place)?,
+        };
+        self.place += count as u64;
+        Ok(count)
+    }
+}
+
+impl Seek for Cursor {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let to = match to {
+            SeekFrom::Start(place) => Some(place),
+            SeekFrom::Current(by) => self.place.checked_add_signed(by),
+            SeekFrom::End(by) => self.input.bytes().checked_add_signed(by),
+        };
+        self.place = to.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.place)
+    }
+}
+
+impl Length for Input {
+    fn len(&self) -> u64 {
+        self.bytes()
+    }
+}
+
+impl ChunkReader for Input {
+    type T = BufReader<Cursor>;
+
+    fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
+        Ok(self.from(start))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
+        self.at(start, length)
+            .map_err(|e| ParquetError::External(Box::new(e)))
+    }
+}

@@ -1,0 +1,195 @@
+//! Tables that are read in batches: of files, or in memory.
+
+use arrow_array::{Array, RecordBatch};
+use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
+use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
+use parquet::file::metadata::KeyValue;
+
+use crate::file::{self, Content, Format};
+use crate::guard::guarded;
+use crate::input::Input;
+use crate::{Error, Result, Table};
+
+/// Batches of a table, in the order of its rows.
+pub type Batches<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>;
+
+/// A table of which no more than a batch has to be in memory.
+pub struct Source {
+    /// What errors call it.
+    name: Option<String>,
+    schema: SchemaRef,
+    pub(crate) metadata: Vec<KeyValue>,
+    rows: usize,
+    /// Which columns have nulls.
+    pub(crate) nulls: Vec<bool>,
+    content: Held,
+}
+
+enum Held {
+    Table(Table),
+    File(Format, Content),
+}
+
+impl From<&Table> for Source {
+    fn from(table: &Table) -> Source {
+        let columns = table.batch.columns().iter();
+        Source {
+            name: None,
+            schema: table.schema(),
+            metadata: table.metadata.clone(),
+            rows: table.batch.num_rows(),
+            nulls: columns.map(|c| c.null_count() > 0).collect(),
+            content: Held::Table(table.clone()),
+        }
+    }
+}
+
+impl Source {
+    /// Looks at the bytes of a file; `name` is what errors call it. What is damaged is an error, here or when its batches are read.
+    pub fn open(format: Format, input: Input, name: Option<&str>) -> Result<Source> {
+        let open = || file::open(format, input);
+        let opened = guarded("it is damaged", open).map_err(|e| damaged(name, format, e))?;
+        let mut source = Source {
+            name: name.map(String::from),
+            schema: opened.schema,
+            metadata: opened.metadata,
+            rows: 0,
+            nulls: Vec::new(),
+            content: Held::File(format, opened.content),
+        };
+        (source.rows, source.nulls) = match opened.known {
+            Some(known) => known,
+            None => source.scan()?,
+        };
+        Ok(source)
+    }
+
+    /// Its schema.
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    /// What a Parquet file says beside its schema.
+    pub fn metadata(&self) -> &[KeyValue] {
+        &self.metadata
+    }
+
+    /// How many rows it has.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The Parquet file that it came from.
+    pub(crate) fn parquet(&self) -> Option<Input> {
+        match &self.content {
+            Held::Table(table) => table.file.clone(),
+            Held::File(_, Content::Parquet(file)) => Some(file.input.clone()),
+            Held::File(..) => None,
+        }
+    }
+
+    /// A column of a table in memory.
+    pub(crate) fn in_memory(&self) -> Option<&RecordBatch> {
+        match &self.content {
+            Held::Table(table) => Some(&table.batch),
+            Held::File(..) => None,
+        }
+    }
+
+    /// Its batches; of all columns, or of one.
+    pub(crate) fn batches(&self, column: Option<usize>) -> Result<Batches<'_>> {
+        let (format, content) = match &self.content {
+            Held::Table(table) => {
+                let batch = match column {
+                    Some(column) => table.batch.project(&[column]).map_err(Error::new)?,
+                    None => table.batch.clone(),
+                };
+                return Ok(Box::new(file::pieces(batch)));
+            }
+            Held::File(format, content) => (*format, content),
+        };
+        let name = self.name.as_deref();
+        let told = move |e: Error| damaged(name, format, e);
+        let mut batches = guarded("it is damaged", || content.batches(column)).map_err(told)?;
+        let mut ended = false;
+        Ok(Box::new(std::iter::from_fn(move || {
+            if ended {
+                return None;
+            }
+            let next = guarded("it is damaged", || batches.next().transpose());
+            ended = next.is_err();
+            next.map_err(told).transpose()
+        })))
+    }
+
+    /// Reads all of it: how many rows there are, and which columns have nulls.
+    fn scan(&self) -> Result<(usize, Vec<bool>)> {
+        let (mut rows, mut nulls) = (0, vec![false; self.schema.fields().len()]);
+        for batch in self.batches(None)? {
+            let batch = batch?;
+            rows += batch.num_rows();
+            for (nulls, column) in nulls.iter_mut().zip(batch.columns()) {
+                *nulls |= column.null_count() > 0;
+            }
+        }
+        Ok((rows, nulls))
+    }
+
+    /// Which rows have a value in a column; nothing if all have.
+    pub(crate) fn valid(&self, column: usize) -> Result<Option<NullBuffer>> {
+        let mut valid = BooleanBufferBuilder::new(self.rows);
+        for batch in self.batches(Some(column))? {
+            let batch = batch?;
+            match batch.column(0).logical_nulls() {
+                Some(nulls) => valid.append_buffer(nulls.inner()),
+                None => valid.append_n(batch.num_rows(), true),
+            }
+        }
+        self.check_rows(valid.len())?;
+        let valid = NullBuffer::new(valid.finish());
+        Ok((valid.null_count() > 0).then_some(valid))
+    }
+
+    /// Refuses another number of rows than was said.
+    pub(crate) fn check_rows(&self, found: usize) -> Result<()> {
+        let (said, name) = (self.rows, self.name.as_deref());
+        match (found == said, &self.content) {
+            (true, _) => Ok(()),
+            (false, Held::File(format, _)) => Err(damaged(
+                name,
+                *format,
+                Error::new(format!("it says {said} rows, and has {found}")),
+            )),
+            (false, Held::Table(_)) => Err(Error::new("the table has lost rows")),
+        }
+    }
+
+    /// All of it in memory.
+    pub fn collect(self) -> Result<Table> {
+        guarded("the table can't be put together", || self.joined())
+    }
+
+    fn joined(self) -> Result<Table> {
+        if let Held::Table(table) = self.content {
+            return Ok(table);
+        }
+        let batches: Result<Vec<RecordBatch>> = self.batches(None)?.collect();
+        let batch = concat_batches(&self.schema, &batches?).map_err(Error::of_rows)?;
+        self.check_rows(batch.num_rows())?;
+        Ok(Table {
+            batch,
+            file: self.parquet(),
+            metadata: self.metadata,
+        })
+    }
+}
+
+/// A file of which not all can be read.
+fn damaged(name: Option<&str>, format: Format, error: Error) -> Error {
+    let title = format.title();
+    match name {
+        Some(name) => Error::new(format!("{name}: no {title} that can be read: {error}")),
+        None => Error::new(format!("no {title} that can be read: {error}")),
+    }
+}

@@ -1,0 +1,231 @@
+//! Bytes that wait on the host: in memory as far as a limit for all of a sort together allows, else in files without names.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
+
+use crate::{Error, Result};
+
+/// Bytes that are copied at a time.
+const PIECE: usize = 1 << 20;
+
+/// What the spills of a sort have together.
+#[derive(Debug)]
+struct Pool {
+    /// Bytes of memory that nobody has taken.
+    free: AtomicU64,
+    /// Bytes that went to files.
+    filed: AtomicU64,
+}
+
+/// Makes spills that share a limit of memory.
+#[derive(Clone, Debug)]
+pub struct Spills(Arc<Pool>);
+
+#[derive(Debug)]
+enum Place {
+    Memory(Vec<u8>),
+    File(File),
+}
+
+/// Bytes that are written once and read in any order.
+#[derive(Debug)]
+pub struct Spill {
+    pool: Arc<Pool>,
+    place: Place,
+    len: u64,
+}
+
+fn fail(what: &str, error: std::io::Error) -> Error {
+    let folder = std::env::temp_dir();
+    Error::new(format!(
+        "temporary files in {} can't be {what}: {error}",
+        folder.display()
+    ))
+}
+
+impl Spills {
+    /// So many bytes in memory at most.
+    pub fn new(memory: u64) -> Spills {
+        Spills(Arc::new(Pool {
+            free: AtomicU64::new(memory),
+            filed: AtomicU64::new(0),
+        }))
+    }
+
+    /// Without bytes yet.
+    pub fn empty(&self) -> Spill {
+        Spill {
+            pool: self.0.clone(),
+            place: Place::Memory(Vec::new()),
+            len: 0,
+        }
+    }
+
+    /// So many bytes, zeros.
+    pub fn zeros(&self, len: u64) -> Result<Spill> {
+        let mut spill = self.empty();
+        spill.grow(len)?;
+        match &mut spill.place {
+            Place::Memory(bytes) => bytes.resize(len as usize, 0),
+            Place::File(file) => file.set_len(len).map_err(|e| fail("written", e))?,
+        }
+        spill.len = len;
+        Ok(spill)
+    }
+
+    /// Bytes that went to files.
+    pub fn filed(&self) -> u64 {
+        self.0.filed.load(Relaxed)
+    }
+}
+
+impl Spill {
+    /// Its bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Makes it a file if there is no memory for so many bytes more.
+    fn grow(&mut self, bytes: u64) -> Result<()> {
+        let Place::Memory(held) = &mut self.place else {
+            self.pool.filed.fetch_add(bytes, Relaxed);
+            return Ok(());
+        };
+        let take = |free: u64| free.checked_sub(bytes);
+        if self.pool.free.fetch_update(Relaxed, Relaxed, take).is_ok() {
+            // Not twice as much as is needed.
+            held.reserve_exact(bytes as usize);
+            return Ok(());
+        }
+        let file = tempfile::tempfile().map_err(|e| fail("made", e))?;
+        file.write_all_at(held, 0).map_err(|e| fail("written", e))?;
+        self.pool.free.fetch_add(self.len, Relaxed);
+        self.pool.filed.fetch_add(self.len + bytes, Relaxed);
+        self.place = Place::File(file);
+        Ok(())
+    }
+
+    /// Adds bytes at its end.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.grow(bytes.len() as u64)?;
+        match &mut self.place {
+            Place::Memory(held) => held.extend_from_slice(bytes),
+            Place::File(file) => file
+                .write_all_at(bytes, self.len)
+                .map_err(|e| fail("written", e))?,
+        }
+        self.len += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Adds what another one has.
+    pub fn append_all(&mut self, other: &Spill) -> Result<()> {
+        let mut piece = vec![0; PIECE.min(other.len as usize)];
+        let mut at = 0;
+        while at < other.len {
+            let here = PIECE.min((other.len - at) as usize);
+            other.read(at, &mut piece[..here])?;
+            self.append(&piece[..here])?;
+            at += here as u64;
+        }
+        Ok(())
+    }
+
+    /// Whether it has these bytes.
+    pub fn has(&self, at: u64, bytes: usize) -> bool {
+        at.checked_add(bytes as u64)
+            .is_some_and(|end| end <= self.len)
+    }
+
+    fn check(&self, at: u64, bytes: usize) -> Result<()> {
+        match self.has(at, bytes) {
+            true => Ok(()),
+            false => Err(Error::new(format!(
+                "bytes {at} to {} of {} are wanted",
+                at.saturating_add(bytes as u64),
+                self.len
+            ))),
+        }
+    }
+
+    /// Reads bytes that it has.
+    pub fn read(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        self.check(at, out.len())?;
+        match &self.place {
+            Place::Memory(held) => out.copy_from_slice(&held[at as usize..][..out.len()]),
+            Place::File(file) => file.read_exact_at(out, at).map_err(|e| fail("read", e))?,
+        }
+        Ok(())
+    }
+
+    /// Writes over bytes that it has.
+    pub fn write(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
+        self.check(at, bytes.len())?;
+        match &mut self.place {
+            Place::Memory(held) => held[at as usize..][..bytes.len()].copy_from_slice(bytes),
+            Place::File(file) => file
+                .write_all_at(bytes, at)
+                .map_err(|e| fail("written", e))?,
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Spill {
+    fn drop(&mut self) {
+        if let Place::Memory(_) = self.place {
+            self.pool.free.fetch_add(self.len, Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_in_memory_and_in_files() {
+        let bytes: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
+        for memory in [0, 1000, 4 << 20] {
+            let spills = Spills::new(memory);
+            let mut one = spills.empty();
+            bytes
+                .chunks(777)
+                .for_each(|piece| one.append(piece).unwrap());
+            let mut other = spills.zeros(bytes.len() as u64).unwrap();
+            for at in (0..bytes.len()).step_by(1000).rev() {
+                other.write(at as u64, &bytes[at..at + 1000]).unwrap();
+            }
+            let mut twice = spills.empty();
+            twice.append_all(&one).unwrap();
+            twice.append_all(&other).unwrap();
+            let mut found = vec![0; 2 * bytes.len()];
+            twice.read(0, &mut found).unwrap();
+            assert!(found[..bytes.len()] == bytes && found[bytes.len()..] == bytes);
+            one.read(7, &mut found[..1001]).unwrap();
+            assert_eq!(found[..1001], bytes[7..1008]);
+            assert!(one.read(1, &mut found[..bytes.len()]).is_err());
+            assert!(one.write(u64::MAX, &[1]).is_err());
+            assert_eq!(spills.filed() > 0, memory < 4 << 20);
+        }
+    }
+
+    #[test]
+    fn memory_is_given_back() {
+        let spills = Spills::new(1000);
+        for _ in 0..10 {
+            let held = spills.zeros(1000).unwrap();
+            assert!(matches!(held.place, Place::Memory(_)));
+            assert!(matches!(spills.zeros(1).unwrap().place, Place::File(_)));
+        }
+        let mut grown = spills.zeros(600).unwrap();
+        grown.append(&[7; 600]).unwrap();
+        assert!(matches!(grown.place, Place::File(_)));
+        assert!(matches!(
+            spills.zeros(1000).unwrap().place,
+            Place::Memory(_)
+        ));
+    }
+}
