@@ -259,6 +259,19 @@ async def full_queue(dut):
 
 
 @cocotb.test()
+async def queue_to_the_last_place(dut):
+    """Stores in successive cycles, of which the first ones pass, do not take room from those that are queued."""
+    bench, go = await held(dut, 6, reads=(64, 127))
+    rng = bench.rng
+    passing = [cocotb.start_soon(bench.store(i * LINE, rng.randbytes(40 * LINE))) for i in (0, 20)]
+    waiting = cocotb.start_soon(bench.store(64 * LINE, rng.randbytes(64 * LINE)))
+    await bounded(Combine(*passing, waiting), 300)
+    assert (bench.queued, int(dut.lines_o.value)) == (1, 64)
+    go.append(1)
+    await settled(bench)
+
+
+@cocotb.test()
 async def narrow_store(dut):
     """A store that can't be queued waits in front; a younger command goes in meanwhile, and waits for it."""
     bench, go = await held(dut, 4, writes=(10, 12))
