@@ -52,8 +52,8 @@ class Bench:
         return self.ram.data
 
     async def start(self):
-        await self.reset()
         cocotb.start_soon(self.ram.run())
+        await self.reset()
         self.data[:] = self.random.randbytes(SIZE)
 
     async def reset(self):

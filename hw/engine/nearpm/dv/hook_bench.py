@@ -1,7 +1,7 @@
 """The hook of one channel and the table of commands between masters, a memory, and commands that the bench runs.
 
-The model keeps, for each line, the versions that program order gives it: stores in the order of their addresses, commands as they
-go in. Whatever overtakes what it must not, or is lost, shows as a version that should not be seen.
+The model keeps, for each line, the versions that program order gives it: stores in the order of their addresses,
+commands as they go in. Whatever overtakes what it must not, or is lost, shows as a version that should not be seen.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Access:
     cycle: int = 0  # in which its address was taken
     made: dict[int, int] = field(default_factory=dict)  # line: its version
     lower: dict[int, int] = field(default_factory=dict)  # of a load: the oldest version that it may see
-    answered: bool = False
+    number: int = 0  # of a store, from 0 on
 
     @property
     def lines(self) -> range:
@@ -56,6 +56,8 @@ class Command:
     seen: dict[int, bytes] = field(default_factory=dict)  # what it has to find
     made: dict[int, int] = field(default_factory=dict)
     begun: bool = False
+    stores: int = 0  # before it
+    again: bool = False  # it goes on in another life
 
 
 class Memory:
@@ -168,16 +170,18 @@ class Bench:
         self.nvme = AxiMaster(AxiBus.from_prefix(dut, "s_nvme"), dut.clk_i, **kwargs)
         self.ram = AxiRam(AxiBus.from_prefix(dut, "m_nvme"), dut.clk_i, size=BYTES, mem=self.mem, **kwargs)
         for name in (m for m in logging.root.manager.loggerDict if m.startswith("cocotb.hook_tb")):
-            logging.getLogger(name).setLevel(logging.WARNING)
+            logging.getLogger(name).setLevel(logging.ERROR)
         self.memory = Memory(dut, self.mem, random.Random(seed + 1))
         self.versions = [[bytes(self.mem[i * LINE : (i + 1) * LINE])] for i in range(LINES)]
         self.known = [0] * LINES  # the newest version of each line that somebody has been told of
+        self.durable = [0] * LINES  # without what commands do
         # What has been asked of the masters and whose address is still to be taken.
         self.queues: dict[str, deque[Access]] = {p + c: deque() for p in ("pm_", "nvme_") for c in ("aw", "ar")}
         self.order: deque[Access] = deque()  # stores whose response is to come
         self.open_nvme: list[Access] = []
         self.commands: dict[int, Command] = {}
         self.ids_free = list(range(64))
+        self.dead = False
         self.inserting: Command | None = None
         self.cycle = self.ended = self.stores = self.queued = 0
         self.most_lines = self.most_loads = 0
@@ -210,6 +214,17 @@ class Bench:
             for channel in (write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel):
                 channel.set_pause_generator(stalls(random.Random(self.rng.random())))
 
+    async def die(self, traffic) -> None:
+        """The function is reset, and nobody is left at its buses."""
+        for task in traffic:
+            task.cancel()
+        self.dead = True  # what the masters were asked for ends without an answer
+        self.dut.hold_i.value = self.dut.insert_i.value = 0
+        self.inserting = None
+        await self.reset()
+        for queue in (*self.queues.values(), self.order, self.open_nvme):
+            queue.clear()
+
     # ------------------------------------------------------------ the model
 
     def media(self, line: int) -> int:
@@ -241,6 +256,11 @@ class Bench:
         for line, version in made.items():
             self.known[line] = max(self.known[line], version)
 
+    def last(self, made: dict[int, int]) -> None:
+        """These outlive the power."""
+        for line, version in made.items():
+            self.durable[line] = max(self.durable[line], version)
+
     async def watch(self) -> None:
         """What the edges of the hook's ports do, in program order."""
         dut = self.dut
@@ -253,12 +273,13 @@ class Bench:
             self.cycle += 1
             if not int(dut.rst_ni.value):
                 continue
-            if int(dut.inserted_o.value) and self.inserting:
-                self.goes_in(self.inserting)
+            if int(dut.inserted_o.value):
+                self.goes_in(int(dut.insert_number_i.value))
             if fires("s_pm_aw") and self.queues["pm_aw"]:
                 access = self.queues["pm_aw"].popleft()
                 assert access.addr == int(dut.s_pm_awaddr.value)
                 access.cycle = self.cycle
+                access.number = self.stores
                 self.stores += 1
                 self.write(access)
                 self.order.append(access)
@@ -273,19 +294,24 @@ class Bench:
             if fires("s_pm_b"):
                 access = self.order.popleft()
                 assert access.ident == int(dut.s_pm_bid.value), "responses in the order of the stores"
-                access.answered = True
                 self.tell(access.made)
+                self.last(access.made)
             self.queued += int(dut.queued_o.value)
             self.most_lines = max(self.most_lines, int(dut.lines_o.value))
             self.most_loads = max(self.most_loads, int(dut.loads_o.value))
 
-    def goes_in(self, command: Command) -> None:
+    def goes_in(self, number: int) -> None:
+        """Whoever sees it first, here or in `insert`."""
+        command = self.inserting
+        if command is None or command.number != number:
+            return
         for line in {*command.reads, *command.writes}:
             command.seen[line] = self.versions[line][-1]
         for line in command.writes:
             self.versions[line].append(command.data[line])
             command.made[line] = len(self.versions[line]) - 1
         self.tell(command.made)
+        command.stores = self.stores
         self.commands[command.number] = command
         self.inserting = None
 
@@ -295,7 +321,7 @@ class Bench:
         access = Access(addr, data, ident=self.rng.randrange(64) if ident is None else ident, size=size)
         self.queues["pm_aw"].append(access)
         done = await self.pm.write(addr, data, awid=access.ident, size=size)
-        assert done.resp == AxiResp.OKAY
+        assert self.dead or done.resp == AxiResp.OKAY
 
     async def load(self, addr: int, length: int, size: int = 6, ident: int | None = None) -> bytes:
         access = Access(addr, length=length)
@@ -303,14 +329,22 @@ class Bench:
         done = await self.pm.read(addr, length, arid=self.rng.randrange(64) if ident is None else ident, size=size)
         return self.check(access, done)
 
-    async def nvme_write(self, addr: int, data: bytes) -> None:
+    def nvme_write(self, addr: int, data: bytes):
+        """Counts as open at once."""
         access = Access(addr, data)
         self.queues["nvme_aw"].append(access)
         self.open_nvme.append(access)
-        done = await self.nvme.write(addr, data, awid=0, size=6)
-        assert done.resp == AxiResp.OKAY
-        self.tell(access.made)
-        self.open_nvme.remove(access)
+
+        async def write() -> None:
+            done = await self.nvme.write(addr, data, awid=0, size=6)
+            if self.dead:
+                return
+            assert done.resp == AxiResp.OKAY
+            self.tell(access.made)
+            self.last(access.made)
+            self.open_nvme.remove(access)
+
+        return cocotb.start_soon(write())
 
     async def nvme_read(self, addr: int, length: int) -> bytes:
         access = Access(addr, length=length)
@@ -320,6 +354,8 @@ class Bench:
 
     def check(self, access: Access, done) -> bytes:
         """Each line read is a version that it may be: not older than what was known when the load came."""
+        if self.dead:
+            return b""
         assert done.resp == AxiResp.OKAY
         for line in access.lines:
             start, end = max(access.addr, line * LINE), min(access.addr + access.length, (line + 1) * LINE)
@@ -348,18 +384,19 @@ class Bench:
         """Puts a command in, as the command page does; the cycles that it took."""
         dut = self.dut
         self.ids_free.remove(command.number)
+        self.inserting = command
         dut.hold_i.value = 1
         await RisingEdge(dut.clk_i)
         dut.insert_i.value = 1
         dut.insert_number_i.value = command.number
         dut.insert_ranges_i.value = ranges(*command.ranges)
-        self.inserting = command
         cycles = 0
         while True:
             await RisingEdge(dut.clk_i)
-            cycles += 1
+            cycles += not int(dut.freeze_i.value)
             assert cycles <= 12, "a command goes in at once"
             if int(dut.inserted_o.value):
+                self.goes_in(command.number)
                 break
         dut.insert_i.value = 0
         dut.hold_i.value = 0
@@ -373,9 +410,12 @@ class Bench:
         dut, running, ending = self.dut, [], deque()
         while True:
             await RisingEdge(dut.clk_i)
-            dut.begin_i.value = dut.end_i.value = 0
             if int(dut.freeze_i.value):
+                dut.begin_i.value = dut.end_i.value = 0
                 return
+            if int(dut.end_i.value):
+                self.retire(int(dut.end_number_i.value))
+            dut.begin_i.value = dut.end_i.value = 0
             for entry in running:
                 if entry[0] == self.cycle:
                     self.half(entry[2])
@@ -386,7 +426,6 @@ class Bench:
             if ending:
                 command = ending.popleft()
                 dut.end_i.value, dut.end_number_i.value = 1, command.number
-                self.retire(command)
             ready = int(dut.ready_o.value)
             may = [c for n, c in self.commands.items() if ready >> n & 1 and not c.begun]
             if may and len(running) < most and when():
@@ -398,7 +437,8 @@ class Bench:
 
     def begin(self, command: Command) -> None:
         """All that is older is in the memory, and nothing that is younger."""
-        assert self.lines(command.seen) == command.seen, f"command {command.number} begins"
+        seen = {line: data for line, data in command.seen.items() if not command.again or line in command.reads}
+        assert self.lines(seen) == seen, f"command {command.number} begins"
         command.begun = True
 
     def half(self, command: Command) -> None:
@@ -410,9 +450,9 @@ class Bench:
         assert self.lines(read) == {line: command.seen[line] for line in read}, f"command {command.number} ends"
         assert self.lines(command.data) == command.data, f"command {command.number} ends"
 
-    def retire(self, command: Command) -> None:
-        del self.commands[command.number]
-        self.ids_free.append(command.number)
+    def retire(self, number: int) -> None:
+        del self.commands[number]
+        self.ids_free.append(number)
         self.ended += 1
 
 

@@ -49,9 +49,9 @@ class Bench:
     # ------------------------------------------------------------ life
 
     async def start(self):
-        await self.reset()
         for ram in self.rams:
             cocotb.start_soon(ram.run())
+        await self.reset()
         cocotb.start_soon(self._watch_page())
         for c in range(CHANNELS):
             cocotb.start_soon(self._write_data(c))

@@ -7,13 +7,16 @@ LISTS = ["hw/engine/nearpm/nearpm_table.f", "hw/engine/nearpm/nearpm_hook.f"]
 SOURCES = ["../../../lib/dv/stable_check.sv", "hook_tb.sv"]
 
 
-@pytest.mark.parametrize(("channels", "channel"), [(2, 1), pytest.param(1, 0, marks=pytest.mark.slow)])
-def test_hook(channels, channel):
+@pytest.mark.parametrize(
+    ("channels", "channel", "cuts"),
+    [(2, 1, 2), *(pytest.param(*p, marks=pytest.mark.slow) for p in [(1, 0, 4), (4, 2, 20)])],
+)
+def test_hook(channels, channel, cuts):
     simulate(
         "hook_tb",
         "cocotb_hook",
         filelists=LISTS,
         extra_sources=SOURCES,
         parameters={"NumChannels": channels, "Channel": channel},
-        env={"CHANNELS": str(channels), "CHANNEL": str(channel)},
+        env={"CHANNELS": str(channels), "CHANNEL": str(channel), "CUTS": str(cuts)},
     )

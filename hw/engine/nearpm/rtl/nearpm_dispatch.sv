@@ -94,7 +94,7 @@ module nearpm_dispatch
     .clk_i,
     .rst_ni,
     .req_i  (ready_i),
-    .next_i (state_q == StChoose),
+    .next_i (state_q == StChoose && job_ready_i != '0),
     .gnt_o  (),
     .idx_o  (number),
     .valid_o(any)

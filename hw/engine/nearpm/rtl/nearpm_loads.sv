@@ -43,7 +43,7 @@ module nearpm_loads
   logic goes, parks;
 
   // Parked ones.
-  logic [Loads-1:0] parked_q, ready, grant;
+  logic [Loads-1:0] parked_q, ready, ready_q, grant;
   logic [Loads-1:0][IdWidth-1:0] id_q;
   logic [Loads-1:0][Loads-1:0] behind_q;  // parked ones before it, of its ID
   waits_t parked_waits_q[Loads];
@@ -60,7 +60,7 @@ module nearpm_loads
 
   assign on_the_way = (RoomBits + 1)'(out_count) + (RoomBits + 1)'(look_i) + (RoomBits + 1)'(valid_q);
   // A parked one that may go is not passed for ever.
-  assign open_o = !freeze_i && ready == '0 && on_the_way < (RoomBits + 1)'(Depth) &&
+  assign open_o = !freeze_i && ready_q == '0 && on_the_way < (RoomBits + 1)'(Depth) &&
       ((count_q + 5'(look_i) + 5'(valid_q) < 5'(Loads)) || (!look_i && !valid_q));
 
   always_comb begin
@@ -74,7 +74,7 @@ module nearpm_loads
 
   assign goes = valid_q && none(waits_q) && same == '0;
   assign parks = valid_q && !goes && count_q != 5'(Loads);
-  assign leaves = ready != '0 && !goes && on_the_way < (RoomBits + 1)'(Depth);
+  assign leaves = ready_q != '0 && !goes && on_the_way < (RoomBits + 1)'(Depth);
   assign waiting_o = count_q + 5'(valid_q && !none(waits_q) && count_q == 5'(Loads));
   assign busy_o = valid_q || count_q != '0 || out_count != '0;
 
@@ -83,7 +83,7 @@ module nearpm_loads
   ) u_arbiter (
     .clk_i,
     .rst_ni,
-    .req_i  (ready),
+    .req_i  (ready_q),
     .next_i (leaves),
     .gnt_o  (grant),
     .idx_o  (leaver),
@@ -94,12 +94,14 @@ module nearpm_loads
     if (!rst_ni) begin
       valid_q  <= 1'b0;
       parked_q <= '0;
+      ready_q  <= '0;
       count_q  <= '0;
     end else begin
       if (look_i) valid_q <= 1'b1;
       else if (goes || parks) valid_q <= 1'b0;
       if (parks) parked_q[place] <= 1'b1;
       if (leaves) parked_q[leaver] <= 1'b0;
+      ready_q <= ready & ~(leaves ? grant : '0);
       count_q <= count_q + 5'(parks) - 5'(leaves);
     end
   end

@@ -1,7 +1,7 @@
 // Stores of the PM window: those that conflict go into the queue, the others pass, and all are answered in their order.
 //
-// A store that has been looked up goes on in the next cycle: it passes, or takes places in the queue, for which there is room. One that may be too long for what
-// is free, or that can't be queued, is the only one here until it no longer conflicts; then it passes. Its place in the ring of stores under way
+// A store that has been looked up goes on in the next cycle: it passes, or takes places in the queue. One for which there are none then,
+// or that can't be queued, waits here until it no longer conflicts, and passes; nothing comes behind one that may have to. Its place in the ring of stores under way
 // is its AXI ID on the way to the memory, so answers may come in any order. Data follow in the order of the stores, to the memory or
 // into the queue; on the bus to the memory, which lines of the queue share, in the order of the addresses there.
 `include "ns_assert.svh"
@@ -77,11 +77,15 @@ module nearpm_stores
 
   // ---------------------------------------------------------------- what becomes of a store
 
-  logic valid_q, sure_q;  // sure_q: it can be queued, and there is room
+  logic
+      valid_q,
+      fresh_q,
+      whole_q,
+      sure_q;  // fresh_q: it came in this cycle; whole_q: it can be queued; sure_q: and there is room
   ax_t ax_q;
   burst_t burst_q;
   waits_t waits_q;
-  logic look_sure, behind, passes, queues, goes;
+  logic look_whole, look_sure, behind, passes, queues, goes;
   count_t look_lines, lines;
   store_t new_q;  // its place
   count_t stores_q, used_q;
@@ -89,19 +93,20 @@ module nearpm_stores
 
   assign lines = count_t'(burst_q.last - burst_q.first) + count_t'(1);
   assign look_lines = count_t'(look_burst_i.last - look_burst_i.first) + count_t'(1);
-  assign look_sure = look_ax_i.burst == BurstIncr && look_ax_i.size == 3'($clog2(StrbWidth)) &&
+  assign look_whole = look_ax_i.burst == BurstIncr && look_ax_i.size == 3'($clog2(StrbWidth));
+  assign look_sure = look_whole &&
       (CountBits + 1)'(look_lines) + (CountBits + 1)'(valid_q ? lines : '0) <= (CountBits + 1)'(free_i);
   assign open_o = !freeze_i && used_q != count_t'(Stores) && !(look_i && !look_sure) && !(valid_q && !sure_q);
 
   assign passes = valid_q && none(waits_q);
-  assign queues = valid_q && sure_q && !none(waits_q);
+  assign queues = valid_q && fresh_q && whole_q && lines <= free_i && !none(waits_q);
   assign goes = passes || queues;
   // The store before this one goes into the queue in this cycle.
   assign behind = queues && burst_q.page == look_burst_i.page && burst_q.first <= look_burst_i.last &&
       look_burst_i.first <= burst_q.last;
 
   assign stores_o = stores_q;
-  assign quiet_o = !look_i && !(valid_q && sure_q);
+  assign quiet_o = !look_i && !(valid_q && fresh_q);
   assign busy_o = used_q != '0;
   assign queued_o = queues;
   assign insert_o = queues;
@@ -111,13 +116,17 @@ module nearpm_stores
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       valid_q  <= 1'b0;
+      fresh_q  <= 1'b0;
+      whole_q  <= 1'b0;
       sure_q   <= 1'b0;
       new_q    <= '0;
       stores_q <= '0;
       used_q   <= '0;
     end else begin
+      fresh_q <= look_i;
       if (look_i) begin
         valid_q <= 1'b1;
+        whole_q <= look_whole;
         sure_q  <= look_sure;
       end else if (goes) begin
         valid_q <= 1'b0;
@@ -312,6 +321,7 @@ module nearpm_stores
 `endif
 
   `NS_ASSERT(one_at_a_time, !look_i || !valid_q || goes)
+  `NS_ASSERT(goes_when_sure, !(valid_q && sure_q) || goes)
   `NS_ASSERT(alone_unless_sure, !(valid_q && !sure_q) || !look_i)
   `NS_ASSERT(passes_nobody, !passes || none(waits_q))
   `NS_ASSERT(counted, used_q <= count_t'(Stores))
