@@ -217,6 +217,27 @@ async def only_overlaps_wait(dut):
 
 
 @cocotb.test()
+async def behind_the_store_before(dut):
+    """A store in the cycle behind one that is queued, which overlaps it and no command, does not pass it."""
+    bench, go = await held(dut, 7, reads=(16, 16))
+    taken = []
+
+    async def note() -> None:
+        while True:
+            await RisingEdge(dut.clk_i)
+            if int(dut.s_pm_awvalid.value) and int(dut.s_pm_awready.value):
+                taken.append(bench.cycle)
+
+    cocotb.start_soon(note())
+    pair = [cocotb.start_soon(bench.store(line * LINE, bench.rng.randbytes(2 * LINE))) for line in (16, 17)]
+    await bounded(Combine(*pair), 200)
+    assert taken[1] - taken[0] == 1
+    assert (bench.queued, int(dut.lines_o.value)) == (2, 4)
+    go.append(1)
+    await settled(bench)
+
+
+@cocotb.test()
 async def sixteen_loads_wait(dut):
     """The seventeenth that overlaps waits in front of the others, and then those behind it."""
     bench, go = await held(dut, 2, writes=(0, 31))
