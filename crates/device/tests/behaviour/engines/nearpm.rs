@@ -609,3 +609,111 @@ fn nvme_in_order(profile: &str) {
     assert!(payload == old, "{profile}");
     assert!(kit.load(place, LEN as usize) == new);
 }
+
+#[test]
+fn hostile_commands_get_a_status_and_change_nothing_outside_of_pools() {
+    if !is_there() {
+        return;
+    }
+    let (mut kit, pool) = Kit::with_pool("");
+    let outside = [0, pool.media - 4096, pool.media + pool.bytes, 512 << 20];
+    for at in outside {
+        kit.store(at, &[7; 4096]);
+    }
+    let mut random = Random::new(11);
+    let edges = [
+        0,
+        1,
+        63,
+        64,
+        4096,
+        65_536,
+        65_537,
+        1 << 20,
+        1 << 30,
+        1 << 44,
+        u64::MAX,
+    ];
+    let mut drawn = [0u32; 10];
+    for _ in 0..3000 {
+        let number = |random: &mut Random| match random.below(4) {
+            0 => edges[random.below(edges.len() as u64) as usize],
+            1 => pool.at(random.below(pool.bytes + 64) & !63),
+            2 => 64 * random.below(20),
+            _ => random.next() >> random.below(64),
+        };
+        let thread = random.below(6) as u8;
+        let offset = random.below(pool.bytes + 4096);
+        let (to, bytes) = (random.below(pool.bytes), 1 + random.below(10_000));
+        let command = match random.below(8) {
+            0 => pool.undo(thread, offset, bytes),
+            1 => pool.redo(thread, offset, bytes, to),
+            2 => pool.copy(thread, offset, bytes, to),
+            3 => pool.apply(thread, offset & !63, bytes, to),
+            4 => pool.switch(thread, offset & !7, bytes),
+            5 => pool.open(thread, bytes),
+            6 => Command {
+                operation: Operation::Checkpoint,
+                ..pool.undo(thread, offset & !4095, 4096)
+            },
+            _ => pool.command(Operation::ALL[1 + random.below(14) as usize], thread),
+        };
+        let mut arguments = command.arguments();
+        if random.below(4) == 0 {
+            let place = random.below(7) as usize;
+            arguments[place] = number(&mut random);
+        }
+        // Mostly of the process that has the pool.
+        arguments[0] ^= u64::from(random.below(16) == 0) << 32;
+        // A mapping that was undone comes back.
+        kit.fine(&pool.map());
+        let submitted = kit.page.submit(&mut kit.host, &arguments).unwrap();
+        let ended = kit.finish(submitted);
+        assert!(
+            ended.result < 1 << 9 && ended.result.count_ones() <= 2,
+            "{arguments:x?}"
+        );
+        drawn[(32 - ended.result.leading_zeros()) as usize] += 1;
+    }
+    for at in outside {
+        assert!(kit.load(at, 4096) == [7; 4096], "{at:#x}");
+    }
+    // All was fine, invalid, not mapped, of another process or outside of the pool at times.
+    let often = [drawn[0], drawn[3], drawn[4], drawn[6]];
+    assert!(often.iter().all(|count| *count > 10), "{drawn:?}");
+}
+
+#[test]
+fn times_are_near_those_of_the_memory() {
+    if !is_there() {
+        return;
+    }
+    for profile in ["dram", "optane-dcpmm"] {
+        let (mut kit, pool) = Kit::with_pool(&format!("media.profile = \"{profile}\""));
+        let load = timed(&mut kit, |kit| drop(kit.load(pool.media + 4096, 64)));
+        // A load of what a command writes is answered when it has ended.
+        let mut after = |command: Command, at: u64| {
+            let whole = timed(&mut kit, |kit| {
+                kit.submit(&command);
+                kit.load(at, 64);
+            });
+            whole.0.saturating_sub(load.0) / 1000
+        };
+        let undo = after(pool.undo(0, 0, 64), pool.log(0) + 64);
+        let copy = after(pool.copy(0, 0, 16_384, 1 << 17), pool.media + (1 << 17));
+        println!("{profile}: undo of 64 bytes {undo} ns, copy of 16 KiB {copy} ns, beyond a load of {load}");
+        let (most_undo, most_copy) = match profile {
+            "dram" => (1000, 4000),
+            _ => (1600, 12_000),
+        };
+        assert!((100..most_undo).contains(&undo), "{profile}: {undo} ns");
+        assert!((1000..most_copy).contains(&copy), "{profile}: {copy} ns");
+    }
+}
+
+fn timed(kit: &mut Kit, work: impl FnOnce(&mut Kit)) -> sim::Time {
+    use driver::Host;
+    let begin = kit.host.now();
+    work(kit);
+    kit.host.now() - begin
+}
