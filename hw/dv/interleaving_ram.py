@@ -1,6 +1,7 @@
 """A memory behind an AXI4 slave port that answers as AXI4 allows: reads of different IDs in any order, beat by beat.
 
-So does it answer writes; with errors where it is told to. Bursts of 64-byte beats, INCR.
+So does it answer writes; with errors where it is told to. Bursts of 64-byte beats, INCR. A reset of `dut`
+ends what is under way.
 """
 
 import random
@@ -10,11 +11,15 @@ from cocotb.triggers import RisingEdge
 
 
 class InterleavingRam:
-    """`prefix_*` of `dut`; `errors` holds 4 KiB pages that answer SLVERR, read and written."""
+    """`prefix_*` of `dut`; `errors` holds 4 KiB pages that answer SLVERR, read and written.
 
-    def __init__(self, dut, prefix, size, seed, stall=0.3, latency=20, interleave=True):
+    `place` makes an index into `data` out of an address; pages of 4 KiB stay together.
+    """
+
+    def __init__(self, dut, prefix, size, seed, stall=0.3, latency=20, interleave=True, place=int):
         self.dut, self.prefix = dut, prefix
         self.data = bytearray(size)
+        self.place = place
         self.random = random.Random(seed)
         self.stall, self.latency = stall, latency
         self.interleave = interleave  # else reads are answered whole, in the order of their addresses
@@ -43,12 +48,16 @@ class InterleavingRam:
         while True:
             await RisingEdge(self.dut.clk_i)
             if not int(self.dut.rst_ni.value):
+                for queue in (self.reads, self.answers, self.writes):
+                    queue.clear()
+                r = b = None
+                s("rvalid").value = s("bvalid").value = 0
                 continue
             self.now += 1
             if ready["ar"] and int(s("arvalid").value):
-                self._take_read(int(s("araddr").value), int(s("arlen").value) + 1, int(s("arid").value))
+                self._take_read(self.place(int(s("araddr").value)), int(s("arlen").value) + 1, int(s("arid").value))
             if ready["aw"] and int(s("awvalid").value):
-                addr, beats = int(s("awaddr").value), int(s("awlen").value) + 1
+                addr, beats = self.place(int(s("awaddr").value)), int(s("awlen").value) + 1
                 assert addr // 4096 == (addr + 64 * beats - 1) // 4096, f"burst at {addr:#x} crosses a page"
                 self.writes.append([addr, beats, int(s("awid").value), addr >> 12 in self.errors])
             if ready["w"] and int(s("wvalid").value):

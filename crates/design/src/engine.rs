@@ -519,7 +519,10 @@ pub fn top(root: &Path, engines: &[Plugged]) -> Result<String, Error> {
     }
     let count = engines.len();
     let entries: Vec<String> = engines.iter().rev().map(entry).collect();
-    let instances: Vec<String> = engines.iter().enumerate().map(instance).collect();
+    let mut instances: Vec<String> = engines.iter().enumerate().map(instance).collect();
+    if engines.iter().all(|e| e.manifest.reserved.0 == 0) {
+        instances.push("  logic unused;\n  assign unused = engine_stop;\n".into());
+    }
     let begin = "  // begin engines\n";
     let end = "  // end engines\n";
     let region = text.find(begin).zip(text.find(end));

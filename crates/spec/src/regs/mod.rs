@@ -3,6 +3,7 @@
 pub mod command_page;
 pub mod copy;
 pub mod dict_decode;
+pub mod nearpm;
 pub mod nvm_delay;
 pub mod nvme;
 pub mod pipeline;

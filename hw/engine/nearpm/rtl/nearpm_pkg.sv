@@ -75,10 +75,10 @@ package nearpm_pkg;
     logic [MediaBits-1:0] source;       // of a copy or record; apply: the record's header
     logic [MediaBits-1:0] target;       // of a copy, apply, switch; undo, redo, checkpoint: the record's header
     logic [16:0]          bytes;
-    logic [63:0]          object;       // offset in the pool, for the header
+    logic [63:0]          object;       // of a record, apply: offset in the pool, as in the header; for all else of a log: bytes of the log
     logic [63:0]          value;        // switch: the value; else the generation of the log as the command finds it
     logic [63:0]          transaction;
-    logic [31:0]          number;       // of the record; of records in the log for all that ends it
+    logic [31:0]          number;       // of the record; of records in the log for all that ends it; recover of a closed log: all ones
     logic [31:0]          previous;     // offset of the record before; for all that ends the log, of its last record; 0: none
     logic [MediaBits-1:0] base;         // of the log: its descriptor
     logic [MediaBits-1:0] pool;         // of the pool

@@ -1,0 +1,126 @@
+//! Crash-consistency engine. Generated from hw/engine/nearpm/regs/nearpm_regs.rdl by tools/regs.py: `make regs`.
+
+use super::Field;
+
+/// Control.
+pub const CONTROL: u64 = 0x0;
+/// Inside of `CONTROL`.
+pub mod control {
+    use super::Field;
+    /// Starts nothing: commands come by the page.
+    pub const START: Field = Field::new(0, 1, 0x0);
+    /// No command is under way.
+    pub const IDLE: Field = Field::new(2, 1, 0x0);
+}
+/// Interrupt enable.
+pub const INTERRUPT: u64 = 0x4;
+/// Inside of `INTERRUPT`.
+pub mod interrupt {
+    use super::Field;
+    /// enable.
+    pub const ENABLE: Field = Field::new(0, 1, 0x0);
+}
+/// Interrupt sources.
+pub const SOURCES: u64 = 0x8;
+/// Inside of `SOURCES`.
+pub mod sources {
+    use super::Field;
+    /// done.
+    pub const DONE: Field = Field::new(0, 1, 0x0);
+}
+/// Status.
+pub const STATUS: u64 = 0xc;
+/// Inside of `STATUS`.
+pub mod status {
+    use super::Field;
+    /// Always 0.
+    pub const DONE: Field = Field::new(0, 1, 0x0);
+}
+/// Return value.
+pub const RESULT: u64 = 0x10;
+/// Inside of `RESULT`.
+pub mod result {
+    use super::Field;
+    /// value.
+    pub const VALUE: Field = Field::new(0, 32, 0x0);
+}
+/// Commands taken.
+pub const TAKEN: u64 = 0x100;
+/// Inside of `TAKEN`.
+pub mod taken {
+    use super::Field;
+    /// value.
+    pub const VALUE: Field = Field::new(0, 32, 0x0);
+}
+/// Commands refused.
+pub const REFUSED: u64 = 0x104;
+/// Inside of `REFUSED`.
+pub mod refused {
+    use super::Field;
+    /// value.
+    pub const VALUE: Field = Field::new(0, 32, 0x0);
+}
+/// Commands under way.
+pub const UNDER_WAY: u64 = 0x108;
+/// Inside of `UNDER_WAY`.
+pub mod under_way {
+    use super::Field;
+    /// value.
+    pub const VALUE: Field = Field::new(0, 7, 0x0);
+}
+/// Units at work.
+pub const WORKING: u64 = 0x10c;
+/// Inside of `WORKING`.
+pub mod working {
+    use super::Field;
+    /// value.
+    pub const VALUE: Field = Field::new(0, 16, 0x0);
+}
+/// Most lines.
+pub const MOST_LINES: u64 = 0x110;
+/// Inside of `MOST_LINES`.
+pub mod most_lines {
+    use super::Field;
+    /// value.
+    pub const VALUE: Field = Field::new(0, 7, 0x0);
+}
+/// Loads that wait.
+pub const LOADS: u64 = 0x114;
+/// Inside of `LOADS`.
+pub mod loads {
+    use super::Field;
+    /// value.
+    pub const VALUE: Field = Field::new(0, 9, 0x0);
+}
+/// Stores queued.
+pub const STORES: u64 = 0x118;
+/// Inside of `STORES`.
+pub mod stores {
+    use super::Field;
+    /// value.
+    pub const VALUE: Field = Field::new(0, 32, 0x0);
+}
+/// Persistence domain.
+pub const DOMAIN: u64 = 0x11c;
+/// Inside of `DOMAIN`.
+pub mod domain {
+    use super::Field;
+    /// Something was restored when the function came up.
+    pub const RESTORED: Field = Field::new(0, 1, 0x0);
+    /// All that was restored has ended.
+    pub const OPEN: Field = Field::new(1, 1, 0x0);
+    /// A line of the queue could not be written.
+    pub const LINE_ERROR: Field = Field::new(2, 1, 0x0);
+}
+/// Lines in a channel's queue.
+pub const LINES: u64 = 0x140;
+/// From one to the next: Lines in a channel's queue.
+pub const LINES_STRIDE: u64 = 0x4;
+/// How many there are: Lines in a channel's queue.
+pub const LINES_COUNT: u64 = 16;
+/// Inside of `LINES`.
+pub mod lines {
+    use super::Field;
+    /// value.
+    pub const VALUE: Field = Field::new(0, 7, 0x0);
+}

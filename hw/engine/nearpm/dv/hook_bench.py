@@ -1,0 +1,425 @@
+"""The hook of one channel and the table of commands between masters, a memory, and commands that the bench runs.
+
+The model keeps, for each line, the versions that program order gives it: stores in the order of their addresses, commands as they
+go in. Whatever overtakes what it must not, or is lost, shows as a version that should not be seen.
+"""
+
+from __future__ import annotations
+
+import logging
+import mmap
+import random
+from collections import deque
+from dataclasses import dataclass, field
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, RisingEdge
+from cocotbext.axi import AxiBus, AxiMaster, AxiRam, AxiResp
+
+PERIOD = 4
+LINE = 64
+GRANULE = 4096
+BYTES = 1 << 16  # of the channel
+LINES = BYTES // LINE
+NVME = LINES // 2  # lines from here on are the NVMe controller's to write
+
+
+@dataclass
+class Access:
+    """A burst; its lines' versions when it is a write."""
+
+    addr: int
+    data: bytes = b""
+    length: int = 0
+    ident: int = 0
+    size: int = 6
+    cycle: int = 0  # in which its address was taken
+    made: dict[int, int] = field(default_factory=dict)  # line: its version
+    lower: dict[int, int] = field(default_factory=dict)  # of a load: the oldest version that it may see
+    answered: bool = False
+
+    @property
+    def lines(self) -> range:
+        return range(self.addr // LINE, (self.addr + max(len(self.data), self.length) - 1) // LINE + 1)
+
+
+@dataclass
+class Command:
+    """A command under way: the lines of this channel that it reads and writes."""
+
+    number: int
+    ranges: tuple  # (first, last) on the media or None, of reads and writes
+    reads: list[int]
+    writes: list[int]
+    data: dict[int, bytes]
+    seen: dict[int, bytes] = field(default_factory=dict)  # what it has to find
+    made: dict[int, int] = field(default_factory=dict)
+    begun: bool = False
+
+
+class Memory:
+    """The memory of the PM window's port: answers of different IDs come in any order."""
+
+    def __init__(self, dut, mem, rng) -> None:
+        self.dut, self.mem, self.rng = dut, mem, rng
+        self.pause = 0.0
+        self.latency = (1, 4)
+        self.error_ids: set[int] = set()
+        self.bursts: deque = deque()  # addresses whose data come
+        self.writes: list = []  # (ready at, ID), oldest first
+        self.reads: list = []  # (ready at, ID, beats)
+        self.read = None
+        self.now = 0
+        for name in ("awready", "wready", "arready", "bvalid", "rvalid"):
+            getattr(dut, f"m_pm_{name}").value = 0
+        cocotb.start_soon(self.run())
+
+    def go(self) -> bool:
+        return self.rng.random() >= self.pause
+
+    def pick(self, queue):
+        """One of the entries that are due, the oldest of its ID."""
+        seen, due = set(), []
+        for entry in queue:
+            if entry[1] not in seen and entry[0] <= self.now:
+                due.append(entry)
+            seen.add(entry[1])
+        return self.rng.choice(due) if due else None
+
+    async def run(self) -> None:
+        dut = self.dut
+        answer = None
+        while True:
+            await RisingEdge(dut.clk_i)
+            self.now += 1
+            if not int(dut.rst_ni.value):
+                self.bursts.clear()
+                self.writes.clear()
+                self.reads.clear()
+                answer = self.read = None
+                dut.m_pm_bvalid.value = dut.m_pm_rvalid.value = 0
+                continue
+            later = lambda: self.now + self.rng.randint(*self.latency)  # noqa: E731
+            if int(dut.m_pm_bvalid.value) and int(dut.m_pm_bready.value):
+                answer = None
+            if int(dut.m_pm_rvalid.value) and int(dut.m_pm_rready.value):
+                self.read[2].pop(0)
+                if not self.read[2]:
+                    self.read = None
+            if int(dut.m_pm_wvalid.value) and int(dut.m_pm_wready.value):
+                ident, addr, beats, size = self.bursts[0]
+                strb, data = int(dut.m_pm_wstrb.value), int(dut.m_pm_wdata.value).to_bytes(LINE, "little")
+                base = addr // LINE * LINE
+                for i in range(LINE):
+                    if strb >> i & 1:
+                        self.mem[base + i] = data[i]
+                last = int(dut.m_pm_wlast.value)
+                assert last == (beats == 1)
+                if last:
+                    self.bursts.popleft()
+                    self.writes.append((later(), ident))
+                else:
+                    self.bursts[0] = (ident, (addr & -(1 << size)) + (1 << size), beats - 1, size)
+            if int(dut.m_pm_awvalid.value) and int(dut.m_pm_awready.value):
+                self.bursts.append(self.address("aw"))
+            if int(dut.m_pm_arvalid.value) and int(dut.m_pm_arready.value):
+                ident, addr, beats, size = self.address("ar")
+                out = []
+                for _ in range(beats):
+                    base = addr // LINE * LINE
+                    out.append(int.from_bytes(self.mem[base : base + LINE], "little"))
+                    addr = (addr & -(1 << size)) + (1 << size)
+                self.reads.append((later(), ident, out))
+            if answer is None and self.go():
+                answer = self.pick(self.writes)
+                if answer:
+                    self.writes.remove(answer)
+            dut.m_pm_bvalid.value = int(answer is not None)
+            if answer:
+                dut.m_pm_bid.value = answer[1]
+                dut.m_pm_bresp.value = 2 if answer[1] in self.error_ids else 0
+            if self.read is None and self.go():
+                self.read = self.pick(self.reads)
+                if self.read:
+                    self.reads.remove(self.read)
+            dut.m_pm_rvalid.value = int(self.read is not None)
+            if self.read:
+                dut.m_pm_rid.value, dut.m_pm_rresp.value = self.read[1], 0
+                dut.m_pm_rdata.value, dut.m_pm_rlast.value = self.read[2][0], int(len(self.read[2]) == 1)
+            dut.m_pm_awready.value = int(self.go() and len(self.bursts) < 30)
+            dut.m_pm_wready.value = int(self.go())
+            dut.m_pm_arready.value = int(self.go())
+
+    def address(self, channel: str) -> tuple[int, int, int, int]:
+        value = lambda what: int(getattr(self.dut, f"m_pm_{channel}{what}").value)  # noqa: E731
+        assert value("burst") == 1
+        return value("id"), value("addr"), value("len") + 1, value("size")
+
+
+class Bench:
+    def __init__(self, dut, seed: int, channels: int, channel: int) -> None:
+        self.dut, self.rng = dut, random.Random(seed)
+        self.channels, self.channel = channels, channel
+        self.mem = mmap.mmap(-1, BYTES)
+        self.mem[:] = self.rng.randbytes(BYTES)
+        kwargs = {"reset": dut.rst_ni, "reset_active_level": False}
+        self.pm = AxiMaster(AxiBus.from_prefix(dut, "s_pm"), dut.clk_i, **kwargs)
+        self.nvme = AxiMaster(AxiBus.from_prefix(dut, "s_nvme"), dut.clk_i, **kwargs)
+        self.ram = AxiRam(AxiBus.from_prefix(dut, "m_nvme"), dut.clk_i, size=BYTES, mem=self.mem, **kwargs)
+        for name in (m for m in logging.root.manager.loggerDict if m.startswith("cocotb.hook_tb")):
+            logging.getLogger(name).setLevel(logging.WARNING)
+        self.memory = Memory(dut, self.mem, random.Random(seed + 1))
+        self.versions = [[bytes(self.mem[i * LINE : (i + 1) * LINE])] for i in range(LINES)]
+        self.known = [0] * LINES  # the newest version of each line that somebody has been told of
+        # What has been asked of the masters and whose address is still to be taken.
+        self.queues: dict[str, deque[Access]] = {p + c: deque() for p in ("pm_", "nvme_") for c in ("aw", "ar")}
+        self.order: deque[Access] = deque()  # stores whose response is to come
+        self.open_nvme: list[Access] = []
+        self.commands: dict[int, Command] = {}
+        self.ids_free = list(range(64))
+        self.inserting: Command | None = None
+        self.cycle = self.ended = self.stores = self.queued = 0
+        self.most_lines = self.most_loads = 0
+        for name in (
+            *("freeze_i", "hold_i", "insert_i", "insert_number_i", "insert_ranges_i", "begin_i", "begin_number_i"),
+            *("end_i", "end_number_i", "save_number_i", "restore_i", "restore_number_i", "restore_ranges_i"),
+            *("restore_commands_i", "restore_lines_i", "queue_save_index_i", "queue_restore_i"),
+            *("queue_restore_index_i", "queue_restore_data_i"),
+        ):
+            getattr(dut, name).value = 0
+        cocotb.start_soon(Clock(dut.clk_i, PERIOD, unit="ns").start())
+        cocotb.start_soon(self.watch())
+
+    async def reset(self) -> None:
+        self.dut.rst_ni.value = 0
+        await ClockCycles(self.dut.clk_i, 4)
+        self.dut.rst_ni.value = 1
+        await ClockCycles(self.dut.clk_i, 2)
+
+    def pause(self, p: float, latency=(1, 4)) -> None:
+        """Every channel of every port stalls in each cycle with this probability."""
+
+        def stalls(rng):
+            while True:
+                yield rng.random() < p
+
+        self.memory.pause, self.memory.latency = p, latency
+        for port in (self.pm, self.nvme, self.ram):
+            write, read = port.write_if, port.read_if
+            for channel in (write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel):
+                channel.set_pause_generator(stalls(random.Random(self.rng.random())))
+
+    # ------------------------------------------------------------ the model
+
+    def media(self, line: int) -> int:
+        per = GRANULE // LINE
+        return (line // per * self.channels + self.channel) * per + line % per
+
+    def local(self, first: int, last: int) -> list[int]:
+        """Lines of this channel in a range of the media."""
+        per = GRANULE // LINE
+        return [
+            m // per // self.channels * per + m % per
+            for m in range(first, last + 1)
+            if m // per % self.channels == self.channel
+        ]
+
+    def write(self, access: Access) -> None:
+        """Each beat makes a version of its line: 64 bytes are atomic, a narrow burst is not."""
+        at, end = access.addr, access.addr + len(access.data)
+        while at < end:
+            line, step = at // LINE, 1 << access.size
+            stop = min(end, (at // step + 1) * step)
+            new = bytearray(self.versions[line][-1])
+            new[at % LINE : at % LINE + stop - at] = access.data[at - access.addr : stop - access.addr]
+            self.versions[line].append(bytes(new))
+            access.made[line] = len(self.versions[line]) - 1
+            at = stop
+
+    def tell(self, made: dict[int, int]) -> None:
+        for line, version in made.items():
+            self.known[line] = max(self.known[line], version)
+
+    async def watch(self) -> None:
+        """What the edges of the hook's ports do, in program order."""
+        dut = self.dut
+
+        def fires(port: str) -> bool:
+            return bool(int(getattr(dut, f"{port}valid").value) and int(getattr(dut, f"{port}ready").value))
+
+        while True:
+            await RisingEdge(dut.clk_i)
+            self.cycle += 1
+            if not int(dut.rst_ni.value):
+                continue
+            if int(dut.inserted_o.value) and self.inserting:
+                self.goes_in(self.inserting)
+            if fires("s_pm_aw") and self.queues["pm_aw"]:
+                access = self.queues["pm_aw"].popleft()
+                assert access.addr == int(dut.s_pm_awaddr.value)
+                access.cycle = self.cycle
+                self.stores += 1
+                self.write(access)
+                self.order.append(access)
+            if fires("s_nvme_aw") and self.queues["nvme_aw"]:
+                access = self.queues["nvme_aw"].popleft()
+                self.write(access)
+            for port in ("pm_ar", "nvme_ar"):
+                if fires(f"s_{port}"):
+                    access = self.queues[port].popleft()
+                    access.cycle = self.cycle
+                    access.lower = {line: self.known[line] for line in access.lines}
+            if fires("s_pm_b"):
+                access = self.order.popleft()
+                assert access.ident == int(dut.s_pm_bid.value), "responses in the order of the stores"
+                access.answered = True
+                self.tell(access.made)
+            self.queued += int(dut.queued_o.value)
+            self.most_lines = max(self.most_lines, int(dut.lines_o.value))
+            self.most_loads = max(self.most_loads, int(dut.loads_o.value))
+
+    def goes_in(self, command: Command) -> None:
+        for line in {*command.reads, *command.writes}:
+            command.seen[line] = self.versions[line][-1]
+        for line in command.writes:
+            self.versions[line].append(command.data[line])
+            command.made[line] = len(self.versions[line]) - 1
+        self.tell(command.made)
+        self.commands[command.number] = command
+        self.inserting = None
+
+    # ------------------------------------------------------------ accesses
+
+    async def store(self, addr: int, data: bytes, size: int = 6, ident: int | None = None) -> None:
+        access = Access(addr, data, ident=self.rng.randrange(64) if ident is None else ident, size=size)
+        self.queues["pm_aw"].append(access)
+        done = await self.pm.write(addr, data, awid=access.ident, size=size)
+        assert done.resp == AxiResp.OKAY
+
+    async def load(self, addr: int, length: int, size: int = 6, ident: int | None = None) -> bytes:
+        access = Access(addr, length=length)
+        self.queues["pm_ar"].append(access)
+        done = await self.pm.read(addr, length, arid=self.rng.randrange(64) if ident is None else ident, size=size)
+        return self.check(access, done)
+
+    async def nvme_write(self, addr: int, data: bytes) -> None:
+        access = Access(addr, data)
+        self.queues["nvme_aw"].append(access)
+        self.open_nvme.append(access)
+        done = await self.nvme.write(addr, data, awid=0, size=6)
+        assert done.resp == AxiResp.OKAY
+        self.tell(access.made)
+        self.open_nvme.remove(access)
+
+    async def nvme_read(self, addr: int, length: int) -> bytes:
+        access = Access(addr, length=length)
+        self.queues["nvme_ar"].append(access)
+        done = await self.nvme.read(addr, length, arid=0, size=6)
+        return self.check(access, done)
+
+    def check(self, access: Access, done) -> bytes:
+        """Each line read is a version that it may be: not older than what was known when the load came."""
+        assert done.resp == AxiResp.OKAY
+        for line in access.lines:
+            start, end = max(access.addr, line * LINE), min(access.addr + access.length, (line + 1) * LINE)
+            got = bytes(done.data[start - access.addr : end - access.addr])
+            may = [v[start - line * LINE : end - line * LINE] for v in self.versions[line][access.lower[line] :]]
+            if got not in may:
+                old = [v[start - line * LINE : end - line * LINE] for v in self.versions[line]]
+                found = old.index(got) if got in old else "none"
+                newest = len(old) - 1
+                raise AssertionError(
+                    f"line {line} read at {access.cycle}: version {found}, not {access.lower[line]} to {newest}"
+                )
+        return bytes(done.data)
+
+    # ------------------------------------------------------------ commands
+
+    def make(self, reads: tuple[int, int] | None, writes: tuple[int, int] | None) -> Command | None:
+        """A command on ranges of the media, if it can go in now."""
+        read, written = (self.local(*r) if r else [] for r in (reads, writes))
+        read, written = ([line for line in some if line < LINES] for some in (read, written))
+        number = self.rng.choice(self.ids_free)
+        data = {line: self.rng.randbytes(LINE) for line in written}
+        return Command(number, (reads, writes), read, written, data)
+
+    async def insert(self, command: Command) -> int:
+        """Puts a command in, as the command page does; the cycles that it took."""
+        dut = self.dut
+        self.ids_free.remove(command.number)
+        dut.hold_i.value = 1
+        await RisingEdge(dut.clk_i)
+        dut.insert_i.value = 1
+        dut.insert_number_i.value = command.number
+        dut.insert_ranges_i.value = ranges(*command.ranges)
+        self.inserting = command
+        cycles = 0
+        while True:
+            await RisingEdge(dut.clk_i)
+            cycles += 1
+            assert cycles <= 12, "a command goes in at once"
+            if int(dut.inserted_o.value):
+                break
+        dut.insert_i.value = 0
+        dut.hold_i.value = 0
+        return cycles
+
+    def lines(self, some) -> dict[int, bytes]:
+        return {line: bytes(self.mem[line * LINE : (line + 1) * LINE]) for line in some}
+
+    async def units(self, most: int = 4, quickest: int = 4, slowest: int = 60, when=lambda: True) -> None:
+        """Begins what is ready, `most` at a time, and ends it some cycles later; for good."""
+        dut, running, ending = self.dut, [], deque()
+        while True:
+            await RisingEdge(dut.clk_i)
+            dut.begin_i.value = dut.end_i.value = 0
+            if int(dut.freeze_i.value):
+                return
+            for entry in running:
+                if entry[0] == self.cycle:
+                    self.half(entry[2])
+                if entry[1] == self.cycle:
+                    self.end_check(entry[2])
+                    ending.append(entry[2])
+            running = [entry for entry in running if entry[1] > self.cycle]
+            if ending:
+                command = ending.popleft()
+                dut.end_i.value, dut.end_number_i.value = 1, command.number
+                self.retire(command)
+            ready = int(dut.ready_o.value)
+            may = [c for n, c in self.commands.items() if ready >> n & 1 and not c.begun]
+            if may and len(running) < most and when():
+                command = self.rng.choice(may)
+                self.begin(command)
+                dut.begin_i.value, dut.begin_number_i.value = 1, command.number
+                half = self.cycle + self.rng.randint(2, slowest)
+                running.append((half, half + self.rng.randint(2, quickest), command))
+
+    def begin(self, command: Command) -> None:
+        """All that is older is in the memory, and nothing that is younger."""
+        assert self.lines(command.seen) == command.seen, f"command {command.number} begins"
+        command.begun = True
+
+    def half(self, command: Command) -> None:
+        for line, data in command.data.items():
+            self.mem[line * LINE : (line + 1) * LINE] = data
+
+    def end_check(self, command: Command) -> None:
+        read = [line for line in command.reads if line not in command.data]
+        assert self.lines(read) == {line: command.seen[line] for line in read}, f"command {command.number} ends"
+        assert self.lines(command.data) == command.data, f"command {command.number} ends"
+
+    def retire(self, command: Command) -> None:
+        del self.commands[command.number]
+        self.ids_free.append(command.number)
+        self.ended += 1
+
+
+def ranges(reads, writes) -> int:
+    """Both as `ranges_t`."""
+
+    def one(pair) -> int:
+        return 0 if pair is None else 1 << 76 | pair[0] << 38 | pair[1]
+
+    return one(reads) << 77 | one(writes)

@@ -1,0 +1,24 @@
+"""The crash-consistency engine: a unit by itself, and all of it."""
+
+import pytest
+from hdl import simulate
+
+
+def test_unit():
+    simulate(
+        "nearpm_unit_tb",
+        "cocotb_nearpm_unit",
+        filelists=["hw/engine/nearpm/nearpm_unit.f"],
+        extra_sources=["nearpm_unit_tb.sv"],
+    )
+
+
+@pytest.mark.parametrize("units", [4, pytest.param(1, marks=pytest.mark.slow), pytest.param(7, marks=pytest.mark.slow)])
+def test_nearpm(units):
+    simulate(
+        "nearpm_tb",
+        "cocotb_nearpm",
+        filelists=["hw/engine/nearpm/nearpm.f"],
+        extra_sources=["nearpm_tb.sv"],
+        parameters={"Units": units},
+    )

@@ -1,0 +1,9 @@
+# A unit of the crash-consistency engine, and what it says of logs.
+-f hw/lib/lib.f
+hw/engine/nearpm/rtl/nearpm_pkg.sv
+hw/engine/nearpm/rtl/nearpm_unit_pkg.sv
+hw/engine/nearpm/rtl/nearpm_log_pkg.sv
+hw/engine/nearpm/rtl/nearpm_crc_pkg.sv
+hw/engine/nearpm/rtl/nearpm_mover.sv
+hw/engine/nearpm/rtl/nearpm_control.sv
+hw/engine/nearpm/rtl/nearpm_unit.sv

@@ -1,0 +1,513 @@
+// Crash consistency near memory: logs, checkpoints and shadow copies of persistent objects, in an order with the host's accesses.
+//
+// README.md says what it does, and shows the parts. When the function ends (`stop_i`) all that it has taken goes to the end of the media, and comes
+// back when the reset is over.
+`include "ns_assert.svh"
+`include "ns_axil_regs.svh"
+
+module nearpm
+  import ns_axi_pkg::*;
+  import command_page_pkg::*;
+  import nearpm_pkg::*;
+  import nearpm_job_pkg::*;
+#(
+  /// Memory channels, a power of two.
+  parameter int unsigned NumChannels = 2,
+  /// Bytes that go to one channel before the next one's turn, a power of two.
+  parameter int unsigned Granule = 4096,
+  /// Bytes of the media.
+  parameter longint unsigned MediaBytes = 64'h4000_0000,
+  /// Units, 1 to 16.
+  parameter int unsigned Units = 4
+) (
+  input  logic     clk_i,
+  input  logic     rst_ni,
+  /// From registers: a further clock edge could change the state without new input.
+  output logic     busy_o,
+  /// The function is about to be reset, or the power fails; stays until then. From a register.
+  input  logic     stop_i,
+  /// All that has to survive is in the memory. From registers.
+  output logic     saved_o,
+  /// All that was restored has ended, and the PM window may pass. From a register.
+  output logic     open_o,
+  /// Registers.
+  ns_axil_if.slave s_axil,
+  /// Commands.
+  command_page_if.engine s_page,
+  /// Memory, one master a channel; addresses are local to the channel.
+  ns_axi_if.master m_mem[NumChannels],
+  /// Access hook.
+  ns_axi_if.slave  s_hook_pm[NumChannels],
+  ns_axi_if.master m_hook_pm[NumChannels],
+  ns_axi_if.slave  s_hook_nvme[NumChannels],
+  ns_axi_if.master m_hook_nvme[NumChannels]
+);
+
+  // Units share buses so that their IDs fit.
+  localparam int unsigned PerBus = (Units + 3) / 4;
+  localparam int unsigned Buses = (Units + PerBus - 1) / PerBus;
+  localparam int unsigned Masters = Buses + 1;
+  localparam int unsigned IdBits = 4 + unsigned'($clog2(NumChannels)) - unsigned'($clog2(Masters));
+  localparam int unsigned Bursts = (IdBits > 3) ? 8 : 1 << IdBits;
+  localparam int unsigned BurstBytes = 512;
+
+  logic freeze, table_busy, take_busy, dispatch_busy, save_busy, regs_open, restored;
+  logic [NumChannels-1:0] hook_busy;
+  logic open_q;
+
+  // ---------------------------------------------------------------- commands
+
+  logic answer_valid, answer_ready, inserts, inserted, log_open, dones;
+  result_t answer;
+  logic [CommandBits-1:0] take_line;
+  page_done_t done;
+  job_t take_job;
+  ranges_t take_ranges;
+  logic context_read, pool_write, log_write, closes;
+  logic [LogBits-1:0] context_log, close_log;
+  pool_t pool, new_pool;
+  log_t log_is, log_new;
+
+  nearpm_take #(
+    .MediaBytes(MediaBytes)
+  ) u_take (
+    .clk_i,
+    .rst_ni,
+    .freeze_i      (freeze),
+    .busy_o        (take_busy),
+    .cmd_i         (s_page.cmd),
+    .line_i        (s_page.line),
+    .cmd_valid_i   (s_page.cmd_valid),
+    .cmd_ready_o   (s_page.cmd_ready),
+    .answer_valid_o(answer_valid),
+    .answer_ready_i(answer_ready),
+    .answer_o      (answer),
+    .line_o        (take_line),
+    .read_o        (context_read),
+    .index_o       (context_log),
+    .pool_i        (pool),
+    .log_i         (log_is),
+    .pool_write_o  (pool_write),
+    .pool_o        (new_pool),
+    .log_write_o   (log_write),
+    .log_o         (log_new),
+    .insert_o      (inserts),
+    .job_o         (take_job),
+    .ranges_o      (take_ranges),
+    .inserted_i    (inserted)
+  );
+
+  // Those of units go first.
+  assign answer_ready = !dones;
+  assign s_page.done_valid = dones || (answer_valid && !freeze);
+  assign s_page.done = dones ? done : '{line: take_line, result: 32'(answer), value: '0};
+
+  // ---------------------------------------------------------------- saving and restoring
+
+  logic [CommandBits-1:0] save_number, restore_number;
+  logic [7:0] save_context, restore_context_index;
+  logic [LogBits-1:0] save_close_log;
+  logic [6:0] save_entry, restore_entry_index;
+  job_t save_job, restore_job;
+  logic save_closes, save_valid, restore_command, restore_failed, restore_context, quiet;
+  commands_t save_commands, failed, restore_commands, dropped;
+  logic [NumChannels-1:0][7:0] save_lines, restore_lines;
+  logic [511:0] save_context_data, restore_data;
+  logic [NumChannels-1:0][511:0] save_entries;
+  logic [NumChannels-1:0] restore_entry;
+  ns_axi_if master[Masters] ();
+
+  nearpm_contexts u_contexts (
+    .clk_i,
+    .rst_ni,
+    .read_i         (context_read),
+    .index_i        (context_log),
+    .pool_o         (pool),
+    .log_o          (log_is),
+    .open_o         (log_open),
+    .pool_write_i   (pool_write),
+    .pool_i         (new_pool),
+    .log_write_i    (log_write),
+    .log_i          (log_new),
+    .close_i        (closes || save_closes),
+    .close_index_i  (save_closes ? save_close_log : close_log),
+    .save_i         (freeze),
+    .save_index_i   (save_context),
+    .save_data_o    (save_context_data),
+    .restore_i      (restore_context),
+    .restore_index_i(restore_context_index),
+    .restore_data_i (restore_data)
+  );
+
+  nearpm_save #(
+    .NumChannels(NumChannels),
+    .Granule    (Granule),
+    .MediaBytes (MediaBytes)
+  ) u_save (
+    .clk_i,
+    .rst_ni,
+    .stop_i,
+    .quiet_i                (quiet),
+    .saved_o,
+    .freeze_o               (freeze),
+    .busy_o                 (save_busy),
+    .restored_o             (restored),
+    .number_o               (save_number),
+    .context_o              (save_context),
+    .entry_o                (save_entry),
+    .job_i                  (save_job),
+    .command_valid_i        (save_valid),
+    .commands_i             (save_commands),
+    .lines_i                (save_lines),
+    .failed_i               (failed),
+    .dropped_i              (dropped),
+    .close_o                (save_closes),
+    .close_log_o            (save_close_log),
+    .context_i              (save_context_data),
+    .entry_i                (save_entries),
+    .restore_command_o      (restore_command),
+    .restore_number_o       (restore_number),
+    .restore_job_o          (restore_job),
+    .restore_commands_o     (restore_commands),
+    .restore_lines_o        (restore_lines),
+    .restore_failed_o       (restore_failed),
+    .restore_context_o      (restore_context),
+    .restore_context_index_o(restore_context_index),
+    .restore_entry_o        (restore_entry),
+    .restore_entry_index_o  (restore_entry_index),
+    .restore_data_o         (restore_data),
+    .m_axi                  (master[Buses])
+  );
+
+  // Writes whose data the memory has not taken, of all masters.
+  localparam int unsigned FlightBits = 10;
+  logic [FlightBits-1:0] flight_q, begun, taken;
+  logic [Masters-1:0] begins;
+  logic [NumChannels-1:0] takes;
+
+  for (genvar m = 0; m < Masters; m++) begin : gen_begins
+    assign begins[m] = master[m].aw_valid && master[m].aw_ready;
+  end
+  for (genvar c = 0; c < NumChannels; c++) begin : gen_takes
+    assign takes[c] = m_mem[c].w_valid && m_mem[c].w_ready && m_mem[c].w.last;
+  end
+  always_comb begin
+    begun = '0;
+    taken = '0;
+    for (int unsigned m = 0; m < Masters; m++) begun += FlightBits'(begins[m]);
+    for (int unsigned c = 0; c < NumChannels; c++) taken += FlightBits'(takes[c]);
+  end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) flight_q <= '0;
+    else flight_q <= flight_q + begun - taken;
+  end
+  assign quiet = flight_q == '0;
+
+  // ---------------------------------------------------------------- order
+
+  nearpm_lookup_if lookup[NumChannels] ();
+  nearpm_order_if order[NumChannels] ();
+  commands_t ready, ended;
+  logic begins_one, ends_one;
+  logic [CommandBits-1:0] begin_number, end_number;
+
+  nearpm_table #(
+    .NumChannels(NumChannels)
+  ) u_table (
+    .clk_i,
+    .rst_ni,
+    .freeze_i          (freeze),
+    .busy_o            (table_busy),
+    .insert_i          (inserts),
+    .insert_number_i   (take_line),
+    .insert_ranges_i   (take_ranges),
+    .inserted_o        (inserted),
+    .ready_o           (ready),
+    .begin_i           (begins_one),
+    .begin_number_i    (begin_number),
+    .end_i             (ends_one),
+    .end_number_i      (end_number),
+    .ended_o           (ended),
+    .dropped_o         (dropped),
+    .save_number_i     (save_number),
+    .save_valid_o      (save_valid),
+    .save_commands_o   (save_commands),
+    .save_lines_o      (save_lines),
+    .restore_i         (restore_command),
+    .restore_number_i  (restore_number),
+    .restore_ranges_i  (ranges_of(restore_job)),
+    .restore_commands_i(restore_commands),
+    .restore_lines_i   (restore_lines),
+    .lookup,
+    .order
+  );
+
+  logic [NumChannels-1:0] store_queued, line_error;
+  logic [NumChannels-1:0][6:0] queue_lines;
+  logic [NumChannels-1:0][4:0] loads;
+
+  for (genvar c = 0; c < NumChannels; c++) begin : gen_hook
+    nearpm_hook #(
+      .NumChannels(NumChannels),
+      .Granule    (Granule),
+      .Channel    (c)
+    ) u_hook (
+      .clk_i,
+      .rst_ni,
+      .freeze_i       (freeze),
+      .busy_o         (hook_busy[c]),
+      .ended_i        (ended),
+      .lookup         (lookup[c]),
+      .order          (order[c]),
+      .save_index_i   (save_entry),
+      .save_dropped_i (dropped),
+      .save_data_o    (save_entries[c]),
+      .restore_i      (restore_entry[c]),
+      .restore_index_i(restore_entry_index),
+      .restore_data_i (restore_data),
+      .queued_o       (store_queued[c]),
+      .lines_o        (queue_lines[c]),
+      .loads_o        (loads[c]),
+      .line_error_o   (line_error[c]),
+      .s_hook_pm      (s_hook_pm[c]),
+      .m_hook_pm      (m_hook_pm[c]),
+      .s_hook_nvme    (s_hook_nvme[c]),
+      .m_hook_nvme    (m_hook_nvme[c])
+    );
+  end
+
+  // ---------------------------------------------------------------- units
+
+  job_t job;
+  logic [Units-1:0] job_valid, job_ready, end_valid, end_ready;
+  end_t [Units-1:0] end_data;
+
+  nearpm_dispatch #(
+    .Units(Units)
+  ) u_dispatch (
+    .clk_i,
+    .rst_ni,
+    .freeze_i        (freeze),
+    .busy_o          (dispatch_busy),
+    .insert_i        (inserted),
+    .insert_number_i (take_line),
+    .insert_job_i    (take_job),
+    .insert_open_i   (log_open),
+    .ready_i         (ready),
+    .begin_o         (begins_one),
+    .begin_number_o  (begin_number),
+    .end_o           (ends_one),
+    .end_number_o    (end_number),
+    .job_o           (job),
+    .job_valid_o     (job_valid),
+    .job_ready_i     (job_ready),
+    .end_i           (end_data),
+    .end_valid_i     (end_valid),
+    .end_ready_o     (end_ready),
+    .done_o          (dones),
+    .done_data_o     (done),
+    .close_o         (closes),
+    .close_log_o     (close_log),
+    .save_number_i   (save_number),
+    .save_job_o      (save_job),
+    .failed_o        (failed),
+    .restore_i       (restore_command),
+    .restore_number_i(restore_number),
+    .restore_job_i   (restore_job),
+    .restore_failed_i(restore_failed),
+    .failed_i        (restore_data[511:448])
+  );
+
+  for (genvar b = 0; b < Buses; b++) begin : gen_bus
+    localparam int unsigned Here = (Units - b * PerBus < PerBus) ? Units - b * PerBus : PerBus;
+    ns_axi_if unit[Here] ();
+    ns_axi_if bus ();
+
+    for (genvar u = 0; u < Here; u++) begin : gen_unit
+      nearpm_unit #(
+        .BurstBytes(BurstBytes),
+        .Bursts    (Bursts)
+      ) u_unit (
+        .clk_i,
+        .rst_ni,
+        .job_i      (job),
+        .job_valid_i(job_valid[b*PerBus+u]),
+        .job_ready_o(job_ready[b*PerBus+u]),
+        .end_o      (end_data[b*PerBus+u]),
+        .end_valid_o(end_valid[b*PerBus+u]),
+        .end_ready_i(end_ready[b*PerBus+u]),
+        .m_axi      (unit[u])
+      );
+    end
+
+    if (PerBus > 1) begin : gen_share
+      ns_axi_if wide ();
+
+      ns_axi_mux #(
+        .N     (Here),
+        .IdBits(IdBits)
+      ) u_mux (
+        .clk_i,
+        .rst_ni,
+        .s_axi(unit),
+        .m_axi(wide)
+      );
+
+      ns_axi_remap #(
+        .InBits (IdBits + unsigned'($clog2(PerBus))),
+        .OutBits(IdBits)
+      ) u_remap (
+        .clk_i,
+        .rst_ni,
+        .s_axi(wide),
+        .m_axi(bus)
+      );
+    end else begin : gen_own
+      ns_axi_link u_link (
+        .s_axi(unit[0]),
+        .m_axi(bus)
+      );
+    end
+
+    // Nothing begins once it is saved.
+    ns_axi_gate u_gate (
+      .aw_open_i(!freeze),
+      .ar_open_i(!freeze),
+      .s_axi    (bus),
+      .m_axi    (master[b])
+    );
+  end
+
+  ns_axi_if nowhere[1] ();
+  assign nowhere[0].aw_ready = 1'b0;
+  assign nowhere[0].w_ready = 1'b0;
+  assign nowhere[0].b = '0;
+  assign nowhere[0].b_valid = 1'b0;
+  assign nowhere[0].ar_ready = 1'b0;
+  assign nowhere[0].r = '0;
+  assign nowhere[0].r_valid = 1'b0;
+
+  engine_memory #(
+    .NumMasters (Masters),
+    .IdBits     (IdBits),
+    .NumChannels(NumChannels),
+    .Granule    (Granule),
+    .MediaBytes (MediaBytes)
+  ) u_memory (
+    .clk_i,
+    .rst_ni,
+    .s_axi  (master),
+    .m_mem,
+    .m_local(nowhere)
+  );
+
+  // ---------------------------------------------------------------- when it rests
+
+  assign open_o = open_q;
+  assign busy_o = regs_open || take_busy || table_busy || dispatch_busy || save_busy || hook_busy != '0 || !open_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) open_q <= 1'b0;
+    else if (!freeze && !table_busy && queue_lines == '0) open_q <= 1'b1;
+  end
+
+  // ---------------------------------------------------------------- registers
+
+  localparam int unsigned RegBits = nearpm_regs_pkg::NEARPM_REGS_MIN_ADDR_WIDTH;
+  localparam logic [RegBits-1:0] Nowhere = RegBits'(12'h1C0);
+  nearpm_regs_pkg::nearpm_regs__in_t hwif_in;
+  nearpm_regs_pkg::nearpm_regs__out_t hwif_out;
+
+  nearpm_regs u_regs (
+    .clk           (clk_i),
+    .arst_n        (rst_ni),
+    `NS_AXIL_REGS(s_axil, RegBits, 12, Nowhere),
+    .hwif_in,
+    .hwif_out
+  );
+
+  ns_axil_open u_open (
+    .clk_i,
+    .rst_ni,
+    .open_o   (regs_open),
+    .awvalid_i(s_axil.awvalid),
+    .awready_i(s_axil.awready),
+    .wvalid_i (s_axil.wvalid),
+    .wready_i (s_axil.wready),
+    .bvalid_i (s_axil.bvalid),
+    .bready_i (s_axil.bready),
+    .arvalid_i(s_axil.arvalid),
+    .arready_i(s_axil.arready),
+    .rvalid_i (s_axil.rvalid),
+    .rready_i (s_axil.rready)
+  );
+
+  logic [31:0] taken_q, refused_q, stores_q;
+  logic [6:0] under_way_q, most_q, most;
+  logic [8:0] loads_q, loads_sum;
+  logic [4:0] stores_sum;
+  logic line_error_q, take_fire, refuses;
+
+  assign take_fire = s_page.cmd_valid && s_page.cmd_ready;
+  assign refuses = answer_valid && answer_ready && !freeze && answer != '0;
+
+  always_comb begin
+    most = most_q;
+    loads_sum = '0;
+    stores_sum = '0;
+    for (int unsigned c = 0; c < NumChannels; c++) begin
+      if (queue_lines[c] > most) most = queue_lines[c];
+      loads_sum += 9'(loads[c]);
+      stores_sum += 5'(store_queued[c]);
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      taken_q <= '0;
+      refused_q <= '0;
+      stores_q <= '0;
+      under_way_q <= '0;
+      most_q <= '0;
+      loads_q <= '0;
+      line_error_q <= 1'b0;
+    end else begin
+      taken_q <= taken_q + 32'(take_fire);
+      refused_q <= refused_q + 32'(refuses);
+      stores_q <= stores_q + 32'(stores_sum);
+      under_way_q <= under_way_q + 7'(inserted || restore_command) - 7'(ends_one && !freeze);
+      most_q <= most;
+      loads_q <= loads_sum;
+      line_error_q <= line_error_q || line_error != '0;
+    end
+  end
+
+  always_comb begin
+    hwif_in.control.idle.next = under_way_q == '0;
+    hwif_in.status.done.next = 1'b0;
+    hwif_in.result.value.next = '0;
+    hwif_in.taken.value.next = taken_q;
+    hwif_in.refused.value.next = refused_q;
+    hwif_in.under_way.value.next = under_way_q;
+    hwif_in.working.value.next = 16'(~job_ready);
+    hwif_in.most_lines.value.next = most_q;
+    hwif_in.loads.value.next = loads_q;
+    hwif_in.stores.value.next = stores_q;
+    hwif_in.domain.restored.next = restored;
+    hwif_in.domain.open.next = open_q;
+    hwif_in.domain.line_error.next = line_error_q;
+    for (int unsigned c = 0; c < 16; c++) hwif_in.lines[c].value.next = '0;
+    for (int unsigned c = 0; c < NumChannels; c++) hwif_in.lines[c].value.next = queue_lines[c];
+  end
+
+  logic unused;
+  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], s_page.settled, hwif_out.control.start.value,
+                    hwif_out.interrupt.enable.value, hwif_out.sources.done.value};
+
+  if (IdBits < 1 || (1 << IdBits) < NumChannels) begin : gen_bad_ids
+    $error("nearpm: there are not enough IDs for so many units and channels");
+  end
+
+  `NS_ASSERT(flight_counted, flight_q != '0 || taken == '0)
+
+endmodule

@@ -1,0 +1,148 @@
+// Pools and logs as the commands that were taken last leave them.
+//
+// A log of a pool that is written anew is closed, as is one that a unit could not do something with.
+`include "ns_assert.svh"
+
+module nearpm_contexts
+  import nearpm_pkg::*;
+(
+  input  logic               clk_i,
+  input  logic               rst_ni,
+
+  /// A log; `log_o` comes a cycle behind `read_i`, and stays; whether it is open, at once.
+  input  logic               read_i,
+  input  logic [LogBits-1:0] index_i,
+  output pool_t              pool_o,
+  output log_t               log_o,
+  output logic               open_o,
+  /// That pool, that log from now on.
+  input  logic               pool_write_i,
+  input  pool_t              pool_i,
+  input  logic               log_write_i,
+  input  log_t               log_i,
+
+  /// A log is closed.
+  input  logic               close_i,
+  input  logic [LogBits-1:0] close_index_i,
+
+  /// Nothing of this but what follows: lines of the reserved range, pools (0 to 15) and then logs (16 to 143). Data come a cycle later.
+  input  logic               save_i,
+  input  logic [7:0]         save_index_i,
+  output logic [511:0]       save_data_o,
+  input  logic               restore_i,
+  input  logic [7:0]         restore_index_i,
+  input  logic [511:0]       restore_data_i
+);
+
+  localparam int unsigned Logs = Pools * Threads;
+
+  logic [Pools-1:0] mapped_q;
+  logic [Logs-1:0] open_q;
+
+  // ---------------------------------------------------------------- pools
+
+  (* ram_style = "distributed" *)pool_t pools[Pools];
+  logic [3:0] pool_index, pool_place;
+  logic restore_pool, restore_logs;
+  pool_t pool, pool_write;
+
+  assign restore_pool = restore_i && restore_index_i < 8'(Pools);
+  assign restore_logs = restore_i && restore_index_i >= 8'(Pools);
+  assign pool_index = save_i ? save_index_i[3:0] : index_i[7:4];
+  assign pool_place = restore_pool ? restore_index_i[3:0] : index_i[7:4];
+  assign pool_write = restore_pool ? pool_t'(restore_data_i[$bits(pool_t)-1:0]) : pool_i;
+
+  always_ff @(posedge clk_i) if (pool_write_i || restore_pool) pools[pool_place] <= pool_write;
+
+  always_comb begin
+    pool = pools[pool_index];
+    pool.mapped = mapped_q[pool_index];
+  end
+  assign pool_o = pool;
+
+  // ---------------------------------------------------------------- logs, even and odd ones
+
+  typedef logic [6:0] pair_t;
+  pair_t pair, save_pair, restore_pair;
+  log_t [1:0] logs;
+  logic [1:0] open_pair_q;
+  logic half_q;
+
+  assign save_pair = pair_t'(save_index_i - 8'(Pools));
+  assign restore_pair = pair_t'(restore_index_i - 8'(Pools));
+  assign pair = save_i ? save_pair : index_i[7:1];
+
+  for (genvar h = 0; h < 2; h++) begin : gen_half
+    ns_ram_1r1w #(
+      .Width($bits(log_t)),
+      .Depth(Logs / 2),
+      .Style("bram")
+    ) u_logs (
+      .clk_i,
+      .we_i   (restore_logs || (log_write_i && index_i[0] == 1'(h))),
+      .waddr_i(restore_logs ? restore_pair : index_i[7:1]),
+      .wdata_i(restore_logs ? restore_data_i[256*h+:$bits(log_t)] : log_i),
+      .re_i   (read_i || save_i),
+      .raddr_i(pair),
+      .rdata_o(logs[h])
+    );
+  end
+
+  assign open_o = open_q[index_i];
+  always_comb begin
+    log_o = logs[half_q];
+    log_o.open = open_q[index_i];
+  end
+
+  // ---------------------------------------------------------------- what is reset
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      mapped_q <= '0;
+      open_q   <= '0;
+    end else begin
+      if (log_write_i && log_i.open) open_q[index_i] <= 1'b1;
+      if (close_i && !(log_write_i && !open_o && close_index_i == index_i))
+        open_q[close_index_i] <= 1'b0;
+      if (pool_write_i) begin
+        mapped_q[index_i[7:4]] <= pool_i.mapped;
+        open_q[{index_i[7:4], 4'd0}+:Threads] <= '0;
+      end
+      if (restore_pool) mapped_q[restore_index_i[3:0]] <= pool_write.mapped;
+      if (restore_logs)
+        open_q[{
+          restore_pair, 1'b0
+        }+:2] <= {
+          restore_data_i[256+$bits(log_t)-1], restore_data_i[$bits(log_t)-1]
+        };
+    end
+  end
+
+  // ---------------------------------------------------------------- to the reserved range
+
+  logic save_pools_q;
+  pool_t save_pool_q;
+
+  always_ff @(posedge clk_i) begin
+    half_q <= index_i[0];
+    save_pools_q <= save_index_i < 8'(Pools);
+    save_pool_q <= pool;
+    open_pair_q <= open_q[{save_pair, 1'b0}+:2];
+  end
+
+  always_comb begin
+    save_data_o = '0;
+    if (save_pools_q) save_data_o = 512'(save_pool_q);
+    else
+      for (int unsigned h = 0; h < 2; h++) begin
+        save_data_o[256*h+:$bits(log_t)] = logs[h];
+        save_data_o[256*h+$bits(log_t)-1] = open_pair_q[h];
+      end
+  end
+
+  logic unused;
+  assign unused = ^restore_data_i;
+
+  `NS_ASSERT(written_while_it_works, !save_i || !(pool_write_i || log_write_i))
+
+endmodule

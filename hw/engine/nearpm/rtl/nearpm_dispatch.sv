@@ -1,0 +1,238 @@
+// From the table to the units, and back: keeps what the commands are, gives those that are ready to units that rest, and tells how they ended.
+//
+// Both ways take turns. A command of a log that was closed by an error after it had been taken is not begun: nothing that builds on a record that is not
+// there is done.
+`include "ns_assert.svh"
+
+module nearpm_dispatch
+  import ns_axi_pkg::*;
+  import command_page_pkg::*;
+  import nearpm_pkg::*;
+  import nearpm_job_pkg::*;
+#(
+  /// Units.
+  parameter int unsigned Units = 4
+) (
+  input  logic                   clk_i,
+  input  logic                   rst_ni,
+  /// Nothing begins or ends. From a register.
+  input  logic                   freeze_i,
+  /// From registers.
+  output logic                   busy_o,
+
+  /// A command goes into the table; `insert_open_i`: its log is open.
+  input  logic                   insert_i,
+  input  logic [CommandBits-1:0] insert_number_i,
+  input  job_t                   insert_job_i,
+  input  logic                   insert_open_i,
+
+  /// The table.
+  input  commands_t              ready_i,
+  output logic                   begin_o,
+  output logic [CommandBits-1:0] begin_number_o,
+  output logic                   end_o,
+  output logic [CommandBits-1:0] end_number_o,
+
+  /// Units.
+  output job_t                   job_o,
+  output logic [Units-1:0]       job_valid_o,
+  input  logic [Units-1:0]       job_ready_i,
+  input  end_t [Units-1:0]       end_i,
+  input  logic [Units-1:0]       end_valid_i,
+  output logic [Units-1:0]       end_ready_o,
+
+  /// Answer of a command, for one cycle; together with `end_o`. Commands of an earlier life have none.
+  output logic                   done_o,
+  output page_done_t             done_data_o,
+  /// Its log is closed.
+  output logic                   close_o,
+  output logic [LogBits-1:0]     close_log_o,
+
+  /// A command to save; it comes a cycle later. Commands that are not to begin.
+  input  logic [CommandBits-1:0] save_number_i,
+  output job_t                   save_job_o,
+  output commands_t              failed_o,
+  /// One comes back.
+  input  logic                   restore_i,
+  input  logic [CommandBits-1:0] restore_number_i,
+  input  job_t                   restore_job_i,
+  /// What was not to begin.
+  input  logic                   restore_failed_i,
+  input  commands_t              failed_i
+);
+
+  localparam int unsigned UnitBits = idx_width(Units);
+
+  // ---------------------------------------------------------------- commands
+
+  logic write;
+  logic [CommandBits-1:0] write_number;
+  job_t write_job, job;
+  commands_t failed_q, mine_q;  // mine_q: of this life
+  commands_t needs_q;  // of a log that has to stay open
+  logic [LogBits-1:0] logs_q[Commands];
+
+  assign write = insert_i || restore_i;
+  assign write_number = restore_i ? restore_number_i : insert_number_i;
+  assign write_job = restore_i ? restore_job_i : insert_job_i;
+
+  // Beginning: one of the commands that are ready is chosen, then it begins, then its job is here.
+  typedef enum logic [1:0] {
+    StChoose,
+    StBegin,
+    StGive
+  } state_e;
+
+  state_e state_q;
+  logic [CommandBits-1:0] number, number_q;
+  logic any, refuse_q, given;
+  logic [Units-1:0] unit;
+
+  ns_rr_arbiter #(
+    .N(Commands)
+  ) u_choose (
+    .clk_i,
+    .rst_ni,
+    .req_i  (ready_i),
+    .next_i (state_q == StChoose),
+    .gnt_o  (),
+    .idx_o  (number),
+    .valid_o(any)
+  );
+
+  // Any unit will do.
+  assign unit = job_ready_i & (~job_ready_i + 1'b1);
+
+  ns_ram_1r1w #(
+    .Width($bits(job_t)),
+    .Depth(Commands),
+    .Style("lutram")
+  ) u_jobs (
+    .clk_i,
+    .we_i   (write),
+    .waddr_i(write_number),
+    .wdata_i(write_job),
+    .re_i   (freeze_i || state_q == StBegin),
+    .raddr_i(freeze_i ? save_number_i : number_q),
+    .rdata_o(job)
+  );
+
+  assign begin_o = state_q == StBegin;
+  assign begin_number_o = number_q;
+  assign job_o = job;
+  assign save_job_o = job;
+  assign job_valid_o = (state_q == StGive && !refuse_q && !freeze_i) ? unit : '0;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) state_q <= StChoose;
+    else begin
+      unique case (state_q)
+        StChoose: if (any && job_ready_i != '0 && !freeze_i) state_q <= StBegin;
+        StBegin:  state_q <= StGive;
+        default:  if (given) state_q <= StChoose;
+      endcase
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (state_q == StChoose) number_q <= number;
+    refuse_q <= failed_q[number_q];
+  end
+
+  // ---------------------------------------------------------------- ends
+
+  logic [Units-1:0] end_grant;
+  logic [UnitBits-1:0] end_unit;
+  logic end_valid, end_valid_q, end_mine_q;
+  logic [CommandBits-1:0] numbers_q[Units];
+  logic [CommandBits-1:0] end_number, end_number_q;
+  end_t ended, ended_q;
+  logic refuses;
+
+  ns_rr_arbiter #(
+    .N(Units)
+  ) u_end (
+    .clk_i,
+    .rst_ni,
+    .req_i  (end_valid_i),
+    .next_i (1'b1),
+    .gnt_o  (end_grant),
+    .idx_o  (end_unit),
+    .valid_o(end_valid)
+  );
+
+  // A command that is refused here ends when no unit's does.
+  assign refuses = state_q == StGive && refuse_q && !end_valid;
+  assign given = refuse_q ? refuses : unit != '0 && !freeze_i;
+  assign end_ready_o = end_grant;
+  assign end_number = end_valid ? numbers_q[end_unit] : number_q;
+
+  always_comb begin
+    ended = end_i[end_unit];
+    if (!end_valid) begin
+      ended = '0;
+      ended.result.unmapped = 1'b1;
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) end_valid_q <= 1'b0;
+    else end_valid_q <= (end_valid || refuses) && !freeze_i;
+  end
+
+  always_ff @(posedge clk_i) begin
+    end_number_q <= end_number;
+    ended_q <= ended;
+    end_mine_q <= mine_q[end_number];
+    for (int unsigned u = 0; u < Units; u++) if (job_valid_o[u]) numbers_q[u] <= number_q;
+  end
+
+  assign end_o = end_valid_q;
+  assign end_number_o = end_number_q;
+  assign done_o = end_valid_q && end_mine_q;
+  assign done_data_o = '{line: end_number_q, result: 32'(ended_q.result), value: ended_q.value};
+
+  // ---------------------------------------------------------------- logs that are closed
+
+  commands_t uses_q;
+  logic closes;
+  assign closes = ended_q.result.read_error || ended_q.result.write_error || ended_q.result.torn;
+  assign close_o = end_valid_q && closes && uses_q[end_number_q];
+  assign close_log_o = logs_q[end_number_q];
+  assign failed_o = failed_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      failed_q <= '0;
+      mine_q   <= '0;
+    end else begin
+      if (close_o)
+        for (int unsigned n = 0; n < Commands; n++)
+        if (needs_q[n] && logs_q[n] == close_log_o) failed_q[n] <= 1'b1;
+      if (insert_i) begin
+        failed_q[insert_number_i] <= needs_log(insert_job_i.op) && (!insert_open_i || (close_o && close_log_o == insert_job_i.log));
+        mine_q[insert_number_i] <= 1'b1;
+      end
+      if (restore_i) mine_q[restore_number_i] <= 1'b0;
+      if (restore_failed_i) failed_q <= failed_i;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (write) begin
+      logs_q[write_number]  <= write_job.log;
+      needs_q[write_number] <= needs_log(write_job.op);
+      uses_q[write_number]  <= uses_log(write_job.op);
+    end
+  end
+
+  assign busy_o = state_q != StChoose || end_valid_q || job_ready_i != '1;
+
+  if (Units < 1 || Units > 16) begin : gen_bad_units
+    $error("nearpm_dispatch: Units must be 1 to 16");
+  end
+
+  `NS_ASSERT(one_at_a_time, !(insert_i && restore_i))
+  `NS_ASSERT(restored_while_frozen, !restore_i || freeze_i)
+
+endmodule

@@ -1,0 +1,73 @@
+// Types of the access hook.
+package nearpm_hook_pkg;
+  import ns_axi_pkg::*;
+  import nearpm_pkg::*;
+
+  /// Stores between their address and their response, each with a place and an AXI ID of its own.
+  parameter int unsigned Stores = 63;
+  /// AXI ID of the lines that leave the queue.
+  parameter logic [IdWidth-1:0] LineId = 12'd63;
+  /// Places of the queue.
+  parameter int unsigned QueueBits = 6;
+  typedef logic [QueueBits-1:0] place_t;
+  /// Loads that wait.
+  parameter int unsigned Loads = 16;
+
+  /// Lines in 4 KiB, which no burst crosses.
+  parameter int unsigned PageLineBits = 6;
+  parameter int unsigned PageBits = LineBits - PageLineBits;
+
+  /// Lines of a burst, in the channel.
+  typedef struct packed {
+    logic [PageBits-1:0]     page;
+    logic [PageLineBits-1:0] first;
+    logic [PageLineBits-1:0] last;
+  } burst_t;
+
+  /// What an access waits for: commands, and lines of the queue, until `written` is `target`.
+  typedef struct packed {
+    logic      lines;
+    count_t    target;
+    commands_t commands;
+  } waits_t;
+
+  function automatic burst_t burst_of(logic [MediaBits-1:0] addr, logic [7:0] len, logic [2:0] size,
+                                      logic [1:0] burst);
+    logic [11:0] first, bytes;  // bytes: less one
+    bytes = 12'((13'(len) + 13'd1) << size) - 12'd1;
+    first = addr[11:0] & ~((12'd1 << size) - 12'd1);
+    if (burst == BurstWrap) first &= ~bytes;
+    if (burst == BurstFixed) bytes = '0;
+    burst_of.page = addr[MediaBits-1:12];
+    burst_of.first = first[11:6];
+    first += bytes;
+    burst_of.last = first[11:6];
+  endfunction
+
+  /// A line of a channel on the media, and the other way round. Sizes are powers of two: lines of a granule, channels.
+  function automatic line_t to_media(line_t line, int unsigned granule_bits,
+                                     int unsigned channel_bits, int unsigned channel);
+    line_t granule;
+    granule = line >> granule_bits;
+    to_media = (granule << (granule_bits + channel_bits)) | (line_t'(channel) << granule_bits) | (line & ((line_t'(1) << granule_bits) - 1'b1));
+  endfunction
+
+  function automatic line_t to_local(line_t line, int unsigned granule_bits,
+                                     int unsigned channel_bits);
+    line_t granule;
+    granule = line >> (granule_bits + channel_bits);
+    to_local = (granule << granule_bits) | (line & ((line_t'(1) << granule_bits) - 1'b1));
+  endfunction
+
+  /// What is left to wait for in the next cycle.
+  function automatic waits_t left(waits_t waits, commands_t ended, count_t written);
+    left = waits;
+    left.commands &= ~ended;
+    if (written == waits.target) left.lines = 1'b0;
+  endfunction
+
+  function automatic logic none(waits_t waits);
+    none = waits == waits_t'{lines: 1'b0, target: waits.target, commands: '0};
+  endfunction
+
+endpackage

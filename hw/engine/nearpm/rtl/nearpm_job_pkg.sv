@@ -1,0 +1,64 @@
+// What is known of a command by its job alone.
+package nearpm_job_pkg;
+  import nearpm_pkg::*;
+
+  /// It makes a record.
+  function automatic logic makes_record(op_e op);
+    return op inside {OpUndo, OpRedo, OpCheckpoint};
+  endfunction
+
+  /// It leaves an empty log of the next generation.
+  function automatic logic ends_log(op_e op);
+    return op inside {OpCommit, OpDelete, OpAbort, OpRecover};
+  endfunction
+
+  /// It is one of a thread's log, and closes it when it fails.
+  function automatic logic uses_log(op_e op);
+    return makes_record(op) || ends_log(op) || op inside {OpLogOpen, OpCommitRedo, OpApply};
+  endfunction
+
+  /// It needs an open log.
+  function automatic logic needs_log(op_e op);
+    return uses_log(op) && op != OpLogOpen && op != OpRecover;
+  endfunction
+
+  function automatic range_t lines_of(logic [MediaBits-1:0] first, logic [MediaBits-1:0] last);
+    return '{valid: 1'b1, first: line_t'(first >> 6), last: line_t'(last >> 6)};
+  endfunction
+
+  function automatic range_t bytes_of(logic [MediaBits-1:0] first, logic [16:0] bytes);
+    return lines_of(first, first + MediaBits'(bytes) - 1'b1);
+  endfunction
+
+  /// Header and payload.
+  function automatic range_t record_of(logic [MediaBits-1:0] header, logic [16:0] bytes);
+    return lines_of(header, header + MediaBits'(bytes) + MediaBits'(63));
+  endfunction
+
+  /// What it reads and writes.
+  // Not all of a job matters.
+  // verilator lint_off UNUSEDSIGNAL
+  function automatic ranges_t ranges_of(job_t job);
+    // verilator lint_on UNUSEDSIGNAL
+    ranges_of = '0;
+    unique case (job.op)
+      OpUndo, OpRedo, OpCheckpoint: begin
+        ranges_of.reads  = bytes_of(job.source, job.bytes);
+        ranges_of.writes = record_of(job.target, job.bytes);
+      end
+      OpApply: begin
+        ranges_of.reads  = record_of(job.source, job.bytes);
+        ranges_of.writes = bytes_of(job.target, job.bytes);
+      end
+      OpCopy: begin
+        ranges_of.reads  = bytes_of(job.source, job.bytes);
+        ranges_of.writes = bytes_of(job.target, job.bytes);
+      end
+      OpSwitch: ranges_of.writes = lines_of(job.target, job.target);
+      OpPoolUnmap, OpAbort, OpRecover: ranges_of.writes = lines_of(job.pool, job.pool_last);
+      default:
+      ranges_of.writes = lines_of(job.base, job.base + job.object[MediaBits-1:0] - 1'b1);
+    endcase
+  endfunction
+
+endpackage

@@ -1,0 +1,43 @@
+// Lines of a log on the media: README.md says what they mean.
+package nearpm_log_pkg;
+
+  parameter logic [63:0] DescriptorMagic = 64'h0100_474F_4C4D_504E;  // "NPMLOG\0\1"
+  parameter logic [31:0] HeaderMagic = 32'h524D_504E;  // "NPMR"
+
+  /// A log's first line.
+  typedef struct packed {
+    logic [31:0]  crc;
+    logic [223:0] zeros;
+    logic [63:0]  transaction;
+    logic [31:0]  records;
+    logic [31:0]  state;        // 1: the redo records are to be applied
+    logic [63:0]  generation;
+    logic [63:0]  magic;
+  } descriptor_t;
+
+  typedef enum logic [7:0] {
+    KindNone       = 8'd0,
+    KindUndo       = 8'd1,
+    KindRedo       = 8'd2,
+    KindCheckpoint = 8'd3
+  } kind_e;
+
+  /// A record's first line.
+  typedef struct packed {
+    logic [31:0] crc;
+    logic [31:0] payload;      // its CRC
+    logic [63:0] zeros;
+    logic [63:0] transaction;
+    logic [63:0] previous;
+    logic [31:0] number;
+    logic [31:0] bytes;
+    logic [63:0] object;
+    logic [63:0] generation;
+    logic [7:0]  zero;
+    logic [7:0]  thread;
+    logic [7:0]  pool;
+    logic [7:0]  kind;
+    logic [31:0] magic;
+  } header_t;
+
+endpackage

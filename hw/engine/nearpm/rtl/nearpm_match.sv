@@ -1,0 +1,31 @@
+// Which commands does an access overlap? The answer comes in the same cycle.
+module nearpm_match
+  import nearpm_pkg::*;
+(
+  /// Commands, and what each touches.
+  input  commands_t              commands_i,
+  input  ranges_t [Commands-1:0] ranges_i,
+  /// There is a question.
+  input  logic                   valid_i,
+  /// What a command reads counts, too; else only what it writes.
+  input  logic                   write_i,
+  /// The access.
+  input  range_t                 lines_i,
+  /// Those that it overlaps.
+  output commands_t              commands_o
+);
+
+  function automatic logic overlaps(range_t of, range_t lines);
+    overlaps = of.valid && lines.valid && of.first <= lines.last && lines.first <= of.last;
+  endfunction
+
+  always_comb begin
+    commands_o = '0;
+    if (valid_i && commands_i != '0) begin
+      for (int unsigned n = 0; n < Commands; n++)
+      commands_o[n] = commands_i[n] && (overlaps(ranges_i[n].writes, lines_i) ||
+                                        (write_i && overlaps(ranges_i[n].reads, lines_i)));
+    end
+  end
+
+endmodule

@@ -1,0 +1,404 @@
+// The persistence domain's way to the reserved range and back: README.md has its lines.
+//
+// After a reset it reads the range twice, first for the CRC, then to give back what it holds; it marks the range as used, and only then lets go of `freeze_o`. A
+// stop before that leaves the range as it is. Any other one has all lines written, 16 a burst, and the header last; its CRC tells whether all of them have come.
+//
+// Bursts of one channel have one ID, those of different channels have different ones: none waits for a response, and the header's writes keep their order.
+`include "ns_assert.svh"
+
+module nearpm_save
+  import ns_axi_pkg::*;
+  import nearpm_pkg::*;
+  import nearpm_job_pkg::*;
+  import nearpm_crc_pkg::*;
+#(
+  /// Channels, a power of two.
+  parameter int unsigned NumChannels = 2,
+  /// Bytes that go to one channel before the next one's turn.
+  parameter int unsigned Granule = 4096,
+  /// Bytes of the media; the range is the last ReservedBytes.
+  parameter longint unsigned MediaBytes = 64'h4000_0000,
+  localparam int unsigned ChannelBits = idx_width(NumChannels)
+) (
+  input  logic                         clk_i,
+  input  logic                         rst_ni,
+  /// The function ends; stays until the reset.
+  input  logic                         stop_i,
+  /// All writes that were begun have been taken by the memory. From a register.
+  input  logic                         quiet_i,
+  /// What has to be saved is safe.
+  output logic                         saved_o,
+  /// Everything stands still. From a register.
+  output logic                         freeze_o,
+  /// It restores or saves. From registers.
+  output logic                         busy_o,
+  /// There was something to restore.
+  output logic                         restored_o,
+
+  /// What to save: a command, or its job; a line of the contexts; a line of a queue. All of them come a cycle later.
+  output logic [CommandBits-1:0]       number_o,
+  output logic [7:0]                   context_o,
+  output logic [6:0]                   entry_o,
+  input  job_t                         job_i,
+  input  logic                         command_valid_i,
+  input  commands_t                    commands_i,
+  input  logic [NumChannels-1:0][7:0]  lines_i,
+  input  commands_t                    failed_i,
+  input  commands_t                    dropped_i,
+  input  logic [511:0]                 context_i,
+  input  logic [NumChannels-1:0][511:0] entry_i,
+
+  /// A log that had more commands than are saved: what is known of it is no longer so.
+  output logic                         close_o,
+  output logic [LogBits-1:0]           close_log_o,
+
+  /// What comes back, with these numbers.
+  output logic                         restore_command_o,
+  output logic [CommandBits-1:0]       restore_number_o,
+  output job_t                         restore_job_o,
+  output commands_t                    restore_commands_o,
+  output logic [NumChannels-1:0][7:0]  restore_lines_o,
+  output logic                         restore_failed_o,
+  output logic                         restore_context_o,
+  output logic [7:0]                   restore_context_index_o,
+  output logic [NumChannels-1:0]       restore_entry_o,
+  output logic [6:0]                   restore_entry_index_o,
+  output logic [511:0]                 restore_data_o,
+
+  /// Memory, addresses of the media; IDs below NumChannels.
+  ns_axi_if.master                     m_axi
+);
+
+  localparam logic [63:0] Magic = 64'h0145_5641_534D_504E;  // "NPMSAVE\1"
+  localparam int unsigned FirstContext = 1 + 2 * Commands;
+  localparam int unsigned FirstEntry = FirstContext + Pools + Pools * Threads / 2;
+  localparam int unsigned Entries = QueueLines / 2 + QueueLines;  // lines of a channel's queue
+  localparam int unsigned Lines = FirstEntry + Entries * NumChannels - 1;  // behind the header
+  localparam int unsigned IndexBits = unsigned'($clog2(Lines + 2));
+  localparam int unsigned BurstBits = 4;
+  localparam int unsigned BurstLines = 1 << BurstBits;
+  localparam int unsigned Depth = 2 * BurstLines;
+  localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
+  localparam logic [AddrWidth-1:0] Base = MediaBytes - AddrWidth'(ReservedBytes);
+
+  typedef logic [IndexBits-1:0] index_t;
+  typedef logic [BurstBits:0] beats_t;
+
+  typedef enum logic [3:0] {
+    StHeaderAsk,
+    StHeaderRead,
+    StAsk,         // a burst to restore
+    StRead,
+    StSettle,      // of the CRC, between the passes
+    StMarkAddress,
+    StMarkData,
+    StMarkAnswer,
+    StRun,
+    StStop,        // all stands still in a few cycles
+    StGather,      // until a burst is here
+    StAddress,
+    StData,
+    StSeal,
+    StDone
+  } state_e;
+
+  state_e state_q;
+  logic [2:0] wait_q;
+  logic freeze_q, pass_q, good_q, stops, header_ok, saves, header_q;
+  logic [31:0] wanted_q;  // the header's CRC
+  crc_t crc;
+
+  // ---------------------------------------------------------------- lines, in their order
+
+  index_t index_q, burst_q;  // of the next line, and that of the next burst
+  logic [6:0] entry_q;
+  logic [ChannelBits-1:0] channel_q;
+  beats_t beats, beat_q;
+  logic step, rewind, is_command, is_context;
+  logic [AddrWidth-1:0] burst_addr;
+
+  // A line on its way: what it is.
+  logic valid_q, command_q, second_q, context_q;
+  logic [CommandBits-1:0] number_q;
+  logic [7:0] context_index_q;
+  logic [6:0] entry_index_q;
+  logic [ChannelBits-1:0] entry_channel_q;
+  logic [511:0] line_q, gathered;
+
+  assign is_command = index_q < index_t'(FirstContext);
+  assign is_context = !is_command && index_q < index_t'(FirstEntry);
+  assign number_o = CommandBits'((index_q - 1'b1) >> 1);
+  assign context_o = 8'(index_q - index_t'(FirstContext));
+  assign entry_o = entry_q;
+
+  always_ff @(posedge clk_i) begin
+    if (rewind) begin
+      index_q <= index_t'(1);
+      entry_q <= '0;
+      channel_q <= '0;
+    end else if (step) begin
+      index_q <= index_q + 1'b1;
+      if (!is_command && !is_context) begin
+        entry_q <= (entry_q == 7'(Entries - 1)) ? '0 : entry_q + 1'b1;
+        if (entry_q == 7'(Entries - 1)) channel_q <= channel_q + 1'b1;
+      end
+    end
+    command_q <= is_command;
+    second_q <= !index_q[0];
+    context_q <= is_context;
+    number_q <= number_o;
+    context_index_q <= context_o;
+    entry_index_q <= entry_o;
+    entry_channel_q <= channel_q;
+    line_q <= m_axi.r.data;
+  end
+
+  // Bursts end with a multiple of 16 lines, or the last line.
+  assign beats = (index_t'(Lines + 1) - burst_q < index_t'(BurstLines)) ? beats_t'(index_t'(Lines + 1) - burst_q) :
+      beats_t'(BurstLines) - beats_t'(burst_q[BurstBits-1:0]);
+  assign burst_addr = Base + (header_q ? '0 : AddrWidth'({burst_q, 6'd0}));
+
+  // ---------------------------------------------------------------- back
+
+  job_t job_q;
+  logic restores;
+
+  assign restores = valid_q && !saves && pass_q;
+  assign restore_command_o = restores && command_q && second_q && line_q[0];
+  assign restore_number_o = number_q;
+  assign restore_job_o = job_q;
+  assign restore_commands_o = line_q[64+:Commands];
+  assign restore_lines_o = line_q[128+:8*NumChannels];
+  assign restore_failed_o = restores && context_q && context_index_q == '0;
+  assign restore_context_o = restores && context_q;
+  assign restore_context_index_o = context_index_q;
+  assign restore_entry_o = (restores && !command_q && !context_q) ? NumChannels'(1) << entry_channel_q : '0;
+  assign restore_entry_index_o = entry_index_q;
+  assign restore_data_o = line_q;
+
+  always_ff @(posedge clk_i)
+    if (valid_q && command_q && !second_q)
+      job_q <= job_t'(line_q[$bits(job_t)-1:0]);
+
+  // ---------------------------------------------------------------- to the range
+
+  logic gather, fifo_valid, fifo_take;
+  logic [5:0] fifo_count;
+  logic [511:0] fifo_data;
+
+  always_comb begin
+    gathered = entry_i[entry_channel_q];
+    if (command_q && !second_q) gathered = 512'(job_i);
+    if (command_q && second_q) begin
+      gathered = '0;
+      gathered[0] = command_valid_i;
+      gathered[64+:Commands] = commands_i;
+      gathered[128+:8*NumChannels] = lines_i;
+    end
+    if (context_q) begin
+      gathered = context_i;
+      if (context_index_q == '0) gathered[448+:Commands] = failed_i;
+    end
+  end
+
+  assign saves = state_q inside {StGather, StAddress, StData, StSeal};
+  assign gather = saves && index_q != index_t'(Lines + 1) && fifo_count <= 6'(Depth - 2);
+
+  ns_fifo #(
+    .Width(512),
+    .Depth(Depth),
+    .Style("lutram")
+  ) u_lines (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (valid_q && saves),
+    .in_ready_o (),
+    .in_data_i  (gathered),
+    .out_valid_o(fifo_valid),
+    .out_ready_i(fifo_take),
+    .out_data_o (fifo_data),
+    .count_o    (fifo_count)
+  );
+
+  // Logs come behind all of the commands.
+  assign close_o = valid_q && saves && command_q && second_q && dropped_i[number_q] && uses_log(job_i.op);
+  assign close_log_o = job_i.log;
+
+  // ---------------------------------------------------------------- states
+
+  logic ar_fire, r_fire, aw_fire, w_fire, last_beat, last_burst, taken;
+
+  assign ar_fire = m_axi.ar_valid && m_axi.ar_ready;
+  assign r_fire = m_axi.r_valid;
+  assign aw_fire = m_axi.aw_valid && m_axi.aw_ready;
+  assign w_fire = m_axi.w_valid && m_axi.w_ready;
+  assign last_beat = beat_q + 1'b1 == beats;
+  assign last_burst = burst_q + index_t'(beats) == index_t'(Lines + 1);
+  assign header_ok = m_axi.r.resp == RespOkay && m_axi.r.data[63:0] == Magic && m_axi.r.data[95:64] == 32'(Lines) &&
+      m_axi.r.data[511:128] == '0;
+  // A stop that leaves the range as it is.
+  assign stops = stop_i && state_q inside {StHeaderAsk, StHeaderRead, StAsk, StRead, StSettle};
+  assign taken = r_fire && state_q == StRead;
+  assign step = gather || taken;
+  assign rewind = (state_q == StHeaderRead) || (state_q == StSettle) || (state_q == StStop);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q <= StHeaderAsk;
+      freeze_q <= 1'b1;
+      valid_q <= 1'b0;
+      restored_o <= 1'b0;
+      wait_q <= '0;
+    end else begin
+      valid_q <= step;
+      wait_q  <= (state_q == StSettle || state_q == StStop || state_q == StSeal) ? wait_q + 1'b1 : '0;
+      if (stops) state_q <= StDone;
+      else begin
+        unique case (state_q)
+          StHeaderAsk: if (ar_fire) state_q <= StHeaderRead;
+          StHeaderRead:
+          if (r_fire) begin
+            state_q <= header_ok ? StAsk : StRun;
+            if (!header_ok) freeze_q <= 1'b0;
+          end
+          StAsk: if (ar_fire) state_q <= StRead;
+          StRead: if (r_fire && last_beat) state_q <= last_burst ? StSettle : StAsk;
+          StSettle:
+          if (wait_q == '1) begin
+            if (pass_q) state_q <= StMarkAddress;
+            else if (good_q && crc == wanted_q) state_q <= StAsk;
+            else begin
+              state_q  <= StRun;
+              freeze_q <= 1'b0;
+            end
+          end
+          StMarkAddress: if (aw_fire) state_q <= StMarkData;
+          StMarkData:
+          if (w_fire) begin
+            state_q <= stop_i ? StStop : StMarkAnswer;
+            restored_o <= 1'b1;
+          end
+          StMarkAnswer:
+          if (stop_i) state_q <= StStop;
+          else if (m_axi.b_valid) begin
+            state_q  <= StRun;
+            freeze_q <= 1'b0;
+          end
+          StRun:
+          if (stop_i) begin
+            state_q  <= StStop;
+            freeze_q <= 1'b1;
+          end
+          StStop: if (wait_q == '1) state_q <= StGather;
+          StGather: if (fifo_count >= 6'(beats)) state_q <= StAddress;
+          StAddress: if (aw_fire) state_q <= StData;
+          StData:
+          if (w_fire && (header_q || last_beat))
+            state_q <= header_q ? StDone : last_burst ? StSeal : StGather;
+          StSeal: if (wait_q == '1) state_q <= StAddress;
+          default: ;
+        endcase
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (rewind) burst_q <= index_t'(1);
+    else if ((taken || (w_fire && state_q == StData)) && last_beat)
+      burst_q <= burst_q + index_t'(beats);
+    unique case (state_q)
+      StHeaderAsk: begin
+        pass_q <= 1'b0;
+        good_q <= 1'b1;
+        header_q <= 1'b1;
+      end
+      StHeaderRead: begin
+        wanted_q <= m_axi.r.data[127:96];
+        header_q <= 1'b0;
+      end
+      StSettle: begin
+        if (wait_q == '1) begin
+          pass_q   <= 1'b1;
+          header_q <= pass_q;
+        end
+      end
+      StStop: header_q <= 1'b0;
+      StSeal: header_q <= 1'b1;
+      default: ;
+    endcase
+    if (taken && m_axi.r.resp != RespOkay) good_q <= 1'b0;
+    if (ar_fire || aw_fire) beat_q <= '0;
+    else if (taken || w_fire) beat_q <= beat_q + 1'b1;
+  end
+
+  assign freeze_o = freeze_q;
+  assign busy_o = state_q != StRun && state_q != StDone;
+  assign saved_o = state_q == StDone && quiet_i;
+
+  // ---------------------------------------------------------------- CRC of the lines
+
+  logic feed_q, effect_valid_q;
+  logic [511:0] feed_data_q;
+  crc_t effect_q, crc_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      feed_q <= 1'b0;
+      effect_valid_q <= 1'b0;
+    end else begin
+      feed_q <= valid_q;
+      effect_valid_q <= feed_q;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (valid_q) feed_data_q <= saves ? gathered : line_q;
+    if (feed_q) effect_q <= of_line(feed_data_q);
+    if (state_q == StHeaderRead || state_q == StStop) crc_q <= '1;
+    else if (effect_valid_q) crc_q <= past_line(crc_q) ^ effect_q;
+  end
+  assign crc = ~crc_q;
+
+  // ---------------------------------------------------------------- bus
+
+  logic [IdWidth-1:0] id;
+  ax_t ax;
+  logic [511:0] header;
+
+  if (NumChannels > 1) begin : gen_id
+    assign id = IdWidth'(burst_addr[GranuleBits+:ChannelBits]);
+  end else begin : gen_one_id
+    assign id = '0;
+  end
+
+  assign ax = '{
+          id: id,
+          len: header_q ? 8'd0 : 8'(beats - 1'b1),
+          size: 3'd6,
+          burst: BurstIncr,
+          addr: burst_addr
+      };
+  // To be restored no more once all has been: the mark is a line of zeros.
+  assign header = (state_q == StMarkData) ? '0 : {384'd0, crc, 32'(Lines), Magic};
+
+  assign m_axi.ar = ax;
+  assign m_axi.ar_valid = state_q == StHeaderAsk || state_q == StAsk;
+  assign m_axi.r_ready = 1'b1;
+  assign m_axi.aw = ax;
+  assign m_axi.aw_valid = state_q == StMarkAddress || state_q == StAddress;
+  assign m_axi.w = '{last: header_q || last_beat, strb: '1, data: header_q ? header : fifo_data};
+  assign m_axi.w_valid = state_q == StMarkData || state_q == StData;
+  assign fifo_take = w_fire && state_q == StData && !header_q;
+  assign m_axi.b_ready = 1'b1;
+
+  logic unused;
+  assign unused = ^{m_axi.b, m_axi.r.id, m_axi.r.last};
+
+  if (Lines >= ReservedBytes / 64) begin : gen_bad_channels
+    $error("nearpm_save: the reserved range has no room for so many channels");
+  end
+
+  `NS_ASSERT(data_are_here, state_q != StData || header_q || fifo_valid)
+  `NS_ASSERT(frozen_while_it_works, state_q == StRun || freeze_q)
+
+endmodule
