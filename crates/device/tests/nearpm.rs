@@ -5,11 +5,13 @@
 #[path = "behaviour/common/mod.rs"]
 mod common;
 
+use std::sync::{Mutex, PoisonError};
+
 use sim::fork::Fork;
 use sim::Time;
 use spec::nearpm::{Command, Operation};
 
-use common::nearpm::{is_there, is_there_on_rtl, Kit, Pool};
+use common::nearpm::{is_there, Kit, Pool};
 use common::rounds;
 
 /// Objects that a transaction changes: offset, bytes. They lie in both channels, one in two of them at a time.
@@ -286,8 +288,12 @@ impl Run {
     }
 }
 
+/// Copies have only the thread that asks for them: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
 /// The values that are left, of one run in copies.
 fn program(mechanism: Mechanism, every: u64) -> Vec<u8> {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let values = Run::new(mechanism, every).all();
     let different = (0..=TRANSACTIONS).filter(|value| values.contains(value));
     let different = different.count();
@@ -335,61 +341,4 @@ fn without_any_of_these_a_cut_is_noticed() {
         let values = program(Mechanism::Nothing, 1);
         assert!(values.contains(&TORN), "{values:?}");
     }
-}
-
-#[test]
-fn what_was_taken_goes_on_in_another_device_with_the_same_media() {
-    use sim::Media;
-    for first in device::Engine::ALL.into_iter().filter(|e| has_it(*e)) {
-        for second in device::Engine::ALL.into_iter().filter(|e| has_it(*e)) {
-            moves(first, second);
-        }
-    }
-
-    fn moves(first: device::Engine, second: device::Engine) {
-        let design = common::design("nearpm");
-        let kit_on = |engine, media: Media| {
-            let mut progress = rtl::bitstream::stderr_progress("nearpm");
-            let options = device::RtlOptions::default();
-            let factory = device::Factory::new(&design, engine, &options, &mut progress).unwrap();
-            let device = factory.device(media).unwrap();
-            Kit::before(device, &design)
-        };
-        let media = Media::shared(design.media.bytes.0).unwrap();
-        let file = media.shared_file().unwrap().try_clone_to_owned().unwrap();
-        let mut kit = kit_on(first, media);
-        let pool = Pool::new(3, 5, 4 << 20);
-        kit.fine(&pool.map());
-        kit.fine(&pool.open(1, 8));
-        kit.store(pool.media, &[1; 40_000]);
-        // Commands that wait for each other, and stores for these.
-        for at in (0..40_000).step_by(8000) {
-            kit.submit(&pool.undo(1, at, 8000));
-            kit.store(pool.media + at, &[2; 64]);
-            kit.submit(&pool.copy(1, at, 64, at + 64));
-            kit.store(pool.media + at + 128, &[3; 8]);
-        }
-        kit.load(0, 1);
-        let number = kit.host.device();
-        kit.host.system_mut().power_off(number);
-        let path = std::path::PathBuf::from(format!(
-            "/proc/self/fd/{}",
-            std::os::fd::AsRawFd::as_raw_fd(&file)
-        ));
-        let media = Media::file(&path, design.media.bytes.0).unwrap();
-        let mut kit = kit_on(second, media);
-        kit.fine(&pool.map());
-        for at in (0..40_000).step_by(8000) {
-            let is = kit.load(pool.media + at, 136);
-            assert!(is[..128] == [2; 128] && is[128..] == [3; 8], "{at}");
-        }
-        assert_eq!(kit.fine(&pool.undo(1, 0, 64)), 64 + 5 * 8064);
-        assert_eq!(kit.fine(&pool.command(Operation::Recover, 1)), 6);
-        assert!(kit.load(pool.media, 40_000) == [1; 40_000]);
-    }
-}
-
-/// An engine that simulates devices has it.
-fn has_it(engine: device::Engine) -> bool {
-    engine == device::Engine::Fast || is_there_on_rtl()
 }
