@@ -284,6 +284,14 @@ fn refusals() {
         (
             Command {
                 pool: 3,
+                value: 1 << 32,
+                ..map
+            },
+            Refusal::Invalid,
+        ),
+        (
+            Command {
+                pool: 3,
                 address: u64::MAX - 4095,
                 ..map
             },
