@@ -38,6 +38,8 @@ pub mod block {
     pub const ROW_SHUFFLE: u32 = 20;
     /// The pipeline.
     pub const PIPELINE: u32 = 21;
+    /// Crash consistency near memory.
+    pub const NEARPM: u32 = 22;
 
     /// The name of a type.
     pub fn name(kind: u32) -> &'static str {
@@ -54,6 +56,7 @@ pub mod block {
             SORTER => "sorter",
             ROW_SHUFFLE => "row_shuffle",
             PIPELINE => "pipeline",
+            NEARPM => "nearpm",
             _ => "unknown",
         }
     }

@@ -40,6 +40,8 @@ const LOAD_BACK: u64 = 1;
 /// Read data that has passed is forgotten after so many cycles: parts that come later began no earlier.
 const HISTORY: u64 = 64;
 const STORE: u64 = 3;
+/// A write into a command page of a device with an access hook, until what is behind it may pass.
+const TAKEN: u64 = 6;
 
 /// A load of a command page: until its first line is asked for, and each line.
 const PAGE_LOAD: u64 = 6;
@@ -306,7 +308,12 @@ impl Bridge {
                 if self.is_full(cx) || waits_for_hook(bar, offset, len, cx) {
                     return Err((access, None));
                 }
-                self.beats_free = at + beats;
+                // The stores behind a command wait until the engine at the hook has taken it.
+                let taken = match (bar, cx.hook.is_some()) {
+                    (Bar::Control, true) => TAKEN,
+                    _ => 0,
+                };
+                self.beats_free = at + beats + taken;
                 let Mmio::Write { bar, offset, data } = access else {
                     return Ok(Asked::Nothing);
                 };

@@ -336,7 +336,10 @@ impl Parts<'_> {
             bar4::QOS => Some(self.p.qos.read(at)),
             _ => match self.delay_of(block) {
                 Some(channel) => Some(self.memory.channels[channel].register(at)),
-                None => self.p.engines.read_register(offset, self.now),
+                None => {
+                    let hook = self.p.hook.as_deref();
+                    self.p.engines.read_register(offset, self.now, hook)
+                }
             },
         }
     }

@@ -259,10 +259,16 @@ impl Engines {
     }
 
     /// A word of BAR4; `None` where no engine is.
-    pub(crate) fn read_register(&mut self, offset: u64, now: u64) -> Option<u32> {
-        let nearpm = self.nearpm.as_ref();
-        if nearpm.is_some_and(|(_, nearpm)| nearpm.place.contains(&offset)) {
-            return Some(0);
+    pub(crate) fn read_register(
+        &mut self,
+        offset: u64,
+        now: u64,
+        hook: Option<&Hook>,
+    ) -> Option<u32> {
+        if let Some((_, nearpm)) = &self.nearpm {
+            if nearpm.place.contains(&offset) {
+                return Some(nearpm.read_register(offset - nearpm.place.start, hook));
+            }
         }
         self.at(offset)
             .map(|(unit, at)| unit.read_register(at, now))

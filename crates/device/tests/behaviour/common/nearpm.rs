@@ -1,17 +1,24 @@
 //! A host of a device with the engine `nearpm`: its commands, a pool, and what stands in its logs.
 
+use design::media::Turns;
 use design::Design;
 use device::Engine;
+use driver::control::Delay;
 use driver::page::{CommandPage, Ended, Submitted};
 use driver::{Host, SimHost};
-use sim::{Bar, Time};
+use sim::{Bar, Device, Time};
 use spec::nearpm::{Command, Descriptor, Header, Operation, Refusal};
 
 use super::{design, engine, root};
 
 /// The engine under test has it.
 pub fn is_there() -> bool {
-    engine() == Engine::Fast || root().join("hw/engine/nearpm/rtl/nearpm.sv").exists()
+    engine() == Engine::Fast || is_there_on_rtl()
+}
+
+/// The RTL has it.
+pub fn is_there_on_rtl() -> bool {
+    root().join("hw/engine/nearpm/rtl/nearpm.sv").exists()
 }
 
 /// A pool of a process, mapped somewhere.
@@ -133,9 +140,24 @@ impl Kit {
     }
 
     pub fn of(design: &Design) -> Kit {
-        let device = super::device(&super::factory(design), design);
+        Kit::before(super::device(&super::factory(design), design), design)
+    }
+
+    /// Before a device whose memory is as slow as the design's profile says.
+    pub fn before(device: Box<dyn Device + Send>, design: &Design) -> Kit {
+        let mut host = super::host_of(design, device);
+        let profile = design::Profile::find(&root(), &design.media.profile).unwrap();
+        let turns = Turns {
+            channels: design.channels,
+            granule: design.granule.0,
+        };
+        let all = profile.registers(design.clock(), turns).unwrap();
+        for (channel, registers) in (0..).zip(&all) {
+            let delay = Delay::of_channel(channel);
+            delay.set(&mut host, registers).unwrap();
+        }
         Kit {
-            host: super::host_of(design, device),
+            host,
             page: Kit::page_of(design),
         }
     }

@@ -601,7 +601,11 @@ fn nvme_in_order(profile: &str) {
         ..driver::Config::default()
     };
     let mut c = Controller::start(host, config).unwrap();
-    // A Write behind an undo: the record has the old bytes.
+    // All units are at work for long. A Write behind an undo: the record has the old bytes.
+    for n in 3..7 {
+        let busy = pool.copy(0, 2 * LEN, LEN, n * LEN);
+        page.submit(c.host_mut(), &busy.arguments()).unwrap();
+    }
     let undo = page.submit(c.host_mut(), &pool.undo(0, 0, LEN).arguments());
     c.write(place / 512, &new).unwrap();
     // A copy behind a Write has its bytes, and a Read behind a copy has what it wrote.
@@ -616,4 +620,249 @@ fn nvme_in_order(profile: &str) {
     let (_, payload) = kit.record(&pool, 0, 64).unwrap();
     assert!(payload == old, "{profile}");
     assert!(kit.load(place, LEN as usize) == new);
+}
+
+#[test]
+fn hostile_commands_get_a_status_and_change_nothing_outside_of_pools() {
+    if !is_there() {
+        return;
+    }
+    let (mut kit, pool) = Kit::with_pool("");
+    let outside = [0, pool.media - 4096, pool.media + pool.bytes, 512 << 20];
+    for at in outside {
+        kit.store(at, &[7; 4096]);
+    }
+    let mut random = Random::new(11);
+    let edges = [
+        0,
+        1,
+        63,
+        64,
+        4096,
+        65_536,
+        65_537,
+        1 << 20,
+        1 << 30,
+        1 << 44,
+        u64::MAX,
+    ];
+    let mut drawn = [0u32; 10];
+    for _ in 0..3000 {
+        let number = |random: &mut Random| match random.below(4) {
+            0 => edges[random.below(edges.len() as u64) as usize],
+            1 => pool.at(random.below(pool.bytes + 64) & !63),
+            2 => 64 * random.below(20),
+            _ => random.next() >> random.below(64),
+        };
+        let thread = random.below(6) as u8;
+        let offset = random.below(pool.bytes + 4096);
+        let (to, bytes) = (random.below(pool.bytes), 1 + random.below(10_000));
+        let command = match random.below(8) {
+            0 => pool.undo(thread, offset, bytes),
+            1 => pool.redo(thread, offset, bytes, to),
+            2 => pool.copy(thread, offset, bytes, to),
+            3 => pool.apply(thread, offset & !63, bytes, to),
+            4 => pool.switch(thread, offset & !7, bytes),
+            5 => pool.open(thread, bytes),
+            6 => Command {
+                operation: Operation::Checkpoint,
+                ..pool.undo(thread, offset & !4095, 4096)
+            },
+            _ => pool.command(Operation::ALL[1 + random.below(14) as usize], thread),
+        };
+        let mut arguments = command.arguments();
+        if random.below(4) == 0 {
+            let place = random.below(7) as usize;
+            arguments[place] = number(&mut random);
+        }
+        // Mostly of the process that has the pool.
+        arguments[0] ^= u64::from(random.below(16) == 0) << 32;
+        // A mapping that was undone comes back.
+        kit.fine(&pool.map());
+        let submitted = kit.page.submit(&mut kit.host, &arguments).unwrap();
+        let ended = kit.finish(submitted);
+        assert!(
+            ended.result < 1 << 9 && ended.result.count_ones() <= 2,
+            "{arguments:x?}"
+        );
+        drawn[(32 - ended.result.leading_zeros()) as usize] += 1;
+    }
+    for at in outside {
+        assert!(kit.load(at, 4096) == [7; 4096], "{at:#x}");
+    }
+    // All was fine, invalid, not mapped, of another process or outside of the pool at times.
+    let often = [drawn[0], drawn[3], drawn[4], drawn[6]];
+    assert!(often.iter().all(|count| *count > 10), "{drawn:?}");
+}
+
+#[test]
+fn times_are_near_those_of_the_memory() {
+    if !is_there() {
+        return;
+    }
+    for profile in ["dram", "optane-dcpmm"] {
+        let (mut kit, pool) = Kit::with_pool(&format!("media.profile = \"{profile}\""));
+        let load = timed(&mut kit, |kit| drop(kit.load(pool.media + 4096, 64)));
+        // A load of what a command writes is answered when it has ended.
+        let mut after = |command: Command, at: u64| {
+            let whole = timed(&mut kit, |kit| {
+                kit.submit(&command);
+                kit.load(at, 64);
+            });
+            whole.0.saturating_sub(load.0) / 1000
+        };
+        let undo = after(pool.undo(0, 0, 64), pool.log(0) + 64);
+        let copy = after(pool.copy(0, 0, 16_384, 1 << 17), pool.media + (1 << 17));
+        println!("{profile}: undo of 64 bytes {undo} ns, copy of 16 KiB {copy} ns, beyond a load of {load}");
+        let (most_undo, most_copy) = match profile {
+            "dram" => (1000, 4000),
+            _ => (1600, 12_000),
+        };
+        assert!((100..most_undo).contains(&undo), "{profile}: {undo} ns");
+        assert!((1000..most_copy).contains(&copy), "{profile}: {copy} ns");
+    }
+}
+
+fn timed(kit: &mut Kit, work: impl FnOnce(&mut Kit)) -> sim::Time {
+    use driver::Host;
+    let begin = kit.host.now();
+    work(kit);
+    kit.host.now() - begin
+}
+
+#[test]
+fn what_was_taken_goes_on_in_another_device_with_the_same_media() {
+    if !is_there() {
+        return;
+    }
+    // The other one is asked only where this is about the RTL, which has to be built.
+    let own = crate::common::engine();
+    moves(own, own);
+    if own == device::Engine::Rtl {
+        moves(device::Engine::Rtl, device::Engine::Fast);
+        moves(device::Engine::Fast, device::Engine::Rtl);
+    }
+
+    use crate::common::design;
+    use sim::Media;
+    use std::os::fd::AsRawFd;
+    use std::path::PathBuf;
+
+    fn moves(first: device::Engine, second: device::Engine) {
+        let design = design("nearpm");
+        let kit_on = |engine, media: Media| {
+            let mut progress = ::rtl::bitstream::stderr_progress("nearpm");
+            let options = device::RtlOptions::default();
+            let factory = device::Factory::new(&design, engine, &options, &mut progress).unwrap();
+            let device = factory.device(media).unwrap();
+            Kit::before(device, &design)
+        };
+        let media = Media::shared(design.media.bytes.0).unwrap();
+        let file = media.shared_file().unwrap().try_clone_to_owned().unwrap();
+        let mut kit = kit_on(first, media);
+        let pool = Pool::new(3, 5, 4 << 20);
+        kit.fine(&pool.map());
+        kit.fine(&pool.open(1, 8));
+        kit.store(pool.media, &[1; 40_000]);
+        // Commands that wait for each other, and stores for these.
+        for at in (0..40_000).step_by(8000) {
+            kit.submit(&pool.undo(1, at, 8000));
+            kit.store(pool.media + at, &[2; 64]);
+            kit.submit(&pool.copy(1, at, 64, at + 64));
+            kit.store(pool.media + at + 128, &[3; 8]);
+        }
+        kit.load(0, 1);
+        let number = kit.host.device();
+        kit.host.system_mut().power_off(number);
+        let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let media = Media::file(&path, design.media.bytes.0).unwrap();
+        let mut kit = kit_on(second, media);
+        kit.fine(&pool.map());
+        for at in (0..40_000).step_by(8000) {
+            let is = kit.load(pool.media + at, 136);
+            assert!(is[..128] == [2; 128] && is[128..] == [3; 8], "{at}");
+        }
+        assert_eq!(kit.fine(&pool.undo(1, 0, 64)), 64 + 5 * 8064);
+        assert_eq!(kit.fine(&pool.command(Operation::Recover, 1)), 6);
+        assert!(kit.load(pool.media, 40_000) == [1; 40_000]);
+    }
+}
+
+#[test]
+fn registers_tell_what_is_under_way() {
+    use driver::Host;
+    use sim::Bar;
+    use spec::regs::nearpm::{domain, CONTROL, DOMAIN, REFUSED, TAKEN, UNDER_WAY};
+    if !is_there() {
+        return;
+    }
+    let (mut kit, pool) = Kit::with_pool("");
+    let base = spec::bar4::REGISTERS.start;
+    let word = |kit: &mut Kit, at: u64| kit.host.read32(Bar::Control, base + at).unwrap();
+    kit.refused(&pool.undo(0, 0, 0), Refusal::Invalid);
+    let is = [TAKEN, REFUSED, UNDER_WAY, CONTROL].map(|at| word(&mut kit, at));
+    assert_eq!(is, [3, 1, 0, 4]);
+    let open = domain::OPEN.mask() as u32;
+    assert_eq!(word(&mut kit, DOMAIN), open);
+    for n in 0..6 {
+        kit.submit(&pool.copy(0, n, 65_536, 200_000));
+    }
+    assert!(word(&mut kit, UNDER_WAY) > 0 && word(&mut kit, CONTROL) == 0);
+    let number = kit.host.device();
+    kit.load(0, 1);
+    kit.host.system_mut().function_reset(number);
+    // The load comes when the window is open.
+    kit.load(0, 1);
+    assert_eq!(
+        word(&mut kit, DOMAIN),
+        domain::RESTORED.mask() as u32 | open
+    );
+    assert_eq!(word(&mut kit, UNDER_WAY), 0);
+}
+
+#[test]
+fn nothing_is_built_on_a_record_that_failed() {
+    if !is_there() {
+        return;
+    }
+    let (mut kit, pool) = Kit::with_pool("");
+    kit.store(pool.media, &[1; 128]);
+    kit.fine(&pool.undo(0, 0, 64));
+    kit.store(pool.media, &[2; 128]);
+    // A bit of the record's payload.
+    kit.store(pool.log(0) + 130, &[4]);
+    let all = [
+        pool.command(Operation::Abort, 0),
+        pool.undo(0, 64, 64),
+        pool.command(Operation::Commit, 0),
+        pool.copy(0, 0, 64, 4096),
+    ];
+    let all = all.map(|command| kit.submit(&command));
+    let ended = all.map(|submitted| kit.finish(submitted).result);
+    let unmapped = Refusal::Unmapped as u32;
+    assert_eq!(ended, [Refusal::Torn as u32, unmapped, unmapped, 0]);
+    assert_eq!(kit.descriptor(&pool, 0).unwrap().generation, 1);
+    assert!(kit.load(pool.media, 128) == [2; 128]);
+}
+
+#[test]
+fn a_committed_log_takes_nothing_but_its_end() {
+    if !is_there() {
+        return;
+    }
+    let (mut kit, pool) = Kit::with_pool("");
+    kit.store(pool.media, &[1; 64]);
+    kit.fine(&pool.redo(0, 0, 64, 4096));
+    kit.fine(&pool.command(Operation::CommitRedo, 0));
+    for command in [
+        pool.undo(0, 0, 64),
+        pool.redo(0, 0, 64, 128),
+        pool.command(Operation::Commit, 0),
+        pool.command(Operation::Abort, 0),
+    ] {
+        kit.refused(&command, Refusal::Busy);
+    }
+    assert_eq!(kit.fine(&pool.command(Operation::Recover, 0)), 1);
+    assert_eq!(kit.load(pool.media + 4096, 64), [1; 64]);
+    assert_eq!(kit.fine(&pool.undo(0, 0, 64)), 64);
 }

@@ -113,14 +113,12 @@ fn well_formed(command: &Command) -> bool {
                 .iter()
                 .all(|v| aligned(*v, ALIGN))
                 && aligned(value, LINE)
-                && value >= MIN_LOG_BYTES
-                && value <= u32::MAX.into()
+                && (MIN_LOG_BYTES..1 << 32).contains(&value)
                 && (1..=u64::from(THREADS)).contains(&extra)
                 && bytes > 0
         }
-        Undo | Redo => copied,
+        Undo | Redo | Copy => copied,
         Apply => copied && aligned(value, LINE),
-        Copy => copied && address.abs_diff(target) >= bytes,
         Checkpoint => copied && aligned(bytes, ALIGN) && aligned(address, ALIGN),
         Switch => aligned(target, 8),
         _ => true,
@@ -204,6 +202,9 @@ impl Contexts {
             Copy => {
                 job.source = pool.place(address, bytes)?;
                 job.target = pool.place(target, bytes)?;
+                if address.abs_diff(target) < bytes {
+                    return Err(Refusal::Invalid);
+                }
                 return Ok(Taken::Job(job));
             }
             Switch => {
@@ -239,8 +240,11 @@ impl Contexts {
                     Redo => pool.place(target, bytes)?,
                     _ => job.source,
                 };
+                if log.committed {
+                    return Err(Refusal::Busy);
+                }
                 let next = next_record(log.next.into(), bytes);
-                if next > pool.log_bytes.min(u32::MAX.into()) {
+                if next > pool.log_bytes {
                     return Err(Refusal::LogFull);
                 }
                 job.object = object - pool.media;
@@ -265,6 +269,7 @@ impl Contexts {
                 job.number = log.records;
                 log.committed = true;
             }
+            Commit | Abort if log.committed => return Err(Refusal::Busy),
             Recover if !log.open => {
                 // What the log is the descriptor says.
                 (job.value, job.number) = (0, UNKNOWN);

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use spec::nearpm::{LINE, QUEUE_LINES, WAITING_LOADS};
 
 use super::job::{Job, Lines};
-use super::table::{Before, Done, Set, Table, CHANNELS};
+use super::table::{Before, Begins, Done, Set, Table, CHANNELS};
 use crate::config::Config;
 
 /// From a line's data, and from a command's end, until the line leaves.
@@ -95,6 +95,9 @@ pub(crate) struct Hook {
     media: u64,
     /// The PM window and the command pages are closed: what was restored has not ended. None of it begins before an edge.
     closed: Option<u64>,
+    /// The most lines of a queue, and the stores that had to wait.
+    most: usize,
+    stores: u32,
 }
 
 impl Hook {
@@ -109,7 +112,20 @@ impl Hook {
             reserved: config.storage.bytes - reserved,
             media: config.storage.bytes,
             closed: Some(opens),
+            most: 0,
+            stores: 0,
         }
+    }
+
+    /// Lines in a channel's queue.
+    pub(super) fn queued(&self, channel: usize) -> usize {
+        self.channels.get(channel).map_or(0, |c| c.lines.len())
+    }
+
+    /// The most that there were, stores that had to wait, and loads that do.
+    pub(super) fn counts(&self) -> [u32; 3] {
+        let loads: usize = self.channels.iter().map(|c| c.loads.len()).sum();
+        [self.most as u32, self.stores, loads as u32]
     }
 
     /// An access to the engine's own range.
@@ -205,6 +221,9 @@ impl Hook {
                 begun: false,
             });
         }
+        let most = channel.lines.len();
+        self.most = self.most.max(most);
+        self.stores = self.stores.wrapping_add(1);
         self.answers.push((from, number));
     }
 
@@ -308,7 +327,7 @@ impl Hook {
     }
 
     /// A command that may begin, or when one may.
-    pub(super) fn begin(&mut self, now: u64) -> Result<(u8, Job), Option<u64>> {
+    pub(super) fn begin(&mut self, now: u64) -> Result<Begins, Option<u64>> {
         if let Some(at) = self.closed.filter(|at| *at > now) {
             return Err(Some(at));
         }

@@ -88,8 +88,7 @@ impl Job {
         let (reads, writes) = match self.operation {
             PoolMap => (None, None),
             Undo | Redo | Checkpoint => (Some(Lines::of(self.source, bytes)), record(self.target)),
-            Commit | CommitRedo | Delete | LogOpen => (None, log),
-            Sync => (log, None),
+            Commit | CommitRedo | Delete | LogOpen | Sync => (None, log),
             Apply => (record(self.source), Some(Lines::of(self.target, bytes))),
             Abort | Recover | PoolUnmap => {
                 let bytes = self.pool_last - self.pool + 1;
@@ -108,6 +107,12 @@ impl Job {
     pub(crate) fn uses_log(&self) -> bool {
         use Operation::*;
         !matches!(self.operation, PoolMap | PoolUnmap | Sync | Copy | Switch)
+    }
+
+    /// It is not to begin once its log has been closed by an error.
+    pub(crate) fn needs_log(&self) -> bool {
+        use Operation::{LogOpen, Recover};
+        self.uses_log() && !matches!(self.operation, LogOpen | Recover)
     }
 
     /// The line that it is saved in.

@@ -13,11 +13,17 @@ mod unit;
 use std::ops::Range;
 
 use design::engine::Plugged;
-use spec::nearpm::Command;
+use spec::nearpm::{Command, Refusal};
+use spec::regs::nearpm::{
+    control, domain, CONTROL, DOMAIN, LINES, LINES_COUNT, LINES_STRIDE, LOADS, MOST_LINES, REFUSED,
+    STORES, TAKEN, UNDER_WAY, WORKING,
+};
+use spec::regs::Field;
 
 use self::contexts::{Contexts, Taken};
 pub(crate) use self::hook::{Hook, Store};
 use self::mover::NUMBERS;
+use self::table::Begins;
 use self::unit::Unit;
 use super::page::Page;
 use super::ports::{Ports, Reach};
@@ -31,7 +37,7 @@ pub(super) const KIND: (u32, &str) = (22, "nearpm");
 /// Units of a device.
 const UNITS: u32 = 4;
 /// Cycles from a command's store until a unit can have it.
-const TAKE: u64 = 8;
+const TAKE: u64 = 11;
 /// Cycles until a device without anything to restore opens, and for each line that is.
 const OPEN: u64 = 80;
 const RESTORE: u64 = 2;
@@ -43,13 +49,19 @@ const LINE_ID: u16 = 64;
 /// The engine of a device.
 pub(super) struct NearPm {
     number: u8,
-    /// Its registers in BAR4: there are none but those that read 0.
+    /// Its registers in BAR4.
     pub(super) place: Range<u64>,
     pub(super) page_at: Option<u64>,
     reach: Reach,
     page: Page,
     contexts: Contexts,
     units: Vec<Unit>,
+    /// Commands that were taken, and such that were refused.
+    taken: u32,
+    refused: u32,
+    under_way: u32,
+    /// Something was restored.
+    restored: bool,
 }
 
 impl NearPm {
@@ -63,6 +75,10 @@ impl NearPm {
             page: Page::new(manifest.arguments.len()),
             contexts: Contexts::new(config.storage.bytes - manifest.reserved.0),
             units: (0..UNITS).map(Unit::new).collect(),
+            taken: 0,
+            refused: 0,
+            under_way: 0,
+            restored: false,
         }
     }
 
@@ -80,17 +96,20 @@ impl NearPm {
         self.page.write(at, data, stores);
         while let Some(line) = self.page.take_line() {
             let job = self.page.job_of(line);
+            self.taken = self.taken.wrapping_add(1);
             let command = match job.malformed {
                 true => None,
                 false => Command::from_arguments(&job.arguments),
             };
             match (self.contexts.take(command), cx.hook.as_deref_mut()) {
                 (Ok(Taken::Job(job)), Some(hook)) => {
+                    self.under_way += 1;
                     hook.insert(line, job, stores, cx.now + TAKE);
                     cx.after(TAKE, Event::Hook);
                 }
                 (Ok(_), _) => self.page.end_line(line, &End::default()),
                 (Err(refusal), _) => {
+                    self.refused = self.refused.wrapping_add(1);
                     let end = End {
                         result: refusal as u32,
                         ..End::default()
@@ -109,8 +128,13 @@ impl NearPm {
                 return;
             };
             match hook.begin(now) {
-                Ok((command, job)) => {
-                    self.with_unit(unit, cx, |unit, ports| unit.begin(command, job, ports));
+                Ok(Begins {
+                    number,
+                    failed: true,
+                    ..
+                }) => self.over(number, Refusal::Unmapped as u32, 0, cx),
+                Ok(Begins { number, job, .. }) => {
+                    self.with_unit(unit, cx, |unit, ports| unit.begin(number, job, ports));
                 }
                 Err(Some(later)) => return cx.plan(later, Event::Hook),
                 Err(None) => return,
@@ -148,17 +172,53 @@ impl NearPm {
         };
         if ended.result != 0 && ended.job.uses_log() {
             self.contexts.close(ended.job.log);
+            if let Some(hook) = cx.hook.as_deref_mut() {
+                hook.table.close(ended.job.log);
+            }
         }
+        self.over(ended.command, ended.result, ended.value, cx);
+    }
+
+    /// A command has ended.
+    fn over(&mut self, command: u8, result: u32, value: u64, cx: &mut Cx) {
         let mut end = End {
-            result: ended.result,
+            result,
             ..End::default()
         };
-        end.outputs[0] = ended.value;
-        self.page.end_line(ended.command, &end);
+        end.outputs[0] = value;
+        self.page.end_line(command, &end);
+        self.under_way = self.under_way.saturating_sub(1);
         if let Some(hook) = cx.hook.as_deref_mut() {
-            hook.end(ended.command);
+            hook.end(command);
         }
         cx.plan(cx.now, Event::Hook);
+    }
+
+    /// A word of its registers; where none is, 0.
+    pub(super) fn read_register(&self, at: u64, hook: Option<&Hook>) -> u32 {
+        let Some(hook) = hook else { return 0 };
+        let [most, stores, loads] = hook.counts();
+        let working = self.units.iter().enumerate();
+        let working = working.fold(0, |set, (n, unit)| set | u32::from(!unit.rests()) << n);
+        let lines = LINES..LINES + LINES_STRIDE * LINES_COUNT;
+        match at {
+            CONTROL if self.under_way == 0 => control::IDLE.mask() as u32,
+            TAKEN => self.taken,
+            REFUSED => self.refused,
+            UNDER_WAY => self.under_way,
+            WORKING => working,
+            MOST_LINES => most,
+            LOADS => loads,
+            STORES => stores,
+            DOMAIN => {
+                let set = |on: bool, field: Field| if on { field.mask() as u32 } else { 0 };
+                set(self.restored, domain::RESTORED) | set(!hook.is_closed(), domain::OPEN)
+            }
+            _ if lines.contains(&at) && at % LINES_STRIDE == 0 => {
+                hook.queued(((at - LINES) / LINES_STRIDE) as usize) as u32
+            }
+            _ => 0,
+        }
     }
 
     /// A burst has ended.
@@ -182,6 +242,8 @@ impl NearPm {
     ) -> Box<Hook> {
         let mut hook = Hook::new(config, reserved, from);
         let lines = save::restore(&mut self.contexts, &mut hook, memory);
+        self.restored = lines > 1;
+        self.under_way = hook.table.entries().count() as u32;
         hook.close_until(from + OPEN + RESTORE * lines);
         Box::new(hook)
     }

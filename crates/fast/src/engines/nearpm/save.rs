@@ -16,6 +16,8 @@ const FIRST_POOL: usize = FIRST_COMMAND + 2 * COMMANDS;
 const FIRST_LOG: usize = FIRST_POOL + POOLS as usize;
 const FIRST_QUEUE: usize = FIRST_LOG + POOLS as usize * THREADS as usize * LOG_BYTES / BYTES;
 const QUEUE: usize = QUEUE_LINES / 2 + QUEUE_LINES;
+/// Commands whose logs were closed by an error, behind the first pool.
+const FAILED: usize = FIRST_POOL * BYTES + 56;
 /// In an entry of the queue.
 const ENTRY: usize = 32;
 const VALID: u64 = 1 << 63;
@@ -36,11 +38,13 @@ pub(super) fn save(contexts: &Contexts, hook: &Hook, memory: &mut Memories) {
     let channels = hook.channels().min(CHANNELS);
     let lines = FIRST_QUEUE + QUEUE * channels;
     let mut range = vec![0; lines * BYTES];
+    let mut failed = 0;
     // All stores that have passed are on the media, whether answered or not: so every command is kept.
     for (number, entry) in hook.table.entries() {
         let at = (FIRST_COMMAND + 2 * usize::from(number)) * BYTES;
         range[at..at + BYTES].copy_from_slice(&entry.job.to_line());
         range[at + BYTES] = 1;
+        failed |= u64::from(entry.failed) << number;
         put(&mut range, at + BYTES + 8, entry.commands);
         for channel in 0..channels {
             let before = hook.lines_before(channel, entry.before.lines[channel]);
@@ -51,6 +55,7 @@ pub(super) fn save(contexts: &Contexts, hook: &Hook, memory: &mut Memories) {
         let at = (FIRST_POOL + n) * BYTES;
         range[at..at + BYTES].copy_from_slice(&pool.to_line());
     }
+    put(&mut range, FAILED, failed);
     for (n, log) in contexts.logs.iter().enumerate() {
         let at = FIRST_LOG * BYTES + LOG_BYTES * n;
         range[at..at + LOG_BYTES].copy_from_slice(&log.to_bytes());
@@ -115,6 +120,9 @@ pub(super) fn restore(contexts: &mut Contexts, hook: &mut Hook, memory: &mut Mem
             }
             let commands = get(&range, at + 8) & there;
             hook.table.put(number as u8, job, commands, before, 0);
+            if get(&range, FAILED) >> number & 1 == 1 {
+                hook.table.fail(number as u8);
+            }
         }
     }
     for channel in 0..channels {

@@ -34,6 +34,14 @@ impl Before {
     }
 }
 
+/// A command whose turn has come.
+pub(super) struct Begins {
+    pub(super) number: u8,
+    pub(super) job: Job,
+    /// It ends without having begun.
+    pub(super) failed: bool,
+}
+
 pub(super) struct Entry {
     pub(super) job: Job,
     ranges: Ranges,
@@ -42,6 +50,8 @@ pub(super) struct Entry {
     pub(super) before: Before,
     /// A unit has it.
     begun: bool,
+    /// Its log was closed by an error: it does not begin.
+    pub(super) failed: bool,
     /// Which it was among all.
     order: u64,
     /// It does not begin before this edge.
@@ -96,12 +106,7 @@ impl Table {
             let writes = ranges.writes.is_some_and(|lines| old.ranges.touch(&lines));
             reads || writes
         });
-        // All older commands of the log end before a `sync`, those too that only read it.
-        let same = match job.operation {
-            spec::nearpm::Operation::Sync => self.those(|old| old.job.log == job.log),
-            _ => 0,
-        };
-        self.put(number, job, commands | same, before, from);
+        self.put(number, job, commands, before, from);
     }
 
     /// The same, of a command that is known to wait for some.
@@ -115,6 +120,7 @@ impl Table {
                 commands,
                 before,
                 begun: false,
+                failed: false,
                 order: self.taken,
                 from,
             });
@@ -122,7 +128,7 @@ impl Table {
     }
 
     /// The oldest command that waits for nothing begins; else when one does that waits for its time alone.
-    pub(super) fn begin(&mut self, done: &Done, now: u64) -> Result<(u8, Job), Option<u64>> {
+    pub(super) fn begin(&mut self, done: &Done, now: u64) -> Result<Begins, Option<u64>> {
         let ready =
             |entry: &Entry| !entry.begun && entry.commands == 0 && entry.before.is_there(done);
         let mut later: Option<u64> = None;
@@ -140,9 +146,27 @@ impl Table {
         match &mut self.entries[usize::from(number)] {
             Some(entry) => {
                 entry.begun = true;
-                Ok((number, entry.job))
+                Ok(Begins {
+                    number,
+                    job: entry.job,
+                    failed: entry.failed,
+                })
             }
             None => Err(None),
+        }
+    }
+
+    /// Commands of a log that was closed by an error do not begin.
+    pub(super) fn close(&mut self, log: u8) {
+        let entries = self.entries.iter_mut().flatten();
+        let later = entries.filter(|e| !e.begun && e.job.log == log && e.job.needs_log());
+        later.for_each(|entry| entry.failed = true);
+    }
+
+    /// A restored command is one of these.
+    pub(super) fn fail(&mut self, number: u8) {
+        if let Some(entry) = &mut self.entries[usize::from(number)] {
+            entry.failed = true;
         }
     }
 

@@ -222,9 +222,6 @@ impl Unit {
                 if wanted != Some(payload_crc(self.mover.data())) {
                     return self.fail(Refusal::Torn, ports);
                 }
-                if job.operation == Operation::Apply {
-                    return self.back(job, ports);
-                }
                 self.past(job, ports);
             }
             Step::Back => {
@@ -362,7 +359,7 @@ impl Unit {
                 |h: &Header| h.kind == Kind::Redo && h.object == job.object && h.bytes == job.bytes;
             self.header = header.filter(wanted);
             return match self.header {
-                Some(_) => self.sum(job, ports),
+                Some(_) => self.back(job, ports),
                 None => self.fail(Refusal::Torn, ports),
             };
         }
