@@ -245,9 +245,8 @@ impl Run {
             _ => {}
         }
         let kit = self.kit();
-        // The pools are there as they were, and the logs open.
-        kit.fine(&pool.map());
-        kit.fine(&pool.command(Operation::Recover, 0));
+        // The pools are there as they were.
+        kit.recovered(&pool, 0);
         assert!(kit.load(other.media, 5000) == [2; 5000]);
         let value = self.value();
         if self.mechanism == Mechanism::Nothing {

@@ -535,9 +535,10 @@ module nearside_shell
 
   // What an engine saves has no limit.
   qos_t [1+NumEngines:0] limits;
-  always_comb begin
-    limits = qos;
-    for (int unsigned e = 0; e < NumEngines; e++) begin
+  assign limits[1:0] = qos[1:0];
+  for (genvar e = 0; e < NumEngines; e++) begin : gen_limits
+    always_comb begin
+      limits[2+e] = qos[2+e];
       if (Engines[e].reserved != '0 && stop) begin
         limits[2+e].reads  = '0;
         limits[2+e].writes = '0;

@@ -507,6 +507,6 @@ module nearpm
     $error("nearpm: there are not enough IDs for so many units and channels");
   end
 
-  `NS_ASSERT(flight_counted, flight_q != '0 || taken == '0)
+  `NS_ASSERT(flight_counted, flight_q != '0 || answered == '0)
 
 endmodule
