@@ -463,7 +463,7 @@ module nearside_shell
     .rst_ni (rst_fn_n),
     .stop_i (stop),
     .closed_i(engine_open_i != '1),
-    .stall_i(window_stall),
+    .stall_i(window_stall || stop),
     .input_o(window_input),
     .awake_o(window_awake),
     .busy_o (window_busy),

@@ -28,7 +28,7 @@ module command_pages
   ns_axi_if.slave      s_axi,
   /// From a register: a write into an `Ordered` page is under way, from the cycle behind its address on.
   output logic         hold_o,
-  /// A write in front of the engine of an `Ordered` page waits there: what the engine takes meanwhile has no time limit.
+  /// A write in front of the engine of an `Ordered` page waits there, or the function ends: what the engine takes meanwhile has no time limit.
   input  logic         stall_i,
 
   /// A command waits until the writes before it have been answered.
