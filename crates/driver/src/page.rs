@@ -74,10 +74,15 @@ pub fn encode(arguments: &[u64]) -> Result<[u8; COMMAND]> {
     Ok(command)
 }
 
+/// True when a line that was read holds a command that has not ended: what is written there is dropped.
+pub fn is_busy(bytes: &[u8; COMMAND]) -> bool {
+    line::state::BUSY.is_set(word(bytes, line::STATE).into())
+}
+
 /// What a line that was read says of the command that was written there last: how it has ended, if it has.
 pub fn ended(bytes: &[u8; COMMAND]) -> Result<Option<Ended>> {
     let state = word(bytes, line::STATE).into();
-    if line::state::BUSY.is_set(state) {
+    if is_busy(bytes) {
         return Ok(None);
     }
     if !line::state::DONE.is_set(state) {
@@ -182,8 +187,9 @@ impl CommandPage {
         host.read(Bar::Control, self.base, &mut page)?;
         let lines = page.chunks_exact(COMMAND).enumerate();
         Ok(lines.fold(0, |free, (n, bytes)| {
-            let state = word(bytes, line::STATE).into();
-            free | u64::from(!line::state::BUSY.is_set(state)) << n
+            let mut own = [0; COMMAND];
+            own.copy_from_slice(bytes);
+            free | u64::from(!is_busy(&own)) << n
         }))
     }
 }

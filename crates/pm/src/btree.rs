@@ -160,6 +160,8 @@ impl Tree {
     pub fn insert(self, tx: &mut Transaction<'_>, key: u64, value: u64) -> Result<Option<u64>> {
         let item = Item { key, value };
         let mut root = tx.get(self.0)?;
+        // Kept here, so that it shares a fence with the first node.
+        tx.add(Root::count(self.0))?;
         if root.top.is_null() {
             let mut node = Node::empty();
             node.insert(0, item, Ptr::NULL);
@@ -215,6 +217,7 @@ impl Tree {
         if self.get(tx, key)?.is_none() {
             return Ok(None);
         }
+        tx.add(Root::count(self.0))?;
         let value = take(tx, root.top, key)?;
         let top = tx.get(root.top)?;
         if top.count == 0 {

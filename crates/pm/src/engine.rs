@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use driver::page::{self, Ended};
+use driver::page;
 use host::{Cpu, Kind, Mapping};
 use sim::{Bar, Time};
 use spec::nearpm::{Command, Operation, Results, COMMANDS, LINE};
@@ -24,12 +24,16 @@ pub(crate) struct Submitted {
     number: u64,
 }
 
+/// A line of the page, as far as is known.
 #[derive(Clone, Copy, Debug)]
-struct Line {
-    /// The command that is there or will be, unless it is known to have ended.
-    busy: Option<(u64, Command)>,
-    /// It is there.
-    written: bool,
+enum Line {
+    /// Nothing is: the engine may still have a command there, from before a loss of power.
+    Unknown,
+    Free,
+    /// A command will be written there.
+    Reserved,
+    /// A command is there that may not have ended: its number, and it.
+    Busy(u64, Command),
 }
 
 #[derive(Debug)]
@@ -55,10 +59,7 @@ impl Engine {
             device,
             page,
             state: Mutex::new(State {
-                lines: [Line {
-                    busy: None,
-                    written: false,
-                }; COMMANDS],
+                lines: [Line::Unknown; COMMANDS],
                 count: 0,
                 refused: Vec::new(),
             }),
@@ -87,16 +88,21 @@ impl Engine {
         self.page + LINE_STRIDE * line as u64
     }
 
-    /// A free line becomes a command's.
-    fn reserve(&self, command: &Command) -> Option<Submitted> {
+    /// What was known of the page is so no longer: after a loss of power, or a reset of the function.
+    pub fn restart(&self) {
         let mut state = self.state();
-        let line = state.lines.iter().position(|line| line.busy.is_none())?;
+        state.lines.fill(Line::Unknown);
+        state.refused.clear();
+    }
+
+    /// A free line, and the number of its command.
+    fn reserve(&self) -> Option<Submitted> {
+        let mut state = self.state();
+        let free = |line: &Line| matches!(line, Line::Free);
+        let line = state.lines.iter().position(free)?;
         state.count += 1;
         let number = state.count;
-        state.lines[line] = Line {
-            busy: Some((number, *command)),
-            written: false,
-        };
+        state.lines[line] = Line::Reserved;
         Some(Submitted { line, number })
     }
 
@@ -104,7 +110,7 @@ impl Engine {
     pub(crate) fn submit(&self, cpu: &Cpu, command: &Command) -> Result<Submitted> {
         let limit = cpu.now() + PATIENCE;
         let submitted = loop {
-            if let Some(submitted) = self.reserve(command) {
+            if let Some(submitted) = self.reserve() {
                 break submitted;
             }
             if self.look(cpu)? == 0 {
@@ -116,7 +122,7 @@ impl Engine {
         };
         let bytes = page::encode(&command.arguments()).map_err(invalid)?;
         cpu.store(&self.map(Kind::Uncached), self.at(submitted.line), &bytes)?;
-        self.state().lines[submitted.line].written = true;
+        self.state().lines[submitted.line] = Line::Busy(submitted.number, *command);
         Ok(submitted)
     }
 
@@ -126,8 +132,11 @@ impl Engine {
             let state = self.state();
             let lines = state.lines.iter().enumerate();
             lines
-                .filter(|(_, line)| line.written)
-                .filter_map(|(n, line)| Some((line.busy?.0, n)))
+                .filter_map(|(n, line)| match line {
+                    Line::Unknown => Some((0, n)),
+                    Line::Busy(number, _) => Some((*number, n)),
+                    Line::Free | Line::Reserved => None,
+                })
                 .collect()
         };
         oldest.sort_unstable();
@@ -142,29 +151,31 @@ impl Engine {
         for (submitted, pending) in loads {
             let mut bytes = [0; LINE as usize];
             bytes.copy_from_slice(&cpu.finish(pending)?);
-            ended += usize::from(self.note(submitted, &bytes)?.is_some());
+            ended += usize::from(self.note(submitted, &bytes)?);
         }
         Ok(ended)
     }
 
-    /// What a line says of a command.
-    fn note(&self, submitted: Submitted, bytes: &[u8; LINE as usize]) -> Result<Option<Ended>> {
-        let Some(ended) = page::ended(bytes).map_err(invalid)? else {
-            return Ok(None);
-        };
+    /// What a line that was read says of a command; true when the line is free.
+    fn note(&self, submitted: Submitted, bytes: &[u8; LINE as usize]) -> Result<bool> {
+        if page::is_busy(bytes) {
+            return Ok(false);
+        }
         let mut state = self.state();
-        let line = &mut state.lines[submitted.line];
-        match line.busy {
-            Some((number, command)) if number == submitted.number => {
-                line.busy = None;
-                let results = Results(ended.result);
+        match state.lines[submitted.line] {
+            Line::Unknown if submitted.number == 0 => state.lines[submitted.line] = Line::Free,
+            Line::Busy(number, command) if number == submitted.number => {
+                state.lines[submitted.line] = Line::Free;
+                let ended = page::ended(bytes).map_err(invalid)?;
+                let results = Results(ended.map_or(0, |ended| ended.result));
                 if !results.is_ok() {
                     state.refused.push((command, results));
                 }
             }
+            // Somebody else has seen it.
             _ => {}
         }
-        Ok(Some(ended))
+        Ok(true)
     }
 
     /// Writes a command, waits for its end, and returns its results and value.
@@ -178,10 +189,11 @@ impl Engine {
                 self.at(submitted.line),
                 &mut bytes,
             )?;
-            if let Some(ended) = self.note(submitted, &bytes)? {
+            if self.note(submitted, &bytes)? {
+                let ended = page::ended(&bytes).map_err(invalid)?;
                 let own = |c: &(Command, Results)| c.0 == *command;
                 self.state().refused.retain(|c| !own(c));
-                return Ok((Results(ended.result), ended.value));
+                return Ok(ended.map_or((Results(0), 0), |e| (Results(e.result), e.value)));
             }
             if cpu.now() > limit {
                 return Err(late(command));

@@ -106,9 +106,12 @@ impl Thread {
                 result = Err(error.into());
             }
         }
-        // Where even that fails, the pool has to be opened again: it is broken when this thread ends, and now.
-        if result.is_err() && transaction.abort().is_err() {
-            self.pool.fail();
+        if result.is_err() {
+            if let Err(error) = transaction.abort() {
+                // Worse than why it was to be aborted: the pool has to be opened again.
+                self.pool.fail();
+                result = Err(error.into());
+            }
         }
         drop(held);
         let time = self.memory.cpu.now().saturating_sub(begin);
@@ -250,12 +253,18 @@ impl Transaction<'_> {
         let thread = &mut *self.thread;
         thread.memory.spend(thread.memory.options.costs.alloc)?;
         let mut grant = thread.pool.heap().take(bytes, thread.number)?;
-        let (mechanism, memory) = thread.parts()?;
-        mechanism.fresh(grant.offset..grant.offset + grant.bytes);
-        memory.counts.allocations += 1;
         let offset = grant.offset;
+        let changes = [Some(grant.own.clone()), grant.chunk.clone()];
+        let object = offset..offset + grant.bytes;
         self.chunks.extend(grant.chunk.take());
         self.taken.push(grant);
+        let (mechanism, memory) = thread.parts()?;
+        mechanism.fresh(object);
+        // What the commit will change is kept now, so that it shares a fence with what is kept next.
+        for (at, data) in changes.into_iter().flatten() {
+            mechanism.add(memory, at..at + data.len() as u64)?;
+        }
+        memory.counts.allocations += 1;
         Ok(Ptr::at(offset))
     }
 
@@ -282,18 +291,16 @@ impl Transaction<'_> {
             return Ok(());
         }
         let grant = thread.pool.heap().give(at.offset())?;
+        let (own, data) = grant.own.clone();
         self.given.push(grant);
-        Ok(())
+        let (mechanism, memory) = thread.parts()?;
+        mechanism.add(memory, own..own + data.len() as u64)
     }
 
     fn commit(&mut self) -> Result<()> {
         let (mechanism, memory) = self.thread.parts()?;
-        let grants = || self.taken.iter().chain(&self.given).map(|grant| &grant.own);
-        let changes = || self.chunks.iter().chain(grants());
-        for (at, data) in changes() {
-            mechanism.add(memory, *at..at + data.len() as u64)?;
-        }
-        for (at, data) in changes() {
+        let grants = self.taken.iter().chain(&self.given).map(|grant| &grant.own);
+        for (at, data) in self.chunks.iter().chain(grants) {
             mechanism.write(memory, *at, data)?;
         }
         mechanism.commit(memory)?;

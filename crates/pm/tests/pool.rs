@@ -117,6 +117,52 @@ fn what_is_committed_is_there_and_what_is_aborted_is_not() {
     });
 }
 
+/// A transaction that stores 8 bytes, and one that also allocates an object: fences, `sfence`s before commands, lines, records, commands.
+#[test]
+fn a_transaction_costs_no_more_than_it_has_to() {
+    each(|_, cpu, pool, mechanism, offloaded| {
+        let mut thread = pool.thread(cpu).unwrap();
+        let at = thread.run(|tx| tx.create(&[0u64; 8])).unwrap();
+        let mut cost = |allocate: bool| {
+            let before = thread.counts();
+            thread
+                .run(|tx| {
+                    if allocate {
+                        tx.create(&[0u64; 8])?;
+                    }
+                    tx.set(at, &[1; 8])
+                })
+                .unwrap();
+            let now = thread.counts();
+            (
+                now.fences - before.fences,
+                now.orders - before.orders,
+                now.lines - before.lines,
+                now.records - before.records,
+                now.commands - before.commands,
+            )
+        };
+        let (small, more) = match (mechanism, offloaded) {
+            // Records, data, descriptor.
+            (Mechanism::Undo, false) => ((3, 0, 2, 1, 0), (3, 0, 4, 2, 0)),
+            (Mechanism::Undo, true) => ((1, 1, 1, 1, 2), (1, 1, 3, 2, 3)),
+            // Records, descriptor, data, descriptor.
+            (Mechanism::Redo, false) => ((4, 0, 3, 1, 0), (4, 0, 5, 2, 0)),
+            (Mechanism::Redo, true) => ((1, 1, 0, 1, 4), (1, 1, 1, 2, 6)),
+            (Mechanism::Checkpoint, false) => ((3, 0, 2, 1, 0), (3, 0, 4, 2, 0)),
+            (Mechanism::Checkpoint, true) => ((1, 1, 1, 1, 2), (1, 1, 3, 2, 3)),
+            // Copy and data, then the table; two pages take records and a descriptor.
+            (Mechanism::Shadow, false) => ((2, 0, 2, 0, 0), (3, 0, 6, 2, 0)),
+            (Mechanism::Shadow, true) => ((1, 1, 1, 0, 2), (1, 2, 3, 2, 7)),
+        };
+        assert_eq!(
+            (cost(false), cost(true)),
+            (small, more),
+            "{mechanism:?}, offloaded: {offloaded}"
+        );
+    });
+}
+
 #[test]
 fn what_programs_have_no_business_with_is_refused() {
     each(|_, cpu, pool, _, _| {

@@ -16,6 +16,8 @@ pub(crate) struct InPlace {
     log: Log,
     /// What needs not be kept any more.
     kept: Ranges,
+    /// The part of it that nobody needs.
+    fresh: Ranges,
     /// Lines that were stored to.
     dirty: Ranges,
 }
@@ -27,6 +29,7 @@ impl InPlace {
             kind,
             log,
             kept: Ranges::default(),
+            fresh: Ranges::default(),
             dirty: Ranges::default(),
         }
     }
@@ -50,6 +53,7 @@ impl InPlace {
 
     fn end(&mut self) {
         self.kept.clear();
+        self.fresh.clear();
         self.dirty.clear();
     }
 }
@@ -66,7 +70,8 @@ impl Mechanism for InPlace {
     fn fresh(&mut self, range: Range<u64>) {
         // Pages are kept by who doesn't know of objects.
         if self.kind != Kind::Checkpoint {
-            self.kept.add(range);
+            self.kept.add(range.clone());
+            self.fresh.add(range);
         }
     }
 
@@ -78,7 +83,11 @@ impl Mechanism for InPlace {
         let range = offset..offset + data.len() as u64;
         m.consistently(|m| {
             self.keep(m, range.clone())?;
-            self.log.settle(m)
+            // Records need not be persistent before that changes which nobody needs.
+            match self.fresh.missing(range.clone()).is_empty() {
+                true => Ok(()),
+                false => self.log.settle(m),
+            }
         })?;
         m.write(offset, data)?;
         self.dirty.add(whole_lines(range));
