@@ -38,6 +38,8 @@ pub struct Transaction<'a> {
     thread: &'a mut Thread,
     taken: Vec<Grant>,
     given: Vec<Grant>,
+    /// Taken and given back: nobody else gets them before it has ended, as what it has kept of them may still be written back.
+    returned: Vec<Grant>,
     /// What makes chunks those of small objects.
     chunks: Vec<heap::Change>,
     /// It can't be committed: a nested one has failed.
@@ -93,6 +95,7 @@ impl Thread {
             thread: self,
             taken: Vec::new(),
             given: Vec::new(),
+            returned: Vec::new(),
             chunks: Vec::new(),
             failed: false,
         };
@@ -286,8 +289,7 @@ impl Transaction<'_> {
         thread.memory.spend(thread.memory.options.costs.alloc)?;
         let own = self.taken.iter().position(|g| g.offset == at.offset());
         if let Some(n) = own {
-            thread.pool.heap().release(at.offset());
-            self.taken.remove(n);
+            self.returned.push(self.taken.remove(n));
             return Ok(());
         }
         let grant = thread.pool.heap().give(at.offset())?;
@@ -321,7 +323,10 @@ impl Transaction<'_> {
     fn end(&mut self, committed: bool) {
         let thread = &mut *self.thread;
         thread.active = false;
-        if self.taken.is_empty() && self.given.is_empty() && self.chunks.is_empty() {
+        let none = [&self.taken, &self.given, &self.returned]
+            .into_iter()
+            .all(Vec::is_empty);
+        if none {
             return;
         }
         let mut heap = thread.pool.heap();
@@ -330,7 +335,8 @@ impl Transaction<'_> {
             false => (&self.given, &self.taken),
         };
         stay.iter().for_each(|grant| heap.keep(grant.offset));
-        leave.iter().for_each(|grant| heap.release(grant.offset));
+        let leave = leave.iter().chain(&self.returned);
+        leave.for_each(|grant| heap.release(grant.offset));
         heap.end(thread.number, committed);
     }
 }

@@ -424,3 +424,64 @@ fn threads_are_recovered_each_to_its_own_last_transaction() {
         }
     }
 }
+
+/// A pool that grows has its old size or its new one, and what it had.
+#[test]
+fn a_crash_while_a_pool_is_made_or_grows_leaves_all_or_nothing_of_that() {
+    let bench = Bench::sized(8 << 20);
+    let cpu = bench.shared.cpu(0);
+    let record = || {
+        let begin = bench.bytes();
+        *bench.journal.lock().unwrap() = Some(Vec::new());
+        begin
+    };
+    let each = |begin: Vec<u8>, see: &mut dyn FnMut(&Bench)| {
+        let journal = bench.journal.lock().unwrap().take().unwrap();
+        let mut image = begin;
+        for (n, (_, offset, data)) in journal.iter().enumerate() {
+            let near = n < 8 || n + 8 > journal.len();
+            if near || n % 101 == 0 {
+                see(&Bench::new(image.clone()));
+            }
+            image[*offset as usize..*offset as usize + data.len()].copy_from_slice(data);
+        }
+        see(&Bench::new(image));
+    };
+    let open =
+        |bench: &Bench| Pool::open(&bench.shared.cpu(0), 0, PLACE, NAME, &Options::default());
+    let layout = layout(Mechanism::Undo);
+    let options = Options::default();
+    // In place of an older one, whose object is gone as soon as the new pool is there.
+    let old = Layout::new(NAME);
+    let pool = Pool::create(&cpu, 0, PLACE, BYTES, &old, &options).unwrap();
+    let mut thread = pool.thread(&cpu).unwrap();
+    thread.run(|tx| tx.create(&5u64)).unwrap();
+    drop(thread);
+    let begin = record();
+    let pool = Pool::create(&cpu, 0, PLACE, BYTES, &layout, &options).unwrap();
+    let mut states = [0; 3];
+    each(begin, &mut |bench| match open(bench) {
+        Ok(pool) => {
+            let objects = pool.check(&bench.shared.cpu(0)).unwrap().objects;
+            assert_eq!(objects.is_empty(), pool.layout() == layout);
+            states[objects.len()] += 1;
+        }
+        Err(Error::NoPool(_)) => states[2] += 1,
+        Err(error) => panic!("{error}"),
+    });
+    assert!(states.iter().all(|n| *n > 0), "{states:?}");
+
+    let mut thread = pool.thread(&cpu).unwrap();
+    let at = thread.run(|tx| tx.create(&7u64)).unwrap();
+    drop(thread);
+    let begin = record();
+    pool.resize(&cpu, 7 << 20).unwrap();
+    let mut sizes = BTreeMap::new();
+    each(begin, &mut |bench| {
+        let cpu = bench.shared.cpu(0);
+        let pool = open(bench).unwrap();
+        *sizes.entry(pool.check(&cpu).unwrap().bytes).or_insert(0) += 1;
+        assert_eq!(pool.thread(&cpu).unwrap().get(at), Ok(7));
+    });
+    assert_eq!(sizes.keys().copied().collect::<Vec<_>>(), [BYTES, 7 << 20]);
+}

@@ -480,6 +480,46 @@ fn threads_work_on_trees_of_their_own_and_on_one_that_they_share() {
 }
 
 #[test]
+fn what_a_transaction_has_given_back_is_nobody_elses_before_it_ends() {
+    for mechanism in [Mechanism::Undo, Mechanism::Redo] {
+        for offloaded in SIDES {
+            let bench = Bench::empty();
+            let cpu = bench.shared.cpu(0);
+            let pool = create(&bench, &cpu, mechanism, offloaded);
+            let mut one = pool.thread(&cpu).unwrap();
+            let mut other = pool.thread(&cpu).unwrap();
+            // A chunk for both.
+            let first = one.run(|tx| tx.create(&1u64)).unwrap();
+            let old = one.run(|tx| tx.create(&2u64)).unwrap();
+            let mut theirs = Vec::new();
+            let aborted = one.run(|tx| {
+                let own = tx.create(&3u64)?;
+                tx.free(own)?;
+                tx.free(old)?;
+                assert!(tx.free(own).is_err() && tx.free(old).is_err());
+                for n in 0..3u64 {
+                    theirs.push(other.run(|tx| tx.create(&n))?);
+                }
+                Err::<(), _>(Error::Aborted)
+            });
+            assert_eq!(aborted, Err(Error::Aborted));
+            one.finish().unwrap();
+            let mut want: Vec<u64> = theirs
+                .iter()
+                .chain([&first, &old])
+                .map(|p| p.offset())
+                .collect();
+            want.sort_unstable();
+            want.dedup();
+            assert_eq!(want.len(), 5);
+            let objects = pool.check(&cpu).unwrap().objects;
+            let found: Vec<u64> = objects.into_iter().map(|o| o.0).collect();
+            assert_eq!(found, want, "{mechanism:?}, offloaded: {offloaded}");
+        }
+    }
+}
+
+#[test]
 fn there_are_as_many_threads_as_the_layout_says() {
     let bench = Bench::empty();
     let cpu = bench.shared.cpu(0);

@@ -108,7 +108,7 @@ impl Mechanism for Redo {
             self.dirty.add(whole_lines(range));
             return Ok(());
         }
-        m.cpu.copy(data.len() as u64)?;
+        m.consistently(|m| Ok(m.cpu.copy(data.len() as u64)?))?;
         for line in lines(range.clone()) {
             let new = self.news.entry(line).or_insert(New {
                 data: [0; LINE as usize],
