@@ -207,30 +207,68 @@ fn violation(oracle: &Oracle, at: Time, found: &Result<Model, String>) -> Option
     (!fits).then(|| format!("it is neither what {done} transactions have left, nor one more"))
 }
 
-/// All states that the memory had in a run: what power cuts at every persist point leave.
+/// Of the stores that no load was behind any are lost: of each line the last so many, as drawn.
+fn scattered(image: &[u8], since: &[(Time, u64, Vec<u8>)], random: &mut Random) -> Vec<u8> {
+    let mut left = BTreeMap::new();
+    for (_, offset, _) in since {
+        *left.entry(offset / 64).or_insert(0) += 1;
+    }
+    left.values_mut()
+        .for_each(|count| *count = random.below(*count + 1));
+    let mut out = image.to_vec();
+    for (_, offset, data) in since {
+        let left = left.get_mut(&(offset / 64)).unwrap();
+        if *left > 0 {
+            *left -= 1;
+            out[*offset as usize..*offset as usize + data.len()].copy_from_slice(data);
+        }
+    }
+    out
+}
+
+/// All states that the memory had in a run: what power cuts at every persist point leave, when stores are persistent in their order. Where
+/// the CPU does all of it, also states in which they are not.
 fn every_point(case: Case, stride: usize, mut see: impl FnMut(Option<String>)) {
     let (bench, pool, tree) = prepare(&case);
     let cpu = bench.shared.cpu(0);
-    let begin = bench.bytes();
+    // As it was when a load came last.
+    let mut image = bench.bytes();
+    let mut since: Vec<(Time, u64, Vec<u8>)> = Vec::new();
     *bench.journal.lock().unwrap() = Some(Vec::new());
     let oracle = run(&case, &bench, &cpu, &pool, tree);
     assert_eq!(oracle.states.len(), case.transactions + 1);
     let journal = bench.journal.lock().unwrap().take().unwrap();
-    let mut image = begin;
-    for (n, (at, offset, data)) in journal.iter().enumerate() {
+    let mut random = Random::new(case.seed);
+    let write = |image: &mut [u8], at: u64, data: &[u8]| {
+        image[at as usize..at as usize + data.len()].copy_from_slice(data);
+    };
+    for (n, event) in journal.into_iter().enumerate() {
+        let at = event.0;
         // Before this one.
-        if n % stride == case.seed as usize % stride {
-            let other = Bench::new(image.clone());
-            let options = Options {
-                engine: None,
-                snapshots: true,
-                ..case.options(&other)
-            };
-            let found = inspect(&other.shared.cpu(0), &options);
-            let why = violation(&oracle, Time(at.0 - 1), &found);
-            see(why.map(|why| format!("before write {n} at {at}: {why}")));
+        let changed = n == 0 || !since.is_empty();
+        if changed && n % stride == case.seed as usize % stride {
+            let mut in_order = image.clone();
+            since.iter().for_each(|e| write(&mut in_order, e.1, &e.2));
+            let mut images = vec![in_order];
+            if !case.offloaded {
+                images.push(scattered(&image, &since, &mut random));
+            }
+            for image in images {
+                let other = Bench::new(image);
+                let options = Options {
+                    engine: None,
+                    snapshots: true,
+                    ..case.options(&other)
+                };
+                let found = inspect(&other.shared.cpu(0), &options);
+                let why = violation(&oracle, Time(at.0 - 1), &found);
+                see(why.map(|why| format!("before write {n} at {at}: {why}")));
+            }
         }
-        image[*offset as usize..*offset as usize + data.len()].copy_from_slice(data);
+        match event.2.is_empty() {
+            true => since.drain(..).for_each(|e| write(&mut image, e.1, &e.2)),
+            false => since.push(event),
+        }
     }
 }
 

@@ -12,7 +12,8 @@ use spec::nearpm::{
 
 pub type Image = Arc<Mutex<Vec<u8>>>;
 
-/// Everything that has changed the memory: when, where, and what stands there since.
+/// Everything that has changed the memory: when, where, and what stands there since. Loads are there, too, as changes of no bytes: they
+/// are behind all stores before them.
 pub type Journal = Arc<Mutex<Option<Vec<(Time, u64, Vec<u8>)>>>>;
 
 #[derive(Clone, Copy)]
@@ -421,6 +422,9 @@ impl Double {
                     }
                     _ => self.engine.read(offset, len.into()),
                 };
+                if let Some(journal) = self.journal.lock().unwrap().as_mut() {
+                    journal.push((self.now, 0, Vec::new()));
+                }
                 self.answers.push_back((self.now + self.latency, tag, data));
             }
         }
