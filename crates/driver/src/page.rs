@@ -58,6 +58,44 @@ fn word(bytes: &[u8], at: u64) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
+/// The store that is a command with these arguments, up to 7.
+pub fn encode(arguments: &[u64]) -> Result<[u8; COMMAND]> {
+    if arguments.len() > MOST_ARGUMENTS {
+        let text = format!(
+            "{} arguments: a command has at most {MOST_ARGUMENTS}",
+            arguments.len()
+        );
+        return Err(Error::Invalid(text));
+    }
+    let mut command = [0; COMMAND];
+    for (bytes, argument) in command[8..].chunks_exact_mut(8).zip(arguments) {
+        bytes.copy_from_slice(&argument.to_le_bytes());
+    }
+    Ok(command)
+}
+
+/// True when a line that was read holds a command that has not ended: what is written there is dropped.
+pub fn is_busy(bytes: &[u8; COMMAND]) -> bool {
+    line::state::BUSY.is_set(word(bytes, line::STATE).into())
+}
+
+/// What a line that was read says of the command that was written there last: how it has ended, if it has.
+pub fn ended(bytes: &[u8; COMMAND]) -> Result<Option<Ended>> {
+    let state = word(bytes, line::STATE).into();
+    if is_busy(bytes) {
+        return Ok(None);
+    }
+    if !line::state::DONE.is_set(state) {
+        let text = "the command page lost a command: the function was reset, or somebody else writes there";
+        return Err(Error::Misbehaviour(text.into()));
+    }
+    Ok(Some(Ended {
+        result: word(bytes, line::RESULT),
+        value: u64::from(word(bytes, line::VALUE_HI)) << 32
+            | u64::from(word(bytes, line::VALUE_LO)),
+    }))
+}
+
 impl CommandPage {
     /// The page at `base` in BAR4.
     pub fn new(base: u64) -> CommandPage {
@@ -73,13 +111,7 @@ impl CommandPage {
     /// Writes a command with these arguments, up to 7. An error when all 64 lines are busy.
     pub fn submit<H: Host>(&mut self, host: &mut H, arguments: &[u64]) -> Result<Submitted> {
         host.run_on(0);
-        if arguments.len() > MOST_ARGUMENTS {
-            let text = format!(
-                "{} arguments: a command has at most {MOST_ARGUMENTS}",
-                arguments.len()
-            );
-            return Err(Error::Invalid(text));
-        }
+        let command = encode(arguments)?;
         if self.free == 0 {
             self.free = self.idle_lines(host)?;
         }
@@ -88,10 +120,6 @@ impl CommandPage {
             let text = format!("all {LINE_COUNT} lines of the command page are busy");
             return Err(Error::Invalid(text));
         };
-        let mut command = [0; COMMAND];
-        for (bytes, argument) in command[8..].chunks_exact_mut(8).zip(arguments) {
-            bytes.copy_from_slice(&argument.to_le_bytes());
-        }
         self.free &= !(1 << line);
         self.next = (line + 1) % LINE_COUNT;
         self.count += 1;
@@ -115,19 +143,7 @@ impl CommandPage {
             return Err(Error::Invalid(text));
         }
         let bytes = self.status(host, command.line)?;
-        let state = word(&bytes, line::STATE).into();
-        if line::state::BUSY.is_set(state) {
-            return Ok(None);
-        }
-        if !line::state::DONE.is_set(state) {
-            let text = "the command page lost a command: the function was reset, or somebody else writes there";
-            return Err(Error::Misbehaviour(text.into()));
-        }
-        Ok(Some(Ended {
-            result: word(&bytes, line::RESULT),
-            value: u64::from(word(&bytes, line::VALUE_HI)) << 32
-                | u64::from(word(&bytes, line::VALUE_LO)),
-        }))
+        ended(&bytes)
     }
 
     /// Waits for its end until `deadline`, looking every `interval`. `go_on` answers whether to wait further.
@@ -171,8 +187,9 @@ impl CommandPage {
         host.read(Bar::Control, self.base, &mut page)?;
         let lines = page.chunks_exact(COMMAND).enumerate();
         Ok(lines.fold(0, |free, (n, bytes)| {
-            let state = word(bytes, line::STATE).into();
-            free | u64::from(!line::state::BUSY.is_set(state)) << n
+            let mut own = [0; COMMAND];
+            own.copy_from_slice(bytes);
+            free | u64::from(!is_busy(&own)) << n
         }))
     }
 }

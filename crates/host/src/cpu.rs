@@ -86,6 +86,18 @@ impl Cpu {
         issue(&mut turn, self.number, mapping, offset, len)
     }
 
+    /// Has the next fence look after the device of a place in a window, as after a store there: for stores of this CPU that it does not see
+    /// by itself, as those to a command page.
+    pub fn note_store(&self, mapping: &Mapping, offset: u64) -> Result<()> {
+        let mut turn = self.shared.turn()?;
+        let machine = turn.machine();
+        machine
+            .system
+            .check(mapping.device, mapping.bar, offset, 1)?;
+        machine.note_unfenced(self.number, &mapping.line(offset), offset);
+        Ok(())
+    }
+
     /// Waits for what a load brings. One that was issued on another CPU is waited for here.
     pub fn finish(&self, pending: Pending) -> Result<Vec<u8>> {
         let mut turn = self.shared.turn()?;

@@ -1,0 +1,488 @@
+//! A B-tree of keys of 64 bits in persistent memory.
+//!
+//! Each node has up to 7 items, so that it fills three lines. Whoever goes down to insert splits full nodes on the way, and whoever goes down
+//! to delete fills poor ones, so no way back up is needed.
+
+use crate::{Error, Ptr, Result, Thread, Transaction, Value};
+
+/// Least children of a node but the root.
+const DEGREE: usize = 4;
+/// Most items of a node.
+const ITEMS: usize = 2 * DEGREE - 1;
+
+crate::record! {
+    /// A key and its value, which is the program's: mostly the offset of an object.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Item {
+        /// The key.
+        pub key: u64,
+        /// The value.
+        pub value: u64,
+    }
+}
+
+crate::record! {
+    /// A node of a tree.
+    #[derive(Clone, Debug)]
+    struct Node {
+        count: u64,
+        items: [Item; ITEMS],
+        children: [Ptr<Node>; ITEMS + 1],
+    }
+}
+
+crate::record! {
+    /// A tree: [`Tree`] works on it.
+    #[derive(Clone, Debug)]
+    pub struct Root {
+        /// Items of the tree.
+        count: u64,
+        /// Its first node; none in an empty tree.
+        top: Ptr<Node>,
+    }
+}
+
+impl Node {
+    fn empty() -> Node {
+        Node {
+            count: 0,
+            items: [Item::default(); ITEMS],
+            children: [Ptr::NULL; ITEMS + 1],
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    fn is_leaf(&self) -> bool {
+        self.children[0].is_null()
+    }
+
+    fn is_full(&self) -> bool {
+        self.len() == ITEMS
+    }
+
+    /// Where a key is, or where it would be.
+    fn find(&self, key: u64) -> std::result::Result<usize, usize> {
+        self.items[..self.len()].binary_search_by_key(&key, |item| item.key)
+    }
+
+    /// Puts an item in, and the child behind it.
+    fn insert(&mut self, at: usize, item: Item, child: Ptr<Node>) {
+        let n = self.len();
+        self.items.copy_within(at..n, at + 1);
+        self.children.copy_within(at + 1..n + 1, at + 2);
+        self.items[at] = item;
+        self.children[at + 1] = child;
+        self.count += 1;
+    }
+
+    /// Takes an item out, and the child behind it.
+    fn remove(&mut self, at: usize) -> Item {
+        let n = self.len();
+        let item = self.items[at];
+        self.items.copy_within(at + 1..n, at);
+        self.children.copy_within(at + 2..n + 1, at + 1);
+        self.items[n - 1] = Item::default();
+        self.children[n] = Ptr::NULL;
+        self.count -= 1;
+        item
+    }
+}
+
+/// What a tree is read through: a thread or its transaction.
+pub trait Reader {
+    /// Reads a value.
+    fn value<T: Value>(&mut self, at: Ptr<T>) -> Result<T>;
+}
+
+impl Reader for Thread {
+    fn value<T: Value>(&mut self, at: Ptr<T>) -> Result<T> {
+        self.get(at)
+    }
+}
+
+impl Reader for Transaction<'_> {
+    fn value<T: Value>(&mut self, at: Ptr<T>) -> Result<T> {
+        self.get(at)
+    }
+}
+
+/// A tree of a pool. Who changes it does that in a transaction; nobody else may use it meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tree(Ptr<Root>);
+
+impl Tree {
+    /// A new tree, which is empty.
+    pub fn create(tx: &mut Transaction<'_>) -> Result<Tree> {
+        let root = Root {
+            count: 0,
+            top: Ptr::NULL,
+        };
+        Ok(Tree(tx.create(&root)?))
+    }
+
+    /// The tree at a place.
+    pub fn at(root: Ptr<Root>) -> Tree {
+        Tree(root)
+    }
+
+    /// Where it is.
+    pub fn root(self) -> Ptr<Root> {
+        self.0
+    }
+
+    /// Items of the tree.
+    pub fn len<R: Reader>(self, from: &mut R) -> Result<u64> {
+        from.value(Root::count(self.0))
+    }
+
+    /// True when it has none.
+    pub fn is_empty<R: Reader>(self, from: &mut R) -> Result<bool> {
+        Ok(self.len(from)? == 0)
+    }
+
+    /// The value of a key.
+    pub fn get<R: Reader>(self, from: &mut R, key: u64) -> Result<Option<u64>> {
+        let mut at = from.value(Root::top(self.0))?;
+        while !at.is_null() {
+            let node = from.value(at)?;
+            match node.find(key) {
+                Ok(n) => return Ok(Some(node.items[n].value)),
+                Err(n) => at = node.children[n],
+            }
+        }
+        Ok(None)
+    }
+
+    /// Gives a key a value; returns the one that it had.
+    pub fn insert(self, tx: &mut Transaction<'_>, key: u64, value: u64) -> Result<Option<u64>> {
+        let item = Item { key, value };
+        let mut root = tx.get(self.0)?;
+        // Kept here, so that it shares a fence with the first node.
+        tx.add(Root::count(self.0))?;
+        if root.top.is_null() {
+            let mut node = Node::empty();
+            node.insert(0, item, Ptr::NULL);
+            root.top = tx.create(&node)?;
+            root.count = 1;
+            tx.set(self.0, &root)?;
+            return Ok(None);
+        }
+        let mut at = root.top;
+        let mut node = tx.get(at)?;
+        if node.is_full() {
+            let mut top = Node::empty();
+            top.children[0] = at;
+            let (middle, right) = split(tx, at, &mut node)?;
+            top.insert(0, middle, right);
+            at = tx.create(&top)?;
+            tx.set(Root::top(self.0), &at)?;
+            node = top;
+        }
+        loop {
+            let place = match node.find(key) {
+                Ok(n) => {
+                    let old = node.items[n].value;
+                    let place = Node::items(at).element(n);
+                    tx.set(Item::value(place), &value)?;
+                    return Ok(Some(old));
+                }
+                Err(place) => place,
+            };
+            if node.is_leaf() {
+                node.insert(place, item, Ptr::NULL);
+                change(tx, at, &node)?;
+                tx.set(Root::count(self.0), &(root.count + 1))?;
+                return Ok(None);
+            }
+            let below = node.children[place];
+            let mut child = tx.get(below)?;
+            if child.is_full() {
+                let (middle, right) = split(tx, below, &mut child)?;
+                node.insert(place, middle, right);
+                change(tx, at, &node)?;
+                // The middle one may be the key.
+                continue;
+            }
+            (at, node) = (below, child);
+        }
+    }
+
+    /// Takes a key out; returns the value that it had.
+    pub fn remove(self, tx: &mut Transaction<'_>, key: u64) -> Result<Option<u64>> {
+        let root = tx.get(self.0)?;
+        // Nothing is moved for a key that isn't there.
+        if self.get(tx, key)?.is_none() {
+            return Ok(None);
+        }
+        tx.add(Root::count(self.0))?;
+        let value = take(tx, root.top, key)?;
+        let top = tx.get(root.top)?;
+        if top.count == 0 {
+            tx.set(Root::top(self.0), &top.children[0])?;
+            tx.free(root.top)?;
+        }
+        tx.set(Root::count(self.0), &(root.count - 1))?;
+        Ok(Some(value))
+    }
+
+    /// All items, by their keys.
+    pub fn items<R: Reader>(self, from: &mut R) -> Result<Vec<Item>> {
+        let mut iter = self.iter(from)?;
+        let mut out = Vec::new();
+        while let Some(item) = iter.next(from)? {
+            out.push(item);
+        }
+        Ok(out)
+    }
+
+    /// Goes through all items, by their keys. Nobody may change the tree meanwhile.
+    pub fn iter<R: Reader>(self, from: &mut R) -> Result<Iter> {
+        let mut iter = Iter(Vec::new());
+        let top = from.value(Root::top(self.0))?;
+        iter.down(from, top)?;
+        Ok(iter)
+    }
+
+    /// Checks what makes it a tree; returns all offsets that belong to it, those of values left out. The error says what is wrong.
+    pub fn check<R: Reader>(self, from: &mut R) -> Result<Vec<u64>> {
+        let root = from.value(self.0)?;
+        let mut seen = vec![self.0.offset()];
+        let mut count = 0;
+        if !root.top.is_null() {
+            let mut depth = None;
+            check(
+                from,
+                root.top,
+                (None, None),
+                (0, &mut depth),
+                &mut seen,
+                &mut count,
+            )?;
+        }
+        match count == root.count {
+            true => Ok(seen),
+            false => Err(wrong(
+                self.0.offset(),
+                &format!("it has {count} items, and says {}", root.count),
+            )),
+        }
+    }
+}
+
+fn wrong(at: u64, what: &str) -> Error {
+    Error::Corrupt(format!("the B-tree is damaged at {at:#x}: {what}"))
+}
+
+/// Bounds of keys that a part of a tree may have.
+type Bounds = (Option<u64>, Option<u64>);
+
+fn check<R: Reader>(
+    from: &mut R,
+    at: Ptr<Node>,
+    (least, most): Bounds,
+    (depth, leaves): (u32, &mut Option<u32>),
+    seen: &mut Vec<u64>,
+    count: &mut u64,
+) -> Result<()> {
+    let node = from.value(at)?;
+    let bad = |what: &str| Err(wrong(at.offset(), what));
+    let fewest = if depth == 0 { 1 } else { DEGREE as u64 - 1 };
+    if !(fewest..=ITEMS as u64).contains(&node.count) {
+        return bad(&format!("{} items", node.count));
+    }
+    if seen.contains(&at.offset()) || depth > 64 {
+        return bad("it is its own child, or that of two");
+    }
+    seen.push(at.offset());
+    *count += node.count;
+    let items = &node.items[..node.len()];
+    let below = least.is_some_and(|least| items[0].key <= least);
+    let above = most.is_some_and(|most| items[items.len() - 1].key >= most);
+    if below || above || items.windows(2).any(|w| w[0].key >= w[1].key) {
+        return bad("keys out of order");
+    }
+    if node.is_leaf() {
+        return match *leaves.get_or_insert(depth) == depth {
+            true => Ok(()),
+            false => bad("a leaf that is nearer to the root than others"),
+        };
+    }
+    for (n, child) in node.children[..=node.len()].iter().enumerate() {
+        if child.is_null() {
+            return bad("a child is missing");
+        }
+        let least = n.checked_sub(1).map(|n| items[n].key).or(least);
+        let most = items.get(n).map(|item| item.key).or(most);
+        check(
+            from,
+            *child,
+            (least, most),
+            (depth + 1, leaves),
+            seen,
+            count,
+        )?;
+    }
+    Ok(())
+}
+
+/// Stores a node that has changed.
+fn change(tx: &mut Transaction<'_>, at: Ptr<Node>, node: &Node) -> Result<()> {
+    tx.set(at, node)
+}
+
+/// Splits a full node; returns the middle item, and the new node to the right of it.
+fn split(tx: &mut Transaction<'_>, at: Ptr<Node>, node: &mut Node) -> Result<(Item, Ptr<Node>)> {
+    let middle = node.items[DEGREE - 1];
+    let mut right = Node::empty();
+    right.count = DEGREE as u64 - 1;
+    right.items[..DEGREE - 1].copy_from_slice(&node.items[DEGREE..]);
+    right.children[..DEGREE].copy_from_slice(&node.children[DEGREE..]);
+    node.count = DEGREE as u64 - 1;
+    node.items[DEGREE - 1..].fill(Item::default());
+    node.children[DEGREE..].fill(Ptr::NULL);
+    change(tx, at, node)?;
+    Ok((middle, tx.create(&right)?))
+}
+
+/// Takes a key out of the part of a tree below a node, which has more items than it needs, or is the first one. The key is there.
+fn take(tx: &mut Transaction<'_>, at: Ptr<Node>, key: u64) -> Result<u64> {
+    let mut at = at;
+    loop {
+        let mut node = tx.get(at)?;
+        match node.find(key) {
+            Ok(n) if node.is_leaf() => {
+                let value = node.remove(n).value;
+                change(tx, at, &node)?;
+                return Ok(value);
+            }
+            Ok(n) => {
+                let value = node.items[n].value;
+                let (left, right) = (node.children[n], node.children[n + 1]);
+                if tx.get(left)?.len() >= DEGREE {
+                    // The one before takes its place.
+                    let item = edge(tx, left, true)?;
+                    tx.set(Node::items(at).element(n), &item)?;
+                    take(tx, left, item.key)?;
+                    return Ok(value);
+                }
+                if tx.get(right)?.len() >= DEGREE {
+                    let item = edge(tx, right, false)?;
+                    tx.set(Node::items(at).element(n), &item)?;
+                    take(tx, right, item.key)?;
+                    return Ok(value);
+                }
+                merge(tx, at, &mut node, n)?;
+                at = left;
+            }
+            Err(_) if node.is_leaf() => {
+                return Err(wrong(at.offset(), "a key is not where it was"));
+            }
+            Err(n) => at = fill(tx, at, &mut node, n)?,
+        }
+    }
+}
+
+/// The last or the first item below a node.
+fn edge(tx: &mut Transaction<'_>, at: Ptr<Node>, last: bool) -> Result<Item> {
+    let mut node = tx.get(at)?;
+    while !node.is_leaf() {
+        let n = if last { node.len() } else { 0 };
+        node = tx.get(node.children[n])?;
+    }
+    Ok(node.items[if last { node.len() - 1 } else { 0 }])
+}
+
+/// Joins child `n`, the item behind it, and the child behind that.
+fn merge(tx: &mut Transaction<'_>, at: Ptr<Node>, node: &mut Node, n: usize) -> Result<()> {
+    let (left_at, right_at) = (node.children[n], node.children[n + 1]);
+    let (mut left, right) = (tx.get(left_at)?, tx.get(right_at)?);
+    let count = left.len();
+    left.items[count] = node.remove(n);
+    left.items[count + 1..][..right.len()].copy_from_slice(&right.items[..right.len()]);
+    left.children[count + 1..][..=right.len()].copy_from_slice(&right.children[..=right.len()]);
+    left.count += right.count + 1;
+    change(tx, left_at, &left)?;
+    change(tx, at, node)?;
+    tx.free(right_at)
+}
+
+/// Sees to it that child `n` has more items than it needs; returns where its items are then.
+fn fill(tx: &mut Transaction<'_>, at: Ptr<Node>, node: &mut Node, n: usize) -> Result<Ptr<Node>> {
+    let below = node.children[n];
+    let mut child = tx.get(below)?;
+    if child.len() >= DEGREE {
+        return Ok(below);
+    }
+    if n > 0 {
+        let left_at = node.children[n - 1];
+        let mut left = tx.get(left_at)?;
+        if left.len() >= DEGREE {
+            let last = left.len() - 1;
+            let moved = left.children[last + 1];
+            let item = left.remove(last);
+            let first = child.children[0];
+            child.insert(0, node.items[n - 1], first);
+            child.children[0] = moved;
+            node.items[n - 1] = item;
+            change(tx, left_at, &left)?;
+            change(tx, below, &child)?;
+            change(tx, at, node)?;
+            return Ok(below);
+        }
+    }
+    if n < node.len() {
+        let right_at = node.children[n + 1];
+        let mut right = tx.get(right_at)?;
+        if right.len() >= DEGREE {
+            let moved = right.children[0];
+            let second = right.children[1];
+            let item = right.remove(0);
+            right.children[0] = second;
+            let count = child.len();
+            child.insert(count, node.items[n], moved);
+            node.items[n] = item;
+            change(tx, right_at, &right)?;
+            change(tx, below, &child)?;
+            change(tx, at, node)?;
+            return Ok(below);
+        }
+        merge(tx, at, node, n)?;
+        return Ok(below);
+    }
+    merge(tx, at, node, n - 1)?;
+    Ok(node.children[n - 1])
+}
+
+/// See [`Tree::iter`].
+#[derive(Clone, Debug)]
+pub struct Iter(Vec<(Node, usize)>);
+
+impl Iter {
+    /// Goes down to the first item.
+    fn down<R: Reader>(&mut self, from: &mut R, mut at: Ptr<Node>) -> Result<()> {
+        while !at.is_null() {
+            let node = from.value(at)?;
+            at = node.children[0];
+            self.0.push((node, 0));
+        }
+        Ok(())
+    }
+
+    /// The next item.
+    pub fn next<R: Reader>(&mut self, from: &mut R) -> Result<Option<Item>> {
+        while let Some((node, n)) = self.0.last_mut() {
+            if *n >= node.len() {
+                self.0.pop();
+                continue;
+            }
+            let (item, behind) = (node.items[*n], node.children[*n + 1]);
+            *n += 1;
+            self.down(from, behind)?;
+            return Ok(Some(item));
+        }
+        Ok(None)
+    }
+}

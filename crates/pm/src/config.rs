@@ -1,0 +1,145 @@
+//! What a pool is made of, and how it is used.
+
+use std::sync::Arc;
+
+use host::Fence;
+use sim::Time;
+
+use crate::Engine;
+
+/// What makes a transaction whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mechanism {
+    /// Old bytes go to a log before new ones are stored in place.
+    Undo,
+    /// New bytes go to a log, and to their place when the transaction is committed.
+    Redo,
+    /// Pages of 4 KiB go to a log before something is stored in them.
+    Checkpoint,
+    /// Pages of 4 KiB are copied; the copies are changed, and take the place of the old ones when the transaction is committed.
+    Shadow,
+}
+
+impl Mechanism {
+    /// All of them.
+    pub const ALL: [Mechanism; 4] = [
+        Mechanism::Undo,
+        Mechanism::Redo,
+        Mechanism::Checkpoint,
+        Mechanism::Shadow,
+    ];
+
+    /// True when it protects pages, so that only one transaction of a pool is under way at a time.
+    pub fn is_paged(self) -> bool {
+        matches!(self, Mechanism::Checkpoint | Mechanism::Shadow)
+    }
+}
+
+/// What a pool is made of: chosen when it is created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// What the program keeps there, in 1 to 47 bytes; a pool is opened with the same name.
+    pub name: String,
+    /// What makes transactions whole.
+    pub mechanism: Mechanism,
+    /// Threads that may use it at a time, 1 to 16: each has a log.
+    pub threads: u8,
+    /// Bytes of each log: a multiple of 4096.
+    pub log_bytes: u64,
+    /// Pages for copies, with [`Mechanism::Shadow`]: as many as a transaction may change.
+    pub spare_pages: u64,
+}
+
+impl Layout {
+    /// A layout of that name: undo logs of 64 KiB for 4 threads, 64 pages for copies.
+    pub fn new(name: &str) -> Layout {
+        Layout {
+            name: name.into(),
+            mechanism: Mechanism::Undo,
+            threads: 4,
+            log_bytes: 64 << 10,
+            spare_pages: 64,
+        }
+    }
+
+    /// With another mechanism.
+    pub fn with(self, mechanism: Mechanism) -> Layout {
+        Layout { mechanism, ..self }
+    }
+}
+
+/// Time that the library's own code takes on the CPU, beside loads, stores, flushes and fences. All are assumptions: some
+/// tens of instructions each at 2.5 GHz.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Costs {
+    /// Begin and end of a transaction.
+    pub transaction: Time,
+    /// A look at the ranges that a transaction has.
+    pub range: Time,
+    /// The header of a log record, or a command.
+    pub record: Time,
+    /// Finding room for an object, or giving it back.
+    pub alloc: Time,
+    /// CRC-32C of 64 bytes: 8 instructions of 3 cycles' latency.
+    pub crc_line: Time,
+    /// What it costs to find out that a page is written for the first time, with the mechanisms that protect pages. 0: the library is told of
+    /// all stores, so no page is protected. A page fault caught with `mprotect` and a signal takes some 5 us.
+    pub trap: Time,
+}
+
+impl Default for Costs {
+    fn default() -> Costs {
+        Costs {
+            transaction: Time::ns(20),
+            range: Time::ns(10),
+            record: Time::ns(10),
+            alloc: Time::ns(40),
+            crc_line: Time::ns(10),
+            trap: Time::ZERO,
+        }
+    }
+}
+
+/// How a pool is used: chosen each time it is created or opened.
+#[derive(Clone)]
+pub struct Options {
+    /// What a fence waits for.
+    pub fence: Fence,
+    /// The engine that the mechanism is offloaded to; without one the CPU does it.
+    pub engine: Option<Arc<Engine>>,
+    /// Number of the pool on the engine, 0 to 15.
+    pub pool: u8,
+    /// Process that the pool belongs to on the engine.
+    pub process: u16,
+    /// With an engine: it recovers its logs, where it still has them; else the CPU does.
+    pub engine_recovers: bool,
+    /// What the library's code takes.
+    pub costs: Costs,
+    /// False is the control of a crash test, which then has to find violations: nothing is kept before it is changed.
+    pub snapshots: bool,
+}
+
+impl Default for Options {
+    /// On the CPU; fences wait for a read-back, as they must where writes are posted.
+    fn default() -> Options {
+        Options {
+            fence: Fence::ReadBack,
+            engine: None,
+            pool: 0,
+            process: 1,
+            engine_recovers: false,
+            costs: Costs::default(),
+            snapshots: true,
+        }
+    }
+}
+
+impl Options {
+    /// With an engine.
+    pub fn offloaded(engine: &Arc<Engine>) -> Options {
+        Options {
+            engine: Some(engine.clone()),
+            ..Options::default()
+        }
+    }
+}

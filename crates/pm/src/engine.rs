@@ -1,0 +1,242 @@
+//! The crash-consistency engine of a device, as all threads of a host use it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use driver::page;
+use host::{Cpu, Kind, Mapping};
+use sim::{Bar, Time};
+use spec::nearpm::{Command, Operation, Results, COMMANDS, LINE};
+use spec::regs::command_page::LINE_STRIDE;
+
+use crate::{Error, Result};
+
+/// How many lines are looked at when none is known to be free: their loads are under way together.
+const LOOK: usize = 12;
+/// How long a CPU pauses between two looks at a command.
+const PAUSE: Time = Time::ns(500);
+/// The longest that is waited for a command.
+const PATIENCE: Time = Time::ms(100);
+
+/// A command that was submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Submitted {
+    line: usize,
+    number: u64,
+}
+
+/// A line of the page, as far as is known.
+#[derive(Clone, Copy, Debug)]
+enum Line {
+    /// Nothing is: the engine may still have a command there, from before a loss of power.
+    Unknown,
+    Free,
+    /// A command will be written there.
+    Reserved,
+    /// A command is there that may not have ended: its number, and it.
+    Busy(u64, Command),
+}
+
+#[derive(Debug)]
+struct State {
+    lines: [Line; COMMANDS],
+    count: u64,
+    /// Commands that were refused, and nobody has been told.
+    refused: Vec<(Command, Results)>,
+}
+
+/// An engine's command page in BAR4, of which this is the only user. Programs of several CPUs share it.
+#[derive(Debug)]
+pub struct Engine {
+    device: usize,
+    page: u64,
+    state: Mutex<State>,
+}
+
+impl Engine {
+    /// The engine whose command page is at `page` of a device's BAR4.
+    pub fn new(device: usize, page: u64) -> Engine {
+        Engine {
+            device,
+            page,
+            state: Mutex::new(State {
+                lines: [Line::Unknown; COMMANDS],
+                count: 0,
+                refused: Vec::new(),
+            }),
+        }
+    }
+
+    /// The number of its device.
+    pub fn device(&self) -> usize {
+        self.device
+    }
+
+    // Never held while a CPU acts: another program may have the next turn.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn map(&self, kind: Kind) -> Mapping {
+        Mapping {
+            device: self.device,
+            bar: Bar::Control,
+            kind,
+        }
+    }
+
+    fn at(&self, line: usize) -> u64 {
+        self.page + LINE_STRIDE * line as u64
+    }
+
+    /// What was known of the page is so no longer: after a loss of power, or a reset of the function.
+    pub fn restart(&self) {
+        let mut state = self.state();
+        state.lines.fill(Line::Unknown);
+        state.refused.clear();
+    }
+
+    /// A free line, and the number of its command.
+    fn reserve(&self) -> Option<Submitted> {
+        let mut state = self.state();
+        let free = |line: &Line| matches!(line, Line::Free);
+        let line = state.lines.iter().position(free)?;
+        state.count += 1;
+        let number = state.count;
+        state.lines[line] = Line::Reserved;
+        Some(Submitted { line, number })
+    }
+
+    /// Writes a command: one store of 64 bytes. Waits while all lines are busy.
+    pub(crate) fn submit(&self, cpu: &Cpu, command: &Command) -> Result<Submitted> {
+        let limit = cpu.now() + PATIENCE;
+        let submitted = loop {
+            if let Some(submitted) = self.reserve() {
+                break submitted;
+            }
+            if self.look(cpu)? == 0 {
+                if cpu.now() > limit {
+                    return Err(late(command));
+                }
+                cpu.sleep_until(cpu.now() + PAUSE)?;
+            }
+        };
+        let bytes = page::encode(&command.arguments()).map_err(invalid)?;
+        cpu.store(&self.map(Kind::Uncached), self.at(submitted.line), &bytes)?;
+        self.state().lines[submitted.line] = Line::Busy(submitted.number, *command);
+        Ok(submitted)
+    }
+
+    /// Looks whether the oldest commands have ended; returns how many have.
+    fn look(&self, cpu: &Cpu) -> Result<usize> {
+        let mut oldest: Vec<(u64, usize)> = {
+            let state = self.state();
+            let lines = state.lines.iter().enumerate();
+            lines
+                .filter_map(|(n, line)| match line {
+                    Line::Unknown => Some((0, n)),
+                    Line::Busy(number, _) => Some((*number, n)),
+                    Line::Free | Line::Reserved => None,
+                })
+                .collect()
+        };
+        oldest.sort_unstable();
+        oldest.truncate(LOOK);
+        let map = self.map(Kind::WriteCombining);
+        let mut loads = Vec::new();
+        for &(number, line) in &oldest {
+            let pending = cpu.issue(&map, self.at(line), LINE as usize)?;
+            loads.push((Submitted { line, number }, pending));
+        }
+        let mut ended = 0;
+        for (submitted, pending) in loads {
+            let mut bytes = [0; LINE as usize];
+            bytes.copy_from_slice(&cpu.finish(pending)?);
+            ended += usize::from(self.note(submitted, &bytes)?);
+        }
+        Ok(ended)
+    }
+
+    /// What a line that was read says of a command; true when the line is free.
+    fn note(&self, submitted: Submitted, bytes: &[u8; LINE as usize]) -> Result<bool> {
+        if page::is_busy(bytes) {
+            return Ok(false);
+        }
+        let mut state = self.state();
+        match state.lines[submitted.line] {
+            Line::Unknown if submitted.number == 0 => state.lines[submitted.line] = Line::Free,
+            Line::Busy(number, command) if number == submitted.number => {
+                state.lines[submitted.line] = Line::Free;
+                let ended = page::ended(bytes).map_err(invalid)?;
+                let results = Results(ended.map_or(0, |ended| ended.result));
+                if !results.is_ok() {
+                    state.refused.push((command, results));
+                }
+            }
+            // Somebody else has seen it.
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    /// Writes a command, waits for its end, and returns its results and value.
+    pub(crate) fn launch(&self, cpu: &Cpu, command: &Command) -> Result<(Results, u64)> {
+        let submitted = self.submit(cpu, command)?;
+        let limit = cpu.now() + PATIENCE;
+        loop {
+            let mut bytes = [0; LINE as usize];
+            cpu.load(
+                &self.map(Kind::Uncached),
+                self.at(submitted.line),
+                &mut bytes,
+            )?;
+            if self.note(submitted, &bytes)? {
+                let ended = page::ended(&bytes).map_err(invalid)?;
+                let own = |c: &(Command, Results)| c.0 == *command;
+                self.state().refused.retain(|c| !own(c));
+                return Ok(ended.map_or((Results(0), 0), |e| (Results(e.result), e.value)));
+            }
+            if cpu.now() > limit {
+                return Err(late(command));
+            }
+            cpu.sleep_until(cpu.now() + PAUSE)?;
+        }
+    }
+
+    /// An error if a command of a thread was refused, as far as is known.
+    pub(crate) fn refused(&self, pool: u8, thread: u8) -> Result<()> {
+        let mut state = self.state();
+        let own = |c: &(Command, Results)| c.0.pool == pool && c.0.thread == thread;
+        match state.refused.iter().position(own) {
+            Some(n) => {
+                let (command, results) = state.refused.remove(n);
+                Err(Error::Refused(command.operation, results))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until the commands of a thread have ended; an error if one was refused.
+    pub(crate) fn settle(&self, cpu: &Cpu, command: &Command) -> Result<()> {
+        let sync = Command {
+            operation: Operation::Sync,
+            ..*command
+        };
+        let (results, _) = self.launch(cpu, &sync)?;
+        if !results.is_ok() {
+            return Err(Error::Refused(Operation::Sync, results));
+        }
+        while self.look(cpu)? > 0 {}
+        self.refused(command.pool, command.thread)
+    }
+}
+
+fn late(command: &Command) -> Error {
+    Error::Invalid(format!(
+        "{:?} has not ended within {PATIENCE}",
+        command.operation
+    ))
+}
+
+fn invalid(error: driver::Error) -> Error {
+    Error::Invalid(error.to_string())
+}

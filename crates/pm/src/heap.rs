@@ -1,0 +1,582 @@
+//! Objects of a pool: which bytes are taken.
+//!
+//! The heap is zones of 64 chunks of 64 KiB. The first chunk of a zone says what the others are: a word for each, and a byte for
+//! each object that a chunk of small ones may have. So whatever a transaction changes is its own: nobody else changes the same bytes,
+//! and what its mechanism does to them touches no other transaction.
+//!
+//! | bytes of a zone's first chunk | what |
+//! |---|---|
+//! | 8 k, k from 1 to 63 | word of chunk k: bits 7:0 are 0 free, 1 objects of a class, 2 the first chunk of an object; bits 63:8 the class, or the chunks of the object |
+//! | 512 + 1024 (k - 1) + n | 1: object n of chunk k is taken; else 0 |
+//! | 65,024, of the first zone | what the pool's root points to |
+//!
+//! What this module has in the host's memory is read from there when the pool is opened, and says besides what transactions under way
+//! have taken and given back. The bytes change when these commit, through their mechanism.
+
+use crate::{Error, Result};
+
+const CHUNK: u64 = 64 << 10;
+const ZONE_CHUNKS: usize = 64;
+const STATES: u64 = 512;
+const MOST_SLOTS: u64 = 1024;
+const ROOT: u64 = STATES + MOST_SLOTS * (ZONE_CHUNKS as u64 - 1);
+/// Least bytes of a heap.
+pub(crate) const LEAST_BYTES: u64 = 2 * CHUNK;
+/// Most bytes of an object.
+pub const MOST_BYTES: u64 = CHUNK * (ZONE_CHUNKS as u64 - 1);
+/// Sizes of small objects: multiples of a line. As many of the largest as there are fill a chunk.
+const CLASSES: [u64; 27] = [
+    64, 128, 192, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1280, 1536, 1792, 2048, 2560, 3072,
+    4096, 5120, 6144, 8192, 10880, 13056, 16384, 21824, 32768,
+];
+const FREE: u64 = 0;
+const SMALL: u64 = 1;
+const LARGE: u64 = 2;
+
+/// What becomes of a place for an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slot {
+    Free,
+    /// Taken by a transaction under way.
+    Coming,
+    Used,
+    /// Given back by a transaction under way.
+    Leaving,
+}
+
+#[derive(Clone, Debug)]
+struct Small {
+    class: usize,
+    /// The thread whose transaction has made it and is under way: nobody else uses it.
+    owner: Option<u8>,
+    slots: Vec<Slot>,
+    /// Free ones; the last is taken first.
+    free: Vec<u16>,
+}
+
+#[derive(Clone, Debug)]
+enum Chunk {
+    /// Says what the zone's others are.
+    Meta,
+    Free,
+    Small(Small),
+    Large {
+        chunks: usize,
+        slot: Slot,
+    },
+    /// Part of the large object in front of it.
+    Tail,
+}
+
+/// Bytes that a transaction has to store when it commits.
+pub(crate) type Change = (u64, Vec<u8>);
+
+/// An object that a transaction takes or gives back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub offset: u64,
+    /// Bytes that are set aside for it.
+    pub bytes: u64,
+    /// Says that it is taken, or not any more.
+    pub own: Change,
+    /// Makes a chunk one of small objects, when this is its first.
+    pub chunk: Option<Change>,
+}
+
+/// See the module.
+pub(crate) struct Heap {
+    /// Offset of the heap in the pool.
+    base: u64,
+    chunks: Vec<Chunk>,
+    /// For each class the chunks that have a free place, and maybe others; the last is looked at first.
+    open: Vec<Vec<usize>>,
+}
+
+/// Offset in the pool of the pool's root.
+pub(crate) fn root(base: u64) -> u64 {
+    base + ROOT
+}
+
+/// The parts of a heap that have to be 0 when it begins or grows: offsets from its start.
+pub(crate) fn metadata(from: u64, to: u64) -> Vec<std::ops::Range<u64>> {
+    let zone = ZONE_CHUNKS as u64 * CHUNK;
+    // Of a chunk that was not whole nothing was used.
+    let first = (from - from % CHUNK).next_multiple_of(zone);
+    (first..to)
+        .step_by(zone as usize)
+        .map(|at| at..(at + CHUNK).min(to))
+        .collect()
+}
+
+/// True when a range of the pool lies where programs may write: in chunks, or in the root.
+pub(crate) fn is_for_programs(base: u64, range: &std::ops::Range<u64>) -> bool {
+    let zone = ZONE_CHUNKS as u64 * CHUNK;
+    let Some(start) = range.start.checked_sub(base) else {
+        return false;
+    };
+    let end = range.end - base;
+    start % zone >= CHUNK && end <= (start - start % zone) + zone
+        || start >= ROOT && end <= ROOT + 8
+}
+
+fn class_of(bytes: u64) -> Option<usize> {
+    CLASSES.iter().position(|size| *size >= bytes)
+}
+
+impl Heap {
+    /// Reads what is taken of a heap of so many bytes at an offset of the pool.
+    pub fn load(
+        base: u64,
+        bytes: u64,
+        read: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
+    ) -> Result<Heap> {
+        let mut heap = Heap {
+            base,
+            chunks: Vec::new(),
+            open: vec![Vec::new(); CLASSES.len()],
+        };
+        heap.grow(bytes, read)?;
+        Ok(heap)
+    }
+
+    /// Reads what has been added, so that it has so many bytes.
+    pub fn grow(
+        &mut self,
+        bytes: u64,
+        read: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let count = (bytes / CHUNK) as usize;
+        let mut large = 0;
+        while self.chunks.len() < count {
+            let n = self.chunks.len();
+            if n % ZONE_CHUNKS == 0 {
+                self.chunks.push(Chunk::Meta);
+                continue;
+            }
+            if large > 0 {
+                large -= 1;
+                self.chunks.push(Chunk::Tail);
+                continue;
+            }
+            let mut word = [0; 8];
+            read(self.word(n), &mut word)?;
+            let word = u64::from_le_bytes(word);
+            let what = word >> 8;
+            let chunk = match word & 0xFF {
+                FREE if what == 0 => Chunk::Free,
+                SMALL if what < CLASSES.len() as u64 => {
+                    let class = what as usize;
+                    let mut states = vec![0; (CHUNK / CLASSES[class]) as usize];
+                    read(self.state(n, 0), &mut states)?;
+                    self.small(n, class, &states)?
+                }
+                LARGE if what > 0 && n % ZONE_CHUNKS + what as usize <= ZONE_CHUNKS => {
+                    large = what as usize - 1;
+                    if n + what as usize > count {
+                        return Err(self.corrupt(n, word));
+                    }
+                    Chunk::Large {
+                        chunks: what as usize,
+                        slot: Slot::Used,
+                    }
+                }
+                _ => return Err(self.corrupt(n, word)),
+            };
+            self.chunks.push(chunk);
+        }
+        Ok(())
+    }
+
+    fn corrupt(&self, chunk: usize, word: u64) -> Error {
+        Error::Corrupt(format!(
+            "the heap is damaged: the word of chunk {chunk} is {word:#x}"
+        ))
+    }
+
+    fn small(&mut self, chunk: usize, class: usize, states: &[u8]) -> Result<Chunk> {
+        let slots = states.iter().enumerate().map(|(n, state)| match state {
+            0 => Ok(Slot::Free),
+            1 => Ok(Slot::Used),
+            _ => Err(Error::Corrupt(format!(
+                "the heap is damaged: object {n} of chunk {chunk} is neither free nor taken, but {state:#x}"
+            ))),
+        });
+        let slots = slots.collect::<Result<Vec<_>>>()?;
+        let free: Vec<u16> = (0..slots.len() as u16)
+            .rev()
+            .filter(|n| slots[usize::from(*n)] == Slot::Free)
+            .collect();
+        if !free.is_empty() {
+            self.open[class].push(chunk);
+        }
+        Ok(Chunk::Small(Small {
+            class,
+            owner: None,
+            slots,
+            free,
+        }))
+    }
+
+    /// Offset in the pool of a chunk.
+    fn at(&self, chunk: usize) -> u64 {
+        self.base + chunk as u64 * CHUNK
+    }
+
+    fn zone(&self, chunk: usize) -> u64 {
+        self.at(chunk - chunk % ZONE_CHUNKS)
+    }
+
+    /// Offset in the pool of a chunk's word.
+    fn word(&self, chunk: usize) -> u64 {
+        self.zone(chunk) + 8 * (chunk % ZONE_CHUNKS) as u64
+    }
+
+    /// Offset in the pool of the byte of an object.
+    fn state(&self, chunk: usize, slot: usize) -> u64 {
+        self.zone(chunk) + STATES + MOST_SLOTS * (chunk % ZONE_CHUNKS - 1) as u64 + slot as u64
+    }
+
+    /// Room for an object, for the transaction of a thread.
+    pub fn take(&mut self, bytes: u64, thread: u8) -> Result<Grant> {
+        if bytes == 0 || bytes > MOST_BYTES {
+            return Err(Error::Invalid(format!(
+                "an object of {bytes} bytes: allowed are 1 to {MOST_BYTES}"
+            )));
+        }
+        match class_of(bytes) {
+            Some(class) => self.take_small(class, thread),
+            None => self.take_large(bytes.div_ceil(CHUNK) as usize),
+        }
+    }
+
+    fn full(&self, bytes: u64) -> Error {
+        Error::Full(format!("the pool has no room for {bytes} bytes"))
+    }
+
+    fn take_small(&mut self, class: usize, thread: u8) -> Result<Grant> {
+        let mut made = None;
+        let own = |chunk: &Chunk| match chunk {
+            Chunk::Small(small) => small.owner.is_none_or(|owner| owner == thread),
+            _ => false,
+        };
+        let open = &self.open[class];
+        let found = open.iter().rev().find(|n| own(&self.chunks[**n])).copied();
+        let chunk = match found {
+            Some(chunk) => chunk,
+            None => {
+                let free = (0..self.chunks.len()).find(|n| matches!(self.chunks[*n], Chunk::Free));
+                let free = free.or_else(|| (0..self.chunks.len()).find(|n| self.is_unused(*n)));
+                let chunk = free.ok_or_else(|| self.full(CLASSES[class]))?;
+                self.close(chunk);
+                let count = (CHUNK / CLASSES[class]) as u16;
+                self.chunks[chunk] = Chunk::Small(Small {
+                    class,
+                    owner: Some(thread),
+                    slots: vec![Slot::Free; usize::from(count)],
+                    free: (0..count).rev().collect(),
+                });
+                self.open[class].push(chunk);
+                let word = (class as u64) << 8 | SMALL;
+                made = Some((self.word(chunk), word.to_le_bytes().to_vec()));
+                chunk
+            }
+        };
+        let Chunk::Small(small) = &mut self.chunks[chunk] else {
+            return Err(self.full(CLASSES[class]));
+        };
+        let Some(slot) = small.free.pop() else {
+            return Err(self.full(CLASSES[class]));
+        };
+        small.slots[usize::from(slot)] = Slot::Coming;
+        if small.free.is_empty() {
+            self.close(chunk);
+        }
+        Ok(Grant {
+            offset: self.at(chunk) + u64::from(slot) * CLASSES[class],
+            bytes: CLASSES[class],
+            own: (self.state(chunk, slot.into()), vec![1]),
+            chunk: made,
+        })
+    }
+
+    fn take_large(&mut self, count: usize) -> Result<Grant> {
+        let free = |n: &usize| matches!(self.chunks[*n], Chunk::Free) || self.is_unused(*n);
+        let starts = 0..(self.chunks.len() + 1).saturating_sub(count);
+        // A zone's first chunk is never free, so none is crossed.
+        let found = starts
+            .into_iter()
+            .find(|start| (*start..start + count).all(|n| free(&n)));
+        let first = found.ok_or_else(|| self.full(count as u64 * CHUNK))?;
+        for n in first..first + count {
+            self.close(n);
+            self.chunks[n] = Chunk::Tail;
+        }
+        self.chunks[first] = Chunk::Large {
+            chunks: count,
+            slot: Slot::Coming,
+        };
+        let word = (count as u64) << 8 | LARGE;
+        Ok(Grant {
+            offset: self.at(first),
+            bytes: count as u64 * CHUNK,
+            own: (self.word(first), word.to_le_bytes().to_vec()),
+            chunk: None,
+        })
+    }
+
+    /// True for a chunk of small objects that has none, and is nobody's.
+    fn is_unused(&self, chunk: usize) -> bool {
+        match &self.chunks[chunk] {
+            Chunk::Small(small) => small.owner.is_none() && small.free.len() == small.slots.len(),
+            _ => false,
+        }
+    }
+
+    /// Nothing is taken from a chunk any more.
+    fn close(&mut self, chunk: usize) {
+        if let Chunk::Small(small) = &self.chunks[chunk] {
+            self.open[small.class].retain(|n| *n != chunk);
+        }
+    }
+
+    /// Where the object at an offset is: its chunk, and its number among the small ones.
+    fn find(&self, offset: u64) -> Option<(usize, usize)> {
+        let chunk = (offset.checked_sub(self.base)? / CHUNK) as usize;
+        let within = (offset - self.base) % CHUNK;
+        match self.chunks.get(chunk)? {
+            Chunk::Small(small) => {
+                let size = CLASSES[small.class];
+                let slot = (within / size) as usize;
+                (within % size == 0 && slot < small.slots.len()).then_some((chunk, slot))
+            }
+            Chunk::Large { .. } => (within == 0).then_some((chunk, 0)),
+            _ => None,
+        }
+    }
+
+    /// Gives an object back, for the transaction of a thread: one that is taken by no transaction under way.
+    pub fn give(&mut self, offset: u64) -> Result<Grant> {
+        let none = || {
+            Err(Error::Invalid(format!(
+                "there is no object at {offset:#x} to be freed"
+            )))
+        };
+        let Some((chunk, slot)) = self.find(offset) else {
+            return none();
+        };
+        let (bytes, change) = match &self.chunks[chunk] {
+            Chunk::Small(small) => (CLASSES[small.class], (self.state(chunk, slot), vec![0])),
+            Chunk::Large { chunks, .. } => (*chunks as u64 * CHUNK, (self.word(chunk), vec![0; 8])),
+            _ => return none(),
+        };
+        match self.slot(chunk, slot) {
+            Some(state) if *state == Slot::Used => *state = Slot::Leaving,
+            _ => return none(),
+        }
+        Ok(Grant {
+            offset,
+            bytes,
+            own: change,
+            chunk: None,
+        })
+    }
+
+    fn slot(&mut self, chunk: usize, slot: usize) -> Option<&mut Slot> {
+        match &mut self.chunks[chunk] {
+            Chunk::Small(small) => small.slots.get_mut(slot),
+            Chunk::Large { slot, .. } => Some(slot),
+            _ => None,
+        }
+    }
+
+    /// An object is there, or is there again.
+    pub fn keep(&mut self, offset: u64) {
+        if let Some((chunk, slot)) = self.find(offset) {
+            if let Some(slot) = self.slot(chunk, slot) {
+                *slot = Slot::Used;
+            }
+        }
+    }
+
+    /// An object is not there any more, or has not come to be.
+    pub fn release(&mut self, offset: u64) {
+        let Some((chunk, slot)) = self.find(offset) else {
+            return;
+        };
+        match &mut self.chunks[chunk] {
+            Chunk::Small(small) => {
+                small.slots[slot] = Slot::Free;
+                small.free.push(slot as u16);
+                let class = small.class;
+                if !self.open[class].contains(&chunk) {
+                    self.open[class].push(chunk);
+                }
+            }
+            Chunk::Large { chunks, .. } => {
+                let chunks = *chunks;
+                self.chunks[chunk..chunk + chunks].fill(Chunk::Free);
+            }
+            _ => {}
+        }
+    }
+
+    /// The transaction of a thread has ended: chunks that it has made are everybody's, or free again.
+    pub fn end(&mut self, thread: u8, committed: bool) {
+        for n in 0..self.chunks.len() {
+            let Chunk::Small(small) = &mut self.chunks[n] else {
+                continue;
+            };
+            if small.owner != Some(thread) {
+                continue;
+            }
+            if committed {
+                small.owner = None;
+            } else {
+                self.close(n);
+                self.chunks[n] = Chunk::Free;
+            }
+        }
+    }
+
+    /// All objects: offsets, and bytes that are set aside.
+    pub fn objects(&self) -> Vec<(u64, u64)> {
+        let mut out = Vec::new();
+        for (n, chunk) in self.chunks.iter().enumerate() {
+            match chunk {
+                Chunk::Small(small) => {
+                    let size = CLASSES[small.class];
+                    let used = small.slots.iter().enumerate();
+                    let used = used.filter(|(_, s)| matches!(s, Slot::Used | Slot::Leaving));
+                    out.extend(used.map(|(slot, _)| (self.at(n) + slot as u64 * size, size)));
+                }
+                Chunk::Large {
+                    chunks,
+                    slot: Slot::Used | Slot::Leaving,
+                } => {
+                    out.push((self.at(n), *chunks as u64 * CHUNK));
+                }
+                _ => {}
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use sim::Random;
+
+    const BYTES: u64 = 70 * CHUNK;
+
+    fn load(image: &[u8], bytes: u64) -> Heap {
+        let mut read = |at: u64, out: &mut [u8]| {
+            let at = at as usize - 4096;
+            out.copy_from_slice(&image[at..at + out.len()]);
+            Ok(())
+        };
+        Heap::load(4096, bytes, &mut read).unwrap()
+    }
+
+    /// Transactions of two threads in step, some aborted: what is taken never overlaps, and after each the bytes say what a map says.
+    #[test]
+    fn what_is_taken_is_what_a_map_says() {
+        let mut random = Random::new(7);
+        let mut image = vec![0; BYTES as usize];
+        let mut heap = load(&image, BYTES);
+        let mut all: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut full = 0;
+        for round in 0..2000 {
+            let mut taken: [Vec<Grant>; 2] = Default::default();
+            let mut given: [Vec<Grant>; 2] = Default::default();
+            for _ in 0..random.below(12) {
+                let thread = random.below(2) as usize;
+                let leaving = |o: &u64| given.iter().flatten().any(|g| g.offset == *o);
+                if random.below(100) < 48 && !all.is_empty() {
+                    let nth = random.below(all.len() as u64) as usize;
+                    let offset = *all.keys().nth(nth).unwrap();
+                    if leaving(&offset) {
+                        assert!(heap.give(offset).is_err());
+                        continue;
+                    }
+                    assert!(heap.give(offset + 8).is_err());
+                    given[thread].push(heap.give(offset).unwrap());
+                } else {
+                    let most = [64, 500, 5000, 40_000, 400_000][random.below(5) as usize];
+                    match heap.take(1 + random.below(most), thread as u8) {
+                        Ok(grant) => taken[thread].push(grant),
+                        Err(Error::Full(_)) => full += 1,
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                let mut live: Vec<(u64, u64)> = all.iter().map(|(o, b)| (*o, *b)).collect();
+                live.extend(taken.iter().flatten().map(|g| (g.offset, g.bytes)));
+                live.sort_unstable();
+                assert!(
+                    live.windows(2).all(|w| w[0].0 + w[0].1 <= w[1].0),
+                    "{live:x?}"
+                );
+            }
+            for thread in 0..2 {
+                let commit = random.below(3) > 0;
+                for grant in &taken[thread] {
+                    match commit {
+                        true => heap.keep(grant.offset),
+                        false => heap.release(grant.offset),
+                    }
+                }
+                for grant in &given[thread] {
+                    match commit {
+                        true => heap.release(grant.offset),
+                        false => heap.keep(grant.offset),
+                    }
+                }
+                heap.end(thread as u8, commit);
+                if commit {
+                    for grant in taken[thread].iter().chain(&given[thread]) {
+                        for (at, data) in grant.chunk.iter().chain([&grant.own]) {
+                            let at = *at as usize - 4096;
+                            image[at..at + data.len()].copy_from_slice(data);
+                        }
+                    }
+                    all.extend(taken[thread].iter().map(|g| (g.offset, g.bytes)));
+                    given[thread].iter().for_each(|g| {
+                        all.remove(&g.offset);
+                    });
+                }
+            }
+            let want: Vec<(u64, u64)> = all.iter().map(|(o, b)| (*o, *b)).collect();
+            assert_eq!(heap.objects(), want, "round {round}");
+            let read = load(&image, BYTES);
+            assert_eq!(read.objects(), want, "round {round}");
+            // A new life now and then.
+            if random.below(50) == 0 {
+                heap = read;
+            }
+        }
+        assert!(full > 10, "{full}");
+    }
+
+    #[test]
+    fn what_is_damaged_is_told() {
+        let mut image = vec![0; (4 * CHUNK) as usize];
+        let told = |image: &[u8]| {
+            let mut read = |at: u64, out: &mut [u8]| {
+                let at = at as usize - 4096;
+                out.copy_from_slice(&image[at..at + out.len()]);
+                Ok(())
+            };
+            Heap::load(4096, 4 * CHUNK, &mut read).err()
+        };
+        for word in [3, SMALL | 27 << 8, LARGE, LARGE | 4 << 8, FREE | 1 << 8] {
+            image[8..16].copy_from_slice(&word.to_le_bytes());
+            assert!(matches!(told(&image), Some(Error::Corrupt(_))), "{word:#x}");
+        }
+        image[8..16].copy_from_slice(&SMALL.to_le_bytes());
+        assert_eq!(told(&image), None);
+        image[512] = 2;
+        assert!(matches!(told(&image), Some(Error::Corrupt(_))));
+    }
+}

@@ -1,0 +1,30 @@
+//! Persistent memory on a simulated host: pools, an allocator, transactions, and a B-tree on top.
+//!
+//! What makes a transaction whole is one of four mechanisms, each done by the CPU or by the device's crash-consistency engine. See the
+//! crate's README.
+#![warn(missing_docs)]
+
+pub mod btree;
+mod config;
+mod engine;
+mod error;
+mod header;
+mod heap;
+mod lock;
+mod log;
+mod mechanism;
+mod memory;
+mod pool;
+mod ranges;
+mod thread;
+mod value;
+
+pub use config::{Costs, Layout, Mechanism, Options};
+pub use engine::Engine;
+pub use error::{Error, Result};
+pub use heap::MOST_BYTES;
+pub use lock::Lock;
+pub use memory::Counts;
+pub use pool::{Check, Pool};
+pub use thread::{Thread, Transaction};
+pub use value::{Ptr, Value};

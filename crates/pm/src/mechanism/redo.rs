@@ -1,0 +1,142 @@
+//! Redo logs: new bytes stay in the host's memory until the transaction commits; then they go to the log, and from there to their place.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use spec::nearpm::LINE;
+
+use super::{whole_lines, Mechanism};
+use crate::log::Log;
+use crate::memory::{lines, Memory};
+use crate::ranges::Ranges;
+use crate::Result;
+
+/// New bytes of a line, and a bit for each that there is.
+#[derive(Clone)]
+struct New {
+    data: [u8; LINE as usize],
+    valid: u64,
+}
+
+pub(crate) struct Redo {
+    log: Log,
+    news: BTreeMap<u64, New>,
+    /// What belongs to the transaction, and may be changed in place.
+    fresh: Ranges,
+    /// Lines that were stored to in place.
+    dirty: Ranges,
+}
+
+/// The part of a range that is in a line: in the range, and in the line.
+fn part(line: u64, range: &Range<u64>) -> (Range<usize>, Range<usize>) {
+    let (start, end) = (line.max(range.start), (line + LINE).min(range.end));
+    let of = |base: u64| (start - base) as usize..(end - base) as usize;
+    (of(range.start), of(line))
+}
+
+impl Redo {
+    pub fn new(log: Log) -> Redo {
+        Redo {
+            log,
+            news: BTreeMap::new(),
+            fresh: Ranges::default(),
+            dirty: Ranges::default(),
+        }
+    }
+
+    /// The new bytes, as ranges.
+    fn ranges(&self) -> Vec<(u64, Vec<u8>)> {
+        let mut out: Vec<(u64, Vec<u8>)> = Vec::new();
+        for (line, new) in &self.news {
+            for n in (0..LINE).filter(|n| new.valid >> n & 1 != 0) {
+                let byte = new.data[n as usize];
+                match out.last_mut() {
+                    Some((at, data)) if *at + data.len() as u64 == line + n => data.push(byte),
+                    _ => out.push((line + n, vec![byte])),
+                }
+            }
+        }
+        out
+    }
+
+    fn end(&mut self) {
+        self.news.clear();
+        self.fresh.clear();
+        self.dirty.clear();
+    }
+}
+
+impl Mechanism for Redo {
+    fn begin(&mut self, _: &mut Memory, transaction: u64) -> Result<()> {
+        self.log.begin(transaction)
+    }
+
+    fn add(&mut self, _: &mut Memory, _: Range<u64>) -> Result<()> {
+        Ok(())
+    }
+
+    fn fresh(&mut self, range: Range<u64>) {
+        self.fresh.add(range);
+    }
+
+    fn read(&self, m: &mut Memory, offset: u64, out: &mut [u8]) -> Result<()> {
+        m.read(offset, out)?;
+        if self.news.is_empty() {
+            return Ok(());
+        }
+        let range = offset..offset + out.len() as u64;
+        m.consistently(|m| m.spend(m.options.costs.range))?;
+        for line in lines(range.clone()) {
+            let Some(new) = self.news.get(&line) else {
+                continue;
+            };
+            let (of_range, of_line) = part(line, &range);
+            for (n, at) in of_line.enumerate() {
+                if new.valid >> at & 1 != 0 {
+                    out[of_range.start + n] = new.data[at];
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, m: &mut Memory, offset: u64, data: &[u8]) -> Result<()> {
+        let range = offset..offset + data.len() as u64;
+        m.consistently(|m| m.spend(m.options.costs.range))?;
+        if self.fresh.missing(range.clone()).is_empty() {
+            m.write(offset, data)?;
+            self.dirty.add(whole_lines(range));
+            return Ok(());
+        }
+        m.consistently(|m| Ok(m.cpu.copy(data.len() as u64)?))?;
+        for line in lines(range.clone()) {
+            let new = self.news.entry(line).or_insert(New {
+                data: [0; LINE as usize],
+                valid: 0,
+            });
+            let (of_range, of_line) = part(line, &range);
+            new.data[of_line.clone()].copy_from_slice(&data[of_range]);
+            of_line.for_each(|at| new.valid |= 1 << at);
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self, m: &mut Memory) -> Result<()> {
+        let news = self.ranges();
+        m.consistently(|m| self.log.redo(m, &self.dirty, &news))?;
+        self.end();
+        Ok(())
+    }
+
+    fn abort(&mut self, m: &mut Memory) -> Result<()> {
+        // Nothing has been changed; records that were written are of no transaction.
+        let none = Ranges::default();
+        m.consistently(|m| self.log.abort(m, &none))?;
+        self.end();
+        Ok(())
+    }
+
+    fn finish(&mut self, m: &mut Memory) -> Result<()> {
+        self.log.finish(m)
+    }
+}

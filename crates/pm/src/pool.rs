@@ -1,0 +1,486 @@
+//! Pools: create, open, check, resize.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use host::Cpu;
+use sim::Bar;
+use spec::nearpm::{Command, Descriptor, Kind, Operation, Refusal, State, ALIGN, LINE, POOLS};
+
+use crate::header::{Header, HEADER_BYTES, PAGE};
+use crate::heap::{self, Heap};
+use crate::log::{self, Log, Offload};
+use crate::mechanism::{self, InPlace, Pages, Redo, Shadow};
+use crate::memory::Memory;
+use crate::{Error, Layout, Lock, Mechanism, Options, Result, Thread};
+
+/// What a check of a pool has found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// Objects that are taken: offsets, and the bytes that are set aside for each.
+    pub objects: Vec<(u64, u64)>,
+    /// Bytes of the pool.
+    pub bytes: u64,
+    /// How often the pool's header was written: 1, and once more for each growth.
+    pub generation: u32,
+}
+
+type Slot = Option<Box<dyn mechanism::Mechanism>>;
+
+pub(crate) struct Inner {
+    pub device: usize,
+    /// Offset in the window.
+    pub place: u64,
+    pub options: Options,
+    header: Mutex<Header>,
+    heap: Mutex<Heap>,
+    pages: Option<Arc<Pages>>,
+    /// What makes each thread's transactions whole, while no [`Thread`] has it.
+    slots: Mutex<Vec<Slot>>,
+    transactions: AtomicU64,
+    /// Taken by transactions that change pages.
+    pub exclusive: Lock,
+    /// A transaction has not ended.
+    broken: AtomicBool,
+}
+
+/// A pool of persistent memory. Copies are the same pool.
+#[derive(Clone)]
+pub struct Pool(pub(crate) Arc<Inner>);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Inner {
+    // None of these locks is held while a CPU acts: another program may have the next turn.
+    pub fn header(&self) -> MutexGuard<'_, Header> {
+        lock(&self.header)
+    }
+
+    pub fn heap(&self) -> MutexGuard<'_, Heap> {
+        lock(&self.heap)
+    }
+
+    pub fn next_transaction(&self) -> u64 {
+        self.transactions.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub fn usable(&self) -> Result<()> {
+        match self.broken.load(Ordering::Relaxed) {
+            true => Err(Error::Invalid(
+                "a transaction of the pool has neither been committed nor aborted: the pool has to be opened again".into(),
+            )),
+            false => Ok(()),
+        }
+    }
+
+    pub fn fail(&self) {
+        self.broken.store(true, Ordering::Relaxed);
+    }
+
+    /// Reads what programs use, outside of transactions.
+    pub fn read(&self, m: &mut Memory, offset: u64, out: &mut [u8]) -> Result<()> {
+        match &self.pages {
+            Some(pages) => pages.read(m, offset, out),
+            None => m.read(offset, out),
+        }
+    }
+
+    /// A thread has ended.
+    pub fn put_back(&self, thread: u8, mechanism: Box<dyn mechanism::Mechanism>) {
+        lock(&self.slots)[usize::from(thread)] = Some(mechanism);
+    }
+
+    fn memory(&self, cpu: &Cpu) -> Memory {
+        Memory::new(
+            cpu,
+            self.device,
+            self.place,
+            self.header().bytes,
+            &self.options,
+        )
+    }
+}
+
+/// Bytes that are written with 0 at a time.
+const ZEROS: [u8; PAGE as usize] = [0; PAGE as usize];
+
+fn zero(m: &mut Memory, range: std::ops::Range<u64>) -> Result<()> {
+    for at in range.clone().step_by(ZEROS.len()) {
+        let bytes = (range.end - at).min(PAGE) as usize;
+        m.stream(at, &ZEROS[..bytes])?;
+    }
+    Ok(())
+}
+
+impl Pool {
+    /// Makes a pool of so many bytes at `place` of a device's PM window, and opens it. What stood there is lost.
+    pub fn create(
+        cpu: &Cpu,
+        device: usize,
+        place: u64,
+        bytes: u64,
+        layout: &Layout,
+        options: &Options,
+    ) -> Result<Pool> {
+        let header = Header::new(layout, bytes)?;
+        inside(cpu, device, place, bytes)?;
+        let mut m = Memory::new(cpu, device, place, bytes, options);
+        // A crash from here on leaves no pool.
+        m.put_line(0, &[0; LINE as usize])?;
+        m.fence()?;
+        zero(&mut m, header.logs()..header.log(layout.threads))?;
+        for thread in 0..layout.threads {
+            let first = Descriptor {
+                generation: 1,
+                state: State::Open,
+                records: 0,
+                transaction: 0,
+            };
+            m.put_line(header.log(thread), &first.to_line())?;
+        }
+        if layout.mechanism == Mechanism::Shadow {
+            m.stream(header.table(), &Pages::first(&header))?;
+        }
+        let heap = header.data() + header.spare() * PAGE;
+        for range in heap::metadata(0, header.heap_bytes()) {
+            zero(&mut m, heap + range.start..heap + range.end)?;
+        }
+        let [first, second] = header.to_lines();
+        m.put_line(LINE, &second)?;
+        m.fence()?;
+        m.put_line(0, &first)?;
+        m.fence()?;
+        Pool::open(cpu, device, place, &layout.name, options)
+    }
+
+    /// Opens the pool at `place` of a device's PM window, whose layout has this name. Transactions that were under way when it was last
+    /// used are brought to their end or to their start.
+    pub fn open(
+        cpu: &Cpu,
+        device: usize,
+        place: u64,
+        name: &str,
+        options: &Options,
+    ) -> Result<Pool> {
+        if options.pool >= POOLS {
+            let text = format!("pool {}: allowed are 0 to {}", options.pool, POOLS - 1);
+            return Err(Error::Invalid(text));
+        }
+        inside(cpu, device, place, HEADER_BYTES)?;
+        let mut m = Memory::new(cpu, device, place, HEADER_BYTES, options);
+        let header = Header::from_lines(&m.line_direct(0)?, &m.line_direct(LINE)?)?;
+        if header.layout.name != name {
+            return Err(Error::NoPool(format!(
+                "the pool holds `{}`, not `{name}`",
+                header.layout.name
+            )));
+        }
+        inside(cpu, device, place, header.bytes)?;
+        m.resize(header.bytes);
+        let offload = options.engine.as_ref().map(|engine| Offload {
+            engine: engine.clone(),
+            pool: options.pool,
+            process: options.process,
+            place,
+        });
+        if let Some(offload) = &offload {
+            if offload.engine.device() != device {
+                return Err(Error::Invalid(format!(
+                    "the pool is on device {device}, its engine on device {}",
+                    offload.engine.device()
+                )));
+            }
+        }
+        let generations = start(&mut m, &header, offload.as_ref())?;
+        let pages = match header.layout.mechanism {
+            Mechanism::Shadow => Some(Arc::new(Pages::load(&m, &header)?)),
+            _ => None,
+        };
+        let heap = load(&mut m, &header, pages.as_deref())?;
+        let slots = generations.into_iter().enumerate();
+        let slots = slots.map(|(n, generation)| {
+            let log = log_of(&header, n as u8, generation, offload.as_ref(), options);
+            Some(mechanism_of(&header, log, pages.as_ref(), options))
+        });
+        Ok(Pool(Arc::new(Inner {
+            device,
+            place,
+            options: options.clone(),
+            slots: Mutex::new(slots.collect()),
+            header: Mutex::new(header),
+            heap: Mutex::new(heap),
+            pages,
+            transactions: AtomicU64::new(0),
+            exclusive: Lock::new(),
+            broken: AtomicBool::new(false),
+        })))
+    }
+
+    /// A thread that works on the pool, on a CPU. There may be as many at a time as the layout says.
+    pub fn thread(&self, cpu: &Cpu) -> Result<Thread> {
+        let mut slots = lock(&self.0.slots);
+        let free = slots.iter_mut().enumerate().find(|(_, s)| s.is_some());
+        let taken = free.and_then(|(n, slot)| Some((n as u8, slot.take()?)));
+        let Some((number, mechanism)) = taken else {
+            let text = format!("the pool has logs for {} threads, all in use", slots.len());
+            return Err(Error::Full(text));
+        };
+        Ok(Thread::new(&self.0, number, mechanism, self.0.memory(cpu)))
+    }
+
+    /// Bytes of the pool.
+    pub fn bytes(&self) -> u64 {
+        self.0.header().bytes
+    }
+
+    /// What it is made of.
+    pub fn layout(&self) -> Layout {
+        self.0.header().layout.clone()
+    }
+
+    /// Reads the pool's metadata again, and compares them with each other and with what is known. No transaction may be under way.
+    pub fn check(&self, cpu: &Cpu) -> Result<Check> {
+        self.0.usable()?;
+        let mut m = self.0.memory(cpu);
+        let header = Header::from_lines(&m.line_direct(0)?, &m.line_direct(LINE)?)?;
+        let corrupt = |what: &str| Err(Error::Corrupt(format!("the pool is damaged: {what}")));
+        if header != *self.0.header() {
+            return corrupt("its header is another one than when it was opened");
+        }
+        for thread in 0..header.layout.threads {
+            let (place, bytes) = (header.log(thread), header.layout.log_bytes);
+            if !log::is_empty(&m, place, bytes, thread)? {
+                return corrupt("a log has records of a transaction that has ended");
+            }
+        }
+        let pages = match &self.0.pages {
+            Some(_) => Some(Pages::load(&m, &header)?),
+            None => None,
+        };
+        let objects = load(&mut m, &header, pages.as_ref())?.objects();
+        if objects != self.0.heap().objects() {
+            return corrupt("its objects are others than the transactions have left");
+        }
+        Ok(Check {
+            objects,
+            bytes: header.bytes,
+            generation: header.generation,
+        })
+    }
+
+    /// Lets the pool grow to so many bytes. No [`Thread`] may have it.
+    pub fn resize(&self, cpu: &Cpu, bytes: u64) -> Result<()> {
+        self.0.usable()?;
+        let old = self.0.header().clone();
+        if old.layout.mechanism == Mechanism::Shadow {
+            let text = "a pool with shadow paging keeps its size: its page table has no room for more pages";
+            return Err(Error::Invalid(text.into()));
+        }
+        if lock(&self.0.slots).iter().any(Option::is_none) {
+            let text = "the pool can't grow while threads use it";
+            return Err(Error::Invalid(text.into()));
+        }
+        let new = Header {
+            generation: old.generation + 1,
+            ..Header::new(&old.layout, bytes)?
+        };
+        if bytes < old.bytes {
+            return Err(Error::Invalid(format!(
+                "{bytes} bytes: a pool of {} bytes can only grow",
+                old.bytes
+            )));
+        }
+        inside(cpu, self.0.device, self.0.place, bytes)?;
+        let mut m = self.0.memory(cpu);
+        m.resize(bytes);
+        for range in heap::metadata(old.heap_bytes(), new.heap_bytes()) {
+            zero(&mut m, new.data() + range.start..new.data() + range.end)?;
+        }
+        m.fence()?;
+        m.put_line(0, &new.to_lines()[0])?;
+        m.fence()?;
+        *self.0.header() = new.clone();
+        self.restart(&mut m, &new)?;
+        let mut heap = load(&mut m, &new, None)?;
+        std::mem::swap(&mut *self.0.heap(), &mut heap);
+        Ok(())
+    }
+
+    /// The engine maps the pool anew.
+    fn restart(&self, m: &mut Memory, header: &Header) -> Result<()> {
+        let options = &self.0.options;
+        let Some(engine) = &options.engine else {
+            return Ok(());
+        };
+        let offload = Offload {
+            engine: engine.clone(),
+            pool: options.pool,
+            process: options.process,
+            place: self.0.place,
+        };
+        let generations = start(m, header, Some(&offload))?;
+        for (n, generation) in generations.into_iter().enumerate() {
+            let log = log_of(header, n as u8, generation, Some(&offload), options);
+            let mechanism = mechanism_of(header, log, None, options);
+            self.0.put_back(n as u8, mechanism);
+        }
+        Ok(())
+    }
+
+    /// Ends the use of the pool: an engine has it no longer. No [`Thread`] may have it.
+    pub fn close(self, cpu: &Cpu) -> Result<()> {
+        if lock(&self.0.slots).iter().any(Option::is_none) {
+            let text = "the pool can't be closed while threads use it";
+            return Err(Error::Invalid(text.into()));
+        }
+        let options = &self.0.options;
+        let Some(engine) = &options.engine else {
+            return Ok(());
+        };
+        let unmap = Command::new(Operation::PoolUnmap, options.process, options.pool, 0);
+        match engine.launch(cpu, &unmap)? {
+            (results, _) if results.is_ok() => Ok(()),
+            (results, _) => Err(Error::Refused(Operation::PoolUnmap, results)),
+        }
+    }
+}
+
+/// A pool has to lie within the window.
+fn inside(cpu: &Cpu, device: usize, place: u64, bytes: u64) -> Result<()> {
+    if place % ALIGN != 0 {
+        let text = format!("a pool at {place:#x}: allowed are multiples of {ALIGN}");
+        return Err(Error::Invalid(text));
+    }
+    let within = |machine: &mut host::Machine| {
+        let system = machine.system();
+        system.check(device, Bar::Pm, place, bytes)
+    };
+    let within = cpu.shared().with(within);
+    within.map_err(|error| {
+        Error::Invalid(format!(
+            "a pool of {bytes} bytes at {place:#x} of device {device}: {error}"
+        ))
+    })
+}
+
+fn load(m: &mut Memory, header: &Header, pages: Option<&Pages>) -> Result<Heap> {
+    let mut read = |at: u64, out: &mut [u8]| match pages {
+        Some(pages) => pages.read(m, at, out),
+        None => m.read(at, out),
+    };
+    Heap::load(header.data(), header.heap_bytes(), &mut read)
+}
+
+fn log_of(
+    header: &Header,
+    thread: u8,
+    generation: u64,
+    offload: Option<&Offload>,
+    options: &Options,
+) -> Log {
+    let mut log = Log::new(
+        header.log(thread),
+        header.layout.log_bytes,
+        header.staging(thread),
+        thread,
+        generation,
+        offload.cloned(),
+    );
+    if !options.snapshots {
+        log.leave_out();
+    }
+    log
+}
+
+fn mechanism_of(
+    header: &Header,
+    log: Log,
+    pages: Option<&Arc<Pages>>,
+    options: &Options,
+) -> Box<dyn mechanism::Mechanism> {
+    match (header.layout.mechanism, pages) {
+        (Mechanism::Redo, _) => Box::new(Redo::new(log)),
+        (Mechanism::Checkpoint, _) => Box::new(InPlace::new(Kind::Checkpoint, log)),
+        (Mechanism::Shadow, Some(pages)) => Box::new(Shadow::new(log, pages, options.snapshots)),
+        _ => Box::new(InPlace::new(Kind::Undo, log)),
+    }
+}
+
+/// Recovers all logs, and makes them ready for use; returns their generations.
+fn start(m: &mut Memory, header: &Header, offload: Option<&Offload>) -> Result<Vec<u64>> {
+    let threads = 0..header.layout.threads;
+    let by_cpu = |m: &mut Memory, thread: u8| {
+        let (place, bytes) = (header.log(thread), header.layout.log_bytes);
+        log::recover(m, place, bytes, thread, header.table()..header.bytes)
+    };
+    let Some(offload) = offload else {
+        return threads.map(|thread| by_cpu(m, thread)).collect();
+    };
+    let launch = |m: &Memory, command: &Command| offload.engine.launch(&m.cpu, command);
+    let well = |m: &Memory, command: &Command| match launch(m, command)? {
+        (results, _) if results.is_ok() => Ok(()),
+        (results, _) => Err(Error::Refused(command.operation, results)),
+    };
+    let map = Command {
+        address: offload.address(0),
+        bytes: header.bytes,
+        target: offload.place,
+        transaction: header.logs(),
+        value: header.layout.log_bytes,
+        extra: header.layout.threads.into(),
+        ..offload.command(Operation::PoolMap, 0)
+    };
+    let unmap = offload.command(Operation::PoolUnmap, 0);
+    let open = |thread: u8, generation: u64| Command {
+        value: generation,
+        ..offload.command(Operation::LogOpen, thread)
+    };
+    if m.options.engine_recovers {
+        match launch(m, &map)? {
+            (results, _) if results.is_ok() => {}
+            (results, _) if results.has(Refusal::Busy) => {
+                well(m, &unmap)?;
+                well(m, &map)?;
+            }
+            (results, _) => return Err(Error::Refused(Operation::PoolMap, results)),
+        }
+        let mut dropped = false;
+        let mut generations = Vec::new();
+        for thread in threads {
+            let (place, bytes) = (header.log(thread), header.layout.log_bytes);
+            if !dropped && !log::is_empty(m, place, bytes, thread)? {
+                // The cache must have none of what the engine changes.
+                m.drop_lines(header.table()..header.bytes)?;
+                m.order()?;
+                dropped = true;
+            }
+            let (results, _) = launch(m, &offload.command(Operation::Recover, thread))?;
+            if results.has(Refusal::Unmapped) {
+                // The engine does not have this log: nothing of it is under way.
+                let generation = by_cpu(m, thread)?;
+                well(m, &open(thread, generation))?;
+                generations.push(generation);
+            } else if results.is_ok() {
+                generations.push(log::descriptor(m, place, thread)?.generation);
+            } else {
+                return Err(Error::Refused(Operation::Recover, results));
+            }
+        }
+        return Ok(generations);
+    }
+    // The end of this command is behind that of all others of the pool.
+    match launch(m, &unmap)? {
+        (results, _) if results.is_ok() || results.has(Refusal::Unmapped) => {}
+        (results, _) => return Err(Error::Refused(Operation::PoolUnmap, results)),
+    }
+    let generations = threads
+        .map(|thread| by_cpu(m, thread))
+        .collect::<Result<Vec<_>>>()?;
+    well(m, &map)?;
+    for (thread, generation) in generations.iter().enumerate() {
+        well(m, &open(thread as u8, *generation))?;
+    }
+    Ok(generations)
+}

@@ -1,0 +1,342 @@
+//! Threads of a pool, and their transactions.
+
+use std::sync::Arc;
+
+use host::Cpu;
+
+use crate::heap::{self, Grant};
+use crate::lock::Held;
+use crate::mechanism::Mechanism;
+use crate::memory::Memory;
+use crate::pool::Inner;
+use crate::{Counts, Error, Ptr, Result, Value};
+
+/// A thread that works on a pool: it has a log of its own.
+pub struct Thread {
+    pool: Arc<Inner>,
+    number: u8,
+    /// Always there, until this is dropped.
+    mechanism: Option<Box<dyn Mechanism>>,
+    memory: Memory,
+    /// A transaction is under way.
+    active: bool,
+    /// Where the heap is in the pool: first byte, and behind the last.
+    heap: (u64, u64),
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        match self.mechanism.take() {
+            Some(mechanism) if !self.active => self.pool.put_back(self.number, mechanism),
+            _ => self.pool.fail(),
+        }
+    }
+}
+
+/// A transaction under way.
+pub struct Transaction<'a> {
+    thread: &'a mut Thread,
+    taken: Vec<Grant>,
+    given: Vec<Grant>,
+    /// Taken and given back: nobody else gets them before it has ended, as what it has kept of them may still be written back.
+    returned: Vec<Grant>,
+    /// What makes chunks those of small objects.
+    chunks: Vec<heap::Change>,
+    /// It can't be committed: a nested one has failed.
+    failed: bool,
+}
+
+impl Thread {
+    pub(crate) fn new(
+        pool: &Arc<Inner>,
+        number: u8,
+        mechanism: Box<dyn Mechanism>,
+        memory: Memory,
+    ) -> Thread {
+        let heap = {
+            let header = pool.header();
+            (header.data(), header.data() + header.heap_bytes())
+        };
+        Thread {
+            pool: pool.clone(),
+            number,
+            mechanism: Some(mechanism),
+            memory,
+            active: false,
+            heap,
+        }
+    }
+
+    /// Its CPU.
+    pub fn cpu(&self) -> &Cpu {
+        &self.memory.cpu
+    }
+
+    /// What it has done since it began.
+    pub fn counts(&self) -> Counts {
+        self.memory.counts
+    }
+
+    fn parts(&mut self) -> Result<(&mut dyn Mechanism, &mut Memory)> {
+        match &mut self.mechanism {
+            Some(mechanism) => Ok((mechanism.as_mut(), &mut self.memory)),
+            None => Err(Error::Invalid("the thread has ended".into())),
+        }
+    }
+
+    /// Runs a transaction: all of what `body` stores, allocates and frees stays if it ends well, and nothing of it otherwise.
+    pub fn run<R, E: From<Error>>(
+        &mut self,
+        body: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E>,
+    ) -> std::result::Result<R, E> {
+        let begin = self.memory.cpu.now();
+        let held = self.begin()?;
+        let mut transaction = Transaction {
+            thread: self,
+            taken: Vec::new(),
+            given: Vec::new(),
+            returned: Vec::new(),
+            chunks: Vec::new(),
+            failed: false,
+        };
+        let mut result = body(&mut transaction);
+        if result.is_ok() {
+            let ended = match transaction.failed {
+                true => Err(Error::Aborted),
+                false => transaction.commit(),
+            };
+            if let Err(error) = ended {
+                result = Err(error.into());
+            }
+        }
+        if result.is_err() {
+            if let Err(error) = transaction.abort() {
+                // Worse than why it was to be aborted: the pool has to be opened again.
+                self.pool.fail();
+                result = Err(error.into());
+            }
+        }
+        drop(held);
+        let time = self.memory.cpu.now().saturating_sub(begin);
+        self.memory.counts.time += time;
+        result
+    }
+
+    fn begin(&mut self) -> Result<Option<Held>> {
+        self.pool.usable()?;
+        let held = match self.pool.header().layout.mechanism.is_paged() {
+            true => Some(self.pool.exclusive.clone()),
+            false => None,
+        };
+        let held = held.map(|lock| lock.take(&self.memory.cpu)).transpose()?;
+        self.memory.spend(self.memory.options.costs.transaction)?;
+        let number = self.pool.next_transaction();
+        let (mechanism, memory) = self.parts()?;
+        mechanism.begin(memory, number)?;
+        self.active = true;
+        Ok(held)
+    }
+
+    /// Reads bytes outside of transactions.
+    pub fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.within(offset, out.len())?;
+        self.pool.read(&mut self.memory, offset, out)
+    }
+
+    /// Reads a value outside of transactions.
+    pub fn get<T: Value>(&mut self, at: Ptr<T>) -> Result<T> {
+        let mut bytes = vec![0; T::BYTES];
+        self.read(at.offset(), &mut bytes)?;
+        Ok(T::take(&bytes))
+    }
+
+    /// What the pool's root points to.
+    pub fn root<T>(&mut self) -> Result<Ptr<T>> {
+        let root = heap::root(self.heap.0);
+        self.get(Ptr::at(root))
+    }
+
+    /// Waits until an engine has done all that this thread has left to it; an error if it has refused any of it.
+    pub fn finish(&mut self) -> Result<()> {
+        let (mechanism, memory) = self.parts()?;
+        mechanism.finish(memory)
+    }
+
+    /// An error for a range that programs have no business with.
+    fn within(&self, offset: u64, len: usize) -> Result<()> {
+        let (start, end) = self.heap;
+        let last = offset.checked_add(len as u64);
+        let inside =
+            last.is_some_and(|last| last <= end && heap::is_for_programs(start, &(offset..last)));
+        match inside {
+            true => Ok(()),
+            false => Err(Error::Invalid(format!(
+                "{len} bytes at {offset:#x}: allowed are objects between {start:#x} and {end:#x}"
+            ))),
+        }
+    }
+}
+
+impl Transaction<'_> {
+    /// The CPU that it runs on.
+    pub fn cpu(&self) -> &Cpu {
+        &self.thread.memory.cpu
+    }
+
+    /// A transaction within this one. If it fails, so does this one, whatever its closure says.
+    pub fn nested<R, E: From<Error>>(
+        &mut self,
+        body: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E>,
+    ) -> std::result::Result<R, E> {
+        let result = body(self);
+        self.failed |= result.is_err();
+        result
+    }
+
+    /// Says that a range is going to be changed, so that it is kept as a whole. What is stored without that is kept piece by piece.
+    pub fn add_range(&mut self, offset: u64, bytes: u64) -> Result<()> {
+        self.thread.within(offset, bytes as usize)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let (mechanism, memory) = self.thread.parts()?;
+        mechanism.add(memory, offset..offset + bytes)
+    }
+
+    /// Says that a value is going to be changed.
+    pub fn add<T: Value>(&mut self, at: Ptr<T>) -> Result<()> {
+        self.add_range(at.offset(), T::BYTES as u64)
+    }
+
+    /// Reads bytes, as this transaction has stored them.
+    pub fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.thread.within(offset, out.len())?;
+        let (mechanism, memory) = self.thread.parts()?;
+        mechanism.read(memory, offset, out)
+    }
+
+    /// Stores bytes.
+    pub fn write(&mut self, offset: u64, data: &[u8]) -> Result<()> {
+        self.thread.within(offset, data.len())?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        let (mechanism, memory) = self.thread.parts()?;
+        mechanism.write(memory, offset, data)
+    }
+
+    /// Reads a value.
+    pub fn get<T: Value>(&mut self, at: Ptr<T>) -> Result<T> {
+        let mut bytes = vec![0; T::BYTES];
+        self.read(at.offset(), &mut bytes)?;
+        Ok(T::take(&bytes))
+    }
+
+    /// Stores a value.
+    pub fn set<T: Value>(&mut self, at: Ptr<T>, value: &T) -> Result<()> {
+        let mut bytes = vec![0; T::BYTES];
+        value.put(&mut bytes);
+        self.write(at.offset(), &bytes)
+    }
+
+    /// What the pool's root points to.
+    pub fn root<T>(&mut self) -> Result<Ptr<T>> {
+        let root = heap::root(self.thread.heap.0);
+        self.get(Ptr::at(root))
+    }
+
+    /// Lets the pool's root point to a value.
+    pub fn set_root<T>(&mut self, to: Ptr<T>) -> Result<()> {
+        let root = heap::root(self.thread.heap.0);
+        self.set(Ptr::at(root), &to)
+    }
+
+    /// Room for an object of so many bytes, in lines that no other object has. What stands there is left over from others.
+    pub fn alloc_bytes(&mut self, bytes: u64) -> Result<Ptr<u8>> {
+        let thread = &mut *self.thread;
+        thread.memory.spend(thread.memory.options.costs.alloc)?;
+        let mut grant = thread.pool.heap().take(bytes, thread.number)?;
+        let offset = grant.offset;
+        let changes = [Some(grant.own.clone()), grant.chunk.clone()];
+        let object = offset..offset + grant.bytes;
+        self.chunks.extend(grant.chunk.take());
+        self.taken.push(grant);
+        let (mechanism, memory) = thread.parts()?;
+        mechanism.fresh(object);
+        // What the commit will change is kept now, so that it shares a fence with what is kept next.
+        for (at, data) in changes.into_iter().flatten() {
+            mechanism.add(memory, at..at + data.len() as u64)?;
+        }
+        memory.counts.allocations += 1;
+        Ok(Ptr::at(offset))
+    }
+
+    /// Room for a value.
+    pub fn alloc<T: Value>(&mut self) -> Result<Ptr<T>> {
+        Ok(self.alloc_bytes(T::BYTES as u64)?.part(0))
+    }
+
+    /// A new value.
+    pub fn create<T: Value>(&mut self, value: &T) -> Result<Ptr<T>> {
+        let at = self.alloc()?;
+        self.set(at, value)?;
+        Ok(at)
+    }
+
+    /// Gives an object back when the transaction commits.
+    pub fn free<T>(&mut self, at: Ptr<T>) -> Result<()> {
+        let thread = &mut *self.thread;
+        thread.memory.spend(thread.memory.options.costs.alloc)?;
+        let own = self.taken.iter().position(|g| g.offset == at.offset());
+        if let Some(n) = own {
+            self.returned.push(self.taken.remove(n));
+            return Ok(());
+        }
+        let grant = thread.pool.heap().give(at.offset())?;
+        let (own, data) = grant.own.clone();
+        self.given.push(grant);
+        let (mechanism, memory) = thread.parts()?;
+        mechanism.add(memory, own..own + data.len() as u64)
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        let (mechanism, memory) = self.thread.parts()?;
+        let grants = self.taken.iter().chain(&self.given).map(|grant| &grant.own);
+        for (at, data) in self.chunks.iter().chain(grants) {
+            mechanism.write(memory, *at, data)?;
+        }
+        mechanism.commit(memory)?;
+        memory.counts.transactions += 1;
+        self.end(true);
+        Ok(())
+    }
+
+    fn abort(&mut self) -> Result<()> {
+        let (mechanism, memory) = self.thread.parts()?;
+        mechanism.abort(memory)?;
+        memory.counts.aborts += 1;
+        self.end(false);
+        Ok(())
+    }
+
+    /// What it has allocated and freed is so, or is not.
+    fn end(&mut self, committed: bool) {
+        let thread = &mut *self.thread;
+        thread.active = false;
+        let none = [&self.taken, &self.given, &self.returned]
+            .into_iter()
+            .all(Vec::is_empty);
+        if none {
+            return;
+        }
+        let mut heap = thread.pool.heap();
+        let (stay, leave) = match committed {
+            true => (&self.taken, &self.given),
+            false => (&self.given, &self.taken),
+        };
+        stay.iter().for_each(|grant| heap.keep(grant.offset));
+        let leave = leave.iter().chain(&self.returned);
+        leave.for_each(|grant| heap.release(grant.offset));
+        heap.end(thread.number, committed);
+    }
+}

@@ -1,0 +1,175 @@
+//! Values in persistent memory, and pointers to them.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+/// What can stand in persistent memory: so many bytes, whose meaning is the same in each life of a program.
+pub trait Value: Sized {
+    /// Bytes of it.
+    const BYTES: usize;
+    /// Writes it to `out`, of as many bytes.
+    fn put(&self, out: &mut [u8]);
+    /// Reads it from as many bytes; all of these are some value.
+    fn take(bytes: &[u8]) -> Self;
+}
+
+macro_rules! integers {
+    ($($t:ty)*) => {$(
+        impl Value for $t {
+            const BYTES: usize = std::mem::size_of::<$t>();
+            fn put(&self, out: &mut [u8]) {
+                out.copy_from_slice(&self.to_le_bytes());
+            }
+            fn take(bytes: &[u8]) -> $t {
+                let mut own = [0; std::mem::size_of::<$t>()];
+                own.copy_from_slice(bytes);
+                <$t>::from_le_bytes(own)
+            }
+        }
+    )*};
+}
+
+integers!(u8 u16 u32 u64 i8 i16 i32 i64);
+
+impl<T: Value, const N: usize> Value for [T; N] {
+    const BYTES: usize = T::BYTES * N;
+    fn put(&self, out: &mut [u8]) {
+        for (n, value) in self.iter().enumerate() {
+            value.put(&mut out[n * T::BYTES..][..T::BYTES]);
+        }
+    }
+    fn take(bytes: &[u8]) -> [T; N] {
+        std::array::from_fn(|n| T::take(&bytes[n * T::BYTES..][..T::BYTES]))
+    }
+}
+
+/// A pointer to a value of a pool: its offset there, which is the same wherever the pool lies. 0 is none.
+pub struct Ptr<T> {
+    offset: u64,
+    what: PhantomData<fn() -> T>,
+}
+
+impl<T> Ptr<T> {
+    /// No value.
+    pub const NULL: Ptr<T> = Ptr::at(0);
+
+    /// What stands at an offset.
+    pub const fn at(offset: u64) -> Ptr<T> {
+        Ptr {
+            offset,
+            what: PhantomData,
+        }
+    }
+
+    /// The offset in the pool.
+    pub const fn offset(self) -> u64 {
+        self.offset
+    }
+
+    /// True when it points to nothing.
+    pub const fn is_null(self) -> bool {
+        self.offset == 0
+    }
+
+    /// A part of the value, so many bytes from its start.
+    pub const fn part<U>(self, at: usize) -> Ptr<U> {
+        Ptr::at(self.offset.wrapping_add(at as u64))
+    }
+}
+
+impl<T: Value, const N: usize> Ptr<[T; N]> {
+    /// An element of an array.
+    pub const fn element(self, n: usize) -> Ptr<T> {
+        self.part(n * T::BYTES)
+    }
+}
+
+impl<T> Value for Ptr<T> {
+    const BYTES: usize = 8;
+    fn put(&self, out: &mut [u8]) {
+        self.offset.put(out);
+    }
+    fn take(bytes: &[u8]) -> Ptr<T> {
+        Ptr::at(u64::take(bytes))
+    }
+}
+
+impl<T> Clone for Ptr<T> {
+    fn clone(&self) -> Ptr<T> {
+        *self
+    }
+}
+
+impl<T> Copy for Ptr<T> {}
+
+impl<T> PartialEq for Ptr<T> {
+    fn eq(&self, other: &Ptr<T>) -> bool {
+        self.offset == other.offset
+    }
+}
+
+impl<T> Eq for Ptr<T> {}
+
+impl<T> fmt::Debug for Ptr<T> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "Ptr({:#x})", self.offset)
+    }
+}
+
+/// A structure of values, one behind the other; for each field a function that points from a structure to it.
+///
+/// ```
+/// pm::record! {
+///     /// A point.
+///     #[derive(Clone, Debug, PartialEq)]
+///     pub struct Point {
+///         /// Across.
+///         pub x: u32,
+///         /// Up.
+///         pub y: u32,
+///     }
+/// }
+/// let point: pm::Ptr<Point> = pm::Ptr::at(4096);
+/// assert_eq!(Point::y(point).offset(), 4100);
+/// ```
+#[macro_export]
+macro_rules! record {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident {
+        $($(#[$fmeta:meta])* $fvis:vis $field:ident: $type:ty,)*
+    }) => {
+        $(#[$meta])*
+        $vis struct $name {
+            $($(#[$fmeta])* $fvis $field: $type,)*
+        }
+
+        impl $crate::Value for $name {
+            const BYTES: usize = 0 $(+ <$type as $crate::Value>::BYTES)*;
+            fn put(&self, out: &mut [u8]) {
+                let rest = out;
+                $(let (part, rest) = rest.split_at_mut(<$type as $crate::Value>::BYTES);
+                  $crate::Value::put(&self.$field, part);)*
+                let _ = rest;
+            }
+            fn take(bytes: &[u8]) -> $name {
+                let rest = bytes;
+                $(let (part, rest) = rest.split_at(<$type as $crate::Value>::BYTES);
+                  let $field = $crate::Value::take(part);)*
+                let _ = rest;
+                $name { $($field,)* }
+            }
+        }
+
+        $crate::record!(@fields $name (0) $($(#[$fmeta])* $fvis $field: $type,)*);
+    };
+    (@fields $name:ident ($at:expr)) => {};
+    (@fields $name:ident ($at:expr) $(#[$fmeta:meta])* $fvis:vis $field:ident: $type:ty, $($rest:tt)*) => {
+        #[allow(dead_code)]
+        impl $name {
+            $(#[$fmeta])*
+            $fvis const fn $field(whole: $crate::Ptr<$name>) -> $crate::Ptr<$type> {
+                whole.part($at)
+            }
+        }
+        $crate::record!(@fields $name ($at + <$type as $crate::Value>::BYTES) $($rest)*);
+    };
+}

@@ -1,0 +1,106 @@
+//! Hosts with one device for the tests.
+#![allow(dead_code)]
+
+pub mod double;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use design::{Design, HostProfile};
+use double::{Double, Image, Journal};
+use fast::FastDevice;
+use host::{Machine, Shared};
+use pm::{Engine, Options};
+use sim::{Bar, HostConfig, LinkConfig, Media, System, Time};
+
+/// Bytes of the double's window.
+pub const WINDOW: u64 = 8 << 20;
+/// Where its command page is.
+pub const PAGE: u64 = 0x4_0000;
+
+pub struct Bench {
+    pub shared: Shared,
+    /// What the double holds.
+    pub image: Image,
+    pub journal: Journal,
+    pub engine: Arc<Engine>,
+}
+
+impl Bench {
+    /// A host whose device holds this.
+    pub fn new(bytes: Vec<u8>) -> Bench {
+        let profile = HostProfile::find("nearpm").unwrap();
+        let (host, link) = profile.attached(&HostConfig::default(), &LinkConfig::default());
+        let mut system = System::new(&host).unwrap();
+        let window = bytes.len() as u64;
+        let device = Double::new(bytes, Time::ns(105));
+        let (image, journal) = (device.image.clone(), device.journal.clone());
+        let windows = [(Bar::Pm, window), (Bar::Control, 1 << 20)];
+        system
+            .add_device(Box::new(device), &link, &windows)
+            .unwrap();
+        Bench {
+            shared: Shared::new(Machine::new(system, &profile)),
+            image,
+            journal,
+            engine: Arc::new(Engine::new(0, PAGE)),
+        }
+    }
+
+    pub fn empty() -> Bench {
+        Bench::sized(WINDOW)
+    }
+
+    pub fn sized(bytes: u64) -> Bench {
+        // Not zeros: nothing may depend on what stood there.
+        Bench::new(vec![0xA5; bytes as usize])
+    }
+
+    /// The same host with the default device on the fast engine, with media of so many bytes.
+    pub fn fast(bytes: u64) -> Bench {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let design = Design::find(&root, "default").unwrap();
+        let text = format!("[media]\nbytes = {bytes}\n[cpu]\nprofile = \"nearpm\"\n");
+        let design = design.with_values(&text).unwrap();
+        let media = Media::memory(bytes).unwrap();
+        let device = FastDevice::new(fast::Config::of(&design, &root).unwrap(), media).unwrap();
+        let (host, link) = design.attached().unwrap();
+        let mut system = System::new(&host).unwrap();
+        let windows = [
+            (Bar::Nvme, 64 << 10),
+            (Bar::Pm, design.window_bytes()),
+            (Bar::Control, 1 << 20),
+        ];
+        system
+            .add_device(Box::new(device), &link, &windows)
+            .unwrap();
+        let profile = design.cpu.host().unwrap();
+        Bench {
+            shared: Shared::new(Machine::new(system, &profile)),
+            image: Image::default(),
+            journal: Journal::default(),
+            engine: Arc::new(Engine::new(0, PAGE)),
+        }
+    }
+
+    pub fn options(&self, offloaded: bool) -> Options {
+        match offloaded {
+            true => Options::offloaded(&self.engine),
+            false => Options::default(),
+        }
+    }
+
+    /// The power is back.
+    pub fn restart(&self) {
+        self.shared.with(|machine| machine.restart());
+        self.engine.restart();
+    }
+
+    pub fn now(&self) -> Time {
+        self.shared.with(|machine| machine.system().now())
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        self.image.lock().unwrap().clone()
+    }
+}

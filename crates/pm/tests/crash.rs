@@ -1,0 +1,525 @@
+//! Losses of power: at every persist point of a run, and at random times, with recovery, and recovery of that.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use common::Bench;
+use host::{Cpu, Cut, Program};
+use pm::btree::Tree;
+use pm::{Error, Layout, Mechanism, Options, Pool, Ptr, Thread};
+use sim::{Random, Time};
+
+const PLACE: u64 = 4096;
+const WINDOW: u64 = 2 << 20;
+const BYTES: u64 = WINDOW - PLACE;
+const NAME: &str = "crash";
+
+type Model = BTreeMap<u64, u64>;
+
+/// What a run's transactions were to do: what the tree holds after each, and when it was known to be there.
+#[derive(Clone, Default)]
+struct Oracle {
+    /// After n transactions: the first element of each value by its key.
+    states: Vec<Model>,
+    /// When transaction n had returned.
+    ends: Vec<Time>,
+}
+
+#[derive(Clone, Copy)]
+struct Case {
+    mechanism: Mechanism,
+    offloaded: bool,
+    snapshots: bool,
+    seed: u64,
+    transactions: usize,
+    /// On the fast engine, else on the double.
+    fast: bool,
+}
+
+impl Case {
+    fn options(&self, bench: &Bench) -> Options {
+        Options {
+            snapshots: self.snapshots,
+            ..bench.options(self.offloaded)
+        }
+    }
+}
+
+fn layout(mechanism: Mechanism) -> Layout {
+    Layout {
+        threads: 2,
+        log_bytes: 128 << 10,
+        spare_pages: 24,
+        ..Layout::new(NAME).with(mechanism)
+    }
+}
+
+/// A pool with an empty tree.
+fn prepare(case: &Case) -> (Bench, Pool, Tree) {
+    let bench = match case.fast {
+        true => Bench::fast(WINDOW),
+        false => Bench::sized(WINDOW),
+    };
+    let cpu = bench.shared.cpu(0);
+    let layout = layout(case.mechanism);
+    let pool = Pool::create(&cpu, 0, PLACE, BYTES, &layout, &case.options(&bench)).unwrap();
+    let mut thread = pool.thread(&cpu).unwrap();
+    let tree = thread
+        .run(|tx| {
+            let tree = Tree::create(tx)?;
+            tx.set_root(tree.root())?;
+            Ok::<_, Error>(tree)
+        })
+        .unwrap();
+    drop(thread);
+    (bench, pool, tree)
+}
+
+/// One transaction: some keys come, some go, some values change in place.
+fn transaction(
+    thread: &mut Thread,
+    tree: Tree,
+    model: &Model,
+    random: &mut Random,
+    aborts: bool,
+) -> Result<Option<Model>, Error> {
+    let mut next = model.clone();
+    let abort = random.below(5) == 0 && aborts;
+    let done = thread.run(|tx| {
+        for _ in 0..1 + random.below(3) {
+            let key = random.below(20);
+            let number = random.next();
+            match (tree.get(tx, key)?, random.below(3)) {
+                (Some(old), 0) => {
+                    tree.remove(tx, key)?;
+                    tx.free(Ptr::<u8>::at(old))?;
+                    next.remove(&key);
+                }
+                (Some(old), _) => {
+                    // In place, a piece of it.
+                    let at: Ptr<[u64; 8]> = Ptr::at(old);
+                    tx.set(at.element(0), &number)?;
+                    tx.set(at.element(7), &!number)?;
+                    next.insert(key, number);
+                }
+                (None, _) => {
+                    let mut value = [number; 8];
+                    value[7] = !number;
+                    // Of several classes, and large ones.
+                    let bytes = [64, 64, 64, 700, 5000, 70_000][random.below(6) as usize];
+                    let at = tx.alloc_bytes(bytes)?.part(0);
+                    tx.set(at, &value)?;
+                    tree.insert(tx, key, at.offset())?;
+                    next.insert(key, number);
+                }
+            }
+        }
+        match abort {
+            true => Err(Error::Aborted),
+            false => Ok(()),
+        }
+    });
+    match done {
+        Ok(()) => Ok(Some(next)),
+        Err(Error::Aborted) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Runs a case's transactions until they end or the power fails.
+fn run(case: &Case, bench: &Bench, cpu: &Cpu, pool: &Pool, tree: Tree) -> Oracle {
+    let mut oracle = Oracle {
+        states: vec![Model::new()],
+        ends: vec![bench.now()],
+    };
+    let mut random = Random::new(case.seed);
+    let Ok(mut thread) = pool.thread(cpu) else {
+        return oracle;
+    };
+    while oracle.states.len() <= case.transactions {
+        let model = oracle.states.last().cloned().unwrap_or_default();
+        // Without snapshots nothing can be aborted.
+        let aborts = case.snapshots;
+        match transaction(&mut thread, tree, &model, &mut random, aborts) {
+            Ok(Some(next)) => {
+                oracle.states.push(next);
+                oracle.ends.push(cpu.now());
+            }
+            Ok(None) => {}
+            Err(Error::Host(_)) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    oracle
+}
+
+/// Opens what a crash has left, and says which state it is, or what is wrong with it.
+fn inspect(cpu: &Cpu, options: &Options) -> Result<Model, String> {
+    let text = |error: Error| error.to_string();
+    let pool = Pool::open(cpu, 0, PLACE, NAME, options).map_err(text)?;
+    let mut thread = pool.thread(cpu).map_err(text)?;
+    let tree = Tree::at(thread.root().map_err(text)?);
+    let mut all = tree.check(&mut thread).map_err(text)?;
+    let mut model = Model::new();
+    for item in tree.items(&mut thread).map_err(text)? {
+        let value: [u64; 8] = thread.get(Ptr::at(item.value)).map_err(text)?;
+        if value[7] != !value[0] {
+            return Err(format!("the value of {} is torn", item.key));
+        }
+        all.push(item.value);
+        model.insert(item.key, value[0]);
+    }
+    all.sort_unstable();
+    let found: Vec<u64> = pool
+        .check(cpu)
+        .map_err(text)?
+        .objects
+        .into_iter()
+        .map(|object| object.0)
+        .collect();
+    if found != all {
+        return Err(format!("objects {found:x?} are taken, not {all:x?}"));
+    }
+    // And on it goes.
+    thread
+        .run(|tx| {
+            let value = tx.create(&[1u64, 1, 1, 1, 1, 1, 1, !1])?;
+            tree.insert(tx, 1000, value.offset())
+        })
+        .map_err(text)?;
+    match tree.get(&mut thread, 1000) {
+        Ok(Some(_)) => Ok(model),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+/// What is wrong with a state that was found at a time.
+fn violation(oracle: &Oracle, at: Time, found: &Result<Model, String>) -> Option<String> {
+    let found = match found {
+        Ok(model) => model,
+        Err(text) => return Some(text.clone()),
+    };
+    let done = oracle.ends.iter().filter(|end| **end <= at).count() - 1;
+    let next = (done + 1).min(oracle.states.len() - 1);
+    let fits = oracle.states[done..=next].contains(found);
+    (!fits).then(|| format!("it is neither what {done} transactions have left, nor one more"))
+}
+
+/// Of the stores that no load was behind any are lost: of each line the last so many, as drawn.
+fn scattered(image: &[u8], since: &[(Time, u64, Vec<u8>)], random: &mut Random) -> Vec<u8> {
+    let mut left = BTreeMap::new();
+    for (_, offset, _) in since {
+        *left.entry(offset / 64).or_insert(0) += 1;
+    }
+    left.values_mut()
+        .for_each(|count| *count = random.below(*count + 1));
+    let mut out = image.to_vec();
+    for (_, offset, data) in since {
+        let left = left.get_mut(&(offset / 64)).unwrap();
+        if *left > 0 {
+            *left -= 1;
+            out[*offset as usize..*offset as usize + data.len()].copy_from_slice(data);
+        }
+    }
+    out
+}
+
+/// All states that the memory had in a run: what power cuts at every persist point leave, when stores are persistent in their order. Where
+/// the CPU does all of it, also states in which they are not.
+fn every_point(case: Case, stride: usize, mut see: impl FnMut(Option<String>)) {
+    let (bench, pool, tree) = prepare(&case);
+    let cpu = bench.shared.cpu(0);
+    // As it was when a load came last.
+    let mut image = bench.bytes();
+    let mut since: Vec<(Time, u64, Vec<u8>)> = Vec::new();
+    *bench.journal.lock().unwrap() = Some(Vec::new());
+    let oracle = run(&case, &bench, &cpu, &pool, tree);
+    assert_eq!(oracle.states.len(), case.transactions + 1);
+    let journal = bench.journal.lock().unwrap().take().unwrap();
+    let mut random = Random::new(case.seed);
+    let write = |image: &mut [u8], at: u64, data: &[u8]| {
+        image[at as usize..at as usize + data.len()].copy_from_slice(data);
+    };
+    for (n, event) in journal.into_iter().enumerate() {
+        let at = event.0;
+        // Before this one.
+        let changed = n == 0 || !since.is_empty();
+        if changed && n % stride == case.seed as usize % stride {
+            let mut in_order = image.clone();
+            since.iter().for_each(|e| write(&mut in_order, e.1, &e.2));
+            let mut images = vec![in_order];
+            if !case.offloaded {
+                images.push(scattered(&image, &since, &mut random));
+            }
+            for image in images {
+                let other = Bench::new(image);
+                let options = Options {
+                    engine: None,
+                    snapshots: true,
+                    ..case.options(&other)
+                };
+                let found = inspect(&other.shared.cpu(0), &options);
+                let why = violation(&oracle, Time(at.0 - 1), &found);
+                see(why.map(|why| format!("before write {n} at {at}: {why}")));
+            }
+        }
+        match event.2.is_empty() {
+            true => since.drain(..).for_each(|e| write(&mut image, e.1, &e.2)),
+            false => since.push(event),
+        }
+    }
+}
+
+fn cases(seed: u64, transactions: usize) -> impl Iterator<Item = Case> {
+    let sides = Mechanism::ALL
+        .into_iter()
+        .flat_map(|mechanism| [false, true].map(|offloaded| (mechanism, offloaded)));
+    sides.map(move |(mechanism, offloaded)| Case {
+        mechanism,
+        offloaded,
+        snapshots: true,
+        seed,
+        transactions,
+        fast: false,
+    })
+}
+
+/// The engine's commands are whole in this double, which does each at once; within them it is up to the engine's own tests.
+#[test]
+fn a_crash_at_every_persist_point_leaves_n_or_one_more() {
+    for case in cases(1, 12) {
+        let mut count = 0;
+        every_point(
+            case,
+            1 + 2 * usize::from(case.mechanism.is_paged()),
+            |why| {
+                count += 1;
+                let (mechanism, offloaded) = (case.mechanism, case.offloaded);
+                assert_eq!(why, None, "{mechanism:?}, offloaded: {offloaded}");
+            },
+        );
+        println!(
+            "{:?}, offloaded: {}: {count} points",
+            case.mechanism, case.offloaded
+        );
+        assert!(count > 20, "{count}");
+    }
+}
+
+#[test]
+fn without_snapshots_crashes_break_it() {
+    for case in cases(1, 12) {
+        let case = Case {
+            snapshots: false,
+            ..case
+        };
+        let (mut count, mut broken) = (0, 0);
+        every_point(case, 1, |why| {
+            count += 1;
+            broken += usize::from(why.is_some());
+        });
+        let (mechanism, offloaded) = (case.mechanism, case.offloaded);
+        println!("{mechanism:?}, offloaded: {offloaded}: {broken} of {count} broken");
+        assert!(
+            broken > 10,
+            "{mechanism:?}, offloaded: {offloaded}: {broken}"
+        );
+    }
+}
+
+/// Cuts the power of a run at random times, recovers on the same host, cuts the power of the recovery, and recovers again.
+fn any_time(case: Case, cuts: usize) {
+    let (begin, end, all) = {
+        let (bench, pool, tree) = prepare(&case);
+        let begin = bench.now();
+        let all = run(&case, &bench, &bench.shared.cpu(0), &pool, tree);
+        (begin, bench.now(), all.states)
+    };
+    let mut random = Random::new(case.seed);
+    for n in 0..cuts {
+        let (bench, pool, tree) = prepare(&case);
+        assert_eq!(bench.now(), begin);
+        let at = Time(begin.0 + 1 + random.below(end.0 - begin.0));
+        bench.shared.with(|m| m.cut_at(Some(at)));
+        let cpu = bench.shared.cpu(0);
+        let mut oracle = run(&case, &bench, &cpu, &pool, tree);
+        // The transaction that was cut off would have been the same.
+        oracle.states.clone_from(&all);
+        let cut = [Cut::All, Cut::Host][n % 2];
+        bench.shared.with(|m| m.crash(cut)).unwrap();
+        bench.restart();
+        let options = |n: usize| Options {
+            engine_recovers: n % 4 < 2,
+            ..case.options(&bench)
+        };
+        // The power fails while it recovers.
+        for again in 0..2 {
+            let now = bench.now();
+            let at = Time(now.0 + 1 + random.below(60_000_000));
+            bench.shared.with(|m| m.cut_at(Some(at)));
+            let opened = Pool::open(&cpu, 0, PLACE, NAME, &options(n + again));
+            let cut_off = matches!(opened, Err(Error::Host(_)));
+            assert!(opened.is_ok() || cut_off, "{:?}", opened.err());
+            drop(opened);
+            bench.shared.with(|m| m.crash(Cut::All)).unwrap();
+            bench.restart();
+        }
+        let found = inspect(&cpu, &options(n));
+        let why = violation(&oracle, at, &found);
+        let (mechanism, offloaded) = (case.mechanism, case.offloaded);
+        assert_eq!(
+            why, None,
+            "{mechanism:?}, offloaded: {offloaded}, cut {n} at {at}"
+        );
+    }
+}
+
+#[test]
+fn a_crash_at_any_time_and_one_of_its_recovery_leave_n_or_one_more() {
+    cases(2, 10).for_each(|case| any_time(case, 24));
+}
+
+#[test]
+fn so_do_crashes_of_the_fast_engine() {
+    for case in cases(4, 8).filter(|case| !case.offloaded) {
+        any_time(Case { fast: true, ..case }, 10);
+    }
+}
+
+/// Two threads on trees of their own, and a crash: each of them is at n or one more.
+#[test]
+fn threads_are_recovered_each_to_its_own_last_transaction() {
+    for case in cases(3, 8) {
+        let mut random = Random::new(9);
+        let mut whole: Option<(Time, BTreeMap<usize, Oracle>)> = None;
+        for n in 0..12 {
+            let (bench, pool, tree) = prepare(&case);
+            let cpu = bench.shared.cpu(0);
+            let mut thread = pool.thread(&cpu).unwrap();
+            let other = thread.run(Tree::create).unwrap();
+            drop(thread);
+            let begin = bench.now();
+            let at = whole
+                .as_ref()
+                .map(|(end, _)| Time(begin.0 + 1 + random.below(end.0 - begin.0)));
+            bench.shared.with(|m| m.cut_at(at));
+            let oracles = Mutex::new(BTreeMap::new());
+            let programs = [tree, other]
+                .into_iter()
+                .enumerate()
+                .map(|(n, tree)| {
+                    let (bench, pool, oracles) = (&bench, &pool, &oracles);
+                    let case = Case {
+                        seed: case.seed + n as u64,
+                        ..case
+                    };
+                    let work: Program<'_, ()> = Box::new(move |cpu| {
+                        let oracle = run(&case, bench, cpu, pool, tree);
+                        oracles.lock().unwrap().insert(n, oracle);
+                    });
+                    (n, work)
+                })
+                .collect();
+            bench.shared.run(programs).unwrap();
+            let oracles = oracles.into_inner().unwrap();
+            let (Some(at), Some((_, all))) = (at, &whole) else {
+                whole = Some((bench.now(), oracles));
+                continue;
+            };
+            let cut = [Cut::All, Cut::Host][n % 2];
+            bench.shared.with(|m| m.crash(cut)).unwrap();
+            bench.restart();
+            // The tree at the root; the other one is looked at by itself.
+            let options = case.options(&bench);
+            let pool = Pool::open(&cpu, 0, PLACE, NAME, &options).unwrap();
+            let mut thread = pool.thread(&cpu).unwrap();
+            let mut taken = Vec::new();
+            for (n, tree) in [tree, other].into_iter().enumerate() {
+                taken.extend(tree.check(&mut thread).unwrap());
+                let mut model = Model::new();
+                for item in tree.items(&mut thread).unwrap() {
+                    let value: [u64; 8] = thread.get(Ptr::at(item.value)).unwrap();
+                    assert_eq!(value[7], !value[0]);
+                    taken.push(item.value);
+                    model.insert(item.key, value[0]);
+                }
+                let oracle = Oracle {
+                    states: all[&n].states.clone(),
+                    ..oracles[&n].clone()
+                };
+                let why = violation(&oracle, at, &Ok(model));
+                let (mechanism, offloaded) = (case.mechanism, case.offloaded);
+                assert_eq!(
+                    why, None,
+                    "{mechanism:?}, offloaded: {offloaded}, cut at {at}"
+                );
+            }
+            taken.sort_unstable();
+            let objects = pool.check(&cpu).unwrap().objects;
+            assert_eq!(objects.into_iter().map(|o| o.0).collect::<Vec<_>>(), taken);
+        }
+    }
+}
+
+/// A pool that grows has its old size or its new one, and what it had.
+#[test]
+fn a_crash_while_a_pool_is_made_or_grows_leaves_all_or_nothing_of_that() {
+    let bench = Bench::sized(8 << 20);
+    let cpu = bench.shared.cpu(0);
+    let record = || {
+        let begin = bench.bytes();
+        *bench.journal.lock().unwrap() = Some(Vec::new());
+        begin
+    };
+    let each = |begin: Vec<u8>, see: &mut dyn FnMut(&Bench)| {
+        let journal = bench.journal.lock().unwrap().take().unwrap();
+        let mut image = begin;
+        for (n, (_, offset, data)) in journal.iter().enumerate() {
+            let near = n < 8 || n + 8 > journal.len();
+            if near || n % 101 == 0 {
+                see(&Bench::new(image.clone()));
+            }
+            image[*offset as usize..*offset as usize + data.len()].copy_from_slice(data);
+        }
+        see(&Bench::new(image));
+    };
+    let open =
+        |bench: &Bench| Pool::open(&bench.shared.cpu(0), 0, PLACE, NAME, &Options::default());
+    let layout = layout(Mechanism::Undo);
+    let options = Options::default();
+    // In place of an older one, whose object is gone as soon as the new pool is there.
+    let old = Layout::new(NAME);
+    let pool = Pool::create(&cpu, 0, PLACE, BYTES, &old, &options).unwrap();
+    let mut thread = pool.thread(&cpu).unwrap();
+    thread.run(|tx| tx.create(&5u64)).unwrap();
+    drop(thread);
+    let begin = record();
+    let pool = Pool::create(&cpu, 0, PLACE, BYTES, &layout, &options).unwrap();
+    let mut states = [0; 3];
+    each(begin, &mut |bench| match open(bench) {
+        Ok(pool) => {
+            let objects = pool.check(&bench.shared.cpu(0)).unwrap().objects;
+            assert_eq!(objects.is_empty(), pool.layout() == layout);
+            states[objects.len()] += 1;
+        }
+        Err(Error::NoPool(_)) => states[2] += 1,
+        Err(error) => panic!("{error}"),
+    });
+    assert!(states.iter().all(|n| *n > 0), "{states:?}");
+
+    let mut thread = pool.thread(&cpu).unwrap();
+    let at = thread.run(|tx| tx.create(&7u64)).unwrap();
+    drop(thread);
+    let begin = record();
+    pool.resize(&cpu, 7 << 20).unwrap();
+    let mut sizes = BTreeMap::new();
+    each(begin, &mut |bench| {
+        let cpu = bench.shared.cpu(0);
+        let pool = open(bench).unwrap();
+        *sizes.entry(pool.check(&cpu).unwrap().bytes).or_insert(0) += 1;
+        assert_eq!(pool.thread(&cpu).unwrap().get(at), Ok(7));
+    });
+    assert_eq!(sizes.keys().copied().collect::<Vec<_>>(), [BYTES, 7 << 20]);
+}

@@ -1,0 +1,570 @@
+//! Pools and transactions without losses of power: what is allowed, what is told, and random programs against a map.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{Bench, WINDOW};
+use host::{Cpu, Program};
+use pm::btree::Tree;
+use pm::{Error, Layout, Lock, Mechanism, Options, Pool, Ptr, Thread};
+use sim::{Random, Time};
+
+const PLACE: u64 = 64 << 10;
+const BYTES: u64 = 3 << 20;
+const SIDES: [bool; 2] = [false, true];
+
+fn layout(mechanism: Mechanism) -> Layout {
+    Layout::new("test").with(mechanism)
+}
+
+fn create(bench: &Bench, cpu: &Cpu, mechanism: Mechanism, offloaded: bool) -> Pool {
+    let options = bench.options(offloaded);
+    Pool::create(cpu, 0, PLACE, BYTES, &layout(mechanism), &options).unwrap()
+}
+
+/// On each mechanism, by the CPU and by the engine.
+fn each(work: impl Fn(&Bench, &Cpu, &Pool, Mechanism, bool)) {
+    for mechanism in Mechanism::ALL {
+        for offloaded in SIDES {
+            println!("{mechanism:?}, offloaded: {offloaded}");
+            let bench = Bench::empty();
+            let cpu = bench.shared.cpu(0);
+            let pool = create(&bench, &cpu, mechanism, offloaded);
+            work(&bench, &cpu, &pool, mechanism, offloaded);
+        }
+    }
+}
+
+#[test]
+fn a_pool_is_opened_as_what_it_is_and_nothing_else() {
+    let bench = Bench::empty();
+    let cpu = bench.shared.cpu(0);
+    let options = Options::default();
+    let open = |place, name: &str| Pool::open(&cpu, 0, place, name, &options).err();
+    assert!(matches!(open(PLACE, "test"), Some(Error::NoPool(_))));
+    let pool = create(&bench, &cpu, Mechanism::Undo, false);
+    assert_eq!(
+        (pool.bytes(), pool.layout()),
+        (BYTES, layout(Mechanism::Undo))
+    );
+    assert_eq!(open(PLACE, "test"), None);
+    let text = open(PLACE, "others").unwrap().to_string();
+    assert_eq!(text, "the pool holds `test`, not `others`");
+    let text = open(PLACE + 64, "test").unwrap().to_string();
+    assert_eq!(text, "a pool at 0x10040: allowed are multiples of 4096");
+    assert!(matches!(open(WINDOW, "test"), Some(Error::Invalid(_))));
+    let beyond = Pool::create(&cpu, 0, PLACE, WINDOW, &layout(Mechanism::Undo), &options);
+    assert!(matches!(beyond.err(), Some(Error::Invalid(_))));
+    // Each damage of what stands at the start of the pool is told.
+    for at in [0u64, 8, 12, 16, 47, 60, 64, 100, 124, 4096, 4104, 4156] {
+        bench.image.lock().unwrap()[(PLACE + at) as usize] ^= 4;
+        let error = open(PLACE, "test").unwrap_or_else(|| panic!("byte {at}"));
+        assert!(
+            matches!(error, Error::NoPool(_) | Error::Corrupt(_)),
+            "{error}"
+        );
+        assert!(!error.to_string().contains('\n'));
+        bench.image.lock().unwrap()[(PLACE + at) as usize] ^= 4;
+    }
+    assert_eq!(open(PLACE, "test"), None);
+}
+
+#[test]
+fn what_is_committed_is_there_and_what_is_aborted_is_not() {
+    each(|bench, cpu, pool, mechanism, offloaded| {
+        let mut thread = pool.thread(cpu).unwrap();
+        let at = thread
+            .run(|tx| {
+                let at = tx.create(&[1u64; 20])?;
+                tx.set_root(at)?;
+                Ok::<_, Error>(at)
+            })
+            .unwrap();
+        let failed = thread.run(|tx| {
+            tx.set(at.element(3), &7)?;
+            assert_eq!(tx.get(at.element(3))?, 7);
+            let other = tx.create(&5u64)?;
+            tx.set_root(other)?;
+            tx.free(at)?;
+            Err::<(), _>(Error::Invalid("no".into()))
+        });
+        assert_eq!(failed, Err(Error::Invalid("no".into())));
+        assert_eq!(thread.get(at).unwrap(), [1; 20]);
+        assert_eq!(thread.root::<[u64; 20]>().unwrap(), at);
+        thread
+            .run(|tx| {
+                tx.set(at.element(3), &8)?;
+                tx.set(at.element(4), &9)
+            })
+            .unwrap();
+        let counts = thread.counts();
+        assert_eq!((counts.transactions, counts.aborts), (2, 1));
+        assert!(counts.time > counts.consistency && counts.consistency > Time::ZERO);
+        assert_eq!(counts.commands > 0, offloaded);
+        thread.finish().unwrap();
+        drop(thread);
+        assert_eq!(pool.check(cpu).unwrap().objects.len(), 1);
+        // In another life.
+        let other = Bench::new(bench.bytes());
+        let cpu = other.shared.cpu(0);
+        let options = other.options(!offloaded);
+        let pool = Pool::open(&cpu, 0, PLACE, "test", &options).unwrap();
+        let mut thread = pool.thread(&cpu).unwrap();
+        let mut want = [1; 20];
+        (want[3], want[4]) = (8, 9);
+        assert_eq!(thread.get(at).unwrap(), want, "{mechanism:?}");
+    });
+}
+
+/// A transaction that stores 8 bytes, and one that also allocates an object: fences, `sfence`s before commands, lines, records, commands.
+#[test]
+fn a_transaction_costs_no_more_than_it_has_to() {
+    each(|_, cpu, pool, mechanism, offloaded| {
+        let mut thread = pool.thread(cpu).unwrap();
+        let at = thread.run(|tx| tx.create(&[0u64; 8])).unwrap();
+        let mut cost = |allocate: bool| {
+            let before = thread.counts();
+            thread
+                .run(|tx| {
+                    if allocate {
+                        tx.create(&[0u64; 8])?;
+                    }
+                    tx.set(at, &[1; 8])
+                })
+                .unwrap();
+            let now = thread.counts();
+            (
+                now.fences - before.fences,
+                now.orders - before.orders,
+                now.lines - before.lines,
+                now.records - before.records,
+                now.commands - before.commands,
+            )
+        };
+        let (small, more) = match (mechanism, offloaded) {
+            // Records, data, descriptor.
+            (Mechanism::Undo, false) => ((3, 0, 2, 1, 0), (3, 0, 4, 2, 0)),
+            (Mechanism::Undo, true) => ((1, 1, 1, 1, 2), (1, 1, 3, 2, 3)),
+            // Records, descriptor, data, descriptor.
+            (Mechanism::Redo, false) => ((4, 0, 3, 1, 0), (4, 0, 5, 2, 0)),
+            (Mechanism::Redo, true) => ((1, 1, 0, 1, 4), (1, 1, 1, 2, 6)),
+            (Mechanism::Checkpoint, false) => ((3, 0, 2, 1, 0), (3, 0, 4, 2, 0)),
+            (Mechanism::Checkpoint, true) => ((1, 1, 1, 1, 2), (1, 1, 3, 2, 3)),
+            // Copy and data, then the table; two pages take records and a descriptor.
+            (Mechanism::Shadow, false) => ((2, 0, 2, 0, 0), (3, 0, 6, 2, 0)),
+            (Mechanism::Shadow, true) => ((1, 1, 1, 0, 2), (1, 2, 3, 2, 7)),
+        };
+        assert_eq!(
+            (cost(false), cost(true)),
+            (small, more),
+            "{mechanism:?}, offloaded: {offloaded}"
+        );
+    });
+}
+
+#[test]
+fn what_programs_have_no_business_with_is_refused() {
+    each(|_, cpu, pool, _, _| {
+        let mut thread = pool.thread(cpu).unwrap();
+        let null = thread.run(|tx| tx.get(Ptr::<u64>::NULL)).unwrap_err();
+        assert!(
+            null.to_string().starts_with("8 bytes at 0x0: allowed are"),
+            "{null}"
+        );
+        let at = thread.run(|tx| tx.create(&1u64)).unwrap();
+        for wrong in [BYTES - 4, u64::MAX - 3, 4096, 64, at.offset() - (64 << 10)] {
+            let error = thread.run(|tx| tx.write(wrong, &[1; 8])).unwrap_err();
+            assert!(matches!(error, Error::Invalid(_)), "{wrong:#x}: {error}");
+            assert!(thread.read(wrong, &mut [0; 8]).is_err());
+        }
+        for wrong in [at.part::<u64>(8), at.part(64), Ptr::NULL, Ptr::at(u64::MAX)] {
+            let error = thread.run(|tx| tx.free(wrong)).unwrap_err();
+            assert!(error.to_string().contains("no object"), "{error}");
+        }
+        let twice = thread.run(|tx| {
+            tx.free(at)?;
+            tx.free(at)
+        });
+        assert!(twice.is_err());
+        thread.run(|tx| tx.free(at)).unwrap();
+        assert!(thread.run(|tx| tx.free(at)).is_err());
+        let error = thread.run(|tx| tx.alloc_bytes(0)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "an object of 0 bytes: allowed are 1 to 4128768"
+        );
+        assert!(thread.run(|tx| tx.alloc_bytes(u64::MAX)).is_err());
+        let error = thread.run(|tx| tx.alloc_bytes(4_128_768)).map(|_| ());
+        assert!(error.is_ok() || matches!(error, Err(Error::Full(_))));
+        drop(thread);
+        pool.check(cpu).unwrap();
+    });
+}
+
+#[test]
+fn what_has_no_room_is_told_and_undone() {
+    each(|_, cpu, pool, mechanism, _| {
+        let mut thread = pool.thread(cpu).unwrap();
+        let big = thread.run(|tx| tx.alloc_bytes(1 << 20)).unwrap();
+        thread.run(|tx| tx.write(big.offset(), &[3; 256])).unwrap();
+        // More than a log and the spare pages have room for.
+        let full = thread.run(|tx| {
+            for n in 0..100u64 {
+                tx.write(big.offset() + n * 8192, &[4; 4096])?;
+            }
+            Ok::<_, Error>(())
+        });
+        let error = full.expect_err("no room");
+        assert!(matches!(error, Error::Full(_)), "{mechanism:?}: {error}");
+        let mut out = [0; 256];
+        thread.read(big.offset(), &mut out).unwrap();
+        assert_eq!(out, [3; 256]);
+        let full = thread.run(|tx| {
+            loop {
+                tx.alloc_bytes(1 << 19)?;
+            }
+            #[allow(unreachable_code)]
+            Ok::<_, Error>(())
+        });
+        assert!(matches!(full, Err(Error::Full(_))));
+        thread.run(|tx| tx.free(big)).unwrap();
+        thread.finish().unwrap();
+        drop(thread);
+        assert_eq!(pool.check(cpu).unwrap().objects, []);
+    });
+}
+
+#[test]
+fn a_transaction_whose_nested_one_fails_is_aborted() {
+    each(|_, cpu, pool, _, _| {
+        let mut thread = pool.thread(cpu).unwrap();
+        let at = thread.run(|tx| tx.create(&1u64)).unwrap();
+        let done = thread.run(|tx| {
+            tx.set(at, &2)?;
+            tx.nested(|tx| tx.set(at, &3))?;
+            tx.get(at)
+        });
+        assert_eq!(done, Ok(3));
+        let done = thread.run(|tx| {
+            tx.set(at, &4)?;
+            let inner = tx.nested(|tx| {
+                tx.set(at, &5)?;
+                Err::<(), _>(Error::Invalid("inner".into()))
+            });
+            assert!(inner.is_err());
+            Ok::<_, Error>(())
+        });
+        assert_eq!(done, Err(Error::Aborted));
+        assert_eq!(thread.get(at), Ok(3));
+    });
+}
+
+#[test]
+fn a_pool_whose_transaction_panicked_has_to_be_opened_again() {
+    each(|bench, cpu, pool, _, offloaded| {
+        let mut thread = pool.thread(cpu).unwrap();
+        let at = thread.run(|tx| tx.create(&1u64)).unwrap();
+        let work = std::panic::AssertUnwindSafe(|| {
+            let mut thread = thread;
+            thread.run(|tx| {
+                tx.set(at, &2)?;
+                if tx.get(at)? == 2 {
+                    panic!("on purpose");
+                }
+                Ok::<_, Error>(())
+            })
+        });
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(|_| {}));
+        let panicked = std::panic::catch_unwind(work);
+        std::panic::set_hook(hook);
+        assert!(panicked.is_err());
+        let mut other = pool.thread(cpu).unwrap();
+        assert!(other.run(|tx| tx.set(at, &3)).is_err());
+        drop(other);
+        let options = bench.options(offloaded);
+        let pool = Pool::open(cpu, 0, PLACE, "test", &options).unwrap();
+        assert_eq!(pool.thread(cpu).unwrap().get(at), Ok(1));
+        pool.check(cpu).unwrap();
+    });
+}
+
+#[test]
+fn a_pool_grows_and_keeps_what_it_has() {
+    each(|bench, cpu, pool, mechanism, offloaded| {
+        let mut thread = pool.thread(cpu).unwrap();
+        let at = thread.run(|tx| tx.create(&77u64)).unwrap();
+        assert!(
+            pool.resize(cpu, BYTES + (1 << 20)).is_err(),
+            "a thread has it"
+        );
+        drop(thread);
+        assert!(pool.resize(cpu, BYTES - 4096).is_err());
+        assert!(pool.resize(cpu, BYTES + 1).is_err());
+        let grown = pool.resize(cpu, BYTES + (4 << 20));
+        if mechanism == Mechanism::Shadow {
+            assert!(grown.unwrap_err().to_string().contains("keeps its size"));
+            return;
+        }
+        grown.unwrap();
+        let mut thread = pool.thread(cpu).unwrap();
+        assert_eq!(thread.get(at), Ok(77));
+        // Two zones have room for this.
+        let all = thread.run(|tx| {
+            let all = [0; 2].map(|_| tx.alloc_bytes(2 << 20));
+            all.into_iter().collect::<pm::Result<Vec<_>>>()
+        });
+        let all = all.unwrap();
+        thread
+            .run(|tx| tx.write(all[1].offset(), &[9; 64]))
+            .unwrap();
+        thread.finish().unwrap();
+        drop(thread);
+        let before = pool.check(cpu).unwrap();
+        assert_eq!((before.bytes, before.generation), (BYTES + (4 << 20), 2));
+        let other = Bench::new(bench.bytes());
+        let cpu = other.shared.cpu(0);
+        let options = other.options(offloaded);
+        let pool = Pool::open(&cpu, 0, PLACE, "test", &options).unwrap();
+        assert_eq!(pool.check(&cpu).unwrap(), before);
+    });
+}
+
+/// A random transaction on a tree and on a map; values are objects that say which key they belong to.
+fn random_transaction(
+    thread: &mut Thread,
+    tree: Tree,
+    model: &mut BTreeMap<u64, u64>,
+    random: &mut Random,
+    keys: u64,
+) {
+    let mut next = model.clone();
+    let abort = random.below(6) == 0;
+    let done = thread.run(|tx| {
+        for _ in 0..1 + random.below(4) {
+            let key = random.below(keys);
+            if random.below(2) == 0 {
+                let value = tx.create(&[key; 8])?;
+                let old = tree.insert(tx, key, value.offset())?;
+                assert_eq!(old, next.insert(key, value.offset()));
+                old.map_or(Ok(()), |old| tx.free(Ptr::<u8>::at(old)))?;
+            } else {
+                let old = tree.remove(tx, key)?;
+                assert_eq!(old, next.remove(&key));
+                old.map_or(Ok(()), |old| tx.free(Ptr::<u8>::at(old)))?;
+            }
+            assert_eq!(tree.len(tx)?, next.len() as u64);
+            let key = random.below(keys);
+            assert_eq!(tree.get(tx, key)?, next.get(&key).copied());
+        }
+        match abort {
+            true => Err(Error::Aborted),
+            false => Ok(()),
+        }
+    });
+    if abort {
+        assert_eq!(done, Err(Error::Aborted));
+    } else {
+        done.unwrap();
+        *model = next;
+    }
+}
+
+/// The tree is the map, and nothing but the tree is there.
+fn compare(pool: &Pool, thread: &mut Thread, tree: Tree, model: &BTreeMap<u64, u64>) {
+    let items = tree.items(thread).unwrap();
+    let items: Vec<(u64, u64)> = items.iter().map(|item| (item.key, item.value)).collect();
+    let want: Vec<(u64, u64)> = model.iter().map(|(k, v)| (*k, *v)).collect();
+    assert_eq!(items, want);
+    for (key, value) in items {
+        assert_eq!(thread.get(Ptr::<[u64; 8]>::at(value)).unwrap(), [key; 8]);
+    }
+    let mut all = tree.check(thread).unwrap();
+    all.extend(model.values());
+    all.sort_unstable();
+    let cpu = thread.cpu().clone();
+    let objects = pool.check(&cpu).unwrap().objects;
+    let objects: Vec<u64> = objects.into_iter().map(|o| o.0).collect();
+    assert_eq!(objects, all);
+}
+
+#[test]
+fn a_tree_is_what_a_map_says() {
+    each(|_, cpu, pool, mechanism, _| {
+        let mut thread = pool.thread(cpu).unwrap();
+        let tree = thread.run(Tree::create).unwrap();
+        let mut model = BTreeMap::new();
+        let mut random = Random::new(3);
+        // Many keys, so that it grows; then few, so that it shrinks again.
+        let rounds = if mechanism.is_paged() { 60 } else { 150 };
+        for (keys, rounds) in [(500, 2 * rounds), (12, rounds), (500, 10)] {
+            for round in 0..rounds {
+                random_transaction(&mut thread, tree, &mut model, &mut random, keys);
+                if round % 20 == 0 {
+                    thread.finish().unwrap();
+                    compare(pool, &mut thread, tree, &model);
+                }
+            }
+        }
+        // All of it away.
+        for key in model.keys().copied().collect::<Vec<_>>() {
+            let old = thread.run(|tx| {
+                let old = tree.remove(tx, key)?.unwrap_or(0);
+                tx.free(Ptr::<u8>::at(old))?;
+                Ok::<_, Error>(old)
+            });
+            assert_eq!(old.ok(), model.remove(&key));
+        }
+        thread.finish().unwrap();
+        compare(pool, &mut thread, tree, &model);
+    });
+}
+
+#[test]
+fn threads_work_on_trees_of_their_own_and_on_one_that_they_share() {
+    each(|bench, cpu, pool, mechanism, _| {
+        let mut thread = pool.thread(cpu).unwrap();
+        let trees: Vec<Tree> = (0..4).map(|_| thread.run(Tree::create).unwrap()).collect();
+        drop(thread);
+        let shared_tree = trees[3];
+        let lock = Lock::new();
+        let rounds = if mechanism.is_paged() { 15 } else { 40 };
+        let programs = (0..3)
+            .map(|n| {
+                let (pool, lock, tree) = (pool.clone(), lock.clone(), trees[n]);
+                let work: Program<'_, BTreeMap<u64, u64>> = Box::new(move |cpu| {
+                    let mut thread = pool.thread(cpu).unwrap();
+                    let mut random = Random::new(n as u64);
+                    let mut model = BTreeMap::new();
+                    for round in 0..rounds {
+                        random_transaction(&mut thread, tree, &mut model, &mut random, 50);
+                        let held = lock.take(cpu).unwrap();
+                        let key = round * 3 + n as u64;
+                        thread
+                            .run(|tx| {
+                                let value = tx.create(&[key; 8])?;
+                                shared_tree.insert(tx, key, value.offset())
+                            })
+                            .unwrap();
+                        thread.cpu().sleep_until(thread.cpu().now()).unwrap();
+                        drop(held);
+                    }
+                    thread.finish().unwrap();
+                    model
+                });
+                (n, work)
+            })
+            .collect();
+        let models = bench.shared.run(programs).unwrap();
+        let mut thread = pool.thread(cpu).unwrap();
+        let mut all = Vec::new();
+        for (tree, model) in trees.iter().zip(&models) {
+            let items = tree.items(&mut thread).unwrap();
+            let items: Vec<_> = items.iter().map(|item| (item.key, item.value)).collect();
+            assert_eq!(
+                items,
+                model.iter().map(|(k, v)| (*k, *v)).collect::<Vec<_>>()
+            );
+            all.extend(tree.check(&mut thread).unwrap());
+            all.extend(model.values());
+        }
+        let items = shared_tree.items(&mut thread).unwrap();
+        assert!(items.iter().map(|item| item.key).eq(0..3 * rounds));
+        all.extend(items.iter().map(|item| item.value));
+        all.extend(shared_tree.check(&mut thread).unwrap());
+        all.sort_unstable();
+        let objects = pool.check(cpu).unwrap().objects;
+        assert_eq!(objects.into_iter().map(|o| o.0).collect::<Vec<_>>(), all);
+    });
+}
+
+#[test]
+fn what_a_transaction_has_given_back_is_nobody_elses_before_it_ends() {
+    for mechanism in [Mechanism::Undo, Mechanism::Redo] {
+        for offloaded in SIDES {
+            let bench = Bench::empty();
+            let cpu = bench.shared.cpu(0);
+            let pool = create(&bench, &cpu, mechanism, offloaded);
+            let mut one = pool.thread(&cpu).unwrap();
+            let mut other = pool.thread(&cpu).unwrap();
+            // A chunk for both.
+            let first = one.run(|tx| tx.create(&1u64)).unwrap();
+            let old = one.run(|tx| tx.create(&2u64)).unwrap();
+            let mut theirs = Vec::new();
+            let aborted = one.run(|tx| {
+                let own = tx.create(&3u64)?;
+                tx.free(own)?;
+                tx.free(old)?;
+                assert!(tx.free(own).is_err() && tx.free(old).is_err());
+                for n in 0..3u64 {
+                    theirs.push(other.run(|tx| tx.create(&n))?);
+                }
+                Err::<(), _>(Error::Aborted)
+            });
+            assert_eq!(aborted, Err(Error::Aborted));
+            one.finish().unwrap();
+            let mut want: Vec<u64> = theirs
+                .iter()
+                .chain([&first, &old])
+                .map(|p| p.offset())
+                .collect();
+            want.sort_unstable();
+            want.dedup();
+            assert_eq!(want.len(), 5);
+            let objects = pool.check(&cpu).unwrap().objects;
+            let found: Vec<u64> = objects.into_iter().map(|o| o.0).collect();
+            assert_eq!(found, want, "{mechanism:?}, offloaded: {offloaded}");
+        }
+    }
+}
+
+#[test]
+fn there_are_as_many_threads_as_the_layout_says() {
+    let bench = Bench::empty();
+    let cpu = bench.shared.cpu(0);
+    let pool = create(&bench, &cpu, Mechanism::Undo, false);
+    let threads: Vec<_> = (0..4).map(|_| pool.thread(&cpu).unwrap()).collect();
+    let error = pool.thread(&cpu).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "the pool has logs for 4 threads, all in use"
+    );
+    drop(threads);
+    pool.thread(&cpu).unwrap();
+}
+
+#[test]
+fn two_processes_have_pools_of_one_engine() {
+    let bench = Bench::empty();
+    let cpu = bench.shared.cpu(0);
+    let options = |pool, process| Options {
+        pool,
+        process,
+        ..bench.options(true)
+    };
+    let layout = layout(Mechanism::Undo);
+    let make =
+        |n: u64, options: &Options| Pool::create(&cpu, 0, n * (2 << 20), 1 << 20, &layout, options);
+    let pools = [
+        make(0, &options(0, 1)).unwrap(),
+        make(1, &options(5, 2)).unwrap(),
+    ];
+    // Pool 5 is the other's.
+    let error = make(2, &options(5, 1)).err().unwrap();
+    let text = "the device refused PoolUnmap: the pool belongs to another process";
+    assert_eq!(error.to_string(), text);
+    for (n, pool) in pools.iter().enumerate() {
+        let mut thread = pool.thread(&cpu).unwrap();
+        let at = thread.run(|tx| tx.create(&(n as u64))).unwrap();
+        let _ = thread.run(|tx| {
+            tx.set(at, &9)?;
+            Err::<(), _>(Error::Aborted)
+        });
+        assert_eq!(thread.get(at), Ok(n as u64));
+    }
+    for pool in pools {
+        pool.close(&cpu).unwrap();
+    }
+    make(2, &options(5, 1)).unwrap();
+}
