@@ -246,7 +246,7 @@ impl Run {
         }
         let kit = self.kit();
         // The pools are there as they were.
-        kit.recovered(&pool, 0);
+        recover(kit, &pool, 0);
         assert!(kit.load(other.media, 5000) == [2; 5000]);
         let value = self.value();
         if self.mechanism == Mechanism::Nothing {
@@ -291,6 +291,16 @@ impl Run {
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// The values that are left, of one run in copies.
+/// Gets a pool and a log of it back, as a host does after a loss of power: hw/engine/nearpm/README.md.
+fn recover(kit: &mut Kit, pool: &Pool, thread: u8) {
+    kit.fine(&pool.map());
+    kit.fine(&pool.command(Operation::Recover, thread));
+    let descriptor = kit.descriptor(pool, thread).expect("a descriptor");
+    let ended = kit.ends(&pool.open(thread, descriptor.generation));
+    let open = [0, spec::nearpm::Refusal::Busy as u32];
+    assert!(open.contains(&ended.result), "{ended:?}");
+}
+
 fn program(mechanism: Mechanism, every: u64) -> Vec<u8> {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let values = Run::new(mechanism, every).all();

@@ -246,18 +246,6 @@ impl Kit {
         Descriptor::from_line(&line)
     }
 
-    /// A pool and a log of it, as a host gets them back after a loss of power: README, "Persistence domain".
-    pub fn recovered(&mut self, pool: &Pool, thread: u8) {
-        self.fine(&pool.map());
-        self.fine(&pool.command(Operation::Recover, thread));
-        let descriptor = self.descriptor(pool, thread).expect("a descriptor");
-        let ended = self.ends(&pool.open(thread, descriptor.generation));
-        assert!(
-            [0, Refusal::Busy as u32].contains(&ended.result),
-            "{ended:?}"
-        );
-    }
-
     /// A record at an offset in a log, and its payload with the zeros behind it.
     pub fn record(&mut self, pool: &Pool, thread: u8, offset: u64) -> Option<(Header, Vec<u8>)> {
         let at = pool.log(thread) + offset;
