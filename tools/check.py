@@ -40,7 +40,20 @@ DATAFUSION_RUST = 94  # what it needs
 FREE_CLOCKS = ["hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl", "hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl_io_quick"]
 
 # The tests that take either engine, and those of them that `make test` has on the RTL, too: modules `sampled`.
-SAMPLED = ["--test", "behaviour", "--test", "forks", "--test", "served", "--test", "killed", "--", "sampled"]
+SAMPLED = [
+    "--test",
+    "behaviour",
+    "--test",
+    "forks",
+    "--test",
+    "nearpm",
+    "--test",
+    "served",
+    "--test",
+    "killed",
+    "--",
+    "sampled",
+]
 
 
 def no_rustfmt() -> str:

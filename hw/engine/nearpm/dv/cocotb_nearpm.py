@@ -410,7 +410,8 @@ async def full(dut):
     for n in range(64):
         number, told = await bench.command(UNDO, **Program.who(pool, n % 4), address=BASE + 64 * n, size=64)
         wanted[number] = told
-    assert len(bench.under_way) > 40
+    # More units end more of them meanwhile.
+    assert len(bench.under_way) > (40 if int(dut.Units.value) <= 4 else 25)
     for n in range(64):
         await bench.store(64 * n, bench.random.randbytes(64))
     await bench.rest()
@@ -646,7 +647,8 @@ async def figures(dut):
         dut._log.info("%s: %d cycles, %d of them to be taken", name, took[name], bench.waited + 1)
         assert bench.waited < TAKE_CYCLES - 1
     bench.check()
-    assert took["undo of 64 bytes"] <= 62
+    # More than four units share buses, behind two more stages each way.
+    assert took["undo of 64 bytes"] <= (62 if int(dut.Units.value) <= 4 else 75)
     assert took["copy of 16 KiB"] <= 360
     # Four copies at once, and what is left of a second.
     start = cocotb.utils.get_sim_time("ns")

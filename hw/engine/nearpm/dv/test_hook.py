@@ -9,7 +9,7 @@ SOURCES = ["../../../lib/dv/stable_check.sv", "hook_tb.sv"]
 
 @pytest.mark.parametrize(
     ("channels", "channel", "cuts"),
-    [(2, 1, 2), *(pytest.param(*p, marks=pytest.mark.slow) for p in [(1, 0, 4), (4, 2, 20)])],
+    [(2, 1, 2), *(pytest.param(*p, marks=pytest.mark.long) for p in [(1, 0, 4), (4, 2, 20)])],
 )
 def test_hook(channels, channel, cuts):
     simulate(

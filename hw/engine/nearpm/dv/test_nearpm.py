@@ -13,7 +13,14 @@ def test_unit():
     )
 
 
-@pytest.mark.parametrize("units", [4, pytest.param(1, marks=pytest.mark.slow), pytest.param(7, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "units",
+    [
+        pytest.param(4, marks=pytest.mark.slow),
+        pytest.param(1, marks=pytest.mark.long),
+        pytest.param(7, marks=pytest.mark.long),
+    ],
+)
 def test_nearpm(units):
     simulate(
         "nearpm_tb",
