@@ -74,6 +74,7 @@ module memory_tb
     .rst_ni,
     .por_ni       (rst_ni),
     .stop_i,
+    .engine_stop_i(stop_i),
     .cut_i        (1'b0),
     .begun_o,
     .open_o       (),

@@ -416,6 +416,26 @@ async def flush(dut):
 
 
 @cocotb.test()
+async def flush_answers(dut):
+    """Once all is flushed, writes that wait for their deadline, and such as come later, are answered."""
+    for delay in (20, 150, 40_000):
+        b = await bench(dut, Config(Timing.cycles(write=delay)))
+        b.check_deadlines = False
+        for i in range(12):
+            b.write(id=i % 5, beats=2, size=4)
+        await b.steps(60)
+        waiting = [burst for burst in b.writes if not burst.taken]
+        assert len(b.writes) == 12
+        assert len(waiting) == (0 if delay == 20 else 12)
+        dut.flush_i.value = 1
+        for i in range(12):
+            b.write(id=i % 5, beats=2, size=4)
+        await b.steps(60 + 2 * 2 * 64)
+        assert len(b.writes) == 24
+        assert all(burst.taken for burst in b.writes), delay
+
+
+@cocotb.test()
 async def counters(dut):
     """Counters and histogram equal the scoreboard's; snapshots are atomic and clears lose nothing under traffic."""
     b = await bench(dut, Config(Timing.cycles(read=50, read_beat=3, write=70, write_beat=0.7)))
