@@ -463,7 +463,13 @@ fn start(m: &mut Memory, header: &Header, offload: Option<&Offload>) -> Result<V
                 well(m, &open(thread, generation))?;
                 generations.push(generation);
             } else if results.is_ok() {
-                generations.push(log::descriptor(m, place, thread)?.generation);
+                let generation = log::descriptor(m, place, thread)?.generation;
+                // A log whose commands the loss of power has taken is closed.
+                let (results, _) = launch(m, &open(thread, generation))?;
+                if !results.is_ok() && !results.has(Refusal::Busy) {
+                    return Err(Error::Refused(Operation::LogOpen, results));
+                }
+                generations.push(generation);
             } else {
                 return Err(Error::Refused(Operation::Recover, results));
             }

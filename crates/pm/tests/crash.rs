@@ -27,6 +27,15 @@ struct Oracle {
     ends: Vec<Time>,
 }
 
+#[derive(Clone, Copy, PartialEq)]
+enum On {
+    Double,
+    /// The default device on the fast engine.
+    Fast,
+    /// A device with the crash-consistency engine.
+    Near,
+}
+
 #[derive(Clone, Copy)]
 struct Case {
     mechanism: Mechanism,
@@ -34,8 +43,7 @@ struct Case {
     snapshots: bool,
     seed: u64,
     transactions: usize,
-    /// On the fast engine, else on the double.
-    fast: bool,
+    on: On,
 }
 
 impl Case {
@@ -58,9 +66,10 @@ fn layout(mechanism: Mechanism) -> Layout {
 
 /// A pool with an empty tree.
 fn prepare(case: &Case) -> (Bench, Pool, Tree) {
-    let bench = match case.fast {
-        true => Bench::fast(WINDOW),
-        false => Bench::sized(WINDOW),
+    let bench = match case.on {
+        On::Double => Bench::sized(WINDOW),
+        On::Fast => Bench::fast(WINDOW),
+        On::Near => Bench::near(),
     };
     let cpu = bench.shared.cpu(0);
     let layout = layout(case.mechanism);
@@ -282,7 +291,7 @@ fn cases(seed: u64, transactions: usize) -> impl Iterator<Item = Case> {
         snapshots: true,
         seed,
         transactions,
-        fast: false,
+        on: On::Double,
     })
 }
 
@@ -384,8 +393,39 @@ fn a_crash_at_any_time_and_one_of_its_recovery_leave_n_or_one_more() {
 #[test]
 fn so_do_crashes_of_the_fast_engine() {
     for case in cases(4, 8).filter(|case| !case.offloaded) {
-        any_time(Case { fast: true, ..case }, 10);
+        any_time(
+            Case {
+                on: On::Fast,
+                ..case
+            },
+            10,
+        );
     }
+}
+
+/// The engine of a device, with its order and its commands that a cut finds half done.
+fn engine(cuts: usize) {
+    for case in cases(4, 8).filter(|case| case.offloaded) {
+        any_time(
+            Case {
+                on: On::Near,
+                ..case
+            },
+            cuts,
+        );
+    }
+}
+
+mod sampled {
+    #[test]
+    fn so_do_crashes_of_a_device_with_the_engine() {
+        super::engine(4);
+    }
+}
+
+#[test]
+fn so_do_many_crashes_of_a_device_with_the_engine() {
+    engine(40);
 }
 
 /// Two threads on trees of their own, and a crash: each of them is at n or one more.

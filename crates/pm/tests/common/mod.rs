@@ -7,11 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use design::{Design, HostProfile};
+use device::Engine as Engines;
+use device::{Factory, RtlOptions};
 use double::{Double, Image, Journal};
-use fast::FastDevice;
 use host::{Machine, Shared};
 use pm::{Engine, Options};
-use sim::{Bar, HostConfig, LinkConfig, Media, System, Time};
+use sim::{Bar, HostConfig, LinkConfig, System, Time};
 
 /// Bytes of the double's window.
 pub const WINDOW: u64 = 8 << 20;
@@ -58,12 +59,23 @@ impl Bench {
 
     /// The same host with the default device on the fast engine, with media of so many bytes.
     pub fn fast(bytes: u64) -> Bench {
+        Bench::of("default", &format!("media.bytes = {bytes}"), Engines::Fast)
+    }
+
+    /// The same host with a device that has the crash-consistency engine, on the engine that `NEARSIDE_ENGINE` names, else the fast one.
+    pub fn near() -> Bench {
+        let name = std::env::var("NEARSIDE_ENGINE");
+        let engine = name.map_or(Engines::Fast, |name| name.parse().unwrap());
+        Bench::of("nearpm", "", engine)
+    }
+
+    fn of(design: &str, values: &str, engine: Engines) -> Bench {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let design = Design::find(&root, "default").unwrap();
-        let text = format!("[media]\nbytes = {bytes}\n[cpu]\nprofile = \"nearpm\"\n");
+        let design = Design::find(&root, design).unwrap();
+        let text = format!("{values}\n[cpu]\nprofile = \"nearpm\"\n");
         let design = design.with_values(&text).unwrap();
-        let media = Media::memory(bytes).unwrap();
-        let device = FastDevice::new(fast::Config::of(&design, &root).unwrap(), media).unwrap();
+        let factory = Factory::new(&design, engine, &RtlOptions::default(), &mut |_| true).unwrap();
+        let device = factory.device(factory.media().unwrap()).unwrap();
         let (host, link) = design.attached().unwrap();
         let mut system = System::new(&host).unwrap();
         let windows = [
@@ -71,15 +83,15 @@ impl Bench {
             (Bar::Pm, design.window_bytes()),
             (Bar::Control, 1 << 20),
         ];
-        system
-            .add_device(Box::new(device), &link, &windows)
-            .unwrap();
+        system.add_device(device, &link, &windows).unwrap();
         let profile = design.cpu.host().unwrap();
+        let engines = design.engines(&root).unwrap();
+        let page = engines.first().and_then(|engine| engine.page);
         Bench {
             shared: Shared::new(Machine::new(system, &profile)),
             image: Image::default(),
             journal: Journal::default(),
-            engine: Arc::new(Engine::new(0, PAGE)),
+            engine: Arc::new(Engine::new(0, page.unwrap_or(PAGE))),
         }
     }
 
