@@ -61,6 +61,10 @@ impl Machine {
         for device in 0..self.system.devices() {
             self.system.power_off(device);
         }
+        if cut == Cut::All {
+            // What is on its way finds devices without power, and none of it the next life.
+            self.deliver()?;
+        }
         self.collect();
         Ok(crash)
     }
