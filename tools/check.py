@@ -48,6 +48,8 @@ SAMPLED = [
     "--test",
     "nearpm",
     "--test",
+    "crash",
+    "--test",
     "served",
     "--test",
     "killed",

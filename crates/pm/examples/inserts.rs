@@ -1,21 +1,34 @@
-//! What an insertion into a B-tree costs on the CPU: 10,000 random keys with values of 64 bytes, one transaction each, on the fast engine. All times are simulated.
+//! What an insertion into a B-tree costs, on the CPU and offloaded: 10,000 random keys with values of 64 bytes, one transaction each, on the fast engine. All times are simulated.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use design::Design;
 use fast::FastDevice;
 use host::{Fence, Machine, Shared};
 use pm::btree::Tree;
-use pm::{Error, Layout, Mechanism, Options, Pool};
+use pm::{Engine, Error, Layout, Mechanism, Options, Pool};
 use sim::{Bar, Media, Random, System};
 
 const INSERTS: u64 = 10_000;
 
-fn shared(profile: &str) -> Result<Shared, Box<dyn std::error::Error>> {
+/// A host with a device, and the device's crash-consistency engine if it is to have one. The media are as fast as DRAM.
+fn shared(
+    profile: &str,
+    offloaded: bool,
+) -> Result<(Shared, Option<Arc<Engine>>), Box<dyn std::error::Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, "default")?;
-    let text = format!("[media]\nbytes = \"64 MiB\"\n[cpu]\nprofile = \"{profile}\"\n");
-    let design = design.with_values(&text)?;
+    let (name, values) = match offloaded {
+        true => ("nearpm", "[nvme]\nnamespaces = [\"1 MiB\"]\n"),
+        false => ("default", ""),
+    };
+    let text = format!(
+        "[media]\nbytes = \"64 MiB\"\nprofile = \"dram\"\n[cpu]\nprofile = \"{profile}\"\n{values}"
+    );
+    let design = Design::find(&root, name)?.with_values(&text)?;
+    let engines = design.engines(&root)?;
+    let page = engines.first().and_then(|engine| engine.page);
+    let engine = page.map(|page| Arc::new(Engine::new(0, page)));
     let media = Media::memory(design.media.bytes.0)?;
     let device = FastDevice::new(fast::Config::of(&design, &root)?, media)?;
     let (host, link) = design.attached()?;
@@ -26,18 +39,21 @@ fn shared(profile: &str) -> Result<Shared, Box<dyn std::error::Error>> {
         (Bar::Control, 1 << 20),
     ];
     system.add_device(Box::new(device), &link, &windows)?;
-    Ok(Shared::new(Machine::new(system, &design.cpu.host()?)))
+    let machine = Machine::new(system, &design.cpu.host()?);
+    Ok((Shared::new(machine), engine))
 }
 
 fn measure(
     profile: &str,
     mechanism: Mechanism,
     fence: Fence,
+    offloaded: bool,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let shared = shared(profile)?;
+    let (shared, engine) = shared(profile, offloaded)?;
     let cpu = shared.cpu(0);
     let options = Options {
         fence,
+        engine,
         ..Options::default()
     };
     let layout = Layout::new("inserts").with(mechanism);
@@ -65,7 +81,8 @@ fn measure(
         (count(&now) - count(&before)) as f64 / (now.transactions - before.transactions) as f64
     };
     println!(
-        "{profile:8} {mechanism:?} {fence:?}: {:.0} ns, of which {:.0} ns crash consistency (f = {:.3}); records {:.2}, payload {:.0} B, copied {:.0} B, lines {:.2}, fences {:.2}",
+        "{profile:8} {mechanism:?} {fence:?}{}: {:.0} ns, of which {:.0} ns crash consistency (f = {:.3}); records {:.2}, payload {:.0} B, copied {:.0} B, lines {:.2}, fences {:.2}, commands {:.2}",
+        if offloaded { " offloaded" } else { "" },
         each(|c| c.time.0) / 1e3,
         each(|c| c.consistency.0) / 1e3,
         now.fraction(),
@@ -74,6 +91,7 @@ fn measure(
         each(|c| c.copied),
         each(|c| c.lines),
         each(|c| c.fences),
+        each(|c| c.commands),
     );
     Ok(())
 }
@@ -81,9 +99,13 @@ fn measure(
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     for profile in ["polled", "nearpm"] {
         for mechanism in Mechanism::ALL {
-            measure(profile, mechanism, Fence::ReadBack)?;
+            for offloaded in [false, true] {
+                measure(profile, mechanism, Fence::ReadBack, offloaded)?;
+            }
         }
-        measure(profile, Mechanism::Undo, Fence::Posted)?;
+        for offloaded in [false, true] {
+            measure(profile, Mechanism::Undo, Fence::Posted, offloaded)?;
+        }
     }
     Ok(())
 }
