@@ -12,11 +12,10 @@ use sim::{Bar, Media, Random, System};
 
 const INSERTS: u64 = 10_000;
 
+type Failure = Box<dyn std::error::Error>;
+
 /// A host with a device, and the device's crash-consistency engine if it is to have one. The media are as fast as DRAM.
-fn shared(
-    profile: &str,
-    offloaded: bool,
-) -> Result<(Shared, Option<Arc<Engine>>), Box<dyn std::error::Error>> {
+fn shared(profile: &str, offloaded: bool) -> Result<(Shared, Option<Arc<Engine>>), Failure> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let (name, values) = match offloaded {
         true => ("nearpm", "[nvme]\nnamespaces = [\"1 MiB\"]\n"),
@@ -48,7 +47,7 @@ fn measure(
     mechanism: Mechanism,
     fence: Fence,
     offloaded: bool,
-) -> Result<(), Box<dyn std::error::Error>> {
+) -> Result<(), Failure> {
     let (shared, engine) = shared(profile, offloaded)?;
     let cpu = shared.cpu(0);
     let options = Options {
@@ -96,7 +95,7 @@ fn measure(
     Ok(())
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Failure> {
     for profile in ["polled", "nearpm"] {
         for mechanism in Mechanism::ALL {
             for offloaded in [false, true] {
