@@ -167,6 +167,8 @@ class Engine:
         if base + size > 1 << 64 or media + size > usable or logs + threads * log_bytes > size:
             return OUT_OF_POOL
         new = Pool(process, base, media, size, logs, log_bytes, threads)
+        if any(media < p.media + p.size and p.media < media + size for n, p in self.pools.items() if n != pool):
+            return BUSY
         if pool in self.pools:
             return 0 if self.pools[pool].key == new.key else BUSY
         self.pools[pool] = new

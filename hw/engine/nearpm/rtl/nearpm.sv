@@ -63,7 +63,8 @@ module nearpm
   page_done_t done;
   job_t take_job;
   ranges_t take_ranges;
-  logic context_read, pool_write, log_write, closes;
+  logic context_read, pool_write, log_write, closes, overlaps;
+  logic [MediaBits-13:0] first_page, last_page;
   logic [LogBits-1:0] context_log, close_log;
   pool_t pool, new_pool;
   log_t log_is, log_new;
@@ -87,6 +88,9 @@ module nearpm
     .index_o       (context_log),
     .pool_i        (pool),
     .log_i         (log_is),
+    .first_page_o  (first_page),
+    .last_page_o   (last_page),
+    .overlaps_i    (overlaps),
     .pool_write_o  (pool_write),
     .pool_o        (new_pool),
     .log_write_o   (log_write),
@@ -125,6 +129,9 @@ module nearpm
     .pool_o         (pool),
     .log_o          (log_is),
     .open_o         (log_open),
+    .first_page_i   (first_page),
+    .last_page_i    (last_page),
+    .overlaps_o     (overlaps),
     .pool_write_i   (pool_write),
     .pool_i         (new_pool),
     .log_write_i    (log_write),

@@ -15,6 +15,10 @@ module nearpm_contexts
   output pool_t              pool_o,
   output log_t               log_o,
   output logic               open_o,
+  /// A pool that is to be mapped: its first and last page of the media. A cycle later, whether another mapped one has any of them.
+  input  logic [MediaBits-13:0] first_page_i,
+  input  logic [MediaBits-13:0] last_page_i,
+  output logic               overlaps_o,
   /// That pool, that log from now on.
   input  logic               pool_write_i,
   input  pool_t              pool_i,
@@ -53,6 +57,21 @@ module nearpm_contexts
   assign pool_write = restore_pool ? pool_t'(restore_data_i[$bits(pool_t)-1:0]) : pool_i;
 
   always_ff @(posedge clk_i) if (pool_write_i || restore_pool) pools[pool_place] <= pool_write;
+
+  // Their pages, for the comparison of all at once.
+  typedef logic [MediaBits-13:0] page_t;
+  page_t first_q[Pools], last_q[Pools];
+
+  always_ff @(posedge clk_i) begin
+    if (pool_write_i || restore_pool) begin
+      first_q[pool_place] <= pool_write.media[MediaBits-1:12];
+      last_q[pool_place]  <= page_t'(pool_write.media[MediaBits-1:12] + pool_write.bytes[MediaBits-1:12] - 1'b1);
+    end
+    overlaps_o <= 1'b0;
+    for (int unsigned p = 0; p < Pools; p++)
+    if (mapped_q[p] && index_i[7:4] != 4'(p) && first_q[p] <= last_page_i && first_page_i <= last_q[p])
+      overlaps_o <= 1'b1;
+  end
 
   always_comb begin
     pool = pools[pool_index];

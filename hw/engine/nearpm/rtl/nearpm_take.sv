@@ -35,6 +35,9 @@ module nearpm_take
   output logic [LogBits-1:0]   index_o,
   input  pool_t                pool_i,
   input  log_t                 log_i,
+  output logic [MediaBits-13:0] first_page_o,
+  output logic [MediaBits-13:0] last_page_o,
+  input  logic                 overlaps_i,
   output logic                 pool_write_o,
   output pool_t                pool_o,
   output logic                 log_write_o,
@@ -147,7 +150,13 @@ module nearpm_take
   assign product = 37'((op == OpPoolMap) ? value[31:0] : pool_q.log_bytes[31:0]) *
       37'((op == OpPoolMap) ? extra[4:0] : {1'b0, thread});
 
+  // Of a pool that is to be mapped.
+  logic [MediaBits-13:0] last_page_q;
+  assign first_page_o = target[MediaBits-1:12];
+  assign last_page_o  = last_page_q;
+
   always_ff @(posedge clk_i) begin
+    last_page_q <= target[MediaBits-1:12] + bytes[MediaBits-1:12] - 1'b1;
     if (state_q == StIdle) begin
       cmd_q  <= cmd_i;
       line_q <= line_i;
@@ -180,7 +189,7 @@ module nearpm_take
     if (invalid_q) refused.invalid = 1'b1;
     else if (op == OpPoolMap) begin
       if (!map_ok_q) refused.out_of_pool = 1'b1;
-      else if (pool_q.mapped && !same) refused.busy = 1'b1;
+      else if ((pool_q.mapped && !same) || overlaps_i) refused.busy = 1'b1;
     end else if (!pool_q.mapped) refused.unmapped = 1'b1;
     else if (pool_q.process != word[47:32]) refused.wrong_process = 1'b1;
     else if ((uses_log(op) || op == OpSync) && {1'b0, thread} >= pool_q.threads)

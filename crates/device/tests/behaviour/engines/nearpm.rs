@@ -243,6 +243,25 @@ fn refusals() {
             Refusal::Busy,
         ),
         (other.map(), Refusal::Busy),
+        // Bytes of another pool, whoever asks: its last page, its first one, all of it.
+        (
+            Command {
+                pool: 4,
+                process: 9,
+                target: map.target + map.bytes - 4096,
+                ..map
+            },
+            Refusal::Busy,
+        ),
+        (
+            Command {
+                pool: 4,
+                target: map.target - map.bytes + 4096,
+                ..map
+            },
+            Refusal::Busy,
+        ),
+        (Command { pool: 0, ..map }, Refusal::Busy),
         (Command { extra: 17, ..map }, Refusal::Invalid),
         (Command { extra: 0, ..map }, Refusal::Invalid),
         (Command { value: 128, ..map }, Refusal::Invalid),

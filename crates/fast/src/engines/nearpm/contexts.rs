@@ -311,6 +311,13 @@ impl Contexts {
             return Err(Refusal::OutOfPool);
         }
         let number = usize::from(command.pool);
+        let others =
+            (self.pools.iter().enumerate()).filter(|(n, other)| *n != number && other.mapped);
+        let end = pool.media + pool.bytes;
+        let overlaps = |other: &Pool| other.media < end && pool.media < other.media + other.bytes;
+        if others.into_iter().any(|(_, other)| overlaps(other)) {
+            return Err(Refusal::Busy);
+        }
         let own = &mut self.pools[number];
         if own.mapped && *own != pool {
             return Err(Refusal::Busy);
