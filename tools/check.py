@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the checks: `make check` (format, lint, fast tests), `make test` (all there is, once) and `make test-all`.
 
-`make test-all` adds tests marked `long`: those of `make test` again, for other sizes of what is tested.
+`make test-all` adds tests marked `long`, and such proofs: those of `make test` again, for other sizes.
 
 One line a step, with its time and that of its processors; full logs in build/logs. Steps run two at a time, so that one
 fills the pauses of the other; a step's line comes at its end. All steps run even when one fails. A step whose tool is
@@ -120,7 +120,8 @@ def test_steps(scope: str) -> list[Step]:
     # The devices of all later tests. They are among the tests of "cargo test", where they are counted.
     steps.append(Step("bitstreams", [*cargo, "--test", "builds", *ignored]))
     if everything:
-        steps.append(Step("formal", python("formal.py"), counted=True))
+        sample = ["--sample"] if scope == "test" else []
+        steps.append(Step("formal", python("formal.py", *sample), counted=True))
     chosen = {"check": ["-m", "not slow and not long"], "test": ["-m", "not long"], "all": []}[scope]
     blocks = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("hw/ip/*"))]
     folders = ["tools", "hw/dv", "hw/lib", *blocks, "hw/engine", "hw/top", "tests"]
