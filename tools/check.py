@@ -50,6 +50,8 @@ SAMPLED = [
     "--test",
     "crash",
     "--test",
+    "campaigns",
+    "--test",
     "served",
     "--test",
     "killed",
@@ -114,7 +116,9 @@ def test_steps(scope: str) -> list[Step]:
     """Proofs, Rust tests, simulations, cross-layer tests, claims."""
     steps = []
     everything = scope != "check"
+    # Ignored tests take longer; those whose names begin with long_ take too long for `make test`.
     ignored = ["--", "--include-ignored"] if everything else []
+    ignored += ["--skip", "long_"] if scope == "test" else []
     # With the Python extension, which has no tests: without it features are others, and all is compiled twice.
     cargo = ["cargo", "test", "--release", "--no-fail-fast", "--workspace"]
     # The devices of all later tests. They are among the tests of "cargo test", where they are counted.
