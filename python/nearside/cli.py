@@ -579,7 +579,8 @@ def crashtest(
     without: Annotated[
         str | None,
         typer.Option(
-            metavar="snapshots|fences", help="A control: leave this out. It fails unless violations are found then."
+            metavar="snapshots|fences|hook|commands|domain",
+            help="A control: leave this out. It fails unless violations are found then.",
         ),
     ] = None,
     jobs: Annotated[

@@ -60,7 +60,7 @@ def run(
 
 def failed(doc: dict[str, Any]) -> bool:
     """Whether a campaign has found what it should not: a violation, or none where something was left out on purpose."""
-    return bool(doc["violated"]) == (doc["without"] is None)
+    return bool(doc["violated"] or doc["stopped"]) == (doc["without"] is None)
 
 
 def print_reports(docs: Iterable[dict[str, Any]]) -> None:

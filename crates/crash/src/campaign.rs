@@ -364,13 +364,13 @@ fn plan(
     stage: &Stage,
     campaign: &Campaign,
     first: &Progress,
+    measured: &Measured,
     period: Time,
     told: &mut dyn FnMut() -> bool,
-) -> Result<(Vec<Cut>, Measured), String> {
-    let measured = measure(stage, campaign, first, told)?;
+) -> Result<Vec<Cut>, String> {
     let Measured {
         begin, end, times, ..
-    } = &measured;
+    } = measured;
     let offloaded = campaign.by == By::Device;
     let mut cuts = match &campaign.cuts {
         Cuts::At(cuts) => cuts.clone(),
@@ -418,7 +418,7 @@ fn plan(
         ));
     }
     cuts.sort_by_key(Cut::first);
-    Ok((cuts, measured))
+    Ok(cuts)
 }
 
 /// Runs forward once, and has a copy end at each cut.
@@ -534,7 +534,25 @@ pub fn run(
         ..Progress::default()
     };
     let period = Time(1_000_000 / u64::from(design.clock_mhz.max(1)));
-    let (cuts, measured) = plan(&own, campaign, &first, period, &mut || told(0, 1))?;
+    let mut interrupted = false;
+    let measured = measure(&own, campaign, &first, &mut || {
+        interrupted |= !told(0, 1);
+        !interrupted
+    });
+    let measured = match measured {
+        // A control that is caught before any cut.
+        Err(text) if campaign.without.is_some() && !interrupted => {
+            return Ok(Report {
+                transactions: campaign.transactions,
+                stopped: Some(text),
+                ..Report::default()
+            });
+        }
+        measured => measured?,
+    };
+    let cuts = plan(&own, campaign, &first, &measured, period, &mut || {
+        told(0, 1)
+    })?;
     let all = cuts.len() as u64;
     if !told(0, all) {
         return Err("interrupted".into());

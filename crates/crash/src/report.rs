@@ -32,11 +32,18 @@ pub struct Report {
     pub leaked: u64,
     /// Simulated time of the run, in ns.
     pub simulated_ns: u64,
+    /// Why the run itself does not come to its end, as may be where something was left out on purpose: then there are no cuts.
+    pub stopped: Option<String>,
     /// The first violation, as simple as it could be made.
     pub violation: Option<Violation>,
 }
 
 impl Report {
+    /// Whether anything was found that should not be.
+    pub fn is_wrong(&self) -> bool {
+        self.violated > 0 || self.stopped.is_some()
+    }
+
     /// As JSON.
     pub fn json(&self) -> Value {
         let violation = self
@@ -45,7 +52,7 @@ impl Report {
             .map(|v| json!({"cut": v.cut.to_string(), "what": v.text, "timeline": v.timeline}));
         json!({
             "cuts": self.cuts, "violated": self.violated, "transactions": self.transactions,
-            "more": self.more, "recoveries_cut": self.recoveries_cut, "leaked": self.leaked, "simulated_ns": self.simulated_ns,
+            "more": self.more, "recoveries_cut": self.recoveries_cut, "leaked": self.leaked, "simulated_ns": self.simulated_ns, "stopped": self.stopped,
             "violation": violation,
         })
     }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use design::Design;
-use device::Factory;
+use device::{Factory, Omission};
 use host::{Cpu, Fence, Machine, Shared};
 use pm::{Engine, Error, Layout, Mechanism, Options, Pool, Ptr, Thread};
 use sim::{Bar, System};
@@ -29,6 +29,24 @@ pub enum Without {
     Snapshots,
     /// No fence waits for the device.
     Fences,
+    /// The device's access hook lets stores and loads pass whatever commands they overlap.
+    Hook,
+    /// The device's commands do not wait for older ones.
+    Commands,
+    /// The device saves nothing when its power fails.
+    Domain,
+}
+
+impl Without {
+    /// What the device leaves out then.
+    fn omission(self) -> Option<Omission> {
+        match self {
+            Without::Snapshots | Without::Fences => None,
+            Without::Hook => Some(Omission::Hook),
+            Without::Commands => Some(Omission::Commands),
+            Without::Domain => Some(Omission::Domain),
+        }
+    }
 }
 
 macro_rules! named {
@@ -66,7 +84,15 @@ macro_rules! named {
 }
 
 named!(By, "by", "cpu" Cpu, "device" Device);
-named!(Without, "without", "snapshots" Snapshots, "fences" Fences);
+named!(
+    Without,
+    "without",
+    "snapshots" Snapshots,
+    "fences" Fences,
+    "hook" Hook,
+    "commands" Commands,
+    "domain" Domain
+);
 
 /// Places in the window, in pools of that many bytes.
 pub(crate) const PLACE: u64 = 4096;
@@ -103,10 +129,14 @@ impl Stage {
         without: Option<Without>,
         seed: u64,
     ) -> Result<Stage, String> {
+        let omits = without.and_then(Without::omission);
+        if omits.is_some() && by == By::Cpu {
+            return Err("this control is of the device's engine: by = \"device\" has it".into());
+        }
         let text = |e: &dyn fmt::Display| e.to_string();
         let root = rtl::bitstream::repo_root().map_err(|e| text(&e))?;
         let media = factory.media().map_err(|e| text(&e))?;
-        let device = factory.device(media).map_err(|e| text(&e))?;
+        let device = factory.omitting(media, omits).map_err(|e| text(&e))?;
         let (host, link) = design.attached().map_err(|e| text(&e))?;
         let mut system = System::new(&host).map_err(|e| text(&e))?;
         let windows = [
