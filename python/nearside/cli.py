@@ -499,7 +499,8 @@ def fuzz(
 ) -> None:
     """Random and malformed commands, hostile PRPs and SGLs, and resets at any moment, against a reference model.
 
-    Every access of the device to host memory is checked as it comes, every status, and the media at the end.
+    Every access of the device to host memory is checked as it comes, every status, and the media at the end. Of a
+    design with the engine nearpm the commands are those of that engine.
     A failure is run again with fewer steps, and printed with what is needed to replay it.
     """
     from nearside import fuzzing
