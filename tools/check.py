@@ -51,6 +51,8 @@ SAMPLED = [
     "--test",
     "crash",
     "--test",
+    "campaigns",
+    "--test",
     "served",
     "--test",
     "killed",

@@ -61,6 +61,7 @@ fn whole_campaign(
         media_bytes: design().media.bytes.0,
         unclaimed_bytes: design().nvme.unclaimed_bytes(design().media.bytes),
         torn_blocks: from_env("FUZZ_TORN", 0) != 0,
+        nearpm: None,
         calm,
         shrinks: from_env("FUZZ_SHRINKS", 12) as u32,
         replay,

@@ -3,6 +3,7 @@
 use crate::flight::{begin, finish, settle, start, Step};
 use crate::flush::{post, send_buffer, send_buffers};
 use crate::mapping::{Mapping, Part};
+use crate::watch::Event;
 use crate::wc::{mask, Place};
 use crate::{Error, Kind, Result, Turn, Wake};
 
@@ -214,6 +215,11 @@ fn cached<T: Turn>(turn: &mut T, cpu: usize, part: &Part, data: &[u8]) -> Result
     if !quick(turn, cpu, part) {
         begin(turn, cpu)?;
     }
+    turn.machine().tell_of(cpu, || Event::Stored {
+        cpu,
+        line: part.line,
+        bytes: (part.start, part.len),
+    });
     loop {
         send_buffers(turn, cpu, Some(&part.line))?;
         let machine = turn.machine();
