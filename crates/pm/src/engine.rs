@@ -19,7 +19,7 @@ const PATIENCE: Time = Time::ms(100);
 
 /// A command that was submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Submitted {
+pub struct Submitted {
     line: usize,
     number: u64,
 }
@@ -107,7 +107,7 @@ impl Engine {
     }
 
     /// Writes a command: one store of 64 bytes. Waits while all lines are busy.
-    pub(crate) fn submit(&self, cpu: &Cpu, command: &Command) -> Result<Submitted> {
+    pub fn submit(&self, cpu: &Cpu, command: &Command) -> Result<Submitted> {
         let limit = cpu.now() + PATIENCE;
         let submitted = loop {
             if let Some(submitted) = self.reserve() {
@@ -179,7 +179,7 @@ impl Engine {
     }
 
     /// Writes a command, waits for its end, and returns its results and value.
-    pub(crate) fn launch(&self, cpu: &Cpu, command: &Command) -> Result<(Results, u64)> {
+    pub fn launch(&self, cpu: &Cpu, command: &Command) -> Result<(Results, u64)> {
         let submitted = self.submit(cpu, command)?;
         let limit = cpu.now() + PATIENCE;
         loop {

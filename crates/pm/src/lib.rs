@@ -20,11 +20,11 @@ mod thread;
 mod value;
 
 pub use config::{Costs, Layout, Mechanism, Options};
-pub use engine::Engine;
+pub use engine::{Engine, Submitted};
 pub use error::{Error, Result};
 pub use heap::MOST_BYTES;
 pub use lock::Lock;
-pub use memory::Counts;
+pub use memory::{Counts, Spent};
 pub use pool::{Check, Pool};
 pub use thread::{Thread, Transaction};
 pub use value::{Ptr, Value};

@@ -144,7 +144,7 @@ impl Log {
             let bytes = (range.end - start).min(MAX_BYTES);
             if self.offload.is_none() {
                 let mut old = vec![0; bytes as usize];
-                m.read(start, &mut old)?;
+                m.read_old(start, &mut old)?;
                 self.append(m, kind, start, &old)?;
                 continue;
             }
@@ -214,10 +214,12 @@ impl Log {
         let mut command = offload.command(operation, self.thread);
         command.transaction = self.transaction;
         fill(offload, &mut command);
-        m.spend(m.options.costs.record)?;
-        offload.engine.submit(&m.cpu, &command)?;
         m.counts.commands += 1;
-        Ok(())
+        let give = |m: &mut Memory| {
+            m.spend(m.options.costs.record)?;
+            offload.engine.submit(&m.cpu, &command).map(drop)
+        };
+        m.timed(give, |spent| &mut spent.commands)
     }
 
     /// The log is empty, of the next generation.

@@ -195,7 +195,7 @@ impl Pool {
         }
         let generations = start(&mut m, &header, offload.as_ref())?;
         let pages = match header.layout.mechanism {
-            Mechanism::Shadow => Some(Arc::new(Pages::load(&m, &header)?)),
+            Mechanism::Shadow => Some(Arc::new(Pages::load(&mut m, &header)?)),
             _ => None,
         };
         let heap = load(&mut m, &header, pages.as_deref())?;
@@ -256,7 +256,7 @@ impl Pool {
             }
         }
         let pages = match &self.0.pages {
-            Some(_) => Some(Pages::load(&m, &header)?),
+            Some(_) => Some(Pages::load(&mut m, &header)?),
             None => None,
         };
         let objects = load(&mut m, &header, pages.as_ref())?.objects();

@@ -38,7 +38,7 @@ impl Pages {
     }
 
     /// Reads the table.
-    pub fn load(m: &Memory, header: &Header) -> Result<Pages> {
+    pub fn load(m: &mut Memory, header: &Header) -> Result<Pages> {
         let pages = header.heap_bytes() / PAGE;
         let mut bytes = vec![0; (pages * 8) as usize];
         // The engine changes it behind the cache.
@@ -155,7 +155,7 @@ impl Shadow {
             return self.log.copy(m, from, to, PAGE);
         }
         let mut old = vec![0; PAGE as usize];
-        m.read(from, &mut old)?;
+        m.read_old(from, &mut old)?;
         m.stream(to, &old)
     }
 
