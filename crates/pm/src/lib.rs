@@ -16,6 +16,7 @@ mod mechanism;
 mod memory;
 mod pool;
 mod ranges;
+mod switches;
 mod thread;
 mod value;
 

@@ -109,6 +109,12 @@ impl Memory {
         Ok(self.cpu.read(&self.map, at, out)?)
     }
 
+    /// Has a line brought to the cache.
+    pub fn prefetch(&self, offset: u64) -> Result<()> {
+        let at = self.at(offset, 1)?;
+        Ok(self.cpu.prefetch(&self.map, at)?)
+    }
+
     /// Reads what the device has, whatever the cache has.
     pub fn read_direct(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let at = self.at(offset, out.len())?;
@@ -204,7 +210,12 @@ impl Memory {
     pub fn fence_commands(&mut self) -> Result<()> {
         let at = self.at(0, 4)?;
         self.cpu.note_store(&self.direct, at)?;
-        self.fence()
+        self.fence()?;
+        let Some(engine) = self.options.engine.clone() else {
+            return Ok(());
+        };
+        let look = |m: &mut Memory| engine.look_ahead(&m.cpu);
+        self.timed(look, |spent| &mut spent.commands)
     }
 
     /// Stores a line such that a crash leaves it old or new, and flushes it.
