@@ -167,7 +167,8 @@ GET = MEDIA | {
 PM = {"engine": "fast", "build": None, "progress": None}
 COPIES = PM | {"way": "streamed", "bytes": 64, "count": 1}
 TRANSACTIONS = PM | {
-    "mechanism": "undo", "offloaded": True, "fence": "read_back", "inserts": 2, "work_ns": 0.0, "seed": 1,
+    "mechanism": "undo", "offloaded": True, "fence": "read_back", "inserts": 2, "work_ns": 0.0,
+    "threads": 1, "seed": 1,
 }  # fmt: skip
 MEASURE = {"kind": "read", "base_ns": 100.0, "beat_ns": 0.0, "beats": 1, "samples": 2, "seed": 1}
 

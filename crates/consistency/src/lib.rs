@@ -13,9 +13,9 @@ pub use platform::{Bench, Platform};
 pub use transactions::{Ran, Transactions};
 
 /// Hears how much has been done of how much, and stops it by answering false.
-pub type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> bool;
+pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) -> bool + Send);
 
-fn tell(progress: &mut dyn FnMut(u64, u64) -> bool, done: u64, total: u64) -> Result<()> {
+fn tell(progress: &mut (dyn FnMut(u64, u64) -> bool + Send), done: u64, total: u64) -> Result<()> {
     match progress(done, total) {
         true => Ok(()),
         false => Err(Error::new("interrupted")),

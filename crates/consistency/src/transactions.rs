@@ -1,15 +1,22 @@
 //! Insertions into a B-tree of persistent memory, one transaction each.
 
-use host::Fence;
+use std::sync::{Mutex, PoisonError};
+
+use host::{Cpu, Fence, Program};
 use pm::btree::Tree;
 use pm::{Layout, Mechanism, Options, Pool};
 use serde::Serialize;
 use sim::{Random, Time};
 
-use crate::{tell, Error, Platform, Progress, Result};
+use crate::{tell, Bench, Error, Platform, Progress, Result};
 
-/// Bytes of a pool.
+/// Bytes of a pool; each of several threads has one of its own.
 const POOL: u64 = 32 << 20;
+const SMALL_POOL: u64 = 8 << 20;
+/// Most threads: the engine has that many pools.
+const MOST_THREADS: u64 = 16;
+/// Most insertions of each of several threads.
+const MOST_SHARED: u64 = 2_000;
 /// Most insertions of a measurement: what fits in the pool.
 const MOST: u64 = 20_000;
 /// Longest work of an insertion, ns.
@@ -28,6 +35,8 @@ pub struct Transactions {
     pub inserts: u64,
     /// What the program computes for each beside, ns.
     pub work_ns: f64,
+    /// Threads, each on a CPU and with a pool of its own: 1 to 16. Each makes so many insertions.
+    pub threads: u64,
     /// Of the keys.
     pub seed: u64,
 }
@@ -35,6 +44,8 @@ pub struct Transactions {
 /// What they took, in the mean of a transaction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ran {
+    /// Transactions of all threads in a microsecond.
+    pub per_us: f64,
     /// All of it, ns.
     pub ns: f64,
     /// The part of it in code that is there for crash consistency.
@@ -92,6 +103,7 @@ impl Transactions {
             fence: fence(fence_name)?,
             inserts: 1000,
             work_ns: 0.0,
+            threads: 1,
             seed: 1,
         })
     }
@@ -100,6 +112,13 @@ impl Transactions {
     pub fn check(&self) -> Result<()> {
         if !(1..=MOST).contains(&self.inserts) {
             return Err(Error::refused("inserts", self.inserts, "1 to 20000"));
+        }
+        if !(1..=MOST_THREADS).contains(&self.threads) {
+            return Err(Error::refused("threads", self.threads, "1 to 16"));
+        }
+        if self.threads > 1 && self.inserts > MOST_SHARED {
+            let allowed = "1 to 2000 with several threads";
+            return Err(Error::refused("inserts", self.inserts, allowed));
         }
         if !(0.0..=MOST_WORK_NS).contains(&self.work_ns) {
             return Err(Error::refused("work_ns", self.work_ns, "0 to 1000000"));
@@ -111,47 +130,40 @@ impl Transactions {
     pub fn measure(&self, platform: &Platform<'_>, progress: Progress<'_>) -> Result<Ran> {
         self.check()?;
         let bench = platform.bench()?;
-        let cpu = bench.shared.cpu(0);
-        let options = Options {
-            fence: self.fence,
-            engine: self.offloaded.then(|| bench.engine.clone()),
-            ..Options::default()
-        };
-        let layout = Layout::new("inserts").with(self.mechanism);
-        if bench.bytes < 2 * POOL {
-            return Err(Error::refused(
-                "media.bytes",
-                bench.bytes,
-                "64 MiB and more",
-            ));
+        let bytes = if self.threads == 1 { POOL } else { SMALL_POOL };
+        if bench.bytes < self.threads * bytes + POOL {
+            let allowed = "64 MiB and more, with several threads 32 MiB and 8 for each";
+            return Err(Error::refused("media.bytes", bench.bytes, allowed));
         }
-        let pool = Pool::create(&cpu, 0, 0, POOL, &layout, &options)?;
-        let mut thread = pool.thread(&cpu)?;
-        let tree = thread.run(Tree::create)?;
-        let mut random = Random::new(self.seed);
-        let work = Time((self.work_ns * 1e3).round() as u64);
-        let before = self.inserts / 10;
-        let mut counts = thread.counts();
-        for n in 0..before + self.inserts {
-            tell(progress, n, before + self.inserts)?;
-            if n == before {
-                counts = thread.counts();
-            }
-            let key = random.next();
-            thread.run(|tx| {
-                tx.cpu().compute(work)?;
-                let value = tx.create(&[n; 8])?;
-                tree.insert(tx, key, value.offset())?;
-                Ok::<_, pm::Error>(())
-            })?;
-        }
-        let now = thread.counts();
-        tree.check(&mut thread)?;
-        let each = |count: fn(&pm::Counts) -> u64| {
-            (count(&now) - count(&counts)) as f64 / self.inserts as f64
+        let total = self.threads * (self.inserts + self.before());
+        let told = Mutex::new((progress, 0));
+        let programs = (0..self.threads).map(|n| {
+            let (bench, told) = (&bench, &told);
+            let work: Program<'_, Result<Part>> = Box::new(move |cpu: &Cpu| {
+                self.thread(bench, cpu, n, bytes, &mut || {
+                    let (progress, done) =
+                        &mut *told.lock().unwrap_or_else(PoisonError::into_inner);
+                    *done += 1;
+                    tell(*progress, *done, total)
+                })
+            });
+            (n as usize, work)
+        });
+        let parts = bench.shared.run(programs.collect())?;
+        let parts = parts.into_iter().collect::<Result<Vec<Part>>>()?;
+        let sum = |count: fn(&pm::Counts) -> u64| {
+            let one = |part: &Part| (count(&part.after) - count(&part.before)) as f64;
+            parts.iter().map(one).sum::<f64>()
         };
+        let each =
+            |count: fn(&pm::Counts) -> u64| sum(count) / (self.threads * self.inserts) as f64;
         let each_ns = |count: fn(&pm::Counts) -> u64| each(count) / 1e3;
+        let rates = parts.iter().map(|part| {
+            let us = part.took.as_ns() / 1e3;
+            self.inserts as f64 / us
+        });
         Ok(Ran {
+            per_us: rates.sum(),
             ns: each_ns(|c| c.time.0),
             consistency_ns: each_ns(|c| c.consistency.0),
             fences_ns: each_ns(|c| c.spent.fences.0),
@@ -166,4 +178,61 @@ impl Transactions {
             copied: each(|c| c.copied),
         })
     }
+
+    /// Insertions that are not measured.
+    fn before(&self) -> u64 {
+        self.inserts / 10
+    }
+
+    /// What one thread does.
+    fn thread(
+        &self,
+        bench: &Bench,
+        cpu: &Cpu,
+        number: u64,
+        bytes: u64,
+        tell: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Part> {
+        let options = Options {
+            fence: self.fence,
+            engine: self.offloaded.then(|| bench.engine.clone()),
+            pool: number as u8,
+            ..Options::default()
+        };
+        let layout = Layout::new("inserts").with(self.mechanism);
+        let pool = Pool::create(cpu, 0, number * bytes, bytes, &layout, &options)?;
+        let mut thread = pool.thread(cpu)?;
+        let tree = thread.run(Tree::create)?;
+        let mut random = Random::new(self.seed + number);
+        let work = Time((self.work_ns * 1e3).round() as u64);
+        let mut part = Part {
+            before: thread.counts(),
+            after: thread.counts(),
+            took: Time::ZERO,
+        };
+        let mut begin = cpu.now();
+        for n in 0..self.before() + self.inserts {
+            tell()?;
+            if n == self.before() {
+                (part.before, begin) = (thread.counts(), cpu.now());
+            }
+            let key = random.next();
+            thread.run(|tx| {
+                tx.cpu().compute(work)?;
+                let value = tx.create(&[n; 8])?;
+                tree.insert(tx, key, value.offset())?;
+                Ok::<_, pm::Error>(())
+            })?;
+        }
+        (part.after, part.took) = (thread.counts(), cpu.now() - begin);
+        tree.check(&mut thread)?;
+        Ok(part)
+    }
+}
+
+/// What a thread has done in the part that is measured.
+struct Part {
+    before: pm::Counts,
+    after: pm::Counts,
+    took: Time,
 }

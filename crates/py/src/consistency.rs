@@ -61,7 +61,7 @@ pub fn pm_copies(
 
 /// Insertions into a B-tree of persistent memory, one transaction each. As JSON.
 #[pyfunction]
-#[pyo3(signature = (design, mechanism, offloaded, fence, inserts, work_ns, seed, engine=None, build=None, progress=None))]
+#[pyo3(signature = (design, mechanism, offloaded, fence, inserts, work_ns, threads, seed, engine=None, build=None, progress=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn pm_transactions(
     py: Python<'_>,
@@ -71,6 +71,7 @@ pub fn pm_transactions(
     fence: &str,
     inserts: u64,
     work_ns: f64,
+    threads: u64,
     seed: u64,
     engine: Option<&str>,
     build: Option<Py<PyAny>>,
@@ -79,6 +80,7 @@ pub fn pm_transactions(
     let transactions = Transactions {
         inserts,
         work_ns,
+        threads,
         seed,
         ..Transactions::named(mechanism, offloaded, fence).map_err(raise)?
     };

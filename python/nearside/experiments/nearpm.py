@@ -32,7 +32,7 @@ FENCE_TEXT = (
 def design(run: Run, name: str = "", media: str = "dram", host: str = "nearpm", more: str = "") -> Design:
     """The run's design or another one with media and host profiles, and with less memory, which makes a run short."""
     found = Design.load(name) if name or run.design is None else run.design
-    sizes = f'[media]\nbytes = "128 MiB"\nprofile = "{media}"\n[nvme]\nnamespaces = ["1 MiB"]\n'
+    sizes = f'[media]\nbytes = "256 MiB"\nprofile = "{media}"\n[nvme]\nnamespaces = ["1 MiB"]\n'
     return found.with_values(f'{sizes}[cpu]\nprofile = "{host}"\n{more}')
 
 
@@ -42,10 +42,17 @@ def copies(run: Run, of: Design, way: str, size: int, count: int) -> dict[str, A
 
 
 def transactions(
-    run: Run, of: Design, mechanism: str, offloaded: bool, fence: str, inserts: int, work_ns: float = 0.0
+    run: Run,
+    of: Design,
+    mechanism: str,
+    offloaded: bool,
+    fence: str,
+    inserts: int,
+    work_ns: float = 0.0,
+    threads: int = 1,
 ) -> dict[str, Any]:
     """Insertions into a B-tree, each a transaction."""
     text = _native.pm_transactions(
-        of.native, mechanism, offloaded, fence, inserts, work_ns, run.seed, run.engine, run.build
+        of.native, mechanism, offloaded, fence, inserts, work_ns, threads, run.seed, run.engine, run.build
     )
     return json.loads(text)
