@@ -168,6 +168,12 @@ GET = MEDIA | {
     "table": "t", "by": "a", "target": "parquet", "compression": "snappy", "progress": None, "trace": True,
     "output": None,
 }  # fmt: skip
+PM = {"engine": "fast", "build": None, "progress": None}
+COPIES = PM | {"way": "streamed", "bytes": 64, "count": 1}
+TRANSACTIONS = PM | {
+    "mechanism": "undo", "offloaded": True, "fence": "read_back", "inserts": 2, "work_ns": 0.0,
+    "threads": 1, "seed": 1,
+}  # fmt: skip
 MEASURE = {"kind": "read", "base_ns": 100.0, "beat_ns": 0.0, "beats": 1, "samples": 2, "seed": 1}
 
 
@@ -192,10 +198,13 @@ def test_every_method_and_parameter_is_in_the_tables():
     assert parameters(_native.table_schema) == {*MEDIA, "table"}
     assert parameters(_native.table_drop) == {*MEDIA, "table"}
     assert parameters(_native.table_explain) == {*MEDIA, "table", "by"}
+    assert parameters(_native.pm_copies) == set(COPIES)
+    assert parameters(_native.pm_transactions) == set(TRANSACTIONS)
     assert parameters(_native.DelayBench.measure) == set(MEASURE)
     known = {"Design", "Device", "DramChannel", "DelayBench", "Server", "NearsideError", "root", "profile", "compile"}
     known |= {"check_timeout", "diff", "engine", "fuzz", "merge_tables", "sort_table", "explain_sort"}
     known |= {"crash_test", "crash_names"}
+    known |= {"pm_copies", "pm_transactions"}
     known |= {"table_put", "table_get", "table_list", "table_schema", "table_drop", "table_explain"}
     assert {n for n in dir(_native) if not n.startswith("_")} == known
 
@@ -436,6 +445,18 @@ def test_hostile_arguments_of_a_sort(key, tmp_path, monkeypatch):
     report, out = _native.sort_table(design, data, "a desc")
     assert json.loads(report)["rows"] == 80
     assert pq.read_table(pa.BufferReader(out)).column("a").to_pylist() == [None] * 20 + [3] * 20 + [2] * 20 + [1] * 20
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [("pm_copies", key) for key in COPIES] + [("pm_transactions", key) for key in TRANSACTIONS]
+)
+def test_hostile_arguments_of_persistent_memory(name, key):
+    good = {"pm_copies": COPIES, "pm_transactions": TRANSACTIONS}[name]
+    design = Design.load("nearpm").with_values('[media]\nbytes = "64 MiB"\n[nvme]\nnamespaces = ["1 MiB"]').native
+    words = ["cached", "accepted", "redo", "shadow", "posted", "completion", "undo\n"]
+    for value in NUMBERS + OTHERS + words:
+        answer(getattr(_native, name), design=design, **good | {"progress": stopper()} | {key: value})
+    answer(getattr(_native, name), design=GOOD.native, **good)
 
 
 @pytest.mark.parametrize("key", MERGE)

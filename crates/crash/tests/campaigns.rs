@@ -151,7 +151,7 @@ mod long {
 
     /// Each clock edge of a run, and each set of lines that may have left the cache.
     #[test]
-    #[ignore = "long"]
+    #[ignore = "thousands of cuts"]
     fn no_cut_of_a_short_run_breaks_it() {
         for (by, mechanism) in cases() {
             let campaign = Campaign {

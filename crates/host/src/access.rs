@@ -125,6 +125,31 @@ pub(crate) fn load<T: Turn>(
     Ok(())
 }
 
+/// `prefetcht0`: has the line of a byte brought to the cache, and waits for a fill buffer only.
+pub(crate) fn prefetch<T: Turn>(
+    turn: &mut T,
+    cpu: usize,
+    mapping: &Mapping,
+    offset: u64,
+) -> Result<()> {
+    for part in mapping.parts_in(&turn.machine().system, offset, 1)? {
+        begin(turn, cpu)?;
+        loop {
+            let machine = turn.machine();
+            let here = machine.cache.contains(&part.line) || machine.filling(&part.line).is_some();
+            if here || mapping.kind != Kind::WriteBack {
+                break;
+            }
+            send_buffers(turn, cpu, Some(&part.line))?;
+            if start(turn, cpu, &part, true, Vec::new())?.is_some() {
+                break;
+            }
+        }
+        turn.machine().issued(cpu);
+    }
+    Ok(())
+}
+
 /// Waits for a load.
 pub(crate) fn take<T: Turn>(turn: &mut T, cpu: usize, pending: Pending) -> Result<Vec<u8>> {
     let mut out = Vec::new();

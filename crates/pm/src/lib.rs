@@ -16,15 +16,16 @@ mod mechanism;
 mod memory;
 mod pool;
 mod ranges;
+mod switches;
 mod thread;
 mod value;
 
 pub use config::{Costs, Layout, Mechanism, Options};
-pub use engine::Engine;
+pub use engine::{Engine, Submitted};
 pub use error::{Error, Result};
 pub use heap::MOST_BYTES;
 pub use lock::Lock;
-pub use memory::Counts;
+pub use memory::{Counts, Spent};
 pub use pool::{Check, Pool};
 pub use thread::{Thread, Transaction};
 pub use value::{Ptr, Value};

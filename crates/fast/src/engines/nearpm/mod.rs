@@ -22,7 +22,7 @@ use spec::regs::Field;
 
 use self::contexts::{Contexts, Taken};
 pub(crate) use self::hook::{Hook, Store};
-use self::mover::NUMBERS;
+use self::mover::{Rates, NUMBERS};
 use self::table::Begins;
 use self::unit::Unit;
 use super::page::Page;
@@ -34,8 +34,6 @@ use crate::memory::{master, Memories};
 
 /// The type in the status block, and the name in `engine.toml`.
 pub(super) const KIND: (u32, &str) = (22, "nearpm");
-/// Units of a device.
-const UNITS: u32 = 4;
 /// Cycles from a command's store until a unit can have it.
 const TAKE: u64 = 11;
 /// Cycles until a device without anything to restore opens, and for each line that is.
@@ -67,6 +65,10 @@ pub(super) struct NearPm {
 impl NearPm {
     pub(super) fn new(number: u8, plugged: &Plugged, config: &Config) -> NearPm {
         let manifest = &plugged.manifest;
+        let parameter =
+            |name: &str, most: u64| plugged.parameter(name).map_or(most, |v| v.min(most));
+        let units = parameter("units", 16).max(1) as u32;
+        let rates = Rates::new(units, config.channels(), parameter("unit_lines", 1024));
         NearPm {
             number,
             place: plugged.offset..plugged.offset + manifest.registers.0,
@@ -74,7 +76,7 @@ impl NearPm {
             reach: Reach::new(plugged, config),
             page: Page::new(manifest.arguments.len()),
             contexts: Contexts::new(config.storage.bytes - manifest.reserved.0),
-            units: (0..UNITS).map(Unit::new).collect(),
+            units: (0..units).map(|n| Unit::new(n, rates)).collect(),
             taken: 0,
             refused: 0,
             under_way: 0,
