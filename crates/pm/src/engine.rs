@@ -234,7 +234,8 @@ impl Engine {
         Ok(true)
     }
 
-    /// Writes a command, waits for its end, and returns its results and value.
+    /// Writes a command, waits for its end, and returns its results and value. Whoever gives commands to a log that a [`crate::Thread`] has
+    /// spoils that thread's transactions.
     pub fn launch(&self, cpu: &Cpu, command: &Command) -> Result<(Results, u64)> {
         let submitted = self.submit(cpu, command)?;
         let limit = cpu.now() + PATIENCE;
