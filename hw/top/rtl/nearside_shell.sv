@@ -623,6 +623,8 @@ module nearside_shell
       .ReadSlots  (LocalReadSlots),
       .WriteSlots (LocalWriteSlots),
       .BufferBeats(LocalBufferBeats),
+      .PieceBeats (64),
+      .MaxBeats   (128),
       .NumEngines (NumEngines),
       .Present    (engines_in(1'b1)),
       .First      (local_first()),
