@@ -277,6 +277,47 @@ async def stops(dut):
 
 
 @cocotb.test()
+async def stops_at_each_cycle(dut):
+    """A short list, stopped at each of its cycles, so between its entries, too; it ends, and the next one is right."""
+    bench = Bench(dut)
+    await bench.start()
+    d = dut
+    bench.ram.stall = bench.ram.latency = 0
+    entries, wanted = bench.lay(1)
+    bench.write_list(entries)
+    d.sqe_i.value = int.from_bytes(bench.sqe(PIPELINE, [LIST, 0, 0, 3, 0, 0]), "little")
+    d.base_i.value, d.blocks_i.value = BASE, BLOCKS
+    stopped = 0
+    for wait in range(2000):
+        d.cmd_valid_i.value = 1
+        await bench.until(d.cmd_ready_o)
+        d.cmd_valid_i.value = 0
+        over = False
+        for _ in range(wait):
+            await RisingEdge(d.clk_i)
+            over = over or int(d.done_valid_o.value)
+        if over:
+            break
+        d.stop_i.value = 1
+        await RisingEdge(d.clk_i)
+        d.stop_i.value = 0
+        for _ in range(5000):
+            if int(d.done_valid_o.value):
+                break
+            await RisingEdge(d.clk_i)
+        else:
+            raise AssertionError(f"stopped after {wait} cycles it has not ended")
+        assert int(d.status_o.value) == 0 or int(d.stopped_o.value), wait
+        stopped += int(d.stopped_o.value)
+        await ClockCycles(d.clk_i, 5)
+        assert not int(d.busy_o.value), wait
+    assert over, wait
+    assert stopped > 100, stopped
+    assert await bench.by_command(entries) == (0, 3)
+    assert bench.ram.data[at(ROWS) : at(ROWS) + len(wanted)] == wanted
+
+
+@cocotb.test()
 async def progress(dut):
     """While a list runs, its registers tell the entry, what it has done, and cycles."""
     bench = Bench(dut)
