@@ -212,6 +212,15 @@ async def bad_lists(dut):
     assert await bench.by_command(entries, REPORT) == (READ_FAULT, 2)
     assert bench.reports(3)[2][:2] == (1, READ_FAULT)
     bench.ram.errors = set()
+
+    async def reports_fail():
+        await ClockCycles(dut.clk_i, 150)  # the list has been read
+        bench.ram.errors = {at(LIST) >> 12}
+
+    for way, ended in ((bench.by_page, (WRITE_ERROR, 3)), (bench.by_command, (WRITE_FAULT, 3))):
+        cocotb.start_soon(reports_fail())
+        assert await way(entries, kind=REPORT) == ended
+        bench.ram.errors = set()
     assert await bench.by_command(entries) == (0, 3)
     assert bench.ram.data[at(ROWS) : at(ROWS) + len(wanted)] == wanted
     # Base and bytes bound what entries may touch.
