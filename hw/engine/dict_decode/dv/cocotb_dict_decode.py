@@ -263,6 +263,25 @@ async def errors_and_stops(dut):
 
 
 @cocotb.test()
+async def a_stop_at_each_cycle_of_an_error(dut):
+    """A key that the dictionary has not: the stop or the error is told, whichever was first, and never both."""
+    bench = Bench(dut, stall=0, latency=3, interleave=False)
+    await bench.start()
+    data, entries = encode([[0] * 32 + [9] + [0] * 31], 4), 9
+    bench.prepare(data, entries, 0)
+    ended, cycles = await bench.run(len(data), 64, entries, 4)
+    end = ended[0]
+    assert end != OK
+    assert ended[1:] == (0, 0, 32)
+    told = set()
+    for stop in range(cycles + 2):
+        ended, _ = await bench.run(len(data), 64, entries, 4, stop=stop)
+        assert ended == (end, 0, 0, 32) or (ended[:3] == (OK, 1, 0) and ended[3] <= 32), (stop, ended)
+        told.add(ended[:2])
+    assert told == {(end, 0), (OK, 1)}
+
+
+@cocotb.test()
 async def errors_beside_headers(dut):
     """What could not be read behind a header is told where it is needed, and not at all behind the last run."""
     bench = Bench(dut, stall=0.1, latency=10)
