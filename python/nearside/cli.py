@@ -39,6 +39,7 @@ Examples:
   nearside correlate             the fast engine beside the RTL
   nearside soak --gigabytes 10   mixed traffic, every byte checked
   nearside serve --socket S      attach the device to a virtual machine
+  nearside pmdk run -- PROGRAM   a program with libpmemobj, its logs kept by a device
   nearside claim list            every figure that this project states
   nearside claim run nvm_delay.read_305ns.mean_error
   nearside experiment run all --quick   the papers' figures, measured here
@@ -74,6 +75,12 @@ table_app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(table_app, name="table")
+pmdk_app = typer.Typer(
+    help="Unmodified programs with libpmemobj, whose transactions' logs a device keeps.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(pmdk_app, name="pmdk")
 app.add_typer(claims_cli.app, name="claim")
 app.add_typer(experiments_cli.app, name="experiment")
 app.command("correlate", epilog=correlate_cli.EPILOG)(correlate_cli.correlate)
@@ -749,6 +756,42 @@ def serve(
     for key in doc[0]["counters"]:
         table.add_row(key.replace("_", " "), *(str(device["counters"][key]) for device in doc))
     show.out.print(table)
+
+
+@pmdk_app.command(
+    "run",
+    epilog="Example: nearside pmdk run -- ./program /dev/shm/pool",
+    context_settings={"ignore_unknown_options": True},
+)
+def pmdk_run(
+    program: Annotated[list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENT]...", help="What is run.")],
+    socket: Annotated[
+        Path | None,
+        typer.Option(
+            "--socket", "-s", help="A device that is being served; without it one that ends with the program."
+        ),
+    ] = None,
+    without: Annotated[
+        str | None, typer.Option(metavar="snapshots", help="A control: the device makes no records.")
+    ] = None,
+    design: DesignOption = "nearpm",
+    engine: Annotated[str, typer.Option(metavar="rtl|fast", help="The SystemVerilog, or its model.")] = "fast",
+    as_json: JsonOption = False,
+) -> None:
+    """Run a program with libpmemobj, its pools on a device whose engine keeps the logs of its transactions.
+
+    A pool is named by its file as ever; its contents are in the device's PM window. The device is simulated while the
+    program waits, so the program's speed is the simulator's.
+    """
+    from nearside import pmdk
+
+    status, doc = pmdk.run(program, socket=socket, without=without, design=design, engine=engine, quiet=as_json)
+    if as_json:
+        print_json(doc)
+    else:
+        pmdk.print_report(doc)
+    if status != 0:
+        raise typer.Exit(status)
 
 
 @delay_app.command("show", epilog="Example: nearside delay show --design dram --json")
