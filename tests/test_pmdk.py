@@ -16,7 +16,7 @@ from pathlib import Path
 import guest
 import pmdk as kits
 import pytest
-from nearside import pmdk, serve
+from nearside import NearsideError, pmdk, serve
 from nearside.device import Design
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -251,6 +251,29 @@ def test_devices_that_will_not_do(structures, tmp_path, design, text):
     assert not (tmp_path / "pool").exists()
 
 
+def test_what_crash_consistency_takes(structures):
+    program = [str(structures), "run", "2", "60", "1", "btree:{}/pool"]
+    docs = {fence: pmdk.gain(program, fence=fence, engine="fast") for fence in ("read_back", "posted")}
+    for doc in docs.values():
+        alone, offloaded = doc["alone"], doc["offloaded"]
+        assert alone["transactions"] == offloaded["transactions"] == 61
+        assert alone["lines"] > 0
+        assert alone["commands"] == 0 < offloaded["commands"]
+        # The device's records are neither copied nor fenced by the CPU.
+        assert offloaded["streamed"] < alone["streamed"]
+        assert offloaded["fences"] < alone["fences"]
+        assert doc["ratio"] > 1
+    assert docs["posted"]["alone"]["ns"] < docs["read_back"]["alone"]["ns"]
+    for words, text in [
+        (["true"], "lack {}"),
+        (["true", "{}"], "no transaction"),
+        (["false", "{}"], "exit status 1"),
+        (["/no/program", "{}"], "No such file"),
+    ]:
+        with pytest.raises(NearsideError, match=re.escape(text)):
+            pmdk.gain(words, engine="fast")
+
+
 def test_the_command(structures, tmp_path):
     command = [sys.executable, "-m", "nearside.cli", "pmdk", "run", "--json", "--"]
     command += [structures, "run", "3", "20", "1", f"rbtree:{tmp_path}/pool"]
@@ -258,7 +281,7 @@ def test_the_command(structures, tmp_path):
     assert done.returncode == 0
     doc = json.loads(done.stdout)
     assert doc["program"] == [str(word) for word in command[7:]]
-    assert doc["offloaded"]["commits"] >= 20
+    assert doc["done"]["commits"] >= 20
     assert done.stderr.splitlines()[-1] == "0 0 20"
     done = subprocess.run([*command[:5], "--", "false"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1

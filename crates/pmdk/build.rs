@@ -9,7 +9,13 @@ use spec::regs::command_page::line;
 /// The libraries, and what each is made of.
 const LIBRARIES: [(&str, &[&str]); 1] = [(
     "libnearside_pmdk.so",
-    &["device.c", "pools.c", "ranges.c", "transactions.c"],
+    &[
+        "device.c",
+        "memory.c",
+        "pools.c",
+        "ranges.c",
+        "transactions.c",
+    ],
 )];
 
 /// The engine, whose type the status block tells.

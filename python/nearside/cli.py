@@ -794,6 +794,37 @@ def pmdk_run(
         raise typer.Exit(status)
 
 
+@pmdk_app.command(
+    "gain",
+    epilog="Example: nearside pmdk gain -- ./program {}/pool",
+    context_settings={"ignore_unknown_options": True},
+)
+def pmdk_gain(
+    program: Annotated[
+        list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENT]...", help="What is run; {} is an empty folder.")
+    ],
+    profile: Annotated[str, typer.Option(metavar="NAME|FILE", help="A host profile: the CPU's costs.")] = "nearpm",
+    fence: Annotated[
+        str, typer.Option(metavar="posted|read_back|completion", help="What a fence waits for.")
+    ] = "read_back",
+    design: DesignOption = "nearpm",
+    engine: Annotated[str, typer.Option(metavar="rtl|fast", help="The SystemVerilog, or its model.")] = "fast",
+    as_json: JsonOption = False,
+) -> None:
+    """What crash consistency takes a program with libpmemobj, alone and with its logs kept by a device.
+
+    The program runs twice, its pools in an empty folder ({}) each time. All flushes, fences, copies and commands of its
+    transactions are then done again on the simulated host and device. What the program itself computes is not in it.
+    """
+    from nearside import pmdk
+
+    doc = pmdk.gain(program, profile=profile, fence=fence, design=design, engine=engine, quiet=as_json)
+    if as_json:
+        print_json(doc)
+    else:
+        pmdk.print_gain(doc)
+
+
 @delay_app.command("show", epilog="Example: nearside delay show --design dram --json")
 def delay_show(design: DesignOption = "default", engine: EngineOption = None, as_json: JsonOption = False) -> None:
     """Show the timing of each channel, as its registers hold it."""

@@ -57,12 +57,12 @@ typedef int (*pmemobj_constr)(PMEMobjpool *pop, void *ptr, void *arg);
 #define EXPORT __attribute__((visibility("default")))
 
 /* The function of this name behind the shim. */
-#define REAL(name)                                                    \
-    ({                                                                \
-        static void *at;                                              \
-        if (__atomic_load_n(&at, __ATOMIC_RELAXED) == NULL)           \
-            __atomic_store_n(&at, ns_real(#name), __ATOMIC_RELAXED);  \
-        (__typeof__(&(name)))at;                                      \
+#define REAL(name)                                                      \
+    ({                                                                  \
+        static void *real_;                                             \
+        if (__atomic_load_n(&real_, __ATOMIC_RELAXED) == NULL)          \
+            __atomic_store_n(&real_, ns_real(#name), __ATOMIC_RELAXED); \
+        (__typeof__(&(name)))real_;                                     \
     })
 
 /* Ends the program if there is none. */

@@ -1,6 +1,7 @@
 /* A client of a vfio-user server that maps BAR2 and gives commands through the engine's page in BAR4. */
 #define _GNU_SOURCE
 #include "device.h"
+#include "memory.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -240,6 +241,7 @@ int64_t ns_command(const struct command *c, uint64_t *value) {
     uint64_t words[8] = {0, (uint64_t)c->operation | (uint64_t)c->pool << 8 | (uint64_t)c->thread << 16, c->address, c->bytes,
                          c->target, c->transaction, c->value, c->extra};
     ns_moment();
+    ns_memory_command(c);
     pthread_mutex_lock(&lock);
     int64_t result = launch((const uint8_t *)words, value);
     pthread_mutex_unlock(&lock);

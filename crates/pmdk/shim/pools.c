@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "device.h"
+#include "memory.h"
 
 enum { PAGE = 4096, PATH_BYTES = 216 };
 
@@ -193,7 +194,11 @@ EXPORT void *mmap(void *address, size_t bytes, int protection, int flags, int fi
         file = ns_device()->file;
         offset += (off_t)entry->place;
     }
-    return REAL(mmap)(address, bytes, protection, flags, file, offset);
+    void *at = REAL(mmap)(address, bytes, protection, flags, file, offset);
+    /* What libpmem and libpmemobj persist is in one of these. */
+    bool shared = (flags & MAP_TYPE) == MAP_SHARED || (flags & MAP_TYPE) == MAP_SHARED_VALIDATE;
+    if (at != MAP_FAILED && file >= 0 && shared && (protection & PROT_WRITE)) ns_memory_mapped(at, bytes, entry != NULL ? (uint64_t)offset : 0);
+    return at;
 }
 
 EXPORT void *mmap64(void *address, size_t bytes, int protection, int flags, int file, off_t offset) {

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "device.h"
+#include "memory.h"
 #include "pools.h"
 #include "ranges.h"
 
@@ -129,8 +130,9 @@ EXPORT int pmemobj_tx_begin(PMEMobjpool *pop, jmp_buf env, ...) {
         if (tx->pool != NULL) {
             pthread_once(&once, prepare);
             pthread_setspecific(at_end, tx);
-            COUNT(transactions, 1);
         }
+        COUNT(transactions, 1);
+        ns_memory_transaction();
     }
     /* libpmemobj has the same callback for a transaction and those within it. */
     int error = REAL(pmemobj_tx_begin)(pop, env, TX_PARAM_CB, on_stage, tx, TX_PARAM_NONE);
@@ -358,11 +360,14 @@ __attribute__((destructor)) static void report(void) {
     if (path == NULL || ns_moments() == 0) return;
     FILE *file = fopen(path, "we");
     if (file == NULL) return;
+    struct memory_counts memory = ns_memory_counts();
     fprintf(file,
             "{\"moments\": %llu, \"transactions\": %llu, \"commits\": %llu, \"aborts\": %llu, \"records\": %llu, \"payload_bytes\": %llu, "
-            "\"ranges_repeated\": %llu, \"ranges_left_to_libpmemobj\": %llu}\n",
+            "\"ranges_repeated\": %llu, \"ranges_left_to_libpmemobj\": %llu, \"flushes\": %llu, \"lines\": %llu, \"fences\": %llu, "
+            "\"streamed_bytes\": %llu}\n",
             (unsigned long long)ns_moments(), (unsigned long long)counts.transactions, (unsigned long long)counts.commits,
             (unsigned long long)counts.aborts, (unsigned long long)counts.records, (unsigned long long)counts.payload, (unsigned long long)counts.repeated,
-            (unsigned long long)counts.left);
+            (unsigned long long)counts.left, (unsigned long long)memory.flushes, (unsigned long long)memory.lines,
+            (unsigned long long)memory.fences, (unsigned long long)memory.streamed);
     fclose(file);
 }

@@ -41,8 +41,16 @@ fn what_is_exported_is_of_the_libraries_behind() {
     let names: Vec<&str> = text.lines().filter_map(|l| l.split(' ').nth(2)).collect();
     assert!(names.contains(&"pmemobj_tx_begin") && names.contains(&"mmap"));
     for name in names {
-        let of_libc = ["mmap", "mmap64", "posix_fallocate", "posix_fallocate64"];
-        let known = name.starts_with("pmemobj_") || of_libc.contains(&name);
+        let of_libc = [
+            "mmap",
+            "mmap64",
+            "msync",
+            "munmap",
+            "posix_fallocate",
+            "posix_fallocate64",
+        ];
+        let known = ["pmemobj_", "pmem_"].iter().any(|p| name.starts_with(p));
+        let known = known || of_libc.contains(&name);
         assert!(known, "{name} is exported");
     }
 }
