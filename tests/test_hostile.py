@@ -203,10 +203,11 @@ def test_every_method_and_parameter_is_in_the_tables():
     assert parameters(_native.pm_copies) == set(COPIES)
     assert parameters(_native.pm_transactions) == set(TRANSACTIONS)
     assert parameters(_native.pmdk_cost) == set(COST)
+    assert parameters(_native.pmdk_events) == {"trace"}
     assert parameters(_native.DelayBench.measure) == set(MEASURE)
     known = {"Design", "Device", "DramChannel", "DelayBench", "Server", "NearsideError", "root", "profile", "compile"}
     known |= {"check_timeout", "diff", "engine", "fuzz", "merge_tables", "sort_table", "explain_sort"}
-    known |= {"crash_test", "crash_names", "pmdk_shim", "pmdk_cost"}
+    known |= {"crash_test", "crash_names", "pmdk_shim", "pmdk_cost", "pmdk_events"}
     known |= {"pm_copies", "pm_transactions"}
     known |= {"table_put", "table_get", "table_list", "table_schema", "table_drop", "table_explain"}
     assert {n for n in dir(_native) if not n.startswith("_")} == known
@@ -477,6 +478,7 @@ def test_hostile_traces_of_programs(key):
         traces.append(begin + event(4, operation, 0) + event(0, 0, 64) + event(0, 0, (1 << 64) - 64) * 4)
     for value in NUMBERS + OTHERS + ["posted", "sfence"] + (traces if key == "trace" else []):
         answer(_native.pmdk_cost, design=design, **COST | {key: value})
+        answer(_native.pmdk_events, trace=value)
     cost = json.loads(_native.pmdk_cost(design, good, "read_back", "fast"))
     assert (cost["lines"], cost["fences"], cost["streamed"]) == (1, 1, 300)
 
@@ -778,6 +780,14 @@ OPTIONS = [
         ["btree", "--without", "x"], ["btree", "--jobs", "0"], ["btree", "--engine", "x"],
         ["btree", "--design", "none.toml"],
         ["btree", "--by", "device", "--design", "default"], ["btree", "--cuts", "all", "--transactions", "17"],
+    )),
+    *(["crashtest", *words, "--", *program] for program in (["/bin/true", "{}"], ["/bin/false", "{}"], ["/none", "{}"])
+      for words in ([], ["--by", "x"], ["--check", ""], ["--check", '"'], ["--cuts", "x"], ["--without", "hook"])),
+    ["crashtest", "--", "/bin/true", "x"], ["crashtest", "btree", "x"], ["crashtest", "btree", "--x"],
+    ["pmdk", "run"], ["pmdk", "run", "--", "/none/x"], ["pmdk", "run", "--without", "x", "--", "true"],
+    ["pmdk", "run", "--design", "none", "--", "true"], ["pmdk", "gain", "--", "true"],
+    *(["pmdk", "gain", *words, "--", "true", "{}"] for words in (
+        [], ["--fence", "x"], ["--profile", "x"], ["--profile", "/"], ["--design", "default"],
     )),
     *(["soak", "--gigabytes", n] for n in ("0", "-1", "nan", "inf", "1e300", "x")),
     *(["latency", "--commands", n] for n in ("0", "1001", "nan")),

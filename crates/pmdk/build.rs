@@ -10,6 +10,7 @@ use spec::regs::command_page::line;
 const LIBRARIES: [(&str, &[&str]); 1] = [(
     "libnearside_pmdk.so",
     &[
+        "crash.c",
         "device.c",
         "memory.c",
         "pools.c",

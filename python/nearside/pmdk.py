@@ -19,7 +19,7 @@ from nearside.serve import Server
 
 # The program maps the PM window, so nothing may delay what it does there.
 MAPPABLE = '[media]\nprofile = "dram"'
-CONTROLS = ("snapshots",)
+CONTROLS = ("snapshots", "fences")
 
 
 def shim(folder: Path) -> Path:
@@ -36,10 +36,12 @@ def environment(
     without: str | None = None,
     kill: int | None = None,
     trace: Path | None = None,
+    crash: int | None = None,
 ) -> Mapping[str, str]:
     """A program's environment: this process's, and that its pools are on the device behind the socket, or no device's.
 
-    `kill`: it is killed (SIGKILL) at this moment, as the report counts them.
+    `kill`: it is killed (SIGKILL) at this moment, as the report counts them. `crash`: the power fails then; a seed
+    says what leaves the cache before, 0 that nothing does.
     """
     if without is not None and without not in CONTROLS:
         raise NearsideError(f"without = {without}: allowed is {', '.join(CONTROLS)}")
@@ -56,6 +58,8 @@ def environment(
         variables["NEARSIDE_PMDK_WITHOUT"] = without
     if kill is not None:
         variables["NEARSIDE_PMDK_KILL"] = str(kill)
+    if crash is not None:
+        variables["NEARSIDE_PMDK_CRASH"] = str(crash)
     return os.environ | variables
 
 

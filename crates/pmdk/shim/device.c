@@ -1,5 +1,7 @@
 /* A client of a vfio-user server that maps BAR2 and gives commands through the engine's page in BAR4. */
 #define _GNU_SOURCE
+#include "abi.h"
+#include "crash.h"
 #include "device.h"
 #include "memory.h"
 
@@ -66,7 +68,12 @@ __attribute__((constructor)) static void configure(void) {
 
 void ns_moment(void) {
     uint64_t now = __atomic_add_fetch(&moments, 1, __ATOMIC_RELAXED);
-    if (last_moment != 0 && now >= last_moment) kill(getpid(), SIGKILL);
+    if (last_moment == 0 || now < last_moment) return;
+    if (ns_crash_wanted() && now == last_moment) {
+        ns_memory_end();
+        ns_crash();
+    }
+    if (!ns_crash_wanted()) kill(getpid(), SIGKILL);
 }
 
 uint64_t ns_moments(void) {
@@ -199,7 +206,8 @@ static const char *attach(const char *socket_path) {
     if (device.file < 0 || !(region.flags & MAPPABLE) || region.offset != 0 || region.size < media)
         return "its PM window can't be mapped: media in memory, of profile dram, are needed";
     device.bytes = media - NEARPM_RESERVED_BYTES;
-    void *window = mmap(NULL, device.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, device.file, 0);
+    /* Not as the program's: what is stored there is durable at once. */
+    void *window = REAL(mmap)(NULL, device.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, device.file, 0);
     if (window == MAP_FAILED) return strerror(errno);
     device.window = window;
     return NULL;
@@ -240,11 +248,13 @@ static int64_t launch(const uint8_t line[64], uint64_t *value) {
 int64_t ns_command(const struct command *c, uint64_t *value) {
     uint64_t words[8] = {0, (uint64_t)c->operation | (uint64_t)c->pool << 8 | (uint64_t)c->thread << 16, c->address, c->bytes,
                          c->target, c->transaction, c->value, c->extra};
-    ns_moment();
+    /* What the device writes into the pool is durable at once: its caller sees to that before the next moment. */
+    bool writes = c->operation == NEARPM_OP_Abort || c->operation == NEARPM_OP_Recover;
+    if (!writes) ns_moment();
     ns_memory_command(c);
     pthread_mutex_lock(&lock);
     int64_t result = launch((const uint8_t *)words, value);
     pthread_mutex_unlock(&lock);
-    ns_moment();
+    if (!writes) ns_moment();
     return result;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "abi.h"
+#include "crash.h"
 #include "nearpm_numbers.h"
 
 /* libpmem's flags of its copies, and from how many bytes on it streams. */
@@ -61,7 +62,7 @@ static void write_buffer(void) {
     buffered = 0;
 }
 
-__attribute__((destructor)) static void end(void) {
+__attribute__((destructor)) void ns_memory_end(void) {
     pthread_mutex_lock(&lock);
     write_buffer();
     pthread_mutex_unlock(&lock);
@@ -80,7 +81,8 @@ static const struct region *region_of(uintptr_t address) {
     return NULL;
 }
 
-void ns_memory_mapped(void *address, size_t bytes, uint64_t place) {
+void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int64_t offset) {
+    ns_crash_mapped(address, bytes, file, offset);
     uintptr_t start = (uintptr_t)address;
     pthread_mutex_lock(&lock);
     struct region *free_one = NULL;
@@ -101,6 +103,7 @@ EXPORT int munmap(void *address, size_t bytes) {
     for (int n = 0; n < MOST_REGIONS; n++)
         if (start <= regions[n].start && regions[n].end <= start + bytes) regions[n].end = regions[n].start = 0;
     pthread_mutex_unlock(&lock);
+    ns_crash_unmapped(address, bytes);
     return REAL(munmap)(address, bytes);
 }
 
@@ -117,6 +120,7 @@ static void note(uint32_t what, const void *address, size_t bytes) {
             counts.lines += ((start + bytes - 1) / NEARPM_LINE) - start / NEARPM_LINE + 1;
         }
         tell(what, (uint32_t)bytes, region->place + (start - region->start));
+        ns_crash_flushed(address, bytes, what == FLUSH);
     }
     pthread_mutex_unlock(&lock);
     ns_moment();
@@ -126,6 +130,7 @@ static void note_fence(void) {
     pthread_mutex_lock(&lock);
     counts.fences++;
     tell(FENCE, 0, 0);
+    ns_crash_fenced();
     pthread_mutex_unlock(&lock);
     ns_moment();
 }

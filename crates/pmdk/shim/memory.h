@@ -9,7 +9,10 @@
 #include "device.h"
 
 /* A shared mapping of a file has been made: its contents have this place in a device's window. 0: one is to be chosen. */
-void ns_memory_mapped(void *address, size_t bytes, uint64_t place);
+void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int64_t offset);
+
+/* The trace is written. */
+void ns_memory_end(void);
 
 /* A transaction begins. */
 void ns_memory_transaction(void);

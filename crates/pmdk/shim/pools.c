@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "crash.h"
 #include "device.h"
 #include "memory.h"
 
@@ -197,7 +198,8 @@ EXPORT void *mmap(void *address, size_t bytes, int protection, int flags, int fi
     void *at = REAL(mmap)(address, bytes, protection, flags, file, offset);
     /* What libpmem and libpmemobj persist is in one of these. */
     bool shared = (flags & MAP_TYPE) == MAP_SHARED || (flags & MAP_TYPE) == MAP_SHARED_VALIDATE;
-    if (at != MAP_FAILED && file >= 0 && shared && (protection & PROT_WRITE)) ns_memory_mapped(at, bytes, entry != NULL ? (uint64_t)offset : 0);
+    if (at != MAP_FAILED && file >= 0 && shared && (protection & PROT_WRITE))
+        ns_memory_mapped(at, bytes, entry != NULL ? (uint64_t)offset : 0, file, offset);
     return at;
 }
 
@@ -205,9 +207,9 @@ EXPORT void *mmap64(void *address, size_t bytes, int protection, int flags, int 
     return mmap(address, bytes, protection, flags, file, offset);
 }
 
-/* The file of a pool whose contents are elsewhere takes no room. */
+/* The file of a pool whose contents are elsewhere takes no room; what has not been written to need not be looked at after a crash. */
 EXPORT int posix_fallocate(int file, off_t offset, off_t bytes) {
-    if (opening.path == NULL || !opening.create) return REAL(posix_fallocate)(file, offset, bytes);
+    if (!ns_crash_wanted() && (opening.path == NULL || !opening.create)) return REAL(posix_fallocate)(file, offset, bytes);
     struct stat is;
     if (fstat(file, &is) != 0 || (is.st_size < offset + bytes && ftruncate(file, offset + bytes) != 0)) return errno;
     return 0;
@@ -252,7 +254,12 @@ static bool open_log(struct pool *pool, int log) {
         bool known = memcmp(found->magic, DESCRIPTOR, sizeof DESCRIPTOR) == 0;
         uint64_t on_device = known ? found->generation : 0;
         if (known && on_device == generation) {
-            if (!must(pool, NEARPM_OP_Recover, log, (struct command){0})) return false;
+            ns_crash_hold();
+            ns_crash_before_device(pool->pop);
+            bool recovered = must(pool, NEARPM_OP_Recover, log, (struct command){0});
+            ns_crash_behind_device(pool->pop);
+            ns_crash_release();
+            if (!recovered) return false;
             generation += 1;
         } else if (known && on_device == generation + 1) {
             generation += 1;

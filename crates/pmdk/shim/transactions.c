@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crash.h"
 #include "device.h"
 #include "memory.h"
 #include "pools.h"
@@ -25,6 +26,8 @@ struct transaction {
     bool has_log;
     /* What needs no record any more: it has one, or is new, or libpmemobj has made a snapshot of it. */
     struct ranges covered;
+    /* What has a record. */
+    struct ranges kept;
     /* The program's own callback. */
     pmemobj_tx_callback callback;
     void *argument;
@@ -39,6 +42,9 @@ static struct {
 
 #define COUNT(what, number) __atomic_fetch_add(&counts.what, (number), __ATOMIC_RELAXED)
 
+/* The moment at which the first transaction has begun. */
+static uint64_t first_moment;
+
 /* A control: nothing keeps the old bytes. */
 static bool without_snapshots;
 
@@ -51,7 +57,9 @@ static pthread_key_t at_end;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void thread_ends(void *transaction) {
-    free(((struct transaction *)transaction)->covered.list);
+    struct transaction *tx = transaction;
+    free(tx->covered.list);
+    free(tx->kept.list);
 }
 
 static void prepare(void) {
@@ -67,6 +75,7 @@ static void leave(struct transaction *tx) {
     tx->has_log = false;
     tx->pool = NULL;
     ns_ranges_clear(&tx->covered);
+    ns_ranges_clear(&tx->kept);
 }
 
 static void committed(struct transaction *tx) {
@@ -84,11 +93,17 @@ static void aborted(struct transaction *tx) {
     if (tx->has_log) {
         COUNT(aborts, 1);
         struct command abort_it = command(tx, NEARPM_OP_Abort);
+        PMEMobjpool *pop = tx->pool->pop;
+        ns_crash_hold();
         if (ns_command(&abort_it, NULL) != 0) {
             /* The program must not go on with half of a transaction; the next one that opens the pool recovers it. */
             ns_tell("the device can't undo a transaction");
             abort();
         }
+        for (size_t n = 0; n < tx->kept.count; n++)
+            ns_crash_written((const char *)pop + tx->kept.list[n].start, tx->kept.list[n].end - tx->kept.list[n].start);
+        ns_crash_release();
+        ns_moment();
         ns_pool_next_generation(tx->pool, tx->log, false);
     }
     leave(tx);
@@ -127,11 +142,12 @@ EXPORT int pmemobj_tx_begin(PMEMobjpool *pop, jmp_buf env, ...) {
         tx->has_log = false;
         tx->callback = NULL;
         ns_ranges_clear(&tx->covered);
+        ns_ranges_clear(&tx->kept);
         if (tx->pool != NULL) {
             pthread_once(&once, prepare);
             pthread_setspecific(at_end, tx);
         }
-        COUNT(transactions, 1);
+        if (COUNT(transactions, 1) == 0) first_moment = ns_moments() + 1;
         ns_memory_transaction();
     }
     /* libpmemobj has the same callback for a transaction and those within it. */
@@ -210,6 +226,7 @@ static bool keep(struct transaction *tx, struct range wanted) {
             COUNT(records, 1);
             COUNT(payload, undo.bytes);
         }
+        if (ns_crash_wanted() && !ns_ranges_add(&tx->kept, gap)) return false;
     }
     return true;
 }
@@ -362,10 +379,10 @@ __attribute__((destructor)) static void report(void) {
     if (file == NULL) return;
     struct memory_counts memory = ns_memory_counts();
     fprintf(file,
-            "{\"moments\": %llu, \"transactions\": %llu, \"commits\": %llu, \"aborts\": %llu, \"records\": %llu, \"payload_bytes\": %llu, "
+            "{\"moments\": %llu, \"first_moment\": %llu, \"transactions\": %llu, \"commits\": %llu, \"aborts\": %llu, \"records\": %llu, \"payload_bytes\": %llu, "
             "\"ranges_repeated\": %llu, \"ranges_left_to_libpmemobj\": %llu, \"flushes\": %llu, \"lines\": %llu, \"fences\": %llu, "
             "\"streamed_bytes\": %llu}\n",
-            (unsigned long long)ns_moments(), (unsigned long long)counts.transactions, (unsigned long long)counts.commits,
+            (unsigned long long)ns_moments(), (unsigned long long)first_moment, (unsigned long long)counts.transactions, (unsigned long long)counts.commits,
             (unsigned long long)counts.aborts, (unsigned long long)counts.records, (unsigned long long)counts.payload, (unsigned long long)counts.repeated,
             (unsigned long long)counts.left, (unsigned long long)memory.flushes, (unsigned long long)memory.lines,
             (unsigned long long)memory.fences, (unsigned long long)memory.streamed);

@@ -1,5 +1,7 @@
 //! What the shim has written of a program: `shim/memory.c`.
 
+use std::fmt;
+
 use pm::Error;
 use spec::nearpm::{Command, Operation};
 
@@ -31,6 +33,30 @@ pub enum Event {
     Command(Command),
     /// An outermost transaction begins.
     Transaction,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::Flush { place, bytes } => write!(f, "CPU     clwb of {bytes} bytes, {place:#x}"),
+            Event::Fence => write!(f, "CPU     sfence"),
+            Event::Stream { place, bytes } => {
+                write!(f, "CPU     ntstore of {bytes} bytes, {place:#x}")
+            }
+            Event::Command(c) => {
+                write!(
+                    f,
+                    "device  {:?}, log {} of pool {}",
+                    c.operation, c.thread, c.pool
+                )?;
+                match c.operation {
+                    Operation::Undo => write!(f, ": {} bytes, {:#x}", c.bytes, c.address),
+                    _ => Ok(()),
+                }
+            }
+            Event::Transaction => write!(f, "CPU     a transaction begins"),
+        }
+    }
 }
 
 fn word(event: &[u8], at: usize) -> u32 {

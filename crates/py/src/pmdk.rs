@@ -31,3 +31,11 @@ pub fn pmdk_cost(
     })?;
     text(serde_json::to_value(cost))
 }
+
+/// The events of a trace of the library, a line each. As JSON.
+#[pyfunction]
+pub fn pmdk_events(trace: &[u8]) -> PyResult<String> {
+    let events = ::pmdk::parse(trace).map_err(raise)?;
+    let lines: Vec<String> = events.iter().map(ToString::to_string).collect();
+    text(serde_json::to_value(lines))
+}
