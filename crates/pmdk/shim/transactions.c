@@ -82,9 +82,13 @@ static void committed(struct transaction *tx) {
     if (tx->has_log) {
         COUNT(commits, 1);
         struct command commit = command(tx, NEARPM_OP_Commit);
-        /* If the device is gone: the pool says already that the log is void. */
-        if (ns_command(&commit, NULL) != 0) ns_tell("the device refuses to commit: its log is void all the same");
-        ns_pool_next_generation(tx->pool, tx->log, true);
+        if (ns_command(&commit, NULL) == 0) {
+            ns_pool_next_generation(tx->pool, tx->log, true);
+        } else {
+            /* The pool says already that the log is void. What the device would add to it would be, too: nobody gets it any more. */
+            ns_tell("the device refuses to empty a log; it is void, and left alone");
+            tx->has_log = false;
+        }
     }
     leave(tx);
 }
