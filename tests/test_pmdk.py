@@ -210,6 +210,7 @@ def test_pools_that_are_not_on_the_device(place, structures, tmp_path):
     place.remove([f"btree:{path}"])
 
 
+@pytest.mark.slow
 def test_the_device_has_room_for_sixteen_pools(place):
     pools = [place.pools("hashmap")[0] for _ in range(17)]
     for pool in pools[:16]:
@@ -281,6 +282,7 @@ def crash(structures: Path, kind: str, by: str, cuts: str, seed: int = CALM, thr
     return pmdk_crash.run(program, f"{structures} check {seed} {pool}", by, cuts, engine="fast", **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", pmdk_crash.SIDES)
 def test_losses_of_power(structures, by):
     doc = crash(structures, "btree", by, "sampled:8", seed=ABORTING)
@@ -289,6 +291,7 @@ def test_losses_of_power(structures, by):
     assert not pmdk_crash.failed(doc)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("by", "without", "cuts"), [("device", "snapshots", "sampled:10"), ("cpu", "fences", "sampled:2")]
 )
@@ -301,6 +304,7 @@ def test_losses_of_power_find_what_is_left_out(structures, by, without, cuts):
     assert again["violation"]["what"].split(": ", 1)[1] == doc["violation"]["what"].split(": ", 1)[1]
 
 
+@pytest.mark.slow
 def test_a_fence_too_few_is_told_with_what_happened(kit, tmp_path):
     docs = {}
     for name, cuts in (("careless", "all"), ("careful", "sampled:20")):
@@ -364,6 +368,7 @@ def test_the_command(structures, tmp_path):
     assert done.stderr == "nearside: /no/program: No such file or directory\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_kills_at_any_time(place, kind):
     pools = place.pools(kind)
@@ -371,12 +376,14 @@ def test_kills_at_any_time(place, kind):
     place.remove(pools)
 
 
+@pytest.mark.slow
 def test_kills_of_several_pools_with_several_threads(place):
     pools = place.pools("btree", "hashmap", "list")
     assert kill_often(place, pools, ABORTING, 3, 3, random.Random(1)) == ""
     place.remove(pools)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_kills_at_moments(place, kind):
     pools = place.pools(kind)
@@ -384,6 +391,7 @@ def test_kills_at_moments(place, kind):
     place.remove(pools)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["btree", "hashmap"])
 def test_without_snapshots_kills_are_seen(place, kind):
     """The control: the same kills find that nothing keeps the old bytes."""

@@ -5,7 +5,9 @@
 #include <setjmp.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
+#include <unistd.h>
 #include <wchar.h>
 
 typedef struct pmemobjpool PMEMobjpool;
@@ -67,6 +69,15 @@ typedef int (*pmemobj_constr)(PMEMobjpool *pop, void *ptr, void *arg);
 
 /* Ends the program if there is none. */
 void *ns_real(const char *name);
+
+/* The system calls: a program's own allocator may map memory before, or while, a function of its libraries can be looked up. */
+static inline void *ns_mmap(void *address, size_t bytes, int protection, int flags, int file, off_t offset) {
+    return (void *)syscall(SYS_mmap, address, bytes, protection, flags, file, offset);
+}
+
+static inline int ns_munmap(void *address, size_t bytes) {
+    return (int)syscall(SYS_munmap, address, bytes);
+}
 
 int pmemobj_tx_begin(PMEMobjpool *pop, jmp_buf env, ...);
 enum pobj_tx_stage pmemobj_tx_stage(void);

@@ -113,7 +113,7 @@ static struct file *file_of(int descriptor) {
     if (file_count == MOST_FILES || is.st_size == 0) return NULL;
     struct file made = {.device = is.st_dev, .inode = is.st_ino, .bytes = (size_t)is.st_size};
     made.descriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-    made.memory = REAL(mmap)(NULL, made.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    made.memory = ns_mmap(NULL, made.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     if (made.descriptor < 0 || made.memory == MAP_FAILED) return NULL;
     made.durable = room(made.bytes);
     made.newest = room((made.bytes / NEARPM_LINE + 1) * sizeof *made.newest);
@@ -246,7 +246,7 @@ void ns_crash_behind_device(const void *address) {
     for (size_t from; next_part(file, at, m->offset + m->bytes, &from, &at);)
         for (size_t n = from; n < at; n++)
             if (file->memory[n] != file->before[n]) file->durable[n] = file->memory[n];
-    REAL(munmap)(file->before, file->bytes);
+    ns_munmap(file->before, file->bytes);
     file->before = NULL;
 }
 

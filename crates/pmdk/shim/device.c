@@ -207,7 +207,7 @@ static const char *attach(const char *socket_path) {
         return "its PM window can't be mapped: media in memory, of profile dram, are needed";
     device.bytes = media - NEARPM_RESERVED_BYTES;
     /* Not as the program's: what is stored there is durable at once. */
-    void *window = REAL(mmap)(NULL, device.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, device.file, 0);
+    void *window = ns_mmap(NULL, device.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, device.file, 0);
     if (window == MAP_FAILED) return strerror(errno);
     device.window = window;
     return NULL;

@@ -104,7 +104,7 @@ EXPORT int munmap(void *address, size_t bytes) {
         if (start <= regions[n].start && regions[n].end <= start + bytes) regions[n].end = regions[n].start = 0;
     pthread_mutex_unlock(&lock);
     ns_crash_unmapped(address, bytes);
-    return REAL(munmap)(address, bytes);
+    return ns_munmap(address, bytes);
 }
 
 static void note(uint32_t what, const void *address, size_t bytes) {

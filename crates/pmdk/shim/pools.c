@@ -195,7 +195,7 @@ EXPORT void *mmap(void *address, size_t bytes, int protection, int flags, int fi
         file = ns_device()->file;
         offset += (off_t)entry->place;
     }
-    void *at = REAL(mmap)(address, bytes, protection, flags, file, offset);
+    void *at = ns_mmap(address, bytes, protection, flags, file, offset);
     /* What libpmem and libpmemobj persist is in one of these. */
     bool shared = (flags & MAP_TYPE) == MAP_SHARED || (flags & MAP_TYPE) == MAP_SHARED_VALIDATE;
     if (at != MAP_FAILED && file >= 0 && shared && (protection & PROT_WRITE))
