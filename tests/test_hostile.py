@@ -147,6 +147,10 @@ FUZZ = {
     "amount": 20, "seed": 1, "calm": False, "torn_blocks": False, "first_episode": 0, "replay": None, "shrinks": 2,
     "per_episode": 20, "engine": None, "progress": None,
 }  # fmt: skip
+CRASH = {
+    "workload": "btree", "mechanism": "undo", "by": "device", "cuts": "sampled:2", "transactions": 2, "seed": 1,
+    "without": None, "jobs": 1, "engine": "fast", "progress": None,
+}  # fmt: skip
 CREATE = {
     "progress": None, "timeout_us": 2000, "queue_entries": 64, "trace": None, "skip_idle": True, "commands": None,
     "weights": None, "engine": None, "peers": [],
@@ -164,6 +168,12 @@ GET = MEDIA | {
     "table": "t", "by": "a", "target": "parquet", "compression": "snappy", "progress": None, "trace": True,
     "output": None,
 }  # fmt: skip
+PM = {"engine": "fast", "build": None, "progress": None}
+COPIES = PM | {"way": "streamed", "bytes": 64, "count": 1}
+TRANSACTIONS = PM | {
+    "mechanism": "undo", "offloaded": True, "fence": "read_back", "inserts": 2, "work_ns": 0.0,
+    "threads": 1, "seed": 1,
+}  # fmt: skip
 MEASURE = {"kind": "read", "base_ns": 100.0, "beat_ns": 0.0, "beats": 1, "samples": 2, "seed": 1}
 
 
@@ -178,6 +188,7 @@ def test_every_method_and_parameter_is_in_the_tables():
         assert parameters(getattr(_native.Device, name)) == set(arguments), name
     assert parameters(_native.Device) == set(CREATE)
     assert parameters(_native.fuzz) == set(FUZZ)
+    assert parameters(_native.crash_test) == set(CRASH)
     assert parameters(_native.sort_table) == set(SORT)
     assert parameters(_native.merge_tables) == set(MERGE)
     assert parameters(_native.explain_sort) == set(EXPLAIN)
@@ -187,9 +198,13 @@ def test_every_method_and_parameter_is_in_the_tables():
     assert parameters(_native.table_schema) == {*MEDIA, "table"}
     assert parameters(_native.table_drop) == {*MEDIA, "table"}
     assert parameters(_native.table_explain) == {*MEDIA, "table", "by"}
+    assert parameters(_native.pm_copies) == set(COPIES)
+    assert parameters(_native.pm_transactions) == set(TRANSACTIONS)
     assert parameters(_native.DelayBench.measure) == set(MEASURE)
     known = {"Design", "Device", "DramChannel", "DelayBench", "Server", "NearsideError", "root", "profile", "compile"}
     known |= {"check_timeout", "diff", "engine", "fuzz", "merge_tables", "sort_table", "explain_sort"}
+    known |= {"crash_test", "crash_names"}
+    known |= {"pm_copies", "pm_transactions"}
     known |= {"table_put", "table_get", "table_list", "table_schema", "table_drop", "table_explain"}
     assert {n for n in dir(_native) if not n.startswith("_")} == known
 
@@ -380,6 +395,15 @@ def test_hostile_arguments_of_the_fuzzer(key):
         answer(_native.fuzz, design=GOOD.native, **FUZZ | {"progress": stopper()} | {key: value})
 
 
+@pytest.mark.parametrize("key", CRASH)
+def test_hostile_crash_campaigns(key):
+    design = Design.load("nearpm")
+    names = [*_native.crash_names()[0], "all", "undo,redo", "at:", "at:1", f"at:{1 << 70}", "at:1:early=1/q"]
+    names += [f"sampled:{1 << 63}", "at:1:again=1/", "at:1:lost=-1", "at:" + "1," * 10_000, "cpu", "snapshots"]
+    for value in NUMBERS + OTHERS + names:
+        answer(_native.crash_test, design=design.native, **CRASH | {"progress": stopper()} | {key: value})
+
+
 def test_the_fuzzer_is_for_clocks_that_keep_its_limits():
     slow = GOOD.with_values("clock_mhz = 49")
     with pytest.raises(NearsideError, match=r"^clock_mhz = 49: the time limits .* are for 50 MHz and more$"):
@@ -421,6 +445,18 @@ def test_hostile_arguments_of_a_sort(key, tmp_path, monkeypatch):
     report, out = _native.sort_table(design, data, "a desc")
     assert json.loads(report)["rows"] == 80
     assert pq.read_table(pa.BufferReader(out)).column("a").to_pylist() == [None] * 20 + [3] * 20 + [2] * 20 + [1] * 20
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [("pm_copies", key) for key in COPIES] + [("pm_transactions", key) for key in TRANSACTIONS]
+)
+def test_hostile_arguments_of_persistent_memory(name, key):
+    good = {"pm_copies": COPIES, "pm_transactions": TRANSACTIONS}[name]
+    design = Design.load("nearpm").with_values('[media]\nbytes = "64 MiB"\n[nvme]\nnamespaces = ["1 MiB"]').native
+    words = ["cached", "accepted", "redo", "shadow", "posted", "completion", "undo\n"]
+    for value in NUMBERS + OTHERS + words:
+        answer(getattr(_native, name), design=design, **good | {"progress": stopper()} | {key: value})
+    answer(getattr(_native, name), design=GOOD.native, **good)
 
 
 @pytest.mark.parametrize("key", MERGE)
@@ -714,6 +750,13 @@ OPTIONS = [
         ["wire"], ["fuzz"], ["latency"], ["soak"], ["claim", "run"],
     )),
     *(["fuzz", "--commands", n] for n in ("0", "-1", HUGE, "nan")),
+    *(["crashtest", *words] for words in (
+        [], ["none"], [""], ["btree", "--mechanism", "x"], ["btree", "--by", ""], ["btree", "--cuts", "some"],
+        ["btree", "--cuts", "at:1", "--by", "cpu"], ["btree", "--transactions", "0"], ["btree", "--seed", HUGE],
+        ["btree", "--without", "x"], ["btree", "--jobs", "0"], ["btree", "--engine", "x"],
+        ["btree", "--design", "none.toml"],
+        ["btree", "--by", "device", "--design", "default"], ["btree", "--cuts", "all", "--transactions", "17"],
+    )),
     *(["soak", "--gigabytes", n] for n in ("0", "-1", "nan", "inf", "1e300", "x")),
     *(["latency", "--commands", n] for n in ("0", "1001", "nan")),
     *(["trace", "file", "--first", n] for n in ("0", "201", HUGE)),

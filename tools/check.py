@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs the checks: `make check` (format, lint, fast tests), `make test` (all there is, once) and `make test-all`.
 
-`make test-all` adds tests marked `long`, and such proofs: those of `make test` again, for other sizes.
+`make test-all` adds what is `long` (a mark of tests in Python, a module of those in Rust, a list of proofs): tests of
+`make test` again, for other sizes.
 
 One line a step, with its time and that of its processors; full logs in build/logs. Steps run two at a time, so that one
 fills the pauses of the other; a step's line comes at its end. All steps run even when one fails. A step whose tool is
@@ -49,6 +50,8 @@ SAMPLED = [
     "nearpm",
     "--test",
     "crash",
+    "--test",
+    "campaigns",
     "--test",
     "served",
     "--test",
@@ -114,7 +117,8 @@ def test_steps(scope: str) -> list[Step]:
     """Proofs, Rust tests, simulations, cross-layer tests, claims."""
     steps = []
     everything = scope != "check"
-    ignored = ["--", "--include-ignored"] if everything else []
+    long = ["--skip", "long::"] if scope == "test" else []
+    ignored = ["--", "--include-ignored", *long] if everything else []
     # With the Python extension, which has no tests: without it features are others, and all is compiled twice.
     cargo = ["cargo", "test", "--release", "--no-fail-fast", "--workspace"]
     # The devices of all later tests. They are among the tests of "cargo test", where they are counted.

@@ -31,6 +31,7 @@ Examples:
   nearside delay set pcm         change it while the device runs
   nearside fuzz                  random and malformed commands against a reference model
   nearside diff                  the RTL and its model do the same: random sequences into both
+  nearside crashtest btree       the power fails at many moments of a program with transactions
   nearside latency               where the time of a single command goes
   nearside qos                   loads, NVMe and engines beside each other
   nearside sort t.parquet --by "a, b desc" -o s.parquet   a table, sorted by the engines of devices
@@ -498,7 +499,8 @@ def fuzz(
 ) -> None:
     """Random and malformed commands, hostile PRPs and SGLs, and resets at any moment, against a reference model.
 
-    Every access of the device to host memory is checked as it comes, every status, and the media at the end.
+    Every access of the device to host memory is checked as it comes, every status, and the media at the end. Of a
+    design with the engine nearpm the commands are those of that engine.
     A failure is run again with fewer steps, and printed with what is needed to replay it.
     """
     from nearside import fuzzing
@@ -552,6 +554,80 @@ def diff(
         fuzzing.print_report(doc)
     if doc["mismatches"]:
         raise NearsideError(f"{doc['failure']['what']} (replay {doc['failure']['replay']})")
+
+
+@app.command(epilog="Examples: nearside crashtest btree · nearside crashtest all --by device --cuts sampled:10000")
+def crashtest(
+    workload: Annotated[
+        str,
+        typer.Argument(
+            help="btree, rbtree, skiplist, hashmap, pmemkv, tatp, tpcc, redis, memcached; several with commas, or all."
+        ),
+    ],
+    mechanism: Annotated[
+        str, typer.Option(metavar="undo|redo|checkpoint|shadow|all", help="What makes transactions whole.")
+    ] = "all",
+    by: Annotated[str, typer.Option(metavar="cpu|device|all", help="Who does that.")] = "all",
+    cuts: Annotated[
+        str,
+        typer.Option(
+            metavar="sampled:N|all|at:CUT,...",
+            help="Drawn; or at every clock edge, with all sets of lines that may have left the cache; or these.",
+        ),
+    ] = "sampled:200",
+    transactions: Annotated[int, typer.Option(help="Transactions of the run.", min=1, max=100_000)] = 24,
+    seed: Annotated[int, typer.Option(help="Seed of everything; the same seed does the same.", min=0, max=MAX_U64)] = 1,
+    without: Annotated[
+        str | None,
+        typer.Option(
+            metavar="snapshots|fences|hook|commands|domain",
+            help="A control: leave this out. It fails unless violations are found then.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Copies at a time; without it one for each CPU.", min=1, max=256)
+    ] = None,
+    design: Annotated[
+        str | None, typer.Option("--design", "-d", metavar="NAME|FILE", help="[default for cpu, nearpm for device]")
+    ] = None,
+    engine: Annotated[str, typer.Option(metavar="rtl|fast", help="The SystemVerilog, or its model.")] = "fast",
+    as_json: JsonOption = False,
+) -> None:
+    """The power fails at many moments of a program with transactions; each time it recovers, and nothing may be torn.
+
+    The program runs once; copies of it end in a loss of power of the host and, then or later, of the device. Lines
+    leave the cache by themselves before, stores that no load has proven are lost, and power fails again in recovery.
+    Afterwards there must be what n transactions have left, or n + 1, and the program must go on from there.
+    """
+    from nearside import crashtest as crashing
+    from nearside.device import compile_design, engine_of
+
+    def chosen(text: str, names: list[str]) -> list[str]:
+        return names if text == "all" else text.split(",")
+
+    engine = engine_of(engine)
+    docs = []
+    for side in chosen(by, crashing.SIDES):
+        loaded = crashing.load(side, design)
+        if engine == "rtl":
+            with show.building(loaded.name, not as_json) as progress:
+                compile_design(loaded, progress, checked=True)
+        for name in chosen(workload, crashing.WORKLOADS):
+            for kind in chosen(mechanism, crashing.MECHANISMS):
+                with show.bar(f"{name}, {kind} by the {side}", not as_json) as progress:
+                    options = {"engine": engine, "transactions": transactions, "seed": seed, "without": without}
+                    options |= {"at_once": jobs, "progress": progress}
+                    docs.append(crashing.run(loaded, name, kind, side, cuts, **options))
+    if as_json:
+        print_json({"engine": engine, "time": "simulated", "campaigns": docs})
+    else:
+        crashing.print_reports(docs)
+    wrong = [doc for doc in docs if crashing.failed(doc)]
+    if wrong and without is None:
+        raise NearsideError(f"{wrong[0]['violation']['what']} (again: {wrong[0]['violation']['replay']})")
+    if wrong:
+        names = ", ".join(f"{doc['workload']} {doc['mechanism']} by the {doc['by']}" for doc in wrong)
+        raise NearsideError(f"without {without} no violation was found: {names}")
 
 
 @app.command(epilog="Examples: nearside latency · nearside latency --profile pcm --json")

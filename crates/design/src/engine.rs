@@ -45,6 +45,9 @@ pub struct Engine {
     /// first engine of its kind, else it has no commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opcodes: Option<Vec<u8>>,
+    /// Values of its parameters; those that are not said are as `engine.toml` has them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, u64>,
 }
 
 impl Engine {
@@ -66,6 +69,20 @@ pub struct Command {
     /// It may change what namespaces hold.
     #[serde(default)]
     pub changes: bool,
+}
+
+/// A parameter of an engine's module that a design may set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameter {
+    /// Its name in the module.
+    pub module: String,
+    /// Its value where a design says none.
+    pub default: u64,
+    /// The least value.
+    pub least: u64,
+    /// The largest value.
+    pub most: u64,
 }
 
 /// What `engine.toml` says.
@@ -120,6 +137,9 @@ pub struct Manifest {
     /// NVMe I/O commands, up to 8.
     #[serde(default)]
     pub commands: Vec<Command>,
+    /// Parameters of its module that a design may set.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, Parameter>,
 }
 
 /// An engine in its place in a device.
@@ -249,7 +269,23 @@ impl Manifest {
         let allowed = format!("at most {most} together with outputs, as the registers have room");
         check("arguments", words, words <= most, &allowed)?;
         let results = self.results.len();
-        check("results", results, results <= 32, "at most 32")
+        check("results", results, results <= 32, "at most 32")?;
+        for (name, parameter) in &self.parameters {
+            let key = format!("parameters.{name}");
+            let allowed = "a module's name of letters, digits and '_'";
+            let module = &parameter.module;
+            check(&key, module, identifier(module), allowed)?;
+            let Parameter {
+                default,
+                least,
+                most,
+                ..
+            } = *parameter;
+            let ok = (least..=most).contains(&default) && most <= u64::from(u32::MAX);
+            let given = format!("default {default}, least {least}, most {most}");
+            check(&key, given, ok, "least <= default <= most < 2^32")?;
+        }
+        Ok(())
     }
 
     fn version_word(&self) -> Option<u32> {
@@ -271,6 +307,14 @@ fn opcodes(key: impl Fn(usize) -> String, opcodes: impl Iterator<Item = u8>) -> 
         seen.push(opcode);
     }
     Ok(())
+}
+
+impl Plugged {
+    /// The value of one of its parameters, if it has one of that name.
+    pub fn parameter(&self, name: &str) -> Option<u64> {
+        let given = self.engine.parameters.get(name).copied();
+        given.or_else(|| self.manifest.parameters.get(name).map(|p| p.default))
+    }
 }
 
 impl Engine {
@@ -329,6 +373,22 @@ impl Design {
                 let most = manifest.commands.len();
                 let allowed = format!("at most one for each of its {most} commands");
                 check("opcodes", format!("{own:x?}"), own.len() <= most, &allowed)?;
+            }
+            for (name, value) in &engine.parameters {
+                let key = format!("parameters.{name}");
+                let Some(parameter) = manifest.parameters.get(name) else {
+                    let names: Vec<&str> = manifest.parameters.keys().map(String::as_str).collect();
+                    let allowed = match names.is_empty() {
+                        true => format!("none: {:?} has no parameters", engine.engine),
+                        false => names.join(", "),
+                    };
+                    check("parameters", name.clone(), false, &allowed)?;
+                    continue;
+                };
+                let Parameter { least, most, .. } = *parameter;
+                let allowed = format!("{least} to {most}");
+                let fits = (least..=most).contains(value);
+                check(&key, value.to_string(), fits, &allowed)?;
             }
             for (command, standard) in commands.iter().zip(&manifest.commands) {
                 let (given, own) = (command.opcode, standard.opcode);
@@ -597,6 +657,13 @@ fn instance((number, engine): (usize, &Plugged)) -> String {
             ".LocalBase    (local_base(MediaBytes, LocalBytes))",
             ".LocalBytes   (LocalBytes)",
         ]);
+    }
+    let mut sizes: Vec<String> = sizes.into_iter().map(String::from).collect();
+    for (name, value) in &engine.engine.parameters {
+        let parameter = manifest.parameters.get(name);
+        if let Some(parameter) = parameter.filter(|p| p.default != *value) {
+            sizes.push(format!(".{}({value})", parameter.module));
+        }
     }
     let sizes = match sizes.is_empty() {
         true => String::new(),
@@ -869,6 +936,37 @@ mod tests {
         let text = top(&root(), &engines).unwrap();
         let wanted = "commands: 8'd2, opcodes: 64'hd8d0, changes: 8'h2, namespaces: 16'h2}";
         assert!(text.contains(wanted), "{text}");
+    }
+
+    #[test]
+    fn parameters_reach_the_module_within_their_bounds() {
+        let one = |parameters: &str| {
+            let text = format!("[[engine]]\nname = \"a\"\nengine = \"nearpm\"\n{parameters}");
+            let head = "name = \"x\"\n[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [512]\n";
+            Design::parse(&format!("{head}{text}"), Path::new("x.toml")).map_err(|e| e.to_string())
+        };
+        let engines = |parameters: &str| one(parameters).unwrap().engines(&root());
+        let plain = engines("").unwrap();
+        assert_eq!(plain[0].parameter("units"), Some(4));
+        assert_eq!(plain[0].parameter("speed"), None);
+        assert!(!top(&root(), &plain).unwrap().contains(".Units("));
+        let given = engines("parameters = { units = 16, unit_lines = 1024 }\n").unwrap();
+        assert_eq!(given[0].parameter("units"), Some(16));
+        let text = top(&root(), &given).unwrap();
+        assert!(text.contains(".Units(16)") && !text.contains(".UnitLines("));
+        for (parameters, why) in [
+            (
+                "parameters = { units = 17 }\n",
+                "x.toml: engine[0].parameters.units = 17: allowed is 1 to 16",
+            ),
+            (
+                "parameters = { unit = 4 }\n",
+                "engine[0].parameters = unit: allowed is unit_lines, units",
+            ),
+        ] {
+            let error = engines(parameters).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
     }
 
     #[test]

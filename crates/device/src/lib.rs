@@ -9,6 +9,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use design::{Design, Identity};
+pub use fast::Omission;
 use rtl::bitstream::{Bitstream, Progress, Purpose};
 use rtl::{RtlDevice, TraceWindow};
 use sim::controller::Memory;
@@ -206,13 +207,29 @@ impl Factory {
 
     /// A device with power, whose storage holds these media.
     pub fn device(&self, media: Media) -> Result<Box<dyn Device + Send>, Error> {
+        self.omitting(media, None)
+    }
+
+    /// The same; one that leaves something out on purpose is the control of a test. Only the fast engine has such.
+    pub fn omitting(
+        &self,
+        media: Media,
+        omits: Option<Omission>,
+    ) -> Result<Box<dyn Device + Send>, Error> {
         Ok(match &self.ready {
+            Ready::Rtl(..) if omits.is_some() => {
+                return Err(Error(
+                    "the RTL leaves nothing out on purpose; take engine = \"fast\"".into(),
+                ));
+            }
             Ready::Rtl(config, bitstream) => {
                 let device = RtlDevice::new(bitstream.clone(), (**config).clone(), media);
                 Box::new(device.map_err(error)?)
             }
             Ready::Fast(config) => {
-                let device = fast::FastDevice::new((**config).clone(), media);
+                let mut config = (**config).clone();
+                config.omits = omits;
+                let device = fast::FastDevice::new(config, media);
                 Box::new(device.map_err(error)?)
             }
         })

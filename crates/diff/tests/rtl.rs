@@ -113,7 +113,7 @@ fn tables() -> Design {
 #[test]
 #[ignore = "long: builds a device of its own"]
 fn engines_of_tables_do_what_those_of_the_rtl_do() {
-    let campaign = campaign(from_env("DIFF_COMMANDS", 2000));
+    let campaign = campaign(from_env("DIFF_COMMANDS", 500));
     check(&run_of(&tables(), [Engine::Rtl, Engine::Fast], &campaign));
 }
 

@@ -25,6 +25,7 @@ fn main() -> Result<(), String> {
         media_bytes: bytes,
         unclaimed_bytes: design.nvme.unclaimed_bytes(design.media.bytes),
         torn_blocks: false,
+        nearpm: None,
         first_episode: 0,
         per_episode: 2000,
         shrinks: if replay.is_some() { 0 } else { 40 },

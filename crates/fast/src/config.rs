@@ -63,6 +63,19 @@ pub struct Config {
     pub host_reads: u32,
     /// Largest payload of the link, bytes: answers to loads leave in such pieces.
     pub host_chunk: u32,
+    /// What it leaves out, for tests that have to find that.
+    pub omits: Option<Omission>,
+}
+
+/// Something that a device leaves out on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Omission {
+    /// Waiting at the access hook of `nearpm`: stores and loads pass, whatever they overlap.
+    Hook,
+    /// The order of commands of `nearpm`: none waits for an older one.
+    Commands,
+    /// What `nearpm` saves when the power fails.
+    Domain,
 }
 
 impl Config {
@@ -116,6 +129,7 @@ impl Config {
             engines: design.engines(root)?,
             host_reads: design.pcie.tags.min(256),
             host_chunk: design.pcie.max_payload_bytes,
+            omits: None,
         })
     }
 

@@ -9,7 +9,7 @@ use spec::bar4;
 
 use crate::bridge::{Asked, Bridge, Registers};
 use crate::calendar::Calendar;
-use crate::config::Config;
+use crate::config::{Config, Omission};
 use crate::control::{Credits, Qos, Status};
 use crate::controller::Controller;
 use crate::controller::ToEngine;
@@ -151,7 +151,8 @@ impl FastDevice {
     fn end(&mut self) {
         if let Some(p) = &mut self.powered {
             p.controller.end_bursts(self.edge, &mut self.memory);
-            if let Some(hook) = &p.hook {
+            let saves = self.config.omits != Some(Omission::Domain);
+            if let Some(hook) = p.hook.as_ref().filter(|_| saves) {
                 p.engines.save(hook, &mut self.memory);
             }
             self.lost_writes += p.bridge.lost_writes;

@@ -16,5 +16,5 @@ mod patience;
 mod port;
 mod slab;
 
-pub use config::Config;
+pub use config::{Config, Omission};
 pub use device::FastDevice;

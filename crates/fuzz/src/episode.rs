@@ -123,12 +123,14 @@ pub struct Script<'a> {
     pub window: bool,
     /// A block may hold parts of several contents.
     pub torn_blocks: bool,
+    /// The command page of an engine `nearpm`, whose commands are drawn.
+    pub nearpm: Option<u64>,
     /// Only these steps.
     pub steps: Option<&'a BTreeSet<u32>>,
 }
 
 /// A seed that depends on all of its parts.
-fn mix(parts: [u64; 3]) -> u64 {
+pub fn mix(parts: [u64; 3]) -> u64 {
     parts.iter().fold(0x6E65_6172_7369_6465, |seed, &part| {
         Random::new(seed ^ part).next()
     })

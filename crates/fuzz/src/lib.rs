@@ -29,6 +29,7 @@ mod media;
 mod memory;
 mod model;
 mod namespaces;
+mod nearpm;
 mod nvm;
 mod prp;
 mod rig;
@@ -46,7 +47,7 @@ use std::str::FromStr;
 use serde::Serialize;
 use sim::{Device, Time};
 
-use episode::{Outcome, Script};
+use episode::{Going, Outcome, Script};
 use shrink::{Again, Tried};
 
 pub use episode::WINDOW_BYTES;
@@ -85,6 +86,8 @@ pub struct Campaign {
     pub unclaimed_bytes: u64,
     /// Take a block that holds parts of several contents for right.
     pub torn_blocks: bool,
+    /// Where the command page of an engine `nearpm` is in BAR4: then its commands are drawn, and none of the controller's.
+    pub nearpm: Option<u64>,
     /// Run only this.
     pub replay: Option<Replay>,
 }
@@ -295,12 +298,13 @@ pub fn run(
             media_bytes: campaign.media_bytes,
             window: campaign.unclaimed_bytes >= WINDOW_BYTES,
             torn_blocks: campaign.torn_blocks,
+            nearpm: campaign.nearpm,
             steps,
         };
         let before = report.amount(campaign);
         let most = campaign.amount.saturating_sub(1);
         let mut going = |done: u64| progress((before + done).min(most), campaign.amount);
-        let outcome = episode::run(make, &script, &mut going)?;
+        let outcome = live(make, &script, &mut going)?;
         report.add(&outcome);
         if outcome.failure.is_some() {
             report.mismatches = 1;
@@ -320,6 +324,14 @@ pub fn run(
     }
     progress(campaign.amount, campaign.amount);
     Ok(report)
+}
+
+/// One life of a device.
+fn live(make: &mut Make, script: &Script, going: &mut Going) -> Result<Outcome, String> {
+    match script.nearpm {
+        Some(page) => nearpm::run(make, script, page, going),
+        None => episode::run(make, script, going),
+    }
 }
 
 /// Leaves out steps of a failing episode as long as it fails.
@@ -348,7 +360,7 @@ fn shrink(
             ..script.clone()
         };
         let mut going = |_: u64| progress(tries, shrinks.into());
-        let outcome = episode::run(make, &fewer_steps, &mut going)?;
+        let outcome = live(make, &fewer_steps, &mut going)?;
         Ok(Again {
             steps: outcome.steps,
             stopped: outcome.stopped,

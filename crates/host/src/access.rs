@@ -3,6 +3,7 @@
 use crate::flight::{begin, finish, settle, start, Step};
 use crate::flush::{post, send_buffer, send_buffers};
 use crate::mapping::{Mapping, Part};
+use crate::watch::Event;
 use crate::wc::{mask, Place};
 use crate::{Error, Kind, Result, Turn, Wake};
 
@@ -124,6 +125,31 @@ pub(crate) fn load<T: Turn>(
     Ok(())
 }
 
+/// `prefetcht0`: has the line of a byte brought to the cache, and waits for a fill buffer only.
+pub(crate) fn prefetch<T: Turn>(
+    turn: &mut T,
+    cpu: usize,
+    mapping: &Mapping,
+    offset: u64,
+) -> Result<()> {
+    for part in mapping.parts_in(&turn.machine().system, offset, 1)? {
+        begin(turn, cpu)?;
+        loop {
+            let machine = turn.machine();
+            let here = machine.cache.contains(&part.line) || machine.filling(&part.line).is_some();
+            if here || mapping.kind != Kind::WriteBack {
+                break;
+            }
+            send_buffers(turn, cpu, Some(&part.line))?;
+            if start(turn, cpu, &part, true, Vec::new())?.is_some() {
+                break;
+            }
+        }
+        turn.machine().issued(cpu);
+    }
+    Ok(())
+}
+
 /// Waits for a load.
 pub(crate) fn take<T: Turn>(turn: &mut T, cpu: usize, pending: Pending) -> Result<Vec<u8>> {
     let mut out = Vec::new();
@@ -214,6 +240,11 @@ fn cached<T: Turn>(turn: &mut T, cpu: usize, part: &Part, data: &[u8]) -> Result
     if !quick(turn, cpu, part) {
         begin(turn, cpu)?;
     }
+    turn.machine().tell_of(cpu, || Event::Stored {
+        cpu,
+        line: part.line,
+        bytes: (part.start, part.len),
+    });
     loop {
         send_buffers(turn, cpu, Some(&part.line))?;
         let machine = turn.machine();

@@ -93,6 +93,11 @@ impl Cache {
         Some(lines.swap_remove(place))
     }
 
+    /// All lines, by their places.
+    pub fn entries(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.sets.iter_mut().flatten()
+    }
+
     /// Takes all lines out; the dirty ones in the order of their places.
     pub fn clear(&mut self) -> Vec<Entry> {
         let lines = self.sets.iter_mut().flat_map(std::mem::take);

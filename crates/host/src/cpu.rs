@@ -2,7 +2,7 @@
 
 use sim::Time;
 
-use crate::access::{issue, load, ntstore, store, take, Pending};
+use crate::access::{issue, load, ntstore, prefetch, store, take, Pending};
 use crate::flight::begin;
 use crate::flush::{fence, write_back, Fence};
 use crate::mapping::{Mapping, LINE};
@@ -84,6 +84,12 @@ impl Cpu {
     pub fn issue(&self, mapping: &Mapping, offset: u64, len: usize) -> Result<Pending> {
         let mut turn = self.shared.turn()?;
         issue(&mut turn, self.number, mapping, offset, len)
+    }
+
+    /// `prefetcht0`: has the line of a byte brought to the cache, without waiting for it; nothing for mappings that are not write-back.
+    pub fn prefetch(&self, mapping: &Mapping, offset: u64) -> Result<()> {
+        let mut turn = self.shared.turn()?;
+        prefetch(&mut turn, self.number, mapping, offset)
     }
 
     /// Has the next fence look after the device of a place in a window, as after a store there: for stores of this CPU that it does not see

@@ -37,6 +37,8 @@ pub struct Crash {
     pub dirty: Vec<Lost>,
     /// What had gathered in write-combining buffers; of one that was just leaving, a part may have been posted.
     pub gathered: Vec<Lost>,
+    /// When each device's power failed, by the device's own time, which may be ahead by as much as the link takes.
+    pub devices: Vec<Time>,
 }
 
 impl Machine {
@@ -49,23 +51,57 @@ impl Machine {
     /// The power fails: at the time of [`Machine::cut_at`], or now. Everything that the host holds is lost; the devices are without power
     /// afterwards. See [`Machine::restart`].
     pub fn crash(&mut self, cut: Cut) -> Result<Crash> {
-        if let Some(at) = self.cut {
-            self.system.advance_until(at)?;
-        }
-        let at = self.system.now();
-        self.cut = Some(at);
-        let crash = self.forget(at);
+        let mut crash = self.begin_crash()?;
         if cut == Cut::Host {
             self.deliver()?;
         }
         for device in 0..self.system.devices() {
-            self.system.power_off(device);
+            self.fail_device(device, &mut crash);
         }
         if cut == Cut::All {
             // What is on its way finds devices without power, and none of it the next life.
             self.deliver()?;
         }
         self.collect();
+        Ok(crash)
+    }
+
+    /// The same, and each device's power fails so much later than the host's, as for a device that draws on a supply of its own: it takes
+    /// what reaches it until then. Devices without a time fail with the host.
+    pub fn crash_apart(&mut self, later: &[Time]) -> Result<Crash> {
+        let mut crash = self.begin_crash()?;
+        let devices = 0..self.system.devices();
+        let time = |device: usize| later.get(device).copied().unwrap_or(Time::ZERO);
+        let mut order: Vec<(Time, usize)> = devices.map(|n| (crash.at + time(n), n)).collect();
+        order.sort_unstable();
+        for (at, device) in order {
+            self.system.advance_until(at)?;
+            self.fail_device(device, &mut crash);
+        }
+        self.deliver()?;
+        self.collect();
+        Ok(crash)
+    }
+
+    fn fail_device(&mut self, device: usize, crash: &mut Crash) {
+        let time = self.system.device(device).map(|device| device.now());
+        let failed = crash.devices.get_mut(device);
+        if let (Some(failed), Some(time)) = (failed, time) {
+            *failed = time;
+        }
+        self.system.power_off(device);
+    }
+
+    /// The host's power fails.
+    fn begin_crash(&mut self) -> Result<Crash> {
+        if let Some(at) = self.cut {
+            self.system.advance_until(at)?;
+        }
+        let at = self.system.now();
+        self.cut = Some(at);
+        self.probe = None;
+        let mut crash = self.forget(at);
+        crash.devices = vec![at; self.system.devices()];
         Ok(crash)
     }
 

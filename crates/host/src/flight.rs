@@ -4,6 +4,7 @@ use sim::Time;
 
 use crate::machine::{Machine, Victim};
 use crate::mapping::{Line, Part, LINE};
+use crate::watch::Event;
 use crate::wc::mask;
 use crate::{Error, Result, Turn, Wake};
 
@@ -75,6 +76,9 @@ impl Machine {
         let (Some(place), Some(load)) = (place, self.system.take_answered(tag)) else {
             return;
         };
+        if load.data.is_ok() {
+            self.tell(|| Event::Answered { tag });
+        }
         let flight = self.flights.swap_remove(place);
         let at = load.done + self.costs.load;
         let mut data = match load.data {
@@ -200,6 +204,8 @@ pub(crate) fn start<T: Turn>(
     let tag = machine
         .system
         .load(part.line.device, part.line.bar, offset, len)?;
+    let device = part.line.device;
+    machine.tell(|| Event::Issued { device, tag });
     if fill {
         machine.counts.fills += 1;
     }

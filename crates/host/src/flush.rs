@@ -5,6 +5,7 @@ use sim::{Bar, Time};
 use crate::flight::{begin, finish, settle, start, Step};
 use crate::machine::{Machine, Victim};
 use crate::mapping::{Line, Mapping, Part};
+use crate::watch::Event;
 use crate::wc::Buffer;
 use crate::{Error, Kind, Result, Turn, Wake};
 
@@ -45,10 +46,8 @@ pub(crate) fn post<T: Turn>(
         }
         turn.pass(Wake::Room(device, limit))?;
     }
-    turn.machine()
-        .system
-        .mmio_write(device, bar, offset, data)
-        .map_err(Error::System)
+    let posted = turn.machine().post(device, bar, offset, data);
+    posted.map_err(Error::System)
 }
 
 /// Posts the lines that have left the cache, in the order in which they did.
@@ -78,9 +77,7 @@ pub(crate) fn drain<T: Turn>(turn: &mut T) -> Result<()> {
         else {
             return Ok(());
         };
-        machine
-            .system
-            .mmio_write(line.device, line.bar, line.offset, &data)?;
+        machine.post(line.device, line.bar, line.offset, &data)?;
         let drain = machine.costs.clwb_drain;
         for cpu in cpus {
             machine.sent(cpu, &line, line.offset, drain);
@@ -191,6 +188,7 @@ pub(crate) fn write_back<T: Turn>(
     let line = mapping.line(offset);
     begin(turn, cpu)?;
     let machine = turn.machine();
+    machine.tell_of(cpu, || Event::Flushed { cpu, line });
     let cost = machine.costs.clwb;
     machine.spend(cpu, cost);
     if machine.core(cpu).wc.holds(&line) {
@@ -231,6 +229,8 @@ pub(crate) fn write_back<T: Turn>(
 pub(crate) fn fence<T: Turn>(turn: &mut T, cpu: usize, fence: Fence) -> Result<()> {
     begin(turn, cpu)?;
     turn.machine().counts.fences += 1;
+    let event = || Event::Fenced { cpu, what: fence };
+    turn.machine().tell_of(cpu, event);
     send_buffers(turn, cpu, None)?;
     // Lines that are still on their way to the cache and have to leave it again.
     loop {

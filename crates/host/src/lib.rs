@@ -12,6 +12,7 @@ mod machine;
 mod mapping;
 pub mod register;
 mod shared;
+mod watch;
 mod wc;
 
 pub use access::Pending;
@@ -22,3 +23,4 @@ pub use flush::Fence;
 pub use machine::{Counts, Machine, Turn, Wake};
 pub use mapping::{Kind, Line, Mapping, LINE};
 pub use shared::{Guard, Program, Shared};
+pub use watch::{Event, Observer, Probe};

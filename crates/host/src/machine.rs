@@ -9,6 +9,7 @@ use sim::{Bar, System, Time};
 use crate::cache::Cache;
 use crate::flight::Flight;
 use crate::mapping::{Line, LINE};
+use crate::watch::{Observer, Probe};
 use crate::wc::{Buffer, Buffers};
 use crate::{Error, Result};
 
@@ -144,6 +145,8 @@ pub struct Machine {
     pub(crate) next_ticket: u64,
     pub(crate) counts: Counts,
     pub(crate) cut: Option<Time>,
+    pub(crate) probe: Option<Probe>,
+    pub(crate) observer: Option<Observer>,
     /// Interrupts that nobody has taken: device and vector, and when the first of each came.
     messages: HashMap<(usize, u16), Time>,
 }
@@ -163,6 +166,8 @@ impl Machine {
             next_ticket: 0,
             counts: Counts::default(),
             cut: None,
+            probe: None,
+            observer: None,
             messages: HashMap::new(),
         }
     }
@@ -314,9 +319,9 @@ impl Turn for Machine {
 
 impl Machine {
     /// An error once the power is cut.
-    pub(crate) fn alive(&self) -> Result<()> {
-        match self.cut {
-            Some(cut) if self.system.now() >= cut => Err(Error::PowerCut(cut)),
+    pub(crate) fn alive(&mut self) -> Result<()> {
+        match (self.is_spared(), self.cut) {
+            (false, Some(cut)) => Err(Error::PowerCut(cut)),
             _ => Ok(()),
         }
     }

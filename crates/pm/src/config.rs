@@ -5,7 +5,7 @@ use std::sync::Arc;
 use host::Fence;
 use sim::Time;
 
-use crate::Engine;
+use crate::{Engine, Error, Result};
 
 /// What makes a transaction whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,9 +29,31 @@ impl Mechanism {
         Mechanism::Shadow,
     ];
 
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mechanism::Undo => "undo",
+            Mechanism::Redo => "redo",
+            Mechanism::Checkpoint => "checkpoint",
+            Mechanism::Shadow => "shadow",
+        }
+    }
+
     /// True when it protects pages, so that only one transaction of a pool is under way at a time.
     pub fn is_paged(self) -> bool {
         matches!(self, Mechanism::Checkpoint | Mechanism::Shadow)
+    }
+}
+
+impl std::str::FromStr for Mechanism {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Mechanism> {
+        let found = Mechanism::ALL.into_iter().find(|m| m.name() == text);
+        found.ok_or_else(|| {
+            let names = Mechanism::ALL.map(Mechanism::name).join(", ");
+            Error::Invalid(format!("mechanism = {text:?}: allowed are {names}"))
+        })
     }
 }
 

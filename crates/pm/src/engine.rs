@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use driver::page;
-use host::{Cpu, Kind, Mapping};
+use host::{Cpu, Kind, Mapping, Pending};
 use sim::{Bar, Time};
 use spec::nearpm::{Command, Operation, Results, COMMANDS, LINE};
 use spec::regs::command_page::LINE_STRIDE;
@@ -12,6 +12,11 @@ use crate::{Error, Result};
 
 /// How many lines are looked at when none is known to be free: their loads are under way together.
 const LOOK: usize = 12;
+/// How many are asked for ahead: some fill buffers are left for others. And how long it takes until what they bring is surely there.
+const AHEAD: usize = 8;
+const THERE: Time = Time::us(1);
+/// With fewer free lines than this, what was asked for ahead is waited for.
+const FEW: usize = 16;
 /// How long a CPU pauses between two looks at a command.
 const PAUSE: Time = Time::ns(500);
 /// The longest that is waited for a command.
@@ -19,7 +24,7 @@ const PATIENCE: Time = Time::ms(100);
 
 /// A command that was submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Submitted {
+pub struct Submitted {
     line: usize,
     number: u64,
 }
@@ -42,6 +47,9 @@ struct State {
     count: u64,
     /// Commands that were refused, and nobody has been told.
     refused: Vec<(Command, Results)>,
+    /// Lines that are being looked at ahead, and since when.
+    asked: Vec<(Submitted, Pending)>,
+    since: Time,
 }
 
 /// An engine's command page in BAR4, of which this is the only user. Programs of several CPUs share it.
@@ -62,6 +70,8 @@ impl Engine {
                 lines: [Line::Unknown; COMMANDS],
                 count: 0,
                 refused: Vec::new(),
+                asked: Vec::new(),
+                since: Time::ZERO,
             }),
         }
     }
@@ -93,6 +103,7 @@ impl Engine {
         let mut state = self.state();
         state.lines.fill(Line::Unknown);
         state.refused.clear();
+        state.asked.clear();
     }
 
     /// A free line, and the number of its command.
@@ -107,13 +118,13 @@ impl Engine {
     }
 
     /// Writes a command: one store of 64 bytes. Waits while all lines are busy.
-    pub(crate) fn submit(&self, cpu: &Cpu, command: &Command) -> Result<Submitted> {
+    pub fn submit(&self, cpu: &Cpu, command: &Command) -> Result<Submitted> {
         let limit = cpu.now() + PATIENCE;
         let submitted = loop {
             if let Some(submitted) = self.reserve() {
                 break submitted;
             }
-            if self.look(cpu)? == 0 {
+            if self.collect(cpu)? == 0 && self.look(cpu)? == 0 {
                 if cpu.now() > limit {
                     return Err(late(command));
                 }
@@ -126,27 +137,72 @@ impl Engine {
         Ok(submitted)
     }
 
-    /// Looks whether the oldest commands have ended; returns how many have.
-    fn look(&self, cpu: &Cpu) -> Result<usize> {
-        let mut oldest: Vec<(u64, usize)> = {
-            let state = self.state();
-            let lines = state.lines.iter().enumerate();
-            lines
-                .filter_map(|(n, line)| match line {
-                    Line::Unknown => Some((0, n)),
-                    Line::Busy(number, _) => Some((*number, n)),
-                    Line::Free | Line::Reserved => None,
-                })
-                .collect()
-        };
-        oldest.sort_unstable();
-        oldest.truncate(LOOK);
+    /// The oldest commands that may not have ended, and lines of which nothing is known.
+    fn oldest(&self, most: usize) -> Vec<Submitted> {
+        let state = self.state();
+        let lines = state.lines.iter().enumerate();
+        let busy = lines.filter_map(|(line, what)| match what {
+            Line::Unknown => Some(Submitted { line, number: 0 }),
+            Line::Busy(number, _) => Some(Submitted {
+                line,
+                number: *number,
+            }),
+            Line::Free | Line::Reserved => None,
+        });
+        let mut oldest: Vec<Submitted> = busy.collect();
+        oldest.sort_unstable_by_key(|s| (s.number, s.line));
+        oldest.truncate(most);
+        oldest
+    }
+
+    /// Starts looking at these lines.
+    fn ask(&self, cpu: &Cpu, lines: Vec<Submitted>) -> Result<Vec<(Submitted, Pending)>> {
         let map = self.map(Kind::WriteCombining);
         let mut loads = Vec::new();
-        for &(number, line) in &oldest {
-            let pending = cpu.issue(&map, self.at(line), LINE as usize)?;
-            loads.push((Submitted { line, number }, pending));
+        for submitted in lines {
+            let pending = cpu.issue(&map, self.at(submitted.line), LINE as usize)?;
+            loads.push((submitted, pending));
         }
+        Ok(loads)
+    }
+
+    /// Starts looking at the oldest commands without waiting for it, so that lines are known to be free when they are needed.
+    pub(crate) fn look_ahead(&self, cpu: &Cpu) -> Result<()> {
+        let (waits, since, free) = {
+            let state = self.state();
+            let free = |line: &&Line| matches!(line, Line::Free);
+            let free = state.lines.iter().filter(free).count();
+            (!state.asked.is_empty(), state.since, free)
+        };
+        if waits {
+            if free >= FEW && cpu.now() < since + THERE {
+                return Ok(());
+            }
+            self.collect(cpu)?;
+        }
+        if free >= COMMANDS / 2 {
+            return Ok(());
+        }
+        let asked = self.ask(cpu, self.oldest(AHEAD))?;
+        let mut state = self.state();
+        state.asked.extend(asked);
+        state.since = cpu.now();
+        Ok(())
+    }
+
+    /// Takes in what was looked at ahead; returns how many commands have ended.
+    fn collect(&self, cpu: &Cpu) -> Result<usize> {
+        let asked = std::mem::take(&mut self.state().asked);
+        self.settle_looks(cpu, asked)
+    }
+
+    /// Looks whether the oldest commands have ended; returns how many have.
+    fn look(&self, cpu: &Cpu) -> Result<usize> {
+        let loads = self.ask(cpu, self.oldest(LOOK))?;
+        self.settle_looks(cpu, loads)
+    }
+
+    fn settle_looks(&self, cpu: &Cpu, loads: Vec<(Submitted, Pending)>) -> Result<usize> {
         let mut ended = 0;
         for (submitted, pending) in loads {
             let mut bytes = [0; LINE as usize];
@@ -178,8 +234,9 @@ impl Engine {
         Ok(true)
     }
 
-    /// Writes a command, waits for its end, and returns its results and value.
-    pub(crate) fn launch(&self, cpu: &Cpu, command: &Command) -> Result<(Results, u64)> {
+    /// Writes a command, waits for its end, and returns its results and value. Whoever gives commands to a log that a [`crate::Thread`] has
+    /// spoils that thread's transactions.
+    pub fn launch(&self, cpu: &Cpu, command: &Command) -> Result<(Results, u64)> {
         let submitted = self.submit(cpu, command)?;
         let limit = cpu.now() + PATIENCE;
         loop {
@@ -225,6 +282,7 @@ impl Engine {
         if !results.is_ok() {
             return Err(Error::Refused(Operation::Sync, results));
         }
+        self.collect(cpu)?;
         while self.look(cpu)? > 0 {}
         self.refused(command.pool, command.thread)
     }

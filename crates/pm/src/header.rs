@@ -2,6 +2,7 @@
 
 use spec::nearpm::{ALIGN, THREADS};
 
+use crate::switches::Switches;
 use crate::{Error, Layout, Mechanism, Result};
 
 /// Bytes before the logs.
@@ -9,7 +10,7 @@ pub(crate) const HEADER_BYTES: u64 = ALIGN;
 /// Bytes of a page of the paged mechanisms.
 pub(crate) const PAGE: u64 = 4096;
 /// Version of what stands in a pool.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const MAGIC: [u8; 8] = *b"NPMPOOL\0";
 /// Where the CRC of a line stands, over all before it.
 const CRC: usize = 60;
@@ -188,12 +189,21 @@ impl Header {
 
     /// Offset of what programs use: with shadow paging of the first page, else of the heap.
     pub fn data(&self) -> u64 {
-        let table = match self.layout.mechanism {
-            // An entry for each page behind the header, more than there will be.
-            Mechanism::Shadow => (self.bytes / PAGE * 8).next_multiple_of(PAGE),
+        let pages = match self.layout.mechanism {
+            Mechanism::Shadow => self.table_bytes() + Switches::bytes(self.layout.spare_pages),
             _ => 0,
         };
-        self.table() + table
+        self.table() + pages
+    }
+
+    /// An entry of the page table for each page behind the header, more than there will be.
+    fn table_bytes(&self) -> u64 {
+        (self.bytes / PAGE * 8).next_multiple_of(PAGE)
+    }
+
+    /// Where lists of pages that change places are, with shadow paging.
+    pub fn switches(&self) -> Switches {
+        Switches::new(self.table() + self.table_bytes(), self.layout.spare_pages)
     }
 
     /// Bytes of the heap: without spare pages.

@@ -25,6 +25,11 @@ impl Lock {
         Lock::default()
     }
 
+    /// True while somebody has it.
+    pub fn is_taken(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
     /// Takes it, as soon as nobody else has it.
     pub fn take(&self, cpu: &Cpu) -> Result<Held> {
         // A look costs what a hit of the cache does.

@@ -15,6 +15,9 @@ use crate::{Engine, Error, Result};
 /// Where a process has the start of the PM window.
 const WINDOW: u64 = 0x1000_0000_0000;
 
+/// Most bytes of a redo record that the CPU applies where the engine could: about what two commands take, in lines.
+const SMALL: u64 = 256;
+
 /// The virtual address of a place in the window.
 pub(crate) fn address(place: u64) -> u64 {
     WINDOW + place
@@ -144,7 +147,7 @@ impl Log {
             let bytes = (range.end - start).min(MAX_BYTES);
             if self.offload.is_none() {
                 let mut old = vec![0; bytes as usize];
-                m.read(start, &mut old)?;
+                m.read_old(start, &mut old)?;
                 self.append(m, kind, start, &old)?;
                 continue;
             }
@@ -214,10 +217,12 @@ impl Log {
         let mut command = offload.command(operation, self.thread);
         command.transaction = self.transaction;
         fill(offload, &mut command);
-        m.spend(m.options.costs.record)?;
-        offload.engine.submit(&m.cpu, &command)?;
         m.counts.commands += 1;
-        Ok(())
+        let give = |m: &mut Memory| {
+            m.spend(m.options.costs.record)?;
+            offload.engine.submit(&m.cpu, &command).map(drop)
+        };
+        m.timed(give, |spent| &mut spent.commands)
     }
 
     /// The log is empty, of the next generation.
@@ -365,10 +370,21 @@ impl Log {
             })?;
         }
         self.command(m, Operation::CommitRedo, |_, _| ())?;
-        for made in &made {
+        // A small record is applied by the CPU, in order behind the commit, which leaves the lines in the cache; a large one by the engine.
+        let small = |made: &Made| made.bytes <= SMALL;
+        let mut any = false;
+        for (made, (at, part)) in made.iter().zip(parts).filter(|(made, _)| small(made)) {
+            m.write(*at, part)?;
+            m.flush(made.object..made.object + made.bytes)?;
+            any = true;
+        }
+        for made in made.iter().filter(|made| !small(made)) {
             m.drop_lines(made.object..made.object + made.bytes)?;
         }
-        for made in &made {
+        if any {
+            m.order()?;
+        }
+        for made in made.iter().filter(|made| !small(made)) {
             self.command(m, Operation::Apply, |offload, command| {
                 command.value = made.at;
                 command.bytes = made.bytes;

@@ -8,6 +8,19 @@ use spec::nearpm::LINE;
 
 use crate::{Error, Options, Result};
 
+/// Simulated time of what is there for crash consistency.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Fences of either kind.
+    pub fences: Time,
+    /// Copies of old and new bytes: loads of what is kept, non-temporal stores.
+    pub copies: Time,
+    /// Write-backs of lines.
+    pub flushes: Time,
+    /// Commands to the engine.
+    pub commands: Time,
+}
+
 /// What a thread has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -35,6 +48,8 @@ pub struct Counts {
     pub time: Time,
     /// The part of it in code that is there for crash consistency: logs, copies of pages, flushes, fences, commands.
     pub consistency: Time,
+    /// What it goes to; the rest is the library's own code.
+    pub spent: Spent,
 }
 
 impl Counts {
@@ -94,6 +109,12 @@ impl Memory {
         Ok(self.cpu.read(&self.map, at, out)?)
     }
 
+    /// Has a line brought to the cache.
+    pub fn prefetch(&self, offset: u64) -> Result<()> {
+        let at = self.at(offset, 1)?;
+        Ok(self.cpu.prefetch(&self.map, at)?)
+    }
+
     /// Reads what the device has, whatever the cache has.
     pub fn read_direct(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let at = self.at(offset, out.len())?;
@@ -113,52 +134,88 @@ impl Memory {
         Ok(self.cpu.write(&self.map, at, data)?)
     }
 
+    /// Does something whose time is counted for itself.
+    pub fn timed<R>(
+        &mut self,
+        what: impl FnOnce(&mut Memory) -> Result<R>,
+        count: impl FnOnce(&mut Spent) -> &mut Time,
+    ) -> Result<R> {
+        let begin = self.cpu.now();
+        let result = what(self);
+        *count(&mut self.counts.spent) += self.cpu.now().saturating_sub(begin);
+        result
+    }
+
+    /// Reads what is going to be kept elsewhere.
+    pub fn read_old(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.timed(|m| m.read(offset, out), |spent| &mut spent.copies)
+    }
+
     /// Copies with non-temporal stores.
     pub fn stream(&mut self, offset: u64, data: &[u8]) -> Result<()> {
         let at = self.at(offset, data.len())?;
-        for (n, part) in data.chunks(LINE as usize).enumerate() {
-            self.cpu.ntstore(&self.map, at + n as u64 * LINE, part)?;
-        }
         self.counts.copied += data.len() as u64;
-        Ok(())
+        let lines = |m: &mut Memory| {
+            for (n, part) in data.chunks(LINE as usize).enumerate() {
+                m.cpu.ntstore(&m.map, at + n as u64 * LINE, part)?;
+            }
+            Ok(())
+        };
+        self.timed(lines, |spent| &mut spent.copies)
     }
 
     /// `clwb` of all lines of a range.
     pub fn flush(&mut self, range: Range<u64>) -> Result<()> {
-        for line in lines(range) {
-            let at = self.at(line, 1)?;
-            self.cpu.clwb(&self.map, at)?;
-            self.counts.lines += 1;
-        }
-        Ok(())
+        let all = |m: &mut Memory| {
+            for line in lines(range) {
+                let at = m.at(line, 1)?;
+                m.cpu.clwb(&m.map, at)?;
+                m.counts.lines += 1;
+            }
+            Ok(())
+        };
+        self.timed(all, |spent| &mut spent.flushes)
     }
 
     /// Writes the lines of a range back, and drops them: the device is going to change what stands there.
-    pub fn drop_lines(&self, range: Range<u64>) -> Result<()> {
-        for line in lines(range) {
-            let at = self.at(line, 1)?;
-            self.cpu.clflushopt(&self.map, at)?;
-        }
-        Ok(())
+    pub fn drop_lines(&mut self, range: Range<u64>) -> Result<()> {
+        let all = |m: &mut Memory| {
+            for line in lines(range) {
+                let at = m.at(line, 1)?;
+                m.cpu.clflushopt(&m.map, at)?;
+            }
+            Ok(())
+        };
+        self.timed(all, |spent| &mut spent.flushes)
     }
 
     /// Waits until all that was flushed or streamed is persistent.
     pub fn fence(&mut self) -> Result<()> {
         self.counts.fences += 1;
-        Ok(self.cpu.fence(self.options.fence)?)
+        let what = self.options.fence;
+        self.wait(what)
     }
 
     /// Waits until all that was flushed or streamed is on its way in front of a command.
     pub fn order(&mut self) -> Result<()> {
         self.counts.orders += 1;
-        Ok(self.cpu.fence(Fence::Posted)?)
+        self.wait(Fence::Posted)
+    }
+
+    fn wait(&mut self, what: Fence) -> Result<()> {
+        self.timed(|m| Ok(m.cpu.fence(what)?), |spent| &mut spent.fences)
     }
 
     /// A fence behind commands: these are persistent, too, as is all that was ordered before them.
     pub fn fence_commands(&mut self) -> Result<()> {
         let at = self.at(0, 4)?;
         self.cpu.note_store(&self.direct, at)?;
-        self.fence()
+        self.fence()?;
+        let Some(engine) = self.options.engine.clone() else {
+            return Ok(());
+        };
+        let look = |m: &mut Memory| engine.look_ahead(&m.cpu);
+        self.timed(look, |spent| &mut spent.commands)
     }
 
     /// Stores a line such that a crash leaves it old or new, and flushes it.

@@ -142,6 +142,8 @@ impl Pool {
         }
         if layout.mechanism == Mechanism::Shadow {
             m.stream(header.table(), &Pages::first(&header))?;
+            let none = header.switches().word();
+            zero(&mut m, none..none + PAGE)?;
         }
         let heap = header.data() + header.spare() * PAGE;
         for range in heap::metadata(0, header.heap_bytes()) {
@@ -194,8 +196,11 @@ impl Pool {
             }
         }
         let generations = start(&mut m, &header, offload.as_ref())?;
+        if header.layout.mechanism == Mechanism::Shadow {
+            Pages::recover(&mut m, &header)?;
+        }
         let pages = match header.layout.mechanism {
-            Mechanism::Shadow => Some(Arc::new(Pages::load(&m, &header)?)),
+            Mechanism::Shadow => Some(Arc::new(Pages::load(&mut m, &header)?)),
             _ => None,
         };
         let heap = load(&mut m, &header, pages.as_deref())?;
@@ -256,10 +261,12 @@ impl Pool {
             }
         }
         let pages = match &self.0.pages {
-            Some(_) => Some(Pages::load(&m, &header)?),
+            Some(_) => Some(Pages::load(&mut m, &header)?),
             None => None,
         };
-        let objects = load(&mut m, &header, pages.as_ref())?.objects();
+        let loaded = load(&mut m, &header, pages.as_ref());
+        self.0.pages.iter().for_each(|pages| pages.forget());
+        let objects = loaded?.objects();
         if objects != self.0.heap().objects() {
             return corrupt("its objects are others than the transactions have left");
         }

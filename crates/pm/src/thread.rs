@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use host::Cpu;
+use sim::Time;
 
 use crate::heap::{self, Grant};
 use crate::lock::Held;
 use crate::mechanism::Mechanism;
 use crate::memory::Memory;
 use crate::pool::Inner;
-use crate::{Counts, Error, Ptr, Result, Value};
+use crate::{Counts, Error, Lock, Ptr, Result, Value};
 
 /// A thread that works on a pool: it has a log of its own.
 pub struct Thread {
@@ -33,9 +34,12 @@ impl Drop for Thread {
     }
 }
 
-/// A transaction under way.
-pub struct Transaction<'a> {
-    thread: &'a mut Thread,
+/// What a transaction that is under way has come to.
+#[derive(Default)]
+pub(crate) struct Work {
+    /// The pool's pages, if it protects these.
+    held: Option<Held>,
+    began: Time,
     taken: Vec<Grant>,
     given: Vec<Grant>,
     /// Taken and given back: nobody else gets them before it has ended, as what it has kept of them may still be written back.
@@ -44,6 +48,12 @@ pub struct Transaction<'a> {
     chunks: Vec<heap::Change>,
     /// It can't be committed: a nested one has failed.
     failed: bool,
+}
+
+/// A transaction under way.
+pub struct Transaction<'a> {
+    thread: &'a mut Thread,
+    work: &'a mut Work,
 }
 
 impl Thread {
@@ -89,19 +99,25 @@ impl Thread {
         &mut self,
         body: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E>,
     ) -> std::result::Result<R, E> {
-        let begin = self.memory.cpu.now();
-        let held = self.begin()?;
-        let mut transaction = Transaction {
-            thread: self,
-            taken: Vec::new(),
-            given: Vec::new(),
-            returned: Vec::new(),
-            chunks: Vec::new(),
-            failed: false,
-        };
-        let mut result = body(&mut transaction);
+        let mut work = self.begin(true)?;
+        let result = body(&mut self.transaction(&mut work));
+        self.end(work, result)
+    }
+
+    /// What a transaction that has begun is worked on through.
+    pub(crate) fn transaction<'a>(&'a mut self, work: &'a mut Work) -> Transaction<'a> {
+        Transaction { thread: self, work }
+    }
+
+    /// Commits a transaction if all was well until now, else aborts it.
+    pub(crate) fn end<R, E: From<Error>>(
+        &mut self,
+        mut work: Work,
+        mut result: std::result::Result<R, E>,
+    ) -> std::result::Result<R, E> {
+        let mut transaction = self.transaction(&mut work);
         if result.is_ok() {
-            let ended = match transaction.failed {
+            let ended = match transaction.work.failed {
                 true => Err(Error::Aborted),
                 false => transaction.commit(),
             };
@@ -116,25 +132,39 @@ impl Thread {
                 result = Err(error.into());
             }
         }
-        drop(held);
-        let time = self.memory.cpu.now().saturating_sub(begin);
+        drop(work.held);
+        let time = self.memory.cpu.now().saturating_sub(work.began);
         self.memory.counts.time += time;
         result
     }
 
-    fn begin(&mut self) -> Result<Option<Held>> {
+    /// Begins a transaction. Where pages are protected, it waits for its turn, or is refused if others are under way.
+    pub(crate) fn begin(&mut self, waits: bool) -> Result<Work> {
+        let began = self.memory.cpu.now();
         self.pool.usable()?;
         let held = match self.pool.header().layout.mechanism.is_paged() {
             true => Some(self.pool.exclusive.clone()),
             false => None,
         };
-        let held = held.map(|lock| lock.take(&self.memory.cpu)).transpose()?;
+        let take = |lock: Lock| {
+            match waits || !lock.is_taken() {
+            true => lock.take(&self.memory.cpu),
+            false => Err(Error::Invalid(
+                "another transaction of the pool is under way: where pages are protected they take turns".into(),
+            )),
+        }
+        };
+        let held = held.map(take).transpose()?;
         self.memory.spend(self.memory.options.costs.transaction)?;
         let number = self.pool.next_transaction();
         let (mechanism, memory) = self.parts()?;
         mechanism.begin(memory, number)?;
         self.active = true;
-        Ok(held)
+        Ok(Work {
+            held,
+            began,
+            ..Work::default()
+        })
     }
 
     /// Reads bytes outside of transactions.
@@ -163,7 +193,7 @@ impl Thread {
     }
 
     /// An error for a range that programs have no business with.
-    fn within(&self, offset: u64, len: usize) -> Result<()> {
+    pub(crate) fn within(&self, offset: u64, len: usize) -> Result<()> {
         let (start, end) = self.heap;
         let last = offset.checked_add(len as u64);
         let inside =
@@ -189,7 +219,7 @@ impl Transaction<'_> {
         body: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E>,
     ) -> std::result::Result<R, E> {
         let result = body(self);
-        self.failed |= result.is_err();
+        self.work.failed |= result.is_err();
         result
     }
 
@@ -259,8 +289,8 @@ impl Transaction<'_> {
         let offset = grant.offset;
         let changes = [Some(grant.own.clone()), grant.chunk.clone()];
         let object = offset..offset + grant.bytes;
-        self.chunks.extend(grant.chunk.take());
-        self.taken.push(grant);
+        self.work.chunks.extend(grant.chunk.take());
+        self.work.taken.push(grant);
         let (mechanism, memory) = thread.parts()?;
         mechanism.fresh(object);
         // What the commit will change is kept now, so that it shares a fence with what is kept next.
@@ -287,27 +317,32 @@ impl Transaction<'_> {
     pub fn free<T>(&mut self, at: Ptr<T>) -> Result<()> {
         let thread = &mut *self.thread;
         thread.memory.spend(thread.memory.options.costs.alloc)?;
-        let own = self.taken.iter().position(|g| g.offset == at.offset());
+        let own = self.work.taken.iter().position(|g| g.offset == at.offset());
         if let Some(n) = own {
-            self.returned.push(self.taken.remove(n));
+            self.work.returned.push(self.work.taken.remove(n));
             return Ok(());
         }
         let grant = thread.pool.heap().give(at.offset())?;
         let (own, data) = grant.own.clone();
-        self.given.push(grant);
+        self.work.given.push(grant);
         let (mechanism, memory) = thread.parts()?;
         mechanism.add(memory, own..own + data.len() as u64)
     }
 
     fn commit(&mut self) -> Result<()> {
         let (mechanism, memory) = self.thread.parts()?;
-        let grants = self.taken.iter().chain(&self.given).map(|grant| &grant.own);
-        for (at, data) in self.chunks.iter().chain(grants) {
+        let grants = self
+            .work
+            .taken
+            .iter()
+            .chain(&self.work.given)
+            .map(|grant| &grant.own);
+        for (at, data) in self.work.chunks.iter().chain(grants) {
             mechanism.write(memory, *at, data)?;
         }
         mechanism.commit(memory)?;
         memory.counts.transactions += 1;
-        self.end(true);
+        self.settle(true);
         Ok(())
     }
 
@@ -315,15 +350,15 @@ impl Transaction<'_> {
         let (mechanism, memory) = self.thread.parts()?;
         mechanism.abort(memory)?;
         memory.counts.aborts += 1;
-        self.end(false);
+        self.settle(false);
         Ok(())
     }
 
     /// What it has allocated and freed is so, or is not.
-    fn end(&mut self, committed: bool) {
+    fn settle(&mut self, committed: bool) {
         let thread = &mut *self.thread;
         thread.active = false;
-        let none = [&self.taken, &self.given, &self.returned]
+        let none = [&self.work.taken, &self.work.given, &self.work.returned]
             .into_iter()
             .all(Vec::is_empty);
         if none {
@@ -331,11 +366,11 @@ impl Transaction<'_> {
         }
         let mut heap = thread.pool.heap();
         let (stay, leave) = match committed {
-            true => (&self.taken, &self.given),
-            false => (&self.given, &self.taken),
+            true => (&self.work.taken, &self.work.given),
+            false => (&self.work.given, &self.work.taken),
         };
         stay.iter().for_each(|grant| heap.keep(grant.offset));
-        let leave = leave.iter().chain(&self.returned);
+        let leave = leave.iter().chain(&self.work.returned);
         leave.for_each(|grant| heap.release(grant.offset));
         heap.end(thread.number, committed);
     }

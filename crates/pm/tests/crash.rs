@@ -14,6 +14,8 @@ use sim::{Random, Time};
 const PLACE: u64 = 4096;
 const WINDOW: u64 = 2 << 20;
 const BYTES: u64 = WINDOW - PLACE;
+/// Bytes of an object from which on more of it is changed at once, and as many as that are.
+const LARGE: u64 = 640;
 const NAME: &str = "crash";
 
 type Model = BTreeMap<u64, u64>;
@@ -86,6 +88,14 @@ fn prepare(case: &Case) -> (Bench, Pool, Tree) {
     (bench, pool, tree)
 }
 
+/// What stands in an object of so many bytes: the number, the bytes, the number's complement; in a large one a longer piece.
+fn content(number: u64, bytes: u64) -> Vec<u8> {
+    let words = if bytes >= LARGE { LARGE / 8 } else { 8 };
+    let mut all = vec![number; words as usize];
+    (all[1], all[7]) = (bytes, !number);
+    all.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
 /// One transaction: some keys come, some go, some values change in place.
 fn transaction(
     thread: &mut Thread,
@@ -107,19 +117,22 @@ fn transaction(
                     next.remove(&key);
                 }
                 (Some(old), _) => {
-                    // In place, a piece of it.
+                    // In place, pieces of it, or a long one.
                     let at: Ptr<[u64; 8]> = Ptr::at(old);
-                    tx.set(at.element(0), &number)?;
-                    tx.set(at.element(7), &!number)?;
+                    let bytes = tx.get(at.element(1))?;
+                    if bytes >= LARGE {
+                        tx.write(old, &content(number, bytes))?;
+                    } else {
+                        tx.set(at.element(0), &number)?;
+                        tx.set(at.element(7), &!number)?;
+                    }
                     next.insert(key, number);
                 }
                 (None, _) => {
-                    let mut value = [number; 8];
-                    value[7] = !number;
                     // Of several classes, and large ones.
                     let bytes = [64, 64, 64, 700, 5000, 70_000][random.below(6) as usize];
-                    let at = tx.alloc_bytes(bytes)?.part(0);
-                    tx.set(at, &value)?;
+                    let at = tx.alloc_bytes(bytes)?;
+                    tx.write(at.offset(), &content(number, bytes))?;
                     tree.insert(tx, key, at.offset())?;
                     next.insert(key, number);
                 }
@@ -174,7 +187,10 @@ fn inspect(cpu: &Cpu, options: &Options) -> Result<Model, String> {
     let mut model = Model::new();
     for item in tree.items(&mut thread).map_err(text)? {
         let value: [u64; 8] = thread.get(Ptr::at(item.value)).map_err(text)?;
-        if value[7] != !value[0] {
+        let mut whole = vec![0; content(0, value[1]).len()];
+        thread.read(item.value, &mut whole).map_err(text)?;
+        let long = whole[64..].chunks(8).all(|word| word == &whole[..8]);
+        if value[7] != !value[0] || !long {
             return Err(format!("the value of {} is torn", item.key));
         }
         all.push(item.value);

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use sim::controller::Memory;
 use sim::{Device, Media};
 
-use crate::build::{engine_of, factory, Design};
+use crate::build::{engine_of, factory, root, Design};
 use crate::error::raise;
 use crate::progress::Teller;
 
@@ -16,7 +16,8 @@ const HANG_CYCLES: u64 = 200_000;
 /// Slower devices need not keep the limits of the model, which are times.
 const LEAST_MHZ: u32 = 50;
 
-/// Runs a campaign of so many commands, or bytes if `calm` (a soak); returns its report as JSON. `replay` is
+/// Runs a campaign of so many commands, or bytes if `calm` (a soak); returns its report as JSON. Of a device with the engine `nearpm` the
+/// commands are that engine's. `replay` is
 /// `SEED:EPISODE` or `SEED:EPISODE:STEPS`. Ctrl-C while a failure is made shorter ends only that.
 #[pyfunction]
 #[pyo3(signature = (design, amount, seed=1, *, calm=false, first_episode=0, replay=None, shrinks=60,
@@ -46,6 +47,12 @@ pub fn fuzz(
         let text = format!("clock_mhz = {mhz}: the time limits of the fuzzer's model are for {LEAST_MHZ} MHz and more");
         return Err(raise(text));
     }
+    let engines = design.engines(&root()?).map_err(raise)?;
+    // Its commands in place of the controller's; a soak is of these.
+    let nearpm = engines
+        .iter()
+        .find(|e| e.manifest.name == "nearpm" && !calm);
+    let nearpm = nearpm.and_then(|engine| engine.page);
     let replay = replay
         .map(|r| r.parse::<Replay>().map_err(raise))
         .transpose()?;
@@ -56,6 +63,7 @@ pub fn fuzz(
         media_bytes: design.media.bytes.0,
         unclaimed_bytes: design.nvme.unclaimed_bytes(design.media.bytes),
         torn_blocks,
+        nearpm,
         first_episode,
         per_episode,
         shrinks,

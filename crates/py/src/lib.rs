@@ -3,6 +3,8 @@
 mod apart;
 mod arguments;
 mod build;
+mod consistency;
+mod crash;
 mod delay_bench;
 mod device;
 mod diff;
@@ -38,7 +40,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(build::compile, module)?)?;
     module.add_function(wrap_pyfunction!(build::engine, module)?)?;
     module.add_function(wrap_pyfunction!(fuzz::fuzz, module)?)?;
+    module.add_function(wrap_pyfunction!(consistency::pm_copies, module)?)?;
+    module.add_function(wrap_pyfunction!(consistency::pm_transactions, module)?)?;
     module.add_function(wrap_pyfunction!(diff::diff, module)?)?;
+    module.add_function(wrap_pyfunction!(crash::crash_test, module)?)?;
+    module.add_function(wrap_pyfunction!(crash::crash_names, module)?)?;
     module.add_function(wrap_pyfunction!(sort::sort_table, module)?)?;
     module.add_function(wrap_pyfunction!(apart::merge_tables, module)?)?;
     module.add_function(wrap_pyfunction!(sort::explain_sort, module)?)?;

@@ -33,12 +33,6 @@ fn fuzz() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn default_with_fills_inside() {
-    builds(common::fill_inside());
-}
-
-#[test]
-#[ignore = "compiles a device of its own"]
 fn one_channel_with_waveforms() {
     let window = TraceWindow {
         from: Time::ZERO,
@@ -101,4 +95,14 @@ fn a_running_build_is_another_one_and_says_so() {
     assert_eq!(build(&checked), "checked");
     // Another test trains it, maybe at this time.
     assert!(build(&running).starts_with("running"));
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "compiles a device of its own"]
+    fn default_with_fills_inside() {
+        builds(common::fill_inside());
+    }
 }

@@ -22,41 +22,45 @@ fn inside(memory: Option<Memory>) -> Controller<SimHost> {
     common::controller_of(name, config, MEDIA, Cpu::default().costs(), 0)
 }
 
-/// The memory's short cut takes the simulated time of the writes that `ns_axi_fill` would make.
-#[test]
-#[ignore = "compiles a device of its own"]
-fn as_long_as_writes() {
-    let spans = |mut c: Controller<SimHost>| {
-        [256, 1000, 4096, 65536].map(|blocks| {
-            let from = now(&c);
-            c.write_zeroes(777, blocks).unwrap();
-            (now(&c) - from).0 as f64
-        })
-    };
-    let written = spans(inside(None));
-    let short = spans(common::controller("default", MEDIA));
-    for (a, b) in written.iter().zip(&short) {
-        println!(
-            "{:.3} us written, {:.3} us filled, {:+.2} %",
-            a / 1e6,
-            b / 1e6,
-            100.0 * (b / a - 1.0)
-        );
-    }
-    for (i, (a, b)) in written.iter().zip(&short).enumerate() {
-        let limit = if i < 2 { 0.05 } else { 0.01 }; // of little, what surrounds it counts
-        assert!((b / a - 1.0).abs() < limit, "{a} ps written, {b} ps filled");
-    }
-}
+mod long {
+    use super::*;
 
-#[test]
-#[ignore = "compiles a device of its own"]
-fn cut_off_inside() {
-    whole_when_cut_off(inside(None));
-}
+    /// The memory's short cut takes the simulated time of the writes that `ns_axi_fill` would make.
+    #[test]
+    #[ignore = "compiles a device of its own"]
+    fn as_long_as_writes() {
+        let spans = |mut c: Controller<SimHost>| {
+            [256, 1000, 4096, 65536].map(|blocks| {
+                let from = now(&c);
+                c.write_zeroes(777, blocks).unwrap();
+                (now(&c) - from).0 as f64
+            })
+        };
+        let written = spans(inside(None));
+        let short = spans(common::controller("default", MEDIA));
+        for (a, b) in written.iter().zip(&short) {
+            println!(
+                "{:.3} us written, {:.3} us filled, {:+.2} %",
+                a / 1e6,
+                b / 1e6,
+                100.0 * (b / a - 1.0)
+            );
+        }
+        for (i, (a, b)) in written.iter().zip(&short).enumerate() {
+            let limit = if i < 2 { 0.05 } else { 0.01 }; // of little, what surrounds it counts
+            assert!((b / a - 1.0).abs() < limit, "{a} ps written, {b} ps filled");
+        }
+    }
 
-#[test]
-#[ignore = "compiles a device of its own"]
-fn lives_are_apart_inside() {
-    lives_are_apart(inside(Some(Memory::Fixed(LATE))));
+    #[test]
+    #[ignore = "compiles a device of its own"]
+    fn cut_off_inside() {
+        whole_when_cut_off(inside(None));
+    }
+
+    #[test]
+    #[ignore = "compiles a device of its own"]
+    fn lives_are_apart_inside() {
+        lives_are_apart(inside(Some(Memory::Fixed(LATE))));
+    }
 }

@@ -109,9 +109,59 @@ pub struct Fork {
     waited: bool,
 }
 
+/// Which of two equal processes this one is.
+#[derive(Debug)]
+pub enum Side {
+    /// The original, which has the copy.
+    Original(Fork),
+    /// The copy, which owes an answer.
+    Copy(Reply),
+}
+
+/// What a copy owes its original. The copy ends with it.
+#[derive(Debug)]
+pub struct Reply(File);
+
+impl Reply {
+    /// Answers, and ends this process without running anything else.
+    pub fn send(self, bytes: &[u8]) -> ! {
+        self.end(0, bytes)
+    }
+
+    fn end(mut self, tag: u8, bytes: &[u8]) -> ! {
+        let mut head = [tag; 9];
+        head[1..].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+        let sent = self
+            .0
+            .write_all(&head)
+            .and_then(|()| self.0.write_all(bytes));
+        // SAFETY: ends the process at once: what it would still write, its original writes.
+        unsafe { libc::_exit(i32::from(sent.is_err())) }
+    }
+}
+
+impl Drop for Reply {
+    /// A copy that loses this has nothing to answer, and must not go on as if it were its original.
+    fn drop(&mut self) {
+        // SAFETY: as in `end`.
+        unsafe { libc::_exit(1) }
+    }
+}
+
 impl Fork {
     /// Copies this process; the copy does `work`, answers with what that returns, and ends without running anything else.
     pub fn start(work: impl FnOnce() -> Vec<u8>) -> Result<Fork, ForkError> {
+        match Fork::split()? {
+            Side::Original(fork) => Ok(fork),
+            Side::Copy(reply) => match catch_unwind(AssertUnwindSafe(work)) {
+                Ok(bytes) => reply.send(&bytes),
+                Err(panic) => reply.end(1, message(&*panic).as_bytes()),
+            },
+        }
+    }
+
+    /// Copies this process: both return from here. For a copy that has to go on where its original is, up to its own end.
+    pub fn split() -> Result<Side, ForkError> {
         // Held over the fork, so that it is free in the copy.
         let held = shared();
         if let Some((_, what)) = held.1.first() {
@@ -124,24 +174,21 @@ impl Fork {
             -1 => Err(ForkError::Os(io::Error::last_os_error())),
             0 => {
                 drop((held, answer));
-                let mut to = File::from(to);
-                let (tag, bytes) = match catch_unwind(AssertUnwindSafe(work)) {
-                    Ok(bytes) => (0, bytes),
-                    Err(panic) => (1, message(&*panic).into_bytes()),
-                };
-                let mut head = [tag; 9];
-                head[1..].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
-                let sent = to.write_all(&head).and_then(|()| to.write_all(&bytes));
-                // SAFETY: ends the process at once: what it would still write, its original writes.
-                unsafe { libc::_exit(i32::from(sent.is_err())) }
+                Ok(Side::Copy(Reply(File::from(to))))
             }
-            pid => Ok(Fork {
+            pid => Ok(Side::Original(Fork {
                 pid,
                 answer: answer.into(),
                 owner,
                 waited: false,
-            }),
+            })),
         }
+    }
+
+    /// Whether the copy has answered, or has ended: [`Fork::answer`] does not wait long then.
+    pub fn is_ready(&self) -> bool {
+        let mut ready = [PollFd::new(&self.answer, PollFlags::IN)];
+        !matches!(poll(&mut ready, Some(&Timespec::default())), Ok(0)) || !self.lives()
     }
 
     /// Waits for the copy's end; what its work returned.
@@ -320,6 +367,30 @@ mod tests {
         drop(retry(|| loop {
             std::thread::sleep(std::time::Duration::from_secs(1));
         }));
+    }
+
+    /// A copy that goes on where its original is.
+    #[test]
+    fn both_sides_of_a_split_go_on() {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let split = |lost: bool| loop {
+            match Fork::split() {
+                Ok(Side::Original(fork)) => break fork,
+                Ok(Side::Copy(reply)) if lost => drop(reply),
+                Ok(Side::Copy(reply)) => reply.send(b"the copy"),
+                Err(ForkError::Shares(_)) => {
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                }
+                Err(error) => panic!("{error}"),
+            }
+        };
+        let fork = split(false);
+        while !fork.is_ready() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert_eq!(fork.answer().unwrap(), b"the copy");
+        let error = split(true).answer().unwrap_err().to_string();
+        assert!(error.contains("status 1"), "{error}");
     }
 
     /// A copy has its original's handles, and copies of its own.

@@ -510,6 +510,18 @@ impl System {
         self.slots.get(device)?.link.peek_completed(mark)
     }
 
+    /// From now on keeps in mind what devices have taken of what was sent to them: the last 256 accesses of each.
+    pub fn watch_taken(&mut self) {
+        let links = self.slots.iter_mut().map(|slot| &mut slot.link);
+        links.for_each(Link::watch_taken);
+    }
+
+    /// What a device has taken last, from the oldest on, and when. See [`System::watch_taken`].
+    pub fn taken(&self, device: usize) -> impl Iterator<Item = &(Time, Mmio)> {
+        let slot = self.slots.get(device);
+        slot.into_iter().flat_map(|slot| slot.link.taken())
+    }
+
     /// Lets time pass until `limit`, or until something has happened that a CPU may wait for: a load was answered or has waited for
     /// too long, a full queue has room again, a mark was reached, or, if `attention` is asked for, what [`System::wait`] returns for. Says
     /// whether something did. With a limit of [`Time::MAX`], false says that nothing will happen any more.

@@ -10,7 +10,7 @@ from typing import Any
 
 from nearside._native import NearsideError
 
-MODULES = ("nvm_delay", "area", "nvme", "fuzz", "wire", "dram", "pm", "engines", "sort", "rtl", "fast")
+MODULES = ("nvm_delay", "area", "nvme", "fuzz", "wire", "dram", "pm", "engines", "nearpm", "sort", "rtl", "fast")
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,25 @@
 //! Shadow paging: a page is copied before it is changed, and the copy takes its place when the transaction commits.
+//!
+//! New bytes stay in the host's memory until then, and go to the copies with non-temporal stores. The pages that change places are written down as a
+//! list; one store of 8 bytes, the list's number, commits it. The page table follows with the next commit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use spec::nearpm::Kind;
+use spec::nearpm::LINE;
 
 use super::{whole_lines, Mechanism};
 use crate::header::{Header, PAGE};
 use crate::log::Log;
-use crate::memory::Memory;
+use crate::memory::{lines, Memory};
 use crate::ranges::Ranges;
+use crate::switches::Switches;
 use crate::{Error, Result};
+
+/// Lines that are fetched again after a commit: as many as a CPU has fill buffers, or fewer.
+const WANTED: usize = 10;
 
 /// Which page of the pool is where: what the table in persistent memory says, in the host's memory.
 pub(crate) struct Pages {
@@ -19,14 +27,21 @@ pub(crate) struct Pages {
     table: u64,
     /// Offset in the pool of the first page.
     base: u64,
+    switches: Switches,
     state: Mutex<State>,
 }
 
 struct State {
     /// For each page that programs use the number of the one that has it.
     places: Vec<u64>,
-    /// Pages that nobody uses.
+    /// Pages that nobody uses: with an engine none of their lines is in the cache.
     spare: BTreeSet<u64>,
+    /// Lines that may be in the cache, a bit for each, of pages of which that is known. Of others all may be.
+    cached: HashMap<u64, u64>,
+    /// Number of the last list of switches.
+    number: u64,
+    /// What it has changed of the table, and has not been written back yet.
+    entries: Ranges,
 }
 
 impl Pages {
@@ -37,11 +52,31 @@ impl Pages {
         places.flat_map(u64::to_le_bytes).collect()
     }
 
+    /// Brings the table to what was committed. Nothing else uses the pool.
+    pub fn recover(m: &mut Memory, header: &Header) -> Result<()> {
+        let pages = header.heap_bytes() / PAGE;
+        let table = header.table();
+        let Some((_, entries)) = header.switches().load(m)? else {
+            return Ok(());
+        };
+        m.drop_lines(table..table + pages * 8)?;
+        for (page, place) in entries {
+            if page >= pages {
+                return Err(Error::Corrupt(format!(
+                    "the list of switches is damaged: page {page}, of {pages}"
+                )));
+            }
+            let at = table + page * 8;
+            m.write(at, &place.to_le_bytes())?;
+            m.flush(at..at + 8)?;
+        }
+        m.fence()
+    }
+
     /// Reads the table.
-    pub fn load(m: &Memory, header: &Header) -> Result<Pages> {
+    pub fn load(m: &mut Memory, header: &Header) -> Result<Pages> {
         let pages = header.heap_bytes() / PAGE;
         let mut bytes = vec![0; (pages * 8) as usize];
-        // The engine changes it behind the cache.
         m.drop_lines(header.table()..header.table() + pages * 8)?;
         m.read(header.table(), &mut bytes)?;
         let mut spare: BTreeSet<u64> = (0..pages + header.spare()).collect();
@@ -56,11 +91,23 @@ impl Pages {
             }
             places.push(place);
         }
-        Ok(Pages {
+        let switches = header.switches();
+        let number = switches.load(m)?.map_or(0, |(number, _)| number);
+        let loaded = Pages {
             table: header.table(),
             base: header.data(),
-            state: Mutex::new(State { places, spare }),
-        })
+            switches,
+            state: Mutex::new(State {
+                places,
+                spare: BTreeSet::new(),
+                cached: HashMap::new(),
+                number,
+                entries: Ranges::default(),
+            }),
+        };
+        let behind = m.options.engine.is_some();
+        loaded.release(m, spare, behind)?;
+        Ok(loaded)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -79,7 +126,7 @@ impl Pages {
         self.base + place * PAGE
     }
 
-    /// The parts of a range by page: the page, where the part begins in the pool, and where in the range.
+    /// The parts of a range by page: the page, where the part begins in it, and where in the range.
     fn parts(&self, offset: u64, len: usize) -> Result<Vec<(u64, u64, Range<usize>)>> {
         let mut out = Vec::new();
         let mut from = 0;
@@ -92,12 +139,63 @@ impl Pages {
         Ok(out)
     }
 
-    /// Reads what is there outside of transactions.
+    /// Where a part of a page is read through the cache.
+    fn found(&self, page: u64, within: u64, len: usize) -> u64 {
+        let state = &mut *self.state();
+        let place = state.places[page as usize];
+        if let Some(cached) = state.cached.get_mut(&place) {
+            for line in lines(within..within + len as u64) {
+                *cached |= 1 << (line / LINE);
+            }
+        }
+        self.at(place) + within
+    }
+
+    /// Reads what was committed.
     pub fn read(&self, m: &mut Memory, offset: u64, out: &mut [u8]) -> Result<()> {
         for (page, within, part) in self.parts(offset, out.len())? {
-            let place = self.state().places[page as usize];
-            m.read(self.at(place) + within, &mut out[part])?;
+            let at = self.found(page, within, part.len());
+            m.read(at, &mut out[part])?;
         }
+        Ok(())
+    }
+
+    /// Pages that nobody uses any more. Where an engine is going to change them `behind` the cache, their lines leave it.
+    fn release(
+        &self,
+        m: &mut Memory,
+        places: impl IntoIterator<Item = u64>,
+        behind: bool,
+    ) -> Result<()> {
+        for place in places {
+            let cached = match behind {
+                true => self.state().cached.insert(place, 0).unwrap_or(u64::MAX),
+                false => 0,
+            };
+            for line in (0..PAGE / LINE).filter(|line| cached >> line & 1 != 0) {
+                let at = self.at(place) + line * LINE;
+                m.drop_lines(at..at + LINE)?;
+            }
+            self.state().spare.insert(place);
+        }
+        Ok(())
+    }
+
+    /// Others have read pages that are in use through the cache.
+    pub fn forget(&self) {
+        let state = &mut *self.state();
+        let spare = &state.spare;
+        state.cached.retain(|place, _| spare.contains(place));
+    }
+
+    /// The table in persistent memory follows a list that was committed. It has to be there before that list's room is used again.
+    fn follow(&self, m: &mut Memory, list: &[(u64, u64)], number: u64) -> Result<()> {
+        for (page, place) in list {
+            let at = self.table + page * 8;
+            m.write(at, &place.to_le_bytes())?;
+            self.state().entries.add(whole_lines(at..at + 8));
+        }
+        self.state().number = number;
         Ok(())
     }
 }
@@ -107,7 +205,11 @@ pub(crate) struct Shadow {
     pages: Arc<Pages>,
     /// The places of the copies of pages.
     copies: BTreeMap<u64, u64>,
-    /// Lines of copies that were stored to.
+    /// Lines of these pages with new bytes, by the offset that programs have.
+    news: BTreeMap<u64, [u8; LINE as usize]>,
+    /// The first lines that the transaction has read, the same.
+    read: RefCell<Vec<u64>>,
+    /// Lines that were stored to without a copy.
     dirty: Ranges,
     snapshots: bool,
 }
@@ -118,20 +220,14 @@ impl Shadow {
             log,
             pages: pages.clone(),
             copies: BTreeMap::new(),
+            news: BTreeMap::new(),
+            read: RefCell::default(),
             dirty: Ranges::default(),
             snapshots,
         }
     }
 
-    /// Where a page is for this transaction.
-    fn place(&self, page: u64) -> u64 {
-        match self.copies.get(&page) {
-            Some(place) => *place,
-            None => self.pages.state().places[page as usize],
-        }
-    }
-
-    /// Copies a page, unless that was done.
+    /// Copies a page, unless that was done: the engine does, or the CPU when it knows all that is to stand there.
     fn touch(&mut self, m: &mut Memory, page: u64) -> Result<()> {
         m.spend(m.options.costs.range)?;
         if !self.snapshots || self.copies.contains_key(&page) {
@@ -150,25 +246,54 @@ impl Shadow {
         };
         self.copies.insert(page, to);
         m.spend(m.options.costs.trap)?;
-        let (from, to) = (self.pages.at(from), self.pages.at(to));
-        if self.log.is_offloaded() {
-            return self.log.copy(m, from, to, PAGE);
+        match self.log.is_offloaded() {
+            true => {
+                let (from, to) = (self.pages.at(from), self.pages.at(to));
+                self.log.copy(m, from, to, PAGE)
+            }
+            false => Ok(()),
         }
-        let mut old = vec![0; PAGE as usize];
-        m.read(from, &mut old)?;
-        m.stream(to, &old)
     }
 
-    /// Pages that nobody uses any more.
-    fn release(&self, m: &mut Memory, places: &[u64]) -> Result<()> {
-        if self.log.is_offloaded() {
-            // The engine will write there, behind the cache.
-            for place in places {
-                let at = self.pages.at(*place);
-                m.drop_lines(at..at + PAGE)?;
+    /// New bytes within a line.
+    fn change(&mut self, m: &mut Memory, page: u64, range: Range<u64>, data: &[u8]) -> Result<()> {
+        let line = range.start - range.start % LINE;
+        if !self.news.contains_key(&line) {
+            let mut old = [0; LINE as usize];
+            if data.len() < old.len() {
+                let at = self.pages.found(page, line % PAGE, old.len());
+                m.read(at, &mut old)?;
             }
+            self.news.insert(line, old);
         }
-        self.pages.state().spare.extend(places);
+        if let Some(new) = self.news.get_mut(&line) {
+            let start = (range.start - line) as usize;
+            new[start..start + data.len()].copy_from_slice(data);
+        }
+        Ok(())
+    }
+
+    /// What stands in the copies is on its way to persistence.
+    fn fill(&mut self, m: &mut Memory) -> Result<()> {
+        if self.log.is_offloaded() {
+            for (line, data) in &self.news {
+                if let Some(to) = self.copies.get(&self.pages.page(*line)?) {
+                    m.stream(self.pages.at(*to) + line % PAGE, data)?;
+                }
+            }
+            return Ok(());
+        }
+        for (page, to) in &self.copies {
+            let mut bytes = vec![0; PAGE as usize];
+            let at = self.pages.found(*page, 0, bytes.len());
+            m.read_old(at, &mut bytes)?;
+            let first = self.pages.base + page * PAGE;
+            for (line, data) in self.news.range(first..first + PAGE) {
+                let from = (line - first) as usize;
+                bytes[from..from + data.len()].copy_from_slice(data);
+            }
+            m.stream(self.pages.at(*to), &bytes)?;
+        }
         Ok(())
     }
 
@@ -176,42 +301,53 @@ impl Shadow {
         if self.copies.is_empty() {
             return self.log.commit(m, &self.dirty);
         }
-        let entries: Vec<(u64, u64)> = self
-            .copies
-            .iter()
-            .map(|(page, place)| (self.pages.table + page * 8, *place))
-            .collect();
-        // One entry is switched in a single store; several are undone by what is kept of them.
-        let several = entries.len() > 1;
-        let mut kept = Ranges::default();
-        if several {
-            entries.iter().for_each(|(at, _)| kept.add(*at..at + 8));
-        }
-        for range in self.dirty.iter() {
+        let (number, entries) = {
+            let mut state = self.pages.state();
+            (state.number + 1, std::mem::take(&mut state.entries))
+        };
+        for range in entries.iter() {
             m.flush(range)?;
         }
+        self.fill(m)?;
+        let list: Vec<(u64, u64)> = self.copies.iter().map(|(page, to)| (*page, *to)).collect();
+        let switches = &self.pages.switches;
+        switches.write(m, number, &list)?;
         if self.log.is_offloaded() {
             m.order()?;
-        }
-        for range in kept.iter() {
-            self.log.keep(m, Kind::Undo, range)?;
-        }
-        let mut table = Ranges::default();
-        if self.log.is_offloaded() {
-            for (at, place) in &entries {
-                self.log.switch(m, *at, *place)?;
-            }
-            if !several {
-                return m.fence_commands();
-            }
+            self.log.switch(m, switches.word(), number)?;
+            self.fetch(m)?;
+            m.fence_commands()?;
         } else {
             m.fence()?;
-            for (at, place) in &entries {
-                m.write(*at, &place.to_le_bytes())?;
-                table.add(whole_lines(*at..at + 8));
+            m.write(switches.word(), &number.to_le_bytes())?;
+            m.flush(switches.word()..switches.word() + 8)?;
+            self.fetch(m)?;
+            m.fence()?;
+        }
+        self.pages.follow(m, &list, number)
+    }
+
+    /// What the transaction has read first of the pages that have changed places comes to the cache again: most likely the next one wants it.
+    fn fetch(&self, m: &mut Memory) -> Result<()> {
+        for line in &*self.read.borrow() {
+            if let Some(to) = self.copies.get(&self.pages.page(*line)?) {
+                let within = line % PAGE;
+                let mut state = self.pages.state();
+                if let Some(cached) = state.cached.get_mut(to) {
+                    *cached |= 1 << (within / LINE);
+                }
+                drop(state);
+                m.prefetch(self.pages.at(*to) + within)?;
             }
         }
-        self.log.commit(m, &table)
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        self.copies.clear();
+        self.news.clear();
+        self.read.borrow_mut().clear();
+        self.dirty.clear();
     }
 }
 
@@ -230,8 +366,24 @@ impl Mechanism for Shadow {
     fn fresh(&mut self, _: Range<u64>) {}
 
     fn read(&self, m: &mut Memory, offset: u64, out: &mut [u8]) -> Result<()> {
-        for (page, within, part) in self.pages.parts(offset, out.len())? {
-            m.read(self.pages.at(self.place(page)) + within, &mut out[part])?;
+        self.pages.read(m, offset, out)?;
+        let end = offset + out.len() as u64;
+        let read = &mut *self.read.borrow_mut();
+        for line in lines(offset..end) {
+            if read.len() < WANTED && !read.contains(&line) {
+                read.push(line);
+            }
+        }
+        if self.news.is_empty() {
+            return Ok(());
+        }
+        m.consistently(|m| m.spend(m.options.costs.range))?;
+        for line in lines(offset..end) {
+            if let Some(new) = self.news.get(&line) {
+                let (from, to) = (line.max(offset), (line + LINE).min(end));
+                let of = |base: u64| (from - base) as usize..(to - base) as usize;
+                out[of(offset)].copy_from_slice(&new[of(line)]);
+            }
         }
         Ok(())
     }
@@ -239,9 +391,20 @@ impl Mechanism for Shadow {
     fn write(&mut self, m: &mut Memory, offset: u64, data: &[u8]) -> Result<()> {
         for (page, within, part) in self.pages.parts(offset, data.len())? {
             m.consistently(|m| self.touch(m, page))?;
-            let at = self.pages.at(self.place(page)) + within;
-            self.dirty.add(whole_lines(at..at + part.len() as u64));
-            m.write(at, &data[part])?;
+            if !self.copies.contains_key(&page) {
+                let at = self.pages.found(page, within, part.len());
+                self.dirty.add(whole_lines(at..at + part.len() as u64));
+                m.write(at, &data[part])?;
+                continue;
+            }
+            m.consistently(|m| Ok(m.cpu.copy(part.len() as u64)?))?;
+            let mut from = part.start;
+            while from < part.end {
+                let at = offset + from as u64;
+                let len = ((LINE - at % LINE) as usize).min(part.end - from);
+                self.change(m, page, at..at + len as u64, &data[from..from + len])?;
+                from += len;
+            }
         }
         Ok(())
     }
@@ -249,28 +412,20 @@ impl Mechanism for Shadow {
     fn commit(&mut self, m: &mut Memory) -> Result<()> {
         m.consistently(|m| self.switch(m))?;
         let mut old = Vec::new();
-        for (page, place) in std::mem::take(&mut self.copies) {
+        for (page, place) in &self.copies {
             let mut state = self.pages.state();
-            old.push(std::mem::replace(&mut state.places[page as usize], place));
+            old.push(std::mem::replace(&mut state.places[*page as usize], *place));
         }
-        self.dirty.clear();
-        m.consistently(|m| self.release(m, &old))
+        self.end();
+        let behind = self.log.is_offloaded();
+        m.consistently(|m| self.pages.release(m, old, behind))
     }
 
     fn abort(&mut self, m: &mut Memory) -> Result<()> {
         let places: Vec<u64> = std::mem::take(&mut self.copies).into_values().collect();
-        self.dirty.clear();
-        let none = Ranges::default();
-        m.consistently(|m| {
-            self.log.abort(m, &none)?;
-            self.release(m, &places)?;
-            // What was stored there may still be on its way to the cache, and has to leave it before the engine writes. Nobody else has a
-            // transaction under way that could take these pages before.
-            match self.log.is_offloaded() && !places.is_empty() {
-                true => m.order(),
-                false => Ok(()),
-            }
-        })
+        self.end();
+        let behind = self.log.is_offloaded();
+        m.consistently(|m| self.pages.release(m, places, behind))
     }
 
     fn finish(&mut self, m: &mut Memory) -> Result<()> {

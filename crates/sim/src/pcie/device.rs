@@ -6,6 +6,9 @@ use super::wire::{dwords, request_overhead, COMPLETION};
 use super::Link;
 use crate::{HostPort, Mmio, ReadData, Time};
 
+/// Accesses that are kept in mind of what the device has taken.
+const TAKEN: usize = 256;
+
 impl HostPort for Link {
     fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool {
         if self.up.free > now + self.tx_buffer {
@@ -149,6 +152,12 @@ impl HostPort for Link {
         }
         let (_, mmio) = self.in_mmio.pop_front()?;
         self.up.acknowledge(now, &self.config);
+        if let Some(taken) = &mut self.taken {
+            if taken.len() == TAKEN {
+                taken.pop_front();
+            }
+            taken.push_back((now, mmio.clone()));
+        }
         match &mmio {
             Mmio::Write { data, .. } => {
                 self.marks.taken(now);

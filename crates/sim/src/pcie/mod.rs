@@ -81,6 +81,8 @@ pub struct Link {
     unanswered: Vec<u32>,
     /// Who waits for the device to have taken what was posted to it.
     marks: Marks,
+    /// What the device has taken last, for who wants to know.
+    taken: Option<VecDeque<(Time, Mmio)>>,
     refused: LinkStats,
     /// See [`HostPort::refused_until`](crate::HostPort::refused_until).
     refused_until: Time,
@@ -119,6 +121,7 @@ impl Link {
             in_data: VecDeque::new(),
             unanswered: Vec::new(),
             marks: Marks::default(),
+            taken: None,
             refused: LinkStats::default(),
             refused_until: Time::ZERO,
             config: config.clone(),
@@ -193,6 +196,16 @@ impl Link {
         let time = self.peek_completed(mark)?;
         self.marks.remove(mark);
         Some(time)
+    }
+
+    /// See [`crate::System::watch_taken`].
+    pub(crate) fn watch_taken(&mut self) {
+        self.taken.get_or_insert_default();
+    }
+
+    /// See [`crate::System::taken`].
+    pub(crate) fn taken(&self) -> impl Iterator<Item = &(Time, Mmio)> {
+        self.taken.iter().flatten()
     }
 
     pub(crate) fn peek_completed(&self, mark: u64) -> Option<Time> {

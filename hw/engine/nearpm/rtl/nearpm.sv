@@ -18,7 +18,9 @@ module nearpm
   /// Bytes of the media.
   parameter longint unsigned MediaBytes = 64'h4000_0000,
   /// Units, 1 to 16.
-  parameter int unsigned Units = 4
+  parameter int unsigned Units = 4,
+  /// Lines that each unit may read in 1024 cycles, 1 to 1024.
+  parameter int unsigned UnitLines = 1024
 ) (
   input  logic     clk_i,
   input  logic     rst_ni,
@@ -332,7 +334,8 @@ module nearpm
     for (genvar u = 0; u < Here; u++) begin : gen_unit
       nearpm_unit #(
         .BurstBytes(BurstBytes),
-        .Bursts    (Bursts)
+        .Bursts    (Bursts),
+        .Lines     (UnitLines)
       ) u_unit (
         .clk_i,
         .rst_ni,

@@ -191,6 +191,26 @@ module nearpm_hook
   // One whose address is shown is older than a command that comes now, too.
   assign order.quiet = stores_quiet && !s_hook_pm.aw_valid;
 
+  // Data that wait for their turn behind an engine's burst hold up no store of another channel.
+  w_t data;
+  logic data_valid, data_ready;
+
+  ns_fifo #(
+    .Width($bits(w_t)),
+    .Depth(DataBeats),
+    .Style("lutram")
+  ) u_data (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (s_hook_pm.w_valid),
+    .in_ready_o (s_hook_pm.w_ready),
+    .in_data_i  (s_hook_pm.w),
+    .out_valid_o(data_valid),
+    .out_ready_i(data_ready),
+    .out_data_o (data),
+    .count_o    ()
+  );
+
   ns_axi_join u_join (
     .s_read (loads),
     .s_write(stores),
@@ -232,9 +252,9 @@ module nearpm_hook
     .line_w_ready_o   (line_w_ready),
     .line_answer_o    (line_answer),
     .settle_o         (settle),
-    .s_w_valid_i      (s_hook_pm.w_valid),
-    .s_w_i            (s_hook_pm.w),
-    .s_w_ready_o      (s_hook_pm.w_ready),
+    .s_w_valid_i      (data_valid),
+    .s_w_i            (data),
+    .s_w_ready_o      (data_ready),
     .s_b_valid_o      (s_hook_pm.b_valid),
     .s_b_o            (s_hook_pm.b),
     .s_b_ready_i      (s_hook_pm.b_ready),

@@ -7,6 +7,8 @@ package nearpm_hook_pkg;
   parameter int unsigned Stores = 63;
   /// AXI ID of the lines that leave the queue.
   parameter logic [IdWidth-1:0] LineId = 12'd63;
+  /// Beats of stores whose turn has not come.
+  parameter int unsigned DataBeats = 32;
   /// Places of the queue.
   parameter int unsigned QueueBits = 6;
   typedef logic [QueueBits-1:0] place_t;

@@ -1,4 +1,6 @@
 // A unit: carries out one command at a time.
+`include "ns_assert.svh"
+
 module nearpm_unit
   import nearpm_pkg::*;
   import nearpm_unit_pkg::*;
@@ -6,7 +8,9 @@ module nearpm_unit
   /// Bytes of a burst.
   parameter int unsigned BurstBytes = 1024,
   /// Bursts under way each way, a power of two; IDs 0 to Bursts-1.
-  parameter int unsigned Bursts = 4
+  parameter int unsigned Bursts = 4,
+  /// Lines that it may read in 1024 cycles, 1 to 1024; 1024: one a cycle, as the bus has them.
+  parameter int unsigned Lines = 1024
 ) (
   input  logic     clk_i,
   input  logic     rst_ni,
@@ -27,6 +31,7 @@ module nearpm_unit
   logic move_valid, moved, read_error, write_error;
   logic [511:0] line;
   logic [31:0] crc;
+  ns_axi_if mover ();
 
   nearpm_control u_control (
     .clk_i,
@@ -59,7 +64,36 @@ module nearpm_unit
     .write_error_o(write_error),
     .line_o       (line),
     .crc_o        (crc),
+    .m_axi        (mover)
+  );
+
+  // What the lines read are ahead of their rate, in 1/1024 cycles; none are asked for meanwhile.
+  localparam int unsigned AheadBits = 10 + unsigned'($clog2(BurstBytes / 64)) + 1;
+  logic [AheadBits-1:0] ahead_q;
+  logic open;
+
+  assign open = Lines == 1024 || ahead_q == '0;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) ahead_q <= '0;
+    else if (m_axi.ar_valid && m_axi.ar_ready)
+      ahead_q <= AheadBits'((AheadBits'(m_axi.ar.len) + 1'b1) << 10) - AheadBits'(Lines);
+    else if (ahead_q > AheadBits'(Lines)) ahead_q <= ahead_q - AheadBits'(Lines);
+    else ahead_q <= '0;
+  end
+
+  ns_axi_gate u_pace (
+    .aw_open_i(1'b1),
+    .ar_open_i(open),
+    .s_axi    (mover),
     .m_axi
   );
+
+  if (Lines < 1 || Lines > 1024) begin : gen_bad_lines
+    $error("nearpm_unit: Lines has to be 1 to 1024");
+  end
+
+  `NS_ASSERT(an_address_stays, !$past(rst_ni) || !$past(m_axi.ar_valid && !m_axi.ar_ready)
+             || m_axi.ar_valid)
 
 endmodule

@@ -8,7 +8,7 @@ use spec::nearpm::{LINE, QUEUE_LINES, WAITING_LOADS};
 
 use super::job::{Job, Lines};
 use super::table::{Before, Begins, Done, Set, Table, CHANNELS};
-use crate::config::Config;
+use crate::config::{Config, Omission};
 
 /// From a line's data, and from a command's end, until the line leaves.
 const LEAVE: u64 = 3;
@@ -98,6 +98,7 @@ pub(crate) struct Hook {
     /// The most lines of a queue, and the stores that had to wait.
     most: usize,
     stores: u32,
+    omits: Option<Omission>,
 }
 
 impl Hook {
@@ -114,6 +115,7 @@ impl Hook {
             closed: Some(opens),
             most: 0,
             stores: 0,
+            omits: config.omits,
         }
     }
 
@@ -177,6 +179,9 @@ impl Hook {
     }
 
     fn is_free(&self, channel: usize, waits: &Waits) -> bool {
+        if self.omits == Some(Omission::Hook) {
+            return true;
+        }
         waits.commands == 0 && waits.lines <= self.channels[channel].written
     }
 
@@ -323,7 +328,10 @@ impl Hook {
                 before.lines[n] = channel.queued;
             }
         }
-        self.table.insert(number, job, before, from);
+        match self.omits {
+            Some(Omission::Commands) => self.table.put(number, job, 0, before, from),
+            _ => self.table.insert(number, job, before, from),
+        }
     }
 
     /// A command that may begin, or when one may.

@@ -23,7 +23,7 @@ use spec::regs::Field;
 
 use self::contexts::{Contexts, Taken};
 pub(crate) use self::hook::{Hook, Store};
-use self::mover::NUMBERS;
+use self::mover::{Rates, NUMBERS};
 use self::peers::Peers;
 use self::table::Begins;
 use self::unit::Unit;
@@ -36,8 +36,6 @@ use crate::memory::{master, Memories};
 
 /// The type in the status block, and the name in `engine.toml`.
 pub(super) const KIND: (u32, &str) = (22, "nearpm");
-/// Units of a device.
-const UNITS: u32 = 4;
 /// Cycles from a command's store until a unit can have it.
 const TAKE: u64 = 11;
 /// Cycles until a device without anything to restore opens, and for each line that is.
@@ -45,8 +43,10 @@ const OPEN: u64 = 80;
 const RESTORE: u64 = 2;
 /// Lines of a queue that may wait in front of the memory.
 const IN_FRONT: u32 = 4;
+/// Units at most.
+const MOST_UNITS: u32 = 16;
 /// The wake-up in which peers are told; those of units stand below.
-const TELLS: u32 = UNITS << 1;
+const TELLS: u32 = MOST_UNITS << 1;
 /// The AXI ID of lines that leave the queue: none of the PM window's.
 const LINE_ID: u16 = 64;
 
@@ -74,6 +74,10 @@ pub(super) struct NearPm {
 impl NearPm {
     pub(super) fn new(number: u8, plugged: &Plugged, config: &Config) -> NearPm {
         let manifest = &plugged.manifest;
+        let parameter =
+            |name: &str, most: u64| plugged.parameter(name).map_or(most, |v| v.min(most));
+        let units = parameter("units", MOST_UNITS.into()).max(1) as u32;
+        let rates = Rates::new(units, config.channels(), parameter("unit_lines", 1024));
         NearPm {
             number,
             place: plugged.offset..plugged.offset + manifest.registers.0,
@@ -83,7 +87,7 @@ impl NearPm {
             contexts: Contexts::new(config.storage.bytes - manifest.reserved.0),
             peers: Peers::new(),
             telling: false,
-            units: (0..UNITS).map(Unit::new).collect(),
+            units: (0..units).map(|n| Unit::new(n, rates)).collect(),
             taken: 0,
             refused: 0,
             under_way: 0,

@@ -4,13 +4,38 @@ use spec::nearpm::{padded, LINE};
 
 use super::super::ports::Ports;
 
-/// Bytes of a burst, and bursts under way each way.
-const BURST: u64 = 1024;
-pub(super) const BURSTS: usize = 4;
+/// Bytes of a burst.
+const BURST: u64 = 512;
+/// Most bursts under way each way.
+const MOST_BURSTS: usize = 8;
 /// Numbers of bursts of a mover: reads, then writes.
-pub(super) const NUMBERS: u32 = 2 * BURSTS as u32;
+pub(super) const NUMBERS: u32 = 2 * MOST_BURSTS as u32;
+/// Lines that a unit reads in 1024 cycles where nothing holds it back.
+const RATE: u64 = 1024;
 /// Cycles that an access takes through the engine's own multiplexers.
 const CROSSBAR: u64 = 2;
+
+/// What bounds a unit's moves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rates {
+    /// Bursts under way each way.
+    bursts: usize,
+    /// Lines that it may read in 1024 cycles.
+    lines: u64,
+}
+
+impl Rates {
+    /// With so many units and channels: the IDs of the memory's bus are those of bursts, and what is left of them tells masters apart.
+    pub(super) fn new(units: u32, channels: u32, lines: u64) -> Rates {
+        let per_bus = units.div_ceil(4);
+        let masters = units.div_ceil(per_bus) + 1;
+        let bits = 4 + channels.ilog2() - masters.next_power_of_two().ilog2();
+        Rates {
+            bursts: 1 << bits.min(3),
+            lines,
+        }
+    }
+}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Errors {
@@ -30,6 +55,9 @@ struct Read {
 pub(super) struct Mover {
     /// The number of its first burst.
     number: u32,
+    /// Lines that it may read in 1024 cycles, and when the next ones may be asked for, in 1/1024 cycles.
+    lines: u64,
+    free: u64,
     source: u64,
     target: u64,
     /// Bytes to read, and to write.
@@ -40,19 +68,24 @@ pub(super) struct Mover {
     asked: u64,
     have: u64,
     sent: u64,
-    reads: [Option<Read>; BURSTS],
+    /// As many as may be under way.
+    reads: Vec<Option<Read>>,
     head: usize,
     tail: usize,
-    writes: [bool; BURSTS],
+    writes: Vec<bool>,
     errors: Errors,
     busy: bool,
 }
 
 impl Mover {
     /// One whose bursts are numbered from `number` on.
-    pub(super) fn new(number: u32) -> Mover {
+    pub(super) fn new(number: u32, rates: Rates) -> Mover {
+        let bursts = rates.bursts.min(MOST_BURSTS);
         Mover {
             number,
+            lines: rates.lines,
+            reads: vec![None; bursts],
+            writes: vec![false; bursts],
             ..Mover::default()
         }
     }
@@ -125,6 +158,16 @@ impl Mover {
         })
     }
 
+    /// Cycles that a read of so many bytes has to wait for.
+    fn pace(&mut self, bytes: u64, now: u64) -> u64 {
+        if self.lines == RATE {
+            return 0;
+        }
+        let begins = self.free.max(now * RATE);
+        self.free = begins + bytes.div_ceil(LINE) * RATE * RATE / self.lines;
+        (begins - now * RATE).div_ceil(RATE)
+    }
+
     /// Begins what may begin.
     fn go_on(&mut self, ports: &mut Ports) {
         if self.errors != Errors::default() {
@@ -139,9 +182,10 @@ impl Mover {
                 here: false,
             });
             let burst = self.number + self.head as u32;
-            ports.read(CROSSBAR, burst as u16, at, len as u32, burst);
+            let wait = self.pace(at % LINE + len, ports.now());
+            ports.read(CROSSBAR + wait, burst as u16, at, len as u32, burst);
             self.asked += len;
-            self.head = (self.head + 1) % BURSTS;
+            self.head = (self.head + 1) % self.reads.len();
         }
         while self.sent < self.length {
             let at = self.target + self.sent;
@@ -155,7 +199,7 @@ impl Mover {
                 return;
             }
             self.writes[place] = true;
-            let burst = self.number + (BURSTS + place) as u32;
+            let burst = self.number + (MOST_BURSTS + place) as u32;
             let inside = ports.write(CROSSBAR, burst as u16, at, len as u32, burst);
             let (from, to) = (self.sent as usize, (self.sent + len) as usize);
             if inside && !ports.store(at, &self.data[from..to]) {
@@ -167,8 +211,8 @@ impl Mover {
 
     /// A burst has ended; its number counts from the mover's first one on.
     pub(super) fn answered(&mut self, burst: usize, fine: bool, ports: &mut Ports) {
-        if burst >= BURSTS {
-            self.writes[burst - BURSTS] = false;
+        if burst >= MOST_BURSTS {
+            self.writes[burst - MOST_BURSTS] = false;
             self.errors.write |= !fine;
         } else if let Some(read) = &mut self.reads[burst] {
             read.here = true;
@@ -180,7 +224,7 @@ impl Mover {
         while let Some(read) = self.reads[self.tail].filter(|read| read.here) {
             self.reads[self.tail] = None;
             self.have += read.len;
-            self.tail = (self.tail + 1) % BURSTS;
+            self.tail = (self.tail + 1) % self.reads.len();
         }
         self.go_on(ports);
     }

@@ -10,7 +10,7 @@ use spec::nearpm::{
 
 use super::super::ports::Ports;
 use super::job::{Job, UNKNOWN};
-use super::mover::{Errors, Mover, NUMBERS};
+use super::mover::{Errors, Mover, Rates, NUMBERS};
 
 /// Cycles from a command to its first move, and from its last one to its end.
 const BEGIN: u64 = 2;
@@ -85,7 +85,8 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    pub(super) fn new(part: u32) -> Unit {
+    /// The unit of that number.
+    pub(super) fn new(part: u32, rates: Rates) -> Unit {
         Unit {
             part,
             command: 0,
@@ -94,7 +95,7 @@ impl Unit {
             walk: Walk::default(),
             header: None,
             result: 0,
-            mover: Mover::new(part * NUMBERS),
+            mover: Mover::new(part * NUMBERS, rates),
         }
     }
 

@@ -1,0 +1,23 @@
+//! What crash consistency costs a host, by the CPU and left to the device's engine: copies, transactions, and what goes on beside them.
+//! All times are simulated.
+#![warn(missing_docs)]
+
+mod copy;
+mod error;
+mod platform;
+mod transactions;
+
+pub use copy::{Copied, Copies, Way};
+pub use error::{Error, Result};
+pub use platform::{Bench, Platform};
+pub use transactions::{Ran, Transactions};
+
+/// Hears how much has been done of how much, and stops it by answering false.
+pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) -> bool + Send);
+
+fn tell(progress: &mut (dyn FnMut(u64, u64) -> bool + Send), done: u64, total: u64) -> Result<()> {
+    match progress(done, total) {
+        true => Ok(()),
+        false => Err(Error::new("interrupted")),
+    }
+}

@@ -1,0 +1,238 @@
+//! Insertions into a B-tree of persistent memory, one transaction each.
+
+use std::sync::{Mutex, PoisonError};
+
+use host::{Cpu, Fence, Program};
+use pm::btree::Tree;
+use pm::{Layout, Mechanism, Options, Pool};
+use serde::Serialize;
+use sim::{Random, Time};
+
+use crate::{tell, Bench, Error, Platform, Progress, Result};
+
+/// Bytes of a pool; each of several threads has one of its own.
+const POOL: u64 = 32 << 20;
+const SMALL_POOL: u64 = 8 << 20;
+/// Most threads: the engine has that many pools.
+const MOST_THREADS: u64 = 16;
+/// Most insertions of each of several threads.
+const MOST_SHARED: u64 = 2_000;
+/// Most insertions of a measurement: what fits in the pool.
+const MOST: u64 = 20_000;
+/// Longest work of an insertion, ns.
+const MOST_WORK_NS: f64 = 1e6;
+
+/// Random keys with values of 64 bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Transactions {
+    /// What makes a transaction whole.
+    pub mechanism: Mechanism,
+    /// By the engine; else by the CPU.
+    pub offloaded: bool,
+    /// What fences wait for.
+    pub fence: Fence,
+    /// Insertions that are measured, behind a tenth as many before.
+    pub inserts: u64,
+    /// What the program computes for each beside, ns.
+    pub work_ns: f64,
+    /// Threads, each on a CPU and with a pool of its own: 1 to 16. Each makes so many insertions.
+    pub threads: u64,
+    /// Of the keys.
+    pub seed: u64,
+}
+
+/// What they took, in the mean of a transaction.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ran {
+    /// Transactions of all threads in a microsecond.
+    pub per_us: f64,
+    /// All of it, ns.
+    pub ns: f64,
+    /// The part of it in code that is there for crash consistency.
+    pub consistency_ns: f64,
+    /// Of that, by what the code did.
+    pub fences_ns: f64,
+    /// Copies of old and new bytes: loads of what is kept, stores of records and pages.
+    pub copies_ns: f64,
+    /// Write-backs of lines.
+    pub flushes_ns: f64,
+    /// Commands.
+    pub commands_ns: f64,
+    /// The same as numbers: fences.
+    pub fences: f64,
+    /// Write-backs.
+    pub lines: f64,
+    /// Commands.
+    pub commands: f64,
+    /// Log records.
+    pub records: f64,
+    /// Their payload, bytes.
+    pub payload: f64,
+    /// Bytes that the CPU copied.
+    pub copied: f64,
+}
+
+/// The mechanism of a name.
+fn mechanism(name: &str) -> Result<Mechanism> {
+    let named = |m: &Mechanism| format!("{m:?}").eq_ignore_ascii_case(name);
+    let allowed = "\"undo\", \"redo\", \"checkpoint\", \"shadow\"";
+    let found = Mechanism::ALL.into_iter().find(named);
+    found.ok_or_else(|| Error::refused("mechanism", name, allowed))
+}
+
+/// The fence of a name.
+fn fence(name: &str) -> Result<Fence> {
+    match name {
+        "posted" => Ok(Fence::Posted),
+        "read_back" => Ok(Fence::ReadBack),
+        "completion" => Ok(Fence::Completion),
+        _ => Err(Error::refused(
+            "fence",
+            name,
+            "\"posted\", \"read_back\", \"completion\"",
+        )),
+    }
+}
+
+impl Transactions {
+    /// With names for the mechanism and the fence.
+    pub fn named(mechanism_name: &str, offloaded: bool, fence_name: &str) -> Result<Transactions> {
+        Ok(Transactions {
+            mechanism: mechanism(mechanism_name)?,
+            offloaded,
+            fence: fence(fence_name)?,
+            inserts: 1000,
+            work_ns: 0.0,
+            threads: 1,
+            seed: 1,
+        })
+    }
+
+    /// Refuses what can't be measured.
+    pub fn check(&self) -> Result<()> {
+        if !(1..=MOST).contains(&self.inserts) {
+            return Err(Error::refused("inserts", self.inserts, "1 to 20000"));
+        }
+        if !(1..=MOST_THREADS).contains(&self.threads) {
+            return Err(Error::refused("threads", self.threads, "1 to 16"));
+        }
+        if self.threads > 1 && self.inserts > MOST_SHARED {
+            let allowed = "1 to 2000 with several threads";
+            return Err(Error::refused("inserts", self.inserts, allowed));
+        }
+        if !(0.0..=MOST_WORK_NS).contains(&self.work_ns) {
+            return Err(Error::refused("work_ns", self.work_ns, "0 to 1000000"));
+        }
+        Ok(())
+    }
+
+    /// Runs them on a new device.
+    pub fn measure(&self, platform: &Platform<'_>, progress: Progress<'_>) -> Result<Ran> {
+        self.check()?;
+        let bench = platform.bench()?;
+        let bytes = if self.threads == 1 { POOL } else { SMALL_POOL };
+        if bench.bytes < self.threads * bytes + POOL {
+            let allowed = "64 MiB and more, with several threads 32 MiB and 8 for each";
+            return Err(Error::refused("media.bytes", bench.bytes, allowed));
+        }
+        let total = self.threads * (self.inserts + self.before());
+        let told = Mutex::new((progress, 0));
+        let programs = (0..self.threads).map(|n| {
+            let (bench, told) = (&bench, &told);
+            let work: Program<'_, Result<Part>> = Box::new(move |cpu: &Cpu| {
+                self.thread(bench, cpu, n, bytes, &mut || {
+                    let (progress, done) =
+                        &mut *told.lock().unwrap_or_else(PoisonError::into_inner);
+                    *done += 1;
+                    tell(*progress, *done, total)
+                })
+            });
+            (n as usize, work)
+        });
+        let parts = bench.shared.run(programs.collect())?;
+        let parts = parts.into_iter().collect::<Result<Vec<Part>>>()?;
+        let sum = |count: fn(&pm::Counts) -> u64| {
+            let one = |part: &Part| (count(&part.after) - count(&part.before)) as f64;
+            parts.iter().map(one).sum::<f64>()
+        };
+        let each =
+            |count: fn(&pm::Counts) -> u64| sum(count) / (self.threads * self.inserts) as f64;
+        let each_ns = |count: fn(&pm::Counts) -> u64| each(count) / 1e3;
+        let rates = parts.iter().map(|part| {
+            let us = part.took.as_ns() / 1e3;
+            self.inserts as f64 / us
+        });
+        Ok(Ran {
+            per_us: rates.sum(),
+            ns: each_ns(|c| c.time.0),
+            consistency_ns: each_ns(|c| c.consistency.0),
+            fences_ns: each_ns(|c| c.spent.fences.0),
+            copies_ns: each_ns(|c| c.spent.copies.0),
+            flushes_ns: each_ns(|c| c.spent.flushes.0),
+            commands_ns: each_ns(|c| c.spent.commands.0),
+            fences: each(|c| c.fences),
+            lines: each(|c| c.lines),
+            commands: each(|c| c.commands),
+            records: each(|c| c.records),
+            payload: each(|c| c.payload),
+            copied: each(|c| c.copied),
+        })
+    }
+
+    /// Insertions that are not measured.
+    fn before(&self) -> u64 {
+        self.inserts / 10
+    }
+
+    /// What one thread does.
+    fn thread(
+        &self,
+        bench: &Bench,
+        cpu: &Cpu,
+        number: u64,
+        bytes: u64,
+        tell: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Part> {
+        let options = Options {
+            fence: self.fence,
+            engine: self.offloaded.then(|| bench.engine.clone()),
+            pool: number as u8,
+            ..Options::default()
+        };
+        let layout = Layout::new("inserts").with(self.mechanism);
+        let pool = Pool::create(cpu, 0, number * bytes, bytes, &layout, &options)?;
+        let mut thread = pool.thread(cpu)?;
+        let tree = thread.run(Tree::create)?;
+        let mut random = Random::new(self.seed + number);
+        let work = Time((self.work_ns * 1e3).round() as u64);
+        let mut part = Part {
+            before: thread.counts(),
+            after: thread.counts(),
+            took: Time::ZERO,
+        };
+        let mut begin = cpu.now();
+        for n in 0..self.before() + self.inserts {
+            tell()?;
+            if n == self.before() {
+                (part.before, begin) = (thread.counts(), cpu.now());
+            }
+            let key = random.next();
+            thread.run(|tx| {
+                tx.cpu().compute(work)?;
+                let value = tx.create(&[n; 8])?;
+                tree.insert(tx, key, value.offset())?;
+                Ok::<_, pm::Error>(())
+            })?;
+        }
+        (part.after, part.took) = (thread.counts(), cpu.now() - begin);
+        tree.check(&mut thread)?;
+        Ok(part)
+    }
+}
+
+/// What a thread has done in the part that is measured.
+struct Part {
+    before: pm::Counts,
+    after: pm::Counts,
+    took: Time,
+}

@@ -1,0 +1,49 @@
+//! A campaign by hand: WORKLOAD MECHANISM BY ENGINE CUTS TRANSACTIONS SEED [WITHOUT].
+
+use std::path::Path;
+use std::time::Instant;
+
+use crash::{run, Campaign};
+use design::Design;
+use device::{Factory, RtlOptions};
+use pm::Mechanism;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let arg = |n: usize| args.get(n).map(String::as_str).unwrap_or_default();
+    let by = arg(2).parse()?;
+    let name = if by == crash::By::Cpu {
+        "default"
+    } else {
+        "nearpm"
+    };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let design = Design::find(&root, name)?.with_values("[cpu]\nprofile = \"nearpm\"\n")?;
+    let factory = Factory::new(
+        &design,
+        arg(3).parse()?,
+        &RtlOptions::default(),
+        &mut |_| true,
+    )?;
+    let mechanism = Mechanism::ALL
+        .into_iter()
+        .find(|m| format!("{m:?}").to_lowercase() == arg(1));
+    let campaign = Campaign {
+        workload: arg(0).into(),
+        mechanism: mechanism.ok_or("no such mechanism")?,
+        by,
+        cuts: arg(4).parse()?,
+        transactions: arg(5).parse()?,
+        seed: arg(6).parse()?,
+        without: Some(arg(7))
+            .filter(|t| !t.is_empty())
+            .map(str::parse)
+            .transpose()?,
+        jobs: 2,
+    };
+    let start = Instant::now();
+    let report = run(&design, &factory, &campaign, &mut |_, _| true)?;
+    println!("{:#}", report.json());
+    println!("{:.1} s", start.elapsed().as_secs_f64());
+    Ok(())
+}

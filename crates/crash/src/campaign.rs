@@ -1,0 +1,602 @@
+//! A campaign: one run, and copies of it that end.
+
+use std::collections::VecDeque;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use design::Design;
+use device::Factory;
+use host::Probe;
+use pm::{Error, Mechanism};
+use sim::fork::{Fork, Reply, Side};
+use sim::{Random, Time};
+use workloads::{Contents, Scale, Workload};
+
+use crate::cut::{Cut, Cuts, Later, Pick};
+use crate::end::{end, leak, Outcome};
+use crate::report::{Report, Violation};
+use crate::stage::{By, Stage, Without};
+
+/// What is tried.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// The workload: one of [`workloads::NAMES`].
+    pub workload: String,
+    /// What makes its transactions whole.
+    pub mechanism: Mechanism,
+    /// Who does that.
+    pub by: By,
+    /// How many there are.
+    pub transactions: u64,
+    /// Of all that is drawn.
+    pub seed: u64,
+    /// When the power fails.
+    pub cuts: Cuts,
+    /// What is left out, as a control.
+    pub without: Option<Without>,
+    /// Copies at a time.
+    pub jobs: usize,
+}
+
+/// Most transactions of a run, and of one that is cut everywhere.
+const MOST: u64 = 100_000;
+const MOST_FOR_ALL: u64 = 16;
+/// Most copies at a time.
+const MOST_JOBS: usize = 256;
+
+impl Campaign {
+    /// What can't be; the text names it.
+    pub fn validate(&self) -> Result<(), String> {
+        let most = if self.cuts == Cuts::All {
+            MOST_FOR_ALL
+        } else {
+            MOST
+        };
+        if !(1..=most).contains(&self.transactions) {
+            return Err(format!(
+                "transactions = {}: allowed are 1 to {most} with these cuts",
+                self.transactions
+            ));
+        }
+        match (1..=MOST_JOBS).contains(&self.jobs) {
+            true => Ok(()),
+            false => Err(format!(
+                "jobs = {}: allowed are 1 to {MOST_JOBS}",
+                self.jobs
+            )),
+        }
+    }
+}
+
+/// Dirty lines of which [`Cuts::All`] tries all sets.
+const MOST_LINES: usize = 6;
+/// How often the first violation is tried to be made simpler.
+const SIMPLER: usize = 8;
+
+/// How far a run is.
+#[derive(Clone, Default)]
+pub(crate) struct Progress {
+    seed: u64,
+    /// Transactions that have returned, and what they have left.
+    done: u64,
+    contents: Contents,
+    /// What the last of them found, and when it returned.
+    before: Contents,
+    ended: Time,
+    /// When the one before that returned.
+    earlier: Time,
+}
+
+impl Progress {
+    /// Where what led to the present began.
+    pub fn begin(&self) -> Time {
+        self.earlier
+    }
+
+    /// The number of the transaction that comes next.
+    pub fn next(&self) -> u64 {
+        self.done
+    }
+
+    /// What may be there after a cut, and how many transactions had returned before it.
+    pub fn candidates(&self, stage: &Stage, at: Time) -> Result<(u64, Vec<Contents>), String> {
+        let (done, now, next) = match self.ended <= at {
+            true => {
+                let mut next = self.contents.clone();
+                let applied = stage.workload.apply(&mut next, self.seed, self.done);
+                applied.map_err(|e| e.to_string())?;
+                (self.done, self.contents.clone(), next)
+            }
+            // It has returned to a program that was without power by then.
+            false => (self.done - 1, self.before.clone(), self.contents.clone()),
+        };
+        Ok((done, vec![now, next]))
+    }
+}
+
+#[derive(Default)]
+struct Run {
+    cuts: VecDeque<Cut>,
+    pending: VecDeque<(Cut, Fork)>,
+    ended: Vec<(Cut, Outcome)>,
+    jobs: usize,
+    /// This is a copy: what it owes, how it is to end, and lines that have left its cache.
+    copy: Option<(Reply, Cut, u64)>,
+    failed: Option<String>,
+}
+
+type Shared<T> = Arc<Mutex<T>>;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Run {
+    /// Takes the answer of the oldest copy.
+    fn take(&mut self) {
+        let Some((cut, fork)) = self.pending.pop_front() else {
+            return;
+        };
+        let outcome = match fork.answer() {
+            Ok(bytes) => Outcome::from_bytes(&bytes).ok_or("a copy answers nonsense".to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        let outcome = outcome.unwrap_or_else(|text| Outcome {
+            violation: Some(text),
+            ..Outcome::default()
+        });
+        self.ended.push((cut, outcome));
+    }
+
+    /// When the next copies are to be made, after those that are made now.
+    fn go_on(&mut self, machine: &mut host::Machine) -> Option<Time> {
+        if self.copy.is_some() {
+            return None;
+        }
+        let now = machine.system().now();
+        while let Some(cut) = self.cuts.pop_front() {
+            if cut.first() > now {
+                let next = cut.first();
+                self.cuts.push_front(cut);
+                return Some(next);
+            }
+            while self.pending.len() >= self.jobs.max(1) {
+                self.take();
+            }
+            match Fork::split() {
+                Ok(Side::Original(fork)) => self.pending.push_back((cut, fork)),
+                Ok(Side::Copy(reply)) => {
+                    let later = cut.early.filter(|_| cut.at > now).map(|_| cut.at);
+                    let leaked = match cut.early {
+                        Some((_, pick)) => leak(machine, |n| pick.has(n)),
+                        None => 0,
+                    };
+                    // Those of others are none of this one's business.
+                    self.pending.drain(..).for_each(|(_, fork)| drop(fork));
+                    self.copy = Some((reply, cut, leaked));
+                    return later;
+                }
+                Err(error) => {
+                    self.failed = Some(error.to_string());
+                    break;
+                }
+            }
+        }
+        Some(Time::MAX)
+    }
+}
+
+/// The transactions of a run. `told` hears of each end, and stops it by answering false.
+fn forward(
+    stage: &Stage,
+    campaign: &Campaign,
+    progress: &Shared<Progress>,
+    told: &mut dyn FnMut() -> bool,
+) -> Result<(), Error> {
+    let mut thread = stage.pool.thread(&stage.cpu)?;
+    {
+        let mut progress = lock(progress);
+        progress.ended = stage.cpu.now();
+        progress.earlier = progress.ended;
+    }
+    for number in 0..campaign.transactions {
+        let mut next = lock(progress).contents.clone();
+        let committed = stage.workload.apply(&mut next, campaign.seed, number)?;
+        // Without snapshots nothing can be aborted.
+        if committed || campaign.without != Some(Without::Snapshots) {
+            stage.workload.perform(&mut thread, campaign.seed, number)?;
+        }
+        {
+            let mut progress = lock(progress);
+            progress.earlier = progress.ended;
+            progress.ended = stage.cpu.now();
+            progress.before = std::mem::replace(&mut progress.contents, next);
+            progress.done = number + 1;
+        }
+        if !told() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// When a run begins and ends, when something happens in it, and when a transaction returns.
+struct Measured {
+    begin: Time,
+    end: Time,
+    times: Vec<Time>,
+    returns: Vec<Time>,
+}
+
+impl Measured {
+    /// A moment: any, one at which something has just happened, or one within a link's latency of a transaction's end.
+    fn draw(&self, random: &mut Random) -> Time {
+        let span = self.end.0.saturating_sub(self.begin.0);
+        let any = self.begin.0 + 1 + random.below(span);
+        let one = |times: &[Time], random: &mut Random| {
+            let n = random.below(times.len() as u64) as usize;
+            times.get(n).map_or(any, |time| time.0)
+        };
+        let at = match random.below(4) {
+            0 => one(&self.times, random) + random.below(10_000),
+            1 => one(&self.returns, random) + random.below(300_000),
+            _ => any,
+        };
+        Time(at.clamp(self.begin.0 + 1, self.end.0))
+    }
+}
+
+fn longs(bytes: &[u8]) -> Vec<u64> {
+    let words = bytes.chunks_exact(8).map(|w| w.try_into());
+    words.map(|w| w.map_or(0, u64::from_le_bytes)).collect()
+}
+
+fn bytes(longs: impl IntoIterator<Item = u64>) -> Vec<u8> {
+    longs.into_iter().flat_map(u64::to_le_bytes).collect()
+}
+
+/// How often somebody is asked whether to go on, while nothing else happens.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A run of which nothing is left but what it has returned.
+fn aside(
+    stage: &Stage,
+    told: &mut dyn FnMut() -> bool,
+    work: impl FnOnce() -> Result<Vec<u64>, Error>,
+) -> Result<Vec<u64>, String> {
+    let fork = Fork::start(|| {
+        let mut out = Vec::new();
+        let ran = stage.beside_another(|| {
+            out = work()?;
+            Ok(())
+        });
+        match ran {
+            Ok(()) => bytes([0].into_iter().chain(out)),
+            Err(error) => bytes([1])
+                .into_iter()
+                .chain(error.to_string().into_bytes())
+                .collect(),
+        }
+    });
+    let fork = fork.map_err(|e| e.to_string())?;
+    while !fork.is_ready() {
+        if !told() {
+            return Err("interrupted".into());
+        }
+        std::thread::sleep(LOOK);
+    }
+    let answer = fork.answer().map_err(|e| e.to_string())?;
+    match longs(answer.get(..8).unwrap_or(&[])).first() {
+        Some(0) => Ok(longs(&answer[8..])),
+        _ => {
+            let text = String::from_utf8_lossy(answer.get(8..).unwrap_or(&[]));
+            Err(format!("the run fails even without a cut: {text}"))
+        }
+    }
+}
+
+fn measure(
+    stage: &Stage,
+    campaign: &Campaign,
+    first: &Progress,
+    told: &mut dyn FnMut() -> bool,
+) -> Result<Measured, String> {
+    let times = aside(stage, told, || {
+        let begin = stage.cpu.now();
+        stage.journal.watch_times();
+        let progress = Arc::new(Mutex::new(first.clone()));
+        let mut returns = Vec::new();
+        forward(stage, campaign, &progress, &mut || {
+            returns.push(stage.cpu.now());
+            true
+        })?;
+        let times = stage.journal.times();
+        returns.insert(0, begin);
+        Ok(returns.into_iter().chain(times).map(|t| t.0).collect())
+    })?;
+    let mut returns: Vec<Time> = times.into_iter().map(Time).collect();
+    let mut times = returns.split_off((campaign.transactions as usize + 1).min(returns.len()));
+    let begin = returns.remove(0);
+    let end = returns.last().copied().unwrap_or(begin);
+    // The CPU is ahead of the host where it finds its lines.
+    times.sort_unstable();
+    times.dedup();
+    times.retain(|at| *at > begin && *at <= end);
+    Ok(Measured {
+        begin,
+        end,
+        times,
+        returns,
+    })
+}
+
+/// How many lines of the cache are dirty at each of these times.
+fn dirty(
+    stage: &Stage,
+    campaign: &Campaign,
+    first: &Progress,
+    times: &[Time],
+    told: &mut dyn FnMut() -> bool,
+) -> Result<Vec<u64>, String> {
+    aside(stage, told, || {
+        let found = Arc::new(Mutex::new((0, Vec::new())));
+        let (own, all) = (found.clone(), times.to_vec());
+        let probe: Probe = Box::new(move |machine| {
+            let mut found = lock(&own);
+            found.1.push(machine.leak(|_| false) as u64);
+            found.0 += 1;
+            Some(all.get(found.0).copied().unwrap_or(Time::MAX))
+        });
+        stage.shared.with(|machine| {
+            machine.set_probe(Some(probe));
+            machine.cut_at(times.first().copied());
+        });
+        let progress = Arc::new(Mutex::new(first.clone()));
+        forward(stage, campaign, &progress, &mut || true)?;
+        let found = lock(&found);
+        Ok(found.1.clone())
+    })
+}
+
+/// Which cuts there are to be.
+fn plan(
+    stage: &Stage,
+    campaign: &Campaign,
+    first: &Progress,
+    measured: &Measured,
+    period: Time,
+    told: &mut dyn FnMut() -> bool,
+) -> Result<Vec<Cut>, String> {
+    let Measured {
+        begin, end, times, ..
+    } = measured;
+    let offloaded = campaign.by == By::Device;
+    let mut cuts = match &campaign.cuts {
+        Cuts::At(cuts) => cuts.clone(),
+        Cuts::Sampled(count) => {
+            let mut random = Random::new(campaign.seed);
+            let mut draw = |_| {
+                let at = measured.draw(&mut random);
+                let mut cut = Cut::draw(at, &mut random, offloaded);
+                // Copies have to be made while it runs.
+                if cut.first() < *begin {
+                    cut.early = None;
+                }
+                cut
+            };
+            (0..*count).map(&mut draw).collect()
+        }
+        Cuts::All => {
+            let edges = (begin.0 / period.0 + 1..=end.0 / period.0).map(|n| Time(n * period.0));
+            let both = |at| {
+                [Later::By(Time::ZERO), Later::All].map(|later| Cut {
+                    later,
+                    ..Cut::at(at)
+                })
+            };
+            let mut cuts: Vec<Cut> = edges.flat_map(both).collect();
+            let counts = dirty(stage, campaign, first, times, told)?;
+            for (at, lines) in times.iter().zip(counts) {
+                let lines = (lines as usize).min(MOST_LINES);
+                cuts.extend((1..1u64 << lines).map(|mask| Cut {
+                    leak: Some(Pick::Mask(mask)),
+                    later: Later::All,
+                    ..Cut::at(*at)
+                }));
+            }
+            cuts
+        }
+    };
+    if let Some(cut) = cuts
+        .iter()
+        .find(|cut| cut.first() < *begin || cut.at > *end)
+    {
+        return Err(format!(
+            "a cut {cut}: this run has its transactions from {} to {} ps",
+            begin.0, end.0
+        ));
+    }
+    cuts.sort_by_key(Cut::first);
+    Ok(cuts)
+}
+
+/// Runs forward once, and has a copy end at each cut.
+fn ends(
+    stage: &Stage,
+    campaign: &Campaign,
+    first: &Progress,
+    cuts: Vec<Cut>,
+    told: &mut dyn FnMut(u64) -> bool,
+) -> Result<Vec<(Cut, Outcome)>, String> {
+    let progress = Arc::new(Mutex::new(first.clone()));
+    let run = Arc::new(Mutex::new(Run {
+        cuts: cuts.into(),
+        jobs: campaign.jobs,
+        ..Run::default()
+    }));
+    let next = lock(&run).cuts.front().map(Cut::first);
+    let own = run.clone();
+    let probe: Probe = Box::new(move |machine| lock(&own).go_on(machine));
+    let mut stopped = false;
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        stage.beside_another(|| {
+            stage.shared.with(|machine| {
+                machine.set_probe(Some(probe));
+                machine.cut_at(next);
+            });
+            let ran = forward(stage, campaign, &progress, &mut || {
+                let run = lock(&run);
+                stopped =
+                    run.copy.is_none() && !told(run.ended.len() as u64) || run.failed.is_some();
+                !stopped
+            });
+            // Cuts behind the last transaction.
+            let rest = lock(&run).cuts.back().map(|cut| cut.at);
+            match (ran, rest) {
+                (Ok(()), Some(rest)) if !stopped => Ok(stage.cpu.sleep_until(rest)?),
+                (ran, _) => ran,
+            }
+        })
+    }));
+    let copy = lock(&run).copy.take();
+    if let Some((reply, cut, leaked)) = copy {
+        let failed = match ran {
+            Ok(Ok(())) | Ok(Err(Error::Host(host::Error::PowerCut(_)))) => None,
+            Ok(Err(error)) => Some(format!("a transaction failed before the cut: {error}")),
+            Err(_) => Some("the program panicked before the cut".into()),
+        };
+        let outcome = catch_unwind(AssertUnwindSafe(|| match failed {
+            None => end(stage, &cut, &lock(&progress).clone(), leaked),
+            violation => Outcome {
+                violation,
+                ..Outcome::default()
+            },
+        }));
+        let outcome = outcome.unwrap_or_else(|_| Outcome {
+            violation: Some("recovery panicked".into()),
+            ..Outcome::default()
+        });
+        reply.send(&outcome.to_bytes());
+    }
+    stage.shared.with(|machine| {
+        machine.set_probe(None);
+        machine.cut_at(None);
+    });
+    let mut run = lock(&run);
+    match ran {
+        Err(panic) => std::panic::resume_unwind(panic),
+        Ok(Err(error)) => return Err(error.to_string()),
+        Ok(Ok(())) => {}
+    }
+    if let Some(error) = run.failed.take() {
+        return Err(error);
+    }
+    while !run.pending.is_empty() && !stopped {
+        run.take();
+        let ended = run.ended.len() as u64;
+        stopped = !told(ended);
+    }
+    match stopped {
+        true => Err("interrupted".into()),
+        false => Ok(std::mem::take(&mut run.ended)),
+    }
+}
+
+/// Runs a campaign on a design's device. `told` hears how many of how many cuts are done, and stops it by answering false.
+pub fn run(
+    design: &Design,
+    factory: &Factory,
+    campaign: &Campaign,
+    told: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Report, String> {
+    campaign.validate()?;
+    let stage = || {
+        let workload = Workload::new(&campaign.workload, Scale::SMALL);
+        let workload = workload.map_err(|e| e.to_string())?;
+        let Campaign {
+            mechanism,
+            by,
+            without,
+            seed,
+            ..
+        } = *campaign;
+        Stage::new(design, factory, workload, mechanism, by, without, seed)
+    };
+    let own = stage()?;
+    let contents = own
+        .workload
+        .first(campaign.seed)
+        .map_err(|e| e.to_string())?;
+    let first = Progress {
+        seed: campaign.seed,
+        contents,
+        ..Progress::default()
+    };
+    let period = Time(1_000_000 / u64::from(design.clock_mhz.max(1)));
+    let mut interrupted = false;
+    let measured = measure(&own, campaign, &first, &mut || {
+        interrupted |= !told(0, 1);
+        !interrupted
+    });
+    let measured = match measured {
+        // A control that is caught before any cut.
+        Err(text) if campaign.without.is_some() && !interrupted => {
+            return Ok(Report {
+                transactions: campaign.transactions,
+                stopped: Some(text),
+                ..Report::default()
+            });
+        }
+        measured => measured?,
+    };
+    let cuts = plan(&own, campaign, &first, &measured, period, &mut || {
+        told(0, 1)
+    })?;
+    let all = cuts.len() as u64;
+    if !told(0, all) {
+        return Err("interrupted".into());
+    }
+    let mut ended = ends(&own, campaign, &first, cuts, &mut |done| told(done, all))?;
+    drop(own);
+    ended.sort_by_key(|(cut, _)| cut.at);
+    let mut report = Report {
+        cuts: all,
+        transactions: campaign.transactions,
+        simulated_ns: measured.end.saturating_sub(measured.begin).0 / 1000,
+        ..Report::default()
+    };
+    for (cut, outcome) in ended {
+        report.more += u64::from(outcome.more);
+        report.recoveries_cut += outcome.recoveries_cut;
+        report.leaked += outcome.leaked;
+        if let Some(text) = outcome.violation {
+            report.violated += 1;
+            report.violation.get_or_insert(Violation {
+                cut,
+                text,
+                timeline: outcome.timeline,
+            });
+        }
+    }
+    if let Some(mut violation) = report.violation.take() {
+        for _ in 0..SIMPLER {
+            let mut cuts = violation.cut.simpler();
+            cuts.sort_by_key(Cut::first);
+            let found = ends(&stage()?, campaign, &first, cuts, &mut |_| told(all, all))?;
+            let simpler = found
+                .into_iter()
+                .find_map(|(cut, outcome)| Some((cut, outcome.violation?, outcome.timeline)));
+            let Some((cut, text, timeline)) = simpler else {
+                break;
+            };
+            violation = Violation {
+                cut,
+                text,
+                timeline,
+            };
+        }
+        report.violation = Some(violation);
+    }
+    Ok(report)
+}

@@ -1,0 +1,341 @@
+//! A way for the power to fail: when, what of the host's cache has left it before, how much longer the devices live, what is lost of what
+//! no load has proven, and when the power fails again while all that is recovered.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sim::{Random, Time};
+
+/// Some of the dirty lines of the cache, by their places in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Pick {
+    /// Line n if bit n is set.
+    Mask(u64),
+    /// Every other one, as drawn.
+    Seed(u64),
+}
+
+impl Pick {
+    /// Whether a line is among them.
+    pub fn has(self, line: usize) -> bool {
+        match self {
+            Pick::Mask(mask) => line < 64 && mask >> line & 1 == 1,
+            Pick::Seed(seed) => Random::new(seed ^ (line as u64) << 32).next() & 1 == 1,
+        }
+    }
+}
+
+/// How much longer devices have power than the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Later {
+    /// So much.
+    By(Time),
+    /// Until they have taken all that was sent.
+    All,
+}
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Cut {
+    /// When the host's power fails.
+    pub at: Time,
+    /// So long before these lines leave the cache, and the program goes on without knowing it.
+    pub early: Option<(Time, Pick)>,
+    /// These lines leave the cache at the end.
+    pub leak: Option<Pick>,
+    /// When the devices' power fails.
+    pub later: Later,
+    /// Of each line the last of the stores that no load was behind are lost, as many as drawn. For who does not rely on the order of posted writes.
+    pub lost: Option<u64>,
+    /// The power fails again so long after each recovery has begun.
+    pub again: Vec<Time>,
+    /// The engine recovers its logs, and not the CPU.
+    pub engine: bool,
+}
+
+/// Most time between a line that leaves the cache and the cut, and between the ends of host and devices.
+const NEAR: Time = Time::us(3);
+
+impl Cut {
+    /// All power fails at once.
+    pub fn at(at: Time) -> Cut {
+        Cut {
+            at,
+            early: None,
+            leak: None,
+            later: Later::By(Time::ZERO),
+            lost: None,
+            again: Vec::new(),
+            engine: false,
+        }
+    }
+
+    /// One that is drawn, at a time. Of an `offloaded` mechanism, stores are persistent in their order.
+    pub fn draw(at: Time, random: &mut Random, offloaded: bool) -> Cut {
+        let some = |random: &mut Random, of: u64| random.below(of) == 0;
+        let pick = |random: &mut Random| Pick::Seed(random.next());
+        let early = some(random, 4).then(|| {
+            let before = Time(1 + random.below(NEAR.0.min(at.0.saturating_sub(1)).max(1)));
+            (before, pick(random))
+        });
+        let leak = some(random, 3).then(|| pick(random));
+        let later = match random.below(3) {
+            0 => Later::By(Time::ZERO),
+            1 => Later::All,
+            _ => Later::By(Time(random.below(NEAR.0))),
+        };
+        let lost = (!offloaded && some(random, 2)).then(|| random.next());
+        let again = 0..[0, 0, 1, 2][random.below(4) as usize];
+        // From 30 ns to 120 us, short times as often as long ones.
+        let again = again.map(|_| {
+            let scale = 30_000 << random.below(12);
+            Time(scale + random.below(scale))
+        });
+        Cut {
+            at,
+            early,
+            leak,
+            later,
+            lost,
+            again: again.collect(),
+            engine: offloaded && some(random, 2),
+        }
+    }
+
+    /// When the run is looked at first.
+    pub fn first(&self) -> Time {
+        let before = self.early.map_or(Time::ZERO, |early| early.0);
+        self.at.saturating_sub(before)
+    }
+
+    /// The same, each time without one thing that it has.
+    pub fn simpler(&self) -> Vec<Cut> {
+        let own = || self.clone();
+        let mut out = vec![
+            Cut {
+                again: Vec::new(),
+                ..own()
+            },
+            Cut {
+                early: None,
+                ..own()
+            },
+            Cut {
+                leak: None,
+                ..own()
+            },
+            Cut {
+                lost: None,
+                ..own()
+            },
+            Cut {
+                engine: false,
+                ..own()
+            },
+            Cut {
+                later: Later::By(Time::ZERO),
+                ..own()
+            },
+        ];
+        out.extend((0..self.again.len()).map(|n| {
+            let mut again = self.again.clone();
+            again.remove(n);
+            Cut { again, ..own() }
+        }));
+        out.retain(|cut| cut != self);
+        out
+    }
+}
+
+impl fmt::Display for Pick {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pick::Mask(mask) => write!(f, "m{mask}"),
+            Pick::Seed(seed) => write!(f, "s{seed}"),
+        }
+    }
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.at.0)?;
+        if let Some((before, pick)) = self.early {
+            write!(f, ":early={}/{pick}", before.0)?;
+        }
+        if let Some(pick) = self.leak {
+            write!(f, ":leak={pick}")?;
+        }
+        match self.later {
+            Later::By(Time::ZERO) => {}
+            Later::By(time) => write!(f, ":later={}", time.0)?,
+            Later::All => f.write_str(":later=all")?,
+        }
+        if let Some(seed) = self.lost {
+            write!(f, ":lost={seed}")?;
+        }
+        for (n, time) in self.again.iter().enumerate() {
+            write!(f, "{}{}", if n == 0 { ":again=" } else { "/" }, time.0)?;
+        }
+        match self.engine {
+            true => f.write_str(":engine"),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The most that times are: so that sums of them are no wrong ones.
+const MOST: u64 = u64::MAX / 8;
+
+fn time(text: &str) -> Option<Time> {
+    text.parse().ok().filter(|ps| *ps < MOST).map(Time)
+}
+
+fn pick(text: &str) -> Option<Pick> {
+    match text.split_at_checked(1)? {
+        ("m", mask) => mask.parse().ok().map(Pick::Mask),
+        ("s", seed) => seed.parse().ok().map(Pick::Seed),
+        _ => None,
+    }
+}
+
+impl FromStr for Cut {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Cut, String> {
+        let wrong = || {
+            format!(
+                "a cut {text:?}: allowed is PS[:early=PS/LINES][:leak=LINES][:later=PS|all][:lost=SEED][:again=PS/PS...][:engine], \
+                 times in ps, LINES m and a mask or s and a seed"
+            )
+        };
+        let mut parts = text.split(':');
+        let mut cut = Cut::at(parts.next().and_then(time).ok_or_else(wrong)?);
+        for part in parts {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let well = match name {
+                "early" => {
+                    let (before, lines) = value.split_once('/').ok_or_else(wrong)?;
+                    cut.early = time(before).zip(pick(lines));
+                    cut.early.is_some()
+                }
+                "leak" => {
+                    cut.leak = pick(value);
+                    cut.leak.is_some()
+                }
+                "later" => {
+                    cut.later = match value {
+                        "all" => Later::All,
+                        _ => Later::By(time(value).ok_or_else(wrong)?),
+                    };
+                    true
+                }
+                "lost" => {
+                    cut.lost = value.parse().ok();
+                    cut.lost.is_some()
+                }
+                "again" => {
+                    let times: Option<Vec<Time>> = value.split('/').map(time).collect();
+                    cut.again = times.ok_or_else(wrong)?;
+                    true
+                }
+                "engine" => {
+                    cut.engine = true;
+                    value.is_empty()
+                }
+                _ => false,
+            };
+            if !well {
+                return Err(wrong());
+            }
+        }
+        Ok(cut)
+    }
+}
+
+/// At which moments the power is to fail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cuts {
+    /// So many, drawn.
+    Sampled(u64),
+    /// At each edge of the devices' clock; and between all that the CPUs do, with all sets of dirty lines that may have left the cache.
+    All,
+    /// These.
+    At(Vec<Cut>),
+}
+
+/// Most cuts of a campaign.
+const MOST_CUTS: u64 = 1_000_000;
+
+impl FromStr for Cuts {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Cuts, String> {
+        let wrong = || {
+            format!(
+                "cuts = {text:?}: allowed are all, sampled:N with N from 1 to {MOST_CUTS}, at:CUT,CUT..."
+            )
+        };
+        match text.split_once(':') {
+            None if text == "all" => Ok(Cuts::All),
+            Some(("sampled", count)) => {
+                let count = count.parse().ok();
+                let count = count.filter(|count| (1..=MOST_CUTS).contains(count));
+                count.map(Cuts::Sampled).ok_or_else(wrong)
+            }
+            Some(("at", cuts)) => {
+                let cuts: Result<Vec<Cut>, String> = cuts.split(',').map(str::parse).collect();
+                cuts.map(Cuts::At)
+            }
+            _ => Err(wrong()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_is_read_as_written() {
+        let mut random = Random::new(1);
+        for n in 0..500 {
+            let at = Time(1 + random.below(1 << 40));
+            let cut = Cut::draw(at, &mut random, n % 2 == 0);
+            assert_eq!(cut.to_string().parse(), Ok(cut.clone()), "{cut}");
+            assert!(cut.first() <= cut.at && cut.simpler().iter().all(|other| *other != cut));
+        }
+        for text in [
+            "",
+            "x",
+            "1:",
+            "1:later",
+            "1:early=5",
+            "1:leak=q1",
+            "1:again=",
+            "1:engine=1",
+            "99999999999999999999",
+        ] {
+            let error = text.parse::<Cut>().unwrap_err();
+            assert!(error.contains("allowed is"), "{error}");
+        }
+    }
+
+    #[test]
+    fn cuts_are_read() {
+        assert_eq!("all".parse(), Ok(Cuts::All));
+        assert_eq!("sampled:7".parse(), Ok(Cuts::Sampled(7)));
+        let two = Cuts::At(vec![Cut::at(Time(5)), Cut::at(Time(6))]);
+        assert_eq!("at:5,6".parse(), Ok(two));
+        for text in [
+            "",
+            "some",
+            "sampled:",
+            "sampled:0",
+            "sampled:-1",
+            "at:",
+            "all:1",
+        ] {
+            assert!(text.parse::<Cuts>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The end of a copy: the power fails, comes again, and what is left is looked at.
+
+use host::{Cut as HostCut, Kind, Mapping};
+use pm::Error;
+use serde_json::{json, Value};
+use workloads::Contents;
+
+use crate::campaign::Progress;
+use crate::cut::{Cut, Later};
+use crate::stage::Stage;
+use crate::timeline::Timeline;
+
+/// What a copy answers.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub violation: Option<String>,
+    pub timeline: Vec<String>,
+    pub more: bool,
+    pub recoveries_cut: u64,
+    pub leaked: u64,
+}
+
+impl Outcome {
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let value = json!({
+            "violation": self.violation, "timeline": self.timeline, "more": self.more,
+            "recoveries_cut": self.recoveries_cut, "leaked": self.leaked,
+        });
+        value.to_string().into_bytes()
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Option<Outcome> {
+        let value: Value = serde_json::from_slice(bytes).ok()?;
+        let lines = value["timeline"].as_array()?.iter();
+        Some(Outcome {
+            violation: value["violation"].as_str().map(str::to_string),
+            timeline: lines
+                .filter_map(|l| l.as_str())
+                .map(str::to_string)
+                .collect(),
+            more: value["more"].as_bool()?,
+            recoveries_cut: value["recoveries_cut"].as_u64()?,
+            leaked: value["leaked"].as_u64()?,
+        })
+    }
+}
+
+/// Ends a copy whose program has come to the cut.
+pub(crate) fn end(stage: &Stage, cut: &Cut, progress: &Progress, leaked: u64) -> Outcome {
+    let mut outcome = Outcome {
+        leaked,
+        ..Outcome::default()
+    };
+    let mut timeline = Timeline::default();
+    if let Err(text) = check(stage, cut, progress, &mut outcome, &mut timeline) {
+        timeline.add(format!("found     {text}"));
+        outcome.timeline = timeline.text();
+        outcome.violation = Some(text);
+    }
+    outcome
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn check(
+    stage: &Stage,
+    cut: &Cut,
+    progress: &Progress,
+    outcome: &mut Outcome,
+    timeline: &mut Timeline,
+) -> Result<(), String> {
+    let crash = stage.shared.with(|machine| {
+        if let Some(pick) = cut.leak {
+            outcome.leaked += leak(machine, |n| pick.has(n));
+        }
+        let crash = match cut.later {
+            Later::All => machine.crash(HostCut::Host),
+            Later::By(time) => machine.crash_apart(&[time]),
+        };
+        crash.map(|crash| {
+            let from = progress.begin();
+            let events = stage.journal.since(from);
+            let end = stage.other_place;
+            *timeline = Timeline::new(events, from, machine.system(), &crash, end);
+        })
+    });
+    crash.map_err(text)?;
+    stage.restart();
+    if let Some(seed) = cut.lost {
+        // Uncached, and proven.
+        let map = Mapping::pm(0, Kind::Uncached);
+        let lines = stage.journal.lose(seed);
+        timeline.add(format!(
+            "device 0  has only some of the stores to {} lines that no load was behind",
+            lines.len()
+        ));
+        for (at, line) in lines {
+            stage.cpu.store(&map, at, &line).map_err(text)?;
+        }
+        stage.cpu.load(&map, 0, &mut [0; 4]).map_err(text)?;
+    }
+    for (n, time) in cut.again.iter().enumerate() {
+        let at = stage.shared.with(|machine| {
+            let at = machine.system().now() + *time;
+            machine.cut_at(Some(at));
+            at
+        });
+        // Each other time the other side recovers.
+        let opened = stage.open(cut.engine != (n % 2 == 0));
+        let whole = match &opened {
+            Ok(_) => true,
+            Err(Error::Host(host::Error::PowerCut(_))) => false,
+            Err(error) => return Err(format!("recovery failed: {error}")),
+        };
+        outcome.recoveries_cut += u64::from(!whole);
+        drop(opened);
+        stage
+            .shared
+            .with(|machine| machine.crash(HostCut::All))
+            .map_err(text)?;
+        stage.restart();
+        let how = if whole { "after" } else { "during" };
+        timeline.add(format!(
+            "all       power fails again at {at}, {how} recovery"
+        ));
+    }
+    let pool = stage
+        .open(cut.engine)
+        .map_err(|e| format!("recovery failed: {e}"))?;
+    let mut thread = pool.thread(&stage.cpu).map_err(text)?;
+    let found = stage.workload.look(&mut thread).map_err(text)?;
+    let (done, candidates) = progress.candidates(stage, cut.at)?;
+    let fits = candidates.iter().position(|c| *c == found.contents);
+    let Some(more) = fits else {
+        return Err(difference(done, &candidates, &found.contents));
+    };
+    outcome.more = more > 0;
+    let objects = pool.check(&stage.cpu).map_err(text)?.objects;
+    let objects: Vec<u64> = objects.into_iter().map(|object| object.0).collect();
+    if objects != found.objects {
+        let lost = objects
+            .iter()
+            .filter(|o| !found.objects.contains(o))
+            .count();
+        let shared = found
+            .objects
+            .iter()
+            .filter(|o| !objects.contains(o))
+            .count();
+        return Err(format!(
+            "{lost} objects are taken that nothing points to, {shared} are used that are not taken"
+        ));
+    }
+    // And on it goes.
+    let mut contents = candidates[more].clone();
+    let next = progress.next() + 1;
+    stage.go_on(&mut thread, &mut contents, next)?;
+    drop(thread);
+    stage.check_other()
+}
+
+/// Says how what was found differs from what is allowed.
+fn difference(done: u64, candidates: &[Contents], found: &Contents) -> String {
+    let differing = |c: &Contents| {
+        let keys = c.keys().chain(found.keys());
+        let mut keys: Vec<_> = keys.filter(|key| c.get(key) != found.get(key)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys.len()
+    };
+    let rows: Vec<String> = candidates
+        .iter()
+        .map(|c| differing(c).to_string())
+        .collect();
+    match candidates {
+        [_] => format!(
+            "it is not what {done} transactions have left: {} rows differ",
+            rows[0]
+        ),
+        _ => format!(
+            "it is neither what {done} transactions have left, nor one more: {} and {} rows differ",
+            rows[0], rows[1]
+        ),
+    }
+}
+
+/// Lines of the cache that are dirty leave it, if they are chosen by their numbers; how many have.
+pub(crate) fn leak(machine: &mut host::Machine, chosen: impl Fn(usize) -> bool) -> u64 {
+    let (mut number, mut count) = (0, 0);
+    machine.leak(|_| {
+        let leaves = chosen(number);
+        number += 1;
+        count += u64::from(leaves);
+        leaves
+    });
+    count
+}
+
+impl Stage {
+    /// A transaction more, whose number is so far from what was there that nobody has drawn it.
+    fn go_on(
+        &self,
+        thread: &mut pm::Thread,
+        contents: &mut Contents,
+        number: u64,
+    ) -> Result<(), String> {
+        let seed = !self.seed;
+        let wanted = self.workload.apply(contents, seed, number).map_err(text)?;
+        let done = self.workload.perform(thread, seed, number);
+        let done = done.map_err(|e| format!("the next transaction failed: {e}"))?;
+        let found = self.workload.look(thread).map_err(text)?.contents;
+        match done == wanted && found == *contents {
+            true => Ok(()),
+            false => Err("the next transaction did not do what it should".into()),
+        }
+    }
+}

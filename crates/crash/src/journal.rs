@@ -1,0 +1,141 @@
+//! What has been sent to the device: what a load has proven to be there, and what may still be lost.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use host::{Event, Machine, LINE};
+use sim::{Bar, Random, Time};
+
+/// Events that are kept for a timeline.
+const RECENT: usize = 4096;
+
+type Bytes = [u8; LINE];
+
+/// A write to the PM window.
+struct Sent {
+    offset: u64,
+    data: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Lines as they are certain to be; others were never written.
+    proven: BTreeMap<u64, Bytes>,
+    since: VecDeque<Sent>,
+    sent: u64,
+    /// Loads under way, and how many writes stand before each.
+    loads: Vec<(u32, u64)>,
+    recent: VecDeque<(Time, Event)>,
+    /// Different times of events, where somebody wants them.
+    times: Option<Vec<Time>>,
+}
+
+/// Hears of all that a machine does, from its start.
+#[derive(Clone, Default)]
+pub(crate) struct Journal(Arc<Mutex<Inner>>);
+
+impl Journal {
+    /// A journal of a machine with one device, which has nothing on its media.
+    pub fn of(machine: &mut Machine) -> Journal {
+        let journal = Journal::default();
+        let own = journal.clone();
+        machine.observe(Some(Box::new(move |at, event| own.lock().note(at, event))));
+        journal
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The events from a time on.
+    pub fn since(&self, from: Time) -> Vec<(Time, Event)> {
+        let inner = self.lock();
+        let recent = inner.recent.iter().filter(|event| event.0 >= from);
+        recent.cloned().collect()
+    }
+
+    /// From now on keeps the times of events.
+    pub fn watch_times(&self) {
+        self.lock().times = Some(Vec::new());
+    }
+
+    /// What was kept.
+    pub fn times(&self) -> Vec<Time> {
+        self.lock().times.take().unwrap_or_default()
+    }
+
+    /// Of the writes of each line that no load was behind the last are lost, as many as drawn: the lines that were written, as they are then.
+    pub fn lose(&self, seed: u64) -> Vec<(u64, Bytes)> {
+        let inner = self.lock();
+        let mut random = Random::new(seed);
+        let mut left: BTreeMap<u64, u64> = BTreeMap::new();
+        for sent in &inner.since {
+            *left.entry(line(sent.offset)).or_insert(0) += 1;
+        }
+        for count in left.values_mut() {
+            *count = random.below(*count + 1);
+        }
+        let old = |at: &u64| inner.proven.get(at).copied().unwrap_or([0; LINE]);
+        let mut lines: BTreeMap<u64, Bytes> = left.keys().map(|at| (*at, old(at))).collect();
+        for sent in &inner.since {
+            let at = line(sent.offset);
+            if let (Some(count), Some(bytes)) = (left.get_mut(&at), lines.get_mut(&at)) {
+                if *count > 0 {
+                    *count -= 1;
+                    put(bytes, sent);
+                }
+            }
+        }
+        lines.into_iter().collect()
+    }
+}
+
+fn line(offset: u64) -> u64 {
+    offset - offset % LINE as u64
+}
+
+fn put(line: &mut Bytes, sent: &Sent) {
+    let at = (sent.offset % LINE as u64) as usize;
+    line[at..at + sent.data.len()].copy_from_slice(&sent.data);
+}
+
+impl Inner {
+    fn note(&mut self, at: Time, event: Event) {
+        match &event {
+            Event::Posted {
+                bar: Bar::Pm,
+                offset,
+                data,
+                ..
+            } => {
+                self.sent += 1;
+                self.since.push_back(Sent {
+                    offset: *offset,
+                    data: data.clone(),
+                });
+            }
+            Event::Issued { tag, .. } => self.loads.push((*tag, self.sent)),
+            Event::Answered { tag } => {
+                let place = self.loads.iter().position(|load| load.0 == *tag);
+                let before = place.map_or(0, |place| self.loads.swap_remove(place).1);
+                while self.sent - (self.since.len() as u64) < before {
+                    let Some(sent) = self.since.pop_front() else {
+                        break;
+                    };
+                    let bytes = self.proven.entry(line(sent.offset)).or_insert([0; LINE]);
+                    put(bytes, &sent);
+                }
+            }
+            _ => {}
+        }
+        if let Some(times) = &mut self.times {
+            if times.last() != Some(&at) {
+                times.push(at);
+            }
+        }
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((at, event));
+    }
+}

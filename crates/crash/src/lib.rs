@@ -1,0 +1,16 @@
+//! Crash campaigns: a program with transactions runs forward once, and copies of it end at many moments in a loss of power; each recovers, and is
+//! compared with what so many transactions, or one more, leave behind. See the crate's README.
+#![warn(missing_docs)]
+
+mod campaign;
+mod cut;
+mod end;
+mod journal;
+mod report;
+mod stage;
+mod timeline;
+
+pub use campaign::{run, Campaign};
+pub use cut::{Cut, Cuts, Later, Pick};
+pub use report::{Report, Violation};
+pub use stage::{By, Without};

@@ -1,0 +1,59 @@
+//! What a campaign has found.
+
+use serde_json::{json, Value};
+
+use crate::cut::Cut;
+
+/// Something that should not be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The cut after which it was found.
+    pub cut: Cut,
+    /// What is wrong.
+    pub text: String,
+    /// What happened before, and then.
+    pub timeline: Vec<String>,
+}
+
+/// What copies of a run have come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Cuts.
+    pub cuts: u64,
+    /// Of these, those after which something was wrong.
+    pub violated: u64,
+    /// Transactions of the run, the aborted ones included.
+    pub transactions: u64,
+    /// Cuts after which a transaction was there though it had not returned.
+    pub more: u64,
+    /// Recoveries that a further cut has ended.
+    pub recoveries_cut: u64,
+    /// Lines that left the cache by themselves.
+    pub leaked: u64,
+    /// Simulated time of the run, in ns.
+    pub simulated_ns: u64,
+    /// Why the run itself does not come to its end, as may be where something was left out on purpose: then there are no cuts.
+    pub stopped: Option<String>,
+    /// The first violation, as simple as it could be made.
+    pub violation: Option<Violation>,
+}
+
+impl Report {
+    /// Whether anything was found that should not be.
+    pub fn is_wrong(&self) -> bool {
+        self.violated > 0 || self.stopped.is_some()
+    }
+
+    /// As JSON.
+    pub fn json(&self) -> Value {
+        let violation = self
+            .violation
+            .as_ref()
+            .map(|v| json!({"cut": v.cut.to_string(), "what": v.text, "timeline": v.timeline}));
+        json!({
+            "cuts": self.cuts, "violated": self.violated, "transactions": self.transactions,
+            "more": self.more, "recoveries_cut": self.recoveries_cut, "leaked": self.leaked, "simulated_ns": self.simulated_ns, "stopped": self.stopped,
+            "violation": violation,
+        })
+    }
+}

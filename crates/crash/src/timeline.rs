@@ -1,0 +1,173 @@
+//! What CPU and device did before a loss of power, as lines of text.
+
+use host::{Crash, Event, Fence, Lost, LINE};
+use sim::{Bar, Mmio, System, Time};
+use spec::nearpm::Command;
+
+/// Most lines before the cut: the last ones.
+const MOST: usize = 48;
+/// Most lines of the cache that are named among the lost.
+const MOST_LOST: usize = 8;
+/// Bit of a process's addresses that says that it is one of the PM window.
+const WINDOW: u64 = 1 << 44;
+
+/// What happened until a cut.
+#[derive(Default)]
+pub(crate) struct Timeline {
+    lines: Vec<(Time, String)>,
+    lost: Vec<String>,
+}
+
+impl Timeline {
+    /// From the events since a time, those of the device included, and of lost lines of the window those up to an end.
+    pub fn new(
+        events: Vec<(Time, Event)>,
+        from: Time,
+        system: &System,
+        crash: &Crash,
+        end: u64,
+    ) -> Timeline {
+        let mut lines: Vec<(Time, String)> = events
+            .into_iter()
+            .filter_map(|(at, event)| Some((at, of_event(event)?)))
+            .collect();
+        // What comes after the cut finds nobody.
+        lines.retain(|line| line.0 <= crash.at);
+        lines.push((crash.at, "host      loses its power".into()));
+        let taken = (0..system.devices()).flat_map(|n| system.taken(n).map(move |t| (n, t)));
+        for (device, (at, mmio)) in taken.filter(|(_, taken)| taken.0 >= from) {
+            if let Mmio::Write { bar, offset, data } = mmio {
+                let what = of_write(*bar, *offset, data);
+                let text = match *at <= crash.devices[device] {
+                    true => format!("device {device}  takes {what}"),
+                    false => format!("link      loses {what}, on its way to device {device}"),
+                };
+                lines.push((*at, text));
+            }
+        }
+        for (device, at) in crash.devices.iter().enumerate() {
+            lines.push((*at, format!("device {device}  loses its power")));
+        }
+        lines.sort_by_key(|line| line.0);
+        let mut timeline = Timeline {
+            lines,
+            lost: Vec::new(),
+        };
+        timeline.lose(crash, end);
+        timeline
+    }
+
+    /// What a loss of power took from the host, of the window up to an end.
+    fn lose(&mut self, crash: &Crash, end: u64) {
+        let lines = |what: &str, lost: &[Lost]| {
+            let own = lost
+                .iter()
+                .map(|lost| lost.line.offset)
+                .filter(|at| *at < end);
+            let mut text: Vec<String> = own.map(place).collect();
+            if text.len() > MOST_LOST {
+                let more = format!("{} more", text.len() - MOST_LOST);
+                text.truncate(MOST_LOST);
+                text.push(more);
+            }
+            (!text.is_empty()).then(|| format!("host      loses {what} {}", text.join(", ")))
+        };
+        self.lost.extend(lines("dirty lines", &crash.dirty));
+        self.lost
+            .extend(lines("gathered stores to", &crash.gathered));
+    }
+
+    /// Something that happens after the cut.
+    pub fn add(&mut self, text: String) {
+        self.lost.push(text);
+    }
+
+    /// All of it.
+    pub fn text(self) -> Vec<String> {
+        let mut out = Vec::new();
+        let mut joined: Vec<(Time, String, usize)> = Vec::new();
+        for (at, text) in self.lines {
+            match joined.last_mut() {
+                Some((_, last, count)) if *last == text => *count += 1,
+                _ => joined.push((at, text, 1)),
+            }
+        }
+        let begin = joined.len().saturating_sub(MOST);
+        if begin > 0 {
+            out.push(format!("({begin} events of the same transaction before)"));
+        }
+        for (at, text, count) in joined.drain(begin..) {
+            let times = match count {
+                1 => String::new(),
+                _ => format!(", {count} times"),
+            };
+            out.push(format!("{:>14.3} ns  {text}{times}", at.0 as f64 / 1e3));
+        }
+        let blank = " ".repeat(17);
+        out.extend(self.lost.into_iter().map(|line| format!("{blank}  {line}")));
+        out
+    }
+}
+
+fn of_event(event: Event) -> Option<String> {
+    Some(match event {
+        Event::Stored { cpu, line, bytes } => {
+            let at = place(line.offset + bytes.0 as u64);
+            format!("CPU {cpu}     stores {} bytes in the cache, {at}", bytes.1)
+        }
+        Event::Flushed { cpu, line } => format!("CPU {cpu}     clwb {}", place(line.offset)),
+        Event::Fenced { cpu, what } => {
+            let what = match what {
+                Fence::Posted => "sfence",
+                Fence::ReadBack => "sfence, and a read-back",
+                Fence::Completion => "sfence, and completions",
+            };
+            format!("CPU {cpu}     {what}")
+        }
+        Event::Posted {
+            device,
+            bar,
+            offset,
+            data,
+        } => {
+            format!(
+                "host      sends device {device} {}",
+                of_write(bar, offset, &data)
+            )
+        }
+        Event::Issued { .. } => return None,
+        Event::Answered { .. } => {
+            "host      has a load's answer: what it sent before is there".into()
+        }
+    })
+}
+
+fn place(offset: u64) -> String {
+    format!("PM {offset:#x}")
+}
+
+fn of_write(bar: Bar, offset: u64, data: &[u8]) -> String {
+    let command = (bar == Bar::Control && data.len() == LINE).then(|| {
+        let long = |n: usize| {
+            let bytes = data[8 * n..8 * n + 8].try_into();
+            bytes.map_or(0, u64::from_le_bytes)
+        };
+        Command::from_arguments(&std::array::from_fn(|n| long(n + 1)))
+    });
+    match (bar, command.flatten()) {
+        (_, Some(c)) => {
+            let mut text = format!("{:?} of pool {} thread {}", c.operation, c.pool, c.thread);
+            for (what, value) in [("from", c.address), ("to", c.target)] {
+                if value >= WINDOW {
+                    text += &format!(", {what} {}", place(value - WINDOW));
+                }
+            }
+            if c.bytes > 0 {
+                text += &format!(", {} bytes", c.bytes);
+            }
+            text
+        }
+        (Bar::Pm, _) => format!("{} bytes, {}", data.len(), place(offset)),
+        _ => format!("{} bytes, {bar:?} {offset:#x}", data.len()),
+    }
+}

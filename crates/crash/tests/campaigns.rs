@@ -1,0 +1,227 @@
+//! Campaigns find nothing, and what is wrong on purpose. On the fast engine, or on that which `NEARSIDE_ENGINE` names.
+
+use std::path::Path;
+
+use crash::{run, By, Campaign, Cuts, Report, Without};
+use design::Design;
+use device::{Engine, Factory, RtlOptions};
+use pm::Mechanism;
+
+/// A campaign on the B-tree.
+fn btree(mechanism: Mechanism, by: By, cuts: &str) -> Campaign {
+    Campaign {
+        workload: "btree".into(),
+        mechanism,
+        by,
+        transactions: 12,
+        seed: 1,
+        cuts: cuts.parse().unwrap(),
+        without: None,
+        jobs: 2,
+    }
+}
+
+struct Rig(Design, Factory);
+
+fn rig(by: By) -> Rig {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let name = match by {
+        By::Cpu => "default",
+        By::Device => "nearpm",
+    };
+    let design = Design::find(&root, name).unwrap();
+    let design = design.with_values("[cpu]\nprofile = \"nearpm\"\n").unwrap();
+    let engine = Engine::named(Engine::Fast).unwrap();
+    let factory = Factory::new(&design, engine, &RtlOptions::default(), &mut |_| true).unwrap();
+    Rig(design, factory)
+}
+
+impl Rig {
+    fn run(&self, campaign: &Campaign) -> Report {
+        run(&self.0, &self.1, campaign, &mut |_, _| true).unwrap()
+    }
+
+    /// Nothing is wrong.
+    fn holds(&self, campaign: &Campaign) -> Report {
+        let report = self.run(campaign);
+        assert_eq!(report.violation, None, "{campaign:?}");
+        assert_eq!(report.violated, 0);
+        report
+    }
+}
+
+fn cases() -> impl Iterator<Item = (By, Mechanism)> {
+    let by = [By::Cpu, By::Device];
+    by.into_iter()
+        .flat_map(|by| Mechanism::ALL.map(|m| (by, m)))
+}
+
+/// All that a cut may be is drawn, and nothing is found.
+#[test]
+fn drawn_cuts_leave_n_transactions_or_one_more() {
+    let rigs = [rig(By::Cpu), rig(By::Device)];
+    let mut all = Report::default();
+    for (by, mechanism) in cases() {
+        let report = rigs[by as usize].holds(&btree(mechanism, by, "sampled:40"));
+        assert_eq!(report.cuts, 40);
+        all.more += report.more;
+        all.recoveries_cut += report.recoveries_cut;
+        all.leaked += report.leaked;
+    }
+    assert!(
+        all.more > 20 && all.recoveries_cut > 50 && all.leaked > 500,
+        "{all:?}"
+    );
+}
+
+/// What is left out is missed, the first violation is told as simply as can be, and comes again when it is asked for.
+#[test]
+fn controls_are_caught_and_violations_come_again() {
+    let rigs = [rig(By::Cpu), rig(By::Device)];
+    for (by, mechanism) in cases() {
+        let rig = &rigs[by as usize];
+        let control = Campaign {
+            without: Some(Without::Snapshots),
+            ..btree(mechanism, by, "sampled:60")
+        };
+        let report = rig.run(&control);
+        assert!(report.violated > 3, "{control:?}: {report:?}");
+        let violation = report.violation.unwrap();
+        assert!(violation.cut.again.is_empty(), "{:?}", violation.cut);
+        let wanted = [
+            "host      loses its power",
+            "device 0  loses its power",
+            "found",
+        ];
+        for what in wanted {
+            let there = violation.timeline.iter().any(|line| line.contains(what));
+            assert!(there, "{what}: {:?}", violation.timeline);
+        }
+        let replay = Campaign {
+            cuts: Cuts::At(vec![violation.cut.clone()]),
+            ..control
+        };
+        let again = rig.run(&replay);
+        assert_eq!((again.cuts, again.violated), (1, 1));
+        assert_eq!(again.violation.unwrap(), violation);
+        // With them, nothing is wrong there.
+        rig.holds(&Campaign {
+            without: None,
+            ..btree(mechanism, by, "sampled:5")
+        });
+    }
+}
+
+/// What the device leaves out is missed by the mechanisms that need it; README.md has all of them.
+#[test]
+fn what_a_mechanism_needs_is_missed() {
+    if Engine::named(Engine::Fast) != Ok(Engine::Fast) {
+        return;
+    }
+    let rigs = [rig(By::Cpu), rig(By::Device)];
+    let needs = [
+        (By::Cpu, Without::Fences, &Mechanism::ALL[..]),
+        (
+            By::Device,
+            Without::Hook,
+            &[Mechanism::Undo, Mechanism::Checkpoint, Mechanism::Shadow],
+        ),
+        (
+            By::Device,
+            Without::Commands,
+            &[Mechanism::Undo, Mechanism::Checkpoint],
+        ),
+        (By::Device, Without::Domain, &[Mechanism::Checkpoint]),
+    ];
+    for (by, without, mechanisms) in needs {
+        for &mechanism in mechanisms {
+            let control = Campaign {
+                transactions: 24,
+                without: Some(without),
+                ..btree(mechanism, by, "sampled:60")
+            };
+            let report = rigs[by as usize].run(&control);
+            assert!(report.is_wrong(), "{control:?}: {report:?}");
+        }
+    }
+}
+
+mod long {
+    use super::*;
+
+    /// Each clock edge of a run, and each set of lines that may have left the cache.
+    #[test]
+    #[ignore = "thousands of cuts"]
+    fn no_cut_of_a_short_run_breaks_it() {
+        for (by, mechanism) in cases() {
+            let campaign = Campaign {
+                transactions: 2,
+                ..btree(mechanism, by, "all")
+            };
+            let report = rig(by).holds(&campaign);
+            println!("{by} {}: {} cuts", mechanism.name(), report.cuts);
+            assert!(report.cuts > 300 && report.leaked > 20, "{report:?}");
+        }
+    }
+}
+
+mod sampled {
+    use super::*;
+
+    /// A sample of these, for both engines.
+    #[test]
+    fn some_cuts_of_a_short_run_leave_n_transactions_or_one_more() {
+        for by in [By::Cpu, By::Device] {
+            let campaign = Campaign {
+                transactions: 3,
+                ..btree(Mechanism::Undo, by, "sampled:20")
+            };
+            let rig = rig(by);
+            rig.holds(&campaign);
+            let control = Campaign {
+                without: Some(Without::Snapshots),
+                ..campaign
+            };
+            assert!(rig.run(&control).violated > 1);
+        }
+    }
+}
+
+#[test]
+fn what_can_not_be_is_told() {
+    let Rig(design, factory) = rig(By::Cpu);
+    let wrong = |campaign: Campaign, what: &str| {
+        let error = run(&design, &factory, &campaign, &mut |_, _| true).unwrap_err();
+        assert!(
+            error.contains(what) && error.lines().count() == 1,
+            "{error}"
+        );
+    };
+    let own = || btree(Mechanism::Undo, By::Cpu, "sampled:2");
+    wrong(
+        Campaign {
+            transactions: 0,
+            ..own()
+        },
+        "transactions = 0: allowed are",
+    );
+    wrong(Campaign { jobs: 0, ..own() }, "jobs = 0: allowed are");
+    wrong(
+        Campaign {
+            by: By::Device,
+            ..own()
+        },
+        "no crash-consistency engine",
+    );
+    wrong(
+        Campaign {
+            workload: "x".into(),
+            ..own()
+        },
+        "allowed are btree",
+    );
+    wrong(
+        btree(Mechanism::Undo, By::Cpu, "at:5"),
+        "its transactions from",
+    );
+}

@@ -1,0 +1,344 @@
+//! One life of a device with the engine `nearpm`: commands beside stores and loads of the PM window, in one order, against a model that does each at
+//! once. Between steps everything has ended, and the power may fail or the function be reset, which must change nothing.
+
+mod draw;
+mod model;
+
+use sim::{Bar, HostConfig, LinkConfig, Random, System, Time};
+use spec::nearpm::{Command, Operation, Results, COMMANDS, LINE, RESERVED_BYTES};
+
+use crate::draw::chance;
+use crate::episode::{mix, Going, Outcome, Script};
+use crate::{Conditions, Make};
+use model::{Arguments, Model};
+
+/// The part of the media that pools are in, from its start on.
+const ARENA: u64 = 512 << 10;
+/// Commands end within this, whatever is beside them.
+const PATIENCE: Time = Time::ms(5);
+/// Lines of history that a failure is told with.
+const HISTORY: usize = 60;
+/// Where in a line of the command page what is.
+const STATE: std::ops::Range<usize> = 0..4;
+
+type Step = Result<(), String>;
+
+struct Bench {
+    system: System,
+    page: u64,
+    model: Model,
+    random: Random,
+    history: Vec<String>,
+    outcome: Outcome,
+}
+
+/// A command that was written: its line, its arguments, how it has to end.
+type Sent = (usize, Arguments, model::Outcome);
+
+/// Runs an episode, on the engine whose command page is there in BAR4.
+pub fn run(
+    make: &mut Make,
+    script: &Script,
+    page: u64,
+    going: &mut Going,
+) -> Result<Outcome, String> {
+    let mut random = Random::new(mix([script.seed, script.episode.into(), u64::MAX - 2]));
+    let late =
+        chance(&mut random, 30).then(|| Time::ns([200, 2000, 10_000][random.below(3) as usize]));
+    let device = make(&Conditions {
+        late_memory: late,
+        seed: random.next(),
+    })?;
+    let text = |e: sim::Error| e.to_string();
+    let mut system = System::new(&HostConfig::default()).map_err(text)?;
+    let windows = [(Bar::Pm, script.media_bytes), (Bar::Control, 1 << 20)];
+    let added = system.add_device(device, &LinkConfig::default(), &windows);
+    added.map_err(text)?;
+    let mut bench = Bench {
+        system,
+        page,
+        model: Model::new(ARENA, script.media_bytes - RESERVED_BYTES),
+        random: Random::new(0),
+        history: Vec::new(),
+        outcome: Outcome::default(),
+    };
+    let result = bench.play(script, going);
+    let mut outcome = bench.outcome;
+    outcome.time = bench.system.now();
+    let begin = bench.history.len().saturating_sub(HISTORY);
+    outcome.failure = result
+        .err()
+        .map(|what| (what, bench.history.split_off(begin)));
+    Ok(outcome)
+}
+
+fn text(error: sim::Error) -> String {
+    error.to_string()
+}
+
+impl Bench {
+    fn play(&mut self, script: &Script, going: &mut Going) -> Step {
+        let mut kept = script.steps.map(|steps| steps.iter().copied());
+        loop {
+            let done = self.outcome.counts.fetched;
+            let step = match &mut kept {
+                Some(steps) => steps.next(),
+                None => (done < script.amount).then_some(self.outcome.steps),
+            };
+            let Some(step) = step else { break };
+            if !going(done) {
+                self.outcome.stopped = true;
+                return Ok(());
+            }
+            self.outcome.steps = step + 1;
+            self.random = Random::new(mix([script.seed, script.episode.into(), step.into()]));
+            self.note(format!("step {step} at {}", self.system.now()));
+            self.step()?;
+        }
+        for at in (0..ARENA).step_by(4096) {
+            self.load(at, 4096)?;
+            self.outcome.blocks += 8;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, line: String) {
+        self.history.push(line);
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.outcome.kinds.entry(what).or_default() += 1;
+    }
+
+    fn step(&mut self) -> Step {
+        match self.random.below(20) {
+            0 => self.lose_power(false),
+            1 => self.lose_power(true),
+            2 => self.busy_line(),
+            3 => self.burst(COMMANDS as u64),
+            _ => {
+                let most = 1 + self.random.below(16);
+                self.burst(most)
+            }
+        }
+    }
+
+    /// All has ended, so all is kept.
+    fn lose_power(&mut self, function: bool) -> Step {
+        match function {
+            true => {
+                self.system.function_reset(0);
+                self.outcome.resets.functions += 1;
+            }
+            false => {
+                self.system.power_off(0);
+                self.system.power_on(0);
+                self.outcome.resets.power_cuts += 1;
+            }
+        }
+        self.note(if function {
+            "function reset".into()
+        } else {
+            "loss of power".into()
+        });
+        // It opens when it has restored what it had.
+        self.some_load()
+    }
+
+    /// Commands, and accesses between them. All have ended afterwards.
+    fn burst(&mut self, most: u64) -> Step {
+        let mut sent: Vec<Sent> = Vec::new();
+        for line in 0..most as usize {
+            while chance(&mut self.random, 40) {
+                match chance(&mut self.random, 70) {
+                    true => self.store()?,
+                    false => self.some_load()?,
+                }
+            }
+            let arguments = draw::command(&mut self.random, &self.model);
+            let ends = self.take(&arguments);
+            self.write(line, &arguments)?;
+            sent.push((line, arguments, ends));
+            // What it finds in a closed log decides what becomes of those behind it.
+            let recover = |c: Command| c.operation == Operation::Recover;
+            if Command::from_arguments(&arguments).is_some_and(recover) {
+                break;
+            }
+        }
+        self.settle(&sent)
+    }
+
+    /// A command for a line whose command is under way is dropped.
+    fn busy_line(&mut self) -> Step {
+        let mapped = self
+            .model
+            .pools
+            .iter()
+            .flatten()
+            .next()
+            .map(|pool| pool.map);
+        let Some(map) = mapped else {
+            return self.burst(4);
+        };
+        let own = |operation| Command::new(operation, map.process, map.pool, 0);
+        let long = Command {
+            address: map.address,
+            bytes: map.transaction / 2,
+            target: map.address + map.transaction / 2,
+            ..own(Operation::Copy)
+        };
+        let dropped = Command {
+            target: map.address,
+            value: self.random.next(),
+            ..own(Operation::Switch)
+        };
+        let arguments = long.arguments();
+        let ends = self.take(&arguments);
+        self.write(0, &arguments)?;
+        self.note("to be dropped:".into());
+        self.write(0, &dropped.arguments())?;
+        self.count("commands for a busy line");
+        self.settle(&[(0, arguments, ends)])?;
+        self.load(map.target, 64)
+    }
+
+    /// The model takes a command.
+    fn take(&mut self, arguments: &Arguments) -> model::Outcome {
+        let ends = self.model.take(arguments);
+        let name = Command::from_arguments(arguments).map(|c| format!("{:?}", c.operation));
+        let name = name.unwrap_or_else(|| "unknown".into());
+        let status = match ends {
+            Ok(_) => "ok".to_string(),
+            Err(refusal) => format!("{refusal:?}"),
+        };
+        let key = format!("nearpm {name} {status}");
+        *self.outcome.counts.outcomes.entry(key).or_default() += 1;
+        self.outcome.counts.fetched += 1;
+        self.outcome.counts.completed += 1;
+        ends
+    }
+
+    fn write(&mut self, line: usize, arguments: &Arguments) -> Step {
+        let mut bytes = [0; LINE as usize];
+        for (to, argument) in bytes[8..].chunks_exact_mut(8).zip(arguments) {
+            to.copy_from_slice(&argument.to_le_bytes());
+        }
+        match Command::from_arguments(arguments) {
+            Some(c) => self.note(format!("line {line}: {c:x?}")),
+            None => self.note(format!("line {line}: {arguments:x?}")),
+        }
+        let at = self.page + LINE * line as u64;
+        self.system
+            .mmio_write(0, Bar::Control, at, &bytes)
+            .map_err(text)
+    }
+
+    /// Waits for the ends of commands.
+    fn settle(&mut self, sent: &[Sent]) -> Step {
+        let limit = self.system.now() + PATIENCE;
+        for (line, arguments, ends) in sent {
+            let found = loop {
+                let at = self.page + LINE * *line as u64;
+                let bytes = self.system.mmio_read(0, Bar::Control, at, LINE as usize);
+                let bytes = bytes.map_err(text)?;
+                let word = |n: usize| {
+                    let word = bytes[4 * n..4 * n + 4].try_into();
+                    word.map_or(0, u32::from_le_bytes)
+                };
+                match bytes[STATE][0] {
+                    2 => break (word(1), u64::from(word(3)) << 32 | u64::from(word(2))),
+                    1 if self.system.now() < limit => {}
+                    1 => {
+                        return Err(format!(
+                            "hung: line {line} is busy for {PATIENCE}: {arguments:x?}"
+                        ))
+                    }
+                    state => {
+                        return Err(format!(
+                            "line {line} lost its command: its state is {state}"
+                        ))
+                    }
+                }
+                let later = self.system.now() + Time::ns(500);
+                self.system.advance_until(later).map_err(text)?;
+            };
+            let (result, value) = match ends {
+                Ok(value) => (Results(0), value.unwrap_or(found.1)),
+                Err(refusal) => (Results::from(*refusal), found.1),
+            };
+            if found != (result.0, value) {
+                return Err(format!(
+                    "line {line} ends with {} and {:#x}, not {result} and {value:#x}: {arguments:x?}",
+                    Results(found.0),
+                    found.1
+                ));
+            }
+        }
+        self.some_load()
+    }
+
+    /// Somewhere in the arena, now and then across lines, never across pages.
+    fn place(&mut self) -> (u64, u64) {
+        let len = match chance(&mut self.random, 60) {
+            true => 1 + self.random.below(64),
+            false => 1 + self.random.below(300),
+        };
+        // Where pools' objects meet, more often than anywhere.
+        let pools: Vec<u64> = self
+            .model
+            .pools
+            .iter()
+            .flatten()
+            .map(|p| p.map.target)
+            .collect();
+        let base = match pools.len() {
+            0 => 0,
+            n => pools[self.random.below(n as u64) as usize],
+        };
+        let at = match chance(&mut self.random, 80) {
+            true => base + self.random.below(1024),
+            false => self.random.below(ARENA),
+        };
+        (at, len.min(4096 - at % 4096))
+    }
+
+    fn store(&mut self) -> Step {
+        let (at, len) = self.place();
+        // What stands in logs is the engine's.
+        let in_logs = |pool: &model::Pool| {
+            let logs = pool.map.target + pool.map.transaction;
+            at < pool.map.target + pool.map.bytes && at + len > logs
+        };
+        if self.model.pools.iter().flatten().any(in_logs) {
+            return Ok(());
+        }
+        let data: Vec<u8> = (0..len).map(|_| self.random.next() as u8).collect();
+        self.note(format!("store of {len} bytes at {at:#x}"));
+        self.count("PM window stores");
+        self.model.write(at, &data);
+        self.system.mmio_write(0, Bar::Pm, at, &data).map_err(text)
+    }
+
+    fn some_load(&mut self) -> Step {
+        let (at, len) = self.place();
+        self.count("PM window loads");
+        self.load(at, len)
+    }
+
+    /// A load finds what all commands and stores before it have left.
+    fn load(&mut self, at: u64, len: u64) -> Step {
+        let found = self
+            .system
+            .mmio_read(0, Bar::Pm, at, len as usize)
+            .map_err(text)?;
+        let wanted = self.model.read(at, len);
+        match found.iter().zip(wanted).position(|(a, b)| a != b) {
+            None => Ok(()),
+            Some(n) => Err(format!(
+                "a load of {len} bytes at {at:#x} finds {:02x?}... from byte {n} on, not {:02x?}...",
+                &found[n..found.len().min(n + 8)],
+                &wanted[n..wanted.len().min(n + 8)]
+            )),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Commands of the engine `nearpm`, on the fast engine, or on that which `NEARSIDE_ENGINE` names.
+
+use std::path::Path;
+
+use design::Design;
+use device::{Engine, Factory, Omission, RtlOptions};
+use fuzz::{Campaign, Conditions, Report};
+use sim::controller::Memory;
+use sim::{Device, Media};
+
+fn from_env(name: &str, otherwise: u64) -> u64 {
+    let value = std::env::var(name).ok();
+    value.and_then(|v| v.parse().ok()).unwrap_or(otherwise)
+}
+
+fn run(amount: u64, omits: Option<Omission>) -> Report {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let design = Design::find(&root, "nearpm").unwrap();
+    let engine = Engine::named(Engine::Fast).unwrap();
+    let options = RtlOptions::default();
+    let mut factory = Factory::new(&design, engine, &options, &mut |_| true).unwrap();
+    let bytes = design.media.bytes.0;
+    let own = design.dram.clone();
+    let mut make = |conditions: &Conditions| -> Result<Box<dyn Device + Send>, String> {
+        factory.set_memory(match conditions.late_memory {
+            Some(most) => Memory::Late {
+                most,
+                seed: conditions.seed,
+            },
+            None => Memory::Ddr4(own.clone()),
+        });
+        let media = Media::memory(bytes).map_err(|e| e.to_string())?;
+        factory.omitting(media, omits).map_err(|e| e.to_string())
+    };
+    let engines = design.engines(&root).unwrap();
+    let campaign = Campaign {
+        seed: from_env("FUZZ_SEED", 1),
+        amount,
+        per_episode: 500,
+        first_episode: from_env("FUZZ_EPISODE", 0) as u32,
+        calm: false,
+        shrinks: 40,
+        media_bytes: bytes,
+        unclaimed_bytes: 0,
+        torn_blocks: false,
+        nearpm: engines[0].page,
+        replay: std::env::var("FUZZ_REPLAY")
+            .ok()
+            .map(|r| r.parse().unwrap()),
+    };
+    fuzz::run(&mut make, &campaign, &mut |_, _| true).unwrap()
+}
+
+mod sampled {
+    use device::Engine;
+
+    /// Of all that can be refused and done something is drawn, and all of it ends as the model says.
+    #[test]
+    fn commands_end_as_the_model_says_and_loads_find_what_is_before_them() {
+        let fast = Engine::named(Engine::Fast) == Ok(Engine::Fast);
+        let amount = super::from_env("FUZZ_COMMANDS", if fast { 3000 } else { 300 });
+        let report = super::run(amount, None);
+        if let Some(failure) = &report.failure {
+            panic!(
+                "{}\nreplay {}\n{}",
+                failure.what,
+                failure.replay,
+                failure.history.join("\n")
+            );
+        }
+        if amount < 3000 {
+            return;
+        }
+        let drawn = |what: &str| report.outcomes.keys().any(|key| key.contains(what));
+        for what in [
+            "Unmapped",
+            "WrongProcess",
+            "OutOfPool",
+            "LogFull",
+            "Busy",
+            "unknown Invalid",
+        ] {
+            assert!(drawn(what), "{what}");
+        }
+        for what in [
+            "Undo",
+            "Redo",
+            "Checkpoint",
+            "Copy",
+            "Switch",
+            "Apply",
+            "Abort",
+            "Recover",
+            "Commit",
+        ] {
+            assert!(drawn(&format!("{what} ok")), "{what}");
+        }
+        assert!(report.power_cuts > 5 && report.function_resets > 5);
+    }
+}
+
+/// What is left out is missed.
+#[test]
+fn a_hook_that_lets_all_pass_is_found() {
+    if Engine::named(Engine::Fast) != Ok(Engine::Fast) {
+        return;
+    }
+    for omission in [Omission::Hook, Omission::Commands, Omission::Domain] {
+        let report = run(3000, Some(omission));
+        assert_eq!(report.mismatches, 1, "{omission:?}");
+        let failure = report.failure.unwrap();
+        assert!(failure.steps < 20, "{omission:?}: {failure:?}");
+    }
+}

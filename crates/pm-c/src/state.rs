@@ -1,0 +1,258 @@
+//! What handles stand for, and how a call ends.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::{c_char, c_int, CStr, CString};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pm::session::{Session, SessionPool, SessionThread};
+
+/// How a call ends: as `enum nspm_code`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Code {
+    Ok = 0,
+    Invalid = 1,
+    NoPool = 2,
+    Corrupt = 3,
+    Full = 4,
+    Refused = 5,
+    Aborted = 6,
+    Power = 7,
+    Host = 8,
+    Handle = 9,
+    Internal = 10,
+}
+
+/// Why a call has failed.
+pub struct Failure {
+    code: Code,
+    text: String,
+}
+
+pub type Result<T> = std::result::Result<T, Failure>;
+
+impl From<pm::Error> for Failure {
+    fn from(error: pm::Error) -> Failure {
+        let code = match &error {
+            pm::Error::Host(host::Error::PowerCut(_)) => Code::Power,
+            pm::Error::Host(_) => Code::Host,
+            pm::Error::NoPool(_) => Code::NoPool,
+            pm::Error::Corrupt(_) => Code::Corrupt,
+            pm::Error::Full(_) => Code::Full,
+            pm::Error::Invalid(_) => Code::Invalid,
+            pm::Error::Refused(..) => Code::Refused,
+            pm::Error::Aborted => Code::Aborted,
+        };
+        let text = error.to_string();
+        Failure { code, text }
+    }
+}
+
+pub fn invalid(text: impl std::fmt::Display) -> Failure {
+    let text = text.to_string();
+    let code = Code::Invalid;
+    Failure { code, text }
+}
+
+fn missing(what: &str, id: u64) -> Failure {
+    let text = format!("{what} {id}: there is none, or it was closed");
+    let code = Code::Handle;
+    Failure { code, text }
+}
+
+/// A range of the window that the engine knows as a pool: what the paper's functions need of it.
+#[derive(Clone, Copy)]
+pub struct Mapped {
+    pub place: u64,
+    pub logs: u64,
+    pub log_bytes: u64,
+}
+
+pub struct System {
+    pub session: Arc<Session>,
+    pub mapped: HashMap<u8, Mapped>,
+}
+
+/// All that handles stand for. Each one beside its system's.
+#[derive(Default)]
+pub struct State {
+    last: u64,
+    systems: HashMap<u64, System>,
+    pools: HashMap<u64, (u64, SessionPool)>,
+    threads: HashMap<u64, (u64, SessionThread)>,
+}
+
+impl State {
+    fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    pub fn add_system(&mut self, session: Session) -> u64 {
+        let (id, mapped) = (self.next(), HashMap::new());
+        let session = Arc::new(session);
+        self.systems.insert(id, System { session, mapped });
+        id
+    }
+
+    pub fn system(&mut self, id: u64) -> Result<&mut System> {
+        self.systems
+            .get_mut(&id)
+            .ok_or_else(|| missing("system", id))
+    }
+
+    pub fn close_system(&mut self, id: u64) -> Result<()> {
+        self.system(id)?;
+        self.threads.retain(|_, (system, _)| *system != id);
+        self.pools.retain(|_, (system, _)| *system != id);
+        self.systems.remove(&id);
+        Ok(())
+    }
+
+    pub fn add_pool(&mut self, system: u64, pool: SessionPool) -> u64 {
+        let id = self.next();
+        self.pools.insert(id, (system, pool));
+        id
+    }
+
+    pub fn pool(&mut self, id: u64) -> Result<&(u64, SessionPool)> {
+        self.pools.get(&id).ok_or_else(|| missing("pool", id))
+    }
+
+    pub fn close_pool(&mut self, id: u64) -> Result<()> {
+        self.pool(id)?.1.clone().close()?;
+        self.pools.remove(&id);
+        Ok(())
+    }
+
+    pub fn add_thread(&mut self, system: u64, thread: SessionThread) -> u64 {
+        let id = self.next();
+        self.threads.insert(id, (system, thread));
+        id
+    }
+
+    pub fn thread(&mut self, id: u64) -> Result<&mut SessionThread> {
+        let thread = self.threads.get_mut(&id);
+        Ok(&mut thread.ok_or_else(|| missing("thread", id))?.1)
+    }
+
+    pub fn close_thread(&mut self, id: u64) -> Result<()> {
+        self.thread(id)?;
+        self.threads.remove(&id);
+        Ok(())
+    }
+}
+
+static STATE: Mutex<Option<State>> = Mutex::new(None);
+
+thread_local! {
+    static MESSAGE: RefCell<CString> = RefCell::default();
+}
+
+/// The last message of the calling thread.
+pub fn message() -> *const c_char {
+    MESSAGE.with_borrow(|message| message.as_ptr())
+}
+
+/// Does what a call is to do, alone; says how it has ended.
+pub fn call(body: impl FnOnce(&mut State) -> Result<()>) -> c_int {
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+        body(state.get_or_insert_with(State::default))
+    }));
+    let failure = match outcome {
+        Ok(Ok(())) => return Code::Ok as c_int,
+        Ok(Err(failure)) => failure,
+        Err(_) => Failure {
+            code: Code::Internal,
+            text: "a fault of the library: nothing of this system is to be used any more".into(),
+        },
+    };
+    let text = CString::new(failure.text.replace('\0', "\\0")).unwrap_or_default();
+    MESSAGE.with_borrow_mut(|message| *message = text);
+    failure.code as c_int
+}
+
+/// A text of the caller.
+///
+/// # Safety
+///
+/// NULL, or the start of a text that ends with a 0.
+pub unsafe fn text<'a>(at: *const c_char, what: &str) -> Result<&'a str> {
+    if at.is_null() {
+        return Err(invalid(format!("{what} = NULL: allowed is a text")));
+    }
+    // SAFETY: it is not NULL, so it is a text.
+    let text = unsafe { CStr::from_ptr(at) };
+    text.to_str()
+        .map_err(|_| invalid(format!("{what}: allowed is UTF-8")))
+}
+
+/// Bytes of the caller, to be read.
+///
+/// # Safety
+///
+/// NULL, or the start of so many bytes.
+pub unsafe fn bytes<'a>(at: *const u8, len: usize, what: &str) -> Result<&'a [u8]> {
+    match checked(at.is_null(), len, what)? {
+        0 => Ok(&[]),
+        // SAFETY: it is not NULL, so so many bytes are there, and these are no more than an object may have.
+        len => Ok(unsafe { std::slice::from_raw_parts(at, len) }),
+    }
+}
+
+/// Bytes of the caller, to be written.
+///
+/// # Safety
+///
+/// NULL, or the start of so many bytes that nobody else uses.
+pub unsafe fn bytes_mut<'a>(at: *mut u8, len: usize, what: &str) -> Result<&'a mut [u8]> {
+    match checked(at.is_null(), len, what)? {
+        0 => Ok(&mut []),
+        // SAFETY: as above.
+        len => Ok(unsafe { std::slice::from_raw_parts_mut(at, len) }),
+    }
+}
+
+fn checked(is_null: bool, len: usize, what: &str) -> Result<usize> {
+    if len > isize::MAX as usize {
+        return Err(invalid(format!(
+            "{len} bytes of {what}: no object is as large"
+        )));
+    }
+    if is_null && len > 0 {
+        return Err(invalid(format!("{what} = NULL: allowed are {len} bytes")));
+    }
+    Ok(len)
+}
+
+/// Gives the caller a value.
+///
+/// # Safety
+///
+/// NULL, or where a value has room.
+pub unsafe fn give<T>(at: *mut T, what: &str, make: impl FnOnce() -> Result<T>) -> Result<()> {
+    if at.is_null() {
+        return Err(invalid(format!(
+            "{what} = NULL: allowed is where it has room"
+        )));
+    }
+    let value = make()?;
+    // SAFETY: it is not NULL, so there is room.
+    unsafe { at.write(value) };
+    Ok(())
+}
+
+/// Gives the caller a value if it wants to know.
+///
+/// # Safety
+///
+/// NULL, or where a value has room.
+pub unsafe fn tell<T>(at: *mut T, value: T) {
+    if !at.is_null() {
+        // SAFETY: it is not NULL, so there is room.
+        unsafe { at.write(value) };
+    }
+}

@@ -1,0 +1,99 @@
+//! C programs against the header and the library, built with the machine's C compiler.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn folder() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Where Cargo has put the library, beside this test.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent().unwrap().to_path_buf()
+}
+
+fn said(output: &Output) -> String {
+    let text = [&output.stdout[..], &output.stderr[..]].concat();
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Builds an example and runs it; what it has said.
+fn run(name: &str, arguments: &[&str]) -> String {
+    let program = library().join(format!("nearside_pm_{name}"));
+    let built = Command::new("cc")
+        .args([
+            "-std=c11",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-pedantic",
+            "-O1",
+        ])
+        .arg("-I")
+        .arg(folder().join("include"))
+        .arg(folder().join(format!("examples/{name}.c")))
+        .arg("-o")
+        .arg(&program)
+        .arg("-L")
+        .arg(library())
+        .arg("-lnearside_pm")
+        .arg(format!("-Wl,-rpath,{}", library().display()))
+        .output()
+        .expect("a C compiler, `cc`");
+    assert!(built.status.success(), "{}", said(&built));
+    let ran = Command::new(&program).args(arguments).output().unwrap();
+    assert!(ran.status.success(), "{}", said(&ran));
+    said(&ran)
+}
+
+#[test]
+fn a_c_program_loses_power_and_has_what_it_committed() {
+    for arguments in [&[][..], &["offload"]] {
+        let name = "phones";
+        let text = run(name, arguments);
+        println!("{text}");
+        assert!(
+            text.contains("recovered: 10 entries of 10 committed"),
+            "{text}"
+        );
+        assert!(text.contains("20 losses of power: all whole"), "{text}");
+        let offloaded = !text.contains(" 0 commands");
+        assert_eq!(offloaded, !arguments.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn the_papers_names_give_the_engine_its_commands() {
+    let text = run("engine", &[]);
+    assert_eq!(text.matches(": yes").count(), 8, "{text}");
+}
+
+/// Each function of the header is one of the library, and the other way round.
+#[test]
+fn the_header_declares_what_the_library_has() {
+    let header = std::fs::read_to_string(folder().join("include/nearside_pm.h")).unwrap();
+    let mut sources = String::new();
+    for file in ["lib.rs", "nearpm.rs"] {
+        sources += &std::fs::read_to_string(folder().join("src").join(file)).unwrap();
+    }
+    let name = |text: &str| text.split('(').next().unwrap_or_default().to_string();
+    let mut declared: Vec<String> = header
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("int ")
+                .or(line.strip_prefix("const char *"))
+        })
+        .filter(|line| line.contains('('))
+        .map(name)
+        .collect();
+    let mut defined: Vec<String> = sources
+        .lines()
+        .filter(|line| line.contains("extern \"C\" fn "))
+        .filter_map(|line| Some(name(line.split(" fn ").nth(1)?)))
+        .collect();
+    declared.sort();
+    defined.sort();
+    assert_eq!(declared, defined);
+    assert!(defined.len() > 30, "{defined:?}");
+}

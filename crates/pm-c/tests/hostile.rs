@@ -1,0 +1,191 @@
+//! Hostile arguments: an error with a message of one line, never a crash.
+
+use std::ffi::{c_int, CStr};
+use std::ptr::{null, null_mut};
+
+use nearside_pm::*;
+
+const NUMBERS: [u64; 12] = [
+    0,
+    1,
+    63,
+    64,
+    4096,
+    65_537,
+    1 << 20,
+    1 << 32,
+    1 << 40,
+    1 << 63,
+    u64::MAX - 4095,
+    u64::MAX,
+];
+
+/// An error, or none; with what it has said.
+fn answer(code: c_int) -> c_int {
+    // SAFETY: it is a text until the next call.
+    let text = unsafe { CStr::from_ptr(nspm_message()) };
+    let text = text.to_str().unwrap();
+    assert!((0..10).contains(&code), "{code}: {text}");
+    assert_eq!(text.lines().count(), usize::from(!text.is_empty()));
+    assert!(code == 0 || !text.is_empty());
+    code
+}
+
+fn options(offload: u32) -> NspmOptions {
+    NspmOptions {
+        offload,
+        fence: 0,
+        number: 0,
+        engine_recovers: 0,
+    }
+}
+
+fn layout() -> NspmLayout {
+    NspmLayout {
+        name: c"hostile".as_ptr(),
+        mechanism: 0,
+        threads: 0,
+        log_bytes: 0,
+        spare_pages: 0,
+    }
+}
+
+#[test]
+fn whatever_is_passed_is_answered() {
+    // SAFETY: pointers are NULL, or to what is as large as is said.
+    unsafe {
+        let mut system = NspmSystem { id: 0 };
+        let name = c"nearpm".as_ptr();
+        assert_ne!(
+            answer(nspm_system_open(null(), null(), null(), &mut system)),
+            0
+        );
+        assert_ne!(
+            answer(nspm_system_open(name, null(), null(), null_mut())),
+            0
+        );
+        for bad in [c"", c"/no/such.toml", c"\xFF"] {
+            assert_ne!(
+                answer(nspm_system_open(bad.as_ptr(), null(), null(), &mut system)),
+                0
+            );
+            assert_ne!(
+                answer(nspm_system_open(name, bad.as_ptr(), null(), &mut system)),
+                0
+            );
+            assert_ne!(answer(NearPM_init_device(bad.as_ptr(), &mut system)), 0);
+        }
+        assert_ne!(
+            answer(nspm_system_open(
+                name,
+                null(),
+                c"x = ".as_ptr(),
+                &mut system
+            )),
+            0
+        );
+        // A design without the engine.
+        assert_ne!(
+            answer(NearPM_init_device(c"default".as_ptr(), &mut system)),
+            0
+        );
+        assert_eq!(
+            answer(nspm_system_open(name, null(), null(), &mut system)),
+            0
+        );
+
+        let mut pool = NspmPool { id: 0 };
+        for n in NUMBERS {
+            assert_ne!(
+                answer(nspm_pool_create(system, n, n, null(), null(), &mut pool)),
+                0
+            );
+            let none = nspm_pool_open(system, n, c"x".as_ptr(), null(), &mut pool);
+            assert_ne!(answer(none), 0);
+            let small = n as u32;
+            for change in 0..9 {
+                let (mut made_of, mut used) = (layout(), options(0));
+                let (mut place, mut bytes) = (0, 16 << 20);
+                match change {
+                    0 => place = n,
+                    1 => bytes = n.min(64 << 20),
+                    2 => made_of.mechanism = small,
+                    3 => made_of.threads = small,
+                    4 => made_of.log_bytes = n,
+                    5 => (made_of.spare_pages, made_of.mechanism) = (n, 3),
+                    6 => used.fence = small,
+                    7 => (used.offload, used.number) = (1, small),
+                    _ => used.offload = small,
+                }
+                if answer(nspm_pool_create(
+                    system, place, bytes, &made_of, &used, &mut pool,
+                )) == 0
+                {
+                    assert_eq!(answer(nspm_pool_close(pool)), 0);
+                }
+            }
+            answer(nspm_load(system, n, null_mut(), n as usize));
+            answer(nspm_store(system, n, null(), n as usize));
+            answer(nspm_power_cut(system, n.max(2) as c_int | 2, null_mut()));
+            for (other, thread) in [(small, 0), (1, small), (1, 1)] {
+                let (s, p, t) = (system, other, thread);
+                answer(NearPM_pool_map(s, p, n, n, n, n, small, n));
+                answer(NearPM_undolog_create(s, p, t, n, n, null_mut()));
+                answer(NearPM_ckpoint_create(s, p, t, n, n, null_mut()));
+                answer(NearPM_redolog_create(s, p, t, n, n, n, null_mut()));
+                answer(NearPM_applylog(s, p, t, n, n, n));
+                answer(NearPM_shadowcpy(s, p, t, n, n, n));
+                answer(NearPM_recover(s, p, t, null_mut()));
+                answer(NearPM_pool_unmap(s, p));
+            }
+        }
+
+        let (made_of, mut thread) = (layout(), NspmThread { id: 0 });
+        let create = nspm_pool_create(system, 0, 16 << 20, &made_of, null(), &mut pool);
+        assert_eq!(answer(create), 0);
+        // What is open is opened once.
+        let again = nspm_pool_open(system, 0, layout().name, null(), &mut NspmPool { id: 0 });
+        assert_ne!(answer(again), 0);
+        assert_ne!(answer(nspm_thread_open(pool, u32::MAX, &mut thread)), 0);
+        assert_eq!(answer(nspm_thread_open(pool, 0, &mut thread)), 0);
+        assert_ne!(answer(nspm_pool_close(pool)), 0);
+        assert_ne!(answer(nspm_commit(thread)), 0);
+        assert_ne!(answer(nspm_abort(thread)), 0);
+        assert_ne!(answer(nspm_alloc(thread, 64, null_mut())), 0);
+        assert_eq!(answer(nspm_begin(thread)), 0);
+        assert_ne!(answer(nspm_begin(thread)), 0);
+        let mut object = 0;
+        assert_eq!(answer(nspm_alloc(thread, 64, &mut object)), 0);
+        assert_ne!(answer(nspm_write(thread, object, null(), 64)), 0);
+        for n in NUMBERS {
+            let mut other = 0;
+            answer(nspm_alloc(thread, n, &mut other));
+            answer(nspm_add_range(thread, n, n));
+            answer(nspm_add_range(thread, object, n));
+            answer(nspm_write(thread, n, null(), n as usize));
+            answer(nspm_read(thread, object, null_mut(), n as usize));
+            answer(nspm_free(thread, n));
+            answer(nspm_set_root(thread, n));
+        }
+        answer(nspm_abort(thread));
+        assert_eq!(answer(nspm_pool_check(pool, null_mut())), 0);
+
+        // What is void says so.
+        assert_eq!(answer(nspm_begin(thread)), 0);
+        assert_eq!(answer(nspm_power_cut(system, 1, null_mut())), 0);
+        assert_ne!(answer(nspm_power_cut(system, 1, null_mut())), 0);
+        assert_eq!(answer(nspm_alloc(thread, 64, &mut object)), 7);
+        assert_eq!(answer(nspm_power_on(system)), 0);
+        assert_ne!(answer(nspm_power_on(system)), 0);
+        assert_ne!(answer(nspm_commit(thread)), 0);
+        assert_eq!(answer(nspm_system_close(system)), 0);
+        for code in [
+            nspm_system_close(system),
+            nspm_pool_close(pool),
+            nspm_thread_close(thread),
+            nspm_power_on(NspmSystem { id: u64::MAX }),
+        ] {
+            assert_eq!(answer(code), 9);
+        }
+    }
+}

@@ -1,0 +1,515 @@
+//! The library in plain calls, for languages that have neither its closures nor its lifetimes: a host with one device in this process, pools
+//! that know whether they are still there, transactions that begin and end by a call each.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use design::Design;
+use device::{Factory, RtlOptions};
+use host::{Cpu, Cut, Fence, Kind, Machine, Mapping, Shared};
+use sim::{Bar, System, Time};
+use spec::nearpm::{Command, Results};
+
+use crate::thread::Work;
+use crate::{
+    Check, Counts, Engine, Error, Layout, Options, Pool, Ptr, Result, Thread, Transaction,
+};
+
+/// The most CPUs of a session's host.
+pub const CPUS: usize = 64;
+/// What is loaded and stored at a time outside of pools.
+const MOST_BYTES: usize = 64 << 20;
+
+struct Power {
+    on: bool,
+    /// A loss of power that was ordered.
+    ordered: Option<Time>,
+    /// How often power came.
+    life: u64,
+}
+
+/// A pool that is in use: nobody opens what overlaps it, or gives its number to another one.
+struct InUse {
+    life: u64,
+    number: Option<u8>,
+    place: u64,
+    bytes: u64,
+    by: Weak<()>,
+}
+
+/// A host with one device. Times are simulated.
+pub struct Session {
+    shared: Shared,
+    engine: Option<Arc<Engine>>,
+    window: u64,
+    power: Mutex<Power>,
+    pools: Mutex<Vec<InUse>>,
+}
+
+/// How a pool is used, without what the session knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// The device's engine does the mechanism's work.
+    pub offload: bool,
+    /// What a fence waits for.
+    pub fence: Fence,
+    /// Number of the pool on the engine, 0 to 15: the same one each time the pool is opened.
+    pub number: u8,
+    /// The engine recovers its logs, where it has them; else the CPU does.
+    pub engine_recovers: bool,
+}
+
+impl Default for Use {
+    fn default() -> Use {
+        Use {
+            offload: false,
+            fence: Fence::ReadBack,
+            number: 0,
+            engine_recovers: false,
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn invalid(error: impl std::fmt::Display) -> Error {
+    Error::Invalid(error.to_string())
+}
+
+impl Session {
+    /// Starts a host with a device of this design. An engine that compiles does so first.
+    pub fn start(design: &Design, by: device::Engine) -> Result<Session> {
+        let root = rtl::bitstream::repo_root().map_err(invalid)?;
+        let engines = design.engines(&root).map_err(invalid)?;
+        let near = engines.iter().find(|e| e.manifest.name == "nearpm");
+        let page = near.and_then(|engine| engine.page);
+        let factory = Factory::new(design, by, &RtlOptions::default(), &mut |_| true);
+        let factory = factory.map_err(invalid)?;
+        let media = factory.media().map_err(invalid)?;
+        let device = factory.device(media).map_err(invalid)?;
+        let (host, link) = design.attached().map_err(invalid)?;
+        let mut system = System::new(&host).map_err(invalid)?;
+        let window = design.window_bytes();
+        let windows = [
+            (Bar::Nvme, 64 << 10),
+            (Bar::Pm, window),
+            (Bar::Control, 1 << 20),
+        ];
+        system
+            .add_device(device, &link, &windows)
+            .map_err(invalid)?;
+        let profile = design.cpu.host().map_err(invalid)?;
+        Ok(Session {
+            shared: Shared::new(Machine::new(system, &profile)),
+            engine: page.map(|page| Arc::new(Engine::new(0, page))),
+            window,
+            power: Mutex::new(Power {
+                on: true,
+                ordered: None,
+                life: 0,
+            }),
+            pools: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// The host.
+    pub fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// The device's crash-consistency engine.
+    pub fn engine(&self) -> Result<&Arc<Engine>> {
+        self.engine.as_ref().ok_or_else(|| {
+            invalid("the design has no engine `nearpm`: take one that has, as `nearpm`")
+        })
+    }
+
+    /// Bytes of the device's PM window.
+    pub fn window_bytes(&self) -> u64 {
+        self.window
+    }
+
+    /// The present time.
+    pub fn now(&self) -> Time {
+        self.shared.with(|machine| machine.system().now())
+    }
+
+    /// A CPU of the host.
+    pub fn cpu(&self, number: usize) -> Result<Cpu> {
+        match number < CPUS {
+            true => Ok(self.shared.cpu(number)),
+            false => Err(Error::Invalid(format!(
+                "CPU {number}: allowed are 0 to {}",
+                CPUS - 1
+            ))),
+        }
+    }
+
+    /// The power fails now, or has at the time that was ordered. Returns how many lines of stores the host has lost.
+    pub fn cut_power(&self, cut: Cut) -> Result<usize> {
+        let mut power = lock(&self.power);
+        if !power.on {
+            return Err(Error::Invalid("the power is off already".into()));
+        }
+        let now = self.now();
+        let failed = power.ordered.take().is_some_and(|at| at <= now);
+        let crash = self.shared.with(|machine| {
+            if !failed {
+                machine.cut_at(None);
+            }
+            machine.crash(cut)
+        })?;
+        power.on = false;
+        Ok(crash.dirty.len() + crash.gathered.len())
+    }
+
+    /// Lets the power fail so much later, in the middle of whatever is under way then.
+    pub fn cut_power_after(&self, time: Time) -> Result<()> {
+        let mut power = lock(&self.power);
+        if !power.on {
+            return Err(Error::Invalid("the power is off already".into()));
+        }
+        let at = Time(self.now().0.saturating_add(time.0));
+        power.ordered = Some(at);
+        self.shared.with(|machine| machine.cut_at(Some(at)));
+        Ok(())
+    }
+
+    /// Gives power back. Pools have to be opened again.
+    pub fn power_on(&self) -> Result<()> {
+        let ordered = lock(&self.power).ordered;
+        if ordered.is_some_and(|at| at <= self.now()) {
+            self.cut_power(Cut::All)?;
+        }
+        let mut power = lock(&self.power);
+        if power.on {
+            return Err(Error::Invalid("the power is on".into()));
+        }
+        self.shared.with(|machine| machine.restart());
+        if let Some(engine) = &self.engine {
+            engine.restart();
+        }
+        power.on = true;
+        power.life += 1;
+        Ok(())
+    }
+
+    /// False from a loss of power on, until power is given back.
+    pub fn has_power(&self) -> bool {
+        let power = lock(&self.power);
+        power.on && power.ordered.is_none_or(|at| self.now() < at)
+    }
+
+    fn life(&self) -> u64 {
+        lock(&self.power).life
+    }
+
+    /// An error for a range that can't be loaded or stored at a time.
+    pub fn range(&self, offset: u64, bytes: u64) -> Result<()> {
+        let end = offset.checked_add(bytes);
+        match end.is_some_and(|end| end <= self.window) && bytes <= MOST_BYTES as u64 {
+            true => Ok(()),
+            false => Err(Error::Invalid(format!(
+                "{bytes} bytes at {offset:#x}: allowed are {MOST_BYTES} at a time within the window of {} bytes",
+                self.window
+            ))),
+        }
+    }
+
+    /// Loads bytes of the window, past the CPU's cache.
+    pub fn load(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.range(offset, out.len() as u64)?;
+        let map = Mapping::pm(0, Kind::Uncached);
+        Ok(self.shared.cpu(0).read(&map, offset, out)?)
+    }
+
+    /// Stores bytes of the window, and waits until they are persistent.
+    pub fn store(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.range(offset, data.len() as u64)?;
+        let (cpu, map) = (self.shared.cpu(0), Mapping::pm(0, Kind::Uncached));
+        cpu.write(&map, offset, data)?;
+        Ok(cpu.fence(Fence::ReadBack)?)
+    }
+
+    /// Gives the engine a command, and waits for its end; returns the value that it tells.
+    pub fn command(&self, command: &Command) -> Result<u64> {
+        let (results, value): (Results, u64) =
+            self.engine()?.launch(&self.shared.cpu(0), command)?;
+        match results.is_ok() {
+            true => Ok(value),
+            false => Err(Error::Refused(command.operation, results)),
+        }
+    }
+
+    /// Makes a pool of so many bytes at a place of the window, and opens it. What stood there is lost.
+    pub fn create(
+        self: &Arc<Session>,
+        place: u64,
+        bytes: u64,
+        layout: &Layout,
+        usage: Use,
+    ) -> Result<SessionPool> {
+        self.enter(place, bytes, usage, |cpu, options| {
+            Pool::create(cpu, 0, place, bytes, layout, options)
+        })
+    }
+
+    /// Opens the pool at a place of the window. What was under way when the power failed is brought to its end or its start.
+    pub fn open(self: &Arc<Session>, place: u64, name: &str, usage: Use) -> Result<SessionPool> {
+        self.enter(place, 1, usage, |cpu, options| {
+            Pool::open(cpu, 0, place, name, options)
+        })
+    }
+
+    fn enter(
+        self: &Arc<Session>,
+        place: u64,
+        bytes: u64,
+        usage: Use,
+        act: impl FnOnce(&Cpu, &Options) -> Result<Pool>,
+    ) -> Result<SessionPool> {
+        let options = Options {
+            fence: usage.fence,
+            engine: match usage.offload {
+                true => Some(self.engine()?.clone()),
+                false => None,
+            },
+            pool: usage.number,
+            engine_recovers: usage.engine_recovers,
+            ..Options::default()
+        };
+        let number = usage.offload.then_some(usage.number);
+        let life = self.life();
+        let mut pools = lock(&self.pools);
+        pools.retain(|pool| pool.life == life && pool.by.strong_count() > 0);
+        let end = place.saturating_add(bytes);
+        let overlaps = |p: &&InUse| place < p.place + p.bytes && p.place < end;
+        if let Some(other) = pools.iter().find(overlaps) {
+            return Err(Error::Invalid(format!(
+                "a pool at {place:#x}: the one at {:#x} is open, of {} bytes; close it first",
+                other.place, other.bytes
+            )));
+        }
+        if number.is_some() && pools.iter().any(|p| p.number == number) {
+            return Err(Error::Invalid(format!(
+                "pool number {}: an open pool has it on the engine; allowed is any other of 0 to 15",
+                usage.number
+            )));
+        }
+        let pool = act(&self.shared.cpu(0), &options)?;
+        let mark = Arc::new(());
+        pools.push(InUse {
+            life,
+            number,
+            place,
+            bytes: pool.bytes(),
+            by: Arc::downgrade(&mark),
+        });
+        Ok(SessionPool {
+            session: self.clone(),
+            life,
+            pool,
+            mark,
+        })
+    }
+}
+
+/// A pool of a session.
+#[derive(Clone)]
+pub struct SessionPool {
+    session: Arc<Session>,
+    /// The life of the host in which it was opened.
+    life: u64,
+    pool: Pool,
+    mark: Arc<()>,
+}
+
+impl SessionPool {
+    /// Its session.
+    pub fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    /// False if the power has failed since it was opened: then there is nothing to close.
+    pub fn is_alive(&self) -> bool {
+        self.session.has_power() && self.alive().is_ok()
+    }
+
+    /// An error if the power has failed since it was opened.
+    fn alive(&self) -> Result<()> {
+        match self.session.life() == self.life {
+            true => Ok(()),
+            false => Err(Error::Invalid(
+                "the power has failed since the pool was opened: open it again".into(),
+            )),
+        }
+    }
+
+    /// Bytes of it.
+    pub fn bytes(&self) -> u64 {
+        self.pool.bytes()
+    }
+
+    /// What it is made of.
+    pub fn layout(&self) -> Layout {
+        self.pool.layout()
+    }
+
+    /// Compares its metadata with each other and with what is known. No transaction may be under way.
+    pub fn check(&self) -> Result<Check> {
+        self.alive()?;
+        self.pool.check(&self.session.shared.cpu(0))
+    }
+
+    /// A thread that works on it, on a CPU.
+    pub fn thread(&self, cpu: usize) -> Result<SessionThread> {
+        self.alive()?;
+        let cpu = self.session.cpu(cpu)?;
+        Ok(SessionThread {
+            thread: self.pool.thread(&cpu)?,
+            pool: self.clone(),
+            work: None,
+        })
+    }
+
+    /// Ends its use. No thread may have it, unless the power has failed.
+    pub fn close(self) -> Result<()> {
+        if !self.is_alive() {
+            return Ok(());
+        }
+        self.pool.clone().close(&self.session.shared.cpu(0))?;
+        drop(self.mark);
+        Ok(())
+    }
+}
+
+/// A thread of a pool, whose transactions begin and end by a call each.
+pub struct SessionThread {
+    thread: Thread,
+    pool: SessionPool,
+    /// Of the transaction that is under way.
+    work: Option<Work>,
+}
+
+impl Drop for SessionThread {
+    fn drop(&mut self) {
+        if self.work.is_some() {
+            // Without power there is nothing to abort.
+            let _ = self.abort();
+        }
+    }
+}
+
+impl SessionThread {
+    /// Its pool.
+    pub fn pool(&self) -> &SessionPool {
+        &self.pool
+    }
+
+    /// True while a transaction is under way.
+    pub fn is_active(&self) -> bool {
+        self.work.is_some()
+    }
+
+    /// What it has done since it began.
+    pub fn counts(&self) -> Counts {
+        self.thread.counts()
+    }
+
+    /// An error for a range that programs have no business with.
+    pub fn within(&self, offset: u64, bytes: usize) -> Result<()> {
+        self.thread.within(offset, bytes)
+    }
+
+    /// Begins a transaction.
+    pub fn begin(&mut self) -> Result<()> {
+        self.pool.alive()?;
+        if self.work.is_some() {
+            return Err(Error::Invalid(
+                "a transaction of this thread is under way: commit or abort it first".into(),
+            ));
+        }
+        self.work = Some(self.thread.begin(false)?);
+        Ok(())
+    }
+
+    fn transaction(&mut self) -> Result<Transaction<'_>> {
+        self.pool.alive()?;
+        match &mut self.work {
+            Some(work) => Ok(self.thread.transaction(work)),
+            None => Err(none()),
+        }
+    }
+
+    /// All of the transaction stays. An error that is not a loss of power has aborted it.
+    pub fn commit(&mut self) -> Result<()> {
+        self.pool.alive()?;
+        let work = self.work.take().ok_or_else(none)?;
+        self.thread.end(work, Ok(()))
+    }
+
+    /// Nothing of the transaction stays.
+    pub fn abort(&mut self) -> Result<()> {
+        let work = self.work.take().ok_or_else(none)?;
+        self.pool.alive()?;
+        match self.thread.end(work, Err::<(), _>(Error::Aborted)) {
+            Err(Error::Aborted) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Says that a range is going to be changed, so that it is kept as a whole.
+    pub fn add_range(&mut self, offset: u64, bytes: u64) -> Result<()> {
+        self.transaction()?.add_range(offset, bytes)
+    }
+
+    /// Stores bytes.
+    pub fn write(&mut self, offset: u64, data: &[u8]) -> Result<()> {
+        self.transaction()?.write(offset, data)
+    }
+
+    /// Reads bytes, as the transaction has stored them if one is under way.
+    pub fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.pool.alive()?;
+        match &mut self.work {
+            Some(work) => self.thread.transaction(work).read(offset, out),
+            None => self.thread.read(offset, out),
+        }
+    }
+
+    /// Room for an object; its offset.
+    pub fn alloc(&mut self, bytes: u64) -> Result<u64> {
+        Ok(self.transaction()?.alloc_bytes(bytes)?.offset())
+    }
+
+    /// Gives an object back when the transaction commits.
+    pub fn free(&mut self, offset: u64) -> Result<()> {
+        self.transaction()?.free(Ptr::<u8>::at(offset))
+    }
+
+    /// What the pool's root points to: 0 is nothing.
+    pub fn root(&mut self) -> Result<u64> {
+        self.pool.alive()?;
+        let root: Ptr<u8> = match &mut self.work {
+            Some(work) => self.thread.transaction(work).root()?,
+            None => self.thread.root()?,
+        };
+        Ok(root.offset())
+    }
+
+    /// Lets the pool's root point to something.
+    pub fn set_root(&mut self, offset: u64) -> Result<()> {
+        self.transaction()?.set_root(Ptr::<u8>::at(offset))
+    }
+
+    /// Waits until an engine has done all that was left to it; an error if it has refused any of it.
+    pub fn finish(&mut self) -> Result<()> {
+        self.pool.alive()?;
+        self.thread.finish()
+    }
+}
+
+fn none() -> Error {
+    Error::Invalid("no transaction of this thread is under way: begin one".into())
+}

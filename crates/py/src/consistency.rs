@@ -1,0 +1,91 @@
+//! What crash consistency costs: copies and transactions of persistent memory.
+
+use consistency::{Copies, Platform, Progress, Transactions};
+use device::RtlOptions;
+use pyo3::prelude::*;
+use serde_json::Value;
+
+use crate::build::{engine_of, factory, purpose, root, Design};
+use crate::error::raise;
+use crate::progress::Teller;
+
+/// Measures on the platform of a design.
+fn measured<R: Send>(
+    py: Python<'_>,
+    design: &design::Design,
+    engine: Option<&str>,
+    build: Option<Py<PyAny>>,
+    progress: Option<Py<PyAny>>,
+    measure: impl FnOnce(&Platform<'_>, Progress<'_>) -> consistency::Result<R> + Send,
+) -> PyResult<R> {
+    let (engine, root) = (engine_of(engine)?, root()?);
+    let options = RtlOptions {
+        purpose: purpose(),
+        ..RtlOptions::default()
+    };
+    let factory = factory(py, design, engine, &options, build)?;
+    let mut teller = Teller::new(progress);
+    let ran = py.detach(|| {
+        let platform = Platform::new(design, factory, &root)?;
+        measure(&platform, &mut |done, total| teller.tell(done, total))
+    });
+    teller.settle(ran)
+}
+
+fn text(value: serde_json::Result<Value>) -> PyResult<String> {
+    Ok(value.map_err(raise)?.to_string())
+}
+
+/// Copies of persistent data, one after the other: "streamed" or "cached" by the CPU, by the engine until they are "accepted" or have
+/// "ended". As JSON.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)] // keyword arguments in Python
+#[pyo3(signature = (design, way, bytes, count, engine=None, build=None, progress=None))]
+pub fn pm_copies(
+    py: Python<'_>,
+    design: &Design,
+    way: &str,
+    bytes: u64,
+    count: u64,
+    engine: Option<&str>,
+    build: Option<Py<PyAny>>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let way = way.parse().map_err(raise)?;
+    let copies = Copies { way, bytes, count };
+    copies.check().map_err(raise)?;
+    let measure = |p: &Platform<'_>, tell: Progress<'_>| copies.measure(p, tell);
+    let took = measured(py, &design.inner, engine, build, progress, measure)?;
+    text(serde_json::to_value(took))
+}
+
+/// Insertions into a B-tree of persistent memory, one transaction each. As JSON.
+#[pyfunction]
+#[pyo3(signature = (design, mechanism, offloaded, fence, inserts, work_ns, threads, seed, engine=None, build=None, progress=None))]
+#[allow(clippy::too_many_arguments)] // keyword arguments in Python
+pub fn pm_transactions(
+    py: Python<'_>,
+    design: &Design,
+    mechanism: &str,
+    offloaded: bool,
+    fence: &str,
+    inserts: u64,
+    work_ns: f64,
+    threads: u64,
+    seed: u64,
+    engine: Option<&str>,
+    build: Option<Py<PyAny>>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let transactions = Transactions {
+        inserts,
+        work_ns,
+        threads,
+        seed,
+        ..Transactions::named(mechanism, offloaded, fence).map_err(raise)?
+    };
+    transactions.check().map_err(raise)?;
+    let measure = |p: &Platform<'_>, tell: Progress<'_>| transactions.measure(p, tell);
+    let ran = measured(py, &design.inner, engine, build, progress, measure)?;
+    text(serde_json::to_value(ran))
+}

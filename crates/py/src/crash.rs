@@ -1,0 +1,65 @@
+//! Crash campaigns, on a design's device.
+
+use ::crash::{By, Campaign, Without};
+use device::RtlOptions;
+use pm::Mechanism;
+use pyo3::prelude::*;
+
+use crate::build::{engine_of, factory, Design};
+use crate::error::raise;
+use crate::progress::Teller;
+
+/// Cuts the power of a workload's run at many moments, and looks at what each leaves behind; returns the report as JSON.
+#[pyfunction]
+#[pyo3(signature = (design, workload, mechanism, by, cuts, transactions=24, seed=1, *, without=None, jobs=1, engine=None, progress=None))]
+#[allow(clippy::too_many_arguments)] // keyword arguments in Python
+pub fn crash_test(
+    py: Python<'_>,
+    design: &Design,
+    workload: &str,
+    mechanism: &str,
+    by: &str,
+    cuts: &str,
+    transactions: u64,
+    seed: u64,
+    without: Option<&str>,
+    jobs: usize,
+    engine: Option<&str>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let design = &design.inner;
+    let engine = engine_of(engine)?;
+    let without = without.map(str::parse::<Without>).transpose();
+    let campaign = Campaign {
+        workload: workload.to_string(),
+        mechanism: mechanism.parse::<Mechanism>().map_err(raise)?,
+        by: by.parse::<By>().map_err(raise)?,
+        transactions,
+        seed,
+        cuts: cuts.parse().map_err(raise)?,
+        without: without.map_err(raise)?,
+        jobs,
+    };
+    campaign.validate().map_err(raise)?;
+    // With assertions: it looks for faults.
+    let factory = factory(py, design, engine, &RtlOptions::default(), None)?;
+    let mut teller = Teller::new(progress);
+    let outcome = py.detach(|| {
+        let mut told = |done, all| teller.tell(done, all);
+        ::crash::run(design, &factory, &campaign, &mut told)
+    });
+    Ok(teller.settle(outcome)?.json().to_string())
+}
+
+/// What a crash campaign may be asked for: workloads, mechanisms, who does them, what is left out.
+#[pyfunction]
+pub fn crash_names() -> [Vec<&'static str>; 4] {
+    let by = By::ALL.iter().map(|one| one.name());
+    let without = Without::ALL.iter().map(|one| one.name());
+    [
+        workloads::NAMES.to_vec(),
+        Mechanism::ALL.map(Mechanism::name).to_vec(),
+        by.collect(),
+        without.collect(),
+    ]
+}

@@ -1,0 +1,66 @@
+//! A store of strings as Redis's and memcached's clients use it, without their protocols: half of all are reads, values differ in size, some are counters.
+
+use pm::Result;
+use sim::Random;
+
+use super::{bytes, number, skewed, Logic};
+use crate::Store;
+
+/// GET 50 %, SET 35 %, INCR 10 %, DEL 5 %, of skewed keys.
+#[derive(Clone, Copy, Debug)]
+pub struct Cache {
+    /// Keys are below this.
+    pub keys: u64,
+    /// Most bytes of a value; the least are 16.
+    pub most_bytes: usize,
+}
+
+/// Keys that come in one transaction in the beginning.
+const TOGETHER: u64 = 8;
+
+impl Cache {
+    fn value(&self, random: &mut Random) -> Vec<u8> {
+        let len = 16 + random.below(self.most_bytes.saturating_sub(15) as u64);
+        bytes(random, len as usize)
+    }
+}
+
+impl Logic for Cache {
+    fn tables(&self) -> usize {
+        1
+    }
+
+    fn parts(&self) -> u64 {
+        self.keys.div_ceil(2 * TOGETHER)
+    }
+
+    fn populate(&self, part: u64, random: &mut Random, store: &mut dyn Store) -> Result<()> {
+        (0..TOGETHER).try_for_each(|n| {
+            let key = 2 * (part * TOGETHER + n);
+            match key < self.keys {
+                true => store.put(0, key, &self.value(random)),
+                false => Ok(()),
+            }
+        })
+    }
+
+    fn transaction(&self, random: &mut Random, store: &mut dyn Store) -> Result<bool> {
+        let key = skewed(random, self.keys / 4, self.keys);
+        match random.below(100) {
+            0..50 => drop(store.get(0, key)?),
+            50..85 => store.put(0, key, &self.value(random))?,
+            85..95 => {
+                let old = store.get(0, key)?;
+                match old {
+                    Some(row) => {
+                        let more = number(&row, 0).wrapping_add(1);
+                        store.update(0, key, 0, &more.to_le_bytes())?;
+                    }
+                    None => store.put(0, key, &1u128.to_le_bytes())?,
+                }
+            }
+            _ => drop(store.remove(0, key)?),
+        }
+        Ok(true)
+    }
+}

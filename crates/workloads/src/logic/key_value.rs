@@ -1,0 +1,56 @@
+//! Keys and values of one size: what a structure by itself is exercised with.
+
+use pm::Result;
+use sim::Random;
+
+use super::{bytes, Logic};
+use crate::Store;
+
+/// One to three of: a key gets a new value, some bytes of one change in place, a key goes. One transaction of eight is aborted.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyValue {
+    /// Keys are below this; half of them are there in the beginning.
+    pub keys: u64,
+    /// Of each value.
+    pub bytes: usize,
+}
+
+/// Keys that come in one transaction in the beginning.
+const TOGETHER: u64 = 8;
+
+impl Logic for KeyValue {
+    fn tables(&self) -> usize {
+        1
+    }
+
+    fn parts(&self) -> u64 {
+        self.keys.div_ceil(2 * TOGETHER)
+    }
+
+    fn populate(&self, part: u64, random: &mut Random, store: &mut dyn Store) -> Result<()> {
+        (0..TOGETHER).try_for_each(|n| {
+            let key = 2 * (part * TOGETHER + n);
+            match key < self.keys {
+                true => store.put(0, key, &bytes(random, self.bytes)),
+                false => Ok(()),
+            }
+        })
+    }
+
+    fn transaction(&self, random: &mut Random, store: &mut dyn Store) -> Result<bool> {
+        for _ in 0..1 + random.below(3) {
+            let key = random.below(self.keys);
+            match random.below(4) {
+                0 | 1 => store.put(0, key, &bytes(random, self.bytes))?,
+                2 => {
+                    let (first, last) = (bytes(random, 8), self.bytes - 8);
+                    if store.update(0, key, 0, &first)? {
+                        store.update(0, key, last, &first)?;
+                    }
+                }
+                _ => drop(store.remove(0, key)?),
+            }
+        }
+        Ok(random.below(8) != 0)
+    }
+}

@@ -1,0 +1,163 @@
+//! A hash table with chains, as PMDK's example `hashmap_tx`; its buckets are as many as it began with.
+
+use pm::{Ptr, Result, Transaction};
+
+use super::{hash, wrong, Map};
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub struct HashMap {
+    /// Chains of a new table.
+    pub buckets: u64,
+}
+
+pm::record! {
+    #[derive(Clone, Debug)]
+    struct Root {
+        count: u64,
+        buckets: u64,
+        /// The first entry of each chain.
+        table: Ptr<u64>,
+    }
+}
+
+pm::record! {
+    #[derive(Clone, Debug)]
+    struct Entry {
+        key: u64,
+        value: u64,
+        next: Ptr<Entry>,
+    }
+}
+
+/// Where a key is, or where it would be.
+struct Place {
+    /// What points to the entry.
+    link: Ptr<Ptr<Entry>>,
+    entry: Option<(Ptr<Entry>, Entry)>,
+}
+
+impl Root {
+    fn link(&self, bucket: u64) -> Ptr<Ptr<Entry>> {
+        Ptr::at(self.table.offset() + 8 * bucket)
+    }
+
+    fn bucket(&self, key: u64) -> u64 {
+        hash(key) % self.buckets.max(1)
+    }
+
+    fn find(&self, tx: &mut Transaction<'_>, key: u64) -> Result<Place> {
+        let mut link = self.link(self.bucket(key));
+        loop {
+            let at = tx.get(link)?;
+            if at.is_null() {
+                return Ok(Place { link, entry: None });
+            }
+            let entry = tx.get(at)?;
+            if entry.key == key {
+                let entry = Some((at, entry));
+                return Ok(Place { link, entry });
+            }
+            link = Entry::next(at);
+        }
+    }
+}
+
+fn at(root: u64) -> Ptr<Root> {
+    Ptr::at(root)
+}
+
+impl Map for HashMap {
+    fn create(&self, tx: &mut Transaction<'_>) -> Result<u64> {
+        let table = tx.alloc_bytes(8 * self.buckets)?;
+        tx.write(table.offset(), &vec![0; 8 * self.buckets as usize])?;
+        let root = Root {
+            count: 0,
+            buckets: self.buckets,
+            table: Ptr::at(table.offset()),
+        };
+        Ok(tx.create(&root)?.offset())
+    }
+
+    fn get(&self, tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<Option<u64>> {
+        let place = tx.get(at(root))?.find(tx, key)?;
+        Ok(place.entry.map(|(_, entry)| entry.value))
+    }
+
+    fn insert(
+        &self,
+        tx: &mut Transaction<'_>,
+        root: u64,
+        key: u64,
+        value: u64,
+    ) -> Result<Option<u64>> {
+        let own = tx.get(at(root))?;
+        if let Some((entry, old)) = own.find(tx, key)?.entry {
+            tx.set(Entry::value(entry), &value)?;
+            return Ok(Some(old.value));
+        }
+        let first = own.link(own.bucket(key));
+        let next = tx.get(first)?;
+        tx.add(first)?;
+        tx.add(Root::count(at(root)))?;
+        let entry = tx.create(&Entry { key, value, next })?;
+        tx.set(first, &entry)?;
+        tx.set(Root::count(at(root)), &(own.count + 1))?;
+        Ok(None)
+    }
+
+    fn remove(&self, tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<Option<u64>> {
+        let own = tx.get(at(root))?;
+        let place = own.find(tx, key)?;
+        let Some((entry, old)) = place.entry else {
+            return Ok(None);
+        };
+        tx.set(place.link, &old.next)?;
+        tx.set(Root::count(at(root)), &(own.count - 1))?;
+        tx.free(entry)?;
+        Ok(Some(old.value))
+    }
+
+    fn items(&self, tx: &mut Transaction<'_>, root: u64) -> Result<Vec<(u64, u64)>> {
+        let own = tx.get(at(root))?;
+        let mut out = Vec::new();
+        for bucket in 0..own.buckets {
+            let mut next = tx.get(own.link(bucket))?;
+            while !next.is_null() {
+                let entry = tx.get(next)?;
+                out.push((entry.key, entry.value));
+                next = entry.next;
+            }
+        }
+        Ok(out)
+    }
+
+    fn check(&self, tx: &mut Transaction<'_>, root: u64) -> Result<Vec<u64>> {
+        let own = tx.get(at(root))?;
+        let bad = |at: u64, text: &str| Err(wrong("hash table", at, text));
+        let mut seen = vec![root, own.table.offset()];
+        for bucket in 0..own.buckets {
+            let mut next = tx.get(own.link(bucket))?;
+            let first = seen.len();
+            while !next.is_null() {
+                let entry = tx.get(next)?;
+                if own.bucket(entry.key) != bucket {
+                    return bad(next.offset(), "a key in the chain of others");
+                }
+                if seen[first..].contains(&next.offset()) {
+                    return bad(next.offset(), "a chain without an end");
+                }
+                seen.push(next.offset());
+                next = entry.next;
+            }
+        }
+        let count = seen.len() as u64 - 2;
+        match count == own.count {
+            true => Ok(seen),
+            false => bad(
+                root,
+                &format!("it has {count} entries, and says {}", own.count),
+            ),
+        }
+    }
+}

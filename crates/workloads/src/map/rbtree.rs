@@ -1,0 +1,358 @@
+//! A red-black tree, as PMDK's example `rbtree_map`: with a sentinel for what is below the leaves and above the root.
+
+use pm::{Ptr, Result, Transaction};
+
+use super::{wrong, Map};
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub struct RbTree;
+
+pm::record! {
+    #[derive(Clone, Debug)]
+    struct Node {
+        key: u64,
+        value: u64,
+        /// 1, or 0: it is black.
+        red: u64,
+        parent: Ptr<Node>,
+        child: [Ptr<Node>; 2],
+    }
+}
+
+pm::record! {
+    #[derive(Clone, Debug)]
+    struct Root {
+        count: u64,
+        nil: Ptr<Node>,
+        top: Ptr<Node>,
+    }
+}
+
+/// A tree in a transaction.
+struct Tree<'a, 'b> {
+    tx: &'a mut Transaction<'b>,
+    root: Ptr<Root>,
+    nil: Ptr<Node>,
+}
+
+type At = Ptr<Node>;
+
+impl<'a, 'b> Tree<'a, 'b> {
+    fn new(tx: &'a mut Transaction<'b>, root: u64) -> Result<Tree<'a, 'b>> {
+        let root = Ptr::at(root);
+        let nil = tx.get(Root::nil(root))?;
+        Ok(Tree { tx, root, nil })
+    }
+
+    fn top(&mut self) -> Result<At> {
+        self.tx.get(Root::top(self.root))
+    }
+
+    fn parent(&mut self, of: At) -> Result<At> {
+        self.tx.get(Node::parent(of))
+    }
+
+    fn set_parent(&mut self, of: At, to: At) -> Result<()> {
+        self.tx.set(Node::parent(of), &to)
+    }
+
+    fn child(&mut self, of: At, side: usize) -> Result<At> {
+        self.tx.get(Node::child(of).element(side))
+    }
+
+    fn set_child(&mut self, of: At, side: usize, to: At) -> Result<()> {
+        self.tx.set(Node::child(of).element(side), &to)
+    }
+
+    fn is_red(&mut self, node: At) -> Result<bool> {
+        Ok(self.tx.get(Node::red(node))? != 0)
+    }
+
+    fn paint(&mut self, node: At, red: bool) -> Result<()> {
+        match self.is_red(node)? == red {
+            true => Ok(()),
+            false => self.tx.set(Node::red(node), &u64::from(red)),
+        }
+    }
+
+    /// On which side of its parent a node is.
+    fn side(&mut self, node: At, parent: At) -> Result<usize> {
+        Ok(usize::from(self.child(parent, 0)? != node))
+    }
+
+    /// Another node, or none, takes the place of one below its parent.
+    fn replace(&mut self, old: At, new: At) -> Result<()> {
+        let parent = self.parent(old)?;
+        if parent == self.nil {
+            self.tx.set(Root::top(self.root), &new)?;
+        } else {
+            let side = self.side(old, parent)?;
+            self.set_child(parent, side, new)?;
+        }
+        self.set_parent(new, parent)
+    }
+
+    /// A node goes down on a side, and its child of the other side up.
+    fn rotate(&mut self, node: At, side: usize) -> Result<()> {
+        let up = self.child(node, 1 - side)?;
+        let inner = self.child(up, side)?;
+        self.replace(node, up)?;
+        self.set_child(node, 1 - side, inner)?;
+        if inner != self.nil {
+            self.set_parent(inner, node)?;
+        }
+        self.set_child(up, side, node)?;
+        self.set_parent(node, up)
+    }
+
+    fn find(&mut self, key: u64) -> Result<Option<(At, Node)>> {
+        let mut at = self.top()?;
+        while at != self.nil {
+            let node = self.tx.get(at)?;
+            if node.key == key {
+                return Ok(Some((at, node)));
+            }
+            at = node.child[usize::from(key > node.key)];
+        }
+        Ok(None)
+    }
+
+    fn add_count(&mut self, change: i64) -> Result<()> {
+        let count = Root::count(self.root);
+        let now = self.tx.get(count)?;
+        self.tx.set(count, &now.wrapping_add_signed(change))
+    }
+
+    fn insert(&mut self, key: u64, value: u64) -> Result<Option<u64>> {
+        let (mut parent, mut side) = (self.nil, 0);
+        let mut at = self.top()?;
+        while at != self.nil {
+            let node = self.tx.get(at)?;
+            if node.key == key {
+                self.tx.set(Node::value(at), &value)?;
+                return Ok(Some(node.value));
+            }
+            (parent, side) = (at, usize::from(key > node.key));
+            at = node.child[side];
+        }
+        let mut node = self.tx.create(&Node {
+            key,
+            value,
+            red: 1,
+            parent,
+            child: [self.nil; 2],
+        })?;
+        self.add_count(1)?;
+        match parent == self.nil {
+            true => self.tx.set(Root::top(self.root), &node)?,
+            false => self.set_child(parent, side, node)?,
+        }
+        loop {
+            let mut parent = self.parent(node)?;
+            if !self.is_red(parent)? {
+                break;
+            }
+            let grand = self.parent(parent)?;
+            let side = self.side(parent, grand)?;
+            let uncle = self.child(grand, 1 - side)?;
+            if self.is_red(uncle)? {
+                self.paint(parent, false)?;
+                self.paint(uncle, false)?;
+                self.paint(grand, true)?;
+                node = grand;
+                continue;
+            }
+            if self.side(node, parent)? != side {
+                self.rotate(parent, side)?;
+                (node, parent) = (parent, node);
+            }
+            self.paint(parent, false)?;
+            self.paint(grand, true)?;
+            self.rotate(grand, 1 - side)?;
+        }
+        let top = self.top()?;
+        self.paint(top, false)?;
+        Ok(None)
+    }
+
+    fn remove(&mut self, key: u64) -> Result<Option<u64>> {
+        let Some((at, node)) = self.find(key)? else {
+            return Ok(None);
+        };
+        self.add_count(-1)?;
+        let mut was_red = node.red != 0;
+        let low;
+        if node.child[0] == self.nil {
+            low = node.child[1];
+            self.replace(at, low)?;
+        } else if node.child[1] == self.nil {
+            low = node.child[0];
+            self.replace(at, low)?;
+        } else {
+            // The next one takes its place.
+            let mut next = node.child[1];
+            loop {
+                let left = self.child(next, 0)?;
+                if left == self.nil {
+                    break;
+                }
+                next = left;
+            }
+            was_red = self.is_red(next)?;
+            low = self.child(next, 1)?;
+            if next == node.child[1] {
+                self.set_parent(low, next)?;
+            } else {
+                self.replace(next, low)?;
+                self.set_child(next, 1, node.child[1])?;
+                self.set_parent(node.child[1], next)?;
+            }
+            self.replace(at, next)?;
+            self.set_child(next, 0, node.child[0])?;
+            self.set_parent(node.child[0], next)?;
+            self.paint(next, node.red != 0)?;
+        }
+        if !was_red {
+            self.blacken(low)?;
+        }
+        self.tx.free(at)?;
+        Ok(Some(node.value))
+    }
+
+    /// All ways through a node are a black one short.
+    fn blacken(&mut self, mut node: At) -> Result<()> {
+        while node != self.top()? && !self.is_red(node)? {
+            let parent = self.parent(node)?;
+            let side = self.side(node, parent)?;
+            let mut other = self.child(parent, 1 - side)?;
+            if self.is_red(other)? {
+                self.paint(other, false)?;
+                self.paint(parent, true)?;
+                self.rotate(parent, side)?;
+                other = self.child(parent, 1 - side)?;
+            }
+            let (near, mut far) = (self.child(other, side)?, self.child(other, 1 - side)?);
+            if !self.is_red(near)? && !self.is_red(far)? {
+                self.paint(other, true)?;
+                node = parent;
+                continue;
+            }
+            if !self.is_red(far)? {
+                self.paint(near, false)?;
+                self.paint(other, true)?;
+                self.rotate(other, 1 - side)?;
+                (far, other) = (other, near);
+            }
+            let red = self.is_red(parent)?;
+            self.paint(other, red)?;
+            self.paint(parent, false)?;
+            self.paint(far, false)?;
+            self.rotate(parent, side)?;
+            node = self.top()?;
+        }
+        self.paint(node, false)
+    }
+
+    fn all(&mut self) -> Result<Vec<(At, Node)>> {
+        let mut out = Vec::new();
+        let mut open = vec![self.top()?];
+        while let Some(at) = open.pop().filter(|_| out.len() < 1 << 24) {
+            if at != self.nil {
+                let node = self.tx.get(at)?;
+                open.extend(node.child);
+                out.push((at, node));
+            }
+        }
+        Ok(out)
+    }
+
+    /// Checks what is below a node; its black nodes on each way down.
+    fn check(
+        &mut self,
+        at: At,
+        (parent, parent_is_red): (At, bool),
+        (least, most): (Option<u64>, Option<u64>),
+        seen: &mut Vec<u64>,
+    ) -> Result<u32> {
+        if at == self.nil {
+            return Ok(0);
+        }
+        let bad = |text: &str| Err(wrong("red-black tree", at.offset(), text));
+        let node = self.tx.get(at)?;
+        if seen.len() > 1 << 24 || node.parent != parent {
+            return bad("its parent is another one");
+        }
+        if least.is_some_and(|key| node.key <= key) || most.is_some_and(|key| node.key >= key) {
+            return bad("keys out of order");
+        }
+        if node.red > 1 || node.red == 1 && parent_is_red {
+            return bad("a red node below a red one");
+        }
+        seen.push(at.offset());
+        let from = (at, node.red == 1);
+        let left = self.check(node.child[0], from, (least, Some(node.key)), seen)?;
+        let right = self.check(node.child[1], from, (Some(node.key), most), seen)?;
+        match left == right {
+            true => Ok(left + u32::from(node.red == 0)),
+            false => bad("more black nodes on one way down than on another"),
+        }
+    }
+}
+
+impl Map for RbTree {
+    fn create(&self, tx: &mut Transaction<'_>) -> Result<u64> {
+        let nil = tx.create(&Node {
+            key: 0,
+            value: 0,
+            red: 0,
+            parent: Ptr::NULL,
+            child: [Ptr::NULL; 2],
+        })?;
+        let top = nil;
+        Ok(tx.create(&Root { count: 0, nil, top })?.offset())
+    }
+
+    fn get(&self, tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<Option<u64>> {
+        let found = Tree::new(tx, root)?.find(key)?;
+        Ok(found.map(|(_, node)| node.value))
+    }
+
+    fn insert(
+        &self,
+        tx: &mut Transaction<'_>,
+        root: u64,
+        key: u64,
+        value: u64,
+    ) -> Result<Option<u64>> {
+        Tree::new(tx, root)?.insert(key, value)
+    }
+
+    fn remove(&self, tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<Option<u64>> {
+        Tree::new(tx, root)?.remove(key)
+    }
+
+    fn items(&self, tx: &mut Transaction<'_>, root: u64) -> Result<Vec<(u64, u64)>> {
+        let all = Tree::new(tx, root)?.all()?;
+        Ok(all.into_iter().map(|(_, n)| (n.key, n.value)).collect())
+    }
+
+    fn check(&self, tx: &mut Transaction<'_>, root: u64) -> Result<Vec<u64>> {
+        let mut tree = Tree::new(tx, root)?;
+        let mut seen = vec![root, tree.nil.offset()];
+        let (nil, top) = (tree.nil, tree.top()?);
+        if tree.is_red(nil)? {
+            return Err(wrong("red-black tree", nil.offset(), "a red sentinel"));
+        }
+        tree.check(top, (nil, true), (None, None), &mut seen)?;
+        let count = tree.tx.get(Root::count(tree.root))?;
+        match seen.len() as u64 - 2 == count {
+            true => Ok(seen),
+            false => Err(wrong(
+                "red-black tree",
+                root,
+                &format!("it has {} nodes, and says {count}", seen.len() - 2),
+            )),
+        }
+    }
+}

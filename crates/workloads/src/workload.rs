@@ -1,0 +1,221 @@
+//! Benchmarks by their names: what they do, over which structure.
+
+use pm::{Error, Layout, Mechanism, Ptr, Result, Thread, Transaction};
+use sim::Random;
+
+use crate::logic::{Cache, KeyValue, Logic, Tatp, Tpcc};
+use crate::map::{BPlus, BTree, HashMap, Map, RbTree, SkipList};
+use crate::store::{unpack, Tables};
+use crate::Contents;
+
+/// All workloads: a structure by itself with values of 64 bytes, or a benchmark.
+pub const NAMES: [&str; 9] = [
+    "btree",
+    "rbtree",
+    "skiplist",
+    "hashmap",
+    "pmemkv",
+    "tatp",
+    "tpcc",
+    "redis",
+    "memcached",
+];
+
+/// How large a workload is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// Keys, subscribers, items.
+    pub records: u64,
+}
+
+impl Scale {
+    /// As large as a crash test can look at whole after each cut.
+    pub const SMALL: Scale = Scale { records: 48 };
+}
+
+/// A benchmark on a pool: what it does is drawn by seed.
+pub struct Workload {
+    name: &'static str,
+    logic: Box<dyn Logic>,
+    map: Box<dyn Map>,
+}
+
+/// What a look at a pool has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// All rows.
+    pub contents: Contents,
+    /// Offsets of all objects that belong to it, in order.
+    pub objects: Vec<u64>,
+}
+
+/// What the pool's root points to: the roots of the tables.
+type Roots = [u64; MOST_TABLES];
+const MOST_TABLES: usize = 9;
+
+/// The seed of a number among others.
+fn mixed(seed: u64, number: u64) -> u64 {
+    Random::new(seed ^ number.wrapping_mul(0xD6E8_FEB8_6659_FD93)).next()
+}
+
+impl Workload {
+    /// The workload of a name, one of [`NAMES`].
+    pub fn new(name: &str, scale: Scale) -> Result<Workload> {
+        let records = scale.records.max(2);
+        let values = || {
+            Box::new(KeyValue {
+                keys: records,
+                bytes: 64,
+            })
+        };
+        let hashed = |buckets| Box::new(HashMap { buckets });
+        let (logic, map): (Box<dyn Logic>, Box<dyn Map>) = match name {
+            "btree" => (values(), Box::new(BTree)),
+            "rbtree" => (values(), Box::new(RbTree)),
+            "skiplist" => (values(), Box::new(SkipList)),
+            "hashmap" => (values(), hashed(records.div_ceil(2))),
+            "pmemkv" => (values(), Box::new(BPlus)),
+            "tatp" => {
+                let subscribers = records.div_ceil(4);
+                (Box::new(Tatp { subscribers }), Box::new(BTree))
+            }
+            "tpcc" => {
+                let customers = records.div_ceil(16);
+                let logic = Tpcc {
+                    customers,
+                    items: records,
+                };
+                (Box::new(logic), Box::new(BTree))
+            }
+            "redis" | "memcached" => {
+                let most_bytes = if name == "redis" { 512 } else { 1024 };
+                let logic = Cache {
+                    keys: records,
+                    most_bytes,
+                };
+                (Box::new(logic), hashed(records))
+            }
+            _ => {
+                let names = NAMES.join(", ");
+                return Err(Error::Invalid(format!(
+                    "workload = {name:?}: allowed are {names}"
+                )));
+            }
+        };
+        let name = NAMES.into_iter().find(|n| *n == name).unwrap_or_default();
+        Ok(Workload { name, logic, map })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// A layout whose logs and spare pages are enough for its transactions at [`Scale::SMALL`], for two threads.
+    pub fn layout(&self, mechanism: Mechanism) -> Layout {
+        let pages = match self.name {
+            "tpcc" => 128,
+            "tatp" => 64,
+            _ => 32,
+        };
+        Layout {
+            threads: 2,
+            log_bytes: (pages * 4096 + 4096) * 5 / 4 / 4096 * 4096,
+            spare_pages: pages,
+            ..Layout::new(self.name).with(mechanism)
+        }
+    }
+
+    /// Bytes of a pool for it at [`Scale::SMALL`], with such a layout.
+    pub fn pool_bytes(&self) -> u64 {
+        match self.name {
+            "tpcc" => 8 << 20,
+            _ => 4 << 20,
+        }
+    }
+
+    fn tables<'a, 'b>(&'a self, tx: &'a mut Transaction<'b>, roots: &'a Roots) -> Tables<'a, 'b> {
+        let map = self.map.as_ref();
+        Tables { tx, map, roots }
+    }
+
+    /// Makes its tables with their first contents.
+    pub fn create(&self, thread: &mut Thread, seed: u64) -> Result<()> {
+        let roots = thread.run(|tx| {
+            let mut roots: Roots = [0; MOST_TABLES];
+            for root in &mut roots[..self.logic.tables()] {
+                *root = self.map.create(tx)?;
+            }
+            let at = tx.create(&roots)?;
+            tx.set_root(at)?;
+            Ok::<_, Error>(roots)
+        })?;
+        (0..self.logic.parts()).try_for_each(|part| {
+            let mut random = Random::new(mixed(!seed, part));
+            thread.run(|tx| {
+                let mut store = self.tables(tx, &roots);
+                self.logic.populate(part, &mut random, &mut store)
+            })
+        })
+    }
+
+    /// What [`Workload::create`] has brought.
+    pub fn first(&self, seed: u64) -> Result<Contents> {
+        let mut contents = Contents::new();
+        for part in 0..self.logic.parts() {
+            let mut random = Random::new(mixed(!seed, part));
+            self.logic.populate(part, &mut random, &mut contents)?;
+        }
+        Ok(contents)
+    }
+
+    /// Transaction `number`, from 0 on. False: it was aborted.
+    pub fn perform(&self, thread: &mut Thread, seed: u64, number: u64) -> Result<bool> {
+        let mut random = Random::new(mixed(seed, number));
+        let done = thread.run(|tx| {
+            let at: Ptr<Roots> = tx.root()?;
+            let roots = tx.get(at)?;
+            let mut store = self.tables(tx, &roots);
+            match self.logic.transaction(&mut random, &mut store)? {
+                true => Ok(()),
+                false => Err(Error::Aborted),
+            }
+        });
+        match done {
+            Ok(()) => Ok(true),
+            Err(Error::Aborted) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What the transaction makes of contents. False: they stay.
+    pub fn apply(&self, contents: &mut Contents, seed: u64, number: u64) -> Result<bool> {
+        let mut random = Random::new(mixed(seed, number));
+        let mut next = contents.clone();
+        let committed = self.logic.transaction(&mut random, &mut next)?;
+        if committed {
+            *contents = next;
+        }
+        Ok(committed)
+    }
+
+    /// Looks at all of it, and checks its structures; the error says what is wrong.
+    pub fn look(&self, thread: &mut Thread) -> Result<Found> {
+        thread.run(|tx| {
+            let at: Ptr<Roots> = tx.root()?;
+            let roots = tx.get(at)?;
+            let mut found = Found::default();
+            found.objects.push(at.offset());
+            for (table, root) in roots[..self.logic.tables()].iter().enumerate() {
+                found.objects.extend(self.map.check(tx, *root)?);
+                for (key, value) in self.map.items(tx, *root)? {
+                    let row = self.tables(tx, &roots).row(value)?;
+                    found.objects.push(unpack(value).0);
+                    found.contents.insert((table, key), row);
+                }
+            }
+            found.objects.sort_unstable();
+            Ok(found)
+        })
+    }
+}

@@ -1,0 +1,82 @@
+//! Every workload leaves what its oracle says, on the fast engine.
+
+use std::path::Path;
+
+use design::Design;
+use fast::FastDevice;
+use host::{Cpu, Machine, Shared};
+use pm::{Mechanism, Options, Pool};
+use sim::{Bar, Media, System};
+use workloads::{Scale, Workload, NAMES};
+
+/// A CPU of a host with a device.
+fn cpu() -> Cpu {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let design = Design::find(&root, "default").unwrap();
+    let media = Media::memory(design.media.bytes.0).unwrap();
+    let device = FastDevice::new(fast::Config::of(&design, &root).unwrap(), media).unwrap();
+    let (host, link) = design.attached().unwrap();
+    let mut system = System::new(&host).unwrap();
+    let windows = [(Bar::Nvme, 64 << 10), (Bar::Pm, design.window_bytes())];
+    system
+        .add_device(Box::new(device), &link, &windows)
+        .unwrap();
+    let machine = Machine::new(system, &design.cpu.host().unwrap());
+    Shared::new(machine).cpu(0)
+}
+
+/// Runs so many transactions, and looks now and then.
+fn run(name: &str, records: u64, mechanism: Mechanism, transactions: u64, every: u64) {
+    let cpu = cpu();
+    let workload = Workload::new(name, Scale { records }).unwrap();
+    let layout = workload.layout(mechanism);
+    let bytes = workload.pool_bytes().max(records * 4096);
+    let pool = Pool::create(&cpu, 0, 0, bytes, &layout, &Options::default()).unwrap();
+    let mut thread = pool.thread(&cpu).unwrap();
+    workload.create(&mut thread, 7).unwrap();
+    let mut contents = workload.first(7).unwrap();
+    let mut aborted = 0;
+    for n in 0..=transactions {
+        if n % every == 0 {
+            let found = workload.look(&mut thread).unwrap();
+            assert!(found.contents == contents, "{name}, {n} transactions");
+            let objects = pool.check(&cpu).unwrap().objects;
+            let objects: Vec<u64> = objects.into_iter().map(|o| o.0).collect();
+            assert_eq!(found.objects, objects, "{name}, {n} transactions");
+        }
+        let committed = workload.perform(&mut thread, 7, n).unwrap();
+        assert_eq!(workload.apply(&mut contents, 7, n), Ok(committed));
+        aborted += u64::from(!committed);
+    }
+    println!(
+        "{name}, {mechanism:?}: {} rows, {aborted} aborted",
+        contents.len()
+    );
+    assert!(contents.len() as u64 >= records / 4);
+}
+
+#[test]
+fn all_mechanisms_leave_what_the_oracle_says() {
+    for name in NAMES {
+        for mechanism in Mechanism::ALL {
+            run(name, Scale::SMALL.records, mechanism, 60, 30);
+        }
+    }
+}
+
+#[test]
+fn structures_hold_through_many_insertions_and_removals() {
+    for name in ["rbtree", "skiplist", "hashmap", "pmemkv"] {
+        run(name, 400, Mechanism::Undo, 2000, 100);
+    }
+}
+
+#[test]
+fn an_unknown_name_is_told() {
+    let error = Workload::new("nothing", Scale::SMALL).err().unwrap();
+    let text = error.to_string();
+    assert!(
+        text.contains("\"nothing\"") && text.contains("skiplist"),
+        "{text}"
+    );
+}

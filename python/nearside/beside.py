@@ -1,0 +1,99 @@
+"""What loads, stores and NVMe commands keep while all units of the crash-consistency engine work elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from nearside._native import NearsideError
+from nearside.device import BuildProgress, Design, Device
+
+KIB, MIB = 1 << 10, 1 << 20
+# What the units do: copies, each within a range of its own, in the upper half of the media.
+COPY, POOL_MAP = 0x20, 0x01
+BASE, POOL, LOGS, TARGET = 0x7000_0000_0000, 64 * MIB, 32 * MIB, 8 * MIB
+COPIES, COPY_BYTES = 64, 64 * KIB
+# Where the others work.
+SPAN = 32 * MIB
+SIZES = f'[media]\nbytes = "{4 * POOL // MIB} MiB"\nprofile = "dram"\n[nvme]\nnamespaces = ["{POOL // MIB} MiB"]\n'
+
+
+def _stream(kind: str, in_flight: int, pattern: str, count: int) -> Callable[[Device, int, int], dict[str, Any]]:
+    def run(device: Device, seed: int, part: int) -> dict[str, Any]:
+        return device.pm_stream(
+            kind, bytes=64, in_flight=in_flight, count=count // part, start=0, span=SPAN, pattern=pattern, seed=seed
+        )
+
+    return run
+
+
+def _nvme(percent: int, queues: int, depth: int, count: int) -> Callable[[Device, int, int], dict[str, Any]]:
+    def run(device: Device, seed: int, part: int) -> dict[str, Any]:
+        shape = {"pattern": "random", "min_bytes": 4096, "max_bytes": 4096, "start": 0, "span": SPAN, "seed": seed}
+        return device.workload(read_percent=percent, queues=queues, depth=depth, commands=count // part, **shape)
+
+    return run
+
+
+# All shorter than the copies.
+TRAFFIC = {
+    "load": _stream("load", 1, "random", 300),
+    "loads": _stream("load", 64, "random", 8000),
+    "stores": _stream("store", 64, "random", 8000),
+    "stores_in_sequence": _stream("store", 64, "sequential", 8000),
+    "nvme_read": _nvme(100, 1, 1, 24),
+    "nvme_write": _nvme(0, 1, 1, 24),
+    "nvme_reads": _nvme(100, 4, 16, 200),
+    "nvme_writes": _nvme(0, 4, 16, 200),
+}
+
+
+def _run(design: Design, engine: str | None, build: BuildProgress | None, kind: str, seed: int, part: int, credits: int,
+         busy: bool) -> dict[str, Any]:  # fmt: skip
+    with Device(design, build, engine) as device:
+        device.delay_set("dram")
+        units = next(e for e in device.engines() if e["name"] == "nearpm0")["name"]
+        near = device.engine(units)
+        if credits:
+            device.set_qos(units, reads=credits, writes=credits)
+        logs = {"transaction": LOGS, "value": 64 * KIB, "extra": 1}
+        near.finish(near.submit(operation=POOL_MAP, address=BASE, bytes=POOL, target=POOL, **logs))
+        places = [BASE + n * COPY_BYTES for n in range(COPIES if busy else 0)]
+        commands = [
+            near.submit(operation=COPY, address=at, bytes=COPY_BYTES, target=at + TARGET) for at in places
+        ]  # fmt: skip
+        found = TRAFFIC[kind](device, seed, part)
+        if commands:
+            # The last ones are still to come, so no unit has rested.
+            try:
+                near.finish(commands[-1], timeout_us=0)
+            except NearsideError:
+                pass
+            else:
+                raise NearsideError(f"{kind}: the units' copies have ended before it")
+        return found
+
+
+def measure(
+    design: Design,
+    kind: str,
+    credits: int = 0,
+    seed: int = 1,
+    quick: bool = False,
+    engine: str | None = None,
+    build: BuildProgress | None = None,
+) -> dict[str, Any]:
+    """Bandwidth and 99th percentile of the latency, alone and beside units that all copy.
+
+    `credits`: lines of credit of the engine, each way in each channel; 0: those after reset.
+    """
+    part = 4 if quick else 1
+    own = design.with_values(SIZES)
+    alone, beside = (_run(own, engine, build, kind, seed, part, credits, busy) for busy in (False, True))
+    p99 = [(found.get("latency") or {}).get("p99_ns") for found in (alone, beside)]
+    gb_s = [found["bandwidth_gb_s"] for found in (alone, beside)]
+    return {
+        "kind": kind, "credits": credits, "alone_gb_s": gb_s[0], "beside_gb_s": gb_s[1],
+        "kept_percent": 100 * gb_s[1] / gb_s[0], "alone_p99_ns": p99[0], "beside_p99_ns": p99[1],
+        "lost_p99_ns": p99[1] - p99[0] if p99[0] is not None else None,
+    }  # fmt: skip

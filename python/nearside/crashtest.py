@@ -1,0 +1,83 @@
+"""Crash campaigns: dictionaries of what cuts of power leave behind, and their table."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Iterable
+from typing import Any
+
+from nearside import _native, show
+from nearside.device import Design, Progress, as_text
+
+WORKLOADS, MECHANISMS, SIDES, CONTROLS = _native.crash_names()
+# What does the work decides which device there is.
+DESIGNS = {"cpu": "default", "device": "nearpm"}
+PROFILE = '[cpu]\nprofile = "nearpm"\n'
+COUNTS = ("cuts", "violated", "more", "recoveries_cut", "leaked")
+
+
+def load(by: str, name: str | None = None) -> Design:
+    """The design that a campaign runs on, on the host of the paper that the engine is after."""
+    return Design.load(name or DESIGNS.get(by, "nearpm")).with_values(PROFILE)
+
+
+def jobs() -> int:
+    """Copies at a time: one for each CPU that this process may use."""
+    return max(1, len(os.sched_getaffinity(0)))
+
+
+def run(
+    design: Design,
+    workload: str,
+    mechanism: str,
+    by: str,
+    cuts: str,
+    *,
+    engine: str,
+    transactions: int = 24,
+    seed: int = 1,
+    without: str | None = None,
+    at_once: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """One campaign; a violation comes with the command that shows it again."""
+    for what, text in (("workload", workload), ("mechanism", mechanism), ("by", by), ("cuts", cuts)):
+        as_text(what, text)
+    options = {"without": without, "jobs": at_once or jobs(), "engine": engine, "progress": progress}
+    text = _native.crash_test(design.native, workload, mechanism, by, cuts, transactions, seed, **options)
+    key = {"workload": workload, "mechanism": mechanism, "by": by, "engine": engine, "seed": seed, "without": without}
+    doc = key | {"time": "simulated"} | json.loads(text)
+    if doc["violation"]:
+        words = ["nearside", "crashtest", workload, "--mechanism", mechanism, "--by", by, "--engine", engine]
+        words += ["--seed", str(seed), "--transactions", str(transactions)]
+        words += ["--without", without] if without else []
+        words += ["--design", design.name] if design.name != DESIGNS.get(by) else []
+        doc["violation"]["replay"] = shlex.join([*words, "--cuts", f"at:{doc['violation']['cut']}"])
+    return doc
+
+
+def failed(doc: dict[str, Any]) -> bool:
+    """Whether a campaign has found what it should not: a violation, or none where something was left out on purpose."""
+    return bool(doc["violated"] or doc["stopped"]) == (doc["without"] is None)
+
+
+def print_reports(docs: Iterable[dict[str, Any]]) -> None:
+    """A row for each campaign, and what happened before the first violation of each."""
+    docs = list(docs)
+    engines = " and ".join(sorted({doc["engine"] for doc in docs}))
+    columns = ["cuts", "violations", "n + 1", "cut again", "leaked", "simulated"]
+    table = show.table(f"power cuts, {engines}", "workload", "mechanism", *columns)
+    for doc in docs:
+        counts = [f"{doc[name]:,}" for name in COUNTS]
+        made = f"{doc['mechanism']} by {doc['by']}"
+        table.add_row(doc["workload"], made, *counts, show.nanoseconds(doc["simulated_ns"]))
+    show.out.print(table)
+    for doc in docs:
+        violation = doc["violation"]
+        if violation and doc["without"] is None:
+            show.out.print(f"{doc['workload']}, {doc['mechanism']} by the {doc['by']}: {violation['what']}")
+            for line in violation["timeline"]:
+                show.out.print(f"  {line}", soft_wrap=True)
+            show.out.print(f"again: {violation['replay']}", soft_wrap=True)

@@ -1,0 +1,87 @@
+"""NearPM, section 5.3.1: accesses that overlap no command, beside units that all work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nearside import beside
+from nearside.experiments import nearpm
+from nearside.experiments.registry import Experiment, Row, Run, figure, plot
+
+# Of the goals: what others keep of their bandwidth, and lose at the 99th percentile at most.
+KEPT_PERCENT, LOST_NS = 95.0, 450.0
+NAMES = {
+    "load": "loads, one at a time",
+    "loads": "loads, 64 at a time",
+    "stores": "stores at random places",
+    "stores_in_sequence": "stores in sequence",
+    "nvme_read": "an NVMe read of 4 KiB at a time",
+    "nvme_write": "an NVMe write of 4 KiB at a time",
+    "nvme_reads": "NVMe reads of 4 KiB, 64 at a time",
+    "nvme_writes": "NVMe writes of 4 KiB, 64 at a time",
+}
+# One at a time they have latency, and bandwidth only as that lets them.
+ALONE = ("load", "nvme_read", "nvme_write")
+# They fill the link, and their latency is that of those before them.
+FULL = ("nvme_reads", "nvme_writes")
+
+
+def cases(run: Run) -> list[tuple[str, int]]:
+    return [(kind, credits) for credits in run.parameters["credits"] for kind in beside.TRAFFIC]
+
+
+def measure(run: Run, case: tuple[str, int]) -> Row:
+    kind, credits = case
+    return beside.measure(nearpm.design(run), kind, credits, run.seed, run.quick, run.engine, run.build)
+
+
+def figures(rows: list[Row]) -> list[dict[str, Any]]:
+    out = []
+    for row in rows:
+        kind, credits = row["kind"], row["credits"]
+        what = NAMES[kind] + (f", {credits} + {credits} lines of credit" if credits else "")
+        name = f"{kind}.{credits or 'reset'}"
+        if kind not in ALONE:
+            out.append(figure(f"{name}.kept", f"bandwidth kept: {what}", row["kept_percent"], "%",
+                              limit=KEPT_PERCENT, limit_text="the goal: at least"))  # fmt: skip
+        if row["lost_p99_ns"] is not None and kind not in FULL:
+            out.append(figure(f"{name}.lost", f"later at p99: {what}", row["lost_p99_ns"], "ns", better="lower",
+                              limit=LOST_NS, limit_text="the goal: at most"))  # fmt: skip
+    return out
+
+
+def plots(rows: list[Row]) -> list[dict[str, Any]]:
+    kinds = [kind for kind in dict.fromkeys(row["kind"] for row in rows) if kind not in ALONE]
+    series = []
+    for credits in dict.fromkeys(row["credits"] for row in rows):
+        of = {row["kind"]: row["kept_percent"] for row in rows if row["credits"] == credits}
+        name = f"{credits} + {credits} lines" if credits else "credits as after reset"
+        series.append({"name": name, "of": "ours", "y": [of.get(kind) for kind in kinds]})
+    series.append({"name": "goal", "of": "limit", "y": [KEPT_PERCENT] * len(kinds)})
+    names = [NAMES[kind] for kind in kinds]
+    title = "Bandwidth kept beside four units"
+    return [plot(title, names, series, x_label="traffic", y_label="%, simulated", kind="bars")]
+
+
+EXPERIMENT = Experiment(
+    name="nearpm_beside",
+    title="Loads, stores and NVMe beside units that all work",
+    source=f"{nearpm.TITLE}, section 5.3.1 and figure 10, for which the paper measures nothing",
+    text=(
+        "Four units copy 64 KiB each, one command after the other, while loads, stores and NVMe commands go elsewhere: "
+        "what these have of the bandwidth that they have alone, and by how much their 99th percentile is later. A run "
+        "whose copies end before it is refused.",
+        "Design nearpm, DRAM timing, PCIe Gen3 x8. The engine's lines of credit in each channel are those after reset "
+        "(32 + 32), or 12 + 12.",
+        "64 NVMe commands of 4 KiB at a time fill the link and wait for each other, 45 us at the 99th percentile: "
+        "their latency is told one at a time.",
+    ),
+    quick={"credits": [0]},
+    full={"credits": [0, 12]},
+    cases=cases,
+    measure=measure,
+    figures=figures,
+    plots=plots,
+    engines=("rtl", "fast"),
+    design="nearpm",
+)  # fmt: skip

@@ -1,0 +1,95 @@
+"""NearPM, figures 1 and 16: whole programs, the part of crash consistency in them, and what offloading it gains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nearside.experiments import nearpm
+from nearside.experiments.registry import Experiment, Row, Run, figure, plot
+
+# What the paper's programs spend on crash consistency, by the mechanism that it names; redo logs are logs, too.
+SHARE = nearpm.PAPER_SHARE | {"redo": nearpm.PAPER_SHARE["undo"]}
+
+
+def cases(run: Run) -> list[tuple[str, str]]:
+    return [(design, mechanism) for design in run.parameters["designs"] for mechanism in nearpm.MECHANISMS]
+
+
+def measure(run: Run, case: tuple[str, str]) -> Row:
+    design, mechanism = case
+    of = nearpm.design(run, design)
+    inserts = run.parameters["inserts"] // (4 if mechanism in ("checkpoint", "shadow") else 1)
+    plain = nearpm.transactions(run, of, mechanism, False, "read_back", inserts)
+    region = plain["consistency_ns"]
+    work = max(0.0, region * (1 / SHARE[mechanism] - 1) - (plain["ns"] - region))
+    cpu, engine, relaxed = (
+        nearpm.transactions(run, of, mechanism, offloaded, fence, inserts, work)
+        for offloaded, fence in ((False, "read_back"), (True, "read_back"), (True, "posted"))
+    )
+    share = cpu["consistency_ns"] / cpu["ns"]
+    return {
+        "design": design, "mechanism": mechanism, "work_ns": work, "share": share, "bound": 1 / (1 - share),
+        "copies": cpu["copies_ns"] / cpu["consistency_ns"], "fences": cpu["fences_ns"] / cpu["consistency_ns"],
+        "durable": cpu["ns"] / engine["ns"], "relaxed": cpu["ns"] / relaxed["ns"],
+        "cpu_ns": cpu["ns"], "engine_ns": engine["ns"], "relaxed_ns": relaxed["ns"],
+    }  # fmt: skip
+
+
+def figures(rows: list[Row]) -> list[dict[str, Any]]:
+    out = []
+    for row in rows:
+        mechanism, design = row["mechanism"], row["design"]
+        what, name = f"{mechanism}, {design}", f"{design}.{mechanism}"
+        share, copied = nearpm.PAPER_SHARE.get(mechanism), nearpm.PAPER_COPIES.get(mechanism)
+        paper = nearpm.PAPER_ALONE.get(mechanism)
+        one = {"paper": share and 100 * share, "source": share and "section 2.1, figure 1"}
+        two = {"paper": copied and 100 * copied, "source": copied and "section 2.1, figure 1"}
+        stated = {"paper": paper, "source": paper and "section 8.2.4, figure 16, one device"}
+        limit = {"limit": row["bound"], "limit_text": "1/(1-f), f measured"}
+        out += [
+            figure(f"{name}.share", f"{what}: f, time of crash consistency by the CPU", 100 * row["share"], "%",
+                   better="equal", **one),
+            figure(f"{name}.copies", f"{what}: of that copies", 100 * row["copies"], "%", better="equal", **two),
+            figure(f"{name}.durable", f"{what}: speed-up of the program", row["durable"], "x", **stated, **limit),
+            figure(f"{name}.relaxed", f"{what}: the same, relaxed", row["relaxed"], "x", **stated, **limit),
+        ]  # fmt: skip
+    return out
+
+
+def plots(rows: list[Row]) -> list[dict[str, Any]]:
+    out = []
+    for design in dict.fromkeys(row["design"] for row in rows):
+        own = [row for row in rows if row["design"] == design]
+        series = [
+            {"name": "durable", "of": "ours", "y": [row["durable"] for row in own]},
+            {"name": "relaxed", "of": "ours", "y": [row["relaxed"] for row in own]},
+            {"name": "NearPM", "of": "paper", "y": [nearpm.PAPER_ALONE.get(row["mechanism"]) for row in own]},
+            {"name": "1/(1-f)", "of": "limit", "y": [row["bound"] for row in own]},
+        ]
+        names = [row["mechanism"] for row in own]
+        title = f"Figure 16: whole programs, speed-up, {design}"
+        out.append(plot(title, names, series, x_label="mechanism", y_label="x, simulated", kind="bars"))
+    return out
+
+
+EXPERIMENT = Experiment(
+    name="nearpm_fig16",
+    title="Whole programs, speed-up over the CPU",
+    source=f"{nearpm.TITLE}, figure 1 and figure 16",
+    text=(
+        "Insertions into a B-tree as in figure 15, each with computation beside: as much as makes the part of crash "
+        "consistency in the CPU's variant, f, what the paper's figure 1 states for its programs. f is then measured.",
+        nearpm.DESIGN_TEXT,
+        nearpm.FENCE_TEXT,
+        "No offloading gains more than 1/(1-f). What is missing from that is the load that a durable transaction waits "
+        "for, commands, and with shadow paging reads of pages that have changed places, which miss the cache.",
+    ),
+    quick={"inserts": 200, "designs": ["nearpm-paper"]},
+    full={"inserts": 2000, "designs": ["nearpm-paper", "nearpm"]},
+    cases=cases,
+    measure=measure,
+    figures=figures,
+    plots=plots,
+    engines=("fast", "rtl"),
+    design="nearpm-paper",
+)  # fmt: skip

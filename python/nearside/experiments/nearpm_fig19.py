@@ -1,0 +1,65 @@
+"""NearPM, figure 19: transactions by the number of units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nearside.experiments import nearpm
+from nearside.experiments.registry import Experiment, Row, Run, figure, plot
+
+MECHANISMS = ("undo", "checkpoint", "shadow")
+
+
+def cases(run: Run) -> list[int]:
+    return run.parameters["units"]
+
+
+def measure(run: Run, units: int) -> Row:
+    # The rate of a unit stays that of the design.
+    one = f'[[engine]]\nname = "nearpm0"\nengine = "nearpm"\nparameters = {{ units = {units}, unit_lines = 213 }}\n'
+    of = nearpm.design(run, more=one)
+    row: Row = {"units": units}
+    for mechanism in MECHANISMS:
+        inserts = run.parameters["inserts"] // (1 if mechanism == "undo" else 4)
+        cpu, engine = (
+            nearpm.transactions(run, of, mechanism, offloaded, fence, inserts)
+            for offloaded, fence in ((False, "read_back"), (True, "read_back"))
+        )
+        row[mechanism] = cpu["ns"] / engine["ns"]
+    return row
+
+
+def figures(rows: list[Row]) -> list[dict[str, Any]]:
+    return [
+        figure(f"{mechanism}.{row['units']}", f"{mechanism}, {row['units']} units: speed-up", row[mechanism], "x")
+        for row in rows
+        for mechanism in MECHANISMS
+    ]
+
+
+def plots(rows: list[Row]) -> list[dict[str, Any]]:
+    series = [{"name": name, "of": "ours", "y": [row[name] for row in rows]} for name in MECHANISMS]
+    units = [row["units"] for row in rows]
+    return [plot("Figure 19: speed-up by units", units, series, x_label="units", y_label="x, simulated")]
+
+
+EXPERIMENT = Experiment(
+    name="nearpm_fig19",
+    title="Speed-up by the number of units",
+    source=f"{nearpm.TITLE}, figure 19",
+    text=(
+        "Insertions into a B-tree by one thread as in figure 15, durable, without computation beside, over those by "
+        "the CPU, with 1 to 16 units of 4 GB/s. The paper has no figures in its text, and programs with computation.",
+        nearpm.DESIGN_TEXT,
+        "Records of a transaction are made in parallel, and so are copies; those of the next one wait for its commit. "
+        "So a thread has work for as many units as a transaction has pages, four or five here.",
+    ),
+    quick={"inserts": 200, "units": [1, 4]},
+    full={"inserts": 2000, "units": [1, 2, 4, 8, 16]},
+    cases=cases,
+    measure=measure,
+    figures=figures,
+    plots=plots,
+    engines=("fast",),
+    design="nearpm-paper",
+)  # fmt: skip
