@@ -50,8 +50,6 @@ pub(super) struct Pending {
     pub(super) sequence: u64,
     /// A bit for each device that takes part.
     pub(super) participants: u8,
-    /// The commit has ended here.
-    pub(super) ended: bool,
 }
 
 impl Log {
@@ -171,19 +169,14 @@ impl Contexts {
     }
 
     /// A commit of several devices has ended here: the transaction, if nothing has become of it since.
-    pub(super) fn ended(&mut self, job: &Job) -> Option<Pending> {
-        let log = &mut self.logs[usize::from(job.log)];
-        if log.generation != job.value {
-            return None;
-        }
-        let pending = log.pending.as_mut()?;
-        pending.ended = true;
-        Some(*pending)
+    pub(super) fn ended(&self, job: &Job) -> Option<Pending> {
+        let log = &self.logs[usize::from(job.log)];
+        log.pending.filter(|_| log.generation == job.value)
     }
 
-    /// A log's transaction of several devices that has been completed here, and not everywhere yet.
+    /// A log's transaction of several devices that is not complete everywhere yet.
     pub(super) fn pending(&self, log: u8) -> Option<Pending> {
-        self.logs[usize::from(log)].pending.filter(|p| p.ended)
+        self.logs[usize::from(log)].pending
     }
 
     /// It has been completed everywhere: the log is empty. The place of its descriptor, and what stands there from now on.
@@ -222,8 +215,15 @@ impl Contexts {
             ..
         } = command;
         let number = usize::from(command.pool);
+        let log_number = command.pool << 4 | thread;
         if operation == PoolMap {
             return self.map(&command);
+        }
+        if operation == Commit && value != 0 {
+            let own = peers.device().is_some_and(|own| value >> own & 1 == 1);
+            if !own || transaction <= peers.completed(log_number) {
+                return Err(Refusal::Invalid);
+            }
         }
         let pool = self.pools[number];
         if !pool.mapped {
@@ -232,7 +232,6 @@ impl Contexts {
         if pool.process != process {
             return Err(Refusal::WrongProcess);
         }
-        let log_number = command.pool << 4 | thread;
         let mut job = Job {
             operation,
             log: log_number,
@@ -279,10 +278,14 @@ impl Contexts {
             LogOpen if log.open => return Err(Refusal::Busy),
             LogOpen | Recover => {}
             _ if !log.open => return Err(Refusal::Unmapped),
-            Sync => {}
-            _ if log.pending.is_some() => return Err(Refusal::Busy),
             _ => {}
         }
+        // Such a log takes nothing but what its records are not needed for.
+        let is_busy = match operation {
+            Undo | Redo | Checkpoint | Commit | Abort => log.committed || log.pending.is_some(),
+            Apply | CommitRedo | Delete => log.pending.is_some(),
+            _ => false,
+        };
         job.value = log.generation;
         job.object = pool.log_bytes;
         match operation {
@@ -297,7 +300,7 @@ impl Contexts {
                     Redo => pool.place(target, bytes)?,
                     _ => job.source,
                 };
-                if log.committed {
+                if is_busy {
                     return Err(Refusal::Busy);
                 }
                 let next = next_record(log.next.into(), bytes);
@@ -320,23 +323,21 @@ impl Contexts {
                 if !inside {
                     return Err(Refusal::OutOfPool);
                 }
+                if is_busy {
+                    return Err(Refusal::Busy);
+                }
                 job.source = job.base + value;
             }
+            _ if is_busy => return Err(Refusal::Busy),
             CommitRedo => {
                 job.number = log.records;
                 log.committed = true;
             }
-            Commit | Abort if log.committed => return Err(Refusal::Busy),
             Commit if value != 0 => {
-                let own = peers.device().is_some_and(|own| value >> own & 1 == 1);
-                if !own || transaction <= peers.completed(log_number) {
-                    return Err(Refusal::Invalid);
-                }
                 (job.number, job.bytes) = (log.records, value as u32);
                 log.pending = Some(Pending {
                     sequence: transaction,
                     participants: value as u8,
-                    ended: false,
                 });
             }
             Recover if !log.open => {
@@ -445,11 +446,10 @@ impl Log {
             (self.next.into(), 32),
             (self.generation, 64),
             (self.committed.into(), 1),
-            (self.open.into(), 1),
-            (self.pending.is_some().into(), 1),
-            (self.pending.is_some_and(|p| p.ended).into(), 1),
-            (self.pending.map_or(0, |p| p.participants.into()), 4),
             (self.pending.map_or(0, |p| p.sequence), SEQUENCE_BITS),
+            (self.pending.map_or(0, |p| p.participants.into()), 4),
+            (self.pending.is_some().into(), 1),
+            (self.open.into(), 1),
         ] {
             bits.put(value, width);
         }
@@ -458,24 +458,21 @@ impl Log {
 
     pub(super) fn from_bytes(line: &[u8]) -> Log {
         let mut bits = Reader::new(line);
-        let mut log = Log {
-            records: bits.take(32) as u32,
-            last: bits.take(32) as u32,
-            next: bits.take(32) as u32,
-            generation: bits.take(64),
-            committed: bits.take(1) == 1,
-            open: bits.take(1) == 1,
-            pending: None,
+        let (records, last, next) = (bits.take(32), bits.take(32), bits.take(32));
+        let (generation, committed) = (bits.take(64), bits.take(1) == 1);
+        let pending = Pending {
+            sequence: bits.take(SEQUENCE_BITS),
+            participants: bits.take(4) as u8,
         };
         let is_pending = bits.take(1) == 1;
-        let ended = bits.take(1) == 1;
-        let participants = bits.take(4) as u8;
-        let sequence = bits.take(SEQUENCE_BITS);
-        log.pending = is_pending.then_some(Pending {
-            sequence,
-            participants,
-            ended,
-        });
-        log
+        Log {
+            records: records as u32,
+            last: last as u32,
+            next: next as u32,
+            generation,
+            committed,
+            pending: is_pending.then_some(pending),
+            open: bits.take(1) == 1,
+        }
     }
 }

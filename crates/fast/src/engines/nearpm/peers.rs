@@ -3,14 +3,18 @@
 
 use std::collections::VecDeque;
 
-use spec::nearpm::{register, Completion, DEVICES, LINE, POOLS, THREADS};
+use spec::nearpm::{register, Completion, DEVICES, LINE, POOLS, SEQUENCE_BITS, THREADS};
 
 use crate::cx::Cx;
 
 const LOGS: usize = POOLS as usize * THREADS as usize;
 const ROW: usize = DEVICES as usize;
 /// Lines of what is saved: a number, then the rows of logs.
-pub(super) const LINES: usize = 1 + LOGS * (ROW + 1) * 8 / LINE as usize;
+pub(super) const LINES: usize = 1 + LOGS;
+/// Bytes of a transaction's number there.
+const NUMBER: usize = SEQUENCE_BITS as usize / 8;
+/// Bits of a peer's address that count: its registers are aligned to 4 KiB.
+const ADDRESS: u64 = !0xFFF;
 /// Cycles from a completion to its write at the host port, and between two of them.
 const TELL: u64 = 4;
 
@@ -94,9 +98,13 @@ impl Peers {
         match (at, at & 4 != 0) {
             (register::DEVICE, _) => self.set_device(value),
             (register::SELECT, _) => self.select = value as u8,
-            (register::PEER..register::DONE, false) => self.addresses[peer] = value.into(),
+            (register::PEER..register::DONE, false) => {
+                let upper = self.addresses[peer] >> 32;
+                self.addresses[peer] = upper << 32 | u64::from(value);
+            }
             (register::PEER..register::DONE, true) => {
-                self.addresses[peer] |= u64::from(value) << 32;
+                let lower = self.addresses[peer] & u64::from(u32::MAX);
+                self.addresses[peer] = u64::from(value) << 32 | lower;
                 self.tell_all(peer as u8);
             }
             (register::DONE..register::SEEN, false) => self.halves[peer] = value,
@@ -122,7 +130,6 @@ impl Peers {
         if device != self.device {
             self.device = device;
             self.rows.fill(Row::default());
-            self.addresses = [0; ROW];
             self.tells.clear();
         }
     }
@@ -168,7 +175,7 @@ impl Peers {
         let (Some((peer, log)), Some(own)) = (self.tells.pop_front(), self.device) else {
             return;
         };
-        let address = self.addresses[usize::from(peer)];
+        let address = self.addresses[usize::from(peer)] & ADDRESS;
         if address == 0 {
             return;
         }
@@ -187,29 +194,32 @@ impl Peers {
 
     /// What is kept without power: all but what the host sets up anew.
     pub(super) fn to_lines(&self) -> Vec<u8> {
-        let device = self.read(register::DEVICE);
-        let mut bytes = u64::from(device).to_le_bytes().to_vec();
+        let mut bytes = u64::from(self.read(register::DEVICE))
+            .to_le_bytes()
+            .to_vec();
+        bytes.extend(self.highest().to_le_bytes());
         bytes.resize(LINE as usize, 0);
         for row in &self.rows {
+            let end = bytes.len() + LINE as usize;
             for value in row.seen.into_iter().chain([row.all]) {
-                bytes.extend(value.to_le_bytes());
+                bytes.extend(&value.to_le_bytes()[..NUMBER]);
             }
+            bytes.resize(end, 0);
         }
         bytes
     }
 
     pub(super) fn restore(&mut self, lines: &[u8]) {
-        let mut words = lines.chunks_exact(8).map(|bytes| {
+        let number = |bytes: &[u8]| {
             let bytes = bytes.iter().rev();
             bytes.fold(0, |value, byte| value << 8 | u64::from(*byte))
-        });
-        let device = words.next().unwrap_or(0) as u32;
-        self.set_device(device);
-        let mut words = words.skip(LINE as usize / 8 - 1);
-        for row in &mut self.rows {
-            let mut next = || words.next().unwrap_or(0);
-            row.seen = std::array::from_fn(|_| next());
-            row.all = next();
+        };
+        let mut lines = lines.chunks_exact(LINE as usize);
+        let device = lines.next().map_or(0, |line| number(&line[..8]));
+        self.set_device(device as u32);
+        for (row, line) in self.rows.iter_mut().zip(lines) {
+            row.seen = std::array::from_fn(|n| number(&line[NUMBER * n..][..NUMBER]));
+            row.all = number(&line[NUMBER * ROW..][..NUMBER]);
         }
     }
 }
