@@ -511,18 +511,45 @@ fn changed() -> Devices {
 
 #[test]
 fn four_devices_do() {
-    program(4, Deletion::Together, rounds(2, 13));
+    program(4, Deletion::Together, rounds(4, 13));
 }
 
 #[test]
 fn devices_that_the_host_synchronises_do() {
-    program(2, Deletion::Software, rounds(2, 23));
+    program(2, Deletion::Software, rounds(4, 23));
 }
 
 #[test]
 fn logs_that_are_deleted_before_all_are_complete_are_noticed() {
-    let values = program(2, Deletion::Alone, rounds(1, 11));
+    let values = program(2, Deletion::Alone, rounds(5, 11));
     assert!(values.contains(&TORN), "{values:?}");
+}
+
+/// Mean nanoseconds of a transaction, as the host sees it.
+fn pace(count: usize, deletion: Deletion) -> f64 {
+    let mut run = Run {
+        devices: Devices::with(count, deletion == Deletion::Together),
+        deletion,
+        cuts: Vec::new(),
+        moments: 0,
+        every: u64::MAX,
+        sure: 0,
+    };
+    let from = run.devices.host.now();
+    for value in 1..=TRANSACTIONS {
+        run.transaction(value);
+    }
+    let span = run.devices.host.now() - from;
+    let mean = span.as_ns() / f64::from(TRANSACTIONS);
+    println!("{count} devices, {deletion:?}: {mean:.0} simulated ns for a transaction");
+    mean
+}
+
+#[test]
+fn a_host_that_synchronises_devices_takes_longer() {
+    for count in [2, 4] {
+        assert!(pace(count, Deletion::Together) < pace(count, Deletion::Software));
+    }
 }
 
 /// What `make test` has on the RTL, too.
@@ -531,7 +558,7 @@ mod sampled {
 
     #[test]
     fn two_devices_survive_a_cut_of_any_of_them_at_any_moment() {
-        program(2, Deletion::Together, rounds(1, 11));
+        program(2, Deletion::Together, rounds(2, 11));
     }
 
     #[test]
