@@ -54,7 +54,8 @@ module peers_proof
     localparam int unsigned Peer = 1 - d;
     logic [1:0] generation_q;
     logic [1:0] since_q;  // the last message
-    logic commits, ends, rests, ready, reads, writes, takes, deleted, deleting_q, aw_q, w_q, asked_q, delivers, which;
+    logic commits, ends, rests, ready, reads, writes;
+    logic takes, deleted, deleting_q, asked_q, delivers, which;
     logic [LogBits-1:0] log;
     log_t new_log, log_now, log_q;
     pool_t pool;
@@ -212,18 +213,18 @@ module peers_proof
       if (rst_ni) begin
         // Nothing is deleted before both have completed it, and only what is pending becomes empty.
         if (What == 0 || What == 2)
-          no_record_goes_early: assert (!deletes[d] || (delete.log == '0 && delete.number <= done_q[0] && delete.number <= done_q[1]));
+          no_record_goes_early :
+          assert (!deletes[d] || (delete.log == '0 && delete.number <= done_q[0] && delete.number <= done_q[1]));
         if (What == 0) begin
-          the_pending_one_goes: assert (!writes || (log == '0 && pending_q[d] && !under_way_q[d]));
+          the_pending_one_goes : assert (!writes || (log == '0 && pending_q[d] && !under_way_q[d]));
           // What is told is true.
-          told_what_is_done: assert (!sends[d] || sent[d] <= done_q[d]);
-          message_is_true_0: assert (!message_q[d][0] || number_q[d][0] <= done_q[Peer]);
-          message_is_true_1: assert (!message_q[d][1] || number_q[d][1] <= done_q[Peer]);
+          told_what_is_done : assert (!sends[d] || sent[d] <= done_q[d]);
+          message_is_true_0 : assert (!message_q[d][0] || number_q[d][0] <= done_q[Peer]);
+          message_is_true_1 : assert (!message_q[d][1] || number_q[d][1] <= done_q[Peer]);
         end
         if ((What == 1 || What == 4) && cycle_q >= 7'd70)
-          none_waits: assert (!pending_q[d] || last_q[Peer] < last_q[d]);
-        if (What == 3)
-          none_goes: assert (!writes);
+          none_waits : assert (!pending_q[d] || last_q[Peer] < last_q[d]);
+        if (What == 3) none_goes : assert (!writes);
       end
   end
 
